@@ -1,0 +1,91 @@
+# quorumd: `make help` lists what there is to make.
+# All that is built or fetched lies in bin/ and .cache/; `make clean` removes both.
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+CACHE   := $(CURDIR)/.cache
+LINT    := $(CACHE)/bin/golangci-lint
+GOLANGCI_LINT_VERSION := v2.15.0
+FUZZTIME ?= 30s
+
+export CGO_ENABLED ?= 0
+BUILDFLAGS := -trimpath -buildvcs=false
+BUILD := $(GO) build $(BUILDFLAGS)
+
+# The end-to-end tests have the machine to themselves: they are about times.
+E2E  := ./contrib/e2e
+UNIT  = $(shell $(GO) list ./... | grep -v /contrib/e2e$$)
+
+.DEFAULT_GOAL := help
+.PHONY: help build test test-race test-matrix test-faults test-promotion test-systemd model model-deep fuzz demo lint etcd etcd-all clean FORCE
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: bin/quorumd bin/quorumctl ## build quorumd and quorumctl into bin/
+
+bin/quorumd bin/quorumctl: bin/%: FORCE
+	$(BUILD) -ldflags "-s -w -X github.com/prometheus/common/version.Version=$(VERSION)" -o $@ ./cmd/$*
+
+test: etcd build ## all tests that need only Go: with real etcd 3.6 as plain processes
+	$(GO) test -timeout 15m $(UNIT)
+	$(GO) test -timeout 15m $(E2E)
+
+test-race: etcd build ## the same under the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -timeout 30m $(UNIT)
+	CGO_ENABLED=1 $(GO) test -race -timeout 15m -run TestFourHosts $(E2E)
+
+test-matrix: etcd-all build ## join and promotion with etcd 3.4 (Debian's), 3.5, 3.6 and 3.7
+	QUORUMD_ETCD_VERSIONS="v3.4 v3.5 v3.6 v3.7" $(GO) test -count=1 -timeout 20m -run 'TestMatrix' -v ./contrib/e2e
+
+test-faults: etcd build $(CACHE)/faultfs ## tests on a file system with faults (needs root and /dev/fuse)
+	$(GO) test -C contrib/faultfs -count=1 -timeout 5m ./...
+	$(GO) test -count=1 -timeout 15m -tags faultfs -run 'Disk|Faultfs' ./contrib/testbed ./contrib/e2e
+
+test-promotion: etcd build ## a learner of 1 GB under write load: no gap in the writes (wants a quiet machine)
+	$(GO) test -count=1 -timeout 15m -tags slow -run 'TestALearnerOfAGigabyte' -v ./contrib/e2e
+
+model: ## explore the policy exhaustively, and look whether every seeded mistake is found
+	$(GO) run ./contrib/model
+
+model-deep: ## the same in larger scopes: hours, and up to 20 GB of memory
+	GOMEMLIMIT=20GiB $(GO) run ./contrib/model -deep -states 60000000
+
+test-systemd: ## the systemd package against a real systemd (needs root, and Debian's systemd and dbus)
+	$(GO) test -count=1 -timeout 10m -tags systemdtest ./systemd
+
+fuzz: ## every fuzz target for FUZZTIME (30s)
+	@set -e; for package in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+	    echo "$$package $$target"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$package; \
+	  done; \
+	done
+
+demo: etcd build $(if $(SLOW),$(CACHE)/faultfs) ## four hosts on loopback form a cluster; SLOW=n4 ONCE=1
+	$(BUILD) -o bin/demo ./contrib/demo
+	bin/demo -quorumd bin/quorumd -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE)/faultfs -dir $(CACHE)/demo \
+	  $(if $(SLOW),-slow $(SLOW)) $(if $(ONCE),-once)
+
+lint: $(LINT) ## go vet and golangci-lint
+	$(GO) vet ./...
+	$(LINT) run ./...
+
+$(LINT):
+	GOBIN=$(dir $@) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+
+etcd: $(CACHE)/etcd/v3.6/etcd ## build the pinned etcd 3.6 for tests and demo
+
+etcd-all: $(foreach v,3.4 3.5 3.6 3.7,$(CACHE)/etcd/v$(v)/etcd) ## build or fetch all etcd versions of the matrix
+
+$(CACHE)/etcd/v3.4/etcd: contrib/etcd/debian-3.4.sh
+	contrib/etcd/debian-3.4.sh
+
+$(CACHE)/etcd/%/etcd: contrib/etcd/%/go.mod
+	$(GO) build -C contrib/etcd/$* $(BUILDFLAGS) -ldflags "-s -w" -o $@ go.etcd.io/etcd/server/v3
+
+$(CACHE)/faultfs: $(wildcard contrib/faultfs/*)
+	$(GO) build -C contrib/faultfs $(BUILDFLAGS) -ldflags "-s -w" -o $@ .
+
+clean: ## remove bin/ and .cache/
+	rm -rf bin .cache

@@ -1,0 +1,287 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/lock"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// runningStep is a step that has begun. One that does not come back within its bound runs on
+// beside the loop, which takes no other step meanwhile.
+type runningStep struct {
+	step  policy.Step
+	began time.Duration
+	done  chan error
+}
+
+func (s *runningStep) text(now time.Duration) string {
+	return fmt.Sprintf("%s has not come back for %s", s.step.Kind, (now - s.began).Round(time.Second))
+}
+
+// afterwards is how much longer than its own bound a step is waited for: what it calls ends with
+// its context, unless the disk hangs.
+const afterwards = 500 * time.Millisecond
+
+// act takes the decided step, and tells whether it has succeeded.
+func (a *Agent) act(ctx context.Context, r *round) bool {
+	if a.running != nil {
+		a.collect(r)
+		return false
+	}
+	step := r.decision.Step
+	if step.Kind == policy.StepNone {
+		return false
+	}
+	if age, limit := a.opt.Now()-r.at, a.oldest(); age > limit {
+		a.log.Info("step not taken: what it was decided on is too old", "step", step.Kind, "age", age, "limit", limit)
+		return false
+	}
+	bound := time.Duration(step.Kind.Info().Calls) * a.opt.Config.Timing.CallTimeout
+	stepCtx, cancel, err := a.stepContext(ctx, step, bound)
+	if err != nil {
+		a.log.Info("step not taken", "step", step.Kind, "error", err)
+		a.metrics.step(step.Kind, err)
+		a.fail(step.Kind, err)
+		return false
+	}
+	a.stepping(step, false)
+	switch step.Kind { // what the loop remembers is written by the loop only
+	case policy.StepStartUnit:
+		a.started = mark{value: "started", at: a.opt.Now()}
+	case policy.StepTakeLock:
+		a.renewed = a.opt.Now()
+	case policy.StepPromote:
+		a.promoted = mark{value: "sent", at: a.opt.Now()}
+	}
+	running := &runningStep{step: step, began: a.opt.Now(), done: make(chan error, 1)}
+	go func() {
+		defer cancel()
+		running.done <- a.take(stepCtx, r, step)
+	}()
+	timer := time.NewTimer(bound + afterwards)
+	defer timer.Stop()
+	select {
+	case err := <-running.done:
+		a.finished(ctx, r, step, err)
+		return err == nil
+	case <-timer.C:
+		a.log.Error("step has not come back", "step", step.Kind, "after", bound+afterwards)
+		a.running = running
+		return false
+	}
+}
+
+// oldest is how old a round's observations may be when a step is taken on them: as old as the
+// calls that make them can take.
+func (a *Agent) oldest() time.Duration {
+	t := a.opt.Config.Timing
+	return observedCalls*t.CallTimeout + t.Interval
+}
+
+// observedCalls is how many calls stand between the first observation of a round and its step.
+const observedCalls = 4
+
+// fail remembers the step that failed last, for people.
+func (a *Agent) fail(kind policy.StepKind, err error) {
+	a.failed = policy.Failed{Kind: kind, Text: err.Error()}
+}
+
+// collect ends a step that came back late.
+func (a *Agent) collect(r *round) {
+	select {
+	case err := <-a.running.done:
+		a.metrics.step(a.running.step.Kind, err)
+		a.log.Warn("late step has come back", "step", a.running.step.Kind, "after", r.at-a.running.began, "error", err)
+		a.stepping(a.running.step, true)
+		a.running = nil
+	default:
+	}
+}
+
+// stepContext gives the context for a step: bounded, and for a locked step only after the lock
+// was confirmed.
+func (a *Agent) stepContext(ctx context.Context, step policy.Step, bound time.Duration) (context.Context, context.CancelFunc, error) {
+	if !step.Kind.Info().Locked {
+		stepCtx, cancel := context.WithTimeout(ctx, bound)
+		return stepCtx, cancel, nil
+	}
+	return a.lock.Confirm(ctx, bound, a.opt.Config.Timing.StepMargin)
+}
+
+func (a *Agent) stepping(step policy.Step, done bool) {
+	if a.opt.Stepping != nil {
+		a.opt.Stepping(step, done)
+	}
+}
+
+// finished says how a step went, to the log, the metrics and the history.
+func (a *Agent) finished(ctx context.Context, r *round, step policy.Step, err error) {
+	a.steps++
+	a.metrics.step(step.Kind, err)
+	a.failed = policy.Failed{}
+	if err != nil {
+		a.fail(step.Kind, err)
+	}
+	a.stepping(step, true)
+	if errors.Is(err, lock.ErrTaken) && step.Kind == policy.StepTakeLock {
+		return // somebody was quicker
+	}
+	if err == nil && step.Kind == policy.StepWriteEnv {
+		a.environmentWritten = a.wantedEnvironment(r)
+	}
+	if err != nil {
+		a.log.Warn("step failed", "step", step.Kind, "why", step.Why, "error", err)
+	} else {
+		a.log.Info("step taken", "step", step.Kind, "why", step.Why)
+	}
+	if err == nil && (step.Kind == policy.StepEndOp || step.Kind == policy.StepTakeLock || step.Kind == policy.StepReleaseLock) {
+		return // the end writes its own line; the lock is no news
+	}
+	text := step.Text()
+	if err != nil {
+		text += ": " + err.Error()
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.opt.Config.Timing.CallTimeout)
+	defer cancel()
+	if r.view.Cluster.Reachable {
+		a.journal.write(ctx, r.revision, "step", string(step.Kind), text)
+	} else {
+		_, line := a.journal.line(0, "step", string(step.Kind), text)
+		a.journal.keep(0, line)
+	}
+}
+
+// take does the work of a step.
+func (a *Agent) take(ctx context.Context, r *round, step policy.Step) error {
+	if step.Kind.Info().Locked && !a.lock.MayAct() {
+		return lock.ErrLost // the machine was suspended since it was confirmed
+	}
+	c := a.opt.Config
+	switch step.Kind { //exhaustive:enforce
+	case policy.StepTakeLock:
+		return a.lock.Take(ctx, r.opAt)
+	case policy.StepReleaseLock:
+		return a.lock.Release(ctx)
+	case policy.StepBeginJoin:
+		a.binary.forget() // an etcd that was exchanged must not be started unseen
+		return a.lock.Begin(ctx, a.newOp(r, step))
+	case policy.StepSetPhase:
+		op := *r.op
+		op.Phase, op.MemberID = string(step.Phase), record.MemberID(step.MemberID)
+		return a.lock.Advance(ctx, op, r.opAt)
+	case policy.StepRollBack:
+		return a.rollBack(ctx, r, step)
+	case policy.StepEndOp:
+		return a.endOp(ctx, r, step)
+	case policy.StepAddLearner:
+		_, err := a.opt.Etcd.AddLearner(ctx, c.Etcd.PeerURL)
+		return err
+	case policy.StepPromote:
+		return a.promote(ctx, r, step)
+	case policy.StepRemoveLearner:
+		return a.opt.Etcd.RemoveLearner(ctx, step.MemberID)
+	case policy.StepMoveDataAside:
+		moved, err := a.opt.Data.MoveAside(ctx)
+		a.data.forget()
+		if len(moved) > 0 {
+			a.log.Info("old data moved aside", "to", moved)
+		}
+		return err
+	case policy.StepFinishBootstrap:
+		return a.files.endBootstrap()
+	case policy.StepWriteEnv, policy.StepStartUnit, policy.StepStopUnit, policy.StepNone:
+		return a.driveUnit(ctx, r, step)
+	}
+	return fmt.Errorf("cannot take step %q: this agent does not know it", step.Kind)
+}
+
+// driveUnit takes the steps that concern the local unit.
+func (a *Agent) driveUnit(ctx context.Context, r *round, step policy.Step) error {
+	if r.boot != nil && !r.view.Cluster.Listed && step.Kind != policy.StepStopUnit {
+		if err := a.nobodyElse(ctx); err != nil { // it was true when the operator asked
+			return err
+		}
+	}
+	switch step.Kind {
+	case policy.StepWriteEnv:
+		return a.opt.Unit.SetEnvironment(ctx, a.wantedEnvironment(r))
+	case policy.StepStartUnit:
+		a.data.forget()
+		return a.opt.Unit.Start(ctx)
+	case policy.StepStopUnit:
+		return a.opt.Unit.Stop(ctx)
+	}
+	return nil
+}
+
+func (a *Agent) newOp(r *round, step policy.Step) record.Op {
+	c := a.opt.Config
+	return record.Op{
+		Kind: policy.KindJoin, Host: c.Host.ID, HostName: c.Host.Name, Target: string(step.Target),
+		Phase: string(policy.PhaseBegun), BootID: a.opt.BootID, PeerURL: c.Etcd.PeerURL,
+		Started: r.wall, Clock: r.at, By: "policy",
+	}
+}
+
+// rollBack turns the operation onto its way back. For a learner that no operation stands for, it
+// makes one.
+func (a *Agent) rollBack(ctx context.Context, r *round, step policy.Step) error {
+	if r.op == nil {
+		return a.lock.Begin(ctx, record.Op{
+			Kind: policy.KindJoin, Host: "member-" + record.MemberID(step.MemberID).String(), HostName: "a learner",
+			Phase: string(policy.PhaseRollback), MemberID: record.MemberID(step.MemberID),
+			Started: r.wall, Reason: string(step.Outcome) + ": " + step.Why, By: "policy",
+		})
+	}
+	op := *r.op
+	op.Phase, op.Reason = string(policy.PhaseRollback), string(step.Outcome)+": "+step.Why
+	if step.MemberID != 0 {
+		op.MemberID = record.MemberID(step.MemberID)
+	}
+	return a.lock.Advance(ctx, op, r.opAt)
+}
+
+// endOp deletes the record of the operation and notes how it went.
+func (a *Agent) endOp(ctx context.Context, r *round, step policy.Step) error {
+	text := fmt.Sprintf("%s of %s as %s has ended: %s", r.op.Kind, r.op.HostName, orText(r.op.Target, "member"), step.Outcome.Info().Meaning)
+	if step.Why != "" {
+		text += " (" + step.Why + ")"
+	} else if r.op.Reason != "" {
+		text += " (" + r.op.Reason + ")"
+	}
+	key, line := a.journal.line(r.revision, "op", string(step.Outcome), text)
+	if err := a.lock.End(ctx, r.opAt, key, line); err != nil {
+		return err
+	}
+	a.journal.keep(r.revision, line)
+	a.log.Info("operation ended", "outcome", step.Outcome, "text", text)
+	a.metrics.operation(step.Outcome)
+	if r.op.Host == a.opt.Config.Host.ID {
+		if err := a.files.noteJoin(step.Outcome != policy.Joined, a.opt.BootID, r.at); err != nil {
+			a.log.Error("failed join not noted", "error", err)
+		}
+	}
+	a.journal.trim(ctx)
+	return nil
+}
+
+// promote asks the leader, the only member that knows how far the learner is.
+func (a *Agent) promote(ctx context.Context, r *round, step policy.Step) error {
+	for id, s := range r.statuses {
+		if s.Err != nil || s.Leader != id {
+			continue
+		}
+		if m, ok := r.membership.ByID(id); ok && len(m.ClientURLs) > 0 {
+			return a.opt.Etcd.Promote(ctx, step.MemberID, m.ClientURLs[0])
+		}
+	}
+	return errors.New("cannot promote the learner: no member says that it leads")
+}

@@ -1,0 +1,316 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agent is the loop that runs on every host: observe, decide, act.
+//
+// A round observes everything into one policy.View, asks policy.Decide what to do, publishes
+// what it has seen and why it does what it does, and takes at most one step. The package
+// promises:
+//
+//   - Nothing outside this loop renews the lock. A loop that hangs loses it, and with it the
+//     right to act.
+//   - Nothing in the loop waits longer than its bound. What may hang (the disk, a binary on it,
+//     a step) runs beside the loop, once at a time, and its absence shows as an old value.
+//   - A step starts only under a lock that was confirmed by a fresh transaction and is valid for
+//     as long as the step may take.
+//   - What must survive a crash is in etcd or on disk, so that an agent that was killed anywhere
+//     goes on from what it sees.
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/lock"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/health"
+	"github.com/quorumd/quorumd/systemd"
+)
+
+// Membership reads and changes the member list of etcd.
+type Membership interface {
+	Members(ctx context.Context) (cluster.Membership, error)
+	AddLearner(ctx context.Context, peerURL string) (cluster.Member, error)
+	Promote(ctx context.Context, id uint64, leaderURL string) error
+	RemoveLearner(ctx context.Context, id uint64) error
+}
+
+// Observer asks members about themselves.
+type Observer interface {
+	Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status
+	ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error)
+	Diagnose(ctx context.Context, endpoint string) error
+}
+
+// Records reads what lies in etcd.
+type Records interface {
+	Read(ctx context.Context, start, end string) (cluster.Range, error)
+	ReadLast(ctx context.Context, prefix string, limit int64) (cluster.Range, error)
+}
+
+// Etcd is all that the agent asks of the cluster.
+type Etcd interface {
+	Membership
+	Observer
+	Records
+	lock.Store
+}
+
+// Unit is the local etcd service.
+type Unit interface {
+	Status(ctx context.Context) (systemd.Status, error)
+	Start(ctx context.Context) error
+	Stop(ctx context.Context) error
+	SetEnvironment(ctx context.Context, vars map[string]string) error
+}
+
+// Probe measures the disk under etcd's write-ahead log. Its methods never wait.
+type Probe interface {
+	Read() disk.Reading
+	InFlight() (age time.Duration, op string)
+	SetBurst(on bool)
+}
+
+// DataDir is the local data directory. Its methods may hang with the disk.
+type DataDir interface {
+	Inspect(ctx context.Context) (datadir.Contents, error)
+	MoveAside(ctx context.Context) ([]string, error)
+}
+
+// Options are the parts of an agent.
+type Options struct {
+	Config   config.Config // complete: host.name and host.id are set
+	Instance string        // the same for every process of this agent until the host reboots
+	BootID   string
+	Version  string // of quorumd
+
+	Etcd  Etcd
+	Unit  Unit
+	Probe Probe
+	Data  DataDir
+	// EtcdVersion asks the local binary. It may hang with the disk.
+	EtcdVersion func(ctx context.Context) (string, error)
+	// BlockProgress tells what the block device under the probe has done; nil when that cannot be
+	// told.
+	BlockProgress func(device uint64) (disk.Progress, error)
+
+	Now    func() time.Duration // since boot, running on while suspended
+	Wall   func() time.Time
+	Logger *slog.Logger
+	// Stepping is told of every step before it starts and after it has ended. It may be nil.
+	Stepping func(step policy.Step, done bool)
+	// Rounded is told of every finished round: what feeds the watchdog. It may be nil.
+	Rounded func(policy.Decision, health.Verdict)
+}
+
+// Agent is one host's loop. Make it with New and run it once.
+type Agent struct {
+	opt    Options
+	log    *slog.Logger
+	keys   record.Keys
+	limits policy.Limits
+
+	lock     *lock.Lock
+	judge    *judge
+	presence *presence
+	journal  *journal
+	files    *stateFiles
+	metrics  *Metrics
+	since    since
+	clock    latest[time.Duration]
+	binary   latest[string]
+	data     latest[datadir.Contents]
+	running  *runningStep
+	noted    latest[struct{}]
+	failed   policy.Failed
+	promoted mark          // when this process last sent a promotion
+	started  mark          // when this process last started the unit, for the retry
+	renewed  time.Duration // when the lock was last renewed
+	// environmentWritten is what this process wrote last as the environment of the unit.
+	environmentWritten map[string]string
+	rounds             uint64
+	steps              uint64
+	last               policy.Decision
+
+	wake    chan struct{}
+	current atomic.Pointer[round]
+	reached atomic.Pointer[round] // the last one in which the cluster was reachable
+}
+
+// New makes an agent. It reads the agent's own files and connects to nothing.
+func New(opt Options) (*Agent, error) {
+	c := opt.Config
+	files, err := openStateFiles(c.Paths.State, c.Paths.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{
+		opt: opt, log: opt.Logger, keys: record.KeysFor(c.Cluster.Name), limits: limitsOf(c),
+		files: files, wake: make(chan struct{}, 1),
+		since:   since{marks: map[string]mark{}},
+		metrics: newMetrics(opt.Probe, opt.Now),
+	}
+	a.lock = lock.New(opt.Etcd, lock.Options{
+		Keys: a.keys, Host: c.Host.ID, Name: c.Host.Name,
+		TTL: c.Timing.LockTTL, Margin: c.Timing.LockTTL / lockMarginShare, Now: opt.Now, Wall: opt.Wall,
+	})
+	if a.judge, err = newJudge(c.Disk, c.Paths.Runtime, opt); err != nil {
+		return nil, err
+	}
+	a.presence = newPresence(opt, a.keys)
+	a.journal = newJournal(opt, a.keys)
+	return a, nil
+}
+
+// lockMarginShare is the part of the lock's time to live by which its validity ends early: room
+// for clocks that run at different rates and for a process that is woken late.
+const lockMarginShare = 10
+
+func limitsOf(c config.Config) policy.Limits {
+	t := c.Timing
+	return policy.Limits{
+		Settle: t.Settle, Cooldown: t.Cooldown, PromoteStable: t.PromoteStable, SteadyLag: t.SteadyLag,
+		PromoteLag: uint64(t.PromoteLag), LearnerStall: t.LearnerStall, LearnerMax: t.LearnerMax,
+		OrphanGrace: t.OrphanGrace, LockTTL: t.LockTTL, StartRetry: t.Settle, ClockOffset: t.ClockMaxOffset,
+		AllowUnsafe: c.Cluster.AllowUnsafeVersion,
+	}
+}
+
+// Metrics gives the agent's metrics, for a registry.
+func (a *Agent) Metrics() *Metrics { return a.metrics }
+
+// Run rounds until the context ends, then gives the lock and the presence back. etcd is left as
+// it is.
+func (a *Agent) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			a.leave(ctx)
+			return nil
+		case <-timer.C:
+		case <-a.wake:
+		}
+		if a.round(ctx) {
+			timer.Reset(0) // a step was taken: look again at once
+		} else {
+			timer.Reset(a.opt.Config.Timing.Interval)
+		}
+	}
+}
+
+// leave is an orderly end: the next agent need not wait for leases to run out.
+func (a *Agent) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.opt.Config.Timing.CallTimeout)
+	defer cancel()
+	if a.lock.Token() != 0 {
+		if err := a.lock.Release(ctx); err != nil {
+			a.log.Warn("lock not given back", "error", err)
+		}
+	}
+	a.presence.leave(ctx)
+	a.judge.save(true)
+}
+
+// Wake makes the next round start at once.
+func (a *Agent) Wake() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// round is one turn of the loop. It tells whether a step was taken and has succeeded.
+func (a *Agent) round(ctx context.Context) bool {
+	a.rounds++
+	began := a.opt.Now()
+	a.renew(ctx)
+	r := a.observe(ctx)
+	a.decide(r)
+	a.publish(ctx, r)
+	acted := a.act(ctx, r)
+	a.metrics.observeRound(r, a.opt.Now()-began)
+	if a.opt.Rounded != nil {
+		a.opt.Rounded(r.decision, r.verdict)
+	}
+	return acted
+}
+
+// renew keeps a held lock alive. It stops while the local disk hangs: a holder that cannot go on
+// must not keep the others waiting.
+func (a *Agent) renew(ctx context.Context) {
+	t := a.opt.Config.Timing
+	if a.lock.Token() == 0 || a.opt.Now()-a.renewed < t.RenewEvery {
+		return
+	}
+	if a.running != nil && a.opt.Now()-a.running.began > t.RenewGiveUp {
+		a.log.Warn("lock not renewed: a step hangs", "step", a.running.step.Kind)
+		return
+	}
+	if age, op := a.opt.Probe.InFlight(); age > a.opt.Config.Disk.Stall {
+		a.log.Warn("lock not renewed: the disk hangs", "operation", op, "for", age)
+		return
+	}
+	sent := a.opt.Now()
+	ctx, cancel := context.WithTimeout(ctx, 2*t.CallTimeout)
+	defer cancel()
+	if err := a.lock.Renew(ctx); err != nil {
+		a.log.Warn("lock not renewed", "error", err, "validFor", a.lock.ValidFor())
+		if sent-a.renewed > t.RenewGiveUp {
+			a.log.Error("lock given up", "after", sent-a.renewed)
+			_ = a.lock.Release(ctx) // it runs out by itself if this cannot be told to etcd
+		}
+		return
+	}
+	a.renewed = sent
+}
+
+// publish tells people and the other hosts what this round has seen and decided.
+func (a *Agent) publish(ctx context.Context, r *round) {
+	a.current.Store(r)
+	if r.view.Cluster.Reachable {
+		a.reached.Store(r)
+	}
+	a.judge.save(false)
+	if r.decision.Step.Kind == policy.StepNone && len(r.decision.Reasons) > 0 {
+		if first, before := r.decision.Reasons[0], firstReason(a.last); first.Code != before.Code || len(a.last.Reasons) == 0 {
+			a.log.Info("waiting", "reason", first.Code, "text", first.Text)
+			a.metrics.refused(first.Code)
+		}
+	}
+	if !r.view.Cluster.Reachable || r.view.Cluster.Foreign() { // another's cluster is not written to
+		a.last = r.decision
+		return
+	}
+	a.presence.publish(ctx, r)
+	if r.decision.Waiting != a.last.Waiting && r.decision.Waiting != "" && r.decision.Role == policy.RoleSpare {
+		a.journal.write(ctx, r.revision, "refusal", string(r.decision.Waiting), waitingText(r.decision))
+	}
+	a.last = r.decision
+}
+
+// waitingText says with numbers what the host waits for, or in general if the decision has a step
+// and no reasons.
+func waitingText(d policy.Decision) string {
+	for _, reason := range d.Reasons {
+		if reason.Code == d.Waiting {
+			return reason.Text
+		}
+	}
+	return d.Waiting.Info().Meaning
+}
+
+func firstReason(d policy.Decision) policy.Reason {
+	if len(d.Reasons) == 0 {
+		return policy.Reason{}
+	}
+	return d.Reasons[0]
+}

@@ -1,0 +1,60 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// ErrNoClock means that no member told the time.
+var ErrNoClock = errors.New("no member tells the time")
+
+// ClockOffset compares this host's wall clock with those of the voters: it is positive when ours
+// is ahead. The median of the voters that answer is taken. It reads the Date header that etcd's
+// HTTP server sends, whose resolution is one second: offsets below two seconds mean nothing.
+func (c *Client) ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error) {
+	transport := &http.Transport{TLSClientConfig: c.tls.config(), DisableKeepAlives: true}
+	defer transport.CloseIdleConnections()
+	web := &http.Client{Transport: transport, Timeout: c.opt.CallTimeout}
+	var offsets []time.Duration
+	var errs []error
+	for _, endpoint := range c.endpoints() {
+		offset, err := clockOffset(ctx, web, endpoint, wall)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		offsets = append(offsets, offset)
+	}
+	if len(offsets) == 0 {
+		return 0, fmt.Errorf("%w: %w", ErrNoClock, errors.Join(errs...))
+	}
+	slices.Sort(offsets)
+	return offsets[len(offsets)/2], nil
+}
+
+func clockOffset(ctx context.Context, web *http.Client, endpoint string, wall func() time.Time) (time.Duration, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/version", nil)
+	if err != nil {
+		return 0, err
+	}
+	before := wall()
+	answer, err := web.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close() // nothing of it is read
+	after := wall()
+	theirs, err := http.ParseTime(answer.Header.Get("Date"))
+	if err != nil {
+		return 0, fmt.Errorf("%s sends no usable Date: %w", endpoint, err)
+	}
+	middle := before.Add(after.Sub(before) / 2)
+	return middle.Sub(theirs.Add(500 * time.Millisecond)), nil // the header cuts off the fraction
+}

@@ -1,0 +1,255 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster talks to etcd: members, statuses, learner add, promotion, removal, and the
+// key-value calls that the lock and the records need. It promises:
+//
+//   - Every call is bounded, for each endpoint and in all.
+//   - Only voters are asked. A learner in an endpoint list makes calls fail at random.
+//   - A change of membership is idempotent and is read again afterwards: a call that timed out
+//     may still be applied, so its error says nothing about the outcome.
+//   - It decides nothing.
+//
+// One client is kept for each endpoint, so that a dead or cut-off member costs one bounded call
+// and never the calls to the others.
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+)
+
+// ErrUnreachable means that no voter answered.
+var ErrUnreachable = errors.New("no voter of the cluster answers")
+
+// Keepalive of a connection: a peer that is cut off is noticed after about the sum of the two.
+const (
+	keepaliveTime    = 5 * time.Second
+	keepaliveTimeout = 3 * time.Second
+)
+
+// Options say where the cluster is and how long to wait for it.
+type Options struct {
+	Endpoints   []string      // client URLs of the hosts that may hold a member: where to look first
+	TLS         TLSFiles      // zero for http
+	CallTimeout time.Duration // for one call to one endpoint
+	Logger      *slog.Logger
+}
+
+// Client is a connection to the cluster. It may be used from several goroutines.
+type Client struct {
+	opt Options
+	tls *tlsSource
+
+	mu     sync.Mutex
+	conns  map[string]*clientv3.Client
+	voters []string // client URLs of the voters as last listed, or none
+	last   string   // the endpoint that answered last
+	failed failures
+	closed bool
+}
+
+// failures counts failed calls: for every endpoint that has not answered since, when it failed,
+// as a number that grows.
+type failures struct {
+	count int
+	at    map[string]int
+}
+
+// New makes a client. It connects to nothing yet; TLS files that cannot be read are an error.
+func New(opt Options) (*Client, error) {
+	source, err := newTLSSource(opt.TLS)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{opt: opt, tls: source, conns: map[string]*clientv3.Client{}, failed: failures{at: map[string]int{}}}, nil
+}
+
+// Close ends all connections.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	return c.dropLocked()
+}
+
+// ReloadTLS reads the TLS files again and, if they have changed, makes new connections. A file
+// that cannot be read leaves the old ones in use.
+func (c *Client) ReloadTLS() error {
+	changed, err := c.tls.reload()
+	if err != nil || !changed {
+		return err
+	}
+	c.opt.Logger.Info("TLS files have changed, connecting anew")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dropLocked()
+}
+
+func (c *Client) dropLocked() error {
+	var errs []error
+	for url, conn := range c.conns {
+		errs = append(errs, conn.Close())
+		delete(c.conns, url)
+	}
+	return errors.Join(errs...)
+}
+
+// conn gives the client for one endpoint.
+func (c *Client) conn(endpoint string) (*clientv3.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, errors.New("the client is closed")
+	}
+	if conn := c.conns[endpoint]; conn != nil {
+		return conn, nil
+	}
+	config := clientv3.Config{
+		Endpoints:            []string{endpoint},
+		DialKeepAliveTime:    keepaliveTime,
+		DialKeepAliveTimeout: keepaliveTimeout,
+		DialTimeout:          c.opt.CallTimeout,
+		Logger:               zap.NewNop(),
+		TLS:                  c.tls.config(),
+		DialOptions:          dialOptions(),
+		MaxUnaryRetries:      1, // whom to ask next is decided here
+	}
+	conn, err := clientv3.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use endpoint %s: %w", endpoint, err)
+	}
+	c.conns[endpoint] = conn
+	return conn, nil
+}
+
+// dialOptions make a call to an endpoint that refuses connections fail at once. The etcd client
+// would wait for such an endpoint until the call's deadline.
+func dialOptions() []grpc.DialOption {
+	reconnect := backoff.DefaultConfig
+	reconnect.BaseDelay, reconnect.MaxDelay = 200*time.Millisecond, 2*time.Second
+	return []grpc.DialOption{
+		grpc.WithDisableServiceConfig(),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: time.Second}),
+		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			return next(ctx, method, req, reply, conn, append(opts, grpc.WaitForReady(false))...)
+		}),
+		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			return next(ctx, desc, conn, method, append(opts, grpc.WaitForReady(false))...)
+		}),
+	}
+}
+
+// endpoints lists whom to ask: the one that answered last, then those that have not failed, then
+// the others, the oldest failure first. So a caller whose time ends before all were asked comes to
+// the rest the next time.
+func (c *Client) endpoints() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := slices.Clone(c.voters)
+	if len(list) == 0 {
+		list = slices.Clone(c.opt.Endpoints)
+	}
+	turn := func(endpoint string) int {
+		if endpoint == c.last {
+			return -1
+		}
+		return c.failed.at[endpoint]
+	}
+	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(turn(a), turn(b)) })
+	return list
+}
+
+// note remembers whether an endpoint has answered.
+func (c *Client) note(endpoint string, answered bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if answered {
+		c.last = endpoint
+		delete(c.failed.at, endpoint)
+		return
+	}
+	if c.last == endpoint {
+		c.last = ""
+	}
+	c.failed.count++
+	c.failed.at[endpoint] = c.failed.count
+}
+
+// setVoters remembers whom to ask from now on.
+func (c *Client) setVoters(urls []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.voters = urls
+	for url, conn := range c.conns {
+		if !slices.Contains(urls, url) && !slices.Contains(c.opt.Endpoints, url) {
+			_ = conn.Close() // a member that is gone
+			delete(c.conns, url)
+		}
+	}
+}
+
+// forgetVoters goes back to the configured endpoints, after none of the voters has answered.
+func (c *Client) forgetVoters() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.voters = nil
+}
+
+// ask makes a call that may be repeated: it goes from endpoint to endpoint until one answers.
+// An answer is a nil error or one that says that the server understood and refused.
+func ask[T any](ctx context.Context, c *Client, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
+	var errs []error
+	var none T
+	for _, endpoint := range c.endpoints() {
+		value, err := once(ctx, c, endpoint, call)
+		c.note(endpoint, err == nil || refused(err))
+		if err == nil {
+			return value, nil
+		}
+		if refused(err) {
+			return none, err
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", endpoint, err))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	c.forgetVoters()
+	return none, fmt.Errorf("%w: %w", ErrUnreachable, errors.Join(errs...))
+}
+
+// tell makes a call that must not be repeated blindly: it asks the endpoint that answered last,
+// once.
+func tell[T any](ctx context.Context, c *Client, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
+	list := c.endpoints()
+	if len(list) == 0 {
+		var none T
+		return none, ErrUnreachable
+	}
+	value, err := once(ctx, c, list[0], call)
+	c.note(list[0], err == nil || refused(err))
+	return value, err
+}
+
+func once[T any](ctx context.Context, c *Client, endpoint string, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
+	var none T
+	conn, err := c.conn(endpoint)
+	if err != nil {
+		return none, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opt.CallTimeout)
+	defer cancel()
+	return call(ctx, conn)
+}

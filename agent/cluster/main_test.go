@@ -1,0 +1,145 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// bound is how long a test waits for something that should take a second at most.
+const bound = 30 * time.Second
+
+// Names under which the test binary is no test but a program that somebody took for etcd.
+const (
+	asHanging  = "program-that-hangs"
+	asBabbling = "program-that-never-stops-printing"
+	asLiar     = "program-that-prints-its-environment"
+)
+
+func TestMain(m *testing.M) {
+	switch filepath.Base(os.Args[0]) {
+	case asHanging:
+		<-time.After(bound)
+		return
+	case asBabbling:
+		for line := strings.Repeat("x", 4096); ; {
+			if _, err := fmt.Println(line); err != nil {
+				os.Exit(1)
+			}
+		}
+	case asLiar:
+		fmt.Printf("etcd Version: 3.6.%d\n", len(os.Environ()))
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// within gives a context that ends after bound.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// quick are raft timings that elect in about half a second.
+func quick() testbed.ClusterOptions {
+	return testbed.ClusterOptions{Heartbeat: 50 * time.Millisecond, Election: 500 * time.Millisecond}
+}
+
+// connect makes a client whose calls take a second at most.
+func connect(t *testing.T, endpoints ...string) *cluster.Client {
+	t.Helper()
+	return connectWith(t, cluster.Options{Endpoints: endpoints, CallTimeout: time.Second})
+}
+
+func connectWith(t *testing.T, o cluster.Options) *cluster.Client {
+	t.Helper()
+	o.Logger = slog.New(slog.DiscardHandler)
+	c, err := cluster.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// members reads the member list until the client gets one.
+func members(t *testing.T, c *cluster.Client) cluster.Membership {
+	t.Helper()
+	var list cluster.Membership
+	testbed.Eventually(t, bound, "the member list is read", func() bool {
+		var err error
+		list, err = c.Members(t.Context())
+		return err == nil
+	})
+	return list
+}
+
+// cut gives an endpoint that takes connections to the member and lets nothing through.
+func cut(t *testing.T, m *testbed.Member) string {
+	t.Helper()
+	proxy := testbed.NewProxy(t, strings.TrimPrefix(m.Options.ClientURL, "http://"))
+	proxy.Set(testbed.Cut())
+	return "http://" + proxy.Addr()
+}
+
+// nobody gives an endpoint where nothing listens.
+func nobody(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprintf("http://127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
+}
+
+// learnerOptions give a member that may be started once its peer URL was added to the cluster.
+func learnerOptions(t *testing.T, c *testbed.Cluster) testbed.MemberOptions {
+	t.Helper()
+	ports := testbed.FreePorts(t, 2)
+	o := c.Members[0].Options
+	o.Name, o.Dir, o.State = "learner", t.TempDir(), "existing"
+	o.ClientURL = fmt.Sprintf("http://127.0.0.1:%d", ports[0])
+	o.PeerURL = fmt.Sprintf("http://127.0.0.1:%d", ports[1])
+	o.InitialCluster += ",learner=" + o.PeerURL
+	return o
+}
+
+func start(t *testing.T, o testbed.MemberOptions) *testbed.Member {
+	t.Helper()
+	m, err := testbed.StartMember(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.StopAfter(t)
+	return m
+}
+
+// withLearner runs a voter and a learner that has caught up.
+func withLearner(t *testing.T) (*testbed.Cluster, *testbed.Member) {
+	t.Helper()
+	c := testbed.StartCluster(t, 1, quick())
+	o := learnerOptions(t, c)
+	if _, err := connect(t, c.Endpoints()...).AddLearner(within(t), o.PeerURL); err != nil {
+		t.Fatal(err)
+	}
+	m := start(t, o)
+	if err := m.WaitReady(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	return c, m
+}

@@ -1,0 +1,223 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// ErrNotListed means that a member that was just changed is not in the list that was read back.
+var ErrNotListed = errors.New("the member is not in the member list")
+
+// Member is one entry of the member list.
+type Member struct {
+	ID         uint64
+	Name       string // empty until the member has started once
+	PeerURLs   []string
+	ClientURLs []string
+	Learner    bool
+}
+
+// Membership is the member list as of now.
+type Membership struct {
+	ClusterID uint64
+	Members   []Member
+}
+
+// ByPeerURL finds the member with that peer URL.
+func (m Membership) ByPeerURL(url string) (Member, bool) {
+	i := slices.IndexFunc(m.Members, func(m Member) bool { return slices.Contains(m.PeerURLs, url) })
+	if i < 0 {
+		return Member{}, false
+	}
+	return m.Members[i], true
+}
+
+// ByID finds the member with that ID.
+func (m Membership) ByID(id uint64) (Member, bool) {
+	i := slices.IndexFunc(m.Members, func(m Member) bool { return m.ID == id })
+	if i < 0 {
+		return Member{}, false
+	}
+	return m.Members[i], true
+}
+
+// Members reads the member list, linearizably, and asks the voters in it from now on.
+func (c *Client) Members(ctx context.Context) (Membership, error) {
+	answer, err := ask(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.MemberListResponse, error) {
+		return conn.MemberList(ctx)
+	})
+	if err != nil {
+		return Membership{}, err
+	}
+	list := Membership{ClusterID: answer.Header.GetClusterId()}
+	var urls []string
+	for _, m := range answer.Members {
+		list.Members = append(list.Members, Member{
+			ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, Learner: m.IsLearner,
+		})
+		if !m.IsLearner {
+			urls = append(urls, m.ClientURLs...)
+		}
+	}
+	slices.SortFunc(list.Members, func(a, b Member) int { return compare(a.ID, b.ID) })
+	c.setVoters(urls)
+	return list, nil
+}
+
+func compare(a, b uint64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// Status is what a member says of itself, and whether it serves.
+type Status struct {
+	MemberID     uint64
+	ClusterID    uint64
+	Leader       uint64 // 0 when the member knows of none
+	Term         uint64
+	Index        uint64 // of the raft log
+	Applied      uint64
+	Learner      bool
+	Version      string
+	DBSize       int64
+	Errors       []string
+	Linearizable bool          // it has answered a linearizable read: it has a quorum behind it
+	RTT          time.Duration // of the status call
+	Err          error         // why there is no answer; all else is zero then
+}
+
+// Statuses asks several members at once, each at its own client URLs, for their status and, if
+// it is a voter, for a linearizable read. It takes at most the time of two calls.
+func (c *Client) Statuses(ctx context.Context, members []Member) map[uint64]Status {
+	var wait sync.WaitGroup
+	answers := make([]Status, len(members))
+	for i, m := range members {
+		if len(m.ClientURLs) == 0 {
+			answers[i].Err = errors.New("it has not published its client URL: it has never started")
+			continue
+		}
+		wait.Go(func() { answers[i] = c.status(ctx, m) })
+	}
+	wait.Wait()
+	out := map[uint64]Status{}
+	for i, m := range members {
+		out[m.ID] = answers[i]
+	}
+	return out
+}
+
+func (c *Client) status(ctx context.Context, m Member) Status {
+	endpoint := m.ClientURLs[0]
+	began := time.Now()
+	s, err := once(ctx, c, endpoint, func(ctx context.Context, conn *clientv3.Client) (*clientv3.StatusResponse, error) {
+		return conn.Status(ctx, endpoint)
+	})
+	if err != nil {
+		return Status{Err: err}
+	}
+	out := Status{
+		MemberID: s.Header.GetMemberId(), ClusterID: s.Header.GetClusterId(), Leader: s.Leader, Term: s.RaftTerm,
+		Index: s.RaftIndex, Applied: s.RaftAppliedIndex, Learner: s.IsLearner, Version: s.Version,
+		DBSize: s.DbSize, Errors: s.Errors, RTT: time.Since(began),
+	}
+	if m.Learner {
+		return out
+	}
+	_, err = once(ctx, c, endpoint, func(ctx context.Context, conn *clientv3.Client) (*clientv3.GetResponse, error) {
+		return conn.Get(ctx, "/quorumd", clientv3.WithCountOnly())
+	})
+	out.Linearizable = err == nil
+	return out
+}
+
+// AddLearner adds a learner with that peer URL, or gives the one that is there already.
+func (c *Client) AddLearner(ctx context.Context, peerURL string) (Member, error) {
+	list, err := c.Members(ctx)
+	if err != nil {
+		return Member{}, err
+	}
+	if m, ok := list.ByPeerURL(peerURL); ok {
+		return m, nil
+	}
+	_, addErr := tell(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.MemberAddResponse, error) {
+		return conn.MemberAddAsLearner(ctx, []string{peerURL})
+	})
+	list, err = c.Members(ctx)
+	if err != nil {
+		return Member{}, errors.Join(addErr, err)
+	}
+	m, ok := list.ByPeerURL(peerURL)
+	switch {
+	case ok:
+		return m, nil
+	case addErr != nil:
+		return Member{}, fmt.Errorf("cannot add a learner: %w", addErr)
+	}
+	return Member{}, ErrNotListed
+}
+
+// Promote makes a learner a voter. It asks the leader, the only one that knows how far the
+// learner is. A member that is a voter already is fine.
+func (c *Client) Promote(ctx context.Context, id uint64, leaderURL string) error {
+	_, promoteErr := once(ctx, c, leaderURL, func(ctx context.Context, conn *clientv3.Client) (*clientv3.MemberPromoteResponse, error) {
+		return conn.MemberPromote(ctx, id)
+	})
+	list, err := c.Members(ctx)
+	if err != nil {
+		return errors.Join(promoteErr, err)
+	}
+	m, ok := list.ByID(id)
+	switch {
+	case ok && !m.Learner:
+		return nil
+	case !ok:
+		return errors.Join(ErrNotListed, promoteErr)
+	case promoteErr != nil:
+		return fmt.Errorf("cannot promote the learner: %w", promoteErr)
+	}
+	return errors.New("cannot promote the learner: etcd accepted it, but the member list still says learner")
+}
+
+// RemoveLearner removes a learner. A member that is gone already is fine; one that has become
+// a voter is left alone and is an error.
+func (c *Client) RemoveLearner(ctx context.Context, id uint64) error {
+	list, err := c.Members(ctx)
+	if err != nil {
+		return err
+	}
+	m, ok := list.ByID(id)
+	if !ok {
+		return nil
+	}
+	if !m.Learner {
+		return fmt.Errorf("cannot remove learner %x: it is a voter by now", id)
+	}
+	_, removeErr := tell(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.MemberRemoveResponse, error) {
+		return conn.MemberRemove(ctx, id)
+	})
+	if list, err = c.Members(ctx); err != nil {
+		return errors.Join(removeErr, err)
+	}
+	_, still := list.ByID(id)
+	switch {
+	case still && removeErr != nil:
+		return fmt.Errorf("cannot remove learner %x: %w", id, removeErr)
+	case still:
+		return fmt.Errorf("cannot remove learner %x: etcd accepted it, but the member list still has it", id)
+	}
+	return nil // whatever the call said: it is gone
+}

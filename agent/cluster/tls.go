@@ -1,0 +1,153 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+)
+
+// TLSFiles name the PEM files for the connection to etcd. CA may be empty for the system's
+// roots; Cert and Key are both set or both empty.
+type TLSFiles struct {
+	Use           bool
+	CA, Cert, Key string
+}
+
+// tlsSource keeps the TLS configuration that was last read from files.
+type tlsSource struct {
+	files TLSFiles
+
+	mu   sync.Mutex
+	seen [3][]byte
+	conf *tls.Config
+}
+
+func newTLSSource(files TLSFiles) (*tlsSource, error) {
+	s := &tlsSource{files: files}
+	_, err := s.reload()
+	return s, err
+}
+
+// config gives the present configuration, or nil for connections without TLS.
+func (s *tlsSource) config() *tls.Config {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conf.Clone()
+}
+
+// reload reads the files and tells whether they differ from those in use.
+func (s *tlsSource) reload() (changed bool, err error) {
+	if !s.files.Use {
+		return false, nil
+	}
+	var read [3][]byte
+	for i, path := range []string{s.files.CA, s.files.Cert, s.files.Key} {
+		if path == "" {
+			continue
+		}
+		if read[i], err = os.ReadFile(path); err != nil {
+			return false, fmt.Errorf("cannot read the TLS files: %w", err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conf != nil && bytes.Equal(read[0], s.seen[0]) && bytes.Equal(read[1], s.seen[1]) && bytes.Equal(read[2], s.seen[2]) {
+		return false, nil
+	}
+	conf, err := tlsConfig(s.files, read)
+	if err != nil {
+		return false, err
+	}
+	first := s.conf == nil
+	s.seen, s.conf = read, conf
+	return !first, nil
+}
+
+func tlsConfig(files TLSFiles, read [3][]byte) (*tls.Config, error) {
+	conf := &tls.Config{MinVersion: tls.VersionTLS12}
+	if files.CA != "" {
+		conf.RootCAs = x509.NewCertPool()
+		if !conf.RootCAs.AppendCertsFromPEM(read[0]) {
+			return nil, fmt.Errorf("cannot use %s: it holds no PEM certificate", files.CA)
+		}
+	}
+	if files.Cert != "" {
+		pair, err := tls.X509KeyPair(read[1], read[2])
+		if err != nil {
+			return nil, fmt.Errorf("cannot use %s with %s: %w", files.Cert, files.Key, err)
+		}
+		conf.Certificates = []tls.Certificate{pair}
+	}
+	return conf, nil
+}
+
+// diagnoseTimeout bounds one look at why an endpoint does not answer.
+const diagnoseTimeout = time.Second
+
+// Diagnose says why an endpoint does not answer, in the words of the layer that fails: the etcd
+// client reports every failed connection as a deadline that has passed. It returns nil when a
+// connection can be made.
+func (c *Client) Diagnose(ctx context.Context, endpoint string) error {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, diagnoseTimeout)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", u.Host)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() // only looked at
+	if u.Scheme != "https" {
+		return nil
+	}
+	conf := c.tls.config()
+	if conf == nil {
+		return errors.New("the endpoint speaks https, but no TLS files are configured: set cluster.tls")
+	}
+	conf.ServerName = u.Hostname()
+	secured := tls.Client(conn, conf)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		return whichSide(err)
+	}
+	// With TLS 1.3 the server's refusal of our certificate arrives only after the handshake.
+	if err := secured.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		return err
+	}
+	var one [1]byte
+	if _, err := secured.Read(one[:]); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return whichSide(err)
+	}
+	return nil
+}
+
+// whichSide says whose certificate it is that a TLS error complains about, and where to look.
+func whichSide(err error) error {
+	remote, fromThere := errors.AsType[*net.OpError](err)
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	switch {
+	case fromThere && remote.Op == "remote error": // as crypto/tls calls an alert of the other side
+		return fmt.Errorf("TLS: it refuses this host's certificate: %w; see cluster.tls.cert", err)
+	case untrusted:
+		return fmt.Errorf("TLS: this host does not trust its certificate: %w; see cluster.tls.ca", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("TLS: it accepts connections and says nothing for %s: %w; see whether etcd hangs there", diagnoseTimeout, err)
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("TLS: it hangs up: %w; see whether it speaks TLS", err)
+	}
+	return fmt.Errorf("TLS: %w", err)
+}

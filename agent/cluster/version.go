@@ -1,0 +1,52 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"time"
+)
+
+// binaryVersionTimeout bounds asking a binary for its version.
+const binaryVersionTimeout = 5 * time.Second
+
+// BinaryVersion asks an etcd binary for its version, such as "3.6.16". It reads the binary from
+// a disk that may be sick: call it where waiting hurts nobody.
+func BinaryVersion(ctx context.Context, path string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, binaryVersionTimeout)
+	defer cancel()
+	command := exec.CommandContext(ctx, path, "--version")
+	command.WaitDelay = time.Second
+	command.Env = []string{} // no ETCD_ variable of ours may confuse it
+	var out answer
+	command.Stdout = &out
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("cannot ask %s for its version: %w; check etcd.binary", path, err)
+	}
+	match := regexp.MustCompile(`(?m)^etcd Version: (\S+)$`).FindSubmatch(bytes.TrimSpace(out.text))
+	if match == nil {
+		return "", fmt.Errorf("cannot ask %s for its version: it does not answer like etcd; check etcd.binary", path)
+	}
+	return string(match[1]), nil
+}
+
+// answer keeps what a program prints, and lets one that does not end run into a closed pipe.
+type answer struct{ text []byte }
+
+// answerBytes bounds an answer; etcd's has about 100 bytes.
+const answerBytes = 64 << 10
+
+// Write takes all of p or nothing.
+func (a *answer) Write(p []byte) (int, error) {
+	if len(a.text)+len(p) > answerBytes {
+		return 0, errors.New("it prints too much for a version")
+	}
+	a.text = append(a.text, p...)
+	return len(p), nil
+}

@@ -1,0 +1,93 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// program gives the path of the test binary under another name; see TestMain.
+func program(t *testing.T, as string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), as)
+	if err := os.Symlink(self, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestAnEtcdBinaryTellsItsVersion(t *testing.T) {
+	t.Parallel()
+	got, err := cluster.BinaryVersion(within(t), testbed.Etcd(t, "v3.6"))
+	if err != nil || !strings.HasPrefix(got, "3.6.") {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
+func TestABinaryIsAskedWithoutOurEnvironment(t *testing.T) {
+	t.Parallel()
+	if got, err := cluster.BinaryVersion(within(t), program(t, asLiar)); err != nil || got != "3.6.0" {
+		t.Errorf("got %s, %v; the last number counts the variables", got, err)
+	}
+}
+
+func TestWhatIsNoEtcdHasNoVersion(t *testing.T) {
+	t.Parallel()
+	notExecutable := filepath.Join(t.TempDir(), "etcd")
+	if err := os.WriteFile(notExecutable, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/bin/true":                            "it does not answer like etcd; check etcd.binary",
+		"/bin/false":                           "exit status 1; check etcd.binary",
+		filepath.Join(t.TempDir(), "not-here"): "no such file or directory",
+		notExecutable:                          "permission denied",
+	} {
+		got, err := cluster.BinaryVersion(within(t), path)
+		if !contains(err, want) || !contains(err, "cannot ask "+path+" for its version: ") {
+			t.Errorf("%s: got %q, %v; want %q", path, got, err, want)
+		}
+	}
+}
+
+func TestABinaryThatHangsIsGivenUpWithTheContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	got, err := cluster.BinaryVersion(ctx, program(t, asHanging))
+	if took := time.Since(began); err == nil || took < 200*time.Millisecond || took > 5*time.Second {
+		t.Errorf("got %q, %v after %v", got, err, took)
+	}
+}
+
+func TestABinaryThatHangsIsGivenUpAfterAFewSecondsWithoutAContext(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	got, err := cluster.BinaryVersion(within(t), program(t, asHanging))
+	if took := time.Since(began); err == nil || took > 10*time.Second {
+		t.Errorf("got %q, %v after %v", got, err, took)
+	}
+}
+
+func TestABinaryThatNeverStopsPrintingIsCutShort(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	got, err := cluster.BinaryVersion(within(t), program(t, asBabbling))
+	if took := time.Since(began); err == nil || took > 4*time.Second {
+		t.Errorf("got %q, %v after %v; the bound of a binary that hangs is 5s", got, err, took)
+	}
+}

@@ -1,0 +1,118 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package config reads quorumd's configuration file, which is YAML.
+//
+// It promises:
+//   - Strict. An unknown key, a key given twice, a value of the wrong kind or out of range, and values that
+//     contradict each other are errors. Nothing is guessed and nothing is ignored.
+//   - All at once. One call reports every problem of a file, each with its line, its key, what is wrong and
+//     what to do. No Go type is ever named.
+//   - Complete. A Config that Parse returns has every value filled in; nobody else knows a default.
+//   - Declared once. A key exists because a field of the structs in sections.go says so: name, kind, default,
+//     bounds and documentation stand there together. The default file is generated from it.
+//   - Bounded. Whatever the bytes are, Parse returns in bounded time and memory, and never panics.
+//   - No I/O beyond the file itself and the host name. Files that the configuration names are looked at by
+//     Config.CheckFiles only, so that a configuration can be checked on another machine.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+)
+
+// maxFileSize bounds a configuration file, in bytes. A complete one with every comment has about 16 KiB.
+const maxFileSize = 1 << 20
+
+// Load reads the configuration file at path. The error is Errors when the file was read and has problems;
+// otherwise it says why the file cannot be read and wraps the cause, so that errors.Is(err, fs.ErrNotExist) works.
+func Load(path string) (Config, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("cannot read the configuration: %w; check the path and its permissions", err)
+	}
+	return Parse(path, data)
+}
+
+// Parse reads a configuration from data. name stands for the file in errors, as in name:12. The error is always
+// Errors, sorted by line, and then the Config is empty.
+func Parse(name string, data []byte) (Config, error) {
+	return parse(name, data, os.Hostname)
+}
+
+// parse is Parse with the source of the machine's host name.
+func parse(name string, data []byte, hostname func() (string, error)) (Config, error) {
+	text, problem := readText(name, data)
+	if problem != nil {
+		return Config{}, Errors{*problem}
+	}
+	var c Config
+	d := &decoder{text: text, setAt: map[string]int{}, bad: map[string]bool{}}
+	d.decode(reflect.ValueOf(&c).Elem())
+	d.derive(&c, hostname)
+	d.checkRules(&c)
+	if len(d.errs) > 0 {
+		return Config{}, d.allErrors()
+	}
+	c.Warnings = warnings(&c)
+	return c, nil
+}
+
+// derive fills in the values whose default depends on another key or on the machine.
+func (d *decoder) derive(c *Config, hostname func() (string, error)) {
+	if c.Host.Name == "" && !d.bad["host.name"] {
+		c.Host.Name = d.shortHostname(hostname)
+	}
+	if c.Etcd.ListenClientURL == "" && !d.bad["etcd.listenClientURL"] {
+		c.Etcd.ListenClientURL = c.Etcd.ClientURL
+	}
+	if c.Etcd.ListenPeerURL == "" && !d.bad["etcd.listenPeerURL"] {
+		c.Etcd.ListenPeerURL = c.Etcd.PeerURL
+	}
+	if c.Disk.ProbeDir == "" && !d.bad["disk.probeDir"] {
+		c.Disk.ProbeDir = c.Etcd.probeDir()
+	}
+	if c.Timing.OrphanGrace == 0 && !d.bad["timing.orphanGrace"] {
+		c.Timing.OrphanGrace = 2*c.Timing.LockTTL + orphanElection
+	}
+}
+
+// shortHostname gives the machine's host name up to the first dot, or reports why it cannot serve as host.name.
+func (d *decoder) shortHostname(hostname func() (string, error)) string {
+	full, err := hostname()
+	if err != nil {
+		d.add("host.name", d.setAt["host"], "not set, and the machine's host name cannot be read; set host.name")
+		return ""
+	}
+	short, _, _ := strings.Cut(full, ".")
+	if err := checkName(short); err != nil {
+		d.add("host.name", d.setAt["host"], fmt.Sprintf("not set, and the machine's host name %s cannot be used, it %s; set host.name",
+			quote(full), err))
+	}
+	return short
+}
+
+// readFile reads a regular file of at most maxFileSize+1 bytes; one byte too many lets the caller see that it is
+// too large. Other kinds of files are refused because opening or reading a pipe can wait for ever.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, &os.PathError{Op: "read", Path: path, Err: errors.New("is a directory")}
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &os.PathError{Op: "read", Path: path, Err: errors.New("is not a regular file")}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxFileSize+1))
+}

@@ -1,0 +1,448 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+)
+
+// valid is the shortest configuration there is.
+const valid = `cluster:
+  name: prod
+  endpoints: [http://192.0.2.1:2379]
+etcd:
+  clientURL: http://192.0.2.1:2379
+  peerURL: http://192.0.2.1:2380
+`
+
+func mustParse(t *testing.T, data string) Config {
+	t.Helper()
+	c, err := parse("quorumd.yaml", []byte(data), n1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestABadFileIsExplainedInFull(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/bad/*.yaml")
+	if err != nil || len(files) < 40 {
+		t.Fatalf("found %d files in testdata/bad: %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := parse(filepath.Base(file), data, n1)
+			if _, ok := errors.AsType[Errors](err); !ok {
+				t.Fatalf("the error is %T (%v), not Errors", err, err)
+			}
+			if diff := cmp.Diff(Config{}, c); diff != "" {
+				t.Errorf("a configuration came with the error:\n%s", diff)
+			}
+			golden(t, strings.TrimSuffix(file, ".yaml")+".golden", err.Error()+"\n")
+		})
+	}
+}
+
+func TestNoErrorNamesAGoType(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/bad/*.golden")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("found %d files: %v", len(files), err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range []string{"config.", "time.Duration", "string", "bool", "int ", "uint", "struct", "map[", "!!", "unmarshal", "yaml: ", "reflect", "panic"} {
+			for line := range strings.Lines(string(data)) {
+				line = strings.TrimPrefix(line, strings.TrimSuffix(filepath.Base(file), ".golden")+".yaml")
+				if !strings.HasPrefix(line, "    | ") && strings.Contains(line, word) {
+					t.Errorf("%s says %q in: %s", file, word, line)
+				}
+			}
+		}
+	}
+}
+
+func TestHostileFilesAreRefusedWithOneClearError(t *testing.T) {
+	t.Parallel()
+	var manyKeys strings.Builder
+	for i := range 60_000 {
+		fmt.Fprintf(&manyKeys, "key%d: x\n", i)
+	}
+	cases := []struct{ name, data, want string }{
+		{"ten megabytes", strings.Repeat("# comment\n", 1<<20), "larger than 1 MiB"},
+		{"one byte too many", valid + strings.Repeat("#", maxFileSize+1-len(valid)), "larger than 1 MiB"},
+		{"deep lists", strings.Repeat("[", 1<<20), "exceeded max depth"},
+		{"deep sections", strings.Repeat("{a: ", 1<<18), "exceeded max depth"},
+		{"deep indentation", strings.Repeat("- ", 1<<19), "exceeded max depth"},
+		{"one long word", strings.Repeat("a", 1<<20), "must be keys with values"},
+		{"one long key", "? " + strings.Repeat("a", 1<<19) + "\n: 1\n", "unknown key"},
+		{"many keys", manyKeys.String(), "more than 100 problems; the others are not listed"},
+		{"many documents", strings.Repeat("---\na: 1\n", 1<<16), "a second YAML document begins here"},
+		{"a second document that is broken", valid + "---\n[\n", "not valid YAML"},
+		{"many aliases", "a: &a x\nb: [" + strings.Repeat("*a,", 1<<18) + "]\n", "anchors and aliases"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := parse("quorumd.yaml", []byte(c.data), n1)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got error %.300v, want one with %q", err, c.want)
+			} else if size := len(err.Error()); size > 40_000 {
+				t.Errorf("the error has %d bytes", size)
+			}
+		})
+	}
+}
+
+// panicking stands for a file that trips a check inside the YAML parser.
+type panicking struct{}
+
+func (panicking) Read([]byte) (int, error) { panic("internal error") }
+
+func TestAPanicOfTheYAMLParserIsAnError(t *testing.T) {
+	t.Parallel()
+	var n yaml.Node
+	if err := decodeNode(yaml.NewDecoder(panicking{}), &n); err == nil || !strings.Contains(err.Error(), "the parser gave up: internal error") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAFileOfExactlyTheLimitIsRead(t *testing.T) {
+	t.Parallel()
+	mustParse(t, valid+strings.Repeat("#", maxFileSize-len(valid)))
+}
+
+func TestTheShortestFileGetsEveryDefault(t *testing.T) {
+	t.Parallel()
+	want := Config{
+		Mode: ModeObserve,
+		Host: Host{Name: "n1"},
+		Cluster: Cluster{
+			Name: "prod", Voters: 3, Standbys: 1, Endpoints: []string{"http://192.0.2.1:2379"},
+		},
+		Etcd: Etcd{
+			Runner: RunnerSystemd, Unit: "etcd.service", Binary: "/usr/bin/etcd",
+			DataDir: "/var/lib/etcd/default", EnvironmentFile: "/var/lib/quorumd/etcd.env",
+			ClientURL: "http://192.0.2.1:2379", PeerURL: "http://192.0.2.1:2380",
+			ListenClientURL: "http://192.0.2.1:2379", ListenPeerURL: "http://192.0.2.1:2380",
+			LogFile: "/var/log/quorumd/etcd.log", StopTimeout: 30 * time.Second,
+		},
+		Disk: Disk{
+			ProbeDir: "/var/lib/etcd/.quorumd-probe", DirectInterval: time.Second, WALInterval: 10 * time.Second,
+			QualifySamples: 3000, QualifyRate: 50,
+			FsyncWarm: 10 * time.Millisecond, FsyncSlow: 100 * time.Millisecond, FsyncLeave: 5 * time.Millisecond,
+			Stall: time.Second, Fail: 30 * time.Second, MinFree: 1 << 30, Window: 300,
+		},
+		Timing: Timing{
+			Interval: 2 * time.Second, CallTimeout: 2 * time.Second, LockTTL: 30 * time.Second,
+			RenewEvery: 5 * time.Second, RenewGiveUp: 15 * time.Second, StepMargin: 5 * time.Second,
+			PresenceTTL: time.Minute, Settle: 6 * time.Second, PromoteStable: time.Minute, PromoteLag: 100,
+			SteadyLag: 30 * time.Second, LearnerStall: 5 * time.Minute, LearnerMax: 2 * time.Hour,
+			Cooldown: time.Minute, OrphanGrace: 65 * time.Second, JoinBackoff: time.Minute, ClockMaxOffset: 5 * time.Second,
+		},
+		Control: Control{Socket: "/run/quorumd/control.sock", Group: "quorumd"},
+		Metrics: Metrics{Listen: ":9379"},
+		Paths:   Paths{State: "/var/lib/quorumd", Runtime: "/run/quorumd"},
+	}
+	if diff := cmp.Diff(want, mustParse(t, valid)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// everyKey sets every key to something that is not its default.
+const everyKey = `mode: manage
+host: {name: Node_2, id: 0123-ab.c, domain: rack-7}
+cluster:
+  name: prod
+  id: 0xCDF818194e3a8c32
+  voters: 9
+  standbys: 0
+  endpoints:
+    - https://N2.example.org:2379
+    - "https://[2001:db8::3]:2379"
+  allowUnsafeVersion: true
+  tls: {ca: /pki/ca.crt, cert: /pki/./c.crt, key: /pki/c.key}
+etcd:
+  runner: process
+  unit: etcd@2.service
+  binary: /opt/etcd
+  dataDir: /data/etcd/
+  walDir: /wal/etcd
+  environmentFile: /state/etcd.env
+  clientURL: https://n2.example.org:2379
+  peerURL: https://n2.example.org:2380
+  listenClientURL: https://0.0.0.0:2379
+  listenPeerURL: https://[::]:2380
+  metricsURL: http://localhost:2381
+  environment:
+    ETCD_QUOTA_BACKEND_BYTES: 8589934592
+    ETCD_ENABLE_PPROF: true
+    ETCD_LOG_LEVEL: "warn"
+  logFile: /log/etcd.log
+  stopTimeout: 1m30s
+disk:
+  directInterval: 500ms
+  walInterval: 5s
+  qualifySamples: 100
+  qualifyRate: 20
+  fsyncWarm: 20ms
+  fsyncSlow: 200ms
+  fsyncLeave: 10ms
+  stall: 2s
+  fail: 1m
+  minFree: 512MiB
+  window: 50
+timing:
+  interval: 250ms
+  callTimeout: 1s
+  lockTTL: 5s
+  renewEvery: 500ms
+  renewGiveUp: 2s
+  stepMargin: 1s
+  presenceTTL: 5s
+  settle: 5500ms
+  promoteStable: 3s
+  promoteLag: 10
+  steadyLag: 1s
+  learnerStall: 30s
+  learnerMax: 5m
+  cooldown: 0s
+  orphanGrace: 12s
+  joinBackoff: 5s
+  clockMaxOffset: 1s
+control: {socket: /run/q/c.sock, group: wheel}
+metrics: {listen: "127.0.0.1:9000", webConfig: /etc/web.yaml}
+paths: {state: /state, runtime: /run/q}
+`
+
+func TestEveryKeyIsTaken(t *testing.T) {
+	t.Parallel()
+	want := Config{
+		Mode: ModeManage,
+		Host: Host{Name: "Node_2", ID: "0123-ab.c", Domain: "rack-7"},
+		Cluster: Cluster{
+			Name: "prod", ID: "cdf818194e3a8c32", Voters: 9, AllowUnsafeVersion: true,
+			Endpoints: []string{"https://n2.example.org:2379", "https://[2001:db8::3]:2379"},
+			TLS:       &TLS{CA: "/pki/ca.crt", Cert: "/pki/c.crt", Key: "/pki/c.key"},
+		},
+		Etcd: Etcd{
+			Runner: RunnerProcess, Unit: "etcd@2.service", Binary: "/opt/etcd",
+			DataDir: "/data/etcd", WALDir: "/wal/etcd", EnvironmentFile: "/state/etcd.env",
+			ClientURL: "https://n2.example.org:2379", PeerURL: "https://n2.example.org:2380",
+			ListenClientURL: "https://0.0.0.0:2379", ListenPeerURL: "https://[::]:2380", MetricsURL: "http://localhost:2381",
+			Environment: map[string]string{"ETCD_QUOTA_BACKEND_BYTES": "8589934592", "ETCD_ENABLE_PPROF": "true", "ETCD_LOG_LEVEL": "warn"},
+			LogFile:     "/log/etcd.log", StopTimeout: 90 * time.Second,
+		},
+		Disk: Disk{
+			ProbeDir: "/wal/.quorumd-probe", DirectInterval: 500 * time.Millisecond, WALInterval: 5 * time.Second,
+			QualifySamples: 100, QualifyRate: 20,
+			FsyncWarm: 20 * time.Millisecond, FsyncSlow: 200 * time.Millisecond, FsyncLeave: 10 * time.Millisecond,
+			Stall: 2 * time.Second, Fail: time.Minute, MinFree: 512 << 20, Window: 50,
+		},
+		Timing: Timing{
+			Interval: 250 * time.Millisecond, CallTimeout: time.Second, LockTTL: 5 * time.Second,
+			RenewEvery: 500 * time.Millisecond, RenewGiveUp: 2 * time.Second, StepMargin: time.Second,
+			PresenceTTL: 5 * time.Second, Settle: 5500 * time.Millisecond, PromoteStable: 3 * time.Second, PromoteLag: 10,
+			SteadyLag: time.Second, LearnerStall: 30 * time.Second, LearnerMax: 5 * time.Minute,
+			OrphanGrace: 12 * time.Second, JoinBackoff: 5 * time.Second, ClockMaxOffset: time.Second,
+		},
+		Control: Control{Socket: "/run/q/c.sock", Group: "wheel"},
+		Metrics: Metrics{Listen: "127.0.0.1:9000", WebConfig: "/etc/web.yaml"},
+		Paths:   Paths{State: "/state", Runtime: "/run/q"},
+		Warnings: []string{
+			"cluster.voters is 9: every write waits for five disks; 5 or 7 voters are faster and hardly less safe",
+		},
+	}
+	if diff := cmp.Diff(want, mustParse(t, everyKey)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatYAMLWritesIsReadBack(t *testing.T) {
+	t.Parallel()
+	for _, data := range []string{valid, everyKey, string(Default())} {
+		c := mustParse(t, data)
+		written, err := c.YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c, mustParse(t, string(written))); diff != "" {
+			t.Errorf("(-before +after):\n%s\nfile:\n%s", diff, written)
+		}
+	}
+}
+
+func TestYAMLWritesEveryKeyAsAPersonWould(t *testing.T) {
+	t.Parallel()
+	written, err := mustParse(t, everyKey).YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/every-key.golden", string(written))
+}
+
+func TestAnEmptySectionIsNone(t *testing.T) {
+	t.Parallel()
+	c := mustParse(t, valid+"host:\ndisk:\n  # window: 5\ntiming: {}\n")
+	if diff := cmp.Diff(mustParse(t, valid), c); diff != "" {
+		t.Errorf("(-without +with):\n%s", diff)
+	}
+}
+
+func TestAnEmptyTLSSectionMeansTheSystemsAuthorities(t *testing.T) {
+	t.Parallel()
+	c := mustParse(t, strings.Replace(strings.ReplaceAll(valid, "http:", "https:"), "etcd:", "  tls: {}\netcd:", 1))
+	if diff := cmp.Diff(&TLS{}, c.Cluster.TLS); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTheOrphanGraceFollowsTheLockTTL(t *testing.T) {
+	t.Parallel()
+	c := mustParse(t, valid+"timing: {lockTTL: 60s}\n")
+	if want := 125 * time.Second; c.Timing.OrphanGrace != want {
+		t.Errorf("orphanGrace is %s, want %s", c.Timing.OrphanGrace, want)
+	}
+}
+
+func TestTheProbeStaysOutOfEtcdsDirectories(t *testing.T) {
+	t.Parallel()
+	for dirs, want := range map[string]string{
+		"  dataDir: /data/n1\n":                                   "/data/.quorumd-probe",
+		"  dataDir: /data/n1\n  walDir: /wal/n1\n":                "/wal/.quorumd-probe",
+		"  dataDir: /data/n1\n  walDir: /data/n1/member/wal\n":    "/data/.quorumd-probe",
+		"  dataDir: /data/n1\n  walDir: /data/n1wal/member/wal\n": "/data/n1wal/member/.quorumd-probe",
+	} {
+		if got := mustParse(t, valid+dirs).Disk.ProbeDir; got != want {
+			t.Errorf("with\n%sprobeDir is %s, want %s", dirs, got, want)
+		}
+	}
+}
+
+func TestAnEndpointThatOthersWillNotAskIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	c := mustParse(t, strings.Replace(valid, "[http://192.0.2.1:2379]", "[http://192.0.2.2:2379]", 1))
+	want := []string{"etcd.clientURL (http://192.0.2.1:2379) is not in cluster.endpoints: add it there on every host, or other hosts will not ask this one"}
+	if diff := cmp.Diff(want, c.Warnings); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAMetricsListenerMustNameAHost(t *testing.T) {
+	t.Parallel()
+	_, err := parse("quorumd.yaml", []byte(valid+"metrics: {listen: \"192.0.2.300:9379\"}\n"), n1)
+	if err == nil || !strings.Contains(err.Error(), `"192.0.2.300" is neither`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAHostNameThatCannotServeIsReported(t *testing.T) {
+	t.Parallel()
+	for name, hostname := range map[string]func() (string, error){
+		`quorumd.yaml: host.name: not set, and the machine's host name cannot be read; set host.name`: func() (string, error) { return "", errors.New("no") },
+		`quorumd.yaml: host.name: not set, and the machine's host name "(none)" cannot be used, it must be 1 to 63 letters, digits, dots, dashes and underscores, ` +
+			`beginning with a letter or digit, not "(none)"; set host.name`: func() (string, error) { return "(none)", nil },
+	} {
+		_, err := parse("quorumd.yaml", []byte(valid), hostname)
+		if err == nil || err.Error() != name {
+			t.Errorf("got  %v\nwant %s", err, name)
+		}
+		if _, err := parse("quorumd.yaml", []byte(valid+"host: {name: n1}\n"), hostname); err != nil {
+			t.Errorf("with host.name set: %v", err)
+		}
+	}
+}
+
+func TestParseAsksThisMachineForItsName(t *testing.T) {
+	t.Parallel()
+	hostname, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Parse("quorumd.yaml", []byte(valid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if short, _, _ := strings.Cut(hostname, "."); c.Host.Name != short {
+		t.Errorf("host.name is %q on a machine called %q", c.Host.Name, hostname)
+	}
+}
+
+func TestLoadReadsAFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "quorumd.yaml")
+	if err := os.WriteFile(path, []byte(everyKey), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(mustParse(t, everyKey), c); diff != "" {
+		t.Errorf("(-parsed +loaded):\n%s", diff)
+	}
+}
+
+func TestLoadNamesTheFileInErrors(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "quorumd.yaml")
+	if err := os.WriteFile(path, []byte(valid+"mode: x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(path)
+	errs, ok := errors.AsType[Errors](err)
+	want := Errors{{File: path, Line: 7, Key: "mode", Message: `must be observe or manage, not "x"`, Source: "mode: x"}}
+	if diff := cmp.Diff(want, errs); !ok || diff != "" {
+		t.Errorf("got %v\n(-want +got):\n%s", err, diff)
+	}
+}
+
+func TestLoadRefusesWhatIsNoReadableFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if _, err := Load(filepath.Join(dir, "absent.yaml")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an absent file gives %v", err)
+	}
+	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "is a directory") {
+		t.Errorf("a directory gives %v", err)
+	}
+	if _, err := Load("/dev/zero"); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+		t.Errorf("a device gives %v", err)
+	}
+	large := filepath.Join(dir, "large.yaml")
+	if err := os.WriteFile(large, make([]byte, 10<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(large); err == nil || !strings.Contains(err.Error(), "larger than 1 MiB") {
+		t.Errorf("a file of 10 MiB gives %v", err)
+	}
+}
+
+func TestSizesAreWrittenInTheirLargestUnit(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[Size]string{0: "0B", 1: "1B", 1023: "1023B", 1 << 10: "1KiB", 1536: "1536B", 3 << 20: "3MiB", 1 << 30: "1GiB", 2 << 40: "2TiB"} {
+		if got := size.String(); got != want {
+			t.Errorf("%d is written %s, want %s", uint64(size), got, want)
+		}
+	}
+}

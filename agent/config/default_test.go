@@ -1,0 +1,195 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+)
+
+func TestTheDefaultFileSaysWhatTheStructsDeclare(t *testing.T) {
+	t.Parallel()
+	golden(t, "quorumd.yaml", generateDefault(t))
+}
+
+func TestTheDefaultFileIsTheDefaults(t *testing.T) {
+	t.Parallel()
+	c, err := parse("quorumd.yaml", Default(), n1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := `
+cluster:
+  name: prod
+  endpoints: ["https://192.0.2.1:2379", "https://192.0.2.2:2379", "https://192.0.2.3:2379"]
+  tls: {ca: /etc/quorumd/pki/ca.crt, cert: /etc/quorumd/pki/client.crt, key: /etc/quorumd/pki/client.key}
+etcd:
+  clientURL: https://192.0.2.1:2379
+  peerURL: https://192.0.2.1:2380
+`
+	want, err := parse("bare.yaml", []byte(bare), n1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, c); diff != "" {
+		t.Errorf("the default file sets something (-without it +with it):\n%s", diff)
+	}
+	if len(c.Warnings) > 0 {
+		t.Errorf("the default file has warnings: %q", c.Warnings)
+	}
+}
+
+func TestEveryKeyIsInTheDefaultFileWithItsDefault(t *testing.T) {
+	t.Parallel()
+	all := uncommented(string(Default()))
+	c, err := parse("all.yaml", []byte(all), n1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := parse("quorumd.yaml", Default(), n1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, c); diff != "" {
+		t.Errorf("a value shown in a comment is not the default (-default +shown):\n%s", diff)
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal([]byte(all), &root); err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	collectPaths(root.Content[0], "", shown)
+	for _, k := range allKeys(reflect.TypeFor[Config](), "") {
+		if !shown[k.path] {
+			t.Errorf("%s is not in the default file", k.path)
+		}
+	}
+}
+
+// uncommented sets every key that the default file shows in a comment: #key, without a space after the mark.
+func uncommented(file string) string {
+	return regexp.MustCompile(`(?m)^( *)#([a-zA-Z])`).ReplaceAllString(file, "$1$2")
+}
+
+func collectPaths(n *yaml.Node, path string, into map[string]bool) {
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	for name, value := range entries(n) {
+		into[join(path, name.Value)] = true
+		collectPaths(value, join(path, name.Value), into)
+	}
+}
+
+// generateDefault writes the default file from sections.go.
+func generateDefault(t *testing.T) string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "sections.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := generator{t: t, docs: map[string]string{}}
+	ast.Inspect(file, g.collect)
+	g.WriteString("# The configuration of quorumd.\n#\n" +
+		"# A line that begins with #key shows the default of that key; remove the # to change it.\n" +
+		"# What a key takes stands in brackets. A duration is numbers with the units ms, s, m and h, as in 300ms or 1h30m;\n" +
+		"# a size is a whole number with the unit B, KiB, MiB, GiB or TiB, as in 512MiB.\n" +
+		"# Check a change with \"quorumctl config check\".\n")
+	g.section(reflect.TypeFor[Config](), "", false)
+	return g.String()
+}
+
+type generator struct {
+	strings.Builder
+	t    *testing.T
+	docs map[string]string // "Timing.LockTTL" -> its comment
+}
+
+// collect keeps the comments of the fields of a struct type.
+func (g *generator) collect(n ast.Node) bool {
+	spec, ok := n.(*ast.TypeSpec)
+	if !ok {
+		return true
+	}
+	if fields, ok := spec.Type.(*ast.StructType); ok {
+		for _, field := range fields.Fields.List {
+			g.docs[spec.Name.Name+"."+field.Names[0].Name] = field.Doc.Text()
+		}
+	}
+	return false
+}
+
+// section writes the keys of a struct type. In a section whose absence means something, all keys are set.
+func (g *generator) section(section reflect.Type, indent string, setAll bool) {
+	for i, k := range keysOf(section, "") {
+		doc := strings.TrimSpace(g.docs[section.Name()+"."+k.field.Name])
+		if doc == "" {
+			g.t.Errorf("%s.%s has no comment; it is the documentation of the key", section.Name(), k.field.Name)
+		}
+		if i > 0 || indent == "" {
+			g.WriteString("\n")
+		}
+		for line := range strings.Lines(doc) {
+			g.WriteString(indent + "# " + strings.TrimSuffix(line, "\n") + "\n")
+		}
+		if sub, ok := k.section(); ok {
+			g.WriteString(indent + k.name + ":\n")
+			g.section(sub, indent+"  ", k.optional())
+			continue
+		}
+		g.WriteString(indent + "# " + kindAndDefault(k) + "\n")
+		g.key(k, indent, setAll || k.tag("required") != "")
+	}
+}
+
+// kindAndDefault says in brackets what a key takes and what its default is.
+func kindAndDefault(k key) string {
+	kind, _, _ := strings.Cut(k.kind(), " as in")
+	kind = strings.TrimPrefix(strings.TrimPrefix(kind, "a "), "an ")
+	if k.tag("max") != "" {
+		kind = fmt.Sprintf("%s to %s %s", k.tag("min"), k.tag("max"), k.tag("unit"))
+	}
+	value, hasDefault := k.field.Tag.Lookup("default")
+	switch {
+	case k.tag("required") != "":
+		return "[" + kind + "; required]"
+	case k.tag("derived") != "":
+		return "[" + kind + "; default: " + k.tag("derived") + "]"
+	case hasDefault && (value == "" || value == "{}"):
+		return "[" + kind + "; default: empty]"
+	}
+	return "[" + kind + "; default: " + value + "]"
+}
+
+// key writes the key with its default or example, commented out unless set.
+func (g *generator) key(k key, indent string, set bool) {
+	value := k.tag("default")
+	if value == "" {
+		value = k.tag("example")
+	}
+	mark := "#"
+	if set {
+		mark = ""
+	}
+	if k.field.Type.Kind() == reflect.Slice {
+		fmt.Fprintf(g, "%s%s%s:\n", indent, mark, k.name)
+		for entry := range strings.FieldsSeq(value) {
+			fmt.Fprintf(g, "%s%s  - %s\n", indent, mark, entry)
+		}
+		return
+	}
+	if value == "" || strings.HasPrefix(value, ":") {
+		value = `"` + value + `"`
+	}
+	fmt.Fprintf(g, "%s%s%s: %s\n", indent, mark, k.name, value)
+}

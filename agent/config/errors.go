@@ -1,0 +1,91 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// maxProblems bounds how many problems of one file are collected. A file with more is something else.
+const maxProblems = 100
+
+// Problem is one thing that is wrong with a configuration.
+type Problem struct {
+	File    string `json:"file,omitempty"`   // as given to Load or Parse; empty when the problem is not in the file's text
+	Line    int    `json:"line,omitempty"`   // from 1; 0 when no line is to blame, as for a missing section
+	Key     string `json:"key,omitempty"`    // path of the key, as in "timing.lockTTL"; empty when the file is no YAML
+	Message string `json:"message"`          // what is wrong and what to do
+	Source  string `json:"source,omitempty"` // the line's text, fit for printing
+}
+
+// String gives "file:line: key: message", without the key when the message begins with it.
+func (p Problem) String() string {
+	var b strings.Builder
+	if p.File != "" {
+		b.WriteString(p.File)
+		if p.Line > 0 {
+			b.WriteString(":" + strconv.Itoa(p.Line))
+		}
+		b.WriteString(": ")
+	}
+	if p.Key != "" && !strings.HasPrefix(p.Message, p.Key) {
+		b.WriteString(p.Key + ": ")
+	}
+	b.WriteString(p.Message)
+	return b.String()
+}
+
+// Errors is every problem found, in the order of the file. It is never empty when returned as an error.
+type Errors []Problem
+
+// Error gives one line for each problem, followed by the line of the file where there is one.
+func (e Errors) Error() string {
+	var lines []string
+	for _, p := range e {
+		lines = append(lines, p.String())
+		if p.Source != "" {
+			lines = append(lines, "    | "+p.Source)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// sorted puts problems into the order of the file.
+func (e Errors) sorted() Errors {
+	slices.SortStableFunc(e, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+	return e
+}
+
+// quote shows a value from the file in a message: escaped, and cut when it is long.
+func quote(s string) string {
+	return strconv.Quote(shorten(s, 60))
+}
+
+// excerpt shows a line of the file: no control characters for the terminal, and cut when it is long.
+func excerpt(line string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case !unicode.IsPrint(r):
+			return '?'
+		}
+		return r
+	}, shorten(strings.TrimRight(line, " \t\r"), 100))
+}
+
+func shorten(s string, limit int) string {
+	seen := 0
+	for i := range s {
+		if seen == limit {
+			return s[:i] + "…"
+		}
+		seen++
+	}
+	return s
+}

@@ -1,0 +1,171 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+)
+
+// CheckFiles looks at the files that the configuration names for TLS and for the metrics listener: they exist, this
+// process can read them, certificates and keys are PEM, belong together and are valid today. The error is Errors
+// with every problem. Parse does not do this, so that a configuration can be checked on another machine.
+func (c Config) CheckFiles() error {
+	var errs Errors
+	add := func(key string, err error) {
+		if err != nil {
+			errs = append(errs, Problem{Key: key, Message: err.Error()})
+		}
+	}
+	if t := c.Cluster.TLS; t != nil {
+		now := time.Now()
+		if t.CA != "" {
+			add("cluster.tls.ca", checkAuthorities(t.CA, now))
+		}
+		if t.Cert != "" {
+			certPEM, certErr := readCertificate(t.Cert, now)
+			keyPEM, keyErr := readPrivateKey(t.Key)
+			add("cluster.tls.cert", certErr)
+			add("cluster.tls.key", keyErr)
+			if certPEM != nil && keyErr == nil {
+				add("cluster.tls.key", checkPair(certPEM, keyPEM, *t))
+			}
+		}
+	}
+	if c.Metrics.WebConfig != "" {
+		_, err := readNamed(c.Metrics.WebConfig)
+		add("metrics.webConfig", err)
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	return nil
+}
+
+// readNamed reads a file that the configuration names.
+func readNamed(path string) ([]byte, error) {
+	data, err := readFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s does not exist; put it there or correct the path", path)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%s cannot be read: permission denied; let the user that runs quorumd read it and enter its directories", path)
+	case err != nil:
+		return nil, fmt.Errorf("cannot read the file: %w; correct the path", err)
+	case len(data) > maxFileSize:
+		return nil, fmt.Errorf("%s is larger than 1 MiB; correct the path", path)
+	}
+	return data, nil
+}
+
+// checkAuthorities wants at least one certificate that is valid now; old ones beside it are common after a renewal.
+func checkAuthorities(path string, now time.Time) error {
+	data, err := readNamed(path)
+	if err != nil {
+		return err
+	}
+	certs, err := parseCertificates(path, data)
+	if err != nil {
+		return err
+	}
+	for _, cert := range certs {
+		if err = checkDates(path, cert, now); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// readCertificate reads the client certificate. It gives the PEM text, even with an error about dates or usage, when
+// there is a certificate in it: whether the key fits can be said all the same.
+func readCertificate(path string, now time.Time) ([]byte, error) {
+	data, err := readNamed(path)
+	if err != nil {
+		return nil, err
+	}
+	certs, err := parseCertificates(path, data)
+	if err != nil {
+		return nil, err
+	}
+	leaf := certs[0]
+	if err := checkDates(path, leaf, now); err != nil {
+		return data, err
+	}
+	if usage := leaf.ExtKeyUsage; len(usage) > 0 &&
+		!slices.Contains(usage, x509.ExtKeyUsageClientAuth) && !slices.Contains(usage, x509.ExtKeyUsageAny) {
+		return data, fmt.Errorf("%s may not be used by clients (its extended key usage lacks clientAuth), so etcd would refuse it; issue one with clientAuth", path)
+	}
+	return data, nil
+}
+
+// parseCertificates gives the certificates of a PEM file, at least one.
+func parseCertificates(path string, data []byte) ([]*x509.Certificate, error) {
+	var certs []*x509.Certificate
+	var other []string
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			other = append(other, block.Type)
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("%s has a damaged certificate: %w; issue it again", path, err)
+		}
+		certs = append(certs, cert)
+	}
+	switch {
+	case len(certs) > 0:
+		return certs, nil
+	case len(other) > 0:
+		return nil, fmt.Errorf("%s has no certificate but: %s; correct the path", path, strings.Join(other, ", "))
+	}
+	return nil, fmt.Errorf("%s is not PEM (no BEGIN CERTIFICATE in it); convert it to PEM or correct the path", path)
+}
+
+func checkDates(path string, cert *x509.Certificate, now time.Time) error {
+	switch {
+	case now.After(cert.NotAfter):
+		return fmt.Errorf("%s expired on %s; renew it", path, cert.NotAfter.UTC().Format(time.RFC3339))
+	case now.Before(cert.NotBefore):
+		return fmt.Errorf("%s is valid only from %s; check this machine's clock", path, cert.NotBefore.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// readPrivateKey gives the PEM text of a file with a private key that needs no passphrase.
+func readPrivateKey(path string) ([]byte, error) {
+	data, err := readNamed(path)
+	if err != nil {
+		return nil, err
+	}
+	var other []string
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		switch {
+		case block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["DEK-Info"] != "":
+			return nil, fmt.Errorf("%s is encrypted and quorumd cannot ask for the passphrase; store the key without one, readable by quorumd only", path)
+		case block.Type == "PRIVATE KEY" || strings.HasSuffix(block.Type, " PRIVATE KEY"):
+			return data, nil
+		}
+		other = append(other, block.Type)
+	}
+	if len(other) > 0 {
+		return nil, fmt.Errorf("%s has no private key but: %s; correct the path", path, strings.Join(other, ", "))
+	}
+	return nil, fmt.Errorf("%s is not PEM (no BEGIN PRIVATE KEY in it); convert it to PEM or correct the path", path)
+}
+
+func checkPair(certPEM, keyPEM []byte, t TLS) error {
+	if _, err := tls.X509KeyPair(certPEM, keyPEM); err != nil {
+		reason := strings.TrimPrefix(err.Error(), "tls: ")
+		return fmt.Errorf("%s does not go with the certificate %s: %s; use the key the certificate was issued for", t.Key, t.Cert, reason)
+	}
+	return nil
+}

@@ -1,0 +1,273 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// maxSocketPath is the longest path of a unix socket on Linux, in bytes (unix(7): sun_path holds 108 with its NUL).
+const maxSocketPath = 107
+
+// kindOfFormat gives the words for a format, an "is" tag.
+func kindOfFormat(format string) string {
+	words := map[string]string{
+		"id": "a name of a-z, 0-9, dot and dash", "name": "a name of letters, digits, dot, dash and underscore",
+		"hex": "a hexadecimal number", "url": "a URL as in https://192.0.2.1:2379",
+		"listenURL": "a URL as in https://192.0.2.1:2379", "path": "an absolute path", "socket": "an absolute path",
+		"hostport": "an address as in 127.0.0.1:9379 or :9379", "unit": "a unit name as in etcd.service", "group": "a group name",
+	}
+	return words[format]
+}
+
+// kind gives the words for what a key holds, as in "must be a duration".
+func (k key) kind() string {
+	if allowed := strings.Fields(k.tag("oneOf")); len(allowed) > 0 {
+		return orList(allowed)
+	}
+	switch reflect.Zero(k.field.Type).Interface().(type) {
+	case time.Duration:
+		return "a duration as in 2s"
+	case Size:
+		return "a size as in 512MiB"
+	case bool:
+		return "true or false"
+	case int:
+		return "a number of " + k.tag("unit")
+	case []string:
+		return "a list, each entry " + kindOfFormat(k.tag("is"))
+	case map[string]string:
+		return "variables and values"
+	}
+	return kindOfFormat(k.tag("is"))
+}
+
+// example shows the key with a value, on one line.
+func (k key) example() string {
+	value := k.tag("example")
+	if k.field.Type.Kind() == reflect.Slice {
+		value = "[" + strings.Fields(value)[0] + "]"
+	}
+	return k.name + ": " + value
+}
+
+// parseFormat checks a text that is not empty against a format, and gives its one canonical spelling.
+func parseFormat(format, s string) (string, error) {
+	switch format {
+	case "": // one of a few words; setScalar compared it with them
+		return s, nil
+	case "id":
+		return s, checkID(s)
+	case "name":
+		return s, checkName(s)
+	case "hex":
+		return parseHex(s)
+	case "url":
+		return parseURL(s, false)
+	case "listenURL":
+		return parseURL(s, true)
+	case "path":
+		return parsePath(s)
+	case "socket":
+		if len(s) > maxSocketPath {
+			return "", fmt.Errorf("a socket's path has at most %d bytes, not %d; choose a shorter one", maxSocketPath, len(s))
+		}
+		return parsePath(s)
+	case "hostport":
+		return s, checkHostPort(s)
+	case "unit":
+		return s, checkUnit(s)
+	case "group":
+		return s, checkGroup(s)
+	}
+	return s, fmt.Errorf("has the undeclared format %q", format)
+}
+
+func isAlphanumeric(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+}
+
+// checkID accepts ^[a-z0-9][a-z0-9.-]{0,62}$: what is safe as a part of an etcd key and of a host name.
+func checkID(s string) error {
+	if s == "" || len(s) > 63 || strings.ContainsFunc(s, func(r rune) bool {
+		return (!isAlphanumeric(r) || unicode.IsUpper(r)) && r != '.' && r != '-'
+	}) || s[0] == '.' || s[0] == '-' {
+		return fmt.Errorf("must be 1 to 63 of a-z, 0-9, dot and dash, beginning with a letter or digit, not %s", quote(s))
+	}
+	return nil
+}
+
+// checkName accepts ^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$: what is safe in ETCD_INITIAL_CLUSTER and in a table.
+func checkName(s string) error {
+	if s == "" || len(s) > 63 || strings.ContainsFunc(s, func(r rune) bool {
+		return !isAlphanumeric(r) && r != '.' && r != '-' && r != '_'
+	}) || !isAlphanumeric(rune(s[0])) {
+		return fmt.Errorf("must be 1 to 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit, not %s", quote(s))
+	}
+	return nil
+}
+
+// parseHex accepts a 64-bit number in hexadecimal and gives it as etcd prints it.
+func parseHex(s string) (string, error) {
+	value, err := strconv.ParseUint(strings.TrimPrefix(s, "0x"), 16, 64)
+	if err != nil || value == 0 {
+		return "", fmt.Errorf("must be a hexadecimal number of 1 to 16 digits, as in cdf818194e3a8c32, not %s", quote(s))
+	}
+	return strconv.FormatUint(value, 16), nil
+}
+
+// parsePath accepts an absolute path and cleans it.
+func parsePath(s string) (string, error) {
+	clean := filepath.Clean(s)
+	switch {
+	case !filepath.IsAbs(s):
+		return "", fmt.Errorf("must be an absolute path, beginning with /, not %s", quote(s))
+	case clean == "/":
+		return "", errors.New("must not be the root directory; name a place in it")
+	}
+	return clean, nil
+}
+
+// checkUnit accepts the name of a systemd service (systemd.unit(5): at most 255 of letters, digits and :-_.\@).
+func checkUnit(s string) error {
+	name, ok := strings.CutSuffix(s, ".service")
+	if !ok || name == "" || len(s) > 255 || strings.ContainsFunc(name, func(r rune) bool {
+		return !isAlphanumeric(r) && !strings.ContainsRune(`:-_.\@`, r)
+	}) {
+		return fmt.Errorf("must be the name of a systemd service, as in etcd.service, not %s", quote(s))
+	}
+	return nil
+}
+
+func checkGroup(s string) error {
+	if len(s) > 32 || strings.ContainsFunc(s, func(r rune) bool {
+		return !isAlphanumeric(r) && r != '.' && r != '-' && r != '_'
+	}) || s[0] == '-' {
+		return fmt.Errorf("must be the name of a group, not %s", quote(s))
+	}
+	return nil
+}
+
+func checkPrintable(s string) error {
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		return fmt.Errorf("must be one line without control characters, not %s", quote(s))
+	}
+	return nil
+}
+
+func checkHostPort(s string) error {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil || strings.Contains(s, "/") {
+		return fmt.Errorf("must be an address and a port, as in 127.0.0.1:9379 or :9379, not %s", quote(s))
+	}
+	if host != "" {
+		if err := checkHost(host); err != nil {
+			return err
+		}
+	}
+	return checkPort(port)
+}
+
+func checkPort(port string) error {
+	number, err := strconv.Atoi(port)
+	if err != nil || number < 1 || number > 65535 || strconv.Itoa(number) != port {
+		return fmt.Errorf("must have a port from 1 to 65535, not %s", quote(port))
+	}
+	return nil
+}
+
+// checkHost accepts an IP address or a host name.
+func checkHost(host string) error {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return nil
+	}
+	labels := strings.Split(host, ".")
+	for _, label := range labels {
+		if label == "" || len(label) > 63 || strings.ContainsFunc(label, func(r rune) bool {
+			return !isAlphanumeric(r) && r != '-' && r != '_'
+		}) {
+			return fmt.Errorf("must have an IP address or a host name, not %s", quote(host))
+		}
+	}
+	if _, err := strconv.Atoi(labels[len(labels)-1]); err == nil {
+		return fmt.Errorf("must have an IP address or a host name; %s is neither", quote(host))
+	}
+	return nil
+}
+
+// parseURL accepts scheme, host and port, and nothing else. An address to listen on may be unspecified (0.0.0.0),
+// but must be an IP address or localhost, which is etcd's own rule; one that others connect to is the reverse.
+func parseURL(s string, listen bool) (string, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
+		return "", fmt.Errorf("%s is not a URL here; write http or https, a host and a port, as in https://192.0.2.1:2379", quote(s))
+	case u.User != nil:
+		return "", errors.New("must not have a user name in the URL; remove what stands before the @")
+	case u.Path != "" || u.RawQuery != "" || u.Fragment != "" || strings.ContainsAny(s, "?#"):
+		return "", fmt.Errorf("%s must end after the port; write %s://%s", quote(s), u.Scheme, shorten(u.Host, 60))
+	case u.Hostname() == "":
+		return "", fmt.Errorf("%s has no host; write an address before the port", quote(s))
+	case u.Port() == "":
+		return "", fmt.Errorf("%s has no port; etcd has no default for it, so add one, as in :2379", quote(s))
+	}
+	if err := checkPort(u.Port()); err != nil {
+		return "", err
+	}
+	if err := checkHost(u.Hostname()); err != nil {
+		return "", err
+	}
+	addr, notIP := netip.ParseAddr(u.Hostname())
+	switch {
+	case listen && notIP != nil && u.Hostname() != "localhost":
+		return "", errors.New(listenNeedsIP(s))
+	case !listen && notIP == nil && addr.IsUnspecified():
+		return "", fmt.Errorf("nobody can connect to %s; write the address of the host", quote(s))
+	}
+	u.Host = strings.ToLower(u.Host)
+	return u.String(), nil
+}
+
+func listenNeedsIP(s string) string {
+	return fmt.Sprintf("etcd listens only on IP addresses and localhost, not on the name in %s; write the IP address, or 0.0.0.0 for all", quote(s))
+}
+
+// checkVariable accepts the name of an etcd variable that is the operator's to set.
+func checkVariable(name string) error {
+	rest, ok := strings.CutPrefix(name, "ETCD_")
+	if !ok || rest == "" || strings.ContainsFunc(rest, func(r rune) bool {
+		return (!isAlphanumeric(r) || unicode.IsLower(r)) && r != '_'
+	}) {
+		return errors.New("must be the name of an etcd variable: ETCD_ followed by A-Z, 0-9 and _")
+	}
+	own := map[string]string{
+		"ETCD_NAME": "host.name", "ETCD_DATA_DIR": "etcd.dataDir", "ETCD_WAL_DIR": "etcd.walDir",
+		"ETCD_INITIAL_ADVERTISE_PEER_URLS": "etcd.peerURL", "ETCD_ADVERTISE_CLIENT_URLS": "etcd.clientURL",
+		"ETCD_LISTEN_PEER_URLS": "etcd.listenPeerURL", "ETCD_LISTEN_CLIENT_URLS": "etcd.listenClientURL",
+		"ETCD_LISTEN_METRICS_URLS": "etcd.metricsURL",
+	}
+	computed := []string{"ETCD_INITIAL_CLUSTER", "ETCD_INITIAL_CLUSTER_STATE", "ETCD_INITIAL_CLUSTER_TOKEN", "ETCD_FORCE_NEW_CLUSTER"}
+	switch {
+	case own[name] != "":
+		return errors.New("quorumd sets this variable from " + own[name] + "; remove it and use that key")
+	case slices.Contains(computed, name):
+		return errors.New("quorumd sets this variable itself when the member joins; remove it")
+	case name == "ETCD_CONFIG_FILE":
+		return errors.New("with a configuration file etcd ignores every variable, so quorumd's too; remove it and set variables")
+	case strings.HasPrefix(name, "ETCD_DISCOVERY"):
+		return errors.New("etcd refuses discovery together with the initial cluster that quorumd sets; remove it")
+	}
+	return nil
+}

@@ -1,0 +1,301 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// rule binds several keys to each other.
+type rule struct {
+	keys  []string // paths of the keys it names; the first one that the file sets gets the blame
+	holds bool
+	says  string // what must hold, why, and what to do, with every key and its value
+}
+
+// checkRules reports every rule that does not hold. A rule is skipped when one of its keys has a problem of its own.
+func (d *decoder) checkRules(c *Config) {
+	for _, r := range slices.Concat(d.timingRules(&c.Timing), d.diskRules(&c.Disk), d.urlRules(c), d.pathRules(c)) {
+		unusable := slices.ContainsFunc(r.keys, func(path string) bool { return d.bad[path] })
+		if r.holds || unusable {
+			continue
+		}
+		blamed := r.keys[0]
+		for _, path := range slices.Backward(r.keys) {
+			if d.setAt[path] > 0 {
+				blamed = path
+			}
+		}
+		d.addRule(blamed, d.setAt[blamed], r.says)
+	}
+}
+
+// show names a key and its value, and says when the value is the default: a person looking at the file does not see it.
+func (d *decoder) show(path string, value any) string {
+	if v, ok := value.(time.Duration); ok {
+		value = formatDuration(v)
+	}
+	if d.setAt[path] > 0 {
+		return fmt.Sprintf("%s (%v)", path, value)
+	}
+	return fmt.Sprintf("%s (%v, the default)", path, value)
+}
+
+func (d *decoder) timingRules(t *Timing) []rule {
+	show := func(name string, value any) string { return d.show("timing."+name, value) }
+	keys := func(names ...string) []string {
+		for i := range names {
+			names[i] = "timing." + names[i]
+		}
+		return names
+	}
+	interval, renew := show("interval", t.Interval), show("renewEvery", t.RenewEvery)
+	giveUp, margin := show("renewGiveUp", t.RenewGiveUp), show("stepMargin", t.StepMargin)
+	ttl, call := show("lockTTL", t.LockTTL), show("callTimeout", t.CallTimeout)
+	return []rule{
+		{
+			keys("renewEvery", "renewGiveUp"), 2*t.RenewEvery < t.RenewGiveUp,
+			renew + " must be less than half of " + giveUp + ", so that one failed renewal is not the end; lower the first or raise the second",
+		},
+		{
+			keys("renewGiveUp", "stepMargin", "lockTTL"), t.RenewGiveUp+t.StepMargin < t.LockTTL,
+			giveUp + " and " + margin + " together must be less than " + ttl + ", so that a holder stops before its lock ends; raise lockTTL or lower the others",
+		},
+		{
+			keys("callTimeout", "stepMargin", "renewEvery", "lockTTL"), 3*t.CallTimeout+t.StepMargin+t.RenewEvery <= t.LockTTL/10*9,
+			"three times " + call + ", " + margin + " and " + renew + " together must be at most nine tenths of " + ttl + ", so that a step fits into the lock; raise lockTTL or lower the others",
+		},
+		{
+			keys("interval", "renewEvery"), t.Interval <= t.RenewEvery,
+			interval + " must be at most " + renew + ", because each round of the loop renews once; lower the first or raise the second",
+		},
+		{
+			keys("orphanGrace", "lockTTL"), t.OrphanGrace >= 2*t.LockTTL,
+			show("orphanGrace", t.OrphanGrace) + " must be at least twice " + ttl + ", because a change of leader in etcd gives the lock its full time again; raise the first or remove it",
+		},
+		{
+			keys("presenceTTL", "interval"), t.PresenceTTL >= 4*t.Interval,
+			show("presenceTTL", t.PresenceTTL) + " must be at least four times " + interval + ", so that one slow round does not make a host absent; raise the first or lower the second",
+		},
+		{
+			keys("promoteStable", "steadyLag"), t.PromoteStable >= t.SteadyLag,
+			show("promoteStable", t.PromoteStable) + " must be at least " + show("steadyLag", t.SteadyLag) + ", because the lag is watched during that time; raise the first or lower the second",
+		},
+		{
+			keys("learnerStall", "learnerMax"), t.LearnerStall < t.LearnerMax,
+			show("learnerStall", t.LearnerStall) + " must be less than " + show("learnerMax", t.LearnerMax) + ", or it never takes effect; lower the first or raise the second",
+		},
+		{
+			keys("joinBackoff"), t.JoinBackoff <= MaxJoinBackoff,
+			show("joinBackoff", t.JoinBackoff) + " must be at most " + formatDuration(MaxJoinBackoff) + ", where its doubling ends; lower it",
+		},
+		{
+			keys("lockTTL"), t.LockTTL >= 2*time.Second && t.LockTTL%time.Second == 0,
+			ttl + " must be whole seconds and at least 2s, because etcd counts leases in seconds; write for example 30s",
+		},
+		{
+			keys("presenceTTL"), t.PresenceTTL%time.Second == 0,
+			show("presenceTTL", t.PresenceTTL) + " must be whole seconds, because etcd counts leases in seconds; write for example 60s",
+		},
+	}
+}
+
+// diskRules say that the limits of a sync rise in the order of the verdicts.
+func (d *decoder) diskRules(k *Disk) []rule {
+	limits := []struct {
+		path  string
+		value time.Duration
+	}{
+		{"disk.fsyncLeave", k.FsyncLeave},
+		{"disk.fsyncWarm", k.FsyncWarm},
+		{"disk.fsyncSlow", k.FsyncSlow},
+		{"disk.stall", k.Stall},
+		{"disk.fail", k.Fail},
+	}
+	var rules []rule
+	for i, high := range limits[1:] {
+		low := limits[i]
+		rules = append(rules, rule{
+			[]string{low.path, high.path},
+			low.value < high.value,
+			d.show(low.path, low.value) + " must be less than " + d.show(high.path, high.value) + ", because the limits rise in the order fsyncLeave, fsyncWarm, fsyncSlow, stall, fail; lower the first or raise the second",
+		})
+	}
+	return append(rules, rule{
+		[]string{"disk.qualifySamples", "disk.window"},
+		k.QualifySamples >= k.Window,
+		d.show("disk.qualifySamples", k.QualifySamples) + " must be at least " + d.show("disk.window", k.Window) + ", which is what one verdict needs; raise the first or lower the second",
+	})
+}
+
+// urlRules say that URLs agree on their scheme, that TLS files go with https, and that nobody listens where another does.
+func (d *decoder) urlRules(c *Config) []rule {
+	e := &c.Etcd
+	rules := []rule{
+		d.listenNameRule("etcd.listenClientURL", "etcd.clientURL", e.ListenClientURL),
+		d.listenNameRule("etcd.listenPeerURL", "etcd.peerURL", e.ListenPeerURL),
+	}
+	rules = append(rules, d.addressRules(c)...)
+	if len(c.Cluster.Endpoints) == 0 {
+		return rules
+	}
+	rules = append(rules, d.schemeRules(c)...)
+	if c.Cluster.TLS == nil {
+		return rules
+	}
+	return append(rules, d.tlsPairRules(c.Cluster.TLS)...)
+}
+
+// schemeRules need at least one endpoint.
+func (d *decoder) schemeRules(c *Config) []rule {
+	const list, section = "cluster.endpoints", "cluster.tls"
+	first, https := c.Cluster.Endpoints[0], scheme(c.Cluster.Endpoints[0]) == "https"
+	same := func(path, value string) rule {
+		return rule{
+			[]string{path, list},
+			scheme(value) == scheme(first),
+			fmt.Sprintf("%s (%s) and %s[0] (%s) must both be http or both https; write the same scheme for all", path, value, list, first),
+		}
+	}
+	rules := []rule{
+		same("etcd.clientURL", c.Etcd.ClientURL),
+		{
+			[]string{section, list},
+			c.Cluster.TLS != nil || !https,
+			section + " is missing, but " + list + " are https (" + first + "); add the section with ca, cert and key, or \"tls: {}\" for the system's authorities and no client certificate",
+		},
+		{
+			[]string{section, list},
+			c.Cluster.TLS == nil || https,
+			section + " is given, but " + list + " are http (" + first + "); remove the section, or write https",
+		},
+	}
+	for i, endpoint := range c.Cluster.Endpoints[1:] {
+		rules = append(rules, same(fmt.Sprintf("%s[%d]", list, i+1), endpoint))
+	}
+	return rules
+}
+
+func (d *decoder) tlsPairRules(t *TLS) []rule {
+	pair := []string{"cluster.tls.cert", "cluster.tls.key"}
+	return []rule{
+		{pair, t.Cert != "" || t.Key == "", "cluster.tls.key (" + t.Key + ") is given without cluster.tls.cert; set both or neither"},
+		{pair, t.Key != "" || t.Cert == "", "cluster.tls.cert (" + t.Cert + ") is given without cluster.tls.key; set both or neither"},
+	}
+}
+
+// listenNameRule covers a URL to listen on that comes from the advertised one, where names are allowed.
+func (d *decoder) listenNameRule(listen, advertised, value string) rule {
+	_, err := parseURL(value, true)
+	return rule{
+		[]string{listen, advertised},
+		value == "" || err == nil,
+		fmt.Sprintf("%s is not set, so it is %s; but %s, in %s", listen, advertised, listenNeedsIP(value), listen),
+	}
+}
+
+// addressRules say that every listener has an address and port of its own.
+func (d *decoder) addressRules(c *Config) []rule {
+	listeners := []struct{ path, from, value string }{
+		{"etcd.listenClientURL", "etcd.clientURL", c.Etcd.ListenClientURL},
+		{"etcd.listenPeerURL", "etcd.peerURL", c.Etcd.ListenPeerURL},
+		{"etcd.metricsURL", "etcd.metricsURL", c.Etcd.MetricsURL},
+		{"metrics.listen", "metrics.listen", c.Metrics.Listen},
+	}
+	var rules []rule
+	for i, a := range listeners {
+		for _, b := range listeners[i+1:] {
+			rules = append(rules, rule{
+				[]string{a.path, b.path, a.from, b.from},
+				!overlap(address(a.value), address(b.value)),
+				d.show(a.path, a.value) + " and " + d.show(b.path, b.value) + " listen on the same address and port; give one of them another port",
+			})
+		}
+	}
+	return rules
+}
+
+// overlap says whether two listeners want the same address: equal ports, and equal hosts or one that stands for all.
+func overlap(a, b string) bool {
+	hostA, portA, _ := net.SplitHostPort(a)
+	hostB, portB, _ := net.SplitHostPort(b)
+	return portA != "" && portA == portB && (hostA == hostB || isAll(hostA) || isAll(hostB))
+}
+
+func isAll(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "" || err == nil && addr.IsUnspecified()
+}
+
+// address gives the host and port of a URL, or of what is one already.
+func address(s string) string {
+	if _, after, ok := strings.Cut(s, "://"); ok {
+		return after
+	}
+	return s
+}
+
+func scheme(s string) string {
+	before, _, _ := strings.Cut(s, "://")
+	return before
+}
+
+// pathRules say that etcd's directories hold nothing of anybody else, because they are moved aside as a whole.
+func (d *decoder) pathRules(c *Config) []rule {
+	type place struct{ key, path string }
+	const data, wal = "etcd.dataDir", "etcd.walDir"
+	owned := []place{
+		{"etcd.binary", c.Etcd.Binary},
+		{"etcd.environmentFile", c.Etcd.EnvironmentFile},
+		{"etcd.logFile", c.Etcd.LogFile},
+		{"disk.probeDir", c.Disk.ProbeDir},
+		{"control.socket", c.Control.Socket},
+		{"metrics.webConfig", c.Metrics.WebConfig},
+		{"paths.state", c.Paths.State},
+		{"paths.runtime", c.Paths.Runtime},
+	}
+	if tls := c.Cluster.TLS; tls != nil {
+		owned = append(owned, place{"cluster.tls.ca", tls.CA}, place{"cluster.tls.cert", tls.Cert}, place{"cluster.tls.key", tls.Key})
+	}
+	var rules []rule
+	for _, p := range owned {
+		for _, dir := range []place{{data, c.Etcd.DataDir}, {wal, c.Etcd.WALDir}} {
+			rules = append(rules, rule{
+				[]string{p.key, dir.key},
+				!within(p.path, dir.path),
+				d.show(p.key, p.path) + " lies in " + d.show(dir.key, dir.path) + ", which is etcd's alone and is moved aside as a whole; choose another place",
+			})
+		}
+	}
+	return append(rules, rule{
+		[]string{wal, data},
+		!within(c.Etcd.DataDir, c.Etcd.WALDir),
+		d.show(data, c.Etcd.DataDir) + " lies in " + d.show(wal, c.Etcd.WALDir) + "; choose another directory for the WAL, or remove walDir",
+	})
+}
+
+// within says whether path is dir or lies below it. Both are clean; an empty one is nowhere.
+func within(path, dir string) bool {
+	if path == "" || dir == "" {
+		return false
+	}
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// warnings remarks on values that are allowed but questionable.
+func warnings(c *Config) []string {
+	var w []string
+	if c.Cluster.Voters == 9 {
+		w = append(w, "cluster.voters is 9: every write waits for five disks; 5 or 7 voters are faster and hardly less safe")
+	}
+	if !slices.Contains(c.Cluster.Endpoints, c.Etcd.ClientURL) {
+		w = append(w, fmt.Sprintf("etcd.clientURL (%s) is not in cluster.endpoints: add it there on every host, or other hosts will not ask this one", c.Etcd.ClientURL))
+	}
+	return w
+}

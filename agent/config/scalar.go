@@ -1,0 +1,185 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxDuration bounds every duration, so that sums and doubles of them cannot overflow.
+const maxDuration = 365 * 24 * time.Hour
+
+// Size is a number of bytes.
+type Size uint64
+
+// String writes the size as the file does, as in "1GiB", with the largest unit that leaves a whole number.
+func (s Size) String() string {
+	for _, u := range sizeUnits() {
+		if s >= Size(u.bytes) && uint64(s)%u.bytes == 0 {
+			return strconv.FormatUint(uint64(s)/u.bytes, 10) + u.name
+		}
+	}
+	return "0B"
+}
+
+type sizeUnit struct {
+	name  string
+	bytes uint64
+}
+
+// sizeUnits lists the units of a Size, the largest first.
+func sizeUnits() []sizeUnit {
+	return []sizeUnit{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
+}
+
+// setScalar gives v the value that n writes, or says what is wrong with it.
+func setScalar(v reflect.Value, k key, n *yaml.Node) error {
+	if err := checkWriting(v, k, n); err != nil {
+		return err
+	}
+	switch v.Interface().(type) {
+	case time.Duration:
+		value, err := parseDuration(n.Value, k.tag("min") != "")
+		v.SetInt(int64(value))
+		return err
+	case Size:
+		value, err := parseSize(n.Value)
+		v.SetUint(uint64(value))
+		return err
+	case int:
+		value, err := parseInt(n.Value, k)
+		v.SetInt(int64(value))
+		return err
+	case bool:
+		v.SetBool(n.Value == "true")
+		if n.Value != "true" && n.Value != "false" {
+			return fmt.Errorf("must be true or false, not %s", quote(n.Value))
+		}
+		return nil
+	}
+	return setText(v, k, n.Value)
+}
+
+// checkWriting refuses an empty value and quotes where no text is wanted, and a word that is not one of the allowed.
+// Durations and sizes may be quoted: some people quote whatever is not a number.
+func checkWriting(v reflect.Value, k key, n *yaml.Node) error {
+	quoted := n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0
+	bare := v.Kind() == reflect.Int || v.Kind() == reflect.Bool
+	allowed := strings.Fields(k.tag("oneOf"))
+	switch {
+	case n.Value == "" && v.Kind() != reflect.String:
+		return errors.New("must be " + k.kind() + ", not an empty text")
+	case quoted && bare:
+		return fmt.Errorf("must be %s, not the text %s; remove the quotes", k.kind(), quote(n.Value))
+	case len(allowed) == 0 || slices.Contains(allowed, n.Value):
+		return nil
+	}
+	message := "must be " + orList(allowed) + ", not " + quote(n.Value)
+	if hint := k.tag("hint"); hint != "" {
+		message += ": " + hint
+	}
+	return errors.New(message)
+}
+
+// setText gives v a text that has the format the key declares.
+func setText(v reflect.Value, k key, value string) error {
+	if value == "" {
+		if _, ok := k.field.Tag.Lookup("default"); ok && k.tag("default") == "" || k.tag("derived") != "" {
+			return nil
+		}
+		return errors.New("must not be empty; write " + kindOfFormat(k.tag("is")))
+	}
+	if err := checkPrintable(value); err != nil {
+		return err
+	}
+	value, err := parseFormat(k.tag("is"), value)
+	v.SetString(value)
+	return err
+}
+
+func parseDuration(s string, zeroAllowed bool) (time.Duration, error) {
+	value, err := time.ParseDuration(s)
+	if err != nil && s != "" && strings.Trim(s, "0123456789.") == "" {
+		return 0, fmt.Errorf("%s lacks a unit; for seconds write %ss", quote(s), shorten(s, 20))
+	}
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%s is not a duration; write numbers with the units ms, s, m or h, as in 300ms, 2s or 1h30m", quote(s))
+	case value == 0 && zeroAllowed:
+		return 0, nil
+	case value <= 0:
+		return 0, fmt.Errorf("must be longer than 0s, not %s", quote(s))
+	case value > maxDuration:
+		return 0, fmt.Errorf("must be at most a year (8760h), not %s", quote(s))
+	}
+	return value, nil
+}
+
+// formatDuration writes a duration without the zero parts that its String has: 5m, not 5m0s.
+func formatDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+func parseSize(s string) (Size, error) {
+	digits := strings.TrimRightFunc(s, func(r rune) bool { return r < '0' || r > '9' })
+	suffix := strings.TrimSpace(s[len(digits):])
+	number, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s is not a size; write a whole number with a unit, as in 512MiB or 1GiB", quote(s))
+	}
+	for _, u := range sizeUnits() {
+		switch {
+		case suffix == u.name && number == 0:
+			return 0, fmt.Errorf("must be more than 0B, not %s", quote(s))
+		case suffix == u.name && number > math.MaxInt64/u.bytes:
+			return 0, fmt.Errorf("%s is too large", quote(s))
+		case suffix == u.name:
+			return Size(number * u.bytes), nil
+		case suffix != "" && strings.EqualFold(strings.TrimSuffix(suffix, "B"), u.name[:1]) && u.bytes > 1:
+			return 0, fmt.Errorf("%s has a unit that is not known here; write %s%s", quote(s), digits, u.name)
+		}
+	}
+	return 0, fmt.Errorf("%s needs one of the units B, KiB, MiB, GiB, TiB, as in 512MiB", quote(s))
+}
+
+func parseInt(s string, k key) (int, error) {
+	value, err := strconv.Atoi(s)
+	if err != nil || strconv.Itoa(value) != s {
+		return 0, fmt.Errorf("must be a whole number, not %s", quote(s))
+	}
+	low, err := strconv.Atoi(k.tag("min"))
+	if err != nil { // the key has no bounds
+		return value, nil //nolint:nilerr // it is the tag that is missing
+	}
+	high, err := strconv.Atoi(k.tag("max"))
+	if err != nil || value < low || value > high {
+		return 0, fmt.Errorf("must be a number from %s to %s, not %d", k.tag("min"), k.tag("max"), value)
+	}
+	return value, nil
+}
+
+// orList writes "a, b or c".
+func orList(items []string) string {
+	last := len(items) - 1
+	if last < 1 {
+		return strings.Join(items, "")
+	}
+	return strings.Join(items[:last], ", ") + " or " + items[last]
+}

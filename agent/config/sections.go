@@ -1,0 +1,315 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"path/filepath"
+	"time"
+)
+
+// The comment of a field is what the default file says about the key, so it is written for the person who edits
+// that file and names keys as the file does. The tags are the rest of the declaration:
+//
+//	yaml      name of the key
+//	default   value when the key is not set, written as in the file
+//	derived   in words, the default that is computed from elsewhere
+//	required  "true": the key must be set
+//	example   value the default file shows when there is no default
+//	is        format of a text, see formats in format.go
+//	unit      what a number counts
+//	oneOf     the allowed values, separated by spaces; hint says why only these
+//	min, max  bounds of a number, or lower bound of a duration (otherwise above zero)
+
+// Config is a whole configuration: checked, with every default filled in.
+type Config struct {
+	// What quorumd may do. In observe it measures, judges and says what it would do, and changes nothing.
+	// In manage it also adds, promotes and removes members and drives the local etcd.
+	Mode Mode `yaml:"mode" default:"observe" oneOf:"observe manage"`
+
+	// Who this host is.
+	Host Host `yaml:"host"`
+
+	// The etcd cluster this host belongs to.
+	Cluster Cluster `yaml:"cluster"`
+
+	// The etcd member of this host and how it is run.
+	Etcd Etcd `yaml:"etcd"`
+
+	// How the disk under the etcd WAL is measured and judged.
+	Disk Disk `yaml:"disk"`
+
+	// The clocks. They are checked against each other; the rule stands with the key it binds.
+	Timing Timing `yaml:"timing"`
+
+	// The control socket, which quorumctl speaks to.
+	Control Control `yaml:"control"`
+
+	// The metrics listener.
+	Metrics Metrics `yaml:"metrics"`
+
+	// Where quorumd keeps its own files.
+	Paths Paths `yaml:"paths"`
+
+	// Warnings are remarks about values that are allowed but questionable, one sentence each.
+	Warnings []string `yaml:"-"`
+}
+
+// Mode says what quorumd may do.
+type Mode string
+
+// The modes.
+const (
+	ModeObserve Mode = "observe" // says what it would do, changes nothing
+	ModeManage  Mode = "manage"  // acts
+)
+
+// Host says who this host is.
+type Host struct {
+	// Name of this host for people, and the name of its etcd member. Unique in the cluster.
+	Name string `yaml:"name" derived:"the machine's host name up to the first dot" example:"n1" is:"name"`
+
+	// Identity of this host in the cluster's records. It must never change and never be shared, so leave it
+	// alone unless machines are cloned with one /etc/machine-id.
+	ID string `yaml:"id" derived:"from /etc/machine-id" is:"id"`
+
+	// Failure domain: hosts with the same text share a rack, a power feed or a switch.
+	Domain string `yaml:"domain" default:"" is:"name"`
+}
+
+// Cluster describes the etcd cluster.
+type Cluster struct {
+	// Name of the cluster. Every host of the cluster has the same one: its records in etcd lie below /quorumd/<name>/.
+	Name string `yaml:"name" required:"true" example:"prod" is:"id"`
+
+	// ID of the etcd cluster in hexadecimal, as etcd writes it in its log ("cluster-id").
+	// When set, a cluster with another ID is refused. Empty: the first one seen is remembered.
+	ID string `yaml:"id" default:"" is:"hex"`
+
+	// How many voters the cluster shall have. Three survive the loss of one, five of two.
+	Voters int `yaml:"voters" default:"3" oneOf:"1 3 5 7 9" hint:"an even number survives no more failures than one voter fewer, and more than 9 only slow every write down"`
+
+	// How many caught-up learners are kept ready to take a lost voter's place.
+	Standbys int `yaml:"standbys" default:"1" oneOf:"0 1" hint:"etcd accepts one learner at a time"`
+
+	// Client URLs of all hosts that may hold a member, this one included.
+	Endpoints []string `yaml:"endpoints" required:"true" example:"https://192.0.2.1:2379 https://192.0.2.2:2379 https://192.0.2.3:2379" is:"url"`
+
+	// Accept etcd servers below the safe version floor, with a warning instead of a refusal.
+	AllowUnsafeVersion bool `yaml:"allowUnsafeVersion" default:"false"`
+
+	// How quorumd connects to the endpoints when they are https. Leave the section out when they are http.
+	// Write "tls: {}" for the system's certificate authorities and no client certificate.
+	TLS *TLS `yaml:"tls"`
+}
+
+// TLS names the files quorumd needs to speak to etcd. They are read again when they change.
+type TLS struct {
+	// Certificate authorities that signed etcd's server certificates, PEM. Empty: those of the system.
+	CA string `yaml:"ca" default:"" example:"/etc/quorumd/pki/ca.crt" is:"path"`
+
+	// Client certificate of quorumd, PEM. Goes with key.
+	Cert string `yaml:"cert" default:"" example:"/etc/quorumd/pki/client.crt" is:"path"`
+
+	// Private key of the client certificate, PEM, not encrypted. Goes with cert.
+	Key string `yaml:"key" default:"" example:"/etc/quorumd/pki/client.key" is:"path"`
+}
+
+// Etcd describes the etcd member of this host.
+type Etcd struct {
+	// How etcd is run: as a systemd unit, or as a child process of quorumd (containers, development, demo).
+	Runner Runner `yaml:"runner" default:"systemd" oneOf:"systemd process"`
+
+	// The systemd unit that runs etcd.
+	Unit string `yaml:"unit" default:"etcd.service" is:"unit"`
+
+	// The etcd program. The process runner starts it; both runners ask it for its version before a join.
+	Binary string `yaml:"binary" default:"/usr/bin/etcd" is:"path"`
+
+	// Data directory of etcd. quorumd never deletes it; it is moved aside when a member has to start anew,
+	// so no other path of this file may lie in it.
+	DataDir string `yaml:"dataDir" default:"/var/lib/etcd/default" is:"path"`
+
+	// WAL directory of etcd. Empty: inside the data directory.
+	WALDir string `yaml:"walDir" default:"" is:"path"`
+
+	// File quorumd writes for the etcd unit to read (EnvironmentFile=): the ETCD_* variables of the member.
+	EnvironmentFile string `yaml:"environmentFile" default:"/var/lib/quorumd/etcd.env" is:"path"`
+
+	// URL at which clients reach the member of this host. It belongs in cluster.endpoints too.
+	ClientURL string `yaml:"clientURL" required:"true" example:"https://192.0.2.1:2379" is:"url"`
+
+	// URL at which the other members reach the member of this host.
+	PeerURL string `yaml:"peerURL" required:"true" example:"https://192.0.2.1:2380" is:"url"`
+
+	// URL etcd listens on for clients. Its host is an IP address or localhost; etcd refuses other names.
+	ListenClientURL string `yaml:"listenClientURL" derived:"same as clientURL" example:"https://192.0.2.1:2379" is:"listenURL"`
+
+	// URL etcd listens on for its peers. Its host is an IP address or localhost; etcd refuses other names.
+	ListenPeerURL string `yaml:"listenPeerURL" derived:"same as peerURL" example:"https://192.0.2.1:2380" is:"listenURL"`
+
+	// URL etcd serves its metrics on, beside the client URL. Empty: only there.
+	MetricsURL string `yaml:"metricsURL" default:"" is:"listenURL"`
+
+	// More ETCD_* variables for etcd, such as ETCD_CERT_FILE or ETCD_QUOTA_BACKEND_BYTES.
+	// Variables that quorumd sets itself (name, URLs, directories, initial cluster) are refused.
+	Environment map[string]string `yaml:"environment" default:"{}"`
+
+	// Log file of etcd. Only the process runner writes it; under systemd the journal has the log.
+	LogFile string `yaml:"logFile" default:"/var/log/quorumd/etcd.log" is:"path"`
+
+	// How long etcd may take to stop before it is killed.
+	StopTimeout time.Duration `yaml:"stopTimeout" default:"30s"`
+}
+
+// Runner says how etcd is run.
+type Runner string
+
+// The runners.
+const (
+	RunnerSystemd Runner = "systemd" // a systemd unit, over D-Bus
+	RunnerProcess Runner = "process" // a child process of quorumd
+)
+
+// probeDir is the default of disk.probeDir: beside the directory that holds the WAL, because its file system is what
+// must be measured, and not in it, because etcd's directories are etcd's alone.
+func (e Etcd) probeDir() string {
+	holdsWAL := e.DataDir
+	if e.WALDir != "" && !within(e.WALDir, e.DataDir) {
+		holdsWAL = e.WALDir
+	}
+	return filepath.Join(filepath.Dir(holdsWAL), ".quorumd-probe")
+}
+
+// Disk says how the disk is measured and judged. The latencies are etcd's own yardsticks: its tuning guide wants a
+// 99th percentile of WAL fsync below 10 ms, a heartbeat is due every 100 ms, and an election begins after 1 s.
+type Disk struct {
+	// Directory the probe writes in. It must be on the file system of the etcd WAL; set it when the data
+	// directory is a mount point itself.
+	ProbeDir string `yaml:"probeDir" derived:".quorumd-probe beside walDir, or beside dataDir when that holds the WAL" example:"/var/lib/etcd/.quorumd-probe" is:"path"`
+
+	// Time between two writes of the direct lane: one block written past the page cache and flushed.
+	DirectInterval time.Duration `yaml:"directInterval" default:"1s"`
+
+	// Time between two writes of the WAL lane: an append and fdatasync, as etcd does it.
+	WALInterval time.Duration `yaml:"walInterval" default:"10s"`
+
+	// How many syncs of the WAL lane a disk must pass before its host may join for the first time. At least window.
+	QualifySamples int `yaml:"qualifySamples" default:"3000" unit:"syncs" min:"20" max:"1000000"`
+
+	// How fast these syncs are done. Only a host without a member does this.
+	QualifyRate int `yaml:"qualifyRate" default:"50" unit:"syncs per second" min:"1" max:"1000"`
+
+	// A sync that takes longer counts against the verdict OK.
+	FsyncWarm time.Duration `yaml:"fsyncWarm" default:"10ms"`
+
+	// A sync that takes longer counts towards the verdict SLOW. More than fsyncWarm.
+	FsyncSlow time.Duration `yaml:"fsyncSlow" default:"100ms"`
+
+	// Syncs must be faster than this for the verdict to become OK again. Less than fsyncWarm, so that a disk
+	// at the edge does not flap.
+	FsyncLeave time.Duration `yaml:"fsyncLeave" default:"5ms"`
+
+	// A sync in flight for longer makes the disk STALLED. More than fsyncSlow; etcd's election timeout fits.
+	Stall time.Duration `yaml:"stall" default:"1s"`
+
+	// A sync in flight for longer makes the disk FAILED. More than stall; Linux gives an NVMe command 30s.
+	Fail time.Duration `yaml:"fail" default:"30s"`
+
+	// Free space the file system of the data directory must have for a join, however small the database is.
+	MinFree Size `yaml:"minFree" default:"1GiB"`
+
+	// How many samples a verdict looks back on. 300 clean ones are the fewest that show p99 below fsyncWarm.
+	Window int `yaml:"window" default:"300" unit:"samples" min:"20" max:"100000"`
+}
+
+// Timing holds the clocks of the agent.
+type Timing struct {
+	// Time between two rounds of the control loop. At most renewEvery. Events wake it early.
+	Interval time.Duration `yaml:"interval" default:"2s"`
+
+	// How long one call to one etcd endpoint may take.
+	CallTimeout time.Duration `yaml:"callTimeout" default:"2s"`
+
+	// How long the lock outlives its holder. Whole seconds. More than renewGiveUp + stepMargin, and more than
+	// 3 x callTimeout + stepMargin + renewEvery.
+	LockTTL time.Duration `yaml:"lockTTL" default:"30s"`
+
+	// Time between two renewals of the lock. Less than half of renewGiveUp.
+	RenewEvery time.Duration `yaml:"renewEvery" default:"5s"`
+
+	// After this long without a successful renewal the holder stops acting.
+	RenewGiveUp time.Duration `yaml:"renewGiveUp" default:"15s"`
+
+	// How much validity the lock must have left beyond what a step may take before the step starts.
+	StepMargin time.Duration `yaml:"stepMargin" default:"5s"`
+
+	// How long a host that fell silent is still listed as present. Whole seconds, at least 4 x interval.
+	PresenceTTL time.Duration `yaml:"presenceTTL" default:"60s"`
+
+	// Quiet time between two membership changes. etcd wants its members connected for 5s before the next.
+	Settle time.Duration `yaml:"settle" default:"6s"`
+
+	// How long a learner must look fit before it is promoted. At least steadyLag.
+	PromoteStable time.Duration `yaml:"promoteStable" default:"60s"`
+
+	// How far a learner may lag behind the leader to be promoted.
+	PromoteLag int `yaml:"promoteLag" default:"100" unit:"log entries" min:"1" max:"1000000"`
+
+	// How long a learner's lag must have stayed within promoteLag before it is promoted.
+	SteadyLag time.Duration `yaml:"steadyLag" default:"30s"`
+
+	// A learner that makes no progress for this long is removed. Less than learnerMax.
+	LearnerStall time.Duration `yaml:"learnerStall" default:"5m"`
+
+	// A learner that is not promoted after this long is removed, whatever its progress.
+	LearnerMax time.Duration `yaml:"learnerMax" default:"2h"`
+
+	// Rest after an operation before the next one begins, on any host. 0s for none.
+	Cooldown time.Duration `yaml:"cooldown" default:"60s" min:"0s"`
+
+	// How long the lock of an operation must be gone before others may tidy up behind it. At least 2 x lockTTL,
+	// because every change of etcd's leader gives a lease its full time again.
+	OrphanGrace time.Duration `yaml:"orphanGrace" derived:"2 x lockTTL + 5s" example:"65s"`
+
+	// Wait after a failed join. It doubles with each failure, up to one hour.
+	JoinBackoff time.Duration `yaml:"joinBackoff" default:"1m"`
+
+	// A clock that is off by more keeps its host from joining.
+	ClockMaxOffset time.Duration `yaml:"clockMaxOffset" default:"5s"`
+}
+
+const (
+	// orphanElection is the time an etcd election may add to a lease: with its defaults, a few tries of 1 s to 2 s.
+	orphanElection = 5 * time.Second
+
+	// MaxJoinBackoff is where the doubling of timing.joinBackoff ends.
+	MaxJoinBackoff = time.Hour
+)
+
+// Control describes the control socket.
+type Control struct {
+	// Path of the unix socket. Everyone may read from it.
+	Socket string `yaml:"socket" default:"/run/quorumd/control.sock" is:"socket"`
+
+	// Members of this group may change things through it, as root may.
+	Group string `yaml:"group" default:"quorumd" is:"group"`
+}
+
+// Metrics describes the metrics listener.
+type Metrics struct {
+	// Address to serve /metrics and the status page on. Without a host: all addresses.
+	Listen string `yaml:"listen" default:":9379" is:"hostport"`
+
+	// Web configuration file in the format of the Prometheus exporters, for TLS and passwords. Empty: neither.
+	WebConfig string `yaml:"webConfig" default:"" is:"path"`
+}
+
+// Paths says where quorumd keeps its own files.
+type Paths struct {
+	// What must survive a reboot.
+	State string `yaml:"state" default:"/var/lib/quorumd" is:"path"`
+
+	// What need not.
+	Runtime string `yaml:"runtime" default:"/run/quorumd" is:"path"`
+}

@@ -1,0 +1,115 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// access says who may use a route.
+type access int
+
+const (
+	look   access = iota // everyone on the host
+	change               // those whom rules permit
+)
+
+// rules say who may change things.
+type rules struct {
+	self  uint32 // the daemon's own user
+	group string // as configured
+	gid   uint32 // of group, if known
+	known bool
+	users map[uint32]string // names for "by", read once: a later user is shown by number
+}
+
+func (r rules) mayChange(p peer) bool {
+	if p.uid == 0 || p.uid == r.self {
+		return true
+	}
+	return r.known && (p.gid == r.gid || slices.Contains(p.groups, r.gid))
+}
+
+// check permits the peer to use a route with that access, or says how to become someone who may.
+func (r rules) check(a access, p peer, known bool) error {
+	if a == look || known && r.mayChange(p) {
+		return nil
+	}
+	hint := "run it as root"
+	if r.known {
+		hint = fmt.Sprintf("run it as root, or as a member of the group %s", r.group)
+	}
+	who := "someone unknown"
+	if known {
+		who = r.name(p)
+	}
+	return &Error{
+		Status: http.StatusForbidden, Code: CodeNotPermitted, Hint: hint,
+		Message: fmt.Sprintf("cannot change anything as %s: not permitted", who),
+	}
+}
+
+// name says who a peer is: "root", "uid 1000 (alice)", "uid 1000".
+func (r rules) name(p peer) string {
+	if p.uid == 0 {
+		return "root"
+	}
+	if user, ok := r.users[p.uid]; ok {
+		return fmt.Sprintf("uid %d (%s)", p.uid, user)
+	}
+	return fmt.Sprintf("uid %d", p.uid)
+}
+
+// readRules reads the account files once, at the start: later, a request must not wait for a
+// disk that may hang.
+func readRules(group, groupFile, passwdFile string) (rules, error) {
+	r := rules{self: uint32(os.Geteuid()), group: group, users: map[uint32]string{}}
+	groupErr := eachAccount(groupFile, func(name string, id uint32) {
+		if name == group && group != "" {
+			r.gid, r.known = id, true
+		}
+	})
+	passwdErr := eachAccount(passwdFile, func(name string, id uint32) {
+		if _, taken := r.users[id]; !taken {
+			r.users[id] = name
+		}
+	})
+	if groupErr != nil {
+		return r, groupErr
+	}
+	return r, passwdErr
+}
+
+// eachAccount calls f with the name and the number of every entry of a file in the format of
+// passwd(5) and group(5), whose third field is the number. Lines it cannot read are not entries.
+func eachAccount(file string, f func(name string, id uint32)) error {
+	in, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("cannot read accounts: %w", err)
+	}
+	defer in.Close()
+	const most = 4 << 20
+	lines := bufio.NewScanner(io.LimitReader(in, most))
+	lines.Buffer(nil, most) // a group line holds all its members
+	for lines.Scan() {
+		fields := strings.Split(lines.Text(), ":")
+		if len(fields) < 3 || fields[0] == "" {
+			continue
+		}
+		if id, err := strconv.ParseUint(fields[2], 10, 32); err == nil {
+			f(fields[0], uint32(id))
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("cannot read accounts: %s: %w", file, err)
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import "context"
+
+// Backend is what the server asks: both halves of it.
+type Backend interface {
+	Reader
+	Operator
+}
+
+// Reader answers those who look.
+type Reader interface {
+	// Status gives the newest picture from memory. It must not wait for anything.
+	Status() Status
+	// History gives the newest limit lines, oldest first.
+	History(ctx context.Context, limit int) ([]HistoryLine, error)
+}
+
+// Operator does what an operator asks for. By says who asks, such as "root" or
+// "uid 1000 (alice)". The context carries a deadline. An error that is an *Error reaches the
+// caller as it is, with its status, code and hint; the message begins with "cannot".
+type Operator interface {
+	// Bootstrap asks for a new cluster to be started on this host. It returns once the wish is
+	// accepted; the status shows how it goes.
+	Bootstrap(ctx context.Context, by string) error
+	// Pause stops every step of every host and gives the pause as it was recorded.
+	Pause(ctx context.Context, req PauseRequest, by string) (Pause, error)
+	// Resume ends the pause. Without a pause it does nothing and succeeds.
+	Resume(ctx context.Context, by string) error
+	// ReleaseOp deletes the record of the operation in flight, whatever state its host is in.
+	ReleaseOp(ctx context.Context, req ReleaseRequest, by string) error
+}

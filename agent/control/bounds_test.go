@@ -1,0 +1,169 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func bounded(t *testing.T, change func(*limits)) string {
+	t.Helper()
+	lim := defaultLimits()
+	change(&lim)
+	return serving(t, newServer(Options{
+		Socket: filepath.Join(folder(t), "s"), Backend: &desk{}, Logger: testLog(t),
+	}, lim))
+}
+
+func TestASlowClientIsCutOffAndKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	const late = "PUT /v1/pause HTTP/1.1\r\nHost: quorumd\r\nContent-Length: 100\r\n\r\n{"
+	for name, c := range map[string]struct {
+		sends  string
+		limits func(*limits)
+	}{
+		"silent":            {"", func(l *limits) { l.header = 100 * time.Millisecond }},
+		"within the header": {"GET /v1/sta", func(l *limits) { l.header = 100 * time.Millisecond }},
+		"within the body":   {late, func(l *limits) { l.read = 100 * time.Millisecond }},
+		"after the first":   {"GET /v1/status HTTP/1.1\r\nHost: quorumd\r\n\r\n", func(l *limits) { l.idle = 100 * time.Millisecond }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			socket := bounded(t, func(l *limits) {
+				l.header, l.read, l.idle = time.Minute, time.Minute, time.Minute
+				c.limits(l)
+			})
+			slow := dial(t, socket)
+			if _, err := io.WriteString(slow, c.sends); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Dial(socket).Status(t.Context()); err != nil {
+				t.Errorf("another client waits: %v", err)
+			}
+			if _, err := io.Copy(io.Discard, slow); os.IsTimeout(err) { // EOF or a reset are the end
+				t.Error("it is still connected")
+			}
+		})
+	}
+}
+
+func TestAHeaderWithoutEndIsRefused(t *testing.T) {
+	t.Parallel()
+	socket := open(t, &desk{})
+	status, _ := send(t, socket, "GET /v1/status HTTP/1.1\r\nHost: quorumd\r\nX: "+strings.Repeat("x", 80<<10)+"\r\n\r\n")
+	if status != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("got %d", status)
+	}
+}
+
+func TestGarbageIsRefused(t *testing.T) {
+	t.Parallel()
+	socket := open(t, &desk{})
+	for _, raw := range []string{"\x00\x01\x02\r\n\r\n", "GET\r\n\r\n", "GET /v1/status HTTP/9.9\r\n\r\n", "GET /v1/status HTTP/1.1\r\n\r\n"} {
+		if status, body := send(t, socket, raw); status < 400 {
+			t.Errorf("%q: %d %s", raw, status, body)
+		}
+	}
+}
+
+func TestOneUserCannotTakeAllConnections(t *testing.T) {
+	t.Parallel()
+	socket := bounded(t, func(l *limits) { l.perUser = 3 })
+	kept := make([]net.Conn, 3)
+	for i := range kept { // a request on each makes sure that it was accepted
+		kept[i] = dial(t, socket)
+		if _, err := io.WriteString(kept[i], "GET /v1/status HTTP/1.1\r\nHost: quorumd\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(kept[i]), nil)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatal(resp, err)
+		}
+		resp.Body.Close()
+	}
+	status, body := ask(t, socket, "GET", "/v1/status", "")
+	if e := errorIn(t, body); status != http.StatusServiceUnavailable || e.Code != CodeBusy {
+		t.Errorf("%d %s", status, body)
+	}
+	if _, err := Dial(socket).Status(t.Context()); codeOf(err) != CodeBusy {
+		t.Errorf("the client says %v", err)
+	}
+	kept[0].Close()
+	until(t, "the place is free again", func() bool {
+		_, err := Dial(socket).Status(t.Context())
+		return err == nil
+	})
+}
+
+func TestRootGetsInWhenAllOthersHaveTakenTheirPlaces(t *testing.T) {
+	t.Parallel()
+	g := &guard{perUser: 2, everyone: 3, open: map[uint32]int{}}
+	for _, c := range []struct {
+		uid uint32
+		in  bool
+	}{{1000, true}, {1000, true}, {1000, false}, {1001, true}, {1001, false}, {1002, false}, {0, true}, {0, true}, {0, false}} {
+		if in := g.enter(c.uid); in != c.in {
+			t.Errorf("uid %d: got %v", c.uid, in)
+		}
+	}
+	for _, uid := range []uint32{1000, 1000, 1001, 0, 0} {
+		g.leave(uid)
+	}
+	if len(g.open) != 0 || g.all != 0 {
+		t.Errorf("left behind: %v, %d", g.open, g.all)
+	}
+}
+
+func TestARequestInFlightMayFinishWhenTheServerStops(t *testing.T) {
+	t.Parallel()
+	begun, finish := make(chan struct{}), make(chan struct{})
+	s := NewServer(Options{Socket: filepath.Join(folder(t), "s"), Backend: &desk{change: func(ctx context.Context) error {
+		close(begun)
+		<-finish
+		return ctx.Err()
+	}}})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx) }()
+	answer := make(chan error, 1)
+	go func() {
+		_, err := Dial(s.opt.Socket).Resume(context.Background())
+		answer <- err
+	}()
+	<-begun
+	stop()
+	until(t, "the socket is gone", func() bool {
+		_, err := os.Lstat(s.opt.Socket)
+		return err != nil
+	})
+	close(finish)
+	if err := <-answer; err != nil {
+		t.Errorf("it was cut off: %v", err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// until waits for a condition, with a bound.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(10 * time.Second); !holds(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("not within 10 s: %s", what)
+		}
+	}
+}

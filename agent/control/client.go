@@ -1,0 +1,223 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Client asks a quorumd over its socket. It keeps no connection between calls. Every error of a
+// method is an *Error with a code and a hint.
+type Client struct {
+	socket   string
+	patience time.Duration // for a daemon that is just starting
+	timeout  time.Duration // for a whole call; a context may make it shorter
+}
+
+// Dial gives a client for the socket at that path, DefaultSocket when empty. It does not
+// connect yet: each call does, and keeps trying for two seconds if nobody listens.
+func Dial(socket string) *Client {
+	if socket == "" {
+		socket = DefaultSocket
+	}
+	return &Client{socket: socket, patience: 2 * time.Second, timeout: 20 * time.Second}
+}
+
+// Status gives the whole picture.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	var s Status
+	err := c.do(ctx, http.MethodGet, "/v1/status", nil, &s)
+	if err == nil && s.APIVersion != APIVersion {
+		return Status{}, &Error{
+			Code:    CodeInternal,
+			Message: fmt.Sprintf("cannot understand quorumd: it speaks the API %q, this client %q", shorten(s.APIVersion), APIVersion),
+			Hint:    "use the quorumctl of the same package",
+		}
+	}
+	return s, err
+}
+
+// History gives the newest limit lines of the cluster's history, oldest first; DefaultHistory
+// lines when limit is 0.
+func (c *Client) History(ctx context.Context, limit int) ([]HistoryLine, error) {
+	path := "/v1/history"
+	if limit != 0 {
+		path += "?limit=" + strconv.Itoa(limit)
+	}
+	var h History
+	err := c.do(ctx, http.MethodGet, path, nil, &h)
+	return h.Lines, err
+}
+
+// Bootstrap asks for a new cluster to be started on this host. A cluster name to confirm, if not
+// empty, must be the one that the host is configured for.
+func (c *Client) Bootstrap(ctx context.Context, confirm string) (Done, error) {
+	var d Done
+	err := c.do(ctx, http.MethodPost, "/v1/bootstrap", bootstrapBody{Confirm: confirm}, &d)
+	return d, err
+}
+
+// Pause stops every step of every host; for DefaultPause if the request does not say how long.
+// It gives the pause as it was recorded.
+func (c *Client) Pause(ctx context.Context, req PauseRequest) (Pause, error) {
+	body := pauseBody{Reason: req.Reason}
+	if req.For != 0 {
+		body.For = req.For.String()
+	}
+	var p Pause
+	err := c.do(ctx, http.MethodPut, "/v1/pause", body, &p)
+	return p, err
+}
+
+// Resume ends the pause, if there is one.
+func (c *Client) Resume(ctx context.Context) (Done, error) {
+	var d Done
+	err := c.do(ctx, http.MethodDelete, "/v1/pause", nil, &d)
+	return d, err
+}
+
+// ReleaseOp deletes the record of the operation in flight.
+func (c *Client) ReleaseOp(ctx context.Context, req ReleaseRequest) (Done, error) {
+	var d Done
+	err := c.do(ctx, http.MethodPost, "/v1/op/release", releaseBody(req), &d)
+	return d, err
+}
+
+// do sends one request on a connection of its own and decodes the answer.
+func (c *Client) do(ctx context.Context, method, path string, body, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	var content io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return c.unanswered(err)
+		}
+		content = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://quorumd"+path, content)
+	if err != nil {
+		return c.unanswered(err)
+	}
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return c.unreachable(err)
+	}
+	defer conn.Close()
+	transport := &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return c.unanswered(err)
+	}
+	defer resp.Body.Close()
+	return c.read(resp, into)
+}
+
+// connect retries while nobody listens: the daemon may be just starting.
+func (c *Client) connect(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
+	defer cancel()
+	var d net.Dialer
+	var last error // why nobody answered says more than that the time is over
+	for {
+		conn, err := d.DialContext(ctx, "unix", c.socket)
+		if err == nil {
+			return conn, nil
+		}
+		if last != nil && errors.Is(err, context.DeadlineExceeded) {
+			return nil, last
+		}
+		if !mayCome(err) {
+			return nil, err
+		}
+		last = err
+		select {
+		case <-ctx.Done():
+			return nil, last
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func mayCome(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.EAGAIN)
+}
+
+// maxAnswer bounds an answer: a status of a thousand hosts has about half a megabyte.
+const maxAnswer = 16 << 20
+
+// read decodes an answer. Fields it does not know are a newer daemon's and are passed over.
+func (c *Client) read(resp *http.Response, into any) error {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return c.unanswered(err)
+	}
+	if len(body) > maxAnswer {
+		return c.foreign(fmt.Sprintf("its answer is over %d bytes", maxAnswer))
+	}
+	if resp.StatusCode >= 400 {
+		var doc errorDocument
+		if json.Unmarshal(body, &doc) != nil || doc.Error == nil || doc.Error.Code == "" {
+			return c.foreign("it answers " + resp.Status + " without an error document")
+		}
+		doc.Error.Status = resp.StatusCode
+		return doc.Error
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return c.foreign("its answer is not what quorumd sends: " + jsonCause(err))
+	}
+	return nil
+}
+
+func (c *Client) unreachable(err error) *Error {
+	cause := err
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		cause = op.Err
+	}
+	e := &Error{
+		Code: CodeUnreachable, Err: err,
+		Message: fmt.Sprintf("cannot reach quorumd at %s: %v", c.socket, cause),
+		Hint:    "is it running? systemctl status quorumd",
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		e.Code = CodeNotPermitted
+		e.Hint = "the socket or a folder above it is closed to you: run it as root"
+	}
+	return e
+}
+
+func (c *Client) unanswered(err error) *Error {
+	e := &Error{
+		Code: CodeUnreachable, Err: err,
+		Message: fmt.Sprintf("cannot get an answer from quorumd at %s: %v", c.socket, err),
+		Hint:    "see what it is doing: journalctl -u quorumd",
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		e.Code = CodeTimeout
+	}
+	return e
+}
+
+func (c *Client) foreign(what string) *Error {
+	return &Error{
+		Code:    CodeInternal,
+		Message: fmt.Sprintf("cannot understand what serves %s: %s", c.socket, what),
+		Hint:    "check that the path is quorumd's control socket, and that quorumctl is of the same version",
+	}
+}

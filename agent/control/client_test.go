@@ -1,0 +1,141 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// impostor serves fixed bytes to every caller, whatever it asks.
+func impostor(t *testing.T, answer string) string {
+	t.Helper()
+	socket := filepath.Join(folder(t), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	t.Cleanup(func() { l.Close(); <-ended })
+	go func() {
+		defer close(ended)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.SetDeadline(time.Now().Add(10 * time.Second))
+			c.Read(make([]byte, 4096))
+			io.WriteString(c, answer)
+			c.Close()
+		}
+	}()
+	return socket
+}
+
+func TestADaemonThatIsJustStartingIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(folder(t), "s")
+	answer := make(chan error, 1)
+	started := make(chan struct{})
+	go func() {
+		close(started)
+		_, err := Dial(socket).Status(context.Background())
+		answer <- err
+	}()
+	<-started
+	timer := time.NewTimer(300 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case err := <-answer:
+		t.Fatalf("it did not wait: %v", err)
+	case <-timer.C:
+	}
+	serving(t, NewServer(Options{Socket: socket, Backend: &desk{}, Logger: testLog(t)}))
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADaemonThatIsNotThereIsSaidSo(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(folder(t), "s")
+	start := time.Now()
+	_, err := Dial(socket).Status(t.Context())
+	if took := time.Since(start); took < 1900*time.Millisecond || took > 10*time.Second {
+		t.Errorf("given up after %s", took)
+	}
+	want := "cannot reach quorumd at " + socket + ": connect: no such file or directory; is it running? systemctl status quorumd"
+	if err == nil || err.Error() != want || codeOf(err) != CodeUnreachable || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func TestAClosedFolderIsSaidSoAtOnce(t *testing.T) {
+	t.Parallel()
+	c := Dial("/somewhere/s")
+	err := c.unreachable(&net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", fs.ErrPermission)})
+	if err.Code != CodeNotPermitted || !strings.Contains(err.Hint, "as root") {
+		t.Errorf("got %v", err)
+	}
+	if mayCome(err) {
+		t.Error("it would be tried again")
+	}
+}
+
+func TestAnAnswerThatIsNotQuorumdsIsSaidSo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ answer, code, says string }{
+		"another program":   {"HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\npage not found", CodeInternal, "without an error document"},
+		"a page":            {"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<html>", CodeInternal, "not what quorumd sends"},
+		"half an answer":    {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", CodeUnreachable, "unexpected EOF"},
+		"nothing at all":    {"", CodeUnreachable, "cannot get an answer"},
+		"no HTTP":           {"SSH-2.0-OpenSSH\r\n", CodeUnreachable, "malformed HTTP"},
+		"another API":       {"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"apiVersion\":\"v7\"}", CodeInternal, `"v7"`},
+		"a shape of old":    {"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"hosts\":7}", CodeInternal, "hosts: a JSON number"},
+		"an endless answer": {"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + strings.Repeat(" ", maxAnswer+1), CodeInternal, "over 16777216 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Dial(impostor(t, c.answer)).Status(t.Context())
+			if err == nil || codeOf(err) != c.code || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %s: %v", codeOf(err), err)
+			}
+		})
+	}
+}
+
+func TestADaemonThatHangsIsGivenUp(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(folder(t), "s")
+	l, err := net.Listen("unix", socket) // never accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err = Dial(socket).Status(ctx)
+	if codeOf(err) != CodeTimeout || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAClientWithoutAPathUsesTheDefault(t *testing.T) {
+	t.Parallel()
+	if got := Dial("").socket; got != DefaultSocket {
+		t.Errorf("got %q", got)
+	}
+	if got := NewServer(Options{}).opt.Socket; got != DefaultSocket {
+		t.Errorf("got %q", got)
+	}
+}

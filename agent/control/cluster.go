@@ -1,0 +1,84 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import "time"
+
+// Cluster is the etcd cluster as this host last saw it.
+type Cluster struct {
+	Name             string   `json:"name"`
+	ID               string   `json:"id,omitempty"` // hexadecimal, as etcdctl prints it; empty while there is no cluster
+	Reachable        bool     `json:"reachable"`    // a quorum has just answered
+	AgeSeconds       *float64 `json:"ageSeconds,omitempty"`
+	Error            string   `json:"error,omitempty"` // why it is not reachable
+	Version          string   `json:"version,omitempty"`
+	Voters           int      `json:"voters"`
+	Target           int      `json:"target"` // voters wanted
+	Standbys         int      `json:"standbys"`
+	FailureTolerance int      `json:"failureTolerance"` // voters that may fail from here on with a quorum left; below 0 when there is none now
+	Members          []Member `json:"members"`
+}
+
+// Member is one etcd member.
+type Member struct {
+	ID         string   `json:"id"` // hexadecimal, as etcdctl prints it
+	Name       string   `json:"name"`
+	ClientURLs []string `json:"clientURLs,omitempty"`
+	PeerURLs   []string `json:"peerURLs,omitempty"`
+	Role       Role     `json:"role"` // voter or learner
+	Leader     bool     `json:"leader"`
+	Live       bool     `json:"live"`
+	Version    string   `json:"version,omitempty"`
+	Lag        *uint64  `json:"lag,omitempty"` // raft entries behind the leader; absent when not known
+	DBSize     int64    `json:"dbSizeBytes,omitempty"`
+}
+
+// HostRecord is what another host, or this one, last said of itself.
+type HostRecord struct {
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Domain      string   `json:"domain,omitempty"`
+	Role        Role     `json:"role"`
+	Health      string   `json:"health"`
+	HealthText  string   `json:"healthText,omitempty"`
+	P99Seconds  float64  `json:"p99Seconds,omitempty"` // of its WAL lane, at most: it is rounded up. Absent when nothing was measured
+	Mode        string   `json:"mode"`
+	Version     string   `json:"version"`
+	EtcdVersion string   `json:"etcdVersion,omitempty"`
+	MemberID    string   `json:"memberID,omitempty"`
+	AgeSeconds  *float64 `json:"ageSeconds,omitempty"`
+	Waiting     string   `json:"waiting,omitempty"` // the code of the reason it waits for
+}
+
+// Lock says who may act on the cluster at this moment.
+type Lock struct {
+	Holder          string  `json:"holder,omitempty"` // host ID, empty when the lock is free
+	HolderName      string  `json:"holderName,omitempty"`
+	Mine            bool    `json:"mine"`
+	ValidForSeconds float64 `json:"validForSeconds,omitempty"` // only when it is mine
+}
+
+// Op is the one operation in flight.
+type Op struct {
+	Kind     string    `json:"kind"` // join, cycle or replace
+	Host     string    `json:"host"` // the host it is done to
+	HostName string    `json:"hostName"`
+	Target   string    `json:"target,omitempty"` // what a join leads to: voter or standby
+	Phase    string    `json:"phase"`
+	MemberID string    `json:"memberID,omitempty"`
+	Started  time.Time `json:"started"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	Reason   string    `json:"reason,omitempty"`
+	By       string    `json:"by,omitempty"`
+	Progress string    `json:"progress,omitempty"` // a clause for people, such as "applied 8000 of 9000 entries"
+	Orphaned bool      `json:"orphaned"`           // its host no longer holds the lock
+}
+
+// Pause stops every step of every host. It always has an end.
+type Pause struct {
+	By     string    `json:"by"`
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since"`
+	Until  time.Time `json:"until"`
+}

@@ -1,0 +1,214 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if socket := os.Getenv("CONTROL_TEST_STRANGER"); socket != "" {
+		os.Exit(stranger(socket))
+	}
+	flag.Bool("update", false, "rewrite the golden files")
+	goleak.VerifyTestMain(m)
+}
+
+// desk is a Backend that remembers what it was asked.
+type desk struct {
+	status  func() Status               // an empty one when nil
+	history func(context.Context) error // succeeds when nil
+	change  func(context.Context) error // succeeds when nil
+	mu      sync.Mutex
+	asked   []string
+}
+
+func (d *desk) note(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asked = append(d.asked, fmt.Sprintf(format, args...))
+}
+
+func (d *desk) notes() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return strings.Join(d.asked, "\n")
+}
+
+func (d *desk) answer(ctx context.Context) error {
+	if d.change == nil {
+		return nil
+	}
+	return d.change(ctx)
+}
+
+func (d *desk) Status() Status {
+	if d.status == nil {
+		return Status{Cluster: Cluster{Name: "prod"}}
+	}
+	return d.status()
+}
+
+func (d *desk) History(ctx context.Context, limit int) ([]HistoryLine, error) {
+	d.note("history %d", limit)
+	if d.history != nil {
+		return nil, d.history(ctx)
+	}
+	return []HistoryLine{{Revision: 7, Kind: "step", Code: "LEARNER_ADD"}}, nil
+}
+
+func (d *desk) Bootstrap(ctx context.Context, by string) error {
+	d.note("bootstrap by %s", by)
+	return d.answer(ctx)
+}
+
+func (d *desk) Pause(ctx context.Context, req PauseRequest, by string) (Pause, error) {
+	d.note("pause %q for %s by %s", req.Reason, req.For, by)
+	since := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	return Pause{By: by, Reason: req.Reason, Since: since, Until: since.Add(req.For)}, d.answer(ctx)
+}
+
+func (d *desk) Resume(ctx context.Context, by string) error {
+	d.note("resume by %s", by)
+	return d.answer(ctx)
+}
+
+func (d *desk) ReleaseOp(ctx context.Context, req ReleaseRequest, by string) error {
+	d.note("release %q by %s", req.Reason, by)
+	return d.answer(ctx)
+}
+
+// folder is a short path (a socket's has a bound) that every user can enter.
+func folder(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// serving runs a server until the test ends and gives its socket.
+func serving(t testing.TB, s *Server) string {
+	t.Helper()
+	if s.listener == nil {
+		if err := s.Listen(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Serve ended with %v", err)
+		}
+	})
+	return s.opt.Socket
+}
+
+// open serves a backend with the ordinary limits.
+func open(t *testing.T, b Backend) string {
+	t.Helper()
+	return serving(t, NewServer(Options{Socket: filepath.Join(folder(t), "s"), Backend: b, Logger: testLog(t)}))
+}
+
+func testLog(t *testing.T) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), nil))
+}
+
+// ask sends one request as curl would and gives the status and the body.
+func ask(t *testing.T, socket, method, path, body string) (int, string) {
+	t.Helper()
+	return send(t, socket, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: quorumd\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+		method, path, len(body), body))
+}
+
+// send writes raw bytes and reads one HTTP answer.
+func send(t *testing.T, socket, raw string) (int, string) {
+	t.Helper()
+	c := dial(t, socket)
+	if _, err := io.WriteString(c, raw); err != nil {
+		t.Logf("the server closed early: %v", err) // it may still have answered
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatalf("no answer: %v", err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("no whole answer: %v", err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+func dial(t *testing.T, socket string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// errorIn gives the error of an error document, strictly read.
+func errorIn(t *testing.T, body string) Error {
+	t.Helper()
+	dec := json.NewDecoder(strings.NewReader(body))
+	dec.DisallowUnknownFields()
+	var doc errorDocument
+	if err := dec.Decode(&doc); err != nil || doc.Error == nil || doc.Error.Code == "" || doc.Error.Message == "" {
+		t.Fatalf("not an error document (%v): %q", err, body)
+	}
+	return *doc.Error
+}
+
+// golden compares with a file in testdata, or rewrites it with -update.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if flag.Lookup("update").Value.String() == "true" {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs (go test -update rewrites it)\ngot:\n%s\nwant:\n%s", path, got, want)
+	}
+}

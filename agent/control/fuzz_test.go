@@ -1,0 +1,60 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+// FuzzRequest feeds raw requests, and raw bodies to every route, to the handlers of root. None
+// of it may be a fault of quorumd's, and whatever is refused is refused with an error document.
+func FuzzRequest(f *testing.F) {
+	for _, seed := range []string{
+		"GET /v1/status HTTP/1.1\r\nHost: quorumd\r\n\r\n",
+		"GET /v1/history?limit=5 HTTP/1.1\r\nHost: localhost:80\r\n\r\n",
+		"PUT /v1/pause HTTP/1.1\r\nHost: quorumd\r\nContent-Length: 33\r\n\r\n{\"reason\":\"x\",\"for\":\"4h\"}       ",
+		"OPTIONS * HTTP/1.1\r\nHost: quorumd\r\n\r\n",
+		"CONNECT a:1 HTTP/1.1\r\nHost: quorumd\r\n\r\n",
+		`{"reason":"disk swap","for":"90m"}`, `{"force":true,"reason":"gone"}`, `{"confirm":"prod"}`,
+		`{"for":"9999999h"}`, `{"reason":"\u001b[2J"}`, `[[[[`, `{"reason":"x"}{}`, `null`, "", "\xff\xfe",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := NewServer(Options{Backend: &desk{}})
+		if r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(data))); err == nil {
+			judge(t, s, r)
+		}
+		for _, rt := range s.table {
+			r := httptest.NewRequest(rt.method, "http://quorumd"+rt.path, bytes.NewReader(data))
+			judge(t, s, r)
+		}
+	})
+}
+
+func judge(t *testing.T, s *Server, r *http.Request) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	s.serve(w, r.WithContext(context.WithValue(r.Context(), peerKey{}, peer{})))
+	body := w.Body.String()
+	switch {
+	case w.Code == http.StatusOK || w.Code == http.StatusAccepted:
+		if !json.Valid([]byte(body)) {
+			t.Errorf("no document: %q", body)
+		}
+	case w.Code >= 400 && w.Code < 500:
+		errorIn(t, body)
+	default:
+		t.Errorf("%s %s: got %d %s", r.Method, r.URL, w.Code, body)
+	}
+	if got := w.Header().Get("Content-Type"); got != "application/json" {
+		t.Errorf("content type %q", got)
+	}
+}

@@ -1,0 +1,47 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import "time"
+
+// Health is the verdict on the machine and what it rests on.
+type Health struct {
+	State     string    `json:"state"` // UNKNOWN, QUALIFYING, OK, WARM, SLOW, STALLED or FAILED
+	Since     time.Time `json:"since,omitzero"`
+	Text      string    `json:"text,omitempty"`
+	Remedy    string    `json:"remedy,omitempty"`
+	Qualified bool      `json:"qualified"` // has passed the run that a first join needs
+	Findings  []Finding `json:"findings"`
+	Disk      Disk      `json:"disk"`
+}
+
+// Finding is one thing that is wrong, or not known yet.
+type Finding struct {
+	Code      string    `json:"code"`
+	Component string    `json:"component"`
+	State     string    `json:"state"` // the verdict that this finding alone calls for
+	Text      string    `json:"text"`
+	Remedy    string    `json:"remedy,omitempty"`
+	Since     time.Time `json:"since,omitzero"`
+}
+
+// Disk is what the fsync probe measures on the file system of the etcd WAL.
+type Disk struct {
+	WAL             Lane     `json:"wal"`    // like etcd's WAL: append and fdatasync
+	Direct          Lane     `json:"direct"` // the device alone: direct synchronous overwrite
+	InFlightSeconds float64  `json:"inFlightSeconds,omitempty"`
+	InFlightOp      string   `json:"inFlightOp,omitempty"` // the call that has not come back, empty when there is none
+	FreeBytes       uint64   `json:"freeBytes,omitempty"`
+	AgeSeconds      *float64 `json:"ageSeconds,omitempty"` // since the newest measurement
+	LimitSeconds    float64  `json:"limitSeconds"`         // what the P99 of the WAL lane has to stay under
+}
+
+// Lane holds the figures of one lane of the probe, in seconds. With a Count of 0 nothing was
+// measured and the others mean nothing.
+type Lane struct {
+	P50   float64 `json:"p50Seconds,omitempty"`
+	P99   float64 `json:"p99Seconds,omitempty"`
+	Max   float64 `json:"maxSeconds,omitempty"`
+	Count uint64  `json:"count"`
+}

@@ -1,0 +1,30 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import "time"
+
+// The bounds of how many lines of history one request may ask for, and what it gets if it does
+// not say.
+const (
+	MaxHistory     = 1000
+	DefaultHistory = 50
+)
+
+// History is a list of lines, oldest first.
+type History struct {
+	APIVersion string        `json:"apiVersion"`
+	Lines      []HistoryLine `json:"lines"`
+}
+
+// HistoryLine is one step that was taken, one refusal that changed, or one operation's begin or end.
+type HistoryLine struct {
+	Revision int64     `json:"revision"` // of etcd, when it was written
+	Time     time.Time `json:"time"`
+	Host     string    `json:"host"` // the host that wrote it
+	HostName string    `json:"hostName"`
+	Kind     string    `json:"kind"` // step, refusal or op
+	Code     string    `json:"code"`
+	Text     string    `json:"text"`
+}

@@ -1,0 +1,101 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// listenUnix takes the socket's path, unless a live process serves it. A path left behind by a
+// dead one is removed; anything there that is no socket is left alone.
+func listenUnix(socket string) (*net.UnixListener, error) {
+	fail := func(err error) (*net.UnixListener, error) {
+		return nil, fmt.Errorf("cannot listen on %s: %w", socket, err)
+	}
+	if most := len(unix.RawSockaddrUnix{}.Path) - 1; len(socket) > most {
+		return fail(fmt.Errorf("the path has %d bytes, at most %d are possible: choose a shorter one", len(socket), most))
+	}
+	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
+		return fail(err)
+	}
+	unlock, err := lockFile(socket + ".lock")
+	if err != nil {
+		return fail(err)
+	}
+	defer unlock()
+	if err := makeWay(socket); err != nil {
+		return fail(err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		return fail(err)
+	}
+	if err := os.Chmod(socket, 0o666); err != nil { // who may do what is decided by credentials, not by the mode
+		return fail(errors.Join(err, l.Close()))
+	}
+	return l, nil
+}
+
+// lockFile keeps two daemons that start at once from both finding the same stale socket and
+// taking it away from each other. The empty file stays behind: removing it would reopen the gap.
+func lockFile(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("another quorumd is starting here just now: %w", ErrServed)
+		}
+		return nil, os.NewSyscallError("flock", err)
+	}
+	return func() { f.Close() }, nil
+}
+
+// makeWay makes the path free, or says who is in the way.
+func makeWay(socket string) error {
+	info, err := os.Lstat(socket)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return errors.New("something that is not a socket is in the way: move it away or choose another path")
+	}
+	pid, err := probe(socket)
+	switch {
+	case errors.Is(err, unix.ECONNREFUSED): // nobody listens: its owner is dead
+		return os.Remove(socket)
+	case errors.Is(err, fs.ErrNotExist): // its owner has just gone
+		return nil
+	case errors.Is(err, unix.EAGAIN), err == nil && pid == 0: // a full queue has an owner, too
+		return fmt.Errorf("%w by another process: stop it, or choose another socket", ErrServed)
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("%w by pid %d: stop that process, or choose another socket", ErrServed, pid)
+}
+
+// probe connects to a socket and gives the process that listens there; 0 when it lives in
+// another PID namespace.
+func probe(socket string) (pid int, err error) {
+	c, err := net.DialTimeout("unix", socket, time.Second)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	p, err := peerOf(c.(*net.UnixConn))
+	return p.pid, err
+}

@@ -1,0 +1,207 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestASocketThatIsServedIsLeftToItsOwner(t *testing.T) {
+	t.Parallel()
+	socket := open(t, &desk{})
+	second := NewServer(Options{Socket: socket, Backend: &desk{}})
+	err := second.Listen()
+	if !errors.Is(err, ErrServed) {
+		t.Fatalf("got %v", err)
+	}
+	if want := fmt.Sprintf("already served by pid %d", os.Getpid()); !strings.Contains(err.Error(), want) {
+		t.Errorf("%q does not say %q", err, want)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := Dial(socket).Status(t.Context()); err != nil {
+		t.Errorf("the owner lost its socket: %v", err)
+	}
+}
+
+func TestASocketWhoseOwnerHasNoTimeIsLeftToItToo(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(folder(t), "s")
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: socket}), unix.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	dial(t, socket) // fills the queue: nobody accepts
+	if err := NewServer(Options{Socket: socket, Backend: &desk{}}).Listen(); !errors.Is(err, ErrServed) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Lstat(socket); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASocketOfADeadOwnerIsReplaced(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(folder(t), "s")
+	leaveBehind(t, socket)
+	serving(t, NewServer(Options{Socket: socket, Backend: &desk{}, Logger: testLog(t)}))
+	if _, err := Dial(socket).Status(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFileThatIsNoSocketIsNeverRemoved(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(folder(t), "s")
+	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := NewServer(Options{Socket: path, Backend: &desk{}}).Listen()
+	if err == nil || errors.Is(err, ErrServed) || !strings.Contains(err.Error(), "not a socket") {
+		t.Errorf("got %v", err)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "precious" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+func TestAPathThatIsTooLongIsSaidSo(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(folder(t), strings.Repeat("x", 108))
+	if err := NewServer(Options{Socket: path, Backend: &desk{}}).Listen(); err == nil || !strings.Contains(err.Error(), "at most 107") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOfDaemonsThatStartAtOnceOneServes(t *testing.T) {
+	t.Parallel()
+	for round := range 20 {
+		socket := filepath.Join(folder(t), "run", "s") // the folder is made, too
+		if round%2 == 0 {
+			leaveBehind(t, socket)
+		}
+		servers := make([]*Server, 8)
+		errs := make([]error, len(servers))
+		begin := make(chan struct{})
+		var all sync.WaitGroup
+		for i := range servers {
+			servers[i] = NewServer(Options{Socket: socket, Backend: &desk{}})
+			all.Go(func() {
+				<-begin
+				errs[i] = servers[i].Listen()
+			})
+		}
+		close(begin)
+		all.Wait()
+		owners := 0
+		for i, err := range errs {
+			if err == nil {
+				owners++
+				defer servers[i].Close()
+			} else if !errors.Is(err, ErrServed) {
+				t.Error(err)
+			}
+		}
+		if owners != 1 {
+			t.Errorf("%d own the socket", owners)
+		}
+		dial(t, socket)
+	}
+}
+
+func TestADaemonThatIsStartingIsNotOvertaken(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(folder(t), "s")
+	unlock, err := lockFile(socket + ".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewServer(Options{Socket: socket, Backend: &desk{}})
+	if err := s.Listen(); !errors.Is(err, ErrServed) {
+		t.Errorf("got %v", err)
+	}
+	unlock()
+	if err := errors.Join(s.Listen(), s.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// leaveBehind leaves a socket as a daemon does that was killed.
+func leaveBehind(t *testing.T, socket string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.SetUnlinkOnClose(false)
+	if err := dead.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(socket); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheSocketIsOpenToAllAndGoneAfterwards(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(folder(t), "s")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	s := NewServer(Options{Socket: socket, Backend: &desk{}})
+	go func() { ended <- s.Serve(ctx) }() // listens by itself
+	if _, err := Dial(socket).Status(ctx); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := info.Mode(), fs.ModeSocket|0o666; got != want {
+		t.Errorf("mode %v, want %v", got, want)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+	if _, err := os.Lstat(socket); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("Close after Serve: %v", err)
+	}
+}
+
+func TestAServerThatNeverServedGivesItsSocketBack(t *testing.T) {
+	t.Parallel()
+	s := NewServer(Options{Socket: filepath.Join(folder(t), "s"), Backend: &desk{}})
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(s.opt.Socket); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+}

@@ -1,0 +1,91 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// peer is the process at the other end of a connection, as the kernel recorded it when it connected.
+type peer struct {
+	pid    int
+	uid    uint32
+	gid    uint32
+	groups []uint32 // supplementary
+}
+
+type peerKey struct{}
+
+// withPeer is the server's ConnContext: every request of a connection knows who sent it.
+func withPeer(ctx context.Context, c net.Conn) context.Context {
+	if c, ok := c.(*peerConn); ok {
+		return context.WithValue(ctx, peerKey{}, c.peer)
+	}
+	return ctx
+}
+
+// peerFrom gives the sender of a request. Without one, nobody is known and nothing is permitted.
+func peerFrom(ctx context.Context) (peer, bool) {
+	p, ok := ctx.Value(peerKey{}).(peer)
+	return p, ok
+}
+
+// peerOf asks the kernel who is at the other end of a connection.
+func peerOf(c *net.UnixConn) (peer, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return peer{}, fmt.Errorf("cannot read the peer's credentials: %w", err)
+	}
+	var p peer
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		if err != nil {
+			failed = os.NewSyscallError("getsockopt SO_PEERCRED", err)
+			return
+		}
+		groups, err := peerGroups(fd)
+		if err != nil {
+			failed = os.NewSyscallError("getsockopt SO_PEERGROUPS", err)
+			return
+		}
+		p = peer{pid: int(cred.Pid), uid: cred.Uid, gid: cred.Gid, groups: groups}
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return peer{}, fmt.Errorf("cannot read the peer's credentials: %w", err)
+	}
+	return p, nil
+}
+
+// peerGroups gives the supplementary groups of the peer. Asking the kernel is the only right way:
+// a look-up by user name would miss groups that come from a directory service, and would miss
+// what the process has dropped. x/sys has no call that returns a list, hence unsafe, here only.
+func peerGroups(fd uintptr) ([]uint32, error) {
+	const most = 65536 // NGROUPS_MAX
+	groups := make([]uint32, 64)
+	for {
+		size := uint32(len(groups)) * 4
+		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_PEERGROUPS,
+			uintptr(unsafe.Pointer(&groups[0])), uintptr(unsafe.Pointer(&size)), 0)
+		runtime.KeepAlive(groups)
+		switch {
+		case errno == 0:
+			return groups[:size/4], nil
+		case errno == unix.ERANGE && size/4 > uint32(len(groups)) && size/4 <= most: // size is now what it needs
+			groups = make([]uint32, size/4)
+		default:
+			return nil, errno
+		}
+	}
+}

@@ -1,0 +1,214 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// me is how the test's own process is named.
+func (d *desk) me() string {
+	r, err := readRules("", "/etc/group", "/etc/passwd")
+	if err != nil {
+		return err.Error()
+	}
+	return r.name(peer{uid: r.self})
+}
+
+// handle passes one request to the server's handler as if that peer had sent it.
+func handle(t testing.TB, s *Server, method, target, body string, p peer) (int, string) {
+	t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Host = "quorumd"
+	w := httptest.NewRecorder()
+	s.serve(w, r.WithContext(context.WithValue(r.Context(), peerKey{}, p)))
+	return w.Code, w.Body.String()
+}
+
+// stranger is what this program does when it is started again as somebody else: it looks, tries
+// to change something, and prints how that went.
+func stranger(socket string) int {
+	c := Dial(socket)
+	s, err := c.Status(context.Background())
+	fmt.Printf("status %q %v\n", s.Cluster.Name, err)
+	_, err = c.Resume(context.Background())
+	fmt.Printf("resume %v\n", err)
+	return 0
+}
+
+// asSomebody runs stranger against the server, under other credentials. Only root can take
+// others: without root, the test's own process is the stranger, and the server is told that it
+// belongs to someone else and that its group is the process's if the credentials hold it.
+func asSomebody(t *testing.T, s *Server, gid uint32, groups ...uint32) string {
+	t.Helper()
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe") // reaches the program where its folder is closed
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: gid, Groups: groups}}
+	} else {
+		s.rules.self = uint32(os.Geteuid()) + 1
+		if slices.Contains(append(groups, gid), s.rules.gid) {
+			s.rules.gid = uint32(os.Getegid())
+		}
+	}
+	socket := serving(t, s)
+	cmd.Env = []string{"CONTROL_TEST_STRANGER=" + socket}
+	cmd.Dir = "/"
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
+}
+
+func TestAStrangerMayLookButNotChange(t *testing.T) {
+	t.Parallel()
+	d := &desk{}
+	s := NewServer(Options{Socket: filepath.Join(folder(t), "s"), Group: "root", Backend: d, Logger: testLog(t)})
+	got := asSomebody(t, s, 65534)
+	if !strings.Contains(got, `status "prod" <nil>`) {
+		t.Errorf("it could not look: %s", got)
+	}
+	if !strings.Contains(got, "resume cannot change anything as uid ") ||
+		!strings.Contains(got, "run it as root, or as a member of the group root") {
+		t.Errorf("it was not refused: %s", got)
+	}
+	if notes := d.notes(); notes != "" {
+		t.Errorf("the backend was asked: %s", notes)
+	}
+}
+
+func TestAMemberOfTheGroupMayChange(t *testing.T) {
+	t.Parallel()
+	const daemon = 1 // in every Linux
+	many := []uint32{daemon}
+	for g := range uint32(300) { // more than one read of the kernel's list
+		many = append(many, 100000+g)
+	}
+	for name, c := range map[string]struct {
+		gid    uint32
+		groups []uint32
+	}{
+		"as its own group":    {gid: daemon},
+		"as one more group":   {gid: 65534, groups: []uint32{4, daemon}},
+		"as one of very many": {gid: 65534, groups: many},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &desk{}
+			s := NewServer(Options{Socket: filepath.Join(folder(t), "s"), Group: "daemon", Backend: d, Logger: testLog(t)})
+			got := asSomebody(t, s, c.gid, c.groups...)
+			if !strings.Contains(got, "resume <nil>") || !strings.HasPrefix(d.notes(), "resume by uid ") {
+				t.Errorf("it was refused: %s%s", got, d.notes())
+			}
+		})
+	}
+}
+
+func TestWhoMayChange(t *testing.T) {
+	t.Parallel()
+	r := rules{self: 990, group: "quorumd", gid: 991, known: true}
+	nogroup := rules{self: 990, group: "quorumd"}
+	for name, c := range map[string]struct {
+		rules rules
+		peer  peer
+		may   bool
+	}{
+		"root":                           {r, peer{uid: 0, gid: 0}, true},
+		"the daemon's own user":          {r, peer{uid: 990, gid: 5}, true},
+		"a member":                       {r, peer{uid: 1000, gid: 1000, groups: []uint32{27, 991}}, true},
+		"a member by the primary group":  {r, peer{uid: 1000, gid: 991}, true},
+		"somebody":                       {r, peer{uid: 1000, gid: 1000, groups: []uint32{27}}, false},
+		"root's group is not root":       {r, peer{uid: 1000, gid: 0}, false},
+		"group 0 is not the missing one": {nogroup, peer{uid: 1000, gid: 1000, groups: []uint32{0}}, false},
+		"root without the group":         {nogroup, peer{uid: 0}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &desk{}
+			s := NewServer(Options{Backend: d, Logger: testLog(t)})
+			s.rules = c.rules
+			status, body := handle(t, s, "DELETE", "/v1/pause", "", c.peer)
+			if may := status == http.StatusOK && d.notes() != ""; may != c.may {
+				t.Errorf("got %d %s", status, body)
+			}
+			if status, body := handle(t, s, "GET", "/v1/history", "", c.peer); status != http.StatusOK {
+				t.Errorf("may not look: %d %s", status, body)
+			}
+		})
+	}
+}
+
+func TestAConnectionWithoutCredentialsMayNotChange(t *testing.T) {
+	t.Parallel()
+	d := &desk{}
+	s := NewServer(Options{Backend: d}) // rules of a daemon that runs as root: the zero peer would be root, too
+	r := httptest.NewRequest("DELETE", "http://quorumd/v1/pause", nil)
+	w := httptest.NewRecorder()
+	s.serve(w, r)
+	if e := errorIn(t, w.Body.String()); w.Code != http.StatusForbidden || e.Code != CodeNotPermitted || d.notes() != "" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestAMissingGroupIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := NewServer(Options{
+		Socket: filepath.Join(folder(t), "s"), Group: "no-such-group", Backend: &desk{},
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "group=no-such-group") {
+		t.Errorf("logged: %s", got)
+	}
+	if err := s.rules.check(change, peer{uid: 1000}, true); err == nil || strings.Contains(err.Error(), "no-such-group") {
+		t.Errorf("the hint sends people into a group that is not there: %v", err)
+	}
+}
+
+func TestNamesComeFromTheAccountFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	group, passwd := filepath.Join(dir, "group"), filepath.Join(dir, "passwd")
+	members := strings.Repeat("someone,", 20000) // over the 64 KiB that a line may have by default
+	write(t, group, "root:x:0:\nbad\n:x:5:\nquorumd:x:nine:\nquorumd:x:991:"+members+"\n")
+	write(t, passwd, "root:x:0:0::/:\nalice:x:1000:1000::/:\nalias:x:1000:1000::/:\n")
+	r, err := readRules("quorumd", group, passwd)
+	if err != nil || !r.known || r.gid != 991 {
+		t.Errorf("%v %d, %v", r.known, r.gid, err)
+	}
+	for uid, want := range map[uint32]string{0: "root", 1000: "uid 1000 (alice)", 1001: "uid 1001"} {
+		if got := r.name(peer{uid: uid}); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if r, err := readRules("quorumd", filepath.Join(dir, "none"), passwd); err == nil || r.known || r.users[1000] != "alice" {
+		t.Errorf("a missing file: %+v, %v", r, err)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

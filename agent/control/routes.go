@@ -1,0 +1,133 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// route is one thing a caller can ask for.
+type route struct {
+	method string
+	path   string
+	access access
+	params []string      // of the query; others are refused
+	slots  chan struct{} // bounds those who wait for the backend; nil for an answer from memory
+	handle func(request) (response, error)
+}
+
+// request is what a handler gets to see of an HTTP request.
+type request struct {
+	ctx   context.Context
+	query url.Values
+	body  io.Reader
+	by    string
+}
+
+// response is what a handler wants to be sent.
+type response struct {
+	status int
+	body   any // encoded as JSON
+}
+
+// Done is the answer to a change that has no document of its own.
+type Done struct {
+	By string `json:"by"` // who asked for it, as it will be recorded
+}
+
+// routes is the whole API.
+func (s *Server) routes() []route {
+	reads := make(chan struct{}, s.limits.waiting)
+	changes := make(chan struct{}, s.limits.waiting)
+	return []route{
+		{"GET", "/v1/status", look, nil, nil, s.getStatus},
+		{"GET", "/v1/history", look, []string{"limit"}, reads, s.getHistory},
+		{"POST", "/v1/bootstrap", change, nil, changes, s.postBootstrap},
+		{"PUT", "/v1/pause", change, nil, changes, s.putPause},
+		{"DELETE", "/v1/pause", change, nil, changes, s.deletePause},
+		{"POST", "/v1/op/release", change, nil, changes, s.postRelease},
+	}
+}
+
+func (s *Server) getStatus(request) (response, error) {
+	return response{http.StatusOK, s.opt.Backend.Status().complete()}, nil
+}
+
+func (s *Server) getHistory(r request) (response, error) {
+	limit := DefaultHistory
+	if text := r.query.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > MaxHistory {
+			return response{}, badRequest("ask for 1 to "+strconv.Itoa(MaxHistory)+" lines",
+				"cannot read the history: limit: %q is out of bounds", shorten(text))
+		}
+		limit = n
+	}
+	lines, err := s.opt.Backend.History(r.ctx, limit)
+	if err != nil {
+		return response{}, err
+	}
+	return response{http.StatusOK, History{APIVersion: APIVersion, Lines: orEmpty(lines)}}, nil
+}
+
+func (s *Server) postBootstrap(r request) (response, error) {
+	var body bootstrapBody
+	if err := decode(r.body, &body, bootstrapHint); err != nil {
+		return response{}, err
+	}
+	if name := s.opt.Backend.Status().Cluster.Name; body.Confirm != "" && body.Confirm != name {
+		return response{}, &Error{
+			Status: http.StatusConflict, Code: CodeConflict,
+			Message: "cannot bootstrap: this host belongs to the cluster " + strconv.Quote(name) +
+				", not " + strconv.Quote(shorten(body.Confirm)),
+			Hint: "check that this is the host you mean: quorumctl status",
+		}
+	}
+	if err := s.opt.Backend.Bootstrap(r.ctx, r.by); err != nil {
+		return response{}, err
+	}
+	return response{http.StatusAccepted, Done{By: r.by}}, nil
+}
+
+func (s *Server) putPause(r request) (response, error) {
+	var body pauseBody
+	if err := decode(r.body, &body, pauseHint); err != nil {
+		return response{}, err
+	}
+	req, err := body.request()
+	if err != nil {
+		return response{}, err
+	}
+	pause, err := s.opt.Backend.Pause(r.ctx, req, r.by)
+	if err != nil {
+		return response{}, err
+	}
+	return response{http.StatusOK, pause}, nil
+}
+
+func (s *Server) deletePause(r request) (response, error) {
+	if err := s.opt.Backend.Resume(r.ctx, r.by); err != nil {
+		return response{}, err
+	}
+	return response{http.StatusOK, Done{By: r.by}}, nil
+}
+
+func (s *Server) postRelease(r request) (response, error) {
+	var body releaseBody
+	if err := decode(r.body, &body, releaseHint); err != nil {
+		return response{}, err
+	}
+	req, err := body.request()
+	if err != nil {
+		return response{}, err
+	}
+	if err := s.opt.Backend.ReleaseOp(r.ctx, req, r.by); err != nil {
+		return response{}, err
+	}
+	return response{http.StatusOK, Done{By: r.by}}, nil
+}

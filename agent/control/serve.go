@@ -1,0 +1,161 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// serve answers one HTTP request: with a document, or with an error document.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	answer := s.answer(w, r)
+	body, err := json.Marshal(answer.body)
+	if err != nil { // a number that is not finite is the only way here
+		e := wireError(fmt.Errorf("cannot encode the answer: %w", err))
+		s.opt.Logger.Error("cannot encode an answer", "path", r.URL.Path, "error", err)
+		answer.status = e.Status
+		body, _ = json.Marshal(errorDocument{e}) // strings always encode
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Length", strconv.Itoa(len(body)+1))
+	w.WriteHeader(answer.status)
+	// A caller that has gone needs no answer.
+	_, _ = w.Write(append(body, '\n'))
+}
+
+// answer takes a request through the checks, in the order in which they cost more.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) (answer response) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			s.opt.Logger.Error("a request made quorumd panic", "path", r.URL.Path, "panic", fault, "stack", string(debug.Stack()))
+			answer = refusal(wireError(fmt.Errorf("cannot serve the request: a fault in quorumd: %v", fault)))
+		}
+	}()
+	if err := checkSource(r); err != nil {
+		return refusal(err)
+	}
+	rt, methods, found := s.find(r)
+	if !found {
+		return missing(w, r, methods)
+	}
+	p, known := peerFrom(r.Context())
+	if err := s.rules.check(rt.access, p, known); err != nil {
+		s.opt.Logger.Debug("refused", "path", rt.path, "uid", p.uid, "pid", p.pid)
+		return refusal(err)
+	}
+	if err := checkQuery(r, rt.params); err != nil {
+		return refusal(err)
+	}
+	return s.run(w, r, rt, s.rules.name(p))
+}
+
+// run calls the handler of a route, in one of its slots and with a deadline.
+func (s *Server) run(w http.ResponseWriter, r *http.Request, rt route, by string) response {
+	if rt.slots != nil {
+		select {
+		case rt.slots <- struct{}{}:
+			defer func() { <-rt.slots }()
+		default:
+			return refusal(busy())
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), s.limits.backend)
+	defer cancel()
+	body := http.MaxBytesReader(w, r.Body, s.limits.body)
+	answer, err := rt.handle(request{ctx: ctx, query: r.URL.Query(), body: body, by: by})
+	if err != nil {
+		s.logChange(rt, "refused an operator", "by", by, "error", err)
+		return refusal(err)
+	}
+	s.logChange(rt, "an operator changed something", "by", by)
+	return answer
+}
+
+// logChange logs a request that changes something. Those that look are not logged: they are
+// many, and anyone can send them.
+func (s *Server) logChange(rt route, message string, args ...any) {
+	if rt.access == change {
+		s.opt.Logger.Info(message, append([]any{"method", rt.method, "path", rt.path}, args...)...)
+	}
+}
+
+func refusal(err error) response {
+	e := wireError(err)
+	return response{e.Status, errorDocument{e}}
+}
+
+// checkSource refuses what a web page could make a browser on this host send.
+func checkSource(r *http.Request) error {
+	if r.Header.Get("Origin") != "" || r.Header.Get("Referer") != "" {
+		return &Error{
+			Status: http.StatusForbidden, Code: CodeNotPermitted,
+			Message: "cannot serve a web page: the request has an Origin or Referer",
+			Hint:    "use quorumctl, or curl without these headers",
+		}
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if host != "quorumd" && host != "localhost" {
+		return badRequest("ask for http://quorumd/v1/…", "cannot serve the host %q", shorten(r.Host))
+	}
+	return nil
+}
+
+// find gives the route of a request, or the methods that its path does have.
+func (s *Server) find(r *http.Request) (rt route, methods []string, found bool) {
+	for _, rt := range s.table {
+		if rt.path != r.URL.Path {
+			continue
+		}
+		if rt.method == r.Method {
+			return rt, nil, true
+		}
+		methods = append(methods, rt.method)
+	}
+	return route{}, methods, false
+}
+
+// missing answers a request that no route takes.
+func missing(w http.ResponseWriter, r *http.Request, methods []string) response {
+	if len(methods) > 0 {
+		w.Header().Set("Allow", strings.Join(methods, ", "))
+		return refusal(&Error{
+			Status: http.StatusMethodNotAllowed, Code: CodeNotFound,
+			Message: fmt.Sprintf("cannot %s %s", shorten(r.Method), r.URL.Path),
+			Hint:    "it can be asked with " + strings.Join(methods, " and "),
+		})
+	}
+	return refusal(&Error{
+		Status: http.StatusNotFound, Code: CodeNotFound,
+		Message: fmt.Sprintf("cannot find %q", shorten(r.URL.Path)),
+		Hint:    "this is quorumd's API " + APIVersion + "; start with GET /v1/status",
+	})
+}
+
+// checkQuery refuses parameters that would be ignored.
+func checkQuery(r *http.Request, params []string) error {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return badRequest("write it as ?name=value", "cannot read the query: %s", shorten(err.Error()))
+	}
+	for name := range values {
+		if !slices.Contains(params, name) {
+			return badRequest("leave it out", "cannot serve the request: unknown parameter %q", shorten(name))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Options are what a Server needs.
+type Options struct {
+	Socket  string       // path; DefaultSocket when empty
+	Group   string       // whose members may change things; none when empty
+	Backend Backend      // whom the routes ask
+	Logger  *slog.Logger // nothing is logged when nil
+}
+
+// limits bound what a caller can take. They are fields so that tests need not wait.
+type limits struct {
+	body     int64         // bytes of a request's body, and about of its header
+	header   time.Duration // from connecting to the end of the header
+	read     time.Duration // to the end of the body
+	backend  time.Duration // for the backend to answer
+	write    time.Duration // from the end of the header to the end of the answer
+	idle     time.Duration // between two requests
+	shutdown time.Duration // for requests in flight when the server stops
+	perUser  int           // connections
+	everyone int           // connections of all users but root
+	waiting  int           // requests that wait for the backend, reads and changes each
+}
+
+func defaultLimits() limits {
+	return limits{
+		body:     64 << 10,
+		header:   5 * time.Second,
+		read:     10 * time.Second,
+		backend:  10 * time.Second,
+		write:    25 * time.Second,
+		idle:     30 * time.Second,
+		shutdown: 2 * time.Second,
+		perUser:  32,
+		everyone: 128,
+		waiting:  8,
+	}
+}
+
+// Server answers on the control socket.
+type Server struct {
+	opt      Options
+	limits   limits
+	rules    rules
+	table    []route
+	listener *guard
+}
+
+// NewServer makes a server. It touches nothing yet.
+func NewServer(opt Options) *Server { return newServer(opt, defaultLimits()) }
+
+func newServer(opt Options, lim limits) *Server {
+	if opt.Socket == "" {
+		opt.Socket = DefaultSocket
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{opt: opt, limits: lim}
+	s.table = s.routes()
+	return s
+}
+
+// Listen takes the socket, so that callers can connect and wait for Serve. It returns ErrServed
+// when a live process has it. Close or Serve gives it back.
+func (s *Server) Listen() error {
+	r, err := readRules(s.opt.Group, "/etc/group", "/etc/passwd")
+	if err != nil {
+		s.opt.Logger.Warn("cannot read all accounts: users are shown by number, or only root may change things", "error", err)
+	} else if s.opt.Group != "" && !r.known {
+		s.opt.Logger.Info("the control group does not exist: only root may change things", "group", s.opt.Group)
+	}
+	s.rules = r
+	l, err := listenUnix(s.opt.Socket)
+	if err != nil {
+		return err
+	}
+	s.listener = &guard{
+		UnixListener: l, open: map[uint32]int{},
+		perUser: s.limits.perUser, everyone: s.limits.everyone,
+	}
+	return nil
+}
+
+// Close gives the socket back. After Serve it does nothing.
+func (s *Server) Close() error {
+	if s.listener == nil {
+		return nil
+	}
+	l := s.listener
+	s.listener = nil
+	return l.Close()
+}
+
+// Serve answers until the context ends, then lets requests in flight finish for a moment and
+// removes the socket. It listens first if Listen was not called. It returns nil when the context
+// ended it.
+func (s *Server) Serve(ctx context.Context) error {
+	if s.listener == nil {
+		if err := s.Listen(); err != nil {
+			return err
+		}
+	}
+	l := s.listener
+	s.listener = nil // from here on it belongs to the HTTP server
+	srv := s.httpServer(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(l) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("cannot serve %s: %w", s.opt.Socket, err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.shutdown)
+	defer cancel()
+	if srv.Shutdown(grace) != nil {
+		srv.Close() // whoever is still there has had its time
+	}
+	<-ended //nolint:errcheck // Shutdown and Close make Serve say so, and no more
+	return nil
+}
+
+func (s *Server) httpServer(ctx context.Context) *http.Server {
+	return &http.Server{
+		Handler:           http.HandlerFunc(s.serve),
+		ConnContext:       withPeer,
+		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) }, // requests in flight may finish
+		ReadHeaderTimeout: s.limits.header,
+		ReadTimeout:       s.limits.read,
+		WriteTimeout:      s.limits.write,
+		IdleTimeout:       s.limits.idle,
+		MaxHeaderBytes:    int(s.limits.body),
+		ErrorLog:          slog.NewLogLogger(s.opt.Logger.Handler(), slog.LevelDebug),
+	}
+}

@@ -1,0 +1,105 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import "time"
+
+// Status is everything the commands that look need, in one document. It is one moment's picture:
+// Time is when it was taken, and whatever was observed earlier carries its age.
+//
+// Durations are in seconds and must be finite numbers. An age that is absent means that the
+// thing was never observed, which is neither good nor bad news.
+type Status struct {
+	APIVersion string       `json:"apiVersion"`
+	Time       time.Time    `json:"time"`
+	Host       Host         `json:"host"`
+	Role       Role         `json:"role"`
+	Next       Next         `json:"next"`
+	Reasons    []Reason     `json:"reasons"`
+	Health     Health       `json:"health"`
+	Cluster    Cluster      `json:"cluster"`
+	Hosts      []HostRecord `json:"hosts"`
+	Lock       Lock         `json:"lock"`
+	Op         *Op          `json:"op,omitempty"`
+	Pause      *Pause       `json:"pause,omitempty"`
+	Unit       Unit         `json:"unit"`
+	Loop       Loop         `json:"loop"`
+}
+
+// Host is the host that answers.
+type Host struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Domain  string `json:"domain,omitempty"` // failure domain
+	Mode    string `json:"mode"`             // observe, gate or manage
+	Version string `json:"version"`          // of quorumd
+	BootID  string `json:"bootID"`
+}
+
+// Role is what a host is to the cluster.
+type Role string
+
+// The roles of a host.
+const (
+	RoleVoter   Role = "voter"
+	RoleStandby Role = "standby" // a learner that is caught up and kept warm
+	RoleSpare   Role = "spare"   // no member
+	RoleJoining Role = "joining" // a learner on its way
+	RoleUnknown Role = "unknown" // not observed yet
+)
+
+// RoleLearner is what etcd calls a member without a vote. Only a Member has it: a host with such
+// a member is a standby or joining.
+const RoleLearner Role = "learner"
+
+// Next is what the host will do next.
+type Next struct {
+	Step string `json:"step"` // the step's name, empty when it will do nothing
+	Text string `json:"text"` // a clause for people, such as "start etcd as a learner"
+}
+
+// Reason is one reason why the host does nothing, or no more than it does. The first one in a
+// list is the one that matters most.
+type Reason struct {
+	Code   string    `json:"code"`
+	Text   string    `json:"text"`             // with the measured number and its limit, if there are any
+	Remedy string    `json:"remedy,omitempty"` // what a person can do; empty when waiting is all
+	Since  time.Time `json:"since,omitzero"`
+}
+
+// Unit is the local etcd service.
+type Unit struct {
+	Name        string    `json:"name"`
+	Runner      string    `json:"runner"` // systemd or process
+	State       string    `json:"state"`
+	Since       time.Time `json:"since,omitzero"`
+	Detail      string    `json:"detail,omitempty"`
+	DataDir     string    `json:"dataDir"`
+	EtcdVersion string    `json:"etcdVersion,omitempty"`
+}
+
+// Loop is the pulse of the daemon's control loop.
+type Loop struct {
+	AgeSeconds      *float64 `json:"ageSeconds,omitempty"` // since the last finished round
+	IntervalSeconds float64  `json:"intervalSeconds"`
+	Rounds          uint64   `json:"rounds"`
+	Steps           uint64   `json:"steps"`
+}
+
+// complete gives lists that are absent as empty ones, so that a script can walk them.
+func (s Status) complete() Status {
+	s.APIVersion = APIVersion
+	s.Reasons = orEmpty(s.Reasons)
+	s.Health.Findings = orEmpty(s.Health.Findings)
+	s.Cluster.Members = orEmpty(s.Cluster.Members)
+	s.Hosts = orEmpty(s.Hosts)
+	return s
+}
+
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

@@ -1,0 +1,208 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package datadir looks at an etcd data directory and moves it aside. It promises:
+//
+//   - Nothing is deleted and nothing is overwritten: a directory is renamed to a name that did
+//     not exist.
+//   - The agent itself never touches the disk that it measures: each look and each move runs in a
+//     short-lived child process with a deadline, so that a sick disk hangs the child only.
+package datadir
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Contents says what lies in a data directory.
+type Contents struct {
+	Empty     bool   `json:"empty"`               // absent, or nothing of etcd in it
+	ClusterID uint64 `json:"clusterID,omitempty"` // of the member whose data it is
+	MemberID  uint64 `json:"memberID,omitempty"`
+	Problem   string `json:"problem,omitempty"` // why it cannot be understood
+}
+
+// Inspect reads a data directory, and the WAL directory if it is another one. It changes nothing.
+// Contents that are neither empty nor a problem and name no member are what an etcd left that ended
+// before it was one: it makes its database before its log.
+func Inspect(dataDir, walDir string) Contents {
+	if walDir == "" {
+		walDir = filepath.Join(dataDir, "member", "wal")
+	}
+	data, err := names(filepath.Join(dataDir, "member"))
+	if err != nil {
+		return Contents{Problem: fmt.Sprintf("cannot read the data directory: %v", err)}
+	}
+	log, err := names(walDir)
+	if err != nil {
+		return Contents{Problem: fmt.Sprintf("cannot read the WAL directory: %v", err)}
+	}
+	if len(data) == 0 && len(log) == 0 {
+		return Contents{Empty: true}
+	}
+	log = slices.DeleteFunc(log, func(name string) bool { return filepath.Ext(name) != ".wal" })
+	if len(log) == 0 {
+		return Contents{}
+	}
+	// Names begin with a sequence number of fixed width, so that the last is the newest.
+	member, cluster, err := walMetadata(filepath.Join(walDir, slices.Max(log)))
+	if err != nil {
+		return Contents{Problem: err.Error()}
+	}
+	return Contents{ClusterID: cluster, MemberID: member}
+}
+
+// names lists a directory; one that does not exist has no entries.
+func names(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var out []string
+	for _, entry := range entries {
+		out = append(out, entry.Name())
+	}
+	return out, err
+}
+
+// A WAL file is a sequence of frames: eight bytes that give the length, then a record in protobuf
+// with its type in field 1 and its data in field 3. Each file begins with a checksum record and
+// a metadata record, whose data is a message with the member ID in field 1 and the cluster ID in
+// field 2 (etcd server/storage/wal, api/etcdserverpb). Reading these by hand costs 60 lines; the
+// package that knows the whole format would link the etcd server into every agent.
+const (
+	metadataType = 1
+	maxFrame     = 1 << 20 // the frames that are looked at take less than 100 bytes
+	framesToRead = 4       // the metadata record is the second
+)
+
+// walMetadata gives the member and cluster ID that a WAL file names.
+func walMetadata(path string) (member, cluster uint64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, 0, fmt.Errorf("cannot read the write-ahead log: %w", err)
+	}
+	defer file.Close() // it was only read
+	for range framesToRead {
+		kind, data, err := readFrame(file)
+		if err != nil {
+			return 0, 0, fmt.Errorf("cannot read the write-ahead log %s: %w", path, err)
+		}
+		if kind == metadataType {
+			return varints(data)
+		}
+	}
+	return 0, 0, fmt.Errorf("cannot read the write-ahead log %s: it does not begin like one", path)
+}
+
+func readFrame(r io.Reader) (kind uint64, data []byte, err error) {
+	var head [8]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, nil, err
+	}
+	// The lower 56 bits are the record's length; the three lowest bits of the top byte are the
+	// number of bytes that pad it, if the top bit is set.
+	frame := binary.LittleEndian.Uint64(head[:])
+	length := frame & (1<<56 - 1)
+	if length == 0 || length > maxFrame {
+		return 0, nil, fmt.Errorf("a frame of %d bytes", length)
+	}
+	var pad uint64
+	if frame>>63 == 1 {
+		pad = frame >> 56 & 7
+	}
+	record := make([]byte, length+pad)
+	if _, err := io.ReadFull(r, record); err != nil {
+		return 0, nil, err
+	}
+	return parseRecord(record[:length])
+}
+
+func parseRecord(b []byte) (kind uint64, data []byte, err error) {
+	for len(b) > 0 {
+		field, wire, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return 0, nil, protowire.ParseError(n)
+		}
+		b = b[n:]
+		switch {
+		case field == 1 && wire == protowire.VarintType:
+			kind, n = protowire.ConsumeVarint(b)
+		case field == 3 && wire == protowire.BytesType:
+			data, n = protowire.ConsumeBytes(b)
+		default:
+			n = protowire.ConsumeFieldValue(field, wire, b)
+		}
+		if n < 0 {
+			return 0, nil, protowire.ParseError(n)
+		}
+		b = b[n:]
+	}
+	return kind, data, nil
+}
+
+func varints(b []byte) (member, cluster uint64, err error) {
+	for len(b) > 0 {
+		field, wire, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return 0, 0, protowire.ParseError(n)
+		}
+		b = b[n:]
+		var value uint64
+		if wire == protowire.VarintType {
+			value, n = protowire.ConsumeVarint(b)
+		} else {
+			n = protowire.ConsumeFieldValue(field, wire, b)
+		}
+		if n < 0 {
+			return 0, 0, protowire.ParseError(n)
+		}
+		b = b[n:]
+		switch field {
+		case 1:
+			member = value
+		case 2:
+			cluster = value
+		}
+	}
+	if member == 0 || cluster == 0 {
+		return 0, 0, errors.New("the write-ahead log names no member and cluster")
+	}
+	return member, cluster, nil
+}
+
+// MoveAside renames what lies in the data directory, and the WAL directory if it is another one,
+// to names that end in the time and do not exist yet. It gives the new names. The data directory
+// itself stays where it is: its parent may belong to somebody else.
+func MoveAside(dataDir, walDir string, now time.Time) ([]string, error) {
+	stamp := ".quorumd-" + now.UTC().Format("20060102T150405.000Z")
+	var moved []string
+	for _, dir := range []string{filepath.Join(dataDir, "member"), walDir} {
+		if dir == "" || strings.HasPrefix(dir, filepath.Join(dataDir, "member")+string(filepath.Separator)) {
+			continue
+		}
+		target := dir + stamp
+		if _, err := os.Lstat(target); !errors.Is(err, fs.ErrNotExist) {
+			return moved, fmt.Errorf("cannot move %s aside: %s exists", dir, target)
+		}
+		err := os.Rename(dir, target)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return moved, fmt.Errorf("cannot move %s aside: %w", dir, err)
+		}
+		moved = append(moved, target)
+	}
+	return moved, nil
+}

@@ -1,0 +1,215 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package datadir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// TestMain also is the child that looks, moves, or hangs.
+func TestMain(m *testing.M) {
+	var verb func([]string, io.Writer) error
+	switch {
+	case len(os.Args) < 3:
+	case os.Args[1] == InspectCommand:
+		verb = InspectMain
+	case os.Args[1] == MoveAsideCommand:
+		verb = MoveAsideMain
+	}
+	if verb != nil {
+		if os.Args[2] == "/hang" {
+			<-time.After(time.Hour) // until it is killed
+		}
+		if err := verb(os.Args[2:], os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func child(t *testing.T, dataDir, walDir string) Dir {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Dir{Command: []string{self}, DataDir: dataDir, WALDir: walDir}
+}
+
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestTheDataOfARealMemberNamesItsMemberAndCluster(t *testing.T) {
+	t.Parallel()
+	member := testbed.StartCluster(t, 1, testbed.ClusterOptions{}).Members[0]
+	client, err := member.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	list, err := client.MemberList(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// While it runs, and through the child.
+	got, err := child(t, filepath.Join(member.Options.Dir, "data"), "").Inspect(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Contents{ClusterID: list.Header.ClusterId, MemberID: list.Members[0].ID}
+	if got != want {
+		t.Fatalf("found %+v, want %+v", got, want)
+	}
+}
+
+func TestAnAbsentOrEmptyDirectoryIsEmpty(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, path := range []string{filepath.Join(dir, "absent"), dir} {
+		if got := Inspect(path, ""); !got.Empty {
+			t.Errorf("%s: %+v, want empty", path, got)
+		}
+	}
+}
+
+func TestWhatCannotBeUnderstoodIsAProblemNotEmpty(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string]string{
+		"nothing": "", "text": "this is not a log of etcd", "zeros": strings.Repeat("\x00", 4096), "huge frame": "\xff\xff\xff\xff\xff\xff\xff\x00rest",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "member", "wal", "0000000000000000-0000000000000000.wal"), content)
+			if got := Inspect(dir, ""); got.Empty || got.Problem == "" {
+				t.Fatalf("found %+v, want a problem", got)
+			}
+		})
+	}
+}
+
+func TestWhatAFailedFirstStartLeftNamesNoMember(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "member", "snap", "db"), "x")
+	write(t, filepath.Join(dir, "member", "wal.tmp", "0.wal"), "x")
+	if got := Inspect(dir, ""); got != (Contents{}) {
+		t.Fatalf("found %+v, want neither empty nor a problem nor a member", got)
+	}
+}
+
+func TestAWALDirectoryOfItsOwnCountsToo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	wal := filepath.Join(dir, "wal")
+	write(t, filepath.Join(wal, "0000000000000000-0000000000000000.wal"), "not a log")
+	if got := Inspect(filepath.Join(dir, "data"), wal); got.Empty || got.Problem == "" {
+		t.Fatalf("found %+v: an empty data directory hides a log", got)
+	}
+}
+
+func TestMovingAsideRenamesAndNeverOverwrites(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	data, wal := filepath.Join(dir, "data"), filepath.Join(dir, "wal")
+	write(t, filepath.Join(data, "member", "snap", "db"), "database")
+	write(t, filepath.Join(wal, "0.wal"), "log")
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	moved, err := MoveAside(data, wal, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{filepath.Join(data, "member.quorumd-20261120T120000.000Z"), wal + ".quorumd-20261120T120000.000Z"}
+	if !slices.Equal(moved, want) {
+		t.Fatalf("moved to %v, want %v", moved, want)
+	}
+	if b, err := os.ReadFile(filepath.Join(want[0], "snap", "db")); err != nil || string(b) != "database" {
+		t.Fatalf("the database is gone: %q, %v", b, err)
+	}
+	if got := Inspect(data, wal); !got.Empty {
+		t.Fatalf("after it the directory is %+v, want empty", got)
+	}
+	// In the same instant again: what was moved stays, and what is there stays too.
+	write(t, filepath.Join(data, "member", "snap", "db"), "second")
+	if _, err := MoveAside(data, wal, now); err == nil {
+		t.Fatal("it overwrote what had been moved before")
+	}
+	if b, _ := os.ReadFile(filepath.Join(data, "member", "snap", "db")); string(b) != "second" {
+		t.Fatal("the second database is gone")
+	}
+}
+
+func TestMovingNothingAsideIsFine(t *testing.T) {
+	t.Parallel()
+	moved, err := child(t, filepath.Join(t.TempDir(), "absent"), "").MoveAside(bounded(t))
+	if err != nil || len(moved) != 0 {
+		t.Fatalf("moved %v, %v", moved, err)
+	}
+}
+
+func TestAChildThatFailsSaysWhy(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "data", "member"), "a file, not a directory")
+	got, err := child(t, filepath.Join(dir, "data"), "").Inspect(bounded(t))
+	if err != nil || got.Problem == "" {
+		t.Fatalf("found %+v, %v", got, err)
+	}
+}
+
+func TestALookAtADiskThatHangsEndsWithItsDeadline(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err := child(t, "/hang", "").Inspect(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("error is %v", err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Fatalf("it took %s", took)
+	}
+}
+
+func FuzzWALHead(f *testing.F) {
+	f.Add([]byte("\x04\x00\x00\x00\x00\x00\x00\x84\x08\x04\x10\x00\x00\x00\x00\x00"))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, head []byte) {
+		path := filepath.Join(t.TempDir(), "0000000000000000-0000000000000000.wal")
+		write(t, path, string(head))
+		member, cluster, err := walMetadata(path)
+		if err == nil && (member == 0 || cluster == 0) {
+			t.Fatalf("member %x and cluster %x without an error", member, cluster)
+		}
+	})
+}
+
+func write(t testing.TB, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,128 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/health"
+)
+
+// judge hands what the probe has measured to package health, and keeps what must be remembered
+// across a restart of the agent in the runtime directory, which a reboot clears.
+//
+// Its clock is the probe's, CLOCK_MONOTONIC.
+type judge struct {
+	opt    Options
+	log    *slog.Logger
+	health *health.Judge
+	path   string
+	now    func() time.Duration
+
+	saved     time.Duration
+	unsaved   bool
+	completed uint64        // flushes of the block device, as last seen
+	progress  time.Duration // when they last grew without our own write coming back
+}
+
+// saveEvery is how often the snapshot is written while nothing changes.
+const saveEvery = 10 * time.Second
+
+func newJudge(c config.Disk, runtime string, opt Options) (*judge, error) {
+	j := &judge{opt: opt, log: opt.Logger, path: filepath.Join(runtime, healthName), now: disk.Monotonic}
+	limits := health.Thresholds{
+		QualifySamples: c.QualifySamples, Window: c.Window, FsyncWarm: c.FsyncWarm, FsyncLeave: c.FsyncLeave, FsyncSlow: c.FsyncSlow,
+		Stall: c.Stall, Fail: c.Fail, MinFree: uint64(c.MinFree), DirectInterval: c.DirectInterval,
+	}
+	data, err := os.ReadFile(j.path)
+	if err == nil {
+		if j.health, err = health.Restore(data, limits, opt.BootID, j.now()); err == nil {
+			return j, nil
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, health.ErrOtherBoot) {
+		j.log.Warn("verdict of the agent before not taken over, judging anew", "error", err)
+	}
+	j.health, err = health.New(limits)
+	return j, err
+}
+
+// observe judges a reading. member says that etcd runs here, so that the disk must not be written
+// to in bursts.
+func (j *judge) observe(r *round, member bool) health.Verdict {
+	verdict, changes := j.health.Observe(health.Input{Now: j.now(), Member: member, Disk: j.reading(r.reading)})
+	for _, c := range changes {
+		j.log.Info("health changed", "component", c.Component, "from", c.From, "to", c.To, "code", c.Code, "text", c.Text)
+		j.unsaved = true
+	}
+	j.opt.Probe.SetBurst(!member && verdict.State != health.Failed && verdict.Figures.QualifyNeed > 0)
+	return verdict
+}
+
+func (j *judge) reading(from disk.Reading) health.DiskReading {
+	now := j.now()
+	out := health.DiskReading{
+		InFlight: from.InFlightAge, InFlightOp: from.InFlight, NextIn: max(0, min(from.NextDirect, from.NextWAL)),
+		Alive: from.Alive, LastCompletion: j.lastCompletion(from, now),
+	}
+	for _, s := range from.Samples {
+		if s.Errno != 0 {
+			continue // it shows in Failure
+		}
+		lane := health.LaneDirect
+		if s.Lane == disk.LaneWAL {
+			lane = health.LaneWAL
+		}
+		out.Samples = append(out.Samples, health.Sample{Lane: lane, End: s.End, Latency: s.Latency, Contaminated: s.Contaminated})
+	}
+	if f := from.Failure; f != nil {
+		out.Err = &health.DiskError{Op: f.Op, Errno: f.Errno, At: now - f.Age}
+	}
+	if u := from.Usage; u != nil {
+		out.Free, out.Total, out.UsageAge = u.Free, u.Total, u.Age
+	}
+	return out
+}
+
+// lastCompletion is when the block device was last seen to make writes durable while our own
+// was in flight: then it is not the device that hangs.
+func (j *judge) lastCompletion(from disk.Reading, now time.Duration) time.Duration {
+	if j.opt.BlockProgress == nil || from.Device == 0 {
+		return 0
+	}
+	p, err := j.opt.BlockProgress(from.Device)
+	if err != nil {
+		return 0
+	}
+	done := p.Flushes // a drive whose flush hangs may still take writes into its cache
+	if done != j.completed && from.InFlight != disk.OpNone {
+		j.progress = now
+	}
+	j.completed = done
+	return j.progress
+}
+
+// save writes the snapshot if something has changed, and from time to time.
+func (j *judge) save(force bool) {
+	now := j.now()
+	if !force && !j.unsaved && now-j.saved < saveEvery {
+		return
+	}
+	data, err := j.health.Snapshot(j.opt.BootID)
+	if err == nil {
+		err = writeFile(j.path, json.RawMessage(data), false)
+	}
+	if err != nil {
+		j.log.Warn("verdict not saved; a restart of the agent judges anew", "error", err)
+	}
+	j.saved, j.unsaved = now, false
+}

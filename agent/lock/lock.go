@@ -1,0 +1,244 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lock holds the leased lock, which says who acts, and the operation record, which
+// says what is in flight. It promises:
+//
+//   - At most one agent at a time believes that it may act. Validity counts from the moment
+//     before a request was sent, so that it always ends before the server's lease does; a
+//     late answer, a paused process and a partition only shorten it. (The session of the etcd
+//     client counts from receipt, and was measured to overlap with the next holder.)
+//   - The lock lives only as long as its owner calls Renew. There is no goroutine that keeps a
+//     wedged owner's lock alive.
+//   - Every write to the operation record is a transaction that fails unless the lock is still
+//     the caller's and the record is the one it has seen.
+//   - A lock is given back by revoking its lease, never by deleting the key: a write that is
+//     still on its way then fails instead of leaving a key that nobody owns.
+//
+// The package does not know what the lock protects.
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// Store is the part of etcd that the lock needs. Every call is bounded by its context, goes to
+// voters only, and may have been applied when it returns an error.
+type Store interface {
+	// Txn commits then if all of conditions hold.
+	Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error)
+	// Grant makes a lease and gives the time to live that the server chose, in seconds.
+	Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error)
+	// KeepAliveOnce renews a lease and gives the time to live that is left, in seconds.
+	KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (int64, error)
+	// Revoke ends a lease and deletes its keys.
+	Revoke(ctx context.Context, id clientv3.LeaseID) error
+}
+
+// Errors of the lock. Other errors come from etcd and leave the outcome unknown.
+var (
+	// ErrTaken means that somebody else holds the lock, or that the operation record is not
+	// the one that the caller has seen.
+	ErrTaken = errors.New("the lock or the operation is somebody else's")
+	// ErrLost means that the lock is not ours any more.
+	ErrLost = errors.New("the lock is lost")
+	// ErrTooLate means that what is left of the validity does not cover the step.
+	ErrTooLate = errors.New("too little validity of the lock is left")
+)
+
+// revokeTimeout bounds giving a lease back; the lease ends by itself if it does not succeed.
+const revokeTimeout = 2 * time.Second
+
+// Options are the timing of a lock.
+type Options struct {
+	Keys   record.Keys
+	Host   string // host ID
+	Name   string // host name, for people
+	TTL    time.Duration
+	Margin time.Duration // how long before the server's lease the own validity ends
+	// Now is a clock that runs on while the machine is suspended (CLOCK_BOOTTIME).
+	Now func() time.Duration
+	// Wall is the clock that people read. It decides nothing.
+	Wall func() time.Time
+}
+
+// Lock is one agent's view of the lock. Its methods are called by the control loop; MayAct and
+// ValidFor may be called from anywhere.
+type Lock struct {
+	store Store
+	opt   Options
+
+	mu         sync.Mutex
+	lease      clientv3.LeaseID
+	token      int64 // create revision of our lock key; 0 when we do not hold it
+	validUntil time.Duration
+}
+
+// New makes a lock that is not held.
+func New(store Store, opt Options) *Lock { return &Lock{store: store, opt: opt} }
+
+// Token is the fencing token: the create revision of the lock key, or 0 when the lock is not
+// held. It grows from holder to holder.
+func (l *Lock) Token() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.token
+}
+
+// ValidFor says how long the lock is certainly still ours; 0 when it is not.
+func (l *Lock) ValidFor() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.token == 0 {
+		return 0
+	}
+	return max(0, l.validUntil-l.opt.Now())
+}
+
+// MayAct tells whether the lock is certainly ours at this moment.
+func (l *Lock) MayAct() bool { return l.ValidFor() > 0 }
+
+// Take tries once to take the lock. seenOp is the modification revision of the operation
+// record that the caller may take the lock with: its own one or one that it may adopt; 0 means
+// that there must be none. It returns ErrTaken when the lock or the operation is another's.
+func (l *Lock) Take(ctx context.Context, seenOp int64) error {
+	if l.MayAct() {
+		return nil
+	}
+	if l.Token() != 0 { // expired by our count, perhaps alive by the server's
+		return l.Renew(ctx)
+	}
+	sent := l.opt.Now()
+	lease, ttl, err := l.store.Grant(ctx, int64(l.opt.TTL/time.Second))
+	if err != nil {
+		return fmt.Errorf("cannot take the lock: cannot get a lease: %w", err)
+	}
+	value, err := record.Encode(record.Lock{Host: l.opt.Host, Name: l.opt.Name, Since: l.opt.Wall()})
+	if err != nil {
+		return err
+	}
+	key := l.opt.Keys.Lock()
+	answer, err := l.store.Txn(ctx,
+		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0), l.opIs(seenOp)},
+		clientv3.OpPut(key, string(value), clientv3.WithLease(lease)))
+	switch {
+	case err != nil: // it may still be applied: without the lease it cannot
+		_ = l.revoke(ctx, lease) // it ends by itself otherwise
+		return fmt.Errorf("cannot take the lock: %w", err)
+	case !answer.Succeeded:
+		_ = l.revoke(ctx, lease) // it ends by itself otherwise
+		return ErrTaken
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lease, l.token = lease, answer.Header.GetRevision()
+	l.validUntil = sent + time.Duration(ttl)*time.Second - l.opt.Margin
+	return nil
+}
+
+// Renew lengthens the validity of a held lock. An error leaves the validity as it was, but for
+// ErrLost, after which the lock is not held.
+func (l *Lock) Renew(ctx context.Context) error {
+	l.mu.Lock()
+	lease, held := l.lease, l.token != 0
+	l.mu.Unlock()
+	if !held {
+		return ErrLost
+	}
+	sent := l.opt.Now()
+	ttl, err := l.store.KeepAliveOnce(ctx, lease)
+	if isLeaseGone(err) || (err == nil && ttl <= 0) {
+		l.forget()
+		return ErrLost
+	}
+	if err != nil {
+		return fmt.Errorf("cannot renew the lock: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.validUntil = max(l.validUntil, sent+time.Duration(ttl)*time.Second-l.opt.Margin)
+	return nil
+}
+
+// Confirm makes sure that a step of that length may start: the validity covers it with a spare
+// to boot, and a fresh transaction shows that the lock is still ours. It gives the context in which
+// the step must run: it ends with the budget, before the validity does.
+func (l *Lock) Confirm(ctx context.Context, budget, spare time.Duration) (context.Context, context.CancelFunc, error) {
+	token := l.Token()
+	if token == 0 {
+		return nil, nil, ErrLost
+	}
+	if err := l.covers(budget + spare); err != nil {
+		return nil, nil, err
+	}
+	answer, err := l.store.Txn(ctx, []clientv3.Cmp{l.isOurs(token)})
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot confirm the lock: %w", err)
+	}
+	if !answer.Succeeded {
+		l.forget()
+		return nil, nil, ErrLost
+	}
+	if err := l.covers(budget); err != nil {
+		return nil, nil, err
+	}
+	stepCtx, cancel := context.WithTimeout(ctx, budget)
+	return stepCtx, cancel, nil
+}
+
+// covers tells whether the validity that is left is long enough.
+func (l *Lock) covers(need time.Duration) error {
+	if left := l.ValidFor(); left < need {
+		return fmt.Errorf("%w: %s of %s", ErrTooLate, left.Round(time.Millisecond), need)
+	}
+	return nil
+}
+
+// Release gives the lock back by revoking its lease. The lock counts as not held from the first
+// moment on, whether or not etcd answers.
+func (l *Lock) Release(ctx context.Context) error {
+	l.mu.Lock()
+	lease := l.lease
+	l.mu.Unlock()
+	l.forget()
+	if lease == 0 {
+		return nil
+	}
+	return l.revoke(ctx, lease)
+}
+
+// revoke ends a lease even when the caller's context is over: an orphaned key would block the
+// next holder for the whole lease.
+func (l *Lock) revoke(ctx context.Context, lease clientv3.LeaseID) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeTimeout)
+	defer cancel()
+	if err := l.store.Revoke(ctx, lease); err != nil && !isLeaseGone(err) {
+		return fmt.Errorf("cannot give the lock's lease back, it ends by itself in %s: %w", l.opt.TTL, err)
+	}
+	return nil
+}
+
+func (l *Lock) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lease, l.token, l.validUntil = 0, 0, 0
+}
+
+// isOurs holds while the lock key is the one that we created.
+func (l *Lock) isOurs(token int64) clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(l.opt.Keys.Lock()), "=", token)
+}
+
+// opIs holds while the operation record is the one that was last written at revision; 0 means
+// that there is none.
+func (l *Lock) opIs(revision int64) clientv3.Cmp {
+	return clientv3.Compare(clientv3.ModRevision(l.opt.Keys.Op()), "=", revision)
+}

@@ -1,0 +1,189 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lock_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/lock"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// bound is how long a test waits for something that should take a few seconds at most.
+const bound = 30 * time.Second
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == asHolder {
+		os.Exit(holderMain(os.Args[2:]))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// within gives a context that ends after bound.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// boottime is the clock that agents give the lock, the same in every process of a machine.
+func boottime() time.Duration {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		panic(err)
+	}
+	return time.Duration(now.Nano())
+}
+
+// startEtcd runs one member that grants leases of a second: the shortest is 1.5 times the election
+// timeout, rounded up. Nothing here depends on the disk, so it does not wait for it.
+func startEtcd(t *testing.T) *testbed.Member {
+	t.Helper()
+	return testbed.StartCluster(t, 1, testbed.ClusterOptions{
+		Heartbeat: 10 * time.Millisecond, Election: 100 * time.Millisecond, Extra: []string{"--unsafe-no-fsync"},
+	}).Members[0]
+}
+
+// connect makes the client that the agent uses.
+func connect(endpoint string, callTimeout time.Duration) (*cluster.Client, error) {
+	return cluster.New(cluster.Options{
+		Endpoints: []string{endpoint}, CallTimeout: callTimeout, Logger: slog.New(slog.DiscardHandler),
+	})
+}
+
+// options are those of a host of the cluster with that name.
+func options(clusterName, host string, ttl, margin time.Duration) lock.Options {
+	return lock.Options{
+		Keys: record.KeysFor(clusterName), Host: host, Name: host, TTL: ttl, Margin: margin, Now: boottime, Wall: time.Now,
+	}
+}
+
+// bench is an etcd with the hosts a and b, which have not taken the lock yet.
+type bench struct {
+	t      *testing.T
+	member *testbed.Member
+	etcd   *clientv3.Client // to look behind the lock
+	store  *cluster.Client
+	keys   record.Keys
+	a, b   *lock.Lock
+}
+
+const (
+	benchTTL    = bound
+	benchMargin = 100 * time.Millisecond
+	shortTTL    = time.Second // for those who wait for the end of a lease
+)
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	s := &bench{t: t, member: startEtcd(t), keys: record.KeysFor("c")}
+	s.store = s.connect(s.member.Options.ClientURL, bound)
+	etcd, err := s.member.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { etcd.Close() })
+	s.etcd = etcd
+	s.a, s.b = s.host("a", s.store, benchTTL), s.host("b", s.store, benchTTL)
+	return s
+}
+
+func (s *bench) connect(endpoint string, callTimeout time.Duration) *cluster.Client {
+	s.t.Helper()
+	store, err := connect(endpoint, callTimeout)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { store.Close() })
+	return store
+}
+
+func (s *bench) host(name string, store lock.Store, ttl time.Duration) *lock.Lock {
+	return lock.New(store, options("c", name, ttl, benchMargin))
+}
+
+// proxied gives a way to etcd that can be broken, with calls that are given up after a second.
+func (s *bench) proxied() (*cluster.Client, *testbed.Proxy) {
+	s.t.Helper()
+	proxy := testbed.NewProxy(s.t, strings.TrimPrefix(s.member.Options.ClientURL, "http://"))
+	return s.connect("http://"+proxy.Addr(), time.Second), proxy
+}
+
+func (s *bench) take(l *lock.Lock, seenOp int64) {
+	s.t.Helper()
+	if err := l.Take(within(s.t), seenOp); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// get gives a key, or none.
+func (s *bench) get(key string) (value string, created, modified int64, there bool) {
+	s.t.Helper()
+	answer, err := s.etcd.Get(within(s.t), key)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if len(answer.Kvs) == 0 {
+		return "", 0, 0, false
+	}
+	kv := answer.Kvs[0]
+	return string(kv.Value), kv.CreateRevision, kv.ModRevision, true
+}
+
+// locked tells whether the lock key is there.
+func (s *bench) locked() bool {
+	s.t.Helper()
+	_, _, _, there := s.get(s.keys.Lock())
+	return there
+}
+
+// op gives the operation record and the revision at which it was last written.
+func (s *bench) op() (record.Op, int64) {
+	s.t.Helper()
+	value, _, modified, there := s.get(s.keys.Op())
+	if !there {
+		return record.Op{}, 0
+	}
+	op, err := record.Decode[record.Op]([]byte(value))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return op, modified
+}
+
+func (s *bench) leases() int {
+	s.t.Helper()
+	answer, err := s.etcd.Leases(within(s.t))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return len(answer.Leases)
+}
+
+// robbed lets a take the lock and b take it away, as after a mistake by hand, without a's knowing.
+func robbed(t *testing.T) *bench {
+	t.Helper()
+	s := newBench(t)
+	s.take(s.a, 0)
+	if _, err := s.etcd.Delete(within(t), s.keys.Lock()); err != nil {
+		t.Fatal(err)
+	}
+	s.take(s.b, 0)
+	if !s.a.MayAct() {
+		t.Fatal("a has noticed before it asked")
+	}
+	return s
+}

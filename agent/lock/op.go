@@ -1,0 +1,67 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// Begin writes the operation record, under the lock and only if there is none.
+func (l *Lock) Begin(ctx context.Context, op record.Op) error {
+	return l.write(ctx, op, 0)
+}
+
+// Advance rewrites the operation record, under the lock and only if it is still the one that
+// was last written at revision seen. It stamps the record with the lock's token: advancing an
+// orphaned record adopts it.
+func (l *Lock) Advance(ctx context.Context, op record.Op, seen int64) error {
+	return l.write(ctx, op, seen)
+}
+
+// End deletes the operation record and writes a line of history in the same transaction.
+func (l *Lock) End(ctx context.Context, seen int64, historyKey string, line record.Line) error {
+	value, err := record.Encode(line)
+	if err != nil {
+		return err
+	}
+	return l.commit(ctx, "end", seen,
+		clientv3.OpDelete(l.opt.Keys.Op()),
+		clientv3.OpPut(historyKey, string(value)))
+}
+
+func (l *Lock) write(ctx context.Context, op record.Op, seen int64) error {
+	op.Token = l.Token()
+	value, err := record.Encode(op)
+	if err != nil {
+		return err
+	}
+	return l.commit(ctx, "write", seen, clientv3.OpPut(l.opt.Keys.Op(), string(value)))
+}
+
+func (l *Lock) commit(ctx context.Context, verb string, seen int64, then ...clientv3.Op) error {
+	token := l.Token()
+	if token == 0 || !l.MayAct() {
+		return ErrLost
+	}
+	answer, err := l.store.Txn(ctx, []clientv3.Cmp{l.isOurs(token), l.opIs(seen)}, then...)
+	if err != nil {
+		return fmt.Errorf("cannot %s the operation record: %w", verb, err)
+	}
+	if !answer.Succeeded {
+		return fmt.Errorf("cannot %s the operation record: %w", verb, ErrTaken)
+	}
+	return nil
+}
+
+// isLeaseGone tells whether etcd says that a lease does not exist (any more).
+func isLeaseGone(err error) bool {
+	return errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound)
+}

@@ -1,0 +1,108 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lock_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// partition is a way for a network to fail. It returns when nothing gets through to etcd any more,
+// and may go on failing in other ways until the context ends.
+type partition func(ctx context.Context, proxy *testbed.Proxy) error
+
+// partitions are tried in turn.
+func partitions() []partition {
+	return []partition{cutOff, answersLostFirst, answersLate, connectionsReset}
+}
+
+func cutOff(_ context.Context, proxy *testbed.Proxy) error {
+	proxy.Set(testbed.Cut())
+	return nil
+}
+
+// answersLostFirst goes on renewing at the server for a while.
+func answersLostFirst(ctx context.Context, proxy *testbed.Proxy) error {
+	proxy.Set(testbed.Faults{HoldResponses: true})
+	err := wait(ctx, randomly(0, trialTTL))
+	proxy.Set(testbed.Cut())
+	return err
+}
+
+// answersLate lets answers through about when the lease that they renewed ends.
+func answersLate(ctx context.Context, proxy *testbed.Proxy) error {
+	proxy.Set(testbed.Faults{HoldResponses: true})
+	err := wait(ctx, randomly(0, 2*renewEvery))
+	proxy.Set(testbed.Cut())
+	if err == nil {
+		err = wait(ctx, randomly(trialTTL/2, trialTTL*5/4))
+	}
+	proxy.Set(testbed.Faults{HoldRequests: true})
+	return err
+}
+
+func connectionsReset(_ context.Context, proxy *testbed.Proxy) error {
+	proxy.Set(testbed.Faults{Refuse: true})
+	proxy.Reset()
+	return nil
+}
+
+// acrossPartition lets a holder be cut off, and heals the network after the next one has the lock.
+func (c *court) acrossPartition(ctx context.Context, r rule, n int, fail partition) (outcome, error) {
+	name := fmt.Sprintf("partition-%d", n)
+	proxy, err := c.network()
+	if err != nil {
+		return outcome{}, err
+	}
+	defer proxy.Close()
+	// A call that is given up before the lease ends, and one that waits for a late answer.
+	callTimeout := []time.Duration{trialTTL / 4, 2 * trialTTL}[n%2]
+	h, err := r.hold(ctx, "http://"+proxy.Addr(), name, callTimeout, func() {})
+	if err != nil {
+		return outcome{}, err
+	}
+	defer h.close()
+	w := watch(h)
+	defer w.stop()
+
+	type taken struct {
+		at  time.Duration
+		err error
+	}
+	next := make(chan taken, 1)
+	go func() {
+		at, err := c.next(ctx, r, name)
+		next <- taken{at, err}
+	}()
+	if err := wait(ctx, randomly(0, 2*renewEvery)); err != nil {
+		return outcome{}, err
+	}
+	if err := fail(ctx, proxy); err != nil {
+		return outcome{}, err
+	}
+	took := <-next
+	if took.err != nil {
+		return outcome{}, took.err
+	}
+	if err := wait(ctx, randomly(0, afterwards)); err != nil {
+		return outcome{}, err
+	}
+	proxy.Set(testbed.Faults{}) // what was held arrives now
+	if err := wait(ctx, afterwards); err != nil {
+		return outcome{}, err
+	}
+	return outcome{margin: took.at - w.lastActed(), late: h.late()}, nil
+}
+
+func TestNoTwoHoldersAcrossPartitions(t *testing.T) {
+	t.Parallel()
+	c, ways := newCourt(t), partitions()
+	judge(t, "partitions", try(t, 200, 40, func(ctx context.Context, n int) (outcome, error) {
+		return c.acrossPartition(ctx, ourLock, n, ways[n/2%len(ways)])
+	}))
+}

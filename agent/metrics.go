@@ -1,0 +1,243 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/health"
+)
+
+// Metrics are the agent's Prometheus metrics. Nothing is measured when they are scraped but ages,
+// which are computed from stamps in memory.
+type Metrics struct {
+	fsync      *prometheus.HistogramVec
+	steps      *prometheus.CounterVec
+	refusals   *prometheus.CounterVec
+	operations *prometheus.CounterVec
+	rounds     prometheus.Histogram
+
+	probe Probe
+	now   func() time.Duration
+	last  atomic.Pointer[round]
+	ended atomic.Int64 // when the last round ended, since boot
+}
+
+// FsyncBuckets are the bounds of the fsync histogram in seconds: 0.125 ms to 8.192 s. They hold
+// all bounds of etcd_disk_wal_fsync_duration_seconds (1 ms to 8.192 s, doubling), so that the two
+// can be laid over each other.
+func FsyncBuckets() []float64 { return prometheus.ExponentialBuckets(0.000125, 2, 17) }
+
+func newMetrics(probe Probe, now func() time.Duration) *Metrics {
+	m := &Metrics{
+		probe: probe, now: now,
+		fsync: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "quorumd_disk_fsync_duration_seconds", Help: "Time a write of the probe took to be durable, by lane.",
+			Buckets: FsyncBuckets(), NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
+			NativeHistogramMinResetDuration: time.Hour,
+		}, []string{"lane"}),
+		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "quorumd_steps_total", Help: "Steps taken, by step and result.",
+		}, []string{"step", "result"}),
+		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "quorumd_refusals_total", Help: "How often the first reason for doing nothing has become this one.",
+		}, []string{"reason"}),
+		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "quorumd_operations_total", Help: "Operations ended by this agent, by outcome.",
+		}, []string{"outcome"}),
+		rounds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "quorumd_loop_round_duration_seconds", Help: "Time a round of the loop took.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+		}),
+	}
+	for _, lane := range []disk.Lane{disk.LaneDirect, disk.LaneWAL} { // so that every series exists from the start
+		m.fsync.WithLabelValues(lane.String())
+	}
+	for _, info := range policy.Steps() {
+		m.steps.WithLabelValues(string(info.Kind), "ok")
+		m.steps.WithLabelValues(string(info.Kind), "error")
+	}
+	for _, info := range policy.Reasons() {
+		m.refusals.WithLabelValues(string(info.Code))
+	}
+	m.operations.WithLabelValues(string(policy.Joined))
+	return m
+}
+
+func (m *Metrics) step(kind policy.StepKind, err error) {
+	result := "ok"
+	if err != nil {
+		result = "error"
+	}
+	m.steps.WithLabelValues(string(kind), result).Inc()
+}
+
+func (m *Metrics) refused(code policy.ReasonCode) { m.refusals.WithLabelValues(string(code)).Inc() }
+
+func (m *Metrics) operation(outcome policy.ReasonCode) {
+	m.operations.WithLabelValues(string(outcome)).Inc()
+}
+
+func (m *Metrics) observeRound(r *round, took time.Duration) {
+	for _, s := range r.reading.Samples {
+		if s.Errno == 0 {
+			m.fsync.WithLabelValues(s.Lane.String()).Observe(s.Latency.Seconds())
+		}
+	}
+	m.rounds.Observe(took.Seconds())
+	m.last.Store(r)
+	m.ended.Store(int64(m.now()))
+}
+
+// gauge declares a value that is read from the last round.
+type gauge struct {
+	name, help string
+	labels     []string
+	read       func(m *Metrics, r *round, emit func(value float64, labels ...string))
+}
+
+// gauges declares all of them. What is not known is left out rather than shown as zero.
+func gauges() []gauge {
+	return []gauge{
+		{
+			"quorumd_disk_inflight_seconds", "Age of the probe's write that has not come back; 0 when there is none.", nil,
+			func(m *Metrics, _ *round, emit func(float64, ...string)) {
+				age, _ := m.probe.InFlight()
+				emit(age.Seconds())
+			},
+		},
+		{
+			"quorumd_loop_age_seconds", "Time since the last round of the loop ended.", nil,
+			func(m *Metrics, r *round, emit func(float64, ...string)) {
+				if r != nil {
+					emit((m.now() - time.Duration(m.ended.Load())).Seconds())
+				}
+			},
+		},
+		{
+			"quorumd_health_state", "1 for the verdict on this host, 0 for all others.",
+			[]string{"state"},
+			func(_ *Metrics, r *round, emit func(float64, ...string)) {
+				now := health.Unknown
+				if r != nil {
+					now = r.verdict.State
+				}
+				for state := health.Unknown; state <= health.Failed; state++ {
+					emit(truth(state == now), state.String())
+				}
+			},
+		},
+		{
+			"quorumd_health_qualified", "1 when this host has passed its qualifying run.", nil,
+			func(_ *Metrics, r *round, emit func(float64, ...string)) {
+				emit(truth(r != nil && r.verdict.Qualified))
+			},
+		},
+		{"quorumd_role", "1 for what this host is to the cluster, 0 for all others.", []string{"role"}, readRole},
+		{
+			"quorumd_lock_held", "1 when this agent holds the lock.", nil,
+			func(_ *Metrics, r *round, emit func(float64, ...string)) {
+				emit(truth(r != nil && r.view.Lock.Mine))
+			},
+		},
+		{
+			"quorumd_operation_in_flight", "1 when an operation is in flight in the cluster, by kind and phase.",
+			[]string{"kind", "phase"},
+			func(_ *Metrics, r *round, emit func(float64, ...string)) {
+				if r != nil && r.view.Op != nil {
+					emit(1, r.view.Op.Kind, string(r.view.Op.Phase))
+				}
+			},
+		},
+		{
+			"quorumd_operation_age_seconds", "Age of the operation in flight, as seen by this agent.", nil,
+			func(_ *Metrics, r *round, emit func(float64, ...string)) {
+				if r != nil && r.view.Op != nil {
+					emit(r.view.Op.Elapsed.Seconds())
+				}
+			},
+		},
+		{
+			"quorumd_paused", "1 while the cluster is paused.", nil,
+			func(_ *Metrics, r *round, emit func(float64, ...string)) {
+				emit(truth(r != nil && r.view.Pause != nil))
+			},
+		},
+		{
+			"quorumd_cluster_reachable", "1 when a voter has answered in the last round.", nil,
+			func(_ *Metrics, r *round, emit func(float64, ...string)) {
+				emit(truth(r != nil && r.view.Cluster.Reachable))
+			},
+		},
+		{"quorumd_cluster_voters", "Voters of the cluster, and how many of them are live.", []string{"state"}, readVoters},
+		{
+			"quorumd_cluster_failure_tolerance", "How many more voters may fail; negative without a quorum.", nil,
+			func(_ *Metrics, r *round, emit func(float64, ...string)) {
+				if r != nil && r.view.Cluster.Reachable {
+					emit(float64(policy.Tolerance(r.view.Cluster.Counts())))
+				}
+			},
+		},
+	}
+}
+
+func readRole(_ *Metrics, r *round, emit func(float64, ...string)) {
+	now := policy.RoleUnknown
+	if r != nil {
+		now = r.decision.Role
+	}
+	for _, role := range []policy.Role{policy.RoleUnknown, policy.RoleSpare, policy.RoleJoining, policy.RoleStandby, policy.RoleVoter} {
+		emit(truth(role == now), string(role))
+	}
+}
+
+func readVoters(_ *Metrics, r *round, emit func(float64, ...string)) {
+	if r == nil || !r.view.Cluster.Reachable {
+		return
+	}
+	voters, live := r.view.Cluster.Counts()
+	emit(float64(voters), "listed")
+	emit(float64(live), "live")
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (g gauge) desc() *prometheus.Desc { return prometheus.NewDesc(g.name, g.help, g.labels, nil) }
+
+// Describe tells a registry what there is.
+func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
+	for _, c := range m.collectors() {
+		c.Describe(out)
+	}
+	for _, g := range gauges() {
+		out <- g.desc()
+	}
+}
+
+// Collect gives the values.
+func (m *Metrics) Collect(out chan<- prometheus.Metric) {
+	for _, c := range m.collectors() {
+		c.Collect(out)
+	}
+	r := m.last.Load()
+	for _, g := range gauges() {
+		g.read(m, r, func(value float64, labels ...string) {
+			out <- prometheus.MustNewConstMetric(g.desc(), prometheus.GaugeValue, value, labels...)
+		})
+	}
+}
+
+func (m *Metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.fsync, m.steps, m.refusals, m.operations, m.rounds}
+}

@@ -1,0 +1,147 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/systemd"
+)
+
+// observeUnit asks for the state of the local etcd unit, and whether its environment is the one
+// that is wanted now.
+func (a *Agent) observeUnit(ctx context.Context, r *round) {
+	ctx, cancel := context.WithTimeout(ctx, a.opt.Config.Timing.CallTimeout)
+	defer cancel()
+	r.unit, r.unitErr = a.opt.Unit.Status(ctx)
+	u := &r.view.Unit
+	u.SinceStart = policy.Never
+	if a.started.value != "" {
+		u.SinceStart = r.at - a.started.at
+	}
+	switch {
+	case errors.Is(r.unitErr, systemd.ErrNotInstalled) || (r.unitErr == nil && !r.unit.Installed()):
+		u.State, u.Detail = policy.UnitMissing, fmt.Sprintf("%s is %s", a.opt.Config.Etcd.Unit, orText(r.unit.LoadState, "not installed"))
+	case r.unitErr != nil:
+		u.State, u.Detail = policy.UnitUnknown, r.unitErr.Error()
+	default:
+		u.State, u.Detail = unitState(r.unit.State), unitDetail(r.unit)
+	}
+	u.Since = a.since.of("unit", string(u.State), r.at, r.number)
+	u.EnvReady = a.environmentWritten != nil && maps.Equal(a.environmentWritten, a.wantedEnvironment(r))
+}
+
+func orText(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+func unitState(s systemd.State) policy.UnitState {
+	switch s { //exhaustive:enforce
+	case systemd.Inactive:
+		return policy.UnitInactive
+	case systemd.Activating:
+		return policy.UnitActivating
+	case systemd.Active:
+		return policy.UnitActive
+	case systemd.Deactivating:
+		return policy.UnitDeactivating
+	case systemd.Failed:
+		return policy.UnitFailed
+	case systemd.Unknown:
+	}
+	return policy.UnitUnknown
+}
+
+func unitDetail(s systemd.Status) string {
+	switch {
+	case s.Signal != "":
+		return fmt.Sprintf("%s, ended by %s", s.Result, s.Signal)
+	case s.State == systemd.Failed && s.ExitCode >= 0:
+		return fmt.Sprintf("%s, exit code %d", s.Result, s.ExitCode)
+	}
+	return s.Result
+}
+
+// wantedEnvironment is what etcd should be started with, as things are: for a new cluster when
+// one is asked for and none answers, otherwise for the present member list.
+func (a *Agent) wantedEnvironment(r *round) map[string]string {
+	if r.boot != nil && !r.view.Cluster.Reachable {
+		return environment(a.opt.Config, nil, r.boot.Token)
+	}
+	return environment(a.opt.Config, r.membership.Members, "")
+}
+
+// observeData looks at the data directory, beside the loop.
+func (a *Agent) observeData(ctx context.Context, r *round) {
+	every := dataEvery * a.opt.Config.Timing.Interval
+	before := a.current.Load()
+	if r.view.Unit.State == policy.UnitActive && before != nil && before.view.Data.State == policy.DataMember {
+		every *= maxAge // nobody but etcd changes it now
+	}
+	a.data.refresh(ctx, a.opt.Now, every, lookTimeout, a.opt.Data.Inspect)
+	found, err, ok := a.data.get(r.at, maxAge*every+lookTimeout)
+	d := &r.view.Data
+	d.Age = a.data.age(r.at)
+	switch {
+	case !ok && err != nil:
+		d.Detail = err.Error()
+	case !ok:
+	case found.Problem != "":
+		d.State, d.Detail = policy.DataUnreadable, found.Problem
+	case found.Empty:
+		d.State = policy.DataEmpty
+	case found.MemberID == 0:
+		d.State = policy.DataRemains
+	default:
+		d.State, d.ClusterID, d.MemberID = policy.DataMember, found.ClusterID, found.MemberID
+	}
+}
+
+// observeVersion finds the version of the local etcd: the running member's own word, otherwise
+// the binary's.
+func (a *Agent) observeVersion(ctx context.Context, r *round) {
+	every := binaryEvery * a.opt.Config.Timing.Interval
+	a.binary.refresh(ctx, a.opt.Now, every, lookTimeout, a.opt.EtcdVersion)
+	if text, _, ok := a.binary.get(r.at, maxAge*every); ok {
+		r.view.Self.Etcd = policy.ParseVersion(text)
+	}
+}
+
+// observeClock compares the wall clock with the voters', beside the loop.
+func (a *Agent) observeClock(ctx context.Context, r *round) {
+	if !r.view.Cluster.Reachable {
+		return
+	}
+	every := max(clockEvery*a.opt.Config.Timing.Interval, time.Second)
+	a.clock.refresh(ctx, a.opt.Now, every, lookTimeout, func(ctx context.Context) (time.Duration, error) {
+		return a.opt.Etcd.ClockOffset(ctx, a.opt.Wall)
+	})
+	offset, _, ok := a.clock.get(r.at, maxAge*every)
+	r.view.Clock = policy.Clock{Known: ok, Offset: offset}
+}
+
+// observeHealth judges what the probe has measured.
+func (a *Agent) observeHealth(r *round) {
+	v := &r.view
+	_, listed := r.membership.ByPeerURL(v.Self.PeerURL)
+	// In doubt it is one: the disk of a member must not be written to in bursts.
+	member := (v.Cluster.Listed && listed) || (!v.Cluster.Listed && v.Data.State != policy.DataEmpty)
+	r.reading, r.probed = a.opt.Probe.Read(), a.judge.now()
+	r.verdict = a.judge.observe(r, member)
+	v.Health = policy.Health{
+		State: r.verdict.State, Qualified: r.verdict.Qualified, Text: r.verdict.Text,
+		Hangs: r.reading.InFlightAge > a.opt.Config.Disk.Stall,
+	}
+	if u := r.reading.Usage; u != nil {
+		v.Data.Free, v.Data.FreeKnown = u.Free, true
+	}
+}

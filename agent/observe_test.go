@@ -1,0 +1,233 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func hostConfig() config.Config {
+	var c config.Config
+	c.Host.Name = "n2"
+	c.Etcd.DataDir = "/data"
+	c.Etcd.ClientURL, c.Etcd.PeerURL = "http://c2", "http://p2"
+	c.Etcd.ListenClientURL, c.Etcd.ListenPeerURL = "http://lc2", "http://lp2"
+	return c
+}
+
+func TestTheEnvironmentOfAJoinListsAllMembersByPeerURL(t *testing.T) {
+	t.Parallel()
+	env := environment(hostConfig(), []cluster.Member{
+		{ID: 0xa1, Name: "n1", PeerURLs: []string{"http://p1", "http://p1b"}},
+		{ID: 0xa2, PeerURLs: []string{"http://p2"}},
+		{ID: 0xa3, PeerURLs: []string{"http://p3"}},
+	}, "")
+	want := map[string]string{
+		"ETCD_NAME": "n2", "ETCD_DATA_DIR": "/data",
+		"ETCD_LISTEN_CLIENT_URLS": "http://lc2", "ETCD_LISTEN_PEER_URLS": "http://lp2",
+		"ETCD_ADVERTISE_CLIENT_URLS": "http://c2", "ETCD_INITIAL_ADVERTISE_PEER_URLS": "http://p2",
+		"ETCD_INITIAL_CLUSTER":       "a1=http://p1,a1=http://p1b,n2=http://p2,a3=http://p3",
+		"ETCD_INITIAL_CLUSTER_STATE": "existing",
+	}
+	if !maps.Equal(env, want) {
+		t.Fatalf("environment is %v, want %v", env, want)
+	}
+}
+
+func TestTheEnvironmentOfANewClusterNamesThisHostAlone(t *testing.T) {
+	t.Parallel()
+	c := hostConfig()
+	c.Etcd.Environment = map[string]string{"ETCD_QUOTA_BACKEND_BYTES": "8589934592"}
+	env := environment(c, nil, "token")
+	for name, want := range map[string]string{
+		"ETCD_INITIAL_CLUSTER": "n2=http://p2", "ETCD_INITIAL_CLUSTER_STATE": "new", "ETCD_INITIAL_CLUSTER_TOKEN": "token",
+		"ETCD_QUOTA_BACKEND_BYTES": "8589934592",
+	} {
+		if env[name] != want {
+			t.Errorf("%s is %q, want %q", name, env[name], want)
+		}
+	}
+}
+
+func TestWhatHoldsIsCountedFromWhenItWasFirstSeen(t *testing.T) {
+	t.Parallel()
+	s := since{marks: map[string]mark{}}
+	if d := s.of("membership", "a", 100, 1); d != 0 {
+		t.Fatalf("a new value is %s old", d)
+	}
+	if d := s.of("membership", "a", 130, 2); d != 30 {
+		t.Fatalf("the value is %s old, want 30ns", d)
+	}
+	if d := s.of("membership", "b", 140, 3); d != 0 {
+		t.Fatalf("another value is %s old", d)
+	}
+	s.forget(4) // a round in which it was not looked at
+	if d := s.of("membership", "b", 150, 5); d != 0 {
+		t.Fatalf("after a break the value is %s old", d)
+	}
+}
+
+func TestALearnerThatDoesNotAnswerMakesNoProgress(t *testing.T) {
+	t.Parallel()
+	s := since{marks: map[string]mark{}}
+	limits := policy.Limits{PromoteLag: 10}
+	m := policy.Member{ID: 1, Learner: true, Live: true, LagKnown: true, Lag: 50}
+	at := func(now time.Duration, round uint64, live bool, applied uint64, paused bool) policy.Member {
+		m.Live = live
+		s.trackMember(&m, applied, limits, paused, now, round)
+		s.forget(round)
+		return m
+	}
+	at(0, 1, true, 100, false)
+	if got := at(10, 2, true, 120, false); got.StalledFor != 0 || got.LiveFor != 10 {
+		t.Fatalf("progress counts as stalled for %s, live for %s", got.StalledFor, got.LiveFor)
+	}
+	if got := at(20, 3, false, 0, false); got.StalledFor != 10 || got.LiveFor != 0 {
+		t.Fatalf("silence is stalled for %s, live for %s", got.StalledFor, got.LiveFor)
+	}
+	if got := at(30, 4, false, 0, false); got.StalledFor != 20 || got.DownFor != 10 {
+		t.Fatalf("further silence is stalled for %s, down for %s", got.StalledFor, got.DownFor)
+	}
+	if got := at(40, 5, true, 120, false); got.StalledFor != 30 {
+		t.Fatalf("back with the same index it is stalled for %s, want 30ns", got.StalledFor)
+	}
+	if got := at(50, 6, true, 120, true); got.StalledFor != 0 {
+		t.Fatalf("while paused it is stalled for %s", got.StalledFor)
+	}
+}
+
+func TestALookThatHangsIsNeverDoubledAndItsValueGrowsOld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		now := func() time.Duration { return time.Since(start) + 1 }
+		var l latest[int]
+		looks := 0
+		look := func(ctx context.Context) (int, error) {
+			looks++
+			if looks == 2 {
+				<-ctx.Done()
+				return 0, errors.New("the disk does not answer")
+			}
+			return looks, nil
+		}
+		l.refresh(t.Context(), now, time.Second, time.Minute, look)
+		synctest.Wait()
+		if value, err, ok := l.get(now(), time.Second); !ok || value != 1 || err != nil {
+			t.Fatalf("got %d, %v, %v", value, err, ok)
+		}
+		for range 10 { // the second look hangs
+			time.Sleep(2 * time.Second) //nolint:forbidigo // virtual time
+			l.refresh(t.Context(), now, time.Second, time.Minute, look)
+			synctest.Wait()
+		}
+		if looks != 2 {
+			t.Fatalf("%d looks were begun, want 2", looks)
+		}
+		if _, _, ok := l.get(now(), 10*time.Second); ok {
+			t.Fatal("a value of 20 s ago counts as fresh")
+		}
+		time.Sleep(time.Minute) //nolint:forbidigo // virtual time
+		synctest.Wait()
+		if _, err, _ := l.get(now(), time.Second); err == nil {
+			t.Fatal("the look that hung left no error")
+		}
+		l.refresh(t.Context(), now, time.Second, time.Minute, look)
+		synctest.Wait()
+		if value, _, ok := l.get(now(), time.Second); !ok || value != 3 {
+			t.Fatalf("after it got %d, %v, want 3", value, ok)
+		}
+	})
+}
+
+func TestAValueOfBeforeAChangeIsNotUsed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		now := func() time.Duration { return time.Hour }
+		var l latest[string]
+		release := make(chan struct{})
+		l.refresh(t.Context(), now, 0, time.Minute, func(context.Context) (string, error) { <-release; return "before", nil })
+		synctest.Wait()
+		l.forget()
+		close(release)
+		synctest.Wait()
+		if value, _, ok := l.get(now(), time.Hour); ok {
+			t.Fatalf("got %q, which was looked at before the change", value)
+		}
+		l.refresh(t.Context(), now, time.Hour, time.Minute, func(context.Context) (string, error) { return "after", nil })
+		synctest.Wait()
+		if value, _, ok := l.get(now(), time.Hour); !ok || value != "after" {
+			t.Fatalf("got %q, %v", value, ok)
+		}
+	})
+}
+
+func TestOwnFilesSurviveARestartAndSayWhenTheyAreDamaged(t *testing.T) {
+	t.Parallel()
+	state, runtime := filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "run")
+	open := func() *stateFiles {
+		t.Helper()
+		f, err := openStateFiles(state, runtime)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	f := open()
+	if f.bootstrap() != nil || clusterOf(f) != 0 || f.backoff("boot", 0, time.Minute) != 0 {
+		t.Fatal("new files say something")
+	}
+	must(t, f.requestBootstrap("root", time.Now()))
+	must(t, f.setMembership(0xfedcba9876543210, 7))
+	must(t, f.noteJoin(true, "boot", time.Minute))
+	must(t, f.noteJoin(true, "boot", time.Minute))
+	token := f.bootstrap().Token
+	f = open()
+	if b := f.bootstrap(); b == nil || b.Token != token || b.By != "root" {
+		t.Fatalf("the request is %+v", b)
+	}
+	if clusterOf(f) != 0xfedcba9876543210 {
+		t.Fatalf("the cluster is %x", clusterOf(f))
+	}
+	if got := f.backoff("boot", 90*time.Second, time.Minute); got != 90*time.Second {
+		t.Fatalf("after two failures the next try is in %s, want 1m30s", got)
+	}
+	if got := f.backoff("another boot", 0, time.Minute); got != 0 {
+		t.Fatalf("after a reboot the next try is in %s", got)
+	}
+	must(t, f.noteJoin(false, "boot", 2*time.Minute))
+	must(t, f.endBootstrap())
+	f = open()
+	if f.bootstrap() != nil || f.backoff("boot", 0, time.Minute) != 0 {
+		t.Fatal("what was ended stands")
+	}
+	must(t, os.WriteFile(filepath.Join(state, clusterName), []byte(`{"id":`), 0o644))
+	if _, err := openStateFiles(state, runtime); err == nil {
+		t.Fatal("a damaged file is taken for none: the host would forget its cluster")
+	}
+}
+
+func clusterOf(f *stateFiles) uint64 { id, _ := f.membership(); return id }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,157 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"syscall"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// Codes of what an operator's request is refused with, beside those of package control.
+const (
+	codeClusterExists = string(policy.ClusterExists)
+	codeUnreachable   = string(policy.ClusterUnreachable)
+	codeNotYet        = string(policy.Starting)
+	codeObserve       = string(policy.ModeObserve)
+)
+
+func refuse(status int, code, message, hint string) error {
+	return &control.Error{Status: status, Code: code, Message: message, Hint: hint}
+}
+
+// History gives the newest lines, oldest first.
+func (a *Agent) History(ctx context.Context, limit int) ([]control.HistoryLine, error) {
+	return a.journal.read(ctx, limit)
+}
+
+// Bootstrap records the request to make a new cluster of this host. It is refused when there is
+// any sign of a cluster: "new" happens once.
+func (a *Agent) Bootstrap(ctx context.Context, by string) error {
+	const cannot = "cannot bootstrap: "
+	r := a.current.Load()
+	if r == nil {
+		return refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"quorumd has just started", "try again in a few seconds")
+	}
+	if a.files.bootstrap() != nil {
+		return nil // asked twice is asked once
+	}
+	v := r.view
+	switch {
+	case v.Self.Mode != policy.Manage:
+		return refuse(http.StatusConflict, codeObserve, cannot+"quorumd only observes", "set mode: manage and restart quorumd")
+	case v.Cluster.Listed:
+		return refuse(http.StatusConflict, codeClusterExists, cannot+"a cluster answers already", "nothing is to do: this host joins it; see quorumctl explain")
+	case v.Bootstrap.Done:
+		return refuse(http.StatusConflict, codeClusterExists, cannot+"this host has belonged to cluster "+record.MemberID(v.Cluster.ExpectedID).String(),
+			"bring that cluster back; an empty disk does not make a new one")
+	case v.Data.State == policy.DataUnknown:
+		return refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"the data directory has not been looked at yet: "+v.Data.Detail, "try again in a few seconds")
+	case v.Data.State != policy.DataEmpty:
+		return refuse(http.StatusConflict, codeClusterExists, cannot+"there is data in "+a.opt.Config.Etcd.DataDir, "start etcd on it, or move it away if nobody needs it")
+	}
+	if err := a.nobodyElse(ctx); err != nil {
+		return err
+	}
+	if err := a.files.requestBootstrap(by, a.opt.Wall()); err != nil {
+		return err
+	}
+	a.log.Warn("bootstrap requested", "by", by)
+	a.Wake()
+	return nil
+}
+
+// nobodyElse makes sure that no etcd runs at the other endpoints: each must refuse connections.
+// Silence proves nothing, since a cluster may be behind it.
+func (a *Agent) nobodyElse(ctx context.Context) error {
+	for _, endpoint := range a.opt.Config.Cluster.Endpoints {
+		if endpoint == a.opt.Config.Etcd.ClientURL {
+			continue
+		}
+		err := a.opt.Etcd.Diagnose(ctx, endpoint)
+		switch {
+		case errors.Is(err, syscall.ECONNREFUSED):
+		case err == nil:
+			return refuse(http.StatusConflict, codeClusterExists, "cannot bootstrap: something answers at "+endpoint,
+				"see whether a cluster runs there without a quorum; correct cluster.endpoints if it is not etcd")
+		default:
+			return refuse(http.StatusConflict, codeClusterExists, "cannot bootstrap: it is not known whether a cluster runs at "+endpoint+": "+err.Error(),
+				"bring that host up, or leave it out of cluster.endpoints until it is")
+		}
+	}
+	return nil
+}
+
+// Pause writes the pause of the whole cluster, under a lease that ends with it.
+func (a *Agent) Pause(ctx context.Context, req control.PauseRequest, by string) (control.Pause, error) {
+	now := a.opt.Wall()
+	pause := record.Pause{By: by, Host: a.opt.Config.Host.Name, Reason: req.Reason, Since: now, Until: now.Add(req.For)}
+	value, err := record.Encode(pause)
+	if err != nil {
+		return control.Pause{}, err
+	}
+	lease, _, err := a.opt.Etcd.Grant(ctx, int64(req.For.Round(time.Second)/time.Second))
+	if err == nil {
+		_, err = a.opt.Etcd.Txn(ctx, nil, clientv3.OpPut(a.keys.Pause(), string(value), clientv3.WithLease(lease)))
+	}
+	if err != nil {
+		return control.Pause{}, refuse(http.StatusServiceUnavailable, codeUnreachable, "cannot pause: "+err.Error(),
+			"without a quorum no agent takes a step in any case")
+	}
+	a.note(ctx, "PAUSED", "paused by "+by+": "+req.Reason)
+	a.Wake()
+	return control.Pause{By: by, Reason: req.Reason, Since: pause.Since, Until: pause.Until}, nil
+}
+
+// Resume ends the pause.
+func (a *Agent) Resume(ctx context.Context, by string) error {
+	if _, err := a.opt.Etcd.Txn(ctx, nil, clientv3.OpDelete(a.keys.Pause())); err != nil {
+		return refuse(http.StatusServiceUnavailable, codeUnreachable, "cannot resume: "+err.Error(), "try again when the cluster has a quorum")
+	}
+	a.note(ctx, "RESUMED", "resumed by "+by)
+	a.Wake()
+	return nil
+}
+
+// ReleaseOp deletes the record of the operation in flight, at a person's word.
+func (a *Agent) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by string) error {
+	const cannot = "cannot release the operation: "
+	r := a.current.Load()
+	if r == nil || !r.view.Cluster.Reachable {
+		return refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+"no voter answers", "try again when the cluster has a quorum")
+	}
+	if r.op == nil {
+		return refuse(http.StatusConflict, control.CodeConflict, cannot+"there is none", "quorumctl op show")
+	}
+	answer, err := a.opt.Etcd.Txn(ctx,
+		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(a.keys.Op()), "=", r.opAt)},
+		clientv3.OpDelete(a.keys.Op()))
+	switch {
+	case err != nil:
+		return refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "quorumctl op show tells whether it is gone")
+	case !answer.Succeeded:
+		return refuse(http.StatusConflict, control.CodeConflict, cannot+"it has moved on meanwhile", "quorumctl op show, and try again")
+	}
+	a.note(ctx, "RELEASED", r.op.Kind+" of "+r.op.HostName+" in phase "+r.op.Phase+" released by "+by+": "+req.Reason)
+	a.Wake()
+	return nil
+}
+
+// note writes what a person has done into the history.
+func (a *Agent) note(ctx context.Context, code, text string) {
+	var revision int64
+	if r := a.current.Load(); r != nil {
+		revision = r.revision
+	}
+	a.log.Warn("by an operator", "code", code, "text", text)
+	a.journal.write(ctx, revision, "operator", code, text)
+}

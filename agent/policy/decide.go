@@ -1,0 +1,189 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"time"
+)
+
+// Decide gives the next step, if there is one, and the reasons why there is not more.
+func Decide(v View) Decision {
+	d := decide(v)
+	d.Role = roleOf(v)
+	d.Waiting = waiting(v)
+	if d.Step.Kind == StepNone && v.Lock.Mine && v.Op == nil { // a part that only waits needs no lock
+		d.Step = Step{Kind: StepReleaseLock, Why: "nothing is to do under it now"}
+	}
+	if d.Step.Kind == StepNone {
+		return d
+	}
+	if v.Failed.Kind == d.Step.Kind {
+		d.Reasons = append(d.Reasons, Reason{StepFailed, v.Failed.Text})
+	}
+	switch {
+	case v.Stuck != "":
+		return withhold(d, Reason{StepStuck, v.Stuck})
+	case v.Self.Mode != Manage:
+		return withhold(d, Reason{ModeObserve, "it would be: " + d.Step.String()})
+	case v.Pause != nil && d.Step.Kind != StepReleaseLock:
+		return withhold(d, Reason{Paused, fmt.Sprintf("by %s: %s", v.Pause.By, v.Pause.Reason)})
+	case v.Health.Hangs && d.Step.Kind == StepTakeLock: // again and again, it would keep all others from it
+		return withhold(d, Reason{HealthBad, v.Health.Text})
+	}
+	return d
+}
+
+// withhold keeps a step back and names the reason before all others.
+func withhold(d Decision, r Reason) Decision {
+	d.Would, d.Step = d.Step, Step{}
+	d.Reasons = append([]Reason{r}, d.Reasons...)
+	return d
+}
+
+// decide asks the parts of the policy in order; the first that has something to say decides.
+func decide(v View) Decision {
+	for _, part := range []func(View) (Decision, bool){
+		bootstrap,
+		ownOperation,
+		othersOperation,
+		ownUnit,
+		leftover,
+		join,
+	} {
+		if d, decided := part(v); decided {
+			return d
+		}
+	}
+	return rest(v)
+}
+
+func do(s Step) Decision { return Decision{Step: s} }
+
+func wait(code ReasonCode, format string, args ...any) Decision {
+	return Decision{Reasons: []Reason{{code, fmt.Sprintf(format, args...)}}}
+}
+
+// rest explains why nothing is to do.
+func rest(v View) Decision {
+	if v.foreign() {
+		return because(v, ClusterIDMismatch)
+	}
+	if v.Op != nil {
+		return because(v, OperationInFlight)
+	}
+	if m, listed := v.member(); listed && !m.Live {
+		if r, holds := vetoed(v, HostConflict, UnitUnusable, DataUnusable); holds {
+			return Decision{Reasons: []Reason{r}}
+		}
+		return wait(MemberDown, "the unit is %s, the data directory is %s, and member %s does not answer", v.Unit.State, v.Data.State, m.label())
+	}
+	return wait(AtRest, "this host is a %s and nothing is to do", roleOf(v))
+}
+
+// member gives this host's entry in the member list.
+func (v View) member() (Member, bool) {
+	for _, m := range v.Cluster.Members {
+		if m.PeerURL == v.Self.PeerURL {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+// roleOf says what this host is.
+func roleOf(v View) Role {
+	if !v.Cluster.Reachable {
+		return RoleUnknown
+	}
+	m, listed := v.member()
+	joining := v.Op != nil && v.Op.Kind == KindJoin && v.Op.Host == v.Self.ID
+	switch {
+	case listed && !m.Learner:
+		return RoleVoter
+	case joining:
+		return RoleJoining
+	case listed && m.Name != "":
+		return RoleStandby
+	}
+	return RoleSpare // a learner that never started and has no join is none that counts
+}
+
+// join begins a join of this host, if nothing is against it.
+func join(v View) (Decision, bool) {
+	role := roleOf(v)
+	if role == RoleVoter {
+		return Decision{}, false
+	}
+	target, place := joinTarget(v)
+	if role == RoleStandby && !place {
+		return Decision{}, false
+	}
+	if reasons := preflight(v); len(reasons) > 0 {
+		if v.Lock.Mine {
+			return do(Step{Kind: StepReleaseLock, Why: reasons[0].Text}), true
+		}
+		return Decision{Reasons: reasons}, true
+	}
+	if !v.Lock.Mine {
+		return do(Step{Kind: StepTakeLock, Why: "to join as " + string(target)}), true
+	}
+	return do(Step{Kind: StepBeginJoin, Target: target}), true
+}
+
+// ownUnit keeps the etcd of a member running and stops that of one that was removed.
+func ownUnit(v View) (Decision, bool) {
+	if v.Data.State != DataMember || v.foreign() || (v.Cluster.Reachable && v.Data.ClusterID != v.Cluster.ID) {
+		return Decision{}, false // another cluster's data; join says so
+	}
+	if v.Cluster.Reachable && !v.listed(v.Data.MemberID) {
+		return stopRemoved(v)
+	}
+	if !v.Cluster.Reachable && (v.Cluster.ExpectedID != v.Data.ClusterID || v.Self.MemberID != v.Data.MemberID) {
+		// Nobody can say now whether this member still is one. One that was removed could form
+		// the old quorum with others like it.
+		return wait(ClusterUnreachable, "%s; the data directory is not known to be of a present member", v.unreachable()), true
+	}
+	switch v.Unit.State {
+	case UnitFailed:
+		return startAgain(v), true
+	case UnitInactive:
+		return wait(UnitStopped, "etcd was stopped in order"), true
+	case UnitActivating:
+		return wait(Starting, "etcd is starting"), true
+	}
+	return Decision{}, false
+}
+
+// stopRemoved stops an etcd whose member is not in the list any more. The look at its data must be
+// younger than the list and than its start: a host that was added again has another member ID.
+func stopRemoved(v View) (Decision, bool) {
+	running := v.Unit.State == UnitActive || v.Unit.State == UnitActivating
+	if !running || v.Data.Age >= min(v.Cluster.StableFor, v.Unit.Since) {
+		return Decision{}, false
+	}
+	return do(Step{Kind: StepStopUnit, Why: fmt.Sprintf("member %x was removed from the cluster", v.Data.MemberID)}), true
+}
+
+// listed tells whether the member list holds a member.
+func (v View) listed(id uint64) bool {
+	for _, m := range v.Cluster.Members {
+		if m.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// startAgain starts a member's etcd that has ended on its own account. It needs no lock: a
+// member that comes back takes nothing from anybody.
+func startAgain(v View) Decision {
+	if r, holds := vetoed(v, VersionUnknown, VersionIncompatible); holds {
+		return Decision{Reasons: []Reason{r}}
+	}
+	if left := v.Limits.StartRetry - v.Unit.SinceStart; left > 0 {
+		return wait(Starting, "etcd has failed; it is started again in %s", left.Round(100*time.Millisecond))
+	}
+	return do(Step{Kind: StepStartUnit, Why: "it has failed: " + v.Unit.Detail})
+}

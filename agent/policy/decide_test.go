@@ -1,0 +1,495 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+const (
+	clusterID  = 0xc1
+	peerPrefix = "http://10.0.0."
+)
+
+func v36(patch int64) Version { return Version{3, 6, patch} }
+
+func voter(n uint64, name string) Member {
+	return Member{
+		ID: n, Name: name, PeerURL: peerPrefix + name, Live: true, Leader: n == 1, Version: v36(16),
+		LagKnown: true, LiveFor: time.Hour, SteadyFor: time.Hour,
+	}
+}
+
+func ready(name string, role Role) Host {
+	return Host{ID: name, Name: name, PeerURL: peerPrefix + name, Role: role, Health: health.OK, Qualified: true, Manage: true}
+}
+
+// spareView is a healthy spare n3 beside two voters, with nothing against its joining.
+func spareView() View {
+	return View{
+		Self:   Self{ID: "n3", Name: "n3", PeerURL: peerPrefix + "n3", Mode: Manage, Etcd: v36(16)},
+		Target: Target{Voters: 3, Standbys: 1},
+		Limits: Limits{
+			Settle: 6 * time.Second, Cooldown: time.Minute, PromoteStable: time.Minute, SteadyLag: 30 * time.Second, PromoteLag: 100,
+			LearnerStall: 5 * time.Minute, LearnerMax: 2 * time.Hour, OrphanGrace: 65 * time.Second, LockTTL: 30 * time.Second,
+			StartRetry: 6 * time.Second, ClockOffset: 5 * time.Second,
+		},
+		Unit:   Unit{State: UnitInactive, SinceStart: Never},
+		Data:   Data{State: DataEmpty, Free: 100 << 30, FreeKnown: true},
+		Health: Health{State: health.OK, Qualified: true, Text: "fsync p99 1 ms"},
+		Clock:  Clock{Known: true}, IdleFor: time.Hour,
+		Cluster: Cluster{
+			Reachable: true, ID: clusterID, StableFor: time.Hour, DBSize: 1 << 30,
+			Members: []Member{voter(1, "n1"), voter(2, "n2")},
+		},
+		Hosts: []Host{ready("n1", RoleVoter), ready("n2", RoleVoter), ready("n3", RoleSpare)},
+		Lock:  Lock{Known: true},
+	}
+}
+
+// joinView is n3 in the middle of its join: a learner that has caught up and has been steady.
+func joinView() View {
+	v := spareView()
+	m := voter(3, "n3")
+	m.Learner, m.ThinksLearner = true, true
+	v.Cluster.Members = append(v.Cluster.Members, m)
+	v.Hosts[2].Role = RoleJoining
+	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: 20 * time.Second, Token: 7, Holder: "n3"}
+	v.Op = &Op{Kind: KindJoin, Host: "n3", HostName: "n3", Target: RoleVoter, Phase: PhaseStarted, Token: 7, MemberID: 3, PeerURL: peerPrefix + "n3", SameBoot: true, Elapsed: 2 * time.Minute}
+	v.Unit = Unit{State: UnitActive, EnvReady: true, SinceStart: time.Minute}
+	v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 3, Free: 100 << 30, FreeKnown: true}
+	v.Self.MemberID = 3
+	return v
+}
+
+// A scene is a view, what is changed in it, and what must come of it.
+type scene struct {
+	name   string
+	change func(v *View)
+	step   StepKind
+	reason ReasonCode // the first one; not looked at when a step is expected
+}
+
+func play(t *testing.T, base func() View, scenes []scene) {
+	t.Helper()
+	for _, s := range scenes {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			v := base()
+			if s.change != nil {
+				s.change(&v)
+			}
+			d := Decide(v)
+			if d.Step.Kind != s.step {
+				t.Fatalf("step is %q, want %q; reasons %v", d.Step.Kind, s.step, d.Reasons)
+			}
+			if s.step == StepNone && (len(d.Reasons) == 0 || d.Reasons[0].Code != s.reason) {
+				t.Fatalf("reasons are %v, want %s first", d.Reasons, s.reason)
+			}
+		})
+	}
+}
+
+func TestASpareJoinsOnlyWhenNothingIsAgainstIt(t *testing.T) {
+	t.Parallel()
+	play(t, spareView, []scene{
+		{"nothing is", nil, StepTakeLock, ""},
+		{"it has the lock", func(v *View) { v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5} }, StepBeginJoin, ""},
+		{"it only observes", func(v *View) { v.Self.Mode = Observe }, StepNone, ModeObserve},
+		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root", Reason: "rack move"} }, StepNone, Paused},
+		{"a step hangs", func(v *View) { v.Stuck = "start-unit has not come back" }, StepNone, StepStuck},
+		{"no voter answers", func(v *View) { v.Cluster = Cluster{Error: "refused"} }, StepNone, ClusterUnreachable},
+		{"it belongs to another cluster", func(v *View) { v.Cluster.ExpectedID = 0xbad }, StepNone, ClusterIDMismatch},
+		{"another host has its name", func(v *View) { v.Self.Conflict = "host x has the same name" }, StepNone, HostConflict},
+		{"there are voters and a standby enough", func(v *View) {
+			s := voter(4, "n4")
+			s.Learner = true
+			v.Cluster.Members = append(v.Cluster.Members, voter(5, "n5"), s)
+		}, StepNone, TargetMet},
+		{"there is no verdict", func(v *View) { v.Health = Health{State: health.Unknown, Text: "no data"} }, StepNone, HealthUnknown},
+		{"there is no verdict any more", func(v *View) { v.Health.State = health.Unknown }, StepNone, HealthUnknown},
+		{"it is qualifying", func(v *View) { v.Health = Health{State: health.Qualifying, Text: "12 of 3000"} }, StepNone, NotQualified},
+		{"its disk is warm", func(v *View) { v.Health.State = health.Warm }, StepNone, HealthBad},
+		{"its disk is slow", func(v *View) { v.Health.State = health.Slow }, StepNone, HealthBad},
+		{"its etcd's version is not known", func(v *View) { v.Self.Etcd = Version{} }, StepNone, VersionUnknown},
+		{"its etcd is below the floor", func(v *View) { v.Self.Etcd = v36(11) }, StepNone, VersionUnsafe},
+		{"a voter is below the floor", func(v *View) { v.Cluster.Members[1].Version = Version{3, 5, 30} }, StepNone, VersionUnsafe},
+		{"the floor is waived", func(v *View) { v.Limits.AllowUnsafe, v.Self.Etcd = true, v36(11) }, StepTakeLock, ""},
+		{"its etcd is a minor version newer", func(v *View) { v.Self.Etcd = Version{3, 7, 3} }, StepTakeLock, ""},
+		{"its etcd is two minor versions newer", func(v *View) {
+			v.Self.Etcd = Version{3, 7, 3}
+			v.Cluster.Members[0].Version = Version{3, 5, 35}
+		}, StepNone, VersionIncompatible},
+		{"its etcd is older", func(v *View) { v.Self.Etcd = Version{3, 5, 35} }, StepNone, VersionIncompatible},
+		{"3.6 never joins 3.4, floor or not", func(v *View) {
+			v.Limits.AllowUnsafe = true
+			v.Cluster.Members[0].Version = Version{3, 4, 23}
+			v.Cluster.Members[1].Version = Version{3, 4, 23}
+		}, StepNone, VersionIncompatible},
+		{"its clock was not compared", func(v *View) { v.Clock = Clock{} }, StepNone, ClockUnknown},
+		{"its clock is behind", func(v *View) { v.Clock.Offset = -6 * time.Second }, StepNone, ClockSkew},
+		{"its clock is ahead", func(v *View) { v.Clock.Offset = 6 * time.Second }, StepNone, ClockSkew},
+		{"less than two databases are free", func(v *View) { v.Data.Free = 2<<30 - 1 }, StepNone, SpaceLow},
+		{"the free space is not known", func(v *View) { v.Data.FreeKnown = false }, StepNone, SpaceLow},
+		{"its unit is not installed", func(v *View) { v.Unit = Unit{State: UnitMissing, Detail: "etcd.service is not-found"} }, StepNone, UnitUnusable},
+		{"its unit runs something else", func(v *View) { v.Unit.State = UnitActive }, StepNone, UnitBusy},
+		{"its data is of another cluster", func(v *View) {
+			v.Data = Data{State: DataMember, ClusterID: 9, MemberID: 9, Free: 1 << 40, FreeKnown: true}
+		}, StepNone, DataUnusable},
+		{"its data cannot be read", func(v *View) {
+			v.Data.State = DataUnreadable
+			v.Data.Detail = "permission denied"
+		}, StepNone, DataUnusable},
+		{"its last join failed", func(v *View) { v.Backoff = time.Minute }, StepNone, BackingOff},
+		{"another host is in an operation", func(v *View) { v.Op = &Op{Kind: KindJoin, Host: "n9", HostName: "n9", Phase: PhaseAdded} }, StepNone, OperationInFlight},
+		{"another agent holds the lock", func(v *View) { v.Lock.Held, v.Lock.Holder = true, "n9" }, StepNone, LockHeld},
+		{"two members look sick", func(v *View) { v.Hosts[0].Health, v.Hosts[1].Health = health.Slow, health.Stalled }, StepNone, CommonCause},
+		{"one member looks sick", func(v *View) { v.Hosts[0].Health = health.Slow }, StepTakeLock, ""},
+		{"a voter is down", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, VoterNotLive},
+		{"there is a learner", func(v *View) {
+			m := voter(4, "n4")
+			m.Learner = true
+			v.Cluster.Members = append(v.Cluster.Members, m)
+		}, StepNone, LearnerPresent},
+		{"the membership has just changed", func(v *View) { v.Cluster.StableFor = 5 * time.Second }, StepNone, Settling},
+		{"an operation has just ended", func(v *View) { v.IdleFor = 59 * time.Second }, StepNone, Settling},
+		{"a quicker host is ready too", func(v *View) {
+			v.Hosts[2].P99 = 2 * time.Millisecond
+			n0 := ready("n9", RoleSpare)
+			n0.P99 = time.Millisecond
+			v.Hosts = append(v.Hosts, n0)
+		}, StepNone, NotMyTurn},
+		{"a quicker host has not acted for long", func(v *View) {
+			v.Hosts = append([]Host{ready("n0", RoleSpare)}, v.Hosts...)
+			v.FreeFor = 3 * time.Minute
+		}, StepTakeLock, ""},
+		{"a quicker host cannot reach a voter", func(v *View) {
+			n0 := ready("n0", RoleSpare)
+			n0.Waiting = VoterNotLive
+			v.Hosts = append([]Host{n0}, v.Hosts...)
+		}, StepTakeLock, ""},
+		{"a quicker host is not ready", func(v *View) {
+			n0 := ready("n0", RoleSpare)
+			n0.Waiting = NotQualified
+			v.Hosts = append([]Host{n0}, v.Hosts...)
+		}, StepTakeLock, ""},
+		{"two voters would come of one, with nobody to follow", func(v *View) { v.Cluster.Members = v.Cluster.Members[:1] }, StepNone, EvenVoters},
+		{"two voters would come of one, and the next stands ready", func(v *View) {
+			v.Cluster.Members = v.Cluster.Members[:1]
+			v.Hosts = append(v.Hosts, ready("n4", RoleSpare))
+		}, StepTakeLock, ""},
+		{"only the standby is missing", func(v *View) { v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4")) }, StepTakeLock, ""},
+		{"it has the lock, but something has come up", func(v *View) {
+			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
+			v.Cluster.Members[1].Live = false
+		}, StepReleaseLock, ""},
+		{"it is a leftover learner that never started", func(v *View) {
+			v.Cluster.Members = append(v.Cluster.Members, Member{ID: 3, PeerURL: peerPrefix + "n3", Learner: true, DownFor: time.Second})
+		}, StepTakeLock, ""},
+	})
+}
+
+func TestAJoinGoesFromStepToStep(t *testing.T) {
+	t.Parallel()
+	begun := func(v *View) { // before the learner is added
+		v.Cluster.Members = v.Cluster.Members[:2]
+		v.Op.Phase, v.Op.MemberID = PhaseBegun, 0
+		v.Unit = Unit{State: UnitInactive, SinceStart: Never}
+		v.Data.State = DataEmpty
+	}
+	added := func(v *View) { // before it was started
+		v.Op.Phase = PhaseAdded
+		v.Cluster.Members[2].Name, v.Cluster.Members[2].Live = "", false
+		v.Unit = Unit{State: UnitInactive, SinceStart: Never}
+		v.Data.State = DataEmpty
+	}
+	with := func(changes ...func(*View)) func(*View) {
+		return func(v *View) {
+			for _, change := range changes {
+				change(v)
+			}
+		}
+	}
+	play(t, joinView, []scene{
+		{"the learner is added", begun, StepAddLearner, ""},
+		{"old data goes aside first", with(begun, func(v *View) { v.Data.State, v.Data.MemberID = DataMember, 99 }), StepMoveDataAside, ""},
+		{"another cluster's data is left alone", with(begun, func(v *View) { v.Data.State, v.Data.ClusterID = DataMember, 99 }), StepNone, DataUnusable},
+		{"not while a voter is down", with(begun, func(v *View) { v.Cluster.Members[0].Live = false }), StepNone, VoterNotLive},
+		{"not while several members look sick", with(begun, func(v *View) { v.Hosts[0].Health, v.Hosts[1].Health = health.Slow, health.Slow }), StepNone, CommonCause},
+		{"not while etcd still runs here", with(begun, func(v *View) { v.Unit.State = UnitDeactivating }), StepNone, UnitBusy},
+		{"its member ID is recorded", with(added, func(v *View) { v.Op.MemberID = 0 }), StepSetPhase, ""},
+		{"its environment is written", added, StepWriteEnv, ""},
+		{"it is started", with(added, func(v *View) { v.Unit.EnvReady = true }), StepStartUnit, ""},
+		{"it is started again, but not at once", with(added, func(v *View) {
+			v.Unit.EnvReady, v.Unit.State, v.Unit.SinceStart = true, UnitFailed, time.Second
+		}), StepNone, Starting},
+		{"a version that cannot join is never started", with(added, func(v *View) {
+			v.Unit.EnvReady = true
+			v.Self.Etcd = Version{3, 8, 0}
+		}), StepNone, VersionIncompatible},
+		{"it is waited for", with(added, func(v *View) { v.Unit.State = UnitActive }), StepNone, LearnerNotStarted},
+		{"it is behind", func(v *View) { v.Cluster.Members[2].Lag = 101 }, StepNone, LearnerBehind},
+		{"how far behind is not known", func(v *View) { v.Cluster.Members[2].LagKnown = false }, StepNone, LearnerBehind},
+		{"it has not been steady", func(v *View) { v.Cluster.Members[2].SteadyFor = 29 * time.Second }, StepNone, LearnerNotSteady},
+		{"it has not been up", func(v *View) { v.Cluster.Members[2].LiveFor = 59 * time.Second }, StepNone, LearnerNotSteady},
+		{"it was killed after it had caught up", func(v *View) { v.Cluster.Members[2].Live = false }, StepNone, LearnerNotStarted},
+		{"its verdict is not known", func(v *View) { v.Health.State = health.Unknown }, StepNone, HealthUnknown},
+		{"its disk is warm", func(v *View) { v.Health.State = health.Warm }, StepNone, HealthBad},
+		{"a voter is down", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, VoterNotLive},
+		{"nobody would follow to an odd number", func(v *View) {
+			v.Target.Voters = 5
+			v.Cluster.Members = []Member{voter(1, "n1"), v.Cluster.Members[2]}
+		}, StepNone, EvenVoters},
+		{"it is promoted", nil, StepPromote, ""},
+		{"as a standby it is done", func(v *View) { v.Op.Target = RoleStandby }, StepEndOp, ""},
+		{"the promotion is recorded", func(v *View) { v.Cluster.Members[2].Learner = false }, StepSetPhase, ""},
+		{"the new voter does not know yet", func(v *View) {
+			v.Cluster.Members[2].Learner = false
+			v.Op.Phase = PhasePromoted
+		}, StepNone, Starting},
+		{"it is done", func(v *View) {
+			v.Cluster.Members[2].Learner, v.Cluster.Members[2].ThinksLearner = false, false
+			v.Op.Phase = PhasePromoted
+		}, StepEndOp, ""},
+		{"the target was met meanwhile", func(v *View) {
+			v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"))
+		}, StepEndOp, ""},
+		{"its unit is not known", func(v *View) { begun(v); v.Unit.State = UnitUnknown; v.Data.State, v.Data.MemberID = DataMember, 99 }, StepNone, UnitUnusable},
+		{"what a failed first start left goes aside", func(v *View) { begun(v); v.Data.State = DataRemains }, StepMoveDataAside, ""},
+		{"its version is not known at the start", func(v *View) { added(v); v.Unit.EnvReady, v.Self.Etcd = true, Version{} }, StepNone, VersionUnknown},
+		{"the new voter's disk is empty", func(v *View) {
+			v.Cluster.Members[2].Learner = false
+			v.Op.Phase, v.Unit.State, v.Data.State = PhasePromoted, UnitFailed, DataEmpty
+		}, StepNone, DataUnusable},
+		{"a clone of this host is about", func(v *View) { v.Self.Conflict = "another agent runs with this host's ID" }, StepNone, HostConflict},
+		{"the lock was lost", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
+		{"another took it", func(v *View) { v.Lock = Lock{Known: true, Held: true, Holder: "n1"} }, StepNone, LockHeld},
+		{"the record is of an older lock", func(v *View) { v.Op.Token = 3 }, StepSetPhase, ""},
+		{"the cluster is gone", func(v *View) { v.Cluster = Cluster{} }, StepNone, ClusterUnreachable},
+		{"an operation of a newer agent", func(v *View) { v.Op.Kind = "dance" }, StepNone, OperationInFlight},
+	})
+}
+
+func TestAJoinIsGivenUp(t *testing.T) {
+	t.Parallel()
+	play(t, joinView, []scene{
+		{"without progress", func(v *View) {
+			v.Cluster.Members[2].StalledFor, v.Cluster.Members[2].Lag = 6*time.Minute, 5000
+		}, StepRollBack, ""},
+		{"not for want of progress when it is caught up", func(v *View) { v.Cluster.Members[2].StalledFor = time.Hour }, StepPromote, ""},
+		{"when it lasts too long", func(v *View) { v.Op.Elapsed = 3 * time.Hour }, StepRollBack, ""},
+		{"when its disk is slow", func(v *View) { v.Health.State = health.Slow }, StepRollBack, ""},
+		{"not for its disk when others are slow too", func(v *View) {
+			v.Health.State, v.Hosts[0].Health, v.Hosts[1].Health = health.Slow, health.Slow, health.Slow
+		}, StepNone, HealthBad},
+		{"not while its promotion may still land", func(v *View) {
+			v.Health.State = health.Slow
+			v.PromotionPending = true
+		}, StepNone, HealthBad},
+		{"after a reboot", func(v *View) { v.Op.SameBoot = false }, StepRollBack, ""},
+		{"when somebody removed the learner", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepRollBack, ""},
+		{"never once it votes", func(v *View) {
+			v.Cluster.Members[2].Learner = false
+			v.Op.Elapsed, v.Health.State, v.Op.SameBoot = 9*time.Hour, health.Failed, false
+		}, StepSetPhase, ""},
+	})
+	back := func() View {
+		v := joinView()
+		v.Op.Phase, v.Op.Reason = PhaseRollback, "LEARNER_STALLED: no progress"
+		return v
+	}
+	play(t, back, []scene{
+		{"the learner goes first", nil, StepRemoveLearner, ""},
+		{"then its etcd", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepStopUnit, ""},
+		{"then the record", func(v *View) {
+			v.Cluster.Members = v.Cluster.Members[:2]
+			v.Unit.State = UnitFailed
+		}, StepEndOp, ""},
+		{"a late promotion is no failure", func(v *View) { v.Cluster.Members[2].Learner = false }, StepEndOp, ""},
+		{"another voter is not touched", func(v *View) { v.Op.MemberID, v.Op.PeerURL = 1, "" }, StepEndOp, ""},
+	})
+}
+
+// voterView is n1, a voter, while n3 joins.
+func voterView() View {
+	v := joinView()
+	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n1", "n1", peerPrefix+"n1"
+	v.Lock = Lock{Known: true, Held: true, Holder: "n3", Token: 7}
+	v.Data.MemberID = 1
+	return v
+}
+
+func TestAVoterTakesBackAJoinWhoseAgentIsGone(t *testing.T) {
+	t.Parallel()
+	gone := func(after time.Duration) func(*View) {
+		return func(v *View) { v.Lock, v.Op.OrphanedFor = Lock{Known: true}, after }
+	}
+	adopted := func(v *View) {
+		v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 9}
+		v.Op.OrphanedFor = 2 * time.Minute
+	}
+	play(t, voterView, []scene{
+		{"not while its agent holds the lock", nil, StepNone, OperationInFlight},
+		{"not before the grace is over", gone(64 * time.Second), StepNone, OperationInFlight},
+		{"after the grace", gone(66 * time.Second), StepTakeLock, ""},
+		{"with the lock it turns the join back", adopted, StepRollBack, ""},
+		{"and removes the learner", func(v *View) { adopted(v); v.Op.Token, v.Op.Phase = 9, PhaseRollback }, StepRemoveLearner, ""},
+		{"and ends it", func(v *View) {
+			adopted(v)
+			v.Op.Token, v.Op.Phase = 9, PhaseRollback
+			v.Cluster.Members = v.Cluster.Members[:2]
+		}, StepEndOp, ""},
+		{"the second voter waits for the first", func(v *View) {
+			gone(66 * time.Second)(v)
+			v.Self.ID, v.Self.PeerURL, v.Data.MemberID = "n2", peerPrefix+"n2", 2
+		}, StepNone, OperationInFlight},
+		{"but not for ever", func(v *View) {
+			gone(96 * time.Second)(v)
+			v.Self.ID, v.Self.PeerURL, v.Data.MemberID = "n2", peerPrefix+"n2", 2
+		}, StepTakeLock, ""},
+		{"an operation of another kind is not touched", func(v *View) { gone(time.Hour)(v); v.Op.Kind = "cycle" }, StepNone, OperationInFlight},
+		{"a learner that no join stands for goes", func(v *View) {
+			v.Op, v.Lock = nil, Lock{Known: true}
+			v.Cluster.Members[2] = Member{ID: 3, PeerURL: peerPrefix + "n3", Learner: true, DownFor: 6 * time.Minute}
+		}, StepTakeLock, ""},
+		{"but a standby that is down stays", func(v *View) {
+			v.Op, v.Lock = nil, Lock{Known: true}
+			v.Cluster.Members[2] = Member{ID: 3, Name: "n3", PeerURL: peerPrefix + "n3", Learner: true, DownFor: time.Hour}
+		}, StepNone, AtRest},
+	})
+}
+
+func TestAMembersEtcdIsKeptRunning(t *testing.T) {
+	t.Parallel()
+	calm := func() View {
+		v := voterView()
+		v.Op, v.Lock = nil, Lock{Known: true}
+		v.Cluster.Members = v.Cluster.Members[:2]
+		return v
+	}
+	play(t, calm, []scene{
+		{"at rest", nil, StepNone, AtRest},
+		{"after a crash it is started", func(v *View) { v.Unit = Unit{State: UnitFailed, SinceStart: Never} }, StepStartUnit, ""},
+		{"but not in a tight loop", func(v *View) { v.Unit = Unit{State: UnitFailed, SinceStart: time.Second} }, StepNone, Starting},
+		{"also when no voter answers", func(v *View) {
+			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
+			v.Cluster = Cluster{ExpectedID: clusterID}
+			v.Self.MemberID = 1
+		}, StepStartUnit, ""},
+		{"but not when it may have been removed", func(v *View) {
+			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
+			v.Cluster = Cluster{ExpectedID: clusterID}
+			v.Self.MemberID = 0
+		}, StepNone, ClusterUnreachable},
+		{"nor with a version that is not known", func(v *View) {
+			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
+			v.Self.Etcd = Version{}
+		}, StepNone, VersionUnknown},
+		{"one that somebody stopped stays stopped", func(v *View) { v.Unit.State = UnitInactive }, StepNone, UnitStopped},
+		{"one that was removed is stopped", func(v *View) { v.Cluster.Members, v.Unit.Since = v.Cluster.Members[1:], time.Hour }, StepStopUnit, ""},
+		{"but not on a look at its data from before the change", func(v *View) {
+			v.Cluster.Members, v.Unit.Since, v.Cluster.StableFor = v.Cluster.Members[1:], time.Hour, time.Second
+			v.Data.Age = 2 * time.Second
+		}, StepNone, UnitBusy},
+		{"one that is listed under another URL is left alone", func(v *View) {
+			v.Cluster.Members[0].PeerURL = "http://other"
+			v.Self.Conflict = "member 1 is registered with http://other"
+			v.Unit.Since = time.Hour
+		}, StepNone, HostConflict},
+		{"one that does not answer is no rest", func(v *View) { v.Cluster.Members[0].Live = false }, StepNone, MemberDown},
+		{"a lost data directory is no rest", func(v *View) {
+			v.Cluster.Members[0].Live = false
+			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
+			v.Data = Data{State: DataUnreadable, Detail: "I/O error"}
+		}, StepNone, DataUnusable},
+		{"another cluster's data is not started", func(v *View) {
+			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
+			v.Cluster = Cluster{ExpectedID: clusterID}
+			v.Data.ClusterID = 9
+		}, StepNone, ClusterUnreachable},
+		{"a lock with nothing to do under it is given back", func(v *View) { v.Lock = Lock{Known: true, Held: true, Mine: true} }, StepReleaseLock, ""},
+	})
+}
+
+func TestANewClusterIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	asked := func() View {
+		v := spareView()
+		v.Bootstrap.Requested = true
+		v.Cluster, v.Clock, v.Hosts, v.Lock = Cluster{Error: "refused"}, Clock{}, nil, Lock{}
+		return v
+	}
+	play(t, asked, []scene{
+		{"the environment is written", nil, StepWriteEnv, ""},
+		{"etcd is started", func(v *View) { v.Unit.EnvReady = true }, StepStartUnit, ""},
+		{"etcd is waited for", func(v *View) { v.Unit.State, v.Unit.EnvReady = UnitActive, true }, StepNone, Starting},
+		{"only on a qualified host", func(v *View) { v.Health = Health{State: health.Qualifying, Text: "0 of 3000"} }, StepNone, NotQualified},
+		{"only with a safe version", func(v *View) { v.Self.Etcd = Version{3, 4, 23} }, StepNone, VersionUnsafe},
+		{"not on data that cannot be read", func(v *View) { v.Data.State = DataUnreadable }, StepNone, DataUnusable},
+		{"after a crash etcd is started on what it made", func(v *View) { v.Data = Data{State: DataMember, ClusterID: 1, MemberID: 1} }, StepStartUnit, ""},
+		{"not when only the records cannot be read", func(v *View) { v.Cluster.Listed = true }, StepNone, ClusterUnreachable},
+		{"not on what a failed first start left", func(v *View) { v.Data.State = DataRemains }, StepNone, DataUnusable},
+		{"not when a cluster answers", func(v *View) { v.Cluster = spareView().Cluster }, StepFinishBootstrap, ""},
+		{"not on a host that has belonged to one", func(v *View) { v.Bootstrap.Done = true }, StepFinishBootstrap, ""},
+	})
+}
+
+func TestAnEmptyDiskNeverMeansANewCluster(t *testing.T) {
+	t.Parallel()
+	v := spareView()
+	v.Cluster = Cluster{Error: "refused"}
+	if d := Decide(v); d.Step.Kind != StepNone {
+		t.Fatalf("step is %q without a request to bootstrap", d.Step.Kind)
+	}
+}
+
+func TestEveryReasonAndStepIsDeclaredOnce(t *testing.T) {
+	t.Parallel()
+	var codes []ReasonCode
+	for _, info := range Reasons() {
+		if slices.Contains(codes, info.Code) {
+			t.Errorf("reason %s is declared twice", info.Code)
+		}
+		if info.Meaning == "" {
+			t.Errorf("reason %s does not say what it means", info.Code)
+		}
+		codes = append(codes, info.Code)
+	}
+	for _, veto := range vetoes() {
+		if !slices.Contains(codes, veto.code) {
+			t.Errorf("veto %s is not declared as a reason", veto.code)
+		}
+	}
+	var kinds []StepKind
+	for _, info := range Steps() {
+		if slices.Contains(kinds, info.Kind) || info.Calls == 0 || info.Doing == "" {
+			t.Errorf("step %s is declared twice, or without a bound or a text", info.Kind)
+		}
+		kinds = append(kinds, info.Kind)
+	}
+}
+
+func TestQuorumArithmetic(t *testing.T) {
+	t.Parallel()
+	for voters, want := range map[int]int{1: 1, 2: 2, 3: 2, 4: 3, 5: 3, 6: 4, 7: 4, 9: 5} {
+		if got := Quorum(voters); got != want {
+			t.Errorf("quorum of %d is %d, want %d", voters, got, want)
+		}
+	}
+	if Tolerance(3, 3) != 1 || Tolerance(3, 2) != 0 || Tolerance(3, 1) != -1 || Tolerance(4, 4) != 1 {
+		t.Error("tolerance is wrong")
+	}
+	for _, c := range []struct {
+		voters, target, ready int
+		want                  bool
+	}{{1, 3, 1, false}, {1, 3, 2, true}, {2, 3, 1, true}, {3, 3, 2, false}, {3, 5, 1, false}, {3, 5, 2, true}, {4, 5, 1, true}, {5, 3, 9, false}} {
+		if got := mayGrow(c.voters, c.target, c.ready); got != c.want {
+			t.Errorf("mayGrow(%d voters, %d wanted, %d ready) is %v", c.voters, c.target, c.ready, got)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package policy decides what a host does next.
+//
+// Decide is a pure function: it reads a View, which is everything that the agent has observed,
+// and gives at most one Step and the reasons why nothing more is done. It knows no clock, no
+// I/O and no state of its own, so the same function runs in production, in observe mode, in
+// simulation and in exhaustive exploration, and after a crash it goes on from what it sees.
+//
+// The package promises:
+//
+//   - total: every View gets a decision, with a Step or at least one Reason;
+//   - deterministic: equal Views get equal decisions, and hosts that see the same candidates
+//     rank them alike;
+//   - unknown is neither healthy nor failed: a value that is missing or too old never adds,
+//     promotes or removes a member;
+//   - the arithmetic of quorums stands in quorum.go and nowhere else.
+//
+// Steps and reasons are declared as data, in step.go and reason.go. A Step is small: it starts
+// something within seconds, and the next Views show how it goes.
+//
+// Package model explores Decide exhaustively, and what it covers binds whoever changes this
+// package: a new Step or Reason must be listed in its known.go, or a test fails. Covered are joins
+// to voter and to standby, their roll-back and adoption, leftover learners and bootstrap, on two to
+// five hosts, under crashes of agents, members and hosts, agents that are paused past their lock,
+// partitions, verdicts and clocks that change, calls that land late or never, and what operators
+// do. Abstracted are: time (every duration is 0 or beyond its limit; a lease ends only after its
+// holder's validity), the leader (only whether there is a quorum), raft's log (a learner is behind,
+// near or steady, and follows or does not), and ranks (who goes first among equals is left open).
+// A look sees the list, the records and the disk at one moment; presence ends with its agent; steps
+// on the local unit and disk end at once; one late write per agent is remembered; nobody waits so
+// long for its turn that it goes out of turn. Constant are versions, space, qualification, unique
+// names, one cluster, and data that can be read.
+package policy

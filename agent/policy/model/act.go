@@ -1,0 +1,277 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "github.com/quorumd/quorumd/agent/policy"
+
+// rules are the protocol of lock and agent. The zero value is the real one; every field is a
+// mistake in it.
+type rules struct {
+	view func(v *policy.View) // what the policy is made to see
+
+	leaseBeforeValidity bool // validity counts from receipt: the lease may end before it
+	noConfirm           bool // a step starts without asking whether the lock is still ours
+	noDeadline          bool // neither does it ask for its validity, nor end with it
+	noTokenFence        bool // a write of the record is not bound to the lock
+	noOpFence           bool // a write of the record is not bound to the record that was seen
+	takeUnfenced        bool // taking the lock is not bound to the record that was seen
+	releaseOpOnStart    bool // an agent that starts deletes the record that names its host
+	keptAlive           bool // a lease that nobody uses is kept alive as long as the process lives
+	renewedAside        bool // the lock of a loop that hangs is renewed beside it
+	removeBlindly       bool // what is removed is not looked up first
+	lockByName          bool // an agent that starts believes a lock that bears its host's name
+}
+
+// act begins the step that an agent has decided on; a step that is done at once is finished.
+func (m *machine) act(w *world, h int) breach {
+	a := &w.hosts[h]
+	step := a.step
+	a.tried = 0
+	switch {
+	case changesMembership(step):
+		return m.send(w, h)
+	case writesRecord(step):
+		found := fine
+		if m.confirm(w, h) {
+			found = m.write(w, h, step, w.owns(h), a.fresh != 0, a.gone != 0, false)
+		}
+		a.phase = idle
+		return found
+	}
+	a.phase = idle
+	switch step {
+	case takeLock:
+		m.take(w, h)
+	case releaseLock:
+		if w.owns(h) && w.reaches(h) {
+			w.freeLock()
+		}
+		a.belief, a.valid = 0, 0
+	case moveAside:
+		if m.confirm(w, h) {
+			return w.moveAside(h)
+		}
+	case writeEnv:
+		a.env = joinEnv
+		if a.gone != 0 {
+			a.env = noEnv
+		}
+	case writeNewEnv:
+		a.env = newEnv
+	case startUnit:
+		if a.unit == inactive || a.unit == failed {
+			a.unit = starting
+		}
+	case stopUnit:
+		return w.stop(h)
+	case finishBootstrap:
+		a.request = 0
+	}
+	return fine
+}
+
+func (w *world) moveAside(h int) breach {
+	a := &w.hosts[h]
+	found := fine
+	switch {
+	case a.data == current:
+		found = memberDataMoved
+	case a.data == old && (a.unit == starting || a.unit == active):
+		found = dataMovedUnderEtcd
+	}
+	a.data = empty
+	return found
+}
+
+func (w *world) stop(h int) breach {
+	a := &w.hosts[h]
+	found := fine
+	if a.list == voter && a.data == current && (a.unit == starting || a.unit == active) {
+		found = voterStopped
+	}
+	if a.unit == starting || a.unit == active {
+		a.unit = inactive
+	}
+	return found
+}
+
+// confirm is lock.Confirm: the validity covers the step, and a fresh transaction shows that the
+// lock is ours.
+func (m *machine) confirm(w *world, h int) bool {
+	a := &w.hosts[h]
+	if m.noConfirm {
+		return w.reaches(h)
+	}
+	if a.belief == 0 || (a.valid == 0 && !m.noDeadline) || !w.reaches(h) {
+		return false
+	}
+	if !w.owns(h) {
+		a.belief, a.valid = 0, 0
+		return false
+	}
+	return true
+}
+
+// send begins a change of membership: the client has looked at the member list, the call is on
+// its way.
+func (m *machine) send(w *world, h int) breach {
+	a := &w.hosts[h]
+	ok := m.confirm(w, h)
+	switch {
+	case !ok:
+	case a.step == addLearner:
+		ok = a.list == unlisted
+	case a.step == removeLearner:
+		ok = a.gone == 0 && (m.removeBlindly || w.hosts[a.target].list == learner)
+	case a.step == promote:
+		ok = a.gone == 0
+	}
+	if !ok {
+		a.phase = idle
+		return fine
+	}
+	a.phase = sent
+	switch {
+	case !w.owns(h):
+		return sentWithoutLock
+	case a.step == removeLearner && w.hosts[a.target].list == voter:
+		return voterRemoved
+	}
+	return fine
+}
+
+// land applies a change of membership that is on its way.
+func (w *world) land(h int) breach {
+	a := &w.hosts[h]
+	step, target, gone, faulted := a.step, int(a.target), a.gone != 0, a.faulted != 0
+	a.phase = idle
+	if gone {
+		return fine
+	}
+	if step != removeLearner {
+		target = h
+	}
+	return w.change(step, target, false, faulted)
+}
+
+// change applies a change of membership and looks what it has done to the quorum.
+func (w *world) change(step uint8, target int, late, faulted bool) breach {
+	switch step {
+	case addLearner:
+		w.add(target, late)
+	case promote:
+		w.promote(target)
+	case removeLearner:
+		w.remove(target, late)
+	}
+	if !w.quorum() && !faulted {
+		return quorumLost
+	}
+	return fine
+}
+
+// detach makes a call that is on its way one that may land at any time: its caller does not wait
+// for it any more.
+func (w *world) detach(h int) {
+	a := &w.hosts[h]
+	if a.phase != sent {
+		return
+	}
+	a.phase = idle
+	switch {
+	case a.gone != 0:
+	case a.step == addLearner:
+		a.lateAdd = 1
+	case a.step == promote:
+		a.latePromote = 1
+	case a.step == removeLearner:
+		t := &w.hosts[a.target]
+		t.lateRemove = 1
+		t.faulted |= a.faulted
+	}
+}
+
+// take is lock.Take.
+func (m *machine) take(w *world, h int) {
+	a := &w.hosts[h]
+	if !w.reaches(h) || (a.belief != 0 && a.valid != 0) {
+		return
+	}
+	if a.belief != 0 { // it only tries to renew
+		a.valid = bit(w.owns(h))
+		a.belief = a.valid
+		return
+	}
+	if w.lock < 0 && (a.fresh != 0 || m.takeUnfenced) {
+		w.lockTaken(h)
+		w.ghost, a.belief, a.valid = 0, 1, 1
+	}
+}
+
+func (w *world) lockTaken(h int) {
+	w.freeLock()
+	w.lock = int8(h)
+}
+
+// freeLock removes the lock key. Whatever was bound to its token is void.
+func (w *world) freeLock() {
+	w.lock, w.ghost, w.opToken = -1, 0, 0
+	for i := range w.n {
+		w.hosts[i].lateToken = 0
+	}
+}
+
+// write is one fenced write of the operation record. token and record tell whether lock and
+// record are those that it expects; gone whether the member that it names has left.
+func (m *machine) write(w *world, h int, step uint8, token, record, gone, late bool) breach {
+	if (!token && !m.noTokenFence) || (!record && !m.noOpFence) {
+		return fine
+	}
+	found := fine
+	switch begins := step == beginVoter || step == beginStandby || step == rollBackLeft; {
+	case !token:
+		found = writeWithoutLock
+	case !record || (begins && w.op != 0) || (!begins && w.op == 0):
+		found = recordOverwritten
+	case (step == rollBackKeep || step == rollBackOwn) && int(w.opHost) != h && w.opLeft == 0 && w.orphan == 0:
+		found = adoptedEarly
+	}
+	own := w.joining(h)
+	w.put(h, step, gone)
+	if (step == endJoined || step == endFailed) && own && !late {
+		w.hosts[h].backoff = bit(step == endFailed)
+	}
+	for i := range w.n {
+		w.hosts[i].fresh, w.hosts[i].lateFresh = 0, 0
+	}
+	w.opToken, w.orphan = w.op, 0
+	w.probe = 1
+	w.follows()
+	return found
+}
+
+// put is what a write makes of the record.
+func (w *world) put(h int, step uint8, gone bool) {
+	id := 1 + bit(gone || (namesOwn(step) && w.hosts[h].list == unlisted))
+	switch step {
+	case beginVoter, beginStandby:
+		w.op, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, uint8(h), 0, phaseBegun, 0, 1, 0
+		w.opStandby = bit(step == beginStandby)
+	case setAdded:
+		w.opPhase, w.opID = phaseAdded, id
+	case setStarted:
+		w.opPhase, w.opID = phaseStarted, id
+	case setPromoted:
+		w.opPhase, w.opID = phasePromoted, id
+	case rollBackKeep:
+		w.opPhase = phaseRollback
+	case rollBackOwn:
+		w.opPhase, w.opID = phaseRollback, id
+	case rollBackLeft:
+		w.op, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, w.hosts[h].target, 1, phaseRollback, id, 1, 0
+		w.opStandby = 0
+	case endJoined, endFailed:
+		w.op = 0
+	}
+}

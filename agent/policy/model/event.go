@@ -1,0 +1,423 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+// kind is a kind of event.
+type kind uint8
+
+const (
+	// What agents do.
+	evRound   kind = iota // look and decide; arg 1: it ranks after hosts as good as itself
+	evAct                 // begin the step, and end it if it is done at once
+	evLand                // a change of membership takes effect and is answered
+	evTimeout             // it is not answered in time, and may land later
+	evLateAdd             // a change that was not answered in time lands
+	evLatePromote
+	evLateRemove
+	evLateWrite
+
+	// What etcd, systemd and time do.
+	evUp // arg 1: a removed member exits with 0
+	evProgress
+	evMissed
+	evTriedOver
+	evSettled
+	evCooled
+	evStalled
+	evBackoffOver
+	evOrphaned
+	evValidityOver
+	evLeaseOver
+
+	// What heals.
+	evAgentStarts
+	evAgentResumes
+	evHostBoots
+	evLinkHeals
+	evMemberHeals
+	evSightHeals
+	evFitAgain
+	evOperatorResumes
+	evOperatorStarts
+
+	// Faults, and what people do.
+	evAgentDies
+	evAgentPauses
+	evEtcdDies
+	evHostDies
+	evLinkCut
+	evMemberCut
+	evSightLost
+	evUnfit // arg: the new verdict
+	evTooLong
+	evFallsBehind
+	evOperatorPauses
+	evOperatorReleases
+	evOperatorStops
+	kinds
+)
+
+// event is one thing that happens, at one host where it has one.
+type event struct {
+	kind kind
+	host uint8
+	arg  uint8
+}
+
+// Faults is a set of classes of faults.
+type Faults uint32
+
+// The classes. Each can be left out of a scenario.
+const (
+	AgentCrash      Faults = 1 << iota // the agent's process dies
+	AgentPause                         // it is stopped for longer than its lock is valid
+	EtcdCrash                          // the etcd process dies
+	HostCrash                          // the host goes down, and boots anew
+	AgentCutOff                        // the agent reaches no endpoint
+	MemberCutOff                       // the member reaches no other, in either or both directions
+	AgentBlind                         // the agent sees no other member, though it reads the list
+	VerdictChange                      // a verdict becomes SLOW or UNKNOWN
+	ClockChange                        // a clock is off
+	LateCall                           // a call is not answered in time and lands later or never
+	Slowness                           // a join lasts too long, a learner falls behind
+	OperatorPause                      // an operator pauses the cluster
+	OperatorRelease                    // an operator releases the operation
+	OperatorStop                       // an operator stops etcd
+	AllFaults       = 1<<iota - 1
+)
+
+// class gives the class of faults that an event belongs to; 0 for none.
+func (e event) class() Faults {
+	switch e.kind {
+	case evAgentDies:
+		return AgentCrash
+	case evAgentPauses:
+		return AgentPause
+	case evEtcdDies:
+		return EtcdCrash
+	case evHostDies:
+		return HostCrash
+	case evLinkCut:
+		return AgentCutOff
+	case evMemberCut:
+		return MemberCutOff
+	case evSightLost:
+		return AgentBlind
+	case evUnfit:
+		if e.arg == off {
+			return ClockChange
+		}
+		return VerdictChange
+	case evTooLong, evFallsBehind:
+		return Slowness
+	case evOperatorPauses:
+		return OperatorPause
+	case evOperatorReleases:
+		return OperatorRelease
+	case evOperatorStops:
+		return OperatorStop
+	}
+	return 0
+}
+
+// global tells the events that belong to no host.
+func (k kind) global() bool {
+	switch k {
+	case evMissed, evSettled, evCooled, evStalled, evOrphaned, evLeaseOver, evOperatorResumes, evTooLong, evOperatorPauses, evOperatorReleases:
+		return true
+	}
+	return false
+}
+
+// args gives the number of variants of an event.
+func (k kind) args() uint8 {
+	switch k {
+	case evRound, evUp, evAct, evLateWrite:
+		return 2
+	case evUnfit:
+		return 4
+	}
+	return 1
+}
+
+// expand gives every event that may come next, with the world after it, which is only lent.
+func (m *machine) expand(w *world, emit func(e event, next *world, found breach)) {
+	for k := range kinds {
+		hosts := w.n
+		if k.global() {
+			hosts = 1
+		}
+		for h := range hosts {
+			for arg := range k.args() {
+				e := event{k, uint8(h), arg}
+				if class := e.class(); class != 0 && (class&m.faults == 0 || int(w.faults) >= m.budget) {
+					continue
+				}
+				if !w.possible(k, h) {
+					continue
+				}
+				next := &m.scratch
+				*next = *w
+				ok, found := m.apply(next, e)
+				if ok {
+					emit(e, next, found)
+				}
+			}
+		}
+	}
+}
+
+// possible tells at a glance the events that cannot happen.
+func (w *world) possible(k kind, i int) bool {
+	h := &w.hosts[i]
+	switch k {
+	case evRound:
+		return h.agent == up && h.phase == idle
+	case evAct:
+		return h.agent == up && h.phase == decided
+	case evLand, evTimeout:
+		return h.phase == sent
+	case evLateAdd:
+		return h.lateAdd != 0
+	case evLatePromote:
+		return h.latePromote != 0
+	case evLateRemove:
+		return h.lateRemove != 0
+	case evLateWrite:
+		return h.lateWrite != 0
+	case evUp:
+		return h.unit == starting || h.unit == active
+	case evProgress, evFallsBehind:
+		return h.list == learner
+	case evMissed:
+		return w.op != 0
+	case evTriedOver:
+		return h.tried != 0
+	case evBackoffOver:
+		return h.backoff != 0
+	case evValidityOver:
+		return h.valid != 0
+	case evAgentStarts, evAgentResumes:
+		return h.agent != up
+	case evHostBoots:
+		return h.down != 0
+	case evLinkHeals:
+		return h.cutOff != 0
+	case evMemberHeals:
+		return h.apart != 0
+	case evSightHeals:
+		return h.blind != 0
+	case evFitAgain:
+		return h.fit != fit
+	case evOperatorStarts:
+		return h.unit == inactive && h.data == current
+	}
+	return true
+}
+
+// apply lets an event happen, if it can, and judges it.
+func (m *machine) apply(w *world, e event) (ok bool, found breach) {
+	h := int(e.host)
+	switch {
+	case e.kind <= evLateWrite:
+		ok, found = m.agentEvent(w, e.kind, h, e.arg)
+	case e.kind <= evLeaseOver:
+		ok, found = m.timeEvent(w, e.kind, h, e.arg)
+	case e.kind <= evOperatorStarts:
+		ok, found = m.healEvent(w, e.kind, h)
+	default:
+		if ok = w.faultEvent(e.kind, h, e.arg); ok {
+			w.faults++
+		}
+	}
+	if !ok {
+		return false, fine
+	}
+	w.dropWrites(m.rules)
+	w.dropSteps(m.rules)
+	w.tidy()
+	if found == fine {
+		found = w.judgeState()
+	}
+	return true, found
+}
+
+// dropWrites forgets the late writes that can never be committed.
+func (w *world) dropWrites(r rules) {
+	for i := range w.n {
+		h := &w.hosts[i]
+		if h.lateWrite == 0 {
+			continue
+		}
+		token := h.lateToken != 0 || r.noTokenFence || h.lateWrite == takeLock
+		record := h.lateFresh != 0 || (r.noOpFence && h.lateWrite != takeLock) || (r.takeUnfenced && h.lateWrite == takeLock)
+		if !token || !record {
+			h.lateWrite = 0
+		}
+	}
+}
+
+// dropSteps takes back what can only come to nothing: a step that was decided on under a lock or for
+// a record that is another's by now, and a call for a member that is gone. The next look is all
+// that follows.
+func (w *world) dropSteps(r rules) {
+	for i := range w.n {
+		h := &w.hosts[i]
+		if h.phase == idle {
+			continue
+		}
+		void := h.gone != 0 && changesMembership(h.step)
+		if h.phase == decided {
+			locked := changesMembership(h.step) || writesRecord(h.step) || h.step == moveAside
+			bound := writesRecord(h.step) || h.step == takeLock
+			void = void || (locked && !w.owns(i) && !r.noConfirm) || (bound && h.fresh == 0 && !r.noOpFence && !r.takeUnfenced)
+		}
+		if void {
+			h.phase = idle
+		}
+	}
+}
+
+// agentEvent is what an agent or a call of it does.
+func (m *machine) agentEvent(w *world, k kind, h int, arg uint8) (ok bool, found breach) {
+	a := &w.hosts[h]
+	switch k {
+	case evRound:
+		return m.round(w, h, rank(arg))
+	case evAct:
+		return m.actEvent(w, h, arg)
+	case evLand:
+		if a.phase != sent || !w.quorum() {
+			return false, fine
+		}
+		return true, w.land(h)
+	case evTimeout:
+		if a.phase != sent || a.agent != up {
+			return false, fine
+		}
+		if w.reaches(h) && !m.spend(w, LateCall) {
+			return false, fine
+		}
+		a.tried = bit(a.step == promote)
+		w.detach(h)
+		return true, fine
+	case evLateWrite:
+		return m.lateWrite(w, h, arg)
+	}
+	return w.lateChange(k, h)
+}
+
+// spend takes one fault of that class from what is left.
+func (m *machine) spend(w *world, class Faults) bool {
+	if m.faults&class == 0 || int(w.faults) >= m.budget {
+		return false
+	}
+	w.faults++
+	return true
+}
+
+// actEvent begins a step. In the second variant it is a call to etcd that is not answered in
+// time; a change of membership has an event of its own for that.
+func (m *machine) actEvent(w *world, h int, arg uint8) (ok bool, found breach) {
+	a := &w.hosts[h]
+	if a.phase != decided || a.agent != up {
+		return false, fine
+	}
+	if arg == 0 {
+		return true, m.act(w, h)
+	}
+	if (!writesRecord(a.step) && a.step != takeLock) || a.step == rollBackLeft || a.lateWrite != 0 || !m.spend(w, LateCall) {
+		return false, fine
+	}
+	if a.step == takeLock {
+		if !w.reaches(h) || a.belief != 0 {
+			return false, fine
+		}
+	} else if !m.confirm(w, h) {
+		return false, fine
+	}
+	a.lateWrite, a.lateFresh, a.lateToken = a.step, a.fresh, bit(w.owns(h))
+	a.phase = idle
+	return true, fine
+}
+
+// lateWrite lands a write that was not answered in time, or lets it be lost for ever.
+func (m *machine) lateWrite(w *world, h int, arg uint8) (ok bool, found breach) {
+	a := &w.hosts[h]
+	step := a.lateWrite
+	if step == 0 || !w.quorum() {
+		return false, fine
+	}
+	fresh, token := a.lateFresh != 0, a.lateToken != 0
+	a.lateWrite = 0
+	if arg != 0 {
+		return true, fine
+	}
+	if step == takeLock {
+		if w.lock >= 0 {
+			return true, fine
+		}
+		w.lockTaken(h)
+		w.ghost = 1
+		return true, fine
+	}
+	return true, m.write(w, h, step, token, fresh, false, true)
+}
+
+func (w *world) lateChange(k kind, h int) (ok bool, found breach) {
+	a := &w.hosts[h]
+	late, step := &a.lateAdd, addLearner
+	switch k {
+	case evLatePromote:
+		late, step = &a.latePromote, promote
+	case evLateRemove:
+		late, step = &a.lateRemove, removeLearner
+	}
+	if *late == 0 || !w.quorum() {
+		return false, fine
+	}
+	*late = 0
+	return true, w.change(step, h, true, a.faulted != 0)
+}
+
+// round is one look of an agent, with the renewal of its lock before it and its decision after.
+func (m *machine) round(w *world, h int, r rank) (ok bool, found breach) {
+	a := &w.hosts[h]
+	if a.agent != up || a.phase != idle || a.down != 0 {
+		return false, fine
+	}
+	if w.reaches(h) {
+		a.known = bit(a.list != unlisted && a.data == current)
+		if a.belief != 0 {
+			a.belief = bit(w.owns(h))
+			a.valid = a.belief
+		}
+	}
+	w.tidy()
+	s := w.look(h)
+	choices := m.decide(&s)
+	if m.inOrder {
+		r = byNumber
+	}
+	c := &choices[r]
+	if r == selfLast && c.step == choices[selfFirst].step && c.target == choices[selfFirst].target {
+		return false, fine // how it ranks decides nothing
+	}
+	if found = w.judgeDecision(h, *c); found == fine && m.view == nil && s.reachable != 0 && c.ready != w.ready(h) {
+		found = readyDiffers
+	}
+	if s.reachable != 0 && w.joining(h) {
+		w.moved = 0
+	}
+	if c.step != none {
+		a.phase, a.step, a.target, a.gone, a.fresh = decided, c.step, c.target, 0, 1
+		if a.lateAdd|a.latePromote|a.lateRemove == 0 {
+			a.faulted = 0
+		}
+		if c.step == promote && !w.serves(h) { // it was cut off just now: see judgePromote
+			a.faulted = 1
+		}
+	}
+	return true, found
+}

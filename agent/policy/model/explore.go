@@ -1,0 +1,360 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// Scenario is a scope to explore.
+type Scenario struct {
+	Name      string
+	Hosts     int // at most 5
+	Voters    int // hosts that are live voters when it begins; with 0 a bootstrap is asked for
+	Target    policy.Target
+	Faults    Faults
+	Budget    int // so many faults in one story
+	MaxStates int // the exploration stops at so many; 0 for none
+	// Liveness looks from every state whether the cluster comes to rest at its target.
+	Liveness bool
+}
+
+// Result is what an exploration has found.
+type Result struct {
+	Scenario    Scenario
+	States      int
+	Transitions int
+	Depth       int
+	Complete    bool // a fixpoint: there is no state more
+	Breach      *Breach
+	Steps       map[policy.StepKind]bool   // that were decided on
+	Reasons     map[policy.ReasonCode]bool // that were given
+	Took        time.Duration
+}
+
+// Breach is a promise that does not hold, with the shortest story in which it breaks.
+type Breach struct {
+	Promise string // its number in the design, or "liveness"
+	Text    string
+	Story   string
+}
+
+// machine is one worker's model: a scenario under rules.
+type machine struct {
+	Scenario
+	rules
+	faults  Faults
+	budget  int
+	inOrder bool // hosts rank by number, as in a run to rest
+	cache   map[sight]*[ranks]choice
+	rest    map[uint64]struct{} // worlds from which the agents come to rest as they shall
+	seen    *Result
+	scratch world
+}
+
+func newMachine(sc Scenario, r rules) *machine {
+	return &machine{
+		Scenario: sc, rules: r, faults: sc.Faults, budget: sc.Budget, cache: map[sight]*[ranks]choice{}, rest: map[uint64]struct{}{},
+		seen: &Result{Steps: map[policy.StepKind]bool{}, Reasons: map[policy.ReasonCode]bool{}},
+	}
+}
+
+// decide asks the real policy, once for every sight and rank.
+func (m *machine) decide(s *sight) *[ranks]choice {
+	if c, ok := m.cache[*s]; ok {
+		return c
+	}
+	var all [ranks]choice
+	for r := range ranks {
+		v := s.view(m.Target, r)
+		if m.view != nil {
+			m.view(&v)
+		}
+		d := policy.Decide(v)
+		m.seen.Steps[d.Step.Kind] = true
+		for _, r := range d.Reasons {
+			m.seen.Reasons[r.Code] = true
+		}
+		m.seen.Reasons[d.Step.Outcome] = true
+		all[r] = s.choose(&v, d)
+	}
+	m.cache[*s] = &all
+	return &all
+}
+
+// first is the world in which a scenario begins.
+func (sc Scenario) first() world {
+	w := world{n: sc.Hosts, lock: -1, stable: 1, cool: 1}
+	for i := range sc.Voters {
+		w.hosts[i] = host{list: voter, named: 1, unit: active, data: current, known: 1}
+	}
+	if sc.Voters == 0 {
+		w.hosts[0].request = 1
+	}
+	w.tidy()
+	return w
+}
+
+// ref names a state in the table: its number in its shard, and the shard.
+type ref uint32
+
+const shards = 8
+
+func refTo(shard, index int) ref { return ref(index*shards + shard) }
+
+func (r ref) shard() int { return int(r % shards) }
+func (r ref) index() int { return int(r / shards) }
+
+// node is a state that was found, with the one that it was found from.
+type node struct {
+	key    key
+	parent ref
+}
+
+// find is a successor on its way to the table.
+type find struct {
+	node
+	hash  uint64
+	found breach
+}
+
+// before orders breaches, so that the one that is told does not depend on the number of workers.
+func (f find) before(g find) bool {
+	if f.found != g.found {
+		return f.found < g.found
+	}
+	return slices.Compare(f.key[:], g.key[:]) < 0
+}
+
+// shard is a part of the table: states in the order of their discovery, and open addressing.
+type shard struct {
+	nodes []node
+	table []uint32 // index into nodes plus 1
+}
+
+// worker expands states and puts their successors, by shard, where they wait for the table.
+type worker struct {
+	*machine
+	out         [shards][]find
+	transitions int
+}
+
+// explorer is one exploration: level by level the search through the table.
+type explorer struct {
+	sc       Scenario
+	workers  []*worker
+	shards   [shards]shard
+	result   Result
+	breachAt find
+	broken   bool
+}
+
+// explore searches breadth first from the first world.
+func explore(ctx context.Context, sc Scenario, r rules, workers int) Result {
+	began := time.Now()
+	x := &explorer{sc: sc, result: Result{Scenario: sc, Steps: map[policy.StepKind]bool{}, Reasons: map[policy.ReasonCode]bool{}}}
+	for range max(1, workers) {
+		x.workers = append(x.workers, &worker{machine: newMachine(sc, r)})
+	}
+	for i := range x.shards {
+		x.shards[i].grow(1 << 10)
+	}
+	w := sc.first()
+	k := w.canonical()
+	h := hash(&k)
+	x.shards[h%shards].insert(find{node: node{key: k}, hash: h})
+	x.search(ctx)
+	if x.broken {
+		x.result.Breach = x.story(x.breachAt)
+	}
+	x.result.States = x.states()
+	for _, m := range x.workers {
+		x.result.Transitions += m.transitions
+		maps.Copy(x.result.Steps, m.seen.Steps)
+		maps.Copy(x.result.Reasons, m.seen.Reasons)
+	}
+	x.result.Took = time.Since(began)
+	return x.result
+}
+
+func (x *explorer) states() int {
+	n := 0
+	for i := range x.shards {
+		n += len(x.shards[i].nodes)
+	}
+	return n
+}
+
+// batch bounds how many states of a shard are expanded before their successors go into the table.
+const batch = 1 << 14
+
+func (x *explorer) search(ctx context.Context) {
+	var from [shards]int
+	for !x.broken {
+		to, more := x.ends(), false
+		for i := range to {
+			more = more || from[i] < to[i]
+		}
+		if !more {
+			break
+		}
+		for from != to && !x.broken {
+			if ctx.Err() != nil || (x.sc.MaxStates > 0 && x.states() >= x.sc.MaxStates) {
+				return
+			}
+			x.expandBatch(&from, to)
+		}
+		if x.ends() != to {
+			x.result.Depth++
+		}
+	}
+	x.result.Complete = !x.broken
+}
+
+// ends gives where the shards end.
+func (x *explorer) ends() (ends [shards]int) {
+	for i := range x.shards {
+		ends[i] = len(x.shards[i].nodes)
+	}
+	return ends
+}
+
+// expandBatch expands some states of every shard and moves from on. The first breach of a level
+// is the one that is told.
+func (x *explorer) expandBatch(from *[shards]int, to [shards]int) {
+	var list []ref
+	for s := range from {
+		end := min(to[s], from[s]+batch)
+		for i := from[s]; i < end; i++ {
+			list = append(list, refTo(s, i))
+		}
+		from[s] = end
+	}
+	share := (len(list) + len(x.workers) - 1) / len(x.workers)
+	x.inParallel(func(i int) {
+		x.expandSome(x.workers[i], list[min(len(list), i*share):min(len(list), (i+1)*share)])
+	})
+	for _, m := range x.workers {
+		for s := range m.out {
+			for _, f := range m.out[s] {
+				if f.found != fine && (!x.broken || f.before(x.breachAt)) {
+					x.broken, x.breachAt = true, f
+				}
+			}
+		}
+	}
+	x.inParallel(func(i int) {
+		for s := i; s < shards; s += len(x.workers) {
+			for _, m := range x.workers {
+				for _, f := range m.out[s] {
+					x.shards[s].insert(f)
+				}
+			}
+		}
+	})
+}
+
+func (x *explorer) inParallel(work func(i int)) {
+	var wait sync.WaitGroup
+	for i := range x.workers {
+		wait.Go(func() { work(i) })
+	}
+	wait.Wait()
+}
+
+func (x *explorer) expandSome(m *worker, list []ref) {
+	for s := range m.out {
+		m.out[s] = m.out[s][:0]
+	}
+	for _, r := range list {
+		from := &x.shards[r.shard()].nodes[r.index()].key
+		w := unpack(from, x.sc.Hosts)
+		if x.sc.Liveness {
+			if found := m.comesToRest(&w); found != fine {
+				m.out[0] = append(m.out[0], find{node: node{key: *from, parent: r}, found: found})
+				return
+			}
+		}
+		m.expand(&w, func(_ event, next *world, found breach) {
+			m.transitions++
+			k := next.canonical()
+			if found == fine && k == *from {
+				return
+			}
+			h := hash(&k)
+			m.out[h%shards] = append(m.out[h%shards], find{node: node{key: k, parent: r}, hash: h, found: found})
+		})
+	}
+}
+
+// insert adds a state that is not in the table yet.
+func (s *shard) insert(f find) {
+	mask := uint64(len(s.table) - 1)
+	for at := f.hash >> 8 & mask; ; at = (at + 1) & mask {
+		i := s.table[at]
+		if i == 0 {
+			s.nodes = append(s.nodes, f.node)
+			s.table[at] = uint32(len(s.nodes))
+			break
+		}
+		if s.nodes[i-1].key == f.key {
+			return
+		}
+	}
+	if 4*len(s.nodes) > 3*len(s.table) {
+		s.grow(2 * len(s.table))
+	}
+}
+
+func (s *shard) grow(size int) {
+	s.table = make([]uint32, size)
+	mask := uint64(size - 1)
+	for i := range s.nodes {
+		at := hash(&s.nodes[i].key) >> 8 & mask
+		for s.table[at] != 0 {
+			at = (at + 1) & mask
+		}
+		s.table[at] = uint32(i + 1)
+	}
+}
+
+// hash mixes a key. States are told apart by their whole keys; the hash only finds them.
+func hash(k *key) uint64 {
+	h := uint64(0x9e3779b97f4a7c15)
+	for _, v := range k {
+		high, low := bits.Mul64(v^h, 0xd6e8feb86659fd93)
+		h = high ^ low ^ bits.RotateLeft64(h, 23)
+	}
+	return h
+}
+
+// Explore explores a scenario of the real policy and protocol with so many workers. It ends with
+// the fixpoint, with the first breach, at the scenario's bound or with its context.
+func Explore(ctx context.Context, sc Scenario, workers int) Result {
+	return explore(ctx, sc, rules{}, workers)
+}
+
+// Explore looks for the mistake in the smallest scope in which it shows.
+func (m Mistake) Explore(ctx context.Context) Result { return explore(ctx, m.Scenario(), m.rules, 1) }
+
+// String gives the figures on one line.
+func (r Result) String() string {
+	end := "bound reached"
+	if r.Complete {
+		end = "fixpoint"
+	}
+	if r.Breach != nil {
+		end = "breaks " + r.Breach.Promise
+	}
+	return fmt.Sprintf("%-48s %12d states %12d transitions %4d deep %8.1f s  %s",
+		r.Scenario.Name, r.States, r.Transitions, r.Depth, r.Took.Seconds(), end)
+}

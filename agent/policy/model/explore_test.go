@@ -1,0 +1,109 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestThePolicyBreaksNoPromiseInSmallScopes(t *testing.T) {
+	t.Parallel()
+	steps, reasons := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}
+	for _, sc := range small() {
+		r := Explore(t.Context(), sc, 2)
+		t.Log(r)
+		if r.Breach != nil {
+			t.Fatalf("%s: %s: %s\n%s", sc.Name, r.Breach.Promise, r.Breach.Text, r.Breach.Story)
+		}
+		if !r.Complete {
+			t.Errorf("%s: not explored to the end", sc.Name)
+		}
+		maps.Copy(steps, r.Steps)
+		maps.Copy(reasons, r.Reasons)
+	}
+	for kind, how := range Steps() {
+		if how == Explored && !steps[kind] {
+			t.Errorf("step %s is said to be explored and was never decided on", kind)
+		}
+	}
+	for code, how := range Reasons() {
+		if (how == Explored) != reasons[code] {
+			t.Errorf("reason %s: how it is modelled is given as %q; seen in the exploration: %t", code, how, reasons[code])
+		}
+	}
+}
+
+func TestEveryStepAndReasonIsModelled(t *testing.T) {
+	t.Parallel()
+	for _, info := range policy.Steps() {
+		if Steps()[info.Kind] == "" {
+			t.Errorf("step %s is not modelled: teach package model what it does, and list it in known.go", info.Kind)
+		}
+	}
+	for _, info := range policy.Reasons() {
+		if Reasons()[info.Code] == "" {
+			t.Errorf("reason %s is not modelled: let the explored worlds lead to it, or say in known.go why not", info.Code)
+		}
+	}
+}
+
+func TestAWorldIsTheSameAfterPackingAndUnpacking(t *testing.T) {
+	t.Parallel()
+	sc := small()[0]
+	m := newMachine(sc, rules{})
+	level := []world{sc.first()}
+	seen := map[key]bool{}
+	for len(level) > 0 && len(seen) < 20_000 {
+		var next []world
+		for _, w := range level {
+			m.expand(&w, func(_ event, after *world, _ breach) {
+				k := after.pack()
+				if back := unpack(&k, sc.Hosts); back != *after {
+					t.Fatalf("%+v became %+v", *after, back)
+				}
+				if c := after.canonical(); !seen[c] {
+					seen[c] = true
+					next = append(next, *after)
+				}
+			})
+		}
+		level = next
+	}
+}
+
+func TestWorldsThatDifferOnlyInWhichHostIsWhichAreOne(t *testing.T) {
+	t.Parallel()
+	sc := small()[0]
+	m := newMachine(sc, rules{})
+	w := sc.first()
+	for range 60 { // a walk, and every world on it with its hosts turned round
+		turned := w.permuted([maxHosts]uint8{1, 2, 0})
+		if w.canonical() != turned.canonical() {
+			t.Fatalf("%s\nand\n%s are not one", w.text(), turned.text())
+		}
+		var after []world
+		m.expand(&w, func(_ event, next *world, _ breach) { after = append(after, *next) })
+		w = after[len(after)/2]
+	}
+}
+
+func TestAnExplorationIsTheSameWithMoreWorkers(t *testing.T) {
+	t.Parallel()
+	sc := small()[0]
+	one, three := Explore(t.Context(), sc, 1), Explore(t.Context(), sc, 3)
+	if one.States != three.States || one.Transitions != three.Transitions || one.Depth != three.Depth {
+		t.Errorf("one worker found %v, three found %v", one, three)
+	}
+	if !slices.Equal(slices.Sorted(maps.Keys(one.Reasons)), slices.Sorted(maps.Keys(three.Reasons))) {
+		t.Errorf("one worker saw %v, three saw %v", one.Reasons, three.Reasons)
+	}
+}

@@ -1,0 +1,55 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "github.com/quorumd/quorumd/agent/policy"
+
+// Explored says that explorations come to decisions with that step or reason.
+const Explored = "explored"
+
+// What is the same in every explored world, so that a reason is never given.
+const (
+	oneVersion  = "constant: all run one known, safe version of etcd"
+	enoughSpace = "constant: there is space"
+	noConflict  = "constant: IDs, names and peer URLs are unique"
+	oneCluster  = "constant: endpoints and data are of one cluster"
+	qualified   = "constant: every host is qualified"
+	usable      = "constant: the unit is installed and its state known"
+	compared    = "constant: the clock has been compared"
+	manages     = "constant: every agent manages"
+	comesBack   = "constant: local steps end at once"
+	readable    = "constant: data can be read, and never vanishes from under a voter"
+	noCluster   = "constant: a bootstrap is asked for once, where there is no cluster"
+)
+
+// Steps says for every step of the policy how it is modelled.
+func Steps() map[policy.StepKind]string {
+	return map[policy.StepKind]string{
+		policy.StepTakeLock: Explored, policy.StepReleaseLock: Explored, policy.StepBeginJoin: Explored,
+		policy.StepMoveDataAside: Explored, policy.StepAddLearner: Explored, policy.StepWriteEnv: Explored,
+		policy.StepStartUnit: Explored, policy.StepStopUnit: Explored, policy.StepPromote: Explored,
+		policy.StepSetPhase: Explored, policy.StepRollBack: Explored, policy.StepRemoveLearner: Explored,
+		policy.StepEndOp: Explored, policy.StepFinishBootstrap: Explored,
+	}
+}
+
+// Reasons says for every reason of the policy how it is modelled.
+func Reasons() map[policy.ReasonCode]string {
+	return map[policy.ReasonCode]string{
+		policy.AtRest: Explored, policy.ModeObserve: manages, policy.Paused: Explored, policy.StepStuck: comesBack,
+		policy.StepFailed: Explored, policy.ClusterUnreachable: Explored, policy.ClusterIDMismatch: oneCluster,
+		policy.HostConflict: noConflict, policy.TargetMet: Explored, policy.HealthUnknown: Explored,
+		policy.NotQualified: qualified, policy.HealthBad: Explored, policy.CommonCause: Explored,
+		policy.VersionUnknown: oneVersion, policy.VersionUnsafe: oneVersion, policy.VersionIncompatible: oneVersion,
+		policy.ClockUnknown: compared, policy.ClockSkew: Explored, policy.SpaceLow: enoughSpace,
+		policy.UnitUnusable: usable, policy.UnitBusy: Explored, policy.UnitStopped: Explored,
+		policy.DataUnusable: readable, policy.BackingOff: Explored, policy.VoterNotLive: Explored,
+		policy.Settling: Explored, policy.LearnerPresent: Explored, policy.EvenVoters: Explored,
+		policy.OperationInFlight: Explored, policy.LockHeld: Explored, policy.NotMyTurn: Explored,
+		policy.LearnerBehind: Explored, policy.LearnerNotSteady: Explored, policy.LearnerNotStarted: Explored,
+		policy.LearnerStalled: Explored, policy.JoinTooLong: Explored, policy.HealthLost: Explored,
+		policy.HostRebooted: Explored, policy.Orphaned: Explored, policy.Joined: Explored,
+		policy.ClusterExists: noCluster, policy.Starting: Explored, policy.MemberDown: Explored,
+	}
+}

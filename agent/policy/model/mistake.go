@@ -1,0 +1,269 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/health"
+)
+
+// Mistake is a mistake that is put into the policy, by showing it a world that is not there, or
+// into the protocol of lock and agent. The explorer must find it.
+type Mistake struct {
+	Name    string
+	Promise string // that breaks, as Breach has it
+	breach  breach
+	rules   rules
+	scope   func(sc *Scenario) // what it takes beyond one host joining one voter without a fault
+}
+
+// Scenario gives the smallest scope in which the mistake shows.
+func (m Mistake) Scenario() Scenario {
+	sc := Scenario{Name: m.Name, Hosts: 2, Voters: 1, Target: policy.Target{Voters: 3, Standbys: 1}}
+	if m.scope != nil {
+		m.scope(&sc)
+	}
+	return sc
+}
+
+// faults is a scope with so many faults of these classes.
+func faults(n int, class Faults) func(sc *Scenario) {
+	return func(sc *Scenario) { sc.Hosts, sc.Faults, sc.Budget = 3, class, n }
+}
+
+// of makes a scope in which faults, if there are any, come to a cluster of so many voters.
+func of(hosts, voters, n int, class Faults) func(sc *Scenario) {
+	return func(sc *Scenario) { sc.Hosts, sc.Voters, sc.Faults, sc.Budget = hosts, voters, class, n }
+}
+
+// lively also asks for liveness.
+func lively(scope func(sc *Scenario)) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		scope(sc)
+		sc.Liveness = true
+	}
+}
+
+// seeing is a mistake in what the policy sees.
+func seeing(change func(v *policy.View)) rules { return rules{view: change} }
+
+func eachMember(v *policy.View, change func(m *policy.Member)) {
+	for i := range v.Cluster.Members {
+		change(&v.Cluster.Members[i])
+	}
+}
+
+// Mistakes are the seeded mistakes.
+func Mistakes() []Mistake {
+	list := append(membershipMistakes(), hostMistakes()...)
+	list = append(list, operationMistakes()...)
+	list = append(list, lockMistakes()...)
+	for i := range list {
+		list[i].Promise = promises()[list[i].breach].name
+	}
+	return list
+}
+
+// membershipMistakes are mistakes about members and quorums.
+func membershipMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "a voter that is down is taken for live", breach: voterDown, scope: of(3, 2, 1, EtcdCrash),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) { m.Live, m.Version = true, etcdVersion() })
+			}),
+		},
+		{
+			Name: "a change does not wait for the one before to settle", breach: unsettled, scope: of(3, 1, 0, 0),
+			rules: seeing(func(v *policy.View) { v.Cluster.StableFor = ages }),
+		},
+		{
+			Name: "a learner is promoted at once", breach: learnerUnready, scope: of(3, 1, 0, 0),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) { m.Lag, m.LagKnown, m.SteadyFor, m.LiveFor = 0, true, ages, ages })
+			}),
+		},
+		{
+			Name: "the time for which a learner must be steady is not kept", breach: learnerUnready, scope: of(3, 1, 0, 0),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) { m.SteadyFor, m.LiveFor = ages, ages })
+			}),
+		},
+		{
+			Name: "a learner that is cut off is taken for one that follows", breach: learnerUnready, scope: of(3, 1, 1, MemberCutOff),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) { m.StillFor = 0 })
+			}),
+		},
+		{
+			Name: "the voters become even with nobody to follow", breach: evenVoters, scope: of(2, 1, 0, 0),
+			rules: seeing(func(v *policy.View) {
+				v.Hosts = append(v.Hosts, policy.Host{ID: "Z", Name: "Z", Role: policy.RoleSpare, Health: health.OK, Qualified: true, Manage: true, P99: time.Hour})
+			}),
+		},
+		{
+			Name: "another learner is not looked at", breach: secondLearner, scope: of(3, 1, 1, AgentCrash),
+			rules: seeing(func(v *policy.View) {
+				var keep []policy.Member
+				for _, m := range v.Cluster.Members {
+					if !m.Learner || m.PeerURL == v.Self.PeerURL {
+						keep = append(keep, m)
+					}
+				}
+				v.Cluster.Members = keep
+			}),
+		},
+		{
+			Name: "a removed learner is taken out without looking whether it votes by now", breach: voterRemoved, scope: of(3, 1, 1, LateCall),
+			rules: rules{removeBlindly: true, view: func(v *policy.View) {
+				if v.Op != nil && v.Op.Phase == policy.PhaseRollback {
+					eachMember(v, func(m *policy.Member) { m.Learner = m.Learner || m.ID == v.Op.MemberID })
+				}
+			}},
+		},
+		{
+			Name: "a member's ID is not compared with that in its data", breach: memberDataMoved, scope: of(3, 1, 1, EtcdCrash),
+			rules: seeing(func(v *policy.View) {
+				if v.Op != nil && v.Op.Host == v.Self.ID {
+					v.Data.MemberID = goneID
+				}
+			}),
+		},
+		{
+			Name: "a voter is not found in the list", breach: voterStopped, scope: of(3, 2, 0, 0),
+			rules: seeing(func(v *policy.View) { v.Data.MemberID = goneID }),
+		},
+	}
+}
+
+// hostMistakes are mistakes about what makes a host fit.
+func hostMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "UNKNOWN is taken for OK", breach: unknownJoins, scope: faults(1, VerdictChange),
+			rules: seeing(func(v *policy.View) {
+				if v.Health.State == health.Unknown {
+					v.Health.State = health.OK
+				}
+			}),
+		},
+		{
+			Name: "UNKNOWN is taken for SLOW", breach: unknownEvicts, scope: faults(1, VerdictChange),
+			rules: seeing(func(v *policy.View) {
+				if v.Health.State == health.Unknown {
+					v.Health.State = health.Slow
+				}
+			}),
+		},
+		{
+			Name: "SLOW is taken for OK", breach: unfitJoins, scope: faults(1, VerdictChange),
+			rules: seeing(func(v *policy.View) {
+				if v.Health.State == health.Slow {
+					v.Health.State = health.OK
+				}
+			}),
+		},
+		{
+			Name: "the clock is not compared", breach: clockOff, scope: faults(1, ClockChange),
+			rules: seeing(func(v *policy.View) { v.Clock.Offset = 0 }),
+		},
+		{
+			Name: "a common cause is not looked for", breach: commonCause, scope: of(3, 2, 2, VerdictChange),
+			rules: seeing(func(v *policy.View) {
+				for i := range v.Hosts {
+					v.Hosts[i].Health = health.OK
+				}
+			}),
+		},
+		{
+			Name: "an etcd that was stopped in order is taken for one that failed", breach: stoppedStarted, scope: of(3, 3, 1, OperatorStop),
+			rules: seeing(func(v *policy.View) {
+				if v.Unit.State == policy.UnitInactive {
+					v.Unit.State = policy.UnitFailed
+				}
+			}),
+		},
+		{
+			Name: "the operator's pause is not looked at", breach: stepWhilePaused, scope: of(3, 1, 1, OperatorPause),
+			rules: seeing(func(v *policy.View) { v.Pause = nil }),
+		},
+	}
+}
+
+// operationMistakes are mistakes about the operation and its record.
+func operationMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "an operation is adopted at once when its lock is gone", breach: adoptedEarly, scope: faults(1, AgentCrash),
+			rules: seeing(func(v *policy.View) {
+				if v.Op != nil {
+					v.Op.OrphanedFor = ages
+				}
+			}),
+		},
+		{
+			Name: "an orphaned operation is never adopted", breach: operationStuck, scope: lively(faults(1, AgentCrash)),
+			rules: seeing(func(v *policy.View) {
+				if v.Op != nil {
+					v.Op.OrphanedFor = 0
+				}
+			}),
+		},
+		{
+			Name: "a join that makes no progress is never given up", breach: operationStuck, scope: lively(faults(1, MemberCutOff)),
+			rules: seeing(func(v *policy.View) {
+				if v.Op != nil {
+					v.Op.Elapsed = 0
+				}
+				eachMember(v, func(m *policy.Member) { m.StalledFor = 0 })
+			}),
+		},
+		{
+			Name: "a learner that never started is left for ever", breach: targetMissed, scope: lively(of(3, 1, 2, LateCall|Slowness)),
+			rules: seeing(func(v *policy.View) {
+				if v.Op == nil {
+					eachMember(v, func(m *policy.Member) { m.DownFor = 0 })
+				}
+			}),
+		},
+		{
+			Name: "the operation is released when its agent starts", breach: recordReleased, scope: faults(1, AgentCrash),
+			rules: rules{releaseOpOnStart: true},
+		},
+		{
+			Name: "a write of the record is not bound to the record that was seen", breach: recordOverwritten, scope: faults(1, OperatorRelease),
+			rules: rules{noOpFence: true},
+		},
+		{
+			Name: "a write of the record is not bound to the lock", breach: writeWithoutLock, scope: faults(2, LateCall|AgentCutOff),
+			rules: rules{noTokenFence: true},
+		},
+		{
+			Name: "the lock is taken whatever operation there is", breach: adoptedEarly, scope: faults(2, AgentPause|AgentCrash),
+			rules: rules{takeUnfenced: true},
+		},
+		{
+			Name: "one's own operation is gone on with without its lock", breach: changeWithoutLock, scope: faults(1, AgentPause),
+			rules: rules{noConfirm: true, view: func(v *policy.View) {
+				if v.Op != nil && v.Op.Host == v.Self.ID {
+					v.Lock.Mine, v.Lock.Held, v.Lock.Token = true, true, v.Op.Token
+				}
+			}},
+		},
+	}
+}
+
+// lockMistakes are mistakes in the protocol of the lock.
+func lockMistakes() []Mistake {
+	return []Mistake{
+		{Name: "validity counts from receipt", breach: holderWithoutLock, scope: faults(1, AgentPause), rules: rules{leaseBeforeValidity: true}},
+		{Name: "a step starts without asking for the lock again", breach: changeWithoutLock, scope: faults(1, AgentPause), rules: rules{noConfirm: true}},
+		{Name: "a call does not end with the validity", breach: changeWithoutLock, scope: faults(1, AgentPause), rules: rules{noDeadline: true}},
+		{Name: "the lock is renewed beside the loop", breach: operationStuck, scope: lively(faults(1, AgentPause)), rules: rules{renewedAside: true}},
+		{Name: "a lease that nobody uses is kept alive", breach: targetMissed, scope: lively(faults(1, LateCall)), rules: rules{keptAlive: true}},
+		{Name: "an agent that starts believes a lock that bears its name", breach: holderWithoutLock, scope: faults(1, AgentCrash), rules: rules{lockByName: true}},
+	}
+}

@@ -1,0 +1,49 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestEveryMistakeIsCaughtWithThePromiseThatItBreaks(t *testing.T) {
+	t.Parallel()
+	for _, m := range Mistakes() {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			r := explore(t.Context(), m.Scenario(), m.rules, 1)
+			switch p := promises()[m.breach]; {
+			case r.Breach == nil:
+				t.Fatalf("%d states explored, complete: %t, and nothing found; want %s: %s", r.States, r.Complete, p.name, p.text)
+			case r.Breach.Text != p.text:
+				t.Fatalf("found %s: %s; want %s: %s\n%s", r.Breach.Promise, r.Breach.Text, p.name, p.text, r.Breach.Story)
+			}
+			t.Logf("%s after %d states, depth %d, %v", r.Breach.Promise, r.States, r.Depth, r.Took)
+		})
+	}
+}
+
+func TestAStoryTellsWhoDidWhatAndWhatTheySaw(t *testing.T) {
+	t.Parallel()
+	for _, m := range Mistakes() {
+		if m.Name != "validity counts from receipt" {
+			continue
+		}
+		story := m.Explore(t.Context()).Breach.Story
+		at := 0
+		for _, want := range []string{
+			"at first    A=voter:up  B=spare  C=spare", "C looks (it sees A voter live; lock free) and decides: take-lock",
+			"C begins: take-lock", "C=spare,has-lock  lock=C", "fault: C's agent is stopped (SIGSTOP)", "the lease of C's lock ends at the server",
+		} {
+			i := strings.Index(story[at:], want)
+			if i < 0 {
+				t.Fatalf("%q is missing, or not in its place, in\n%s", want, story)
+			}
+			at += i
+		}
+		return
+	}
+	t.Fatal("the mistake is not in the table")
+}

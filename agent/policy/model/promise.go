@@ -1,0 +1,212 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// breach is a way in which a promise can be broken.
+type breach uint8
+
+const (
+	fine breach = iota
+	twoHolders
+	holderWithoutLock
+	twoChanges
+	changeWithoutLock
+	sentWithoutLock
+	writeWithoutLock
+	recordOverwritten
+	recordReleased
+	adoptedEarly
+	changeWithoutOp
+	voterDown
+	unsettled
+	learnerUnready
+	secondLearner
+	evenVoters
+	quorumLost
+	voterRemoved
+	unfitJoins
+	clockOff
+	unknownJoins
+	unknownEvicts
+	commonCause
+	memberDataMoved
+	dataMovedUnderEtcd
+	voterStopped
+	stoppedStarted
+	stepWhilePaused
+	secondCluster
+	noReason
+	readyDiffers
+	targetMissed
+	operationStuck
+	noRest
+)
+
+// promise says which promise of the design a breach breaks, and how.
+type promise struct{ name, text string }
+
+func promises() map[breach]promise {
+	return map[breach]promise{
+		twoHolders:         {"P1", "two agents believe at once that the lock is theirs"},
+		twoChanges:         {"P1", "two changes of membership are under way at once"},
+		recordOverwritten:  {"P1", "the record of an operation is written over one that the writer has not seen"},
+		recordReleased:     {"P1", "the record of an operation is deleted without the lock"},
+		adoptedEarly:       {"P1", "an operation is taken from its host before it has been without its lock for the grace time"},
+		changeWithoutOp:    {"P1", "the membership is changed without an operation of this host"},
+		holderWithoutLock:  {"P5", "an agent believes that the lock is its own, and it is not"},
+		changeWithoutLock:  {"P5", "a change of membership is under way that is not covered by the lock"},
+		sentWithoutLock:    {"P5", "a change of membership is sent by an agent that does not hold the lock"},
+		writeWithoutLock:   {"P5", "the record of an operation is written by an agent that does not hold the lock"},
+		voterDown:          {"P2", "a voter is added or promoted, though not every voter is live"},
+		unsettled:          {"P2", "the membership is changed before the last change has settled"},
+		learnerUnready:     {"P2", "a learner is promoted that does not serve, or has not caught up for long enough"},
+		secondLearner:      {"P2", "a learner is added beside another one"},
+		evenVoters:         {"P2", "the number of voters is made even, and no other host is ready to follow"},
+		quorumLost:         {"P2", "a change of membership by quorumd has cost the quorum"},
+		voterRemoved:       {"P2", "a voter is removed by a step that takes back a learner"},
+		unfitJoins:         {"P2", "a host joins whose verdict forbids it"},
+		clockOff:           {"P2", "a host joins whose clock is off"},
+		voterStopped:       {"P2", "the etcd of a voter is stopped"},
+		secondCluster:      {"P2", "a second cluster is made"},
+		memberDataMoved:    {"P3", "the data of a listed member is moved aside"},
+		dataMovedUnderEtcd: {"P3", "data is moved aside while etcd runs on it"},
+		stoppedStarted:     {"P4", "an etcd that was stopped in order is started"},
+		stepWhilePaused:    {"P4", "a step is decided on while an operator has paused the cluster"},
+		unknownJoins:       {"P6", "a host joins of which nothing is known"},
+		unknownEvicts:      {"P6", "a join is given up because nothing is known of its host"},
+		commonCause:        {"P7", "a member is added, though several look sick together"},
+		noReason:           {"P8", "a decision has neither a step nor a reason"},
+		readyDiffers:       {"P8", "the model and the policy differ on whether a host is ready"},
+		targetMissed:       {"liveness", "all faults are healed and time passes, and the target is not reached"},
+		operationStuck:     {"liveness", "time passes, voters live, and the operation is never freed"},
+		noRest:             {"liveness", "all faults have stopped, and the agents do not come to rest"},
+	}
+}
+
+// judgeState finds what no state may show.
+func (w *world) judgeState() breach {
+	holders, changes := 0, 0
+	for i := range w.n {
+		h := &w.hosts[i]
+		if h.belief != 0 && h.valid != 0 {
+			holders++
+		}
+		if h.phase == sent {
+			changes++
+		}
+	}
+	switch {
+	case holders > 1:
+		return twoHolders
+	case changes > 1:
+		return twoChanges
+	}
+	for i := range w.n {
+		h := &w.hosts[i]
+		switch {
+		case h.phase == sent && !w.owns(i):
+			return changeWithoutLock
+		case h.belief != 0 && h.valid != 0 && !w.owns(i):
+			return holderWithoutLock
+		}
+	}
+	return fine
+}
+
+// judgeDecision holds a decision against the world as it is at the moment of the view.
+func (w *world) judgeDecision(h int, c choice) breach {
+	if c.step == none {
+		if c.reason == "" {
+			return noReason
+		}
+		return fine
+	}
+	if w.pause != 0 && c.step != releaseLock && w.reaches(h) {
+		return stepWhilePaused
+	}
+	a := &w.hosts[h]
+	switch c.step {
+	case beginVoter, beginStandby:
+		return w.judgeFitness(h)
+	case addLearner:
+		return w.judgeAdd(h)
+	case promote:
+		return w.judgePromote(h)
+	case startUnit:
+		if a.unit == inactive && a.data == current && !w.joining(h) && a.request == 0 {
+			return stoppedStarted
+		}
+	case rollBackKeep, rollBackOwn:
+		if c.outcome == policy.HealthLost && a.fit == unknown {
+			return unknownEvicts
+		}
+	}
+	return fine
+}
+
+// judgeFitness asks whether a host may take a step towards membership.
+func (w *world) judgeFitness(h int) breach {
+	switch w.hosts[h].fit {
+	case slow:
+		return unfitJoins
+	case unknown:
+		return unknownJoins
+	case off:
+		return clockOff
+	}
+	sick := 0
+	for i := range w.n {
+		g := &w.hosts[i]
+		member := g.list == voter || (g.list == learner && g.named != 0 && !w.joining(i))
+		if member && g.fit == slow && w.present(i) {
+			sick++
+		}
+	}
+	if sick >= 2 {
+		return commonCause
+	}
+	return fine
+}
+
+func (w *world) judgeChange(h int) breach {
+	switch {
+	case !w.joining(h):
+		return changeWithoutOp
+	case !w.allServe():
+		return voterDown
+	case w.stable == 0:
+		return unsettled
+	}
+	return w.judgeFitness(h)
+}
+
+func (w *world) judgeAdd(h int) breach {
+	if other := w.learnerAt(); other >= 0 && other != h {
+		return secondLearner
+	}
+	return w.judgeChange(h)
+}
+
+func (w *world) judgePromote(h int) breach {
+	a := &w.hosts[h]
+	justCut := w.answers(h) && w.moved != 0 // nobody can have noticed yet
+	if a.list != learner || a.prog != steady || (!w.serves(h) && !justCut) {
+		return learnerUnready
+	}
+	voters, _ := w.votes()
+	others := 0
+	for i := range w.n {
+		if i != h && w.hosts[i].list != voter && w.present(i) && w.ready(i) {
+			others++
+		}
+	}
+	if voters%2 == 1 && others == 0 {
+		return evenVoters
+	}
+	return w.judgeChange(h)
+}

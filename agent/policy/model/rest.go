@@ -1,0 +1,205 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+// A run to rest is one fair schedule from a state on: faults have stopped, every agent gets its
+// turn, what etcd does by itself happens, and when nothing else moves, time passes. It is
+// deterministic, so a state that was on the way to rest once need not be looked at again.
+
+// passes bounds a run to rest.
+const passes = 400
+
+// ending is a way in which faults may end before a run.
+type ending struct {
+	healed bool // everything is healed, otherwise nothing
+	landed bool // late calls land, otherwise they never do
+}
+
+func endings() []ending { return []ending{{true, true}, {true, false}, {false, false}} }
+
+// comesToRest looks at the runs from a state: with all faults healed and the late calls landing
+// or not, the target must be reached; with nothing healed, the operation must still be freed.
+func (m *machine) comesToRest(from *world) breach {
+	m.inOrder = true
+	defer func() { m.inOrder = false }()
+	for _, e := range endings() {
+		w := m.end(from, e)
+		if found := m.run(&w, e.healed); found != fine {
+			return found
+		}
+	}
+	return fine
+}
+
+// end gives the world in which faults have ended.
+func (m *machine) end(from *world, e ending) world {
+	w := *from
+	w.forget(!e.landed)
+	if e.healed {
+		w.heal()
+	}
+	if e.landed {
+		w.landAll(m)
+	}
+	return w
+}
+
+// forget sets aside what does not matter to a run: how many faults there were, and, if so wanted,
+// the late calls, which then never land.
+func (w *world) forget(late bool) {
+	w.faults = 0
+	w.pause = 0 // every pause ends
+	for i := range w.n {
+		h := &w.hosts[i]
+		h.faulted = 0
+		if late {
+			h.lateAdd, h.latePromote, h.lateRemove, h.lateWrite = 0, 0, 0, 0
+		}
+	}
+	w.tidy()
+}
+
+// heal undoes all faults.
+func (w *world) heal() {
+	for i := range w.n {
+		h := &w.hosts[i]
+		if h.down != 0 || (h.unit == inactive && h.data == current) || (h.unit == failed && h.data == current) {
+			h.unit = inactive
+			if h.data == current {
+				h.unit = starting
+			}
+		}
+		h.down, h.cutOff, h.apart, h.blind, h.fit, h.agent = 0, 0, 0, 0, fit, up
+	}
+	w.tidy()
+}
+
+// landAll lands every late call.
+func (w *world) landAll(m *machine) {
+	for i := range w.n {
+		for k := evLateAdd; k <= evLateWrite; k++ {
+			m.apply(w, event{k, uint8(i), 0})
+		}
+	}
+}
+
+// run runs a world to rest and judges it there.
+func (m *machine) run(w *world, healed bool) breach {
+	var way []uint64
+	mark := hashOf(w, healed)
+	for range passes {
+		if _, known := m.rest[mark]; known || (!healed && w.op == 0) {
+			break
+		}
+		way = append(way, mark)
+		if !m.pass(w) && !m.waitAWhile(w) {
+			if found := m.judgeRest(w, healed); found != fine {
+				return found
+			}
+			break
+		}
+		mark = hashOf(w, healed)
+	}
+	switch {
+	case len(way) == passes && healed:
+		return noRest
+	case len(way) == passes && w.tended():
+		return operationStuck
+	}
+	for _, mark := range way {
+		m.rest[mark] = struct{}{}
+	}
+	return fine
+}
+
+func hashOf(w *world, healed bool) uint64 {
+	k := w.canonical()
+	if healed {
+		k[maxHosts] |= 1 << 63
+	}
+	return hash(&k)
+}
+
+// pass gives everybody one turn, and tells whether anything has moved.
+func (m *machine) pass(w *world) bool {
+	before := w.pack()
+	for i := range w.n {
+		for _, k := range []kind{evUp, evLand, evAct, evRound, evAct, evLand, evProgress} {
+			if !w.possible(k, i) {
+				continue
+			}
+			next := *w
+			if ok, _ := m.apply(&next, event{k, uint8(i), 0}); ok {
+				*w = next
+			}
+		}
+	}
+	return w.pack() != before
+}
+
+// waitAWhile lets the shortest time pass that something waits for.
+func (m *machine) waitAWhile(w *world) bool {
+	before := w.pack()
+	for _, k := range []kind{
+		evSettled, evMissed, evTriedOver, evCooled, evValidityOver, evTimeout, evLeaseOver, evOrphaned, evBackoffOver, evStalled, evTooLong,
+	} {
+		hosts := w.n
+		if k.global() {
+			hosts = 1
+		}
+		for i := range hosts {
+			if !w.possible(k, i) {
+				continue
+			}
+			next := *w
+			ok, _ := m.apply(&next, event{k, uint8(i), 0})
+			next.faults = 0
+			if ok && next.pack() != before {
+				*w = next
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// judgeRest says what is wrong with a world in which nothing moves any more.
+func (m *machine) judgeRest(w *world, healed bool) breach {
+	if !healed {
+		if w.op != 0 && w.quorum() && w.tended() {
+			return operationStuck
+		}
+		return fine
+	}
+	voters, _ := w.votes()
+	want := min(m.Target.Voters, w.n)
+	if want%2 == 0 {
+		want--
+	}
+	learners := 0
+	for i := range w.n {
+		learners += int(bit(w.hosts[i].list == learner))
+	}
+	switch {
+	case voters != want || w.op != 0 || w.lock >= 0 || !w.allServe():
+		return targetMissed
+	case voters == m.Target.Voters && learners != min(m.Target.Standbys, w.n-voters):
+		return targetMissed
+	case voters != m.Target.Voters && learners > 0:
+		return targetMissed
+	}
+	return fine
+}
+
+// tended tells whether there is an agent whose duty it is to free an operation that stands still:
+// one of a live voter.
+func (w *world) tended() bool {
+	for i := range w.n {
+		h := &w.hosts[i]
+		if h.list == voter && w.serves(i) && h.agent == up && h.cutOff == 0 {
+			return true
+		}
+	}
+	return false
+}

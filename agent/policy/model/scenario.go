@@ -1,0 +1,35 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "github.com/quorumd/quorumd/agent/policy"
+
+// small are the scopes that every test run explores.
+func small() []Scenario {
+	three := policy.Target{Voters: 3}
+	spare := policy.Target{Voters: 3, Standbys: 1}
+	return []Scenario{
+		{Name: "a bootstrap and two joins", Hosts: 3, Target: three, Liveness: true},
+		{Name: "a third voter, a standby, and one spare more", Hosts: 5, Voters: 2, Target: spare, Liveness: true},
+		{Name: "one join, one fault", Hosts: 3, Voters: 2, Target: three, Faults: AllFaults, Budget: 1, Liveness: true},
+		{Name: "one join, sick voters", Hosts: 3, Voters: 2, Target: three, Faults: VerdictChange, Budget: 2, Liveness: true},
+	}
+}
+
+// Scenarios are the scopes of the full exploration: as deep as a few minutes on two cores allow.
+func Scenarios() []Scenario {
+	return append(small(),
+		Scenario{Name: "3 hosts, 2 faults", Hosts: 3, Voters: 1, Target: policy.Target{Voters: 3}, Faults: AllFaults, Budget: 2, Liveness: true},
+		Scenario{Name: "5 hosts, 1 fault", Hosts: 5, Voters: 3, Target: policy.Target{Voters: 5}, Faults: AllFaults, Budget: 1, Liveness: true},
+	)
+}
+
+// Deep are larger scopes, which need hours and memory: each ends at its bound or at its fixpoint.
+func Deep() []Scenario {
+	return []Scenario{
+		{Name: "4 hosts, 2 faults, a standby", Hosts: 4, Voters: 2, Target: policy.Target{Voters: 3, Standbys: 1}, Faults: AllFaults, Budget: 2, Liveness: true},
+		{Name: "5 hosts from the first on, 1 fault", Hosts: 5, Voters: 1, Target: policy.Target{Voters: 5}, Faults: AllFaults, Budget: 1, Liveness: true},
+		{Name: "3 hosts, 3 faults", Hosts: 3, Voters: 1, Target: policy.Target{Voters: 3}, Faults: AllFaults, Budget: 3},
+	}
+}

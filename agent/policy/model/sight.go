@@ -1,0 +1,320 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/health"
+)
+
+// seen is what an agent sees of a host.
+type seen struct {
+	list, named, prog, live uint8
+	present                 uint8
+	fit                     uint8
+	ready                   uint8
+}
+
+// sight is all that a decision may depend on. A View is made of a sight and of nothing else, and
+// equal sights get one decision, looked up the second time.
+type sight struct {
+	n, self    uint8
+	reachable  uint8
+	hosts      [maxHosts]seen
+	unit, data uint8
+	known      uint8
+	env        uint8 // its environment is the one that is wanted
+	fit        uint8
+	backoff    uint8
+	request    uint8
+	pause      uint8
+	stable     uint8
+	cool       uint8
+	stall      uint8
+	moved      uint8
+	probe      uint8
+	tried      uint8
+	held, mine uint8
+	op         uint8
+	opHost     uint8
+	opLeft     uint8
+	opPhase    uint8
+	opStandby  uint8
+	opID       uint8
+	opToken    uint8
+	opBoot     uint8
+	opOld      uint8
+	orphan     uint8
+}
+
+// look gives what host h sees of the world at this moment.
+func (w *world) look(h int) sight {
+	own := &w.hosts[h]
+	s := sight{
+		n: uint8(w.n), self: uint8(h), reachable: bit(w.reaches(h)),
+		unit: own.unit, data: own.data, tried: own.tried, known: own.known, fit: own.fit, backoff: own.backoff, request: own.request,
+	}
+	if own.down != 0 {
+		s.unit = inactive
+	}
+	wanted := joinEnv
+	if s.reachable == 0 && own.request != 0 {
+		wanted = newEnv
+	}
+	s.env = bit(own.env == wanted)
+	if s.reachable == 0 {
+		return s
+	}
+	for i := range w.n {
+		g := &w.hosts[i]
+		s.hosts[i] = seen{
+			list: g.list, named: g.named, prog: g.prog, fit: g.fit,
+			live:    bit(w.answers(i) && (i == h || own.blind == 0)),
+			present: bit(i == h || w.present(i)), ready: bit(w.ready(i)),
+		}
+		if s.hosts[i].live == 0 {
+			s.hosts[i].prog = behind
+		}
+	}
+	s.pause, s.stable, s.cool, s.stall = w.pause, w.stable, w.cool, w.stall
+	if w.joining(h) {
+		s.moved, s.probe = w.moved, w.probe
+	}
+	s.held, s.mine = bit(w.lock >= 0), bit(w.owns(h))
+	if w.op != 0 {
+		s.op, s.opHost, s.opLeft, s.opPhase, s.opStandby = 1, w.opHost, w.opLeft, w.opPhase, w.opStandby
+		s.opID, s.opToken, s.opBoot, s.opOld, s.orphan = w.opID, w.opToken, w.opBoot, w.opOld, w.orphan
+	}
+	return s
+}
+
+func bit(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+const (
+	clusterID = 0xc1
+	tokenNow  = 7
+	tokenPast = 3
+	goneID    = 0xdead
+	ages      = 1000 * time.Hour // longer than every limit
+)
+
+func memberID(i int) uint64 { return uint64(i) + 1 }
+
+// hostName is at once the name, the ID and the peer URL of a host.
+func hostName(i int) string { return "ABCDE"[i : i+1] }
+
+func etcdVersion() policy.Version { return policy.Version{Major: 3, Minor: 6, Patch: 16} }
+
+func long(b uint8) time.Duration {
+	if b != 0 {
+		return ages
+	}
+	return 0
+}
+
+// limits are the defaults of the configuration. Every duration in a View is 0 or longer than all
+// of them, so their values do not matter.
+func limits() policy.Limits {
+	return policy.Limits{
+		Settle: 6 * time.Second, Cooldown: time.Minute, PromoteStable: time.Minute, SteadyLag: 30 * time.Second,
+		PromoteLag: 100, LearnerStall: 5 * time.Minute, LearnerMax: 2 * time.Hour, OrphanGrace: time.Minute,
+		LockTTL: 30 * time.Second, StartRetry: 6 * time.Second, ClockOffset: 5 * time.Second,
+	}
+}
+
+// rank says how hosts rank that are as good as each other.
+type rank uint8
+
+const (
+	selfFirst rank = iota
+	selfLast
+	byNumber
+	ranks
+)
+
+// view makes the View of a sight.
+func (s *sight) view(target policy.Target, r rank) policy.View {
+	me := hostName(int(s.self))
+	v := policy.View{
+		Self:      policy.Self{ID: me, Name: me, PeerURL: me, Mode: policy.Manage, Etcd: etcdVersion()},
+		Target:    target,
+		Limits:    limits(),
+		Unit:      policy.Unit{State: unitState(s.unit), Since: ages, EnvReady: s.env != 0, SinceStart: policy.Never},
+		Data:      s.dataView(),
+		Health:    policy.Health{State: verdict(s.fit), Qualified: true, Text: verdict(s.fit).String()},
+		Clock:     policy.Clock{Known: true},
+		Bootstrap: policy.Bootstrap{Requested: s.request != 0},
+	}
+	if s.fit == off {
+		v.Clock.Offset = time.Hour
+	}
+	if s.backoff != 0 {
+		v.Backoff = time.Minute
+	}
+	if s.known != 0 {
+		v.Self.MemberID, v.Bootstrap.Done = v.Data.MemberID, true
+	}
+	if s.tried != 0 {
+		v.Failed = policy.Failed{Kind: policy.StepPromote, Text: "it timed out"}
+		v.PromotionPending = true
+	}
+	if s.reachable == 0 {
+		v.Cluster.Error = "no voter answers"
+		if s.known != 0 {
+			v.Cluster.ExpectedID = clusterID
+		}
+		return v
+	}
+	v.Cluster = s.clusterView()
+	v.IdleFor = long(s.cool)
+	v.Hosts = s.hostsView(r)
+	v.Lock = policy.Lock{Known: true}
+	if s.held != 0 {
+		v.Lock = policy.Lock{Known: true, Held: true, Mine: s.mine != 0, Token: tokenNow, Holder: "somebody"}
+		v.Lock.ValidFor = long(s.mine)
+	}
+	if s.op != 0 {
+		v.Op = s.opView()
+	}
+	if s.pause != 0 {
+		v.Pause = &policy.Pause{By: "root", Reason: "testing"}
+	}
+	return v
+}
+
+func (s *sight) dataView() policy.Data {
+	d := policy.Data{State: policy.DataEmpty, Free: 1 << 40, FreeKnown: true}
+	switch s.data {
+	case current:
+		d.State, d.ClusterID, d.MemberID = policy.DataMember, clusterID, memberID(int(s.self))
+	case old:
+		d.State, d.ClusterID, d.MemberID = policy.DataMember, clusterID, goneID
+	case remains:
+		d.State = policy.DataRemains
+	}
+	return d
+}
+
+func (s *sight) clusterView() policy.Cluster {
+	c := policy.Cluster{Reachable: true, Listed: true, ID: clusterID, ExpectedID: clusterID, StableFor: long(s.stable), DBSize: 1 << 20}
+	led := false
+	for i, g := range s.hosts[:s.n] {
+		if g.list == unlisted {
+			continue
+		}
+		m := policy.Member{
+			ID: memberID(i), PeerURL: hostName(i), Learner: g.list == learner, Live: g.live != 0,
+			ThinksLearner: g.list == learner, LagKnown: g.live != 0, LiveFor: long(g.live), DownFor: long(1 - g.live),
+		}
+		if g.live != 0 {
+			m.Version = etcdVersion()
+		}
+		if g.named != 0 {
+			m.Name = hostName(i)
+		}
+		if g.list == voter {
+			m.Leader = !led && m.Live
+			led = led || m.Leader
+			m.SteadyFor, m.DownFor = long(g.live), long(s.stall&(1-g.live))
+		} else {
+			s.learnerView(&m, g)
+		}
+		c.Members = append(c.Members, m)
+	}
+	return c
+}
+
+func (s *sight) learnerView(m *policy.Member, g seen) {
+	if g.live != 0 && g.prog == behind {
+		m.Lag = 1000
+	}
+	m.SteadyFor, m.LiveFor = long(bit(g.prog == steady)), long(bit(g.prog == steady))
+	m.StalledFor, m.StillFor = long(s.stall), long(1-s.moved)
+	m.DownFor = long(s.stall & (1 - g.live))
+}
+
+func (s *sight) hostsView(r rank) []policy.Host {
+	var list []policy.Host
+	for i, g := range s.hosts[:s.n] {
+		if g.present == 0 {
+			continue
+		}
+		h := policy.Host{
+			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: verdict(g.fit),
+			Qualified: true, Manage: true, P99: 2 * time.Millisecond,
+		}
+		if g.ready == 0 {
+			h.Waiting = policy.HealthBad // or another reason of its own: which one decides nothing
+		}
+		switch {
+		case i != int(s.self):
+		case r == selfFirst:
+			h.P99 = time.Millisecond
+		case r == selfLast:
+			h.P99 = 3 * time.Millisecond
+		}
+		list = append(list, h)
+	}
+	return list
+}
+
+func (s *sight) role(i int) policy.Role {
+	g := s.hosts[i]
+	switch {
+	case g.list == voter:
+		return policy.RoleVoter
+	case s.op != 0 && s.opLeft == 0 && int(s.opHost) == i:
+		return policy.RoleJoining
+	case g.list == learner && g.named != 0:
+		return policy.RoleStandby
+	}
+	return policy.RoleSpare
+}
+
+func (s *sight) opView() *policy.Op {
+	name := hostName(int(s.opHost))
+	op := &policy.Op{
+		Kind: policy.KindJoin, Host: name, HostName: name, PeerURL: name, Target: policy.RoleVoter, Phase: opPhase(s.opPhase),
+		Token: tokenPast, SameBoot: s.opBoot != 0 || s.opHost != s.self, Elapsed: long(s.opOld), OrphanedFor: long(s.orphan),
+		WrittenFor: [...]time.Duration{ages, time.Second, time.Minute}[s.probe],
+	}
+	if s.opStandby != 0 {
+		op.Target = policy.RoleStandby
+	}
+	if s.opLeft != 0 {
+		op.Host, op.HostName, op.PeerURL, op.Target = "member-"+name, "a learner", "", ""
+	}
+	if s.opToken != 0 {
+		op.Token = tokenNow
+	}
+	switch s.opID {
+	case 1:
+		op.MemberID = memberID(int(s.opHost))
+	case 2:
+		op.MemberID = goneID
+	}
+	if s.opPhase == phaseRollback {
+		op.Reason = string(policy.Orphaned) + ": it was given up"
+	}
+	return op
+}
+
+func unitState(u uint8) policy.UnitState {
+	return [...]policy.UnitState{policy.UnitInactive, policy.UnitFailed, policy.UnitActivating, policy.UnitActive}[u]
+}
+
+func verdict(f uint8) health.State {
+	return [...]health.State{health.OK, health.Slow, health.Unknown, health.OK}[f]
+}
+
+func opPhase(p uint8) policy.OpPhase {
+	return [...]policy.OpPhase{policy.PhaseBegun, policy.PhaseAdded, policy.PhaseStarted, policy.PhasePromoted, policy.PhaseRollback}[p]
+}

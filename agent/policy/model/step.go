@@ -1,0 +1,145 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// The steps, as far as the model must tell them apart.
+const (
+	none uint8 = iota
+	takeLock
+	releaseLock
+	beginVoter
+	beginStandby
+	moveAside
+	addLearner
+	writeEnv
+	writeNewEnv
+	startUnit
+	stopUnit
+	promote
+	stamp // set-phase that only puts the new token on the record
+	setAdded
+	setStarted
+	setPromoted
+	rollBackKeep // roll-back; the record keeps its member
+	rollBackOwn  // roll-back; the record names this host's member
+	rollBackLeft // a record for a learner that has no join
+	removeLearner
+	endJoined
+	endFailed
+	finishBootstrap
+)
+
+// writesRecord tells the steps that are one fenced write of the operation record.
+func writesRecord(step uint8) bool {
+	switch step {
+	case beginVoter, beginStandby, stamp, setAdded, setStarted, setPromoted, rollBackKeep, rollBackOwn, rollBackLeft, endJoined, endFailed:
+		return true
+	}
+	return false
+}
+
+// changesMembership tells the steps that no transaction can fence.
+func changesMembership(step uint8) bool {
+	return step == addLearner || step == promote || step == removeLearner
+}
+
+// namesTarget tells the steps that name the member of a host, which may be another one.
+func namesTarget(step uint8) bool { return step == removeLearner || step == rollBackLeft }
+
+// kindOf gives the policy's name of a step.
+func kindOf(step uint8) policy.StepKind {
+	return [...]policy.StepKind{
+		policy.StepNone, policy.StepTakeLock, policy.StepReleaseLock, policy.StepBeginJoin, policy.StepBeginJoin,
+		policy.StepMoveDataAside, policy.StepAddLearner, policy.StepWriteEnv, policy.StepWriteEnv, policy.StepStartUnit,
+		policy.StepStopUnit, policy.StepPromote, policy.StepSetPhase, policy.StepSetPhase, policy.StepSetPhase,
+		policy.StepSetPhase, policy.StepRollBack, policy.StepRollBack, policy.StepRollBack, policy.StepRemoveLearner,
+		policy.StepEndOp, policy.StepEndOp, policy.StepFinishBootstrap,
+	}[step]
+}
+
+// choice is a decision as the model needs it.
+type choice struct {
+	step    uint8
+	target  uint8
+	outcome policy.ReasonCode // of a roll-back
+	ready   bool              // it would tell the others that it is ready
+	reason  policy.ReasonCode // the first one
+	why     string
+}
+
+// choose turns a decision into a choice. A step that it does not know is a panic: whoever adds a
+// step models it.
+func (s *sight) choose(v *policy.View, d policy.Decision) choice {
+	c := choice{ready: d.Waiting == "", outcome: d.Step.Outcome}
+	if len(d.Reasons) > 0 {
+		c.reason, c.why = d.Reasons[0].Code, d.Reasons[0].Text
+	} else if d.Step.Kind != policy.StepNone {
+		c.why = d.Step.Why
+	}
+	c.step, c.target = s.translate(v, d.Step)
+	return c
+}
+
+func (s *sight) translate(v *policy.View, step policy.Step) (kind, target uint8) {
+	simple := map[policy.StepKind]uint8{
+		policy.StepNone: none, policy.StepTakeLock: takeLock, policy.StepReleaseLock: releaseLock,
+		policy.StepMoveDataAside: moveAside, policy.StepAddLearner: addLearner, policy.StepStartUnit: startUnit,
+		policy.StepStopUnit: stopUnit, policy.StepPromote: promote, policy.StepFinishBootstrap: finishBootstrap,
+	}
+	if kind, ok := simple[step.Kind]; ok {
+		return kind, 0
+	}
+	switch step.Kind {
+	case policy.StepBeginJoin:
+		if step.Target == policy.RoleStandby {
+			return beginStandby, 0
+		}
+		return beginVoter, 0
+	case policy.StepWriteEnv:
+		if step.New {
+			return writeNewEnv, 0
+		}
+		return writeEnv, 0
+	case policy.StepSetPhase:
+		return setPhaseStep(v, step), 0
+	case policy.StepRollBack:
+		switch {
+		case v.Op == nil:
+			return rollBackLeft, uint8(step.MemberID - 1)
+		case step.MemberID == 0 || step.MemberID == v.Op.MemberID:
+			return rollBackKeep, 0
+		case step.MemberID == memberID(int(s.self)):
+			return rollBackOwn, 0
+		}
+	case policy.StepRemoveLearner:
+		return removeLearner, uint8(step.MemberID - 1)
+	case policy.StepEndOp:
+		if step.Outcome == policy.Joined {
+			return endJoined, 0
+		}
+		return endFailed, 0
+	}
+	panic(fmt.Sprintf("the model does not know the step %+v", step))
+}
+
+func setPhaseStep(v *policy.View, step policy.Step) uint8 {
+	if v.Op.Token != v.Lock.Token {
+		return stamp
+	}
+	switch step.Phase {
+	case policy.PhaseAdded:
+		return setAdded
+	case policy.PhaseStarted:
+		return setStarted
+	case policy.PhasePromoted:
+		return setPromoted
+	}
+	panic(fmt.Sprintf("the model does not know the step %+v", step))
+}

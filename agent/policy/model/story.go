@@ -1,0 +1,250 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// story tells how a breach comes about. States in the table have their hosts sorted, so the way
+// is walked again from the beginning, with every host keeping its name.
+func (x *explorer) story(f find) *Breach {
+	var way []key
+	begin := x.sc.first()
+	for r := f.parent; ; {
+		at := x.shards[r.shard()].nodes[r.index()]
+		way = append(way, at.key)
+		if at.key == begin.canonical() {
+			break
+		}
+		r = at.parent
+	}
+	slices.Reverse(way)
+	m := newMachine(x.sc, x.workers[0].rules)
+	w := x.sc.first()
+	var b strings.Builder
+	fmt.Fprintf(&b, "     at first    %s\n", w.text())
+	n := 0
+	tell := func(e event, before, after *world) {
+		n++
+		fmt.Fprintf(&b, "%3d. %s\n", n, m.text(e, before))
+		if line := after.text(); line != before.text() {
+			fmt.Fprintf(&b, "                 %s\n", line)
+		}
+	}
+	for _, want := range way[1:] {
+		var next world
+		var by event
+		m.expand(&w, func(e event, after *world, _ breach) {
+			if after.canonical() == want {
+				next, by = *after, e
+			}
+		})
+		tell(by, &w, &next)
+		w = next
+	}
+	if f.found < targetMissed {
+		m.expand(&w, func(e event, after *world, found breach) {
+			if found == f.found && after.canonical() == f.key {
+				tell(e, &w, after)
+				f.found = fine // once
+			}
+		})
+		f.found = x.breachAt.found
+	} else {
+		m.tellRest(&b, &w, f.found)
+	}
+	p := promises()[f.found]
+	return &Breach{Promise: p.name, Text: p.text, Story: b.String()}
+}
+
+// tellRest tells the run that does not end as it shall.
+func (m *machine) tellRest(b *strings.Builder, from *world, want breach) {
+	m.inOrder = true
+	for _, e := range endings() {
+		w := m.end(from, e)
+		run := w
+		m.rest = map[uint64]struct{}{}
+		if m.run(&run, e.healed) != want {
+			continue
+		}
+		fmt.Fprintf(b, "     From here on no fault comes, and everybody gets a turn. All is healed: %t; late calls land: %t.\n", e.healed, e.landed)
+		m.rest = map[uint64]struct{}{}
+		for range 40 {
+			moved := m.pass(&w) || m.waitAWhile(&w)
+			fmt.Fprintf(b, "     ...         %s\n", w.text())
+			if !moved {
+				return
+			}
+		}
+		return
+	}
+}
+
+// text tells an event as a sentence.
+func (m *machine) text(e event, w *world) string {
+	h := int(e.host)
+	a := &w.hosts[h]
+	n := hostName(h)
+	switch e.kind {
+	case evRound:
+		s := w.look(h)
+		c := m.decide(&s)[e.arg]
+		if c.step == none {
+			return fmt.Sprintf("%s looks and waits: %s (%s)", n, c.reason, c.why)
+		}
+		return fmt.Sprintf("%s looks (it %s) and decides: %s%s%s", n, s.text(), kindOf(c.step), c.targetText(), orNothing(c.why))
+	case evAct:
+		if e.arg != 0 {
+			return fmt.Sprintf("%s: %s is not answered in time; it may still land", n, kindOf(a.step))
+		}
+		return fmt.Sprintf("%s begins: %s", n, kindOf(a.step))
+	case evLand:
+		return fmt.Sprintf("%s's %s takes effect, if etcd accepts it, and is answered", n, kindOf(a.step))
+	case evTimeout:
+		return fmt.Sprintf("%s's %s is not answered in time; it may still land", n, kindOf(a.step))
+	case evLateWrite:
+		if e.arg != 0 {
+			return fmt.Sprintf("%s's %s that was not answered in time is lost", n, kindOf(a.lateWrite))
+		}
+		return fmt.Sprintf("%s's late %s lands", n, kindOf(a.lateWrite))
+	case evUp:
+		return fmt.Sprintf("etcd on %s comes up, or ends if it cannot", n)
+	case evUnfit:
+		return fmt.Sprintf("fault: %s becomes %s", n, [...]string{"fit", "SLOW", "UNKNOWN", "wrong about the time"}[e.arg])
+	case evMissed:
+		return "the learner does not follow for the settle time"
+	case evSettled:
+		return "the settle time passes"
+	case evCooled:
+		return "the cool-down passes"
+	case evStalled:
+		return "the learner has made no progress for its time"
+	case evOrphaned:
+		return "the operation has been without its lock for the grace time"
+	case evLeaseOver:
+		return fmt.Sprintf("the lease of %s's lock ends at the server", hostName(int(w.lock)))
+	}
+	return fmt.Sprintf(eventText()[e.kind], n)
+}
+
+func eventText() map[kind]string {
+	return map[kind]string{
+		evLateAdd:          "the late add-learner of %s lands",
+		evLatePromote:      "the late promotion of %s lands",
+		evLateRemove:       "the late removal of %s lands",
+		evProgress:         "the learner on %s catches up and stays so for a while",
+		evTriedOver:        "%s's failed promotion is a while ago",
+		evBackoffOver:      "%s's backoff is over",
+		evValidityOver:     "%s's lock is not valid any more by its own clock",
+		evAgentStarts:      "%s's agent starts",
+		evAgentResumes:     "%s's agent runs on",
+		evHostBoots:        "%s boots",
+		evLinkHeals:        "%s's agent reaches etcd again",
+		evMemberHeals:      "%s's member reaches the others again",
+		evSightHeals:       "%s's agent sees the other members again",
+		evFitAgain:         "%s is fit again",
+		evOperatorResumes:  "the operator resumes (%s)",
+		evOperatorStarts:   "the operator starts etcd on %s",
+		evAgentDies:        "fault: %s's agent dies",
+		evAgentPauses:      "fault: %s's agent is stopped (SIGSTOP)",
+		evEtcdDies:         "fault: etcd on %s dies",
+		evHostDies:         "fault: %s goes down",
+		evLinkCut:          "fault: %s's agent is cut off from etcd",
+		evMemberCut:        "fault: %s's member is cut off from the others",
+		evSightLost:        "fault: %s's agent sees no other member",
+		evTooLong:          "the operation has lasted too long (%s)",
+		evFallsBehind:      "the learner on %s falls behind",
+		evOperatorPauses:   "the operator pauses the cluster (%s)",
+		evOperatorReleases: "the operator releases the operation by force (%s)",
+		evOperatorStops:    "the operator stops etcd on %s",
+	}
+}
+
+func orNothing(why string) string {
+	if why == "" {
+		return ""
+	}
+	return " (" + why + ")"
+}
+
+func (c choice) targetText() string {
+	if namesTarget(c.step) {
+		return " of " + hostName(int(c.target))
+	}
+	return ""
+}
+
+// text says what a host sees.
+func (s *sight) text() string {
+	if s.reachable == 0 {
+		return "reaches no voter"
+	}
+	var parts []string
+	for i, g := range s.hosts[:s.n] {
+		if g.list == unlisted {
+			continue
+		}
+		state := "live"
+		if g.live == 0 {
+			state = "not live"
+		}
+		parts = append(parts, hostName(i)+" "+[...]string{"", "learner", "voter"}[g.list]+" "+state)
+	}
+	lock := "lock free"
+	if s.held != 0 {
+		lock = "lock another's"
+	}
+	if s.mine != 0 {
+		lock = "lock its own"
+	}
+	return "sees " + strings.Join(parts, ", ") + "; " + lock
+}
+
+// text gives a world on one line.
+func (w *world) text() string {
+	var parts []string
+	for i := range w.n {
+		parts = append(parts, hostName(i)+"="+w.hosts[i].text())
+	}
+	if w.lock >= 0 {
+		parts = append(parts, "lock="+hostName(int(w.lock)))
+	}
+	if w.op != 0 {
+		phase := string(opPhase(w.opPhase))
+		parts = append(parts, "op="+hostName(int(w.opHost))+"/"+phase)
+	}
+	return strings.Join(parts, "  ")
+}
+
+func (h *host) text() string {
+	text := [...]string{"spare", "learner", "voter"}[h.list]
+	if h.list != unlisted || h.unit != inactive {
+		text += ":" + [...]string{"stopped", "failed", "starting", "up"}[h.unit]
+	}
+	for _, mark := range []struct {
+		on   bool
+		text string
+	}{
+		{h.data == old, "old data"},
+		{h.down != 0, "host down"},
+		{h.agent == down, "agent down"},
+		{h.agent == paused, "agent stopped"},
+		{h.cutOff != 0, "agent cut off"},
+		{h.apart != 0, "member cut off"},
+		{h.fit == slow, "SLOW"},
+		{h.fit == unknown, "UNKNOWN"},
+		{h.belief != 0 && h.valid != 0, "has lock"},
+		{h.lateAdd != 0, "late add"},
+		{h.latePromote != 0, "late promotion"},
+		{h.lateRemove != 0, "late removal"},
+	} {
+		if mark.on {
+			text += "," + mark.text
+		}
+	}
+	return strings.ReplaceAll(text, " ", "-")
+}

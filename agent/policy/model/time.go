@@ -1,0 +1,256 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+// timeEvent is what happens by itself sooner or later. How much later is left open, but for one
+// thing: a lease never ends before its holder's validity, because that was counted from before
+// the request was sent.
+func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found breach) {
+	h := &w.hosts[i]
+	switch k {
+	case evUp:
+		return w.comeUp(i, arg)
+	case evProgress:
+		if h.list != learner || h.prog == steady || !w.serves(i) {
+			return false, fine
+		}
+		h.prog++
+		w.stall = 0
+		if w.joining(i) {
+			w.follows()
+		}
+	case evMissed:
+		return take(&w.probe, 1, 2), fine
+	case evTriedOver:
+		h.tried = 0
+	case evSettled:
+		if w.stable != 0 {
+			return false, fine
+		}
+		w.stable = 1
+	case evCooled:
+		if w.cool != 0 || w.op != 0 || w.stable == 0 {
+			return false, fine
+		}
+		w.cool = 1
+	case evStalled:
+		l := w.learnerAt()
+		if l < 0 && w.op != 0 && w.hosts[w.opHost].list == voter {
+			l = int(w.opHost)
+		}
+		if l < 0 || w.stall != 0 || (w.serves(l) && (w.hosts[l].list == voter || w.hosts[l].prog != behind)) {
+			return false, fine
+		}
+		w.stall = 1
+	case evBackoffOver:
+		if h.backoff == 0 {
+			return false, fine
+		}
+		h.backoff = 0
+	case evOrphaned:
+		if w.op == 0 || w.opToken != 0 || w.orphan != 0 {
+			return false, fine
+		}
+		w.orphan = 1
+	case evValidityOver:
+		return m.validityOver(w, i), fine
+	case evLeaseOver:
+		return m.leaseOver(w), fine
+	}
+	return true, fine
+}
+
+// validityOver ends an agent's validity, which only happens to one that cannot renew. The
+// deadline of a call of it is over then too.
+func (m *machine) validityOver(w *world, i int) bool {
+	h := &w.hosts[i]
+	if h.belief == 0 || h.valid == 0 || (h.agent != paused && w.reaches(i)) {
+		return false
+	}
+	if m.renewedAside && w.reaches(i) {
+		return false
+	}
+	h.valid = 0
+	if !m.noDeadline {
+		w.detach(i)
+	}
+	return true
+}
+
+// leaseOver ends the lease of the lock at the server.
+func (m *machine) leaseOver(w *world) bool {
+	if w.lock < 0 || !w.quorum() {
+		return false
+	}
+	holder := int(w.lock)
+	h := &w.hosts[holder]
+	switch {
+	case m.keptAlive && w.ghost != 0 && h.agent != down:
+		return false
+	case w.ghost != 0 || h.belief == 0 || h.valid == 0:
+	case m.leaseBeforeValidity && (h.agent == paused || !w.reaches(holder)):
+	default:
+		return false
+	}
+	w.freeLock()
+	return true
+}
+
+// healEvent undoes a fault. Healing costs nothing.
+func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
+	h := &w.hosts[i]
+	switch k {
+	case evAgentStarts:
+		if h.agent != down || h.down != 0 {
+			return false, fine
+		}
+		h.agent = up
+		if m.lockByName && int(w.lock) == i {
+			h.belief, h.valid = 1, 1
+		}
+		if m.releaseOpOnStart && w.joining(i) && w.reaches(i) {
+			w.op = 0
+			return true, recordReleased
+		}
+	case evAgentResumes:
+		return take(&h.agent, paused, up), fine
+	case evHostBoots:
+		if h.down == 0 {
+			return false, fine
+		}
+		h.down, h.agent, h.unit = 0, up, inactive
+		if h.data == current || h.data == old {
+			h.unit = starting
+		}
+	case evLinkHeals:
+		return take(&h.cutOff, 1, 0), fine
+	case evMemberHeals:
+		return take(&h.apart, 1, 0), fine
+	case evSightHeals:
+		return take(&h.blind, 1, 0), fine
+	case evFitAgain:
+		if h.fit == fit {
+			return false, fine
+		}
+		h.fit = fit
+	case evOperatorResumes:
+		return w.quorum() && take(&w.pause, 1, 0), fine
+	case evOperatorStarts:
+		if h.unit != inactive || h.data != current || h.down != 0 {
+			return false, fine
+		}
+		h.unit = starting
+	}
+	return true, fine
+}
+
+// take changes a field from one value to another, if it has the first.
+func take(x *uint8, from, to uint8) bool {
+	if *x != from {
+		return false
+	}
+	*x = to
+	return true
+}
+
+// faultEvent is a fault, or what a person does.
+func (w *world) faultEvent(k kind, i int, arg uint8) bool {
+	h := &w.hosts[i]
+	ok := true
+	switch k {
+	case evAgentDies:
+		if h.agent == down {
+			return false
+		}
+		w.agentDies(i)
+	case evAgentPauses:
+		ok = take(&h.agent, up, paused)
+	case evEtcdDies:
+		if h.unit != starting && h.unit != active {
+			return false
+		}
+		h.unit = failed
+		w.markFaulted()
+	case evHostDies:
+		if h.down != 0 {
+			return false
+		}
+		w.hostDies(i)
+	case evLinkCut:
+		ok = take(&h.cutOff, 0, 1)
+	case evMemberCut:
+		if h.list == unlisted || h.unit != active || h.apart != 0 {
+			return false
+		}
+		h.apart = 1
+		w.markFaulted()
+	case evSightLost:
+		ok = take(&h.blind, 0, 1)
+	case evUnfit:
+		if arg == fit || h.fit != fit {
+			return false
+		}
+		h.fit = arg
+	case evTooLong:
+		ok = w.op != 0 && take(&w.opOld, 0, 1)
+	case evFallsBehind:
+		if h.list != learner || h.prog == behind {
+			return false
+		}
+		h.prog = behind
+	default:
+		return w.operatorEvent(k, i)
+	}
+	return ok
+}
+
+func (w *world) operatorEvent(k kind, i int) bool {
+	h := &w.hosts[i]
+	switch k {
+	case evOperatorPauses:
+		return w.quorum() && take(&w.pause, 0, 1)
+	case evOperatorReleases:
+		if w.op == 0 || !w.quorum() {
+			return false
+		}
+		w.op = 0
+		for g := range w.n {
+			w.hosts[g].fresh, w.hosts[g].lateFresh = 0, 0
+		}
+	case evOperatorStops:
+		if h.data != current || (h.unit != starting && h.unit != active) {
+			return false
+		}
+		h.unit = inactive
+		w.markFaulted()
+	}
+	return true
+}
+
+// agentDies ends an agent's process: its memory is lost, its calls are not.
+func (w *world) agentDies(i int) {
+	h := &w.hosts[i]
+	w.detach(i)
+	h.agent, h.phase, h.belief, h.valid, h.tried, h.env = down, idle, 0, 0, 0, noEnv
+}
+
+func (w *world) hostDies(i int) {
+	h := &w.hosts[i]
+	w.agentDies(i)
+	h.down, h.unit, h.backoff = 1, inactive, 0
+	if w.joining(i) {
+		w.opBoot = 0
+	}
+	w.markFaulted()
+}
+
+// markFaulted remembers that members have failed since a decision was taken or a call was sent:
+// what that call does to the quorum is then not the call's fault alone.
+func (w *world) markFaulted() {
+	for i := range w.n {
+		if h := &w.hosts[i]; h.phase != idle || h.lateAdd|h.latePromote|h.lateRemove != 0 {
+			h.faulted = 1
+		}
+	}
+}

@@ -1,0 +1,414 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+// maxHosts bounds a scenario.
+const maxHosts = 5
+
+// What a host is to the member list.
+const (
+	unlisted uint8 = iota
+	learner
+	voter
+)
+
+// How far a learner is. Only steady is long enough within the lag to be promoted.
+const (
+	behind uint8 = iota
+	near
+	steady
+)
+
+// The states of a unit. A unit that is starting votes, but does not serve.
+const (
+	inactive uint8 = iota
+	failed
+	starting
+	active
+)
+
+// What lies in a data directory. A member's data is current as long as that very member is listed.
+const (
+	empty uint8 = iota
+	current
+	old
+	remains // of an etcd that has ended before it was a member
+)
+
+// What a unit with an empty directory would start as. Every change of the member list makes an
+// environment useless.
+const (
+	noEnv uint8 = iota
+	joinEnv
+	newEnv
+)
+
+// Verdicts and the clock: all that makes a host unfit. Off means that its clock is off.
+const (
+	fit uint8 = iota
+	slow
+	unknown
+	off
+)
+
+// States of an agent's process.
+const (
+	up uint8 = iota
+	down
+	paused // for longer than its lock may be valid
+)
+
+// Where an agent is between two rounds.
+const (
+	idle    uint8 = iota
+	decided       // it has decided on a step and not begun it
+	sent          // a change of membership is on its way to etcd, its deadline not over
+)
+
+// host is a host with its agent, its unit and what etcd keeps of it. Numbers that only grow, such
+// as member IDs and tokens, are replaced by whether they are the present ones.
+type host struct {
+	list  uint8
+	named uint8 // its member has started once
+	prog  uint8
+
+	unit    uint8
+	data    uint8
+	env     uint8
+	known   uint8 // the agent has recorded on its disk that this data is its member's
+	fit     uint8
+	backoff uint8
+	request uint8 // a bootstrap is asked for
+
+	agent  uint8
+	down   uint8 // the whole host
+	cutOff uint8 // the agent reaches no endpoint
+	apart  uint8 // the member reaches no other member
+	blind  uint8 // the agent sees no other host's member, though it reads the member list
+
+	belief uint8 // the agent has a token
+	valid  uint8 // and by its own clock it is valid
+	tried  uint8 // its promotion has just failed
+
+	phase  uint8
+	step   uint8
+	target uint8 // the host whose member the step names
+	gone   uint8 // that member has left the list since, or the list has changed since
+	fresh  uint8 // the operation record is still the one that was seen
+
+	// Calls that timed out and may still land.
+	lateAdd     uint8
+	latePromote uint8
+	lateRemove  uint8
+	lateWrite   uint8 // a write of a record: the step
+	lateFresh   uint8 // the record is still the one that write expects
+	lateToken   uint8 // and so is the lock
+
+	faulted uint8 // a fault has come since the change of membership was sent
+}
+
+// world is a state of the model.
+type world struct {
+	n     int
+	hosts [maxHosts]host
+
+	pause  uint8
+	stable uint8 // the last change of the member list is longer ago than the settle time
+	moved  uint8 // the joining learner has applied something since its agent last looked
+	probe  uint8 // the record was written since the learner last moved: 1 just now, 2 long enough ago
+	cool   uint8 // no operation has been in flight for the cool-down
+	stall  uint8 // the learner has not moved for longer than its limit
+
+	lock  int8  // the host that holds it, or -1
+	ghost uint8 // the holder's agent does not know that it holds it
+
+	op        uint8
+	opHost    uint8
+	opLeft    uint8 // it was made to remove a learner that has no join
+	opPhase   uint8
+	opStandby uint8
+	opID      uint8 // 0 not known yet, 1 the listed member of opHost, 2 one that is gone
+	opToken   uint8 // its token is that of the lock as it is
+	opBoot    uint8 // its host has not rebooted
+	opOld     uint8 // it has lasted longer than its limit
+	orphan    uint8 // it has been without its lock for the grace time
+
+	faults uint8 // so many have happened
+	second uint8 // a second cluster was made
+}
+
+// The phases of an operation.
+const (
+	phaseBegun uint8 = iota
+	phaseAdded
+	phaseStarted
+	phasePromoted
+	phaseRollback
+)
+
+// key is a world in few words: the hosts in ascending order, then the rest.
+type key [maxHosts + 1]uint64
+
+type packer struct {
+	v    uint64
+	bits uint
+}
+
+func (p *packer) put(x uint8, bits uint) {
+	p.v |= uint64(x) << p.bits
+	p.bits += bits
+}
+
+func (p *packer) get(bits uint) uint8 {
+	x := uint8(p.v >> p.bits & (1<<bits - 1))
+	p.bits += bits
+	return x
+}
+
+func (h *host) pack() uint64 {
+	var p packer
+	p.put(h.list, 2)
+	p.put(h.named, 1)
+	p.put(h.prog, 2)
+	p.put(h.unit, 2)
+	p.put(h.data, 2)
+	p.put(h.env, 2)
+	p.put(h.known, 1)
+	p.put(h.fit, 2)
+	p.put(h.backoff, 1)
+	p.put(h.request, 1)
+	p.put(h.agent, 2)
+	p.put(h.down, 1)
+	p.put(h.cutOff, 1)
+	p.put(h.apart, 1)
+	p.put(h.blind, 1)
+	p.put(h.belief, 1)
+	p.put(h.valid, 1)
+	p.put(h.tried, 1)
+	p.put(h.phase, 2)
+	p.put(h.step, 5)
+	p.put(h.target, 3)
+	p.put(h.gone, 1)
+	p.put(h.fresh, 1)
+	p.put(h.lateAdd, 1)
+	p.put(h.latePromote, 1)
+	p.put(h.lateRemove, 1)
+	p.put(h.lateWrite, 5)
+	p.put(h.lateFresh, 1)
+	p.put(h.lateToken, 1)
+	p.put(h.faulted, 1)
+	return p.v
+}
+
+func unpackHost(v uint64) (h host) {
+	p := packer{v: v}
+	h.list = p.get(2)
+	h.named = p.get(1)
+	h.prog = p.get(2)
+	h.unit = p.get(2)
+	h.data = p.get(2)
+	h.env = p.get(2)
+	h.known = p.get(1)
+	h.fit = p.get(2)
+	h.backoff = p.get(1)
+	h.request = p.get(1)
+	h.agent = p.get(2)
+	h.down = p.get(1)
+	h.cutOff = p.get(1)
+	h.apart = p.get(1)
+	h.blind = p.get(1)
+	h.belief = p.get(1)
+	h.valid = p.get(1)
+	h.tried = p.get(1)
+	h.phase = p.get(2)
+	h.step = p.get(5)
+	h.target = p.get(3)
+	h.gone = p.get(1)
+	h.fresh = p.get(1)
+	h.lateAdd = p.get(1)
+	h.latePromote = p.get(1)
+	h.lateRemove = p.get(1)
+	h.lateWrite = p.get(5)
+	h.lateFresh = p.get(1)
+	h.lateToken = p.get(1)
+	h.faulted = p.get(1)
+	return h
+}
+
+// packRest packs what belongs to no host.
+func (w *world) packRest() uint64 {
+	var p packer
+	p.put(w.pause, 1)
+	p.put(w.stable, 1)
+	p.put(w.moved, 1)
+	p.put(w.probe, 2)
+	p.put(w.cool, 1)
+	p.put(w.stall, 1)
+	p.put(uint8(w.lock+1), 3)
+	p.put(w.ghost, 1)
+	p.put(w.op, 1)
+	p.put(w.opHost, 3)
+	p.put(w.opLeft, 1)
+	p.put(w.opPhase, 3)
+	p.put(w.opStandby, 1)
+	p.put(w.opID, 2)
+	p.put(w.opToken, 1)
+	p.put(w.opBoot, 1)
+	p.put(w.opOld, 1)
+	p.put(w.orphan, 1)
+	p.put(w.faults, 4)
+	p.put(w.second, 1)
+	return p.v
+}
+
+func (w *world) unpackRest(v uint64) {
+	p := packer{v: v}
+	w.pause = p.get(1)
+	w.stable = p.get(1)
+	w.moved = p.get(1)
+	w.probe = p.get(2)
+	w.cool = p.get(1)
+	w.stall = p.get(1)
+	w.lock = int8(p.get(3)) - 1
+	w.ghost = p.get(1)
+	w.op = p.get(1)
+	w.opHost = p.get(3)
+	w.opLeft = p.get(1)
+	w.opPhase = p.get(3)
+	w.opStandby = p.get(1)
+	w.opID = p.get(2)
+	w.opToken = p.get(1)
+	w.opBoot = p.get(1)
+	w.opOld = p.get(1)
+	w.orphan = p.get(1)
+	w.faults = p.get(4)
+	w.second = p.get(1)
+}
+
+// pack gives the world's key as its hosts stand.
+func (w *world) pack() (k key) {
+	for i := range w.n {
+		k[i] = w.hosts[i].pack()
+	}
+	k[maxHosts] = w.packRest()
+	return k
+}
+
+// unpack makes a world of n hosts of a key.
+func unpack(k *key, n int) (w world) {
+	w.n = n
+	for i := range n {
+		w.hosts[i] = unpackHost(k[i])
+	}
+	w.unpackRest(k[maxHosts])
+	return w
+}
+
+// canonical gives the key that all worlds have which differ only in which host is which. It is
+// sound because nothing in the model depends on a host's number: the order in which hosts rank
+// alike is left open wherever it decides something.
+func (w *world) canonical() key {
+	var order [maxHosts]uint8
+	var keys [maxHosts]uint64
+	for i := range w.n {
+		h := w.hosts[i]
+		h.target = 0
+		k := h.pack() << 2
+		if int(w.lock) == i {
+			k |= 1
+		}
+		if w.op != 0 && int(w.opHost) == i {
+			k |= 2
+		}
+		j := i
+		for ; j > 0 && keys[j-1] > k; j-- {
+			keys[j], order[j] = keys[j-1], order[j-1]
+		}
+		keys[j], order[j] = k, uint8(i)
+	}
+	p := w.permuted(order)
+	return p.pack()
+}
+
+// permuted puts host order[i] at place i.
+func (w *world) permuted(order [maxHosts]uint8) world {
+	var place [maxHosts]uint8
+	for i := range w.n {
+		place[order[i]] = uint8(i)
+	}
+	p := *w
+	for i := range w.n {
+		h := w.hosts[order[i]]
+		if namesTarget(h.step) && h.phase != idle {
+			h.target = place[h.target]
+		}
+		p.hosts[i] = h
+	}
+	if w.lock >= 0 {
+		p.lock = int8(place[w.lock])
+	}
+	if w.op != 0 {
+		p.opHost = place[w.opHost]
+	}
+	return p
+}
+
+// tidy clears what no longer says anything, so that worlds that cannot be told apart are one.
+func (w *world) tidy() {
+	awaited := w.op != 0 && w.hosts[w.opHost].list == voter && !w.serves(int(w.opHost))
+	for i := range w.n {
+		h := &w.hosts[i]
+		switch h.list {
+		case unlisted:
+			h.named, h.latePromote, h.lateRemove = 0, 0, 0
+		case voter:
+			h.backoff, h.latePromote = 0, 0
+		case learner:
+			awaited = true
+		}
+		if h.list != learner {
+			h.tried = 0
+		}
+		if h.list != learner || !w.answers(i) {
+			h.prog = behind
+		}
+		if h.data == current || h.data == old {
+			h.env = noEnv
+		} else {
+			h.known = 0
+		}
+		if h.belief == 0 {
+			h.valid = 0
+		}
+		if h.phase == idle {
+			h.step, h.target, h.gone, h.fresh = 0, 0, 0, 0
+		}
+		if !writesRecord(h.step) && h.step != takeLock {
+			h.fresh = 0
+		}
+		if h.lateWrite == 0 {
+			h.lateFresh, h.lateToken = 0, 0
+		}
+		if h.phase == idle && h.lateAdd|h.latePromote|h.lateRemove == 0 {
+			h.faulted = 0
+		}
+	}
+	if !awaited {
+		w.stall = 0
+	}
+	if w.op == 0 || w.opLeft != 0 || w.hosts[w.opHost].list != learner {
+		w.moved, w.probe = 0, 0
+	}
+	if w.lock < 0 {
+		w.ghost, w.opToken = 0, 0
+	} else if w.hosts[w.lock].belief == 0 {
+		w.ghost = 1
+	}
+	if w.op == 0 {
+		w.opHost, w.opLeft, w.opPhase, w.opStandby, w.opID = 0, 0, 0, 0, 0
+		w.opToken, w.opBoot, w.opOld, w.orphan = 0, 0, 0, 0
+	} else {
+		w.cool = 0
+	}
+}

@@ -1,0 +1,30 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import "github.com/quorumd/quorumd/health"
+
+// Permission says what a verdict allows a host to be.
+type Permission struct {
+	Join bool // may become a learner, and then a voter
+	Hold bool // a join that has begun may go on waiting
+}
+
+// Permits declares what each verdict allows. Unknown never adds a member and never gives one up.
+func Permits(s health.State) Permission {
+	switch s { //exhaustive:enforce
+	case health.OK:
+		return Permission{Join: true, Hold: true}
+	case health.Warm, health.Unknown, health.Qualifying:
+		return Permission{Hold: true}
+	case health.Slow, health.Stalled, health.Failed:
+		return Permission{}
+	}
+	return Permission{Hold: true} // a verdict this agent does not know is unknown
+}
+
+// sick tells whether a verdict says that the host harms the cluster.
+func sick(s health.State) bool {
+	return s == health.Slow || s == health.Stalled || s == health.Failed
+}

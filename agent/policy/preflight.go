@@ -1,0 +1,402 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// A veto is a condition that keeps a host from joining. check tells whether it holds, and gives the
+// text of the reason.
+type veto struct {
+	code ReasonCode
+	// own vetoes are the host's own affair: while one holds, the host does not count as ready and
+	// the others do not wait for it.
+	own   bool
+	check func(v View) (text string, holds bool)
+}
+
+// check asks one declared veto.
+func check(v View, code ReasonCode) (text string, holds bool) {
+	for _, veto := range vetoes() {
+		if veto.code == code {
+			return veto.check(v)
+		}
+	}
+	return "", false
+}
+
+// vetoed gives the first of these vetoes that holds.
+func vetoed(v View, codes ...ReasonCode) (Reason, bool) {
+	for _, code := range codes {
+		if text, holds := check(v, code); holds {
+			return Reason{code, text}, true
+		}
+	}
+	return Reason{}, false
+}
+
+// because is the decision to wait for what a veto says.
+func because(v View, code ReasonCode) Decision {
+	text, _ := check(v, code)
+	return wait(code, "%s", text)
+}
+
+// vetoes declares what keeps a host from joining, in the order in which they are named: the first
+// that holds is the reason.
+func vetoes() []veto {
+	return []veto{
+		{ClusterUnreachable, false, unreachable},
+		{ClusterIDMismatch, true, idMismatch},
+		{HostConflict, true, hostConflict},
+		{TargetMet, false, targetMet},
+		{HealthUnknown, true, healthUnknown},
+		{NotQualified, true, notQualified},
+		{HealthBad, true, healthBad},
+		{VersionUnknown, true, versionUnknown},
+		{VersionUnsafe, true, versionUnsafe},
+		{VersionIncompatible, true, versionIncompatible},
+		{ClockUnknown, true, clockUnknown},
+		{ClockSkew, true, clockSkew},
+		{SpaceLow, true, spaceLow},
+		{UnitUnusable, true, unitUnusable},
+		{UnitBusy, true, unitBusy},
+		{DataUnusable, true, dataUnusable},
+		{BackingOff, true, backingOff},
+		{StepStuck, true, stepStuck},
+		{OperationInFlight, false, operationInFlight},
+		{LockHeld, false, lockHeld},
+		{CommonCause, false, commonCause},
+		// Own, although it is about others: a host that alone cannot reach a voter must not keep the
+		// next one waiting.
+		{VoterNotLive, true, voterNotLive},
+		{LearnerPresent, false, learnerPresent},
+		{Settling, false, settling},
+		{NotMyTurn, false, notMyTurn},
+		{EvenVoters, false, evenVoters},
+	}
+}
+
+// preflight gives all reasons why this host may not begin a join now.
+func preflight(v View) []Reason {
+	var out []Reason
+	for _, veto := range vetoes() {
+		if text, holds := veto.check(v); holds {
+			out = append(out, Reason{veto.code, text})
+			if veto.code == ClusterUnreachable || veto.code == ClusterIDMismatch {
+				break // nothing that follows can be known
+			}
+		}
+	}
+	return out
+}
+
+// waiting gives the first of the host's own reasons not to join, or an empty code when it is
+// ready.
+func waiting(v View) ReasonCode {
+	for _, veto := range vetoes() {
+		if !veto.own {
+			continue
+		}
+		if _, holds := veto.check(v); holds {
+			return veto.code
+		}
+	}
+	return ""
+}
+
+func unreachable(v View) (string, bool) { return v.unreachable(), !v.Cluster.Reachable }
+
+// unreachable says why the cluster cannot be reached.
+func (v View) unreachable() string {
+	if v.Cluster.Error == "" {
+		return "no voter has answered yet"
+	}
+	return v.Cluster.Error
+}
+
+// Foreign tells whether the endpoints lead to another cluster than this host's.
+func (c Cluster) Foreign() bool { return c.Reachable && c.ExpectedID != 0 && c.ExpectedID != c.ID }
+
+func (v View) foreign() bool { return v.Cluster.Foreign() }
+
+func hostConflict(v View) (string, bool) { return v.Self.Conflict, v.Self.Conflict != "" }
+
+func idMismatch(v View) (string, bool) {
+	c := v.Cluster
+	if !v.foreign() {
+		return "", false
+	}
+	return fmt.Sprintf("the endpoints answer for cluster %x, this host belongs to %x", c.ID, c.ExpectedID), true
+}
+
+// joinTarget says what this host would join as, if there is a place.
+func joinTarget(v View) (Role, bool) {
+	voters, _ := v.Cluster.Counts()
+	role := roleOf(v)
+	switch {
+	case role == RoleVoter:
+		return "", false
+	case voters < v.Target.Voters:
+		return RoleVoter, true
+	case role == RoleSpare && len(v.Cluster.learners()) < v.Target.Standbys:
+		return RoleStandby, true
+	}
+	return "", false
+}
+
+func targetMet(v View) (string, bool) {
+	if _, place := joinTarget(v); place || !v.Cluster.Reachable {
+		return "", false
+	}
+	voters, _ := v.Cluster.Counts()
+	return fmt.Sprintf("%d of %d voters and %d of %d standbys stand", voters, v.Target.Voters, len(v.Cluster.learners()), v.Target.Standbys), true
+}
+
+func healthUnknown(v View) (string, bool) {
+	if v.Health.State != health.Unknown {
+		return "", false
+	}
+	return v.Health.Text, true
+}
+
+func notQualified(v View) (string, bool) {
+	if v.Health.Qualified || v.Health.State == health.Unknown {
+		return "", false
+	}
+	return v.Health.Text, true
+}
+
+func healthBad(v View) (string, bool) {
+	if Permits(v.Health.State).Join || !v.Health.Qualified {
+		return "", false
+	}
+	return v.Health.Text, true
+}
+
+func versionUnknown(v View) (string, bool) {
+	if !v.Self.Etcd.Known() {
+		return "the version of this host's etcd is not known yet", true
+	}
+	for _, m := range v.Cluster.voters() {
+		if m.Live && !m.Version.Known() {
+			return fmt.Sprintf("the version of voter %s is not known", m.Name), true
+		}
+	}
+	return "", false
+}
+
+func versionUnsafe(v View) (string, bool) {
+	if v.Limits.AllowUnsafe {
+		return "", false
+	}
+	if e := v.Self.Etcd; e.Known() && !e.Safe() {
+		return fmt.Sprintf("this host's etcd is %s", e), true
+	}
+	for _, m := range v.Cluster.voters() {
+		if m.Version.Known() && !m.Version.Safe() {
+			return fmt.Sprintf("voter %s runs etcd %s", m.Name, m.Version), true
+		}
+	}
+	return "", false
+}
+
+// lowest gives the lowest version of the members that have told theirs.
+func (c Cluster) lowest() Version {
+	var low Version
+	for _, m := range c.Members {
+		if m.Version.Known() && (!low.Known() || m.Version.Less(low)) {
+			low = m.Version
+		}
+	}
+	return low
+}
+
+func versionIncompatible(v View) (string, bool) {
+	low := v.Cluster.lowest()
+	if !low.Known() || !v.Self.Etcd.Known() || v.Self.Etcd.mayJoin(low) {
+		return "", false
+	}
+	return fmt.Sprintf("this host's etcd is %s, the cluster's oldest member runs %s", v.Self.Etcd, low), true
+}
+
+func clockUnknown(v View) (string, bool) {
+	if v.Clock.Known {
+		return "", false
+	}
+	return "the clock has not been compared with the voters' yet", true
+}
+
+func clockSkew(v View) (string, bool) {
+	if !v.Clock.Known || v.Clock.Offset.Abs() <= v.Limits.ClockOffset {
+		return "", false
+	}
+	side := "ahead of"
+	if v.Clock.Offset < 0 {
+		side = "behind"
+	}
+	return fmt.Sprintf("this host's clock is %s %s the voters', the limit is %s",
+		v.Clock.Offset.Abs().Round(100*time.Millisecond), side, v.Limits.ClockOffset), true
+}
+
+func spaceLow(v View) (string, bool) {
+	need := 2 * v.Cluster.DBSize
+	switch {
+	case roleOf(v) == RoleStandby || roleOf(v) == RoleJoining: // it holds the database already, or is getting it
+		return "", false
+	case !v.Data.FreeKnown:
+		return "the free space is not known", true
+	case v.Data.Free < need:
+		return fmt.Sprintf("%d MiB are free, the database needs %d MiB", v.Data.Free>>20, need>>20), true
+	}
+	return "", false
+}
+
+func unitUnusable(v View) (string, bool) {
+	switch v.Unit.State {
+	case UnitUnknown:
+		return "the state of the unit is not known: " + v.Unit.Detail, true
+	case UnitMissing:
+		return v.Unit.Detail, true
+	}
+	return "", false
+}
+
+func unitBusy(v View) (string, bool) {
+	switch v.Unit.State {
+	case UnitActive, UnitActivating, UnitDeactivating:
+		if roleOf(v) == RoleSpare {
+			return fmt.Sprintf("the unit is %s", v.Unit.State), true
+		}
+	}
+	return "", false
+}
+
+func dataUnusable(v View) (string, bool) {
+	switch {
+	case v.Data.State == DataUnknown:
+		return "the data directory has not been looked at yet: " + v.Data.Detail, true
+	case v.Data.State == DataUnreadable:
+		return v.Data.Detail, true
+	case v.Data.State == DataMember && v.Cluster.Reachable && v.Data.ClusterID != v.Cluster.ID:
+		return fmt.Sprintf("the data directory belongs to cluster %x", v.Data.ClusterID), true
+	}
+	return "", false
+}
+
+func backingOff(v View) (string, bool) {
+	if v.Backoff <= 0 {
+		return "", false
+	}
+	return fmt.Sprintf("the next try is in %s", v.Backoff.Round(time.Second)), true
+}
+
+func stepStuck(v View) (string, bool) { return v.Stuck, v.Stuck != "" }
+
+func operationInFlight(v View) (string, bool) {
+	if v.Op == nil {
+		return "", false
+	}
+	return fmt.Sprintf("%s of %s is in phase %s", v.Op.Kind, v.Op.HostName, v.Op.Phase), true
+}
+
+func lockHeld(v View) (string, bool) {
+	switch {
+	case !v.Lock.Known:
+		return "it is not known who holds the lock", true
+	case v.Lock.Held && !v.Lock.Mine:
+		return "held by " + v.Lock.Holder, true
+	}
+	return "", false
+}
+
+func commonCause(v View) (string, bool) {
+	n := 0
+	for _, h := range v.Hosts {
+		if sick(h.Health) && (h.Role == RoleVoter || h.Role == RoleStandby) {
+			n++
+		}
+	}
+	if n < 2 {
+		return "", false
+	}
+	return fmt.Sprintf("%d members look sick at the same time", n), true
+}
+
+func voterNotLive(v View) (string, bool) {
+	voters, live := v.Cluster.Counts()
+	if mayChange(voters, live) {
+		return "", false
+	}
+	for _, m := range v.Cluster.voters() {
+		if !m.Live {
+			return fmt.Sprintf("%d of %d voters are live; %s does not answer", live, voters, m.label()), true
+		}
+	}
+	return "there is no voter", true
+}
+
+func (m Member) label() string {
+	if m.Name != "" {
+		return m.Name
+	}
+	return m.PeerURL
+}
+
+func learnerPresent(v View) (string, bool) {
+	for _, m := range v.Cluster.learners() {
+		if m.PeerURL != v.Self.PeerURL {
+			return m.label() + " is a learner", true
+		}
+	}
+	return "", false
+}
+
+func settling(v View) (string, bool) {
+	left := max(v.Limits.Settle-v.Cluster.StableFor, v.Limits.Cooldown-v.IdleFor)
+	if left <= 0 {
+		return "", false
+	}
+	return fmt.Sprintf("for another %s", left.Round(100*time.Millisecond)), true
+}
+
+func notMyTurn(v View) (string, bool) {
+	target, place := joinTarget(v)
+	if !place {
+		return "", false
+	}
+	list := candidates(v, target, selfReady(v))
+	position := slices.IndexFunc(list, func(h Host) bool { return h.ID == v.Self.ID })
+	// A host that is first and does not act, for a reason that it does not know itself, does not
+	// keep the others waiting for ever.
+	patience := max(v.Limits.Settle, v.Limits.Cooldown) + time.Duration(position)*turnShare*v.Limits.LockTTL
+	if position <= 0 || v.FreeFor >= patience {
+		return "", false
+	}
+	return list[0].Name + " goes first", true
+}
+
+// turnShare is for how many times the lock's time to live each host in the line is waited for.
+const turnShare = 2
+
+// selfReady tells whether this host counts as ready: it has no reason of its own, or is on its way
+// already.
+func selfReady(v View) bool { return roleOf(v) == RoleJoining || waiting(v) == "" }
+
+func evenVoters(v View) (string, bool) {
+	target, place := joinTarget(v)
+	if !place || target != RoleVoter {
+		return "", false
+	}
+	voters, _ := v.Cluster.Counts()
+	ready := len(candidates(v, target, selfReady(v)))
+	if mayGrow(voters, v.Target.Voters, ready) {
+		return "", false
+	}
+	return fmt.Sprintf("%d voters would become %d, and no other host is ready to follow", voters, voters+1), true
+}

@@ -1,0 +1,71 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// candidates gives the hosts that are ready to become voters, or to become the standby, best
+// first. This host is judged by what it knows of itself now, the others by what they have
+// published, so that all hosts rank alike.
+func candidates(v View, target Role, selfReady bool) []Host {
+	voting := map[string]int{} // voters by failure domain
+	for _, h := range v.Hosts {
+		if h.Role == RoleVoter {
+			voting[h.Domain]++
+		}
+	}
+	list := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool {
+		ready := h.Waiting == ""
+		if h.ID == v.Self.ID {
+			ready = selfReady
+		}
+		fits := h.Role == RoleSpare || h.Role == RoleJoining || (target == RoleVoter && h.Role == RoleStandby)
+		return !ready || !h.Manage || !fits
+	})
+	slices.SortFunc(list, func(a, b Host) int {
+		return cmp.Or(
+			cmp.Compare(roleRank(a.Role), roleRank(b.Role)), // one that is caught up needs no copy
+			cmp.Compare(voting[a.Domain], voting[b.Domain]), // spread over failure domains
+			cmp.Compare(known(a.P99), known(b.P99)),         // the quicker disk
+			cmp.Compare(a.ID, b.ID),
+		)
+	})
+	return list
+}
+
+// known puts a figure that is not known behind all that are.
+func known(p99 time.Duration) time.Duration {
+	if p99 == 0 {
+		return Never
+	}
+	return p99
+}
+
+func roleRank(r Role) int {
+	if r == RoleSpare {
+		return 1
+	}
+	return 0
+}
+
+// voterTurn gives this host's place among the live voters, by member ID: work that any voter may
+// do is tried by the first, then after one lock's time by the next. It is negative for a host that
+// is no live voter.
+func voterTurn(v View) int {
+	turn := 0
+	for _, m := range v.Cluster.Members { // by ID
+		if m.Learner || !m.Live {
+			continue
+		}
+		if m.PeerURL == v.Self.PeerURL {
+			return turn
+		}
+		turn++
+	}
+	return -1
+}

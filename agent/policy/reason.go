@@ -1,0 +1,139 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+// ReasonCode is the one word for why a host does not do more. It is the same in the CLI, the
+// log, the metric, the history and the API.
+type ReasonCode string
+
+// The reasons.
+const (
+	AtRest              ReasonCode = "AT_REST"
+	ModeObserve         ReasonCode = "MODE_OBSERVE"
+	Paused              ReasonCode = "PAUSED"
+	StepStuck           ReasonCode = "STEP_STUCK"
+	ClusterUnreachable  ReasonCode = "CLUSTER_UNREACHABLE"
+	ClusterIDMismatch   ReasonCode = "CLUSTER_ID_MISMATCH"
+	HostConflict        ReasonCode = "HOST_CONFLICT"
+	TargetMet           ReasonCode = "TARGET_MET"
+	HealthUnknown       ReasonCode = "HEALTH_UNKNOWN"
+	NotQualified        ReasonCode = "NOT_QUALIFIED"
+	HealthBad           ReasonCode = "HEALTH_BAD"
+	CommonCause         ReasonCode = "COMMON_CAUSE"
+	VersionUnknown      ReasonCode = "VERSION_UNKNOWN"
+	VersionUnsafe       ReasonCode = "VERSION_UNSAFE"
+	VersionIncompatible ReasonCode = "VERSION_INCOMPATIBLE"
+	ClockUnknown        ReasonCode = "CLOCK_UNKNOWN"
+	ClockSkew           ReasonCode = "CLOCK_SKEW"
+	SpaceLow            ReasonCode = "SPACE_LOW"
+	UnitUnusable        ReasonCode = "UNIT_UNUSABLE"
+	UnitBusy            ReasonCode = "UNIT_BUSY"
+	UnitStopped         ReasonCode = "UNIT_STOPPED"
+	DataUnusable        ReasonCode = "DATA_UNUSABLE"
+	BackingOff          ReasonCode = "BACKING_OFF"
+	VoterNotLive        ReasonCode = "VOTER_NOT_LIVE"
+	Settling            ReasonCode = "SETTLING"
+	LearnerPresent      ReasonCode = "LEARNER_PRESENT"
+	EvenVoters          ReasonCode = "EVEN_VOTERS"
+	OperationInFlight   ReasonCode = "OPERATION_IN_FLIGHT"
+	LockHeld            ReasonCode = "LOCK_HELD"
+	NotMyTurn           ReasonCode = "NOT_MY_TURN"
+	LearnerBehind       ReasonCode = "LEARNER_BEHIND"
+	LearnerNotSteady    ReasonCode = "LEARNER_NOT_STEADY"
+	LearnerNotStarted   ReasonCode = "LEARNER_NOT_STARTED"
+	LearnerStalled      ReasonCode = "LEARNER_STALLED"
+	JoinTooLong         ReasonCode = "JOIN_TOO_LONG"
+	HealthLost          ReasonCode = "HEALTH_LOST"
+	HostRebooted        ReasonCode = "HOST_REBOOTED"
+	Orphaned            ReasonCode = "ORPHANED"
+	Joined              ReasonCode = "JOINED"
+	ClusterExists       ReasonCode = "CLUSTER_EXISTS"
+	Starting            ReasonCode = "STARTING"
+	MemberDown          ReasonCode = "MEMBER_DOWN"
+	StepFailed          ReasonCode = "STEP_FAILED"
+)
+
+// ReasonInfo declares a reason.
+type ReasonInfo struct {
+	Code    ReasonCode
+	Meaning string
+	Remedy  string // what the operator does; empty when there is nothing to do but wait
+}
+
+// Reasons declares all reasons.
+func Reasons() []ReasonInfo {
+	return []ReasonInfo{
+		{AtRest, "everything is as it shall be", ""},
+		{ModeObserve, "the agent only says what it would do", "set mode: manage in the configuration and restart quorumd"},
+		{Paused, "somebody has paused the whole cluster", "quorumctl resume"},
+		{StepStuck, "a step was started and has not come back", "look at the disk and at the unit; restart quorumd when they are well"},
+		{ClusterUnreachable, "no voter answers", "see quorumctl status on another host; check cluster.endpoints, the network and the certificates. If there is no cluster at all yet: quorumctl bootstrap, on one host only"},
+		{ClusterIDMismatch, "the endpoints lead to another cluster than this host belongs to", "check cluster.endpoints and cluster.id, and whose data lies in etcd.dataDir; if the old cluster is gone for good, remove cluster.json from paths.state"},
+		{HostConflict, "another host has the same ID, name or peer URL", "give this host its own host.name, host.id and etcd.peerURL"},
+		{TargetMet, "as many voters and standbys as wanted", ""},
+		{HealthUnknown, "there is no verdict on the host yet, or none that is fresh", "quorumctl health"},
+		{NotQualified, "the host has not passed its qualifying run", "quorumctl health; see whether the disk is fit for etcd"},
+		{HealthBad, "the verdict forbids it", "quorumctl health"},
+		{CommonCause, "several members look sick together, so the cause is probably not one host", "look for what they share: storage, network, power, a change of today"},
+		{VersionUnknown, "the version of etcd is not known", "check etcd.binary"},
+		{VersionUnsafe, "etcd is older than membership can be managed with safely", "upgrade to at least 3.5.31 or 3.6.12, or set cluster.allowUnsafeVersion: true"},
+		{VersionIncompatible, "this host's etcd must not join that cluster", "install the etcd version that the cluster runs, or the next minor one"},
+		{ClockUnknown, "no voter tells the time to compare with", "check that the voters' client URLs answer /version"},
+		{ClockSkew, "this host's clock is off", "set the clock: chronyc makestep, timedatectl"},
+		{SpaceLow, "less than twice the database is free", "free space on the file system of etcd.dataDir"},
+		{UnitUnusable, "the etcd unit cannot be used", "check etcd.unit, and that it is installed and not masked"},
+		{UnitBusy, "etcd runs on this host, but not as a member of this cluster", "stop it, if it is not needed: systemctl disable --now"},
+		{UnitStopped, "somebody has stopped etcd here, so it stays stopped", "systemctl start, when it shall run again"},
+		{DataUnusable, "there is data that quorumd will not touch", "look at etcd.dataDir; move it away if nobody needs it"},
+		{BackingOff, "the last join failed, the next try is a while off", "quorumctl history shows why"},
+		{VoterNotLive, "a voter does not answer a linearizable read", "bring it back, or see why it is cut off"},
+		{Settling, "the membership has changed, or an operation has ended, just now", ""},
+		{LearnerPresent, "etcd allows one learner at a time", "wait, if that host is joining; if its learner is gone for good: etcdctl member remove"},
+		{EvenVoters, "one more voter would make their number even, and no other host is ready to follow", "bring one more host to health OK"},
+		{OperationInFlight, "another host is in an operation", "quorumctl op show"},
+		{LockHeld, "another agent holds the lock", ""},
+		{NotMyTurn, "another host goes first", ""},
+		{LearnerBehind, "the learner has not caught up", ""},
+		{LearnerNotSteady, "the learner has caught up, but not for long enough", ""},
+		{LearnerNotStarted, "the learner's etcd does not answer yet", ""},
+		{LearnerStalled, "the learner has made no progress", "journalctl -u etcd on that host"},
+		{JoinTooLong, "the join has lasted too long", "journalctl -u etcd on that host"},
+		{HealthLost, "the host has become unfit while it joined", "quorumctl health on that host"},
+		{HostRebooted, "the host has rebooted while it joined", ""},
+		{Orphaned, "the joining host's agent is gone", "see why quorumd on that host does not answer"},
+		{Joined, "the host has joined", ""},
+		{ClusterExists, "a cluster exists already, so none is made", ""},
+		{Starting, "etcd is on its way up", ""},
+		{MemberDown, "this host's member does not answer", "look at etcd's log on this host, and at its disk"},
+		{StepFailed, "the step was tried and has failed; it is tried again", "quorumctl history"},
+	}
+}
+
+// Info gives the declaration of a code.
+func (c ReasonCode) Info() ReasonInfo {
+	for _, info := range Reasons() {
+		if info.Code == c {
+			return info
+		}
+	}
+	return ReasonInfo{Code: c}
+}
+
+// Reason is a code with what was seen.
+type Reason struct {
+	Code ReasonCode
+	Text string // with the numbers
+}
+
+// Decision is what to do next, and why not more.
+type Decision struct {
+	Step    Step
+	Reasons []Reason // the first is the one that counts; at least one when there is no step
+	// Would is the step that is withheld because the agent only observes or is paused.
+	Would Step
+	Role  Role
+	// Waiting is the host's own reason not to go next, whatever the others do; empty when it is
+	// ready. It is published, so that the others know whom to wait for.
+	Waiting ReasonCode
+}

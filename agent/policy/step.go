@@ -1,0 +1,113 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+)
+
+// StepKind names a step.
+type StepKind string
+
+// The steps.
+const (
+	StepNone            StepKind = ""
+	StepTakeLock        StepKind = "take-lock"
+	StepReleaseLock     StepKind = "release-lock"
+	StepBeginJoin       StepKind = "begin-join"
+	StepMoveDataAside   StepKind = "move-data-aside"
+	StepAddLearner      StepKind = "add-learner"
+	StepWriteEnv        StepKind = "write-environment"
+	StepStartUnit       StepKind = "start-unit"
+	StepStopUnit        StepKind = "stop-unit"
+	StepPromote         StepKind = "promote"
+	StepSetPhase        StepKind = "set-phase"
+	StepRollBack        StepKind = "roll-back"
+	StepRemoveLearner   StepKind = "remove-learner"
+	StepEndOp           StepKind = "end-operation"
+	StepFinishBootstrap StepKind = "finish-bootstrap"
+)
+
+// StepInfo declares what a step is.
+type StepInfo struct {
+	Kind StepKind
+	// Locked steps start only after a fresh transaction has shown that the lock is ours and its
+	// validity covers the step.
+	Locked bool
+	// Calls bounds the step: its context ends after the time that so many calls may take.
+	Calls int
+	Doing string // for people: "quorumd is …"
+}
+
+// A record is one call and one more to confirm; a change of membership lists the members before
+// and after. etcd answers a change that it cannot commit only after 7 s: there is no point in
+// waiting for that, since the outcome is read in any case.
+const (
+	quick  = 2
+	member = 3
+)
+
+// Steps declares all steps.
+func Steps() []StepInfo {
+	return []StepInfo{
+		{StepTakeLock, false, quick, "taking the lock"},
+		{StepReleaseLock, false, quick, "giving the lock back"},
+		{StepBeginJoin, true, quick, "recording the join"},
+		{StepMoveDataAside, true, quick, "moving the old data directory aside"},
+		{StepAddLearner, true, member, "adding this host to the cluster as a learner"},
+		{StepWriteEnv, false, quick, "writing etcd's environment"},
+		{StepStartUnit, false, quick, "starting etcd"},
+		{StepStopUnit, false, quick, "stopping etcd, which is no member of the cluster any more"},
+		{StepPromote, true, member, "promoting the learner to voter"},
+		{StepSetPhase, true, quick, "recording how far the operation is"},
+		{StepRollBack, true, quick, "giving the join up"},
+		{StepRemoveLearner, true, member, "removing the learner of a join that was given up"},
+		{StepEndOp, true, quick, "ending the operation"},
+		{StepFinishBootstrap, false, quick, "recording that the cluster exists"},
+	}
+}
+
+// Info gives the declaration of a kind of step.
+func (k StepKind) Info() StepInfo {
+	for _, info := range Steps() {
+		if info.Kind == k {
+			return info
+		}
+	}
+	return StepInfo{Kind: k}
+}
+
+// Step is one thing to do, with what it needs to know.
+type Step struct {
+	Kind     StepKind
+	Target   Role    // begin-join: what it leads to
+	Phase    OpPhase // set-phase
+	MemberID uint64  // promote, remove-learner, roll-back: the learner
+	New      bool    // write-environment: for a new cluster
+	Outcome  ReasonCode
+	Why      string // for people and for the history
+}
+
+// String gives the step for a log or the history.
+func (s Step) String() string {
+	if s.Why == "" {
+		return string(s.Kind)
+	}
+	return fmt.Sprintf("%s (%s)", s.Kind, s.Why)
+}
+
+// Text says in a clause for people what the step does.
+func (s Step) Text() string {
+	text := s.Kind.Info().Doing
+	if s.Phase != "" {
+		text += ": " + string(s.Phase)
+	}
+	if s.Target != "" {
+		text += " as " + string(s.Target)
+	}
+	if s.Why != "" {
+		text += ": " + s.Why
+	}
+	return text
+}

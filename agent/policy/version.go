@@ -1,0 +1,69 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+
+	"github.com/coreos/go-semver/semver"
+)
+
+// Version is an etcd version. The zero Version is unknown.
+type Version struct{ Major, Minor, Patch int64 }
+
+// ParseVersion reads a version such as "3.6.16"; what it cannot read is unknown.
+func ParseVersion(s string) Version {
+	v, err := semver.NewVersion(s)
+	if err != nil {
+		return Version{}
+	}
+	return Version{Major: v.Major, Minor: v.Minor, Patch: v.Patch}
+}
+
+// Known tells whether the version is known.
+func (v Version) Known() bool { return v != Version{} }
+
+// String gives "3.6.16", or "unknown".
+func (v Version) String() string {
+	if !v.Known() {
+		return "unknown"
+	}
+	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
+}
+
+// Safe tells whether membership may be managed with this version. Below 3.5.31 and 3.6.12 a
+// member update silently turns a learner into something that can never be promoted, and older
+// patches lose promotions on upgrade, keep removed members, or renew revoked leases (etcd
+// changelogs of 3.5 and 3.6). All of 3.7 has the fixes.
+func (v Version) Safe() bool {
+	if v.Major != 3 {
+		return v.Major > 3
+	}
+	switch v.Minor {
+	case 5:
+		return v.Patch >= 31
+	case 6:
+		return v.Patch >= 12
+	}
+	return v.Minor > 6
+}
+
+// mayJoin tells whether a member of this version may join a cluster whose lowest member has the
+// other one: the same minor version, or the next. An older one refuses to start. A newer one by
+// two can be let in and then crash the leader, as 3.6 does to 3.4, and the entry in the log
+// crashes it again at every start.
+func (v Version) mayJoin(lowest Version) bool {
+	return v.Major == lowest.Major && (v.Minor == lowest.Minor || v.Minor == lowest.Minor+1)
+}
+
+// Less tells whether v is older than o.
+func (v Version) Less(o Version) bool {
+	if v.Major != o.Major {
+		return v.Major < o.Major
+	}
+	if v.Minor != o.Minor {
+		return v.Minor < o.Minor
+	}
+	return v.Patch < o.Patch
+}

@@ -1,0 +1,259 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// View is everything that one host has observed when it decides. It is not changed after it
+// was made. Durations are measured by the observing host's own clock that does not jump; a
+// duration of something that is observed counts from when this agent first saw it, so that an
+// agent that has just started waits longer rather than shorter.
+type View struct {
+	Self      Self
+	Target    Target
+	Limits    Limits
+	Unit      Unit
+	Data      Data
+	Health    Health
+	Clock     Clock
+	Bootstrap Bootstrap
+	Cluster   Cluster
+	Hosts     []Host // present hosts, this one among them, by ID
+	Lock      Lock
+	Op        *Op           // the operation in flight, or nil
+	Pause     *Pause        // the pause in force, or nil
+	IdleFor   time.Duration // since when no operation has been in flight
+	FreeFor   time.Duration // since when there has been neither an operation nor a lock
+	Backoff   time.Duration // until the next try, after a join that failed
+	Stuck     string        // a step that was started and has not come back, or empty
+	Failed    Failed        // the step that failed when it was last tried, if there is one
+	// PromotionPending tells that this agent has asked for a promotion so short a time ago that it may
+	// still land, whatever was answered.
+	PromotionPending bool
+}
+
+// Failed is a step that failed when it was last tried.
+type Failed struct {
+	Kind StepKind
+	Text string
+}
+
+// Mode says what an agent may do.
+type Mode string
+
+// The modes. A fresh install observes.
+const (
+	Observe Mode = "observe" // says what it would do
+	Manage  Mode = "manage"
+)
+
+// Self is the deciding host.
+type Self struct {
+	ID, Name string
+	PeerURL  string
+	Mode     Mode
+	Etcd     Version // of the binary that the unit runs; zero when unknown
+	Conflict string  // another host that claims our ID, name or peer URL; empty when there is none
+	MemberID uint64  // the member this host was last known to be, from its own disk; 0 when there is none
+}
+
+// Target is what the cluster shall look like.
+type Target struct {
+	Voters   int // odd
+	Standbys int // 0 or 1
+}
+
+// Limits are the times and sizes of the policy, from the configuration.
+type Limits struct {
+	Settle        time.Duration // between membership changes
+	Cooldown      time.Duration // after an operation
+	PromoteStable time.Duration // a learner must be up for so long
+	SteadyLag     time.Duration // and within PromoteLag for so long
+	PromoteLag    uint64        // entries behind the leader
+	LearnerStall  time.Duration // a learner without progress is removed
+	LearnerMax    time.Duration // a join that lasts longer is rolled back
+	OrphanGrace   time.Duration // an operation without its lock may be adopted
+	LockTTL       time.Duration
+	StartRetry    time.Duration // between two starts of a unit that failed
+	ClockOffset   time.Duration // a host whose clock is further off takes no step
+	AllowUnsafe   bool          // etcd below the safe floor is accepted
+}
+
+// UnitState is the state of the local etcd unit.
+type UnitState string
+
+// The states of the unit. The zero value means that it is not known.
+const (
+	UnitUnknown      UnitState = ""
+	UnitMissing      UnitState = "missing"
+	UnitInactive     UnitState = "inactive" // stopped in order, by us or by somebody
+	UnitActivating   UnitState = "activating"
+	UnitActive       UnitState = "active"
+	UnitDeactivating UnitState = "deactivating"
+	UnitFailed       UnitState = "failed" // ended on its own account
+)
+
+// Unit is the local etcd unit.
+type Unit struct {
+	State      UnitState
+	Since      time.Duration // in this state, as seen by this agent
+	EnvReady   bool          // its environment is the one that the present membership asks for
+	SinceStart time.Duration // since this agent last started it; Never when it has not
+	Detail     string        // for people
+}
+
+// Never stands for a time that has not come.
+const Never = time.Duration(1<<63 - 1)
+
+// DataState says what lies in the data directory.
+type DataState string
+
+// The states of the data directory. The zero value means that it is not known.
+const (
+	DataUnknown    DataState = ""
+	DataEmpty      DataState = "empty"      // absent, or with nothing of etcd in it
+	DataRemains    DataState = "remains"    // of an etcd that ended before it was a member: no write-ahead log
+	DataMember     DataState = "member"     // of the cluster and member named in Data
+	DataUnreadable DataState = "unreadable" // something is there, but it cannot be understood
+)
+
+// Data is the local data directory.
+type Data struct {
+	State     DataState
+	ClusterID uint64
+	MemberID  uint64
+	Age       time.Duration // since it was looked at
+	Free      uint64        // bytes free on its file system
+	FreeKnown bool
+	Detail    string // for people
+}
+
+// Health is this host's verdict.
+type Health struct {
+	State     health.State
+	Qualified bool
+	Hangs     bool   // a write to the disk hangs at this moment: a lock would not be renewed
+	Text      string // with the measured number and its limit
+}
+
+// Clock compares this host's wall clock with the voters'.
+type Clock struct {
+	Known  bool
+	Offset time.Duration
+}
+
+// Bootstrap is the request to make a new cluster, which an operator gives once.
+type Bootstrap struct {
+	Requested bool
+	Done      bool // this host has belonged to a cluster: an empty disk does not mean "new" any more
+}
+
+// Cluster is the etcd cluster.
+type Cluster struct {
+	Reachable  bool // the member list and the records were read, linearizably, in this round
+	Listed     bool // at least the member list was
+	ID         uint64
+	ExpectedID uint64 // from the configuration or from this host's own past; 0 when there is none
+	Members    []Member
+	StableFor  time.Duration // since the member list last changed
+	DBSize     uint64        // the largest database of a voter, bytes
+	Error      string        // for people, when it is not reachable
+}
+
+// Member is one member of the cluster with its own answer to this round's questions.
+type Member struct {
+	ID      uint64
+	Name    string // empty until it has started once
+	PeerURL string
+	Learner bool
+	Live    bool // it has answered in this round; a voter also a linearizable read
+	Leader  bool
+	// ThinksLearner is the member's own word, which may lag behind the member list.
+	ThinksLearner bool
+	Version       Version
+	Lag           uint64 // raft entries behind the leader
+	LagKnown      bool
+	Errors        bool          // it reports errors of its own
+	LiveFor       time.Duration // since when it has answered without break
+	SteadyFor     time.Duration // since when its lag has been within PromoteLag without break
+	StalledFor    time.Duration // since when a learner's applied index has not moved, but for pauses
+	StillFor      time.Duration // since when it has not moved, pauses or not; 0 when it has in this round
+	DownFor       time.Duration // since when it has not answered
+}
+
+// Role is what a host is to the cluster.
+type Role string
+
+// The roles of DESIGN: a standby is a learner kept caught up, a spare is no member.
+const (
+	RoleUnknown Role = "unknown"
+	RoleVoter   Role = "voter"
+	RoleStandby Role = "standby"
+	RoleJoining Role = "joining"
+	RoleSpare   Role = "spare"
+)
+
+// Host is what a host has published of itself.
+type Host struct {
+	ID, Name, Domain string
+	PeerURL          string
+	Role             Role
+	Health           health.State
+	Qualified        bool
+	Manage           bool
+	P99              time.Duration // of its fsync, quantised; 0 when unknown
+	Waiting          ReasonCode    // why it does not go next; empty when it is ready
+}
+
+// Lock is the lock as this host sees it.
+type Lock struct {
+	Known    bool
+	Held     bool // somebody holds it
+	Mine     bool // and it is this agent
+	ValidFor time.Duration
+	Holder   string // host ID
+	Token    int64
+}
+
+// OpPhase is how far an operation has come. It is written for people, but for rollback, which is
+// an intent that must survive a crash.
+type OpPhase string
+
+// The phases of a join, in order, and the way back.
+const (
+	PhaseBegun    OpPhase = "begun"
+	PhaseAdded    OpPhase = "added"
+	PhaseStarted  OpPhase = "started"
+	PhasePromoted OpPhase = "promoted"
+	PhaseRollback OpPhase = "rollback"
+)
+
+// KindJoin is the kind of operation that makes a spare a standby or voter.
+const KindJoin = "join"
+
+// Op is the operation in flight.
+type Op struct {
+	Kind        string
+	Host        string // the host that is operated on
+	HostName    string
+	Target      Role
+	Phase       OpPhase
+	Token       int64
+	MemberID    uint64
+	PeerURL     string
+	Reason      string
+	SameBoot    bool          // its host has not rebooted since it began; only its own host knows
+	Elapsed     time.Duration // since it began or was first seen by this agent
+	OrphanedFor time.Duration // since when no lock stands behind it
+	WrittenFor  time.Duration // since when its record is as it is
+}
+
+// Pause is a pause of the whole cluster.
+type Pause struct {
+	By, Reason string
+}

@@ -1,0 +1,173 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/health"
+)
+
+// presence keeps this host's record in etcd. It is written when what it says changes, and its
+// lease is renewed from the loop, so that the record of a loop that hangs goes away.
+type presence struct {
+	opt     Options
+	keys    record.Keys
+	log     *slog.Logger
+	lease   clientv3.LeaseID
+	written []byte
+	renewed time.Duration
+}
+
+func newPresence(opt Options, keys record.Keys) *presence {
+	return &presence{opt: opt, keys: keys, log: opt.Logger}
+}
+
+// renewals is how often in its time to live the presence lease is renewed.
+const renewals = 3
+
+// publish writes the record if it has changed, or if it is gone.
+func (p *presence) publish(ctx context.Context, r *round) {
+	if r.ownHost != nil && r.ownHost.Instance != p.opt.Instance {
+		return // another agent's; conflict says so
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*p.opt.Config.Timing.CallTimeout)
+	defer cancel()
+	p.renew(ctx)
+	value, err := record.Encode(p.record(r))
+	if err != nil {
+		p.log.Error("own record not written", "error", err)
+		return
+	}
+	if r.ownHost != nil && p.lease != 0 && bytes.Equal(value, p.written) {
+		return
+	}
+	if err := p.write(ctx, value, r.ownHostAt); err != nil {
+		p.log.Warn("own record not written", "error", err)
+	}
+}
+
+// renew keeps the lease alive, and forgets it when etcd does not know it any more.
+func (p *presence) renew(ctx context.Context) {
+	ttl := p.opt.Config.Timing.PresenceTTL
+	now := p.opt.Now()
+	if p.lease == 0 || now-p.renewed < ttl/renewals {
+		return
+	}
+	left, err := p.opt.Etcd.KeepAliveOnce(ctx, p.lease)
+	switch {
+	case err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) && now-p.renewed < ttl:
+		return // tried again in the next round
+	case err != nil || left <= 0:
+		p.lease = 0
+	default:
+		p.renewed = now
+	}
+}
+
+// write puts the record if the key is still as it was seen.
+func (p *presence) write(ctx context.Context, value []byte, seen int64) error {
+	if p.lease == 0 {
+		now := p.opt.Now()
+		lease, _, err := p.opt.Etcd.Grant(ctx, int64(p.opt.Config.Timing.PresenceTTL/time.Second))
+		if err != nil {
+			return err
+		}
+		p.lease, p.renewed = lease, now
+	}
+	key := p.keys.Host(p.opt.Config.Host.ID)
+	answer, err := p.opt.Etcd.Txn(ctx,
+		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", seen)},
+		clientv3.OpPut(key, string(value), clientv3.WithLease(p.lease)))
+	if err != nil {
+		p.lease = 0 // perhaps it is the lease that is gone
+		return err
+	}
+	if answer.Succeeded {
+		p.written = value
+	}
+	return nil
+}
+
+// leave ends the lease, and with it the record.
+func (p *presence) leave(ctx context.Context) {
+	if p.lease == 0 {
+		return
+	}
+	if err := p.opt.Etcd.Revoke(ctx, p.lease); err != nil {
+		p.log.Debug("presence not taken back, it ends by itself", "error", err)
+	}
+}
+
+// record is what this host says of itself.
+func (p *presence) record(r *round) record.Host {
+	c, v := p.opt.Config, r.view
+	h := record.Host{
+		ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Instance: p.opt.Instance, BootID: p.opt.BootID,
+		ClientURL: c.Etcd.ClientURL, PeerURL: c.Etcd.PeerURL, Mode: string(c.Mode), AgentVersion: p.opt.Version,
+		Role: string(r.decision.Role), Health: r.verdict.State.String(), Qualified: r.verdict.Qualified,
+		Waiting: string(r.decision.Waiting), FsyncP99: quantised(r),
+	}
+	if v.Self.Etcd.Known() {
+		h.EtcdVersion = v.Self.Etcd.String()
+	}
+	if m, ok := r.membership.ByPeerURL(c.Etcd.PeerURL); ok {
+		h.MemberID = record.MemberID(m.ID)
+	}
+	if r.verdict.State != health.OK && r.verdict.State != health.Qualifying {
+		h.HealthText = string(r.verdict.Code) // the code, not the text with its ever new numbers
+	}
+	return h
+}
+
+// quantised gives the p99 rounded up to a power of two of 0.125 ms, so that noise is not written.
+func quantised(r *round) float64 {
+	p99 := r.verdict.Figures.WAL.P99
+	if p99 <= 0 {
+		return 0
+	}
+	step := 125 * time.Microsecond
+	for step < p99 && step < math.MaxInt64/2 {
+		step *= 2
+	}
+	return step.Seconds()
+}
+
+// conflict says which other host claims to be this one, or has its name or its peer URL. Of two with
+// one name or URL neither joins: which of them is meant, only a person knows. Of two with one ID, the
+// one that came first goes on, and the other takes no step.
+func (p *presence) conflict(r *round) string {
+	c := p.opt.Config
+	for _, h := range r.hosts {
+		switch {
+		case h.ID == c.Host.ID && h.Instance != p.opt.Instance:
+			return "another agent runs with this host's ID, " + h.ID
+		case h.ID == c.Host.ID:
+		case h.Name == c.Host.Name:
+			return "host " + h.ID + " has the same name, " + h.Name
+		case h.PeerURL == c.Etcd.PeerURL:
+			return "host " + h.Name + " has the same peer URL, " + h.PeerURL
+		}
+	}
+	data := r.view.Data
+	for _, m := range r.view.Cluster.Members {
+		if data.State == policy.DataMember && data.ClusterID == r.view.Cluster.ID && m.ID == data.MemberID && m.PeerURL != c.Etcd.PeerURL {
+			return "etcd.peerURL is " + c.Etcd.PeerURL + ", but this host's member is registered with " + m.PeerURL
+		}
+		if m.Name == c.Host.Name && m.PeerURL != c.Etcd.PeerURL {
+			return "a member with this host's name has another peer URL, " + m.PeerURL
+		}
+	}
+	return ""
+}

@@ -1,0 +1,56 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Keys names the keys of one cluster's records.
+type Keys struct{ prefix string }
+
+// KeysFor gives the keys of the cluster with that name.
+func KeysFor(cluster string) Keys { return Keys{prefix: "/quorumd/" + cluster + "/"} }
+
+// Host is the key of a host's presence.
+func (k Keys) Host(id string) string { return k.prefix + "hosts/" + id }
+
+// Hosts is the prefix of all hosts' presences.
+func (k Keys) Hosts() string { return k.prefix + "hosts/" }
+
+// Lock is the key of the lock.
+func (k Keys) Lock() string { return k.prefix + "lock" }
+
+// Op is the key of the operation in flight.
+func (k Keys) Op() string { return k.prefix + "op" }
+
+// Pause is the key of the cluster-wide pause.
+func (k Keys) Pause() string { return k.prefix + "pause" }
+
+// History is the prefix of the history.
+func (k Keys) History() string { return k.prefix + "history/" }
+
+// HistoryLine is the key of a line written by a host that had last seen that revision. Keys
+// sort by revision; n tells lines apart that one host writes at one revision.
+func (k Keys) HistoryLine(revision int64, host string, n int) string {
+	return fmt.Sprintf("%s%016x-%s-%d", k.History(), revision, host, n)
+}
+
+// State gives the range that holds everything but the history: one read shows it all.
+func (k Keys) State() (start, end string) { return k.Hosts(), k.prefix[:len(k.prefix)-1] + "0" }
+
+// fieldNames lists the JSON names of a record's own fields.
+func fieldNames(r any) []string {
+	t := reflect.TypeOf(r)
+	var names []string
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names
+}

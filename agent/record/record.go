@@ -1,0 +1,233 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package record is what quorumd keeps in etcd: the keys and the JSON values under
+// /quorumd/<cluster>/.
+//
+// Every value carries a version. A reader keeps the fields it does not know, so that an
+// older agent that rewrites a newer agent's record loses nothing, and it refuses a version
+// it does not know instead of guessing what it means.
+//
+// Times in records are wall-clock times for people to read. No decision is taken on them:
+// hosts' clocks may be wrong, so agents judge by how long they themselves have seen a thing.
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+)
+
+// Version is the version that this agent writes into every record, and the only one it reads.
+const Version = 1
+
+// MaxBytes bounds a record. The largest one written is a host record of about 1 KiB; a value
+// over the bound was not written by an agent.
+const MaxBytes = 64 << 10
+
+// ErrVersion means that a record was written by an agent that speaks a newer format.
+var ErrVersion = errors.New("unknown record version")
+
+// Host is what an agent says of itself. It lies under a presence lease: it is gone when the
+// agent's loop has not run for the lease's time.
+type Host struct {
+	Version      int      `json:"version"`
+	ID           string   `json:"id"`
+	Name         string   `json:"name"`
+	Domain       string   `json:"domain,omitempty"`
+	Instance     string   `json:"instance"` // of an agent until its host reboots, so that two with one ID are noticed
+	BootID       string   `json:"bootID"`
+	ClientURL    string   `json:"clientURL"`
+	PeerURL      string   `json:"peerURL"`
+	Mode         string   `json:"mode"`
+	AgentVersion string   `json:"agentVersion"`
+	EtcdVersion  string   `json:"etcdVersion,omitempty"`
+	MemberID     MemberID `json:"memberID,omitempty"`
+	Role         string   `json:"role"`
+	Health       string   `json:"health"`
+	HealthText   string   `json:"healthText,omitempty"`
+	Qualified    bool     `json:"qualified,omitempty"`
+	FsyncP99     float64  `json:"fsyncP99,omitempty"` // seconds, rounded up to a power of two of 0.125 ms
+	Waiting      string   `json:"waiting,omitempty"`  // the reason code why the host does not go next; empty when it is ready
+	Extra        Extra    `json:"-"`
+}
+
+// Lock says who is acting. It lies under the lock lease.
+type Lock struct {
+	Version int       `json:"version"`
+	Host    string    `json:"host"`
+	Name    string    `json:"name"`
+	Since   time.Time `json:"since"`
+	Extra   Extra     `json:"-"`
+}
+
+// Op is the one operation in flight. It has no lease: a host that is down stays "the one".
+type Op struct {
+	Version  int           `json:"version"`
+	Kind     string        `json:"kind"`
+	Host     string        `json:"host"` // the host that is operated on
+	HostName string        `json:"hostName"`
+	Target   string        `json:"target,omitempty"` // what a join leads to: voter or standby
+	Phase    string        `json:"phase"`
+	Token    int64         `json:"token"` // create revision of the lock under which it was last advanced
+	BootID   string        `json:"bootID,omitempty"`
+	MemberID MemberID      `json:"memberID,omitempty"`
+	PeerURL  string        `json:"peerURL,omitempty"`
+	Started  time.Time     `json:"started"`
+	Clock    time.Duration `json:"clock,omitempty"` // time since boot of the operated host when it started, meaningful with BootID
+	Reason   string        `json:"reason,omitempty"`
+	By       string        `json:"by,omitempty"`
+	Extra    Extra         `json:"-"`
+}
+
+// Pause stops every step of every host. It always has an end.
+type Pause struct {
+	Version int       `json:"version"`
+	By      string    `json:"by"`
+	Host    string    `json:"host"`
+	Reason  string    `json:"reason"`
+	Since   time.Time `json:"since"`
+	Until   time.Time `json:"until"`
+	Extra   Extra     `json:"-"`
+}
+
+// Line is one line of history.
+type Line struct {
+	Version int       `json:"version"`
+	Time    time.Time `json:"time"`
+	Host    string    `json:"host"`
+	Name    string    `json:"name"`
+	Kind    string    `json:"kind"` // step, refusal or operation
+	Code    string    `json:"code"`
+	Text    string    `json:"text"`
+	Extra   Extra     `json:"-"`
+}
+
+// Extra holds the fields of a record that this agent does not know, to be written back.
+type Extra map[string]json.RawMessage
+
+// MemberID is an etcd member ID. In JSON it is a hexadecimal string, as etcdctl prints it.
+type MemberID uint64
+
+// String gives the ID as etcdctl prints it.
+func (id MemberID) String() string { return strconv.FormatUint(uint64(id), 16) }
+
+// MarshalJSON writes the hexadecimal string.
+func (id MemberID) MarshalJSON() ([]byte, error) { return json.Marshal(id.String()) }
+
+// UnmarshalJSON reads the hexadecimal string.
+func (id *MemberID) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return fmt.Errorf("a member ID is a hexadecimal string: %w", err)
+	}
+	n, err := strconv.ParseUint(s, 16, 64)
+	if err != nil {
+		return fmt.Errorf("a member ID is a hexadecimal string: %w", err)
+	}
+	*id = MemberID(n)
+	return nil
+}
+
+// kind is one of the record types. The extra fields are reached through it so that encode
+// and decode are written once.
+type kind interface {
+	Host | Lock | Op | Pause | Line
+}
+
+// Encode gives the JSON of a record, stamped with Version and with its unknown fields. A record
+// over MaxBytes, which nobody could read, is an error.
+func Encode[T kind](r T) ([]byte, error) {
+	version, extra := header(&r)
+	*version = Version
+	b, err := json.Marshal(r)
+	if err == nil && len(*extra) > 0 {
+		all := maps.Clone(*extra)
+		if err = json.Unmarshal(b, &all); err == nil { // known fields win
+			b, err = json.Marshal(all)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode %T: %w", r, err)
+	}
+	if len(b) > MaxBytes {
+		return nil, fmt.Errorf("cannot encode %T: %d bytes, the bound is %d: make its texts shorter", r, len(b), MaxBytes)
+	}
+	return b, nil
+}
+
+// Decode reads a record. It returns ErrVersion for a format this agent does not know, and
+// otherwise an error that says what is wrong with the value. Field names count only as they are
+// written: a field "KIND" is one that this agent does not know.
+func Decode[T kind](b []byte) (T, error) {
+	var r T
+	if len(b) > MaxBytes {
+		return r, fmt.Errorf("cannot read %T: %d bytes, the bound is %d", r, len(b), MaxBytes)
+	}
+	rest := Extra{}
+	if err := json.Unmarshal(b, &rest); err != nil {
+		return r, fmt.Errorf("cannot read %T: %w", r, err)
+	}
+	known := takeFields(rest, fieldNames(r))
+	if err := checkVersion(known["version"]); err != nil {
+		return r, fmt.Errorf("cannot read %T: %w", r, err)
+	}
+	fields, err := json.Marshal(known)
+	if err != nil {
+		return r, fmt.Errorf("cannot read %T: %w", r, err)
+	}
+	if err := json.Unmarshal(fields, &r); err != nil {
+		return r, fmt.Errorf("cannot read %T: %w", r, err)
+	}
+	if len(rest) > 0 {
+		_, extra := header(&r)
+		*extra = rest
+	}
+	return r, nil
+}
+
+// takeFields moves the fields of these names out of all. Without it json.Unmarshal, which matches
+// names without regard to case, would let a field "KIND" overwrite "kind".
+func takeFields(all Extra, names []string) Extra {
+	taken := Extra{}
+	for _, name := range names {
+		if value, ok := all[name]; ok {
+			taken[name] = value
+			delete(all, name)
+		}
+	}
+	return taken
+}
+
+func checkVersion(field json.RawMessage) error {
+	if field == nil {
+		return errors.New("it has no version: it was not written by quorumd")
+	}
+	var version int
+	if err := json.Unmarshal(field, &version); err != nil {
+		return fmt.Errorf("its version: %w", err)
+	}
+	if version != Version {
+		return fmt.Errorf("%w %d, this agent speaks %d: upgrade quorumd on this host", ErrVersion, version, Version)
+	}
+	return nil
+}
+
+func header(r any) (version *int, extra *Extra) {
+	switch r := r.(type) {
+	case *Host:
+		return &r.Version, &r.Extra
+	case *Lock:
+		return &r.Version, &r.Extra
+	case *Op:
+		return &r.Version, &r.Extra
+	case *Pause:
+		return &r.Version, &r.Extra
+	case *Line:
+		return &r.Version, &r.Extra
+	}
+	panic(fmt.Sprintf("%T is no record", r)) // kind and this switch list the same types
+}

@@ -1,0 +1,187 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/health"
+)
+
+// Status gives the picture of the last finished observation. It waits for nothing.
+func (a *Agent) Status() control.Status {
+	c := a.opt.Config
+	s := control.Status{
+		Time:    a.opt.Wall(),
+		Host:    control.Host{ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Mode: string(c.Mode), Version: a.opt.Version, BootID: a.opt.BootID},
+		Role:    control.RoleUnknown,
+		Cluster: control.Cluster{Name: c.Cluster.Name, Target: c.Cluster.Voters},
+		Health:  control.Health{State: health.Unknown.String()},
+		Loop:    control.Loop{IntervalSeconds: c.Timing.Interval.Seconds()},
+		Unit:    control.Unit{Name: unitName(a), Runner: string(c.Etcd.Runner), DataDir: c.Etcd.DataDir},
+	}
+	r := a.current.Load()
+	if r == nil {
+		s.Reasons = []control.Reason{{Code: string(policy.Starting), Text: "quorumd has just started and has observed nothing yet"}}
+		return s
+	}
+	age := (a.opt.Now() - r.at).Seconds()
+	s.Role = control.Role(r.decision.Role)
+	s.Next, s.Reasons = decisionStatus(r)
+	s.Health = a.healthStatus(r)
+	s.Cluster = a.clusterStatus(s.Cluster, r)
+	if seen := a.reached.Load(); seen != nil { // what lies in etcd, as it was last read
+		s.Hosts = hostsStatus(seen, (a.opt.Now() - seen.at).Seconds())
+		s.Lock, s.Op, s.Pause = recordsStatus(seen)
+	}
+	s.Unit.State, s.Unit.Since, s.Unit.Detail = orText(string(r.view.Unit.State), "unknown"), r.wall.Add(-r.view.Unit.Since), r.view.Unit.Detail
+	if v := r.view.Self.Etcd; v.Known() {
+		s.Unit.EtcdVersion = v.String()
+	}
+	s.Loop.AgeSeconds, s.Loop.Rounds, s.Loop.Steps = &age, r.number, r.stepsBefore
+	return s
+}
+
+func unitName(a *Agent) string {
+	if a.opt.Config.Etcd.Runner == "process" {
+		return "etcd"
+	}
+	return a.opt.Config.Etcd.Unit
+}
+
+func decisionStatus(r *round) (control.Next, []control.Reason) {
+	d := r.decision
+	next := control.Next{Step: string(d.Step.Kind)}
+	if next.Step != "" {
+		next.Text = d.Step.Text()
+	}
+	var reasons []control.Reason
+	for _, reason := range d.Reasons {
+		reasons = append(reasons, control.Reason{
+			Code: string(reason.Code), Text: reason.Text, Remedy: reason.Code.Info().Remedy,
+			Since: r.wall.Add(-r.reasonFor[reason.Code]),
+		})
+	}
+	return next, reasons
+}
+
+// clusterStatus shows the cluster as it was last seen, with the age of that.
+func (a *Agent) clusterStatus(out control.Cluster, r *round) control.Cluster {
+	out.Reachable, out.Error = r.view.Cluster.Reachable, r.view.Cluster.Error
+	if seen := a.reached.Load(); !out.Reachable && seen != nil {
+		r = seen
+	}
+	v := r.view.Cluster
+	if !v.Reachable {
+		return out
+	}
+	age := (a.opt.Now() - r.at).Seconds()
+	out.AgeSeconds = &age
+	out.ID = record.MemberID(v.ID).String()
+	voters, live := v.Counts()
+	if !out.Reachable {
+		live = 0 // none that could be asked
+	}
+	out.Voters, out.FailureTolerance = voters, policy.Tolerance(voters, live)
+	var lowest policy.Version
+	for _, m := range v.Members {
+		member := control.Member{
+			ID: record.MemberID(m.ID).String(), Name: m.Name, Role: control.RoleVoter, Leader: m.Leader && out.Reachable, Live: m.Live && out.Reachable,
+			DBSize: r.statuses[m.ID].DBSize,
+		}
+		listed, _ := r.membership.ByID(m.ID)
+		member.ClientURLs, member.PeerURLs = listed.ClientURLs, listed.PeerURLs
+		if m.Learner {
+			member.Role = control.RoleLearner
+			out.Standbys++
+		}
+		if m.LagKnown {
+			member.Lag = &m.Lag
+		}
+		if m.Version.Known() {
+			member.Version = m.Version.String()
+			if !lowest.Known() || m.Version.Less(lowest) {
+				lowest = m.Version
+			}
+		}
+		out.Members = append(out.Members, member)
+	}
+	if lowest.Known() {
+		out.Version = lowest.String()
+	}
+	return out
+}
+
+// hostsStatus lists the hosts whose presence stood in etcd when it was last read, age seconds ago.
+func hostsStatus(r *round, age float64) []control.HostRecord {
+	var out []control.HostRecord
+	for _, h := range r.hosts {
+		host := control.HostRecord{
+			ID: h.ID, Name: h.Name, Domain: h.Domain, Role: control.Role(h.Role), Health: h.Health, HealthText: h.HealthText,
+			P99Seconds: h.FsyncP99, Mode: h.Mode, Version: h.AgentVersion, AgeSeconds: &age, EtcdVersion: h.EtcdVersion, Waiting: h.Waiting,
+		}
+		if h.MemberID != 0 {
+			host.MemberID = h.MemberID.String()
+		}
+		out = append(out, host)
+	}
+	return out
+}
+
+func recordsStatus(r *round) (l control.Lock, op *control.Op, pause *control.Pause) {
+	if r.lock != nil {
+		l = control.Lock{Holder: r.lock.Host, HolderName: r.lock.Name, Mine: r.view.Lock.Mine}
+		if l.Mine {
+			l.ValidForSeconds = r.view.Lock.ValidFor.Seconds()
+		}
+	}
+	if r.op != nil {
+		op = &control.Op{
+			Kind: r.op.Kind, Host: r.op.Host, HostName: r.op.HostName, Target: r.op.Target, Phase: r.op.Phase,
+			Started: r.op.Started, Reason: r.op.Reason, By: r.op.By, Orphaned: r.view.Op != nil && r.view.Op.OrphanedFor > 0,
+		}
+		if r.op.MemberID != 0 {
+			op.MemberID = r.op.MemberID.String()
+		}
+		if len(r.decision.Reasons) > 0 && r.decision.Role == policy.RoleJoining {
+			op.Progress = r.decision.Reasons[0].Text
+		}
+	}
+	if r.view.Pause != nil {
+		pause = &control.Pause{By: r.pause.By, Reason: r.pause.Reason, Since: r.pause.Since, Until: r.pause.Until}
+	}
+	return l, op, pause
+}
+
+func (a *Agent) healthStatus(r *round) control.Health {
+	verdict := r.verdict
+	wall := func(moment time.Duration) time.Time { return r.wall.Add(moment - r.probed) }
+	out := control.Health{
+		State: verdict.State.String(), Since: wall(verdict.Since), Text: verdict.Text, Remedy: verdict.Remedy, Qualified: verdict.Qualified,
+	}
+	for _, f := range verdict.Findings {
+		out.Findings = append(out.Findings, control.Finding{
+			Code: string(f.Code), Component: string(f.Component), State: f.State.String(), Text: f.Text, Remedy: f.Remedy,
+			Since: wall(f.Since),
+		})
+	}
+	out.Disk = control.Disk{WAL: lane(verdict.Figures.WAL), Direct: lane(verdict.Figures.Direct), LimitSeconds: a.opt.Config.Disk.FsyncWarm.Seconds()}
+	age, op := a.opt.Probe.InFlight()
+	out.Disk.InFlightSeconds, out.Disk.InFlightOp = age.Seconds(), op
+	if u := r.reading.Usage; u != nil {
+		out.Disk.FreeBytes = u.Free
+	}
+	if f := verdict.Figures; f.WAL.Count+f.Direct.Count > 0 {
+		seconds := (f.Age + a.opt.Now() - r.at).Seconds()
+		out.Disk.AgeSeconds = &seconds
+	}
+	return out
+}
+
+func lane(f health.LaneFigures) control.Lane {
+	return control.Lane{P50: f.P50.Seconds(), P99: f.P99.Seconds(), Max: f.Max.Seconds(), Count: uint64(f.Count)}
+}

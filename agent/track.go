@@ -1,0 +1,78 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// since remembers when something was first seen to be as it is. It is the agent's only memory
+// between rounds, and it only measures: an agent that has just started begins at zero, which
+// makes every wait longer and none shorter.
+type since struct {
+	marks map[string]mark
+}
+
+type mark struct {
+	value string
+	at    time.Duration
+	round uint64
+}
+
+// of gives how long value has been what name is, this round included.
+func (s *since) of(name, value string, now time.Duration, round uint64) time.Duration {
+	m, ok := s.marks[name]
+	if !ok || m.value != value {
+		m = mark{value: value, at: now}
+	}
+	m.round = round
+	s.marks[name] = m
+	return now - m.at
+}
+
+// forget drops what was not asked for in this round: a break starts the count anew.
+func (s *since) forget(round uint64) {
+	for name, m := range s.marks {
+		if m.round != round {
+			delete(s.marks, name)
+		}
+	}
+}
+
+// truth gives how long a condition has held without break; 0 when it does not hold.
+func (s *since) truth(name string, holds bool, now time.Duration, round uint64) time.Duration {
+	if !holds {
+		delete(s.marks, name)
+		return 0
+	}
+	return s.of(name, "", now, round)
+}
+
+// trackMember fills in the durations of a member.
+func (s *since) trackMember(m *policy.Member, applied uint64, limits policy.Limits, paused bool, now time.Duration, round uint64) {
+	name := fmt.Sprintf("member/%x/", m.ID)
+	m.LiveFor = s.truth(name+"live", m.Live, now, round)
+	m.DownFor = s.truth(name+"down", !m.Live, now, round)
+	m.SteadyFor = s.truth(name+"steady", m.Live && m.LagKnown && m.Lag <= limits.PromoteLag, now, round)
+	if !m.Live { // no answer is no progress: the mark stays at the last index seen
+		applied = s.lastApplied(name + "applied")
+	}
+	value := fmt.Sprint(applied)
+	m.StillFor = s.of(name+"still", value, now, round)
+	if paused { // nobody may help it along now
+		value += fmt.Sprintf("/paused at %d", round)
+	}
+	m.StalledFor = s.of(name+"applied", value, now, round)
+}
+
+func (s *since) lastApplied(name string) uint64 {
+	var n uint64
+	if m, ok := s.marks[name]; ok {
+		_, _ = fmt.Sscan(m.value, &n) // zero when it was never seen
+	}
+	return n
+}

@@ -1,0 +1,111 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// The exit codes, after sysexits.h.
+const (
+	exitOK          = 0
+	exitUsage       = 64 // EX_USAGE: wrong flag or argument
+	exitUnavailable = 69 // EX_UNAVAILABLE: quorumd cannot be reached, or etcd does not answer it
+	exitFault       = 70 // EX_SOFTWARE: anything else
+	exitTimeout     = 75 // EX_TEMPFAIL: waited in vain
+	exitPermission  = 77 // EX_NOPERM: not permitted
+	exitConfig      = 78 // EX_CONFIG: the configuration file is wrong
+)
+
+// failure is an error that has been made fit for people.
+type failure struct {
+	code    int
+	message string // "cannot …: cause"
+	hint    string // what to do
+
+	details []string // lines between the two
+}
+
+func (f *failure) Error() string { return f.message }
+
+// usage is a failure of the command line.
+func usage(hint, format string, args ...any) error {
+	return &failure{code: exitUsage, message: fmt.Sprintf(format, args...), hint: hint}
+}
+
+// cannot makes an error of the daemon or of the client fit for people. What says what was tried,
+// as in "read the history".
+func cannot(what string, err error) error {
+	f := &failure{code: exitFault, message: err.Error()}
+	if e, ok := errors.AsType[*control.Error](err); ok {
+		f.code, f.message, f.hint = exitCode(e), e.Message, e.Hint
+	}
+	if !strings.HasPrefix(f.message, "cannot ") {
+		f.message = "cannot " + what + ": " + f.message
+	}
+	return f
+}
+
+func exitCode(e *control.Error) int {
+	switch e.Code {
+	case control.CodeUnreachable, control.CodeTimeout, control.CodeBusy:
+		return exitUnavailable
+	case control.CodeNotPermitted:
+		return exitPermission
+	case control.CodeBadRequest, control.CodeTooLarge:
+		return exitUsage
+	}
+	switch e.Status { // a code of the backend's
+	case 400:
+		return exitUsage
+	case 403:
+		return exitPermission
+	case 502, 503, 504:
+		return exitUnavailable
+	}
+	return exitFault
+}
+
+// report prints an error and gives its exit code.
+func report(stderr io.Writer, cmd *cobra.Command, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	f, ok := errors.AsType[*failure](err)
+	if !ok {
+		f = misread(cmd, err)
+	}
+	lines := append([]string{"quorumctl: " + f.message}, f.details...)
+	if f.hint != "" {
+		lines = append(lines, "→ "+f.hint)
+	}
+	for _, line := range lines { // not wrapped: commands in it are there to be copied
+		fmt.Fprintln(stderr, clean(line))
+	}
+	return f.code
+}
+
+// misread words an error that cobra itself finds.
+func misread(cmd *cobra.Command, err error) *failure {
+	return &failure{code: exitUsage, message: "cannot read the command line: " + err.Error(), hint: cmd.CommandPath() + " --help"}
+}
+
+// onlySubcommands is for the arguments of a command that does nothing by itself.
+func onlySubcommands(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := cmd.CommandPath() + " --help"
+	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+		hint = "did you mean: " + cmd.CommandPath() + " " + names[0]
+	}
+	return usage(hint, "cannot read the command line: unknown command %q", args[0])
+}

@@ -1,0 +1,110 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// explanation is the document of explain.
+type explanation struct {
+	APIVersion string           `json:"apiVersion"`
+	Host       control.Host     `json:"host"`
+	Role       control.Role     `json:"role"`
+	Next       control.Next     `json:"next"`
+	Reasons    []control.Reason `json:"reasons"`
+	Health     control.Health   `json:"health"`
+}
+
+func (a *app) explainCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "explain",
+		GroupID: groupInspect,
+		Short:   "Say what this host will do next, or why it does not",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.status(cmd.Context(), "explain")
+			if err != nil {
+				return err
+			}
+			doc := explanation{s.APIVersion, s.Host, s.Role, s.Next, s.Reasons, s.Health}
+			return a.emit(doc, func(p *page) { writeExplanation(p, s) })
+		},
+	}
+}
+
+func writeExplanation(p *page, s control.Status) {
+	writeVerdict(p, s)
+	for _, r := range s.Reasons {
+		p.line("[%s] %s", word{r.Code, warn}, r.Text)
+		if !r.Since.IsZero() {
+			p.line("    since %s", since(r.Since, s.Time))
+		}
+		do(p, r.Remedy)
+	}
+	writeMeasured(p, s.Health)
+	if s.Pause != nil {
+		writePause(p, *s.Pause, s.Time)
+	}
+	if s.Op != nil {
+		writeOp(p, *s.Op, s.Time)
+		writeOrphan(p, *s.Op)
+	}
+	writeLoop(p, s.Loop)
+	p.line("next: %s", next(s))
+	switch {
+	case s.Health.State != "OK":
+		p.line("→ quorumctl health")
+	case len(s.Reasons) > 0:
+		p.line("→ quorumctl status")
+	}
+}
+
+// writeVerdict writes the one line that says whether the host goes on, and what holds it back.
+func writeVerdict(p *page, s control.Status) {
+	who := fmt.Sprintf("%s (%s, mode %s)", s.Host.Name, s.Role, s.Host.Mode)
+	because := ""
+	if n := len(s.Reasons); n > 0 {
+		because = " because of " + s.Reasons[0].Code
+		if n > 1 {
+			because += fmt.Sprintf(" and %d more", n-1)
+		}
+	}
+	switch {
+	case s.Loop.AgeSeconds == nil:
+		p.line("%s %s", who, word{"does not know yet", warn})
+	case s.Next.Step != "" && because != "":
+		p.line("%s %s%s", who, word{"waits to take the step " + s.Next.Step, warn}, because)
+	case s.Next.Step != "" && s.Host.Mode == "observe":
+		p.line("%s %s", who, word{"would take the step " + s.Next.Step, good})
+	case s.Next.Step != "":
+		p.line("%s %s", who, word{"takes the step " + s.Next.Step, good})
+	case because != "":
+		p.line("%s %s%s", who, word{"does nothing", warn}, because)
+	default:
+		p.line("%s %s", who, word{"has nothing to do", good})
+	}
+}
+
+// writeMeasured puts the measured number beside its limit.
+func writeMeasured(p *page, h control.Health) {
+	text := "nothing measured yet"
+	if l := h.Disk.WAL; l.Count > 0 {
+		text = fmt.Sprintf("WAL fsync p99 %s%s, %d samples, newest %s old",
+			latency(l.P99), after(", limit ", limit(h.Disk)), l.Count, age(h.Disk.AgeSeconds))
+	}
+	p.line("health: %s · %s", verdict(h.State), text)
+}
+
+func sinceIf(t, now time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return ", since " + since(t, now)
+}

@@ -1,0 +1,98 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+func (a *app) healthCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "health",
+		GroupID: groupInspect,
+		Short:   "Show the verdict on this machine and what it was measured from",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.status(cmd.Context(), "read the health")
+			if err != nil {
+				return err
+			}
+			return a.emit(s.Health, func(p *page) { writeHealth(p, s) })
+		},
+	}
+}
+
+func writeHealth(p *page, s control.Status) {
+	h := s.Health
+	p.line("%s%s", verdict(h.State), after(": ", h.Text))
+	if !h.Since.IsZero() {
+		p.line("    since %s", since(h.Since, s.Time))
+	}
+	if !h.Qualified {
+		p.line("    not qualified: it has not passed the run that a first join needs")
+	}
+	do(p, h.Remedy)
+	for _, f := range h.Findings {
+		p.line("[%s] %s: %s", verdict(f.State), word{f.Code, bold}, f.Text)
+		p.line("    in %s%s", f.Component, sinceIf(f.Since, s.Time))
+		do(p, f.Remedy)
+	}
+	p.raw("")
+	writeDisk(p, h.Disk)
+	p.raw("")
+	p.line("next: %s", next(s))
+}
+
+// writeDisk writes the figures of the probe beside their limit.
+func writeDisk(p *page, d control.Disk) {
+	t := table{head: []string{"FSYNC", "P50", "P99", "MAX", "SAMPLES", "P99 LIMIT"}}
+	t.add(laneRow("wal", d.WAL, limit(d))...)
+	t.add(laneRow("direct", d.Direct, "")...)
+	p.table(t)
+	if d.InFlightOp != "" {
+		p.line("in flight: %s for %s", d.InFlightOp, latency(d.InFlightSeconds))
+	}
+	free := ""
+	if d.FreeBytes > 0 {
+		free = " · free " + size(float64(d.FreeBytes))
+	}
+	if d.AgeSeconds == nil {
+		p.line("never measured%s", free)
+		return
+	}
+	p.line("measured %s ago%s", age(d.AgeSeconds), free)
+}
+
+func laneRow(name string, l control.Lane, limit string) []word {
+	if l.Count == 0 {
+		return cells(name, "-", "-", "-", "0", limit)
+	}
+	return cells(name, latency(l.P50), latency(l.P99), latency(l.Max), strconv.FormatUint(l.Count, 10), limit)
+}
+
+func limit(d control.Disk) string {
+	if d.LimitSeconds == 0 {
+		return ""
+	}
+	return latency(d.LimitSeconds)
+}
+
+// do writes what a person can do.
+func do(p *page, remedy string) {
+	if remedy != "" {
+		p.line("    → %s", remedy)
+	}
+}
+
+// after gives a text behind a separator, or nothing.
+func after(separator, text string) string {
+	if text == "" {
+		return ""
+	}
+	return separator + text
+}

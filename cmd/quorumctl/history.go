@@ -1,0 +1,64 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+func (a *app) historyCommand() *cobra.Command {
+	var lines int
+	cmd := &cobra.Command{
+		Use:     "history",
+		GroupID: groupInspect,
+		Short:   "Show the steps taken and the refusals in the cluster, oldest first",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if lines < 1 || lines > control.MaxHistory {
+				return usage("quorumctl history -n 100", "cannot read the history: ask for 1 to %d lines", control.MaxHistory)
+			}
+			got, err := a.client().History(cmd.Context(), lines)
+			if err != nil {
+				return cannot("read the history", err)
+			}
+			doc := control.History{APIVersion: control.APIVersion, Lines: got}
+			return a.emit(doc, func(p *page) { writeHistory(p, got) })
+		},
+	}
+	cmd.Flags().IntVarP(&lines, "lines", "n", 20, "how many lines")
+	return cmd
+}
+
+func writeHistory(p *page, lines []control.HistoryLine) {
+	if len(lines) == 0 {
+		p.line("nothing has happened yet")
+		return
+	}
+	t := table{head: []string{"TIME", "HOST", "KIND", "CODE", "TEXT"}}
+	if p.wide {
+		t.head = append([]string{"REVISION"}, t.head...)
+	}
+	for _, l := range lines {
+		row := []word{{text: stamp(l.Time)}, {text: l.HostName}, {text: l.Kind}, {l.Code, kindStyle(l.Kind)}, {text: l.Text}}
+		if p.wide {
+			row = append(cells(strconv.FormatInt(l.Revision, 10)), row...)
+		}
+		t.add(row...)
+	}
+	p.table(t)
+}
+
+func kindStyle(kind string) style {
+	switch kind {
+	case "refusal":
+		return warn
+	case "op":
+		return bold
+	}
+	return plain
+}

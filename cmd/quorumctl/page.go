@@ -1,0 +1,150 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// columns is how wide a line for people is at most.
+const columns = 100
+
+// page is a text for people.
+type page struct {
+	text     strings.Builder
+	coloured bool
+	wide     bool // lines are not bounded
+}
+
+// style is how a word is painted: the parameters of the terminal's SGR sequence.
+type style string
+
+const (
+	plain style = ""
+	bold  style = "1"
+	good  style = "32"
+	warn  style = "33"
+	bad   style = "1;31"
+)
+
+// word is a text with a style.
+type word struct {
+	text  string
+	style style
+}
+
+// String gives what was written so far.
+func (p *page) String() string { return p.text.String() }
+
+// line writes a line, wrapped where it is too long; what follows is indented by two more than its
+// beginning. Texts among the arguments come from other hosts and from files, so they are cleaned
+// of everything that a terminal would obey.
+func (p *page) line(format string, args ...any) {
+	shown := make([]any, len(args))
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case word:
+			shown[i] = p.paint(clean(arg.text), arg.style)
+		case int, int64, uint64:
+			shown[i] = arg
+		default:
+			shown[i] = clean(fmt.Sprint(arg))
+		}
+	}
+	text := fmt.Sprintf(format, shown...)
+	if p.wide {
+		p.raw(text)
+		return
+	}
+	indent := len(text) - len(strings.TrimLeft(text, " "))
+	for i, part := range wrap(text[indent:], columns-indent-2) {
+		if i > 0 {
+			part = "  " + part
+		}
+		p.raw(strings.Repeat(" ", indent) + part)
+	}
+}
+
+// raw writes a line as it is.
+func (p *page) raw(text string) {
+	p.text.WriteString(strings.TrimRight(text, " "))
+	p.text.WriteByte('\n')
+}
+
+func (p *page) paint(text string, s style) string {
+	if !p.coloured || s == plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
+}
+
+// clean makes a text fit for a terminal: one line of printable characters.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r) || r == utf8.RuneError:
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// width counts the columns that a text takes, without the sequences that paint it.
+func width(text string) int {
+	n, hidden := 0, false
+	for _, r := range text {
+		switch {
+		case r == '\x1b':
+			hidden = true
+		case hidden:
+			hidden = r != 'm'
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// wrap breaks a text at blanks into lines of at most so many columns, and within a word that is
+// longer than a line.
+func wrap(text string, most int) []string {
+	var lines []string
+	var line string
+	for _, w := range strings.Split(text, " ") {
+		if line != "" && width(line)+1+width(w) > most {
+			lines = append(lines, line)
+		} else if line != "" {
+			w = line + " " + w
+		}
+		for line = w; width(line) > most; {
+			head := fits(line, most)
+			lines, line = append(lines, line[:head]), line[head:]
+		}
+	}
+	return append(lines, line)
+}
+
+// fits gives how many bytes of a text take at most so many columns. It does not end within a
+// sequence that paints.
+func fits(text string, most int) int {
+	n, hidden := 0, false
+	for i, r := range text {
+		switch {
+		case r == '\x1b':
+			hidden = true
+		case hidden:
+			hidden = r != 'm'
+		case n == most:
+			return i
+		default:
+			n++
+		}
+	}
+	return len(text)
+}

@@ -1,0 +1,50 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+func (a *app) pauseCommand() *cobra.Command {
+	var req control.PauseRequest
+	cmd := &cobra.Command{
+		Use:     "pause --reason TEXT",
+		GroupID: groupOperate,
+		Short:   "Stop all steps on all hosts for a while",
+		Long: "Stop all steps on all hosts of the cluster until the time is over or quorumctl resume.\n" +
+			"etcd keeps running as it is. A second pause replaces the first.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if req.For <= 0 || req.For > control.MaxPause {
+				return usage("quorumctl pause --reason '<why>' --for 4h",
+					"cannot pause: --for %s is out of bounds, it is over 0 and at most %s", req.For, shortDuration(control.MaxPause))
+			}
+			pause, err := a.client().Pause(cmd.Context(), req)
+			if err != nil {
+				return cannot("pause", err)
+			}
+			return a.emit(pause, func(p *page) {
+				p.line("%s by %s until %s (%s): %s", word{"paused", warn}, pause.By, stamp(pause.Until),
+					span(pause.Until.Sub(pause.Since)), pause.Reason)
+				p.line("→ quorumctl resume ends it earlier")
+			})
+		},
+	}
+	cmd.Flags().StringVar(&req.Reason, "reason", "", "why, in one line; it is shown and recorded")
+	cmd.Flags().DurationVar(&req.For, "for", control.DefaultPause, "how long, at most "+shortDuration(control.MaxPause))
+	if err := cmd.MarkFlagRequired("reason"); err != nil {
+		panic(err) // the flag is not there: the program is wrong
+	}
+	return cmd
+}
+
+// shortDuration shows hours as --for takes them.
+func shortDuration(d time.Duration) string {
+	return significant(d.Hours()) + "h"
+}

@@ -1,0 +1,22 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "github.com/spf13/cobra"
+
+func (a *app) resumeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "resume",
+		GroupID: groupOperate,
+		Short:   "End the pause",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			done, err := a.client().Resume(cmd.Context())
+			if err != nil {
+				return cannot("resume", err)
+			}
+			return a.emit(done, func(p *page) { p.line("resumed by %s", done.By) })
+		},
+	}
+}

@@ -1,0 +1,103 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// app holds what all commands share.
+type app struct {
+	out    io.Writer
+	socket string
+	format format
+	colour colour
+}
+
+// run runs one command line and gives the exit code. The context ends it early.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	a := &app{out: stdout, format: formatTable, colour: colourAuto}
+	root := a.rootCommand()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	return report(stderr, cmd, err)
+}
+
+// The groups of the help.
+const (
+	groupInspect = "inspect"
+	groupOperate = "operate"
+	groupService = "service"
+)
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "quorumctl",
+		Short:         "Look at and operate quorumd on this host",
+		Long:          "quorumctl shows what quorumd on this host sees, does and waits for, and asks it for what only\na person can decide. It needs no etcd: it speaks to quorumd's control socket.",
+		Args:          onlySubcommands,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2,
+	}
+	root.AddGroup(
+		&cobra.Group{ID: groupInspect, Title: "Inspect:"},
+		&cobra.Group{ID: groupOperate, Title: "Operate:"},
+		&cobra.Group{ID: groupService, Title: "Service:"},
+	)
+	root.SetHelpCommandGroupID(groupService)
+	root.SetCompletionCommandGroupID(groupService)
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.socket, "socket", control.DefaultSocket, "control socket of quorumd")
+	flags.VarP(&a.format, "output", "o", "table, wide, json or yaml")
+	flags.Var(&a.colour, "color", "auto, always or never; auto obeys NO_COLOR")
+	complete(root, "output", formats())
+	complete(root, "color", colours())
+	root.AddCommand(
+		a.statusCommand(), a.healthCommand(), a.explainCommand(), a.historyCommand(),
+		a.bootstrapCommand(), a.pauseCommand(), a.resumeCommand(), a.opCommand(),
+		a.waitCommand(), a.configCommand(), a.versionCommand(),
+	)
+	return root
+}
+
+// complete offers the values of a flag to the shell.
+func complete(cmd *cobra.Command, flag string, values []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil {
+		panic(err) // the flag is not there: the program is wrong
+	}
+}
+
+func (a *app) client() *control.Client { return control.Dial(a.socket) }
+
+// status asks for the status on behalf of a command.
+func (a *app) status(ctx context.Context, what string) (control.Status, error) {
+	s, err := a.client().Status(ctx)
+	if err != nil {
+		return s, cannot(what, err)
+	}
+	return s, nil
+}
+
+// coloured tells whether the output is painted.
+func (a *app) coloured() bool {
+	switch a.colour {
+	case colourAlways:
+		return true
+	case colourNever:
+		return false
+	}
+	return os.Getenv("NO_COLOR") == "" && isTerminal(a.out)
+}

@@ -1,0 +1,128 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/quorumd/quorumd/agent/config"
+)
+
+func TestHelpOfEveryCommand(t *testing.T) {
+	t.Parallel()
+	help := transcript(t, "SOCKET", "", "status --help", "health --help", "explain --help", "history --help",
+		"bootstrap --help", "pause --help", "resume --help", "op", "op show --help", "op release --help",
+		"wait --help", "config", "config check --help", "config default --help", "version --help")
+	golden(t, "help.golden", help)
+	for line := range strings.Lines(string(help)) {
+		if n := utf8.RuneCountInString(line); n > columns+1 {
+			t.Errorf("%d columns: %s", n-1, line)
+		}
+	}
+}
+
+func TestTheShellIsHelpedToComplete(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if r := quorumctl(t, "SOCKET", "completion", shell); r.code != exitOK || !strings.Contains(r.stdout, "quorumctl") {
+			t.Errorf("%s: exit %d: %s", shell, r.code, r.stderr)
+		}
+	}
+	golden(t, "complete.golden", transcript(t, "SOCKET",
+		"__complete w", "__complete status --output ''", "__complete status --color ''", "__complete wait --for ''"))
+}
+
+func TestConfigCheck(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	valid, odd, wrong := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "odd.yaml"), filepath.Join(dir, "bad.yaml")
+	base := "cluster:\n  name: prod\n  endpoints: [http://192.0.2.1:2379]\netcd:\n  clientURL: http://192.0.2.1:2379\n  peerURL: http://192.0.2.1:2380\n"
+	for file, text := range map[string]string{
+		valid: base,
+		odd:   strings.Replace(base, "name: prod\n", "name: prod\n  voters: 9\n", 1),
+		wrong: strings.Replace(base, "name: prod\n", "name: prod\n  voters: 4\n  nmae: x\n", 1) + "metrics:\n  listen: nowhere\n",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := quorumctl(t, "SOCKET", "config", "check", valid); r.code != exitOK || r.stdout != valid+": OK\n" || r.stderr != "" {
+		t.Errorf("a good file: exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := quorumctl(t, "SOCKET", "config", "check", odd); r.code != exitOK || !strings.Contains(r.stdout, "warning: ") {
+		t.Errorf("an odd file: exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	r := quorumctl(t, "SOCKET", "config", "check", wrong)
+	for _, want := range []string{"quorumctl: cannot use " + wrong + ": 3 mistakes\n", wrong + ":3: ", wrong + ":4: ", wrong + ":10: ", "\n→ "} {
+		if r.code != exitConfig || r.stdout != "" || !strings.Contains(r.stderr, want) {
+			t.Errorf("a bad file: exit %d without %q: %s%s", r.code, want, r.stdout, r.stderr)
+		}
+	}
+	if r := quorumctl(t, "SOCKET", "config", "check", filepath.Join(dir, "none")); r.code != exitConfig || !strings.HasPrefix(r.stderr, "quorumctl: cannot ") {
+		t.Errorf("a missing file: exit %d: %s", r.code, r.stderr)
+	}
+	var closed *failure // root can read every file, so none is made
+	if err := misconfigured(wrong, &fs.PathError{Op: "open", Path: wrong, Err: fs.ErrPermission}); !errors.As(err, &closed) || closed.code != exitPermission {
+		t.Errorf("a closed file: %v", err)
+	}
+}
+
+func TestConfigCheckLooksAtTheCertificatesUnlessToldNotTo(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "q.yaml")
+	text := "cluster:\n  name: prod\n  endpoints: [https://192.0.2.1:2379]\n  tls:\n    ca: /nowhere/ca.pem\n" +
+		"etcd:\n  clientURL: https://192.0.2.1:2379\n  peerURL: https://192.0.2.1:2380\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := quorumctl(t, "SOCKET", "config", "check", file); r.code != exitConfig || !strings.Contains(r.stderr, "/nowhere/ca.pem") {
+		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := quorumctl(t, "SOCKET", "config", "check", "--elsewhere", file); r.code != exitOK {
+		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+func TestTheDefaultConfigIsPrinted(t *testing.T) {
+	t.Parallel()
+	if r := quorumctl(t, "SOCKET", "config", "default"); r.code != exitOK || r.stdout != string(config.Default()) {
+		t.Errorf("exit %d: %s", r.code, r.stderr)
+	}
+}
+
+func TestTheVersionsOfBothAreShown(t *testing.T) {
+	t.Parallel()
+	socket, stop := serving(t, scene(t, "steady"))
+	if r := quorumctl(t, socket, "version"); r.code != exitOK || !strings.HasSuffix(r.stdout, "\nquorumd   0.1.0\n") {
+		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	stop()
+	if r := quorumctl(t, socket, "version"); r.code != exitOK || !strings.HasSuffix(r.stdout, "\nquorumd   does not answer at "+socket+"\n") {
+		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// broken is an output that cannot be written to.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+func TestAnOutputThatCannotBeWrittenIsAnError(t *testing.T) {
+	t.Parallel()
+	socket, _ := serving(t, scene(t, "steady"))
+	for _, line := range []string{"status", "status -o json", "config default", "status --watch"} {
+		var errOut bytes.Buffer
+		code := run(t.Context(), append([]string{"--socket", socket}, words(line)...), broken{}, &errOut)
+		if code != exitFault || !strings.HasPrefix(errOut.String(), "quorumctl: cannot write the output: ") {
+			t.Errorf("%s: exit %d: %s", line, code, &errOut)
+		}
+	}
+}

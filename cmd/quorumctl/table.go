@@ -1,0 +1,118 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "strings"
+
+// table is aligned text. A column in which no row has anything is left out.
+type table struct {
+	head []string
+	rows [][]word
+}
+
+func (t *table) add(cells ...word) { t.rows = append(t.rows, cells) }
+
+// cells makes a row of plain words.
+func cells(texts ...string) []word {
+	row := make([]word, len(texts))
+	for i, text := range texts {
+		row[i].text = text
+	}
+	return row
+}
+
+// table writes a table. Where lines are bounded, the widest columns are cut until all fit, and
+// the last column is wrapped.
+func (p *page) table(t table) {
+	t = t.withoutEmpty()
+	if len(t.rows) == 0 || len(t.head) == 0 {
+		return
+	}
+	rows := append([][]word{cells(t.head...)}, t.rows...)
+	last := len(t.head) - 1
+	widths := p.widths(rows, last)
+	used := 0
+	for _, w := range widths {
+		used += w + len(gap)
+	}
+	for _, row := range rows {
+		var b strings.Builder
+		for i, w := range widths {
+			text := cut(clean(row[i].text), w)
+			b.WriteString(p.paint(text, row[i].style))
+			b.WriteString(strings.Repeat(" ", w-width(text)) + gap)
+		}
+		for i, part := range p.fold(clean(row[last].text), columns-used) {
+			if i > 0 {
+				b.Reset()
+				b.WriteString(strings.Repeat(" ", used))
+			}
+			p.raw(b.String() + p.paint(part, row[last].style))
+		}
+	}
+}
+
+const (
+	gap        = "  "
+	lastColumn = 24 // columns that the last one is given if it needs them
+)
+
+// widths gives the widths of the first n columns.
+func (p *page) widths(rows [][]word, n int) []int {
+	widths := make([]int, n)
+	needed := 0
+	for _, row := range rows {
+		needed = max(needed, width(clean(row[n].text)))
+	}
+	room := columns - min(needed, lastColumn)
+	for i := range widths {
+		for _, row := range rows {
+			widths[i] = max(widths[i], width(clean(row[i].text)))
+		}
+		room -= widths[i] + len(gap)
+	}
+	for ; room < 0 && !p.wide; room++ {
+		widest := 0
+		for i, w := range widths {
+			if w > widths[widest] {
+				widest = i
+			}
+		}
+		widths[widest]--
+	}
+	return widths
+}
+
+func cut(text string, most int) string {
+	if width(text) <= most {
+		return text
+	}
+	return text[:fits(text, most-1)] + "…"
+}
+
+func (p *page) fold(text string, most int) []string {
+	if p.wide {
+		return []string{text}
+	}
+	return wrap(text, most)
+}
+
+func (t table) withoutEmpty() table {
+	var kept table
+	kept.rows = make([][]word, len(t.rows))
+	for i, head := range t.head {
+		empty := true
+		for _, row := range t.rows {
+			empty = empty && row[i].text == ""
+		}
+		if empty {
+			continue
+		}
+		kept.head = append(kept.head, head)
+		for r, row := range t.rows {
+			kept.rows[r] = append(kept.rows[r], row[i])
+		}
+	}
+	return kept
+}

@@ -1,0 +1,57 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"runtime/debug"
+	"time"
+
+	"github.com/prometheus/common/version"
+	"github.com/spf13/cobra"
+)
+
+// versions is the document of version.
+type versions struct {
+	Quorumctl string `json:"quorumctl"`
+	Quorumd   string `json:"quorumd,omitempty"` // absent when it does not answer
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		GroupID: groupService,
+		Short:   "Show the versions of quorumctl and of the running quorumd",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), time.Second) // nobody asks for a version to wait
+			defer cancel()
+			doc := versions{Quorumctl: ownVersion()}
+			s, err := a.client().Status(ctx)
+			if err == nil {
+				doc.Quorumd = s.Host.Version
+			}
+			return a.emit(doc, func(p *page) {
+				p.line("quorumctl %s", doc.Quorumctl)
+				if err != nil {
+					p.line("quorumd   does not answer at %s", a.socket)
+					return
+				}
+				p.line("quorumd   %s", cmp.Or(doc.Quorumd, "of unknown version"))
+			})
+		},
+	}
+}
+
+// ownVersion is what the linker was told, or else what the Go toolchain knows.
+func ownVersion() string {
+	if version.Version != "" {
+		return version.Version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
+}

@@ -1,0 +1,198 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+func TestEveryViewOfEveryScene(t *testing.T) {
+	t.Parallel()
+	for _, name := range scenes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			socket, _ := serving(t, scene(t, name))
+			golden(t, name+".golden", transcript(t, socket,
+				"status", "status -o wide", "explain", "health", "op show", "bootstrap"))
+		})
+	}
+}
+
+func TestNoLineForPeopleIsTooLongOrObeyedByATerminal(t *testing.T) {
+	t.Parallel()
+	for _, name := range scenes() {
+		d := scene(t, name)
+		d.lines = []control.HistoryLine{{HostName: d.status.Cluster.Name, Kind: d.status.Cluster.Name, Code: d.status.Cluster.Name, Text: d.status.Cluster.Name + strings.Repeat("x", 300)}}
+		socket, _ := serving(t, d)
+		for _, command := range []string{"status", "explain", "health", "op show", "bootstrap", "history", "wait --for voter --timeout 1ms"} {
+			for _, form := range []string{"table", "wide", "yaml", "json"} {
+				r := quorumctl(t, socket, append(words(command), "-o", form)...)
+				for _, line := range strings.Split(r.stdout+r.stderr, "\n") {
+					if i := strings.IndexFunc(line, func(c rune) bool { return !unicode.IsPrint(c) }); i >= 0 && form != "json" {
+						t.Errorf("%s %s -o %s: %q has something to obey at %d", name, command, form, line, i)
+					}
+				}
+				for _, line := range strings.Split(r.stdout, "\n") {
+					if n := utf8.RuneCountInString(line); form == "table" && n > columns {
+						t.Errorf("%s %s: %d columns: %q", name, command, n, line)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestProgramsGetTheDocumentsAsTheyAre(t *testing.T) {
+	t.Parallel()
+	d := scene(t, "joining")
+	d.lines = story()
+	socket, _ := serving(t, d)
+	golden(t, "documents.golden", transcript(t, socket,
+		"status -o json", "status -o yaml", "health -o yaml", "explain -o yaml", "op show -o yaml", "history -n 1 -o yaml"))
+	for _, name := range scenes() {
+		d := scene(t, name)
+		socket, _ := serving(t, d)
+		asJSON, asYAML := quorumctl(t, socket, "status", "-o", "json"), quorumctl(t, socket, "status", "-o", "yaml")
+		var s control.Status
+		if err := json.Unmarshal([]byte(asJSON.stdout), &s); err != nil || !reflect.DeepEqual(s, d.status) {
+			t.Errorf("%s: the JSON is not the status: %v", name, err)
+		}
+		var fromJSON, fromYAML any
+		if err := yaml.Unmarshal([]byte(asJSON.stdout), &fromJSON); err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal([]byte(asYAML.stdout), &fromYAML); err != nil {
+			t.Fatal(err)
+		}
+		a, errA := json.Marshal(fromJSON)
+		b, errB := json.Marshal(fromYAML)
+		if errA != nil || errB != nil || string(a) != string(b) {
+			t.Errorf("%s: the YAML says something else than the JSON\n%s\n%s", name, a, b)
+		}
+	}
+}
+
+// story is a history.
+func story() []control.HistoryLine {
+	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	line := func(second int, host, kind, code, text string) control.HistoryLine {
+		return control.HistoryLine{
+			Revision: int64(100 + second), Time: at.Add(time.Duration(second) * time.Second),
+			Host: host + "-5f3a", HostName: host, Kind: kind, Code: code, Text: text,
+		}
+	}
+	return []control.HistoryLine{
+		line(0, "n1", "step", "BOOTSTRAP", "started the cluster prod"),
+		line(4, "n4", "refusal", "DISK_FSYNC_SLOW", "WAL fsync p99 41.3 ms is above 10 ms, so it does not qualify and cannot become a member before it has been clean for 10 minutes"),
+		line(12, "n2", "op", "JOIN_BEGIN", "as voter, 1 of 3 voters"),
+		line(19, "n2", "step", "PROMOTE", "steady for 60s, 3 entries behind"),
+	}
+}
+
+func TestTheHistoryIsShownOldestFirst(t *testing.T) {
+	t.Parallel()
+	d := scene(t, "steady")
+	empty, _ := serving(t, scene(t, "steady"))
+	d.lines = story()
+	socket, _ := serving(t, d)
+	got := transcript(t, socket, "history", "history -n 2 -o wide")
+	golden(t, "history.golden", append(got, transcript(t, empty, "history")...))
+}
+
+func TestColoursAreOnlyAddedWhereTheyAreWanted(t *testing.T) {
+	t.Parallel()
+	socket, _ := serving(t, scene(t, "slow"))
+	for _, command := range []string{"status", "explain", "health"} {
+		auto, never := quorumctl(t, socket, command), quorumctl(t, socket, command, "--color", "never")
+		always := quorumctl(t, socket, command, "--color", "always")
+		if auto != never || strings.Contains(auto.stdout, "\x1b") {
+			t.Errorf("%s: a pipe gets colours", command)
+		}
+		if !strings.Contains(always.stdout, "\x1b[") {
+			t.Errorf("%s: always gives none", command)
+		}
+		for i, line := range strings.Split(always.stdout, "\n") {
+			if got, want := unpainted(line), strings.Split(never.stdout, "\n")[i]; got != want {
+				t.Errorf("%s: colours move the text\n%q\n%q", command, got, want)
+			}
+		}
+		if json := quorumctl(t, socket, command, "--color", "always", "-o", "json"); strings.Contains(json.stdout, "\x1b") {
+			t.Errorf("%s: a document is painted", command)
+		}
+	}
+	golden(t, "colours.golden", transcript(t, socket, "status --color always"))
+}
+
+func unpainted(line string) string {
+	for {
+		head, tail, ok := strings.Cut(line, "\x1b[")
+		if !ok {
+			return line
+		}
+		_, tail, _ = strings.Cut(tail, "m")
+		line = head + tail
+	}
+}
+
+func TestUnitsReadAsPeopleSayThem(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ got, want string }{
+		{latency(0.000125), "0.125 ms"},
+		{latency(0.0413), "41.3 ms"},
+		{latency(0.99949), "999 ms"},
+		{latency(0.9996), "1 s"},
+		{latency(1.5), "1.5 s"},
+		{latency(1234.6), "1235 s"},
+		{latency(0), "0 ms"},
+		{span(0), "0s"},
+		{span(-time.Hour), "0s"},
+		{span(45 * time.Second), "45s"},
+		{span(59600 * time.Millisecond), "1m"},
+		{span(260 * time.Second), "4m20s"},
+		{span(3*time.Hour + 12*time.Minute + 9*time.Second), "3h12m"},
+		{span(2 * time.Hour), "2h"},
+		{span(52 * time.Hour), "2d4h"},
+		{age(nil), "never"},
+		{age(new(61.0)), "1m1s"},
+		{age(new(-5.0)), "0s"},
+		{age(new(1e300)), "11574d1h"},
+		{size(0), "0 B"},
+		{size(1023), "1023 B"},
+		{size(128849018880), "120 GiB"},
+		{size(1e18), "888 PiB"},
+		{count(1, "voter", "voters"), "1 voter"},
+		{count(0, "voter", "voters"), "0 voters"},
+		{stamp(time.Date(2026, 11, 20, 11, 0, 0, 0, time.FixedZone("", 3600))), "2026-11-20 10:00:00Z"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
+
+func FuzzPage(f *testing.F) {
+	f.Add("a text", "\x1b[2J\x00\xff", 40)
+	f.Add(strings.Repeat("word ", 60), strings.Repeat("x", 300), 3)
+	f.Fuzz(func(t *testing.T, a, b string, n int) {
+		p := &page{coloured: true}
+		p.line("    [%s] %s: %d %s", word{a, bold}, b, n, word{b, bad})
+		p.table(table{head: []string{"A", "B", "C"}, rows: [][]word{cells(a, b, a+b), {{a, bad}, {b, good}, {a, warn}}}})
+		for _, line := range strings.Split(p.String(), "\n") {
+			line = unpainted(line)
+			if utf8.RuneCountInString(line) > columns || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
+				t.Errorf("%d columns: %q", utf8.RuneCountInString(line), line)
+			}
+		}
+	})
+}

@@ -1,0 +1,124 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// condition is what wait waits for.
+type condition struct {
+	name  string
+	holds func(control.Status) bool
+}
+
+func conditions() []condition {
+	list := []condition{
+		{"ready", func(s control.Status) bool { return s.Cluster.Reachable }},
+		{"voter", func(s control.Status) bool { return s.Role == control.RoleVoter }},
+		{"member", func(s control.Status) bool { return s.Role == control.RoleVoter || s.Role == control.RoleStandby }},
+	}
+	for _, state := range []string{"OK", "WARM", "SLOW", "STALLED", "FAILED", "QUALIFYING", "UNKNOWN"} {
+		list = append(list, condition{"health=" + state, func(s control.Status) bool { return s.Health.State == state }})
+	}
+	return list
+}
+
+func conditionNames() []string {
+	var names []string
+	for _, c := range conditions() {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+func (a *app) waitCommand() *cobra.Command {
+	var name string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:     "wait",
+		GroupID: groupService,
+		Short:   "Wait until this host is ready, a voter, a member or healthy",
+		Long: "Wait for a condition of this host:\n" +
+			"  ready      quorumd answers and reaches the cluster\n" +
+			"  voter      it is a voter\n" +
+			"  member     it is a voter or a standby\n" +
+			"  health=OK  its verdict is OK; other verdicts likewise\n" +
+			"Exits with 75 when the time is over.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all := conditions()
+			i := slices.IndexFunc(all, func(c condition) bool { return c.name == name })
+			if i < 0 {
+				return usage("it is one of "+strings.Join(conditionNames(), ", "), "cannot wait for %q: unknown condition", name)
+			}
+			if timeout <= 0 {
+				return usage("quorumctl wait --for "+name+" --timeout 5m", "cannot wait: --timeout %s is over before it begins", timeout)
+			}
+			return a.wait(cmd.Context(), all[i], timeout)
+		},
+	}
+	cmd.Flags().StringVar(&name, "for", "ready", "condition: ready, voter, member or health=OK")
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long")
+	complete(cmd, "for", conditionNames())
+	return cmd
+}
+
+// wait looks until the condition holds. A daemon that does not answer may be about to.
+func (a *app) wait(ctx context.Context, c condition, timeout time.Duration) error {
+	deadline := time.Now().Add(timeout)
+	bounded, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	last := "quorumd has not answered"
+	for {
+		s, err := a.client().Status(bounded)
+		switch {
+		case err == nil && c.holds(s):
+			return a.emit(s, func(p *page) { p.line("%s: %s", c.name, condensed(s)) })
+		case err == nil:
+			last = condensed(s)
+		case bounded.Err() != nil || !time.Now().Before(deadline): // cut off: what was seen before says more
+		case !passing(err):
+			return cannot("wait", err)
+		default:
+			last = err.Error()
+		}
+		select {
+		case <-bounded.Done():
+			if ctx.Err() != nil {
+				return &failure{code: exitFault, message: "cannot wait for " + c.name + ": interrupted; " + last, hint: "quorumctl explain"}
+			}
+			return &failure{code: exitTimeout, message: fmt.Sprintf("cannot wait longer than %s for %s: %s", timeout, c.name, last), hint: "quorumctl explain"}
+		case <-tick.C:
+		}
+	}
+}
+
+func passing(err error) bool {
+	e, ok := errors.AsType[*control.Error](err)
+	return ok && exitCode(e) == exitUnavailable
+}
+
+// condensed says in one clause how the host stands.
+func condensed(s control.Status) string {
+	text := fmt.Sprintf("%s is %s, health %s", s.Host.Name, s.Role, s.Health.State)
+	if !s.Cluster.Reachable {
+		text += ", etcd does not answer"
+	}
+	if len(s.Reasons) > 0 {
+		text += "; " + s.Reasons[0].Code + ": " + s.Reasons[0].Text
+	}
+	return text
+}

@@ -1,0 +1,80 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+func TestWaitEndsWhenTheConditionHolds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		condition string
+		set       func(*control.Status)
+	}{
+		{"ready", func(s *control.Status) { s.Cluster.Reachable = true }},
+		{"voter", func(s *control.Status) { s.Role = control.RoleVoter }},
+		{"member", func(s *control.Status) { s.Role = control.RoleStandby }},
+		{"health=OK", func(s *control.Status) { s.Health.State = "OK" }},
+		{"health=SLOW", func(s *control.Status) { s.Health.State = "SLOW" }},
+	} {
+		t.Run(c.condition, func(t *testing.T) {
+			t.Parallel()
+			d := scene(t, "fresh")
+			d.onLook = func(look int, s *control.Status) {
+				if look == 3 {
+					c.set(s)
+				}
+			}
+			socket, _ := serving(t, d)
+			r := quorumctl(t, socket, "wait", "--for", c.condition, "--timeout", "30s")
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if r.code != exitOK || !strings.HasPrefix(r.stdout, c.condition+": n1 is ") || d.looks != 3 {
+				t.Errorf("exit %d after %d looks: %s%s", r.code, d.looks, r.stdout, r.stderr)
+			}
+		})
+	}
+}
+
+func TestWaitInVainSaysWhatItLastSaw(t *testing.T) {
+	t.Parallel()
+	socket, _ := serving(t, scene(t, "slow"))
+	golden(t, "wait.golden", transcript(t, socket,
+		"wait", "wait --for voter --timeout 1500ms", "wait --for health=QUALIFYING"))
+}
+
+func TestWaitOutlastsADaemonThatStartsLate(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(folder(t), "s")
+	r := quorumctl(t, socket, "wait", "--timeout", "2500ms") // longer than the client itself waits
+	if r.code != exitTimeout || !strings.Contains(r.stderr, "cannot reach quorumd at "+socket) {
+		t.Errorf("exit %d: %s", r.code, r.stderr)
+	}
+}
+
+func TestAnInterruptedWaitIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	d := scene(t, "slow")
+	d.onLook = func(look int, _ *control.Status) {
+		if look == 2 {
+			cancel()
+		}
+	}
+	socket, _ := serving(t, d)
+	var out, errOut bytes.Buffer
+	if code := run(ctx, []string{"--socket", socket, "wait", "--for", "voter"}, &out, &errOut); code != exitFault {
+		t.Errorf("exit %d: %s", code, &errOut)
+	}
+	if !strings.Contains(errOut.String(), "interrupted") {
+		t.Errorf("got %s", &errOut)
+	}
+}

@@ -1,0 +1,295 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package daemon wires the agent, its socket and its metrics together: the program quorumd as a
+// value, so that tests can run it in a process of their own.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/version"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/agent"
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/health"
+	"github.com/quorumd/quorumd/systemd"
+)
+
+const (
+	probeCommand = "probe-disk"
+	self         = "/proc/self/exe"
+	tlsEvery     = 15 // how often the TLS files are read again, in intervals of the loop
+)
+
+// Options are what a daemon is started with.
+type Options struct {
+	Config  string // path of the configuration
+	Version string
+	Logger  *slog.Logger
+	// Stepping and Wall are for tests: see agent.Options. Both may be nil.
+	Stepping func(step policy.Step, done bool)
+	Wall     func() time.Time
+}
+
+// Version is what the linker was told of the release, or else what the Go toolchain knows.
+func Version() string {
+	if version.Version != "" {
+		return version.Version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "devel"
+}
+
+// Child runs the children that touch the disk. They are no commands for people. It tells whether
+// args call for one, and gives its exit code.
+func Child(args []string) (code int, is bool) {
+	if len(args) == 0 {
+		return 0, false
+	}
+	var err error
+	switch args[0] {
+	case probeCommand:
+		return disk.ChildMain(args[1:], os.Stdin, os.Stderr), true
+	case datadir.InspectCommand:
+		err = datadir.InspectMain(args[1:], os.Stdout)
+	case datadir.MoveAsideCommand:
+		err = datadir.MoveAsideMain(args[1:], os.Stdout)
+	default:
+		return 0, false
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1, true
+	}
+	return 0, true
+}
+
+// Run wires the parts together and runs until the context ends. The program that calls it must
+// also call Child: it is started again for the children. ExitCode tells what to exit with.
+func Run(ctx context.Context, opt Options) error {
+	log := opt.Logger
+	conf, err := loadConfig(opt.Config, log)
+	if err != nil {
+		return err
+	}
+	parts, err := open(conf, log)
+	if err != nil {
+		return err
+	}
+	defer parts.close()
+
+	notifier := systemd.NewNotifier()
+	wall := opt.Wall
+	if wall == nil {
+		wall = time.Now
+	}
+	a, err := agent.New(agent.Options{
+		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
+		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data,
+		EtcdVersion:   func(ctx context.Context) (string, error) { return cluster.BinaryVersion(ctx, conf.Etcd.Binary) },
+		BlockProgress: parts.blocks.Progress,
+		Now:           sinceBoot, Wall: wall, Logger: log,
+		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
+	})
+	if err != nil {
+		return err
+	}
+	server := control.NewServer(control.Options{Socket: conf.Control.Socket, Group: conf.Control.Group, Backend: a, Logger: log})
+	if err := server.Listen(); err != nil {
+		return err
+	}
+	defer server.Close() //nolint:errcheck // Serve has closed it when all went well
+	scrapes, err := listenMetrics(conf.Metrics, a.Metrics(), opt.Version)
+	if err != nil {
+		return err
+	}
+	log.Info("quorumd starts", "version", opt.Version, "host", conf.Host.Name, "id", conf.Host.ID, "cluster", conf.Cluster.Name, "mode", conf.Mode)
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return a.Run(ctx) })
+	group.Go(func() error { return server.Serve(ctx) })
+	group.Go(func() error { return scrapes.serve(ctx, log) })
+	group.Go(func() error { reloadTLS(ctx, parts.etcd, tlsEvery*conf.Timing.Interval, log); return nil })
+	err = group.Wait()
+	_ = notifier.Stopping() // systemd need not know
+	log.Info("quorumd ends; etcd is left as it is")
+	return err
+}
+
+// loadConfig reads the configuration and the files that it names, and fills in who this host is.
+func loadConfig(path string, log *slog.Logger) (config.Config, error) {
+	conf, err := config.Load(path)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return conf, err
+	case err != nil:
+		return conf, exitError{exitConfig, err}
+	}
+	for _, warning := range conf.Warnings {
+		log.Warn("configuration", "warning", warning)
+	}
+	if conf.Cluster.AllowUnsafeVersion {
+		log.Warn("configuration", "warning", "cluster.allowUnsafeVersion is set: membership is managed with etcd versions that have known faults")
+	}
+	if err := conf.CheckFiles(); err != nil {
+		return conf, err
+	}
+	if conf.Host.ID == "" {
+		if conf.Host.ID, err = machineID("/etc/machine-id"); err != nil {
+			return conf, exitError{exitConfig, err}
+		}
+	}
+	return conf, nil
+}
+
+// parts are what an agent is made of.
+type parts struct {
+	etcd     *cluster.Client
+	unit     unit
+	probe    *disk.Probe
+	data     datadir.Dir
+	blocks   *disk.BlockDevices
+	instance string
+	bootID   string
+}
+
+// unit is a service that is driven, until it is closed.
+type unit interface {
+	agent.Unit
+	Close() error
+}
+
+func open(conf config.Config, log *slog.Logger) (p parts, err error) {
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	if p.bootID, err = bootID(); err != nil {
+		return p, err
+	}
+	lockMemory(log)
+	if p.instance, err = agent.Instance(conf.Paths.Runtime); err != nil {
+		return p, err
+	}
+	if p.blocks, err = disk.NewBlockDevices("/proc", "/sys"); err != nil {
+		return p, err
+	}
+	if p.unit, err = openUnit(conf, log); err != nil {
+		return p, err
+	}
+	tls := cluster.TLSFiles{Use: conf.Cluster.TLS != nil}
+	if tls.Use {
+		tls.CA, tls.Cert, tls.Key = conf.Cluster.TLS.CA, conf.Cluster.TLS.Cert, conf.Cluster.TLS.Key
+	}
+	p.etcd, err = cluster.New(cluster.Options{Endpoints: conf.Cluster.Endpoints, TLS: tls, CallTimeout: conf.Timing.CallTimeout, Logger: log})
+	if err != nil {
+		return p, err
+	}
+	p.data = datadir.Dir{Command: []string{self}, DataDir: conf.Etcd.DataDir, WALDir: conf.Etcd.WALDir}
+	target := conf.Etcd.DataDir
+	if conf.Etcd.WALDir != "" {
+		target = conf.Etcd.WALDir
+	}
+	p.probe, err = disk.StartProbe(disk.Options{
+		Command: []string{self, probeCommand}, Dir: conf.Disk.ProbeDir, Target: target,
+		DirectInterval: conf.Disk.DirectInterval, WALInterval: conf.Disk.WALInterval, BurstRate: conf.Disk.QualifyRate, Logger: log,
+	})
+	return p, err
+}
+
+// lockMemory keeps the agent's pages in memory: it must not wait for the very disk that it judges,
+// to read its own program back. It is done only where locked memory has no limit, because under
+// one a later mapping could fail and end the agent.
+func lockMemory(log *slog.Logger) {
+	var limit unix.Rlimit
+	err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit)
+	if err == nil && limit.Cur != unix.RLIM_INFINITY && os.Geteuid() != 0 {
+		err = errors.New("locked memory is limited")
+	}
+	if err == nil {
+		err = unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT)
+	}
+	if err != nil {
+		log.Warn("memory not locked: a hung disk may stop the agent too; set LimitMEMLOCK=infinity", "error", err)
+	}
+}
+
+func (p parts) close() {
+	if p.probe != nil {
+		p.probe.Close()
+	}
+	if p.etcd != nil {
+		_ = p.etcd.Close()
+	}
+	if p.unit != nil {
+		_ = p.unit.Close()
+	}
+}
+
+func openUnit(conf config.Config, log *slog.Logger) (unit, error) {
+	if conf.Etcd.Runner == config.RunnerSystemd {
+		return systemd.NewService(systemd.Options{Unit: conf.Etcd.Unit, EnvironmentFile: conf.Etcd.EnvironmentFile, Logger: log})
+	}
+	return systemd.NewProcess(systemd.ProcessOptions{
+		Name: "etcd", Argv: []string{conf.Etcd.Binary}, Dir: conf.Paths.State,
+		LogFile: conf.Etcd.LogFile, StopTimeout: conf.Etcd.StopTimeout, Logger: log,
+	})
+}
+
+// readiness tells systemd after the first full round that the agent is ready, and after every
+// round that the loop is alive.
+func readiness(notifier *systemd.Notifier, log *slog.Logger) func(policy.Decision, health.Verdict) {
+	var once sync.Once
+	return func(d policy.Decision, v health.Verdict) {
+		text := fmt.Sprintf("%s, health %s", d.Role, v.State)
+		if len(d.Reasons) > 0 {
+			text += ": " + string(d.Reasons[0].Code) + ", " + d.Reasons[0].Text
+		}
+		err := errors.Join(notifier.Status(text), notifier.Watchdog())
+		once.Do(func() { err = errors.Join(err, notifier.Ready()) })
+		if err != nil {
+			log.Debug("systemd not told", "error", err)
+		}
+	}
+}
+
+// reloadTLS reads the TLS files again from time to time, beside the loop.
+func reloadTLS(ctx context.Context, client *cluster.Client, every time.Duration, log *slog.Logger) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	var last string
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		var text string
+		if err := client.ReloadTLS(); err != nil {
+			text = err.Error()
+		}
+		if text != last && text != "" {
+			log.Error("TLS files not reloaded, the old ones stay in use", "error", text)
+		}
+		last = text
+	}
+}

@@ -1,0 +1,69 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command quorumd is the agent that runs on every host that may hold an etcd member.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/cmd/quorumd/daemon"
+)
+
+const (
+	exitUsage     = 64
+	defaultConfig = "/etc/quorumd/quorumd.yaml"
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	if code, is := daemon.Child(args); is {
+		return code
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	code := 0
+	root := &cobra.Command{
+		Use: "quorumd", Short: "keeps a bare-metal etcd cluster in shape, one host at a time",
+		Version: daemon.Version(), SilenceUsage: true, SilenceErrors: true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	root.AddCommand(runCommand(&code))
+	root.SetArgs(args)
+	if err := root.ExecuteContext(ctx); err != nil { // what cobra refuses
+		fmt.Fprintf(os.Stderr, "quorumd: %v\n", err)
+		return exitUsage
+	}
+	return code
+}
+
+func runCommand(code *int) *cobra.Command {
+	var config, level string
+	command := &cobra.Command{
+		Use: "run", Short: "run the agent", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			var at slog.Level
+			if err := at.UnmarshalText([]byte(level)); err != nil {
+				return fmt.Errorf("cannot use --log-level %q: say debug, info, warn or error", level)
+			}
+			log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: at}))
+			err := daemon.Run(command.Context(), daemon.Options{Config: config, Version: daemon.Version(), Logger: log})
+			if err != nil {
+				fmt.Fprintf(os.Stderr, "quorumd: %v\n", err)
+			}
+			*code = daemon.ExitCode(err)
+			return nil
+		},
+	}
+	command.Flags().StringVar(&config, "config", defaultConfig, "configuration file")
+	command.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	return command
+}

@@ -1,0 +1,185 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command demo shows quorumd's main job on one machine: four hosts on 127.0.0.1 to 127.0.0.4, each
+// with its own agent and a real etcd as plain processes. One is bootstrapped; the others join one
+// at a time, until three vote and one stands by. With -slow one host's disk is put behind a file
+// system with slow fsync, and is refused.
+//
+// It leaves no process and, outside its own directory, no file.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+func main() {
+	var d demo
+	flag.StringVar(&d.quorumd, "quorumd", "bin/quorumd", "the agent")
+	flag.StringVar(&d.etcd, "etcd", "", "the etcd server")
+	flag.StringVar(&d.faultfs, "faultfs", "", "the file system with faults, for -slow")
+	flag.StringVar(&d.dir, "dir", "", "the demo's own directory; it is emptied at the start and removed at the end")
+	flag.StringVar(&d.slow, "slow", "", "the host with a slow disk: n1 to n4")
+	flag.BoolVar(&d.once, "once", false, "end when the target stands")
+	flag.DurationVar(&d.limit, "limit", 2*time.Minute, "with -once: how long it may take")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if err := d.run(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// demo is one run.
+type demo struct {
+	quorumd, etcd, faultfs string
+	dir, slow              string
+	once                   bool
+	limit                  time.Duration
+	hosts                  []*testbed.Host
+}
+
+// The ports of every host, each on its own address. They are not etcd's own, so that an etcd that
+// runs on this machine is left alone.
+const (
+	clientPort  = 12379
+	peerPort    = 12380
+	metricsPort = 19379
+)
+
+// slowFsync is what the slow host's fsync takes.
+const slowFsync = 250 * time.Millisecond
+
+func (d *demo) run(ctx context.Context) (err error) {
+	names := []string{"n1", "n2", "n3", "n4"}
+	if d.dir == "" {
+		return errors.New("cannot start without -dir, a directory of its own")
+	}
+	if d.slow != "" && !slices.Contains(names, d.slow) {
+		return fmt.Errorf("cannot slow %q down: the hosts are %v", d.slow, names)
+	}
+	if err := d.prepare(names); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.cleanUp()) }()
+	for _, h := range d.hosts {
+		if h.Options.Name == d.slow {
+			unmount, slowErr := d.slowDown(h)
+			if slowErr != nil {
+				return slowErr
+			}
+			defer func() { err = errors.Join(err, unmount()) }()
+		}
+		if err := h.Start(); err != nil {
+			return err
+		}
+	}
+	return d.watch(ctx)
+}
+
+// slowDown puts a host's disk behind a file system with slow fsync. It gives what takes that away
+// again, after the host has stopped.
+func (d *demo) slowDown(h *testbed.Host) (unmount func() error, err error) {
+	back := filepath.Join(d.dir, "backing")
+	if err := os.MkdirAll(back, 0o755); err != nil {
+		return nil, err
+	}
+	mount, err := testbed.StartFaultfs(d.faultfs, back, h.Options.Disk)
+	if err != nil {
+		return nil, fmt.Errorf("cannot slow %s down: %w", d.slow, err)
+	}
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		return errors.Join(h.Stop(ctx), mount.Unmount())
+	}, mount.Rule("fsync * delay=" + slowFsync.String())
+}
+
+// prepare makes the directory, after it has ended what an earlier run may have left there.
+func (d *demo) prepare(names []string) error {
+	for _, path := range []*string{&d.quorumd, &d.etcd, &d.faultfs, &d.dir} {
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			return err
+		}
+		*path = absolute
+	}
+	for _, path := range []string{d.quorumd, d.etcd} {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("cannot start: %w; run make demo, which builds it", err)
+		}
+	}
+	url := func(n, port int) string { return fmt.Sprintf("http://127.0.0.%d:%d", n, port) }
+	var endpoints []string
+	for i := range names {
+		endpoints = append(endpoints, url(i+1, clientPort))
+	}
+	options := make([]testbed.HostOptions, len(names))
+	for i, name := range names {
+		options[i] = testbed.HostOptions{
+			Name: name, Dir: filepath.Join(d.dir, name), Disk: filepath.Join(d.dir, name, "disk"),
+			Agent: []string{d.quorumd, "run"}, Etcd: d.etcd,
+			ClientURL: url(i+1, clientPort), PeerURL: url(i+1, peerPort), Metrics: fmt.Sprintf("127.0.0.%d:%d", i+1, metricsPort),
+			Endpoints: endpoints,
+		}
+		d.hosts = append(d.hosts, &testbed.Host{Options: options[i]})
+	}
+	if err := d.claim(); err != nil {
+		return err
+	}
+	for i := range options {
+		h, err := testbed.NewHost(options[i])
+		if err != nil {
+			return err
+		}
+		d.hosts[i] = h
+	}
+	return nil
+}
+
+// markName names the file by which the demo knows a directory for its own.
+const markName = ".quorumd-demo"
+
+// claim makes the directory, or takes over one that an earlier run has left. It touches no other.
+func (d *demo) claim() error {
+	mark := filepath.Join(d.dir, markName)
+	entries, err := os.ReadDir(d.dir)
+	if err == nil && len(entries) > 0 {
+		if _, err := os.Stat(mark); err != nil {
+			return fmt.Errorf("cannot use %s: it is not empty, and not the demo's own", d.dir)
+		}
+		if err := d.cleanUp(); err != nil {
+			return fmt.Errorf("cannot end what an earlier run has left in %s: %w", d.dir, err)
+		}
+	}
+	if err := os.MkdirAll(d.dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(mark, nil, 0o644)
+}
+
+// cleanUp ends all processes and removes the directory.
+func (d *demo) cleanUp() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var errs []error
+	for _, h := range d.hosts {
+		errs = append(errs, h.Stop(ctx))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err // the directory tells what went wrong
+	}
+	return os.RemoveAll(d.dir)
+}

@@ -1,0 +1,99 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// screen shows the hosts: on a terminal a table that is drawn over, elsewhere a line for every
+// change.
+type screen struct {
+	out      *os.File
+	terminal bool
+	columns  int
+	drawn    int               // lines of the table on the terminal
+	last     map[string]string // what was last said of each host
+}
+
+func newScreen(out *os.File) *screen {
+	s := &screen{out: out, last: map[string]string{}, columns: 100}
+	if size, err := unix.IoctlGetWinsize(int(out.Fd()), unix.TIOCGWINSZ); err == nil {
+		s.terminal = os.Getenv("TERM") != "dumb"
+		if size.Col > 40 {
+			s.columns = int(size.Col)
+		}
+	}
+	return s
+}
+
+func (s *screen) show(since time.Duration, hosts []*testbed.Host, states map[string]*control.Status) {
+	if s.terminal {
+		s.table(since, hosts, states)
+		return
+	}
+	for _, h := range hosts {
+		line := row(h, states[h.Options.Name])
+		key := withoutNumbers(line)
+		if s.last[h.Options.Name] != key {
+			s.last[h.Options.Name] = key
+			fmt.Fprintf(s.out, "%5.1fs  %s\n", since.Seconds(), line)
+		}
+	}
+}
+
+// detach makes the next table stand below what has been printed since.
+func (s *screen) detach() { s.drawn = 0 }
+
+func (s *screen) table(since time.Duration, hosts []*testbed.Host, states map[string]*control.Status) {
+	var b strings.Builder
+	if s.drawn > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", s.drawn)
+	}
+	lines := []string{
+		fmt.Sprintf("quorumd demo   %3.0f s", since.Seconds()),
+		fmt.Sprintf("%-5s %-8s %-11s %10s  %s", "HOST", "ROLE", "HEALTH", "FSYNC P99", "DOES OR WAITS FOR"),
+	}
+	for _, h := range hosts {
+		lines = append(lines, row(h, states[h.Options.Name]))
+	}
+	for _, line := range lines {
+		if runes := []rune(line); len(runes) > s.columns-1 {
+			line = string(runes[:s.columns-2]) + "…"
+		}
+		b.WriteString("\x1b[2K" + line + "\n")
+	}
+	s.drawn = len(lines)
+	fmt.Fprint(s.out, b.String())
+}
+
+// row is one host's line.
+func row(h *testbed.Host, s *control.Status) string {
+	if s == nil {
+		return fmt.Sprintf("%-5s %-8s %-11s %10s  %s", h.Options.Name, "-", "-", "-", "quorumd does not answer yet")
+	}
+	p99 := "-"
+	if lane := s.Health.Disk.WAL; lane.Count > 0 {
+		p99 = fmt.Sprintf("%.2f ms", lane.P99*1000)
+	}
+	return fmt.Sprintf("%-5s %-8s %-11s %10s  %s", h.Options.Name, s.Role, s.Health.State, p99, doing(s))
+}
+
+// withoutNumbers lets a line count as unchanged while only its figures move.
+func withoutNumbers(line string) string {
+	return strings.Map(func(r rune) rune {
+		if (r >= '0' && r <= '9') || r == '.' || r == ' ' {
+			return -1
+		}
+		return r
+	}, line)
+}

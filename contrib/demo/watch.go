@@ -1,0 +1,176 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	wantVoters = 3
+	frame      = 500 * time.Millisecond
+	askBound   = time.Second
+)
+
+// watch shows the hosts until the target stands (with -once) or the user has seen enough.
+func (d *demo) watch(ctx context.Context) error {
+	began := time.Now()
+	screen := newScreen(os.Stdout)
+	ticker := time.NewTicker(frame)
+	defer ticker.Stop()
+	var bootstrapped, stood bool
+	for {
+		states := d.ask(ctx)
+		if !bootstrapped {
+			bootstrapped = d.bootstrap(ctx)
+		}
+		screen.show(time.Since(began), d.hosts, states)
+		if !stood && d.stands(states) {
+			stood = true
+			if err := d.conclude(ctx, states, time.Since(began)); err != nil || d.once {
+				return err
+			}
+			fmt.Println("Ctrl-C ends the demo.")
+			screen.detach()
+		}
+		if d.once && time.Since(began) > d.limit {
+			return fmt.Errorf("the target does not stand after %s: %s", d.limit, why(d.hosts, states))
+		}
+		select {
+		case <-ctx.Done():
+			fmt.Println("\nending")
+			if d.once {
+				return errors.New("interrupted before the target stood")
+			}
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// ask asks every host for its status; one that does not answer has a nil one.
+func (d *demo) ask(ctx context.Context) map[string]*control.Status {
+	ctx, cancel := context.WithTimeout(ctx, askBound)
+	defer cancel()
+	states := map[string]*control.Status{}
+	for _, h := range d.hosts {
+		if s, err := h.Client.Status(ctx); err == nil {
+			states[h.Options.Name] = &s
+		}
+	}
+	return states
+}
+
+// bootstrap asks the first host that is not slow to make the cluster.
+func (d *demo) bootstrap(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, askBound)
+	defer cancel()
+	for _, h := range d.hosts {
+		if h.Options.Name != d.slow {
+			_, err := h.Client.Bootstrap(ctx, "demo")
+			return err == nil
+		}
+	}
+	return false
+}
+
+// stands tells whether the target is reached: three voters and, without a slow host, a standby;
+// with one, that it has been refused with a measured number.
+func (d *demo) stands(states map[string]*control.Status) bool {
+	roles := map[control.Role]int{}
+	for _, s := range states {
+		if s.Op != nil || !s.Cluster.Reachable {
+			return false
+		}
+		roles[s.Role]++
+	}
+	if roles[control.RoleVoter] != wantVoters {
+		return false
+	}
+	if d.slow == "" {
+		return roles[control.RoleStandby] == 1
+	}
+	s := states[d.slow]
+	return s != nil && s.Role == control.RoleSpare && reasonOf(s).Code == "NOT_QUALIFIED" && s.Health.Disk.WAL.P99 >= s.Health.Disk.LimitSeconds
+}
+
+func reasonOf(s *control.Status) control.Reason {
+	if len(s.Reasons) == 0 {
+		return control.Reason{}
+	}
+	return s.Reasons[0]
+}
+
+// conclude says what was reached, and checks in the history that no two operations overlapped.
+func (d *demo) conclude(ctx context.Context, states map[string]*control.Status, took time.Duration) error {
+	var lines []control.HistoryLine
+	var err error
+	for _, h := range d.hosts {
+		if lines, err = h.Client.History(ctx, control.MaxHistory); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	operations, err := oneAtATime(lines)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\nThe target stands after %s: %d operations, one at a time.\n", took.Round(time.Second), operations)
+	if s := states[d.slow]; s != nil {
+		fmt.Printf("%s is refused: %s, %s\n", d.slow, reasonOf(s).Code, reasonOf(s).Text)
+	}
+	return nil
+}
+
+// oneAtATime counts the operations in a history, and fails if one began before another had ended.
+func oneAtATime(lines []control.HistoryLine) (int, error) {
+	operations, running := 0, ""
+	for _, line := range lines {
+		switch {
+		case line.Kind == "step" && line.Code == "begin-join":
+			if running != "" && running != line.HostName { // its own name again is a second try
+				return 0, fmt.Errorf("the join of %s began while that of %s was running", line.HostName, running)
+			}
+			running = line.HostName
+			operations++
+		case line.Kind == "op":
+			running = ""
+		}
+	}
+	return operations, nil
+}
+
+// why says what each host waits for.
+func why(hosts []*testbed.Host, states map[string]*control.Status) string {
+	var parts []string
+	for _, h := range hosts {
+		text := "does not answer; see its quorumd.log"
+		if s := states[h.Options.Name]; s != nil {
+			text = doing(s)
+		}
+		parts = append(parts, h.Options.Name+": "+text)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// doing says in a few words what a host does or waits for.
+func doing(s *control.Status) string {
+	if s.Next.Step != "" {
+		return s.Next.Text
+	}
+	if r := reasonOf(s); r.Code != "" {
+		return r.Code + ": " + r.Text
+	}
+	return ""
+}

@@ -1,0 +1,528 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// Exit codes, as in sysexits.h.
+const (
+	exitUsage       = 64
+	exitUnavailable = 69
+	exitNoPerm      = 77
+	exitConfig      = 78
+)
+
+// ended is how a program ended and what it said.
+type ended struct {
+	code int
+	said string // on stdout and stderr
+}
+
+// is checks the exit code and what must have been said, wherever the lines were broken.
+func (e ended) is(t *testing.T, what string, code int, said ...string) {
+	t.Helper()
+	if e.code != code {
+		t.Errorf("%s: exit code %d, want %d: %s", what, e.code, code, e.said)
+	}
+	all := e.words()
+	for _, text := range said {
+		if !strings.Contains(all, text) {
+			t.Errorf("%s: it does not say %q: %s", what, text, e.said)
+		}
+	}
+}
+
+// person runs programs: the one who runs the tests, or nobody.
+type person struct{ credential *syscall.Credential }
+
+// words gives what was said in one line.
+func (e ended) words() string { return strings.Join(strings.Fields(e.said), " ") }
+
+func me() person { return person{} }
+
+// nobody may read what everybody may and change nothing. Only root can become nobody.
+func nobody(t *testing.T) person {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("cannot become nobody: run the test as root")
+	}
+	return person{&syscall.Credential{Uid: 65534, Gid: 65534}}
+}
+
+// runs runs a program to its end. The program itself may lie where the person cannot look.
+func (p person) runs(t *testing.T, program string, args ...string) ended {
+	t.Helper()
+	file, err := os.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	command := exec.CommandContext(ctx, "/proc/self/fd/3", args...)
+	command.ExtraFiles = []*os.File{file}
+	command.Dir = "/"
+	command.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Pdeathsig: syscall.SIGKILL}
+	var said bytes.Buffer
+	command.Stdout, command.Stderr = &said, &said
+	err = command.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return ended{command.ProcessState.ExitCode(), said.String()}
+}
+
+// runsAgent runs the agent of a host, whose configuration must make it end.
+func (p person) runsAgent(h *host) ended {
+	h.w.t.Helper()
+	return p.runs(h.w.t, os.Args[0], "run", "--config", h.ConfigPath())
+}
+
+// runsCtl runs quorumctl as it was built.
+func (p person) runsCtl(t *testing.T, args ...string) ended {
+	t.Helper()
+	root, err := testbed.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(root, "bin", "quorumctl")
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("cannot find quorumctl: %v; run `make build`", err)
+	}
+	return p.runs(t, path, args...)
+}
+
+// ctl asks the agent of a host through quorumctl.
+func (p person) ctl(h *host, args ...string) ended {
+	h.w.t.Helper()
+	return p.runsCtl(h.w.t, append([]string{"--socket", h.Options.Socket()}, args...)...)
+}
+
+// configure writes the configuration with these keys changed.
+func (h *host) configure(set map[string]string) {
+	h.w.t.Helper()
+	h.Options.Set = maps.Clone(h.Options.Set)
+	maps.Copy(h.Options.Set, set)
+	if err := h.WriteConfig(); err != nil {
+		h.w.t.Fatal(err)
+	}
+}
+
+// oneVoter has n1 as the only voter that is wanted.
+func oneVoter(t *testing.T, hosts int, each func(int, *testbed.HostOptions)) *world {
+	t.Helper()
+	w := newWorld(t, worldOptions{hosts: hosts, voters: 1, standbys: 1, set: quickTimes(), each: each})
+	w.start(w.hosts[0])
+	w.bootstrap()
+	return w
+}
+
+// untouched gives a check that etcd on the host is the process that it was, and serves.
+func (h *host) untouched() func(after string) {
+	h.w.t.Helper()
+	before := h.etcdPID()
+	if before == 0 {
+		h.w.t.Fatal("no etcd runs")
+	}
+	return func(after string) {
+		h.w.t.Helper()
+		if pid := h.etcdPID(); pid != before || !h.writes() {
+			h.w.t.Errorf("%s: etcd was process %d and is %d", after, before, pid)
+		}
+	}
+}
+
+func TestAConfigurationWithMistakesIsRefusedWithAllOfThemAndEtcdIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	w := oneVoter(t, 1, nil)
+	h := w.hosts[0]
+	untouched := h.untouched()
+	h.stop()
+	good := h.Options.Set
+
+	mistakes := map[string]string{ // the key, and its value in the file
+		"timing.intervall": "1s",                  // unknown
+		"disk.window":      "many",                // wrong type
+		"timing.interval":  "soon",                // no duration
+		"etcd.peerURL":     "ftp://127.0.0.1:238", // no URL that etcd knows
+		"cluster.voters":   "4",                   // even
+	}
+	h.configure(mistakes)
+	var said []string
+	for key, value := range mistakes {
+		said = append(said, fmt.Sprintf("%s:%d: %s: ", h.ConfigPath(), h.lineOf(key, value), key))
+	}
+	me().runsAgent(h).is(t, "five mistakes", exitConfig, said...)
+	me().runsCtl(t, "config", "check", h.ConfigPath()).is(t, "five mistakes", exitConfig, append(said, "5 mistakes")...)
+	untouched("five mistakes")
+
+	h.Options.Set = good
+	for name, c := range map[string]struct {
+		set  map[string]string
+		says string
+	}{
+		"no certificate":           {tlsSet("/nowhere/ca.crt", "", ""), "cluster.tls.ca: /nowhere/ca.crt does not exist"},
+		"no PEM":                   {tlsSet(h.ConfigPath(), "", ""), "is not PEM"},
+		"a certificate and no key": {tlsSet("", h.ConfigPath(), ""), "is given without cluster.tls.key"},
+		"no web configuration":     {map[string]string{"metrics.webConfig": "/nowhere/web.yml"}, "metrics.webConfig: /nowhere/web.yml does not exist"},
+	} {
+		h.configure(c.set)
+		if _, tls := c.set["cluster.tls"]; tls {
+			h.configure(h.httpsSet())
+		}
+		me().runsAgent(h).is(t, name, exitConfig, c.says)
+		me().runsCtl(t, "config", "check", h.ConfigPath()).is(t, name, exitConfig, c.says)
+		untouched(name)
+		h.Options.Set = good
+	}
+
+	if err := os.Remove(h.ConfigPath()); err != nil {
+		t.Fatal(err)
+	}
+	me().runsAgent(h).is(t, "no file", exitConfig, "cannot read the configuration", h.ConfigPath())
+	untouched("no file")
+
+	h.configure(nil)
+	w.start(h)
+	w.eventually("the agent takes up again", func() bool { return h.waitsFor(policy.AtRest) })
+	untouched("all of it")
+}
+
+// lineOf finds a key in its section of the configuration file.
+func (h *host) lineOf(key, value string) int {
+	h.w.t.Helper()
+	text, err := os.ReadFile(h.ConfigPath())
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+	section, name, _ := strings.Cut(key, ".")
+	in := ""
+	for i, line := range strings.Split(string(text), "\n") {
+		if !strings.HasPrefix(line, " ") {
+			in = strings.TrimSuffix(line, ":")
+		}
+		if in == section && line == "  "+name+": "+value {
+			return i + 1
+		}
+	}
+	h.w.t.Fatalf("%s: %s is not in the file", key, value)
+	return 0
+}
+
+func tlsSet(ca, cert, key string) map[string]string {
+	return map[string]string{"cluster.tls": fmt.Sprintf("{ca: %q, cert: %q, key: %q}", ca, cert, key)}
+}
+
+// httpsSet makes the URLs go with TLS files.
+func (h *host) httpsSet() map[string]string {
+	https := strings.Replace(h.Options.ClientURL, "http:", "https:", 1)
+	return map[string]string{"etcd.clientURL": https, "etcd.listenClientURL": https, "cluster.endpoints": "[" + https + "]"}
+}
+
+func TestWhatIsClosedToTheAgentIsNamedAndEtcdIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	w := oneVoter(t, 1, nil)
+	h := w.hosts[0]
+	untouched := h.untouched()
+	ca, err := testbed.NewCA(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := ca.Issue("n1", testbed.CertOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// All but the file in question is open to everybody.
+	for path, mode := range map[string]os.FileMode{w.dir: 0o755, h.Options.Dir: 0o755, h.ConfigPath(): 0o600, ca.File: 0o644, files.Cert: 0o644, files.Key: 0o600} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stranger := nobody(t)
+	stranger.runsAgent(h).is(t, "a closed configuration", exitNoPerm, "cannot read the configuration", "permission denied")
+	stranger.runsCtl(t, "config", "check", h.ConfigPath()).is(t, "a closed configuration", exitNoPerm, "permission denied")
+
+	stranger.ctl(h, "status").is(t, "a stranger may look", 0)
+	for _, change := range []string{"pause --reason x", "resume", "bootstrap --yes", "op release --force --reason x"} {
+		stranger.ctl(h, strings.Fields(change)...).is(t, change, exitNoPerm, "not permitted", "run it as root")
+	}
+	if !w.absent(w.keys().Pause()) {
+		t.Error("a stranger has paused the cluster")
+	}
+	h.stop()
+
+	good := h.Options.Set
+	h.configure(tlsSet(files.CA, files.Cert, files.Key))
+	h.configure(h.httpsSet())
+	open := func() {
+		t.Helper()
+		if err := os.Chmod(h.ConfigPath(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open()
+	stranger.runsAgent(h).is(t, "a closed key", exitConfig, "cluster.tls.key: "+files.Key+" cannot be read: permission denied")
+
+	h.Options.Set = good
+	h.configure(nil)
+	open()
+	stranger.runsAgent(h).is(t, "a closed state directory", exitNoPerm, "permission denied")
+	untouched("all of it")
+}
+
+func TestASecondAgentIsRefusedAndTheFirstIsUnharmed(t *testing.T) {
+	t.Parallel()
+	w := oneVoter(t, 1, nil)
+	h := w.hosts[0]
+	w.eventually("the first rests", func() bool { return h.waitsFor(policy.AtRest) && h.healthy() })
+	untouched := h.untouched()
+	me().runsAgent(h).is(t, "the socket is served", exitUnavailable, fmt.Sprintf("already served by pid %d", h.AgentPID()))
+
+	second := *h.Host
+	second.Options.Dir = filepath.Join(w.dir, "second")
+	if _, err := testbed.NewHost(second.Options); err != nil { // all of its own, but the port for scrapes
+		t.Fatal(err)
+	}
+	me().runs(t, os.Args[0], "run", "--config", second.ConfigPath()).
+		is(t, "the port is taken", exitUnavailable, "cannot listen for scrapes", "change metrics.listen")
+
+	before, _ := h.status()
+	w.eventually("the first goes on", func() bool {
+		s, ok := h.status()
+		return ok && s.Loop.Rounds > before.Loop.Rounds+5 && h.waitsFor(policy.AtRest) && h.healthy()
+	})
+	untouched("a second agent")
+}
+
+func TestTheClusterOfAnotherIDIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	w := oneVoter(t, 2, func(i int, o *testbed.HostOptions) {
+		if i == 2 {
+			o.Set["cluster.id"] = "cdf818194e3a8c32" // etcd's for a cluster with nothing set
+		}
+	})
+	n1, n2 := w.hosts[0], w.hosts[1]
+	untouched := n1.untouched()
+	w.start(n2)
+	w.eventually("the newcomer is refused", func() bool { return n2.waitsFor(policy.ClusterIDMismatch) })
+
+	w.eventually("the voter has noted its cluster", func() bool { return n1.waitsFor(policy.AtRest) })
+	n1.stop()
+	n1.configure(map[string]string{"cluster.id": "cdf818194e3a8c32"})
+	w.start(n1)
+	w.eventually("the voter is told", func() bool { return n1.waitsFor(policy.ClusterIDMismatch) })
+	w.never(2*time.Second, "one of them does something, or says that it is there", func() bool {
+		s1, _ := n1.status()
+		s2, _ := n2.status()
+		return s1.Loop.Steps+s2.Loop.Steps > 0 || n2.etcdPID() != 0 ||
+			w.held(w.keys().Host("host-n1")) || w.held(w.keys().Host("host-n2"))
+	})
+	untouched("wrong cluster IDs")
+}
+
+func TestTheDataOfAnotherClusterAreLeftWhereTheyLie(t *testing.T) {
+	t.Parallel()
+	other := oneVoter(t, 1, nil).hosts[0]
+	other.stop()
+	other.killEtcd()
+	w := oneVoter(t, 2, nil)
+	n2 := w.hosts[1]
+	copyData(t, other, n2)
+	w.start(n2)
+	w.eventually("the newcomer is refused", func() bool { return n2.healthy() && n2.waitsFor(policy.DataUnusable) })
+	before := n2.dataDirs()
+	w.never(2*time.Second, "it does something", func() bool {
+		s, ok := n2.status()
+		listed, _ := w.is(n2)
+		return (ok && s.Loop.Steps > 0) || listed || n2.etcdPID() != 0
+	})
+	if after := n2.dataDirs(); len(after) != 1 || !maps.Equal(before, after) {
+		t.Errorf("the data were %v and are %v", before, after)
+	}
+	w.verify(1, 0)
+}
+
+// copyData gives one host a copy of another's data, whose etcd does not run.
+func copyData(t *testing.T, from, to *host) {
+	t.Helper()
+	from.w.eventually("etcd has ended", func() bool { return from.etcdPID() == 0 })
+	if err := os.CopyFS(to.DataDir(), os.DirFS(from.DataDir())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestHostsOfOneNameDoNotJoinUntilOneIsRenamed(t *testing.T) {
+	t.Parallel()
+	w := oneVoter(t, 3, func(i int, o *testbed.HostOptions) {
+		if i > 1 {
+			o.Set["host.name"] = "twin"
+			o.Set["disk.qualifySamples"] = "100" // long enough that each sees the other before it is ready
+		}
+	})
+	n2, n3 := w.hosts[1], w.hosts[2]
+	w.start(n2, n3)
+	w.eventually("both are refused", func() bool {
+		return n2.healthy() && n3.healthy() && n2.waitsFor(policy.HostConflict) && n3.waitsFor(policy.HostConflict)
+	})
+	w.never(2*time.Second, "one of them joins", func() bool {
+		return !w.has(1, 0) || w.held(w.keys().Lock()) || n2.etcdPID()+n3.etcdPID() != 0
+	})
+	n3.stop()
+	n3.configure(map[string]string{"host.name": "n3"})
+	w.start(n3)
+	w.verify(1, 1)
+}
+
+func TestAHostWithTheNameOfAMemberDoesNotJoin(t *testing.T) {
+	t.Parallel()
+	w := oneVoter(t, 2, func(i int, o *testbed.HostOptions) { o.Set["host.name"] = "n1" })
+	n1, n2 := w.hosts[0], w.hosts[1]
+	w.start(n2)
+	w.eventually("it is refused", func() bool { return n2.healthy() && n2.waitsFor(policy.HostConflict) })
+	n1.kill() // and while the member's agent is silent
+	w.eventually("the member's presence has ended", func() bool { return w.absent(w.keys().Host("host-n1")) })
+	w.never(2*time.Second, "it joins", func() bool { return !w.has(1, 0) || n2.etcdPID() != 0 || !n2.waitsFor(policy.HostConflict) })
+	w.start(n1)
+	w.verify(1, 0)
+}
+
+func TestOfTwoAgentsWithOneHostIDOneJoins(t *testing.T) {
+	t.Parallel()
+	w := oneVoter(t, 3, func(i int, o *testbed.HostOptions) {
+		if i > 1 {
+			o.Set["host.id"] = "cloned"
+		}
+	})
+	n2, n3 := w.hosts[1], w.hosts[2]
+	w.start(n2, n3)
+	w.verify(1, 1)
+	joined, refused := n2, n3
+	if listed, _ := w.is(n3); listed {
+		joined, refused = n3, n2
+	}
+	w.eventually("the other is refused", func() bool { return refused.waitsFor(policy.HostConflict) })
+	w.never(2*time.Second, "the other does something", func() bool {
+		s, ok := refused.status()
+		return (ok && s.Loop.Steps > 0) || refused.etcdPID() != 0
+	})
+	w.eventually("the one that has joined rests", func() bool { return joined.waitsFor(policy.AtRest) })
+	w.verify(1, 1)
+}
+
+// held tells whether etcd says that a record is there.
+func (w *world) held(key string) bool {
+	value, ok := w.get(key)
+	return ok && value != ""
+}
+
+func TestAClusterIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{hosts: 2, voters: 1, standbys: 1, set: quickTimes()})
+	n1, n2 := w.hosts[0], w.hosts[1]
+	w.start()
+	w.eventually("both have looked around", func() bool { return n1.names(policy.ClusterUnreachable) && n2.healthy() })
+	me().ctl(n1, "bootstrap").is(t, "without --yes", exitUsage, "nothing was done")
+	for range 2 {
+		me().ctl(n1, "bootstrap", "--yes").is(t, "asked twice", 0)
+	}
+	w.verify(1, 1)
+	id := n1.clusterID()
+	refusals := func(what, because string, h *host) {
+		t.Helper()
+		before := n1.clusterID()
+		me().ctl(h, "bootstrap", "--yes").is(t, what, 70, because)
+		_, err := h.Client.Bootstrap(t.Context(), clusterName)
+		if refusal := (*control.Error)(nil); !errors.As(err, &refusal) || refusal.Code != string(policy.ClusterExists) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if after := n1.clusterID(); before != after {
+			t.Errorf("%s: the cluster was %s and is %s", what, before, after)
+		}
+	}
+	refusals("on a voter", "a cluster answers already", n1)
+	refusals("on a standby", "a cluster answers already", n2)
+
+	for _, h := range w.hosts {
+		h.stop()
+		h.killEtcd()
+	}
+	w.noteData()
+	for _, h := range w.hosts {
+		if err := os.Rename(filepath.Join(h.DataDir(), "member"), filepath.Join(h.DataDir(), "member.quorumd-lost")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.start(n1, n2)
+	w.eventually("both have looked around", func() bool { return n1.names(policy.ClusterUnreachable) && n2.names(policy.ClusterUnreachable) })
+	refusals("with the disks of all hosts empty", "this host has belonged to cluster "+id, n1)
+	refusals("with the disks of all hosts empty", "this host has belonged to cluster "+id, n2)
+	w.never(time.Second, "etcd is started", func() bool { return n1.etcdPID()+n2.etcdPID() != 0 })
+}
+
+// clusterID gives the ID of the cluster that the host's agent knows of.
+func (h *host) clusterID() string {
+	s, _ := h.status()
+	return s.Cluster.ID
+}
+
+func TestNoClusterIsMadeWhereDataLie(t *testing.T) {
+	t.Parallel()
+	other := oneVoter(t, 1, nil).hosts[0]
+	other.stop()
+	other.killEtcd()
+	w := newWorld(t, worldOptions{hosts: 2, voters: 1, standbys: 0, set: quickTimes()})
+	copyData(t, other, w.hosts[0])
+	damaged := filepath.Join(w.hosts[1].DataDir(), "member", "wal")
+	if err := errors.Join(os.MkdirAll(damaged, 0o700), os.WriteFile(filepath.Join(damaged, "0.wal"), []byte("?"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	for _, h := range w.hosts {
+		w.eventually("the data are seen", func() bool {
+			refused := me().ctl(h, "bootstrap", "--yes")
+			if refused.code == exitUnavailable { // not looked at yet
+				return false
+			}
+			refused.is(t, h.Options.Name, 70, "there is data in "+h.DataDir())
+			return true
+		})
+	}
+	w.never(time.Second, "etcd is started, or data moved", func() bool {
+		return w.hosts[0].etcdPID()+w.hosts[1].etcdPID() != 0 || len(w.hosts[0].dataDirs()) != 1
+	})
+}
+
+func TestQuorumctlSaysWithItsExitCodeWhatWentWrong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{hosts: 1, voters: 1, set: quickTimes()})
+	h := w.hosts[0]
+	me().ctl(h, "status").is(t, "nobody listens", exitUnavailable, "cannot reach quorumd", "systemctl status quorumd")
+	w.start(h)
+	w.eventually("the agent answers", func() bool { _, ok := h.status(); return ok })
+	me().ctl(h, "status").is(t, "no etcd", 0)
+	me().ctl(h, "pause", "--reason", "x").is(t, "no etcd", exitUnavailable, "cannot pause")
+	me().ctl(h, "op", "release", "--force", "--reason", "x").is(t, "no etcd", exitUnavailable, "cannot release")
+	me().ctl(h, "stauts").is(t, "no such command", exitUsage, "unknown command", "status")
+	me().ctl(h, "pause").is(t, "no reason", exitUsage, "reason")
+	me().ctl(h, "status", "-o", "xml").is(t, "no such format", exitUsage, "xml")
+	me().runsCtl(t, "config", "check", h.ConfigPath()).is(t, "a good file", 0, "OK")
+	me().runsCtl(t, "config", "check", filepath.Join(w.dir, "none")).is(t, "no file", exitConfig, "none")
+}

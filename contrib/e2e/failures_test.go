@@ -1,0 +1,217 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// limits are those of n2's join.
+type limits struct {
+	stall time.Duration // without progress
+	whole time.Duration
+}
+
+// Two kinds of limits: short ones, for a learner that does not come to serve, and patient ones. When etcd gives a new member its
+// data as a snapshot, it takes 7 s until it serves: it misses the answer to the proposal that publishes its name, and repeats
+// it after that time.
+func short() limits   { return limits{stall: 4 * time.Second, whole: time.Minute} }
+func patient() limits { return limits{stall: 10 * time.Second, whole: 14 * time.Second} }
+
+// slack is what the way back may take beyond a limit: some rounds and steps, and etcd itself, which stands still for up to 5 s
+// for each stream to a peer that does not read while it drops that peer.
+const slack = 20 * time.Second
+
+// badWorld has n1 as its only voter, and a place for one standby. n2 goes first, and something is to go wrong with it; n3 will
+// be fine.
+func badWorld(t *testing.T, proxied bool, l limits) *world {
+	t.Helper()
+	w := newWorld(t, worldOptions{
+		hosts: 3, voters: 1, standbys: 1, proxied: proxied, set: quickTimes(),
+		each: func(i int, o *testbed.HostOptions) {
+			if i != 2 {
+				return
+			}
+			maps.Copy(o.Set, map[string]string{
+				"timing.learnerStall": l.stall.String(), "timing.learnerMax": l.whole.String(), "timing.joinBackoff": "5m",
+				"timing.promoteStable": "6s", "etcd.stopTimeout": "2s",
+			})
+		},
+	})
+	w.start(w.hosts[0])
+	w.bootstrap()
+	return w
+}
+
+// startInTurn starts n2, and n3 when n2 has begun to join.
+func (w *world) startInTurn() {
+	w.t.Helper()
+	w.start(w.hosts[1])
+	w.eventually("n2 has begun to join", func() bool { value, ok := w.get(w.keys().Op()); return ok && value != "" })
+	w.start(w.hosts[2])
+}
+
+// givesWay waits until n2's join has failed for that reason, within the limit that is set for it, and sees that n2 is backing
+// off and that n3 has joined meanwhile.
+func (w *world) givesWay(code policy.ReasonCode, limit time.Duration) {
+	w.t.Helper()
+	n2, n3 := w.hosts[1], w.hosts[2]
+	w.eventually("n2 is a learner", func() bool { _, learner := w.is(n2); return learner })
+	added := time.Now()
+	w.eventually("n2 is removed", func() bool { listed, _ := w.is(n2); return !listed && len(w.members()) > 0 })
+	took := time.Since(added)
+	w.unhinder()
+	if took > limit+slack {
+		w.t.Errorf("n2 was removed after %s, its limit is %s", took, limit)
+	}
+	w.eventually("n3 joins", func() bool { return n3.role() == control.RoleStandby })
+	w.t.Logf("n2 was removed after %s, n3 had joined %s later", took.Round(time.Millisecond), (time.Since(added) - took).Round(time.Millisecond))
+	w.verify(1, 1)
+	if !n2.names(policy.BackingOff) {
+		s, _ := n2.status()
+		w.t.Errorf("n2 does not say that it backs off: %v", s.Reasons)
+	}
+	if how := w.ending(n2); how != code {
+		w.t.Errorf("the join of n2 ended with %q, want %s", how, code)
+	}
+	w.checkUnitStopped(n2)
+}
+
+// ending gives the code with which a host's join has ended, by the history.
+func (w *world) ending(h *host) policy.ReasonCode {
+	w.t.Helper()
+	lines, err := w.history()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, l := range lines {
+		if l.Kind == "op" && strings.HasPrefix(l.Text, "join of "+h.Options.Name+" ") {
+			return policy.ReasonCode(l.Code)
+		}
+	}
+	return ""
+}
+
+// checkUnitStopped sees that nothing runs any more on a host that is no member.
+func (w *world) checkUnitStopped(h *host) {
+	w.t.Helper()
+	w.eventually("etcd of "+h.Options.Name+" is stopped", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+		defer cancel()
+		pid, err := h.EtcdPID(ctx)
+		return err == nil && pid == 0
+	})
+}
+
+func TestALearnerThatNeverStartsGivesWayToTheNextHost(t *testing.T) {
+	t.Parallel()
+	for name, does := range map[string]string{"it hangs": "exec sleep 86400", "it ends at once": "exit 1"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := badWorld(t, false, short())
+			w.hosts[1].breakEtcd(does)
+			w.startInTurn()
+			w.givesWay(policy.LearnerStalled, short().stall)
+		})
+	}
+}
+
+func TestALearnerThatStopsGivesWayToTheNextHost(t *testing.T) {
+	t.Parallel()
+	for at, l := range map[string]limits{"after start-unit": short(), "after set-phase/started": patient()} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			w := badWorld(t, false, l)
+			n2 := w.hosts[1]
+			n2.stopAt(at)
+			w.startInTurn()
+			n2.waitStopped()
+			n2.signalEtcd(syscall.SIGSTOP)
+			n2.resume()
+			w.givesWay(policy.LearnerStalled, l.stall)
+		})
+	}
+}
+
+func TestALearnerThatIsCutOffGivesWayToTheNextHost(t *testing.T) {
+	t.Parallel()
+	w := badWorld(t, true, patient())
+	n2 := w.hosts[1]
+	n2.stopAt("after set-phase/started")
+	w.startInTurn()
+	n2.waitStopped()
+	w.hinder(testbed.Cut())
+	n2.resume()
+	w.givesWay(policy.LearnerStalled, patient().stall)
+}
+
+// A learner that takes its first copy does not serve clients yet: nobody can tell how far it is, so that it must be done within
+// the time that is allowed without progress.
+func TestALearnerThatCrawlsThroughItsFirstCopyGivesWayToTheNextHost(t *testing.T) {
+	t.Parallel()
+	w := badWorld(t, true, short())
+	w.fill(24 << 20)
+	w.hinder(testbed.Faults{Rate: 1 << 20})
+	w.startInTurn()
+	w.givesWay(policy.LearnerStalled, short().stall)
+}
+
+func TestALearnerThatCrawlsBehindTheOthersGivesWayToTheNextHost(t *testing.T) {
+	t.Parallel()
+	w := badWorld(t, true, patient())
+	n2 := w.hosts[1]
+	n2.stopAt("after set-phase/started")
+	w.startInTurn()
+	n2.waitStopped()
+	w.hinder(testbed.Faults{Rate: 64 << 10})
+	load, err := testbed.StartWriteLoad(t.Context(), testbed.LoadOptions{Endpoints: w.hosts[0].etcd.Endpoints(), Rate: 200, ValueSize: 4 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer load.Stop()
+	n2.resume()
+	w.eventually("n2 sees that it is behind", func() bool { return n2.waitsFor(policy.LearnerBehind) })
+	w.givesWay(policy.JoinTooLong, patient().whole)
+}
+
+// hinder puts faults into all that n2's etcd and n1's say to each other. What n1 sends flows over connections that n2 opens.
+func (w *world) hinder(f testbed.Faults) {
+	for _, h := range w.hosts[:2] {
+		h.peerProxy.Set(f)
+	}
+}
+
+// unhinder takes all faults back.
+func (w *world) unhinder() {
+	for _, h := range w.hosts {
+		if h.peerProxy != nil {
+			h.peerProxy.Set(testbed.Faults{})
+		}
+	}
+}
+
+// fill writes so many bytes, in entries so few that etcd sends them one by one and not as a snapshot.
+func (w *world) fill(bytes int) {
+	w.t.Helper()
+	const size = 1 << 20
+	value := strings.Repeat("x", size)
+	for i := range bytes / size {
+		ctx, cancel := context.WithTimeout(context.Background(), bound)
+		_, err := w.hosts[0].etcd.Put(ctx, fmt.Sprintf("fill/%d", i), value)
+		cancel()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,322 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build faultfs
+
+package e2e
+
+import (
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// promptly is how long an agent whose disk hangs may take to answer.
+const promptly = 200 * time.Millisecond
+
+// faulty puts a host's disk behind a file system that misbehaves on request.
+func faulty(t *testing.T, o *testbed.HostOptions, limits map[string]string) *testbed.Mount {
+	t.Helper()
+	back := filepath.Join(filepath.Dir(o.Dir), o.Name+"-disk")
+	if err := os.Mkdir(back, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m := testbed.MountFaultfs(t, back)
+	o.Disk = m.Dir
+	maps.Copy(o.Set, limits)
+	return m
+}
+
+// production are the limits of production, over windows that are short.
+func production() map[string]string {
+	return map[string]string{
+		"disk.fsyncLeave": "5ms", "disk.fsyncWarm": "10ms", "disk.fsyncSlow": "100ms", "disk.stall": "1s", "disk.fail": "30s",
+	}
+}
+
+// hanging are limits for a disk that hangs and is not judged by its speed, on a machine that is busy.
+func hanging() map[string]string {
+	return map[string]string{
+		"disk.fsyncLeave": "200ms", "disk.fsyncWarm": "300ms", "disk.fsyncSlow": "500ms", "disk.stall": "1s", "disk.fail": "6s",
+	}
+}
+
+// rule gives a rule to the disk.
+func rule(t *testing.T, m *testbed.Mount, text string) {
+	t.Helper()
+	if err := m.Rule(text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// clear ends all that is wrong with the disk.
+func clearRules(t *testing.T, m *testbed.Mount) {
+	t.Helper()
+	if err := m.Clear(); err != nil {
+		t.Error(err)
+	}
+}
+
+// finds tells whether the host's health names this code.
+func (h *host) finds(state, code string) bool {
+	s, ok := h.status()
+	return ok && s.Health.State == state &&
+		slices.ContainsFunc(s.Health.Findings, func(f control.Finding) bool { return f.Code == code })
+}
+
+func TestAHostWithASlowDiskNeverGetsPastQualifying(t *testing.T) {
+	t.Parallel()
+	var slow *testbed.Mount
+	w := oneVoter(t, 2, func(i int, o *testbed.HostOptions) {
+		if i == 2 {
+			slow = faulty(t, o, production())
+		}
+	})
+	n2 := w.hosts[1]
+	rule(t, slow, "fsync * delay=30ms")
+	w.start(n2)
+	w.eventually("the disk is found unfit", func() bool { return n2.finds("QUALIFYING", "DISK_UNFIT") && n2.waitsFor(policy.NotQualified) })
+	w.never(5*time.Second, "it gets past QUALIFYING, or acts", func() bool {
+		s, ok := n2.status()
+		return ok && (s.Health.State != "QUALIFYING" || s.Health.Qualified || s.Loop.Steps > 0) || n2.etcdPID() != 0
+	})
+	told := me().ctl(n2, "explain")
+	told.is(t, "explain", 0, "NOT_QUALIFIED")
+	found := regexp.MustCompile(`fsync p99 ([0-9.]+) ms over 30 WAL-like writes, limit 10 ms`).FindStringSubmatch(told.words())
+	if found == nil {
+		t.Fatalf("explain does not give the measured number: %s", told.said)
+	}
+	if p99, err := strconv.ParseFloat(found[1], 64); err != nil || p99 < 30 || p99 > 1000 {
+		t.Errorf("explain gives %s ms for an fsync that takes 30 ms and a little", found[1])
+	}
+	t.Log(found[0])
+
+	clearRules(t, slow)
+	w.verify(1, 1)
+}
+
+// TestAVoterWhoseDiskHangs goes through what the others and the voter's own agent make of it, first for a while and then for
+// good.
+func TestAVoterWhoseDiskHangs(t *testing.T) {
+	t.Parallel()
+	var disk *testbed.Mount
+	w := newWorld(t, worldOptions{hosts: 4, voters: 3, standbys: 1, each: func(i int, o *testbed.HostOptions) {
+		if i == 1 {
+			disk = faulty(t, o, hanging())
+		}
+	}})
+	t.Cleanup(func() { clearRules(t, disk) })
+	n1, others, spare := w.hosts[0], w.hosts[1:3], w.hosts[3]
+	w.start(w.hosts[:3]...)
+	w.bootstrap()
+	w.verify(3, 0)
+	w.lead(n1)
+
+	began := time.Now()
+	rule(t, disk, "fsync * hang")
+	w.eventually("the disk is STALLED", func() bool { return n1.answersPromptly().Health.State == "STALLED" })
+	first := n1.answersPromptly().Health.Disk
+	w.eventually("what is in flight grows older", func() bool {
+		now := n1.answersPromptly().Health.Disk
+		return now.InFlightOp != "" && now.InFlightSeconds > first.InFlightSeconds && n1.metric("quorumd_disk_inflight_seconds") > 1
+	})
+	clearRules(t, disk)
+	t.Logf("%.1f s of hanging; in flight for %.1f s at first sight: %s", time.Since(began).Seconds(), first.InFlightSeconds, first.InFlightOp)
+	w.eventually("the disk is SLOW after it has come back", func() bool { return n1.finds("SLOW", "DISK_FSYNC_SLOW") })
+	w.eventually("all rest", func() bool { return w.rests(n1) && w.rests(others[0]) && w.rests(others[1]) })
+	w.lead(n1)
+
+	steps := w.steps(others...)
+	rule(t, disk, "fsync * hang")
+	w.eventually("another voter leads", func() bool { return w.leader(others[0]) != 0 && w.leader(others[0]) != w.id(n1) && others[0].writes() })
+	w.start(spare)
+	w.eventually("the spare waits for the voter", func() bool { return spare.healthy() && spare.waitsFor(policy.VoterNotLive) })
+	w.eventually("the disk is FAILED", func() bool { return n1.answersPromptly().Health.State == "FAILED" })
+	if age := n1.metric("quorumd_disk_inflight_seconds"); age < 6 || n1.metric(`quorumd_health_state{state="FAILED"}`) != 1 {
+		t.Errorf("the metrics show %v s in flight and no failure", age)
+	}
+	w.never(3*time.Second, "somebody takes a step", func() bool {
+		n1.answersPromptly()
+		return w.steps(others...) != steps || w.steps(spare) > 0 || w.held(w.keys().Lock()) || !w.has(3, 0)
+	})
+
+	clearRules(t, disk)
+	w.verify(3, 1) // the voter serves again, so the spare may become the standby
+	if !n1.finds("FAILED", "DISK_FAILED") {
+		t.Error("a disk that was FAILED is trusted again without anybody's word")
+	}
+}
+
+// TestAJoiningHostWhoseDiskHangsForGoodBlocksNobody has it hold the lock at that moment.
+func TestAJoiningHostWhoseDiskHangsForGoodBlocksNobody(t *testing.T) {
+	t.Parallel()
+	var disk *testbed.Mount
+	w := oneVoter(t, 3, func(i int, o *testbed.HostOptions) {
+		if i == 2 {
+			disk = faulty(t, o, hanging())
+			o.Set["timing.promoteStable"] = "30s" // it is followed for so long
+		}
+	})
+	t.Cleanup(func() { clearRules(t, disk) })
+	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
+	w.start(n2)
+	w.eventually("n2 is followed", func() bool { return n2.waitsFor(policy.LearnerNotSteady) })
+	rule(t, disk, "fsync * hang")
+	began := time.Now()
+	w.start(n3)
+	w.eventually("the join is taken back, and n3 is the standby in place of n2", func() bool {
+		n2.answersPromptly()
+		listed, _ := w.is(n2)
+		return !listed && w.has(1, 1) && w.absent(w.keys().Op()) && w.absent(w.keys().Lock())
+	})
+	t.Logf("%.1f s until the next host had joined", time.Since(began).Seconds())
+	if !n1.writes() {
+		t.Error("the voter does not write")
+	}
+	clearRules(t, disk)
+	w.verify(1, 1)
+}
+
+func TestADiskThatFailsWritesIsFAILEDAndOneThatIsFullSaysSo(t *testing.T) {
+	t.Parallel()
+	var broken, full *testbed.Mount
+	w := oneVoter(t, 3, func(i int, o *testbed.HostOptions) {
+		switch i {
+		case 2:
+			broken = faulty(t, o, hanging())
+		case 3:
+			full = faulty(t, o, hanging())
+		}
+	})
+	n2, n3 := w.hosts[1], w.hosts[2]
+	rule(t, broken, "fsync * err=EIO")
+	rule(t, full, "write * err=ENOSPC")
+	w.start(n2, n3)
+	w.eventually("the broken disk is FAILED", func() bool { return n2.finds("FAILED", "DISK_FAILED") })
+	w.eventually("the full disk is not known to be well", func() bool { return n3.finds("UNKNOWN", "DISK_PROBE_DOWN") })
+	me().ctl(n2, "health").is(t, "health", 0, "FAILED", "input/output error")
+	me().ctl(n3, "health").is(t, "health", 0, "UNKNOWN", "no space left on device")
+	w.never(2*time.Second, "one of them joins", func() bool { return w.steps(n2, n3) > 0 || !w.has(1, 0) })
+
+	clearRules(t, broken)
+	clearRules(t, full)
+	w.verify(1, 1)
+	if listed, _ := w.is(n2); listed || !n2.finds("FAILED", "DISK_FAILED") {
+		t.Error("a disk that was FAILED is trusted again without anybody's word")
+	}
+}
+
+// answersPromptly asks the agent for its status.
+func (h *host) answersPromptly() control.Status {
+	h.w.t.Helper()
+	var s control.Status
+	h.promptly("the agent", func() (ok bool) { s, ok = h.status(); return ok })
+	return s
+}
+
+// promptly has a question answered. A busy machine may delay an answer, a disk that hangs would delay every one.
+func (h *host) promptly(who string, ask func() bool) {
+	h.w.t.Helper()
+	var took [3]time.Duration
+	for i := range took {
+		began := time.Now()
+		ok := ask()
+		if took[i] = time.Since(began); ok && took[i] < promptly {
+			return
+		}
+	}
+	h.w.t.Errorf("%s of %s does not answer within %v: it took %v", who, h.Options.Name, promptly, took)
+}
+
+// metric scrapes the agent and gives one value.
+func (h *host) metric(series string) float64 {
+	h.w.t.Helper()
+	var text string
+	h.promptly("the listener for scrapes", func() (ok bool) { text, ok = h.scrape(); return ok })
+	for line := range strings.Lines(text) {
+		if value, found := strings.CutPrefix(line, series+" "); found {
+			number, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil {
+				h.w.t.Fatal(err)
+			}
+			return number
+		}
+	}
+	h.w.t.Fatalf("%s is not among the metrics", series)
+	return 0
+}
+
+func (h *host) scrape() (text string, ok bool) {
+	web := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: callTimeout}
+	answer, err := web.Get("http://" + h.Options.Metrics + "/metrics")
+	if err != nil {
+		return "", false
+	}
+	defer answer.Body.Close()
+	all, err := io.ReadAll(answer.Body)
+	return string(all), err == nil
+}
+
+// steps counts what these agents have done.
+func (w *world) steps(hosts ...*host) uint64 {
+	w.t.Helper()
+	var n uint64
+	for _, h := range hosts {
+		s, ok := h.status()
+		if !ok {
+			w.t.Fatalf("the agent of %s does not answer", h.Options.Name)
+		}
+		n += s.Loop.Steps
+	}
+	return n
+}
+
+// rests tells whether the agent has nothing to do.
+func (w *world) rests(h *host) bool { return h.waitsFor(policy.AtRest) }
+
+// id gives the member ID of a host.
+func (w *world) id(h *host) uint64 {
+	for _, m := range w.members() {
+		if m.PeerURLs[0] == h.Options.PeerURL {
+			return m.ID
+		}
+	}
+	return 0
+}
+
+// leader gives the member that leads, as this host's etcd knows it; 0 when it knows none.
+func (w *world) leader(h *host) uint64 {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	status, err := h.etcd.Status(ctx, h.etcd.Endpoints()[0])
+	if err != nil {
+		return 0
+	}
+	return status.Leader
+}
+
+// lead makes a voter the leader.
+func (w *world) lead(h *host) {
+	w.t.Helper()
+	w.eventually(h.Options.Name+" leads", func() bool {
+		for _, other := range w.hosts {
+			ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+			_, _ = other.etcd.MoveLeader(ctx, w.id(h)) // only the leader does it
+			cancel()
+		}
+		return w.leader(h) == w.id(h)
+	})
+}

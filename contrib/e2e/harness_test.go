@@ -1,0 +1,536 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	clusterName = "demo" // as testbed.Host names it
+	// bound is how long something may take that takes seconds on an idle machine.
+	bound = 120 * time.Second
+	// pollEvery is how often a condition is looked at.
+	pollEvery = 50 * time.Millisecond
+	// callTimeout bounds one question of a test.
+	callTimeout = 2 * time.Second
+)
+
+// worldOptions say what a world is made of.
+type worldOptions struct {
+	hosts    int // n1, n2, …
+	voters   int // the target; 3 when 0
+	standbys int
+	proxied  bool              // a testbed.Proxy stands in front of every client and peer URL
+	fronts   bool              // a front stands in front of every client URL
+	set      map[string]string // of the configuration of every host, "section.key"
+	each     func(i int, o *testbed.HostOptions)
+}
+
+// world is some hosts and what was seen of them.
+type world struct {
+	t     *testing.T
+	dir   string
+	hosts []*host // n1, n2, …
+	// killed tells that an agent was killed: it may not have come to write to the history that it began an operation.
+	killed bool
+	data   map[string]string // every directory with data that was ever seen, by what does not change; see dataDirs
+}
+
+// host is a host of a world.
+type host struct {
+	*testbed.Host
+	w           *world
+	leash       leashed
+	clientProxy *testbed.Proxy // these two when the world is proxied
+	peerProxy   *testbed.Proxy
+	front       *front           // when the world has them
+	etcd        *clientv3.Client // of this host's etcd alone, past the proxy
+	running     bool             // its agent shall run
+	real        string           // the etcd that Options.Etcd leads to
+}
+
+// newWorld makes hosts and starts nothing. Everything is taken away when the test has ended; how it stood is shown if it
+// has failed.
+func newWorld(t *testing.T, o worldOptions) *world {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "q") // t.TempDir is too long for a control socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, dir: dir, data: map[string]string{}}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	ports := testbed.FreePorts(t, 4*o.hosts)
+	for i := range o.hosts {
+		w.hosts = append(w.hosts, w.newHost(i, ports[4*i:4*i+4], o))
+	}
+	var endpoints []string
+	for _, h := range w.hosts {
+		endpoints = append(endpoints, h.Options.ClientURL)
+	}
+	for i, h := range w.hosts {
+		h.Options.Endpoints = endpoints
+		if o.each != nil {
+			o.each(i+1, &h.Options)
+		}
+		made, err := testbed.NewHost(h.Options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Host = made
+	}
+	if o.fronts {
+		for _, h := range w.hosts {
+			h.front = newFront(h)
+		}
+		w.hosts[0].openFront() // the others after the bootstrap, which wants to see that nobody else answers
+	}
+	t.Cleanup(w.close)
+	return w
+}
+
+func (w *world) newHost(i int, ports []int, o worldOptions) *host {
+	w.t.Helper()
+	name := fmt.Sprintf("n%d", i+1)
+	url := func(address string) string { return "http://" + address }
+	client, peer := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
+	h := &host{w: w}
+	options := testbed.HostOptions{
+		Name: name, Dir: filepath.Join(w.dir, name), Agent: []string{os.Args[0], "run"}, Etcd: testbed.Etcd(w.t, testbed.DefaultVersion),
+		ClientURL: url(client), PeerURL: url(peer), ListenClientURL: url(client), ListenPeerURL: url(peer),
+		Metrics: fmt.Sprintf("127.0.0.1:%d", ports[2]), Set: settings(o),
+	}
+	if o.proxied {
+		h.clientProxy, h.peerProxy = testbed.NewProxy(w.t, client), testbed.NewProxy(w.t, peer)
+		options.ClientURL, options.PeerURL = url(h.clientProxy.Addr()), url(h.peerProxy.Addr())
+	}
+	if o.fronts {
+		options.ClientURL = url(fmt.Sprintf("127.0.0.1:%d", ports[3]))
+	}
+	h.real, options.Etcd = options.Etcd, filepath.Join(w.dir, name+"-etcd")
+	if err := os.Symlink(h.real, options.Etcd); err != nil {
+		w.t.Fatal(err)
+	}
+	h.leash = leashed(filepath.Join(w.dir, name+"-leash"))
+	if err := os.Mkdir(string(h.leash), 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	options.Env = []string{leash + "=" + string(h.leash)}
+	h.Host = &testbed.Host{Options: options}
+	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{url(client)}, Logger: zap.NewNop()})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = etcd.Close() }) // its process is gone
+	h.etcd = etcd
+	return h
+}
+
+// address gives the host and port of a URL.
+func address(url string) string {
+	_, after, _ := strings.Cut(url, "://")
+	return after
+}
+
+// settings are the times of a world with one voter, which etcd lets change at once, on a machine that is busy with other
+// worlds: the disk is judged loosely, because it is not the subject here.
+func settings(o worldOptions) map[string]string {
+	voters := o.voters
+	if voters == 0 {
+		voters = 3
+	}
+	s := map[string]string{
+		"cluster.voters": fmt.Sprint(voters), "cluster.standbys": fmt.Sprint(o.standbys),
+		"disk.qualifySamples": "30", "disk.window": "20",
+		"disk.fsyncLeave": "1s", "disk.fsyncWarm": "2s", "disk.fsyncSlow": "5s", "disk.stall": "20s",
+	}
+	maps.Copy(s, o.set)
+	return s
+}
+
+// quickTimes are for worlds with one voter, which has nobody to settle with: etcd wants voters to have been connected for 5 s
+// before the membership changes.
+func quickTimes() map[string]string {
+	return map[string]string{
+		"timing.interval": "200ms", "timing.callTimeout": "750ms", "timing.lockTTL": "4s", "timing.renewEvery": "500ms",
+		"timing.renewGiveUp": "2500ms", "timing.stepMargin": "300ms", "timing.presenceTTL": "3s", "timing.settle": "300ms",
+		"timing.cooldown": "0s", "timing.promoteStable": "600ms", "timing.steadyLag": "600ms", "timing.learnerStall": "20s",
+		"timing.learnerMax": "60s", "timing.orphanGrace": "8s", "timing.joinBackoff": "1s",
+	}
+}
+
+// close ends all processes, and shows how the world stood if the test has failed.
+func (w *world) close() {
+	if w.t.Failed() {
+		w.dump()
+	}
+	var wait sync.WaitGroup
+	for _, h := range w.hosts {
+		wait.Go(func() {
+			if err := h.end(); err != nil {
+				w.t.Errorf("cannot end %s: %v", h.Options.Name, err)
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// end kills the agent, then etcd, and waits until they are gone.
+func (h *host) end() error {
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	if err := h.KillAgent(ctx); err != nil {
+		return err
+	}
+	if _, err := h.KillEtcd(ctx); err != nil {
+		return err
+	}
+	return h.Stop(ctx)
+}
+
+// start starts the agents of these hosts, or of all.
+func (w *world) start(hosts ...*host) {
+	w.t.Helper()
+	if len(hosts) == 0 {
+		hosts = w.hosts
+	}
+	for _, h := range hosts {
+		if err := h.Start(); err != nil {
+			w.t.Fatal(err)
+		}
+		h.running = true
+	}
+}
+
+// set changes a key of the configuration, "section.key", for when the agent is started next.
+func (h *host) set(key, value string) {
+	h.w.t.Helper()
+	h.Options.Set[key] = value
+	if err := h.WriteConfig(); err != nil {
+		h.w.t.Fatal(err)
+	}
+}
+
+// breakEtcd puts a program in the place of etcd that says it is etcd, but does something else: a line of shell. What runs
+// already is left alone.
+func (h *host) breakEtcd(does string) {
+	h.w.t.Helper()
+	script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *--version*) echo 'etcd Version: 3.6.16'; exit 0;; esac\n%s\n", does)
+	temp := h.Options.Etcd + ".new"
+	if err := errors.Join(os.WriteFile(temp, []byte(script), 0o755), os.Rename(temp, h.Options.Etcd)); err != nil {
+		h.w.t.Fatal(err)
+	}
+}
+
+// repairEtcd puts etcd back in its place.
+func (h *host) repairEtcd() {
+	h.w.t.Helper()
+	temp := h.Options.Etcd + ".new"
+	if err := errors.Join(os.Symlink(h.real, temp), os.Rename(temp, h.Options.Etcd)); err != nil {
+		h.w.t.Fatal(err)
+	}
+}
+
+// bootstrap has n1, whose agent runs, make the cluster.
+func (w *world) bootstrap() {
+	w.t.Helper()
+	n1 := w.hosts[0]
+	w.refuse(true) // a proxy answers even where no etcd does, which looks like a cluster
+	defer w.refuse(false)
+	var last error
+	w.eventually("n1 takes the request to bootstrap", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+		defer cancel()
+		_, last = n1.Client.Bootstrap(ctx, clusterName)
+		return last == nil
+	})
+	w.eventually("n1 is a voter", func() bool { return n1.role() == control.RoleVoter })
+	for _, h := range w.hosts[1:] {
+		h.openFront()
+	}
+}
+
+// refuse makes the client URLs of all but n1 refuse connections, if there are proxies.
+func (w *world) refuse(yes bool) {
+	for _, h := range w.hosts[1:] {
+		if h.clientProxy != nil {
+			h.clientProxy.Set(testbed.Faults{Refuse: yes})
+		}
+	}
+}
+
+// eventually waits within the usual bound until cond holds.
+func (w *world) eventually(what string, cond func() bool) {
+	w.t.Helper()
+	w.within(bound, what, cond)
+}
+
+// within waits until cond holds. It keeps an eye on the data directories meanwhile.
+func (w *world) within(limit time.Duration, what string, cond func() bool) {
+	w.t.Helper()
+	var next time.Time
+	testbed.Eventually(w.t, limit, what, func() bool {
+		if time.Now().Before(next) {
+			return false
+		}
+		w.noteData()
+		w.checkAgents()
+		holds := cond()
+		next = time.Now().Add(pollEvery)
+		return holds
+	})
+}
+
+// checkAgents ends the test when an agent has ended that should run: nothing that is waited for will come.
+func (w *world) checkAgents() {
+	w.t.Helper()
+	for _, h := range w.hosts {
+		if !h.running {
+			continue
+		}
+		select {
+		case <-h.Ended():
+			w.t.Fatalf("the agent of %s has ended", h.Options.Name)
+		default:
+		}
+	}
+}
+
+// never watches for that long that cond does not hold.
+func (w *world) never(span time.Duration, what string, cond func() bool) {
+	w.t.Helper()
+	end := time.Now().Add(span)
+	w.within(span+bound, "the time is over", func() bool {
+		if cond() {
+			w.t.Fatalf("it happened: %s", what)
+		}
+		return time.Now().After(end)
+	})
+}
+
+// status asks the agent; false when it does not answer.
+func (h *host) status() (control.Status, bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	s, err := h.Client.Status(ctx)
+	return s, err == nil
+}
+
+// role gives what the agent says the host is.
+func (h *host) role() control.Role {
+	s, ok := h.status()
+	if !ok {
+		return control.RoleUnknown
+	}
+	return s.Role
+}
+
+// waitsFor tells whether this is the first of the reasons that the agent gives.
+func (h *host) waitsFor(code policy.ReasonCode) bool {
+	s, ok := h.status()
+	return ok && len(s.Reasons) > 0 && s.Reasons[0].Code == string(code)
+}
+
+// names tells whether the agent gives this reason, first or not.
+func (h *host) names(code policy.ReasonCode) bool {
+	s, ok := h.status()
+	for _, r := range s.Reasons {
+		if r.Code == string(code) {
+			return ok
+		}
+	}
+	return false
+}
+
+// stopAt makes the agent stand still at a point, such as "before promote", when it comes there.
+func (h *host) stopAt(at string) {
+	h.w.t.Helper()
+	if err := h.leash.remove(stoppedFile); err != nil {
+		h.w.t.Fatal(err)
+	}
+	if err := h.leash.write(stopFile, at); err != nil {
+		h.w.t.Fatal(err)
+	}
+}
+
+// stopped tells whether the agent stands still where stopAt has told it to.
+func (h *host) stopped() bool { return h.leash.read(stoppedFile) != "" }
+
+// waitStopped waits until the agent stands still there.
+func (h *host) waitStopped() {
+	h.w.t.Helper()
+	h.w.eventually(h.Options.Name+" stands still "+h.leash.read(stopFile), h.stopped)
+}
+
+// resume lets the agent go on, or run without a stop when it is started again.
+func (h *host) resume() {
+	h.w.t.Helper()
+	if err := h.leash.remove(stopFile); err != nil {
+		h.w.t.Fatal(err)
+	}
+}
+
+// setClock shifts the agent's wall clock.
+func (h *host) setClock(offset time.Duration) {
+	h.w.t.Helper()
+	if err := h.leash.write(clockFile, offset.String()); err != nil {
+		h.w.t.Fatal(err)
+	}
+}
+
+// kill kills the agent at once.
+func (h *host) kill() {
+	h.w.t.Helper()
+	h.w.killed, h.running = true, false
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	if err := h.KillAgent(ctx); err != nil {
+		h.w.t.Fatal(err)
+	}
+}
+
+// stop ends the agent in order.
+func (h *host) stop() {
+	h.w.t.Helper()
+	h.running = false
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	if err := h.StopAgent(ctx); err != nil {
+		h.w.t.Fatal(err)
+	}
+}
+
+// killEtcd kills etcd at once. There must be one.
+func (h *host) killEtcd() {
+	h.w.t.Helper()
+	h.signalEtcd(syscall.SIGKILL)
+}
+
+// signalEtcd sends a signal to etcd. There must be one.
+func (h *host) signalEtcd(signal syscall.Signal) {
+	h.w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	pid, err := h.EtcdPID(ctx)
+	if err == nil && pid == 0 {
+		err = fmt.Errorf("no etcd runs on %s", h.Options.Name)
+	}
+	if err == nil {
+		err = syscall.Kill(pid, signal)
+	}
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+}
+
+// members asks the first host whose etcd answers a linearizable member list. It gives none when there is none.
+func (w *world) members() []*etcdserverpb.Member {
+	for _, h := range w.hosts {
+		if list, err := h.members(); err == nil {
+			return list
+		}
+	}
+	return nil
+}
+
+// get reads one of quorumd's records; "" when it is not there. It tells whether etcd has answered.
+func (w *world) get(key string) (value string, ok bool) {
+	for _, h := range w.hosts {
+		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+		answer, err := h.etcd.Get(ctx, key)
+		cancel()
+		switch {
+		case err != nil:
+		case len(answer.Kvs) == 0:
+			return "", true
+		default:
+			return string(answer.Kvs[0].Value), true
+		}
+	}
+	return "", false
+}
+
+// absent tells whether etcd says that a record is not there.
+func (w *world) absent(key string) bool {
+	value, ok := w.get(key)
+	return ok && value == ""
+}
+
+func (w *world) keys() record.Keys { return record.KeysFor(clusterName) }
+
+// has tells whether etcd has that many voters and learners, each of which has started.
+func (w *world) has(voters, learners int) bool {
+	for _, m := range w.members() {
+		switch {
+		case m.Name == "":
+			return false
+		case m.IsLearner:
+			learners--
+		default:
+			voters--
+		}
+	}
+	return voters == 0 && learners == 0
+}
+
+// is tells what a host is in etcd's member list.
+func (w *world) is(h *host) (listed, learner bool) {
+	for _, m := range w.members() {
+		if m.PeerURLs[0] == h.Options.PeerURL {
+			return true, m.IsLearner
+		}
+	}
+	return false, false
+}
+
+// dump shows how the world stands.
+func (w *world) dump() {
+	for _, m := range w.members() {
+		w.t.Logf("member %x %s learner=%v", m.ID, m.Name, m.IsLearner)
+	}
+	if lines, err := w.history(); err == nil {
+		for _, l := range lines {
+			w.t.Logf("history: %s %s %s %s: %s", l.Time.Format("15:04:05.000"), l.Name, l.Kind, l.Code, l.Text)
+		}
+	}
+	for _, h := range w.hosts {
+		if s, ok := h.status(); ok {
+			w.t.Logf("%s is %s, next %q, reasons %v", h.Options.Name, s.Role, s.Next.Step, s.Reasons)
+		}
+		w.t.Logf("the agent's log of %s ends with\n%s", h.Options.Name, tail(h.LogPath(), 60))
+		w.t.Logf("etcd's log of %s ends with\n%s", h.Options.Name, tail(filepath.Join(h.Options.Dir, "etcd.log"), 15))
+	}
+}
+
+func tail(path string, lines int) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

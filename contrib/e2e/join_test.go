@@ -1,0 +1,70 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// formation bounds how long four hosts may take from their start to the target.
+const formation = 60 * time.Second
+
+func TestFourHostsBecomeThreeVotersAndAStandby(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{hosts: 5, voters: 3, standbys: 1})
+	first, fifth := w.hosts[:4], w.hosts[4]
+	began := time.Now()
+	w.start(first...)
+	w.bootstrap()
+	w.within(formation, "3 voters and a standby stand", func() bool { return w.has(3, 1) })
+	t.Logf("%.1f s until 3 voters and a standby stood", time.Since(began).Seconds())
+	w.verify(3, 1)
+	w.rolesAgree()
+
+	w.start(fifth)
+	w.eventually("the fifth is fit and told that there is no place", func() bool {
+		return fifth.healthy() && fifth.waitsFor(policy.TargetMet)
+	})
+	w.never(2*time.Second, "the fifth is in the member list, or acts", func() bool {
+		listed, _ := w.is(fifth)
+		return listed || w.held(w.keys().Lock())
+	})
+	if fifth.role() != control.RoleSpare {
+		t.Errorf("the fifth is %s", fifth.role())
+	}
+	w.verify(3, 1)
+}
+
+// healthy tells whether the host has passed its qualifying run and nothing is wrong with it.
+func (h *host) healthy() bool {
+	s, ok := h.status()
+	return ok && s.Health.Qualified && s.Health.State == "OK"
+}
+
+// rolesAgree waits until every agent that runs says of its host what etcd says of it.
+func (w *world) rolesAgree() {
+	w.t.Helper()
+	w.eventually("every agent knows its host's role and rests", func() bool {
+		return !slices.ContainsFunc(w.hosts, func(h *host) bool {
+			if !h.running {
+				return false
+			}
+			listed, learner := w.is(h)
+			want := control.RoleSpare
+			switch {
+			case learner:
+				want = control.RoleStandby
+			case listed:
+				want = control.RoleVoter
+			}
+			s, ok := h.status()
+			return !ok || s.Role != want || (listed && s.Reasons[0].Code != string(policy.AtRest))
+		})
+	})
+}

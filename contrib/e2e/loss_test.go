@@ -1,0 +1,204 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// quiet is how long an agent is watched that must not do anything. It is many rounds of its loop.
+const quiet = 4 * time.Second
+
+// steps counts the steps that the agent has taken.
+func (h *host) steps() uint64 {
+	h.w.t.Helper()
+	s, ok := h.status()
+	if !ok {
+		h.w.t.Fatalf("the agent of %s does not answer", h.Options.Name)
+	}
+	return s.Loop.Steps
+}
+
+// checkAnswers sees that the agent answers at once, whatever it waits for itself.
+func (h *host) checkAnswers() {
+	h.w.t.Helper()
+	const asked, limit = 21, 200 * time.Millisecond
+	var took []time.Duration
+	for range asked {
+		began := time.Now()
+		if _, ok := h.status(); !ok {
+			h.w.t.Errorf("the agent of %s does not answer", h.Options.Name)
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	h.w.t.Logf("%s answers in %s at the median, %s at most", h.Options.Name, took[asked/2].Round(10*time.Microsecond), took[asked-1].Round(10*time.Microsecond))
+	if took[asked/2] > limit { // one answer may be late on a busy machine
+		h.w.t.Errorf("%s takes %s to answer, the limit is %s", h.Options.Name, took[asked/2], limit)
+	}
+}
+
+// doNothing watches agents that say that they reach no voter: they take no step.
+func (w *world) doNothing(hosts []*host) {
+	w.t.Helper()
+	for _, h := range hosts {
+		w.eventually(h.Options.Name+" says that no voter answers", func() bool { return h.waitsFor(policy.ClusterUnreachable) })
+		h.checkAnswers()
+	}
+	before := map[*host]uint64{}
+	for _, h := range hosts {
+		before[h] = h.steps()
+	}
+	w.never(quiet, "an agent that reaches no voter takes a step", func() bool {
+		return slices.ContainsFunc(hosts, func(h *host) bool { return h.steps() != before[h] })
+	})
+}
+
+func TestNoStepIsTakenWithoutAQuorum(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{hosts: 4, standbys: 1, set: quickTimes(), each: func(i int, o *testbed.HostOptions) {
+		if i > 2 { // etcd wants two voters to have been connected for 5 s
+			o.Set["timing.settle"] = "5500ms"
+		}
+	}})
+	n4 := w.hosts[3]
+	w.start(w.hosts[:3]...)
+	w.bootstrap()
+	w.eventually("three voters stand", func() bool { return w.has(3, 0) })
+	n4.stopAt("after set-phase/added")
+	w.start(n4)
+	n4.waitStopped()
+	for _, h := range w.hosts[:2] {
+		h.signalEtcd(syscall.SIGSTOP)
+	}
+	n4.resume()
+	w.doNothing(w.hosts)
+	w.checkUnitStopped(n4)
+	for _, h := range w.hosts[:2] {
+		h.signalEtcd(syscall.SIGCONT)
+	}
+	w.verify(3, 1)
+}
+
+func TestAnAgentThatIsCutOffTakesNoStepAndItsJoinIsTakenBack(t *testing.T) {
+	t.Parallel()
+	w := strikeWorld(t, worldOptions{fronts: true})
+	n2 := w.hosts[1]
+	n2.set("timing.promoteStable", "4s")
+	w.start(n2)
+	w.eventually("n2 is watched", func() bool { return n2.waitsFor(policy.LearnerNotSteady) })
+	n2.cutOff(true)
+	w.doNothing([]*host{n2})
+	w.eventually("n1 takes the join back", func() bool { return w.absent(w.keys().Op()) && len(w.members()) == 1 })
+	w.doNothing([]*host{n2})
+	n2.cutOff(false)
+	w.verify(2, 0)
+}
+
+func TestAnAgentThatIsCutOffForAMomentGoesOn(t *testing.T) {
+	t.Parallel()
+	w := strikeWorld(t, worldOptions{fronts: true})
+	n2 := w.hosts[1]
+	n2.set("timing.promoteStable", "4s")
+	n2.set("timing.orphanGrace", "1h") // of n1, which was started before, it stays as it is
+	w.start(n2)
+	w.eventually("n2 is watched", func() bool { return n2.waitsFor(policy.LearnerNotSteady) })
+	n2.cutOff(true)
+	w.eventually("n2 notices", func() bool { return n2.waitsFor(policy.ClusterUnreachable) })
+	n2.cutOff(false)
+	w.verify(2, 0)
+	if how := w.ending(n2); how != policy.Joined {
+		t.Errorf("the join of n2 ended with %q", how)
+	}
+}
+
+func TestAHostWithAWrongClockJoinsOnceItIsRight(t *testing.T) {
+	t.Parallel()
+	w := strikeWorld(t, worldOptions{})
+	n2 := w.hosts[1]
+	n2.setClock(time.Minute)
+	w.start(n2)
+	for _, offset := range []time.Duration{time.Minute, -time.Minute} {
+		n2.setClock(offset)
+		w.eventually("n2 sees that its clock is off", func() bool { return n2.waitsFor(policy.ClockSkew) })
+		w.never(quiet/2, "a host with a wrong clock takes a step", func() bool { return n2.steps() > 0 || len(w.members()) > 1 })
+	}
+	n2.setClock(0)
+	w.verify(2, 0)
+}
+
+func TestALearnerWhoseClockGoesWrongIsNotPromoted(t *testing.T) {
+	t.Parallel()
+	w := strikeWorld(t, worldOptions{})
+	n2 := w.hosts[1]
+	n2.set("timing.promoteStable", "4s") // the clocks are compared once a second
+	w.start(n2)
+	w.eventually("n2 is watched", func() bool { return n2.waitsFor(policy.LearnerNotSteady) })
+	n2.setClock(time.Minute)
+	w.eventually("n2 sees that its clock is off", func() bool { return n2.waitsFor(policy.ClockSkew) })
+	w.never(quiet/2, "n2 is promoted", func() bool { return w.isVoter(n2) })
+	n2.setClock(0)
+	w.verify(2, 0)
+}
+
+// pause stops all steps, or lets them go on.
+func (w *world) pause(yes bool) {
+	w.t.Helper()
+	w.eventually("n1 takes the order", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+		defer cancel()
+		var err error
+		if yes {
+			_, err = w.hosts[0].Client.Pause(ctx, control.PauseRequest{Reason: "a test looks", For: time.Hour})
+		} else {
+			_, err = w.hosts[0].Client.Resume(ctx)
+		}
+		return err == nil
+	})
+}
+
+func TestALoopThatHangsLosesTheLockAndItsStepDoesNotLand(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"begin-join", "add-learner", "promote", "end-operation"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			w := strikeWorld(t, worldOptions{set: map[string]string{"timing.orphanGrace": "1h"}})
+			n2 := w.hosts[1]
+			n2.stopAt("before " + at)
+			w.start(n2)
+			n2.waitStopped()
+			hung := time.Now()
+			w.eventually("the lock is gone", func() bool { return w.absent(w.keys().Lock()) })
+			// The lease ends within its time, and etcd looks for leases that have ended twice a second.
+			if took := time.Since(hung); took > 8*time.Second {
+				t.Errorf("the lock was lost after %s, its time is 4 s", took)
+			}
+			n2.checkAnswers()
+			w.pause(true) // whatever happens from here on is the step that hung
+			before := w.standing()
+			n2.resume()
+			w.eventually("n2 goes on", func() bool { return n2.waitsFor(policy.Paused) })
+			w.never(quiet/2, "the step has landed", func() bool { return w.standing() != before })
+			w.pause(false)
+			w.verify(2, 0)
+		})
+	}
+}
+
+// standing says in one text what steps change: the members, and the record of the operation.
+func (w *world) standing() string {
+	text, _ := w.get(w.keys().Op())
+	for _, m := range w.members() {
+		text += "\n" + m.String()
+	}
+	return text
+}

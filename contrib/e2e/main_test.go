@@ -1,0 +1,159 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/cmd/quorumd/daemon"
+)
+
+// leash names the directory of the files through which a test holds an agent; see leashed.
+const leash = "QUORUMD_E2E_LEASH"
+
+// worlds is how many tests run at once, unless -parallel says so. They mostly wait for leases and timers to run out, so
+// they may be more than there are processors.
+const worlds = 7
+
+func TestMain(m *testing.M) {
+	if code, is := daemon.Child(os.Args[1:]); is {
+		os.Exit(code)
+	}
+	if len(os.Args) > 1 && os.Args[1] == "run" {
+		os.Exit(runAgent(os.Args[2:]))
+	}
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", strconv.Itoa(worlds)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// runAgent is the program quorumd, on a leash.
+func runAgent(args []string) int {
+	flags := flag.NewFlagSet("run", flag.ExitOnError)
+	config := flags.String("config", "", "configuration file")
+	if err := flags.Parse(args); err != nil {
+		return 64
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	l := leashed(os.Getenv(leash))
+	go l.endWithParent(os.Getppid())
+	err := daemon.Run(ctx, daemon.Options{
+		Config: *config, Version: "e2e",
+		Logger:   slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Stepping: l.stepping, Wall: l.wall,
+	})
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "quorumd: %v\n", err)
+	}
+	return daemon.ExitCode(err)
+}
+
+// leashed is a directory with these files, which a test may change while the agent runs:
+//
+//   - stop holds the point at which the agent shall stand still, such as "before promote" or "after set-phase/added": the
+//     loop is blocked there until the file is gone or holds something else.
+//   - stopped is written by the agent when it stands still: the point and its process ID.
+//   - clock holds by how much the agent's wall clock is off, such as "30s".
+type leashed string
+
+const (
+	stopFile    = "stop"
+	stoppedFile = "stopped"
+	clockFile   = "clock"
+	leashPoll   = 5 * time.Millisecond
+)
+
+func (l leashed) read(name string) string {
+	text, err := os.ReadFile(filepath.Join(string(l), name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		panic(err) // the test must not go on without its leash
+	}
+	return string(text)
+}
+
+// write replaces a file in one step, so that nobody reads half of it.
+func (l leashed) write(name, text string) error {
+	path := filepath.Join(string(l), name)
+	return errors.Join(os.WriteFile(path+".new", []byte(text), 0o644), os.Rename(path+".new", path))
+}
+
+func (l leashed) remove(name string) error {
+	err := os.Remove(filepath.Join(string(l), name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// point names a moment in the loop: before or after a step, with its phase for those that set one.
+func point(step policy.Step, done bool) string {
+	name := string(step.Kind)
+	if step.Kind == policy.StepSetPhase {
+		name += "/" + string(step.Phase)
+	}
+	if done {
+		return "after " + name
+	}
+	return "before " + name
+}
+
+// stepping is called by the loop, which waits for it.
+func (l leashed) stepping(step policy.Step, done bool) {
+	here := point(step, done)
+	if l.read(stopFile) != here {
+		return
+	}
+	if err := l.write(stoppedFile, fmt.Sprintf("%s %d", here, os.Getpid())); err != nil {
+		panic(err)
+	}
+	tick := time.NewTicker(leashPoll)
+	defer tick.Stop()
+	for l.read(stopFile) == here {
+		<-tick.C
+	}
+}
+
+// wall is the agent's clock for people.
+func (l leashed) wall() time.Time {
+	offset, err := time.ParseDuration(strings.TrimSpace(l.read(clockFile)))
+	if err != nil {
+		offset = 0
+	}
+	return time.Now().Add(offset)
+}
+
+// endWithParent ends the agent when the test program is gone without having cleaned up.
+func (l leashed) endWithParent(parent int) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for range tick.C {
+		if os.Getppid() != parent {
+			os.Exit(70)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// versions gives the etcd versions to test with, such as "v3.5 v3.6". One that is listed and was not built is a failure.
+func versions() []string {
+	list := strings.Fields(os.Getenv("QUORUMD_ETCD_VERSIONS"))
+	if len(list) == 0 {
+		return []string{testbed.DefaultVersion}
+	}
+	return list
+}
+
+// unsafe is the version that is below the floor for membership changes.
+const unsafe = "v3.4"
+
+// withVersions gives each host its etcd, and accepts the unsafe one if it is among them.
+func withVersions(t *testing.T, versions ...string) func(int, *testbed.HostOptions) {
+	return func(i int, o *testbed.HostOptions) {
+		o.Etcd = testbed.Etcd(t, versions[i-1])
+		if slices.Contains(versions, unsafe) {
+			o.Set["cluster.allowUnsafeVersion"] = "true"
+		}
+	}
+}
+
+// TestMatrix forms clusters of every version and of every pair that there is, those that must not be formed among them.
+func TestMatrix(t *testing.T) {
+	t.Parallel()
+	for _, version := range versions() {
+		t.Run("a cluster of "+version, func(t *testing.T) {
+			t.Parallel()
+			o := worldOptions{hosts: 4, voters: 3, standbys: 1, each: withVersions(t, version, version, version, version)}
+			if version == unsafe { // join and promotion are what it is supported for
+				o.hosts, o.standbys = 3, 0
+			}
+			w := newWorld(t, o)
+			w.start()
+			w.bootstrap()
+			w.verify(3, o.standbys)
+			w.rolesAgree()
+			for _, h := range w.hosts {
+				if !h.runs(version) {
+					t.Errorf("%s does not run etcd %s", h.Options.Name, version)
+				}
+				if warned := h.logHas("allowUnsafeVersion is set"); warned != (version == unsafe) {
+					t.Errorf("the agent of %s has warned: %v", h.Options.Name, warned)
+				}
+			}
+		})
+		if version == unsafe {
+			t.Run(version+" is refused unless it is accepted", func(t *testing.T) { t.Parallel(); isRefusedUnlessAccepted(t) })
+		}
+	}
+	for _, p := range pairs() {
+		if !slices.Contains(versions(), p.cluster) || !slices.Contains(versions(), p.host) {
+			continue
+		}
+		if p.joins {
+			t.Run(p.host+" joins "+p.cluster, func(t *testing.T) { t.Parallel(); joinsNextTo(t, p.cluster, p.host) })
+		} else {
+			t.Run(p.host+" stays out of "+p.cluster, func(t *testing.T) { t.Parallel(); staysOut(t, p.cluster, p.host) })
+		}
+	}
+}
+
+// pair is a host of one version next to a cluster of another.
+type pair struct {
+	cluster, host string
+	joins         bool
+}
+
+func pairs() []pair {
+	return []pair{
+		{"v3.4", "v3.5", true},
+		{"v3.4", "v3.6", false}, // it would crash the leader, and again at every start
+		{"v3.5", "v3.4", false},
+		{"v3.5", "v3.6", true},
+		{"v3.5", "v3.7", false},
+		{"v3.6", "v3.5", false},
+		{"v3.6", "v3.7", true},
+		{"v3.7", "v3.6", false},
+	}
+}
+
+// joinsNextTo has two hosts of one version join a voter of another, up to their promotion.
+func joinsNextTo(t *testing.T, cluster, host string) {
+	w := newWorld(t, worldOptions{hosts: 3, voters: 3, each: withVersions(t, cluster, host, host)})
+	w.start()
+	w.bootstrap()
+	w.verify(3, 0)
+	for i, version := range []string{cluster, host, host} {
+		if !w.hosts[i].runs(version) {
+			t.Errorf("%s does not run etcd %s", w.hosts[i].Options.Name, version)
+		}
+	}
+}
+
+// staysOut sees that a host says why it does not join, that its etcd is never started nor added, and that the cluster goes on.
+func staysOut(t *testing.T, cluster, host string) {
+	w := newWorld(t, worldOptions{hosts: 2, voters: 1, standbys: 1, set: quickTimes(), each: withVersions(t, cluster, host)})
+	n1, n2 := w.hosts[0], w.hosts[1]
+	w.start()
+	w.bootstrap()
+	before := n1.etcdPID()
+	w.eventually("the host is refused", func() bool { return n2.healthy() && n2.waitsFor(policy.VersionIncompatible) })
+	w.never(3*time.Second, "it is added, or its etcd was started", func() bool {
+		listed, _ := w.is(n2)
+		return listed || n2.etcdPID() != 0 || len(n2.dataDirs()) > 0
+	})
+	if pid := n1.etcdPID(); pid != before || !n1.writes() {
+		t.Errorf("the leader was process %d, is %d, and writes: %v", before, pid, n1.writes())
+	}
+	w.verify(1, 0)
+}
+
+// isRefusedUnlessAccepted has two hosts of the unsafe version, only one of which accepts that.
+func isRefusedUnlessAccepted(t *testing.T) {
+	w := newWorld(t, worldOptions{hosts: 2, voters: 1, standbys: 1, set: quickTimes(), each: func(i int, o *testbed.HostOptions) {
+		o.Etcd = testbed.Etcd(t, unsafe)
+		if i == 1 {
+			o.Set["cluster.allowUnsafeVersion"] = "true"
+		}
+	}})
+	n1, n2 := w.hosts[0], w.hosts[1]
+	w.start()
+	w.bootstrap()
+	w.eventually("the host is refused", func() bool { return n2.healthy() && n2.waitsFor(policy.VersionUnsafe) })
+	w.never(2*time.Second, "it is added, or its etcd was started", func() bool {
+		listed, _ := w.is(n2)
+		return listed || n2.etcdPID() != 0
+	})
+	s, _ := n2.status()
+	if text := s.Reasons[0].Text + s.Reasons[0].Remedy; !strings.Contains(text, "3.4.") || !strings.Contains(text, "cluster.allowUnsafeVersion") {
+		t.Errorf("the reason does not say which version and what to do: %s", text)
+	}
+	if n1.logHas("allowUnsafeVersion is set") == n2.logHas("allowUnsafeVersion is set") {
+		t.Error("only n1 has something to warn of")
+	}
+
+	n2.stop()
+	n2.Options.Set["cluster.allowUnsafeVersion"] = "true"
+	if err := n2.WriteConfig(); err != nil {
+		t.Fatal(err)
+	}
+	w.start(n2)
+	w.verify(1, 1)
+}
+
+// runs tells whether the etcd of the host says that it is of this minor version.
+func (h *host) runs(version string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	status, err := h.etcd.Status(ctx, h.etcd.Endpoints()[0])
+	return err == nil && strings.HasPrefix(status.Version, strings.TrimPrefix(version, "v")+".")
+}
+
+// writes tells whether the host's etcd takes a write.
+func (h *host) writes() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	_, err := h.etcd.Put(ctx, "written", h.Options.Name)
+	return err == nil
+}
+
+// etcdPID gives the process of the host's etcd, or 0.
+func (h *host) etcdPID() int {
+	h.w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	pid, err := h.EtcdPID(ctx)
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+	return pid
+}
+
+// logHas tells whether the agent's log holds a text.
+func (h *host) logHas(text string) bool {
+	h.w.t.Helper()
+	log, err := os.ReadFile(h.LogPath())
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+	return strings.Contains(string(log), text)
+}

@@ -1,0 +1,173 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// front stands before the client URL of a host's etcd and tells one agent's connections from another's, which come from the
+// same address here. Those of each agent flow through a proxy of their own, so that an agent can be cut off alone.
+type front struct {
+	w        *world
+	listener net.Listener
+	running  sync.WaitGroup
+	proxies  map[*host]*testbed.Proxy // nil stands for whoever is no agent
+
+	mu   sync.Mutex
+	open map[net.Conn]bool // nil when it has closed
+}
+
+func newFront(of *host) *front {
+	f := &front{w: of.w, proxies: map[*host]*testbed.Proxy{}, open: map[net.Conn]bool{}}
+	for _, h := range append(slices.Clone(of.w.hosts), nil) {
+		f.proxies[h] = testbed.NewProxy(of.w.t, address(of.Options.ListenClientURL))
+	}
+	return f
+}
+
+// openFront makes the front listen, if there is one, until the test ends.
+func (h *host) openFront() {
+	h.w.t.Helper()
+	if h.front == nil {
+		return
+	}
+	listener, err := net.Listen("tcp", address(h.Options.ClientURL))
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+	h.front.listener = listener
+	h.front.running.Go(h.front.accept)
+	h.w.t.Cleanup(h.front.close)
+}
+
+func (f *front) accept() {
+	for {
+		conn, err := f.listener.Accept()
+		if err != nil {
+			return
+		}
+		f.running.Go(func() { f.serve(conn) })
+	}
+}
+
+// serve joins one connection with one through the proxy of the agent that has opened it.
+func (f *front) serve(client net.Conn) {
+	defer f.drop(client)
+	server, err := net.Dial("tcp", f.proxies[f.w.opener(client)].Addr())
+	if err != nil {
+		return
+	}
+	defer f.drop(server)
+	if !f.keep(client, server) {
+		return
+	}
+	ended := make(chan struct{}, 2)
+	carry := func(to, from net.Conn) {
+		_, _ = io.Copy(to, from) // however it ends, both end
+		ended <- struct{}{}
+	}
+	f.running.Go(func() { carry(server, client) })
+	f.running.Go(func() { carry(client, server) })
+	<-ended
+}
+
+// keep notes connections to be closed at the end; false when that has come.
+func (f *front) keep(conns ...net.Conn) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open == nil {
+		return false
+	}
+	for _, c := range conns {
+		f.open[c] = true
+	}
+	return true
+}
+
+func (f *front) drop(conn net.Conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.open, conn)
+	_ = conn.Close()
+}
+
+func (f *front) close() {
+	_ = f.listener.Close()
+	f.mu.Lock()
+	for c := range f.open {
+		_ = c.Close()
+	}
+	f.open = nil
+	f.mu.Unlock()
+	f.running.Wait()
+}
+
+// opener gives the host whose agent has opened a connection, or nil.
+func (w *world) opener(conn net.Conn) *host {
+	socket, err := socketOf(conn.RemoteAddr().String(), conn.LocalAddr().String())
+	if err != nil {
+		return nil
+	}
+	for _, h := range w.hosts {
+		names, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", h.AgentPID()))
+		if err != nil {
+			continue
+		}
+		for _, name := range names {
+			if link, err := os.Readlink(name); err == nil && link == socket {
+				return h
+			}
+		}
+	}
+	return nil
+}
+
+// socketOf gives the name that the socket of a connection has among a process's files; see proc_net_tcp(5).
+func socketOf(local, remote string) (string, error) {
+	table, err := os.Open("/proc/net/tcp")
+	if err != nil {
+		return "", err
+	}
+	defer table.Close()
+	want := []string{inTable(local), inTable(remote)}
+	lines := bufio.NewScanner(table)
+	for lines.Scan() {
+		if f := strings.Fields(lines.Text()); len(f) > 9 && slices.Equal(f[1:3], want) {
+			return "socket:[" + f[9] + "]", nil
+		}
+	}
+	return "", fmt.Errorf("no connection from %s to %s", local, remote)
+}
+
+// inTable writes an IPv4 address and port as the table has it.
+func inTable(address string) string {
+	a := netip.MustParseAddrPort(address)
+	ip := a.Addr().As4()
+	return fmt.Sprintf("%02X%02X%02X%02X:%04X", ip[3], ip[2], ip[1], ip[0], a.Port())
+}
+
+// cutOff holds all that this host's agent and the etcds of the other hosts say to each other.
+func (h *host) cutOff(yes bool) {
+	faults := testbed.Faults{}
+	if yes {
+		faults = testbed.Cut()
+	}
+	for _, other := range h.w.hosts {
+		if other != h {
+			other.front.proxies[h].Set(faults)
+		}
+	}
+}

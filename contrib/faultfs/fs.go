@@ -1,0 +1,147 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// ownFlags are taken out of an open before it reaches the backing file; towards the program it keeps them.
+// O_DIRECT: requests reach us in buffers without the alignment a direct write needs. O_SYNC, O_DSYNC: the kernel sends an fsync
+// after each such write, and that one makes it durable; with the flag on the backing file it would be synced twice.
+const ownFlags = unix.O_DIRECT | unix.O_SYNC | unix.O_DSYNC
+
+// openFlags keeps close, and so every fork and exec of a program with the file open, from waiting for an fsync that is held.
+const openFlags = fuse.FOPEN_NOFLUSH
+
+// node is a file or directory. It passes everything through, after the rules.
+type node struct {
+	*fs.LoopbackNode
+	rules *ruleTable
+}
+
+// WrapChild makes the files below a node ours as well.
+func (n *node) WrapChild(_ context.Context, ops fs.InodeEmbedder) fs.InodeEmbedder {
+	return &node{ops.(*fs.LoopbackNode), n.rules}
+}
+
+// apply uses the name the file has now: etcd renames its log files while they are open.
+func (n *node) apply(op string) syscall.Errno { return n.rules.apply(op, n.Path(n.Root())) }
+
+func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	if errno := n.apply("open"); errno != 0 {
+		return nil, 0, errno
+	}
+	fh, _, errno := n.LoopbackNode.Open(ctx, flags&^ownFlags)
+	if errno != 0 {
+		return nil, 0, errno
+	}
+	return &file{fh.(*fs.LoopbackFile), n}, openFlags, 0
+}
+
+func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (
+	*fs.Inode, fs.FileHandle, uint32, syscall.Errno,
+) {
+	if errno := n.rules.apply("open", filepath.Join(n.Path(n.Root()), name)); errno != 0 {
+		return nil, nil, 0, errno
+	}
+	inode, fh, _, errno := n.LoopbackNode.Create(ctx, name, flags&^ownFlags, mode, out)
+	if errno != 0 {
+		return nil, nil, 0, errno
+	}
+	return inode, &file{fh.(*fs.LoopbackFile), inode.Operations().(*node)}, openFlags, 0
+}
+
+// Tmpfile is refused: a file without a name could not be matched by a rule.
+func (n *node) Tmpfile(context.Context, uint32, uint32, *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
+	return nil, nil, 0, syscall.EOPNOTSUPP
+}
+
+func (n *node) Setattr(ctx context.Context, fh fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+	if _, truncates := in.GetSize(); truncates {
+		if errno := n.apply("write"); errno != 0 {
+			return errno
+		}
+	}
+	return n.LoopbackNode.Setattr(ctx, fh, in, out)
+}
+
+func (n *node) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	fh, fuseFlags, errno := n.LoopbackNode.OpendirHandle(ctx, flags)
+	if errno != 0 {
+		return nil, 0, errno
+	}
+	return &dir{fh.(dirHandle), n}, fuseFlags, 0
+}
+
+// dirHandle is what go-fuse asks of an open directory.
+type dirHandle interface {
+	fs.FileReaddirenter
+	fs.FileSeekdirer
+	fs.FileReleasedirer
+	fs.FileFsyncdirer
+}
+
+type dir struct {
+	dirHandle
+	node *node
+}
+
+func (d *dir) Fsyncdir(ctx context.Context, flags uint32) syscall.Errno {
+	if errno := d.node.apply("fsync"); errno != 0 {
+		return errno
+	}
+	return d.dirHandle.Fsyncdir(ctx, flags)
+}
+
+// file is an open file. The methods it does not have here are LoopbackFile's.
+type file struct {
+	*fs.LoopbackFile
+	node *node
+}
+
+// PassthroughFd keeps the kernel from going past us to the backing file.
+func (f *file) PassthroughFd() (int, bool) { return -1, false }
+
+func (f *file) Read(ctx context.Context, buf []byte, off int64) (fuse.ReadResult, syscall.Errno) {
+	if errno := f.node.apply("read"); errno != 0 {
+		return nil, errno
+	}
+	return f.LoopbackFile.Read(ctx, buf, off)
+}
+
+func (f *file) Write(ctx context.Context, data []byte, off int64) (uint32, syscall.Errno) {
+	return f.Writev(ctx, [][]byte{data}, off)
+}
+
+func (f *file) Writev(ctx context.Context, data [][]byte, off int64) (uint32, syscall.Errno) {
+	if errno := f.node.apply("write"); errno != 0 {
+		return 0, errno
+	}
+	return f.LoopbackFile.Writev(ctx, data, off)
+}
+
+func (f *file) Allocate(ctx context.Context, off, size uint64, mode uint32) syscall.Errno {
+	if errno := f.node.apply("write"); errno != 0 {
+		return errno
+	}
+	return f.LoopbackFile.Allocate(ctx, off, size, mode)
+}
+
+func (f *file) Fsync(_ context.Context, flags uint32) syscall.Errno {
+	if errno := f.node.apply("fsync"); errno != 0 {
+		return errno
+	}
+	fd, _ := f.LoopbackFile.PassthroughFd()
+	if flags&1 != 0 { // FUSE_FSYNC_FDATASYNC in linux/fuse.h
+		return fs.ToErrno(unix.Fdatasync(fd))
+	}
+	return fs.ToErrno(unix.Fsync(fd))
+}

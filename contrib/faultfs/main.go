@@ -1,0 +1,161 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command faultfs shows a directory through FUSE and makes its disk slow, stuck or broken on request.
+//
+//	faultfs -back DIR -mnt DIR -sock PATH             mount, print "mounted", unmount on SIGTERM or SIGINT
+//	faultfs -sock PATH -c "rule fsync * delay=20ms"   every fsync takes 20 ms longer
+//	faultfs -sock PATH -c "rule any *.wal hang"       nothing moves on these files until clear
+//	faultfs -sock PATH -c clear                       or stats: how often each rule was applied
+//
+// fsync is fsync, fdatasync, fsync of a directory, and once for each O_SYNC or O_DSYNC write; write is also fallocate and
+// truncate; open is also create; read is what the page cache cannot answer; any is these four and nothing else.
+// It promises that what no rule names behaves as on the backing directory, that a rule is in force when its command returns,
+// and that an fsync is answered only after the backing file was synced. It plays no power cuts. One thing differs from a disk:
+// while an fsync is held, the kernel holds back writes to the same file too.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// controlTimeout bounds one command on both sides of the socket.
+const controlTimeout = 5 * time.Second
+
+func main() {
+	back := flag.String("back", "", "directory that holds the data")
+	mnt := flag.String("mnt", "", "directory to show it in")
+	sock := flag.String("sock", "", "control socket")
+	command := flag.String("c", "", "send one command to the control socket and exit")
+	flag.Parse()
+	var err error
+	switch {
+	case *sock != "" && *command != "":
+		var reply string
+		reply, err = send(*sock, *command)
+		fmt.Print(reply)
+	case *sock != "" && *back != "" && *mnt != "":
+		err = serve(*back, *mnt, *sock)
+	default:
+		flag.Usage()
+		os.Exit(64) // EX_USAGE
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "faultfs:", err)
+		os.Exit(1)
+	}
+}
+
+// serve returns once the mount is gone: by a signal, or because someone unmounted it.
+func serve(back, mnt, sock string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	listener, err := net.Listen("unix", sock)
+	if err != nil {
+		return fmt.Errorf("cannot listen on the control socket (remove it if no faultfs uses it): %w", err)
+	}
+	defer listener.Close()
+	rules := &ruleTable{}
+	go answer(listener, rules)
+	server, err := mount(back, mnt, rules)
+	if err != nil {
+		return err
+	}
+	fmt.Println("mounted")
+	gone := make(chan struct{})
+	go func() { server.Wait(); close(gone) }()
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
+		_, _ = rules.command("clear") // cannot fail
+		return unmount(mnt)
+	}
+}
+
+func mount(back, mnt string, rules *ruleTable) (*fuse.Server, error) {
+	loopback, err := fs.NewLoopbackRoot(back)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the directory %s: %w", back, err)
+	}
+	asRoot := os.Geteuid() == 0
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		return nil, fmt.Errorf("cannot mount: %w; run `modprobe fuse`, or give the container the device", err)
+	}
+	if _, err := exec.LookPath("fusermount3"); err != nil && !asRoot {
+		return nil, errors.New("cannot mount: not root, and no fusermount3; run as root, or install the package fuse3")
+	}
+	syscall.Umask(0) // the kernel has applied the caller's umask already
+	server, err := fs.Mount(mnt, &node{loopback.(*fs.LoopbackNode), rules}, &fs.Options{
+		NullPermissions: true,
+		MountOptions: fuse.MountOptions{
+			FsName: "faultfs", Name: "faultfs", Options: []string{"default_permissions"},
+			DirectMountStrict: asRoot,
+			AllowOther:        asRoot, // etcd may run as its own user
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot mount on %s: %w", mnt, err)
+	}
+	return server, nil
+}
+
+// unmount takes the mount away even when files are open; their owners get ENOTCONN once we have exited.
+func unmount(mnt string) error {
+	if os.Geteuid() == 0 {
+		return os.NewSyscallError("umount", syscall.Unmount(mnt, syscall.MNT_DETACH))
+	}
+	return exec.Command("fusermount3", "-uz", mnt).Run()
+}
+
+// answer serves one command for each connection until the listener is closed.
+func answer(listener net.Listener, rules *ruleTable) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		_ = conn.SetDeadline(time.Now().Add(controlTimeout))
+		line, _ := bufio.NewReader(conn).ReadString('\n')
+		reply, err := rules.command(line)
+		if err != nil {
+			reply = "error: " + err.Error()
+		}
+		_, _ = io.WriteString(conn, reply) // a client that has gone does not need it
+		conn.Close()
+	}
+}
+
+// send gives one command to a running faultfs and returns its answer.
+func send(sock, command string) (string, error) {
+	conn, err := net.Dial("unix", sock)
+	if err != nil {
+		return "", fmt.Errorf("cannot reach a running faultfs: %w", err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(controlTimeout))
+	_, err = fmt.Fprintln(conn, command)
+	reply, readErr := io.ReadAll(conn)
+	if err := errors.Join(err, readErr); err != nil {
+		return "", fmt.Errorf("cannot talk to faultfs: %w", err)
+	}
+	if message, failed := strings.CutPrefix(string(reply), "error: "); failed {
+		return "", errors.New(message)
+	}
+	return string(reply), nil
+}

@@ -1,0 +1,75 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command model explores the policy exhaustively in the model of package agent/policy/model, and
+// then looks whether every seeded mistake is found. It exits with 1 when a promise breaks, with
+// the shortest story in which it does, when a mistake is not found, or when an exploration that
+// shall come to its fixpoint does not.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+
+	"github.com/quorumd/quorumd/agent/policy/model"
+)
+
+func main() {
+	deep := flag.Bool("deep", false, "explore the large scopes, for hours and with much memory")
+	most := flag.Int("states", 0, "stop a large scope at so many states; 0 for none")
+	workers := flag.Int("workers", runtime.GOMAXPROCS(0), "so many at once")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ok := run(ctx, os.Stdout, *deep, *most, *workers)
+	stop()
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+// run explores and tells, and gives whether all is as it shall be.
+func run(ctx context.Context, out io.Writer, deep bool, most, workers int) bool {
+	scopes := model.Scenarios()
+	if deep {
+		scopes = model.Deep()
+	}
+	ok := true
+	for _, sc := range scopes {
+		if deep {
+			sc.MaxStates = most
+		}
+		r := model.Explore(ctx, sc, workers)
+		fmt.Fprintln(out, r)
+		tell(out, r.Breach)
+		ok = ok && r.Breach == nil && (r.Complete || (deep && ctx.Err() == nil))
+		runtime.GC() // the next one needs the memory
+	}
+	return !deep && ok && mistakes(ctx, out) || deep && ok
+}
+
+// mistakes tells for every seeded mistake how it was found.
+func mistakes(ctx context.Context, out io.Writer) bool {
+	ok := true
+	for _, m := range model.Mistakes() {
+		r := m.Explore(ctx)
+		if r.Breach == nil || r.Breach.Promise != m.Promise {
+			fmt.Fprintf(out, "%-72s NOT FOUND as %s\n", m.Name, m.Promise)
+			tell(out, r.Breach)
+			ok = false
+			continue
+		}
+		fmt.Fprintf(out, "%-72s %-8s %6d states %3d deep: %s\n", m.Name, r.Breach.Promise, r.States, r.Depth, r.Breach.Text)
+	}
+	return ok
+}
+
+func tell(out io.Writer, b *model.Breach) {
+	if b != nil {
+		fmt.Fprintf(out, "%s: %s\n%s\n", b.Promise, b.Text, b.Story)
+	}
+}

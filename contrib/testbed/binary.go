@@ -1,0 +1,77 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// modulePath tells this module's go.mod from those of the nested modules below it.
+const modulePath = "github.com/quorumd/quorumd"
+
+// Root gives the top directory of the checkout: the nearest one, from the working directory upwards, that holds this module's go.mod.
+func Root() (string, error) {
+	wd, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the checkout: %w", err)
+	}
+	for dir := wd; ; dir = filepath.Dir(dir) {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(text), "module "+modulePath+"\n") {
+			return dir, nil
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", fmt.Errorf("cannot find the checkout: %w", err)
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("cannot find the checkout: no go.mod of %s above %s; run this inside the checkout", modulePath, wd)
+		}
+	}
+}
+
+// Binary gives the path of the etcd of one minor version, such as "v3.6". The error ends with how to build it.
+func Binary(version string) (string, error) {
+	remedy := "make etcd-all"
+	switch version {
+	case DefaultVersion:
+		remedy = "make etcd"
+	case "v3.4":
+		remedy = "contrib/etcd/debian-3.4.sh"
+	}
+	return built(filepath.Join("etcd", version, "etcd"), "etcd "+version, remedy)
+}
+
+// DefaultVersion is the etcd that tests use when they do not say otherwise.
+const DefaultVersion = "v3.6"
+
+// Etcd is Binary for tests: it fails the test when there is none.
+func Etcd(t testing.TB, version string) string {
+	t.Helper()
+	path, err := Binary(version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// FaultfsBinary gives the path of the fault-injecting file system. The error ends with how to build it.
+func FaultfsBinary() (string, error) { return built("faultfs", "faultfs", "make faultfs") }
+
+// built looks below .cache of the checkout.
+func built(path, what, remedy string) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(root, ".cache", path)
+	if info, err := os.Stat(path); err != nil || info.IsDir() {
+		return "", fmt.Errorf("cannot find %s: run `%s`", what, remedy)
+	}
+	return path, nil
+}

@@ -1,0 +1,136 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// clusterBound is how long a new cluster may take until every member answers; it takes about a second on an idle machine.
+const clusterBound = 60 * time.Second
+
+// ClusterOptions says how to run a static cluster.
+type ClusterOptions struct {
+	Version   string        // DefaultVersion when empty
+	Heartbeat time.Duration // etcd's own, 100 ms, when 0
+	Election  time.Duration // etcd's own, 1 s, when 0
+	TLS       *CertFiles    // shared by all members and valid for 127.0.0.1; plain when nil
+	Extra     []string      // further flags of every member
+}
+
+// Cluster is a number of members started together.
+type Cluster struct {
+	Members []*Member // n1, n2, …
+}
+
+// StartCluster runs n members, n1 to nN, on 127.0.0.1 and returns when each answers a linearizable read. They are killed when
+// the test has ended, and the ends of their logs shown if it failed.
+func StartCluster(t testing.TB, n int, o ClusterOptions) *Cluster {
+	t.Helper()
+	if o.Version == "" {
+		o.Version = DefaultVersion
+	}
+	scheme := "http"
+	if o.TLS != nil {
+		scheme = "https"
+	}
+	binary, dir, ports := Etcd(t, o.Version), t.TempDir(), FreePorts(t, 2*n)
+	var initial []string
+	for i := range n {
+		initial = append(initial, fmt.Sprintf("n%d=%s://127.0.0.1:%d", i+1, scheme, ports[n+i]))
+	}
+	c := &Cluster{}
+	for i := range n {
+		name := fmt.Sprintf("n%d", i+1)
+		options := MemberOptions{
+			Binary: binary, Name: name, Dir: filepath.Join(dir, name),
+			ClientURL:      fmt.Sprintf("%s://127.0.0.1:%d", scheme, ports[i]),
+			PeerURL:        fmt.Sprintf("%s://127.0.0.1:%d", scheme, ports[n+i]),
+			InitialCluster: strings.Join(initial, ","), Token: fmt.Sprintf("testbed-%d", ports[0]),
+			Heartbeat: o.Heartbeat, Election: o.Election, TLS: o.TLS, Extra: o.Extra,
+		}
+		if err := os.Mkdir(options.Dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		m, err := StartMember(t.Context(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.StopAfter(t)
+		c.Members = append(c.Members, m)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), clusterBound)
+	defer cancel()
+	if err := c.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// WaitReady waits until every member is ready; see Member.WaitReady.
+func (c *Cluster) WaitReady(ctx context.Context) error {
+	for _, m := range c.Members {
+		if err := m.WaitReady(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Endpoints gives the client URLs of all members.
+func (c *Cluster) Endpoints() []string {
+	var urls []string
+	for _, m := range c.Members {
+		urls = append(urls, m.Options.ClientURL)
+	}
+	return urls
+}
+
+// Client gives a client of all members, closed when the test has ended.
+func (c *Cluster) Client(t testing.TB) *clientv3.Client {
+	t.Helper()
+	client, err := newClient(c.Endpoints(), c.Members[0].Options.TLS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// Leader gives the member that says of itself that it leads. Members that do not answer in a second are passed over.
+func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
+	var failed []error
+	for _, m := range c.Members {
+		leads, err := m.leads(ctx)
+		if leads {
+			return m, nil
+		}
+		failed = append(failed, err)
+	}
+	return nil, fmt.Errorf("cannot find the leader: no member says it leads: %w", errors.Join(failed...))
+}
+
+func (m *Member) leads(ctx context.Context) (bool, error) {
+	client, err := m.Client()
+	if err != nil {
+		return false, err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	status, err := client.Status(ctx, m.Options.ClientURL)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", m.Options.Name, err)
+	}
+	return status.Header.MemberId == status.Leader, nil
+}

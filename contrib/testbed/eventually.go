@@ -1,0 +1,29 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"testing"
+	"time"
+)
+
+// pollInterval is short against everything that is waited for here.
+const pollInterval = 10 * time.Millisecond
+
+// Eventually waits until cond holds, asking every 10 ms. It ends the test when that takes longer than bound; what then says what was
+// waited for. Call it from the goroutine of the test.
+func Eventually(t testing.TB, bound time.Duration, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(bound)
+	defer deadline.Stop()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("did not happen in %v: %s", bound, what)
+		}
+	}
+}

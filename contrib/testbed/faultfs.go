@@ -1,0 +1,153 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// faultfsBound is how long a mount or a command may take; both take milliseconds.
+const faultfsBound = 10 * time.Second
+
+// Mount is a directory shown again through contrib/faultfs, whose disk misbehaves on request.
+type Mount struct {
+	Back string // where the data really are
+	Dir  string // where they are shown, slow or broken as the rules say
+	sock string
+	proc *process
+}
+
+// FaultfsUsable says why this machine cannot mount a faultfs, or nil when it can: it needs /dev/fuse, and root or fusermount3.
+func FaultfsUsable() error {
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		return fmt.Errorf("cannot use FUSE: %w; run `modprobe fuse`, or give the container the device", err)
+	}
+	if _, err := exec.LookPath("fusermount3"); err != nil && os.Geteuid() != 0 {
+		return errors.New("cannot use FUSE: not root, and no fusermount3; run as root, or install the package fuse3")
+	}
+	return nil
+}
+
+// MountFaultfs shows back in a temporary directory until the test ends. Clear rules that hang before the test ends: a process
+// stuck in them cannot be killed.
+func MountFaultfs(t testing.TB, back string) *Mount {
+	t.Helper()
+	binary, err := FaultfsBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := StartFaultfs(binary, back, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Unmount(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// StartFaultfs shows back in dir, both of which exist, and returns when it is mounted. It is unmounted by Unmount, or when we die.
+func StartFaultfs(binary, back, dir string) (*Mount, error) {
+	if err := FaultfsUsable(); err != nil {
+		return nil, err
+	}
+	sockDir, err := os.MkdirTemp("", "faultfs-") // short: the path of a socket has at most 107 bytes
+	if err != nil {
+		return nil, fmt.Errorf("cannot start faultfs: %w", err)
+	}
+	m := &Mount{Back: back, Dir: dir, sock: filepath.Join(sockDir, "control")}
+	if err := m.start(binary); err != nil {
+		os.RemoveAll(sockDir)
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *Mount) start(binary string) error {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("cannot start faultfs: %w", err)
+	}
+	defer reader.Close()
+	var stderr bytes.Buffer
+	cmd := exec.Command(binary, "-back", m.Back, "-mnt", m.Dir, "-sock", m.sock)
+	cmd.Stdout, cmd.Stderr = writer, &stderr
+	m.proc, err = startProcess(cmd, syscall.SIGTERM)
+	writer.Close()
+	if err != nil {
+		return fmt.Errorf("cannot start faultfs: %w", err)
+	}
+	if err := reader.SetReadDeadline(time.Now().Add(faultfsBound)); err != nil {
+		return errors.Join(fmt.Errorf("cannot start faultfs: %w", err), m.terminate())
+	}
+	if line, _ := bufio.NewReader(reader).ReadString('\n'); line != "mounted\n" {
+		err := m.terminate() // stderr is complete once it has exited
+		return errors.Join(fmt.Errorf("cannot start faultfs: %s", strings.TrimSpace(stderr.String())), err)
+	}
+	return nil
+}
+
+// Rule adds a rule such as "fsync * delay=20ms"; it is in force when Rule returns. See contrib/faultfs for the language.
+func (m *Mount) Rule(rule string) error {
+	_, err := m.command("rule " + rule)
+	return err
+}
+
+// Clear removes all rules and lets go what they hold.
+func (m *Mount) Clear() error {
+	_, err := m.command("clear")
+	return err
+}
+
+// Stats gives a line for each rule: "hits=3 waiting=1 rule fsync * hang".
+func (m *Mount) Stats() (string, error) { return m.command("stats") }
+
+// command speaks to the socket itself. Running the program for it could hang: a fork waits for files that hang.
+func (m *Mount) command(line string) (string, error) {
+	conn, err := net.DialTimeout("unix", m.sock, faultfsBound)
+	if err != nil {
+		return "", fmt.Errorf("cannot reach faultfs: %w", err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(faultfsBound)) // fails only on a closed connection, which the write will tell
+	_, err = fmt.Fprintln(conn, line)
+	reply, readErr := io.ReadAll(conn)
+	if err := errors.Join(err, readErr); err != nil {
+		return "", fmt.Errorf("cannot reach faultfs: %w", err)
+	}
+	if message, failed := strings.CutPrefix(string(reply), "error: "); failed {
+		return "", fmt.Errorf("cannot do %q: %s", line, message)
+	}
+	return string(reply), nil
+}
+
+// Unmount clears the rules and takes the mount away, even when files are open there. It may be called again.
+func (m *Mount) Unmount() error {
+	defer os.RemoveAll(filepath.Dir(m.sock))
+	return m.terminate()
+}
+
+func (m *Mount) terminate() error {
+	if err := m.proc.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("cannot stop faultfs: %w", err)
+	}
+	if err := m.proc.stop(faultfsBound); err != nil {
+		return fmt.Errorf("cannot unmount %s: %w", m.Dir, err)
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// LoadOptions says what to write where.
+type LoadOptions struct {
+	Endpoints []string
+	TLS       *CertFiles    // plain when nil
+	Rate      int           // writes begun per second; 100 when 0
+	Timeout   time.Duration // of one write; 5 s when 0
+	ValueSize int           // bytes; 64 when 0
+	Prefix    string        // of the keys; "load/" when empty
+}
+
+// Write is one write of a WriteLoad.
+type Write struct {
+	Key      string // never written twice
+	Sent     time.Time
+	Acked    time.Time // zero when it failed or is still on its way
+	Revision int64     // of the store, when acknowledged
+	Err      error     // nil when acknowledged or still on its way; a write that failed may still have taken effect
+}
+
+// LoadReport is what a WriteLoad saw.
+type LoadReport struct {
+	Writes []Write // in the order they were sent
+	Acked  int
+	Failed int
+	// LongestGap is the longest time without an acknowledged write, the beginning and the end of the load counting as one;
+	// GapBegan is when it began.
+	LongestGap time.Duration
+	GapBegan   time.Time
+}
+
+// WriteLoad is an open-loop writer: it begins writes at a steady rate whether or not earlier ones have been answered, so that a
+// pause of the cluster is seen as long as it was.
+type WriteLoad struct {
+	options LoadOptions
+	client  *clientv3.Client
+	began   time.Time
+	stop    context.CancelFunc
+	stopped sync.WaitGroup // the pacer and the writes in flight
+
+	mu     sync.Mutex
+	writes []Write
+	ended  time.Time // zero while it runs
+}
+
+// StartWriteLoad begins to write. It goes on until ctx ends or Stop is called; call Stop in any case.
+func StartWriteLoad(ctx context.Context, o LoadOptions) (*WriteLoad, error) {
+	if o.Rate <= 0 {
+		o.Rate = 100
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 5 * time.Second
+	}
+	if o.ValueSize <= 0 {
+		o.ValueSize = 64
+	}
+	if o.Prefix == "" {
+		o.Prefix = "load/"
+	}
+	client, err := newClient(o.Endpoints, o.TLS)
+	if err != nil {
+		return nil, err
+	}
+	l := &WriteLoad{options: o, client: client, began: time.Now()}
+	ctx, l.stop = context.WithCancel(ctx)
+	l.stopped.Go(func() { l.pace(ctx) })
+	return l, nil
+}
+
+// pace begins every write that is due, however late the ticker is.
+func (l *WriteLoad) pace(ctx context.Context) {
+	value := strings.Repeat("x", l.options.ValueSize)
+	interval := time.Second / time.Duration(l.options.Rate)
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for sent := 0; ; {
+		select {
+		case <-ctx.Done():
+			l.mu.Lock()
+			l.ended = time.Now()
+			l.mu.Unlock()
+			return
+		case <-tick.C:
+		}
+		for due := int(time.Since(l.began) / interval); sent < due; sent++ {
+			key := fmt.Sprintf("%s%08d", l.options.Prefix, sent)
+			l.stopped.Go(func() { l.write(key, value) })
+		}
+	}
+}
+
+// write is not tied to the context of the load: what was sent is waited for.
+func (l *WriteLoad) write(key, value string) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.options.Timeout)
+	defer cancel()
+	w := Write{Key: key, Sent: time.Now()}
+	l.mu.Lock()
+	index := len(l.writes)
+	l.writes = append(l.writes, w)
+	l.mu.Unlock()
+	response, err := l.client.Put(ctx, w.Key, value)
+	if w.Err = err; err == nil {
+		w.Acked, w.Revision = time.Now(), response.Header.Revision
+	}
+	l.mu.Lock()
+	l.writes[index] = w
+	l.mu.Unlock()
+}
+
+// Stop begins no further write, waits for those on their way, and gives the report. It may be called again.
+func (l *WriteLoad) Stop() LoadReport {
+	l.stop()
+	l.stopped.Wait()
+	l.client.Close()
+	return l.Report()
+}
+
+// Report says how it has gone so far.
+func (l *WriteLoad) Report() LoadReport {
+	l.mu.Lock()
+	r := LoadReport{Writes: slices.Clone(l.writes)}
+	end := l.ended
+	l.mu.Unlock()
+	if end.IsZero() {
+		end = time.Now()
+	}
+	var acks []time.Time
+	for _, w := range r.Writes {
+		switch {
+		case !w.Acked.IsZero():
+			acks = append(acks, w.Acked)
+		case w.Err != nil:
+			r.Failed++
+		}
+	}
+	r.Acked = len(acks)
+	slices.SortFunc(acks, time.Time.Compare)
+	last := l.began
+	for _, t := range append(acks, end) {
+		if gap := t.Sub(last); gap > r.LongestGap {
+			r.LongestGap, r.GapBegan = gap, last
+		}
+		last = t
+	}
+	return r
+}

@@ -1,0 +1,298 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+)
+
+// stopBound is how long a process may take to die. SIGKILL takes milliseconds unless the disk hangs.
+const stopBound = 10 * time.Second
+
+// MemberOptions says how to run one etcd.
+type MemberOptions struct {
+	Binary  string // path of etcd; see Binary
+	Name    string
+	Dir     string // holds etcd.log and, unless DataDir says otherwise, data; it must exist
+	DataDir string
+
+	ClientURL       string // what the member tells others, and where it listens unless the two below say otherwise
+	PeerURL         string
+	ListenClientURL string // differs from ClientURL when a Proxy stands in front
+	ListenPeerURL   string
+
+	InitialCluster string // "n1=http://127.0.0.1:2380,…"; this member alone when empty
+	State          string // "new" or "existing"; new when empty
+	Token          string // etcd's own when empty
+
+	Heartbeat time.Duration // etcd's own, 100 ms, when 0
+	Election  time.Duration // etcd's own, 1 s, when 0; at least 5 heartbeats
+
+	TLS   *CertFiles // for clients and peers, whose certificates are then required; plain when nil
+	Extra []string   // further flags
+}
+
+// Member is an etcd process. Its methods may be called from several goroutines.
+type Member struct {
+	Options MemberOptions
+
+	mu   sync.Mutex
+	proc *process // the latest
+}
+
+// StartMember starts an etcd process and returns at once; see WaitReady. The process is killed when ctx ends, or when we die.
+func StartMember(ctx context.Context, o MemberOptions) (*Member, error) {
+	m := &Member{Options: o}
+	if err := m.start(ctx); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Restart starts the member again with its Options as they are now. It must have exited.
+func (m *Member) Restart(ctx context.Context) error {
+	select {
+	case <-m.Done():
+		return m.start(ctx)
+	default:
+		return fmt.Errorf("cannot restart %s: it still runs; call Kill9 or Terminate, then Wait", m.Options.Name)
+	}
+}
+
+func (m *Member) start(ctx context.Context) error {
+	log, err := os.OpenFile(m.LogPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("cannot start %s: %w", m.Options.Name, err)
+	}
+	defer log.Close()
+	cmd := exec.CommandContext(ctx, m.Options.Binary, m.Options.flags()...)
+	cmd.Stdout, cmd.Stderr = log, log
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "ETCD_") && !strings.HasPrefix(entry, "NOTIFY_SOCKET=") { // flags to etcd; not its to notify
+			cmd.Env = append(cmd.Env, entry)
+		}
+	}
+	p, err := startProcess(cmd, syscall.SIGKILL)
+	if err != nil {
+		return fmt.Errorf("cannot start %s: %w", m.Options.Name, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.proc = p
+	return nil
+}
+
+func (o MemberOptions) flags() []string {
+	or := func(value, otherwise string) string {
+		if value == "" {
+			return otherwise
+		}
+		return value
+	}
+	flags := []string{
+		"--name=" + o.Name,
+		"--data-dir=" + or(o.DataDir, filepath.Join(o.Dir, "data")),
+		"--advertise-client-urls=" + o.ClientURL,
+		"--listen-client-urls=" + or(o.ListenClientURL, o.ClientURL),
+		"--initial-advertise-peer-urls=" + o.PeerURL,
+		"--listen-peer-urls=" + or(o.ListenPeerURL, o.PeerURL),
+		"--initial-cluster=" + or(o.InitialCluster, o.Name+"="+o.PeerURL),
+		"--initial-cluster-state=" + or(o.State, "new"),
+	}
+	if o.Token != "" {
+		flags = append(flags, "--initial-cluster-token="+o.Token)
+	}
+	if o.Heartbeat > 0 {
+		flags = append(flags, "--heartbeat-interval="+strconv.FormatInt(o.Heartbeat.Milliseconds(), 10))
+	}
+	if o.Election > 0 {
+		flags = append(flags, "--election-timeout="+strconv.FormatInt(o.Election.Milliseconds(), 10))
+	}
+	if c := o.TLS; c != nil {
+		flags = append(flags,
+			"--cert-file="+c.Cert, "--key-file="+c.Key, "--trusted-ca-file="+c.CA, "--client-cert-auth",
+			"--peer-cert-file="+c.Cert, "--peer-key-file="+c.Key, "--peer-trusted-ca-file="+c.CA, "--peer-client-cert-auth")
+	}
+	return append(flags, o.Extra...)
+}
+
+func (m *Member) process() *process {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.proc
+}
+
+// PID gives the process ID of the latest start.
+func (m *Member) PID() int { return m.process().cmd.Process.Pid }
+
+// Done is closed when the process has exited.
+func (m *Member) Done() <-chan struct{} { return m.process().done }
+
+// Wait waits until the process has exited: nil for exit code 0, *exec.ExitError for others and for signals, or an error with the
+// cause of ctx when that ends first.
+func (m *Member) Wait(ctx context.Context) error { return m.process().wait(ctx) }
+
+// Kill9 sends SIGKILL. A process stuck in its disk goes only when the disk answers; see Wait.
+func (m *Member) Kill9() error { return m.signal(syscall.SIGKILL, "kill") }
+
+// Terminate sends SIGTERM: etcd hands leadership over, closes its files and then dies of the signal. See Wait.
+func (m *Member) Terminate() error { return m.signal(syscall.SIGTERM, "terminate") }
+
+// Pause stops the process where it is (SIGSTOP) and returns once it stands still. Its sockets stay open.
+func (m *Member) Pause() error {
+	if err := m.signal(syscall.SIGSTOP, "pause"); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopBound)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		state, err := m.process().state()
+		if err != nil {
+			return fmt.Errorf("cannot pause %s: %w", m.Options.Name, err)
+		}
+		if state == "T" {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("cannot pause %s: it is in state %s after %v", m.Options.Name, state, stopBound)
+		}
+	}
+}
+
+// Resume lets a paused process go on (SIGCONT).
+func (m *Member) Resume() error { return m.signal(syscall.SIGCONT, "resume") }
+
+func (m *Member) signal(s syscall.Signal, verb string) error {
+	if err := m.process().cmd.Process.Signal(s); err != nil {
+		return fmt.Errorf("cannot %s %s: %w", verb, m.Options.Name, err)
+	}
+	return nil
+}
+
+// Client gives a new client of this member alone. The caller closes it.
+func (m *Member) Client() (*clientv3.Client, error) {
+	return newClient([]string{m.Options.ClientURL}, m.Options.TLS)
+}
+
+func newClient(endpoints []string, certs *CertFiles) (*clientv3.Client, error) {
+	var config *tls.Config
+	if certs != nil {
+		var err error
+		if config, err = certs.ClientConfig(); err != nil {
+			return nil, err
+		}
+	}
+	// A connection is tried again soon: what is measured here is etcd, not the patience of gRPC (a second, then more).
+	again := grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 200 * time.Millisecond},
+		MinConnectTimeout: time.Second,
+	})
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: endpoints, TLS: config, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{again},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot make an etcd client for %s: %w", strings.Join(endpoints, ", "), err)
+	}
+	return client, nil
+}
+
+// WaitReady waits until the member knows a leader and, unless it is a learner, answers a linearizable read. It gives up when ctx
+// ends or the process exits; the error then has the last reason and the end of the log.
+func (m *Member) WaitReady(ctx context.Context) error {
+	client, err := m.Client()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	tick := time.NewTicker(5 * pollInterval)
+	defer tick.Stop()
+	done := m.Done()
+	alive, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // so that a question to a process that has died is not waited for
+		select {
+		case <-done:
+			cancel()
+		case <-alive.Done():
+		}
+	}()
+	for {
+		reason := ready(alive, client)
+		if reason == nil {
+			return nil
+		}
+		select {
+		case <-done:
+			reason = errors.New("it has exited")
+		case <-ctx.Done():
+		case <-tick.C:
+			continue
+		}
+		return fmt.Errorf("cannot see %s ready: %w; its log ends with\n%s", m.Options.Name, reason, m.LogTail(8))
+	}
+}
+
+// ready asks once.
+func ready(ctx context.Context, client *clientv3.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	status, err := client.Status(ctx, client.Endpoints()[0])
+	switch {
+	case err != nil:
+		return err
+	case status.Leader == 0:
+		return errors.New("it knows no leader")
+	case status.IsLearner:
+		return nil
+	}
+	_, err = client.Get(ctx, "health")
+	return err
+}
+
+// LogPath names the file that holds what the process printed, over all its starts.
+func (m *Member) LogPath() string { return filepath.Join(m.Options.Dir, "etcd.log") }
+
+// LogTail gives the last lines of the log, or why it cannot be read.
+func (m *Member) LogTail(lines int) string {
+	text, err := os.ReadFile(m.LogPath())
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// StopAfter kills the member when the test has ended, and shows the end of its log if the test failed.
+func (m *Member) StopAfter(t testing.TB) {
+	t.Cleanup(func() {
+		_ = m.Kill9() // it may have exited
+		if err := m.process().stop(stopBound); err != nil {
+			t.Errorf("cannot stop %s: %v", m.Options.Name, err)
+		}
+		if t.Failed() {
+			t.Logf("the log of %s ends with\n%s", m.Options.Name, m.LogTail(40))
+		}
+	})
+}

@@ -1,0 +1,89 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// process is a child that cannot outlive us.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has exited
+	err  error         // of exec.Cmd.Wait; to be read after done
+}
+
+// startProcess starts cmd in a process group of its own, so that Ctrl-C on the terminal is ours to handle, and has the kernel
+// send it deathSignal should we die. The kernel ties that signal to the thread that started the child, so one thread is kept
+// for it as long as it runs.
+func startProcess(cmd *exec.Cmd, deathSignal syscall.Signal) (*process, error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: deathSignal}
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			close(p.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// wait gives how the process exited, nil for exit code 0, or the cause of ctx when that ends first.
+func (p *process) wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		return fmt.Errorf("process %d still runs: %w", p.cmd.Process.Pid, context.Cause(ctx))
+	}
+}
+
+// stop waits for a process that has been told to go; after bound it is killed and waited for once more.
+func (p *process) stop(bound time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+	}
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("process %d does not die of SIGKILL in %v; it may be stuck in its disk", p.cmd.Process.Pid, bound)
+	}
+}
+
+// state gives the letter the kernel shows for the process: R, S, D, T (stopped), Z …; see proc_pid_stat(5).
+func (p *process) state() (string, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return "", err
+	}
+	_, after, _ := strings.Cut(string(text), ") ") // the command before it may hold anything but etcd's holds no bracket
+	letter, _, _ := strings.Cut(after, " ")
+	return letter, nil
+}

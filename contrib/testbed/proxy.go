@@ -1,0 +1,184 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Faults is what a Proxy does to the traffic. The zero value passes everything.
+type Faults struct {
+	// Refuse refuses new connections, as a host does where nothing listens. Open ones stay; see Reset.
+	Refuse bool
+	// HoldRequests and HoldResponses stop the bytes of one direction: towards the target, and back. Connections stay open and new
+	// ones are accepted, into silence. What was held arrives when the fault is taken back, late and in order, as TCP would
+	// deliver it after a cut; the end of a connection is held like its bytes.
+	HoldRequests  bool
+	HoldResponses bool
+	// Delay is how much later bytes arrive, each way.
+	Delay time.Duration
+	// Rate is how many bytes per second pass on each connection, each way. 0 does not limit.
+	Rate int
+}
+
+// Cut is a network that is down in both directions.
+func Cut() Faults { return Faults{HoldRequests: true, HoldResponses: true} }
+
+// Proxy passes TCP connections on to a target, with faults that can be changed at any time.
+//
+// etcd's own test proxy (go.etcd.io/etcd/pkg/v3/proxy) was no choice: it listens on every address, its Close waits for the peers to
+// hang up, and bytes it drops are missing from the middle of the stream afterwards.
+type Proxy struct {
+	addr     netip.AddrPort
+	target   string
+	reserved *os.File // keeps the port while refusing
+	ctx      context.Context
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+
+	mu       sync.Mutex
+	faults   Faults
+	changed  chan struct{} // closed and replaced when faults change
+	listener net.Listener  // nil while refusing
+	links    map[*link]bool
+	err      error // why it could not listen again
+}
+
+// StartProxy listens on an IPv4 address, such as "127.0.0.1:0", and passes connections on to target, "host:port".
+func StartProxy(listen, target string) (*Proxy, error) {
+	addr, err := netip.ParseAddrPort(listen)
+	if err != nil {
+		return nil, fmt.Errorf("cannot start a proxy: %w", err)
+	}
+	p := &Proxy{target: target, changed: make(chan struct{}), links: map[*link]bool{}}
+	if p.reserved, p.addr, err = reserve(addr); err != nil {
+		return nil, fmt.Errorf("cannot start a proxy: %w", err)
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.Set(Faults{})
+	if p.err != nil {
+		return nil, p.Close()
+	}
+	return p, nil
+}
+
+// NewProxy is StartProxy for tests: on a free port of 127.0.0.1, closed when the test has ended.
+func NewProxy(t testing.TB, target string) *Proxy {
+	t.Helper()
+	p, err := StartProxy("127.0.0.1:0", target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// Addr gives where it listens, "host:port".
+func (p *Proxy) Addr() string { return p.addr.String() }
+
+// Set replaces the faults. They apply to bytes that arrive from now on and to bytes held so far.
+func (p *Proxy) Set(f Faults) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = f
+	close(p.changed)
+	p.changed = make(chan struct{})
+	switch {
+	case p.ctx.Err() != nil:
+	case f.Refuse && p.listener != nil:
+		p.listener.Close()
+		p.listener = nil
+	case !f.Refuse && p.listener == nil:
+		listener, err := net.Listen("tcp", p.addr.String())
+		if err != nil {
+			p.err = fmt.Errorf("cannot listen on %s: %w", p.addr, err)
+			return
+		}
+		p.listener = listener
+		p.running.Go(func() { p.accept(listener) })
+	}
+}
+
+// Reset ends every open connection at once, on both sides, with a TCP reset. What was held is lost.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.abort()
+	}
+}
+
+// Close stops listening, resets what is open, and returns when nothing runs any more. Its error is that of listening again
+// after Refuse, which nothing but a shortage can cause. It may be called again.
+func (p *Proxy) Close() error {
+	p.cancel()
+	p.Set(Faults{})
+	p.mu.Lock()
+	if p.listener != nil {
+		p.listener.Close()
+	}
+	p.mu.Unlock()
+	p.Reset()
+	p.running.Wait()
+	p.reserved.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// current gives the faults and a channel that is closed when they change.
+func (p *Proxy) current() (Faults, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.faults, p.changed
+}
+
+func (p *Proxy) accept(listener net.Listener) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		p.running.Go(func() { p.serve(conn.(*net.TCPConn)) })
+	}
+}
+
+// serve runs one connection from its dial to its end.
+func (p *Proxy) serve(client *net.TCPConn) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(p.ctx, "tcp", p.target)
+	if err != nil {
+		reset(client)
+		return
+	}
+	l := &link{proxy: p, client: client, server: conn.(*net.TCPConn)}
+	l.ctx, l.cancel = context.WithCancel(p.ctx)
+	defer l.cancel()
+	p.mu.Lock()
+	p.links[l] = true
+	p.mu.Unlock()
+	if p.ctx.Err() != nil { // Close may have missed it
+		l.abort()
+	}
+	var pumps sync.WaitGroup
+	pumps.Go(func() { l.pump(l.server, l.client, func(f Faults) bool { return f.HoldRequests }) })
+	pumps.Go(func() { l.pump(l.client, l.server, func(f Faults) bool { return f.HoldResponses }) })
+	pumps.Wait()
+	p.mu.Lock()
+	delete(p.links, l)
+	p.mu.Unlock()
+	l.client.Close()
+	l.server.Close()
+}

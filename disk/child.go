@@ -1,0 +1,157 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// pageFD is where the child finds the shared page.
+	pageFD = 3
+	// longestNap is how late the child may notice that a burst was asked for.
+	longestNap = 250 * time.Millisecond
+
+	exitUsage    = 64 // EX_USAGE
+	exitSoftware = 70 // EX_SOFTWARE
+)
+
+// ChildMain is the child's main function: it probes until stdin ends, which is when its parent has closed the probe or is
+// dead, and gives the exit code. Args are the arguments after the subcommand's name, as [StartProbe] composes them; the
+// shared page is file descriptor 3. The caller must exit with the code at once: one operation may still be under way.
+func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
+	set, err := parseSettings(args, stderr)
+	if err != nil {
+		fmt.Fprintf(stderr, "cannot probe the disk: %v\n", err)
+		return exitUsage
+	}
+	page, err := openPage(os.NewFile(pageFD, "page"))
+	if err != nil {
+		fmt.Fprintf(stderr, "cannot probe the disk: %v; quorumd starts this command itself, do not run it by hand\n", err)
+		return exitSoftware
+	}
+	// The parent decides when the child ends. A signal to the whole group must not look like a crash.
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGXFSZ)
+	settleIn(stderr)
+
+	prober, err := newProber(page, set)
+	if err != nil {
+		fmt.Fprintf(stderr, "cannot probe the disk: %v; look for what uses up the memory\n", err)
+		return exitSoftware
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go prober.canary.run(ctx)
+	go prober.run(ctx)
+	_, _ = io.Copy(io.Discard, stdin)
+	return 0
+}
+
+// settleIn makes the process small, recognisable and resident.
+func settleIn(stderr io.Writer) {
+	// One thread probes and one watches it; a processor for each is enough.
+	runtime.GOMAXPROCS(2)
+	// Started through /proc/self/exe it would show up as "exe".
+	_ = os.WriteFile("/proc/self/comm", []byte("quorumd-probe"), 0)
+	if err := lockMemory(); err != nil {
+		fmt.Fprintf(stderr, "cannot lock the probe's memory: %v; it works without, but may itself wait for a stalled disk "+
+			"that holds its program (raise LimitMEMLOCK or give CAP_IPC_LOCK)\n", err)
+	}
+}
+
+// lockMemory keeps what the process has touched in memory. Pages it has not touched are left alone (MCL_ONFAULT): to fetch
+// the whole program and all address space a runtime reserves would cost much more than it gains.
+func lockMemory() error {
+	flags := unix.MCL_CURRENT | unix.MCL_ONFAULT
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err == nil && limit.Cur == unix.RLIM_INFINITY {
+		// Under a limit, a later allocation would fail instead of only not being locked.
+		flags |= unix.MCL_FUTURE
+	}
+	return unix.Mlockall(flags)
+}
+
+// prober takes the turns, one at a time.
+type prober struct {
+	*watched
+	place  *place
+	direct *turn
+	wal    *turn
+	turns  []*turn
+}
+
+func newProber(page *page, set settings) (*prober, error) {
+	w := &watched{page: page, canary: newCanary()}
+	direct, err := newDirectLane(w, set)
+	if err != nil {
+		return nil, err
+	}
+	p := &prober{watched: w, place: newPlace(w, set)}
+	p.direct = &turn{act: p.claimed(direct.turn), interval: func(bool) time.Duration { return set.direct }}
+	p.wal = &turn{act: p.claimed(newWALLane(w, set).turn), interval: func(failed bool) time.Duration {
+		if page.burst.Load() != 0 && !failed {
+			return time.Second / time.Duration(set.burst)
+		}
+		return set.wal
+	}}
+	look := &turn{act: p.claimed(p.place.turn), interval: func(bool) time.Duration { return set.usage }}
+	p.turns = []*turn{look, p.direct, p.wal}
+	return p, nil
+}
+
+// claimed makes sure of the directory before a turn, and has everything looked at again after one that failed.
+func (p *prober) claimed(act func() error) func() error {
+	return func() error {
+		if err := p.place.claim(); err != nil {
+			return err
+		}
+		err := act()
+		if err != nil {
+			p.place.release()
+		}
+		return err
+	}
+}
+
+func (p *prober) run(ctx context.Context) {
+	// An operation that is stuck takes its thread with it; the others must not notice.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for ctx.Err() == nil {
+		next := earliest(p.turns)
+		p.announce()
+		if early := next.due() - canaryPeriod - Monotonic(); early > 0 {
+			nap(ctx, min(early, longestNap))
+			continue
+		}
+		p.canary.arm()
+		nap(ctx, canaryPeriod)
+		next.run()
+		p.canary.disarm()
+	}
+}
+
+// announce tells the parent when each lane is due, so that it can tell a lane that rests from one that does not get to run.
+func (p *prober) announce() {
+	p.page.due[LaneDirect].Store(uint64(p.direct.due()))
+	p.page.due[LaneWAL].Store(uint64(p.wal.due()))
+}
+
+func nap(ctx context.Context, length time.Duration) {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,93 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/procfs/blockdevice"
+	"golang.org/x/sys/unix"
+)
+
+// ErrNoBlockDevice says that there is no block device behind a device number: tmpfs, FUSE, overlay, btrfs, ZFS and network
+// file systems have numbers of their own. Whether the device gets on is then unknown.
+var ErrNoBlockDevice = errors.New("no block device has this number")
+
+// Progress is what a whole block device has completed since it appeared. Growth between two readings proves that the device
+// gets on, whatever a single operation looks like; in-flight I/O without growth is the mark of a stall.
+type Progress struct {
+	// Name is the whole disk's, "sda" for sda2.
+	Name string
+	// Writes and Flushes are completed requests, with the time they took in sum. On Linux before 5.5, and on device-mapper
+	// and md devices, Flushes may stay 0 throughout; then only Writes tell.
+	Writes, Flushes      uint64
+	WriteTime, FlushTime time.Duration
+	// InFlight is the number of reads and writes the device has at this moment.
+	InFlight uint64
+}
+
+// BlockDevices reads the kernel's counters of block devices. It reads sysfs only, so it does not touch any disk.
+type BlockDevices struct {
+	fs  blockdevice.FS
+	sys string
+}
+
+// NewBlockDevices takes the places where proc and sysfs are mounted; empty means /proc and /sys.
+func NewBlockDevices(proc, sys string) (*BlockDevices, error) {
+	if proc == "" {
+		proc = "/proc"
+	}
+	if sys == "" {
+		sys = "/sys"
+	}
+	fs, err := blockdevice.NewFS(proc, sys)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read block device counters: %w; mount proc and sysfs", err)
+	}
+	return &BlockDevices{fs: fs, sys: sys}, nil
+}
+
+// Progress gives the counters of the disk with this device number (st_dev), or of the whole disk if it is a partition's. For a
+// number without a block device the error is [ErrNoBlockDevice].
+func (b *BlockDevices) Progress(device uint64) (Progress, error) {
+	number := fmt.Sprintf("%d:%d", unix.Major(device), unix.Minor(device))
+	name, err := b.wholeDisk(number)
+	if err != nil {
+		return Progress{}, fmt.Errorf("cannot find device %s: %w", number, err)
+	}
+	stat, _, err := b.fs.SysBlockDeviceStat(name)
+	if errors.Is(err, os.ErrNotExist) {
+		err = ErrNoBlockDevice // it was unplugged just now
+	}
+	if err != nil {
+		return Progress{}, fmt.Errorf("cannot read the counters of %s: %w", name, err)
+	}
+	return Progress{
+		Name:      name,
+		Writes:    stat.WriteIOs,
+		WriteTime: time.Duration(stat.WriteTicks) * time.Millisecond,
+		Flushes:   stat.FlushRequestsCompleted,
+		FlushTime: time.Duration(stat.TimeSpentFlushing) * time.Millisecond,
+		InFlight:  stat.IOsInProgress,
+	}, nil
+}
+
+// wholeDisk follows the number to the device's directory, which lies in the disk's directory if it is a partition.
+func (b *BlockDevices) wholeDisk(number string) (string, error) {
+	dir, err := filepath.EvalSymlinks(filepath.Join(b.sys, "dev", "block", number))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", ErrNoBlockDevice
+	}
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "partition")); err == nil {
+		dir = filepath.Dir(dir)
+	}
+	return filepath.Base(dir), nil
+}

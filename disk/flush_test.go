@@ -1,0 +1,137 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// sysfs makes a tree like the kernel's: a disk with a partition, and a loop device of an older kernel, without flush counts.
+func sysfs(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	for path, content := range map[string]string{
+		"devices/pci0/block/sda/stat":           "90 1 720 30 500 20 8000 700 3 650 900 0 0 0 0 250 400\n",
+		"devices/pci0/block/sda/sda2/stat":      "9 1 72 3 50 2 800 70 0 65 90 0 0 0 0 0 0\n",
+		"devices/pci0/block/sda/sda2/partition": "2\n",
+		"devices/virtual/block/loop0/stat":      "1 0 8 2 5 0 40 6 0 8 8 0 0 0 0\n",
+	} {
+		full := filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, target := range map[string]string{
+		"dev/block/8:0": "../../devices/pci0/block/sda",
+		"dev/block/8:2": "../../devices/pci0/block/sda/sda2",
+		"dev/block/7:0": "../../devices/virtual/block/loop0",
+		"dev/block/8:9": "../../devices/pci0/block/unplugged",
+		"block/sda":     "../devices/pci0/block/sda",
+		"block/loop0":   "../devices/virtual/block/loop0",
+	} {
+		full := filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, full); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestProgressIsThatOfTheWholeDisk(t *testing.T) {
+	t.Parallel()
+	devices, err := NewBlockDevices("", sysfs(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sda := Progress{
+		Name: "sda", Writes: 500, WriteTime: 700 * time.Millisecond,
+		Flushes: 250, FlushTime: 400 * time.Millisecond, InFlight: 3,
+	}
+	for number, want := range map[uint64]Progress{
+		unix.Mkdev(8, 0): sda,
+		unix.Mkdev(8, 2): sda,
+		unix.Mkdev(7, 0): {Name: "loop0", Writes: 5, WriteTime: 6 * time.Millisecond},
+	} {
+		if got, err := devices.Progress(number); err != nil || got != want {
+			t.Errorf("%#x: %+v, %v; want %+v", number, got, err, want)
+		}
+	}
+}
+
+func TestADeviceThatIsNoDiskHasUnknownProgress(t *testing.T) {
+	t.Parallel()
+	fake, err := NewBlockDevices("", sysfs(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, number := range []uint64{0, unix.Mkdev(0, 42), unix.Mkdev(8, 9)} {
+		if got, err := fake.Progress(number); !errors.Is(err, ErrNoBlockDevice) || got != (Progress{}) {
+			t.Errorf("%#x: %+v, %v", number, got, err)
+		}
+	}
+	real, err := NewBlockDevices("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	proc, err := deviceOf("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := real.Progress(proc); !errors.Is(err, ErrNoBlockDevice) {
+		t.Errorf("/proc lies on a disk: %v", err)
+	}
+}
+
+func TestCountersThatCannotBeReadAreAnError(t *testing.T) {
+	t.Parallel()
+	if _, err := NewBlockDevices("", "/no/such/sysfs"); err == nil {
+		t.Error("sysfs is missing and nobody says so")
+	}
+	root := sysfs(t)
+	devices, err := NewBlockDevices("", root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "devices/pci0/block/sda/stat"), []byte("nonsense"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := devices.Progress(unix.Mkdev(8, 0)); err == nil || errors.Is(err, ErrNoBlockDevice) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// Where the temporary directory lies on a disk, the disk's writes must be seen to grow with the probe's.
+func TestTheProbesWritesAreProgress(t *testing.T) {
+	t.Parallel()
+	devices, err := NewBlockDevices("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := follow(t, options(t))
+	f.until("a sample", func() bool { return len(f.samples) > 0 })
+	before, err := devices.Progress(f.last.Device)
+	if errors.Is(err, ErrNoBlockDevice) && unix.Major(f.last.Device) == 0 {
+		return // a tmpfs, say; the tests above have shown the rest
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	had := len(f.samples)
+	f.until("more samples", func() bool { return len(f.samples) > had+3 })
+	if after, err := devices.Progress(f.last.Device); err != nil || after.Writes <= before.Writes {
+		t.Errorf("from %+v to %+v, %v", before, after, err)
+	}
+}

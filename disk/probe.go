@@ -1,0 +1,242 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	backoffFirst = time.Second
+	backoffLimit = time.Minute
+	// closeLimit bounds Close even if the supervisor is stuck in starting a child.
+	closeLimit = 2*patience + 200*time.Millisecond
+)
+
+// Probe measures one disk through a child process. All its methods may be called at the same time, and none of them waits for
+// the disk. The package comment says what it promises.
+type Probe struct {
+	command []string
+	set     settings
+	log     *slog.Logger
+	memory  *os.File
+
+	stopOnce sync.Once
+	stop     chan struct{}
+	done     chan struct{}
+
+	mu       sync.Mutex
+	page     *page // nil once closed
+	pid      int   // 0 while there is no child
+	restarts uint64
+	read     uint64 // samples pulled so far
+	failure  *Failure
+	usage    *Usage
+	failedAt time.Duration
+	usedAt   time.Duration
+}
+
+// StartProbe starts the child and a goroutine that looks after it until [Probe.Close]. It fails if the options are wrong or
+// the command cannot be started; what is wrong with the disk or the directory is in the readings.
+func StartProbe(o Options) (*Probe, error) {
+	set, err := o.settings()
+	if err != nil {
+		return nil, fmt.Errorf("cannot start the disk probe: %w", err)
+	}
+	p := &Probe{
+		command: o.Command, set: set, log: o.Logger,
+		stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	if p.log == nil {
+		p.log = slog.New(slog.DiscardHandler)
+	}
+	if p.memory, p.page, err = createPage(); err != nil {
+		return nil, fmt.Errorf("cannot start the disk probe: %w; look for what uses up the memory", err)
+	}
+	first, err := p.start()
+	if err != nil {
+		p.forget()
+		return nil, fmt.Errorf("cannot start the disk probe: %w; check that the command exists and may be run", err)
+	}
+	go p.supervise(first)
+	return p, nil
+}
+
+// start must only be called while there is no child: the page has one writer.
+func (p *Probe) start() (*child, error) {
+	c, err := spawn(p.command, p.set.args(), p.memory, p.log)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pid = c.pid()
+	return c, nil
+}
+
+// supervise replaces a child that died. It never replaces one that is stuck, since that one has not died.
+func (p *Probe) supervise(c *child) {
+	defer close(p.done)
+	backoff := backoffFirst
+	for {
+		begun := time.Now()
+		select {
+		case <-p.stop:
+			c.stop()
+			return
+		case <-c.exited:
+		}
+		p.bury()
+		if time.Since(begun) > backoffLimit {
+			backoff = backoffFirst
+		}
+		p.log.Warn("the disk probe's child died", "pid", c.pid(), "cause", c.err, "ran", time.Since(begun), "restart_in", backoff)
+		if c = p.replace(&backoff); c == nil {
+			return
+		}
+		p.log.Info("the disk probe runs again", "pid", c.pid())
+	}
+}
+
+// bury says on the page what the dead child cannot say any more.
+func (p *Probe) bury() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pid = 0
+	if p.page != nil {
+		p.page.finish()
+	}
+}
+
+// replace starts a new child after the backoff, however often that takes. It gives nil once the probe is closed.
+func (p *Probe) replace(backoff *time.Duration) *child {
+	for {
+		timer := time.NewTimer(*backoff)
+		select {
+		case <-p.stop:
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+		*backoff = min(2**backoff, backoffLimit)
+		c, err := p.start()
+		if err != nil {
+			p.log.Warn("cannot start the disk probe's child", "error", err, "retry_in", *backoff)
+			continue
+		}
+		p.mu.Lock()
+		p.restarts++
+		p.mu.Unlock()
+		return c
+	}
+}
+
+// SetBurst turns the burst of LaneWAL on or off. The child notices within a quarter of a second, or when the operation it is
+// at comes back.
+func (p *Probe) SetBurst(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.page == nil {
+		return
+	}
+	var word uint64
+	if on {
+		word = 1
+	}
+	p.page.burst.Store(word)
+}
+
+// InFlight gives the age and the name of the operation that is under way at this moment; 0 and OpNone if there is none.
+func (p *Probe) InFlight() (age time.Duration, op string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.inFlight()
+}
+
+func (p *Probe) inFlight() (age time.Duration, op string) {
+	if p.page == nil {
+		return 0, OpNone
+	}
+	code, since := p.page.current()
+	if code == opNone {
+		return 0, OpNone
+	}
+	// The clock is read after the page: an age is never negative.
+	return Monotonic() - since, code.String()
+}
+
+// Read gives what there is to say now, with the samples completed since the last Read. After [Probe.Close] it is empty.
+func (p *Probe) Read() Reading {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.page == nil {
+		return Reading{}
+	}
+	r := Reading{
+		Device: p.page.device.Load(),
+		Direct: p.page.direct.Load() != 0,
+		Alive:  p.pid != 0, PID: p.pid, Restarts: p.restarts,
+	}
+	r.Samples, r.Lost, p.read = p.page.pull(p.read)
+	r.InFlightAge, r.InFlight = p.inFlight()
+	p.refresh()
+	now := Monotonic()
+	r.NextDirect = p.page.until(LaneDirect, now)
+	r.NextWAL = p.page.until(LaneWAL, now)
+	if p.failure != nil {
+		failure := *p.failure
+		failure.Age = now - p.failedAt
+		r.Failure = &failure
+	}
+	if p.usage != nil {
+		usage := *p.usage
+		usage.Age = now - p.usedAt
+		r.Usage = &usage
+	}
+	return r
+}
+
+// refresh takes over the records that are whole. One that the child is just writing, or was killed in the midst of writing,
+// leaves what was known before.
+func (p *Probe) refresh() {
+	if count, errno, op, at := p.page.failure.get(); count != 0 {
+		p.failure = &Failure{
+			Op: opCode(op).String(), Errno: syscall.Errno(errno), Count: count,
+			Dir: p.set.dir, Target: p.set.target,
+		}
+		p.failedAt = time.Duration(at)
+	}
+	if stamp, total, free, at := p.page.usage.get(); stamp != 0 {
+		p.usage = &Usage{Total: total, Free: free}
+		p.usedAt = time.Duration(at)
+	}
+}
+
+// Close ends the child and gives everything back. A child that does not end within a second is killed, and one that is stuck
+// in the kernel is left behind, to be reaped when the disk lets go of it. Close takes about 2 s at most.
+func (p *Probe) Close() {
+	p.stopOnce.Do(func() { close(p.stop) })
+	timer := time.NewTimer(closeLimit)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+	}
+	p.forget()
+}
+
+func (p *Probe) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.page != nil {
+		p.page.unmap()
+		p.page = nil
+		p.memory.Close()
+	}
+}

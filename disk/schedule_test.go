@@ -1,0 +1,123 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestASlowOperationIsFollowedByARestInProportion(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name                 string
+		interval, took, want time.Duration
+	}{
+		{"quick", time.Second, 5 * time.Millisecond, time.Second},
+		{"at the limit", 20 * time.Millisecond, 100 * time.Millisecond, 20 * time.Millisecond},
+		{"slow in a burst", 20 * time.Millisecond, 150 * time.Millisecond, 1500 * time.Millisecond},
+		{"slow, but the interval is longer", 10 * time.Second, 150 * time.Millisecond, 10 * time.Second},
+		{"a stall", time.Second, 10 * time.Minute, time.Minute},
+	} {
+		turn := &turn{interval: func(bool) time.Duration { return c.interval }, ended: time.Hour, took: c.took, jitter: 1}
+		if got := turn.due() - time.Hour; got != c.want {
+			t.Errorf("%s: rests %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestRestsVaryByATenth(t *testing.T) {
+	t.Parallel()
+	turn := &turn{interval: func(bool) time.Duration { return time.Second }, act: func() error { return nil }}
+	if turn.due() != 0 {
+		t.Error("the first turn is not due at once")
+	}
+	least, most := time.Hour, time.Duration(0)
+	for range 1000 {
+		turn.run()
+		turn.took = 0 // whatever else this machine was busy with
+		rest := turn.due() - turn.ended
+		least, most = min(least, rest), max(most, rest)
+	}
+	if least < 900*time.Millisecond || most > 1100*time.Millisecond || most-least < 150*time.Millisecond {
+		t.Errorf("rests are %s to %s", least, most)
+	}
+}
+
+func TestAFailedTurnIsNotRepeatedAtTheRateOfABurst(t *testing.T) {
+	t.Parallel()
+	p := new(page)
+	p.burst.Store(1)
+	prober, err := newProber(p, settings{dir: "/", target: "/", direct: time.Second, wal: 10 * time.Second, burst: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wal := prober.wal
+	wal.act = func() error { return errors.New("no") }
+	wal.run()
+	if rest := wal.due() - wal.ended; rest < 9*time.Second {
+		t.Errorf("rests %s after an error", rest)
+	}
+	wal.act = func() error { return nil }
+	wal.run()
+	wal.took = 0 // whatever else this machine was busy with
+	if rest := wal.due() - wal.ended; rest < 18*time.Millisecond || rest > 22*time.Millisecond {
+		t.Errorf("rests %s in a burst", rest)
+	}
+	p.burst.Store(0)
+	if rest := wal.due() - wal.ended; rest < 9*time.Second {
+		t.Errorf("rests %s once the burst is over", rest)
+	}
+	if earliest(prober.turns) == wal {
+		t.Error("the lane that has had its turn is first")
+	}
+}
+
+func TestTheCanaryTellsAWakeThatIsLate(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	c := newCanary()
+	c.arm()
+	now := time.Duration(c.dozed.Load())
+	for _, x := range []struct {
+		name                string
+		late, doze, latency time.Duration
+		want                bool
+	}{
+		{"armed just now", 0, 0, 0, false},
+		{"a doze within the limit", 0, 15 * ms, 1 * ms, false},
+		{"a doze that does not end", 0, 16 * ms, 1 * ms, true},
+		{"a late wake before", 8 * ms, 1 * ms, 30 * ms, true},
+		{"a late wake in a long operation", 8 * ms, 1 * ms, 6 * time.Second, false},
+		{"many late wakes in a long operation", 1600 * ms, 1 * ms, 6 * time.Second, true},
+	} {
+		c.late.Store(int64(x.late))
+		if got := c.contaminated(x.latency, now+x.doze); got != x.want {
+			t.Errorf("%s: contaminated is %v", x.name, got)
+		}
+	}
+	c.arm()
+	if c.late.Load() != 0 {
+		t.Error("a late wake is remembered for the next operation")
+	}
+}
+
+func TestTheCanaryStaysAwakeAsLongAsItIsArmed(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	c := newCanary()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.run(ctx)
+	}()
+	c.arm()
+	armed := c.dozed.Load()
+	eventually(t, "five dozes", func() bool { return c.dozed.Load() > armed+int64(5*canaryPeriod) }, func() string { return "" })
+	c.disarm()
+	cancel()
+	<-ended
+}

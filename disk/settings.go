@@ -1,0 +1,120 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// Options tell [StartProbe] what to measure and how often. Zero means the default where one is named.
+type Options struct {
+	// Command starts the child, for instance {"/proc/self/exe", "probe-disk"}: a program that calls [ChildMain] with the
+	// arguments that follow.
+	Command []string
+	// Dir is the directory for the probe's files. The child makes it (mode 0700) if only its last element is missing.
+	Dir string
+	// Target is what the probe stands for: etcd's WAL directory, or its data directory. Dir must be on the same file system
+	// (the same st_dev); while Target does not exist, its nearest existing ancestor counts. The child keeps checking.
+	Target string
+
+	// DirectInterval is the rest between two turns of LaneDirect: 1 s, not less than 200 ms. All rests vary by ±10 %.
+	DirectInterval time.Duration
+	// WALInterval is the rest between two turns of LaneWAL outside a burst: 10 s, not less than 200 ms.
+	WALInterval time.Duration
+	// BurstRate is how often LaneWAL writes in a burst, per second: 50, which is also the most. The rest between two writes
+	// is what it sets, so the rate reached is a little lower, by the latency and the coarseness of timers.
+	BurstRate int
+	// VerifyInterval is how often the block written last is read back: 1 min, not less than 200 ms.
+	VerifyInterval time.Duration
+	// UsageInterval is how often space and device are looked at: 30 s, not less than 200 ms.
+	UsageInterval time.Duration
+
+	// Logger hears about children that start and end, and what they have to say. Nil: nobody does.
+	Logger *slog.Logger
+}
+
+const (
+	intervalFloor = 200 * time.Millisecond
+	burstCeiling  = 50
+)
+
+// settings are the part of the options that the child needs; they travel as its arguments.
+type settings struct {
+	dir, target                string
+	direct, wal, verify, usage time.Duration
+	burst                      int
+}
+
+func (o Options) settings() (settings, error) {
+	s := settings{
+		dir: o.Dir, target: o.Target, burst: o.BurstRate,
+		direct: o.DirectInterval, wal: o.WALInterval, verify: o.VerifyInterval, usage: o.UsageInterval,
+	}
+	for _, d := range []struct {
+		value    *time.Duration
+		fallback time.Duration
+	}{{&s.direct, time.Second}, {&s.wal, 10 * time.Second}, {&s.verify, time.Minute}, {&s.usage, 30 * time.Second}} {
+		if *d.value == 0 {
+			*d.value = d.fallback
+		}
+	}
+	if s.burst == 0 {
+		s.burst = burstCeiling
+	}
+	return s, s.check()
+}
+
+func (s settings) check() error {
+	var wrong []error
+	for _, p := range []struct{ name, value string }{{"the probe directory", s.dir}, {"the target", s.target}} {
+		if !filepath.IsAbs(p.value) {
+			wrong = append(wrong, fmt.Errorf("%s %q is not an absolute path; give one that begins with /", p.name, p.value))
+		}
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"direct", s.direct}, {"WAL", s.wal}, {"verify", s.verify}, {"usage", s.usage}} {
+		if d.value < intervalFloor {
+			wrong = append(wrong, fmt.Errorf("the %s interval %s would wear the disk; take %s or more", d.name, d.value, intervalFloor))
+		}
+	}
+	if s.burst < 1 || s.burst > burstCeiling {
+		wrong = append(wrong, fmt.Errorf("the burst rate %d is out of range; take 1 to %d a second", s.burst, burstCeiling))
+	}
+	return errors.Join(wrong...)
+}
+
+func (s settings) args() []string {
+	return []string{
+		"-dir", s.dir, "-target", s.target,
+		"-direct-interval", s.direct.String(), "-wal-interval", s.wal.String(),
+		"-verify-interval", s.verify.String(), "-usage-interval", s.usage.String(),
+		"-burst-rate", strconv.Itoa(s.burst),
+	}
+}
+
+func parseSettings(args []string, stderr io.Writer) (settings, error) {
+	var s settings
+	flags := flag.NewFlagSet("probe-disk", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&s.dir, "dir", "", "`directory` for the probe's files")
+	flags.StringVar(&s.target, "target", "", "`path` whose file system the directory must share")
+	flags.DurationVar(&s.direct, "direct-interval", 0, "rest between two direct writes")
+	flags.DurationVar(&s.wal, "wal-interval", 0, "rest between two WAL writes")
+	flags.DurationVar(&s.verify, "verify-interval", 0, "rest between two read-backs")
+	flags.DurationVar(&s.usage, "usage-interval", 0, "rest between two looks at the space left")
+	flags.IntVar(&s.burst, "burst-rate", 0, "WAL writes per second in a burst")
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	return s, s.check()
+}

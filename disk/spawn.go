@@ -1,0 +1,94 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"slices"
+	"time"
+)
+
+const (
+	// patience is how long a child may take to end by itself, and again after it was killed.
+	patience = time.Second
+	// childLines is how much of what one child says is passed on.
+	childLines = 100
+)
+
+// child is one run of the probing process.
+type child struct {
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	exited chan struct{} // closed once it is gone for good, which a stuck child is not even after SIGKILL
+	err    error         // how it ended; valid when exited is closed
+}
+
+// spawn starts the command with the page as file descriptor 3.
+func spawn(command, args []string, page *os.File, log *slog.Logger) (*child, error) {
+	if len(command) == 0 {
+		return nil, errors.New("no command for the child")
+	}
+	cmd := exec.Command(command[0], slices.Concat(command[1:], args)...)
+	cmd.ExtraFiles = []*os.File{page}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	said, stderr, err := os.Pipe()
+	if err != nil {
+		stdin.Close()
+		return nil, err
+	}
+	cmd.Stderr = stderr
+	err = cmd.Start()
+	stderr.Close()
+	if err != nil {
+		stdin.Close()
+		said.Close()
+		return nil, err
+	}
+	c := &child{cmd: cmd, stdin: stdin, exited: make(chan struct{})}
+	go c.reap(said, log)
+	return c, nil
+}
+
+func (c *child) pid() int { return c.cmd.Process.Pid }
+
+// reap passes on what the child says and waits for its end, however long that takes.
+func (c *child) reap(said *os.File, log *slog.Logger) {
+	defer close(c.exited)
+	defer said.Close()
+	lines := bufio.NewScanner(said)
+	for n := 0; n < childLines && lines.Scan(); n++ {
+		log.Warn("the disk probe's child says", "pid", c.pid(), "text", lines.Text())
+	}
+	_, _ = io.Copy(io.Discard, said)
+	c.err = c.cmd.Wait()
+}
+
+// stop asks the child to end, then kills it, then leaves it to reap.
+func (c *child) stop() {
+	c.stdin.Close()
+	if c.gone(patience) {
+		return
+	}
+	_ = c.cmd.Process.Kill()
+	c.gone(patience)
+}
+
+func (c *child) gone(within time.Duration) bool {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-c.exited:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

@@ -1,0 +1,56 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import (
+	"errors"
+	"syscall"
+	"time"
+)
+
+// watched does the child's operations where the parent can see them: each is on the shared page before it begins.
+type watched struct {
+	page   *page
+	canary *canary
+}
+
+// do runs one operation. An error is written down before it is returned.
+func (w *watched) do(op opCode, f func() error) error {
+	_, _, err := w.timed(op, f)
+	return err
+}
+
+// sample runs one operation and keeps its latency.
+func (w *watched) sample(op opCode, lane Lane, f func() error) error {
+	latency, end, err := w.timed(op, f)
+	w.page.push(Sample{
+		Lane: lane, End: end, Latency: latency,
+		Contaminated: w.canary.contaminated(latency, end),
+		Errno:        errnoOf(err),
+	})
+	return err
+}
+
+func (w *watched) timed(op opCode, f func() error) (latency, end time.Duration, err error) {
+	start := Monotonic()
+	w.page.begin(op, start)
+	err = f()
+	end = Monotonic()
+	w.page.finish()
+	if err != nil {
+		w.page.fail(op, errnoOf(err), end)
+	}
+	return end - start, end, err
+}
+
+// errnoOf gives EIO for an error that did not come from the kernel.
+func errnoOf(err error) syscall.Errno {
+	if err == nil {
+		return 0
+	}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return errno
+	}
+	return syscall.EIO
+}

@@ -1,0 +1,34 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import "math"
+
+const (
+	// slowShare is the share of writes over the limit that a good disk may have: a 99th percentile at the limit.
+	slowShare = 0.01
+	// falseAlarm is how often a window of such a disk may look worse by chance.
+	falseAlarm = 1e-3
+)
+
+// trip gives the number of writes over the limit, of n, that proves that more than [slowShare] are: the smallest k for which
+// k or more come about by chance with a probability of at most [falseAlarm]. It is 11 of 300. If no number proves it, as with
+// n = 1, it is n + 1.
+func trip(n int) int {
+	// below is the probability of fewer than k, term that of exactly k. Logarithms, because 0.99^n is too small for a
+	// float64 when n is large.
+	below, term := 0.0, float64(n)*math.Log1p(-slowShare)
+	odds := math.Log(slowShare) - math.Log1p(-slowShare)
+	for k := range n + 1 {
+		if 1-below <= falseAlarm {
+			return k
+		}
+		below += math.Exp(term)
+		term += math.Log(float64(n-k)) - math.Log(float64(k+1)) + odds
+	}
+	return n + 1
+}
+
+// allowed is how many of n a good disk has over the limit on average.
+func allowed(n int) int { return n / 100 }

@@ -1,0 +1,116 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestEveryProblemIsDeclaredInFull(t *testing.T) {
+	t.Parallel()
+	seen := map[Code]bool{}
+	for _, p := range Problems() {
+		if seen[p.Code] {
+			t.Errorf("%s is declared twice", p.Code)
+		}
+		seen[p.Code] = true
+		if !strings.HasSuffix(p.Title, ".") || strings.Count(p.Title, ".") != 1 {
+			t.Errorf("the title of %s is not one sentence: %q", p.Code, p.Title)
+		}
+		if p.Component == "" || p.Meaning == "" || p.Remedy == "" || p.State == OK {
+			t.Errorf("%s is not declared in full: %+v", p.Code, p)
+		}
+		if got, known := p.Code.Problem(); !known || got != p {
+			t.Errorf("%s leads to %+v", p.Code, got)
+		}
+	}
+	if !slices.IsSortedFunc(Problems(), func(a, b Problem) int { return b.State.weight() - a.State.weight() }) {
+		t.Error("the worst are not first")
+	}
+	if _, known := Code("NONSENSE").Problem(); known {
+		t.Error("a code nobody declared is known")
+	}
+}
+
+func TestEveryCodeIsReachedByARuleAndEveryRuleLeadsToItsCodesState(t *testing.T) {
+	t.Parallel()
+	j, err := New(DefaultThresholds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	reached := map[Code]bool{}
+	for _, r := range j.Rules() {
+		if r.To == OK {
+			if r.Code != "" {
+				t.Errorf("a way to OK has the code %s", r.Code)
+			}
+			continue
+		}
+		p, known := r.Code.Problem()
+		if !known || p.State != r.To || p.Component != r.Component {
+			t.Errorf("a %s rule to %s has the code %q, declared as %+v", r.Component, r.To, r.Code, p)
+		}
+		reached[r.Code] = true
+	}
+	for _, c := range j.checks { // what a snapshot is held to
+		if !slices.ContainsFunc(c.rules, func(r rule) bool { return r.to == c.start && r.code == c.startCode }) {
+			t.Errorf("%s starts as %s %q, where no rule leads", c.name, c.start, c.startCode)
+		}
+	}
+	for _, p := range Problems() {
+		if !reached[p.Code] {
+			t.Errorf("no rule leads to %s", p.Code)
+		}
+	}
+}
+
+func TestTheRulesReadWell(t *testing.T) {
+	t.Parallel()
+	j, err := New(DefaultThresholds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page strings.Builder
+	for _, r := range j.Rules() {
+		var from []string
+		for _, s := range r.From {
+			from = append(from, s.String())
+		}
+		again := ""
+		if r.Return {
+			again = " (each return doubles the time)"
+		}
+		fmt.Fprintf(&page, "%s: %s -> %s %s\n    when %s%s\n", r.Component, strings.Join(from, "|"), r.To, r.Code, r.When, again)
+	}
+	golden(t, "testdata/rules.golden", page.String())
+}
+
+func TestANewCheckIsHeardWithoutTouchingTheJudge(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	hot := false
+	b.j.checks = append(b.j.checks, &check{
+		name: "heat", component: Machine, start: OK,
+		rules: []rule{
+			{[]State{OK}, Warm, CPUStarved, "hot", func() (string, bool) { return "81 °C, limit 80 °C", hot }, false},
+			{[]State{Warm}, OK, "", "cool", func() (string, bool) { return "70 °C, limit 80 °C", !hot }, true},
+		},
+		read: func(Input) {}, text: func() string { return "81 °C, limit 80 °C" }, track: &track{State: OK},
+	})
+	b.member = true
+	b.each(400e9, ms)
+	if b.verdict.State != OK {
+		t.Fatalf("before, the verdict is %s: %s", b.verdict.State, b.verdict.Text)
+	}
+	hot = true
+	if changes := b.look(); len(changes) != 1 || changes[0].To != Warm || changes[0].Text != "81 °C, limit 80 °C" {
+		t.Fatalf("heat gives %+v", changes)
+	}
+	if b.verdict.State != Warm || len(b.verdict.Findings) != 1 || b.verdict.Since != b.now {
+		t.Errorf("heat gives %+v", b.verdict)
+	}
+}

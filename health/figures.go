@@ -1,0 +1,65 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import "time"
+
+// Figures are what was measured, for people. Nothing is decided by them.
+type Figures struct {
+	WAL, Direct LaneFigures
+	// Limit is what the 99th percentile of the WAL lane has to stay under.
+	Limit time.Duration
+	// Age is that of the newest sample; of the first look at the machine if there is none yet.
+	Age time.Duration
+	// InFlight is the age of the operation under way, 0 if there is none, and InFlightOp its name.
+	InFlight   time.Duration
+	InFlightOp string
+	// Free and Total are bytes, UsageAge the age of both. With a Total of 0 they are not known.
+	Free, Total uint64
+	UsageAge    time.Duration
+	// Score is the slow score, from 1 to 100.
+	Score float64
+	// Contaminated is the percentage of the last minute's samples that say nothing about the disk because the processor was
+	// short.
+	Contaminated float64
+	// QualifyDone and QualifyNeed tell how far the qualifying run is; both 0 when there is none.
+	QualifyDone, QualifyNeed int
+}
+
+// LaneFigures are those of the newest samples of a lane, as many as [Thresholds.Window], contaminated ones left out. With a
+// Count of 0 nothing was measured and the others mean nothing.
+type LaneFigures struct {
+	Count         int
+	P50, P99, Max time.Duration
+	// Over is how many took longer than [Thresholds.FsyncWarm].
+	Over int
+	// Age is that of the newest sample, and Span the time between the oldest and the newest.
+	Age, Span time.Duration
+}
+
+func (j *Judge) figures() Figures {
+	f, d := j.fsync, j.fsync.disk
+	figures := Figures{
+		WAL: j.laneFigures(f.lanes[LaneWAL]), Direct: j.laneFigures(f.lanes[LaneDirect]),
+		Limit: j.limits.FsyncWarm, Age: j.now - f.lastSample,
+		InFlight: d.InFlight, InFlightOp: d.InFlightOp,
+		Free: d.Free, Total: d.Total, UsageAge: d.UsageAge,
+		Score: f.score.value, Contaminated: j.cpu.percent(),
+	}
+	if f.track.State == Qualifying && !f.member {
+		figures.QualifyDone, figures.QualifyNeed = len(f.run), j.limits.QualifySamples
+	}
+	return figures
+}
+
+func (j *Judge) laneFigures(lane samples) LaneFigures {
+	if len(lane) == 0 {
+		return LaneFigures{}
+	}
+	all, oldest, newest := lane.spread(), lane[0].End, lane[len(lane)-1].End
+	return LaneFigures{
+		Count: len(lane), P50: all.at(500), P99: all.at(990), Max: all.at(1000), Over: lane.over(j.limits.FsyncWarm),
+		Age: j.now - newest, Span: newest - oldest,
+	}
+}

@@ -1,0 +1,144 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"slices"
+	"time"
+)
+
+// fsync is the evidence on how long the disk takes to make a write durable. Its rules are in fsync_rules.go, what they ask in
+// fsync_conditions.go, and what people read in fsync_text.go.
+type fsync struct {
+	limits Thresholds
+	pace   pace
+	track  *track
+
+	// The newest reading.
+	now    time.Duration
+	member bool
+	reset  bool
+	disk   DiskReading
+
+	recent   samples    // judged ones of either lane, for the rules
+	lanes    [2]samples // judged ones of each lane, for people
+	run      samples    // judged ones of the WAL lane, of the qualifying run
+	runs     spread     // the latencies of run
+	leftOut  int        // contaminated ones of the run
+	score    score
+	outliers samples
+
+	// Moments.
+	lastSample time.Duration // when the newest sample came back
+	lastJudged time.Duration // when the newest one that is not contaminated did
+	due        time.Duration // until when the probe wants to rest
+	dirty      time.Duration // when a slow write, or no data, last spoke against leaving SLOW
+	calmSince  time.Duration // the begin of the first window of those without a break that speak for leaving WARM, 0 if the last does not
+	resetAt    time.Duration // when an operator last cleared FAILED, 0 if never
+
+	hung time.Duration // how long the operation that hung last had been in flight when it was seen last
+
+	clean     int  // judged samples since dirty
+	qualified bool // passed a qualifying run, and OK or WARM ever since
+	wasWarm   bool // WARM before the data ended
+}
+
+// samplesKept bounds what is kept for the rules if the window is small and the probe fast.
+const samplesKept = 1 << 16
+
+func fsyncCheck(t Thresholds) (*fsync, *check) {
+	f := &fsync{limits: t, pace: t.pace(), track: &track{}, score: score{value: scoreLeast}}
+	return f, &check{
+		name: "fsync", component: Disk, start: Unknown, startCode: DiskGathering,
+		rules: f.rules(), read: f.read, text: f.text, entered: f.entered, track: f.track,
+	}
+}
+
+// begin says that nobody looked before now: the first sample is not overdue yet.
+func (f *fsync) begin(now time.Duration) {
+	f.lastSample, f.lastJudged, f.score.began = now, now, now
+}
+
+// read is the reader of the check.
+func (f *fsync) read(in Input) {
+	f.now, f.member, f.reset, f.disk = in.Now, in.Member, in.reset, in.Disk
+	for _, s := range in.Disk.Samples {
+		f.take(s)
+	}
+	failed := in.Disk.Err != nil && in.Disk.Err.At >= f.lastSample // and then it rests like after a sample
+	if in.Disk.Alive && in.Disk.NextIn > 0 && !failed {
+		f.due = f.now + in.Disk.NextIn
+	}
+	if f.disk.InFlight > f.limits.Stall {
+		f.hung = f.disk.InFlight
+	}
+	f.score.advance(f.now, f.pace.round, f.pace.decay)
+	f.trim()
+	if f.silent() || f.unjudged() || f.disk.InFlight >= f.limits.FsyncSlow {
+		f.soil(f.now)
+	}
+	if !f.steady() {
+		f.calmSince = 0
+	} else if f.calmSince == 0 {
+		f.calmSince = f.recent.last(f.limits.Window)[0].End
+	}
+}
+
+func (f *fsync) take(s Sample) {
+	f.lastSample = max(f.lastSample, s.End)
+	qualifying := f.track.State == Qualifying && s.Lane == LaneWAL
+	if s.Contaminated {
+		if qualifying {
+			f.leftOut++
+		}
+		return
+	}
+	f.lastJudged = max(f.lastJudged, s.End)
+	f.recent = append(f.recent, s)
+	f.lanes[s.Lane] = append(f.lanes[s.Lane], s)
+	if qualifying {
+		f.run = append(f.run, s)
+	}
+	f.clean++
+	f.score.add(s.Latency > f.limits.FsyncSlow)
+	if s.Latency >= f.limits.FsyncSlow {
+		f.soil(s.End)
+	}
+	if s.Latency > f.limits.outlier() {
+		f.outliers = append(f.outliers, s)
+	}
+}
+
+// soil makes the clean time begin anew.
+func (f *fsync) soil(at time.Duration) {
+	f.dirty, f.clean = max(f.dirty, at), 0
+}
+
+// trim drops what no rule looks at any more.
+func (f *fsync) trim() {
+	sharp := len(f.recent.since(f.now - f.pace.sharp))
+	f.recent = f.recent.keep(max(3*f.limits.Window, min(sharp, samplesKept)))
+	f.run = f.run.keep(f.limits.QualifySamples)
+	f.runs = f.run.spread()
+	for i := range f.lanes {
+		f.lanes[i] = f.lanes[i].keep(f.limits.Window)
+	}
+	f.outliers = slices.DeleteFunc(f.outliers, func(s Sample) bool { return f.now-s.End > f.pace.outliers })
+}
+
+// entered keeps the evidence in step with the state.
+func (f *fsync) entered(from State) {
+	to := f.track.State
+	f.qualified = (to == OK || to == Warm) && (f.qualified || from == Qualifying && to == OK && f.fits())
+	f.wasWarm = to == Unknown && (from == Warm || from == Unknown && f.wasWarm)
+	if to != from {
+		f.run, f.runs, f.leftOut = nil, nil, 0
+	}
+	if to == Qualifying && from != Qualifying || f.track.Code == DiskProbeDown {
+		f.recent = nil // neither what was before a run counts, nor what was before data ended
+	}
+	if from == Failed {
+		f.reset, f.resetAt, f.score.value, f.outliers = false, f.now, scoreLeast, nil
+	}
+}

@@ -1,0 +1,174 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"time"
+)
+
+// What the rules ask. Each gives what was measured, against its limit, and whether it holds.
+
+func (f *fsync) broken() (string, bool) {
+	e := f.disk.Err
+	if e == nil || !e.broken() || f.resetAt > 0 && e.At <= f.resetAt {
+		return "", false
+	}
+	return e.String(), true
+}
+
+// hanging tells whether the operation in flight is older than the limit and nobody vouches for the disk: while etcd's writes
+// get through, what hangs is not the disk.
+func (f *fsync) hanging(limit time.Duration) bool {
+	return f.disk.InFlight > limit && !f.vouched()
+}
+
+func (f *fsync) vouched() bool {
+	return f.disk.LastCompletion > 0 && f.now-f.disk.LastCompletion < f.limits.Stall
+}
+
+func (f *fsync) inFlight(limit time.Duration) string {
+	return fmt.Sprintf("%s in flight for %s, limit %s", f.operation(), show(f.disk.InFlight), show(limit))
+}
+
+func (f *fsync) operation() string {
+	if f.disk.InFlightOp == "" {
+		return "an operation"
+	}
+	return f.disk.InFlightOp
+}
+
+func (f *fsync) hangs() (string, bool) {
+	return f.inFlight(f.limits.Stall), f.hanging(f.limits.Stall)
+}
+
+func (f *fsync) hangsForGood() (string, bool) {
+	return f.inFlight(f.limits.Fail), f.hanging(f.limits.Fail)
+}
+
+func (f *fsync) returned() (string, bool) {
+	back := f.lastSample > f.track.Since || f.disk.Err != nil && f.disk.Err.At > f.track.Since
+	return fmt.Sprintf("an operation hung for %s or more and came back, limit %s", show(max(f.hung, f.limits.Stall)), show(f.limits.Stall)),
+		back && f.disk.InFlight <= f.limits.Stall
+}
+
+func (f *fsync) vouchedFor() (string, bool) {
+	return f.inFlight(f.limits.Stall) + ", while another write to the disk became durable",
+		f.disk.InFlight > f.limits.Stall && f.vouched()
+}
+
+func (f *fsync) repaired() (string, bool) { return "an operator said that it is repaired", f.reset }
+
+// silent tells whether a sample is missing: the probe neither rests nor waits for the disk.
+func (f *fsync) silent() bool {
+	return f.disk.InFlight == 0 && f.now-max(f.lastSample, f.due) > f.pace.silent
+}
+
+// unjudged tells whether samples came, if any, but none that can be judged.
+func (f *fsync) unjudged() bool { return f.now-f.lastJudged > f.pace.unjudged }
+
+func (f *fsync) missing() (string, bool) { return f.noData(), f.silent() }
+
+func (f *fsync) blinded() (string, bool) { return f.noData(), f.unjudged() }
+
+// flows tells whether there is data to judge by. What was there before data ended does not count.
+func (f *fsync) flows() bool { return len(f.recent) > 0 && !f.silent() && !f.unjudged() }
+
+func (f *fsync) gathering() (string, bool) { return f.gathered(), f.member && f.flows() }
+
+func (f *fsync) unproven() (string, bool) {
+	return fmt.Sprintf("the host has no member: %d writes as etcd does them have to pass first", f.limits.QualifySamples),
+		!f.member && !f.qualified && f.flows()
+}
+
+// fits tells whether a whole run is measured and within the limits.
+func (f *fsync) fits() bool {
+	return len(f.run) >= f.limits.QualifySamples && len(f.misfits()) == 0
+}
+
+func (f *fsync) passes() (string, bool) {
+	_, tripped := f.tripped()
+	if tripped || !f.fits() {
+		return "", false
+	}
+	return f.runSummary(), true
+}
+
+func (f *fsync) fails() (string, bool) {
+	if _, passes := f.passes(); passes || len(f.run) < f.limits.QualifySamples {
+		return "", false
+	}
+	return f.unfit(), true
+}
+
+// tripped is the sign of WARM: more samples over the limit than chance explains. Fewer samples than the window do as well if
+// that many of them are over.
+func (f *fsync) tripped() (string, bool) {
+	for _, n := range []int{f.limits.Window, 3 * f.limits.Window} {
+		window, k := f.recent.last(n), trip(n)
+		if over := window.over(f.limits.FsyncWarm); over >= k {
+			return fmt.Sprintf("%d of the last %d writes took longer than %s, at most %d may", over, len(window), show(f.limits.FsyncWarm), k-1), true
+		}
+	}
+	return "", false
+}
+
+func (f *fsync) memberTripped() (string, bool) {
+	measured, tripped := f.tripped()
+	return measured, f.member && f.flows() && tripped
+}
+
+func (f *fsync) memberStillWarm() (string, bool) {
+	return "it was WARM before its data ended", f.member && f.flows() && f.wasWarm && len(f.recent) >= f.limits.Window
+}
+
+func (f *fsync) memberFine() (string, bool) {
+	_, tripped := f.tripped()
+	return f.recentSummary(), f.member && f.flows() && !tripped && len(f.recent) >= f.limits.Window
+}
+
+func (f *fsync) slowAllTheTime() (string, bool) {
+	return fmt.Sprintf("%d of %d writes of the last round took longer than %s, and the slow score is %.0f, limit %.0f",
+		f.score.lastSlow, f.score.lastCount, show(f.limits.FsyncSlow), f.score.value, scoreMost), f.score.value >= scoreMost
+}
+
+func (f *fsync) slowNow() (string, bool) {
+	window := f.recent.since(f.now - f.pace.sharp)
+	if window.over(f.limits.FsyncSlow) < trip(len(window)) {
+		return "", false
+	}
+	return fmt.Sprintf("fsync p99 %s over the last %s (%s), limit %s",
+		show(window.spread().at(990)), show(f.pace.sharp), plural(len(window), "write"), show(f.limits.FsyncSlow)), true
+}
+
+func (f *fsync) outlying() (string, bool) {
+	return fmt.Sprintf("%d writes took longer than %s within %s, the slowest %s; at most 1 may",
+		len(f.outliers), show(f.limits.outlier()), show(f.pace.outliers), show(f.outliers.max())), len(f.outliers) >= 2
+}
+
+// recovered asks for samples besides time, because no data is no recovery.
+func (f *fsync) recovered() (string, bool) {
+	need := f.track.patience(Warm, f.pace.clean, f.now)
+	return fmt.Sprintf("no write of %s or more for %s", show(f.limits.FsyncSlow), show(need)),
+		f.score.value <= scoreLeast && f.clean >= f.limits.Window && f.now-f.dirty >= need
+}
+
+// steady is what a disk that is WARM has to be for a while.
+func (f *fsync) steady() bool {
+	if len(f.recent) < f.limits.Window || f.recent.last(f.limits.Window).over(f.limits.FsyncLeave) > allowed(f.limits.Window) {
+		return false
+	}
+	direct := f.lanes[LaneDirect].since(f.now - f.pace.calm)
+	_, tripped := f.tripped()
+	return len(direct) > 0 && direct.max() < f.limits.calm() && !tripped
+}
+
+// calmAgain is steadiness for as long as it takes, the window that first showed it and nothing before WARM included.
+func (f *fsync) calmAgain() (string, bool) {
+	need := f.track.patience(OK, f.pace.settle, f.now)
+	return fmt.Sprintf("for %s, not more than %d of %d writes took longer than %s", show(need), allowed(f.limits.Window), f.limits.Window, show(f.limits.FsyncLeave)),
+		f.calmSince > 0 && f.calmFor() >= need
+}
+
+func (f *fsync) calmFor() time.Duration { return f.now - max(f.calmSince, f.track.Since) }

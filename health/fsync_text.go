@@ -1,0 +1,135 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// text describes the present state, each with its measured number.
+func (f *fsync) text() string {
+	switch f.track.Code {
+	case DiskGathering:
+		return f.gathered()
+	case DiskProbeDown:
+		return f.noData()
+	case DiskQualifying:
+		return f.progress()
+	case DiskUnfit:
+		return f.unfit()
+	case DiskFsyncWarm:
+		return f.track.Reason + "; " + f.warmOutlook()
+	case DiskFsyncSlow:
+		return f.track.Reason + "; " + f.slowOutlook() + f.aged()
+	case DiskStalled:
+		if f.disk.InFlight > f.limits.Stall {
+			return f.inFlight(f.limits.Stall)
+		}
+		return f.track.Reason + f.aged()
+	case DiskFailed:
+		return f.track.Reason + f.aged()
+	default:
+		return f.recentSummary()
+	}
+}
+
+// aged says that a verdict that outlives its data does so.
+func (f *fsync) aged() string {
+	if !f.silent() {
+		return ""
+	}
+	return fmt.Sprintf("; no sample for %s, so this may be out of date", show(f.now-f.lastSample))
+}
+
+func (f *fsync) gathered() string {
+	return fmt.Sprintf("%d of %d samples gathered", min(len(f.recent), f.limits.Window), f.limits.Window)
+}
+
+func (f *fsync) noData() string {
+	if !f.silent() && f.unjudged() {
+		return fmt.Sprintf("no sample for %s that was not contaminated by a lack of processor time", show(f.now-f.lastJudged))
+	}
+	parts := []string{fmt.Sprintf("no sample for %s, one is due every %s", show(f.now-f.lastSample), show(f.limits.DirectInterval))}
+	if !f.disk.Alive {
+		parts = append(parts, "the probe does not run")
+	}
+	if e := f.disk.Err; e != nil && e.At >= f.lastSample {
+		parts = append(parts, e.String())
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (f *fsync) progress() string {
+	if f.member {
+		return f.gathered()
+	}
+	so := fmt.Sprintf("%d of %d WAL-like writes measured", len(f.run), f.limits.QualifySamples)
+	if len(f.run) > 0 {
+		so += fmt.Sprintf(", fsync p99 %s so far, limit %s", show(f.runs.at(990)), show(f.limits.FsyncWarm))
+	}
+	if f.leftOut > 0 {
+		so += fmt.Sprintf("; %d left out because the processor was short", f.leftOut)
+	}
+	return so
+}
+
+// misfits lists the limits of a qualifying run that the run does not keep.
+func (f *fsync) misfits() []string {
+	all := f.runs
+	var wrong []string
+	for _, m := range []struct {
+		name  string
+		value time.Duration
+		limit time.Duration
+		keeps bool
+	}{
+		{"p99", all.at(990), f.limits.FsyncWarm, all.at(990) < f.limits.FsyncWarm},
+		{"p99.9", all.at(999), f.limits.tail(), all.at(999) < f.limits.tail()},
+		{"maximum", all.at(1000), f.limits.outlier(), all.at(1000) <= f.limits.outlier()},
+	} {
+		if !m.keeps {
+			wrong = append(wrong, fmt.Sprintf("fsync %s %s over %d WAL-like writes, limit %s", m.name, show(m.value), len(all), show(m.limit)))
+		}
+	}
+	return wrong
+}
+
+func (f *fsync) unfit() string {
+	wrong := f.misfits()
+	if len(wrong) == 0 {
+		latest, _ := f.tripped()
+		return latest
+	}
+	return strings.Join(wrong, "; ")
+}
+
+func (f *fsync) runSummary() string {
+	return fmt.Sprintf("fsync p99 %s over %d WAL-like writes, limit %s", show(f.runs.at(990)), len(f.run), show(f.limits.FsyncWarm))
+}
+
+func (f *fsync) recentSummary() string {
+	window := f.recent.last(f.limits.Window)
+	if len(window) == 0 {
+		return "no sample since the agent started"
+	}
+	return fmt.Sprintf("fsync p99 %s over the last %s, limit %s", show(window.spread().at(990)), plural(len(window), "write"), show(f.limits.FsyncWarm))
+}
+
+// warmOutlook says what is missing for OK.
+func (f *fsync) warmOutlook() string {
+	if f.calmSince > 0 {
+		return fmt.Sprintf("calm for %s, OK after %s", show(f.calmFor()), show(f.track.patience(OK, f.pace.settle, f.now)))
+	}
+	window := f.recent.last(f.limits.Window)
+	return fmt.Sprintf("OK again when at most %d of %d take longer than %s (now %d of %d)", allowed(f.limits.Window), f.limits.Window,
+		show(f.limits.FsyncLeave), window.over(f.limits.FsyncLeave), len(window))
+}
+
+// slowOutlook says what is missing for WARM.
+func (f *fsync) slowOutlook() string {
+	return fmt.Sprintf("WARM again when no write takes %s or more for %s (now %s)", show(f.limits.FsyncSlow),
+		show(f.track.patience(Warm, f.pace.clean, f.now)), show(f.now-f.dirty))
+}

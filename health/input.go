@@ -1,0 +1,100 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"syscall"
+	"time"
+)
+
+// Input is all there is to judge by at one moment. Every moment in it is a duration since boot on one clock of the kernel
+// that all processes share, best CLOCK_MONOTONIC, on which the probe stamps its samples.
+type Input struct {
+	// Now is the present moment. One that lies before the last is taken for the last.
+	Now time.Duration
+	// Member says that this host has a member of the cluster, a learner included. True when in doubt: a host without one
+	// has to pass a qualifying run.
+	Member bool
+	Disk   DiskReading
+
+	reset bool // an operator wants FAILED gone
+}
+
+// DiskReading is what the probe has to say since the reading before. The zero value says that nothing is known.
+type DiskReading struct {
+	// Samples are the writes that came back since the reading before, oldest first, each given once. One that failed is no
+	// sample; it shows in Err.
+	Samples []Sample
+	// InFlight is the age of the operation under way, 0 if there is none, and InFlightOp its name.
+	InFlight   time.Duration
+	InFlightOp string
+	// NextIn is how long the probe wants to rest before its next write, 0 if it is due or not known.
+	NextIn time.Duration
+	// Alive says that the probe runs, stuck or not.
+	Alive bool
+	// Err is the last error of any operation, nil if there was none.
+	Err *DiskError
+	// Free and Total are the bytes of the file system, UsageAge the age of both. With a Total of 0 they are not known.
+	Free, Total uint64
+	UsageAge    time.Duration
+	// LastCompletion is the moment of the last write to this disk by somebody else, etcd first of all, that was seen to
+	// become durable; 0 if not known. It vouches for the disk while the probe's own write hangs, for [Thresholds.Stall],
+	// so it should be looked at twice as often as that.
+	LastCompletion time.Duration
+}
+
+// Lane tells how a sample was written.
+type Lane uint8
+
+// The lanes.
+const (
+	LaneDirect Lane = iota // overwrites a block past the page cache: the device and hardly anything else
+	LaneWAL                // appends and syncs as etcd's write-ahead log does: device, file system and journal
+)
+
+// Sample is one write that became durable.
+type Sample struct {
+	Lane Lane
+	// End is the moment it came back.
+	End     time.Duration
+	Latency time.Duration
+	// Contaminated says that the processor was short meanwhile. Such a sample is never held against the disk.
+	Contaminated bool
+}
+
+// DiskError is an error that an operation of the probe came back with.
+type DiskError struct {
+	Op    string
+	Errno syscall.Errno
+	At    time.Duration // the moment it came back
+}
+
+// broken tells whether the error means that the disk is broken, and not that the probe is kept from writing, and says it in
+// words where the kernel's are misleading. The list is what Linux makes of the errors of a block device
+// (block/blk-core.c), and of file systems that shut down or found themselves damaged.
+func (e *DiskError) broken() bool {
+	switch e.Errno {
+	case syscall.EIO, syscall.EROFS, syscall.EBADMSG, syscall.EUCLEAN, syscall.ESHUTDOWN,
+		syscall.ENODEV, syscall.ENXIO, syscall.ENODATA, syscall.EREMOTEIO, syscall.EILSEQ, syscall.ENOLINK, syscall.ETIMEDOUT:
+		return true
+	default:
+		return false
+	}
+}
+
+// String tells what failed and how.
+func (e *DiskError) String() string {
+	cause := e.Errno.Error()
+	switch e.Errno {
+	case syscall.EBADMSG:
+		cause = "other bytes came back than were written"
+	case syscall.ENODATA:
+		cause = "the medium cannot be read or written"
+	case syscall.ENODEV, syscall.ENXIO:
+		cause = "the device is gone"
+	case syscall.EXDEV:
+		cause = "the probe directory is not on the file system of etcd's data"
+	}
+	return e.Op + ": " + cause
+}

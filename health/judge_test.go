@@ -1,0 +1,611 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// member gives a bench whose host has a member and is OK.
+func member(t *testing.T) *bench {
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	b.each(300*time.Second, ms)
+	b.want(OK)
+	return b
+}
+
+// spare gives a bench whose host has no member and has passed its run.
+func spare(t *testing.T) *bench {
+	b := newBench(t, DefaultThresholds())
+	b.each(time.Second, ms)
+	b.burst(3000, ms)
+	b.want(OK)
+	if !b.verdict.Qualified {
+		t.Fatal("it is not qualified")
+	}
+	return b
+}
+
+// warm makes the disk of a member WARM.
+func (b *bench) warm() {
+	b.each(11*time.Second, 20*ms)
+	b.want(Warm)
+}
+
+func (b *bench) says(part string) {
+	b.t.Helper()
+	if !strings.Contains(b.verdict.Text, part) {
+		b.t.Errorf("the verdict says %q, and not %q", b.verdict.Text, part)
+	}
+}
+
+// until lets seconds pass with one good sample each until the disk has the state, and gives how long it took.
+func (b *bench) until(s State, limit time.Duration) time.Duration {
+	b.t.Helper()
+	from := b.now
+	for b.disk() != s {
+		if b.now-from >= limit {
+			b.t.Fatalf("after %s the disk is still %s: %s", limit, b.disk(), b.j.fsync.text())
+		}
+		b.each(time.Second, ms)
+	}
+	return b.now - from
+}
+
+func TestTheFirstVerdictIsUnknownAndSaysHowFarItIs(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	b.look()
+	if b.verdict.State != Unknown || b.verdict.Code != DiskGathering || b.verdict.Qualified {
+		t.Errorf("the first verdict is %+v", b.verdict)
+	}
+	b.each(42*time.Second, ms)
+	b.says("42 of 300 samples gathered")
+}
+
+func TestADiskThatIsSlowNowAndThenIsFoundByTheLongWindow(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	for range 19 { // 7 of any 300
+		b.each(44*time.Second, ms)
+		b.each(time.Second, 11*ms)
+	}
+	b.want(OK)
+	b.each(44*time.Second, ms)
+	b.each(time.Second, 11*ms)
+	b.want(Warm)
+	b.says("20 of the last 900 writes took longer than 10 ms, at most 19 may")
+	b.each(320*time.Second, ms) // 300 clean ones are enough only when the long window agrees
+	b.want(OK)
+	if slices.ContainsFunc(b.changes[len(b.changes)-1:], func(c Change) bool { return c.From != Warm }) {
+		t.Errorf("it went back and forth: %+v", b.changes)
+	}
+}
+
+func TestAProbeThatRestsIsNotSilent(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	b.next.NextIn = 20 * time.Second
+	b.look()
+	b.next.NextIn = 0
+	b.now += 25 * time.Second
+	b.look()
+	b.want(OK)
+	b.now++
+	b.look()
+	b.want(Unknown)
+	b.says("no sample for 25 s, one is due every 1 s")
+}
+
+func TestAProbeThatCannotWriteIsSilentHoweverOftenItTries(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	for range 6 {
+		b.now += time.Second
+		b.next.Alive, b.next.NextIn, b.next.Err = true, time.Second, &DiskError{"wal write+sync", syscall.ENOSPC, b.now}
+		b.look()
+	}
+	b.want(Unknown)
+	b.says("no sample for 6 s, one is due every 1 s; wal write+sync: no space left on device")
+	b.next.Err.At = b.now - time.Second // one write fails, the next succeeds
+	b.each(300*time.Second, ms)
+	b.want(OK)
+}
+
+func TestAWriteInFlightIsNotSilence(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	b.now += time.Minute
+	b.next.InFlight = 900 * ms
+	b.look()
+	b.want(OK)
+}
+
+func TestSilenceSaysWhatTheProbeSaid(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	b.now += 34 * time.Second
+	b.next.Alive, b.next.Err = false, &DiskError{"open directory", syscall.EACCES, b.now}
+	b.look()
+	b.want(Unknown)
+	b.says("no sample for 34 s, one is due every 1 s; the probe does not run; open directory: permission denied")
+	if b.verdict.Code != DiskProbeDown || b.verdict.Remedy == "" {
+		t.Errorf("code %s, remedy %q", b.verdict.Code, b.verdict.Remedy)
+	}
+}
+
+func TestAfterSilenceOldSamplesDoNotCount(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	b.now += time.Minute
+	b.look()
+	b.each(299*time.Second, ms)
+	b.want(Unknown)
+	b.each(time.Second, ms)
+	b.want(OK)
+}
+
+func TestAWarmDiskDoesNotBecomeOKByFallingSilent(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	b.warm()
+	b.now += time.Minute
+	b.look()
+	b.want(Unknown)
+	b.each(299*time.Second, 6*ms) // over fsyncLeave, so it would not have left WARM
+	b.each(time.Second, 6*ms)
+	b.want(Warm)
+}
+
+func TestABadDiskIsFoundOutBeforeTheWindowIsFull(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	b.each(11*time.Second, 200*ms)
+	b.want(Slow)
+	want := []State{Warm, Slow}
+	var got []State
+	for _, c := range b.changes {
+		if c.Component == Disk && c.From != Unknown || c.To == Warm {
+			got = append(got, c.To)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("it went over %v, want %v", got, want)
+	}
+}
+
+func TestASlowDiskDoesNotRecoverWithoutData(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	b.warm()
+	b.each(5*time.Second, 200*ms)
+	b.want(Slow)
+	for range 3600 {
+		b.now += time.Second
+		b.look()
+	}
+	b.want(Slow)
+	b.says("no sample for 60 min, so this may be out of date")
+	b.each(15*time.Minute-time.Second, ms)
+	b.want(Slow)
+	b.each(time.Second, ms)
+	b.want(Warm)
+}
+
+func TestWhatSpeaksAgainstLeavingSlowMakesTheCleanTimeBeginAnew(t *testing.T) {
+	t.Parallel()
+	for name, against := range map[string]func(b *bench){
+		"a slow sample":                 func(b *bench) { b.each(time.Second, 100*ms) },
+		"a slow write in flight":        func(b *bench) { b.next.InFlight = 100 * ms; b.look(); b.next.InFlight = 0 },
+		"a minute without samples":      func(b *bench) { b.now += time.Minute; b.look() },
+		"only contaminated for a while": func(b *bench) { b.spoil(5*time.Minute + time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := member(t)
+			b.put(b.j.checks[0], Slow)
+			b.each(time.Second, 100*ms)
+			b.each(9*time.Minute, ms)
+			against(b)
+			if took := b.until(Warm, time.Hour); took != 15*time.Minute {
+				t.Errorf("it took %s after that, want 15 min", took)
+			}
+		})
+	}
+}
+
+func TestTwoOutliersTenMinutesApartAreTooMany(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	b.warm()
+	b.each(time.Second, 501*ms)
+	b.each(10*time.Minute-time.Second, quiet)
+	b.each(time.Second, 501*ms)
+	b.want(Slow)
+	b.says("2 writes took longer than 500 ms within 10 min, the slowest 501 ms; at most 1 may")
+}
+
+func TestTheMemoryOfAJudgeIsBounded(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.each(time.Second, ms)
+	for range 2 {
+		for range samplesKept {
+			b.sample(LaneWAL, quiet+quiet)
+		}
+		b.now += time.Second
+		b.look()
+	}
+	f := b.j.fsync
+	if len(f.recent) != samplesKept || len(f.run) != 3000 || len(f.lanes[LaneWAL]) != 300 {
+		t.Errorf("it keeps %d, %d of the run, %d of the lane", len(f.recent), len(f.run), len(f.lanes[LaneWAL]))
+	}
+	b.now += 2 * time.Minute
+	b.sample(LaneWAL, ms)
+	b.look()
+	b.sample(LaneWAL, ms)
+	b.look()
+	if len(f.recent) > 900 {
+		t.Errorf("two minutes later it still keeps %d", len(f.recent))
+	}
+}
+
+func TestFewSamplesInALongTimeAreNoRecovery(t *testing.T) {
+	t.Parallel()
+	limits := DefaultThresholds()
+	limits.DirectInterval = 10 * time.Second
+	b := newBench(t, limits)
+	b.member = true
+	b.put(b.j.checks[0], Slow)
+	for range 299 {
+		b.now += 10 * time.Second
+		b.sample(LaneDirect, ms)
+		b.look()
+	}
+	b.want(Slow)
+	b.now += 10 * time.Second
+	b.sample(LaneDirect, ms)
+	b.look()
+	b.want(Warm)
+}
+
+func TestTheSlowScoreKeepsADiskSlowUntilItIsDown(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	b.put(b.j.checks[0], Slow)
+	b.j.fsync.dirty = 0
+	b.j.fsync.score.value = 100
+	b.each(290*time.Second, ms) // 29 or 30 clean rounds of 3.3 points
+	b.want(Slow)
+	b.each(20*time.Second, ms)
+	b.want(Warm)
+}
+
+func TestTheDirectLaneHasToBeCalmBeforeADiskIsOK(t *testing.T) {
+	t.Parallel()
+	for last, want := range map[time.Duration]time.Duration{25 * ms: 17 * time.Second, 25*ms - 1: 9 * time.Second} {
+		b := member(t)
+		b.warm()
+		b.each(290*time.Second, ms)
+		b.each(time.Second, last)
+		if took := b.until(OK, time.Hour); took != want {
+			t.Errorf("after a sample of %s it took %s until OK, want %s", last, took, want)
+		}
+	}
+}
+
+func TestAStallIsSeenWhileItHangsAndEndsAsSlow(t *testing.T) {
+	t.Parallel()
+	b := spare(t)
+	b.now += 2 * time.Second
+	b.next.InFlight, b.next.InFlightOp = 2*time.Second, "wal write+sync"
+	b.look()
+	b.want(Stalled)
+	b.says("wal write+sync in flight for 2 s, limit 1 s")
+	b.now += 10 * time.Second
+	b.next.InFlight += 10 * time.Second
+	b.look()
+	b.says("wal write+sync in flight for 12 s, limit 1 s")
+	b.now += time.Second
+	b.next.InFlight = 0
+	b.sample(LaneWAL, 12500*ms)
+	b.look()
+	b.want(Slow)
+	b.each(15*time.Minute-time.Second, ms)
+	b.want(Slow)
+	b.each(time.Second, ms)
+	b.want(Qualifying) // over WARM: it has no member, and is not qualified any more
+}
+
+func TestAStallThatComesBackWithAnErrorIsOver(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	b.next.InFlight = 2 * time.Second
+	b.look()
+	b.want(Stalled)
+	b.now += time.Second
+	b.next.InFlight, b.next.Err = 0, &DiskError{"wal write+sync", syscall.ENOSPC, b.now}
+	b.look()
+	b.want(Slow)
+}
+
+func TestAProbeThatVanishesDuringAStallDoesNotEndIt(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	b.next.InFlight = 2 * time.Second
+	b.look()
+	b.next.InFlight, b.next.Alive = 0, false
+	b.now += time.Minute
+	b.look()
+	b.want(Stalled)
+	b.says("so this may be out of date")
+}
+
+func TestOnlyErrorsOfABrokenDiskMeanFailed(t *testing.T) {
+	t.Parallel()
+	broken := []syscall.Errno{
+		syscall.EIO, syscall.EROFS, syscall.EBADMSG, syscall.EUCLEAN, syscall.ESHUTDOWN, syscall.ENODEV, syscall.ENXIO,
+		syscall.ENODATA, syscall.EREMOTEIO, syscall.EILSEQ, syscall.ENOLINK, syscall.ETIMEDOUT,
+	}
+	for errno := syscall.Errno(1); errno < 134; errno++ {
+		b := newBench(t, DefaultThresholds())
+		b.next.Err = &DiskError{"direct write+sync", errno, b.now}
+		b.look()
+		if failed := b.disk() == Failed; failed != slices.Contains(broken, errno) {
+			t.Errorf("%s: failed is %v", errno, failed)
+		}
+	}
+	b := member(t)
+	b.next.Err = &DiskError{"direct verify", syscall.EBADMSG, b.now}
+	b.look()
+	b.says("direct verify: other bytes came back than were written")
+}
+
+func TestFailedStaysUntilItIsResetAndAnOldErrorDoesNotCountAgain(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	if err := b.j.Reset(); err == nil || !strings.HasPrefix(err.Error(), "cannot reset: ") {
+		t.Errorf("with nothing to reset it says %v", err)
+	}
+	b.next.Err = &DiskError{"wal write+sync", syscall.EIO, b.now}
+	b.pass(3*time.Hour, ms)
+	b.want(Failed)
+	if err := b.j.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	b.next.Err.At = b.now // the moment of the reset
+	b.look()
+	b.want(Qualifying)
+	b.each(300*time.Second, ms)
+	b.want(OK)
+	if b.verdict.Qualified {
+		t.Error("it is qualified without a run")
+	}
+	b.now += time.Second
+	b.next.Err = &DiskError{"wal write+sync", syscall.EIO, b.now}
+	b.look()
+	b.want(Failed)
+}
+
+func TestAResetWhileTheWriteStillHangsEndsInFailedAgain(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	b.next.InFlight = 31 * time.Second
+	b.look()
+	b.want(Failed)
+	if err := b.j.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	var way []State
+	for _, c := range b.look() {
+		way = append(way, c.To)
+	}
+	if !slices.Equal(way, []State{Qualifying, Stalled, Failed}) {
+		t.Errorf("the reset led over %v", way)
+	}
+}
+
+func TestSlowSamplesOnAStarvedProcessorBlameTheMachineAndNotTheDisk(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	for i := range 120 {
+		b.now += time.Second
+		if i%2 == 0 {
+			b.contaminated(LaneDirect, 900*ms)
+		} else {
+			b.sample(LaneDirect, ms)
+		}
+		b.look()
+		b.want(OK)
+	}
+	if b.verdict.State != Warm || b.verdict.Code != CPUStarved || b.verdict.Findings[0].Component != Machine {
+		t.Errorf("the verdict is %s %s", b.verdict.State, b.verdict.Code)
+	}
+	b.says("30 of the last 61 samples contaminated by a lack of processor time, limit 20 %")
+}
+
+func TestTheWALLaneAloneDoesNotMakeAWarmDiskOK(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	b.warm()
+	for range 1000 {
+		b.now += time.Second
+		b.sample(LaneWAL, ms)
+		b.look()
+	}
+	b.want(Warm)
+	b.until(OK, 2*time.Second)
+}
+
+func TestHowFullTheDiskIsMayNotBeKnown(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member, b.next.Total = true, 0
+	b.each(300*time.Second, ms)
+	b.want(OK)
+	if b.verdict.State != Unknown || b.verdict.Code != DiskSpaceUnknown {
+		t.Errorf("the verdict is %s %s", b.verdict.State, b.verdict.Code)
+	}
+	b.says("free space not known")
+}
+
+func TestTenPercentOfTenSamplesIsTheMostAProcessorThatIsWellAgainMayShow(t *testing.T) {
+	t.Parallel()
+	for bad, want := range map[int]State{1: OK, 2: Warm} {
+		b := member(t)
+		b.j.cpu.lastBad = b.now
+		b.put(b.j.checks[2], Warm)
+		for i := range 40 { // one each 6.1 s is ten in the minute
+			b.now += 6100 * ms
+			b.pending = []Sample{{End: b.now, Latency: ms, Contaminated: i%10 < bad}}
+			b.look()
+		}
+		if got := b.j.cpu.track.State; got != want {
+			t.Errorf("with %d of ten it is %s", bad, got)
+		}
+	}
+	b := member(t)
+	b.j.cpu.recent, b.j.cpu.lastBad = nil, b.now
+	b.put(b.j.checks[2], Warm)
+	for range 40 { // one each 7 s is nine
+		b.now += 7 * time.Second
+		b.sample(LaneDirect, ms)
+		b.look()
+	}
+	if got := b.j.cpu.track.State; got != Warm {
+		t.Errorf("with nine samples in the minute it is %s", got)
+	}
+}
+
+func TestTheFirstMinuteSaysNothingAboutTheProcessor(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.spoil(60 * time.Second)
+	if b.j.cpu.track.State != OK {
+		t.Errorf("after 60 s it is %s", b.j.cpu.track.State)
+	}
+	b.spoil(time.Second)
+	if b.j.cpu.track.State != Warm {
+		t.Errorf("after 61 s it is %s", b.j.cpu.track.State)
+	}
+}
+
+func TestFindingsComeWorstFirstAndTheVerdictIsTheWorst(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	b.next.Free = 100 << 20
+	b.look()
+	since := b.now
+	b.each(10*time.Second, ms)
+	if b.verdict.State != Warm || b.verdict.Code != DiskSpaceLow || b.verdict.Since != since {
+		t.Errorf("the verdict is %+v", b.verdict)
+	}
+	b.says("100 MiB free, limit 1 GiB")
+	b.next.InFlight = 2 * time.Second
+	b.look()
+	if len(b.verdict.Findings) != 2 || b.verdict.Code != DiskStalled || b.verdict.Findings[1].Code != DiskSpaceLow || b.verdict.Since != b.now {
+		t.Errorf("the verdict is %+v", b.verdict)
+	}
+}
+
+func TestTheFiguresAreThoseOfTheWindow(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	for i := range 400 {
+		b.now += time.Second
+		b.sample(LaneWAL, time.Duration(i+1)*10*time.Microsecond)
+		b.contaminated(LaneWAL, time.Hour)
+	}
+	b.next.InFlight, b.next.InFlightOp, b.next.UsageAge = 20*ms, "statfs", 7*time.Second
+	b.now += 3 * time.Second
+	b.look()
+	f := b.verdict.Figures
+	want := LaneFigures{
+		Count: 300, P50: 2500 * time.Microsecond, P99: 3970 * time.Microsecond, Max: 4 * ms,
+		Age: 3 * time.Second, Span: 299 * time.Second,
+	}
+	if f.WAL != want {
+		t.Errorf("the WAL lane has %+v, want %+v", f.WAL, want)
+	}
+	if f.Direct.Count != 300 || f.Direct.Age != 403*time.Second || f.Direct.Max != ms {
+		t.Errorf("the direct lane has %+v", f.Direct)
+	}
+	if f.Age != 3*time.Second || f.InFlight != 20*ms || f.InFlightOp != "statfs" || f.Limit != 10*ms || f.Score != 1 ||
+		f.Free != 50<<30 || f.Total != 100<<30 || f.UsageAge != 7*time.Second || f.Contaminated < 45 || f.QualifyNeed != 0 {
+		t.Errorf("the figures are %+v", f)
+	}
+}
+
+func TestImplausibleReadingsDoNoHarm(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	now := b.now
+	b.now -= time.Hour // a clock that goes backwards
+	b.sample(LaneDirect, -time.Second)
+	b.look()
+	b.now = now
+	b.pending = []Sample{{Lane: 7, End: now, Latency: time.Hour}, {End: now + time.Hour, Latency: ms}, {End: -1, Latency: ms}}
+	b.next.InFlight, b.next.LastCompletion, b.next.UsageAge = -time.Hour, now+time.Hour, -1
+	b.look()
+	b.want(OK)
+	b.next.InFlight = 2 * time.Second
+	b.now += time.Second
+	b.next.LastCompletion = now
+	b.look()
+	b.want(Stalled) // a completion from the future would have vouched for it
+}
+
+func TestThresholdsThatMakeNoSenseAreAllNamed(t *testing.T) {
+	t.Parallel()
+	_, err := New(Thresholds{})
+	if err == nil {
+		t.Fatal("there is no error")
+	}
+	for _, word := range []string{"cannot judge", "window is 0; make it 20", "fsyncLeave", "fsyncWarm", "fsyncSlow", "stall", "fail is", "directInterval"} {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("the error does not name %q: %v", word, err)
+		}
+	}
+	limits := DefaultThresholds()
+	limits.QualifySamples = limits.Window - 1
+	if _, err := New(limits); err == nil || !strings.Contains(err.Error(), "qualifySamples is 299 and window 300") {
+		t.Errorf("a run shorter than the window gives %v", err)
+	}
+}
+
+func TestASmallWindowScalesTheTimesAndTheTrip(t *testing.T) {
+	t.Parallel()
+	limits := DefaultThresholds()
+	limits.QualifySamples, limits.Window = 150, 30
+	b := newBench(t, limits)
+	b.each(time.Second, ms)
+	b.burst(150, ms)
+	b.want(OK)
+	b.member = true
+	b.each(3*time.Second, 20*ms)
+	b.want(OK)
+	b.each(time.Second, 20*ms) // the fourth of 30
+	b.want(Warm)
+	b.each(3*time.Second, 200*ms)
+	b.want(Slow)
+	if took := b.until(Warm, time.Hour); took != 90*time.Second {
+		t.Errorf("SLOW lasted %s, want a tenth of 15 min", took)
+	}
+}
+
+func TestALargeWindowDoesNotLengthenTheTimes(t *testing.T) {
+	t.Parallel()
+	limits := DefaultThresholds()
+	limits.QualifySamples, limits.Window = 10_000, 3600
+	if got, want := limits.pace(), DefaultThresholds().pace(); got != want {
+		t.Errorf("the times are %+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,133 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// update writes the files that tests compare with: go test ./health -update.
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+// golden compares got with a file, or writes the file.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (write it anew with -update after a look)\ngot:\n%s\nwant:\n%s", file, got, want)
+	}
+}
+
+const ms = time.Millisecond
+
+// bench is a judge under test and the machine it looks at. The machine is well unless told otherwise; its clock is a number.
+type bench struct {
+	t       testing.TB
+	j       *Judge
+	now     time.Duration
+	next    DiskReading // what the next look finds, samples aside
+	pending []Sample
+	member  bool
+	verdict Verdict
+	changes []Change
+}
+
+func newBench(t testing.TB, limits Thresholds) *bench {
+	t.Helper()
+	j, err := New(limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, j: j, now: time.Hour}
+	b.next = DiskReading{Alive: true, Free: 50 << 30, Total: 100 << 30}
+	return b
+}
+
+// sample adds one that came back just now.
+func (b *bench) sample(lane Lane, latency time.Duration) {
+	b.pending = append(b.pending, Sample{Lane: lane, End: b.now, Latency: latency})
+}
+
+func (b *bench) contaminated(lane Lane, latency time.Duration) {
+	b.pending = append(b.pending, Sample{Lane: lane, End: b.now, Latency: latency, Contaminated: true})
+}
+
+// look lets the judge look, and gives what it found to have changed on the disk.
+func (b *bench) look() []Change {
+	in := Input{Now: b.now, Member: b.member, Disk: b.next}
+	in.Disk.Samples, b.pending = b.pending, nil
+	v, changes := b.j.Observe(in)
+	b.verdict = v
+	b.changes = append(b.changes, changes...)
+	return changes
+}
+
+// disk gives the state of the disk alone.
+func (b *bench) disk() State { return b.j.fsync.track.State }
+
+// each lets the span pass second by second: one direct sample each, and after each a look.
+func (b *bench) each(span, latency time.Duration) {
+	for range span / time.Second {
+		b.now += time.Second
+		b.sample(LaneDirect, latency)
+		b.look()
+	}
+}
+
+// pass lets a long span pass like each, with a look every minute only.
+func (b *bench) pass(span, latency time.Duration) {
+	for i := range span / time.Second {
+		b.now += time.Second
+		b.sample(LaneDirect, latency)
+		if i%60 == 59 {
+			b.look()
+		}
+	}
+	b.look()
+}
+
+// burst gives n samples of the WAL lane at 50 a second, with a look every second.
+func (b *bench) burst(n int, latency time.Duration) {
+	for i := range n {
+		b.now += 20 * ms
+		b.sample(LaneWAL, latency)
+		if i%50 == 49 || i == n-1 {
+			b.look()
+		}
+	}
+}
+
+// put brings a check into a state with its usual code, whatever the rules say.
+func (b *bench) put(c *check, s State) {
+	c.State, c.Since, c.Code, c.Reason = s, b.now, "", "put there"
+	for _, r := range c.rules {
+		if r.to == s && c.Code != DiskGathering && c.Code != DiskQualifying {
+			c.Code = r.code
+		}
+	}
+}
+
+func (b *bench) want(s State) {
+	b.t.Helper()
+	if b.disk() != s {
+		b.t.Fatalf("after %s the disk is %s (%s), want %s", b.now-time.Hour, b.disk(), b.j.fsync.text(), s)
+	}
+}

@@ -1,0 +1,315 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// weather is what a random machine is like for a while.
+type weather struct {
+	latency      func() time.Duration
+	contaminated float64 // share of samples
+	silent       bool
+	inFlight     time.Duration
+	vouched      bool
+	errno        syscall.Errno
+	member       bool
+	free         uint64
+	restarts     bool // the agent restarts at the end
+	resets       bool // the operator resets at the end
+	lasts        int  // seconds
+}
+
+func someWeather(r *rand.Rand) weather {
+	chance := func(percent int) bool { return r.IntN(100) < percent }
+	pick := func(from ...time.Duration) time.Duration { return from[r.IntN(len(from))] }
+	base, spike, often := pick(ms, 3*ms, 6*ms, 12*ms, 150*ms), pick(ms, 11*ms, 60*ms, 130*ms, 700*ms), r.IntN(8)
+	w := weather{
+		latency: func() time.Duration {
+			if chance(often) {
+				return spike
+			}
+			return base
+		},
+		member: chance(50), free: 50 << 30, lasts: 1 + r.IntN(90),
+		silent: chance(10), vouched: chance(20), restarts: chance(10), resets: chance(10),
+	}
+	if chance(60) {
+		w.latency = func() time.Duration { return ms }
+	}
+	if chance(20) {
+		w.contaminated = r.Float64()
+	}
+	if chance(10) {
+		w.inFlight = pick(500*ms, time.Second, 2*time.Second, 29*time.Second, 31*time.Second)
+	}
+	if chance(6) {
+		w.errno = []syscall.Errno{syscall.EIO, syscall.ENOSPC, syscall.EROFS, syscall.EACCES}[r.IntN(4)]
+	}
+	if chance(5) {
+		w.free = 1 << 20
+	}
+	return w
+}
+
+// witness watches a judge from outside and knows what must not happen.
+type witness struct {
+	*bench
+	run    []time.Duration // WAL samples that are not contaminated since QUALIFYING was entered
+	proven bool            // by its own count
+	limits Thresholds
+}
+
+func (w *witness) watch() {
+	was, reset := w.disk(), w.j.reset
+	for _, s := range w.pending {
+		if was == Qualifying && s.Lane == LaneWAL && !s.Contaminated {
+			w.run = append(w.run, s.Latency)
+		}
+	}
+	changes := w.look()
+	for _, c := range changes {
+		if c.Component == Disk && c.Text != w.j.checks[1].text() { // and not of the space check
+			w.mayChange(c, was, reset)
+			was = c.To
+		}
+	}
+	if was != w.disk() {
+		w.t.Fatalf("the changes %+v end in %s and not in %s", changes, was, w.disk())
+	}
+	w.mayBe()
+}
+
+func (w *witness) mayChange(c Change, was State, reset bool) {
+	if c.From != was {
+		w.t.Fatalf("%+v does not follow %s", c, was)
+	}
+	if !slices.ContainsFunc(w.j.Rules(), func(r Rule) bool {
+		return r.Component == c.Component && slices.Contains(r.From, c.From) && r.To == c.To && r.Code == c.Code
+	}) {
+		w.t.Fatalf("no rule declares %+v", c)
+	}
+	if c.From == Failed && (!reset || c.To != Qualifying) {
+		w.t.Fatalf("FAILED is left by itself: %+v", c)
+	}
+	switch {
+	case c.From == Qualifying && c.To == OK:
+		w.proven = w.good()
+	case c.To != OK && c.To != Warm:
+		w.proven = false
+	}
+	if c.From != c.To {
+		w.run = nil
+	}
+}
+
+// good counts the last run by itself.
+func (w *witness) good() bool {
+	n := w.limits.QualifySamples
+	if len(w.run) < n {
+		return false
+	}
+	run := w.run[len(w.run)-n:]
+	over := func(limit time.Duration) (k int) {
+		for _, d := range run {
+			if d >= limit {
+				k++
+			}
+		}
+		return k
+	}
+	return over(w.limits.FsyncWarm)*100 <= n && over(5*w.limits.FsyncWarm)*1000 <= n && over(5*w.limits.FsyncSlow+1) == 0
+}
+
+func (w *witness) mayBe() {
+	v := w.verdict
+	if v.Qualified && !w.proven {
+		w.t.Fatalf("qualified without a run: %s", v.Text)
+	}
+	if v.Qualified && w.disk() != OK && w.disk() != Warm {
+		w.t.Fatalf("qualified and %s", w.disk())
+	}
+	worst := OK
+	for _, f := range v.Findings {
+		worst = Worst(worst, f.State)
+		if f.Text == "" || f.Remedy == "" || f.Since > w.now || f.Since < 0 {
+			w.t.Fatalf("the finding %+v is not complete", f)
+		}
+	}
+	if v.State != worst || v.Since > w.now || v.Text == "" || (v.State == OK) != (v.Code == "") {
+		w.t.Fatalf("the verdict is %+v", v)
+	}
+	for _, c := range w.j.checks {
+		if more := c.settle(w.now); len(more) > 0 {
+			w.t.Fatalf("the judge was not done: %+v", more)
+		}
+	}
+}
+
+// live lets the machine have its weather.
+func (w *witness) live(r *rand.Rand, sky weather) {
+	w.member, w.next.Free = sky.member, sky.free
+	if sky.errno != 0 {
+		w.next.Err = &DiskError{"wal write+sync", sky.errno, w.now}
+	}
+	hung := time.Duration(0)
+	for range sky.lasts {
+		w.now += time.Second
+		w.next.InFlight, w.next.LastCompletion = 0, 0
+		if hung += time.Second; sky.inFlight > 0 && hung <= sky.inFlight {
+			w.next.InFlight = hung + 1
+		}
+		if sky.vouched {
+			w.next.LastCompletion = w.now - time.Second/2
+		}
+		for i := range 11 {
+			lane := Lane(min(i, 1))
+			if sky.silent || w.next.InFlight > 0 || lane == LaneWAL && w.member {
+				continue
+			}
+			w.pending = append(w.pending, Sample{lane, w.now, sky.latency(), r.Float64() < sky.contaminated})
+		}
+		w.watch()
+	}
+	if sky.resets && w.disk() == Failed {
+		if err := w.j.Reset(); err != nil {
+			w.t.Fatal(err)
+		}
+		w.now++
+		w.watch()
+	}
+	if sky.restarts {
+		w.restart()
+	}
+}
+
+func (w *witness) restart() {
+	w.t.Helper()
+	was, qualified := w.disk(), w.j.fsync.qualified
+	data, err := w.j.Snapshot("boot")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.now += 3 * time.Second
+	if w.j, err = Restore(data, w.limits, "boot", w.now); err != nil {
+		w.t.Fatal(err)
+	}
+	if w.disk() != was || w.j.fsync.qualified != qualified {
+		w.t.Fatalf("%s, qualified %v, came back as %s, %v", was, qualified, w.disk(), w.j.fsync.qualified)
+	}
+	w.run, w.next.Err = nil, nil
+}
+
+// TestNoWeatherBreaksAPromise sends machines through random weather: no way to Qualified without a run, no way out of FAILED
+// without an operator, every change declared, the verdict the worst of the findings, nothing left undone. The weather is
+// rough enough for every code to come up.
+func TestNoWeatherBreaksAPromise(t *testing.T) {
+	t.Parallel()
+	limits := DefaultThresholds()
+	limits.QualifySamples, limits.Window = 150, 30
+	seen, qualified := map[Code]bool{}, 0
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		w := &witness{bench: newBench(t, limits), limits: limits}
+		w.watch()
+		for range 25 {
+			w.live(r, someWeather(r))
+			for _, c := range w.changes {
+				seen[c.Code] = true
+			}
+			w.changes = nil
+			if w.proven && w.verdict.Qualified {
+				qualified++
+			}
+		}
+	}
+	for _, p := range Problems() {
+		if !seen[p.Code] && p.Code != DiskSpaceUnknown {
+			t.Errorf("none came to %s", p.Code)
+		}
+	}
+	if qualified < 50 {
+		t.Errorf("only %d times one was qualified", qualified)
+	}
+}
+
+// TestContaminatedSamplesNeverBlameTheDisk has every slow sample contaminated, in whatever share.
+func TestContaminatedSamplesNeverBlameTheDisk(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		limits := DefaultThresholds()
+		limits.QualifySamples, limits.Window = 150, 30
+		b := newBench(t, limits)
+		for range 20 {
+			b.member = r.IntN(2) == 0
+			share := r.Float64()
+			for range 20 + r.IntN(40) {
+				b.now += time.Second
+				for range 1 + r.IntN(5) {
+					lane := Lane(r.IntN(2))
+					if r.Float64() < share {
+						b.contaminated(lane, time.Duration(r.Int64N(int64(10*time.Second))))
+					} else {
+						b.sample(lane, time.Duration(r.Int64N(int64(5*ms))))
+					}
+				}
+				b.look()
+				if s := b.disk(); s != Unknown && s != Qualifying && s != OK {
+					t.Fatalf("seed %d: the disk is %s: %s", seed, s, b.j.fsync.text())
+				}
+				if b.j.fsync.track.Code == DiskUnfit {
+					t.Fatalf("seed %d: the disk did not pass: %s", seed, b.verdict.Text)
+				}
+			}
+		}
+	}
+}
+
+func TestTheSameInputsGiveTheSameVerdicts(t *testing.T) {
+	t.Parallel()
+	limits := DefaultThresholds()
+	limits.QualifySamples, limits.Window = 150, 30
+	story := func() (verdicts []Verdict, changes []Change) {
+		w := &witness{bench: newBench(t, limits), limits: limits}
+		r := rand.New(rand.NewPCG(3, 5))
+		for range 40 {
+			w.live(r, someWeather(r))
+			verdicts = append(verdicts, w.verdict)
+		}
+		return verdicts, w.changes
+	}
+	verdicts, changes := story()
+	again, changesAgain := story()
+	if !reflect.DeepEqual(verdicts, again) || !reflect.DeepEqual(changes, changesAgain) {
+		t.Error("they differ")
+	}
+}
+
+func BenchmarkObserveWhileQualifying(b *testing.B) {
+	w := newBench(b, DefaultThresholds())
+	w.each(time.Second, 48*ms)
+	w.burst(4000, 48*ms)
+	b.ReportAllocs()
+	for b.Loop() {
+		w.burst(100, 48*ms)
+	}
+}
+
+func BenchmarkObserveOfAMember(b *testing.B) {
+	w := newBench(b, DefaultThresholds())
+	w.member = true
+	w.each(1000*time.Second, ms)
+	b.ReportAllocs()
+	for b.Loop() {
+		w.each(time.Second, ms)
+		w.changes = nil
+	}
+}

@@ -1,0 +1,116 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAQualifyingRunKeepsEachOfItsLimits(t *testing.T) {
+	t.Parallel()
+	for name, run := range map[string]struct {
+		slow  int
+		took  time.Duration
+		fits  bool
+		words string
+	}{
+		"p99 under its limit":     {30, 10 * ms, true, ""},
+		"p99 at its limit":        {31, 10 * ms, false, "fsync p99 10 ms over 3000 WAL-like writes, limit 10 ms"},
+		"p99.9 under its limit":   {3, 50 * ms, true, ""},
+		"p99.9 at its limit":      {4, 50 * ms, false, "fsync p99.9 50 ms over 3000 WAL-like writes, limit 50 ms"},
+		"the slowest at its own":  {1, 500 * ms, true, ""},
+		"the slowest over it":     {1, 500*ms + 1, false, "fsync maximum 500 ms over 3000 WAL-like writes, limit 500 ms"},
+		"all as slow as a floppy": {3000, 48 * ms, false, "fsync p99 48 ms over 3000 WAL-like writes, limit 10 ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, DefaultThresholds())
+			b.each(time.Second, ms)
+			b.burst(run.slow, run.took)
+			b.burst(3000-run.slow, ms)
+			if fits := b.disk() == OK && b.verdict.Qualified; fits != run.fits {
+				t.Fatalf("the run passes is %v: %s", fits, b.verdict.Text)
+			}
+			b.says(run.words)
+			if !run.fits && (b.verdict.State != Qualifying || b.verdict.Code != DiskUnfit) {
+				t.Errorf("it did not pass and is %s %s", b.verdict.State, b.verdict.Code)
+			}
+		})
+	}
+}
+
+func TestARunThatFailedPassesOnceTheDiskHasRecovered(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.each(time.Second, ms)
+	b.burst(1234, 48*ms)
+	b.says("1234 of 3000 WAL-like writes measured, fsync p99 48 ms so far, limit 10 ms")
+	if f := b.verdict.Figures; f.QualifyDone != 1234 || f.QualifyNeed != 3000 {
+		t.Errorf("the figures have it at %d of %d", f.QualifyDone, f.QualifyNeed)
+	}
+	b.burst(1766, 48*ms)
+	b.burst(2969, ms) // 31 slow ones are left
+	b.want(Qualifying)
+	b.burst(50, ms)
+	b.want(OK)
+	if !b.verdict.Qualified {
+		t.Error("it is not qualified")
+	}
+}
+
+func TestARunThatEndsBadlyDoesNotPass(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.each(time.Second, ms)
+	b.burst(2989, ms)
+	b.burst(11, 11*ms) // p99 of all is 1 ms, yet the latest are a sign of WARM
+	b.want(Qualifying)
+	b.says("11 of the last 300 writes took longer than 10 ms, at most 10 may")
+	b.burst(300, ms)
+	b.want(OK)
+}
+
+func TestContaminatedSamplesDoNotCountInTheRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.each(time.Second, ms)
+	b.burst(1000, ms)
+	for range 310 {
+		b.contaminated(LaneWAL, ms)
+	}
+	b.look()
+	b.says("1000 of 3000 WAL-like writes measured, fsync p99 1 ms so far, limit 10 ms; 310 left out because the processor was short")
+}
+
+func TestTheDirectLaneAloneDoesNotQualify(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.pass(5000*time.Second, ms)
+	b.want(Qualifying)
+	b.says("0 of 3000")
+}
+
+func TestQualifiedOutlastsWarmAndNothingElse(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]struct {
+		by   func(b *bench)
+		kept bool
+	}{
+		"WARM":    {func(b *bench) { b.warm() }, true},
+		"OK":      {func(b *bench) { b.warm(); b.until(OK, time.Hour) }, true},
+		"SLOW":    {func(b *bench) { b.warm(); b.each(2*time.Second, 600*ms); b.want(Slow) }, false},
+		"STALLED": {func(b *bench) { b.next.InFlight = 2 * time.Second; b.look() }, false},
+		"silence": {func(b *bench) { b.now += time.Minute; b.look() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := spare(t)
+			end.by(b)
+			if b.verdict.Qualified != end.kept {
+				t.Errorf("%s: qualified is %v", b.disk(), b.verdict.Qualified)
+			}
+		})
+	}
+}

@@ -1,0 +1,317 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// edge walks one declared rule: just brings things to where the rule must not hold yet, and over takes the smallest step
+// there is.
+type edge struct {
+	when string // the beginning of the rule's condition
+	just func(b *bench)
+	over func(b *bench)
+}
+
+// quiet is a latency that is neither quite well nor bad, so that no rule holds because of it.
+const quiet = 6 * ms
+
+// TestEveryRuleHoldsFromItsNumberOnAndNotBefore walks each rule from each of its states. Before, there were 100 s of quiet.
+func TestEveryRuleHoldsFromItsNumberOnAndNotBefore(t *testing.T) {
+	t.Parallel()
+	all := slices.Concat(hangEdges(), dataEdges(), runEdges(), latencyEdges(), spaceEdges(), cpuEdges())
+	j, err := New(DefaultThresholds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range j.checks {
+		for k, r := range c.rules {
+			at := slices.IndexFunc(all, func(e edge) bool { return strings.HasPrefix(r.when, e.when) })
+			if at < 0 {
+				t.Errorf("nothing walks the rule to %s when %s", r.to, r.when)
+				continue
+			}
+			for _, from := range r.from {
+				t.Run(from.String()+" to "+r.to.String()+" when "+r.when, func(t *testing.T) {
+					t.Parallel()
+					walk(t, i, k, from, all[at])
+				})
+			}
+		}
+	}
+}
+
+func walk(t *testing.T, check, rule int, from State, e edge) {
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	c := b.j.checks[check]
+	fired := 0
+	holds := c.rules[rule].holds
+	c.rules[rule].holds = func() (string, bool) {
+		measured, met := holds()
+		if met {
+			fired++
+		}
+		return measured, met
+	}
+	b.each(100*time.Second, quiet)
+	b.put(c, from)
+	fired = 0
+	e.just(b)
+	if fired > 0 {
+		t.Fatalf("it held too early: %+v", b.changes)
+	}
+	if c.State != from { // just led over another rule, which is fine
+		b.put(c, from)
+	}
+	b.changes = nil
+	e.over(b)
+	want := Change{Component: c.component, From: from, To: c.rules[rule].to, Code: c.rules[rule].code, At: b.now}
+	i := slices.IndexFunc(b.changes, func(got Change) bool { got.Text = ""; return got == want })
+	if fired != 1 || i < 0 {
+		t.Fatalf("it held %d times, and what changed is %+v", fired, b.changes)
+	}
+	if b.changes[i].Text == "" {
+		t.Error("it does not say what was measured")
+	}
+}
+
+func hangEdges() []edge {
+	hang := func(b *bench, age, vouchedAgo time.Duration) {
+		b.next.InFlight, b.next.InFlightOp, b.next.LastCompletion = age, "wal write+sync", 0
+		if vouchedAgo > 0 {
+			b.next.LastCompletion = b.now - vouchedAgo
+		}
+		b.look()
+	}
+	fail := func(b *bench, errno syscall.Errno) {
+		b.next.Err = &DiskError{"wal write+sync", errno, b.now}
+		b.look()
+	}
+	return []edge{
+		{
+			"an operation comes back with an error",
+			func(b *bench) { fail(b, syscall.ENOSPC) },
+			func(b *bench) { fail(b, syscall.EIO) },
+		},
+		{
+			"a write has been in flight for more than 30 s",
+			func(b *bench) { hang(b, 30*time.Second, 0) },
+			func(b *bench) { hang(b, 30*time.Second+1, 0) },
+		},
+		{
+			"an operation has been in flight for more than 1 s",
+			func(b *bench) { hang(b, time.Second, 0); hang(b, 3*time.Second, time.Second-1) },
+			func(b *bench) { hang(b, time.Second+1, time.Second) },
+		},
+		{
+			"the operation came back",
+			func(b *bench) {
+				b.sample(LaneDirect, ms) // came back when the other began to hang
+				b.look()
+				b.now++
+				b.sample(LaneDirect, 2*time.Second)
+				hang(b, time.Second+1, 0) // the next hangs as well
+			},
+			func(b *bench) { hang(b, time.Second, 0) },
+		},
+		{
+			"another write to the disk became durable",
+			func(b *bench) { hang(b, 2*time.Second, time.Second) },
+			func(b *bench) { hang(b, 2*time.Second, time.Second-1) },
+		},
+		{
+			"an operator says",
+			func(b *bench) { b.each(time.Hour, ms) },
+			func(b *bench) {
+				if err := b.j.Reset(); err != nil {
+					b.t.Error(err)
+				}
+				b.look()
+			},
+		},
+	}
+}
+
+func dataEdges() []edge {
+	silence := func(b *bench) { b.now += time.Hour; b.look(); b.spoil(time.Second) }
+	return []edge{
+		{
+			"no sample for 5 s",
+			func(b *bench) { b.now += 5 * time.Second; b.look() },
+			func(b *bench) { b.now++; b.look() },
+		},
+		{
+			"only contaminated samples",
+			func(b *bench) { b.spoil(5 * time.Minute) },
+			func(b *bench) { b.now++; b.contaminated(LaneDirect, ms); b.look() },
+		},
+		{
+			"samples come in, and the host has a member",
+			silence,
+			func(b *bench) { b.sample(LaneDirect, ms); b.look() },
+		},
+		{
+			"samples come in, and the host has no member",
+			func(b *bench) { b.member = false; silence(b) },
+			func(b *bench) { b.sample(LaneDirect, ms); b.look() },
+		},
+		{
+			"the host has no member any more",
+			func(b *bench) {
+				b.member, b.j.fsync.qualified = false, true
+				b.look()
+				b.member, b.j.fsync.qualified = true, false
+				b.look()
+			},
+			func(b *bench) { b.member = false; b.look() },
+		},
+	}
+}
+
+func runEdges() []edge {
+	return []edge{
+		{
+			"of 3000 writes of the WAL lane p99",
+			func(b *bench) { b.member = false; b.burst(2999, ms) },
+			func(b *bench) { b.burst(1, ms) },
+		},
+		{
+			"3000 writes of the WAL lane are measured",
+			func(b *bench) { b.member = false; b.burst(2999, 48*ms) },
+			func(b *bench) { b.burst(1, 48*ms) },
+		},
+		{
+			"the host has a member, and 11 of",
+			func(b *bench) { b.each(10*time.Second, 10*ms+1) },
+			func(b *bench) { b.each(time.Second, 10*ms+1) },
+		},
+		{
+			"the host has a member, 300 samples, and was",
+			func(b *bench) { b.j.fsync.wasWarm = true; b.each(199*time.Second, ms) },
+			func(b *bench) { b.each(time.Second, ms) },
+		},
+		{
+			"the host has a member, 300 samples, and neither",
+			func(b *bench) { b.each(199*time.Second, ms) },
+			func(b *bench) { b.each(time.Second, ms) },
+		},
+	}
+}
+
+func latencyEdges() []edge {
+	// Twenty samples a round, one of them slow, are too few for the p99 of a minute, yet multiply the score by 1.5.
+	round := func(b *bench) {
+		for i := range 20 {
+			b.now += 501 * ms
+			b.sample(LaneDirect, map[bool]time.Duration{true: 101 * ms, false: quiet}[i == 10])
+			b.look()
+		}
+	}
+	return []edge{
+		{
+			"11 of the last 300 samples",
+			func(b *bench) {
+				b.each(time.Second, 10*ms+1)
+				b.each(290*time.Second, 10*ms)
+				b.each(10*time.Second, 10*ms+1)
+			},
+			func(b *bench) { b.each(time.Second, 10*ms+1) },
+		},
+		{
+			"the slow score reaches 100",
+			func(b *bench) {
+				for range 12 { // the first ends a round that had begun without; 1.5^11 is 86
+					round(b)
+				}
+			},
+			func(b *bench) { b.each(time.Second, quiet) },
+		},
+		{
+			"p99 proves to be over 100 ms",
+			func(b *bench) { b.each(4*time.Second, 100*ms+1); b.each(10*time.Second, 100*ms) },
+			func(b *bench) { b.each(time.Second, 100*ms+1) },
+		},
+		{
+			"2 samples over 500 ms",
+			func(b *bench) {
+				b.each(time.Second, 500*ms+1)
+				b.each(10*time.Minute, quiet)
+				b.each(time.Second, 500*ms+1)
+				b.each(time.Second, 500*ms)
+			},
+			func(b *bench) { b.each(time.Second, 500*ms+1) },
+		},
+		{
+			"for 15 min, and in at least 300 samples",
+			func(b *bench) { b.each(time.Second, 100*ms); b.each(15*time.Minute-time.Second, 100*ms-1) },
+			func(b *bench) { b.each(time.Second, 100*ms-1) },
+		},
+		{
+			"for 5 min, at most 3 of the last 300 samples over 5 ms",
+			func(b *bench) { // for 5 min, yet 4 of 300
+				b.each(4*time.Second, 5*ms+1)
+				b.each(296*time.Second, 5*ms)
+				// 3 of 300, yet for less than 5 min
+				b.put(b.j.checks[0], Warm)
+				b.each(5*time.Minute-time.Second, 5*ms)
+			},
+			func(b *bench) { b.each(time.Second, 5*ms) },
+		},
+	}
+}
+
+func spaceEdges() []edge {
+	free := func(bytes uint64, age time.Duration) func(*bench) {
+		return func(b *bench) { b.next.Free, b.next.UsageAge = bytes, age; b.look() }
+	}
+	return []edge{
+		{"free space was not asked", free(1<<30, 5*time.Minute), free(1<<30, 5*time.Minute+1)},
+		{"less than 1 GiB free", free(1<<30, 0), free(1<<30-1, 0)},
+		{"1 GiB or more free", free(1<<30-1, 0), free(1<<30, 0)},
+		{"1.1 GiB or more free", free(1<<30+1<<30/10-1, 0), free(1<<30+1<<30/10, 0)},
+	}
+}
+
+func cpuEdges() []edge {
+	return []edge{
+		{
+			"more than 20 % of the samples",
+			func(b *bench) { // one each 1.01 s is 60 in the minute
+				for i := range 120 {
+					b.now += 1010 * ms
+					b.pending = []Sample{{End: b.now, Latency: ms, Contaminated: i >= 108}}
+					b.look()
+				}
+			},
+			func(b *bench) { b.now += 1010 * ms; b.contaminated(LaneDirect, ms); b.look() },
+		},
+		{
+			"at most 10 % of the samples",
+			func(b *bench) {
+				b.j.cpu.lastBad = b.now
+				b.spoil(20 * time.Second)
+				for b.j.cpu.percent() > cpuRelieved {
+					b.each(time.Second, ms)
+				}
+				b.each(cpuSpan-2*time.Second, ms)
+			},
+			func(b *bench) { b.each(time.Second, ms) },
+		},
+	}
+}
+
+// spoil lets the span pass with nothing but contaminated samples.
+func (b *bench) spoil(span time.Duration) {
+	for range span / time.Second {
+		b.now += time.Second
+		b.contaminated(LaneDirect, 3*time.Second)
+		b.look()
+	}
+}

@@ -1,0 +1,68 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// samples are in the order in which they came back.
+type samples []Sample
+
+// last gives the newest n, or all if there are fewer.
+func (s samples) last(n int) samples { return s[max(0, len(s)-n):] }
+
+// since gives those that came back at the moment or later.
+func (s samples) since(at time.Duration) samples {
+	i, _ := slices.BinarySearchFunc(s, at, func(one Sample, at time.Duration) int { return cmp.Compare(one.End, at) })
+	return s[i:]
+}
+
+// over counts those that took longer than the limit.
+func (s samples) over(limit time.Duration) int {
+	n := 0
+	for _, one := range s {
+		if one.Latency > limit {
+			n++
+		}
+	}
+	return n
+}
+
+// max gives the longest, 0 for none.
+func (s samples) max() time.Duration {
+	longest := time.Duration(0)
+	for _, one := range s {
+		longest = max(longest, one.Latency)
+	}
+	return longest
+}
+
+// spread gives the latencies, shortest first.
+func (s samples) spread() spread {
+	sorted := make(spread, len(s))
+	for i, one := range s {
+		sorted[i] = one.Latency
+	}
+	slices.Sort(sorted)
+	return sorted
+}
+
+// keep drops the oldest beyond n. What it gives uses the memory of s.
+func (s samples) keep(n int) samples { return slices.Delete(s, 0, max(0, len(s)-n)) }
+
+// spread are latencies, shortest first.
+type spread []time.Duration
+
+// at gives the latency that so many of a thousand (990 for the 99th percentile) do not exceed: the smallest one measured
+// that has this property. 0 for none.
+func (s spread) at(perMille int) time.Duration {
+	if len(s) == 0 {
+		return 0
+	}
+	rank := (len(s)*perMille + 999) / 1000
+	return s[max(0, rank-1)]
+}

@@ -1,0 +1,81 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// State is a verdict, on one thing or on the machine. The zero value is Unknown.
+type State uint8
+
+// The states, from entering service to leaving it. [Worst] tells which outweighs which.
+const (
+	Unknown    State = iota // no data, or none that is fresh: neither healthy nor failed
+	Qualifying              // proving itself before a first join
+	OK                      // fit
+	Warm                    // still usable, but worse than it should be
+	Slow                    // harms the cluster
+	Stalled                 // does not answer at this moment
+	Failed                  // broken until an operator says otherwise
+)
+
+// stateNames are in the order of the constants.
+func stateNames() []string {
+	return []string{"UNKNOWN", "QUALIFYING", "OK", "WARM", "SLOW", "STALLED", "FAILED"}
+}
+
+// String gives the name in upper case, as people, labels and records have it.
+func (s State) String() string {
+	if names := stateNames(); int(s) < len(names) {
+		return names[s]
+	}
+	return fmt.Sprintf("STATE(%d)", uint8(s))
+}
+
+// ParseState is the inverse of String.
+func ParseState(name string) (State, error) {
+	if i := slices.Index(stateNames(), name); i >= 0 {
+		return State(i), nil
+	}
+	return Unknown, fmt.Errorf("cannot read health state %q: want one of %s", name, strings.Join(stateNames(), ", "))
+}
+
+// MarshalText writes the name; an error means that the value is none of the constants.
+func (s State) MarshalText() ([]byte, error) {
+	if int(s) >= len(stateNames()) {
+		return nil, fmt.Errorf("cannot write health state %d: it has no name", uint8(s))
+	}
+	return []byte(s.String()), nil
+}
+
+// UnmarshalText reads the name.
+func (s *State) UnmarshalText(text []byte) error {
+	state, err := ParseState(string(text))
+	if err != nil {
+		return err
+	}
+	*s = state
+	return nil
+}
+
+// weight orders the states for combining: what is known to be bad outweighs what is not known, and what is not known
+// outweighs what is fine. QUALIFYING outweighs WARM because it allows less.
+func (s State) weight() int {
+	return slices.Index([]State{OK, Unknown, Warm, Qualifying, Slow, Stalled, Failed}, s)
+}
+
+// WorseThan tells whether s outweighs other. From the lightest: OK, UNKNOWN, WARM, QUALIFYING, SLOW, STALLED, FAILED.
+func (s State) WorseThan(other State) bool { return s.weight() > other.weight() }
+
+// Worst gives the one that outweighs the others, and Unknown for none at all.
+func Worst(states ...State) State {
+	if len(states) == 0 {
+		return Unknown
+	}
+	return slices.MaxFunc(states, func(a, b State) int { return cmp.Compare(a.weight(), b.weight()) })
+}

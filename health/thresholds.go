@@ -1,0 +1,113 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Thresholds are the numbers a verdict rests on. Most are settings of the same name in the disk section of the configuration.
+type Thresholds struct {
+	// QualifySamples is how many writes of the WAL lane a qualifying run looks at. 3000 clean ones are the fewest that show,
+	// at 95 %, that not more than one in a thousand is slow.
+	QualifySamples int
+	// Window is how many judged samples a verdict looks back on. 300 clean ones are the fewest that show, at 95 %, that not
+	// more than 1 % are slow. At least 20. A window below 300 shortens the times that are not settings in proportion.
+	Window int
+
+	// FsyncWarm is what the 99th percentile has to stay under: 10 ms in etcd's guide.
+	FsyncWarm time.Duration
+	// FsyncLeave is what a disk that is WARM has to stay under to become OK.
+	FsyncLeave time.Duration
+	// FsyncSlow is what a healthy disk never takes: 100 ms, etcd's heartbeat.
+	FsyncSlow time.Duration
+	// Stall is the age of a write in flight from which on the disk hangs: 1 s, etcd's election timeout.
+	Stall time.Duration
+	// Fail is the age from which on it is broken: 30 s, after which Linux resets an NVMe or SCSI device.
+	Fail time.Duration
+
+	// MinFree is how many bytes have to be free.
+	MinFree uint64
+	// DirectInterval is the rest between two writes of the direct lane, after which a sample is overdue.
+	DirectInterval time.Duration
+}
+
+// DefaultThresholds are those for production.
+func DefaultThresholds() Thresholds {
+	return Thresholds{
+		QualifySamples: 3000, Window: 300,
+		FsyncWarm: 10 * time.Millisecond, FsyncLeave: 5 * time.Millisecond, FsyncSlow: 100 * time.Millisecond,
+		Stall: time.Second, Fail: 30 * time.Second,
+		MinFree: 1 << 30, DirectInterval: time.Second,
+	}
+}
+
+// fewest is the smallest window. In a smaller one, a disk would have to be slow so often to be told from chance that a
+// verdict came too late.
+const fewest = 20
+
+func (t Thresholds) check() error {
+	var wrong []error
+	if t.Window < fewest {
+		wrong = append(wrong, fmt.Errorf("window is %d; make it %d or more", t.Window, fewest))
+	}
+	if t.QualifySamples < t.Window {
+		wrong = append(wrong, fmt.Errorf("qualifySamples is %d and window %d; make it at least as many", t.QualifySamples, t.Window))
+	}
+	limits := []struct {
+		name  string
+		value time.Duration
+	}{{"0", 0}, {"fsyncLeave", t.FsyncLeave}, {"fsyncWarm", t.FsyncWarm}, {"fsyncSlow", t.FsyncSlow}, {"stall", t.Stall}, {"fail", t.Fail}}
+	for i, high := range limits[1:] {
+		if low := limits[i]; high.value <= low.value {
+			wrong = append(wrong, fmt.Errorf("%s is %s; make it more than %s, which is %s", high.name, high.value, low.name, low.value))
+		}
+	}
+	if t.DirectInterval <= 0 {
+		wrong = append(wrong, fmt.Errorf("directInterval is %s; make it more than 0", t.DirectInterval))
+	}
+	return errors.Join(wrong...)
+}
+
+// tail is the slowest a write of a qualifying run may be, all but one in a thousand: 50 ms.
+func (t Thresholds) tail() time.Duration { return 5 * t.FsyncWarm }
+
+// outlier is the length from which on a single write counts: 500 ms, as the slowest that etcdctl check perf lets pass.
+func (t Thresholds) outlier() time.Duration { return 5 * t.FsyncSlow }
+
+// calm is what the direct lane has to stay under before a disk is OK again: 25 ms, as Pebble asks before it goes back to a
+// disk.
+func (t Thresholds) calm() time.Duration { return t.FsyncWarm * 5 / 2 }
+
+// pace holds the times that are not settings.
+type pace struct {
+	round    time.Duration // of the slow score; TiKV: 3 s at ten samples a second
+	sharp    time.Duration // in which a 99th percentile over fsyncSlow is looked for
+	outliers time.Duration // in which outliers are counted
+	decay    time.Duration // in which the slow score falls from 100 to 0 by itself; TiKV: 5 min
+	settle   time.Duration // how long WARM has to be calm
+	clean    time.Duration // how long SLOW has to be without a slow write
+	calm     time.Duration // how long the direct lane has to be calm; Pebble: 15 s
+	silent   time.Duration // overdue for so long, a sample is missing
+	unjudged time.Duration // after which samples that are all contaminated are as good as none
+}
+
+func (t Thresholds) pace() pace {
+	scaled := func(d time.Duration) time.Duration {
+		return d / 300 * time.Duration(min(t.Window, 300))
+	}
+	return pace{
+		round:    max(scaled(10*time.Second), t.DirectInterval),
+		sharp:    scaled(time.Minute),
+		outliers: scaled(10 * time.Minute),
+		decay:    scaled(5 * time.Minute),
+		settle:   scaled(5 * time.Minute),
+		clean:    scaled(15 * time.Minute),
+		calm:     max(scaled(15*time.Second), 3*t.DirectInterval),
+		silent:   max(3*t.DirectInterval+t.Stall, 5*time.Second), // a probe that waits for the processor is not silent yet
+		unjudged: max(scaled(5*time.Minute), 10*t.DirectInterval),
+	}
+}

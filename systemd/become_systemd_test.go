@@ -1,0 +1,49 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// becomeSystemd turns this process into a "systemd --user": it enters the control groups named by
+// args and execs. If it was given a mount namespace of its own, there is no systemd on this
+// machine, and it shows the instance the directory by which that looks for one.
+func becomeSystemd(args []string) int {
+	for _, group := range args {
+		pid := []byte(strconv.Itoa(os.Getpid()))
+		if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), pid, 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, "cannot enter the control group:", err)
+			return 1
+		}
+	}
+	if os.Getenv("QUORUMD_TEST_OWN_RUN") != "" {
+		err := unix.Mount("tmpfs", "/run", "tmpfs", 0, "mode=0755")
+		if err == nil {
+			err = os.MkdirAll("/run/systemd/system", 0o755)
+		}
+		if err == nil {
+			err = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "cannot make /run/systemd/system:", err)
+			return 1
+		}
+	}
+	os.Unsetenv("QUORUMD_TEST_OWN_RUN")
+	os.Unsetenv(roleVariable)
+	program := "/usr/lib/systemd/systemd"
+	if _, err := os.Stat(program); err != nil {
+		program = "/lib/systemd/systemd"
+	}
+	err := syscall.Exec(program, []string{program, "--user", "--unit=basic.target"}, os.Environ())
+	fmt.Fprintln(os.Stderr, "cannot become systemd:", err)
+	return 1
+}

@@ -1,0 +1,126 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	sddbus "github.com/coreos/go-systemd/v22/dbus"
+)
+
+// busTimeout bounds one call, with the dialling it may need.
+const busTimeout = 3 * time.Second
+
+// DialFunc connects to systemd. The connection it gives must not outlive ctx, which is how a call
+// that hangs is cut off; sddbus.NewSystemConnectionContext keeps to that.
+type DialFunc func(ctx context.Context) (*sddbus.Conn, error)
+
+// bus is a connection to systemd that comes back by itself: each call first makes sure of a live one.
+// A call that is not answered in time costs the connection, because nothing else ends a write
+// into the full socket of a bus that hangs.
+type bus struct {
+	dial DialFunc
+	log  *slog.Logger
+
+	turn   chan struct{} // holds one token: the right to use what is below
+	conn   *sddbus.Conn
+	end    context.CancelFunc // cuts conn off
+	dialed int                // how many connections there have been
+	closed bool
+}
+
+func newBus(dial DialFunc, log *slog.Logger) *bus {
+	b := &bus{dial: dial, log: log, turn: make(chan struct{}, 1)}
+	b.turn <- struct{}{}
+	return b
+}
+
+// call runs f with a live connection, alone, within busTimeout. With again set, f is run a second
+// time on a fresh connection if the first one turns out to be lost; f must bear that then.
+func (b *bus) call(ctx context.Context, again bool, f func(context.Context, *sddbus.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, busTimeout)
+	defer cancel()
+	select {
+	case <-b.turn:
+		defer func() { b.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := b.once(ctx, f)
+	if err != nil && again && ctx.Err() == nil && b.conn != nil && !b.conn.Connected() {
+		err = b.once(ctx, f)
+	}
+	return err
+}
+
+func (b *bus) once(ctx context.Context, f func(context.Context, *sddbus.Conn) error) error {
+	if err := b.connect(ctx); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, b.end)
+	defer stop()
+	return preferContext(ctx, f(ctx, b.conn))
+}
+
+// connect makes sure that there is a connection that is alive as far as can be seen.
+func (b *bus) connect(ctx context.Context) error {
+	if b.closed {
+		return ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if b.conn != nil && b.conn.Connected() {
+		return nil
+	}
+	b.drop()
+	// The connection lives longer than this call, so it gets a context of its own; this call's end
+	// cancels it only while the dialling lasts.
+	life, end := context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, end)
+	conn, err := b.dial(life)
+	inTime := stop()
+	if err == nil && !inTime {
+		conn.Close()
+		err = ctx.Err()
+	}
+	if err != nil {
+		end()
+		return preferContext(ctx, err)
+	}
+	b.conn, b.end = conn, end
+	if b.dialed++; b.dialed > 1 {
+		b.log.Info("connected to systemd again")
+	}
+	return nil
+}
+
+// drop ends the connection, if there is one.
+func (b *bus) drop() {
+	if b.conn == nil {
+		return
+	}
+	b.conn.Close()
+	b.end()
+	b.conn = nil
+}
+
+// close ends the connection for good. A call under way is waited for, which is bounded.
+func (b *bus) close() {
+	<-b.turn
+	b.drop()
+	b.closed = true
+	b.turn <- struct{}{}
+}
+
+// preferContext gives the context's error where that is why err came about: a connection that was
+// cut off says only that it is closed.
+func preferContext(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}

@@ -1,0 +1,200 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// environmentHeader is the first line of every environment file we write. It must not end in a
+// backslash: older systemd reads the next line as part of the comment then.
+const environmentHeader = "# Written by quorumd. Changes made by hand are lost when it writes again.\n"
+
+// maxAssignment is how long one NAME=value may be: the kernel's MAX_ARG_STRLEN, 32 pages, with the
+// NUL at its end. A longer one makes every exec fail with "argument list too long".
+const maxAssignment = 32*4096 - 1
+
+// writeEnvironment replaces the file at path by vars, unless it says just that already.
+func writeEnvironment(path string, vars map[string]string) error {
+	text, err := formatEnvironment(vars)
+	if err != nil {
+		return err
+	}
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
+		return nil
+	}
+	return replaceFile(path, text, 0o644)
+}
+
+// readEnvironment reads the file at path; one that does not exist has no variables.
+func readEnvironment(path string) (map[string]string, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[string]string{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseEnvironment(string(text))
+}
+
+// formatEnvironment writes vars as systemd's EnvironmentFile= reads them, sorted, in double quotes.
+// Inside those, all versions of systemd take a backslash before each of "\`$ as an escape and every
+// other character as it is.
+func formatEnvironment(vars map[string]string) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString(environmentHeader)
+	escape := strings.NewReplacer(`"`, `\"`, `\`, `\\`, "`", "\\`", `$`, `\$`)
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		if err := checkVariable(name, vars[name]); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&b, "%s=\"%s\"\n", name, escape.Replace(vars[name]))
+	}
+	return b.Bytes(), nil
+}
+
+// checkVariable refuses what systemd would drop with no more than a line in its log. The value
+// itself is not repeated in the error: it may be a secret.
+func checkVariable(name, value string) error {
+	if !validName(name) {
+		return fmt.Errorf("environment variable %q has no valid name: "+
+			"use letters, digits and underscores, with no digit first", name)
+	}
+	if len(name)+1+len(value) > maxAssignment {
+		return fmt.Errorf("environment variable %s is too long (%d bytes): keep it below %d", name, len(value), maxAssignment)
+	}
+	if !utf8.ValidString(value) {
+		return fmt.Errorf("environment variable %s is not valid UTF-8: systemd would refuse it", name)
+	}
+	control := func(r rune) bool { return r != '\t' && (r < ' ' || r == unicode.MaxASCII) }
+	if i := strings.IndexFunc(value, control); i >= 0 {
+		return fmt.Errorf("environment variable %s has a control character (%q, at byte %d): write it without", name, value[i], i)
+	}
+	return nil
+}
+
+func validName(name string) bool {
+	for i, c := range []byte(name) {
+		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		digit := '0' <= c && c <= '9'
+		if !letter && (!digit || i == 0) {
+			return false
+		}
+	}
+	return name != ""
+}
+
+const (
+	newlines = "\n\r"
+	blanks   = " \t" + newlines
+)
+
+// parseEnvironment reads text by the rules of EnvironmentFile= in systemd.exec(5), so also a file
+// that a person wrote: comments, quotes, values over several lines. Like systemd it passes over
+// lines without "=" and variables without a valid name.
+func parseEnvironment(text string) (map[string]string, error) {
+	if !utf8.ValidString(text) {
+		return nil, errors.New("the environment file is not valid UTF-8: write it anew")
+	}
+	vars := map[string]string{}
+	for {
+		text = strings.TrimLeft(text, blanks)
+		if text == "" {
+			return vars, nil
+		}
+		line, _ := cutAny(text, newlines)
+		name, _, isAssignment := strings.Cut(line, "=")
+		if text[0] == '#' || text[0] == ';' || !isAssignment {
+			text = text[len(line):]
+			continue
+		}
+		var value string
+		value, text = parseValue(text[len(name)+1:])
+		if name = strings.TrimRight(name, blanks); validName(name) {
+			vars[name] = value
+		}
+	}
+}
+
+// parseValue reads one value, which may be several quoted parts and a plain rest, and gives what follows.
+func parseValue(text string) (value, rest string) {
+	var b strings.Builder
+	for {
+		text = strings.TrimLeft(text, " \t")
+		switch {
+		case text == "" || strings.IndexByte(newlines, text[0]) >= 0:
+			return b.String(), text
+		case text[0] == '\'':
+			var part string
+			part, text = cutAny(text[1:], "'")
+			text = strings.TrimPrefix(text, "'")
+			b.WriteString(part)
+		case text[0] == '"':
+			text = parseQuoted(&b, text[1:])
+		default:
+			return b.String() + parsePlain(&text), text
+		}
+	}
+}
+
+// parseQuoted reads up to the closing double quote and gives what follows it.
+func parseQuoted(b *strings.Builder, text string) (rest string) {
+	for {
+		part, found := cutAny(text, `"\`)
+		b.WriteString(part)
+		if found == "" || found[0] == '"' {
+			return strings.TrimPrefix(found, `"`)
+		}
+		if len(found) < 2 {
+			return ""
+		}
+		switch c := found[1]; {
+		case strings.IndexByte("\"\\`$", c) >= 0:
+			b.WriteByte(c)
+		case c != '\n': // a backslash at the end of a line joins it with the next
+			b.WriteString(found[:2])
+		}
+		text = found[2:]
+	}
+}
+
+// parsePlain reads an unquoted value up to the end of the line, drops the blanks at its end, and
+// moves text past it. A backslash takes the next character as it is, or joins two lines.
+func parsePlain(text *string) string {
+	var b strings.Builder
+	keep := 0 // blanks before this length were escaped
+	for {
+		part, found := cutAny(*text, newlines+`\`)
+		b.WriteString(part)
+		*text = found
+		if found == "" || found[0] != '\\' {
+			break
+		}
+		*text = found[min(2, len(found)):]
+		if len(found) > 1 && strings.IndexByte(newlines, found[1]) < 0 {
+			b.WriteByte(found[1])
+		}
+		keep = b.Len()
+	}
+	s := b.String()
+	return s[:keep] + strings.TrimRight(s[keep:], blanks)
+}
+
+// cutAny cuts text before the first of chars; rest is empty if none is there.
+func cutAny(text, chars string) (before, rest string) {
+	if i := strings.IndexAny(text, chars); i >= 0 {
+		return text[:i], text[i:]
+	}
+	return text, ""
+}

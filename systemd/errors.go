@@ -1,0 +1,99 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	godbus "github.com/godbus/dbus/v5"
+)
+
+// The errors a caller may want to tell apart with errors.Is. Those returned say more: what was
+// tried, the cause, and what to do.
+var (
+	// ErrNotInstalled: there is no such unit or program, or it is masked or its unit file faulty.
+	ErrNotInstalled = errors.New("not installed")
+	// ErrNotPermitted: polkit, the bus or the file system refused it.
+	ErrNotPermitted = errors.New("not permitted")
+	// ErrUnavailable: systemd, the bus or the run directory's lock did not answer in time. Trying
+	// again may help; whether the request still lands is not known.
+	ErrUnavailable = errors.New("not available")
+	// ErrEnvironmentUnused: the unit does not read the environment file, so writing it would be in vain.
+	ErrEnvironmentUnused = errors.New("environment file not used")
+	// ErrClosed: the value was closed.
+	ErrClosed = errors.New("closed")
+)
+
+// explainBus turns the error of a D-Bus call into one that names a sentinel and ends with the remedy.
+// doing is what was tried, such as "start etcd.service".
+func explainBus(doing, unit string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[godbus.Error](err); ok {
+		return explainReply(doing, unit, e)
+	}
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, ErrClosed):
+		return fmt.Errorf("cannot %s: %w", doing, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("cannot %s: %w: systemd did not answer in time: %w: "+
+			"look whether it and the bus are alive, \"systemctl status dbus\"", doing, ErrUnavailable, err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("cannot %s: %w: %w: run as a user who may use the bus", doing, ErrNotPermitted, err)
+	}
+	return fmt.Errorf("cannot %s: %w: no connection to the bus: %w: "+
+		"look whether it is running, \"systemctl status dbus\"", doing, ErrUnavailable, err)
+}
+
+// explainReply does it for an error that the bus or systemd gave as its answer. The names are from
+// org.freedesktop.DBus and from systemd's bus-common-errors.h.
+func explainReply(doing, unit string, e godbus.Error) error {
+	name := strings.TrimPrefix(strings.TrimPrefix(e.Name, "org.freedesktop.DBus.Error."), "org.freedesktop.")
+	e = godbus.Error{Name: e.Name, Body: []any{strings.TrimSuffix(e.Error(), ".")}} // more is to follow
+	switch name {
+	case "systemd1.NoSuchUnit":
+		return fmt.Errorf("cannot %s: %w: %w: install it, "+
+			"or name the right unit: \"systemctl list-unit-files --type=service\"", doing, ErrNotInstalled, e)
+	case "systemd1.UnitMasked":
+		return fmt.Errorf("cannot %s: %w: %w: if that is not intended: \"systemctl unmask %s\"", doing, ErrNotInstalled, e, unit)
+	case "systemd1.BadUnitSetting", "systemd1.LoadFailed":
+		return fmt.Errorf("cannot %s: %w: %w: correct its unit file: \"systemd-analyze verify %s\"", doing, ErrNotInstalled, e, unit)
+	case "AccessDenied", "AuthFailed", "InteractiveAuthorizationRequired",
+		"PolicyKit1.Error.NotAuthorized", "PolicyKit1.Error.Failed":
+		return fmt.Errorf("cannot %s: %w: %w: run as root, "+
+			"or install the polkit rule that lets this user manage %s", doing, ErrNotPermitted, e, unit)
+	case "systemd1.OnlyByDependency":
+		return fmt.Errorf("cannot %s: systemd refuses: %w: remove RefuseManualStart= and RefuseManualStop= from %s", doing, e, unit)
+	case "systemd1.TransactionIsDestructive":
+		return fmt.Errorf("cannot %s: systemd refuses: %w: wait until the host has finished shutting down or rebooting", doing, e)
+	}
+	if isUnavailable(name) {
+		return fmt.Errorf("cannot %s: %w: %w: look whether systemd and the bus are alive, \"systemctl status dbus\"",
+			doing, ErrUnavailable, e)
+	}
+	return fmt.Errorf("cannot %s: systemd answered %s: %w: see \"systemctl status %s\"", doing, e.Name, e, unit)
+}
+
+// isUnavailable says whether the bus had nobody to pass the call to. name is without its usual prefix.
+func isUnavailable(name string) bool {
+	switch name {
+	case "ServiceUnknown", "NameHasNoOwner", "NoReply", "NoServer", "Disconnected", "Timeout", "TimedOut",
+		"LimitsExceeded", "systemd1.ShuttingDown":
+		return true
+	}
+	return strings.HasPrefix(name, "Spawn.")
+}
+
+// explainFile turns an error of the file system into one that names a sentinel, with the remedy.
+func explainFile(doing string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("cannot %s: %w: %w: make it writable for the user the agent runs as", doing, ErrNotPermitted, err)
+	}
+	return fmt.Errorf("cannot %s: %w: see that the directory is there and has room", doing, err)
+}

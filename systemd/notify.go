@@ -1,0 +1,86 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+)
+
+// notifyTimeout bounds one message. The service manager reads its socket at once; one that does
+// not must not hold up the loop that feeds the watchdog.
+const notifyTimeout = 500 * time.Millisecond
+
+// Notifier tells the agent's own service manager how the agent is, by sd_notify(3). Without a
+// service manager every method does nothing and gives nil. Safe for use by several goroutines.
+//
+// It takes the words from go-systemd, but sends them itself: daemon.SdNotify waits without a bound
+// when the manager's socket is full.
+type Notifier struct {
+	socket string
+}
+
+// NewNotifier gives a Notifier for the socket named by NOTIFY_SOCKET.
+func NewNotifier() *Notifier { return NewNotifierTo(os.Getenv("NOTIFY_SOCKET")) }
+
+// NewNotifierTo gives a Notifier for that socket: a path, or "@" and an abstract name. An empty
+// one gives a Notifier that does nothing.
+func NewNotifierTo(socket string) *Notifier { return &Notifier{socket: socket} }
+
+// Enabled says whether there is anyone to tell.
+func (n *Notifier) Enabled() bool { return n.socket != "" }
+
+// Ready says that the start is done (READY=1).
+func (n *Notifier) Ready() error { return n.send(daemon.SdNotifyReady) }
+
+// Stopping says that the agent is ending (STOPPING=1).
+func (n *Notifier) Stopping() error { return n.send(daemon.SdNotifyStopping) }
+
+// Watchdog says that the agent is alive (WATCHDOG=1). It must be called more often than
+// WatchdogInterval, by the loop whose life it vouches for.
+func (n *Notifier) Watchdog() error { return n.send(daemon.SdNotifyWatchdog) }
+
+// Status sets the line of text that "systemctl status" shows (STATUS=). Line breaks become blanks.
+func (n *Notifier) Status(text string) error {
+	return n.send("STATUS=" + strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r < ' ' }), " "))
+}
+
+func (n *Notifier) send(message string) error {
+	if n.socket == "" {
+		return nil
+	}
+	err := sendDatagram(n.socket, message)
+	if err != nil {
+		return fmt.Errorf("cannot notify the service manager: %w: see that NOTIFY_SOCKET names its socket and that it is alive", err)
+	}
+	return nil
+}
+
+func sendDatagram(socket, message string) error {
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		return err
+	}
+	err = conn.SetWriteDeadline(time.Now().Add(notifyTimeout))
+	if err == nil {
+		_, err = conn.Write([]byte(message))
+	}
+	return errors.Join(err, conn.Close())
+}
+
+// WatchdogInterval is how often Watchdog must be called at the least, from WATCHDOG_USEC and
+// WATCHDOG_PID; 0 if the service manager expects nothing. Half of it is a good period.
+func WatchdogInterval() (time.Duration, error) {
+	interval, err := daemon.SdWatchdogEnabled(false)
+	if err != nil {
+		return 0, fmt.Errorf("cannot read the watchdog interval: %w: correct WATCHDOG_USEC and WATCHDOG_PID in the environment", err)
+	}
+	return interval, nil
+}

@@ -1,0 +1,260 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// defaultStopTimeout is twice the 15 s that an etcd with open streams may need to end.
+	defaultStopTimeout = 30 * time.Second
+	// driveEvery is how often a stop or restart under way is looked after.
+	driveEvery = 50 * time.Millisecond
+	// jobLimit is how long after the stop deadline a start may still wait for the old process to
+	// go. After that the job ends with "timeout": what was wanted then may be wrong by now.
+	jobLimit = 30 * time.Second
+)
+
+// ProcessOptions says which program a Process runs, and where it keeps what.
+type ProcessOptions struct {
+	// Name stands in the names of the files in Dir: letters, digits, "_", "-" and ".".
+	Name string
+	// Argv is the program and its arguments. The program is a path or found in PATH. It runs in "/",
+	// as under systemd, so paths in its arguments should be absolute.
+	Argv []string
+	// Env is the environment below that of SetEnvironment, as NAME=value; nil for the agent's own.
+	// What systemd gave to the agent alone, such as NOTIFY_SOCKET, is left out.
+	Env []string
+	// Dir is an absolute path, made if it is missing, for the state, lock and environment files. It
+	// must outlive the agent. A tmpfs such as /run is best, so that no slow disk is in the way.
+	Dir string
+	// LogFile takes what the program writes to stdout and stderr. One above 16 MiB is moved to
+	// LogFile.1 at the next start.
+	LogFile string
+	// StopTimeout is how long after SIGTERM the process group gets SIGKILL; 0 for 30 s.
+	StopTimeout time.Duration
+	// Logger takes the few events worth a line; nil for slog.Default.
+	Logger *slog.Logger
+}
+
+// Process runs a plain program the way systemd runs a unit: in a session of its own, with its output
+// in a file. Safe for use by several goroutines, and by several agents on the same Dir.
+//
+// The program outlives the agent. What is known of it stands in <Dir>/<Name>.state, from which any
+// later Process with the same Dir goes on, in the middle of a stop or restart too; the process is told
+// by its PID, start time and boot. (Where systemd runs the agent, the agent's unit needs
+// KillMode=process, else systemd ends both; in a container both end with it.)
+//
+// It is Active as soon as it runs: there is no readiness here. One that ends with code 0 or by SIGTERM
+// is Inactive, as under systemd. If it ended when this agent was not its parent, how it ended is not
+// known, and it is Failed with Result "unknown" unless Stop was asked. Nothing is ever restarted by itself.
+type Process struct {
+	o     ProcessOptions
+	boot  string
+	state string // path of the state file
+	lock  string // path of the lock file
+	env   string // path of the environment file
+	log   *slog.Logger
+
+	life context.Context // ends with Close
+	end  context.CancelFunc
+	kick chan struct{} // wakes the driver
+	done chan struct{} // closed when the driver has ended
+}
+
+var processName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$`)
+
+// NewProcess checks the options and makes Dir. It starts nothing. Close must be called on it.
+func NewProcess(o ProcessOptions) (*Process, error) {
+	switch {
+	case !processName.MatchString(o.Name):
+		return nil, fmt.Errorf("cannot run process %q: its name stands in file names: use letters, digits, \"_\", \"-\" and \".\"", o.Name)
+	case len(o.Argv) == 0 || o.Argv[0] == "":
+		return nil, fmt.Errorf("cannot run %s: no program: give its path", o.Name)
+	case !filepath.IsAbs(o.Dir) || !filepath.IsAbs(o.LogFile):
+		return nil, fmt.Errorf("cannot run %s: run directory %q, log file %q: give absolute paths", o.Name, o.Dir, o.LogFile)
+	case o.StopTimeout < 0:
+		return nil, fmt.Errorf("cannot run %s: stop timeout %v is negative: give a time such as 30s", o.Name, o.StopTimeout)
+	}
+	if o.StopTimeout == 0 {
+		o.StopTimeout = defaultStopTimeout
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return nil, fmt.Errorf("cannot run %s: cannot tell which boot this is: %w: mount /proc", o.Name, err)
+	}
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, explainFile("make the run directory of "+o.Name, err)
+	}
+	p := &Process{
+		o: o, boot: strings.TrimSpace(string(boot)), log: o.Logger.With("process", o.Name),
+		state: filepath.Join(o.Dir, o.Name+".state"),
+		lock:  filepath.Join(o.Dir, o.Name+".lock"),
+		env:   filepath.Join(o.Dir, o.Name+".env"),
+		kick:  make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	p.life, p.end = context.WithCancel(context.Background())
+	go p.drive()
+	return p, nil
+}
+
+// Status looks at the process, and does what is due: notes how it ended, sends SIGKILL after the
+// deadline of a stop, starts it again where a restart asks for it. The error is ErrUnavailable if
+// another agent holds the lock for 2 s, ErrNotPermitted, or that the state file cannot be read.
+func (p *Process) Status(ctx context.Context) (Status, error) {
+	st, err := p.look(ctx)
+	if st.Job != "" {
+		p.wake()
+	}
+	return st, err
+}
+
+// Start starts the program if it is not running, and waits for nothing but the exec. While the old
+// process is still stopping, the start is queued until that is gone. The errors are ErrNotInstalled,
+// ErrNotPermitted, ErrUnavailable or another.
+func (p *Process) Start(ctx context.Context) error {
+	return p.act(ctx, "start", func(r *record) error {
+		switch r.State {
+		case Active:
+			r.Job, r.LastJob = "", "done"
+			return nil
+		case Deactivating:
+			r.Job, r.LastJob = "start", ""
+			return nil
+		}
+		return p.launch(r)
+	})
+}
+
+// Stop sends SIGTERM, and after StopTimeout SIGKILL to the whole process group. It waits for neither.
+// A start that is queued is canceled. A process that is not running is fine.
+func (p *Process) Stop(ctx context.Context) error {
+	return p.act(ctx, "stop", func(r *record) error { return p.beginStop(r, "stop") })
+}
+
+// Restart stops the process, and starts it once the old one is gone. One not running is started.
+func (p *Process) Restart(ctx context.Context) error {
+	return p.act(ctx, "restart", func(r *record) error {
+		if r.State == Active || r.State == Deactivating {
+			return p.beginStop(r, "restart")
+		}
+		return p.launch(r)
+	})
+}
+
+// SetEnvironment makes vars, and nothing else, the environment on top of Env, from the next start on.
+// It writes <Dir>/<Name>.env in the form of systemd's EnvironmentFile=, with the same values refused.
+func (p *Process) SetEnvironment(_ context.Context, vars map[string]string) error {
+	if err := writeEnvironment(p.env, vars); err != nil {
+		return explainFile("set the environment of "+p.o.Name, err)
+	}
+	return nil
+}
+
+// Environment reads back what SetEnvironment wrote; nothing if it never was.
+func (p *Process) Environment(context.Context) (map[string]string, error) {
+	vars, err := readEnvironment(p.env)
+	if err != nil {
+		return nil, explainFile("read the environment of "+p.o.Name, err)
+	}
+	return vars, nil
+}
+
+// Close lets go of the program, which goes on as it is. A stop or restart under way is carried on by
+// the next Process on the same Dir. Once the agent ends, its children are init's to reap.
+func (p *Process) Close() error {
+	p.end()
+	<-p.done
+	return nil
+}
+
+// act brings the record up to date, does f with it, and has the driver look after what is left to do.
+func (p *Process) act(ctx context.Context, verb string, f func(*record) error) error {
+	err := p.withRecord(ctx, func(r *record) error {
+		err := p.advance(r)
+		if err == nil {
+			err = f(r)
+		}
+		if r.Job != "" {
+			p.wake()
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("cannot %s %s: %w", verb, p.o.Name, err)
+	}
+	return nil
+}
+
+// look brings the record up to date and gives it as a Status.
+func (p *Process) look(ctx context.Context) (Status, error) {
+	st := Status{ExitCode: -1}
+	err := p.withRecord(ctx, func(r *record) error {
+		err := p.advance(r)
+		now, clockErr := clock(unix.CLOCK_BOOTTIME)
+		if clockErr == nil {
+			st = r.status(now)
+			st.LoadState = p.loadState()
+		}
+		return errors.Join(err, clockErr)
+	})
+	if err != nil {
+		return st, fmt.Errorf("cannot look at %s: %w", p.o.Name, err)
+	}
+	return st, nil
+}
+
+// wake has the driver look after a stop or restart. It never waits.
+func (p *Process) wake() {
+	select {
+	case p.kick <- struct{}{}:
+	default:
+	}
+}
+
+// drive carries stops and restarts on in time. It decides nothing itself: all is in the record, so
+// that Status of a later agent does the same.
+func (p *Process) drive() {
+	defer close(p.done)
+	for {
+		select {
+		case <-p.life.Done():
+			return
+		case <-p.kick:
+			p.driveJob()
+		}
+	}
+}
+
+// driveJob looks until no job is pending, at most until the job is past its limit.
+func (p *Process) driveJob() {
+	ctx, cancel := context.WithTimeout(p.life, p.o.StopTimeout+jobLimit+time.Second)
+	defer cancel()
+	tick := time.NewTicker(driveEvery)
+	defer tick.Stop()
+	for {
+		if st, err := p.look(ctx); err == nil && st.Job == "" {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}

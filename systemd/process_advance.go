@@ -1,0 +1,188 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// advance compares the record with the processes there are, and does what is due. It may be called by
+// any agent at any time: each step is such that doing it twice, or later, does no harm.
+func (p *Process) advance(r *record) error {
+	now, err := clock(unix.CLOCK_BOOTTIME)
+	if err != nil {
+		return err
+	}
+	if r.BootID != p.boot {
+		r.lostInReboot(p.boot)
+		return nil
+	}
+	if r.State == Activating {
+		if err := adoptCutShort(r); err != nil {
+			return err
+		}
+	}
+	if r.PID != 0 && !r.Ended {
+		end, err := findEnd(r)
+		if err != nil {
+			return err
+		}
+		if end != nil {
+			r.noteEnd(*end)
+		}
+	}
+	switch {
+	case r.State == Active && r.Ended:
+		r.enter(r.stateAfterEnd(), now, "")
+	case r.State == Deactivating:
+		return p.continueStop(r)
+	}
+	return nil
+}
+
+// lostInReboot settles a record of an earlier boot: whatever ran is gone, and what was queued is
+// not done any more. The new boot decides anew.
+func (r *record) lostInReboot(boot string) {
+	r.BootID = boot
+	running := r.PID != 0 && !r.Ended
+	stopping := r.State == Deactivating && r.Job == "stop"
+	switch {
+	case stopping:
+		r.enter(Inactive, 0, "done")
+	case r.State == Active, r.State == Activating, r.State == Deactivating:
+		r.enter(Failed, 0, "canceled")
+		r.Result = "reboot"
+	default:
+		r.Since = 0 // the old stamp says nothing on the new clock
+	}
+	if running {
+		r.ExitCode, r.Signal, r.Ended = -1, "", true
+	}
+}
+
+// adoptCutShort settles a start whose agent died in the middle: the child is there, found by its token,
+// or it never came to be.
+func adoptCutShort(r *record) error {
+	leader, err := findLeader(r.Token)
+	if err != nil {
+		return err
+	}
+	if leader == nil {
+		r.enter(Failed, r.Since, "failed")
+		r.Result, r.Ended = "resources", true
+		return nil
+	}
+	r.PID, r.StartTicks = leader.PID, leader.Starttime
+	r.enter(Active, r.Since, "done")
+	return nil
+}
+
+// noteEnd writes down how the main process ended.
+func (r *record) noteEnd(e end) {
+	r.Ended, r.Result, r.ExitCode, r.Signal = true, e.result, e.exitCode, e.signal
+}
+
+// stateAfterEnd is the state of a process that ended without having been asked to.
+func (r *record) stateAfterEnd() State {
+	if r.Result == "success" {
+		return Inactive
+	}
+	return Failed
+}
+
+// beginStop writes down that the process is to stop, then sends SIGTERM. For "start" and "restart" it
+// is to be started after that.
+func (p *Process) beginStop(r *record, job string) error {
+	left, err := anyLeft(r)
+	if err != nil {
+		return err
+	}
+	now, err := clock(unix.CLOCK_BOOTTIME)
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.State == Deactivating:
+		r.Job, r.LastJob = job, ""
+		return nil
+	case !left: // a Failed one stays so, as under systemd
+		r.Job, r.LastJob = "", "done"
+		return nil
+	}
+	r.Job, r.LastJob = job, ""
+	r.enter(Deactivating, now, "")
+	r.StopDeadline, r.Terminated, r.Killed = now+p.o.StopTimeout, false, false
+	if err := p.save(r); err != nil {
+		return err
+	}
+	return p.continueStop(r)
+}
+
+// continueStop takes a stop one step further: SIGTERM, SIGKILL after the deadline, or what follows
+// once nothing is left of the process group.
+func (p *Process) continueStop(r *record) error {
+	now, err := clock(unix.CLOCK_BOOTTIME)
+	if err != nil {
+		return err
+	}
+	left, err := anyLeft(r)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !left:
+		return p.finishStop(r)
+	case !r.Terminated:
+		if err := terminate(r); err != nil {
+			return err
+		}
+		r.Terminated = true
+	case now >= r.StopDeadline:
+		// Again at every look: a member may have been forked while the group was signalled.
+		if err := killGroup(r); err != nil {
+			return err
+		}
+		if !r.Killed {
+			p.log.Warn("the process did not stop in time: killed its group", "pid", r.PID)
+		}
+		r.Killed = true
+	}
+	if r.Job != "" && now > r.StopDeadline+jobLimit {
+		p.log.Warn("gave up waiting for the process to go", "pid", r.PID, "job", r.Job)
+		r.Job, r.LastJob = "", "timeout"
+	}
+	return nil
+}
+
+// finishStop settles a stop that is done, and starts the process again if that is the job.
+func (p *Process) finishStop(r *record) error {
+	now, err := clock(unix.CLOCK_BOOTTIME)
+	if err != nil {
+		return err
+	}
+	job := r.Job
+	switch {
+	case r.Killed:
+		r.Result = "timeout"
+	case r.Result == "unknown":
+		r.Result = "success" // it ended as it was asked to; nobody saw more
+	}
+	result := "done"
+	lapsed := now > r.StopDeadline+jobLimit
+	if lapsed && job != "stop" {
+		result = "timeout"
+	}
+	r.enter(Inactive, now, result)
+	if job != "start" && job != "restart" || lapsed {
+		return nil
+	}
+	r.Job = job
+	if err := p.launch(r); err != nil {
+		// Nobody waits for this start any more: Status tells of it.
+		p.log.Error("cannot start the process after its stop", "error", fmt.Sprint(err))
+	}
+	return nil
+}

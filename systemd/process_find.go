@@ -1,0 +1,179 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"syscall"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+)
+
+// tokenVariable carries the token of a record in the environment of the process started for it.
+const tokenVariable = "QUORUMD_PROCESS"
+
+// end is how a main process ended, in the words of Status.
+type end struct {
+	result   string
+	exitCode int
+	signal   string
+}
+
+// findEnd looks whether the record's main process has ended; nil if it has not. One that is our child
+// is reaped, which is the only way to learn how it ended.
+func findEnd(r *record) (*end, error) {
+	stat, err := statOf(r.PID)
+	if err != nil {
+		return nil, err
+	}
+	unseen := &end{result: "unknown", exitCode: -1}
+	switch {
+	case stat == nil, stat.Starttime != r.StartTicks: // gone, and the number may be another's by now
+		return unseen, nil
+	case !isDead(stat):
+		return nil, nil
+	case stat.PPID != os.Getpid():
+		return unseen, nil
+	}
+	var ws unix.WaitStatus
+	for {
+		pid, err := unix.Wait4(r.PID, &ws, unix.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil: // somebody else in this agent reaps all children
+			return unseen, nil //nolint:nilerr // it has ended, and how is not known
+		case pid == 0:
+			return nil, nil
+		}
+		return endOf(ws), nil
+	}
+}
+
+// endOf puts a wait status in systemd's words. The signals are those it takes for a clean end, see
+// SuccessExitStatus= in systemd.service(5).
+func endOf(ws unix.WaitStatus) *end {
+	switch {
+	case ws.Exited() && ws.ExitStatus() == 0:
+		return &end{result: "success"}
+	case ws.Exited():
+		return &end{result: "exit-code", exitCode: ws.ExitStatus()}
+	}
+	e := &end{result: "signal", exitCode: -1, signal: signalName(ws.Signal())}
+	clean := []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE}
+	switch {
+	case slices.Contains(clean, ws.Signal()):
+		e.result = "success"
+	case ws.CoreDump():
+		e.result = "core-dump"
+	}
+	return e
+}
+
+// anyLeft says whether the main process or a member of its group still runs. The members are told by
+// the token, because without its leader the group's number may have become another group's.
+func anyLeft(r *record) (bool, error) {
+	if r.PID == 0 {
+		return false, nil
+	}
+	if !r.Ended {
+		return true, nil
+	}
+	found, err := findTagged(r.Token, func(s procfs.ProcStat) bool { return s.PGRP == r.PID })
+	return found != nil, err
+}
+
+// terminate sends SIGTERM to the main process, or to what its group has left.
+func terminate(r *record) error {
+	if r.Ended {
+		return signalGroup(r.PID, unix.SIGTERM)
+	}
+	// FindProcess pins the process, so that what is checked is what gets the signal.
+	proc, err := os.FindProcess(r.PID)
+	if err != nil {
+		return ignoreGone(err, r.PID)
+	}
+	stat, err := statOf(r.PID)
+	if err == nil && stat != nil && stat.Starttime == r.StartTicks {
+		err = proc.Signal(unix.SIGTERM)
+	}
+	return errors.Join(ignoreGone(err, r.PID), proc.Release())
+}
+
+// killGroup sends SIGKILL to the process group. Its number is still its own: anyLeft has just found
+// its leader or a member.
+func killGroup(r *record) error { return signalGroup(r.PID, unix.SIGKILL) }
+
+// signalGroup refuses what kill(2) would take for "every process" or "my own group": no mistake
+// anywhere, in a state file either, may come to that.
+func signalGroup(pgid int, signal syscall.Signal) error {
+	if pgid <= 1 {
+		return fmt.Errorf("cannot signal process group %d: that is no group of ours: remove the state file", pgid)
+	}
+	return ignoreGone(unix.Kill(-pgid, signal), pgid)
+}
+
+func ignoreGone(err error, pid int) error {
+	switch {
+	case err == nil, errors.Is(err, os.ErrProcessDone), errors.Is(err, unix.ESRCH):
+		return nil
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: cannot signal process %d: %w: run as root, or as the user it runs as", ErrNotPermitted, pid, err)
+	}
+	return fmt.Errorf("cannot signal process %d: %w", pid, err)
+}
+
+// findLeader finds the live session leader that carries the token; nil if there is none.
+func findLeader(token string) (*procfs.ProcStat, error) {
+	return findTagged(token, func(s procfs.ProcStat) bool { return s.Session == s.PID })
+}
+
+// findTagged finds a live process of which accept holds and whose environment has the token.
+func findTagged(token string, accept func(procfs.ProcStat) bool) (*procfs.ProcStat, error) {
+	if token == "" {
+		return nil, nil
+	}
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return nil, fmt.Errorf("cannot list processes: %w: mount /proc", err)
+	}
+	for _, proc := range all {
+		stat, err := proc.Stat()
+		if err != nil || stat.PID <= 1 || isDead(&stat) || !accept(stat) {
+			continue // also one that is gone by now; and init is never ours
+		}
+		// Another user's environment cannot be read, and is not ours.
+		if env, err := proc.Environ(); err == nil && slices.Contains(env, tokenVariable+"="+token) {
+			return &stat, nil
+		}
+	}
+	return nil, nil
+}
+
+// statOf reads /proc/PID/stat; nil if there is no such process.
+func statOf(pid int) (*procfs.ProcStat, error) {
+	proc, err := procfs.NewProc(pid)
+	if err == nil {
+		var stat procfs.ProcStat
+		if stat, err = proc.Stat(); err == nil {
+			return &stat, nil
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("cannot look at process %d: %w: mount /proc", pid, err)
+}
+
+// isDead says whether it is a zombie or past even that, with nothing left that runs. The main thread
+// may be a zombie long before the others, which keep files and ports open: one that waits for a disk
+// does not end with kill -9.
+func isDead(s *procfs.ProcStat) bool {
+	return s.State == "X" || s.State == "x" || s.State == "Z" && s.NumThreads <= 1
+}

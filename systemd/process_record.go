@@ -1,0 +1,164 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	recordVersion = 1
+	// lockTimeout bounds the wait for another agent's turn, which takes milliseconds unless it hangs.
+	lockTimeout = 2 * time.Second
+	lockRetry   = 5 * time.Millisecond
+)
+
+// record is what is known of the process, in the state file. Times are those since the boot it names.
+type record struct {
+	Version int           `json:"version"`
+	BootID  string        `json:"bootID"`
+	State   State         `json:"state"`
+	Since   time.Duration `json:"since"`
+
+	// The main process. The token is in its environment, and in that of its children, so that they
+	// can be found where PID and StartTicks do not help.
+	PID        int    `json:"pid,omitempty"`
+	StartTicks uint64 `json:"startTicks,omitempty"`
+	Token      string `json:"token,omitempty"`
+
+	// How it ended, once it has.
+	Ended    bool   `json:"ended,omitempty"`
+	Result   string `json:"result"`
+	ExitCode int    `json:"exitCode"`
+	Signal   string `json:"signal,omitempty"`
+
+	// What is under way.
+	Job          string        `json:"job,omitempty"`
+	LastJob      string        `json:"lastJob,omitempty"`
+	StopDeadline time.Duration `json:"stopDeadline,omitempty"`
+	Terminated   bool          `json:"terminated,omitempty"` // SIGTERM was sent
+	Killed       bool          `json:"killed,omitempty"`     // SIGKILL was sent
+}
+
+// enter puts the record into a state. The job that this ends, if any, ends with result.
+func (r *record) enter(s State, now time.Duration, result string) {
+	r.State, r.Since = s, now
+	if r.Job != "" && result != "" {
+		r.Job, r.LastJob = "", result
+	}
+}
+
+func (r *record) status(now time.Duration) Status {
+	st := Status{
+		State: r.State, Result: r.Result, ExitCode: r.ExitCode,
+		Signal: r.Signal, Job: r.Job, LastJob: r.LastJob,
+	}
+	if r.Since != 0 {
+		st.Since = max(0, now-r.Since)
+	}
+	if !r.Ended {
+		st.PID = r.PID
+	}
+	return st
+}
+
+// withRecord runs f with the record while no other agent, and no other goroutine, can, and writes down
+// what f changed, also if f fails: how a process ended, for one, can be learnt only once.
+func (p *Process) withRecord(ctx context.Context, f func(*record) error) error {
+	if p.life.Err() != nil {
+		return ErrClosed
+	}
+	unlock, err := p.takeLock(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.change(f), unlock())
+}
+
+func (p *Process) change(f func(*record) error) error {
+	r, err := p.load()
+	if err != nil {
+		return err
+	}
+	before := *r
+	err = f(r)
+	if *r == before {
+		return err
+	}
+	if r.State != before.State {
+		p.log.Info("process changed state", "from", before.State, "to", r.State, "pid", r.PID, "result", r.Result)
+	}
+	return errors.Join(err, p.save(r))
+}
+
+// takeLock takes the lock file's flock. The kernel frees it with the agent, however that ends; a child
+// just forked holds it until its exec, so that whoever comes next can find that child by its token.
+func (p *Process) takeLock(ctx context.Context) (unlock func() error, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	f, err := os.OpenFile(p.lock, os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC, 0o644)
+	if err != nil {
+		return nil, explainFile("lock the run directory", err)
+	}
+	retry := time.NewTicker(lockRetry)
+	defer retry.Stop()
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			// Unlock, not only Close: a child being forked just now holds a copy of the descriptor.
+			return func() error { return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close()) }, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return nil, errors.Join(fmt.Errorf("cannot lock %s: %w: use a local file system", p.lock, err), f.Close())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("%w: another agent holds %s: %w: end it, or give each its own directory",
+				ErrUnavailable, p.lock, ctx.Err()), f.Close())
+		case <-retry.C:
+		}
+	}
+}
+
+// load reads the record; without a state file it is that of a process never started.
+func (p *Process) load() (*record, error) {
+	data, err := os.ReadFile(p.state)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &record{Version: recordVersion, BootID: p.boot, State: Inactive, Result: "success", ExitCode: -1}, nil
+	}
+	if err != nil {
+		return nil, explainFile("read the state of "+p.o.Name, err)
+	}
+	var r record
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w: end %s by hand if it runs, then remove that file", p.state, err, p.o.Name)
+	}
+	if r.Version != recordVersion {
+		return nil, fmt.Errorf("cannot read %s: it has version %d, not %d: use the quorumd that wrote it", p.state, r.Version, recordVersion)
+	}
+	if r.PID < 0 || r.PID == 1 {
+		return nil, fmt.Errorf("cannot read %s: %d is no process of ours: end %s by hand if it runs, then remove that file",
+			p.state, r.PID, p.o.Name)
+	}
+	return &r, nil
+}
+
+func (p *Process) save(r *record) error {
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = replaceFile(p.state, append(data, '\n'), 0o644)
+	}
+	if err != nil {
+		return explainFile("write the state of "+p.o.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	sddbus "github.com/coreos/go-systemd/v22/dbus"
+)
+
+// resultGrace is how long the result of a job is waited for after systemd no longer has the job.
+// The two come over different connections, so the result may be a little late; if the bus was
+// restarted meanwhile, it never comes.
+const resultGrace = time.Second
+
+// jobMode makes a new job take the place of one that contradicts it, as systemctl does.
+const jobMode = "replace"
+
+// Options says which unit a Service drives.
+type Options struct {
+	// Unit is the full name, such as "etcd.service".
+	Unit string
+	// EnvironmentFile is the absolute path of the file that SetEnvironment writes and the unit
+	// reads through EnvironmentFile=. Without one SetEnvironment and Environment are errors.
+	EnvironmentFile string
+	// Dial connects to systemd; nil for the system bus.
+	Dial DialFunc
+	// Logger takes the few events worth a line; nil for slog.Default.
+	Logger *slog.Logger
+}
+
+// Service is a systemd unit, driven over D-Bus. It connects at its first use, and again whenever the
+// bus was gone. Safe for use by several goroutines.
+type Service struct {
+	unit            string
+	environmentFile string
+	log             *slog.Logger
+	bus             *bus
+
+	mu      sync.Mutex
+	job     *queuedJob // the last one queued here, nil once its result is known
+	lastJob string
+}
+
+// queuedJob is a job whose result we wait for.
+type queuedJob struct {
+	verb   string
+	result chan string // systemd's word; has room for it, so that the sender never waits
+	dialed int         // the connection it was queued on; the result comes over no other
+	goneAt time.Time   // when systemd was first seen without it
+}
+
+var unitName = regexp.MustCompile(`^[A-Za-z0-9:_.\\-]+(@[A-Za-z0-9:_.\\-]+)?\.service$`)
+
+// NewService checks the options; it does not connect yet.
+func NewService(o Options) (*Service, error) {
+	if !unitName.MatchString(o.Unit) || len(o.Unit) > 255 {
+		return nil, fmt.Errorf("cannot drive unit %q: that is no name of a service: write it in full, such as \"etcd.service\"", o.Unit)
+	}
+	if f := o.EnvironmentFile; f != "" && (!filepath.IsAbs(f) || strings.ContainsAny(f, "*?[\n")) {
+		return nil, fmt.Errorf("cannot use environment file %q: give an absolute path without wildcards", f)
+	}
+	if o.Dial == nil {
+		o.Dial = sddbus.NewSystemConnectionContext
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	log := o.Logger.With("unit", o.Unit)
+	return &Service{unit: o.Unit, environmentFile: o.EnvironmentFile, log: log, bus: newBus(o.Dial, log)}, nil
+}
+
+// Start queues a start job. A unit that is already active is fine. Within 3 s it returns nil once
+// systemd has taken the job, or an error: ErrNotInstalled, ErrNotPermitted, ErrUnavailable or another.
+func (s *Service) Start(ctx context.Context) error {
+	return s.queue(ctx, "start", true, (*sddbus.Conn).StartUnitContext)
+}
+
+// Stop queues a stop job, like Start. A unit that is already inactive is fine.
+func (s *Service) Stop(ctx context.Context) error {
+	return s.queue(ctx, "stop", true, (*sddbus.Conn).StopUnitContext)
+}
+
+// Restart queues a restart job, like Start; an inactive unit is started. Where the connection breaks
+// just then it is not sent a second time, so that there are never two restarts for one.
+func (s *Service) Restart(ctx context.Context) error {
+	return s.queue(ctx, "restart", false, (*sddbus.Conn).RestartUnitContext)
+}
+
+// Close ends the connection and takes back nothing: the unit stays as it is and a queued job runs on.
+func (s *Service) Close() error {
+	s.bus.close()
+	return nil
+}
+
+type queueFunc func(*sddbus.Conn, context.Context, string, string, chan<- string) (int, error)
+
+// queue has systemd take a job for the unit and keeps the channel its result will come by.
+func (s *Service) queue(ctx context.Context, verb string, again bool, enqueue queueFunc) error {
+	err := s.bus.call(ctx, again, func(ctx context.Context, conn *sddbus.Conn) error {
+		job := &queuedJob{verb: verb, result: make(chan string, 1), dialed: s.bus.dialed}
+		if _, err := enqueue(conn, ctx, s.unit, jobMode, job.result); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.job, s.lastJob = job, ""
+		s.mu.Unlock()
+		s.log.Info("queued a job", "job", verb)
+		return nil
+	})
+	return explainBus(verb+" "+s.unit, s.unit, err)
+}
+
+// settleJob takes the result of our job if it has come, or gives it up if it cannot come any more.
+// It gives the job still pending and the result of the last one. pending is what systemd has for
+// the unit now, dialed the connection that said so.
+func (s *Service) settleJob(pending string, dialed int, now time.Time) (job, lastJob string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.job == nil {
+		return pending, s.lastJob
+	}
+	select {
+	case result := <-s.job.result:
+		s.endJob(result)
+		return pending, s.lastJob
+	default:
+	}
+	switch {
+	case pending != "":
+		s.job.goneAt = time.Time{}
+		return pending, ""
+	case s.job.goneAt.IsZero() && dialed <= s.job.dialed:
+		s.job.goneAt = now
+	case dialed > s.job.dialed, now.Sub(s.job.goneAt) > resultGrace:
+		s.endJob("unknown")
+		return "", s.lastJob
+	}
+	return s.job.verb, ""
+}
+
+func (s *Service) endJob(result string) {
+	level := slog.LevelInfo
+	if result != "done" {
+		level = slog.LevelWarn
+	}
+	s.log.Log(context.Background(), level, "a job ended", "job", s.job.verb, "result", result)
+	s.job, s.lastJob = nil, result
+}
+
+var errNoEnvironmentFile = errors.New("no environment file was configured: name one")

@@ -1,0 +1,86 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	sddbus "github.com/coreos/go-systemd/v22/dbus"
+)
+
+// SetEnvironment makes vars, and nothing else, the content of the unit's environment file. The unit
+// sees it at its next start. It is written only if systemd says that the unit reads it; otherwise
+// the error is ErrEnvironmentUnused and shows the drop-in to add. Values with line breaks, control
+// characters or bytes that are not UTF-8 are refused. A value is never part of an error.
+func (s *Service) SetEnvironment(ctx context.Context, vars map[string]string) error {
+	doing := "set the environment of " + s.unit
+	if s.environmentFile == "" {
+		return fmt.Errorf("cannot %s: %w", doing, errNoEnvironmentFile)
+	}
+	if _, err := formatEnvironment(vars); err != nil {
+		return fmt.Errorf("cannot %s: %w", doing, err)
+	}
+	var p properties
+	err := s.bus.call(ctx, true, func(ctx context.Context, conn *sddbus.Conn) error {
+		var err error
+		p, err = conn.GetAllPropertiesContext(ctx, s.unit)
+		return err
+	})
+	if err != nil {
+		return explainBus(doing, s.unit, err)
+	}
+	if state := property[string](p, "LoadState"); state != "loaded" {
+		return fmt.Errorf("cannot %s: %w: systemd says %q of it: install and unmask it: \"systemctl status %s\"",
+			doing, ErrNotInstalled, state, s.unit)
+	}
+	if !p.readsEnvironment(s.environmentFile) {
+		return fmt.Errorf("cannot %s: %w: %s", doing, ErrEnvironmentUnused, s.dropIn())
+	}
+	if err := writeEnvironment(s.environmentFile, vars); err != nil {
+		return explainFile(doing, err)
+	}
+	return nil
+}
+
+// Environment reads the environment file back. One that does not exist has no variables.
+func (s *Service) Environment(context.Context) (map[string]string, error) {
+	doing := "read the environment of " + s.unit
+	if s.environmentFile == "" {
+		return nil, fmt.Errorf("cannot %s: %w", doing, errNoEnvironmentFile)
+	}
+	vars, err := readEnvironment(s.environmentFile)
+	if err != nil {
+		return nil, explainFile(doing, err)
+	}
+	return vars, nil
+}
+
+// dropIn says what to add so that the unit reads the file. "-" lets it start where there is none
+// yet, and "%" is doubled because systemd expands specifiers there.
+func (s *Service) dropIn() string {
+	return fmt.Sprintf(`it does not read %[2]s: add this drop-in, then run "systemctl daemon-reload":
+
+# /etc/systemd/system/%[1]s.d/quorumd.conf
+[Service]
+EnvironmentFile=-%[3]s
+`, s.unit, s.environmentFile, strings.ReplaceAll(s.environmentFile, "%", "%%"))
+}
+
+// readsEnvironment says whether path is one of the unit's environment files, which systemd gives as
+// pairs of a path, possibly with wildcards, and whether it may be missing.
+func (p properties) readsEnvironment(path string) bool {
+	for _, pair := range property[[][]any](p, "EnvironmentFiles") {
+		if len(pair) == 0 {
+			continue
+		}
+		pattern, _ := pair[0].(string)
+		if matched, err := filepath.Match(pattern, filepath.Clean(path)); err == nil && matched {
+			return true
+		}
+	}
+	return false
+}

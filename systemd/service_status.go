@@ -1,0 +1,152 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"time"
+
+	sddbus "github.com/coreos/go-systemd/v22/dbus"
+	"golang.org/x/sys/unix"
+)
+
+// Status looks at the unit. A unit that is not there is no error: it is Inactive with LoadState
+// "not-found". The error is ErrUnavailable or ErrNotPermitted; the state is Unknown then.
+func (s *Service) Status(ctx context.Context) (Status, error) {
+	var p properties
+	var pending string
+	var dialed int
+	err := s.bus.call(ctx, true, func(ctx context.Context, conn *sddbus.Conn) error {
+		var err error
+		if p, err = conn.GetAllPropertiesContext(ctx, s.unit); err != nil {
+			return err
+		}
+		pending, err = jobType(ctx, conn, p)
+		dialed = s.bus.dialed
+		return err
+	})
+	if err != nil {
+		return Status{ExitCode: -1}, explainBus("look at "+s.unit, s.unit, err)
+	}
+	now, err := clock(unix.CLOCK_MONOTONIC)
+	if err != nil {
+		return Status{ExitCode: -1}, err
+	}
+	st := p.status(now)
+	st.Job, st.LastJob = s.settleJob(pending, dialed, time.Now())
+	return st, nil
+}
+
+// jobType gives the type of the job pending for the unit with these properties, "" if none.
+func jobType(ctx context.Context, conn *sddbus.Conn, p properties) (string, error) {
+	id := p.jobID()
+	if id == 0 {
+		return "", nil
+	}
+	jobs, err := conn.ListJobsContext(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, j := range jobs {
+		if j.Id == id {
+			return j.JobType, nil
+		}
+	}
+	return "", nil // it ended between the two questions
+}
+
+// properties are those of a unit's org.freedesktop.systemd1.Unit and .Service interfaces,
+// see org.freedesktop.systemd1(5). One missing in some version of systemd reads as its zero.
+type properties map[string]any
+
+func property[T any](p properties, name string) T {
+	v, _ := p[name].(T)
+	return v
+}
+
+// status reads them as a Status, all but the jobs. now is on the clock of systemd's monotonic stamps.
+func (p properties) status(now time.Duration) Status {
+	st := Status{
+		State:     p.state(),
+		PID:       int(property[uint32](p, "MainPID")),
+		Since:     p.since(now),
+		Result:    property[string](p, "Result"),
+		ExitCode:  -1,
+		LoadState: property[string](p, "LoadState"),
+	}
+	status := property[int32](p, "ExecMainStatus")
+	switch property[int32](p, "ExecMainCode") { // si_code of waitid(2)
+	case 1: // CLD_EXITED
+		st.ExitCode = int(status)
+	case 2, 3: // CLD_KILLED, CLD_DUMPED
+		st.Signal = signalName(syscall.Signal(status))
+	}
+	return st
+}
+
+func (p properties) state() State {
+	switch property[string](p, "ActiveState") {
+	case "active", "reloading", "refreshing":
+		return Active
+	case "inactive", "maintenance":
+		return Inactive
+	case "activating":
+		return Activating
+	case "deactivating":
+		return Deactivating
+	case "failed":
+		return Failed
+	}
+	return Unknown
+}
+
+// since is for how long the unit has been in its state, 0 if not known. The stamp of the last change
+// of any kind would not do for the states that last: it moves with every reload.
+func (p properties) since(now time.Duration) time.Duration {
+	name := "StateChangeTimestampMonotonic"
+	switch p.state() {
+	case Active:
+		name = "ActiveEnterTimestampMonotonic"
+	case Inactive, Failed:
+		name = "InactiveEnterTimestampMonotonic"
+	}
+	stamp := time.Duration(property[uint64](p, name)) * time.Microsecond
+	if stamp == 0 {
+		return 0
+	}
+	return max(0, now-stamp)
+}
+
+// jobID is the number of the job pending for the unit, 0 if none. The property is a pair of that
+// number and an object path.
+func (p properties) jobID() uint32 {
+	pair := property[[]any](p, "Job")
+	if len(pair) == 0 {
+		return 0
+	}
+	id, _ := pair[0].(uint32)
+	return id
+}
+
+// signalName gives "SIGTERM" and the like, "" for 0.
+func signalName(s syscall.Signal) string {
+	if s == 0 {
+		return ""
+	}
+	if name := unix.SignalName(s); name != "" {
+		return name
+	}
+	return fmt.Sprintf("signal %d", int(s))
+}
+
+// clock reads one of the kernel's clocks that count from boot.
+func clock(id int32) (time.Duration, error) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(id, &ts); err != nil {
+		return 0, fmt.Errorf("cannot read the time since boot: %w", err)
+	}
+	return time.Duration(ts.Nano()), nil
+}
