@@ -101,9 +101,12 @@ type Options struct {
 	// told.
 	BlockProgress func(device uint64) (disk.Progress, error)
 
-	Now    func() time.Duration // since boot, running on while suspended
-	Wall   func() time.Time
-	Logger *slog.Logger
+	Now func() time.Duration // since boot, running on while suspended
+	// Monotonic is the probe's clock. Nil: CLOCK_MONOTONIC.
+	Monotonic func() time.Duration
+	Wall      func() time.Time
+	Files     Files // nil: those of the host
+	Logger    *slog.Logger
 	// Stepping is told of every step before it starts and after it has ended. It may be nil.
 	Stepping func(step policy.Step, done bool)
 	// Rounded is told of every finished round: what feeds the watchdog. It may be nil.
@@ -146,8 +149,14 @@ type Agent struct {
 
 // New makes an agent. It reads the agent's own files and connects to nothing.
 func New(opt Options) (*Agent, error) {
+	if opt.Monotonic == nil {
+		opt.Monotonic = disk.Monotonic
+	}
+	if opt.Files == nil {
+		opt.Files = HostFiles{}
+	}
 	c := opt.Config
-	files, err := openStateFiles(c.Paths.State, c.Paths.Runtime)
+	files, err := openStateFiles(opt.Files, c.Paths.State, c.Paths.Runtime)
 	if err != nil {
 		return nil, err
 	}

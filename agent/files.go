@@ -24,6 +24,7 @@ import (
 // host enters a cluster, never in an ordinary round.
 type stateFiles struct {
 	state, runtime string
+	disk           Files
 
 	writing sync.Mutex // one writer at a time; it may hang with the disk, and no reader waits for it
 
@@ -71,32 +72,62 @@ const (
 	maxBackoff    = time.Hour
 )
 
-func openStateFiles(state, runtime string) (*stateFiles, error) {
-	f := &stateFiles{state: state, runtime: runtime}
+// Files is where the agent's own few files lie. Its methods may hang with the disk.
+type Files interface {
+	// MakeDir makes a directory, and those above it, if it is not there.
+	MakeDir(path string) error
+	// Read gives a file; the error is fs.ErrNotExist when there is none.
+	Read(path string) ([]byte, error)
+	// Write replaces a file so that a crash of the agent leaves the old or the new one; a durable
+	// write also outlives a loss of power.
+	Write(path string, data []byte, durable bool) error
+	// Remove removes a file; one that is not there is fine.
+	Remove(path string) error
+}
+
+// HostFiles are files in the file systems of the host.
+type HostFiles struct{}
+
+// MakeDir makes a directory that others may read.
+func (HostFiles) MakeDir(path string) error { return os.MkdirAll(path, 0o755) }
+
+// Read gives a file.
+func (HostFiles) Read(path string) ([]byte, error) { return os.ReadFile(path) }
+
+// Remove removes a file.
+func (HostFiles) Remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func openStateFiles(disk Files, state, runtime string) (*stateFiles, error) {
+	f := &stateFiles{state: state, runtime: runtime, disk: disk}
 	for _, dir := range []string{state, runtime} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := disk.MakeDir(dir); err != nil {
 			return nil, fmt.Errorf("cannot make quorumd's own directory: %w; check paths.state and paths.runtime", err)
 		}
 	}
 	var request bootstrapRequest
-	found, err := readJSON(filepath.Join(state, bootstrapName), &request)
+	found, err := readJSON(disk, filepath.Join(state, bootstrapName), &request)
 	if err != nil {
 		return nil, err
 	}
 	if found {
 		f.request = &request
 	}
-	if _, err := readJSON(filepath.Join(state, clusterName), &f.cluster); err != nil {
+	if _, err := readJSON(disk, filepath.Join(state, clusterName), &f.cluster); err != nil {
 		return nil, err
 	}
-	if _, err := readJSON(filepath.Join(runtime, failuresName), &f.failures); err != nil {
+	if _, err := readJSON(disk, filepath.Join(runtime, failuresName), &f.failures); err != nil {
 		f.failures = failuresFile{} // it only shortens a wait
 	}
 	return f, nil
 }
 
-func readJSON(path string, into any) (found bool, err error) {
-	b, err := os.ReadFile(path)
+func readJSON(disk Files, path string, into any) (found bool, err error) {
+	b, err := disk.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -109,18 +140,22 @@ func readJSON(path string, into any) (found bool, err error) {
 	return true, nil
 }
 
-// writeFile replaces a file so that a crash leaves the old or the new one.
-func writeFile(path string, value any, durable bool) error {
+func writeJSON(disk Files, path string, value any, durable bool) error {
 	b, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
+	return disk.Write(path, append(b, '\n'), durable)
+}
+
+// Write replaces a file: a new one is written beside it and renamed.
+func (HostFiles) Write(path string, data []byte, durable bool) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	defer os.Remove(temp.Name()) // it is gone when all went well
-	_, err = temp.Write(append(b, '\n'))
+	_, err = temp.Write(data)
 	if err == nil && durable {
 		err = temp.Sync()
 	}
@@ -149,7 +184,7 @@ func (f *stateFiles) requestBootstrap(by string, at time.Time) error {
 		return nil
 	}
 	request := &bootstrapRequest{By: by, At: at, Token: "quorumd-" + rand.Text()}
-	if err := writeFile(filepath.Join(f.state, bootstrapName), request, true); err != nil {
+	if err := writeJSON(f.disk, filepath.Join(f.state, bootstrapName), request, true); err != nil {
 		return err
 	}
 	f.mu.Lock()
@@ -162,7 +197,7 @@ func (f *stateFiles) requestBootstrap(by string, at time.Time) error {
 func (f *stateFiles) endBootstrap() error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	if err := os.Remove(filepath.Join(f.state, bootstrapName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := f.disk.Remove(filepath.Join(f.state, bootstrapName)); err != nil {
 		return fmt.Errorf("cannot end the bootstrap: %w", err)
 	}
 	f.mu.Lock()
@@ -182,7 +217,7 @@ func (f *stateFiles) setMembership(cluster, member uint64) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	next := clusterFile{ID: record64(cluster), Member: record64(member)}
-	if err := writeFile(filepath.Join(f.state, clusterName), next, true); err != nil {
+	if err := writeJSON(f.disk, filepath.Join(f.state, clusterName), next, true); err != nil {
 		return err
 	}
 	f.mu.Lock()
@@ -205,7 +240,7 @@ func (f *stateFiles) noteJoin(failed bool, bootID string, now time.Duration) err
 	}
 	f.failures = next
 	f.mu.Unlock()
-	return writeFile(filepath.Join(f.runtime, failuresName), next, false)
+	return writeJSON(f.disk, filepath.Join(f.runtime, failuresName), next, false)
 }
 
 // backoff gives how long to wait before the next join: base after the first failure, twice as
@@ -226,14 +261,15 @@ func (f *stateFiles) backoff(bootID string, now, base time.Duration) time.Durati
 // Instance gives the name that all processes of this agent share until the host reboots. Another
 // agent with the same host ID has another one.
 func Instance(runtime string) (string, error) {
-	if err := os.MkdirAll(runtime, 0o755); err != nil {
+	var disk HostFiles
+	if err := disk.MakeDir(runtime); err != nil {
 		return "", fmt.Errorf("cannot make quorumd's own directory: %w; check paths.runtime", err)
 	}
 	path := filepath.Join(runtime, instanceName)
 	var name string
-	if found, err := readJSON(path, &name); err == nil && found && name != "" {
+	if found, err := readJSON(disk, path, &name); err == nil && found && name != "" {
 		return name, nil
 	}
 	name = rand.Text()
-	return name, writeFile(path, name, false)
+	return name, writeJSON(disk, path, name, false)
 }

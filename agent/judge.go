@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -20,7 +19,7 @@ import (
 // judge hands what the probe has measured to package health, and keeps what must be remembered
 // across a restart of the agent in the runtime directory, which a reboot clears.
 //
-// Its clock is the probe's, CLOCK_MONOTONIC.
+// Its clock is the probe's.
 type judge struct {
 	opt    Options
 	log    *slog.Logger
@@ -38,12 +37,12 @@ type judge struct {
 const saveEvery = 10 * time.Second
 
 func newJudge(c config.Disk, runtime string, opt Options) (*judge, error) {
-	j := &judge{opt: opt, log: opt.Logger, path: filepath.Join(runtime, healthName), now: disk.Monotonic}
+	j := &judge{opt: opt, log: opt.Logger, path: filepath.Join(runtime, healthName), now: opt.Monotonic}
 	limits := health.Thresholds{
 		QualifySamples: c.QualifySamples, Window: c.Window, FsyncWarm: c.FsyncWarm, FsyncLeave: c.FsyncLeave, FsyncSlow: c.FsyncSlow,
 		Stall: c.Stall, Fail: c.Fail, MinFree: uint64(c.MinFree), DirectInterval: c.DirectInterval,
 	}
-	data, err := os.ReadFile(j.path)
+	data, err := opt.Files.Read(j.path)
 	if err == nil {
 		if j.health, err = health.Restore(data, limits, opt.BootID, j.now()); err == nil {
 			return j, nil
@@ -119,7 +118,7 @@ func (j *judge) save(force bool) {
 	}
 	data, err := j.health.Snapshot(j.opt.BootID)
 	if err == nil {
-		err = writeFile(j.path, json.RawMessage(data), false)
+		err = writeJSON(j.opt.Files, j.path, json.RawMessage(data), false)
 	}
 	if err != nil {
 		j.log.Warn("verdict not saved; a restart of the agent judges anew", "error", err)
