@@ -231,7 +231,7 @@ func TestATakeThatTimesOutBlocksTheOthersForItsLeaseAtMost(t *testing.T) {
 			}
 			testbed.Eventually(t, bound, "the next takes it", func() bool { return s.b.Take(within(t), 0) == nil })
 			// etcd looks for leases that have ended twice a second.
-			if took := boottime() - failed; took > shortTTL+time.Second {
+			if took := boottime() - failed; took > shortTTL+3*time.Second { // the rest is for a busy machine
 				t.Errorf("the next has waited %v for a lease of %v", took, shortTTL)
 			}
 			if _, created, _, _ := s.get(s.keys.Lock()); created != s.b.Token() {

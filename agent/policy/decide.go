@@ -149,11 +149,22 @@ func ownUnit(v View) (Decision, bool) {
 	case UnitFailed:
 		return startAgain(v), true
 	case UnitInactive:
-		return wait(UnitStopped, "etcd was stopped in order"), true
+		return stopped(v), true
 	case UnitActivating:
 		return wait(Starting, "etcd is starting"), true
 	}
 	return Decision{}, false
+}
+
+// stopped explains an etcd that has ended in order: somebody has stopped it, or it was told that its member was removed, after
+// which it ends with 0 or with 1, as it happens. While no voter answers nobody can tell which.
+func stopped(v View) Decision {
+	d := wait(UnitStopped, "etcd was stopped in order")
+	if !v.Cluster.Reachable {
+		d.Reasons[0].Text += ", or has ended because its member was removed"
+		d.Reasons = append(d.Reasons, because(v, ClusterUnreachable).Reasons...)
+	}
+	return d
 }
 
 // stopRemoved stops an etcd whose member is not in the list any more. The look at its data must be

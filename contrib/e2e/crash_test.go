@@ -30,6 +30,10 @@ const (
 // agent says, not by its leash.
 const following = "while following"
 
+// watchedFor is for how long a learner is watched in tests that must meet it meanwhile. An agent that was killed and started again
+// watches it while it waits for its old lock to run out, which takes up to 4 s; the rest is for a machine that is busy.
+const watchedFor = "10s"
+
 // joinSteps are the steps of the join of a host that becomes a voter, in their order.
 func joinSteps() []string {
 	return []string{
@@ -134,7 +138,7 @@ func strikeAll(t *testing.T, what victim, moments []string) {
 		n2.stop()
 		w.expel(n2)
 	}
-	n2.set("timing.promoteStable", "3s") // so that the moment at which it is watched is not missed
+	n2.set("timing.promoteStable", watchedFor)
 	n2.toldTo(moments[0])
 	w.start(n2)
 	for i, at := range moments {
@@ -200,7 +204,7 @@ func TestAJoinWhoseAgentStaysDeadIsTakenBackByAVoter(t *testing.T) {
 			t.Parallel()
 			w := strikeWorld(t, worldOptions{})
 			n2 := w.hosts[1]
-			n2.set("timing.promoteStable", "3s")
+			n2.set("timing.promoteStable", watchedFor)
 			n2.toldTo(at)
 			w.start(n2)
 			n2.arrive(at)

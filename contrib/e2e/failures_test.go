@@ -27,7 +27,7 @@ type limits struct {
 // data as a snapshot, it takes 7 s until it serves: it misses the answer to the proposal that publishes its name, and repeats
 // it after that time.
 func short() limits   { return limits{stall: 4 * time.Second, whole: time.Minute} }
-func patient() limits { return limits{stall: 10 * time.Second, whole: 14 * time.Second} }
+func patient() limits { return limits{stall: 12 * time.Second, whole: time.Minute} }
 
 // slack is what the way back may take beyond a limit: some rounds and steps, and etcd itself, which stands still for up to 5 s
 // for each stream to a peer that does not read while it drops that peer.
@@ -169,7 +169,8 @@ func TestALearnerThatCrawlsThroughItsFirstCopyGivesWayToTheNextHost(t *testing.T
 
 func TestALearnerThatCrawlsBehindTheOthersGivesWayToTheNextHost(t *testing.T) {
 	t.Parallel()
-	w := badWorld(t, true, patient())
+	l := limits{stall: patient().stall, whole: 20 * time.Second}
+	w := badWorld(t, true, l)
 	n2 := w.hosts[1]
 	n2.stopAt("after set-phase/started")
 	w.startInTurn()
@@ -182,7 +183,7 @@ func TestALearnerThatCrawlsBehindTheOthersGivesWayToTheNextHost(t *testing.T) {
 	defer load.Stop()
 	n2.resume()
 	w.eventually("n2 sees that it is behind", func() bool { return n2.waitsFor(policy.LearnerBehind) })
-	w.givesWay(policy.JoinTooLong, patient().whole)
+	w.givesWay(policy.JoinTooLong, l.whole)
 }
 
 // hinder puts faults into all that n2's etcd and n1's say to each other. What n1 sends flows over connections that n2 opens.

@@ -25,7 +25,7 @@ import (
 )
 
 // promptly is how long an agent whose disk hangs may take to answer.
-const promptly = 200 * time.Millisecond
+const promptly = time.Second
 
 // faulty puts a host's disk behind a file system that misbehaves on request.
 func faulty(t *testing.T, o *testbed.HostOptions, limits map[string]string) *testbed.Mount {

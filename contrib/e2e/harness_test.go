@@ -167,6 +167,8 @@ func settings(o worldOptions) map[string]string {
 		"cluster.voters": fmt.Sprint(voters), "cluster.standbys": fmt.Sprint(o.standbys),
 		"disk.qualifySamples": "30", "disk.window": "20",
 		"disk.fsyncLeave": "1s", "disk.fsyncWarm": "2s", "disk.fsyncSlow": "5s", "disk.stall": "20s",
+		// Slower at rest than in production: many worlds share the machine, and none may find it starved by the others' probes.
+		"disk.directInterval": "15s", "disk.walInterval": "15s",
 	}
 	maps.Copy(s, o.set)
 	return s

@@ -16,7 +16,7 @@ func watched(t *testing.T, stall time.Duration) *world {
 	t.Helper()
 	w := strikeWorld(t, worldOptions{proxied: true})
 	n2 := w.hosts[1]
-	n2.set("timing.promoteStable", "4s")
+	n2.set("timing.promoteStable", watchedFor)
 	n2.set("timing.learnerStall", stall.String())
 	w.start(n2)
 	w.eventually("n2 is watched", func() bool { return n2.waitsFor(policy.LearnerNotSteady) })
@@ -31,7 +31,7 @@ func (w *world) isVoter(h *host) bool {
 
 func TestALearnerThatHasCaughtUpAndIsCutOffIsNotPromoted(t *testing.T) {
 	t.Parallel()
-	const stall = 10 * time.Second
+	const stall = 12 * time.Second
 	w := watched(t, stall)
 	n2 := w.hosts[1]
 	w.hinder(testbed.Cut())
@@ -43,7 +43,7 @@ func TestALearnerThatHasCaughtUpAndIsCutOffIsNotPromoted(t *testing.T) {
 
 func TestALearnerThatHasCaughtUpAndIsKilledIsNotPromoted(t *testing.T) {
 	t.Parallel()
-	const stall = 10 * time.Second
+	const stall = 12 * time.Second
 	w := watched(t, stall)
 	n2 := w.hosts[1]
 	n2.breakEtcd("exit 1") // or it would be started again
