@@ -51,7 +51,7 @@ type Observer interface {
 
 // Records reads what lies in etcd.
 type Records interface {
-	Read(ctx context.Context, start, end string) (cluster.Range, error)
+	Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error)
 	ReadLast(ctx context.Context, prefix string, limit int64) (cluster.Range, error)
 }
 

@@ -261,7 +261,7 @@ func (a *Agent) observeRecords(ctx context.Context, r *round) {
 	ctx, cancel := context.WithTimeout(ctx, 2*a.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	start, end := a.keys.State()
-	found, err := a.opt.Etcd.Read(ctx, start, end)
+	found, err := a.opt.Etcd.Read(ctx, cluster.Span{Start: start, End: end})
 	if err == nil {
 		err = a.parseRecords(r, found)
 	}

@@ -33,7 +33,7 @@ func asked() map[string]func(context.Context, *cluster.Client) error {
 	}
 	return map[string]func(context.Context, *cluster.Client) error{
 		"read": func(ctx context.Context, c *cluster.Client) error {
-			_, err := c.Read(ctx, "/a", "/b")
+			_, err := c.Read(ctx, cluster.Span{Start: "/a", End: "/b"})
 			return err
 		},
 		"members": func(ctx context.Context, c *cluster.Client) error {
@@ -108,7 +108,7 @@ func TestAWriteIsSentOnceAndTheNextOneGoesElsewhere(t *testing.T) {
 	if _, err := c.Txn(within(t), nil, clientv3.OpPut("/k", "2")); err != nil {
 		t.Errorf("the next: %v", err)
 	}
-	got, err := c.Read(within(t), "/k", "/l")
+	got, err := c.Read(within(t), cluster.Span{Start: "/k", End: "/l"})
 	if err != nil || len(got.Pairs) != 1 || got.Pairs[0].CreateRevision != got.Pairs[0].ModRevision {
 		t.Errorf("got %+v, %v; want one write", got, err)
 	}
@@ -226,13 +226,17 @@ func TestReadsGiveTheValuesWithTheirRevisions(t *testing.T) {
 	if _, err := c.Txn(within(t), nil, clientv3.OpPut("/p/b", "again", clientv3.WithLease(lease))); err != nil {
 		t.Fatal(err)
 	}
-	all, err := c.Read(within(t), "/p/a", "/p/c")
+	all, err := c.Read(within(t), cluster.Span{Start: "/p/a", End: "/p/c"})
 	if err != nil || len(all.Pairs) != 2 || all.Revision != revisions[3]+1 {
 		t.Fatalf("got %+v, %v", all, err)
 	}
 	b := all.Pairs[1]
 	if b.Key != "/p/b" || string(b.Value) != "again" || b.CreateRevision != revisions[1] || b.ModRevision != revisions[3]+1 || b.Lease != int64(lease) {
 		t.Errorf("got %+v", b)
+	}
+	spans, err := c.Read(within(t), cluster.Span{Start: "/p/c", End: "/z"}, cluster.Span{Start: "/p/a"}, cluster.Span{Start: "/none"})
+	if err != nil || spans.Revision != all.Revision || len(spans.Pairs) != 3 || spans.Pairs[0].Key != "/p/c" || spans.Pairs[2].Key != "/p/a" || string(spans.Pairs[2].Value) != "v/p/a" {
+		t.Errorf("several spans: %+v, %v", spans, err)
 	}
 	last, err := c.ReadLast(within(t), "/p/", 2)
 	if err != nil || len(last.Pairs) != 2 || last.Pairs[0].Key != "/p/c" || last.Pairs[1].Key != "/p/b" {

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -87,9 +88,37 @@ func (c *Client) Revoke(ctx context.Context, id clientv3.LeaseID) error {
 	return err
 }
 
-// Read gives all pairs from start up to but without end, as of now: a linearizable read.
-func (c *Client) Read(ctx context.Context, start, end string) (Range, error) {
-	return c.read(ctx, start, clientv3.WithRange(end))
+// Span names the keys from Start up to but without End. With an empty End it is Start alone.
+type Span struct{ Start, End string }
+
+func (s Span) options() []clientv3.OpOption {
+	if s.End == "" {
+		return nil
+	}
+	return []clientv3.OpOption{clientv3.WithRange(s.End)}
+}
+
+// Read gives all pairs of these spans as they are now, at one revision: a linearizable read. It is
+// one request, however many spans there are.
+func (c *Client) Read(ctx context.Context, spans ...Span) (Range, error) {
+	if len(spans) == 1 {
+		return c.read(ctx, spans[0].Start, spans[0].options()...)
+	}
+	gets := make([]clientv3.Op, len(spans))
+	for i, span := range spans {
+		gets[i] = clientv3.OpGet(span.Start, span.options()...)
+	}
+	answer, err := ask(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.TxnResponse, error) {
+		return conn.Txn(ctx).Then(gets...).Commit()
+	})
+	if err != nil {
+		return Range{}, err
+	}
+	out := Range{Revision: answer.Header.GetRevision()}
+	for _, part := range answer.Responses {
+		out.add(part.GetResponseRange().GetKvs())
+	}
+	return out, nil
 }
 
 // ReadLast gives the last limit pairs of a prefix, newest key first.
@@ -106,11 +135,15 @@ func (c *Client) read(ctx context.Context, key string, options ...clientv3.OpOpt
 		return Range{}, err
 	}
 	out := Range{Revision: answer.Header.GetRevision()}
-	for _, kv := range answer.Kvs {
-		out.Pairs = append(out.Pairs, Pair{
+	out.add(answer.Kvs)
+	return out, nil
+}
+
+func (r *Range) add(kvs []*mvccpb.KeyValue) {
+	for _, kv := range kvs {
+		r.Pairs = append(r.Pairs, Pair{
 			Key: string(kv.Key), Value: kv.Value, CreateRevision: kv.CreateRevision,
 			ModRevision: kv.ModRevision, Lease: kv.Lease,
 		})
 	}
-	return out, nil
 }

@@ -121,7 +121,7 @@ func TestAReloadOfTheSameFilesKeepsTheConnections(t *testing.T) {
 	c := connectTLS(t, "https://"+proxy.Addr(), files(t)(ca.Issue("client", testbed.CertOptions{})))
 	read := func() {
 		t.Helper()
-		if _, err := c.Read(within(t), "/a", "/b"); err != nil {
+		if _, err := c.Read(within(t), cluster.Span{Start: "/a", End: "/b"}); err != nil {
 			t.Error(err)
 		}
 	}
