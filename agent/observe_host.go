@@ -91,6 +91,9 @@ func (a *Agent) observeData(ctx context.Context, r *round) {
 	found, err, ok := a.data.get(r.at, maxAge*every+lookTimeout)
 	d := &r.view.Data
 	d.Age = a.data.age(r.at)
+	if ok && found.Free >= 0 {
+		d.Free, d.FreeKnown = uint64(found.Free), true
+	}
 	switch {
 	case !ok && err != nil:
 		d.Detail = err.Error()
@@ -140,8 +143,5 @@ func (a *Agent) observeHealth(r *round) {
 	v.Health = policy.Health{
 		State: r.verdict.State, Qualified: r.verdict.Qualified, Text: r.verdict.Text,
 		Hangs: r.reading.InFlightAge > a.opt.Config.Disk.Stall,
-	}
-	if u := r.reading.Usage; u != nil {
-		v.Data.Free, v.Data.FreeKnown = u.Free, true
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -30,12 +31,33 @@ type Contents struct {
 	ClusterID uint64 `json:"clusterID,omitempty"` // of the member whose data it is
 	MemberID  uint64 `json:"memberID,omitempty"`
 	Problem   string `json:"problem,omitempty"` // why it cannot be understood
+	Free      int64  `json:"free"`              // bytes that its file system has left for etcd; -1 when that cannot be told
 }
 
 // Inspect reads a data directory, and the WAL directory if it is another one. It changes nothing.
 // Contents that are neither empty nor a problem and name no member are what an etcd left that ended
 // before it was one: it makes its database before its log.
 func Inspect(dataDir, walDir string) Contents {
+	c := look(dataDir, walDir)
+	c.Free = free(dataDir)
+	return c
+}
+
+// free gives what is left on the file system that a directory is on, or will be on once it is made.
+func free(dir string) int64 {
+	var stat unix.Statfs_t
+	err := unix.Statfs(dir, &stat)
+	for errors.Is(err, unix.ENOENT) && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+		err = unix.Statfs(dir, &stat)
+	}
+	if err != nil {
+		return -1
+	}
+	return int64(stat.Bavail) * stat.Bsize //nolint:gosec // no file system is that large
+}
+
+func look(dataDir, walDir string) Contents {
 	if walDir == "" {
 		walDir = filepath.Join(dataDir, "member", "wal")
 	}
@@ -181,10 +203,40 @@ func varints(b []byte) (member, cluster uint64, err error) {
 	return member, cluster, nil
 }
 
+// lockDatabase takes the lock that etcd holds on its database as long as it runs (go.etcd.io/bbolt, Options), so that none
+// that is started at this very moment loses its files. It gives nil when there is no database.
+func lockDatabase(dataDir string) (*os.File, error) {
+	path := filepath.Join(dataDir, "member", "snap", "db")
+	db, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot move %s aside: %w", dataDir, err)
+	}
+	err = unix.Flock(int(db.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = errors.New("an etcd has it open; stop it first")
+	}
+	if err != nil {
+		db.Close() //nolint:errcheck // it was only read
+		return nil, fmt.Errorf("cannot move %s aside: %w", dataDir, err)
+	}
+	return db, nil
+}
+
 // MoveAside renames what lies in the data directory, and the WAL directory if it is another one,
 // to names that end in the time and do not exist yet. It gives the new names. The data directory
-// itself stays where it is: its parent may belong to somebody else.
+// itself stays where it is: its parent may belong to somebody else. It is refused while an etcd has
+// the database open.
 func MoveAside(dataDir, walDir string, now time.Time) ([]string, error) {
+	db, err := lockDatabase(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	if db != nil {
+		defer db.Close() // its lock goes with it, after the move
+	}
 	stamp := ".quorumd-" + now.UTC().Format("20060102T150405.000Z")
 	var moved []string
 	for _, dir := range []string{filepath.Join(dataDir, "member"), walDir} {

@@ -72,13 +72,20 @@ func TestTheDataOfARealMemberNamesItsMemberAndCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	// While it runs, and through the child.
-	got, err := child(t, filepath.Join(member.Options.Dir, "data"), "").Inspect(bounded(t))
+	dir := child(t, filepath.Join(member.Options.Dir, "data"), "")
+	got, err := dir.Inspect(bounded(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Contents{ClusterID: list.Header.ClusterId, MemberID: list.Members[0].ID}
+	want := Contents{ClusterID: list.Header.ClusterId, MemberID: list.Members[0].ID, Free: got.Free}
 	if got != want {
 		t.Fatalf("found %+v, want %+v", got, want)
+	}
+	if got.Free <= 0 {
+		t.Errorf("%d bytes are free", got.Free)
+	}
+	if moved, err := dir.MoveAside(bounded(t)); err == nil || !strings.Contains(err.Error(), "an etcd has it open") {
+		t.Errorf("moved the data of an etcd that runs to %v: %v", moved, err)
 	}
 }
 
@@ -86,8 +93,8 @@ func TestAnAbsentOrEmptyDirectoryIsEmpty(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, path := range []string{filepath.Join(dir, "absent"), dir} {
-		if got := Inspect(path, ""); !got.Empty {
-			t.Errorf("%s: %+v, want empty", path, got)
+		if got := Inspect(path, ""); !got.Empty || got.Free <= 0 {
+			t.Errorf("%s: %+v, want empty, with room", path, got)
 		}
 	}
 }
@@ -113,7 +120,7 @@ func TestWhatAFailedFirstStartLeftNamesNoMember(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "member", "snap", "db"), "x")
 	write(t, filepath.Join(dir, "member", "wal.tmp", "0.wal"), "x")
-	if got := Inspect(dir, ""); got != (Contents{}) {
+	if got := look(dir, ""); got != (Contents{}) {
 		t.Fatalf("found %+v, want neither empty nor a problem nor a member", got)
 	}
 }
