@@ -219,7 +219,7 @@ func lockDatabase(dataDir string) (*os.File, error) {
 		err = errors.New("an etcd has it open; stop it first")
 	}
 	if err != nil {
-		db.Close() //nolint:errcheck // it was only read
+		db.Close()
 		return nil, fmt.Errorf("cannot move %s aside: %w", dataDir, err)
 	}
 	return db, nil
