@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// pageFD is where the child finds the shared page.
-	pageFD = 3
+	// PageFD is where the child finds the shared page.
+	PageFD = 3
 	// longestNap is how late the child may notice that a burst was asked for.
 	longestNap = 250 * time.Millisecond
 
@@ -35,7 +35,7 @@ func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "cannot probe the disk: %v\n", err)
 		return exitUsage
 	}
-	page, err := openPage(os.NewFile(pageFD, "page"))
+	page, err := openPage(os.NewFile(PageFD, "page"))
 	if err != nil {
 		fmt.Fprintf(stderr, "cannot probe the disk: %v; quorumd starts this command itself, do not run it by hand\n", err)
 		return exitSoftware

@@ -118,3 +118,10 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	}
 	return s, s.check()
 }
+
+// ChildPlace gives the two paths in the arguments of a child, as [StartProbe] composes them: the directory that it writes in, and
+// its target.
+func ChildPlace(args []string) (dir, target string, err error) {
+	s, err := parseSettings(args, io.Discard)
+	return s.dir, s.target, err
+}

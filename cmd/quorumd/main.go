@@ -46,7 +46,7 @@ func run(args []string) int {
 }
 
 func runCommand(code *int) *cobra.Command {
-	var config, level string
+	var config, errands, level string
 	command := &cobra.Command{
 		Use: "run", Short: "run the agent", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -55,7 +55,7 @@ func runCommand(code *int) *cobra.Command {
 				return fmt.Errorf("cannot use --log-level %q: say debug, info, warn or error", level)
 			}
 			log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: at}))
-			err := daemon.Run(command.Context(), daemon.Options{Config: config, Version: daemon.Version(), Logger: log})
+			err := daemon.Run(command.Context(), daemon.Options{Config: config, Errands: errands, Version: daemon.Version(), Logger: log})
 			if err != nil {
 				fmt.Fprintf(os.Stderr, "quorumd: %v\n", err)
 			}
@@ -64,6 +64,7 @@ func runCommand(code *int) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&config, "config", defaultConfig, "configuration file")
+	command.Flags().StringVar(&errands, "errands", "", "socket of the service that touches etcd's files as etcd's user (default: quorumd does it itself)")
 	command.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	return command
 }

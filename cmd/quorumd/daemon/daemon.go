@@ -31,15 +31,12 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-const (
-	probeCommand = "probe-disk"
-	self         = "/proc/self/exe"
-	tlsEvery     = 15 // how often the TLS files are read again, in intervals of the loop
-)
+const tlsEvery = 15 // how often the TLS files are read again, in intervals of the loop
 
 // Options are what a daemon is started with.
 type Options struct {
 	Config  string // path of the configuration
+	Errands string // socket of the service that runs the children as etcd's user; empty: they are the agent's own
 	Version string
 	Logger  *slog.Logger
 	// Stepping and Wall are for tests: see agent.Options. Both may be nil.
@@ -58,30 +55,6 @@ func Version() string {
 	return "devel"
 }
 
-// Child runs the children that touch the disk. They are no commands for people. It tells whether
-// args call for one, and gives its exit code.
-func Child(args []string) (code int, is bool) {
-	if len(args) == 0 {
-		return 0, false
-	}
-	var err error
-	switch args[0] {
-	case probeCommand:
-		return disk.ChildMain(args[1:], os.Stdin, os.Stderr), true
-	case datadir.InspectCommand:
-		err = datadir.InspectMain(args[1:], os.Stdout)
-	case datadir.MoveAsideCommand:
-		err = datadir.MoveAsideMain(args[1:], os.Stdout)
-	default:
-		return 0, false
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1, true
-	}
-	return 0, true
-}
-
 // Run wires the parts together and runs until the context ends. The program that calls it must
 // also call Child: it is started again for the children. ExitCode tells what to exit with.
 func Run(ctx context.Context, opt Options) error {
@@ -90,7 +63,7 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	parts, err := open(conf, log)
+	parts, err := open(conf, children(opt.Config, opt.Errands), log)
 	if err != nil {
 		return err
 	}
@@ -177,7 +150,7 @@ type unit interface {
 	Close() error
 }
 
-func open(conf config.Config, log *slog.Logger) (p parts, err error) {
+func open(conf config.Config, child []string, log *slog.Logger) (p parts, err error) {
 	defer func() {
 		if err != nil {
 			p.close()
@@ -204,13 +177,9 @@ func open(conf config.Config, log *slog.Logger) (p parts, err error) {
 	if err != nil {
 		return p, err
 	}
-	p.data = datadir.Dir{Command: []string{self}, DataDir: conf.Etcd.DataDir, WALDir: conf.Etcd.WALDir}
-	target := conf.Etcd.DataDir
-	if conf.Etcd.WALDir != "" {
-		target = conf.Etcd.WALDir
-	}
+	p.data = datadir.Dir{Command: child, DataDir: conf.Etcd.DataDir, WALDir: conf.Etcd.WALDir}
 	p.probe, err = disk.StartProbe(disk.Options{
-		Command: []string{self, probeCommand}, Dir: conf.Disk.ProbeDir, Target: target,
+		Command: append(child, probeCommand), Dir: conf.Disk.ProbeDir, Target: probeTarget(conf),
 		DirectInterval: conf.Disk.DirectInterval, WALInterval: conf.Disk.WALInterval, BurstRate: conf.Disk.QualifyRate, Logger: log,
 	})
 	return p, err
