@@ -17,7 +17,7 @@ E2E  := ./contrib/e2e
 UNIT  = $(shell $(GO) list ./... | grep -v /contrib/e2e$$)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-race test-matrix test-faults test-promotion test-systemd model model-deep fuzz demo lint etcd etcd-all clean FORCE
+.PHONY: help packages test-packages build test test-race test-matrix test-faults test-promotion test-systemd model model-deep fuzz demo lint etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,23 @@ build: bin/quorumd bin/quorumctl ## build quorumd and quorumctl into bin/
 
 bin/quorumd bin/quorumctl: bin/%: FORCE
 	$(BUILD) -ldflags "-s -w -X github.com/prometheus/common/version.Version=$(VERSION)" -o $@ ./cmd/$*
+
+# A version of a package orders: a release by its tag, anything else by its day, below every release.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+PACKAGE_VERSION ?= $(shell git describe --tags --exact-match --match 'v*' 2>/dev/null | sed 's/^v//; s/-/~/g' | grep . || \
+  TZ=UTC git log -1 --date=format-local:%Y%m%d%H%M%S --format='0.0.0~git%cd.%h' --abbrev=7)
+PACKAGES ?= bin/packages
+NFPM   := $(CACHE)/packaging/bin/nfpm
+MD2MAN := $(CACHE)/packaging/bin/go-md2man
+
+packages: $(NFPM) $(MD2MAN) ## deb and rpm, for amd64 and arm64, into bin/packages/
+	$(GO) run ./packaging/build -version $(PACKAGE_VERSION) -nfpm $(NFPM) -md2man $(MD2MAN) -out $(PACKAGES)
+
+$(NFPM): packaging/tools/go.mod
+	$(GO) build -C packaging/tools $(BUILDFLAGS) -o $@ github.com/goreleaser/nfpm/v2/cmd/nfpm
+
+$(MD2MAN): packaging/tools/go.mod
+	$(GO) build -C packaging/tools $(BUILDFLAGS) -o $@ github.com/cpuguy83/go-md2man/v2
 
 test: etcd build ## all tests that need only Go: with real etcd 3.6 as plain processes
 	$(GO) test -timeout 15m $(UNIT)

@@ -1,0 +1,197 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command build makes the packages of quorumd: it builds the programs, renders the manual pages and the
+// completions into a stage, and has nfpm pack them. The same sources, version and SOURCE_DATE_EPOCH
+// give the same bytes. It runs in the root of the repository; `make packages` calls it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// job says what to build.
+type job struct {
+	version string // of the packages
+	release string // what the programs call themselves
+	stage   string
+	out     string
+	nfpm    string
+	md2man  string
+	arches  []string
+	formats []string
+	date    time.Time // of everything that carries one
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "packages: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	var j job
+	var arches, formats string
+	flags := flag.NewFlagSet("build", flag.ContinueOnError)
+	flags.StringVar(&j.version, "version", "", "version of the packages, such as 1.2.3 or 0~git20260102.abcdef0")
+	flags.StringVar(&j.release, "release", "", "what the programs call themselves (default: the version)")
+	flags.StringVar(&j.stage, "stage", ".cache/packaging", "`directory` for what is packed")
+	flags.StringVar(&j.out, "out", "bin/packages", "`directory` for the packages")
+	flags.StringVar(&j.nfpm, "nfpm", "", "`path` of nfpm")
+	flags.StringVar(&j.md2man, "md2man", "", "`path` of go-md2man")
+	flags.StringVar(&arches, "arch", "amd64,arm64", "architectures")
+	flags.StringVar(&formats, "format", "deb,rpm", "formats")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	j.arches, j.formats = strings.Split(arches, ","), strings.Split(formats, ",")
+	if j.release == "" {
+		j.release = j.version
+	}
+	epoch, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
+	if err != nil {
+		return fmt.Errorf("cannot read SOURCE_DATE_EPOCH: %w; set it to the seconds since 1970 of the last change", err)
+	}
+	j.date = time.Unix(epoch, 0).UTC()
+	if j.version == "" || j.nfpm == "" || j.md2man == "" {
+		return errors.New("cannot build without -version, -nfpm and -md2man")
+	}
+	for _, dir := range []string{j.stage, j.out} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	return j.build(ctx)
+}
+
+func (j job) build(ctx context.Context) error {
+	for _, arch := range j.arches {
+		if err := j.programs(ctx, arch); err != nil {
+			return err
+		}
+	}
+	if err := j.pages(ctx); err != nil {
+		return err
+	}
+	if err := j.completions(ctx); err != nil {
+		return err
+	}
+	if err := j.changelog("CHANGELOG.md"); err != nil {
+		return err
+	}
+	for _, arch := range j.arches {
+		for _, format := range j.formats {
+			if err := j.pack(ctx, arch, format); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// programs builds both programs, position independent and without paths of this machine.
+func (j job) programs(ctx context.Context, arch string) error {
+	for _, name := range []string{"quorumd", "quorumctl"} {
+		c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-buildmode=pie",
+			"-ldflags", "-s -w -buildid= -X github.com/prometheus/common/version.Version="+j.release,
+			"-o", filepath.Join(j.stage, arch, name), "./cmd/"+name)
+		c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
+		if _, err := output(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pages renders the manual pages.
+func (j job) pages(ctx context.Context) error {
+	sources, err := filepath.Glob("packaging/man/*.md")
+	if err != nil {
+		return err
+	}
+	for _, source := range sources {
+		c := exec.CommandContext(ctx, j.md2man, "-in", source)
+		page, err := output(c)
+		if err != nil {
+			return err
+		}
+		name := strings.TrimSuffix(filepath.Base(source), ".md") + ".gz"
+		if err := writeGzip(filepath.Join(j.stage, name), page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// completions asks quorumctl, built for this machine, for them.
+func (j job) completions(ctx context.Context) error {
+	program := filepath.Join(j.stage, runtime.GOARCH, "quorumctl")
+	if _, err := os.Stat(program); err != nil {
+		if err := j.programs(ctx, runtime.GOARCH); err != nil {
+			return err
+		}
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		text, err := output(exec.CommandContext(ctx, program, "completion", shell))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(j.stage, "quorumctl."+shell), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j job) pack(ctx context.Context, arch, format string) error {
+	stage, err := filepath.Abs(j.stage)
+	if err != nil {
+		return err
+	}
+	name := map[string]string{
+		"deb": fmt.Sprintf("quorumd_%s-1_%s.deb", j.version, arch),
+		"rpm": fmt.Sprintf("quorumd-%s-1.%s.rpm", j.version, map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch]),
+	}[format]
+	path := filepath.Join(j.out, name)
+	recipe, err := os.ReadFile("packaging/nfpm.yaml") // nfpm itself expands variables in few places
+	if err != nil {
+		return err
+	}
+	values := strings.NewReplacer("${ARCH}", arch, "${VERSION}", j.version, "${STAGE}", stage)
+	filled := filepath.Join(j.stage, "nfpm.yaml")
+	if err := os.WriteFile(filled, []byte(values.Replace(string(recipe))), 0o644); err != nil {
+		return err
+	}
+	if _, err := output(exec.CommandContext(ctx, j.nfpm, "package", "-f", filled, "-p", format, "-t", path)); err != nil {
+		return err
+	}
+	fmt.Println(path)
+	return nil
+}
+
+// output runs a command and gives its stdout; its stderr is part of the error.
+func output(c *exec.Cmd) ([]byte, error) {
+	out, err := c.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("%w\n%s%s", err, exit.Stderr, out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot run %s: %w", strings.Join(c.Args, " "), err)
+	}
+	return out, nil
+}
