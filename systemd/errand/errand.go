@@ -62,7 +62,7 @@ func Send(socket string, r Request, files ...*os.File) (code int, err error) {
 	if err != nil {
 		return fail(err)
 	}
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // all that counts has been read or written
 	fds := make([]int, len(files))
 	for i, f := range files {
 		fds[i] = int(f.Fd())
@@ -108,7 +108,7 @@ func Serve(command []string, allow func(Request) error) error {
 	if !ok {
 		return errors.Join(errors.New("cannot serve: stdin is no unix socket; quorumd-errand.socket starts this command"), c.Close())
 	}
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // all that counts has been read or written
 	r, files, err := receive(conn)
 	defer closeAll(files)
 	if err != nil {
