@@ -40,10 +40,10 @@ func faulty(t *testing.T, o *testbed.HostOptions, limits map[string]string) *tes
 	return m
 }
 
-// production are the limits of production, over windows that are short.
-func production() map[string]string {
+// fivefold are five times the limits of production, over windows that are short: the machine is busy, and what lies below it too.
+func fivefold() map[string]string {
 	return map[string]string{
-		"disk.fsyncLeave": "5ms", "disk.fsyncWarm": "10ms", "disk.fsyncSlow": "100ms", "disk.stall": "1s", "disk.fail": "30s",
+		"disk.fsyncLeave": "25ms", "disk.fsyncWarm": "50ms", "disk.fsyncSlow": "500ms", "disk.stall": "5s", "disk.fail": "30s",
 	}
 }
 
@@ -82,11 +82,11 @@ func TestAHostWithASlowDiskNeverGetsPastQualifying(t *testing.T) {
 	var slow *testbed.Mount
 	w := oneVoter(t, 2, func(i int, o *testbed.HostOptions) {
 		if i == 2 {
-			slow = faulty(t, o, production())
+			slow = faulty(t, o, fivefold())
 		}
 	})
 	n2 := w.hosts[1]
-	rule(t, slow, "fsync * delay=30ms")
+	rule(t, slow, "fsync * delay=150ms")
 	w.start(n2)
 	w.eventually("the disk is found unfit", func() bool { return n2.finds("QUALIFYING", "DISK_UNFIT") && n2.waitsFor(policy.NotQualified) })
 	w.never(5*time.Second, "it gets past QUALIFYING, or acts", func() bool {
@@ -95,12 +95,12 @@ func TestAHostWithASlowDiskNeverGetsPastQualifying(t *testing.T) {
 	})
 	told := me().ctl(n2, "explain")
 	told.is(t, "explain", 0, "NOT_QUALIFIED")
-	found := regexp.MustCompile(`fsync p99 ([0-9.]+) ms over 30 WAL-like writes, limit 10 ms`).FindStringSubmatch(told.words())
+	found := regexp.MustCompile(`fsync p99 ([0-9.]+) ms over 30 WAL-like writes, limit 50 ms`).FindStringSubmatch(told.words())
 	if found == nil {
 		t.Fatalf("explain does not give the measured number: %s", told.said)
 	}
-	if p99, err := strconv.ParseFloat(found[1], 64); err != nil || p99 < 30 || p99 > 1000 {
-		t.Errorf("explain gives %s ms for an fsync that takes 30 ms and a little", found[1])
+	if p99, err := strconv.ParseFloat(found[1], 64); err != nil || p99 < 150 || p99 > 5000 {
+		t.Errorf("explain gives %s ms for an fsync that takes 150 ms and a little", found[1])
 	}
 	t.Log(found[0])
 
