@@ -215,6 +215,9 @@ func (a *Agent) driveUnit(ctx context.Context, r *round, step policy.Step) error
 		return a.opt.Unit.SetEnvironment(ctx, a.wantedEnvironment(r))
 	case policy.StepStartUnit:
 		a.data.forget()
+		if err := a.files.setHeld(false); err != nil {
+			return err
+		}
 		return a.opt.Unit.Start(ctx)
 	case policy.StepStopUnit:
 		return a.opt.Unit.Stop(ctx)

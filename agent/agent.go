@@ -132,6 +132,7 @@ type Agent struct {
 	data     latest[datadir.Contents]
 	running  *runningStep
 	noted    latest[struct{}]
+	holding  latest[struct{}]
 	failed   policy.Failed
 	promoted mark          // when this process last sent a promotion
 	started  mark          // when this process last started the unit, for the retry

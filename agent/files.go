@@ -32,6 +32,7 @@ type stateFiles struct {
 	request  *bootstrapRequest
 	cluster  clusterFile
 	failures failuresFile
+	hold     bool
 }
 
 // bootstrapRequest is an operator's word that this host shall make a new cluster.
@@ -94,12 +95,24 @@ func (HostFiles) MakeDir(path string) error { return os.MkdirAll(path, 0o755) }
 // Read gives a file.
 func (HostFiles) Read(path string) ([]byte, error) { return os.ReadFile(path) }
 
-// Remove removes a file.
+// Remove removes a file, for good: after a loss of power it is not there again.
 func (HostFiles) Remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	return err
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
 		return err
 	}
-	return nil
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 func openStateFiles(disk Files, state, runtime string) (*stateFiles, error) {
@@ -119,6 +132,9 @@ func openStateFiles(disk Files, state, runtime string) (*stateFiles, error) {
 	}
 	if _, err := readJSON(disk, filepath.Join(state, clusterName), &f.cluster); err != nil {
 		return nil, err
+	}
+	if _, err := disk.Read(filepath.Join(state, holdName)); !errors.Is(err, fs.ErrNotExist) {
+		f.hold = true
 	}
 	if _, err := readJSON(disk, filepath.Join(runtime, failuresName), &f.failures); err != nil {
 		f.failures = failuresFile{} // it only shortens a wait
@@ -162,6 +178,9 @@ func (HostFiles) Write(path string, data []byte, durable bool) error {
 	err = errors.Join(err, temp.Chmod(0o644), temp.Close())
 	if err == nil {
 		err = os.Rename(temp.Name(), path)
+	}
+	if err == nil && durable {
+		err = syncDir(filepath.Dir(path))
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)

@@ -97,6 +97,7 @@ func (a *Agent) observe(ctx context.Context) *round {
 	v.Self.Conflict = a.presence.conflict(r)
 	if v.Cluster.Reachable {
 		a.noteMembership(ctx, r)
+		a.noteHold(ctx, r)
 	}
 	return r
 }

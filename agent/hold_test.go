@@ -1,0 +1,69 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+func TestAnEtcdIsHeldBackOnlyOnAHostWithoutAMember(t *testing.T) {
+	t.Parallel()
+	spare := func() policy.View {
+		var v policy.View
+		v.Self = policy.Self{ID: "h2", PeerURL: "http://p2", Mode: policy.Manage}
+		v.Cluster = policy.Cluster{Reachable: true, Listed: true, ID: 7, Members: []policy.Member{{ID: 1, PeerURL: "http://p1"}}}
+		v.Unit.State, v.Data.State = policy.UnitInactive, policy.DataEmpty
+		return v
+	}
+	for what, c := range map[string]struct {
+		change func(*policy.View)
+		want   hold
+	}{
+		"a spare":                          {func(*policy.View) {}, holdBack},
+		"whose unit has failed":            {func(v *policy.View) { v.Unit.State = policy.UnitFailed }, holdBack},
+		"with the data of a former member": {func(v *policy.View) { v.Data.State, v.Data.MemberID = policy.DataMember, 9 }, holdBack},
+		"that only observes":               {func(v *policy.View) { v.Self.Mode = policy.Observe }, holdAsIs},
+		"that is cut off":                  {func(v *policy.View) { v.Cluster.Reachable = false }, holdAsIs},
+		"that reaches another cluster":     {func(v *policy.View) { v.Cluster.ExpectedID = 8 }, holdAsIs},
+		"whose etcd runs":                  {func(v *policy.View) { v.Unit.State = policy.UnitActive }, holdAsIs},
+		"whose data is not known":          {func(v *policy.View) { v.Data.State = policy.DataUnknown }, holdAsIs},
+		"that joins":                       {func(v *policy.View) { v.Op = &policy.Op{Host: "h2"} }, holdAsIs},
+		"that makes a cluster":             {func(v *policy.View) { v.Bootstrap.Requested = true }, holdAsIs},
+		"while another joins":              {func(v *policy.View) { v.Op = &policy.Op{Host: "h3"} }, holdBack},
+		"a member by its URL":              {func(v *policy.View) { v.Cluster.Members[0].PeerURL = "http://p2" }, holdNot},
+		"a member by its data":             {func(v *policy.View) { v.Data.State, v.Data.MemberID = policy.DataMember, 1 }, holdNot},
+	} {
+		v := spare()
+		c.change(&v)
+		if got := wantHold(v); got != c.want {
+			t.Errorf("%s: %d, want %d", what, got, c.want)
+		}
+	}
+}
+
+func TestAHoldOutlivesTheAgent(t *testing.T) {
+	t.Parallel()
+	state, runtime := t.TempDir(), t.TempDir()
+	for _, held := range []bool{true, true, false, false} {
+		f, err := openStateFiles(HostFiles{}, state, runtime)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.setHeld(held); err != nil {
+			t.Fatal(err)
+		}
+		again, err := openStateFiles(HostFiles{}, state, runtime)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, missing := os.Stat(filepath.Join(state, holdName))
+		if again.held() != held || (missing == nil) != held {
+			t.Fatalf("after %v the next agent finds %v, the file %v", held, again.held(), missing)
+		}
+	}
+}
