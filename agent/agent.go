@@ -12,7 +12,9 @@
 //   - Nothing in the loop waits longer than its bound. What may hang (the disk, a binary on it,
 //     a step) runs beside the loop, once at a time, and its absence shows as an old value.
 //   - A step starts only under a lock that was confirmed by a fresh transaction and is valid for
-//     as long as the step may take.
+//     as long as the step may take, and only if it was decided on what was seen in its own round.
+//   - What etcd has to do for the agents does not grow with the number of hosts that are no members
+//     and have nothing to do; see pace.go and queue.go.
 //   - What must survive a crash is in etcd or on disk, so that an agent that was killed anywhere
 //     goes on from what it sees.
 package agent
@@ -139,11 +141,17 @@ type Agent struct {
 	renewed  time.Duration // when the lock was last renewed
 	// environmentWritten is what this process wrote last as the environment of the unit.
 	environmentWritten map[string]string
+	pace               pace
+	decoded            map[int64]record.Host // the host records that were read last, by modification revision
+	goesFirst          bool                  // the last round has found that nobody else goes first
+	rested             time.Duration         // when this host was last not attentive
+	trimmed            time.Duration         // when the history was last trimmed for the queue's keeper
 	rounds             uint64
 	steps              uint64
 	last               policy.Decision
 
 	wake    chan struct{}
+	hurry   atomic.Bool // somebody waits for a fresh picture of the cluster
 	current atomic.Pointer[round]
 	reached atomic.Pointer[round] // the last one in which the cluster was reachable
 }
@@ -174,6 +182,7 @@ func New(opt Options) (*Agent, error) {
 	if a.judge, err = newJudge(c.Disk, c.Paths.Runtime, opt); err != nil {
 		return nil, err
 	}
+	a.pace = pace{interval: c.Timing.Interval, host: c.Host.ID}
 	a.presence = newPresence(opt, a.keys)
 	a.journal = newJournal(opt, a.keys)
 	return a, nil
@@ -230,8 +239,9 @@ func (a *Agent) leave(ctx context.Context) {
 	a.judge.save(true)
 }
 
-// Wake makes the next round start at once.
+// Wake makes the next round start at once, and ask etcd.
 func (a *Agent) Wake() {
+	a.hurry.Store(true)
 	select {
 	case a.wake <- struct{}{}:
 	default:
@@ -245,6 +255,11 @@ func (a *Agent) round(ctx context.Context) bool {
 	a.renew(ctx)
 	r := a.observe(ctx)
 	a.decide(r)
+	if r.decision.Step.Kind != policy.StepNone && !r.fresh() {
+		a.confirm(ctx, r)
+		a.decide(r)
+	}
+	a.goesFirst = first(r)
 	a.publish(ctx, r)
 	acted := a.act(ctx, r)
 	a.metrics.observeRound(r, a.opt.Now()-began)
@@ -301,6 +316,7 @@ func (a *Agent) publish(ctx context.Context, r *round) {
 		return
 	}
 	a.presence.publish(ctx, r)
+	a.keepQueue(ctx, r)
 	if r.decision.Waiting != a.last.Waiting && r.decision.Waiting != "" && r.decision.Role == policy.RoleSpare {
 		a.journal.write(ctx, r.revision, "refusal", string(r.decision.Waiting), waitingText(r.decision))
 	}

@@ -7,15 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// observeUnit asks for the state of the local etcd unit, and whether its environment is the one
-// that is wanted now.
+// observeUnit asks for the state of the local etcd unit.
 func (a *Agent) observeUnit(ctx context.Context, r *round) {
 	ctx, cancel := context.WithTimeout(ctx, a.opt.Config.Timing.CallTimeout)
 	defer cancel()
@@ -34,7 +32,6 @@ func (a *Agent) observeUnit(ctx context.Context, r *round) {
 		u.State, u.Detail = unitState(r.unit.State), unitDetail(r.unit)
 	}
 	u.Since = a.since.of("unit", string(u.State), r.at, r.number)
-	u.EnvReady = a.environmentWritten != nil && maps.Equal(a.environmentWritten, a.wantedEnvironment(r))
 }
 
 func orText(s, other string) string {
@@ -119,16 +116,25 @@ func (a *Agent) observeVersion(ctx context.Context, r *round) {
 	}
 }
 
-// observeClock compares the wall clock with the voters', beside the loop.
+// observeClock compares the wall clock with the voters', beside the loop. A host that rests does so as
+// seldom as it asks etcd. What it has found then still counts when it becomes attentive, until there
+// was time to compare again.
 func (a *Agent) observeClock(ctx context.Context, r *round) {
 	if !r.view.Cluster.Reachable {
 		return
 	}
 	every := max(clockEvery*a.opt.Config.Timing.Interval, time.Second)
+	oldest := maxAge * every
+	if seldom := max(clockEvery*a.pace.rest(), time.Second); !a.pace.attends {
+		every, oldest = seldom, maxAge*seldom
+		a.rested = r.at
+	} else if a.rested != 0 && r.at-a.rested <= oldest {
+		oldest = maxAge * seldom
+	}
 	a.clock.refresh(ctx, a.opt.Now, every, lookTimeout, func(ctx context.Context) (time.Duration, error) {
 		return a.opt.Etcd.ClockOffset(ctx, a.opt.Wall)
 	})
-	offset, _, ok := a.clock.get(r.at, maxAge*every)
+	offset, _, ok := a.clock.get(r.at, oldest)
 	r.view.Clock = policy.Clock{Known: ok, Offset: offset}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -125,15 +126,22 @@ func (a *Agent) Resume(ctx context.Context, by string) error {
 // ReleaseOp deletes the record of the operation in flight, at a person's word.
 func (a *Agent) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by string) error {
 	const cannot = "cannot release the operation: "
-	r := a.current.Load()
-	if r == nil || !r.view.Cluster.Reachable {
+	found, err := a.opt.Etcd.Read(ctx, cluster.Span{Start: a.keys.Op()})
+	switch {
+	case err != nil:
 		return refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+"no voter answers", "try again when the cluster has a quorum")
-	}
-	if r.op == nil {
+	case len(found.Pairs) == 0:
 		return refuse(http.StatusConflict, control.CodeConflict, cannot+"there is none", "quorumctl op show")
 	}
+	if r := a.current.Load(); r != nil && r.op != nil && r.opAt != found.Pairs[0].ModRevision { // not the one that was shown
+		return refuse(http.StatusConflict, control.CodeConflict, cannot+"it has moved on meanwhile", "quorumctl op show, and try again")
+	}
+	op, err := record.Decode[record.Op](found.Pairs[0].Value)
+	if err != nil {
+		return refuse(http.StatusConflict, control.CodeConflict, cannot+err.Error(), "quorumctl op show")
+	}
 	answer, err := a.opt.Etcd.Txn(ctx,
-		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(a.keys.Op()), "=", r.opAt)},
+		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(a.keys.Op()), "=", found.Pairs[0].ModRevision)},
 		clientv3.OpDelete(a.keys.Op()))
 	switch {
 	case err != nil:
@@ -141,7 +149,7 @@ func (a *Agent) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by st
 	case !answer.Succeeded:
 		return refuse(http.StatusConflict, control.CodeConflict, cannot+"it has moved on meanwhile", "quorumctl op show, and try again")
 	}
-	a.note(ctx, "RELEASED", r.op.Kind+" of "+r.op.HostName+" in phase "+r.op.Phase+" released by "+by+": "+req.Reason)
+	a.note(ctx, "RELEASED", op.Kind+" of "+op.HostName+" in phase "+op.Phase+" released by "+by+": "+req.Reason)
 	a.Wake()
 	return nil
 }

@@ -28,6 +28,8 @@ type presence struct {
 	lease   clientv3.LeaseID
 	written []byte
 	renewed time.Duration
+	p99     float64       // of the disk, as last published
+	p99At   time.Duration // and when that last changed
 }
 
 func newPresence(opt Options, keys record.Keys) *presence {
@@ -45,6 +47,9 @@ func (p *presence) publish(ctx context.Context, r *round) {
 	ctx, cancel := context.WithTimeout(ctx, 2*p.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	p.renew(ctx)
+	if r.etcdAt != r.at {
+		return // what stands in etcd is not known well enough to write over it
+	}
 	value, err := record.Encode(p.record(r))
 	if err != nil {
 		p.log.Error("own record not written", "error", err)
@@ -117,7 +122,7 @@ func (p *presence) record(r *round) record.Host {
 		ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Instance: p.opt.Instance, BootID: p.opt.BootID,
 		ClientURL: c.Etcd.ClientURL, PeerURL: c.Etcd.PeerURL, Mode: string(c.Mode), AgentVersion: p.opt.Version,
 		Role: string(r.decision.Role), Health: r.verdict.State.String(), Qualified: r.verdict.Qualified,
-		Waiting: string(r.decision.Waiting), FsyncP99: quantised(r),
+		Waiting: string(r.decision.Waiting), FsyncP99: p.steadyP99(r.at, r.verdict.Figures.WAL.P99),
 	}
 	if v.Self.Etcd.Known() {
 		h.EtcdVersion = v.Self.Etcd.String()
@@ -131,9 +136,25 @@ func (p *presence) record(r *round) record.Host {
 	return h
 }
 
-// quantised gives the p99 rounded up to a power of two of 0.125 ms, so that noise is not written.
-func quantised(r *round) float64 {
-	p99 := r.verdict.Figures.WAL.P99
+// p99Every is how often the published p99 of the disk may change. It ranks hosts and decides nothing
+// else, and a busy disk's changes from minute to minute.
+const p99Every = 10 * time.Minute
+
+// steadyP99 gives the p99 to publish: the one before, unless the disk has become clearly quicker or
+// slower and the last change is a while ago. A disk that was not measured has the p99 of before.
+func (p *presence) steadyP99(now, p99 time.Duration) float64 {
+	level := quantised(p99)
+	seconds := p99.Seconds()
+	within := seconds > p.p99/2*0.75 && seconds <= p.p99*1.25 // a quarter beyond the bounds of its step
+	if level == 0 || within || (p.p99 != 0 && now-p.p99At < p99Every) {
+		return p.p99
+	}
+	p.p99, p.p99At = level, now
+	return level
+}
+
+// quantised gives a p99 in seconds, rounded up to a power of two of 0.125 ms; 0 when it is not known.
+func quantised(p99 time.Duration) float64 {
 	if p99 <= 0 {
 		return 0
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Status gives the picture of the last finished observation. It waits for nothing.
+// Status gives the picture of the last finished observation. It waits for nothing. When what it shows
+// of the cluster is old, as it is on a host that rests in a large fleet, the next round asks anew.
 func (a *Agent) Status() control.Status {
 	c := a.opt.Config
 	s := control.Status{
@@ -35,7 +36,10 @@ func (a *Agent) Status() control.Status {
 	s.Health = a.healthStatus(r)
 	s.Cluster = a.clusterStatus(s.Cluster, r)
 	if seen := a.reached.Load(); seen != nil { // what lies in etcd, as it was last read
-		s.Hosts = hostsStatus(seen, (a.opt.Now() - seen.at).Seconds())
+		s.Hosts = hostsStatus(seen, (a.opt.Now() - seen.hostsAt).Seconds())
+		if a.opt.Now()-seen.statusesAt > blink*c.Timing.Interval {
+			a.hurry.Store(true)
+		}
 		s.Lock, s.Op, s.Pause = recordsStatus(seen)
 	}
 	s.Unit.State, s.Unit.Since, s.Unit.Detail = orText(string(r.view.Unit.State), "unknown"), r.wall.Add(-r.view.Unit.Since), r.view.Unit.Detail
@@ -79,7 +83,7 @@ func (a *Agent) clusterStatus(out control.Cluster, r *round) control.Cluster {
 	if !v.Reachable {
 		return out
 	}
-	age := (a.opt.Now() - r.at).Seconds()
+	age := (a.opt.Now() - r.statusesAt).Seconds()
 	out.AgeSeconds = &age
 	out.ID = record.MemberID(v.ID).String()
 	voters, live := v.Counts()

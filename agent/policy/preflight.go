@@ -100,7 +100,7 @@ func preflight(v View) []Reason {
 // ready.
 func waiting(v View) ReasonCode {
 	for _, veto := range vetoes() {
-		if !veto.own {
+		if !veto.own || (v.Resting && veto.code == VoterNotLive) { // others go before it: nobody waits for it
 			continue
 		}
 		if _, holds := veto.check(v); holds {
@@ -148,6 +148,12 @@ func joinTarget(v View) (Role, bool) {
 		return RoleStandby, true
 	}
 	return "", false
+}
+
+// PlaceFree tells whether this host is no voter and there is a place for it.
+func PlaceFree(v View) bool {
+	_, place := joinTarget(v)
+	return v.Cluster.Reachable && place
 }
 
 func targetMet(v View) (string, bool) {
@@ -369,6 +375,9 @@ func notMyTurn(v View) (string, bool) {
 	target, place := joinTarget(v)
 	if !place {
 		return "", false
+	}
+	if v.Resting && !v.Looked {
+		return "others are called first", true
 	}
 	list := candidates(v, target, selfReady(v))
 	position := slices.IndexFunc(list, func(h Host) bool { return h.ID == v.Self.ID })

@@ -38,6 +38,23 @@ func candidates(v View, target Role, selfReady bool) []Host {
 	return list
 }
 
+// Next gives the IDs of the spares that go first when a place is free, best first, at most n. It is
+// for a host that is no spare itself.
+func Next(v View, n int) []string {
+	voters, _ := v.Cluster.Counts()
+	target := RoleVoter
+	if voters >= v.Target.Voters && len(v.Cluster.learners()) < v.Target.Standbys {
+		target = RoleStandby
+	}
+	var out []string
+	for _, h := range candidates(v, target, false) {
+		if h.Role == RoleSpare && len(out) < n {
+			out = append(out, h.ID)
+		}
+	}
+	return out
+}
+
 // known puts a figure that is not known behind all that are.
 func known(p99 time.Duration) time.Duration {
 	if p99 == 0 {

@@ -28,10 +28,14 @@ type View struct {
 	Op        *Op           // the operation in flight, or nil
 	Pause     *Pause        // the pause in force, or nil
 	IdleFor   time.Duration // since when no operation has been in flight
-	FreeFor   time.Duration // since when there has been neither an operation nor a lock
+	FreeFor   time.Duration // since when a place for this host has stood free, without an operation or a lock
 	Backoff   time.Duration // until the next try, after a join that failed
 	Stuck     string        // a step that was started and has not come back, or empty
 	Failed    Failed        // the step that failed when it was last tried, if there is one
+	// Resting tells that this host is a spare which others go before: the members' answers and Hosts
+	// may be of a while ago, unless Looked says that they are of this round. Of a host that does not
+	// rest the members have answered in this round.
+	Resting, Looked bool
 	// PromotionPending tells that this agent has asked for a promotion so short a time ago that it may
 	// still land, whatever was answered.
 	PromotionPending bool
@@ -155,7 +159,7 @@ type Bootstrap struct {
 
 // Cluster is the etcd cluster.
 type Cluster struct {
-	Reachable  bool // the member list and the records were read, linearizably, in this round
+	Reachable  bool // the member list and the records were read, linearizably, when that was last tried
 	Listed     bool // at least the member list was
 	ID         uint64
 	ExpectedID uint64 // from the configuration or from this host's own past; 0 when there is none
@@ -171,7 +175,7 @@ type Member struct {
 	Name    string // empty until it has started once
 	PeerURL string
 	Learner bool
-	Live    bool // it has answered in this round; a voter also a linearizable read
+	Live    bool // it has answered when it was last asked; a voter also a linearizable read
 	Leader  bool
 	// ThinksLearner is the member's own word, which may lag behind the member list.
 	ThinksLearner bool

@@ -30,6 +30,9 @@ func (k Keys) Op() string { return k.prefix + "op" }
 // Pause is the key of the cluster-wide pause.
 func (k Keys) Pause() string { return k.prefix + "pause" }
 
+// Queue is the key of the queue of spares.
+func (k Keys) Queue() string { return k.prefix + "queue" }
+
 // History is the prefix of the history.
 func (k Keys) History() string { return k.prefix + "history/" }
 
@@ -41,6 +44,13 @@ func (k Keys) HistoryLine(revision int64, host string, n int) string {
 
 // State gives the range that holds everything but the history: one read shows it all.
 func (k Keys) State() (start, end string) { return k.Hosts(), k.prefix[:len(k.prefix)-1] + "0" }
+
+// Cluster gives the range that holds what concerns every host: all of State but the hosts' own
+// records, so that its size does not depend on their number.
+func (k Keys) Cluster() (start, end string) {
+	_, end = k.State()
+	return k.Lock(), end
+}
 
 // fieldNames lists the JSON names of a record's own fields.
 func fieldNames(r any) []string {

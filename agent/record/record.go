@@ -94,6 +94,16 @@ type Pause struct {
 	Extra   Extra     `json:"-"`
 }
 
+// Queue calls the spares that go first when a place is free, so that the others need not look who
+// they are. It only says who shall look closely: nobody acts on its word. A voter's agent writes it
+// under its own presence lease, so that it ends with that agent and another one takes over.
+type Queue struct {
+	Version int      `json:"version"`
+	Hosts   int      `json:"hosts"` // how many are present, rounded up to a power of two
+	Next    []string `json:"next"`  // host IDs, best first
+	Extra   Extra    `json:"-"`
+}
+
 // Line is one line of history.
 type Line struct {
 	Version int       `json:"version"`
@@ -135,7 +145,7 @@ func (id *MemberID) UnmarshalJSON(b []byte) error {
 // kind is one of the record types. The extra fields are reached through it so that encode
 // and decode are written once.
 type kind interface {
-	Host | Lock | Op | Pause | Line
+	Host | Lock | Op | Pause | Queue | Line
 }
 
 // Encode gives the JSON of a record, stamped with Version and with its unknown fields. A record
@@ -225,6 +235,8 @@ func header(r any) (version *int, extra *Extra) {
 	case *Op:
 		return &r.Version, &r.Extra
 	case *Pause:
+		return &r.Version, &r.Extra
+	case *Queue:
 		return &r.Version, &r.Extra
 	case *Line:
 		return &r.Version, &r.Extra

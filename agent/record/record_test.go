@@ -54,7 +54,7 @@ func TestEveryRecordIsWrittenAsOthersExpectItAndReadBackEqual(t *testing.T) {
 	expect(t, lineJSON, record.Line{Version: 1, Time: noon, Host: "h3", Name: "rack3-db", Kind: "step", Code: "ADD_LEARNER", Text: "added"})
 }
 
-func expect[T record.Host | record.Lock | record.Op | record.Pause | record.Line](t *testing.T, text string, r T) {
+func expect[T record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Line](t *testing.T, text string, r T) {
 	t.Helper()
 	written, err := record.Encode(r)
 	if err != nil || string(written) != text {
@@ -209,7 +209,7 @@ func TestOneRangeHoldsAllOfAClustersStateAndNothingElse(t *testing.T) {
 	keys := record.KeysFor("prod")
 	start, end := keys.State()
 	within := func(key string) bool { return start <= key && key < end }
-	for _, key := range []string{keys.Host("a"), keys.Host("zz"), keys.Lock(), keys.Op(), keys.Pause()} {
+	for _, key := range []string{keys.Host("a"), keys.Host("zz"), keys.Lock(), keys.Op(), keys.Pause(), keys.Queue()} {
 		if !within(key) {
 			t.Errorf("%s is not in [%s, %s)", key, start, end)
 		}
@@ -220,6 +220,23 @@ func TestOneRangeHoldsAllOfAClustersStateAndNothingElse(t *testing.T) {
 			if within(key) {
 				t.Errorf("%s is in [%s, %s)", key, start, end)
 			}
+		}
+	}
+}
+
+func TestWhatConcernsEveryHostIsReadWithoutTheHosts(t *testing.T) {
+	t.Parallel()
+	keys := record.KeysFor("prod")
+	start, end := keys.Cluster()
+	within := func(key string) bool { return start <= key && key < end }
+	for _, key := range []string{keys.Lock(), keys.Op(), keys.Pause(), keys.Queue()} {
+		if !within(key) {
+			t.Errorf("%s is not in [%s, %s)", key, start, end)
+		}
+	}
+	for _, key := range []string{keys.Host("a"), keys.Host("zz"), keys.HistoryLine(1, "a", 0), record.KeysFor("prod2").Lock()} {
+		if within(key) {
+			t.Errorf("%s is in [%s, %s)", key, start, end)
 		}
 	}
 }
@@ -246,7 +263,7 @@ var same = cmp.Transformer("compact", func(raw json.RawMessage) string {
 })
 
 // roundTrips checks that what can be read can be written, and reads back as the same record.
-func roundTrips[T record.Host | record.Lock | record.Op | record.Pause | record.Line](t *testing.T, b []byte) {
+func roundTrips[T record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Line](t *testing.T, b []byte) {
 	t.Helper()
 	r, err := record.Decode[T](b)
 	if err != nil {
@@ -279,6 +296,7 @@ func FuzzDecode(f *testing.F) {
 		roundTrips[record.Lock](t, b)
 		roundTrips[record.Op](t, b)
 		roundTrips[record.Pause](t, b)
+		roundTrips[record.Queue](t, b)
 		roundTrips[record.Line](t, b)
 	})
 }

@@ -1,0 +1,326 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+)
+
+// fleetEtcd keeps keys with revisions and leases, and a member list, as etcd does, and counts what
+// each host asks of it. Its clock is that of the test's bubble.
+type fleetEtcd struct {
+	mu       sync.Mutex
+	revision int64
+	keys     map[string]*mvccpb.KeyValue
+	sorted   []string // of keys, nil when they have changed
+	leases   map[clientv3.LeaseID]time.Time
+	ttl      map[clientv3.LeaseID]int64
+	members  []cluster.Member
+	asked    map[string]*asked // by host
+	nextID   uint64
+}
+
+// asked is what a host has asked of etcd.
+type asked struct {
+	requests int // of every kind
+	writes   int // puts and deletes that were made
+	records  int // host records that were read
+	takes    int // leases that were granted, the first for the presence
+	statuses int
+	locked   int // writes of the lock's key
+}
+
+func newFleetEtcd() *fleetEtcd {
+	return &fleetEtcd{
+		revision: 1, keys: map[string]*mvccpb.KeyValue{}, leases: map[clientv3.LeaseID]time.Time{}, ttl: map[clientv3.LeaseID]int64{},
+		asked: map[string]*asked{}, nextID: 100,
+	}
+}
+
+// of gives one host's way to it.
+func (e *fleetEtcd) of(host string) *fleetClient {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.asked[host] = &asked{}
+	return &fleetClient{e: e, host: host}
+}
+
+// count gives what each host has asked so far.
+func (e *fleetEtcd) count() map[string]asked {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := map[string]asked{}
+	for host, n := range e.asked {
+		out[host] = *n
+	}
+	return out
+}
+
+func (e *fleetEtcd) expire() {
+	for id, end := range e.leases {
+		if !time.Now().Before(end) {
+			e.drop(id)
+		}
+	}
+}
+
+func (e *fleetEtcd) drop(id clientv3.LeaseID) {
+	delete(e.leases, id)
+	e.revision++
+	e.sorted = nil
+	maps.DeleteFunc(e.keys, func(_ string, kv *mvccpb.KeyValue) bool { return kv.Lease == int64(id) })
+}
+
+// get gives the value of a key; "" when it is not there.
+func (e *fleetEtcd) get(key string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.expire()
+	if kv := e.keys[key]; kv != nil {
+		return string(kv.Value)
+	}
+	return ""
+}
+
+// list gives the member list.
+func (e *fleetEtcd) list() []cluster.Member {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.members)
+}
+
+// remove takes a member out, as an operator does.
+func (e *fleetEtcd) remove(name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.members = slices.DeleteFunc(slices.Clone(e.members), func(m cluster.Member) bool { return m.Name == name })
+}
+
+// fleetClient is one host's way to the etcd.
+type fleetClient struct {
+	pb.KVClient // nil but for Txn
+	e           *fleetEtcd
+	host        string
+}
+
+func (c *fleetClient) ask() *asked {
+	c.e.expire()
+	n := c.e.asked[c.host]
+	n.requests++
+	return n
+}
+
+func (c *fleetClient) Members(context.Context) (cluster.Membership, error) {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	c.ask()
+	return cluster.Membership{ClusterID: 1, Members: slices.Clone(c.e.members)}, nil
+}
+
+func (c *fleetClient) AddLearner(_ context.Context, peerURL string) (cluster.Member, error) {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	c.ask()
+	c.e.nextID++
+	m := cluster.Member{ID: c.e.nextID, PeerURLs: []string{peerURL}, Learner: true}
+	c.e.members = append(slices.Clone(c.e.members), m)
+	return m, nil
+}
+
+// started is called by the unit of a host: its etcd publishes its name.
+func (e *fleetEtcd) started(name, peerURL string) uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, m := range e.members {
+		if slices.Contains(m.PeerURLs, peerURL) {
+			e.members[i].Name, e.members[i].ClientURLs = name, []string{"http://" + name}
+			return m.ID
+		}
+	}
+	return 0
+}
+
+func (c *fleetClient) Promote(_ context.Context, id uint64, _ string) error {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	c.ask()
+	c.e.members = slices.Clone(c.e.members)
+	for i := range c.e.members {
+		if c.e.members[i].ID == id {
+			c.e.members[i].Learner = false
+		}
+	}
+	return nil
+}
+
+func (c *fleetClient) RemoveLearner(context.Context, uint64) error {
+	return errors.New("nobody should remove a learner here")
+}
+
+func (c *fleetClient) Statuses(_ context.Context, members []cluster.Member) map[uint64]cluster.Status {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	out := map[uint64]cluster.Status{}
+	for _, m := range members {
+		n := c.ask()
+		n.statuses++
+		if m.Name == "" {
+			out[m.ID] = cluster.Status{Err: errors.New("it has never started")}
+			continue
+		}
+		index := uint64(c.e.revision)
+		out[m.ID] = cluster.Status{
+			MemberID: m.ID, ClusterID: 1, Leader: c.e.members[0].ID, Term: 2, Index: index, Applied: index, Learner: m.Learner,
+			Version: "3.6.16", DBSize: 1 << 20, Linearizable: true,
+		}
+	}
+	return out
+}
+
+func (c *fleetClient) ClockOffset(context.Context, func() time.Time) (time.Duration, error) {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	c.ask()
+	return 0, nil
+}
+
+func (c *fleetClient) Diagnose(context.Context, string) error { return nil }
+
+func (c *fleetClient) Read(_ context.Context, spans ...cluster.Span) (cluster.Range, error) {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	n := c.ask()
+	out := cluster.Range{Revision: c.e.revision}
+	for _, span := range spans {
+		if c.e.sorted == nil {
+			c.e.sorted = slices.Sorted(maps.Keys(c.e.keys))
+		}
+		from, _ := slices.BinarySearch(c.e.sorted, span.Start)
+		for _, key := range c.e.sorted[from:] {
+			if key != span.Start && key >= span.End {
+				break
+			}
+			if strings.Contains(key, "/hosts/") {
+				n.records++
+			}
+			kv := c.e.keys[key]
+			out.Pairs = append(out.Pairs, cluster.Pair{Key: key, Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Lease: kv.Lease})
+		}
+	}
+	return out, nil
+}
+
+func (c *fleetClient) ReadLast(context.Context, string, int64) (cluster.Range, error) {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	c.ask()
+	return cluster.Range{Revision: c.e.revision}, nil
+}
+
+// fleetTxn takes a transaction as it goes to the server, which the client's own code makes of it.
+type fleetTxn struct{ *fleetClient }
+
+func (c *fleetClient) Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error) {
+	return clientv3.NewKVFromKVClient(fleetTxn{c}, nil).Txn(ctx).If(conditions...).Then(then...).Commit()
+}
+
+func (t fleetTxn) Txn(_ context.Context, request *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
+	e := t.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := t.ask()
+	answer := &pb.TxnResponse{Succeeded: true}
+	for _, c := range request.Compare {
+		created, modified := int64(0), int64(0)
+		if kv := e.keys[string(c.Key)]; kv != nil {
+			created, modified = kv.CreateRevision, kv.ModRevision
+		}
+		switch target := c.TargetUnion.(type) {
+		case *pb.Compare_CreateRevision:
+			answer.Succeeded = answer.Succeeded && created == target.CreateRevision
+		case *pb.Compare_ModRevision:
+			answer.Succeeded = answer.Succeeded && modified == target.ModRevision
+		default:
+			return nil, fmt.Errorf("a comparison of %T is not known here", target)
+		}
+	}
+	if answer.Succeeded {
+		for _, op := range request.Success {
+			if put := op.GetRequestPut(); put != nil && put.Lease != 0 && e.leases[clientv3.LeaseID(put.Lease)].IsZero() {
+				return nil, rpctypes.ErrLeaseNotFound
+			}
+		}
+		if len(request.Success) > 0 {
+			e.revision++
+		}
+		for _, op := range request.Success {
+			e.apply(n, op)
+		}
+	}
+	answer.Header = &pb.ResponseHeader{Revision: e.revision}
+	return answer, nil
+}
+
+func (e *fleetEtcd) apply(n *asked, op *pb.RequestOp) {
+	n.writes++
+	e.sorted = nil
+	if del := op.GetRequestDeleteRange(); del != nil {
+		delete(e.keys, string(del.Key))
+		return
+	}
+	put := op.GetRequestPut()
+	key := string(put.Key)
+	if strings.HasSuffix(key, "/lock") {
+		n.locked++
+	}
+	kv := &mvccpb.KeyValue{Key: put.Key, Value: put.Value, Lease: put.Lease, CreateRevision: e.revision, ModRevision: e.revision}
+	if old := e.keys[key]; old != nil {
+		kv.CreateRevision = old.CreateRevision
+	}
+	e.keys[key] = kv
+}
+
+func (c *fleetClient) Grant(_ context.Context, ttl int64) (clientv3.LeaseID, int64, error) {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	c.ask().takes++
+	c.e.nextID++
+	id := clientv3.LeaseID(c.e.nextID)
+	c.e.leases[id], c.e.ttl[id] = time.Now().Add(time.Duration(ttl)*time.Second), ttl
+	return id, ttl, nil
+}
+
+func (c *fleetClient) KeepAliveOnce(_ context.Context, id clientv3.LeaseID) (int64, error) {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	c.ask()
+	if c.e.leases[id].IsZero() {
+		return 0, rpctypes.ErrLeaseNotFound
+	}
+	c.e.leases[id] = time.Now().Add(time.Duration(c.e.ttl[id]) * time.Second)
+	return c.e.ttl[id], nil
+}
+
+func (c *fleetClient) Revoke(_ context.Context, id clientv3.LeaseID) error {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	c.ask()
+	c.e.drop(id)
+	return nil
+}

@@ -1,0 +1,305 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/systemd"
+)
+
+// fleet is a cluster of three voters and many spares, each with its real agent, in virtual time.
+type fleet struct {
+	t     *testing.T
+	etcd  *fleetEtcd
+	start time.Time
+	hosts map[string]*fleetHost
+}
+
+// fleetHost is a host: its unit, its data directory, its disk and its files are all in memory.
+type fleetHost struct {
+	f     *fleet
+	name  string
+	agent *Agent
+	end   func()
+
+	mu     sync.Mutex
+	active bool
+	member uint64
+	files  map[string][]byte
+	last   time.Duration // when the disk was last read
+	reads  int
+}
+
+const fleetConfig = `
+mode: manage
+host: {name: %[1]s, id: id-%[1]s, domain: %[2]s}
+cluster: {name: test, voters: 3, standbys: 0, endpoints: [http://v1:2379]}
+etcd: {clientURL: http://%[1]s:2379, peerURL: http://%[1]s:2380, listenClientURL: http://0.0.0.0:2379, listenPeerURL: http://0.0.0.0:2380, runner: process, binary: /etcd, dataDir: /data}
+disk: {qualifySamples: 30, window: 20}
+`
+
+func newFleet(t *testing.T, spares int) *fleet {
+	f := &fleet{t: t, etcd: newFleetEtcd(), start: time.Now(), hosts: map[string]*fleetHost{}}
+	for i := 1; i <= 3; i++ {
+		name := fmt.Sprintf("v%d", i)
+		f.etcd.members = append(f.etcd.members, cluster.Member{
+			ID: uint64(i), Name: name, PeerURLs: []string{"http://" + name + ":2380"}, ClientURLs: []string{"http://" + name + ":2379"},
+		})
+		f.add(name, uint64(i))
+	}
+	for i := range spares {
+		f.add(fmt.Sprintf("s%04d", i), 0)
+	}
+	return f
+}
+
+func (f *fleet) now() time.Duration { return time.Since(f.start) + time.Hour }
+
+// add starts a host's agent.
+func (f *fleet) add(name string, member uint64) {
+	h := &fleetHost{f: f, name: name, active: member != 0, member: member, files: map[string][]byte{}}
+	c, err := config.Parse("test", fmt.Appendf(nil, fleetConfig, name, "rack-"+name[len(name)-1:]))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	h.agent, err = New(Options{
+		Config: c, Instance: "boot-" + name, BootID: "boot-" + name, Version: "test",
+		Etcd: f.etcd.of(name), Unit: h, Probe: (*fleetProbe)(h), Data: (*fleetData)(h), Files: (*fleetFiles)(h),
+		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
+		Now:         f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(f.t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = h.agent.Run(ctx) }()
+	h.end = func() { cancel(); <-done }
+	f.hosts[name] = h
+}
+
+func (f *fleet) close() {
+	for _, h := range f.hosts {
+		h.end()
+	}
+}
+
+func (f *fleet) pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // virtual time
+
+// until lets time pass until a condition holds.
+func (f *fleet) until(limit time.Duration, what string, holds func() bool) time.Duration {
+	f.t.Helper()
+	began := time.Now()
+	for !holds() {
+		if time.Since(began) > limit {
+			f.t.Fatalf("not within %s: %s", limit, what)
+		}
+		f.pass(time.Second)
+	}
+	return time.Since(began)
+}
+
+func (f *fleet) voters() (out []string) {
+	for _, m := range f.etcd.list() {
+		if !m.Learner {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+// queue gives the host IDs that are called.
+func (f *fleet) queue() []string {
+	q, err := record.Decode[record.Queue]([]byte(f.etcd.get(record.KeysFor("test").Queue())))
+	if err != nil {
+		return nil
+	}
+	return q.Next
+}
+
+// spent gives what the spares, and all hosts, have asked since before.
+func (f *fleet) spent(before map[string]asked) (spares, all asked) {
+	for host, now := range f.etcd.count() {
+		was := before[host]
+		d := asked{
+			requests: now.requests - was.requests, writes: now.writes - was.writes, records: now.records - was.records,
+			takes: now.takes - was.takes, statuses: now.statuses - was.statuses, locked: now.locked - was.locked,
+		}
+		all.add(d)
+		if strings.HasPrefix(host, "s") {
+			spares.add(d)
+		}
+	}
+	return spares, all
+}
+
+func (n *asked) add(d asked) {
+	n.requests, n.writes, n.records = n.requests+d.requests, n.writes+d.writes, n.records+d.records
+	n.takes, n.statuses, n.locked = n.takes+d.takes, n.statuses+d.statuses, n.locked+d.locked
+}
+
+func (h *fleetHost) Status(context.Context) (systemd.Status, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := systemd.Status{LoadState: "loaded", State: systemd.Inactive}
+	if h.active {
+		s.State = systemd.Active
+	}
+	return s, nil
+}
+
+func (h *fleetHost) Start(context.Context) error {
+	id := h.f.etcd.started(h.name, "http://"+h.name+":2380")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.active, h.member = true, id
+	return nil
+}
+
+func (h *fleetHost) Stop(context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.active = false
+	return nil
+}
+
+func (h *fleetHost) SetEnvironment(context.Context, map[string]string) error { return nil }
+
+// fleetProbe measures a disk that is well. Its p99 swings around a bound of the published steps.
+type fleetProbe fleetHost
+
+func (p *fleetProbe) Read() disk.Reading {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.f.now()
+	p.reads++
+	r := disk.Reading{Alive: true, NextDirect: time.Second, NextWAL: time.Second, Usage: &disk.Usage{Total: 1 << 40, Free: 1 << 39}}
+	latency := 3800 * time.Microsecond
+	if p.reads/30%2 == 1 { // for a minute
+		latency = 4200 * time.Microsecond
+	}
+	n := 2
+	if p.last == 0 {
+		n = 40
+	}
+	for i := range n {
+		at := now - time.Duration(n-i)*time.Millisecond
+		r.Samples = append(r.Samples, disk.Sample{Lane: disk.LaneDirect, End: at, Latency: latency}, disk.Sample{Lane: disk.LaneWAL, End: at, Latency: latency})
+	}
+	p.last = now
+	return r
+}
+
+func (p *fleetProbe) InFlight() (time.Duration, string) { return 0, "" }
+func (p *fleetProbe) SetBurst(bool)                     {}
+
+type fleetData fleetHost
+
+func (d *fleetData) Inspect(context.Context) (datadir.Contents, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.member == 0 {
+		return datadir.Contents{Empty: true, Free: 1 << 39}, nil
+	}
+	return datadir.Contents{ClusterID: 1, MemberID: d.member, Free: 1 << 39}, nil
+}
+
+func (d *fleetData) MoveAside(context.Context) ([]string, error) { return nil, nil }
+
+type fleetFiles fleetHost
+
+func (f *fleetFiles) MakeDir(string) error { return nil }
+
+func (f *fleetFiles) Read(path string) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if data, ok := f.files[path]; ok {
+		return data, nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+func (f *fleetFiles) Write(path string, data []byte, _ bool) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.files[path] = data
+	return nil
+}
+
+func (f *fleetFiles) Remove(path string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.files, path)
+	return nil
+}
+
+// settled waits until a fleet rests: the queue calls as many as it may.
+func (f *fleet) settled() {
+	f.t.Helper()
+	f.until(10*time.Minute, "the queue calls three spares", func() bool { return len(f.queue()) == queueLength })
+	f.pass(time.Minute)
+}
+
+// TestAFleetAsksEtcdForLittleWhateverItsSize measures a fleet at rest, and then how a spare takes the place of a voter.
+func TestAFleetAsksEtcdForLittleWhateverItsSize(t *testing.T) {
+	t.Parallel()
+	for _, spares := range []int{5, 120} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, spares)
+			defer f.close()
+			f.settled()
+			before := f.etcd.count()
+			const span = 3 * time.Minute
+			f.pass(span)
+			rest, _ := f.spent(before)
+			rate := float64(rest.requests) / span.Seconds()
+			t.Logf("%d spares at rest: %.1f requests/s, %.1f host records/s, %d writes", spares, rate, float64(rest.records)/span.Seconds(), rest.writes)
+			if rest.writes > 0 {
+				t.Errorf("%d spares wrote %d times in %s, although nothing has changed but their p99 a little", spares, rest.writes, span)
+			}
+			if rate > 140 { // 50 rounds with two requests each, and what keeps 120 leases alive
+				t.Errorf("all spares made %.1f requests/s", rate)
+			}
+
+			took, got := f.handOver()
+			extra := float64(got.requests) - rate*took.Seconds()
+			t.Logf("%d spares hand over in %s: %.0f requests more than at rest, %d writes", spares, took, extra, got.writes)
+			if got.locked != 1 {
+				t.Errorf("the lock was taken %d times: more than the one that goes first has tried", got.locked)
+			}
+			if got.writes > 30 {
+				t.Errorf("the spares wrote %d times", got.writes)
+			}
+			if extra > 400 { // if all of 120 looked it would be more
+				t.Errorf("the hand-over cost %.0f requests of the spares", extra)
+			}
+		})
+	}
+}
+
+// handOver takes the third voter away and gives what the spares ask until another has taken its place.
+func (f *fleet) handOver() (took time.Duration, spares asked) {
+	f.hosts["v3"].end()
+	before := f.etcd.count()
+	f.etcd.remove("v3")
+	took = f.until(10*time.Minute, "a spare has become a voter", func() bool {
+		return len(f.voters()) == 3 && f.etcd.get(record.KeysFor("test").Op()) == ""
+	})
+	spares, _ = f.spent(before)
+	return took, spares
+}

@@ -1,0 +1,223 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// seen is what was read from etcd, and when. A round that does not ask carries over what the round
+// before had.
+type seen struct {
+	etcdAt     time.Duration // when etcd was asked
+	reachable  bool
+	listed     bool // at least the member list was read
+	problem    string
+	membership cluster.Membership
+	statuses   map[uint64]cluster.Status
+	statusesAt time.Duration // when the members were asked
+	hosts      []record.Host // by ID
+	hostsAt    time.Duration // when all of them were read
+	ownHost    *record.Host  // our own key's record, whoever wrote it
+	ownHostAt  int64         // and its modification revision
+	op         *record.Op
+	opAt       int64 // its modification revision
+	lock       *record.Lock
+	lockAt     int64 // its create revision: the token
+	pause      *record.Pause
+	queue      *record.Queue
+	queueAt    int64 // its modification revision
+	revision   int64 // of the store when the records were read
+}
+
+// hostsKept is how many hosts' records a resting host keeps between two looks at them all. Of a
+// larger fleet it keeps those that concern it.
+const hostsKept = 200
+
+// observeEtcd asks etcd for what is due, and carries the rest over.
+func (a *Agent) observeEtcd(ctx context.Context, r *round) {
+	want := a.pace.due(r.at, a.hurry.Swap(false))
+	before := a.current.Load()
+	if before == nil || want.etcd {
+		a.askEtcd(ctx, r, want)
+	} else {
+		r.seen = before.seen
+		r.hosts = a.kept(before)
+	}
+	if want = a.pace.due(r.at, false); r.reachable && r.etcdAt == r.at && want.hosts && r.hostsAt != r.at {
+		a.askEtcd(ctx, r, want) // it has just learned that it is called, or how few hosts there are
+	}
+	a.viewEtcd(ctx, r)
+}
+
+// askEtcd asks etcd, and paces what comes next by what it has found.
+func (a *Agent) askEtcd(ctx context.Context, r *round, want look) {
+	r.seen = seen{etcdAt: r.at}
+	if old := a.reached.Load(); old != nil {
+		r.statuses, r.statusesAt = old.statuses, old.statusesAt
+		r.hosts, r.hostsAt = a.kept(old), old.hostsAt
+	}
+	err := a.askMembers(ctx, r, want.members)
+	if err == nil {
+		r.listed = true
+		err = a.askRecords(ctx, r, want.hosts)
+	}
+	if err != nil { // half a picture is none
+		r.problem = err.Error()
+		r.hosts, r.op, r.lock, r.pause, r.queue = nil, nil, nil, nil, nil
+		r.opAt, r.lockAt, r.queueAt = 0, 0, 0
+	}
+	r.reachable = err == nil
+	switch {
+	case !r.reachable:
+	case want.hosts:
+		a.pace.learn(r.at, len(r.hosts))
+	case r.queue != nil && sizeClass(a.pace.size) != r.queue.Hosts:
+		a.pace.learn(r.at, r.queue.Hosts)
+	}
+	a.pace.asked(r.at, look{etcd: true, members: r.reachable && want.members, hosts: r.reachable && want.hosts})
+	a.pace.attend(r.at, a.attentive(r))
+}
+
+// kept gives the host records that are carried over.
+func (a *Agent) kept(before *round) []record.Host {
+	if a.pace.attends || len(before.hosts) <= hostsKept {
+		return before.hosts
+	}
+	c := a.opt.Config
+	var out []record.Host
+	for _, h := range before.hosts {
+		_, member := before.membership.ByPeerURL(h.PeerURL)
+		queued := before.queue != nil && slices.Contains(before.queue.Next, h.ID)
+		ours := h.ID == c.Host.ID || h.Name == c.Host.Name || h.PeerURL == c.Etcd.PeerURL
+		if member || queued || ours {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// askMembers reads the member list, and asks every member if it shall.
+func (a *Agent) askMembers(ctx context.Context, r *round, all bool) error {
+	listCtx, cancel := context.WithTimeout(ctx, 2*a.opt.Config.Timing.CallTimeout)
+	defer cancel()
+	list, err := a.opt.Etcd.Members(listCtx)
+	if err != nil {
+		return a.explain(ctx, err)
+	}
+	r.membership = list
+	if !all {
+		return nil
+	}
+	asked := slices.Clone(list.Members)
+	for i, m := range asked {
+		if slices.Contains(m.PeerURLs, a.opt.Config.Etcd.PeerURL) && len(m.ClientURLs) == 0 && a.ran() {
+			asked[i].ClientURLs = []string{a.opt.Config.Etcd.ClientURL} // not published yet
+		}
+	}
+	r.statuses, r.statusesAt = a.opt.Etcd.Statuses(ctx, asked), r.at
+	return nil
+}
+
+// askRecords reads quorumd's own records in one read: all of them, or those that concern this host.
+func (a *Agent) askRecords(ctx context.Context, r *round, all bool) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*a.opt.Config.Timing.CallTimeout)
+	defer cancel()
+	start, end := a.keys.State()
+	spans := []cluster.Span{{Start: start, End: end}}
+	if !all {
+		start, end = a.keys.Cluster()
+		spans = []cluster.Span{{Start: a.keys.Host(a.opt.Config.Host.ID)}, {Start: start, End: end}}
+	}
+	found, err := a.opt.Etcd.Read(ctx, spans...)
+	if err == nil {
+		err = a.parseRecords(r, found, all)
+	}
+	return err
+}
+
+func (a *Agent) parseRecords(r *round, found cluster.Range, all bool) error {
+	r.revision = found.Revision
+	var hosts []record.Host
+	for _, pair := range found.Pairs {
+		var err error
+		switch {
+		case strings.HasPrefix(pair.Key, a.keys.Hosts()):
+			hosts = a.parseHost(r, hosts, pair)
+		case pair.Key == a.keys.Lock():
+			r.lock, err = decode[record.Lock](pair.Value)
+			r.lockAt = pair.CreateRevision
+		case pair.Key == a.keys.Op():
+			r.op, err = decode[record.Op](pair.Value)
+			r.opAt = pair.ModRevision
+		case pair.Key == a.keys.Pause():
+			r.pause, err = decode[record.Pause](pair.Value)
+		case pair.Key == a.keys.Queue():
+			r.queueAt = pair.ModRevision
+			if r.queue, err = decode[record.Queue](pair.Value); err != nil {
+				r.queue, err = nil, nil // it is advice: one that cannot be read is none
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", pair.Key, err)
+		}
+	}
+	if all {
+		r.hosts, r.hostsAt = hosts, r.at
+		a.remember(found.Pairs, hosts)
+		return nil
+	}
+	id := a.opt.Config.Host.ID
+	r.hosts = slices.DeleteFunc(slices.Clone(r.hosts), func(h record.Host) bool { return h.ID == id })
+	r.hosts = append(r.hosts, hosts...)
+	slices.SortStableFunc(r.hosts, func(x, y record.Host) int { return strings.Compare(x.ID, y.ID) })
+	return nil
+}
+
+// parseHost adds a host's record to those that were read.
+func (a *Agent) parseHost(r *round, hosts []record.Host, pair cluster.Pair) []record.Host {
+	h, known := a.decoded[pair.ModRevision]
+	var err error
+	if !known || h.ID != strings.TrimPrefix(pair.Key, a.keys.Hosts()) {
+		h, err = record.Decode[record.Host](pair.Value)
+	}
+	if err == nil {
+		hosts = append(hosts, h)
+	} else { // a host that speaks another format is not counted on
+		a.log.Debug("host record not read", "key", pair.Key, "error", err)
+	}
+	if pair.Key == a.keys.Host(a.opt.Config.Host.ID) {
+		r.ownHost, r.ownHostAt = &h, pair.ModRevision
+	}
+	return hosts
+}
+
+// remember keeps the records that were read, for the next time: most will be as they were. A resting
+// host of a large fleet, which reads them seldom, keeps none.
+func (a *Agent) remember(pairs []cluster.Pair, hosts []record.Host) {
+	a.decoded = nil
+	if !a.pace.attends && len(hosts) > hostsKept {
+		return
+	}
+	revisions := map[string]int64{}
+	for _, pair := range pairs {
+		revisions[pair.Key] = pair.ModRevision
+	}
+	a.decoded = map[int64]record.Host{}
+	for _, h := range hosts {
+		a.decoded[revisions[a.keys.Host(h.ID)]] = h
+	}
+}
+
+func decode[T record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Line](b []byte) (*T, error) {
+	value, err := record.Decode[T](b)
+	return &value, err
+}

@@ -1,0 +1,150 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// pace is how often a host asks etcd, and for what. The loop turns at its interval on every host;
+// what a turn asks depends on what the host is to the cluster:
+//
+//   - An attentive host, which may have to act, asks in every turn. These are the members, the one
+//     that joins, and the few spares that the queue calls: their number does not grow with the fleet.
+//   - A resting host is a spare that others go before. The larger the fleet, the more seldom it asks,
+//     so that all of them together ask no more than a small fleet does. In up to restFrom hosts it
+//     asks in every turn.
+//
+// The records of all hosts are read so seldom that what a host reads in a second has a bound,
+// whatever the size of the fleet. What is not asked is carried over from the turn before with its
+// age. No step is taken on it: see Agent.round.
+type pace struct {
+	interval time.Duration
+	host     string
+	size     int  // hosts that are present, as last known; 0 when that is not known yet
+	turns    int  // of the jitter
+	begun    bool // the members have been asked once
+	attends  bool
+
+	etcd, hosts time.Duration // when each is due next
+}
+
+const (
+	// restFrom is how many hosts may ask in every turn of the loop: at the default interval
+	// all spares together make 50 such turns in a second, however many there are.
+	restFrom = 100
+	// restMost bounds the time between two of them, in intervals: one minute at the default.
+	restMost = 30
+	// restingHosts and attentiveHosts are how many host records a host reads in an interval, on
+	// average. A record has about 0.5 KiB, so at the default interval they are 2.5 and 100 KiB/s.
+	restingHosts   = 10
+	attentiveHosts = 400
+)
+
+// look says what a turn asks of etcd.
+type look struct {
+	etcd    bool // the member list, what concerns every host, and this host's own record
+	members bool // every member's own answer
+	hosts   bool // the records of all hosts
+}
+
+// due gives what this turn asks. hurry is for somebody who waits for a fresh picture.
+func (p *pace) due(now time.Duration, hurry bool) look {
+	l := look{hosts: p.begun && now >= p.hosts}
+	l.members = p.attends || l.hosts || hurry || !p.begun
+	l.etcd = l.members || now >= p.etcd
+	return l
+}
+
+// asked notes that a turn has asked for that.
+func (p *pace) asked(now time.Duration, did look) {
+	if did.etcd {
+		p.etcd = p.after(now, p.rest())
+	}
+	if did.hosts {
+		p.hosts = p.after(now, p.round())
+	}
+	p.begun = p.begun || did.members
+}
+
+// learn takes in how many hosts there are. The first look at them all waits for its turn like every
+// other when there are many: all hosts of a fleet may have been started at once.
+func (p *pace) learn(now time.Duration, size int) {
+	first := p.size == 0
+	p.size = size
+	if all := p.round(); first && all > p.interval {
+		p.hosts = now + time.Duration(float64(all)*p.chance())
+	}
+}
+
+// attend makes a host attentive, or lets it rest. One that becomes attentive looks at once.
+func (p *pace) attend(now time.Duration, attentive bool) {
+	if attentive && !p.attends {
+		p.hosts = now
+	}
+	p.attends = attentive
+}
+
+// rest is the time between two turns that ask etcd, on a host that rests.
+func (p *pace) rest() time.Duration {
+	return p.interval * time.Duration(min(max(p.size, restFrom), restFrom*restMost)) / restFrom
+}
+
+// round is the time between two looks at all hosts.
+func (p *pace) round() time.Duration {
+	share := restingHosts
+	if p.attends {
+		share = attentiveHosts
+	}
+	return p.interval * time.Duration(max(p.size, share)) / time.Duration(share)
+}
+
+// after gives a moment about that much later. Hosts that were started together drift apart.
+func (p *pace) after(now, wait time.Duration) time.Duration {
+	if wait <= p.interval {
+		return now // in every turn, also in one that comes early
+	}
+	return now + wait*3/4 + time.Duration(float64(wait)/2*p.chance())
+}
+
+// chance gives a number from 0 up to 1 that differs from host to host and from time to time, and is
+// the same in every run.
+func (p *pace) chance() float64 {
+	p.turns++
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%d/%s/%d", p.turns, p.host, p.turns) // never fails
+	return float64(h.Sum64()>>11) / (1 << 53)
+}
+
+// attentive tells whether this host may have to act: it is a member or becomes one, holds the lock,
+// was told to make a cluster, is called, or has seen for itself that it goes first.
+func (a *Agent) attentive(r *round) bool {
+	if r.boot != nil || a.lock.Token() != 0 || a.running != nil {
+		return true
+	}
+	if !r.reachable {
+		return a.pace.attends // as before; in a small fleet it asks in every turn anyway
+	}
+	_, listed := r.membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
+	return listed || a.called(r) || a.goesFirst || (r.op != nil && r.op.Host == a.opt.Config.Host.ID)
+}
+
+// first tells whether a round has found that nobody else goes first. It matters when nobody keeps
+// the queue, or keeps it badly.
+func first(r *round) bool {
+	v, d := r.view, r.decision
+	if !v.Cluster.Reachable || v.Self.Mode != policy.Manage || d.Role != policy.RoleSpare || d.Waiting != "" || (v.Resting && !v.Looked) {
+		return false
+	}
+	for _, reason := range d.Reasons {
+		if reason.Code == policy.TargetMet || reason.Code == policy.NotMyTurn {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,88 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"math/bits"
+	"slices"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// queueLength is how many spares are called: one that goes, one that makes the number of voters odd
+// again if it must be, and one in reserve.
+const queueLength = 3
+
+// trimEvery is how often the history is trimmed while nobody ends an operation.
+const trimEvery = 10 * time.Minute
+
+// called tells whether the queue names this host.
+func (a *Agent) called(r *round) bool {
+	return r.queue != nil && slices.Contains(r.queue.Next, a.opt.Config.Host.ID)
+}
+
+// keepQueue writes the queue when it has changed. The first voter whose agent is present keeps it;
+// two that both take themselves for the first do no harm, since the queue only says who looks.
+func (a *Agent) keepQueue(ctx context.Context, r *round) {
+	if r.hostsAt != r.at || a.presence.lease == 0 || !a.keepsQueue(r) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.opt.Config.Timing.CallTimeout)
+	defer cancel()
+	if r.at-a.trimmed > trimEvery {
+		a.trimmed = r.at
+		a.journal.trim(ctx)
+	}
+	q, changed := nextQueue(r)
+	if !changed {
+		return
+	}
+	value, err := record.Encode(q)
+	if err == nil {
+		key := a.keys.Queue()
+		_, err = a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.queueAt)},
+			clientv3.OpPut(key, string(value), clientv3.WithLease(a.presence.lease)))
+	}
+	if err != nil {
+		a.log.Debug("queue not written", "error", err) // it is tried again when the hosts are looked at next
+	}
+}
+
+// keepsQueue tells whether this is the first voter, by host ID, whose agent is present.
+func (a *Agent) keepsQueue(r *round) bool {
+	if r.decision.Role != policy.RoleVoter || r.view.Self.Conflict != "" {
+		return false
+	}
+	for _, h := range r.hosts { // by ID
+		if h.Role == string(policy.RoleVoter) {
+			return h.ID == a.opt.Config.Host.ID
+		}
+	}
+	return false
+}
+
+// nextQueue gives the queue as it should be, and whether that is news. While a voter does not answer
+// nobody can join, and those that are called say so and count as not ready: calling others then would
+// go through the whole fleet.
+func nextQueue(r *round) (record.Queue, bool) {
+	q := record.Queue{Hosts: sizeClass(len(r.hosts)), Next: policy.Next(r.view, queueLength)}
+	if r.queue == nil {
+		return q, true
+	}
+	if n := len(r.hosts); n <= r.queue.Hosts && n > r.queue.Hosts/4 {
+		q.Hosts = r.queue.Hosts // it does not change with every host that comes or goes
+	}
+	if voters, live := r.view.Cluster.Counts(); live < voters {
+		q.Next = r.queue.Next
+	}
+	return q, q.Hosts != r.queue.Hosts || !slices.Equal(q.Next, r.queue.Next)
+}
+
+// sizeClass rounds up to a power of two.
+func sizeClass(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
