@@ -1,0 +1,217 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/datadir"
+	quorumddisk "github.com/quorumd/quorumd/disk"
+)
+
+// disk is the one under a host's etcd.
+type disk struct {
+	host  *host
+	state diskState
+	since time.Duration
+	free  uint64
+	worn  bool // it has failed, or hung for so long, that the agent will not trust it again
+}
+
+type diskState int
+
+const (
+	diskFine diskState = iota
+	diskWarm           // 15 ms: too slow for a newcomer
+	diskSlow           // 200 ms
+	diskHangs
+	diskFails // every write comes back with an error
+	probeDead // the disk is fine, but nobody knows
+)
+
+func (s diskState) String() string {
+	return [...]string{"fine", "warm", "slow", "hanging", "failing", "not measured"}[s]
+}
+
+const plenty = 100 << 30
+
+func newDisk(h *host) *disk { return &disk{host: h, free: plenty} }
+
+func (d *disk) hangs() bool { return d.state == diskHangs }
+
+func (d *disk) become(s diskState) {
+	w := d.host.world
+	if d.state == diskFails || (d.state == diskHangs && w.now()-d.since > 25*time.Second) {
+		d.worn = true
+	}
+	d.state, d.since = s, w.now()
+	w.happen(d.host, happenedFault, uint64(s), "the disk is %s", s)
+	w.etcd.settle()
+}
+
+// latency is what one write takes.
+func (d *disk) latency(drawn uint64) time.Duration {
+	base := [...]time.Duration{500 * time.Microsecond, 15 * time.Millisecond, 200 * time.Millisecond, 0, 0, 0}[d.state]
+	base += time.Duration(d.host.index) * 50 * time.Microsecond
+	return base + time.Duration(drawn%uint64(base/4+1))
+}
+
+// probe is what one process of the agent measures the disk with.
+type probe struct {
+	p     *process
+	disk  *disk
+	began time.Duration // of the process
+	read  time.Duration // up to when samples were given
+	burst bool
+	hung  time.Duration // since when its write hangs
+}
+
+const (
+	burstBeat = 100 * time.Millisecond
+)
+
+// SetBurst measures quickly, for the qualifying run.
+func (pr *probe) SetBurst(on bool) { pr.burst = on }
+
+// InFlight gives the age of the write that hangs.
+func (pr *probe) InFlight() (age time.Duration, op string) {
+	w := pr.disk.host.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return pr.inFlight(w)
+}
+
+func (pr *probe) inFlight(w *world) (age time.Duration, op string) {
+	if !pr.disk.hangs() {
+		return 0, quorumddisk.OpNone
+	}
+	age = w.now() - max(pr.disk.since, pr.began)
+	return max(age, 1), quorumddisk.OpDirect
+}
+
+// Read gives the samples since the reading before.
+func (pr *probe) Read() quorumddisk.Reading {
+	w := pr.disk.host.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	r := quorumddisk.Reading{Alive: true, NextDirect: time.Millisecond, NextWAL: time.Millisecond, PID: 1}
+	r.Usage = &quorumddisk.Usage{Total: 2 * plenty, Free: pr.disk.free}
+	switch pr.disk.state {
+	case probeDead:
+		pr.read = now
+		return quorumddisk.Reading{}
+	case diskFails:
+		r.Failure = &quorumddisk.Failure{Op: quorumddisk.OpDirect, Errno: syscall.EIO, Count: 1}
+		pr.read = now
+		return r
+	case diskHangs:
+		r.InFlightAge, r.InFlight = pr.inFlight(w)
+		pr.hung, pr.read = r.InFlightAge, now
+		return r
+	}
+	c := pr.disk.host.config.Disk
+	if pr.hung > 0 { // it came back
+		r.Samples = append(r.Samples, quorumddisk.Sample{Lane: quorumddisk.LaneDirect, End: pr.disk.since - pr.p.began, Latency: pr.hung})
+		pr.hung = 0
+	}
+	pr.samples(&r, quorumddisk.LaneDirect, c.DirectInterval, now)
+	wal := c.WALInterval
+	if pr.burst {
+		wal = burstBeat
+	}
+	pr.samples(&r, quorumddisk.LaneWAL, wal, now)
+	pr.read = now
+	return r
+}
+
+// samples gives those of a lane that are due since the last reading.
+func (pr *probe) samples(r *quorumddisk.Reading, lane quorumddisk.Lane, every, now time.Duration) {
+	for n := pr.read/every + 1; n*every <= now; n++ {
+		at := n * every
+		drawn := mix(mix(pr.disk.host.world.plan.Seed, uint64(at)), uint64(pr.disk.host.index)<<2|uint64(lane))
+		r.Samples = append(r.Samples, quorumddisk.Sample{Lane: lane, End: at - pr.p.began, Latency: pr.disk.latency(drawn)})
+	}
+}
+
+// data is what lies in the data directory, and what was moved aside.
+type data struct {
+	host            *host
+	cluster, member uint64
+	remains         bool
+	aside           int
+	members         map[uint64]bool // all that were ever written here, whether aside by now or not
+}
+
+// become makes the data directory that of a member.
+func (d *data) become(cluster, member uint64) {
+	d.cluster, d.member, d.remains = cluster, member, false
+	if d.members == nil {
+		d.members = map[uint64]bool{}
+	}
+	d.members[member] = true
+}
+
+// agentData is the data directory as the agent reaches it.
+type agentData struct {
+	p *process
+	d *data
+}
+
+var errDisk = errors.New("the disk does not answer")
+
+// Inspect looks; it hangs with the disk.
+func (a agentData) Inspect(ctx context.Context) (datadir.Contents, error) {
+	a.p.gate(laneData)
+	w := a.d.host.world
+	if err := a.hang(ctx, laneData); err != nil {
+		return datadir.Contents{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return datadir.Contents{
+		Empty: a.d.member == 0 && !a.d.remains, ClusterID: a.d.cluster, MemberID: a.d.member,
+	}, nil
+}
+
+// hang waits as long as the disk hangs, at most until the context ends.
+func (a agentData) hang(ctx context.Context, l lane) error {
+	w := a.d.host.world
+	w.mu.Lock()
+	hangs := a.d.host.disk.hangs()
+	w.mu.Unlock()
+	if !hangs {
+		return nil
+	}
+	deadline, _ := ctx.Deadline() // there always is one
+	w.wait(w.moment(time.Until(deadline), a.p.host.lane(l)))
+	a.p.gate(l)
+	return errDisk
+}
+
+// MoveAside renames what lies there.
+func (a agentData) MoveAside(ctx context.Context) ([]string, error) {
+	w := a.d.host.world
+	w.mu.Lock()
+	w.promises.beforeMove(a.p)
+	w.mu.Unlock()
+	a.p.pass(laneStep, "move aside", true)
+	if err := a.hang(ctx, laneStep); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a.d.member == 0 && !a.d.remains {
+		return nil, nil
+	}
+	w.promises.move(a.p)
+	a.d.aside++
+	w.happen(a.d.host, happenedUnit, uint64(a.d.aside), "the data of member %x is moved aside", a.d.member)
+	a.d.cluster, a.d.member, a.d.remains = 0, 0, false
+	return []string{fmt.Sprintf("/data/member.aside-%d", a.d.aside)}, nil
+}

@@ -1,0 +1,405 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// fault is something that goes wrong, or that a person does. It begins on a host and, if begin
+// gives a way back, ends after some time.
+type fault struct {
+	name        string
+	weight      int
+	low, high   time.Duration // how long it lasts
+	begin       func(w *world, h *host, d time.Duration) (end func())
+	onlyCluster bool // only when there is a cluster
+}
+
+// underWay is a fault that has not ended.
+type underWay struct{ end func() }
+
+// faultTable is all that can go wrong.
+func faultTable() []fault {
+	return slices.Concat(agentFaults(), hostFaults(), networkFaults(), diskFaults(), etcdFaults(), people())
+}
+
+func agentFaults() []fault {
+	return []fault{
+		{name: "the agent is killed", weight: 6, low: time.Second, high: 3 * time.Minute, begin: func(_ *world, h *host, _ time.Duration) func() {
+			h.kill()
+			return h.agentBack
+		}},
+		{name: "the agent is restarted in order", weight: 3, low: 3 * time.Second, high: time.Minute, begin: func(_ *world, h *host, _ time.Duration) func() {
+			if h.agent != nil {
+				h.agent.end()
+				h.agent = nil
+			}
+			return h.agentBack
+		}},
+		{name: "the agent is frozen", weight: 4, low: time.Second, high: 5 * time.Minute, begin: func(w *world, h *host, d time.Duration) func() {
+			if h.agent != nil {
+				w.freeze(h.agent, d, "")
+			}
+			return nil
+		}},
+		{name: "the agent is frozen in a call", weight: 8, low: 20 * time.Second, high: 10 * time.Minute, begin: func(w *world, h *host, d time.Duration) func() {
+			calls := []string{"confirm", "confirm", "add learner", "promote", "remove learner", "write", "grant", "keepalive", "move aside"}
+			t := trap{call: calls[w.faults.IntN(len(calls))], before: w.faults.IntN(2) == 0, length: d}
+			for _, each := range w.hosts { // whoever comes to it first
+				each.trap = t
+			}
+			_ = h
+			return nil
+		}},
+		{name: "keepalives get no answer", weight: 2, low: 10 * time.Second, high: 3 * time.Minute, begin: func(_ *world, h *host, _ time.Duration) func() {
+			h.mute = true
+			return func() { h.mute = false }
+		}},
+		{name: "the bus hangs", weight: 1, low: 10 * time.Second, high: 10 * time.Minute, begin: func(_ *world, h *host, _ time.Duration) func() {
+			h.unit.broken = true
+			return func() { h.unit.broken = false }
+		}},
+	}
+}
+
+// agentBack starts the agent again if nobody has.
+func (h *host) agentBack() {
+	if h.agent == nil && h.powered {
+		h.startAgent()
+	}
+}
+
+func hostFaults() []fault {
+	return []fault{
+		{name: "the host loses power", weight: 5, low: 5 * time.Second, high: 30 * time.Minute, begin: func(_ *world, h *host, _ time.Duration) func() {
+			h.losePower()
+			return h.powerUp
+		}},
+		{name: "the wall clock is wrong", weight: 2, low: time.Minute, high: 30 * time.Minute, begin: func(w *world, h *host, _ time.Duration) func() {
+			h.setWall(time.Duration(w.faults.IntN(7200)-3600) * time.Second)
+			return func() { h.setWall(0) }
+		}},
+	}
+}
+
+func (h *host) setWall(off time.Duration) {
+	h.wallOff, h.wallAt = off, h.world.now()
+	h.world.happen(h, happenedFault, uint64(off), "its wall clock is off by %s", off)
+}
+
+// losePower ends everything on a host; what was not made durable is gone.
+func (h *host) losePower() {
+	if !h.powered {
+		return
+	}
+	h.kill()
+	h.powered = false
+	u := h.unit
+	u.process, u.frozen, u.started = false, false, u.started+1
+	u.become(inactive, "success")
+	h.files.losePower()
+	h.world.etcd.settle()
+}
+
+// powerUp boots a host. Its etcd is enabled if it ever was a member's, and starts without the agent.
+func (h *host) powerUp() {
+	if h.powered {
+		return
+	}
+	w := h.world
+	h.powered = true
+	h.boot++
+	h.booted = w.now()
+	h.disk.worn = false
+	w.happen(h, happenedFault, uint64(h.boot), "boots")
+	if h.data.member != 0 && h.unit.stoppedBy == "" {
+		h.unit.start()
+	}
+	w.etcd.settle()
+	w.after(between(w.draw(uint64(h.index), 30), 2*time.Second, 20*time.Second), laneFaults, func() { h.agentBack() })
+}
+
+func networkFaults() []fault {
+	isolate := func(in, out bool) func(w *world, h *host, _ time.Duration) func() {
+		return func(w *world, h *host, _ time.Duration) func() {
+			cut := func(by int) {
+				for _, o := range w.hosts {
+					if in {
+						w.cut(o, h, by)
+					}
+					if out {
+						w.cut(h, o, by)
+					}
+				}
+				w.noticed()
+			}
+			cut(1)
+			return func() { cut(-1) }
+		}
+	}
+	return []fault{
+		{name: "the host is cut off", weight: 5, low: time.Second, high: 20 * time.Minute, begin: isolate(true, true)},
+		{name: "nothing reaches the host", weight: 3, low: time.Second, high: 10 * time.Minute, begin: isolate(true, false)},
+		{name: "nothing leaves the host", weight: 3, low: time.Second, high: 10 * time.Minute, begin: isolate(false, true)},
+		{name: "the network is split", weight: 3, low: time.Second, high: 15 * time.Minute, begin: split},
+		{name: "one way between two hosts is cut", weight: 4, low: time.Second, high: 20 * time.Minute, begin: func(w *world, h *host, _ time.Duration) func() {
+			o := w.hosts[w.faults.IntN(len(w.hosts))]
+			w.cut(h, o, 1)
+			w.noticed()
+			return func() { w.cut(h, o, -1); w.noticed() }
+		}},
+		{name: "answers are lost", weight: 4, low: 10 * time.Second, high: 10 * time.Minute, begin: func(w *world, h *host, _ time.Duration) func() {
+			h.lossy = uint64(10 + w.faults.IntN(80))
+			return func() { h.lossy = 0 }
+		}},
+		{name: "writes are held up", weight: 6, low: 10 * time.Second, high: 15 * time.Minute, begin: func(w *world, h *host, _ time.Duration) func() {
+			h.late = uint64(10 + w.faults.IntN(80))
+			return func() { h.late = 0 }
+		}},
+		{name: "the network is slow", weight: 3, low: 10 * time.Second, high: 10 * time.Minute, begin: func(w *world, h *host, _ time.Duration) func() {
+			h.slow = time.Duration(100+w.faults.IntN(2500)) * time.Millisecond
+			return func() { h.slow = 0 }
+		}},
+	}
+}
+
+// split cuts the hosts into two parts.
+func split(w *world, h *host, _ time.Duration) func() {
+	side := make([]bool, len(w.hosts))
+	for i := range side {
+		side[i] = w.faults.IntN(2) == 0
+	}
+	side[h.index] = true
+	cut := func(by int) {
+		for _, a := range w.hosts {
+			for _, b := range w.hosts {
+				if side[a.index] != side[b.index] {
+					w.cut(a, b, by)
+				}
+			}
+		}
+		w.noticed()
+	}
+	cut(1)
+	return func() { cut(-1) }
+}
+
+// noticed lets etcd, and the members that were removed, notice what has changed in the network.
+func (w *world) noticed() {
+	w.etcd.settle()
+	for _, h := range w.hosts {
+		h.unit.look()
+	}
+}
+
+func diskFaults() []fault {
+	turn := func(s diskState) func(w *world, h *host, _ time.Duration) func() {
+		return func(_ *world, h *host, _ time.Duration) func() {
+			h.disk.become(s)
+			return func() { h.disk.become(diskFine) }
+		}
+	}
+	return []fault{
+		{name: "the disk is not quick", weight: 1, low: time.Minute, high: 20 * time.Minute, begin: turn(diskWarm)},
+		{name: "the disk is slow", weight: 2, low: time.Minute, high: 20 * time.Minute, begin: turn(diskSlow)},
+		{name: "the disk hangs", weight: 3, low: time.Second, high: 5 * time.Minute, begin: turn(diskHangs)},
+		{name: "the disk fails", weight: 1, low: time.Second, high: 10 * time.Minute, begin: turn(diskFails)},
+		{name: "the disk is not measured", weight: 3, low: 10 * time.Second, high: 20 * time.Minute, begin: turn(probeDead)},
+		{name: "the disk is full", weight: 1, low: time.Minute, high: 20 * time.Minute, begin: func(_ *world, h *host, _ time.Duration) func() {
+			h.disk.free = 1 << 20
+			return func() { h.disk.free = plenty }
+		}},
+		{name: "all disks are slow", weight: 1, low: time.Minute, high: 15 * time.Minute, begin: func(w *world, _ *host, _ time.Duration) func() {
+			for _, h := range w.hosts {
+				h.disk.become(diskSlow)
+			}
+			return func() {
+				for _, h := range w.hosts {
+					h.disk.become(diskFine)
+				}
+			}
+		}},
+	}
+}
+
+func etcdFaults() []fault {
+	return []fault{
+		{name: "etcd is killed", weight: 5, low: time.Second, high: time.Second, begin: func(_ *world, h *host, _ time.Duration) func() {
+			if h.unit.process {
+				h.unit.exit(failed, "signal")
+			}
+			return nil
+		}},
+		{name: "etcd is frozen", weight: 3, low: time.Second, high: 5 * time.Minute, begin: func(w *world, h *host, _ time.Duration) func() {
+			if !h.unit.process {
+				return nil
+			}
+			h.unit.frozen = true
+			w.etcd.settle()
+			return func() { h.unit.frozen = false; w.noticed() }
+		}},
+		{name: "the leader changes", weight: 4, low: time.Second, high: time.Second, onlyCluster: true, begin: func(w *world, _ *host, _ time.Duration) func() {
+			if m := w.etcd.candidate(uint64(w.faults.IntN(lanes))); m != nil {
+				w.etcd.lead(m)
+				w.etcd.settle()
+			}
+			return nil
+		}},
+		{name: "a learner never catches up", weight: 3, low: time.Minute, high: time.Hour, begin: func(w *world, h *host, _ time.Duration) func() {
+			h.stuck = true
+			w.rates()
+			return func() { h.stuck = false; w.rates() }
+		}},
+	}
+}
+
+// rates gives every learner the speed that its host allows.
+func (w *world) rates() {
+	w.etcd.advance()
+	for _, m := range w.etcd.members {
+		m.rate = w.plan.LearnerRate
+		if m.host.stuck {
+			m.rate = 0
+		}
+	}
+}
+
+func people() []fault {
+	return []fault{
+		{name: "an operator pauses the cluster", weight: 2, low: time.Minute, high: 20 * time.Minute, begin: func(w *world, h *host, d time.Duration) func() {
+			w.operator(h, func(ctx context.Context, p *process) {
+				_, _ = p.agent.Pause(ctx, control.PauseRequest{Reason: "a look", For: d}, "an operator") // it may not arrive
+			})
+			return func() {
+				if w.faults.IntN(2) == 0 {
+					w.operator(h, func(ctx context.Context, p *process) { _ = p.agent.Resume(ctx, "an operator") }) // as above
+				}
+			}
+		}},
+		{name: "an operator asks to bootstrap", weight: 2, low: time.Second, high: time.Second, begin: func(w *world, h *host, _ time.Duration) func() {
+			if w.etcd.clusterID != 0 { // two hosts that are asked at once is what operators must not do
+				w.askToBootstrap(h)
+			}
+			return nil
+		}},
+		{name: "an operator asks for the status", weight: 2, low: time.Second, high: time.Second, begin: func(w *world, h *host, _ time.Duration) func() {
+			w.operator(h, func(ctx context.Context, p *process) {
+				p.agent.Status()
+				_, _ = p.agent.History(ctx, 20) // it may not be reachable
+			})
+			return nil
+		}},
+		{name: "an operator stops etcd", weight: 2, low: time.Second, high: 20 * time.Minute, begin: func(_ *world, h *host, _ time.Duration) func() {
+			if !h.unit.process {
+				return nil
+			}
+			h.unit.stoppedBy = "operator"
+			h.unit.stop()
+			return func() {
+				h.unit.stoppedBy = ""
+				if h.data.member != 0 && h.unit.state == inactive {
+					h.unit.start()
+				}
+			}
+		}},
+		{name: "an operator removes a member", weight: 3, low: time.Second, high: time.Second, onlyCluster: true, begin: removeMember},
+		{name: "an operator releases the operation", weight: 1, low: time.Second, high: time.Second, begin: func(w *world, h *host, _ time.Duration) func() {
+			w.operator(h, func(ctx context.Context, p *process) {
+				_ = p.agent.ReleaseOp(ctx, control.ReleaseRequest{Reason: "it is stuck"}, "an operator") // there may be none
+			})
+			return nil
+		}},
+	}
+}
+
+// removeMember is what an operator does with etcdctl: a voter, if all are up.
+func removeMember(w *world, h *host, _ time.Duration) func() {
+	e := w.etcd
+	m := e.on(h)
+	if m == nil || !e.leads() || len(e.voters()) < 3 {
+		return nil
+	}
+	for _, v := range e.voters() {
+		if !e.reaches(v) || !v.host.unit.ready() {
+			return nil
+		}
+	}
+	if e.remove(e.leader, m.id) == nil {
+		e.applyRemove(m.id)
+	}
+	return nil
+}
+
+// makeFaults lets things go wrong for a while.
+func (w *world) makeFaults(length time.Duration) {
+	table := faultTable()
+	total := 0
+	for _, f := range table {
+		total += f.weight
+	}
+	for end := w.now() + length; w.now() < end; {
+		wait := time.Duration(w.faults.ExpFloat64() * float64(w.plan.Every))
+		w.wait(w.moment(min(wait, end-w.now())+time.Second, laneFaults))
+		w.mu.Lock()
+		broken := w.promises.first != nil
+		if w.etcd.clusterID == 0 {
+			w.askToBootstrap(w.hosts[0])
+		}
+		n := w.faults.IntN(total)
+		i := slices.IndexFunc(table, func(f fault) bool { n -= f.weight; return n < 0 })
+		w.begin(table[i])
+		w.mu.Unlock()
+		if broken {
+			return
+		}
+	}
+}
+
+// begin begins a fault.
+func (w *world) begin(f fault) {
+	h := w.hosts[w.faults.IntN(len(w.hosts))]
+	d := f.low + time.Duration(w.faults.Float64()*w.faults.Float64()*float64(f.high-f.low))
+	if f.onlyCluster && w.etcd.clusterID == 0 {
+		return
+	}
+	w.counts.Faults++
+	w.happen(h, happenedFault, uint64(d), "FAULT: %s (%s)", f.name, d.Round(time.Millisecond))
+	end := f.begin(w, h, d)
+	if end == nil {
+		return
+	}
+	u := &underWay{end: end}
+	w.underWay = append(w.underWay, u)
+	w.after(d, laneFaults, func() {
+		if i := slices.Index(w.underWay, u); i >= 0 {
+			w.underWay = slices.Delete(w.underWay, i, i+1)
+			w.happen(h, happenedFault, 2, "ends: %s", f.name)
+			end()
+		}
+	})
+}
+
+// heal ends all faults, and does what only a person can do.
+func (w *world) heal() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.happen(nil, happenedFault, 3, "%s", fmt.Sprintf("--- all faults end (%d are under way) ---", len(w.underWay)))
+	for _, u := range w.underWay {
+		u.end()
+	}
+	w.underWay = nil
+	for _, h := range w.hosts {
+		h.trap = trap{}
+		if h.disk.worn { // FAILED is left only when the host has been repaired
+			h.losePower()
+			w.after(time.Minute, laneFaults, h.powerUp)
+		}
+	}
+}

@@ -1,0 +1,241 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorumd/quorumd/agent"
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/health"
+)
+
+// host is a machine: its clocks, its disk, its etcd, and the agent that runs on it.
+type host struct {
+	world   *world
+	index   int
+	name    string
+	config  config.Config
+	powered bool
+	boot    int           // counts boots
+	booted  time.Duration // when it last booted
+	wallOff time.Duration // how far its wall clock is off
+	wallAt  time.Duration // when it was last set
+	unit    *unit
+	disk    *disk
+	data    *data
+	files   *files
+	agent   *process // nil while none runs
+	agents  int      // counts processes
+	stuck   bool     // its next learner never catches up
+	late    uint64   // percent of its calls that are applied late
+	lossy   uint64   // percent of its calls whose answer is lost
+	slow    time.Duration
+	mute    bool // its keepalives get no answer
+	trap    trap
+}
+
+// trap freezes the agent at its next call of a kind: before it is sent, or before it returns.
+type trap struct {
+	call   string
+	before bool
+	length time.Duration
+}
+
+// uptime is how long ago a host seems to have booted when the world begins, or boots.
+const uptime = 20 * time.Second
+
+func newHost(w *world, index int) *host {
+	h := &host{world: w, index: index, name: fmt.Sprintf("n%d", index+1), powered: true, boot: 1}
+	h.config = w.plan.config(index)
+	h.unit = &unit{host: h, state: inactive, result: "success"}
+	h.disk = newDisk(h)
+	h.data = &data{host: h}
+	h.files = &files{held: map[string]file{}}
+	return h
+}
+
+func (h *host) peerURL() string   { return h.config.Etcd.PeerURL }
+func (h *host) clientURL() string { return h.config.Etcd.ClientURL }
+func (h *host) lane(l lane) lane  { return lane(h.index)*lanesOfHost + l }
+func (h *host) bootID() string    { return fmt.Sprintf("boot-%d-of-%s", h.boot, h.name) }
+
+// process is one run of an agent. What it asks of the world passes its gate: there it is killed or
+// frozen. Between two gates no time passes, so that a kill or a stop at any other point would look
+// the same.
+type process struct {
+	host     *host
+	number   int
+	agent    *agent.Agent
+	end      context.CancelFunc
+	dead     atomic.Bool
+	frozen   atomic.Int64 // until when
+	began    time.Duration
+	notActed time.Duration
+	client   *client
+}
+
+// gate holds the caller while the agent is frozen, and ends it when the agent was killed.
+func (p *process) gate(l lane) {
+	for {
+		if p.dead.Load() {
+			runtime.Goexit()
+		}
+		until := time.Duration(p.frozen.Load())
+		w := p.host.world
+		if until <= w.now() {
+			return
+		}
+		w.wait(w.moment(until-w.now(), p.host.lane(l)))
+	}
+}
+
+// pass is a gate with a trap in it.
+func (p *process) pass(l lane, call string, before bool) {
+	w := p.host.world
+	w.mu.Lock()
+	if t := p.host.trap; t.call == call && t.before == before {
+		p.host.trap = trap{}
+		w.freeze(p, t.length, "at "+call)
+	}
+	w.mu.Unlock()
+	p.gate(l)
+}
+
+// freeze stops an agent for a time, as SIGSTOP does.
+func (w *world) freeze(p *process, d time.Duration, where string) {
+	p.frozen.Store(int64(w.now() + d))
+	w.happen(p.host, happenedFault, 1, "agent is frozen for %s %s", d.Round(time.Millisecond), where)
+}
+
+// kill ends an agent as kill -9 does.
+func (h *host) kill() {
+	if h.agent != nil {
+		h.agent.dead.Store(true)
+		h.agent.end() // so that what waits for its interval ends too
+		h.agent = nil
+	}
+}
+
+// now is the clock that starts at boot.
+func (p *process) now() time.Duration {
+	p.gate(laneLoop)
+	return p.host.world.now() - p.began
+}
+
+func (h *host) wall() time.Time {
+	return h.world.began.Add(h.world.now() + h.wallOff)
+}
+
+// startAgent starts a new process of the agent.
+func (h *host) startAgent() {
+	w := h.world
+	h.agents++
+	p := &process{host: h, number: h.agents, began: h.booted - uptime}
+	p.client = newClient(p)
+	ctx, cancel := context.WithCancel(context.Background())
+	p.end = cancel
+	opt := agent.Options{
+		Config: h.config, Instance: fmt.Sprintf("%s-%d", h.name, h.boot), BootID: h.bootID(), Version: "sim",
+		Etcd: p.client, Unit: agentUnit{p, h.unit}, Probe: &probe{p: p, disk: h.disk, began: w.now(), read: w.now()}, Data: agentData{p, h.data},
+		EtcdVersion: func(context.Context) (string, error) {
+			p.gate(laneVersion)
+			return etcdVersion, nil
+		},
+		Now: p.now, Monotonic: p.now,
+		Wall: func() time.Time {
+			p.gate(laneLoop)
+			return h.wall()
+		},
+		Files: agentFiles{p, h.files}, Logger: w.logger(h),
+		Stepping: func(step policy.Step, done bool) { w.promises.stepping(p, step, done) },
+		Rounded:  func(d policy.Decision, v health.Verdict) { w.promises.rounded(p, d, v) },
+	}
+	if w.mistake.Parts != nil {
+		w.mistake.Parts(p, &opt)
+	}
+	a, err := agent.New(opt)
+	if err != nil {
+		w.promises.breach("P8", h, fmt.Sprintf("the agent does not start: %v", err))
+		return
+	}
+	p.agent, h.agent = a, p
+	w.happen(h, happenedFault, uint64(h.agents), "agent starts")
+	begin := w.moment(time.Duration(1+h.index)*100*time.Millisecond, h.lane(laneLoop))
+	go func() {
+		w.wait(begin)
+		p.gate(laneLoop)
+		_ = a.Run(ctx) // it returns nil
+	}()
+}
+
+// etcdVersion is that of all etcds of the world.
+const etcdVersion = "3.6.16"
+
+// files are the agent's own. Those under the runtime directory are lost with the boot.
+type files struct {
+	mu   sync.Mutex
+	held map[string]file
+}
+
+type file struct {
+	data    []byte
+	durable bool
+}
+
+// losePower keeps what was made durable.
+func (f *files) losePower() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.held, func(path string, held file) bool {
+		return !held.durable || strings.HasPrefix(path, runtimeDir)
+	})
+}
+
+// agentFiles are the files as one process of the agent reaches them.
+type agentFiles struct {
+	p *process
+	f *files
+}
+
+// MakeDir makes nothing: there are no directories.
+func (a agentFiles) MakeDir(string) error { return nil }
+
+// Read gives a file.
+func (a agentFiles) Read(path string) ([]byte, error) {
+	a.f.mu.Lock()
+	defer a.f.mu.Unlock()
+	held, ok := a.f.held[path]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return held.data, nil
+}
+
+// Write replaces a file.
+func (a agentFiles) Write(path string, data []byte, durable bool) error {
+	a.p.gate(laneLoop)
+	a.f.mu.Lock()
+	defer a.f.mu.Unlock()
+	a.f.held[path] = file{data, durable}
+	return nil
+}
+
+// Remove removes a file.
+func (a agentFiles) Remove(path string) error {
+	a.p.gate(laneLoop)
+	a.f.mu.Lock()
+	defer a.f.mu.Unlock()
+	delete(a.f.held, path)
+	return nil
+}

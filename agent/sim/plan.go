@@ -1,0 +1,86 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/config"
+)
+
+// plan is what a seed asks for. All of it follows from the seed.
+type plan struct {
+	Seed        uint64
+	Hosts       int
+	Voters      int
+	Standbys    int
+	Load        uint64        // entries that others write in a second
+	LearnerRate uint64        // entries a second that a learner applies
+	Faulty      time.Duration // for how long there are faults
+	Every       time.Duration // the mean time between two of them
+	Fresh       bool          // there are faults before the cluster stands
+	configs     []config.Config
+}
+
+// Where the agents keep their files; there are no such directories.
+const (
+	stateDir   = "/var/lib/quorumd"
+	runtimeDir = "/run/quorumd"
+)
+
+// planOf draws a plan.
+func planOf(seed uint64, faulty time.Duration) (plan, error) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	p := plan{Seed: seed, Voters: 3, Faulty: faulty, LearnerRate: fullRate}
+	if r.IntN(3) == 0 {
+		p.Voters = 5
+	}
+	p.Hosts = p.Voters + r.IntN(8-p.Voters)
+	if p.Hosts > p.Voters {
+		p.Standbys = r.IntN(2)
+	}
+	if r.IntN(2) == 0 {
+		p.Load = uint64(1 + r.IntN(200))
+	}
+	if r.IntN(3) == 0 {
+		p.LearnerRate = 500 + p.Load*2
+	}
+	p.Every = time.Duration(2+r.IntN(12)) * time.Minute
+	p.Fresh = r.IntN(4) == 0
+	for i := range p.Hosts {
+		c, err := config.Parse("simulated", []byte(p.yaml(i)))
+		if err != nil {
+			return plan{}, fmt.Errorf("cannot make the configuration of host %d: %w", i, err)
+		}
+		p.configs = append(p.configs, c)
+	}
+	return p, nil
+}
+
+func (p plan) config(host int) config.Config { return p.configs[host] }
+func (p plan) timing() config.Timing         { return p.configs[0].Timing }
+
+// yaml is a host's configuration. The clocks are the defaults; the disk is measured less often and
+// judged by fewer samples, which makes its verdicts quicker.
+func (p plan) yaml(host int) string {
+	var endpoints []string
+	for i := range p.Hosts {
+		endpoints = append(endpoints, fmt.Sprintf("%q", fmt.Sprintf("http://10.0.0.%d:2379", i+1)))
+	}
+	return fmt.Sprintf(`mode: manage
+host: {name: n%[1]d, id: host-%[1]d, domain: rack-%[2]d}
+cluster: {name: sim, voters: %[3]d, standbys: %[4]d, endpoints: [%[5]s]}
+etcd: {clientURL: "http://10.0.0.%[1]d:2379", peerURL: "http://10.0.0.%[1]d:2380"}
+disk: {directInterval: 5s, walInterval: 10s, qualifySamples: 60, window: 20}
+paths: {state: %[6]s, runtime: %[7]s}
+`, host+1, host%3, p.Voters, p.Standbys, strings.Join(endpoints, ", "), stateDir, runtimeDir)
+}
+
+// String says what is simulated.
+func (p plan) String() string {
+	return fmt.Sprintf("%d hosts for %d voters and %d standbys, load %d/s, a fault every %s for %s", p.Hosts, p.Voters, p.Standbys, p.Load, p.Every, p.Faulty)
+}

@@ -1,0 +1,404 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/health"
+)
+
+// Breach is a promise of the design that was broken.
+type Breach struct {
+	Promise string // P1 to P8, or liveness
+	Text    string
+	At      time.Duration // since the world began
+	Host    string        // whose agent has broken it; empty when it is nobody's
+}
+
+// Error gives the breach as one line.
+func (b *Breach) Error() string {
+	who := ""
+	if b.Host != "" {
+		who = " by " + b.Host
+	}
+	return fmt.Sprintf("%s is broken at %s%s: %s", b.Promise, clock(b.At), who, b.Text)
+}
+
+// promises watches all that agents do. It judges by the truth of the world, not by what the agents
+// have seen; what they can have noticed only a round later is let pass for as long as a round may
+// be old. Its methods are called under the lock of the world.
+type promises struct {
+	w     *world
+	first *Breach
+	late  bool // what is applied now has left its sender long ago
+
+	op      *record.Op // as it last was
+	opBy    *process
+	orphan  time.Duration // since when the operation has been without its lock
+	ownedOp bool          // the operation's lock was held when it was last looked at
+	owner   *process      // who held the lock then
+	owned   map[*process]time.Duration
+}
+
+// stale is how old what an agent acts on may be: a round's calls, its interval, and the step's own.
+func (p *promises) stale() time.Duration {
+	t := p.w.plan.timing()
+	return 4*t.CallTimeout + t.Interval + 4*t.CallTimeout
+}
+
+// breach notes a breach; the first one counts.
+func (p *promises) breach(promise string, h *host, text string) {
+	name := ""
+	if h != nil {
+		name = h.name
+	}
+	p.w.happen(h, happenedFault, 99, "BREACH of %s: %s", promise, text)
+	if p.first == nil {
+		p.first = &Breach{promise, text, p.w.now(), name}
+	}
+}
+
+// lockOwner gives the process that wrote the lock, or nil.
+func (p *promises) lockOwner() *process {
+	if e := p.w.etcd.store.entries[p.w.keys.Lock()]; e != nil {
+		return e.by
+	}
+	return nil
+}
+
+// stepping is told by the agent that a step begins or has ended.
+func (p *promises) stepping(by *process, step policy.Step, done bool) {
+	w := p.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if done {
+		w.counts.Steps++
+		w.happen(by.host, happenedStep, uint64(len(step.Kind)), "has done %s", step)
+		return
+	}
+	w.happen(by.host, happenedStep, uint64(len(step.Kind)), "begins %s", step)
+	if step.Kind.Info().Locked && p.lockOwner() != by {
+		p.breach("P5", by.host, fmt.Sprintf("%s is begun by an agent that does not hold the lock", step.Kind))
+	}
+	if step.Kind == policy.StepRollBack && step.Outcome == policy.HealthLost && by.host.disk.state == probeDead && w.now()-by.host.disk.since > p.stale() {
+		p.breach("P6", by.host, "a join is given up because nothing is known of its host")
+	}
+}
+
+// rounded is told by the agent of every round.
+func (p *promises) rounded(by *process, d policy.Decision, v health.Verdict) {
+	w := p.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts.Rounds++
+	w.happen(by.host, happenedRound, uint64(len(d.Step.Kind))<<8|uint64(v.State), "")
+	if d.Step.Kind == policy.StepNone && len(d.Reasons) == 0 {
+		p.breach("P8", by.host, "a decision has neither a step nor a reason")
+	}
+}
+
+// beforeTxn judges a write of quorumd's own records as it is applied.
+func (p *promises) beforeTxn(by *process, req *pb.TxnRequest) {
+	w := p.w
+	for _, c := range req.Compare {
+		if !w.etcd.store.holds(c) {
+			return
+		}
+	}
+	for _, op := range req.Success {
+		if put := op.GetRequestPut(); put != nil {
+			switch string(put.Key) {
+			case w.keys.Op():
+				p.writeOp(by, put.Value)
+			case w.keys.Lock():
+				if owner := p.lockOwner(); owner != nil && owner != by {
+					p.breach("P1", by.host, "the lock is taken while "+owner.host.name+" holds it")
+				}
+			}
+		}
+		if del := op.GetRequestDeleteRange(); del != nil && string(del.Key) == w.keys.Op() && len(req.Success) > 1 {
+			p.endOp(by)
+		}
+	}
+}
+
+// writeOp judges a write of the operation record.
+func (p *promises) writeOp(by *process, value []byte) {
+	w := p.w
+	next, err := record.Decode[record.Op](value)
+	if err != nil {
+		p.breach("P1", by.host, "the record of an operation cannot be read: "+err.Error())
+		return
+	}
+	before := p.currentOp()
+	switch {
+	case p.lockOwner() != by:
+		p.breach("P5", by.host, "the record of an operation is written by an agent that does not hold the lock")
+	case before != nil && before.Host != next.Host:
+		p.breach("P1", by.host, fmt.Sprintf("the operation of %s is overwritten by one of %s", before.HostName, next.HostName))
+	case before == nil && next.Phase == string(policy.PhaseBegun) && next.Host != by.host.config.Host.ID:
+		p.breach("P1", by.host, "an operation of another host is begun")
+	case before != nil && next.Host != by.host.config.Host.ID && before.Token != next.Token && !strings.HasPrefix(next.Host, "member-"):
+		grace := w.plan.timing().OrphanGrace
+		if orphaned := p.orphanedFor(); orphaned < grace-w.plan.timing().Interval {
+			p.breach("P1", by.host, fmt.Sprintf("the operation of %s is taken over after %s without its lock, the grace is %s", before.HostName, orphaned, grace))
+		}
+	}
+	p.opBy = by
+}
+
+// orphanedFor gives for how long the operation has been without the lock of its token, the lock
+// of who takes it over not counted.
+func (p *promises) orphanedFor() time.Duration { return p.w.now() - p.orphan }
+
+// endOp judges the end of an operation.
+func (p *promises) endOp(by *process) {
+	if p.lockOwner() != by {
+		p.breach("P1", by.host, "the record of an operation is deleted without the lock")
+	}
+}
+
+func (p *promises) currentOp() *record.Op {
+	e := p.w.etcd.store.entries[p.w.keys.Op()]
+	if e == nil {
+		return nil
+	}
+	op, err := record.Decode[record.Op](e.value)
+	if err != nil {
+		return nil
+	}
+	return &op
+}
+
+// beforeChange judges a change of membership at the moment when it is about to be sent.
+func (p *promises) beforeChange(by *process, what string) {
+	p.w.happen(by.host, happenedCall, uint64(len(what)), "sends %s", what)
+	if p.w.now() < time.Duration(by.frozen.Load()) {
+		return
+	}
+	op := p.currentOp()
+	switch {
+	case p.lockOwner() != by:
+		p.breach("P5", by.host, what+" is sent by an agent that does not hold the lock")
+	case op == nil:
+		p.breach("P1", by.host, what+" is sent without an operation")
+	case what != "remove" && op.Host != by.host.config.Host.ID:
+		p.breach("P1", by.host, what+" is sent during the operation of "+op.HostName)
+	}
+	if what == "remove" {
+		return
+	}
+	p.fitness(by)
+	p.margin(by, what)
+	p.settling(by, what)
+	if what == "promote" {
+		p.odd(by)
+	}
+}
+
+// settling asks whether the last change is old enough.
+func (p *promises) settling(by *process, what string) {
+	if since := p.w.now() - p.w.etcd.changed; since < p.w.plan.timing().Settle {
+		p.breach("P2", by.host, fmt.Sprintf("%s is sent %s after the last change of membership", what, since))
+	}
+}
+
+// odd asks whether the voters become even with nobody to follow.
+func (p *promises) odd(by *process) {
+	w := p.w
+	if len(w.etcd.voters())%2 == 0 {
+		return
+	}
+	for _, pair := range w.etcd.store.read(w.keys.Hosts(), w.keys.Hosts()+"\xff").Pairs {
+		h, err := record.Decode[record.Host](pair.Value)
+		fits := h.Role == string(policy.RoleSpare) || h.Role == string(policy.RoleStandby)
+		recent := w.now()-w.etcd.changed < p.stale()
+		if err == nil && h.ID != by.host.config.Host.ID && fits && (h.Waiting == "" || recent) {
+			return
+		}
+	}
+	if w.now()-p.readyUntil() > p.stale() {
+		p.breach("P2", by.host, "the voters become even, and no other host is ready to follow")
+	}
+}
+
+// readyUntil is when another host may last have said that it is ready: a record that has just
+// changed may have been seen before.
+func (p *promises) readyUntil() time.Duration { return p.w.etcd.lastHostEdit }
+
+// fitness asks whether a host may take a step towards membership.
+func (p *promises) fitness(by *process) {
+	w, d := p.w, by.host.disk
+	since := w.now() - d.since
+	switch {
+	case d.state == probeDead && since > time.Minute:
+		p.breach("P6", by.host, "a host joins of whose disk nothing has been known for "+since.Round(time.Second).String())
+	case (d.state == diskFails || d.state == diskHangs) && since > p.stale():
+		p.breach("P2", by.host, "a host joins whose disk is "+d.state.String())
+	case d.state == diskSlow && since > 10*time.Minute:
+		p.breach("P2", by.host, "a host joins whose disk is "+d.state.String())
+	}
+	if off := p.clockOff(by.host); off.Abs() > 2*w.plan.timing().ClockMaxOffset && w.now()-by.host.wallAt > time.Minute+p.stale() {
+		p.breach("P2", by.host, fmt.Sprintf("a host joins whose clock is off by %s", off))
+	}
+}
+
+// clockOff compares a host's wall clock with the true time; the others' clocks are right unless
+// most of them are off, when nothing is said.
+func (p *promises) clockOff(h *host) time.Duration {
+	for _, o := range p.w.hosts {
+		if o != h && (o.wallOff != 0 || p.w.now()-o.wallAt < time.Minute) {
+			return 0
+		}
+	}
+	return h.wallOff
+}
+
+// margin is the arithmetic of quorums, made anew: n voters need more than half of them, and a step
+// that nobody is forced to take is not taken while one of them has been down for longer than
+// anybody needs to notice it.
+func (p *promises) margin(by *process, what string) {
+	for _, m := range p.w.etcd.members {
+		if m.learner {
+			continue
+		}
+		if down := p.w.now() - m.downAt; m.downAt != 0 && down > p.stale() {
+			p.breach("P2", by.host, fmt.Sprintf("%s is sent while voter %s has been down for %s", what, m.host.name, down.Round(time.Second)))
+		}
+	}
+}
+
+// spare gives how many voters may still fail, when so many of them are up.
+func spare(voters, up int) int { return up - (voters/2 + 1) }
+
+// upNow counts the voters and those that serve.
+func (p *promises) upNow() (voters, up int) {
+	for _, m := range p.w.etcd.members {
+		if m.learner {
+			continue
+		}
+		voters++
+		if m.downAt == 0 || p.w.now()-m.downAt < p.stale() {
+			up++
+		}
+	}
+	return voters, up
+}
+
+// beforeAdd judges an addition as it is applied.
+func (p *promises) beforeAdd(by *process) {
+	if !p.late && len(p.w.etcd.learners()) > 0 {
+		p.breach("P2", by.host, "a learner is added beside another one")
+	}
+}
+
+// beforePromote judges a promotion as it is applied.
+func (p *promises) beforePromote(by *process, id uint64) {
+	e := p.w.etcd
+	m := e.find(id)
+	if m == nil || !m.learner {
+		return
+	}
+	voters, up := p.upNow()
+	serves := m.downAt == 0 || p.w.now()-m.downAt < p.stale()
+	after := up
+	if serves {
+		after++
+	}
+	switch {
+	case p.late: // its sender had seen all that it takes; only a lost quorum would be a harm
+	case !serves:
+		p.breach("P2", by.host, "a learner is promoted that has been down for "+(p.w.now()-m.downAt).Round(time.Second).String())
+	case e.last() > m.applied+uint64(p.w.plan.timing().PromoteLag)+p.w.plan.Load*uint64(p.stale()/time.Second):
+		p.breach("P2", by.host, fmt.Sprintf("a learner is promoted that is %d entries behind", e.last()-m.applied))
+	case spare(voters, up) > 0 && spare(voters+1, after) <= 0:
+		p.breach("P2", by.host, "a promotion leaves no spare failure where there was one")
+	}
+	if spare(voters, up) >= 0 && spare(voters+1, after) < 0 {
+		p.breach("P2", by.host, "a promotion has cost the quorum")
+	}
+}
+
+// beforeRemove judges a removal as it is applied.
+func (p *promises) beforeRemove(by *process, id uint64) {
+	if m := p.w.etcd.find(id); m != nil && !m.learner {
+		p.breach("P2", by.host, "a voter is removed by a step that takes back a learner")
+	}
+}
+
+// beforeStart judges a start of the unit.
+func (p *promises) beforeStart(by *process) {
+	h := by.host
+	m := p.w.etcd.find(h.data.member)
+	switch {
+	case h.unit.state == inactive && m != nil && !m.learner && h.unit.stoppedBy == "operator":
+		p.breach("P4", h, "an etcd that an operator has stopped is started")
+	case m != nil && !m.learner, h.unit.env["ETCD_INITIAL_CLUSTER_STATE"] == "new":
+		return // a voter that comes back takes nothing from anybody
+	}
+	if owned, ok := p.owned[by]; m == nil && p.w.etcd.clusterID != 0 && h.data.member == 0 && (!ok || p.w.now()-owned > p.stale()) {
+		p.breach("P5", h, "a learner's etcd is started by an agent that has not held the lock for a while")
+	}
+}
+
+// beforeStop judges a stop of the unit.
+func (p *promises) beforeStop(by *process) {
+	if m := p.w.etcd.find(by.host.data.member); m != nil && !m.learner && p.w.now()-m.promoted > p.stale() {
+		p.breach("P2", by.host, "the etcd of a voter is stopped")
+	}
+}
+
+// beforeMove judges a move of the data directory when it begins.
+func (p *promises) beforeMove(by *process) {
+	if p.lockOwner() != by {
+		p.breach("P5", by.host, "data is moved aside by an agent that does not hold the lock")
+	}
+}
+
+// move judges it when it happens.
+func (p *promises) move(by *process) {
+	h := by.host
+	if m := p.w.etcd.find(h.data.member); m != nil && h.data.cluster == p.w.etcd.clusterID {
+		p.breach("P3", h, "the data of a listed member is moved aside")
+	}
+	if h.unit.process {
+		p.breach("P3", h, "data is moved aside while etcd runs on it")
+	}
+}
+
+// afterEffect looks at what must hold at any moment. It is called after everything that etcd has
+// applied.
+func (p *promises) afterEffect() {
+	w := p.w
+	op, owner := p.currentOp(), p.lockOwner()
+	for _, holder := range []*process{p.owner, owner} { // before this effect, and after it
+		if holder != nil {
+			p.owned[holder] = w.now()
+		}
+	}
+	p.owner = owner
+	token := int64(0)
+	if e := w.etcd.store.entries[w.keys.Lock()]; e != nil {
+		token = e.created
+	}
+	owned := op == nil || op.Token == token
+	if owned || p.ownedOp {
+		p.orphan = w.now()
+	}
+	p.ownedOp = owned
+	if p.op != nil && op == nil {
+		w.happen(nil, happenedEtcd, 6, "the operation of %s has ended", p.op.HostName)
+	}
+	p.op = op
+	if n := len(w.etcd.learners()); n > 1 {
+		p.breach("P2", nil, fmt.Sprintf("there are %d learners", n))
+	}
+}

@@ -1,0 +1,217 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/quorumd/quorumd/agent"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// Options say what to simulate.
+type Options struct {
+	Seed   uint64
+	Faulty time.Duration // for how long there are faults; the quiet time after them is added
+	// Mistake is put into every agent; the zero value is none.
+	Mistake Mistake
+	// Story is told everything that happens, line by line. It may be nil.
+	Story func(line string)
+}
+
+// Result is what came of a run.
+type Result struct {
+	Plan      string
+	Breach    *Breach // the first promise that was broken, or nil
+	Lasted    time.Duration
+	Recovered time.Duration // from the end of the faults to the target
+	Trace     uint64        // the same for the same seed
+	counts
+}
+
+// The quiet time: how long it may take until the target stands after the last fault, and for how
+// long it must then stand. The longest waits on the way are the backoff after failed joins, an
+// hour, and the time that a disk which was slow again and again must be clean for.
+const (
+	recoverWithin = 8 * time.Hour
+	restFor       = 10 * time.Minute
+	lookEvery     = 5 * time.Second
+)
+
+// Run simulates a cluster. It must be called in a bubble of testing/synctest, and all that it has
+// started has ended when it returns.
+func Run(opt Options) (Result, error) {
+	p, err := planOf(opt.Seed, opt.Faulty)
+	if err != nil {
+		return Result{}, err
+	}
+	w := newWorld(p, opt)
+	w.mu.Lock()
+	for _, h := range w.hosts {
+		h.startAgent()
+	}
+	w.mu.Unlock()
+	began := w.now()
+	if !p.Fresh {
+		w.until(recoverWithin, w.atTarget)
+	}
+	w.makeFaults(p.Faulty)
+	w.heal()
+	quiet := w.now()
+	reached := w.until(recoverWithin, w.atTarget)
+	recovered := w.now() - quiet
+	if reached {
+		w.until(restFor, func() string { return "rest" })
+	}
+	w.mu.Lock()
+	if missing := w.atTarget(); missing != "" {
+		w.promises.breach("liveness", nil, fmt.Sprintf("the faults ended %s ago, and %s", (w.now()-quiet).Round(time.Second), missing))
+	}
+	out := Result{Plan: p.String(), Breach: w.promises.first, Lasted: w.now() - began, Recovered: recovered, Trace: w.trace, counts: w.counts}
+	w.end()
+	w.mu.Unlock()
+	w.wait(w.now() + time.Hour) // what is under way ends by itself: all of it is bounded
+	return out, nil
+}
+
+func newWorld(p plan, opt Options) *world {
+	w := &world{
+		plan: p, keys: record.KeysFor("sim"), mistake: opt.Mistake, began: time.Now(), story: opt.Story,
+		faults: rand.New(rand.NewPCG(p.Seed, 2)), reserved: map[int64]bool{},
+	}
+	w.promises = promises{w: w, owned: map[*process]time.Duration{}}
+	w.etcd = &etcd{w: w, store: newStore(), removed: map[uint64]*member{}, index: 10, term: 1}
+	for i := range p.Hosts {
+		w.hosts = append(w.hosts, newHost(w, i))
+		w.links = append(w.links, make([]link, p.Hosts))
+	}
+	if opt.Mistake.Plan != nil {
+		opt.Mistake.Plan(&w.plan)
+		for i, h := range w.hosts {
+			h.config = w.plan.config(i)
+		}
+	}
+	return w
+}
+
+// end stops everything.
+func (w *world) end() {
+	w.ended = true
+	for _, h := range w.hosts {
+		h.kill()
+	}
+}
+
+// until lets time pass until nothing is missing any more, or a promise is broken.
+func (w *world) until(limit time.Duration, missing func() string) bool {
+	for end := w.now() + limit; w.now() < end; {
+		w.wait(w.moment(lookEvery, laneFaults))
+		w.mu.Lock()
+		done, broken := missing() == "", w.promises.first != nil
+		if w.etcd.clusterID == 0 {
+			w.askToBootstrap(w.hosts[0])
+		}
+		w.mu.Unlock()
+		if done || broken {
+			return done
+		}
+	}
+	return false
+}
+
+// atTarget says what is missing of the target, or nothing.
+func (w *world) atTarget() string {
+	e := w.etcd
+	voters, learners := len(e.voters()), len(e.learners())
+	switch {
+	case voters != w.plan.Voters:
+		return fmt.Sprintf("there are %d voters, not %d", voters, w.plan.Voters)
+	case learners != w.plan.Standbys:
+		return fmt.Sprintf("there are %d learners, not %d", learners, w.plan.Standbys)
+	case w.promises.currentOp() != nil:
+		return "an operation is in flight: " + w.promises.currentOp().HostName
+	case w.promises.lockOwner() != nil:
+		return "the lock is held"
+	}
+	for _, m := range e.members {
+		if m.downAt != 0 {
+			return "member " + m.host.name + " is down"
+		}
+	}
+	return ""
+}
+
+// askToBootstrap is an operator's request; it may come again and again.
+func (w *world) askToBootstrap(h *host) {
+	w.operator(h, func(ctx context.Context, p *process) { _ = p.agent.Bootstrap(ctx, "an operator") }) // a refusal is fine
+}
+
+// operator lets a person ask an agent something.
+func (w *world) operator(h *host, ask func(ctx context.Context, p *process)) {
+	p := h.agent
+	if p == nil || !h.powered {
+		return
+	}
+	go func() {
+		w.wait(w.moment(time.Millisecond, h.lane(laneOperator)))
+		p.gate(laneOperator)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		ask(ctx, p)
+	}()
+}
+
+// logger gives an agent's log: nothing, or lines of the story.
+func (w *world) logger(h *host) *slog.Logger {
+	if w.story == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(&teller{w: w, h: h})
+}
+
+// teller makes lines of the story of an agent's log.
+type teller struct {
+	w *world
+	h *host
+}
+
+// Enabled leaves out what is for developers.
+func (*teller) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+
+// WithAttrs is not used by the agent.
+func (t *teller) WithAttrs([]slog.Attr) slog.Handler { return t }
+
+// WithGroup is not used by the agent.
+func (t *teller) WithGroup(string) slog.Handler { return t }
+
+// Handle tells a line.
+func (t *teller) Handle(_ context.Context, r slog.Record) error {
+	text := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		text += " " + a.String()
+		return true
+	})
+	if r.Message != "step taken" { // the world says so
+		t.w.story(fmt.Sprintf("%s  %s    log: %s", clock(t.w.now()), t.h.name, text))
+	}
+	return nil
+}
+
+// Mistake is a mistake that is put into every agent, or into its way to etcd: a simulation that
+// cannot find it shows nothing.
+type Mistake struct {
+	Name    string
+	Promise string // one of those that it breaks
+	// Parts changes an agent's parts, Plan the configuration.
+	Parts func(p *process, opt *agent.Options)
+	Plan  func(p *plan)
+	// Unfenced lets etcd forget all conditions of transactions.
+	Unfenced bool
+	// RemovesBlindly removes a member without looking whether it votes by now.
+	RemovesBlindly bool
+}

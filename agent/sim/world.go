@@ -1,0 +1,169 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// world is everything that is simulated. Its fields, and those of all that it holds, are guarded
+// by mu; what an agent's own goroutines read without it is atomic.
+type world struct {
+	plan    plan
+	keys    record.Keys
+	mistake Mistake
+	began   time.Time
+	log     *slog.Logger // of the agents
+	story   func(string) // nil when nobody reads it
+
+	mu       sync.Mutex
+	hosts    []*host
+	etcd     *etcd
+	links    [][]link
+	faults   *rand.Rand // asked by the one goroutine that makes faults
+	reserved map[int64]bool
+	underWay []*underWay
+	ended    bool
+	promises promises
+	counts   counts
+	trace    uint64 // a sum over all that happened, whatever the order of two things at one moment
+}
+
+// counts say how much was simulated.
+type counts struct {
+	Faults, Rounds, Steps, Calls, Joined, Promoted, RolledBack, Elections int
+}
+
+// A lane keeps moments apart. Everything that happens has a moment of its own, to the nanosecond:
+// a moment's remainder by lanes names whose it is, and all configured times are multiples of lanes.
+// So the order of things never depends on the scheduler, and a seed always gives the same story.
+type lane int64
+
+const (
+	lanes       = 64
+	lanesOfHost = 8 // hosts come first
+)
+
+// The lanes of a host.
+const (
+	laneLoop lane = iota
+	laneData
+	laneVersion
+	laneClock
+	laneDiagnose
+	laneStep
+	laneOperator
+	laneWatch
+)
+
+// The lanes of the world.
+const (
+	laneFaults lane = lanes - 1 - iota
+	laneEtcd
+	laneLate
+	laneWatchdog
+)
+
+// now is the time since the world began.
+func (w *world) now() time.Duration { return time.Since(w.began) }
+
+// moment gives the first moment of a lane at or after d from now.
+func (w *world) moment(d time.Duration, l lane) time.Duration {
+	at := int64(w.now() + max(0, d))
+	at += (int64(l) - at%lanes + lanes) % lanes
+	if at == int64(w.now()) {
+		at += lanes
+	}
+	return time.Duration(at)
+}
+
+// wait lets virtual time pass until a moment.
+func (w *world) wait(until time.Duration) {
+	time.Sleep(until - w.now()) //nolint:forbidigo // virtual time: this is how it passes
+}
+
+// after does something at a moment of the world's own, under the lock of the world.
+func (w *world) after(d time.Duration, l lane, do func()) {
+	at := int64(w.moment(d, l))
+	for w.reserved[at] {
+		at += lanes
+	}
+	w.reserved[at] = true
+	time.AfterFunc(time.Duration(at)-w.now(), func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.reserved, at)
+		if !w.ended {
+			do()
+		}
+	})
+}
+
+// draw gives a number that only depends on the seed, on what is asked, and on the moment.
+func (w *world) draw(about ...uint64) uint64 {
+	x := mix(w.plan.Seed, uint64(w.now()))
+	for _, a := range about {
+		x = mix(x, a)
+	}
+	return x
+}
+
+// mix is the finalizer of SplitMix64 over two numbers.
+func mix(a, b uint64) uint64 {
+	x := a*0x9e3779b97f4a7c15 ^ b
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// chance tells with a probability in percent.
+func chance(drawn uint64, percent uint64) bool { return drawn%100 < percent }
+
+// between gives a duration from a drawn number.
+func between(drawn uint64, low, high time.Duration) time.Duration {
+	return low + time.Duration(drawn%uint64(high-low+1))
+}
+
+// happen notes what happened in the trace, and tells it when somebody reads.
+func (w *world) happen(who *host, what kind, number uint64, text string, args ...any) {
+	id := uint64(lanes)
+	if who != nil {
+		id = uint64(who.index)
+	}
+	w.trace += mix(mix(uint64(w.now()), id<<8|uint64(what)), number)
+	if w.story == nil || text == "" {
+		return
+	}
+	name := "    "
+	if who != nil {
+		name = who.name + "  "
+	}
+	w.story(fmt.Sprintf("%s  %s%s", clock(w.now()), name, fmt.Sprintf(text, args...)))
+}
+
+// kind tells happenings apart in the trace.
+type kind uint8
+
+const (
+	happenedCall kind = iota
+	happenedEtcd
+	happenedFault
+	happenedUnit
+	happenedStep
+	happenedRound
+	happenedLog
+)
+
+// clock shows a moment as hours, minutes, seconds.
+func clock(d time.Duration) string {
+	return fmt.Sprintf("%02d:%02d:%06.3f", int(d.Hours()), int(d.Minutes())%60, (d % time.Minute).Seconds())
+}
