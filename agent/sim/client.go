@@ -260,7 +260,7 @@ func (c *client) Txn(ctx context.Context, conditions []clientv3.Cmp, then ...cli
 	var out *clientv3.TxnResponse
 	w := c.p.host.world
 	err := c.tell(ctx, call{name: name, lane: laneStep, write: len(then) > 0, apply: func(*member) (err error) {
-		if w.mistake.Unfenced {
+		if w.mistake.unfenced {
 			req.Compare = nil
 		}
 		w.promises.beforeTxn(c.p, req)
@@ -314,12 +314,12 @@ func (c *client) Revoke(ctx context.Context, id clientv3.LeaseID) error {
 	}})
 }
 
-// Read gives the pairs of a range.
-func (c *client) Read(ctx context.Context, start, end string) (cluster.Range, error) {
+// Read gives the pairs of some spans, as of one revision.
+func (c *client) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
 	var out cluster.Range
 	w := c.p.host.world
 	err := c.ask(ctx, call{name: "read", lane: laneLoop, apply: func(*member) error {
-		out = w.etcd.store.read(start, end)
+		out = w.etcd.store.read(spans...)
 		return nil
 	}})
 	return out, err

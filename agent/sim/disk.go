@@ -19,8 +19,8 @@ type disk struct {
 	host  *host
 	state diskState
 	since time.Duration
-	free  uint64
-	worn  bool // it has failed, or hung for so long, that the agent will not trust it again
+	free  uint64 // bytes
+	worn  bool   // it has failed, or hung for so long, that the agent will not trust it again
 }
 
 type diskState int
@@ -176,6 +176,7 @@ func (a agentData) Inspect(ctx context.Context) (datadir.Contents, error) {
 	defer w.mu.Unlock()
 	return datadir.Contents{
 		Empty: a.d.member == 0 && !a.d.remains, ClusterID: a.d.cluster, MemberID: a.d.member,
+		Free: int64(a.d.host.disk.free), //nolint:gosec // no disk is that large
 	}, nil
 }
 
@@ -208,6 +209,9 @@ func (a agentData) MoveAside(ctx context.Context) ([]string, error) {
 	defer w.mu.Unlock()
 	if a.d.member == 0 && !a.d.remains {
 		return nil, nil
+	}
+	if a.d.host.unit.process && a.d.member != 0 {
+		return nil, errors.New("an etcd has the database open")
 	}
 	w.promises.move(a.p)
 	a.d.aside++

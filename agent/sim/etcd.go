@@ -13,20 +13,19 @@ import (
 // etcd is the cluster: what its members have agreed on, and who of them leads. Raft itself is taken
 // to be right: there is one history, and it moves while a leader has a quorum.
 type etcd struct {
-	w            *world
-	clusterID    uint64 // 0 until somebody makes it
-	members      []*member
-	removed      map[uint64]*member
-	store        *store
-	leader       *member
-	term         uint64
-	electing     bool
-	index        uint64 // of the log, without the load's entries
-	head         time.Duration
-	headAt       time.Duration // head counts the time with a leader, for the load, up to here
-	changed      time.Duration // when the member list last changed
-	lastHostEdit time.Duration // when a host's record last changed
-	nextID       uint64
+	w         *world
+	clusterID uint64 // 0 until somebody makes it
+	members   []*member
+	removed   map[uint64]*member
+	store     *store
+	leader    *member
+	term      uint64
+	electing  bool
+	index     uint64 // of the log, without the load's entries
+	head      time.Duration
+	headAt    time.Duration // head counts the time with a leader, for the load, up to here
+	changed   time.Duration // when the member list last changed
+	nextID    uint64
 }
 
 // member is one of the cluster, or one that was.
@@ -210,6 +209,7 @@ func (e *etcd) expire(id int64) {
 		keys, _ := e.store.revoke(id) // it was just found
 		e.index++
 		e.w.happen(nil, happenedEtcd, uint64(id), "etcd: lease %d has run out: %v", id, keys)
+		e.w.promises.hostsChanged = e.w.now()
 		e.w.promises.afterEffect()
 		return
 	}

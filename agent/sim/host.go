@@ -74,15 +74,15 @@ func (h *host) bootID() string    { return fmt.Sprintf("boot-%d-of-%s", h.boot, 
 // frozen. Between two gates no time passes, so that a kill or a stop at any other point would look
 // the same.
 type process struct {
-	host     *host
-	number   int
-	agent    *agent.Agent
-	end      context.CancelFunc
-	dead     atomic.Bool
-	frozen   atomic.Int64 // until when
-	began    time.Duration
-	notActed time.Duration
-	client   *client
+	host   *host
+	number int
+	agent  *agent.Agent
+	end    context.CancelFunc
+	dead   atomic.Bool
+	frozen atomic.Int64 // until when
+	stood  atomic.Int64 // for how long it was frozen
+	began  time.Duration
+	client *client
 }
 
 // gate holds the caller while the agent is frozen, and ends it when the agent was killed.
@@ -115,6 +115,7 @@ func (p *process) pass(l lane, call string, before bool) {
 // freeze stops an agent for a time, as SIGSTOP does.
 func (w *world) freeze(p *process, d time.Duration, where string) {
 	p.frozen.Store(int64(w.now() + d))
+	p.stood.Add(int64(d))
 	w.happen(p.host, happenedFault, 1, "agent is frozen for %s %s", d.Round(time.Millisecond), where)
 }
 
@@ -161,8 +162,8 @@ func (h *host) startAgent() {
 		Stepping: func(step policy.Step, done bool) { w.promises.stepping(p, step, done) },
 		Rounded:  func(d policy.Decision, v health.Verdict) { w.promises.rounded(p, d, v) },
 	}
-	if w.mistake.Parts != nil {
-		w.mistake.Parts(p, &opt)
+	if w.mistake.parts != nil {
+		w.mistake.parts(p, &opt)
 	}
 	a, err := agent.New(opt)
 	if err != nil {

@@ -190,7 +190,7 @@ func (c *client) RemoveLearner(ctx context.Context, id uint64) error {
 	if !ok {
 		return nil
 	}
-	if !m.Learner && !w.mistake.RemovesBlindly {
+	if !m.Learner {
 		return fmt.Errorf("cannot remove learner %x: it is a voter by now", id)
 	}
 	c.changes("remove")

@@ -10,6 +10,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
@@ -40,12 +41,12 @@ type promises struct {
 	first *Breach
 	late  bool // what is applied now has left its sender long ago
 
-	op      *record.Op // as it last was
-	opBy    *process
-	orphan  time.Duration // since when the operation has been without its lock
-	ownedOp bool          // the operation's lock was held when it was last looked at
-	owner   *process      // who held the lock then
-	owned   map[*process]time.Duration
+	op           *record.Op    // as it last was
+	hostsChanged time.Duration // when a host's record last changed
+	orphan       time.Duration // since when the operation has been without its lock
+	ownedOp      bool          // the operation's lock was held when it was last looked at
+	owner        *process      // who held the lock then
+	owned        map[*process]time.Duration
 }
 
 // stale is how old what an agent acts on may be: a round's calls, its interval, and the step's own.
@@ -115,6 +116,9 @@ func (p *promises) beforeTxn(by *process, req *pb.TxnRequest) {
 	}
 	for _, op := range req.Success {
 		if put := op.GetRequestPut(); put != nil {
+			if strings.HasPrefix(string(put.Key), w.keys.Hosts()) {
+				p.hostsChanged = w.now()
+			}
 			switch string(put.Key) {
 			case w.keys.Op():
 				p.writeOp(by, put.Value)
@@ -152,7 +156,6 @@ func (p *promises) writeOp(by *process, value []byte) {
 			p.breach("P1", by.host, fmt.Sprintf("the operation of %s is taken over after %s without its lock, the grace is %s", before.HostName, orphaned, grace))
 		}
 	}
-	p.opBy = by
 }
 
 // orphanedFor gives for how long the operation has been without the lock of its token, the lock
@@ -217,7 +220,7 @@ func (p *promises) odd(by *process) {
 	if len(w.etcd.voters())%2 == 0 {
 		return
 	}
-	for _, pair := range w.etcd.store.read(w.keys.Hosts(), w.keys.Hosts()+"\xff").Pairs {
+	for _, pair := range w.etcd.store.read(cluster.Span{Start: w.keys.Hosts(), End: w.keys.Hosts() + "\xff"}).Pairs {
 		h, err := record.Decode[record.Host](pair.Value)
 		fits := h.Role == string(policy.RoleSpare) || h.Role == string(policy.RoleStandby)
 		recent := w.now()-w.etcd.changed < p.stale()
@@ -225,14 +228,10 @@ func (p *promises) odd(by *process) {
 			return
 		}
 	}
-	if w.now()-p.readyUntil() > p.stale() {
+	if w.now()-p.hostsChanged > p.stale() { // what has just changed may have been seen as it was before
 		p.breach("P2", by.host, "the voters become even, and no other host is ready to follow")
 	}
 }
-
-// readyUntil is when another host may last have said that it is ready: a record that has just
-// changed may have been seen before.
-func (p *promises) readyUntil() time.Duration { return p.w.etcd.lastHostEdit }
 
 // fitness asks whether a host may take a step towards membership.
 func (p *promises) fitness(by *process) {

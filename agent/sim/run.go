@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/quorumd/quorumd/agent"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -90,10 +89,9 @@ func newWorld(p plan, opt Options) *world {
 		w.hosts = append(w.hosts, newHost(w, i))
 		w.links = append(w.links, make([]link, p.Hosts))
 	}
-	if opt.Mistake.Plan != nil {
-		opt.Mistake.Plan(&w.plan)
-		for i, h := range w.hosts {
-			h.config = w.plan.config(i)
+	if opt.Mistake.timing != nil {
+		for _, h := range w.hosts {
+			opt.Mistake.timing(&h.config.Timing)
 		}
 	}
 	return w
@@ -200,18 +198,4 @@ func (t *teller) Handle(_ context.Context, r slog.Record) error {
 		t.w.story(fmt.Sprintf("%s  %s    log: %s", clock(t.w.now()), t.h.name, text))
 	}
 	return nil
-}
-
-// Mistake is a mistake that is put into every agent, or into its way to etcd: a simulation that
-// cannot find it shows nothing.
-type Mistake struct {
-	Name    string
-	Promise string // one of those that it breaks
-	// Parts changes an agent's parts, Plan the configuration.
-	Parts func(p *process, opt *agent.Options)
-	Plan  func(p *plan)
-	// Unfenced lets etcd forget all conditions of transactions.
-	Unfenced bool
-	// RemovesBlindly removes a member without looking whether it votes by now.
-	RemovesBlindly bool
 }

@@ -5,19 +5,36 @@ package sim
 
 import (
 	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 var (
-	seedFlag  = flag.Uint64("seed", 0, "tell the story of this seed")
-	seedsFlag = flag.Int("seeds", 20, "seeds")
-	fromFlag  = flag.Uint64("from", 1, "first seed")
-	hoursFlag = flag.Float64("hours", 6, "hours with faults of each seed")
+	seedFlag  = flag.Uint64("sim.seed", 0, "tell the story of this seed, instead of all tests")
+	fromFlag  = flag.Uint64("sim.from", 1000, "the first seed")
+	hoursFlag = flag.Float64("sim.hours", 60, "hours of cluster life to simulate in all")
 )
 
+// faulty is for how long every seed has faults.
+const faulty = 6 * time.Hour
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// run simulates a seed in a bubble of its own.
 func run(t *testing.T, opt Options) Result {
+	t.Helper()
+	if opt.Faulty == 0 {
+		opt.Faulty = faulty
+	}
 	var r Result
 	synctest.Test(t, func(t *testing.T) {
 		var err error
@@ -28,25 +45,123 @@ func run(t *testing.T, opt Options) Result {
 	return r
 }
 
-func TestOne(t *testing.T) {
-	if *seedFlag == 0 {
-		t.Skip()
-	}
-	r := run(t, Options{Seed: *seedFlag, Faulty: time.Duration(*hoursFlag * float64(time.Hour)), Story: func(s string) { println(s) }})
-	t.Logf("%+v", r)
-}
-
-func TestMany(t *testing.T) {
-	began := time.Now()
-	var total time.Duration
-	var rec time.Duration
-	for i := range *seedsFlag {
-		r := run(t, Options{Seed: *fromFlag + uint64(i), Faulty: time.Duration(*hoursFlag * float64(time.Hour))})
-		total += r.Lasted
-		rec = max(rec, r.Recovered)
-		if r.Breach != nil {
-			t.Errorf("seed %d: %v (%s)", *fromFlag+uint64(i), r.Breach, r.Plan)
+// story gives the end of a seed's story, told anew.
+func story(t *testing.T, opt Options, last int) string {
+	t.Helper()
+	var lines []string
+	var mu sync.Mutex
+	opt.Story = func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines = append(lines, line)
+		if strings.Contains(line, "BREACH") {
+			last = min(last, 1000)
 		}
 	}
-	t.Logf("%.1f h in %s: %s per hour; longest recovery %s", total.Hours(), time.Since(began), time.Since(began)/time.Duration(total.Hours()), rec)
+	run(t, opt)
+	return strings.Join(lines[max(0, len(lines)-last):], "\n")
+}
+
+func TestTheStoryOfASeedIsTold(t *testing.T) {
+	if *seedFlag == 0 {
+		t.Skip("it is told with -sim.seed")
+	}
+	r := run(t, Options{Seed: *seedFlag, Story: func(line string) { fmt.Fprintln(os.Stdout, line) }})
+	fmt.Fprintf(os.Stdout, "\nseed %d: %s\n%+v\n", *seedFlag, r.Plan, r.counts)
+	if r.Breach != nil {
+		t.Fatal(r.Breach)
+	}
+}
+
+func TestWhateverGoesWrongNoPromiseIsBroken(t *testing.T) {
+	t.Parallel()
+	if *seedFlag != 0 {
+		t.Skip("one story is told")
+	}
+	var sum totals
+	var next atomic.Uint64
+	next.Store(*fromFlag)
+	began := time.Now()
+	t.Run("seeds", func(t *testing.T) {
+		for range runtime.GOMAXPROCS(0) {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				for sum.hours() < *hoursFlag && !t.Failed() {
+					seed := next.Add(1) - 1
+					r := run(t, Options{Seed: seed})
+					sum.add(r)
+					if r.Breach != nil {
+						t.Errorf("seed %d: %v\n%s; the end of its story, of which -sim.seed=%d tells all:\n%s", seed, r.Breach, r.Plan, seed, story(t, Options{Seed: seed}, 60))
+					}
+				}
+			})
+		}
+	})
+	fmt.Fprintf(os.Stdout, "%s in %s\n", &sum, time.Since(began).Round(time.Second))
+	if sum.Joined == 0 && sum.Promoted == 0 {
+		t.Error("nothing happened: this test has shown nothing")
+	}
+}
+
+// totals sums results up.
+type totals struct {
+	mu     sync.Mutex
+	seeds  int
+	lasted time.Duration
+	slow   time.Duration
+	counts
+}
+
+func (s *totals) hours() float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lasted.Hours()
+}
+
+func (s *totals) add(r Result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seeds++
+	s.lasted += r.Lasted
+	s.slow = max(s.slow, r.Recovered)
+	s.Faults += r.Faults
+	s.Rounds += r.Rounds
+	s.Steps += r.Steps
+	s.Calls += r.Calls
+	s.Promoted += r.Promoted
+	s.Elections += r.Elections
+}
+
+func (s *totals) String() string {
+	return fmt.Sprintf("%d seeds, %.0f hours of cluster life: %d faults, %d elections, %d rounds, %d calls, %d steps, %d promotions; the target stood again %s after the last fault at the latest",
+		s.seeds, s.lasted.Hours(), s.Faults, s.Elections, s.Rounds, s.Calls, s.Steps, s.Promoted, s.slow.Round(time.Second))
+}
+
+func TestASeedAlwaysGivesTheSameStory(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		opt := Options{Seed: 500 + seed, Faulty: 2 * time.Hour}
+		first := run(t, opt)
+		told := opt
+		told.Story = func(string) {}
+		for _, again := range []Result{run(t, opt), run(t, told)} {
+			if again.Trace != first.Trace || again.counts != first.counts {
+				t.Errorf("seed %d: %x and %x, %+v and %+v", opt.Seed, first.Trace, again.Trace, first.counts, again.counts)
+			}
+		}
+	}
+}
+
+// regressions are seeds that have found something, with what they found.
+func regressions() map[uint64]string {
+	return map[uint64]string{}
+}
+
+func TestSeedsThatOnceFoundSomethingFindNothingAnyMore(t *testing.T) {
+	t.Parallel()
+	for seed, found := range regressions() {
+		if r := run(t, Options{Seed: seed}); r.Breach != nil {
+			t.Errorf("seed %d, which once found that %s: %v", seed, found, r.Breach)
+		}
+	}
 }

@@ -53,15 +53,17 @@ func (s *store) pair(key string) cluster.Pair {
 	return cluster.Pair{Key: key, Value: e.value, CreateRevision: e.created, ModRevision: e.edited, Lease: e.lease}
 }
 
-// read gives the pairs from start up to but without end; an empty end asks for one key.
-func (s *store) read(start, end string) cluster.Range {
+// read gives the pairs of some spans.
+func (s *store) read(spans ...cluster.Span) cluster.Range {
 	out := cluster.Range{Revision: s.revision}
-	from, _ := slices.BinarySearch(s.keys, start)
-	for _, key := range s.keys[from:] {
-		if key != start && (end == "" || key >= end) {
-			break
+	for _, span := range spans {
+		from, _ := slices.BinarySearch(s.keys, span.Start)
+		for _, key := range s.keys[from:] {
+			if key != span.Start && key >= span.End {
+				break
+			}
+			out.Pairs = append(out.Pairs, s.pair(key))
 		}
-		out.Pairs = append(out.Pairs, s.pair(key))
 	}
 	return out
 }
@@ -128,7 +130,7 @@ func (s *store) apply(ops []*pb.RequestOp, by *process) {
 			s.revision = next
 		}
 		if d := op.GetRequestDeleteRange(); d != nil {
-			for _, pair := range s.read(string(d.Key), string(d.RangeEnd)).Pairs {
+			for _, pair := range s.read(cluster.Span{Start: string(d.Key), End: string(d.RangeEnd)}).Pairs {
 				s.remove(pair.Key)
 				s.revision = next
 			}

@@ -1,0 +1,153 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent"
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/datadir"
+	quorumddisk "github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/systemd"
+)
+
+// Mistake is a mistake that is put into every agent, or into what it is told: a simulation that
+// cannot find it shows nothing.
+type Mistake struct {
+	Name    string
+	Promise string // that it breaks
+	// parts changes an agent's parts, timing its clocks.
+	parts  func(p *process, opt *agent.Options)
+	timing func(t *config.Timing)
+	// unfenced lets etcd forget all conditions of transactions.
+	unfenced bool
+}
+
+// Mistakes are the seeded mistakes.
+func Mistakes() []Mistake {
+	asking := func(wrap func(c agent.Etcd, p *process) agent.Etcd) func(p *process, opt *agent.Options) {
+		return func(p *process, opt *agent.Options) { opt.Etcd = wrap(opt.Etcd, p) }
+	}
+	return []Mistake{
+		{Name: "the lock is believed in long after its lease has ended", Promise: "P5", parts: asking(func(c agent.Etcd, _ *process) agent.Etcd { return &believing{Etcd: c} })},
+		{Name: "the clock of the lock stands still while the agent does", Promise: "P5", parts: func(p *process, opt *agent.Options) {
+			opt.Now = func() time.Duration { return p.now() - time.Duration(p.stood.Load()) }
+		}},
+		{Name: "the lock is confirmed without asking", Promise: "P5", parts: asking(func(c agent.Etcd, _ *process) agent.Etcd {
+			return &unasked{believing{Etcd: c}}
+		})},
+		{Name: "etcd's conditions are not set", Promise: "P1", unfenced: true},
+		{Name: "an operation is taken over at once", Promise: "P1", timing: func(t *config.Timing) { t.OrphanGrace = 0 }},
+		{Name: "UNKNOWN is taken for OK", Promise: "P6", parts: func(_ *process, opt *agent.Options) { opt.Probe = trusting{opt.Probe.(*probe)} }},
+		{Name: "a voter that is down is taken for live", Promise: "P2", parts: asking(func(c agent.Etcd, _ *process) agent.Etcd { return &hopeful{Etcd: c} })},
+		{Name: "a change does not wait for the one before to settle", Promise: "P2", timing: func(t *config.Timing) { t.Settle, t.Cooldown = 0, 0 }},
+		{Name: "a learner is promoted at once", Promise: "P2", timing: func(t *config.Timing) { t.PromoteStable, t.SteadyLag, t.PromoteLag = 0, 0, 1<<30 }},
+		{Name: "every host is taken for ready", Promise: "P2", parts: asking(func(c agent.Etcd, _ *process) agent.Etcd { return &welcoming{Etcd: c} })},
+		{Name: "a member's ID is misread in its data", Promise: "P3", parts: func(_ *process, opt *agent.Options) { opt.Data = misread{opt.Data} }},
+		{Name: "an etcd that was stopped is taken for one that failed", Promise: "P4", parts: func(_ *process, opt *agent.Options) { opt.Unit = eager{opt.Unit} }},
+	}
+}
+
+// believing makes every lease look twenty times as long.
+type believing struct{ agent.Etcd }
+
+func (b *believing) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error) {
+	id, got, err := b.Etcd.Grant(ctx, ttl)
+	return id, 20 * got, err
+}
+
+func (b *believing) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (int64, error) {
+	ttl, err := b.Etcd.KeepAliveOnce(ctx, id)
+	return 20 * ttl, err
+}
+
+// unasked answers a transaction without writes by itself, and believes as well.
+type unasked struct{ believing }
+
+func (u *unasked) Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error) {
+	if len(then) == 0 {
+		return &clientv3.TxnResponse{Succeeded: true}, nil
+	}
+	return u.believing.Txn(ctx, conditions, then...)
+}
+
+// trusting shows a disk that is not measured as a quick one.
+type trusting struct{ *probe }
+
+func (t trusting) Read() quorumddisk.Reading {
+	before := t.read
+	r := t.probe.Read()
+	if r.Alive {
+		return r
+	}
+	r = quorumddisk.Reading{Alive: true, NextDirect: time.Millisecond, NextWAL: time.Millisecond, Usage: &quorumddisk.Usage{Total: plenty, Free: plenty}}
+	for at := before + time.Second; at <= t.read; at += time.Second {
+		r.Samples = append(r.Samples, quorumddisk.Sample{Lane: quorumddisk.LaneWAL, End: at - t.p.began, Latency: time.Millisecond})
+	}
+	return r
+}
+
+// hopeful shows every voter as live.
+type hopeful struct{ agent.Etcd }
+
+func (h *hopeful) Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status {
+	out := h.Etcd.Statuses(ctx, members)
+	var good cluster.Status
+	for _, s := range out {
+		if s.Linearizable && s.Applied >= good.Applied {
+			good = s
+		}
+	}
+	for _, m := range members {
+		if s := out[m.ID]; s.Err != nil && !m.Learner {
+			s = good
+			s.MemberID = m.ID
+			out[m.ID] = s
+		}
+	}
+	return out
+}
+
+// welcoming shows every host as waiting for nothing.
+type welcoming struct{ agent.Etcd }
+
+func (w *welcoming) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
+	out, err := w.Etcd.Read(ctx, spans...)
+	waiting := regexp.MustCompile(`"waiting":"[A-Z_]*"`)
+	for i, pair := range out.Pairs {
+		if bytes.Contains(pair.Value, []byte(`"waiting"`)) {
+			out.Pairs[i].Value = waiting.ReplaceAll(pair.Value, []byte(`"waiting":""`))
+		}
+	}
+	return out, err
+}
+
+// misread gives another member's ID now and then.
+type misread struct{ agent.DataDir }
+
+func (d misread) Inspect(ctx context.Context) (datadir.Contents, error) {
+	c, err := d.DataDir.Inspect(ctx)
+	if c.MemberID != 0 {
+		c.MemberID++
+	}
+	return c, err
+}
+
+// eager shows an etcd that was stopped in order as one that failed.
+type eager struct{ agent.Unit }
+
+func (e eager) Status(ctx context.Context) (systemd.Status, error) {
+	s, err := e.Unit.Status(ctx)
+	if s.State == systemd.Inactive {
+		s.State = systemd.Failed
+	}
+	return s, err
+}

@@ -1,0 +1,32 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import "testing"
+
+// seedsForAMistake is how many seeds a mistake may take to be found.
+const seedsForAMistake = 30
+
+func TestEverySeededMistakeIsFound(t *testing.T) {
+	t.Parallel()
+	if *seedFlag != 0 {
+		t.Skip("one story is told")
+	}
+	for _, m := range Mistakes() {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(seedsForAMistake) {
+				r := run(t, Options{Seed: seed, Mistake: m})
+				if r.Breach != nil && r.Breach.Promise == m.Promise {
+					t.Logf("found with seed %d: %v", seed, r.Breach)
+					return
+				}
+				if r.Breach != nil {
+					t.Logf("seed %d finds: %v", seed, r.Breach)
+				}
+			}
+			t.Errorf("not found in %d seeds: a gap in the simulation", seedsForAMistake)
+		})
+	}
+}
