@@ -121,7 +121,7 @@ func addLearner(v View) Decision {
 	if v.Data.State == DataMember || v.Data.State == DataRemains {
 		return moveAside(v)
 	}
-	if r, holds := vetoed(v, HostConflict, HealthUnknown, HealthBad, CommonCause, VersionIncompatible, ClockSkew, DataUnusable, VoterNotLive, LearnerPresent); holds {
+	if r, holds := vetoed(v, HostConflict, HealthUnknown, NotQualified, HealthBad, CommonCause, VersionIncompatible, ClockSkew, DataUnusable, VoterNotLive, LearnerPresent); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if v.Cluster.StableFor < v.Limits.Settle {

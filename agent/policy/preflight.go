@@ -171,15 +171,25 @@ func healthUnknown(v View) (string, bool) {
 	return v.Health.Text, true
 }
 
+// notQualified asks for a qualifying run before a host becomes a member. A learner that has lost its
+// qualification, as it does when its host reboots, cannot pass another: the disk of a member must not
+// be written to in bursts. It has passed one before, and its verdict of now says whether it may vote.
 func notQualified(v View) (string, bool) {
-	if v.Health.Qualified || v.Health.State == health.Unknown {
+	if v.Health.Qualified || v.Health.State == health.Unknown || v.isLearner() {
 		return "", false
 	}
 	return v.Health.Text, true
 }
 
+// isLearner tells whether this host holds a learner that has started, or that it is just joining as.
+func (v View) isLearner() bool {
+	_, listed := v.member()
+	role := roleOf(v)
+	return role == RoleStandby || (role == RoleJoining && listed)
+}
+
 func healthBad(v View) (string, bool) {
-	if Permits(v.Health.State).Join || !v.Health.Qualified {
+	if _, said := notQualified(v); said || Permits(v.Health.State).Join {
 		return "", false
 	}
 	return v.Health.Text, true
