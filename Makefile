@@ -17,7 +17,7 @@ E2E  := ./contrib/e2e
 UNIT  = $(shell $(GO) list ./... | grep -v /contrib/e2e$$)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages test-packages build test test-race test-matrix test-faults test-promotion test-systemd model model-deep fuzz demo lint etcd etcd-all clean FORCE
+.PHONY: help packages test-packages build test test-race test-matrix test-faults test-promotion test-systemd model model-deep sim fuzz demo lint etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,16 @@ model: ## explore the policy exhaustively, and look whether every seeded mistake
 
 model-deep: ## the same in larger scopes: hours, and up to 20 GB of memory
 	GOMEMLIMIT=20GiB $(GO) run ./contrib/model -deep -states 60000000
+
+# Seeds take no other flags than hours; a story is told with SEED.
+SIM = $(GO) test -count=1 -timeout 60m -run 'Whatever|Seed' ./agent/sim -args -sim.hours=$(or $(HOURS),10000) $(if $(FROM),-sim.from=$(FROM))
+
+sim: ## whole agents in virtual time: HOURS=10000 of cluster life with faults; SEED=42 tells one story
+ifdef SEED
+	@$(GO) test -count=1 -run TheStoryOfASeed ./agent/sim -args -sim.seed=$(SEED)
+else
+	GOGC=400 $(SIM)
+endif
 
 test-systemd: ## the systemd package against a real systemd (needs root, and Debian's systemd and dbus)
 	$(GO) test -count=1 -timeout 10m -tags systemdtest ./systemd

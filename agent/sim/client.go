@@ -171,18 +171,17 @@ func (w *world) travel(h *host, do call) time.Duration {
 	return d
 }
 
+// answer is a member's word; the zero value is silence.
 type answer struct {
 	err error
 	ok  bool
 }
 
-var silence = answer{}
-
 // arrive lets a request arrive. back is how long the answer takes.
 func (c *client) arrive(to *host, do call) (a answer, back time.Duration) {
 	w, from := c.p.host.world, c.p.host
 	if !w.carries(from, to) {
-		return silence, 0
+		return answer{}, 0
 	}
 	heard := w.carries(to, from)
 	if !to.unit.process {
@@ -190,7 +189,7 @@ func (c *client) arrive(to *host, do call) (a answer, back time.Duration) {
 	}
 	m := w.etcd.find(to.data.member)
 	if m == nil || !to.unit.ready() || to.disk.hangs() || m.learner {
-		return silence, 0 // also a learner refuses, which is as good as silence
+		return answer{}, 0 // also a learner refuses, which is as good as silence
 	}
 	if do.check != nil && w.etcd.reaches(m) {
 		if err := do.check(m); err != nil {
@@ -202,7 +201,7 @@ func (c *client) arrive(to *host, do call) (a answer, back time.Duration) {
 		return c.later(m, do, drawn), 0
 	}
 	if !w.etcd.reaches(m) {
-		return silence, 0
+		return answer{}, 0
 	}
 	w.etcd.index += do.entries()
 	err := do.apply(m)
@@ -247,7 +246,7 @@ func (c *client) later(m *member, do call, drawn uint64) answer {
 		w.promises.late = false
 		w.happen(c.p.host, happenedCall, 2, "%s is applied late: %v", do.name, err)
 	})
-	return silence
+	return answer{}
 }
 
 // Txn commits if all conditions hold.
@@ -366,7 +365,7 @@ func (c *client) Diagnose(ctx context.Context, endpoint string) error {
 }
 
 // ClockOffset compares the wall clock with the voters'.
-func (c *client) ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error) {
+func (c *client) ClockOffset(context.Context, func() time.Time) (time.Duration, error) {
 	p, w := c.p, c.p.host.world
 	p.gate(laneClock)
 	l := p.host.lane(laneClock)

@@ -132,8 +132,7 @@ func (pr *probe) Read() quorumddisk.Reading {
 
 // samples gives those of a lane that are due since the last reading.
 func (pr *probe) samples(r *quorumddisk.Reading, lane quorumddisk.Lane, every, now time.Duration) {
-	for n := pr.read/every + 1; n*every <= now; n++ {
-		at := n * every
+	for at := pr.read.Truncate(every) + every; at <= now; at += every {
 		drawn := mix(mix(pr.disk.host.world.plan.Seed, uint64(at)), uint64(pr.disk.host.index)<<2|uint64(lane))
 		r.Samples = append(r.Samples, quorumddisk.Sample{Lane: lane, End: at - pr.p.began, Latency: pr.disk.latency(drawn)})
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
 )
@@ -44,7 +45,7 @@ func (c *client) membersOn(ctx context.Context, l lane) (cluster.Membership, err
 }
 
 // Statuses asks members about themselves, all at once.
-func (c *client) Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status {
+func (c *client) Statuses(_ context.Context, members []cluster.Member) map[uint64]cluster.Status {
 	p, w := c.p, c.p.host.world
 	p.pass(laneLoop, "status", true)
 	l := p.host.lane(laneLoop)
@@ -54,7 +55,7 @@ func (c *client) Statuses(ctx context.Context, members []cluster.Member) map[uin
 	w.counts.Calls += len(members)
 	w.etcd.advance()
 	out := make(map[uint64]cluster.Status, len(members))
-	waits := bound - bound
+	var waits time.Duration
 	for _, m := range members {
 		s, hung := c.status(m)
 		out[m.ID] = s

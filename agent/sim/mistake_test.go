@@ -13,7 +13,10 @@ func TestEverySeededMistakeIsFound(t *testing.T) {
 	if *seedFlag != 0 {
 		t.Skip("one story is told")
 	}
-	for _, m := range Mistakes() {
+	for i, m := range Mistakes() {
+		if i%6 != 0 && !many() {
+			continue // all are looked for by make sim
+		}
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(seedsForAMistake) {

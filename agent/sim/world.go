@@ -5,7 +5,6 @@ package sim
 
 import (
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -20,7 +19,6 @@ type world struct {
 	keys    record.Keys
 	mistake Mistake
 	began   time.Time
-	log     *slog.Logger // of the agents
 	story   func(string) // nil when nobody reads it
 
 	mu       sync.Mutex
