@@ -34,7 +34,7 @@ func (m *machine) act(w *world, h int) breach {
 	case writesRecord(step):
 		found := fine
 		if m.confirm(w, h) {
-			found = m.write(w, h, step, w.owns(h), a.fresh != 0, a.gone != 0, false)
+			found = m.write(w, h, step, w.owns(h), w.unchanged(a.fresh, a.bare), a.gone != 0, false)
 		}
 		a.phase = idle
 		return found
@@ -141,18 +141,26 @@ func (m *machine) send(w *world, h int) breach {
 	return fine
 }
 
-// land applies a change of membership that is on its way.
-func (w *world) land(h int) breach {
+// land lets a change of membership that is on its way reach etcd, which may refuse it without
+// need.
+func (w *world) land(h int, refused bool) (ok bool, found breach) {
 	a := &w.hosts[h]
 	step, target, gone, faulted := a.step, int(a.target), a.gone != 0, a.faulted != 0
-	a.phase = idle
-	if gone {
-		return fine
-	}
 	if step != removeLearner {
 		target = h
 	}
-	return w.change(step, target, false, faulted)
+	if refused && (gone || w.mayRefuse(step, target) == 0) {
+		return false, fine
+	}
+	a.phase = idle
+	if gone {
+		return true, fine
+	}
+	if refused {
+		a.tried = bit(step == promote)
+		return true, fine
+	}
+	return true, w.change(step, target, false, faulted)
 }
 
 // change applies a change of membership and looks what it has done to the quorum.
@@ -203,11 +211,15 @@ func (m *machine) take(w *world, h int) {
 		a.belief = a.valid
 		return
 	}
-	if w.lock < 0 && (a.fresh != 0 || m.takeUnfenced) {
+	if w.lock < 0 && (w.unchanged(a.fresh, a.bare) || m.takeUnfenced) {
 		w.lockTaken(h)
 		w.ghost, a.belief, a.valid = 0, 1, 1
 	}
 }
+
+// unchanged tells whether the record is the one that a transaction expects: the one that was seen,
+// or none if there was none, whatever came and went since.
+func (w *world) unchanged(fresh, bare uint8) bool { return fresh != 0 || (bare != 0 && w.op == 0) }
 
 func (w *world) lockTaken(h int) {
 	w.freeLock()
@@ -229,7 +241,7 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 		return fine
 	}
 	found := fine
-	switch begins := step == beginVoter || step == beginStandby || step == rollBackLeft; {
+	switch begins := begins(step); {
 	case !token:
 		found = writeWithoutLock
 	case !record || (begins && w.op != 0) || (!begins && w.op == 0):

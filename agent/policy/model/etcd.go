@@ -5,10 +5,21 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// runs tells whether a listed member takes part in raft.
+// runs tells whether a listed member takes part in raft. One that is the only voter needs nobody,
+// so that nothing stops it but its own end.
 func (w *world) runs(i int) bool {
 	h := &w.hosts[i]
-	return h.list != unlisted && h.data == current && (h.unit == starting || h.unit == active) && h.apart == 0
+	return h.list != unlisted && h.data == current && (h.unit == starting || h.unit == active) && (h.apart == 0 || w.alone(i))
+}
+
+// alone tells whether a member is the only voter.
+func (w *world) alone(i int) bool {
+	for g := range w.n {
+		if (w.hosts[g].list == voter) != (g == i) {
+			return false
+		}
+	}
+	return true
 }
 
 // votes counts the voters and those of them that take part.
@@ -31,9 +42,21 @@ func (w *world) quorum() bool {
 	return voters > 0 && running >= policy.Quorum(voters)
 }
 
-// serves tells whether a member answers for itself: a voter also a linearizable read.
+// serves tells whether a member answers for itself: a voter also a linearizable read. A learner
+// needs a voter that it hears.
 func (w *world) serves(i int) bool {
-	return w.runs(i) && w.hosts[i].unit == active && w.quorum()
+	h := &w.hosts[i]
+	return w.runs(i) && h.unit == active && w.quorum() && (h.list == voter || w.hears(i))
+}
+
+// hears tells whether a host's etcd reaches another member that runs.
+func (w *world) hears(i int) bool {
+	for g := range w.n {
+		if g != i && w.hosts[i].apart == 0 && w.hosts[g].apart == 0 && w.runs(g) {
+			return true
+		}
+	}
+	return false
 }
 
 // answers tells whether a member looks live. A voter that reaches no other has no linearizable
@@ -118,15 +141,10 @@ func (w *world) learnerAt() int {
 // add applies a MemberAddAsLearner. What is late has passed etcd's checks long ago, all but those
 // that every member makes when it applies the entry.
 func (w *world) add(i int, late bool) {
-	h := &w.hosts[i]
-	if h.list != unlisted || w.learnerAt() >= 0 {
-		return // "peerURL exists", "too many learner members"
+	if w.refusesAdd(i, late) != accepted {
+		return
 	}
-	voters, running := w.votes()
-	if !late && voters > 1 && running < policy.Quorum(voters+1) {
-		return // "unhealthy cluster"
-	}
-	h.list, h.named = learner, 0
+	w.hosts[i].list, w.hosts[i].named = learner, 0
 	w.stall = 0
 	w.listChanged()
 	for g := range w.n { // what every environment lists has changed
@@ -134,28 +152,20 @@ func (w *world) add(i int, late bool) {
 	}
 }
 
-// promote applies a MemberPromote. etcd asks neither whether the learner is alive nor whether it
-// has caught up; only one that has never started is refused.
+// promote applies a MemberPromote.
 func (w *world) promote(i int) {
-	h := &w.hosts[i]
-	if h.list != learner || h.named == 0 {
+	if w.refusesPromote(i) != accepted {
 		return
 	}
-	h.list = voter
+	w.hosts[i].list = voter
 	w.listChanged()
 }
 
 // remove applies a MemberRemove.
 func (w *world) remove(i int, late bool) {
 	h := &w.hosts[i]
-	if h.list == unlisted {
+	if w.refusesRemove(i, late) != accepted {
 		return
-	}
-	if h.list == voter { // a promotion has landed since the client looked
-		voters, running := w.votes()
-		if !late && w.runs(i) && running-1 < 1+(voters-1)/2 {
-			return // "unhealthy cluster"
-		}
 	}
 	h.list = unlisted
 	if h.data == current {
@@ -197,53 +207,4 @@ func (w *world) listChanged() {
 			a.gone = 1
 		}
 	}
-}
-
-// comeUp is what becomes of a unit that is starting, and of one whose member was removed. how
-// chooses where etcd's own end is open: a removed member exits with 0 or 1.
-func (w *world) comeUp(i int, how uint8) (ok bool, found breach) {
-	h := &w.hosts[i]
-	if h.apart != 0 || h.unit == inactive || h.unit == failed || (how != 0 && h.data != old) {
-		return false, fine
-	}
-	switch {
-	case h.data == old:
-		h.unit = failed
-		if how != 0 {
-			h.unit = inactive
-		}
-		return true, fine
-	case h.unit == active:
-		return false, fine
-	case h.data == current:
-		if !w.quorum() {
-			return false, fine
-		}
-		h.unit, h.named = active, 1
-		return true, fine
-	}
-	return w.firstStart(i)
-}
-
-// firstStart is the start of etcd on an empty directory.
-func (w *world) firstStart(i int) (ok bool, found breach) {
-	h := &w.hosts[i]
-	voters, _ := w.votes()
-	switch {
-	case h.env == newEnv && voters > 0:
-		w.second = 1
-		h.unit = failed
-		return true, secondCluster
-	case h.env == newEnv:
-		h.list, h.named, h.data, h.unit = voter, 1, current, active
-		w.stable = 0
-	case h.env == joinEnv && h.list == learner:
-		if !w.quorum() {
-			return false, fine
-		}
-		h.unit, h.named, h.data = active, 1, current
-	default: // "member count is unequal", or a voter without its data
-		h.unit, h.data = failed, remains
-	}
-	return true, fine
 }

@@ -10,7 +10,7 @@ const (
 	// What agents do.
 	evRound   kind = iota // look and decide; arg 1: it ranks after hosts as good as itself
 	evAct                 // begin the step, and end it if it is done at once
-	evLand                // a change of membership takes effect and is answered
+	evLand                // a change of membership takes effect and is answered; arg 1: it is refused, though it need not be
 	evTimeout             // it is not answered in time, and may land later
 	evLateAdd             // a change that was not answered in time lands
 	evLatePromote
@@ -133,7 +133,7 @@ func (k kind) global() bool {
 // args gives the number of variants of an event.
 func (k kind) args() uint8 {
 	switch k {
-	case evRound, evUp, evAct, evLateWrite:
+	case evRound, evUp, evAct, evLand, evLateWrite:
 		return 2
 	case evUnfit:
 		return 4
@@ -251,7 +251,7 @@ func (w *world) dropWrites(r rules) {
 			continue
 		}
 		token := h.lateToken != 0 || r.noTokenFence || h.lateWrite == takeLock
-		record := h.lateFresh != 0 || (r.noOpFence && h.lateWrite != takeLock) || (r.takeUnfenced && h.lateWrite == takeLock)
+		record := h.lateFresh|h.lateBare != 0 || (r.noOpFence && h.lateWrite != takeLock) || (r.takeUnfenced && h.lateWrite == takeLock)
 		if !token || !record {
 			h.lateWrite = 0
 		}
@@ -271,7 +271,7 @@ func (w *world) dropSteps(r rules) {
 		if h.phase == decided {
 			locked := changesMembership(h.step) || writesRecord(h.step) || h.step == moveAside
 			bound := writesRecord(h.step) || h.step == takeLock
-			void = void || (locked && !w.owns(i) && !r.noConfirm) || (bound && h.fresh == 0 && !r.noOpFence && !r.takeUnfenced)
+			void = void || (locked && !w.owns(i) && !r.noConfirm) || (bound && h.fresh|h.bare == 0 && !r.noOpFence && !r.takeUnfenced)
 		}
 		if void {
 			h.phase = idle
@@ -291,7 +291,7 @@ func (m *machine) agentEvent(w *world, k kind, h int, arg uint8) (ok bool, found
 		if a.phase != sent || !w.quorum() {
 			return false, fine
 		}
-		return true, w.land(h)
+		return w.land(h, arg != 0)
 	case evTimeout:
 		if a.phase != sent || a.agent != up {
 			return false, fine
@@ -337,7 +337,7 @@ func (m *machine) actEvent(w *world, h int, arg uint8) (ok bool, found breach) {
 	} else if !m.confirm(w, h) {
 		return false, fine
 	}
-	a.lateWrite, a.lateFresh, a.lateToken = a.step, a.fresh, bit(w.owns(h))
+	a.lateWrite, a.lateFresh, a.lateToken, a.lateBare = a.step, a.fresh, bit(w.owns(h)), a.bare
 	a.phase = idle
 	return true, fine
 }
@@ -349,13 +349,13 @@ func (m *machine) lateWrite(w *world, h int, arg uint8) (ok bool, found breach) 
 	if step == 0 || !w.quorum() {
 		return false, fine
 	}
-	fresh, token := a.lateFresh != 0, a.lateToken != 0
+	fresh, token := w.unchanged(a.lateFresh, a.lateBare) || (step == takeLock && m.takeUnfenced), a.lateToken != 0
 	a.lateWrite = 0
 	if arg != 0 {
 		return true, fine
 	}
 	if step == takeLock {
-		if w.lock >= 0 {
+		if w.lock >= 0 || !fresh {
 			return true, fine
 		}
 		w.lockTaken(h)
@@ -412,6 +412,9 @@ func (m *machine) round(w *world, h int, r rank) (ok bool, found breach) {
 	}
 	if c.step != none {
 		a.phase, a.step, a.target, a.gone, a.fresh = decided, c.step, c.target, 0, 1
+		if (c.step == takeLock || begins(c.step)) && w.op == 0 {
+			a.fresh, a.bare = 0, 1
+		}
 		if a.lateAdd|a.latePromote|a.lateRemove == 0 {
 			a.faulted = 0
 		}

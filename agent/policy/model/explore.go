@@ -59,6 +59,7 @@ type machine struct {
 	rest    map[uint64]struct{} // worlds from which the agents come to rest as they shall
 	seen    *Result
 	scratch world
+	watch   func(e event, before, after *world) // is shown every transition; may be nil
 }
 
 func newMachine(sc Scenario, r rules) *machine {
@@ -160,7 +161,10 @@ type explorer struct {
 
 // explore searches breadth first from the first world.
 func explore(ctx context.Context, sc Scenario, r rules, workers int) Result {
-	began := time.Now()
+	return newExplorer(sc, r, workers).run(ctx)
+}
+
+func newExplorer(sc Scenario, r rules, workers int) *explorer {
 	x := &explorer{sc: sc, result: Result{Scenario: sc, Steps: map[policy.StepKind]bool{}, Reasons: map[policy.ReasonCode]bool{}}}
 	for range max(1, workers) {
 		x.workers = append(x.workers, &worker{machine: newMachine(sc, r)})
@@ -168,7 +172,12 @@ func explore(ctx context.Context, sc Scenario, r rules, workers int) Result {
 	for i := range x.shards {
 		x.shards[i].grow(1 << 10)
 	}
-	w := sc.first()
+	return x
+}
+
+func (x *explorer) run(ctx context.Context) Result {
+	began := time.Now()
+	w := x.sc.first()
 	k := w.canonical()
 	h := hash(&k)
 	x.shards[h%shards].insert(find{node: node{key: k}, hash: h})
@@ -284,8 +293,11 @@ func (x *explorer) expandSome(m *worker, list []ref) {
 				return
 			}
 		}
-		m.expand(&w, func(_ event, next *world, found breach) {
+		m.expand(&w, func(e event, next *world, found breach) {
 			m.transitions++
+			if m.watch != nil {
+				m.watch(e, &w, next)
+			}
 			k := next.canonical()
 			if found == fine && k == *from {
 				return

@@ -3,6 +3,8 @@
 
 package model
 
+import "slices"
+
 // A run to rest is one fair schedule from a state on: faults have stopped, every agent gets its
 // turn, what etcd does by itself happens, and when nothing else moves, time passes. It is
 // deterministic, so a state that was on the way to rest once need not be looked at again.
@@ -93,7 +95,9 @@ func (m *machine) run(w *world, healed bool) breach {
 			break
 		}
 		way = append(way, mark)
-		if !m.pass(w) && !m.waitAWhile(w) {
+		moved := m.pass(w)
+		round := slices.Contains(way, hashOf(w, healed)) // such as a unit that fails at every start
+		if (!moved || round) && !m.waitAWhile(w) && !moved {
 			if found := m.judgeRest(w, healed); found != fine {
 				return found
 			}
@@ -126,7 +130,7 @@ func (m *machine) pass(w *world) bool {
 	before := w.pack()
 	for i := range w.n {
 		for _, k := range []kind{evUp, evLand, evAct, evRound, evAct, evLand, evProgress} {
-			if !w.possible(k, i) {
+			if !w.possible(k, i) || (k == evUp && w.mayHang(i)) {
 				continue
 			}
 			next := *w

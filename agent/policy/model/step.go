@@ -45,6 +45,11 @@ func writesRecord(step uint8) bool {
 	return false
 }
 
+// begins tells the steps that write a record where there was none.
+func begins(step uint8) bool {
+	return step == beginVoter || step == beginStandby || step == rollBackLeft
+}
+
 // changesMembership tells the steps that no transaction can fence.
 func changesMembership(step uint8) bool {
 	return step == addLearner || step == promote || step == removeLearner

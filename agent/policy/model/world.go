@@ -96,6 +96,7 @@ type host struct {
 	target uint8 // the host whose member the step names
 	gone   uint8 // that member has left the list since, or the list has changed since
 	fresh  uint8 // the operation record is still the one that was seen
+	bare   uint8 // there was none when the step was decided on, which may come true again
 
 	// Calls that timed out and may still land.
 	lateAdd     uint8
@@ -104,6 +105,7 @@ type host struct {
 	lateWrite   uint8 // a write of a record: the step
 	lateFresh   uint8 // the record is still the one that write expects
 	lateToken   uint8 // and so is the lock
+	lateBare    uint8 // it expects none
 
 	faulted uint8 // a fault has come since the change of membership was sent
 }
@@ -198,6 +200,8 @@ func (h *host) pack() uint64 {
 	p.put(h.lateFresh, 1)
 	p.put(h.lateToken, 1)
 	p.put(h.faulted, 1)
+	p.put(h.bare, 1)
+	p.put(h.lateBare, 1)
 	return p.v
 }
 
@@ -233,6 +237,8 @@ func unpackHost(v uint64) (h host) {
 	h.lateFresh = p.get(1)
 	h.lateToken = p.get(1)
 	h.faulted = p.get(1)
+	h.bare = p.get(1)
+	h.lateBare = p.get(1)
 	return h
 }
 
@@ -387,8 +393,11 @@ func (w *world) tidy() {
 		if !writesRecord(h.step) && h.step != takeLock {
 			h.fresh = 0
 		}
+		if h.phase == idle {
+			h.bare = 0
+		}
 		if h.lateWrite == 0 {
-			h.lateFresh, h.lateToken = 0, 0
+			h.lateFresh, h.lateToken, h.lateBare = 0, 0, 0
 		}
 		if h.phase == idle && h.lateAdd|h.latePromote|h.lateRemove == 0 {
 			h.faulted = 0

@@ -1,0 +1,100 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "github.com/quorumd/quorumd/agent/policy"
+
+// answer is what etcd says to a change of membership.
+type answer uint8
+
+const (
+	accepted        answer = iota
+	unhealthy              // "unhealthy cluster"
+	urlExists              // "Peer URLs already exists"
+	tooManyLearners        // "too many learner members in cluster"
+	notInSync              // "can only promote a learner member which is in sync with leader"
+	notLearner             // "can only promote a learner member"
+	notFound               // "member not found"
+	notEnough              // "re-configuration failed due to not enough started members"
+	answers
+)
+
+// refusesAdd gives etcd's answer to a MemberAddAsLearner. The member that is asked looks whether
+// there would be a quorum without the new one; whatever has passed that is checked once more by
+// every member when it applies the entry.
+func (w *world) refusesAdd(i int, late bool) answer {
+	voters, running := w.votes()
+	switch {
+	case !late && voters > 1 && running < policy.Quorum(voters+1):
+		return unhealthy
+	case w.hosts[i].list != unlisted:
+		return urlExists
+	case w.learnerAt() >= 0:
+		return tooManyLearners
+	}
+	return accepted
+}
+
+// refusesPromote gives etcd's answer to a MemberPromote. etcd asks neither whether the learner is
+// alive nor, but for a tenth of the log, whether it has caught up; only one that has never
+// started is always refused.
+func (w *world) refusesPromote(i int) answer {
+	h := &w.hosts[i]
+	switch {
+	case h.list == unlisted:
+		return notFound
+	case h.list == voter:
+		return notLearner
+	case h.named == 0 && h.data != current:
+		return notInSync
+	}
+	return accepted
+}
+
+// refusesRemove gives etcd's answer to a MemberRemove. A learner may always go, and a voter that
+// the member asked does not reach.
+func (w *world) refusesRemove(i int, late bool) answer {
+	h := &w.hosts[i]
+	voters, running := w.votes()
+	switch {
+	case h.list == unlisted:
+		return notFound
+	case h.list == voter && !late && voters == 1:
+		return notEnough
+	case h.list == voter && !late && w.runs(i) && running-1 < 1+(voters-1)/2:
+		return unhealthy
+	}
+	return accepted
+}
+
+// answerSet is a set of answers.
+type answerSet uint16
+
+func setOf(list ...answer) (s answerSet) {
+	for _, a := range list {
+		s |= 1 << a
+	}
+	return s
+}
+
+// mayRefuse gives the answers that etcd may give instead of accepting a call, for reasons that no
+// world shows. It calls the cluster unhealthy until the member that it asks has had its
+// connections for 5 s; it gives a member that is added again within a second the ID that was
+// removed; and a leader that has not heard of a member since it was elected, or is far ahead of
+// it, takes it for one that is not in sync.
+func (w *world) mayRefuse(step uint8, i int) answerSet {
+	h := &w.hosts[i]
+	voters, _ := w.votes()
+	switch {
+	case step == addLearner && voters > 1:
+		return setOf(unhealthy, notFound)
+	case step == addLearner:
+		return setOf(notFound)
+	case step == removeLearner && h.list == voter:
+		return setOf(unhealthy)
+	case step == promote && h.list != unlisted && (!w.serves(i) || h.prog == behind):
+		return setOf(notInSync)
+	}
+	return 0
+}

@@ -1,0 +1,315 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What the differential test compares is an abstraction of the model: of every explored world only
+// what is etcd's, and of every explored event only what etcd takes part in. Explored traces that
+// agree in that are one, so that a few hundred pairs of a state and an operation stand for them all.
+
+// opKind is a kind of operation on a cluster.
+type opKind uint8
+
+const (
+	opAdd     opKind = iota // MemberAddAsLearner, its checks made now
+	opPromote               // MemberPromote at the leader
+	opRemove                // MemberRemove
+	opLateAdd               // the same, their checks passed long ago
+	opLatePromote
+	opLateRemove
+	opStart // the unit
+	opStop
+	opKill
+	opCrash // the whole host
+	opUp    // what becomes of an etcd that starts, or that finds itself removed
+	opCut   // the member from all others
+	opHeal
+	opEnv // arg: what the unit would start as
+	opAside
+	opKinds
+)
+
+func (k opKind) String() string {
+	return [...]string{
+		"add", "promote", "remove", "late add", "late promote", "late remove", "start", "stop", "kill", "crash", "up",
+		"cut", "heal", "write environment", "move data aside",
+	}[k]
+}
+
+// operation is one operation, on one host.
+type operation struct {
+	kind opKind
+	host uint8
+	arg  uint8
+}
+
+// cluster is a state of etcd: a world without its agents.
+type cluster struct{ key [maxHosts]uint16 }
+
+// etcdOnly keeps of a world what is etcd's.
+func etcdOnly(w *world) world {
+	c := world{n: w.n, lock: -1}
+	for i := range w.n {
+		h := &w.hosts[i]
+		g := host{list: h.list, named: h.named, unit: h.unit, data: h.data, env: h.env, apart: h.apart}
+		if g.unit == failed {
+			g.unit = inactive
+		}
+		c.hosts[i] = g
+	}
+	c.tidy()
+	return c
+}
+
+// clusterOf gives the state that all worlds have which differ only in which host is which, and
+// the order of hosts in it: host order[i] stands at place i.
+func clusterOf(w *world) (c cluster, order [maxHosts]uint8) {
+	word := func(i uint8) uint16 {
+		h := &w.hosts[i]
+		var p packer
+		p.put(h.list, 2)
+		p.put(h.named, 1)
+		p.put(h.unit, 2)
+		p.put(h.data, 2)
+		p.put(h.env, 2)
+		p.put(h.apart, 1)
+		return uint16(p.v)
+	}
+	list := []uint8{0, 1, 2, 3, 4}[:w.n]
+	slices.SortStableFunc(list, func(a, b uint8) int { return int(word(b)) - int(word(a)) })
+	for i, h := range list {
+		order[i], c.key[i] = h, word(h)
+	}
+	return c, order
+}
+
+// world makes a world of a state, with its hosts in order. Hosts that are nothing are left out.
+func (c cluster) world(n int) world {
+	w := world{n: n, lock: -1}
+	for i := range n {
+		p := packer{v: uint64(c.key[i])}
+		h := &w.hosts[i]
+		h.list, h.named, h.unit, h.data, h.env, h.apart = p.get(2), p.get(1), p.get(2), p.get(2), p.get(2), p.get(1)
+	}
+	return w
+}
+
+// text gives a state on one line.
+func (c cluster) text() string {
+	w := c.world(maxHosts)
+	var parts []string
+	for i := range w.n {
+		if c.key[i] != 0 {
+			parts = append(parts, hostName(i)+"="+w.hosts[i].etcdText())
+		}
+	}
+	return strings.Join(parts, "  ")
+}
+
+func (h *host) etcdText() string {
+	text := h.text()
+	if h.data == remains {
+		text += ",remains"
+	}
+	if h.list == learner && h.named == 0 {
+		text += ",never-started"
+	}
+	if h.data == empty && h.list != unlisted {
+		text += ",no-data"
+	}
+	return text + [...]string{"", ",join-env", ",new-env"}[h.env]
+}
+
+func (o operation) text() string {
+	text := fmt.Sprintf("%s %s", o.kind, hostName(int(o.host)))
+	switch {
+	case o.kind == opEnv:
+		text += " as " + [...]string{"none", "join", "new"}[o.arg]
+	case o.kind == opUp && o.arg != 0:
+		text += " (exit code 0)"
+	}
+	return text
+}
+
+// operationOf finds what etcd has to do in an event; ok is false if it has nothing to do with it.
+func operationOf(e event, before, after *world) (o operation, ok bool) {
+	h := &before.hosts[e.host]
+	o = operation{host: e.host}
+	runs := h.unit == starting || h.unit == active
+	switch e.kind {
+	case evLand:
+		if h.gone != 0 || e.arg != 0 {
+			return o, false
+		}
+		switch h.step {
+		case addLearner:
+			o.kind = opAdd
+		case promote:
+			o.kind = opPromote
+		case removeLearner:
+			o.kind, o.host = opRemove, h.target
+		}
+	case evLateAdd:
+		o.kind = opLateAdd
+	case evLatePromote:
+		o.kind = opLatePromote
+	case evLateRemove:
+		o.kind = opLateRemove
+	case evUp:
+		o.kind, o.arg = opUp, e.arg
+	case evEtcdDies:
+		o.kind = opKill
+	case evHostDies:
+		o.kind = opCrash
+	case evOperatorStops:
+		o.kind = opStop
+	case evOperatorStarts:
+		o.kind = opStart
+	case evHostBoots:
+		o.kind = opStart
+		return o, h.data == current || h.data == old
+	case evMemberCut:
+		o.kind = opCut
+	case evMemberHeals:
+		o.kind = opHeal
+	case evAgentDies:
+		o.kind = opEnv
+		return o, h.env != noEnv
+	case evAct:
+		switch {
+		case e.arg != 0:
+			return o, false
+		case h.step == startUnit:
+			o.kind = opStart
+			return o, !runs
+		case h.step == stopUnit:
+			o.kind = opStop
+			return o, runs
+		case h.step == moveAside:
+			o.kind = opAside
+			return o, h.data != empty && after.hosts[e.host].data == empty
+		case h.step == writeNewEnv:
+			o.kind, o.arg = opEnv, newEnv
+		case h.step == writeEnv:
+			o.kind, o.arg = opEnv, joinEnv
+			if h.gone != 0 {
+				o.arg = noEnv
+			}
+		default:
+			return o, false
+		}
+	default:
+		return o, false
+	}
+	return o, true
+}
+
+// do lets an operation happen in a world without agents, by the functions of the model.
+func (o operation) do(w *world) {
+	i := int(o.host)
+	h := &w.hosts[i]
+	switch o.kind {
+	case opAdd, opLateAdd:
+		w.add(i, o.kind == opLateAdd)
+	case opPromote, opLatePromote:
+		w.promote(i)
+	case opRemove, opLateRemove:
+		w.remove(i, o.kind == opLateRemove)
+	case opStart:
+		h.unit = starting
+	case opStop, opKill:
+		h.unit = inactive
+	case opCrash:
+		h.unit, h.env = inactive, noEnv
+	case opUp:
+		w.comeUp(i, o.arg)
+	case opCut:
+		h.apart = 1
+	case opHeal:
+		h.apart = 0
+	case opEnv:
+		h.env = o.arg
+	case opAside:
+		h.data = empty
+	}
+	*w = etcdOnly(w)
+}
+
+// pair is a state with an operation on it.
+type pair struct {
+	at cluster
+	operation
+}
+
+// pairs are the pairs that an exploration meets, each with the number of transitions that it
+// stands for.
+type pairs struct {
+	met    map[pair]int
+	broken string // how an event and its operation differ, if any do
+}
+
+// watched explores and gives the pairs that are met, and the number of states.
+func watched(t *testing.T, scopes []Scenario) (all pairs, states int) {
+	t.Helper()
+	all.met = map[pair]int{}
+	for _, sc := range scopes {
+		x := newExplorer(sc, rules{}, 2)
+		var parts []*pairs
+		for _, w := range x.workers {
+			part := &pairs{met: map[pair]int{}}
+			parts, w.watch = append(parts, part), part.watch
+		}
+		r := x.run(t.Context())
+		if r.Breach != nil {
+			t.Fatal(r.Breach.Text)
+		}
+		states += r.States
+		for _, part := range parts {
+			all.broken += part.broken
+			for q, n := range part.met {
+				all.met[q] += n
+			}
+		}
+	}
+	return all, states
+}
+
+func TestAnEventDoesToEtcdWhatItsOperationDoes(t *testing.T) {
+	t.Parallel()
+	if p, _ := watched(t, small()); p.broken != "" {
+		t.Error(p.broken)
+	}
+}
+
+func (p *pairs) watch(e event, before, after *world) {
+	from, to := etcdOnly(before), etcdOnly(after)
+	at, order := clusterOf(&from)
+	goal, _ := clusterOf(&to)
+	o, ok := operationOf(e, before, after)
+	if !ok {
+		if at != goal {
+			p.broken = fmt.Sprintf("%d at %s is none of etcd's and changes\n%s\nto\n%s", e.kind, hostName(int(e.host)), at.text(), goal.text())
+		}
+		return
+	}
+	next := from
+	o.do(&next)
+	if got, _ := clusterOf(&next); got != goal {
+		p.broken = fmt.Sprintf("%s leads in\n%s\nto\n%s\nand as an event of the model to\n%s", o.text(), at.text(), got.text(), goal.text())
+	}
+	p.met[pair{at, o.placed(order, from.n, at)}]++
+}
+
+// placed names the host of an operation by its place. Hosts that are alike are one.
+func (o operation) placed(order [maxHosts]uint8, n int, at cluster) operation {
+	place := slices.Index(order[:n], o.host)
+	o.host = uint8(slices.Index(at.key[:], at.key[place]))
+	return o
+}
