@@ -17,7 +17,7 @@ E2E  := ./contrib/e2e
 UNIT  = $(shell $(GO) list ./... | grep -v /contrib/e2e$$)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages test-packages build test test-race test-matrix test-faults test-promotion test-systemd model model-deep sim fuzz demo lint etcd etcd-all clean FORCE
+.PHONY: help packages test-packages build test test-race test-matrix test-faults test-promotion test-systemd model model-deep test-model-etcd sim fuzz demo lint etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ ifdef SEED
 else
 	GOGC=400 $(SIM)
 endif
+
+test-model-etcd: $(CACHE)/etcd/v3.5/etcd $(CACHE)/etcd/v3.6/etcd ## hold what the model says about etcd against etcd 3.5 and 3.6; DEEP=1
+	$(GO) test -count=1 -timeout $(if $(DEEP),12h,15m) -tags realetcd -run 'RealEtcd|Lie|Lease' -v ./agent/policy/model $(if $(DEEP),-args -deep -bound 11h)
 
 test-systemd: ## the systemd package against a real systemd (needs root, and Debian's systemd and dbus)
 	$(GO) test -count=1 -timeout 10m -tags systemdtest ./systemd

@@ -12,6 +12,9 @@
 //   - The exploration can fail: each of a table of seeded mistakes in the policy and in the
 //     protocol of the lock is found, as the breach of the promise that it breaks.
 //   - Every step and every reason of the policy is listed in known.go with how it is modelled.
+//   - What it says about etcd is what etcd does: every pair of a state of etcd and an operation that
+//     an exploration meets, and every change that could be refused there, is tried on real members,
+//     and so is every write under the lock; a table of lies shows that a difference is reported.
 //
 // A world (world.go) is a few bytes per host, with its agent, its unit, its data and its calls
 // that are on their way, and a few for etcd: the lock, the operation, what time has passed. An
@@ -19,6 +22,14 @@
 // lock and sends; the call lands and is answered, or lands late, or never. A write of the record
 // is one transaction, so only its answer can be missing; a change of membership cannot be fenced,
 // so it may land at any later time, with none but the checks that etcd makes when it applies it.
+//
+// What etcd answers to a change of membership stands in answer.go, and what becomes of an etcd that
+// starts in start.go. Some answers no world decides: etcd calls a cluster unhealthy whose
+// connections are younger than 5 s, a new leader takes a learner that it has not heard of for one
+// that is not in sync, and a member that is added again within a second gets the ID that was
+// removed. Such a refusal is an event of its own. The tests with the tag realetcd compare all this
+// with etcd 3.5 and 3.6. What they leave out are the times (but for those of leases), one-way
+// partitions, and member lists of different members that differ for a moment.
 //
 // What a host sees is a sight (sight.go), from which alone its View is made; the decision for a
 // sight is asked of the policy once and remembered. Every duration in a View is either 0 or longer

@@ -1,0 +1,69 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build realetcd
+
+package model
+
+// claims are what the model says about etcd, each as a function of a world without agents.
+type claims struct {
+	refuses func(w *world, o operation) answer    // the answer to a change of membership
+	may     func(w *world, o operation) answerSet // those that it may give instead of accepting
+	quorum  func(w *world) bool                   // whether etcd answers at all
+	serves  func(w *world, i int) bool            // whether a voter reads linearizably, and a learner follows
+	looks   func(w *world, i int) bool            // whether a member looks live
+	up      func(w *world, i int) host            // what becomes of an etcd that starts or was removed
+}
+
+// ofTheModel are the claims that are explored.
+func ofTheModel() claims {
+	return claims{
+		refuses: func(w *world, o operation) answer {
+			i := int(o.host)
+			switch o.kind {
+			case opAdd, opLateAdd:
+				return w.refusesAdd(i, o.kind == opLateAdd)
+			case opPromote, opLatePromote:
+				return w.refusesPromote(i)
+			default:
+				return w.refusesRemove(i, o.kind == opLateRemove)
+			}
+		},
+		may: func(w *world, o operation) answerSet {
+			return w.mayRefuse([...]uint8{addLearner, promote, removeLearner, addLearner, promote, removeLearner}[o.kind], int(o.host))
+		},
+		quorum: (*world).quorum,
+		serves: (*world).serves,
+		looks:  (*world).answers,
+		up: func(w *world, i int) host {
+			after := *w
+			after.comeUp(i, 0)
+			return after.hosts[i]
+		},
+	}
+}
+
+// texts are what etcd's answers say, in all its versions.
+func (a answer) texts() []string {
+	return [answers][]string{
+		accepted:        {"accepted"},
+		unhealthy:       {"etcdserver: unhealthy cluster"},
+		urlExists:       {"etcdserver: Peer URLs already exists", "etcdserver: member ID already exist"},
+		tooManyLearners: {"etcdserver: too many learner members in cluster"},
+		notInSync:       {"etcdserver: can only promote a learner member which is in sync with leader"},
+		notLearner:      {"etcdserver: can only promote a learner member"},
+		notFound:        {"etcdserver: member not found"},
+		notEnough:       {"etcdserver: re-configuration failed due to not enough started members"},
+	}[a]
+}
+
+func (s answerSet) texts() (list []string) {
+	for a := range answers {
+		if s.has(a) {
+			list = append(list, a.texts()[0])
+		}
+	}
+	return list
+}
+
+func (s answerSet) has(a answer) bool { return s&(1<<a) != 0 }

@@ -1,0 +1,276 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build realetcd
+
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// Timings of the real members. The one that cannot be made shorter is etcd's own: it wants 5 s of
+// connections before it adds a member.
+const (
+	realHeartbeat = 30 * time.Millisecond
+	realElection  = 300 * time.Millisecond
+	longPatience  = 15 * time.Second // for what must happen; a busy machine is slow
+	shortPatience = 11 * time.Second // where it is expected not to happen
+	tick          = 20 * time.Millisecond
+)
+
+// realHost is a host of a bench: the ports of its member, and what is in its directory.
+type realHost struct {
+	client, peer, listen string // URLs, and where etcd listens for its peers
+	dir                  string
+	member               *testbed.Member // that was started last
+	initial, state       string          // what an etcd would start as: its environment
+	id                   uint64          // of its member, when it is listed
+	ready                bool            // the member whose data it has has been ready once
+	conn                 *clientv3.Client
+}
+
+// bench is a real cluster with the world that it shall be in.
+type bench struct {
+	t      testing.TB
+	ctx    context.Context
+	binary string
+	claims claims
+	// patience is how long is waited for what must happen.
+	patience time.Duration
+
+	w     world
+	hosts [maxHosts]*realHost
+	net   *wires
+	story []string
+	open  map[string]int // answers that were given though they need not be
+	calls int
+}
+
+// newBench starts a cluster of so many voters; with 0 there is none yet.
+func newBench(t testing.TB, version string, c claims, voters int, patience time.Duration) *bench {
+	t.Helper()
+	b := &bench{
+		t: t, ctx: t.Context(), binary: testbed.Etcd(t, version), claims: c, patience: patience, open: map[string]int{},
+		net: &wires{hosts: map[uint64]int{}, open: map[*passing]bool{}},
+	}
+	b.w = world{n: maxHosts, lock: -1}
+	ports, dir := testbed.FreePorts(t, 3*maxHosts), t.TempDir()
+	for i := range b.hosts {
+		h := &realHost{
+			client: fmt.Sprintf("http://127.0.0.1:%d", ports[3*i]), peer: fmt.Sprintf("http://127.0.0.1:%d", ports[3*i+1]),
+			listen: fmt.Sprintf("127.0.0.1:%d", ports[3*i+2]), dir: filepath.Join(dir, hostName(i)),
+		}
+		if err := os.Mkdir(h.dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		b.hosts[i] = h
+		b.net.connect(t, i, strings.TrimPrefix(h.peer, "http://"), h.listen)
+	}
+	var initial []string
+	for i := range voters {
+		b.w.hosts[i] = host{list: voter, named: 1, unit: active, data: current}
+		initial = append(initial, hostName(i)+"="+b.hosts[i].peer)
+	}
+	for i := range voters {
+		b.hosts[i].initial, b.hosts[i].state, b.hosts[i].ready = strings.Join(initial, ","), "new", true
+		b.spawn(i)
+	}
+	b.story = append(b.story, "     at first "+b.text())
+	return b
+}
+
+func (b *bench) text() string {
+	var parts []string
+	for i := range b.w.n {
+		if b.w.hosts[i] != (host{}) {
+			parts = append(parts, hostName(i)+"="+b.w.hosts[i].etcdText())
+		}
+	}
+	return strings.Join(parts, "  ")
+}
+
+// spawn starts the etcd of a host.
+func (b *bench) spawn(i int) {
+	b.t.Helper()
+	h := b.hosts[i]
+	m, err := testbed.StartMember(context.WithoutCancel(b.ctx), testbed.MemberOptions{
+		Binary: b.binary, Name: hostName(i), Dir: h.dir, ClientURL: h.client, PeerURL: h.peer, ListenPeerURL: "http://" + h.listen,
+		InitialCluster: h.initial, State: h.state, Token: h.peer, Heartbeat: realHeartbeat, Election: realElection,
+		Extra: []string{"--log-level=warn", "--pre-vote=true", "--unsafe-no-fsync"},
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	h.member = m
+}
+
+// runs tells whether the etcd process of a host runs.
+func (h *realHost) runs() bool {
+	if h.member == nil {
+		return false
+	}
+	select {
+	case <-h.member.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// end ends the etcd process of a host.
+func (b *bench) end(i int, how func(*testbed.Member) error) error {
+	h := b.hosts[i]
+	if !h.runs() {
+		return nil
+	}
+	_ = how(h.member) // it may just have ended by itself
+	return b.ended(i)
+}
+
+// ended waits until the etcd process of a host has ended.
+func (b *bench) ended(i int) error {
+	bound := b.patience
+	if b.w.mayHang(i) && !b.hosts[i].ready {
+		bound = 2 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, bound)
+	defer cancel()
+	if _ = b.hosts[i].member.Wait(ctx); ctx.Err() != nil {
+		return fmt.Errorf("etcd on %s still runs after %s", hostName(i), bound)
+	}
+	return nil
+}
+
+// close ends all.
+func (b *bench) close() {
+	for i, h := range b.hosts {
+		if h.runs() {
+			_ = h.member.Kill9()
+			<-h.member.Done()
+		}
+		if h.conn != nil {
+			h.conn.Close()
+		}
+		_ = os.RemoveAll(b.hosts[i].dir)
+	}
+}
+
+// conn gives a client of one member alone.
+func (b *bench) conn(i int) *clientv3.Client {
+	h := b.hosts[i]
+	if h.conn == nil {
+		m := testbed.Member{Options: testbed.MemberOptions{ClientURL: h.client}}
+		var err error
+		if h.conn, err = m.Client(); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	return h.conn
+}
+
+// until asks again and again until there is no reason any more to go on.
+func (b *bench) until(bound time.Duration, ask func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(b.ctx, bound)
+	defer cancel()
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		once, done := context.WithTimeout(ctx, 2*time.Second)
+		err := ask(once)
+		done()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("for %s: %w", bound, err)
+		}
+	}
+}
+
+// voterToAsk gives a voter that serves, another one than i if there is one.
+func (b *bench) voterToAsk(i int) int {
+	found := -1
+	for g := range b.w.n {
+		h := &b.w.hosts[g]
+		if h.list == voter && b.w.runs(g) && (found < 0 || found == i || (h.unit == active && b.w.hosts[found].unit != active && g != i)) {
+			found = g
+		}
+	}
+	return found
+}
+
+// list reads the member list at a voter, and keeps the IDs.
+func (b *bench) list(ctx context.Context, i int) (map[int]*member, error) {
+	got, err := b.conn(i).MemberList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := map[int]*member{}
+	for _, m := range got.Members {
+		g := slices.IndexFunc(b.hosts[:], func(h *realHost) bool { return slices.Contains(m.PeerURLs, h.peer) })
+		if g < 0 {
+			return nil, fmt.Errorf("a member is listed at %v, where there is no host", m.PeerURLs)
+		}
+		b.hosts[g].id = m.ID
+		b.net.know(m.ID, g)
+		all[g] = &member{m.Name != "", m.IsLearner}
+	}
+	for g, h := range b.hosts {
+		if all[g] == nil {
+			h.id = 0
+		}
+	}
+	return all, nil
+}
+
+// member is a line of the member list.
+type member struct{ named, learner bool }
+
+// data tells what lies in a host's directory.
+func (b *bench) data(i int) uint8 {
+	found := datadir.Inspect(filepath.Join(b.hosts[i].dir, "data"), "")
+	switch {
+	case found.Empty:
+		return empty
+	case found.MemberID == 0:
+		return remains
+	case found.MemberID == b.hosts[i].id:
+		return current
+	}
+	return old
+}
+
+// answerOf reads etcd's answer to a change of membership; known is false for what is none, such as
+// that nobody leads at the moment.
+func answerOf(err error) (a answer, known bool) {
+	if err == nil {
+		return accepted, true
+	}
+	var told rpctypes.EtcdError
+	if !errors.As(rpctypes.Error(err), &told) {
+		return 0, false
+	}
+	for a = unhealthy; a < answers; a++ {
+		if slices.Contains(a.texts(), told.Error()) {
+			return a, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,158 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build realetcd
+
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// silence is how long a cluster without a quorum is listened to. It is long against an election.
+const silence = 2 * realElection
+
+// compare asks every member for all that the model says about the state that they are in.
+func (b *bench) compare() error {
+	if !b.claims.quorum(&b.w) {
+		return b.compareSilence()
+	}
+	if err := b.compareVoters(); err != nil {
+		return err
+	}
+	return b.compareLearners()
+}
+
+// compareVoters looks whether every voter that shall serve does, who leads and who is listed.
+func (b *bench) compareVoters() error {
+	for i := range b.w.n {
+		if b.w.hosts[i].list != voter || !b.claims.serves(&b.w, i) {
+			continue
+		}
+		says := hostName(i) + " reads linearizably, the members agree on a leader among the voters that run, and the list is as the world is"
+		err := b.until(b.patience, func(ctx context.Context) error {
+			if _, err := b.conn(i).Get(ctx, "k"); err != nil {
+				return fmt.Errorf("%s does not read: %w", hostName(i), err)
+			}
+			s, err := b.conn(i).Status(ctx, b.hosts[i].client)
+			if err != nil {
+				return err
+			}
+			list, err := b.list(ctx, i)
+			if err != nil {
+				return err
+			}
+			return errors.Join(b.leads(s.Leader), b.listed(list))
+		})
+		if err != nil {
+			return differ(says, "%v", err)
+		}
+	}
+	return nil
+}
+
+// leads tells what is wrong with a leader.
+func (b *bench) leads(id uint64) error {
+	for i, h := range b.hosts {
+		if h.id == id && id != 0 && b.w.hosts[i].list == voter && b.w.runs(i) {
+			return nil
+		}
+		if h.id == id && id != 0 {
+			return fmt.Errorf("%s leads", hostName(i))
+		}
+	}
+	return fmt.Errorf("%x leads", id)
+}
+
+// listed tells what is wrong with a member list.
+func (b *bench) listed(list map[int]*member) error {
+	for i := range b.w.n {
+		h, got := &b.w.hosts[i], list[i]
+		switch {
+		case (got != nil) != (h.list != unlisted):
+			return fmt.Errorf("%s is listed: %t", hostName(i), got != nil)
+		case got == nil:
+		case got.learner != (h.list == learner):
+			return fmt.Errorf("%s is a learner: %t", hostName(i), got.learner)
+		case h.named != 0 && !got.named:
+			return fmt.Errorf("%s has no name in the list", hostName(i))
+		case h.named == 0 && got.named && h.data == empty: // one that has data may publish it at any moment
+			return fmt.Errorf("%s has a name in the list", hostName(i))
+		}
+	}
+	return nil
+}
+
+// compareLearners writes something, and looks which learner applies it and which look live.
+func (b *bench) compareLearners() error {
+	for i := range b.w.n {
+		h := &b.w.hosts[i]
+		if h.list != learner || h.unit != active || h.data != current {
+			continue
+		}
+		var revision int64
+		err := b.until(b.patience, func(ctx context.Context) error {
+			put, err := b.conn(b.voterToAsk(i)).Put(ctx, "k", time.Now().String())
+			if err == nil {
+				revision = put.Header.Revision
+			}
+			return err
+		})
+		if err != nil {
+			return differ("a write is accepted", "%v", err)
+		}
+		applied := func(ctx context.Context) error {
+			got, err := b.conn(i).Get(ctx, "k", clientv3.WithSerializable())
+			if err == nil && got.Header.Revision < revision {
+				err = fmt.Errorf("it is at revision %d, and %d is written", got.Header.Revision, revision)
+			}
+			return err
+		}
+		if b.claims.serves(&b.w, i) {
+			if err := b.until(b.patience, applied); err != nil {
+				return differ(hostName(i)+" follows", "%v", err)
+			}
+		} else if err := b.until(silence, applied); err == nil {
+			return differ(hostName(i)+" does not follow", "it has applied a write")
+		}
+		ctx, cancel := context.WithTimeout(b.ctx, 2*time.Second)
+		s, err := b.conn(i).Status(ctx, b.hosts[i].client)
+		cancel()
+		if live := err == nil && s.Leader != 0; live != b.claims.looks(&b.w, i) {
+			return differ(fmt.Sprintf("%s looks live: %t", hostName(i), !live), "it looks live: %t", live)
+		}
+	}
+	return nil
+}
+
+// compareSilence looks whether nobody leads and nobody answers a linearizable read.
+func (b *bench) compareSilence() error {
+	for i := range b.w.n {
+		h := &b.w.hosts[i]
+		if h.list != voter || h.unit != active || h.data != current {
+			continue
+		}
+		err := b.until(b.patience, func(ctx context.Context) error {
+			s, err := b.conn(i).Status(ctx, b.hosts[i].client)
+			if err == nil && s.Leader != 0 {
+				err = fmt.Errorf("%s says that %x leads", hostName(i), s.Leader)
+			}
+			return err
+		})
+		if err != nil {
+			return differ("there is no quorum, so nobody leads", "%v", err)
+		}
+		ctx, cancel := context.WithTimeout(b.ctx, silence)
+		_, err = b.conn(i).Get(ctx, "k")
+		cancel()
+		if err == nil {
+			return differ("there is no quorum, so nobody reads linearizably", "%s does", hostName(i))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,211 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build realetcd
+
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// plan is which pairs are still to be compared. Several benches work through it at once.
+type plan struct {
+	mu     sync.Mutex
+	next   map[cluster][]operation
+	left   map[pair]bool // not yet compared
+	mine   map[pair]bool // that somebody is on the way to
+	firsts map[cluster]int
+	traces int
+	steps  int
+	calls  int
+	open   map[string]int
+	differ []string
+	at     map[pair]bool // where they were found
+	enough int           // differences, after which there is no use to go on
+
+	patience time.Duration
+}
+
+// free tells the operations that only prepare others.
+func (o operation) free() bool { return o.kind == opEnv || o.kind == opAside }
+
+func newPlan(met map[pair]int, firsts map[cluster]int) *plan {
+	p := &plan{next: map[cluster][]operation{}, left: map[pair]bool{}, mine: map[pair]bool{}, firsts: firsts, open: map[string]int{}, enough: 5, at: map[pair]bool{}, patience: longPatience}
+	for q := range met {
+		p.next[q.at] = append(p.next[q.at], q.operation)
+		if !q.free() {
+			p.left[q.essence()] = true
+		}
+	}
+	for _, list := range p.next {
+		slices.SortFunc(list, func(a, b operation) int {
+			return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.host, b.host), cmp.Compare(a.arg, b.arg))
+		})
+	}
+	return p
+}
+
+// essence leaves out the hosts that take no part: those that are no member, and where nothing runs.
+func (q pair) essence() pair {
+	w := q.at.world(maxHosts)
+	for i := range w.n {
+		if h := &w.hosts[i]; i != int(q.host) && h.list == unlisted && h.unit == inactive {
+			*h = host{}
+		}
+	}
+	at, order := clusterOf(&w)
+	return pair{at, q.placed(order, w.n, at)}
+}
+
+// cost is about how many milliseconds an operation takes.
+func (o operation) cost(w *world) int {
+	voters, _ := w.votes()
+	switch o.kind {
+	case opAdd, opLateAdd:
+		if voters > 1 && w.refusesAdd(int(o.host), false) == accepted {
+			return 3000
+		}
+		return 20
+	case opKill, opCrash, opStop, opCut:
+		return 600
+	case opUp:
+		return 300
+	}
+	return 50
+}
+
+// after gives the state that an operation leads to.
+func (q pair) after() cluster {
+	w := q.at.world(maxHosts)
+	q.do(&w)
+	next, _ := clusterOf(&w)
+	return next
+}
+
+// way finds the cheapest way from a state to a pair that is left. It ends with that pair.
+func (p *plan) way(from cluster) []pair {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	type at struct {
+		cost int
+		by   pair
+	}
+	reached := map[cluster]at{from: {}}
+	open := map[cluster]bool{from: true}
+	for len(open) > 0 {
+		here := slices.MinFunc(slices.Collect(maps.Keys(open)), func(a, b cluster) int {
+			return cmp.Or(cmp.Compare(reached[a].cost, reached[b].cost), slices.Compare(a.key[:], b.key[:]))
+		})
+		delete(open, here)
+		for _, o := range p.next[here] {
+			q := pair{here, o}
+			if e := q.essence(); p.left[e] && !p.mine[e] {
+				p.mine[e] = true
+				list := []pair{q}
+				for s := here; s != from; s = reached[s].by.at {
+					list = append(list, reached[s].by)
+				}
+				slices.Reverse(list)
+				return list
+			}
+		}
+		w := here.world(maxHosts)
+		for _, o := range p.next[here] {
+			q := pair{here, o}
+			next, cost := q.after(), reached[here].cost+o.cost(&w)
+			if known, ok := reached[next]; !ok || cost < known.cost {
+				reached[next] = at{cost, q}
+				open[next] = true
+			}
+		}
+	}
+	return nil
+}
+
+// compared notes that a pair has been compared.
+func (p *plan) compared(q pair) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.steps++
+	e := q.essence()
+	if delete(p.left, e); e.kind == opUp { // with which code it exits is etcd's choice
+		e.arg = 1 - e.arg
+		delete(p.left, e)
+	}
+}
+
+func (p *plan) differsAt(q pair) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at[q.essence()] = true
+}
+
+// begin chooses the states to begin in.
+func (p *plan) begin() []cluster {
+	return slices.SortedFunc(maps.Keys(p.firsts), func(a, b cluster) int { return cmp.Compare(p.firsts[a], p.firsts[b]) })
+}
+
+// work drives benches through what is left, one after the other.
+func (p *plan) work(t testing.TB, version string, c claims, until time.Time) {
+	for _, first := range p.begin() {
+		for {
+			way := p.way(first)
+			if way == nil || time.Now().After(until) {
+				break
+			}
+			if !p.walk(t, version, c, first, way, until) {
+				return
+			}
+		}
+	}
+}
+
+// walk drives one bench as long as it leads somewhere; false when enough differences are found.
+func (p *plan) walk(t testing.TB, version string, c claims, first cluster, way []pair, until time.Time) bool {
+	b := newBench(t, version, c, p.firsts[first], p.patience)
+	defer b.close()
+	err := b.compare()
+	steps := 0
+	for err == nil && len(way) > 0 && time.Now().Before(until) && t.Context().Err() == nil {
+		q := way[0]
+		at, order := clusterOf(&b.w)
+		if at != q.at { // an answer that is left open has led elsewhere
+			way = p.way(at)
+			continue
+		}
+		o := q.operation
+		o.host = order[o.host]
+		if err = b.try(o); err != nil {
+			p.differsAt(q)
+			break
+		}
+		p.compared(q)
+		steps++
+		if way = way[1:]; len(way) == 0 {
+			at, _ := clusterOf(&b.w)
+			way = p.way(at)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.traces++
+	p.calls += b.calls
+	for text, n := range b.open {
+		p.open[text] += n
+	}
+	if err != nil && t.Context().Err() == nil {
+		story := fmt.Sprintf("etcd %s and the model differ:\n", version)
+		for _, line := range b.story {
+			story += line + "\n"
+		}
+		p.differ = append(p.differ, story+err.Error())
+	}
+	return len(p.differ) < p.enough
+}
