@@ -21,11 +21,14 @@
 // something within seconds, and the next Views show how it goes.
 //
 // Package model explores Decide exhaustively, and what it covers binds whoever changes this
-// package: a new Step or Reason must be listed in its known.go, or a test fails. Covered are joins
+// package: every Step and Reason that stands in this source must be listed in its known.go with how
+// it is modelled, or a test fails; one that is said to be explored must be met. Covered are joins
 // to voter and to standby, their roll-back and adoption, leftover learners and bootstrap, on two to
 // five hosts, under crashes of agents, members and hosts, agents that are paused past their lock,
 // partitions, verdicts and clocks that change, calls that land late or never, and what operators
-// do. Abstracted are: time (every duration is 0 or beyond its limit; a lease ends only after its
+// do; and of etcd what it accepts and refuses, for good or for a while, who votes and who serves,
+// what becomes of one that starts or was removed, and what it commits. `make test-model-etcd` holds
+// all of that against real members. Abstracted are: time (every duration is 0 or beyond its limit; a lease ends only after its
 // holder's validity), the leader (only whether there is a quorum), raft's log (a learner is behind,
 // near or steady, and follows or does not), and ranks (who goes first among equals is left open).
 // A look sees the list, the records and the disk at one moment; presence ends with its agent; steps

@@ -1,0 +1,112 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build realetcd
+
+package model
+
+import (
+	"flag"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+var (
+	benches = flag.Int("benches", 6, "so many real clusters at once, for each version of etcd")
+	deep    = flag.Bool("deep", false, "all that the full exploration meets, not only the small scopes")
+	bound   = flag.Duration("bound", 4*time.Minute, "what is not compared by then is an error")
+)
+
+func versions() []string { return []string{"v3.5", "v3.6"} }
+
+// scopes are those whose pairs are compared. In the small ones no voter of three ever fails.
+func scopes() []Scenario {
+	if *deep {
+		return Scenarios()
+	}
+	return append(small(),
+		Scenario{Name: "3 voters, one fails", Hosts: 5, Voters: 3, Target: policy.Target{Voters: 5}, Faults: EtcdCrash | MemberCutOff, Budget: 1},
+		Scenario{Name: "one voter and a standby", Hosts: 2, Voters: 1, Target: policy.Target{Voters: 3, Standbys: 1}, Faults: EtcdCrash | MemberCutOff, Budget: 2})
+}
+
+// met gives the pairs that explorations meet, and the states that they begin in.
+func met(t *testing.T) (map[pair]int, map[cluster]int) {
+	t.Helper()
+	p, states := watched(t, scopes())
+	firsts, seen, transitions := map[cluster]int{}, map[cluster]bool{}, 0
+	for _, sc := range scopes() {
+		first := sc.first()
+		w := etcdOnly(&first)
+		at, _ := clusterOf(&w)
+		firsts[at] = sc.Voters
+	}
+	for q, n := range p.met {
+		transitions += n
+		seen[q.at] = true
+	}
+	for at := range seen {
+		for _, q := range questions(at) {
+			if p.met[q] == 0 {
+				p.met[q] = 0
+			}
+		}
+	}
+	t.Logf("%d explored states are %d states of etcd, and %d transitions that etcd takes part in and all that could be asked there, are %d pairs of a state and an operation",
+		states, len(seen), transitions, len(p.met))
+	return p.met, firsts
+}
+
+// questions are what may be asked of etcd in a state beyond what quorumd asks: every change that the
+// model says is refused, and the removal of a voter. They are asked where nothing is on its way.
+func questions(at cluster) (list []pair) {
+	w := at.world(maxHosts)
+	if !w.quorum() {
+		return nil
+	}
+	for i := range w.n {
+		h := &w.hosts[i]
+		if h.unit == starting || h.env != noEnv || h.apart != 0 || (h.list == unlisted && at.key[i] != 0) {
+			return nil
+		}
+	}
+	for i := range w.n {
+		if i > 0 && at.key[i] == at.key[i-1] {
+			continue
+		}
+		for _, k := range []opKind{opAdd, opPromote, opRemove} {
+			o := operation{kind: k, host: uint8(i)}
+			voters, _ := w.votes()
+			if ofTheModel().refuses(&w, o) != accepted || (k == opRemove && w.hosts[i].list == voter && voters <= 3) {
+				list = append(list, pair{at, o})
+			}
+		}
+	}
+	return list
+}
+
+func TestRealEtcdDoesWhatTheModelSays(t *testing.T) {
+	pairs, firsts := met(t)
+	for _, version := range versions() {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			p := newPlan(pairs, firsts)
+			all, began := len(p.left), time.Now()
+			var working sync.WaitGroup
+			for range *benches {
+				working.Go(func() { p.work(t, version, ofTheModel(), began.Add(*bound)) })
+			}
+			working.Wait()
+			t.Logf("%d of %d pairs compared in %d traces with %d steps and %d calls, in %.0f s; answers that the model leaves open: %v",
+				all-len(p.left), all, p.traces, p.steps, p.calls, time.Since(began).Seconds(), p.open)
+			for _, story := range p.differ {
+				t.Error(story)
+			}
+			for q := range p.left {
+				t.Errorf("not compared: %s | %s", q.at.text(), q.text())
+			}
+		})
+	}
+}
