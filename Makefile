@@ -38,6 +38,28 @@ MD2MAN := $(CACHE)/packaging/bin/go-md2man
 packages: $(NFPM) $(MD2MAN) ## deb and rpm, for amd64 and arm64, into bin/packages/
 	$(GO) run ./packaging/build -version $(PACKAGE_VERSION) -nfpm $(NFPM) -md2man $(MD2MAN) -out $(PACKAGES)
 
+# Built three times: as a first version, once more to compare, and as the version to upgrade to.
+PK      := $(CACHE)/packaging
+PACKAGE  = $(GO) run ./packaging/build -nfpm $(NFPM) -md2man $(MD2MAN)
+
+test-packages: $(NFPM) $(MD2MAN) $(PK)/root $(PK)/etcd ## the packages, on booted hosts (needs root and Debian; see .ci/run)
+	rm -rf $(PK)/first $(PK)/again $(PK)/next
+	$(PACKAGE) -version 0.9.0 -stage $(PK)/stage -out $(PK)/first
+	$(PACKAGE) -version 0.9.0 -stage $(PK)/stage-again -out $(PK)/again -arch amd64
+	$(PACKAGE) -version 9.9.9 -stage $(PK)/stage -out $(PK)/next -arch amd64
+	$(GO) test -count=1 -timeout 10m -tags packages -v ./packaging
+
+$(PK)/root:
+	mkdir -p $(PK)
+	rm -rf $@.new
+	mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,dbus,polkitd,adduser,procps,rpm bookworm $@.new
+	rm -f $@.new/etc/machine-id $@.new/etc/hostname $@.new/etc/resolv.conf
+	mv $@.new $@
+
+$(PK)/etcd:
+	mkdir -p $@
+	cd $@ && apt-get -q -o APT::Sandbox::User=root download etcd-server
+
 $(NFPM): packaging/tools/go.mod
 	$(GO) build -C packaging/tools $(BUILDFLAGS) -o $@ github.com/goreleaser/nfpm/v2/cmd/nfpm
 

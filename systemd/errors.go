@@ -56,6 +56,10 @@ func explainBus(doing, unit string, err error) error {
 func explainReply(doing, unit string, e godbus.Error) error {
 	name := strings.TrimPrefix(strings.TrimPrefix(e.Name, "org.freedesktop.DBus.Error."), "org.freedesktop.")
 	e = godbus.Error{Name: e.Name, Body: []any{strings.TrimSuffix(e.Error(), ".")}} // more is to follow
+	if about := e.Error(); strings.Contains(about, "polkit.service") || strings.Contains(about, "org.freedesktop.PolicyKit1") {
+		return fmt.Errorf("cannot %s: %w: systemd could not ask polkit: %w: look at \"systemctl status polkit\", "+
+			"or see in quorumd(8) how to do without it", doing, ErrNotPermitted, e)
+	}
 	switch name {
 	case "systemd1.NoSuchUnit":
 		return fmt.Errorf("cannot %s: %w: %w: install it, "+

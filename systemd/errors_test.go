@@ -29,6 +29,8 @@ func TestErrorsSayWhatToDoAndCanBeToldApart(t *testing.T) {
 	}{
 		{explainBus(doing, etcd, reply("org.freedesktop.systemd1.NoSuchUnit", "Unit etcd.service not found.")), ErrNotInstalled},
 		{explainBus(doing, etcd, reply("org.freedesktop.systemd1.UnitMasked", "Unit etcd.service is masked.")), ErrNotInstalled},
+		{explainBus(doing, etcd, reply("org.freedesktop.systemd1.UnitMasked", "Unit polkit.service is masked.")), ErrNotPermitted},
+		{explainBus(doing, etcd, reply("org.freedesktop.DBus.Error.TimedOut", "Failed to activate service 'org.freedesktop.PolicyKit1': timed out")), ErrNotPermitted},
 		{explainBus(doing, etcd, reply("org.freedesktop.systemd1.BadUnitSetting", "Unit etcd.service has a bad unit file setting.")), ErrNotInstalled},
 		{explainBus(doing, etcd, reply("org.freedesktop.systemd1.LoadFailed", "Unit etcd.service failed to load properly.")), ErrNotInstalled},
 		{explainBus(doing, etcd, reply("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")), ErrNotPermitted},

@@ -40,12 +40,20 @@ func bootstrap(v View) (Decision, bool) {
 	return bringUp(v), true
 }
 
+// startLater waits between two starts of etcd. If the last one was refused, that is the reason, and not how etcd ended before.
+func startLater(v View, format string, args ...any) Decision {
+	if v.Failed.Kind == StepStartUnit {
+		return wait(StepFailed, "%s", v.Failed.Text)
+	}
+	return wait(Starting, format, args...)
+}
+
 // bringUp starts etcd and waits for it.
 func bringUp(v View) Decision {
 	switch v.Unit.State {
 	case UnitInactive, UnitFailed:
 		if v.Unit.SinceStart < v.Limits.StartRetry {
-			return wait(Starting, "etcd has not stayed up; it is started again soon: %s", v.Unit.Detail)
+			return startLater(v, "etcd has not stayed up; it is started again soon: %s", v.Unit.Detail)
 		}
 		return do(Step{Kind: StepStartUnit})
 	case UnitUnknown, UnitMissing:

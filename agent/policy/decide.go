@@ -194,7 +194,7 @@ func startAgain(v View) Decision {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if left := v.Limits.StartRetry - v.Unit.SinceStart; left > 0 {
-		return wait(Starting, "etcd has failed; it is started again in %s", left.Round(100*time.Millisecond))
+		return startLater(v, "etcd has failed; it is started again in %s", left.Round(100*time.Millisecond))
 	}
 	return do(Step{Kind: StepStartUnit, Why: "it has failed: " + v.Unit.Detail})
 }

@@ -376,6 +376,10 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 		{"at rest", nil, StepNone, AtRest},
 		{"after a crash it is started", func(v *View) { v.Unit = Unit{State: UnitFailed, SinceStart: Never} }, StepStartUnit, ""},
 		{"but not in a tight loop", func(v *View) { v.Unit = Unit{State: UnitFailed, SinceStart: time.Second} }, StepNone, Starting},
+		{"and when the start was refused, that is why", func(v *View) {
+			v.Unit = Unit{State: UnitFailed, SinceStart: time.Second}
+			v.Failed = Failed{Kind: StepStartUnit, Text: "not permitted"}
+		}, StepNone, StepFailed},
 		{"also when no voter answers", func(v *View) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
 			v.Cluster = Cluster{ExpectedID: clusterID}

@@ -1,0 +1,245 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build packages
+
+package packaging
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// startLoad writes to the host's etcd until it is stopped; the stop gives what the load reports.
+func startLoad(t *testing.T, h *host) (stop func() string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var out strings.Builder
+	c := h.command(ctx, "exec /pk/load load http://localhost:2379")
+	c.Stdout, c.Stderr = &out, &out
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return func() string {
+		h.run("pkill -TERM -x load")
+		err := c.Wait()
+		cancel()
+		if err != nil {
+			t.Errorf("the load: %v", err)
+		}
+		return out.String()
+	}
+}
+
+func hostWithEtcd(t *testing.T) *host {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, next := built(t, "first", "amd64.deb"), built(t, "next", "amd64.deb")
+	h := bootHost(t, first, next, etcdPackage(t), self)
+	h.run("mv /pk/" + filepath.Base(self) + " /pk/load; mv /pk/" + filepath.Base(first) + " /pk/first.deb; mv /pk/" + filepath.Base(next) + " /pk/next.deb")
+	h.run("dpkg -i /pk/etcd-server_*.deb")
+	h.waitUntil(30*time.Second, "etcd runs", func() bool { return h.property("etcd", "ActiveState") == "active" })
+	return h
+}
+
+// configure writes the configuration as an operator would.
+func (h *host) configure(text string) {
+	h.t.Helper()
+	write(h.t, h.root+"/etc/quorumd/quorumd.yaml", text)
+	h.expect("quorumctl config check", "OK")
+}
+
+func TestAnInstallAnUpgradeARemovalAndAPurgeLeaveARunningEtcdAlone(t *testing.T) {
+	t.Parallel()
+	h := hostWithEtcd(t)
+	etcd := h.property("etcd", "MainPID")
+	same := func(after string) {
+		t.Helper()
+		if pid := h.property("etcd", "MainPID"); pid != etcd || h.property("etcd", "NRestarts") != "0" {
+			t.Fatalf("after %s etcd is process %s, it was %s", after, pid, etcd)
+		}
+	}
+	stop := startLoad(t, h)
+
+	before := h.run("systemctl show etcd -p Restart,User,ExecStart,Environment,TimeoutStopUSec,LimitNOFILE,NotifyAccess,UnitFileState | sed 's/start_time=.*//'")
+	h.run("dpkg -i /pk/first.deb")
+	same("the install")
+	if after := h.run("systemctl show etcd -p Restart,User,ExecStart,Environment,TimeoutStopUSec,LimitNOFILE,NotifyAccess,UnitFileState | sed 's/start_time=.*//'"); after != before {
+		t.Errorf("the install changed etcd's unit:\n%s\n%s", before, after)
+	}
+	if state, _ := h.try("systemctl is-enabled quorumd quorumd-errand.socket; systemctl is-active quorumd quorumd-errand.socket"); state != "disabled\ndisabled\ninactive\ninactive" {
+		t.Errorf("after the install:\n%s", state)
+	}
+
+	h.configure(config("observe"))
+	h.run("systemctl enable --now quorumd")
+	h.expect("quorumctl status", "voters 1/1", "n1    voter, leader", "mode observe", "AT_REST")
+	if status := h.property("quorumd", "StatusText"); !strings.Contains(status, "voter, health") {
+		t.Errorf("the status line says %q", status)
+	}
+	h.waitUntil(30*time.Second, "the probe measures", func() bool { return strings.Contains(h.run("quorumctl health"), "measured 0s ago") })
+	same("the first look")
+
+	h.configure(config("manage"))
+	h.run("systemctl restart quorumd")
+	h.expect("quorumctl status", "mode manage", "AT_REST")
+	same("the adoption")
+
+	instance, agent := h.run("cat /run/quorumd/instance"), h.property("quorumd", "MainPID")
+	h.run("dpkg -i /pk/next.deb")
+	h.expect("quorumctl version", "9.9.9")
+	if again := h.property("quorumd", "MainPID"); again == agent || h.property("quorumd", "ActiveState") != "active" {
+		t.Errorf("after the upgrade the agent is process %s, it was %s", again, agent)
+	}
+	if now := h.run("cat /run/quorumd/instance"); now != instance {
+		t.Errorf("the upgrade made another agent of it: %s, it was %s: its lock and presence are not its own any more", now, instance)
+	}
+	h.expect("cat /etc/quorumd/quorumd.yaml", "mode: manage")
+	same("the upgrade")
+
+	h.expect("dpkg -r quorumd", "etcd was never changed here")
+	same("the removal")
+	if left, err := h.try("pgrep -u quorumd"); err == nil {
+		t.Errorf("after the removal these run: %s", left)
+	}
+	h.expect("ls /etc/quorumd /var/lib/quorumd", "quorumd.yaml", "cluster.json")
+	h.run("dpkg -P quorumd")
+	same("the purge")
+	if left, _ := h.try("ls -d /etc/quorumd /var/lib/quorumd /run/quorumd /var/lib/etcd/.quorumd-probe /etc/systemd/system/etcd.service.d 2>/dev/null"); left != "" {
+		t.Errorf("the purge left %s", left)
+	}
+	h.expect("ls /var/lib/etcd/default", "member")
+	if report := stop(); !strings.Contains(report, ", 0 failed") {
+		t.Errorf("the writes meanwhile: %s", report)
+	} else {
+		t.Log(report)
+	}
+	h.run("systemctl restart etcd") // also the unit is as it was
+}
+
+// bareHost is a host whose etcd is installed and enabled, but has no data and does not run.
+func bareHost(t *testing.T) *host {
+	t.Helper()
+	h := hostWithEtcd(t)
+	h.run("systemctl stop etcd && rm -rf /var/lib/etcd/default && dpkg -i /pk/first.deb")
+	h.configure(config("manage"))
+	return h
+}
+
+// requestBootstrap asks until the agent has looked at the host.
+func (h *host) requestBootstrap() {
+	h.t.Helper()
+	h.run("systemctl start quorumd")
+	h.waitUntil(30*time.Second, "the bootstrap is taken", func() bool {
+		_, err := h.try("quorumctl bootstrap --yes")
+		return err == nil
+	})
+}
+
+// bootstrap has quorumd make a cluster, through D-Bus and the distribution's unit.
+func (h *host) bootstrap() {
+	h.t.Helper()
+	h.requestBootstrap()
+	h.waitUntil(time.Minute, "etcd runs", func() bool { return h.property("etcd", "ActiveState") == "active" })
+	h.waitUntil(30*time.Second, "the host is a voter", func() bool { return strings.Contains(h.run("quorumctl status"), "voter, leader") })
+}
+
+func TestEtcdStartsWithWhatQuorumdWroteAlsoWithoutQuorumdAndAfterItsRemoval(t *testing.T) {
+	t.Parallel()
+	h := bareHost(t)
+	h.bootstrap()
+	token := func(after string) {
+		t.Helper()
+		if env := h.run("tr '\\0' '\\n' </proc/$(systemctl show --value -p MainPID etcd)/environ"); !strings.Contains(env, "ETCD_INITIAL_CLUSTER_TOKEN=quorumd-") {
+			t.Errorf("%s etcd runs without quorumd's environment:\n%s", after, env)
+		}
+	}
+	token("after the bootstrap")
+	h.run("systemctl stop quorumd quorumd-errand.socket && systemctl restart etcd")
+	token("without quorumd")
+	h.expect("dpkg -r quorumd", "is yours from here", "/etc/systemd/system/etcd.service.d/quorumd.env")
+	h.run("systemctl restart etcd")
+	token("after the removal")
+	h.run("dpkg -P quorumd; systemctl restart etcd")
+	token("after the purge")
+	h.run("dpkg -i /pk/next.deb; systemctl restart etcd")
+	token("after a new install")
+	if left, err := h.try("ls /etc/systemd/system/etcd.service.d"); err == nil {
+		t.Errorf("the new install left %s", left)
+	}
+}
+
+func TestQuorumdMayStartAndStopEtcdAndNothingElse(t *testing.T) {
+	t.Parallel()
+	h := hostWithEtcd(t)
+	h.run("dpkg -i /pk/first.deb")
+	as := "setpriv --reuid=quorumd --regid=quorumd --clear-groups "
+	h.run(as + "systemctl --no-ask-password stop etcd.service")
+	h.run(as + "systemctl --no-ask-password start etcd.service")
+	h.run(as + "systemctl --no-ask-password restart etcd.service")
+	for _, forbidden := range []string{"stop dbus.service", "restart systemd-journald.service", "kill etcd.service", "mask etcd.service", "daemon-reload", "start 'quorumd-errand@x.service'"} {
+		if out, err := h.try(as + "systemctl --no-ask-password " + forbidden); err == nil {
+			t.Errorf("quorumd may %s: %s", forbidden, out)
+		}
+	}
+	if out, err := h.try(as + "ls /var/lib/etcd"); err == nil {
+		t.Errorf("quorumd sees etcd's files: %s", out)
+	}
+	if out, err := h.try("setpriv --reuid=nobody --regid=nogroup --clear-groups systemctl --no-ask-password stop etcd.service"); err == nil {
+		t.Errorf("anybody may stop etcd: %s", out)
+	}
+}
+
+func TestWithoutPolkitTheReasonShowsAndTheFallbackWorks(t *testing.T) {
+	t.Parallel()
+	h := bareHost(t)
+	h.run("systemctl mask --now polkit.service")
+	h.requestBootstrap()
+	h.waitUntil(time.Minute, "the reason shows", func() bool { return strings.Contains(h.run("quorumctl explain"), "not permitted") })
+	h.run(`mkdir -p /etc/systemd/system/quorumd.service.d /etc/systemd/system/quorumd-errand.socket.d
+cp /usr/share/doc/quorumd/examples/no-polkit.conf /etc/systemd/system/quorumd.service.d/
+printf '[Socket]\nSocketUser=root\n' >/etc/systemd/system/quorumd-errand.socket.d/no-polkit.conf
+systemctl daemon-reload; systemctl restart quorumd-errand.socket quorumd`)
+	h.waitUntil(time.Minute, "etcd runs", func() bool { return h.property("etcd", "ActiveState") == "active" })
+	h.waitUntil(30*time.Second, "the host is a voter", func() bool { return strings.Contains(h.run("quorumctl status"), "voter, leader") })
+	if caps := h.run("grep CapEff /proc/$(systemctl show --value -p MainPID quorumd)/status"); !strings.HasSuffix(caps, "0000000000000000") {
+		t.Errorf("quorumd has capabilities: %s", caps)
+	}
+}
+
+func TestAHeldEtcdDoesNotStartByItself(t *testing.T) {
+	t.Parallel()
+	h := bareHost(t)
+	h.run("echo held >/var/lib/quorumd/etcd.hold; systemctl start etcd")
+	if state := h.property("etcd", "ActiveState"); state != "inactive" || h.property("etcd", "ConditionResult") != "no" {
+		t.Fatalf("a held etcd is %s", state)
+	}
+	h.bootstrap() // quorumd lets go when it starts it
+	if _, err := os.Stat(h.root + "/var/lib/quorumd/etcd.hold"); err == nil {
+		t.Error("the hold is still there")
+	}
+}
+
+func TestAnAgentThatHangsIsReplacedAndEtcdGoesOn(t *testing.T) {
+	t.Parallel()
+	h := hostWithEtcd(t)
+	h.run("dpkg -i /pk/first.deb; mkdir -p /etc/systemd/system/quorumd.service.d; printf '[Service]\\nWatchdogSec=5s\\n' >/etc/systemd/system/quorumd.service.d/w.conf; systemctl daemon-reload")
+	h.configure(config("manage"))
+	h.run("systemctl start quorumd")
+	etcd, agent := h.property("etcd", "MainPID"), h.property("quorumd", "MainPID")
+	h.run("kill -STOP " + agent)
+	h.waitUntil(90*time.Second, "systemd replaces the agent", func() bool {
+		now := h.property("quorumd", "MainPID")
+		return now != agent && now != "0" && h.property("quorumd", "ActiveState") == "active"
+	})
+	if pid := h.property("etcd", "MainPID"); pid != etcd {
+		t.Errorf("etcd is process %s, it was %s", pid, etcd)
+	}
+}

@@ -1,0 +1,162 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build packages
+
+package packaging
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// output runs a command on this machine and gives all that it wrote.
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func TestTwoBuildsGiveTheSameBytes(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"amd64.deb", "x86_64.rpm"} {
+		one, two := read(t, built(t, "first", kind)), read(t, built(t, "again", kind))
+		if one != two {
+			t.Errorf("%s: %d and %d bytes, which differ", kind, len(one), len(two))
+		}
+	}
+}
+
+func TestThePackagesHoldWhatTheListSays(t *testing.T) {
+	t.Parallel()
+	// Mode, owner and path; sizes and dates change with every commit.
+	var list strings.Builder
+	for _, arch := range []string{"amd64", "arm64"} {
+		for line := range strings.Lines(output(t, "dpkg-deb", "-c", built(t, "first", arch+".deb"))) {
+			f := strings.Fields(line)
+			if arch == "amd64" && !strings.HasPrefix(f[0], "d") {
+				list.WriteString("deb " + f[0] + " " + f[5] + "\n")
+			}
+		}
+	}
+	for line := range strings.Lines(output(t, "rpm", "-qp", "--nosignature", "--qf", "[rpm %{FILEMODES:perms} %{FILENAMES} %{FILEFLAGS:fflags}\n]", built(t, "first", "x86_64.rpm"))) {
+		list.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	golden := "testdata/contents.golden"
+	if *update {
+		write(t, golden, list.String())
+	}
+	if want := read(t, golden); list.String() != want {
+		t.Errorf("the packages hold\n%s\nwant\n%s", list.String(), want)
+	}
+}
+
+func TestBothArchitecturesHoldTheSameFilesAndProgramsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	names := func(deb string) string {
+		var b strings.Builder
+		for line := range strings.Lines(output(t, "dpkg-deb", "-c", deb)) {
+			b.WriteString(strings.Fields(line)[5] + "\n")
+		}
+		return b.String()
+	}
+	amd, arm := built(t, "first", "amd64.deb"), built(t, "first", "arm64.deb")
+	if a, b := names(amd), names(arm); a != b {
+		t.Errorf("amd64 holds\n%s\narm64\n%s", a, b)
+	}
+	for deb, machine := range map[string]byte{amd: 0x3e, arm: 0xb7} { // e_machine: EM_X86_64, EM_AARCH64
+		dir := t.TempDir()
+		output(t, "dpkg-deb", "-x", deb, dir)
+		for _, program := range []string{"quorumd", "quorumctl"} {
+			head := []byte(read(t, filepath.Join(dir, "usr/bin", program)))[:20]
+			if !bytes.HasPrefix(head, []byte("\x7fELF")) || head[16] != 3 || head[18] != machine { // ET_DYN: position independent
+				t.Errorf("%s in %s begins with % x", program, filepath.Base(deb), head)
+			}
+		}
+	}
+}
+
+func TestLintianHasNothingToSay(t *testing.T) {
+	t.Parallel()
+	for _, arch := range []string{"amd64.deb", "arm64.deb"} {
+		out, err := exec.CommandContext(t.Context(), "lintian", "--allow-root", "--fail-on", "error,warning,info", "--display-info", built(t, "first", arch)).CombinedOutput()
+		if err != nil || len(bytes.TrimSpace(out)) > 0 {
+			t.Errorf("%s: %v\n%s", arch, err, out)
+		}
+	}
+}
+
+func TestRpmlintHasNothingToSay(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "rpmlint", "-c", "rpmlint.toml", built(t, "first", "x86_64.rpm"), built(t, "first", "aarch64.rpm")).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "0 errors, 0 warnings") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestTheServicesAreHardened(t *testing.T) {
+	t.Parallel()
+	score := regexp.MustCompile(`Overall exposure level for \S+: (\S+)`)
+	for _, unit := range []string{"quorumd.service", "quorumd@.service", "quorumd-errand@.service"} {
+		out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--no-pager", "--offline=true", "--threshold=20", "systemd/"+unit).CombinedOutput()
+		found := score.FindStringSubmatch(string(out))
+		if err != nil || found == nil {
+			t.Errorf("%s is exposed by more than 2.0: %v\n%s", unit, err, out)
+			continue
+		}
+		t.Logf("%s: exposure %s", unit, found[1])
+	}
+}
+
+func TestTheInstanceDiffersFromTheServiceOnlyWhereItMust(t *testing.T) {
+	t.Parallel()
+	lines := func(file string) []string {
+		var out []string
+		for line := range strings.Lines(read(t, file)) {
+			if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+				out = append(out, line)
+			}
+		}
+		return out
+	}
+	one, many := lines("systemd/quorumd.service"), lines("systemd/quorumd@.service")
+	if len(one) != len(many) {
+		t.Fatalf("%d lines and %d", len(one), len(many))
+	}
+	may := regexp.MustCompile(`^(Description|ExecStart|StateDirectory|RuntimeDirectory)=.*%i`)
+	for i := range one {
+		if one[i] != many[i] && !may.MatchString(many[i]) {
+			t.Errorf("%q became %q", one[i], many[i])
+		}
+	}
+}
+
+// TestTheShellScriptsAreSound parses them all: most run only when something is removed.
+func TestTheShellScriptsAreSound(t *testing.T) {
+	t.Parallel()
+	var scripts []string
+	for _, pattern := range []string{"scripts/*", "scripts/rpm/*"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scripts = append(scripts, found...)
+	}
+	for _, script := range scripts {
+		if info, err := os.Stat(script); err != nil || info.IsDir() {
+			continue
+		}
+		output(t, "sh", "-n", script)
+	}
+}

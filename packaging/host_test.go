@@ -1,0 +1,209 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build packages
+
+package packaging
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	cgroups = "/sys/fs/cgroup"
+	// bootTimeout is many times what a boot takes, and commandTimeout what the slowest command does.
+	bootTimeout    = time.Minute
+	commandTimeout = 2 * time.Minute
+)
+
+// host is a booted Debian in a container: systemd is PID 1, and its network and disk are its own.
+type host struct {
+	t    *testing.T
+	root string // its files, as seen through the supervisor
+	boss *exec.Cmd
+	pid1 int
+}
+
+// bootHost boots a host from the cached root, with these files laid into /pk. Everything it is made of (mounts,
+// processes, network) lies in namespaces that end with the supervisor, and that ends with the test.
+func bootHost(t *testing.T, files ...string) *host {
+	t.Helper()
+	dir := t.TempDir()
+	for _, sub := range []string{"upper/pk", "upper/etc", "work", "root"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range files {
+		copyFile(t, file, filepath.Join(dir, "upper/pk", filepath.Base(file)))
+	}
+	write(t, filepath.Join(dir, "upper/etc/hostname"), "n1\n")
+	write(t, filepath.Join(dir, "upper/etc/hosts"), "127.0.0.1 localhost n1\n")
+	write(t, filepath.Join(dir, "upper/etc/machine-id"), strings.ReplaceAll(read(t, "/proc/sys/kernel/random/uuid"), "-", ""))
+
+	group := "quorumd-packages-" + strconv.Itoa(os.Getpid()) + "-" + filepath.Base(filepath.Dir(dir))
+	script := fmt.Sprintf(`set -e
+mount -t overlay host -o lowerdir=%[1]s,upperdir=%[2]s/upper,workdir=%[2]s/work %[2]s/root
+for h in systemd unified freezer ''; do # without a group of its own two systemds fight over one
+	[ -e %[3]s/$h/cgroup.procs ] || continue
+	mkdir -p %[3]s/$h/%[4]s && echo $$ >%[3]s/$h/%[4]s/cgroup.procs
+done
+exec systemd-nspawn -q -D %[2]s/root --boot --register=no --keep-unit --machine=quorumd-pk --private-network \
+	--resolv-conf=off --timezone=off --link-journal=no --console=pipe --capability=CAP_BPF,CAP_IPC_LOCK --system-call-filter=bpf
+`, cached(t, "root"), dir, cgroups, group)
+	h := &host{t: t, boss: exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", script)}
+	h.boss.Env = append(os.Environ(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1", "SYSTEMD_NSPAWN_API_VFS_WRITABLE=network")
+	h.boss.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
+	console, err := os.Create(filepath.Join(dir, "console"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer console.Close()
+	h.boss.Stdout, h.boss.Stderr = console, console
+	if err := h.boss.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.end(group) })
+	h.waitUntil(bootTimeout, "the host is up", func() bool {
+		h.pid1 = payload(h.boss.Process.Pid)
+		if h.pid1 == 0 {
+			return false
+		}
+		state, _ := h.try("systemctl is-system-running")
+		return strings.HasPrefix(state, "running") || strings.HasPrefix(state, "degraded")
+	})
+	h.root = fmt.Sprintf("/proc/%d/root", h.pid1)
+	return h
+}
+
+// payload gives the child of the supervisor that is PID 1 of its own namespace.
+func payload(boss int) int {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", boss))
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		for _, child := range strings.Fields(string(text)) {
+			status, _ := os.ReadFile("/proc/" + child + "/status")
+			for line := range strings.Lines(string(status)) {
+				if f := strings.Fields(line); len(f) > 2 && f[0] == "NSpid:" && f[len(f)-1] == "1" {
+					pid, _ := strconv.Atoi(child)
+					return pid
+				}
+			}
+		}
+	}
+	return 0
+}
+
+func (h *host) end(group string) {
+	if h.pid1 != 0 {
+		_ = syscall.Kill(h.pid1, syscall.SIGKILL) // the kernel ends all that is in its namespace
+	}
+	_ = h.boss.Process.Kill()
+	_ = h.boss.Wait()
+	for _, hierarchy := range []string{"systemd", "unified", "freezer", ""} {
+		top := filepath.Join(cgroups, hierarchy, group)
+		deadline := time.Now().Add(5 * time.Second)
+		for time.Now().Before(deadline) {
+			_ = exec.Command("find", top, "-depth", "-type", "d", "-exec", "rmdir", "{}", "+").Run()
+			if _, err := os.Stat(top); err != nil {
+				break
+			}
+			<-time.After(20 * time.Millisecond)
+		}
+	}
+}
+
+// command prepares a shell script to run in the host.
+func (h *host) command(ctx context.Context, script string) *exec.Cmd {
+	p := strconv.Itoa(h.pid1)
+	return exec.CommandContext(ctx, "nsenter", "-t", p, "-m", "-u", "-i", "-n", "-p", "-C", "-w", "--root=/proc/"+p+"/root",
+		"env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "TERM=dumb", "LANG=C.UTF-8", "DEBIAN_FRONTEND=noninteractive",
+		"sh", "-c", script)
+}
+
+// try runs a script in the host and gives what it wrote.
+func (h *host) try(script string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	var out bytes.Buffer
+	c := h.command(ctx, script)
+	c.Stdout, c.Stderr = &out, &out
+	err := c.Run()
+	return strings.TrimRight(out.String(), "\n"), err
+}
+
+// run is try for what must succeed.
+func (h *host) run(script string) string {
+	h.t.Helper()
+	out, err := h.try(script)
+	if err != nil {
+		h.t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return out
+}
+
+// property reads a property of a unit.
+func (h *host) property(unit, name string) string {
+	h.t.Helper()
+	return h.run("systemctl show --value -p " + name + " " + unit)
+}
+
+// expect fails the test when a script's output lacks some text.
+func (h *host) expect(script string, want ...string) string {
+	h.t.Helper()
+	out := h.run(script)
+	for _, text := range want {
+		if !strings.Contains(out, text) {
+			h.t.Errorf("%s: no %q in\n%s", script, text, out)
+		}
+	}
+	return out
+}
+
+// waitUntil waits for a condition, and shows the agent's log when it does not come.
+func (h *host) waitUntil(bound time.Duration, what string, is func() bool) {
+	h.t.Helper()
+	for deadline := time.Now().Add(bound); !is(); <-time.After(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			log, _ := h.try("journalctl --no-pager -n 60; quorumctl status; systemctl --no-pager status quorumd etcd")
+			h.t.Fatalf("not within %s: %s\n%s", bound, what, log)
+		}
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,106 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build packages
+
+package packaging
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+// TestMain also is the load that the tests put on etcd inside a host: one write after the other, each within a second.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "load" {
+		if err := load(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func load(endpoint string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	var done, failed int
+	for ctx.Err() == nil {
+		put, cancel := context.WithTimeout(context.Background(), time.Second)
+		if _, err := client.Put(put, "load", fmt.Sprint(done)); err != nil {
+			failed++
+			fmt.Println("failed write:", err)
+		}
+		cancel()
+		done++
+		<-time.After(10 * time.Millisecond)
+	}
+	fmt.Printf("%d writes, %d failed\n", done, failed)
+	return nil
+}
+
+// cached gives a path below .cache/packaging, which `make test-packages` fills.
+func cached(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("../.cache/packaging", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%v; run this by make test-packages", err)
+	}
+	return path
+}
+
+// built gives the one package of a build: built(t, "first", "amd64.deb").
+func built(t *testing.T, build, kind string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(cached(t, build), "quorumd*"+kind))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%d packages of kind %s in %s, %v; run this by make test-packages", len(found), kind, build, err)
+	}
+	return found[0]
+}
+
+// etcdPackage is Debian's etcd-server, as downloaded.
+func etcdPackage(t *testing.T) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(cached(t, "etcd"), "etcd-server_*.deb"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no etcd-server package: %v; run this by make test-packages", err)
+	}
+	return found[0]
+}
+
+// config is what the tests configure: one host, whose disk is taken as it is, with short times.
+func config(mode string) string {
+	return strings.ReplaceAll(`mode: MODE
+cluster:
+  name: prod
+  endpoints: [http://localhost:2379]
+  voters: 1
+  standbys: 0
+  allowUnsafeVersion: true
+etcd:
+  clientURL: http://localhost:2379
+  peerURL: http://localhost:2380
+disk: {qualifySamples: 20, window: 20, fsyncWarm: 500ms, fsyncLeave: 400ms, fsyncSlow: 2s, stall: 10s}
+timing: {interval: 500ms}
+`, "MODE", mode)
+}
