@@ -143,6 +143,8 @@ type Agent struct {
 	environmentWritten map[string]string
 	pace               pace
 	decoded            map[int64]record.Host // the host records that were read last, by modification revision
+	queue              *record.Queue         // as it was read last
+	queueAt            int64                 // and its modification revision
 	goesFirst          bool                  // the last round has found that nobody else goes first
 	rested             time.Duration         // when this host was last not attentive
 	trimmed            time.Duration         // when the history was last trimmed for the queue's keeper

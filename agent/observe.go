@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -192,9 +193,13 @@ func lastLine(err error) string {
 
 // signature tells one member list from another.
 func signature(list cluster.Membership) string {
-	var b strings.Builder
+	var b []byte
 	for _, m := range list.Members {
-		fmt.Fprintf(&b, "%x %v %v;", m.ID, m.Learner, m.PeerURLs)
+		b = strconv.AppendBool(append(strconv.AppendUint(b, m.ID, 16), ' '), m.Learner)
+		for _, url := range m.PeerURLs {
+			b = append(append(b, ' '), url...)
+		}
+		b = append(b, ';')
 	}
-	return b.String()
+	return string(b)
 }

@@ -161,10 +161,7 @@ func (a *Agent) parseRecords(r *round, found cluster.Range, all bool) error {
 		case pair.Key == a.keys.Pause():
 			r.pause, err = decode[record.Pause](pair.Value)
 		case pair.Key == a.keys.Queue():
-			r.queueAt = pair.ModRevision
-			if r.queue, err = decode[record.Queue](pair.Value); err != nil {
-				r.queue, err = nil, nil // it is advice: one that cannot be read is none
-			}
+			r.queue, r.queueAt = a.decodeQueue(pair), pair.ModRevision
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", pair.Key, err)
@@ -200,9 +197,28 @@ func (a *Agent) parseHost(r *round, hosts []record.Host, pair cluster.Pair) []re
 	return hosts
 }
 
+// decodeQueue gives the queue, which is mostly the one of the turn before. It is advice: one that cannot be
+// read is none.
+func (a *Agent) decodeQueue(pair cluster.Pair) *record.Queue {
+	if a.queueAt != pair.ModRevision {
+		var err error
+		if a.queue, err = decode[record.Queue](pair.Value); err != nil {
+			a.queue = nil
+		}
+		a.queueAt = pair.ModRevision
+	}
+	return a.queue
+}
+
 // remember keeps the records that were read, for the next time: most will be as they were. A resting
 // host of a large fleet, which reads them seldom, keeps none.
 func (a *Agent) remember(pairs []cluster.Pair, hosts []record.Host) {
+	if len(a.decoded) == len(hosts) && !slices.ContainsFunc(pairs, func(p cluster.Pair) bool {
+		_, known := a.decoded[p.ModRevision]
+		return !known && strings.HasPrefix(p.Key, a.keys.Hosts())
+	}) {
+		return
+	}
 	a.decoded = nil
 	if !a.pace.attends && len(hosts) > hostsKept {
 		return

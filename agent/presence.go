@@ -4,11 +4,11 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"math"
+	"reflect"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -26,7 +26,7 @@ type presence struct {
 	keys    record.Keys
 	log     *slog.Logger
 	lease   clientv3.LeaseID
-	written []byte
+	written record.Host
 	renewed time.Duration
 	p99     float64       // of the disk, as last published
 	p99At   time.Duration // and when that last changed
@@ -50,15 +50,11 @@ func (p *presence) publish(ctx context.Context, r *round) {
 	if r.etcdAt != r.at {
 		return // what stands in etcd is not known well enough to write over it
 	}
-	value, err := record.Encode(p.record(r))
-	if err != nil {
-		p.log.Error("own record not written", "error", err)
+	own := p.record(r)
+	if r.ownHost != nil && p.lease != 0 && reflect.DeepEqual(own, p.written) {
 		return
 	}
-	if r.ownHost != nil && p.lease != 0 && bytes.Equal(value, p.written) {
-		return
-	}
-	if err := p.write(ctx, value, r.ownHostAt); err != nil {
+	if err := p.write(ctx, own, r.ownHostAt); err != nil {
 		p.log.Warn("own record not written", "error", err)
 	}
 }
@@ -82,7 +78,11 @@ func (p *presence) renew(ctx context.Context) {
 }
 
 // write puts the record if the key is still as it was seen.
-func (p *presence) write(ctx context.Context, value []byte, seen int64) error {
+func (p *presence) write(ctx context.Context, own record.Host, seen int64) error {
+	value, err := record.Encode(own)
+	if err != nil {
+		return err
+	}
 	if p.lease == 0 {
 		now := p.opt.Now()
 		lease, _, err := p.opt.Etcd.Grant(ctx, int64(p.opt.Config.Timing.PresenceTTL/time.Second))
@@ -100,7 +100,7 @@ func (p *presence) write(ctx context.Context, value []byte, seen int64) error {
 		return err
 	}
 	if answer.Succeeded {
-		p.written = value
+		p.written = own
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ type plan struct {
 	Faulty      time.Duration // for how long there are faults
 	Every       time.Duration // the mean time between two of them
 	Fresh       bool          // there are faults before the cluster stands
+	Clocks      string        // the timing section of the configuration
 	configs     []config.Config
 }
 
@@ -51,6 +52,7 @@ func planOf(seed uint64, faulty time.Duration) (plan, error) {
 	}
 	p.Every = time.Duration(2+r.IntN(12)) * time.Minute
 	p.Fresh = r.IntN(4) == 0
+	p.Clocks = clocks()[min(2, r.IntN(10)/2)]
 	for i := range p.Hosts {
 		c, err := config.Parse("simulated", []byte(p.yaml(i)))
 		if err != nil {
@@ -64,7 +66,17 @@ func planOf(seed uint64, faulty time.Duration) (plan, error) {
 func (p plan) config(host int) config.Config { return p.configs[host] }
 func (p plan) timing() config.Timing         { return p.configs[0].Timing }
 
-// yaml is a host's configuration. The clocks are the defaults; the disk is measured less often and
+// clocks are the timings that are simulated: the defaults, the defaults with as long an interval as they
+// allow, and slow clocks, with which an hour costs the least and waits overlap with more faults.
+func clocks() []string {
+	return []string{
+		"{}",
+		"{interval: 5s}",
+		"{interval: 10s, renewEvery: 10s, renewGiveUp: 25s, lockTTL: 50s, stepMargin: 8s, callTimeout: 3s}",
+	}
+}
+
+// yaml is a host's configuration. The clocks are those of the plan; the disk is measured less often and
 // judged by fewer samples, which makes its verdicts quicker.
 func (p plan) yaml(host int) string {
 	var endpoints []string
@@ -77,10 +89,11 @@ cluster: {name: sim, voters: %[3]d, standbys: %[4]d, endpoints: [%[5]s]}
 etcd: {clientURL: "http://10.0.0.%[1]d:2379", peerURL: "http://10.0.0.%[1]d:2380"}
 disk: {directInterval: 5s, walInterval: 10s, qualifySamples: 60, window: 20}
 paths: {state: %[6]s, runtime: %[7]s}
-`, host+1, host%3, p.Voters, p.Standbys, strings.Join(endpoints, ", "), stateDir, runtimeDir)
+timing: %[8]s
+`, host+1, host%3, p.Voters, p.Standbys, strings.Join(endpoints, ", "), stateDir, runtimeDir, p.Clocks)
 }
 
 // String says what is simulated.
 func (p plan) String() string {
-	return fmt.Sprintf("%d hosts for %d voters and %d standbys, load %d/s, a fault every %s for %s", p.Hosts, p.Voters, p.Standbys, p.Load, p.Every, p.Faulty)
+	return fmt.Sprintf("%d hosts for %d voters and %d standbys, load %d/s, a fault every %s for %s, timing %s", p.Hosts, p.Voters, p.Standbys, p.Load, p.Every, p.Faulty, p.Clocks)
 }
