@@ -40,7 +40,7 @@ func newJudge(c config.Disk, runtime string, opt Options) (*judge, error) {
 	j := &judge{opt: opt, log: opt.Logger, path: filepath.Join(runtime, healthName), now: opt.Monotonic}
 	limits := health.Thresholds{
 		QualifySamples: c.QualifySamples, Window: c.Window, FsyncWarm: c.FsyncWarm, FsyncLeave: c.FsyncLeave, FsyncSlow: c.FsyncSlow,
-		Stall: c.Stall, Fail: c.Fail, MinFree: uint64(c.MinFree), DirectInterval: c.DirectInterval,
+		Stall: c.Stall, Fail: c.Fail, Starved: c.Starved, MinFree: uint64(c.MinFree), DirectInterval: c.DirectInterval,
 	}
 	data, err := opt.Files.Read(j.path)
 	if err == nil {

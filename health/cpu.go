@@ -10,10 +10,6 @@ import (
 
 const (
 	cpuSpan = time.Minute
-	// cpuStarved is the percentage of contaminated samples above which the processor is short, and cpuRelieved the one it
-	// has to stay at or below to be well again.
-	cpuStarved  = 20
-	cpuRelieved = 10
 	// cpuFewest samples are needed to say anything.
 	cpuFewest = 10
 )
@@ -21,6 +17,7 @@ const (
 // cpu is the evidence on the processor: how many of the last minute's samples it spoiled.
 type cpu struct {
 	now     time.Duration
+	limit   int // the percentage above which the processor is short; half of it, and it is well again
 	track   *track
 	recent  samples
 	began   time.Duration // of the samples without a gap of a minute
@@ -29,13 +26,13 @@ type cpu struct {
 
 // cpuCheck judges the processor. It starts as OK: it has no data of its own, and when the samples are missing the disk is
 // UNKNOWN already.
-func cpuCheck() (*cpu, *check) {
-	c := &cpu{track: &track{}}
+func cpuCheck(limit int) (*cpu, *check) {
+	c := &cpu{limit: limit, track: &track{}}
 	return c, &check{
 		name: "cpu", component: Machine, start: OK,
 		rules: []rule{
-			{[]State{OK}, Warm, CPUStarved, fmt.Sprintf("more than %d %% of the samples of %s contaminated", cpuStarved, show(cpuSpan)), c.starved, false},
-			{[]State{Warm}, OK, "", fmt.Sprintf("at most %d %% of the samples of %s contaminated, for %s", cpuRelieved, show(cpuSpan), show(cpuSpan)), c.relieved, true},
+			{[]State{OK}, Warm, CPUStarved, fmt.Sprintf("more than %d %% of the samples of %s contaminated", limit, show(cpuSpan)), c.starved, false},
+			{[]State{Warm}, OK, "", fmt.Sprintf("at most %d %% of the samples of %s contaminated, for %s", limit/2, show(cpuSpan), show(cpuSpan)), c.relieved, true},
 		},
 		read: c.read, text: c.text, track: c.track,
 	}
@@ -48,7 +45,7 @@ func (c *cpu) read(in Input) {
 	if len(in.Disk.Samples) > 0 && len(c.recent) <= len(in.Disk.Samples) {
 		c.began = in.Disk.Samples[0].End
 	}
-	if len(c.recent) < cpuFewest || c.percent() > cpuRelieved {
+	if len(c.recent) < cpuFewest || c.percent() > float64(c.limit)/2 {
 		c.lastBad = c.now
 	}
 }
@@ -68,7 +65,7 @@ func (c *cpu) percent() float64 {
 }
 
 func (c *cpu) starved() (string, bool) {
-	return c.text(), len(c.recent) >= cpuFewest && c.now-c.began >= cpuSpan && c.percent() > cpuStarved
+	return c.text(), len(c.recent) >= cpuFewest && c.now-c.began >= cpuSpan && c.percent() > float64(c.limit)
 }
 
 func (c *cpu) relieved() (string, bool) {
@@ -77,5 +74,5 @@ func (c *cpu) relieved() (string, bool) {
 
 func (c *cpu) text() string {
 	return fmt.Sprintf("%d of the last %s contaminated by a lack of processor time, limit %d %%",
-		c.contaminated(), plural(len(c.recent), "sample"), cpuStarved)
+		c.contaminated(), plural(len(c.recent), "sample"), c.limit)
 }

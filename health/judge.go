@@ -68,7 +68,7 @@ func New(t Thresholds) (*Judge, error) {
 	j := &Judge{limits: t}
 	var disk, processor *check
 	j.fsync, disk = fsyncCheck(t)
-	j.cpu, processor = cpuCheck()
+	j.cpu, processor = cpuCheck(t.Starved)
 	// A new check is one line here: its function declares it and has its reader.
 	j.checks = []*check{disk, spaceCheck(t), processor}
 	for _, c := range j.checks {

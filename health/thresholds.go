@@ -29,6 +29,10 @@ type Thresholds struct {
 	// Fail is the age from which on it is broken: 30 s, after which Linux resets an NVMe or SCSI device.
 	Fail time.Duration
 
+	// Starved is the percentage of a minute's samples above which a lack of processor time that spoils them is the host's own
+	// fault. From 1 to 100; at 100 it is never one.
+	Starved int
+
 	// MinFree is how many bytes have to be free.
 	MinFree uint64
 	// DirectInterval is the rest between two writes of the direct lane, after which a sample is overdue.
@@ -41,7 +45,7 @@ func DefaultThresholds() Thresholds {
 		QualifySamples: 3000, Window: 300,
 		FsyncWarm: 10 * time.Millisecond, FsyncLeave: 5 * time.Millisecond, FsyncSlow: 100 * time.Millisecond,
 		Stall: time.Second, Fail: 30 * time.Second,
-		MinFree: 1 << 30, DirectInterval: time.Second,
+		Starved: 20, MinFree: 1 << 30, DirectInterval: time.Second,
 	}
 }
 
@@ -65,6 +69,9 @@ func (t Thresholds) check() error {
 		if low := limits[i]; high.value <= low.value {
 			wrong = append(wrong, fmt.Errorf("%s is %s; make it more than %s, which is %s", high.name, high.value, low.name, low.value))
 		}
+	}
+	if t.Starved < 1 || t.Starved > 100 {
+		wrong = append(wrong, fmt.Errorf("starved is %d; make it 1 to 100", t.Starved))
 	}
 	if t.DirectInterval <= 0 {
 		wrong = append(wrong, fmt.Errorf("directInterval is %s; make it more than 0", t.DirectInterval))

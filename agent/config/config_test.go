@@ -151,7 +151,7 @@ func TestTheShortestFileGetsEveryDefault(t *testing.T) {
 			ProbeDir: "/var/lib/etcd/.quorumd-probe", DirectInterval: time.Second, WALInterval: 10 * time.Second,
 			QualifySamples: 3000, QualifyRate: 50,
 			FsyncWarm: 10 * time.Millisecond, FsyncSlow: 100 * time.Millisecond, FsyncLeave: 5 * time.Millisecond,
-			Stall: time.Second, Fail: 30 * time.Second, MinFree: 1 << 30, Window: 300,
+			Stall: time.Second, Fail: 30 * time.Second, Starved: 20, MinFree: 1 << 30, Window: 300,
 		},
 		Timing: Timing{
 			Interval: 2 * time.Second, CallTimeout: 2 * time.Second, LockTTL: 30 * time.Second,
@@ -210,6 +210,7 @@ disk:
   fsyncLeave: 10ms
   stall: 2s
   fail: 1m
+  starved: 30
   minFree: 512MiB
   window: 50
 timing:
@@ -257,7 +258,7 @@ func TestEveryKeyIsTaken(t *testing.T) {
 			ProbeDir: "/wal/.quorumd-probe", DirectInterval: 500 * time.Millisecond, WALInterval: 5 * time.Second,
 			QualifySamples: 100, QualifyRate: 20,
 			FsyncWarm: 20 * time.Millisecond, FsyncSlow: 200 * time.Millisecond, FsyncLeave: 10 * time.Millisecond,
-			Stall: 2 * time.Second, Fail: time.Minute, MinFree: 512 << 20, Window: 50,
+			Stall: 2 * time.Second, Fail: time.Minute, Starved: 30, MinFree: 512 << 20, Window: 50,
 		},
 		Timing: Timing{
 			Interval: 250 * time.Millisecond, CallTimeout: time.Second, LockTTL: 5 * time.Second,

@@ -216,6 +216,9 @@ type Disk struct {
 	// A sync in flight for longer makes the disk FAILED. More than stall; Linux gives an NVMe command 30s.
 	Fail time.Duration `yaml:"fail" default:"30s"`
 
+	// Percentage of a minute's syncs that a lack of processor time may spoil before the host is WARM. 100: all.
+	Starved int `yaml:"starved" default:"20" unit:"%" min:"1" max:"100"`
+
 	// Free space the file system of the data directory must have for a join, however small the database is.
 	MinFree Size `yaml:"minFree" default:"1GiB"`
 
