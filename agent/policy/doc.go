@@ -32,7 +32,8 @@
 // holder's validity), the leader (only whether there is a quorum), raft's log (a learner is behind,
 // near or steady, and follows or does not), and ranks (who goes first among equals is left open).
 // A look sees the list, the records and the disk at one moment; presence ends with its agent; steps
-// on the local unit and disk end at once; one late write per agent is remembered; nobody waits so
+// on the local unit and disk end at once; one late write per agent is remembered; a record that comes
+// and goes between look and step is missed only by a late call and a paused agent; nobody waits so
 // long for its turn that it goes out of turn. Constant are versions, space, qualification, unique
 // names, one cluster, and data that can be read.
 package policy

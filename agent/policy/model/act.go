@@ -254,13 +254,23 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 	if (step == endJoined || step == endFailed) && own && !late {
 		w.hosts[h].backoff = bit(step == endFailed)
 	}
-	for i := range w.n {
-		w.hosts[i].fresh, w.hosts[i].lateFresh = 0, 0
-	}
+	w.recordWritten()
 	w.opToken, w.orphan = w.op, 0
 	w.probe = 1
 	w.follows()
 	return found
+}
+
+// recordWritten notes that the record is another one than it was. One that comes and goes again is
+// not noticed by a call that is late, nor by an agent that is paused; all others look again.
+func (w *world) recordWritten() {
+	for i := range w.n {
+		h := &w.hosts[i]
+		h.fresh, h.lateFresh = 0, 0
+		if h.agent == up {
+			h.bare = 0
+		}
+	}
 }
 
 // put is what a write makes of the record.

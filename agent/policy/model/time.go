@@ -215,9 +215,7 @@ func (w *world) operatorEvent(k kind, i int) bool {
 			return false
 		}
 		w.op = 0
-		for g := range w.n {
-			w.hosts[g].fresh, w.hosts[g].lateFresh = 0, 0
-		}
+		w.recordWritten()
 	case evOperatorStops:
 		if h.data != current || (h.unit != starting && h.unit != active) {
 			return false
