@@ -28,9 +28,10 @@
 // partitions, verdicts and clocks that change, calls that land late or never, and what operators
 // do; and of etcd what it accepts and refuses, for good or for a while, who votes and who serves,
 // what becomes of one that starts or was removed, and what it commits. `make test-model-etcd` holds
-// all of that against real members. Abstracted are: time (every duration is 0 or beyond its limit; a lease ends only after its
-// holder's validity), the leader (only whether there is a quorum), raft's log (a learner is behind,
-// near or steady, and follows or does not), and ranks (who goes first among equals is left open).
+// all of that against real members. Abstracted are: time (every duration is 0 or beyond its limit; a
+// lease ends only after its holder's validity), the leader (only whether there is a quorum), raft's
+// log (a learner is behind, near or steady, and follows or does not), and ranks (who goes first
+// among equals is left open).
 // A look sees the list, the records and the disk at one moment; presence ends with its agent; steps
 // on the local unit and disk end at once; one late write per agent is remembered; a record that comes
 // and goes between look and step is missed only by a late call and a paused agent; nobody waits so
