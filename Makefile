@@ -17,7 +17,7 @@ E2E  := ./contrib/e2e
 UNIT  = $(shell $(GO) list ./... | grep -v /contrib/e2e$$)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages test-packages build test test-race test-matrix test-faults test-promotion test-systemd model model-deep test-model-etcd sim fuzz demo lint etcd etcd-all clean FORCE
+.PHONY: help lab lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-race test-matrix test-faults test-promotion test-systemd model model-deep test-model-etcd sim fuzz demo lint etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,6 +113,32 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$package; \
 	  done; \
 	done
+
+# The lab installs the package of this machine's architecture in two versions, so that one can be upgraded to the other.
+LAB := $(CACHE)/lab
+LAB_PACKAGE = $(GO) run ./packaging/build -arch $$($(GO) env GOARCH) -format deb -nfpm $(NFPM) -md2man $(MD2MAN)
+LAB_COMMAND = bin/lab -dir $(LAB) -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE)/faultfs -deb $(LAB)/packages/now/*.deb
+
+lab: lab-packages etcd $(CACHE)/faultfs ## real hosts with real packages: join, power loss, partition, upgrade (needs root)
+	$(GO) test -count=1 -timeout 20m -tags lab -v ./contrib/lab
+
+lab-packages: $(NFPM) $(MD2MAN)
+	rm -rf $(LAB)/packages
+	$(LAB_PACKAGE) -version 0.0.1 -out $(LAB)/packages/now
+	$(LAB_PACKAGE) -version 0.0.2 -out $(LAB)/packages/next
+
+lab-up: lab-packages etcd $(CACHE)/faultfs ## boot five hosts with quorumd, to look at and to do harm to (needs root)
+	$(BUILD) -o bin/lab ./contrib/lab/cmd/lab
+	$(LAB_COMMAND) up
+
+lab-shell: ## a shell on a host of the lab: HOST=n2
+	@bin/lab -dir $(LAB) shell $(or $(HOST),n1)
+
+lab-do: ## do harm to a host of the lab: DO="off n2"; without DO, what there is
+	@bin/lab -dir $(LAB) do $(DO)
+
+lab-down: ## end the lab
+	bin/lab -dir $(LAB) down
 
 demo: etcd build $(if $(SLOW),$(CACHE)/faultfs) ## four hosts on loopback form a cluster; SLOW=n4 ONCE=1
 	$(BUILD) -o bin/demo ./contrib/demo

@@ -1,0 +1,237 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command lab keeps a lab for a person: hosts with quorumd installed and running, to look at and to do harm to.
+//
+//	lab up              boot the hosts, install quorumd, and return
+//	lab shell HOST      a shell on a host, or: lab shell HOST COMMAND…
+//	lab do WHAT HOST…   harm and help, see "lab do"
+//	lab down            end it all and leave nothing
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/quorumd/quorumd/contrib/lab"
+)
+
+// bound is how long it may take to boot the hosts, once there is a root file system, or to end them.
+const bound = 2 * time.Minute
+
+const (
+	socketName = "control" // in the lab's directory: it is one that this command keeps
+	logName    = "lab.log"
+	serve      = "serve" // what up starts in the background
+)
+
+// settings are the same for every command.
+type settings struct {
+	dir, etcd, faultfs, deb string
+	hosts                   int
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.dir, "dir", ".cache/lab", "where labs and the hosts' root file system lie")
+	flag.StringVar(&s.etcd, "etcd", ".cache/etcd/v3.6/etcd", "the etcd behind the distribution's unit")
+	flag.StringVar(&s.faultfs, "faultfs", "", "the file system with faults, for slow disks")
+	flag.StringVar(&s.deb, "deb", "", "the package of quorumd, for up")
+	flag.IntVar(&s.hosts, "hosts", 5, "how many hosts")
+	flag.Parse()
+	dir, err := filepath.Abs(s.dir)
+	if err == nil {
+		s.dir = dir
+		err = s.run(flag.Args())
+	}
+	if exit, is := errors.AsType[*exec.ExitError](err); is {
+		os.Exit(exit.ExitCode()) // of the command on the host, which has said why
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "lab: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func (s settings) run(args []string) error {
+	if len(args) == 0 {
+		return errors.New("cannot tell what to do: use up, shell, do or down")
+	}
+	switch command, rest := args[0], args[1:]; {
+	case command == "up" && len(rest) == 0:
+		return s.up(context.Background())
+	case command == serve && len(rest) == 0:
+		os.Exit(lab.Enter(s.dir, s.serve))
+	case command == "shell" && len(rest) > 0:
+		return s.shell(rest[0], rest[1:])
+	case command == "do":
+		return s.do(rest)
+	case command == "down" && len(rest) == 0:
+		return s.down(context.Background())
+	}
+	return fmt.Errorf("cannot understand %q: use up, shell HOST, do WHAT HOST or down", strings.Join(args, " "))
+}
+
+// find gives the directory of the lab that this command keeps.
+func (s settings) find() (string, error) {
+	running, err := lab.Running(s.dir)
+	for _, run := range running {
+		if _, err := os.Stat(filepath.Join(run, socketName)); err == nil {
+			return run, nil
+		}
+	}
+	return "", errors.Join(errors.New("cannot find a lab: make lab-up starts one"), err)
+}
+
+// up starts the lab in the background and returns when its hosts are up.
+func (s settings) up(ctx context.Context) error {
+	if _, err := s.find(); err == nil {
+		return errors.New("cannot start a lab: one is up; make lab-down ends it")
+	}
+	if err := lab.Tools(ctx); err != nil {
+		return err
+	}
+	if _, err := lab.Root(ctx, s.dir); err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(s.dir, logName))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command("/proc/self/exe", append(os.Args[1:len(os.Args)-1:len(os.Args)-1], serve)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives the terminal
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(bound)
+	for {
+		select {
+		case <-tick.C:
+			if _, err := s.find(); err == nil {
+				fmt.Print(welcome)
+				return nil
+			}
+		case err := <-ended:
+			text, _ := os.ReadFile(log.Name()) // said with the error
+			return fmt.Errorf("cannot start a lab: %w: %s", err, text)
+		case <-deadline:
+			return fmt.Errorf("cannot wait longer for the lab; see %s: %w", log.Name(), cmd.Process.Kill())
+		}
+	}
+}
+
+const welcome = `The hosts are up, quorumd runs on each in mode manage, and there is no cluster yet.
+    make lab-shell HOST=n1                a shell; then: quorumctl bootstrap --yes; quorumctl status --watch
+    make lab-do DO="off n2"               what else there is: make lab-do
+    make lab-down                         end it
+`
+
+// shell runs a command on a host, with this terminal.
+func (s settings) shell(host string, command []string) error {
+	run, err := s.find()
+	if err != nil {
+		return err
+	}
+	reply, err := ask(run, "pid "+host)
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(reply)
+	if err != nil {
+		return err
+	}
+	first, err := lab.First(run)
+	if err != nil {
+		return err
+	}
+	if len(command) == 0 {
+		command = []string{"bash", "--login"}
+	}
+	args := append([]string{"-t", strconv.Itoa(first), "-m", "-p", "--", "nsenter"}, lab.EnterArgs(pid, command...)...)
+	cmd := exec.Command("nsenter", args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	return cmd.Run()
+}
+
+// do asks the lab to do something to its hosts.
+func (s settings) do(words []string) error {
+	run, err := s.find()
+	if err != nil {
+		return err
+	}
+	reply, err := ask(run, strings.Join(words, " "))
+	if err == nil && reply != "" {
+		fmt.Println(reply)
+	}
+	return err
+}
+
+// ask sends one line to the lab and gives its reply.
+func ask(run, line string) (string, error) {
+	conn, err := net.Dial("unix", filepath.Join(run, socketName))
+	if err != nil {
+		return "", fmt.Errorf("cannot reach the lab: %w", err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(bound)); err != nil {
+		return "", err
+	}
+	if _, err := fmt.Fprintln(conn, line); err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(conn)
+	if err != nil {
+		return "", err
+	}
+	reply := strings.TrimSpace(string(text))
+	if message, failed := strings.CutPrefix(reply, failure); failed {
+		return "", errors.New(message)
+	}
+	return reply, nil
+}
+
+// down ends the lab, and waits until its directory is gone, the last thing to go.
+func (s settings) down(ctx context.Context) error {
+	run, err := s.find()
+	if err != nil {
+		return err
+	}
+	first, err := lab.First(run)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(run); errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("cannot wait longer for the end of the lab: %w", ctx.Err())
+		}
+	}
+}

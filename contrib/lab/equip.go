@@ -1,0 +1,96 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// ClusterName is that of the cluster which the hosts belong to.
+const ClusterName = "lab"
+
+// Etcd's ports.
+const (
+	clientPort = 2379
+	peerPort   = 2380
+)
+
+// etcdPath is where a pinned etcd lies on a host.
+const etcdPath = "/usr/local/bin/etcd"
+
+// etcdDropIn puts a pinned etcd behind the distribution's unit.
+const etcdDropIn = `[Service]
+ExecStart=
+ExecStart=` + etcdPath + ` $DAEMON_ARGS
+`
+
+// ClientURL is where the host's etcd serves.
+func (h *Host) ClientURL() string { return fmt.Sprintf("http://%s:%d", h.Address, clientPort) }
+
+// PeerURL is where the host's etcd meets its peers.
+func (h *Host) PeerURL() string { return fmt.Sprintf("http://%s:%d", h.Address, peerPort) }
+
+// ClientURLs are those of all hosts.
+func (l *Lab) ClientURLs() []string {
+	var urls []string
+	for _, h := range l.Hosts {
+		urls = append(urls, h.ClientURL())
+	}
+	return urls
+}
+
+// UseEtcd puts another etcd than the distribution's behind the distribution's unit, as an operator would.
+func (h *Host) UseEtcd(binary string) error {
+	return errors.Join(h.Copy(binary, etcdPath), h.Write("/etc/systemd/system/etcd.service.d/version.conf", etcdDropIn, 0o644))
+}
+
+// Install installs a package of quorumd as an operator does. Nothing is started by that.
+func (h *Host) Install(ctx context.Context, deb string) error {
+	path := "/var/cache/apt/archives/" + filepath.Base(deb)
+	if err := h.Copy(deb, path); err != nil {
+		return err
+	}
+	_, err := h.Run(ctx, "env", "DEBIAN_FRONTEND=noninteractive", "dpkg", "--install", path)
+	return err
+}
+
+// Settings are a section of the configuration each: what a host of the lab is told that differs from the default. Everything
+// that a cautious operator waits a minute for takes seconds, and the disk is judged loosely, because all hosts share one.
+type Settings map[string]map[string]any
+
+// Settings gives those of the host.
+func (h *Host) Settings() Settings {
+	return Settings{
+		"host":    {"name": h.Name, "domain": "rack-" + h.Name},
+		"cluster": {"name": ClusterName, "voters": 3, "standbys": 1, "endpoints": h.lab.ClientURLs()},
+		"etcd":    {"binary": etcdPath, "clientURL": h.ClientURL(), "peerURL": h.PeerURL()},
+		"disk": {
+			"directInterval": "200ms", "qualifySamples": 60, "window": 30, "fsyncLeave": "1s", "fsyncWarm": "2s", "fsyncSlow": "5s",
+			"stall": "20s", "minFree": "64MiB", "starved": 100,
+		},
+		"timing": {
+			"interval": "500ms", "callTimeout": "1s", "lockTTL": "12s", "renewEvery": "1s", "renewGiveUp": "5s", "stepMargin": "1s",
+			"presenceTTL": "10s", "settle": "5500ms", "cooldown": "1s", "promoteStable": "2s", "steadyLag": "1s",
+			"learnerStall": "30s", "learnerMax": "2m", "joinBackoff": "5s",
+		},
+	}
+}
+
+// Configure writes the configuration in place of the one that the package brought.
+func (h *Host) Configure(mode string, s Settings) error {
+	all := map[string]any{"mode": mode}
+	for section, keys := range s {
+		all[section] = keys
+	}
+	text, err := yaml.Marshal(all)
+	if err != nil {
+		return err
+	}
+	return h.Write("/etc/quorumd/quorumd.yaml", string(text), 0o644)
+}

@@ -1,0 +1,169 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/contrib/lab"
+)
+
+// ailment is what may befall quorumd on a host whose etcd votes.
+type ailment struct {
+	name   string
+	strike string // a line of shell
+	// unit and cli are what "systemctl status quorumd" and "quorumctl status" say then; one of the texts is enough.
+	unit, cli []string
+	heals     bool   // quorumd is back by itself
+	cure      string // a line of shell, otherwise
+}
+
+func ailments() []ailment {
+	const unreachable = "cannot reach quorumd"
+	return []ailment{
+		{
+			name: "stopped", strike: "systemctl disable --now quorumd",
+			unit: []string{"inactive (dead)"}, cli: []string{unreachable}, cure: "systemctl enable --now quorumd",
+		},
+		{name: "killed", strike: "systemctl kill --signal=KILL quorumd", unit: []string{"status=9/KILL", "Started quorumd"}, cli: []string{"voter"}, heals: true},
+		{
+			name: "hung", strike: "systemctl kill --kill-who=main --signal=STOP quorumd",
+			unit: []string{"Watchdog timeout", "Failed with result 'watchdog'", "(Result: watchdog)"}, cli: []string{"voter"}, heals: true,
+		},
+		{
+			name: "crashing at start", strike: "cp /etc/quorumd/quorumd.yaml /root/ && echo 'modus: manage' >>/etc/quorumd/quorumd.yaml; systemctl restart quorumd; true",
+			unit: []string{"unknown key"}, cli: []string{unreachable},
+			cure: "cp /root/quorumd.yaml /etc/quorumd/quorumd.yaml; systemctl reset-failed quorumd; systemctl start quorumd",
+		},
+		{name: "without its bus for a moment", strike: "systemctl restart dbus", unit: []string{`Status: "voter`}, cli: []string{"voter"}, heals: true},
+		{
+			name: "on a full disk", strike: "head -c 64M /dev/zero >/var/lib/quorumd/full; sync; systemctl restart quorumd; true",
+			unit: []string{`Status: "voter`}, cli: []string{"voter"}, cure: "rm /var/lib/quorumd/full",
+		},
+		{
+			name: "without polkit", strike: "systemctl mask --now polkit; systemctl restart quorumd", unit: []string{`Status: "voter`}, cli: []string{"voter"},
+			cure: "systemctl unmask polkit",
+		},
+	}
+}
+
+func TestEtcdServesWhateverBefallsQuorumd(t *testing.T) {
+	f := standingFleet(t)
+	f.killed = true
+	h := f.follower(nil)
+	// The unit allows a minute; the watchdog that ends a hung agent is the same.
+	f.shell(h, "mkdir -p /etc/systemd/system/quorumd.service.d && printf '[Service]\nWatchdogSec=6s\n' >/etc/systemd/system/quorumd.service.d/watchdog.conf && systemctl daemon-reload && systemctl restart quorumd")
+	f.eventually("the agent is at rest", func() bool { return f.names(h, "AT_REST") })
+	for _, a := range ailments() {
+		began := time.Now()
+		f.suffer(h, a)
+		t.Logf("%-28s survived with a reboot in %.1f s", a.name, time.Since(began).Seconds())
+	}
+	f.verify(3, 1)
+}
+
+// suffer has quorumd on a host suffer an ailment, reboots the host, and cures it.
+func (f *fleet) suffer(h *lab.Host, a ailment) {
+	f.t.Helper()
+	pid, err := h.MainPID(f.t.Context(), "etcd")
+	f.check(err)
+	f.shell(h, a.strike)
+	f.says(h, a.name, "systemctl status --no-pager --lines=20 quorumd", a.unit)
+	f.says(h, a.name, "quorumctl status", a.cli)
+	if now, err := h.MainPID(f.t.Context(), "etcd"); err != nil || now != pid {
+		f.t.Errorf("quorumd %s: etcd's process was %d, and is %d: %v", a.name, pid, now, err)
+	}
+	f.put(h)
+	if a.heals {
+		f.shell(h, a.strike) // and is in that state when the host reboots
+	}
+	f.check(h.Reboot(f.t.Context()))
+	f.eventually("etcd serves after a reboot of a host whose quorumd is "+a.name, func() bool { return f.serves(h) })
+	f.put(h)
+	if a.cure != "" {
+		f.shell(h, a.cure)
+	}
+	f.eventually("the agent is at rest again", func() bool { return f.names(h, "AT_REST") })
+}
+
+// says waits until a command on the host says one of these texts, whatever its exit code.
+func (f *fleet) says(h *lab.Host, state, command string, texts []string) {
+	f.t.Helper()
+	var said string
+	defer func() {
+		if f.t.Failed() {
+			f.t.Logf("quorumd %s: %s says\n%s", state, command, said)
+		}
+	}()
+	f.eventually("quorumd "+state+": "+strings.Fields(command)[0]+" says "+strings.Join(texts, " or "), func() bool {
+		ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
+		defer cancel()
+		said, _ = h.Shell(ctx, command+" 2>&1") // fails as it should for a service that is down
+		for _, text := range texts {
+			if strings.Contains(said, text) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// unwrap puts a text that was wrapped for a terminal into one line.
+func unwrap(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// put writes through a host's own etcd.
+func (f *fleet) put(h *lab.Host) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), 5*callTimeout)
+	defer cancel()
+	if _, err := f.etcds[h].Put(ctx, "served-by", h.Name); err != nil {
+		f.t.Errorf("etcd on %s does not serve: %v", h.Name, err)
+	}
+}
+
+// TestAJoinThatCannotBeDoneSaysWhy has ways in which a host lacks what it needs to start etcd. It says so, and joins when it is
+// there.
+func TestAJoinThatCannotBeDoneSaysWhy(t *testing.T) {
+	f := standingFleet(t)
+	f.killed = true
+	const service = "/usr/share/dbus-1/system-services/org.freedesktop.PolicyKit1.service" // by which the bus knows polkit
+	for _, c := range []struct{ name, strike, cure, says string }{
+		{"polkit is masked", "systemctl mask --now polkit", "systemctl unmask polkit", "systemctl unmask polkit.service"},
+		{"polkit is missing", "mv " + service + " /root/ && systemctl stop polkit && systemctl reload dbus", "mv /root/*.PolicyKit1.service $(dirname " + service + ") && systemctl reload dbus", "polkit rule"},
+		{"quorumd's disk is full", "head -c 64M /dev/zero >/var/lib/quorumd/full; sync; true", "rm /var/lib/quorumd/full", "no space left"},
+	} {
+		hosts := append(f.role(control.RoleSpare), f.role(control.RoleStandby)...)
+		if len(hosts) != 2 {
+			t.Fatalf("there are %d hosts that could join, want 2", len(hosts))
+		}
+		for _, h := range hosts {
+			_, _ = h.Shell(t.Context(), c.strike) // it fails when the disk is full, as it should
+		}
+		f.removeStandby()
+		f.eventually("a host that would join tells in its status and in that of its unit that "+c.name, func() bool {
+			for _, h := range hosts {
+				cli, _ := h.Shell(t.Context(), "quorumctl explain 2>&1")
+				unit, _ := h.Shell(t.Context(), "systemctl status --no-pager --lines=0 quorumd 2>&1")
+				if strings.Contains(unwrap(cli), c.says) && strings.Contains(unit, c.says) {
+					t.Logf("quorumctl explain:\n%s\nsystemctl status quorumd:\n%s", cli, unit)
+					return true
+				}
+			}
+			return false
+		})
+		if voters := f.role(control.RoleVoter); len(voters) != 3 {
+			t.Errorf("there are %d voters", len(voters))
+		}
+		for _, h := range hosts {
+			f.shell(h, c.cure)
+		}
+		f.verify(3, 1)
+	}
+}

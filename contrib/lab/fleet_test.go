@@ -1,0 +1,384 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/contrib/lab"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	// bound is how long something may take that takes seconds on an idle machine.
+	bound = 120 * time.Second
+	// callTimeout bounds one question of a test.
+	callTimeout = 2 * time.Second
+	// lookEvery is how often a condition is looked at.
+	lookEvery = 100 * time.Millisecond
+)
+
+// fleet is hosts of the lab with quorumd, and what was seen of them.
+type fleet struct {
+	*lab.Lab
+	t     *testing.T
+	deb   string                         // the package of quorumd that is installed on the hosts
+	etcds map[*lab.Host]*clientv3.Client // of each host's etcd alone
+	// killed tells that an agent was killed: it may not have come to write to the history that it began an operation.
+	killed  bool
+	removed int64             // the revision when a member was last removed by hand
+	data    map[string]string // every directory with data that was ever seen, by what does not change; see dataDirs
+}
+
+// newFleet boots hosts with the distribution's etcd, the pinned one behind its unit, and nothing running.
+func newFleet(t *testing.T, o lab.Options) *fleet {
+	t.Helper()
+	etcd := testbed.Etcd(t, testbed.DefaultVersion)
+	f := &fleet{t: t, deb: packageFile(t, "now"), etcds: map[*lab.Host]*clientv3.Client{}, data: map[string]string{}}
+	if o.From == "" {
+		o.Prepare = func(h *lab.Host) error { return h.UseEtcd(etcd) }
+	}
+	f.Lab = up(t, o)
+	for _, h := range f.Hosts {
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{h.ClientURL()}, Logger: zap.NewNop()})
+		f.check(err)
+		t.Cleanup(func() { _ = client.Close() }) // its host is gone
+		f.etcds[h] = client
+	}
+	t.Cleanup(f.dump)
+	return f
+}
+
+// standingFleet gives five hosts on which three voters, a standby and a spare stand. They were put together once for all tests;
+// since then they were off, and have come back by themselves.
+func standingFleet(t *testing.T) *fleet {
+	t.Helper()
+	from := filepath.Join(runDir, "standing")
+	if _, err := os.Stat(from); err != nil {
+		f := newFleet(t, lab.Options{Hosts: 5})
+		f.form()
+		f.save()
+	}
+	f := newFleet(t, lab.Options{Hosts: 5, From: from})
+	f.eventually("the hosts have come back by themselves", func() bool { return f.has(3, 1) && f.atRest() })
+	return f
+}
+
+// save keeps a fleet that stands for standingFleet, and ends it.
+func (f *fleet) save() {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
+	defer cancel()
+	f.check(f.Save(ctx, filepath.Join(runDir, "standing")))
+}
+
+// packageFile gives the package that "make lab" has built: the one that is there now, or the next.
+func packageFile(t *testing.T, dir string) string {
+	t.Helper()
+	checkout, err := testbed.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := filepath.Glob(filepath.Join(checkout, ".cache/lab/packages", dir, "quorumd_*_"+runtime.GOARCH+".deb"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("cannot find one package in %s: %v %v; run make lab, which builds it", dir, found, err)
+	}
+	return found[0]
+}
+
+// manage installs quorumd on a host and starts it in mode manage. The distribution's unit is enabled: it starts at boot without
+// quorumd.
+func (f *fleet) manage(h *lab.Host) error {
+	ctx := f.t.Context()
+	if err := h.Install(ctx, f.deb); err != nil {
+		return err
+	}
+	if err := h.Configure("manage", h.Settings()); err != nil {
+		return err
+	}
+	_, err := h.Shell(ctx, "systemctl enable --now quorumd && systemctl enable etcd")
+	return err
+}
+
+// form brings bare hosts to a cluster of three voters and a standby.
+func (f *fleet) form() {
+	f.t.Helper()
+	f.check(f.Each(f.manage))
+	f.eventually("nobody makes a cluster unasked", func() bool { return f.names(f.Hosts[4], "CLUSTER_UNREACHABLE") })
+	f.bootstrap(f.Hosts[0])
+	f.within(2*bound, "three voters and a standby stand", func() bool { return f.has(3, 1) && f.atRest() })
+}
+
+// bootstrap has a host make the cluster, by its own command line.
+func (f *fleet) bootstrap(h *lab.Host) {
+	f.t.Helper()
+	f.eventually(h.Name+" makes the cluster", func() bool {
+		_, err := h.Run(f.t.Context(), "quorumctl", "bootstrap", "--yes")
+		return err == nil
+	})
+}
+
+func (f *fleet) check(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// shell runs a line of shell on a host and gives what it printed.
+func (f *fleet) shell(h *lab.Host, line string) string {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
+	defer cancel()
+	out, err := h.Shell(ctx, line)
+	f.check(err)
+	return strings.TrimSpace(out)
+}
+
+// eventually waits within the usual bound until cond holds.
+func (f *fleet) eventually(what string, cond func() bool) {
+	f.t.Helper()
+	f.within(bound, what, cond)
+}
+
+// within waits until cond holds. It keeps an eye on the data directories meanwhile.
+func (f *fleet) within(limit time.Duration, what string, cond func() bool) {
+	f.t.Helper()
+	var next time.Time
+	began := time.Now()
+	testbed.Eventually(f.t, limit, what, func() bool {
+		if time.Now().Before(next) {
+			return false
+		}
+		f.noteData()
+		holds := cond()
+		next = time.Now().Add(lookEvery)
+		return holds
+	})
+	f.t.Logf("%6.1f s: %s", time.Since(began).Seconds(), what)
+}
+
+// never watches for that long that cond does not hold.
+func (f *fleet) never(span time.Duration, what string, cond func() bool) {
+	f.t.Helper()
+	end := time.Now().Add(span)
+	f.within(span+bound, "it is not so for "+span.String()+" that "+what, func() bool {
+		if cond() {
+			f.t.Fatalf("it happened: %s", what)
+		}
+		return time.Now().After(end)
+	})
+}
+
+// status asks a host's agent; false when it does not answer.
+func (f *fleet) status(h *lab.Host) (control.Status, bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	if _, err := h.PID(); err != nil {
+		return control.Status{}, false
+	}
+	s, err := control.Dial(h.Path("/run/quorumd/control.sock")).Status(ctx)
+	return s, err == nil
+}
+
+// is tells whether a host's agent says that it has that role.
+func (f *fleet) is(h *lab.Host, role control.Role) bool {
+	s, ok := f.status(h)
+	return ok && s.Role == role
+}
+
+// names tells whether a host's agent gives this reason, first or not.
+func (f *fleet) names(h *lab.Host, code string) bool {
+	s, ok := f.status(h)
+	for _, r := range s.Reasons {
+		if r.Code == code {
+			return ok
+		}
+	}
+	return false
+}
+
+// members asks the first host whose etcd answers a linearizable member list. It gives none when there is none.
+func (f *fleet) members() []*etcdserverpb.Member {
+	client, err := f.client()
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	answer, err := client.MemberList(ctx)
+	if err != nil {
+		return nil
+	}
+	return answer.Members
+}
+
+// client gives a client of a voter that answers a linearizable read.
+func (f *fleet) client() (*clientv3.Client, error) {
+	found := make(chan *clientv3.Client, len(f.etcds))
+	errs := make(chan error, len(f.etcds))
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	for _, c := range f.etcds {
+		go func() {
+			if _, err := c.Get(ctx, "/quorumd/"); err != nil {
+				errs <- err
+				return
+			}
+			found <- c
+		}()
+	}
+	var last error
+	for range f.etcds {
+		select {
+		case c := <-found:
+			return c, nil
+		case last = <-errs:
+		}
+	}
+	return nil, fmt.Errorf("no voter answers: %w", last)
+}
+
+func (f *fleet) keys() record.Keys { return record.KeysFor(lab.ClusterName) }
+
+// absent tells whether etcd says that a record is not there.
+func (f *fleet) absent(key string) bool {
+	client, err := f.client()
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	answer, err := client.Get(ctx, key)
+	return err == nil && len(answer.Kvs) == 0
+}
+
+// op gives the operation in flight, or nil.
+func (f *fleet) op() *record.Op {
+	client, err := f.client()
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	answer, err := client.Get(ctx, f.keys().Op())
+	if err != nil || len(answer.Kvs) == 0 {
+		return nil
+	}
+	op, err := record.Decode[record.Op](answer.Kvs[0].Value)
+	if err != nil {
+		return nil
+	}
+	return &op
+}
+
+// atRest tells that no operation is in flight and nobody holds the lock.
+func (f *fleet) atRest() bool { return f.absent(f.keys().Op()) && f.absent(f.keys().Lock()) }
+
+// has tells whether etcd has that many voters and learners, each of which has started.
+func (f *fleet) has(voters, learners int) bool {
+	for _, m := range f.members() {
+		switch {
+		case m.Name == "":
+			return false
+		case m.IsLearner:
+			learners--
+		default:
+			voters--
+		}
+	}
+	return voters == 0 && learners == 0
+}
+
+// serves tells whether a host's own etcd answers, be it a voter or a learner.
+func (f *fleet) serves(h *lab.Host) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	s, err := f.etcds[h].Status(ctx, h.ClientURL())
+	return err == nil && s.Leader != 0
+}
+
+// leader gives the host whose etcd leads.
+func (f *fleet) leader() *lab.Host {
+	f.t.Helper()
+	var leader *lab.Host
+	f.eventually("a leader is there", func() bool {
+		for _, h := range f.Hosts {
+			ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+			s, err := f.etcds[h].Status(ctx, h.ClientURL())
+			cancel()
+			if err == nil && s.Leader == s.Header.MemberId {
+				leader = h
+				return true
+			}
+		}
+		return false
+	})
+	return leader
+}
+
+// role gives the hosts with a role, as their agents say.
+func (f *fleet) role(role control.Role) []*lab.Host {
+	var found []*lab.Host
+	for _, h := range f.Hosts {
+		if f.is(h, role) {
+			found = append(found, h)
+		}
+	}
+	return found
+}
+
+// etcdPIDs gives the process of every host's etcd, by host.
+func (f *fleet) etcdPIDs() map[string]string {
+	f.t.Helper()
+	pids := map[string]string{}
+	for _, h := range f.Hosts {
+		boot, err := h.BootID(f.t.Context())
+		f.check(err)
+		pid, err := h.Property(f.t.Context(), "etcd", "MainPID")
+		f.check(err)
+		pids[h.Name] = pid + " of boot " + strings.TrimSpace(boot)
+	}
+	return pids
+}
+
+// dump shows how the hosts stand, if the test has failed.
+func (f *fleet) dump() {
+	if !f.t.Failed() || f.Closed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for _, m := range f.members() {
+		f.t.Logf("member %x %s learner=%v", m.ID, m.Name, m.IsLearner)
+	}
+	if lines, err := f.history(); err == nil {
+		for _, l := range lines {
+			f.t.Logf("history: %s %s %s %s: %s", l.Time.Format("15:04:05.000"), l.Name, l.Kind, l.Code, l.Text)
+		}
+	}
+	for _, h := range f.Hosts {
+		if s, ok := f.status(h); ok {
+			f.t.Logf("%s is %s, next %q, reasons %v", h.Name, s.Role, s.Next.Step, s.Reasons)
+		}
+		agent, _ := h.Journal(ctx, "quorumd", 40)
+		etcd, _ := h.Journal(ctx, "etcd", 10) // empty for a host that is off
+		f.t.Logf("the journal of %s:\n%s%s", h.Name, agent, etcd)
+	}
+}

@@ -1,0 +1,464 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Host is one host. Its methods are for one goroutine at a time; different hosts may be used at once.
+type Host struct {
+	Name    string // n1, n2, …
+	Address string
+	Disk    *Disk // under etcd's data
+	State   *Disk // under quorumd's own files
+
+	number int
+	lab    *Lab
+	dir    string
+
+	mu         sync.Mutex
+	supervisor int           // the process of systemd-nspawn
+	poweredOff bool          // no reboot any more
+	ended      chan struct{} // closed when it stays off; nil before the first start
+}
+
+const consoleName = "console.log"
+
+// rebootCode is what systemd-nspawn ends with when the host wants to boot again.
+const rebootCode = 133
+
+// Root is the host's root file system as the machine sees it, also while the host is off. It does not show what the host itself
+// has mounted, such as /run.
+func (h *Host) Root() string { return filepath.Join(h.dir, "root") }
+
+// Path is a file of a running host as the machine sees it.
+func (h *Host) Path(path string) string {
+	pid, _ := h.PID()
+	return fmt.Sprintf("/proc/%d/root%s", pid, path)
+}
+
+// prepare makes the host's disk and root file system.
+func (h *Host) prepare(ctx context.Context) error {
+	upper, work := filepath.Join(h.dir, "upper"), filepath.Join(h.dir, "work")
+	for _, dir := range []string{upper, work, h.Root()} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	h.Disk = &Disk{dir: filepath.Join(h.dir, savedDisk), holds: "/var/lib/etcd", size: diskSize}
+	h.State = &Disk{dir: filepath.Join(h.dir, savedState), holds: "/var/lib/quorumd", size: stateSize}
+	if err := h.Disk.make(ctx, h.lab.options.Faultfs, h.saved(savedDisk)); err != nil {
+		return err
+	}
+	if err := h.State.make(ctx, "", h.saved(savedState)); err != nil {
+		return err
+	}
+	lower := h.lab.options.Root
+	if files := h.saved(savedFiles); files != "" {
+		lower = files + ":" + lower
+	}
+	layers := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", lower, upper, work)
+	if err := syscall.Mount("overlay", h.Root(), "overlay", 0, layers); err != nil {
+		return fmt.Errorf("cannot put %s over %s: %w; the lab's files must not lie on an overlay themselves", upper, h.lab.options.Root, err)
+	}
+	if h.lab.options.From != "" {
+		return nil // it knows who it is
+	}
+	id, err := os.ReadFile("/proc/sys/kernel/random/uuid")
+	if err != nil {
+		return err
+	}
+	names := "127.0.0.1 localhost\n"
+	for _, o := range h.lab.Hosts {
+		names += o.Address + " " + o.Name + "\n"
+	}
+	for path, text := range map[string]string{
+		"etc/machine-id": strings.ReplaceAll(string(id), "-", ""), "etc/hostname": h.Name + "\n", "etc/hosts": names,
+	} {
+		if err := os.WriteFile(filepath.Join(h.Root(), path), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What is saved of a host.
+const (
+	savedFiles = "files" // what it has written over the root file system
+	savedDisk  = "disk"
+	savedState = "state"
+)
+
+// saved gives what was saved of a host of this name, or "" for a bare one.
+func (h *Host) saved(name string) string {
+	if h.lab.options.From == "" {
+		return ""
+	}
+	return filepath.Join(h.lab.options.From, h.Name, name)
+}
+
+// save moves the files of a host that is off to a directory.
+func (h *Host) save(ctx context.Context, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := errors.Join(h.Disk.detach(ctx), h.State.detach(ctx), syscall.Unmount(h.Root(), 0)); err != nil {
+		return err
+	}
+	return errors.Join(
+		os.Rename(h.Disk.image(), filepath.Join(dir, savedDisk)),
+		os.Rename(h.State.image(), filepath.Join(dir, savedState)),
+		os.Rename(filepath.Join(h.dir, "upper"), filepath.Join(dir, savedFiles)),
+	)
+}
+
+// disks are all of the host; none before it was prepared.
+func (h *Host) disks() []*Disk {
+	if h.State == nil {
+		return nil
+	}
+	return []*Disk{h.Disk, h.State}
+}
+
+// furnish makes the directory on a disk once, with the owner that it has in the root file system.
+func (h *Host) furnish(d *Disk) error {
+	dir := d.source()
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	var s syscall.Stat_t
+	if err := syscall.Stat(filepath.Join(h.Root(), d.holds), &s); err != nil {
+		return nil //nolint:nilerr // its package makes it
+	}
+	return errors.Join(os.Chown(dir, int(s.Uid), int(s.Gid)), os.Chmod(dir, os.FileMode(s.Mode).Perm()))
+}
+
+// PowerOn starts a host that is off. Booted waits for it.
+func (h *Host) PowerOn(ctx context.Context) error {
+	if h.on() {
+		return fmt.Errorf("cannot start %s: it is on", h.Name)
+	}
+	for _, d := range h.disks() {
+		if err := d.attach(ctx); err != nil {
+			return err
+		}
+		if err := h.furnish(d); err != nil {
+			return err
+		}
+	}
+	if err := h.plug(ctx); err != nil {
+		return err
+	}
+	groups, err := makeGroups(h.lab.name(), h.Name)
+	if err != nil {
+		return err
+	}
+	console, err := os.OpenFile(filepath.Join(h.dir, consoleName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.poweredOff, h.ended = false, make(chan struct{})
+	h.mu.Unlock()
+	go h.supervise(groups, console)
+	return nil
+}
+
+// supervise boots the host, again and again while it wants to reboot.
+func (h *Host) supervise(groups []string, console *os.File) {
+	runtime.LockOSThread() // the signal of our death is that of this thread
+	defer runtime.UnlockOSThread()
+	defer close(h.ended)
+	defer console.Close()
+	for {
+		cmd := h.boot(groups)
+		cmd.Stdout, cmd.Stderr = console, console
+		h.mu.Lock()
+		if h.poweredOff {
+			h.mu.Unlock()
+			return
+		}
+		err := cmd.Start()
+		if err == nil {
+			h.supervisor = cmd.Process.Pid
+		}
+		h.mu.Unlock()
+		if err != nil {
+			fmt.Fprintf(console, "lab: cannot boot: %v\n", err)
+			return
+		}
+		_ = cmd.Wait() // the state says it
+		fmt.Fprintf(console, "lab: %s ended: %v\n", h.Name, cmd.ProcessState)
+		h.mu.Lock()
+		h.supervisor = 0
+		h.mu.Unlock()
+		if cmd.ProcessState.ExitCode() != rebootCode {
+			return
+		}
+	}
+}
+
+// boot is the command that boots the host. A shell puts it into its control groups first.
+func (h *Host) boot(groups []string) *exec.Cmd {
+	enter := ""
+	for _, dir := range groups {
+		enter += "echo $$ >" + dir + "/cgroup.procs && "
+	}
+	args := []string{
+		"-c", enter + `exec "$@"`, "sh",
+		"systemd-nspawn", "--directory=" + h.Root(), "--boot", "--register=no", "--keep-unit", "--machine=" + h.Name,
+		"--network-namespace-path=/run/netns/" + h.Name, "--resolv-conf=off", "--timezone=off", "--link-journal=no",
+		"--console=pipe", "--capability=CAP_IPC_LOCK",
+	}
+	for _, d := range h.disks() {
+		args = append(args, "--bind="+d.source()+":"+d.holds)
+	}
+	cmd := exec.Command("sh", args...)
+	cmd.Dir = "/"
+	cmd.Env = append(os.Environ(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1", "SYSTEMD_NSPAWN_API_VFS_WRITABLE=network")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+func (h *Host) on() bool {
+	h.mu.Lock()
+	ended := h.ended
+	h.mu.Unlock()
+	if ended == nil {
+		return false
+	}
+	select {
+	case <-ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// PID is the host's first process as the machine sees it.
+func (h *Host) PID() (int, error) {
+	h.mu.Lock()
+	supervisor := h.supervisor
+	h.mu.Unlock()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", supervisor))
+	for _, list := range lists {
+		children, _ := os.ReadFile(list) // the thread may have ended
+		for _, child := range strings.Fields(string(children)) {
+			status, _ := os.ReadFile("/proc/" + child + "/status")
+			for line := range strings.Lines(string(status)) {
+				if strings.HasPrefix(line, "NSpid:") && strings.HasSuffix(line, "\t1\n") {
+					return strconv.Atoi(child)
+				}
+			}
+		}
+	}
+	return 0, errors.Join(fmt.Errorf("cannot find the first process of %s: it is off, or boots just now", h.Name), err)
+}
+
+// Booted waits until the host has booted: all its services are up, or some have failed.
+func (h *Host) Booted(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, bootBound)
+	defer cancel()
+	return until(ctx, h.Name+" has booted", func() bool {
+		state, _ := h.Run(ctx, "systemctl", "is-system-running") // fails when some service has
+		state = strings.TrimSpace(state)
+		return state == "running" || state == "degraded"
+	})
+}
+
+// Run runs a command on the host as root, and gives what it printed. The error shows what it said.
+func (h *Host) Run(ctx context.Context, argv ...string) (string, error) {
+	cmd, err := h.Command(ctx, argv...)
+	if err != nil {
+		return "", err
+	}
+	return output(cmd)
+}
+
+// Shell runs a line of shell on the host.
+func (h *Host) Shell(ctx context.Context, line string) (string, error) {
+	return h.Run(ctx, "sh", "-c", line)
+}
+
+// Command is a command that runs on the host.
+func (h *Host) Command(ctx context.Context, argv ...string) (*exec.Cmd, error) {
+	pid, err := h.PID()
+	if err != nil {
+		return nil, err
+	}
+	return exec.CommandContext(ctx, "nsenter", EnterArgs(pid, argv...)...), nil
+}
+
+// EnterArgs are the arguments of nsenter for a command on the host with that first process.
+func EnterArgs(pid int, argv ...string) []string {
+	return append([]string{
+		"-t", strconv.Itoa(pid), "-m", "-u", "-i", "-n", "-p", "-C", "--root", "--wd", "--",
+		"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "TERM=xterm",
+	}, argv...)
+}
+
+// PowerLoss takes the host's power: its network is gone without a word, what was not flushed to its disk is lost, and every
+// process ends at once.
+func (h *Host) PowerLoss(ctx context.Context) error {
+	pid, err := h.PID()
+	if err != nil {
+		return err
+	}
+	if _, err := machine(ctx, "", "ip", "link", "set", h.port(), "down"); err != nil {
+		return err
+	}
+	if err := errors.Join(h.Disk.cutPower(), h.State.cutPower()); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.poweredOff = true
+	supervisor := h.supervisor
+	h.mu.Unlock()
+	if err := errors.Join(kill(pid), kill(supervisor)); err != nil {
+		return err
+	}
+	return h.settle(ctx)
+}
+
+// kill ends a process, and with the first one of a host all of them. One that has ended is fine.
+func kill(pid int) error {
+	if err := syscall.Kill(pid, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	return nil
+}
+
+// ShutDown ends the host in order.
+func (h *Host) ShutDown(ctx context.Context) error {
+	if _, err := h.Run(ctx, "systemctl", "poweroff"); err != nil && h.on() {
+		return err
+	}
+	return h.settle(ctx)
+}
+
+// settle waits until a host that goes down is gone.
+func (h *Host) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, bootBound)
+	defer cancel()
+	select {
+	case <-h.ended:
+	case <-ctx.Done():
+		return fmt.Errorf("cannot wait longer until %s is off: %w", h.Name, ctx.Err())
+	}
+	return errors.Join(h.unplug(ctx), h.Disk.detach(ctx), h.State.detach(ctx))
+}
+
+// discard takes away the files of a host that is off.
+func (h *Host) discard(ctx context.Context) error {
+	var err error
+	for _, d := range h.disks() {
+		err = errors.Join(err, d.discard(ctx))
+	}
+	if unmountErr := syscall.Unmount(h.Root(), 0); unmountErr != nil && !errors.Is(unmountErr, syscall.EINVAL) {
+		err = errors.Join(err, fmt.Errorf("cannot unmount %s: %w", h.Root(), unmountErr))
+	}
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(h.dir)
+}
+
+// Reboot boots the host again, in order, and waits until it is up.
+func (h *Host) Reboot(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, bootBound)
+	defer cancel()
+	before, err := h.PID()
+	if err != nil {
+		return err
+	}
+	if _, err := h.Run(ctx, "systemctl", "reboot"); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		return err
+	}
+	// It is looked at from outside: a command on a host that goes down, which is not systemd's child, keeps it waiting.
+	err = until(ctx, h.Name+" reboots", func() bool {
+		now, err := h.PID()
+		return err == nil && now != before
+	})
+	if err != nil {
+		return err
+	}
+	return h.Booted(ctx)
+}
+
+// BootID gives the name of this boot.
+func (h *Host) BootID(ctx context.Context) (string, error) {
+	return h.Run(ctx, "cat", "/proc/sys/kernel/random/boot_id")
+}
+
+// Console gives what was written to the host's console since it was first started.
+func (h *Host) Console() string {
+	text, _ := os.ReadFile(filepath.Join(h.dir, consoleName)) // none before the first start
+	return string(text)
+}
+
+// Write puts a file onto the host, with its directories.
+func (h *Host) Write(path, text string, mode os.FileMode) error {
+	full := filepath.Join(h.Root(), path)
+	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(full, []byte(text), mode)
+}
+
+// Copy puts a file of the machine onto the host, with its directories.
+func (h *Host) Copy(source, path string) error {
+	text, err := os.ReadFile(source)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(source)
+	if err != nil {
+		return err
+	}
+	return h.Write(path, string(text), info.Mode().Perm())
+}
+
+// Signal sends a signal, such as "KILL" or "STOP", to the main process of a unit.
+func (h *Host) Signal(ctx context.Context, unit, signal string) error {
+	_, err := h.Run(ctx, "systemctl", "kill", "--kill-who=main", "--signal="+signal, unit)
+	return err
+}
+
+// MainPID gives the main process of a unit, as the host sees it; 0 when there is none.
+func (h *Host) MainPID(ctx context.Context, unit string) (int, error) {
+	text, err := h.Property(ctx, unit, "MainPID")
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(text)
+}
+
+// Property gives a property of a unit.
+func (h *Host) Property(ctx context.Context, unit, name string) (string, error) {
+	text, err := h.Run(ctx, "systemctl", "show", "--value", "--property="+name, unit)
+	return strings.TrimSpace(text), err
+}
+
+// Journal gives the last lines that a unit wrote.
+func (h *Host) Journal(ctx context.Context, unit string, lines int) (string, error) {
+	return h.Run(ctx, "journalctl", "--no-pager", "--unit="+unit, "--lines="+strconv.Itoa(lines), "--output=short-iso")
+}
+
+// bootBound is how long a boot or a shutdown may take that takes half a second on an idle machine.
+const bootBound = 10 * time.Second

@@ -1,0 +1,70 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/contrib/lab"
+)
+
+func TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare(t *testing.T) {
+	f := newFleet(t, lab.Options{Hosts: 5})
+	f.form()
+	f.verify(3, 1)
+	f.eventually("one host is left as a spare", func() bool {
+		return len(f.role(control.RoleVoter)) == 3 && len(f.role(control.RoleStandby)) == 1 && len(f.role(control.RoleSpare)) == 1
+	})
+	for _, h := range f.Hosts {
+		if f.is(h, control.RoleSpare) {
+			f.checkNeverRan(h)
+			continue
+		}
+		f.checkDriven(h)
+	}
+	t.Logf("systemctl status etcd on n1:\n%s", f.shell(f.Hosts[0], "systemctl status --no-pager --lines=0 etcd"))
+	t.Logf("quorumctl status on n1:\n%s", f.shell(f.Hosts[0], "quorumctl status"))
+	f.save()
+}
+
+// checkDriven sees that etcd was started by a job of systemd in the distribution's unit, and never by a signal.
+func (f *fleet) checkDriven(h *lab.Host) {
+	f.t.Helper()
+	fragment, err := h.Property(f.t.Context(), "etcd", "FragmentPath")
+	f.check(err)
+	if want := "/lib/systemd/system/etcd.service"; fragment != want {
+		f.t.Errorf("%s: etcd's unit is %s, the distribution's is %s", h.Name, fragment, want)
+	}
+	jobs, kills := 0, 0
+	for line := range strings.Lines(f.shell(h, "journalctl --no-pager -o json _PID=1 UNIT=etcd.service")) {
+		var entry struct {
+			Message string `json:"MESSAGE"`
+			Type    string `json:"JOB_TYPE"`
+			Result  string `json:"JOB_RESULT"`
+		}
+		f.check(json.Unmarshal([]byte(line), &entry))
+		if entry.Type == "start" && entry.Result == "done" {
+			jobs++
+		}
+		if strings.Contains(entry.Message, "killed") {
+			kills++
+		}
+	}
+	if jobs != 1 || kills != 0 {
+		f.t.Errorf("%s: systemd tells of %d start jobs that were done and of %d kills, want one and none", h.Name, jobs, kills)
+	}
+}
+
+// checkNeverRan sees that a spare's etcd was left alone.
+func (f *fleet) checkNeverRan(h *lab.Host) {
+	f.t.Helper()
+	if text := f.shell(h, "journalctl --no-pager -o cat UNIT=etcd.service + _SYSTEMD_UNIT=etcd.service"); text != "" && !strings.Contains(text, "No entries") {
+		f.t.Errorf("%s is a spare, and its etcd did this:\n%s", h.Name, text)
+	}
+}

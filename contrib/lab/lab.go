@@ -1,0 +1,113 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+)
+
+// Options say what a lab is made of.
+type Options struct {
+	Dir   string // all that the lab writes lies here: what Enter gave
+	Root  string // the hosts' root file system, of Root
+	Hosts int    // n1, n2, …
+	// Faultfs is the program of contrib/faultfs, under every host's disk, for Disk.Slow and Disk.Hang. Empty: without.
+	Faultfs string
+	// From is a directory in which Lab.Save has put as many hosts: they boot with those files. Empty: the hosts are bare.
+	From string
+	// Prepare may change a host's files before it boots for the first time. It may be nil.
+	Prepare func(h *Host) error
+}
+
+// Lab is some hosts on a network. There is one at a time in the namespaces that Enter has made.
+type Lab struct {
+	Hosts   []*Host // n1, n2, …
+	options Options
+	closed  bool
+}
+
+// Up boots hosts and waits until they are up.
+func Up(ctx context.Context, o Options) (*Lab, error) {
+	l := &Lab{options: o}
+	for i := 1; i <= o.Hosts; i++ {
+		name := fmt.Sprintf("n%d", i)
+		l.Hosts = append(l.Hosts, &Host{
+			Name: name, Address: fmt.Sprintf("%s%d", subnet, i), number: i, lab: l, dir: filepath.Join(o.Dir, name),
+		})
+	}
+	if err := makeNetwork(ctx); err != nil {
+		return nil, err
+	}
+	return l, l.Each(func(h *Host) error {
+		if err := h.prepare(ctx); err != nil {
+			return err
+		}
+		if o.Prepare != nil {
+			if err := o.Prepare(h); err != nil {
+				return err
+			}
+		}
+		if err := h.PowerOn(ctx); err != nil {
+			return err
+		}
+		return h.Booted(ctx)
+	})
+}
+
+// Save ends the lab in order and keeps what its hosts have written in a directory below Options.Dir, for Options.From.
+func (l *Lab) Save(ctx context.Context, dir string) error {
+	err := l.Each(func(h *Host) error {
+		if err := h.ShutDown(ctx); err != nil {
+			return err
+		}
+		return h.save(ctx, filepath.Join(dir, h.Name))
+	})
+	return errors.Join(err, l.Close(ctx))
+}
+
+// Close ends all hosts at once, and takes away what the lab has made. It ends early, with an error, when ctx does.
+func (l *Lab) Close(ctx context.Context) error {
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	err := l.Each(func(h *Host) error {
+		var err error
+		for _, d := range h.disks() {
+			err = errors.Join(err, d.release())
+		}
+		if h.on() {
+			err = errors.Join(err, h.PowerLoss(ctx))
+		}
+		return errors.Join(err, h.discard(ctx))
+	})
+	_, linkErr := machine(ctx, "", "ip", "link", "del", bridge)
+	_, ruleErr := machine(ctx, "", "nft", "delete", "table", "bridge", "lab")
+	return errors.Join(err, linkErr, ruleErr, removeGroups(l.name()))
+}
+
+// Closed tells whether the lab has ended.
+func (l *Lab) Closed() bool { return l.closed }
+
+// name is that of the directory which Enter made: it names the lab's control groups.
+func (l *Lab) name() string { return filepath.Base(l.options.Dir) }
+
+// Each does something on all hosts at once.
+func (l *Lab) Each(do func(h *Host) error) error {
+	errs := make([]error, len(l.Hosts))
+	var all sync.WaitGroup
+	for i, h := range l.Hosts {
+		all.Go(func() {
+			if err := do(h); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", h.Name, err)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,53 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// pollEvery is how often a condition of the machine is looked at; all of them take milliseconds to seconds.
+const pollEvery = 20 * time.Millisecond
+
+// machine runs a command on the machine itself and gives what it printed.
+func machine(ctx context.Context, stdin string, argv ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdin = strings.NewReader(stdin)
+	return output(cmd)
+}
+
+// output runs cmd and gives its standard output. An error shows the command and what it said.
+func output(cmd *exec.Cmd) (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.WaitDelay = time.Second // a child of the command may hold the pipes open
+	err := cmd.Run()
+	if err == nil {
+		return stdout.String(), nil
+	}
+	said := strings.TrimSpace(stderr.String() + stdout.String())
+	if len(said) > 2000 {
+		said = "… " + said[len(said)-2000:]
+	}
+	return stdout.String(), fmt.Errorf("cannot run %q: %w: %s", strings.Join(cmd.Args, " "), err, said)
+}
+
+// until asks until cond holds or ctx ends; what says what was waited for.
+func until(ctx context.Context, what string, cond func() bool) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("cannot wait longer until %s: %w", what, ctx.Err())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/contrib/lab"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// What TestMain has made ready for all tests.
+var (
+	runDir string // of the lab, from lab.Enter
+	rootFS string // of the hosts
+)
+
+func TestMain(m *testing.M) { os.Exit(enter(m)) }
+
+// enter runs the tests in namespaces of their own. It ends with "go test", also when that is killed.
+func enter(m *testing.M) int {
+	cache, err := cacheDir()
+	if !lab.Inside() && err == nil {
+		err = makeReady(cache)
+	}
+	if err == nil {
+		rootFS, err = lab.Root(context.Background(), cache)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return lab.Enter(cache, func(run string) int {
+		runDir = run
+		return m.Run()
+	})
+}
+
+// makeReady installs what is missing, and has this process end with the one that has started it.
+func makeReady(cache string) error {
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0, 0, 0); err != nil {
+		return err
+	}
+	if err := lab.Tools(context.Background()); err != nil {
+		return err
+	}
+	_, err := lab.Root(context.Background(), cache)
+	return err
+}
+
+func cacheDir() (string, error) {
+	checkout, err := testbed.Root()
+	return filepath.Join(checkout, ".cache", "lab"), err
+}
+
+// up boots hosts, and ends them with the test.
+func up(t *testing.T, o lab.Options) *lab.Lab {
+	t.Helper()
+	o.Dir, o.Root = runDir, rootFS
+	l, err := lab.Up(t.Context(), o)
+	if l != nil {
+		t.Cleanup(func() {
+			for _, h := range l.Hosts {
+				if t.Failed() {
+					t.Logf("the console of %s:\n%s", h.Name, h.Console())
+				}
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			if err := l.Close(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}

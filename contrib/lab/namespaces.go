@@ -1,0 +1,205 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The program starts itself twice: as the first process of the lab's namespaces, and below that as what it is for.
+const (
+	stageVariable = "QUORUMD_LAB_STAGE"
+	runVariable   = "QUORUMD_LAB_RUN"
+	stageFirst    = "first"
+	stageInside   = "inside"
+)
+
+// Inside tells whether this process is one that Enter has started.
+func Inside() bool { return os.Getenv(stageVariable) != "" }
+
+// Enter runs the program again inside of new namespaces, where it calls inside with a directory for what the lab writes, and
+// gives the exit code. dir is where all labs of a checkout keep their files. Call it first thing in main, or in TestMain.
+//
+// When this process ends, by whatever signal, the kernel ends all that runs in the lab.
+func Enter(dir string, inside func(run string) int) int {
+	var err error
+	switch os.Getenv(stageVariable) {
+	case stageFirst:
+		err = first()
+	case stageInside:
+		return inside(os.Getenv(runVariable))
+	default:
+		var code int
+		if code, err = outside(dir); err == nil {
+			return code
+		}
+	}
+	fmt.Fprintf(os.Stderr, "lab: %v\n", err)
+	return 1
+}
+
+// outside makes the namespaces, waits for the end, and sweeps.
+func outside(dir string) (code int, err error) {
+	if os.Geteuid() != 0 {
+		return 0, errors.New("cannot make hosts: be root")
+	}
+	if err := sweepAll(dir); err != nil {
+		return 0, err
+	}
+	run, err := claim(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer run.Close()
+	defer func() { err = errors.Join(err, sweep(run.Name())) }()
+
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), stageVariable+"="+stageFirst, runVariable+"="+run.Name())
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC,
+		Pdeathsig:  syscall.SIGKILL,
+	}
+	runtime.LockOSThread() // the signal of our death is that of this thread
+	defer runtime.UnlockOSThread()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("cannot make namespaces: %w", err)
+	}
+	pid := []byte(strconv.Itoa(cmd.Process.Pid))
+	if err := os.WriteFile(filepath.Join(run.Name(), pidName), pid, 0o644); err != nil {
+		return 0, errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+	}
+	go func() {
+		if _, got := <-signals; got {
+			_ = cmd.Process.Kill() // it has ended if this fails
+		}
+	}()
+	_ = cmd.Wait() // the state says it
+	if code = cmd.ProcessState.ExitCode(); code < 0 {
+		code = 128 + int(syscall.SIGTERM)
+	}
+	return code, nil
+}
+
+// first is the first process of the namespaces: it sets them up, starts what they are for, and takes up orphans.
+func first() error {
+	if err := setUp(); err != nil {
+		return err
+	}
+	if err := os.Setenv(stageVariable, stageInside); err != nil {
+		return err
+	}
+	pid, err := syscall.ForkExec("/proc/self/exe", os.Args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}})
+	if err != nil {
+		return err
+	}
+	for {
+		var status syscall.WaitStatus
+		ended, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return fmt.Errorf("cannot wait for the lab: %w", err)
+		case ended == pid && status.Signaled():
+			os.Exit(128 + int(status.Signal()))
+		case ended == pid:
+			os.Exit(status.ExitStatus())
+		}
+	}
+}
+
+// setUp makes what is mounted from here on stay inside, and what is unmounted here be so for the hosts' supervisors too: or a
+// file system would live on in their copies.
+func setUp() error {
+	mounts := []struct {
+		source, target, kind string
+		flags                uintptr
+	}{
+		{"", "/", "", unix.MS_REC | unix.MS_PRIVATE},
+		{"", "/", "", unix.MS_REC | unix.MS_SHARED},
+		{"proc", "/proc", "proc", 0},
+		{"tmpfs", "/run", "tmpfs", 0},
+	}
+	for _, m := range mounts {
+		if err := unix.Mount(m.source, m.target, m.kind, m.flags, ""); err != nil {
+			return fmt.Errorf("cannot mount %s: %w", m.target, err)
+		}
+	}
+	return errors.Join(os.MkdirAll("/run/netns", 0o755), os.MkdirAll("/run/lock", 0o755))
+}
+
+// pidName is the file in a lab's directory that holds the first process of its namespaces, as seen from outside.
+const pidName = "pid"
+
+// claim makes a directory for a lab. It is the lab's as long as the file is open.
+func claim(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("cannot make a directory for labs: %w", err)
+	}
+	path, err := os.MkdirTemp(dir, "run-")
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return file, errors.Join(unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB), os.Chmod(path, 0o755))
+}
+
+// Running gives the directories of the labs below dir that run.
+func Running(dir string) ([]string, error) { return labs(dir, true) }
+
+// First gives the first process of the namespaces of a lab that runs: nsenter(1) leads into them by it, and all ends with it.
+func First(run string) (int, error) {
+	text, err := os.ReadFile(filepath.Join(run, pidName))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(text))
+}
+
+// sweepAll takes away what labs left that were killed.
+func sweepAll(dir string) error {
+	left, err := labs(dir, false)
+	for _, run := range left {
+		err = errors.Join(err, sweep(run))
+	}
+	return err
+}
+
+func labs(dir string, running bool) ([]string, error) {
+	all, err := filepath.Glob(filepath.Join(dir, "run-*"))
+	var found []string
+	for _, path := range all {
+		file, openErr := os.Open(path)
+		if openErr != nil {
+			continue // it goes away at this moment
+		}
+		taken := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
+		file.Close()
+		if taken == running {
+			found = append(found, path)
+		}
+	}
+	return found, err
+}
+
+// sweep takes away what the lab in that directory has outside of its namespaces.
+func sweep(run string) error {
+	return errors.Join(removeGroups(filepath.Base(run)), os.RemoveAll(run))
+}

@@ -1,0 +1,105 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The network is a bridge in the lab's own namespace. Whoever runs the lab has a port there too, so that a partition between
+// hosts never keeps it from looking.
+const (
+	bridge  = "br0"
+	subnet  = "10.77.0."
+	console = subnet + "254" // the address of who runs the lab
+)
+
+// rules drop what goes from one port to another, for the pairs in the set.
+const rules = `table bridge lab {
+	set cut { type ifname . ifname; }
+	chain forward { type filter hook forward priority 0; iifname . oifname @cut drop; }
+}
+`
+
+func makeNetwork(ctx context.Context) error {
+	_, err := machine(ctx, strings.Join([]string{
+		"link set lo up",
+		"link add " + bridge + " type bridge",
+		"addr add " + console + "/24 dev " + bridge,
+		"link set " + bridge + " up",
+	}, "\n"), "ip", "-batch", "-")
+	if err != nil {
+		return err
+	}
+	_, err = machine(ctx, rules, "nft", "-f", "-")
+	return err
+}
+
+// port is the bridge's end of the host's cable.
+func (h *Host) port() string { return "v" + h.Name }
+
+// plug makes a network namespace for the host and connects it.
+func (h *Host) plug(ctx context.Context) error {
+	_, err := machine(ctx, strings.Join([]string{
+		"netns add " + h.Name,
+		"link add " + h.port() + " type veth peer name eth0 netns " + h.Name,
+		"link set " + h.port() + " master " + bridge + " up",
+	}, "\n"), "ip", "-batch", "-")
+	if err != nil {
+		return err
+	}
+	_, err = machine(ctx, strings.Join([]string{
+		"link set lo up",
+		fmt.Sprintf("link set eth0 address 02:00:0a:4d:00:%02x up", h.number), // stays the same, as that of a network card
+		"addr add " + h.Address + "/24 dev eth0",
+	}, "\n"), "ip", "-n", h.Name, "-batch", "-")
+	return err
+}
+
+// unplug takes the host's network away with all connections: the others hear nothing of it. The namespace goes later, by itself.
+func (h *Host) unplug(ctx context.Context) error {
+	_, err := machine(ctx, "", "ip", "link", "del", h.port())
+	_, nsErr := machine(ctx, "", "ip", "netns", "del", h.Name)
+	return errors.Join(err, nsErr)
+}
+
+// Cut drops all that goes from one host to another, in this direction only.
+func (l *Lab) Cut(ctx context.Context, from, to *Host) error {
+	_, err := machine(ctx, "", "nft", "add", "element", "bridge", "lab", "cut", fmt.Sprintf("{ %s . %s }", from.port(), to.port()))
+	return err
+}
+
+// Mute cuts what a host sends to all others; it still hears them.
+func (l *Lab) Mute(ctx context.Context, h *Host) error {
+	return l.others(h, func(o *Host) error { return l.Cut(ctx, h, o) })
+}
+
+// Deafen cuts what all others send to a host; they still hear it.
+func (l *Lab) Deafen(ctx context.Context, h *Host) error {
+	return l.others(h, func(o *Host) error { return l.Cut(ctx, o, h) })
+}
+
+// Isolate cuts a host off from all others, both ways.
+func (l *Lab) Isolate(ctx context.Context, h *Host) error {
+	return errors.Join(l.Mute(ctx, h), l.Deafen(ctx, h))
+}
+
+// Heal ends all cuts.
+func (l *Lab) Heal(ctx context.Context) error {
+	_, err := machine(ctx, "", "nft", "flush", "set", "bridge", "lab", "cut")
+	return err
+}
+
+func (l *Lab) others(h *Host, do func(*Host) error) error {
+	var errs []error
+	for _, o := range l.Hosts {
+		if o != h {
+			errs = append(errs, do(o))
+		}
+	}
+	return errors.Join(errs...)
+}

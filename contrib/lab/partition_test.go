@@ -1,0 +1,96 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/lab"
+)
+
+// cut is a way to part a host from the others. Who runs the lab still reaches it.
+type cut struct {
+	name string
+	do   func(ctx context.Context, h *lab.Host) error
+}
+
+func (f *fleet) cuts() []cut {
+	return []cut{{"is not heard", f.Mute}, {"hears nothing", f.Deafen}, {"is cut off", f.Isolate}}
+}
+
+// TestNobodyActsWhileAVoterIsCutOff plays every cut on a leader and on a follower: writes go on without the host, nobody takes a
+// step, and all is as before when it is back.
+func TestNobodyActsWhileAVoterIsCutOff(t *testing.T) {
+	f := standingFleet(t)
+	members := f.roles()
+	steps := len(f.steps())
+	for _, role := range []string{"leader", "follower"} {
+		for _, c := range f.cuts() {
+			h := f.leader()
+			if role == "follower" {
+				h = f.follower(nil)
+			}
+			f.check(c.do(t.Context(), h))
+			f.eventually("writes go on while "+h.Name+", the "+role+", "+c.name, f.writes)
+			f.never(4*time.Second, "somebody acts", func() bool { return f.op() != nil })
+			f.check(f.Heal(t.Context()))
+			f.eventually("all are at rest again", func() bool {
+				for _, h := range f.Hosts {
+					if !f.names(h, "AT_REST") && !f.names(h, "TARGET_MET") {
+						return false
+					}
+				}
+				return true
+			})
+		}
+	}
+	f.verify(3, 1)
+	if now := f.steps(); len(now) != steps {
+		t.Errorf("these steps were taken: %v", now[steps:])
+	}
+	if now := f.roles(); len(now) != len(members) {
+		t.Errorf("the members were %v, and are %v", members, now)
+	}
+}
+
+// TestAJoinerThatIsCutOff plays every cut on the host that joins: it is the one that holds the lock. It loses it, and nobody else
+// begins; when it is back it ends what it began. If it stays away, the others take its learner out, and it begins anew.
+func TestAJoinerThatIsCutOffHoldsNobodyUpForGood(t *testing.T) {
+	f := standingFleet(t)
+	f.killed = true // who is cut off may not come to write that it has begun
+	for _, c := range f.cuts() {
+		f.removeStandby()
+		joiner := f.waitForPhase(policy.PhaseStarted)
+		f.check(c.do(t.Context(), joiner))
+		f.eventually(joiner.Name+", which joins and "+c.name+", loses the lock", func() bool { return f.absent(f.keys().Lock()) })
+		if op := f.op(); op == nil || op.HostName != joiner.Name {
+			t.Errorf("the operation of %s was not kept for it: %+v", joiner.Name, op)
+		}
+		if c.name == "is cut off" { // and stays so
+			f.eventually("the others end the join of "+joiner.Name, func() bool {
+				op := f.op()
+				return op == nil || op.HostName != joiner.Name
+			})
+		}
+		f.check(f.Heal(t.Context()))
+		f.verify(3, 1)
+	}
+}
+
+// writes tells whether the cluster takes a write.
+func (f *fleet) writes() bool {
+	client, err := f.client()
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	_, err = client.Put(ctx, "written", "")
+	return err == nil
+}

@@ -1,0 +1,181 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"context"
+	"maps"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/contrib/lab"
+)
+
+func TestAHostLosesPowerAtEveryPhaseOfAJoin(t *testing.T) {
+	f := standingFleet(t)
+	f.killed = true
+	phases := []struct {
+		phase  policy.OpPhase
+		victim string
+	}{
+		{policy.PhaseBegun, "joiner"},
+		{policy.PhaseAdded, "joiner"},
+		{policy.PhaseStarted, "joiner"},
+		{policy.PhaseAdded, "leader"},
+		{policy.PhaseStarted, "follower"},
+		{policy.PhasePromoted, "joiner"},
+	}
+	for _, p := range phases {
+		if p.phase == policy.PhasePromoted {
+			f.remove(f.follower(nil)) // the standby takes its place
+		} else {
+			f.removeStandby()
+		}
+		joiner := f.waitForPhase(p.phase)
+		victim := joiner
+		switch p.victim {
+		case "leader":
+			victim = f.leader()
+		case "follower":
+			victim = f.follower(joiner)
+		}
+		f.check(victim.PowerLoss(t.Context()))
+		t.Logf("%s, the %s, has lost power when the join of %s was %s", victim.Name, p.victim, joiner.Name, p.phase)
+		f.never(3*time.Second, "an operation begins beside the first", func() bool {
+			op := f.op()
+			return op != nil && op.HostName != joiner.Name
+		})
+		f.check(victim.PowerOn(t.Context()))
+		f.verify(3, 1)
+	}
+}
+
+func TestAllHostsLosePowerAtOnce(t *testing.T) {
+	f := standingFleet(t)
+	f.killed = true
+	before := f.roles()
+	f.check(f.Each(func(h *lab.Host) error { return h.PowerLoss(t.Context()) }))
+	f.check(f.Each(func(h *lab.Host) error { return h.PowerOn(t.Context()) }))
+	f.verify(3, 1)
+	if after := f.roles(); !maps.Equal(before, after) {
+		t.Errorf("the members were %v, and are %v", before, after)
+	}
+
+	f.removeStandby()
+	joiner := f.waitForPhase(policy.PhaseStarted)
+	f.check(f.Each(func(h *lab.Host) error { return h.PowerLoss(t.Context()) }))
+	t.Logf("all have lost power in the middle of the join of %s", joiner.Name)
+	f.check(f.Each(func(h *lab.Host) error { return h.PowerOn(t.Context()) }))
+	f.verify(3, 1)
+	f.eventually("every agent is back", func() bool {
+		return len(f.role(control.RoleVoter)) == 3 && len(f.role(control.RoleStandby)) == 1 && len(f.role(control.RoleSpare)) == 1
+	})
+}
+
+// roles gives what every member is, by its ID.
+func (f *fleet) roles() map[uint64]string {
+	f.t.Helper()
+	roles := map[uint64]string{}
+	for _, m := range f.members() {
+		roles[m.ID] = m.Name
+		if m.IsLearner {
+			roles[m.ID] += ", a learner"
+		}
+	}
+	return roles
+}
+
+// removeStandby takes the standby out of the cluster by hand, so that some host joins.
+func (f *fleet) removeStandby() {
+	f.t.Helper()
+	for _, m := range f.members() {
+		if m.IsLearner {
+			f.removeMember(m.ID)
+			return
+		}
+	}
+	f.t.Fatal("there is no standby")
+}
+
+// remove takes a host out of the cluster by hand.
+func (f *fleet) remove(h *lab.Host) {
+	f.t.Helper()
+	for _, m := range f.members() {
+		if m.Name == h.Name {
+			f.removeMember(m.ID)
+			return
+		}
+	}
+	f.t.Fatalf("%s is no member", h.Name)
+}
+
+func (f *fleet) removeMember(id uint64) {
+	f.t.Helper()
+	client, err := f.client()
+	f.check(err)
+	answer, err := client.Get(f.t.Context(), "/")
+	f.check(err)
+	f.removed = answer.Header.Revision
+	_, err = client.MemberRemove(f.t.Context(), id)
+	f.check(err)
+}
+
+// waitForPhase waits until an operation that began after the last removal is in that phase, however short that is, and gives its
+// host.
+func (f *fleet) waitForPhase(phase policy.OpPhase) *lab.Host {
+	f.t.Helper()
+	client, err := f.client()
+	f.check(err)
+	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
+	defer cancel()
+	began := time.Now()
+	for answer := range client.Watch(ctx, f.keys().Op(), clientv3.WithRev(f.removed+1)) {
+		f.check(answer.Err())
+		for _, e := range answer.Events {
+			if e.Type == clientv3.EventTypeDelete {
+				continue
+			}
+			op, err := record.Decode[record.Op](e.Kv.Value)
+			f.check(err)
+			if op.Phase == string(phase) {
+				f.t.Logf("%6.1f s: the join of %s is %s", time.Since(began).Seconds(), op.HostName, phase)
+				return f.host(op.HostName)
+			}
+		}
+	}
+	f.t.Fatalf("no join is %s in %v", phase, bound)
+	return nil
+}
+
+// host gives the host of that name.
+func (f *fleet) host(name string) *lab.Host {
+	f.t.Helper()
+	for _, h := range f.Hosts {
+		if h.Name == name {
+			return h
+		}
+	}
+	f.t.Fatalf("there is no host %s", name)
+	return nil
+}
+
+// follower gives a voter that neither leads nor is the one to be spared.
+func (f *fleet) follower(spared *lab.Host) *lab.Host {
+	f.t.Helper()
+	leader := f.leader()
+	for _, h := range f.role(control.RoleVoter) {
+		if h != leader && h != spared {
+			return h
+		}
+	}
+	f.t.Fatal("there is no follower")
+	return nil
+}

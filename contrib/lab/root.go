@@ -1,0 +1,92 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// tools are the programs that a lab uses, by the Debian package that has them.
+func tools() map[string][]string {
+	return map[string][]string{
+		"systemd-container": {"systemd-nspawn"},
+		"mmdebstrap":        {"mmdebstrap"},
+		"nftables":          {"nft"},
+		"iproute2":          {"ip"},
+		"util-linux":        {"nsenter"},
+		"mount":             {"mount", "umount"},
+		"e2fsprogs":         {"mkfs.ext4"},
+	}
+}
+
+// Tools installs the programs that a lab needs and this machine lacks.
+func Tools(ctx context.Context) error {
+	var missing []string
+	for name, programs := range tools() {
+		for _, program := range programs {
+			if _, err := exec.LookPath(program); err != nil {
+				missing = append(missing, name)
+				break
+			}
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if _, err := machine(ctx, "", "apt-get", "update", "-q"); err != nil {
+		return fmt.Errorf("cannot install %v: %w", missing, err)
+	}
+	install := []string{"env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-q", "-y", "--no-install-recommends"}
+	if _, err := machine(ctx, "", append(install, missing...)...); err != nil {
+		return fmt.Errorf("cannot install %v: %w", missing, err)
+	}
+	return nil
+}
+
+// suite is the Debian release of the hosts: the oldest that quorumd's packages are for.
+const suite = "bookworm"
+
+// packages are on every host: what a minimal server has, and the distribution's etcd.
+const packages = "systemd,systemd-sysv,dbus,polkitd,etcd-server,etcd-client,iproute2,procps,less"
+
+// customize makes the root file system fit for many hosts: each gets an identity of its own at its first boot, nothing is
+// fetched or tidied up in the background, and the journal outlives a boot. etcd is installed, and is not started until someone
+// says so.
+const customize = `set -e; cd "$1"
+rm -f etc/machine-id var/lib/dbus/machine-id etc/hostname etc/resolv.conf
+: >etc/machine-id
+mkdir -p var/log/journal
+rm -f etc/systemd/system/multi-user.target.wants/etcd.service etc/systemd/system/etcd2.service
+for unit in getty@.service console-getty.service apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer \
+  e2scrub_all.timer e2scrub_reap.service fstrim.timer systemd-pstore.service; do
+  ln -sf /dev/null "etc/systemd/system/$unit"
+done`
+
+// Root gives the read-only root file system of all hosts. It is made when it is not in the cache yet: that takes half a minute.
+func Root(ctx context.Context, cache string) (string, error) {
+	sum := sha256.Sum256([]byte(suite + "\n" + packages + "\n" + customize))
+	path := filepath.Join(cache, fmt.Sprintf("root-%s-%x", suite, sum[:4]))
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return "", err
+	}
+	temp := path + ".new"
+	if err := os.RemoveAll(temp); err != nil {
+		return "", err
+	}
+	hook := "sh -c '" + strings.ReplaceAll(customize, "'", `'\''`) + `' hook "$1"`
+	_, err := machine(ctx, "", "mmdebstrap", "--quiet", "--variant=minbase", "--include="+packages, "--customize-hook="+hook, suite, temp)
+	if err != nil {
+		return "", fmt.Errorf("cannot make the hosts' root file system: %w", err)
+	}
+	return path, os.Rename(temp, path)
+}
