@@ -129,6 +129,15 @@ func (p *plan) way(from cluster) []pair {
 	return nil
 }
 
+// giveBack lets others go to the pair that a way was to end with.
+func (p *plan) giveBack(way []pair) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(way) > 0 {
+		delete(p.mine, way[len(way)-1].essence())
+	}
+}
+
 // compared notes that a pair has been compared.
 func (p *plan) compared(q pair) {
 	p.mu.Lock()
@@ -177,6 +186,7 @@ func (p *plan) walk(t testing.TB, version string, c claims, first cluster, way [
 		q := way[0]
 		at, order := clusterOf(&b.w)
 		if at != q.at { // an answer that is left open has led elsewhere
+			p.giveBack(way)
 			way = p.way(at)
 			continue
 		}
@@ -193,6 +203,7 @@ func (p *plan) walk(t testing.TB, version string, c claims, first cluster, way [
 			way = p.way(at)
 		}
 	}
+	p.giveBack(way)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.traces++
