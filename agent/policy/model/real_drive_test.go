@@ -241,8 +241,8 @@ func (b *bench) firstStart(i int, want *host, says string) error {
 	switch {
 	case want.unit == active:
 		return b.ready(i, says)
-	case want.data == current:
-		err := b.until(b.patience, func(context.Context) error {
+	case want.data == current: // it asks the members in turn, and waits 10 s for one that has just started itself
+		err := b.until(3*b.patience, func(context.Context) error {
 			if b.data(i) != current {
 				return errors.New("it has not made its data")
 			}
