@@ -309,7 +309,11 @@ func people() []fault {
 				}
 			}
 		}},
-		{name: "an operator removes a member", weight: 3, low: time.Second, high: time.Second, onlyCluster: true, begin: removeMember},
+		{name: "an operator removes a member", weight: 3, low: time.Second, high: time.Second, onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
+			w.removeMember(h)
+			return nil
+		}},
+		{name: "an operator removes members, and those that could follow are unwell", weight: 6, low: 3 * time.Minute, high: 40 * time.Minute, onlyCluster: true, begin: removeAndTrouble},
 		{name: "an operator releases the operation", weight: 1, low: time.Second, high: time.Second, begin: func(w *world, h *host, _ time.Duration) func() {
 			w.operator(h, func(ctx context.Context, p *process) {
 				_ = p.agent.ReleaseOp(ctx, control.ReleaseRequest{Reason: "it is stuck"}, "an operator") // there may be none
@@ -320,21 +324,60 @@ func people() []fault {
 }
 
 // removeMember is what an operator does with etcdctl: a voter, if all are up.
-func removeMember(w *world, h *host, _ time.Duration) func() {
+func (w *world) removeMember(h *host) {
 	e := w.etcd
 	m := e.on(h)
-	if m == nil || !e.leads() || len(e.voters()) < 3 {
-		return nil
+	if m == nil || m.learner || !e.leads() || len(e.voters()) < 2 {
+		return
 	}
 	for _, v := range e.voters() {
 		if !e.reaches(v) || !v.host.unit.ready() {
-			return nil
+			return
 		}
 	}
 	if e.remove(e.leader, m.id) == nil {
 		e.applyRemove(m.id)
 	}
-	return nil
+}
+
+// removeAndTrouble makes a place free when it is hard to fill: it removes up to two voters, and gives
+// every host that is no member a trouble, most of them the same.
+func removeAndTrouble(w *world, h *host, _ time.Duration) func() {
+	w.removeMember(h)
+	if w.faults.IntN(2) == 0 {
+		w.removeMember(w.hosts[(h.index+1)%len(w.hosts)])
+	}
+	kind := w.faults.IntN(4)
+	var ends []func()
+	for _, o := range w.hosts {
+		if w.etcd.on(o) != nil || w.faults.IntN(4) == 0 {
+			continue
+		}
+		ends = append(ends, w.trouble(o, kind))
+		kind = (kind + w.faults.IntN(6)/5) % 4
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// trouble is one of those that must keep a host from joining.
+func (w *world) trouble(h *host, kind int) (end func()) {
+	switch kind {
+	case 0:
+		h.disk.become(probeDead)
+	case 1:
+		h.disk.become(diskSlow)
+	case 2:
+		h.setWall(time.Minute)
+		return func() { h.setWall(0) }
+	default:
+		h.unit.broken = true
+		return func() { h.unit.broken = false }
+	}
+	return func() { h.disk.become(diskFine) }
 }
 
 // makeFaults lets things go wrong for a while.

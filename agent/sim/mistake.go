@@ -51,7 +51,12 @@ func Mistakes() []Mistake {
 		{Name: "a change does not wait for the one before to settle", Promise: "P2", timing: func(t *config.Timing) { t.Settle, t.Cooldown = 0, 0 }},
 		{Name: "a learner is promoted at once", Promise: "P2", timing: func(t *config.Timing) { t.PromoteStable, t.SteadyLag, t.PromoteLag = 0, 0, 1<<30 }},
 		{Name: "every host is taken for ready", Promise: "P2", parts: asking(func(c agent.Etcd, _ *process) agent.Etcd { return &welcoming{Etcd: c} })},
-		{Name: "a member's ID is misread in its data", Promise: "P3", parts: func(_ *process, opt *agent.Options) { opt.Data = misread{opt.Data} }},
+		{Name: "a member's ID is misread in its data", Promise: "P2", parts: func(_ *process, opt *agent.Options) {
+			opt.Data = misread{opt.Data, func() bool { return true }}
+		}},
+		{Name: "a member's ID is misread while its etcd is down", Promise: "P3", parts: func(p *process, opt *agent.Options) {
+			opt.Data = misread{opt.Data, p.host.unit.down}
+		}},
 		{Name: "an etcd that was stopped is taken for one that failed", Promise: "P4", parts: func(_ *process, opt *agent.Options) { opt.Unit = eager{opt.Unit} }},
 	}
 }
@@ -130,12 +135,15 @@ func (w *welcoming) Read(ctx context.Context, spans ...cluster.Span) (cluster.Ra
 	return out, err
 }
 
-// misread gives another member's ID now and then.
-type misread struct{ agent.DataDir }
+// misread gives another member's ID.
+type misread struct {
+	agent.DataDir
+	when func() bool
+}
 
 func (d misread) Inspect(ctx context.Context) (datadir.Contents, error) {
 	c, err := d.DataDir.Inspect(ctx)
-	if c.MemberID != 0 {
+	if c.MemberID != 0 && d.when() {
 		c.MemberID++
 	}
 	return c, err

@@ -52,7 +52,7 @@ func planOf(seed uint64, faulty time.Duration) (plan, error) {
 	}
 	p.Every = time.Duration(2+r.IntN(12)) * time.Minute
 	p.Fresh = r.IntN(4) == 0
-	p.Clocks = clocks()[min(2, r.IntN(10)/2)]
+	p.Clocks = clocks()[min(2, r.IntN(10))]
 	for i := range p.Hosts {
 		c, err := config.Parse("simulated", []byte(p.yaml(i)))
 		if err != nil {

@@ -101,7 +101,7 @@ func TestWhateverGoesWrongNoPromiseIsBroken(t *testing.T) {
 		}
 	})
 	fmt.Fprintf(os.Stdout, "%s in %s\n", &sum, time.Since(began).Round(time.Second))
-	if sum.Joined == 0 && sum.Promoted == 0 {
+	if sum.Promoted == 0 {
 		t.Error("nothing happened: this test has shown nothing")
 	}
 }

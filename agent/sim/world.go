@@ -36,7 +36,7 @@ type world struct {
 
 // counts say how much was simulated.
 type counts struct {
-	Faults, Rounds, Steps, Calls, Joined, Promoted, RolledBack, Elections int
+	Faults, Rounds, Steps, Calls, Promoted, Elections int
 }
 
 // A lane keeps moments apart. Everything that happens has a moment of its own, to the nanosecond:
