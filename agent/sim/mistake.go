@@ -41,9 +41,6 @@ func Mistakes() []Mistake {
 		{Name: "the clock of the lock stands still while the agent does", Promise: "P5", parts: func(p *process, opt *agent.Options) {
 			opt.Now = func() time.Duration { return p.now() - time.Duration(p.stood.Load()) }
 		}},
-		{Name: "the lock is confirmed without asking", Promise: "P5", parts: asking(func(c agent.Etcd, _ *process) agent.Etcd {
-			return &unasked{believing{Etcd: c}}
-		})},
 		{Name: "etcd's conditions are not set", Promise: "P1", unfenced: true},
 		{Name: "an operation is taken over at once", Promise: "P1", timing: func(t *config.Timing) { t.OrphanGrace = 0 }},
 		{Name: "UNKNOWN is taken for OK", Promise: "P6", parts: func(_ *process, opt *agent.Options) { opt.Probe = trusting{opt.Probe.(*probe)} }},
@@ -54,8 +51,8 @@ func Mistakes() []Mistake {
 		{Name: "a member's ID is misread in its data", Promise: "P2", parts: func(_ *process, opt *agent.Options) {
 			opt.Data = misread{opt.Data, func() bool { return true }}
 		}},
-		{Name: "a member's ID is misread while its etcd is down", Promise: "P3", parts: func(p *process, opt *agent.Options) {
-			opt.Data = misread{opt.Data, p.host.unit.down}
+		{Name: "a learner's ID is misread in its data", Promise: "P3", parts: func(p *process, opt *agent.Options) {
+			opt.Data = misread{opt.Data, p.host.holdsLearner}
 		}},
 		{Name: "an etcd that was stopped is taken for one that failed", Promise: "P4", parts: func(_ *process, opt *agent.Options) { opt.Unit = eager{opt.Unit} }},
 	}
@@ -72,16 +69,6 @@ func (b *believing) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int
 func (b *believing) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (int64, error) {
 	ttl, err := b.Etcd.KeepAliveOnce(ctx, id)
 	return 20 * ttl, err
-}
-
-// unasked answers a transaction without writes by itself, and believes as well.
-type unasked struct{ believing }
-
-func (u *unasked) Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error) {
-	if len(then) == 0 {
-		return &clientv3.TxnResponse{Succeeded: true}, nil
-	}
-	return u.believing.Txn(ctx, conditions, then...)
 }
 
 // trusting shows a disk that is not measured as a quick one.
@@ -139,6 +126,13 @@ func (w *welcoming) Read(ctx context.Context, spans ...cluster.Span) (cluster.Ra
 type misread struct {
 	agent.DataDir
 	when func() bool
+}
+
+func (h *host) holdsLearner() bool {
+	h.world.mu.Lock()
+	defer h.world.mu.Unlock()
+	m := h.world.etcd.on(h)
+	return m != nil && m.learner
 }
 
 func (d misread) Inspect(ctx context.Context) (datadir.Contents, error) {

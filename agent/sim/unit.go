@@ -45,13 +45,6 @@ func (u *unit) ready() bool {
 	return u.process && u.state == systemd.Active && !u.frozen && u.host.powered
 }
 
-// down tells whether no process runs.
-func (u *unit) down() bool {
-	u.host.world.mu.Lock()
-	defer u.host.world.mu.Unlock()
-	return !u.process
-}
-
 func (u *unit) become(s systemd.State, result string) {
 	u.state, u.since, u.result = s, u.host.world.now(), result
 	u.host.world.happen(u.host, happenedUnit, uint64(s), "etcd.service is %s", s)
