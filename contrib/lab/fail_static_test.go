@@ -135,7 +135,7 @@ func TestAJoinThatCannotBeDoneSaysWhy(t *testing.T) {
 	f.killed = true
 	const service = "/usr/share/dbus-1/system-services/org.freedesktop.PolicyKit1.service" // by which the bus knows polkit
 	for _, c := range []struct{ name, strike, cure, says string }{
-		{"polkit is masked", "systemctl mask --now polkit", "systemctl unmask polkit", "systemctl unmask polkit.service"},
+		{"polkit is masked", "systemctl mask --now polkit", "systemctl unmask polkit", "systemctl status polkit"},
 		{"polkit is missing", "mv " + service + " /root/ && systemctl stop polkit && systemctl reload dbus", "mv /root/*.PolicyKit1.service $(dirname " + service + ") && systemctl reload dbus", "polkit rule"},
 		{"quorumd's disk is full", "head -c 64M /dev/zero >/var/lib/quorumd/full; sync; true", "rm /var/lib/quorumd/full", "no space left"},
 	} {

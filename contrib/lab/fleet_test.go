@@ -85,7 +85,9 @@ func (f *fleet) save() {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
 	defer cancel()
-	f.check(f.Save(ctx, filepath.Join(runDir, "standing")))
+	dir := filepath.Join(runDir, "standing")
+	f.check(f.Save(ctx, dir+".new"))
+	f.check(os.Rename(dir+".new", dir))
 }
 
 // packageFile gives the package that "make lab" has built: the one that is there now, or the next.

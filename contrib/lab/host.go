@@ -461,4 +461,4 @@ func (h *Host) Journal(ctx context.Context, unit string, lines int) (string, err
 }
 
 // bootBound is how long a boot or a shutdown may take that takes half a second on an idle machine.
-const bootBound = 10 * time.Second
+const bootBound = 90 * time.Second
