@@ -125,13 +125,16 @@ func (j job) pages(ctx context.Context) error {
 		return err
 	}
 	for _, source := range sources {
-		c := exec.CommandContext(ctx, j.md2man, "-in", source)
-		page, err := output(c)
+		c := exec.CommandContext(ctx, j.md2man)
+		if c.Stdin, err = page(source); err != nil {
+			return err
+		}
+		rendered, err := output(c)
 		if err != nil {
 			return err
 		}
 		name := strings.TrimSuffix(filepath.Base(source), ".md") + ".gz"
-		if err := writeGzip(filepath.Join(j.stage, name), page); err != nil {
+		if err := writeGzip(filepath.Join(j.stage, name), rendered); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,38 +29,40 @@ func writeGzip(path string, data []byte) error {
 	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-// changelog turns the newest part of the changelog into nfpm's form.
+// page gives the Markdown of a manual page. That of the configuration ends with the default file itself, so that it names
+// every key.
+func page(source string) (io.Reader, error) {
+	text, err := os.ReadFile(source)
+	if err != nil || filepath.Base(source) != "quorumd.yaml.5.md" {
+		return bytes.NewReader(text), err
+	}
+	keys, err := os.ReadFile("agent/config/quorumd.yaml")
+	if err != nil {
+		return nil, err
+	}
+	b := bytes.NewBuffer(text)
+	for line := range strings.Lines(string(keys)) {
+		b.WriteString("    " + line)
+	}
+	b.WriteString("\n# SEE ALSO\n\n**quorumd**(8), **quorumctl**(1)\n")
+	return b, nil
+}
+
+// changelog stages the project's own changelog, and one in nfpm's form that points there.
 func (j job) changelog(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "- semver: %q\n  date: %s\n  packager: The quorumd Authors <quorumd@users.noreply.github.com>\n", j.version, j.date.Format(time.RFC3339))
-	fmt.Fprint(&b, "  deb: {urgency: medium, distributions: [unstable]}\n  changes:\n")
-	notes := newest(string(text))
-	if len(notes) == 0 {
-		return fmt.Errorf("cannot read %s: no entry in its newest part", path)
+	if err := writeGzip(filepath.Join(j.stage, "changelog.gz"), text); err != nil {
+		return err
 	}
-	for _, note := range notes {
-		fmt.Fprintf(&b, "    - note: %q\n", note)
-	}
-	return os.WriteFile(filepath.Join(j.stage, "changelog.yaml"), []byte(b.String()), 0o644)
-}
-
-// newest gives the entries of a changelog's first part that has any, each as one line.
-func newest(text string) []string {
-	var notes []string
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\n")
-		switch {
-		case strings.HasPrefix(line, "## ") && len(notes) > 0:
-			return notes
-		case strings.HasPrefix(line, "- "):
-			notes = append(notes, line[2:])
-		case strings.HasPrefix(line, "  ") && len(notes) > 0:
-			notes[len(notes)-1] += " " + strings.TrimSpace(line)
-		}
-	}
-	return notes
+	entry := fmt.Sprintf(`- semver: %q
+  date: %s
+  packager: The quorumd Authors <quorumd@users.noreply.github.com>
+  deb: {urgency: medium, distributions: [unstable]}
+  changes:
+    - note: "What is new stands in /usr/share/doc/quorumd/changelog.gz."
+`, j.version, j.date.Format(time.RFC3339))
+	return os.WriteFile(filepath.Join(j.stage, "changelog.yaml"), []byte(entry), 0o644)
 }
