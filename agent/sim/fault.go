@@ -304,6 +304,7 @@ func people() []fault {
 			h.unit.stop()
 			return func() {
 				h.unit.stoppedBy = ""
+				h.unit.again = h.unit.process // it has not ended yet
 				if h.data.member != 0 && h.unit.state == inactive {
 					h.unit.start()
 				}

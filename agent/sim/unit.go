@@ -25,6 +25,7 @@ type unit struct {
 	started   int // counts starts, so that what belongs to an earlier one is known
 	broken    bool
 	stoppedBy string // who stopped it last
+	again     bool   // it is to be started as soon as it has stopped
 }
 
 // The states that are named often.
@@ -57,6 +58,7 @@ func (u *unit) start() {
 	}
 	u.started++
 	u.process = true
+	u.again = false
 	u.become(systemd.Activating, "success")
 	if m := u.member(); m != nil {
 		m.upSince = u.host.world.now()
@@ -207,6 +209,10 @@ func (u *unit) stop() {
 	w.after(between(w.draw(12, uint64(u.host.index)), 400*time.Millisecond, 3*time.Second), laneEtcd, func() {
 		if generation == u.started && u.process {
 			u.exit(inactive, "success")
+			if u.again {
+				u.again = false
+				u.start()
+			}
 		}
 	})
 }
