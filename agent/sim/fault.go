@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/systemd"
 )
 
 // fault is something that goes wrong, or that a person does. It begins on a host and, if begin
@@ -304,7 +305,7 @@ func people() []fault {
 			h.unit.stop()
 			return func() {
 				h.unit.stoppedBy = ""
-				h.unit.again = h.unit.process // it has not ended yet
+				h.unit.again = h.unit.process && h.unit.state == systemd.Deactivating
 				if h.data.member != 0 && h.unit.state == inactive {
 					h.unit.start()
 				}
