@@ -7,10 +7,12 @@ package lab_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -119,13 +121,21 @@ func (f *fleet) remove(h *lab.Host) {
 
 func (f *fleet) removeMember(id uint64) {
 	f.t.Helper()
-	client, err := f.client()
-	f.check(err)
-	answer, err := client.Get(f.t.Context(), "/")
-	f.check(err)
-	f.removed = answer.Header.Revision
-	_, err = client.MemberRemove(f.t.Context(), id)
-	f.check(err)
+	f.eventually("a member is removed", func() bool { // etcd refuses while a voter has not been back for long
+		client, err := f.client()
+		if err != nil {
+			return false
+		}
+		ctx, cancel := context.WithTimeout(f.t.Context(), callTimeout)
+		defer cancel()
+		answer, err := client.Get(ctx, "/")
+		if err != nil {
+			return false
+		}
+		f.removed = answer.Header.Revision
+		_, err = client.MemberRemove(ctx, id)
+		return err == nil || errors.Is(err, rpctypes.ErrMemberNotFound)
+	})
 }
 
 // waitForPhase waits until an operation that began after the last removal is in that phase, however short that is, and gives its
