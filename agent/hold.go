@@ -32,19 +32,21 @@ const (
 )
 
 // wantHold tells from a view whether etcd may start by itself. It holds back only a unit that does
-// not run, and only on the word of the cluster.
+// not run, on the word of the cluster; or on a host that has no data and never knew a cluster, which
+// may reboot before there is one.
 func wantHold(v policy.View) hold {
 	listed := slices.ContainsFunc(v.Cluster.Members, func(m policy.Member) bool {
 		return m.PeerURL == v.Self.PeerURL || (v.Data.State == policy.DataMember && m.ID == v.Data.MemberID)
 	})
 	joining := v.Op != nil && v.Op.Host == v.Self.ID
 	down := v.Unit.State == policy.UnitInactive || v.Unit.State == policy.UnitFailed
+	bare := v.Data.State == policy.DataEmpty && v.Cluster.ExpectedID == 0
 	switch {
-	case v.Self.Mode != policy.Manage || !v.Cluster.Reachable || v.Cluster.Foreign() || v.Data.State == policy.DataUnknown:
+	case v.Self.Mode != policy.Manage || v.Cluster.Foreign() || v.Data.State == policy.DataUnknown:
 		return holdAsIs
-	case listed:
+	case v.Cluster.Reachable && listed, v.Bootstrap.Requested && bare && !v.Cluster.Reachable:
 		return holdNot
-	case down && !joining && !v.Bootstrap.Requested:
+	case down && !joining && !v.Bootstrap.Requested && (v.Cluster.Reachable || bare):
 		return holdBack
 	}
 	return holdAsIs

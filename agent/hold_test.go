@@ -28,15 +28,22 @@ func TestAnEtcdIsHeldBackOnlyOnAHostWithoutAMember(t *testing.T) {
 		"whose unit has failed":            {func(v *policy.View) { v.Unit.State = policy.UnitFailed }, holdBack},
 		"with the data of a former member": {func(v *policy.View) { v.Data.State, v.Data.MemberID = policy.DataMember, 9 }, holdBack},
 		"that only observes":               {func(v *policy.View) { v.Self.Mode = policy.Observe }, holdAsIs},
-		"that is cut off":                  {func(v *policy.View) { v.Cluster.Reachable = false }, holdAsIs},
-		"that reaches another cluster":     {func(v *policy.View) { v.Cluster.ExpectedID = 8 }, holdAsIs},
-		"whose etcd runs":                  {func(v *policy.View) { v.Unit.State = policy.UnitActive }, holdAsIs},
-		"whose data is not known":          {func(v *policy.View) { v.Data.State = policy.DataUnknown }, holdAsIs},
-		"that joins":                       {func(v *policy.View) { v.Op = &policy.Op{Host: "h2"} }, holdAsIs},
-		"that makes a cluster":             {func(v *policy.View) { v.Bootstrap.Requested = true }, holdAsIs},
-		"while another joins":              {func(v *policy.View) { v.Op = &policy.Op{Host: "h3"} }, holdBack},
-		"a member by its URL":              {func(v *policy.View) { v.Cluster.Members[0].PeerURL = "http://p2" }, holdNot},
-		"a member by its data":             {func(v *policy.View) { v.Data.State, v.Data.MemberID = policy.DataMember, 1 }, holdNot},
+		"that never knew a cluster":        {func(v *policy.View) { v.Cluster = policy.Cluster{} }, holdBack},
+		"that is the first of a cluster":   {func(v *policy.View) { v.Cluster, v.Bootstrap.Requested = policy.Cluster{}, true }, holdNot},
+		"that is cut off": {func(v *policy.View) {
+			v.Cluster.Reachable, v.Cluster.ExpectedID = false, 7
+		}, holdAsIs},
+		"that is cut off, with data": {func(v *policy.View) {
+			v.Cluster.Reachable, v.Data.State = false, policy.DataMember
+		}, holdAsIs},
+		"that reaches another cluster": {func(v *policy.View) { v.Cluster.ExpectedID = 8 }, holdAsIs},
+		"whose etcd runs":              {func(v *policy.View) { v.Unit.State = policy.UnitActive }, holdAsIs},
+		"whose data is not known":      {func(v *policy.View) { v.Data.State = policy.DataUnknown }, holdAsIs},
+		"that joins":                   {func(v *policy.View) { v.Op = &policy.Op{Host: "h2"} }, holdAsIs},
+		"that makes a cluster":         {func(v *policy.View) { v.Bootstrap.Requested = true }, holdAsIs},
+		"while another joins":          {func(v *policy.View) { v.Op = &policy.Op{Host: "h3"} }, holdBack},
+		"a member by its URL":          {func(v *policy.View) { v.Cluster.Members[0].PeerURL = "http://p2" }, holdNot},
+		"a member by its data":         {func(v *policy.View) { v.Data.State, v.Data.MemberID = policy.DataMember, 1 }, holdNot},
 	} {
 		v := spare()
 		c.change(&v)

@@ -107,6 +107,8 @@ func (a *Agent) combine(ctx context.Context, r *round) {
 	v.Self.Conflict = a.presence.conflict(r)
 	if v.Cluster.Reachable && r.etcdAt == r.at { // what was carried over is not the cluster's word of now
 		a.noteMembership(ctx, r)
+	}
+	if !v.Cluster.Reachable || r.etcdAt == r.at {
 		a.noteHold(ctx, r)
 	}
 }
