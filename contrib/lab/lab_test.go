@@ -6,11 +6,14 @@
 package lab_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/quorumd/quorumd/contrib/lab"
+	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
 func TestAHostLosesPowerNetworkAndDisk(t *testing.T) {
@@ -55,4 +58,40 @@ func TestAHostLosesPowerNetworkAndDisk(t *testing.T) {
 	check(n1.State.Empty())
 	run(n1, "echo more >/var/lib/quorumd/d")
 	t.Logf("end after %v", time.Since(began))
+}
+
+func TestADiskIsSlowHangsAndBreaks(t *testing.T) {
+	faultfs, err := testbed.FaultfsBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := up(t, lab.Options{Hosts: 1, Faultfs: faultfs}).Hosts[0]
+	flush := func(bound time.Duration) (time.Duration, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), bound)
+		defer cancel()
+		began := time.Now()
+		_, err := h.Shell(ctx, "echo x >>/var/lib/etcd/file && sync /var/lib/etcd/file")
+		return time.Since(began), err
+	}
+	if _, err := flush(bound); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Disk.Slow(300 * time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if took, err := flush(bound); err != nil || took < 300*time.Millisecond {
+		t.Errorf("a flush of a slow disk took %v: %v", took, err)
+	}
+	if err := errors.Join(h.Disk.Mend(), h.Disk.Hang()); err != nil {
+		t.Fatal(err)
+	}
+	if took, err := flush(time.Second); err == nil {
+		t.Errorf("a flush of a disk that hangs took %v", took)
+	}
+	if err := errors.Join(h.Disk.Mend(), h.Disk.Break()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := flush(bound); err == nil {
+		t.Error("a broken disk took a write")
+	}
 }
