@@ -184,7 +184,7 @@ func New(opt Options) (*Agent, error) {
 	if a.judge, err = newJudge(c.Disk, c.Paths.Runtime, opt); err != nil {
 		return nil, err
 	}
-	a.pace = pace{interval: c.Timing.Interval, host: c.Host.ID}
+	a.pace = pace{interval: c.Timing.Interval, host: c.Host.ID, limits: usualPace()}
 	a.presence = newPresence(opt, a.keys)
 	a.journal = newJournal(opt, a.keys)
 	return a, nil

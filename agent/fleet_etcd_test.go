@@ -33,6 +33,7 @@ type fleetEtcd struct {
 	ttl      map[clientv3.LeaseID]int64
 	members  []cluster.Member
 	asked    map[string]*asked // by host
+	cut      bool              // nobody is answered
 	nextID   uint64
 }
 
@@ -105,6 +106,13 @@ func (e *fleetEtcd) list() []cluster.Member {
 	return slices.Clone(e.members)
 }
 
+// cutOff lets nobody reach it, or everybody again.
+func (e *fleetEtcd) cutOff(yes bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cut = yes
+}
+
 // remove takes a member out, as an operator does.
 func (e *fleetEtcd) remove(name string) {
 	e.mu.Lock()
@@ -126,10 +134,14 @@ func (c *fleetClient) ask() *asked {
 	return n
 }
 
+var errCut = errors.New("no voter answers")
+
 func (c *fleetClient) Members(context.Context) (cluster.Membership, error) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
-	c.ask()
+	if c.ask(); c.e.cut {
+		return cluster.Membership{}, errCut
+	}
 	return cluster.Membership{ClusterID: 1, Members: slices.Clone(c.e.members)}, nil
 }
 
@@ -206,6 +218,9 @@ func (c *fleetClient) Read(_ context.Context, spans ...cluster.Span) (cluster.Ra
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	n := c.ask()
+	if c.e.cut {
+		return cluster.Range{}, errCut
+	}
 	out := cluster.Range{Revision: c.e.revision}
 	for _, span := range spans {
 		if c.e.sorted == nil {
@@ -245,6 +260,9 @@ func (t fleetTxn) Txn(_ context.Context, request *pb.TxnRequest, _ ...grpc.CallO
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := t.ask()
+	if e.cut {
+		return nil, errCut
+	}
 	answer := &pb.TxnResponse{Succeeded: true}
 	for _, c := range request.Compare {
 		created, modified := int64(0), int64(0)
@@ -299,7 +317,9 @@ func (e *fleetEtcd) apply(n *asked, op *pb.RequestOp) {
 func (c *fleetClient) Grant(_ context.Context, ttl int64) (clientv3.LeaseID, int64, error) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
-	c.ask().takes++
+	if c.ask().takes++; c.e.cut {
+		return 0, 0, errCut
+	}
 	c.e.nextID++
 	id := clientv3.LeaseID(c.e.nextID)
 	c.e.leases[id], c.e.ttl[id] = time.Now().Add(time.Duration(ttl)*time.Second), ttl
@@ -310,6 +330,9 @@ func (c *fleetClient) KeepAliveOnce(_ context.Context, id clientv3.LeaseID) (int
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	c.ask()
+	if c.e.cut {
+		return 0, errCut
+	}
 	if c.e.leases[id].IsZero() {
 		return 0, rpctypes.ErrLeaseNotFound
 	}

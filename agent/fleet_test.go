@@ -14,9 +14,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/systemd"
@@ -28,7 +31,11 @@ type fleet struct {
 	etcd  *fleetEtcd
 	start time.Time
 	hosts map[string]*fleetHost
+	pace  paceLimits
 }
+
+// smallPace makes a fleet behave like one that is ten times as large.
+func smallPace() paceLimits { return paceLimits{restFrom: 10, restMost: 30, resting: 1, attentive: 40} }
 
 // fleetHost is a host: its unit, its data directory, its disk and its files are all in memory.
 type fleetHost struct {
@@ -53,8 +60,8 @@ etcd: {clientURL: http://%[1]s:2379, peerURL: http://%[1]s:2380, listenClientURL
 disk: {qualifySamples: 30, window: 20}
 `
 
-func newFleet(t *testing.T, spares int) *fleet {
-	f := &fleet{t: t, etcd: newFleetEtcd(), start: time.Now(), hosts: map[string]*fleetHost{}}
+func newFleet(t *testing.T, spares int, pace paceLimits) *fleet {
+	f := &fleet{t: t, pace: pace, etcd: newFleetEtcd(), start: time.Now(), hosts: map[string]*fleetHost{}}
 	for i := 1; i <= 3; i++ {
 		name := fmt.Sprintf("v%d", i)
 		f.etcd.members = append(f.etcd.members, cluster.Member{
@@ -82,10 +89,16 @@ func (f *fleet) add(name string, member uint64) {
 		Etcd: f.etcd.of(name), Unit: h, Probe: (*fleetProbe)(h), Data: (*fleetData)(h), Files: (*fleetFiles)(h),
 		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
 		Now:         f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Stepping: func(step policy.Step, done bool) {
+			if r := h.agent.current.Load(); !done && !r.fresh() {
+				f.t.Errorf("%s takes %s on what it saw in an earlier round", name, step)
+			}
+		},
 	})
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	h.agent.pace.limits = f.pace
 	ctx, cancel := context.WithCancel(f.t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = h.agent.Run(ctx) }()
@@ -260,7 +273,7 @@ func TestAFleetAsksEtcdForLittleWhateverItsSize(t *testing.T) {
 	t.Parallel()
 	for _, spares := range []int{5, 120} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(t, spares)
+			f := newFleet(t, spares, usualPace())
 			defer f.close()
 			f.settled()
 			before := f.etcd.count()
@@ -302,4 +315,110 @@ func (f *fleet) handOver() (took time.Duration, spares asked) {
 	})
 	spares, _ = f.spent(before)
 	return took, spares
+}
+
+func TestTheNextVoterKeepsTheQueueWhenItsKeeperIsGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 15, smallPace())
+		defer f.close()
+		f.settled()
+		keeper := f.hosts["v1"]
+		keeper.end() // its agent only
+		if q := f.queue(); q != nil {
+			t.Errorf("the queue %v outlives its keeper", q)
+		}
+		f.until(time.Minute, "the queue stands again", func() bool { return len(f.queue()) == queueLength })
+		f.hosts[strings.TrimPrefix(f.queue()[0], "id-")].end()
+		f.until(2*time.Minute, "three spares that are there are called", func() bool { return len(f.queue()) == queueLength })
+	})
+}
+
+func TestWithoutAnyVotersAgentASpareStillTakesTheFreePlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 40, smallPace())
+		defer f.close()
+		f.settled()
+		for _, name := range []string{"v1", "v2", "v3"} {
+			f.hosts[name].end()
+		}
+		before := f.etcd.count()
+		f.etcd.remove("v3")
+		took := f.until(15*time.Minute, "a spare has become a voter", func() bool { return len(f.voters()) == 3 })
+		got, _ := f.spent(before)
+		t.Logf("it took %s; the lock was taken %d times", took, got.locked)
+		if got.locked > 2 {
+			t.Errorf("the lock was taken %d times", got.locked)
+		}
+	})
+}
+
+func TestAFleetThatWasCutOffForAWhileWritesNothingWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 30, smallPace())
+		defer f.close()
+		f.settled()
+		f.etcd.cutOff(true)
+		f.pass(15 * time.Second) // less than presence lasts
+		for name, h := range f.hosts {
+			if s := h.agent.Status(); !strings.HasPrefix(name, "s") && s.Cluster.Reachable {
+				t.Errorf("%s says that the cluster answers", name)
+			}
+		}
+		before := f.etcd.count()
+		f.etcd.cutOff(false)
+		f.pass(2 * time.Minute)
+		if got, all := f.spent(before); got.writes > 0 || all.writes > 0 {
+			t.Errorf("spares wrote %d times, all hosts %d times", got.writes, all.writes)
+		}
+	})
+}
+
+func TestARestingSpareNoticesAnotherAgentWithItsID(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 30, smallPace())
+		defer f.close()
+		f.settled()
+		const name = "s0029"
+		first := f.hosts[name]
+		if !first.agent.current.Load().view.Resting {
+			t.Fatalf("%s does not rest", name)
+		}
+		first.end() // it gives its record back
+		key := record.KeysFor("test").Host("id-" + name)
+		f.add(name, 0)
+		second := f.hosts[name]
+		f.until(time.Minute, "the second has written its record", func() bool { return f.etcd.get(key) != "" })
+		other := strings.Replace(f.etcd.get(key), "boot-"+name, "other-boot", 2)
+		if _, err := f.etcd.of("intruder").Txn(t.Context(), nil, clientv3.OpPut(key, other)); err != nil {
+			t.Fatal(err)
+		}
+		f.until(30*time.Second, "it says that another agent has its ID", func() bool {
+			return strings.Contains(second.agent.current.Load().view.Self.Conflict, "another agent runs with this host's ID")
+		})
+	})
+}
+
+func TestSomebodyWhoLooksAtARestingSpareSoonSeesAFreshPicture(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 40, smallPace())
+		defer f.close()
+		f.settled()
+		h := f.hosts["s0039"].agent
+		f.until(10*time.Minute, "its picture of the members is a while old", func() bool {
+			r := h.current.Load()
+			return f.now()-r.statusesAt > 30*time.Second
+		})
+		if age := *h.Status().Cluster.AgeSeconds; age < 30 {
+			t.Errorf("it shows a picture of %.0f s ago as if it were of now", age)
+		}
+		f.pass(5 * time.Second)
+		if age := *h.Status().Cluster.AgeSeconds; age > 5 {
+			t.Errorf("after somebody has asked it is %.0f s old", age)
+		}
+	})
 }

@@ -17,7 +17,7 @@ import (
 //   - An attentive host, which may have to act, asks in every turn. These are the members, the one
 //     that joins, and the few spares that the queue calls: their number does not grow with the fleet.
 //   - A resting host is a spare that others go before. The larger the fleet, the more seldom it asks,
-//     so that all of them together ask no more than a small fleet does. In up to restFrom hosts it
+//     so that all of them together ask no more than a small fleet does. In a small one it
 //     asks in every turn.
 //
 // The records of all hosts are read so seldom that what a host reads in a second has a bound,
@@ -26,6 +26,7 @@ import (
 type pace struct {
 	interval time.Duration
 	host     string
+	limits   paceLimits
 	size     int  // hosts that are present, as last known; 0 when that is not known yet
 	turns    int  // of the jitter
 	begun    bool // the members have been asked once
@@ -34,17 +35,20 @@ type pace struct {
 	etcd, hosts time.Duration // when each is due next
 }
 
-const (
-	// restFrom is how many hosts may ask in every turn of the loop: at the default interval
-	// all spares together make 50 such turns in a second, however many there are.
-	restFrom = 100
-	// restMost bounds the time between two of them, in intervals: one minute at the default.
-	restMost = 30
-	// restingHosts and attentiveHosts are how many host records a host reads in an interval, on
-	// average. A record has about 0.5 KiB, so at the default interval they are 2.5 and 100 KiB/s.
-	restingHosts   = 10
-	attentiveHosts = 400
-)
+// paceLimits are the numbers of a pace.
+type paceLimits struct {
+	restFrom  int // hosts that may ask in every turn of the loop
+	restMost  int // intervals between two turns that ask, at most
+	resting   int // host records that a resting host reads in an interval, on average
+	attentive int // and an attentive one
+}
+
+// usualPace is for any fleet. At the default interval all spares together make 50 turns a second
+// that ask etcd, each of them at least one in a minute. A host record has about 0.5 KiB: a resting
+// host reads 2.5 KiB/s of them, an attentive one 100 KiB/s.
+func usualPace() paceLimits {
+	return paceLimits{restFrom: 100, restMost: 30, resting: 10, attentive: 400}
+}
 
 // look says what a turn asks of etcd.
 type look struct {
@@ -92,14 +96,15 @@ func (p *pace) attend(now time.Duration, attentive bool) {
 
 // rest is the time between two turns that ask etcd, on a host that rests.
 func (p *pace) rest() time.Duration {
-	return p.interval * time.Duration(min(max(p.size, restFrom), restFrom*restMost)) / restFrom
+	from := p.limits.restFrom
+	return p.interval * time.Duration(min(max(p.size, from), from*p.limits.restMost)) / time.Duration(from)
 }
 
 // round is the time between two looks at all hosts.
 func (p *pace) round() time.Duration {
-	share := restingHosts
+	share := p.limits.resting
 	if p.attends {
-		share = attentiveHosts
+		share = p.limits.attentive
 	}
 	return p.interval * time.Duration(max(p.size, share)) / time.Duration(share)
 }

@@ -35,6 +35,7 @@
 // A look sees the list, the records and the disk at one moment; presence ends with its agent; steps
 // on the local unit and disk end at once; one late write per agent is remembered; a record that comes
 // and goes between look and step is missed only by a late call and a paused agent; nobody waits so
-// long for its turn that it goes out of turn. Constant are versions, space, qualification, unique
-// names, one cluster, and data that can be read.
+// long for its turn that it goes out of turn; no host rests (View.Resting), which withholds steps and
+// gives none, and no step is taken on what is not of the same round. Constant are versions, space,
+// qualification, unique names, one cluster, and data that can be read.
 package policy
