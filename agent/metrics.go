@@ -175,28 +175,9 @@ func gauges() []gauge {
 				emit(truth(r != nil && r.view.Cluster.Reachable))
 			},
 		},
-		{
-			"quorumd_cluster_age_seconds", "Time since this agent last asked etcd; on a spare of a large fleet up to a minute and more.", nil,
-			func(m *Metrics, r *round, emit func(float64, ...string)) {
-				if r != nil {
-					emit((m.now() - r.etcdAt).Seconds())
-				}
-			},
-		},
-		{
-			"quorumd_hosts_age_seconds", "Time since this agent last read the records of all hosts.", nil,
-			func(m *Metrics, r *round, emit func(float64, ...string)) {
-				if r != nil && r.hostsAt != 0 {
-					emit((m.now() - r.hostsAt).Seconds())
-				}
-			},
-		},
-		{
-			"quorumd_resting", "1 while this host is a spare that others go before, and so asks etcd seldom.", nil,
-			func(_ *Metrics, r *round, emit func(float64, ...string)) {
-				emit(truth(r != nil && r.view.Resting))
-			},
-		},
+		{"quorumd_cluster_age_seconds", "Time since this agent last asked etcd; on a spare of a large fleet a minute and more.", nil, readClusterAge},
+		{"quorumd_hosts_age_seconds", "Time since this agent last read the records of all hosts.", nil, readHostsAge},
+		{"quorumd_resting", "1 while this host is a spare that others go before, and so asks etcd seldom.", nil, readResting},
 		{"quorumd_cluster_voters", "Voters of the cluster, and how many of them are live.", []string{"state"}, readVoters},
 		{
 			"quorumd_cluster_failure_tolerance", "How many more voters may fail; negative without a quorum.", nil,
@@ -217,6 +198,22 @@ func readRole(_ *Metrics, r *round, emit func(float64, ...string)) {
 	for _, role := range []policy.Role{policy.RoleUnknown, policy.RoleSpare, policy.RoleJoining, policy.RoleStandby, policy.RoleVoter} {
 		emit(truth(role == now), string(role))
 	}
+}
+
+func readClusterAge(m *Metrics, r *round, emit func(float64, ...string)) {
+	if r != nil {
+		emit((m.now() - r.etcdAt).Seconds())
+	}
+}
+
+func readHostsAge(m *Metrics, r *round, emit func(float64, ...string)) {
+	if r != nil && r.hostsAt != 0 {
+		emit((m.now() - r.hostsAt).Seconds())
+	}
+}
+
+func readResting(_ *Metrics, r *round, emit func(float64, ...string)) {
+	emit(truth(r != nil && r.view.Resting))
 }
 
 func readVoters(_ *Metrics, r *round, emit func(float64, ...string)) {
