@@ -264,6 +264,9 @@ func (a *Agent) round(ctx context.Context) bool {
 	a.goesFirst = first(r)
 	a.publish(ctx, r)
 	acted := a.act(ctx, r)
+	if acted {
+		a.hurry.Store(true) // what was seen before the step is not so any more
+	}
 	a.metrics.observeRound(r, a.opt.Now()-began)
 	if a.opt.Rounded != nil {
 		a.opt.Rounded(r.decision, r.verdict)
