@@ -26,7 +26,7 @@ type stateFiles struct {
 	state, runtime string
 	disk           Files
 
-	writing sync.Mutex // one writer at a time; it may hang with the disk, and no reader waits for it
+	writing chan struct{} // holds one while somebody writes, who may hang with the disk; no reader waits for it
 
 	mu       sync.Mutex // of the fields below, held for no longer than it takes to copy them
 	request  *bootstrapRequest
@@ -116,7 +116,7 @@ func syncDir(path string) error {
 }
 
 func openStateFiles(disk Files, state, runtime string) (*stateFiles, error) {
-	f := &stateFiles{state: state, runtime: runtime, disk: disk}
+	f := &stateFiles{state: state, runtime: runtime, disk: disk, writing: make(chan struct{}, 1)}
 	for _, dir := range []string{state, runtime} {
 		if err := disk.MakeDir(dir); err != nil {
 			return nil, fmt.Errorf("cannot make quorumd's own directory: %w; check paths.state and paths.runtime", err)
@@ -188,6 +188,13 @@ func (HostFiles) Write(path string, data []byte, durable bool) error {
 	return nil
 }
 
+// turn waits until nobody else writes, and gives what ends the caller's turn. It is a channel, because
+// time stands still in a synctest bubble while anybody waits for a mutex.
+func (f *stateFiles) turn() (done func()) {
+	f.writing <- struct{}{}
+	return func() { <-f.writing }
+}
+
 // bootstrap gives the request that stands, or nil.
 func (f *stateFiles) bootstrap() *bootstrapRequest {
 	f.mu.Lock()
@@ -197,8 +204,7 @@ func (f *stateFiles) bootstrap() *bootstrapRequest {
 
 // requestBootstrap records an operator's request.
 func (f *stateFiles) requestBootstrap(by string, at time.Time) error {
-	f.writing.Lock()
-	defer f.writing.Unlock()
+	defer f.turn()()
 	if f.bootstrap() != nil {
 		return nil
 	}
@@ -214,8 +220,7 @@ func (f *stateFiles) requestBootstrap(by string, at time.Time) error {
 
 // endBootstrap forgets the request: the cluster stands.
 func (f *stateFiles) endBootstrap() error {
-	f.writing.Lock()
-	defer f.writing.Unlock()
+	defer f.turn()()
 	if err := f.disk.Remove(filepath.Join(f.state, bootstrapName)); err != nil {
 		return fmt.Errorf("cannot end the bootstrap: %w", err)
 	}
@@ -233,8 +238,7 @@ func (f *stateFiles) membership() (cluster, member uint64) {
 }
 
 func (f *stateFiles) setMembership(cluster, member uint64) error {
-	f.writing.Lock()
-	defer f.writing.Unlock()
+	defer f.turn()()
 	next := clusterFile{ID: record64(cluster), Member: record64(member)}
 	if err := writeJSON(f.disk, filepath.Join(f.state, clusterName), next, true); err != nil {
 		return err
@@ -247,8 +251,7 @@ func (f *stateFiles) setMembership(cluster, member uint64) error {
 
 // noteJoin counts a join that failed, or forgets the count after one that succeeded.
 func (f *stateFiles) noteJoin(failed bool, bootID string, now time.Duration) error {
-	f.writing.Lock()
-	defer f.writing.Unlock()
+	defer f.turn()()
 	next := failuresFile{BootID: bootID, Last: now}
 	f.mu.Lock()
 	if failed {

@@ -74,8 +74,7 @@ func (f *stateFiles) held() bool {
 }
 
 func (f *stateFiles) setHeld(held bool) error {
-	f.writing.Lock()
-	defer f.writing.Unlock()
+	defer f.turn()()
 	path := filepath.Join(f.state, holdName)
 	if held {
 		if err := f.disk.Write(path, []byte(holdText), true); err != nil {
