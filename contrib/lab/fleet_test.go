@@ -80,13 +80,14 @@ func standingFleet(t *testing.T) *fleet {
 	return f
 }
 
-// save keeps a fleet that stands for standingFleet, and ends it.
+// save keeps a fleet that stands for standingFleet in place of any other, and ends it.
 func (f *fleet) save() {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
 	defer cancel()
 	dir := filepath.Join(runDir, "standing")
 	f.check(f.Save(ctx, dir+".new"))
+	f.check(os.RemoveAll(dir)) // another test may have saved one already
 	f.check(os.Rename(dir+".new", dir))
 }
 
