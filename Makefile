@@ -106,21 +106,19 @@ test-model-etcd: $(CACHE)/etcd/v3.5/etcd $(CACHE)/etcd/v3.6/etcd ## hold what th
 test-systemd: ## the systemd package against a real systemd (needs root, and Debian's systemd and dbus)
 	$(GO) test -count=1 -timeout 10m -tags systemdtest ./systemd
 
-fuzz: ## every fuzz target for FUZZTIME (30s)
-	@set -e; for package in $$($(GO) list ./...); do \
-	  for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
-	    echo "$$package $$target"; \
-	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$package; \
-	  done; \
-	done
+fuzz: ## every fuzz target for FUZZTIME (30s), two at a time
+	@for package in $$($(GO) list ./...); do \
+	  $(GO) test -list '^Fuzz' $$package | sed -n "s|^Fuzz.*|$$package &|p"; \
+	done | xargs -t -n 2 -P 2 sh -c \
+	  '$(GO) test -run "^$$" -fuzz "^$$1$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 1 $$0'
 
 # The lab installs the package of this machine's architecture in two versions, so that one can be upgraded to the other.
 LAB := $(CACHE)/lab
 LAB_PACKAGE = $(GO) run ./packaging/build -arch $$($(GO) env GOARCH) -format deb -nfpm $(NFPM) -md2man $(MD2MAN)
 LAB_COMMAND = bin/lab -dir $(LAB) -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE)/faultfs -deb $(LAB)/packages/now/*.deb
 
-lab: lab-packages etcd $(CACHE)/faultfs ## real hosts with real packages: join, power loss, partition, upgrade (needs root)
-	$(GO) test -count=1 -timeout 20m -tags lab -v ./contrib/lab
+lab: lab-packages etcd $(CACHE)/faultfs ## real hosts: join, power loss, partition, upgrade (needs root); RUN='Power'
+	$(GO) test -count=1 -timeout 20m -tags lab $(if $(RUN),-run '$(RUN)') -v ./contrib/lab
 
 lab-packages: $(NFPM) $(MD2MAN)
 	rm -rf $(LAB)/packages
