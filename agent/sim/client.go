@@ -374,7 +374,7 @@ func (c *client) ClockOffset(context.Context, func() time.Time) (time.Duration, 
 	var offsets []time.Duration
 	for _, m := range w.etcd.members {
 		if !m.learner && m.host.unit.ready() && w.linked(p.host, m.host) {
-			offsets = append(offsets, p.host.wallOff-m.host.wallOff)
+			offsets = append(offsets, p.host.off()-m.host.off())
 		}
 	}
 	w.mu.Unlock()

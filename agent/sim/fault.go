@@ -91,7 +91,8 @@ func hostFaults() []fault {
 }
 
 func (h *host) setWall(off time.Duration) {
-	h.wallOff, h.wallAt = off, h.world.now()
+	h.wallOff.Store(int64(off))
+	h.wallAt.Store(int64(h.world.now()))
 	h.world.happen(h, happenedFault, uint64(off), "its wall clock is off by %s", off)
 }
 

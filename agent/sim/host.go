@@ -29,8 +29,8 @@ type host struct {
 	powered bool
 	boot    int           // counts boots
 	booted  time.Duration // when it last booted
-	wallOff time.Duration // how far its wall clock is off
-	wallAt  time.Duration // when it was last set
+	wallOff atomic.Int64  // how far its wall clock is off
+	wallAt  atomic.Int64  // when it was last set
 	unit    *unit
 	disk    *disk
 	data    *data
@@ -134,8 +134,11 @@ func (p *process) now() time.Duration {
 	return p.host.world.now() - p.began
 }
 
+// off is how far the wall clock is off.
+func (h *host) off() time.Duration { return time.Duration(h.wallOff.Load()) }
+
 func (h *host) wall() time.Time {
-	return h.world.began.Add(h.world.now() + h.wallOff)
+	return h.world.began.Add(h.world.now() + h.off())
 }
 
 // startAgent starts a new process of the agent.

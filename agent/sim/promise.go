@@ -245,7 +245,7 @@ func (p *promises) fitness(by *process) {
 	case d.state == diskSlow && since > 10*time.Minute:
 		p.breach("P2", by.host, "a host joins whose disk is "+d.state.String())
 	}
-	if off := p.clockOff(by.host); off.Abs() > 2*w.plan.timing().ClockMaxOffset && w.now()-by.host.wallAt > time.Minute+p.stale() {
+	if off := p.clockOff(by.host); off.Abs() > 2*w.plan.timing().ClockMaxOffset && w.now()-time.Duration(by.host.wallAt.Load()) > time.Minute+p.stale() {
 		p.breach("P2", by.host, fmt.Sprintf("a host joins whose clock is off by %s", off))
 	}
 }
@@ -254,11 +254,11 @@ func (p *promises) fitness(by *process) {
 // most of them are off, when nothing is said.
 func (p *promises) clockOff(h *host) time.Duration {
 	for _, o := range p.w.hosts {
-		if o != h && (o.wallOff != 0 || p.w.now()-o.wallAt < time.Minute) {
+		if o != h && (o.off() != 0 || p.w.now()-time.Duration(o.wallAt.Load()) < time.Minute) {
 			return 0
 		}
 	}
-	return h.wallOff
+	return h.off()
 }
 
 // margin is the arithmetic of quorums, made anew: n voters need more than half of them, and a step
