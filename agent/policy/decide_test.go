@@ -266,6 +266,18 @@ func TestAJoinGoesFromStepToStep(t *testing.T) {
 			v.Cluster.Members[2].Learner = false
 			v.Op.Phase, v.Unit.State, v.Data.State = PhasePromoted, UnitFailed, DataEmpty
 		}, StepNone, DataUnusable},
+		{"the new voter's etcd has failed", func(v *View) {
+			v.Cluster.Members[2].Learner, v.Cluster.Members[2].Live = false, false
+			v.Unit.State = UnitFailed
+		}, StepStartUnit, ""},
+		{"the new voter's etcd was stopped by somebody", func(v *View) {
+			v.Cluster.Members[2].Learner, v.Cluster.Members[2].Live = false, false
+			v.Unit.State = UnitInactive
+		}, StepNone, UnitStopped},
+		{"and is not waited for without end", func(v *View) {
+			v.Cluster.Members[2].Learner, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, false, 6*time.Minute
+			v.Unit.State = UnitInactive
+		}, StepEndOp, ""},
 		{"a clone of this host is about", func(v *View) { v.Self.Conflict = "another agent runs with this host's ID" }, StepNone, HostConflict},
 		{"the lock was lost", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 		{"another took it", func(v *View) { v.Lock = Lock{Known: true, Held: true, Holder: "n1"} }, StepNone, LockHeld},

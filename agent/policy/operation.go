@@ -218,6 +218,9 @@ func finishJoin(v View, m Member) Decision {
 		if v.Data.State != DataMember || v.Data.MemberID != m.ID {
 			return wait(DataUnusable, "member %x votes, but the data directory is %s", m.ID, orUnknown(v.Data.State))
 		}
+		if v.Unit.State == UnitInactive { // it ran when it was promoted, so somebody has stopped it since
+			return leaveStopped(v, m)
+		}
 		if r, holds := vetoed(v, UnitUnusable, VersionUnknown, VersionIncompatible); holds {
 			return Decision{Reasons: []Reason{r}}
 		}
@@ -232,6 +235,14 @@ func finishJoin(v View, m Member) Decision {
 		return wait(Starting, "the member list says voter, the member itself does not serve as one yet")
 	}
 	return do(Step{Kind: StepEndOp, Outcome: Joined})
+}
+
+// leaveStopped leaves a new voter alone that somebody has stopped. The operation does not wait for that person for ever.
+func leaveStopped(v View, m Member) Decision {
+	if m.DownFor > v.Limits.LearnerStall {
+		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it votes, and somebody has stopped its etcd"})
+	}
+	return stopped(v)
 }
 
 func orUnknown(s DataState) string {

@@ -138,7 +138,7 @@ func (w *world) judgeDecision(h int, c choice) breach {
 	case promote:
 		return w.judgePromote(h)
 	case startUnit:
-		if a.unit == inactive && a.data == current && !w.joining(h) && a.request == 0 {
+		if a.unit == inactive && a.data == current && (!w.joining(h) || a.list == voter) && a.request == 0 {
 			return stoppedStarted
 		}
 	case rollBackKeep, rollBackOwn:
