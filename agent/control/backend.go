@@ -5,7 +5,7 @@ package control
 
 import "context"
 
-// Backend is what the server asks: both halves of it.
+// Backend is what the server asks.
 type Backend interface {
 	Reader
 	Operator
@@ -32,4 +32,23 @@ type Operator interface {
 	Resume(ctx context.Context, by string) error
 	// ReleaseOp deletes the record of the operation in flight, whatever state its host is in.
 	ReleaseOp(ctx context.Context, req ReleaseRequest, by string) error
+}
+
+// Maintainer takes hosts down one at a time and brings them back, when an operator asks for it.
+// The rules of an Operator's methods hold for these.
+type Maintainer interface {
+	// AskMaintenance records the wish that this host be taken down, and gives it as it stands; the
+	// status shows how it goes. The same work asked for again is the wish that stands, with the new
+	// reason and end. Another work while one is asked for is refused with CodeConflict.
+	AskMaintenance(ctx context.Context, req MaintenanceRequest, by string) (Maintenance, error)
+	// EndMaintenance withdraws a wish whose turn has not come, and brings the host back when it
+	// has. When nothing was asked for it does nothing and succeeds.
+	EndMaintenance(ctx context.Context, by string) error
+	// StartRollout has one host after another restarted or rebooted. While another rollout is
+	// running or paused it is refused with CodeConflict, and a host that nobody knows with a
+	// status of 400.
+	StartRollout(ctx context.Context, req RolloutRequest, by string) (Rollout, error)
+	// SetRollout makes the rollout RolloutRunning (again), RolloutPaused or RolloutAborted, and
+	// gives it as it stands. When there is none it is refused with CodeConflict.
+	SetRollout(ctx context.Context, state, by string) (Rollout, error)
 }

@@ -25,6 +25,10 @@ type Status struct {
 	Pause      *Pause       `json:"pause,omitempty"`
 	Unit       Unit         `json:"unit"`
 	Loop       Loop         `json:"loop"`
+
+	Maintenance     *Maintenance    `json:"maintenance,omitempty"`     // of this host
+	LastMaintenance *MaintenanceEnd `json:"lastMaintenance,omitempty"` // of this host
+	Rollout         *Rollout        `json:"rollout,omitempty"`         // of the cluster: the one in flight, or else the last one
 }
 
 // Host is the host that answers.
@@ -94,6 +98,10 @@ func (s Status) complete() Status {
 	s.Health.Findings = orEmpty(s.Health.Findings)
 	s.Cluster.Members = orEmpty(s.Cluster.Members)
 	s.Hosts = orEmpty(s.Hosts)
+	if s.Rollout != nil {
+		r := s.Rollout.complete()
+		s.Rollout = &r
+	}
 	return s
 }
 

@@ -1,0 +1,68 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import "time"
+
+// What a host can be taken down for: the Work of a Maintenance and of a Rollout.
+const (
+	WorkMaintenance = "maintenance" // etcd is down until somebody says that it is over
+	WorkRestart     = "restart"     // the unit is restarted
+	WorkReboot      = "reboot"      // the machine is rebooted
+)
+
+// The bounds of how long a maintenance is meant to last, and how long if nobody says.
+const (
+	MinMaintenance     = time.Minute
+	MaxMaintenance     = 7 * 24 * time.Hour
+	DefaultMaintenance = 4 * time.Hour
+)
+
+// MaintenanceRequest asks for this host to be taken down, when its turn has come.
+type MaintenanceRequest struct {
+	Work        string        // WorkMaintenance, WorkRestart or WorkReboot
+	Reason      string        // required, one line
+	For         time.Duration // MinMaintenance to MaxMaintenance; after that it is overdue, which alerts and does nothing else
+	KeepRunning bool          // the turn only: etcd runs on
+	External    bool          // of a reboot: quorumd makes it safe and waits for it, somebody else does it
+}
+
+// How far a maintenance is: its State.
+const (
+	MaintenanceWaiting   = "waiting"   // for its turn
+	MaintenanceStopping  = "stopping"  // leadership is handed over and etcd stopped
+	MaintenanceSafe      = "safe"      // the machine may be touched
+	MaintenanceReturning = "returning" // etcd is started, and followed until it has caught up
+)
+
+// Maintenance is what has been asked of this host, until the host is back or the wish withdrawn.
+type Maintenance struct {
+	Work        string    `json:"work"`
+	Reason      string    `json:"reason"`
+	By          string    `json:"by"`
+	Since       time.Time `json:"since"`          // when it was asked for
+	Until       time.Time `json:"until,omitzero"` // when it becomes overdue
+	Overdue     bool      `json:"overdue"`
+	KeepRunning bool      `json:"keepRunning"`
+	External    bool      `json:"external"`
+	Rollout     string    `json:"rollout,omitempty"` // the ID of the rollout that asked
+	State       string    `json:"state"`
+}
+
+// The codes of a MaintenanceEnd that mean no fault.
+const (
+	CodeCycled    = "CYCLED"    // the host was down and is back
+	CodeWithdrawn = "WITHDRAWN" // the wish was taken back before its turn came
+)
+
+// MaintenanceEnd is how the newest maintenance of this host that is over has ended.
+type MaintenanceEnd struct {
+	Work   string    `json:"work"`
+	Reason string    `json:"reason"`
+	By     string    `json:"by"` // who asked for it
+	Since  time.Time `json:"since"`
+	Ended  time.Time `json:"ended"`
+	Code   string    `json:"code"` // CodeCycled, CodeWithdrawn, or that of the reason why it ended otherwise
+	Text   string    `json:"text"`
+}
