@@ -135,6 +135,7 @@ type Agent struct {
 	running  *runningStep
 	noted    latest[struct{}]
 	holding  latest[struct{}]
+	seeing   latest[struct{}]
 	failed   policy.Failed
 	promoted mark          // when this process last sent a promotion
 	started  mark          // when this process last started the unit, for the retry

@@ -16,12 +16,12 @@ import (
 )
 
 // stateFiles are the few things that an agent must know after a restart and that are not in
-// etcd. What must survive a reboot lies in the state directory: a request to bootstrap, and to
-// which cluster this host has ever belonged. The rest lies in the runtime directory, a file
+// etcd. What must survive a reboot lies in the state directory: a request to bootstrap, to which
+// cluster this host has ever belonged, and which one has answered it. The rest lies in the runtime directory, a file
 // system in memory: it cannot hang, and a reboot clears it.
 //
 // The state directory is read once at start and written only at an operator's word or when the
-// host enters a cluster, never in an ordinary round.
+// host meets or enters a cluster, never in an ordinary round.
 type stateFiles struct {
 	state, runtime string
 	disk           Files
@@ -31,6 +31,7 @@ type stateFiles struct {
 	mu       sync.Mutex // of the fields below, held for no longer than it takes to copy them
 	request  *bootstrapRequest
 	cluster  clusterFile
+	seen     seenFile
 	failures failuresFile
 	hold     bool
 }
@@ -131,6 +132,9 @@ func openStateFiles(disk Files, state, runtime string) (*stateFiles, error) {
 		f.request = &request
 	}
 	if _, err := readJSON(disk, filepath.Join(state, clusterName), &f.cluster); err != nil {
+		return nil, err
+	}
+	if _, err := readJSON(disk, f.seenPath(), &f.seen); err != nil {
 		return nil, err
 	}
 	if _, err := disk.Read(filepath.Join(state, holdName)); !errors.Is(err, fs.ErrNotExist) {

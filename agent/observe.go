@@ -67,7 +67,7 @@ func (a *Agent) observe(ctx context.Context) *round {
 
 	id, member := a.files.membership()
 	v.Self.MemberID = member
-	v.Bootstrap = policy.Bootstrap{Requested: r.boot != nil, Done: id != 0}
+	v.Bootstrap = policy.Bootstrap{Requested: r.boot != nil, Done: id != 0, Seen: a.files.lastSeen()}
 	v.Backoff = a.files.backoff(a.opt.BootID, r.at, c.Timing.JoinBackoff)
 	if a.running != nil {
 		v.Stuck = a.running.text(r.at)
@@ -105,6 +105,7 @@ func (a *Agent) combine(ctx context.Context, r *round) {
 	}
 	v.Unit.EnvReady = a.environmentWritten != nil && maps.Equal(a.environmentWritten, a.wantedEnvironment(r))
 	v.Self.Conflict = a.presence.conflict(r)
+	a.noteSeen(ctx, r)
 	if v.Cluster.Reachable && r.etcdAt == r.at { // what was carried over is not the cluster's word of now
 		a.noteMembership(ctx, r)
 	}

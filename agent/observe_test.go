@@ -195,6 +195,7 @@ func TestOwnFilesSurviveARestartAndSayWhenTheyAreDamaged(t *testing.T) {
 	}
 	must(t, f.requestBootstrap("root", time.Now()))
 	must(t, f.setMembership(0xfedcba9876543210, 7))
+	must(t, f.setSeen(seenFile{ID: 0xfedcba9876543211}))
 	must(t, f.noteJoin(true, "boot", time.Minute))
 	must(t, f.noteJoin(true, "boot", time.Minute))
 	token := f.bootstrap().Token
@@ -204,6 +205,9 @@ func TestOwnFilesSurviveARestartAndSayWhenTheyAreDamaged(t *testing.T) {
 	}
 	if clusterOf(f) != 0xfedcba9876543210 {
 		t.Fatalf("the cluster is %x", clusterOf(f))
+	}
+	if f.lastSeen() != 0xfedcba9876543211 {
+		t.Fatalf("the cluster that was seen is %x", f.lastSeen())
 	}
 	if got := f.backoff("boot", 90*time.Second, time.Minute); got != 90*time.Second {
 		t.Fatalf("after two failures the next try is in %s, want 1m30s", got)

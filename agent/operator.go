@@ -55,6 +55,9 @@ func (a *Agent) Bootstrap(ctx context.Context, by string) error {
 	case v.Bootstrap.Done:
 		return refuse(http.StatusConflict, codeClusterExists, cannot+"this host has belonged to cluster "+record.MemberID(v.Cluster.ExpectedID).String(),
 			"bring that cluster back; an empty disk does not make a new one")
+	case v.Bootstrap.Seen != 0:
+		return refuse(http.StatusConflict, codeClusterExists, cannot+"this host has seen cluster "+record.MemberID(v.Bootstrap.Seen).String()+", which does not answer now",
+			"bring that cluster back, and this host joins it; only if it is gone for good, remove "+a.files.seenPath()+" and restart quorumd")
 	case v.Data.State == policy.DataUnknown:
 		return refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"the data directory has not been looked at yet: "+v.Data.Detail, "try again in a few seconds")
 	case v.Data.State != policy.DataEmpty:

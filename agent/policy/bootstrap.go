@@ -3,8 +3,10 @@
 
 package policy
 
+import "fmt"
+
 // bootstrap makes a new cluster of one member. It happens once, at an operator's word; a cluster
-// that answers, or a host that has ever belonged to one, ends the request.
+// that answers or has ever answered, or a host that has ever belonged to one, ends the request.
 func bootstrap(v View) (Decision, bool) {
 	if !v.Bootstrap.Requested {
 		return Decision{}, false
@@ -27,6 +29,9 @@ func bootstrap(v View) (Decision, bool) {
 			return Decision{Reasons: []Reason{r}}, true
 		}
 		return bringUp(v), true
+	}
+	if v.Bootstrap.Seen != 0 {
+		return do(Step{Kind: StepFinishBootstrap, Outcome: ClusterExists, Why: fmt.Sprintf("this host has seen cluster %x", v.Bootstrap.Seen)}), true
 	}
 	if v.Data.State == DataRemains {
 		return wait(DataUnusable, "etcd has ended in its first start, before it was a member: see its log, and move what it left away"), true

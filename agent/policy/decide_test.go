@@ -451,6 +451,10 @@ func TestANewClusterIsMadeOnce(t *testing.T) {
 		{"not when only the records cannot be read", func(v *View) { v.Cluster.Listed = true }, StepNone, ClusterUnreachable},
 		{"not on what a failed first start left", func(v *View) { v.Data.State = DataRemains }, StepNone, DataUnusable},
 		{"not when a cluster answers", func(v *View) { v.Cluster = spareView().Cluster }, StepFinishBootstrap, ""},
+		{"not when one has ever answered", func(v *View) { v.Bootstrap.Seen = clusterID }, StepFinishBootstrap, ""},
+		{"though what it made is its own", func(v *View) {
+			v.Bootstrap.Seen, v.Data = clusterID, Data{State: DataMember, ClusterID: clusterID, MemberID: 1}
+		}, StepStartUnit, ""},
 		{"not on a host that has belonged to one", func(v *View) { v.Bootstrap.Done = true }, StepFinishBootstrap, ""},
 	})
 }

@@ -155,6 +155,9 @@ type Clock struct {
 type Bootstrap struct {
 	Requested bool
 	Done      bool // this host has belonged to a cluster: an empty disk does not mean "new" any more
+	// Seen is the cluster that has answered this host without its being a member, also long ago; 0 when none has.
+	// There is one, then, even if nothing of it runs.
+	Seen uint64
 }
 
 // Cluster is the etcd cluster.

@@ -166,6 +166,7 @@ func TestASeedAlwaysGivesTheSameStory(t *testing.T) {
 func regressions() []regression {
 	return []regression{
 		{1000, "a standby that has lost its qualification never votes, and keeps all others from joining"},
+		{1114, "a spare that was asked to bootstrap while the only voter was stopped makes a second cluster"},
 		{1388, "an etcd that was stopped just after its promotion is started by the join that is not over"},
 	}
 }

@@ -435,9 +435,9 @@ func (w *world) held(key string) bool {
 
 func TestAClusterIsMadeOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, worldOptions{hosts: 2, voters: 1, standbys: 1, set: quickTimes()})
-	n1, n2 := w.hosts[0], w.hosts[1]
-	w.start()
+	w := newWorld(t, worldOptions{hosts: 3, voters: 1, standbys: 1, set: quickTimes()})
+	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
+	w.start(n1, n2)
 	w.eventually("both have looked around", func() bool { return n1.names(policy.ClusterUnreachable) && n2.healthy() })
 	me().ctl(n1, "bootstrap").is(t, "without --yes", exitUsage, "nothing was done")
 	for range 2 {
@@ -459,22 +459,29 @@ func TestAClusterIsMadeOnce(t *testing.T) {
 	}
 	refusals("on a voter", "a cluster answers already", n1)
 	refusals("on a standby", "a cluster answers already", n2)
+	w.start(n3)
+	w.eventually("a spare has looked around", func() bool { return n3.names(policy.TargetMet) })
+	refusals("on a spare", "a cluster answers already", n3)
 
-	for _, h := range w.hosts {
+	n3.stop()
+	for _, h := range []*host{n1, n2} {
 		h.stop()
 		h.killEtcd()
 	}
 	w.noteData()
-	for _, h := range w.hosts {
+	for _, h := range []*host{n1, n2} {
 		if err := os.Rename(filepath.Join(h.DataDir(), "member"), filepath.Join(h.DataDir(), "member.quorumd-lost")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.start(n1, n2)
-	w.eventually("both have looked around", func() bool { return n1.names(policy.ClusterUnreachable) && n2.names(policy.ClusterUnreachable) })
+	w.start()
+	w.eventually("all have looked around", func() bool {
+		return n1.names(policy.ClusterUnreachable) && n2.names(policy.ClusterUnreachable) && n3.names(policy.ClusterUnreachable)
+	})
 	refusals("with the disks of all hosts empty", "this host has belonged to cluster "+id, n1)
 	refusals("with the disks of all hosts empty", "this host has belonged to cluster "+id, n2)
-	w.never(time.Second, "etcd is started", func() bool { return n1.etcdPID()+n2.etcdPID() != 0 })
+	refusals("and on one that never was a member", "this host has seen cluster "+id, n3)
+	w.never(time.Second, "etcd is started", func() bool { return n1.etcdPID()+n2.etcdPID()+n3.etcdPID() != 0 })
 }
 
 // clusterID gives the ID of the cluster that the host's agent knows of.
