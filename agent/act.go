@@ -265,7 +265,7 @@ func (a *Agent) endOp(ctx context.Context, r *round, step policy.Step) error {
 		return err
 	}
 	a.journal.keep(r.revision, line)
-	a.log.Info("operation ended", "outcome", step.Outcome, "text", text)
+	a.log.Info("operation ended", "code", step.Outcome, "text", text)
 	a.metrics.operation(step.Outcome)
 	if r.op.Host == a.opt.Config.Host.ID {
 		if err := a.files.noteJoin(step.Outcome != policy.Joined, a.opt.BootID, r.at); err != nil {

@@ -313,7 +313,7 @@ func (a *Agent) publish(ctx context.Context, r *round) {
 	a.judge.save(false)
 	if r.decision.Step.Kind == policy.StepNone && len(r.decision.Reasons) > 0 {
 		if first, before := r.decision.Reasons[0], firstReason(a.last); first.Code != before.Code || len(a.last.Reasons) == 0 {
-			a.log.Info("waiting", "reason", first.Code, "text", first.Text)
+			a.log.Info("waiting", "code", first.Code, "text", first.Text)
 			a.metrics.refused(first.Code)
 		}
 	}

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/catalog"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // startLoad writes to the host's etcd until it is stopped; the stop gives what the load reports.
@@ -173,6 +176,22 @@ func TestEtcdStartsWithWhatQuorumdWroteAlsoWithoutQuorumdAndAfterItsRemoval(t *t
 	token("after a new install")
 	if left, err := h.try("ls /etc/systemd/system/etcd.service.d"); err == nil {
 		t.Errorf("the new install left %s", left)
+	}
+}
+
+func TestTheJournalSaysWhatACodeMeansAndWhatToDo(t *testing.T) {
+	t.Parallel()
+	h := bareHost(t)
+	h.run("systemctl start quorumd")
+	id := catalog.ID(string(policy.ClusterUnreachable))
+	h.waitUntil(30*time.Second, "quorumd logs that it finds no cluster", func() bool {
+		return strings.Contains(h.run("journalctl --no-pager -o cat MESSAGE_ID="+id+" || :"), "waiting code=CLUSTER_UNREACHABLE")
+	})
+	h.expect("journalctl --no-pager -x -u quorumd QUORUMD_CODE=CLUSTER_UNREACHABLE", "quorumd[",
+		"Subject: CLUSTER_UNREACHABLE: no voter answers", "Documentation: man:quorumd(8)", "quorumctl", "bootstrap, on one host only")
+	h.run("dpkg -r quorumd")
+	if left := h.run("journalctl --list-catalog | grep -i quorumd || :"); left != "" {
+		t.Errorf("the removal left in the catalog: %s", left)
 	}
 }
 

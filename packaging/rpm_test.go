@@ -36,6 +36,7 @@ func TestTheRPMsScriptletsDoWhatThoseOfTheDebDo(t *testing.T) {
 	if said := h.run("systemd-analyze verify --man=no quorumd.service quorumd@x.service quorumd-errand.socket etcd.service 2>&1 | grep -i quorumd || :"); said != "" {
 		t.Errorf("the units: %s", said)
 	}
+	h.expect("journalctl --list-catalog", "HOST_CONFLICT: another host has the same ID")
 	h.configure(config("manage"))
 	h.run("systemctl enable --now quorumd")
 	h.expect("quorumctl status", "voter, leader")
@@ -52,6 +53,9 @@ func TestTheRPMsScriptletsDoWhatThoseOfTheDebDo(t *testing.T) {
 		t.Errorf("after the removal these run: %s", left)
 	}
 	h.expect("ls /etc/quorumd", "quorumd.yaml.rpmsave")
+	if left := h.run("journalctl --list-catalog | grep -i quorumd || :"); left != "" {
+		t.Errorf("the removal left in the catalog: %s", left)
+	}
 	if list, _ := h.try("systemctl list-unit-files 'quorumd*'"); !strings.Contains(list, "0 unit files") {
 		t.Errorf("the removal left %s", list)
 	}

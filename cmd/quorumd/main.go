@@ -14,7 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorumd/quorumd/agent/catalog"
 	"github.com/quorumd/quorumd/cmd/quorumd/daemon"
+	"github.com/quorumd/quorumd/systemd"
 )
 
 const (
@@ -54,7 +56,7 @@ func runCommand(code *int) *cobra.Command {
 			if err := at.UnmarshalText([]byte(level)); err != nil {
 				return fmt.Errorf("cannot use --log-level %q: say debug, info, warn or error", level)
 			}
-			log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: at}))
+			log := slog.New(systemd.LogHandler(os.Stderr, at, catalog.ID))
 			err := daemon.Run(command.Context(), daemon.Options{Config: config, Errands: errands, Version: daemon.Version(), Logger: log})
 			if err != nil {
 				fmt.Fprintf(os.Stderr, "quorumd: %v\n", err)

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -20,6 +21,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/catalog"
 )
 
 // job says what to build.
@@ -91,6 +94,9 @@ func (j job) build(ctx context.Context) error {
 	if err := j.completions(ctx); err != nil {
 		return err
 	}
+	if err := j.catalog(); err != nil {
+		return err
+	}
 	if err := j.changelog("CHANGELOG.md"); err != nil {
 		return err
 	}
@@ -159,6 +165,15 @@ func (j job) completions(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// catalog writes what the journal says of each message.
+func (j job) catalog() error {
+	var text bytes.Buffer
+	if err := catalog.Write(&text); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(j.stage, "quorumd.catalog"), text.Bytes(), 0o644)
 }
 
 func (j job) pack(ctx context.Context, arch, format string) error {
