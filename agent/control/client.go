@@ -96,6 +96,39 @@ func (c *Client) ReleaseOp(ctx context.Context, req ReleaseRequest) (Done, error
 	return d, err
 }
 
+// AskMaintenance asks for this host to be taken down, and gives what is asked of it now; for
+// DefaultMaintenance if the request does not say how long.
+func (c *Client) AskMaintenance(ctx context.Context, req MaintenanceRequest) (Maintenance, error) {
+	body := maintenanceBody{Work: req.Work, Reason: req.Reason, KeepRunning: req.KeepRunning, External: req.External}
+	if req.For != 0 {
+		body.For = req.For.String()
+	}
+	var m Maintenance
+	err := c.do(ctx, http.MethodPut, "/v1/maintenance", body, &m)
+	return m, err
+}
+
+// EndMaintenance withdraws what is asked of this host, or has it brought back, if there is anything.
+func (c *Client) EndMaintenance(ctx context.Context) (Done, error) {
+	var d Done
+	err := c.do(ctx, http.MethodDelete, "/v1/maintenance", nil, &d)
+	return d, err
+}
+
+// StartRollout has one host after another restarted or rebooted.
+func (c *Client) StartRollout(ctx context.Context, req RolloutRequest) (Rollout, error) {
+	var r Rollout
+	err := c.do(ctx, http.MethodPost, "/v1/rollout", rolloutBody(req), &r)
+	return r, err
+}
+
+// SetRollout makes the rollout RolloutRunning, RolloutPaused or RolloutAborted.
+func (c *Client) SetRollout(ctx context.Context, state string) (Rollout, error) {
+	var r Rollout
+	err := c.do(ctx, http.MethodPut, "/v1/rollout/state", rolloutStateBody{state}, &r)
+	return r, err
+}
+
 // do sends one request on a connection of its own and decodes the answer.
 func (c *Client) do(ctx context.Context, method, path string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)

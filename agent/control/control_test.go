@@ -96,6 +96,27 @@ func (d *desk) ReleaseOp(ctx context.Context, req ReleaseRequest, by string) err
 	return d.answer(ctx)
 }
 
+func (d *desk) AskMaintenance(ctx context.Context, req MaintenanceRequest, by string) (Maintenance, error) {
+	d.note("%s %q for %s by %s, keep running %t, external %t", req.Work, req.Reason, req.For, by, req.KeepRunning, req.External)
+	since := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	return Maintenance{Work: req.Work, Reason: req.Reason, By: by, Since: since, Until: since.Add(req.For), State: MaintenanceWaiting}, d.answer(ctx)
+}
+
+func (d *desk) EndMaintenance(ctx context.Context, by string) error {
+	d.note("end of maintenance by %s", by)
+	return d.answer(ctx)
+}
+
+func (d *desk) StartRollout(ctx context.Context, req RolloutRequest, by string) (Rollout, error) {
+	d.note("rollout %s of %v until %q: %q by %s", req.Work, req.Hosts, req.Version, req.Reason, by)
+	return Rollout{ID: "r1", Work: req.Work, Reason: req.Reason, By: by, State: RolloutRunning}, d.answer(ctx)
+}
+
+func (d *desk) SetRollout(ctx context.Context, state, by string) (Rollout, error) {
+	d.note("rollout %s by %s", state, by)
+	return Rollout{ID: "r1", State: state}, d.answer(ctx)
+}
+
 // folder is a short path (a socket's has a bound) that every user can enter.
 func folder(t testing.TB) string {
 	t.Helper()
@@ -134,10 +155,16 @@ func serving(t testing.TB, s *Server) string {
 	return s.opt.Socket
 }
 
+// everything is all that a server can ask.
+type everything interface {
+	Backend
+	Maintainer
+}
+
 // open serves a backend with the ordinary limits.
-func open(t *testing.T, b Backend) string {
+func open(t *testing.T, b everything) string {
 	t.Helper()
-	return serving(t, NewServer(Options{Socket: filepath.Join(folder(t), "s"), Backend: b, Logger: testLog(t)}))
+	return serving(t, NewServer(Options{Socket: filepath.Join(folder(t), "s"), Backend: b, Maintainer: b, Logger: testLog(t)}))
 }
 
 func testLog(t *testing.T) *slog.Logger {

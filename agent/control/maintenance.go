@@ -66,3 +66,42 @@ type MaintenanceEnd struct {
 	Code   string    `json:"code"` // CodeCycled, CodeWithdrawn, or that of the reason why it ended otherwise
 	Text   string    `json:"text"`
 }
+
+// maintenanceBody is a MaintenanceRequest on the wire.
+type maintenanceBody struct {
+	Work        string `json:"work"`
+	Reason      string `json:"reason"`
+	For         string `json:"for,omitempty"`
+	KeepRunning bool   `json:"keepRunning,omitempty"`
+	External    bool   `json:"external,omitempty"`
+}
+
+const (
+	maintenanceHint    = `send {"work": "maintenance", "reason": "<why>", "for": "4h"}`
+	maintenanceForHint = "give a duration from 1m to 168h, and ask again if it takes longer"
+)
+
+func (b maintenanceBody) request() (MaintenanceRequest, error) {
+	const what = "cannot take the host down"
+	switch b.Work {
+	case WorkMaintenance, WorkRestart, WorkReboot:
+	default:
+		return MaintenanceRequest{}, badRequest(maintenanceHint, "%s: work: %q is not one of %s, %s and %s",
+			what, shorten(b.Work), WorkMaintenance, WorkRestart, WorkReboot)
+	}
+	if b.KeepRunning && b.Work != WorkMaintenance {
+		return MaintenanceRequest{}, badRequest("leave keepRunning out", "%s: a %s does not let etcd run on", what, b.Work)
+	}
+	if b.External && b.Work != WorkReboot {
+		return MaintenanceRequest{}, badRequest("leave external out", "%s: only a reboot can be somebody else's", what)
+	}
+	reason, err := oneLine(b.Reason, what)
+	if err != nil {
+		return MaintenanceRequest{}, err
+	}
+	d, err := span(b.For, what, bounds{MinMaintenance, MaxMaintenance, DefaultMaintenance, maintenanceForHint})
+	if err != nil {
+		return MaintenanceRequest{}, err
+	}
+	return MaintenanceRequest{Work: b.Work, Reason: reason, For: d, KeepRunning: b.KeepRunning, External: b.External}, nil
+}

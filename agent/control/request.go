@@ -55,6 +55,7 @@ const (
 	bootstrapHint = `send nothing, or {"confirm": "<cluster name>"}`
 	pauseHint     = `send {"reason": "<why>", "for": "4h"}`
 	releaseHint   = `send {"force": true, "reason": "<why>"}`
+	pauseForHint  = "give a duration over 0 and at most 168h, and pause again when it ends"
 	reasonHint    = "give a reason in one line, for those who will wonder"
 )
 
@@ -63,18 +64,32 @@ func (b pauseBody) request() (PauseRequest, error) {
 	if err != nil {
 		return PauseRequest{}, err
 	}
-	if b.For == "" {
-		return PauseRequest{Reason: reason, For: DefaultPause}, nil
-	}
-	d, err := time.ParseDuration(b.For)
+	d, err := span(b.For, "cannot pause", bounds{1, MaxPause, DefaultPause, pauseForHint})
 	if err != nil {
-		return PauseRequest{}, badRequest("write it as 90m or 4h", "cannot pause: for: %q is not a duration", shorten(b.For))
-	}
-	if d <= 0 || d > MaxPause {
-		return PauseRequest{}, badRequest("give a duration over 0 and at most 168h, and pause again when it ends",
-			"cannot pause: for: %s is out of bounds", d)
+		return PauseRequest{}, err
 	}
 	return PauseRequest{Reason: reason, For: d}, nil
+}
+
+// bounds say how long something may last, and how long it does when nobody says.
+type bounds struct {
+	least, most, otherwise time.Duration
+	hint                   string // for who is out of them
+}
+
+// span reads how long something is meant to last.
+func span(text, what string, in bounds) (time.Duration, error) {
+	if text == "" {
+		return in.otherwise, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, badRequest("write it as 90m or 4h", "%s: for: %q is not a duration", what, shorten(text))
+	}
+	if d < in.least || d > in.most {
+		return 0, badRequest(in.hint, "%s: for: %s is out of bounds", what, d)
+	}
+	return d, nil
 }
 
 func (b releaseBody) request() (ReleaseRequest, error) {

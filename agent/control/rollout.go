@@ -3,7 +3,14 @@
 
 package control
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/coreos/go-semver/semver"
+)
 
 // The states of a Rollout.
 const (
@@ -58,4 +65,58 @@ type RolloutHost struct {
 func (r Rollout) complete() Rollout {
 	r.Hosts = orEmpty(r.Hosts)
 	return r
+}
+
+// The bodies on the wire.
+type (
+	rolloutBody struct {
+		Work    string   `json:"work"`
+		Hosts   []string `json:"hosts,omitempty"`
+		Version string   `json:"version,omitempty"`
+		Reason  string   `json:"reason"`
+	}
+	rolloutStateBody struct {
+		State string `json:"state"`
+	}
+)
+
+const (
+	rolloutHint      = `send {"work": "restart", "reason": "<why>"}`
+	rolloutStateHint = `send {"state": "paused"}`
+)
+
+func (b rolloutBody) request() (RolloutRequest, error) {
+	const what = "cannot start the rollout"
+	if b.Work != WorkRestart && b.Work != WorkReboot {
+		return RolloutRequest{}, badRequest(rolloutHint, "%s: work: %q is neither %s nor %s", what, shorten(b.Work), WorkRestart, WorkReboot)
+	}
+	reason, err := oneLine(b.Reason, what)
+	if err != nil {
+		return RolloutRequest{}, err
+	}
+	if len(b.Hosts) > MaxRolloutHosts {
+		return RolloutRequest{}, badRequest("leave hosts out for all of them", "%s: %d hosts, at most %d can be named", what, len(b.Hosts), MaxRolloutHosts)
+	}
+	for i, name := range b.Hosts {
+		if name == "" || slices.Contains(b.Hosts[:i], name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			return RolloutRequest{}, badRequest("name every host once, as quorumctl status shows it",
+				"%s: hosts: %q is empty, named twice or no name", what, shorten(name))
+		}
+	}
+	version := strings.TrimPrefix(b.Version, "v")
+	if version != "" {
+		if _, err := semver.NewVersion(version); err != nil {
+			return RolloutRequest{}, badRequest("write it as etcd reports it, such as 3.6.12", "%s: version: %q is not a version", what, shorten(b.Version))
+		}
+	}
+	return RolloutRequest{Work: b.Work, Hosts: b.Hosts, Version: version, Reason: reason}, nil
+}
+
+func (b rolloutStateBody) state() (string, error) {
+	switch b.State {
+	case RolloutRunning, RolloutPaused, RolloutAborted:
+		return b.State, nil
+	}
+	return "", badRequest(rolloutStateHint, "cannot change the rollout: state: %q is not one of %s, %s and %s",
+		shorten(b.State), RolloutRunning, RolloutPaused, RolloutAborted)
 }

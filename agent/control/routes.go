@@ -44,7 +44,7 @@ type Done struct {
 func (s *Server) routes() []route {
 	reads := make(chan struct{}, s.limits.waiting)
 	changes := make(chan struct{}, s.limits.waiting)
-	return []route{
+	table := []route{
 		{"GET", "/v1/status", look, nil, nil, s.getStatus},
 		{"GET", "/v1/history", look, []string{"limit"}, reads, s.getHistory},
 		{"POST", "/v1/bootstrap", change, nil, changes, s.postBootstrap},
@@ -52,6 +52,15 @@ func (s *Server) routes() []route {
 		{"DELETE", "/v1/pause", change, nil, changes, s.deletePause},
 		{"POST", "/v1/op/release", change, nil, changes, s.postRelease},
 	}
+	if s.opt.Maintainer == nil {
+		return table
+	}
+	return append(table,
+		route{"PUT", "/v1/maintenance", change, nil, changes, s.putMaintenance},
+		route{"DELETE", "/v1/maintenance", change, nil, changes, s.deleteMaintenance},
+		route{"POST", "/v1/rollout", change, nil, changes, s.postRollout},
+		route{"PUT", "/v1/rollout/state", change, nil, changes, s.putRolloutState},
+	)
 }
 
 func (s *Server) getStatus(request) (response, error) {
@@ -130,4 +139,59 @@ func (s *Server) postRelease(r request) (response, error) {
 		return response{}, err
 	}
 	return response{http.StatusOK, Done{By: r.by}}, nil
+}
+
+func (s *Server) putMaintenance(r request) (response, error) {
+	var body maintenanceBody
+	if err := decode(r.body, &body, maintenanceHint); err != nil {
+		return response{}, err
+	}
+	req, err := body.request()
+	if err != nil {
+		return response{}, err
+	}
+	m, err := s.opt.Maintainer.AskMaintenance(r.ctx, req, r.by)
+	if err != nil {
+		return response{}, err
+	}
+	return response{http.StatusOK, m}, nil
+}
+
+func (s *Server) deleteMaintenance(r request) (response, error) {
+	if err := s.opt.Maintainer.EndMaintenance(r.ctx, r.by); err != nil {
+		return response{}, err
+	}
+	return response{http.StatusOK, Done{By: r.by}}, nil
+}
+
+func (s *Server) postRollout(r request) (response, error) {
+	var body rolloutBody
+	if err := decode(r.body, &body, rolloutHint); err != nil {
+		return response{}, err
+	}
+	req, err := body.request()
+	if err != nil {
+		return response{}, err
+	}
+	rollout, err := s.opt.Maintainer.StartRollout(r.ctx, req, r.by)
+	if err != nil {
+		return response{}, err
+	}
+	return response{http.StatusAccepted, rollout.complete()}, nil
+}
+
+func (s *Server) putRolloutState(r request) (response, error) {
+	var body rolloutStateBody
+	if err := decode(r.body, &body, rolloutStateHint); err != nil {
+		return response{}, err
+	}
+	state, err := body.state()
+	if err != nil {
+		return response{}, err
+	}
+	rollout, err := s.opt.Maintainer.SetRollout(r.ctx, state, r.by)
+	if err != nil {
+		return response{}, err
+	}
+	return response{http.StatusOK, rollout.complete()}, nil
 }

@@ -43,13 +43,35 @@ func TestEveryRouteReachesTheBackend(t *testing.T) {
 	if _, err := c.ReleaseOp(ctx, ReleaseRequest{Force: true, Reason: "n2 is in the bin"}); err != nil {
 		t.Error(err)
 	}
+	m, err := c.AskMaintenance(ctx, MaintenanceRequest{Work: WorkMaintenance, Reason: " new fan ", For: time.Hour, KeepRunning: true})
+	if err != nil || m.Work != WorkMaintenance || m.By != d.me() || m.Until.Sub(m.Since) != time.Hour || m.State != MaintenanceWaiting {
+		t.Errorf("maintenance: %+v, %v", m, err)
+	}
+	if _, err := c.AskMaintenance(ctx, MaintenanceRequest{Work: WorkReboot, Reason: "kernel", External: true}); err != nil {
+		t.Error(err)
+	}
+	if done, err := c.EndMaintenance(ctx); err != nil || done.By != d.me() {
+		t.Errorf("end of maintenance: %+v, %v", done, err)
+	}
+	r, err := c.StartRollout(ctx, RolloutRequest{Work: WorkRestart, Hosts: []string{"n1", "n3"}, Version: "v3.6.12", Reason: "a fix"})
+	if err != nil || r.ID != "r1" || r.Hosts == nil {
+		t.Errorf("rollout: %+v, %v", r, err)
+	}
+	if r, err := c.SetRollout(ctx, RolloutPaused); err != nil || r.State != RolloutPaused || r.Hosts == nil {
+		t.Errorf("state of the rollout: %+v, %v", r, err)
+	}
 	want := fmt.Sprintf(`history 3
 history 50
 bootstrap by %[1]s
 pause "disk swap" for 1h30m0s by %[1]s
 pause "lunch" for 4h0m0s by %[1]s
 resume by %[1]s
-release "n2 is in the bin" by %[1]s`, d.me())
+release "n2 is in the bin" by %[1]s
+maintenance "new fan" for 1h0m0s by %[1]s, keep running true, external false
+reboot "kernel" for 4h0m0s by %[1]s, keep running false, external true
+end of maintenance by %[1]s
+rollout restart of [n1 n3] until "3.6.12": "a fix" by %[1]s
+rollout paused by %[1]s`, d.me())
 	if got := d.notes(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
@@ -91,6 +113,22 @@ func TestWhatIsNotUnderstoodIsRefusedWithWhatToDo(t *testing.T) {
 		"a pause for ever":        {"PUT", "/v1/pause", `{"reason":"x","for":"168h1s"}`, 400, CodeBadRequest, "at most 168h"},
 		"a release without force": {"POST", "/v1/op/release", `{"reason":"x"}`, 400, CodeBadRequest, "--force"},
 		"a release for no reason": {"POST", "/v1/op/release", `{"force":true}`, 400, CodeBadRequest, "reason is missing"},
+		"work of no kind":         {"PUT", "/v1/maintenance", `{"reason":"x"}`, 400, CodeBadRequest, `work: "" is not one of`},
+		"work for no reason":      {"PUT", "/v1/maintenance", `{"work":"restart"}`, 400, CodeBadRequest, "reason is missing"},
+		"work for seconds":        {"PUT", "/v1/maintenance", `{"work":"restart","reason":"x","for":"59s"}`, 400, CodeBadRequest, "from 1m to 168h"},
+		"work for the past":       {"PUT", "/v1/maintenance", `{"work":"restart","reason":"x","for":"-4h"}`, 400, CodeBadRequest, "from 1m to 168h"},
+		"work for ever":           {"PUT", "/v1/maintenance", `{"work":"maintenance","reason":"x","for":"999999h"}`, 400, CodeBadRequest, "from 1m to 168h"},
+		"work for a while":        {"PUT", "/v1/maintenance", `{"work":"maintenance","reason":"x","for":"a while"}`, 400, CodeBadRequest, "not a duration"},
+		"a restart that is none":  {"PUT", "/v1/maintenance", `{"work":"restart","reason":"x","keepRunning":true}`, 400, CodeBadRequest, "run on"},
+		"a restart by others":     {"PUT", "/v1/maintenance", `{"work":"restart","reason":"x","external":true}`, 400, CodeBadRequest, "only a reboot"},
+		"a rollout of naught":     {"POST", "/v1/rollout", `{"work":"maintenance","reason":"x"}`, 400, CodeBadRequest, "neither restart nor reboot"},
+		"a rollout for naught":    {"POST", "/v1/rollout", `{"work":"restart"}`, 400, CodeBadRequest, "reason is missing"},
+		"a host twice":            {"POST", "/v1/rollout", `{"work":"restart","reason":"x","hosts":["a","a"]}`, 400, CodeBadRequest, `"a" is empty, named twice`},
+		"a host without a name":   {"POST", "/v1/rollout", `{"work":"restart","reason":"x","hosts":[""]}`, 400, CodeBadRequest, "hosts"},
+		"a host for terminals":    {"POST", "/v1/rollout", `{"work":"restart","reason":"x","hosts":["\u001b[2J"]}`, 400, CodeBadRequest, "hosts"},
+		"hosts without end":       {"POST", "/v1/rollout", `{"work":"restart","reason":"x","hosts":[` + strings.Repeat(`"a",`, 1000) + `"b"]}`, 400, CodeBadRequest, "at most 1000"},
+		"a version of none":       {"POST", "/v1/rollout", `{"work":"restart","reason":"x","version":"newest"}`, 400, CodeBadRequest, "such as 3.6.12"},
+		"a rollout to nowhere":    {"PUT", "/v1/rollout/state", `{"state":"done"}`, 400, CodeBadRequest, "not one of running, paused and aborted"},
 		"the wrong cluster":       {"POST", "/v1/bootstrap", `{"confirm":"test"}`, 409, CodeConflict, `cluster "prod", not "test"`},
 		"a body without end":      {"PUT", "/v1/pause", `{"reason":"` + strings.Repeat("x", 64<<10) + `"}`, 413, CodeTooLarge, "over 65536 bytes"},
 		"garbage without end":     {"PUT", "/v1/pause", `{"reason":"x"}` + strings.Repeat(" ", 64<<10), 413, CodeTooLarge, "over 65536 bytes"},
@@ -114,6 +152,15 @@ func TestWhatIsNotUnderstoodIsRefusedWithWhatToDo(t *testing.T) {
 func TestTheLongestPauseIsAccepted(t *testing.T) {
 	t.Parallel()
 	if status, body := ask(t, open(t, &desk{}), "PUT", "/v1/pause", `{"reason":"x","for":"168h"}`); status != http.StatusOK {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+func TestWithoutAMaintainerThereAreNoRoutesToOne(t *testing.T) {
+	t.Parallel()
+	socket := serving(t, NewServer(Options{Socket: filepath.Join(folder(t), "s"), Backend: &desk{}, Logger: testLog(t)}))
+	status, body := ask(t, socket, "DELETE", "/v1/maintenance", "")
+	if e := errorIn(t, body); status != http.StatusNotFound || e.Code != CodeNotFound {
 		t.Errorf("%d %s", status, body)
 	}
 }

@@ -1,0 +1,15 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import "testing"
+
+func TestEverythingThatChangesNeedsPermission(t *testing.T) {
+	t.Parallel()
+	for _, rt := range NewServer(Options{Backend: &desk{}, Maintainer: &desk{}}).table {
+		if looks := rt.method == "GET"; looks != (rt.access == look) {
+			t.Errorf("%s %s is open to those with access %d", rt.method, rt.path, rt.access)
+		}
+	}
+}
