@@ -47,3 +47,26 @@ func becomeSystemd(args []string) int {
 	fmt.Fprintln(os.Stderr, "cannot become systemd:", err)
 	return 1
 }
+
+// becomeLogind turns this process into a systemd-logind in the mount namespace it was given, with a /run that
+// outlives it, so that it can be restarted, and with nothing of the machine's own.
+func becomeLogind() int {
+	run := os.Getenv("QUORUMD_TEST_RUN")
+	err := os.MkdirAll(filepath.Join(run, "systemd", "system"), 0o755)
+	if err == nil {
+		err = unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+	}
+	if err == nil {
+		err = unix.Mount(run, "/run", "", unix.MS_BIND, "")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cannot make /run:", err)
+		return 1
+	}
+	os.Unsetenv(roleVariable)
+	for _, program := range []string{"/usr/lib/systemd/systemd-logind", "/lib/systemd/systemd-logind"} {
+		err = syscall.Exec(program, []string{program}, os.Environ())
+	}
+	fmt.Fprintln(os.Stderr, "cannot become logind:", err)
+	return 1
+}

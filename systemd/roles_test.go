@@ -77,6 +77,8 @@ func playRole(role string, args []string) int {
 		return playAgent(args[0])
 	case "systemd":
 		return becomeSystemd(args)
+	case "logind":
+		return becomeLogind()
 	default:
 		return 99
 	}

@@ -1,0 +1,201 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	godbus "github.com/godbus/dbus/v5"
+)
+
+const (
+	// usualDelay is logind's InhibitDelayMaxSec unless logind.conf says otherwise.
+	usualDelay = 5 * time.Second
+	// beforeLimit is how long before logind would go on by itself the preparation is told to end, so that
+	// whoever prepares can still say how it went.
+	beforeLimit = 500 * time.Millisecond
+	// maxRetry bounds how long a logind that has come back is not noticed.
+	maxRetry = time.Minute
+)
+
+// errBusLost: the connection has ended, which is all that can be known.
+var errBusLost = errors.New("the connection to the bus is lost")
+
+// Inhibit holds a delay lock of logind until ctx ends, so that a shutdown, a reboot or the power button waits
+// for prepare. It can delay a shutdown and not forbid it: logind waits for at most InhibitDelayMaxSec
+// (logind.conf(5), 5 s unless changed there).
+//
+// prepare runs when a shutdown begins, and the machine goes down as soon as it returns. Its context ends half a
+// second before logind stops waiting, and when the shutdown is called off. It never runs twice at once.
+//
+// Without logind nothing happens but a line in the log; it is looked for again from time to time, and the lock
+// is taken anew when logind or the bus was restarted.
+func (l *Logind) Inhibit(ctx context.Context, prepare func(ctx context.Context)) {
+	var told string
+	wait := l.retry
+	for ctx.Err() == nil {
+		err := l.inhibit(ctx, prepare, func() { told, wait = "", l.retry })
+		if ctx.Err() != nil {
+			return
+		}
+		if text := err.Error(); text != told {
+			l.log.Warn("a reboot of this machine does not wait for quorumd", "error", err)
+			told = text
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, maxRetry)
+	}
+}
+
+// inhibit is Inhibit over one connection to the bus. It gives why it ended, which is never nil.
+func (l *Logind) inhibit(ctx context.Context, prepare func(ctx context.Context), taken func()) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	dialed := time.AfterFunc(busTimeout, end) // the connection must live on, so its context has no deadline
+	conn, err := l.dial(ctx)
+	if inTime := dialed.Stop(); err == nil && !inTime {
+		_ = conn.Close()
+		err = context.DeadlineExceeded
+	}
+	if err != nil {
+		return explainLogind("take an inhibitor lock", err)
+	}
+	defer func() { _ = conn.Close() }()
+	signals := make(chan *godbus.Signal, 16)
+	conn.Signal(signals)
+	i := &inhibitor{logind: l, conn: conn, prepare: prepare, prepared: make(chan struct{}, 1)}
+	defer i.finish()
+	if err := i.subscribe(ctx); err != nil {
+		return explainLogind("listen to logind", err)
+	}
+	if err := i.take(ctx); err != nil {
+		return explainLogind("take an inhibitor lock", err)
+	}
+	taken()
+	l.log.Info("a reboot of this machine waits for quorumd", "atMost", i.limit.String())
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-conn.Context().Done():
+			return explainLogind("keep an inhibitor lock", errBusLost)
+		case <-i.prepared:
+			i.release()
+		case signal, open := <-signals:
+			if !open {
+				return explainLogind("keep an inhibitor lock", errBusLost)
+			}
+			if err := i.hear(ctx, signal); err != nil {
+				return explainLogind("take an inhibitor lock again", err)
+			}
+		}
+	}
+}
+
+// inhibitor is a lock of logind's over one connection. Its own goroutine is the only one that uses it.
+type inhibitor struct {
+	logind   *Logind
+	conn     *godbus.Conn
+	prepare  func(ctx context.Context)
+	limit    time.Duration
+	lock     *os.File           // while it is open, logind waits
+	cancel   context.CancelFunc // ends a preparation under way; nil when there is none
+	prepared chan struct{}      // a preparation has returned
+}
+
+func (i *inhibitor) subscribe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, busTimeout)
+	defer cancel()
+	return errors.Join(
+		i.conn.AddMatchSignalContext(ctx, godbus.WithMatchSender(logindName), godbus.WithMatchObjectPath(logindPath),
+			godbus.WithMatchInterface(logindInterface), godbus.WithMatchMember("PrepareForShutdown")),
+		i.conn.AddMatchSignalContext(ctx, godbus.WithMatchSender("org.freedesktop.DBus"),
+			godbus.WithMatchInterface("org.freedesktop.DBus"), godbus.WithMatchMember("NameOwnerChanged"), godbus.WithMatchArg(0, logindName)),
+	)
+}
+
+// take gets a lock and only then lets go of one that it may have, and learns for how long logind waits.
+func (i *inhibitor) take(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, busTimeout)
+	defer cancel()
+	object := i.conn.Object(logindName, logindPath)
+	var fd godbus.UnixFD
+	err := object.CallWithContext(ctx, logindInterface+".Inhibit", 0,
+		"shutdown", "quorumd", "hands etcd's leadership over and stops etcd in order", "delay").Store(&fd)
+	if err != nil {
+		return preferContext(ctx, err)
+	}
+	i.release()
+	i.lock = os.NewFile(uintptr(fd), "inhibitor lock")
+	var limit godbus.Variant
+	i.limit = usualDelay
+	if err := object.CallWithContext(ctx, propertyGet, 0, logindInterface, "InhibitDelayMaxUSec").Store(&limit); err == nil {
+		if microseconds, ok := limit.Value().(uint64); ok && microseconds < uint64(time.Hour/time.Microsecond) {
+			i.limit = time.Duration(microseconds) * time.Microsecond
+		}
+	}
+	return nil
+}
+
+// release lets the shutdown go on.
+func (i *inhibitor) release() {
+	if i.lock != nil {
+		_ = i.lock.Close()
+		i.lock = nil
+	}
+}
+
+// hear acts on a signal.
+func (i *inhibitor) hear(ctx context.Context, signal *godbus.Signal) error {
+	if len(signal.Body) == 0 {
+		return nil
+	}
+	switch signal.Name {
+	case logindInterface + ".PrepareForShutdown":
+		if begins, _ := signal.Body[0].(bool); begins {
+			i.begin(ctx)
+			return nil
+		}
+		i.logind.log.Info("the shutdown was called off")
+		i.finish()
+		return i.take(ctx)
+	case "org.freedesktop.DBus.NameOwnerChanged":
+		if owner, _ := signal.Body[len(signal.Body)-1].(string); owner == "" || i.cancel != nil {
+			return nil // while logind is away, the old lock may still count
+		}
+		return i.take(ctx)
+	}
+	return nil
+}
+
+// begin starts the preparation.
+func (i *inhibitor) begin(ctx context.Context) {
+	if i.cancel != nil || i.lock == nil {
+		return
+	}
+	i.logind.log.Info("the machine is about to go down", "waitsAtMost", i.limit.String())
+	ctx, i.cancel = context.WithTimeout(ctx, max(i.limit-beforeLimit, 0))
+	go func() {
+		i.prepare(ctx)
+		i.prepared <- struct{}{}
+	}()
+}
+
+// finish ends a preparation under way, waits for it, and lets go.
+func (i *inhibitor) finish() {
+	if i.cancel != nil {
+		i.cancel()
+		if i.lock != nil { // it was not released, so nobody has heard yet that the preparation is done
+			<-i.prepared
+		}
+		i.cancel = nil
+	}
+	i.release()
+}

@@ -1,0 +1,86 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	godbus "github.com/godbus/dbus/v5"
+)
+
+const (
+	logindName      = "org.freedesktop.login1"
+	logindPath      = "/org/freedesktop/login1"
+	logindInterface = "org.freedesktop.login1.Manager"
+	propertyGet     = "org.freedesktop.DBus.Properties.Get"
+)
+
+// LogindOptions says how to reach logind. All of it may be left out.
+type LogindOptions struct {
+	// Dial connects to the bus, as godbus.ConnectSystemBus does, which is what nil stands for. The
+	// connection it gives must not outlive ctx.
+	Dial func(ctx context.Context) (*godbus.Conn, error)
+	// Logger takes the few events worth a line; nil for slog.Default.
+	Logger *slog.Logger
+}
+
+// Logind is systemd-logind, which reboots machines and can be made to wait a moment before it does.
+// Safe for use by several goroutines.
+type Logind struct {
+	dial  func(ctx context.Context) (*godbus.Conn, error)
+	log   *slog.Logger
+	retry time.Duration // between the first two tries to reach it; it doubles from there
+}
+
+// NewLogind does not connect yet.
+func NewLogind(o LogindOptions) *Logind {
+	l := &Logind{dial: o.Dial, log: o.Logger, retry: time.Second}
+	if l.dial == nil {
+		l.dial = func(ctx context.Context) (*godbus.Conn, error) {
+			return godbus.ConnectSystemBus(godbus.WithContext(ctx))
+		}
+	}
+	if l.log == nil {
+		l.log = slog.Default()
+	}
+	return l
+}
+
+// Reboot asks for the machine to be rebooted in order. Within 3 s it returns nil once logind has taken that,
+// or an error: ErrNotPermitted, ErrUnavailable or another. It does not push others aside: where a person or
+// a package manager holds a lock that forbids a shutdown, logind refuses.
+func (l *Logind) Reboot(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, busTimeout)
+	defer cancel()
+	conn, err := l.dial(ctx)
+	if err == nil {
+		defer func() { _ = conn.Close() }()
+		const interactive = false // there is nobody to be asked for a password
+		err = conn.Object(logindName, logindPath).CallWithContext(ctx, logindInterface+".Reboot", 0, interactive).Err
+	}
+	return explainLogind("reboot this machine", preferContext(ctx, err))
+}
+
+// explainLogind turns the error of a call to logind into one that names a sentinel and ends with the remedy.
+func explainLogind(doing string, err error) error {
+	reply, is := errors.AsType[godbus.Error](err)
+	if !is {
+		return explainBus(doing, "systemd-logind.service", err)
+	}
+	switch reply.Name {
+	case "org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired",
+		"org.freedesktop.DBus.Error.AuthFailed":
+		return fmt.Errorf("cannot %s: %w: logind says: %w: look with \"systemd-inhibit --list\" who forbids it, and whether the polkit rules "+
+			"of quorumd are installed; see quorumd(8) how to do without polkit", doing, ErrNotPermitted, reply)
+	case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner", "org.freedesktop.systemd1.NoSuchUnit",
+		"org.freedesktop.systemd1.UnitMasked":
+		return fmt.Errorf("cannot %s: %w: there is no logind here: %w: install it (Debian: libpam-systemd) or unmask systemd-logind.service",
+			doing, ErrUnavailable, reply)
+	}
+	return explainReply(doing, "systemd-logind.service", reply)
+}
