@@ -69,25 +69,33 @@ func newFleet(t *testing.T, o lab.Options) *fleet {
 // since then they were off, and have come back by themselves.
 func standingFleet(t *testing.T) *fleet {
 	t.Helper()
-	from := filepath.Join(runDir, "standing")
-	if _, err := os.Stat(from); err != nil {
-		f := newFleet(t, lab.Options{Hosts: 5})
-		f.form()
-		f.save()
-	}
-	f := newFleet(t, lab.Options{Hosts: 5, From: from})
+	f := newFleet(t, lab.Options{Hosts: 5, From: formedFleet(t)})
 	f.eventually("the hosts have come back by themselves", func() bool { return f.has(3, 1) && f.atRest() })
 	return f
 }
 
-// save keeps a fleet that stands for standingFleet in place of any other, and ends it.
-func (f *fleet) save() {
+// formedFleet gives the directory of the fleet that was put together once.
+func formedFleet(t *testing.T) string {
+	t.Helper()
+	dir, done, err := standingDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	if _, err := os.Stat(dir); err != nil {
+		f := newFleet(t, lab.Options{Hosts: 5})
+		f.form()
+		f.save(dir)
+	}
+	return dir
+}
+
+// save ends a fleet that stands, and keeps it for standingFleet.
+func (f *fleet) save(dir string) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
 	defer cancel()
-	dir := filepath.Join(runDir, "standing")
 	f.check(f.Save(ctx, dir+".new"))
-	f.check(os.RemoveAll(dir)) // another test may have saved one already
 	f.check(os.Rename(dir+".new", dir))
 }
 

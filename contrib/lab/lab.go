@@ -59,7 +59,8 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	})
 }
 
-// Save ends the lab in order and keeps what its hosts have written in a directory below Options.Dir, for Options.From.
+// Save ends the lab in order and keeps what its hosts have written in a directory on the same file system as Options.Dir, for
+// Options.From.
 func (l *Lab) Save(ctx context.Context, dir string) error {
 	err := l.Each(func(h *Host) error {
 		if err := h.ShutDown(ctx); err != nil {

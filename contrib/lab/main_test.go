@@ -7,6 +7,7 @@ package lab_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,9 +31,16 @@ func TestMain(m *testing.M) { os.Exit(enter(m)) }
 
 // enter runs the tests in namespaces of their own. It ends with "go test", also when that is killed.
 func enter(m *testing.M) int {
+	flag.Parse()
 	cache, err := cacheDir()
 	if !lab.Inside() && err == nil {
 		err = makeReady(cache)
+	}
+	if list := flag.Lookup("test.list").Value.String(); err == nil && list != "" {
+		return m.Run()
+	}
+	if err == nil && !lab.Inside() && *lanes > 0 {
+		return inLanes(cache)
 	}
 	if err == nil {
 		rootFS, err = lab.Root(context.Background(), cache)

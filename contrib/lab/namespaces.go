@@ -54,10 +54,7 @@ func outside(dir string) (code int, err error) {
 	if os.Geteuid() != 0 {
 		return 0, errors.New("cannot make hosts: be root")
 	}
-	if err := sweepAll(dir); err != nil {
-		return 0, err
-	}
-	run, err := claim(dir)
+	run, err := begin(dir)
 	if err != nil {
 		return 0, err
 	}
@@ -145,11 +142,28 @@ func setUp() error {
 // pidName is the file in a lab's directory that holds the first process of its namespaces, as seen from outside.
 const pidName = "pid"
 
-// claim makes a directory for a lab. It is the lab's as long as the file is open.
-func claim(dir string) (*os.File, error) {
+// begin takes away what labs left that were killed, and makes a directory for a new one. One lab begins at a time: or it would
+// take the directory of another, which has not claimed it yet, for such a leftover.
+func begin(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make a directory for labs: %w", err)
 	}
+	all, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer all.Close()
+	if err := unix.Flock(int(all.Fd()), unix.LOCK_EX); err != nil { // it is held for moments
+		return nil, fmt.Errorf("cannot wait for another lab to begin: %w", err)
+	}
+	if err := sweepAll(dir); err != nil {
+		return nil, err
+	}
+	return claim(dir)
+}
+
+// claim makes a directory for a lab. It is the lab's as long as the file is open.
+func claim(dir string) (*os.File, error) {
 	path, err := os.MkdirTemp(dir, "run-")
 	if err != nil {
 		return nil, err

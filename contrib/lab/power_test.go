@@ -33,9 +33,14 @@ func TestAHostLosesPowerAtEveryPhaseOfAJoin(t *testing.T) {
 		{policy.PhaseStarted, "joiner"},
 		{policy.PhaseAdded, "leader"},
 		{policy.PhaseStarted, "follower"},
+		{policy.PhasePromoted, "joiner"},
 	}
 	for _, p := range phases {
-		f.removeStandby()
+		if p.phase == policy.PhasePromoted {
+			f.remove(f.follower(nil)) // the standby takes its place
+		} else {
+			f.removeStandby()
+		}
 		joiner := f.waitForPhase(p.phase)
 		victim := joiner
 		switch p.victim {
@@ -100,6 +105,18 @@ func (f *fleet) removeStandby() {
 		}
 	}
 	f.t.Fatal("there is no standby")
+}
+
+// remove takes a host out of the cluster by hand.
+func (f *fleet) remove(h *lab.Host) {
+	f.t.Helper()
+	for _, m := range f.members() {
+		if m.Name == h.Name {
+			f.removeMember(m.ID)
+			return
+		}
+	}
+	f.t.Fatalf("%s is no member", h.Name)
 }
 
 func (f *fleet) removeMember(id uint64) {

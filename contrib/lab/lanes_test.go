@@ -1,0 +1,136 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// lanes is how many tests run side by side, each in a lab of its own. They wait most of the time.
+var lanes = flag.Int("lab.lanes", 3, "how many tests run side by side")
+
+// standingVariable names the directory with the fleet that all tests share; see standingFleet.
+const standingVariable = "QUORUMD_LAB_STANDING"
+
+// early are the tests that begin before all others: the first, because it leaves a fleet for the rest; then some that need
+// none; then those that take longest.
+var early = []string{
+	"TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare",
+	"TestAClusterPutTogetherByHandIsAdoptedWithoutARestart",
+	"TestAHostLosesPowerNetworkAndDisk",
+	"TestADiskIsSlowHangsAndBreaks",
+	"TestAJoinerThatIsCutOffHoldsNobodyUpForGood",
+	"TestAHostLosesPowerAtEveryPhaseOfAJoin",
+	"TestEtcdServesWhateverBefallsQuorumd",
+}
+
+// inLanes runs every test in a process of its own, some side by side, and gives the exit code for all.
+func inLanes(cache string) int {
+	names, err := testNames()
+	if err == nil {
+		err = os.MkdirAll(cache, 0o755)
+	}
+	var shared string
+	if err == nil {
+		shared, err = os.MkdirTemp(cache, "standing-")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(shared)
+	queue := make(chan string, len(names))
+	for _, name := range names {
+		queue <- name
+	}
+	close(queue)
+	var all sync.WaitGroup
+	var mu sync.Mutex // of the output and of the code
+	code := 0
+	for range *lanes {
+		all.Go(func() {
+			for name := range queue {
+				said, err := runAlone(name, shared)
+				mu.Lock()
+				_, _ = os.Stdout.Write(said)
+				if err != nil {
+					fmt.Printf("%s has not passed: %v\n", name, err)
+					code = 1
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return code
+}
+
+// testNames gives the tests that were asked for, in the order in which they begin.
+func testNames() ([]string, error) {
+	wanted := flag.Lookup("test.run").Value.String()
+	if wanted == "" {
+		wanted = "."
+	}
+	list, err := exec.Command("/proc/self/exe", "-test.list="+wanted, "-lab.lanes=0").Output()
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the tests: %w", err)
+	}
+	names := strings.Fields(string(list))
+	rank := func(name string) int {
+		if i := slices.Index(early, name); i >= 0 {
+			return i
+		}
+		return len(early)
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return rank(a) - rank(b) })
+	return names, nil
+}
+
+// runAlone runs one test, and gives what it said.
+func runAlone(name, shared string) ([]byte, error) {
+	runtime.LockOSThread() // the signal of our death is that of this thread
+	defer runtime.UnlockOSThread()
+	args := []string{"-test.run=^" + name + "$", "-test.v", "-lab.lanes=0", "-test.timeout=" + flag.Lookup("test.timeout").Value.String()}
+	cmd := exec.Command("/proc/self/exe", args...)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.Env = append(os.Environ(), standingVariable+"="+shared)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	err := cmd.Run()
+	text := said.Bytes()
+	if err == nil {
+		text = bytes.TrimSuffix(text, []byte("PASS\n")) // that is for all to say
+	}
+	return text, err
+}
+
+// standingDir gives the directory that holds the fleet that stands, or will, while nobody else uses it.
+func standingDir() (dir string, done func(), err error) {
+	dir = os.Getenv(standingVariable)
+	if dir == "" {
+		dir = runDir
+	}
+	lock, err := os.Open(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil { // held as long as another test takes to make the fleet
+		return "", nil, fmt.Errorf("cannot wait for the fleet: %w", err)
+	}
+	return filepath.Join(dir, "fleet"), func() { lock.Close() }, nil
+}
