@@ -186,7 +186,7 @@ func New(opt Options) (*Agent, error) {
 		return nil, err
 	}
 	a.pace = pace{interval: c.Timing.Interval, host: c.Host.ID, limits: usualPace()}
-	a.presence = newPresence(opt, a.keys)
+	a.presence = newPresence(opt, a.keys, files)
 	a.journal = newJournal(opt, a.keys)
 	return a, nil
 }

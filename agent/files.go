@@ -17,11 +17,11 @@ import (
 
 // stateFiles are the few things that an agent must know after a restart and that are not in
 // etcd. What must survive a reboot lies in the state directory: a request to bootstrap, to which
-// cluster this host has ever belonged, and which one has answered it. The rest lies in the runtime directory, a file
+// cluster this host has ever belonged, which one has answered it, and as whom it was present there. The rest lies in the runtime directory, a file
 // system in memory: it cannot hang, and a reboot clears it.
 //
-// The state directory is read once at start and written only at an operator's word or when the
-// host meets or enters a cluster, never in an ordinary round.
+// The state directory is read once at start and written only at an operator's word, when the host meets or enters a
+// cluster, and once after a boot; never in an ordinary round.
 type stateFiles struct {
 	state, runtime string
 	disk           Files
@@ -32,6 +32,7 @@ type stateFiles struct {
 	request  *bootstrapRequest
 	cluster  clusterFile
 	seen     seenFile
+	names    []string // what this agent's instances were called, and is; the newest last
 	failures failuresFile
 	hold     bool
 }
@@ -70,7 +71,6 @@ const (
 	clusterName   = "cluster.json"
 	failuresName  = "join-failures.json"
 	healthName    = "health.json"
-	instanceName  = "instance"
 	maxBackoff    = time.Hour
 )
 
@@ -136,6 +136,9 @@ func openStateFiles(disk Files, state, runtime string) (*stateFiles, error) {
 	}
 	if _, err := readJSON(disk, f.seenPath(), &f.seen); err != nil {
 		return nil, err
+	}
+	if _, err := readJSON(disk, filepath.Join(state, instancesName), &f.names); err != nil {
+		f.names = nil // a record of before the reboot is then another's, until it is gone
 	}
 	if _, err := disk.Read(filepath.Join(state, holdName)); !errors.Is(err, fs.ErrNotExist) {
 		f.hold = true
@@ -282,20 +285,4 @@ func (f *stateFiles) backoff(bootID string, now, base time.Duration) time.Durati
 		wait = min(2*wait, maxBackoff)
 	}
 	return max(0, f.failures.Last+wait-now)
-}
-
-// Instance gives the name that all processes of this agent share until the host reboots. Another
-// agent with the same host ID has another one.
-func Instance(runtime string) (string, error) {
-	var disk HostFiles
-	if err := disk.MakeDir(runtime); err != nil {
-		return "", fmt.Errorf("cannot make quorumd's own directory: %w; check paths.runtime", err)
-	}
-	path := filepath.Join(runtime, instanceName)
-	var name string
-	if found, err := readJSON(disk, path, &name); err == nil && found && name != "" {
-		return name, nil
-	}
-	name = rand.Text()
-	return name, writeJSON(disk, path, name, false)
 }

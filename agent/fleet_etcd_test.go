@@ -343,7 +343,9 @@ func (c *fleetClient) KeepAliveOnce(_ context.Context, id clientv3.LeaseID) (int
 func (c *fleetClient) Revoke(_ context.Context, id clientv3.LeaseID) error {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
-	c.ask()
+	if c.ask(); c.e.cut {
+		return errCut
+	}
 	c.e.drop(id)
 	return nil
 }

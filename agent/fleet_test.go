@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -80,12 +81,19 @@ func (f *fleet) now() time.Duration { return time.Since(f.start) + time.Hour }
 // add starts a host's agent.
 func (f *fleet) add(name string, member uint64) {
 	h := &fleetHost{f: f, name: name, active: member != 0, member: member, files: map[string][]byte{}}
+	f.hosts[name] = h
+	h.boot("boot-" + name)
+}
+
+// boot starts the host's agent, in a boot of that name.
+func (h *fleetHost) boot(id string) {
+	f, name := h.f, h.name
 	c, err := config.Parse("test", fmt.Appendf(nil, fleetConfig, name, "rack-"+name[len(name)-1:]))
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	h.agent, err = New(Options{
-		Config: c, Instance: "boot-" + name, BootID: "boot-" + name, Version: "test",
+		Config: c, Instance: id, BootID: id, Version: "test",
 		Etcd: f.etcd.of(name), Unit: h, Probe: (*fleetProbe)(h), Data: (*fleetData)(h), Files: (*fleetFiles)(h),
 		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
 		Now:         f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
@@ -103,7 +111,15 @@ func (f *fleet) add(name string, member uint64) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = h.agent.Run(ctx) }()
 	h.end = func() { cancel(); <-done }
-	f.hosts[name] = h
+}
+
+// losePower ends the agent before it can take anything back, and boots anew: what lay in memory is gone.
+func (h *fleetHost) losePower(id string) {
+	h.f.etcd.cutOff(true)
+	h.end()
+	h.f.etcd.cutOff(false)
+	maps.DeleteFunc(h.files, func(path string, _ []byte) bool { return strings.HasPrefix(path, "/run/") })
+	h.boot(id)
 }
 
 func (f *fleet) close() {
@@ -399,6 +415,29 @@ func TestARestingSpareNoticesAnotherAgentWithItsID(t *testing.T) {
 		f.until(30*time.Second, "it says that another agent has its ID", func() bool {
 			return strings.Contains(second.agent.current.Load().view.Self.Conflict, "another agent runs with this host's ID")
 		})
+	})
+}
+
+func TestAHostThatLostPowerIsNotInConflictWithWhatItWasBefore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 4, smallPace())
+		defer f.close()
+		f.settled()
+		for _, name := range []string{"v1", "s0003"} {
+			h, key := f.hosts[name], record.KeysFor("test").Host("id-"+name)
+			for _, boot := range []string{"second", "third"} {
+				before := f.etcd.get(key)
+				h.losePower(boot)
+				if before == "" || f.etcd.get(key) != before {
+					t.Fatalf("the record of %s should outlive its power: %q, before %q", name, f.etcd.get(key), before)
+				}
+				f.until(10*time.Second, name+" has written its record anew", func() bool { return strings.Contains(f.etcd.get(key), boot) })
+				if c := h.agent.current.Load().view.Self.Conflict; c != "" {
+					t.Errorf("%s, boot %s: %s", name, boot, c)
+				}
+			}
+		}
 	})
 }
 

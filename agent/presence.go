@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -30,10 +31,32 @@ type presence struct {
 	renewed time.Duration
 	p99     float64       // of the disk, as last published
 	p99At   time.Duration // and when that last changed
+	files   *stateFiles
+	noting  latest[struct{}]
 }
 
-func newPresence(opt Options, keys record.Keys) *presence {
-	return &presence{opt: opt, keys: keys, log: opt.Logger}
+func newPresence(opt Options, keys record.Keys, files *stateFiles) *presence {
+	return &presence{opt: opt, keys: keys, log: opt.Logger, files: files}
+}
+
+// mine tells whether a record with this host's ID is this host's own: written by this agent, or by the one before a reboot that
+// could not take it back, as when the power is lost.
+func (p *presence) mine(h record.Host) bool {
+	return h.Instance == p.opt.Instance || slices.Contains(p.files.instances(), h.Instance)
+}
+
+// note remembers across a reboot who this agent is. It is written beside the loop: the disk may hang.
+func (p *presence) note(ctx context.Context) {
+	if slices.Contains(p.files.instances(), p.opt.Instance) {
+		return
+	}
+	p.noting.refresh(ctx, p.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+		err := p.files.noteInstance(p.opt.Instance)
+		if err != nil {
+			p.log.Warn("not noted who this agent is: after a loss of power it takes itself for another until its old record is gone", "error", err)
+		}
+		return struct{}{}, err
+	})
 }
 
 // renewals is how often in its time to live the presence lease is renewed.
@@ -41,9 +64,10 @@ const renewals = 3
 
 // publish writes the record if it has changed, or if it is gone.
 func (p *presence) publish(ctx context.Context, r *round) {
-	if r.ownHost != nil && r.ownHost.Instance != p.opt.Instance {
+	if r.ownHost != nil && !p.mine(*r.ownHost) {
 		return // another agent's; conflict says so
 	}
+	p.note(ctx)
 	ctx, cancel := context.WithTimeout(ctx, 2*p.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	p.renew(ctx)
@@ -172,7 +196,7 @@ func (p *presence) conflict(r *round) string {
 	c := p.opt.Config
 	for _, h := range r.hosts {
 		switch {
-		case h.ID == c.Host.ID && h.Instance != p.opt.Instance:
+		case h.ID == c.Host.ID && !p.mine(h):
 			return "another agent runs with this host's ID, " + h.ID
 		case h.ID == c.Host.ID:
 		case h.Name == c.Host.Name:
