@@ -117,8 +117,8 @@ LAB := $(CACHE)/lab
 LAB_PACKAGE = $(GO) run ./packaging/build -arch $$($(GO) env GOARCH) -format deb -nfpm $(NFPM) -md2man $(MD2MAN)
 LAB_COMMAND = bin/lab -dir $(LAB) -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE)/faultfs -deb $(LAB)/packages/now/*.deb
 
-lab: lab-packages etcd $(CACHE)/faultfs ## real hosts: join, power loss, partition, upgrade (needs root); RUN='Power'
-	$(GO) test -count=1 -timeout 20m -tags lab $(if $(RUN),-run '$(RUN)') -v ./contrib/lab
+lab: lab-packages etcd $(CACHE)/faultfs ## real hosts: join, power loss, partition, upgrade (needs root); RUN='Power' LANES=1
+	$(GO) test -count=1 -timeout 30m -tags lab $(if $(RUN),-run '$(RUN)') -v ./contrib/lab $(if $(LANES),-args -lab.lanes=$(LANES))
 
 lab-packages: $(NFPM) $(MD2MAN)
 	rm -rf $(LAB)/packages
