@@ -4,7 +4,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -118,7 +117,7 @@ func (j *judge) save(force bool) {
 	}
 	data, err := j.health.Snapshot(j.opt.BootID)
 	if err == nil {
-		err = writeJSON(j.opt.Files, j.path, json.RawMessage(data), false)
+		err = j.opt.Files.Write(j.path, append(data, '\n'), false)
 	}
 	if err != nil {
 		j.log.Warn("verdict not saved; a restart of the agent judges anew", "error", err)

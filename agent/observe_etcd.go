@@ -146,7 +146,7 @@ func (a *Agent) askRecords(ctx context.Context, r *round, all bool) error {
 
 func (a *Agent) parseRecords(r *round, found cluster.Range, all bool) error {
 	r.revision = found.Revision
-	var hosts []record.Host
+	hosts := make([]record.Host, 0, len(found.Pairs))
 	for _, pair := range found.Pairs {
 		var err error
 		switch {
@@ -181,9 +181,10 @@ func (a *Agent) parseRecords(r *round, found cluster.Range, all bool) error {
 
 // parseHost adds a host's record to those that were read.
 func (a *Agent) parseHost(r *round, hosts []record.Host, pair cluster.Pair) []record.Host {
+	id := strings.TrimPrefix(pair.Key, a.keys.Hosts())
 	h, known := a.decoded[pair.ModRevision]
 	var err error
-	if !known || h.ID != strings.TrimPrefix(pair.Key, a.keys.Hosts()) {
+	if !known || h.ID != id {
 		h, err = record.Decode[record.Host](pair.Value)
 	}
 	if err == nil {
@@ -191,8 +192,9 @@ func (a *Agent) parseHost(r *round, hosts []record.Host, pair cluster.Pair) []re
 	} else { // a host that speaks another format is not counted on
 		a.log.Debug("host record not read", "key", pair.Key, "error", err)
 	}
-	if pair.Key == a.keys.Host(a.opt.Config.Host.ID) {
-		r.ownHost, r.ownHostAt = &h, pair.ModRevision
+	if id == a.opt.Config.Host.ID {
+		own := h
+		r.ownHost, r.ownHostAt = &own, pair.ModRevision
 	}
 	return hosts
 }

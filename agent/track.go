@@ -5,6 +5,7 @@ package agent
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
@@ -54,14 +55,14 @@ func (s *since) truth(name string, holds bool, now time.Duration, round uint64) 
 
 // trackMember fills in the durations of a member.
 func (s *since) trackMember(m *policy.Member, applied uint64, limits policy.Limits, paused bool, now time.Duration, round uint64) {
-	name := fmt.Sprintf("member/%x/", m.ID)
+	name := "member/" + strconv.FormatUint(m.ID, 16) + "/"
 	m.LiveFor = s.truth(name+"live", m.Live, now, round)
 	m.DownFor = s.truth(name+"down", !m.Live, now, round)
 	m.SteadyFor = s.truth(name+"steady", m.Live && m.LagKnown && m.Lag <= limits.PromoteLag, now, round)
 	if !m.Live { // no answer is no progress: the mark stays at the last index seen
 		applied = s.lastApplied(name + "applied")
 	}
-	value := fmt.Sprint(applied)
+	value := strconv.FormatUint(applied, 10)
 	m.StillFor = s.of(name+"still", value, now, round)
 	if paused { // nobody may help it along now
 		value += fmt.Sprintf("/paused at %d", round)

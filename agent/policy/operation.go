@@ -318,7 +318,7 @@ func leftover(v View) (Decision, bool) {
 		return Decision{}, false
 	}
 	turn := voterTurn(v)
-	for _, m := range v.Cluster.learners() {
+	for m := range v.Cluster.learners() {
 		if m.Name != "" || turn < 0 || m.DownFor < v.Limits.LearnerStall+time.Duration(turn)*v.Limits.LockTTL {
 			continue
 		}

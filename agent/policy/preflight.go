@@ -144,7 +144,7 @@ func joinTarget(v View) (Role, bool) {
 		return "", false
 	case voters < v.Target.Voters:
 		return RoleVoter, true
-	case role == RoleSpare && len(v.Cluster.learners()) < v.Target.Standbys:
+	case role == RoleSpare && v.Cluster.learning() < v.Target.Standbys:
 		return RoleStandby, true
 	}
 	return "", false
@@ -161,7 +161,7 @@ func targetMet(v View) (string, bool) {
 		return "", false
 	}
 	voters, _ := v.Cluster.Counts()
-	return fmt.Sprintf("%d of %d voters and %d of %d standbys stand", voters, v.Target.Voters, len(v.Cluster.learners()), v.Target.Standbys), true
+	return fmt.Sprintf("%d of %d voters and %d of %d standbys stand", voters, v.Target.Voters, v.Cluster.learning(), v.Target.Standbys), true
 }
 
 func healthUnknown(v View) (string, bool) {
@@ -199,7 +199,7 @@ func versionUnknown(v View) (string, bool) {
 	if !v.Self.Etcd.Known() {
 		return "the version of this host's etcd is not known yet", true
 	}
-	for _, m := range v.Cluster.voters() {
+	for m := range v.Cluster.voters() {
 		if m.Live && !m.Version.Known() {
 			return fmt.Sprintf("the version of voter %s is not known", m.Name), true
 		}
@@ -214,7 +214,7 @@ func versionUnsafe(v View) (string, bool) {
 	if e := v.Self.Etcd; e.Known() && !e.Safe() {
 		return fmt.Sprintf("this host's etcd is %s", e), true
 	}
-	for _, m := range v.Cluster.voters() {
+	for m := range v.Cluster.voters() {
 		if m.Version.Known() && !m.Version.Safe() {
 			return fmt.Sprintf("voter %s runs etcd %s", m.Name, m.Version), true
 		}
@@ -349,7 +349,7 @@ func voterNotLive(v View) (string, bool) {
 	if mayChange(voters, live) {
 		return "", false
 	}
-	for _, m := range v.Cluster.voters() {
+	for m := range v.Cluster.voters() {
 		if !m.Live {
 			return fmt.Sprintf("%d of %d voters are live; %s does not answer", live, voters, m.label()), true
 		}
@@ -365,7 +365,7 @@ func (m Member) label() string {
 }
 
 func learnerPresent(v View) (string, bool) {
-	for _, m := range v.Cluster.learners() {
+	for m := range v.Cluster.learners() {
 		if m.PeerURL != v.Self.PeerURL {
 			return m.label() + " is a learner", true
 		}

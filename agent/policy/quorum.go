@@ -3,6 +3,8 @@
 
 package policy
 
+import "iter"
+
 // All arithmetic about quorums stands here. A live voter is one that has itself answered a
 // linearizable read in this round.
 
@@ -14,36 +16,39 @@ func Quorum(voters int) int { return voters/2 + 1 }
 func Tolerance(voters, live int) int { return live - Quorum(voters) }
 
 // voters gives the voting members.
-func (c Cluster) voters() []Member {
-	var out []Member
-	for _, m := range c.Members {
-		if !m.Learner {
-			out = append(out, m)
-		}
-	}
-	return out
-}
+func (c Cluster) voters() iter.Seq[Member] { return c.members(false) }
 
 // learners gives the members that do not vote.
-func (c Cluster) learners() []Member {
-	var out []Member
-	for _, m := range c.Members {
-		if m.Learner {
-			out = append(out, m)
+func (c Cluster) learners() iter.Seq[Member] { return c.members(true) }
+
+func (c Cluster) members(learner bool) iter.Seq[Member] {
+	return func(yield func(Member) bool) {
+		for i := range c.Members {
+			if c.Members[i].Learner == learner && !yield(c.Members[i]) {
+				return
+			}
 		}
 	}
-	return out
 }
 
 // Counts gives the number of voters and how many of them are live.
 func (c Cluster) Counts() (voters, live int) {
-	for _, m := range c.voters() {
-		voters++
-		if m.Live {
-			live++
+	for i := range c.Members {
+		switch m := &c.Members[i]; {
+		case m.Learner:
+		case m.Live:
+			voters, live = voters+1, live+1
+		default:
+			voters++
 		}
 	}
 	return voters, live
+}
+
+// learning gives the number of learners.
+func (c Cluster) learning() int {
+	voters, _ := c.Counts()
+	return len(c.Members) - voters
 }
 
 // mayChange tells whether the membership may be changed by a step that nobody is forced to take:

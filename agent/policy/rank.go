@@ -43,7 +43,7 @@ func candidates(v View, target Role, selfReady bool) []Host {
 func Next(v View, n int) []string {
 	voters, _ := v.Cluster.Counts()
 	target := RoleVoter
-	if voters >= v.Target.Voters && len(v.Cluster.learners()) < v.Target.Standbys {
+	if voters >= v.Target.Voters && v.Cluster.learning() < v.Target.Standbys {
 		target = RoleStandby
 	}
 	var out []string

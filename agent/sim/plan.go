@@ -52,7 +52,7 @@ func planOf(seed uint64, faulty time.Duration) (plan, error) {
 	}
 	p.Every = time.Duration(2+r.IntN(12)) * time.Minute
 	p.Fresh = r.IntN(4) == 0
-	p.Clocks = clocks()[min(2, r.IntN(10))]
+	p.Clocks = clocks(r.IntN(20))
 	for i := range p.Hosts {
 		c, err := config.Parse("simulated", []byte(p.yaml(i)))
 		if err != nil {
@@ -66,14 +66,18 @@ func planOf(seed uint64, faulty time.Duration) (plan, error) {
 func (p plan) config(host int) config.Config { return p.configs[host] }
 func (p plan) timing() config.Timing         { return p.configs[0].Timing }
 
-// clocks are the timings that are simulated: the defaults, the defaults with as long an interval as they
-// allow, and slow clocks, with which an hour costs the least and waits overlap with more faults.
-func clocks() []string {
-	return []string{
-		"{}",
-		"{interval: 5s}",
-		"{interval: 10s, renewEvery: 10s, renewGiveUp: 25s, lockTTL: 50s, stepMargin: 8s, callTimeout: 3s}",
+// clocks gives one of the timings that are simulated: the defaults, the defaults with as long an interval
+// as they allow, or slow clocks, with which an hour costs the least and waits overlap with more faults.
+func clocks(drawn int) string {
+	switch {
+	case drawn < 1:
+		return "{}"
+	case drawn < 3:
+		return "{interval: 5s}"
+	case drawn < 10:
+		return "{interval: 10s, renewEvery: 10s, renewGiveUp: 25s, lockTTL: 50s, stepMargin: 8s, callTimeout: 3s}"
 	}
+	return "{interval: 20s, renewEvery: 20s, renewGiveUp: 45s, lockTTL: 90s, stepMargin: 15s, callTimeout: 5s, presenceTTL: 100s}"
 }
 
 // yaml is a host's configuration. The clocks are those of the plan; the disk is measured less often and

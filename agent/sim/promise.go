@@ -42,6 +42,8 @@ type promises struct {
 	late  bool // what is applied now has left its sender long ago
 
 	op           *record.Op    // as it last was
+	decoded      *record.Op    // the record as it was last decoded
+	decodedAt    int64         // and its revision
 	hostsChanged time.Duration // when a host's record last changed
 	orphan       time.Duration // since when the operation has been without its lock
 	ownedOp      bool          // the operation's lock was held when it was last looked at
@@ -169,16 +171,20 @@ func (p *promises) endOp(by *process) {
 	}
 }
 
+// currentOp gives the operation in flight, or nil. Nobody changes what it gives.
 func (p *promises) currentOp() *record.Op {
 	e := p.w.etcd.store.entries[p.w.keys.Op()]
-	if e == nil {
+	switch {
+	case e == nil:
 		return nil
+	case e.edited == p.decodedAt:
+		return p.decoded
 	}
-	op, err := record.Decode[record.Op](e.value)
-	if err != nil {
-		return nil
+	p.decoded, p.decodedAt = nil, e.edited
+	if op, err := record.Decode[record.Op](e.value); err == nil {
+		p.decoded = &op
 	}
-	return &op
+	return p.decoded
 }
 
 // beforeChange judges a change of membership at the moment when it is about to be sent.

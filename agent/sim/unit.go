@@ -42,6 +42,10 @@ const (
 	looksAgain   = time.Second
 )
 
+// sinceSnapshot is how many entries a new learner has before it when it has the leader's snapshot:
+// at most as many as lie between two, with the larger default of those that there are.
+const sinceSnapshot = 100_000
+
 func (u *unit) ready() bool {
 	return u.process && u.state == systemd.Active && !u.frozen && u.host.powered
 }
@@ -150,7 +154,7 @@ func (u *unit) firstStart() bool {
 	}
 	u.host.data.become(e.clusterID, m.id)
 	m.upSince = w.now()
-	m.applied, m.at = 0, w.now()
+	m.applied, m.at = e.last()-min(e.last(), sinceSnapshot), w.now()
 	return true
 }
 
