@@ -25,20 +25,28 @@ const (
 // errBusLost: the connection has ended, which is all that can be known.
 var errBusLost = errors.New("the connection to the bus is lost")
 
+// Shutdown is who has to do something before the machine goes down.
+type Shutdown interface {
+	// Prepare is called when a shutdown begins, and the machine goes down as soon as it returns. Its context ends
+	// half a second before logind stops waiting, and when the shutdown is called off.
+	Prepare(ctx context.Context)
+	// CalledOff is called when the machine does not go down after all; Prepare has returned then.
+	CalledOff(ctx context.Context)
+}
+
 // Inhibit holds a delay lock of logind until ctx ends, so that a shutdown, a reboot or the power button waits
-// for prepare. It can delay a shutdown and not forbid it: logind waits for at most InhibitDelayMaxSec
+// for s. It can delay a shutdown and not forbid it: logind waits for at most InhibitDelayMaxSec
 // (logind.conf(5), 5 s unless changed there).
 //
-// prepare runs when a shutdown begins, and the machine goes down as soon as it returns. Its context ends half a
-// second before logind stops waiting, and when the shutdown is called off. It never runs twice at once.
+// Nothing of s ever runs twice at once.
 //
 // Without logind nothing happens but a line in the log; it is looked for again from time to time, and the lock
 // is taken anew when logind or the bus was restarted.
-func (l *Logind) Inhibit(ctx context.Context, prepare func(ctx context.Context)) {
+func (l *Logind) Inhibit(ctx context.Context, s Shutdown) {
 	var told string
 	wait := l.retry
 	for ctx.Err() == nil {
-		err := l.inhibit(ctx, prepare, func() { told, wait = "", l.retry })
+		err := l.inhibit(ctx, s, func() { told, wait = "", l.retry })
 		if ctx.Err() != nil {
 			return
 		}
@@ -55,7 +63,7 @@ func (l *Logind) Inhibit(ctx context.Context, prepare func(ctx context.Context))
 }
 
 // inhibit is Inhibit over one connection to the bus. It gives why it ended, which is never nil.
-func (l *Logind) inhibit(ctx context.Context, prepare func(ctx context.Context), taken func()) error {
+func (l *Logind) inhibit(ctx context.Context, s Shutdown, taken func()) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	dialed := time.AfterFunc(busTimeout, end) // the connection must live on, so its context has no deadline
@@ -70,7 +78,7 @@ func (l *Logind) inhibit(ctx context.Context, prepare func(ctx context.Context),
 	defer func() { _ = conn.Close() }()
 	signals := make(chan *godbus.Signal, 16)
 	conn.Signal(signals)
-	i := &inhibitor{logind: l, conn: conn, prepare: prepare, prepared: make(chan struct{}, 1)}
+	i := &inhibitor{logind: l, conn: conn, shutdown: s, prepared: make(chan struct{}, 1)}
 	defer i.finish()
 	if err := i.subscribe(ctx); err != nil {
 		return explainLogind("listen to logind", err)
@@ -103,7 +111,7 @@ func (l *Logind) inhibit(ctx context.Context, prepare func(ctx context.Context),
 type inhibitor struct {
 	logind   *Logind
 	conn     *godbus.Conn
-	prepare  func(ctx context.Context)
+	shutdown Shutdown
 	limit    time.Duration
 	lock     *os.File           // while it is open, logind waits
 	cancel   context.CancelFunc // ends a preparation under way; nil when there is none
@@ -165,6 +173,7 @@ func (i *inhibitor) hear(ctx context.Context, signal *godbus.Signal) error {
 		}
 		i.logind.log.Info("the shutdown was called off")
 		i.finish()
+		i.shutdown.CalledOff(ctx)
 		return i.take(ctx)
 	case "org.freedesktop.DBus.NameOwnerChanged":
 		if owner, _ := signal.Body[len(signal.Body)-1].(string); owner == "" || i.cancel != nil {
@@ -183,7 +192,7 @@ func (i *inhibitor) begin(ctx context.Context) {
 	i.logind.log.Info("the machine is about to go down", "waitsAtMost", i.limit.String())
 	ctx, i.cancel = context.WithTimeout(ctx, max(i.limit-beforeLimit, 0))
 	go func() {
-		i.prepare(ctx)
+		i.shutdown.Prepare(ctx)
 		i.prepared <- struct{}{}
 	}()
 }

@@ -15,6 +15,10 @@ import (
 	"github.com/coreos/go-systemd/v22/journal"
 )
 
+// LevelEmergency is for what everybody who is logged in must see at once: the journal writes such a line to every terminal
+// (journald.conf(5), ForwardToWall=).
+const LevelEmergency = slog.LevelError + 8
+
 // codeKey is the attribute that names what a line is about, in one word.
 const codeKey = "code"
 
@@ -105,6 +109,8 @@ func (h *journalHandler) WithGroup(name string) slog.Handler {
 
 func priority(level slog.Level) journal.Priority {
 	switch {
+	case level >= LevelEmergency:
+		return journal.PriEmerg
 	case level >= slog.LevelError:
 		return journal.PriErr
 	case level >= slog.LevelWarn:

@@ -34,10 +34,12 @@ func TestALineOfTheLogReachesTheJournalWithItsCode(t *testing.T) {
 	log.Info("waiting", "code", "PAUSED", "text", "until noon")
 	log.With("unit", "etcd.service").Warn("health changed", "code", "")
 	log.WithGroup("lock").Error("given up", "after", 3)
+	log.Log(t.Context(), LevelEmergency, "look here")
 	want := []sent{
 		{"waiting code=PAUSED text=\"until noon\"", journal.PriInfo, map[string]string{"SYSLOG_IDENTIFIER": "quorumd", "QUORUMD_CODE": "PAUSED", "MESSAGE_ID": "id of PAUSED"}},
 		{"health changed unit=etcd.service code=\"\"", journal.PriWarning, map[string]string{"SYSLOG_IDENTIFIER": "quorumd"}},
 		{"given up lock.after=3", journal.PriErr, map[string]string{"SYSLOG_IDENTIFIER": "quorumd"}},
+		{"look here", journal.PriEmerg, map[string]string{"SYSLOG_IDENTIFIER": "quorumd"}},
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("the journal was given (-want +got)\n%s", diff)

@@ -22,6 +22,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// preparation is a Shutdown that only prepares.
+type preparation func(ctx context.Context)
+
+func (p preparation) Prepare(ctx context.Context) { p(ctx) }
+
+func (preparation) CalledOff(context.Context) {}
+
+// revocable also tells that the shutdown was called off.
+type revocable struct {
+	preparation
+	calledOff chan struct{}
+}
+
+func (r *revocable) CalledOff(context.Context) { close(r.calledOff) }
+
 // login is a real systemd-logind on the bus of an instance, which is all of the machine that it sees: to reboot,
 // it has the instance start a reboot.target that does nothing.
 type login struct {
@@ -125,16 +140,16 @@ func (g *login) logind() *Logind {
 }
 
 // hold has the lock held until the test ends.
-func (g *login) hold(prepare func(context.Context)) {
+func (g *login) hold(prepare preparation) {
 	g.t.Helper()
 	g.holdUntil(g.t.Context(), prepare)
 	eventually(g.t, "the lock is held", func() bool { return g.locks() == 1 })
 }
 
-func (g *login) holdUntil(ctx context.Context, prepare func(context.Context)) (stop func()) {
+func (g *login) holdUntil(ctx context.Context, shutdown Shutdown) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var held sync.WaitGroup
-	held.Go(func() { g.logind().Inhibit(ctx, prepare) })
+	held.Go(func() { g.logind().Inhibit(ctx, shutdown) })
 	stop = func() { cancel(); held.Wait() }
 	g.t.Cleanup(stop)
 	return stop
@@ -239,7 +254,7 @@ func TestTheLockIsTakenAgainWhenTheBusIsRestarted(t *testing.T) {
 func TestTheLockIsGivenBackAtTheEnd(t *testing.T) {
 	t.Parallel()
 	g := newLogin(t)
-	stop := g.holdUntil(t.Context(), func(context.Context) {})
+	stop := g.holdUntil(t.Context(), preparation(func(context.Context) {}))
 	eventually(t, "the lock is held", func() bool { return g.locks() == 1 })
 	stop()
 	eventually(t, "the lock is gone", func() bool { return g.locks() == 0 })
@@ -249,10 +264,12 @@ func TestAShutdownThatIsCalledOffEndsThePreparationAndTheLockIsTakenAgain(t *tes
 	t.Parallel()
 	g := newLogin(t)
 	ended := make(chan error, 1)
-	g.hold(func(ctx context.Context) {
+	calledOff := make(chan struct{})
+	g.holdUntil(t.Context(), &revocable{func(ctx context.Context) {
 		<-ctx.Done()
 		ended <- ctx.Err()
-	})
+	}, calledOff})
+	eventually(t, "the lock is held", func() bool { return g.locks() == 1 })
 	// A reboot that systemd refuses is what makes logind call it off.
 	g.writeUnit("reboot.target", "[Unit]\nDefaultDependencies=no\nRefuseManualStart=yes\n")
 	g.reload()
@@ -262,6 +279,7 @@ func TestAShutdownThatIsCalledOffEndsThePreparationAndTheLockIsTakenAgain(t *tes
 	if err := <-ended; err == nil {
 		t.Error("the preparation was not told to end")
 	}
+	<-calledOff
 	eventually(t, "the lock is held again", func() bool {
 		return g.locks() == 1 && strings.Contains(g.text.String(), "called off")
 	})
@@ -271,7 +289,7 @@ func TestWithoutLogindOneLineSaysSo(t *testing.T) {
 	t.Parallel()
 	i := newInstance(t, "")
 	g := &login{instance: i}
-	stop := g.holdUntil(t.Context(), func(context.Context) { t.Error("nothing begins without logind") })
+	stop := g.holdUntil(t.Context(), preparation(func(context.Context) { t.Error("nothing begins without logind") }))
 	eventually(t, "it was tried a few times", func() bool { return strings.Contains(g.text.String(), "there is no logind here") })
 	<-time.After(500 * time.Millisecond)
 	stop()

@@ -1,0 +1,114 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package shutdown makes a host ready when somebody takes its machine down without asking quorumd: by "reboot",
+// "shutdown" or the power button. It asks for the same maintenance that "quorumctl" asks for, so the host waits for
+// its turn, hands leadership over and stops etcd in order, as far as that fits into the time there is.
+//
+// It promises that a shutdown is delayed and never forbidden, and that everybody who is logged in is told when the
+// machine goes down although the cluster cannot afford it.
+package shutdown
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+const (
+	by     = "logind"
+	reason = "the machine was told to go down"
+	// glance is the time between two looks at the status, which costs nothing but a copy.
+	glance = 25 * time.Millisecond
+	// endTimeout bounds the withdrawal, which writes one small file.
+	endTimeout = 5 * time.Second
+)
+
+// Host is what a Reaction needs of the agent.
+type Host interface {
+	// AskMaintenance asks for this host to be taken down.
+	AskMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error)
+	// EndMaintenance withdraws that, or brings the host back.
+	EndMaintenance(ctx context.Context, by string) error
+	// Status gives the newest picture, from memory.
+	Status() control.Status
+}
+
+// Reaction is what the agent does about a shutdown of its machine.
+type Reaction struct {
+	Host   Host
+	Logger *slog.Logger
+	Loud   slog.Level // of a line that everybody who is logged in must see
+}
+
+// Prepare returns when the machine may go down, or when its context ends.
+func (r Reaction) Prepare(ctx context.Context) {
+	began := time.Now()
+	err := r.ask(ctx)
+	if err == nil || isConflict(err) { // with a conflict something else stops etcd, and that is as good
+		err = r.wait(ctx)
+	}
+	took := time.Since(began).Round(time.Millisecond)
+	if err == nil {
+		r.Logger.Info("this machine may go down: etcd is stopped in order", "after", took.String())
+		return
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return // called off
+	}
+	status := r.Host.Status()
+	why := []any{"after", took.String(), "error", err}
+	if len(status.Reasons) > 0 {
+		why = append(why, "code", status.Reasons[0].Code, "text", status.Reasons[0].Text)
+	}
+	if status.Role != control.RoleVoter {
+		r.Logger.Warn("this machine goes down before its turn has come; no vote is lost", why...)
+		return
+	}
+	r.Logger.Log(ctx, r.Loud, "THIS MACHINE GOES DOWN ALTHOUGH ITS ETCD CLUSTER MAY NOT BE ABLE TO AFFORD IT: "+
+		"a shutdown can be delayed and not forbidden; next time ask first: quorumctl maintenance on", why...)
+}
+
+// CalledOff brings the host back when the machine does not go down after all.
+func (r Reaction) CalledOff(ctx context.Context) {
+	m := r.Host.Status().Maintenance
+	if m == nil || m.By != by {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	if err := r.Host.EndMaintenance(ctx, by); err != nil {
+		r.Logger.Error("the machine stays up, but etcd is not brought back: quorumctl maintenance off", "error", err)
+	}
+}
+
+func (r Reaction) ask(ctx context.Context) error {
+	_, err := r.Host.AskMaintenance(ctx, control.MaintenanceRequest{
+		Work: control.WorkReboot, Reason: reason, For: control.DefaultMaintenance, External: true,
+	}, by)
+	return err
+}
+
+// wait looks until the machine may be touched.
+func (r Reaction) wait(ctx context.Context) error {
+	tick := time.NewTicker(glance)
+	defer tick.Stop()
+	for {
+		if m := r.Host.Status().Maintenance; m != nil && m.State == control.MaintenanceSafe {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.New("there was not enough time")
+		case <-tick.C:
+		}
+	}
+}
+
+func isConflict(err error) bool {
+	e, ok := errors.AsType[*control.Error](err)
+	return ok && e.Code == control.CodeConflict
+}

@@ -1,0 +1,169 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shutdown
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// host is an agent as far as a shutdown sees it: it is safe a while after it was asked.
+type host struct {
+	safeAfter time.Duration // 0: never
+	role      control.Role
+	refuse    error
+
+	mu     sync.Mutex
+	status control.Status
+	asked  []control.MaintenanceRequest
+	ended  int
+}
+
+func (h *host) AskMaintenance(_ context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked = append(h.asked, req)
+	if h.refuse != nil {
+		return control.Maintenance{}, h.refuse
+	}
+	h.status.Maintenance = &control.Maintenance{Work: req.Work, By: by, State: control.MaintenanceWaiting}
+	h.becomeSafe()
+	return *h.status.Maintenance, nil
+}
+
+func (h *host) becomeSafe() {
+	if h.safeAfter > 0 {
+		time.AfterFunc(h.safeAfter, func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.status.Maintenance = &control.Maintenance{State: control.MaintenanceSafe, By: h.status.Maintenance.By}
+		})
+	}
+}
+
+func (h *host) EndMaintenance(context.Context, string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.status.Maintenance, h.ended = nil, h.ended+1
+	return nil
+}
+
+func (h *host) Status() control.Status {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.status
+	s.Role = h.role
+	s.Reasons = []control.Reason{{Code: "QUORUM_AT_RISK", Text: "two voters: n2 is down"}}
+	return s
+}
+
+const loud = slog.LevelError + 8
+
+func reaction(h *host) (Reaction, *bytes.Buffer) {
+	var log bytes.Buffer
+	return Reaction{Host: h, Logger: slog.New(slog.NewTextHandler(&log, nil)), Loud: loud}, &log
+}
+
+// prepare runs Prepare with the time that logind gives by default, and tells how long it took.
+func prepare(t *testing.T, r Reaction) time.Duration {
+	ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	r.Prepare(ctx)
+	return time.Since(began)
+}
+
+func TestTheMachineGoesDownAsSoonAsItMay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &host{safeAfter: time.Second, role: control.RoleVoter}
+		r, log := reaction(h)
+		if took := prepare(t, r); took < time.Second || took > time.Second+2*glance {
+			t.Errorf("it took %s", took)
+		}
+		want := control.MaintenanceRequest{Work: control.WorkReboot, Reason: reason, For: control.DefaultMaintenance, External: true}
+		if len(h.asked) != 1 || h.asked[0] != want {
+			t.Errorf("asked for %+v", h.asked)
+		}
+		if !strings.Contains(log.String(), "may go down") || strings.Contains(log.String(), "level=ERROR") {
+			t.Errorf("the log says:\n%s", log)
+		}
+	})
+}
+
+func TestAVoterThatTheClusterCannotAffordToLoseGoesDownLoudly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, log := reaction(&host{role: control.RoleVoter})
+		if took := prepare(t, r); took != 4500*time.Millisecond {
+			t.Errorf("it took %s", took)
+		}
+		for _, want := range []string{"level=ERROR+8", "QUORUM_AT_RISK", "n2 is down", "quorumctl maintenance on"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("no %q in:\n%s", want, log)
+			}
+		}
+	})
+}
+
+func TestAHostWithoutAVoteGoesDownWithoutAlarm(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, log := reaction(&host{role: control.RoleSpare})
+		prepare(t, r)
+		if !strings.Contains(log.String(), "level=WARN") || strings.Contains(log.String(), "ERROR") {
+			t.Errorf("the log says:\n%s", log)
+		}
+	})
+}
+
+func TestAShutdownDuringAnotherMaintenanceWaitsForThatOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &host{safeAfter: 2 * time.Second, role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
+		h.status.Maintenance = &control.Maintenance{Work: control.WorkMaintenance, By: "root", State: control.MaintenanceStopping}
+		h.becomeSafe()
+		r, log := reaction(h)
+		if took := prepare(t, r); took < 2*time.Second || took > 2*time.Second+2*glance {
+			t.Errorf("it took %s:\n%s", took, log)
+		}
+		r.CalledOff(t.Context())
+		if h.ended != 0 {
+			t.Error("a maintenance of somebody else was ended")
+		}
+	})
+}
+
+func TestAnAgentThatCannotBeAskedDoesNotHoldTheMachine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, log := reaction(&host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeInternal, Message: "cannot write: disk full"}})
+		if took := prepare(t, r); took != 0 || !strings.Contains(log.String(), "disk full") {
+			t.Errorf("it took %s:\n%s", took, log)
+		}
+	})
+}
+
+func TestAShutdownThatIsCalledOffBringsTheHostBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &host{safeAfter: time.Second, role: control.RoleVoter}
+		r, log := reaction(h)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(100*time.Millisecond, cancel)
+		r.Prepare(ctx)
+		r.CalledOff(t.Context())
+		if h.ended != 1 || strings.Contains(log.String(), "GOES DOWN") {
+			t.Errorf("ended %d times; the log says:\n%s", h.ended, log)
+		}
+	})
+}
