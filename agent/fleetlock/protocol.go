@@ -1,0 +1,113 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetlock
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"strings"
+)
+
+const (
+	header   = "fleet-lock-protocol"
+	preRoute = "/v1/pre-reboot"
+	endRoute = "/v1/steady-state"
+	maxID    = 128 // bytes of a client's ID and of its group
+)
+
+// The kinds of refusals. A client counts them, so there are few and no more.
+const (
+	kindBadRequest  = "bad_request"          // not what the protocol says
+	kindNotFound    = "not_found"            // no such path
+	kindNotPost     = "method_not_allowed"   // neither of the two paths is for looking
+	kindTooLarge    = "too_large"            // the body
+	kindBusy        = "busy"                 // too many requests wait already
+	kindWaiting     = "waiting_for_turn"     // not yet; ask again
+	kindOtherClient = "held_by_other_client" // this host's turn was asked for with another ID
+	kindOther       = "in_other_maintenance" // the host is, or is about to be, down for something else
+	kindReturning   = "returning"            // after the reboot: the member has not caught up yet
+	kindWithdrawn   = "withdrawn"            // somebody has taken the wish back meanwhile
+	kindUnable      = "unable"               // quorumd cannot take the wish; the value says why
+	kindNone        = "none"                 // in metrics: no refusal
+)
+
+// kinds lists all of them.
+func kinds() []string {
+	return []string{
+		kindNone, kindBadRequest, kindNotFound, kindNotPost, kindTooLarge, kindBusy, kindWaiting, kindOtherClient, kindOther,
+		kindReturning, kindWithdrawn, kindUnable,
+	}
+}
+
+// refusal is the document that a client gets with every status but 200.
+type refusal struct {
+	Kind   string `json:"kind"`
+	Value  string `json:"value"`
+	status int
+}
+
+func (r *refusal) Error() string { return r.Kind + ": " + r.Value }
+
+func refuse(status int, kind, format string, args ...any) *refusal {
+	return &refusal{Kind: kind, Value: fmt.Sprintf(format, args...), status: status}
+}
+
+// client is who asks.
+type client struct {
+	ID    string `json:"id"`
+	Group string `json:"group"`
+}
+
+// idText is what an ID and a group may be made of; both are shown to people.
+var idText = regexp.MustCompile(`^[A-Za-z0-9._:@+-]+$`)
+
+// checkRequest refuses what is no request of the protocol, and what a web page could make a browser here send.
+func checkRequest(r *http.Request) *refusal {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	local := err == nil && addr.IsLoopback() || host == "localhost"
+	switch {
+	case r.URL.Path != preRoute && r.URL.Path != endRoute:
+		return refuse(http.StatusNotFound, kindNotFound, "cannot find it: there are %s and %s", preRoute, endRoute)
+	case r.Method != http.MethodPost:
+		return refuse(http.StatusMethodNotAllowed, kindNotPost, "cannot do that: send a POST")
+	case len(r.Header.Values(header)) != 1 || r.Header.Get(header) != "true":
+		return refuse(http.StatusBadRequest, kindBadRequest, "cannot take the request: send the header %q", header+": true")
+	case !local || r.Header.Get("Origin") != "":
+		return refuse(http.StatusBadRequest, kindBadRequest, "cannot serve web pages: use the address that fleetlock.listen names, and no Origin")
+	}
+	return nil
+}
+
+// readClient reads the body of a request, which the caller has bounded.
+func readClient(body io.Reader) (client, *refusal) {
+	data, err := io.ReadAll(body)
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return client{}, refuse(http.StatusRequestEntityTooLarge, kindTooLarge, "cannot take the request: its body is too large")
+	}
+	if err != nil {
+		return client{}, refuse(http.StatusBadRequest, kindBadRequest, "cannot read the request")
+	}
+	var document struct {
+		Params client `json:"client_params"`
+	}
+	if err := json.Unmarshal(data, &document); err != nil {
+		return client{}, refuse(http.StatusBadRequest, kindBadRequest, `cannot read the request: send {"client_params":{"id":"ID","group":"GROUP"}}`)
+	}
+	for what, text := range map[string]string{"id": document.Params.ID, "group": document.Params.Group} {
+		if len(text) > maxID || !idText.MatchString(text) {
+			return client{}, refuse(http.StatusBadRequest, kindBadRequest, "cannot take the request: client_params.%s must be 1 to %d letters, digits and . _ : @ + -", what, maxID)
+		}
+	}
+	return document.Params, nil
+}

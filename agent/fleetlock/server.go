@@ -1,0 +1,162 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fleetlock speaks the server's side of FleetLock, the protocol by which reboot agents such as Zincati ask
+// whether they may reboot a machine, so that these take turns under quorumd's rules. Each quorumd answers for its own
+// host, to agents on that host.
+//
+// It promises:
+//   - 200 for pre-reboot means that this host has its turn, that etcd is stopped in order, and that nobody else is
+//     taken down until this host is back. 200 for steady-state means that it is back, or that nothing was asked.
+//   - A request waits for that, so that etcd is not down for as long as a client rests between two questions. One that
+//     has waited in vain is refused with the reason why, and the wish stands: the client asks again.
+//   - Anything else is refused with a document {"kind", "value"}. The kinds are few and do not change.
+//   - Bodies, headers, connections and waiting are bounded.
+//
+// The protocol knows no password: whoever may connect to the address may have this host's etcd stopped. That is why
+// the address must be one of the loopback.
+package fleetlock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// Host is what the server needs of the agent.
+type Host interface {
+	// AskMaintenance asks for this host to be taken down.
+	AskMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error)
+	// EndMaintenance withdraws that, or brings the host back.
+	EndMaintenance(ctx context.Context, by string) error
+	// Status gives the newest picture, from memory.
+	Status() control.Status
+}
+
+// Options are what a Server needs.
+type Options struct {
+	Listen string // host and port, of the loopback
+	Host   Host
+	Logger *slog.Logger
+}
+
+const (
+	maxBody   = 4 << 10          // bytes; a request has about a hundred
+	maxWaits  = 16               // requests at once; each host has one reboot agent
+	readLimit = 10 * time.Second // for the header and the body
+	// longestWait is how long one request may wait. Zincati gives up after half an hour.
+	longestWait = 10 * time.Minute
+	grace       = time.Second // for answers in flight when the server ends
+)
+
+// Server answers reboot agents.
+type Server struct {
+	opt      Options
+	wait     time.Duration
+	slots    chan struct{}
+	answers  *prometheus.CounterVec
+	listener net.Listener
+}
+
+// New makes a server. It touches nothing yet.
+func New(opt Options) *Server {
+	s := &Server{
+		opt: opt, wait: longestWait, slots: make(chan struct{}, maxWaits),
+		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "quorumd_fleetlock_answers_total", Help: "Requests of reboot agents, by the kind of refusal; none: it was granted.",
+		}, []string{"kind"}),
+	}
+	for _, kind := range kinds() {
+		s.answers.WithLabelValues(kind)
+	}
+	return s
+}
+
+// Metrics gives what the server counts.
+func (s *Server) Metrics() prometheus.Collector { return s.answers }
+
+// Listen takes the address. Serve gives it back.
+func (s *Server) Listen() error {
+	l, err := net.Listen("tcp", s.opt.Listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen for reboot agents: %w; change fleetlock.listen", err)
+	}
+	s.listener = l
+	return nil
+}
+
+// Serve answers until the context ends. Requests that wait are refused then: the next agent is asked again.
+func (s *Server) Serve(ctx context.Context) error {
+	srv := &http.Server{
+		Handler: s, ReadTimeout: readLimit, ReadHeaderTimeout: readLimit, WriteTimeout: s.wait + 2*readLimit, IdleTimeout: readLimit,
+		MaxHeaderBytes: maxBody, BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog: slog.NewLogLogger(s.opt.Logger.Handler(), slog.LevelDebug),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(s.listener) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("cannot serve reboot agents: %w", err)
+	case <-ctx.Done():
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	if srv.Shutdown(last) != nil {
+		srv.Close()
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c, no := s.answer(w, r)
+	kind, status := kindNone, http.StatusOK
+	var body any = struct{}{}
+	if no != nil {
+		kind, status, body = no.Kind, no.status, no
+	}
+	s.answers.WithLabelValues(kind).Inc()
+	if c.ID != "" {
+		s.opt.Logger.Info("answered a reboot agent", "path", r.URL.Path, "client", c.ID, "group", c.Group, "refused", kind)
+	}
+	if status == http.StatusMethodNotAllowed {
+		w.Header().Set("Allow", http.MethodPost)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // a client that has gone needs no answer
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) (client, *refusal) {
+	if no := checkRequest(r); no != nil {
+		return client{}, no
+	}
+	c, no := readClient(http.MaxBytesReader(w, r.Body, maxBody))
+	if no != nil {
+		return client{}, no
+	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	default:
+		return c, refuse(http.StatusServiceUnavailable, kindBusy, "cannot take the request: too many are waiting; ask again")
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), s.wait)
+	defer cancel()
+	if r.URL.Path == preRoute {
+		return c, s.preReboot(ctx, c)
+	}
+	return c, s.steadyState(ctx, c)
+}

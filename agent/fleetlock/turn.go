@@ -1,0 +1,107 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetlock
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+const (
+	byPrefix = "fleetlock: " // and the client's ID: who has asked
+	glance   = 100 * time.Millisecond
+	// appears is how long a wish that was taken may be missing in the picture before it counts as withdrawn.
+	appears = 10 * time.Second
+	// rebootWithin is what a reboot agent may take from its question to the end of the reboot before that alerts.
+	rebootWithin = time.Hour
+)
+
+// preReboot gives nil once the client may reboot this machine. It waits for that as long as ctx lasts.
+func (s *Server) preReboot(ctx context.Context, c client) *refusal {
+	by := byPrefix + c.ID
+	m, err := s.opt.Host.AskMaintenance(ctx, control.MaintenanceRequest{
+		Work: control.WorkReboot, Reason: "a reboot agent of group " + c.Group + " asks for it", For: rebootWithin, External: true,
+	}, by)
+	if err != nil {
+		return unable(err)
+	}
+	missing := time.Now()
+	for {
+		switch {
+		case m.By != by && strings.HasPrefix(m.By, byPrefix):
+			return refuse(http.StatusConflict, kindOtherClient, "cannot let %q reboot this machine: %q has asked before; "+
+				"quorumd answers for its own host only", c.ID, strings.TrimPrefix(m.By, byPrefix))
+		case m.Work != control.WorkReboot || !m.External:
+			return refuse(http.StatusConflict, kindOther, "cannot let it be rebooted: it is down for %s, asked for by %s: %s", m.Work, m.By, m.Reason)
+		case m.State == control.MaintenanceSafe:
+			return nil
+		}
+		if !pause(ctx) {
+			return s.notYet(kindWaiting, "it is not this host's turn yet")
+		}
+		if now := s.opt.Host.Status().Maintenance; now != nil {
+			m, missing = *now, time.Now()
+		} else if time.Since(missing) > appears {
+			return refuse(http.StatusConflict, kindWithdrawn, "cannot let it be rebooted: somebody has withdrawn the wish; ask again")
+		}
+	}
+}
+
+// steadyState gives nil once this host is back, or when no reboot agent has asked for anything.
+func (s *Server) steadyState(ctx context.Context, c client) *refusal {
+	by := byPrefix + c.ID
+	ended := false
+	for {
+		status := s.opt.Host.Status()
+		m := status.Maintenance
+		switch {
+		case status.Loop.Rounds == 0: // quorumd has just started and has not looked yet
+		case m == nil || !strings.HasPrefix(m.By, byPrefix):
+			return nil
+		case m.By != by:
+			return refuse(http.StatusConflict, kindOtherClient, "cannot end the turn for %q: %q has asked for it", c.ID, strings.TrimPrefix(m.By, byPrefix))
+		case !ended && m.State != control.MaintenanceReturning:
+			if err := s.opt.Host.EndMaintenance(ctx, by); err != nil {
+				return unable(err)
+			}
+			ended = true
+		}
+		if !pause(ctx) {
+			return s.notYet(kindReturning, "this host is not back yet")
+		}
+	}
+}
+
+// notYet refuses with the one reason that the agent gives for that.
+func (s *Server) notYet(kind, what string) *refusal {
+	if reasons := s.opt.Host.Status().Reasons; len(reasons) > 0 {
+		return refuse(http.StatusConflict, kind, "%s: %s: %s; ask again", what, reasons[0].Code, reasons[0].Text)
+	}
+	return refuse(http.StatusConflict, kind, "%s; ask again", what)
+}
+
+// unable passes on why the agent does not take a wish.
+func unable(err error) *refusal {
+	if e, ok := errors.AsType[*control.Error](err); ok && e.Code == control.CodeConflict {
+		return refuse(http.StatusConflict, kindOther, "%s", e.Message)
+	}
+	return refuse(http.StatusServiceUnavailable, kindUnable, "%s", err)
+}
+
+// pause waits for a moment, and tells whether ctx goes on.
+func pause(ctx context.Context) bool {
+	timer := time.NewTimer(glance)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
