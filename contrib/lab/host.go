@@ -224,7 +224,7 @@ func (h *Host) boot(groups []string) *exec.Cmd {
 		"-c", enter + `exec "$@"`, "sh",
 		"systemd-nspawn", "--directory=" + h.Root(), "--boot", "--register=no", "--keep-unit", "--machine=" + h.Name,
 		"--network-namespace-path=/run/netns/" + h.Name, "--resolv-conf=off", "--timezone=off", "--link-journal=no",
-		"--console=pipe", "--capability=CAP_IPC_LOCK",
+		"--console=pipe", "--capability=CAP_IPC_LOCK,CAP_NET_ADMIN", // its network is its own, as a machine's is
 	}
 	for _, d := range h.disks() {
 		args = append(args, "--bind="+d.source()+":"+d.holds)

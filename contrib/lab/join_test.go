@@ -34,6 +34,11 @@ func TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare(t *testing.T) {
 		}
 		f.checkDriven(h)
 	}
+	for _, h := range f.Hosts {
+		if said := f.shell(h, "journalctl --no-pager -o cat -u 'quorumd-errand@*' -p warning | sort | uniq -c"); said != "" && !strings.Contains(said, "No entries") {
+			t.Errorf("the errands on %s complain:\n%s", h.Name, said)
+		}
+	}
 	t.Logf("systemctl status etcd on n1:\n%s", f.shell(f.Hosts[0], "systemctl status --no-pager --lines=0 etcd"))
 	t.Logf("quorumctl status on n1:\n%s", f.shell(f.Hosts[0], "quorumctl status"))
 	if _, err := os.Stat(dir); err != nil {
