@@ -54,7 +54,7 @@ type world struct {
 	hosts []*host // n1, n2, …
 	// killed tells that an agent was killed: it may not have come to write to the history that it began an operation.
 	killed bool
-	data   map[string]string // every directory with data that was ever seen, by what does not change; see dataDirs
+	data   testbed.DataDirs // every one that was ever seen
 }
 
 // host is a host of a world.
@@ -78,7 +78,7 @@ func newWorld(t *testing.T, o worldOptions) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, dir: dir, data: map[string]string{}}
+	w := &world{t: t, dir: dir, data: testbed.DataDirs{}}
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)

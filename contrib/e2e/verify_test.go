@@ -7,17 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"golang.org/x/sys/unix"
 
-	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
 // members reads the member list from this host's etcd, linearizably.
@@ -46,71 +41,28 @@ func (w *world) verify(voters, learners int) {
 	w.checkData()
 }
 
-// checkRecords goes through all that ever happened to the lock and to the operation record, as etcd has it: the lock goes
-// from holder to holder with a gap, each operation ends before the next begins, and who writes it holds the lock.
+// checkRecords sees that no two operations overlapped, and no two holders of the lock.
 func (w *world) checkRecords() {
 	w.t.Helper()
-	events, err := w.events()
-	if err != nil {
-		w.t.Fatalf("cannot read what happened: %v", err)
-	}
-	var op *record.Op
-	var holder int64 // create revision of the lock
-	for _, e := range events {
-		key, gone := string(e.Kv.Key), e.Type == clientv3.EventTypeDelete
-		switch {
-		case key == w.keys().Lock() && gone:
-			holder = 0
-		case key == w.keys().Lock():
-			if holder != 0 && e.Kv.CreateRevision != holder {
-				w.t.Errorf("revision %d: the lock was taken while it was held", e.Kv.ModRevision)
-			}
-			holder = e.Kv.CreateRevision
-		case key == w.keys().Op() && gone:
-			op = nil
-		case key == w.keys().Op():
-			next, err := record.Decode[record.Op](e.Kv.Value)
-			if err != nil {
-				w.t.Errorf("revision %d: %v", e.Kv.ModRevision, err)
-				continue
-			}
-			if op != nil && (op.Host != next.Host || !op.Started.Equal(next.Started)) {
-				w.t.Errorf("revision %d: the operation of %s replaces that of %s", e.Kv.ModRevision, next.HostName, op.HostName)
-			}
-			if next.Token != holder {
-				w.t.Errorf("revision %d: the operation of %s was written under token %d, the lock was %d", e.Kv.ModRevision, next.HostName, next.Token, holder)
-			}
-			op = &next
-		}
-	}
-}
-
-// events gives every change of quorumd's own records since the cluster was made, in order.
-func (w *world) events() ([]*clientv3.Event, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	client, err := w.client(ctx)
 	if err != nil {
-		return nil, err
+		w.t.Fatal(err)
 	}
-	const last = "/quorumd/e2e-last"
-	put, err := client.Put(ctx, last, "")
+	events, err := testbed.Changes(ctx, client)
 	if err != nil {
-		return nil, err
+		w.t.Fatalf("cannot read what happened: %v", err)
 	}
-	var events []*clientv3.Event
-	for answer := range client.Watch(ctx, "/quorumd/", clientv3.WithPrefix(), clientv3.WithRev(1)) {
-		if err := answer.Err(); err != nil {
-			return nil, err
-		}
-		for _, e := range answer.Events {
-			if e.Kv.ModRevision == put.Header.Revision {
-				return events, nil
-			}
-			events = append(events, e)
-		}
+	w.none(testbed.CheckChanges(events, w.keys()))
+}
+
+// none fails the test with what is wrong.
+func (w *world) none(wrong []error) {
+	w.t.Helper()
+	for _, err := range wrong {
+		w.t.Error(err)
 	}
-	return nil, errors.Join(errors.New("the watch has ended early"), ctx.Err())
 }
 
 // client gives a client of a voter that answers.
@@ -136,107 +88,36 @@ func (w *world) history() ([]record.Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := client.Get(ctx, w.keys().History(), clientv3.WithPrefix())
-	if err != nil {
-		return nil, err
-	}
-	var lines []record.Line
-	for _, kv := range answer.Kvs {
-		l, err := lineOf(kv)
-		if err != nil {
-			return nil, err
-		}
-		lines = append(lines, l)
-	}
-	return lines, nil
+	return testbed.History(ctx, client, w.keys())
 }
 
-func lineOf(kv *mvccpb.KeyValue) (record.Line, error) {
-	l, err := record.Decode[record.Line](kv.Value)
-	if err != nil {
-		return l, fmt.Errorf("%s: %w", kv.Key, err)
-	}
-	return l, nil
-}
-
-// checkHistory sees that what people are shown tells of one operation after the other. An agent that is killed may not
-// come to write that it has begun; the end is written with the deed.
+// checkHistory sees that what people are shown tells of one operation after the other.
 func (w *world) checkHistory() {
 	w.t.Helper()
 	lines, err := w.history()
 	if err != nil {
 		w.t.Fatalf("cannot read the history: %v", err)
 	}
-	began := ""
-	for _, l := range lines {
-		switch {
-		case l.Kind == "step" && l.Code == string(policy.StepBeginJoin) && !failed(l):
-			if began != "" {
-				w.t.Errorf("history: %s began a join while that of %s went on", l.Name, began)
-			}
-			began = l.Name
-		case l.Kind == "op" && strings.Contains(l.Text, " has ended: "):
-			if began == "" && !w.killed {
-				w.t.Errorf("history: %s ended an operation that has not begun: %s", l.Name, l.Text)
-			}
-			began = ""
-		}
-	}
-	if began != "" {
-		w.t.Errorf("history: the join of %s has not ended", began)
-	}
-}
-
-// failed tells whether a line tells of a join that did not begin after all: its cause follows then.
-func failed(l record.Line) bool {
-	return !strings.HasSuffix(l.Text, "as "+string(policy.RoleVoter)) && !strings.HasSuffix(l.Text, "as "+string(policy.RoleStandby))
+	w.none(testbed.CheckHistory(lines, w.killed))
 }
 
 // noteData remembers every directory with data that there is.
-func (w *world) noteData() {
-	for _, h := range w.hosts {
-		for id, path := range h.dataDirs() {
-			if _, known := w.data[id]; !known {
-				w.data[id] = path
-			}
-		}
-	}
-}
+func (w *world) noteData() { w.data.Note(w.dataDirs()) }
 
-// dataDirs gives the directories with data, by what stays the same when they are renamed.
-func (h *host) dataDirs() map[string]string {
-	found := map[string]string{}
-	entries, err := os.ReadDir(h.DataDir())
-	if err != nil {
-		return found // there is none yet
-	}
-	for _, e := range entries {
-		if e.Name() != "member" && !strings.HasPrefix(e.Name(), "member.quorumd-") {
-			continue
-		}
-		path := filepath.Join(h.DataDir(), e.Name())
-		var s unix.Statx_t
-		if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_BTIME, &s); err != nil {
-			continue // renamed at this moment; it is seen at the next look
-		}
-		found[fmt.Sprintf("%s %d %d.%d", h.Options.Name, s.Ino, s.Btime.Sec, s.Btime.Nsec)] = path
+func (w *world) dataDirs() testbed.DataDirs {
+	found := testbed.DataDirs{}
+	for _, h := range w.hosts {
+		found.Note(h.dataDirs())
 	}
 	return found
+}
+
+func (h *host) dataDirs() testbed.DataDirs {
+	return testbed.FindDataDirs(h.Options.Name, h.DataDir())
 }
 
 // checkData sees that every directory that was ever seen is still there.
 func (w *world) checkData() {
 	w.t.Helper()
-	w.noteData()
-	there := map[string]string{}
-	for _, h := range w.hosts {
-		for id, path := range h.dataDirs() {
-			there[id] = path
-		}
-	}
-	for id, path := range w.data {
-		if _, still := there[id]; !still {
-			w.t.Errorf("data was deleted: what was %s is gone", path)
-		}
-	}
+	w.none(w.data.Missing(w.dataDirs()))
 }

@@ -42,15 +42,15 @@ type fleet struct {
 	etcds map[*lab.Host]*clientv3.Client // of each host's etcd alone
 	// killed tells that an agent was killed: it may not have come to write to the history that it began an operation.
 	killed  bool
-	removed int64             // the revision when a member was last removed by hand
-	data    map[string]string // every directory with data that was ever seen, by what does not change; see dataDirs
+	removed int64            // the revision when a member was last removed by hand
+	data    testbed.DataDirs // every one that was ever seen
 }
 
 // newFleet boots hosts with the distribution's etcd, the pinned one behind its unit, and nothing running.
 func newFleet(t *testing.T, o lab.Options) *fleet {
 	t.Helper()
 	etcd := testbed.Etcd(t, testbed.DefaultVersion)
-	f := &fleet{t: t, deb: packageFile(t, "now"), etcds: map[*lab.Host]*clientv3.Client{}, data: map[string]string{}}
+	f := &fleet{t: t, deb: packageFile(t, "now"), etcds: map[*lab.Host]*clientv3.Client{}, data: testbed.DataDirs{}}
 	if o.From == "" {
 		o.Prepare = func(h *lab.Host) error { return h.UseEtcd(etcd) }
 	}

@@ -1,0 +1,170 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// Changes gives every change of quorumd's own records since the cluster was made, in order. It writes a key to know where to
+// stop.
+func Changes(ctx context.Context, client *clientv3.Client) ([]*clientv3.Event, error) {
+	put, err := client.Put(ctx, "/quorumd/trail-end", "")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx) // ends the watch
+	defer cancel()
+	var events []*clientv3.Event
+	for answer := range client.Watch(ctx, "/quorumd/", clientv3.WithPrefix(), clientv3.WithRev(1)) {
+		if err := answer.Err(); err != nil {
+			return nil, err
+		}
+		for _, e := range answer.Events {
+			if e.Kv.ModRevision == put.Header.Revision {
+				return events, nil
+			}
+			events = append(events, e)
+		}
+	}
+	return nil, errors.Join(errors.New("cannot read all changes: the watch has ended early"), ctx.Err())
+}
+
+// CheckChanges goes through all that ever happened to the lock and to the operation record, and gives what must not have been:
+// the lock goes from holder to holder with a gap, each operation ends before the next begins, and who writes it holds the lock.
+func CheckChanges(events []*clientv3.Event, keys record.Keys) []error {
+	var wrong []error
+	var op *record.Op
+	var holder int64 // create revision of the lock
+	for _, e := range events {
+		key, gone, at := string(e.Kv.Key), e.Type == clientv3.EventTypeDelete, e.Kv.ModRevision
+		switch {
+		case key == keys.Lock() && gone:
+			holder = 0
+		case key == keys.Lock():
+			if holder != 0 && e.Kv.CreateRevision != holder {
+				wrong = append(wrong, fmt.Errorf("revision %d: the lock was taken while it was held", at))
+			}
+			holder = e.Kv.CreateRevision
+		case key == keys.Op() && gone:
+			op = nil
+		case key == keys.Op():
+			next, err := record.Decode[record.Op](e.Kv.Value)
+			if err != nil {
+				wrong = append(wrong, fmt.Errorf("revision %d: %w", at, err))
+				continue
+			}
+			if op != nil && (op.Host != next.Host || !op.Started.Equal(next.Started)) {
+				wrong = append(wrong, fmt.Errorf("revision %d: the operation of %s replaces that of %s", at, next.HostName, op.HostName))
+			}
+			if next.Token != holder {
+				wrong = append(wrong, fmt.Errorf("revision %d: the operation of %s was written under token %d, the lock was %d", at, next.HostName, next.Token, holder))
+			}
+			op = &next
+		}
+	}
+	return wrong
+}
+
+// History gives all lines of the history, oldest first.
+func History(ctx context.Context, client *clientv3.Client, keys record.Keys) ([]record.Line, error) {
+	answer, err := client.Get(ctx, keys.History(), clientv3.WithPrefix())
+	if err != nil {
+		return nil, err
+	}
+	var lines []record.Line
+	for _, kv := range answer.Kvs {
+		l, err := record.Decode[record.Line](kv.Value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", kv.Key, err)
+		}
+		lines = append(lines, l)
+	}
+	return lines, nil
+}
+
+// CheckHistory sees that what people are shown tells of one join after the other. An agent that is killed may not come to
+// write that it has begun; the end is written with the deed.
+func CheckHistory(lines []record.Line, killed bool) []error {
+	var wrong []error
+	began := ""
+	for _, l := range lines {
+		switch {
+		case l.Kind == "step" && l.Code == string(policy.StepBeginJoin) && !failed(l):
+			if began != "" {
+				wrong = append(wrong, fmt.Errorf("history: %s began a join while that of %s went on", l.Name, began))
+			}
+			began = l.Name
+		case l.Kind == "op" && strings.HasPrefix(l.Text, policy.KindJoin+" of ") && strings.Contains(l.Text, " has ended: "):
+			if began == "" && !killed {
+				wrong = append(wrong, fmt.Errorf("history: %s ended an operation that has not begun: %s", l.Name, l.Text))
+			}
+			began = ""
+		}
+	}
+	if began != "" {
+		wrong = append(wrong, fmt.Errorf("history: the join of %s has not ended", began))
+	}
+	return wrong
+}
+
+// failed tells whether a line tells of a join that did not begin after all: its cause follows then.
+func failed(l record.Line) bool {
+	return !strings.HasSuffix(l.Text, "as "+string(policy.RoleVoter)) && !strings.HasSuffix(l.Text, "as "+string(policy.RoleStandby))
+}
+
+// DataDirs are directories with data of etcd, by what stays the same when they are renamed.
+type DataDirs map[string]string
+
+// FindDataDirs gives those of a host that lie in its data directory: the one in use and those that were moved aside.
+func FindDataDirs(host, dataDir string) DataDirs {
+	found := DataDirs{}
+	entries, err := os.ReadDir(dataDir)
+	if err != nil {
+		return found // there is none yet
+	}
+	for _, e := range entries {
+		if e.Name() != "member" && !strings.HasPrefix(e.Name(), "member.quorumd-") {
+			continue
+		}
+		path := filepath.Join(dataDir, e.Name())
+		var s unix.Statx_t
+		if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_BTIME, &s); err != nil {
+			continue // renamed at this moment; it is seen at the next look
+		}
+		found[fmt.Sprintf("%s %d %d.%d", host, s.Ino, s.Btime.Sec, s.Btime.Nsec)] = path
+	}
+	return found
+}
+
+// Note remembers those that are new.
+func (d DataDirs) Note(found DataDirs) {
+	for id, path := range found {
+		if _, known := d[id]; !known {
+			d[id] = path
+		}
+	}
+}
+
+// Missing gives an error for each that is not among those that are there.
+func (d DataDirs) Missing(there DataDirs) []error {
+	var wrong []error
+	for id, path := range d {
+		if _, still := there[id]; !still {
+			wrong = append(wrong, fmt.Errorf("data was deleted: what was %s is gone", path))
+		}
+	}
+	return wrong
+}
