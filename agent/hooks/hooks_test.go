@@ -1,0 +1,374 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+// lineVariable makes the test binary, run again as a child, be the side that runs the programs.
+const lineVariable = "QUORUMD_TEST_HOOKS"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(lineVariable); dir != "" {
+		os.Exit(playLine(dir, os.Args[1], os.Args[2]))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func playLine(dir, timeout, when string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	limit, err := time.ParseDuration(timeout)
+	if err == nil {
+		l := Line{
+			Dir: dir, Wanted: filepath.Join(dir, "wanted"), Outcomes: filepath.Join(dir, "outcomes"), Host: "n1",
+			Timeout: limit, Output: os.Stderr, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		}
+		err = l.Run(ctx, when)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// bench is a host with hooks.
+type bench struct {
+	t      *testing.T
+	dir    string
+	runner *Runner
+}
+
+func newBench(t *testing.T, timeout time.Duration) *bench {
+	t.Helper()
+	b := &bench{t: t, dir: t.TempDir()}
+	for _, sub := range []string{"before.d", "after.d", "wanted", "outcomes"} {
+		if err := os.Mkdir(filepath.Join(b.dir, sub), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.runner = b.agent(timeout)
+	return b
+}
+
+// agent gives a Runner, as an agent that has just started has it.
+func (b *bench) agent(timeout time.Duration) *Runner {
+	self, err := os.Executable()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	child := Child(func(when string) []string {
+		return []string{"/usr/bin/env", lineVariable + "=" + b.dir, self, timeout.String(), when}
+	})
+	return NewRunner(b.dir, filepath.Join(b.dir, "wanted"), filepath.Join(b.dir, "outcomes"), child)
+}
+
+// hook writes a program of some lines of shell.
+func (b *bench) hook(when, name, script string) {
+	b.t.Helper()
+	path := filepath.Join(b.dir, when+".d", name)
+	if err := os.WriteFile(path, []byte("#!/bin/sh\ncd "+b.dir+"\n"+script+"\n"), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) read(name string) string {
+	text, _ := os.ReadFile(filepath.Join(b.dir, name))
+	return string(text)
+}
+
+func run(when, id string) Run {
+	return Run{When: when, ID: id, Work: "reboot", Reason: "new kernel", By: "root"}
+}
+
+func (b *bench) start(r Run) {
+	b.t.Helper()
+	if err := b.runner.Start(b.t.Context(), r); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// until waits for a run to be in a state.
+func (b *bench) until(r Run, want State) Result {
+	b.t.Helper()
+	var got Result
+	b.eventually("the run is "+string(want), func() bool {
+		var err error
+		if got, err = b.runner.State(b.t.Context(), r); err != nil {
+			b.t.Fatal(err)
+		}
+		if got.State != want && (got.State == Done || got.State == Failed) {
+			b.t.Fatalf("the run ended as %+v, want %s", got, want)
+		}
+		return got.State == want
+	})
+	return got
+}
+
+func (b *bench) eventually(what string, is func() bool) {
+	b.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(30 * time.Second)
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			b.t.Fatalf("waited 30 s in vain until %s", what)
+		}
+	}
+}
+
+func TestHooksRunInTheOrderOfTheirNamesAndAreToldWhatItIsAbout(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Minute)
+	b.hook(Before, "20-second", `echo second >>order`)
+	b.hook(Before, "10-first", `echo first >>order; env | grep QUORUMD_ | sort >env`)
+	b.hook(Before, "10-first~", `echo edited >>order`)
+	b.hook(Before, ".hidden", `echo hidden >>order`)
+	b.hook(Before, "20-second.dpkg-old", `echo old >>order`)
+	b.hook(After, "10-other", `echo after >>order`)
+	r := run(Before, "1")
+	if got, err := b.runner.State(t.Context(), r); err != nil || got.State != None {
+		t.Fatalf("before the start: %+v, %v", got, err)
+	}
+	b.start(r)
+	b.until(r, Done)
+	if got := b.read("order"); got != "first\nsecond\n" {
+		t.Errorf("ran:\n%s", got)
+	}
+	if got, want := b.read("env"), "QUORUMD_BY=root\nQUORUMD_HOST=n1\nQUORUMD_REASON=new kernel\nQUORUMD_WHEN=before\nQUORUMD_WORK=reboot\n"; got != want {
+		t.Errorf("the environment was\n%s", got)
+	}
+}
+
+func TestOneIDRunsOnceAndAnotherRunsAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Minute)
+	b.hook(Before, "10-count", `echo x >>count`)
+	for range 3 {
+		b.start(run(Before, "1"))
+		b.until(run(Before, "1"), Done)
+	}
+	// Also where the agent does not see that: two starts in the same moment.
+	if err := b.runner.launch(t.Context(), Before); err != nil {
+		t.Fatal(err)
+	}
+	b.start(run(Before, "2"))
+	if err := b.runner.launch(t.Context(), Before); err != nil {
+		t.Fatal(err)
+	}
+	b.until(run(Before, "2"), Done)
+	if got := b.read("count"); got != "x\nx\n" {
+		t.Errorf("%d runs", strings.Count(got, "x"))
+	}
+}
+
+func TestTheFirstFailureEndsTheLineAndSaysWhy(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Minute)
+	b.hook(Before, "10-drain", "echo draining\necho 'cannot drain: a job is running' >&2\nexit 3")
+	b.hook(Before, "20-next", `echo x >ran`)
+	b.start(run(Before, "1"))
+	got := b.until(run(Before, "1"), Failed)
+	if got.Hook != "10-drain" || got.Text != "exit status 3: cannot drain: a job is running" {
+		t.Errorf("%+v", got)
+	}
+	if b.read("ran") != "" {
+		t.Error("the next one ran all the same")
+	}
+}
+
+func TestAHookThatHangsIsKilledWithItsChildren(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, 300*time.Millisecond)
+	b.hook(Before, "10-hang", `sh -c 'echo $$ >pid; trap "" TERM; while :; do sleep 60; done'`)
+	b.start(run(Before, "1"))
+	got := b.until(run(Before, "1"), Failed)
+	if got.Hook != "10-hang" || got.Text != "it took longer than 300ms and was killed" {
+		t.Errorf("%+v", got)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(b.read("pid")))
+	if err != nil || pid <= 1 {
+		t.Fatalf("PID %d: %v", pid, err)
+	}
+	b.eventually("its child is gone", func() bool { return unix.Kill(pid, 0) != nil })
+}
+
+func TestWhatIsNoProgramFailsInsteadOfBeingMissed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		mode os.FileMode
+		text string
+		want string
+	}{
+		"not executable":     {0o644, "#!/bin/sh\n", "chmod +x"},
+		"writable by others": {0o777, "#!/bin/sh\n", "chmod go-w"},
+		"no interpreter":     {0o755, "#!/nowhere/sh\n", "no such file"},
+		"no format":          {0o755, "\x00", "exec format error"},
+	} {
+		b := newBench(t, time.Minute)
+		path := filepath.Join(b.dir, "before.d", "10-x")
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		b.start(run(Before, "1"))
+		if got := b.until(run(Before, "1"), Failed); !strings.Contains(got.Text, c.want) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestWithoutHooksThereIsNothingToStart(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Minute)
+	if got, err := b.runner.State(t.Context(), run(After, "1")); err != nil || got.State != Done {
+		t.Errorf("an empty directory: %+v, %v", got, err)
+	}
+	os.Remove(filepath.Join(b.dir, "after.d"))
+	if got, err := b.runner.State(t.Context(), run(After, "1")); err != nil || got.State != Done {
+		t.Errorf("no directory: %+v, %v", got, err)
+	}
+}
+
+func TestHooksGoOnWhenTheAgentIsReplaced(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Minute)
+	b.hook(Before, "10-long", `while [ ! -e go ]; do sleep 0.02; done; echo x >>count`)
+	r := run(Before, "1")
+	b.start(r)
+	if got := b.until(r, Running); got.Hook != "10-long" {
+		t.Errorf("%+v", got)
+	}
+	b.runner = b.agent(time.Minute)
+	b.start(r)
+	if got := b.until(r, Running); got.Hook != "10-long" {
+		t.Errorf("%+v", got)
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.until(r, Done)
+	if got := b.read("count"); got != "x\n" {
+		t.Errorf("%d runs", strings.Count(got, "x"))
+	}
+}
+
+func TestARunThatIsKilledHasFailedAndDoesNotRunAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Minute)
+	b.hook(Before, "10-long", `echo $PPID >parent; echo $$ >pid; while :; do sleep 60; done`)
+	r := run(Before, "1")
+	b.start(r)
+	b.eventually("it runs", func() bool { return b.read("pid") != "" && b.read("parent") != "" })
+	for _, name := range []string{"parent", "pid"} {
+		pid, err := strconv.Atoi(strings.TrimSpace(b.read(name)))
+		if err != nil || pid <= 1 {
+			t.Fatalf("PID %d: %v", pid, err)
+		}
+		target := pid
+		if name == "pid" {
+			target = -pid // with its sleep
+		}
+		if err := unix.Kill(target, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := b.until(r, Failed); got.Hook != "10-long" || !strings.Contains(got.Text, "without a result") {
+		t.Errorf("%+v", got)
+	}
+	b.start(r)
+	if got := b.until(r, Failed); got.Hook != "10-long" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestARunThatIsStoppedEndsItsProgram(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Minute)
+	b.hook(Before, "10-long", `echo $PPID >parent; echo $$ >pid; sleep 60`)
+	b.start(run(Before, "1"))
+	b.eventually("it runs", func() bool { return b.read("pid") != "" && b.read("parent") != "" })
+	parent, _ := strconv.Atoi(strings.TrimSpace(b.read("parent")))
+	if parent <= 1 || unix.Kill(parent, unix.SIGTERM) != nil {
+		t.Fatalf("cannot stop PID %d", parent)
+	}
+	if got := b.until(run(Before, "1"), Failed); got.Text != "it was interrupted" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAChildThatStaysBehindDoesNotHoldTheLine(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Minute)
+	b.hook(Before, "10-daemon", `sleep 30 & echo $! >pid`)
+	b.start(run(Before, "1"))
+	b.until(run(Before, "1"), Done)
+	if pid, _ := strconv.Atoi(strings.TrimSpace(b.read("pid"))); pid > 1 {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+}
+
+func TestAStartThatComesToNothingIsAnError(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Minute)
+	b.hook(Before, "10-x", "")
+	b.runner.launch = func(context.Context, string) error { return fmt.Errorf("no such unit") }
+	if err := b.runner.Start(t.Context(), run(Before, "1")); err == nil || !strings.Contains(err.Error(), "cannot run the hooks of before.d: no such unit") {
+		t.Errorf("%v", err)
+	}
+	b.runner.launch = func(context.Context, string) error { return nil }
+	b.start(run(Before, "1"))
+	b.runner.since = time.Now().Add(-2 * patience)
+	if err := b.runner.Start(t.Context(), run(Before, "1")); err == nil || !strings.Contains(err.Error(), "have not begun") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestWhatTheAgentWroteIsNotTrusted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Minute)
+	line := Line{Dir: b.dir, Wanted: filepath.Join(b.dir, "wanted"), Outcomes: filepath.Join(b.dir, "outcomes"), Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler)}
+	path := wantedPath(line.Wanted, Before)
+	for what, put := range map[string]func() error{
+		"garbage":         func() error { return os.WriteFile(path, []byte("{"), 0o600) },
+		"something large": func() error { return os.WriteFile(path, make([]byte, maxRecord+1), 0o600) },
+		"unknown keys":    func() error { return os.WriteFile(path, []byte(`{"id":"1","LD_PRELOAD":"x"}`), 0o600) },
+		"a link":          func() error { return os.Symlink("/etc/hostname", path) },
+		"a pipe":          func() error { return unix.Mkfifo(path, 0o600) },
+		"nothing":         func() error { return nil },
+	} {
+		os.Remove(path)
+		if err := put(); err != nil {
+			t.Fatal(err)
+		}
+		if err := line.Run(t.Context(), Before); err == nil {
+			t.Errorf("%s is taken", what)
+		}
+	}
+	if err := line.Run(t.Context(), "../before"); err == nil {
+		t.Error("another time is taken")
+	}
+	if got := plain("a\nb\x00c\xffd " + strings.Repeat("ü", 2*maxText)); strings.ContainsAny(got, "\n\x00\xff") || len([]rune(got)) != maxText+1 {
+		t.Errorf("%q", got)
+	}
+}

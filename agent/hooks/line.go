@@ -1,0 +1,170 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// killGrace is the time between asking a program to end and killing it.
+	killGrace = 5 * time.Second
+	// defaultPath is where programs are looked for when nobody has said so.
+	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+)
+
+// Line is the side that runs the programs.
+type Line struct {
+	Dir      string        // holds before.d and after.d
+	Wanted   string        // where the agent notes what is to be run
+	Outcomes string        // where this side tells how it goes
+	Host     string        // this host's name, in QUORUMD_HOST
+	Timeout  time.Duration // for each program
+	Output   io.Writer     // takes what the programs write
+	Logger   *slog.Logger
+}
+
+// Run runs what the agent wants to be run now, unless it was run already, and tells how it goes in the directory of
+// the outcomes. The error says that there is nothing to tell about, or that it cannot be told.
+func (l Line) Run(ctx context.Context, when string) error {
+	if when != Before && when != After {
+		return fmt.Errorf("cannot run hooks %q: say before or after", when)
+	}
+	var w wanted
+	if err := read(wantedPath(l.Wanted, when), &w); err != nil {
+		return fmt.Errorf("cannot run hooks: quorumd wants none: %w", err)
+	}
+	held, err := lock(l.Outcomes, when)
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		return nil // they run already
+	}
+	if err != nil {
+		return fmt.Errorf("cannot run hooks: %w", err)
+	}
+	defer held.Close()
+	var last outcome
+	if err := read(outcomePath(l.Outcomes, when), &last); err == nil && last.ID == w.ID {
+		return nil // once is enough, however it went
+	}
+	tell := func(o outcome) error {
+		o.ID = w.ID
+		if err := write(outcomePath(l.Outcomes, when), 0o644, o); err != nil {
+			return fmt.Errorf("cannot tell how the hooks go: %w", err)
+		}
+		return nil
+	}
+	return l.each(ctx, when, w, tell)
+}
+
+// each runs the programs one after the other.
+func (l Line) each(ctx context.Context, when string, w wanted, tell func(outcome) error) error {
+	programs, err := list(l.Dir, when)
+	if err != nil {
+		return tell(outcome{State: Failed, Text: plain(err.Error())})
+	}
+	for _, program := range programs {
+		name := filepath.Base(program)
+		if err := tell(outcome{State: Running, Hook: name}); err != nil {
+			return err
+		}
+		began := time.Now()
+		if text := l.one(ctx, program, when, w); text != "" {
+			l.Logger.Error("a hook failed", "when", when, "hook", name, "after", time.Since(began).Round(time.Millisecond).String(), "text", text)
+			return tell(outcome{State: Failed, Hook: name, Text: text})
+		}
+		l.Logger.Info("a hook is done", "when", when, "hook", name, "after", time.Since(began).Round(time.Millisecond).String())
+	}
+	return tell(outcome{State: Done, Text: fmt.Sprintf("%d hooks", len(programs))})
+}
+
+// one runs a program, and gives why it failed, or nothing.
+func (l Line) one(ctx context.Context, program, when string, w wanted) string {
+	info, err := os.Stat(program)
+	switch {
+	case err != nil:
+		return plain(err.Error())
+	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
+		return "it is no program: make it executable (chmod +x), or move it away"
+	case info.Mode()&0o022 != 0:
+		return "others than its owner may write it: chmod go-w"
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
+	defer cancel()
+	said := &tail{to: l.Output}
+	c := exec.CommandContext(ctx, program)
+	c.Dir, c.Stdout, c.Stderr = "/", said, said
+	c.Env = environment(when, l.Host, w)
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error {
+		time.AfterFunc(killGrace, func() { _ = unix.Kill(-c.Process.Pid, unix.SIGKILL) })
+		return unix.Kill(-c.Process.Pid, unix.SIGTERM)
+	}
+	c.WaitDelay = killGrace + time.Second
+	err = c.Run()
+	if ctx.Err() != nil && c.Process != nil {
+		_ = unix.Kill(-c.Process.Pid, unix.SIGKILL) // what it left behind
+	}
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Sprintf("it took longer than %s and was killed", l.Timeout)
+	case ctx.Err() != nil:
+		return "it was interrupted"
+	case errors.Is(err, exec.ErrWaitDelay), err == nil: // it is done; a child of its own still writes
+		return ""
+	}
+	return plain(strings.TrimSuffix(err.Error()+": "+said.line(), ": "))
+}
+
+// environment is all that a program is told.
+func environment(when, host string, w wanted) []string {
+	path := os.Getenv("PATH")
+	if path == "" {
+		path = defaultPath
+	}
+	return []string{
+		"PATH=" + path, "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8",
+		"QUORUMD_WHEN=" + when, "QUORUMD_HOST=" + host,
+		"QUORUMD_WORK=" + plain(w.Work), "QUORUMD_REASON=" + plain(w.Reason), "QUORUMD_BY=" + plain(w.By),
+	}
+}
+
+// tail passes on what is written and keeps the end of it.
+type tail struct {
+	to io.Writer
+
+	mu  sync.Mutex
+	end []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.end = append(t.end, p...)
+	if over := len(t.end) - 4*maxText; over > 0 {
+		t.end = t.end[over:]
+	}
+	return t.to.Write(p)
+}
+
+// line gives the last line that is not empty.
+func (t *tail) line() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := bytes.Split(bytes.TrimSpace(t.end), []byte("\n"))
+	return string(lines[len(lines)-1])
+}

@@ -1,0 +1,140 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	maxRecord = 16 << 10 // bytes of a record
+	maxText   = 300      // characters of a value that is passed on
+)
+
+// wanted is the record by which the agent tells what to run.
+type wanted struct {
+	ID     string `json:"id"`
+	Work   string `json:"work"`
+	Reason string `json:"reason"`
+	By     string `json:"by"`
+}
+
+// outcome is the record by which the running side tells how it goes.
+type outcome struct {
+	ID    string `json:"id"`
+	State State  `json:"state"`
+	Hook  string `json:"hook,omitempty"`
+	Text  string `json:"text,omitempty"`
+}
+
+func wantedPath(dir, when string) string  { return filepath.Join(dir, "hooks-"+when+".json") }
+func outcomePath(dir, when string) string { return filepath.Join(dir, when+".json") }
+func lockPath(dir, when string) string    { return filepath.Join(dir, when+".lock") }
+
+// write replaces a record as a whole. It lies in a directory that a reboot clears, so nothing is synced.
+func write(path string, mode os.FileMode, record any) (err error) {
+	data, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(tmp.Name())
+		}
+	}()
+	_, err = tmp.Write(append(data, '\n'))
+	err = errors.Join(err, tmp.Chmod(mode), tmp.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+// read reads a record that another user may have written: it follows no link, waits for nothing, and is bounded.
+func read(path string, record any) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is no regular file")
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read %s: %w", path, err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
+	if err == nil && len(data) > maxRecord {
+		err = errors.New("it is too large")
+	}
+	if err == nil {
+		strict := json.NewDecoder(bytes.NewReader(data))
+		strict.DisallowUnknownFields()
+		err = strict.Decode(record)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read %s: %w", path, err)
+	}
+	return nil
+}
+
+// plain makes one bounded line of a text that somebody else wrote.
+func plain(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	if runes := []rune(text); len(runes) > maxText {
+		text = string(runes[:maxText]) + "…"
+	}
+	return strings.TrimSpace(text)
+}
+
+// lock takes the right to run hooks, until the file is closed or the process ends. Its children do not have it.
+func lock(dir, when string) (*os.File, error) {
+	f, err := os.OpenFile(lockPath(dir, when), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// locked tells whether somebody runs hooks, without disturbing that.
+func locked(dir, when string) (bool, error) {
+	f, err := os.Open(lockPath(dir, when))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	probe := unix.Flock_t{Type: unix.F_WRLCK}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &probe); err != nil {
+		return false, err
+	}
+	return probe.Type != unix.F_UNLCK, nil
+}

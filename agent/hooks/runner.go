@@ -1,0 +1,96 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+)
+
+// patience is how long a line of hooks that was started may take to begin.
+const patience = 15 * time.Second
+
+// Launch has Main run for Before or After, and does not wait for it. Launching twice must do no harm.
+type Launch func(ctx context.Context, when string) error
+
+// Runner is the agent's side. Its methods are safe for use by several goroutines and wait for no program.
+type Runner struct {
+	dir, wanted, outcomes string
+	launch                Launch
+
+	mu       sync.Mutex
+	launched string // ID of what was launched last
+	since    time.Time
+}
+
+// NewRunner makes a Runner for the programs in dir/before.d and dir/after.d. wanted is the directory in which it
+// notes what is to be run, outcomes the one in which Main tells how it goes. A reboot should clear both.
+func NewRunner(dir, wanted, outcomes string, launch Launch) *Runner {
+	return &Runner{dir: dir, wanted: wanted, outcomes: outcomes, launch: launch}
+}
+
+// Start has a run begin, unless it has begun already. It returns within a few seconds; an error says that it could not
+// be started, or that nothing came of that, and it may be called again.
+func (r *Runner) Start(ctx context.Context, run Run) error {
+	now, err := r.State(ctx, run)
+	if err != nil || now.State != None {
+		return err
+	}
+	cannot := "cannot run the hooks of " + run.When + ".d: "
+	if err := write(wantedPath(r.wanted, run.When), 0o640, wanted{ID: run.ID, Work: run.Work, Reason: run.Reason, By: run.By}); err != nil {
+		return fmt.Errorf(cannot+"%w", err)
+	}
+	if err := r.launch(ctx, run.When); err != nil {
+		return fmt.Errorf(cannot+"%w", err)
+	}
+	if waited := r.waited(run.ID); waited > patience {
+		return fmt.Errorf(cannot+"they were started and have not begun after %s: look for the reason with \"journalctl -u 'quorumd*'\"", waited.Round(time.Second))
+	}
+	return nil
+}
+
+// waited tells for how long a run has been started in vain.
+func (r *Runner) waited(id string) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.launched != id {
+		r.launched, r.since = id, time.Now()
+	}
+	return time.Since(r.since)
+}
+
+// State tells how a run goes. A run without programs is Done without having been started.
+func (r *Runner) State(_ context.Context, run Run) (Result, error) {
+	programs, err := list(r.dir, run.When)
+	if err != nil {
+		return Result{}, err
+	}
+	if len(programs) == 0 {
+		return Result{State: Done, Text: "there are no hooks"}, nil
+	}
+	// Whether somebody runs them is looked at first: between the two looks a run may end, and not begin unseen.
+	running, err := locked(r.outcomes, run.When)
+	var o outcome
+	if err == nil {
+		err = read(outcomePath(r.outcomes, run.When), &o)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Result{State: None}, nil
+	case errors.Is(err, os.ErrPermission):
+		return Result{}, fmt.Errorf("cannot see how the hooks go: %w; make it readable for quorumd", err)
+	case err != nil:
+		return Result{}, fmt.Errorf("cannot see how the hooks go: %w", err)
+	case o.ID != run.ID:
+		return Result{State: None}, nil
+	case o.State == Running && !running:
+		return Result{State: Failed, Hook: o.Hook, Text: "the program that runs the hooks has ended without a result: it was killed, or the machine was rebooted"}, nil
+	}
+	return Result{State: o.State, Hook: o.Hook, Text: o.Text}, nil
+}
