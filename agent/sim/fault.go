@@ -279,8 +279,9 @@ func people() []fault {
 			w.operator(h, func(ctx context.Context, p *process) {
 				_, _ = p.agent.Pause(ctx, control.PauseRequest{Reason: "a look", For: d}, "an operator") // it may not arrive
 			})
+			resumed := w.faults.IntN(2) == 0
 			return func() {
-				if w.faults.IntN(2) == 0 {
+				if resumed {
 					w.operator(h, func(ctx context.Context, p *process) { _ = p.agent.Resume(ctx, "an operator") }) // as above
 				}
 			}
@@ -391,7 +392,9 @@ func (w *world) makeFaults(length time.Duration) {
 		total += f.weight
 	}
 	for end := w.now() + length; w.now() < end; {
+		w.mu.Lock()
 		wait := time.Duration(w.faults.ExpFloat64() * float64(w.plan.Every))
+		w.mu.Unlock()
 		w.wait(w.moment(min(wait, end-w.now())+time.Second, laneFaults))
 		w.mu.Lock()
 		broken := w.promises.first != nil

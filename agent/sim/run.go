@@ -195,6 +195,8 @@ func (t *teller) Handle(_ context.Context, r slog.Record) error {
 		return true
 	})
 	if r.Message != "step taken" { // the world says so
+		t.w.mu.Lock()
+		defer t.w.mu.Unlock()
 		t.w.story(fmt.Sprintf("%s  %s    log: %s", clock(t.w.now()), t.h.name, text))
 	}
 	return nil
