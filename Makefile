@@ -71,7 +71,8 @@ test: etcd build ## all tests that need only Go: with real etcd 3.6 as plain pro
 	$(GO) test -timeout 15m $(E2E)
 
 test-race: etcd build ## the same under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -timeout 30m $(filter-out %/agent/sim,$(UNIT)) # the simulation has races of its own yet
+	CGO_ENABLED=1 $(GO) test -race -timeout 30m $(filter-out %/agent/sim,$(UNIT))
+	CGO_ENABLED=1 $(GO) test -race -timeout 10m -run 'StoryOfASeed|Whatever' ./agent/sim -args -sim.hours=10
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m -run TestFourHosts $(E2E)
 
 test-matrix: etcd-all build ## join and promotion with etcd 3.4 (Debian's), 3.5, 3.6 and 3.7
