@@ -27,12 +27,18 @@ func Decide(v View) Decision {
 		return withhold(d, Reason{StepStuck, v.Stuck})
 	case v.Self.Mode != Manage:
 		return withhold(d, Reason{ModeObserve, "it would be: " + d.Step.String()})
-	case v.Pause != nil && d.Step.Kind != StepReleaseLock:
+	case v.Pause != nil && d.Step.Kind != StepReleaseLock && !comesBack(v, d.Step):
 		return withhold(d, Reason{Paused, fmt.Sprintf("by %s: %s", v.Pause.By, v.Pause.Reason)})
 	case v.Health.Hangs && d.Step.Kind == StepTakeLock: // again and again, it would keep all others from it
 		return withhold(d, Reason{HealthBad, v.Health.Text})
 	}
 	return d
+}
+
+// comesBack tells whether a step starts the etcd that this agent has stopped. A pause does not keep a
+// member down.
+func comesBack(v View, s Step) bool {
+	return s.Kind == StepStartUnit && v.Asked != nil && v.Asked.Stopped
 }
 
 // withhold keeps a step back and names the reason before all others.
@@ -47,6 +53,7 @@ func decide(v View) Decision {
 	for _, part := range []func(View) (Decision, bool){
 		bootstrap,
 		ownOperation,
+		cycle,
 		othersOperation,
 		ownUnit,
 		leftover,
@@ -144,6 +151,10 @@ func ownUnit(v View) (Decision, bool) {
 		// Nobody can say now whether this member still is one. One that was removed could form
 		// the old quorum with others like it.
 		return wait(ClusterUnreachable, "%s; the data directory is not known to be of a present member", v.unreachable()), true
+	}
+	down := v.Unit.State == UnitFailed || v.Unit.State == UnitInactive
+	if down && v.Asked != nil && v.Asked.Stopped {
+		return taken(v), true
 	}
 	switch v.Unit.State {
 	case UnitFailed:

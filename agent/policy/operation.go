@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ownOperation carries this host's join on, from whatever point it is seen at.
+// ownOperation carries this host's own operation on, from whatever point it is seen at.
 func ownOperation(v View) (Decision, bool) {
 	op := v.Op
 	if op == nil || op.Host != v.Self.ID {
@@ -21,6 +21,8 @@ func ownOperation(v View) (Decision, bool) {
 		return because(v, ClusterUnreachable), true
 	case v.foreign():
 		return because(v, ClusterIDMismatch), true
+	case op.Kind == KindCycle:
+		return ownCycle(v), true
 	case op.Kind != KindJoin:
 		return wait(OperationInFlight, "%q is an operation that this agent does not know: upgrade it", op.Kind), true
 	}

@@ -54,6 +54,7 @@ func vetoes() []veto {
 		{ClusterUnreachable, false, unreachable},
 		{ClusterIDMismatch, true, idMismatch},
 		{HostConflict, true, hostConflict},
+		{InMaintenance, true, inMaintenance},
 		{TargetMet, false, targetMet},
 		{HealthUnknown, true, healthUnknown},
 		{NotQualified, true, notQualified},
@@ -83,9 +84,22 @@ func vetoes() []veto {
 }
 
 // preflight gives all reasons why this host may not begin a join now.
-func preflight(v View) []Reason {
+func preflight(v View) []Reason { return against(v, vetoes()) }
+
+// firstOf gives the first of a list of vetoes that is among these and holds.
+func firstOf(v View, list []veto, codes ...ReasonCode) (Reason, bool) {
+	for _, veto := range list {
+		if text, holds := veto.check(v); holds && slices.Contains(codes, veto.code) {
+			return Reason{veto.code, text}, true
+		}
+	}
+	return Reason{}, false
+}
+
+// against gives all of these vetoes that hold.
+func against(v View, list []veto) []Reason {
 	var out []Reason
-	for _, veto := range vetoes() {
+	for _, veto := range list {
 		if text, holds := veto.check(v); holds {
 			out = append(out, Reason{veto.code, text})
 			if veto.code == ClusterUnreachable || veto.code == ClusterIDMismatch {
@@ -124,6 +138,13 @@ func (v View) unreachable() string {
 func (c Cluster) Foreign() bool { return c.Reachable && c.ExpectedID != 0 && c.ExpectedID != c.ID }
 
 func (v View) foreign() bool { return v.Cluster.Foreign() }
+
+func inMaintenance(v View) (string, bool) {
+	if v.Asked == nil {
+		return "", false
+	}
+	return fmt.Sprintf("%s was asked for by %s: %s", v.Asked.Work, v.Asked.By, v.Asked.Reason), true
+}
 
 func hostConflict(v View) (string, bool) { return v.Self.Conflict, v.Self.Conflict != "" }
 
@@ -391,17 +412,11 @@ func notMyTurn(v View) (string, bool) {
 	}
 	list := candidates(v, target, selfReady(v))
 	position := slices.IndexFunc(list, func(h Host) bool { return h.ID == v.Self.ID })
-	// A host that is first and does not act, for a reason that it does not know itself, does not
-	// keep the others waiting for ever.
-	patience := max(v.Limits.Settle, v.Limits.Cooldown) + time.Duration(position)*turnShare*v.Limits.LockTTL
-	if position <= 0 || v.FreeFor >= patience {
+	if position <= 0 || v.FreeFor >= patience(v, position) {
 		return "", false
 	}
 	return list[0].Name + " goes first", true
 }
-
-// turnShare is for how many times the lock's time to live each host in the line is waited for.
-const turnShare = 2
 
 // selfReady tells whether this host counts as ready: it has no reason of its own, or is on its way
 // already.

@@ -3,7 +3,10 @@
 
 package policy
 
-import "iter"
+import (
+	"fmt"
+	"iter"
+)
 
 // All arithmetic about quorums stands here. A live voter is one that has itself answered a
 // linearizable read in this round.
@@ -55,6 +58,25 @@ func (c Cluster) learning() int {
 // every voter is live. A change while one is down leaves no spare failure, or makes the one that
 // is down decide.
 func mayChange(voters, live int) bool { return voters > 0 && live == voters }
+
+// mayStop tells whether one voter of so many may be taken down for a while, when proven of the others
+// are known at this moment to be live and healthy. All of them must be: what is left then still has a
+// quorum. Two voters can spare none, and an even number can spare no more than the odd one below it:
+// it stands only while the cluster grows.
+func mayStop(voters, proven int) bool {
+	return voters >= 3 && voters%2 == 1 && proven == voters-1
+}
+
+// spareText says why that many voters can spare none.
+func spareText(voters int) string {
+	switch {
+	case voters == 1:
+		return "it is the only voter: without it there is no cluster"
+	case voters == 2:
+		return "two voters can spare none"
+	}
+	return fmt.Sprintf("%d voters are an even number, which is not kept: wait until it is odd", voters)
+}
 
 // mayGrow tells whether one more voter may be made when there are so many and target are wanted,
 // with ready hosts waiting that could become voters, the one in question included. Growing to an

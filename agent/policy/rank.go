@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/quorumd/quorumd/health"
 )
 
 // candidates gives the hosts that are ready to become voters, or to become the standby, best
@@ -54,6 +56,45 @@ func Next(v View, n int) []string {
 	}
 	return out
 }
+
+// askedEarlier orders hosts by when they were asked to be taken down. It is an order of turns and
+// decides nothing else, so the hosts' wall clocks are good enough.
+func askedEarlier(a, b Host) int {
+	return cmp.Or(cmp.Compare(a.AskedAt, b.AskedAt), cmp.Compare(a.ID, b.ID))
+}
+
+// betterLeader tells whether a voter is the better one to lead than another.
+func betterLeader(a Member, ah Host, b Member, bh Host) bool {
+	wants := func(h Host) int {
+		if h.Wants != "" {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(
+		cmp.Compare(wants(ah), wants(bh)),
+		cmp.Compare(healthRank(ah.Health), healthRank(bh.Health)),
+		cmp.Compare(known(ah.P99), known(bh.P99)),
+		cmp.Compare(b.LiveFor, a.LiveFor),
+		cmp.Compare(a.ID, b.ID),
+	) < 0
+}
+
+func healthRank(s health.State) int {
+	if s == health.OK {
+		return 0
+	}
+	return 1
+}
+
+// patience is for how long a host in that place of a line waits for those before it: one that is first
+// and does not act, for a reason that it does not know itself, does not keep the others waiting for ever.
+func patience(v View, position int) time.Duration {
+	return max(v.Limits.Settle, v.Limits.Cooldown) + time.Duration(position)*turnShare*v.Limits.LockTTL
+}
+
+// turnShare is for how many times the lock's time to live each host in the line is waited for.
+const turnShare = 2
 
 // known puts a figure that is not known behind all that are.
 func known(p99 time.Duration) time.Duration {

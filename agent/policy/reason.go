@@ -52,6 +52,20 @@ const (
 	Starting            ReasonCode = "STARTING"
 	MemberDown          ReasonCode = "MEMBER_DOWN"
 	StepFailed          ReasonCode = "STEP_FAILED"
+	QuorumAtRisk        ReasonCode = "QUORUM_AT_RISK"
+	LearnerUnsettled    ReasonCode = "LEARNER_UNSETTLED"
+	CycleQueued         ReasonCode = "CYCLE_QUEUED"
+	InMaintenance       ReasonCode = "IN_MAINTENANCE"
+	MaintenanceOverdue  ReasonCode = "MAINTENANCE_OVERDUE"
+	RebootAwaited       ReasonCode = "REBOOT_AWAITED"
+	LeaderStays         ReasonCode = "LEADER_STAYS"
+	HookRunning         ReasonCode = "HOOK_RUNNING"
+	HookFailed          ReasonCode = "HOOK_FAILED"
+	Stopping            ReasonCode = "STOPPING"
+	Returning           ReasonCode = "RETURNING"
+	NotBack             ReasonCode = "NOT_BACK"
+	Cycled              ReasonCode = "CYCLED"
+	Withdrawn           ReasonCode = "WITHDRAWN"
 )
 
 // ReasonInfo declares a reason.
@@ -107,6 +121,20 @@ func Reasons() []ReasonInfo {
 		{Starting, "etcd is on its way up", ""},
 		{MemberDown, "this host's member does not answer", "look at etcd's log on this host, and at its disk"},
 		{StepFailed, "the step was tried and has failed; it is tried again", "quorumctl history"},
+		{QuorumAtRisk, "the other voters cannot spare this one", "bring all other voters to answer and to health OK; see quorumctl status"},
+		{LearnerUnsettled, "a learner is being filled", "wait; if that learner is gone for good: etcdctl member remove"},
+		{CycleQueued, "another host is taken down first", ""},
+		{InMaintenance, "the host is in maintenance", "quorumctl maintenance off, when the work is done"},
+		{MaintenanceOverdue, "the maintenance has lasted longer than was said", "quorumctl maintenance off, when the work is done; or maintenance on again with a longer --for"},
+		{RebootAwaited, "the machine is ready to reboot, and has not yet", "reboot it; or quorumctl maintenance off, if it shall not"},
+		{LeaderStays, "the leadership cannot be moved to another voter", "see etcd's log on this host; quorumctl maintenance off withdraws what was asked"},
+		{HookRunning, "the hooks that run before etcd is stopped have not ended", ""},
+		{HookFailed, "a hook has failed, so etcd is not stopped", "see the journal for its output; mend it, and ask again after quorumctl maintenance off"},
+		{Stopping, "etcd is on its way down", ""},
+		{Returning, "the member is coming back", ""},
+		{NotBack, "the member has not come back to health for long, and its place in the line is kept", "journalctl -u etcd and quorumctl health on this host; if it is gone for good: quorumctl op release --force"},
+		{Cycled, "the host was taken down and is back", ""},
+		{Withdrawn, "what was asked was withdrawn before anything was stopped", ""},
 	}
 }
 
@@ -136,4 +164,6 @@ type Decision struct {
 	// Waiting is the host's own reason not to go next, whatever the others do; empty when it is
 	// ready. It is published, so that the others know whom to wait for.
 	Waiting ReasonCode
+	// Soon asks to look again before the next turn of the loop: this host is the next.
+	Soon bool
 }

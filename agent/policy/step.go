@@ -27,6 +27,12 @@ const (
 	StepRemoveLearner   StepKind = "remove-learner"
 	StepEndOp           StepKind = "end-operation"
 	StepFinishBootstrap StepKind = "finish-bootstrap"
+	StepBeginCycle      StepKind = "begin-cycle"
+	StepRunHooks        StepKind = "run-hooks"
+	StepMoveLeader      StepKind = "move-leader"
+	StepRestartUnit     StepKind = "restart-unit"
+	StepTakeDown        StepKind = "take-down"
+	StepReboot          StepKind = "reboot"
 )
 
 // StepInfo declares what a step is.
@@ -65,6 +71,12 @@ func Steps() []StepInfo {
 		{StepRemoveLearner, true, member, "removing the learner of a join that was given up"},
 		{StepEndOp, true, quick, "ending the operation"},
 		{StepFinishBootstrap, false, quick, "recording that the cluster exists"},
+		{StepBeginCycle, true, quick, "recording that this host is taken down"},
+		{StepRunHooks, true, quick, "running the hooks"},
+		{StepMoveLeader, true, member, "moving the leadership"},
+		{StepRestartUnit, true, quick, "restarting etcd"},
+		{StepTakeDown, true, quick, "stopping etcd"},
+		{StepReboot, true, quick, "rebooting the machine"},
 	}
 }
 
@@ -83,7 +95,7 @@ type Step struct {
 	Kind     StepKind
 	Target   Role    // begin-join: what it leads to
 	Phase    OpPhase // set-phase
-	MemberID uint64  // promote, remove-learner, roll-back: the learner
+	MemberID uint64  // promote, remove-learner, roll-back: the learner; move-leader: the next leader
 	New      bool    // write-environment: for a new cluster
 	Outcome  ReasonCode
 	Why      string // for people and for the history

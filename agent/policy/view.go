@@ -25,6 +25,7 @@ type View struct {
 	Cluster   Cluster
 	Hosts     []Host // present hosts, this one among them, by ID
 	Lock      Lock
+	Asked     *Asked        // what was asked of this host, or nil
 	Op        *Op           // the operation in flight, or nil
 	Pause     *Pause        // the pause in force, or nil
 	IdleFor   time.Duration // since when no operation has been in flight
@@ -84,6 +85,9 @@ type Limits struct {
 	OrphanGrace   time.Duration // an operation without its lock may be adopted
 	LockTTL       time.Duration
 	StartRetry    time.Duration // between two starts of a unit that failed
+	HandOver      time.Duration // leadership that cannot be moved for so long is reported; also between two tries to reboot
+	ReturnStable  time.Duration // a member that was taken down must have served again for so long
+	ReturnMax     time.Duration // one that has not come back for so long is reported
 	ClockOffset   time.Duration // a host whose clock is further off takes no step
 	AllowUnsafe   bool          // etcd below the safe floor is accepted
 }
@@ -214,6 +218,8 @@ type Host struct {
 	Qualified        bool
 	Manage           bool
 	P99              time.Duration // of its fsync, quantised; 0 when unknown
+	Wants            Work          // what it was asked for; empty when it was not
+	AskedAt          int64         // when, in milliseconds of its own wall clock
 	Waiting          ReasonCode    // why it does not go next; empty when it is ready
 }
 
@@ -240,8 +246,18 @@ const (
 	PhaseRollback OpPhase = "rollback"
 )
 
+// The phases of a cycle, in order; it begins with PhaseBegun, too.
+const (
+	PhaseReady OpPhase = "ready" // the hooks have run
+	PhaseDown  OpPhase = "down"  // etcd is stopped, the machine may be touched
+	PhaseBack  OpPhase = "back"  // etcd runs again
+)
+
 // KindJoin is the kind of operation that makes a spare a standby or voter.
 const KindJoin = "join"
+
+// KindCycle is the kind of operation that takes a host down and brings it back.
+const KindCycle = "cycle"
 
 // Op is the operation in flight.
 type Op struct {
@@ -255,6 +271,7 @@ type Op struct {
 	PeerURL     string
 	Reason      string
 	SameBoot    bool          // its host has not rebooted since it began; only its own host knows
+	Restarted   bool          // etcd has been started since it began; only its own host knows
 	Elapsed     time.Duration // since it began or was first seen by this agent
 	OrphanedFor time.Duration // since when no lock stands behind it
 	WrittenFor  time.Duration // since when its record is as it is

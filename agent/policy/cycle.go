@@ -1,0 +1,216 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// Work is what a host is taken down for.
+type Work string
+
+// The kinds of work.
+const (
+	WorkMaintenance Work = "maintenance" // whatever a person does there, until a person says that it is over
+	WorkRestart     Work = "restart"     // of the etcd unit
+	WorkReboot      Work = "reboot"      // of the machine
+)
+
+// Asked is what was asked of this host: to be taken down, and brought back. It lies on the host's own
+// disk, so that it is known there while no etcd answers.
+type Asked struct {
+	Work        Work
+	By, Reason  string
+	KeepRunning bool // only the turn is wanted, etcd goes on
+	External    bool // somebody else reboots the machine
+	Over        bool // a person has said that it is over
+	Overdue     bool // it has lasted longer than was said; that is told, and changes nothing
+	Stopped     bool // this agent has stopped etcd for it, and has not started it since
+	Rebooted    bool // the machine has rebooted since etcd was stopped for it
+	// RebootFor is since when this agent has asked for a reboot; Never when it has not.
+	RebootFor time.Duration
+	Hooks     Hooks
+}
+
+// Hooks is how the operator's own programs are doing that run before etcd is stopped.
+type Hooks struct {
+	State HookState
+	Text  string // for people
+}
+
+// HookState is the state of the hooks.
+type HookState string
+
+// The states of the hooks. The zero value means that there are none.
+const (
+	HooksNone    HookState = ""
+	HooksDue     HookState = "due"
+	HooksRunning HookState = "running"
+	HooksDone    HookState = "done"
+	HooksFailed  HookState = "failed"
+)
+
+// cycle begins the operation that this host was asked for, if nothing is against it. Whatever else the
+// host has to do meanwhile for its member, it does.
+func cycle(v View) (Decision, bool) {
+	if v.Asked == nil || v.Asked.Over || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() {
+		return Decision{}, false
+	}
+	reasons := against(v, cycleVetoes())
+	switch {
+	case len(reasons) == 0 && v.Lock.Mine:
+		return do(Step{Kind: StepBeginCycle, Why: string(v.Asked.Work) + ": " + v.Asked.Reason}), true
+	case len(reasons) == 0:
+		return do(Step{Kind: StepTakeLock, Why: "to be taken down for " + string(v.Asked.Work)}), true
+	}
+	for _, part := range []func(View) (Decision, bool){othersOperation, ownUnit, leftover} {
+		if d, decided := part(v); decided && d.Step.Kind != StepNone {
+			d.Reasons = append(d.Reasons, reasons...)
+			return d, true
+		}
+	}
+	if v.Lock.Mine && v.Op == nil {
+		return do(Step{Kind: StepReleaseLock, Why: reasons[0].Text}), true
+	}
+	return Decision{Reasons: reasons, Soon: soon(v, reasons)}, true
+}
+
+// cycleVetoes declares what keeps a host from being taken down, in the order in which they are named.
+func cycleVetoes() []veto {
+	return []veto{
+		{HostConflict, true, hostConflict},
+		{UnitUnusable, true, memberUnitUnusable},
+		{OperationInFlight, false, operationInFlight},
+		{LockHeld, false, lockHeld},
+		{CommonCause, false, commonCause},
+		{QuorumAtRisk, false, quorumAtRisk},
+		{LearnerUnsettled, false, learnerUnsettled},
+		{Settling, false, settling},
+		{CycleQueued, false, cycleQueued},
+	}
+}
+
+func memberUnitUnusable(v View) (string, bool) {
+	if _, listed := v.member(); !listed || v.Asked.KeepRunning {
+		return "", false
+	}
+	return unitUnusable(v)
+}
+
+// quorumAtRisk tells whether the other voters cannot spare this one. It asks nothing of this host's own
+// member, which may be the broken one.
+func quorumAtRisk(v View) (string, bool) {
+	m, listed := v.member()
+	if !listed || m.Learner || (v.Asked != nil && v.Asked.KeepRunning) {
+		return "", false
+	}
+	voters, proven := 0, 0
+	why := ""
+	for other := range v.Cluster.voters() {
+		voters++
+		if other.ID == m.ID {
+			continue
+		}
+		if doubt := v.doubt(other); doubt != "" {
+			why = "voter " + other.label() + " " + doubt
+			continue
+		}
+		proven++
+	}
+	if mayStop(voters, proven) {
+		return "", false
+	}
+	if why == "" {
+		why = spareText(voters)
+	}
+	return why, true
+}
+
+// doubt says why a voter is not known to be live and healthy; empty when it is.
+func (v View) doubt(m Member) string {
+	if !m.Live {
+		return "does not answer a linearizable read"
+	}
+	if m.Errors {
+		return "reports errors of its own"
+	}
+	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == m.PeerURL })
+	switch {
+	case i < 0:
+		return "has no quorumd that tells how it is"
+	case v.Hosts[i].Health != health.OK && v.Hosts[i].Health != health.Warm:
+		return "is " + v.Hosts[i].Health.String()
+	}
+	return ""
+}
+
+// learnerUnsettled tells whether a learner has not started, or is being filled: the leader sends it
+// all it has. One that is caught up, or that is dead, is in nobody's way.
+func learnerUnsettled(v View) (string, bool) {
+	for m := range v.Cluster.learners() {
+		switch {
+		case m.PeerURL == v.Self.PeerURL:
+		case m.Name == "":
+			return "learner " + m.label() + " has not started yet", true
+		case m.Live && m.LagKnown && m.Lag > v.Limits.PromoteLag:
+			return "learner " + m.label() + " has not caught up", true
+		}
+	}
+	return "", false
+}
+
+// cycleQueued tells whether another host that was asked earlier goes first.
+func cycleQueued(v View) (string, bool) {
+	if v.Resting && !v.Looked {
+		return "others are called first", true
+	}
+	line := queued(v)
+	position := slices.IndexFunc(line, func(h Host) bool { return h.ID == v.Self.ID })
+	if position < 0 { // not published yet
+		position = len(line)
+	}
+	if position == 0 || v.IdleFor >= patience(v, position) {
+		return "", false
+	}
+	return line[0].Name + " was asked earlier, and goes first", true
+}
+
+// queued gives the hosts that wait to be taken down, in the order in which they were asked.
+func queued(v View) []Host {
+	line := slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool { return h.Wants == "" || !h.Manage })
+	slices.SortStableFunc(line, askedEarlier)
+	return line
+}
+
+// soon tells whether this host is to look again before its next turn: the first in the line does, so
+// that it follows within a second, and nobody else.
+func soon(v View, reasons []Reason) bool {
+	line := queued(v)
+	switch reasons[0].Code {
+	case OperationInFlight, LockHeld, Settling:
+		return len(line) > 0 && line[0].ID == v.Self.ID
+	}
+	return false
+}
+
+// bestVoter gives the voter that leadership is best moved to before this one stops: one that is not to
+// be taken down soon itself, in good health, with the quicker disk, connected the longest.
+func bestVoter(v View) (Member, bool) {
+	var best Member
+	var bestHost Host
+	found := false
+	for m := range v.Cluster.voters() {
+		i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == m.PeerURL })
+		if m.PeerURL == v.Self.PeerURL || i < 0 || v.doubt(m) != "" {
+			continue
+		}
+		if h := v.Hosts[i]; !found || betterLeader(m, h, best, bestHost) {
+			best, bestHost, found = m, h, true
+		}
+	}
+	return best, found
+}

@@ -1,0 +1,243 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// askedView is voter n3 of three, all well, that was asked into maintenance.
+func askedView() View {
+	v := spareView()
+	v.Cluster.Members = append(v.Cluster.Members, voter(3, "n3"))
+	v.Hosts[2] = ready("n3", RoleVoter)
+	v.Hosts[2].Wants, v.Hosts[2].AskedAt = WorkMaintenance, 1000
+	v.Unit = Unit{State: UnitActive, EnvReady: true, SinceStart: Never}
+	v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 3, Free: 100 << 30, FreeKnown: true}
+	v.Self.MemberID = 3
+	v.Cluster.ExpectedID = clusterID
+	v.Limits.HandOver, v.Limits.ReturnStable, v.Limits.ReturnMax = 30*time.Second, 10*time.Second, 10*time.Minute
+	v.Asked = &Asked{Work: WorkMaintenance, By: "root", Reason: "new disk", RebootFor: Never}
+	return v
+}
+
+// downView is the same host, whose operation has stopped etcd.
+func downView() View {
+	v := askedView()
+	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: 20 * time.Second, Token: 7, Holder: "n3"}
+	v.Op = &Op{Kind: KindCycle, Host: "n3", HostName: "n3", Phase: PhaseDown, Token: 7, MemberID: 3, SameBoot: true, Elapsed: time.Hour}
+	v.Unit.State = UnitInactive
+	v.Cluster.Members[2].Live = false
+	v.Cluster.Members[2].LiveFor, v.Cluster.Members[2].SteadyFor = 0, 0
+	v.Asked.Stopped = true
+	return v
+}
+
+// turnView is the same host at its turn, with nothing stopped yet.
+func turnView() View {
+	v := downView()
+	v.Unit.State = UnitActive
+	v.Cluster.Members[2] = voter(3, "n3")
+	v.Cluster.Members[2].Leader = false
+	v.Op.Phase = PhaseReady
+	v.Asked.Stopped = false
+	return v
+}
+
+// backView is the same host, whose etcd runs again.
+func backView() View {
+	v := turnView()
+	v.Op.Phase = PhaseBack
+	v.Asked.Over = true
+	return v
+}
+
+func TestAVoterIsTakenDownOnlyWhenTheOthersCanSpareIt(t *testing.T) {
+	t.Parallel()
+	play(t, askedView, []scene{
+		{"they can", nil, StepTakeLock, ""},
+		{"it has the lock", func(v *View) { v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5} }, StepBeginCycle, ""},
+		{"nothing was asked", func(v *View) { v.Asked = nil }, StepNone, AtRest},
+		{"it is over before it began", func(v *View) { v.Asked.Over = true }, StepNone, AtRest},
+		{"it is sick itself", func(v *View) { v.Health.State, v.Hosts[2].Health = health.Failed, health.Failed }, StepTakeLock, ""},
+		{"it does not answer itself", func(v *View) { v.Cluster.Members[2].Live = false }, StepTakeLock, ""},
+		{"it only observes", func(v *View) { v.Self.Mode = Observe }, StepNone, ModeObserve},
+		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root", Reason: "rack move"} }, StepNone, Paused},
+		{"its disk hangs", func(v *View) { v.Health.Hangs = true }, StepNone, HealthBad},
+		{"another voter does not answer", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, QuorumAtRisk},
+		{"another voter reports errors", func(v *View) { v.Cluster.Members[1].Errors = true }, StepNone, QuorumAtRisk},
+		{"another voter is slow", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, QuorumAtRisk},
+		{"another voter has no verdict", func(v *View) { v.Hosts[1].Health = health.Unknown }, StepNone, QuorumAtRisk},
+		{"another voter's quorumd is gone", func(v *View) { v.Hosts = v.Hosts[1:] }, StepNone, QuorumAtRisk},
+		{"two are sick, itself among them", func(v *View) { v.Hosts[1].Health, v.Hosts[2].Health = health.Slow, health.Slow }, StepNone, CommonCause},
+		{"there are two voters", func(v *View) { v.Cluster.Members = v.Cluster.Members[1:] }, StepNone, QuorumAtRisk},
+		{"there are four voters", func(v *View) {
+			v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"))
+			v.Hosts = append(v.Hosts, ready("n4", RoleVoter))
+		}, StepNone, QuorumAtRisk},
+		{"it is the only voter", func(v *View) { v.Cluster.Members = v.Cluster.Members[2:] }, StepNone, QuorumAtRisk},
+		{"only its turn is wanted", func(v *View) { v.Asked.KeepRunning, v.Cluster.Members[1].Live = true, false }, StepTakeLock, ""},
+		{"a learner is being filled", func(v *View) {
+			m := voter(4, "n4")
+			m.Learner, m.Lag = true, 5000
+			v.Cluster.Members = append(v.Cluster.Members, m)
+		}, StepNone, LearnerUnsettled},
+		{"a standby stands by", func(v *View) {
+			m := voter(4, "n4")
+			m.Learner = true
+			v.Cluster.Members = append(v.Cluster.Members, m)
+		}, StepTakeLock, ""},
+		{"the membership has just changed", func(v *View) { v.Cluster.StableFor = time.Second }, StepNone, Settling},
+		{"another host has just come back", func(v *View) { v.IdleFor = time.Second }, StepNone, Settling},
+		{"another host is in an operation", func(v *View) { v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", Phase: PhaseDown} }, StepNone, OperationInFlight},
+		{"another agent holds the lock", func(v *View) { v.Lock = Lock{Known: true, Held: true, Holder: "n2"} }, StepNone, LockHeld},
+		{"another host was asked earlier", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.IdleFor = WorkReboot, 999, 61*time.Second }, StepNone, CycleQueued},
+		{"another host was asked earlier and does not go", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt = WorkReboot, 999 }, StepTakeLock, ""},
+		{"another host was asked later", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.IdleFor = WorkReboot, 1001, 61*time.Second }, StepTakeLock, ""},
+		{"its etcd has failed while it waits", func(v *View) { v.Unit.State, v.IdleFor = UnitFailed, 0 }, StepStartUnit, ""},
+		{"it has lost its lock's reason", func(v *View) {
+			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
+			v.Cluster.Members[1].Live = false
+		}, StepReleaseLock, ""},
+	})
+}
+
+func TestAtItsTurnAVoterHandsOverAndStops(t *testing.T) {
+	t.Parallel()
+	play(t, turnView, []scene{
+		{"maintenance", nil, StepTakeDown, ""},
+		{"restart", func(v *View) { v.Asked.Work = WorkRestart }, StepRestartUnit, ""},
+		{"reboot", func(v *View) { v.Asked.Work = WorkReboot }, StepTakeDown, ""},
+		{"only its turn is wanted", func(v *View) { v.Asked.KeepRunning = true }, StepSetPhase, ""},
+		{"it leads", func(v *View) { v.Cluster.Members[2].Leader = true }, StepMoveLeader, ""},
+		{"it leads, and a move has failed", func(v *View) {
+			v.Cluster.Members[2].Leader = true
+			v.Failed = Failed{StepMoveLeader, "timeout"}
+		}, StepMoveLeader, ""},
+		{"it leads, moves go on failing, and a person waits", func(v *View) {
+			v.Cluster.Members[2].Leader, v.Op.WrittenFor = true, time.Minute
+			v.Failed = Failed{StepMoveLeader, "timeout"}
+		}, StepTakeDown, ""},
+		{"it leads, moves go on failing, and nobody waits", func(v *View) {
+			v.Cluster.Members[2].Leader, v.Op.WrittenFor, v.Asked.Work = true, 40*time.Second, WorkRestart
+			v.Failed = Failed{StepMoveLeader, "timeout"}
+		}, StepNone, LeaderStays},
+		{"another voter has failed since", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, QuorumAtRisk},
+		{"another voter has failed before anything was done", func(v *View) { v.Cluster.Members[1].Live, v.Op.Phase = false, PhaseBegun }, StepEndOp, ""},
+		{"hooks are due", func(v *View) { v.Op.Phase, v.Asked.Hooks.State = PhaseBegun, HooksDue }, StepRunHooks, ""},
+		{"hooks run", func(v *View) { v.Op.Phase, v.Asked.Hooks.State = PhaseBegun, HooksRunning }, StepNone, HookRunning},
+		{"a hook has failed", func(v *View) { v.Op.Phase, v.Asked.Hooks.State = PhaseBegun, HooksFailed }, StepNone, HookFailed},
+		{"the hooks have run", func(v *View) { v.Op.Phase, v.Asked.Hooks.State = PhaseBegun, HooksDone }, StepSetPhase, ""},
+		{"there are no hooks", func(v *View) { v.Op.Phase = PhaseBegun }, StepSetPhase, ""},
+		{"its lock is gone", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
+		{"its lock is a new one", func(v *View) { v.Lock.Token = 8 }, StepSetPhase, ""},
+		{"it is withdrawn", func(v *View) { v.Asked.Over = true }, StepEndOp, ""},
+		{"nobody knows any more what was asked", func(v *View) { v.Asked = nil }, StepEndOp, ""},
+		{"the cluster is paused", func(v *View) { v.Pause = &Pause{} }, StepNone, Paused},
+		{"another host has its ID", func(v *View) { v.Self.Conflict = "another agent runs with this host's ID" }, StepNone, HostConflict},
+	})
+}
+
+func TestAHostThatIsDownStaysDownUntilTheWorkIsDone(t *testing.T) {
+	t.Parallel()
+	play(t, downView, []scene{
+		{"maintenance", nil, StepNone, InMaintenance},
+		{"maintenance that lasts too long", func(v *View) { v.Asked.Overdue = true }, StepNone, MaintenanceOverdue},
+		{"maintenance that is over", func(v *View) { v.Asked.Over = true }, StepStartUnit, ""},
+		{"over, but the disk is a new one", func(v *View) { v.Asked.Over, v.Data = true, Data{State: DataEmpty} }, StepNone, DataUnusable},
+		{"over, without the lock", func(v *View) { v.Asked.Over, v.Lock = true, Lock{Known: true} }, StepStartUnit, ""},
+		{"over, while the cluster is paused", func(v *View) { v.Asked.Over, v.Pause = true, &Pause{} }, StepStartUnit, ""},
+		{"over, without a quorum", func(v *View) { v.Asked.Over, v.Op, v.Cluster = true, nil, Cluster{ExpectedID: clusterID} }, StepStartUnit, ""},
+		{"over, after its record was released", func(v *View) { v.Asked.Over, v.Op = true, nil }, StepStartUnit, ""},
+		{"without a quorum", func(v *View) { v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{} }, StepNone, InMaintenance},
+		{"across a reboot", func(v *View) { v.Op.SameBoot, v.Asked.Rebooted = false, true }, StepNone, InMaintenance},
+		{"a reboot that is due", func(v *View) { v.Asked.Work = WorkReboot }, StepReboot, ""},
+		{"a reboot that was asked for just now", func(v *View) { v.Asked.Work, v.Asked.RebootFor = WorkReboot, time.Second }, StepNone, RebootAwaited},
+		{"a reboot by somebody else", func(v *View) { v.Asked.Work, v.Asked.External = WorkReboot, true }, StepNone, RebootAwaited},
+		{"a reboot that was done", func(v *View) { v.Asked.Work, v.Op.SameBoot = WorkReboot, false }, StepStartUnit, ""},
+		{"a reboot that was done, without a quorum", func(v *View) {
+			v.Asked.Work, v.Asked.Rebooted = WorkReboot, true
+			v.Op, v.Cluster = nil, Cluster{ExpectedID: clusterID}
+		}, StepStartUnit, ""},
+		{"a restart that was interrupted", func(v *View) { v.Asked.Work = WorkRestart }, StepStartUnit, ""},
+		{"what it came down for is not recorded yet", func(v *View) { v.Op.Phase = PhaseReady }, StepSetPhase, ""},
+	})
+}
+
+func TestAHostIsBackOnlyWhenItsMemberIsWellForAWhile(t *testing.T) {
+	t.Parallel()
+	play(t, backView, []scene{
+		{"it is", nil, StepEndOp, ""},
+		{"it does not serve", func(v *View) { v.Cluster.Members[2].Live = false }, StepNone, Returning},
+		{"it is behind", func(v *View) { v.Cluster.Members[2].Lag = 101 }, StepNone, Returning},
+		{"it reports errors", func(v *View) { v.Cluster.Members[2].Errors = true }, StepNone, Returning},
+		{"it has served for a moment", func(v *View) { v.Cluster.Members[2].LiveFor = time.Second }, StepNone, Returning},
+		{"its disk is slow", func(v *View) { v.Health.State = health.Slow }, StepNone, Returning},
+		{"its disk has been slow for long", func(v *View) { v.Health.State, v.Op.WrittenFor = health.Slow, time.Hour }, StepNone, NotBack},
+		{"a person has stopped it again", func(v *View) { v.Unit.State = UnitInactive }, StepNone, UnitStopped},
+		{"it has failed again", func(v *View) { v.Unit.State = UnitFailed }, StepStartUnit, ""},
+		{"it was started just now", func(v *View) { v.Op.Phase = PhaseDown }, StepSetPhase, ""},
+		{"a restart that was done", func(v *View) {
+			v.Asked = &Asked{Work: WorkRestart}
+			v.Op.Restarted = true
+		}, StepEndOp, ""},
+		{"it was removed meanwhile", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
+		{"the lock is gone", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
+	})
+}
+
+func TestASpareTakesItsTurnAndHasNothingToStop(t *testing.T) {
+	t.Parallel()
+	spare := func() View {
+		v := spareView()
+		v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"))
+		v.Limits.HandOver = 30 * time.Second
+		v.Asked = &Asked{Work: WorkMaintenance, By: "root", Reason: "new disk", RebootFor: Never}
+		v.Hosts[2].Wants = WorkMaintenance
+		return v
+	}
+	turn := func(change func(*View)) func(*View) {
+		return func(v *View) {
+			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: 20 * time.Second, Token: 7}
+			v.Op = &Op{Kind: KindCycle, Host: "n3", HostName: "n3", Phase: PhaseDown, Token: 7, SameBoot: true}
+			change(v)
+		}
+	}
+	play(t, spare, []scene{
+		{"it waits for its turn", nil, StepTakeLock, ""},
+		{"it does not join meanwhile", func(v *View) { v.Cluster.Members, v.IdleFor = v.Cluster.Members[:2], 0 }, StepNone, Settling},
+		{"its turn has come", turn(func(*View) {}), StepNone, InMaintenance},
+		{"it may reboot", turn(func(v *View) { v.Asked.Work = WorkReboot }), StepReboot, ""},
+		{"there is nothing to restart", turn(func(v *View) { v.Asked.Work = WorkRestart }), StepEndOp, ""},
+		{"it is over", turn(func(v *View) { v.Asked.Over = true }), StepEndOp, ""},
+	})
+}
+
+func TestLeadershipGoesToTheBestVoter(t *testing.T) {
+	t.Parallel()
+	v := turnView()
+	v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
+	for _, c := range []struct {
+		name   string
+		change func(v *View)
+		to     uint64
+	}{
+		{"all alike: the first", func(*View) {}, 1},
+		{"the one in better health", func(v *View) { v.Hosts[0].Health = health.Warm }, 2},
+		{"the one with the quicker disk", func(v *View) { v.Hosts[0].P99, v.Hosts[1].P99 = time.Second, time.Millisecond }, 2},
+		{"the one that is connected longer", func(v *View) { v.Cluster.Members[1].LiveFor = 2 * time.Hour }, 2},
+		{"the one that is not to stop next", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt = WorkRestart, 2000 }, 2},
+	} {
+		w := v
+		w.Hosts = append([]Host(nil), v.Hosts...)
+		w.Cluster.Members = append([]Member(nil), v.Cluster.Members...)
+		c.change(&w)
+		if d := Decide(w); d.Step.Kind != StepMoveLeader || d.Step.MemberID != c.to {
+			t.Errorf("%s: %v to %d, want %d", c.name, d.Step.Kind, d.Step.MemberID, c.to)
+		}
+	}
+}

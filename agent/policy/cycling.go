@@ -1,0 +1,195 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"time"
+)
+
+// ownCycle carries on the operation that takes this host down and brings it back, from whatever point
+// it is seen at. What takes it further down is done under the lock; to start etcd again needs none.
+func ownCycle(v View) Decision {
+	m, listed := v.member()
+	if v.Asked != nil && !v.Asked.Over && !worked(v) {
+		return takeDown(v, m, listed)
+	}
+	return bringBack(v, m, listed)
+}
+
+// worked tells whether what the host was taken down for has been done. Maintenance is done when a
+// person says so.
+func worked(v View) bool {
+	switch v.Asked.Work {
+	case WorkRestart:
+		return v.Op.Restarted
+	case WorkReboot:
+		return !v.Op.SameBoot
+	}
+	return false
+}
+
+// takeDown stops this host's member in order.
+func takeDown(v View, m Member, listed bool) Decision {
+	if d, decided := underLock(v, "to go on with the "+string(v.Asked.Work)); decided {
+		return d
+	}
+	if !listed || v.Asked.KeepRunning { // there is nothing to stop
+		return touchable(v)
+	}
+	switch v.Unit.State {
+	case UnitUnknown, UnitMissing:
+		return because(v, UnitUnusable)
+	case UnitDeactivating:
+		return wait(Stopping, "etcd is stopping")
+	case UnitActivating:
+		return wait(Starting, "etcd is starting")
+	case UnitActive:
+		return stopMember(v, m)
+	}
+	if v.Asked.Work == WorkRestart {
+		return startMember(v, m)
+	}
+	return touchable(v)
+}
+
+// stopMember stops the member's etcd, after the operator's own hooks and without its leadership.
+func stopMember(v View, m Member) Decision {
+	if r, holds := firstOf(v, cycleVetoes(), CommonCause, QuorumAtRisk, LearnerUnsettled); holds {
+		if v.Op.Phase == PhaseBegun && v.Asked.Hooks.State != HooksRunning { // nothing is done yet: others may go first
+			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
+		}
+		return Decision{Reasons: []Reason{r}}
+	}
+	if v.Op.Phase == PhaseBegun {
+		switch v.Asked.Hooks.State {
+		case HooksDue:
+			return do(Step{Kind: StepRunHooks})
+		case HooksRunning:
+			return wait(HookRunning, "%s", v.Asked.Hooks.Text)
+		case HooksFailed:
+			return wait(HookFailed, "%s", v.Asked.Hooks.Text)
+		}
+		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID})
+	}
+	if m.Leader {
+		if d, decided := handOver(v); decided {
+			return d
+		}
+	}
+	if v.Asked.Work == WorkRestart {
+		return do(Step{Kind: StepRestartUnit})
+	}
+	return do(Step{Kind: StepTakeDown, Why: string(v.Asked.Work)})
+}
+
+// handOver moves leadership to the best voter. Where that fails again and again, the reason decides:
+// a person who stands at the machine is not kept waiting for it, a restart that nobody waits for is.
+func handOver(v View) (Decision, bool) {
+	best, found := bestVoter(v)
+	failing := v.Failed.Kind == StepMoveLeader && v.Op.WrittenFor > v.Limits.HandOver
+	switch {
+	case failing && v.Asked.Work == WorkMaintenance:
+		return Decision{}, false
+	case failing:
+		d := wait(LeaderStays, "for %s: %s", v.Op.WrittenFor.Round(time.Second), v.Failed.Text)
+		if v.Op.WrittenFor > 2*v.Limits.HandOver { // what is written next starts the time anew
+			d = do(Step{Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: v.Op.MemberID, Why: "leadership is tried to move again"})
+		}
+		return d, true
+	case !found:
+		return Decision{}, false // quorumAtRisk has let pass that there is none
+	}
+	return do(Step{Kind: StepMoveLeader, MemberID: best.ID, Why: "to " + best.label()}), true
+}
+
+// touchable is a host whose turn it is and whose etcd is where it shall be: now the work is done.
+func touchable(v View) Decision {
+	a := v.Asked
+	switch {
+	case v.Op.Phase != PhaseDown:
+		return do(Step{Kind: StepSetPhase, Phase: PhaseDown, MemberID: v.Op.MemberID})
+	case a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.HandOver:
+		return do(Step{Kind: StepReboot, Why: a.Reason})
+	case a.Work == WorkReboot:
+		return wait(RebootAwaited, "the machine is ready to reboot: %s", a.Reason)
+	case a.Work == WorkRestart: // of a host without a member
+		return do(Step{Kind: StepEndOp, Outcome: Cycled, Why: "there was nothing to restart"})
+	case a.Overdue:
+		return wait(MaintenanceOverdue, "by %s: %s", a.By, a.Reason)
+	}
+	return wait(InMaintenance, "by %s: %s", a.By, a.Reason)
+}
+
+// bringBack starts the member again, and ends the operation once it is demonstrably well.
+func bringBack(v View, m Member, listed bool) Decision {
+	untouched := (v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseReady) && (v.Asked == nil || !v.Asked.Stopped) && v.Op.SameBoot && !v.Op.Restarted
+	keeps := v.Asked != nil && v.Asked.KeepRunning
+	if listed && !unitRuns(v) && !untouched && !keeps {
+		if v.Op.Phase == PhaseBack && v.Unit.State == UnitInactive { // it had run again
+			return stopped(v)
+		}
+		return startMember(v, m)
+	}
+	if d, decided := underLock(v, "to end what took this host down"); decided {
+		return d
+	}
+	switch {
+	case untouched:
+		return do(Step{Kind: StepEndOp, Outcome: Withdrawn})
+	case !listed, keeps:
+		return do(Step{Kind: StepEndOp, Outcome: Cycled})
+	case v.Op.Phase != PhaseBack:
+		return do(Step{Kind: StepSetPhase, Phase: PhaseBack, MemberID: m.ID})
+	}
+	return returned(v, m)
+}
+
+// returned ends the operation of a member that has been well again for long enough.
+func returned(v View, m Member) Decision {
+	why := ""
+	switch {
+	case !m.Live:
+		why = "it does not serve yet"
+	case m.Errors:
+		why = "it reports errors of its own"
+	case !steady(v, m):
+		why = fmt.Sprintf("it is %d entries behind the leader, at most %d", m.Lag, v.Limits.PromoteLag)
+	case m.SteadyFor < v.Limits.ReturnStable || m.LiveFor < v.Limits.ReturnStable:
+		why = fmt.Sprintf("it has served for %s of %s", min(m.LiveFor, m.SteadyFor).Round(time.Second), v.Limits.ReturnStable)
+	case sick(v.Health.State):
+		why = v.Health.Text
+	default:
+		return do(Step{Kind: StepEndOp, Outcome: Cycled})
+	}
+	if v.Op.WrittenFor > v.Limits.ReturnMax {
+		return wait(NotBack, "for %s: %s", v.Op.WrittenFor.Round(time.Second), why)
+	}
+	return wait(Returning, "%s", why)
+}
+
+// startMember starts the etcd of a member whose data is there.
+func startMember(v View, m Member) Decision {
+	if v.Data.State != DataMember || v.Data.MemberID != m.ID { // a voter on an empty disk has forgotten what it acknowledged
+		return wait(DataUnusable, "member %s is this host's, but the data directory is %s", m.label(), orUnknown(v.Data.State))
+	}
+	if r, holds := vetoed(v, UnitUnusable, VersionUnknown, VersionIncompatible); holds {
+		return Decision{Reasons: []Reason{r}}
+	}
+	return bringUp(v)
+}
+
+// taken is what is to be said and done about an etcd that this agent has stopped, on a host that does
+// not see its operation: no voter answers, or a person has released the record.
+func taken(v View) Decision {
+	a := v.Asked
+	over := a.Over || a.Work == WorkRestart || (a.Work == WorkReboot && a.Rebooted)
+	switch {
+	case over:
+		return bringUp(v)
+	case a.Work == WorkReboot:
+		return wait(RebootAwaited, "etcd is stopped: %s", a.Reason)
+	}
+	return wait(InMaintenance, "by %s: %s", a.By, a.Reason)
+}
