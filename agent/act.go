@@ -60,6 +60,8 @@ func (a *Agent) act(ctx context.Context, r *round) bool {
 		a.renewed = a.opt.Now()
 	case policy.StepPromote:
 		a.promoted = mark{value: "sent", at: a.opt.Now()}
+	case policy.StepReboot:
+		a.rebooting = mark{value: "sent", at: a.opt.Now()}
 	}
 	running := &runningStep{step: step, began: a.opt.Now(), done: make(chan error, 1)}
 	go func() {
@@ -197,6 +199,8 @@ func (a *Agent) take(ctx context.Context, r *round, step policy.Step) error {
 		return err
 	case policy.StepFinishBootstrap:
 		return a.files.endBootstrap()
+	case policy.StepBeginCycle, policy.StepRunHooks, policy.StepMoveLeader, policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot:
+		return a.cycleStep(ctx, r, step)
 	case policy.StepWriteEnv, policy.StepStartUnit, policy.StepStopUnit, policy.StepNone:
 		return a.driveUnit(ctx, r, step)
 	}
@@ -218,7 +222,10 @@ func (a *Agent) driveUnit(ctx context.Context, r *round, step policy.Step) error
 		if err := a.files.setHeld(false); err != nil {
 			return err
 		}
-		return a.opt.Unit.Start(ctx)
+		if err := a.opt.Unit.Start(ctx); err != nil {
+			return err
+		}
+		return a.files.markAsk(func(k *ask) { k.Stopped = false })
 	case policy.StepStopUnit:
 		return a.opt.Unit.Stop(ctx)
 	}
@@ -255,19 +262,40 @@ func (a *Agent) rollBack(ctx context.Context, r *round, step policy.Step) error 
 // endOp deletes the record of the operation and notes how it went.
 func (a *Agent) endOp(ctx context.Context, r *round, step policy.Step) error {
 	text := fmt.Sprintf("%s of %s as %s has ended: %s", r.op.Kind, r.op.HostName, orText(r.op.Target, "member"), step.Outcome.Info().Meaning)
+	if r.op.Kind == policy.KindCycle {
+		text = fmt.Sprintf("%s of %s for %s has ended: %s", r.op.Kind, r.op.HostName, r.op.Work, step.Outcome.Info().Meaning)
+	}
 	if step.Why != "" {
 		text += " (" + step.Why + ")"
 	} else if r.op.Reason != "" {
 		text += " (" + r.op.Reason + ")"
 	}
 	key, line := a.journal.line(r.revision, "op", string(step.Outcome), text)
-	if err := a.lock.End(ctx, r.opAt, key, line); err != nil {
+	own := r.op.Host == a.opt.Config.Host.ID
+	cycled := own && r.op.Kind == policy.KindCycle
+	ended := step.Outcome == policy.Cycled || step.Outcome == policy.Withdrawn
+	if cycled && ended { // first on disk: a crash in between must not do it all again
+		if err := a.files.markAsk(func(k *ask) { k.Over = true }); err != nil {
+			return err
+		}
+	}
+	if err := a.lock.End(ctx, r.opAt, key, line, a.rolledOut(r, step)...); err != nil {
 		return err
 	}
 	a.journal.keep(r.revision, line)
 	a.log.Info("operation ended", "code", step.Outcome, "text", text)
 	a.metrics.operation(step.Outcome)
-	if r.op.Host == a.opt.Config.Host.ID {
+	var noted error
+	switch {
+	case cycled && ended:
+		noted = a.files.endAsk(step.Outcome, text, r.wall)
+	case cycled: // it is asked for still
+		noted = a.files.markAsk(func(k *ask) { k.BootID = "" })
+	}
+	if noted != nil {
+		a.log.Error("end of the operation not noted", "error", noted)
+	}
+	if own && !cycled {
 		if err := a.files.noteJoin(step.Outcome != policy.Joined, a.opt.BootID, r.at); err != nil {
 			a.log.Error("failed join not noted", "error", err)
 		}

@@ -57,9 +57,15 @@ type Records interface {
 	ReadLast(ctx context.Context, prefix string, limit int64) (cluster.Range, error)
 }
 
+// Raft changes who votes and who leads.
+type Raft interface {
+	Membership
+	Leadership
+}
+
 // Etcd is all that the agent asks of the cluster.
 type Etcd interface {
-	Membership
+	Raft
 	Observer
 	Records
 	lock.Store
@@ -68,8 +74,19 @@ type Etcd interface {
 // Unit is the local etcd service.
 type Unit interface {
 	Status(ctx context.Context) (systemd.Status, error)
+	Jobs
+	Environment
+}
+
+// Jobs start and stop the local etcd service. They are queued: how they go is seen from its status.
+type Jobs interface {
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
+	Restart(ctx context.Context) error
+}
+
+// Environment is that of the local etcd service.
+type Environment interface {
 	SetEnvironment(ctx context.Context, vars map[string]string) error
 }
 
@@ -97,6 +114,8 @@ type Options struct {
 	Unit  Unit
 	Probe Probe
 	Data  DataDir
+	// Machine is the host itself; nil when it cannot be rebooted from here.
+	Machine Machine
 	// EtcdVersion asks the local binary. It may hang with the disk.
 	EtcdVersion func(ctx context.Context) (string, error)
 	// BlockProgress tells what the block device under the probe has done; nil when that cannot be
@@ -122,24 +141,26 @@ type Agent struct {
 	keys   record.Keys
 	limits policy.Limits
 
-	lock     *lock.Lock
-	judge    *judge
-	presence *presence
-	journal  *journal
-	files    *stateFiles
-	metrics  *Metrics
-	since    since
-	clock    latest[time.Duration]
-	binary   latest[string]
-	data     latest[datadir.Contents]
-	running  *runningStep
-	noted    latest[struct{}]
-	holding  latest[struct{}]
-	seeing   latest[struct{}]
-	failed   policy.Failed
-	promoted mark          // when this process last sent a promotion
-	started  mark          // when this process last started the unit, for the retry
-	renewed  time.Duration // when the lock was last renewed
+	lock      *lock.Lock
+	judge     *judge
+	presence  *presence
+	journal   *journal
+	files     *stateFiles
+	metrics   *Metrics
+	since     since
+	clock     latest[time.Duration]
+	binary    latest[string]
+	data      latest[datadir.Contents]
+	running   *runningStep
+	noted     latest[struct{}]
+	holding   latest[struct{}]
+	notingAsk latest[struct{}]
+	seeing    latest[struct{}]
+	failed    policy.Failed
+	promoted  mark          // when this process last sent a promotion
+	rebooting mark          // when this process last asked for a reboot
+	started   mark          // when this process last started the unit, for the retry
+	renewed   time.Duration // when the lock was last renewed
 	// environmentWritten is what this process wrote last as the environment of the unit.
 	environmentWritten map[string]string
 	pace               pace
@@ -200,7 +221,7 @@ func limitsOf(c config.Config) policy.Limits {
 	return policy.Limits{
 		Settle: t.Settle, Cooldown: t.Cooldown, PromoteStable: t.PromoteStable, SteadyLag: t.SteadyLag,
 		PromoteLag: uint64(t.PromoteLag), LearnerStall: t.LearnerStall, LearnerMax: t.LearnerMax,
-		OrphanGrace: t.OrphanGrace, LockTTL: t.LockTTL, StartRetry: t.Settle, ClockOffset: t.ClockMaxOffset,
+		HandOver: t.HandOver, ReturnStable: t.ReturnStable, ReturnMax: t.ReturnMax, OrphanGrace: t.OrphanGrace, LockTTL: t.LockTTL, StartRetry: t.Settle, ClockOffset: t.ClockMaxOffset,
 		AllowUnsafe: c.Cluster.AllowUnsafeVersion,
 	}
 }
@@ -224,9 +245,22 @@ func (a *Agent) Run(ctx context.Context) error {
 		if a.round(ctx) {
 			timer.Reset(0) // a step was taken: look again at once
 		} else {
-			timer.Reset(a.opt.Config.Timing.Interval)
+			timer.Reset(a.again())
 		}
 	}
+}
+
+// soonEvery is how often a host looks that is the next to be taken down.
+const soonEvery = 500 * time.Millisecond
+
+// again is when to look again after a round without a step.
+func (a *Agent) again() time.Duration {
+	every := a.opt.Config.Timing.Interval
+	if a.last.Soon {
+		a.hurry.Store(true)
+		return min(every, soonEvery)
+	}
+	return every
 }
 
 // leave is an orderly end: the next agent need not wait for leases to run out.

@@ -35,6 +35,7 @@ type stateFiles struct {
 	names    []string // what this agent's instances were called, and is; the newest last
 	failures failuresFile
 	hold     bool
+	ask      askFile
 }
 
 // bootstrapRequest is an operator's word that this host shall make a new cluster.
@@ -139,6 +140,9 @@ func openStateFiles(disk Files, state, runtime string) (*stateFiles, error) {
 	}
 	if _, err := readJSON(disk, filepath.Join(state, instancesName), &f.names); err != nil {
 		f.names = nil // a record of before the reboot is then another's, until it is gone
+	}
+	if _, err := readJSON(disk, filepath.Join(state, askName), &f.ask); err != nil {
+		return nil, err
 	}
 	if _, err := disk.Read(filepath.Join(state, holdName)); !errors.Is(err, fs.ErrNotExist) {
 		f.hold = true

@@ -168,6 +168,10 @@ func (e *fleetEtcd) started(name, peerURL string) uint64 {
 	return 0
 }
 
+func (c *fleetClient) MoveLeader(context.Context, string, uint64) error {
+	return errors.New("no voter of the fleet is taken down")
+}
+
 func (c *fleetClient) Promote(_ context.Context, id uint64, _ string) error {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()

@@ -5,6 +5,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -205,6 +206,10 @@ func (h *fleetHost) Stop(context.Context) error {
 	defer h.mu.Unlock()
 	h.active = false
 	return nil
+}
+
+func (h *fleetHost) Restart(ctx context.Context) error {
+	return errors.Join(h.Stop(ctx), h.Start(ctx))
 }
 
 func (h *fleetHost) SetEnvironment(context.Context, map[string]string) error { return nil }

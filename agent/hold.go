@@ -42,6 +42,8 @@ func wantHold(v policy.View) hold {
 	down := v.Unit.State == policy.UnitInactive || v.Unit.State == policy.UnitFailed
 	bare := v.Data.State == policy.DataEmpty && v.Cluster.ExpectedID == 0
 	switch {
+	case v.Asked != nil && v.Asked.Stopped: // by what was asked
+		return holdAsIs
 	case v.Self.Mode != policy.Manage || v.Cluster.Foreign() || v.Data.State == policy.DataUnknown:
 		return holdAsIs
 	case v.Cluster.Reachable && listed, v.Bootstrap.Requested && bare && !v.Cluster.Reachable:

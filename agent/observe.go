@@ -34,6 +34,7 @@ type round struct {
 	unitErr  error
 	verdict  health.Verdict
 	reading  disk.Reading
+	asked    *ask
 	probed   time.Duration // when it was judged, by the probe's clock
 	boot     *bootstrapRequest
 	// stepsBefore counts the steps that this process had taken before this round.
@@ -72,8 +73,9 @@ func (a *Agent) observe(ctx context.Context) *round {
 	if a.running != nil {
 		v.Stuck = a.running.text(r.at)
 	}
-	a.observeEtcd(ctx, r)
+	a.viewAsked(r)
 	a.observeUnit(ctx, r)
+	a.observeEtcd(ctx, r)
 	a.observeData(ctx, r)
 	a.observeVersion(ctx, r)
 	a.observeClock(ctx, r)
@@ -112,6 +114,8 @@ func (a *Agent) combine(ctx context.Context, r *round) {
 	if !v.Cluster.Reachable || r.etcdAt == r.at {
 		a.noteHold(ctx, r)
 	}
+	a.noteAsk(ctx, r)
+	a.followRollout(ctx, r)
 }
 
 // decide asks the policy, and measures for how long its reasons have stood.

@@ -35,6 +35,8 @@ type seen struct {
 	pause      *record.Pause
 	queue      *record.Queue
 	queueAt    int64 // its modification revision
+	rollout    *record.Rollout
+	rolloutAt  int64 // its modification revision
 	revision   int64 // of the store when the records were read
 }
 
@@ -72,8 +74,8 @@ func (a *Agent) askEtcd(ctx context.Context, r *round, want look) {
 	}
 	if err != nil { // half a picture is none
 		r.problem = err.Error()
-		r.hosts, r.op, r.lock, r.pause, r.queue = nil, nil, nil, nil, nil
-		r.opAt, r.lockAt, r.queueAt = 0, 0, 0
+		r.hosts, r.op, r.lock, r.pause, r.queue, r.rollout = nil, nil, nil, nil, nil, nil
+		r.opAt, r.lockAt, r.queueAt, r.rolloutAt = 0, 0, 0, 0
 	}
 	r.reachable = err == nil
 	switch {
@@ -160,6 +162,9 @@ func (a *Agent) parseRecords(r *round, found cluster.Range, all bool) error {
 			r.opAt = pair.ModRevision
 		case pair.Key == a.keys.Pause():
 			r.pause, err = decode[record.Pause](pair.Value)
+		case pair.Key == a.keys.Rollout():
+			r.rollout, err = decode[record.Rollout](pair.Value)
+			r.rolloutAt = pair.ModRevision
 		case pair.Key == a.keys.Queue():
 			r.queue, r.queueAt = a.decodeQueue(pair), pair.ModRevision
 		}
@@ -235,7 +240,7 @@ func (a *Agent) remember(pairs []cluster.Pair, hosts []record.Host) {
 	}
 }
 
-func decode[T record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Line](b []byte) (*T, error) {
+func decode[T record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Line](b []byte) (*T, error) {
 	value, err := record.Decode[T](b)
 	return &value, err
 }

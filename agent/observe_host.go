@@ -31,7 +31,19 @@ func (a *Agent) observeUnit(ctx context.Context, r *round) {
 	default:
 		u.State, u.Detail = unitState(r.unit.State), unitDetail(r.unit)
 	}
+	u.State = withJob(u.State, r.unit.Job)
 	u.Since = a.since.of("unit", string(u.State), r.at, r.number)
+}
+
+// withJob gives the state that a unit is about to leave for: a job that is queued is as good as begun.
+func withJob(state policy.UnitState, job string) policy.UnitState {
+	switch {
+	case state == policy.UnitActive && (job == "stop" || job == "restart"):
+		return policy.UnitDeactivating
+	case (state == policy.UnitInactive || state == policy.UnitFailed) && (job == "start" || job == "restart"):
+		return policy.UnitActivating
+	}
+	return state
 }
 
 func orText(s, other string) string {

@@ -148,6 +148,9 @@ func (p *presence) record(r *round) record.Host {
 		Role: string(r.decision.Role), Health: r.verdict.State.String(), Qualified: r.verdict.Qualified,
 		Waiting: string(r.decision.Waiting), FsyncP99: p.steadyP99(r.at, r.verdict.Figures.WAL.P99),
 	}
+	if r.asked != nil && !r.view.Asked.Over {
+		h.Wants, h.AskedAt = string(r.asked.Work), r.asked.Since.UnixMilli()
+	}
 	if v.Self.Etcd.Known() {
 		h.EtcdVersion = v.Self.Etcd.String()
 	}

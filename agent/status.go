@@ -26,6 +26,10 @@ func (a *Agent) Status() control.Status {
 		Unit:    control.Unit{Name: unitName(a), Runner: string(c.Etcd.Runner), DataDir: c.Etcd.DataDir},
 	}
 	r := a.current.Load()
+	asked, last := a.files.asked()
+	if last != nil {
+		s.LastMaintenance = last.status()
+	}
 	if r == nil {
 		s.Reasons = []control.Reason{{Code: string(policy.Starting), Text: "quorumd has just started and has observed nothing yet"}}
 		return s
@@ -34,6 +38,10 @@ func (a *Agent) Status() control.Status {
 	s.Role = control.Role(r.decision.Role)
 	s.Next, s.Reasons = decisionStatus(r)
 	s.Health = a.healthStatus(r)
+	if asked != nil {
+		m := a.maintenanceStatus(r, asked)
+		s.Maintenance = &m
+	}
 	s.Cluster = a.clusterStatus(s.Cluster, r)
 	if seen := a.reached.Load(); seen != nil { // what lies in etcd, as it was last read
 		s.Hosts = hostsStatus(seen, (a.opt.Now() - seen.hostsAt).Seconds())
@@ -41,6 +49,10 @@ func (a *Agent) Status() control.Status {
 			a.hurry.Store(true)
 		}
 		s.Lock, s.Op, s.Pause = recordsStatus(seen)
+		if seen.rollout != nil {
+			rollout := rolloutStatus(*seen.rollout)
+			s.Rollout = &rollout
+		}
 	}
 	s.Unit.State, s.Unit.Since, s.Unit.Detail = orText(string(r.view.Unit.State), "unknown"), r.wall.Add(-r.view.Unit.Since), r.view.Unit.Detail
 	if v := r.view.Self.Etcd; v.Known() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/health"
+	"github.com/quorumd/quorumd/systemd"
 )
 
 // viewEtcd makes the view of what was seen. It may be made twice in a round.
@@ -102,7 +103,8 @@ func (a *Agent) viewRecords(r *round) {
 		v.Hosts = append(v.Hosts, policy.Host{
 			ID: h.ID, Name: h.Name, Domain: h.Domain, PeerURL: h.PeerURL, Role: policy.Role(h.Role), Health: state,
 			Qualified: h.Qualified, Manage: h.Mode == string(policy.Manage), Waiting: policy.ReasonCode(h.Waiting),
-			P99: time.Duration(h.FsyncP99 * float64(time.Second)),
+			P99:   time.Duration(h.FsyncP99 * float64(time.Second)),
+			Wants: policy.Work(h.Wants), AskedAt: h.AskedAt,
 		})
 	}
 	token := a.lock.Token()
@@ -129,6 +131,8 @@ func (a *Agent) viewOp(r *round) {
 		Phase: policy.OpPhase(op.Phase), Token: op.Token, MemberID: uint64(op.MemberID), PeerURL: op.PeerURL,
 		Reason: op.Reason, SameBoot: !own || op.BootID == a.opt.BootID,
 	}
+	running := r.unitErr == nil && r.unit.State == systemd.Active && r.unit.Job == ""
+	view.Restarted = own && running && (!view.SameBoot || (op.Clock > 0 && r.unit.Since > 0 && r.at-r.unit.Since > op.Clock))
 	name := "op/" + op.Host + op.Started.String()
 	view.Elapsed = a.since.of(name, "", r.at, r.number)
 	if own && view.SameBoot && op.Clock > 0 {

@@ -192,6 +192,18 @@ func (c *Client) Promote(ctx context.Context, id uint64, leaderURL string) error
 	return errors.New("cannot promote the learner: etcd accepted it, but the member list still says learner")
 }
 
+// MoveLeader hands leadership from the member at leaderURL, which leads, to another voter. It returns
+// once that one leads.
+func (c *Client) MoveLeader(ctx context.Context, leaderURL string, to uint64) error {
+	_, err := once(ctx, c, leaderURL, func(ctx context.Context, conn *clientv3.Client) (*clientv3.MoveLeaderResponse, error) {
+		return conn.MoveLeader(ctx, to)
+	})
+	if err != nil {
+		return fmt.Errorf("cannot move the leadership to member %x: %w", to, err)
+	}
+	return nil
+}
+
 // RemoveLearner removes a learner. A member that is gone already is fine; one that has become
 // a voter is left alone and is an error.
 func (c *Client) RemoveLearner(ctx context.Context, id uint64) error {

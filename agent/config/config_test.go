@@ -158,7 +158,7 @@ func TestTheShortestFileGetsEveryDefault(t *testing.T) {
 			RenewEvery: 5 * time.Second, RenewGiveUp: 15 * time.Second, StepMargin: 5 * time.Second,
 			PresenceTTL: time.Minute, Settle: 6 * time.Second, PromoteStable: time.Minute, PromoteLag: 100,
 			SteadyLag: 30 * time.Second, LearnerStall: 5 * time.Minute, LearnerMax: 2 * time.Hour,
-			Cooldown: time.Minute, OrphanGrace: 65 * time.Second, JoinBackoff: time.Minute, ClockMaxOffset: 5 * time.Second,
+			Cooldown: time.Minute, HandOver: 30 * time.Second, ReturnStable: 15 * time.Second, ReturnMax: 10 * time.Minute, OrphanGrace: 65 * time.Second, JoinBackoff: time.Minute, ClockMaxOffset: 5 * time.Second,
 		},
 		Control: Control{Socket: "/run/quorumd/control.sock", Group: "quorumd"},
 		Metrics: Metrics{Listen: ":9379"},
@@ -228,6 +228,9 @@ timing:
   learnerStall: 30s
   learnerMax: 5m
   cooldown: 0s
+  handOver: 7s
+  returnStable: 2s
+  returnMax: 3m
   orphanGrace: 12s
   joinBackoff: 5s
   clockMaxOffset: 1s
@@ -264,7 +267,7 @@ func TestEveryKeyIsTaken(t *testing.T) {
 			Interval: 250 * time.Millisecond, CallTimeout: time.Second, LockTTL: 5 * time.Second,
 			RenewEvery: 500 * time.Millisecond, RenewGiveUp: 2 * time.Second, StepMargin: time.Second,
 			PresenceTTL: 5 * time.Second, Settle: 5500 * time.Millisecond, PromoteStable: 3 * time.Second, PromoteLag: 10,
-			SteadyLag: time.Second, LearnerStall: 30 * time.Second, LearnerMax: 5 * time.Minute,
+			SteadyLag: time.Second, LearnerStall: 30 * time.Second, LearnerMax: 5 * time.Minute, HandOver: 7 * time.Second, ReturnStable: 2 * time.Second, ReturnMax: 3 * time.Minute,
 			OrphanGrace: 12 * time.Second, JoinBackoff: 5 * time.Second, ClockMaxOffset: time.Second,
 		},
 		Control: Control{Socket: "/run/q/c.sock", Group: "wheel"},

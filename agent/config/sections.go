@@ -271,6 +271,16 @@ type Timing struct {
 	// Rest after an operation before the next one begins, on any host. 0s for none.
 	Cooldown time.Duration `yaml:"cooldown" default:"60s" min:"0s"`
 
+	// Leadership that cannot be moved for so long, before a host is taken down, is reported. A person who waits at
+	// the machine is not kept waiting for longer; a restart or a reboot is.
+	HandOver time.Duration `yaml:"handOver" default:"30s"`
+
+	// A member that was taken down counts as back when it has served, caught up, for so long.
+	ReturnStable time.Duration `yaml:"returnStable" default:"15s"`
+
+	// A member that has not come back for so long is reported. Its turn is kept: no other host is taken down.
+	ReturnMax time.Duration `yaml:"returnMax" default:"10m"`
+
 	// How long the lock of an operation must be gone before others may tidy up behind it. At least 2 x lockTTL,
 	// because every change of etcd's leader gives a lease its full time again.
 	OrphanGrace time.Duration `yaml:"orphanGrace" derived:"2 x lockTTL + 5s" example:"65s"`

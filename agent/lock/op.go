@@ -26,15 +26,28 @@ func (l *Lock) Advance(ctx context.Context, op record.Op, seen int64) error {
 	return l.write(ctx, op, seen)
 }
 
-// End deletes the operation record and writes a line of history in the same transaction.
-func (l *Lock) End(ctx context.Context, seen int64, historyKey string, line record.Line) error {
+// Also is a further record that is replaced in the same transaction, if it is still the one that was
+// last written at revision Seen.
+type Also struct {
+	Key   string
+	Seen  int64
+	Value []byte
+}
+
+// End deletes the operation record and writes a line of history in the same transaction, and what else
+// changes with it.
+func (l *Lock) End(ctx context.Context, seen int64, historyKey string, line record.Line, also ...Also) error {
 	value, err := record.Encode(line)
 	if err != nil {
 		return err
 	}
-	return l.commit(ctx, "end", seen,
-		clientv3.OpDelete(l.opt.Keys.Op()),
-		clientv3.OpPut(historyKey, string(value)))
+	var conditions []clientv3.Cmp
+	then := []clientv3.Op{clientv3.OpDelete(l.opt.Keys.Op()), clientv3.OpPut(historyKey, string(value))}
+	for _, a := range also {
+		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(a.Key), "=", a.Seen))
+		then = append(then, clientv3.OpPut(a.Key, string(a.Value)))
+	}
+	return l.commit(ctx, "end", seen, conditions, then...)
 }
 
 func (l *Lock) write(ctx context.Context, op record.Op, seen int64) error {
@@ -43,15 +56,15 @@ func (l *Lock) write(ctx context.Context, op record.Op, seen int64) error {
 	if err != nil {
 		return err
 	}
-	return l.commit(ctx, "write", seen, clientv3.OpPut(l.opt.Keys.Op(), string(value)))
+	return l.commit(ctx, "write", seen, nil, clientv3.OpPut(l.opt.Keys.Op(), string(value)))
 }
 
-func (l *Lock) commit(ctx context.Context, verb string, seen int64, then ...clientv3.Op) error {
+func (l *Lock) commit(ctx context.Context, verb string, seen int64, more []clientv3.Cmp, then ...clientv3.Op) error {
 	token := l.Token()
 	if token == 0 || !l.MayAct() {
 		return ErrLost
 	}
-	answer, err := l.store.Txn(ctx, []clientv3.Cmp{l.isOurs(token), l.opIs(seen)}, then...)
+	answer, err := l.store.Txn(ctx, append([]clientv3.Cmp{l.isOurs(token), l.opIs(seen)}, more...), then...)
 	if err != nil {
 		return fmt.Errorf("cannot %s the operation record: %w", verb, err)
 	}

@@ -148,7 +148,7 @@ func bringBack(v View, m Member, listed bool) Decision {
 
 // returned ends the operation of a member that has been well again for long enough.
 func returned(v View, m Member) Decision {
-	why := ""
+	var why string
 	switch {
 	case !m.Live:
 		why = "it does not serve yet"

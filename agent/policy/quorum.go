@@ -69,10 +69,10 @@ func mayStop(voters, proven int) bool {
 
 // spareText says why that many voters can spare none.
 func spareText(voters int) string {
-	switch {
-	case voters == 1:
+	switch voters {
+	case 1:
 		return "it is the only voter: without it there is no cluster"
-	case voters == 2:
+	case 2:
 		return "two voters can spare none"
 	}
 	return fmt.Sprintf("%d voters are an even number, which is not kept: wait until it is odd", voters)

@@ -33,6 +33,9 @@ func (k Keys) Pause() string { return k.prefix + "pause" }
 // Queue is the key of the queue of spares.
 func (k Keys) Queue() string { return k.prefix + "queue" }
 
+// Rollout is the key of the rollout that was started last.
+func (k Keys) Rollout() string { return k.prefix + "rollout" }
+
 // History is the prefix of the history.
 func (k Keys) History() string { return k.prefix + "history/" }
 

@@ -51,6 +51,8 @@ type Host struct {
 	HealthText   string   `json:"healthText,omitempty"`
 	Qualified    bool     `json:"qualified,omitempty"`
 	FsyncP99     float64  `json:"fsyncP99,omitempty"` // seconds, rounded up to a power of two of 0.125 ms
+	Wants        string   `json:"wants,omitempty"`    // what it was asked to be taken down for
+	AskedAt      int64    `json:"askedAt,omitempty"`  // when, in milliseconds of its wall clock since 1970; it orders turns only
 	Waiting      string   `json:"waiting,omitempty"`  // the reason code why the host does not go next; empty when it is ready
 	Extra        Extra    `json:"-"`
 }
@@ -71,6 +73,7 @@ type Op struct {
 	Host     string        `json:"host"` // the host that is operated on
 	HostName string        `json:"hostName"`
 	Target   string        `json:"target,omitempty"` // what a join leads to: voter or standby
+	Work     string        `json:"work,omitempty"`   // what a cycle is for: maintenance, restart or reboot
 	Phase    string        `json:"phase"`
 	Token    int64         `json:"token"` // create revision of the lock under which it was last advanced
 	BootID   string        `json:"bootID,omitempty"`
@@ -145,7 +148,7 @@ func (id *MemberID) UnmarshalJSON(b []byte) error {
 // kind is one of the record types. The extra fields are reached through it so that encode
 // and decode are written once.
 type kind interface {
-	Host | Lock | Op | Pause | Queue | Line
+	Host | Lock | Op | Pause | Queue | Rollout | Line
 }
 
 // Encode gives the JSON of a record, stamped with Version and with its unknown fields. A record
@@ -237,6 +240,8 @@ func header(r any) (version *int, extra *Extra) {
 	case *Pause:
 		return &r.Version, &r.Extra
 	case *Queue:
+		return &r.Version, &r.Extra
+	case *Rollout:
 		return &r.Version, &r.Extra
 	case *Line:
 		return &r.Version, &r.Extra

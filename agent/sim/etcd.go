@@ -308,6 +308,20 @@ func (e *etcd) applyPromote(id uint64) {
 	e.listChanged(m.host, 4, "etcd: %x was promoted", id)
 }
 
+// moveLeader asks a member to hand leadership over.
+func (e *etcd) moveLeader(asked *member, to uint64) error {
+	m := e.find(to)
+	switch {
+	case asked != e.leader:
+		return rpctypes.ErrNotLeader
+	case m == nil || m.learner:
+		return rpctypes.ErrBadLeaderTransferee
+	case !e.reaches(m) || !e.backed(m):
+		return rpctypes.ErrTimeout
+	}
+	return nil
+}
+
 // remove asks a member to remove another.
 func (e *etcd) remove(asked *member, id uint64) error {
 	m := e.find(id)

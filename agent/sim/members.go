@@ -180,6 +180,23 @@ func (c *client) Promote(ctx context.Context, id uint64, leaderURL string) error
 	return errors.New("cannot promote the learner: the member list still says learner")
 }
 
+// MoveLeader hands leadership from the member at leaderURL to another voter.
+func (c *client) MoveLeader(ctx context.Context, leaderURL string, to uint64) error {
+	w := c.p.host.world
+	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.clientURL() == leaderURL })
+	return c.once(ctx, w.hosts[i], call{
+		name: "move leader", lane: laneStep, write: true,
+		check: func(asked *member) error { return w.etcd.moveLeader(asked, to) },
+		apply: func(*member) error {
+			if m := w.etcd.find(to); m != nil && m != w.etcd.leader {
+				w.etcd.lead(m)
+				w.etcd.settle()
+			}
+			return nil
+		},
+	})
+}
+
 // RemoveLearner removes a learner. One that votes by now is left alone.
 func (c *client) RemoveLearner(ctx context.Context, id uint64) error {
 	w := c.p.host.world

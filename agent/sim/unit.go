@@ -264,6 +264,19 @@ func (a agentUnit) Stop(ctx context.Context) error {
 	})
 }
 
+// Restart queues the stop and the start after it.
+func (a agentUnit) Restart(ctx context.Context) error {
+	return a.do(ctx, "restart", func() {
+		a.u.host.world.promises.beforeStop(a.p)
+		if !a.u.process {
+			a.u.start()
+			return
+		}
+		a.u.again = true
+		a.u.stop()
+	})
+}
+
 // SetEnvironment writes the environment for the next start.
 func (a agentUnit) SetEnvironment(ctx context.Context, vars map[string]string) error {
 	return a.do(ctx, "set environment", func() { a.u.env = maps.Clone(vars) })

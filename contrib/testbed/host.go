@@ -63,7 +63,7 @@ func (o HostOptions) settings() map[string]string {
 		"disk.fsyncWarm": "100ms", "disk.fsyncSlow": "500ms", "disk.stall": "5s", "disk.minFree": "64MiB",
 		"timing.interval": "250ms", "timing.callTimeout": "1s", "timing.lockTTL": "12s", "timing.renewEvery": "1s",
 		"timing.renewGiveUp": "5s", "timing.stepMargin": "1s", "timing.presenceTTL": "10s", "timing.settle": "5500ms",
-		"timing.cooldown": "1s", "timing.promoteStable": "2s", "timing.steadyLag": "1s", "timing.learnerStall": "30s",
+		"timing.cooldown": "1s", "timing.returnStable": "2s", "timing.promoteStable": "2s", "timing.steadyLag": "1s", "timing.learnerStall": "30s",
 		"timing.learnerMax": "2m", "timing.joinBackoff": "5s",
 		"control.socket": o.Socket(), "control.group": "root", "metrics.listen": fmt.Sprintf("%q", o.Metrics),
 		"paths.state": o.path("state"), "paths.runtime": o.path("run"),

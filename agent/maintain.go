@@ -1,0 +1,111 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// AskMaintenance notes on this host's disk that it shall be taken down. Asked again for the same work,
+// it gives the one that stands, with the new reason and time.
+func (a *Agent) AskMaintenance(_ context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error) {
+	const cannot = "cannot ask for maintenance: "
+	r := a.current.Load()
+	switch {
+	case r == nil:
+		return control.Maintenance{}, refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"quorumd has just started", "try again in a few seconds")
+	case r.view.Self.Mode != policy.Manage:
+		return control.Maintenance{}, refuse(http.StatusConflict, codeObserve, cannot+"quorumd only observes", "set mode: manage and restart quorumd; until then, take turns by hand")
+	case req.Work == control.WorkReboot && !req.External && a.opt.Machine == nil:
+		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"quorumd has no way to reboot this machine", "quorumctl maintenance on, and reboot by hand")
+	case req.Work == control.WorkRestart && req.KeepRunning:
+		return control.Maintenance{}, refuse(http.StatusBadRequest, control.CodeConflict, cannot+"a restart that keeps etcd running is none", "leave one of the two out")
+	}
+	var taken *ask
+	err := a.files.changeAsk(func(k *ask) (*ask, *askEnd) {
+		if k != nil && (k.Over || k.Work != policy.Work(req.Work) || k.KeepRunning != req.KeepRunning || k.External != req.External) {
+			taken = k
+			return k, nil
+		}
+		if k == nil {
+			k = &ask{Work: policy.Work(req.Work), By: by, Since: a.opt.Wall().UTC(), AskedIn: a.opt.BootID, KeepRunning: req.KeepRunning, External: req.External}
+		}
+		k.Reason, k.For = req.Reason, a.opt.Wall().UTC().Sub(k.Since)+req.For
+		return k, nil
+	})
+	switch {
+	case err != nil:
+		return control.Maintenance{}, refuse(http.StatusServiceUnavailable, codeNotYet, cannot+err.Error(), "see whether paths.state can be written")
+	case taken != nil && taken.Over:
+		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"the last one, of "+taken.By+", is just coming to its end", "wait for it: quorumctl maintenance status")
+	case taken != nil:
+		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"another "+string(taken.Work)+" is asked for already, by "+taken.By+": "+taken.Reason,
+			"wait for it, or end it first: quorumctl maintenance off")
+	}
+	a.log.Warn("asked to be taken down", "work", req.Work, "by", by, "reason", req.Reason, "for", req.For)
+	a.Wake()
+	asked, _ := a.files.asked()
+	if asked == nil { // somebody has taken it back in this moment
+		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"it was withdrawn at once", "quorumctl maintenance status")
+	}
+	return a.maintenanceStatus(r, asked), nil
+}
+
+// EndMaintenance says that what was asked is over. What has not begun is withdrawn; a host that is down
+// is brought back.
+func (a *Agent) EndMaintenance(_ context.Context, by string) error {
+	r := a.current.Load()
+	err := a.files.changeAsk(func(k *ask) (*ask, *askEnd) {
+		switch {
+		case k == nil:
+			return nil, nil
+		case k.BootID == "" && !k.Stopped:
+			return nil, k.end(policy.Withdrawn, "by "+by, a.opt.Wall().UTC())
+		}
+		k.Over = true
+		return k, nil
+	})
+	if err != nil {
+		return refuse(http.StatusServiceUnavailable, codeNotYet, "cannot end the maintenance: "+err.Error(), "see whether paths.state can be written")
+	}
+	if r != nil && r.asked != nil {
+		a.log.Warn("maintenance is over", "by", by)
+	}
+	a.Wake()
+	return nil
+}
+
+// maintenanceStatus shows what was asked, by what the round has seen.
+func (a *Agent) maintenanceStatus(r *round, k *ask) control.Maintenance {
+	out := control.Maintenance{
+		Work: string(k.Work), Reason: k.Reason, By: k.By, Since: k.Since, KeepRunning: k.KeepRunning, External: k.External,
+		Rollout: k.Rollout, State: control.MaintenanceWaiting,
+	}
+	if k.For > 0 {
+		out.Until = k.Since.Add(k.For)
+		out.Overdue = a.opt.Wall().After(out.Until)
+	}
+	op := r.op
+	own := op != nil && op.Kind == policy.KindCycle && op.Host == a.opt.Config.Host.ID
+	down := k.Stopped && r.view.Unit.State != policy.UnitActive && r.view.Unit.State != policy.UnitDeactivating
+	switch {
+	case k.over(a.opt.BootID) && (own || k.Stopped), own && op.Phase == string(policy.PhaseBack):
+		out.State = control.MaintenanceReturning
+	case own && op.Phase == string(policy.PhaseDown), !r.view.Cluster.Reachable && down:
+		out.State = control.MaintenanceSafe
+	case own:
+		out.State = control.MaintenanceStopping
+	}
+	return out
+}
+
+func (e *askEnd) status() *control.MaintenanceEnd {
+	return &control.MaintenanceEnd{
+		Work: string(e.Work), Reason: e.Reason, By: e.By, Since: e.Since, Ended: e.Ended, Code: string(e.Code), Text: e.Text,
+	}
+}

@@ -1,0 +1,57 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import "time"
+
+// Rollout is one host after another wanting to be taken down for the same work. Each host reads from it
+// when its turn is, and writes that it is done in the transaction that ends its operation.
+type Rollout struct {
+	Version int           `json:"version"`
+	ID      string        `json:"id"`
+	Work    string        `json:"work"`           // restart or reboot
+	Etcd    string        `json:"etcd,omitempty"` // the version that etcd shall report afterwards; empty: any
+	Reason  string        `json:"reason"`
+	By      string        `json:"by"`
+	State   string        `json:"state"`
+	Text    string        `json:"text,omitempty"` // why it is in that state
+	Started time.Time     `json:"started"`
+	Hosts   []RolloutHost `json:"hosts"`
+	Extra   Extra         `json:"-"`
+}
+
+// RolloutHost is one host of a rollout.
+type RolloutHost struct {
+	ID      string  `json:"id"`
+	Name    string  `json:"name"`
+	State   string  `json:"state"`
+	Seconds float64 `json:"seconds,omitempty"` // how long it was taken down for
+}
+
+// The states of a rollout. Only one that runs takes further hosts.
+const (
+	RolloutRunning = "running"
+	RolloutPaused  = "paused"
+	RolloutAborted = "aborted"
+	RolloutStopped = "stopped"
+	RolloutDone    = "done"
+)
+
+// The states of a host in a rollout. That it is the current one is seen from the operation in flight.
+const (
+	HostWaiting = "waiting"
+	HostDone    = "done"
+	HostSkipped = "skipped"
+)
+
+// Waiting gives the IDs of the hosts whose turn has not come.
+func (r Rollout) Waiting() []string {
+	var out []string
+	for _, h := range r.Hosts {
+		if h.State == HostWaiting {
+			out = append(out, h.ID)
+		}
+	}
+	return out
+}

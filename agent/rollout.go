@@ -1,0 +1,219 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/lock"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// followRollout asks this host to be taken down when a rollout that runs has come to it, beside the
+// loop: the disk may hang.
+func (a *Agent) followRollout(ctx context.Context, r *round) {
+	v := &r.view
+	if r.rollout == nil || r.rollout.State != record.RolloutRunning || r.asked != nil || v.Op != nil || v.Pause != nil ||
+		v.Self.Mode != policy.Manage || v.Self.Conflict != "" || r.hostsAt != r.at {
+		return
+	}
+	if policy.RolloutNext(*v, r.rollout.Waiting()) != v.Self.ID {
+		return
+	}
+	rollout := *r.rollout
+	a.notingAsk.refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+		err := a.files.changeAsk(func(k *ask) (*ask, *askEnd) {
+			if k != nil {
+				return k, nil
+			}
+			return &ask{Work: policy.Work(rollout.Work), Reason: rollout.Reason, By: rollout.By, Since: r.wall.UTC(), AskedIn: a.opt.BootID, Rollout: rollout.ID}, nil
+		})
+		if err != nil {
+			a.log.Error("turn in the rollout not noted", "error", err)
+		}
+		a.Wake()
+		return struct{}{}, err
+	})
+}
+
+// rolledOut gives the rollout as it is once this host's operation has ended, to be written with that
+// end. A host that did not come back as it should stops the rollout.
+func (a *Agent) rolledOut(r *round, step policy.Step) []lock.Also {
+	k := r.asked
+	if r.rollout == nil || k == nil || r.op.Kind != policy.KindCycle || r.op.Host != a.opt.Config.Host.ID || r.rollout.ID != k.Rollout {
+		return nil
+	}
+	next := *r.rollout
+	next.Hosts = slices.Clone(next.Hosts)
+	i := slices.IndexFunc(next.Hosts, func(h record.RolloutHost) bool { return h.ID == a.opt.Config.Host.ID })
+	own, _ := r.membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
+	version := r.statuses[own.ID].Version
+	switch {
+	case i < 0:
+		return nil
+	case step.Outcome == policy.Withdrawn:
+		next.State, next.Text = record.RolloutStopped, next.Hosts[i].Name+" was withdrawn from it"
+	case step.Outcome != policy.Cycled:
+		return nil // it is asked for still
+	case next.Etcd != "" && own.ID != 0 && version != next.Etcd:
+		next.State, next.Text = record.RolloutStopped, fmt.Sprintf("%s came back with etcd %s, not %s", next.Hosts[i].Name, orText(version, "unknown"), next.Etcd)
+	default:
+		next.Hosts[i].State, next.Hosts[i].Seconds = record.HostDone, r.view.Op.Elapsed.Seconds()
+		if len(next.Waiting()) == 0 && next.State == record.RolloutRunning {
+			next.State = record.RolloutDone
+		}
+	}
+	value, err := record.Encode(next)
+	if err != nil {
+		a.log.Error("rollout not carried on", "error", err)
+		return nil
+	}
+	return []lock.Also{{Key: a.keys.Rollout(), Seen: r.rolloutAt, Value: value}}
+}
+
+// StartRollout has one host after another taken down for the same work.
+func (a *Agent) StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error) {
+	const cannot = "cannot start the rollout: "
+	found, seen, err := a.readRollout(ctx)
+	if err != nil {
+		return control.Rollout{}, refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "try again when the cluster has a quorum")
+	}
+	if found != nil && (found.State == record.RolloutRunning || found.State == record.RolloutPaused) {
+		return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"one of "+found.By+" is "+found.State+": "+found.Reason, "quorumctl rollout status; quorumctl rollout abort ends it")
+	}
+	hosts, err := a.opt.Etcd.Read(ctx, cluster.Span{Start: a.keys.Hosts(), End: a.keys.Lock()})
+	if err != nil {
+		return control.Rollout{}, refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "try again when the cluster has a quorum")
+	}
+	rollout := record.Rollout{
+		ID: strings.ToLower(rand.Text()[:8]), Work: req.Work, Etcd: req.Version, Reason: req.Reason, By: by,
+		State: record.RolloutRunning, Started: a.opt.Wall().UTC(),
+	}
+	if rollout.Hosts, err = rolloutHosts(hosts, req, a.runningVersions()); err != nil {
+		return control.Rollout{}, err
+	}
+	if len(rollout.Waiting()) == 0 {
+		rollout.State, rollout.Text = record.RolloutDone, "no host had to be taken down"
+	}
+	if err := a.writeRollout(ctx, rollout, seen, cannot); err != nil {
+		return control.Rollout{}, err
+	}
+	a.note(ctx, "ROLLOUT_STARTED", fmt.Sprintf("%s of %d hosts started by %s: %s", req.Work, len(rollout.Hosts), by, req.Reason))
+	a.Wake()
+	return rolloutStatus(rollout), nil
+}
+
+// runningVersions gives the version of every member that has told its own.
+func (a *Agent) runningVersions() map[record.MemberID]string {
+	out := map[record.MemberID]string{}
+	if r := a.reached.Load(); r != nil {
+		for id, s := range r.statuses {
+			out[record.MemberID(id)] = s.Version
+		}
+	}
+	return out
+}
+
+// rolloutHosts gives the hosts of a new rollout: those that were named, or all that it concerns. A
+// member that runs the wanted version already is skipped.
+func rolloutHosts(found cluster.Range, req control.RolloutRequest, running map[record.MemberID]string) ([]record.RolloutHost, error) {
+	var out []record.RolloutHost
+	named := slices.Clone(req.Hosts)
+	for _, pair := range found.Pairs {
+		h, err := record.Decode[record.Host](pair.Value)
+		if err != nil {
+			continue // a host that speaks another format is not counted on
+		}
+		i := slices.IndexFunc(named, func(name string) bool { return name == h.Name || name == h.ID })
+		concerns := req.Work != control.WorkRestart || h.MemberID != 0
+		if i < 0 && (len(req.Hosts) > 0 || !concerns) {
+			continue
+		}
+		if i >= 0 {
+			named = slices.Delete(named, i, i+1)
+		}
+		if h.Mode != string(policy.Manage) {
+			return nil, refuse(http.StatusConflict, control.CodeConflict, "cannot start the rollout: quorumd on "+h.Name+" only observes", "set mode: manage there, or name the other hosts: --hosts")
+		}
+		host := record.RolloutHost{ID: h.ID, Name: h.Name, State: record.HostWaiting}
+		if req.Version != "" && h.MemberID != 0 && running[h.MemberID] == req.Version {
+			host.State = record.HostSkipped
+		}
+		out = append(out, host)
+	}
+	if len(named) > 0 {
+		return nil, refuse(http.StatusBadRequest, control.CodeConflict, "cannot start the rollout: no host is present that is called "+strings.Join(named, ", "), "quorumctl status lists the hosts")
+	}
+	if len(out) == 0 {
+		return nil, refuse(http.StatusConflict, control.CodeConflict, "cannot start the rollout: there is no host that it concerns", "quorumctl status lists the hosts")
+	}
+	return out, nil
+}
+
+// SetRollout lets a rollout go on, or stops it before the next host.
+func (a *Agent) SetRollout(ctx context.Context, state, by string) (control.Rollout, error) {
+	const cannot = "cannot change the rollout: "
+	found, seen, err := a.readRollout(ctx)
+	switch {
+	case err != nil:
+		return control.Rollout{}, refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "try again when the cluster has a quorum")
+	case found == nil:
+		return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"there is none", "quorumctl rollout start")
+	case found.State == state:
+		return rolloutStatus(*found), nil
+	case found.State == record.RolloutDone || found.State == record.RolloutAborted:
+		return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"it is "+found.State, "quorumctl rollout start starts another")
+	}
+	found.State, found.Text = state, "by "+by
+	if err := a.writeRollout(ctx, *found, seen, cannot); err != nil {
+		return control.Rollout{}, err
+	}
+	a.note(ctx, "ROLLOUT_"+strings.ToUpper(state), "rollout "+found.ID+" is "+state+", by "+by)
+	a.Wake()
+	return rolloutStatus(*found), nil
+}
+
+func (a *Agent) readRollout(ctx context.Context) (*record.Rollout, int64, error) {
+	found, err := a.opt.Etcd.Read(ctx, cluster.Span{Start: a.keys.Rollout()})
+	if err != nil || len(found.Pairs) == 0 {
+		return nil, 0, err
+	}
+	rollout, err := decode[record.Rollout](found.Pairs[0].Value)
+	return rollout, found.Pairs[0].ModRevision, err
+}
+
+func (a *Agent) writeRollout(ctx context.Context, rollout record.Rollout, seen int64, cannot string) error {
+	value, err := record.Encode(rollout)
+	if err != nil {
+		return refuse(http.StatusBadRequest, control.CodeConflict, cannot+err.Error(), "name fewer hosts: --hosts")
+	}
+	key := a.keys.Rollout()
+	answer, err := a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", seen)}, clientv3.OpPut(key, string(value)))
+	switch {
+	case err != nil:
+		return refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "quorumctl rollout status tells how it stands")
+	case !answer.Succeeded:
+		return refuse(http.StatusConflict, control.CodeConflict, cannot+"it has moved on meanwhile", "quorumctl rollout status, and try again")
+	}
+	return nil
+}
+
+// rolloutStatus shows a rollout.
+func rolloutStatus(r record.Rollout) control.Rollout {
+	out := control.Rollout{ID: r.ID, Work: r.Work, Version: r.Etcd, Reason: r.Reason, By: r.By, State: r.State, Text: r.Text, Started: r.Started}
+	for _, h := range r.Hosts {
+		out.Hosts = append(out.Hosts, control.RolloutHost{ID: h.ID, Name: h.Name, State: h.State, Seconds: h.Seconds})
+	}
+	return out
+}
