@@ -6,7 +6,6 @@
 package e2e
 
 import (
-	"context"
 	"io"
 	"maps"
 	"net/http"
@@ -286,37 +285,3 @@ func (w *world) steps(hosts ...*host) uint64 {
 
 // rests tells whether the agent has nothing to do.
 func (w *world) rests(h *host) bool { return h.waitsFor(policy.AtRest) }
-
-// id gives the member ID of a host.
-func (w *world) id(h *host) uint64 {
-	for _, m := range w.members() {
-		if m.PeerURLs[0] == h.Options.PeerURL {
-			return m.ID
-		}
-	}
-	return 0
-}
-
-// leader gives the member that leads, as this host's etcd knows it; 0 when it knows none.
-func (w *world) leader(h *host) uint64 {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-	defer cancel()
-	status, err := h.etcd.Status(ctx, h.etcd.Endpoints()[0])
-	if err != nil {
-		return 0
-	}
-	return status.Leader
-}
-
-// lead makes a voter the leader.
-func (w *world) lead(h *host) {
-	w.t.Helper()
-	w.eventually(h.Options.Name+" leads", func() bool {
-		for _, other := range w.hosts {
-			ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-			_, _ = other.etcd.MoveLeader(ctx, w.id(h)) // only the leader does it
-			cancel()
-		}
-		return w.leader(h) == w.id(h)
-	})
-}

@@ -22,6 +22,9 @@ type LoadOptions struct {
 	Timeout   time.Duration // of one write; 5 s when 0
 	ValueSize int           // bytes; 64 when 0
 	Prefix    string        // of the keys; "load/" when empty
+	// Retry sends a write that failed again until its time is up, as a client does that can afford to write twice. It is
+	// told apart from one that was acknowledged at once in Write.Tries.
+	Retry bool
 }
 
 // Write is one write of a WriteLoad.
@@ -30,6 +33,7 @@ type Write struct {
 	Sent     time.Time
 	Acked    time.Time // zero when it failed or is still on its way
 	Revision int64     // of the store, when acknowledged
+	Tries    int       // how often it was sent
 	Err      error     // nil when acknowledged or still on its way; a write that failed may still have taken effect
 }
 
@@ -113,13 +117,33 @@ func (l *WriteLoad) write(key, value string) {
 	index := len(l.writes)
 	l.writes = append(l.writes, w)
 	l.mu.Unlock()
-	response, err := l.client.Put(ctx, w.Key, value)
-	if w.Err = err; err == nil {
-		w.Acked, w.Revision = time.Now(), response.Header.Revision
+	for w.Tries++; ; w.Tries++ {
+		response, err := l.client.Put(ctx, w.Key, value)
+		if w.Err = err; err == nil {
+			w.Acked, w.Revision = time.Now(), response.Header.Revision
+		}
+		if err == nil || !l.options.Retry || !pause(ctx, retryAfter) {
+			break
+		}
 	}
 	l.mu.Lock()
 	l.writes[index] = w
 	l.mu.Unlock()
+}
+
+// retryAfter is the pause between two tries of a write.
+const retryAfter = 10 * time.Millisecond
+
+// pause waits, and tells whether there is time left.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }
 
 // Stop begins no further write, waits for those on their way, and gives the report. It may be called again.

@@ -102,7 +102,7 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 	began := ""
 	for _, l := range lines {
 		switch {
-		case l.Kind == "step" && l.Code == string(policy.StepBeginJoin) && !failed(l):
+		case l.Kind == "step" && (l.Code == string(policy.StepBeginJoin) && !failed(l) || l.Code == string(policy.StepBeginCycle)):
 			if began != "" {
 				wrong = append(wrong, fmt.Errorf("history: %s began a join while that of %s went on", l.Name, began))
 			}

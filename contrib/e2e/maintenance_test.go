@@ -1,0 +1,172 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// three makes a world of three voters that are well, with nothing in flight.
+func three(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, worldOptions{hosts: 3, voters: 3})
+	w.start(w.hosts...)
+	w.bootstrap()
+	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.rolesAgree()
+	return w
+}
+
+// ask asks for the host to be taken down.
+func (h *host) ask(work string) {
+	h.w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	if _, err := h.Client.AskMaintenance(ctx, control.MaintenanceRequest{Work: work, Reason: "a test"}); err != nil {
+		h.w.t.Fatalf("%s cannot be asked for a %s: %v", h.Options.Name, work, err)
+	}
+}
+
+// over says that the maintenance is over.
+func (h *host) over() {
+	h.w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	if _, err := h.Client.EndMaintenance(ctx); err != nil {
+		h.w.t.Fatalf("the maintenance of %s cannot be ended: %v", h.Options.Name, err)
+	}
+}
+
+// maintenance gives how far what was asked of the host is; empty when nothing is asked.
+func (h *host) maintenance() string {
+	s, ok := h.status()
+	switch {
+	case !ok:
+		return "unknown"
+	case s.Maintenance == nil:
+		return ""
+	}
+	return s.Maintenance.State
+}
+
+// ended tells whether nothing is asked of the host any more, and the last thing ended in that way.
+func (h *host) ended(code policy.ReasonCode) bool {
+	s, ok := h.status()
+	return ok && s.Maintenance == nil && s.LastMaintenance != nil && s.LastMaintenance.Code == string(code)
+}
+
+func TestMaintenanceOfTheLeaderHandsOverKeepsTheTurnAndComesBack(t *testing.T) {
+	t.Parallel()
+	w := three(t)
+	n1, n2 := w.hosts[0], w.hosts[1]
+	w.lead(n1)
+	load := w.load()
+	n1.ask(control.WorkMaintenance)
+	w.eventually("n1 may be touched", func() bool { return n1.maintenance() == control.MaintenanceSafe })
+	if n1.etcdRuns() {
+		t.Error("n1 is said to be safe to touch, and its etcd runs")
+	}
+	n2.ask(control.WorkRestart)
+	n1.kill()
+	w.never(5*time.Second, "n2 was taken down as well, or n1's etcd was started under someone's hands", func() bool {
+		return n2.maintenance() != control.MaintenanceWaiting || n1.etcdRuns()
+	})
+	w.start(n1)
+	w.eventually("n1 knows that it is in maintenance", func() bool { return n1.waitsFor(policy.InMaintenance) })
+	if n1.etcdRuns() {
+		t.Error("n1's etcd was started before the maintenance was over")
+	}
+	n1.over()
+	w.eventually("n1 is back", func() bool { return n1.ended(policy.Cycled) })
+	w.eventually("n2 had its turn", func() bool { return n2.ended(policy.Cycled) })
+	report := load.Stop()
+	t.Logf("%d writes, %d failed, longest gap %d ms", report.Acked, report.Failed, report.LongestGap.Milliseconds())
+	if report.Failed > 0 { // how long the gaps are is for a machine that does nothing else: see contrib/lab
+		t.Errorf("%d writes failed", report.Failed)
+	}
+	w.rolesAgree()
+	w.verify(3, 0)
+}
+
+// load writes to the cluster all the time.
+func (w *world) load() *testbed.WriteLoad {
+	w.t.Helper()
+	var endpoints []string
+	for _, h := range w.hosts {
+		endpoints = append(endpoints, h.Options.ClientURL)
+	}
+	load, err := testbed.StartWriteLoad(w.t.Context(), testbed.LoadOptions{Endpoints: endpoints, Retry: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { load.Stop() })
+	return load
+}
+
+// etcdRuns tells whether the host's etcd is a running process.
+func (h *host) etcdRuns() bool {
+	s, ok := h.status()
+	return ok && s.Unit.State == string(policy.UnitActive)
+}
+
+func TestARolloutRestartsEveryHostOnceAndTheLeaderLast(t *testing.T) {
+	t.Parallel()
+	w := three(t)
+	w.lead(w.hosts[0])
+	before := w.etcdPIDs()
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	if _, err := w.hosts[1].Client.StartRollout(ctx, control.RolloutRequest{Work: control.WorkRestart, Reason: "a test"}); err != nil {
+		t.Fatal(err)
+	}
+	load := w.load()
+	w.eventually("the rollout is done", func() bool {
+		s, ok := w.hosts[2].status()
+		return ok && s.Rollout != nil && s.Rollout.State == control.RolloutDone
+	})
+	report := load.Stop()
+	t.Logf("%d writes, %d failed, longest gap %d ms", report.Acked, report.Failed, report.LongestGap.Milliseconds())
+	if report.Failed > 0 {
+		t.Errorf("%d writes failed", report.Failed)
+	}
+	for i, pid := range w.etcdPIDs() {
+		if pid == before[i] || pid == 0 {
+			t.Errorf("etcd of %s has PID %d, and had %d: it was not restarted", w.hosts[i].Options.Name, pid, before[i])
+		}
+	}
+	if order := w.cycled(); len(order) != 3 || order[2] != "n1" {
+		t.Errorf("the hosts were restarted in the order %v, the leader n1 is to be the last", order)
+	}
+	w.verify(3, 0)
+}
+
+func (w *world) etcdPIDs() []int {
+	var out []int
+	for _, h := range w.hosts {
+		out = append(out, h.etcdPID())
+	}
+	return out
+}
+
+// cycled gives the hosts that were taken down and came back, in that order.
+func (w *world) cycled() []string {
+	lines, err := w.history()
+	if err != nil {
+		w.t.Fatalf("cannot read the history: %v", err)
+	}
+	var out []string
+	for _, l := range lines {
+		if l.Kind == "op" && l.Code == string(policy.Cycled) {
+			out = append(out, l.Name)
+		}
+	}
+	return slices.Clone(out)
+}
