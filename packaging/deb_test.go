@@ -179,6 +179,37 @@ func TestEtcdStartsWithWhatQuorumdWroteAlsoWithoutQuorumdAndAfterItsRemoval(t *t
 	}
 }
 
+func TestAReloadTakesARightConfigurationAndRefusesAWrongOne(t *testing.T) {
+	t.Parallel()
+	h := hostWithEtcd(t)
+	h.run("dpkg -i /pk/first.deb")
+	h.configure(config("observe"))
+	h.run("systemctl start quorumd")
+	etcd, agent := h.property("etcd", "MainPID"), h.property("quorumd", "MainPID")
+	reloaded := func(what, says, mode string) {
+		t.Helper()
+		h.run("systemctl reload quorumd")
+		h.waitUntil(30*time.Second, what, func() bool {
+			out, err := h.try("journalctl --no-pager -o cat -u quorumd; quorumctl status")
+			return err == nil && strings.Contains(out, says) && strings.Contains(out, "mode "+mode) && h.property("quorumd", "ActiveState") == "active"
+		})
+		if pid := h.property("quorumd", "MainPID"); pid != agent || h.property("quorumd", "NRestarts") != "0" {
+			t.Errorf("%s: the agent is process %s, it was %s", what, pid, agent)
+		}
+		if pid := h.property("etcd", "MainPID"); pid != etcd {
+			t.Errorf("%s: etcd is process %s, it was %s", what, pid, etcd)
+		}
+	}
+	reloaded("the same file changes nothing", "nothing has changed", "observe")
+	write(t, h.root+"/etc/quorumd/quorumd.yaml", config("manage")+"\nmodus: manage\n")
+	reloaded("a wrong file is refused", "unknown key", "observe")
+	h.expect("journalctl --no-pager -o cat -u quorumd -p err", "configuration refused, the old one stays in use", "did you mean mode?")
+	h.configure(config("manage"))
+	reloaded("a right one is taken", "starting anew keys=[mode]", "manage")
+	h.configure(config("observe"))
+	reloaded("and another one after it", "starting anew keys=[mode]", "observe")
+}
+
 func TestTheJournalSaysWhatACodeMeansAndWhatToDo(t *testing.T) {
 	t.Parallel()
 	h := bareHost(t)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+	"golang.org/x/sys/unix"
 )
 
 // notifyTimeout bounds one message. The service manager reads its socket at once; one that does
@@ -42,6 +43,15 @@ func (n *Notifier) Ready() error { return n.send(daemon.SdNotifyReady) }
 
 // Stopping says that the agent is ending (STOPPING=1).
 func (n *Notifier) Stopping() error { return n.send(daemon.SdNotifyStopping) }
+
+// Reloading says that the agent reads its configuration anew; Ready ends it (RELOADING=1).
+func (n *Notifier) Reloading() error {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return err
+	}
+	return n.send(fmt.Sprintf("%s\nMONOTONIC_USEC=%d", daemon.SdNotifyReloading, now.Nano()/int64(time.Microsecond)))
+}
 
 // Watchdog says that the agent is alive (WATCHDOG=1). It must be called more often than
 // WatchdogInterval, by the loop whose life it vouches for.

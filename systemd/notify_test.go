@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"testing"
 	"time"
@@ -60,6 +61,14 @@ func TestTheServiceManagerHearsWhatItIsTold(t *testing.T) {
 		if got := string(buf[:length]); err != nil || got != c.want {
 			t.Errorf("heard %q, %v, not %q", got, err, c.want)
 		}
+	}
+	if err := n.Reloading(); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 4096)
+	length, err := manager.Read(buf) // within the deadline of before
+	if got := string(buf[:length]); err != nil || !regexp.MustCompile(`^RELOADING=1\nMONOTONIC_USEC=[0-9]+$`).MatchString(got) {
+		t.Errorf("heard %q, %v", got, err)
 	}
 }
 

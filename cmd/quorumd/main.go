@@ -57,7 +57,12 @@ func runCommand(code *int) *cobra.Command {
 				return fmt.Errorf("cannot use --log-level %q: say debug, info, warn or error", level)
 			}
 			log := slog.New(systemd.LogHandler(os.Stderr, at, catalog.ID))
-			err := daemon.Run(command.Context(), daemon.Options{Config: config, Errands: errands, Version: daemon.Version(), Logger: log})
+			signals := make(chan os.Signal, 1)
+			signal.Notify(signals, syscall.SIGHUP)
+			again, err := daemon.Serve(command.Context(), daemon.Options{Config: config, Errands: errands, Version: daemon.Version(), Logger: log}, signals)
+			if again {
+				err = startAnew()
+			}
 			if err != nil {
 				fmt.Fprintf(os.Stderr, "quorumd: %v\n", err)
 			}
@@ -69,4 +74,14 @@ func runCommand(code *int) *cobra.Command {
 	command.Flags().StringVar(&errands, "errands", "", "socket of the service that touches etcd's files as etcd's user (default: quorumd does it itself)")
 	command.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	return command
+}
+
+// startAnew puts a new quorumd into this process, as it was started. It returns only with an error.
+func startAnew() error {
+	signal.Ignore(syscall.SIGHUP) // one that comes before the new one is ready for it must not end it
+	program, err := os.Executable()
+	if err == nil {
+		err = syscall.Exec(program, os.Args, os.Environ())
+	}
+	return fmt.Errorf("cannot start anew: %w", err)
 }

@@ -102,7 +102,7 @@ func Run(ctx context.Context, opt Options) error {
 	group.Go(func() error { return scrapes.serve(ctx, log) })
 	group.Go(func() error { reloadTLS(ctx, parts.etcd, tlsEvery*conf.Timing.Interval, log); return nil })
 	err = group.Wait()
-	_ = notifier.Stopping() // systemd need not know
+	_ = ending(ctx, notifier) // systemd need not know
 	log.Info("quorumd ends; etcd is left as it is")
 	return err
 }

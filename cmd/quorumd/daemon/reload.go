@@ -1,0 +1,76 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/systemd"
+)
+
+// errReload is why an agent ends that starts anew with another configuration.
+var errReload = errors.New("the configuration has changed")
+
+// Serve is Run for a program that can start itself anew: it does so when again is true. At every signal the configuration
+// is read and checked. One that is wrong is refused, and the agent goes on with the one that it has; one that differs ends
+// the agent in order.
+//
+// All keys take effect in that way, and what hangs in the old process ends with it: the same as after a restart, whose rules
+// are well tried, but for the look at the file before.
+func Serve(ctx context.Context, opt Options, signals <-chan os.Signal) (again bool, err error) {
+	before, err := loadConfig(opt.Config, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return false, err
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-signals:
+			}
+			if differs(before, opt) {
+				end(errReload)
+			}
+		}
+	}()
+	err = Run(ctx, opt)
+	return err == nil && errors.Is(context.Cause(ctx), errReload), err
+}
+
+// differs tells whether there is a configuration that is right and another than before.
+func differs(before config.Config, opt Options) bool {
+	next, err := loadConfig(opt.Config, opt.Logger)
+	if wrong, is := errors.AsType[config.Errors](err); is {
+		for _, problem := range wrong {
+			opt.Logger.Error("configuration refused, the old one stays in use", "error", problem)
+		}
+		return false
+	}
+	if err != nil {
+		opt.Logger.Error("configuration refused, the old one stays in use", "error", err)
+		return false
+	}
+	keys := config.Changed(before, next)
+	if len(keys) == 0 {
+		opt.Logger.Info("configuration read again, nothing has changed")
+		return false
+	}
+	opt.Logger.Info("configuration has changed, starting anew", "keys", keys)
+	return true
+}
+
+// ending tells systemd how the agent ends: for good, or to be back at once.
+func ending(ctx context.Context, notifier *systemd.Notifier) error {
+	if errors.Is(context.Cause(ctx), errReload) {
+		return notifier.Reloading()
+	}
+	return notifier.Stopping()
+}
