@@ -160,6 +160,9 @@ func TestTheShortestFileGetsEveryDefault(t *testing.T) {
 			SteadyLag: 30 * time.Second, LearnerStall: 5 * time.Minute, LearnerMax: 2 * time.Hour,
 			Cooldown: time.Minute, HandOver: 30 * time.Second, ReturnStable: 15 * time.Second, ReturnMax: 10 * time.Minute, OrphanGrace: 65 * time.Second, JoinBackoff: time.Minute, ClockMaxOffset: 5 * time.Second,
 		},
+		Maintenance: Maintenance{
+			Hooks: "/etc/quorumd/hooks", HookTimeout: 5 * time.Minute, Windows: []string{"daily 02:00-05:00"}, Veto: "/etc/quorumd/veto.d",
+		},
 		Control: Control{Socket: "/run/quorumd/control.sock", Group: "quorumd"},
 		Metrics: Metrics{Listen: ":9379"},
 		Paths:   Paths{State: "/var/lib/quorumd", Runtime: "/run/quorumd"},
@@ -234,6 +237,14 @@ timing:
   orphanGrace: 12s
   joinBackoff: 5s
   clockMaxOffset: 1s
+maintenance:
+  hooks: /h
+  hookTimeout: 1m
+  autoReboot: true
+  windows: ["Sat,Sun 22:00-02:00 UTC", daily 12:00-13:00]
+  blackouts: [2026-11-27, 12-20..01-06 Europe/Berlin]
+  veto: /v
+fleetlock: {listen: "[::1]:9999"}
 control: {socket: /run/q/c.sock, group: wheel}
 metrics: {listen: "127.0.0.1:9000", webConfig: /etc/web.yaml}
 paths: {state: /state, runtime: /run/q}
@@ -270,9 +281,14 @@ func TestEveryKeyIsTaken(t *testing.T) {
 			SteadyLag: time.Second, LearnerStall: 30 * time.Second, LearnerMax: 5 * time.Minute, HandOver: 7 * time.Second, ReturnStable: 2 * time.Second, ReturnMax: 3 * time.Minute,
 			OrphanGrace: 12 * time.Second, JoinBackoff: 5 * time.Second, ClockMaxOffset: time.Second,
 		},
-		Control: Control{Socket: "/run/q/c.sock", Group: "wheel"},
-		Metrics: Metrics{Listen: "127.0.0.1:9000", WebConfig: "/etc/web.yaml"},
-		Paths:   Paths{State: "/state", Runtime: "/run/q"},
+		Maintenance: Maintenance{
+			Hooks: "/h", HookTimeout: time.Minute, AutoReboot: true, Windows: []string{"Sat,Sun 22:00-02:00 UTC", "daily 12:00-13:00"},
+			Blackouts: []string{"2026-11-27", "12-20..01-06 Europe/Berlin"}, Veto: "/v",
+		},
+		FleetLock: FleetLock{Listen: "[::1]:9999"},
+		Control:   Control{Socket: "/run/q/c.sock", Group: "wheel"},
+		Metrics:   Metrics{Listen: "127.0.0.1:9000", WebConfig: "/etc/web.yaml"},
+		Paths:     Paths{State: "/state", Runtime: "/run/q"},
 		Warnings: []string{
 			"cluster.voters is 9: every write waits for five disks; 5 or 7 voters are faster and hardly less safe",
 		},

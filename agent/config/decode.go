@@ -212,6 +212,12 @@ func (d *decoder) subsection(n *yaml.Node, v reflect.Value, k key, section refle
 
 // setDefault gives v the declared default. That every default is valid is proven by the test of the default file.
 func (d *decoder) setDefault(v reflect.Value, k key) {
+	if v.Kind() == reflect.Slice {
+		for _, entry := range listOf(k.tag("default")) {
+			v.Set(reflect.Append(v, reflect.ValueOf(entry)))
+		}
+		return
+	}
 	if text := k.tag("default"); text != "" && v.Kind() != reflect.Map {
 		d.report(k.path, &yaml.Node{}, setScalar(v, k, &yaml.Node{Kind: yaml.ScalarNode, Value: text}))
 	}
@@ -223,13 +229,14 @@ func (d *decoder) report(path string, n *yaml.Node, err error) {
 	}
 }
 
-// list reads a list of texts: not empty, nothing twice.
+// list reads a list of texts: nothing twice, and not empty unless it has a default.
 func (d *decoder) list(n *yaml.Node, v reflect.Value, k key) {
+	_, optional := k.field.Tag.Lookup("default")
 	switch {
 	case n.Kind != yaml.SequenceNode:
 		d.add(k.path, n.Line, "must be "+k.kind()+", not "+describe(n)+"; write "+k.example())
 		return
-	case len(n.Content) == 0:
+	case len(n.Content) == 0 && !optional:
 		d.add(k.path, n.Line, "must have at least one entry; write "+k.example())
 		return
 	}

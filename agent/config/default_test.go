@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -182,9 +183,17 @@ func (g *generator) key(k key, indent string, set bool) {
 		mark = ""
 	}
 	if k.field.Type.Kind() == reflect.Slice {
-		fmt.Fprintf(g, "%s%s%s:\n", indent, mark, k.name)
-		for entry := range strings.FieldsSeq(value) {
-			fmt.Fprintf(g, "%s%s  - %s\n", indent, mark, entry)
+		if !set {
+			var quoted []string
+			for _, entry := range listOf(value) {
+				quoted = append(quoted, strconv.Quote(entry))
+			}
+			fmt.Fprintf(g, "%s#%s: [%s]\n", indent, k.name, strings.Join(quoted, ", "))
+			return
+		}
+		fmt.Fprintf(g, "%s%s:\n", indent, k.name)
+		for _, entry := range listOf(value) {
+			fmt.Fprintf(g, "%s  - %s\n", indent, entry)
 		}
 		return
 	}

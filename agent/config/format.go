@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/quorumd/quorumd/agent/trigger"
 )
 
 // maxSocketPath is the longest path of a unix socket on Linux, in bytes (unix(7): sun_path holds 108 with its NUL).
@@ -27,7 +29,8 @@ func kindOfFormat(format string) string {
 		"id": "a name of a-z, 0-9, dot and dash", "name": "a name of letters, digits, dot, dash and underscore",
 		"hex": "a hexadecimal number", "url": "a URL as in https://192.0.2.1:2379",
 		"listenURL": "a URL as in https://192.0.2.1:2379", "path": "an absolute path", "socket": "an absolute path",
-		"hostport": "an address as in 127.0.0.1:9379 or :9379", "unit": "a unit name as in etcd.service", "group": "a group name",
+		"hostport": "an address as in 127.0.0.1:9379 or :9379", "loopback": "an address of the loopback as in 127.0.0.1:9380",
+		"window": "a window as in \"Mon..Fri 02:00-04:00 Europe/Berlin\"", "blackout": "a date or range as in 2026-12-24 or 12-20..01-06", "unit": "a unit name as in etcd.service", "group": "a group name",
 	}
 	return words[format]
 }
@@ -54,11 +57,27 @@ func (k key) kind() string {
 	return kindOfFormat(k.tag("is"))
 }
 
+// listOf gives the entries of a list, as a tag has them.
+func listOf(tag string) []string {
+	var entries []string
+	for entry := range strings.SplitSeq(tag, ";") {
+		if entry = strings.TrimSpace(entry); entry != "" {
+			entries = append(entries, entry)
+		}
+	}
+	return entries
+}
+
 // example shows the key with a value, on one line.
 func (k key) example() string {
 	value := k.tag("example")
 	if k.field.Type.Kind() == reflect.Slice {
-		value = "[" + strings.Fields(value)[0] + "]"
+		entries := append(listOf(value), listOf(k.tag("default"))...)
+		if len(entries) == 0 {
+			_, sample, _ := strings.Cut(kindOfFormat(k.tag("is")), " as in ")
+			entries = strings.Fields(sample)
+		}
+		value = "[" + entries[0] + "]"
 	}
 	return k.name + ": " + value
 }
@@ -87,6 +106,14 @@ func parseFormat(format, s string) (string, error) {
 		return parsePath(s)
 	case "hostport":
 		return s, checkHostPort(s)
+	case "loopback":
+		return s, checkLoopback(s)
+	case "window":
+		_, err := trigger.ParseWindow(s)
+		return s, err
+	case "blackout":
+		_, err := trigger.ParseBlackout(s)
+		return s, err
 	case "unit":
 		return s, checkUnit(s)
 	case "group":
@@ -178,6 +205,19 @@ func checkHostPort(s string) error {
 		}
 	}
 	return checkPort(port)
+}
+
+// checkLoopback accepts a host and port that only this machine can reach.
+func checkLoopback(s string) error {
+	if err := checkHostPort(s); err != nil {
+		return err
+	}
+	host, _, _ := net.SplitHostPort(s)
+	addr, err := netip.ParseAddr(host)
+	if host == "localhost" || err == nil && addr.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("must be an address of the loopback, as in 127.0.0.1:9380, not %s: whoever may connect to it may have etcd stopped here", quote(s))
 }
 
 func checkPort(port string) error {

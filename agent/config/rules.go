@@ -21,7 +21,7 @@ type rule struct {
 
 // checkRules reports every rule that does not hold. A rule is skipped when one of its keys has a problem of its own.
 func (d *decoder) checkRules(c *Config) {
-	for _, r := range slices.Concat(d.timingRules(&c.Timing), d.diskRules(&c.Disk), d.urlRules(c), d.pathRules(c)) {
+	for _, r := range slices.Concat(d.timingRules(&c.Timing), d.diskRules(&c.Disk), maintenanceRules(&c.Maintenance), d.urlRules(c), d.pathRules(c)) {
 		unusable := slices.ContainsFunc(r.keys, func(path string) bool { return d.bad[path] })
 		if r.holds || unusable {
 			continue
@@ -134,6 +134,15 @@ func (d *decoder) diskRules(k *Disk) []rule {
 	})
 }
 
+// maintenanceRules say that what may ask by itself may do so at some time.
+func maintenanceRules(m *Maintenance) []rule {
+	return []rule{{
+		[]string{"maintenance.windows", "maintenance.autoReboot"},
+		!m.AutoReboot || len(m.Windows) > 0,
+		"maintenance.windows is empty, but maintenance.autoReboot is true and asks only in a window; add one, as in \"Mon..Fri 02:00-04:00\", or remove autoReboot",
+	}}
+}
+
 // urlRules say that URLs agree on their scheme, that TLS files go with https, and that nobody listens where another does.
 func (d *decoder) urlRules(c *Config) []rule {
 	e := &c.Etcd
@@ -207,6 +216,7 @@ func (d *decoder) addressRules(c *Config) []rule {
 		{"etcd.listenPeerURL", "etcd.peerURL", c.Etcd.ListenPeerURL},
 		{"etcd.metricsURL", "etcd.metricsURL", c.Etcd.MetricsURL},
 		{"metrics.listen", "metrics.listen", c.Metrics.Listen},
+		{"fleetlock.listen", "fleetlock.listen", c.FleetLock.Listen},
 	}
 	var rules []rule
 	for i, a := range listeners {
@@ -257,6 +267,8 @@ func (d *decoder) pathRules(c *Config) []rule {
 		{"disk.probeDir", c.Disk.ProbeDir},
 		{"control.socket", c.Control.Socket},
 		{"metrics.webConfig", c.Metrics.WebConfig},
+		{"maintenance.hooks", c.Maintenance.Hooks},
+		{"maintenance.veto", c.Maintenance.Veto},
 		{"paths.state", c.Paths.State},
 		{"paths.runtime", c.Paths.Runtime},
 	}

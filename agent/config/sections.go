@@ -16,6 +16,7 @@ import (
 //	derived   in words, the default that is computed from elsewhere
 //	required  "true": the key must be set
 //	example   value the default file shows when there is no default
+//	          (in both, semicolons separate the entries of a list; a list with a default may be empty)
 //	is        format of a text, see formats in format.go
 //	unit      what a number counts
 //	oneOf     the allowed values, separated by spaces; hint says why only these
@@ -41,6 +42,12 @@ type Config struct {
 
 	// The clocks. They are checked against each other; the rule stands with the key it binds.
 	Timing Timing `yaml:"timing"`
+
+	// How this host is taken down for a restart, a reboot or repairs.
+	Maintenance Maintenance `yaml:"maintenance"`
+
+	// The listener for reboot agents that speak FleetLock, such as Zincati.
+	FleetLock FleetLock `yaml:"fleetlock"`
 
 	// The control socket, which quorumctl speaks to.
 	Control Control `yaml:"control"`
@@ -93,7 +100,7 @@ type Cluster struct {
 	Standbys int `yaml:"standbys" default:"1" oneOf:"0 1" hint:"etcd accepts one learner at a time"`
 
 	// Client URLs of all hosts that may hold a member, this one included.
-	Endpoints []string `yaml:"endpoints" required:"true" example:"https://192.0.2.1:2379 https://192.0.2.2:2379 https://192.0.2.3:2379" is:"url"`
+	Endpoints []string `yaml:"endpoints" required:"true" example:"https://192.0.2.1:2379; https://192.0.2.2:2379; https://192.0.2.3:2379" is:"url"`
 
 	// Accept etcd servers below the safe version floor, with a warning instead of a refusal.
 	AllowUnsafeVersion bool `yaml:"allowUnsafeVersion" default:"false"`
@@ -299,6 +306,38 @@ const (
 	// MaxJoinBackoff is where the doubling of timing.joinBackoff ends.
 	MaxJoinBackoff = time.Hour
 )
+
+// Maintenance says how a host is taken down, and when it may ask for that by itself.
+type Maintenance struct {
+	// Directory of the operator's own programs. Those in before.d run before this host is taken down, those in after.d
+	// when it is back, in the order of their names. The first one that fails stops the operation.
+	Hooks string `yaml:"hooks" default:"/etc/quorumd/hooks" is:"path"`
+
+	// How long each of these programs may take before it is killed and counts as failed.
+	HookTimeout time.Duration `yaml:"hookTimeout" default:"5m"`
+
+	// Ask for a reboot of this host when its packages want one: Debian's /run/reboot-required, or needs-restarting
+	// where that is installed. At most once a day.
+	AutoReboot bool `yaml:"autoReboot" default:"false"`
+
+	// When autoReboot may ask: days, hours and perhaps a time zone, as in "Mon..Fri 02:00-04:00 Europe/Berlin". Without
+	// a zone the machine's own counts. A window that ends before it begins ends on the next day.
+	Windows []string `yaml:"windows" default:"daily 02:00-05:00" is:"window"`
+
+	// Days on which autoReboot does not ask: dates or ranges, of one year or, without it, of every year, as in
+	// "2026-11-27" and "12-20..01-06".
+	Blackouts []string `yaml:"blackouts" default:"" is:"blackout"`
+
+	// Directory of vetoes: while any file lies in it, autoReboot does not ask. Its name and first line are shown.
+	Veto string `yaml:"veto" default:"/etc/quorumd/veto.d" is:"path"`
+}
+
+// FleetLock describes the listener for reboot agents.
+type FleetLock struct {
+	// Address to listen on, of the loopback only: the protocol knows no password, and whoever may connect may have
+	// etcd stopped on this host. Empty: do not listen.
+	Listen string `yaml:"listen" default:"" is:"loopback"`
+}
 
 // Control describes the control socket.
 type Control struct {
