@@ -26,7 +26,7 @@ func TestThePageOfQuorumctlKnowsEveryCommandAndFlag(t *testing.T) {
 	said := func(word string) bool {
 		return regexp.MustCompile(`\*\*([^*]* )?` + regexp.QuoteMeta(word) + `[ *]`).MatchString(page)
 	}
-	words := regexp.MustCompile(`(?m)^\s+(?:-\w, )?(--[a-z]+)`).FindAllStringSubmatch(help, -1)
+	words := regexp.MustCompile(`(?m)^\s+(?:-\w, )?(--[a-z][a-z-]*)`).FindAllStringSubmatch(help, -1)
 	words = append(words, regexp.MustCompile(`(?m)^\$ quorumctl (?:\w+ )?(\w+) --help`).FindAllStringSubmatch(help, -1)...)
 	if len(words) < 20 {
 		t.Fatalf("the help has only %d words", len(words))

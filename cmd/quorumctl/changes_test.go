@@ -33,6 +33,13 @@ func TestMistakesAreRefusedWithWhatToDo(t *testing.T) {
 		"status --watch --interval 1ms", "history -n 0", "history -n 1001", "history -n many",
 		"pause", "pause --reason ''", "pause --reason x --for 0s", "pause --reason x --for 200h", "pause --reason x --for later",
 		"pause --reason 'two\tcells'", "op release", "op release --reason x", "op release --force --reason ' '",
+		"maintenance of", "maintenance on", "maintenance on --reason ' '", "maintenance on --reason x --for 0s", "maintenance on --reason x --for -4h",
+		"maintenance on --reason x --for 30s", "maintenance on --reason x --for 169h", "maintenance on --reason x --wait=-1s",
+		"maintenance on --reason x --wait 10m", "maintenance on --reason x --wait --no-wait", "maintenance off now", "maintenance off --wait=-1s",
+		"cycle reboot", "cycle --for 1s", "cycle --reboot -- true", "cycle --no-wait -- true", "cycle -o json -- true", "cycle --keep-down-on-failure",
+		"cycle -- no-such-command", "cycle -- /etc/passwd",
+		"rollout strat", "rollout start", "rollout start maintenance --reason x", "rollout start restart", "rollout start restart --reason x --hosts n1,n1",
+		"rollout start restart --reason x --hosts n1,", "rollout start restart --reason x --until-version newest", "rollout pause", "rollout status --watch --interval 1ms",
 		"wait --for godot", "wait --timeout 0s", "config check a b"))
 }
 

@@ -56,6 +56,7 @@ func writeExplanation(p *page, s control.Status) {
 		writeOp(p, *s.Op, s.Time)
 		writeOrphan(p, *s.Op)
 	}
+	writeAsked(p, s)
 	writeLoop(p, s.Loop)
 	p.line("next: %s", next(s))
 	switch {

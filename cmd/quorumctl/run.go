@@ -16,6 +16,7 @@ import (
 // app holds what all commands share.
 type app struct {
 	out    io.Writer
+	err    io.Writer
 	socket string
 	format format
 	colour colour
@@ -23,7 +24,7 @@ type app struct {
 
 // run runs one command line and gives the exit code. The context ends it early.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	a := &app{out: stdout, format: formatTable, colour: colourAuto}
+	a := &app{out: stdout, err: stderr, format: formatTable, colour: colourAuto}
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -67,6 +68,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(
 		a.statusCommand(), a.healthCommand(), a.explainCommand(), a.historyCommand(),
 		a.bootstrapCommand(), a.pauseCommand(), a.resumeCommand(), a.opCommand(),
+		a.maintenanceCommand(), a.cycleCommand(), a.rolloutCommand(),
 		a.waitCommand(), a.configCommand(), a.versionCommand(),
 	)
 	return root

@@ -22,6 +22,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv("QUORUMCTL_TEST_MAIN") != "" { // as the program itself, for what only a process can show
+		main()
+	}
 	flag.Bool("update", false, "rewrite the golden files")
 	goleak.VerifyTestMain(m)
 }
@@ -34,7 +37,16 @@ type desk struct {
 	onLook func(look int, s *control.Status) // called with the number of the look
 	fail   error                             // of everything but the status
 	lines  []control.HistoryLine
+
+	down, back []moment // what the looks see after the host was asked to go down, and after it was to come back
+	course     []moment // what the next looks see
+	asked      []string // of the maintainer, in order
+	onAsk      func(*control.Status)
+	onEnd      func() error
 }
+
+// moment is what one look sees of a maintenance. One without a state is its end.
+type moment struct{ state, code, text string }
 
 func (d *desk) Status() control.Status {
 	d.mu.Lock()
@@ -43,7 +55,37 @@ func (d *desk) Status() control.Status {
 	if d.onLook != nil {
 		d.onLook(d.looks, &d.status)
 	}
-	return d.status
+	d.step()
+	s := d.status
+	if s.Maintenance != nil { // what was given away does not change
+		m := *s.Maintenance
+		s.Maintenance = &m
+	}
+	return s
+}
+
+// step takes the maintenance to its next moment; the last one lasts.
+func (d *desk) step() {
+	if len(d.course) == 0 || d.status.Maintenance == nil {
+		return
+	}
+	d.status.Time = d.status.Time.Add(time.Second)
+	now := d.course[0]
+	if len(d.course) > 1 {
+		d.course = d.course[1:]
+	}
+	if m := d.status.Maintenance; now.state == "" {
+		d.status.LastMaintenance = &control.MaintenanceEnd{
+			Work: m.Work, Reason: m.Reason, By: m.By, Since: m.Since, Ended: d.status.Time, Code: now.code, Text: now.text,
+		}
+		d.status.Maintenance, d.status.Reasons, d.course = nil, nil, nil
+		return
+	}
+	d.status.Maintenance.State = now.state
+	d.status.Reasons = nil
+	if now.code != "" {
+		d.status.Reasons = []control.Reason{{Code: now.code, Text: now.text}}
+	}
 }
 
 func (d *desk) History(_ context.Context, limit int) ([]control.HistoryLine, error) {
@@ -60,6 +102,71 @@ func (d *desk) Pause(_ context.Context, req control.PauseRequest, _ string) (con
 func (d *desk) Resume(context.Context, string) error { return d.fail }
 
 func (d *desk) ReleaseOp(context.Context, control.ReleaseRequest, string) error { return d.fail }
+
+func (d *desk) AskMaintenance(_ context.Context, req control.MaintenanceRequest, _ string) (control.Maintenance, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asked = append(d.asked, fmt.Sprintf("%s for %s, keep running %t: %s", req.Work, req.For, req.KeepRunning, req.Reason))
+	if d.onAsk != nil {
+		d.onAsk(&d.status)
+	}
+	if d.status.Maintenance == nil && d.fail == nil {
+		at := d.status.Time.Add(time.Millisecond)
+		d.status.Maintenance = &control.Maintenance{
+			Work: req.Work, By: "root", Since: at, Reason: req.Reason, Until: at.Add(req.For), KeepRunning: req.KeepRunning, State: control.MaintenanceWaiting,
+		}
+		d.course = d.down
+	}
+	if d.fail != nil {
+		return control.Maintenance{}, d.fail
+	}
+	if m := d.status.Maintenance; m.Work != req.Work {
+		return control.Maintenance{}, &control.Error{
+			Status: 409, Code: control.CodeConflict, Message: "cannot ask for maintenance: another " + m.Work + " is asked for already", Hint: "quorumctl maintenance off",
+		}
+	}
+	return *d.status.Maintenance, nil
+}
+
+func (d *desk) EndMaintenance(context.Context, string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asked = append(d.asked, "end")
+	d.course = d.back
+	if d.onEnd != nil {
+		return d.onEnd()
+	}
+	return d.fail
+}
+
+func (d *desk) StartRollout(_ context.Context, req control.RolloutRequest, _ string) (control.Rollout, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := control.Rollout{ID: "k3x7", Work: req.Work, Version: req.Version, Reason: req.Reason, By: "root", State: control.RolloutRunning, Started: d.status.Time}
+	for _, name := range req.Hosts {
+		r.Hosts = append(r.Hosts, control.RolloutHost{ID: name, Name: name, State: control.RolloutHostWaiting})
+	}
+	return r, d.fail
+}
+
+func (d *desk) SetRollout(_ context.Context, state, _ string) (control.Rollout, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.status.Rollout == nil {
+		return control.Rollout{}, &control.Error{Status: 409, Code: control.CodeConflict, Message: "cannot change the rollout: there is none", Hint: "quorumctl rollout start"}
+	}
+	r := *d.status.Rollout
+	r.State, r.Text = state, "by root"
+	d.status.Rollout = &r
+	return r, d.fail
+}
+
+// was gives what the maintainer was asked.
+func (d *desk) was() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return strings.Join(d.asked, "; ")
+}
 
 // scene reads a status from testdata.
 func scene(t *testing.T, name string) *desk {
@@ -79,7 +186,7 @@ func scene(t *testing.T, name string) *desk {
 
 // scenes names the statuses in testdata.
 func scenes() []string {
-	return []string{"steady", "slow", "joining", "etcd-down", "fresh", "starting", "paused", "hostile"}
+	return []string{"steady", "slow", "joining", "etcd-down", "fresh", "starting", "paused", "hostile", "overdue", "rollout"}
 }
 
 // folder is a short path: a socket's has a bound.
@@ -101,7 +208,7 @@ func folder(t *testing.T) string {
 func serving(t *testing.T, d *desk) (socket string, stop func()) {
 	t.Helper()
 	socket = filepath.Join(folder(t), "s")
-	s := control.NewServer(control.Options{Socket: socket, Backend: d})
+	s := control.NewServer(control.Options{Socket: socket, Backend: d, Maintainer: d})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,8 @@ func TestHelpOfEveryCommand(t *testing.T) {
 	t.Parallel()
 	help := transcript(t, "SOCKET", "", "status --help", "health --help", "explain --help", "history --help",
 		"bootstrap --help", "pause --help", "resume --help", "op", "op show --help", "op release --help",
+		"maintenance", "maintenance on --help", "maintenance off --help", "maintenance status --help", "cycle --help",
+		"rollout", "rollout start --help", "rollout status --help", "rollout pause --help", "rollout resume --help", "rollout abort --help",
 		"wait --help", "config", "config check --help", "config default --help", "version --help")
 	golden(t, "help.golden", help)
 	for line := range strings.Lines(string(help)) {
@@ -37,7 +39,11 @@ func TestTheShellIsHelpedToComplete(t *testing.T) {
 		}
 	}
 	golden(t, "complete.golden", transcript(t, "SOCKET",
-		"__complete w", "__complete status --output ''", "__complete status --color ''", "__complete wait --for ''"))
+		"__complete w", "__complete status --output ''", "__complete status --color ''", "__complete wait --for ''",
+		"__complete rollout start ''"))
+	socket, _ := serving(t, scene(t, "steady"))
+	golden(t, "complete-hosts.golden", transcript(t, socket,
+		"__complete rollout start restart --hosts ''", "__complete rollout start restart --hosts n1,n3,"))
 }
 
 func TestConfigCheck(t *testing.T) {

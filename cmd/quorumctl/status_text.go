@@ -23,6 +23,7 @@ func writeStatus(p *page, s control.Status) {
 		writeOp(p, *s.Op, s.Time)
 		writeOrphan(p, *s.Op)
 	}
+	writeAsked(p, s)
 	writeLoop(p, s.Loop)
 	p.raw("")
 	if t := hostTable(p, s); len(t.rows) > 0 {
@@ -105,8 +106,11 @@ func writeOp(p *page, op control.Op, now time.Time) {
 		target = " as " + op.Target
 	}
 	progress := ""
-	if op.Progress != "" {
+	switch {
+	case op.Progress != "":
 		progress = " · " + op.Progress
+	case op.Kind == "cycle" && op.Reason != "":
+		progress = " · by " + op.By + ": " + op.Reason
 	}
 	p.line("%s of %s%s: %s for %s%s%s", word{op.Kind, bold}, op.HostName, target, op.Phase, span(now.Sub(op.Started)), patience(op, now), progress)
 }

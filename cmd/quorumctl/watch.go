@@ -12,11 +12,23 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// watchStatus shows the status until the context ends. A daemon that goes away while it is
-// watched is shown as that, for it may be restarting.
+// watchStatus shows the status until the context ends.
 func (a *app) watchStatus(ctx context.Context, interval time.Duration) error {
+	return a.watch(ctx, "quorumctl status", interval, func(s control.Status) ([]byte, bool, error) {
+		b, err := a.render(s, func(p *page) {
+			writeStatus(p, s)
+			p.raw("")
+			p.line("%s", stamp(s.Time))
+		})
+		return b, false, err
+	})
+}
+
+// watch shows one frame after another until the context ends, or until show says that one is the
+// last. A daemon that goes away while it is watched is shown as that, for it may be restarting.
+func (a *app) watch(ctx context.Context, command string, interval time.Duration, show func(control.Status) (frame []byte, last bool, err error)) error {
 	if interval < 100*time.Millisecond {
-		return usage("quorumctl status --watch --interval 1s", "cannot watch: an interval of %s is too short", interval)
+		return usage(command+" --watch --interval 1s", "cannot watch: an interval of %s is too short", interval)
 	}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -26,15 +38,19 @@ func (a *app) watchStatus(ctx context.Context, interval time.Duration) error {
 			return nil
 		}
 		gone, isControl := errors.AsType[*control.Error](err)
+		last := false
 		switch {
 		case err == nil:
-			err = a.frame(s, first)
+			var frame []byte
+			if frame, last, err = show(s); err == nil {
+				err = a.write(a.over(frame, first))
+			}
 		case !first && isControl && exitCode(gone) == exitUnavailable:
 			err = a.gap(gone)
 		default:
 			err = cannot("watch the status", err)
 		}
-		if err != nil {
+		if err != nil || last {
 			return err
 		}
 		select {
@@ -43,19 +59,6 @@ func (a *app) watchStatus(ctx context.Context, interval time.Duration) error {
 		case <-tick.C:
 		}
 	}
-}
-
-// frame shows one status.
-func (a *app) frame(s control.Status, first bool) error {
-	b, err := a.render(s, func(p *page) {
-		writeStatus(p, s)
-		p.raw("")
-		p.line("%s", stamp(s.Time))
-	})
-	if err != nil {
-		return err
-	}
-	return a.write(a.over(b, first))
 }
 
 // gap shows that there is no status now. Programs get nothing: a document that is missing says it.

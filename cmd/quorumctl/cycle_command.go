@@ -1,0 +1,103 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// runnable refuses a command that is not there, before anything is asked for.
+func runnable(command string) error {
+	_, err := exec.LookPath(command)
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*exec.Error](err); ok {
+		err = e.Err
+	}
+	return usage("check the command; nothing was done", "cannot run %s: %v", command, err)
+}
+
+// runCommand runs a command on this terminal and gives its exit code; 128 and the signal's number for
+// one that a signal has ended, as shells do. Signals do not end quorumctl meanwhile, for the host must
+// be brought back: those of the terminal reach the command by themselves, others are passed on.
+func (a *app) runCommand(command []string, in io.Reader, out io.Writer, signals <-chan os.Signal) (int, error) {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, a.err
+	if err := cmd.Start(); err != nil {
+		return exitFault, fmt.Errorf("%s could not be run: %w", command[0], err)
+	}
+	for range len(signals) { // they came before there was a command to reach
+		_ = cmd.Process.Signal(<-signals)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case s := <-signals:
+			if s == syscall.SIGTERM || s == syscall.SIGHUP {
+				_ = cmd.Process.Signal(s) // one that has just ended needs no signal
+			}
+		case err := <-ended:
+			return exitCodeOf(command[0], err)
+		}
+	}
+}
+
+func exitCodeOf(name string, err error) (int, error) {
+	if err == nil {
+		return exitOK, nil
+	}
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		return exitFault, fmt.Errorf("%s: %w", name, err)
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal()), fmt.Errorf("%s was ended by a signal: %s", name, status.Signal())
+	}
+	return exit.ExitCode(), nil
+}
+
+// bringBackAfter ends the maintenance after the command, also when the command was interrupted. From
+// here on an interrupt ends the waiting only. The command may have restarted quorumd, which is waited
+// for.
+func (a *app) bringBackAfter(ctx context.Context, since time.Time, most time.Duration) error {
+	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	progress := a.progressOn(a.err)
+	for {
+		_, err := a.client().EndMaintenance(ctx)
+		if err == nil {
+			return a.bringBack(ctx, since, most, progress)
+		}
+		if passing(err) && ctx.Err() == nil {
+			if err := progress.show(since, "safe", "quorumd does not answer"); err != nil {
+				return err
+			}
+			select {
+			case <-time.After(time.Second):
+				continue
+			case <-ctx.Done():
+			}
+		}
+		if err := progress.end(); err != nil {
+			return err
+		}
+		f := &failure{code: exitFault, message: "cannot bring this host back: " + err.Error(), hint: "it stays in maintenance until quorumctl maintenance off"}
+		if e, ok := errors.AsType[*control.Error](err); ok {
+			f.code, f.message = exitCode(e), "cannot bring this host back: "+e.Message
+		}
+		return f
+	}
+}

@@ -1,0 +1,130 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// follower waits for a maintenance of this host and shows how it goes.
+type follower struct {
+	app      *app
+	progress *progress
+	most     time.Duration // to wait; 0 for as long as it takes
+	goal     string        // what is waited for, as in "until the host is back"
+	stands   string        // what happens to the wish when the waiting ends early
+	hint     string        // what to do about it
+}
+
+// patience is how long a maintenance may be missing from the status before it counts as lost: the
+// status is the picture of the last round, and a daemon that restarts has none yet.
+const patienceForLost = 15 * time.Second
+
+// until looks until the maintenance that was asked for at since satisfies reached, or has ended.
+// It gives the status in which it saw that; see ended. A daemon that does not answer may be
+// restarting, and is waited for.
+func (f *follower) until(ctx context.Context, since time.Time, reached func(control.Maintenance) bool) (control.Status, error) {
+	bounded, cancel := f.bound(ctx)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	var missing time.Time // since when it is neither asked for nor over
+	last, now := "quorumd has not answered", since
+	for {
+		s, err := f.app.client().Status(bounded)
+		switch {
+		case err == nil && (ended(s, since) != nil || asked(s, since) && reached(*s.Maintenance)):
+			return s, f.progress.end()
+		case err == nil:
+			now = s.Time
+			state, text := standing(s, since)
+			last = state + after(", ", text)
+			if err := f.progress.show(now, state, text); err != nil {
+				return s, err
+			}
+		case bounded.Err() != nil: // cut off: what was seen before says more
+		case !passing(err):
+			return s, cannot("wait "+f.goal, err)
+		default:
+			last = err.Error()
+			if err := f.progress.show(now, "unknown", "quorumd does not answer"); err != nil {
+				return s, err
+			}
+		}
+		switch {
+		case err != nil || asked(s, since):
+			missing = time.Time{}
+		case missing.IsZero():
+			missing = s.Time
+		case s.Time.Sub(missing) > patienceForLost:
+			return s, f.lost()
+		}
+		select {
+		case <-bounded.Done():
+			return s, f.early(ctx.Err() != nil, last)
+		case <-tick.C:
+		}
+	}
+}
+
+func (f *follower) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if f.most == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, f.most)
+}
+
+// early is the failure of a wait that was interrupted, or whose time is over.
+func (f *follower) early(interrupted bool, last string) error {
+	if err := f.progress.end(); err != nil {
+		return err
+	}
+	e := &failure{code: exitTimeout, hint: f.hint}
+	e.message = fmt.Sprintf("cannot wait longer than %s %s: %s; %s", f.most, f.goal, last, f.stands)
+	if interrupted {
+		e.code, e.message = exitFault, fmt.Sprintf("cannot wait %s: interrupted; %s", f.goal, f.stands)
+	}
+	return e
+}
+
+func (f *follower) lost() error {
+	if err := f.progress.end(); err != nil {
+		return err
+	}
+	return &failure{
+		code: exitFault, hint: "quorumctl history tells what became of it",
+		message: "cannot wait " + f.goal + ": quorumd no longer knows that it was asked for",
+	}
+}
+
+// asked tells whether the maintenance asked for at that moment is what is asked of the host.
+func asked(s control.Status, since time.Time) bool {
+	return s.Maintenance != nil && s.Maintenance.Since.Equal(since)
+}
+
+// ended gives how the maintenance asked for at that moment has ended, or nothing.
+func ended(s control.Status, since time.Time) *control.MaintenanceEnd {
+	if s.LastMaintenance != nil && s.LastMaintenance.Since.Equal(since) && !asked(s, since) {
+		return s.LastMaintenance
+	}
+	return nil
+}
+
+// standing says how far a maintenance is, and what it waits for.
+func standing(s control.Status, since time.Time) (state, text string) {
+	if !asked(s, since) {
+		return "unknown", "quorumd has not looked at it yet"
+	}
+	switch {
+	case len(s.Reasons) > 0:
+		text = s.Reasons[0].Code + ": " + s.Reasons[0].Text
+	default:
+		text = s.Next.Text
+	}
+	return s.Maintenance.State, text
+}

@@ -1,0 +1,161 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// maintenance is the document of the commands that take this host down.
+type maintenance struct {
+	APIVersion      string                  `json:"apiVersion"`
+	Maintenance     *control.Maintenance    `json:"maintenance"`
+	LastMaintenance *control.MaintenanceEnd `json:"lastMaintenance"`
+	Op              *control.Op             `json:"op"` // of the cluster
+}
+
+func maintenanceOf(s control.Status) maintenance {
+	return maintenance{s.APIVersion, s.Maintenance, s.LastMaintenance, s.Op}
+}
+
+// writeMaintenance writes all that is known of what takes this host down, and of the cluster's turn.
+func writeMaintenance(p *page, s control.Status) {
+	m := s.Maintenance
+	if m == nil {
+		p.line("%s is not in maintenance", word{s.Host.Name, bold})
+		writeLast(p, s)
+	} else {
+		p.line("%s: %s", word{s.Host.Name, bold}, stateOf(*m))
+		p.line("    work     %s", workOf(*m))
+		p.line("    reason   %s", m.Reason)
+		p.line("    asked    %s by %s%s", since(m.Since, s.Time), m.By, after(", for the rollout ", m.Rollout))
+		p.line("    until    %s", untilOf(*m, s.Time))
+		if len(s.Reasons) > 0 && m.State != control.MaintenanceSafe {
+			p.line("[%s] %s", word{s.Reasons[0].Code, warn}, s.Reasons[0].Text)
+			do(p, s.Reasons[0].Remedy)
+		}
+	}
+	writeTurn(p, s)
+	switch {
+	case m == nil || m.State == control.MaintenanceReturning:
+	case m.State == control.MaintenanceSafe && m.Work == control.WorkMaintenance:
+		p.line("→ when the work is over: quorumctl maintenance off")
+	default:
+		p.line("→ to withdraw it: quorumctl maintenance off")
+	}
+}
+
+// writeTurn writes whose turn it is in the cluster.
+func writeTurn(p *page, s control.Status) {
+	if !s.Cluster.Reachable {
+		p.line("cluster: %s", word{"etcd does not answer", bad})
+	}
+	if s.Op == nil {
+		p.line("cluster: no operation is in flight")
+		return
+	}
+	writeOp(p, *s.Op, s.Time)
+	writeOrphan(p, *s.Op)
+	if s.Op.Host != s.Host.ID {
+		p.line("    started  %s", since(s.Op.Started, s.Time))
+	}
+}
+
+func writeLast(p *page, s control.Status) {
+	if l := s.LastMaintenance; l != nil {
+		p.line("    last     %s by %s, ended %s: %s, %s", l.Work, l.By, since(l.Ended, s.Time), l.Code, l.Text)
+	}
+}
+
+// writeSafe says that the machine may be touched, and how long.
+func writeSafe(p *page, s control.Status) {
+	m := *s.Maintenance
+	p.line("%s: %s", word{s.Host.Name, bold}, stateOf(m))
+	p.line("    until    %s", untilOf(m, s.Time))
+	p.line("→ when the work is over: quorumctl maintenance off")
+}
+
+// writeEnd says how the newest maintenance ended, and how long it took from the asking.
+func writeEnd(p *page, s control.Status) {
+	l := s.LastMaintenance
+	how := good
+	if l.Code != control.CodeCycled {
+		how = warn
+	}
+	p.line("%s: %s, %s (%s after it was asked for)", word{s.Host.Name, bold}, word{l.Code, how}, l.Text, span(l.Ended.Sub(l.Since)))
+}
+
+// stateOf says how far a maintenance is, for people.
+func stateOf(m control.Maintenance) word {
+	switch m.State {
+	case control.MaintenanceWaiting:
+		return word{"waits for its turn", warn}
+	case control.MaintenanceStopping:
+		return word{"is being taken down", warn}
+	case control.MaintenanceReturning:
+		return word{"is being brought back", warn}
+	case control.MaintenanceSafe:
+		switch {
+		case m.KeepRunning:
+			return word{"safe to touch: no other host goes down, and etcd runs on", good}
+		case m.Work == control.WorkReboot && m.External:
+			return word{"safe to reboot: etcd is stopped", good}
+		case m.Work == control.WorkReboot:
+			return word{"reboots: etcd is stopped", good}
+		}
+		return word{"safe to touch: etcd is stopped, and stays so until it is told otherwise", good}
+	}
+	return word{text: m.State}
+}
+
+func workOf(m control.Maintenance) string {
+	switch {
+	case m.KeepRunning:
+		return m.Work + ", etcd runs on"
+	case m.External:
+		return m.Work + ", by somebody else"
+	}
+	return m.Work
+}
+
+func untilOf(m control.Maintenance, now time.Time) word {
+	switch {
+	case m.Until.IsZero():
+		return word{text: "it is done"}
+	case m.Overdue || now.After(m.Until):
+		return word{fmt.Sprintf("%s: OVERDUE by %s", stamp(m.Until), span(now.Sub(m.Until))), bad}
+	}
+	return word{text: fmt.Sprintf("%s (%s left)", stamp(m.Until), span(m.Until.Sub(now)))}
+}
+
+// writeAsked writes what an operator has asked for, of this host and of the cluster, in a line each.
+func writeAsked(p *page, s control.Status) {
+	if m := s.Maintenance; m != nil {
+		why := " · by " + m.By + ": " + m.Reason
+		if s.Op != nil && s.Op.Kind == "cycle" && s.Op.Host == s.Host.ID {
+			why = "" // the line of the operation has said it
+		}
+		p.line("%s of %s: %s%s%s", word{m.Work, bold}, s.Host.Name, word{m.State, stateOf(*m).style}, untilPart(*m, s.Time), why)
+	}
+	if s.Rollout != nil && unfinished(*s.Rollout) {
+		r := *s.Rollout
+		stopped := ""
+		if r.State == control.RolloutStopped {
+			stopped = after(": ", r.Text)
+		}
+		p.line("rollout %s: %s%s%s, %s · by %s: %s", word{r.Work, bold}, rolloutState(r), whose(r), stopped, progressOf(r), r.By, r.Reason)
+	}
+}
+
+// untilPart says when a maintenance is to be over, behind a comma, or nothing.
+func untilPart(m control.Maintenance, now time.Time) word {
+	if m.Until.IsZero() {
+		return word{}
+	}
+	w := untilOf(m, now)
+	return word{", until " + w.text, w.style}
+}

@@ -1,0 +1,91 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// progress shows how a long wait goes: one line for every change, with the time since the first.
+// A line in which nothing but a number moves is written over on a terminal, and not again elsewhere.
+type progress struct {
+	out      io.Writer // nil when nothing is to be shown
+	most     int       // columns of a line
+	terminal bool
+	first    time.Time
+	last     string         // what the last line says, without its numbers
+	open     bool           // the last line has no end yet
+	numbers  *regexp.Regexp // what moves while nothing changes: figures and durations, but not those in names
+}
+
+func (a *app) progressOn(out io.Writer) *progress {
+	if a.format == formatJSON || a.format == formatYAML {
+		return &progress{}
+	}
+	p := &progress{out: out, most: columns, terminal: isTerminal(out), numbers: regexp.MustCompile(`\b[0-9][0-9A-Za-zµ.%]*`)}
+	if p.terminal {
+		p.most = min(columns, terminalColumns(out)-1) // the last column would begin a new line
+	}
+	return p
+}
+
+// show shows how it is at a moment of the daemon's clock.
+func (p *progress) show(now time.Time, state, text string) error {
+	if p.out == nil {
+		return nil
+	}
+	if p.first.IsZero() {
+		p.first = now
+	}
+	said := state + " " + p.numbers.ReplaceAllLiteralString(text, "#")
+	changed := said != p.last
+	p.last = said
+	if !changed && !p.terminal {
+		return nil
+	}
+	line := fmt.Sprintf("%6s  %-9s  %s", span(now.Sub(p.first)), clean(state), clean(text))
+	if !p.terminal {
+		pg := &page{}
+		pg.line("%s", line)
+		return p.write(pg.String())
+	}
+	lead := "\r"
+	if changed && p.open {
+		lead = "\n"
+	}
+	p.open = true
+	return p.write(lead + cut(line, p.most) + "\x1b[K")
+}
+
+// end finishes the line that is being written over.
+func (p *progress) end() error {
+	if !p.open {
+		return nil
+	}
+	p.open, p.last = false, ""
+	return p.write("\n")
+}
+
+func (p *progress) write(text string) error {
+	if _, err := io.WriteString(p.out, text); err != nil {
+		return cannot("write the output", err)
+	}
+	return nil
+}
+
+// terminalColumns is how wide a terminal is, or 80 when it does not say.
+func terminalColumns(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 20 {
+			return int(size.Col)
+		}
+	}
+	return 80
+}

@@ -1,0 +1,172 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+func (a *app) rolloutCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "rollout",
+		GroupID: groupOperate,
+		Short:   "Restart or reboot one host after another",
+		Args:    onlySubcommands,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2,
+	}
+	cmd.AddCommand(
+		a.rolloutStartCommand(), a.rolloutStatusCommand(),
+		a.rolloutSetCommand("pause", control.RolloutPaused, "Let no further host begin",
+			"Let no further host begin, until quorumctl rollout resume. A host that is down comes back first."),
+		a.rolloutSetCommand("resume", control.RolloutRunning, "Let a rollout go on that was paused or has stopped",
+			"Let a rollout go on that was paused, or that has stopped because a host did not come back well."),
+		a.rolloutSetCommand("abort", control.RolloutAborted, "Give the rollout up",
+			"Give the rollout up: no further host begins, and it cannot be resumed. One that is down comes back."),
+	)
+	return cmd
+}
+
+func (a *app) rolloutStartCommand() *cobra.Command {
+	var req control.RolloutRequest
+	cmd := &cobra.Command{
+		Use:   "start restart|reboot --reason TEXT",
+		Short: "Begin: every host, one after another, the leader last",
+		Long: "Have one host after another restart etcd, or reboot: sick ones first, then standbys, followers, and\n" +
+			"the leader last. Each waits until the one before is demonstrably back; the first that does not come\n" +
+			"back well stops the line. Any host's quorumctl can start, watch and end it.",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 || args[0] != control.WorkRestart && args[0] != control.WorkReboot {
+				return usage("quorumctl rollout start restart --reason '<why>'",
+					"cannot start the rollout: %q is not what it does: restart or reboot", strings.Join(args, " "))
+			}
+			return nil
+		},
+		ValidArgs: []string{
+			cobra.CompletionWithDesc(control.WorkRestart, "restart etcd"),
+			cobra.CompletionWithDesc(control.WorkReboot, "reboot the machine"),
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			req.Work = args[0]
+			r, err := a.client().StartRollout(cmd.Context(), req)
+			if err != nil {
+				return cannot("start the rollout", err)
+			}
+			return a.emitRollout(cmd.Context(), r)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&req.Reason, "reason", "", "why, in one line; it is shown and recorded")
+	flags.StringSliceVar(&req.Hosts, "hosts", nil, "only these, by name or ID, as in --hosts n1,n3; all unless given")
+	flags.StringVar(&req.Version, "until-version", "", "skip hosts that run this etcd, stop at one that then does not")
+	if err := cmd.MarkFlagRequired("reason"); err != nil {
+		panic(err) // the flag is not there: the program is wrong
+	}
+	if err := cmd.RegisterFlagCompletionFunc("hosts", a.completeHosts); err != nil {
+		panic(err) // likewise
+	}
+	return cmd
+}
+
+// completeHosts offers the hosts that are not in the list yet. A shell is not kept waiting.
+func (a *app) completeHosts(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)
+	defer cancel()
+	s, err := a.client().Status(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	head := begun[:strings.LastIndex(begun, ",")+1]
+	var offers []cobra.Completion
+	for _, h := range s.Hosts {
+		if !strings.Contains(","+head, ","+h.Name+",") {
+			offers = append(offers, head+h.Name)
+		}
+	}
+	return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+func (a *app) rolloutStatusCommand() *cobra.Command {
+	var watch bool
+	var interval time.Duration
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show how far the rollout is, and how long it may take",
+		Long: "Show the rollout in flight, or the last one. With --watch again and again until it is over; then the\n" +
+			"exit code is 0 when every host is back, and 70 when it has stopped or was aborted.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if watch {
+				return a.watchRollout(cmd.Context(), interval)
+			}
+			s, err := a.status(cmd.Context(), "read the rollout")
+			if err != nil {
+				return err
+			}
+			return a.emit(rolloutOf(s), func(p *page) { writeRollout(p, s) })
+		},
+	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "show it again and again until it is over")
+	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "time between two looks with --watch")
+	return cmd
+}
+
+// watchRollout shows the rollout until it is over.
+func (a *app) watchRollout(ctx context.Context, interval time.Duration) error {
+	var seen *control.Rollout
+	err := a.watch(ctx, "quorumctl rollout status", interval, func(s control.Status) ([]byte, bool, error) {
+		b, err := a.render(rolloutOf(s), func(p *page) { writeRollout(p, s) })
+		seen = s.Rollout
+		return b, seen == nil || seen.State != control.RolloutRunning && seen.State != control.RolloutPaused, err
+	})
+	if err != nil || seen == nil {
+		return err
+	}
+	switch seen.State {
+	case control.RolloutStopped:
+		return &failure{code: exitFault, message: "cannot go on with the rollout: " + seen.Text, hint: "quorumctl rollout resume, when it is mended"}
+	case control.RolloutAborted:
+		return &failure{code: exitFault, message: "cannot go on with the rollout: it was aborted" + after(", ", seen.Text)}
+	}
+	return nil
+}
+
+// rolloutSetCommand makes a command that changes the state of the rollout.
+func (a *app) rolloutSetCommand(name, state, short, long string) *cobra.Command {
+	return &cobra.Command{
+		Use:   name,
+		Short: short,
+		Long:  long,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := a.client().SetRollout(cmd.Context(), state)
+			if err != nil {
+				return cannot(name+" the rollout", err)
+			}
+			return a.emitRollout(cmd.Context(), r)
+		},
+	}
+}
+
+// emitRollout shows a rollout that was just changed, as quorumctl rollout status does.
+func (a *app) emitRollout(ctx context.Context, r control.Rollout) error {
+	s, err := a.status(ctx, "read the rollout")
+	if err != nil {
+		return err
+	}
+	s.Rollout = &r // quorumd may not have looked again yet
+	return a.emit(rolloutOf(s), func(p *page) {
+		writeRollout(p, s)
+		if r.State == control.RolloutRunning {
+			p.line("→ quorumctl rollout status --watch")
+		}
+	})
+}

@@ -1,0 +1,78 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+func TestARolloutIsStartedPausedResumedAndAborted(t *testing.T) {
+	t.Parallel()
+	socket, _ := serving(t, scene(t, "rollout"))
+	golden(t, "rollout-changes.golden", transcript(t, socket,
+		"rollout start reboot --reason 'new kernel' --hosts n3,n1 --until-version v3.6.16",
+		"rollout pause", "rollout resume", "rollout abort", "rollout status -o yaml", "status"))
+}
+
+func TestARolloutIsWatchedUntilItIsOver(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		state, text string
+		code        int
+	}{
+		{control.RolloutDone, "", exitOK},
+		{control.RolloutStopped, "n2 came back with etcd 3.6.12, not 3.6.16", exitFault},
+		{control.RolloutAborted, "by root", exitFault},
+	} {
+		t.Run(c.state, func(t *testing.T) {
+			t.Parallel()
+			d := scene(t, "rollout")
+			d.onLook = func(look int, s *control.Status) {
+				s.Time = s.Time.Add(2 * time.Second)
+				if look == 2 {
+					r := *s.Rollout
+					r.State, r.Text = c.state, c.text
+					if c.state == control.RolloutDone {
+						r.Hosts = []control.RolloutHost{{Name: "n1", State: control.RolloutHostDone, Seconds: 61}}
+					}
+					s.Rollout = &r
+				}
+			}
+			socket, _ := serving(t, d)
+			got := transcript(t, socket, "rollout status --watch --interval 100ms")
+			golden(t, "rollout-"+c.state+".golden", got)
+			if r := quorumctl(t, socket, "rollout", "status", "--watch"); r.code != c.code {
+				t.Errorf("exit %d, want %d", r.code, c.code)
+			}
+		})
+	}
+}
+
+func TestTheEstimateIsTheMiddleOfWhatTheOthersTook(t *testing.T) {
+	t.Parallel()
+	host := func(state string, seconds float64) control.RolloutHost {
+		return control.RolloutHost{State: state, Seconds: seconds}
+	}
+	done, waiting, current := control.RolloutHostDone, control.RolloutHostWaiting, control.RolloutHostCurrent
+	for _, c := range []struct {
+		name  string
+		state string
+		hosts []control.RolloutHost
+		left  time.Duration
+		known bool
+	}{
+		{"nothing done yet", control.RolloutRunning, []control.RolloutHost{host(waiting, 0), host(current, 0)}, 0, false},
+		{"one slow host does not count", control.RolloutRunning, []control.RolloutHost{host(done, 10), host(done, 900), host(done, 12), host(waiting, 0), host(current, 0)}, 24 * time.Second, true},
+		{"two are averaged", control.RolloutRunning, []control.RolloutHost{host(done, 10), host(done, 20), host(current, 0)}, 15 * time.Second, true},
+		{"paused has no end", control.RolloutPaused, []control.RolloutHost{host(done, 10), host(waiting, 0)}, 0, false},
+		{"done has none left", control.RolloutDone, []control.RolloutHost{host(done, 10)}, 0, false},
+	} {
+		if left, known := remaining(control.Rollout{State: c.state, Hosts: c.hosts}); left != c.left || known != c.known {
+			t.Errorf("%s: %s, %t", c.name, left, known)
+		}
+	}
+}
