@@ -9,6 +9,7 @@ import "context"
 type Backend interface {
 	Reader
 	Operator
+	Maintainer
 }
 
 // Reader answers those who look.

@@ -155,16 +155,10 @@ func serving(t testing.TB, s *Server) string {
 	return s.opt.Socket
 }
 
-// everything is all that a server can ask.
-type everything interface {
-	Backend
-	Maintainer
-}
-
 // open serves a backend with the ordinary limits.
-func open(t *testing.T, b everything) string {
+func open(t *testing.T, b Backend) string {
 	t.Helper()
-	return serving(t, NewServer(Options{Socket: filepath.Join(folder(t), "s"), Backend: b, Maintainer: b, Logger: testLog(t)}))
+	return serving(t, NewServer(Options{Socket: filepath.Join(folder(t), "s"), Backend: b, Logger: testLog(t)}))
 }
 
 func testLog(t *testing.T) *slog.Logger {

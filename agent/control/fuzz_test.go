@@ -30,7 +30,7 @@ func FuzzRequest(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s := NewServer(Options{Backend: &desk{}, Maintainer: &desk{}})
+		s := NewServer(Options{Backend: &desk{}})
 		if r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(data))); err == nil {
 			judge(t, s, r)
 		}

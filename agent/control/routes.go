@@ -44,23 +44,18 @@ type Done struct {
 func (s *Server) routes() []route {
 	reads := make(chan struct{}, s.limits.waiting)
 	changes := make(chan struct{}, s.limits.waiting)
-	table := []route{
+	return []route{
 		{"GET", "/v1/status", look, nil, nil, s.getStatus},
 		{"GET", "/v1/history", look, []string{"limit"}, reads, s.getHistory},
 		{"POST", "/v1/bootstrap", change, nil, changes, s.postBootstrap},
 		{"PUT", "/v1/pause", change, nil, changes, s.putPause},
 		{"DELETE", "/v1/pause", change, nil, changes, s.deletePause},
 		{"POST", "/v1/op/release", change, nil, changes, s.postRelease},
+		{"PUT", "/v1/maintenance", change, nil, changes, s.putMaintenance},
+		{"DELETE", "/v1/maintenance", change, nil, changes, s.deleteMaintenance},
+		{"POST", "/v1/rollout", change, nil, changes, s.postRollout},
+		{"PUT", "/v1/rollout/state", change, nil, changes, s.putRolloutState},
 	}
-	if s.opt.Maintainer == nil {
-		return table
-	}
-	return append(table,
-		route{"PUT", "/v1/maintenance", change, nil, changes, s.putMaintenance},
-		route{"DELETE", "/v1/maintenance", change, nil, changes, s.deleteMaintenance},
-		route{"POST", "/v1/rollout", change, nil, changes, s.postRollout},
-		route{"PUT", "/v1/rollout/state", change, nil, changes, s.putRolloutState},
-	)
 }
 
 func (s *Server) getStatus(request) (response, error) {
@@ -150,7 +145,7 @@ func (s *Server) putMaintenance(r request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	m, err := s.opt.Maintainer.AskMaintenance(r.ctx, req, r.by)
+	m, err := s.opt.Backend.AskMaintenance(r.ctx, req, r.by)
 	if err != nil {
 		return response{}, err
 	}
@@ -158,7 +153,7 @@ func (s *Server) putMaintenance(r request) (response, error) {
 }
 
 func (s *Server) deleteMaintenance(r request) (response, error) {
-	if err := s.opt.Maintainer.EndMaintenance(r.ctx, r.by); err != nil {
+	if err := s.opt.Backend.EndMaintenance(r.ctx, r.by); err != nil {
 		return response{}, err
 	}
 	return response{http.StatusOK, Done{By: r.by}}, nil
@@ -173,7 +168,7 @@ func (s *Server) postRollout(r request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	rollout, err := s.opt.Maintainer.StartRollout(r.ctx, req, r.by)
+	rollout, err := s.opt.Backend.StartRollout(r.ctx, req, r.by)
 	if err != nil {
 		return response{}, err
 	}
@@ -189,7 +184,7 @@ func (s *Server) putRolloutState(r request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	rollout, err := s.opt.Maintainer.SetRollout(r.ctx, state, r.by)
+	rollout, err := s.opt.Backend.SetRollout(r.ctx, state, r.by)
 	if err != nil {
 		return response{}, err
 	}

@@ -156,15 +156,6 @@ func TestTheLongestPauseIsAccepted(t *testing.T) {
 	}
 }
 
-func TestWithoutAMaintainerThereAreNoRoutesToOne(t *testing.T) {
-	t.Parallel()
-	socket := serving(t, NewServer(Options{Socket: filepath.Join(folder(t), "s"), Backend: &desk{}, Logger: testLog(t)}))
-	status, body := ask(t, socket, "DELETE", "/v1/maintenance", "")
-	if e := errorIn(t, body); status != http.StatusNotFound || e.Code != CodeNotFound {
-		t.Errorf("%d %s", status, body)
-	}
-}
-
 func TestAWebPageIsRefused(t *testing.T) {
 	t.Parallel()
 	d := &desk{}

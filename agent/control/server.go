@@ -14,11 +14,10 @@ import (
 
 // Options are what a Server needs.
 type Options struct {
-	Socket     string       // path; DefaultSocket when empty
-	Group      string       // whose members may change things; none when empty
-	Backend    Backend      // whom the routes ask
-	Maintainer Maintainer   // whom those of maintenance and rollouts ask; without one there are none
-	Logger     *slog.Logger // nothing is logged when nil
+	Socket  string       // path; DefaultSocket when empty
+	Group   string       // whose members may change things; none when empty
+	Backend Backend      // whom the routes ask
+	Logger  *slog.Logger // nothing is logged when nil
 }
 
 // limits bound what a caller can take. They are fields so that tests need not wait.

@@ -205,7 +205,7 @@ func TestACommandThatRestartsQuorumdIsFollowedByTheWayBack(t *testing.T) {
 			ctx, end := context.WithCancel(context.Background())
 			ended := make(chan error, 1)
 			go func() {
-				ended <- control.NewServer(control.Options{Socket: socket, Backend: d, Maintainer: d}).Serve(ctx)
+				ended <- control.NewServer(control.Options{Socket: socket, Backend: d}).Serve(ctx)
 			}()
 			t.Cleanup(func() {
 				end()

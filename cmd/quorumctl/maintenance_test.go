@@ -152,7 +152,7 @@ func TestMaintenanceOutlastsARestartOfQuorumd(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	servers := make(chan error, 2)
 	serve := func(ctx context.Context) {
-		servers <- control.NewServer(control.Options{Socket: socket, Backend: d, Maintainer: d}).Serve(ctx)
+		servers <- control.NewServer(control.Options{Socket: socket, Backend: d}).Serve(ctx)
 	}
 	d.onLook = func(look int, _ *control.Status) {
 		if look == 2 {

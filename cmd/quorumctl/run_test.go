@@ -208,7 +208,7 @@ func folder(t *testing.T) string {
 func serving(t *testing.T, d *desk) (socket string, stop func()) {
 	t.Helper()
 	socket = filepath.Join(folder(t), "s")
-	s := control.NewServer(control.Options{Socket: socket, Backend: d, Maintainer: d})
+	s := control.NewServer(control.Options{Socket: socket, Backend: d})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	server := control.NewServer(control.Options{Socket: conf.Control.Socket, Group: conf.Control.Group, Backend: a, Maintainer: a, Logger: log})
+	server := control.NewServer(control.Options{Socket: conf.Control.Socket, Group: conf.Control.Group, Backend: a, Logger: log})
 	if err := server.Listen(); err != nil {
 		return err
 	}
