@@ -241,69 +241,6 @@ func (a *Agent) newOp(r *round, step policy.Step) record.Op {
 	}
 }
 
-// rollBack turns the operation onto its way back. For a learner that no operation stands for, it
-// makes one.
-func (a *Agent) rollBack(ctx context.Context, r *round, step policy.Step) error {
-	if r.op == nil {
-		return a.lock.Begin(ctx, record.Op{
-			Kind: policy.KindJoin, Host: "member-" + record.MemberID(step.MemberID).String(), HostName: "a learner",
-			Phase: string(policy.PhaseRollback), MemberID: record.MemberID(step.MemberID),
-			Started: r.wall, Reason: string(step.Outcome) + ": " + step.Why, By: "policy",
-		})
-	}
-	op := *r.op
-	op.Phase, op.Reason = string(policy.PhaseRollback), string(step.Outcome)+": "+step.Why
-	if step.MemberID != 0 {
-		op.MemberID = record.MemberID(step.MemberID)
-	}
-	return a.lock.Advance(ctx, op, r.opAt)
-}
-
-// endOp deletes the record of the operation and notes how it went.
-func (a *Agent) endOp(ctx context.Context, r *round, step policy.Step) error {
-	text := fmt.Sprintf("%s of %s as %s has ended: %s", r.op.Kind, r.op.HostName, orText(r.op.Target, "member"), step.Outcome.Info().Meaning)
-	if r.op.Kind == policy.KindCycle {
-		text = fmt.Sprintf("%s of %s for %s has ended: %s", r.op.Kind, r.op.HostName, r.op.Work, step.Outcome.Info().Meaning)
-	}
-	if step.Why != "" {
-		text += " (" + step.Why + ")"
-	} else if r.op.Reason != "" {
-		text += " (" + r.op.Reason + ")"
-	}
-	key, line := a.journal.line(r.revision, "op", string(step.Outcome), text)
-	own := r.op.Host == a.opt.Config.Host.ID
-	cycled := own && r.op.Kind == policy.KindCycle
-	ended := step.Outcome == policy.Cycled || step.Outcome == policy.Withdrawn
-	if cycled && ended { // first on disk: a crash in between must not do it all again
-		if err := a.files.markAsk(func(k *ask) { k.Over = true }); err != nil {
-			return err
-		}
-	}
-	if err := a.lock.End(ctx, r.opAt, key, line, a.rolledOut(r, step)...); err != nil {
-		return err
-	}
-	a.journal.keep(r.revision, line)
-	a.log.Info("operation ended", "code", step.Outcome, "text", text)
-	a.metrics.operation(step.Outcome)
-	var noted error
-	switch {
-	case cycled && ended:
-		noted = a.files.endAsk(step.Outcome, text, r.wall)
-	case cycled: // it is asked for still
-		noted = a.files.markAsk(func(k *ask) { k.BootID = "" })
-	}
-	if noted != nil {
-		a.log.Error("end of the operation not noted", "error", noted)
-	}
-	if own && !cycled {
-		if err := a.files.noteJoin(step.Outcome != policy.Joined, a.opt.BootID, r.at); err != nil {
-			a.log.Error("failed join not noted", "error", err)
-		}
-	}
-	a.journal.trim(ctx)
-	return nil
-}
-
 // promote asks the leader, the only member that knows how far the learner is.
 func (a *Agent) promote(ctx context.Context, r *round, step policy.Step) error {
 	for id, s := range r.statuses {

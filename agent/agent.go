@@ -116,6 +116,8 @@ type Options struct {
 	Data  DataDir
 	// Machine is the host itself; nil when it cannot be rebooted from here.
 	Machine Machine
+	// Hooks run before and after; nil when there are none.
+	Hooks Hooks
 	// EtcdVersion asks the local binary. It may hang with the disk.
 	EtcdVersion func(ctx context.Context) (string, error)
 	// BlockProgress tells what the block device under the probe has done; nil when that cannot be

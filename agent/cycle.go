@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -26,8 +27,47 @@ type Machine interface {
 // Hooks are the operator's own programs that run before etcd is stopped and after it is back. Its
 // methods start or look, and never wait for a program.
 type Hooks interface {
-	Start(ctx context.Context, when string, vars map[string]string) error
-	State(ctx context.Context, when string) (policy.Hooks, error)
+	Start(ctx context.Context, run hooks.Run) error
+	State(ctx context.Context, run hooks.Run) (hooks.Result, error)
+}
+
+// hooksOf names the hooks that are run for an ask at that time. What is asked anew runs them anew.
+func (k *ask) hooksOf(when string) hooks.Run {
+	return hooks.Run{When: when, ID: fmt.Sprintf("%d-%s", k.Since.UnixNano(), when), Work: string(k.Work), Reason: k.Reason, By: k.By}
+}
+
+// viewHooks makes the view of the hooks of this host's own operation: of those whose time it is.
+func (a *Agent) viewHooks(ctx context.Context, r *round) {
+	if a.opt.Hooks == nil || r.asked == nil || r.op == nil || r.op.Host != a.opt.Config.Host.ID {
+		return
+	}
+	switch policy.OpPhase(r.op.Phase) {
+	case policy.PhaseBegun:
+		r.view.Asked.Before = a.hooksState(ctx, r.asked.hooksOf(hooks.Before))
+	case policy.PhaseBack:
+		r.view.Asked.After = a.hooksState(ctx, r.asked.hooksOf(hooks.After))
+	}
+}
+
+func (a *Agent) hooksState(ctx context.Context, run hooks.Run) policy.Hooks {
+	found, err := a.opt.Hooks.State(ctx, run)
+	if err != nil {
+		return policy.Hooks{State: policy.HooksFailed, Text: err.Error()}
+	}
+	out := policy.Hooks{State: policy.HooksDue, Text: found.Hook}
+	if found.Text != "" {
+		out.Text += ": " + found.Text
+	}
+	switch found.State { //exhaustive:enforce
+	case hooks.Running:
+		out.State = policy.HooksRunning
+	case hooks.Done:
+		out.State = policy.HooksDone
+	case hooks.Failed:
+		out.State = policy.HooksFailed
+	case hooks.None:
+	}
+	return out
 }
 
 // viewAsked makes the view of what was asked of this host.
@@ -38,7 +78,7 @@ func (a *Agent) viewAsked(r *round) {
 	}
 	v := &policy.Asked{
 		Work: asked.Work, By: asked.By, Reason: asked.Reason, KeepRunning: asked.KeepRunning, External: asked.External,
-		Over: asked.over(a.opt.BootID) || asked.tooLate(a.opt.BootID), Stopped: asked.Stopped, Rebooted: asked.rebooted(a.opt.BootID),
+		Over: asked.over(a.opt.BootID) || asked.tooLate(a.opt.BootID), Stopped: asked.Stopped, Waived: asked.Waived, Rebooted: asked.rebooted(a.opt.BootID),
 		Overdue: asked.For > 0 && r.wall.After(asked.Since.Add(asked.For)), RebootFor: policy.Never,
 	}
 	if a.rebooting.value != "" {
@@ -52,6 +92,12 @@ func (a *Agent) cycleStep(ctx context.Context, r *round, step policy.Step) error
 	switch step.Kind {
 	case policy.StepBeginCycle:
 		return a.beginCycle(ctx, r)
+	case policy.StepRunHooks:
+		when := hooks.Before
+		if policy.OpPhase(r.op.Phase) == policy.PhaseBack {
+			when = hooks.After
+		}
+		return a.opt.Hooks.Start(ctx, r.asked.hooksOf(when))
 	case policy.StepMoveLeader:
 		return a.moveLeader(ctx, r, step)
 	case policy.StepRestartUnit:
@@ -124,16 +170,23 @@ func (a *Agent) takeDown(ctx context.Context, r *round) error {
 }
 
 // noteAsk brings what was asked in line with what the round has seen, beside the loop: the disk may
-// hang. It ends what is over and has no operation any more, and what a rollout asked that has ended.
+// hang. It notes that the operation has been seen, so that one that is gone later is known to be released;
+// it ends what is over and has no operation any more, and what a rollout asked that has ended.
 func (a *Agent) noteAsk(ctx context.Context, r *round) {
 	k := r.asked
-	if k == nil || !r.view.Cluster.Reachable || r.etcdAt != r.at || (r.op != nil && r.op.Host == a.opt.Config.Host.ID) {
+	if k == nil || !r.view.Cluster.Reachable || r.etcdAt != r.at {
 		return
 	}
 	code, text := policy.ReasonCode(""), ""
 	_, listed := r.membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
 	up := r.view.Unit.State == policy.UnitActive
+	own := r.op != nil && r.op.Host == a.opt.Config.Host.ID
 	switch {
+	case own && (r.op.Kind != policy.KindCycle || k.Seen):
+		return
+	case own:
+	case k.Seen && !k.Over && (!k.Stopped || (up && k.Work != policy.WorkMaintenance)):
+		code, text = policy.Withdrawn, "its operation was released"
 	case k.over(a.opt.BootID) && (up || !listed || !k.Stopped) && a.lock.Token() == 0:
 		code, text = policy.Cycled, "its operation has ended"
 	case k.tooLate(a.opt.BootID):
@@ -147,6 +200,10 @@ func (a *Agent) noteAsk(ctx context.Context, r *round) {
 		err := a.files.changeAsk(func(now *ask) (*ask, *askEnd) {
 			if now == nil || *now != *k {
 				return now, nil // something else is asked by now
+			}
+			if own {
+				now.Seen = true
+				return now, nil
 			}
 			return nil, k.end(code, text, r.wall)
 		})

@@ -67,6 +67,7 @@ func (a *Agent) EndMaintenance(_ context.Context, by string) error {
 		case k.BootID == "" && !k.Stopped:
 			return nil, k.end(policy.Withdrawn, "by "+by, a.opt.Wall().UTC())
 		}
+		k.Waived = k.Over || k.Work != policy.WorkMaintenance
 		k.Over = true
 		return k, nil
 	})

@@ -163,6 +163,9 @@ func gauges() []gauge {
 				}
 			},
 		},
+		{"quorumd_maintenance", "1 while this host is asked to be taken down, by what for.", []string{"work"}, readMaintenance},
+		{"quorumd_maintenance_overdue", "1 while what this host was taken down for lasts longer than was said.", nil, readOverdue},
+		{"quorumd_reason", "1 for the reason that counts for what this host does not do.", []string{"reason"}, readReason},
 		{
 			"quorumd_paused", "1 while the cluster is paused.", nil,
 			func(_ *Metrics, r *round, emit func(float64, ...string)) {
@@ -197,6 +200,22 @@ func readRole(_ *Metrics, r *round, emit func(float64, ...string)) {
 	}
 	for _, role := range []policy.Role{policy.RoleUnknown, policy.RoleSpare, policy.RoleJoining, policy.RoleStandby, policy.RoleVoter} {
 		emit(truth(role == now), string(role))
+	}
+}
+
+func readMaintenance(_ *Metrics, r *round, emit func(float64, ...string)) {
+	for _, work := range []policy.Work{policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot} {
+		emit(truth(r != nil && r.view.Asked != nil && r.view.Asked.Work == work), string(work))
+	}
+}
+
+func readOverdue(_ *Metrics, r *round, emit func(float64, ...string)) {
+	emit(truth(r != nil && r.view.Asked != nil && r.view.Asked.Overdue))
+}
+
+func readReason(_ *Metrics, r *round, emit func(float64, ...string)) {
+	if r != nil && len(r.decision.Reasons) > 0 {
+		emit(1, string(r.decision.Reasons[0].Code))
 	}
 }
 

@@ -143,9 +143,17 @@ func (a *Agent) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by st
 	if err != nil {
 		return refuse(http.StatusConflict, control.CodeConflict, cannot+err.Error(), "quorumctl op show")
 	}
-	answer, err := a.opt.Etcd.Txn(ctx,
-		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(a.keys.Op()), "=", found.Pairs[0].ModRevision)},
-		clientv3.OpDelete(a.keys.Op()))
+	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(a.keys.Op()), "=", found.Pairs[0].ModRevision)}
+	then := []clientv3.Op{clientv3.OpDelete(a.keys.Op())}
+	rollout, err := a.stopFor(ctx, op, by)
+	if err != nil {
+		return refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "try again when the cluster has a quorum")
+	}
+	for _, also := range rollout {
+		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(also.Key), "=", also.Seen))
+		then = append(then, clientv3.OpPut(also.Key, string(also.Value)))
+	}
+	answer, err := a.opt.Etcd.Txn(ctx, conditions, then...)
 	switch {
 	case err != nil:
 		return refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "quorumctl op show tells whether it is gone")

@@ -64,6 +64,8 @@ func (a *Agent) rolledOut(r *round, step policy.Step) []lock.Also {
 		return nil
 	case step.Outcome == policy.Withdrawn:
 		next.State, next.Text = record.RolloutStopped, next.Hosts[i].Name+" was withdrawn from it"
+	case step.Outcome == policy.HookFailed:
+		next.State, next.Text = record.RolloutStopped, "on "+next.Hosts[i].Name+": "+step.Why
 	case step.Outcome != policy.Cycled:
 		return nil // it is asked for still
 	case next.Etcd != "" && own.ID != 0 && version != next.Etcd:
@@ -80,6 +82,18 @@ func (a *Agent) rolledOut(r *round, step policy.Step) []lock.Also {
 		return nil
 	}
 	return []lock.Also{{Key: a.keys.Rollout(), Seen: r.rolloutAt, Value: value}}
+}
+
+// stopFor gives the rollout, stopped, when the operation of one of its hosts is released by a person: the
+// next host must not go as if that one were back.
+func (a *Agent) stopFor(ctx context.Context, op record.Op, by string) ([]lock.Also, error) {
+	found, seen, err := a.readRollout(ctx)
+	if err != nil || found == nil || found.State != record.RolloutRunning || op.Kind != policy.KindCycle || !slices.Contains(found.Waiting(), op.Host) {
+		return nil, err
+	}
+	found.State, found.Text = record.RolloutStopped, "the operation of "+op.HostName+" was released by "+by
+	value, err := record.Encode(*found)
+	return []lock.Also{{Key: a.keys.Rollout(), Seen: seen, Value: value}}, err
 }
 
 // StartRollout has one host after another taken down for the same work.

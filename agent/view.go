@@ -35,6 +35,10 @@ func (a *Agent) viewEtcd(ctx context.Context, r *round) {
 	}
 	v.IdleFor = a.since.truth("idle", r.op == nil, r.at, r.number)
 	a.viewOp(r)
+	if r.asked != nil {
+		r.view.Asked.Released = r.asked.Seen && r.op == nil
+	}
+	a.viewHooks(ctx, r)
 	v.FreeFor = a.since.truth("free", r.op == nil && r.lock == nil && policy.PlaceFree(*v), r.at, r.number)
 }
 

@@ -30,13 +30,17 @@ type Asked struct {
 	Over        bool // a person has said that it is over
 	Overdue     bool // it has lasted longer than was said; that is told, and changes nothing
 	Stopped     bool // this agent has stopped etcd for it, and has not started it since
+	Released    bool // a person has released its operation: it takes no turn any more
 	Rebooted    bool // the machine has rebooted since etcd was stopped for it
 	// RebootFor is since when this agent has asked for a reboot; Never when it has not.
 	RebootFor time.Duration
-	Hooks     Hooks
+	Before    Hooks
+	After     Hooks
+	Waived    bool // a person has said that it is over although the hooks have failed that run after it
 }
 
-// Hooks is how the operator's own programs are doing that run before etcd is stopped.
+// Hooks is how the operator's own programs are doing that run before etcd is stopped, or after it is
+// back.
 type Hooks struct {
 	State HookState
 	Text  string // for people
@@ -57,7 +61,7 @@ const (
 // cycle begins the operation that this host was asked for, if nothing is against it. Whatever else the
 // host has to do meanwhile for its member, it does.
 func cycle(v View) (Decision, bool) {
-	if v.Asked == nil || v.Asked.Over || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() {
+	if v.Asked == nil || v.Asked.Over || v.Asked.Released || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() {
 		return Decision{}, false
 	}
 	reasons := against(v, cycleVetoes())

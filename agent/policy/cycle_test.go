@@ -62,6 +62,7 @@ func TestAVoterIsTakenDownOnlyWhenTheOthersCanSpareIt(t *testing.T) {
 		{"they can", nil, StepTakeLock, ""},
 		{"it has the lock", func(v *View) { v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5} }, StepBeginCycle, ""},
 		{"nothing was asked", func(v *View) { v.Asked = nil }, StepNone, AtRest},
+		{"its operation was released", func(v *View) { v.Asked.Released = true }, StepNone, AtRest},
 		{"it is over before it began", func(v *View) { v.Asked.Over = true }, StepNone, AtRest},
 		{"it is sick itself", func(v *View) { v.Health.State, v.Hosts[2].Health = health.Failed, health.Failed }, StepTakeLock, ""},
 		{"it does not answer itself", func(v *View) { v.Cluster.Members[2].Live = false }, StepTakeLock, ""},
@@ -128,10 +129,10 @@ func TestAtItsTurnAVoterHandsOverAndStops(t *testing.T) {
 		}, StepNone, LeaderStays},
 		{"another voter has failed since", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, QuorumAtRisk},
 		{"another voter has failed before anything was done", func(v *View) { v.Cluster.Members[1].Live, v.Op.Phase = false, PhaseBegun }, StepEndOp, ""},
-		{"hooks are due", func(v *View) { v.Op.Phase, v.Asked.Hooks.State = PhaseBegun, HooksDue }, StepRunHooks, ""},
-		{"hooks run", func(v *View) { v.Op.Phase, v.Asked.Hooks.State = PhaseBegun, HooksRunning }, StepNone, HookRunning},
-		{"a hook has failed", func(v *View) { v.Op.Phase, v.Asked.Hooks.State = PhaseBegun, HooksFailed }, StepNone, HookFailed},
-		{"the hooks have run", func(v *View) { v.Op.Phase, v.Asked.Hooks.State = PhaseBegun, HooksDone }, StepSetPhase, ""},
+		{"hooks are due", func(v *View) { v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksDue }, StepRunHooks, ""},
+		{"hooks run", func(v *View) { v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksRunning }, StepNone, HookRunning},
+		{"a hook has failed", func(v *View) { v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksFailed }, StepEndOp, ""},
+		{"the hooks have run", func(v *View) { v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksDone }, StepSetPhase, ""},
 		{"there are no hooks", func(v *View) { v.Op.Phase = PhaseBegun }, StepSetPhase, ""},
 		{"its lock is gone", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 		{"its lock is a new one", func(v *View) { v.Lock.Token = 8 }, StepSetPhase, ""},
@@ -185,6 +186,10 @@ func TestAHostIsBackOnlyWhenItsMemberIsWellForAWhile(t *testing.T) {
 			v.Asked = &Asked{Work: WorkRestart}
 			v.Op.Restarted = true
 		}, StepEndOp, ""},
+		{"hooks are due", func(v *View) { v.Asked.After.State = HooksDue }, StepRunHooks, ""},
+		{"hooks run", func(v *View) { v.Asked.After.State = HooksRunning }, StepNone, HookRunning},
+		{"a hook has failed", func(v *View) { v.Asked.After.State = HooksFailed }, StepNone, HookFailed},
+		{"a hook has failed, and a person says that it is over", func(v *View) { v.Asked.After.State, v.Asked.Waived = HooksFailed, true }, StepEndOp, ""},
 		{"it was removed meanwhile", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
 		{"the lock is gone", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 	})

@@ -57,19 +57,19 @@ func takeDown(v View, m Member, listed bool) Decision {
 // stopMember stops the member's etcd, after the operator's own hooks and without its leadership.
 func stopMember(v View, m Member) Decision {
 	if r, holds := firstOf(v, cycleVetoes(), CommonCause, QuorumAtRisk, LearnerUnsettled); holds {
-		if v.Op.Phase == PhaseBegun && v.Asked.Hooks.State != HooksRunning { // nothing is done yet: others may go first
+		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning { // nothing is done yet: others may go first
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 		}
 		return Decision{Reasons: []Reason{r}}
 	}
 	if v.Op.Phase == PhaseBegun {
-		switch v.Asked.Hooks.State {
+		switch h := v.Asked.Before; h.State {
 		case HooksDue:
-			return do(Step{Kind: StepRunHooks})
+			return do(Step{Kind: StepRunHooks, Why: "before etcd is stopped"})
 		case HooksRunning:
-			return wait(HookRunning, "%s", v.Asked.Hooks.Text)
+			return wait(HookRunning, "%s", h.Text)
 		case HooksFailed:
-			return wait(HookFailed, "%s", v.Asked.Hooks.Text)
+			return do(Step{Kind: StepEndOp, Outcome: HookFailed, Why: h.Text})
 		}
 		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID})
 	}
@@ -161,12 +161,28 @@ func returned(v View, m Member) Decision {
 	case sick(v.Health.State):
 		why = v.Health.Text
 	default:
-		return do(Step{Kind: StepEndOp, Outcome: Cycled})
+		return wellAgain(v)
 	}
 	if v.Op.WrittenFor > v.Limits.ReturnMax {
 		return wait(NotBack, "for %s: %s", v.Op.WrittenFor.Round(time.Second), why)
 	}
 	return wait(Returning, "%s", why)
+}
+
+// wellAgain runs the hooks that come after, and ends the operation. Hooks that fail keep the turn, so
+// that no other host is taken down, until a person says that it is over all the same.
+func wellAgain(v View) Decision {
+	if v.Asked != nil && !v.Asked.Waived {
+		switch h := v.Asked.After; h.State {
+		case HooksDue:
+			return do(Step{Kind: StepRunHooks, Why: "after etcd is back"})
+		case HooksRunning:
+			return wait(HookRunning, "%s", h.Text)
+		case HooksFailed:
+			return wait(HookFailed, "%s", h.Text)
+		}
+	}
+	return do(Step{Kind: StepEndOp, Outcome: Cycled})
 }
 
 // startMember starts the etcd of a member whose data is there.

@@ -129,7 +129,7 @@ func Reasons() []ReasonInfo {
 		{RebootAwaited, "the machine is ready to reboot, and has not yet", "reboot it; or quorumctl maintenance off, if it shall not"},
 		{LeaderStays, "the leadership cannot be moved to another voter", "see etcd's log on this host; quorumctl maintenance off withdraws what was asked"},
 		{HookRunning, "the hooks that run before etcd is stopped have not ended", ""},
-		{HookFailed, "a hook has failed, so etcd is not stopped", "see the journal for its output; mend it, and ask again after quorumctl maintenance off"},
+		{HookFailed, "a hook has failed, which stops the line", "see the journal for its output, and mend it; if it ran after etcd was back, quorumctl maintenance off ends the turn all the same"},
 		{Stopping, "etcd is on its way down", ""},
 		{Returning, "the member is coming back", ""},
 		{NotBack, "the member has not come back to health for long, and its place in the line is kept", "journalctl -u etcd and quorumctl health on this host; if it is gone for good: quorumctl op release --force"},
