@@ -94,6 +94,13 @@ func (s *Server) Listen() error {
 	return nil
 }
 
+// Close gives the address back where Serve was not called; after it, it does nothing.
+func (s *Server) Close() {
+	if s.listener != nil {
+		_ = s.listener.Close()
+	}
+}
+
 // Serve answers until the context ends. Requests that wait are refused then: the next agent is asked again.
 func (s *Server) Serve(ctx context.Context) error {
 	srv := &http.Server{

@@ -34,7 +34,7 @@ func children(config, errands string) []string {
 	return []string{self, sendCommand, errands, config}
 }
 
-// Child runs the children that touch the disk. They are no commands for people. It tells whether
+// Child runs the children that touch the disk, and the operator's hooks. They are no commands for people. It tells whether
 // args call for one, and gives its exit code.
 func Child(args []string) (code int, is bool) {
 	if len(args) == 0 {
@@ -50,6 +50,8 @@ func Child(args []string) (code int, is bool) {
 		err = datadir.MoveAsideMain(args[1:], os.Stdout)
 	case sendCommand:
 		code, err = sendErrand(args[1:])
+	case hooksCommand:
+		err = runHooks(args[1:])
 	case serveCommand:
 		err = errand.Serve([]string{self}, func(r errand.Request) error { return allowErrand(errandConfigs, r) })
 	default:

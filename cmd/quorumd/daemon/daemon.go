@@ -76,7 +76,7 @@ func Run(ctx context.Context, opt Options) error {
 	}
 	a, err := agent.New(agent.Options{
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
-		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data,
+		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Machine: machine(conf, log),
 		EtcdVersion:   func(ctx context.Context) (string, error) { return cluster.BinaryVersion(ctx, conf.Etcd.Binary) },
 		BlockProgress: parts.blocks.Progress,
 		Now:           sinceBoot, Wall: wall, Logger: log,
@@ -90,7 +90,12 @@ func Run(ctx context.Context, opt Options) error {
 		return err
 	}
 	defer server.Close() //nolint:errcheck // Serve has closed it when all went well
-	scrapes, err := listenMetrics(conf.Metrics, a.Metrics(), opt.Version)
+	edges, err := openEdges(conf, a, wall, log)
+	if err != nil {
+		return err
+	}
+	defer edges.close()
+	scrapes, err := listenMetrics(conf.Metrics, opt.Version, append(edges.metrics(), a.Metrics())...)
 	if err != nil {
 		return err
 	}
@@ -100,6 +105,7 @@ func Run(ctx context.Context, opt Options) error {
 	group.Go(func() error { return a.Run(ctx) })
 	group.Go(func() error { return server.Serve(ctx) })
 	group.Go(func() error { return scrapes.serve(ctx, log) })
+	edges.run(ctx, group)
 	group.Go(func() error { reloadTLS(ctx, parts.etcd, tlsEvery*conf.Timing.Interval, log); return nil })
 	err = group.Wait()
 	_ = ending(ctx, notifier) // systemd need not know

@@ -28,17 +28,17 @@ type scrapes struct {
 	conf     config.Metrics
 }
 
-func listenMetrics(conf config.Metrics, metrics prometheus.Collector, version string) (*scrapes, error) {
+func listenMetrics(conf config.Metrics, version string, metrics ...prometheus.Collector) (*scrapes, error) {
 	if err := web.Validate(conf.WebConfig); err != nil {
 		return nil, exitError{exitConfig, fmt.Errorf("cannot use metrics.webConfig: %w", err)}
 	}
 	registry := prometheus.NewRegistry()
-	for _, c := range []prometheus.Collector{
-		metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	for _, c := range append(metrics,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "quorumd_build_info", Help: "1, with the version as a label.", ConstLabels: prometheus.Labels{"version": version},
 		}, func() float64 { return 1 }),
-	} {
+	) {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("cannot register metrics: %w", err)
 		}

@@ -1,0 +1,73 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"github.com/quorumd/quorumd/agent/catalog"
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/systemd"
+)
+
+const (
+	hooksCommand = "hooks" // runs the operator's programs; quorumd-hooks@.service starts it
+	// unitOutcomes is where that service tells how it goes, and mainConfig what it is told by an instance without a name.
+	unitOutcomes = "/run/quorumd-hooks"
+	mainConfig   = "quorumd"
+)
+
+// agentName is what an agent beside the main one may be called, as in quorumd@NAME.service.
+var agentName = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*$`)
+
+// outcomesOf gives the directory in which the service tells how the hooks of the agent with that configuration go.
+func outcomesOf(path string) string {
+	return filepath.Join(unitOutcomes, strings.TrimSuffix(filepath.Base(path), ".yaml"))
+}
+
+// runHooks is the side that runs the programs. The last argument is before or after; in the service, which gives no
+// flags, the name of an agent other than the main one may follow after a colon.
+func runHooks(args []string) error {
+	flags := flag.NewFlagSet(hooksCommand, flag.ContinueOnError)
+	path := flags.String("config", "", "configuration file")
+	outcomes := flags.String("outcomes", "", "directory in which to tell how it goes")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	when, name, named := strings.Cut(flags.Arg(0), ":")
+	if *path == "" {
+		if !named {
+			name = mainConfig
+		}
+		if !agentName.MatchString(name) {
+			return fmt.Errorf("cannot run hooks: %q is no name of a configuration", name)
+		}
+		*path = filepath.Join(errandConfigs, name+".yaml")
+		*outcomes = outcomesOf(*path)
+		if err := os.MkdirAll(*outcomes, 0o755); err != nil {
+			return fmt.Errorf("cannot tell how the hooks go: %w", err)
+		}
+	}
+	conf, err := config.Load(*path)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	return hooks.Line{
+		Dir: conf.Maintenance.Hooks, Wanted: conf.Paths.Runtime, Outcomes: *outcomes, Host: conf.Host.Name,
+		Timeout: conf.Maintenance.HookTimeout, Output: os.Stdout,
+		Logger: slog.New(systemd.LogHandler(os.Stderr, slog.LevelInfo, catalog.ID)),
+	}.Run(ctx, when)
+}
