@@ -115,12 +115,17 @@ func packageFile(t *testing.T, dir string) string {
 
 // manage installs quorumd on a host and starts it in mode manage. The distribution's unit is enabled: it starts at boot without
 // quorumd.
-func (f *fleet) manage(h *lab.Host) error {
+func (f *fleet) manage(h *lab.Host) error { return f.manageWith(h, func(lab.Settings) {}) }
+
+// manageWith is manage with other settings than usual.
+func (f *fleet) manageWith(h *lab.Host, change func(lab.Settings)) error {
 	ctx := f.t.Context()
 	if err := h.Install(ctx, f.deb); err != nil {
 		return err
 	}
-	if err := h.Configure("manage", h.Settings()); err != nil {
+	s := h.Settings()
+	change(s)
+	if err := h.Configure("manage", s); err != nil {
 		return err
 	}
 	_, err := h.Shell(ctx, "systemctl enable --now quorumd && systemctl enable etcd")

@@ -1,0 +1,57 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/contrib/lab"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast has four hosts of which one is slow. It tells why it does not join, in its
+// status and in its journal, and joins when the disk is well.
+func TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast(t *testing.T) {
+	faultfs, err := testbed.FaultfsBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFleet(t, lab.Options{Hosts: 4, Faultfs: faultfs})
+	slow := f.Hosts[3]
+	f.check(slow.Disk.Slow(300 * time.Millisecond))
+	f.check(f.Each(func(h *lab.Host) error {
+		if h == slow { // the others are judged loosely, because all share a machine
+			return f.manageWith(h, func(s lab.Settings) {
+				s["disk"]["qualifySamples"], s["disk"]["window"] = 20, 20
+				s["disk"]["fsyncWarm"], s["disk"]["fsyncLeave"] = "250ms", "200ms"
+			})
+		}
+		return f.manage(h)
+	}))
+	f.bootstrap(f.Hosts[0])
+	f.within(2*bound, "three voters stand", func() bool { return f.has(3, 0) && f.atRest() })
+
+	f.within(2*bound, "the host with the slow disk says that the disk is unfit", func() bool {
+		s, ok := f.status(slow)
+		return ok && f.is(slow, control.RoleSpare) && f.names(slow, "NOT_QUALIFIED") && len(s.Health.Findings) > 0 && s.Health.Findings[0].Code == "DISK_UNFIT"
+	})
+	t.Logf("quorumctl health on %s:\n%s", slow.Name, f.shell(slow, "quorumctl health || :"))
+	said := f.shell(slow, "journalctl --no-pager -x -u quorumd QUORUMD_CODE=DISK_UNFIT")
+	t.Logf("journalctl -x:\n%s", said)
+	for _, text := range []string{"Subject: DISK_UNFIT: The disk did not pass its qualifying run", "What to do: use a disk whose writes survive a power cut"} {
+		if !strings.Contains(said, text) {
+			t.Errorf("the journal does not say %q", text)
+		}
+	}
+	f.never(3*time.Second, "the host joins", func() bool { return !f.has(3, 0) || f.op() != nil })
+
+	f.check(slow.Disk.Mend())
+	f.eventually("it joins when its disk is fast", func() bool { return f.is(slow, control.RoleStandby) })
+	f.verify(3, 1)
+}
