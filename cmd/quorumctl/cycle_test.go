@@ -94,7 +94,7 @@ func TestAnInterruptBeforeTheCommandWithdrawsTheWish(t *testing.T) {
 	d := worker(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	d.onLook = func(look int, _ *control.Status) {
-		if look == 3 {
+		if look == 4 {
 			cancel()
 		}
 	}
@@ -193,7 +193,7 @@ func TestACommandThatRestartsQuorumdIsFollowedByTheWayBack(t *testing.T) {
 	socket, stop := serving(t, d)
 	d.mu.Lock()
 	d.onLook = func(look int, _ *control.Status) {
-		if look == 2 { // the one that sees the host down: the command comes next
+		if look == 3 { // the one that sees the host down: the command comes next
 			go stop()
 		}
 	}

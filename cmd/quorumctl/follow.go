@@ -25,6 +25,10 @@ type follower struct {
 // status is the picture of the last round, and a daemon that restarts has none yet.
 const patienceForLost = 15 * time.Second
 
+// staleFor is how long a picture is passed over that quorumd took before it was asked: nothing is
+// shown until it has looked again, unless that takes so long that it must be said.
+const staleFor = 3 * time.Second
+
 // until looks until the maintenance that was asked for at since satisfies reached, or has ended.
 // It gives the status in which it saw that; see ended. A daemon that does not answer may be
 // restarting, and is waited for.
@@ -34,6 +38,7 @@ func (f *follower) until(ctx context.Context, since time.Time, reached func(cont
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	var missing time.Time // since when it is neither asked for nor over
+	var first control.Status
 	last, now := "quorumd has not answered", since
 	for {
 		s, err := f.app.client().Status(bounded)
@@ -42,8 +47,14 @@ func (f *follower) until(ctx context.Context, since time.Time, reached func(cont
 			return s, f.progress.end()
 		case err == nil:
 			now = s.Time
-			state, text := standing(s, since)
+			if first.Time.IsZero() {
+				first = s
+			}
+			state, text := standing(s, first, since)
 			last = state + after(", ", text)
+			if s.Loop.Rounds == first.Loop.Rounds && now.Sub(first.Time) < staleFor {
+				break
+			}
 			if err := f.progress.show(now, state, text); err != nil {
 				return s, err
 			}
@@ -115,12 +126,15 @@ func ended(s control.Status, since time.Time) *control.MaintenanceEnd {
 	return nil
 }
 
-// standing says how far a maintenance is, and what it waits for.
-func standing(s control.Status, since time.Time) (state, text string) {
+// standing says how far a maintenance is, and what it waits for. First is the picture that was there
+// when the waiting began.
+func standing(s, first control.Status, since time.Time) (state, text string) {
 	if !asked(s, since) {
 		return "unknown", "quorumd has not looked at it yet"
 	}
 	switch {
+	case s.Loop.Rounds == first.Loop.Rounds:
+		text = "quorumd has not looked at it yet"
 	case len(s.Reasons) > 0:
 		text = s.Reasons[0].Code + ": " + s.Reasons[0].Text
 	default:

@@ -19,6 +19,7 @@ import (
 func worker(t *testing.T) *desk {
 	t.Helper()
 	d := scene(t, "steady")
+	d.status.Reasons = []control.Reason{{Code: "AT_REST", Text: "this host is a voter and nothing is to do"}}
 	d.down = []moment{
 		{control.MaintenanceWaiting, "CYCLE_QUEUED", "n3 was asked earlier, and goes first"},
 		{control.MaintenanceWaiting, "SETTLING", "for another 3.2s"},
@@ -88,7 +89,7 @@ func TestAnInterruptedMaintenanceStandsAndSaysHowToWithdrawIt(t *testing.T) {
 	d := worker(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	d.onLook = func(look int, _ *control.Status) {
-		if look == 2 {
+		if look == 3 {
 			cancel()
 		}
 	}
@@ -155,7 +156,7 @@ func TestMaintenanceOutlastsARestartOfQuorumd(t *testing.T) {
 		servers <- control.NewServer(control.Options{Socket: socket, Backend: d}).Serve(ctx)
 	}
 	d.onLook = func(look int, _ *control.Status) {
-		if look == 2 {
+		if look == 3 {
 			stop()
 		}
 	}

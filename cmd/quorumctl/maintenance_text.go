@@ -82,11 +82,11 @@ func writeSafe(p *page, s control.Status) {
 // writeEnd says how the newest maintenance ended, and how long it took from the asking.
 func writeEnd(p *page, s control.Status) {
 	l := s.LastMaintenance
-	how := good
-	if l.Code != control.CodeCycled {
-		how = warn
+	code, text := word{l.Code, warn}, l.Text
+	if l.Code == control.CodeCycled {
+		code, text = word{l.Code, good}, "the host is back"
 	}
-	p.line("%s: %s, %s (%s after it was asked for)", word{s.Host.Name, bold}, word{l.Code, how}, l.Text, span(l.Ended.Sub(l.Since)))
+	p.line("%s: %s, %s, %s after it was asked for", word{s.Host.Name, bold}, code, text, span(l.Ended.Sub(l.Since)))
 }
 
 // stateOf says how far a maintenance is, for people.

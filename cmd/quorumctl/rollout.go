@@ -121,11 +121,18 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 
 // watchRollout shows the rollout until it is over.
 func (a *app) watchRollout(ctx context.Context, interval time.Duration) error {
+	var first *control.Status
 	var seen *control.Rollout
+	went := false
 	err := a.watch(ctx, "quorumctl rollout status", interval, func(s control.Status) ([]byte, bool, error) {
 		b, err := a.render(rolloutOf(s), func(p *page) { writeRollout(p, s) })
+		if first == nil {
+			first = &s
+		}
 		seen = s.Rollout
-		return b, seen == nil || seen.State != control.RolloutRunning && seen.State != control.RolloutPaused, err
+		goesOn := seen != nil && (seen.State == control.RolloutRunning || seen.State == control.RolloutPaused)
+		went = went || goesOn
+		return b, !goesOn && (went || fresh(s, *first)), err
 	})
 	if err != nil || seen == nil {
 		return err
@@ -137,6 +144,13 @@ func (a *app) watchRollout(ctx context.Context, interval time.Duration) error {
 		return &failure{code: exitFault, message: "cannot go on with the rollout: it was aborted" + after(", ", seen.Text)}
 	}
 	return nil
+}
+
+// fresh tells whether quorumd has looked at the cluster anew since the first look at it: what was
+// started a moment ago, on another host perhaps, is not in an older picture.
+func fresh(s, first control.Status) bool {
+	const rounds = 2 // the first may have been under way
+	return s.Loop.Rounds >= first.Loop.Rounds+rounds || s.Loop.Rounds < first.Loop.Rounds
 }
 
 // rolloutSetCommand makes a command that changes the state of the rollout.

@@ -42,10 +42,11 @@ func TestARolloutIsWatchedUntilItIsOver(t *testing.T) {
 					s.Rollout = &r
 				}
 			}
+			d.rounds = 1
 			socket, _ := serving(t, d)
 			got := transcript(t, socket, "rollout status --watch --interval 100ms")
 			golden(t, "rollout-"+c.state+".golden", got)
-			if r := quorumctl(t, socket, "rollout", "status", "--watch"); r.code != c.code {
+			if r := quorumctl(t, socket, "rollout", "status", "--watch", "--interval", "100ms"); r.code != c.code {
 				t.Errorf("exit %d, want %d", r.code, c.code)
 			}
 		})

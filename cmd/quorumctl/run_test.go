@@ -41,6 +41,8 @@ type desk struct {
 	down, back []moment // what the looks see after the host was asked to go down, and after it was to come back
 	course     []moment // what the next looks see
 	asked      []string // of the maintainer, in order
+	stale      bool
+	rounds     uint64 // that the loop runs between two looks
 	onAsk      func(*control.Status)
 	onEnd      func() error
 }
@@ -66,10 +68,16 @@ func (d *desk) Status() control.Status {
 
 // step takes the maintenance to its next moment; the last one lasts.
 func (d *desk) step() {
+	d.status.Loop.Rounds += d.rounds
 	if len(d.course) == 0 || d.status.Maintenance == nil {
 		return
 	}
 	d.status.Time = d.status.Time.Add(time.Second)
+	if d.stale { // the round before it was asked
+		d.stale = false
+		return
+	}
+	d.status.Loop.Rounds++
 	now := d.course[0]
 	if len(d.course) > 1 {
 		d.course = d.course[1:]
@@ -115,7 +123,7 @@ func (d *desk) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
 		d.status.Maintenance = &control.Maintenance{
 			Work: req.Work, By: "root", Since: at, Reason: req.Reason, Until: at.Add(req.For), KeepRunning: req.KeepRunning, State: control.MaintenanceWaiting,
 		}
-		d.course = d.down
+		d.course, d.stale = d.down, true
 	}
 	if d.fail != nil {
 		return control.Maintenance{}, d.fail
@@ -132,7 +140,7 @@ func (d *desk) EndMaintenance(context.Context, string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.asked = append(d.asked, "end")
-	d.course = d.back
+	d.course, d.stale = d.back, true
 	if d.onEnd != nil {
 		return d.onEnd()
 	}
