@@ -73,7 +73,7 @@ func (a *Agent) rolledOut(r *round, step policy.Step) []lock.Also {
 	default:
 		next.Hosts[i].State, next.Hosts[i].Seconds = record.HostDone, r.view.Op.Elapsed.Seconds()
 		if len(next.Waiting()) == 0 && next.State == record.RolloutRunning {
-			next.State = record.RolloutDone
+			next.State, next.Text = record.RolloutDone, ""
 		}
 	}
 	value, err := record.Encode(next)
@@ -125,7 +125,7 @@ func (a *Agent) StartRollout(ctx context.Context, req control.RolloutRequest, by
 	}
 	a.note(ctx, "ROLLOUT_STARTED", fmt.Sprintf("%s of %d hosts started by %s: %s", req.Work, len(rollout.Hosts), by, req.Reason))
 	a.Wake()
-	return rolloutStatus(rollout), nil
+	return rolloutStatus(rollout, nil), nil
 }
 
 // runningVersions gives the version of every member that has told its own.
@@ -185,7 +185,7 @@ func (a *Agent) SetRollout(ctx context.Context, state, by string) (control.Rollo
 	case found == nil:
 		return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"there is none", "quorumctl rollout start")
 	case found.State == state:
-		return rolloutStatus(*found), nil
+		return rolloutStatus(*found, a.operation()), nil
 	case found.State == record.RolloutDone || found.State == record.RolloutAborted:
 		return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"it is "+found.State, "quorumctl rollout start starts another")
 	}
@@ -195,7 +195,15 @@ func (a *Agent) SetRollout(ctx context.Context, state, by string) (control.Rollo
 	}
 	a.note(ctx, "ROLLOUT_"+strings.ToUpper(state), "rollout "+found.ID+" is "+state+", by "+by)
 	a.Wake()
-	return rolloutStatus(*found), nil
+	return rolloutStatus(*found, a.operation()), nil
+}
+
+// operation gives the operation in flight, as it was last seen.
+func (a *Agent) operation() *record.Op {
+	if r := a.reached.Load(); r != nil {
+		return r.op
+	}
+	return nil
 }
 
 func (a *Agent) readRollout(ctx context.Context) (*record.Rollout, int64, error) {
@@ -223,11 +231,15 @@ func (a *Agent) writeRollout(ctx context.Context, rollout record.Rollout, seen i
 	return nil
 }
 
-// rolloutStatus shows a rollout.
-func rolloutStatus(r record.Rollout) control.Rollout {
+// rolloutStatus shows a rollout. The operation in flight, if there is one, tells which host is next.
+func rolloutStatus(r record.Rollout, op *record.Op) control.Rollout {
 	out := control.Rollout{ID: r.ID, Work: r.Work, Version: r.Etcd, Reason: r.Reason, By: r.By, State: r.State, Text: r.Text, Started: r.Started}
 	for _, h := range r.Hosts {
-		out.Hosts = append(out.Hosts, control.RolloutHost{ID: h.ID, Name: h.Name, State: h.State, Seconds: h.Seconds})
+		host := control.RolloutHost{ID: h.ID, Name: h.Name, State: h.State, Seconds: h.Seconds}
+		if h.State == record.HostWaiting && op != nil && op.Kind == policy.KindCycle && op.Host == h.ID {
+			host.State = control.RolloutHostCurrent
+		}
+		out.Hosts = append(out.Hosts, host)
 	}
 	return out
 }

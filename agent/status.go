@@ -50,7 +50,7 @@ func (a *Agent) Status() control.Status {
 		}
 		s.Lock, s.Op, s.Pause = recordsStatus(seen)
 		if seen.rollout != nil {
-			rollout := rolloutStatus(*seen.rollout)
+			rollout := rolloutStatus(*seen.rollout, seen.op)
 			s.Rollout = &rollout
 		}
 	}
