@@ -27,9 +27,14 @@
 // starts in start.go. Some answers no world decides: etcd calls a cluster unhealthy whose
 // connections are younger than 5 s, a new leader takes a learner that it has not heard of for one
 // that is not in sync, and a member that is added again within a second gets the ID that was
-// removed. Such a refusal is an event of its own. The tests with the tag realetcd compare all this
-// with etcd 3.5 and 3.6. What they leave out are the times (but for those of leases), one-way
-// partitions, and member lists of different members that differ for a moment.
+// removed. Such a refusal is an event of its own, and so is the end of an etcd that joins and is told
+// an old list by the member that it asks first: one that is behind, or has just started itself. The
+// tests with the tag realetcd compare all this with etcd 3.5 and 3.6, along a few thousand paths. What
+// they leave out are the times (but for those of leases), one-way partitions, and other moments in
+// which member lists differ. Two things that were seen stay outside of the model: an etcd that was
+// removed before it was ever ready may run on, also when it is told to stop, until it is killed, as
+// systemd does; and of two voters the one that stays, if killed at once, may start with the old list
+// and wait for the other for ever (quorumd never removes a voter of two).
 //
 // What a host sees is a sight (sight.go), from which alone its View is made; the decision for a
 // sight is asked of the policy once and remembered. Every duration in a View is either 0 or longer

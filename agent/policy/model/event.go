@@ -18,7 +18,7 @@ const (
 	evLateWrite
 
 	// What etcd, systemd and time do.
-	evUp // arg 1: a removed member exits with 0
+	evUp // arg 1: where its end is open, the other one; see comeUp
 	evProgress
 	evMissed
 	evTriedOver

@@ -12,7 +12,8 @@ type claims struct {
 	quorum  func(w *world) bool                   // whether etcd answers at all
 	serves  func(w *world, i int) bool            // whether a voter reads linearizably, and a learner follows
 	looks   func(w *world, i int) bool            // whether a member looks live
-	up      func(w *world, i int) host            // what becomes of an etcd that starts or was removed
+	up      func(w *world, i int, how uint8) host // what becomes of an etcd that starts or was removed
+	old     func(w *world, i int) bool            // whether one that joins may be given an old list: how is 1
 }
 
 // ofTheModel are the claims that are explored.
@@ -35,11 +36,12 @@ func ofTheModel() claims {
 		quorum: (*world).quorum,
 		serves: (*world).serves,
 		looks:  (*world).answers,
-		up: func(w *world, i int) host {
+		up: func(w *world, i int, how uint8) host {
 			after := *w
-			after.comeUp(i, 0)
+			after.comeUp(i, how)
 			return after.hosts[i]
 		},
+		old: (*world).asksOldList,
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 // Timings of the real members. The one that cannot be made shorter is etcd's own: it wants 5 s of
 // connections before it adds a member.
 const (
-	realHeartbeat = 30 * time.Millisecond
+	realHeartbeat = 60 * time.Millisecond
 	realElection  = 300 * time.Millisecond
 	longPatience  = 15 * time.Second // for what must happen; a busy machine is slow
 	shortPatience = 11 * time.Second // where it is expected not to happen
@@ -110,7 +110,7 @@ func (b *bench) spawn(i int) {
 	h := b.hosts[i]
 	m, err := testbed.StartMember(context.WithoutCancel(b.ctx), testbed.MemberOptions{
 		Binary: b.binary, Name: hostName(i), Dir: h.dir, ClientURL: h.client, PeerURL: h.peer, ListenPeerURL: "http://" + h.listen,
-		InitialCluster: h.initial, State: h.state, Token: h.peer, Heartbeat: realHeartbeat, Election: realElection,
+		InitialCluster: h.initial, State: h.state, Token: b.hosts[0].peer, Heartbeat: realHeartbeat, Election: realElection,
 		Extra: []string{"--log-level=warn", "--pre-vote=true", "--unsafe-no-fsync"},
 	})
 	if err != nil {
@@ -145,7 +145,7 @@ func (b *bench) end(i int, how func(*testbed.Member) error) error {
 // ended waits until the etcd process of a host has ended.
 func (b *bench) ended(i int) error {
 	bound := b.patience
-	if b.w.mayHang(i) && !b.hosts[i].ready {
+	if b.hangs(i) {
 		bound = 2 * time.Second
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, bound)
@@ -154,6 +154,26 @@ func (b *bench) ended(i int) error {
 		return fmt.Errorf("etcd on %s still runs after %s", hostName(i), bound)
 	}
 	return nil
+}
+
+// hangs tells whether an etcd may never end by itself, nor when it is told to.
+func (b *bench) hangs(i int) bool { return b.w.mayHang(i) && !b.hosts[i].ready }
+
+// killHanging does what systemd does to a unit that does not stop.
+func (b *bench) killHanging(i int) error {
+	b.open["a removed member that has never been ready hangs"]++
+	return b.end(i, (*testbed.Member).Kill9)
+}
+
+// processes tells which members run, and how their logs end.
+func (b *bench) processes() string {
+	var text strings.Builder
+	for i, h := range b.hosts {
+		if h.member != nil {
+			fmt.Fprintf(&text, "%s runs: %t; its log ends with\n%s\n", hostName(i), h.runs(), h.member.LogTail(5))
+		}
+	}
+	return text.String()
 }
 
 // close ends all.
@@ -242,6 +262,17 @@ func (b *bench) list(ctx context.Context, i int) (map[int]*member, error) {
 
 // member is a line of the member list.
 type member struct{ named, learner bool }
+
+// listed tells what a member is to the list; nil is none.
+func (m *member) listed() uint8 {
+	switch {
+	case m == nil:
+		return unlisted
+	case m.learner:
+		return learner
+	}
+	return voter
+}
 
 // data tells what lies in a host's directory.
 func (b *bench) data(i int) uint8 {

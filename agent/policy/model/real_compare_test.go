@@ -28,7 +28,8 @@ func (b *bench) compare() error {
 	return b.compareLearners()
 }
 
-// compareVoters looks whether every voter that shall serve does, who leads and who is listed.
+// compareVoters looks whether every voter that shall serve does, who leads and who is listed. The list
+// is read linearizably.
 func (b *bench) compareVoters() error {
 	for i := range b.w.n {
 		if b.w.hosts[i].list != voter || !b.claims.serves(&b.w, i) {
@@ -36,14 +37,11 @@ func (b *bench) compareVoters() error {
 		}
 		says := hostName(i) + " reads linearizably, the members agree on a leader among the voters that run, and the list is as the world is"
 		err := b.until(b.patience, func(ctx context.Context) error {
-			if _, err := b.conn(i).Get(ctx, "k"); err != nil {
+			list, err := b.list(ctx, i)
+			if err != nil {
 				return fmt.Errorf("%s does not read: %w", hostName(i), err)
 			}
 			s, err := b.conn(i).Status(ctx, b.hosts[i].client)
-			if err != nil {
-				return err
-			}
-			list, err := b.list(ctx, i)
 			if err != nil {
 				return err
 			}
@@ -74,11 +72,9 @@ func (b *bench) listed(list map[int]*member) error {
 	for i := range b.w.n {
 		h, got := &b.w.hosts[i], list[i]
 		switch {
-		case (got != nil) != (h.list != unlisted):
-			return fmt.Errorf("%s is listed: %t", hostName(i), got != nil)
+		case got.listed() != h.list:
+			return fmt.Errorf("%s is listed: %t, as a learner: %t", hostName(i), got != nil, got.listed() == learner)
 		case got == nil:
-		case got.learner != (h.list == learner):
-			return fmt.Errorf("%s is a learner: %t", hostName(i), got.learner)
 		case h.named != 0 && !got.named:
 			return fmt.Errorf("%s has no name in the list", hostName(i))
 		case h.named == 0 && got.named && h.data == empty: // one that has data may publish it at any moment

@@ -26,6 +26,9 @@ func differ(model, etcd string, values ...any) error {
 	return &difference{model, fmt.Sprintf(etcd, values...)}
 }
 
+// retry is how long is waited before a change of membership that was refused for a while is asked again.
+const retry = 200 * time.Millisecond
+
 // try lets an operation happen at the real cluster and in the world, and compares them.
 func (b *bench) try(o operation) error {
 	b.story = append(b.story, fmt.Sprintf("%3d. %s", len(b.story), o.text()))
@@ -40,7 +43,7 @@ func (b *bench) try(o operation) error {
 			o.do(&b.w)
 		}
 	}
-	if err == nil {
+	if err == nil && !o.free() {
 		err = b.compare()
 	}
 	b.story = append(b.story, "              "+b.text())
@@ -57,13 +60,17 @@ func (b *bench) handle(o operation) error {
 			b.spawn(i)
 		} // on an empty directory it starts when it comes up
 	case opStop:
-		return b.end(i, (*testbed.Member).Terminate)
+		err := b.end(i, (*testbed.Member).Terminate)
+		if err != nil && b.hangs(i) {
+			err = b.killHanging(i)
+		}
+		return err
 	case opKill, opCrash:
 		return b.end(i, (*testbed.Member).Kill9)
 	case opCut, opHeal:
 		b.net.set(i, o.kind == opCut)
 	case opEnv:
-		return b.environment(i, o.arg)
+		b.environment(i, o.arg)
 	case opAside:
 		h.ready = false
 		return os.Rename(filepath.Join(h.dir, "data"), filepath.Join(h.dir, fmt.Sprintf("data.%d", len(b.story))))
@@ -71,24 +78,22 @@ func (b *bench) handle(o operation) error {
 	return nil
 }
 
-// environment notes what the etcd of a host would start as.
-func (b *bench) environment(i int, env uint8) error {
+// environment notes what the etcd of a host would start as. Who joins has seen the list before there was
+// no quorum any more, if there is none.
+func (b *bench) environment(i int, env uint8) {
 	h := b.hosts[i]
 	switch env {
 	case newEnv:
 		h.initial, h.state = hostName(i)+"="+h.peer, "new"
 	case joinEnv:
-		return b.until(b.patience, func(ctx context.Context) error {
-			got, err := b.list(ctx, b.voterToAsk(i))
-			var parts []string
-			for g := range got {
+		var parts []string
+		for g := range b.w.n {
+			if b.w.hosts[g].list != unlisted {
 				parts = append(parts, hostName(g)+"="+b.hosts[g].peer)
 			}
-			h.initial, h.state = strings.Join(parts, ","), "existing"
-			return err
-		})
+		}
+		h.initial, h.state = strings.Join(parts, ","), "existing"
 	}
-	return nil
 }
 
 // change asks for a change of membership.
@@ -98,8 +103,8 @@ func (b *bench) change(o operation) error {
 	if want == accepted && may != 0 {
 		says += fmt.Sprintf(" (or, for a while, %s)", strings.Join(may.texts(), ", or "))
 	}
-	if o.kind == opPromote && !b.w.serves(int(o.host)) && len(b.story)%2 == 0 {
-		b.moveLeader() // to one that has never heard of the learner, if there is one
+	if o.kind == opPromote && !b.w.serves(int(o.host)) && b.calls%2 == 0 {
+		b.moveLeader() // to one that has never heard of the learner, if there is one, or away from it
 	}
 	began := time.Now()
 	for {
@@ -126,14 +131,14 @@ func (b *bench) change(o operation) error {
 			return differ(says, "%s", strings.Join(got.texts(), ", or "))
 		}
 		select {
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(retry):
 		case <-b.ctx.Done():
 			return b.ctx.Err()
 		}
 	}
 }
 
-// moveLeader lets another voter lead. It need not succeed.
+// moveLeader lets the next voter lead. It need not succeed.
 func (b *bench) moveLeader() {
 	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Second)
 	defer cancel()
@@ -141,9 +146,10 @@ func (b *bench) moveLeader() {
 		if b.w.hosts[i].list != voter || !b.w.serves(i) {
 			continue
 		}
-		for g, to := range b.hosts {
-			if g != i && b.w.hosts[g].list == voter && b.w.serves(g) {
-				if _, err := b.conn(i).MoveLeader(ctx, to.id); err == nil {
+		for step := range len(b.hosts) - 1 {
+			g := (i + 1 + step) % len(b.hosts)
+			if b.w.hosts[g].list == voter && b.w.serves(g) {
+				if _, err := b.conn(i).MoveLeader(ctx, b.hosts[g].id); err == nil {
 					b.story = append(b.story, "              "+hostName(i)+" lets "+hostName(g)+" lead")
 					return
 				}
@@ -160,16 +166,13 @@ func (b *bench) ask(o operation) (answer, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, 3*time.Second)
 	defer cancel()
 	i := int(o.host)
-	before, err := b.list(ctx, b.voterToAsk(i))
-	if err != nil {
-		return 0, err
-	}
 	conn, h := b.conn(b.voterToAsk(i)), b.hosts[i]
-	id := h.id
+	id, before := h.id, b.w.hosts[i].list
 	if id == 0 {
 		id = 0xdead
 	}
 	b.calls++
+	var err error
 	switch o.kind {
 	case opAdd, opLateAdd:
 		_, err = conn.MemberAddAsLearner(ctx, []string{h.peer})
@@ -184,7 +187,7 @@ func (b *bench) ask(o operation) (answer, error) {
 	ctx, cancel = context.WithTimeout(b.ctx, 3*time.Second)
 	defer cancel()
 	after, listErr := b.list(ctx, b.voterToAsk(i))
-	if listErr == nil && (before[i] == nil) != (after[i] == nil) || (before[i] != nil && after[i] != nil && *before[i] != *after[i]) {
+	if listErr == nil && after[i].listed() != before {
 		return accepted, nil
 	}
 	return 0, errors.Join(err, listErr)
@@ -194,14 +197,13 @@ func (b *bench) ask(o operation) (answer, error) {
 func (b *bench) up(o operation) error {
 	i := int(o.host)
 	h, before := b.hosts[i], b.w.hosts[i]
-	want := b.claims.up(&b.w, i)
+	want := b.claims.up(&b.w, i, 0)
 	says := fmt.Sprintf("%s becomes %s", hostName(i), want.etcdText())
 	var err error
 	switch {
-	case before.data == old && before.unit == starting && !h.ready:
+	case b.hangs(i):
 		if err = b.ended(i); err != nil {
-			b.open["a removed member that has never been ready hangs"]++
-			err = b.end(i, (*testbed.Member).Kill9)
+			err = b.killHanging(i)
 		}
 	case before.data == old:
 		switch err = b.ended(i); {
@@ -213,7 +215,8 @@ func (b *bench) up(o operation) error {
 	case before.data == current:
 		err = b.ready(i, says)
 	default:
-		err = b.firstStart(i, &want, says)
+		o.arg, err = b.firstStart(i, &want, says)
+		want = b.claims.up(&b.w, i, o.arg)
 	}
 	if err != nil {
 		return err
@@ -225,7 +228,9 @@ func (b *bench) up(o operation) error {
 	return nil
 }
 
-func (b *bench) firstStart(i int, want *host, says string) error {
+// firstStart starts an etcd on an empty directory, and tells whether it went the other way that is open to
+// it: that it was given an old list.
+func (b *bench) firstStart(i int, want *host, says string) (how uint8, err error) {
 	if b.w.hosts[i].env == noEnv { // what it has is of another time: one is listed that is not there
 		b.hosts[i].initial = fmt.Sprintf("%s=%s,Z=http://127.0.0.1:1", hostName(i), b.hosts[i].peer)
 		for g := range b.w.n {
@@ -240,26 +245,37 @@ func (b *bench) firstStart(i int, want *host, says string) error {
 	b.spawn(i)
 	switch {
 	case want.unit == active:
-		return b.ready(i, says)
-	case want.data == current: // it asks the members in turn, and waits 10 s for one that has just started itself
-		err := b.until(3*b.patience, func(context.Context) error {
-			if b.data(i) != current {
-				return errors.New("it has not made its data")
-			}
-			return nil
-		})
-		if err == nil && !b.hosts[i].runs() {
-			err = errors.New("it has ended")
-		}
-		if err != nil {
-			return differ(says, "%v", err)
-		}
-		return nil
+		return 0, b.ready(i, says)
+	case want.data == current:
+		return b.joins(i, says)
 	}
 	if err := b.ended(i); err != nil {
-		return differ(says, "%v", err)
+		return 0, differ(says, "%v", err)
 	}
-	return nil
+	return 0, nil
+}
+
+// joins waits for one that makes its data. It asks the members in turn, and waits 10 s for one that has
+// just started itself.
+func (b *bench) joins(i int, says string) (how uint8, err error) {
+	h := b.hosts[i]
+	err = b.until(3*b.patience, func(context.Context) error {
+		if b.data(i) != current && h.runs() {
+			return errors.New("it has not made its data")
+		}
+		return nil
+	})
+	switch {
+	case err == nil && h.runs():
+		return 0, nil
+	case err != nil:
+	case b.claims.old(&b.w, i) && strings.Contains(h.member.LogTail(20), "member count is unequal"):
+		b.open["one that joins is given an old list"]++
+		return 1, nil
+	default:
+		err = errors.New("it has ended")
+	}
+	return 0, differ(says, "%v; its log ends with\n%s", err, h.member.LogTail(5))
 }
 
 // ready waits until a member is in the list with its name, and answers.

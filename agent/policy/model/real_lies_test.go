@@ -113,16 +113,16 @@ func lies() []lie {
 		{"a learner that is cut off looks dead", func(c *claims) { c.looks = c.serves }},
 		{"a learner that is cut off follows", func(c *claims) { c.serves = c.looks }},
 		{"a member that is removed runs on", func(c *claims) {
-			c.up = func(w *world, i int) host {
+			c.up = func(w *world, i int, how uint8) host {
 				if w.hosts[i].data == old {
 					return w.hosts[i]
 				}
-				return ofTheModel().up(w, i)
+				return ofTheModel().up(w, i, how)
 			}
 		}},
 		{"an etcd makes its data only when it is ready", func(c *claims) {
-			c.up = func(w *world, i int) host {
-				h := ofTheModel().up(w, i)
+			c.up = func(w *world, i int, how uint8) host {
+				h := ofTheModel().up(w, i, how)
 				if w.hosts[i].data == empty && h.data == current && h.unit == starting {
 					h.data = empty
 				}
@@ -130,8 +130,8 @@ func lies() []lie {
 			}
 		}},
 		{"an etcd joins whatever list it was given", func(c *claims) {
-			c.up = func(w *world, i int) host {
-				h := ofTheModel().up(w, i)
+			c.up = func(w *world, i int, how uint8) host {
+				h := ofTheModel().up(w, i, how)
 				if h.data == remains && w.hosts[i].apart == 0 {
 					h.data, h.unit = current, starting
 				}
@@ -163,7 +163,7 @@ func (l lie) showing(met map[pair]int) map[pair]bool {
 		case opAdd, opPromote, opRemove, opLateAdd, opLatePromote, opLateRemove:
 			differs = differs || honest.refuses(&w, q.operation) != lying.refuses(&w, q.operation)
 		case opUp:
-			differs = differs || honest.up(&w, int(q.host)) != lying.up(&w, int(q.host))
+			differs = differs || honest.up(&w, int(q.host), q.arg) != lying.up(&w, int(q.host), q.arg)
 		}
 		if differs {
 			shows[q.essence()] = true

@@ -8,6 +8,7 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"sync"
@@ -19,11 +20,14 @@ import (
 type plan struct {
 	mu     sync.Mutex
 	next   map[cluster][]operation
-	left   map[pair]bool // not yet compared
-	mine   map[pair]bool // that somebody is on the way to
+	left   map[pair]bool   // not yet compared, in this round
+	mine   map[pair]bool   // that somebody is on the way to
+	done   map[pair]bool   // compared
+	paths  map[uint64]bool // from the beginning of a trace to something that was compared
 	firsts map[cluster]int
 	traces int
 	steps  int
+	least  int // steps, before there is no round more
 	calls  int
 	open   map[string]int
 	differ []string
@@ -37,11 +41,13 @@ type plan struct {
 func (o operation) free() bool { return o.kind == opEnv || o.kind == opAside }
 
 func newPlan(met map[pair]int, firsts map[cluster]int) *plan {
-	p := &plan{next: map[cluster][]operation{}, left: map[pair]bool{}, mine: map[pair]bool{}, firsts: firsts, open: map[string]int{}, enough: 5, at: map[pair]bool{}, patience: longPatience}
+	p := &plan{
+		next: map[cluster][]operation{}, left: map[pair]bool{}, mine: map[pair]bool{}, done: map[pair]bool{}, paths: map[uint64]bool{},
+		firsts: firsts, open: map[string]int{}, enough: 5, at: map[pair]bool{}, patience: longPatience,
+	}
 	for q := range met {
-		p.next[q.at] = append(p.next[q.at], q.operation)
-		if !q.free() {
-			p.left[q.essence()] = true
+		if !q.chance() {
+			p.next[q.at] = append(p.next[q.at], q.operation)
 		}
 	}
 	for _, list := range p.next {
@@ -49,7 +55,33 @@ func newPlan(met map[pair]int, firsts map[cluster]int) *plan {
 			return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.host, b.host), cmp.Compare(a.arg, b.arg))
 		})
 	}
+	p.fill()
 	return p
+}
+
+// fill notes everything that can be reached as not yet compared.
+func (p *plan) fill() {
+	list := slices.Collect(maps.Keys(p.firsts))
+	seen := map[cluster]bool{}
+	for len(list) > 0 {
+		at := list[0]
+		if list = list[1:]; seen[at] {
+			continue
+		}
+		seen[at] = true
+		for _, o := range p.next[at] {
+			q := pair{at, o}
+			if list = append(list, q.after()); !q.free() {
+				p.left[q.essence()] = true
+			}
+		}
+	}
+}
+
+// chance tells the outcomes that nobody can bring about. They are compared when they happen.
+func (q pair) chance() bool {
+	w := q.at.world(maxHosts)
+	return q.kind == opUp && q.arg != 0 && w.hosts[q.host].data != old
 }
 
 // essence leaves out the hosts that take no part: those that are no member, and where nothing runs.
@@ -138,15 +170,24 @@ func (p *plan) giveBack(way []pair) {
 	}
 }
 
-// compared notes that a pair has been compared.
-func (p *plan) compared(q pair) {
+// compared notes that a pair has been compared at the end of a path.
+func (p *plan) compared(q pair, path uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.steps++
+	if q.free() {
+		return
+	}
 	e := q.essence()
-	if delete(p.left, e); e.kind == opUp { // with which code it exits is etcd's choice
+	p.steps++
+	p.paths[path] = true
+	p.done[e] = true
+	if delete(p.left, e); e.kind == opUp { // which way it goes is etcd's choice
 		e.arg = 1 - e.arg
 		delete(p.left, e)
+		p.done[e] = true
+	}
+	if len(p.left) == 0 && p.steps < p.least {
+		p.fill()
 	}
 }
 
@@ -180,8 +221,7 @@ func (p *plan) work(t testing.TB, version string, c claims, until time.Time) {
 func (p *plan) walk(t testing.TB, version string, c claims, first cluster, way []pair, until time.Time) bool {
 	b := newBench(t, version, c, p.firsts[first], p.patience)
 	defer b.close()
-	err := b.compare()
-	steps := 0
+	err, path, refused := b.compare(), fnv.New64a(), map[pair]int{}
 	for err == nil && len(way) > 0 && time.Now().Before(until) && t.Context().Err() == nil {
 		q := way[0]
 		at, order := clusterOf(&b.w)
@@ -196,8 +236,13 @@ func (p *plan) walk(t testing.TB, version string, c claims, first cluster, way [
 			p.differsAt(q)
 			break
 		}
-		p.compared(q)
-		steps++
+		fmt.Fprintln(path, q)
+		p.compared(q, path.Sum64())
+		if after, _ := clusterOf(&b.w); after == at && q.after() != at {
+			if refused[q]++; refused[q] == 4 { // no voter has ever heard of a learner that does not run
+				break
+			}
+		}
 		if way = way[1:]; len(way) == 0 {
 			at, _ := clusterOf(&b.w)
 			way = p.way(at)
@@ -216,7 +261,7 @@ func (p *plan) walk(t testing.TB, version string, c claims, first cluster, way [
 		for _, line := range b.story {
 			story += line + "\n"
 		}
-		p.differ = append(p.differ, story+err.Error())
+		p.differ = append(p.differ, story+err.Error()+"\n"+b.processes())
 	}
 	return len(p.differ) < p.enough
 }

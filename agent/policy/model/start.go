@@ -4,10 +4,11 @@
 package model
 
 // comeUp is what becomes of a unit that is starting, and of one whose member was removed. how
-// chooses where etcd's own end is open: a removed member exits with 0 or 1.
+// chooses where etcd's own end is open: a removed member exits with 0 or 1, and one that joins may
+// ask a member whose list is an old one.
 func (w *world) comeUp(i int, how uint8) (ok bool, found breach) {
 	h := &w.hosts[i]
-	if h.unit == inactive || h.unit == failed || (how != 0 && h.data != old) {
+	if h.unit == inactive || h.unit == failed || (how != 0 && h.data != old && !w.asksOldList(i)) {
 		return false, fine
 	}
 	switch {
@@ -28,12 +29,12 @@ func (w *world) comeUp(i int, how uint8) (ok bool, found breach) {
 		h.unit, h.named = active, 1
 		return true, fine
 	}
-	return w.firstStart(i)
+	return w.firstStart(i, how)
 }
 
 // firstStart is the start of etcd on an empty directory. One that joins asks any member for the
 // list, makes its data, and is ready only when a quorum has heard of it.
-func (w *world) firstStart(i int) (ok bool, found breach) {
+func (w *world) firstStart(i int, how uint8) (ok bool, found breach) {
 	h := &w.hosts[i]
 	voters, _ := w.votes()
 	switch {
@@ -44,12 +45,31 @@ func (w *world) firstStart(i int) (ok bool, found breach) {
 	case h.env == newEnv:
 		h.list, h.named, h.data, h.unit = voter, 1, current, active
 		w.stable = 0
-	case h.env == joinEnv && h.list == learner && w.hears(i):
+	case how == 0 && w.mayJoin(i):
 		h.data = current
 	default: // "member count is unequal", nobody to ask for the list, or a voter without its data
 		h.unit, h.data = failed, remains
 	}
 	return true, fine
+}
+
+// mayJoin tells whether an etcd starts on an empty directory as the member that it is listed as.
+func (w *world) mayJoin(i int) bool {
+	h := &w.hosts[i]
+	return h.data != current && h.env == joinEnv && h.list == learner && w.hears(i)
+}
+
+// asksOldList tells whether one that joins may yet be given a list that it is not in, and end with
+// "member count is unequal": it takes the first answer, be it from a follower that has not heard of
+// it, or from a member that has just started and is not yet at the end of its log.
+func (w *world) asksOldList(i int) bool {
+	voters, _ := w.votes()
+	for g := range w.n {
+		if w.hosts[g].list == voter && w.runs(g) && (voters > 1 || w.hosts[g].unit == starting) {
+			return w.mayJoin(i)
+		}
+	}
+	return false
 }
 
 // mayHang tells whether an etcd that starts may wait for ever: one that was removed is told so by

@@ -112,6 +112,9 @@ func (m *machine) text(e event, w *world) string {
 		}
 		return fmt.Sprintf("%s's late %s lands", n, kindOf(a.lateWrite))
 	case evUp:
+		if e.arg != 0 && a.data != old {
+			return fmt.Sprintf("etcd on %s is told an old list, and ends", n)
+		}
 		return fmt.Sprintf("etcd on %s comes up, or ends if it cannot", n)
 	case evUnfit:
 		return fmt.Sprintf("fault: %s becomes %s", n, [...]string{"fit", "SLOW", "UNKNOWN", "wrong about the time"}[e.arg])
