@@ -28,8 +28,9 @@ type fleetEtcd struct {
 	mu       sync.Mutex
 	revision int64
 	keys     map[string]*mvccpb.KeyValue
-	sorted   []string // of keys, nil when they have changed
+	sorted   []string // of keys
 	leases   map[clientv3.LeaseID]time.Time
+	ends     time.Time // no lease ends before
 	ttl      map[clientv3.LeaseID]int64
 	members  []cluster.Member
 	asked    map[string]*asked // by host
@@ -45,6 +46,7 @@ type asked struct {
 	takes    int // leases that were granted, the first for the presence
 	statuses int
 	locked   int // writes of the lock's key
+	renewed  int // renewals of leases: no writes to etcd, its leader only remembers them
 }
 
 func newFleetEtcd() *fleetEtcd {
@@ -74,18 +76,36 @@ func (e *fleetEtcd) count() map[string]asked {
 }
 
 func (e *fleetEtcd) expire() {
+	now := time.Now()
+	if now.Before(e.ends) {
+		return
+	}
+	e.ends = now.Add(time.Hour)
 	for id, end := range e.leases {
-		if !time.Now().Before(end) {
+		switch {
+		case !now.Before(end):
 			e.drop(id)
+		case end.Before(e.ends):
+			e.ends = end
 		}
 	}
+}
+
+// bytes gives the size of all keys and values.
+func (e *fleetEtcd) bytes() (sum int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for key, kv := range e.keys {
+		sum += len(key) + len(kv.Value)
+	}
+	return sum
 }
 
 func (e *fleetEtcd) drop(id clientv3.LeaseID) {
 	delete(e.leases, id)
 	e.revision++
-	e.sorted = nil
 	maps.DeleteFunc(e.keys, func(_ string, kv *mvccpb.KeyValue) bool { return kv.Lease == int64(id) })
+	e.sorted = slices.DeleteFunc(e.sorted, func(key string) bool { return e.keys[key] == nil })
 }
 
 // get gives the value of a key; "" when it is not there.
@@ -227,9 +247,6 @@ func (c *fleetClient) Read(_ context.Context, spans ...cluster.Span) (cluster.Ra
 	}
 	out := cluster.Range{Revision: c.e.revision}
 	for _, span := range spans {
-		if c.e.sorted == nil {
-			c.e.sorted = slices.Sorted(maps.Keys(c.e.keys))
-		}
 		from, _ := slices.BinarySearch(c.e.sorted, span.Start)
 		for _, key := range c.e.sorted[from:] {
 			if key != span.Start && key >= span.End {
@@ -301,9 +318,9 @@ func (t fleetTxn) Txn(_ context.Context, request *pb.TxnRequest, _ ...grpc.CallO
 
 func (e *fleetEtcd) apply(n *asked, op *pb.RequestOp) {
 	n.writes++
-	e.sorted = nil
 	if del := op.GetRequestDeleteRange(); del != nil {
 		delete(e.keys, string(del.Key))
+		e.sorted = slices.DeleteFunc(e.sorted, func(key string) bool { return e.keys[key] == nil })
 		return
 	}
 	put := op.GetRequestPut()
@@ -314,6 +331,9 @@ func (e *fleetEtcd) apply(n *asked, op *pb.RequestOp) {
 	kv := &mvccpb.KeyValue{Key: put.Key, Value: put.Value, Lease: put.Lease, CreateRevision: e.revision, ModRevision: e.revision}
 	if old := e.keys[key]; old != nil {
 		kv.CreateRevision = old.CreateRevision
+	} else {
+		at, _ := slices.BinarySearch(e.sorted, key)
+		e.sorted = slices.Insert(e.sorted, at, key)
 	}
 	e.keys[key] = kv
 }
@@ -326,14 +346,18 @@ func (c *fleetClient) Grant(_ context.Context, ttl int64) (clientv3.LeaseID, int
 	}
 	c.e.nextID++
 	id := clientv3.LeaseID(c.e.nextID)
-	c.e.leases[id], c.e.ttl[id] = time.Now().Add(time.Duration(ttl)*time.Second), ttl
+	end := time.Now().Add(time.Duration(ttl) * time.Second)
+	c.e.leases[id], c.e.ttl[id] = end, ttl
+	if end.Before(c.e.ends) {
+		c.e.ends = end
+	}
 	return id, ttl, nil
 }
 
 func (c *fleetClient) KeepAliveOnce(_ context.Context, id clientv3.LeaseID) (int64, error) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
-	c.ask()
+	c.ask().renewed++
 	if c.e.cut {
 		return 0, errCut
 	}
