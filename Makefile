@@ -17,7 +17,7 @@ E2E  := ./contrib/e2e
 UNIT  = $(shell $(GO) list ./... | grep -v /contrib/e2e$$)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-race test-matrix test-faults test-promotion test-systemd model model-deep test-model-etcd sim fuzz demo lint etcd etcd-all clean FORCE
+.PHONY: help lab lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-race test-matrix test-faults test-promotion test-systemd model model-deep test-model-etcd sim sim-fleet fuzz demo lint etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,6 +100,9 @@ ifdef SEED
 else
 	GOGC=400 $(SIM)
 endif
+
+sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: SPARES=10000
+	GOGC=400 $(GO) test -count=1 -timeout 3h -run AFleetAsksEtcdForLittle -v ./agent -args -fleet.spares=$(or $(SPARES),10000)
 
 test-model-etcd: $(CACHE)/etcd/v3.5/etcd $(CACHE)/etcd/v3.6/etcd ## hold what the model says about etcd against etcd 3.5 and 3.6; DEEP=1
 	$(GO) test -count=1 -timeout $(if $(DEEP),12h,15m) -tags realetcd -run 'RealEtcd|Lie|Lease' -v ./agent/policy/model $(if $(DEEP),-args -deep -bound 11h)

@@ -349,6 +349,20 @@ func (f *fleet) handOver() (took time.Duration, spares asked) {
 	return took, spares
 }
 
+// In a fleet of that size even those that are called do not read all records in every turn; that a step is taken on what was
+// seen in its own round is checked by boot.
+func TestAStepInALargeFleetIsDecidedOnWhatIsSoNow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 60, smallPace())
+		defer f.close()
+		f.settled()
+		if _, got := f.handOver(); got.locked != 1 {
+			t.Errorf("the lock was taken %d times", got.locked)
+		}
+	})
+}
+
 func TestTheNextVoterKeepsTheQueueWhenItsKeeperIsGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -34,10 +34,11 @@
 //   - Hosts: a loss of power takes all that was not made durable, and the runtime directory. Wall
 //     clocks are set. Disks (disk.go) are warm, slow, hanging, failing, full or not measured; the
 //     verdict on them is the real one. The etcd unit (unit.go) behaves as systemd and etcd do.
-//   - People (fault.go): they pause and resume, ask to bootstrap again, stop etcd, remove members,
-//     release operations.
+//   - People (fault.go, maintenance.go): they pause and resume, ask to bootstrap again, stop etcd, remove
+//     members, release operations, ask for maintenance, restarts, reboots and rollouts, and take that back.
 //
-// What is left out: the agent's own files never hang with the disk; all etcds are of one version;
+// What is left out: fleets so large that hosts rest (tests of package agent have them, also in virtual
+// time: make sim-fleet); hooks around a maintenance; the agent's own files never hang with the disk; all etcds are of one version;
 // the data of a voter never vanish; clocks drift by nothing; hosts share no names or URLs. TLS, the
 // socket, metrics and real timings are for the tests with real processes.
 package sim

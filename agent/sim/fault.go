@@ -28,7 +28,7 @@ type underWay struct{ end func() }
 
 // faultTable is all that can go wrong.
 func faultTable() []fault {
-	return slices.Concat(agentFaults(), hostFaults(), networkFaults(), diskFaults(), etcdFaults(), people())
+	return slices.Concat(agentFaults(), hostFaults(), networkFaults(), diskFaults(), etcdFaults(), people(), maintainers())
 }
 
 func agentFaults() []fault {

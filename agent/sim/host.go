@@ -43,6 +43,8 @@ type host struct {
 	slow    time.Duration
 	mute    bool // its keepalives get no answer
 	trap    trap
+	asked   bool // it was asked to be taken down, and nobody has heard yet that it is over
+	handsOn bool // a person was promised that its etcd stays down
 }
 
 // trap freezes the agent at its next call of a kind: before it is sent, or before it returns.
@@ -83,6 +85,7 @@ type process struct {
 	stood  atomic.Int64 // for how long it was frozen
 	began  time.Duration
 	client *client
+	busy   bool // a person is asking it something
 }
 
 // gate holds the caller while the agent is frozen, and ends it when the agent was killed.
@@ -161,7 +164,7 @@ func (h *host) startAgent() {
 			p.gate(laneLoop)
 			return h.wall()
 		},
-		Files: agentFiles{p, h.files}, Logger: w.logger(h),
+		Machine: machine{p}, Files: agentFiles{p, h.files}, Logger: w.logger(h),
 		Stepping: func(step policy.Step, done bool) { w.promises.stepping(p, step, done) },
 		Rounded:  func(d policy.Decision, v health.Verdict) { w.promises.rounded(p, d, v) },
 	}
@@ -204,6 +207,14 @@ func (f *files) losePower() {
 	maps.DeleteFunc(f.held, func(path string, held file) bool {
 		return !held.durable || strings.HasPrefix(path, runtimeDir)
 	})
+}
+
+// has tells whether there is a file.
+func (f *files) has(path string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, ok := f.held[path]
+	return ok
 }
 
 // agentFiles are the files as one process of the agent reaches them.

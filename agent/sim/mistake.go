@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"regexp"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -54,6 +55,10 @@ func Mistakes() []Mistake {
 		{Name: "a learner's ID is misread in its data", Promise: "P3", parts: func(p *process, opt *agent.Options) {
 			opt.Data = misread{opt.Data, p.host.holdsLearner}
 		}},
+		{Name: "members' answers of minutes ago are taken for those of now", Promise: "P2", parts: asking(func(c agent.Etcd, p *process) agent.Etcd {
+			return &remembering{Etcd: c, p: p}
+		})},
+		{Name: "a host forgets which cluster has answered it", Promise: "P2", parts: func(_ *process, opt *agent.Options) { opt.Files = forgetful{opt.Files} }},
 		{Name: "an etcd that was stopped is taken for one that failed", Promise: "P4", parts: func(_ *process, opt *agent.Options) { opt.Unit = eager{opt.Unit} }},
 	}
 }
@@ -120,6 +125,40 @@ func (w *welcoming) Read(ctx context.Context, spans ...cluster.Span) (cluster.Ra
 		}
 	}
 	return out, err
+}
+
+// remembering gives answers of a while ago, as a resting host would that did not look again before a step.
+type remembering struct {
+	agent.Etcd
+	p     *process
+	last  map[uint64]cluster.Status
+	asked time.Duration
+}
+
+// remembered is for how long an answer is given again.
+const remembered = 5 * time.Minute
+
+func (r *remembering) Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status {
+	out := r.Etcd.Statuses(ctx, members)
+	if now := r.p.now(); r.last == nil || now-r.asked > remembered {
+		r.last, r.asked = out, now
+	}
+	for id, s := range r.last {
+		if fresh, ok := out[id]; ok && fresh.Err != nil && s.Err == nil {
+			out[id] = s
+		}
+	}
+	return out
+}
+
+// forgetful keeps no note of the cluster that has answered.
+type forgetful struct{ agent.Files }
+
+func (f forgetful) Write(path string, data []byte, durable bool) error {
+	if strings.HasSuffix(path, "/seen.json") {
+		return nil
+	}
+	return f.Files.Write(path, data, durable)
 }
 
 // misread gives another member's ID.

@@ -150,6 +150,8 @@ func (p *promises) writeOp(by *process, value []byte) {
 		p.breach("P5", by.host, "the record of an operation is written by an agent that does not hold the lock")
 	case before != nil && before.Host != next.Host:
 		p.breach("P1", by.host, fmt.Sprintf("the operation of %s is overwritten by one of %s", before.HostName, next.HostName))
+	case before != nil && before.Kind == policy.KindCycle && before.Host != by.host.config.Host.ID:
+		p.breach("P1", by.host, fmt.Sprintf("the operation that has taken %s down is written by another host", before.HostName))
 	case before == nil && next.Phase == string(policy.PhaseBegun) && next.Host != by.host.config.Host.ID:
 		p.breach("P1", by.host, "an operation of another host is begun")
 	case before != nil && next.Host != by.host.config.Host.ID && before.Token != next.Token && !strings.HasPrefix(next.Host, "member-"):
@@ -168,6 +170,9 @@ func (p *promises) orphanedFor() time.Duration { return p.w.now() - p.orphan }
 func (p *promises) endOp(by *process) {
 	if p.lockOwner() != by {
 		p.breach("P1", by.host, "the record of an operation is deleted without the lock")
+	}
+	if op := p.currentOp(); op != nil && op.Kind == policy.KindCycle && op.Host != by.host.config.Host.ID {
+		p.breach("P1", by.host, fmt.Sprintf("the operation that has taken %s down is ended by another host", op.HostName))
 	}
 }
 
@@ -357,7 +362,7 @@ func (p *promises) beforeStart(by *process) {
 // beforeStop judges a stop of the unit.
 func (p *promises) beforeStop(by *process) {
 	if m := p.w.etcd.find(by.host.data.member); m != nil && !m.learner && p.w.now()-m.promoted > p.stale() {
-		p.breach("P2", by.host, "the etcd of a voter is stopped")
+		p.takenDown(by, m)
 	}
 }
 

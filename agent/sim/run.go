@@ -149,13 +149,19 @@ func (w *world) askToBootstrap(h *host) {
 	w.operator(h, func(ctx context.Context, p *process) { _ = p.agent.Bootstrap(ctx, "an operator") }) // a refusal is fine
 }
 
-// operator lets a person ask an agent something.
+// operator lets a person ask an agent something, unless another person is just doing so.
 func (w *world) operator(h *host, ask func(ctx context.Context, p *process)) {
 	p := h.agent
-	if p == nil || !h.powered {
+	if p == nil || !h.powered || p.busy {
 		return
 	}
+	p.busy = true
 	go func() {
+		defer func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			p.busy = false
+		}()
 		w.wait(w.moment(time.Millisecond, h.lane(laneOperator)))
 		p.gate(laneOperator)
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/systemd"
 )
 
@@ -26,6 +27,7 @@ type unit struct {
 	broken    bool
 	stoppedBy string // who stopped it last
 	again     bool   // it is to be started as soon as it has stopped
+	takenDown bool   // it was stopped for an operation of its host
 }
 
 // The states that are named often.
@@ -42,6 +44,9 @@ const (
 	looksAgain   = time.Second
 )
 
+// holdFile keeps the unit from starting while it is there, whoever asks; see package agent.
+const holdFile = stateDir + "/etcd.hold"
+
 // sinceSnapshot is how many entries a new learner has before it when it has the leader's snapshot:
 // at most as many as lie between two, with the larger default of those that there are.
 const sinceSnapshot = 100_000
@@ -57,12 +62,13 @@ func (u *unit) become(s systemd.State, result string) {
 
 // start starts the process, whoever asks.
 func (u *unit) start() {
-	if u.process || !u.host.powered {
+	if u.process || !u.host.powered || u.host.files.has(holdFile) {
 		return
 	}
+	u.host.world.promises.underHands(u.host)
 	u.started++
 	u.process = true
-	u.again = false
+	u.again, u.takenDown = false, false
 	u.become(systemd.Activating, "success")
 	if m := u.member(); m != nil {
 		m.upSince = u.host.world.now()
@@ -260,6 +266,9 @@ func (a agentUnit) Start(ctx context.Context) error {
 func (a agentUnit) Stop(ctx context.Context) error {
 	return a.do(ctx, "stop", func() {
 		a.u.host.world.promises.beforeStop(a.p)
+		if op := a.u.host.world.promises.currentOp(); op != nil && op.Kind == policy.KindCycle && op.Host == a.p.host.config.Host.ID {
+			a.u.takenDown = true
+		}
 		a.u.stop()
 	})
 }

@@ -1,0 +1,134 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// maintainers take hosts down in order: with quorumd, one at a time.
+func maintainers() []fault {
+	return []fault{
+		{name: "an operator asks for maintenance", weight: 4, low: 10 * time.Second, high: time.Hour, begin: func(w *world, h *host, _ time.Duration) func() {
+			return w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkMaintenance, KeepRunning: w.faults.IntN(5) == 0})
+		}},
+		{name: "an operator asks for a restart", weight: 3, low: time.Minute, high: time.Hour, begin: func(w *world, h *host, _ time.Duration) func() {
+			end := w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkRestart})
+			if w.faults.IntN(4) != 0 {
+				return nil // it ends by itself
+			}
+			return end
+		}},
+		{name: "an operator asks for a reboot", weight: 3, low: time.Minute, high: time.Hour, begin: func(w *world, h *host, _ time.Duration) func() {
+			end := w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkReboot})
+			if w.faults.IntN(4) != 0 {
+				return nil
+			}
+			return end
+		}},
+		{name: "an operator starts a rollout", weight: 2, low: time.Minute, high: 40 * time.Minute, onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
+			work := []string{control.WorkRestart, control.WorkReboot}[w.faults.IntN(2)]
+			w.operator(h, func(ctx context.Context, p *process) {
+				_, _ = p.agent.StartRollout(ctx, control.RolloutRequest{Work: work, Reason: "a new kernel"}, "an operator") // it may be refused
+			})
+			states := []string{control.RolloutPaused, control.RolloutRunning, control.RolloutAborted}
+			first, second := states[w.faults.IntN(3)], states[w.faults.IntN(3)]
+			w.after(5*time.Minute, laneFaults, func() { w.setRollout(h, first) })
+			return func() { w.setRollout(h, second) }
+		}},
+	}
+}
+
+func (w *world) setRollout(h *host, state string) {
+	w.operator(h, func(ctx context.Context, p *process) {
+		_, _ = p.agent.SetRollout(ctx, state, "an operator") // there may be none
+	})
+}
+
+// askMaintenance lets a person ask, and gives how the person says that it is over.
+func (w *world) askMaintenance(h *host, req control.MaintenanceRequest) (end func()) {
+	req.Reason, req.For = "a new disk", time.Hour
+	h.asked = true
+	w.operator(h, func(ctx context.Context, p *process) {
+		_, err := p.agent.AskMaintenance(ctx, req, "an operator")
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		h.handsOn = err == nil && req.Work == control.WorkMaintenance && !req.KeepRunning
+		w.happen(h, happenedFault, uint64(len(req.Work)), "is asked for %s: %v", req.Work, err)
+	})
+	return func() { w.endMaintenance(h) }
+}
+
+// endMaintenance lets a person say that it is over, until somebody has heard it.
+func (w *world) endMaintenance(h *host) {
+	h.handsOn = false
+	w.operator(h, func(ctx context.Context, p *process) {
+		err := p.agent.EndMaintenance(ctx, "an operator")
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		h.asked = h.asked && err != nil
+		w.happen(h, happenedFault, 4, "its maintenance is over: %v", err)
+	})
+	w.after(20*time.Second, laneFaults, func() {
+		if h.asked {
+			w.endMaintenance(h)
+		}
+	})
+}
+
+// machine is the host itself as its agent reaches it.
+type machine struct{ p *process }
+
+// Reboot takes the host down in a moment, and up again after a while.
+func (m machine) Reboot(context.Context) error {
+	m.p.gate(laneStep)
+	h, w := m.p.host, m.p.host.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e := w.promises.currentOp(); e == nil || e.Kind != policy.KindCycle || e.Host != h.config.Host.ID {
+		w.promises.breach("P1", h, "the machine is rebooted, and it is not its turn")
+	}
+	if h.unit.process && w.etcd.on(h) != nil {
+		w.promises.breach("P2", h, "the machine is rebooted while the etcd of its member runs")
+	}
+	w.after(between(w.draw(40, uint64(h.index)), 100*time.Millisecond, 10*time.Second), laneFaults, func() {
+		h.losePower()
+		w.after(between(w.draw(41, uint64(h.index)), 20*time.Second, 3*time.Minute), laneFaults, h.powerUp)
+	})
+	return nil
+}
+
+// takenDown judges that the etcd of a voter is stopped or restarted in order.
+func (p *promises) takenDown(by *process, m *member) {
+	op := p.currentOp()
+	switch {
+	case op == nil || op.Kind != policy.KindCycle || op.Host != by.host.config.Host.ID:
+		p.breach("P2", by.host, "the etcd of a voter is stopped, and it is not its turn")
+		return
+	case p.lockOwner() != by:
+		p.breach("P5", by.host, "the etcd of a voter is stopped by an agent that does not hold the lock")
+		return
+	}
+	voters := p.w.etcd.voters()
+	if len(voters)%2 == 0 || len(voters) < 3 {
+		p.breach("P2", by.host, fmt.Sprintf("the etcd of one of %d voters is stopped", len(voters)))
+	}
+	for _, o := range voters {
+		if down := p.w.now() - o.downAt; o != m && o.downAt != 0 && down > p.stale() {
+			p.breach("P2", by.host, fmt.Sprintf("the etcd of a voter is stopped while voter %s has been down for %s", o.host.name, down.Round(time.Second)))
+		}
+	}
+}
+
+// underHands judges a start of an etcd that was stopped for a person who works on its host.
+func (p *promises) underHands(h *host) {
+	if h.handsOn && h.unit.takenDown {
+		p.breach("P4", h, "an etcd is started under someone's hands")
+	}
+}
