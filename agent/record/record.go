@@ -13,6 +13,7 @@
 package record
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -180,6 +181,9 @@ func Decode[T kind](b []byte) (T, error) {
 	if len(b) > MaxBytes {
 		return r, fmt.Errorf("cannot read %T: %d bytes, the bound is %d", r, len(b), MaxBytes)
 	}
+	if r, ok := decodeOwn[T](b); ok {
+		return r, nil
+	}
 	rest := Extra{}
 	if err := json.Unmarshal(b, &rest); err != nil {
 		return r, fmt.Errorf("cannot read %T: %w", r, err)
@@ -200,6 +204,16 @@ func Decode[T kind](b []byte) (T, error) {
 		*extra = rest
 	}
 	return r, nil
+}
+
+// decodeOwn reads a record that was written just as this agent writes it, which is most of them, and so
+// holds nothing that must be looked at more closely.
+func decodeOwn[T kind](b []byte) (r T, ok bool) {
+	if err := json.Unmarshal(b, &r); err != nil {
+		return r, false
+	}
+	again, err := Encode(r)
+	return r, err == nil && bytes.Equal(again, b)
 }
 
 // takeFields moves the fields of these names out of all. Without it json.Unmarshal, which matches
