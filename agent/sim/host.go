@@ -209,12 +209,15 @@ func (f *files) losePower() {
 	})
 }
 
-// has tells whether there is a file.
-func (f *files) has(path string) bool {
+// read gives a file; the error is fs.ErrNotExist when there is none.
+func (f *files) read(path string) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, ok := f.held[path]
-	return ok
+	held, ok := f.held[path]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return held.data, nil
 }
 
 // agentFiles are the files as one process of the agent reaches them.
@@ -228,13 +231,7 @@ func (a agentFiles) MakeDir(string) error { return nil }
 
 // Read gives a file.
 func (a agentFiles) Read(path string) ([]byte, error) {
-	a.f.mu.Lock()
-	defer a.f.mu.Unlock()
-	held, ok := a.f.held[path]
-	if !ok {
-		return nil, fs.ErrNotExist
-	}
-	return held.data, nil
+	return a.f.read(path)
 }
 
 // Write replaces a file.

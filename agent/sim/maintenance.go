@@ -4,12 +4,14 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // maintainers take hosts down in order: with quorumd, one at a time.
@@ -80,6 +82,21 @@ func (w *world) endMaintenance(h *host) {
 			w.endMaintenance(h)
 		}
 	})
+}
+
+// stillAsked says who is to be taken down still, or nothing.
+func (w *world) stillAsked() string {
+	for _, h := range w.hosts {
+		if note, err := h.files.read(stateDir + "/maintenance.json"); err == nil && bytes.Contains(note, []byte(`"ask":`)) {
+			return h.name + " was asked to be taken down, and that has not ended"
+		}
+	}
+	if e := w.etcd.store.entries[w.keys.Rollout()]; e != nil {
+		if r, err := record.Decode[record.Rollout](e.value); err != nil || r.State == record.RolloutRunning {
+			return "a rollout has not ended"
+		}
+	}
+	return ""
 }
 
 // machine is the host itself as its agent reaches it.

@@ -141,7 +141,7 @@ func (w *world) atTarget() string {
 			return "member " + m.host.name + " is down"
 		}
 	}
-	return ""
+	return w.stillAsked()
 }
 
 // askToBootstrap is an operator's request; it may come again and again.

@@ -62,7 +62,10 @@ func (u *unit) become(s systemd.State, result string) {
 
 // start starts the process, whoever asks.
 func (u *unit) start() {
-	if u.process || !u.host.powered || u.host.files.has(holdFile) {
+	if u.process || !u.host.powered {
+		return
+	}
+	if _, err := u.host.files.read(holdFile); err == nil {
 		return
 	}
 	u.host.world.promises.underHands(u.host)
