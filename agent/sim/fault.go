@@ -300,16 +300,22 @@ func people() []fault {
 			return nil
 		}},
 		{name: "an operator stops etcd", weight: 2, low: time.Second, high: 20 * time.Minute, begin: func(_ *world, h *host, _ time.Duration) func() {
-			if !h.unit.process {
-				return nil
+			return h.stopEtcd()
+		}},
+		{name: "an operator stops all etcds, and asks to bootstrap", weight: 1, low: time.Minute, high: 10 * time.Minute, onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
+			var ends []func()
+			for _, o := range w.hosts {
+				if end := o.stopEtcd(); end != nil {
+					ends = append(ends, end)
+				}
+				if len(o.data.members) == 0 { // one that never was a member is the most likely to agree
+					h = o
+				}
 			}
-			h.unit.stoppedBy = "operator"
-			h.unit.stop()
+			w.after(30*time.Second, laneFaults, func() { w.askToBootstrap(h) })
 			return func() {
-				h.unit.stoppedBy = ""
-				h.unit.again = h.unit.process && h.unit.state == systemd.Deactivating
-				if h.data.member != 0 && h.unit.state == inactive {
-					h.unit.start()
+				for _, end := range ends {
+					end()
 				}
 			}
 		}},
@@ -324,6 +330,22 @@ func people() []fault {
 			})
 			return nil
 		}},
+	}
+}
+
+// stopEtcd is what an operator does with systemctl, and gives how it is undone, or nil if nothing runs.
+func (h *host) stopEtcd() (start func()) {
+	if !h.unit.process {
+		return nil
+	}
+	h.unit.stoppedBy = "operator"
+	h.unit.stop()
+	return func() {
+		h.unit.stoppedBy = ""
+		h.unit.again = h.unit.process && h.unit.state == systemd.Deactivating
+		if h.data.member != 0 && h.unit.state == inactive {
+			h.unit.start()
+		}
 	}
 }
 

@@ -146,7 +146,12 @@ func (w *world) atTarget() string {
 
 // askToBootstrap is an operator's request; it may come again and again.
 func (w *world) askToBootstrap(h *host) {
-	w.operator(h, func(ctx context.Context, p *process) { _ = p.agent.Bootstrap(ctx, "an operator") }) // a refusal is fine
+	w.operator(h, func(ctx context.Context, p *process) {
+		err := p.agent.Bootstrap(ctx, "an operator") // a refusal is fine
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.happen(h, happenedFault, 5, "is asked to bootstrap: %v", err)
+	})
 }
 
 // operator lets a person ask an agent something, unless another person is just doing so.
