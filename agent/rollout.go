@@ -72,7 +72,7 @@ func (a *Agent) rolledOut(r *round, step policy.Step) []lock.Also {
 		next.State, next.Text = record.RolloutStopped, fmt.Sprintf("%s came back with etcd %s, not %s", next.Hosts[i].Name, orText(version, "unknown"), next.Etcd)
 	default:
 		next.Hosts[i].State, next.Hosts[i].Seconds = record.HostDone, r.view.Op.Elapsed.Seconds()
-		if len(next.Waiting()) == 0 && next.State == record.RolloutRunning {
+		if len(next.Waiting()) == 0 && (next.State == record.RolloutRunning || next.State == record.RolloutPaused) {
 			next.State, next.Text = record.RolloutDone, ""
 		}
 	}

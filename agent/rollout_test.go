@@ -34,3 +34,25 @@ func TestTheHostThatARolloutIsAtIsToldFromThoseThatWait(t *testing.T) {
 		}
 	}
 }
+
+func TestARolloutIsDoneWithItsLastHostAlsoWhenItWasPausedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]string{
+		record.RolloutRunning: record.RolloutDone, record.RolloutPaused: record.RolloutDone, record.RolloutAborted: record.RolloutAborted,
+	} {
+		a := &Agent{opt: Options{Config: hostConfig()}, keys: record.KeysFor("test")}
+		a.opt.Config.Host.ID = "2"
+		r := &round{asked: &ask{Work: policy.WorkRestart, Rollout: "x"}}
+		r.op = &record.Op{Kind: policy.KindCycle, Host: "2"}
+		r.view.Op = &policy.Op{}
+		r.rollout = &record.Rollout{ID: "x", State: state, Hosts: []record.RolloutHost{{ID: "1", State: record.HostDone}, {ID: "2", State: record.HostWaiting}}}
+		also := a.rolledOut(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
+		if len(also) != 1 {
+			t.Fatalf("%s: %d writes", state, len(also))
+		}
+		next, err := record.Decode[record.Rollout](also[0].Value)
+		if err != nil || next.State != want || len(next.Waiting()) != 0 {
+			t.Errorf("%s becomes %+v, %v", state, next, err)
+		}
+	}
+}
