@@ -105,7 +105,7 @@ sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: S
 	GOGC=400 $(GO) test -count=1 -timeout 3h -run AFleetAsksEtcdForLittle -v ./agent -args -fleet.spares=$(or $(SPARES),10000)
 
 test-model-etcd: $(CACHE)/etcd/v3.5/etcd $(CACHE)/etcd/v3.6/etcd ## hold what the model says about etcd against etcd 3.5 and 3.6; DEEP=1
-	$(GO) test -count=1 -timeout $(if $(DEEP),12h,15m) -tags realetcd -run 'RealEtcd|Lie|Lease' -v ./agent/policy/model $(if $(DEEP),-args -deep -bound 11h)
+	$(GO) test -count=1 -parallel 16 -timeout $(if $(DEEP),12h,15m) -tags realetcd -run 'RealEtcd|Lie|Lease' -v ./agent/policy/model $(if $(DEEP),-args -deep -bound 11h)
 
 test-systemd: ## the systemd package against a real systemd (needs root, and Debian's systemd and dbus)
 	$(GO) test -count=1 -timeout 10m -tags systemdtest ./systemd

@@ -27,8 +27,8 @@ import (
 // connections before it adds a member.
 const (
 	realHeartbeat = 60 * time.Millisecond
-	realElection  = 300 * time.Millisecond
-	longPatience  = 15 * time.Second // for what must happen; a busy machine is slow
+	realElection  = 480 * time.Millisecond
+	longPatience  = 25 * time.Second // for what must happen; a busy machine is slow
 	shortPatience = 11 * time.Second // where it is expected not to happen
 	tick          = 20 * time.Millisecond
 )

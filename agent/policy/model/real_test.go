@@ -95,6 +95,7 @@ func questions(at cluster) (list []pair) {
 }
 
 func TestRealEtcdDoesWhatTheModelSays(t *testing.T) {
+	t.Parallel()
 	pairs, firsts := met(t)
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) {

@@ -40,6 +40,9 @@ type plan struct {
 // free tells the operations that only prepare others.
 func (o operation) free() bool { return o.kind == opEnv || o.kind == opAside }
 
+// logs stands between a difference and how the logs of the members end.
+const logs = "\nthe members:\n"
+
 func newPlan(met map[pair]int, firsts map[cluster]int) *plan {
 	p := &plan{
 		next: map[cluster][]operation{}, left: map[pair]bool{}, mine: map[pair]bool{}, done: map[pair]bool{}, paths: map[uint64]bool{},
@@ -261,7 +264,7 @@ func (p *plan) walk(t testing.TB, version string, c claims, first cluster, way [
 		for _, line := range b.story {
 			story += line + "\n"
 		}
-		p.differ = append(p.differ, story+err.Error()+"\n"+b.processes())
+		p.differ = append(p.differ, story+err.Error()+logs+b.processes())
 	}
 	return len(p.differ) < p.enough
 }
