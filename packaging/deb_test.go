@@ -234,7 +234,7 @@ func TestQuorumdMayStartAndStopEtcdAndNothingElse(t *testing.T) {
 	h.run(as + "systemctl --no-ask-password stop etcd.service")
 	h.run(as + "systemctl --no-ask-password start etcd.service")
 	h.run(as + "systemctl --no-ask-password restart etcd.service")
-	for _, forbidden := range []string{"stop dbus.service", "restart systemd-journald.service", "kill etcd.service", "mask etcd.service", "daemon-reload", "start 'quorumd-errand@x.service'"} {
+	for _, forbidden := range []string{"stop dbus.service", "restart systemd-journald.service", "kill etcd.service", "mask etcd.service", "daemon-reload", "start 'quorumd-errand@x.service'", "start 'quorumd-hooks@x.service'"} {
 		if out, err := h.try(as + "systemctl --no-ask-password " + forbidden); err == nil {
 			t.Errorf("quorumd may %s: %s", forbidden, out)
 		}

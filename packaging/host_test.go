@@ -58,8 +58,12 @@ for h in systemd unified freezer ''; do # without a group of its own two systemd
 	[ -e %[3]s/$h/cgroup.procs ] || continue
 	mkdir -p %[3]s/$h/%[4]s && echo $$ >%[3]s/$h/%[4]s/cgroup.procs
 done
-exec systemd-nspawn -q -D %[2]s/root --boot --register=no --keep-unit --machine=quorumd-pk --private-network \
-	--resolv-conf=off --timezone=off --link-journal=no --console=pipe --capability=CAP_BPF,CAP_IPC_LOCK --system-call-filter=bpf
+status=133 # nspawn ends with it when the host reboots
+while [ $status = 133 ]; do
+status=0
+setpriv --pdeathsig KILL systemd-nspawn -q -D %[2]s/root --boot --register=no --keep-unit --machine=quorumd-pk --private-network \
+	--resolv-conf=off --timezone=off --link-journal=no --console=pipe --capability=CAP_BPF,CAP_IPC_LOCK --system-call-filter=bpf || status=$?
+done
 `, cached(t, "root"), dir, cgroups, group)
 	h := &host{t: t, boss: exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", script)}
 	h.boss.Env = append(os.Environ(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1", "SYSTEMD_NSPAWN_API_VFS_WRITABLE=network")
@@ -86,7 +90,24 @@ exec systemd-nspawn -q -D %[2]s/root --boot --register=no --keep-unit --machine=
 	return h
 }
 
-// payload gives the child of the supervisor that is PID 1 of its own namespace.
+// reboots waits until the host is up again after the boot with that ID.
+func (h *host) reboots(boot string) {
+	h.t.Helper()
+	h.waitUntil(2*bootTimeout, "the host is up again", func() bool {
+		if h.pid1 = payload(h.boss.Process.Pid); h.pid1 == 0 {
+			return false
+		}
+		now, err := h.try("cat /proc/sys/kernel/random/boot_id")
+		if err != nil || now == boot {
+			return false
+		}
+		state, _ := h.try("systemctl is-system-running")
+		return strings.HasPrefix(state, "running") || strings.HasPrefix(state, "degraded")
+	})
+	h.root = fmt.Sprintf("/proc/%d/root", h.pid1)
+}
+
+// payload gives the process below the supervisor that is PID 1 of its own namespace.
 func payload(boss int) int {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", boss))
 	for _, list := range lists {
@@ -96,6 +117,11 @@ func payload(boss int) int {
 			for line := range strings.Lines(string(status)) {
 				if f := strings.Fields(line); len(f) > 2 && f[0] == "NSpid:" && f[len(f)-1] == "1" {
 					pid, _ := strconv.Atoi(child)
+					return pid
+				}
+			}
+			if below, _ := strconv.Atoi(child); below > 0 {
+				if pid := payload(below); pid != 0 {
 					return pid
 				}
 			}
