@@ -69,6 +69,12 @@ func Run(ctx context.Context, opt Options) error {
 	}
 	defer parts.close()
 
+	hookRunner, units, err := openHooks(conf, opt.Config, opt.Errands, log)
+	if err != nil {
+		return err
+	}
+	defer units.close()
+
 	notifier := systemd.NewNotifier()
 	wall := opt.Wall
 	if wall == nil {
@@ -76,7 +82,7 @@ func Run(ctx context.Context, opt Options) error {
 	}
 	a, err := agent.New(agent.Options{
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
-		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Machine: machine(conf, log),
+		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Machine: machine(conf, log), Hooks: hookRunner,
 		EtcdVersion:   func(ctx context.Context) (string, error) { return cluster.BinaryVersion(ctx, conf.Etcd.Binary) },
 		BlockProgress: parts.blocks.Progress,
 		Now:           sinceBoot, Wall: wall, Logger: log,

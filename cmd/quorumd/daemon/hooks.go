@@ -31,6 +31,49 @@ const (
 // agentName is what an agent beside the main one may be called, as in quorumd@NAME.service.
 var agentName = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*$`)
 
+// hookUnits are the units that run hooks; none where the agent's own child does.
+type hookUnits map[string]*systemd.Service
+
+func (u hookUnits) close() {
+	for _, unit := range u {
+		_ = unit.Close()
+	}
+}
+
+// openHooks gives the agent's side of the hooks. With errands, a service of its own runs them, as root; otherwise
+// a child of the agent does.
+func openHooks(conf config.Config, path, errands string, log *slog.Logger) (*hooks.Runner, hookUnits, error) {
+	if errands == "" {
+		outcomes := filepath.Join(conf.Paths.Runtime, "hooks")
+		if err := os.MkdirAll(outcomes, 0o755); err != nil {
+			return nil, nil, fmt.Errorf("cannot keep the outcome of hooks: %w; correct paths.runtime", err)
+		}
+		child := hooks.Child(func(when string) []string {
+			return []string{self, hooksCommand, "--config", path, "--outcomes", outcomes, when}
+		})
+		return hooks.NewRunner(conf.Maintenance.Hooks, conf.Paths.Runtime, outcomes, child), nil, nil
+	}
+	units := hookUnits{}
+	for _, when := range []string{hooks.Before, hooks.After} {
+		unit, err := systemd.NewService(systemd.Options{Unit: hooksUnit(path, when), Logger: log})
+		if err != nil {
+			return nil, nil, err
+		}
+		units[when] = unit
+	}
+	launch := func(ctx context.Context, when string) error { return units[when].Start(ctx) }
+	return hooks.NewRunner(conf.Maintenance.Hooks, conf.Paths.Runtime, outcomesOf(path), launch), units, nil
+}
+
+// hooksUnit names the unit that runs the hooks of the agent with that configuration.
+func hooksUnit(path, when string) string {
+	name := strings.TrimSuffix(filepath.Base(path), ".yaml")
+	if name == mainConfig {
+		return "quorumd-hooks@" + when + ".service"
+	}
+	return "quorumd-hooks@" + when + ":" + name + ".service"
+}
+
 // outcomesOf gives the directory in which the service tells how the hooks of the agent with that configuration go.
 func outcomesOf(path string) string {
 	return filepath.Join(unitOutcomes, strings.TrimSuffix(filepath.Base(path), ".yaml"))
