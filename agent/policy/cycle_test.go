@@ -180,6 +180,9 @@ func TestAHostIsBackOnlyWhenItsMemberIsWellForAWhile(t *testing.T) {
 		{"its disk is slow", func(v *View) { v.Health.State = health.Slow }, StepNone, Returning},
 		{"its disk has been slow for long", func(v *View) { v.Health.State, v.Op.WrittenFor = health.Slow, time.Hour }, StepNone, NotBack},
 		{"a person has stopped it again", func(v *View) { v.Unit.State = UnitInactive }, StepNone, UnitStopped},
+		{"a person has stopped it again after its restart", func(v *View) {
+			v.Asked, v.Unit.State = &Asked{Work: WorkRestart}, UnitInactive
+		}, StepNone, UnitStopped},
 		{"it has failed again", func(v *View) { v.Unit.State = UnitFailed }, StepStartUnit, ""},
 		{"it was started just now", func(v *View) { v.Op.Phase = PhaseDown }, StepSetPhase, ""},
 		{"a restart that was done", func(v *View) {

@@ -23,7 +23,7 @@ func ownCycle(v View) Decision {
 func worked(v View) bool {
 	switch v.Asked.Work {
 	case WorkRestart:
-		return v.Op.Restarted
+		return v.Op.Restarted || v.Op.Phase == PhaseBack // an etcd that somebody has stopped since does not tell any more
 	case WorkReboot:
 		return !v.Op.SameBoot
 	}

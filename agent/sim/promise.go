@@ -349,7 +349,7 @@ func (p *promises) beforeStart(by *process) {
 	h := by.host
 	m := p.w.etcd.find(h.data.member)
 	switch {
-	case h.unit.state == inactive && m != nil && !m.learner && h.unit.stoppedBy == "operator":
+	case h.unit.state == inactive && m != nil && !m.learner && h.unit.stoppedBy == "operator" && !p.restarting(h):
 		p.breach("P4", h, "an etcd that an operator has stopped is started")
 	case m != nil && !m.learner, h.unit.env["ETCD_INITIAL_CLUSTER_STATE"] == "new":
 		return // a voter that comes back takes nothing from anybody
@@ -357,6 +357,13 @@ func (p *promises) beforeStart(by *process) {
 	if owned, ok := p.owned[by]; m == nil && p.w.etcd.clusterID != 0 && h.data.member == 0 && (!ok || p.w.now()-owned > p.stale()) {
 		p.breach("P5", h, "a learner's etcd is started by an agent that has not held the lock for a while")
 	}
+}
+
+// restarting tells whether an agent is just restarting its etcd: it cannot tell whether the stop in between
+// was its own.
+func (p *promises) restarting(h *host) bool {
+	op := p.currentOp()
+	return op != nil && op.Host == h.config.Host.ID && op.Work == string(policy.WorkRestart) && op.Phase == string(policy.PhaseReady)
 }
 
 // beforeStop judges a stop of the unit.
