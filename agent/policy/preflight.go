@@ -54,6 +54,7 @@ func vetoes() []veto {
 		{ClusterUnreachable, false, unreachable},
 		{ClusterIDMismatch, true, idMismatch},
 		{HostConflict, true, hostConflict},
+		{MaintenanceOverdue, true, maintenanceOverdue},
 		{InMaintenance, true, inMaintenance},
 		{TargetMet, false, targetMet},
 		{HealthUnknown, true, healthUnknown},
@@ -144,6 +145,12 @@ func inMaintenance(v View) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("%s was asked for by %s: %s", v.Asked.Work, v.Asked.By, v.Asked.Reason), true
+}
+
+// maintenanceOverdue is told apart, so that the other hosts can tell too.
+func maintenanceOverdue(v View) (string, bool) {
+	text, asked := inMaintenance(v)
+	return text, asked && v.Asked.Overdue
 }
 
 func hostConflict(v View) (string, bool) { return v.Self.Conflict, v.Self.Conflict != "" }

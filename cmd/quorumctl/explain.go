@@ -53,7 +53,7 @@ func writeExplanation(p *page, s control.Status) {
 		writePause(p, *s.Pause, s.Time)
 	}
 	if s.Op != nil {
-		writeOp(p, *s.Op, s.Time)
+		writeOp(p, s)
 		writeOrphan(p, *s.Op)
 	}
 	writeAsked(p, s)

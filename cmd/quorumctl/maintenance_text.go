@@ -58,7 +58,7 @@ func writeTurn(p *page, s control.Status) {
 		p.line("cluster: no operation is in flight")
 		return
 	}
-	writeOp(p, *s.Op, s.Time)
+	writeOp(p, s)
 	writeOrphan(p, *s.Op)
 	if s.Op.Host != s.Host.ID {
 		p.line("    started  %s", since(s.Op.Started, s.Time))
@@ -66,8 +66,13 @@ func writeTurn(p *page, s control.Status) {
 }
 
 func writeLast(p *page, s control.Status) {
-	if l := s.LastMaintenance; l != nil {
-		p.line("    last     %s by %s, ended %s: %s, %s", l.Work, l.By, since(l.Ended, s.Time), l.Code, l.Text)
+	l := s.LastMaintenance
+	switch {
+	case l == nil:
+	case l.Code == control.CodeCycled: // its text would only say so again
+		p.line("    last     %s by %s, %s: %s %s", l.Work, l.By, l.Reason, l.Code, since(l.Ended, s.Time))
+	default:
+		p.line("    last     %s by %s, %s: %s %s, %s", l.Work, l.By, l.Reason, l.Code, since(l.Ended, s.Time), l.Text)
 	}
 }
 
@@ -136,7 +141,7 @@ func untilOf(m control.Maintenance, now time.Time) word {
 func writeAsked(p *page, s control.Status) {
 	if m := s.Maintenance; m != nil {
 		why := " · by " + m.By + ": " + m.Reason
-		if s.Op != nil && s.Op.Kind == "cycle" && s.Op.Host == s.Host.ID {
+		if s.Op != nil && s.Op.Kind == cycleOp && s.Op.Host == s.Host.ID {
 			why = "" // the line of the operation has said it
 		}
 		p.line("%s of %s: %s%s%s", word{m.Work, bold}, s.Host.Name, word{m.State, stateOf(*m).style}, untilPart(*m, s.Time), why)

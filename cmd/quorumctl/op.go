@@ -59,7 +59,7 @@ func writeOperation(p *page, s control.Status) {
 	if s.Op == nil {
 		p.line("no operation is in flight")
 	} else {
-		writeOp(p, *s.Op, s.Time)
+		writeOp(p, s)
 		writeOpDetails(p, *s.Op, s.Time)
 	}
 	switch {

@@ -20,7 +20,7 @@ func writeStatus(p *page, s control.Status) {
 		writePause(p, *s.Pause, s.Time)
 	}
 	if s.Op != nil {
-		writeOp(p, *s.Op, s.Time)
+		writeOp(p, s)
 		writeOrphan(p, *s.Op)
 	}
 	writeAsked(p, s)
@@ -100,7 +100,8 @@ func writePause(p *page, pause control.Pause, now time.Time) {
 }
 
 // writeOp writes the operation in flight as one line.
-func writeOp(p *page, op control.Op, now time.Time) {
+func writeOp(p *page, s control.Status) {
+	op := *s.Op
 	target := ""
 	if op.Target != "" {
 		target = " as " + op.Target
@@ -109,10 +110,24 @@ func writeOp(p *page, op control.Op, now time.Time) {
 	switch {
 	case op.Progress != "":
 		progress = " · " + op.Progress
-	case op.Kind == "cycle" && op.Reason != "":
+	case op.Kind == cycleOp && op.Reason != "":
 		progress = " · by " + op.By + ": " + op.Reason
 	}
-	p.line("%s of %s%s: %s for %s%s%s", word{op.Kind, bold}, op.HostName, target, op.Phase, span(now.Sub(op.Started)), patience(op, now), progress)
+	p.line("%s of %s%s: %s for %s%s%s%s", word{op.Kind, bold}, op.HostName, target, op.Phase, span(s.Time.Sub(op.Started)),
+		patience(op, s.Time), word{overdue(s), bad}, progress)
+}
+
+// cycleOp is the kind of the operation that takes a host down and brings it back.
+const cycleOp = "cycle"
+
+// overdue says so when the host that is down has told that it is down for longer than was said.
+func overdue(s control.Status) string {
+	for _, h := range s.Hosts {
+		if h.ID == s.Op.Host && s.Op.Kind == cycleOp && h.Waiting == "MAINTENANCE_OVERDUE" {
+			return ", OVERDUE"
+		}
+	}
+	return ""
 }
 
 // writeOrphan writes something only when nobody drives the operation.
