@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -95,7 +96,7 @@ func History(ctx context.Context, client *clientv3.Client, keys record.Keys) ([]
 	return lines, nil
 }
 
-// CheckHistory sees that what people are shown tells of one join after the other. An agent that is killed may not come to
+// CheckHistory sees that what people are shown tells of one operation after the other. An agent that is killed may not come to
 // write that it has begun; the end is written with the deed.
 func CheckHistory(lines []record.Line, killed bool) []error {
 	var wrong []error
@@ -104,10 +105,10 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 		switch {
 		case l.Kind == "step" && (l.Code == string(policy.StepBeginJoin) && !failed(l) || l.Code == string(policy.StepBeginCycle)):
 			if began != "" {
-				wrong = append(wrong, fmt.Errorf("history: %s began a join while that of %s went on", l.Name, began))
+				wrong = append(wrong, fmt.Errorf("history: %s began an operation while that of %s went on", l.Name, began))
 			}
 			began = l.Name
-		case l.Kind == "op" && strings.HasPrefix(l.Text, policy.KindJoin+" of ") && strings.Contains(l.Text, " has ended: "):
+		case l.Kind == "op" && ofKind(l, policy.KindJoin, policy.KindCycle) && strings.Contains(l.Text, " has ended: "):
 			if began == "" && !killed {
 				wrong = append(wrong, fmt.Errorf("history: %s ended an operation that has not begun: %s", l.Name, l.Text))
 			}
@@ -115,9 +116,14 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 		}
 	}
 	if began != "" {
-		wrong = append(wrong, fmt.Errorf("history: the join of %s has not ended", began))
+		wrong = append(wrong, fmt.Errorf("history: the operation of %s has not ended", began))
 	}
 	return wrong
+}
+
+// ofKind tells whether a line is about an operation of one of these kinds.
+func ofKind(l record.Line, kinds ...string) bool {
+	return slices.ContainsFunc(kinds, func(kind string) bool { return strings.HasPrefix(l.Text, kind+" of ") })
 }
 
 // failed tells whether a line tells of a join that did not begin after all: its cause follows then.

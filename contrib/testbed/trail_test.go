@@ -69,10 +69,14 @@ func TestAHistoryOfJoinsThatOverlapIsFound(t *testing.T) {
 	refused := begin("a")
 	refused.Text += ": cannot begin"
 	expectWrong(t, CheckHistory([]record.Line{refused, begin("a"), end("a"), begin("b"), end("b")}, false))
-	expectWrong(t, CheckHistory([]record.Line{begin("a"), begin("b"), end("b")}, false), "b began a join while that of a went on")
+	expectWrong(t, CheckHistory([]record.Line{begin("a"), begin("b"), end("b")}, false), "b began an operation while that of a went on")
 	expectWrong(t, CheckHistory([]record.Line{end("a")}, false), "a ended an operation that has not begun")
 	expectWrong(t, CheckHistory([]record.Line{end("a")}, true))
-	expectWrong(t, CheckHistory([]record.Line{begin("a")}, true), "the join of a has not ended")
+	expectWrong(t, CheckHistory([]record.Line{begin("a")}, true), "the operation of a has not ended")
+	down := record.Line{Name: "a", Kind: "step", Code: string(policy.StepBeginCycle), Text: "recording that this host is taken down: restart: new version"}
+	back := record.Line{Name: "a", Kind: "op", Code: "CYCLED", Text: "cycle of a for restart has ended: the host was taken down and is back"}
+	expectWrong(t, CheckHistory([]record.Line{down, back, begin("b"), end("b")}, false))
+	expectWrong(t, CheckHistory([]record.Line{down, begin("b"), end("b")}, false), "b began an operation while that of a went on")
 }
 
 func TestADataDirectoryThatIsRenamedIsKnownAndOneThatIsGoneIsMissed(t *testing.T) {

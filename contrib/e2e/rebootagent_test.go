@@ -1,0 +1,146 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// edged makes a world of three voters whose hosts listen to reboot agents and have hooks that write down what they
+// are run for.
+func edged(t *testing.T) *world {
+	t.Helper()
+	ports := testbed.FreePorts(t, 3)
+	w := newWorld(t, worldOptions{hosts: 3, voters: 3, each: func(i int, o *testbed.HostOptions) {
+		o.Set["fleetlock.listen"] = fmt.Sprintf("127.0.0.1:%d", ports[i-1])
+		o.Set["maintenance.hooks"], o.Set["maintenance.hookTimeout"] = filepath.Join(o.Dir, "hooks"), "20s"
+	}})
+	for _, h := range w.hosts {
+		h.hook("before", `echo "before $QUORUMD_WORK of $QUORUMD_HOST by $QUORUMD_BY" >>../log`)
+		h.hook("after", `echo "after $QUORUMD_WORK of $QUORUMD_HOST by $QUORUMD_BY" >>../log`)
+	}
+	w.start(w.hosts...)
+	w.bootstrap()
+	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.rolesAgree()
+	return w
+}
+
+// hook writes a hook of the host, in lines of shell that run in its own directory.
+func (h *host) hook(when, script string) {
+	h.w.t.Helper()
+	dir := filepath.Join(h.Options.Dir, "hooks", when+".d")
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "10-test"), []byte("#!/bin/sh\ncd "+filepath.Dir(dir)+"\n"+script+"\n"), 0o755)
+	}
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+}
+
+// hooked gives what the host's hooks have written.
+func (h *host) hooked() string {
+	text, _ := os.ReadFile(filepath.Join(h.Options.Dir, "log"))
+	return string(text)
+}
+
+// rebootAgent asks the host's quorumd as a reboot agent does, and gives the status and the body of the answer.
+func (h *host) rebootAgent(path string) (int, string) {
+	h.w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*bound)
+	defer cancel()
+	body := strings.NewReader(`{"client_params":{"id":"` + h.Options.Name + `","group":"default"}}`)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+h.Options.Set["fleetlock.listen"]+path, body)
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+	r.Header.Set("fleet-lock-protocol", "true")
+	r.Close = true
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		h.w.t.Fatalf("%s does not answer a reboot agent: %v", h.Options.Name, err)
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(text)
+}
+
+func TestRebootAgentsOfAllHostsAreServedOneByOneAndTheHooksRun(t *testing.T) {
+	t.Parallel()
+	w := edged(t)
+	load := w.load()
+	turns := make(chan *host, 3)
+	for _, h := range w.hosts { // all in the same moment
+		go func() {
+			if status, text := h.rebootAgent("/v1/pre-reboot"); status != http.StatusOK {
+				t.Errorf("%s may not reboot: %d %s", h.Options.Name, status, text)
+			}
+			turns <- h
+		}()
+	}
+	for n := range 3 {
+		h := <-turns
+		if h.etcdRuns() || h.maintenance() != control.MaintenanceSafe {
+			t.Errorf("%s may reboot, and its etcd runs", h.Options.Name)
+		}
+		if len(turns) > 0 {
+			t.Error("two hosts may reboot at once")
+		}
+		if want := fmt.Sprintf("before reboot of %s by fleetlock: %s\n", h.Options.Name, h.Options.Name); h.hooked() != want {
+			t.Errorf("turn %d: the hooks wrote %q", n, h.hooked())
+		}
+		// Here the machine would reboot. This one does not, which is for the agent the same as a reboot that was called off.
+		if status, text := h.rebootAgent("/v1/steady-state"); status != http.StatusOK || !h.etcdRuns() {
+			t.Errorf("%s is not back: %d %s", h.Options.Name, status, text)
+		}
+	}
+	report := load.Stop()
+	t.Logf("%d writes, %d failed, longest gap %d ms", report.Acked, report.Failed, report.LongestGap.Milliseconds())
+	w.verify(3, 0)
+}
+
+func TestAHookThatFailsKeepsTheHostUp(t *testing.T) {
+	t.Parallel()
+	w := edged(t)
+	n1, n2 := w.hosts[0], w.hosts[1]
+	n1.hook("before", "echo 'cannot drain' >&2; exit 1")
+	n1.ask(control.WorkRestart)
+	w.eventually("the failure ends it", func() bool { return n1.ended(policy.HookFailed) })
+	if !n1.etcdRuns() {
+		t.Error("etcd was stopped all the same")
+	}
+	n1.hook("before", "exec sleep 600")
+	n1.set("maintenance.hookTimeout", "1s")
+	n1.stop()
+	w.start(n1)
+	w.eventually("n1 has looked again", func() bool { s, ok := n1.status(); return ok && s.Loop.Rounds > 0 })
+	n1.ask(control.WorkRestart)
+	w.eventually("the timeout ends it", func() bool {
+		s, ok := n1.status()
+		return ok && s.Maintenance == nil && s.LastMaintenance != nil && strings.Contains(s.LastMaintenance.Text, "took longer than 1s")
+	})
+	n2.ask(control.WorkRestart)
+	w.eventually("n2 has its turn", func() bool { return n2.ended(policy.Cycled) })
+	if got := n2.hooked(); got != "before restart of n2 by root\nafter restart of n2 by root\n" {
+		t.Errorf("the hooks of n2 wrote %q", got)
+	}
+	<-time.After(time.Second)
+	if got := strings.Count(n2.hooked(), "\n"); got != 2 {
+		t.Errorf("the hooks of n2 ran %d times", got)
+	}
+	w.verify(3, 0)
+}
