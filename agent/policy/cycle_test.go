@@ -140,6 +140,22 @@ func TestAtItsTurnAVoterHandsOverAndStops(t *testing.T) {
 		{"nobody knows any more what was asked", func(v *View) { v.Asked = nil }, StepEndOp, ""},
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{} }, StepNone, Paused},
 		{"another host has its ID", func(v *View) { v.Self.Conflict = "another agent runs with this host's ID" }, StepNone, HostConflict},
+		{"a learner has come since, and never started", func(v *View) { // nobody takes it out before this operation ends
+			v.Cluster.Members = append(v.Cluster.Members, Member{ID: 4, PeerURL: "n4", Learner: true})
+		}, StepTakeDown, ""},
+		{"etcd is on its way down", func(v *View) { v.Unit.State = UnitDeactivating }, StepNone, Stopping},
+		{"it is withdrawn, and etcd is on its way down", func(v *View) { v.Asked.Over, v.Unit.State = true, UnitDeactivating }, StepNone, Stopping},
+		{"it is withdrawn, and the restart is under way", func(v *View) {
+			v.Asked.Work, v.Asked.Over, v.Unit.State = WorkRestart, true, UnitActivating
+		}, StepSetPhase, ""},
+		{"it is withdrawn, and the restart has failed", func(v *View) {
+			v.Asked.Work, v.Asked.Over, v.Unit.State = WorkRestart, true, UnitFailed
+		}, StepStartUnit, ""},
+		{"etcd is down already: nothing is noted before the turn is", func(v *View) { v.Op.Phase, v.Unit.State = PhaseBegun, UnitFailed }, StepSetPhase, ""},
+		{"etcd is down already: it is held back", func(v *View) { v.Unit.State = UnitFailed }, StepTakeDown, ""},
+		{"another voter has failed, and etcd is noted as stopped", func(v *View) {
+			v.Cluster.Members[1].Live, v.Op.Phase, v.Asked.Stopped = false, PhaseBegun, true
+		}, StepNone, QuorumAtRisk},
 	})
 }
 
@@ -165,6 +181,12 @@ func TestAHostThatIsDownStaysDownUntilTheWorkIsDone(t *testing.T) {
 			v.Op, v.Cluster = nil, Cluster{ExpectedID: clusterID}
 		}, StepStartUnit, ""},
 		{"a restart that was interrupted", func(v *View) { v.Asked.Work = WorkRestart }, StepStartUnit, ""},
+		{"over, but a person has stopped it since it was started", func(v *View) { v.Asked.Over, v.Asked.Stopped = true, false }, StepNone, UnitStopped},
+		{"rebooted, but a person stops it before its turn is over", func(v *View) {
+			v.Asked.Work, v.Asked.Stopped, v.Op.SameBoot = WorkReboot, false, false
+		}, StepNone, UnitStopped},
+		{"nobody knows any more what was asked", func(v *View) { v.Asked = nil }, StepNone, UnitStopped},
+		{"over, and it runs already", func(v *View) { v.Asked.Over, v.Unit.State = true, UnitActive }, StepStartUnit, ""},
 		{"what it came down for is not recorded yet", func(v *View) { v.Op.Phase = PhaseReady }, StepSetPhase, ""},
 	})
 }
@@ -193,6 +215,11 @@ func TestAHostIsBackOnlyWhenItsMemberIsWellForAWhile(t *testing.T) {
 		{"hooks run", func(v *View) { v.Asked.After.State = HooksRunning }, StepNone, HookRunning},
 		{"a hook has failed", func(v *View) { v.Asked.After.State = HooksFailed }, StepNone, HookFailed},
 		{"a hook has failed, and a person says that it is over", func(v *View) { v.Asked.After.State, v.Asked.Waived = HooksFailed, true }, StepEndOp, ""},
+		{"a person has stopped it after its restart", func(v *View) {
+			v.Asked, v.Unit.State = &Asked{Work: WorkRestart}, UnitInactive
+		}, StepNone, UnitStopped},
+		{"a boot has found it held back still", func(v *View) { v.Asked.Stopped, v.Unit.State = true, UnitInactive }, StepStartUnit, ""},
+		{"something else was asked meanwhile", func(v *View) { v.Asked = &Asked{Work: WorkReboot, RebootFor: Never} }, StepEndOp, ""},
 		{"it was removed meanwhile", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
 		{"the lock is gone", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 	})
@@ -222,6 +249,10 @@ func TestASpareTakesItsTurnAndHasNothingToStop(t *testing.T) {
 		{"it may reboot", turn(func(v *View) { v.Asked.Work = WorkReboot }), StepReboot, ""},
 		{"there is nothing to restart", turn(func(v *View) { v.Asked.Work = WorkRestart }), StepEndOp, ""},
 		{"it is over", turn(func(v *View) { v.Asked.Over = true }), StepEndOp, ""},
+		{"its learner has never started", turn(func(v *View) {
+			v.Asked.Work = WorkRestart
+			v.Cluster.Members = append(v.Cluster.Members, Member{ID: 9, PeerURL: v.Self.PeerURL, Learner: true})
+		}), StepEndOp, ""},
 	})
 }
 

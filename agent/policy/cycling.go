@@ -12,7 +12,10 @@ import (
 // it is seen at. What takes it further down is done under the lock; to start etcd again needs none.
 func ownCycle(v View) Decision {
 	m, listed := v.member()
-	if v.Asked != nil && !v.Asked.Over && !worked(v) {
+	if m.Learner && m.Name == "" { // a learner that never started is none that counts: another than this operation takes it out
+		listed = false
+	}
+	if v.Asked != nil && !v.Asked.Over && v.Op.Phase != PhaseBack && !worked(v) { // what is on its way back is not taken down once more
 		return takeDown(v, m, listed)
 	}
 	return bringBack(v, m, listed)
@@ -48,8 +51,13 @@ func takeDown(v View, m Member, listed bool) Decision {
 	case UnitActive:
 		return stopMember(v, m)
 	}
-	if v.Asked.Work == WorkRestart {
+	switch {
+	case v.Asked.Work == WorkRestart:
 		return startMember(v, m)
+	case !v.Asked.Stopped && v.Op.Phase == PhaseBegun:
+		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "it is down already"})
+	case !v.Asked.Stopped: // from now on it is this operation's: it is held back, and started again at the end
+		return do(Step{Kind: StepTakeDown, Why: "it is down already: " + string(v.Asked.Work)})
 	}
 	return touchable(v)
 }
@@ -57,7 +65,7 @@ func takeDown(v View, m Member, listed bool) Decision {
 // stopMember stops the member's etcd, after the operator's own hooks and without its leadership.
 func stopMember(v View, m Member) Decision {
 	if r, holds := firstOf(v, cycleVetoes(), CommonCause, QuorumAtRisk, LearnerUnsettled); holds {
-		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning { // nothing is done yet: others may go first
+		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped { // nothing is done yet: others may go first
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 		}
 		return Decision{Reasons: []Reason{r}}
@@ -124,13 +132,18 @@ func touchable(v View) Decision {
 
 // bringBack starts the member again, and ends the operation once it is demonstrably well.
 func bringBack(v View, m Member, listed bool) Decision {
-	untouched := (v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseReady) && (v.Asked == nil || !v.Asked.Stopped) && v.Op.SameBoot && !v.Op.Restarted
+	untouched := untouched(v)
 	keeps := v.Asked != nil && v.Asked.KeepRunning
-	if listed && !unitRuns(v) && !untouched && !keeps {
-		if v.Op.Phase == PhaseBack && v.Unit.State == UnitInactive { // it had run again
-			return stopped(v)
-		}
+	switch {
+	case !listed || keeps || untouched:
+	case v.Unit.State == UnitDeactivating: // it does not run again yet
+		return wait(Stopping, "etcd is stopping")
+	case v.Unit.State == UnitInactive && stoppedSince(v):
+		return stopped(v)
+	case !unitRuns(v):
 		return startMember(v, m)
+	case v.Unit.State == UnitActive && v.Asked != nil && v.Asked.Stopped: // nothing may be left that holds it back
+		return do(Step{Kind: StepStartUnit, Why: "it runs already, and is noted as stopped still"})
 	}
 	if d, decided := underLock(v, "to end what took this host down"); decided {
 		return d
@@ -144,6 +157,27 @@ func bringBack(v View, m Member, listed bool) Decision {
 		return do(Step{Kind: StepSetPhase, Phase: PhaseBack, MemberID: m.ID})
 	}
 	return returned(v, m)
+}
+
+// untouched tells whether nothing has been done yet to this host's etcd. One that is on its way up or has
+// failed may have been restarted just now: it is brought back first, whatever the reason.
+func untouched(v View) bool {
+	early := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseReady
+	still := v.Unit.State == UnitActive || v.Unit.State == UnitInactive
+	return early && still && v.Op.SameBoot && !v.Op.Restarted && (v.Asked == nil || !v.Asked.Stopped)
+}
+
+// stoppedSince tells whether it was a person who stopped an etcd that was stopped in order: either it had run
+// again since this operation stopped it, or this operation never did.
+func stoppedSince(v View) bool {
+	switch a := v.Asked; {
+	case a == nil || a.Work == WorkRestart: // nobody knows; or one that was restarted is not left stopped
+		return true
+	case a.Work == WorkMaintenance:
+		return !a.Stopped
+	default: // after a reboot it has started by itself, while it is still noted as stopped
+		return !a.Stopped || v.Op.Phase == PhaseBack
+	}
 }
 
 // returned ends the operation of a member that has been well again for long enough.
