@@ -34,7 +34,7 @@ func main() {
 
 // run explores and tells, and gives whether all is as it shall be.
 func run(ctx context.Context, out io.Writer, deep bool, most, workers int) bool {
-	scopes := model.Scenarios()
+	scopes := append(model.Scenarios(), model.Cycles()...)
 	if deep {
 		scopes = model.Deep()
 	}

@@ -17,6 +17,9 @@ type rules struct {
 	noOpFence           bool // a write of the record is not bound to the record that was seen
 	takeUnfenced        bool // taking the lock is not bound to the record that was seen
 	releaseOpOnStart    bool // an agent that starts deletes the record that names its host
+	stopNotNoted        bool // that a take-down stops etcd is not noted on the disk
+	notHeld             bool // etcd is not held back while its host is in maintenance
+	heldStays           bool // and what holds it is taken away only where it is started
 	keptAlive           bool // a lease that nobody uses is kept alive as long as the process lives
 	renewedAside        bool // the lock of a loop that hangs is renewed beside it
 	removeBlindly       bool // what is removed is not looked up first
@@ -31,9 +34,12 @@ func (m *machine) act(w *world, h int) breach {
 	switch {
 	case changesMembership(step):
 		return m.send(w, h)
+	case cycleCall(step):
+		return m.call(w, h)
 	case writesRecord(step):
 		found := fine
 		if m.confirm(w, h) {
+			m.note(w, h)
 			found = m.write(w, h, step, w.owns(h), w.unchanged(a.fresh, a.bare), a.gone != 0, false)
 		}
 		a.phase = idle
@@ -60,9 +66,11 @@ func (m *machine) act(w *world, h int) breach {
 	case writeNewEnv:
 		a.env = newEnv
 	case startUnit:
-		if a.unit == inactive || a.unit == failed {
-			a.unit = starting
+		if !m.heldStays || a.unit != active {
+			a.held = 0
 		}
+		w.starts(h)
+		a.stopped = 0
 	case stopUnit:
 		return w.stop(h)
 	case finishBootstrap:
@@ -183,7 +191,7 @@ func (w *world) change(step uint8, target int, late, faulted bool) breach {
 // for it any more.
 func (w *world) detach(h int) {
 	a := &w.hosts[h]
-	if a.phase != sent {
+	if a.phase != sent || !changesMembership(a.step) {
 		return
 	}
 	a.phase = idle
@@ -246,6 +254,8 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 		found = writeWithoutLock
 	case !record || (begins && w.op != 0) || (!begins && w.op == 0):
 		found = recordOverwritten
+	case !begins && w.opCycle != 0 && int(w.opHost) != h:
+		found = cycleTouched
 	case (step == rollBackKeep || step == rollBackOwn) && int(w.opHost) != h && w.opLeft == 0 && w.orphan == 0:
 		found = adoptedEarly
 	}
@@ -253,6 +263,9 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 	w.put(h, step, gone)
 	if (step == endJoined || step == endFailed) && own && !late {
 		w.hosts[h].backoff = bit(step == endFailed)
+	}
+	if a := &w.hosts[h]; step == endCycle && !late {
+		a.cycling = cycling{held: a.held}
 	}
 	w.recordWritten()
 	w.opToken, w.orphan = w.op, 0
@@ -276,6 +289,9 @@ func (w *world) recordWritten() {
 // put is what a write makes of the record.
 func (w *world) put(h int, step uint8, gone bool) {
 	id := 1 + bit(gone || (namesOwn(step) && w.hosts[h].list == unlisted))
+	if w.opCycle != 0 {
+		w.opOld = 0
+	}
 	switch step {
 	case beginVoter, beginStandby:
 		w.op, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, uint8(h), 0, phaseBegun, 0, 1, 0
@@ -293,6 +309,8 @@ func (w *world) put(h int, step uint8, gone bool) {
 	case rollBackLeft:
 		w.op, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, w.hosts[h].target, 1, phaseRollback, id, 1, 0
 		w.opStandby = 0
+	case beginCycle, setReady, setDown, setBack, endCycle, endKeep:
+		w.putCycle(h, step)
 	case endJoined, endFailed:
 		w.op = 0
 	}

@@ -7,8 +7,9 @@
 //
 //   - What breaks a promise of the design within a scope is found, with the shortest story that
 //     leads to it.
-//   - From every state the agents come to rest at their target when the faults are healed, and
-//     free the operation also when they are not.
+//   - From every state the agents come to rest at their target when the faults are healed and what was
+//     asked is over, and free the operation of a join also when they are not. That of a host that was taken
+//     down is its own to end.
 //   - The exploration can fail: each of a table of seeded mistakes in the policy and in the
 //     protocol of the lock is found, as the breach of the promise that it breaks.
 //   - Every step and every reason of the policy is listed in known.go with how it is modelled.
@@ -22,6 +23,16 @@
 // lock and sends; the call lands and is answered, or lands late, or never. A write of the record
 // is one transaction, so only its answer can be missing; a change of membership cannot be fenced,
 // so it may land at any later time, with none but the checks that etcd makes when it applies it.
+//
+// A host that is asked to be taken down (asked.go, cycle.go) has that on its disk, with how far it is: that its
+// operation was begun, that its etcd was stopped, and what holds that etcd back at a boot. Each of these is
+// written before what it speaks of is done, and the agent may die between; so it may between what it does to a unit
+// and what it notes of that. Which voter leads is open at every look, so that a move of leadership that lands late,
+// or never, makes no difference to any later one. Who was asked first is open as well. The promises that these
+// cycles must keep are held against the world as it is at the moment of the view, which is all that an agent can
+// know: when a running etcd is told to stop, every other voter was live, well and known to be so at that view, the
+// voters were odd and at least three, and unless a fault has come since, all the others run at that moment still
+// and the operation is this host's.
 //
 // What etcd answers to a change of membership stands in answer.go, and what becomes of an etcd that
 // starts in start.go. Some answers no world decides: etcd calls a cluster unhealthy whose

@@ -102,7 +102,7 @@ func (w *world) present(i int) bool {
 }
 
 // joining tells whether the operation is this host's join.
-func (w *world) joining(i int) bool { return w.op != 0 && w.opLeft == 0 && int(w.opHost) == i }
+func (w *world) joining(i int) bool { return w.opHosts(i) && w.opCycle == 0 }
 
 // spare tells whether a host is no member that counts.
 func (w *world) spare(i int) bool {
@@ -113,8 +113,8 @@ func (w *world) spare(i int) bool {
 // ready tells whether nothing of its own keeps a host from joining.
 func (w *world) ready(i int) bool {
 	h := &w.hosts[i]
-	busy := w.spare(i) && (h.unit == starting || h.unit == active)
-	return h.fit == fit && h.backoff == 0 && !busy && w.seesAll(i)
+	busy := w.spare(i) && (h.unit == starting || h.unit == active || h.unit == stopping || h.unit == restarting)
+	return h.fit == fit && h.backoff == 0 && !busy && h.ask == nothing && w.seesAll(i)
 }
 
 // seesAll tells whether an agent finds every voter live.

@@ -27,6 +27,8 @@ const (
 	evStalled
 	evBackoffOver
 	evOrphaned
+	evWaits
+	evServed
 	evValidityOver
 	evLeaseOver
 
@@ -40,6 +42,11 @@ const (
 	evFitAgain
 	evOperatorResumes
 	evOperatorStarts
+	evOver
+	evReboots
+
+	// What people ask for: a budget of its own.
+	evAsk // arg: the work, from 1 on
 
 	// Faults, and what people do.
 	evAgentDies
@@ -124,7 +131,7 @@ func (e event) class() Faults {
 // global tells the events that belong to no host.
 func (k kind) global() bool {
 	switch k {
-	case evMissed, evSettled, evCooled, evStalled, evOrphaned, evLeaseOver, evOperatorResumes, evTooLong, evOperatorPauses, evOperatorReleases:
+	case evMissed, evSettled, evCooled, evStalled, evOrphaned, evWaits, evServed, evLeaseOver, evOperatorResumes, evTooLong, evOperatorPauses, evOperatorReleases:
 		return true
 	}
 	return false
@@ -133,12 +140,30 @@ func (k kind) global() bool {
 // args gives the number of variants of an event.
 func (k kind) args() uint8 {
 	switch k {
-	case evRound, evUp, evAct, evLand, evLateWrite:
+	case evRound:
+		return 4 // 2 and more: and it leads
+	case evAct:
+		return 3
+	case evUp, evLand, evLateWrite:
 		return 2
+	case evAsk:
+		return works
 	case evUnfit:
 		return 4
 	}
 	return 1
+}
+
+// args leaves out the variants that only cycles have, where there are none.
+func (m *machine) args(k kind) uint8 {
+	switch {
+	case m.Asks > 0:
+	case k == evAsk:
+		return 0
+	case k.args() > 2 && k != evUnfit:
+		return 2
+	}
+	return k.args()
 }
 
 // expand gives every event that may come next, with the world after it, which is only lent.
@@ -149,7 +174,7 @@ func (m *machine) expand(w *world, emit func(e event, next *world, found breach)
 			hosts = 1
 		}
 		for h := range hosts {
-			for arg := range k.args() {
+			for arg := range m.args(k) {
 				e := event{k, uint8(h), arg}
 				if class := e.class(); class != 0 && (class&m.faults == 0 || int(w.faults) >= m.budget) {
 					continue
@@ -187,7 +212,7 @@ func (w *world) possible(k kind, i int) bool {
 	case evLateWrite:
 		return h.lateWrite != 0
 	case evUp:
-		return h.unit == starting || h.unit == active
+		return h.unit == starting || h.unit == active || h.unit == stopping || h.unit == restarting
 	case evProgress, evFallsBehind:
 		return h.list == learner
 	case evMissed:
@@ -211,7 +236,13 @@ func (w *world) possible(k kind, i int) bool {
 	case evFitAgain:
 		return h.fit != fit
 	case evOperatorStarts:
-		return h.unit == inactive && h.data == current
+		return (h.unit == inactive || h.unit == taken) && h.data == current
+	case evWaits, evServed:
+		return w.opCycle != 0
+	case evOver:
+		return h.ask != nothing
+	case evReboots:
+		return h.ask == external
 	}
 	return true
 }
@@ -226,6 +257,8 @@ func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 		ok, found = m.timeEvent(w, e.kind, h, e.arg)
 	case e.kind <= evOperatorStarts:
 		ok, found = m.healEvent(w, e.kind, h)
+	case e.kind <= evAsk:
+		ok = m.askEvent(w, e.kind, h, e.arg)
 	default:
 		if ok = w.faultEvent(e.kind, h, e.arg); ok {
 			w.faults++
@@ -269,7 +302,7 @@ func (w *world) dropSteps(r rules) {
 		}
 		void := h.gone != 0 && changesMembership(h.step)
 		if h.phase == decided {
-			locked := changesMembership(h.step) || writesRecord(h.step) || h.step == moveAside
+			locked := changesMembership(h.step) || cycleCall(h.step) || writesRecord(h.step) || h.step == moveAside
 			bound := writesRecord(h.step) || h.step == takeLock
 			void = void || (locked && !w.owns(i) && !r.noConfirm) || (bound && h.fresh|h.bare == 0 && !r.noOpFence && !r.takeUnfenced)
 		}
@@ -284,16 +317,19 @@ func (m *machine) agentEvent(w *world, k kind, h int, arg uint8) (ok bool, found
 	a := &w.hosts[h]
 	switch k {
 	case evRound:
-		return m.round(w, h, rank(arg))
+		return m.round(w, h, rank(arg%2), arg > 1)
 	case evAct:
 		return m.actEvent(w, h, arg)
 	case evLand:
+		if a.phase == sent && cycleCall(a.step) {
+			return w.callLands(h, arg != 0)
+		}
 		if a.phase != sent || !w.quorum() {
 			return false, fine
 		}
 		return w.land(h, arg != 0)
 	case evTimeout:
-		if a.phase != sent || a.agent != up {
+		if a.phase != sent || a.agent != up || !changesMembership(a.step) {
 			return false, fine
 		}
 		if w.reaches(h) && !m.spend(w, LateCall) {
@@ -327,6 +363,9 @@ func (m *machine) actEvent(w *world, h int, arg uint8) (ok bool, found breach) {
 	if arg == 0 {
 		return true, m.act(w, h)
 	}
+	if a.step == startUnit || arg == 2 {
+		return m.diesInStep(w, h, arg)
+	}
 	if (!writesRecord(a.step) && a.step != takeLock) || a.step == rollBackLeft || a.lateWrite != 0 || !m.spend(w, LateCall) {
 		return false, fine
 	}
@@ -337,6 +376,7 @@ func (m *machine) actEvent(w *world, h int, arg uint8) (ok bool, found breach) {
 	} else if !m.confirm(w, h) {
 		return false, fine
 	}
+	m.note(w, h)
 	a.lateWrite, a.lateFresh, a.lateToken, a.lateBare = a.step, a.fresh, bit(w.owns(h)), a.bare
 	a.phase = idle
 	return true, fine
@@ -382,11 +422,12 @@ func (w *world) lateChange(k kind, h int) (ok bool, found breach) {
 }
 
 // round is one look of an agent, with the renewal of its lock before it and its decision after.
-func (m *machine) round(w *world, h int, r rank) (ok bool, found breach) {
+func (m *machine) round(w *world, h int, r rank, leads bool) (ok bool, found breach) {
 	a := &w.hosts[h]
-	if a.agent != up || a.phase != idle || a.down != 0 {
+	if a.agent != up || a.phase != idle || a.down != 0 || (leads && !w.mayLead(h)) {
 		return false, fine
 	}
+	w.noteAsk(h, m.rules)
 	if w.reaches(h) {
 		a.known = bit(a.list != unlisted && a.data == current)
 		if a.belief != 0 {
@@ -396,6 +437,7 @@ func (m *machine) round(w *world, h int, r rank) (ok bool, found breach) {
 	}
 	w.tidy()
 	s := w.look(h)
+	s.leads = bit(leads)
 	choices := m.decide(&s)
 	if m.inOrder {
 		r = byNumber
@@ -404,7 +446,7 @@ func (m *machine) round(w *world, h int, r rank) (ok bool, found breach) {
 	if r == selfLast && c.step == choices[selfFirst].step && c.target == choices[selfFirst].target {
 		return false, fine // how it ranks decides nothing
 	}
-	if found = w.judgeDecision(h, *c); found == fine && m.view == nil && s.reachable != 0 && c.ready != w.ready(h) {
+	if found = w.judgeDecision(h, *c, leads); found == fine && m.view == nil && s.reachable != 0 && c.ready != w.ready(h) {
 		found = readyDiffers
 	}
 	if s.reachable != 0 && w.joining(h) {

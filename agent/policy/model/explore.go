@@ -24,6 +24,7 @@ type Scenario struct {
 	Faults    Faults
 	Budget    int // so many faults in one story
 	MaxStates int // the exploration stops at so many; 0 for none
+	Asks      int // so many times a host is asked to be taken down
 	// Liveness looks from every state whether the cluster comes to rest at its target.
 	Liveness bool
 }
@@ -55,6 +56,7 @@ type machine struct {
 	faults  Faults
 	budget  int
 	inOrder bool // hosts rank by number, as in a run to rest
+	boots   bool // hosts that are down boot, as in a run to rest that is healed
 	cache   map[sight]*[ranks]choice
 	rest    map[uint64]struct{} // worlds from which the agents come to rest as they shall
 	seen    *Result

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestThePolicyBreaksNoPromiseInSmallScopes(t *testing.T) {
 	t.Parallel()
 	steps, reasons := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}
-	for _, sc := range small() {
+	for _, sc := range append(small(), smallCycles()...) {
 		r := Explore(t.Context(), sc, 2)
 		t.Log(r)
 		if r.Breach != nil {
@@ -58,7 +58,13 @@ func TestEveryStepAndReasonIsModelled(t *testing.T) {
 
 func TestAWorldIsTheSameAfterPackingAndUnpacking(t *testing.T) {
 	t.Parallel()
-	sc := small()[0]
+	for _, sc := range []Scenario{small()[0], smallCycles()[1]} {
+		sameAfterPacking(t, sc)
+	}
+}
+
+func sameAfterPacking(t *testing.T, sc Scenario) {
+	t.Helper()
 	m := newMachine(sc, rules{})
 	level := []world{sc.first()}
 	seen := map[key]bool{}

@@ -20,7 +20,7 @@ const (
 	manages     = "constant: every agent manages"
 	comesBack   = "constant: local steps end at once"
 	readable    = "constant: data can be read, and never vanishes from under a voter"
-	notYet      = "not explored yet: no host is asked to be taken down"
+	noHooks     = "constant: no hooks are installed; those that run keep a host where it is, as waiting for the lock does"
 	noCluster   = "constant: a bootstrap is asked for once, where there is no cluster"
 )
 
@@ -32,8 +32,8 @@ func Steps() map[policy.StepKind]string {
 		policy.StepStartUnit: Explored, policy.StepStopUnit: Explored, policy.StepPromote: Explored,
 		policy.StepSetPhase: Explored, policy.StepRollBack: Explored, policy.StepRemoveLearner: Explored,
 		policy.StepEndOp: Explored, policy.StepFinishBootstrap: Explored,
-		policy.StepBeginCycle: notYet, policy.StepRunHooks: notYet, policy.StepMoveLeader: notYet,
-		policy.StepRestartUnit: notYet, policy.StepTakeDown: notYet, policy.StepReboot: notYet,
+		policy.StepBeginCycle: Explored, policy.StepRunHooks: noHooks, policy.StepMoveLeader: Explored,
+		policy.StepRestartUnit: Explored, policy.StepTakeDown: Explored, policy.StepReboot: Explored,
 	}
 }
 
@@ -54,9 +54,9 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.LearnerStalled: Explored, policy.JoinTooLong: Explored, policy.HealthLost: Explored,
 		policy.HostRebooted: Explored, policy.Orphaned: Explored, policy.Joined: Explored,
 		policy.ClusterExists: noCluster, policy.Starting: Explored, policy.MemberDown: Explored,
-		policy.QuorumAtRisk: notYet, policy.LearnerUnsettled: notYet, policy.CycleQueued: notYet, policy.InMaintenance: notYet,
-		policy.MaintenanceOverdue: notYet, policy.RebootAwaited: notYet, policy.LeaderStays: notYet, policy.HookRunning: notYet,
-		policy.HookFailed: notYet, policy.Stopping: notYet, policy.Returning: notYet, policy.NotBack: notYet,
-		policy.Cycled: notYet, policy.Withdrawn: notYet,
+		policy.QuorumAtRisk: Explored, policy.LearnerUnsettled: Explored, policy.CycleQueued: Explored, policy.InMaintenance: Explored,
+		policy.MaintenanceOverdue: Explored, policy.RebootAwaited: Explored, policy.LeaderStays: Explored, policy.HookRunning: noHooks,
+		policy.HookFailed: noHooks, policy.Stopping: Explored, policy.Returning: Explored, policy.NotBack: Explored,
+		policy.Cycled: Explored, policy.Withdrawn: Explored,
 	}
 }

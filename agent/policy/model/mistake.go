@@ -61,6 +61,8 @@ func Mistakes() []Mistake {
 	list := append(membershipMistakes(), hostMistakes()...)
 	list = append(list, operationMistakes()...)
 	list = append(list, lockMistakes()...)
+	list = append(list, stopMistakes()...)
+	list = append(list, cycleMistakes()...)
 	for i := range list {
 		list[i].Promise = promises()[list[i].breach].name
 	}

@@ -42,7 +42,18 @@ const (
 	secondCluster
 	noReason
 	readyDiffers
+	cycleTouched
+	stoppedWithoutOp
+	twoDown
+	endedEarly
+	calledWithoutLock
+	stopAtRisk
+	leaderStopped
+	rebootedAgain
+	startedEarly
+	heldBack
 	targetMissed
+	notBack
 	operationStuck
 	noRest
 )
@@ -82,7 +93,18 @@ func promises() map[breach]promise {
 		commonCause:        {"P7", "a member is added, though several look sick together"},
 		noReason:           {"P8", "a decision has neither a step nor a reason"},
 		readyDiffers:       {"P8", "the model and the policy differ on whether a host is ready"},
+		cycleTouched:       {"P1", "the operation of a host that is taken down is written by another one"},
+		stoppedWithoutOp:   {"P1", "the etcd of a voter is stopped without an operation of its host"},
+		twoDown:            {"P1", "the etcd of a voter is stopped while that of another one is down for its own operation"},
+		endedEarly:         {"P1", "the operation ends before the host that was taken down is back"},
+		calledWithoutLock:  {"P5", "etcd is stopped, or its leadership moved, by an agent that does not hold the lock"},
+		stopAtRisk:         {"P2", "the etcd of a voter is stopped, though the other voters cannot spare it"},
+		leaderStopped:      {"P2", "the etcd of the leader is stopped, and its leadership was not moved first"},
+		rebootedAgain:      {"P2", "a machine that has rebooted for what was asked is rebooted again"},
+		startedEarly:       {"P4", "an etcd that was stopped for maintenance runs again before it is over"},
+		heldBack:           {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
 		targetMissed:       {"liveness", "all faults are healed and time passes, and the target is not reached"},
+		notBack:            {"liveness", "all faults are healed, what was asked is over, and a host is not back"},
 		operationStuck:     {"liveness", "time passes, voters live, and the operation is never freed"},
 		noRest:             {"liveness", "all faults have stopped, and the agents do not come to rest"},
 	}
@@ -96,7 +118,7 @@ func (w *world) judgeState() breach {
 		if h.belief != 0 && h.valid != 0 {
 			holders++
 		}
-		if h.phase == sent {
+		if h.phase == sent && changesMembership(h.step) {
 			changes++
 		}
 	}
@@ -109,7 +131,7 @@ func (w *world) judgeState() breach {
 	for i := range w.n {
 		h := &w.hosts[i]
 		switch {
-		case h.phase == sent && !w.owns(i):
+		case h.phase == sent && changesMembership(h.step) && !w.owns(i):
 			return changeWithoutLock
 		case h.belief != 0 && h.valid != 0 && !w.owns(i):
 			return holderWithoutLock
@@ -119,14 +141,14 @@ func (w *world) judgeState() breach {
 }
 
 // judgeDecision holds a decision against the world as it is at the moment of the view.
-func (w *world) judgeDecision(h int, c choice) breach {
+func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 	if c.step == none {
 		if c.reason == "" {
 			return noReason
 		}
 		return fine
 	}
-	if w.pause != 0 && c.step != releaseLock && w.reaches(h) {
+	if w.pause != 0 && c.step != releaseLock && w.reaches(h) && (c.step != startUnit || w.hosts[h].stopped == 0) {
 		return stepWhilePaused
 	}
 	a := &w.hosts[h]
@@ -138,9 +160,21 @@ func (w *world) judgeDecision(h int, c choice) breach {
 	case promote:
 		return w.judgePromote(h)
 	case startUnit:
-		if a.unit == inactive && a.data == current && (!w.joining(h) || a.list == voter) && a.request == 0 {
+		// Where the disk says that the agent stopped it, nobody can tell that a person has stopped it since.
+		if a.unit == inactive && a.data == current && (!w.joining(h) || a.list == voter) && a.request|a.stopped == 0 {
 			return stoppedStarted
 		}
+		if a.stopped != 0 && a.ask != restart && !w.workDone(h) {
+			return startedEarly
+		}
+	case takeDown, restartUnit:
+		return w.judgeStop(h, leads)
+	case reboot:
+		if a.begun == begunBefore {
+			return rebootedAgain
+		}
+	case endCycle, endKeep:
+		return w.judgeEnd(h, c)
 	case rollBackKeep, rollBackOwn:
 		if c.outcome == policy.HealthLost && a.fit == unknown {
 			return unknownEvicts

@@ -26,6 +26,7 @@ func (m *machine) comesToRest(from *world) breach {
 	m.inOrder = true
 	defer func() { m.inOrder = false }()
 	for _, e := range endings() {
+		m.boots = e.healed
 		w := m.end(from, e)
 		if found := m.run(&w, e.healed); found != fine {
 			return found
@@ -64,12 +65,18 @@ func (w *world) forget(late bool) {
 
 // heal undoes all faults.
 func (w *world) heal() {
+	w.askedIsOver()
 	for i := range w.n {
 		h := &w.hosts[i]
-		if h.down != 0 || (h.unit == inactive && h.data == current) || (h.unit == failed && h.data == current) {
+		if h.unit == taken && h.stopped == 0 {
+			h.unit = inactive
+		}
+		if h.down != 0 && h.held != 0 { // the agent starts it
+			h.unit = taken
+		} else if h.down != 0 || (h.unit == inactive && h.data == current) || (h.unit == failed && h.data == current) {
 			h.unit = inactive
 			if h.data == current {
-				h.unit = starting
+				w.starts(i)
 			}
 		}
 		h.down, h.cutOff, h.apart, h.blind, h.fit, h.agent = 0, 0, 0, 0, fit, up
@@ -91,7 +98,7 @@ func (m *machine) run(w *world, healed bool) breach {
 	var way []uint64
 	mark := hashOf(w, healed)
 	for range passes {
-		if _, known := m.rest[mark]; known || (!healed && w.op == 0) {
+		if _, known := m.rest[mark]; known || (!healed && (w.op == 0 || w.opCycle != 0)) { // a cycle is its host's alone
 			break
 		}
 		way = append(way, mark)
@@ -129,8 +136,8 @@ func hashOf(w *world, healed bool) uint64 {
 func (m *machine) pass(w *world) bool {
 	before := w.pack()
 	for i := range w.n {
-		for _, k := range []kind{evUp, evLand, evAct, evRound, evAct, evLand, evProgress} {
-			if !w.possible(k, i) || (k == evUp && w.mayHang(i)) {
+		for _, k := range []kind{evUp, evLand, evHostBoots, evAct, evRound, evAct, evLand, evProgress} {
+			if !w.possible(k, i) || (k == evUp && w.mayHang(i)) || (k == evHostBoots && !m.boots) {
 				continue
 			}
 			next := *w
@@ -146,7 +153,7 @@ func (m *machine) pass(w *world) bool {
 func (m *machine) waitAWhile(w *world) bool {
 	before := w.pack()
 	for _, k := range []kind{
-		evSettled, evMissed, evTriedOver, evCooled, evValidityOver, evTimeout, evLeaseOver, evOrphaned, evBackoffOver, evStalled, evTooLong,
+		evSettled, evMissed, evTriedOver, evServed, evCooled, evWaits, evValidityOver, evTimeout, evLeaseOver, evOrphaned, evBackoffOver, evStalled, evTooLong,
 	} {
 		hosts := w.n
 		if k.global() {
@@ -184,6 +191,11 @@ func (m *machine) judgeRest(w *world, healed bool) breach {
 	learners := 0
 	for i := range w.n {
 		learners += int(bit(w.hosts[i].list == learner))
+	}
+	for i := range w.n {
+		if w.hosts[i].ask != nothing {
+			return notBack
+		}
 	}
 	switch {
 	case voters != want || w.op != 0 || w.lock >= 0 || !w.allServe():

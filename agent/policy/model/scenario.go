@@ -25,11 +25,34 @@ func Scenarios() []Scenario {
 	)
 }
 
+// smallCycles are the scopes of hosts that are asked to be taken down which every test run explores.
+func smallCycles() []Scenario {
+	three := policy.Target{Voters: 3}
+	return []Scenario{
+		{Name: "one host taken down", Hosts: 3, Voters: 3, Target: three, Asks: 1, Liveness: true},
+		{Name: "one host taken down, a fault", Hosts: 3, Voters: 3, Target: three, Asks: 1, Faults: AllFaults, Budget: 1, Liveness: true},
+		{Name: "two hosts taken down", Hosts: 3, Voters: 3, Target: three, Asks: 2, Liveness: true},
+		{Name: "one host taken down, a standby to be made", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3, Standbys: 1}, Asks: 1, Liveness: true},
+	}
+}
+
+// Cycles are the scopes of hosts that are asked to be taken down, as deep as a minute on two cores allows.
+func Cycles() []Scenario {
+	three := policy.Target{Voters: 3}
+	return append(smallCycles(),
+		Scenario{Name: "one host taken down, 2 faults", Hosts: 3, Voters: 3, Target: three, Asks: 1, Faults: AllFaults, Budget: 2, Liveness: true},
+		Scenario{Name: "two hosts taken down, a fault", Hosts: 3, Voters: 3, Target: three, Asks: 2, Faults: AllFaults, Budget: 1, Liveness: true},
+		Scenario{Name: "one host taken down, and one that joins", Hosts: 3, Voters: 2, Target: three, Asks: 1, Faults: AllFaults, Budget: 1, Liveness: true},
+	)
+}
+
 // Deep are larger scopes, which need hours and memory: each ends at its bound or at its fixpoint.
 func Deep() []Scenario {
 	return []Scenario{
 		{Name: "4 hosts, 2 faults, a standby", Hosts: 4, Voters: 2, Target: policy.Target{Voters: 3, Standbys: 1}, Faults: AllFaults, Budget: 2, Liveness: true},
 		{Name: "5 hosts from the first on, 1 fault", Hosts: 5, Voters: 1, Target: policy.Target{Voters: 5}, Faults: AllFaults, Budget: 1, Liveness: true},
+		{Name: "a host taken down, a standby to be made, 1 fault", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3, Standbys: 1}, Asks: 1, Faults: AllFaults, Budget: 1, Liveness: true},
+		{Name: "two of five hosts taken down, 1 fault", Hosts: 5, Voters: 5, Target: policy.Target{Voters: 5}, Asks: 2, Faults: AllFaults, Budget: 1, Liveness: true},
 		{Name: "3 hosts, 3 faults", Hosts: 3, Voters: 1, Target: policy.Target{Voters: 3}, Faults: AllFaults, Budget: 3},
 	}
 }

@@ -16,6 +16,7 @@ type seen struct {
 	present                 uint8
 	fit                     uint8
 	ready                   uint8
+	wants                   uint8
 }
 
 // sight is all that a decision may depend on. A View is made of a sight and of nothing else, and
@@ -48,6 +49,9 @@ type sight struct {
 	opBoot     uint8
 	opOld      uint8
 	orphan     uint8
+
+	cycling
+	leads, opCycle, opRestarted, back uint8
 }
 
 // look gives what host h sees of the world at this moment.
@@ -55,11 +59,12 @@ func (w *world) look(h int) sight {
 	own := &w.hosts[h]
 	s := sight{
 		n: uint8(w.n), self: uint8(h), reachable: bit(w.reaches(h)),
-		unit: own.unit, data: own.data, tried: own.tried, known: own.known, fit: own.fit, backoff: own.backoff, request: own.request,
+		cycling: own.cycling, unit: own.unit, data: own.data, tried: own.tried, known: own.known, fit: own.fit, backoff: own.backoff, request: own.request,
 	}
 	if own.down != 0 {
 		s.unit = inactive
 	}
+	s.over = bit(w.isOver(h))
 	wanted := joinEnv
 	if s.reachable == 0 && own.request != 0 {
 		wanted = newEnv
@@ -73,7 +78,7 @@ func (w *world) look(h int) sight {
 		s.hosts[i] = seen{
 			list: g.list, named: g.named, prog: g.prog, fit: g.fit,
 			live:    bit(w.answers(i) && (i == h || own.blind == 0)),
-			present: bit(i == h || w.present(i)), ready: bit(w.ready(i)),
+			present: bit(i == h || w.present(i)), ready: bit(w.ready(i)), wants: bit(g.ask != nothing && !w.isOver(i)),
 		}
 		if s.hosts[i].live == 0 {
 			s.hosts[i].prog = behind
@@ -87,6 +92,7 @@ func (w *world) look(h int) sight {
 	if w.op != 0 {
 		s.op, s.opHost, s.opLeft, s.opPhase, s.opStandby = 1, w.opHost, w.opLeft, w.opPhase, w.opStandby
 		s.opID, s.opToken, s.opBoot, s.opOld, s.orphan = w.opID, w.opToken, w.opBoot, w.opOld, w.orphan
+		s.opCycle, s.opRestarted, s.back = w.opCycle, w.opRestarted&bit(w.cycles(h) && own.unit == active), w.back
 	}
 	return s
 }
@@ -127,6 +133,7 @@ func limits() policy.Limits {
 		Settle: 6 * time.Second, Cooldown: time.Minute, PromoteStable: time.Minute, SteadyLag: 30 * time.Second,
 		PromoteLag: 100, LearnerStall: 5 * time.Minute, LearnerMax: 2 * time.Hour, OrphanGrace: time.Minute,
 		LockTTL: 30 * time.Second, StartRetry: 6 * time.Second, ClockOffset: 5 * time.Second,
+		HandOver: 30 * time.Second, ReturnStable: 10 * time.Second, ReturnMax: 40 * time.Second,
 	}
 }
 
@@ -162,10 +169,11 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 	if s.known != 0 {
 		v.Self.MemberID, v.Bootstrap.Done = v.Data.MemberID, true
 	}
-	if s.tried != 0 {
+	if s.tried != 0 && s.opCycle == 0 {
 		v.Failed = policy.Failed{Kind: policy.StepPromote, Text: "it timed out"}
 		v.PromotionPending = true
 	}
+	s.cycleView(&v)
 	if s.reachable == 0 {
 		v.Cluster.Error = "no voter answers"
 		if s.known != 0 {
@@ -174,7 +182,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 		return v
 	}
 	v.Cluster = s.clusterView()
-	v.IdleFor = long(s.cool)
+	v.IdleFor = [...]time.Duration{0, 90 * time.Second, ages}[s.cool] // between the cool-down and the patience of one who waits
 	v.Hosts = s.hostsView(r)
 	v.Lock = policy.Lock{Known: true}
 	if s.held != 0 {
@@ -221,9 +229,12 @@ func (s *sight) clusterView() policy.Cluster {
 			m.Name = hostName(i)
 		}
 		if g.list == voter {
-			m.Leader = !led && m.Live
+			m.Leader = !led && m.Live && (s.leads != 0) == (i == int(s.self))
 			led = led || m.Leader
 			m.SteadyFor, m.DownFor = long(g.live), long(s.stall&(1-g.live))
+			if i == int(s.self) && s.ownCycle() {
+				m.SteadyFor, m.LiveFor = long(s.back), long(s.back)
+			}
 		} else {
 			s.learnerView(&m, g)
 		}
@@ -261,6 +272,9 @@ func (s *sight) hostsView(r rank) []policy.Host {
 		case r == selfLast:
 			h.P99 = 3 * time.Millisecond
 		}
+		if g.wants != 0 {
+			h.Wants, h.AskedAt = policy.WorkMaintenance, askedAt(i == int(s.self), r)
+		}
 		list = append(list, h)
 	}
 	return list
@@ -271,7 +285,7 @@ func (s *sight) role(i int) policy.Role {
 	switch {
 	case g.list == voter:
 		return policy.RoleVoter
-	case s.op != 0 && s.opLeft == 0 && int(s.opHost) == i:
+	case s.op != 0 && s.opLeft|s.opCycle == 0 && int(s.opHost) == i:
 		return policy.RoleJoining
 	case g.list == learner && g.named != 0:
 		return policy.RoleStandby
@@ -280,6 +294,9 @@ func (s *sight) role(i int) policy.Role {
 }
 
 func (s *sight) opView() *policy.Op {
+	if s.opCycle != 0 {
+		return s.cycleOp()
+	}
 	name := hostName(int(s.opHost))
 	op := &policy.Op{
 		Kind: policy.KindJoin, Host: name, HostName: name, PeerURL: name, Target: policy.RoleVoter, Phase: opPhase(s.opPhase),
@@ -308,7 +325,10 @@ func (s *sight) opView() *policy.Op {
 }
 
 func unitState(u uint8) policy.UnitState {
-	return [...]policy.UnitState{policy.UnitInactive, policy.UnitFailed, policy.UnitActivating, policy.UnitActive}[u]
+	return [...]policy.UnitState{
+		policy.UnitInactive, policy.UnitFailed, policy.UnitActivating, policy.UnitActive,
+		policy.UnitDeactivating, policy.UnitDeactivating, policy.UnitInactive,
+	}[u]
 }
 
 func verdict(f uint8) health.State {
@@ -316,5 +336,8 @@ func verdict(f uint8) health.State {
 }
 
 func opPhase(p uint8) policy.OpPhase {
-	return [...]policy.OpPhase{policy.PhaseBegun, policy.PhaseAdded, policy.PhaseStarted, policy.PhasePromoted, policy.PhaseRollback}[p]
+	return [...]policy.OpPhase{
+		policy.PhaseBegun, policy.PhaseAdded, policy.PhaseStarted, policy.PhasePromoted, policy.PhaseRollback,
+		policy.PhaseReady, policy.PhaseDown, policy.PhaseBack,
+	}[p]
 }

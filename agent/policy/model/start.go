@@ -8,7 +8,10 @@ package model
 // ask a member whose list is an old one.
 func (w *world) comeUp(i int, how uint8) (ok bool, found breach) {
 	h := &w.hosts[i]
-	if h.unit == inactive || h.unit == failed || (how != 0 && h.data != old && !w.asksOldList(i)) {
+	if h.unit == stopping || h.unit == restarting {
+		return how == 0 && w.jobDone(i), fine
+	}
+	if h.unit == inactive || h.unit == failed || h.unit == taken || (how != 0 && h.data != old && !w.asksOldList(i)) {
 		return false, fine
 	}
 	switch {

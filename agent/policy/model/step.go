@@ -34,12 +34,23 @@ const (
 	endJoined
 	endFailed
 	finishBootstrap
+	beginCycle
+	setReady
+	setDown
+	setBack
+	moveLeader
+	restartUnit
+	takeDown
+	reboot
+	endCycle // what was asked is over
+	endKeep  // and is not: it is tried again
 )
 
 // writesRecord tells the steps that are one fenced write of the operation record.
 func writesRecord(step uint8) bool {
 	switch step {
-	case beginVoter, beginStandby, stamp, setAdded, setStarted, setPromoted, rollBackKeep, rollBackOwn, rollBackLeft, endJoined, endFailed:
+	case beginVoter, beginStandby, stamp, setAdded, setStarted, setPromoted, rollBackKeep, rollBackOwn, rollBackLeft, endJoined, endFailed,
+		beginCycle, setReady, setDown, setBack, endCycle, endKeep:
 		return true
 	}
 	return false
@@ -47,7 +58,7 @@ func writesRecord(step uint8) bool {
 
 // begins tells the steps that write a record where there was none.
 func begins(step uint8) bool {
-	return step == beginVoter || step == beginStandby || step == rollBackLeft
+	return step == beginVoter || step == beginStandby || step == rollBackLeft || step == beginCycle
 }
 
 // changesMembership tells the steps that no transaction can fence.
@@ -66,6 +77,8 @@ func kindOf(step uint8) policy.StepKind {
 		policy.StepStopUnit, policy.StepPromote, policy.StepSetPhase, policy.StepSetPhase, policy.StepSetPhase,
 		policy.StepSetPhase, policy.StepRollBack, policy.StepRollBack, policy.StepRollBack, policy.StepRemoveLearner,
 		policy.StepEndOp, policy.StepEndOp, policy.StepFinishBootstrap,
+		policy.StepBeginCycle, policy.StepSetPhase, policy.StepSetPhase, policy.StepSetPhase, policy.StepMoveLeader,
+		policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot, policy.StepEndOp, policy.StepEndOp,
 	}[step]
 }
 
@@ -97,6 +110,8 @@ func (s *sight) translate(v *policy.View, step policy.Step) (kind, target uint8)
 		policy.StepNone: none, policy.StepTakeLock: takeLock, policy.StepReleaseLock: releaseLock,
 		policy.StepMoveDataAside: moveAside, policy.StepAddLearner: addLearner, policy.StepStartUnit: startUnit,
 		policy.StepStopUnit: stopUnit, policy.StepPromote: promote, policy.StepFinishBootstrap: finishBootstrap,
+		policy.StepBeginCycle: beginCycle, policy.StepMoveLeader: moveLeader, policy.StepRestartUnit: restartUnit,
+		policy.StepTakeDown: takeDown, policy.StepReboot: reboot,
 	}
 	if kind, ok := simple[step.Kind]; ok {
 		return kind, 0
@@ -126,12 +141,21 @@ func (s *sight) translate(v *policy.View, step policy.Step) (kind, target uint8)
 	case policy.StepRemoveLearner:
 		return removeLearner, uint8(step.MemberID - 1)
 	case policy.StepEndOp:
-		if step.Outcome == policy.Joined {
-			return endJoined, 0
-		}
-		return endFailed, 0
+		return s.endStep(step.Outcome), 0
 	}
 	panic(fmt.Sprintf("the model does not know the step %+v", step))
+}
+
+func (s *sight) endStep(outcome policy.ReasonCode) uint8 {
+	switch {
+	case s.opCycle != 0 && (outcome == policy.Cycled || outcome == policy.Withdrawn):
+		return endCycle
+	case s.opCycle != 0:
+		return endKeep
+	case outcome == policy.Joined:
+		return endJoined
+	}
+	return endFailed
 }
 
 func setPhaseStep(v *policy.View, step policy.Step) uint8 {
@@ -145,6 +169,12 @@ func setPhaseStep(v *policy.View, step policy.Step) uint8 {
 		return setStarted
 	case policy.PhasePromoted:
 		return setPromoted
+	case policy.PhaseReady:
+		return setReady
+	case policy.PhaseDown:
+		return setDown
+	case policy.PhaseBack:
+		return setBack
 	}
 	panic(fmt.Sprintf("the model does not know the step %+v", step))
 }

@@ -92,12 +92,16 @@ func (m *machine) text(e event, w *world) string {
 	switch e.kind {
 	case evRound:
 		s := w.look(h)
-		c := m.decide(&s)[e.arg]
+		s.leads = e.arg / 2
+		c := m.decide(&s)[e.arg%2]
 		if c.step == none {
 			return fmt.Sprintf("%s looks and waits: %s (%s)", n, c.reason, c.why)
 		}
 		return fmt.Sprintf("%s looks (it %s) and decides: %s%s%s", n, s.text(), kindOf(c.step), c.targetText(), orNothing(c.why))
 	case evAct:
+		if e.arg == 2 || a.step == startUnit && e.arg != 0 {
+			return fmt.Sprintf("fault: %s's agent dies in the midst of %s, the %s time", n, kindOf(a.step), [...]string{"", "earlier", "later"}[e.arg])
+		}
 		if e.arg != 0 {
 			return fmt.Sprintf("%s: %s is not answered in time; it may still land", n, kindOf(a.step))
 		}
@@ -118,6 +122,8 @@ func (m *machine) text(e event, w *world) string {
 		return fmt.Sprintf("etcd on %s comes up, or ends if it cannot", n)
 	case evUnfit:
 		return fmt.Sprintf("fault: %s becomes %s", n, [...]string{"fit", "SLOW", "UNKNOWN", "wrong about the time"}[e.arg])
+	case evAsk:
+		return fmt.Sprintf("%s is asked to be taken down: %s", n, workText(e.arg))
 	case evMissed:
 		return "the learner does not follow for the settle time"
 	case evSettled:
@@ -152,6 +158,10 @@ func eventText() map[kind]string {
 		evFitAgain:         "%s is fit again",
 		evOperatorResumes:  "the operator resumes (%s)",
 		evOperatorStarts:   "the operator starts etcd on %s",
+		evServed:           "the member of the host that was taken down has served for a while (%s)",
+		evWaits:            "the record of the operation stays as it is for long (%s)",
+		evOver:             "a person says that what was asked of %s is over",
+		evReboots:          "%s is rebooted, as was asked",
 		evAgentDies:        "fault: %s's agent dies",
 		evAgentPauses:      "fault: %s's agent is stopped (SIGSTOP)",
 		evEtcdDies:         "fault: etcd on %s dies",
@@ -226,7 +236,7 @@ func (w *world) text() string {
 func (h *host) text() string {
 	text := [...]string{"spare", "learner", "voter"}[h.list]
 	if h.list != unlisted || h.unit != inactive {
-		text += ":" + [...]string{"stopped", "failed", "starting", "up"}[h.unit]
+		text += ":" + [...]string{"stopped", "failed", "starting", "up", "stopping", "restarting", "taken-down"}[h.unit]
 	}
 	for _, mark := range []struct {
 		on   bool
@@ -244,6 +254,10 @@ func (h *host) text() string {
 		{h.lateAdd != 0, "late add"},
 		{h.latePromote != 0, "late promotion"},
 		{h.lateRemove != 0, "late removal"},
+		{h.ask != nothing, "asked for " + workText(h.ask)},
+		{h.over != 0, "over"},
+		{h.stopped != 0, "noted as stopped"},
+		{h.held != 0, "held"},
 	} {
 		if mark.on {
 			text += "," + mark.text

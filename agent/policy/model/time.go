@@ -30,13 +30,13 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 		}
 		w.stable = 1
 	case evCooled:
-		if w.cool != 0 || w.op != 0 || w.stable == 0 {
+		if w.cool == 2 || (w.cool == 1 && m.Asks == 0) || w.op != 0 || w.stable == 0 {
 			return false, fine
 		}
-		w.cool = 1
+		w.cool++
 	case evStalled:
 		l := w.learnerAt()
-		if l < 0 && w.op != 0 && w.hosts[w.opHost].list == voter {
+		if l < 0 && w.op != 0 && w.opCycle == 0 && w.hosts[w.opHost].list == voter {
 			l = int(w.opHost)
 		}
 		if l < 0 || w.stall != 0 || (w.serves(l) && (w.hosts[l].list == voter || w.hosts[l].prog != behind)) {
@@ -49,10 +49,14 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 		}
 		h.backoff = 0
 	case evOrphaned:
-		if w.op == 0 || w.opToken != 0 || w.orphan != 0 {
+		if w.op == 0 || w.opCycle|w.opToken != 0 || w.orphan != 0 {
 			return false, fine
 		}
 		w.orphan = 1
+	case evWaits:
+		return w.waits(), fine
+	case evServed:
+		return w.serves(int(w.opHost)) && w.hosts[w.opHost].list == voter && take(&w.back, 0, 1), fine
 	case evValidityOver:
 		return m.validityOver(w, i), fine
 	case evLeaseOver:
@@ -109,7 +113,7 @@ func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 		if m.lockByName && int(w.lock) == i {
 			h.belief, h.valid = 1, 1
 		}
-		if m.releaseOpOnStart && w.joining(i) && w.reaches(i) {
+		if m.releaseOpOnStart && w.opHosts(i) && w.reaches(i) {
 			w.op = 0
 			return true, recordReleased
 		}
@@ -119,10 +123,7 @@ func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 		if h.down == 0 {
 			return false, fine
 		}
-		h.down, h.agent, h.unit = 0, up, inactive
-		if h.data == current || h.data == old {
-			h.unit = starting
-		}
+		return true, w.boots(i)
 	case evLinkHeals:
 		return take(&h.cutOff, 1, 0), fine
 	case evMemberHeals:
@@ -137,10 +138,10 @@ func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 	case evOperatorResumes:
 		return w.quorum() && take(&w.pause, 1, 0), fine
 	case evOperatorStarts:
-		if h.unit != inactive || h.data != current || h.down != 0 {
+		if (h.unit != inactive && h.unit != taken) || h.held != 0 || h.data != current || h.down != 0 {
 			return false, fine
 		}
-		h.unit = starting
+		w.starts(i)
 	}
 	return true, fine
 }
@@ -193,7 +194,7 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 		}
 		h.fit = arg
 	case evTooLong:
-		ok = w.op != 0 && take(&w.opOld, 0, 1)
+		ok = w.op != 0 && w.opCycle == 0 && take(&w.opOld, 0, 1)
 	case evFallsBehind:
 		if h.list != learner || h.prog == behind {
 			return false
@@ -216,11 +217,13 @@ func (w *world) operatorEvent(k kind, i int) bool {
 		}
 		w.op = 0
 		w.recordWritten()
+		w.markReleased()
 	case evOperatorStops:
 		if h.data != current || (h.unit != starting && h.unit != active) {
 			return false
 		}
 		h.unit = inactive
+		w.cover(i)
 		w.markFaulted()
 	}
 	return true
@@ -234,12 +237,8 @@ func (w *world) agentDies(i int) {
 }
 
 func (w *world) hostDies(i int) {
-	h := &w.hosts[i]
 	w.agentDies(i)
-	h.down, h.unit, h.backoff = 1, inactive, 0
-	if w.joining(i) {
-		w.opBoot = 0
-	}
+	w.goesDown(i)
 	w.markFaulted()
 }
 

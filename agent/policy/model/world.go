@@ -20,12 +20,16 @@ const (
 	steady
 )
 
-// The states of a unit. A unit that is starting votes, but does not serve.
+// The states of a unit. A unit that is starting votes, but does not serve. What was stopped by a
+// person is told apart from what may be started again when the work on its host is done.
 const (
 	inactive uint8 = iota
 	failed
 	starting
 	active
+	stopping
+	restarting // stopping, to start again in the same job
+	taken      // stopped in order, for what was asked of its host
 )
 
 // What lies in a data directory. A member's data is current as long as that very member is listed.
@@ -63,7 +67,7 @@ const (
 const (
 	idle    uint8 = iota
 	decided       // it has decided on a step and not begun it
-	sent          // a change of membership is on its way to etcd, its deadline not over
+	sent          // a call is on its way: a change of membership whose deadline is not over, or a call of a cycle
 )
 
 // host is a host with its agent, its unit and what etcd keeps of it. Numbers that only grow, such
@@ -89,7 +93,9 @@ type host struct {
 
 	belief uint8 // the agent has a token
 	valid  uint8 // and by its own clock it is valid
-	tried  uint8 // its promotion has just failed
+	tried  uint8 // its promotion, or what its cycle tried, has just failed
+
+	cycling // what was asked of it, and what its disk says about that
 
 	phase  uint8
 	step   uint8
@@ -119,7 +125,7 @@ type world struct {
 	stable uint8 // the last change of the member list is longer ago than the settle time
 	moved  uint8 // the joining learner has applied something since its agent last looked
 	probe  uint8 // the record was written since the learner last moved: 1 just now, 2 long enough ago
-	cool   uint8 // no operation has been in flight for the cool-down
+	cool   uint8 // no operation has been in flight for 1 the cool-down, 2 as long as one waits for its turn
 	stall  uint8 // the learner has not moved for longer than its limit
 
 	lock  int8  // the host that holds it, or -1
@@ -133,8 +139,14 @@ type world struct {
 	opID      uint8 // 0 not known yet, 1 the listed member of opHost, 2 one that is gone
 	opToken   uint8 // its token is that of the lock as it is
 	opBoot    uint8 // its host has not rebooted
-	opOld     uint8 // it has lasted longer than its limit
+	opOld     uint8 // it has lasted longer than its limit; a cycle: 1 not been written for long, 2 for longer
 	orphan    uint8 // it has been without its lock for the grace time
+
+	opCycle     uint8 // it is a cycle; its target, its member and its orphanhood say nothing then
+	opRestarted uint8 // etcd of its host has been started since it began
+	back        uint8 // and has served for as long as it must
+
+	asks uint8 // so many hosts were asked for a cycle
 
 	faults uint8 // so many have happened
 	second uint8 // a second cluster was made
@@ -147,6 +159,9 @@ const (
 	phaseStarted
 	phasePromoted
 	phaseRollback
+	phaseReady
+	phaseDown
+	phaseBack
 )
 
 // key is a world in few words: the hosts in ascending order, then the rest.
@@ -173,7 +188,7 @@ func (h *host) pack() uint64 {
 	p.put(h.list, 2)
 	p.put(h.named, 1)
 	p.put(h.prog, 2)
-	p.put(h.unit, 2)
+	p.put(h.unit, 3)
 	p.put(h.data, 2)
 	p.put(h.env, 2)
 	p.put(h.known, 1)
@@ -189,19 +204,25 @@ func (h *host) pack() uint64 {
 	p.put(h.valid, 1)
 	p.put(h.tried, 1)
 	p.put(h.phase, 2)
-	p.put(h.step, 5)
+	p.put(h.step, 6)
 	p.put(h.target, 3)
 	p.put(h.gone, 1)
 	p.put(h.fresh, 1)
 	p.put(h.lateAdd, 1)
 	p.put(h.latePromote, 1)
 	p.put(h.lateRemove, 1)
-	p.put(h.lateWrite, 5)
+	p.put(h.lateWrite, 6)
 	p.put(h.lateFresh, 1)
 	p.put(h.lateToken, 1)
 	p.put(h.faulted, 1)
 	p.put(h.bare, 1)
 	p.put(h.lateBare, 1)
+	p.put(h.ask, 3)
+	p.put(h.over, 1)
+	p.put(h.stopped, 1)
+	p.put(h.begun, 2)
+	p.put(h.seen, 1)
+	p.put(h.held, 1)
 	return p.v
 }
 
@@ -210,7 +231,7 @@ func unpackHost(v uint64) (h host) {
 	h.list = p.get(2)
 	h.named = p.get(1)
 	h.prog = p.get(2)
-	h.unit = p.get(2)
+	h.unit = p.get(3)
 	h.data = p.get(2)
 	h.env = p.get(2)
 	h.known = p.get(1)
@@ -226,19 +247,25 @@ func unpackHost(v uint64) (h host) {
 	h.valid = p.get(1)
 	h.tried = p.get(1)
 	h.phase = p.get(2)
-	h.step = p.get(5)
+	h.step = p.get(6)
 	h.target = p.get(3)
 	h.gone = p.get(1)
 	h.fresh = p.get(1)
 	h.lateAdd = p.get(1)
 	h.latePromote = p.get(1)
 	h.lateRemove = p.get(1)
-	h.lateWrite = p.get(5)
+	h.lateWrite = p.get(6)
 	h.lateFresh = p.get(1)
 	h.lateToken = p.get(1)
 	h.faulted = p.get(1)
 	h.bare = p.get(1)
 	h.lateBare = p.get(1)
+	h.ask = p.get(3)
+	h.over = p.get(1)
+	h.stopped = p.get(1)
+	h.begun = p.get(2)
+	h.seen = p.get(1)
+	h.held = p.get(1)
 	return h
 }
 
@@ -249,7 +276,7 @@ func (w *world) packRest() uint64 {
 	p.put(w.stable, 1)
 	p.put(w.moved, 1)
 	p.put(w.probe, 2)
-	p.put(w.cool, 1)
+	p.put(w.cool, 2)
 	p.put(w.stall, 1)
 	p.put(uint8(w.lock+1), 3)
 	p.put(w.ghost, 1)
@@ -261,10 +288,14 @@ func (w *world) packRest() uint64 {
 	p.put(w.opID, 2)
 	p.put(w.opToken, 1)
 	p.put(w.opBoot, 1)
-	p.put(w.opOld, 1)
+	p.put(w.opOld, 2)
 	p.put(w.orphan, 1)
 	p.put(w.faults, 4)
 	p.put(w.second, 1)
+	p.put(w.opCycle, 1)
+	p.put(w.opRestarted, 1)
+	p.put(w.back, 1)
+	p.put(w.asks, 3)
 	return p.v
 }
 
@@ -274,7 +305,7 @@ func (w *world) unpackRest(v uint64) {
 	w.stable = p.get(1)
 	w.moved = p.get(1)
 	w.probe = p.get(2)
-	w.cool = p.get(1)
+	w.cool = p.get(2)
 	w.stall = p.get(1)
 	w.lock = int8(p.get(3)) - 1
 	w.ghost = p.get(1)
@@ -286,10 +317,14 @@ func (w *world) unpackRest(v uint64) {
 	w.opID = p.get(2)
 	w.opToken = p.get(1)
 	w.opBoot = p.get(1)
-	w.opOld = p.get(1)
+	w.opOld = p.get(2)
 	w.orphan = p.get(1)
 	w.faults = p.get(4)
 	w.second = p.get(1)
+	w.opCycle = p.get(1)
+	w.opRestarted = p.get(1)
+	w.back = p.get(1)
+	w.asks = p.get(3)
 }
 
 // pack gives the world's key as its hosts stand.
@@ -362,7 +397,7 @@ func (w *world) permuted(order [maxHosts]uint8) world {
 
 // tidy clears what no longer says anything, so that worlds that cannot be told apart are one.
 func (w *world) tidy() {
-	awaited := w.op != 0 && w.hosts[w.opHost].list == voter && !w.serves(int(w.opHost))
+	awaited := w.op != 0 && w.opCycle == 0 && w.hosts[w.opHost].list == voter && !w.serves(int(w.opHost))
 	for i := range w.n {
 		h := &w.hosts[i]
 		switch h.list {
@@ -373,7 +408,7 @@ func (w *world) tidy() {
 		case learner:
 			awaited = true
 		}
-		if h.list != learner {
+		if h.list != learner && !w.cycles(i) {
 			h.tried = 0
 		}
 		if h.list != learner || !w.answers(i) {
@@ -387,6 +422,7 @@ func (w *world) tidy() {
 		if h.belief == 0 {
 			h.valid = 0
 		}
+		h.tidyCycle()
 		if h.phase == idle {
 			h.step, h.target, h.gone, h.fresh = 0, 0, 0, 0
 		}
@@ -406,7 +442,7 @@ func (w *world) tidy() {
 	if !awaited {
 		w.stall = 0
 	}
-	if w.op == 0 || w.opLeft != 0 || w.hosts[w.opHost].list != learner {
+	if w.op == 0 || w.opLeft|w.opCycle != 0 || w.hosts[w.opHost].list != learner {
 		w.moved, w.probe = 0, 0
 	}
 	if w.lock < 0 {
@@ -416,8 +452,11 @@ func (w *world) tidy() {
 	}
 	if w.op == 0 {
 		w.opHost, w.opLeft, w.opPhase, w.opStandby, w.opID = 0, 0, 0, 0, 0
-		w.opToken, w.opBoot, w.opOld, w.orphan = 0, 0, 0, 0
+		w.opToken, w.opBoot, w.opOld, w.orphan, w.opCycle, w.opRestarted = 0, 0, 0, 0, 0, 0
 	} else {
 		w.cool = 0
+	}
+	if w.opCycle == 0 || w.opPhase != phaseBack || !w.serves(int(w.opHost)) {
+		w.back = 0
 	}
 }

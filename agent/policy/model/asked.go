@@ -1,0 +1,221 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+// cycling is what was asked of a host and what its disk says about that. It outlives agents and boots.
+type cycling struct {
+	ask     uint8
+	over    uint8 // a person has said that it is over
+	stopped uint8 // this host's agent has stopped etcd for it, and has not started it since
+	begun   uint8 // the operation was about to be recorded, in this boot or in one before
+	seen    uint8 // and was seen: if there is none any more, a person has released it
+	held    uint8 // what keeps etcd from starting by itself at a boot lies there
+}
+
+// What a host can be asked for.
+const (
+	nothing uint8 = iota
+	maintenance
+	keeping // only the turn: etcd goes on
+	restart
+	rebooted // by its agent
+	external // a reboot by somebody else
+	works
+)
+
+func workText(ask uint8) string {
+	return [...]string{"nothing", "maintenance", "maintenance of a host whose etcd goes on", "a restart", "a reboot", "a reboot by somebody else"}[ask]
+}
+
+// The values of begun.
+const (
+	begunNow    uint8 = iota + 1
+	begunBefore       // and the machine has rebooted since
+)
+
+func (h *host) tidyCycle() {
+	if h.ask == nothing {
+		h.over, h.stopped, h.begun, h.seen = 0, 0, 0, 0
+		if h.unit == taken {
+			h.unit = inactive
+		}
+	}
+}
+
+// askEvent is what people say, and the reboot that was waited for.
+func (m *machine) askEvent(w *world, k kind, i int, arg uint8) bool {
+	h := &w.hosts[i]
+	if h.agent != up || h.down != 0 {
+		return false
+	}
+	switch k {
+	case evAsk:
+		if arg == nothing || h.ask != nothing || int(w.asks) >= m.Asks {
+			return false
+		}
+		h.ask = arg
+		w.cover(i)
+		w.asks++
+	case evOver:
+		if h.ask == nothing || h.over != 0 {
+			return false
+		}
+		h.over = 1
+		if h.begun|h.stopped == 0 {
+			h.ask = nothing
+		}
+	case evReboots:
+		if h.ask != external || h.over != 0 || !w.cycles(i) || w.opPhase != phaseDown {
+			return false
+		}
+		w.reboots(i)
+	}
+	return true
+}
+
+// noteAsk is what an agent does in every round about what lies on its disk: what is over, or was released, and
+// belongs to no operation is forgotten, and an etcd that it has not stopped is not held back.
+func (w *world) noteAsk(i int, r rules) {
+	h := &w.hosts[i]
+	if !w.reaches(i) {
+		return
+	}
+	free := h.stopped == 0 || h.list == unlisted || h.unit == active
+	switch {
+	case w.cycles(i):
+		h.seen = bit(h.ask != nothing)
+	case w.opHosts(i):
+	case w.released(i) && h.over == 0 && (h.stopped == 0 || (h.unit == active && h.ask != maintenance)),
+		w.isOver(i) && h.belief == 0 && free:
+		h.cycling = cycling{held: h.held}
+	}
+	if h.list != unlisted && h.stopped == 0 && !r.heldStays {
+		h.held = 0
+	}
+}
+
+// cover lets what was asked of a host decide about an etcd that a person has stopped there before.
+func (w *world) cover(i int) {
+	if h := &w.hosts[i]; h.unit == inactive && h.down == 0 && w.covered(i) {
+		h.unit = taken
+	}
+}
+
+// workDone tells whether what a host was taken down for has been done, but for restarts.
+func (w *world) workDone(i int) bool {
+	h := &w.hosts[i]
+	reboots := h.ask == rebooted || h.ask == external
+	return w.isOver(i) || (reboots && w.cycles(i) && w.opBoot == 0)
+}
+
+// released tells whether a person has released the operation that a host was asked for: it takes no turn any more.
+func (w *world) released(i int) bool { return w.hosts[i].seen != 0 && !w.cycles(i) }
+
+// isOver tells whether nothing more is taken down for what was asked.
+func (w *world) isOver(i int) bool {
+	h := &w.hosts[i]
+	return h.over != 0 || (h.begun == begunBefore && (h.ask == rebooted || h.ask == external))
+}
+
+// inMaintenance tells whether etcd was stopped for maintenance that is not over.
+func (h *host) inMaintenance() bool { return h.ask == maintenance && h.stopped != 0 && h.over == 0 }
+
+// askedIsOver ends what waits for people.
+func (w *world) askedIsOver() {
+	for i := range w.n {
+		switch h := &w.hosts[i]; h.ask {
+		case maintenance, keeping, external:
+			h.over = 1
+		case restart, rebooted:
+			h.over |= bit(w.released(i))
+		}
+	}
+}
+
+// covered tells whether what was asked of a host says what becomes of an etcd that a person stops there: the
+// end of the work starts it. So it is until that work is done; and as long as a restart is not known to be, for
+// nobody can tell then who has stopped it.
+func (w *world) covered(i int) bool {
+	h := &w.hosts[i]
+	if h.list == unlisted || h.ask == nothing || h.ask == keeping || w.released(i) {
+		return false
+	}
+	return !w.workDone(i) && (h.ask != restart || !w.cycles(i) || w.opPhase != phaseBack)
+}
+
+// opHosts tells whether an operation of a host, and not of a learner that was left over, is this one's.
+func (w *world) opHosts(i int) bool { return w.op != 0 && w.opLeft == 0 && int(w.opHost) == i }
+
+// cycles tells whether the operation takes this host down and brings it back.
+func (w *world) cycles(i int) bool { return w.opCycle != 0 && w.opHosts(i) }
+
+// starts starts a unit.
+func (w *world) starts(i int) {
+	h := &w.hosts[i]
+	switch h.unit {
+	case inactive, failed, taken, restarting:
+		h.unit = starting
+		if w.cycles(i) {
+			w.opRestarted = 1
+		}
+	}
+}
+
+// jobDone is the end of a stop. The one that is part of a restart goes on by itself.
+func (w *world) jobDone(i int) bool {
+	h := &w.hosts[i]
+	if h.unit == restarting {
+		w.starts(i)
+	} else {
+		h.unit = taken
+	}
+	return true
+}
+
+// goesDown ends all that runs on a host.
+func (w *world) goesDown(i int) {
+	h := &w.hosts[i]
+	w.agentDies(i)
+	h.down, h.unit, h.backoff = 1, inactive, 0
+	switch {
+	case h.begun != 0:
+		h.begun = begunBefore
+	case h.ask == external: // it is not waited for any more
+		h.over = 1
+	}
+	if w.opHosts(i) {
+		w.opBoot = 0
+	}
+}
+
+// reboots is a reboot that was asked for. It is no fault, unless etcd runs again meanwhile.
+func (w *world) reboots(i int) {
+	runs := w.runs(i)
+	w.goesDown(i)
+	if runs {
+		w.markFaulted()
+	}
+}
+
+// boots is the boot of a host, with an etcd that starts by itself if it is not held back.
+func (w *world) boots(i int) breach {
+	h := &w.hosts[i]
+	h.down, h.agent, h.unit = 0, up, inactive
+	switch {
+	case h.data != current && h.data != old:
+		return fine
+	case h.held != 0:
+		h.unit = taken
+		if h.ask != maintenance || h.stopped == 0 {
+			return heldBack
+		}
+		return fine
+	}
+	w.starts(i)
+	safe := w.cycles(i) && w.opPhase == phaseDown && h.ask == maintenance && h.over == 0
+	if h.list != unlisted && (safe || h.inMaintenance()) {
+		return startedEarly
+	}
+	return fine
+}

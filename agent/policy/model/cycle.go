@@ -1,0 +1,224 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "github.com/quorumd/quorumd/agent/policy"
+
+// cycleCall tells the steps of a cycle that are a call which no transaction can fence. It takes effect at any
+// time after it was made as long as its agent lives, also when that agent was paused and has lost its lock
+// since; its agent does nothing else before. With the agent's end it has taken effect, or it never will.
+func cycleCall(step uint8) bool {
+	switch step {
+	case moveLeader, restartUnit, takeDown, reboot:
+		return true
+	}
+	return false
+}
+
+// call begins such a step. A take-down is noted on the disk before etcd is told.
+func (m *machine) call(w *world, h int) breach {
+	a := &w.hosts[h]
+	if !m.confirm(w, h) || (a.step == takeDown && (a.ask == nothing || a.over != 0)) { // its disk is asked once more
+		a.phase = idle
+		return fine
+	}
+	a.phase = sent
+	if a.step == takeDown {
+		if !m.stopNotNoted {
+			a.stopped = 1
+		}
+		if a.ask == maintenance && !m.notHeld {
+			a.held = 1
+		}
+	}
+	if !w.owns(h) {
+		return calledWithoutLock
+	}
+	return fine
+}
+
+// callLands lets a call take effect, or fail where it may. A move of leadership changes nothing, since every
+// voter may lead at every moment.
+func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
+	a := &w.hosts[h]
+	step := a.step
+	if a.agent == down || (fails && step != moveLeader && step != reboot) {
+		return false, fine
+	}
+	runs := a.unit == starting || a.unit == active
+	if !fails && runs && step != moveLeader {
+		found = w.judgeLanding(h)
+	}
+	a.phase = idle
+	switch {
+	case fails:
+		a.tried = 1
+	case step == reboot:
+		w.reboots(h)
+	case step == takeDown && runs:
+		a.unit = stopping
+	case step == restartUnit && runs:
+		a.unit = restarting
+	case step == restartUnit:
+		w.starts(h)
+	}
+	return true, found
+}
+
+// diesInStep is an agent that dies within a step that is more than one thing.
+func (m *machine) diesInStep(w *world, h int, arg uint8) (ok bool, found breach) {
+	a := &w.hosts[h]
+	switch {
+	case a.step == startUnit && a.stopped != 0:
+		a.held = 0
+		if arg == 2 {
+			w.starts(h)
+		}
+	case a.step == endCycle:
+		if !m.confirm(w, h) {
+			return false, fine
+		}
+		m.note(w, h)
+		found = m.write(w, h, a.step, w.owns(h), w.unchanged(a.fresh, a.bare), a.gone != 0, true)
+	default:
+		return false, fine
+	}
+	if !m.spend(w, AgentCrash) {
+		return false, fine
+	}
+	w.agentDies(h)
+	return true, found
+}
+
+// note is what is written on the disk before the record of a cycle is made or deleted: without it, an agent that
+// dies then would do the work once more.
+func (m *machine) note(w *world, h int) {
+	a := &w.hosts[h]
+	if a.ask == nothing {
+		return
+	}
+	switch a.step {
+	case beginCycle:
+		a.begun = begunNow
+	case endKeep: // it shall not look like a release
+		a.begun, a.seen = 0, 0
+	case endCycle:
+		a.over = 1
+	}
+}
+
+// putCycle is what a write makes of the record of a cycle.
+func (w *world) putCycle(h int, step uint8) {
+	switch step {
+	case beginCycle:
+		w.op, w.opCycle, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld, w.opRestarted = 1, 1, uint8(h), 0, phaseBegun, 0, 1, 0, 0
+		w.opStandby = 0
+	case setReady:
+		w.opPhase = phaseReady
+	case setDown:
+		w.opPhase = phaseDown
+	case setBack:
+		w.opPhase = phaseBack
+	case endCycle, endKeep:
+		w.op = 0
+	}
+}
+
+// waits is the passing of time without a write of the record, where it decides something.
+func (w *world) waits() bool {
+	most := uint8(1)
+	if w.opPhase == phaseReady {
+		most = 2
+	}
+	if w.opCycle == 0 || w.opPhase == phaseBegun || w.opOld >= most {
+		return false
+	}
+	w.opOld++
+	return true
+}
+
+// mayLead tells whether it matters that a host leads.
+func (w *world) mayLead(h int) bool {
+	return w.cycles(h) && w.hosts[h].list == voter && w.serves(h) && w.opPhase == phaseReady
+}
+
+// markReleased remembers that a person has released the operation of a host that is just stopping its etcd:
+// what follows is not that host's fault. What was asked of it stands, and begins anew.
+func (w *world) markReleased() {
+	for i := range w.n {
+		h := &w.hosts[i]
+		if h.phase != idle && cycleCall(h.step) {
+			h.faulted = 1
+		}
+		w.cover(i)
+	}
+}
+
+// judgeStop asks, at the moment of the view, whether the other voters can spare this one.
+func (w *world) judgeStop(h int, leads bool) breach {
+	a := &w.hosts[h]
+	if a.list != voter || (a.unit != starting && a.unit != active) {
+		return fine
+	}
+	voters, sick := 0, 0
+	for i := range w.n {
+		g := &w.hosts[i]
+		if g.list == voter {
+			voters++
+		}
+		if i != h && g.list == voter && (!w.serves(i) || !w.present(i) || g.fit == slow || g.fit == unknown) {
+			return stopAtRisk
+		}
+		if i != h && g.list == learner && g.named != 0 && w.answers(i) && g.prog == behind && a.blind == 0 {
+			return stopAtRisk
+		}
+		if g.fit == slow && w.present(i) && (g.list == voter || (g.list == learner && g.named != 0)) {
+			sick++
+		}
+	}
+	switch {
+	case voters < 3 || voters%2 == 0 || sick > 1 || a.ask == keeping:
+		return stopAtRisk
+	case leads && (a.tried == 0 || w.opOld == 0 || a.ask != maintenance):
+		return leaderStopped
+	}
+	return fine
+}
+
+// judgeLanding asks, at the moment at which an etcd that runs is told to stop, what has become of the others
+// since the view. A fault that came between is not that step's.
+func (w *world) judgeLanding(h int) breach {
+	if w.hosts[h].list != voter || w.hosts[h].faulted != 0 {
+		return fine
+	}
+	if !w.cycles(h) {
+		return stoppedWithoutOp
+	}
+	for i := range w.n {
+		g := &w.hosts[i]
+		if i == h || g.list != voter || w.runs(i) {
+			continue
+		}
+		if g.stopped != 0 || g.unit == restarting {
+			return twoDown
+		}
+		return stopAtRisk
+	}
+	return fine
+}
+
+// judgeEnd asks whether a host is back whose operation is to end.
+func (w *world) judgeEnd(h int, c choice) breach {
+	a := &w.hosts[h]
+	switch {
+	case a.list != voter || a.ask == keeping:
+	case c.outcome != policy.Cycled && (a.stopped != 0 || a.unit == stopping || a.unit == restarting):
+		return endedEarly
+	case c.step == endCycle && a.unit != inactive && a.unit != taken && w.opRestarted != 0 && (!w.serves(h) || w.back == 0):
+		return endedEarly
+	case c.outcome == policy.Cycled && (!w.serves(h) || w.back == 0):
+		return endedEarly
+	}
+	return fine
+}

@@ -1,0 +1,196 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/health"
+)
+
+// asking is a scope in which one of so many voters is asked to be taken down.
+func asking(voters, n int, class Faults) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		sc.Hosts, sc.Voters, sc.Asks, sc.Faults, sc.Budget = voters, voters, 1, class, n
+		sc.Target = policy.Target{Voters: voters | 1}
+	}
+}
+
+// asking2 is one in which two are.
+func asking2(n int, class Faults) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		asking(3, n, class)(sc)
+		sc.Asks = 2
+	}
+}
+
+// phantom shows one more voter, which is well.
+func phantom(v *policy.View) {
+	if !v.Cluster.Reachable {
+		return
+	}
+	v.Cluster.Members = append(v.Cluster.Members, policy.Member{ID: 99, Name: "Z", PeerURL: "Z", Live: true, Version: etcdVersion(), LagKnown: true})
+	v.Hosts = append(v.Hosts, policy.Host{ID: "Z", Name: "Z", PeerURL: "Z", Role: policy.RoleVoter, Health: health.OK, Qualified: true, Manage: true})
+}
+
+func ownMember(v *policy.View, change func(m *policy.Member)) {
+	eachMember(v, func(m *policy.Member) {
+		if m.PeerURL == v.Self.PeerURL {
+			change(m)
+		}
+	})
+}
+
+// stopMistakes are mistakes about whether a voter may be taken down.
+func stopMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "a voter is taken down while another one is down", breach: stopAtRisk, scope: asking(3, 1, EtcdCrash),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) { m.Live = true })
+			}),
+		},
+		{
+			Name: "a host that is to be taken down counts itself", breach: stopAtRisk, scope: asking(3, 1, EtcdCrash),
+			rules: seeing(func(v *policy.View) {
+				counted := false
+				ownMember(v, func(m *policy.Member) { counted = m.Live })
+				eachMember(v, func(m *policy.Member) { m.Live, counted = m.Live || counted, counted && m.Live })
+			}),
+		},
+		{
+			Name: "a voter whose agent tells nothing is taken for well", breach: stopAtRisk, scope: asking(3, 1, AgentCrash),
+			rules: seeing(func(v *policy.View) {
+				v.Hosts = v.Hosts[:0:0]
+				eachMember(v, func(m *policy.Member) {
+					v.Hosts = append(v.Hosts, policy.Host{ID: m.PeerURL, Name: m.PeerURL, PeerURL: m.PeerURL, Role: policy.RoleVoter, Health: health.OK, Manage: true})
+				})
+			}),
+		},
+		{
+			Name: "a voter is taken down while another one is sick", breach: stopAtRisk, scope: asking(3, 1, VerdictChange),
+			rules: seeing(func(v *policy.View) {
+				for i := range v.Hosts {
+					v.Hosts[i].Health = health.OK
+				}
+			}),
+		},
+		{Name: "one of two voters is taken down", breach: stopAtRisk, scope: asking(2, 0, 0), rules: seeing(phantom)},
+		{Name: "one of four voters is taken down", breach: stopAtRisk, scope: asking(4, 0, 0), rules: seeing(phantom)},
+		{
+			Name: "what has been decided is not looked at again before etcd is stopped", breach: stopAtRisk, scope: asking(3, 1, EtcdCrash),
+			rules: seeing(func(v *policy.View) {
+				if v.Op != nil {
+					eachMember(v, func(m *policy.Member) { m.Live = true })
+				}
+			}),
+		},
+		{
+			Name: "a learner that is being filled is not looked at", breach: stopAtRisk,
+			scope: func(sc *Scenario) {
+				asking(3, 1, OperatorRelease)(sc)
+				sc.Hosts, sc.Target.Standbys = 4, 1
+			},
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) { m.Lag = 0 })
+			}),
+		},
+		{
+			Name: "the leadership is not moved before its etcd is stopped", breach: leaderStopped, scope: asking(3, 0, 0),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) { m.Leader = false })
+			}),
+		},
+		{Name: "etcd is stopped without asking for the lock again", breach: calledWithoutLock, scope: asking(3, 1, AgentPause), rules: rules{noConfirm: true}},
+	}
+}
+
+// cycleMistakes are mistakes about the operation that takes a host down and brings it back.
+func cycleMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "a host is taken down while another one is in its operation", breach: recordOverwritten, scope: asking2(0, 0),
+			rules: rules{noOpFence: true, takeUnfenced: true, view: func(v *policy.View) {
+				if v.Op != nil && v.Op.Host != v.Self.ID {
+					v.Op, v.IdleFor = nil, 90*time.Second
+				}
+			}},
+		},
+		{
+			Name: "the operation of a host that is down is released when its agent starts", breach: recordReleased, scope: asking(3, 1, AgentCrash),
+			rules: rules{releaseOpOnStart: true},
+		},
+		{
+			Name: "the operation of a host that is down is adopted by another one", breach: cycleTouched, scope: asking(3, 1, HostCrash),
+			rules: seeing(func(v *policy.View) {
+				if v.Op != nil && v.Op.Kind == policy.KindCycle && v.Op.Host != v.Self.ID {
+					v.Op.Kind, v.Op.OrphanedFor, v.Op.MemberID = policy.KindJoin, ages, 0
+				}
+			}),
+		},
+		{
+			Name: "a maintenance is taken for over", breach: startedEarly, scope: asking(3, 0, 0),
+			rules: seeing(func(v *policy.View) {
+				if v.Asked != nil && v.Asked.Stopped {
+					v.Asked.Over = true
+				}
+			}),
+		},
+		{
+			Name: "etcd is not held back in maintenance", breach: startedEarly, scope: asking(3, 1, HostCrash), rules: rules{notHeld: true},
+		},
+		{
+			Name: "an etcd that is down already is not held back in maintenance", breach: startedEarly, scope: asking(3, 2, HostCrash|EtcdCrash),
+			rules: seeing(func(v *policy.View) {
+				if v.Asked != nil && v.Unit.State != policy.UnitActive {
+					v.Asked.Stopped = true
+				}
+			}),
+		},
+		{
+			Name: "what holds etcd back is taken away only where it is started", breach: heldBack, scope: asking(3, 2, AgentCrash|HostCrash),
+			rules: rules{heldStays: true},
+		},
+		{
+			Name: "that etcd was stopped is not noted", breach: notBack, scope: lively(asking(3, 0, 0)), rules: rules{stopNotNoted: true},
+		},
+		{
+			Name: "the operation ends before the member serves", breach: endedEarly, scope: asking(3, 0, 0),
+			rules: seeing(func(v *policy.View) {
+				ownMember(v, func(m *policy.Member) { m.Live, m.LagKnown, m.Lag, m.LiveFor, m.SteadyFor = true, true, 0, ages, ages })
+			}),
+		},
+		{
+			Name: "the operation ends before the member has served for a while", breach: endedEarly, scope: asking(3, 0, 0),
+			rules: seeing(func(v *policy.View) {
+				ownMember(v, func(m *policy.Member) { m.LiveFor, m.SteadyFor = ages, ages })
+			}),
+		},
+		{
+			Name: "an etcd that is stopping is taken for one that runs", breach: targetMissed, scope: lively(asking(3, 0, 0)),
+			rules: seeing(func(v *policy.View) {
+				if v.Unit.State == policy.UnitDeactivating {
+					v.Unit.State = policy.UnitActive
+				}
+			}),
+		},
+		{
+			Name: "a person's stop is taken for the end of the work", breach: stoppedStarted, scope: asking(3, 1, OperatorStop),
+			rules: seeing(func(v *policy.View) {
+				if v.Asked != nil && v.Op != nil && v.Unit.State == policy.UnitInactive {
+					v.Unit.State = policy.UnitFailed
+				}
+			}),
+		},
+		{
+			Name: "it is not seen that the machine has rebooted", breach: rebootedAgain, scope: asking(3, 0, 0),
+			rules: seeing(func(v *policy.View) {
+				if v.Asked != nil && v.Op != nil && v.Asked.Work == policy.WorkReboot {
+					v.Asked.Over, v.Op.SameBoot = false, true
+				}
+			}),
+		},
+	}
+}

@@ -1,0 +1,61 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// cycleView adds what was asked of this host.
+func (s *sight) cycleView(v *policy.View) {
+	if s.ask == nothing {
+		return
+	}
+	v.Asked = &policy.Asked{
+		Work: work(s.ask), By: "root", Reason: "testing", KeepRunning: s.ask == keeping, External: s.ask == external,
+		Over: s.over != 0, Overdue: s.ownCycle() && s.opOld > 0, Stopped: s.stopped != 0, Rebooted: s.begun == begunBefore,
+		Released:  s.seen != 0 && s.op == 0,
+		RebootFor: policy.Never,
+	}
+	switch {
+	case s.tried == 0 || !s.ownCycle():
+	case s.opPhase == phaseDown:
+		v.Asked.RebootFor = 0
+	default:
+		v.Failed = policy.Failed{Kind: policy.StepMoveLeader, Text: "it timed out"}
+	}
+}
+
+func (s *sight) ownCycle() bool { return s.opCycle != 0 && s.opHost == s.self }
+
+func (s *sight) cycleOp() *policy.Op {
+	name := hostName(int(s.opHost))
+	op := &policy.Op{
+		Kind: policy.KindCycle, Host: name, HostName: name, Phase: opPhase(s.opPhase), Token: tokenPast, MemberID: memberID(int(s.opHost)),
+		SameBoot: s.opBoot != 0 || !s.ownCycle(), Restarted: s.opRestarted != 0 && s.ownCycle(),
+		// Between the two times after which something is done about a leadership that stays.
+		WrittenFor: [...]time.Duration{0, 45 * time.Second, ages}[s.opOld],
+	}
+	if s.opToken != 0 {
+		op.Token = tokenNow
+	}
+	return op
+}
+
+// askedAt is the place in the line: that of hosts that were asked at once is left open.
+func askedAt(self bool, r rank) int64 {
+	switch {
+	case self && r == selfFirst:
+		return 1
+	case self && r == selfLast:
+		return 3
+	}
+	return 2
+}
+
+func work(ask uint8) policy.Work {
+	return [...]policy.Work{"", policy.WorkMaintenance, policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot, policy.WorkReboot}[ask]
+}
