@@ -10,7 +10,7 @@ import "github.com/quorumd/quorumd/agent/policy"
 // since; its agent does nothing else before. With the agent's end it has taken effect, or it never will.
 func cycleCall(step uint8) bool {
 	switch step {
-	case moveLeader, restartUnit, takeDown, reboot:
+	case handOver, restartUnit, takeDown, reboot:
 		return true
 	}
 	return false
@@ -43,11 +43,11 @@ func (m *machine) call(w *world, h int) breach {
 func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	a := &w.hosts[h]
 	step := a.step
-	if a.agent == down || (fails && step != moveLeader && step != reboot) {
+	if a.agent == down || (fails && step != handOver && step != reboot) {
 		return false, fine
 	}
 	runs := a.unit == starting || a.unit == active
-	if !fails && runs && step != moveLeader {
+	if !fails && runs && step != handOver {
 		found = w.judgeLanding(h)
 	}
 	a.phase = idle

@@ -38,7 +38,7 @@ const (
 	setReady
 	setDown
 	setBack
-	moveLeader
+	handOver
 	restartUnit
 	takeDown
 	reboot
@@ -110,7 +110,7 @@ func (s *sight) translate(v *policy.View, step policy.Step) (kind, target uint8)
 		policy.StepNone: none, policy.StepTakeLock: takeLock, policy.StepReleaseLock: releaseLock,
 		policy.StepMoveDataAside: moveAside, policy.StepAddLearner: addLearner, policy.StepStartUnit: startUnit,
 		policy.StepStopUnit: stopUnit, policy.StepPromote: promote, policy.StepFinishBootstrap: finishBootstrap,
-		policy.StepBeginCycle: beginCycle, policy.StepMoveLeader: moveLeader, policy.StepRestartUnit: restartUnit,
+		policy.StepBeginCycle: beginCycle, policy.StepMoveLeader: handOver, policy.StepRestartUnit: restartUnit,
 		policy.StepTakeDown: takeDown, policy.StepReboot: reboot,
 	}
 	if kind, ok := simple[step.Kind]; ok {
