@@ -215,9 +215,6 @@ func TestAHostIsBackOnlyWhenItsMemberIsWellForAWhile(t *testing.T) {
 		{"hooks run", func(v *View) { v.Asked.After.State = HooksRunning }, StepNone, HookRunning},
 		{"a hook has failed", func(v *View) { v.Asked.After.State = HooksFailed }, StepNone, HookFailed},
 		{"a hook has failed, and a person says that it is over", func(v *View) { v.Asked.After.State, v.Asked.Waived = HooksFailed, true }, StepEndOp, ""},
-		{"a person has stopped it after its restart", func(v *View) {
-			v.Asked, v.Unit.State = &Asked{Work: WorkRestart}, UnitInactive
-		}, StepNone, UnitStopped},
 		{"a boot has found it held back still", func(v *View) { v.Asked.Stopped, v.Unit.State = true, UnitInactive }, StepStartUnit, ""},
 		{"something else was asked meanwhile", func(v *View) { v.Asked = &Asked{Work: WorkReboot, RebootFor: Never} }, StepEndOp, ""},
 		{"it was removed meanwhile", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},

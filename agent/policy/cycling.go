@@ -15,7 +15,7 @@ func ownCycle(v View) Decision {
 	if m.Learner && m.Name == "" { // a learner that never started is none that counts: another than this operation takes it out
 		listed = false
 	}
-	if v.Asked != nil && !v.Asked.Over && v.Op.Phase != PhaseBack && !worked(v) { // what is on its way back is not taken down once more
+	if v.Asked != nil && !v.Asked.Over && v.Op.Phase != PhaseBack && !worked(v) { // what is on its way back is not taken down once more, whatever its etcd does
 		return takeDown(v, m, listed)
 	}
 	return bringBack(v, m, listed)
@@ -26,7 +26,7 @@ func ownCycle(v View) Decision {
 func worked(v View) bool {
 	switch v.Asked.Work {
 	case WorkRestart:
-		return v.Op.Restarted || v.Op.Phase == PhaseBack // an etcd that somebody has stopped since does not tell any more
+		return v.Op.Restarted
 	case WorkReboot:
 		return !v.Op.SameBoot
 	}
