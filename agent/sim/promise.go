@@ -5,6 +5,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -130,10 +131,19 @@ func (p *promises) beforeTxn(by *process, req *pb.TxnRequest) {
 				}
 			}
 		}
-		if del := op.GetRequestDeleteRange(); del != nil && string(del.Key) == w.keys.Op() && len(req.Success) > 1 {
+		if del := op.GetRequestDeleteRange(); del != nil && string(del.Key) == w.keys.Op() && !p.released(req) {
 			p.endOp(by)
 		}
 	}
+}
+
+// released tells whether it is a person who deletes the record of the operation: an agent tells of its
+// end in the history.
+func (p *promises) released(req *pb.TxnRequest) bool {
+	return !slices.ContainsFunc(req.Success, func(op *pb.RequestOp) bool {
+		put := op.GetRequestPut()
+		return put != nil && strings.HasPrefix(string(put.Key), p.w.keys.History())
+	})
 }
 
 // writeOp judges a write of the operation record.
