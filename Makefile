@@ -101,8 +101,8 @@ else
 	GOGC=400 $(SIM)
 endif
 
-sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: SPARES=10000
-	GOGC=400 $(GO) test -count=1 -timeout 3h -run AFleetAsksEtcdForLittle -v ./agent -args -fleet.spares=$(or $(SPARES),10000)
+sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: SPARES=2000; 10000 need 20 GB and more
+	$(GO) test -count=1 -timeout 3h -run AFleetAsksEtcdForLittle -v ./agent -args -fleet.spares=$(or $(SPARES),2000)
 
 test-model-etcd: $(CACHE)/etcd/v3.5/etcd $(CACHE)/etcd/v3.6/etcd ## hold what the model says about etcd against etcd 3.5 and 3.6; DEEP=1
 	$(GO) test -count=1 -parallel 16 -timeout $(if $(DEEP),12h,15m) -tags realetcd -run 'RealEtcd|Lie|Lease' -v ./agent/policy/model $(if $(DEEP),-args -deep -bound 11h)
