@@ -71,14 +71,14 @@ func TestMaintenanceThatTakesTooLongStands(t *testing.T) {
 	d.back = []moment{{control.MaintenanceReturning, "NOT_BACK", "for 5m: it does not serve yet"}}
 	socket, _ := serving(t, d)
 	golden(t, "maintenance-late.golden", transcript(t, socket,
-		"maintenance on --reason 'new fan' --wait=700ms", "maintenance off --wait=700ms"))
+		"maintenance on --reason 'new fan' --wait=3s", "maintenance off --wait=3s"))
 	if got := d.was(); strings.Count(got, "end") != 1 {
 		t.Errorf("asked %q", got)
 	}
 	d = worker(t)
 	d.down = d.down[:1]
 	socket, _ = serving(t, d)
-	golden(t, "cycle-late.golden", transcript(t, socket, "cycle --wait=300ms"))
+	golden(t, "cycle-late.golden", transcript(t, socket, "cycle --wait=2s"))
 	if got := d.was(); strings.Contains(got, "end") {
 		t.Errorf("asked %q", got)
 	}

@@ -1,0 +1,53 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// exitConflict is EX_SOFTWARE: the host is not in the state that the caller expects.
+const exitConflict = 70
+
+func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackWhateverItsEnd(t *testing.T) {
+	t.Parallel()
+	w := three(t)
+	n1, dir := w.hosts[0], t.TempDir()
+	began, goes := filepath.Join(dir, "began"), filepath.Join(dir, "goes")
+	exists := func(path string) bool { _, err := os.Stat(path); return err == nil }
+	said := make(chan ended, 1)
+	go func() {
+		said <- me().ctl(n1, "cycle", "--reason", "a test", "--", "sh", "-c",
+			"touch "+began+"; until test -e "+goes+"; do sleep 0.1; done; exit 3")
+	}()
+	w.eventually("the command runs", func() bool { return exists(began) })
+	if pid := n1.etcdPID(); pid != 0 {
+		t.Errorf("the command runs beside etcd, process %d", pid)
+	}
+	for _, dir := range []string{w.dir, n1.Options.Dir} { // open to all, as /run/quorumd is
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nobody(t).ctl(n1, "maintenance", "status").is(t, "to look", 0, "n1: safe to touch", "a test")
+	nobody(t).ctl(n1, "maintenance", "off").is(t, "to end it as nobody", exitNoPerm, "not permitted")
+	me().ctl(n1, "cycle", "--", "true").is(t, "another command", exitConflict, "this host is in maintenance already", "a test")
+	me().ctl(n1, "cycle").is(t, "other work", exitConflict, "another maintenance is asked for already")
+	n1.stop() // as an upgrade of quorumd does
+	w.start(n1)
+	w.never(2*time.Second, "etcd was started under the command", func() bool { return n1.etcdPID() != 0 })
+	if err := os.WriteFile(goes, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	(<-said).is(t, "the command", 3, "CYCLED, the host is back", "cannot cycle: sh ended with 3; the host was brought back all the same")
+	if n1.etcdPID() == 0 {
+		t.Error("etcd was not started again")
+	}
+	me().ctl(n1, "maintenance", "off").is(t, "nothing to end", 0, "n1 is not in maintenance")
+	w.rolesAgree()
+	w.verify(3, 0)
+}
