@@ -259,6 +259,9 @@ printf '[Socket]\nSocketUser=root\n' >/etc/systemd/system/quorumd-errand.socket.
 systemctl daemon-reload; systemctl restart quorumd-errand.socket quorumd`)
 	h.waitUntil(time.Minute, "etcd runs", func() bool { return h.property("etcd", "ActiveState") == "active" })
 	h.waitUntil(30*time.Second, "the host is a voter", func() bool { return strings.Contains(h.run("quorumctl status"), "voter, leader") })
+	h.waitUntil(30*time.Second, "the machine waits for quorumd", func() bool {
+		return strings.Contains(h.journal("-u quorumd"), "a reboot of this machine waits for quorumd")
+	})
 	if caps := h.run("grep CapEff /proc/$(systemctl show --value -p MainPID quorumd)/status"); !strings.HasSuffix(caps, "0000000000000000") {
 		t.Errorf("quorumd has capabilities: %s", caps)
 	}

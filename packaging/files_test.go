@@ -89,8 +89,9 @@ func TestBothArchitecturesHoldTheSameFilesAndProgramsOfTheirOwn(t *testing.T) {
 
 func TestLintianHasNothingToSay(t *testing.T) {
 	t.Parallel()
+	// Go puts one text behind the other in its programs, and what is spelled across the two is no word of ours.
 	for _, arch := range []string{"amd64.deb", "arm64.deb"} {
-		out, err := exec.CommandContext(t.Context(), "lintian", "--allow-root", "--fail-on", "error,warning,info", "--display-info", built(t, "first", arch)).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "lintian", "--allow-root", "--suppress-tags", "spelling-error-in-binary", "--fail-on", "error,warning,info", "--display-info", built(t, "first", arch)).CombinedOutput()
 		if err != nil || len(bytes.TrimSpace(out)) > 0 {
 			t.Errorf("%s: %v\n%s", arch, err, out)
 		}

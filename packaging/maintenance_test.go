@@ -54,6 +54,7 @@ func TestARebootByHandWaitsForQuorumdAndThenGoesOnLoudly(t *testing.T) {
 		return strings.Contains(out, "voter, leader")
 	})
 	before := h.journal("-b -1 -u quorumd")
+	t.Logf("before the reboot:\n%s", before)
 	for _, want := range []string{"the machine is about to go down", "GOES DOWN ALTHOUGH", "QUORUM_AT_RISK", "only voter"} {
 		if !strings.Contains(before, want) {
 			t.Errorf("no %q before the reboot in:\n%s", want, before)
