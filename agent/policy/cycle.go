@@ -88,6 +88,7 @@ func cycleVetoes() []veto {
 	return []veto{
 		{HostConflict, true, hostConflict},
 		{UnitUnusable, true, memberUnitUnusable},
+		{UnitStopped, true, restartOfStopped},
 		{OperationInFlight, false, operationInFlight},
 		{LockHeld, false, lockHeld},
 		{CommonCause, false, commonCause},
@@ -96,6 +97,15 @@ func cycleVetoes() []veto {
 		{Settling, false, settling},
 		{CycleQueued, false, cycleQueued},
 	}
+}
+
+// restartOfStopped keeps a restart from starting an etcd that somebody has stopped, and may work on.
+func restartOfStopped(v View) (string, bool) {
+	_, listed := v.member()
+	if !listed || v.Asked.Work != WorkRestart || v.Asked.Stopped || v.Unit.State != UnitInactive {
+		return "", false
+	}
+	return "etcd was stopped in order; it is restarted when somebody has started it again", true
 }
 
 func memberUnitUnusable(v View) (string, bool) {

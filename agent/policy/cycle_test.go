@@ -82,6 +82,7 @@ func TestAVoterIsTakenDownOnlyWhenTheOthersCanSpareIt(t *testing.T) {
 		}, StepNone, QuorumAtRisk},
 		{"it is the only voter", func(v *View) { v.Cluster.Members = v.Cluster.Members[2:] }, StepNone, QuorumAtRisk},
 		{"only its turn is wanted", func(v *View) { v.Asked.KeepRunning, v.Cluster.Members[1].Live = true, false }, StepTakeLock, ""},
+		{"it is to be restarted, and somebody has stopped it", func(v *View) { v.Asked.Work, v.Unit.State = WorkRestart, UnitInactive }, StepNone, UnitStopped},
 		{"a learner is being filled", func(v *View) {
 			m := voter(4, "n4")
 			m.Learner, m.Lag = true, 5000
@@ -112,6 +113,9 @@ func TestAtItsTurnAVoterHandsOverAndStops(t *testing.T) {
 	play(t, turnView, []scene{
 		{"maintenance", nil, StepTakeDown, ""},
 		{"restart", func(v *View) { v.Asked.Work = WorkRestart }, StepRestartUnit, ""},
+		{"restart, and somebody has stopped it before anything was done", func(v *View) {
+			v.Asked.Work, v.Op.Phase, v.Unit.State = WorkRestart, PhaseBegun, UnitInactive
+		}, StepEndOp, ""},
 		{"reboot", func(v *View) { v.Asked.Work = WorkReboot }, StepTakeDown, ""},
 		{"only its turn is wanted", func(v *View) { v.Asked.KeepRunning = true }, StepSetPhase, ""},
 		{"it leads", func(v *View) { v.Cluster.Members[2].Leader = true }, StepMoveLeader, ""},

@@ -51,7 +51,10 @@ func takeDown(v View, m Member, listed bool) Decision {
 	case UnitActive:
 		return stopMember(v, m)
 	}
+	stoppedText, leave := restartOfStopped(v)
 	switch {
+	case leave && v.Op.Phase == PhaseBegun:
+		return do(Step{Kind: StepEndOp, Outcome: UnitStopped, Why: stoppedText})
 	case v.Asked.Work == WorkRestart:
 		return startMember(v, m)
 	case !v.Asked.Stopped && v.Op.Phase == PhaseBegun:
