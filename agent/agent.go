@@ -169,6 +169,7 @@ type Agent struct {
 	decoded            map[int64]record.Host // the host records that were read last, by modification revision
 	queue              *record.Queue         // as it was read last
 	queueAt            int64                 // and its modification revision
+	lightly            bool                  // the next round asks etcd for the records only
 	goesFirst          bool                  // the last round has found that nobody else goes first
 	rested             time.Duration         // when this host was last not attentive
 	trimmed            time.Duration         // when the history was last trimmed for the queue's keeper
@@ -252,15 +253,13 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// soonEvery is how often a host looks that is the next to be taken down.
-const soonEvery = 500 * time.Millisecond
-
-// again is when to look again after a round without a step.
+// again is when to look again after a round without a step. A look in between two turns of the loop is a
+// light one.
 func (a *Agent) again() time.Duration {
-	every := a.opt.Config.Timing.Interval
-	if a.last.Soon {
-		a.hurry.Store(true)
-		return min(every, soonEvery)
+	every, early := a.opt.Config.Timing.Interval, a.last.Again
+	a.lightly = early > 0 && early < every
+	if a.lightly {
+		return early
 	}
 	return every
 }

@@ -84,6 +84,7 @@ func (a *Agent) viewAsked(r *round) {
 	if a.rebooting.value != "" {
 		v.RebootFor = r.at - a.rebooting.at
 	}
+	v.WaitedFor = a.since.of("asked/"+asked.Since.String(), "", r.at, r.number)
 	r.asked, r.view.Asked = asked, v
 }
 

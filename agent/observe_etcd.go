@@ -30,6 +30,7 @@ type seen struct {
 	ownHostAt  int64         // and its modification revision
 	op         *record.Op
 	opAt       int64 // its modification revision
+	endedAt    int64 // modification revision of the line with which the last one ended
 	lock       *record.Lock
 	lockAt     int64 // its create revision: the token
 	pause      *record.Pause
@@ -46,15 +47,18 @@ const hostsKept = 200
 
 // observeEtcd asks etcd for what is due, and carries the rest over.
 func (a *Agent) observeEtcd(ctx context.Context, r *round) {
-	want := a.pace.due(r.at, a.hurry.Swap(false))
-	before := a.current.Load()
+	hurry, before := a.hurry.Swap(false), a.current.Load()
+	want := a.pace.due(r.at, hurry)
+	if a.lightly && !hurry && before != nil && before.reachable {
+		want = look{etcd: true}
+	}
 	if before == nil || want.etcd {
 		a.askEtcd(ctx, r, want)
 	} else {
 		r.seen = before.seen
 		r.hosts = a.kept(before)
 	}
-	if want = a.pace.due(r.at, false); r.reachable && r.etcdAt == r.at && want.hosts && r.hostsAt != r.at {
+	if want = a.pace.due(r.at, false); r.reachable && r.etcdAt == r.at && !a.lightly && want.hosts && r.hostsAt != r.at {
 		a.askEtcd(ctx, r, want) // it has just learned that it is called, or how few hosts there are
 	}
 	a.viewEtcd(ctx, r)
@@ -98,7 +102,7 @@ func (a *Agent) kept(before *round) []record.Host {
 	var out []record.Host
 	for _, h := range before.hosts {
 		_, member := before.membership.ByPeerURL(h.PeerURL)
-		queued := before.queue != nil && slices.Contains(before.queue.Next, h.ID)
+		queued := before.queue != nil && queues(before.queue, h.ID)
 		ours := h.ID == c.Host.ID || h.Name == c.Host.Name || h.PeerURL == c.Etcd.PeerURL
 		if member || queued || ours {
 			out = append(out, h)
@@ -160,6 +164,8 @@ func (a *Agent) parseRecords(r *round, found cluster.Range, all bool) error {
 		case pair.Key == a.keys.Op():
 			r.op, err = decode[record.Op](pair.Value)
 			r.opAt = pair.ModRevision
+		case pair.Key == a.keys.Ended():
+			r.endedAt = pair.ModRevision
 		case pair.Key == a.keys.Pause():
 			r.pause, err = decode[record.Pause](pair.Value)
 		case pair.Key == a.keys.Rollout():

@@ -19,12 +19,20 @@ import (
 // again if it must be, and one in reserve.
 const queueLength = 3
 
+// downLength is how many hosts without a member are called that wait to be taken down: the next, and one in
+// reserve.
+const downLength = 2
+
 // trimEvery is how often the history is trimmed while nobody ends an operation.
 const trimEvery = 10 * time.Minute
 
 // called tells whether the queue names this host.
 func (a *Agent) called(r *round) bool {
-	return r.queue != nil && slices.Contains(r.queue.Next, a.opt.Config.Host.ID)
+	return r.queue != nil && queues(r.queue, a.opt.Config.Host.ID)
+}
+
+func queues(q *record.Queue, id string) bool {
+	return slices.Contains(q.Next, id) || slices.Contains(q.Down, id)
 }
 
 // keepQueue writes the queue when it has changed. The first voter whose agent is present keeps it;
@@ -72,6 +80,11 @@ func (a *Agent) keepsQueue(r *round) bool {
 // go through the whole fleet.
 func nextQueue(r *round) (record.Queue, bool) {
 	q := record.Queue{Hosts: sizeClass(len(r.hosts)), Next: policy.Next(r.view, queueLength)}
+	var waiting []string
+	if r.rollout != nil && r.rollout.State == record.RolloutRunning {
+		waiting = r.rollout.Waiting()
+	}
+	q.Down = policy.NextDown(r.view, waiting, downLength)
 	if r.queue == nil {
 		return q, true
 	}
@@ -81,7 +94,7 @@ func nextQueue(r *round) (record.Queue, bool) {
 	if voters, live := r.view.Cluster.Counts(); live < voters {
 		q.Next = r.queue.Next
 	}
-	return q, q.Hosts != r.queue.Hosts || !slices.Equal(q.Next, r.queue.Next)
+	return q, q.Hosts != r.queue.Hosts || !slices.Equal(q.Next, r.queue.Next) || !slices.Equal(q.Down, r.queue.Down)
 }
 
 // sizeClass rounds up to a power of two.

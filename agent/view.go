@@ -33,7 +33,7 @@ func (a *Agent) viewEtcd(ctx context.Context, r *round) {
 	if before := a.current.Load(); before != nil && r.at-before.etcdAt > blink*a.opt.Config.Timing.Interval {
 		a.since.truth("idle", false, r.at, r.number) // an operation may have begun and ended unseen
 	}
-	v.IdleFor = a.since.truth("idle", r.op == nil, r.at, r.number)
+	v.IdleFor = min(a.since.truth("idle", r.op == nil, r.at, r.number), a.since.of("ended", fmt.Sprint(r.endedAt), r.at, r.number))
 	a.viewOp(r)
 	if r.asked != nil {
 		r.view.Asked.Released = r.asked.Seen && r.op == nil

@@ -34,6 +34,7 @@ type Asked struct {
 	Rebooted    bool // the machine has rebooted since etcd was stopped for it
 	// RebootFor is since when this agent has asked for a reboot; Never when it has not.
 	RebootFor time.Duration
+	WaitedFor time.Duration // since this agent has known of it
 	Before    Hooks
 	After     Hooks
 	Waived    bool // a person has said that it is over although the hooks have failed that run after it
@@ -80,7 +81,7 @@ func cycle(v View) (Decision, bool) {
 	if v.Lock.Mine && v.Op == nil {
 		return do(Step{Kind: StepReleaseLock, Why: reasons[0].Text}), true
 	}
-	return Decision{Reasons: reasons, Soon: soon(v, reasons)}, true
+	return Decision{Reasons: reasons, Again: again(v, reasons)}, true
 }
 
 // cycleVetoes declares what keeps a host from being taken down, in the order in which they are named.
@@ -190,7 +191,7 @@ func cycleQueued(v View) (string, bool) {
 	if position < 0 { // not published yet
 		position = len(line)
 	}
-	if position == 0 || v.IdleFor >= patience(v, position) {
+	if position == 0 || min(v.IdleFor, v.Asked.WaitedFor) >= patience(v, position) {
 		return "", false
 	}
 	return line[0].Name + " was asked earlier, and goes first", true
@@ -203,16 +204,24 @@ func queued(v View) []Host {
 	return line
 }
 
-// soon tells whether this host is to look again before its next turn: the first in the line does, so
-// that it follows within a second, and nobody else.
-func soon(v View, reasons []Reason) bool {
+// again says when a host that waits to be taken down looks again before its next turn of the loop. Only
+// the first in the line does, so that it follows within a second; it knows when a pause ends.
+func again(v View, reasons []Reason) time.Duration {
 	line := queued(v)
-	switch reasons[0].Code {
-	case OperationInFlight, LockHeld, Settling:
-		return len(line) > 0 && line[0].ID == v.Self.ID
+	if len(line) == 0 || line[0].ID != v.Self.ID {
+		return 0
 	}
-	return false
+	switch reasons[0].Code {
+	case OperationInFlight, LockHeld:
+		return lookSoon
+	case Settling:
+		return max(settlingFor(v), lookSoon/10)
+	}
+	return 0
 }
+
+// lookSoon is how often the first in the line looks whether the one before has come back.
+const lookSoon = 500 * time.Millisecond
 
 // bestVoter gives the voter that leadership is best moved to before this one stops: one that is not to
 // be taken down soon itself, in good health, with the quicker disk, connected the longest.

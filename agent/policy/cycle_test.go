@@ -98,7 +98,8 @@ func TestAVoterIsTakenDownOnlyWhenTheOthersCanSpareIt(t *testing.T) {
 		{"another host is in an operation", func(v *View) { v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", Phase: PhaseDown} }, StepNone, OperationInFlight},
 		{"another agent holds the lock", func(v *View) { v.Lock = Lock{Known: true, Held: true, Holder: "n2"} }, StepNone, LockHeld},
 		{"another host was asked earlier", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.IdleFor = WorkReboot, 999, 61*time.Second }, StepNone, CycleQueued},
-		{"another host was asked earlier and does not go", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt = WorkReboot, 999 }, StepTakeLock, ""},
+		{"another host was asked earlier and does not go", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.Asked.WaitedFor = WorkReboot, 999, time.Hour }, StepTakeLock, ""},
+		{"another host was asked earlier, and both just now", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt = WorkReboot, 999 }, StepNone, CycleQueued},
 		{"another host was asked later", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.IdleFor = WorkReboot, 1001, 61*time.Second }, StepTakeLock, ""},
 		{"its etcd has failed while it waits", func(v *View) { v.Unit.State, v.IdleFor = UnitFailed, 0 }, StepStartUnit, ""},
 		{"it has lost its lock's reason", func(v *View) {

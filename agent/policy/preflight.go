@@ -401,8 +401,13 @@ func learnerPresent(v View) (string, bool) {
 	return "", false
 }
 
+// settlingFor is how long nothing is begun because something has changed.
+func settlingFor(v View) time.Duration {
+	return max(v.Limits.Settle-v.Cluster.StableFor, v.Limits.Cooldown-v.IdleFor)
+}
+
 func settling(v View) (string, bool) {
-	left := max(v.Limits.Settle-v.Cluster.StableFor, v.Limits.Cooldown-v.IdleFor)
+	left := settlingFor(v)
 	if left <= 0 {
 		return "", false
 	}

@@ -96,6 +96,21 @@ func patience(v View, position int) time.Duration {
 // turnShare is for how many times the lock's time to live each host in the line is waited for.
 const turnShare = 2
 
+// NextDown gives the IDs of the hosts without a member that are taken down next, in their order, at most
+// n; waiting are those of a rollout. Members look closely in any case.
+func NextDown(v View, waiting []string, n int) []string {
+	var out []string
+	for _, h := range queued(v) {
+		if h.Role == RoleSpare && len(out) < n {
+			out = append(out, h.ID)
+		}
+	}
+	if id := RolloutNext(v, waiting); id != "" && len(out) < n && !slices.Contains(out, id) {
+		out = append(out, id)
+	}
+	return out
+}
+
 // known puts a figure that is not known behind all that are.
 func known(p99 time.Duration) time.Duration {
 	if p99 == 0 {

@@ -3,6 +3,8 @@
 
 package policy
 
+import "time"
+
 // ReasonCode is the one word for why a host does not do more. It is the same in the CLI, the
 // log, the metric, the history and the API.
 type ReasonCode string
@@ -164,6 +166,7 @@ type Decision struct {
 	// Waiting is the host's own reason not to go next, whatever the others do; empty when it is
 	// ready. It is published, so that the others know whom to wait for.
 	Waiting ReasonCode
-	// Soon asks to look again before the next turn of the loop: this host is the next.
-	Soon bool
+	// Again asks to look again after so long, if that is before the next turn of the loop: this host is the
+	// next. 0: it does not.
+	Again time.Duration
 }

@@ -27,6 +27,10 @@ func (k Keys) Lock() string { return k.prefix + "lock" }
 // Op is the key of the operation in flight.
 func (k Keys) Op() string { return k.prefix + "op" }
 
+// Ended is the key of the line of history with which the last operation ended: it tells those who did not
+// look meanwhile that there was one.
+func (k Keys) Ended() string { return k.prefix + "op-ended" }
+
 // Pause is the key of the cluster-wide pause.
 func (k Keys) Pause() string { return k.prefix + "pause" }
 

@@ -103,8 +103,9 @@ type Pause struct {
 // under its own presence lease, so that it ends with that agent and another one takes over.
 type Queue struct {
 	Version int      `json:"version"`
-	Hosts   int      `json:"hosts"` // how many are present, rounded up to a power of two
-	Next    []string `json:"next"`  // host IDs, best first
+	Hosts   int      `json:"hosts"`          // how many are present, rounded up to a power of two
+	Next    []string `json:"next"`           // host IDs of those that join, best first
+	Down    []string `json:"down,omitempty"` // and of those that are taken down, in their order
 	Extra   Extra    `json:"-"`
 }
 

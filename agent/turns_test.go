@@ -1,0 +1,136 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder has spares asked in an order that is not
+// that of their names, and measures how soon the next one follows and what that costs etcd.
+func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T) {
+	t.Parallel()
+	for _, spares := range []int{5, 20, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, spares, usualPace())
+			defer f.close()
+			f.settled()
+			before := f.etcd.count()
+			const span = time.Minute
+			f.pass(span)
+			rest, _ := f.spent(before)
+
+			var order []string
+			for i := range spares { // every third one first
+				order = append(order, fmt.Sprintf("s%04d", i*3%spares))
+			}
+			slices.Sort(order)
+			order = slices.Compact(order)
+			slices.Reverse(order)
+			for _, name := range order {
+				f.ask(name)
+				f.pass(10 * time.Millisecond)
+			}
+			f.until(5*time.Minute, "the first may be touched", func() bool { return f.state(order[0]) == control.MaintenanceSafe })
+			f.pass(time.Minute)
+			const turns = 4
+			before = f.etcd.count()
+			began := time.Now()
+			var slowest time.Duration
+			for i := range turns {
+				f.alone(order, i)
+				f.over(order[i])
+				f.until(time.Minute, order[i]+" has ended its turn", func() bool { return f.state(order[i]) == "" })
+				released := time.Now()
+				f.pass(cooldown)
+				f.untilEvery(50*time.Millisecond, time.Minute, order[i+1]+" follows", func() bool { return f.state(order[i+1]) == control.MaintenanceSafe })
+				slowest = max(slowest, time.Since(released)-cooldown)
+			}
+			got, _ := f.spent(before)
+			extra := (float64(got.requests) - float64(rest.requests)/span.Seconds()*time.Since(began).Seconds()) / turns
+			t.Logf("%d spares: the next follows within %s, at %.0f requests of all spares more than at rest, %d writes", spares, slowest, extra, got.writes/turns)
+			if slowest > time.Second+50*time.Millisecond {
+				t.Errorf("%d spares: the next one followed %s after the pause between two", spares, slowest)
+			}
+			if extra > 400 {
+				t.Errorf("%d spares: a hand-over costs %.0f requests", spares, extra)
+			}
+			if got.locked != turns {
+				t.Errorf("the lock was taken %d times in %d turns", got.locked, turns)
+			}
+		})
+	}
+}
+
+// cooldown is the configured pause between two operations.
+const cooldown = time.Minute
+
+// untilEvery lets time pass until a condition holds, and looks that often.
+func (f *fleet) untilEvery(every, limit time.Duration, what string, holds func() bool) {
+	f.t.Helper()
+	for began := time.Now(); !holds(); f.pass(every) {
+		if time.Since(began) > limit {
+			f.dump()
+			f.t.Fatalf("not within %s: %s", limit, what)
+		}
+	}
+}
+
+// dump shows what those that were asked wait for.
+func (f *fleet) dump() {
+	for _, name := range slices.Sorted(maps.Keys(f.hosts)) {
+		if s := f.hosts[name].agent.Status(); s.Maintenance != nil && len(s.Reasons) > 0 {
+			f.t.Logf("%s is %s: %s: %s", name, s.Maintenance.State, s.Reasons[0].Code, s.Reasons[0].Text)
+		}
+	}
+	f.t.Logf("op %s queue %s", f.etcd.get(record.KeysFor("test").Op()), f.etcd.get(record.KeysFor("test").Queue()))
+}
+
+func (f *fleet) ask(name string) {
+	f.t.Helper()
+	req := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "a test", For: time.Hour}
+	if _, err := f.hosts[name].agent.AskMaintenance(context.Background(), req, "root"); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fleet) over(name string) {
+	f.t.Helper()
+	if err := f.hosts[name].agent.EndMaintenance(context.Background(), "root"); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// state gives how far what was asked of a host is; empty when nothing is asked.
+func (f *fleet) state(name string) string {
+	s := f.hosts[name].agent.Status()
+	if s.Maintenance == nil {
+		return ""
+	}
+	return s.Maintenance.State
+}
+
+// alone sees that it is that host's turn, and no other's.
+func (f *fleet) alone(order []string, i int) {
+	f.t.Helper()
+	op, err := record.Decode[record.Op]([]byte(f.etcd.get(record.KeysFor("test").Op())))
+	if err != nil || op.HostName != order[i] {
+		f.t.Fatalf("turn %d is that of %s, want %s: %v", i, op.HostName, order[i], err)
+	}
+	for _, name := range order {
+		if got := f.state(name); name != order[i] && strings.Contains("safe stopping", orText(got, "none")) {
+			f.t.Errorf("%s is %s in the turn of %s", name, got, order[i])
+		}
+	}
+}
