@@ -26,6 +26,9 @@ func (a *Agent) AskMaintenance(_ context.Context, req control.MaintenanceRequest
 	case req.Work == control.WorkRestart && req.KeepRunning:
 		return control.Maintenance{}, refuse(http.StatusBadRequest, control.CodeConflict, cannot+"a restart that keeps etcd running is none", "leave one of the two out")
 	}
+	if asked, _ := a.files.asked(); asked == nil && r.op != nil && r.op.Kind == policy.KindCycle && r.op.Host == a.opt.Config.Host.ID {
+		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"the last one is just coming to its end", "try again in a few seconds")
+	}
 	var taken *ask
 	err := a.files.changeAsk(func(k *ask) (*ask, *askEnd) {
 		if k != nil && (k.Over || k.Work != policy.Work(req.Work) || k.KeepRunning != req.KeepRunning || k.External != req.External) {
