@@ -58,7 +58,7 @@ func (f *follower) until(ctx context.Context, since time.Time, reached func(cont
 			if err := f.progress.show(now, state, text); err != nil {
 				return s, err
 			}
-		case bounded.Err() != nil: // cut off: what was seen before says more
+		case bounded.Err() != nil || past(bounded): // cut off: what was seen before says more
 		case !passing(err):
 			return s, cannot("wait "+f.goal, err)
 		default:
@@ -88,6 +88,12 @@ func (f *follower) bound(ctx context.Context) (context.Context, context.CancelFu
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, f.most)
+}
+
+// past tells whether the time of a context is over. A connection notices that before the context does.
+func past(ctx context.Context) bool {
+	deadline, bounded := ctx.Deadline()
+	return bounded && !time.Now().Before(deadline)
 }
 
 // early is the failure of a wait that was interrupted, or whose time is over.
