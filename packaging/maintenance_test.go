@@ -60,6 +60,9 @@ func TestARebootByHandWaitsForQuorumdAndThenGoesOnLoudly(t *testing.T) {
 			t.Errorf("no %q before the reboot in:\n%s", want, before)
 		}
 	}
+	if strings.Contains(before, "does not wait for quorumd") {
+		t.Errorf("the end of the bus at the shutdown is taken for a fault:\n%s", before)
+	}
 	// The lowest number is the highest priority: the one that the journal writes to every terminal.
 	if loud := h.journal("-b -1 -u quorumd -p 0"); strings.Count(loud, "GOES DOWN ALTHOUGH") != 1 {
 		t.Errorf("on the terminals:\n%s", loud)

@@ -25,6 +25,9 @@ const (
 // errBusLost: the connection has ended, which is all that can be known.
 var errBusLost = errors.New("the connection to the bus is lost")
 
+// errGoingDown: the bus has gone with the machine, which is no news.
+var errGoingDown = errors.New("the machine goes down")
+
 // Shutdown is who has to do something before the machine goes down.
 type Shutdown interface {
 	// Prepare is called when a shutdown begins, and the machine goes down as soon as it returns. Its context ends
@@ -50,7 +53,7 @@ func (l *Logind) Inhibit(ctx context.Context, s Shutdown) {
 		if ctx.Err() != nil {
 			return
 		}
-		if text := err.Error(); text != told {
+		if text := err.Error(); text != told && !errors.Is(err, errGoingDown) {
 			l.log.Warn("a reboot of this machine does not wait for quorumd", "error", err)
 			told = text
 		}
@@ -93,12 +96,12 @@ func (l *Logind) inhibit(ctx context.Context, s Shutdown, taken func()) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-conn.Context().Done():
-			return explainLogind("keep an inhibitor lock", errBusLost)
+			return i.lost()
 		case <-i.prepared:
 			i.release()
 		case signal, open := <-signals:
 			if !open {
-				return explainLogind("keep an inhibitor lock", errBusLost)
+				return i.lost()
 			}
 			if err := i.hear(ctx, signal); err != nil {
 				return explainLogind("take an inhibitor lock again", err)
@@ -182,6 +185,14 @@ func (i *inhibitor) hear(ctx context.Context, signal *godbus.Signal) error {
 		return i.take(ctx)
 	}
 	return nil
+}
+
+// lost says what it means that the connection has ended.
+func (i *inhibitor) lost() error {
+	if i.cancel != nil && i.lock == nil {
+		return errGoingDown
+	}
+	return explainLogind("keep an inhibitor lock", errBusLost)
 }
 
 // begin starts the preparation.
