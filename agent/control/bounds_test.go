@@ -95,8 +95,10 @@ func TestOneUserCannotTakeAllConnections(t *testing.T) {
 	if e := errorIn(t, body); status != http.StatusServiceUnavailable || e.Code != CodeBusy {
 		t.Errorf("%d %s", status, body)
 	}
-	if _, err := Dial(socket).Status(t.Context()); codeOf(err) != CodeBusy {
-		t.Errorf("the client says %v", err)
+	for range 50 { // whether the server closes before the client has written, or after
+		if _, err := Dial(socket).Status(t.Context()); codeOf(err) != CodeBusy {
+			t.Fatalf("the client says %v", err)
+		}
 	}
 	kept[0].Close()
 	until(t, "the place is free again", func() bool {

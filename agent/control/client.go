@@ -4,6 +4,7 @@
 package control
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
@@ -150,16 +152,29 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any) er
 		return c.unreachable(err)
 	}
 	defer conn.Close()
-	transport := &http.Transport{
-		DisableKeepAlives: true,
-		DialContext:       func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) }) // ends what is waited for below
+	defer stop()
+	resp, err := exchange(conn, req)
+	if ctx.Err() != nil {
+		err = ctx.Err()
 	}
-	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		return c.unanswered(err)
 	}
 	defer resp.Body.Close()
 	return c.read(resp, into)
+}
+
+// exchange sends a request and reads the answer. A server that turns a caller away answers and closes
+// before it has read anything: the writing fails then, and the answer is there all the same.
+func exchange(conn net.Conn, req *http.Request) (*http.Response, error) {
+	req.Close = true
+	sent := req.Write(conn)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), req)
+	if err != nil && sent != nil {
+		return nil, sent
+	}
+	return resp, err
 }
 
 // connect retries while nobody listens: the daemon may be just starting.
@@ -241,7 +256,7 @@ func (c *Client) unanswered(err error) *Error {
 		Message: fmt.Sprintf("cannot get an answer from quorumd at %s: %v", c.socket, err),
 		Hint:    "see what it is doing: journalctl -u quorumd",
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		e.Code = CodeTimeout
 	}
 	return e
