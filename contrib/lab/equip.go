@@ -30,6 +30,14 @@ ExecStart=
 ExecStart=` + etcdPath + ` $DAEMON_ARGS
 `
 
+// bootDropIn shows quorumd the boot of its host. systemd-nspawn puts the host's own boot ID over the machine's in /proc, and a
+// service with one of these protections gets a /proc without that: each boot would look like the one before.
+const bootDropIn = `[Service]
+ProtectProc=default
+ProtectControlGroups=no
+ProtectKernelTunables=no
+`
+
 // ClientURL is where the host's etcd serves.
 func (h *Host) ClientURL() string { return fmt.Sprintf("http://%s:%d", h.Address, clientPort) }
 
@@ -53,6 +61,9 @@ func (h *Host) UseEtcd(binary string) error {
 // Install installs a package of quorumd as an operator does. Nothing is started by that.
 func (h *Host) Install(ctx context.Context, deb string) error {
 	path := "/var/cache/apt/archives/" + filepath.Base(deb)
+	if err := h.Write("/etc/systemd/system/quorumd.service.d/boot.conf", bootDropIn, 0o644); err != nil {
+		return err
+	}
 	if err := h.Copy(deb, path); err != nil {
 		return err
 	}

@@ -35,6 +35,11 @@ func TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare(t *testing.T) {
 		f.checkDriven(h)
 	}
 	for _, h := range f.Hosts {
+		boot, err := h.BootID(t.Context())
+		f.check(err)
+		if s, _ := f.status(h); s.Host.BootID != strings.TrimSpace(boot) {
+			t.Errorf("the agent on %s is of boot %q, the host of %q", h.Name, s.Host.BootID, boot)
+		}
 		if said := f.shell(h, "journalctl --no-pager -o cat -u 'quorumd-errand@*' -p warning | sort | uniq -c"); said != "" && !strings.Contains(said, "No entries") {
 			t.Errorf("the errands on %s complain:\n%s", h.Name, said)
 		}

@@ -19,6 +19,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/contrib/lab"
 )
 
 // lanes is how many tests run side by side, each in a lab of its own. They wait most of the time.
@@ -42,18 +44,16 @@ var early = []string{
 // inLanes runs every test in a process of its own, some side by side, and gives the exit code for all.
 func inLanes(cache string) int {
 	names, err := testNames()
+	var shared *os.File
 	if err == nil {
-		err = os.MkdirAll(cache, 0o755)
-	}
-	var shared string
-	if err == nil {
-		shared, err = os.MkdirTemp(cache, "standing-")
+		shared, err = lab.Claim(cache) // the next lab sweeps it if this process is killed
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(shared)
+	defer shared.Close()
+	defer os.RemoveAll(shared.Name())
 	queue := make(chan string, len(names))
 	for _, name := range names {
 		queue <- name
@@ -65,7 +65,7 @@ func inLanes(cache string) int {
 	for range *lanes {
 		all.Go(func() {
 			for name := range queue {
-				said, err := runAlone(name, shared)
+				said, err := runAlone(name, shared.Name())
 				mu.Lock()
 				_, _ = os.Stdout.Write(said)
 				if err != nil {
@@ -125,7 +125,7 @@ func standingDir() (dir string, done func(), err error) {
 	if dir == "" {
 		dir = runDir
 	}
-	lock, err := os.Open(dir)
+	lock, err := os.Create(filepath.Join(dir, "fleet.lock"))
 	if err != nil {
 		return "", nil, err
 	}

@@ -54,7 +54,7 @@ func outside(dir string) (code int, err error) {
 	if os.Geteuid() != 0 {
 		return 0, errors.New("cannot make hosts: be root")
 	}
-	run, err := begin(dir)
+	run, err := Claim(dir)
 	if err != nil {
 		return 0, err
 	}
@@ -142,9 +142,10 @@ func setUp() error {
 // pidName is the file in a lab's directory that holds the first process of its namespaces, as seen from outside.
 const pidName = "pid"
 
-// begin takes away what labs left that were killed, and makes a directory for a new one. One lab begins at a time: or it would
-// take the directory of another, which has not claimed it yet, for such a leftover.
-func begin(dir string) (*os.File, error) {
+// Claim takes away what labs left below dir that were killed, and makes a directory for a new one, which is the caller's as long
+// as the file is open. One lab begins at a time: or it would take the directory of another, which has not claimed it yet, for
+// such a leftover.
+func Claim(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make a directory for labs: %w", err)
 	}
