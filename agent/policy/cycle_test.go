@@ -176,6 +176,10 @@ func TestAHostThatIsDownStaysDownUntilTheWorkIsDone(t *testing.T) {
 		{"over, without a quorum", func(v *View) { v.Asked.Over, v.Op, v.Cluster = true, nil, Cluster{ExpectedID: clusterID} }, StepStartUnit, ""},
 		{"over, after its record was released", func(v *View) { v.Asked.Over, v.Op = true, nil }, StepStartUnit, ""},
 		{"without a quorum", func(v *View) { v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{} }, StepNone, InMaintenance},
+		{"without a quorum, for too long", func(v *View) {
+			v.Asked.Overdue = true
+			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
+		}, StepNone, MaintenanceOverdue},
 		{"across a reboot", func(v *View) { v.Op.SameBoot, v.Asked.Rebooted = false, true }, StepNone, InMaintenance},
 		{"a reboot that is due", func(v *View) { v.Asked.Work = WorkReboot }, StepReboot, ""},
 		{"a reboot that was asked for just now", func(v *View) { v.Asked.Work, v.Asked.RebootFor = WorkReboot, time.Second }, StepNone, RebootAwaited},

@@ -243,6 +243,8 @@ func taken(v View) Decision {
 		return bringUp(v)
 	case a.Work == WorkReboot:
 		return wait(RebootAwaited, "etcd is stopped: %s", a.Reason)
+	case a.Overdue:
+		return wait(MaintenanceOverdue, "by %s: %s", a.By, a.Reason)
 	}
 	return wait(InMaintenance, "by %s: %s", a.By, a.Reason)
 }
