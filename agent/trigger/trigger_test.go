@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,6 +134,7 @@ func TestAnyFileIsAVeto(t *testing.T) {
 
 // host keeps what it was asked for.
 type host struct {
+	mu    sync.Mutex // the test has it but while it waits
 	m     *control.Maintenance
 	asked []control.MaintenanceRequest
 	ended int
@@ -140,6 +142,8 @@ type host struct {
 }
 
 func (h *host) AskMaintenance(_ context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.err != nil {
 		return control.Maintenance{}, h.err
 	}
@@ -149,11 +153,21 @@ func (h *host) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
 }
 
 func (h *host) EndMaintenance(context.Context, string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.m, h.ended = nil, h.ended+1
 	return nil
 }
 
-func (h *host) Status() control.Status { return control.Status{Maintenance: h.m} }
+func (h *host) Status() control.Status {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.m == nil {
+		return control.Status{}
+	}
+	m := *h.m
+	return control.Status{Maintenance: &m}
+}
 
 // life runs a trigger in virtual time, which begins at midnight of 2000-01-01, a Saturday.
 func life(t *testing.T, h *host, p *place, windows string, during func()) string {
@@ -165,13 +179,20 @@ func life(t *testing.T, h *host, p *place, windows string, during func()) string
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	go trigger.Run(ctx)
+	h.mu.Lock()
 	during()
+	h.mu.Unlock()
 	cancel()
 	synctest.Wait()
 	return log.String()
 }
 
-func wait(d time.Duration) { <-time.After(d); synctest.Wait() }
+func (h *host) wait(d time.Duration) {
+	h.mu.Unlock()
+	<-time.After(d)
+	synctest.Wait()
+	h.mu.Lock()
+}
 
 func TestAWishWhoseTurnDoesNotComeInItsWindowIsTakenBack(t *testing.T) {
 	t.Parallel()
@@ -181,20 +202,20 @@ func TestAWishWhoseTurnDoesNotComeInItsWindowIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{}
 		log := life(t, h, p, "Sat 02:00-04:00 UTC", func() {
-			wait(119 * time.Minute)
+			h.wait(119 * time.Minute)
 			if len(h.asked) != 0 {
 				t.Error("asked before the window")
 			}
-			wait(2 * time.Minute)
+			h.wait(2 * time.Minute)
 			want := control.MaintenanceRequest{Work: control.WorkReboot, Reason: p.signs.Sentinel + " wants a reboot", For: within}
 			if len(h.asked) != 1 || h.asked[0] != want || h.m.By != By {
 				t.Errorf("in the window it asked for %+v", h.asked)
 			}
-			wait(118 * time.Minute)
+			h.wait(118 * time.Minute)
 			if h.ended != 0 {
 				t.Error("withdrawn too early")
 			}
-			wait(2 * time.Minute)
+			h.wait(2 * time.Minute)
 			if h.ended != 1 || len(h.asked) != 1 {
 				t.Errorf("after the window: withdrawn %d times, asked %d times", h.ended, len(h.asked))
 			}
@@ -213,15 +234,15 @@ func TestAVetoTakesBackAWishAndNotAHostThatIsOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{}
 		life(t, h, p, "daily 00:00-24:00 UTC", func() {
-			wait(2 * time.Minute)
+			h.wait(2 * time.Minute)
 			h.m.State = control.MaintenanceStopping
 			p.write("veto.d/backup", "", 0o644)
-			wait(2 * time.Minute)
+			h.wait(2 * time.Minute)
 			if h.ended != 0 {
 				t.Error("a host on its way was called back")
 			}
 			h.m.State = control.MaintenanceWaiting
-			wait(time.Minute)
+			h.wait(time.Minute)
 			if h.ended != 1 || len(h.asked) != 1 {
 				t.Errorf("withdrawn %d times, asked %d times", h.ended, len(h.asked))
 			}
@@ -236,7 +257,7 @@ func TestWhatOthersAskedForIsLeftAlone(t *testing.T) {
 	p.write("reboot-required", "", 0o644)
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{m: &control.Maintenance{By: "root", State: control.MaintenanceWaiting}}
-		life(t, h, p, "Sun 02:00-04:00 UTC", func() { wait(time.Hour) })
+		life(t, h, p, "Sun 02:00-04:00 UTC", func() { h.wait(time.Hour) })
 		if h.ended != 0 || len(h.asked) != 0 {
 			t.Errorf("withdrawn %d times, asked %d times", h.ended, len(h.asked))
 		}
@@ -249,7 +270,8 @@ func TestARefusalIsToldOnce(t *testing.T) {
 	p.signs.Ask = ""
 	p.write("reboot-required", "", 0o644)
 	synctest.Test(t, func(t *testing.T) {
-		log := life(t, &host{err: errors.New("cannot ask: quorumd only observes")}, p, "daily 00:00-24:00 UTC", func() { wait(time.Hour) })
+		h := &host{err: errors.New("cannot ask: quorumd only observes")}
+		log := life(t, h, p, "daily 00:00-24:00 UTC", func() { h.wait(time.Hour) })
 		if n := strings.Count(log, "only observes"); n != 1 {
 			t.Errorf("told %d times:\n%s", n, log)
 		}
