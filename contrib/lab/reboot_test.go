@@ -6,7 +6,6 @@
 package lab_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -25,7 +24,7 @@ func TestARebootByHandFailsNoWriteAndOfAllHostsTheClusterReturns(t *testing.T) {
 	f.killed = true
 	members := f.roles()
 	leader := f.leader()
-	report, _ := f.under(func([]*lab.Host) { f.check(leader.Reboot(t.Context())) })
+	report := f.under(func([]*lab.Host) { f.check(leader.Reboot(t.Context())) })
 	t.Logf("the leader rebooted: %d writes acknowledged, %d failed, longest gap %v", report.Acked, report.Failed, report.LongestGap)
 	if report.Failed > 0 {
 		t.Errorf("%d writes failed", report.Failed)
@@ -47,8 +46,8 @@ func TestARebootByHandFailsNoWriteAndOfAllHostsTheClusterReturns(t *testing.T) {
 }
 
 // under does something to the voters while a client writes, and waits until all of them are back. It gives what became of the
-// writes, and for how long not all voters answered.
-func (f *fleet) under(do func(voters []*lab.Host)) (report testbed.LoadReport, partly time.Duration) {
+// writes.
+func (f *fleet) under(do func(voters []*lab.Host)) testbed.LoadReport {
 	f.t.Helper()
 	voters := f.role(control.RoleVoter)
 	var endpoints []string
@@ -60,24 +59,9 @@ func (f *fleet) under(do func(voters []*lab.Host)) (report testbed.LoadReport, p
 	})
 	f.check(err)
 	defer load.Stop()
-	ctx, stop := context.WithCancel(f.t.Context())
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		for last := time.Now(); ctx.Err() == nil; {
-			all := f.allServe(voters)
-			if now := time.Now(); !all {
-				partly, last = partly+now.Sub(last), now
-			} else {
-				last = now
-			}
-			pause(ctx, lookEvery/2)
-		}
-	})
 	do(voters)
 	f.eventually("all voters are back", func() bool { return f.allServe(voters) })
-	stop()
-	watch.Wait()
-	return load.Stop(), partly
+	return load.Stop()
 }
 
 func (f *fleet) allServe(hosts []*lab.Host) bool {
@@ -88,15 +72,6 @@ func (f *fleet) allServe(hosts []*lab.Host) bool {
 	}
 	all.Wait()
 	return !slices.Contains(serve, false)
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // rest waits until nothing is in flight and every agent is content.
