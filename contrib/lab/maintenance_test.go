@@ -1,0 +1,64 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/contrib/lab"
+)
+
+// TestWhileAHostIsInMaintenanceNobodyElseGoesDown has a host in maintenance lose power and come back. The next one, which has asked
+// too, waits all the while.
+func TestWhileAHostIsInMaintenanceNobodyElseGoesDown(t *testing.T) {
+	f := standingFleet(t)
+	f.killed = true
+	members := f.roles()
+	h := f.follower(nil)
+	next := f.leader()
+	t.Logf("quorumctl maintenance on:\n%s", f.shell(h, "quorumctl maintenance on --reason 'new disk' --wait=2m"))
+	f.down(h)
+	f.shell(next, "quorumctl cycle --reason 'new flags' --no-wait")
+	waits := func(what string) {
+		t.Helper()
+		f.never(3*time.Second, "the next host goes down "+what, func() bool { return !f.serves(next) })
+		f.eventually("the next host says whom it waits for", func() bool { return f.names(next, "OPERATION_IN_FLIGHT") })
+	}
+	waits("while the first is in maintenance")
+
+	f.check(h.PowerLoss(t.Context()))
+	waits("while the first has no power")
+	t.Logf("quorumctl maintenance status on %s:\n%s", next.Name, f.shell(next, "quorumctl maintenance status"))
+	f.check(h.PowerOn(t.Context()))
+	f.check(h.Booted(t.Context()))
+	f.eventually("its agent is back, and still in maintenance", func() bool {
+		s, ok := f.status(h)
+		return ok && s.Maintenance != nil && s.Maintenance.State == control.MaintenanceSafe
+	})
+	f.down(h)
+	waits("when the first has power again")
+
+	t.Logf("quorumctl maintenance off:\n%s", f.shell(h, "quorumctl maintenance off --wait=2m"))
+	f.eventually("the first serves again", func() bool { return f.serves(h) })
+	f.eventually("then it is the next one's turn", func() bool {
+		s, ok := f.status(next)
+		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == control.CodeCycled && s.LastMaintenance.Reason == "new flags"
+	})
+	f.rest()
+	if now := f.roles(); len(now) != len(members) {
+		t.Errorf("the members were %v, and are %v", members, now)
+	}
+}
+
+// down sees that a host's etcd is stopped, and that its agent says so.
+func (f *fleet) down(h *lab.Host) {
+	f.t.Helper()
+	if state, _ := h.Property(f.t.Context(), "etcd", "ActiveState"); state != "inactive" {
+		f.t.Errorf("%s is in maintenance, and its etcd is %s", h.Name, state)
+	}
+}
