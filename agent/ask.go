@@ -31,7 +31,7 @@ type ask struct {
 	External    bool          `json:"external,omitempty"`
 	Rollout     string        `json:"rollout,omitempty"`
 	Over        bool          `json:"over,omitempty"`    // a person has said so, or the operation is about to be ended
-	Waived      bool          `json:"waived,omitempty"`  // a person has said so again, or of what ends by itself
+	Waived      bool          `json:"waived,omitempty"`  // a person has said so although the hooks had failed that run after it
 	Stopped     bool          `json:"stopped,omitempty"` // etcd was stopped for it and has not been started since
 	BootID      string        `json:"bootID,omitempty"`  // of the boot in which its operation began
 	Seen        bool          `json:"seen,omitempty"`    // its operation was seen in etcd

@@ -63,6 +63,7 @@ func (a *Agent) AskMaintenance(_ context.Context, req control.MaintenanceRequest
 // is brought back.
 func (a *Agent) EndMaintenance(_ context.Context, by string) error {
 	r := a.current.Load()
+	failedAfter := r != nil && r.view.Asked != nil && r.view.Asked.After.State == policy.HooksFailed
 	err := a.files.changeAsk(func(k *ask) (*ask, *askEnd) {
 		switch {
 		case k == nil:
@@ -70,8 +71,7 @@ func (a *Agent) EndMaintenance(_ context.Context, by string) error {
 		case k.BootID == "" && !k.Stopped:
 			return nil, k.end(policy.Withdrawn, "by "+by, a.opt.Wall().UTC())
 		}
-		k.Waived = k.Over || k.Work != policy.WorkMaintenance
-		k.Over = true
+		k.Over, k.Waived = true, k.Waived || failedAfter
 		return k, nil
 	})
 	if err != nil {
