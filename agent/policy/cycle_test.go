@@ -139,6 +139,7 @@ func TestAtItsTurnAVoterHandsOverAndStops(t *testing.T) {
 		{"a hook has failed", func(v *View) { v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksFailed }, StepEndOp, ""},
 		{"the hooks have run", func(v *View) { v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksDone }, StepSetPhase, ""},
 		{"there are no hooks", func(v *View) { v.Op.Phase = PhaseBegun }, StepSetPhase, ""},
+		{"etcd is down already, and the machine is to reboot: it stays as it is", func(v *View) { v.Asked.Work, v.Unit.State = WorkReboot, UnitInactive }, StepSetPhase, ""},
 		{"its lock is gone", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 		{"its lock is a new one", func(v *View) { v.Lock.Token = 8 }, StepSetPhase, ""},
 		{"it is withdrawn", func(v *View) { v.Asked.Over = true }, StepEndOp, ""},

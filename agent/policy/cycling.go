@@ -57,6 +57,7 @@ func takeDown(v View, m Member, listed bool) Decision {
 		return do(Step{Kind: StepEndOp, Outcome: UnitStopped, Why: stoppedText})
 	case v.Asked.Work == WorkRestart:
 		return startMember(v, m)
+	case v.Asked.Work != WorkMaintenance: // it starts with the machine, if whoever has stopped it wants that
 	case !v.Asked.Stopped && v.Op.Phase == PhaseBegun:
 		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "it is down already"})
 	case !v.Asked.Stopped: // from now on it is this operation's: it is held back, and started again at the end

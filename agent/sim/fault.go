@@ -465,7 +465,7 @@ func (w *world) heal() {
 	for _, u := range w.underWay {
 		u.end()
 	}
-	w.underWay = nil
+	w.underWay, w.healed = nil, true
 	for _, h := range w.hosts {
 		h.trap = trap{}
 		if h.disk.worn { // FAILED is left only when the host has been repaired

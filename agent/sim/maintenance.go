@@ -41,7 +41,11 @@ func maintainers() []fault {
 			})
 			states := []string{control.RolloutPaused, control.RolloutRunning, control.RolloutAborted}
 			first, second := states[w.faults.IntN(3)], states[w.faults.IntN(3)]
-			w.after(5*time.Minute, laneFaults, func() { w.setRollout(h, first) })
+			w.after(5*time.Minute, laneFaults, func() {
+				if !w.healed {
+					w.setRollout(h, first)
+				}
+			})
 			return func() { w.setRollout(h, second) }
 		}},
 	}

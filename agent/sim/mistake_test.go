@@ -6,7 +6,7 @@ package sim
 import "testing"
 
 // seedsForAMistake is how many seeds a mistake may take to be found.
-const seedsForAMistake = 30
+const seedsForAMistake = 100
 
 func TestEverySeededMistakeIsFound(t *testing.T) {
 	t.Parallel()

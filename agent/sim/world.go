@@ -28,6 +28,7 @@ type world struct {
 	faults   *rand.Rand // asked by the one goroutine that makes faults
 	reserved map[int64]bool
 	underWay []*underWay
+	healed   bool // no fault comes any more
 	ended    bool
 	promises promises
 	counts   counts

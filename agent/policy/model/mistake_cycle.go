@@ -154,7 +154,7 @@ func cycleMistakes() []Mistake {
 			rules: rules{heldStays: true},
 		},
 		{
-			Name: "that etcd was stopped is not noted", breach: notBack, scope: lively(asking(3, 0, 0)), rules: rules{stopNotNoted: true},
+			Name: "that etcd was stopped is not noted", breach: targetMissed, scope: lively(asking(3, 0, 0)), rules: rules{stopNotNoted: true},
 		},
 		{
 			Name: "the operation ends before the member serves", breach: endedEarly, scope: asking(3, 0, 0),
