@@ -33,11 +33,13 @@ const (
 
 // wantHold tells from a view whether etcd may start by itself. It holds back only a unit that does
 // not run, on the word of the cluster; or on a host that has no data and never knew a cluster, which
-// may reboot before there is one.
+// may reboot before there is one. It lets go only where the data of a listed member lie: until a join has
+// started etcd, which lets go as well, the unit's environment is not that of the join.
 func wantHold(v policy.View) hold {
-	listed := slices.ContainsFunc(v.Cluster.Members, func(m policy.Member) bool {
-		return m.PeerURL == v.Self.PeerURL || (v.Data.State == policy.DataMember && m.ID == v.Data.MemberID)
+	member := slices.ContainsFunc(v.Cluster.Members, func(m policy.Member) bool {
+		return v.Data.State == policy.DataMember && m.ID == v.Data.MemberID
 	})
+	listed := slices.ContainsFunc(v.Cluster.Members, func(m policy.Member) bool { return m.PeerURL == v.Self.PeerURL })
 	joining := v.Op != nil && v.Op.Host == v.Self.ID
 	down := v.Unit.State == policy.UnitInactive || v.Unit.State == policy.UnitFailed
 	bare := v.Data.State == policy.DataEmpty && v.Cluster.ExpectedID == 0
@@ -46,8 +48,10 @@ func wantHold(v policy.View) hold {
 		return holdAsIs
 	case v.Self.Mode != policy.Manage || v.Cluster.Foreign() || v.Data.State == policy.DataUnknown:
 		return holdAsIs
-	case v.Cluster.Reachable && listed, v.Bootstrap.Requested && bare && !v.Cluster.Reachable:
+	case v.Cluster.Reachable && member, v.Bootstrap.Requested && bare && !v.Cluster.Reachable:
 		return holdNot
+	case v.Cluster.Reachable && listed:
+		return holdAsIs
 	case down && !joining && !v.Bootstrap.Requested && (v.Cluster.Reachable || bare):
 		return holdBack
 	}

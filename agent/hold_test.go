@@ -36,14 +36,17 @@ func TestAnEtcdIsHeldBackOnlyOnAHostWithoutAMember(t *testing.T) {
 		"that is cut off, with data": {func(v *policy.View) {
 			v.Cluster.Reachable, v.Data.State = false, policy.DataMember
 		}, holdAsIs},
-		"that reaches another cluster": {func(v *policy.View) { v.Cluster.ExpectedID = 8 }, holdAsIs},
-		"whose etcd runs":              {func(v *policy.View) { v.Unit.State = policy.UnitActive }, holdAsIs},
-		"whose data is not known":      {func(v *policy.View) { v.Data.State = policy.DataUnknown }, holdAsIs},
-		"that joins":                   {func(v *policy.View) { v.Op = &policy.Op{Host: "h2"} }, holdAsIs},
-		"that makes a cluster":         {func(v *policy.View) { v.Bootstrap.Requested = true }, holdAsIs},
-		"while another joins":          {func(v *policy.View) { v.Op = &policy.Op{Host: "h3"} }, holdBack},
-		"a member by its URL":          {func(v *policy.View) { v.Cluster.Members[0].PeerURL = "http://p2" }, holdNot},
-		"a member by its data":         {func(v *policy.View) { v.Data.State, v.Data.MemberID = policy.DataMember, 1 }, holdNot},
+		"that reaches another cluster":  {func(v *policy.View) { v.Cluster.ExpectedID = 8 }, holdAsIs},
+		"whose etcd runs":               {func(v *policy.View) { v.Unit.State = policy.UnitActive }, holdAsIs},
+		"whose data is not known":       {func(v *policy.View) { v.Data.State = policy.DataUnknown }, holdAsIs},
+		"that joins":                    {func(v *policy.View) { v.Op = &policy.Op{Host: "h2"} }, holdAsIs},
+		"that makes a cluster":          {func(v *policy.View) { v.Bootstrap.Requested = true }, holdAsIs},
+		"while another joins":           {func(v *policy.View) { v.Op = &policy.Op{Host: "h3"} }, holdBack},
+		"a learner that was just added": {func(v *policy.View) { v.Cluster.Members[0].PeerURL = "http://p2" }, holdAsIs},
+		"a learner beside old data": {func(v *policy.View) {
+			v.Cluster.Members[0].PeerURL, v.Data.State, v.Data.MemberID = "http://p2", policy.DataMember, 9
+		}, holdAsIs},
+		"a member by its data": {func(v *policy.View) { v.Data.State, v.Data.MemberID = policy.DataMember, 1 }, holdNot},
 	} {
 		v := spare()
 		c.change(&v)

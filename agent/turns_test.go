@@ -63,7 +63,7 @@ func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T
 			if slowest > time.Second+50*time.Millisecond {
 				t.Errorf("%d spares: the next one followed %s after the pause between two", spares, slowest)
 			}
-			if extra > 400 {
+			if extra > 800 { // if all of 100 looked closely it would be many times that
 				t.Errorf("%d spares: a hand-over costs %.0f requests", spares, extra)
 			}
 			if got.locked != turns {

@@ -20,7 +20,7 @@ import (
 
 // The sizes of a host's disks. Their images are sparse.
 const (
-	diskSize  = 512 << 20
+	diskSize  = 2 << 30
 	stateSize = 32 << 20
 )
 
