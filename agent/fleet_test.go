@@ -70,7 +70,9 @@ func newFleet(t *testing.T, spares int, pace paceLimits) *fleet {
 		f.etcd.members = append(f.etcd.members, cluster.Member{
 			ID: uint64(i), Name: name, PeerURLs: []string{"http://" + name + ":2380"}, ClientURLs: []string{"http://" + name + ":2379"},
 		})
-		f.add(name, uint64(i))
+	}
+	for _, m := range f.etcd.list() { // the first agent asks at once
+		f.add(m.Name, m.ID)
 	}
 	for i := range spares {
 		f.add(fmt.Sprintf("s%04d", i), 0)
