@@ -221,6 +221,7 @@ func TestEveryStepOfAJoinIsStruck(t *testing.T) {
 	t.Parallel()
 	notOfAJoin := []policy.StepKind{
 		policy.StepReleaseLock, policy.StepStopUnit, policy.StepRollBack, policy.StepRemoveLearner, policy.StepFinishBootstrap,
+		policy.StepBeginCycle, policy.StepRunHooks, policy.StepMoveLeader, policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot,
 	}
 	for _, info := range policy.Steps() {
 		struck := slices.ContainsFunc(joinSteps(), func(s string) bool {
