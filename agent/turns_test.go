@@ -60,7 +60,7 @@ func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T
 			got, _ := f.spent(before)
 			extra := (float64(got.requests) - float64(rest.requests)/span.Seconds()*time.Since(began).Seconds()) / turns
 			t.Logf("%d spares: the next follows within %s, at %.0f requests of all spares more than at rest, %d writes", spares, slowest, extra, got.writes/turns)
-			if slowest > time.Second+50*time.Millisecond {
+			if slowest > 2*time.Second+50*time.Millisecond { // within a second, unless its last look before was a whole turn ago
 				t.Errorf("%d spares: the next one followed %s after the pause between two", spares, slowest)
 			}
 			if extra > 800 { // if all of 100 looked closely it would be many times that

@@ -207,7 +207,7 @@ func queued(v View) []Host {
 // again says when a host that waits to be taken down looks again before its next turn of the loop. Only
 // the first in the line does, so that it follows within a second; it knows when a pause ends.
 func again(v View, reasons []Reason) time.Duration {
-	line := queued(v)
+	line := slices.DeleteFunc(queued(v), func(h Host) bool { return v.Op != nil && h.ID == v.Op.Host }) // whose turn it is now
 	if len(line) == 0 || line[0].ID != v.Self.ID {
 		return 0
 	}
