@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -204,6 +205,19 @@ func (HostFiles) Write(path string, data []byte, durable bool) error {
 func (f *stateFiles) turn() (done func()) {
 	f.writing <- struct{}{}
 	return func() { <-f.writing }
+}
+
+// within does what may hang with the disk beside the caller, who is answered before ctx has ended. What was
+// begun goes on, and may still succeed.
+func within(ctx context.Context, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return errors.New("the disk under paths.state does not answer; what was asked may still be noted")
+	}
 }
 
 // bootstrap gives the request that stands, or nil.

@@ -51,6 +51,7 @@ type fleetHost struct {
 	active bool
 	member uint64
 	files  map[string][]byte
+	hang   chan struct{} // writes of files wait until it is closed, if there is one
 	last   time.Duration // when the disk was last read
 	reads  int
 }
@@ -272,6 +273,12 @@ func (f *fleetFiles) Read(path string) ([]byte, error) {
 }
 
 func (f *fleetFiles) Write(path string, data []byte, _ bool) error {
+	f.mu.Lock()
+	hang := f.hang
+	f.mu.Unlock()
+	if hang != nil {
+		<-hang
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.files[path] = data

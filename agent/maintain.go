@@ -13,7 +13,7 @@ import (
 
 // AskMaintenance notes on this host's disk that it shall be taken down. Asked again for the same work,
 // it gives the one that stands, with the new reason and time.
-func (a *Agent) AskMaintenance(_ context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error) {
+func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error) {
 	const cannot = "cannot ask for maintenance: "
 	r := a.current.Load()
 	switch {
@@ -30,7 +30,7 @@ func (a *Agent) AskMaintenance(_ context.Context, req control.MaintenanceRequest
 		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"the last one is just coming to its end", "try again in a few seconds")
 	}
 	var taken *ask
-	err := a.files.changeAsk(func(k *ask) (*ask, *askEnd) {
+	err := a.changeAsk(ctx, func(k *ask) (*ask, *askEnd) {
 		if k != nil && (k.Over || k.Work != policy.Work(req.Work) || k.KeepRunning != req.KeepRunning || k.External != req.External) {
 			taken = k
 			return k, nil
@@ -61,10 +61,10 @@ func (a *Agent) AskMaintenance(_ context.Context, req control.MaintenanceRequest
 
 // EndMaintenance says that what was asked is over. What has not begun is withdrawn; a host that is down
 // is brought back.
-func (a *Agent) EndMaintenance(_ context.Context, by string) error {
+func (a *Agent) EndMaintenance(ctx context.Context, by string) error {
 	r := a.current.Load()
 	failedAfter := r != nil && r.view.Asked != nil && r.view.Asked.After.State == policy.HooksFailed
-	err := a.files.changeAsk(func(k *ask) (*ask, *askEnd) {
+	err := a.changeAsk(ctx, func(k *ask) (*ask, *askEnd) {
 		switch {
 		case k == nil:
 			return nil, nil
@@ -82,6 +82,11 @@ func (a *Agent) EndMaintenance(_ context.Context, by string) error {
 	}
 	a.Wake()
 	return nil
+}
+
+// changeAsk changes what is asked at a person's word.
+func (a *Agent) changeAsk(ctx context.Context, change func(k *ask) (*ask, *askEnd)) error {
+	return within(ctx, func() error { return a.files.changeAsk(change) })
 }
 
 // maintenanceStatus shows what was asked, by what the round has seen.

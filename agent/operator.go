@@ -66,7 +66,7 @@ func (a *Agent) Bootstrap(ctx context.Context, by string) error {
 	if err := a.nobodyElse(ctx); err != nil {
 		return err
 	}
-	if err := a.files.requestBootstrap(by, a.opt.Wall()); err != nil {
+	if err := within(ctx, func() error { return a.files.requestBootstrap(by, a.opt.Wall()) }); err != nil {
 		return err
 	}
 	a.log.Warn("bootstrap requested", "by", by)

@@ -194,11 +194,18 @@ func (h *host) wait(d time.Duration) {
 	h.mu.Lock()
 }
 
-func TestAWishWhoseTurnDoesNotComeInItsWindowIsTakenBack(t *testing.T) {
-	t.Parallel()
+// wanting is a place where packages want a reboot, in the manner of Debian.
+func wanting(t *testing.T) *place {
+	t.Helper()
 	p := newPlace(t)
 	p.signs.Ask = ""
 	p.write("reboot-required", "", 0o644)
+	return p
+}
+
+func TestAWishWhoseTurnDoesNotComeInItsWindowIsTakenBack(t *testing.T) {
+	t.Parallel()
+	p := wanting(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{}
 		log := life(t, h, p, "Sat 02:00-04:00 UTC", func() {
@@ -228,9 +235,7 @@ func TestAWishWhoseTurnDoesNotComeInItsWindowIsTakenBack(t *testing.T) {
 
 func TestAVetoTakesBackAWishAndNotAHostThatIsOnItsWay(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	p.signs.Ask = ""
-	p.write("reboot-required", "", 0o644)
+	p := wanting(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{}
 		life(t, h, p, "daily 00:00-24:00 UTC", func() {
@@ -252,9 +257,7 @@ func TestAVetoTakesBackAWishAndNotAHostThatIsOnItsWay(t *testing.T) {
 
 func TestWhatOthersAskedForIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	p.signs.Ask = ""
-	p.write("reboot-required", "", 0o644)
+	p := wanting(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{m: &control.Maintenance{By: "root", State: control.MaintenanceWaiting}}
 		life(t, h, p, "Sun 02:00-04:00 UTC", func() { h.wait(time.Hour) })
@@ -266,9 +269,7 @@ func TestWhatOthersAskedForIsLeftAlone(t *testing.T) {
 
 func TestARefusalIsToldOnce(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	p.signs.Ask = ""
-	p.write("reboot-required", "", 0o644)
+	p := wanting(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{err: errors.New("cannot ask: quorumd only observes")}
 		log := life(t, h, p, "daily 00:00-24:00 UTC", func() { h.wait(time.Hour) })
