@@ -17,7 +17,7 @@ E2E  := ./contrib/e2e
 UNIT  = $(shell $(GO) list ./... | grep -v /contrib/e2e$$)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-race test-matrix test-faults test-promotion test-systemd model model-deep test-model-etcd sim sim-fleet fuzz demo lint etcd etcd-all clean FORCE
+.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-race test-matrix test-faults test-promotion test-systemd model model-deep test-model-etcd sim sim-fleet fuzz demo lint etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -124,6 +124,9 @@ LAB_COMMAND = bin/lab -dir $(LAB) -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE
 
 lab: lab-packages etcd $(CACHE)/faultfs ## real hosts: join, power loss, partition, upgrade (needs root); RUN='Power' LANES=1
 	$(GO) test -count=1 -timeout 30m -tags lab $(if $(RUN),-run '$(RUN)') -v ./contrib/lab $(if $(LANES),-args -lab.lanes=$(LANES))
+
+lab-restarts: lab-packages etcd $(CACHE)/faultfs ## writes while 3 and 5 voters are restarted, ROUNDS=20 times; wants a quiet machine
+	$(GO) test -count=1 -timeout 90m -tags lab -run 'Rollout.*FailsNoWrite' -v ./contrib/lab -args -lab.lanes=1 -lab.rounds=$(or $(ROUNDS),20)
 
 lab-packages: $(NFPM) $(MD2MAN)
 	rm -rf $(LAB)/packages

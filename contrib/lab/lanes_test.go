@@ -105,7 +105,7 @@ func testNames() ([]string, error) {
 func runAlone(name, shared string) ([]byte, error) {
 	runtime.LockOSThread() // the signal of our death is that of this thread
 	defer runtime.UnlockOSThread()
-	args := []string{"-test.run=^" + name + "$", "-test.v", "-lab.lanes=0", "-test.timeout=" + flag.Lookup("test.timeout").Value.String()}
+	args := []string{"-test.run=^" + name + "$", "-test.v", "-lab.lanes=0", fmt.Sprintf("-lab.rounds=%d", *rounds), "-test.timeout=" + flag.Lookup("test.timeout").Value.String()}
 	cmd := exec.Command("/proc/self/exe", args...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said

@@ -19,53 +19,6 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// manner is a way to restart every member of a cluster.
-type manner struct {
-	name    string
-	restart func(f *fleet, voters []*lab.Host)
-}
-
-// manners are those that operators have without quorumd, and quorumd's.
-func manners() []manner {
-	each := func(line string) func(f *fleet, voters []*lab.Host) {
-		return func(f *fleet, voters []*lab.Host) {
-			for _, h := range voters {
-				f.shell(h, line)
-			}
-		}
-	}
-	return []manner{
-		{"systemctl restart, without waiting", each("systemctl --no-block restart etcd")},
-		{"systemctl restart, each waits for active", each("systemctl restart etcd")},
-		{"SIGKILL, each waits for active", each("systemctl kill --signal=KILL etcd; systemctl restart etcd")},
-		{"quorumctl rollout start restart", func(f *fleet, _ []*lab.Host) { f.rollOut("restart") }},
-	}
-}
-
-// TestARolloutOfRestartsFailsNoWrite restarts three voters in every manner, under writes of a client that retries for 5 s. The
-// figures of all stand side by side; quorumd's must fail no write.
-func TestARolloutOfRestartsFailsNoWrite(t *testing.T) {
-	f := standingFleet(t)
-	var table strings.Builder
-	fmt.Fprintf(&table, "%-42s  %8s  %6s  %8s\n", "MANNER", "WRITES", "FAILED", "GAP")
-	for _, m := range manners() {
-		before := f.etcdPIDs()
-		report := f.under(func(voters []*lab.Host) { m.restart(f, voters) })
-		fmt.Fprintf(&table, "%-42s  %8d  %6d  %8s\n", m.name, report.Acked, report.Failed, report.LongestGap.Round(time.Millisecond))
-		after := f.etcdPIDs()
-		for _, h := range f.role(control.RoleVoter) {
-			if after[h.Name] == before[h.Name] {
-				t.Errorf("%s: etcd on %s was not restarted", m.name, h.Name)
-			}
-		}
-		if strings.HasPrefix(m.name, "quorumctl") && report.Failed > 0 {
-			t.Errorf("%s: %d writes failed", m.name, report.Failed)
-		}
-		f.rest()
-	}
-	t.Logf("writes while all members are restarted:\n%s", &table)
-}
-
 // TestARolloutOfRebootsHasOneMemberDownAtATime reboots every host under writes.
 func TestARolloutOfRebootsHasOneMemberDownAtATime(t *testing.T) {
 	f := standingFleet(t)
@@ -88,13 +41,17 @@ func TestARolloutOfRebootsHasOneMemberDownAtATime(t *testing.T) {
 	t.Logf("quorumctl rollout status:\n%s", f.shell(f.Hosts[0], "quorumctl rollout status"))
 }
 
-// rollOut starts a rollout over all hosts and waits for its end.
-func (f *fleet) rollOut(work string) {
+// rollOut starts a rollout over those hosts, or over all, and waits for its end.
+func (f *fleet) rollOut(work string, hosts ...*lab.Host) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), callTimeout)
 	defer cancel()
 	asked := f.Hosts[0]
-	r, err := control.Dial(asked.Path("/run/quorumd/control.sock")).StartRollout(ctx, control.RolloutRequest{Work: work, Reason: "the lab wants it"})
+	request := control.RolloutRequest{Work: work, Reason: "the lab wants it"}
+	for _, h := range hosts {
+		request.Hosts = append(request.Hosts, h.Name)
+	}
+	r, err := control.Dial(asked.Path("/run/quorumd/control.sock")).StartRollout(ctx, request)
 	f.check(err)
 	began := time.Now()
 	f.within(5*bound, "the rollout is done", func() bool {

@@ -1,0 +1,226 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/contrib/lab"
+)
+
+// rounds is how often all members are restarted by a rollout. The other manners are there to compare, and take a few rounds only.
+var rounds = flag.Int("lab.rounds", 1, "how often all members are restarted")
+
+const (
+	// roundsToCompare is how many rounds tell how the other manners do.
+	roundsToCompare = 5
+	// roundsToJudge is from how many rounds on the gaps are judged: one that ran beside other tests says little.
+	roundsToJudge = 10
+	// usualGap is the longest that the client of a database should wait while its members are restarted, in nine of ten rounds;
+	// longestGap is what no round may exceed. An election without a word of the old leader takes 1 s and more.
+	usualGap   = 150 * time.Millisecond
+	longestGap = 500 * time.Millisecond
+	// syncEvery is how often voters are asked whether they are in sync, and syncWithin how soon they answer then.
+	syncEvery  = 25 * time.Millisecond
+	syncWithin = 250 * time.Millisecond
+)
+
+// manner is a way to restart every member of a cluster.
+type manner struct {
+	name    string
+	rollout bool // it is quorumd's, and judged
+	restart func(f *fleet, voters []*lab.Host)
+}
+
+// manners are those that operators have without quorumd, and quorumd's.
+func manners() []manner {
+	each := func(line string) func(f *fleet, voters []*lab.Host) {
+		return func(f *fleet, voters []*lab.Host) {
+			for _, h := range voters {
+				f.shell(h, line)
+			}
+		}
+	}
+	return []manner{
+		{name: "systemctl restart, without waiting", restart: each("systemctl --no-block restart etcd")},
+		{name: "systemctl restart, each waits for active", restart: each("systemctl restart etcd")},
+		{name: "SIGKILL, each waits for active", restart: each("systemctl kill --signal=KILL etcd; systemctl restart etcd")},
+		{name: "quorumctl rollout start restart", rollout: true, restart: func(f *fleet, voters []*lab.Host) { f.rollOut("restart", voters...) }},
+	}
+}
+
+// outcome is what one round of restarts did to the writes, and to the voters.
+type outcome struct {
+	acked, failed int
+	gap           time.Duration // the longest without an acknowledged write
+	fewer         time.Duration // for how long fewer than all voters were in sync
+}
+
+// TestARolloutOfRestartsFailsNoWrite restarts three voters in every manner, under writes of a client that retries for 5 s. The
+// figures of all stand side by side; quorumd's must fail no write.
+func TestARolloutOfRestartsFailsNoWrite(t *testing.T) {
+	f := standingFleet(t)
+	f.compareManners()
+}
+
+// TestARolloutOverFiveVotersFailsNoWrite is the same with five.
+func TestARolloutOverFiveVotersFailsNoWrite(t *testing.T) {
+	f := standingFleet(t)
+	f.check(f.Each(func(h *lab.Host) error {
+		s := h.Settings()
+		s["cluster"]["voters"], s["cluster"]["standbys"] = 5, 0
+		if err := h.Configure("manage", s); err != nil {
+			return err
+		}
+		_, err := h.Shell(t.Context(), "systemctl restart quorumd")
+		return err
+	}))
+	f.within(2*bound, "five voters stand", func() bool { return f.has(5, 0) && f.atRest() })
+	f.rest()
+	f.compareManners()
+}
+
+// compareManners restarts all voters in every manner, in turns, so that all of them meet the same machine.
+func (f *fleet) compareManners() {
+	f.t.Helper()
+	seen := map[string][]outcome{}
+	for round := range *rounds {
+		for _, m := range manners() {
+			if round >= roundsToCompare && !m.rollout {
+				continue
+			}
+			got := f.restartAll(m)
+			seen[m.name] = append(seen[m.name], got)
+			f.t.Logf("round %d, %s: %+v", round+1, m.name, got)
+		}
+	}
+	f.t.Logf("writes while all members are restarted:\n%s", mannersTable(seen))
+	for _, m := range manners() {
+		if m.rollout {
+			judge(f.t, m.name, seen[m.name])
+		}
+	}
+}
+
+// restartAll restarts all voters in a manner, under writes, and waits until all are at rest again.
+func (f *fleet) restartAll(m manner) outcome {
+	f.t.Helper()
+	before := f.etcdPIDs()
+	var got outcome
+	report := f.under(func(voters []*lab.Host) {
+		stop := watchSync(f.t.Context(), voters)
+		defer func() { got.fewer = stop() }()
+		m.restart(f, voters)
+		f.eventually("all voters are in sync", func() bool { return inSync(f.t.Context(), voters) })
+	})
+	got.acked, got.failed, got.gap = report.Acked, report.Failed, report.LongestGap
+	after := f.etcdPIDs()
+	for _, h := range f.role(control.RoleVoter) {
+		if after[h.Name] == before[h.Name] {
+			f.t.Errorf("%s: etcd on %s was not restarted", m.name, h.Name)
+		}
+	}
+	f.rest()
+	return got
+}
+
+// judge holds the rounds of a rollout against what is promised of them.
+func judge(t *testing.T, name string, all []outcome) {
+	t.Helper()
+	long := 0
+	for i, o := range all {
+		if o.failed > 0 {
+			t.Errorf("%s, round %d: %d writes failed", name, i+1, o.failed)
+		}
+		if o.gap > usualGap {
+			long++
+		}
+		if len(all) >= roundsToJudge && o.gap > longestGap {
+			t.Errorf("%s, round %d: nothing was written for %v", name, i+1, o.gap)
+		}
+	}
+	if len(all) >= roundsToJudge && long*10 > len(all) {
+		t.Errorf("%s: in %d of %d rounds nothing was written for more than %v", name, long, len(all), usualGap)
+	}
+}
+
+// mannersTable shows the figures of all manners.
+func mannersTable(seen map[string][]outcome) string {
+	var table strings.Builder
+	line := func(cells ...any) { fmt.Fprintf(&table, "%-42v %6v %7v %7v  %6v %7v  %7v %7v\n", cells...) }
+	line("MANNER", "ROUNDS", "WRITES", "FAILED", "GAP", "WORST", "FEWER", "WORST")
+	for _, m := range manners() {
+		acked, failed := 0, 0
+		var gaps, fewer []time.Duration
+		for _, o := range seen[m.name] {
+			acked, failed = acked+o.acked, failed+o.failed
+			gaps, fewer = append(gaps, o.gap.Round(time.Millisecond)), append(fewer, o.fewer.Round(10*time.Millisecond))
+		}
+		slices.Sort(gaps)
+		slices.Sort(fewer)
+		middle, last := len(gaps)/2, len(gaps)-1
+		line(m.name, len(gaps), acked, failed, gaps[middle], gaps[last], fewer[middle], fewer[last])
+	}
+	return table.String()
+}
+
+// watchSync looks at the voters until it is stopped, and gives for how long fewer than all of them were in sync.
+func watchSync(ctx context.Context, voters []*lab.Host) (stop func() time.Duration) {
+	ctx, cancel := context.WithCancel(ctx)
+	fewer := make(chan time.Duration, 1)
+	go func() {
+		tick := time.NewTicker(syncEvery)
+		defer tick.Stop()
+		var total time.Duration
+		for last := time.Now(); ctx.Err() == nil; <-tick.C {
+			all, now := inSync(ctx, voters), time.Now()
+			if !all && ctx.Err() == nil {
+				total += now.Sub(last)
+			}
+			last = now
+		}
+		fewer <- total
+	}()
+	return func() time.Duration {
+		cancel()
+		return <-fewer
+	}
+}
+
+// inSync tells whether every voter answers a linearizable read by itself: it has applied all that was committed.
+func inSync(ctx context.Context, voters []*lab.Host) bool {
+	ctx, cancel := context.WithTimeout(ctx, syncWithin)
+	defer cancel()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answers := make(chan bool, len(voters))
+	for _, h := range voters {
+		go func() {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.ClientURL()+"/health", http.NoBody)
+			if err != nil {
+				answers <- false
+				return
+			}
+			answer, err := client.Do(request)
+			if err == nil {
+				_ = answer.Body.Close()
+			}
+			answers <- err == nil && answer.StatusCode == http.StatusOK
+		}()
+	}
+	all := true
+	for range voters {
+		all = <-answers && all
+	}
+	return all
+}
