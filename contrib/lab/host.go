@@ -387,7 +387,7 @@ func (h *Host) Reboot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := h.Run(ctx, "systemctl", "reboot"); err != nil && !errors.As(err, new(*exec.ExitError)) {
+	if _, err := h.Run(ctx, "reboot"); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		return err
 	}
 	// It is looked at from outside: a command on a host that goes down, which is not systemd's child, keeps it waiting.

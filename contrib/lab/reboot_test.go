@@ -8,6 +8,7 @@ package lab_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,24 +18,36 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestWritesGoOnWhenTheLeaderRebootsAndAfterARebootOfAllTheClusterReturns types "reboot" on the leader while
-// a client writes, and then on all hosts in the same second. Nobody asked for the host's turn in time, so a write that was on its
-// way through it may fail; all others go on.
-func TestWritesGoOnWhenTheLeaderRebootsAndAfterARebootOfAllTheClusterReturns(t *testing.T) {
+// TestAPlainRebootHandsLeadershipOverFirst types "reboot" on the leader while a client writes, then on a follower, and then on all
+// hosts in the same second. Nobody has asked quorumd: it hears of it from logind, whose delay it has.
+func TestAPlainRebootHandsLeadershipOverFirst(t *testing.T) {
 	f := standingFleet(t)
 	f.killed = true
 	members := f.roles()
-	leader := f.leader()
-	report := f.under(func([]*lab.Host) { f.check(leader.Reboot(t.Context())) })
-	t.Logf("the leader rebooted: %d writes acknowledged, %d failed, longest gap %v", report.Acked, report.Failed, report.LongestGap)
-	if report.LongestGap > 3*time.Second { // an election takes less
-		t.Errorf("nothing was written for %v", report.LongestGap)
+	for _, role := range []string{"leader", "follower"} {
+		h := f.leader()
+		if role == "follower" {
+			h = f.follower(nil)
+		}
+		report := f.under(func([]*lab.Host) { f.check(h.Reboot(t.Context())) })
+		t.Logf("%s, the %s, rebooted: %d writes acknowledged, %d failed, longest gap %v", h.Name, role, report.Acked, report.Failed, report.LongestGap)
+		if report.Failed > 0 {
+			t.Errorf("%d writes failed", report.Failed)
+		}
+		if report.LongestGap > 3*time.Second { // an election takes less
+			t.Errorf("nothing was written for %v", report.LongestGap)
+		}
+		f.wentDownInTurn(h, role == "leader")
+		f.rest()
 	}
-	f.rest()
 
-	boots := f.boots()
+	boots, voters := f.boots(), f.role(control.RoleVoter)
+	for _, h := range voters {
+		f.logIn(h)
+	}
 	f.check(f.Each(func(h *lab.Host) error { return h.Reboot(t.Context()) }))
 	f.verify(3, 1)
+	f.wentDownTogether(voters)
 	f.rest()
 	for name, boot := range f.boots() {
 		if boot == boots[name] {
@@ -44,6 +57,86 @@ func TestWritesGoOnWhenTheLeaderRebootsAndAfterARebootOfAllTheClusterReturns(t *
 	if now := f.roles(); len(now) != len(members) {
 		t.Errorf("the members were %v, and are %v", members, now)
 	}
+}
+
+// What the journal of a host has that goes down.
+var (
+	toldToGoDown = [2]string{"systemd-logind", "The system will reboot now!"}
+	noticed      = [2]string{"quorumd", "the machine is about to go down waitsAtMost=5s"}
+	moved        = [2]string{"etcd", "leadership transfer finished"}
+	signalled    = [2]string{"etcd", "received signal; shutting down"}
+	etcdEnds     = [2]string{"etcd", "closed etcd server"}
+	etcdEnded    = [2]string{"systemd", "etcd.service: Deactivated successfully."}
+	goesOn       = [2]string{"systemd-logind", "System is rebooting."}
+	letGo        = [2]string{"quorumd", "this machine may go down: etcd is stopped in order"}
+	goesDown     = [2]string{"systemd", "Shutting down."}
+)
+
+// wentDownInTurn sees in the journal of a host that has rebooted that quorumd had heard of it, handed the leadership over if it
+// was there, and stopped etcd in order before the machine went down.
+func (f *fleet) wentDownInTurn(h *lab.Host, led bool) {
+	f.t.Helper()
+	log := f.lastBoot(h)
+	f.t.Logf("the journal of %s:\n%s", h.Name, log.tail(log.must(toldToGoDown[0], toldToGoDown[1]).at))
+	if led {
+		log.inOrder(noticed, moved, signalled)
+	}
+	log.inOrder(toldToGoDown, noticed, signalled, etcdEnds, etcdEnded, letGo, goesDown)
+}
+
+// wentDownTogether sees in the journals of all hosts, which were told to reboot in the same second, that one had its turn, and that
+// the others waited for theirs as long as logind lets them. Those whose vote was lost have told everybody who was logged in.
+func (f *fleet) wentDownTogether(voters []*lab.Host) {
+	f.t.Helper()
+	var told []time.Time
+	var turns []string
+	for _, h := range f.Hosts {
+		log := f.lastBoot(h)
+		begins := log.must(toldToGoDown[0], toldToGoDown[1]).at
+		told = append(told, begins)
+		f.t.Logf("the journal of %s:\n%s", h.Name, log.tail(begins))
+		log.inOrder(toldToGoDown, noticed, goesOn, goesDown)
+		if !f.is(h, control.RoleSpare) {
+			log.inOrder(noticed, signalled, etcdEnds, etcdEnded, goesDown)
+		}
+		if _, had := log.find(letGo[0], letGo[1]); had {
+			turns = append(turns, h.Name)
+			log.inOrder(letGo, goesOn)
+			continue
+		}
+		if waited := log.must(goesOn[0], goesOn[1]).at.Sub(begins); waited < 4*time.Second { // half a second is left to logind's 5 s
+			f.t.Errorf("%s went down after %v without its turn", h.Name, waited)
+		}
+		if !slices.Contains(voters, h) {
+			log.must("quorumd", "this machine goes down before its turn has come; no vote is lost")
+			continue
+		}
+		if e := log.must("quorumd", alarm); e.priority != "0" {
+			f.t.Errorf("the journal of %s has %q with priority %q", h.Name, e.text, e.priority)
+		}
+		if screen := f.shell(h, "cat "+screenPath); !strings.Contains(screen, alarm) {
+			f.t.Errorf("who was logged in on %s saw\n%s", h.Name, screen)
+		}
+	}
+	if len(turns) != 1 {
+		f.t.Errorf("%v had their turn, want one host", turns)
+	}
+	if span := slices.MaxFunc(told, time.Time.Compare).Sub(slices.MinFunc(told, time.Time.Compare)); span > time.Second {
+		f.t.Errorf("the hosts were told to reboot within %v", span)
+	}
+}
+
+// alarm is what quorumd says when the cluster cannot afford that the machine goes down.
+const alarm = "THIS MACHINE GOES DOWN ALTHOUGH ITS ETCD CLUSTER MAY NOT BE ABLE TO AFFORD IT"
+
+// screenPath is what the person sees that logIn stands for.
+const screenPath = "/root/screen"
+
+// logIn has somebody logged in at a terminal of a host.
+func (f *fleet) logIn(h *lab.Host) {
+	f.t.Helper()
+	f.shell(h, "systemd-run --quiet --unit=person sh -c 'sleep 600 | script --quiet --flush --command \"login -f root\" "+screenPath+"'")
+	f.eventually("somebody is logged in on "+h.Name, func() bool { return f.shell(h, "who") != "" })
 }
 
 // under does something to the voters while a client writes, and waits until all of them are back. It gives what became of the

@@ -1,0 +1,95 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/contrib/lab"
+)
+
+// entry is a line of a host's journal.
+type entry struct {
+	at       time.Time
+	from     string // the program
+	priority string // "0" is told to everybody who is logged in
+	text     string
+}
+
+// bootLog is what a host's journal has of one boot, oldest first.
+type bootLog struct {
+	f       *fleet
+	host    string
+	entries []entry
+}
+
+// lastBoot gives the journal of the boot before this one.
+func (f *fleet) lastBoot(h *lab.Host) bootLog {
+	f.t.Helper()
+	log := bootLog{f: f, host: h.Name}
+	for line := range strings.Lines(f.shell(h, "journalctl --no-pager --boot=-1 --output=json")) {
+		var fields map[string]any // what is no text is left out below
+		f.check(json.Unmarshal([]byte(line), &fields))
+		field := func(name string) string {
+			text, _ := fields[name].(string)
+			return text
+		}
+		micros, err := strconv.ParseInt(field("__REALTIME_TIMESTAMP"), 10, 64)
+		f.check(err)
+		log.entries = append(log.entries, entry{
+			at: time.UnixMicro(micros), from: field("SYSLOG_IDENTIFIER"), priority: field("PRIORITY"), text: field("MESSAGE"),
+		})
+	}
+	return log
+}
+
+// find gives the first line of a program with that text, if there is one.
+func (l bootLog) find(from, text string) (entry, bool) {
+	for _, e := range l.entries {
+		if e.from == from && strings.Contains(e.text, text) {
+			return e, true
+		}
+	}
+	return entry{}, false
+}
+
+// must gives the first line of a program with that text, which has to be there.
+func (l bootLog) must(from, text string) entry {
+	l.f.t.Helper()
+	e, found := l.find(from, text)
+	if !found {
+		l.f.t.Errorf("the journal of %s has no line of %s with %q", l.host, from, text)
+	}
+	return e
+}
+
+// inOrder sees that these lines are there, one after the other. Each is a program and a text.
+func (l bootLog) inOrder(lines ...[2]string) {
+	l.f.t.Helper()
+	var before entry
+	for _, line := range lines {
+		e := l.must(line[0], line[1])
+		if e.at.Before(before.at) {
+			l.f.t.Errorf("in the journal of %s %q of %v comes before %q of %v", l.host, e.text, e.at, before.text, before.at)
+		}
+		before = e
+	}
+}
+
+// tail shows what quorumd said, and how etcd and the machine ended.
+func (l bootLog) tail(since time.Time) string {
+	var b strings.Builder
+	for _, e := range l.entries {
+		if e.at.Before(since) || e.from != "quorumd" && e.from != "systemd-logind" && !strings.Contains(e.text, "etcd.service") {
+			continue
+		}
+		b.WriteString(e.at.Format("15:04:05.000") + " " + e.from + ": " + e.text + "\n")
+	}
+	return b.String()
+}
