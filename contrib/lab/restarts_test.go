@@ -19,7 +19,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// rounds is how often all members are restarted by a rollout. The other manners are there to compare, and take a few rounds only.
+// rounds is how often all members are restarted, or rebooted, by a rollout. The other manners are there to compare, and take a few
+// rounds only.
 var rounds = flag.Int("lab.rounds", 1, "how often all members are restarted")
 
 const (
@@ -105,12 +106,14 @@ func (f *fleet) compareManners() {
 			f.t.Logf("round %d, %s: %+v", round+1, m.name, got)
 		}
 	}
-	f.t.Logf("writes while all members are restarted:\n%s", mannersTable(seen))
+	var names []string
 	for _, m := range manners() {
+		names = append(names, m.name)
 		if m.rollout {
 			judge(f.t, m.name, seen[m.name])
 		}
 	}
+	f.t.Logf("writes while all members are restarted:\n%s", outcomeTable(names, seen))
 }
 
 // restartAll restarts all voters in a manner, under writes, and waits until all are at rest again.
@@ -155,22 +158,22 @@ func judge(t *testing.T, name string, all []outcome) {
 	}
 }
 
-// mannersTable shows the figures of all manners.
-func mannersTable(seen map[string][]outcome) string {
+// outcomeTable shows the figures of some manners.
+func outcomeTable(names []string, seen map[string][]outcome) string {
 	var table strings.Builder
 	line := func(cells ...any) { fmt.Fprintf(&table, "%-42v %6v %7v %7v  %6v %7v  %7v %7v\n", cells...) }
 	line("MANNER", "ROUNDS", "WRITES", "FAILED", "GAP", "WORST", "FEWER", "WORST")
-	for _, m := range manners() {
+	for _, name := range names {
 		acked, failed := 0, 0
 		var gaps, fewer []time.Duration
-		for _, o := range seen[m.name] {
+		for _, o := range seen[name] {
 			acked, failed = acked+o.acked, failed+o.failed
 			gaps, fewer = append(gaps, o.gap.Round(time.Millisecond)), append(fewer, o.fewer.Round(10*time.Millisecond))
 		}
 		slices.Sort(gaps)
 		slices.Sort(fewer)
 		middle, last := len(gaps)/2, len(gaps)-1
-		line(m.name, len(gaps), acked, failed, gaps[middle], gaps[last], fewer[middle], fewer[last])
+		line(name, len(gaps), acked, failed, gaps[middle], gaps[last], fewer[middle], fewer[last])
 	}
 	return table.String()
 }

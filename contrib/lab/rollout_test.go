@@ -19,26 +19,43 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// TestARolloutOfRebootsHasOneMemberDownAtATime reboots every host under writes.
+// TestARolloutOfRebootsHasOneMemberDownAtATime reboots every host under writes, in as many rounds as restarts are measured in.
 func TestARolloutOfRebootsHasOneMemberDownAtATime(t *testing.T) {
 	f := standingFleet(t)
-	members, boots, began := f.roles(), f.boots(), time.Now()
-	report := f.under(func([]*lab.Host) { f.rollOut("reboot") })
-	t.Logf("%d writes acknowledged, %d failed, longest gap %v", report.Acked, report.Failed, report.LongestGap)
-	if report.Failed > 0 {
-		t.Errorf("%d writes failed", report.Failed)
+	members := f.roles()
+	var all []outcome
+	for round := range *rounds {
+		got := f.rebootAll()
+		t.Logf("round %d: %+v", round+1, got)
+		all = append(all, got)
 	}
-	for name, boot := range f.boots() {
-		if boot == boots[name] {
-			t.Errorf("%s has not rebooted", name)
-		}
-	}
-	f.oneDownAtATime(began)
-	f.rest()
+	t.Logf("writes while all hosts are rebooted:\n%s", outcomeTable([]string{"quorumctl rollout start reboot"}, map[string][]outcome{"quorumctl rollout start reboot": all}))
+	judge(t, "reboots", all)
 	if now := f.roles(); len(now) != len(members) {
 		t.Errorf("the members were %v, and are %v", members, now)
 	}
 	t.Logf("quorumctl rollout status:\n%s", f.shell(f.Hosts[0], "quorumctl rollout status"))
+}
+
+// rebootAll reboots all hosts by a rollout, under writes, and waits until all are at rest again.
+func (f *fleet) rebootAll() outcome {
+	f.t.Helper()
+	boots, began := f.boots(), time.Now()
+	var got outcome
+	report := f.under(func(voters []*lab.Host) {
+		stop := watchSync(f.t.Context(), voters)
+		defer func() { got.fewer = stop() }()
+		f.rollOut("reboot")
+	})
+	got.acked, got.failed, got.gap = report.Acked, report.Failed, report.LongestGap
+	for name, boot := range f.boots() {
+		if boot == boots[name] {
+			f.t.Errorf("%s has not rebooted", name)
+		}
+	}
+	f.oneDownAtATime(began)
+	f.rest()
+	return got
 }
 
 // rollOut starts a rollout over those hosts, or over all, and waits for its end.
