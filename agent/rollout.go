@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -71,7 +72,7 @@ func (a *Agent) rolledOut(r *round, step policy.Step) []lock.Also {
 	case next.Etcd != "" && own.ID != 0 && version != next.Etcd:
 		next.State, next.Text = record.RolloutStopped, fmt.Sprintf("%s came back with etcd %s, not %s", next.Hosts[i].Name, orText(version, "unknown"), next.Etcd)
 	default:
-		next.Hosts[i].State, next.Hosts[i].Seconds = record.HostDone, r.view.Op.Elapsed.Seconds()
+		next.Hosts[i].State, next.Hosts[i].Seconds = record.HostDone, took(r).Seconds()
 		if len(next.Waiting()) == 0 && (next.State == record.RolloutRunning || next.State == record.RolloutPaused) {
 			next.State, next.Text = record.RolloutDone, ""
 		}
@@ -82,6 +83,15 @@ func (a *Agent) rolledOut(r *round, step policy.Step) []lock.Also {
 		return nil
 	}
 	return []lock.Also{{Key: a.keys.Rollout(), Seen: r.rolloutAt, Value: value}}
+}
+
+// took gives how long this host's own operation has lasted, for people. The clock of the boot in which it began ended with it:
+// across a reboot the wall clock tells.
+func took(r *round) time.Duration {
+	if r.view.Op.SameBoot {
+		return r.view.Op.Elapsed
+	}
+	return max(r.wall.Sub(r.op.Started), r.view.Op.Elapsed)
 }
 
 // stopFor gives the rollout, stopped, when the operation of one of its hosts is released by a person: the

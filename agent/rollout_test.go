@@ -5,6 +5,7 @@ package agent
 
 import (
 	"testing"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
@@ -53,6 +54,26 @@ func TestARolloutIsDoneWithItsLastHostAlsoWhenItWasPausedMeanwhile(t *testing.T)
 		next, err := record.Decode[record.Rollout](also[0].Value)
 		if err != nil || next.State != want || len(next.Waiting()) != 0 {
 			t.Errorf("%s becomes %+v, %v", state, next, err)
+		}
+	}
+}
+
+func TestWhatAHostTookInARolloutCountsFromBeforeItsReboot(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	r := &round{wall: began.Add(40 * time.Second)}
+	r.op = &record.Op{Started: began}
+	for name, c := range map[string]struct {
+		op   policy.Op
+		want time.Duration
+	}{
+		"in the same boot":        {policy.Op{SameBoot: true, Elapsed: 39 * time.Second}, 39 * time.Second},
+		"after a reboot":          {policy.Op{Elapsed: 5 * time.Second}, 40 * time.Second},
+		"after its clock was set": {policy.Op{Elapsed: 2 * time.Minute}, 2 * time.Minute},
+	} {
+		r.view.Op = &c.op
+		if got := took(r); got != c.want {
+			t.Errorf("%s: it took %v, want %v", name, got, c.want)
 		}
 	}
 }
