@@ -149,15 +149,12 @@ func (a *Agent) finished(ctx context.Context, r *round, step policy.Step, err er
 	}
 	text := step.Text()
 	if err != nil {
-		text += ": " + err.Error()
+		text = record.FailedStep + text + ": " + err.Error()
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.opt.Config.Timing.CallTimeout)
-	defer cancel()
 	if r.view.Cluster.Reachable {
 		a.journal.write(ctx, r.revision, "step", string(step.Kind), text)
 	} else {
-		_, line := a.journal.line(0, "step", string(step.Kind), text)
-		a.journal.keep(0, line)
+		a.journal.note(0, "step", string(step.Kind), text)
 	}
 }
 

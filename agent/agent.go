@@ -357,6 +357,9 @@ func (a *Agent) publish(ctx context.Context, r *round) {
 		return
 	}
 	a.presence.publish(ctx, r)
+	if r.etcdAt == r.at && a.journal.waiting() {
+		a.journal.store(ctx, r.revision)
+	}
 	a.keepQueue(ctx, r)
 	if r.decision.Waiting != a.last.Waiting && r.decision.Waiting != "" && r.decision.Role == policy.RoleSpare {
 		a.journal.write(ctx, r.revision, "refusal", string(r.decision.Waiting), waitingText(r.decision))

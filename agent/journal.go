@@ -21,27 +21,43 @@ type journal struct {
 	opt  Options
 	keys record.Keys
 
-	mu    sync.Mutex
-	lines []control.HistoryLine // of this host, newest last
-	n     int
+	mu      sync.Mutex
+	lines   []control.HistoryLine // of this host, newest last
+	n       int
+	pending []pendingLine // not known to be stored, oldest first
+}
+
+// pendingLine is a line that etcd is still to store. Its key is given at the first try and then stays, so that a
+// line whose storing was not answered is not stored twice.
+type pendingLine struct {
+	key  string
+	line record.Line
 }
 
 const (
-	keptHere   = 200
-	keptInEtcd = 1000
-	trimBatch  = 100
+	keptHere    = 200
+	keptInEtcd  = 1000
+	keptPending = 50 // etcd takes 128 in a transaction
+	trimBatch   = 100
 )
 
 func newJournal(opt Options, keys record.Keys) *journal { return &journal{opt: opt, keys: keys} }
 
 // line makes a line and the key under which it is to be stored.
 func (j *journal) line(revision int64, kind, code, text string) (string, record.Line) {
-	c := j.opt.Config
-	l := record.Line{Time: j.opt.Wall(), Host: c.Host.ID, Name: c.Host.Name, Kind: kind, Code: code, Text: text}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	return j.nextKey(revision), j.newLine(kind, code, text)
+}
+
+func (j *journal) newLine(kind, code, text string) record.Line {
+	h := j.opt.Config.Host
+	return record.Line{Time: j.opt.Wall(), Host: h.ID, Name: h.Name, Kind: kind, Code: code, Text: text}
+}
+
+func (j *journal) nextKey(revision int64) string {
 	j.n++
-	return j.keys.HistoryLine(revision, c.Host.ID, j.n), l
+	return j.keys.HistoryLine(revision, j.opt.Config.Host.ID, j.n)
 }
 
 // keep puts a line into memory.
@@ -58,24 +74,72 @@ func shown(revision int64, l record.Line) control.HistoryLine {
 	return control.HistoryLine{Revision: revision, Time: l.Time, Host: l.Host, HostName: l.Name, Kind: l.Kind, Code: l.Code, Text: l.Text}
 }
 
-// write stores a line. The history is for people: a line that cannot be stored is kept in memory
-// only.
+// write stores a line, and those that could not be stored before.
 func (j *journal) write(ctx context.Context, revision int64, kind, code, text string) {
-	if j.repeats(kind, code, text) {
+	if !j.note(revision, kind, code, text) {
 		return
 	}
-	key, l := j.line(revision, kind, code, text)
-	j.keep(revision, l)
-	value, err := record.Encode(l)
-	if err == nil {
-		_, err = j.opt.Etcd.Txn(ctx, nil, clientv3.OpPut(key, string(value)))
-	}
-	if err != nil {
-		j.opt.Logger.Debug("history line not stored", "code", code, "error", err)
-	}
+	j.store(ctx, revision)
 	if j.count()%trimBatch == 0 {
 		j.trim(ctx)
 	}
+}
+
+// note takes a line that store is to store: the member that would be asked now may be the one that a step has just
+// stopped, or no voter may answer. revision is 0 when it is not known. It tells whether the line is news.
+func (j *journal) note(revision int64, kind, code, text string) bool {
+	if j.repeats(kind, code, text) {
+		return false
+	}
+	l := j.newLine(kind, code, text)
+	j.keep(revision, l)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p := pendingLine{line: l}
+	if revision != 0 {
+		p.key = j.nextKey(revision)
+	}
+	j.pending = append(j.pending, p)
+	j.pending = slices.Clone(j.pending[max(0, len(j.pending)-keptPending):])
+	return true
+}
+
+// waiting tells whether there are lines to store.
+func (j *journal) waiting() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.pending) > 0
+}
+
+// store stores the lines that wait for it, in one transaction. What fails is tried again at the next call.
+func (j *journal) store(ctx context.Context, revision int64) {
+	ctx, cancel := context.WithTimeout(ctx, j.opt.Config.Timing.CallTimeout)
+	defer cancel()
+	j.mu.Lock()
+	var puts []clientv3.Op
+	tried := map[string]bool{}
+	var err error
+	for i := range j.pending {
+		p := &j.pending[i]
+		if p.key == "" {
+			p.key = j.nextKey(revision)
+		}
+		value, failed := record.Encode(p.line)
+		err = errors.Join(err, failed)
+		puts = append(puts, clientv3.OpPut(p.key, string(value)))
+		tried[p.key] = true
+	}
+	j.mu.Unlock()
+	if err == nil {
+		_, err = j.opt.Etcd.Txn(ctx, nil, puts...)
+	}
+	if err != nil {
+		j.opt.Logger.Debug("history not stored yet", "lines", len(tried), "error", err)
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.pending = slices.DeleteFunc(j.pending, func(p pendingLine) bool { return tried[p.key] })
 }
 
 // repeats tells whether the last line of this host says the same.

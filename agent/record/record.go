@@ -109,6 +109,9 @@ type Queue struct {
 	Extra   Extra    `json:"-"`
 }
 
+// FailedStep begins the text of a line about a step that has failed, or that nobody has answered. Its cause ends the text.
+const FailedStep = "failed: "
+
 // Line is one line of history.
 type Line struct {
 	Version int       `json:"version"`

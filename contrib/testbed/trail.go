@@ -102,8 +102,11 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 	var wrong []error
 	began := ""
 	for _, l := range lines {
+		begins := l.Kind == "step" && (l.Code == string(policy.StepBeginJoin) || l.Code == string(policy.StepBeginCycle))
 		switch {
-		case l.Kind == "step" && (l.Code == string(policy.StepBeginJoin) && !failed(l) || l.Code == string(policy.StepBeginCycle)):
+		case begins && strings.HasPrefix(l.Text, record.FailedStep):
+			killed = true // perhaps it has begun all the same, and nobody was told
+		case begins:
 			if began != "" {
 				wrong = append(wrong, fmt.Errorf("history: %s began an operation while that of %s went on", l.Name, began))
 			}
@@ -124,11 +127,6 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 // ofKind tells whether a line is about an operation of one of these kinds.
 func ofKind(l record.Line, kinds ...string) bool {
 	return slices.ContainsFunc(kinds, func(kind string) bool { return strings.HasPrefix(l.Text, kind+" of ") })
-}
-
-// failed tells whether a line tells of a join that did not begin after all: its cause follows then.
-func failed(l record.Line) bool {
-	return !strings.HasSuffix(l.Text, "as "+string(policy.RoleVoter)) && !strings.HasSuffix(l.Text, "as "+string(policy.RoleStandby))
 }
 
 // DataDirs are directories with data of etcd, by what stays the same when they are renamed.

@@ -67,7 +67,7 @@ func TestAHistoryOfJoinsThatOverlapIsFound(t *testing.T) {
 		return record.Line{Name: name, Kind: "op", Code: "JOINED", Text: "join of " + name + " as voter has ended: the host has joined"}
 	}
 	refused := begin("a")
-	refused.Text += ": cannot begin"
+	refused.Text = record.FailedStep + refused.Text + ": cannot begin"
 	expectWrong(t, CheckHistory([]record.Line{refused, begin("a"), end("a"), begin("b"), end("b")}, false))
 	expectWrong(t, CheckHistory([]record.Line{begin("a"), begin("b"), end("b")}, false), "b began an operation while that of a went on")
 	expectWrong(t, CheckHistory([]record.Line{end("a")}, false), "a ended an operation that has not begun")
@@ -77,6 +77,9 @@ func TestAHistoryOfJoinsThatOverlapIsFound(t *testing.T) {
 	back := record.Line{Name: "a", Kind: "op", Code: "CYCLED", Text: "cycle of a for restart has ended: the host was taken down and is back"}
 	expectWrong(t, CheckHistory([]record.Line{down, back, begin("b"), end("b")}, false))
 	expectWrong(t, CheckHistory([]record.Line{down, begin("b"), end("b")}, false), "b began an operation while that of a went on")
+	late := down
+	late.Text = record.FailedStep + late.Text + ": the lock is lost"
+	expectWrong(t, CheckHistory([]record.Line{late, down, back}, false))
 }
 
 func TestADataDirectoryThatIsRenamedIsKnownAndOneThatIsGoneIsMissed(t *testing.T) {

@@ -1,0 +1,97 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// newTestJournal gives a journal that writes to an etcd which can be cut off.
+func newTestJournal(t *testing.T) (*journal, *fleetEtcd) {
+	t.Helper()
+	c, err := config.Parse("test", fmt.Appendf(nil, fleetConfig, "a", "rack"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	etcd := newFleetEtcd()
+	opt := Options{Config: c, Etcd: etcd.of("a"), Wall: time.Now, Logger: slog.New(slog.DiscardHandler)}
+	return newJournal(opt, record.KeysFor("test")), etcd
+}
+
+// stored gives the texts of the lines in etcd, in the order in which people are shown them.
+func stored(t *testing.T, etcd *fleetEtcd) (texts []string) {
+	t.Helper()
+	for _, key := range etcd.sorted {
+		if !strings.HasPrefix(key, record.KeysFor("test").History()) {
+			continue
+		}
+		l, err := record.Decode[record.Line]([]byte(etcd.get(key)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, l.Text)
+	}
+	return texts
+}
+
+// The member that the agent asks is the one that it restarts: the line about it finds it closed.
+func TestALineThatEtcdDoesNotTakeIsStoredInItsPlaceWhenItAnswersAgain(t *testing.T) {
+	t.Parallel()
+	j, etcd := newTestJournal(t)
+	j.write(t.Context(), 10, "step", "begin", "begin")
+	etcd.cutOff(true)
+	j.write(t.Context(), 11, "step", "restart-unit", "restarting etcd")
+	if !j.waiting() {
+		t.Fatal("the line is not kept")
+	}
+	j.store(t.Context(), 12)
+	etcd.cutOff(false)
+	j.write(t.Context(), 13, "step", "set-phase", "back") // takes it along
+	if got := stored(t, etcd); !slices.Equal(got, []string{"begin", "restarting etcd", "back"}) || j.waiting() {
+		t.Errorf("stored is %q", got)
+	}
+	before := etcd.revision
+	if j.write(t.Context(), 14, "step", "set-phase", "back"); etcd.revision != before {
+		t.Error("a line that says the same as the last one is stored")
+	}
+}
+
+func TestWhatWasDoneWhileNoVoterAnsweredIsStoredAfterwardsAndOnlyOnce(t *testing.T) {
+	t.Parallel()
+	j, etcd := newTestJournal(t)
+	j.write(t.Context(), 10, "step", "take-down", "stopping etcd")
+	etcd.cutOff(true)
+	j.note(0, "step", "start-unit", "starting etcd")
+	j.store(t.Context(), 20) // a try that fails may have been taken all the same
+	etcd.cutOff(false)
+	j.store(t.Context(), 30)
+	if got := stored(t, etcd); !slices.Equal(got, []string{"stopping etcd", "starting etcd"}) || j.waiting() {
+		t.Errorf("stored is %q", got)
+	}
+	if key := etcd.sorted[1]; key != j.keys.HistoryLine(20, j.opt.Config.Host.ID, 2) {
+		t.Errorf("the key of the second try is %s, another than that of the first", key)
+	}
+}
+
+func TestOnlySoManyLinesWaitForEtcd(t *testing.T) {
+	t.Parallel()
+	j, etcd := newTestJournal(t)
+	etcd.cutOff(true)
+	for i := range 3 * keptPending {
+		j.write(t.Context(), int64(i), "step", "code", fmt.Sprint(i))
+	}
+	etcd.cutOff(false)
+	j.store(t.Context(), 1000)
+	if got := stored(t, etcd); len(got) != keptPending || got[keptPending-1] != fmt.Sprint(3*keptPending-1) {
+		t.Errorf("%d lines are stored, the last is %q", len(got), got[len(got)-1])
+	}
+}
