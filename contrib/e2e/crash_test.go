@@ -95,22 +95,26 @@ func (w *world) ready(h *host) bool {
 	return ok && err == nil && r.Waiting == ""
 }
 
-// toldTo prepares n2 for the moment at which it is struck next.
+// toldTo prepares the host for the moment at which it is struck next; "" when it is not.
 func (h *host) toldTo(at string) {
 	h.w.t.Helper()
-	if at == following {
+	switch at {
+	case following, inMaintenance, "":
 		h.resume()
-	} else {
+	default:
 		h.stopAt(at)
 	}
 }
 
-// arrive waits until n2 is where it is struck.
+// arrive waits until the host is where it is struck.
 func (h *host) arrive(at string) {
 	h.w.t.Helper()
-	if at == following {
-		h.w.eventually("n2 is watched", func() bool { return h.waitsFor(policy.LearnerNotSteady) })
-	} else {
+	switch at {
+	case following:
+		h.w.eventually(h.Options.Name+" is watched", func() bool { return h.waitsFor(policy.LearnerNotSteady) })
+	case inMaintenance:
+		h.w.eventually(h.Options.Name+" is in maintenance", func() bool { return h.waitsFor(policy.InMaintenance) })
+	default:
 		h.waitStopped()
 	}
 }

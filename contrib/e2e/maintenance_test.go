@@ -99,11 +99,17 @@ func TestMaintenanceOfTheLeaderHandsOverKeepsTheTurnAndComesBack(t *testing.T) {
 // load writes to the cluster all the time.
 func (w *world) load() *testbed.WriteLoad {
 	w.t.Helper()
+	return w.writes(100)
+}
+
+// writes writes to the cluster that often in a second.
+func (w *world) writes(rate int) *testbed.WriteLoad {
+	w.t.Helper()
 	var endpoints []string
 	for _, h := range w.hosts {
 		endpoints = append(endpoints, h.Options.ClientURL)
 	}
-	load, err := testbed.StartWriteLoad(w.t.Context(), testbed.LoadOptions{Endpoints: endpoints, Retry: true})
+	load, err := testbed.StartWriteLoad(w.t.Context(), testbed.LoadOptions{Endpoints: endpoints, Rate: rate, Retry: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -1,0 +1,306 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// inMaintenance is the moment between two steps when etcd is down and the work goes on, until a person says that it is over.
+// It is met by what the agent says, not by its leash.
+const inMaintenance = "in maintenance"
+
+// cycleSteps are the steps of the cycle of a host that leads, in their order. The hooks are run twice: before etcd stops, and
+// after it is back.
+func cycleSteps(work string) []string {
+	stop := []string{"restart-unit"}
+	if work == control.WorkMaintenance {
+		stop = []string{"take-down", "set-phase/down", inMaintenance, "start-unit"}
+	}
+	return slices.Concat([]string{"take-lock", "begin-cycle", "run-hooks", "set-phase/ready", "move-leader"}, stop,
+		[]string{"set-phase/back", "run-hooks", "end-operation"})
+}
+
+// unlocked are the steps of a cycle that need no lock: they land however late they are.
+func unlocked(at string) bool {
+	_, step, _ := strings.Cut(at, " ")
+	kind, _, _ := strings.Cut(step, "/")
+	return !policy.StepKind(kind).Info().Locked
+}
+
+// cycleTimes are those of a world whose agents lose their lock again and again.
+func cycleTimes() map[string]string {
+	times := quickTimes()
+	maps.Copy(times, map[string]string{
+		"timing.callTimeout": "600ms", "timing.lockTTL": "3s", "timing.renewEvery": "300ms", "timing.renewGiveUp": "2s",
+		"timing.returnStable": "500ms",
+	})
+	return times
+}
+
+// cycleWorld has three voters, of which n1 leads, and hooks that write down that they were run.
+func cycleWorld(t *testing.T, set map[string]string) *world {
+	t.Helper()
+	times := cycleTimes()
+	maps.Copy(times, set)
+	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: times, each: func(i int, o *testbed.HostOptions) {
+		o.Set["maintenance.hooks"] = filepath.Join(o.Dir, "hooks")
+		if i > 2 { // etcd wants two voters to have been connected for 5 s
+			o.Set["timing.settle"] = "5500ms"
+		}
+	}})
+	w.hosts[0].hook("before", "echo before >>../log")
+	w.hosts[0].hook("after", "echo after >>../log")
+	w.start()
+	w.bootstrap()
+	w.eventually("3 voters stand", func() bool { return w.has(3, 0) })
+	w.rolesAgree()
+	w.lead(w.hosts[0])
+	return w
+}
+
+// watchDown sees from outside that no two members are down at once: that their ports refuse. What is given ends it.
+func (w *world) watchDown() (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		tick := time.NewTicker(pollEvery)
+		defer tick.Stop()
+		for {
+			var down []string
+			for _, h := range w.hosts {
+				conn, err := (&net.Dialer{Timeout: callTimeout}).DialContext(ctx, "tcp", address(h.Options.ClientURL))
+				if err == nil {
+					_ = conn.Close() // nothing was said
+				} else if errors.Is(err, syscall.ECONNREFUSED) {
+					down = append(down, h.Options.Name)
+				}
+			}
+			if len(down) > 1 {
+				w.t.Errorf("%v are down at once", down)
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	return func() { cancel(); watching.Wait() }
+}
+
+// checkWrites sees that no write has failed, and that all that were acknowledged are still there.
+func (w *world) checkWrites(report testbed.LoadReport) {
+	w.t.Helper()
+	w.t.Logf("%d writes, %d failed, longest gap %d ms", report.Acked, report.Failed, report.LongestGap.Milliseconds())
+	if report.Failed > 0 || report.Acked == 0 {
+		w.t.Errorf("%d writes failed, %d were acknowledged", report.Failed, report.Acked)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	client, err := w.client(ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	answer, err := client.Get(ctx, "load/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, kv := range answer.Kvs {
+		there[string(kv.Key)] = true
+	}
+	for _, write := range report.Writes {
+		if !write.Acked.IsZero() && !there[write.Key] {
+			w.t.Errorf("write %s was acknowledged, and is lost", write.Key)
+		}
+	}
+}
+
+// cycleState is what a step that lands too late would change.
+type cycleState struct {
+	op, hooked string
+	etcd       int
+	leads      uint64
+}
+
+func (h *host) cycleState() cycleState {
+	h.w.t.Helper()
+	s := cycleState{hooked: h.hooked(), etcd: h.etcdPID(), leads: h.w.leader(h.w.hosts[2])}
+	h.w.eventually("etcd tells of the operation", func() (ok bool) { s.op, ok = h.w.get(h.w.keys().Op()); return ok })
+	return s
+}
+
+// sleep stops the agent for longer than its lock lasts.
+func (h *host) sleep() {
+	h.w.t.Helper()
+	before, _ := h.w.get(h.w.keys().Lock())
+	if err := h.Signal(syscall.SIGSTOP); err != nil {
+		h.w.t.Fatal(err)
+	}
+	h.w.eventually("the lock of the agent that sleeps has run out", func() bool {
+		now, ok := h.w.get(h.w.keys().Lock())
+		return ok && (now == "" || now != before)
+	})
+}
+
+func (h *host) awake() {
+	h.w.t.Helper()
+	if err := h.Signal(syscall.SIGCONT); err != nil {
+		h.w.t.Fatal(err)
+	}
+}
+
+// killedAt is struck dead and started again; next is where it is struck next.
+func (h *host) killedAt(at, next string) {
+	h.w.t.Helper()
+	h.strike(at, agentOnly)
+	h.toldTo(next)
+	h.w.start(h)
+}
+
+// asleepAt sleeps, and wakes without its lock in the middle of the step that it was about to take: the first thing that comes
+// of it is that it takes the lock again.
+func (h *host) asleepAt(at, next string) {
+	h.w.t.Helper()
+	h.w.t.Logf("the agent sleeps %s", at)
+	h.sleep()
+	if unlocked(at) {
+		h.toldTo(next)
+		h.awake()
+		return
+	}
+	before := h.cycleState()
+	h.stopAt("before take-lock")
+	h.awake()
+	h.waitStopped()
+	if after := h.cycleState(); after != before {
+		h.w.t.Errorf("a step landed late, %s: it was %+v and is %+v", at, before, after)
+	}
+	h.toldTo(next)
+}
+
+// strikeCycle strikes one cycle of n1, which leads, at each of these moments, one after the other, while n2 wants to be
+// restarted as well and a client writes.
+func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string), moments []string) {
+	w := cycleWorld(t, nil)
+	n1, n2 := w.hosts[0], w.hosts[1]
+	load, unwatch := w.writes(20), w.watchDown()
+	defer unwatch()
+	n1.toldTo(moments[0])
+	n1.ask(work)
+	asked, over := false, work != control.WorkMaintenance
+	for i, at := range moments {
+		if strings.HasSuffix(at, " start-unit") {
+			w.eventually("n1 is in maintenance", func() bool { return n1.waitsFor(policy.InMaintenance) })
+			n1.over()
+			over = true
+		}
+		n1.arrive(at)
+		if !asked && w.held(w.keys().Op()) {
+			n2.ask(control.WorkRestart)
+			asked = true
+		}
+		next := ""
+		if i+1 < len(moments) {
+			next = moments[i+1]
+		}
+		blow(n1, at, next)
+		if state := n2.maintenance(); asked && state != control.MaintenanceWaiting && w.held(w.keys().Op()) && len(w.cycled()) == 0 {
+			t.Errorf("%s: n2 is %s, and it is the turn of n1", at, state)
+		}
+	}
+	if !over {
+		t.Fatal("nobody has ended the maintenance")
+	}
+	w.eventually("n1 is back", func() bool { return n1.ended(policy.Cycled) })
+	w.eventually("n2 had its turn", func() bool { return n2.ended(policy.Cycled) })
+	unwatch()
+	w.checkWrites(load.Stop())
+	if order := w.cycled(); !slices.Equal(order, []string{"n1", "n2"}) {
+		t.Errorf("the hosts were taken down in the order %v, n1 was the first", order)
+	}
+	w.eventually("the history tells of the restart of n2, which has stopped the member that was to note it", func() bool {
+		return w.tells(n2, policy.StepRestartUnit)
+	})
+	if ran := n1.hooked(); ran != "before\nafter\n" {
+		t.Errorf("the hooks wrote %q", ran)
+	}
+	w.rolesAgree()
+	w.verify(3, 0)
+}
+
+// tells tells whether the history says that a host has taken a step.
+func (w *world) tells(h *host, step policy.StepKind) bool {
+	lines, err := w.history()
+	return err == nil && slices.ContainsFunc(lines, func(l record.Line) bool {
+		return l.Name == h.Options.Name && l.Kind == "step" && l.Code == string(step) && !strings.HasPrefix(l.Text, record.FailedStep)
+	})
+}
+
+// cycleMoments are those before and after each step.
+func cycleMoments(work string) (before, after []string) {
+	for _, step := range cycleSteps(work) {
+		if step == inMaintenance {
+			before = append(before, step)
+			continue
+		}
+		before, after = append(before, "before "+step), append(after, "after "+step)
+	}
+	return before, after
+}
+
+func TestACycleSurvivesThatItsAgentIsStruckAtEveryMoment(t *testing.T) {
+	t.Parallel()
+	for _, work := range []string{control.WorkMaintenance, control.WorkRestart} {
+		before, after := cycleMoments(work)
+		t.Run(work+", killed before each step", func(t *testing.T) {
+			t.Parallel()
+			strikeCycle(t, work, (*host).killedAt, before)
+		})
+		t.Run(work+", killed after each step", func(t *testing.T) {
+			t.Parallel()
+			strikeCycle(t, work, (*host).killedAt, after)
+		})
+		t.Run(work+", asleep before each step", func(t *testing.T) {
+			t.Parallel()
+			strikeCycle(t, work, (*host).asleepAt, before)
+		})
+	}
+}
+
+func TestEveryStepOfACycleIsStruck(t *testing.T) {
+	t.Parallel()
+	notOfACycle := []policy.StepKind{
+		policy.StepReleaseLock, policy.StepBeginJoin, policy.StepMoveDataAside, policy.StepAddLearner, policy.StepWriteEnv, policy.StepStopUnit,
+		policy.StepPromote, policy.StepRollBack, policy.StepRemoveLearner, policy.StepFinishBootstrap,
+		policy.StepReboot, // of whole hosts: see contrib/lab
+	}
+	for _, info := range policy.Steps() {
+		struck := slices.ContainsFunc(slices.Concat(cycleSteps(control.WorkMaintenance), cycleSteps(control.WorkRestart)), func(s string) bool {
+			kind, _, _ := strings.Cut(s, "/")
+			return kind == string(info.Kind)
+		})
+		if struck == slices.Contains(notOfACycle, info.Kind) {
+			t.Errorf("%s: struck is %v", info.Kind, struck)
+		}
+	}
+}
