@@ -17,6 +17,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/contrib/lab"
+	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
 // rounds is how often all members are restarted, or rebooted, by a rollout. The other manners are there to compare, and take a few
@@ -64,8 +65,14 @@ func manners() []manner {
 // outcome is what one round of restarts did to the writes, and to the voters.
 type outcome struct {
 	acked, failed int
+	retried       int           // of those acknowledged, sent more than once
 	gap           time.Duration // the longest without an acknowledged write
+	slowest       time.Duration // how long a write took that was acknowledged
 	fewer         time.Duration // for how long fewer than all voters were in sync
+}
+
+func (o *outcome) note(r testbed.LoadReport) {
+	o.acked, o.failed, o.retried, o.gap, o.slowest = r.Acked, r.Failed, r.Retried, r.LongestGap, r.Slowest
 }
 
 // TestARolloutOfRestartsFailsNoWrite restarts three voters in every manner, under writes of a client that retries for 5 s. The
@@ -127,7 +134,7 @@ func (f *fleet) restartAll(m manner) outcome {
 		m.restart(f, voters)
 		f.eventually("all voters are in sync", func() bool { return inSync(f.t.Context(), voters) })
 	})
-	got.acked, got.failed, got.gap = report.Acked, report.Failed, report.LongestGap
+	got.note(report)
 	after := f.etcdPIDs()
 	for _, h := range f.role(control.RoleVoter) {
 		if after[h.Name] == before[h.Name] {
@@ -161,19 +168,19 @@ func judge(t *testing.T, name string, all []outcome) {
 // outcomeTable shows the figures of some manners.
 func outcomeTable(names []string, seen map[string][]outcome) string {
 	var table strings.Builder
-	line := func(cells ...any) { fmt.Fprintf(&table, "%-42v %6v %7v %7v  %6v %7v  %7v %7v\n", cells...) }
-	line("MANNER", "ROUNDS", "WRITES", "FAILED", "GAP", "WORST", "FEWER", "WORST")
+	line := func(cells ...any) { fmt.Fprintf(&table, "%-42v %6v %7v %7v %7v  %7v %7v  %7v %7v\n", cells...) }
+	line("MANNER", "ROUNDS", "WRITES", "FAILED", "RETRIED", "GAP", "WORST", "FEWER", "WORST")
 	for _, name := range names {
-		acked, failed := 0, 0
+		acked, failed, retried := 0, 0, 0
 		var gaps, fewer []time.Duration
 		for _, o := range seen[name] {
-			acked, failed = acked+o.acked, failed+o.failed
+			acked, failed, retried = acked+o.acked, failed+o.failed, retried+o.retried
 			gaps, fewer = append(gaps, o.gap.Round(time.Millisecond)), append(fewer, o.fewer.Round(10*time.Millisecond))
 		}
 		slices.Sort(gaps)
 		slices.Sort(fewer)
 		middle, last := len(gaps)/2, len(gaps)-1
-		line(name, len(gaps), acked, failed, gaps[middle], gaps[last], fewer[middle], fewer[last])
+		line(name, len(gaps), acked, failed, retried, gaps[middle], gaps[last], fewer[middle], fewer[last])
 	}
 	return table.String()
 }

@@ -47,7 +47,7 @@ func (f *fleet) rebootAll() outcome {
 		defer func() { got.fewer = stop() }()
 		f.rollOut("reboot")
 	})
-	got.acked, got.failed, got.gap = report.Acked, report.Failed, report.LongestGap
+	got.note(report)
 	for name, boot := range f.boots() {
 		if boot == boots[name] {
 			f.t.Errorf("%s has not rebooted", name)

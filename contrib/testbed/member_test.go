@@ -271,6 +271,32 @@ func TestAClusterElectsAnotherLeaderAndTheLoadShowsTheGap(t *testing.T) {
 	}
 }
 
+func TestAWriteThatGetsNoAnswerIsSentAgainToAnotherMember(t *testing.T) {
+	t.Parallel()
+	c := testbed.StartCluster(t, 3, quick())
+	leader, err := c.Leader(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(c.Members, func(m *testbed.Member) bool { return m != leader })
+	load, err := testbed.StartWriteLoad(t.Context(), testbed.LoadOptions{Endpoints: c.Endpoints(), Rate: 50, Timeout: 20 * time.Second, Retry: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer load.Stop()
+	testbed.Eventually(t, bound, "writes are acknowledged", func() bool { return load.Report().Acked > 20 }) // through all members
+	if err := c.Members[i].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	testbed.Eventually(t, bound, "a write is acknowledged that was sent before", func() bool { return load.Report().Retried > 0 })
+	if err := c.Members[i].Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if r := load.Stop(); r.Failed > 0 || r.Slowest < 4*time.Second {
+		t.Errorf("%d writes failed, and the slowest took %v", r.Failed, r.Slowest)
+	}
+}
+
 func TestALoadOnNothingFailsAndItsWholeTimeIsAGap(t *testing.T) {
 	t.Parallel()
 	nobody := fmt.Sprintf("http://127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
