@@ -287,6 +287,43 @@ func TestACycleSurvivesThatItsAgentIsStruckAtEveryMoment(t *testing.T) {
 	}
 }
 
+// What an agent was about to do to its host when it fell asleep is not done when it wakes in the turn of another.
+func TestAStepOfAnOperationThatAPersonHasReleasedDoesNotLandInTheTurnOfAnother(t *testing.T) {
+	t.Parallel()
+	w := cycleWorld(t, map[string]string{"timing.presenceTTL": "60s"}) // n2 would not go down while n1 is not present
+	n1, n2 := w.hosts[0], w.hosts[1]
+	defer w.watchDown()()
+	for _, c := range []struct{ work, at string }{
+		{control.WorkMaintenance, "before move-leader"}, {control.WorkMaintenance, "before take-down"}, {control.WorkRestart, "before restart-unit"},
+	} {
+		w.lead(n1)
+		n1.stopAt(c.at)
+		n1.ask(c.work)
+		n1.waitStopped()
+		t.Logf("the agent sleeps %s, of a %s", c.at, c.work)
+		n1.sleep()
+		ctx, cancel := context.WithTimeout(t.Context(), bound)
+		_, err := n2.Client.ReleaseOp(ctx, control.ReleaseRequest{Force: true, Reason: "a test"})
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n2.ask(control.WorkMaintenance)
+		w.eventually("n2 is down", func() bool { return n2.maintenance() == control.MaintenanceSafe })
+		before := n1.cycleState()
+		n1.resume()
+		n1.awake()
+		w.eventually("n1 knows that its operation was released", func() bool { return n1.ended(policy.Withdrawn) })
+		if after := n1.cycleState(); after != before {
+			t.Errorf("a step landed late, %s: it was %+v and is %+v", c.at, before, after)
+		}
+		n2.over()
+		w.eventually("n2 is back", func() bool { return n2.ended(policy.Cycled) })
+	}
+	w.rolesAgree()
+	w.verify(3, 0)
+}
+
 func TestEveryStepOfACycleIsStruck(t *testing.T) {
 	t.Parallel()
 	notOfACycle := []policy.StepKind{

@@ -111,6 +111,8 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 				wrong = append(wrong, fmt.Errorf("history: %s began an operation while that of %s went on", l.Name, began))
 			}
 			began = l.Name
+		case l.Kind == "operator" && l.Code == "RELEASED":
+			began = ""
 		case l.Kind == "op" && ofKind(l, policy.KindJoin, policy.KindCycle) && strings.Contains(l.Text, " has ended: "):
 			if began == "" && !killed {
 				wrong = append(wrong, fmt.Errorf("history: %s ended an operation that has not begun: %s", l.Name, l.Text))

@@ -77,6 +77,8 @@ func TestAHistoryOfJoinsThatOverlapIsFound(t *testing.T) {
 	back := record.Line{Name: "a", Kind: "op", Code: "CYCLED", Text: "cycle of a for restart has ended: the host was taken down and is back"}
 	expectWrong(t, CheckHistory([]record.Line{down, back, begin("b"), end("b")}, false))
 	expectWrong(t, CheckHistory([]record.Line{down, begin("b"), end("b")}, false), "b began an operation while that of a went on")
+	released := record.Line{Name: "b", Kind: "operator", Code: "RELEASED", Text: "cycle of a in phase ready released by root: it is gone"}
+	expectWrong(t, CheckHistory([]record.Line{down, released, begin("b"), end("b")}, false))
 	late := down
 	late.Text = record.FailedStep + late.Text + ": the lock is lost"
 	expectWrong(t, CheckHistory([]record.Line{late, down, back}, false))
