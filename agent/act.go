@@ -175,6 +175,9 @@ func (a *Agent) take(ctx context.Context, r *round, step policy.Step) error {
 	case policy.StepSetPhase:
 		op := *r.op
 		op.Phase, op.MemberID = string(step.Phase), record.MemberID(step.MemberID)
+		if op.Kind == policy.KindCycle && r.asked != nil {
+			op.Until = r.asked.until()
+		}
 		return a.lock.Advance(ctx, op, r.opAt)
 	case policy.StepRollBack:
 		return a.rollBack(ctx, r, step)

@@ -38,6 +38,9 @@ type ask struct {
 	AskedIn     string        `json:"askedIn,omitempty"` // the boot in which it was asked
 }
 
+// overdue tells whether that time is over; one that is zero never is.
+func overdue(until, now time.Time) bool { return !until.IsZero() && now.After(until) }
+
 // askEnd is how an ask ended.
 type askEnd struct {
 	Work   policy.Work       `json:"work"`
@@ -47,6 +50,14 @@ type askEnd struct {
 	Ended  time.Time         `json:"ended"`
 	Code   policy.ReasonCode `json:"code"`
 	Text   string            `json:"text"`
+}
+
+// until gives when it becomes overdue; zero for never.
+func (k *ask) until() time.Time {
+	if k.For <= 0 {
+		return time.Time{}
+	}
+	return k.Since.Add(k.For)
 }
 
 // over tells whether nothing more is to be taken down for it.

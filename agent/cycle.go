@@ -79,7 +79,8 @@ func (a *Agent) viewAsked(r *round) {
 	v := &policy.Asked{
 		Work: asked.Work, By: asked.By, Reason: asked.Reason, KeepRunning: asked.KeepRunning, External: asked.External,
 		Over: asked.over(a.opt.BootID) || asked.tooLate(a.opt.BootID), Stopped: asked.Stopped, Waived: asked.Waived, Rebooted: asked.rebooted(a.opt.BootID),
-		Overdue: asked.For > 0 && r.wall.After(asked.Since.Add(asked.For)), RebootFor: policy.Never,
+		Overdue: overdue(asked.until(), r.wall), RebootFor: policy.Never,
+		Retimed: r.op != nil && !r.op.Until.Equal(asked.until()),
 	}
 	if a.rebooting.value != "" {
 		v.RebootFor = r.at - a.rebooting.at
@@ -126,7 +127,7 @@ func (a *Agent) beginCycle(ctx context.Context, r *round) error {
 	op := record.Op{
 		Kind: policy.KindCycle, Host: c.Host.ID, HostName: c.Host.Name, Work: string(r.asked.Work),
 		Phase: string(policy.PhaseBegun), BootID: a.opt.BootID, PeerURL: c.Etcd.PeerURL,
-		Started: r.wall, Clock: r.at, Reason: r.asked.Reason, By: r.asked.By,
+		Started: r.wall, Until: r.asked.until(), Clock: r.at, Reason: r.asked.Reason, By: r.asked.By,
 	}
 	if m, ok := r.membership.ByPeerURL(c.Etcd.PeerURL); ok {
 		op.MemberID = record.MemberID(m.ID)

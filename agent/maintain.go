@@ -95,10 +95,8 @@ func (a *Agent) maintenanceStatus(r *round, k *ask) control.Maintenance {
 		Work: string(k.Work), Reason: k.Reason, By: k.By, Since: k.Since, KeepRunning: k.KeepRunning, External: k.External,
 		Rollout: k.Rollout, State: control.MaintenanceWaiting,
 	}
-	if k.For > 0 {
-		out.Until = k.Since.Add(k.For)
-		out.Overdue = a.opt.Wall().After(out.Until)
-	}
+	out.Until = k.until()
+	out.Overdue = overdue(out.Until, a.opt.Wall())
 	op := r.op
 	own := op != nil && op.Kind == policy.KindCycle && op.Host == a.opt.Config.Host.ID
 	down := k.Stopped && r.view.Unit.State != policy.UnitActive && r.view.Unit.State != policy.UnitDeactivating

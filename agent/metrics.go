@@ -163,6 +163,12 @@ func gauges() []gauge {
 				}
 			},
 		},
+		{
+			"quorumd_operation_overdue", "1 while the operation in flight lasts longer than was said; every host tells, also when the one that is down is silent.", nil,
+			func(_ *Metrics, r *round, emit func(float64, ...string)) {
+				emit(truth(r != nil && r.view.Op != nil && r.view.Op.Overdue))
+			},
+		},
 		{"quorumd_maintenance", "1 while this host is asked to be taken down, by what for.", []string{"work"}, readMaintenance},
 		{"quorumd_maintenance_overdue", "1 while what this host was taken down for lasts longer than was said.", nil, readOverdue},
 		{"quorumd_reason", "1 for the reason that counts for what this host does not do.", []string{"reason"}, readReason},

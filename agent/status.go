@@ -158,7 +158,7 @@ func recordsStatus(r *round) (l control.Lock, op *control.Op, pause *control.Pau
 	if r.op != nil {
 		op = &control.Op{
 			Kind: r.op.Kind, Host: r.op.Host, HostName: r.op.HostName, Target: r.op.Target, Phase: r.op.Phase,
-			Started: r.op.Started, Reason: r.op.Reason, By: r.op.By, Orphaned: r.view.Op != nil && r.view.Op.OrphanedFor > 0,
+			Started: r.op.Started, Deadline: r.op.Until, Reason: r.op.Reason, By: r.op.By, Orphaned: r.view.Op != nil && r.view.Op.OrphanedFor > 0,
 		}
 		if r.op.MemberID != 0 {
 			op.MemberID = r.op.MemberID.String()

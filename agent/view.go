@@ -134,6 +134,7 @@ func (a *Agent) viewOp(r *round) {
 		Kind: op.Kind, Host: op.Host, HostName: op.HostName, Target: policy.Role(op.Target),
 		Phase: policy.OpPhase(op.Phase), Token: op.Token, MemberID: uint64(op.MemberID), PeerURL: op.PeerURL,
 		Reason: op.Reason, SameBoot: !own || op.BootID == a.opt.BootID,
+		Overdue: overdue(op.Until, r.wall),
 	}
 	running := r.unitErr == nil && r.unit.State == systemd.Active && r.unit.Job == ""
 	view.Restarted = own && running && (!view.SameBoot || (op.Clock > 0 && r.unit.Since > 0 && r.at-r.unit.Since > op.Clock))

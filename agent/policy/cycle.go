@@ -29,6 +29,7 @@ type Asked struct {
 	External    bool // somebody else reboots the machine
 	Over        bool // a person has said that it is over
 	Overdue     bool // it has lasted longer than was said; that is told, and changes nothing
+	Retimed     bool // the record of its operation names another end
 	Stopped     bool // this agent has stopped etcd for it, and has not started it since
 	Released    bool // a person has released its operation: it takes no turn any more
 	Rebooted    bool // the machine has rebooted since etcd was stopped for it

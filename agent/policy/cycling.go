@@ -120,7 +120,7 @@ func handOver(v View) (Decision, bool) {
 func touchable(v View) Decision {
 	a := v.Asked
 	switch {
-	case v.Op.Phase != PhaseDown:
+	case v.Op.Phase != PhaseDown || a.Retimed: // the other hosts see by the record that it is overdue
 		return do(Step{Kind: StepSetPhase, Phase: PhaseDown, MemberID: v.Op.MemberID})
 	case a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.HandOver:
 		return do(Step{Kind: StepReboot, Why: a.Reason})

@@ -3,7 +3,10 @@
 
 package policy
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 func TestAMaintenanceThatLastsTooLongIsToldToTheOtherHosts(t *testing.T) {
 	t.Parallel()
@@ -18,5 +21,28 @@ func TestAMaintenanceThatLastsTooLongIsToldToTheOtherHosts(t *testing.T) {
 	v.Asked = nil
 	if got := Decide(v).Waiting; got == InMaintenance || got == MaintenanceOverdue {
 		t.Errorf("when nothing is asked it waits for %q", got)
+	}
+}
+
+func TestAnOperationThatLastsTooLongIsToldByEveryHost(t *testing.T) {
+	t.Parallel()
+	v := askedView()
+	v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", Phase: PhaseDown, OrphanedFor: time.Hour}
+	const inTime = "cycle of n2 is in phase down"
+	if got := Decide(v).Reasons[0]; got != (Reason{OperationInFlight, inTime}) {
+		t.Errorf("in time: %v", got)
+	}
+	v.Op.Overdue = true
+	if got := Decide(v).Reasons[0]; got != (Reason{OperationInFlight, inTime + ", and lasts longer than was said"}) {
+		t.Errorf("overdue: %v", got)
+	}
+}
+
+func TestAHostThatIsGivenMoreTimeTellsTheOthers(t *testing.T) {
+	t.Parallel()
+	v := downView()
+	v.Asked.Retimed = true
+	if got := Decide(v).Step; got.Kind != StepSetPhase || got.Phase != PhaseDown {
+		t.Errorf("it takes the step %v", got)
 	}
 }

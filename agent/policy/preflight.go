@@ -346,7 +346,11 @@ func operationInFlight(v View) (string, bool) {
 	if v.Op == nil {
 		return "", false
 	}
-	return fmt.Sprintf("%s of %s is in phase %s", v.Op.Kind, v.Op.HostName, v.Op.Phase), true
+	text := fmt.Sprintf("%s of %s is in phase %s", v.Op.Kind, v.Op.HostName, v.Op.Phase)
+	if v.Op.Overdue {
+		text += ", and lasts longer than was said"
+	}
+	return text, true
 }
 
 func lockHeld(v View) (string, bool) {

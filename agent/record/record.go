@@ -81,6 +81,7 @@ type Op struct {
 	MemberID MemberID      `json:"memberID,omitempty"`
 	PeerURL  string        `json:"peerURL,omitempty"`
 	Started  time.Time     `json:"started"`
+	Until    time.Time     `json:"until,omitzero"`  // after which a cycle is overdue: all others know it when its host is silent
 	Clock    time.Duration `json:"clock,omitempty"` // time since boot of the operated host when it started, meaningful with BootID
 	Reason   string        `json:"reason,omitempty"`
 	By       string        `json:"by,omitempty"`

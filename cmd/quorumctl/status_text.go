@@ -113,22 +113,12 @@ func writeOp(p *page, s control.Status) {
 	case op.Kind == cycleOp && op.Reason != "":
 		progress = " · by " + op.By + ": " + op.Reason
 	}
-	p.line("%s of %s%s: %s for %s%s%s%s", word{op.Kind, bold}, op.HostName, target, op.Phase, span(s.Time.Sub(op.Started)),
-		patience(op, s.Time), word{overdue(s), bad}, progress)
+	p.line("%s of %s%s: %s for %s%s%s", word{op.Kind, bold}, op.HostName, target, op.Phase, span(s.Time.Sub(op.Started)),
+		patience(op, s.Time), progress)
 }
 
 // cycleOp is the kind of the operation that takes a host down and brings it back.
 const cycleOp = "cycle"
-
-// overdue says so when the host that is down has told that it is down for longer than was said.
-func overdue(s control.Status) string {
-	for _, h := range s.Hosts {
-		if h.ID == s.Op.Host && s.Op.Kind == cycleOp && h.Waiting == "MAINTENANCE_OVERDUE" {
-			return ", OVERDUE"
-		}
-	}
-	return ""
-}
 
 // writeOrphan writes something only when nobody drives the operation.
 func writeOrphan(p *page, op control.Op) {
@@ -137,14 +127,14 @@ func writeOrphan(p *page, op control.Op) {
 	}
 }
 
-func patience(op control.Op, now time.Time) string {
+func patience(op control.Op, now time.Time) word {
 	switch {
 	case op.Deadline.IsZero():
-		return ""
+		return word{}
 	case now.After(op.Deadline):
-		return fmt.Sprintf(", over its time by %s", span(now.Sub(op.Deadline)))
+		return word{", OVERDUE by " + span(now.Sub(op.Deadline)), bad}
 	}
-	return fmt.Sprintf(", %s left", span(op.Deadline.Sub(now)))
+	return word{text: fmt.Sprintf(", %s left", span(op.Deadline.Sub(now)))}
 }
 
 // writeLoop writes something only when the daemon answers without working.
