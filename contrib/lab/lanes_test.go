@@ -38,6 +38,8 @@ var early = []string{
 	"TestADiskIsSlowHangsAndBreaks",
 	"TestAJoinerThatIsCutOffHoldsNobodyUpForGood",
 	"TestAHostLosesPowerAtEveryPhaseOfAJoin",
+	"TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt",
+	"TestAPlainRebootHandsLeadershipOverFirst",
 	"TestEtcdServesWhateverBefallsQuorumd",
 }
 

@@ -1,0 +1,153 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/contrib/lab"
+)
+
+// TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt has a voter in maintenance lose power, come back with a
+// broken disk, and then go for good. Another kernel cannot be tried: the hosts of a lab share the machine's.
+func TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt(t *testing.T) {
+	f := standingFleet(t)
+	f.killed = true
+	h := f.follower(nil)
+	next, other := f.leader(), f.follower(h)
+	f.shell(h, "quorumctl maintenance on --reason 'new disk' --for 1m --wait=2m")
+	f.shell(next, "quorumctl cycle --reason 'new flags' --no-wait")
+	waits := func(what string) {
+		t.Helper()
+		f.never(2*time.Second, "another host goes down "+what, func() bool { return !f.serves(next) || !f.serves(other) })
+		f.eventually("the next host says whom it waits for", func() bool { return f.waitsFor(next, "OPERATION_IN_FLIGHT", "cycle of "+h.Name) })
+	}
+
+	f.check(h.PowerLoss(t.Context()))
+	f.check(h.PowerOn(t.Context()))
+	f.check(h.Booted(t.Context()))
+	f.check(h.Disk.Break())
+	f.eventually("the host tells that its disk is broken", func() bool {
+		s, ok := f.status(h)
+		return ok && s.Health.State == "FAILED"
+	})
+	waits("while the first has a broken disk")
+	f.eventually("it tells that it is overdue", func() bool {
+		return f.names(h, "MAINTENANCE_OVERDUE") && f.metric(h, "quorumd_maintenance_overdue") == 1
+	})
+	f.shell(h, "quorumctl maintenance off --no-wait")
+	f.eventually("it tells that it cannot come back", func() bool { return f.names(h, "DATA_UNUSABLE") })
+	t.Logf("quorumctl status on %s, whose disk is broken:\n%s", h.Name, f.shell(h, "quorumctl status || :"))
+
+	f.check(h.PowerLoss(t.Context())) // and nobody will ever switch it on again
+	f.eventually("nothing is heard of it any more", func() bool {
+		s, ok := f.status(other)
+		return ok && !slices.ContainsFunc(s.Hosts, func(r control.HostRecord) bool { return r.Name == h.Name })
+	})
+	waits("when the first is gone")
+	for _, o := range f.Hosts {
+		if o != h && f.metric(o, "quorumd_operation_overdue") != 1 {
+			t.Errorf("the metrics of %s do not tell that the operation is overdue", o.Name)
+		}
+	}
+	status := f.shell(other, "quorumctl status; quorumctl op show")
+	t.Logf("quorumctl status and op show on %s:\n%s", other.Name, status)
+	for _, text := range []string{"OVERDUE by ", "new disk", "quorumctl op release --force"} {
+		if !strings.Contains(status, text) {
+			t.Errorf("%s does not say %q", other.Name, text)
+		}
+	}
+
+	f.releases(other, h)
+	f.eventually("the next one does not go down while the lost one is a voter", func() bool { return f.waitsFor(next, "QUORUM_AT_RISK", h.Name) })
+	f.remove(h) // the standby takes its place
+	f.eventually("then it is the next one's turn", func() bool {
+		s, ok := f.status(next)
+		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == control.CodeCycled && s.LastMaintenance.Reason == "new flags"
+	})
+	f.returnsHarmlessly(h)
+}
+
+// releases has a person on a host release the operation of another, and sees that it is recorded who that was, and why.
+func (f *fleet) releases(by, of *lab.Host) {
+	f.t.Helper()
+	f.t.Logf("quorumctl op release on %s:\n%s", by.Name, f.shell(by, "quorumctl op release --force --reason 'it was stolen'"))
+	lines, err := f.history()
+	f.check(err)
+	i := slices.IndexFunc(lines, func(l record.Line) bool { return l.Code == "RELEASED" })
+	if i < 0 {
+		f.t.Fatal("the history does not tell that the operation was released")
+	}
+	l := lines[i]
+	f.t.Logf("history: %s %s: %s", l.Name, l.Code, l.Text)
+	for _, text := range []string{"cycle of " + of.Name, "root", "it was stolen"} {
+		if !strings.Contains(l.Text, text) {
+			f.t.Errorf("the history does not tell %q", text)
+		}
+	}
+	if l.Name != by.Name {
+		f.t.Errorf("the history tells that it was released on %s, want %s", l.Name, by.Name)
+	}
+}
+
+// returnsHarmlessly switches a host on whose member was removed meanwhile.
+func (f *fleet) returnsHarmlessly(h *lab.Host) {
+	f.t.Helper()
+	f.eventually("3 voters and a standby stand without it", func() bool { return f.has(3, 1) && f.atRest() })
+	before, past := f.roles(), len(f.steps())
+	f.check(h.PowerOn(f.t.Context()))
+	f.check(h.Booted(f.t.Context()))
+	f.eventually(h.Name+" is a spare", func() bool {
+		s, ok := f.status(h)
+		return ok && s.Role == control.RoleSpare && s.Maintenance == nil
+	})
+	f.rest()
+	f.verify(3, 1)
+	if after := f.roles(); fmt.Sprint(after) != fmt.Sprint(before) {
+		f.t.Errorf("the members were %v, and are %v", before, after)
+	}
+	for _, step := range f.steps()[past:] {
+		if !strings.HasPrefix(step, h.Name+" ") {
+			f.t.Errorf("when %s came back: %s", h.Name, step)
+		}
+	}
+}
+
+// waitsFor tells whether a host's agent gives this reason, with that text.
+func (f *fleet) waitsFor(h *lab.Host, code, text string) bool {
+	s, ok := f.status(h)
+	return ok && slices.ContainsFunc(s.Reasons, func(r control.Reason) bool { return r.Code == code && strings.Contains(r.Text, text) })
+}
+
+// metric gives a value that a host's agent tells Prometheus; -1 when it does not.
+func (f *fleet) metric(h *lab.Host, name string) float64 {
+	ctx, cancel := context.WithTimeout(f.t.Context(), callTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.Address+":9379/metrics", nil)
+	f.check(err)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return -1
+	}
+	defer resp.Body.Close()
+	value := -1.0
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		if text, found := strings.CutPrefix(lines.Text(), name+" "); found {
+			_, err := fmt.Sscan(text, &value)
+			f.check(err)
+		}
+	}
+	return value
+}
