@@ -169,7 +169,8 @@ type Agent struct {
 	decoded            map[int64]record.Host // the host records that were read last, by modification revision
 	queue              *record.Queue         // as it was read last
 	queueAt            int64                 // and its modification revision
-	lightly            bool                  // the next round asks etcd for the records only
+	lightly            bool                  // the next round is one in between: it asks etcd for little
+	turned             time.Duration         // when the last turn of the loop began, the rounds in between apart
 	goesFirst          bool                  // the last round has found that nobody else goes first
 	rested             time.Duration         // when this host was last not attentive
 	trimmed            time.Duration         // when the history was last trimmed for the queue's keeper
@@ -254,14 +255,17 @@ func (a *Agent) Run(ctx context.Context) error {
 }
 
 // again is when to look again after a round without a step. A look in between two turns of the loop is a
-// light one.
+// light one, and does not put the next turn off.
 func (a *Agent) again() time.Duration {
-	every, early := a.opt.Config.Timing.Interval, a.last.Again
-	a.lightly = early > 0 && early < every
+	next, early := a.opt.Config.Timing.Interval, a.last.Again
+	if a.lightly {
+		next = max(0, a.turned+next-a.opt.Now())
+	}
+	a.lightly = early > 0 && early < next
 	if a.lightly {
 		return early
 	}
-	return every
+	return next
 }
 
 // leave is an orderly end: the next agent need not wait for leases to run out.
@@ -290,6 +294,9 @@ func (a *Agent) Wake() {
 func (a *Agent) round(ctx context.Context) bool {
 	a.rounds++
 	began := a.opt.Now()
+	if !a.lightly {
+		a.turned = began
+	}
 	a.renew(ctx)
 	r := a.observe(ctx)
 	a.decide(r)

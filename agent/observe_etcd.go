@@ -50,7 +50,7 @@ func (a *Agent) observeEtcd(ctx context.Context, r *round) {
 	hurry, before := a.hurry.Swap(false), a.current.Load()
 	want := a.pace.due(r.at, hurry)
 	if a.lightly && !hurry && before != nil && before.reachable {
-		want = look{etcd: true}
+		want = look{etcd: true, behind: a.last.Behind}
 	}
 	if before == nil || want.etcd {
 		a.askEtcd(ctx, r, want)
@@ -74,7 +74,7 @@ func (a *Agent) askEtcd(ctx context.Context, r *round, want look) {
 	err := a.askMembers(ctx, r, want.members)
 	if err == nil {
 		r.listed = true
-		err = a.askRecords(ctx, r, want.hosts)
+		err = a.askRecords(ctx, r, want)
 	}
 	if err != nil { // half a picture is none
 		r.problem = err.Error()
@@ -134,23 +134,26 @@ func (a *Agent) askMembers(ctx context.Context, r *round, all bool) error {
 }
 
 // askRecords reads quorumd's own records in one read: all of them, or those that concern this host.
-func (a *Agent) askRecords(ctx context.Context, r *round, all bool) error {
+func (a *Agent) askRecords(ctx context.Context, r *round, want look) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*a.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	start, end := a.keys.State()
 	spans := []cluster.Span{{Start: start, End: end}}
-	if !all {
+	if !want.hosts {
 		start, end = a.keys.Cluster()
 		spans = []cluster.Span{{Start: a.keys.Host(a.opt.Config.Host.ID)}, {Start: start, End: end}}
 	}
+	if !want.hosts && want.behind != "" {
+		spans = append(spans, cluster.Span{Start: a.keys.Host(want.behind)})
+	}
 	found, err := a.opt.Etcd.Read(ctx, spans...)
 	if err == nil {
-		err = a.parseRecords(r, found, all)
+		err = a.parseRecords(r, found, want)
 	}
 	return err
 }
 
-func (a *Agent) parseRecords(r *round, found cluster.Range, all bool) error {
+func (a *Agent) parseRecords(r *round, found cluster.Range, want look) error {
 	r.revision = found.Revision
 	hosts := make([]record.Host, 0, len(found.Pairs))
 	for _, pair := range found.Pairs {
@@ -178,13 +181,13 @@ func (a *Agent) parseRecords(r *round, found cluster.Range, all bool) error {
 			return fmt.Errorf("%s: %w", pair.Key, err)
 		}
 	}
-	if all {
+	if want.hosts {
 		r.hosts, r.hostsAt = hosts, r.at
 		a.remember(found.Pairs, hosts)
 		return nil
 	}
 	id := a.opt.Config.Host.ID
-	r.hosts = slices.DeleteFunc(slices.Clone(r.hosts), func(h record.Host) bool { return h.ID == id })
+	r.hosts = slices.DeleteFunc(slices.Clone(r.hosts), func(h record.Host) bool { return h.ID == id || h.ID == want.behind })
 	r.hosts = append(r.hosts, hosts...)
 	slices.SortStableFunc(r.hosts, func(x, y record.Host) int { return strings.Compare(x.ID, y.ID) })
 	return nil

@@ -60,7 +60,7 @@ func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T
 			got, _ := f.spent(before)
 			extra := (float64(got.requests) - float64(rest.requests)/span.Seconds()*time.Since(began).Seconds()) / turns
 			t.Logf("%d spares: the next follows within %s, at %.0f requests of all spares more than at rest, %d writes", spares, slowest, extra, got.writes/turns)
-			if slowest > 2*time.Second+50*time.Millisecond { // within a second, unless its last look before was a whole turn ago
+			if slowest > time.Second {
 				t.Errorf("%d spares: the next one followed %s after the pause between two", spares, slowest)
 			}
 			if extra > 800 { // if all of 100 looked closely it would be many times that
@@ -71,6 +71,28 @@ func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T
 			}
 		})
 	}
+}
+
+// The next in the line looks often whether the one before is back. It does not stop looking at all the rest for that.
+func TestTheNextInTheLineKeepsLookingAtAllOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 5, usualPace())
+		defer f.close()
+		f.settled()
+		order := []string{"s0003", "v1"}
+		for _, name := range order {
+			f.ask(name)
+			f.pass(time.Second)
+		}
+		f.until(5*time.Minute, "the first may be touched", func() bool { return f.state(order[0]) == control.MaintenanceSafe })
+		f.pass(time.Hour)
+		r := f.hosts[order[1]].agent.current.Load()
+		limit := 2 * f.hosts[order[1]].agent.opt.Config.Timing.Interval
+		if members, hosts := r.at-r.statusesAt, r.at-r.hostsAt; members > limit || hosts > limit {
+			t.Errorf("after an hour %s, which waits for %s, has last seen how the members are %s ago, and the other hosts %s ago", order[1], order[0], members, hosts)
+		}
+	})
 }
 
 // cooldown is the configured pause between two operations.

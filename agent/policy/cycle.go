@@ -82,7 +82,8 @@ func cycle(v View) (Decision, bool) {
 	if v.Lock.Mine && v.Op == nil {
 		return do(Step{Kind: StepReleaseLock, Why: reasons[0].Text}), true
 	}
-	return Decision{Reasons: reasons, Again: again(v, reasons)}, true
+	after, behind := again(v, reasons[0].Code)
+	return Decision{Reasons: reasons, Again: after, Behind: behind}, true
 }
 
 // cycleVetoes declares what keeps a host from being taken down, in the order in which they are named.
@@ -205,23 +206,33 @@ func queued(v View) []Host {
 	return line
 }
 
-// again says when a host that waits to be taken down looks again before its next turn of the loop. Only
-// the first in the line does, so that it follows within a second; it knows when a pause ends.
-func again(v View, reasons []Reason) time.Duration {
-	line := slices.DeleteFunc(queued(v), func(h Host) bool { return v.Op != nil && h.ID == v.Op.Host }) // whose turn it is now
-	if len(line) == 0 || line[0].ID != v.Self.ID {
-		return 0
+// again says when a host that waits to be taken down looks again before its next turn of the loop, and the ID of the
+// host that it then looks at beside itself. Only the next in the line does, so that it follows within a second: it is
+// the first, or the one before it has its turn or has just had it, and has perhaps not told yet that it wants no other.
+// It knows when a pause ends.
+func again(v View, code ReasonCode) (after time.Duration, behind string) {
+	line := queued(v)
+	own := slices.IndexFunc(line, func(h Host) bool { return h.ID == v.Self.ID })
+	switch {
+	case own == 1 && (v.Op == nil || v.Op.Host == line[0].ID):
+		behind = line[0].ID
+	case own != 0:
+		return 0, ""
+	case v.Op != nil:
+		behind = v.Op.Host
 	}
-	switch reasons[0].Code {
-	case OperationInFlight, LockHeld:
-		return lookSoon
-	case Settling:
-		return max(settlingFor(v), lookSoon/10)
+	switch {
+	case code == OperationInFlight, code == LockHeld:
+		return lookSoon, behind
+	case code == Settling:
+		return max(settlingFor(v), lookSoon/10), behind
+	case code == CycleQueued && !v.Resting:
+		return lookSoon / 2, behind
 	}
-	return 0
+	return 0, ""
 }
 
-// lookSoon is how often the first in the line looks whether the one before has come back.
+// lookSoon is how often the next in the line looks whether the one before has come back.
 const lookSoon = 500 * time.Millisecond
 
 // bestVoter gives the voter that leadership is best moved to before this one stops: one that is not to

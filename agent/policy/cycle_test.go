@@ -287,3 +287,32 @@ func TestLeadershipGoesToTheBestVoter(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyTheNextInTheLineLooksSoonAndAtTheHostBeforeIt(t *testing.T) {
+	t.Parallel()
+	wants := func(v *View, i int, at int64) { v.Hosts[i].Wants, v.Hosts[i].AskedAt = WorkReboot, at }
+	turn := func(v *View, host string) { v.Op = &Op{Kind: KindCycle, Host: host, HostName: host, Phase: PhaseDown} }
+	for _, c := range []struct {
+		name   string
+		change func(v *View)
+		again  time.Duration
+		behind string
+	}{
+		{"the first, in the turn of a host that has told nothing", func(v *View) { turn(v, "n2") }, lookSoon, "n2"},
+		{"the first, in the turn of the one that was asked before", func(v *View) { wants(v, 0, 999); turn(v, "n1") }, lookSoon, "n1"},
+		{"the second, in the turn of another", func(v *View) { wants(v, 0, 999); turn(v, "n2") }, 0, ""},
+		{"the third, in the turn of the first", func(v *View) { wants(v, 0, 998); wants(v, 1, 999); turn(v, "n1") }, 0, ""},
+		{"the one before has ended its turn, and has not told yet", func(v *View) { wants(v, 0, 999) }, lookSoon / 2, "n1"},
+		{"the same, and it rests", func(v *View) { wants(v, 0, 999); v.Resting, v.Looked = true, true }, 0, ""},
+		{"the first, in the pause after a turn", func(v *View) { v.IdleFor = v.Limits.Cooldown - 2*time.Second }, 2 * time.Second, ""},
+		{"the first, at the end of the pause", func(v *View) { v.IdleFor = v.Limits.Cooldown - time.Millisecond }, lookSoon / 10, ""},
+		{"the first, and another voter is down", func(v *View) { v.Cluster.Members[1].Live = false }, 0, ""},
+	} {
+		v := askedView()
+		v.Cluster.Members, v.Hosts = append([]Member(nil), v.Cluster.Members...), append([]Host(nil), v.Hosts...)
+		c.change(&v)
+		if d := Decide(v); d.Again != c.again || d.Behind != c.behind {
+			t.Errorf("%s: it looks again after %s, at %q, want %s, at %q: %v", c.name, d.Again, d.Behind, c.again, c.behind, d.Reasons)
+		}
+	}
+}

@@ -1,0 +1,337 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// line is many agents at one real etcd: of its three members, and of spares that are asked to be taken down. Their disks and
+// files are in memory.
+type line struct {
+	t      *testing.T
+	etcd   *testbed.Cluster
+	client *clientv3.Client
+	id     uint64 // of the cluster
+	spares []*Agent
+	ends   []func()
+}
+
+// lineHost is a host of which all but its etcd is as in a fleet.
+type lineHost struct {
+	*fleetHost
+	id, member uint64
+}
+
+func (h lineHost) Inspect(context.Context) (datadir.Contents, error) {
+	if h.member == 0 {
+		return datadir.Contents{Empty: true, Free: 1 << 39}, nil
+	}
+	return datadir.Contents{ClusterID: h.id, MemberID: h.member, Free: 1 << 39}, nil
+}
+
+func (h lineHost) MoveAside(context.Context) ([]string, error) { return nil, nil }
+
+// lineConfig has the usual times, but for the pause between two turns, which is none, and a loop that turns twice as often.
+const lineConfig = `
+mode: manage
+host: {name: %[1]s, id: id-%[1]s, domain: rack-%[1]s}
+cluster: {name: test, voters: 3, standbys: 0, endpoints: [%[4]s]}
+etcd: {clientURL: %[2]q, peerURL: %[3]q, runner: process, binary: /etcd, dataDir: /data}
+disk: {qualifySamples: 30, window: 20}
+timing: {interval: 1s, cooldown: 0s}
+`
+
+func newLine(t *testing.T, spares int) *line {
+	t.Helper()
+	l := &line{t: t, etcd: testbed.StartCluster(t, 3, testbed.ClusterOptions{Extra: []string{"--unsafe-no-fsync"}})}
+	l.client = l.etcd.Client(t)
+	list, err := l.client.MemberList(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.id = list.Header.ClusterId
+	f := &fleet{t: t, start: time.Now(), hosts: map[string]*fleetHost{}}
+	for _, m := range list.Members {
+		l.add(f, m.Name, m.ID, m.ClientURLs[0], m.PeerURLs[0])
+	}
+	for i := range spares {
+		name := fmt.Sprintf("s%04d", i)
+		l.spares = append(l.spares, l.add(f, name, 0, "http://127.0.0.1:1", fmt.Sprintf("http://127.0.1.%d:2", i)))
+	}
+	return l
+}
+
+// add starts a host's agent.
+func (l *line) add(f *fleet, name string, member uint64, clientURL, peerURL string) *Agent {
+	l.t.Helper()
+	text := fmt.Appendf(nil, lineConfig, name, clientURL, peerURL, strings.Join(l.etcd.Endpoints(), ", "))
+	c, err := config.Parse("test", text)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	etcd, err := cluster.New(cluster.Options{Endpoints: c.Cluster.Endpoints, CallTimeout: c.Timing.CallTimeout, Logger: log})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	h := &fleetHost{f: f, name: name, active: member != 0, files: map[string][]byte{}}
+	f.hosts[name] = h
+	a, err := New(Options{
+		Config: c, Instance: "boot-" + name, BootID: "boot-" + name, Version: "test",
+		Etcd: etcd, Unit: h, Probe: (*fleetProbe)(h), Data: lineHost{h, l.id, member}, Files: (*fleetFiles)(h),
+		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
+		Now:         f.now, Monotonic: f.now, Wall: time.Now, Logger: log,
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = a.Run(ctx); _ = etcd.Close() }()
+	l.ends = append(l.ends, func() { cancel(); <-done })
+	return a
+}
+
+// close ends all agents.
+func (l *line) close() {
+	var wait sync.WaitGroup
+	for _, end := range l.ends {
+		wait.Go(end)
+	}
+	wait.Wait()
+}
+
+// until waits until a condition holds.
+func (l *line) until(what string, holds func() bool) {
+	l.t.Helper()
+	testbed.Eventually(l.t, 2*time.Minute, what, holds)
+}
+
+// handled gives how many requests of each kind the members have answered: etcd's own count.
+func (l *line) handled() map[string]float64 {
+	l.t.Helper()
+	out := map[string]float64{}
+	for _, url := range l.etcd.Endpoints() {
+		answer, err := http.Get(url + "/metrics")
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		parser := expfmt.NewTextParser(model.UTF8Validation)
+		families, err := parser.TextToMetricFamilies(answer.Body)
+		_ = answer.Body.Close() // read to its end, or not to be parsed
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		for _, metric := range families["grpc_server_handled_total"].GetMetric() {
+			labels := map[string]string{}
+			for _, label := range metric.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			if strings.HasPrefix(labels["grpc_service"], "etcdserverpb.") {
+				out[labels["grpc_method"]] += metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return out
+}
+
+// spent gives what was handled since before.
+func (l *line) spent(before map[string]float64) map[string]float64 {
+	out := l.handled()
+	for kind := range out {
+		out[kind] -= before[kind]
+	}
+	return out
+}
+
+// lineTurn is the turn of one host, as etcd tells it.
+type lineTurn struct {
+	host        string
+	began, over time.Time
+}
+
+// serve ends every turn when the host may be touched and that much time has passed, and gives them when there have been so many.
+func (l *line) serve(ctx context.Context, count int, hold time.Duration) (turns []lineTurn) {
+	l.t.Helper()
+	key := record.KeysFor("test").Op()
+	for answer := range l.client.Watch(ctx, key) {
+		for _, e := range answer.Events {
+			now := time.Now()
+			if e.Type == clientv3.EventTypeDelete {
+				if turns[len(turns)-1].over = now; len(turns) == count {
+					return turns
+				}
+				continue
+			}
+			op, err := record.Decode[record.Op](e.Kv.Value)
+			if err != nil {
+				l.t.Error(err)
+			}
+			if len(turns) == 0 || !turns[len(turns)-1].over.IsZero() {
+				turns = append(turns, lineTurn{host: op.HostName, began: now})
+			}
+			if op.Phase == string(policy.PhaseDown) {
+				time.AfterFunc(hold, func() { l.over(op.HostName) })
+			}
+		}
+	}
+	l.t.Errorf("there were %d turns, want %d", len(turns), count)
+	return turns
+}
+
+// take has all spares ask at once, serves so many, and gives their turns and the order in which they were asked.
+func (l *line) take(count int, hold time.Duration) (turns []lineTurn, order []string) {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(l.t.Context(), 3*time.Minute)
+	defer cancel()
+	var serving sync.WaitGroup
+	serving.Go(func() { turns = l.serve(ctx, count, hold) })
+	order = l.askAll()
+	serving.Wait()
+	for i, turn := range turns { // the first to ask may begin before another has told that it was asked a moment earlier
+		if i > 0 && turn.host != order[i] && turns[0].host == order[0] {
+			l.t.Errorf("turn %d is that of %s, want %s: they were asked in the order %v", i, turn.host, order[i], order)
+		}
+	}
+	return turns, order
+}
+
+// atRest waits until all rest, after what they were asked was withdrawn.
+func (l *line) atRest() {
+	l.t.Helper()
+	for _, a := range l.spares {
+		l.over(a.opt.Config.Host.Name)
+	}
+	l.until("all rest", func() bool {
+		return !slices.ContainsFunc(l.spares, func(a *Agent) bool {
+			s := a.Status()
+			return s.Maintenance != nil || len(s.Reasons) == 0 || s.Reasons[0].Code != string(policy.TargetMet)
+		})
+	})
+}
+
+func (l *line) over(host string) {
+	l.t.Helper()
+	for _, a := range l.spares {
+		if a.opt.Config.Host.Name != host {
+			continue
+		}
+		if err := a.EndMaintenance(context.Background(), "root"); err != nil {
+			l.t.Error(err)
+		}
+	}
+}
+
+// askAll asks all spares at once, and gives them in the order in which they were asked.
+func (l *line) askAll() (order []string) {
+	l.t.Helper()
+	var wait sync.WaitGroup
+	for _, a := range l.spares {
+		wait.Go(func() {
+			req := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "a test", For: time.Hour}
+			if _, err := a.AskMaintenance(context.Background(), req, "root"); err != nil {
+				l.t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	asked := slices.Clone(l.spares)
+	slices.SortFunc(asked, func(x, y *Agent) int {
+		first, _ := x.files.asked()
+		second, _ := y.files.asked()
+		if c := int(first.Since.UnixMilli() - second.Since.UnixMilli()); c != 0 {
+			return c
+		}
+		return strings.Compare(x.opt.Config.Host.ID, y.opt.Config.Host.ID)
+	})
+	for _, a := range asked {
+		order = append(order, a.opt.Config.Host.Name)
+	}
+	return order
+}
+
+var lineFlag = flag.Int("line.hosts", 0, "have so many hosts wait for their turn at a real etcd, and no other number")
+
+// TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne measures at real etcd how soon the next one follows, and what that costs.
+func TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne(t *testing.T) {
+	t.Parallel()
+	sizes := []int{5, 20}
+	if *lineFlag != 0 {
+		sizes = []int{*lineFlag}
+	}
+	for _, spares := range sizes {
+		t.Run(fmt.Sprint(spares), func(t *testing.T) {
+			t.Parallel()
+			l := newLine(t, spares)
+			defer l.close()
+			l.atRest()
+			turns, _ := l.take(5, 2*time.Second) // the next one has looked meanwhile, as it has when a host is worked on
+			var next []time.Duration
+			for i, turn := range turns[1:] {
+				next = append(next, turn.began.Sub(turns[i].over))
+			}
+			slices.Sort(next)
+			t.Logf("%d hosts: the next one follows within %d ms at the median, %d ms at most", spares, next[len(next)/2].Milliseconds(), next[len(next)-1].Milliseconds())
+			if next[len(next)/2] > time.Second || next[len(next)-1] > 5*time.Second { // this machine may be busy with other tests
+				t.Errorf("%d hosts: the next one follows after %s", spares, next)
+			}
+			if extra := l.costOfATurn(min(spares, 20)); extra > 130 { // if all of 20 looked closely it would be twice that
+				t.Errorf("%d hosts: a hand-over costs %.0f requests", spares, extra)
+			}
+			events, err := testbed.Changes(t.Context(), l.client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, err := range testbed.CheckChanges(events, record.KeysFor("test")) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// costOfATurn gives how many requests more than at rest etcd answers for each of so many turns that follow each other at once.
+func (l *line) costOfATurn(count int) (sum float64) {
+	l.t.Helper()
+	l.atRest()
+	before, began := l.handled(), time.Now()
+	l.until("5 s are over", func() bool { return time.Since(began) > 5*time.Second })
+	rest, restFor := l.spent(before), time.Since(began)
+	before, began = l.handled(), time.Now()
+	l.take(count, 0)
+	got, took := l.spent(before), time.Since(began)
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(got)) {
+		extra := (got[kind] - rest[kind]*took.Seconds()/restFor.Seconds()) / float64(count)
+		sum += extra
+		if got[kind] > 0 {
+			kinds = append(kinds, fmt.Sprintf("%s %.0f", kind, extra))
+		}
+	}
+	l.t.Logf("%d hosts: %.0f requests more than at rest in each of %d turns of %d ms: %s",
+		len(l.spares), sum, count, took.Milliseconds()/int64(count), strings.Join(kinds, ", "))
+	return sum
+}
