@@ -190,6 +190,20 @@ func TestAHostThatIsDownStaysDownUntilTheWorkIsDone(t *testing.T) {
 			v.Asked.Work, v.Asked.Rebooted = WorkReboot, true
 			v.Op, v.Cluster = nil, Cluster{ExpectedID: clusterID}
 		}, StepStartUnit, ""},
+		{"a reboot that was done, after which a person has stopped it", func(v *View) {
+			v.Asked.Work, v.Asked.Rebooted, v.Op.SameBoot, v.Unit.Ran = WorkReboot, true, false, true
+		}, StepNone, UnitStopped},
+		{"a reboot that was done, after which a person has stopped it, without a quorum", func(v *View) {
+			v.Asked.Work, v.Asked.Rebooted, v.Unit.Ran = WorkReboot, true, true
+			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
+		}, StepNone, UnitStopped},
+		{"a reboot that was called off", func(v *View) { v.Asked.Work, v.Asked.Over, v.Unit.Ran = WorkReboot, true, true }, StepStartUnit, ""},
+		{"a reboot whose record was released", func(v *View) { v.Asked.Work, v.Asked.Released, v.Op, v.Unit.Ran = WorkReboot, true, nil, true }, StepStartUnit, ""},
+		{"a reboot whose record cannot be read", func(v *View) {
+			v.Asked.Work = WorkReboot
+			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
+		}, StepNone, RebootAwaited},
+		{"a maintenance whose record was released", func(v *View) { v.Asked.Released, v.Op, v.Lock = true, nil, Lock{Known: true} }, StepNone, InMaintenance},
 		{"a restart that was interrupted", func(v *View) { v.Asked.Work = WorkRestart }, StepStartUnit, ""},
 		{"over, but a person has stopped it since it was started", func(v *View) { v.Asked.Over, v.Asked.Stopped = true, false }, StepNone, UnitStopped},
 		{"rebooted, but a person stops it before its turn is over", func(v *View) {

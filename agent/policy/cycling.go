@@ -180,8 +180,15 @@ func stoppedSince(v View) bool {
 	case a.Work == WorkMaintenance:
 		return !a.Stopped
 	default: // after a reboot it has started by itself, while it is still noted as stopped
-		return !a.Stopped || v.Op.Phase == PhaseBack
+		return !a.Stopped || v.Op.Phase == PhaseBack || stoppedAfterReboot(v)
 	}
+}
+
+// stoppedAfterReboot tells whether a person has stopped an etcd that this agent had stopped for a reboot: it has started
+// by itself since, with the machine, and been stopped again. The agent may not have run meanwhile, and still have it noted
+// as stopped.
+func stoppedAfterReboot(v View) bool {
+	return v.Asked.Work == WorkReboot && v.Asked.Rebooted && v.Unit.State == UnitInactive && v.Unit.Ran
 }
 
 // returned ends the operation of a member that has been well again for long enough.
@@ -235,11 +242,14 @@ func startMember(v View, m Member) Decision {
 }
 
 // taken is what is to be said and done about an etcd that this agent has stopped, on a host that does
-// not see its operation: no voter answers, or a person has released the record.
+// not see its operation: no voter answers, or a person has released the record. With that, a reboot is over, which
+// quorumd would not ask for any more; not so a maintenance, in which a person may have their hands on the machine.
 func taken(v View) Decision {
 	a := v.Asked
-	over := a.Over || a.Work == WorkRestart || (a.Work == WorkReboot && a.Rebooted)
+	over := a.Over || a.Work == WorkRestart || (a.Work == WorkReboot && (a.Rebooted || a.Released))
 	switch {
+	case stoppedAfterReboot(v):
+		return stopped(v)
 	case over:
 		return bringUp(v)
 	case a.Work == WorkReboot:

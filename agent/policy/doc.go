@@ -42,6 +42,6 @@
 // agent's process has ended; a reboot that was asked for comes at once or not at all; whoever is asked
 // for a restart agrees that an etcd which somebody has stopped is started by it, until that restart is
 // recorded as done; and nobody can tell who has stopped an etcd that this host's disk still says was
-// stopped by its agent. Constant are versions, space, qualification, unique names, one cluster, data
+// stopped by its agent, unless the machine has since rebooted as it was asked to. Constant are versions, space, qualification, unique names, one cluster, data
 // that can be read, a voter's log that is level once it serves, and that no hooks are installed.
 package policy

@@ -110,6 +110,7 @@ const (
 type Unit struct {
 	State      UnitState
 	Since      time.Duration // in this state, as seen by this agent
+	Ran        bool          // it has run since the machine booted; false, too, when that is not known
 	EnvReady   bool          // its environment is the one that the present membership asks for
 	SinceStart time.Duration // since this agent last started it; Never when it has not
 	Detail     string        // for people

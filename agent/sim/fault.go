@@ -104,7 +104,7 @@ func (h *host) losePower() {
 	h.kill()
 	h.powered = false
 	u := h.unit
-	u.process, u.frozen, u.started = false, false, u.started+1
+	u.process, u.frozen, u.ran, u.started = false, false, false, u.started+1
 	u.become(inactive, "success")
 	h.files.losePower()
 	h.world.etcd.settle()

@@ -21,6 +21,7 @@ type unit struct {
 	since     time.Duration
 	result    string
 	process   bool // there is one
+	ran       bool // there was one since the host booted; without, systemd knows of no moment at which it stopped
 	frozen    bool // and it was sent SIGSTOP
 	env       map[string]string
 	started   int // counts starts, so that what belongs to an earlier one is known
@@ -70,7 +71,7 @@ func (u *unit) start() {
 	}
 	u.host.world.promises.underHands(u.host)
 	u.started++
-	u.process = true
+	u.process, u.ran = true, true
 	u.again, u.takenDown = false, false
 	u.become(systemd.Activating, "success")
 	if m := u.member(); m != nil {
@@ -247,7 +248,10 @@ func (a agentUnit) Status(context.Context) (systemd.Status, error) {
 	if a.u.broken {
 		return systemd.Status{}, errBus
 	}
-	s := systemd.Status{State: a.u.state, Since: w.now() - a.u.since, Result: a.u.result, ExitCode: -1, LoadState: "loaded"}
+	s := systemd.Status{State: a.u.state, Result: a.u.result, ExitCode: -1, LoadState: "loaded"}
+	if a.u.ran {
+		s.Since = w.now() - a.u.since
+	}
 	if a.u.process {
 		s.PID = a.u.started
 	}

@@ -102,11 +102,19 @@ func (w *world) cover(i int) {
 	}
 }
 
-// workDone tells whether what a host was taken down for has been done, but for restarts.
+// workDone tells whether what a host was taken down for has been done, but for restarts. With its operation released, a
+// reboot is over; not so a maintenance.
 func (w *world) workDone(i int) bool {
 	h := &w.hosts[i]
-	reboots := h.ask == rebooted || h.ask == external
-	return w.isOver(i) || (reboots && w.cycles(i) && w.opBoot == 0)
+	return w.isOver(i) || (h.forReboot() && (w.released(i) || (w.cycles(i) && w.opBoot == 0)))
+}
+
+func (h *host) forReboot() bool { return h.ask == rebooted || h.ask == external }
+
+// ranAfterReboot tells whether an etcd that is down ran after the reboot that was asked for: it has started by itself then,
+// since it is held back for maintenance only. So it was a person who has stopped it.
+func (h *host) ranAfterReboot() bool {
+	return h.unit == inactive && h.forReboot() && h.begun == begunBefore
 }
 
 // released tells whether a person has released the operation that a host was asked for: it takes no turn any more.
@@ -115,7 +123,7 @@ func (w *world) released(i int) bool { return w.hosts[i].seen != 0 && !w.cycles(
 // isOver tells whether nothing more is taken down for what was asked.
 func (w *world) isOver(i int) bool {
 	h := &w.hosts[i]
-	return h.over != 0 || (h.begun == begunBefore && (h.ask == rebooted || h.ask == external))
+	return h.over != 0 || (h.begun == begunBefore && h.forReboot())
 }
 
 // inMaintenance tells whether etcd was stopped for maintenance that is not over.
@@ -127,8 +135,6 @@ func (w *world) askedIsOver() {
 		switch h := &w.hosts[i]; h.ask {
 		case maintenance, keeping, external:
 			h.over = 1
-		case restart, rebooted:
-			h.over |= bit(w.released(i))
 		}
 	}
 }

@@ -160,8 +160,9 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 	case promote:
 		return w.judgePromote(h)
 	case startUnit:
-		// Where the disk says that the agent stopped it, nobody can tell that a person has stopped it since.
-		if a.unit == inactive && a.data == current && (!w.joining(h) || a.list == voter) && a.request|a.stopped == 0 {
+		// Where the disk says that the agent stopped it, nobody can tell that a person has stopped it since, but for a boot.
+		noted := a.stopped != 0 && !a.ranAfterReboot()
+		if a.unit == inactive && a.data == current && (!w.joining(h) || a.list == voter) && a.request == 0 && !noted {
 			return stoppedStarted
 		}
 		if a.stopped != 0 && a.ask != restart && !w.workDone(h) {

@@ -154,7 +154,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 		Self:      policy.Self{ID: me, Name: me, PeerURL: me, Mode: policy.Manage, Etcd: etcdVersion()},
 		Target:    target,
 		Limits:    limits(),
-		Unit:      policy.Unit{State: unitState(s.unit), Since: ages, EnvReady: s.env != 0, SinceStart: policy.Never},
+		Unit:      policy.Unit{State: unitState(s.unit), Since: ages, Ran: s.ran(), EnvReady: s.env != 0, SinceStart: policy.Never},
 		Data:      s.dataView(),
 		Health:    policy.Health{State: verdict(s.fit), Qualified: true, Text: verdict(s.fit).String()},
 		Clock:     policy.Clock{Known: true},

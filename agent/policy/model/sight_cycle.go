@@ -17,7 +17,7 @@ func (s *sight) cycleView(v *policy.View) {
 	v.Asked = &policy.Asked{
 		Work: work(s.ask), By: "root", Reason: "testing", KeepRunning: s.ask == keeping, External: s.ask == external,
 		Over: s.over != 0, Overdue: s.ownCycle() && s.opOld > 0, Stopped: s.stopped != 0, Rebooted: s.begun == begunBefore,
-		Released:  s.seen != 0 && s.op == 0,
+		Released:  s.reachable != 0 && s.seen != 0 && s.op == 0,
 		RebootFor: policy.Never,
 	}
 	switch {
@@ -27,6 +27,12 @@ func (s *sight) cycleView(v *policy.View) {
 	default:
 		v.Failed = policy.Failed{Kind: policy.StepMoveLeader, Text: "it timed out"}
 	}
+}
+
+// ran tells whether etcd has run since the machine booted, where the model knows it: one that was stopped for what was asked
+// may have been stopped before or after the boot.
+func (s *sight) ran() bool {
+	return s.unit != taken && s.data == current
 }
 
 func (s *sight) ownCycle() bool { return s.opCycle != 0 && s.opHost == s.self }
