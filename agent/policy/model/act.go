@@ -8,7 +8,9 @@ import "github.com/quorumd/quorumd/agent/policy"
 // rules are the protocol of lock and agent. The zero value is the real one; every field is a
 // mistake in it.
 type rules struct {
-	view func(v *policy.View) // what the policy is made to see
+	view func(v *policy.View)     // what the policy is made to see
+	say  func(d *policy.Decision) // what it is made to say
+	past []breach                 // promises whose breach is let pass, so that it is seen what follows from it
 
 	leaseBeforeValidity bool // validity counts from receipt: the lease may end before it
 	noConfirm           bool // a step starts without asking whether the lock is still ours
@@ -20,6 +22,7 @@ type rules struct {
 	stopNotNoted        bool // that a take-down stops etcd is not noted on the disk
 	notHeld             bool // etcd is not held back while its host is in maintenance
 	heldStays           bool // and what holds it is taken away only where it is started
+	releasedStays       bool // what was asked is not ended when its operation was released
 	keptAlive           bool // a lease that nobody uses is kept alive as long as the process lives
 	renewedAside        bool // the lock of a loop that hangs is renewed beside it
 	removeBlindly       bool // what is removed is not looked up first

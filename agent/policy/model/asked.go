@@ -86,7 +86,7 @@ func (w *world) noteAsk(i int, r rules) {
 	case w.cycles(i):
 		h.seen = bit(h.ask != nothing)
 	case w.opHosts(i):
-	case w.released(i) && h.over == 0 && (h.stopped == 0 || (h.unit == active && h.ask != maintenance)),
+	case !r.releasedStays && w.released(i) && h.over == 0 && (h.stopped == 0 || (h.unit == active && h.ask != maintenance)),
 		w.isOver(i) && h.belief == 0 && free:
 		h.cycling = cycling{held: h.held}
 	}

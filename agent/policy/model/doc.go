@@ -11,7 +11,8 @@
 //     asked is over, and free the operation of a join also when they are not. That of a host that was taken
 //     down is its own to end.
 //   - The exploration can fail: each of a table of seeded mistakes in the policy and in the
-//     protocol of the lock is found, as the breach of the promise that it breaks.
+//     protocol of the lock is found, as the breach of the promise that it breaks; and there is one
+//     for every promise, also where a lesser one breaks first, which is let pass then.
 //   - Every step and every reason of the policy is listed in known.go with how it is modelled.
 //   - What it says about etcd is what etcd does: every pair of a state of etcd and an operation that
 //     an exploration meets, and every change that could be refused there, is tried on real members,

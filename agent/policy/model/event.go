@@ -3,6 +3,8 @@
 
 package model
 
+import "slices"
+
 // kind is a kind of event.
 type kind uint8
 
@@ -270,10 +272,18 @@ func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 	w.dropWrites(m.rules)
 	w.dropSteps(m.rules)
 	w.tidy()
-	if found == fine {
-		found = w.judgeState()
+	if found = m.passed(found); found == fine {
+		found = m.passed(w.judgeState())
 	}
 	return true, found
+}
+
+// passed lets a breach pass that is not looked for.
+func (m *machine) passed(found breach) breach {
+	if slices.Contains(m.past, found) {
+		return fine
+	}
+	return found
 }
 
 // dropWrites forgets the late writes that can never be committed.
@@ -460,7 +470,7 @@ func (m *machine) round(w *world, h int, r rank, leads bool) (ok bool, found bre
 		if a.lateAdd|a.latePromote|a.lateRemove == 0 {
 			a.faulted = 0
 		}
-		if c.step == promote && !w.serves(h) { // it was cut off just now: see judgePromote
+		if c.step == promote && found == fine && !w.serves(h) { // it was cut off just now: see judgePromote
 			a.faulted = 1
 		}
 	}

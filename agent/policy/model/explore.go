@@ -25,6 +25,7 @@ type Scenario struct {
 	Budget    int // so many faults in one story
 	MaxStates int // the exploration stops at so many; 0 for none
 	Asks      int // so many times a host is asked to be taken down
+	Founders  int // so many hosts are asked to bootstrap, where there are no voters; 0 is one
 	// Liveness looks from every state whether the cluster comes to rest at its target.
 	Liveness bool
 }
@@ -83,6 +84,9 @@ func (m *machine) decide(s *sight) *[ranks]choice {
 			m.view(&v)
 		}
 		d := policy.Decide(v)
+		if m.say != nil {
+			m.say(&d)
+		}
 		m.seen.Steps[d.Step.Kind] = true
 		for _, r := range d.Reasons {
 			m.seen.Reasons[r.Code] = true
@@ -100,8 +104,8 @@ func (sc Scenario) first() world {
 	for i := range sc.Voters {
 		w.hosts[i] = host{list: voter, named: 1, unit: active, data: current, known: 1}
 	}
-	if sc.Voters == 0 {
-		w.hosts[0].request = 1
+	for i := range max(1, sc.Founders) {
+		w.hosts[i].request = bit(sc.Voters == 0)
 	}
 	w.tidy()
 	return w

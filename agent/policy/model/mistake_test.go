@@ -25,6 +25,19 @@ func TestEveryMistakeIsCaughtWithThePromiseThatItBreaks(t *testing.T) {
 	}
 }
 
+func TestEveryPromiseIsBrokenByAMistake(t *testing.T) {
+	t.Parallel()
+	broken := map[breach]bool{}
+	for _, m := range Mistakes() {
+		broken[m.breach] = true
+	}
+	for b, p := range promises() {
+		if !broken[b] {
+			t.Errorf("no mistake breaks %s, %q: nothing shows that it can fail", p.name, p.text)
+		}
+	}
+}
+
 func TestAStoryTellsWhoDidWhatAndWhatTheySaw(t *testing.T) {
 	t.Parallel()
 	for _, m := range Mistakes() {

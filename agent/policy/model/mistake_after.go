@@ -1,0 +1,123 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/health"
+)
+
+// after is what is looked for when the breaches that come before it are let pass.
+func after(r rules, past ...breach) rules {
+	r.past = past
+	return r
+}
+
+// graveMistakes are mistakes that break a promise only after another one, or in a way of their own. With them
+// every promise is one that can be broken.
+func graveMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "validity counts from receipt, and another agent takes the lock", breach: twoHolders, scope: faults(1, AgentPause),
+			rules: after(rules{leaseBeforeValidity: true}, holderWithoutLock),
+		},
+		{
+			Name: "a call does not end with the validity, and another host joins meanwhile", breach: twoChanges, scope: faults(1, AgentPause),
+			rules: after(rules{noDeadline: true}, changeWithoutLock),
+		},
+		{
+			Name: "a change of membership is sent without asking for the lock again", breach: sentWithoutLock, scope: faults(1, AgentPause),
+			rules: after(rules{noConfirm: true}, changeWithoutLock, holderWithoutLock),
+		},
+		{
+			Name: "who holds the lock changes the membership without an operation", breach: changeWithoutOp, scope: of(3, 1, 0, 0),
+			rules: seeing(func(v *policy.View) {
+				if v.Op == nil && v.Lock.Mine {
+					v.Op = &policy.Op{Kind: policy.KindJoin, Host: v.Self.ID, Target: policy.RoleVoter, Phase: policy.PhaseBegun, Token: v.Lock.Token, SameBoot: true}
+				}
+			}),
+		},
+		{
+			Name: "a learner that is down is promoted beside the only voter", breach: quorumLost, scope: of(3, 1, 1, EtcdCrash),
+			rules: after(seeing(func(v *policy.View) {
+				if v.Unit.State == policy.UnitFailed {
+					v.Unit.State = policy.UnitActive
+				}
+				eachMember(v, func(m *policy.Member) {
+					m.Live, m.Version, m.Lag, m.LagKnown, m.SteadyFor, m.LiveFor, m.StillFor = true, etcdVersion(), 0, true, ages, ages, 0
+				})
+			}), voterDown, learnerUnready),
+		},
+		{
+			Name: "an etcd that runs is not seen before its data is moved aside", breach: dataMovedUnderEtcd, scope: faults(1, AgentCrash),
+			rules: seeing(func(v *policy.View) {
+				if v.Unit.State == policy.UnitActive && v.Cluster.Reachable && v.Data.MemberID == goneID {
+					v.Unit.State = policy.UnitInactive
+				}
+			}),
+		},
+		{
+			Name: "two hosts are asked to bootstrap at once, as people must not do", breach: secondCluster,
+			scope: func(sc *Scenario) { sc.Hosts, sc.Voters, sc.Founders = 3, 0, 2 },
+		},
+		{
+			Name: "it is not said why nothing is done", breach: noReason, scope: of(3, 1, 0, 0),
+			rules: rules{say: func(d *policy.Decision) { d.Reasons = nil }},
+		},
+		{
+			Name: "a host calls itself ready whatever stands against it", breach: readyDiffers, scope: faults(1, VerdictChange),
+			rules: rules{say: func(d *policy.Decision) { d.Waiting = "" }},
+		},
+	}
+}
+
+// graveCycleMistakes are those about hosts that are taken down and brought back.
+func graveCycleMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "a host is taken down, and another one has released its operation meanwhile", breach: stoppedWithoutOp, scope: asking(3, 1, AgentPause),
+			rules: after(seeing(func(v *policy.View) {
+				if v.Op != nil && v.Op.Kind == policy.KindCycle && v.Op.Host != v.Self.ID {
+					v.Op.Kind, v.Op.OrphanedFor, v.Op.MemberID = policy.KindJoin, ages, 0
+				}
+			}), cycleTouched),
+		},
+		{
+			Name: "the next host is taken down although the one before is not back", breach: twoDown, scope: asking2(1, AgentCrash),
+			rules: after(rules{noOpFence: true, takeUnfenced: true, view: func(v *policy.View) {
+				if v.Op != nil && v.Op.Host != v.Self.ID {
+					v.Op, v.IdleFor = nil, ages
+				}
+				eachMember(v, func(m *policy.Member) { m.Live = true })
+				for i := range v.Hosts {
+					v.Hosts[i].Health = health.OK
+				}
+			}}, recordOverwritten, stopAtRisk),
+		},
+		{
+			Name: "how long a member has served again is not counted", breach: notBack, scope: lively(asking(3, 0, 0)),
+			rules: seeing(func(v *policy.View) {
+				if v.Op != nil {
+					ownMember(v, func(m *policy.Member) { m.LiveFor = 0 })
+				}
+			}),
+		},
+		{
+			Name: "what was asked stays though its operation was released", breach: notBack, scope: lively(asking(3, 1, OperatorRelease)),
+			rules: rules{releasedStays: true},
+		},
+		{
+			Name: "it is not seen that etcd has been restarted", breach: noRest, scope: lively(asking(3, 0, 0)),
+			rules: seeing(func(v *policy.View) {
+				if v.Op != nil {
+					v.Op.Restarted = false
+				}
+			}),
+		},
+		{
+			Name: "an etcd that a person stops after a reboot is taken for one that has not started", breach: stoppedStarted, scope: asking(3, 1, OperatorStop),
+			rules: seeing(func(v *policy.View) { v.Unit.Ran = false }),
+		},
+	}
+}
