@@ -1,0 +1,161 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// TestWhatNobodyMayAskOfAHostIsRefusedWithWhatToDo asks real agents; how quorumctl and the socket judge every field by itself
+// is held by their own tests.
+func TestWhatNobodyMayAskOfAHostIsRefusedWithWhatToDo(t *testing.T) {
+	t.Parallel()
+	ports := testbed.FreePorts(t, 1)
+	w := newWorld(t, worldOptions{hosts: 2, voters: 1, set: quickTimes(), each: func(i int, o *testbed.HostOptions) {
+		if i == 1 {
+			o.Set["fleetlock.listen"] = fmt.Sprintf("127.0.0.1:%d", ports[0])
+		} else {
+			o.Set["mode"] = "observe"
+		}
+	}})
+	n1, n2 := w.hosts[0], w.hosts[1]
+	w.start()
+	w.eventually("the agents answer", func() bool { return n1.names(policy.ClusterUnreachable) && n2.names(policy.ClusterUnreachable) })
+	me().ctl(n1, "rollout", "start", "restart", "--reason", "x").is(t, "no quorum", exitUnavailable, "cannot start the rollout", "→ try again when the cluster has a quorum")
+	me().ctl(n1, "rollout", "abort").is(t, "no quorum", exitUnavailable, "cannot change the rollout", "→ try again when the cluster has a quorum")
+	w.bootstrap()
+	w.eventually("n2 is known", func() bool { return w.held(w.keys().Host("host-n2")) && n1.waitsFor(policy.AtRest) })
+
+	for what, c := range map[string]struct {
+		host *host
+		line string
+		code int
+		said []string
+	}{
+		"no reason":              {n1, "maintenance on", exitUsage, []string{`"reason" not set`, "→ quorumctl maintenance on --help"}},
+		"a negative time":        {n1, "maintenance on --reason x --for -4h", exitUsage, []string{"it is 1m to 168h", "→ quorumctl maintenance on --reason"}},
+		"a time without end":     {n1, "maintenance on --reason x --for 2000000h", exitUsage, []string{"it is 1m to 168h", "→ quorumctl maintenance on --reason"}},
+		"a time beyond counting": {n1, "cycle --for 9999999999999h", exitUsage, []string{"9999999999999h", "→ quorumctl cycle --help"}},
+		"a cycle of no time":     {n1, "cycle --for 0s", exitUsage, []string{"it is 1m to 168h", "→ quorumctl cycle --for 1h"}},
+		"a reboot of nothing":    {n1, "cycle --reboot --no-wait", exitConflict, []string{"no way to reboot this machine", "→ quorumctl maintenance on, and reboot by hand"}},
+		"an unknown host":        {n1, "rollout start restart --reason x --hosts n1,n9", exitUsage, []string{"no host is present that is called n9", "→ quorumctl status lists the hosts"}},
+		"a host that observes":   {n1, "rollout start reboot --reason x --hosts n2", exitConflict, []string{"quorumd on n2 only observes", "→ set mode: manage there"}},
+		"no rollout":             {n1, "rollout pause", exitConflict, []string{"cannot change the rollout: there is none", "→ quorumctl rollout start"}},
+		"no operation":           {n1, "op release --force --reason x", exitConflict, []string{"cannot release the operation: there is none"}},
+		"an agent that observes": {n2, "maintenance on --reason x", exitConflict, []string{"quorumd only observes", "→ set mode: manage and restart quorumd"}},
+	} {
+		got := me().ctl(c.host, strings.Fields(c.line)...)
+		got.is(t, what, c.code, c.said...)
+		if n := strings.Count(got.said, "quorumctl: "); n != 1 {
+			t.Errorf("%s: %d errors, not one: %s", what, n, got.said)
+		}
+	}
+	strangers(t, n1)
+	n1.garbage(t)
+	w.eventually("nothing was asked, and nothing done", func() bool {
+		return n1.waitsFor(policy.AtRest) && n1.maintenance() == "" && n2.maintenance() == "" && w.absent(w.keys().Op()) && w.absent(w.keys().Rollout())
+	})
+}
+
+// strangers may not change anything, through a socket that is open to them and through one that is not.
+func strangers(t *testing.T, h *host) {
+	t.Helper()
+	changes := []string{
+		"maintenance on --reason x --no-wait", "maintenance off", "cycle --no-wait", "cycle -- true",
+		"rollout start restart --reason x", "rollout pause", "rollout resume", "rollout abort",
+	}
+	mode := func(mode os.FileMode) {
+		for _, dir := range []string{h.w.dir, h.Options.Dir} {
+			if err := os.Chmod(dir, mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	mode(0o755) // as /run/quorumd is
+	for _, line := range changes {
+		nobody(t).ctl(h, strings.Fields(line)...).is(t, line+" as nobody", exitNoPerm, "not permitted", "→ run it as root")
+	}
+	mode(0o700)
+	for _, line := range append(changes, "maintenance status") {
+		nobody(t).ctl(h, strings.Fields(line)...).is(t, line+" at a closed socket", exitNoPerm, "permission denied", "→ ")
+	}
+}
+
+// garbage asks the host as a reboot agent does that has not read the protocol.
+func (h *host) garbage(t *testing.T) {
+	t.Helper()
+	const good = `{"client_params":{"id":"n1","group":"default"}}`
+	for what, c := range map[string]struct {
+		method, header, body string
+		status               int
+		says                 string
+	}{
+		"no header":   {http.MethodPost, "", good, http.StatusBadRequest, `"kind":"bad_request","value":"cannot take the request: send the header \"fleet-lock-protocol: true\"`},
+		"a question":  {http.MethodGet, "true", "", http.StatusMethodNotAllowed, `"kind":"method_not_allowed","value":"cannot do that: send a POST`},
+		"garbage":     {http.MethodPost, "true", "\x00\xff{", http.StatusBadRequest, `cannot read the request: send {\"client_params\"`},
+		"no client":   {http.MethodPost, "true", "{}", http.StatusBadRequest, "must be 1 to 128 letters"},
+		"a long body": {http.MethodPost, "true", good + strings.Repeat(" ", 1<<20), http.StatusRequestEntityTooLarge, `"kind":"too_large"`},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), bound)
+		r, err := http.NewRequestWithContext(ctx, c.method, "http://"+h.Options.Set["fleetlock.listen"]+"/v1/pre-reboot", strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.header != "" {
+			r.Header.Set("Fleet-Lock-Protocol", c.header)
+		}
+		r.Close = true
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close() // it was read
+		cancel()
+		if err != nil || answer.StatusCode != c.status || !strings.Contains(string(text), c.says) {
+			t.Errorf("%s: %d %s %v, want %d %s", what, answer.StatusCode, text, err, c.status, c.says)
+		}
+	}
+}
+
+// unrunnable makes the host's hook one that cannot be run.
+func (h *host) unrunnable(when string) {
+	h.w.t.Helper()
+	h.hook(when, "true")
+	if err := os.Chmod(filepath.Join(h.Options.Dir, "hooks", when+".d", "10-test"), 0o644); err != nil {
+		h.w.t.Fatal(err)
+	}
+}
+
+func TestAHookThatCannotRunKeepsTheHostUpAndSaysHowToMendIt(t *testing.T) {
+	t.Parallel()
+	w := edged(t)
+	n1 := w.hosts[0]
+	n1.unrunnable("before")
+	me().ctl(n1, "cycle", "--reason", "a test").is(t, "a hook that cannot run", exitConflict, "HOOK_FAILED", "10-test", "chmod +x")
+	if !n1.etcdRuns() {
+		t.Error("etcd was stopped all the same")
+	}
+	n1.hook("before", "true")
+	if err := os.Chmod(filepath.Join(n1.Options.Dir, "hooks", "before.d", "10-test"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	n1.unrunnable("after")
+	n1.ask(control.WorkRestart)
+	w.eventually("the turn is kept, and the reason told", func() bool { return n1.waitsFor(policy.HookFailed) })
+	me().ctl(n1, "maintenance", "status").is(t, "a hook that cannot run afterwards", 0, "chmod +x")
+	me().ctl(n1, "maintenance", "off").is(t, "a person says that it is over", 0, "CYCLED")
+	w.verify(3, 0)
+}
