@@ -305,6 +305,7 @@ func (a *Agent) round(ctx context.Context) bool {
 		a.decide(r)
 	}
 	a.goesFirst = first(r)
+	a.letGo(r)
 	a.publish(ctx, r)
 	acted := a.act(ctx, r)
 	if acted {

@@ -252,6 +252,10 @@ func (c *fleetClient) Read(_ context.Context, spans ...cluster.Span) (cluster.Ra
 			if key != span.Start && key >= span.End {
 				break
 			}
+			if span.Count {
+				out.Counted++
+				continue
+			}
 			if strings.Contains(key, "/hosts/") {
 				n.records++
 			}

@@ -26,6 +26,7 @@ type seen struct {
 	statusesAt time.Duration // when the members were asked
 	hosts      []record.Host // by ID
 	hostsAt    time.Duration // when all of them were read
+	counted    int           // how many there are, if they were counted
 	ownHost    *record.Host  // our own key's record, whoever wrote it
 	ownHostAt  int64         // and its modification revision
 	op         *record.Op
@@ -88,9 +89,19 @@ func (a *Agent) askEtcd(ctx context.Context, r *round, want look) {
 		a.pace.learn(r.at, len(r.hosts))
 	case r.queue != nil && sizeClass(a.pace.size) != r.queue.Hosts:
 		a.pace.learn(r.at, r.queue.Hosts)
+	case want.count:
+		a.pace.learn(r.at, max(1, r.counted))
 	}
 	a.pace.asked(r.at, look{etcd: true, members: r.reachable && want.members, hosts: r.reachable && want.hosts})
 	a.pace.attend(r.at, a.attentive(r))
+}
+
+// letGo drops the records that a host which rests has no use for any more, now that it has decided: of a large
+// fleet they are megabytes, and it looks again in minutes.
+func (a *Agent) letGo(r *round) {
+	if kept := a.kept(r); len(kept) < len(r.hosts) {
+		r.hosts, r.view.Hosts = kept, viewHosts(kept)
+	}
 }
 
 // kept gives the host records that are carried over.
@@ -146,8 +157,12 @@ func (a *Agent) askRecords(ctx context.Context, r *round, want look) error {
 	if !want.hosts && want.behind != "" {
 		spans = append(spans, cluster.Span{Start: a.keys.Host(want.behind)})
 	}
+	if want.count {
+		spans = append(spans, cluster.Span{Start: a.keys.Hosts(), End: a.keys.Lock(), Count: true})
+	}
 	found, err := a.opt.Etcd.Read(ctx, spans...)
 	if err == nil {
+		r.counted = found.Counted
 		err = a.parseRecords(r, found, want)
 	}
 	return err

@@ -56,13 +56,19 @@ type look struct {
 	members bool   // every member's own answer
 	hosts   bool   // the records of all hosts
 	behind  string // or that of one other, by its ID
+	count   bool   // how many hosts there are
 }
 
-// due gives what this turn asks. hurry is for somebody who waits for a fresh picture.
+// due gives what this turn asks. hurry is for somebody who waits for a fresh picture. A host that rests
+// does not look at all hosts before it knows how many there are: a whole fleet may have been started at
+// once, and nobody keeps the queue yet.
 func (p *pace) due(now time.Duration, hurry bool) look {
 	l := look{hosts: p.begun && now >= p.hosts}
+	if l.hosts && p.size == 0 && !p.attends {
+		l.hosts, l.count = false, true
+	}
 	l.members = p.attends || l.hosts || hurry || !p.begun
-	l.etcd = l.members || now >= p.etcd
+	l.etcd = l.members || l.count || now >= p.etcd
 	return l
 }
 

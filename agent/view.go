@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/systemd"
 )
@@ -97,20 +98,26 @@ func firstOf(list []string) string {
 	return list[0]
 }
 
-func (a *Agent) viewRecords(r *round) {
-	v := &r.view
-	for _, h := range r.hosts {
+func viewHosts(hosts []record.Host) []policy.Host {
+	out := make([]policy.Host, 0, len(hosts))
+	for _, h := range hosts {
 		state, err := health.ParseState(h.Health)
 		if err != nil {
 			state = health.Unknown
 		}
-		v.Hosts = append(v.Hosts, policy.Host{
+		out = append(out, policy.Host{
 			ID: h.ID, Name: h.Name, Domain: h.Domain, PeerURL: h.PeerURL, Role: policy.Role(h.Role), Health: state,
 			Qualified: h.Qualified, Manage: h.Mode == string(policy.Manage), Waiting: policy.ReasonCode(h.Waiting),
 			P99:   time.Duration(h.FsyncP99 * float64(time.Second)),
 			Wants: policy.Work(h.Wants), AskedAt: h.AskedAt,
 		})
 	}
+	return out
+}
+
+func (a *Agent) viewRecords(r *round) {
+	v := &r.view
+	v.Hosts = viewHosts(r.hosts)
 	token := a.lock.Token()
 	v.Lock = policy.Lock{Known: true, Token: r.lockAt}
 	if r.lock != nil {

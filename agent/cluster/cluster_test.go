@@ -238,6 +238,10 @@ func TestReadsGiveTheValuesWithTheirRevisions(t *testing.T) {
 	if err != nil || spans.Revision != all.Revision || len(spans.Pairs) != 3 || spans.Pairs[0].Key != "/p/c" || spans.Pairs[2].Key != "/p/a" || string(spans.Pairs[2].Value) != "v/p/a" {
 		t.Errorf("several spans: %+v, %v", spans, err)
 	}
+	counted, err := c.Read(within(t), cluster.Span{Start: "/p/", End: "/p0", Count: true}, cluster.Span{Start: "/q"})
+	if err != nil || counted.Counted != 3 || len(counted.Pairs) != 1 {
+		t.Errorf("a span that is only counted: %+v, %v", counted, err)
+	}
 	last, err := c.ReadLast(within(t), "/p/", 2)
 	if err != nil || len(last.Pairs) != 2 || last.Pairs[0].Key != "/p/c" || last.Pairs[1].Key != "/p/b" {
 		t.Errorf("the last two: %+v, %v", last, err)

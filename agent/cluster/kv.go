@@ -27,6 +27,7 @@ type Pair struct {
 type Range struct {
 	Revision int64 // of the store when it was read
 	Pairs    []Pair
+	Counted  int // keys of the spans that were only counted
 }
 
 // Txn commits then if all conditions hold. It asks one endpoint, once: with an error the outcome
@@ -88,20 +89,27 @@ func (c *Client) Revoke(ctx context.Context, id clientv3.LeaseID) error {
 	return err
 }
 
-// Span names the keys from Start up to but without End. With an empty End it is Start alone.
-type Span struct{ Start, End string }
+// Span names the keys from Start up to but without End. With an empty End it is Start alone. Of one
+// with Count they are only counted.
+type Span struct {
+	Start, End string
+	Count      bool
+}
 
-func (s Span) options() []clientv3.OpOption {
-	if s.End == "" {
-		return nil
+func (s Span) options() (out []clientv3.OpOption) {
+	if s.End != "" {
+		out = append(out, clientv3.WithRange(s.End))
 	}
-	return []clientv3.OpOption{clientv3.WithRange(s.End)}
+	if s.Count {
+		out = append(out, clientv3.WithCountOnly())
+	}
+	return out
 }
 
 // Read gives all pairs of these spans as they are now, at one revision: a linearizable read. It is
 // one request, however many spans there are.
 func (c *Client) Read(ctx context.Context, spans ...Span) (Range, error) {
-	if len(spans) == 1 {
+	if len(spans) == 1 && !spans[0].Count {
 		return c.read(ctx, spans[0].Start, spans[0].options()...)
 	}
 	gets := make([]clientv3.Op, len(spans))
@@ -115,8 +123,11 @@ func (c *Client) Read(ctx context.Context, spans ...Span) (Range, error) {
 		return Range{}, err
 	}
 	out := Range{Revision: answer.Header.GetRevision()}
-	for _, part := range answer.Responses {
+	for i, part := range answer.Responses {
 		out.add(part.GetResponseRange().GetKvs())
+		if spans[i].Count {
+			out.Counted += int(part.GetResponseRange().GetCount())
+		}
 	}
 	return out, nil
 }

@@ -62,6 +62,10 @@ func (s *store) read(spans ...cluster.Span) cluster.Range {
 			if key != span.Start && key >= span.End {
 				break
 			}
+			if span.Count {
+				out.Counted++
+				continue
+			}
 			out.Pairs = append(out.Pairs, s.pair(key))
 		}
 	}
