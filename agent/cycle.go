@@ -146,11 +146,11 @@ func (a *Agent) moveLeader(ctx context.Context, r *round, step policy.Step) erro
 
 // takeDown stops etcd. That it was this agent is noted first, so that after a crash it is known whose
 // turn it is to start it; for maintenance it is held back, so that a reboot does not start it under
-// someone's hands.
+// someone's hands. What was withdrawn since the decision is not done, whatever has been asked instead.
 func (a *Agent) takeDown(ctx context.Context, r *round) error {
 	stands := false
 	err := a.files.markAsk(func(k *ask) {
-		if stands = !k.Over; stands {
+		if stands = k.Since.Equal(r.asked.Since) && !k.Over; stands {
 			k.Stopped = true
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 func TestWhoAsksIsAnsweredThoughTheDiskHangs(t *testing.T) {
@@ -43,4 +44,25 @@ func TestWhoAsksIsAnsweredThoughTheDiskHangs(t *testing.T) {
 			return s.Maintenance == nil && s.LastMaintenance != nil
 		})
 	})
+}
+
+func TestATakeDownForWhatWasWithdrawnLeavesWhatIsAskedInsteadAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	files, err := openStateFiles(HostFiles{}, dir+"/state", dir+"/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decided := &ask{Work: policy.WorkMaintenance, Since: time.Unix(1, 0)}
+	instead := &ask{Work: policy.WorkMaintenance, KeepRunning: true, Since: time.Unix(2, 0)}
+	a := &Agent{files: files}
+	if err := files.changeAsk(func(*ask) (*ask, *askEnd) { return instead, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.takeDown(t.Context(), &round{asked: decided}); err == nil || !strings.Contains(err.Error(), "withdrawn") {
+		t.Errorf("the take-down ended with %v", err)
+	}
+	if now, _ := files.asked(); now.Stopped || files.held() {
+		t.Errorf("etcd is noted as stopped for %+v, held back: %t", now, files.held())
+	}
 }

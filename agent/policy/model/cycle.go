@@ -19,7 +19,7 @@ func cycleCall(step uint8) bool {
 // call begins such a step. A take-down is noted on the disk before etcd is told.
 func (m *machine) call(w *world, h int) breach {
 	a := &w.hosts[h]
-	if !m.confirm(w, h) || (a.step == takeDown && (a.ask == nothing || a.over != 0)) { // its disk is asked once more
+	if !m.confirm(w, h) {
 		a.phase = idle
 		return fine
 	}

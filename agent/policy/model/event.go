@@ -302,7 +302,7 @@ func (w *world) dropWrites(r rules) {
 }
 
 // dropSteps takes back what can only come to nothing: a step that was decided on under a lock or for
-// a record that is another's by now, and a call for a member that is gone. The next look is all
+// a record that is another's by now, a take-down for what was withdrawn, and a call for a member that is gone. The next look is all
 // that follows.
 func (w *world) dropSteps(r rules) {
 	for i := range w.n {
@@ -314,6 +314,7 @@ func (w *world) dropSteps(r rules) {
 		if h.phase == decided {
 			locked := changesMembership(h.step) || cycleCall(h.step) || writesRecord(h.step) || h.step == moveAside
 			bound := writesRecord(h.step) || h.step == takeLock
+			void = void || (h.step == takeDown && (h.ask == nothing || h.over != 0)) // its disk is asked once more
 			void = void || (locked && !w.owns(i) && !r.noConfirm) || (bound && h.fresh|h.bare == 0 && !r.noOpFence && !r.takeUnfenced)
 		}
 		if void {
