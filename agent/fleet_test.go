@@ -38,7 +38,9 @@ type fleet struct {
 }
 
 // smallPace makes a fleet behave like one that is ten times as large.
-func smallPace() paceLimits { return paceLimits{restFrom: 10, restMost: 30, resting: 1, attentive: 40} }
+func smallPace() paceLimits {
+	return paceLimits{restFrom: 10, restMost: 30, resting: 1, attentive: 40, guided: 20}
+}
 
 // fleetHost is a host: its unit, its data directory, its disk and its files are all in memory.
 type fleetHost struct {
@@ -168,18 +170,26 @@ func (f *fleet) queue() []string {
 
 // spent gives what the spares, and all hosts, have asked since before.
 func (f *fleet) spent(before map[string]asked) (spares, all asked) {
-	for host, now := range f.etcd.count() {
-		was := before[host]
-		d := asked{
-			requests: now.requests - was.requests, writes: now.writes - was.writes, records: now.records - was.records,
-			takes: now.takes - was.takes, statuses: now.statuses - was.statuses, locked: now.locked - was.locked, renewed: now.renewed - was.renewed,
-		}
+	for host, d := range f.since(before) {
 		all.add(d)
 		if strings.HasPrefix(host, "s") {
 			spares.add(d)
 		}
 	}
 	return spares, all
+}
+
+// since gives what each host has asked since before.
+func (f *fleet) since(before map[string]asked) map[string]asked {
+	out := f.etcd.count()
+	for host, now := range out {
+		was := before[host]
+		out[host] = asked{
+			requests: now.requests - was.requests, writes: now.writes - was.writes, records: now.records - was.records,
+			takes: now.takes - was.takes, statuses: now.statuses - was.statuses, locked: now.locked - was.locked, renewed: now.renewed - was.renewed,
+		}
+	}
+	return out
 }
 
 func (n *asked) add(d asked) {
@@ -313,52 +323,93 @@ func TestAFleetAsksEtcdForLittleWhateverItsSize(t *testing.T) {
 			f := newFleet(t, spares, usualPace())
 			defer f.close()
 			f.settled()
-			before := f.etcd.count()
-			span := 10 * time.Minute
-			if spares > 2000 {
-				span = 3 * time.Minute // each turns seldom, but they are many
-			}
-			f.pass(span)
-			rest, all := f.spent(before)
-			per := func(n int) float64 { return float64(n) / span.Seconds() }
-			fmt.Printf("%5d spares at rest: %5.1f requests/s and %5.1f renewals of leases/s, %6.1f host records/s, %d writes in %s; with the voters %5.1f requests/s; %d KiB stored\n",
-				spares, per(rest.requests-rest.renewed), per(rest.renewed), per(rest.records), rest.writes, span, per(all.requests-all.renewed), f.etcd.bytes()>>10)
-			if rest.writes > 0 {
-				t.Errorf("%d spares wrote %d times in %s, although nothing has changed but their p99 a little", spares, rest.writes, span)
-			}
-			if rate := per(rest.requests - rest.renewed); rate > 3*max(50, float64(spares)/60) { // 50 rounds a second, or one of each in a minute
-				t.Errorf("all spares made %.1f requests/s", rate)
-			}
-			if rate := per(rest.renewed); rate > 1.2*renewals*float64(spares)/60 {
-				t.Errorf("all spares renewed %.1f leases/s", rate)
-			}
-
-			took, got := f.handOver()
-			extra := float64(got.requests-got.renewed) - per(rest.requests-rest.renewed)*took.Seconds()
-			fmt.Printf("%5d spares hand over in %s: %.0f requests more than at rest, %d writes\n", spares, took, extra, got.writes)
-			if got.locked != 1 {
-				t.Errorf("the lock was taken %d times: more than the one that goes first has tried", got.locked)
-			}
-			if got.writes > 30 {
-				t.Errorf("the spares wrote %d times", got.writes)
-			}
-			if extra > 800 { // whatever the size; if all of 120 looked it would be more
-				t.Errorf("the hand-over cost %.0f requests of the spares", extra)
-			}
+			quiet := f.rests()
+			f.costOfAHandOver(quiet)
 		})
 	}
 }
 
-// handOver takes the third voter away and gives what the spares ask until another has taken its place.
-func (f *fleet) handOver() (took time.Duration, spares asked) {
+// restSpan is for how long a fleet is watched at rest.
+const restSpan = 10 * time.Minute
+
+// rests measures a fleet at rest, and gives what each host has asked in that time.
+func (f *fleet) rests() map[string]asked {
+	f.t.Helper()
+	spares := len(f.hosts) - 3
+	before := f.etcd.count()
+	f.pass(restSpan)
+	rest, all := f.spent(before)
+	per := func(n int) float64 { return float64(n) / restSpan.Seconds() }
+	fmt.Printf("%5d spares at rest: %5.1f requests/s and %5.1f renewals of leases/s, %6.1f host records/s, %d writes in %s; with the voters %5.1f requests/s; %d KiB stored\n",
+		spares, per(rest.requests-rest.renewed), per(rest.renewed), per(rest.records), rest.writes, restSpan, per(all.requests-all.renewed), f.etcd.bytes()>>10)
+	if rest.writes > 0 {
+		f.t.Errorf("%d spares wrote %d times in %s, although nothing has changed but their p99 a little", spares, rest.writes, restSpan)
+	}
+	if rate := per(rest.requests - rest.renewed); rate > 3*max(50, float64(spares)/60) { // 50 rounds a second, or one of each in a minute
+		f.t.Errorf("all spares made %.1f requests/s", rate)
+	}
+	if rate := per(rest.renewed); rate > 1.2*renewals*float64(spares)/60 {
+		f.t.Errorf("all spares renewed %.1f leases/s", rate)
+	}
+	if rate := per(rest.records); rate > 8000 {
+		f.t.Errorf("all spares read %.1f host records/s", rate)
+	}
+	return f.since(before)
+}
+
+// costOfAHandOver measures what a hand-over asks of etcd. Those that are called ask all that it needs, and
+// the others ask what they ask at rest, quiet.
+func (f *fleet) costOfAHandOver(quiet map[string]asked) {
+	f.t.Helper()
+	spares := len(f.hosts) - 3
+	before := f.etcd.count()
+	took, got, called := f.handOver()
+	rate := func(n asked, span time.Duration) float64 { return float64(n.requests-n.renewed) / span.Seconds() }
+	var extra float64
+	var others, othersAtRest asked
+	for host, d := range f.since(before) {
+		switch {
+		case !strings.HasPrefix(host, "s"):
+		case called[host]:
+			extra += (rate(d, took) - rate(quiet[host], restSpan)) * took.Seconds()
+		default:
+			others.add(d)
+			othersAtRest.add(quiet[host])
+		}
+	}
+	fmt.Printf("%5d spares hand over in %s: %.0f requests more than at rest, of the %d that are called, and %d writes; the others made %.1f requests/s, at rest %.1f\n",
+		spares, took, extra, len(called), got.writes, rate(others, took), rate(othersAtRest, restSpan))
+	if got.locked != 1 {
+		f.t.Errorf("the lock was taken %d times: more than the one that goes first has tried", got.locked)
+	}
+	if got.writes > 30 {
+		f.t.Errorf("the spares wrote %d times", got.writes)
+	}
+	if extra > 350 || len(called) > queueLength+1 { // whatever the size
+		f.t.Errorf("the hand-over cost %.0f requests of the %d spares that were called", extra, len(called))
+	}
+	if now, quiet := rate(others, took), rate(othersAtRest, restSpan); now > 1.1*quiet+1 {
+		f.t.Errorf("the spares that are not called made %.1f requests/s during the hand-over, at rest %.1f", now, quiet)
+	}
+}
+
+// handOver takes the third voter away and gives what the spares ask until another has taken its place, and
+// which of them did not rest meanwhile.
+func (f *fleet) handOver() (took time.Duration, spares asked, called map[string]bool) {
 	f.hosts["v3"].end()
 	before := f.etcd.count()
 	f.etcd.remove("v3")
+	called = map[string]bool{}
 	took = f.until(10*time.Minute, "a spare has become a voter", func() bool {
+		for name, h := range f.hosts {
+			if strings.HasPrefix(name, "s") && !h.agent.current.Load().view.Resting {
+				called[name] = true
+			}
+		}
 		return len(f.voters()) == 3 && f.etcd.get(record.KeysFor("test").Op()) == ""
 	})
 	spares, _ = f.spent(before)
-	return took, spares
+	return took, spares, called
 }
 
 // In a fleet of that size even those that are called do not read all records in every turn; that a step is taken on what was
@@ -369,7 +420,7 @@ func TestAStepInALargeFleetIsDecidedOnWhatIsSoNow(t *testing.T) {
 		f := newFleet(t, 60, smallPace())
 		defer f.close()
 		f.settled()
-		if _, got := f.handOver(); got.locked != 1 {
+		if _, got, _ := f.handOver(); got.locked != 1 {
 			t.Errorf("the lock was taken %d times", got.locked)
 		}
 	})

@@ -83,6 +83,9 @@ func (a *Agent) askEtcd(ctx context.Context, r *round, want look) {
 		r.opAt, r.lockAt, r.queueAt, r.rolloutAt = 0, 0, 0, 0
 	}
 	r.reachable = err == nil
+	if r.reachable {
+		a.pace.guide(r.at, r.queue != nil)
+	}
 	switch {
 	case !r.reachable:
 	case want.hosts:

@@ -130,7 +130,8 @@ func (a *Agent) observeVersion(ctx context.Context, r *round) {
 }
 
 // observeClock compares the wall clock with the voters', beside the loop. A host that rests does so as
-// seldom as it asks etcd. What it has found then still counts when it becomes attentive, until there
+// seldom as it asks etcd, and in turns that do: their moments have drifted apart, so that the hosts of a fleet that
+// were started together do not all compare at once. What it has found then still counts when it becomes attentive, until there
 // was time to compare again.
 func (a *Agent) observeClock(ctx context.Context, r *round) {
 	if !r.view.Cluster.Reachable {
@@ -144,9 +145,11 @@ func (a *Agent) observeClock(ctx context.Context, r *round) {
 	} else if a.rested != 0 && r.at-a.rested <= oldest {
 		oldest = maxAge * seldom
 	}
-	a.clock.refresh(ctx, a.opt.Now, every, lookTimeout, func(ctx context.Context) (time.Duration, error) {
-		return a.opt.Etcd.ClockOffset(ctx, a.opt.Wall)
-	})
+	if a.pace.attends || r.etcdAt == r.at {
+		a.clock.refresh(ctx, a.opt.Now, every, lookTimeout, func(ctx context.Context) (time.Duration, error) {
+			return a.opt.Etcd.ClockOffset(ctx, a.opt.Wall)
+		})
+	}
 	offset, _, ok := a.clock.get(r.at, oldest)
 	r.view.Clock = policy.Clock{Known: ok, Offset: offset}
 }

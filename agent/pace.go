@@ -31,6 +31,7 @@ type pace struct {
 	turns    int  // of the jitter
 	begun    bool // the members have been asked once
 	attends  bool
+	queued   bool // somebody keeps the queue
 
 	etcd, hosts time.Duration // when each is due next
 }
@@ -41,13 +42,15 @@ type paceLimits struct {
 	restMost  int // intervals between two turns that ask, at most
 	resting   int // host records that a resting host reads in an interval, on average
 	attentive int // and an attentive one
+	guided    int // hosts that may look as often although somebody keeps the queue
 }
 
 // usualPace is for any fleet. At the default interval all spares together make 50 turns a second
 // that ask etcd, each of them at least one in a minute. A host record has about 0.5 KiB: a resting
-// host reads 2.5 KiB/s of them, an attentive one 100 KiB/s.
+// host reads 2.5 KiB/s of them, an attentive one 100 KiB/s, and while somebody keeps the queue all that
+// rest read 2.5 MiB/s together, however many they are.
 func usualPace() paceLimits {
-	return paceLimits{restFrom: 100, restMost: 30, resting: 10, attentive: 400}
+	return paceLimits{restFrom: 100, restMost: 30, resting: 10, attentive: 400, guided: 1000}
 }
 
 // look says what a turn asks of etcd.
@@ -101,6 +104,16 @@ func (p *pace) attend(now time.Duration, attentive bool) {
 	p.attends = attentive
 }
 
+// guide takes in whether somebody keeps the queue. When nobody does any more, each host has to see for
+// itself whether it goes first.
+func (p *pace) guide(now time.Duration, queued bool) {
+	was := p.queued
+	p.queued = queued
+	if was && !queued {
+		p.hosts = min(p.hosts, now+time.Duration(float64(p.round())*p.chance()))
+	}
+}
+
 // rest is the time between two turns that ask etcd, on a host that rests.
 func (p *pace) rest() time.Duration {
 	from := p.limits.restFrom
@@ -113,7 +126,11 @@ func (p *pace) round() time.Duration {
 	if p.attends {
 		share = p.limits.attentive
 	}
-	return p.interval * time.Duration(max(p.size, share)) / time.Duration(share)
+	wait := p.interval * time.Duration(max(p.size, share)) / time.Duration(share)
+	if guided := p.limits.guided; p.queued && !p.attends && p.size > guided {
+		wait = wait * time.Duration(p.size) / time.Duration(guided) // it would be called
+	}
+	return wait
 }
 
 // after gives a moment about that much later. Hosts that were started together drift apart.

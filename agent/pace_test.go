@@ -1,0 +1,80 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestHostsThatAreStartedTogetherDoNotAllLookAtAWholeFleet(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const there, more = 60, 30
+		f := newFleet(t, there, smallPace())
+		defer f.close()
+		f.pass(time.Minute)
+		for _, name := range []string{"v1", "v2", "v3"} { // nobody keeps the queue, which tells how many there are
+			f.hosts[name].end()
+		}
+		before := f.etcd.count()
+		for i := range more {
+			f.add(fmt.Sprintf("n%02d", i), 0)
+		}
+		f.pass(10 * time.Second) // five turns; each host looks at all others in one of 60 or more
+		read := 0
+		for host, n := range f.since(before) {
+			if strings.HasPrefix(host, "n") {
+				read += n.records
+			}
+		}
+		if read > there*more/3 {
+			t.Errorf("%d hosts that were started read %d records", more, read)
+		}
+		t.Logf("%d records", read)
+	})
+}
+
+func TestHostsThatWereStartedTogetherDriftApart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const spares = 60
+		f := newFleet(t, spares, smallPace())
+		defer f.close()
+		f.settled()
+		most := 0
+		for range 150 {
+			before := f.etcd.count()
+			f.pass(2 * time.Second)
+			got, _ := f.spent(before)
+			most = max(most, got.requests-got.renewed)
+		}
+		if most > 70 { // on average it is 25, and 100 in a turn in which all compare their clocks
+			t.Errorf("%d spares made %d requests in one turn", spares, most)
+		}
+		t.Logf("at most %d requests in a turn", most)
+	})
+}
+
+func TestAHostThatRestsLooksSeldomAsLongAsSomebodyKeepsTheQueue(t *testing.T) {
+	t.Parallel()
+	p := pace{interval: 2 * time.Second, host: "h", limits: usualPace()}
+	p.guide(0, true)
+	p.learn(0, 10000)
+	if got, want := p.round(), 20000*time.Second; got != want { // 5000 records a second, all together
+		t.Errorf("it looks once in %s, want %s", got, want)
+	}
+	p.asked(0, look{etcd: true, hosts: true})
+	const gone = time.Minute
+	if p.guide(gone, false); p.hosts > gone+2000*time.Second {
+		t.Errorf("%s after nobody keeps the queue any more it looks, at the latest after 2000 s", p.hosts-gone)
+	}
+	p.guide(gone, true)
+	if p.attend(gone, true); p.hosts != gone || p.round() != 50*time.Second {
+		t.Errorf("it is called at %s, and looks at %s and then once in %s", gone, p.hosts, p.round())
+	}
+}
