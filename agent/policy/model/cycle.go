@@ -47,10 +47,14 @@ func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 		return false, fine
 	}
 	runs := a.unit == starting || a.unit == active
+	released := a.faulted != 0 && !w.cycles(h)
 	if !fails && runs && step != handOver {
 		found = w.judgeLanding(h)
 	}
 	a.phase = idle
+	if released && !fails && step != handOver { // by a person, who has let the next one begin: to that one it is a member that fails
+		w.markFaulted()
+	}
 	switch {
 	case fails:
 		a.tried = 1
