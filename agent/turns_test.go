@@ -26,10 +26,11 @@ func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T
 			f := newFleet(t, spares, usualPace())
 			defer f.close()
 			f.settled()
-			before := f.etcd.count()
+			first := f.etcd.count()
 			const span = time.Minute
 			f.pass(span)
-			rest, _ := f.spent(before)
+			rest, _ := f.spent(first)
+			calm := f.etcd.count()
 
 			var order []string
 			for i := range spares { // every third one first
@@ -45,7 +46,7 @@ func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T
 			f.until(5*time.Minute, "the first may be touched", func() bool { return f.state(order[0]) == control.MaintenanceSafe })
 			f.pass(time.Minute)
 			const turns = 4
-			before = f.etcd.count()
+			before := f.etcd.count()
 			began := time.Now()
 			var slowest time.Duration
 			for i := range turns {
@@ -58,8 +59,20 @@ func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T
 				slowest = max(slowest, time.Since(released)-cooldown)
 			}
 			got, _ := f.spent(before)
-			extra := (float64(got.requests) - float64(rest.requests)/span.Seconds()*time.Since(began).Seconds()) / turns
-			t.Logf("%d spares: the next follows within %s, at %.0f requests of all spares more than at rest, %d writes", spares, slowest, extra, got.writes/turns)
+			took := time.Since(began)
+			var watchful []string
+			for host, now := range f.etcd.count() {
+				usual := float64(calm[host].requests-first[host].requests) / span.Seconds()
+				if strings.HasPrefix(host, "s") && float64(now.requests-before[host].requests)/took.Seconds() > 1.2*usual {
+					watchful = append(watchful, host)
+				}
+			}
+			if most := turns + 1 + downLength; len(watchful) > most { // whose turn it is, and who are called meanwhile
+				t.Errorf("%d spares: %d of them asked more than at rest, and not at most %d: %v", spares, len(watchful), most, watchful)
+			}
+			extra := (float64(got.requests) - float64(rest.requests)/span.Seconds()*took.Seconds()) / turns
+			t.Logf("%d spares: the next follows within %s, at %.0f requests of all spares more than at rest, %d writes; %d asked more than at rest in %d turns",
+				spares, slowest, extra, got.writes/turns, len(watchful), turns)
 			if slowest > time.Second {
 				t.Errorf("%d spares: the next one followed %s after the pause between two", spares, slowest)
 			}
