@@ -277,6 +277,9 @@ func (a *Agent) leave(ctx context.Context) {
 			a.log.Warn("lock not given back", "error", err)
 		}
 	}
+	if r := a.reached.Load(); r != nil && a.journal.waiting() && !r.view.Cluster.Foreign() {
+		a.journal.store(ctx, r.revision)
+	}
 	a.presence.leave(ctx)
 	a.judge.save(true)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/config"
@@ -94,4 +95,18 @@ func TestOnlySoManyLinesWaitForEtcd(t *testing.T) {
 	if got := stored(t, etcd); len(got) != keptPending || got[keptPending-1] != fmt.Sprint(3*keptPending-1) {
 		t.Errorf("%d lines are stored, the last is %q", len(got), got[len(got)-1])
 	}
+}
+
+func TestAnAgentThatEndsInOrderLeavesNoLineBehind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		f.hosts["v1"].agent.journal.note(0, "step", "start-unit", "starting etcd")
+		f.hosts["v1"].end()
+		if got := stored(t, f.etcd); !slices.Contains(got, "starting etcd") {
+			t.Errorf("stored is %q", got)
+		}
+	})
 }
