@@ -29,6 +29,7 @@ type ask struct {
 	For         time.Duration `json:"for"` // after which it is overdue; 0: never
 	KeepRunning bool          `json:"keepRunning,omitempty"`
 	External    bool          `json:"external,omitempty"`
+	Hurried     bool          `json:"hurried,omitempty"` // the machine goes down within seconds, whatever is decided
 	Rollout     string        `json:"rollout,omitempty"`
 	Over        bool          `json:"over,omitempty"`    // a person has said so, or the operation is about to be ended
 	Waived      bool          `json:"waived,omitempty"`  // a person has said so although the hooks had failed that run after it

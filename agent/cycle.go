@@ -77,7 +77,7 @@ func (a *Agent) viewAsked(r *round) {
 		return
 	}
 	v := &policy.Asked{
-		Work: asked.Work, By: asked.By, Reason: asked.Reason, KeepRunning: asked.KeepRunning, External: asked.External,
+		Work: asked.Work, By: asked.By, Reason: asked.Reason, KeepRunning: asked.KeepRunning, External: asked.External, Hurried: asked.Hurried,
 		Over: asked.over(a.opt.BootID) || asked.tooLate(a.opt.BootID), Stopped: asked.Stopped, Waived: asked.Waived, Rebooted: asked.rebooted(a.opt.BootID),
 		Overdue: overdue(asked.until(), r.wall), RebootFor: policy.Never,
 		Retimed: r.op != nil && !r.op.Until.Equal(asked.until()),

@@ -38,6 +38,7 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 		if k == nil {
 			k = &ask{Work: policy.Work(req.Work), By: by, Since: a.opt.Wall().UTC(), AskedIn: a.opt.BootID, KeepRunning: req.KeepRunning, External: req.External}
 		}
+		k.Hurried = k.Hurried || req.Hurried
 		k.Reason, k.For = req.Reason, a.opt.Wall().UTC().Sub(k.Since)+req.For
 		return k, nil
 	})

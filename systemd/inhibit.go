@@ -31,7 +31,7 @@ var errGoingDown = errors.New("the machine goes down")
 // Shutdown is who has to do something before the machine goes down.
 type Shutdown interface {
 	// Prepare is called when a shutdown begins, and the machine goes down as soon as it returns. Its context ends
-	// half a second before logind stops waiting, and when the shutdown is called off.
+	// half a second before logind stops waiting, so that it can still say how it went, and when the shutdown is called off.
 	Prepare(ctx context.Context)
 	// CalledOff is called when the machine does not go down after all; Prepare has returned then.
 	CalledOff(ctx context.Context)

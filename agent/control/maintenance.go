@@ -26,6 +26,7 @@ type MaintenanceRequest struct {
 	For         time.Duration // MinMaintenance to MaxMaintenance; after that it is overdue, which alerts and does nothing else
 	KeepRunning bool          // the turn only: etcd runs on
 	External    bool          // of a reboot: quorumd makes it safe and waits for it, somebody else does it
+	Hurried     bool          // of such a reboot: it comes within seconds whatever is answered; asked for on the host alone
 }
 
 // How far a maintenance is: its State.

@@ -27,6 +27,7 @@ type Asked struct {
 	By, Reason  string
 	KeepRunning bool // only the turn is wanted, etcd goes on
 	External    bool // somebody else reboots the machine
+	Hurried     bool // within seconds, whatever is decided here: only what is about safety keeps it from its turn
 	Over        bool // a person has said that it is over
 	Overdue     bool // it has lasted longer than was said; that is told, and changes nothing
 	Retimed     bool // the record of its operation names another end
@@ -97,7 +98,7 @@ func cycleVetoes() []veto {
 		{CommonCause, false, commonCause},
 		{QuorumAtRisk, false, quorumAtRisk},
 		{LearnerUnsettled, false, learnerUnsettled},
-		{Settling, false, settling},
+		{Settling, false, notSettled},
 		{CycleQueued, false, cycleQueued},
 	}
 }
@@ -183,8 +184,20 @@ func learnerUnsettled(v View) (string, bool) {
 	return "", false
 }
 
+// notSettled tells whether it is too soon after what happened before. That is a pace, and none for a machine that does not wait:
+// it would go down all the same, and with its leadership.
+func notSettled(v View) (string, bool) {
+	if v.Asked != nil && v.Asked.Hurried {
+		return "", false
+	}
+	return settling(v)
+}
+
 // cycleQueued tells whether another host that was asked earlier goes first.
 func cycleQueued(v View) (string, bool) {
+	if v.Asked.Hurried {
+		return "", false
+	}
 	if v.Resting && !v.Looked {
 		return "others are called first", true
 	}

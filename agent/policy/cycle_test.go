@@ -101,6 +101,10 @@ func TestAVoterIsTakenDownOnlyWhenTheOthersCanSpareIt(t *testing.T) {
 		{"another host was asked earlier and does not go", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.Asked.WaitedFor = WorkReboot, 999, time.Hour }, StepTakeLock, ""},
 		{"another host was asked earlier, and both just now", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt = WorkReboot, 999 }, StepNone, CycleQueued},
 		{"another host was asked later", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.IdleFor = WorkReboot, 1001, 61*time.Second }, StepTakeLock, ""},
+		{"the membership has just changed, and the machine goes down anyway", func(v *View) { v.Cluster.StableFor, v.Asked.Hurried = time.Second, true }, StepTakeLock, ""},
+		{"another host has just come back, and the machine goes down anyway", func(v *View) { v.IdleFor, v.Asked.Hurried = time.Second, true }, StepTakeLock, ""},
+		{"another host was asked earlier, and the machine goes down anyway", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.Asked.Hurried = WorkReboot, 999, true }, StepTakeLock, ""},
+		{"another voter does not answer, and the machine goes down anyway", func(v *View) { v.Cluster.Members[1].Live, v.Asked.Hurried = false, true }, StepNone, QuorumAtRisk},
 		{"its etcd has failed while it waits", func(v *View) { v.Unit.State, v.IdleFor = UnitFailed, 0 }, StepStartUnit, ""},
 		{"it has lost its lock's reason", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 const (
@@ -23,6 +24,9 @@ const (
 	reason = "the machine was told to go down"
 	// glance is the time between two looks at the status, which costs nothing but a copy.
 	glance = 25 * time.Millisecond
+	// readTime is what a terminal is given to show a line before the shutdown ends its session. logind's limit leaves
+	// that much: see systemd.Shutdown.
+	readTime = 300 * time.Millisecond
 	// endTimeout bounds the withdrawal, which writes one small file.
 	endTimeout = 5 * time.Second
 )
@@ -44,7 +48,8 @@ type Reaction struct {
 	Loud   slog.Level // of a line that everybody who is logged in must see
 }
 
-// Prepare returns when the machine may go down, or when its context ends.
+// Prepare returns when the machine may go down, or when its context ends; when everybody is to be told then, 0.3 s
+// later.
 func (r Reaction) Prepare(ctx context.Context) {
 	began := time.Now()
 	err := r.ask(ctx)
@@ -64,12 +69,22 @@ func (r Reaction) Prepare(ctx context.Context) {
 	if len(status.Reasons) > 0 {
 		why = append(why, "code", status.Reasons[0].Code, "text", status.Reasons[0].Text)
 	}
-	if status.Role != control.RoleVoter {
+	switch {
+	case status.Role != control.RoleVoter:
 		r.Logger.Warn("this machine goes down before its turn has come; no vote is lost", why...)
+		return
+	case stopping(status):
+		r.Logger.Warn("this machine goes down at its turn, and while etcd still stops: systemd goes on with that", why...)
 		return
 	}
 	r.Logger.Log(ctx, r.Loud, "THIS MACHINE GOES DOWN ALTHOUGH ITS ETCD CLUSTER MAY NOT BE ABLE TO AFFORD IT: "+
 		"a shutdown can be delayed and not forbidden; next time ask first: quorumctl maintenance on", why...)
+	<-time.After(readTime)
+}
+
+// stopping tells whether the host's turn has come and nothing is left but that etcd ends.
+func stopping(s control.Status) bool {
+	return s.Maintenance != nil && s.Maintenance.State == control.MaintenanceStopping && len(s.Reasons) > 0 && s.Reasons[0].Code == string(policy.Stopping)
 }
 
 // CalledOff brings the host back when the machine does not go down after all.
@@ -87,7 +102,7 @@ func (r Reaction) CalledOff(ctx context.Context) {
 
 func (r Reaction) ask(ctx context.Context) error {
 	_, err := r.Host.AskMaintenance(ctx, control.MaintenanceRequest{
-		Work: control.WorkReboot, Reason: reason, For: control.DefaultMaintenance, External: true,
+		Work: control.WorkReboot, Reason: reason, For: control.DefaultMaintenance, External: true, Hurried: true,
 	}, by)
 	return err
 }

@@ -19,6 +19,7 @@ import (
 // host is an agent as far as a shutdown sees it: it is safe a while after it was asked.
 type host struct {
 	safeAfter time.Duration // 0: never
+	stopping  bool          // its turn has come, and etcd takes its time
 	role      control.Role
 	refuse    error
 
@@ -63,6 +64,9 @@ func (h *host) Status() control.Status {
 	s := h.status
 	s.Role = h.role
 	s.Reasons = []control.Reason{{Code: "QUORUM_AT_RISK", Text: "two voters: n2 is down"}}
+	if h.stopping {
+		s.Maintenance, s.Reasons = &control.Maintenance{State: control.MaintenanceStopping, By: by}, []control.Reason{{Code: "STOPPING"}}
+	}
 	return s
 }
 
@@ -90,7 +94,7 @@ func TestTheMachineGoesDownAsSoonAsItMay(t *testing.T) {
 		if took := prepare(t, r); took < time.Second || took > time.Second+2*glance {
 			t.Errorf("it took %s", took)
 		}
-		want := control.MaintenanceRequest{Work: control.WorkReboot, Reason: reason, For: control.DefaultMaintenance, External: true}
+		want := control.MaintenanceRequest{Work: control.WorkReboot, Reason: reason, For: control.DefaultMaintenance, External: true, Hurried: true}
 		if len(h.asked) != 1 || h.asked[0] != want {
 			t.Errorf("asked for %+v", h.asked)
 		}
@@ -104,13 +108,26 @@ func TestAVoterThatTheClusterCannotAffordToLoseGoesDownLoudly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, log := reaction(&host{role: control.RoleVoter})
-		if took := prepare(t, r); took != 4500*time.Millisecond {
+		if took := prepare(t, r); took != 4500*time.Millisecond+readTime {
 			t.Errorf("it took %s", took)
 		}
 		for _, want := range []string{"level=ERROR+8", "QUORUM_AT_RISK", "n2 is down", "quorumctl maintenance on"} {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("no %q in:\n%s", want, log)
 			}
+		}
+	})
+}
+
+func TestAVoterWhoseTurnHasComeRaisesNoAlarmWhenItsEtcdStopsSlowly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, log := reaction(&host{role: control.RoleVoter, stopping: true})
+		if took := prepare(t, r); took != 4500*time.Millisecond {
+			t.Errorf("it took %s", took)
+		}
+		if !strings.Contains(log.String(), "level=WARN") || strings.Contains(log.String(), "ERROR") {
+			t.Errorf("the log says:\n%s", log)
 		}
 	})
 }
@@ -147,7 +164,7 @@ func TestAnAgentThatCannotBeAskedDoesNotHoldTheMachine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, log := reaction(&host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeInternal, Message: "cannot write: disk full"}})
-		if took := prepare(t, r); took != 0 || !strings.Contains(log.String(), "disk full") {
+		if took := prepare(t, r); took != readTime || !strings.Contains(log.String(), "disk full") {
 			t.Errorf("it took %s:\n%s", took, log)
 		}
 	})

@@ -15,7 +15,7 @@ func (s *sight) cycleView(v *policy.View) {
 		return
 	}
 	v.Asked = &policy.Asked{
-		Work: work(s.ask), By: "root", Reason: "testing", KeepRunning: s.ask == keeping, External: s.ask == external,
+		Work: work(s.ask), By: "root", Reason: "testing", KeepRunning: s.ask == keeping, External: s.ask == external, Hurried: s.ask == external,
 		Over: s.over != 0, Overdue: s.ownCycle() && s.opOld > 0, Stopped: s.stopped != 0, Rebooted: s.begun == begunBefore,
 		Released:  s.reachable != 0 && s.seen != 0 && s.op == 0,
 		RebootFor: policy.Never,
