@@ -89,8 +89,8 @@ test-promotion: etcd build ## a learner of 1 GB under write load: no gap in the 
 model: ## explore the policy exhaustively, and look whether every seeded mistake is found
 	$(GO) run ./contrib/model
 
-model-deep: ## the same in larger scopes: hours, and up to 20 GB of memory
-	GOMEMLIMIT=20GiB $(GO) run ./contrib/model -deep -states 60000000
+model-deep: ## larger scopes, each to its fixpoint or to 20 million states
+	GOMEMLIMIT=12GiB $(GO) run ./contrib/model -deep -states 20000000
 
 # Seeds take no other flags than hours; a story is told with SEED.
 SIM = $(GO) test -count=1 -timeout 60m -run 'Whatever|Seed' ./agent/sim -args -sim.hours=$(or $(HOURS),10000) $(if $(FROM),-sim.from=$(FROM))
@@ -102,8 +102,8 @@ else
 	GOGC=400 $(SIM)
 endif
 
-sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: SPARES=2000; 10000 need 20 GB and more
-	$(GO) test -count=1 -timeout 3h -run AFleetAsksEtcdForLittle -v ./agent -args -fleet.spares=$(or $(SPARES),2000)
+sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: SPARES=2000
+	GOGC=50 $(GO) test -count=1 -timeout 3h -run AFleetAsksEtcdForLittle -v ./agent -args -fleet.spares=$(or $(SPARES),2000)
 
 test-model-etcd: $(CACHE)/etcd/v3.5/etcd $(CACHE)/etcd/v3.6/etcd ## hold what the model says about etcd against etcd 3.5 and 3.6; DEEP=1
 	$(GO) test -count=1 -parallel 16 -timeout $(if $(DEEP),12h,15m) -tags realetcd -run 'RealEtcd|Lie|Lease' -v ./agent/policy/model $(if $(DEEP),-args -deep -bound 11h)

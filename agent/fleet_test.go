@@ -329,13 +329,18 @@ func TestAFleetAsksEtcdForLittleWhateverItsSize(t *testing.T) {
 	}
 }
 
-// restSpan is for how long a fleet is watched at rest.
-const restSpan = 10 * time.Minute
+// restSpan is for how long a fleet is watched at rest. In a large one each turns seldom, but they are many.
+func (f *fleet) restSpan() time.Duration {
+	if len(f.hosts) > 3000 {
+		return 3 * time.Minute
+	}
+	return 10 * time.Minute
+}
 
 // rests measures a fleet at rest, and gives what each host has asked in that time.
 func (f *fleet) rests() map[string]asked {
 	f.t.Helper()
-	spares := len(f.hosts) - 3
+	spares, restSpan := len(f.hosts)-3, f.restSpan()
 	before := f.etcd.count()
 	f.pass(restSpan)
 	rest, all := f.spent(before)
@@ -361,7 +366,7 @@ func (f *fleet) rests() map[string]asked {
 // the others ask what they ask at rest, quiet.
 func (f *fleet) costOfAHandOver(quiet map[string]asked) {
 	f.t.Helper()
-	spares := len(f.hosts) - 3
+	spares, restSpan := len(f.hosts)-3, f.restSpan()
 	before := f.etcd.count()
 	took, got, called := f.handOver()
 	rate := func(n asked, span time.Duration) float64 { return float64(n.requests-n.renewed) / span.Seconds() }
