@@ -132,7 +132,13 @@ func (a *Agent) beginCycle(ctx context.Context, r *round) error {
 	if m, ok := r.membership.ByPeerURL(c.Etcd.PeerURL); ok {
 		op.MemberID = record.MemberID(m.ID)
 	}
-	return a.lock.Begin(ctx, op)
+	if err := a.lock.Begin(ctx, op); err != nil {
+		return err
+	}
+	if err := a.files.markAsk(func(k *ask) { k.Seen = true }); err != nil { // a person may release it before the next round
+		a.log.Error("operation not noted", "error", err)
+	}
+	return nil
 }
 
 // moveLeader asks this host's own member, which leads, to hand over.

@@ -287,9 +287,13 @@ func TestACycleSurvivesThatItsAgentIsStruckAtEveryMoment(t *testing.T) {
 			t.Parallel()
 			strikeCycle(t, work, (*host).killedAt, after)
 		})
+		asleep := before
+		if work == control.WorkMaintenance { // up to here it is as for a restart
+			asleep = before[slices.Index(before, "before set-phase/ready"):]
+		}
 		t.Run(work+", asleep before each step", func(t *testing.T) {
 			t.Parallel()
-			strikeCycle(t, work, (*host).asleepAt, before)
+			strikeCycle(t, work, (*host).asleepAt, asleep)
 		})
 	}
 }
