@@ -167,13 +167,13 @@ type Agent struct {
 	environmentWritten map[string]string
 	pace               pace
 	decoded            map[int64]record.Host // the host records that were read last, by modification revision
-	queue              *record.Queue         // as it was read last
-	queueAt            int64                 // and its modification revision
-	lightly            bool                  // the next round is one in between: it asks etcd for little
-	turned             time.Duration         // when the last turn of the loop began, the rounds in between apart
-	goesFirst          bool                  // the last round has found that nobody else goes first
-	rested             time.Duration         // when this host was last not attentive
-	trimmed            time.Duration         // when the history was last trimmed for the queue's keeper
+	parsed             parsed                // the cluster's other records, as they were read last
+	versions           map[string]policy.Version
+	lightly            bool          // the next round is one in between: it asks etcd for little
+	turned             time.Duration // when the last turn of the loop began, the rounds in between apart
+	goesFirst          bool          // the last round has found that nobody else goes first
+	rested             time.Duration // when this host was last not attentive
+	trimmed            time.Duration // when the history was last trimmed for the queue's keeper
 	rounds             uint64
 	steps              uint64
 	last               policy.Decision
@@ -200,7 +200,7 @@ func New(opt Options) (*Agent, error) {
 	a := &Agent{
 		opt: opt, log: opt.Logger, keys: record.KeysFor(c.Cluster.Name), limits: limitsOf(c),
 		files: files, wake: make(chan struct{}, 1),
-		since:   since{marks: map[string]mark{}},
+		since: since{marks: map[string]mark{}}, versions: map[string]policy.Version{},
 		metrics: newMetrics(opt.Probe, opt.Now),
 	}
 	a.lock = lock.New(opt.Etcd, lock.Options{
@@ -241,10 +241,16 @@ func (a *Agent) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			a.leave(ctx)
-			return nil
 		case <-timer.C:
 		case <-a.wake:
+		}
+		if ctx.Err() != nil { // also when it is time for another round
+			a.leave(ctx)
+			return nil
+		}
+		select {
+		case <-a.wake: // the round that begins now is the one that was asked for
+		default:
 		}
 		if a.round(ctx) {
 			timer.Reset(0) // a step was taken: look again at once

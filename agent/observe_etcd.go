@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -180,20 +181,21 @@ func (a *Agent) parseRecords(r *round, found cluster.Range, want look) error {
 		case strings.HasPrefix(pair.Key, a.keys.Hosts()):
 			hosts = a.parseHost(r, hosts, pair)
 		case pair.Key == a.keys.Lock():
-			r.lock, err = decode[record.Lock](pair.Value)
+			r.lock, err = a.parsed.lock.of(pair.Value)
 			r.lockAt = pair.CreateRevision
 		case pair.Key == a.keys.Op():
-			r.op, err = decode[record.Op](pair.Value)
+			r.op, err = a.parsed.op.of(pair.Value)
 			r.opAt = pair.ModRevision
 		case pair.Key == a.keys.Ended():
 			r.endedAt = pair.ModRevision
 		case pair.Key == a.keys.Pause():
-			r.pause, err = decode[record.Pause](pair.Value)
+			r.pause, err = a.parsed.pause.of(pair.Value)
 		case pair.Key == a.keys.Rollout():
-			r.rollout, err = decode[record.Rollout](pair.Value)
+			r.rollout, err = a.parsed.rollout.of(pair.Value)
 			r.rolloutAt = pair.ModRevision
 		case pair.Key == a.keys.Queue():
-			r.queue, r.queueAt = a.decodeQueue(pair), pair.ModRevision
+			r.queue, _ = a.parsed.queue.of(pair.Value) // it is advice: one that cannot be read is none
+			r.queueAt = pair.ModRevision
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", pair.Key, err)
@@ -231,19 +233,6 @@ func (a *Agent) parseHost(r *round, hosts []record.Host, pair cluster.Pair) []re
 	return hosts
 }
 
-// decodeQueue gives the queue, which is mostly the one of the turn before. It is advice: one that cannot be
-// read is none.
-func (a *Agent) decodeQueue(pair cluster.Pair) *record.Queue {
-	if a.queueAt != pair.ModRevision {
-		var err error
-		if a.queue, err = decode[record.Queue](pair.Value); err != nil {
-			a.queue = nil
-		}
-		a.queueAt = pair.ModRevision
-	}
-	return a.queue
-}
-
 // remember keeps the records that were read, for the next time: most will be as they were. A resting
 // host of a large fleet, which reads them seldom, keeps none.
 func (a *Agent) remember(pairs []cluster.Pair, hosts []record.Host) {
@@ -267,7 +256,31 @@ func (a *Agent) remember(pairs []cluster.Pair, hosts []record.Host) {
 	}
 }
 
-func decode[T record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Line](b []byte) (*T, error) {
+// parsed are the records of the cluster as they were read last. Most are as they were.
+type parsed struct {
+	lock    parsedRecord[record.Lock]
+	op      parsedRecord[record.Op]
+	pause   parsedRecord[record.Pause]
+	queue   parsedRecord[record.Queue]
+	rollout parsedRecord[record.Rollout]
+}
+
+// parsedRecord is a record with the bytes that it was decoded from, or the error that came of them.
+type parsedRecord[T record.Lock | record.Op | record.Pause | record.Queue | record.Rollout] struct {
+	from  []byte
+	value *T
+	err   error
+}
+
+// of decodes a record, unless it is the one of the time before. What it gives is not to be changed; it is nil with an error.
+func (p *parsedRecord[T]) of(b []byte) (*T, error) {
+	if p.from != nil && bytes.Equal(p.from, b) {
+		return p.value, p.err
+	}
+	p.from, p.value = b, nil
 	value, err := record.Decode[T](b)
-	return &value, err
+	if p.err = err; err == nil {
+		p.value = &value
+	}
+	return p.value, p.err
 }

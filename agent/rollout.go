@@ -221,8 +221,8 @@ func (a *Agent) readRollout(ctx context.Context) (*record.Rollout, int64, error)
 	if err != nil || len(found.Pairs) == 0 {
 		return nil, 0, err
 	}
-	rollout, err := decode[record.Rollout](found.Pairs[0].Value)
-	return rollout, found.Pairs[0].ModRevision, err
+	rollout, err := record.Decode[record.Rollout](found.Pairs[0].Value)
+	return &rollout, found.Pairs[0].ModRevision, err
 }
 
 func (a *Agent) writeRollout(ctx context.Context, rollout record.Rollout, seen int64, cannot string) error {

@@ -73,7 +73,7 @@ func (a *Agent) viewMembers(r *round) {
 		s := r.statuses[m.ID]
 		member := policy.Member{
 			ID: m.ID, Name: m.Name, PeerURL: firstOf(m.PeerURLs), Learner: m.Learner,
-			Leader: m.ID == leader, ThinksLearner: s.Learner, Version: policy.ParseVersion(s.Version),
+			Leader: m.ID == leader, ThinksLearner: s.Learner, Version: a.version(s.Version),
 			Live:   s.Err == nil && s.MemberID == m.ID && s.Leader != 0 && (m.Learner || s.Linearizable),
 			Errors: len(s.Errors) > 0,
 		}
@@ -90,6 +90,20 @@ func (a *Agent) viewMembers(r *round) {
 		v.Cluster.Members = append(v.Cluster.Members, member)
 	}
 }
+
+// version reads a member's version, which is mostly one that was read before.
+func (a *Agent) version(text string) policy.Version {
+	v, known := a.versions[text]
+	if !known {
+		if v = policy.ParseVersion(text); len(a.versions) < versionsKept {
+			a.versions[text] = v
+		}
+	}
+	return v
+}
+
+// versionsKept bounds what is remembered of them: a cluster runs two at a time.
+const versionsKept = 16
 
 func firstOf(list []string) string {
 	if len(list) == 0 {

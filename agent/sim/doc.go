@@ -7,7 +7,8 @@
 //
 //   - What happens follows from a seed alone: the same seed gives the same story, to the nanosecond,
 //     on any machine. Everything that happens has a moment of its own (world.go, lane), so that the
-//     order of things never depends on the scheduler.
+//     order of things never depends on the scheduler. What an agent does beside its loop takes time, if only
+//     a moment, so that the loop sees it in the same round whenever the seed is played.
 //   - The promises of the design are checked against the truth of the world, not against what the
 //     agents have seen, at every write that etcd applies, every step, every change of membership,
 //     every start, stop and move, and at the end: when the faults have stopped, the target is reached

@@ -156,7 +156,7 @@ func (h *host) startAgent() {
 		Config: h.config, Instance: fmt.Sprintf("%s-%d", h.name, h.boot), BootID: h.bootID(), Version: "sim",
 		Etcd: p.client, Unit: agentUnit{p, h.unit}, Probe: &probe{p: p, disk: h.disk, began: w.now(), read: w.now()}, Data: agentData{p, h.data},
 		EtcdVersion: func(context.Context) (string, error) {
-			p.gate(laneVersion)
+			p.passBy(laneVersion)
 			return etcdVersion, nil
 		},
 		Now: p.now, Monotonic: p.now,
@@ -234,9 +234,13 @@ func (a agentFiles) Read(path string) ([]byte, error) {
 	return a.f.read(path)
 }
 
-// Write replaces a file.
+// Write replaces a file. One that is not durable lies in memory, and only the loop writes it.
 func (a agentFiles) Write(path string, data []byte, durable bool) error {
-	a.p.gate(laneLoop)
+	if durable {
+		a.p.passBy(laneFile)
+	} else {
+		a.p.gate(laneLoop)
+	}
 	a.f.mu.Lock()
 	defer a.f.mu.Unlock()
 	a.f.held[path] = file{data, durable}
@@ -245,7 +249,7 @@ func (a agentFiles) Write(path string, data []byte, durable bool) error {
 
 // Remove removes a file.
 func (a agentFiles) Remove(path string) error {
-	a.p.gate(laneLoop)
+	a.p.passBy(laneFile)
 	a.f.mu.Lock()
 	defer a.f.mu.Unlock()
 	delete(a.f.held, path)

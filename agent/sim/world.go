@@ -59,7 +59,7 @@ const (
 	laneDiagnose
 	laneStep
 	laneOperator
-	laneWatch
+	laneFile
 )
 
 // The lanes of the world.
@@ -86,6 +86,14 @@ func (w *world) moment(d time.Duration, l lane) time.Duration {
 // wait lets virtual time pass until a moment.
 func (w *world) wait(until time.Duration) {
 	time.Sleep(until - w.now()) //nolint:forbidigo // virtual time: this is how it passes
+}
+
+// passBy lets a moment pass in which a disk does what an agent's goroutine asks of it beside the loop: what the
+// loop sees of that must not depend on which of the two the scheduler runs first.
+func (p *process) passBy(l lane) {
+	w := p.host.world
+	w.wait(w.moment(between(w.draw(uint64(p.host.lane(l)), 27), time.Millisecond, 5*time.Millisecond), p.host.lane(l)))
+	p.gate(l)
 }
 
 // after does something at a moment of the world's own, under the lock of the world.
