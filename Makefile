@@ -99,7 +99,7 @@ sim: ## whole agents in virtual time: HOURS=10000 of cluster life with faults; S
 ifdef SEED
 	@$(GO) test -count=1 -run TheStoryOfASeed ./agent/sim -args -sim.seed=$(SEED)
 else
-	GOGC=400 $(SIM)
+	GOGC=off GOMEMLIMIT=1500MiB $(SIM)
 endif
 
 sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: SPARES=2000
