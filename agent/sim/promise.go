@@ -359,7 +359,7 @@ func (p *promises) beforeStart(by *process) {
 	h := by.host
 	m := p.w.etcd.find(h.data.member)
 	switch {
-	case h.unit.state == inactive && m != nil && !m.learner && h.unit.stoppedBy == "operator" && !p.restarting(h):
+	case h.unit.state == inactive && m != nil && !m.learner && h.unit.stoppedBy == "operator" && !h.unit.takenDown && !p.restarting(h):
 		p.breach("P4", h, "an etcd that an operator has stopped is started")
 	case m != nil && !m.learner, h.unit.env["ETCD_INITIAL_CLUSTER_STATE"] == "new":
 		return // a voter that comes back takes nothing from anybody

@@ -28,7 +28,7 @@ type unit struct {
 	broken    bool
 	stoppedBy string // who stopped it last
 	again     bool   // it is to be started as soon as it has stopped
-	takenDown bool   // it was stopped for an operation of its host
+	takenDown bool   // it was stopped, or found stopped, by an operation of its host, whose end starts it
 }
 
 // The states that are named often.
