@@ -199,7 +199,7 @@ func (a *Agent) take(ctx context.Context, r *round, step policy.Step) error {
 		return err
 	case policy.StepFinishBootstrap:
 		return a.files.endBootstrap()
-	case policy.StepBeginCycle, policy.StepRunHooks, policy.StepMoveLeader, policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot:
+	case policy.StepBeginCycle, policy.StepRunHooks, policy.StepMoveLeader, policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot, policy.StepRunCommand:
 		return a.cycleStep(ctx, r, step)
 	case policy.StepWriteEnv, policy.StepStartUnit, policy.StepStopUnit, policy.StepNone:
 		return a.driveUnit(ctx, r, step)
@@ -219,6 +219,9 @@ func (a *Agent) driveUnit(ctx context.Context, r *round, step policy.Step) error
 		return a.opt.Unit.SetEnvironment(ctx, a.wantedEnvironment(r))
 	case policy.StepStartUnit:
 		a.data.forget()
+		if err := a.noteCommand(r); err != nil { // before a reboot can clear it
+			return err
+		}
 		if err := a.files.setHeld(false); err != nil {
 			return err
 		}

@@ -31,12 +31,14 @@ type ask struct {
 	External    bool          `json:"external,omitempty"`
 	Hurried     bool          `json:"hurried,omitempty"` // the machine goes down within seconds, whatever is decided
 	Rollout     string        `json:"rollout,omitempty"`
-	Over        bool          `json:"over,omitempty"`    // a person has said so, or the operation is about to be ended
-	Waived      bool          `json:"waived,omitempty"`  // a person has said so although the hooks had failed that run after it
-	Stopped     bool          `json:"stopped,omitempty"` // etcd was stopped for it and has not been started since
-	BootID      string        `json:"bootID,omitempty"`  // of the boot in which its operation began
-	Seen        bool          `json:"seen,omitempty"`    // its operation was seen in etcd
-	AskedIn     string        `json:"askedIn,omitempty"` // the boot in which it was asked
+	Program     string        `json:"program,omitempty"` // of a command
+	commandRun
+	Over    bool   `json:"over,omitempty"`    // a person has said so, or the operation is about to be ended
+	Waived  bool   `json:"waived,omitempty"`  // a person has said so although the hooks had failed that run after it
+	Stopped bool   `json:"stopped,omitempty"` // etcd was stopped for it and has not been started since
+	BootID  string `json:"bootID,omitempty"`  // of the boot in which its operation began
+	Seen    bool   `json:"seen,omitempty"`    // its operation was seen in etcd
+	AskedIn string `json:"askedIn,omitempty"` // the boot in which it was asked
 }
 
 // overdue tells whether that time is over; one that is zero never is.

@@ -29,6 +29,8 @@ type Machine interface {
 type Hooks interface {
 	Start(ctx context.Context, run hooks.Run) error
 	State(ctx context.Context, run hooks.Run) (hooks.Result, error)
+	// Find tells why the command of that name could not be run here; nil when it can.
+	Find(name string) error
 }
 
 // hooksOf names the hooks that are run for an ask at that time. What is asked anew runs them anew.
@@ -54,6 +56,10 @@ func (a *Agent) hooksState(ctx context.Context, run hooks.Run) policy.Hooks {
 	if err != nil {
 		return policy.Hooks{State: policy.HooksFailed, Text: err.Error()}
 	}
+	return hooksView(found)
+}
+
+func hooksView(found hooks.Result) policy.Hooks {
 	out := policy.Hooks{State: policy.HooksDue, Text: found.Hook}
 	if found.Text != "" {
 		out.Text += ": " + found.Text
@@ -71,19 +77,22 @@ func (a *Agent) hooksState(ctx context.Context, run hooks.Run) policy.Hooks {
 }
 
 // viewAsked makes the view of what was asked of this host.
-func (a *Agent) viewAsked(r *round) {
+func (a *Agent) viewAsked(ctx context.Context, r *round) {
 	asked, _ := a.files.asked()
 	if asked == nil {
 		return
 	}
 	v := &policy.Asked{
-		Work: asked.Work, By: asked.By, Reason: asked.Reason, KeepRunning: asked.KeepRunning, External: asked.External, Hurried: asked.Hurried,
+		Work: asked.Work, By: asked.By, Reason: asked.Reason, Program: asked.Program, KeepRunning: asked.KeepRunning, External: asked.External, Hurried: asked.Hurried,
 		Over: asked.over(a.opt.BootID) || asked.tooLate(a.opt.BootID), Stopped: asked.Stopped, Waived: asked.Waived, Rebooted: asked.rebooted(a.opt.BootID),
 		Overdue: overdue(asked.until(), r.wall), RebootFor: policy.Never,
 		Retimed: r.op != nil && !r.op.Until.Equal(asked.until()),
 	}
 	if a.rebooting.value != "" {
 		v.RebootFor = r.at - a.rebooting.at
+	}
+	if asked.Work == policy.WorkCommand {
+		v.Command = a.viewCommand(ctx, r, asked)
 	}
 	v.WaitedFor = a.since.of("asked/"+asked.Since.String(), "", r.at, r.number)
 	r.asked, r.view.Asked = asked, v
@@ -100,6 +109,8 @@ func (a *Agent) cycleStep(ctx context.Context, r *round, step policy.Step) error
 			when = hooks.After
 		}
 		return a.opt.Hooks.Start(ctx, r.asked.hooksOf(when))
+	case policy.StepRunCommand:
+		return a.runCommand(ctx, r)
 	case policy.StepMoveLeader:
 		return a.moveLeader(ctx, r, step)
 	case policy.StepRestartUnit:

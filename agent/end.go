@@ -43,7 +43,7 @@ func (a *Agent) endOp(ctx context.Context, r *round, step policy.Step) error {
 	key, line := a.journal.line(r.revision, "op", string(step.Outcome), text)
 	own := r.op.Host == a.opt.Config.Host.ID
 	cycled := own && r.op.Kind == policy.KindCycle
-	ended := step.Outcome == policy.Cycled || step.Outcome == policy.Withdrawn || step.Outcome == policy.HookFailed
+	ended := step.Outcome == policy.Cycled || step.Outcome == policy.Withdrawn || step.Outcome == policy.HookFailed || step.Outcome == policy.CommandFailed
 	if cycled { // first on disk: a crash in between must not do it all again, nor look like a release
 		err := a.files.markAsk(func(k *ask) {
 			if ended {

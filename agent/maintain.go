@@ -23,6 +23,8 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 		return control.Maintenance{}, refuse(http.StatusConflict, codeObserve, cannot+"quorumd only observes", "set mode: manage and restart quorumd; until then, take turns by hand")
 	case req.Work == control.WorkReboot && !req.External && a.opt.Machine == nil:
 		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"quorumd has no way to reboot this machine", "quorumctl maintenance on, and reboot by hand")
+	case req.Work == control.WorkCommand && a.unfitFor(req.Command) != "":
+		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+a.unfitFor(req.Command), commandHint)
 	case req.Work == control.WorkRestart && req.KeepRunning:
 		return control.Maintenance{}, refuse(http.StatusBadRequest, control.CodeConflict, cannot+"a restart that keeps etcd running is none", "leave one of the two out")
 	}
@@ -31,12 +33,12 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 	}
 	var taken *ask
 	err := a.changeAsk(ctx, func(k *ask) (*ask, *askEnd) {
-		if k != nil && (k.Over || k.Work != policy.Work(req.Work) || k.KeepRunning != req.KeepRunning || k.External != req.External) {
+		if k != nil && (k.Over || k.Work != policy.Work(req.Work) || k.Program != req.Command || k.KeepRunning != req.KeepRunning || k.External != req.External) {
 			taken = k
 			return k, nil
 		}
 		if k == nil {
-			k = &ask{Work: policy.Work(req.Work), By: by, Since: a.opt.Wall().UTC(), AskedIn: a.opt.BootID, KeepRunning: req.KeepRunning, External: req.External}
+			k = &ask{Work: policy.Work(req.Work), Program: req.Command, By: by, Since: a.opt.Wall().UTC(), AskedIn: a.opt.BootID, KeepRunning: req.KeepRunning, External: req.External}
 		}
 		k.Hurried = k.Hurried || req.Hurried
 		k.Reason, k.For = req.Reason, a.opt.Wall().UTC().Sub(k.Since)+req.For
@@ -93,7 +95,7 @@ func (a *Agent) changeAsk(ctx context.Context, change func(k *ask) (*ask, *askEn
 // maintenanceStatus shows what was asked, by what the round has seen.
 func (a *Agent) maintenanceStatus(r *round, k *ask) control.Maintenance {
 	out := control.Maintenance{
-		Work: string(k.Work), Reason: k.Reason, By: k.By, Since: k.Since, KeepRunning: k.KeepRunning, External: k.External,
+		Work: string(k.Work), Command: k.Program, Reason: k.Reason, By: k.By, Since: k.Since, KeepRunning: k.KeepRunning, External: k.External,
 		Rollout: k.Rollout, State: control.MaintenanceWaiting,
 	}
 	out.Until = k.until()

@@ -210,7 +210,7 @@ func readRole(_ *Metrics, r *round, emit func(float64, ...string)) {
 }
 
 func readMaintenance(_ *Metrics, r *round, emit func(float64, ...string)) {
-	for _, work := range []policy.Work{policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot} {
+	for _, work := range []policy.Work{policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot, policy.WorkCommand} {
 		emit(truth(r != nil && r.view.Asked != nil && r.view.Asked.Work == work), string(work))
 	}
 }

@@ -73,7 +73,7 @@ func (a *Agent) observe(ctx context.Context) *round {
 	if a.running != nil {
 		v.Stuck = a.running.text(r.at)
 	}
-	a.viewAsked(r)
+	a.viewAsked(ctx, r)
 	a.observeUnit(ctx, r)
 	a.observeEtcd(ctx, r)
 	a.observeData(ctx, r)

@@ -38,7 +38,7 @@ func (a *Agent) followRollout(ctx context.Context, r *round) {
 			if k != nil {
 				return k, nil
 			}
-			return &ask{Work: policy.Work(rollout.Work), Reason: rollout.Reason, By: rollout.By, Since: r.wall.UTC(), AskedIn: a.opt.BootID, Rollout: rollout.ID}, nil
+			return &ask{Work: policy.Work(rollout.Work), Reason: rollout.Reason, By: rollout.By, Since: r.wall.UTC(), AskedIn: a.opt.BootID, Rollout: rollout.ID, Program: rollout.Command}, nil
 		})
 		if err != nil {
 			a.log.Error("turn in the rollout not noted", "error", err)
@@ -65,7 +65,7 @@ func (a *Agent) rolledOut(r *round, step policy.Step) []lock.Also {
 		return nil
 	case step.Outcome == policy.Withdrawn:
 		next.State, next.Text = record.RolloutStopped, next.Hosts[i].Name+" was withdrawn from it"
-	case step.Outcome == policy.HookFailed:
+	case step.Outcome == policy.HookFailed || step.Outcome == policy.CommandFailed:
 		next.State, next.Text = record.RolloutStopped, "on "+next.Hosts[i].Name+": "+step.Why
 	case step.Outcome != policy.Cycled:
 		return nil // it is asked for still
@@ -109,6 +109,11 @@ func (a *Agent) stopFor(ctx context.Context, op record.Op, by string) ([]lock.Al
 // StartRollout has one host after another taken down for the same work.
 func (a *Agent) StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error) {
 	const cannot = "cannot start the rollout: "
+	if req.Work == control.WorkCommand {
+		if why := a.unfitFor(req.Command); why != "" { // what is not even here is most likely a slip
+			return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"on this host, "+why, commandHint)
+		}
+	}
 	found, seen, err := a.readRollout(ctx)
 	if err != nil {
 		return control.Rollout{}, refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "try again when the cluster has a quorum")
@@ -121,7 +126,7 @@ func (a *Agent) StartRollout(ctx context.Context, req control.RolloutRequest, by
 		return control.Rollout{}, refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "try again when the cluster has a quorum")
 	}
 	rollout := record.Rollout{
-		ID: strings.ToLower(rand.Text()[:8]), Work: req.Work, Etcd: req.Version, Reason: req.Reason, By: by,
+		ID: strings.ToLower(rand.Text()[:8]), Work: req.Work, Command: req.Command, Etcd: req.Version, Reason: req.Reason, By: by,
 		State: record.RolloutRunning, Started: a.opt.Wall().UTC(),
 	}
 	if rollout.Hosts, err = rolloutHosts(hosts, req, a.runningVersions()); err != nil {
@@ -243,7 +248,7 @@ func (a *Agent) writeRollout(ctx context.Context, rollout record.Rollout, seen i
 
 // rolloutStatus shows a rollout. The operation in flight, if there is one, tells which host is next.
 func rolloutStatus(r record.Rollout, op *record.Op) control.Rollout {
-	out := control.Rollout{ID: r.ID, Work: r.Work, Version: r.Etcd, Reason: r.Reason, By: r.By, State: r.State, Text: r.Text, Started: r.Started}
+	out := control.Rollout{ID: r.ID, Work: r.Work, Command: r.Command, Version: r.Etcd, Reason: r.Reason, By: r.By, State: r.State, Text: r.Text, Started: r.Started}
 	for _, h := range r.Hosts {
 		host := control.RolloutHost{ID: h.ID, Name: h.Name, State: h.State, Seconds: h.Seconds}
 		if h.State == record.HostWaiting && op != nil && op.Kind == policy.KindCycle && op.Host == h.ID {

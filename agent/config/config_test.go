@@ -161,7 +161,7 @@ func TestTheShortestFileGetsEveryDefault(t *testing.T) {
 			Cooldown: time.Minute, HandOver: 30 * time.Second, ReturnStable: 15 * time.Second, ReturnMax: 10 * time.Minute, OrphanGrace: 65 * time.Second, JoinBackoff: time.Minute, ClockMaxOffset: 5 * time.Second,
 		},
 		Maintenance: Maintenance{
-			Hooks: "/etc/quorumd/hooks", HookTimeout: 5 * time.Minute, Windows: []string{"daily 02:00-05:00"}, Veto: "/etc/quorumd/veto.d",
+			Hooks: "/etc/quorumd/hooks", HookTimeout: 5 * time.Minute, CommandTimeout: time.Hour, Windows: []string{"daily 02:00-05:00"}, Veto: "/etc/quorumd/veto.d",
 		},
 		Control: Control{Socket: "/run/quorumd/control.sock", Group: "quorumd"},
 		Metrics: Metrics{Listen: ":9379"},
@@ -240,6 +240,7 @@ timing:
 maintenance:
   hooks: /h
   hookTimeout: 1m
+  commandTimeout: 2h
   autoReboot: true
   windows: ["Sat,Sun 22:00-02:00 UTC", daily 12:00-13:00]
   blackouts: [2026-11-27, 12-20..01-06 Europe/Berlin]
@@ -282,7 +283,7 @@ func TestEveryKeyIsTaken(t *testing.T) {
 			OrphanGrace: 12 * time.Second, JoinBackoff: 5 * time.Second, ClockMaxOffset: time.Second,
 		},
 		Maintenance: Maintenance{
-			Hooks: "/h", HookTimeout: time.Minute, AutoReboot: true, Windows: []string{"Sat,Sun 22:00-02:00 UTC", "daily 12:00-13:00"},
+			Hooks: "/h", HookTimeout: time.Minute, CommandTimeout: 2 * time.Hour, AutoReboot: true, Windows: []string{"Sat,Sun 22:00-02:00 UTC", "daily 12:00-13:00"},
 			Blackouts: []string{"2026-11-27", "12-20..01-06 Europe/Berlin"}, Veto: "/v",
 		},
 		FleetLock: FleetLock{Listen: "[::1]:9999"},

@@ -310,11 +310,15 @@ const (
 // Maintenance says how a host is taken down, and when it may ask for that by itself.
 type Maintenance struct {
 	// Directory of the operator's own programs. Those in before.d run before this host is taken down, those in after.d
-	// when it is back, in the order of their names. The first one that fails stops the operation.
+	// when it is back, in the order of their names. The first one that fails stops the operation. Those in commands.d
+	// run when they are asked for by their name, while etcd is down.
 	Hooks string `yaml:"hooks" default:"/etc/quorumd/hooks" is:"path"`
 
 	// How long each of these programs may take before it is killed and counts as failed.
 	HookTimeout time.Duration `yaml:"hookTimeout" default:"5m"`
+
+	// The same for a program of commands.d.
+	CommandTimeout time.Duration `yaml:"commandTimeout" default:"1h"`
 
 	// Ask for a reboot of this host when its packages want one: Debian's /run/reboot-required, or needs-restarting
 	// where that is installed. At most once a day.

@@ -45,7 +45,7 @@ type Maintainer interface {
 	// EndMaintenance withdraws a wish whose turn has not come, and brings the host back when it
 	// has. When nothing was asked for it does nothing and succeeds.
 	EndMaintenance(ctx context.Context, by string) error
-	// StartRollout has one host after another restarted or rebooted. While another rollout is
+	// StartRollout has one host after another restarted or rebooted, or run a command. While another rollout is
 	// running or paused it is refused with CodeConflict, and a host that nobody knows with a
 	// status of 400.
 	StartRollout(ctx context.Context, req RolloutRequest, by string) (Rollout, error)

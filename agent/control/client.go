@@ -101,7 +101,7 @@ func (c *Client) ReleaseOp(ctx context.Context, req ReleaseRequest) (Done, error
 // AskMaintenance asks for this host to be taken down, and gives what is asked of it now; for
 // DefaultMaintenance if the request does not say how long.
 func (c *Client) AskMaintenance(ctx context.Context, req MaintenanceRequest) (Maintenance, error) {
-	body := maintenanceBody{Work: req.Work, Reason: req.Reason, KeepRunning: req.KeepRunning, External: req.External}
+	body := maintenanceBody{Work: req.Work, Command: req.Command, Reason: req.Reason, KeepRunning: req.KeepRunning, External: req.External}
 	if req.For != 0 {
 		body.For = req.For.String()
 	}
@@ -117,7 +117,7 @@ func (c *Client) EndMaintenance(ctx context.Context) (Done, error) {
 	return d, err
 }
 
-// StartRollout has one host after another restarted or rebooted.
+// StartRollout has one host after another restarted or rebooted, or run a command.
 func (c *Client) StartRollout(ctx context.Context, req RolloutRequest) (Rollout, error) {
 	var r Rollout
 	err := c.do(ctx, http.MethodPost, "/v1/rollout", rolloutBody(req), &r)

@@ -97,9 +97,9 @@ func (d *desk) ReleaseOp(ctx context.Context, req ReleaseRequest, by string) err
 }
 
 func (d *desk) AskMaintenance(ctx context.Context, req MaintenanceRequest, by string) (Maintenance, error) {
-	d.note("%s %q for %s by %s, keep running %t, external %t", req.Work, req.Reason, req.For, by, req.KeepRunning, req.External)
+	d.note("%s %q for %s by %s, keep running %t, external %t", strings.TrimSpace(req.Work+" "+req.Command), req.Reason, req.For, by, req.KeepRunning, req.External)
 	since := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	return Maintenance{Work: req.Work, Reason: req.Reason, By: by, Since: since, Until: since.Add(req.For), State: MaintenanceWaiting}, d.answer(ctx)
+	return Maintenance{Work: req.Work, Command: req.Command, Reason: req.Reason, By: by, Since: since, Until: since.Add(req.For), State: MaintenanceWaiting}, d.answer(ctx)
 }
 
 func (d *desk) EndMaintenance(ctx context.Context, by string) error {
@@ -108,7 +108,7 @@ func (d *desk) EndMaintenance(ctx context.Context, by string) error {
 }
 
 func (d *desk) StartRollout(ctx context.Context, req RolloutRequest, by string) (Rollout, error) {
-	d.note("rollout %s of %v until %q: %q by %s", req.Work, req.Hosts, req.Version, req.Reason, by)
+	d.note("rollout %s of %v until %q: %q by %s", strings.TrimSpace(req.Work+" "+req.Command), req.Hosts, req.Version, req.Reason, by)
 	return Rollout{ID: "r1", Work: req.Work, Reason: req.Reason, By: by, State: RolloutRunning}, d.answer(ctx)
 }
 

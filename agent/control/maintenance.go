@@ -3,13 +3,18 @@
 
 package control
 
-import "time"
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/agent/hooks"
+)
 
 // What a host can be taken down for: the Work of a Maintenance and of a Rollout.
 const (
 	WorkMaintenance = "maintenance" // etcd is down until somebody says that it is over
 	WorkRestart     = "restart"     // the unit is restarted
 	WorkReboot      = "reboot"      // the machine is rebooted
+	WorkCommand     = "command"     // a program that lies on the host runs while etcd is down
 )
 
 // The bounds of how long a maintenance is meant to last, and how long if nobody says.
@@ -21,7 +26,8 @@ const (
 
 // MaintenanceRequest asks for this host to be taken down, when its turn has come.
 type MaintenanceRequest struct {
-	Work        string        // WorkMaintenance, WorkRestart or WorkReboot
+	Work        string        // WorkMaintenance, WorkRestart, WorkReboot or WorkCommand
+	Command     string        // of WorkCommand: the name of the program in commands.d, beside the hooks
 	Reason      string        // required, one line
 	For         time.Duration // MinMaintenance to MaxMaintenance; after that it is overdue, which alerts and does nothing else
 	KeepRunning bool          // the turn only: etcd runs on
@@ -40,6 +46,7 @@ const (
 // Maintenance is what has been asked of this host, until the host is back or the wish withdrawn.
 type Maintenance struct {
 	Work        string    `json:"work"`
+	Command     string    `json:"command,omitempty"` // the name of the program
 	Reason      string    `json:"reason"`
 	By          string    `json:"by"`
 	Since       time.Time `json:"since"`          // when it was asked for
@@ -71,6 +78,7 @@ type MaintenanceEnd struct {
 // maintenanceBody is a MaintenanceRequest on the wire.
 type maintenanceBody struct {
 	Work        string `json:"work"`
+	Command     string `json:"command,omitempty"`
 	Reason      string `json:"reason"`
 	For         string `json:"for,omitempty"`
 	KeepRunning bool   `json:"keepRunning,omitempty"`
@@ -85,10 +93,13 @@ const (
 func (b maintenanceBody) request() (MaintenanceRequest, error) {
 	const what = "cannot take the host down"
 	switch b.Work {
-	case WorkMaintenance, WorkRestart, WorkReboot:
+	case WorkMaintenance, WorkRestart, WorkReboot, WorkCommand:
 	default:
-		return MaintenanceRequest{}, badRequest(maintenanceHint, "%s: work: %q is not one of %s, %s and %s",
-			what, shorten(b.Work), WorkMaintenance, WorkRestart, WorkReboot)
+		return MaintenanceRequest{}, badRequest(maintenanceHint, "%s: work: %q is not one of %s, %s, %s and %s",
+			what, shorten(b.Work), WorkMaintenance, WorkRestart, WorkReboot, WorkCommand)
+	}
+	if err := checkCommand(b.Work, b.Command, what); err != nil {
+		return MaintenanceRequest{}, err
 	}
 	if b.KeepRunning && b.Work != WorkMaintenance {
 		return MaintenanceRequest{}, badRequest("leave keepRunning out", "%s: a %s does not let etcd run on", what, b.Work)
@@ -104,5 +115,19 @@ func (b maintenanceBody) request() (MaintenanceRequest, error) {
 	if err != nil {
 		return MaintenanceRequest{}, err
 	}
-	return MaintenanceRequest{Work: b.Work, Reason: reason, For: d, KeepRunning: b.KeepRunning, External: b.External}, nil
+	return MaintenanceRequest{Work: b.Work, Command: b.Command, Reason: reason, For: d, KeepRunning: b.KeepRunning, External: b.External}, nil
+}
+
+// checkCommand refuses what is no name of a program, and a name where none is wanted.
+func checkCommand(work, name, what string) error {
+	if work != WorkCommand {
+		if name != "" {
+			return badRequest("leave command out", "%s: a %s runs no command", what, work)
+		}
+		return nil
+	}
+	if err := hooks.CheckName(name); err != nil {
+		return badRequest("name a program that lies in commands.d, beside the hooks, on every host that is to run it", "%s: command: %v", what, err)
+	}
+	return nil
 }

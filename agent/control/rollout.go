@@ -32,18 +32,20 @@ const (
 // MaxRolloutHosts bounds how many hosts a request may name.
 const MaxRolloutHosts = 1000
 
-// RolloutRequest asks for one host after another to be restarted or rebooted.
+// RolloutRequest asks for one host after another to be restarted or rebooted, or to run a command while it is down.
 type RolloutRequest struct {
-	Work    string   // WorkRestart or WorkReboot
+	Work    string   // WorkRestart, WorkReboot or WorkCommand
+	Command string   // of WorkCommand: the name of the program in commands.d, beside the hooks
 	Hosts   []string // names or IDs; empty for all that are present
 	Version string   // until etcd reports this version: hosts that do already are skipped; empty for all
 	Reason  string   // required, one line
 }
 
-// Rollout is one host after another being restarted or rebooted.
+// Rollout is one host after another being taken down for the same work.
 type Rollout struct {
 	ID      string        `json:"id"`
 	Work    string        `json:"work"`
+	Command string        `json:"command,omitempty"` // the name of the program
 	Version string        `json:"version,omitempty"`
 	Reason  string        `json:"reason"`
 	By      string        `json:"by"`
@@ -71,6 +73,7 @@ func (r Rollout) complete() Rollout {
 type (
 	rolloutBody struct {
 		Work    string   `json:"work"`
+		Command string   `json:"command,omitempty"`
 		Hosts   []string `json:"hosts,omitempty"`
 		Version string   `json:"version,omitempty"`
 		Reason  string   `json:"reason"`
@@ -87,8 +90,11 @@ const (
 
 func (b rolloutBody) request() (RolloutRequest, error) {
 	const what = "cannot start the rollout"
-	if b.Work != WorkRestart && b.Work != WorkReboot {
-		return RolloutRequest{}, badRequest(rolloutHint, "%s: work: %q is neither %s nor %s", what, shorten(b.Work), WorkRestart, WorkReboot)
+	if b.Work != WorkRestart && b.Work != WorkReboot && b.Work != WorkCommand {
+		return RolloutRequest{}, badRequest(rolloutHint, "%s: work: %q is not one of %s, %s and %s", what, shorten(b.Work), WorkRestart, WorkReboot, WorkCommand)
+	}
+	if err := checkCommand(b.Work, b.Command, what); err != nil {
+		return RolloutRequest{}, err
 	}
 	reason, err := oneLine(b.Reason, what)
 	if err != nil {
@@ -109,7 +115,7 @@ func (b rolloutBody) request() (RolloutRequest, error) {
 			return RolloutRequest{}, badRequest("write it as etcd reports it, such as 3.6.12", "%s: version: %q is not a version", what, shorten(b.Version))
 		}
 	}
-	return RolloutRequest{Work: b.Work, Hosts: b.Hosts, Version: version, Reason: reason}, nil
+	return RolloutRequest{Work: b.Work, Command: b.Command, Hosts: b.Hosts, Version: version, Reason: reason}, nil
 }
 
 func (b rolloutStateBody) state() (string, error) {

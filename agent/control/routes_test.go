@@ -50,12 +50,18 @@ func TestEveryRouteReachesTheBackend(t *testing.T) {
 	if _, err := c.AskMaintenance(ctx, MaintenanceRequest{Work: WorkReboot, Reason: "kernel", External: true}); err != nil {
 		t.Error(err)
 	}
+	if m, err := c.AskMaintenance(ctx, MaintenanceRequest{Work: WorkCommand, Command: "upgrade", Reason: "a fix"}); err != nil || m.Command != "upgrade" {
+		t.Errorf("command: %+v, %v", m, err)
+	}
 	if done, err := c.EndMaintenance(ctx); err != nil || done.By != d.me() {
 		t.Errorf("end of maintenance: %+v, %v", done, err)
 	}
 	r, err := c.StartRollout(ctx, RolloutRequest{Work: WorkRestart, Hosts: []string{"n1", "n3"}, Version: "v3.6.12", Reason: "a fix"})
 	if err != nil || r.ID != "r1" || r.Hosts == nil {
 		t.Errorf("rollout: %+v, %v", r, err)
+	}
+	if r, err := c.StartRollout(ctx, RolloutRequest{Work: WorkCommand, Command: "upgrade", Reason: "a fix"}); err != nil || r.ID != "r1" {
+		t.Errorf("rollout of a command: %+v, %v", r, err)
 	}
 	if r, err := c.SetRollout(ctx, RolloutPaused); err != nil || r.State != RolloutPaused || r.Hosts == nil {
 		t.Errorf("state of the rollout: %+v, %v", r, err)
@@ -69,8 +75,10 @@ resume by %[1]s
 release "n2 is in the bin" by %[1]s
 maintenance "new fan" for 1h0m0s by %[1]s, keep running true, external false
 reboot "kernel" for 4h0m0s by %[1]s, keep running false, external true
+command upgrade "a fix" for 4h0m0s by %[1]s, keep running false, external false
 end of maintenance by %[1]s
 rollout restart of [n1 n3] until "3.6.12": "a fix" by %[1]s
+rollout command upgrade of [] until "": "a fix" by %[1]s
 rollout paused by %[1]s`, d.me())
 	if got := d.notes(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
@@ -121,12 +129,20 @@ func TestWhatIsNotUnderstoodIsRefusedWithWhatToDo(t *testing.T) {
 		"work for a while":        {"PUT", "/v1/maintenance", `{"work":"maintenance","reason":"x","for":"a while"}`, 400, CodeBadRequest, "not a duration"},
 		"a restart that is none":  {"PUT", "/v1/maintenance", `{"work":"restart","reason":"x","keepRunning":true}`, 400, CodeBadRequest, "run on"},
 		"a restart by others":     {"PUT", "/v1/maintenance", `{"work":"restart","reason":"x","external":true}`, 400, CodeBadRequest, "only a reboot"},
-		"a rollout of naught":     {"POST", "/v1/rollout", `{"work":"maintenance","reason":"x"}`, 400, CodeBadRequest, "neither restart nor reboot"},
+		"a rollout of naught":     {"POST", "/v1/rollout", `{"work":"maintenance","reason":"x"}`, 400, CodeBadRequest, "is not one of restart, reboot and command"},
 		"a rollout for naught":    {"POST", "/v1/rollout", `{"work":"restart"}`, 400, CodeBadRequest, "reason is missing"},
 		"a host twice":            {"POST", "/v1/rollout", `{"work":"restart","reason":"x","hosts":["a","a"]}`, 400, CodeBadRequest, `"a" is empty, named twice`},
 		"a host without a name":   {"POST", "/v1/rollout", `{"work":"restart","reason":"x","hosts":[""]}`, 400, CodeBadRequest, "hosts"},
 		"a host for terminals":    {"POST", "/v1/rollout", `{"work":"restart","reason":"x","hosts":["\u001b[2J"]}`, 400, CodeBadRequest, "hosts"},
 		"hosts without end":       {"POST", "/v1/rollout", `{"work":"restart","reason":"x","hosts":[` + strings.Repeat(`"a",`, 1000) + `"b"]}`, 400, CodeBadRequest, "at most 1000"},
+		"a command of no name":    {"POST", "/v1/rollout", `{"work":"command","reason":"x"}`, 400, CodeBadRequest, `"" is no name of a command`},
+		"a command elsewhere":     {"POST", "/v1/rollout", `{"work":"command","reason":"x","command":"../before.d/10-x"}`, 400, CodeBadRequest, "is no name of a command"},
+		"a command of the root":   {"PUT", "/v1/maintenance", `{"work":"command","reason":"x","command":"/bin/sh"}`, 400, CodeBadRequest, "is no name of a command"},
+		"a command with a dot":    {"PUT", "/v1/maintenance", `{"work":"command","reason":"x","command":"a.sh"}`, 400, CodeBadRequest, "commands.d"},
+		"a command as a flag":     {"PUT", "/v1/maintenance", `{"work":"command","reason":"x","command":"-rf"}`, 400, CodeBadRequest, "is no name of a command"},
+		"a command for terminals": {"POST", "/v1/rollout", `{"work":"command","reason":"x","command":"\u001b[2J"}`, 400, CodeBadRequest, "is no name of a command"},
+		"a command without end":   {"POST", "/v1/rollout", `{"work":"command","reason":"x","command":"` + long + `"}`, 400, CodeBadRequest, "at most 64"},
+		"a restart with command":  {"POST", "/v1/rollout", `{"work":"restart","reason":"x","command":"upgrade"}`, 400, CodeBadRequest, "a restart runs no command"},
 		"a version of none":       {"POST", "/v1/rollout", `{"work":"restart","reason":"x","version":"newest"}`, 400, CodeBadRequest, "such as 3.6.12"},
 		"a rollout to nowhere":    {"PUT", "/v1/rollout/state", `{"state":"done"}`, 400, CodeBadRequest, "not one of running, paused and aborted"},
 		"the wrong cluster":       {"POST", "/v1/bootstrap", `{"confirm":"test"}`, 409, CodeConflict, `cluster "prod", not "test"`},

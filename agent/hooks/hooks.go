@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package hooks runs the operator's own programs before this host is taken down and after it is back: those in the
-// directories before.d and after.d, one after the other in the order of their names.
+// directories before.d and after.d, one after the other in the order of their names; and, while it is down, the one of
+// commands.d that was asked for by its name.
 //
 // There are two sides, which may be two users. A Runner is the agent's side: it notes what is to be run, has it
 // started, and looks how it goes. Main is the side that runs the programs: under systemd in a unit of its own, as root;
@@ -12,6 +13,7 @@
 //   - What has one ID runs once, however often it is started, and goes on when the agent is restarted.
 //   - The first program that fails, or takes longer than it may, ends the line: it is killed with all its children,
 //     and the others do not run. So does one that cannot be run, and one that not only its owner may write.
+//   - A command that has not begun by the time that it was given does not begin any more.
 //   - No call of a Runner waits for a program.
 package hooks
 
@@ -23,18 +25,22 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // When hooks run.
 const (
-	Before = "before" // the host is taken down; it has its turn already
-	After  = "after"  // it is back, before its turn ends
+	Before  = "before"  // the host is taken down; it has its turn already
+	After   = "after"   // it is back, before its turn ends
+	Command = "command" // it is down: that one program runs for which it was taken down
 )
 
 // Run is one line of hooks that is wanted.
 type Run struct {
-	When string // Before or After
-	ID   string // differs from that of every other run: what was asked since when, for example
+	When    string        // Before, After or Command
+	ID      string        // differs from that of every other run: what was asked since when, for example
+	Program string        // of Command: the name of the program
+	Until   time.Duration // of Command: it begins by then or never, since boot, with the time asleep
 
 	// What the programs are told, in QUORUMD_WORK, QUORUMD_REASON and QUORUMD_BY.
 	Work, Reason, By string
@@ -61,7 +67,13 @@ type Result struct {
 // list gives the paths of the programs to run, in order. A directory that is not there holds none. Hidden files and
 // what editors and package managers leave behind are none; any other file must be a program, because one that was
 // forgotten to be made executable would not be missed before the day it matters.
-func list(dir, when string) ([]string, error) {
+func list(dir, when, program string) ([]string, error) {
+	if when == Command {
+		if err := find(dir, program); err != nil {
+			return nil, err
+		}
+		return []string{filepath.Join(dir, commandDir, program)}, nil
+	}
 	entries, err := os.ReadDir(filepath.Join(dir, when+".d"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -38,7 +38,7 @@ func playLine(dir, timeout, when string) int {
 	if err == nil {
 		l := Line{
 			Dir: dir, Wanted: filepath.Join(dir, "wanted"), Outcomes: filepath.Join(dir, "outcomes"), Host: "n1",
-			Timeout: limit, Output: os.Stderr, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+			Timeout: limit, Command: 10 * limit, Output: os.Stderr, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		}
 		err = l.Run(ctx, when)
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,11 +31,12 @@ const (
 
 // Line is the side that runs the programs.
 type Line struct {
-	Dir      string        // holds before.d and after.d
+	Dir      string        // holds before.d, after.d and commands.d
 	Wanted   string        // where the agent notes what is to be run
 	Outcomes string        // where this side tells how it goes
 	Host     string        // this host's name, in QUORUMD_HOST
 	Timeout  time.Duration // for each program
+	Command  time.Duration // the same, for a command
 	Output   io.Writer     // takes what the programs write
 	Logger   *slog.Logger
 }
@@ -42,8 +44,8 @@ type Line struct {
 // Run runs what the agent wants to be run now, unless it was run already, and tells how it goes in the directory of
 // the outcomes. The error says that there is nothing to tell about, or that it cannot be told.
 func (l Line) Run(ctx context.Context, when string) error {
-	if when != Before && when != After {
-		return fmt.Errorf("cannot run hooks %q: say before or after", when)
+	if when != Before && when != After && when != Command {
+		return fmt.Errorf("cannot run hooks %q: say before, after or command", when)
 	}
 	var w wanted
 	if err := read(wantedPath(l.Wanted, when), &w); err != nil {
@@ -73,7 +75,7 @@ func (l Line) Run(ctx context.Context, when string) error {
 
 // each runs the programs one after the other.
 func (l Line) each(ctx context.Context, when string, w wanted, tell func(outcome) error) error {
-	programs, err := list(l.Dir, when)
+	programs, err := list(l.Dir, when, w.Program)
 	if err != nil {
 		return tell(outcome{State: Failed, Text: plain(err.Error())})
 	}
@@ -81,6 +83,9 @@ func (l Line) each(ctx context.Context, when string, w wanted, tell func(outcome
 		name := filepath.Base(program)
 		if err := tell(outcome{State: Running, Hook: name}); err != nil {
 			return err
+		}
+		if late, err := tooLate(w); late || err != nil {
+			return errors.Join(err, tell(outcome{State: Failed, Hook: name, Text: "it was not begun: its time to begin was over"}))
 		}
 		began := time.Now()
 		if text := l.one(ctx, program, when, w); text != "" {
@@ -94,34 +99,34 @@ func (l Line) each(ctx context.Context, when string, w wanted, tell func(outcome
 
 // one runs a program, and gives why it failed, or nothing.
 func (l Line) one(ctx context.Context, program, when string, w wanted) string {
-	info, err := os.Stat(program)
-	switch {
-	case err != nil:
-		return plain(err.Error())
-	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
-		return "it is no program: make it executable (chmod +x), or move it away"
-	case info.Mode()&0o022 != 0:
-		return "others than its owner may write it: chmod go-w"
+	if text := unfit(program); text != "" {
+		return text
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
+	limit := l.Timeout
+	if when == Command {
+		limit = l.Command
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	said := &tail{to: l.Output}
 	c := exec.CommandContext(ctx, program)
 	c.Dir, c.Stdout, c.Stderr = "/", said, said
 	c.Env = environment(when, l.Host, w)
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	runtime.LockOSThread() // the signal below comes when the thread ends that has started the program
+	defer runtime.UnlockOSThread()
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL} // nobody would tell of its end
 	c.Cancel = func() error {
 		time.AfterFunc(killGrace, func() { _ = unix.Kill(-c.Process.Pid, unix.SIGKILL) })
 		return unix.Kill(-c.Process.Pid, unix.SIGTERM)
 	}
 	c.WaitDelay = killGrace + time.Second
-	err = c.Run()
+	err := c.Run()
 	if ctx.Err() != nil && c.Process != nil {
 		_ = unix.Kill(-c.Process.Pid, unix.SIGKILL) // what it left behind
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Sprintf("it took longer than %s and was killed", l.Timeout)
+		return fmt.Sprintf("it took longer than %s and was killed", limit)
 	case ctx.Err() != nil:
 		return "it was interrupted"
 	case errors.Is(err, exec.ErrWaitDelay), err == nil: // it is done; a child of its own still writes
@@ -136,11 +141,15 @@ func environment(when, host string, w wanted) []string {
 	if path == "" {
 		path = defaultPath
 	}
-	return []string{
+	env := []string{
 		"PATH=" + path, "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8",
 		"QUORUMD_WHEN=" + when, "QUORUMD_HOST=" + host,
 		"QUORUMD_WORK=" + plain(w.Work), "QUORUMD_REASON=" + plain(w.Reason), "QUORUMD_BY=" + plain(w.By),
 	}
+	if w.Program != "" {
+		env = append(env, "QUORUMD_COMMAND="+plain(w.Program))
+	}
+	return env
 }
 
 // tail passes on what is written and keeps the end of it.

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 	"unicode"
 
 	"golang.org/x/sys/unix"
@@ -25,10 +26,12 @@ const (
 
 // wanted is the record by which the agent tells what to run.
 type wanted struct {
-	ID     string `json:"id"`
-	Work   string `json:"work"`
-	Reason string `json:"reason"`
-	By     string `json:"by"`
+	ID      string        `json:"id"`
+	Work    string        `json:"work"`
+	Reason  string        `json:"reason"`
+	By      string        `json:"by"`
+	Program string        `json:"program,omitempty"`
+	Until   time.Duration `json:"until,omitempty"`
 }
 
 // outcome is the record by which the running side tells how it goes.

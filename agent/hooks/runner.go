@@ -16,7 +16,7 @@ import (
 // patience is how long a line of hooks that was started may take to begin.
 const patience = 15 * time.Second
 
-// Launch has Main run for Before or After, and does not wait for it. Launching twice must do no harm.
+// Launch has Main run for Before, After or Command, and does not wait for it. Launching twice must do no harm.
 type Launch func(ctx context.Context, when string) error
 
 // Runner is the agent's side. Its methods are safe for use by several goroutines and wait for no program.
@@ -43,7 +43,11 @@ func (r *Runner) Start(ctx context.Context, run Run) error {
 		return err
 	}
 	cannot := "cannot run the hooks of " + run.When + ".d: "
-	if err := write(wantedPath(r.wanted, run.When), 0o640, wanted{ID: run.ID, Work: run.Work, Reason: run.Reason, By: run.By}); err != nil {
+	if run.When == Command {
+		cannot = "cannot run the command " + run.Program + ": "
+	}
+	w := wanted{ID: run.ID, Work: run.Work, Reason: run.Reason, By: run.By, Program: run.Program, Until: run.Until}
+	if err := write(wantedPath(r.wanted, run.When), 0o640, w); err != nil {
 		return fmt.Errorf(cannot+"%w", err)
 	}
 	if err := r.launch(ctx, run.When); err != nil {
@@ -65,20 +69,33 @@ func (r *Runner) waited(id string) time.Duration {
 	return time.Since(r.since)
 }
 
-// State tells how a run goes. A run without programs is Done without having been started.
+// State tells how a run goes. A run without programs is Done without having been started, and a command that could not
+// be run is Failed.
 func (r *Runner) State(_ context.Context, run Run) (Result, error) {
-	programs, err := list(r.dir, run.When)
+	if run.When == Command {
+		now, err := r.told(run)
+		if err == nil && now.State == None {
+			if unfit := r.Find(run.Program); unfit != nil {
+				return Result{State: Failed, Hook: run.Program, Text: unfit.Error()}, nil
+			}
+		}
+		return now, err
+	}
+	programs, err := list(r.dir, run.When, "")
 	if err != nil {
 		return Result{}, err
 	}
 	if len(programs) == 0 {
 		return Result{State: Done, Text: "there are no hooks"}, nil
 	}
-	// Whether somebody runs them is looked at first: between the two looks a run may end, and not begin unseen.
-	running, err := locked(r.outcomes, run.When)
-	var o outcome
-	if err == nil {
-		err = read(outcomePath(r.outcomes, run.When), &o)
+	return r.told(run)
+}
+
+// told gives what the running side has told of a run: None when that is nothing.
+func (r *Runner) told(run Run) (Result, error) {
+	o, running, err := r.look(run)
+	if err == nil && o.State == Running && !running { // it may have begun, or ended, between the two looks
+		o, running, err = r.look(run)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -93,4 +110,13 @@ func (r *Runner) State(_ context.Context, run Run) (Result, error) {
 		return Result{State: Failed, Hook: o.Hook, Text: "the program that runs the hooks has ended without a result: it was killed, or the machine was rebooted"}, nil
 	}
 	return Result{State: o.State, Hook: o.Hook, Text: o.Text}, nil
+}
+
+// look looks first whether somebody runs hooks, and then at what is told of them: what has ended between the two has
+// told how.
+func (r *Runner) look(run Run) (o outcome, running bool, err error) {
+	if running, err = locked(r.outcomes, run.When); err == nil {
+		err = read(outcomePath(r.outcomes, run.When), &o)
+	}
+	return o, running, err
 }

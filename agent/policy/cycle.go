@@ -18,13 +18,19 @@ const (
 	WorkMaintenance Work = "maintenance" // whatever a person does there, until a person says that it is over
 	WorkRestart     Work = "restart"     // of the etcd unit
 	WorkReboot      Work = "reboot"      // of the machine
+	WorkCommand     Work = "command"     // a program of the operator's that lies on the host, run while etcd is down
 )
 
 // Asked is what was asked of this host: to be taken down, and brought back. It lies on the host's own
 // disk, so that it is known there while no etcd answers.
 type Asked struct {
-	Work        Work
-	By, Reason  string
+	Work       Work
+	By, Reason string
+
+	// Program is the name of the one that WorkCommand runs, and Command how it is doing.
+	Program string
+	Command Hooks
+
 	KeepRunning bool // only the turn is wanted, etcd goes on
 	External    bool // somebody else reboots the machine
 	Hurried     bool // within seconds, whatever is decided here: only what is about safety keeps it from its turn
@@ -42,8 +48,8 @@ type Asked struct {
 	Waived    bool // a person has said that it is over although the hooks have failed that run after it
 }
 
-// Hooks is how the operator's own programs are doing that run before etcd is stopped, or after it is
-// back.
+// Hooks is how the operator's own programs are doing that run before etcd is stopped, after it is back, or,
+// a single one, while it is down.
 type Hooks struct {
 	State HookState
 	Text  string // for people
@@ -54,11 +60,12 @@ type HookState string
 
 // The states of the hooks. The zero value means that there are none.
 const (
-	HooksNone    HookState = ""
-	HooksDue     HookState = "due"
-	HooksRunning HookState = "running"
-	HooksDone    HookState = "done"
-	HooksFailed  HookState = "failed"
+	HooksNone     HookState = ""
+	HooksDue      HookState = "due"
+	HooksStarting HookState = "starting" // a command that was started, and may begin at any moment
+	HooksRunning  HookState = "running"
+	HooksDone     HookState = "done"
+	HooksFailed   HookState = "failed"
 )
 
 // cycle begins the operation that this host was asked for, if nothing is against it. Whatever else the
@@ -93,6 +100,7 @@ func cycleVetoes() []veto {
 		{HostConflict, true, hostConflict},
 		{UnitUnusable, true, memberUnitUnusable},
 		{UnitStopped, true, restartOfStopped},
+		{UnitBusy, true, strangerRuns},
 		{OperationInFlight, false, operationInFlight},
 		{LockHeld, false, lockHeld},
 		{CommonCause, false, commonCause},
@@ -103,14 +111,32 @@ func cycleVetoes() []veto {
 	}
 }
 
-// restartOfStopped keeps a restart from starting an etcd that somebody has stopped, and may work on.
+// restartOfStopped keeps a restart, or what a command ends with, from starting an etcd that somebody has stopped, and
+// may work on.
 func restartOfStopped(v View) (string, bool) {
 	_, listed := v.member()
-	if !listed || v.Asked.Work != WorkRestart || v.Asked.Stopped || v.Unit.State != UnitInactive {
+	starts := v.Asked.Work == WorkRestart || v.Asked.Work == WorkCommand
+	if !listed || !starts || v.Asked.Stopped || v.Unit.State != UnitInactive {
 		return "", false
+	}
+	if v.Asked.Work == WorkCommand {
+		return "etcd was stopped in order; the command runs when somebody has started it again", true
 	}
 	return "etcd was stopped in order; it is restarted when somebody has started it again", true
 }
+
+// strangerRuns keeps a command from being run beside an etcd that is no member of this host's which could be stopped in order:
+// a learner that has never started, and is to be taken out, or one of another cluster.
+func strangerRuns(v View) (string, bool) {
+	m, listed := v.member()
+	if v.Asked.Work != WorkCommand || !unitRuns(v) || listed && !neverStarted(m) {
+		return "", false
+	}
+	return "etcd is " + string(v.Unit.State) + " here, and is no member that could be stopped in order", true
+}
+
+// neverStarted tells whether a member is a learner that has not served yet. It is none that counts.
+func neverStarted(m Member) bool { return m.Learner && m.Name == "" }
 
 func memberUnitUnusable(v View) (string, bool) {
 	if _, listed := v.member(); !listed || v.Asked.KeepRunning {

@@ -12,9 +12,7 @@ import (
 // it is seen at. What takes it further down is done under the lock; to start etcd again needs none.
 func ownCycle(v View) Decision {
 	m, listed := v.member()
-	if m.Learner && m.Name == "" { // a learner that never started is none that counts: another than this operation takes it out
-		listed = false
-	}
+	listed = listed && !neverStarted(m)                                           // another than this operation takes it out
 	if v.Asked != nil && !v.Asked.Over && v.Op.Phase != PhaseBack && !worked(v) { // what is on its way back is not taken down once more, whatever its etcd does
 		return takeDown(v, m, listed)
 	}
@@ -29,6 +27,8 @@ func worked(v View) bool {
 		return v.Op.Restarted
 	case WorkReboot:
 		return !v.Op.SameBoot
+	case WorkCommand:
+		return v.Asked.Command.State == HooksDone || v.Asked.Command.State == HooksFailed
 	}
 	return false
 }
@@ -57,7 +57,7 @@ func takeDown(v View, m Member, listed bool) Decision {
 		return do(Step{Kind: StepEndOp, Outcome: UnitStopped, Why: stoppedText})
 	case v.Asked.Work == WorkRestart:
 		return startMember(v, m)
-	case v.Asked.Work != WorkMaintenance: // it starts with the machine, if whoever has stopped it wants that
+	case v.Asked.Work == WorkReboot: // it starts with the machine, if whoever has stopped it wants that
 	case !v.Asked.Stopped && v.Op.Phase == PhaseBegun:
 		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "it is down already"})
 	case !v.Asked.Stopped: // from now on it is this operation's: it is held back, and started again at the end
@@ -119,13 +119,20 @@ func handOver(v View) (Decision, bool) {
 // touchable is a host whose turn it is and whose etcd is where it shall be: now the work is done.
 func touchable(v View) Decision {
 	a := v.Asked
+	stranger, busy := strangerRuns(v)
 	switch {
+	case busy && a.Command.State == HooksDue:
+		return do(Step{Kind: StepEndOp, Outcome: UnitBusy, Why: stranger})
 	case v.Op.Phase != PhaseDown || a.Retimed: // the other hosts see by the record that it is overdue
 		return do(Step{Kind: StepSetPhase, Phase: PhaseDown, MemberID: v.Op.MemberID})
 	case a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.HandOver:
 		return do(Step{Kind: StepReboot, Why: a.Reason})
 	case a.Work == WorkReboot:
 		return wait(RebootAwaited, "the machine is ready to reboot: %s", a.Reason)
+	case a.Command.State == HooksRunning || busy:
+		return wait(CommandRunning, "%s", a.Command.Text)
+	case a.Work == WorkCommand:
+		return do(Step{Kind: StepRunCommand, Why: a.Program + ": " + a.Reason})
 	case a.Work == WorkRestart: // of a host without a member
 		return do(Step{Kind: StepEndOp, Outcome: Cycled, Why: "there was nothing to restart"})
 	case a.Overdue:
@@ -134,11 +141,19 @@ func touchable(v View) Decision {
 	return wait(InMaintenance, "by %s: %s", a.By, a.Reason)
 }
 
+// mayRun tells whether the program of a command runs, or may begin to at any moment. As long as that is so, etcd is not
+// started, whoever says that it is over.
+func mayRun(v View) bool {
+	return v.Asked != nil && (v.Asked.Command.State == HooksStarting || v.Asked.Command.State == HooksRunning)
+}
+
 // bringBack starts the member again, and ends the operation once it is demonstrably well.
 func bringBack(v View, m Member, listed bool) Decision {
 	untouched := untouched(v)
 	keeps := v.Asked != nil && v.Asked.KeepRunning
 	switch {
+	case mayRun(v):
+		return wait(CommandRunning, "%s", v.Asked.Command.Text)
 	case !listed || keeps || untouched:
 	case v.Unit.State == UnitDeactivating: // it does not run again yet
 		return wait(Stopping, "etcd is stopping")
@@ -154,9 +169,9 @@ func bringBack(v View, m Member, listed bool) Decision {
 	}
 	switch {
 	case untouched:
-		return do(Step{Kind: StepEndOp, Outcome: Withdrawn})
+		return end(v, Withdrawn)
 	case !listed, keeps:
-		return do(Step{Kind: StepEndOp, Outcome: Cycled})
+		return end(v, Cycled)
 	case v.Op.Phase != PhaseBack:
 		return do(Step{Kind: StepSetPhase, Phase: PhaseBack, MemberID: m.ID})
 	}
@@ -227,7 +242,20 @@ func wellAgain(v View) Decision {
 			return wait(HookFailed, "%s", h.Text)
 		}
 	}
-	return do(Step{Kind: StepEndOp, Outcome: Cycled})
+	return end(v, Cycled)
+}
+
+// end ends the operation of a host whose etcd is where it shall be. A command that was to be run and has not done its
+// work is told, whatever else went well.
+func end(v View, outcome ReasonCode) Decision {
+	switch a := v.Asked; {
+	case a == nil || a.Work != WorkCommand:
+	case a.Command.State == HooksFailed:
+		return do(Step{Kind: StepEndOp, Outcome: CommandFailed, Why: a.Command.Text})
+	case a.Command.State != HooksDone && outcome == Cycled:
+		return do(Step{Kind: StepEndOp, Outcome: CommandFailed, Why: a.Program + ": it was withdrawn before it ran"})
+	}
+	return do(Step{Kind: StepEndOp, Outcome: outcome})
 }
 
 // startMember starts the etcd of a member whose data is there.
@@ -246,8 +274,10 @@ func startMember(v View, m Member) Decision {
 // quorumd would not ask for any more; not so a maintenance, in which a person may have their hands on the machine.
 func taken(v View) Decision {
 	a := v.Asked
-	over := a.Over || a.Work == WorkRestart || (a.Work == WorkReboot && (a.Rebooted || a.Released))
+	over := a.Over || a.Work == WorkRestart || a.Work == WorkCommand || (a.Work == WorkReboot && (a.Rebooted || a.Released))
 	switch {
+	case mayRun(v):
+		return wait(CommandRunning, "%s", a.Command.Text)
 	case stoppedAfterReboot(v):
 		return stopped(v)
 	case over:

@@ -63,6 +63,8 @@ const (
 	LeaderStays         ReasonCode = "LEADER_STAYS"
 	HookRunning         ReasonCode = "HOOK_RUNNING"
 	HookFailed          ReasonCode = "HOOK_FAILED"
+	CommandRunning      ReasonCode = "COMMAND_RUNNING"
+	CommandFailed       ReasonCode = "COMMAND_FAILED"
 	Stopping            ReasonCode = "STOPPING"
 	Returning           ReasonCode = "RETURNING"
 	NotBack             ReasonCode = "NOT_BACK"
@@ -132,6 +134,8 @@ func Reasons() []ReasonInfo {
 		{LeaderStays, "the leadership cannot be moved to another voter", "see etcd's log on this host; quorumctl maintenance off withdraws what was asked"},
 		{HookRunning, "the hooks that run before etcd is stopped have not ended", ""},
 		{HookFailed, "a hook has failed, which stops the line", "see the journal for its output, and mend it; if it ran after etcd was back, quorumctl maintenance off ends the turn all the same"},
+		{CommandRunning, "the command that this host is taken down for has not ended", ""},
+		{CommandFailed, "the command that the host was taken down for has failed, which stops the line", "see the journal for its output, and mend it; then quorumctl rollout resume, or ask again"},
 		{Stopping, "etcd is on its way down", ""},
 		{Returning, "the member is coming back", ""},
 		{NotBack, "the member has not come back to health for long, and its place in the line is kept", "journalctl -u etcd and quorumctl health on this host; if it is gone for good: quorumctl op release --force"},

@@ -33,6 +33,7 @@ const (
 	StepRestartUnit     StepKind = "restart-unit"
 	StepTakeDown        StepKind = "take-down"
 	StepReboot          StepKind = "reboot"
+	StepRunCommand      StepKind = "run-command"
 )
 
 // StepInfo declares what a step is.
@@ -77,6 +78,7 @@ func Steps() []StepInfo {
 		{StepRestartUnit, true, quick, "restarting etcd"},
 		{StepTakeDown, true, quick, "stopping etcd"},
 		{StepReboot, true, quick, "rebooting the machine"},
+		{StepRunCommand, true, quick, "running the command"},
 	}
 }
 

@@ -74,7 +74,7 @@ type Op struct {
 	Host     string        `json:"host"` // the host that is operated on
 	HostName string        `json:"hostName"`
 	Target   string        `json:"target,omitempty"` // what a join leads to: voter or standby
-	Work     string        `json:"work,omitempty"`   // what a cycle is for: maintenance, restart or reboot
+	Work     string        `json:"work,omitempty"`   // what a cycle is for: maintenance, restart, reboot or command
 	Phase    string        `json:"phase"`
 	Token    int64         `json:"token"` // create revision of the lock under which it was last advanced
 	BootID   string        `json:"bootID,omitempty"`

@@ -10,8 +10,9 @@ import "time"
 type Rollout struct {
 	Version int           `json:"version"`
 	ID      string        `json:"id"`
-	Work    string        `json:"work"`           // restart or reboot
-	Etcd    string        `json:"etcd,omitempty"` // the version that etcd shall report afterwards; empty: any
+	Work    string        `json:"work"`              // restart, reboot or command
+	Command string        `json:"command,omitempty"` // the name of a program that lies on every host
+	Etcd    string        `json:"etcd,omitempty"`    // the version that etcd shall report afterwards; empty: any
 	Reason  string        `json:"reason"`
 	By      string        `json:"by"`
 	State   string        `json:"state"`

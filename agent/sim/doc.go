@@ -36,7 +36,7 @@
 //     clocks are set. Disks (disk.go) are warm, slow, hanging, failing, full or not measured; the
 //     verdict on them is the real one. The etcd unit (unit.go) behaves as systemd and etcd do.
 //   - People (fault.go, maintenance.go): they pause and resume, ask to bootstrap again, stop etcd, remove
-//     members, release operations, ask for maintenance, restarts, reboots and rollouts, and take that back.
+//     members, release operations, ask for maintenance, restarts, reboots, commands and rollouts, and take that back.
 //
 // What is left out: fleets so large that hosts rest (tests of package agent have them, also in virtual
 // time: make sim-fleet); hooks around a maintenance; the agent's own files never hang with the disk; all etcds are of one version;

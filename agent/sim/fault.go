@@ -104,9 +104,10 @@ func (h *host) losePower() {
 	h.kill()
 	h.powered = false
 	u := h.unit
-	u.process, u.frozen, u.ran, u.started = false, false, false, u.started+1
+	u.process, u.frozen, u.ran, u.byAgent, u.started = false, false, false, false, u.started+1
 	u.become(inactive, "success")
 	h.files.losePower()
+	h.program = program{}
 	h.world.etcd.settle()
 }
 

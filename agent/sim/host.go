@@ -44,6 +44,7 @@ type host struct {
 	mute    bool // its keepalives get no answer
 	trap    trap
 	asked   bool // it was asked to be taken down, and nobody has heard yet that it is over
+	program program
 	handsOn bool // a person was promised that its etcd stays down
 }
 
@@ -164,7 +165,7 @@ func (h *host) startAgent() {
 			p.gate(laneLoop)
 			return h.wall()
 		},
-		Machine: machine{p}, Files: agentFiles{p, h.files}, Logger: w.logger(h),
+		Machine: machine{p}, Hooks: commands{p}, Files: agentFiles{p, h.files}, Logger: w.logger(h),
 		Stepping: func(step policy.Step, done bool) { w.promises.stepping(p, step, done) },
 		Rounded:  func(d policy.Decision, v health.Verdict) { w.promises.rounded(p, d, v) },
 	}

@@ -34,10 +34,20 @@ func maintainers() []fault {
 			}
 			return end
 		}},
+		{name: "an operator asks for a command", weight: 3, low: time.Minute, high: time.Hour, begin: func(w *world, h *host, _ time.Duration) func() {
+			end := w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkCommand, Command: "upgrade"})
+			if w.faults.IntN(4) != 0 {
+				return nil
+			}
+			return end
+		}},
 		{name: "an operator starts a rollout", weight: 2, low: time.Minute, high: 40 * time.Minute, onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
-			work := []string{control.WorkRestart, control.WorkReboot}[w.faults.IntN(2)]
+			req := []control.RolloutRequest{
+				{Work: control.WorkRestart}, {Work: control.WorkReboot}, {Work: control.WorkCommand, Command: "upgrade"},
+			}[w.faults.IntN(3)]
+			req.Reason = "a new kernel"
 			w.operator(h, func(ctx context.Context, p *process) {
-				_, _ = p.agent.StartRollout(ctx, control.RolloutRequest{Work: work, Reason: "a new kernel"}, "an operator") // it may be refused
+				_, _ = p.agent.StartRollout(ctx, req, "an operator") // it may be refused
 			})
 			states := []string{control.RolloutPaused, control.RolloutRunning, control.RolloutAborted}
 			first, second := states[w.faults.IntN(3)], states[w.faults.IntN(3)]

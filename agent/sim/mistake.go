@@ -16,6 +16,7 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/hooks"
 	quorumddisk "github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/systemd"
 )
@@ -59,6 +60,7 @@ func Mistakes() []Mistake {
 			return &remembering{Etcd: c, p: p}
 		})},
 		{Name: "a host forgets which cluster has answered it", Promise: "P2", parts: func(_ *process, opt *agent.Options) { opt.Files = forgetful{opt.Files} }},
+		{Name: "a command that runs is taken for one that has ended", Promise: "P4", parts: func(_ *process, opt *agent.Options) { opt.Hooks = hasty{opt.Hooks} }},
 		{Name: "an etcd that was stopped is taken for one that failed", Promise: "P4", parts: func(_ *process, opt *agent.Options) { opt.Unit = eager{opt.Unit} }},
 	}
 }
@@ -90,6 +92,17 @@ func (t trusting) Read() quorumddisk.Reading {
 		r.Samples = append(r.Samples, quorumddisk.Sample{Lane: quorumddisk.LaneWAL, End: at - t.p.began, Latency: time.Millisecond})
 	}
 	return r
+}
+
+// hasty shows every command that runs as one that has ended well.
+type hasty struct{ agent.Hooks }
+
+func (h hasty) State(ctx context.Context, run hooks.Run) (hooks.Result, error) {
+	r, err := h.Hooks.State(ctx, run)
+	if r.State == hooks.Running {
+		r.State = hooks.Done
+	}
+	return r, err
 }
 
 // hopeful shows every voter as live.

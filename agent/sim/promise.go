@@ -12,6 +12,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
@@ -50,6 +51,7 @@ type promises struct {
 	ownedOp      bool          // the operation's lock was held when it was last looked at
 	owner        *process      // who held the lock then
 	owned        map[*process]time.Duration
+	commands     map[string]bool // those that have begun
 }
 
 // stale is how old what an agent acts on may be: a round's calls, its interval, and the step's own.
@@ -359,6 +361,8 @@ func (p *promises) beforeStart(by *process) {
 	h := by.host
 	m := p.w.etcd.find(h.data.member)
 	switch {
+	case h.program.result.State == hooks.Running && !h.program.asked:
+		p.breach("P4", h, "an etcd is started while the command runs that it was stopped for")
 	case h.unit.state == inactive && m != nil && !m.learner && h.unit.stoppedBy == "operator" && !h.unit.takenDown && !p.restarting(h):
 		p.breach("P4", h, "an etcd that an operator has stopped is started")
 	case m != nil && !m.learner, h.unit.env["ETCD_INITIAL_CLUSTER_STATE"] == "new":

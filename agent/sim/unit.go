@@ -29,6 +29,7 @@ type unit struct {
 	stoppedBy string // who stopped it last
 	again     bool   // it is to be started as soon as it has stopped
 	takenDown bool   // it was stopped, or found stopped, by an operation of its host, whose end starts it
+	byAgent   bool   // its agent has started the process
 }
 
 // The states that are named often.
@@ -203,7 +204,7 @@ func (u *unit) look() {
 
 // exit ends the process.
 func (u *unit) exit(s systemd.State, result string) {
-	u.process, u.frozen = false, false
+	u.process, u.frozen, u.byAgent = false, false, false
 	u.started++
 	u.become(s, result)
 	u.host.world.etcd.settle()
@@ -265,7 +266,9 @@ func (a agentUnit) Status(context.Context) (systemd.Status, error) {
 func (a agentUnit) Start(ctx context.Context) error {
 	return a.do(ctx, "start", func() {
 		a.u.host.world.promises.beforeStart(a.p)
+		ran := a.u.process
 		a.u.start()
+		a.u.byAgent = a.u.byAgent || (a.u.process && !ran)
 	})
 }
 

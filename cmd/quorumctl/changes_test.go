@@ -38,7 +38,8 @@ func TestMistakesAreRefusedWithWhatToDo(t *testing.T) {
 		"maintenance on --reason x --wait 10m", "maintenance on --reason x --wait --no-wait", "maintenance off now", "maintenance off --wait=-1s",
 		"cycle reboot", "cycle --for 1s", "cycle --reboot -- true", "cycle --no-wait -- true", "cycle -o json -- true", "cycle --keep-down-on-failure",
 		"cycle -- no-such-command", "cycle -- /etc/passwd",
-		"rollout strat", "rollout start", "rollout start maintenance --reason x", "rollout start restart", "rollout start restart --reason x --hosts n1,n1",
+		"rollout strat", "rollout start", "rollout start maintenance --reason x", "rollout start command --reason x", "rollout start command a b --reason x",
+		"rollout start command ../sh --reason x", "rollout start command a.sh --reason x", "cycle --command a/b", "cycle --command a --reboot", "cycle --command a -- true", "rollout start restart", "rollout start restart --reason x --hosts n1,n1",
 		"rollout start restart --reason x --hosts n1,", "rollout start restart --reason x --until-version newest", "rollout pause", "rollout status --watch --interval 1ms",
 		"wait --for godot", "wait --timeout 0s", "config check a b"))
 }

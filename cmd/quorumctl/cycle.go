@@ -23,6 +23,7 @@ type cycling struct {
 	reason   string
 	meant    time.Duration // how long it is meant to take
 	reboot   bool
+	command  string // the name of a program of commands.d
 	keepDown bool
 	waiting
 }
@@ -37,7 +38,9 @@ func (a *app) cycleCommand() *cobra.Command {
 			"first, and no other host down meanwhile. It restarts etcd, with --reboot the machine, and with a\n" +
 			"COMMAND it stops etcd, runs the command here, with your rights and on this terminal, and starts etcd\n" +
 			"again. The command's exit code is kept. A command that fails does not keep the host down, unless\n" +
-			"--keep-down-on-failure is given; Ctrl-C goes to the command, and the host is brought back after it.",
+			"--keep-down-on-failure is given; Ctrl-C goes to the command, and the host is brought back after it.\n" +
+			"With --command NAME quorumd runs the program of that name in /etc/quorumd/hooks/commands.d instead,\n" +
+			"as root, whatever becomes of this terminal.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); len(args) > 0 && n != 0 {
 				return usage("quorumctl cycle -- "+strings.Join(args, " "), "cannot read the command line: a command comes after --")
@@ -59,6 +62,7 @@ func (a *app) cycleCommand() *cobra.Command {
 	flags.DurationVar(&c.meant, "for", control.DefaultMaintenance, "how long it is meant to take, "+
 		span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
 	flags.BoolVar(&c.reboot, "reboot", false, "reboot the machine")
+	flags.StringVar(&c.command, "command", "", "have quorumd run this program of commands.d while etcd is down")
 	flags.BoolVar(&c.keepDown, "keep-down-on-failure", false, "leave the host in maintenance when the command fails")
 	c.flags(cmd)
 	return cmd
@@ -72,6 +76,8 @@ func (c *cycling) check(command []string, form format) error {
 	switch {
 	case len(command) > 0 && c.reboot:
 		return usage("quorumctl cycle --help", "cannot cycle: --reboot does not go with a command")
+	case c.command != "" && (c.reboot || len(command) > 0):
+		return usage("quorumctl cycle --help", "cannot cycle: --command does not go with --reboot, nor with a command of yours")
 	case len(command) > 0 && c.not:
 		return usage("quorumctl cycle --help", "cannot cycle: --no-wait does not go with a command, which runs in this terminal")
 	case len(command) > 0 && (form == formatJSON || form == formatYAML):
@@ -82,11 +88,14 @@ func (c *cycling) check(command []string, form format) error {
 	return checkFor("cycle", "quorumctl cycle --for 1h", c.meant)
 }
 
-// cycle restarts etcd, or reboots the machine.
+// cycle restarts etcd, reboots the machine, or has quorumd run a command.
 func (a *app) cycle(ctx context.Context, c cycling) error {
 	req := control.MaintenanceRequest{Work: control.WorkRestart, Reason: c.reason, For: c.meant}
 	if c.reboot {
 		req.Work = control.WorkReboot
+	}
+	if c.command != "" {
+		req.Work, req.Command = control.WorkCommand, c.command
 	}
 	if req.Reason == "" {
 		req.Reason = "quorumctl cycle"

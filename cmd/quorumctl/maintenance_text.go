@@ -111,6 +111,8 @@ func stateOf(m control.Maintenance) word {
 			return word{"safe to reboot: etcd is stopped", good}
 		case m.Work == control.WorkReboot:
 			return word{"reboots: etcd is stopped", good}
+		case m.Work == control.WorkCommand:
+			return word{"runs the command: etcd is stopped", good}
 		}
 		return word{"safe to touch: etcd is stopped, and stays so until it is told otherwise", good}
 	}
@@ -124,7 +126,15 @@ func workOf(m control.Maintenance) string {
 	case m.External:
 		return m.Work + ", by somebody else"
 	}
-	return m.Work
+	return workNamed(m.Work, m.Command)
+}
+
+// workNamed is a work, with the name of the command if it is one.
+func workNamed(work, command string) string {
+	if command == "" {
+		return work
+	}
+	return work + " " + command
 }
 
 func untilOf(m control.Maintenance, now time.Time) word {
@@ -144,7 +154,7 @@ func writeAsked(p *page, s control.Status) {
 		if s.Op != nil && s.Op.Kind == cycleOp && s.Op.Host == s.Host.ID {
 			why = "" // the line of the operation has said it
 		}
-		p.line("%s of %s: %s%s%s", word{m.Work, bold}, s.Host.Name, word{m.State, stateOf(*m).style}, untilPart(*m, s.Time), why)
+		p.line("%s of %s: %s%s%s", word{workNamed(m.Work, m.Command), bold}, s.Host.Name, word{m.State, stateOf(*m).style}, untilPart(*m, s.Time), why)
 	}
 	if s.Rollout != nil && unfinished(*s.Rollout) {
 		r := *s.Rollout
@@ -152,7 +162,7 @@ func writeAsked(p *page, s control.Status) {
 		if r.State == control.RolloutStopped {
 			stopped = after(": ", r.Text)
 		}
-		p.line("rollout %s: %s%s%s, %s · by %s: %s", word{r.Work, bold}, rolloutState(r), whose(r), stopped, progressOf(r), r.By, r.Reason)
+		p.line("rollout %s: %s%s%s, %s · by %s: %s", word{workNamed(r.Work, r.Command), bold}, rolloutState(r), whose(r), stopped, progressOf(r), r.By, r.Reason)
 	}
 }
 

@@ -17,7 +17,7 @@ func (a *app) rolloutCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "rollout",
 		GroupID: groupOperate,
-		Short:   "Restart or reboot one host after another",
+		Short:   "Restart or reboot one host after another, or run a command on it",
 		Args:    onlySubcommands,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
@@ -38,24 +38,24 @@ func (a *app) rolloutCommand() *cobra.Command {
 func (a *app) rolloutStartCommand() *cobra.Command {
 	var req control.RolloutRequest
 	cmd := &cobra.Command{
-		Use:   "start restart|reboot --reason TEXT",
+		Use:   "start restart|reboot|command NAME --reason TEXT",
 		Short: "Begin: every host, one after another, the leader last",
 		Long: "Have one host after another restart etcd, or reboot: sick ones first, then standbys, followers, and\n" +
 			"the leader last. Each waits until the one before is demonstrably back; the first that does not come\n" +
-			"back well stops the line. Any host's quorumctl can start, watch and end it.",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 || args[0] != control.WorkRestart && args[0] != control.WorkReboot {
-				return usage("quorumctl rollout start restart --reason '<why>'",
-					"cannot start the rollout: %q is not what it does: restart or reboot", strings.Join(args, " "))
-			}
-			return nil
-		},
+			"back well stops the line. Any host's quorumctl can start, watch and end it.\n\n" +
+			"A command is a program that lies on every host as /etc/quorumd/hooks/commands.d/NAME. It runs there\n" +
+			"as root, once, while etcd is stopped. The first host where it is missing, or fails, stops the line.",
+		Args: rolloutWork,
 		ValidArgs: []string{
 			cobra.CompletionWithDesc(control.WorkRestart, "restart etcd"),
 			cobra.CompletionWithDesc(control.WorkReboot, "reboot the machine"),
+			cobra.CompletionWithDesc(control.WorkCommand, "run a program of commands.d while etcd is down"),
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req.Work = args[0]
+			if req.Work == control.WorkCommand {
+				req.Command = args[1]
+			}
 			r, err := a.client().StartRollout(cmd.Context(), req)
 			if err != nil {
 				return cannot("start the rollout", err)
@@ -74,6 +74,21 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 		panic(err) // likewise
 	}
 	return cmd
+}
+
+// rolloutWork refuses what a rollout does not do.
+func rolloutWork(_ *cobra.Command, args []string) error {
+	const command = "quorumctl rollout start command NAME --reason '<why>'"
+	switch {
+	case len(args) == 1 && (args[0] == control.WorkRestart || args[0] == control.WorkReboot), len(args) == 2 && args[0] == control.WorkCommand:
+		return nil
+	case len(args) == 1 && args[0] == control.WorkCommand:
+		return usage(command, "cannot start the rollout: the name of the command is missing")
+	case len(args) > 0 && args[0] == control.WorkCommand:
+		return usage(command, "cannot start the rollout: a command takes no arguments, but here are %q", strings.Join(args[2:], " "))
+	}
+	return usage("quorumctl rollout start restart --reason '<why>'",
+		"cannot start the rollout: %q is not what it does: restart, reboot or command NAME", strings.Join(args, " "))
 }
 
 // completeHosts offers the hosts that are not in the list yet. A shell is not kept waiting.

@@ -15,7 +15,7 @@ func TestARolloutIsStartedPausedResumedAndAborted(t *testing.T) {
 	socket, _ := serving(t, scene(t, "rollout"))
 	golden(t, "rollout-changes.golden", transcript(t, socket,
 		"rollout start reboot --reason 'new kernel' --hosts n3,n1 --until-version v3.6.16",
-		"rollout pause", "rollout resume", "rollout abort", "rollout status -o yaml", "status"))
+		"rollout start command upgrade --reason 'a new etcd'", "rollout pause", "rollout resume", "rollout abort", "rollout status -o yaml", "status"))
 }
 
 func TestARolloutIsWatchedUntilItIsOver(t *testing.T) {

@@ -63,7 +63,7 @@ func writeRollout(p *page, s control.Status) {
 		return
 	}
 	r := *s.Rollout
-	p.line("rollout %s: %s%s, %s", word{r.Work, bold}, rolloutState(r), whose(r), progressOf(r))
+	p.line("rollout %s: %s%s, %s", word{workNamed(r.Work, r.Command), bold}, rolloutState(r), whose(r), progressOf(r))
 	p.line("    reason   %s", r.Reason)
 	p.line("    started  %s by %s", since(r.Started, s.Time), r.By)
 	if r.Version != "" {

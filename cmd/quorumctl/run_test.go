@@ -114,14 +114,14 @@ func (d *desk) ReleaseOp(context.Context, control.ReleaseRequest, string) error 
 func (d *desk) AskMaintenance(_ context.Context, req control.MaintenanceRequest, _ string) (control.Maintenance, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.asked = append(d.asked, fmt.Sprintf("%s for %s, keep running %t: %s", req.Work, req.For, req.KeepRunning, req.Reason))
+	d.asked = append(d.asked, fmt.Sprintf("%s for %s, keep running %t: %s", workNamed(req.Work, req.Command), req.For, req.KeepRunning, req.Reason))
 	if d.onAsk != nil {
 		d.onAsk(&d.status)
 	}
 	if d.status.Maintenance == nil && d.fail == nil {
 		at := d.status.Time.Add(time.Millisecond)
 		d.status.Maintenance = &control.Maintenance{
-			Work: req.Work, By: "root", Since: at, Reason: req.Reason, Until: at.Add(req.For), KeepRunning: req.KeepRunning, State: control.MaintenanceWaiting,
+			Work: req.Work, Command: req.Command, By: "root", Since: at, Reason: req.Reason, Until: at.Add(req.For), KeepRunning: req.KeepRunning, State: control.MaintenanceWaiting,
 		}
 		d.course, d.stale = d.down, true
 	}
@@ -150,7 +150,7 @@ func (d *desk) EndMaintenance(context.Context, string) error {
 func (d *desk) StartRollout(_ context.Context, req control.RolloutRequest, _ string) (control.Rollout, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r := control.Rollout{ID: "k3x7", Work: req.Work, Version: req.Version, Reason: req.Reason, By: "root", State: control.RolloutRunning, Started: d.status.Time}
+	r := control.Rollout{ID: "k3x7", Work: req.Work, Command: req.Command, Version: req.Version, Reason: req.Reason, By: "root", State: control.RolloutRunning, Started: d.status.Time}
 	for _, name := range req.Hosts {
 		r.Hosts = append(r.Hosts, control.RolloutHost{ID: name, Name: name, State: control.RolloutHostWaiting})
 	}

@@ -76,6 +76,10 @@ func (m *machine) act(w *world, h int) breach {
 		a.stopped = 0
 	case stopUnit:
 		return w.stop(h)
+	case runCommand:
+		if m.confirm(w, h) && a.did == 0 {
+			a.did = runs
+		}
 	case finishBootstrap:
 		a.request = 0
 	}

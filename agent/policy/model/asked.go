@@ -10,6 +10,7 @@ type cycling struct {
 	stopped uint8 // this host's agent has stopped etcd for it, and has not started it since
 	begun   uint8 // the operation was about to be recorded, in this boot or in one before
 	seen    uint8 // and was seen: if there is none any more, a person has released it
+	did     uint8 // of a command: how its program is doing
 	held    uint8 // what keeps etcd from starting by itself at a boot lies there
 }
 
@@ -21,12 +22,20 @@ const (
 	restart
 	rebooted // by its agent
 	external // a reboot by somebody else
+	command
 	works
 )
 
 func workText(ask uint8) string {
-	return [...]string{"nothing", "maintenance", "maintenance of a host whose etcd goes on", "a restart", "a reboot", "a reboot by somebody else"}[ask]
+	return [...]string{"nothing", "maintenance", "maintenance of a host whose etcd goes on", "a restart", "a reboot", "a reboot by somebody else", "a command"}[ask]
 }
+
+// The values of did. One that was started may begin at any moment: the two are one.
+const (
+	runs     uint8 = iota + 1
+	ranWell        // it has done its work
+	ranBadly       // it has failed, or the machine has gone down meanwhile
+)
 
 // The values of begun.
 const (
@@ -36,7 +45,7 @@ const (
 
 func (h *host) tidyCycle() {
 	if h.ask == nothing {
-		h.over, h.stopped, h.begun, h.seen = 0, 0, 0, 0
+		h.over, h.stopped, h.begun, h.seen, h.did = 0, 0, 0, 0, 0
 		if h.unit == taken {
 			h.unit = inactive
 		}
@@ -106,7 +115,7 @@ func (w *world) cover(i int) {
 // reboot is over; not so a maintenance.
 func (w *world) workDone(i int) bool {
 	h := &w.hosts[i]
-	return w.isOver(i) || (h.forReboot() && (w.released(i) || (w.cycles(i) && w.opBoot == 0)))
+	return w.isOver(i) || h.did > runs || (h.forReboot() && (w.released(i) || (w.cycles(i) && w.opBoot == 0)))
 }
 
 func (h *host) forReboot() bool { return h.ask == rebooted || h.ask == external }
@@ -184,6 +193,9 @@ func (w *world) goesDown(i int) {
 	h := &w.hosts[i]
 	w.agentDies(i)
 	h.down, h.unit, h.backoff = 1, inactive, 0
+	if h.did == runs {
+		h.did = ranBadly
+	}
 	switch {
 	case h.begun != 0:
 		h.begun = begunBefore

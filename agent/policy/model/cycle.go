@@ -216,6 +216,8 @@ func (w *world) judgeLanding(h int) breach {
 func (w *world) judgeEnd(h int, c choice) breach {
 	a := &w.hosts[h]
 	switch {
+	case a.ask == command && a.did != ranWell && c.outcome == policy.Cycled:
+		return notRun
 	case a.list != voter || a.ask == keeping:
 	case c.outcome != policy.Cycled && (a.stopped != 0 || a.unit == stopping || a.unit == restarting):
 		return endedEarly

@@ -35,6 +35,10 @@
 // voters were odd and at least three, and unless a fault has come since, all the others run at that moment still
 // and the operation is this host's.
 //
+// The program of a command is one that runs, and may end well or badly at any moment, from when it was started: the
+// moment at which it begins is none of its own. One that runs when its machine goes down has failed, and one may be found
+// to be missing. As long as it runs its etcd is not started, and as long as etcd runs it is not run.
+//
 // What etcd answers to a change of membership stands in answer.go, and what becomes of an etcd that
 // starts in start.go. Some answers no world decides: etcd calls a cluster unhealthy whose
 // connections are younger than 5 s, a new leader takes a learner that it has not heard of for one

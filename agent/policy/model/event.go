@@ -31,6 +31,7 @@ const (
 	evOrphaned
 	evWaits
 	evServed
+	evCommandEnds // arg 1: it has failed
 	evValidityOver
 	evLeaseOver
 
@@ -146,7 +147,7 @@ func (k kind) args() uint8 {
 		return 4 // 2 and more: and it leads
 	case evAct:
 		return 3
-	case evUp, evLand, evLateWrite:
+	case evUp, evLand, evLateWrite, evCommandEnds:
 		return 2
 	case evAsk:
 		return works
@@ -239,6 +240,8 @@ func (w *world) possible(k kind, i int) bool {
 		return h.fit != fit
 	case evOperatorStarts:
 		return (h.unit == inactive || h.unit == taken) && h.data == current
+	case evCommandEnds:
+		return h.ask == command && h.did <= runs
 	case evWaits, evServed:
 		return w.opCycle != 0
 	case evOver:
@@ -312,9 +315,10 @@ func (w *world) dropSteps(r rules) {
 		}
 		void := h.gone != 0 && changesMembership(h.step)
 		if h.phase == decided {
-			locked := changesMembership(h.step) || cycleCall(h.step) || writesRecord(h.step) || h.step == moveAside
+			locked := changesMembership(h.step) || cycleCall(h.step) || writesRecord(h.step) || h.step == moveAside || h.step == runCommand
 			bound := writesRecord(h.step) || h.step == takeLock
-			void = void || (h.step == takeDown && (h.ask == nothing || h.over != 0)) // its disk is asked once more
+			withdrawn := h.ask == nothing || h.over != 0
+			void = void || ((h.step == takeDown || h.step == runCommand) && withdrawn) // its disk is asked once more
 			void = void || (locked && !w.owns(i) && !r.noConfirm) || (bound && h.fresh|h.bare == 0 && !r.noOpFence && !r.takeUnfenced)
 		}
 		if void {

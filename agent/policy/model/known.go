@@ -34,6 +34,7 @@ func Steps() map[policy.StepKind]string {
 		policy.StepEndOp: Explored, policy.StepFinishBootstrap: Explored,
 		policy.StepBeginCycle: Explored, policy.StepRunHooks: noHooks, policy.StepMoveLeader: Explored,
 		policy.StepRestartUnit: Explored, policy.StepTakeDown: Explored, policy.StepReboot: Explored,
+		policy.StepRunCommand: Explored,
 	}
 }
 
@@ -57,6 +58,6 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.QuorumAtRisk: Explored, policy.LearnerUnsettled: Explored, policy.CycleQueued: Explored, policy.InMaintenance: Explored,
 		policy.MaintenanceOverdue: Explored, policy.RebootAwaited: Explored, policy.LeaderStays: Explored, policy.HookRunning: noHooks,
 		policy.HookFailed: noHooks, policy.Stopping: Explored, policy.Returning: Explored, policy.NotBack: Explored,
-		policy.Cycled: Explored, policy.Withdrawn: Explored,
+		policy.CommandRunning: Explored, policy.CommandFailed: Explored, policy.Cycled: Explored, policy.Withdrawn: Explored,
 	}
 }

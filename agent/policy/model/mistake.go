@@ -63,6 +63,7 @@ func Mistakes() []Mistake {
 	list = append(list, lockMistakes()...)
 	list = append(list, stopMistakes()...)
 	list = append(list, cycleMistakes()...)
+	list = append(list, commandMistakes()...)
 	list = append(list, graveMistakes()...)
 	list = append(list, graveCycleMistakes()...)
 	for i := range list {

@@ -107,6 +107,43 @@ func stopMistakes() []Mistake {
 	}
 }
 
+// commandMistakes are mistakes about the program that is run while etcd is down.
+func commandMistakes() []Mistake {
+	state := func(from, to policy.HookState) rules {
+		return seeing(func(v *policy.View) {
+			if v.Asked != nil && v.Asked.Command.State == from {
+				v.Asked.Command.State = to
+			}
+		})
+	}
+	return []Mistake{
+		{
+			Name: "etcd is started while the command runs", breach: startedMeanwhile, scope: asking(3, 0, 0),
+			rules: state(policy.HooksRunning, policy.HooksDone),
+		},
+		{
+			Name: "etcd is started when a person says that it is over, though the command runs", breach: startedMeanwhile, scope: asking(3, 0, 0),
+			rules: seeing(func(v *policy.View) {
+				if v.Asked != nil && v.Asked.Over && v.Asked.Work == policy.WorkCommand {
+					v.Asked.Command.State = policy.HooksDue
+				}
+			}),
+		},
+		{
+			Name: "the command is run while etcd runs", breach: ranMeanwhile, scope: asking(3, 0, 0),
+			rules: seeing(func(v *policy.View) {
+				if v.Asked != nil && v.Asked.Work == policy.WorkCommand {
+					v.Asked.Stopped, v.Unit.State = true, policy.UnitInactive
+				}
+			}),
+		},
+		{
+			Name: "a command that has failed is taken for one that has done its work", breach: notRun, scope: asking(3, 0, 0),
+			rules: state(policy.HooksFailed, policy.HooksDone),
+		},
+	}
+}
+
 // cycleMistakes are mistakes about the operation that takes a host down and brings it back.
 func cycleMistakes() []Mistake {
 	return []Mistake{
@@ -154,7 +191,7 @@ func cycleMistakes() []Mistake {
 			rules: rules{heldStays: true},
 		},
 		{
-			Name: "that etcd was stopped is not noted", breach: targetMissed, scope: lively(asking(3, 0, 0)), rules: rules{stopNotNoted: true},
+			Name: "that etcd was stopped is not noted", breach: notBack, scope: lively(asking(3, 0, 0)), rules: rules{stopNotNoted: true},
 		},
 		{
 			Name: "the operation ends before the member serves", breach: endedEarly, scope: asking(3, 0, 0),

@@ -51,6 +51,9 @@ const (
 	leaderStopped
 	rebootedAgain
 	startedEarly
+	startedMeanwhile
+	ranMeanwhile
+	notRun
 	heldBack
 	targetMissed
 	notBack
@@ -102,6 +105,9 @@ func promises() map[breach]promise {
 		leaderStopped:      {"P2", "the etcd of the leader is stopped, and its leadership was not moved first"},
 		rebootedAgain:      {"P2", "a machine that has rebooted for what was asked is rebooted again"},
 		startedEarly:       {"P4", "an etcd that was stopped for maintenance runs again before it is over"},
+		startedMeanwhile:   {"P4", "an etcd is started while the command runs that it was stopped for"},
+		ranMeanwhile:       {"P2", "a command is run while the etcd of its host runs"},
+		notRun:             {"P8", "a cycle is said to have gone well, and its command has not done its work"},
 		heldBack:           {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
 		targetMissed:       {"liveness", "all faults are healed and time passes, and the target is not reached"},
 		notBack:            {"liveness", "all faults are healed, what was asked is over, and a host is not back"},
@@ -159,13 +165,21 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		return w.judgeAdd(h)
 	case promote:
 		return w.judgePromote(h)
+	case runCommand:
+		if a.unit != taken && a.unit != failed && a.unit != inactive {
+			return ranMeanwhile
+		}
 	case startUnit:
+		if a.did == runs {
+			return startedMeanwhile
+		}
 		// Where the disk says that the agent stopped it, nobody can tell that a person has stopped it since, but for a boot.
 		noted := a.stopped != 0 && !a.ranAfterReboot()
 		if a.unit == inactive && a.data == current && (!w.joining(h) || a.list == voter) && a.request == 0 && !noted {
 			return stoppedStarted
 		}
-		if a.stopped != 0 && a.ask != restart && !w.workDone(h) {
+		commandDue := a.ask == command && w.cycles(h) && w.reaches(h) // where it is not seen that it is due, etcd is not kept down for it
+		if a.stopped != 0 && a.ask != restart && (a.ask != command || commandDue) && !w.workDone(h) {
 			return startedEarly
 		}
 	case takeDown, restartUnit:

@@ -153,7 +153,7 @@ func (m *machine) pass(w *world) bool {
 func (m *machine) waitAWhile(w *world) bool {
 	before := w.pack()
 	for _, k := range []kind{
-		evSettled, evMissed, evTriedOver, evServed, evCooled, evWaits, evValidityOver, evTimeout, evLeaseOver, evOrphaned, evBackoffOver, evStalled, evTooLong,
+		evSettled, evMissed, evTriedOver, evServed, evCommandEnds, evCooled, evWaits, evValidityOver, evTimeout, evLeaseOver, evOrphaned, evBackoffOver, evStalled, evTooLong,
 	} {
 		hosts := w.n
 		if k.global() {

@@ -20,6 +20,9 @@ func (s *sight) cycleView(v *policy.View) {
 		Released:  s.reachable != 0 && s.seen != 0 && s.op == 0,
 		RebootFor: policy.Never,
 	}
+	if s.ask == command {
+		v.Asked.Program, v.Asked.Command = "upgrade", policy.Hooks{State: doing(s.did), Text: "upgrade"}
+	}
 	switch {
 	case s.tried == 0 || !s.ownCycle():
 	case s.opPhase == phaseDown:
@@ -63,5 +66,9 @@ func askedAt(self bool, r rank) int64 {
 }
 
 func work(ask uint8) policy.Work {
-	return [...]policy.Work{"", policy.WorkMaintenance, policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot, policy.WorkReboot}[ask]
+	return [...]policy.Work{"", policy.WorkMaintenance, policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot, policy.WorkReboot, policy.WorkCommand}[ask]
+}
+
+func doing(did uint8) policy.HookState {
+	return [...]policy.HookState{policy.HooksDue, policy.HooksRunning, policy.HooksDone, policy.HooksFailed}[did]
 }

@@ -44,6 +44,7 @@ const (
 	reboot
 	endCycle // what was asked is over
 	endKeep  // and is not: it is tried again
+	runCommand
 )
 
 // writesRecord tells the steps that are one fenced write of the operation record.
@@ -79,6 +80,7 @@ func kindOf(step uint8) policy.StepKind {
 		policy.StepEndOp, policy.StepEndOp, policy.StepFinishBootstrap,
 		policy.StepBeginCycle, policy.StepSetPhase, policy.StepSetPhase, policy.StepSetPhase, policy.StepMoveLeader,
 		policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot, policy.StepEndOp, policy.StepEndOp,
+		policy.StepRunCommand,
 	}[step]
 }
 
@@ -111,7 +113,7 @@ func (s *sight) translate(v *policy.View, step policy.Step) (kind, target uint8)
 		policy.StepMoveDataAside: moveAside, policy.StepAddLearner: addLearner, policy.StepStartUnit: startUnit,
 		policy.StepStopUnit: stopUnit, policy.StepPromote: promote, policy.StepFinishBootstrap: finishBootstrap,
 		policy.StepBeginCycle: beginCycle, policy.StepMoveLeader: handOver, policy.StepRestartUnit: restartUnit,
-		policy.StepTakeDown: takeDown, policy.StepReboot: reboot,
+		policy.StepTakeDown: takeDown, policy.StepReboot: reboot, policy.StepRunCommand: runCommand,
 	}
 	if kind, ok := simple[step.Kind]; ok {
 		return kind, 0
@@ -148,7 +150,7 @@ func (s *sight) translate(v *policy.View, step policy.Step) (kind, target uint8)
 
 func (s *sight) endStep(outcome policy.ReasonCode) uint8 {
 	switch {
-	case s.opCycle != 0 && (outcome == policy.Cycled || outcome == policy.Withdrawn):
+	case s.opCycle != 0 && (outcome == policy.Cycled || outcome == policy.Withdrawn || outcome == policy.CommandFailed):
 		return endCycle
 	case s.opCycle != 0:
 		return endKeep

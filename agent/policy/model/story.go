@@ -122,6 +122,8 @@ func (m *machine) text(e event, w *world) string {
 		return fmt.Sprintf("etcd on %s comes up, or ends if it cannot", n)
 	case evUnfit:
 		return fmt.Sprintf("fault: %s becomes %s", n, [...]string{"fit", "SLOW", "UNKNOWN", "wrong about the time"}[e.arg])
+	case evCommandEnds:
+		return fmt.Sprintf("the command on %s %s", n, [...]string{"has done its work", "fails, or is missing"}[e.arg])
 	case evAsk:
 		return fmt.Sprintf("%s is asked to be taken down: %s", n, workText(e.arg))
 	case evMissed:
@@ -255,6 +257,7 @@ func (h *host) text() string {
 		{h.latePromote != 0, "late promotion"},
 		{h.lateRemove != 0, "late removal"},
 		{h.ask != nothing, "asked for " + workText(h.ask)},
+		{h.did != 0, [...]string{"", "which runs", "which has run", "which has failed"}[h.did]},
 		{h.over != 0, "over"},
 		{h.stopped != 0, "noted as stopped"},
 		{h.held != 0, "held"},

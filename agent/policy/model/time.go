@@ -57,6 +57,11 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 		return w.waits(), fine
 	case evServed:
 		return w.serves(int(w.opHost)) && w.hosts[w.opHost].list == voter && take(&w.back, 0, 1), fine
+	case evCommandEnds:
+		if h.down != 0 || (h.did != runs && arg == 0) { // one that does not run may be found to be missing
+			return false, fine
+		}
+		h.did = ranWell + arg
 	case evValidityOver:
 		return m.validityOver(w, i), fine
 	case evLeaseOver:

@@ -205,7 +205,6 @@ func (h *host) pack() uint64 {
 	p.put(h.tried, 1)
 	p.put(h.phase, 2)
 	p.put(h.step, 6)
-	p.put(h.target, 3)
 	p.put(h.gone, 1)
 	p.put(h.fresh, 1)
 	p.put(h.lateAdd, 1)
@@ -217,12 +216,13 @@ func (h *host) pack() uint64 {
 	p.put(h.faulted, 1)
 	p.put(h.bare, 1)
 	p.put(h.lateBare, 1)
-	p.put(h.ask, 3)
+	p.put(h.ask+h.did, 4) // only a command, the last work, has run
 	p.put(h.over, 1)
 	p.put(h.stopped, 1)
 	p.put(h.begun, 2)
 	p.put(h.seen, 1)
 	p.put(h.held, 1)
+	p.put(h.target, 3) // the last: a host is sorted without it, and by two bits more
 	return p.v
 }
 
@@ -248,7 +248,6 @@ func unpackHost(v uint64) (h host) {
 	h.tried = p.get(1)
 	h.phase = p.get(2)
 	h.step = p.get(6)
-	h.target = p.get(3)
 	h.gone = p.get(1)
 	h.fresh = p.get(1)
 	h.lateAdd = p.get(1)
@@ -260,12 +259,15 @@ func unpackHost(v uint64) (h host) {
 	h.faulted = p.get(1)
 	h.bare = p.get(1)
 	h.lateBare = p.get(1)
-	h.ask = p.get(3)
+	h.ask = p.get(4)
+	h.did = max(h.ask, command) - command
+	h.ask -= h.did
 	h.over = p.get(1)
 	h.stopped = p.get(1)
 	h.begun = p.get(2)
 	h.seen = p.get(1)
 	h.held = p.get(1)
+	h.target = p.get(3)
 	return h
 }
 

@@ -54,7 +54,7 @@ func openHooks(conf config.Config, path, errands string, log *slog.Logger) (*hoo
 		return hooks.NewRunner(conf.Maintenance.Hooks, conf.Paths.Runtime, outcomes, child), nil, nil
 	}
 	units := hookUnits{}
-	for _, when := range []string{hooks.Before, hooks.After} {
+	for _, when := range []string{hooks.Before, hooks.After, hooks.Command} {
 		unit, err := systemd.NewService(systemd.Options{Unit: hooksUnit(path, when), Logger: log})
 		if err != nil {
 			return nil, nil, err
@@ -79,7 +79,7 @@ func outcomesOf(path string) string {
 	return filepath.Join(unitOutcomes, strings.TrimSuffix(filepath.Base(path), ".yaml"))
 }
 
-// runHooks is the side that runs the programs. The last argument is before or after; in the service, which gives no
+// runHooks is the side that runs the programs. The last argument is before, after or command; in the service, which gives no
 // flags, the name of an agent other than the main one may follow after a colon.
 func runHooks(args []string) error {
 	flags := flag.NewFlagSet(hooksCommand, flag.ContinueOnError)
@@ -110,7 +110,7 @@ func runHooks(args []string) error {
 	defer stop()
 	return hooks.Line{
 		Dir: conf.Maintenance.Hooks, Wanted: conf.Paths.Runtime, Outcomes: *outcomes, Host: conf.Host.Name,
-		Timeout: conf.Maintenance.HookTimeout, Output: os.Stdout,
+		Timeout: conf.Maintenance.HookTimeout, Command: conf.Maintenance.CommandTimeout, Output: os.Stdout,
 		Logger: slog.New(systemd.LogHandler(os.Stderr, slog.LevelInfo, catalog.ID)),
 	}.Run(ctx, when)
 }

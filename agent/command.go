@@ -1,0 +1,108 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// commandRun is what this host's disk says of the program of a command. That it was started is noted before, so that one
+// that was running when the machine lost power is not run again unseen: how it went lies where a reboot clears it.
+type commandRun struct {
+	Ran     policy.HookState `json:"ran,omitempty"`     // running: it was started; done or failed: how it went
+	RanText string           `json:"ranText,omitempty"` // for people
+	RanIn   string           `json:"ranIn,omitempty"`   // the boot in which it was started
+	RanAt   time.Duration    `json:"ranAt,omitempty"`   // when, since that boot
+}
+
+// commandOf names the run of the program of a command.
+func (k *ask) commandOf() hooks.Run {
+	run := k.hooksOf(hooks.Command)
+	run.Program, run.Until = k.Program, k.RanAt+hooks.BeginWithin
+	return run
+}
+
+// commandHint is what to do about a command that cannot be run here.
+const commandHint = "put the program into commands.d, beside the hooks, on every host, owned by root and writable by nobody else"
+
+// unfitFor tells why a command could not be run on this host, or nothing.
+func (a *Agent) unfitFor(command string) string {
+	if a.opt.Hooks == nil {
+		return "this agent has no way to run a command"
+	}
+	if err := a.opt.Hooks.Find(command); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// viewCommand tells how the program is doing that this host is taken down for.
+func (a *Agent) viewCommand(ctx context.Context, r *round, k *ask) policy.Hooks {
+	started := k.Ran == policy.HooksRunning
+	switch {
+	case k.Ran == policy.HooksDone || k.Ran == policy.HooksFailed:
+		return policy.Hooks{State: k.Ran, Text: k.RanText}
+	case started && k.RanIn != a.opt.BootID:
+		return policy.Hooks{State: policy.HooksFailed, Text: k.Program + ": the machine has rebooted since it was started, so nobody knows whether it has ended: see what it has done, it is not run again"}
+	case a.opt.Hooks == nil:
+		return policy.Hooks{State: policy.HooksFailed, Text: k.Program + ": this agent has no way to run it"}
+	}
+	run := k.commandOf()
+	found, err := a.opt.Hooks.State(ctx, run)
+	switch {
+	case err != nil && started: // it may well run
+		return policy.Hooks{State: policy.HooksRunning, Text: k.Program + ": " + err.Error()}
+	case err != nil:
+		return policy.Hooks{State: policy.HooksDue, Text: k.Program + ": " + err.Error()}
+	case found.State == hooks.None && started && r.at > run.Until:
+		return policy.Hooks{State: policy.HooksFailed, Text: k.Program + ": it was started and has not begun: look for the reason with \"journalctl -u 'quorumd*'\""}
+	case found.State == hooks.None && started:
+		return policy.Hooks{State: policy.HooksStarting, Text: k.Program + ": it is being started"}
+	}
+	return hooksView(found)
+}
+
+// runCommand starts the program of a command. That is noted first.
+func (a *Agent) runCommand(ctx context.Context, r *round) error {
+	stands, run := false, hooks.Run{}
+	err := a.files.markAsk(func(k *ask) {
+		if stands = !k.Over && k.Since.Equal(r.asked.Since); !stands {
+			return
+		}
+		if k.Ran == "" {
+			k.Ran, k.RanIn, k.RanAt = policy.HooksRunning, a.opt.BootID, a.opt.Now()
+		}
+		run = k.commandOf()
+	})
+	switch {
+	case err != nil:
+		return err
+	case !stands:
+		return errors.New("cannot run the command: what was asked was withdrawn in this moment")
+	case !a.lock.MayAct(): // the disk may have hung
+		return errors.New("cannot run the command: the lock is not ours any more")
+	}
+	return a.opt.Hooks.Start(ctx, run)
+}
+
+// noteCommand notes how the program of a command went.
+func (a *Agent) noteCommand(r *round) error {
+	if r.asked == nil || r.asked.Work != policy.WorkCommand {
+		return nil
+	}
+	now := r.view.Asked.Command
+	if now.State != policy.HooksDone && now.State != policy.HooksFailed {
+		return nil
+	}
+	return a.files.markAsk(func(k *ask) {
+		if k.Since.Equal(r.asked.Since) {
+			k.Ran, k.RanText = now.State, now.Text
+		}
+	})
+}

@@ -1,0 +1,92 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A command is one program of commands.d that is run by its name while this host is down. The name may come from another
+// host. It names one of the programs that lie here, and can say no more.
+
+// commandDir holds the programs of commands.
+const commandDir = "commands.d"
+
+// BeginWithin is how long after it was asked for a command may begin. After that it does not any more, so that whoever
+// asked for it knows.
+const BeginWithin = patience
+
+var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+
+// CheckName tells what is wrong with a name of a command: it has letters, digits, "-" and "_", begins with a letter or
+// a digit, and is at most 64 long.
+func CheckName(name string) error {
+	if !programName.MatchString(name) {
+		return fmt.Errorf("%q is no name of a command: letters, digits, - and _, at most 64, and a letter or digit first", plain(name))
+	}
+	return nil
+}
+
+// Find tells why the command of that name could not be run here; nil when it can. The error names the remedy.
+func (r *Runner) Find(name string) error { return find(r.dir, name) }
+
+func find(dir, name string) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	dir = filepath.Join(dir, commandDir)
+	path := filepath.Join(dir, name)
+	info, err := os.Stat(dir)
+	if err == nil && info.Mode()&0o022 != 0 {
+		return fmt.Errorf("others than the owner may write %s: chmod go-w", dir)
+	}
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no %s: put the program there, on every host that is to run it", path)
+	case err != nil:
+		return fmt.Errorf("cannot look at the program: %w; make it readable for quorumd", err)
+	}
+	if text := unfit(path); text != "" {
+		return fmt.Errorf("%s: %s", path, text)
+	}
+	return nil
+}
+
+// unfit tells why a file is not run, or nothing.
+func unfit(program string) string {
+	info, err := os.Stat(program)
+	switch {
+	case err != nil:
+		return plain(err.Error())
+	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
+		return "it is no program: make it executable (chmod +x), or move it away"
+	case info.Mode()&0o022 != 0:
+		return "others than its owner may write it: chmod go-w"
+	}
+	return ""
+}
+
+// tooLate tells whether a run may not begin any more. It is asked after it was told that it runs: whoever has not seen
+// that when its time was over knows that it never does.
+func tooLate(w wanted) (bool, error) {
+	if w.Until == 0 {
+		return false, nil
+	}
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return false, fmt.Errorf("cannot read the clock: %w", err)
+	}
+	return time.Duration(now.Nano()) > w.Until, nil
+}

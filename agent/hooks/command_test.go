@@ -1,0 +1,167 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// program writes a program of commands.d, of some lines of shell.
+func (b *bench) program(name, script string) {
+	b.t.Helper()
+	if err := os.MkdirAll(filepath.Join(b.dir, commandDir), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	path := filepath.Join(b.dir, commandDir, name)
+	if err := os.WriteFile(path, []byte("#!/bin/sh\ncd "+b.dir+"\n"+script+"\n"), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func command(b *bench, id, name string, within time.Duration) Run {
+	b.t.Helper()
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		b.t.Fatal(err)
+	}
+	return Run{When: Command, ID: id, Program: name, Until: time.Duration(now.Nano()) + within, Work: "command", Reason: "a fix", By: "root"}
+}
+
+func TestACommandIsTheOneProgramOfItsNameAndRunsOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Minute)
+	b.program("upgrade", `echo x >>count; env | grep QUORUMD_ | sort >env`)
+	b.program("other", `echo other >>count`)
+	b.hook(Before, "10-hook", `echo hook >>count`)
+	r := command(b, "1", "upgrade", time.Minute)
+	for range 3 {
+		b.start(r)
+		b.until(r, Done)
+	}
+	if err := b.runner.launch(t.Context(), Command); err != nil {
+		t.Fatal(err)
+	}
+	b.until(r, Done)
+	if got := b.read("count"); got != "x\n" {
+		t.Errorf("ran:\n%s", got)
+	}
+	if got, want := b.read("env"), "QUORUMD_BY=root\nQUORUMD_COMMAND=upgrade\nQUORUMD_HOST=n1\nQUORUMD_REASON=a fix\nQUORUMD_WHEN=command\nQUORUMD_WORK=command\n"; got != want {
+		t.Errorf("the environment was\n%s", got)
+	}
+}
+
+func TestACommandThatFailsSaysWithWhat(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Minute)
+	b.program("upgrade", "echo 'no space left' >&2\nexit 7")
+	r := command(b, "1", "upgrade", time.Minute)
+	b.start(r)
+	if got := b.until(r, Failed); got.Hook != "upgrade" || got.Text != "exit status 7: no space left" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestACommandHasATimeLimitOfItsOwn(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, 300*time.Millisecond) // of hooks; that of commands is ten times as long
+	b.program("short", `sleep 1`)
+	r := command(b, "1", "short", time.Minute)
+	b.start(r)
+	b.until(r, Done)
+	b.program("long", `sleep 60`)
+	r = command(b, "2", "long", time.Minute)
+	b.start(r)
+	if got := b.until(r, Failed); got.Text != "it took longer than 3s and was killed" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestWhatIsNoCommandIsNeitherFoundNorRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Minute)
+	if err := b.runner.Find("upgrade"); err == nil || !strings.Contains(err.Error(), "put the program there") {
+		t.Errorf("without a directory: %v", err)
+	}
+	b.program("upgrade", `echo x >>ran`)
+	b.program("x.sh", `echo x >>ran`)
+	b.program("open", `echo x >>ran`)
+	b.program("text", `echo x >>ran`)
+	for name, mode := range map[string]os.FileMode{"open": 0o777, "text": 0o644} {
+		if err := os.Chmod(filepath.Join(b.dir, commandDir, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.runner.Find("upgrade"); err != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]string{
+		"": "is no name", "../before.d/x": "is no name", "a/b": "is no name", "x.sh": "is no name", "-rf": "is no name", "a b": "is no name",
+		"a\n": "is no name", strings.Repeat("a", 65): "is no name", "missing": "put the program there", "open": "chmod go-w", "text": "chmod +x",
+	} {
+		if err := b.runner.Find(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is found: %v", name, err)
+		}
+		r := command(b, "of "+name, name, time.Minute)
+		if got, err := b.runner.State(t.Context(), r); err != nil || got.State != Failed || !strings.Contains(got.Text, want) {
+			t.Errorf("%q: %+v, %v", name, got, err)
+		}
+		// The agent's word is not trusted: the other side looks itself.
+		if err := write(wantedPath(b.runner.wanted, Command), 0o640, wanted{ID: r.ID, Program: name, Until: r.Until}); err != nil {
+			t.Fatal(err)
+		}
+		b.eventually("the one before has ended", func() bool { held, err := locked(b.runner.outcomes, Command); return err == nil && !held })
+		if err := b.runner.launch(t.Context(), Command); err != nil {
+			t.Fatal(err)
+		}
+		b.eventually("it is refused", func() bool { told, err := b.runner.told(r); return err == nil && told.State == Failed })
+	}
+	if err := os.Chmod(filepath.Join(b.dir, commandDir), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.runner.Find("upgrade"); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
+		t.Errorf("in a directory that everybody may write: %v", err)
+	}
+	if got := b.read("ran"); got != "" {
+		t.Error("one of them ran")
+	}
+}
+
+func TestACommandThatHasNotBegunInTimeNeverBegins(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Minute)
+	b.program("upgrade", `echo x >>ran`)
+	r := command(b, "1", "upgrade", -time.Millisecond)
+	b.start(r)
+	if got := b.until(r, Failed); !strings.Contains(got.Text, "its time to begin was over") {
+		t.Errorf("%+v", got)
+	}
+	if b.read("ran") != "" {
+		t.Error("it ran")
+	}
+}
+
+func TestACommandEndsWithTheOneThatRunsIt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Minute)
+	b.program("long", `echo $PPID >parent; echo $$ >pid; exec sleep 60`)
+	r := command(b, "1", "long", time.Minute)
+	b.start(r)
+	b.eventually("it runs", func() bool { return strings.HasSuffix(b.read("pid"), "\n") })
+	parent, _ := strconv.Atoi(strings.TrimSpace(b.read("parent")))
+	pid, _ := strconv.Atoi(strings.TrimSpace(b.read("pid")))
+	if parent <= 1 || pid <= 1 || unix.Kill(parent, unix.SIGKILL) != nil {
+		t.Fatalf("cannot kill PID %d", parent)
+	}
+	if got := b.until(r, Failed); got.Hook != "long" || !strings.Contains(got.Text, "without a result") {
+		t.Errorf("%+v", got)
+	}
+	b.eventually("it is gone, too", func() bool { return unix.Kill(pid, 0) != nil })
+}

@@ -1,0 +1,183 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// commanded makes a world of three voters which may be asked to run commands. See edged for their hooks.
+func commanded(t *testing.T, script func(h *host) string) *world {
+	t.Helper()
+	w := edged(t)
+	for _, h := range w.hosts {
+		h.command("upgrade", script(h))
+	}
+	return w
+}
+
+// command writes a command of the host, in lines of shell that run in the directory of the hooks.
+func (h *host) command(name, script string) {
+	h.w.t.Helper()
+	dir := filepath.Join(h.Options.Dir, "hooks", "commands.d")
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\ncd "+filepath.Dir(dir)+"\n"+script+"\n"), 0o755)
+	}
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+}
+
+// witness writes down whether the host's etcd takes connections, and what the program was told.
+func (h *host) witness() string {
+	address := strings.Replace(strings.TrimPrefix(h.Options.ClientURL, "http://"), ":", "/", 1)
+	return `if bash -c 'exec 3<>/dev/tcp/` + address + `' 2>/dev/null; then etcd=up; else etcd=down; fi
+echo "$QUORUMD_COMMAND with etcd $etcd, for $QUORUMD_REASON" >>../log`
+}
+
+// rollOut starts a rollout of the command on the second host.
+func (w *world) rollOut(name string) error {
+	ctx, cancel := context.WithTimeout(w.t.Context(), bound)
+	defer cancel()
+	_, err := w.hosts[1].Client.StartRollout(ctx, control.RolloutRequest{Work: control.WorkCommand, Command: name, Reason: "a test"})
+	return err
+}
+
+// rollout waits until the rollout is in that state, and gives it.
+func (w *world) rollout(state string) control.Rollout {
+	w.t.Helper()
+	var got control.Rollout
+	w.eventually("the rollout is "+state, func() bool {
+		s, ok := w.hosts[2].status()
+		if ok && s.Rollout != nil {
+			got = *s.Rollout
+		}
+		return got.State == state
+	})
+	return got
+}
+
+func TestARolloutRunsACommandOnceOnEveryHostWhileItsEtcdIsDown(t *testing.T) {
+	t.Parallel()
+	w := commanded(t, (*host).witness)
+	before := w.etcdPIDs()
+	load := w.load()
+	if err := w.rollOut("upgrade"); err != nil {
+		t.Fatal(err)
+	}
+	w.rollout(control.RolloutDone)
+	report := load.Stop()
+	t.Logf("%d writes, %d failed, longest gap %d ms", report.Acked, report.Failed, report.LongestGap.Milliseconds())
+	if report.Failed > 0 {
+		t.Errorf("%d writes failed", report.Failed)
+	}
+	for i, pid := range w.etcdPIDs() {
+		h := w.hosts[i]
+		if pid == before[i] || pid == 0 {
+			t.Errorf("etcd of %s has PID %d, and had %d", h.Options.Name, pid, before[i])
+		}
+		name := h.Options.Name
+		want := "before command of " + name + " by root\nupgrade with etcd down, for a test\nafter command of " + name + " by root\n"
+		if got := h.hooked(); got != want {
+			t.Errorf("on %s was run:\n%s\nwant:\n%s", name, got, want)
+		}
+	}
+	w.verify(3, 0)
+}
+
+func TestACommandThatFailsOnTheSecondHostStopsTheRolloutThere(t *testing.T) {
+	t.Parallel()
+	w := commanded(t, func(*host) string { return `[ -e ../../first ] && { echo 'no space left' >&2; exit 7; }; : >../../first; echo ran >>../log` })
+	if err := w.rollOut("upgrade"); err != nil {
+		t.Fatal(err)
+	}
+	got := w.rollout(control.RolloutStopped)
+	if !strings.HasSuffix(got.Text, ": upgrade: exit status 7: no space left") {
+		t.Errorf("stopped because %q", got.Text)
+	}
+	ran, done := 0, 0
+	for i, h := range w.hosts {
+		ran += strings.Count(h.hooked(), "ran\n")
+		if got.Hosts[i].State == control.RolloutHostDone {
+			done++
+		}
+		w.eventually("etcd runs", h.etcdRuns)
+	}
+	if ran != 1 || done != 1 {
+		t.Errorf("%d ran, %d are done: %+v", ran, done, got.Hosts)
+	}
+	w.never(2*time.Second, "another host is taken down", func() bool {
+		s, ok := w.hosts[2].status()
+		return ok && s.Op != nil
+	})
+	w.verify(3, 0)
+}
+
+func TestAHostWithoutTheCommandStopsTheRolloutAndIsNotTakenDown(t *testing.T) {
+	t.Parallel()
+	w := commanded(t, func(*host) string { return "echo ran >>../log" })
+	if err := w.rollOut("upgrad"); err == nil || !strings.Contains(err.Error(), "there is no") {
+		t.Errorf("a command that is not here: %v", err)
+	}
+	if refused := (*control.Error)(nil); !errors.As(w.rollOut("../before.d/10-test"), &refused) || refused.Status != 400 {
+		t.Errorf("a path: %v", refused)
+	}
+	n3 := w.hosts[2]
+	if err := os.Remove(filepath.Join(n3.Options.Dir, "hooks", "commands.d", "upgrade")); err != nil {
+		t.Fatal(err)
+	}
+	before := n3.etcdPID()
+	if err := w.rollOut("upgrade"); err != nil {
+		t.Fatal(err)
+	}
+	got := w.rollout(control.RolloutStopped)
+	if !strings.Contains(got.Text, "on n3: upgrade: there is no ") {
+		t.Errorf("stopped because %q", got.Text)
+	}
+	if now := n3.etcdPID(); now != before {
+		t.Errorf("etcd of n3 had PID %d, and has %d", before, now)
+	}
+	if ran := n3.hooked(); ran != "" {
+		t.Errorf("on n3 was run: %s", ran)
+	}
+	w.verify(3, 0)
+}
+
+func TestACommandGoesOnWithoutItsAgentAndIsNotRunTwice(t *testing.T) {
+	t.Parallel()
+	w := commanded(t, func(*host) string { return `echo began >>../log; while [ ! -e ../go ]; do sleep 0.1; done; echo ended >>../log` })
+	n1 := w.hosts[0]
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	if _, err := n1.Client.AskMaintenance(ctx, control.MaintenanceRequest{Work: control.WorkCommand, Command: "upgrade", Reason: "a test"}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("it runs", func() bool { return strings.Contains(n1.hooked(), "began") })
+	n1.kill()
+	w.start(n1)
+	w.eventually("the agent knows that it runs", func() bool {
+		s, ok := n1.status()
+		return ok && len(s.Reasons) > 0 && s.Reasons[0].Code == string(policy.CommandRunning)
+	})
+	n1.over()
+	w.never(2*time.Second, "etcd is started while it runs", n1.etcdRuns)
+	if err := os.WriteFile(filepath.Join(n1.Options.Dir, "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("n1 is back", func() bool { return n1.ended(policy.Cycled) })
+	if got, want := n1.hooked(), "before command of n1 by root\nbegan\nended\nafter command of n1 by root\n"; got != want {
+		t.Errorf("was run:\n%s", got)
+	}
+	w.verify(3, 0)
+}
