@@ -65,7 +65,11 @@ func (a *Agent) viewCommand(ctx context.Context, r *round, k *ask) policy.Hooks 
 	case found.State == hooks.None && started:
 		return policy.Hooks{State: policy.HooksStarting, Text: k.Program + ": it is being started"}
 	}
-	return hooksView(found)
+	view := hooksView(found)
+	if view.State == policy.HooksRunning {
+		view.Text = k.Program + " runs"
+	}
+	return view
 }
 
 // runCommand starts the program of a command. That is noted first.

@@ -36,7 +36,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Find tells why the command of that name could not be run here; nil when it can. The error names the remedy.
+// Find tells why the command of that name could not be run here; nil when it can. The error names the file.
 func (r *Runner) Find(name string) error { return find(r.dir, name) }
 
 func find(dir, name string) error {
@@ -54,7 +54,7 @@ func find(dir, name string) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no %s: put the program there, on every host that is to run it", path)
+		return fmt.Errorf("there is no %s", path)
 	case err != nil:
 		return fmt.Errorf("cannot look at the program: %w; make it readable for quorumd", err)
 	}

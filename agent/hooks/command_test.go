@@ -87,7 +87,7 @@ func TestACommandHasATimeLimitOfItsOwn(t *testing.T) {
 func TestWhatIsNoCommandIsNeitherFoundNorRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
-	if err := b.runner.Find("upgrade"); err == nil || !strings.Contains(err.Error(), "put the program there") {
+	if err := b.runner.Find("upgrade"); err == nil || !strings.Contains(err.Error(), "there is no ") {
 		t.Errorf("without a directory: %v", err)
 	}
 	b.program("upgrade", `echo x >>ran`)
@@ -104,7 +104,7 @@ func TestWhatIsNoCommandIsNeitherFoundNorRun(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"": "is no name", "../before.d/x": "is no name", "a/b": "is no name", "x.sh": "is no name", "-rf": "is no name", "a b": "is no name",
-		"a\n": "is no name", strings.Repeat("a", 65): "is no name", "missing": "put the program there", "open": "chmod go-w", "text": "chmod +x",
+		"a\n": "is no name", strings.Repeat("a", 65): "is no name", "missing": "there is no ", "open": "chmod go-w", "text": "chmod +x",
 	} {
 		if err := b.runner.Find(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is found: %v", name, err)

@@ -74,12 +74,10 @@ func (r *Runner) waited(id string) time.Duration {
 func (r *Runner) State(_ context.Context, run Run) (Result, error) {
 	if run.When == Command {
 		now, err := r.told(run)
-		if err == nil && now.State == None {
-			if unfit := r.Find(run.Program); unfit != nil {
-				return Result{State: Failed, Hook: run.Program, Text: unfit.Error()}, nil
-			}
+		if err != nil || now.State != None {
+			return now, err
 		}
-		return now, err
+		return couldRun(r.Find(run.Program), run), nil
 	}
 	programs, err := list(r.dir, run.When, "")
 	if err != nil {
@@ -89,6 +87,14 @@ func (r *Runner) State(_ context.Context, run Run) (Result, error) {
 		return Result{State: Done, Text: "there are no hooks"}, nil
 	}
 	return r.told(run)
+}
+
+// couldRun is how a command is that has not begun: none that is to be had has failed already.
+func couldRun(why error, run Run) Result {
+	if why != nil {
+		return Result{State: Failed, Hook: run.Program, Text: why.Error()}
+	}
+	return Result{State: None}
 }
 
 // told gives what the running side has told of a run: None when that is nothing.

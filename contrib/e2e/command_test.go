@@ -98,7 +98,9 @@ func TestARolloutRunsACommandOnceOnEveryHostWhileItsEtcdIsDown(t *testing.T) {
 
 func TestACommandThatFailsOnTheSecondHostStopsTheRolloutThere(t *testing.T) {
 	t.Parallel()
-	w := commanded(t, func(*host) string { return `[ -e ../../first ] && { echo 'no space left' >&2; exit 7; }; : >../../first; echo ran >>../log` })
+	w := commanded(t, func(*host) string {
+		return `[ -e ../../first ] && { echo 'no space left' >&2; exit 7; }; : >../../first; echo ran >>../log`
+	})
 	if err := w.rollOut("upgrade"); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +158,9 @@ func TestAHostWithoutTheCommandStopsTheRolloutAndIsNotTakenDown(t *testing.T) {
 
 func TestACommandGoesOnWithoutItsAgentAndIsNotRunTwice(t *testing.T) {
 	t.Parallel()
-	w := commanded(t, func(*host) string { return `echo began >>../log; while [ ! -e ../go ]; do sleep 0.1; done; echo ended >>../log` })
+	w := commanded(t, func(*host) string {
+		return `echo began >>../log; while [ ! -e ../go ]; do sleep 0.1; done; echo ended >>../log`
+	})
 	n1 := w.hosts[0]
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()

@@ -1,0 +1,64 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// told is what the side that runs the programs tells.
+type told struct {
+	result hooks.Result
+	err    error
+}
+
+func (t told) Start(context.Context, hooks.Run) error { return t.err }
+
+func (t told) State(context.Context, hooks.Run) (hooks.Result, error) { return t.result, t.err }
+
+func (t told) Find(string) error { return t.err }
+
+func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testing.T) {
+	t.Parallel()
+	const minute = time.Minute
+	started := commandRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: minute}
+	nothing := hooks.Result{State: hooks.None}
+	for name, c := range map[string]struct {
+		noted commandRun
+		boot  string
+		at    time.Duration
+		told  told
+		want  policy.HookState
+		says  string
+	}{
+		"it was not started":                      {commandRun{}, "boot-1", minute, told{result: nothing}, policy.HooksDue, ""},
+		"it is missing":                           {commandRun{}, "boot-1", minute, told{result: hooks.Result{State: hooks.Failed, Hook: "upgrade", Text: "there is none"}}, policy.HooksFailed, "upgrade: there is none"},
+		"it was not started, and nobody can look": {commandRun{}, "boot-1", minute, told{err: errors.New("denied")}, policy.HooksDue, "denied"},
+		"it was started and has told nothing":     {started, "boot-1", minute + hooks.BeginWithin, told{result: nothing}, policy.HooksStarting, "upgrade"},
+		"and does not begin any more":             {started, "boot-1", minute + hooks.BeginWithin + 1, told{result: nothing}, policy.HooksFailed, "has not begun"},
+		"it runs":                                 {started, "boot-1", 9 * minute, told{result: hooks.Result{State: hooks.Running, Hook: "upgrade"}}, policy.HooksRunning, "upgrade runs"},
+		"it was started, and nobody can look":     {started, "boot-1", 9 * minute, told{err: errors.New("denied")}, policy.HooksRunning, "denied"},
+		"it is done":                              {started, "boot-1", 9 * minute, told{result: hooks.Result{State: hooks.Done}}, policy.HooksDone, ""},
+		"the machine has rebooted":                {started, "boot-2", minute, told{result: nothing}, policy.HooksFailed, "the machine has rebooted"},
+		"it has rebooted, and a file has stayed":  {started, "boot-2", minute, told{result: hooks.Result{State: hooks.Done}}, policy.HooksFailed, "is not run again"},
+		"its end was noted before the reboot":     {commandRun{Ran: policy.HooksDone, RanIn: "boot-1"}, "boot-2", minute, told{result: nothing}, policy.HooksDone, ""},
+		"its failure was noted":                   {commandRun{Ran: policy.HooksFailed, RanText: "upgrade: exit status 7", RanIn: "boot-1"}, "boot-2", minute, told{result: nothing}, policy.HooksFailed, "exit status 7"},
+	} {
+		a := &Agent{opt: Options{BootID: c.boot, Hooks: c.told}}
+		k := &ask{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), commandRun: c.noted}
+		if got := a.viewCommand(t.Context(), &round{at: c.at}, k); got.State != c.want || !strings.Contains(got.Text, c.says) {
+			t.Errorf("%s: %+v, want %s with %q", name, got, c.want, c.says)
+		}
+	}
+	if got := (&Agent{}).viewCommand(t.Context(), &round{}, &ask{Program: "upgrade"}); got.State != policy.HooksFailed {
+		t.Errorf("an agent without a way to run it: %+v", got)
+	}
+}
