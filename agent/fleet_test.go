@@ -308,7 +308,7 @@ var sparesFlag = flag.Int("fleet.spares", 0, "measure a fleet with so many spare
 func (f *fleet) settled() {
 	f.t.Helper()
 	f.until(10*time.Minute, "the queue calls three spares", func() bool { return len(f.queue()) == queueLength })
-	f.pass(time.Minute)
+	f.pass(max(time.Minute, time.Duration(len(f.hosts)/50)*time.Second)) // until the last has asked etcd some times
 }
 
 // TestAFleetAsksEtcdForLittleWhateverItsSize measures a fleet at rest, and then how a spare takes the place of a voter.

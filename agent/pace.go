@@ -107,10 +107,13 @@ func (p *pace) attend(now time.Duration, attentive bool) {
 // guide takes in whether somebody keeps the queue. When nobody does any more, each host has to see for
 // itself whether it goes first.
 func (p *pace) guide(now time.Duration, queued bool) {
-	was := p.queued
+	if p.queued == queued || p.attends {
+		p.queued = queued
+		return
+	}
 	p.queued = queued
-	if was && !queued {
-		p.hosts = min(p.hosts, now+time.Duration(float64(p.round())*p.chance()))
+	if p.size > p.limits.guided { // how often it looks depends on that
+		p.hosts = now + time.Duration(float64(p.round())*p.chance())
 	}
 }
 

@@ -63,8 +63,10 @@ func TestHostsThatWereStartedTogetherDriftApart(t *testing.T) {
 func TestAHostThatRestsLooksSeldomAsLongAsSomebodyKeepsTheQueue(t *testing.T) {
 	t.Parallel()
 	p := pace{interval: 2 * time.Second, host: "h", limits: usualPace()}
-	p.guide(0, true)
 	p.learn(0, 10000)
+	if p.guide(0, true); p.hosts <= 2000*time.Second {
+		t.Errorf("it looks in %s, as if nobody kept the queue", p.hosts) // by chance; the same in every run
+	}
 	if got, want := p.round(), 20000*time.Second; got != want { // 5000 records a second, all together
 		t.Errorf("it looks once in %s, want %s", got, want)
 	}
