@@ -46,6 +46,8 @@ func TestHostsThatWereStartedTogetherDriftApart(t *testing.T) {
 		f := newFleet(t, spares, smallPace())
 		defer f.close()
 		f.settled()
+		// All turn at the same moment: it is to lie in the middle of what is counted as one turn.
+		f.pass(time.Until(time.Now().Truncate(2 * time.Second).Add(3 * time.Second)))
 		most := 0
 		for range 150 {
 			before := f.etcd.count()
@@ -53,7 +55,7 @@ func TestHostsThatWereStartedTogetherDriftApart(t *testing.T) {
 			got, _ := f.spent(before)
 			most = max(most, got.requests-got.renewed)
 		}
-		if most > 70 { // on average it is 25, and 100 in a turn in which all compare their clocks
+		if most > 75 { // half of the turns have 34 or more, and 90 to 110 one in which all compare their clocks
 			t.Errorf("%d spares made %d requests in one turn", spares, most)
 		}
 		t.Logf("at most %d requests in a turn", most)
