@@ -165,7 +165,8 @@ func (a *Agent) viewOp(r *round) {
 		view.Elapsed = r.at - op.Clock // also across a restart of the agent
 	}
 	orphaned := r.lock == nil || r.lockAt != op.Token
-	view.OrphanedFor = a.since.truth(name+"/orphaned", orphaned, r.at, r.number)
+	// Of that token: an agent that was asleep may have missed that somebody took the operation over meanwhile.
+	view.OrphanedFor = a.since.truth(fmt.Sprintf("%s/orphaned of %d", name, op.Token), orphaned, r.at, r.number)
 	view.WrittenFor = a.since.of(name+"/written", fmt.Sprint(r.opAt), r.at, r.number)
 	r.view.Op = view
 }

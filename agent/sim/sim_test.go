@@ -173,6 +173,7 @@ func regressions() []regression {
 		{1388, "an etcd that was stopped just after its promotion is started by the join that is not over"},
 		{1917, "an etcd that an operator has stopped after a reboot that was asked for is started by the agent, which starts only then"},
 		{1923, "an etcd that was stopped for a reboot stays down for ever once its operation is released"},
+		{2457, "an agent that was asleep takes an operation over early: it has missed that another one had done so meanwhile"},
 		{1973, "(a mistake of the simulation) an etcd that was stopped by hand before the maintenance of its host is started at the end of that"},
 	}
 }
