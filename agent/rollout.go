@@ -72,7 +72,10 @@ func (a *Agent) rolledOut(r *round, step policy.Step) []lock.Also {
 	case next.Etcd != "" && own.ID != 0 && version != next.Etcd:
 		next.State, next.Text = record.RolloutStopped, fmt.Sprintf("%s came back with etcd %s, not %s", next.Hosts[i].Name, orText(version, "unknown"), next.Etcd)
 	default:
-		next.Hosts[i].State, next.Hosts[i].Seconds = record.HostDone, took(r).Seconds()
+		h := &next.Hosts[i]
+		h.State, h.Seconds = record.HostDone, took(r).Seconds()
+		h.Turn = max(h.Seconds, turn(next, r.wall).Seconds())
+		next.Since = r.wall.UTC()
 		if len(next.Waiting()) == 0 && (next.State == record.RolloutRunning || next.State == record.RolloutPaused) {
 			next.State, next.Text = record.RolloutDone, ""
 		}
@@ -92,6 +95,15 @@ func took(r *round) time.Duration {
 		return r.view.Op.Elapsed
 	}
 	return max(r.wall.Sub(r.op.Started), r.view.Op.Elapsed)
+}
+
+// turn gives how long a rollout has been at the host that it is at, for people: hosts' clocks may differ. 0 when it cannot be
+// told.
+func turn(rollout record.Rollout, now time.Time) time.Duration {
+	if rollout.Since.IsZero() { // of an agent that does not write it
+		return 0
+	}
+	return now.Sub(rollout.Since)
 }
 
 // stopFor gives the rollout, stopped, when the operation of one of its hosts is released by a person: the
@@ -129,6 +141,7 @@ func (a *Agent) StartRollout(ctx context.Context, req control.RolloutRequest, by
 		ID: strings.ToLower(rand.Text()[:8]), Work: req.Work, Command: req.Command, Etcd: req.Version, Reason: req.Reason, By: by,
 		State: record.RolloutRunning, Started: a.opt.Wall().UTC(),
 	}
+	rollout.Since = rollout.Started
 	if rollout.Hosts, err = rolloutHosts(hosts, req, a.runningVersions()); err != nil {
 		return control.Rollout{}, err
 	}
@@ -205,6 +218,9 @@ func (a *Agent) SetRollout(ctx context.Context, state, by string) (control.Rollo
 		return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"it is "+found.State, "quorumctl rollout start starts another")
 	}
 	found.State, found.Text = state, "by "+by
+	if state == record.RolloutRunning {
+		found.Since = a.opt.Wall().UTC()
+	}
 	if err := a.writeRollout(ctx, *found, seen, cannot); err != nil {
 		return control.Rollout{}, err
 	}
@@ -250,7 +266,7 @@ func (a *Agent) writeRollout(ctx context.Context, rollout record.Rollout, seen i
 func rolloutStatus(r record.Rollout, op *record.Op) control.Rollout {
 	out := control.Rollout{ID: r.ID, Work: r.Work, Command: r.Command, Version: r.Etcd, Reason: r.Reason, By: r.By, State: r.State, Text: r.Text, Started: r.Started}
 	for _, h := range r.Hosts {
-		host := control.RolloutHost{ID: h.ID, Name: h.Name, State: h.State, Seconds: h.Seconds}
+		host := control.RolloutHost{ID: h.ID, Name: h.Name, State: h.State, Seconds: h.Seconds, TurnSeconds: h.Turn}
 		if h.State == record.HostWaiting && op != nil && op.Kind == policy.KindCycle && op.Host == h.ID {
 			host.State = control.RolloutHostCurrent
 		}

@@ -58,6 +58,32 @@ func TestARolloutIsDoneWithItsLastHostAlsoWhenItWasPausedMeanwhile(t *testing.T)
 	}
 }
 
+func TestATurnOfARolloutCountsFromTheEndOfTheOneBefore(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		since time.Time
+		want  float64
+	}{
+		"with the pause between them":        {began, 70},
+		"the clock of the other was ahead":   {began.Add(time.Hour), 12},
+		"an agent that does not write it":    {time.Time{}, 12},
+		"resumed while it was on its way up": {began.Add(65 * time.Second), 12},
+	} {
+		a := &Agent{opt: Options{Config: hostConfig()}, keys: record.KeysFor("test")}
+		a.opt.Config.Host.ID = "2"
+		r := &round{asked: &ask{Work: policy.WorkRestart, Rollout: "x"}, wall: began.Add(70 * time.Second)}
+		r.op = &record.Op{Kind: policy.KindCycle, Host: "2"}
+		r.view.Op = &policy.Op{SameBoot: true, Elapsed: 12 * time.Second}
+		r.rollout = &record.Rollout{ID: "x", State: record.RolloutRunning, Since: c.since, Hosts: []record.RolloutHost{{ID: "2", State: record.HostWaiting}, {ID: "3", State: record.HostWaiting}}}
+		also := a.rolledOut(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
+		next, err := record.Decode[record.Rollout](also[0].Value)
+		if err != nil || next.Hosts[0].Seconds != 12 || next.Hosts[0].Turn != c.want || !next.Since.Equal(r.wall) {
+			t.Errorf("%s: %+v, %v", name, next, err)
+		}
+	}
+}
+
 func TestWhatAHostTookInARolloutCountsFromBeforeItsReboot(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

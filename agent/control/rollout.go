@@ -61,6 +61,8 @@ type RolloutHost struct {
 	Name    string  `json:"name"`
 	State   string  `json:"state"`
 	Seconds float64 `json:"seconds,omitempty"` // how long it took, when it is done
+	// TurnSeconds is how long the rollout was at it, when it is done: with the pause after the host before, which Seconds leaves out.
+	TurnSeconds float64 `json:"turnSeconds,omitempty"`
 }
 
 // complete gives a list that is absent as an empty one.

@@ -18,6 +18,7 @@ type Rollout struct {
 	State   string        `json:"state"`
 	Text    string        `json:"text,omitempty"` // why it is in that state
 	Started time.Time     `json:"started"`
+	Since   time.Time     `json:"since,omitzero"` // when it last began, went on, or had done with a host
 	Hosts   []RolloutHost `json:"hosts"`
 	Extra   Extra         `json:"-"`
 }
@@ -28,6 +29,7 @@ type RolloutHost struct {
 	Name    string  `json:"name"`
 	State   string  `json:"state"`
 	Seconds float64 `json:"seconds,omitempty"` // how long it was taken down for
+	Turn    float64 `json:"turn,omitempty"`    // seconds from when the rollout had come to it until it was back: with the pause before
 }
 
 // The states of a rollout. Only one that runs takes further hosts.

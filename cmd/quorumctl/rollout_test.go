@@ -69,6 +69,7 @@ func TestTheEstimateIsTheMiddleOfWhatTheOthersTook(t *testing.T) {
 		{"nothing done yet", control.RolloutRunning, []control.RolloutHost{host(waiting, 0), host(current, 0)}, 0, false},
 		{"one slow host does not count", control.RolloutRunning, []control.RolloutHost{host(done, 10), host(done, 900), host(done, 12), host(waiting, 0), host(current, 0)}, 24 * time.Second, true},
 		{"two are averaged", control.RolloutRunning, []control.RolloutHost{host(done, 10), host(done, 20), host(current, 0)}, 15 * time.Second, true},
+		{"the pause between two hosts counts", control.RolloutRunning, []control.RolloutHost{{State: done, Seconds: 10, TurnSeconds: 70}, host(waiting, 0), host(current, 0)}, 140 * time.Second, true},
 		{"paused has no end", control.RolloutPaused, []control.RolloutHost{host(done, 10), host(waiting, 0)}, 0, false},
 		{"done has none left", control.RolloutDone, []control.RolloutHost{host(done, 10)}, 0, false},
 	} {

@@ -30,15 +30,15 @@ func rolloutOf(s control.Status) rollout {
 	return doc
 }
 
-// remaining estimates how long a rollout that runs still takes: what the middle one of the hosts that
-// are done took, for each that is not.
+// remaining estimates how long a rollout that runs still takes: the turn of the middle one of the hosts that are done, for
+// each that is not. A turn counts from the end of the one before, so that the pause between two hosts is in it.
 func remaining(r control.Rollout) (time.Duration, bool) {
 	var took []float64
 	left := 0
 	for _, h := range r.Hosts {
 		switch h.State {
 		case control.RolloutHostDone:
-			took = append(took, h.Seconds)
+			took = append(took, max(h.Seconds, h.TurnSeconds))
 		case control.RolloutHostWaiting, control.RolloutHostCurrent:
 			left++
 		}
