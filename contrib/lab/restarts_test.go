@@ -58,7 +58,9 @@ func manners() []manner {
 		{name: "systemctl restart, without waiting", restart: each("systemctl --no-block restart etcd")},
 		{name: "systemctl restart, each waits for active", restart: each("systemctl restart etcd")},
 		{name: "SIGKILL, each waits for active", restart: each("systemctl kill --signal=KILL etcd; systemctl restart etcd")},
-		{name: "quorumctl rollout start restart", rollout: true, restart: func(f *fleet, voters []*lab.Host) { f.rollOut("restart", voters...) }},
+		{name: "quorumctl rollout start restart", rollout: true, restart: func(f *fleet, voters []*lab.Host) {
+			f.rollOut(control.RolloutRequest{Work: control.WorkRestart, Hosts: names(voters)})
+		}},
 	}
 }
 

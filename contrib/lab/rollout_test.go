@@ -45,7 +45,7 @@ func (f *fleet) rebootAll() outcome {
 	report := f.under(func(voters []*lab.Host) {
 		stop := watchSync(f.t.Context(), voters)
 		defer func() { got.fewer = stop() }()
-		f.rollOut("reboot")
+		f.rollOut(control.RolloutRequest{Work: control.WorkReboot})
 	})
 	got.note(report)
 	for name, boot := range f.boots() {
@@ -58,17 +58,53 @@ func (f *fleet) rebootAll() outcome {
 	return got
 }
 
-// rollOut starts a rollout over those hosts, or over all, and waits for its end.
-func (f *fleet) rollOut(work string, hosts ...*lab.Host) {
+// TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown has a program run on all voters, as root in the unit that the
+// package brings, under writes.
+func TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown(t *testing.T) {
+	f := standingFleet(t)
+	const script = `printf '#!/bin/sh\necho "$(id -un) $(systemctl show -P ActiveState etcd) $QUORUMD_COMMAND $QUORUMD_REASON" >>/var/log/commanded\n' ` +
+		`>/etc/quorumd/hooks/commands.d/look && chmod +x /etc/quorumd/hooks/commands.d/look`
+	f.check(f.Each(func(h *lab.Host) error {
+		_, err := h.Shell(t.Context(), script)
+		return err
+	}))
+	began := time.Now()
+	var voters []*lab.Host
+	report := f.under(func(all []*lab.Host) {
+		voters = all
+		f.rollOut(control.RolloutRequest{Work: control.WorkCommand, Command: "look", Hosts: names(all)})
+	})
+	t.Logf("%d writes acknowledged, %d failed, longest gap %v", report.Acked, report.Failed, report.LongestGap)
+	if report.Failed > 0 {
+		t.Errorf("%d writes failed", report.Failed)
+	}
+	for _, h := range voters {
+		if got, want := f.shell(h, "cat /var/log/commanded"), "root inactive look "+reason; got != want {
+			t.Errorf("%s: the command saw %q, want %q once", h.Name, got, want)
+		}
+	}
+	f.oneDownAtATime(began)
+	f.rest()
+}
+
+// reason is what every rollout of the lab is asked for.
+const reason = "the lab wants it"
+
+func names(hosts []*lab.Host) []string {
+	var out []string
+	for _, h := range hosts {
+		out = append(out, h.Name)
+	}
+	return out
+}
+
+// rollOut starts a rollout and waits for its end.
+func (f *fleet) rollOut(request control.RolloutRequest) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), callTimeout)
 	defer cancel()
-	asked := f.Hosts[0]
-	request := control.RolloutRequest{Work: work, Reason: "the lab wants it"}
-	for _, h := range hosts {
-		request.Hosts = append(request.Hosts, h.Name)
-	}
-	r, err := control.Dial(asked.Path("/run/quorumd/control.sock")).StartRollout(ctx, request)
+	request.Reason = reason
+	r, err := control.Dial(f.Hosts[0].Path("/run/quorumd/control.sock")).StartRollout(ctx, request)
 	f.check(err)
 	began := time.Now()
 	f.within(5*bound, "the rollout is done", func() bool {
@@ -84,7 +120,7 @@ func (f *fleet) rollOut(work string, hosts ...*lab.Host) {
 		}
 		return false
 	})
-	f.t.Logf("%6.1f s: a rollout, %s, over %d hosts", time.Since(began).Seconds(), work, len(r.Hosts))
+	f.t.Logf("%6.1f s: a rollout, %s, over %d hosts", time.Since(began).Seconds(), request.Work, len(r.Hosts))
 }
 
 // absence is a time in which a host's etcd did not run, as its systemd has it.
