@@ -70,6 +70,11 @@ func (k *ask) over(bootID string) bool {
 
 func (k *ask) rebooted(bootID string) bool { return k.BootID != "" && k.BootID != bootID }
 
+// outlastsReboot tells whether the machine may go down, too, when it is safe to touch for this.
+func (k *ask) outlastsReboot() bool {
+	return !k.Over && (k.Work == policy.WorkMaintenance || k.Work == policy.WorkReboot)
+}
+
 // tooLate tells whether the machine was rebooted by somebody else before its turn had come: nobody will
 // reboot it again.
 func (k *ask) tooLate(bootID string) bool { return k.External && k.BootID == "" && k.AskedIn != bootID }

@@ -35,6 +35,7 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 	err := a.changeAsk(ctx, func(k *ask) (*ask, *askEnd) {
 		if k != nil && (k.Over || k.Work != policy.Work(req.Work) || k.Program != req.Command || k.KeepRunning != req.KeepRunning || k.External != req.External) {
 			taken = k
+			k.Hurried = k.Hurried || (req.Hurried && k.outlastsReboot()) // the machine goes down now
 			return k, nil
 		}
 		if k == nil {

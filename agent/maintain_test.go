@@ -66,3 +66,26 @@ func TestATakeDownForWhatWasWithdrawnLeavesWhatIsAskedInsteadAlone(t *testing.T)
 		t.Errorf("etcd is noted as stopped for %+v, held back: %t", now, files.held())
 	}
 }
+
+func TestWhatWaitsForItsTurnIsHurriedWhenTheMachineGoesDown(t *testing.T) {
+	t.Parallel()
+	for work, want := range map[string]bool{control.WorkMaintenance: true, control.WorkRestart: false} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, 1, usualPace())
+			defer f.close()
+			f.pass(time.Minute)
+			h := f.hosts["v2"].agent
+			req := control.MaintenanceRequest{Work: work, Reason: "a test", For: time.Hour}
+			if _, err := h.AskMaintenance(t.Context(), req, "root"); err != nil {
+				t.Fatal(err)
+			}
+			down := control.MaintenanceRequest{Work: control.WorkReboot, Reason: "the machine goes down", For: time.Hour, External: true, Hurried: true}
+			if _, err := h.AskMaintenance(t.Context(), down, "logind"); err == nil || !strings.Contains(err.Error(), "asked for already") {
+				t.Errorf("%s: the answer is %v", work, err)
+			}
+			if k, _ := h.files.asked(); k == nil || string(k.Work) != work || k.Hurried != want {
+				t.Errorf("%s: what is asked is %+v, want hurried %t", work, k, want)
+			}
+		})
+	}
+}

@@ -28,6 +28,9 @@ func bootstrap(v View) (Decision, bool) {
 		if r, holds := vetoed(v, VersionUnknown, VersionUnsafe); holds {
 			return Decision{Reasons: []Reason{r}}, true
 		}
+		if v.Unit.State == UnitInactive && v.Unit.Ran { // one that has crashed is failed; after a reboot it has not run yet
+			return stopped(v), true
+		}
 		return bringUp(v), true
 	}
 	if v.Bootstrap.Seen != 0 {

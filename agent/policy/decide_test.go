@@ -448,6 +448,9 @@ func TestANewClusterIsMadeOnce(t *testing.T) {
 		{"only with a safe version", func(v *View) { v.Self.Etcd = Version{3, 4, 23} }, StepNone, VersionUnsafe},
 		{"not on data that cannot be read", func(v *View) { v.Data.State = DataUnreadable }, StepNone, DataUnusable},
 		{"after a crash etcd is started on what it made", func(v *View) { v.Data = Data{State: DataMember, ClusterID: 1, MemberID: 1} }, StepStartUnit, ""},
+		{"not when a person has stopped it since", func(v *View) {
+			v.Data, v.Unit.Ran = Data{State: DataMember, ClusterID: 1, MemberID: 1}, true
+		}, StepNone, UnitStopped},
 		{"not when only the records cannot be read", func(v *View) { v.Cluster.Listed = true }, StepNone, ClusterUnreachable},
 		{"not on what a failed first start left", func(v *View) { v.Data.State = DataRemains }, StepNone, DataUnusable},
 		{"not when a cluster answers", func(v *View) { v.Cluster = spareView().Cluster }, StepFinishBootstrap, ""},

@@ -53,11 +53,17 @@ type Reaction struct {
 func (r Reaction) Prepare(ctx context.Context) {
 	began := time.Now()
 	err := r.ask(ctx)
-	if err == nil || isConflict(err) { // with a conflict something else stops etcd, and that is as good
-		err = r.wait(ctx)
+	runs := false
+	if err == nil || isConflict(err) { // what was asked before is waited for as well
+		runs, err = r.wait(ctx)
 	}
 	took := time.Since(began).Round(time.Millisecond)
-	if err == nil {
+	switch {
+	case err == nil && runs:
+		r.Logger.Warn("this machine may go down: it is this host's turn. Its etcd was to keep running: systemd stops it now, and etcd itself hands leadership over",
+			"after", took.String())
+		return
+	case err == nil:
 		r.Logger.Info("this machine may go down: etcd is stopped in order", "after", took.String())
 		return
 	}
@@ -107,17 +113,17 @@ func (r Reaction) ask(ctx context.Context) error {
 	return err
 }
 
-// wait looks until the machine may be touched.
-func (r Reaction) wait(ctx context.Context) error {
+// wait looks until the machine may be touched. etcd runs then when a person has asked for the turn only.
+func (r Reaction) wait(ctx context.Context) (runs bool, err error) {
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
 	for {
 		if m := r.Host.Status().Maintenance; m != nil && m.State == control.MaintenanceSafe {
-			return nil
+			return m.KeepRunning, nil
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("there was not enough time")
+			return false, errors.New("there was not enough time")
 		case <-tick.C:
 		}
 	}

@@ -104,6 +104,21 @@ func TestTheMachineGoesDownAsSoonAsItMay(t *testing.T) {
 	})
 }
 
+func TestAnEtcdThatWasToKeepRunningIsNotSaidToBeStopped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
+		h.status.Maintenance = &control.Maintenance{State: control.MaintenanceSafe, KeepRunning: true, By: "a person"}
+		r, log := reaction(h)
+		if took := prepare(t, r); took > glance {
+			t.Errorf("it took %s", took)
+		}
+		if !strings.Contains(log.String(), "systemd stops it now") || strings.Contains(log.String(), "is stopped in order") {
+			t.Errorf("the log says:\n%s", log)
+		}
+	})
+}
+
 func TestAVoterThatTheClusterCannotAffordToLoseGoesDownLoudly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
