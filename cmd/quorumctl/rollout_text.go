@@ -72,6 +72,7 @@ func writeRollout(p *page, s control.Status) {
 	if r.Text != "" && whose(r) == "" && r.State != control.RolloutRunning {
 		p.line("    because  %s", word{r.Text, rolloutState(r).style})
 	}
+	writeCurrent(p, s)
 	p.raw("")
 	t := table{head: []string{"HOST", "STATE", "TOOK"}}
 	if p.wide {
@@ -90,6 +91,15 @@ func writeRollout(p *page, s control.Status) {
 		p.line("→ when it is mended: quorumctl rollout resume; to give it up: quorumctl rollout abort")
 	case control.RolloutPaused:
 		p.line("→ quorumctl rollout resume, or quorumctl rollout abort")
+	}
+}
+
+// writeCurrent says how far the host is whose turn it is. One that does not come back keeps its turn, and the rollout waits.
+func writeCurrent(p *page, s control.Status) {
+	for _, h := range s.Rollout.Hosts {
+		if h.State == control.RolloutHostCurrent && s.Op != nil && s.Op.Host == h.ID {
+			p.line("    now      %s, in phase %s, for %s; quorumctl explain says there what it waits for", h.Name, s.Op.Phase, span(s.Time.Sub(s.Op.Started)))
+		}
 	}
 }
 
