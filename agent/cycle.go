@@ -86,7 +86,6 @@ func (a *Agent) viewAsked(ctx context.Context, r *round) {
 		Work: asked.Work, By: asked.By, Reason: asked.Reason, Program: asked.Program, KeepRunning: asked.KeepRunning, External: asked.External, Hurried: asked.Hurried,
 		Over: asked.over(a.opt.BootID) || asked.tooLate(a.opt.BootID), Stopped: asked.Stopped, Waived: asked.Waived, Rebooted: asked.rebooted(a.opt.BootID),
 		Overdue: overdue(asked.until(), r.wall), RebootFor: policy.Never,
-		Retimed: r.op != nil && !r.op.Until.Equal(asked.until()),
 	}
 	if a.rebooting.value != "" {
 		v.RebootFor = r.at - a.rebooting.at

@@ -89,3 +89,26 @@ func TestWhatWaitsForItsTurnIsHurriedWhenTheMachineGoesDown(t *testing.T) {
 		})
 	}
 }
+
+func TestAHostThatAsksForMoreTimeTellsTheOthersItsNewEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		f.ask("v2")
+		f.until(5*time.Minute, "v2 may be touched", func() bool { return f.state("v2") == control.MaintenanceSafe })
+		f.pass(10 * time.Minute)
+		more := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "a test", For: 3 * time.Hour}
+		if _, err := f.hosts["v2"].agent.AskMaintenance(t.Context(), more, "root"); err != nil {
+			t.Fatal(err)
+		}
+		want := time.Now().Add(more.For)
+		f.until(time.Minute, "the operation ends later", func() bool { op, _ := f.op(); return op.Until.Equal(want) })
+		_, written := f.op()
+		f.pass(10 * time.Minute)
+		if _, now := f.op(); now != written {
+			t.Errorf("it is written again and again: at revision %d and then at %d", written, now)
+		}
+	})
+}

@@ -159,13 +159,28 @@ func (f *fleet) state(name string) string {
 // alone sees that it is that host's turn, and no other's.
 func (f *fleet) alone(order []string, i int) {
 	f.t.Helper()
-	op, err := record.Decode[record.Op]([]byte(f.etcd.get(record.KeysFor("test").Op())))
-	if err != nil || op.HostName != order[i] {
-		f.t.Fatalf("turn %d is that of %s, want %s: %v", i, op.HostName, order[i], err)
+	if op, _ := f.op(); op.HostName != order[i] {
+		f.t.Fatalf("turn %d is that of %s, want %s", i, op.HostName, order[i])
 	}
 	for _, name := range order {
 		if got := f.state(name); name != order[i] && strings.Contains("safe stopping", orText(got, "none")) {
 			f.t.Errorf("%s is %s in the turn of %s", name, got, order[i])
 		}
 	}
+}
+
+// op gives the operation in flight and the revision at which it was written; nothing when there is none.
+func (f *fleet) op() (op record.Op, at int64) {
+	f.t.Helper()
+	f.etcd.mu.Lock()
+	defer f.etcd.mu.Unlock()
+	kv := f.etcd.keys[record.KeysFor("test").Op()]
+	if kv == nil {
+		return record.Op{}, 0
+	}
+	op, err := record.Decode[record.Op](kv.Value)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return op, kv.ModRevision
 }

@@ -37,7 +37,9 @@ func (a *Agent) viewEtcd(ctx context.Context, r *round) {
 	v.IdleFor = min(a.since.truth("idle", r.op == nil, r.at, r.number), a.since.of("ended", fmt.Sprint(r.endedAt), r.at, r.number))
 	a.viewOp(r)
 	if r.asked != nil {
-		r.view.Asked.Released = r.asked.Seen && r.op == nil
+		own := r.op != nil && r.op.Kind == policy.KindCycle && r.op.Host == a.opt.Config.Host.ID
+		v.Asked.Released = r.asked.Seen && r.op == nil
+		v.Asked.Retimed = own && !r.op.Until.Equal(r.asked.until())
 	}
 	a.viewHooks(ctx, r)
 	v.FreeFor = a.since.truth("free", r.op == nil && r.lock == nil && policy.PlaceFree(*v), r.at, r.number)
