@@ -136,8 +136,12 @@ func (a *Agent) finished(ctx context.Context, r *round, step policy.Step, err er
 	if errors.Is(err, lock.ErrTaken) && step.Kind == policy.StepTakeLock {
 		return // somebody was quicker
 	}
-	if err == nil && step.Kind == policy.StepWriteEnv {
+	switch {
+	case err != nil:
+	case step.Kind == policy.StepWriteEnv:
 		a.environmentWritten = a.wantedEnvironment(r)
+	case step.Kind == policy.StepRunHooks, step.Kind == policy.StepRunCommand:
+		a.noteLaunch(r, step)
 	}
 	if err != nil {
 		a.log.Warn("step failed", "step", step.Kind, "why", step.Why, "error", err)

@@ -161,6 +161,7 @@ type Agent struct {
 	failed    policy.Failed
 	promoted  mark          // when this process last sent a promotion
 	rebooting mark          // when this process last asked for a reboot
+	launched  mark          // what run of programs this process has last had started, and when
 	started   mark          // when this process last started the unit, for the retry
 	renewed   time.Duration // when the lock was last renewed
 	// environmentWritten is what this process wrote last as the environment of the unit.

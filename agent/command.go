@@ -63,7 +63,7 @@ func (a *Agent) viewCommand(ctx context.Context, r *round, k *ask) policy.Hooks 
 	case found.State == hooks.None && started && r.at > run.Until:
 		return policy.Hooks{State: policy.HooksFailed, Text: k.Program + ": it was started and has not begun: look for the reason with \"journalctl -u 'quorumd*'\""}
 	case found.State == hooks.None && started:
-		return policy.Hooks{State: policy.HooksStarting, Text: k.Program + ": it is being started"}
+		return policy.Hooks{State: policy.HooksStarting, Text: k.Program + ": it is being started", Launched: a.launchedNow(r, run)}
 	}
 	view := hooksView(found)
 	if view.State == policy.HooksRunning {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // told is what the side that runs the programs tells.
@@ -60,5 +61,36 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 	}
 	if got := (&Agent{}).viewCommand(t.Context(), &round{}, &ask{Program: "upgrade"}); got.State != policy.HooksFailed {
 		t.Errorf("an agent without a way to run it: %+v", got)
+	}
+}
+
+func TestProgramsThatWereStartedJustNowAreWaitedForAndNotStartedAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	const interval = 5 * time.Second
+	now := time.Minute
+	a := &Agent{opt: Options{BootID: "boot-1", Hooks: told{result: hooks.Result{State: hooks.None}}, Now: func() time.Duration { return now }}}
+	a.opt.Config.Timing.Interval = interval
+	k := &ask{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), commandRun: commandRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: now}}
+	for step, state := range map[policy.StepKind]func(r *round) policy.Hooks{
+		policy.StepRunCommand: func(r *round) policy.Hooks { return a.viewCommand(t.Context(), r, r.asked) },
+		policy.StepRunHooks:   func(r *round) policy.Hooks { return a.hooksState(t.Context(), r, r.asked.hooksOf(hooks.Before)) },
+	} {
+		r := &round{asked: k, at: now}
+		r.op = &record.Op{Phase: string(policy.PhaseBegun)}
+		if got := state(r); got.Launched {
+			t.Errorf("%s: before it: %+v", step, got)
+		}
+		a.noteLaunch(r, policy.Step{Kind: step})
+		if got := state(r); !got.Launched || got.Text == "" {
+			t.Errorf("%s: after it: %+v", step, got)
+		}
+		if got := state(&round{asked: k, at: now + interval}); got.Launched {
+			t.Errorf("%s: an interval later: %+v", step, got)
+		}
+		another := *k
+		another.Since = time.Unix(2, 0)
+		if got := state(&round{asked: &another, at: now}); got.Launched {
+			t.Errorf("%s: what is asked anew: %+v", step, got)
+		}
 	}
 }

@@ -45,18 +45,47 @@ func (a *Agent) viewHooks(ctx context.Context, r *round) {
 	}
 	switch policy.OpPhase(r.op.Phase) {
 	case policy.PhaseBegun:
-		r.view.Asked.Before = a.hooksState(ctx, r.asked.hooksOf(hooks.Before))
+		r.view.Asked.Before = a.hooksState(ctx, r, r.asked.hooksOf(hooks.Before))
 	case policy.PhaseBack:
-		r.view.Asked.After = a.hooksState(ctx, r.asked.hooksOf(hooks.After))
+		r.view.Asked.After = a.hooksState(ctx, r, r.asked.hooksOf(hooks.After))
 	}
 }
 
-func (a *Agent) hooksState(ctx context.Context, run hooks.Run) policy.Hooks {
+func (a *Agent) hooksState(ctx context.Context, r *round, run hooks.Run) policy.Hooks {
 	found, err := a.opt.Hooks.State(ctx, run)
 	if err != nil {
 		return policy.Hooks{State: policy.HooksFailed, Text: err.Error()}
 	}
-	return hooksView(found)
+	view := hooksView(found)
+	if view.State == policy.HooksDue && a.launchedNow(r, run) {
+		view.Launched, view.Text = true, "they are being started"
+	}
+	return view
+}
+
+// launchedNow tells whether this process has had a run started so short a time ago that it would change nothing to do so
+// again: programs are started beside the agent, which sees them only once they have begun. After an interval of the loop
+// it may be done again, since what has the programs run may have ended before it told of them.
+func (a *Agent) launchedNow(r *round, run hooks.Run) bool {
+	return a.launched.value == run.ID && r.at-a.launched.at < a.opt.Config.Timing.Interval
+}
+
+// noteLaunch remembers that a step has had programs started.
+func (a *Agent) noteLaunch(r *round, step policy.Step) {
+	switch step.Kind {
+	case policy.StepRunHooks:
+		a.launched = mark{value: r.asked.hooksOf(hooksTime(r)).ID, at: a.opt.Now()}
+	case policy.StepRunCommand:
+		a.launched = mark{value: r.asked.commandOf().ID, at: a.opt.Now()}
+	}
+}
+
+// hooksTime tells which hooks are run in the phase of the operation.
+func hooksTime(r *round) string {
+	if policy.OpPhase(r.op.Phase) == policy.PhaseBack {
+		return hooks.After
+	}
+	return hooks.Before
 }
 
 func hooksView(found hooks.Result) policy.Hooks {
@@ -103,11 +132,7 @@ func (a *Agent) cycleStep(ctx context.Context, r *round, step policy.Step) error
 	case policy.StepBeginCycle:
 		return a.beginCycle(ctx, r)
 	case policy.StepRunHooks:
-		when := hooks.Before
-		if policy.OpPhase(r.op.Phase) == policy.PhaseBack {
-			when = hooks.After
-		}
-		return a.opt.Hooks.Start(ctx, r.asked.hooksOf(when))
+		return a.opt.Hooks.Start(ctx, r.asked.hooksOf(hooksTime(r)))
 	case policy.StepRunCommand:
 		return a.runCommand(ctx, r)
 	case policy.StepMoveLeader:

@@ -205,7 +205,9 @@ func (c *Client) MoveLeader(ctx context.Context, leaderURL string, to uint64) er
 }
 
 // RemoveLearner removes a learner. A member that is gone already is fine; one that has become
-// a voter is left alone and is an error.
+// a voter is left alone and is an error. etcd knows no removal of learners only: one that becomes
+// a voter between the look and the call is removed, unless the member that is asked sees that the
+// others could not spare it.
 func (c *Client) RemoveLearner(ctx context.Context, id uint64) error {
 	list, err := c.Members(ctx)
 	if err != nil {

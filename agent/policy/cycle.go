@@ -53,6 +53,8 @@ type Asked struct {
 type Hooks struct {
 	State HookState
 	Text  string // for people
+	// Launched tells that this agent has had them started so short a time ago that it would change nothing to do so again.
+	Launched bool
 }
 
 // HookState is the state of the hooks.
@@ -271,7 +273,8 @@ func again(v View, code ReasonCode) (after time.Duration, behind string) {
 	return 0, ""
 }
 
-// lookSoon is how often the next in the line looks whether the one before has come back.
+// lookSoon is how often the next in the line looks whether the one before has come back, and a host whether programs that
+// were started have begun.
 const lookSoon = 500 * time.Millisecond
 
 // bestVoter gives the voter that leadership is best moved to before this one stops: one that is not to

@@ -140,6 +140,9 @@ func TestAtItsTurnAVoterHandsOverAndStops(t *testing.T) {
 		{"another voter has failed since", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, QuorumAtRisk},
 		{"another voter has failed before anything was done", func(v *View) { v.Cluster.Members[1].Live, v.Op.Phase = false, PhaseBegun }, StepEndOp, ""},
 		{"hooks are due", func(v *View) { v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksDue }, StepRunHooks, ""},
+		{"hooks were started just now", func(v *View) {
+			v.Op.Phase, v.Asked.Before = PhaseBegun, Hooks{State: HooksDue, Launched: true}
+		}, StepNone, HookRunning},
 		{"hooks run", func(v *View) { v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksRunning }, StepNone, HookRunning},
 		{"a hook has failed", func(v *View) { v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksFailed }, StepEndOp, ""},
 		{"the hooks have run", func(v *View) { v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksDone }, StepSetPhase, ""},
@@ -241,6 +244,7 @@ func TestAHostIsBackOnlyWhenItsMemberIsWellForAWhile(t *testing.T) {
 			v.Op.Restarted = true
 		}, StepEndOp, ""},
 		{"hooks are due", func(v *View) { v.Asked.After.State = HooksDue }, StepRunHooks, ""},
+		{"hooks were started just now", func(v *View) { v.Asked.After = Hooks{State: HooksDue, Launched: true} }, StepNone, HookRunning},
 		{"hooks run", func(v *View) { v.Asked.After.State = HooksRunning }, StepNone, HookRunning},
 		{"a hook has failed", func(v *View) { v.Asked.After.State = HooksFailed }, StepNone, HookFailed},
 		{"a hook has failed, and a person says that it is over", func(v *View) { v.Asked.After.State, v.Asked.Waived = HooksFailed, true }, StepEndOp, ""},
@@ -372,7 +376,10 @@ func TestACommandRunsOnlyWhileEtcdIsDownAndEtcdOnlyWhileItDoesNotRun(t *testing.
 		}, StepEndOp, ""},
 		{"that is not noted", func(v *View) { v.Op.Phase = PhaseReady }, StepSetPhase, ""},
 		{"etcd is stopping", func(v *View) { v.Unit.State = UnitDeactivating }, StepNone, Stopping},
-		{"it was started, and has not told of itself", state(HooksStarting), StepRunCommand, ""},
+		{"it was started by an agent that has ended since, and has not told of itself", state(HooksStarting), StepRunCommand, ""},
+		{"it was started just now, and has not told of itself", func(v *View) {
+			v.Asked.Command.State, v.Asked.Command.Launched = HooksStarting, true
+		}, StepNone, CommandRunning},
 		{"it runs", state(HooksRunning), StepNone, CommandRunning},
 		{"it runs, and the lock was lost", func(v *View) { v.Asked.Command.State, v.Lock = HooksRunning, Lock{Known: true} }, StepTakeLock, ""},
 		{"it runs, and a person says that it is over", func(v *View) { v.Asked.Command.State, v.Asked.Over = HooksRunning, true }, StepNone, CommandRunning},

@@ -77,7 +77,7 @@ func stopMember(v View, m Member) Decision {
 	if v.Op.Phase == PhaseBegun {
 		switch h := v.Asked.Before; h.State {
 		case HooksDue:
-			return do(Step{Kind: StepRunHooks, Why: "before etcd is stopped"})
+			return start(h, HookRunning, Step{Kind: StepRunHooks, Why: "before etcd is stopped"})
 		case HooksRunning:
 			return wait(HookRunning, "%s", h.Text)
 		case HooksFailed:
@@ -132,13 +132,23 @@ func touchable(v View) Decision {
 	case a.Command.State == HooksRunning || busy:
 		return wait(CommandRunning, "%s", a.Command.Text)
 	case a.Work == WorkCommand:
-		return do(Step{Kind: StepRunCommand, Why: a.Program + ": " + a.Reason})
+		return start(a.Command, CommandRunning, Step{Kind: StepRunCommand, Why: a.Program + ": " + a.Reason})
 	case a.Work == WorkRestart: // of a host without a member
 		return do(Step{Kind: StepEndOp, Outcome: Cycled, Why: "there was nothing to restart"})
 	case a.Overdue:
 		return wait(MaintenanceOverdue, "by %s: %s", a.By, a.Reason)
 	}
 	return wait(InMaintenance, "by %s: %s", a.By, a.Reason)
+}
+
+// start has programs started. That shows only once they have begun: until then it is waited for, and not done over and over.
+func start(h Hooks, code ReasonCode, s Step) Decision {
+	if !h.Launched {
+		return do(s)
+	}
+	d := wait(code, "%s", h.Text)
+	d.Again = lookSoon
+	return d
 }
 
 // mayRun tells whether the program of a command runs, or may begin to at any moment. As long as that is so, etcd is not
@@ -235,7 +245,7 @@ func wellAgain(v View) Decision {
 	if v.Asked != nil && !v.Asked.Waived {
 		switch h := v.Asked.After; h.State {
 		case HooksDue:
-			return do(Step{Kind: StepRunHooks, Why: "after etcd is back"})
+			return start(h, HookRunning, Step{Kind: StepRunHooks, Why: "after etcd is back"})
 		case HooksRunning:
 			return wait(HookRunning, "%s", h.Text)
 		case HooksFailed:

@@ -317,6 +317,9 @@ func TestAJoinIsGivenUp(t *testing.T) {
 	}
 	play(t, back, []scene{
 		{"the learner goes first", nil, StepRemoveLearner, ""},
+		{"also one that could be promoted: nobody does that any more", func(v *View) {
+			v.Op.Reason, v.Self.MemberID = "ORPHANED: the agent of n3 is gone", v.Cluster.Members[2].ID
+		}, StepRemoveLearner, ""},
 		{"then its etcd", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepStopUnit, ""},
 		{"then the record", func(v *View) {
 			v.Cluster.Members = v.Cluster.Members[:2]

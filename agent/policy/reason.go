@@ -171,7 +171,7 @@ type Decision struct {
 	// ready. It is published, so that the others know whom to wait for.
 	Waiting ReasonCode
 	// Again asks to look again after so long, if that is before the next turn of the loop: this host is the
-	// next. 0: it does not. Behind is the ID of the host whose record it wants to see then, if any.
+	// next, or waits for programs that were started. 0: it does not. Behind is the ID of the host whose record it wants to see then, if any.
 	Again  time.Duration
 	Behind string
 }

@@ -212,11 +212,12 @@ func (c *client) RemoveLearner(ctx context.Context, id uint64) error {
 		return fmt.Errorf("cannot remove learner %x: it is a voter by now", id)
 	}
 	c.changes("remove")
+	sent := w.now()
 	removeErr := c.tell(ctx, call{
 		name: "remove learner", lane: laneStep, write: true,
 		check: func(m *member) error { return w.etcd.remove(m, id) },
 		apply: func(*member) error {
-			w.promises.beforeRemove(c.p, id)
+			w.promises.beforeRemove(c.p, id, w.now()-sent)
 			w.etcd.applyRemove(id)
 			return nil
 		},

@@ -52,7 +52,18 @@ type promises struct {
 	owner        *process      // who held the lock then
 	owned        map[*process]time.Duration
 	commands     map[string]bool // those that have begun
+	taking       map[*process]taking
 }
+
+// taking is the step that an agent takes, as it was decided, and how often it has begun it without a second between.
+type taking struct {
+	step  policy.Step
+	last  time.Duration
+	times int
+}
+
+// spinning is how often an agent may begin the very same step before it is said to spin.
+const spinning = 5
 
 // stale is how old what an agent acts on may be: a round's calls, its interval, and the step's own.
 func (p *promises) stale() time.Duration {
@@ -91,11 +102,25 @@ func (p *promises) stepping(by *process, step policy.Step, done bool) {
 		return
 	}
 	w.happen(by.host, happenedStep, uint64(len(step.Kind)), "begins %s", step)
+	p.spins(by, step)
 	if step.Kind.Info().Locked && p.lockOwner() != by {
 		p.breach("P5", by.host, fmt.Sprintf("%s is begun by an agent that does not hold the lock", step.Kind))
 	}
 	if step.Kind == policy.StepRollBack && step.Outcome == policy.HealthLost && by.host.disk.state == probeDead && w.now()-by.host.disk.since > p.stale() {
 		p.breach("P6", by.host, "a join is given up because nothing is known of its host")
+	}
+}
+
+// spins judges that an agent begins the same step again and again at once: one that changes nothing has to wait.
+func (p *promises) spins(by *process, step policy.Step) {
+	before, now := p.taking[by], p.w.now()
+	next := taking{step: step, last: now, times: 1}
+	if step == before.step && now-before.last < time.Second {
+		next.times += before.times
+	}
+	p.taking[by] = next
+	if next.times == spinning {
+		p.breach("liveness", by.host, fmt.Sprintf("%s is begun again and again, and changes nothing", step.Kind))
 	}
 }
 
@@ -349,10 +374,24 @@ func (p *promises) beforePromote(by *process, id uint64) {
 	}
 }
 
-// beforeRemove judges a removal as it is applied.
-func (p *promises) beforeRemove(by *process, id uint64) {
-	if m := p.w.etcd.find(id); m != nil && !m.learner {
+// beforeRemove judges a removal as it is applied, so long after its sender has seen that the member is a learner. etcd
+// removes a member whatever it is by then: one that lands after its time was over, when a promotion has landed before it
+// that was on its way as long, finds a voter, and only a lost quorum would be a harm.
+func (p *promises) beforeRemove(by *process, id uint64, after time.Duration) {
+	m := p.w.etcd.find(id)
+	if m == nil || m.learner {
+		return
+	}
+	if !p.late && after <= p.w.plan.timing().CallTimeout {
 		p.breach("P2", by.host, "a voter is removed by a step that takes back a learner")
+	}
+	voters, up := p.upNow()
+	left := up
+	if m.downAt == 0 || p.w.now()-m.downAt < p.stale() {
+		left--
+	}
+	if spare(voters, up) >= 0 && spare(voters-1, left) < 0 {
+		p.breach("P2", by.host, "a removal has cost the quorum")
 	}
 }
 

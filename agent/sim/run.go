@@ -83,7 +83,7 @@ func newWorld(p plan, opt Options) *world {
 		plan: p, keys: record.KeysFor("sim"), mistake: opt.Mistake, began: time.Now(), story: opt.Story,
 		faults: rand.New(rand.NewPCG(p.Seed, 2)), reserved: map[int64]bool{},
 	}
-	w.promises = promises{w: w, owned: map[*process]time.Duration{}, commands: map[string]bool{}}
+	w.promises = promises{w: w, owned: map[*process]time.Duration{}, commands: map[string]bool{}, taking: map[*process]taking{}}
 	w.etcd = &etcd{w: w, store: newStore(), removed: map[uint64]*member{}, index: 10, term: 1}
 	for i := range p.Hosts {
 		w.hosts = append(w.hosts, newHost(w, i))
