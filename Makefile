@@ -97,7 +97,7 @@ SIM = $(GO) test -count=1 -timeout 60m -run 'Whatever|Seed' ./agent/sim -args -s
 
 sim: ## whole agents in virtual time: HOURS=10000 of cluster life with faults; SEED=42 tells one story
 ifdef SEED
-	@$(GO) test -count=1 -run TheStoryOfASeed ./agent/sim -args -sim.seed=$(SEED)
+	@$(GO) test -count=1 -v -run TheStoryOfASeed ./agent/sim -args -sim.seed=$(SEED)
 else
 	GOGC=off GOMEMLIMIT=1500MiB $(SIM)
 endif
