@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// TestWhileAHostIsInMaintenanceNobodyElseGoesDown has a host in maintenance lose power and come back. The next one, which has asked
+// TestWhileAHostIsInMaintenanceNobodyElseGoesDown has a host in maintenance be upgraded, lose power and come back. The next one, which has asked
 // too, waits all the while.
 func TestWhileAHostIsInMaintenanceNobodyElseGoesDown(t *testing.T) {
 	f := standingFleet(t)
@@ -30,6 +30,12 @@ func TestWhileAHostIsInMaintenanceNobodyElseGoesDown(t *testing.T) {
 		f.eventually("the next host says whom it waits for", func() bool { return f.names(next, "OPERATION_IN_FLIGHT") })
 	}
 	waits("while the first is in maintenance")
+	f.check(h.Install(t.Context(), packageFile(t, "next")))
+	f.eventually("its agent was upgraded, and it is in maintenance still", func() bool {
+		s, ok := f.status(h)
+		return ok && s.Host.Version == "0.0.2" && s.Maintenance != nil && s.Maintenance.State == control.MaintenanceSafe
+	})
+	f.down(h)
 
 	f.check(h.PowerLoss(t.Context()))
 	waits("while the first has no power")

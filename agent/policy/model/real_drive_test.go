@@ -7,8 +7,10 @@ package model
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -278,6 +280,30 @@ func (b *bench) joins(i int, says string) (how uint8, err error) {
 	return 0, differ(says, "%v; its log ends with\n%s", err, h.member.LogTail(5))
 }
 
+// versionDecided tells whether the cluster has agreed on its version. Before, a member that is started for the first time finds it
+// incompatible, and ends; that is so for less than a second after the first member has started, and the model leaves it out.
+func versionDecided(ctx context.Context, client string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, client+"/version", http.NoBody)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	var version struct {
+		Cluster string `json:"etcdcluster"`
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&version); err != nil {
+		return err
+	}
+	if version.Cluster == "" || version.Cluster == "not_decided" {
+		return errors.New("the cluster has not agreed on its version")
+	}
+	return nil
+}
+
 // ready waits until a member is in the list with its name, and answers.
 func (b *bench) ready(i int, says string) error {
 	err := b.until(b.patience, func(ctx context.Context) error {
@@ -287,6 +313,9 @@ func (b *bench) ready(i int, says string) error {
 		s, err := b.conn(i).Status(ctx, b.hosts[i].client)
 		if err == nil && s.Leader == 0 {
 			err = errors.New("it knows no leader")
+		}
+		if err == nil {
+			err = versionDecided(ctx, b.hosts[i].client)
 		}
 		if err != nil || b.w.hosts[i].list == unlisted {
 			return err
