@@ -21,8 +21,11 @@ func TestARolloutTakesSickHostsFirstThenThoseWithoutAVoteAndTheLeaderLast(t *tes
 			host("standby", health.OK), host("spare", health.OK),
 		},
 		Cluster: Cluster{Members: []Member{
-			{ID: 1, PeerURL: peerPrefix + "leader", Leader: true}, {ID: 2, PeerURL: peerPrefix + "follower-a"}, {ID: 3, PeerURL: peerPrefix + "follower-b"},
-			{ID: 4, PeerURL: peerPrefix + "sick"}, {ID: 5, PeerURL: peerPrefix + "standby", Learner: true},
+			{ID: 1, PeerURL: peerPrefix + "leader", Leader: true},
+			{ID: 2, PeerURL: peerPrefix + "follower-a"},
+			{ID: 3, PeerURL: peerPrefix + "follower-b"},
+			{ID: 4, PeerURL: peerPrefix + "sick"},
+			{ID: 5, PeerURL: peerPrefix + "standby", Learner: true},
 		}},
 	}
 	want := []string{"sick", "spare", "standby", "follower-a", "follower-b", "leader"}
