@@ -31,7 +31,10 @@ func newTestJournal(t *testing.T) (*journal, *fleetEtcd) {
 // stored gives the texts of the lines in etcd, in the order in which people are shown them.
 func stored(t *testing.T, etcd *fleetEtcd) (texts []string) {
 	t.Helper()
-	for _, key := range etcd.sorted {
+	etcd.mu.Lock()
+	keys := slices.Clone(etcd.sorted)
+	etcd.mu.Unlock()
+	for _, key := range keys {
 		if !strings.HasPrefix(key, record.KeysFor("test").History()) {
 			continue
 		}
