@@ -26,7 +26,7 @@ type ask struct {
 	Reason      string        `json:"reason"`
 	By          string        `json:"by"`
 	Since       time.Time     `json:"since"`
-	For         time.Duration `json:"for"` // after which it is overdue; 0: never
+	For         time.Duration `json:"for"` // after which it is overdue, once its operation has begun; 0: never
 	KeepRunning bool          `json:"keepRunning,omitempty"`
 	External    bool          `json:"external,omitempty"`
 	Hurried     bool          `json:"hurried,omitempty"` // the machine goes down within seconds, whatever is decided
@@ -39,6 +39,8 @@ type ask struct {
 	BootID  string `json:"bootID,omitempty"`  // of the boot in which its operation began
 	Seen    bool   `json:"seen,omitempty"`    // its operation was seen in etcd
 	AskedIn string `json:"askedIn,omitempty"` // the boot in which it was asked
+
+	Began time.Time `json:"began,omitzero"` // its operation, if one has
 }
 
 // overdue tells whether that time is over; one that is zero never is.
@@ -55,12 +57,19 @@ type askEnd struct {
 	Text   string            `json:"text"`
 }
 
-// until gives when it becomes overdue; zero for never.
+// until gives when it becomes overdue; zero for never, and while it waits for its turn, which may take as long as it likes.
 func (k *ask) until() time.Time {
-	if k.For <= 0 {
+	if k.For <= 0 || k.Began.IsZero() {
 		return time.Time{}
 	}
-	return k.Since.Add(k.For)
+	return k.Began.Add(k.For)
+}
+
+// lasts has it last for that long from now on, or once its turn has come.
+func (k *ask) lasts(d time.Duration, now time.Time) {
+	if k.For = d; !k.Began.IsZero() {
+		k.For += now.Sub(k.Began)
+	}
 }
 
 // over tells whether nothing more is to be taken down for it.

@@ -155,14 +155,19 @@ func (a *Agent) cycleStep(ctx context.Context, r *round, step policy.Step) error
 // done what a reboot was asked for.
 func (a *Agent) beginCycle(ctx context.Context, r *round) error {
 	a.binary.forget() // an etcd that was exchanged must not be started unseen
-	if err := a.files.markAsk(func(k *ask) { k.BootID = a.opt.BootID }); err != nil {
+	asked := *r.asked
+	err := a.files.markAsk(func(k *ask) {
+		k.BootID, k.Began = a.opt.BootID, r.wall.UTC()
+		asked = *k
+	})
+	if err != nil {
 		return err
 	}
 	c := a.opt.Config
 	op := record.Op{
-		Kind: policy.KindCycle, Host: c.Host.ID, HostName: c.Host.Name, Work: string(r.asked.Work),
+		Kind: policy.KindCycle, Host: c.Host.ID, HostName: c.Host.Name, Work: string(asked.Work),
 		Phase: string(policy.PhaseBegun), BootID: a.opt.BootID, PeerURL: c.Etcd.PeerURL,
-		Started: r.wall, Until: r.asked.until(), Clock: r.at, Reason: r.asked.Reason, By: r.asked.By,
+		Started: r.wall, Until: asked.until(), Clock: r.at, Reason: asked.Reason, By: asked.By,
 	}
 	if m, ok := r.membership.ByPeerURL(c.Etcd.PeerURL); ok {
 		op.MemberID = record.MemberID(m.ID)

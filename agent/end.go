@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -49,7 +50,7 @@ func (a *Agent) endOp(ctx context.Context, r *round, step policy.Step) error {
 			if ended {
 				k.Over = true
 			} else {
-				k.BootID, k.Seen = "", false
+				k.BootID, k.Began, k.Seen = "", time.Time{}, false
 			}
 		})
 		if err != nil {

@@ -42,7 +42,8 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 			k = &ask{Work: policy.Work(req.Work), Program: req.Command, By: by, Since: a.opt.Wall().UTC(), AskedIn: a.opt.BootID, KeepRunning: req.KeepRunning, External: req.External}
 		}
 		k.Hurried = k.Hurried || req.Hurried
-		k.Reason, k.For = req.Reason, a.opt.Wall().UTC().Sub(k.Since)+req.For
+		k.Reason = req.Reason
+		k.lasts(req.For, a.opt.Wall())
 		return k, nil
 	})
 	switch {

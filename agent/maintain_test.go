@@ -112,3 +112,27 @@ func TestAHostThatAsksForMoreTimeTellsTheOthersItsNewEnd(t *testing.T) {
 		}
 	})
 }
+
+func TestNothingIsOverdueThatStillWaitsForItsTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		f.ask("v2")
+		f.until(5*time.Minute, "v2 may be touched", func() bool { return f.state("v2") == control.MaintenanceSafe })
+		f.ask("v3")
+		f.pass(3 * time.Hour)
+		for name, want := range map[string]bool{"v2": true, "v3": false} {
+			s := f.hosts[name].agent.Status()
+			if told := f.hosts[name].agent.current.Load().view.Asked.Overdue; s.Maintenance.Overdue != want || told != want {
+				t.Errorf("%s is overdue: %t, and %t to itself; want %t", name, s.Maintenance.Overdue, told, want)
+			}
+		}
+		f.over("v2")
+		f.until(5*time.Minute, "v3 may be touched", func() bool { return f.state("v3") == control.MaintenanceSafe })
+		if op, _ := f.op(); op.HostName != "v3" || op.Until.Sub(op.Started) != time.Hour {
+			t.Errorf("the operation of %s ends %s after it began, want the hour that was asked for", op.HostName, op.Until.Sub(op.Started))
+		}
+	})
+}

@@ -38,7 +38,10 @@ func (a *Agent) followRollout(ctx context.Context, r *round) {
 			if k != nil {
 				return k, nil
 			}
-			return &ask{Work: policy.Work(rollout.Work), Reason: rollout.Reason, By: rollout.By, Since: r.wall.UTC(), AskedIn: a.opt.BootID, Rollout: rollout.ID, Program: rollout.Command}, nil
+			return &ask{
+				Work: policy.Work(rollout.Work), Program: rollout.Command, Reason: rollout.Reason, By: rollout.By, Rollout: rollout.ID,
+				Since: r.wall.UTC(), AskedIn: a.opt.BootID, For: control.DefaultMaintenance, // nobody says how long: what hangs must be told
+			}, nil
 		})
 		if err != nil {
 			a.log.Error("turn in the rollout not noted", "error", err)

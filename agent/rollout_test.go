@@ -5,6 +5,7 @@ package agent
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -102,4 +103,21 @@ func TestWhatAHostTookInARolloutCountsFromBeforeItsReboot(t *testing.T) {
 			t.Errorf("%s: it took %v, want %v", name, got, c.want)
 		}
 	}
+}
+
+func TestAnOperationOfARolloutCanBeOverdue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		req := control.RolloutRequest{Work: control.WorkReboot, Reason: "a test", Hosts: []string{"v2"}}
+		if _, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root"); err != nil {
+			t.Fatal(err)
+		}
+		f.untilEvery(50*time.Millisecond, 5*time.Minute, "its operation begins", func() bool { _, at := f.op(); return at != 0 })
+		if op, _ := f.op(); op.Until.Sub(op.Started) != control.DefaultMaintenance {
+			t.Errorf("it began at %s, and is to end at %s", op.Started, op.Until)
+		}
+	})
 }
