@@ -223,9 +223,7 @@ func (a *Agent) driveUnit(ctx context.Context, r *round, step policy.Step) error
 		return a.opt.Unit.SetEnvironment(ctx, a.wantedEnvironment(r))
 	case policy.StepStartUnit:
 		a.data.forget()
-		if err := a.noteCommand(r); err != nil { // before a reboot can clear it
-			return err
-		}
+		a.noteCommand(r) // before a reboot can clear it
 		if err := a.files.setHeld(false); err != nil {
 			return err
 		}

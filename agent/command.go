@@ -56,6 +56,8 @@ func (a *Agent) viewCommand(ctx context.Context, r *round, k *ask) policy.Hooks 
 	run := k.commandOf()
 	found, err := a.opt.Hooks.State(ctx, run)
 	switch {
+	case err != nil && started && r.at > run.Until+a.opt.Config.Maintenance.CommandTimeout+hooks.EndWithin: // it was killed long ago, if it ever began
+		return policy.Hooks{State: policy.HooksFailed, Text: k.Program + ": its time is over, and how it went cannot be told: " + err.Error()}
 	case err != nil && started: // it may well run
 		return policy.Hooks{State: policy.HooksRunning, Text: k.Program + ": " + err.Error()}
 	case err != nil:
@@ -74,6 +76,9 @@ func (a *Agent) viewCommand(ctx context.Context, r *round, k *ask) policy.Hooks 
 
 // runCommand starts the program of a command. That is noted first.
 func (a *Agent) runCommand(ctx context.Context, r *round) error {
+	if _, err := a.opt.Hooks.State(ctx, r.asked.commandOf()); err != nil { // nobody would see how it goes
+		return err
+	}
 	stands, run := false, hooks.Run{}
 	err := a.files.markAsk(func(k *ask) {
 		if stands = !k.Over && k.Since.Equal(r.asked.Since); !stands {
@@ -84,6 +89,7 @@ func (a *Agent) runCommand(ctx context.Context, r *round) error {
 		}
 		run = k.commandOf()
 	})
+	a.binary.forget() // it may exchange etcd, which must not be started unseen; from here on nobody looks until it has ended
 	switch {
 	case err != nil:
 		return err
@@ -95,18 +101,21 @@ func (a *Agent) runCommand(ctx context.Context, r *round) error {
 	return a.opt.Hooks.Start(ctx, run)
 }
 
-// noteCommand notes how the program of a command went.
-func (a *Agent) noteCommand(r *round) error {
+// noteCommand notes how the program of a command went. A disk that takes no note does not keep etcd down.
+func (a *Agent) noteCommand(r *round) {
 	if r.asked == nil || r.asked.Work != policy.WorkCommand {
-		return nil
+		return
 	}
 	now := r.view.Asked.Command
 	if now.State != policy.HooksDone && now.State != policy.HooksFailed {
-		return nil
+		return
 	}
-	return a.files.markAsk(func(k *ask) {
+	err := a.files.markAsk(func(k *ask) {
 		if k.Since.Equal(r.asked.Since) {
 			k.Ran, k.RanText = now.State, now.Text
 		}
 	})
+	if err != nil {
+		a.log.Error("end of the command not noted", "error", err)
+	}
 }

@@ -6,11 +6,14 @@ package agent
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -47,6 +50,7 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 		"and does not begin any more":             {started, "boot-1", minute + hooks.BeginWithin + 1, told{result: nothing}, policy.HooksFailed, "has not begun"},
 		"it runs":                                 {started, "boot-1", 9 * minute, told{result: hooks.Result{State: hooks.Running, Hook: "upgrade"}}, policy.HooksRunning, "upgrade runs"},
 		"it was started, and nobody can look":     {started, "boot-1", 9 * minute, told{err: errors.New("denied")}, policy.HooksRunning, "denied"},
+		"and its time is over, kill and all":      {started, "boot-1", 31*minute + hooks.BeginWithin + hooks.EndWithin + 1, told{err: errors.New("denied")}, policy.HooksFailed, "denied"},
 		"it is done":                              {started, "boot-1", 9 * minute, told{result: hooks.Result{State: hooks.Done}}, policy.HooksDone, ""},
 		"the machine has rebooted":                {started, "boot-2", minute, told{result: nothing}, policy.HooksFailed, "the machine has rebooted"},
 		"it has rebooted, and a file has stayed":  {started, "boot-2", minute, told{result: hooks.Result{State: hooks.Done}}, policy.HooksFailed, "is not run again"},
@@ -54,6 +58,7 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 		"its failure was noted":                   {commandRun{Ran: policy.HooksFailed, RanText: "upgrade: exit status 7", RanIn: "boot-1"}, "boot-2", minute, told{result: nothing}, policy.HooksFailed, "exit status 7"},
 	} {
 		a := &Agent{opt: Options{BootID: c.boot, Hooks: c.told}}
+		a.opt.Config.Maintenance.CommandTimeout = 30 * minute
 		k := &ask{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), commandRun: c.noted}
 		if got := a.viewCommand(t.Context(), &round{at: c.at}, k); got.State != c.want || !strings.Contains(got.Text, c.says) {
 			t.Errorf("%s: %+v, want %s with %q", name, got, c.want, c.says)
@@ -94,3 +99,100 @@ func TestProgramsThatWereStartedJustNowAreWaitedForAndNotStartedAgainAtOnce(t *t
 		}
 	}
 }
+
+func TestACommandWhoseOutcomeCannotBeReadIsNotStarted(t *testing.T) {
+	t.Parallel()
+	a, k := commandAgent(t, HostFiles{}, told{err: errors.New("denied")})
+	if err := a.runCommand(t.Context(), &round{asked: k}); err == nil || err.Error() != "denied" {
+		t.Errorf("it was started: %v", err)
+	}
+	if now, _ := a.files.asked(); now.Ran != "" {
+		t.Errorf("it is noted as %s", now.Ran)
+	}
+}
+
+func TestADiskThatTakesNoNoteDoesNotKeepEtcdDownAfterACommand(t *testing.T) {
+	t.Parallel()
+	disk := &fullDisk{}
+	a, k := commandAgent(t, disk, told{})
+	unit := &startedUnit{}
+	a.opt.Unit, disk.full = unit, true
+	r := &round{asked: k}
+	r.view.Asked = &policy.Asked{Work: policy.WorkCommand, Command: policy.Hooks{State: policy.HooksDone}}
+	_ = a.driveUnit(t.Context(), r, policy.Step{Kind: policy.StepStartUnit})
+	if unit.starts != 1 {
+		t.Errorf("etcd was started %d times", unit.starts)
+	}
+}
+
+func TestTheVersionOfEtcdIsLookedAtAnewAfterACommand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		installed, now := "3.6.16", time.Hour
+		a, k := commandAgent(t, HostFiles{}, told{result: hooks.Result{State: hooks.None}})
+		a.opt.EtcdVersion = func(context.Context) (string, error) { return installed, nil }
+		a.opt.Now = func() time.Duration { return now }
+		a.opt.Config.Timing.Interval = time.Second
+		look := func(state policy.HookState) string {
+			now += time.Second
+			r := &round{at: now, asked: k}
+			r.view.Asked = &policy.Asked{Work: policy.WorkCommand, Command: policy.Hooks{State: state}}
+			for range 2 {
+				r.view.Self.Etcd = policy.Version{}
+				a.observeVersion(t.Context(), r)
+				synctest.Wait()
+			}
+			return r.view.Self.Etcd.String()
+		}
+		if got := look(policy.HooksDue); got != "3.6.16" {
+			t.Errorf("before it runs etcd is %s", got)
+		}
+		_ = a.runCommand(t.Context(), &round{asked: k}) // it is noted as started, and then the lock is not ours
+		for _, state := range []policy.HookState{policy.HooksStarting, policy.HooksRunning} {
+			if got := look(state); got == "3.6.16" {
+				t.Errorf("%s: etcd is still taken for %s", state, got)
+			}
+		}
+		installed = "3.5.17"
+		if got := look(policy.HooksDone); got != installed {
+			t.Errorf("after it etcd is %s, want %s", got, installed)
+		}
+	})
+}
+
+// commandAgent is an agent that was asked for a command.
+func commandAgent(t *testing.T, disk Files, hooks Hooks) (*Agent, *ask) {
+	t.Helper()
+	dir := t.TempDir()
+	files, err := openStateFiles(disk, dir+"/state", dir+"/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &ask{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0)}
+	if err := files.changeAsk(func(*ask) (*ask, *askEnd) { return k, nil }); err != nil {
+		t.Fatal(err)
+	}
+	now := func() time.Duration { return time.Hour }
+	return &Agent{files: files, lock: lock.New(nil, lock.Options{Now: now}), log: slog.New(slog.DiscardHandler), opt: Options{BootID: "boot-1", Hooks: hooks, Now: now}}, k
+}
+
+// fullDisk takes no further file once it is full.
+type fullDisk struct {
+	HostFiles
+	full bool
+}
+
+func (d *fullDisk) Write(path string, data []byte, sync bool) error {
+	if d.full {
+		return errors.New("no space left on device")
+	}
+	return d.HostFiles.Write(path, data, sync)
+}
+
+// startedUnit counts how often it is started.
+type startedUnit struct {
+	Unit
+	starts int
+}
+
+func (u *startedUnit) Start(context.Context) error { u.starts++; return nil }

@@ -120,10 +120,12 @@ func (a *Agent) observeData(ctx context.Context, r *round) {
 }
 
 // observeVersion finds the version of the local etcd: the running member's own word, otherwise
-// the binary's.
+// the binary's. It is not looked at while a command runs, which may exchange it: the first look is after its end.
 func (a *Agent) observeVersion(ctx context.Context, r *round) {
 	every := binaryEvery * a.opt.Config.Timing.Interval
-	a.binary.refresh(ctx, a.opt.Now, every, lookTimeout, a.opt.EtcdVersion)
+	if k := r.view.Asked; k == nil || k.Command.State != policy.HooksStarting && k.Command.State != policy.HooksRunning {
+		a.binary.refresh(ctx, a.opt.Now, every, lookTimeout, a.opt.EtcdVersion)
+	}
 	if text, _, ok := a.binary.get(r.at, maxAge*every); ok {
 		r.view.Self.Etcd = policy.ParseVersion(text)
 	}

@@ -25,6 +25,8 @@ import (
 const (
 	// killGrace is the time between asking a program to end and killing it.
 	killGrace = 5 * time.Second
+	// EndWithin is how long after its time was over a program has ended in any case, killed if need be.
+	EndWithin = 2*killGrace + 5*time.Second
 	// defaultPath is where programs are looked for when nobody has said so.
 	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )

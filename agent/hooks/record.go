@@ -118,6 +118,10 @@ func lock(dir, when string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := f.Chmod(0o644); err != nil { // the agent, another user, looks at it, whatever the umask
+		f.Close()
+		return nil, err
+	}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
 		f.Close()
 		return nil, err

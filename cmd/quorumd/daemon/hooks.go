@@ -5,6 +5,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -79,6 +80,12 @@ func outcomesOf(path string) string {
 	return filepath.Join(unitOutcomes, strings.TrimSuffix(filepath.Base(path), ".yaml"))
 }
 
+// makeOutcomes makes the directory in which the service tells how it goes, and the one above it, readable for the agent whatever
+// the umask is.
+func makeOutcomes(dir string) error {
+	return errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755))
+}
+
 // runHooks is the side that runs the programs. The last argument is before, after or command; in the service, which gives no
 // flags, the name of an agent other than the main one may follow after a colon.
 func runHooks(args []string) error {
@@ -98,7 +105,7 @@ func runHooks(args []string) error {
 		}
 		*path = filepath.Join(errandConfigs, name+".yaml")
 		*outcomes = outcomesOf(*path)
-		if err := os.MkdirAll(*outcomes, 0o755); err != nil {
+		if err := makeOutcomes(*outcomes); err != nil {
 			return fmt.Errorf("cannot tell how the hooks go: %w", err)
 		}
 	}
