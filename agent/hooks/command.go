@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -45,21 +46,41 @@ func find(dir, name string) error {
 	}
 	dir = filepath.Join(dir, commandDir)
 	path := filepath.Join(dir, name)
-	info, err := os.Stat(dir)
+	info, err := os.Lstat(dir)
+	if err == nil {
+		err = trusted(dir, info, os.Geteuid())
+	}
 	if err == nil && info.Mode()&0o022 != 0 {
 		return fmt.Errorf("others than the owner may write %s: chmod go-w", dir)
 	}
 	if err == nil {
-		_, err = os.Stat(path)
+		info, err = os.Lstat(path)
+	}
+	if err == nil {
+		err = trusted(path, info, os.Geteuid())
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("there is no %s", path)
-	case err != nil:
+	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("cannot look at the program: %w; make it readable for quorumd", err)
+	case err != nil:
+		return err
 	}
 	if text := unfit(path); text != "" {
 		return fmt.Errorf("%s: %s", path, text)
+	}
+	return nil
+}
+
+// trusted tells why somebody could change what lies there who may not say what runs: its owner must be root or the user
+// self, and a link could lead to where others may write.
+func trusted(path string, info fs.FileInfo, self int) error {
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return fmt.Errorf("%s is a symbolic link, which is not followed: put what it leads to there", path)
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || owner.Uid != 0 && int(owner.Uid) != self {
+		return fmt.Errorf("%s does not belong to root: chown root:root", path)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -165,3 +166,46 @@ func TestACommandEndsWithTheOneThatRunsIt(t *testing.T) {
 	}
 	b.eventually("it is gone, too", func() bool { return unix.Kill(pid, 0) != nil })
 }
+
+func TestACommandIsNeitherALinkNorAnothersThanRoots(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Minute)
+	b.program("upgrade", `echo x >>ran`)
+	dir := filepath.Join(b.dir, commandDir)
+	if err := os.Symlink(filepath.Join(dir, "upgrade"), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.runner.Find("link"); err == nil || !strings.Contains(err.Error(), "is a symbolic link") {
+		t.Errorf("a link is found: %v", err)
+	}
+	for uid, trusts := range map[int]bool{0: true, os.Geteuid(): true, 12345: false} {
+		info := owned{uid}
+		if err := trusted("/x", info, os.Geteuid()); (err == nil) != trusts || err != nil && !strings.Contains(err.Error(), "chown root:root") {
+			t.Errorf("of user %d: %v", uid, err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return // nobody else may give it away
+	}
+	for _, path := range []string{filepath.Join(dir, "upgrade"), dir} {
+		if err := os.Chown(path, 12345, 12345); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.runner.Find("upgrade"); err == nil || !strings.Contains(err.Error(), path+" does not belong to root") {
+			t.Errorf("when %s is another's: %v", path, err)
+		}
+		if err := os.Chown(path, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// owned is a file of that user.
+type owned struct{ uid int }
+
+func (owned) Name() string       { return "x" }
+func (owned) Size() int64        { return 0 }
+func (owned) Mode() os.FileMode  { return 0o755 }
+func (owned) ModTime() time.Time { return time.Time{} }
+func (owned) IsDir() bool        { return false }
+func (o owned) Sys() any         { return &syscall.Stat_t{Uid: uint32(o.uid)} }
