@@ -157,6 +157,7 @@ type Agent struct {
 	noted     latest[struct{}]
 	holding   latest[struct{}]
 	notingAsk latest[struct{}]
+	tooNew    string // ID of the rollout of which it was told that this agent does not know its work
 	seeing    latest[struct{}]
 	failed    policy.Failed
 	promoted  mark          // when this process last sent a promotion

@@ -21,6 +21,11 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
+// knows tells whether this agent knows what a rollout is for.
+func knows(work string) bool {
+	return work == control.WorkRestart || work == control.WorkReboot || work == control.WorkCommand
+}
+
 // followRollout asks this host to be taken down when a rollout that runs has come to it, beside the
 // loop: the disk may hang.
 func (a *Agent) followRollout(ctx context.Context, r *round) {
@@ -33,6 +38,13 @@ func (a *Agent) followRollout(ctx context.Context, r *round) {
 		return
 	}
 	rollout := *r.rollout
+	if !knows(rollout.Work) { // it is of a newer quorumd, and to be taken for nothing else
+		if a.tooNew != rollout.ID {
+			a.tooNew = rollout.ID
+			a.log.Error("turn in the rollout not taken: this quorumd is too old for that work: upgrade it, or quorumctl rollout abort", "work", rollout.Work, "rollout", rollout.ID)
+		}
+		return
+	}
 	a.notingAsk.refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
 		err := a.files.changeAsk(func(k *ask) (*ask, *askEnd) {
 			if k != nil {

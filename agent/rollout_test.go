@@ -121,3 +121,20 @@ func TestAnOperationOfARolloutCanBeOverdue(t *testing.T) {
 		}
 	})
 }
+
+func TestARolloutOfAWorkThatANewerAgentKnowsIsTakenForNothingElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		req := control.RolloutRequest{Work: "defrag", Reason: "a test", Hosts: []string{"v2"}}
+		if _, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root"); err != nil {
+			t.Fatal(err)
+		}
+		f.pass(5 * time.Minute)
+		if k, _ := f.hosts["v2"].agent.files.asked(); k != nil {
+			t.Errorf("it is taken for %s: %+v", k.Work, k)
+		}
+	})
+}
