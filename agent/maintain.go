@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // AskMaintenance notes on this host's disk that it shall be taken down. Asked again for the same work,
@@ -31,11 +32,15 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 	if asked, _ := a.files.asked(); asked == nil && r.op != nil && r.op.Kind == policy.KindCycle && r.op.Host == a.opt.Config.Host.ID {
 		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"the last one is just coming to its end", "try again in a few seconds")
 	}
-	var taken *ask
+	var taken, ran *ask
 	err := a.changeAsk(ctx, func(k *ask) (*ask, *askEnd) {
 		if k != nil && (k.Over || k.Work != policy.Work(req.Work) || k.Program != req.Command || k.KeepRunning != req.KeepRunning || k.External != req.External) {
 			taken = k
 			k.Hurried = k.Hurried || (req.Hurried && k.outlastsReboot()) // the machine goes down now
+			return k, nil
+		}
+		if k != nil && k.Ran != "" { // it runs once
+			ran = k
 			return k, nil
 		}
 		if k == nil {
@@ -49,6 +54,9 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 	switch {
 	case err != nil:
 		return control.Maintenance{}, refuse(http.StatusServiceUnavailable, codeNotYet, cannot+err.Error(), "see whether paths.state can be written")
+	case ran != nil:
+		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"the command "+ran.Program+", asked for by "+ran.By+", was started already, and is not run again",
+			"wait until the host is back, and ask again: quorumctl maintenance status")
 	case taken != nil && taken.Over:
 		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"the last one, of "+taken.By+", is just coming to its end", "wait for it: quorumctl maintenance status")
 	case taken != nil:
@@ -69,10 +77,15 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 func (a *Agent) EndMaintenance(ctx context.Context, by string) error {
 	r := a.current.Load()
 	failedAfter := r != nil && r.view.Asked != nil && r.view.Asked.After.State == policy.HooksFailed
+	rolling := r != nil && r.rollout != nil && r.rollout.State == record.RolloutRunning
+	again := false // the rollout would ask for it at once
 	err := a.changeAsk(ctx, func(k *ask) (*ask, *askEnd) {
 		switch {
 		case k == nil:
 			return nil, nil
+		case k.BootID == "" && !k.Stopped && rolling && k.Rollout == r.rollout.ID:
+			again = true
+			return k, nil
 		case k.BootID == "" && !k.Stopped:
 			return nil, k.end(policy.Withdrawn, "by "+by, a.opt.Wall().UTC())
 		}
@@ -81,6 +94,10 @@ func (a *Agent) EndMaintenance(ctx context.Context, by string) error {
 	})
 	if err != nil {
 		return refuse(http.StatusServiceUnavailable, codeNotYet, "cannot end the maintenance: "+err.Error(), "see whether paths.state can be written")
+	}
+	if again {
+		return refuse(http.StatusConflict, control.CodeConflict, "cannot end the maintenance: its turn has not come, and the rollout that runs would ask for it again",
+			"quorumctl rollout pause, or quorumctl rollout abort")
 	}
 	if r != nil && r.asked != nil {
 		a.log.Warn("maintenance is over", "by", by)

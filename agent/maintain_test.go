@@ -10,8 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 func TestWhoAsksIsAnsweredThoughTheDiskHangs(t *testing.T) {
@@ -133,6 +136,52 @@ func TestNothingIsOverdueThatStillWaitsForItsTurn(t *testing.T) {
 		f.until(5*time.Minute, "v3 may be touched", func() bool { return f.state("v3") == control.MaintenanceSafe })
 		if op, _ := f.op(); op.HostName != "v3" || op.Until.Sub(op.Started) != time.Hour {
 			t.Errorf("the operation of %s ends %s after it began, want the hour that was asked for", op.HostName, op.Until.Sub(op.Started))
+		}
+	})
+}
+
+func TestACommandThatWasStartedIsNotAskedForAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		h := f.hosts["v2"].agent
+		ran := &ask{Work: policy.WorkCommand, Program: "upgrade", By: "root", Since: time.Now().UTC(), commandRun: commandRun{Ran: policy.HooksDone}}
+		must(t, h.files.changeAsk(func(*ask) (*ask, *askEnd) { return ran, nil }))
+		h.opt.Hooks = told{}
+		_, err := h.AskMaintenance(t.Context(), control.MaintenanceRequest{Work: control.WorkCommand, Command: "upgrade", Reason: "again", For: time.Hour}, "root")
+		if err == nil || !strings.Contains(err.Error(), "was started already") {
+			t.Errorf("the answer is %v", err)
+		}
+	})
+}
+
+func TestATurnInARolloutThatRunsIsNotWithdrawnOnItsHost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		f.ask("v3")
+		f.until(5*time.Minute, "v3 may be touched", func() bool { return f.state("v3") == control.MaintenanceSafe })
+		v1, v2 := f.hosts["v1"].agent, f.hosts["v2"].agent
+		must(t, v2.files.changeAsk(func(*ask) (*ask, *askEnd) {
+			return &ask{Work: policy.WorkReboot, Rollout: "x", Since: time.Now().UTC()}, nil
+		}))
+		value, err := record.Encode(record.Rollout{ID: "x", Work: "reboot", State: record.RolloutRunning, Hosts: []record.RolloutHost{{ID: "id-v2", Name: "v2", State: record.HostWaiting}}})
+		must(t, err)
+		_, err = v1.opt.Etcd.Txn(t.Context(), nil, clientv3.OpPut(v1.keys.Rollout(), string(value)))
+		must(t, err)
+		f.pass(10 * time.Second)
+		if err := v2.EndMaintenance(t.Context(), "root"); err == nil || !strings.Contains(err.Error(), "would ask for it again") {
+			t.Errorf("the answer is %v", err)
+		}
+		_, err = v1.SetRollout(t.Context(), record.RolloutPaused, "root")
+		must(t, err)
+		f.pass(10 * time.Second)
+		if err := v2.EndMaintenance(t.Context(), "root"); err != nil {
+			t.Errorf("of a rollout that is paused: %v", err)
 		}
 	})
 }
