@@ -4,6 +4,8 @@
 package hooks
 
 import (
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -209,3 +211,20 @@ func (owned) Mode() os.FileMode  { return 0o755 }
 func (owned) ModTime() time.Time { return time.Time{} }
 func (owned) IsDir() bool        { return false }
 func (o owned) Sys() any         { return &syscall.Stat_t{Uid: uint32(o.uid)} }
+
+func TestTheEndOfACommandIsToldAsACommands(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Minute)
+	b.program("upgrade", `exit 0`)
+	if err := write(wantedPath(b.runner.wanted, Command), 0o640, wanted{ID: "1", Program: "upgrade"}); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	line := Line{Dir: b.dir, Wanted: b.runner.wanted, Outcomes: b.runner.outcomes, Command: time.Minute, Output: io.Discard, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	if err := line.Run(t.Context(), Command); err != nil {
+		t.Fatal(err)
+	}
+	if got := log.String(); !strings.Contains(got, `msg="a command is done" when=command program=upgrade`) || strings.Contains(got, "hook") {
+		t.Errorf("the log says:\n%s", got)
+	}
+}

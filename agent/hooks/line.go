@@ -81,6 +81,10 @@ func (l Line) each(ctx context.Context, when string, w wanted, tell func(outcome
 	if err != nil {
 		return tell(outcome{State: Failed, Text: plain(err.Error())})
 	}
+	what := "hook"
+	if when == Command {
+		what = "command"
+	}
 	for _, program := range programs {
 		name := filepath.Base(program)
 		if err := tell(outcome{State: Running, Hook: name}); err != nil {
@@ -91,12 +95,12 @@ func (l Line) each(ctx context.Context, when string, w wanted, tell func(outcome
 		}
 		began := time.Now()
 		if text := l.one(ctx, program, when, w); text != "" {
-			l.Logger.Error("a hook failed", "when", when, "hook", name, "after", time.Since(began).Round(time.Millisecond).String(), "text", text)
+			l.Logger.Error("a "+what+" failed", "when", when, "program", name, "after", time.Since(began).Round(time.Millisecond).String(), "text", text)
 			return tell(outcome{State: Failed, Hook: name, Text: text})
 		}
-		l.Logger.Info("a hook is done", "when", when, "hook", name, "after", time.Since(began).Round(time.Millisecond).String())
+		l.Logger.Info("a "+what+" is done", "when", when, "program", name, "after", time.Since(began).Round(time.Millisecond).String())
 	}
-	return tell(outcome{State: Done, Text: fmt.Sprintf("%d hooks", len(programs))})
+	return tell(outcome{State: Done, Text: fmt.Sprintf("%d %ss", len(programs), what)})
 }
 
 // one runs a program, and gives why it failed, or nothing.
