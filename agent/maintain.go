@@ -106,6 +106,16 @@ func (a *Agent) EndMaintenance(ctx context.Context, by string) error {
 	return nil
 }
 
+// Unhurry says that the machine does not go down after all: what is asked waits for its turn as any other.
+func (a *Agent) Unhurry(ctx context.Context) error {
+	return a.changeAsk(ctx, func(k *ask) (*ask, *askEnd) {
+		if k != nil {
+			k.Hurried = false
+		}
+		return k, nil
+	})
+}
+
 // changeAsk changes what is asked at a person's word.
 func (a *Agent) changeAsk(ctx context.Context, change func(k *ask) (*ask, *askEnd)) error {
 	return within(ctx, func() error { return a.files.changeAsk(change) })

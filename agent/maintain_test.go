@@ -89,6 +89,12 @@ func TestWhatWaitsForItsTurnIsHurriedWhenTheMachineGoesDown(t *testing.T) {
 			if k, _ := h.files.asked(); k == nil || string(k.Work) != work || k.Hurried != want {
 				t.Errorf("%s: what is asked is %+v, want hurried %t", work, k, want)
 			}
+			if err := h.Unhurry(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if k, _ := h.files.asked(); k == nil || k.Hurried {
+				t.Errorf("%s: called off, what is asked is %+v", work, k)
+			}
 		})
 	}
 }

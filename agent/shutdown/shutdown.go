@@ -37,6 +37,8 @@ type Host interface {
 	AskMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error)
 	// EndMaintenance withdraws that, or brings the host back.
 	EndMaintenance(ctx context.Context, by string) error
+	// Unhurry lets what somebody else has asked wait for its turn again.
+	Unhurry(ctx context.Context) error
 	// Status gives the newest picture, from memory.
 	Status() control.Status
 }
@@ -96,11 +98,17 @@ func stopping(s control.Status) bool {
 // CalledOff brings the host back when the machine does not go down after all.
 func (r Reaction) CalledOff(ctx context.Context) {
 	m := r.Host.Status().Maintenance
-	if m == nil || m.By != by {
+	if m == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
+	if m.By != by {
+		if err := r.Host.Unhurry(ctx); err != nil {
+			r.Logger.Error("the machine stays up, but what is asked of this host still does not wait for its turn", "error", err)
+		}
+		return
+	}
 	if err := r.Host.EndMaintenance(ctx, by); err != nil {
 		r.Logger.Error("the machine stays up, but etcd is not brought back: quorumctl maintenance off", "error", err)
 	}

@@ -27,6 +27,7 @@ type host struct {
 	status control.Status
 	asked  []control.MaintenanceRequest
 	ended  int
+	calmed int
 }
 
 func (h *host) AskMaintenance(_ context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error) {
@@ -50,6 +51,8 @@ func (h *host) becomeSafe() {
 		})
 	}
 }
+
+func (h *host) Unhurry(context.Context) error { h.calmed++; return nil }
 
 func (h *host) EndMaintenance(context.Context, string) error {
 	h.mu.Lock()
@@ -198,4 +201,15 @@ func TestAShutdownThatIsCalledOffBringsTheHostBack(t *testing.T) {
 			t.Errorf("ended %d times; the log says:\n%s", h.ended, log)
 		}
 	})
+}
+
+func TestWhatAnotherHasAskedWaitsForItsTurnAgainWhenTheShutdownIsCalledOff(t *testing.T) {
+	t.Parallel()
+	h := &host{}
+	h.status.Maintenance = &control.Maintenance{By: "a person"}
+	r, _ := reaction(h)
+	r.CalledOff(t.Context())
+	if h.calmed != 1 || h.ended != 0 {
+		t.Errorf("it was calmed %d times and ended %d times", h.calmed, h.ended)
+	}
 }
