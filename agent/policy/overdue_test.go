@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -44,5 +45,16 @@ func TestAHostThatIsGivenMoreTimeTellsTheOthers(t *testing.T) {
 	v.Asked.Retimed = true
 	if got := Decide(v).Step; got.Kind != StepSetPhase || got.Phase != PhaseDown {
 		t.Errorf("it takes the step %v", got)
+	}
+}
+
+func TestAHostThatWaitsForItsTurnIsNotCalledInMaintenance(t *testing.T) {
+	t.Parallel()
+	v := askedView()
+	if got := Decide(v).Waiting; got != CycleQueued {
+		t.Errorf("before its turn it waits for %q", got)
+	}
+	if text, holds := awaitsTurn(v); !holds || !strings.Contains(text, "waits for its turn") {
+		t.Errorf("that is told as %q", text)
 	}
 }

@@ -56,6 +56,7 @@ func vetoes() []veto {
 		{HostConflict, true, hostConflict},
 		{MaintenanceOverdue, true, maintenanceOverdue},
 		{InMaintenance, true, inMaintenance},
+		{CycleQueued, true, awaitsTurn},
 		{TargetMet, false, targetMet},
 		{HealthUnknown, true, healthUnknown},
 		{NotQualified, true, notQualified},
@@ -140,11 +141,21 @@ func (c Cluster) Foreign() bool { return c.Reachable && c.ExpectedID != 0 && c.E
 
 func (v View) foreign() bool { return v.Cluster.Foreign() }
 
+// inMaintenance holds from when the host's turn has come: also while nobody answers, and once its operation was released.
 func inMaintenance(v View) (string, bool) {
-	if v.Asked == nil {
+	own := v.Op != nil && v.Op.Kind == KindCycle && v.Op.Host == v.Self.ID
+	if v.Asked == nil || !own && !v.Asked.Stopped && !v.Asked.Over && !v.Asked.Released {
 		return "", false
 	}
 	return fmt.Sprintf("%s was asked for by %s: %s", v.Asked.Work, v.Asked.By, v.Asked.Reason), true
+}
+
+// awaitsTurn keeps a host that is to be taken down from joining before.
+func awaitsTurn(v View) (string, bool) {
+	if _, in := inMaintenance(v); in || v.Asked == nil {
+		return "", false
+	}
+	return fmt.Sprintf("it waits for its turn: %s was asked for by %s: %s", v.Asked.Work, v.Asked.By, v.Asked.Reason), true
 }
 
 // maintenanceOverdue is told apart, so that the other hosts can tell too.
