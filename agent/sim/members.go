@@ -120,11 +120,12 @@ func (c *client) AddLearner(ctx context.Context, peerURL string) (cluster.Member
 		return m, nil
 	}
 	c.changes("add")
+	sent := w.now()
 	addErr := c.tell(ctx, call{
 		name: "add learner", lane: laneStep, write: true,
 		check: func(m *member) error { return w.etcd.addLearner(m, w.hosts[i]) },
 		apply: func(*member) error {
-			w.promises.beforeAdd(c.p)
+			w.promises.beforeAdd(c.p, w.now()-sent)
 			w.etcd.applyAdd(w.hosts[i])
 			return nil
 		},
@@ -155,11 +156,12 @@ func (c *client) Promote(ctx context.Context, id uint64, leaderURL string) error
 	w := c.p.host.world
 	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.clientURL() == leaderURL })
 	c.changes("promote")
+	sent := w.now()
 	promoteErr := c.once(ctx, w.hosts[i], call{
 		name: "promote", lane: laneStep, write: true,
 		check: func(*member) error { return w.etcd.promote(id) },
 		apply: func(*member) error {
-			w.promises.beforePromote(c.p, id)
+			w.promises.beforePromote(c.p, id, w.now()-sent)
 			w.etcd.applyPromote(id)
 			return nil
 		},

@@ -340,15 +340,21 @@ func (p *promises) upNow() (voters, up int) {
 	return voters, up
 }
 
-// beforeAdd judges an addition as it is applied.
-func (p *promises) beforeAdd(by *process) {
-	if !p.late && len(p.w.etcd.learners()) > 0 {
+// overtaken tells whether a change is applied so long after it was sent that its sender cannot have seen what has become of the
+// cluster meanwhile: its time was over, and no etcd takes a call under a condition. Only a lost quorum would be a harm then.
+func (p *promises) overtaken(after time.Duration) bool {
+	return p.late || after > p.w.plan.timing().CallTimeout
+}
+
+// beforeAdd judges an addition as it is applied, so long after it was sent.
+func (p *promises) beforeAdd(by *process, after time.Duration) {
+	if !p.overtaken(after) && len(p.w.etcd.learners()) > 0 {
 		p.breach("P2", by.host, "a learner is added beside another one")
 	}
 }
 
-// beforePromote judges a promotion as it is applied.
-func (p *promises) beforePromote(by *process, id uint64) {
+// beforePromote judges a promotion as it is applied, so long after it was sent.
+func (p *promises) beforePromote(by *process, id uint64, after time.Duration) {
 	e := p.w.etcd
 	m := e.find(id)
 	if m == nil || !m.learner {
@@ -356,33 +362,33 @@ func (p *promises) beforePromote(by *process, id uint64) {
 	}
 	voters, up := p.upNow()
 	serves := m.downAt == 0 || p.w.now()-m.downAt < p.stale()
-	after := up
+	then := up
 	if serves {
-		after++
+		then++
 	}
 	switch {
-	case p.late: // its sender had seen all that it takes; only a lost quorum would be a harm
+	case p.overtaken(after):
 	case !serves:
 		p.breach("P2", by.host, "a learner is promoted that has been down for "+(p.w.now()-m.downAt).Round(time.Second).String())
 	case e.last() > m.applied+uint64(p.w.plan.timing().PromoteLag)+p.w.plan.Load*uint64(p.stale()/time.Second):
 		p.breach("P2", by.host, fmt.Sprintf("a learner is promoted that is %d entries behind", e.last()-m.applied))
-	case spare(voters, up) > 0 && spare(voters+1, after) <= 0:
+	case spare(voters, up) > 0 && spare(voters+1, then) <= 0:
 		p.breach("P2", by.host, "a promotion leaves no spare failure where there was one")
 	}
-	if spare(voters, up) >= 0 && spare(voters+1, after) < 0 {
+	if spare(voters, up) >= 0 && spare(voters+1, then) < 0 {
 		p.breach("P2", by.host, "a promotion has cost the quorum")
 	}
 }
 
 // beforeRemove judges a removal as it is applied, so long after its sender has seen that the member is a learner. etcd
 // removes a member whatever it is by then: one that lands after its time was over, when a promotion has landed before it
-// that was on its way as long, finds a voter, and only a lost quorum would be a harm.
+// that was on its way as long, finds a voter.
 func (p *promises) beforeRemove(by *process, id uint64, after time.Duration) {
 	m := p.w.etcd.find(id)
 	if m == nil || m.learner {
 		return
 	}
-	if !p.late && after <= p.w.plan.timing().CallTimeout {
+	if !p.overtaken(after) {
 		p.breach("P2", by.host, "a voter is removed by a step that takes back a learner")
 	}
 	voters, up := p.upNow()

@@ -177,6 +177,7 @@ func regressions() []regression {
 		{1343, "an etcd that was stopped just after it has made a cluster is started by the bootstrap that is not over"},
 		{1785, "(in part a mistake of the simulation) a command is started over and over until it begins; and two calls that both hang, a promotion and then " +
 			"the removal of the same learner, land in that order, and etcd removes a voter"},
+		{2581, "(a mistake of the simulation) a promotion that was sent by an agent which then slept for minutes finds a learner that is cut off"},
 		{1973, "(a mistake of the simulation) an etcd that was stopped by hand before the maintenance of its host is started at the end of that"},
 	}
 }

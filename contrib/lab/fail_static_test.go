@@ -138,7 +138,7 @@ func TestAJoinThatCannotBeDoneSaysWhy(t *testing.T) {
 		{"polkit is masked", "systemctl mask --now polkit", "systemctl unmask polkit", "systemctl status polkit"},
 		{"polkit is missing", "mv " + service + " /root/ && systemctl stop polkit && systemctl reload dbus", "mv /root/*.PolicyKit1.service $(dirname " + service + ") && systemctl reload dbus", "polkit rule"},
 		// An agent that has just started writes the environment anew; one that has written the same before does not.
-		{"quorumd's disk is full", "head -c 64M /dev/zero >/var/lib/quorumd/full; sync; systemctl restart quorumd; true", "rm /var/lib/quorumd/full", "no space left"},
+		{"quorumd's disk is full", "cd /var/lib/quorumd; head -c 64M /dev/zero >full; sync; systemctl restart quorumd; head -c 64M /dev/zero >full2; sync; true", "rm /var/lib/quorumd/full*", "no space left"},
 	} {
 		hosts := append(f.role(control.RoleSpare), f.role(control.RoleStandby)...)
 		if len(hosts) != 2 {
