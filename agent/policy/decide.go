@@ -29,6 +29,8 @@ func Decide(v View) Decision {
 		return withhold(d, Reason{ModeObserve, "it would be: " + d.Step.String()})
 	case v.Pause != nil && d.Step.Kind != StepReleaseLock && !comesBack(v, d.Step):
 		return withhold(d, Reason{Paused, fmt.Sprintf("by %s: %s", v.Pause.By, v.Pause.Reason)})
+	case mayRun(v) && d.Step.Kind == StepStartUnit: // whatever it is to be started for: a join, too, may come in between
+		return withhold(d, Reason{CommandRunning, v.Asked.Command.Text})
 	case v.Health.Hangs && d.Step.Kind == StepTakeLock: // again and again, it would keep all others from it
 		return withhold(d, Reason{HealthBad, v.Health.Text})
 	}

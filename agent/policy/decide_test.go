@@ -225,6 +225,9 @@ func TestAJoinGoesFromStepToStep(t *testing.T) {
 		{"its member ID is recorded", with(added, func(v *View) { v.Op.MemberID = 0 }), StepSetPhase, ""},
 		{"its environment is written", added, StepWriteEnv, ""},
 		{"it is started", with(added, func(v *View) { v.Unit.EnvReady = true }), StepStartUnit, ""},
+		{"not while a command of an operation that a person has released runs still", with(added, func(v *View) {
+			v.Unit.EnvReady, v.Asked = true, &Asked{Work: WorkCommand, Released: true, Command: Hooks{State: HooksRunning, Text: "upgrade"}}
+		}), StepNone, CommandRunning},
 		{"it is started again, but not at once", with(added, func(v *View) {
 			v.Unit.EnvReady, v.Unit.State, v.Unit.SinceStart = true, UnitFailed, time.Second
 		}), StepNone, Starting},
