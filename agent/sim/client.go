@@ -165,8 +165,8 @@ func give(w *world, l lane) time.Duration {
 // travel is how long a request is on its way.
 func (w *world) travel(h *host, do call) time.Duration {
 	d := between(w.draw(uint64(h.index), uint64(len(do.name)), 22), 200*time.Microsecond, 3*time.Millisecond)
-	if h.slow > 0 {
-		d += between(w.draw(uint64(h.index), uint64(len(do.name)), 23), 0, h.slow)
+	if slow := time.Duration(h.slow.Load()); slow > 0 {
+		d += between(w.draw(uint64(h.index), uint64(len(do.name)), 23), 0, slow)
 	}
 	return d
 }
@@ -219,10 +219,11 @@ func (d call) entries() uint64 {
 
 // back is how long an answer is on its way, beyond what the request's way counts for both.
 func (c *client) back(drawn uint64) time.Duration {
-	if c.p.host.slow == 0 {
+	slow := time.Duration(c.p.host.slow.Load())
+	if slow == 0 {
 		return 0
 	}
-	return between(drawn, 0, c.p.host.slow)
+	return between(drawn, 0, slow)
 }
 
 // later lets a write be applied after its caller has given up: etcd holds it until it can be

@@ -167,8 +167,8 @@ func networkFaults() []fault {
 			return func() { h.late = 0 }
 		}},
 		{name: "the network is slow", weight: 3, low: 10 * time.Second, high: 10 * time.Minute, begin: func(w *world, h *host, _ time.Duration) func() {
-			h.slow = time.Duration(100+w.faults.IntN(2500)) * time.Millisecond
-			return func() { h.slow = 0 }
+			h.slow.Store(int64(time.Duration(100+w.faults.IntN(2500)) * time.Millisecond))
+			return func() { h.slow.Store(0) }
 		}},
 	}
 }
