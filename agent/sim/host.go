@@ -35,13 +35,13 @@ type host struct {
 	disk    *disk
 	data    *data
 	files   *files
-	agent   *process // nil while none runs
-	agents  int      // counts processes
-	stuck   bool     // its next learner never catches up
-	late    uint64   // percent of its calls that are applied late
-	lossy   uint64   // percent of its calls whose answer is lost
+	agent   *process     // nil while none runs
+	agents  int          // counts processes
+	stuck   bool         // its next learner never catches up
+	late    uint64       // percent of its calls that are applied late
+	lossy   uint64       // percent of its calls whose answer is lost
 	slow    atomic.Int64 // a duration: how long a request or an answer takes at most
-	mute    bool // its keepalives get no answer
+	mute    bool         // its keepalives get no answer
 	trap    trap
 	asked   bool // it was asked to be taken down, and nobody has heard yet that it is over
 	program program
