@@ -32,17 +32,18 @@ func (k *ask) commandOf() hooks.Run {
 const commandHint = "put the program into commands.d, beside the hooks, on every host, owned by root and writable by nobody else"
 
 // unfitFor tells why a command could not be run on this host, or nothing.
-func (a *Agent) unfitFor(command string) string {
+func (a *Agent) unfitFor(ctx context.Context, command string) string {
 	if a.opt.Hooks == nil {
 		return "this agent has no way to run a command"
 	}
-	if err := a.opt.Hooks.Find(command); err != nil {
+	if err := within(ctx, func() error { return a.opt.Hooks.Find(command) }); err != nil {
 		return err.Error()
 	}
 	return ""
 }
 
-// viewCommand tells how the program is doing that this host is taken down for.
+// viewCommand tells how the program is doing that this host is taken down for. As long as the host waits for its turn nobody looks:
+// the disk on which the program lies may hang, and the loop with it.
 func (a *Agent) viewCommand(ctx context.Context, r *round, k *ask) policy.Hooks {
 	started := k.Ran == policy.HooksRunning
 	switch {
@@ -52,6 +53,8 @@ func (a *Agent) viewCommand(ctx context.Context, r *round, k *ask) policy.Hooks 
 		return policy.Hooks{State: policy.HooksFailed, Text: k.Program + ": the machine has rebooted since it was started, so nobody knows whether it has ended: see what it has done, it is not run again"}
 	case a.opt.Hooks == nil:
 		return policy.Hooks{State: policy.HooksFailed, Text: k.Program + ": this agent has no way to run it"}
+	case k.BootID == "" && !started:
+		return policy.Hooks{State: policy.HooksDue, Text: k.Program}
 	}
 	run := k.commandOf()
 	found, err := a.opt.Hooks.State(ctx, run)

@@ -59,13 +59,22 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 	} {
 		a := &Agent{opt: Options{BootID: c.boot, Hooks: c.told}}
 		a.opt.Config.Maintenance.CommandTimeout = 30 * minute
-		k := &ask{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), commandRun: c.noted}
+		k := &ask{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), BootID: "boot-1", commandRun: c.noted}
 		if got := a.viewCommand(t.Context(), &round{at: c.at}, k); got.State != c.want || !strings.Contains(got.Text, c.says) {
 			t.Errorf("%s: %+v, want %s with %q", name, got, c.want, c.says)
 		}
 	}
 	if got := (&Agent{}).viewCommand(t.Context(), &round{}, &ask{Program: "upgrade"}); got.State != policy.HooksFailed {
 		t.Errorf("an agent without a way to run it: %+v", got)
+	}
+}
+
+func TestNobodyLooksForTheProgramOfACommandBeforeItsTurn(t *testing.T) {
+	t.Parallel()
+	a := &Agent{opt: Options{BootID: "boot-1", Hooks: told{err: errors.New("the disk was asked")}}}
+	got := a.viewCommand(t.Context(), &round{}, &ask{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0)})
+	if got.State != policy.HooksDue || strings.Contains(got.Text, "asked") {
+		t.Errorf("it is %+v", got)
 	}
 }
 

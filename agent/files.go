@@ -216,7 +216,7 @@ func within(ctx context.Context, do func() error) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return errors.New("the disk under paths.state does not answer; what was asked may still be noted")
+		return errors.New("the disk does not answer; what was asked may still be noted")
 	}
 }
 

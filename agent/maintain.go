@@ -24,13 +24,16 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 		return control.Maintenance{}, refuse(http.StatusConflict, codeObserve, cannot+"quorumd only observes", "set mode: manage and restart quorumd; until then, take turns by hand")
 	case req.Work == control.WorkReboot && !req.External && a.opt.Machine == nil:
 		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"quorumd has no way to reboot this machine", "quorumctl maintenance on, and reboot by hand")
-	case req.Work == control.WorkCommand && a.unfitFor(req.Command) != "":
-		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+a.unfitFor(req.Command), commandHint)
 	case req.Work == control.WorkRestart && req.KeepRunning:
 		return control.Maintenance{}, refuse(http.StatusBadRequest, control.CodeConflict, cannot+"a restart that keeps etcd running is none", "leave one of the two out")
 	}
 	if asked, _ := a.files.asked(); asked == nil && r.op != nil && r.op.Kind == policy.KindCycle && r.op.Host == a.opt.Config.Host.ID {
 		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"the last one is just coming to its end", "try again in a few seconds")
+	}
+	if req.Work == control.WorkCommand {
+		if why := a.unfitFor(ctx, req.Command); why != "" {
+			return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+why, commandHint)
+		}
 	}
 	var taken, ran *ask
 	err := a.changeAsk(ctx, func(k *ask) (*ask, *askEnd) {

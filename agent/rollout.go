@@ -137,7 +137,7 @@ func (a *Agent) stopFor(ctx context.Context, op record.Op, by string) ([]lock.Al
 func (a *Agent) StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error) {
 	const cannot = "cannot start the rollout: "
 	if req.Work == control.WorkCommand {
-		if why := a.unfitFor(req.Command); why != "" { // what is not even here is most likely a slip
+		if why := a.unfitFor(ctx, req.Command); why != "" { // what is not even here is most likely a slip
 			return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"on this host, "+why, commandHint)
 		}
 	}
