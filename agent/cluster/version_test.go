@@ -65,10 +65,11 @@ func TestWhatIsNoEtcdHasNoVersion(t *testing.T) {
 
 func TestABinaryThatHangsIsGivenUpWithTheContext(t *testing.T) {
 	t.Parallel()
+	hanging := program(t, asHanging)
+	began := time.Now() // before the context, whose time runs from here
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	began := time.Now()
-	got, err := cluster.BinaryVersion(ctx, program(t, asHanging))
+	got, err := cluster.BinaryVersion(ctx, hanging)
 	if took := time.Since(began); err == nil || took < 200*time.Millisecond || took > 5*time.Second {
 		t.Errorf("got %q, %v after %v", got, err, took)
 	}
