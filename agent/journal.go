@@ -30,8 +30,8 @@ type journal struct {
 // pendingLine is a line that etcd is still to store. Its key is given at the first try and then stays, so that a
 // line whose storing was not answered is not stored twice.
 type pendingLine struct {
-	key  string
-	line record.Line
+	key   string
+	value string
 }
 
 const (
@@ -93,9 +93,14 @@ func (j *journal) note(revision int64, kind, code, text string) bool {
 	}
 	l := j.newLine(kind, code, text)
 	j.keep(revision, l)
+	value, err := record.Encode(l)
+	if err != nil { // the other lines are stored all the same
+		j.opt.Logger.Error("a line of the history cannot be stored", "kind", kind, "code", code, "error", err)
+		return false
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	p := pendingLine{line: l}
+	p := pendingLine{value: string(value)}
 	if revision != 0 {
 		p.key = j.nextKey(revision)
 	}
@@ -118,22 +123,16 @@ func (j *journal) store(ctx context.Context, revision int64) {
 	j.mu.Lock()
 	var puts []clientv3.Op
 	tried := map[string]bool{}
-	var err error
 	for i := range j.pending {
 		p := &j.pending[i]
 		if p.key == "" {
 			p.key = j.nextKey(revision)
 		}
-		value, failed := record.Encode(p.line)
-		err = errors.Join(err, failed)
-		puts = append(puts, clientv3.OpPut(p.key, string(value)))
+		puts = append(puts, clientv3.OpPut(p.key, p.value))
 		tried[p.key] = true
 	}
 	j.mu.Unlock()
-	if err == nil {
-		_, err = j.opt.Etcd.Txn(ctx, nil, puts...)
-	}
-	if err != nil {
+	if _, err := j.opt.Etcd.Txn(ctx, nil, puts...); err != nil {
 		j.opt.Logger.Debug("history not stored yet", "lines", len(tried), "error", err)
 		return
 	}
