@@ -140,6 +140,9 @@ func (a *Agent) maintenanceStatus(r *round, k *ask) control.Maintenance {
 		out.State = control.MaintenanceReturning
 	case own && op.Phase == string(policy.PhaseDown), !r.view.Cluster.Reachable && down:
 		out.State = control.MaintenanceSafe
+		if k.Work == policy.WorkCommand {
+			out.State = control.MaintenanceWorking
+		}
 	case own:
 		out.State = control.MaintenanceStopping
 	}

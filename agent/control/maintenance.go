@@ -40,6 +40,7 @@ const (
 	MaintenanceWaiting   = "waiting"   // for its turn
 	MaintenanceStopping  = "stopping"  // leadership is handed over and etcd stopped
 	MaintenanceSafe      = "safe"      // the machine may be touched
+	MaintenanceWorking   = "working"   // etcd is stopped, and the command is run that was asked for
 	MaintenanceReturning = "returning" // etcd is started, and followed until it has caught up
 )
 

@@ -78,6 +78,11 @@ func (r Reaction) Prepare(ctx context.Context) {
 		why = append(why, "code", status.Reasons[0].Code, "text", status.Reasons[0].Text)
 	}
 	switch {
+	case working(status):
+		r.Logger.Log(ctx, r.Loud, "THIS MACHINE GOES DOWN WHILE THE COMMAND "+status.Maintenance.Command+" RUNS ON IT, which is ended in the middle: "+
+			"etcd is stopped, and no other host goes down; when the machine is back, see what the command has done", why...)
+		<-time.After(readTime)
+		return
 	case status.Role != control.RoleVoter:
 		r.Logger.Warn("this machine goes down before its turn has come; no vote is lost", why...)
 		return
@@ -93,6 +98,11 @@ func (r Reaction) Prepare(ctx context.Context) {
 // stopping tells whether the host's turn has come and nothing is left but that etcd ends.
 func stopping(s control.Status) bool {
 	return s.Maintenance != nil && s.Maintenance.State == control.MaintenanceStopping && len(s.Reasons) > 0 && s.Reasons[0].Code == string(policy.Stopping)
+}
+
+// working tells whether the program of a command runs that etcd was stopped for.
+func working(s control.Status) bool {
+	return s.Maintenance != nil && s.Maintenance.State == control.MaintenanceWorking
 }
 
 // CalledOff brings the host back when the machine does not go down after all.

@@ -122,6 +122,21 @@ func TestAnEtcdThatWasToKeepRunningIsNotSaidToBeStopped(t *testing.T) {
 	})
 }
 
+func TestWhoTakesTheMachineDownWhileACommandRunsIsToldSo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
+		h.status.Maintenance = &control.Maintenance{Work: control.WorkCommand, Command: "firmware", State: control.MaintenanceWorking, By: "a person"}
+		r, log := reaction(h)
+		if took := prepare(t, r); took != 4500*time.Millisecond+readTime {
+			t.Errorf("it took %s; as much as there is the command is given", took)
+		}
+		if !strings.Contains(log.String(), "level=ERROR+8") || !strings.Contains(log.String(), "WHILE THE COMMAND firmware RUNS") {
+			t.Errorf("the log says:\n%s", log)
+		}
+	})
+}
+
 func TestAVoterThatTheClusterCannotAffordToLoseGoesDownLoudly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -111,10 +111,10 @@ func stateOf(m control.Maintenance) word {
 			return word{"safe to reboot: etcd is stopped", good}
 		case m.Work == control.WorkReboot:
 			return word{"reboots: etcd is stopped", good}
-		case m.Work == control.WorkCommand:
-			return word{"runs the command: etcd is stopped", good}
 		}
 		return word{"safe to touch: etcd is stopped, and stays so until it is told otherwise", good}
+	case control.MaintenanceWorking:
+		return word{"runs the command: etcd is stopped", good}
 	}
 	return word{text: m.State}
 }
