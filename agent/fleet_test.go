@@ -120,11 +120,23 @@ func (h *fleetHost) boot(id string) {
 	h.end = func() { cancel(); <-done }
 }
 
-// losePower ends the agent before it can take anything back, and boots anew: what lay in memory is gone.
-func (h *fleetHost) losePower(id string) {
+// die ends the agent before it can take anything back.
+func (h *fleetHost) die() {
 	h.f.etcd.cutOff(true)
 	h.end()
 	h.f.etcd.cutOff(false)
+}
+
+// runs tells whether the host's etcd does.
+func (h *fleetHost) runs() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.active
+}
+
+// losePower ends the agent before it can take anything back, and boots anew: what lay in memory is gone.
+func (h *fleetHost) losePower(id string) {
+	h.die()
 	maps.DeleteFunc(h.files, func(path string, _ []byte) bool { return strings.HasPrefix(path, "/run/") })
 	h.boot(id)
 }

@@ -104,7 +104,7 @@ func (a *Agent) askEtcd(ctx context.Context, r *round, want look) {
 // fleet they are megabytes, and it looks again in minutes.
 func (a *Agent) letGo(r *round) {
 	if kept := a.kept(r); len(kept) < len(r.hosts) {
-		r.hosts, r.view.Hosts = kept, viewHosts(kept)
+		r.hosts, r.view.Hosts = kept, viewHosts(kept, r.opAt)
 	}
 }
 
@@ -158,8 +158,10 @@ func (a *Agent) askRecords(ctx context.Context, r *round, want look) error {
 		start, end = a.keys.Cluster()
 		spans = []cluster.Span{{Start: a.keys.Host(a.opt.Config.Host.ID)}, {Start: start, End: end}}
 	}
-	if !want.hosts && want.behind != "" {
-		spans = append(spans, cluster.Span{Start: a.keys.Host(want.behind)})
+	if !want.hosts {
+		for _, id := range want.behind {
+			spans = append(spans, cluster.Span{Start: a.keys.Host(id)})
+		}
 	}
 	if want.count {
 		spans = append(spans, cluster.Span{Start: a.keys.Hosts(), End: a.keys.Lock(), Count: true})
@@ -207,7 +209,7 @@ func (a *Agent) parseRecords(r *round, found cluster.Range, want look) error {
 		return nil
 	}
 	id := a.opt.Config.Host.ID
-	r.hosts = slices.DeleteFunc(slices.Clone(r.hosts), func(h record.Host) bool { return h.ID == id || h.ID == want.behind })
+	r.hosts = slices.DeleteFunc(slices.Clone(r.hosts), func(h record.Host) bool { return h.ID == id || slices.Contains(want.behind, h.ID) })
 	r.hosts = append(r.hosts, hosts...)
 	slices.SortStableFunc(r.hosts, func(x, y record.Host) int { return strings.Compare(x.ID, y.ID) })
 	return nil

@@ -55,11 +55,11 @@ func usualPace() paceLimits {
 
 // look says what a turn asks of etcd.
 type look struct {
-	etcd    bool   // the member list, what concerns every host, and this host's own record
-	members bool   // every member's own answer
-	hosts   bool   // the records of all hosts
-	behind  string // or that of one other, by its ID
-	count   bool   // how many hosts there are
+	etcd    bool     // the member list, what concerns every host, and this host's own record
+	members bool     // every member's own answer
+	hosts   bool     // the records of all hosts
+	behind  []string // or those of these, by their IDs
+	count   bool     // how many hosts there are
 }
 
 // due gives what this turn asks. hurry is for somebody who waits for a fresh picture. A host that rests

@@ -151,6 +151,10 @@ func (p *presence) record(r *round) record.Host {
 	if r.asked != nil && !r.view.Asked.Over {
 		h.Wants, h.AskedAt = string(r.asked.Work), r.asked.Since.UnixMilli()
 	}
+	h.Answers = p.written.Answers
+	if op := r.op; op != nil && op.Kind == policy.KindCycle && op.Host != c.Host.ID && policy.OpPhase(op.Phase) == policy.PhaseReady && r.decision.Role == policy.RoleVoter {
+		h.Answers = r.opAt // a host that is about to stop its voter waits for the word of every other
+	}
 	if v.Self.Etcd.Known() {
 		h.EtcdVersion = v.Self.Etcd.String()
 	}

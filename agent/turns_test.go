@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -105,6 +106,29 @@ func TestTheNextInTheLineKeepsLookingAtAllOthers(t *testing.T) {
 		if members, hosts := r.at-r.statusesAt, r.at-r.hostsAt; members > limit || hosts > limit {
 			t.Errorf("after an hour %s, which waits for %s, has last seen how the members are %s ago, and the other hosts %s ago", order[1], order[0], members, hosts)
 		}
+	})
+}
+
+// What a voter's agent has told stays in etcd for a while when it sleeps, or has died.
+func TestNoVoterIsStoppedOnTheWordOfAnAgentThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 5, usualPace())
+		defer f.close()
+		f.settled()
+		v1, v2 := f.hosts["v1"], f.hosts["v2"]
+		v2.die()
+		f.ask("v1")
+		f.pass(30 * time.Second)
+		s := v1.agent.Status()
+		if got := f.state("v1"); got != control.MaintenanceStopping || !v1.runs() {
+			t.Fatalf("v1 is %s, and its etcd runs: %v; the record of v2 is older than its turn", got, v1.runs())
+		}
+		if r := s.Reasons[0]; r.Code != string(policy.VerdictAwaited) || !strings.Contains(r.Text, "v2") {
+			t.Errorf("it waits for %s: %s", r.Code, r.Text)
+		}
+		v2.boot("boot-v2")
+		f.until(time.Minute, "v1 is stopped, as v2 has told how it is", func() bool { return f.state("v1") == control.MaintenanceSafe && !v1.runs() })
 	})
 }
 

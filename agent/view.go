@@ -75,7 +75,7 @@ func (a *Agent) viewMembers(r *round) {
 		s := r.statuses[m.ID]
 		member := policy.Member{
 			ID: m.ID, Name: m.Name, PeerURL: firstOf(m.PeerURLs), Learner: m.Learner,
-			Leader: m.ID == leader, ThinksLearner: s.Learner, Version: a.version(s.Version),
+			Leader: m.ID == leader, ThinksLearner: s.Learner, Version: a.version(s.Version), RTT: s.RTT,
 			Live:   s.Err == nil && s.MemberID == m.ID && s.Leader != 0 && (m.Learner || s.Linearizable),
 			Errors: len(s.Errors) > 0,
 		}
@@ -114,7 +114,8 @@ func firstOf(list []string) string {
 	return list[0]
 }
 
-func viewHosts(hosts []record.Host) []policy.Host {
+// viewHosts makes the view of the hosts, beside an operation of which the record was modified at that revision.
+func viewHosts(hosts []record.Host, opAt int64) []policy.Host {
 	out := make([]policy.Host, 0, len(hosts))
 	for _, h := range hosts {
 		state, err := health.ParseState(h.Health)
@@ -125,7 +126,7 @@ func viewHosts(hosts []record.Host) []policy.Host {
 			ID: h.ID, Name: h.Name, Domain: h.Domain, PeerURL: h.PeerURL, Role: policy.Role(h.Role), Health: state,
 			Qualified: h.Qualified, Manage: h.Mode == string(policy.Manage), Waiting: policy.ReasonCode(h.Waiting),
 			P99:   time.Duration(h.FsyncP99 * float64(time.Second)),
-			Wants: policy.Work(h.Wants), AskedAt: h.AskedAt,
+			Wants: policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: opAt != 0 && h.Answers == opAt,
 		})
 	}
 	return out
@@ -133,7 +134,7 @@ func viewHosts(hosts []record.Host) []policy.Host {
 
 func (a *Agent) viewRecords(r *round) {
 	v := &r.view
-	v.Hosts = viewHosts(r.hosts)
+	v.Hosts = viewHosts(r.hosts, r.opAt)
 	token := a.lock.Token()
 	v.Lock = policy.Lock{Known: true, Token: r.lockAt}
 	if r.lock != nil {

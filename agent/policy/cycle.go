@@ -194,6 +194,18 @@ func (v View) doubt(m Member) string {
 	return ""
 }
 
+// unheard gives the hosts of the other voters that have not told how they are since this one was ready to be stopped. Until
+// they have, their verdicts may be as old as an agent that hangs is given before it counts as gone.
+func unheard(v View) (ids, names []string) {
+	for m := range v.Cluster.voters() {
+		i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == m.PeerURL })
+		if m.PeerURL != v.Self.PeerURL && i >= 0 && !v.Hosts[i].Answered {
+			ids, names = append(ids, v.Hosts[i].ID), append(names, v.Hosts[i].Name)
+		}
+	}
+	return ids, names
+}
+
 // learnerUnsettled tells whether a learner has not started, or is being filled: the leader sends it
 // all it has. One that is caught up, or that is dead, is in nobody's way; nor is one that has never started and
 // that has come since this host's operation began: it belongs to no join, and only goes when that has ended.
@@ -247,20 +259,20 @@ func queued(v View) []Host {
 	return line
 }
 
-// again says when a host that waits to be taken down looks again before its next turn of the loop, and the ID of the
-// host that it then looks at beside itself. Only the next in the line does, so that it follows within a second: it is
+// again says when a host that waits to be taken down looks again before its next turn of the loop, and the IDs of the
+// hosts that it then looks at beside itself. Only the next in the line does, so that it follows within a second: it is
 // the first, or the one before it has its turn or has just had it, and has perhaps not told yet that it wants no other.
 // It knows when a pause ends.
-func again(v View, code ReasonCode) (after time.Duration, behind string) {
+func again(v View, code ReasonCode) (after time.Duration, behind []string) {
 	line := queued(v)
 	own := slices.IndexFunc(line, func(h Host) bool { return h.ID == v.Self.ID })
 	switch {
 	case own == 1 && (v.Op == nil || v.Op.Host == line[0].ID):
-		behind = line[0].ID
+		behind = []string{line[0].ID}
 	case own != 0:
-		return 0, ""
+		return 0, nil
 	case v.Op != nil:
-		behind = v.Op.Host
+		behind = []string{v.Op.Host}
 	}
 	switch {
 	case code == OperationInFlight, code == LockHeld:
@@ -270,7 +282,7 @@ func again(v View, code ReasonCode) (after time.Duration, behind string) {
 	case code == CycleQueued && !v.Resting:
 		return lookSoon / 2, behind
 	}
-	return 0, ""
+	return 0, nil
 }
 
 // lookSoon is how often the next in the line looks whether the one before has come back, and a host whether programs that
@@ -278,7 +290,7 @@ func again(v View, code ReasonCode) (after time.Duration, behind string) {
 const lookSoon = 500 * time.Millisecond
 
 // bestVoter gives the voter that leadership is best moved to before this one stops: one that is not to
-// be taken down soon itself, in good health, with the quicker disk, connected the longest.
+// be taken down soon itself, in good health, with the quicker disk, the nearer, connected the longest.
 func bestVoter(v View) (Member, bool) {
 	var best Member
 	var bestHost Host

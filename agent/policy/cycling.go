@@ -5,6 +5,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -53,7 +54,7 @@ func takeDown(v View, m Member, listed bool) Decision {
 	}
 	stoppedText, leave := restartOfStopped(v)
 	switch {
-	case leave && v.Op.Phase == PhaseBegun:
+	case leave && (v.Op.Phase == PhaseBegun || v.Asked.Work == WorkCommand): // that of a restart may be on its way down
 		return do(Step{Kind: StepEndOp, Outcome: UnitStopped, Why: stoppedText})
 	case v.Asked.Work == WorkRestart:
 		return startMember(v, m)
@@ -84,6 +85,11 @@ func stopMember(v View, m Member) Decision {
 			return do(Step{Kind: StepEndOp, Outcome: HookFailed, Why: h.Text})
 		}
 		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID})
+	}
+	if ids, names := unheard(v); v.Op.Phase == PhaseReady && !m.Learner && !v.Asked.Hurried && len(ids) > 0 {
+		d := wait(VerdictAwaited, "waiting for the verdict of %s", strings.Join(names, ", "))
+		d.Again, d.Behind = lookSoon, ids
+		return d
 	}
 	if m.Leader {
 		if d, decided := handOver(v); decided {

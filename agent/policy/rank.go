@@ -5,6 +5,7 @@ package policy
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -75,10 +76,15 @@ func betterLeader(a Member, ah Host, b Member, bh Host) bool {
 		cmp.Compare(wants(ah), wants(bh)),
 		cmp.Compare(healthRank(ah.Health), healthRank(bh.Health)),
 		cmp.Compare(known(ah.P99), known(bh.P99)),
+		cmp.Compare(distance(a), distance(b)),
 		cmp.Compare(b.LiveFor, a.LiveFor),
 		cmp.Compare(a.ID, b.ID),
 	) < 0
 }
+
+// distance gives how far a member is away, in steps of which each is twice as far, from 2 ms on: what differs in one room
+// is chance.
+func distance(m Member) int { return bits.Len64(uint64(known(m.RTT) / (2 * time.Millisecond))) }
 
 func healthRank(s health.State) int {
 	if s == health.OK {
@@ -112,11 +118,11 @@ func NextDown(v View, waiting []string, n int) []string {
 }
 
 // known puts a figure that is not known behind all that are.
-func known(p99 time.Duration) time.Duration {
-	if p99 == 0 {
+func known(figure time.Duration) time.Duration {
+	if figure == 0 {
 		return Never
 	}
-	return p99
+	return figure
 }
 
 func roleRank(r Role) int {

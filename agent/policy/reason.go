@@ -60,6 +60,7 @@ const (
 	InMaintenance       ReasonCode = "IN_MAINTENANCE"
 	MaintenanceOverdue  ReasonCode = "MAINTENANCE_OVERDUE"
 	RebootAwaited       ReasonCode = "REBOOT_AWAITED"
+	VerdictAwaited      ReasonCode = "VERDICT_AWAITED"
 	LeaderStays         ReasonCode = "LEADER_STAYS"
 	HookRunning         ReasonCode = "HOOK_RUNNING"
 	HookFailed          ReasonCode = "HOOK_FAILED"
@@ -131,6 +132,7 @@ func Reasons() []ReasonInfo {
 		{InMaintenance, "the host is in maintenance", "quorumctl maintenance off, when the work is done"},
 		{MaintenanceOverdue, "the maintenance has lasted longer than was said", "quorumctl maintenance off, when the work is done; or maintenance on again with a longer --for"},
 		{RebootAwaited, "the machine is ready to reboot, and has not yet", "reboot it; or quorumctl maintenance off, if it shall not"},
+		{VerdictAwaited, "another voter's host has not told how it is since it is this host's turn", "if it goes on: systemctl status quorumd on that host"},
 		{LeaderStays, "the leadership cannot be moved to another voter", "see etcd's log on this host; quorumctl maintenance off withdraws what was asked"},
 		{HookRunning, "the hooks that run before etcd is stopped have not ended", ""},
 		{HookFailed, "a hook has failed, which stops the line", "see the journal for its output, and mend it; if it ran after etcd was back, quorumctl maintenance off ends the turn all the same"},
@@ -171,7 +173,7 @@ type Decision struct {
 	// ready. It is published, so that the others know whom to wait for.
 	Waiting ReasonCode
 	// Again asks to look again after so long, if that is before the next turn of the loop: this host is the
-	// next, or waits for programs that were started. 0: it does not. Behind is the ID of the host whose record it wants to see then, if any.
+	// next, or waits for programs that were started. 0: it does not. Behind are the IDs of the hosts whose records it wants to see then.
 	Again  time.Duration
-	Behind string
+	Behind []string
 }

@@ -190,6 +190,7 @@ type Member struct {
 	Version       Version
 	Lag           uint64 // raft entries behind the leader
 	LagKnown      bool
+	RTT           time.Duration // of this host's last question to it; 0 when it is not known
 	Errors        bool          // it reports errors of its own
 	LiveFor       time.Duration // since when it has answered without break
 	SteadyFor     time.Duration // since when its lag has been within PromoteLag without break
@@ -222,6 +223,7 @@ type Host struct {
 	Wants            Work          // what it was asked for; empty when it was not
 	AskedAt          int64         // when, in milliseconds of its own wall clock
 	Waiting          ReasonCode    // why it does not go next; empty when it is ready
+	Answered         bool          // its record was written after it had seen that of the operation as it stands
 }
 
 // Lock is the lock as this host sees it.

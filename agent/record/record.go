@@ -55,6 +55,7 @@ type Host struct {
 	Wants        string   `json:"wants,omitempty"`    // what it was asked to be taken down for
 	AskedAt      int64    `json:"askedAt,omitempty"`  // when, in milliseconds of its wall clock since 1970; it orders turns only
 	Waiting      string   `json:"waiting,omitempty"`  // the reason code why the host does not go next; empty when it is ready
+	Answers      int64    `json:"answers,omitempty"`  // of a voter: the revision of the record of another host's turn that it had seen when it wrote this
 	Extra        Extra    `json:"-"`
 }
 

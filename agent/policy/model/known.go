@@ -21,6 +21,7 @@ const (
 	comesBack   = "constant: local steps end at once"
 	readable    = "constant: data can be read, and never vanishes from under a voter"
 	noHooks     = "constant: no hooks are installed; those that run keep a host where it is, as waiting for the lock does"
+	answered    = "constant: every host's verdict is known as it is; to wait for one keeps a host where it is"
 	noCluster   = "constant: a bootstrap is asked for once, where there is no cluster"
 )
 
@@ -56,7 +57,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.HostRebooted: Explored, policy.Orphaned: Explored, policy.Joined: Explored,
 		policy.ClusterExists: noCluster, policy.Starting: Explored, policy.MemberDown: Explored,
 		policy.QuorumAtRisk: Explored, policy.LearnerUnsettled: Explored, policy.CycleQueued: Explored, policy.InMaintenance: Explored,
-		policy.MaintenanceOverdue: Explored, policy.RebootAwaited: Explored, policy.LeaderStays: Explored, policy.HookRunning: noHooks,
+		policy.MaintenanceOverdue: Explored, policy.RebootAwaited: Explored, policy.VerdictAwaited: answered, policy.LeaderStays: Explored, policy.HookRunning: noHooks,
 		policy.HookFailed: noHooks, policy.Stopping: Explored, policy.Returning: Explored, policy.NotBack: Explored,
 		policy.CommandRunning: Explored, policy.CommandFailed: Explored, policy.Cycled: Explored, policy.Withdrawn: Explored,
 	}

@@ -32,7 +32,7 @@ func phantom(v *policy.View) {
 		return
 	}
 	v.Cluster.Members = append(v.Cluster.Members, policy.Member{ID: 99, Name: "Z", PeerURL: "Z", Live: true, Version: etcdVersion(), LagKnown: true})
-	v.Hosts = append(v.Hosts, policy.Host{ID: "Z", Name: "Z", PeerURL: "Z", Role: policy.RoleVoter, Health: health.OK, Qualified: true, Manage: true})
+	v.Hosts = append(v.Hosts, policy.Host{ID: "Z", Name: "Z", PeerURL: "Z", Role: policy.RoleVoter, Health: health.OK, Qualified: true, Manage: true, Answered: true})
 }
 
 func ownMember(v *policy.View, change func(m *policy.Member)) {
@@ -65,7 +65,7 @@ func stopMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) {
 				v.Hosts = v.Hosts[:0:0]
 				eachMember(v, func(m *policy.Member) {
-					v.Hosts = append(v.Hosts, policy.Host{ID: m.PeerURL, Name: m.PeerURL, PeerURL: m.PeerURL, Role: policy.RoleVoter, Health: health.OK, Manage: true})
+					v.Hosts = append(v.Hosts, policy.Host{ID: m.PeerURL, Name: m.PeerURL, PeerURL: m.PeerURL, Role: policy.RoleVoter, Health: health.OK, Manage: true, Answered: true})
 				})
 			}),
 		},

@@ -260,7 +260,7 @@ func (s *sight) hostsView(r rank) []policy.Host {
 		}
 		h := policy.Host{
 			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: verdict(g.fit),
-			Qualified: true, Manage: true, P99: 2 * time.Millisecond,
+			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: true,
 		}
 		if g.ready == 0 {
 			h.Waiting = policy.HealthBad // or another reason of its own: which one decides nothing
