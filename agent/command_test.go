@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
@@ -205,3 +206,39 @@ type startedUnit struct {
 }
 
 func (u *startedUnit) Start(context.Context) error { u.starts++; return nil }
+
+func TestAHostIsAtWorkAsLongAsItsCommandMayRun(t *testing.T) {
+	t.Parallel()
+	const self = "id-n1"
+	for name, c := range map[string]struct {
+		command policy.HookState
+		phase   policy.OpPhase // none when no voter answers
+		over    bool
+		want    string
+	}{
+		"etcd is being stopped": {policy.HooksDue, policy.PhaseReady, false, control.MaintenanceStopping},
+		"it is about to begin":  {policy.HooksDue, policy.PhaseDown, false, control.MaintenanceWorking},
+		"it is being started":   {policy.HooksStarting, policy.PhaseDown, false, control.MaintenanceWorking},
+		"it runs":               {policy.HooksRunning, policy.PhaseDown, false, control.MaintenanceWorking},
+		"it runs, and a person says that it is over": {policy.HooksRunning, policy.PhaseDown, true, control.MaintenanceWorking},
+		"it runs, and no voter answers":              {policy.HooksRunning, "", false, control.MaintenanceWorking},
+		"it is done":                                 {policy.HooksDone, policy.PhaseDown, false, control.MaintenanceReturning},
+		"it has failed":                              {policy.HooksFailed, policy.PhaseDown, false, control.MaintenanceReturning},
+		"it is done, and no voter answers":           {policy.HooksDone, "", false, control.MaintenanceReturning},
+		"it has not begun, and no voter answers":     {policy.HooksDue, "", false, control.MaintenanceReturning},
+		"etcd is back":                               {policy.HooksDone, policy.PhaseBack, false, control.MaintenanceReturning},
+	} {
+		a := &Agent{opt: Options{BootID: "boot-1", Wall: time.Now}}
+		a.opt.Config.Host.ID = self
+		k := &ask{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), BootID: "boot-1", Stopped: true, Over: c.over}
+		r := &round{asked: k}
+		r.view.Asked = &policy.Asked{Command: policy.Hooks{State: c.command}}
+		r.view.Unit.State = policy.UnitInactive
+		if r.view.Cluster.Reachable = c.phase != ""; r.view.Cluster.Reachable {
+			r.op = &record.Op{Kind: policy.KindCycle, Host: self, Phase: string(c.phase)}
+		}
+		if got := a.maintenanceStatus(r, k).State; got != c.want {
+			t.Errorf("%s: it is %s, want %s", name, got, c.want)
+		}
+	}
+}

@@ -86,6 +86,19 @@ func TestWhatWasDoneWhileNoVoterAnsweredIsStoredAfterwardsAndOnlyOnce(t *testing
 	}
 }
 
+func TestALineThatIsTooLongDoesNotKeepTheOthersBack(t *testing.T) {
+	t.Parallel()
+	j, etcd := newTestJournal(t)
+	etcd.cutOff(true)
+	j.write(t.Context(), 10, "step", "begin", "begin")
+	j.write(t.Context(), 11, "step", "set-phase", strings.Repeat("x", record.MaxBytes))
+	etcd.cutOff(false)
+	j.write(t.Context(), 12, "step", "set-phase", "back")
+	if got := stored(t, etcd); !slices.Equal(got, []string{"begin", "back"}) || j.waiting() {
+		t.Errorf("%d lines are stored, and one waits: %v", len(got), j.waiting())
+	}
+}
+
 func TestOnlySoManyLinesWaitForEtcd(t *testing.T) {
 	t.Parallel()
 	j, etcd := newTestJournal(t)

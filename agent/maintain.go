@@ -134,15 +134,20 @@ func (a *Agent) maintenanceStatus(r *round, k *ask) control.Maintenance {
 	out.Overdue = overdue(out.Until, a.opt.Wall())
 	op := r.op
 	own := op != nil && op.Kind == policy.KindCycle && op.Host == a.opt.Config.Host.ID
-	down := k.Stopped && r.view.Unit.State != policy.UnitActive && r.view.Unit.State != policy.UnitDeactivating
+	command := policy.HooksNone
+	if r.asked != nil && r.asked.Since.Equal(k.Since) {
+		command = r.view.Asked.Command.State
+	}
+	reachable := r.view.Cluster.Reachable
+	down := own && op.Phase == string(policy.PhaseDown) ||
+		!reachable && k.Stopped && r.view.Unit.State != policy.UnitActive && r.view.Unit.State != policy.UnitDeactivating
 	switch {
-	case k.over(a.opt.BootID) && (own || k.Stopped), own && op.Phase == string(policy.PhaseBack):
+	case command == policy.HooksStarting, command == policy.HooksRunning, command == policy.HooksDue && down && reachable:
+		out.State = control.MaintenanceWorking
+	case k.over(a.opt.BootID) && (own || k.Stopped), own && op.Phase == string(policy.PhaseBack), down && k.Work == policy.WorkCommand:
 		out.State = control.MaintenanceReturning
-	case own && op.Phase == string(policy.PhaseDown), !r.view.Cluster.Reachable && down:
+	case down:
 		out.State = control.MaintenanceSafe
-		if k.Work == policy.WorkCommand {
-			out.State = control.MaintenanceWorking
-		}
 	case own:
 		out.State = control.MaintenanceStopping
 	}

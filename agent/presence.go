@@ -151,9 +151,8 @@ func (p *presence) record(r *round) record.Host {
 	if r.asked != nil && !r.view.Asked.Over {
 		h.Wants, h.AskedAt = string(r.asked.Work), r.asked.Since.UnixMilli()
 	}
-	h.Answers = p.written.Answers
-	if op := r.op; op != nil && op.Kind == policy.KindCycle && op.Host != c.Host.ID && policy.OpPhase(op.Phase) == policy.PhaseReady && r.decision.Role == policy.RoleVoter {
-		h.Answers = r.opAt // a host that is about to stop its voter waits for the word of every other
+	if h.Answers = p.written.Answers; p.asks(r) {
+		h.Answers = r.opAt
 	}
 	if v.Self.Etcd.Known() {
 		h.EtcdVersion = v.Self.Etcd.String()
@@ -165,6 +164,14 @@ func (p *presence) record(r *round) record.Host {
 		h.HealthText = string(r.verdict.Code) // the code, not the text with its ever new numbers
 	}
 	return h
+}
+
+// asks tells whether the operation in flight asks this host how it is: a host is about to stop its voter, and waits for the
+// word of every other. A round that has slept does not answer, its verdict may be as old as its sleep.
+func (p *presence) asks(r *round) bool {
+	op := r.op
+	return op != nil && op.Kind == policy.KindCycle && policy.OpPhase(op.Phase) == policy.PhaseReady && op.Host != p.opt.Config.Host.ID &&
+		r.decision.Role == policy.RoleVoter && p.opt.Now()-r.at < 2*p.opt.Config.Timing.CallTimeout
 }
 
 // p99Every is how often the published p99 of the disk may change. It ranks hosts and decides nothing

@@ -6,6 +6,9 @@ package agent
 import (
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 func TestThePublishedP99ChangesSeldomAndNotForNoise(t *testing.T) {
@@ -27,4 +30,38 @@ func TestThePublishedP99ChangesSeldomAndNotForNoise(t *testing.T) {
 	at(time.Hour, 5100*time.Microsecond, 8*ms)
 	at(time.Hour+9*time.Minute, ms, 8*ms)
 	at(time.Hour+10*time.Minute, ms, ms)
+}
+
+// A host that is about to stop its voter asks every other voter's how it is.
+func TestOnlyAVoterWhoseVerdictIsNewAnswersAHostThatIsAboutToStopItsOwn(t *testing.T) {
+	t.Parallel()
+	const callTimeout = time.Second
+	for name, c := range map[string]struct {
+		change  func(r *round, p *presence)
+		answers bool
+	}{
+		"it does":                           {func(*round, *presence) {}, true},
+		"nobody asks":                       {func(r *round, _ *presence) { r.op = nil }, false},
+		"a host joins":                      {func(r *round, _ *presence) { r.op.Kind = policy.KindJoin }, false},
+		"the host is not ready yet":         {func(r *round, _ *presence) { r.op.Phase = string(policy.PhaseBegun) }, false},
+		"the host is down":                  {func(r *round, _ *presence) { r.op.Phase = string(policy.PhaseDown) }, false},
+		"it is the host itself":             {func(r *round, _ *presence) { r.op.Host = "id-n1" }, false},
+		"it is a standby":                   {func(r *round, _ *presence) { r.decision.Role = policy.RoleStandby }, false},
+		"it slept between look and word":    {func(r *round, _ *presence) { r.at -= 2 * callTimeout }, false},
+		"it was asked before, and has told": {func(_ *round, p *presence) { p.written.Answers = 41 }, true},
+	} {
+		p := &presence{opt: Options{Now: func() time.Duration { return time.Minute }}}
+		p.opt.Config.Host.ID, p.opt.Config.Timing.CallTimeout = "id-n1", callTimeout
+		r := &round{at: time.Minute}
+		r.op, r.opAt = &record.Op{Kind: policy.KindCycle, Host: "id-n2", Phase: string(policy.PhaseReady)}, 42
+		r.decision.Role = policy.RoleVoter
+		c.change(r, p)
+		want := p.written.Answers
+		if c.answers {
+			want = 42
+		}
+		if got := p.record(r).Answers; got != want {
+			t.Errorf("%s: it answers %d, want %d", name, got, want)
+		}
+	}
 }

@@ -144,6 +144,9 @@ func TestAtItsTurnAVoterHandsOverAndStops(t *testing.T) {
 		{"the same, and the machine goes down within seconds", func(v *View) { v.Hosts[1].Answered, v.Asked.Hurried = false, true }, StepTakeDown, ""},
 		{"the same, and it is not ready yet", func(v *View) { v.Hosts[1].Answered, v.Op.Phase = false, PhaseBegun }, StepSetPhase, ""},
 		{"the same, and it is a standby", func(v *View) { v.Hosts[1].Answered, v.Cluster.Members[2].Learner = false, true }, StepTakeDown, ""},
+		{"the others have told long ago, and something was in the way since", func(v *View) { v.Op.WrittenFor = time.Hour }, StepSetPhase, ""},
+		{"the same, and it leads", func(v *View) { v.Op.WrittenFor, v.Cluster.Members[2].Leader = time.Hour, true }, StepSetPhase, ""},
+		{"the same, and the machine goes down within seconds", func(v *View) { v.Op.WrittenFor, v.Asked.Hurried = time.Hour, true }, StepTakeDown, ""},
 		{"a spare's quorumd has not told how it is", func(v *View) { v.Hosts = append(v.Hosts, ready("n4", RoleSpare)) }, StepTakeDown, ""},
 		{"another voter has failed since", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, QuorumAtRisk},
 		{"another voter has failed before anything was done", func(v *View) { v.Cluster.Members[1].Live, v.Op.Phase = false, PhaseBegun }, StepEndOp, ""},
@@ -379,7 +382,7 @@ func TestACommandRunsOnlyWhileEtcdIsDownAndEtcdOnlyWhileItDoesNotRun(t *testing.
 			v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
 		}, StepMoveLeader, ""},
 		{"it is missing here", func(v *View) { v.Op.Phase, v.Asked.Command.State = PhaseBegun, HooksFailed }, StepEndOp, ""},
-		{"somebody stops etcd just now", func(v *View) { v.Unit.State = UnitInactive }, StepEndOp, ""},
+		{"somebody stops etcd just now", func(v *View) { v.Unit.State = UnitInactive }, StepTakeDown, ""},
 		{"etcd has failed just now", func(v *View) { v.Unit.State = UnitFailed }, StepTakeDown, ""},
 		{"another voter is gone", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, QuorumAtRisk},
 	})

@@ -54,7 +54,7 @@ func takeDown(v View, m Member, listed bool) Decision {
 	}
 	stoppedText, leave := restartOfStopped(v)
 	switch {
-	case leave && (v.Op.Phase == PhaseBegun || v.Asked.Work == WorkCommand): // that of a restart may be on its way down
+	case leave && v.Op.Phase == PhaseBegun: // later, an end that is not answered could land after the stop that is decided next
 		return do(Step{Kind: StepEndOp, Outcome: UnitStopped, Why: stoppedText})
 	case v.Asked.Work == WorkRestart:
 		return startMember(v, m)
@@ -86,9 +86,7 @@ func stopMember(v View, m Member) Decision {
 		}
 		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID})
 	}
-	if ids, names := unheard(v); v.Op.Phase == PhaseReady && !m.Learner && !v.Asked.Hurried && len(ids) > 0 {
-		d := wait(VerdictAwaited, "waiting for the verdict of %s", strings.Join(names, ", "))
-		d.Again, d.Behind = lookSoon, ids
+	if d, decided := hearOthers(v, m); decided {
 		return d
 	}
 	if m.Leader {
@@ -100,6 +98,26 @@ func stopMember(v View, m Member) Decision {
 		return do(Step{Kind: StepRestartUnit})
 	}
 	return do(Step{Kind: StepTakeDown, Why: string(v.Asked.Work)})
+}
+
+// hearOthers waits until every other voter's host has told how it is since this one was ready. Words that have grown old
+// meanwhile, in a pause or while something else was in the way, are asked for anew, which also starts the time of the
+// hand-over anew: it is not used up by the waiting. An etcd that somebody has started in the phase after is not asked about,
+// it was to be down; nor does a machine ask that goes down within seconds whatever it hears.
+func hearOthers(v View, m Member) (Decision, bool) {
+	if v.Op.Phase != PhaseReady || m.Learner || v.Asked.Hurried {
+		return Decision{}, false
+	}
+	if ids, names := unheard(v); len(ids) > 0 {
+		d := wait(VerdictAwaited, "waiting for the verdict of %s", strings.Join(names, ", "))
+		d.Again, d.Behind = lookSoon, ids
+		return d, true
+	}
+	old := v.Op.WrittenFor > v.Limits.HandOver && v.Failed.Kind != StepMoveLeader || v.Op.WrittenFor > 2*v.Limits.HandOver
+	if !old {
+		return Decision{}, false
+	}
+	return do(Step{Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: v.Op.MemberID, Why: "the other voters are asked anew how they are"}), true
 }
 
 // handOver moves leadership to the best voter. Where that fails again and again, the reason decides:

@@ -132,7 +132,7 @@ func Reasons() []ReasonInfo {
 		{InMaintenance, "the host is in maintenance", "quorumctl maintenance off, when the work is done"},
 		{MaintenanceOverdue, "the maintenance has lasted longer than was said", "quorumctl maintenance off, when the work is done; or maintenance on again with a longer --for"},
 		{RebootAwaited, "the machine is ready to reboot, and has not yet", "reboot it; or quorumctl maintenance off, if it shall not"},
-		{VerdictAwaited, "another voter's host has not told how it is since it is this host's turn", "if it goes on: systemctl status quorumd on that host"},
+		{VerdictAwaited, "another voter's host has not told how it is since it is this host's turn", "if it goes on, see on that host whether quorumd runs and is as new as here: quorumctl version"},
 		{LeaderStays, "the leadership cannot be moved to another voter", "see etcd's log on this host; quorumctl maintenance off withdraws what was asked"},
 		{HookRunning, "the hooks that run before etcd is stopped have not ended", ""},
 		{HookFailed, "a hook has failed, which stops the line", "see the journal for its output, and mend it; if it ran after etcd was back, quorumctl maintenance off ends the turn all the same"},

@@ -68,6 +68,9 @@ func (r Reaction) Prepare(ctx context.Context) {
 	case err == nil:
 		r.Logger.Info("this machine may go down: etcd is stopped in order", "after", took.String())
 		return
+	case errors.Is(err, errEnded):
+		r.Logger.Warn("this machine goes down at its turn: the command has ended that etcd was stopped for; systemd stops etcd, which was to be started again", "after", took.String())
+		return
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return // called off
@@ -131,14 +134,24 @@ func (r Reaction) ask(ctx context.Context) error {
 	return err
 }
 
-// wait looks until the machine may be touched. etcd runs then when a person has asked for the turn only.
+// errEnded says that the command which ran when the machine was told to go down has ended.
+var errEnded = errors.New("the command has ended")
+
+// wait looks until the machine may be touched, or the command has ended that runs. etcd runs then when a person has asked
+// for the turn only.
 func (r Reaction) wait(ctx context.Context) (runs bool, err error) {
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
+	worked := false
 	for {
-		if m := r.Host.Status().Maintenance; m != nil && m.State == control.MaintenanceSafe {
+		s := r.Host.Status()
+		if m := s.Maintenance; m != nil && m.State == control.MaintenanceSafe {
 			return m.KeepRunning, nil
 		}
+		if worked && !working(s) {
+			return false, errEnded
+		}
+		worked = working(s)
 		select {
 		case <-ctx.Done():
 			return false, errors.New("there was not enough time")

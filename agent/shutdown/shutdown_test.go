@@ -137,6 +137,26 @@ func TestWhoTakesTheMachineDownWhileACommandRunsIsToldSo(t *testing.T) {
 	})
 }
 
+func TestAMachineThatIsToldToGoDownWaitsForTheEndOfACommand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
+		h.status.Maintenance = &control.Maintenance{Work: control.WorkCommand, Command: "firmware", State: control.MaintenanceWorking}
+		time.AfterFunc(time.Second, func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.status.Maintenance = &control.Maintenance{Work: control.WorkCommand, Command: "firmware", State: control.MaintenanceReturning}
+		})
+		r, log := reaction(h)
+		if took := prepare(t, r); took < time.Second || took > time.Second+2*glance {
+			t.Errorf("it took %s", took)
+		}
+		if !strings.Contains(log.String(), "the command has ended") || strings.Contains(log.String(), "level=ERROR") {
+			t.Errorf("the log says:\n%s", log)
+		}
+	})
+}
+
 func TestAVoterThatTheClusterCannotAffordToLoseGoesDownLoudly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -28,10 +28,21 @@ func three(t *testing.T) *world {
 // ask asks for the host to be taken down.
 func (h *host) ask(work string) {
 	h.w.t.Helper()
+	h.askFor(control.MaintenanceRequest{Work: work, Reason: "a test"})
+}
+
+// takeTurn asks for the host's turn, in which its etcd runs on.
+func (h *host) takeTurn() {
+	h.w.t.Helper()
+	h.askFor(control.MaintenanceRequest{Work: control.WorkMaintenance, KeepRunning: true, Reason: "a test"})
+}
+
+func (h *host) askFor(req control.MaintenanceRequest) {
+	h.w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	if _, err := h.Client.AskMaintenance(ctx, control.MaintenanceRequest{Work: work, Reason: "a test"}); err != nil {
-		h.w.t.Fatalf("%s cannot be asked for a %s: %v", h.Options.Name, work, err)
+	if _, err := h.Client.AskMaintenance(ctx, req); err != nil {
+		h.w.t.Fatalf("%s cannot be asked for a %s: %v", h.Options.Name, req.Work, err)
 	}
 }
 
