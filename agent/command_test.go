@@ -218,8 +218,9 @@ func TestAHostIsAtWorkAsLongAsItsCommandMayRun(t *testing.T) {
 	}{
 		"etcd is being stopped": {policy.HooksDue, policy.PhaseReady, false, control.MaintenanceStopping},
 		"it is about to begin":  {policy.HooksDue, policy.PhaseDown, false, control.MaintenanceWorking},
-		"it is being started":   {policy.HooksStarting, policy.PhaseDown, false, control.MaintenanceWorking},
-		"it runs":               {policy.HooksRunning, policy.PhaseDown, false, control.MaintenanceWorking},
+		"it is about to begin, and a person says that it is over": {policy.HooksDue, policy.PhaseDown, true, control.MaintenanceReturning},
+		"it is being started": {policy.HooksStarting, policy.PhaseDown, false, control.MaintenanceWorking},
+		"it runs":             {policy.HooksRunning, policy.PhaseDown, false, control.MaintenanceWorking},
 		"it runs, and a person says that it is over": {policy.HooksRunning, policy.PhaseDown, true, control.MaintenanceWorking},
 		"it runs, and no voter answers":              {policy.HooksRunning, "", false, control.MaintenanceWorking},
 		"it is done":                                 {policy.HooksDone, policy.PhaseDown, false, control.MaintenanceReturning},

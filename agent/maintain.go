@@ -142,7 +142,7 @@ func (a *Agent) maintenanceStatus(r *round, k *ask) control.Maintenance {
 	down := own && op.Phase == string(policy.PhaseDown) ||
 		!reachable && k.Stopped && r.view.Unit.State != policy.UnitActive && r.view.Unit.State != policy.UnitDeactivating
 	switch {
-	case command == policy.HooksStarting, command == policy.HooksRunning, command == policy.HooksDue && down && reachable:
+	case command == policy.HooksStarting, command == policy.HooksRunning, command == policy.HooksDue && down && reachable && !k.Over:
 		out.State = control.MaintenanceWorking
 	case k.over(a.opt.BootID) && (own || k.Stopped), own && op.Phase == string(policy.PhaseBack), down && k.Work == policy.WorkCommand:
 		out.State = control.MaintenanceReturning

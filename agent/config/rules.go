@@ -92,6 +92,10 @@ func (d *decoder) timingRules(t *Timing) []rule {
 			show("learnerStall", t.LearnerStall) + " must be less than " + show("learnerMax", t.LearnerMax) + ", or it never takes effect; lower the first or raise the second",
 		},
 		{
+			keys("handOver", "interval", "callTimeout"), t.HandOver >= t.Interval+2*t.CallTimeout,
+			show("handOver", t.HandOver) + " must be at least " + interval + " and twice " + call + ", or what the other voters' hosts say before a stop is old when they have said it; raise the first or lower the others",
+		},
+		{
 			keys("joinBackoff"), t.JoinBackoff <= MaxJoinBackoff,
 			show("joinBackoff", t.JoinBackoff) + " must be at most " + formatDuration(MaxJoinBackoff) + ", where its doubling ends; lower it",
 		},

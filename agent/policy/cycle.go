@@ -208,15 +208,16 @@ func unheard(v View) (ids, names []string) {
 
 // learnerUnsettled tells whether a learner has not started, or is being filled: the leader sends it
 // all it has. One that is caught up, or that is dead, is in nobody's way; nor is one that has never started and
-// that has come since this host's operation began: it belongs to no join, and only goes when that has ended.
+// that has come since this host's operation began: it belongs to no join, and only goes when that has ended. This host's own
+// that has not started is taken out before the host is taken down, or its etcd would run beside whoever works there.
 func learnerUnsettled(v View) (string, bool) {
 	own := v.Op != nil && v.Op.Host == v.Self.ID
 	for m := range v.Cluster.learners() {
 		switch {
-		case m.PeerURL == v.Self.PeerURL:
 		case m.Name == "" && own:
 		case m.Name == "":
 			return "learner " + m.label() + " has not started yet", true
+		case m.PeerURL == v.Self.PeerURL:
 		case m.Live && m.LagKnown && m.Lag > v.Limits.PromoteLag:
 			return "learner " + m.label() + " has not caught up", true
 		}

@@ -48,7 +48,7 @@ func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	}
 	runs := a.unit == starting || a.unit == active
 	released := a.faulted != 0 && !w.cycles(h)
-	if !fails && runs && step != handOver {
+	if !fails && runs && step != handOver && step != reboot { // a reboot is judged when it is decided: who starts etcd after that has it stopped
 		found = w.judgeLanding(h)
 	}
 	a.phase = idle

@@ -188,6 +188,7 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		if a.begun == begunBefore {
 			return rebootedAgain
 		}
+		return w.judgeStop(h, leads)
 	case endCycle, endKeep:
 		return w.judgeEnd(h, c)
 	case rollBackKeep, rollBackOwn:
