@@ -7,6 +7,7 @@ CACHE   := $(CURDIR)/.cache
 LINT    := $(CACHE)/bin/golangci-lint
 GOLANGCI_LINT_VERSION := v2.15.0
 FUZZTIME ?= 30s
+PROMTOOL := $(CACHE)/prometheus/usr/bin/promtool
 
 export CGO_ENABLED ?= 0
 BUILDFLAGS := -trimpath -buildvcs=false
@@ -17,7 +18,7 @@ E2E  := ./contrib/e2e
 UNIT  = $(shell $(GO) list ./... | grep -v /contrib/e2e$$)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-race test-matrix test-faults test-promotion test-systemd model model-deep test-model-etcd sim sim-fleet fuzz demo lint etcd etcd-all clean FORCE
+.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-race test-matrix test-faults test-promotion test-alerts test-systemd model model-deep test-model-etcd sim sim-fleet fuzz demo lint etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +83,14 @@ test-matrix: etcd-all build ## join and promotion with etcd 3.4 (Debian's), 3.5,
 test-faults: etcd build $(CACHE)/faultfs ## tests on a file system with faults (needs root and /dev/fuse)
 	$(GO) test -C contrib/faultfs -count=1 -timeout 5m ./...
 	$(GO) test -count=1 -timeout 15m -tags faultfs -run 'Disk|Faultfs' ./contrib/testbed ./contrib/e2e
+
+test-alerts: $(PROMTOOL) ## the alerts of contrib/prometheus, against series of which it is known when they are raised
+	cd contrib/prometheus && $(PROMTOOL) check rules quorumd.rules.yaml && $(PROMTOOL) test rules quorumd.rules.test.yaml
+
+# promtool is taken out of Debian's package, which would also start a server.
+$(PROMTOOL):
+	mkdir -p $(CACHE)/prometheus
+	cd $(CACHE)/prometheus && apt-get download -q prometheus && dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb
 
 test-promotion: etcd build ## a learner of 1 GB under write load: no gap in the writes (wants a quiet machine)
 	$(GO) test -count=1 -timeout 15m -tags slow -run 'TestALearnerOfAGigabyte' -v ./contrib/e2e

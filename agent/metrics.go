@@ -171,6 +171,7 @@ func gauges() []gauge {
 		},
 		{"quorumd_maintenance", "1 while this host is asked to be taken down, by what for.", []string{"work"}, readMaintenance},
 		{"quorumd_maintenance_overdue", "1 while what this host was taken down for lasts longer than was said.", nil, readOverdue},
+		{"quorumd_rollout", "1 for how far the rollout of the cluster is, if there is one.", []string{"state"}, readRollout},
 		{"quorumd_reason", "1 for the reason that counts for what this host does not do.", []string{"reason"}, readReason},
 		{
 			"quorumd_paused", "1 while the cluster is paused.", nil,
@@ -217,6 +218,12 @@ func readMaintenance(_ *Metrics, r *round, emit func(float64, ...string)) {
 
 func readOverdue(_ *Metrics, r *round, emit func(float64, ...string)) {
 	emit(truth(r != nil && r.view.Asked != nil && r.view.Asked.Overdue))
+}
+
+func readRollout(_ *Metrics, r *round, emit func(float64, ...string)) {
+	if r != nil && r.rollout != nil {
+		emit(1, r.rollout.State)
+	}
 }
 
 func readReason(_ *Metrics, r *round, emit func(float64, ...string)) {
