@@ -38,7 +38,7 @@ func (a *Agent) viewEtcd(ctx context.Context, r *round) {
 	a.viewOp(r)
 	if r.asked != nil {
 		own := r.op != nil && r.op.Kind == policy.KindCycle && r.op.Host == a.opt.Config.Host.ID
-		v.Asked.Released = r.asked.Seen && r.op == nil
+		v.Asked.Released = r.asked.Seen && (r.op == nil || r.op.Host != a.opt.Config.Host.ID)
 		v.Asked.Retimed = own && !r.op.Until.Equal(r.asked.until())
 	}
 	a.viewHooks(ctx, r)
