@@ -105,8 +105,7 @@ func TestAHostThatAsksForMoreTimeTellsTheOthersItsNewEnd(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
 		defer f.close()
 		f.pass(time.Minute)
-		f.ask("v2")
-		f.until(5*time.Minute, "v2 may be touched", func() bool { return f.state("v2") == control.MaintenanceSafe })
+		f.takeDown("v2")
 		f.pass(10 * time.Minute)
 		more := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "a test", For: 3 * time.Hour}
 		if _, err := f.hosts["v2"].agent.AskMaintenance(t.Context(), more, "root"); err != nil {
@@ -128,8 +127,7 @@ func TestNothingIsOverdueThatStillWaitsForItsTurn(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
 		defer f.close()
 		f.pass(time.Minute)
-		f.ask("v2")
-		f.until(5*time.Minute, "v2 may be touched", func() bool { return f.state("v2") == control.MaintenanceSafe })
+		f.takeDown("v2")
 		f.ask("v3")
 		f.pass(3 * time.Hour)
 		for name, want := range map[string]bool{"v2": true, "v3": false} {
@@ -169,8 +167,7 @@ func TestATurnInARolloutThatRunsIsNotWithdrawnOnItsHost(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
 		defer f.close()
 		f.pass(time.Minute)
-		f.ask("v3")
-		f.until(5*time.Minute, "v3 may be touched", func() bool { return f.state("v3") == control.MaintenanceSafe })
+		f.takeDown("v3")
 		v1, v2 := f.hosts["v1"].agent, f.hosts["v2"].agent
 		must(t, v2.files.changeAsk(func(*ask) (*ask, *askEnd) {
 			return &ask{Work: policy.WorkReboot, Rollout: "x", Since: time.Now().UTC()}, nil

@@ -164,6 +164,13 @@ func (f *fleet) ask(name string) {
 	}
 }
 
+// takeDown asks for a host, and waits until it may be touched.
+func (f *fleet) takeDown(name string) {
+	f.t.Helper()
+	f.ask(name)
+	f.until(5*time.Minute, name+" may be touched", func() bool { return f.state(name) == control.MaintenanceSafe })
+}
+
 func (f *fleet) over(name string) {
 	f.t.Helper()
 	if err := f.hosts[name].agent.EndMaintenance(context.Background(), "root"); err != nil {

@@ -194,18 +194,6 @@ func (v View) doubt(m Member) string {
 	return ""
 }
 
-// unheard gives the hosts of the other voters that have not told how they are since this one was ready to be stopped. Until
-// they have, their verdicts may be as old as an agent that hangs is given before it counts as gone.
-func unheard(v View) (ids, names []string) {
-	for m := range v.Cluster.voters() {
-		i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == m.PeerURL })
-		if m.PeerURL != v.Self.PeerURL && i >= 0 && !v.Hosts[i].Answered {
-			ids, names = append(ids, v.Hosts[i].ID), append(names, v.Hosts[i].Name)
-		}
-	}
-	return ids, names
-}
-
 // learnerUnsettled tells whether a learner has not started, or is being filled: the leader sends it
 // all it has. One that is caught up, or that is dead, is in nobody's way; nor is one that has never started and
 // that has come since this host's operation began: it belongs to no join, and only goes when that has ended. This host's own
@@ -289,21 +277,3 @@ func again(v View, code ReasonCode) (after time.Duration, behind []string) {
 // lookSoon is how often the next in the line looks whether the one before has come back, and a host whether programs that
 // were started have begun.
 const lookSoon = 500 * time.Millisecond
-
-// bestVoter gives the voter that leadership is best moved to before this one stops: one that is not to
-// be taken down soon itself, in good health, with the quicker disk, the nearer, connected the longest.
-func bestVoter(v View) (Member, bool) {
-	var best Member
-	var bestHost Host
-	found := false
-	for m := range v.Cluster.voters() {
-		i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == m.PeerURL })
-		if m.PeerURL == v.Self.PeerURL || i < 0 || v.doubt(m) != "" {
-			continue
-		}
-		if h := v.Hosts[i]; !found || betterLeader(m, h, best, bestHost) {
-			best, bestHost, found = m, h, true
-		}
-	}
-	return best, found
-}

@@ -5,7 +5,6 @@ package policy
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -65,79 +64,6 @@ func takeDown(v View, m Member, listed bool) Decision {
 		return do(Step{Kind: StepTakeDown, Why: "it is down already: " + string(v.Asked.Work)})
 	}
 	return touchable(v)
-}
-
-// stopMember stops the member's etcd, after the operator's own hooks and without its leadership.
-func stopMember(v View, m Member) Decision {
-	if r, holds := firstOf(v, cycleVetoes(), CommonCause, QuorumAtRisk, LearnerUnsettled); holds {
-		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped { // nothing is done yet: others may go first
-			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
-		}
-		return Decision{Reasons: []Reason{r}}
-	}
-	if v.Op.Phase == PhaseBegun {
-		switch h := v.Asked.Before; h.State {
-		case HooksDue:
-			return start(h, HookRunning, Step{Kind: StepRunHooks, Why: "before etcd is stopped"})
-		case HooksRunning:
-			return wait(HookRunning, "%s", h.Text)
-		case HooksFailed:
-			return do(Step{Kind: StepEndOp, Outcome: HookFailed, Why: h.Text})
-		}
-		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID})
-	}
-	if d, decided := hearOthers(v, m); decided {
-		return d
-	}
-	if m.Leader {
-		if d, decided := handOver(v); decided {
-			return d
-		}
-	}
-	if v.Asked.Work == WorkRestart {
-		return do(Step{Kind: StepRestartUnit})
-	}
-	return do(Step{Kind: StepTakeDown, Why: string(v.Asked.Work)})
-}
-
-// hearOthers waits until every other voter's host has told how it is since this one was ready. Words that have grown old
-// meanwhile, in a pause or while something else was in the way, are asked for anew, which also starts the time of the
-// hand-over anew: it is not used up by the waiting. An etcd that somebody has started in the phase after is not asked about,
-// it was to be down; nor does a machine ask that goes down within seconds whatever it hears.
-func hearOthers(v View, m Member) (Decision, bool) {
-	if v.Op.Phase != PhaseReady || m.Learner || v.Asked.Hurried {
-		return Decision{}, false
-	}
-	if ids, names := unheard(v); len(ids) > 0 {
-		d := wait(VerdictAwaited, "waiting for the verdict of %s", strings.Join(names, ", "))
-		d.Again, d.Behind = lookSoon, ids
-		return d, true
-	}
-	old := v.Op.WrittenFor > v.Limits.HandOver && v.Failed.Kind != StepMoveLeader || v.Op.WrittenFor > 2*v.Limits.HandOver
-	if !old {
-		return Decision{}, false
-	}
-	return do(Step{Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: v.Op.MemberID, Why: "the other voters are asked anew how they are"}), true
-}
-
-// handOver moves leadership to the best voter. Where that fails again and again, the reason decides:
-// a person who stands at the machine is not kept waiting for it, a restart that nobody waits for is.
-func handOver(v View) (Decision, bool) {
-	best, found := bestVoter(v)
-	failing := v.Failed.Kind == StepMoveLeader && v.Op.WrittenFor > v.Limits.HandOver
-	switch {
-	case failing && v.Asked.Work == WorkMaintenance:
-		return Decision{}, false
-	case failing:
-		d := wait(LeaderStays, "for %s: %s", v.Op.WrittenFor.Round(time.Second), v.Failed.Text)
-		if v.Op.WrittenFor > 2*v.Limits.HandOver { // what is written next starts the time anew
-			d = do(Step{Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: v.Op.MemberID, Why: "leadership is tried to move again"})
-		}
-		return d, true
-	case !found:
-		return Decision{}, false // quorumAtRisk has let pass that there is none
-	}
-	return do(Step{Kind: StepMoveLeader, MemberID: best.ID, Why: "to " + best.label()}), true
 }
 
 // touchable is a host whose turn it is and whose etcd is where it shall be: now the work is done.

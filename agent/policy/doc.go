@@ -36,9 +36,11 @@
 // the local unit and disk end at once, but for the calls of a cycle; one late write per agent is
 // remembered; a record that comes and goes between look and step is missed only by a late call and a
 // paused agent; nobody waits so long for its turn to join that it goes out of turn; no host rests
-// (View.Resting) and no program was started just now (Hooks.Launched), which withholds steps and gives none, nor does a verdict come late from the host that it is of
-// (Host.Answered, for which a voter waits that is ready to be stopped); and no step is taken on what is not of the same round. A call that stops etcd, moves its leadership or reboots the machine lands at any time
-// while its agent lives, also long after its lock is gone, but has landed or never will when that
+// (View.Resting) and no program was started just now (Hooks.Launched), which withholds steps and
+// gives none, nor does a verdict come late from the host that it is of (Host.Answered, for which a
+// voter waits that is ready to be stopped); and no step is taken on what is not of the same round. A
+// call that stops etcd, moves its leadership or reboots the machine lands at any time while its
+// agent lives, also long after its lock is gone, but has landed or never will when that
 // agent's process has ended; a reboot that was asked for comes at once or not at all; whoever is asked
 // for a restart agrees that an etcd which somebody has stopped is started by it, until that restart is
 // recorded as done; and nobody can tell who has stopped an etcd that this host's disk still says was
