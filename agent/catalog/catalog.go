@@ -26,12 +26,13 @@ import (
 // namespace is where the codes of quorumd are names. It was drawn once.
 const namespace = "ec7aeb2a-db9a-402c-bd8a-62c3f127f881"
 
-// Entry is what the catalog says of a code.
+// Entry is what is known of a code, wherever it appears.
 type Entry struct {
 	Code    string
+	Verdict string // of a problem of the machine: the verdict that it alone calls for; empty for a reason
 	Subject string // one sentence, without its full stop
 	Text    string // what it means, if that is more than the subject
-	Remedy  string // what the operator does
+	Remedy  string // what the operator does; empty when there is nothing to do
 }
 
 // ID gives the message ID of a code: a UUID of version 5, in 32 hexadecimal digits.
@@ -40,20 +41,24 @@ func ID(code string) string {
 	return strings.ReplaceAll(id.String(), "-", "")
 }
 
-// Entries gives all that the catalog knows, by code: every problem of the machine, and every reason that leaves
-// something for the operator to do.
-func Entries() []Entry {
+// Codes gives all codes, in alphabetical order: every problem of the machine, and every reason for a step or for none.
+func Codes() []Entry {
 	var all []Entry
 	for _, p := range health.Problems() {
-		all = append(all, Entry{Code: string(p.Code), Subject: strings.TrimSuffix(p.Title, "."), Text: p.Meaning, Remedy: p.Remedy})
+		all = append(all, Entry{
+			Code: string(p.Code), Verdict: p.State.String(), Subject: strings.TrimSuffix(p.Title, "."), Text: p.Meaning, Remedy: p.Remedy,
+		})
 	}
 	for _, r := range policy.Reasons() {
-		if r.Remedy != "" {
-			all = append(all, Entry{Code: string(r.Code), Subject: r.Meaning, Remedy: r.Remedy})
-		}
+		all = append(all, Entry{Code: string(r.Code), Subject: r.Meaning, Remedy: r.Remedy})
 	}
 	slices.SortFunc(all, func(a, b Entry) int { return cmp.Compare(a.Code, b.Code) })
 	return all
+}
+
+// Entries gives what the journal's catalog holds: all codes that leave something for the operator to do.
+func Entries() []Entry {
+	return slices.DeleteFunc(Codes(), func(e Entry) bool { return e.Remedy == "" })
 }
 
 // Write writes the catalog file.

@@ -103,7 +103,7 @@ func generateDefault(t *testing.T) string {
 	ast.Inspect(file, g.collect)
 	g.WriteString("# The configuration of quorumd.\n#\n" +
 		"# A line that begins with #key shows the default of that key; remove the # to change it.\n" +
-		"# What a key takes stands in brackets. A duration is numbers with the units ms, s, m and h, as in 300ms or 1h30m;\n" +
+		"# What a key takes stands in brackets. A duration is numbers with the units ms, s, m, h and d, as in 300ms or 1h30m;\n" +
 		"# a size is a whole number with the unit B, KiB, MiB, GiB or TiB, as in 512MiB.\n" +
 		"# Check a change with \"quorumctl config check\".\n")
 	g.section(reflect.TypeFor[Config](), "", false)

@@ -108,13 +108,13 @@ func setText(v reflect.Value, k key, value string) error {
 }
 
 func parseDuration(s string, zeroAllowed bool) (time.Duration, error) {
-	value, err := time.ParseDuration(s)
+	value, err := ParseDuration(s)
 	if err != nil && s != "" && strings.Trim(s, "0123456789.") == "" {
 		return 0, fmt.Errorf("%s lacks a unit; for seconds write %ss", quote(s), shorten(s, 20))
 	}
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%s is not a duration; write numbers with the units ms, s, m or h, as in 300ms, 2s or 1h30m", quote(s))
+		return 0, fmt.Errorf("%s is not a duration; write numbers with the units ms, s, m, h or d, as in 300ms, 2s, 1h30m or 2d", quote(s))
 	case value == 0 && zeroAllowed:
 		return 0, nil
 	case value <= 0:

@@ -59,7 +59,7 @@ func (a *app) cycleCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&c.reason, "reason", "", "why, in one line; what is done unless given")
-	flags.DurationVar(&c.meant, "for", control.DefaultMaintenance, "how long it is meant to take, "+
+	durationVar(flags, &c.meant, "for", control.DefaultMaintenance, "how long it is meant to take, "+
 		span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
 	flags.BoolVar(&c.reboot, "reboot", false, "reboot the machine")
 	flags.StringVar(&c.command, "command", "", "have quorumd run this program of commands.d while etcd is down")

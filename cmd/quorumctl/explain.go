@@ -24,11 +24,17 @@ type explanation struct {
 
 func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "explain",
+		Use:     "explain [CODE]",
 		GroupID: groupInspect,
-		Short:   "Say what this host will do next, or why it does not",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Short:   "Say what this host will do next, or why it does not; or what a code means",
+		Long: "Say what this host will do next, or all reasons why it does not. With a code, such as NOT_MY_TURN,\n" +
+			"say what it means and what to do about it; quorumd is not asked then.",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.FixedCompletions(codeNames(), cobra.ShellCompDirectiveNoFileComp),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return a.explainCode(args[0])
+			}
 			s, err := a.status(cmd.Context(), "explain")
 			if err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
 )
 
@@ -36,7 +37,7 @@ type waiting struct {
 
 func (w *waiting) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.DurationVar(&w.most, "wait", 0, "wait at most so long, as in --wait=10m; else as long as it takes")
+	durationVar(flags, &w.most, "wait", 0, "wait at most so long, as in --wait=10m; else as long as it takes")
 	flags.Lookup("wait").NoOptDefVal = "0s"
 	flags.BoolVar(&w.not, "no-wait", false, "do not wait: quorumctl maintenance status tells how it goes")
 	w.set = func() bool { return flags.Changed("wait") }
@@ -64,7 +65,7 @@ func checkFor(what, command string, d time.Duration) error {
 // noTime is for the arguments of a command that takes none, where one may be a time for --wait.
 func noTime(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
-		if _, err := time.ParseDuration(args[0]); err == nil {
+		if _, err := config.ParseDuration(args[0]); err == nil {
 			return usage(cmd.CommandPath()+" --wait="+args[0], "cannot read the command line: unexpected argument %q", args[0])
 		}
 	}
@@ -96,7 +97,7 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&req.Reason, "reason", "", "why, in one line; it is shown and recorded")
-	flags.DurationVar(&req.For, "for", control.DefaultMaintenance, "how long it is meant to last, "+
+	durationVar(flags, &req.For, "for", control.DefaultMaintenance, "how long it is meant to last, "+
 		span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
 	flags.BoolVar(&req.KeepRunning, "keep-running", false, "only take the turn: etcd runs on, and no other host goes down")
 	w.flags(cmd)

@@ -37,7 +37,7 @@ func (a *app) pauseCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&req.Reason, "reason", "", "why, in one line; it is shown and recorded")
-	cmd.Flags().DurationVar(&req.For, "for", control.DefaultPause, "how long, at most "+shortDuration(control.MaxPause))
+	durationVar(cmd.Flags(), &req.For, "for", control.DefaultPause, "how long, at most "+shortDuration(control.MaxPause))
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
 		panic(err) // the flag is not there: the program is wrong
 	}

@@ -130,7 +130,7 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "show it again and again until it is over")
-	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "time between two looks with --watch")
+	durationVar(cmd.Flags(), &interval, "interval", 2*time.Second, "time between two looks with --watch")
 	return cmd
 }
 

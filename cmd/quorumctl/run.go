@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -33,6 +34,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return report(stderr, cmd, err)
 }
 
+// socketVariable is the environment variable that stands in for --socket.
+const socketVariable = "QUORUMCTL_SOCKET"
+
 // The groups of the help.
 const (
 	groupInspect = "inspect"
@@ -46,6 +50,7 @@ func (a *app) rootCommand() *cobra.Command {
 		Short:         "Look at and operate quorumd on this host",
 		Long:          "quorumctl shows what quorumd on this host sees, does and waits for, and asks it for what only\na person can decide. It needs no etcd: it speaks to quorumd's control socket.",
 		Args:          onlySubcommands,
+		Version:       ownVersion(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -60,13 +65,14 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetHelpCommandGroupID(groupService)
 	root.SetCompletionCommandGroupID(groupService)
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.socket, "socket", control.DefaultSocket, "control socket of quorumd")
+	flags.StringVar(&a.socket, "socket", control.DefaultSocket, "quorumd's socket; or "+socketVariable)
+	a.socket = cmp.Or(os.Getenv(socketVariable), a.socket)
 	flags.VarP(&a.format, "output", "o", "table, wide, json or yaml")
 	flags.Var(&a.colour, "color", "auto, always or never; auto obeys NO_COLOR")
 	complete(root, "output", formats())
 	complete(root, "color", colours())
 	root.AddCommand(
-		a.statusCommand(), a.healthCommand(), a.explainCommand(), a.historyCommand(),
+		a.statusCommand(), a.healthCommand(), a.explainCommand(), a.historyCommand(), a.codesCommand(),
 		a.bootstrapCommand(), a.pauseCommand(), a.resumeCommand(), a.opCommand(),
 		a.maintenanceCommand(), a.cycleCommand(), a.rolloutCommand(),
 		a.waitCommand(), a.configCommand(), a.versionCommand(),

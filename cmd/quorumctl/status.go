@@ -29,6 +29,6 @@ func (a *app) statusCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "show it again and again until interrupted")
-	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "time between two looks with --watch")
+	durationVar(cmd.Flags(), &interval, "interval", 2*time.Second, "time between two looks with --watch")
 	return cmd
 }

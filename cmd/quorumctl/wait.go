@@ -69,7 +69,7 @@ func (a *app) waitCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&name, "for", "ready", "condition: ready, voter, member or health=OK")
-	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long")
+	durationVar(cmd.Flags(), &timeout, "timeout", 5*time.Minute, "how long")
 	complete(cmd, "for", conditionNames())
 	return cmd
 }
