@@ -180,10 +180,12 @@ type Agent struct {
 	steps              uint64
 	last               policy.Decision
 
-	wake    chan struct{}
-	hurry   atomic.Bool // somebody waits for a fresh picture of the cluster
-	current atomic.Pointer[round]
-	reached atomic.Pointer[round] // the last one in which the cluster was reachable
+	wake      chan struct{}
+	hurry     atomic.Bool // somebody waits for a fresh picture of the cluster
+	current   atomic.Pointer[round]
+	begun     atomic.Uint64         // the number of the round that runs, or has ended last
+	published bell                  // rung when there is a new one
+	reached   atomic.Pointer[round] // the last one in which the cluster was reachable
 }
 
 // New makes an agent. It reads the agent's own files and connects to nothing.
@@ -304,6 +306,7 @@ func (a *Agent) Wake() {
 // round is one turn of the loop. It tells whether a step was taken and has succeeded.
 func (a *Agent) round(ctx context.Context) bool {
 	a.rounds++
+	a.begun.Store(a.rounds)
 	began := a.opt.Now()
 	if !a.lightly {
 		a.turned = began
@@ -360,10 +363,11 @@ func (a *Agent) renew(ctx context.Context) {
 
 // publish tells people and the other hosts what this round has seen and decided.
 func (a *Agent) publish(ctx context.Context, r *round) {
-	a.current.Store(r)
 	if r.view.Cluster.Reachable {
 		a.reached.Store(r)
 	}
+	a.current.Store(r)
+	a.published.ring()
 	a.judge.save(false)
 	if r.decision.Step.Kind == policy.StepNone && len(r.decision.Reasons) > 0 {
 		if first, before := r.decision.Reasons[0], firstReason(a.last); first.Code != before.Code || len(a.last.Reasons) == 0 {

@@ -16,6 +16,8 @@ type Backend interface {
 type Reader interface {
 	// Status gives the newest picture from memory. It must not wait for anything.
 	Status() Status
+	// LookAgain waits until Status gives what was seen after the call. It ends with the context.
+	LookAgain(ctx context.Context) error
 	// History gives the newest limit lines, oldest first.
 	History(ctx context.Context, limit int) ([]HistoryLine, error)
 }

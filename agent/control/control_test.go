@@ -37,6 +37,7 @@ type desk struct {
 	status  func() Status               // an empty one when nil
 	history func(context.Context) error // succeeds when nil
 	change  func(context.Context) error // succeeds when nil
+	look    func(context.Context) error // succeeds when nil
 	mu      sync.Mutex
 	asked   []string
 }
@@ -65,6 +66,13 @@ func (d *desk) Status() Status {
 		return Status{Cluster: Cluster{Name: "prod"}}
 	}
 	return d.status()
+}
+
+func (d *desk) LookAgain(ctx context.Context) error {
+	if d.look == nil {
+		return nil
+	}
+	return d.look(ctx)
 }
 
 func (d *desk) History(ctx context.Context, limit int) ([]HistoryLine, error) {

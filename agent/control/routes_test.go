@@ -298,3 +298,44 @@ func codeOf(err error) string {
 	}
 	return fmt.Sprint(err)
 }
+
+func TestTheAnswerToAChangeComesWhenTheStatusShowsIt(t *testing.T) {
+	t.Parallel()
+	changed, shown := make(chan struct{}), make(chan struct{})
+	d := &desk{
+		change: func(context.Context) error { close(changed); return nil },
+		look: func(ctx context.Context) error {
+			select {
+			case <-shown:
+			case <-ctx.Done():
+			}
+			return ctx.Err()
+		},
+	}
+	c := Dial(open(t, d))
+	answer := make(chan error, 1)
+	go func() { _, err := c.Resume(context.Background()); answer <- err }()
+	<-changed
+	select {
+	case err := <-answer:
+		t.Fatalf("it is answered before the status shows it: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(shown)
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAChangeThatTheStatusDoesNotShowSoonHasSucceededAllTheSame(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(Options{Backend: &desk{look: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}})
+		s.rules.self = 7
+		start := time.Now()
+		status, _ := handle(t, s, "DELETE", "/v1/pause", "", peer{uid: 7})
+		if took := time.Since(start); status != http.StatusOK || took != 5*time.Second {
+			t.Errorf("%d after %s", status, took)
+		}
+	})
+}

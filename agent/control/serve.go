@@ -80,7 +80,20 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, rt route, by string
 		return refusal(err)
 	}
 	s.logChange(rt, "an operator changed something", "by", by)
+	if rt.access == change {
+		s.settle(ctx, rt)
+	}
 	return answer
+}
+
+// settle keeps the answer to a change back until the status shows it, so that the caller's next look does. That is not waited
+// for longer than a moment: what was changed is changed.
+func (s *Server) settle(ctx context.Context, rt route) {
+	ctx, cancel := context.WithTimeout(ctx, s.limits.settle)
+	defer cancel()
+	if err := s.opt.Backend.LookAgain(ctx); err != nil {
+		s.opt.Logger.Debug("a change does not show in the status yet", "path", rt.path, "error", err)
+	}
 }
 
 // logChange logs a request that changes something. Those that look are not logged: they are

@@ -26,6 +26,7 @@ type limits struct {
 	header   time.Duration // from connecting to the end of the header
 	read     time.Duration // to the end of the body
 	backend  time.Duration // for the backend to answer
+	settle   time.Duration // of that, for a change to show in the status
 	write    time.Duration // from the end of the header to the end of the answer
 	idle     time.Duration // between two requests
 	shutdown time.Duration // for requests in flight when the server stops
@@ -40,6 +41,7 @@ func defaultLimits() limits {
 		header:   5 * time.Second,
 		read:     10 * time.Second,
 		backend:  10 * time.Second,
+		settle:   5 * time.Second,
 		write:    25 * time.Second,
 		idle:     30 * time.Second,
 		shutdown: 2 * time.Second,

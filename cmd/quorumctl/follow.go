@@ -109,14 +109,14 @@ func (f *follower) early(interrupted bool, last string) error {
 	return e
 }
 
-func (f *follower) lost() error {
+func (f *follower) lost() error { return f.gone("quorumd no longer knows that it was asked for") }
+
+// gone is the failure of a wait for something that is not there any more.
+func (f *follower) gone(why string) error {
 	if err := f.progress.end(); err != nil {
 		return err
 	}
-	return &failure{
-		code: exitFault, hint: "quorumctl history tells what became of it",
-		message: "cannot wait " + f.goal + ": quorumd no longer knows that it was asked for",
-	}
+	return &failure{code: exitFault, hint: "quorumctl history tells what became of it", message: "cannot wait " + f.goal + ": " + why}
 }
 
 // asked tells whether the maintenance asked for at that moment is what is asked of the host.

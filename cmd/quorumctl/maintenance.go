@@ -43,6 +43,14 @@ func (w *waiting) flags(cmd *cobra.Command) {
 	w.set = func() bool { return flags.Changed("wait") }
 }
 
+// onlyWait is for a command that does not wait unless it is told to.
+func (w *waiting) onlyWait(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.DurationVar(&w.most, "wait", 0, "wait until it is over, as in --wait=1h at most so long")
+	flags.Lookup("wait").NoOptDefVal = "0s"
+	w.set = func() bool { return flags.Changed("wait") }
+}
+
 func (w *waiting) check(what string) error {
 	if w.not && w.set() {
 		return usage("leave one of them out", "cannot %s: --wait and --no-wait contradict each other", what)

@@ -37,12 +37,15 @@ func (a *app) rolloutCommand() *cobra.Command {
 
 func (a *app) rolloutStartCommand() *cobra.Command {
 	var req control.RolloutRequest
+	var w waiting
 	cmd := &cobra.Command{
 		Use:   "start restart|reboot|command NAME --reason TEXT",
 		Short: "Begin: every host, one after another, the leader last",
 		Long: "Have one host after another restart etcd, or reboot: sick ones first, then standbys, followers, and\n" +
 			"the leader last. Each waits until the one before is demonstrably back; the first that does not come\n" +
 			"back well stops the line. Any host's quorumctl can start, watch and end it.\n\n" +
+			"With --wait it shows how it goes until it is over; then the exit code is 0 when every host is back,\n" +
+			"70 when it has stopped or was aborted, and 75 when the time is over. It goes on then.\n\n" +
 			"A command is a program that lies on every host as /etc/quorumd/hooks/commands.d/NAME. It runs there\n" +
 			"as root, once, while etcd is stopped. The first host where it is missing, or fails, stops the line.",
 		Args: rolloutWork,
@@ -52,6 +55,9 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 			cobra.CompletionWithDesc(control.WorkCommand, "run a program of commands.d while etcd is down"),
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := w.check("start the rollout"); err != nil {
+				return err
+			}
 			req.Work = args[0]
 			if req.Work == control.WorkCommand {
 				req.Command = args[1]
@@ -60,12 +66,16 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 			if err != nil {
 				return cannot("start the rollout", err)
 			}
+			if w.set() {
+				return a.followRollout(cmd.Context(), r, w.most)
+			}
 			return a.emitRollout(cmd.Context(), r)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&req.Reason, "reason", "", "why, in one line; it is shown and recorded")
 	flags.StringSliceVar(&req.Hosts, "hosts", nil, "only these, by name or ID, as in --hosts n1,n3; all unless given")
+	w.onlyWait(cmd)
 	flags.StringVar(&req.Version, "until-version", "", "skip hosts that run this etcd, stop at one that then does not")
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
 		panic(err) // the flag is not there: the program is wrong
@@ -152,13 +162,7 @@ func (a *app) watchRollout(ctx context.Context, interval time.Duration) error {
 	if err != nil || seen == nil {
 		return err
 	}
-	switch seen.State {
-	case control.RolloutStopped:
-		return &failure{code: exitFault, message: "cannot go on with the rollout: " + seen.Text, hint: "quorumctl rollout resume, when it is mended"}
-	case control.RolloutAborted:
-		return &failure{code: exitFault, message: "cannot go on with the rollout: it was aborted" + after(", ", seen.Text)}
-	}
-	return nil
+	return rolloutFault(*seen)
 }
 
 // fresh tells whether quorumd has looked at the cluster anew since the first look at it: what was

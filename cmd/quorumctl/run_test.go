@@ -96,6 +96,8 @@ func (d *desk) step() {
 	}
 }
 
+func (d *desk) LookAgain(context.Context) error { return nil }
+
 func (d *desk) History(_ context.Context, limit int) ([]control.HistoryLine, error) {
 	return d.lines[max(0, len(d.lines)-limit):], d.fail
 }

@@ -1,0 +1,89 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// Whoever looks twice asks a voter, and a spare of a large fleet, which looks at the cluster once in a while.
+func TestWhatWasJustChangedIsWhatTheNextLookShows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 20, smallPace())
+		defer f.close()
+		f.settled()
+		for _, name := range []string{"v1", "s0007"} {
+			a := f.hosts[name].agent
+			soon := func() {
+				t.Helper()
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				if err := a.LookAgain(ctx); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
+			if _, err := a.Pause(t.Context(), control.PauseRequest{Reason: "a look", For: time.Hour}, "root"); err != nil {
+				t.Fatal(err)
+			}
+			if soon(); a.Status().Pause == nil {
+				t.Errorf("%s does not show the pause", name)
+			}
+			if err := a.Resume(t.Context(), "root"); err != nil {
+				t.Fatal(err)
+			}
+			if soon(); a.Status().Pause != nil {
+				t.Errorf("%s still shows the pause", name)
+			}
+			r, err := a.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test", Hosts: []string{"s0003"}}, "root")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if soon(); a.Status().Rollout == nil || a.Status().Rollout.ID != r.ID {
+				t.Errorf("%s shows %+v, not the rollout that was just started", name, a.Status().Rollout)
+			}
+			if _, err := a.SetRollout(t.Context(), control.RolloutAborted, "root"); err != nil {
+				t.Fatal(err)
+			}
+			if soon(); a.Status().Rollout == nil || a.Status().Rollout.State != control.RolloutAborted {
+				t.Errorf("%s shows a rollout that is not aborted: %+v", name, a.Status().Rollout)
+			}
+		}
+	})
+}
+
+func TestAMemberThatIsGoneIsCountedNoMoreAfterANewLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		a := f.hosts["v1"].agent
+		f.etcd.remove("v3")
+		if err := a.LookAgain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.Status().Cluster.Voters; got != 2 {
+			t.Errorf("%d voters are counted after the third was removed", got)
+		}
+	})
+}
+
+func TestALookThatIsNotTakenEndsWithItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := &Agent{opt: Options{Now: func() time.Duration { return time.Hour }}, keys: record.KeysFor("test"), wake: make(chan struct{}, 1)}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := a.LookAgain(ctx); err == nil {
+			t.Error("the loop does not run, and there is a picture")
+		}
+	})
+}
