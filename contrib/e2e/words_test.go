@@ -25,7 +25,7 @@ func (h *host) now() control.Status {
 func TestWhatACommandHasChangedIsWhatTheNextCommandShows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 1, voters: 1, set: quickTimes(), each: func(_ int, o *testbed.HostOptions) {
-		o.Set["timing.interval"] = "1s" // nobody sees it by luck
+		o.Set["timing.interval"], o.Set["timing.renewEvery"], o.Set["timing.presenceTTL"] = "1s", "1s", "4s" // nobody sees it by luck
 	}})
 	w.start()
 	w.bootstrap()
