@@ -7,6 +7,7 @@ package packaging
 
 import (
 	"bytes"
+	"debug/buildinfo"
 	"flag"
 	"os"
 	"os/exec"
@@ -87,6 +88,31 @@ func TestBothArchitecturesHoldTheSameFilesAndProgramsOfTheirOwn(t *testing.T) {
 	}
 }
 
+// TestThePackagesNameEveryModuleOfTheirPrograms reads from the programs themselves what they were built of.
+func TestThePackagesNameEveryModuleOfTheirPrograms(t *testing.T) {
+	t.Parallel()
+	for deb, rpm := range map[string]string{"amd64.deb": "x86_64.rpm", "arm64.deb": "aarch64.rpm"} {
+		dir := t.TempDir()
+		output(t, "dpkg-deb", "-x", built(t, "first", deb), dir)
+		notices := read(t, filepath.Join(dir, "usr/share/doc/quorumd/third-party"))
+		for _, program := range []string{"quorumd", "quorumctl"} {
+			info, err := buildinfo.ReadFile(filepath.Join(dir, "usr/bin", program))
+			if err != nil || len(info.Deps) == 0 {
+				t.Fatalf("%s: %v, %v", program, info, err)
+			}
+			for _, m := range info.Deps {
+				if line := "\n" + m.Path + " " + m.Version + ": "; !strings.Contains(notices, line) {
+					t.Errorf("%s of %s holds %s %s, which the notices do not name", program, deb, m.Path, m.Version)
+				}
+			}
+		}
+		output(t, "sh", "-c", "rpm2cpio \"$0\" | cpio --quiet --no-absolute-filenames -D \"$1\" -idm '*/third-party'", built(t, "first", rpm), dir)
+		if read(t, filepath.Join(dir, "usr/share/licenses/quorumd/third-party")) != notices {
+			t.Errorf("%s holds other notices than %s", rpm, deb)
+		}
+	}
+}
+
 func TestLintianHasNothingToSay(t *testing.T) {
 	t.Parallel()
 	// Go puts one text behind the other in its programs, and what is spelled across the two is no word of ours.
@@ -117,6 +143,15 @@ func TestTheServicesAreHardened(t *testing.T) {
 			continue
 		}
 		t.Logf("%s: exposure %s", unit, found[1])
+	}
+}
+
+func TestTheServicesEndBeforeTheyTakeTheHostsMemory(t *testing.T) {
+	t.Parallel()
+	for unit, most := range map[string]string{"quorumd.service": "512M", "quorumd@.service": "512M", "quorumd-errand@.service": "256M"} {
+		if text := read(t, "systemd/"+unit); strings.Count(text, "\nMemoryMax="+most+"\n") != 1 {
+			t.Errorf("%s has no MemoryMax=%s", unit, most)
+		}
 	}
 }
 

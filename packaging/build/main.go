@@ -88,6 +88,9 @@ func (j job) build(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := j.licences(ctx); err != nil {
+		return err
+	}
 	if err := j.pages(ctx); err != nil {
 		return err
 	}
