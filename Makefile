@@ -18,7 +18,16 @@ E2E  := ./contrib/e2e
 UNIT  = $(shell $(GO) list ./... | grep -v /contrib/e2e$$)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-race test-matrix test-faults test-promotion test-alerts test-systemd model model-deep test-model-etcd sim sim-fleet fuzz demo lint etcd etcd-all clean FORCE
+
+# An old Go would answer with an error about a flag that it does not know.
+ifneq ($(filter-out help clean,$(or $(MAKECMDGOALS),help)),)
+GO_MISSING := $(shell contrib/need-go.sh "$(GO)")
+ifneq ($(GO_MISSING),)
+$(error $(GO_MISSING))
+endif
+endif
+
+.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-root test-race test-matrix test-faults test-promotion test-alerts test-systemd model model-deep test-model-etcd sim sim-fleet fuzz demo lint etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,18 +76,24 @@ $(NFPM): packaging/tools/go.mod
 $(MD2MAN): packaging/tools/go.mod
 	$(GO) build -C packaging/tools $(BUILDFLAGS) -o $@ github.com/cpuguy83/go-md2man/v2
 
-test: etcd build ## all tests that need only Go: with real etcd 3.6 as plain processes
-	$(GO) test -timeout 15m $(UNIT)
-	$(GO) test -timeout 15m $(E2E)
+# What tests write lies in the checkout, where there is room: /tmp is often small, or memory.
+TESTS = mkdir -p $(CACHE)/tmp && TMPDIR=$(CACHE)/tmp
+
+test: etcd build ## all tests that need only Go: with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/
+	$(TESTS) $(GO) test -timeout 15m $(UNIT)
+	$(TESTS) $(GO) test -timeout 15m $(E2E)
+
+test-root: etcd build ## what only root can try: to be somebody else (needs root)
+	$(GO) test -count=1 -timeout 10m -tags root -run 'Stranger|Closed' ./contrib/e2e
 
 test-race: etcd build ## the same under the race detector (needs a C compiler)
 	@# A fleet of 1000 takes minutes under it, and does nothing that the small fleets of the other tests do not; the other one is about times.
-	CGO_ENABLED=1 $(GO) test -race -timeout 30m -skip 'TestAFleetAsksEtcdForLittleWhateverItsSize|TestHostsThatAllAskARealEtcdAtOnce' $(filter-out %/agent/sim,$(UNIT))
-	CGO_ENABLED=1 $(GO) test -race -timeout 10m -run 'StoryOfASeed|Whatever' ./agent/sim -args -sim.hours=10
-	CGO_ENABLED=1 $(GO) test -race -timeout 15m -run TestFourHosts $(E2E)
+	$(TESTS) CGO_ENABLED=1 $(GO) test -race -timeout 30m -skip 'TestAFleetAsksEtcdForLittleWhateverItsSize|TestHostsThatAllAskARealEtcdAtOnce' $(filter-out %/agent/sim,$(UNIT))
+	$(TESTS) CGO_ENABLED=1 $(GO) test -race -timeout 10m -run 'StoryOfASeed|Whatever' ./agent/sim -args -sim.hours=10
+	$(TESTS) CGO_ENABLED=1 $(GO) test -race -timeout 15m -run TestFourHosts $(E2E)
 
 test-matrix: etcd-all build ## join and promotion with etcd 3.4 (Debian's), 3.5, 3.6 and 3.7
-	QUORUMD_ETCD_VERSIONS="v3.4 v3.5 v3.6 v3.7" $(GO) test -count=1 -timeout 20m -run 'TestMatrix' -v ./contrib/e2e
+	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.4 v3.5 v3.6 v3.7" $(GO) test -count=1 -timeout 20m -run 'TestMatrix' -v ./contrib/e2e
 
 test-faults: etcd build $(CACHE)/faultfs ## tests on a file system with faults (needs root and /dev/fuse)
 	$(GO) test -C contrib/faultfs -count=1 -timeout 5m ./...
@@ -115,7 +130,7 @@ sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: S
 	GOGC=50 $(GO) test -count=1 -timeout 3h -run AFleetAsksEtcdForLittle -v ./agent -args -fleet.spares=$(or $(SPARES),2000)
 
 test-model-etcd: $(CACHE)/etcd/v3.5/etcd $(CACHE)/etcd/v3.6/etcd ## hold what the model says about etcd against etcd 3.5 and 3.6; DEEP=1
-	$(GO) test -count=1 -parallel 16 -timeout $(if $(DEEP),12h,15m) -tags realetcd -run 'RealEtcd|Lie|Lease' -v ./agent/policy/model $(if $(DEEP),-args -deep -bound 11h)
+	$(TESTS) $(GO) test -count=1 -parallel 16 -timeout $(if $(DEEP),12h,15m) -tags realetcd -run 'RealEtcd|Lie|Lease' -v ./agent/policy/model $(if $(DEEP),-args -deep -bound 11h)
 
 test-systemd: ## the systemd package against a real systemd (needs root, and Debian's systemd and dbus)
 	$(GO) test -count=1 -timeout 10m -tags systemdtest ./systemd
@@ -155,7 +170,7 @@ lab-do: ## do harm to a host of the lab: DO="off n2"; without DO, what there is
 lab-down: ## end the lab
 	bin/lab -dir $(LAB) down
 
-demo: etcd build $(if $(SLOW),$(CACHE)/faultfs) ## four hosts on loopback form a cluster; SLOW=n4 ONCE=1
+demo: $(CACHE)/etcd/v3.6/etcd build $(if $(SLOW),$(CACHE)/faultfs) ## four hosts on loopback form a cluster; SLOW=n4 ONCE=1
 	$(BUILD) -o bin/demo ./contrib/demo
 	bin/demo -quorumd bin/quorumd -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE)/faultfs -dir $(CACHE)/demo \
 	  $(if $(SLOW),-slow $(SLOW)) $(if $(ONCE),-once)
@@ -167,15 +182,18 @@ lint: $(LINT) ## go vet and golangci-lint
 $(LINT):
 	GOBIN=$(dir $@) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 
-etcd: $(CACHE)/etcd/v3.6/etcd ## build the pinned etcd 3.6 for tests and demo
+etcd: $(CACHE)/etcd/v3.6/etcd $(CACHE)/etcd/v3.6/small/etcd ## build the pinned etcd 3.6 for tests and demo
 
-etcd-all: $(foreach v,3.4 3.5 3.6 3.7,$(CACHE)/etcd/v$(v)/etcd) ## build or fetch all etcd versions of the matrix
+etcd-all: etcd $(foreach v,3.4 3.5 3.6 3.7,$(CACHE)/etcd/v$(v)/etcd) ## build or fetch all etcd versions of the matrix
 
 $(CACHE)/etcd/v3.4/etcd: contrib/etcd/debian-3.4.sh
 	contrib/etcd/debian-3.4.sh
 
 $(CACHE)/etcd/%/etcd: contrib/etcd/%/go.mod
 	$(GO) build -C contrib/etcd/$* $(BUILDFLAGS) -ldflags "-s -w" -o $@ go.etcd.io/etcd/server/v3
+
+$(CACHE)/etcd/v3.6/small/etcd: contrib/etcd/v3.6/small/main.go contrib/etcd/v3.6/go.mod
+	$(GO) build -C contrib/etcd/v3.6 $(BUILDFLAGS) -ldflags "-s -w" -o $@ ./small
 
 $(CACHE)/faultfs: $(wildcard contrib/faultfs/*)
 	$(GO) build -C contrib/faultfs $(BUILDFLAGS) -ldflags "-s -w" -o $@ .

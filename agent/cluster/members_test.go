@@ -122,7 +122,7 @@ func behindProxy(t *testing.T) (*testbed.Member, *testbed.Proxy) {
 	listen := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	proxy := testbed.NewProxy(t, listen)
 	m := start(t, testbed.MemberOptions{
-		Binary: testbed.Etcd(t, testbed.DefaultVersion), Name: "n1", Dir: t.TempDir(),
+		Binary: testbed.Etcd(t, testbed.Small), Name: "n1", Dir: t.TempDir(),
 		ClientURL: "http://" + proxy.Addr(), ListenClientURL: "http://" + listen,
 		PeerURL:   fmt.Sprintf("http://127.0.0.1:%d", ports[1]),
 		Heartbeat: quick().Heartbeat, Election: quick().Election,

@@ -234,7 +234,7 @@ func badMember(t *testing.T, name string, issue func(name string) (testbed.CertF
 	ports := testbed.FreePorts(t, 2)
 	url = fmt.Sprintf("https://127.0.0.1:%d", ports[0])
 	start(t, testbed.MemberOptions{
-		Binary: testbed.Etcd(t, testbed.DefaultVersion), Name: "n1", Dir: t.TempDir(), TLS: &certs,
+		Binary: testbed.Etcd(t, testbed.Small), Name: "n1", Dir: t.TempDir(), TLS: &certs,
 		ClientURL: url, PeerURL: fmt.Sprintf("https://127.0.0.1:%d", ports[1]),
 	})
 	testbed.Eventually(t, bound, "it listens", func() bool {

@@ -10,7 +10,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -256,13 +259,30 @@ func transcript(t *testing.T, socket string, lines ...string) []byte {
 	var b strings.Builder
 	for _, line := range lines {
 		r := quorumctl(t, socket, words(line)...)
-		fmt.Fprintf(&b, "$ quorumctl %s\n%s%s", line, r.stdout, strings.ReplaceAll(r.stderr, socket, "SOCKET"))
+		fmt.Fprintf(&b, "$ quorumctl %s\n%s%s", line, byRoot(t, r.stdout), strings.ReplaceAll(r.stderr, socket, "SOCKET"))
 		if r.code != 0 {
 			fmt.Fprintf(&b, "(exit %d)\n", r.code)
 		}
 		b.WriteByte('\n')
 	}
 	return []byte(b.String())
+}
+
+// byRoot makes what a server says of the user who runs the tests what it says of root.
+func byRoot(t *testing.T, text string) string {
+	t.Helper()
+	uid := os.Geteuid()
+	if uid == 0 {
+		return text
+	}
+	names := []string{fmt.Sprintf("uid %d", uid)}
+	if me, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		names = slices.Insert(names, 0, fmt.Sprintf("uid %d (%s)", uid, me.Username))
+	}
+	for _, name := range names {
+		text = strings.ReplaceAll(text, "as "+name, "as root")
+	}
+	return text
 }
 
 // words splits a command line at blanks, outside of single quotes.

@@ -62,35 +62,10 @@ func TestWhatNobodyMayAskOfAHostIsRefusedWithWhatToDo(t *testing.T) {
 			t.Errorf("%s: %d errors, not one: %s", what, n, got.said)
 		}
 	}
-	strangers(t, n1)
 	n1.garbage(t)
 	w.eventually("nothing was asked, and nothing done", func() bool {
 		return n1.waitsFor(policy.AtRest) && n1.maintenance() == "" && n2.maintenance() == "" && w.absent(w.keys().Op()) && w.absent(w.keys().Rollout())
 	})
-}
-
-// strangers may not change anything, through a socket that is open to them and through one that is not.
-func strangers(t *testing.T, h *host) {
-	t.Helper()
-	changes := []string{
-		"maintenance on --reason x --no-wait", "maintenance off", "cycle --no-wait", "cycle -- true",
-		"rollout start restart --reason x", "rollout pause", "rollout resume", "rollout abort",
-	}
-	mode := func(mode os.FileMode) {
-		for _, dir := range []string{h.w.dir, h.Options.Dir} {
-			if err := os.Chmod(dir, mode); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	mode(0o755) // as /run/quorumd is
-	for _, line := range changes {
-		nobody(t).ctl(h, strings.Fields(line)...).is(t, line+" as nobody", exitNoPerm, "not permitted", "→ run it as root")
-	}
-	mode(0o700)
-	for _, line := range append(changes, "maintenance status") {
-		nobody(t).ctl(h, strings.Fields(line)...).is(t, line+" at a closed socket", exitNoPerm, "permission denied", "→ ")
-	}
 }
 
 // garbage asks the host as a reboot agent does that has not read the protocol.

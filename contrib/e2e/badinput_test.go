@@ -50,22 +50,13 @@ func (e ended) is(t *testing.T, what string, code int, said ...string) {
 	}
 }
 
-// person runs programs: the one who runs the tests, or nobody.
+// person runs programs: the one who runs the tests, or, in tests that root runs, nobody.
 type person struct{ credential *syscall.Credential }
 
 // words gives what was said in one line.
 func (e ended) words() string { return strings.Join(strings.Fields(e.said), " ") }
 
 func me() person { return person{} }
-
-// nobody may read what everybody may and change nothing. Only root can become nobody.
-func nobody(t *testing.T) person {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Fatal("cannot become nobody: run the test as root")
-	}
-	return person{&syscall.Credential{Uid: 65534, Gid: 65534}}
-}
 
 // runs runs a program to its end. The program itself may lie where the person cannot look.
 func (p person) runs(t *testing.T, program string, args ...string) ended {
@@ -235,57 +226,6 @@ func tlsSet(ca, cert, key string) map[string]string {
 func (h *host) httpsSet() map[string]string {
 	https := strings.Replace(h.Options.ClientURL, "http:", "https:", 1)
 	return map[string]string{"etcd.clientURL": https, "etcd.listenClientURL": https, "cluster.endpoints": "[" + https + "]"}
-}
-
-func TestWhatIsClosedToTheAgentIsNamedAndEtcdIsLeftAlone(t *testing.T) {
-	t.Parallel()
-	w := oneVoter(t, 1, nil)
-	h := w.hosts[0]
-	untouched := h.untouched()
-	ca, err := testbed.NewCA(w.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := ca.Issue("n1", testbed.CertOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// All but the file in question is open to everybody.
-	for path, mode := range map[string]os.FileMode{w.dir: 0o755, h.Options.Dir: 0o755, h.ConfigPath(): 0o600, ca.File: 0o644, files.Cert: 0o644, files.Key: 0o600} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
-	}
-	stranger := nobody(t)
-	stranger.runsAgent(h).is(t, "a closed configuration", exitNoPerm, "cannot read the configuration", "permission denied")
-	stranger.runsCtl(t, "config", "check", h.ConfigPath()).is(t, "a closed configuration", exitNoPerm, "permission denied")
-
-	stranger.ctl(h, "status").is(t, "a stranger may look", 0)
-	for _, change := range []string{"pause --reason x", "resume", "bootstrap --yes", "op release --force --reason x"} {
-		stranger.ctl(h, strings.Fields(change)...).is(t, change, exitNoPerm, "not permitted", "run it as root")
-	}
-	if !w.absent(w.keys().Pause()) {
-		t.Error("a stranger has paused the cluster")
-	}
-	h.stop()
-
-	good := h.Options.Set
-	h.configure(tlsSet(files.CA, files.Cert, files.Key))
-	h.configure(h.httpsSet())
-	open := func() {
-		t.Helper()
-		if err := os.Chmod(h.ConfigPath(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	open()
-	stranger.runsAgent(h).is(t, "a closed key", exitConfig, "cluster.tls.key: "+files.Key+" cannot be read: permission denied")
-
-	h.Options.Set = good
-	h.configure(nil)
-	open()
-	stranger.runsAgent(h).is(t, "a closed state directory", exitNoPerm, "permission denied")
-	untouched("all of it")
 }
 
 func TestASecondAgentIsRefusedAndTheFirstIsUnharmed(t *testing.T) {

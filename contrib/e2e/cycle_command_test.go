@@ -28,13 +28,6 @@ func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackWhateverItsEnd(t *testing
 	if pid := n1.etcdPID(); pid != 0 {
 		t.Errorf("the command runs beside etcd, process %d", pid)
 	}
-	for _, dir := range []string{w.dir, n1.Options.Dir} { // open to all, as /run/quorumd is
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	nobody(t).ctl(n1, "maintenance", "status").is(t, "to look", 0, "n1: safe to touch", "a test")
-	nobody(t).ctl(n1, "maintenance", "off").is(t, "to end it as nobody", exitNoPerm, "not permitted")
 	me().ctl(n1, "cycle", "--", "true").is(t, "another command", exitConflict, "this host is in maintenance already", "a test")
 	me().ctl(n1, "cycle").is(t, "other work", exitConflict, "another maintenance is asked for already")
 	n1.stop() // as an upgrade of quorumd does

@@ -120,7 +120,7 @@ func (w *world) newHost(i int, ports []int, o worldOptions) *host {
 	client, peer := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
 	h := &host{w: w}
 	options := testbed.HostOptions{
-		Name: name, Dir: filepath.Join(w.dir, name), Agent: []string{os.Args[0], "run"}, Etcd: testbed.Etcd(w.t, testbed.DefaultVersion),
+		Name: name, Dir: filepath.Join(w.dir, name), Agent: []string{os.Args[0], "run"}, Etcd: testbed.Etcd(w.t, testbed.Small),
 		ClientURL: url(client), PeerURL: url(peer), ListenClientURL: url(client), ListenPeerURL: url(peer),
 		Metrics: fmt.Sprintf("127.0.0.1:%d", ports[2]), Set: settings(o),
 	}

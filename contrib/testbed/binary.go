@@ -39,7 +39,7 @@ func Root() (string, error) {
 func Binary(version string) (string, error) {
 	remedy := "make etcd-all"
 	switch version {
-	case DefaultVersion:
+	case DefaultVersion, Small:
 		remedy = "make etcd"
 	case "v3.4":
 		remedy = "contrib/etcd/debian-3.4.sh"
@@ -47,8 +47,12 @@ func Binary(version string) (string, error) {
 	return built(filepath.Join("etcd", version, "etcd"), "etcd "+version, remedy)
 }
 
-// DefaultVersion is the etcd that tests use when they do not say otherwise.
+// DefaultVersion is the etcd that quorumd is tested with most, as it is released.
 const DefaultVersion = "v3.6"
+
+// Small is that etcd with a write-ahead log in smaller segments, of which a member takes 10 MB of disk instead of 128. Tests
+// use it when they do not say otherwise.
+const Small = DefaultVersion + "/small"
 
 // Etcd is Binary for tests: it fails the test when there is none.
 func Etcd(t testing.TB, version string) string {

@@ -21,7 +21,7 @@ const clusterBound = 60 * time.Second
 
 // ClusterOptions says how to run a static cluster.
 type ClusterOptions struct {
-	Version   string        // DefaultVersion when empty
+	Version   string        // Small when empty
 	Heartbeat time.Duration // etcd's own, 100 ms, when 0
 	Election  time.Duration // etcd's own, 1 s, when 0
 	TLS       *CertFiles    // shared by all members and valid for 127.0.0.1; plain when nil
@@ -38,7 +38,7 @@ type Cluster struct {
 func StartCluster(t testing.TB, n int, o ClusterOptions) *Cluster {
 	t.Helper()
 	if o.Version == "" {
-		o.Version = DefaultVersion
+		o.Version = Small
 	}
 	scheme := "http"
 	if o.TLS != nil {

@@ -148,7 +148,7 @@ func startAlone(t *testing.T, ctx context.Context, dir string, extra ...string) 
 	t.Helper()
 	ports := testbed.FreePorts(t, 2)
 	m, err := testbed.StartMember(ctx, testbed.MemberOptions{
-		Binary: testbed.Etcd(t, testbed.DefaultVersion), Name: "alone", Dir: dir, Extra: extra,
+		Binary: testbed.Etcd(t, testbed.Small), Name: "alone", Dir: dir, Extra: extra,
 		ClientURL: fmt.Sprintf("http://127.0.0.1:%d", ports[0]), PeerURL: fmt.Sprintf("http://127.0.0.1:%d", ports[1]),
 	})
 	if err != nil {
@@ -160,7 +160,7 @@ func startAlone(t *testing.T, ctx context.Context, dir string, extra ...string) 
 // abandonMember runs in a process of its own: it starts a member, says its process ID, and dies without any chance to clean up.
 func abandonMember(dir string) {
 	err := func() error {
-		binary, err := testbed.Binary(testbed.DefaultVersion)
+		binary, err := testbed.Binary(testbed.Small)
 		if err != nil {
 			return err
 		}

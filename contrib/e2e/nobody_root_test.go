@@ -1,0 +1,134 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build root
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// nobody may read what everybody may and change nothing. Only root can become nobody.
+func nobody(t *testing.T) person {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("cannot become nobody: run the test as root")
+	}
+	return person{&syscall.Credential{Uid: 65534, Gid: 65534}}
+}
+
+func TestWhatIsClosedToTheAgentIsNamedAndEtcdIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	w := oneVoter(t, 1, nil)
+	h := w.hosts[0]
+	untouched := h.untouched()
+	ca, err := testbed.NewCA(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := ca.Issue("n1", testbed.CertOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// All but the file in question is open to everybody.
+	for path, mode := range map[string]os.FileMode{w.dir: 0o755, h.Options.Dir: 0o755, h.ConfigPath(): 0o600, ca.File: 0o644, files.Cert: 0o644, files.Key: 0o600} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stranger := nobody(t)
+	stranger.runsAgent(h).is(t, "a closed configuration", exitNoPerm, "cannot read the configuration", "permission denied")
+	stranger.runsCtl(t, "config", "check", h.ConfigPath()).is(t, "a closed configuration", exitNoPerm, "permission denied")
+
+	stranger.ctl(h, "status").is(t, "a stranger may look", 0)
+	for _, change := range []string{"pause --reason x", "resume", "bootstrap --yes", "op release --force --reason x"} {
+		stranger.ctl(h, strings.Fields(change)...).is(t, change, exitNoPerm, "not permitted", "run it as root")
+	}
+	if !w.absent(w.keys().Pause()) {
+		t.Error("a stranger has paused the cluster")
+	}
+	h.stop()
+
+	good := h.Options.Set
+	h.configure(tlsSet(files.CA, files.Cert, files.Key))
+	h.configure(h.httpsSet())
+	open := func() {
+		t.Helper()
+		if err := os.Chmod(h.ConfigPath(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open()
+	stranger.runsAgent(h).is(t, "a closed key", exitConfig, "cluster.tls.key: "+files.Key+" cannot be read: permission denied")
+
+	h.Options.Set = good
+	h.configure(nil)
+	open()
+	stranger.runsAgent(h).is(t, "a closed state directory", exitNoPerm, "permission denied")
+	untouched("all of it")
+}
+
+// strangers may not change anything, through a socket that is open to them and through one that is not.
+func strangers(t *testing.T, h *host) {
+	t.Helper()
+	changes := []string{
+		"maintenance on --reason x --no-wait", "maintenance off", "cycle --no-wait", "cycle -- true",
+		"rollout start restart --reason x", "rollout pause", "rollout resume", "rollout abort",
+	}
+	h.open(t, 0o755)
+	for _, line := range changes {
+		nobody(t).ctl(h, strings.Fields(line)...).is(t, line+" as nobody", exitNoPerm, "not permitted", "→ run it as root")
+	}
+	h.open(t, 0o700)
+	for _, line := range append(changes, "maintenance status") {
+		nobody(t).ctl(h, strings.Fields(line)...).is(t, line+" at a closed socket", exitNoPerm, "permission denied", "→ ")
+	}
+}
+
+// open lets everybody at the host's socket, as in /run/quorumd.
+func (h *host) open(t *testing.T, mode os.FileMode) {
+	t.Helper()
+	for _, dir := range []string{h.w.dir, h.Options.Dir} {
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAStrangerChangesNothingAtAHost(t *testing.T) {
+	t.Parallel()
+	w := oneVoter(t, 1, nil)
+	h := w.hosts[0]
+	w.eventually("the host is at rest", func() bool { return h.waitsFor(policy.AtRest) })
+	strangers(t, h)
+	w.eventually("nothing was asked, and nothing done", func() bool {
+		return h.waitsFor(policy.AtRest) && h.maintenance() == "" && w.absent(w.keys().Op()) && w.absent(w.keys().Rollout())
+	})
+}
+
+func TestAStrangerMayLookAtACommandAndNotEndIt(t *testing.T) {
+	t.Parallel()
+	w := three(t)
+	n1, dir := w.hosts[0], t.TempDir()
+	began, goes := filepath.Join(dir, "began"), filepath.Join(dir, "goes")
+	said := make(chan ended, 1)
+	go func() {
+		said <- me().ctl(n1, "cycle", "--reason", "a test", "--", "sh", "-c", "touch "+began+"; until test -e "+goes+"; do sleep 0.1; done")
+	}()
+	w.eventually("the command runs", func() bool { _, err := os.Stat(began); return err == nil })
+	n1.open(t, 0o755)
+	nobody(t).ctl(n1, "maintenance", "status").is(t, "to look", 0, "n1: safe to touch", "a test")
+	nobody(t).ctl(n1, "maintenance", "off").is(t, "to end it as nobody", exitNoPerm, "not permitted")
+	if err := os.WriteFile(goes, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	(<-said).is(t, "the command", 0, "CYCLED, the host is back")
+}

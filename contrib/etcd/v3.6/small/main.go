@@ -1,0 +1,18 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command small is etcd with segments of its write-ahead log of 4 MiB. etcd sets two segments of 64 MB aside for every
+// member; tests run two dozen members at once, and are to pass in a gigabyte.
+package main
+
+import (
+	"os"
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+)
+
+func main() {
+	wal.SegmentSizeBytes = 4 << 20
+	etcdmain.Main(os.Args)
+}

@@ -1,0 +1,63 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// TestMakeSaysInOneSentenceWhichGoItNeeds has Gos that answer "version" and nothing else.
+func TestMakeSaysInOneSentenceWhichGoItNeeds(t *testing.T) {
+	t.Parallel()
+	root, err := testbed.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Fatal("cannot look at the Makefile: install make")
+	}
+	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "\ngo ")
+	need, _, _ := strings.Cut(after, "\n")
+	says := func(found string) string { return "need Go ≥ " + need + ", found " + found + ": https://go.dev/dl" }
+	for what, c := range map[string]struct{ script, says string }{
+		"Debian's":              {`echo "go version go1.19.8 linux/amd64"`, says("1.19.8")},
+		"one that may not load": {`[ "$GOTOOLCHAIN" = local ] || { echo "go: toolchain not available" >&2; exit 1; }; echo "go version go1.24.2 linux/arm64"`, says("1.24.2")},
+		"a broken one":          {"exit 1", says("none that tells its version")},
+		"none":                  {"", "found none as "},
+		"the one that is asked": {`echo "go version go` + need + ` linux/amd64"`, ""},
+		"a newer one":           {`echo "go version go1.126.3 linux/amd64"`, ""},
+		"one of tomorrow":       {`echo "go version devel go1.127-7a2b8f1 Sat Nov 21 linux/amd64"`, ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			program := filepath.Join(t.TempDir(), "go")
+			if c.script != "" {
+				if err := os.WriteFile(program, []byte("#!/bin/sh\n"+c.script+"\n"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-n", "build", "GO="+program)
+			cmd.Dir = root
+			for _, v := range os.Environ() { // of a make that runs this test
+				if !strings.HasPrefix(v, "MAKE") && !strings.HasPrefix(v, "MFLAGS=") {
+					cmd.Env = append(cmd.Env, v)
+				}
+			}
+			out, err := cmd.CombinedOutput()
+			if refused := err != nil; refused != (c.says != "") || !strings.Contains(string(out), c.says) || refused && strings.Count(string(out), "\n") != 1 {
+				t.Errorf("%v: %s; want one line with %q", err, out, c.says)
+			}
+		})
+	}
+}
