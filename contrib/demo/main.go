@@ -6,7 +6,8 @@
 // at a time, until three vote and one stands by. With -slow one host's disk is put behind a file
 // system with slow fsync, and is refused.
 //
-// It leaves no process and, outside its own directory, no file.
+// It leaves no process and, outside its own directory, no file; of a demo that has failed the logs stay there. Only one
+// runs at a time, because its ports are fixed; another one says what is in its way.
 package main
 
 import (
@@ -49,6 +50,7 @@ type demo struct {
 	once                   bool
 	limit                  time.Duration
 	hosts                  []*testbed.Host
+	mark                   *os.File // locked while the directory is this demo's
 }
 
 // The ports of every host, each on its own address. They are not etcd's own, so that an etcd that
@@ -73,7 +75,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err := d.prepare(names); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.cleanUp()) }()
+	defer func() { err = d.end(err) }()
 	for _, h := range d.hosts {
 		if h.Options.Name == d.slow {
 			unmount, slowErr := d.slowDown(h)
@@ -87,6 +89,24 @@ func (d *demo) run(ctx context.Context) (err error) {
 		}
 	}
 	return d.watch(ctx)
+}
+
+// introduction says how to look at the hosts, in a line that is there to be copied.
+func (d *demo) introduction() string {
+	quorumctl, socket := filepath.Join(filepath.Dir(d.quorumd), "quorumctl"), d.hosts[0].Options.Socket()
+	return fmt.Sprintf("Look at n1, or at another host, from another terminal:\n\n    QUORUMCTL_SOCKET=%s %s status\n\n", here(socket), here(quorumctl))
+}
+
+// here gives a path as it is typed in the working directory.
+func here(path string) string {
+	wd, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if short, err := filepath.Rel(wd, path); err == nil && filepath.IsLocal(short) {
+		return short
+	}
+	return path
 }
 
 // slowDown puts a host's disk behind a file system with slow fsync. It gives what takes that away
@@ -139,47 +159,15 @@ func (d *demo) prepare(names []string) error {
 	if err := d.claim(); err != nil {
 		return err
 	}
+	if err := d.portsAreFree(); err != nil {
+		return errors.Join(err, d.giveBack())
+	}
 	for i := range options {
 		h, err := testbed.NewHost(options[i])
 		if err != nil {
-			return err
+			return errors.Join(err, d.giveBack())
 		}
 		d.hosts[i] = h
 	}
 	return nil
-}
-
-// markName names the file by which the demo knows a directory for its own.
-const markName = ".quorumd-demo"
-
-// claim makes the directory, or takes over one that an earlier run has left. It touches no other.
-func (d *demo) claim() error {
-	mark := filepath.Join(d.dir, markName)
-	entries, err := os.ReadDir(d.dir)
-	if err == nil && len(entries) > 0 {
-		if _, err := os.Stat(mark); err != nil {
-			return fmt.Errorf("cannot use %s: it is not empty, and not the demo's own", d.dir)
-		}
-		if err := d.cleanUp(); err != nil {
-			return fmt.Errorf("cannot end what an earlier run has left in %s: %w", d.dir, err)
-		}
-	}
-	if err := os.MkdirAll(d.dir, 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(mark, nil, 0o644)
-}
-
-// cleanUp ends all processes and removes the directory.
-func (d *demo) cleanUp() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	var errs []error
-	for _, h := range d.hosts {
-		errs = append(errs, h.Stop(ctx))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err // the directory tells what went wrong
-	}
-	return os.RemoveAll(d.dir)
 }

@@ -19,21 +19,36 @@ import (
 // change.
 type screen struct {
 	out      *os.File
+	head     string // stands above
 	terminal bool
-	columns  int
+	columns  int               // as the last table had them
 	drawn    int               // lines of the table on the terminal
 	last     map[string]string // what was last said of each host
 }
 
-func newScreen(out *os.File) *screen {
-	s := &screen{out: out, last: map[string]string{}, columns: 100}
-	if size, err := unix.IoctlGetWinsize(int(out.Fd()), unix.TIOCGWINSZ); err == nil {
+func newScreen(out *os.File, head string) *screen {
+	s := &screen{out: out, head: head, last: map[string]string{}}
+	fmt.Fprint(out, head)
+	if _, _, is := s.size(); is {
 		s.terminal = os.Getenv("TERM") != "dumb"
-		if size.Col > 40 {
-			s.columns = int(size.Col)
-		}
 	}
 	return s
+}
+
+// size asks the terminal, if it is one. It may be another one at every frame. One that does not know has 0 by 0.
+func (s *screen) size() (columns, rows int, is bool) {
+	size, err := unix.IoctlGetWinsize(int(s.out.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0, 0, false
+	}
+	columns, rows = int(size.Col), int(size.Row)
+	if columns == 0 {
+		columns = 100
+	}
+	if rows == 0 {
+		rows = 25
+	}
+	return columns, rows, true
 }
 
 func (s *screen) show(since time.Duration, hosts []*testbed.Host, states map[string]*control.Status) {
@@ -56,9 +71,14 @@ func (s *screen) detach() { s.drawn = 0 }
 
 func (s *screen) table(since time.Duration, hosts []*testbed.Host, states map[string]*control.Status) {
 	var b strings.Builder
-	if s.drawn > 0 {
+	columns, rows, _ := s.size()
+	switch {
+	case s.drawn > 0 && columns != s.columns: // the lines may have been broken anew: where the table stands is not known
+		b.WriteString("\x1b[H\x1b[2J" + s.head)
+	case s.drawn > 0:
 		fmt.Fprintf(&b, "\x1b[%dA", s.drawn)
 	}
+	s.columns = columns
 	lines := []string{
 		fmt.Sprintf("quorumd demo   %3.0f s", since.Seconds()),
 		fmt.Sprintf("%-5s %-8s %-11s %10s  %s", "HOST", "ROLE", "HEALTH", "FSYNC P99", "DOES OR WAITS FOR"),
@@ -66,9 +86,10 @@ func (s *screen) table(since time.Duration, hosts []*testbed.Host, states map[st
 	for _, h := range hosts {
 		lines = append(lines, row(h, states[h.Options.Name]))
 	}
+	lines = lines[:min(len(lines), max(1, rows-1))]
 	for _, line := range lines {
-		if runes := []rune(line); len(runes) > s.columns-1 {
-			line = string(runes[:s.columns-2]) + "…"
+		if runes := []rune(line); len(runes) > columns-1 {
+			line = string(runes[:max(0, columns-2)]) + "…"
 		}
 		b.WriteString("\x1b[2K" + line + "\n")
 	}

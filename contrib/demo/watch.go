@@ -24,7 +24,7 @@ const (
 // watch shows the hosts until the target stands (with -once) or the user has seen enough.
 func (d *demo) watch(ctx context.Context) error {
 	began := time.Now()
-	screen := newScreen(os.Stdout)
+	screen := newScreen(os.Stdout, d.introduction())
 	ticker := time.NewTicker(frame)
 	defer ticker.Stop()
 	var bootstrapped, stood bool

@@ -29,6 +29,13 @@ func TestMakeSaysInOneSentenceWhichGoItNeeds(t *testing.T) {
 	}
 	_, after, _ := strings.Cut(string(text), "\ngo ")
 	need, _, _ := strings.Cut(after, "\n")
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if named := "Go is " + strings.TrimSuffix(need, ".0") + " or newer"; !strings.Contains(string(readme), named) {
+		t.Errorf("README does not say %q", named)
+	}
 	says := func(found string) string { return "need Go ≥ " + need + ", found " + found + ": https://go.dev/dl" }
 	for what, c := range map[string]struct{ script, says string }{
 		"Debian's":              {`echo "go version go1.19.8 linux/amd64"`, says("1.19.8")},
