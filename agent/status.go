@@ -109,6 +109,10 @@ func (a *Agent) clusterStatus(out control.Cluster, r *round) control.Cluster {
 			ID: record.MemberID(m.ID).String(), Name: m.Name, Role: control.RoleVoter, Leader: m.Leader && out.Reachable, Live: m.Live && out.Reachable,
 			DBSize: r.statuses[m.ID].DBSize,
 		}
+		if !m.Live && out.Reachable {
+			down := m.DownFor.Seconds()
+			member.DownSeconds = &down
+		}
 		listed, _ := r.membership.ByID(m.ID)
 		member.ClientURLs, member.PeerURLs = listed.ClientURLs, listed.PeerURLs
 		if m.Learner {

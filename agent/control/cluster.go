@@ -29,9 +29,12 @@ type Member struct {
 	Role       Role     `json:"role"` // voter or learner
 	Leader     bool     `json:"leader"`
 	Live       bool     `json:"live"`
-	Version    string   `json:"version,omitempty"`
-	Lag        *uint64  `json:"lag,omitempty"` // raft entries behind the leader; absent when not known
-	DBSize     int64    `json:"dbSizeBytes,omitempty"`
+	// DownSeconds is for how long, as this host has seen it, it has not been live; absent when it is, and where nobody could be asked.
+	DownSeconds *float64 `json:"downSeconds,omitempty"`
+
+	Version string  `json:"version,omitempty"`
+	Lag     *uint64 `json:"lag,omitempty"` // raft entries behind the leader; absent when not known
+	DBSize  int64   `json:"dbSizeBytes,omitempty"`
 }
 
 // HostRecord is what another host, or this one, last said of itself.

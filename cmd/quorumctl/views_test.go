@@ -24,7 +24,7 @@ func TestEveryViewOfEveryScene(t *testing.T) {
 			t.Parallel()
 			socket, _ := serving(t, scene(t, name))
 			golden(t, name+".golden", transcript(t, socket,
-				"status", "status -o wide", "explain", "health", "op show", "maintenance status", "rollout status", "bootstrap"))
+				"status", "status -o wide", "explain", "health", "op show", "maintenance status", "rollout status", "member list", "bootstrap"))
 		})
 	}
 }
@@ -35,7 +35,7 @@ func TestNoLineForPeopleIsTooLongOrObeyedByATerminal(t *testing.T) {
 		d := scene(t, name)
 		d.lines = []control.HistoryLine{{HostName: d.status.Cluster.Name, Kind: d.status.Cluster.Name, Code: d.status.Cluster.Name, Text: d.status.Cluster.Name + strings.Repeat("x", 300)}}
 		socket, _ := serving(t, d)
-		for _, command := range []string{"status", "explain", "health", "op show", "maintenance status", "rollout status", "bootstrap", "history", "wait --for voter --timeout 1ms"} {
+		for _, command := range []string{"status", "explain", "health", "op show", "maintenance status", "rollout status", "member list", "bootstrap", "history", "wait --for voter --timeout 1ms"} {
 			for _, form := range []string{"table", "wide", "yaml", "json"} {
 				r := quorumctl(t, socket, append(words(command), "-o", form)...)
 				for _, line := range strings.Split(r.stdout+r.stderr, "\n") {
@@ -59,7 +59,7 @@ func TestProgramsGetTheDocumentsAsTheyAre(t *testing.T) {
 	d.lines = story()
 	socket, _ := serving(t, d)
 	golden(t, "documents.golden", transcript(t, socket,
-		"status -o json", "status -o yaml", "health -o yaml", "explain -o yaml", "op show -o yaml", "history -n 1 -o yaml"))
+		"status -o json", "status -o yaml", "health -o yaml", "explain -o yaml", "op show -o yaml", "member list -o yaml", "history -n 1 -o yaml"))
 	for _, name := range scenes() {
 		d := scene(t, name)
 		socket, _ := serving(t, d)
