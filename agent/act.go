@@ -175,6 +175,9 @@ func (a *Agent) take(ctx context.Context, r *round, step policy.Step) error {
 		return a.lock.Release(ctx)
 	case policy.StepBeginJoin:
 		a.binary.forget() // an etcd that was exchanged must not be started unseen
+		if err := a.files.setStandby(0); err != nil {
+			return err
+		}
 		return a.lock.Begin(ctx, a.newOp(r, step))
 	case policy.StepSetPhase:
 		op := *r.op

@@ -157,14 +157,17 @@ type Agent struct {
 	noted     latest[struct{}]
 	holding   latest[struct{}]
 	notingAsk latest[struct{}]
-	tooNew    string // ID of the rollout of which it was told that this agent does not know its work
-	seeing    latest[struct{}]
-	failed    policy.Failed
-	promoted  mark          // when this process last sent a promotion
-	rebooting mark          // when this process last asked for a reboot
-	launched  mark          // what run of programs this process has last had started, and when
-	started   mark          // when this process last started the unit, for the retry
-	renewed   time.Duration // when the lock was last renewed
+	// standbys are the learners that their hosts have called standbys when they were last heard of.
+	standbys      map[uint64]bool
+	notingStandby latest[struct{}]
+	tooNew        string // ID of the rollout of which it was told that this agent does not know its work
+	seeing        latest[struct{}]
+	failed        policy.Failed
+	promoted      mark          // when this process last sent a promotion
+	rebooting     mark          // when this process last asked for a reboot
+	launched      mark          // what run of programs this process has last had started, and when
+	started       mark          // when this process last started the unit, for the retry
+	renewed       time.Duration // when the lock was last renewed
 	// environmentWritten is what this process wrote last as the environment of the unit.
 	environmentWritten map[string]string
 	pace               pace

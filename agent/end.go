@@ -68,7 +68,7 @@ func (a *Agent) endOp(ctx context.Context, r *round, step policy.Step) error {
 			a.log.Error("end of what was asked not noted", "error", err)
 		}
 	}
-	if own && !cycled {
+	if own && !cycled && step.Outcome != policy.Disowned {
 		if err := a.files.noteJoin(step.Outcome != policy.Joined, a.opt.BootID, r.at); err != nil {
 			a.log.Error("failed join not noted", "error", err)
 		}

@@ -49,6 +49,8 @@ type bootstrapRequest struct {
 type clusterFile struct {
 	ID     record64 `json:"id"`
 	Member record64 `json:"member"` // the member that this host is; 0 when it is none any more
+	// Standby is the learner as which it is a standby, and has not begun to join since; 0 when it is none.
+	Standby record64 `json:"standby,omitzero"`
 }
 
 // failuresFile counts joins that failed in a row.
@@ -264,7 +266,9 @@ func (f *stateFiles) membership() (cluster, member uint64) {
 
 func (f *stateFiles) setMembership(cluster, member uint64) error {
 	defer f.turn()()
-	next := clusterFile{ID: record64(cluster), Member: record64(member)}
+	f.mu.Lock()
+	next := clusterFile{ID: record64(cluster), Member: record64(member), Standby: f.cluster.Standby}
+	f.mu.Unlock()
 	if err := writeJSON(f.disk, filepath.Join(f.state, clusterName), next, true); err != nil {
 		return err
 	}

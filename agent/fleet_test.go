@@ -35,6 +35,8 @@ type fleet struct {
 	start time.Time
 	hosts map[string]*fleetHost
 	pace  paceLimits
+
+	standbys int // that are wanted
 }
 
 // smallPace makes a fleet behave like one that is ten times as large.
@@ -61,13 +63,17 @@ type fleetHost struct {
 const fleetConfig = `
 mode: manage
 host: {name: %[1]s, id: id-%[1]s, domain: %[2]s}
-cluster: {name: test, voters: 3, standbys: 0, endpoints: [http://v1:2379]}
+cluster: {name: test, voters: 3, standbys: %[3]d, endpoints: [http://v1:2379]}
 etcd: {clientURL: http://%[1]s:2379, peerURL: http://%[1]s:2380, listenClientURL: http://0.0.0.0:2379, listenPeerURL: http://0.0.0.0:2380, runner: process, binary: /etcd, dataDir: /data}
 disk: {qualifySamples: 30, window: 20}
 `
 
 func newFleet(t *testing.T, spares int, pace paceLimits) *fleet {
-	f := &fleet{t: t, pace: pace, etcd: newFleetEtcd(), start: time.Now(), hosts: map[string]*fleetHost{}}
+	return newFleetWith(t, spares, 0, pace)
+}
+
+func newFleetWith(t *testing.T, spares, standbys int, pace paceLimits) *fleet {
+	f := &fleet{t: t, pace: pace, standbys: standbys, etcd: newFleetEtcd(), start: time.Now(), hosts: map[string]*fleetHost{}}
 	for i := 1; i <= 3; i++ {
 		name := fmt.Sprintf("v%d", i)
 		f.etcd.members = append(f.etcd.members, cluster.Member{
@@ -95,7 +101,7 @@ func (f *fleet) add(name string, member uint64) {
 // boot starts the host's agent, in a boot of that name.
 func (h *fleetHost) boot(id string) {
 	f, name := h.f, h.name
-	c, err := config.Parse("test", fmt.Appendf(nil, fleetConfig, name, "rack-"+name[len(name)-1:]))
+	c, err := config.Parse("test", fmt.Appendf(nil, fleetConfig, name, "rack-"+name[len(name)-1:], f.standbys))
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 // newTestJournal gives a journal that writes to an etcd which can be cut off.
 func newTestJournal(t *testing.T) (*journal, *fleetEtcd) {
 	t.Helper()
-	c, err := config.Parse("test", fmt.Appendf(nil, fleetConfig, "a", "rack"))
+	c, err := config.Parse("test", fmt.Appendf(nil, fleetConfig, "a", "rack", 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -108,8 +108,10 @@ func (a *Agent) combine(ctx context.Context, r *round) {
 	v.Unit.EnvReady = a.environmentWritten != nil && maps.Equal(a.environmentWritten, a.wantedEnvironment(r))
 	v.Self.Conflict = a.presence.conflict(r)
 	a.noteSeen(ctx, r)
+	a.viewStandbys(r)
 	if v.Cluster.Reachable && r.etcdAt == r.at { // what was carried over is not the cluster's word of now
 		a.noteMembership(ctx, r)
+		a.noteStandby(ctx, r)
 	}
 	if !v.Cluster.Reachable || r.etcdAt == r.at {
 		a.noteHold(ctx, r)

@@ -29,10 +29,13 @@ func ownOperation(v View) (Decision, bool) {
 	if d, decided := underLock(v, "to go on with the join"); decided {
 		return d, true
 	}
+	m, listed := v.member()
+	if listed && m.Standby {
+		return disown(v, m), true
+	}
 	if op.Phase == PhaseRollback {
 		return rollBack(v), true
 	}
-	m, listed := v.member()
 	if code, text := giveUp(v, m, listed); code != "" {
 		return do(Step{Kind: StepRollBack, MemberID: m.ID, Outcome: code, Why: text}), true
 	}
@@ -254,14 +257,29 @@ func orUnknown(s DataState) string {
 	return string(s)
 }
 
+// disown ends a join that the learner's own host has not begun: whoever can write the record could else have a standby
+// removed, or started anew.
+func disown(v View, m Member) Decision {
+	why := fmt.Sprintf("the learner %s is a standby by its own host's word, and joins nothing", m.label())
+	return do(Step{Kind: StepEndOp, Outcome: Disowned, Why: why})
+}
+
+// concerns tells whether the operation is about a member. The host that it names knows its own, whichever the record names.
+func (op *Op) concerns(v View, m Member) bool {
+	own := op.Host == v.Self.ID && m.PeerURL == v.Self.PeerURL
+	return own || m.ID == op.MemberID || op.PeerURL != "" && m.PeerURL == op.PeerURL
+}
+
 // rollBack takes a join back: the learner leaves the member list, its etcd stops, the record goes.
 func rollBack(v View) Decision {
 	for _, m := range v.Cluster.Members {
-		if m.ID != v.Op.MemberID && (v.Op.PeerURL == "" || m.PeerURL != v.Op.PeerURL) {
+		switch {
+		case !v.Op.concerns(v, m):
 			continue
-		}
-		if !m.Learner { // a promotion that had timed out has landed
+		case !m.Learner: // a promotion that had timed out has landed
 			return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it is a voter by now"})
+		case m.Standby:
+			return disown(v, m)
 		}
 		return do(Step{Kind: StepRemoveLearner, MemberID: m.ID, Why: v.Op.Reason})
 	}
@@ -303,6 +321,9 @@ func othersOperation(v View) (Decision, bool) {
 			return Decision{}, false
 		}
 		return do(Step{Kind: StepTakeLock, Why: "to take back the join of " + op.HostName + ", whose agent is gone"}), true
+	}
+	if op.Token != v.Lock.Token && v.Op.OrphanedFor < v.Limits.OrphanGrace { // it was written while this host held the lock
+		return do(Step{Kind: StepReleaseLock, Why: "an operation of " + op.HostName + " was recorded meanwhile"}), true
 	}
 	if op.Token != v.Lock.Token {
 		return do(Step{

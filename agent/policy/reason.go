@@ -49,6 +49,7 @@ const (
 	HealthLost          ReasonCode = "HEALTH_LOST"
 	HostRebooted        ReasonCode = "HOST_REBOOTED"
 	Orphaned            ReasonCode = "ORPHANED"
+	Disowned            ReasonCode = "OPERATION_DISOWNED"
 	Joined              ReasonCode = "JOINED"
 	ClusterExists       ReasonCode = "CLUSTER_EXISTS"
 	Starting            ReasonCode = "STARTING"
@@ -121,6 +122,7 @@ func Reasons() []ReasonInfo {
 		{HealthLost, "the host has become unfit while it joined", "quorumctl health on that host"},
 		{HostRebooted, "the host has rebooted while it joined", ""},
 		{Orphaned, "the joining host's agent is gone", "see why quorumd on that host does not answer"},
+		{Disowned, "the operation was recorded for a host that has not begun it", "quorumctl history, and see who can write below quorumd's prefix in etcd: whoever can is an operator"},
 		{Joined, "the host has joined", ""},
 		{ClusterExists, "a cluster exists already, so none is made", ""},
 		{Starting, "etcd is on its way up", ""},

@@ -192,11 +192,14 @@ type Member struct {
 	LagKnown      bool
 	RTT           time.Duration // of this host's last question to it; 0 when it is not known
 	Errors        bool          // it reports errors of its own
-	LiveFor       time.Duration // since when it has answered without break
-	SteadyFor     time.Duration // since when its lag has been within PromoteLag without break
-	StalledFor    time.Duration // since when a learner's applied index has not moved, but for pauses
-	StillFor      time.Duration // since when it has not moved, pauses or not; 0 when it has in this round
-	DownFor       time.Duration // since when it has not answered
+	// Standby tells of a learner that its own host calls it a standby, and no learner that is joining. This host knows of
+	// its own from its disk, whatever the record of an operation says.
+	Standby    bool
+	LiveFor    time.Duration // since when it has answered without break
+	SteadyFor  time.Duration // since when its lag has been within PromoteLag without break
+	StalledFor time.Duration // since when a learner's applied index has not moved, but for pauses
+	StillFor   time.Duration // since when it has not moved, pauses or not; 0 when it has in this round
+	DownFor    time.Duration // since when it has not answered
 }
 
 // Role is what a host is to the cluster.

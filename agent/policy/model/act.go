@@ -152,6 +152,8 @@ func (m *machine) send(w *world, h int) breach {
 		return sentWithoutLock
 	case a.step == removeLearner && w.hosts[a.target].list == voter:
 		return voterRemoved
+	case a.step == removeLearner && w.opForged != 0 && a.target == w.opHost:
+		return standbyRemoved
 	}
 	return fine
 }
@@ -267,6 +269,9 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 		found = adoptedEarly
 	}
 	own := w.joining(h)
+	if begins(step) {
+		w.opForged = 0
+	}
 	w.put(h, step, gone)
 	if (step == endJoined || step == endFailed) && own && !late {
 		w.hosts[h].backoff = bit(step == endFailed)

@@ -101,8 +101,8 @@ func (w *world) present(i int) bool {
 	return h.agent == up && h.down == 0 && h.cutOff == 0
 }
 
-// joining tells whether the operation is this host's join.
-func (w *world) joining(i int) bool { return w.opHosts(i) && w.opCycle == 0 }
+// joining tells whether the operation is this host's join, which it has begun itself.
+func (w *world) joining(i int) bool { return w.opHosts(i) && w.opCycle|w.opForged == 0 }
 
 // spare tells whether a host is no member that counts.
 func (w *world) spare(i int) bool {

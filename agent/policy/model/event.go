@@ -65,6 +65,7 @@ const (
 	evOperatorPauses
 	evOperatorReleases
 	evOperatorStops
+	evForged // somebody writes the record of a join that its host has not begun
 	kinds
 )
 
@@ -94,6 +95,7 @@ const (
 	OperatorPause                      // an operator pauses the cluster
 	OperatorRelease                    // an operator releases the operation
 	OperatorStop                       // an operator stops etcd
+	Forgery                            // somebody writes the record of an operation
 	AllFaults       = 1<<iota - 1
 )
 
@@ -127,6 +129,8 @@ func (e event) class() Faults {
 		return OperatorRelease
 	case evOperatorStops:
 		return OperatorStop
+	case evForged:
+		return Forgery
 	}
 	return 0
 }

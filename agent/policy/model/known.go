@@ -54,7 +54,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.OperationInFlight: Explored, policy.LockHeld: Explored, policy.NotMyTurn: Explored,
 		policy.LearnerBehind: Explored, policy.LearnerNotSteady: Explored, policy.LearnerNotStarted: Explored,
 		policy.LearnerStalled: Explored, policy.JoinTooLong: Explored, policy.HealthLost: Explored,
-		policy.HostRebooted: Explored, policy.Orphaned: Explored, policy.Joined: Explored,
+		policy.HostRebooted: Explored, policy.Orphaned: Explored, policy.Disowned: Explored, policy.Joined: Explored,
 		policy.ClusterExists: noCluster, policy.Starting: Explored, policy.MemberDown: Explored,
 		policy.QuorumAtRisk: Explored, policy.LearnerUnsettled: Explored, policy.CycleQueued: Explored, policy.InMaintenance: Explored,
 		policy.MaintenanceOverdue: Explored, policy.RebootAwaited: Explored, policy.VerdictAwaited: answered, policy.LeaderStays: Explored, policy.HookRunning: noHooks,

@@ -39,6 +39,11 @@ func of(hosts, voters, n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) { sc.Hosts, sc.Voters, sc.Faults, sc.Budget = hosts, voters, class, n }
 }
 
+// withStandby is a scope in which three voters get a standby.
+func withStandby(n int, class Faults) func(sc *Scenario) {
+	return of(4, 3, n, class)
+}
+
 // lively also asks for liveness.
 func lively(scope func(sc *Scenario)) func(sc *Scenario) {
 	return func(sc *Scenario) {
@@ -128,6 +133,12 @@ func membershipMistakes() []Mistake {
 					eachMember(v, func(m *policy.Member) { m.Learner = m.Learner || m.ID == v.Op.MemberID })
 				}
 			}},
+		},
+		{
+			Name: "a standby is taken for a learner that joins", breach: standbyRemoved, scope: withStandby(1, Forgery),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) { m.Standby = false })
+			}),
 		},
 		{
 			Name: "a member's ID is not compared with that in its data", breach: memberDataMoved, scope: of(3, 1, 1, EtcdCrash),
@@ -247,8 +258,12 @@ func operationMistakes() []Mistake {
 			rules: rules{noTokenFence: true},
 		},
 		{
-			Name: "the lock is taken whatever operation there is", breach: adoptedEarly, scope: faults(2, AgentPause|AgentCrash),
-			rules: rules{takeUnfenced: true},
+			Name: "the lock is taken whatever operation there is, and whoever has it takes that over", breach: adoptedEarly, scope: faults(2, AgentPause|AgentCrash),
+			rules: rules{takeUnfenced: true, view: func(v *policy.View) {
+				if v.Op != nil && v.Lock.Mine {
+					v.Op.OrphanedFor = ages
+				}
+			}},
 		},
 		{
 			Name: "one's own operation is gone on with without its lock", breach: changeWithoutLock, scope: faults(1, AgentPause),

@@ -29,6 +29,7 @@ const (
 	evenVoters
 	quorumLost
 	voterRemoved
+	standbyRemoved
 	unfitJoins
 	clockOff
 	unknownJoins
@@ -83,6 +84,7 @@ func promises() map[breach]promise {
 		evenVoters:         {"P2", "the number of voters is made even, and no other host is ready to follow"},
 		quorumLost:         {"P2", "a change of membership by quorumd has cost the quorum"},
 		voterRemoved:       {"P2", "a voter is removed by a step that takes back a learner"},
+		standbyRemoved:     {"P2", "a standby is removed for a join that its host has not begun"},
 		unfitJoins:         {"P2", "a host joins whose verdict forbids it"},
 		clockOff:           {"P2", "a host joins whose clock is off"},
 		voterStopped:       {"P2", "the etcd of a voter is stopped"},

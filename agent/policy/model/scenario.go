@@ -13,6 +13,7 @@ func small() []Scenario {
 		{Name: "a bootstrap and two joins", Hosts: 3, Target: three, Liveness: true},
 		{Name: "a third voter, a standby, and one spare more", Hosts: 5, Voters: 2, Target: spare, Liveness: true},
 		{Name: "one join, one fault", Hosts: 3, Voters: 2, Target: three, Faults: AllFaults, Budget: 1, Liveness: true},
+		{Name: "a standby, and an operation that nobody has begun", Hosts: 4, Voters: 3, Target: spare, Faults: Forgery, Budget: 1, Liveness: true},
 		{Name: "one join, sick voters", Hosts: 3, Voters: 2, Target: three, Faults: VerdictChange, Budget: 2, Liveness: true},
 	}
 }

@@ -42,6 +42,7 @@ type sight struct {
 	op         uint8
 	opHost     uint8
 	opLeft     uint8
+	opForged   uint8
 	opPhase    uint8
 	opStandby  uint8
 	opID       uint8
@@ -91,7 +92,7 @@ func (w *world) look(h int) sight {
 	s.held, s.mine = bit(w.lock >= 0), bit(w.owns(h))
 	if w.op != 0 {
 		s.op, s.opHost, s.opLeft, s.opPhase, s.opStandby = 1, w.opHost, w.opLeft, w.opPhase, w.opStandby
-		s.opID, s.opToken, s.opBoot, s.opOld, s.orphan = w.opID, w.opToken, w.opBoot, w.opOld, w.orphan
+		s.opForged, s.opID, s.opToken, s.opBoot, s.opOld, s.orphan = w.opForged, w.opID, w.opToken, w.opBoot, w.opOld, w.orphan
 		s.opCycle, s.opRestarted, s.back = w.opCycle, w.opRestarted&bit(w.cycles(h) && own.unit == active), w.back
 	}
 	return s
@@ -236,6 +237,7 @@ func (s *sight) clusterView() policy.Cluster {
 				m.SteadyFor, m.LiveFor = long(s.back), long(s.back)
 			}
 		} else {
+			m.Standby = g.named != 0 && !s.joins(i)
 			s.learnerView(&m, g)
 		}
 		c.Members = append(c.Members, m)
@@ -285,12 +287,17 @@ func (s *sight) role(i int) policy.Role {
 	switch {
 	case g.list == voter:
 		return policy.RoleVoter
-	case s.op != 0 && s.opLeft|s.opCycle == 0 && int(s.opHost) == i:
+	case s.joins(i):
 		return policy.RoleJoining
 	case g.list == learner && g.named != 0:
 		return policy.RoleStandby
 	}
 	return policy.RoleSpare
+}
+
+// joins tells whether a host is in a join that it has begun itself.
+func (s *sight) joins(i int) bool {
+	return s.op != 0 && s.opLeft|s.opCycle|s.opForged == 0 && int(s.opHost) == i
 }
 
 func (s *sight) opView() *policy.Op {
@@ -311,6 +318,9 @@ func (s *sight) opView() *policy.Op {
 	}
 	if s.opToken != 0 {
 		op.Token = tokenNow
+	}
+	if s.opForged != 0 && s.opID == 2 {
+		op.PeerURL = ""
 	}
 	switch s.opID {
 	case 1:

@@ -176,6 +176,7 @@ func eventText() map[kind]string {
 		evOperatorPauses:   "the operator pauses the cluster (%s)",
 		evOperatorReleases: "the operator releases the operation by force (%s)",
 		evOperatorStops:    "the operator stops etcd on %s",
+		evForged:           "fault: somebody writes the record of a join of %s that is to be taken back",
 	}
 }
 

@@ -205,10 +205,23 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 			return false
 		}
 		h.prog = behind
+	case evForged:
+		return w.forge(i)
 	default:
 		return w.operatorEvent(k, i)
 	}
 	return ok
+}
+
+// forge writes the record of a join that is to be taken back, for a standby or for a voter: the worst that it can ask for.
+func (w *world) forge(i int) bool {
+	h := &w.hosts[i]
+	if w.op != 0 || !w.quorum() || h.list == unlisted || h.named == 0 {
+		return false
+	}
+	w.op, w.opHost, w.opForged, w.opPhase, w.opID = 1, uint8(i), 1, phaseRollback, 1+bit(h.list == voter)
+	w.recordWritten()
+	return true
 }
 
 func (w *world) operatorEvent(k kind, i int) bool {

@@ -134,6 +134,7 @@ type world struct {
 	op        uint8
 	opHost    uint8
 	opLeft    uint8 // it was made to remove a learner that has no join
+	opForged  uint8 // it was written by somebody else: its host has not begun it
 	opPhase   uint8
 	opStandby uint8
 	opID      uint8 // 0 not known yet, 1 the listed member of opHost, 2 one that is gone
@@ -285,6 +286,7 @@ func (w *world) packRest() uint64 {
 	p.put(w.op, 1)
 	p.put(w.opHost, 3)
 	p.put(w.opLeft, 1)
+	p.put(w.opForged, 1)
 	p.put(w.opPhase, 3)
 	p.put(w.opStandby, 1)
 	p.put(w.opID, 2)
@@ -314,6 +316,7 @@ func (w *world) unpackRest(v uint64) {
 	w.op = p.get(1)
 	w.opHost = p.get(3)
 	w.opLeft = p.get(1)
+	w.opForged = p.get(1)
 	w.opPhase = p.get(3)
 	w.opStandby = p.get(1)
 	w.opID = p.get(2)
@@ -453,7 +456,7 @@ func (w *world) tidy() {
 		w.ghost = 1
 	}
 	if w.op == 0 {
-		w.opHost, w.opLeft, w.opPhase, w.opStandby, w.opID = 0, 0, 0, 0, 0
+		w.opHost, w.opLeft, w.opForged, w.opPhase, w.opStandby, w.opID = 0, 0, 0, 0, 0, 0
 		w.opToken, w.opBoot, w.opOld, w.orphan, w.opCycle, w.opRestarted = 0, 0, 0, 0, 0, 0
 	} else {
 		w.cool = 0

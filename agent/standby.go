@@ -1,0 +1,95 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// viewStandbys tells of the learners which of them their own hosts call standbys, or did when they were last heard of. Of
+// this host's own its disk tells: what stands in etcd may have been written by anybody who can write there.
+func (a *Agent) viewStandbys(r *round) {
+	members := r.view.Cluster.Members
+	if len(members) == 0 { // nothing was heard in this round
+		return
+	}
+	said := map[uint64]bool{}
+	for i := range members {
+		m := &members[i]
+		if !m.Learner {
+			continue
+		}
+		said[m.ID] = a.standbys[m.ID]
+		for _, h := range r.view.Hosts {
+			if h.PeerURL == m.PeerURL {
+				said[m.ID] = h.Role == policy.RoleStandby
+			}
+		}
+		if m.Standby = said[m.ID]; m.PeerURL == r.view.Self.PeerURL {
+			m.Standby = a.files.standby() == m.ID && !contradicts(r.view.Data, m.ID)
+		}
+	}
+	a.standbys = said
+}
+
+// contradicts tells whether the data directory is known not to be that of a member: then it is caught up no more.
+func contradicts(d policy.Data, id uint64) bool {
+	switch d.State {
+	case policy.DataUnknown, policy.DataUnreadable:
+		return false
+	case policy.DataMember:
+		return d.MemberID != id
+	}
+	return true
+}
+
+// noteStandby records on disk that this host's learner is a standby, when no operation names this host: from then on it is
+// one until this host begins a join itself. It is written beside the loop: the disk may hang.
+func (a *Agent) noteStandby(ctx context.Context, r *round) {
+	v := &r.view
+	if r.op != nil || v.Data.State != policy.DataMember || v.Data.ClusterID != v.Cluster.ID || v.Data.MemberID == a.files.standby() {
+		return
+	}
+	m, ok := r.membership.ByID(v.Data.MemberID)
+	if !ok || !m.Learner || m.Name == "" {
+		return
+	}
+	a.notingStandby.refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+		err := a.files.setStandby(m.ID)
+		if err != nil {
+			a.log.Error("standby not recorded", "error", err)
+		}
+		return struct{}{}, err
+	})
+}
+
+// standby gives the member as which this host is a standby, or 0.
+func (f *stateFiles) standby() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return uint64(f.cluster.Standby)
+}
+
+// setStandby notes it; 0 when the host begins a join.
+func (f *stateFiles) setStandby(id uint64) error {
+	defer f.turn()()
+	f.mu.Lock()
+	next := f.cluster
+	f.mu.Unlock()
+	if next.Standby == record64(id) {
+		return nil
+	}
+	next.Standby = record64(id)
+	if err := writeJSON(f.disk, filepath.Join(f.state, clusterName), next, true); err != nil {
+		return fmt.Errorf("cannot note what this host's member is: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cluster = next
+	return nil
+}
