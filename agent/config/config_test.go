@@ -247,7 +247,7 @@ maintenance:
   veto: /v
 fleetlock: {listen: "[::1]:9999"}
 control: {socket: /run/q/c.sock, group: wheel}
-metrics: {listen: "127.0.0.1:9000", webConfig: /etc/web.yaml}
+metrics: {listen: "127.0.0.1:9000", allow: [192.0.2.0/24, "2001:db8::7"], webConfig: /etc/web.yaml}
 paths: {state: /state, runtime: /run/q}
 `
 
@@ -288,7 +288,7 @@ func TestEveryKeyIsTaken(t *testing.T) {
 		},
 		FleetLock: FleetLock{Listen: "[::1]:9999"},
 		Control:   Control{Socket: "/run/q/c.sock", Group: "wheel"},
-		Metrics:   Metrics{Listen: "127.0.0.1:9000", WebConfig: "/etc/web.yaml"},
+		Metrics:   Metrics{Listen: "127.0.0.1:9000", Allow: []string{"192.0.2.0/24", "2001:db8::7/128"}, WebConfig: "/etc/web.yaml"},
 		Paths:     Paths{State: "/state", Runtime: "/run/q"},
 		Warnings: []string{
 			"cluster.voters is 9: every write waits for five disks; 5 or 7 voters are faster and hardly less safe",

@@ -30,7 +30,8 @@ func kindOfFormat(format string) string {
 		"hex": "a hexadecimal number", "url": "a URL as in https://192.0.2.1:2379",
 		"listenURL": "a URL as in https://192.0.2.1:2379", "path": "an absolute path", "socket": "an absolute path",
 		"hostport": "an address as in 127.0.0.1:9379 or :9379", "loopback": "an address of the loopback as in 127.0.0.1:9380",
-		"window": "a window as in \"Mon..Fri 02:00-04:00 Europe/Berlin\"", "blackout": "a date or range as in 2026-12-24 or 12-20..01-06", "unit": "a unit name as in etcd.service", "group": "a group name",
+		"network": "a network as in 192.0.2.0/24 or 192.0.2.7",
+		"window":  "a window as in \"Mon..Fri 02:00-04:00 Europe/Berlin\"", "blackout": "a date or range as in 2026-12-24 or 12-20..01-06", "unit": "a unit name as in etcd.service", "group": "a group name",
 	}
 	return words[format]
 }
@@ -108,6 +109,8 @@ func parseFormat(format, s string) (string, error) {
 		return s, checkHostPort(s)
 	case "loopback":
 		return s, checkLoopback(s)
+	case "network":
+		return parseNetwork(s)
 	case "window":
 		_, err := trigger.ParseWindow(s)
 		return s, err
@@ -218,6 +221,22 @@ func checkLoopback(s string) error {
 		return nil
 	}
 	return fmt.Errorf("must be an address of the loopback, as in 127.0.0.1:9380, not %s: whoever may connect to it may have etcd stopped here", quote(s))
+}
+
+// parseNetwork accepts a network or one address, and gives a network.
+func parseNetwork(s string) (string, error) {
+	text := s
+	if addr, err := netip.ParseAddr(s); err == nil && addr.Zone() == "" {
+		text = fmt.Sprintf("%s/%d", addr, addr.BitLen())
+	}
+	network, err := netip.ParsePrefix(text)
+	if err != nil || network.Addr().Is4In6() {
+		return "", fmt.Errorf("must be a network as in 192.0.2.0/24, or an address, not %s", quote(s))
+	}
+	if network != network.Masked() {
+		return "", fmt.Errorf("must be a network as in %s, or the address %s alone, not %s", network.Masked(), network.Addr(), quote(s))
+	}
+	return network.String(), nil
 }
 
 func checkPort(port string) error {

@@ -354,8 +354,12 @@ type Control struct {
 
 // Metrics describes the metrics listener.
 type Metrics struct {
-	// Address to serve /metrics and the status page on. Without a host: all addresses.
+	// Address to serve /metrics and the status page on. Without a host: all addresses. Whoever reaches it may read.
+	// Where Prometheus, or a proxy for it, is on this host, take 127.0.0.1:9379; where it is not, name it in allow.
 	Listen string `yaml:"listen" default:":9379" is:"hostport"`
+
+	// Networks from which one may connect; others are turned away, this host too if it is not among them. Empty: from everywhere.
+	Allow []string `yaml:"allow" default:"" is:"network"`
 
 	// Web configuration file in the format of the Prometheus exporters, for TLS and passwords. Empty: neither.
 	WebConfig string `yaml:"webConfig" default:"" is:"path"`

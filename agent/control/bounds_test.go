@@ -107,22 +107,64 @@ func TestOneUserCannotTakeAllConnections(t *testing.T) {
 	})
 }
 
-func TestRootGetsInWhenAllOthersHaveTakenTheirPlaces(t *testing.T) {
+func TestStrangersLeavePlacesForTheGroupAndTheGroupForRoot(t *testing.T) {
 	t.Parallel()
-	g := &guard{perUser: 2, everyone: 3, open: map[uint32]int{}}
-	for _, c := range []struct {
-		uid uint32
+	const group = 991
+	g := &guard{perUser: 3, strangers: 3, everyone: 5, open: map[uint32]int{}, rules: rules{self: 990, gid: group, known: true}}
+	stranger := func(uid uint32) peer { return peer{uid: uid, gid: 100} }
+	member := func(uid uint32) peer { return peer{uid: uid, gid: 100, groups: []uint32{group}} }
+	root := peer{}
+	var inside []peer
+	for i, c := range []struct {
+		who peer
 		in  bool
-	}{{1000, true}, {1000, true}, {1000, false}, {1001, true}, {1001, false}, {1002, false}, {0, true}, {0, true}, {0, false}} {
-		if in := g.enter(c.uid); in != c.in {
-			t.Errorf("uid %d: got %v", c.uid, in)
+	}{
+		{stranger(1000), true}, {stranger(1000), true}, {stranger(1001), true}, {stranger(1002), false}, // as many as may only look
+		{member(1003), true}, {member(1004), true}, {member(1003), false}, // as many as there are but for root
+		{root, true}, {root, true}, {root, true}, {root, false},
+	} {
+		if in := g.enter(c.who); in != c.in {
+			t.Errorf("%d: uid %d: got %v", i, c.who.uid, in)
+		} else if in {
+			inside = append(inside, c.who)
 		}
 	}
-	for _, uid := range []uint32{1000, 1000, 1001, 0, 0} {
-		g.leave(uid)
+	for _, p := range inside {
+		g.leave(p)
 	}
-	if len(g.open) != 0 || g.all != 0 {
-		t.Errorf("left behind: %v, %d", g.open, g.all)
+	if len(g.open) != 0 || g.all != 0 || g.look != 0 {
+		t.Errorf("left behind: %v, %d, %d", g.open, g.all, g.look)
+	}
+}
+
+// TestReadsOfStrangersLeavePlacesForTheGroup holds all places of those who may only look, in the history.
+func TestReadsOfStrangersLeavePlacesForTheGroup(t *testing.T) {
+	t.Parallel()
+	const group = 991
+	begun, finish := make(chan struct{}), make(chan struct{})
+	d := &desk{history: func(context.Context) error { begun <- struct{}{}; <-finish; return nil }}
+	lim := defaultLimits()
+	s := newServer(Options{Backend: d, Logger: testLog(t)}, lim)
+	s.rules = rules{self: 990, gid: group, known: true}
+	history := func(p peer) int {
+		status, _ := handle(t, s, "GET", "/v1/history", "", p)
+		return status
+	}
+	ended := make(chan int, lim.waiting+1)
+	for range lim.waiting {
+		go func() { ended <- history(peer{uid: 1000, gid: 100}) }()
+		<-begun
+	}
+	if status := history(peer{uid: 1001, gid: 100}); status != http.StatusServiceUnavailable {
+		t.Errorf("one stranger more got %d", status)
+	}
+	go func() { ended <- history(peer{uid: 1002, gid: 100, groups: []uint32{group}}) }()
+	<-begun
+	close(finish)
+	for range lim.waiting + 1 {
+		if status := <-ended; status != http.StatusOK {
+			t.Errorf("got %d", status)
+		}
 	}
 }
 

@@ -14,14 +14,18 @@ import (
 
 // guard is a listener that knows who is calling and gives every user a bounded number of
 // connections. The socket is open to everyone on the host; without the bound, one careless
-// script could use up the daemon's files.
+// script could use up the daemon's files. Those who may only look leave places for those who may
+// change things, and these leave some for root.
 type guard struct {
 	*net.UnixListener
-	perUser  int
-	everyone int // all users but root together
+	rules     rules
+	perUser   int
+	strangers int // all together who may only look
+	everyone  int // all users but root together
 
 	mu   sync.Mutex
 	open map[uint32]int
+	look int // of those who may only look
 	all  int // without root's
 }
 
@@ -45,11 +49,11 @@ func (g *guard) Accept() (net.Conn, error) {
 			_ = c.Close()
 			continue
 		}
-		if !g.enter(p.uid) {
+		if !g.enter(p) {
 			turnAway(c)
 			continue
 		}
-		return &peerConn{UnixConn: c, peer: p, leave: sync.OnceFunc(func() { g.leave(p.uid) })}, nil
+		return &peerConn{UnixConn: c, peer: p, leave: sync.OnceFunc(func() { g.leave(p) })}, nil
 	}
 }
 
@@ -59,28 +63,36 @@ func (c *peerConn) Close() error {
 	return c.UnixConn.Close()
 }
 
-func (g *guard) enter(uid uint32) bool {
+func (g *guard) enter(p peer) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.open[uid] >= g.perUser || uid != 0 && g.all >= g.everyone {
+	switch {
+	case g.open[p.uid] >= g.perUser:
+		return false
+	case p.uid != 0 && g.all >= g.everyone:
+		return false
+	case !g.rules.mayChange(p) && g.look >= g.strangers:
 		return false
 	}
-	g.count(uid, +1)
+	g.count(p, +1)
 	return true
 }
 
-func (g *guard) leave(uid uint32) {
+func (g *guard) leave(p peer) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.count(uid, -1)
+	g.count(p, -1)
 }
 
-func (g *guard) count(uid uint32, by int) {
-	if g.open[uid] += by; g.open[uid] == 0 {
-		delete(g.open, uid)
+func (g *guard) count(p peer, by int) {
+	if g.open[p.uid] += by; g.open[p.uid] == 0 {
+		delete(g.open, p.uid)
 	}
-	if uid != 0 {
+	if p.uid != 0 {
 		g.all += by
+	}
+	if !g.rules.mayChange(p) {
+		g.look += by
 	}
 }
 

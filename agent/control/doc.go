@@ -11,7 +11,8 @@
 //   - The status is answered from memory, at once, whatever etcd or the disks are doing.
 //   - Every refusal is one document, {"error": {"code", "message", "hint"}}, and the hint says
 //     what to do.
-//   - No caller can take all of it: sizes, times, connections and requests have bounds.
+//   - No caller can take all of it: sizes, times, connections and requests have bounds, and those who may only
+//     look leave places for the group, as the group does for root.
 //   - A socket that a live daemon serves is never taken away from it.
 //
 // It knows nothing of how things are decided. It asks a Backend and passes on the answer.

@@ -58,6 +58,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) (answer response
 	if err := checkQuery(r, rt.params); err != nil {
 		return refusal(err)
 	}
+	if rt.slots != nil && rt.access == look && known && s.rules.mayChange(p) {
+		rt.slots = s.reserved
+	}
 	return s.run(w, r, rt, s.rules.name(p))
 }
 

@@ -31,8 +31,9 @@ type limits struct {
 	idle     time.Duration // between two requests
 	shutdown time.Duration // for requests in flight when the server stops
 	perUser  int           // connections
+	lookers  int           // connections of all who may only look
 	everyone int           // connections of all users but root
-	waiting  int           // requests that wait for the backend, reads and changes each
+	waiting  int           // requests that wait for the backend: changes, reads of who may change things, and other reads each
 }
 
 func defaultLimits() limits {
@@ -46,6 +47,7 @@ func defaultLimits() limits {
 		idle:     30 * time.Second,
 		shutdown: 2 * time.Second,
 		perUser:  32,
+		lookers:  96,
 		everyone: 128,
 		waiting:  8,
 	}
@@ -57,6 +59,7 @@ type Server struct {
 	limits   limits
 	rules    rules
 	table    []route
+	reserved chan struct{} // for reads of those who may change things: others cannot take their places
 	listener *guard
 }
 
@@ -70,7 +73,7 @@ func newServer(opt Options, lim limits) *Server {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{opt: opt, limits: lim}
+	s := &Server{opt: opt, limits: lim, reserved: make(chan struct{}, lim.waiting)}
 	s.table = s.routes()
 	return s
 }
@@ -91,7 +94,7 @@ func (s *Server) Listen() error {
 	}
 	s.listener = &guard{
 		UnixListener: l, open: map[uint32]int{},
-		perUser: s.limits.perUser, everyone: s.limits.everyone,
+		rules: r, perUser: s.limits.perUser, strangers: s.limits.lookers, everyone: s.limits.everyone,
 	}
 	return nil
 }

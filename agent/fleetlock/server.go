@@ -30,6 +30,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/gate"
 )
 
 // Host is what the server needs of the agent.
@@ -50,9 +51,11 @@ type Options struct {
 }
 
 const (
-	maxBody   = 4 << 10          // bytes; a request has about a hundred
-	maxWaits  = 16               // requests at once; each host has one reboot agent
-	readLimit = 10 * time.Second // for the header and the body
+	maxBody  = 4 << 10 // bytes; a request has about a hundred
+	maxWaits = 16      // requests at once; each host has one reboot agent
+	// maxConnections is for all of the host: each of its users comes from the same address.
+	maxConnections = 2 * maxWaits
+	readLimit      = 10 * time.Second // for the header and the body
 	// longestWait is how long one request may wait. Zincati gives up after half an hour.
 	longestWait = 10 * time.Minute
 	grace       = time.Second // for answers in flight when the server ends
@@ -86,7 +89,7 @@ func (s *Server) Metrics() prometheus.Collector { return s.answers }
 
 // Listen takes the address. Serve gives it back.
 func (s *Server) Listen() error {
-	l, err := net.Listen("tcp", s.opt.Listen)
+	l, err := gate.Listen(s.opt.Listen, gate.Limits{InAll: maxConnections, PerAddress: maxConnections}, s.opt.Logger)
 	if err != nil {
 		return fmt.Errorf("cannot listen for reboot agents: %w; change fleetlock.listen", err)
 	}
@@ -103,11 +106,9 @@ func (s *Server) Close() {
 
 // Serve answers until the context ends. Requests that wait are refused then: the next agent is asked again.
 func (s *Server) Serve(ctx context.Context) error {
-	srv := &http.Server{
-		Handler: s, ReadTimeout: readLimit, ReadHeaderTimeout: readLimit, WriteTimeout: s.wait + 2*readLimit, IdleTimeout: readLimit,
-		MaxHeaderBytes: maxBody, BaseContext: func(net.Listener) context.Context { return ctx },
-		ErrorLog: slog.NewLogLogger(s.opt.Logger.Handler(), slog.LevelDebug),
-	}
+	times := gate.Times{Header: readLimit, Read: readLimit, Write: s.wait + 2*readLimit, Idle: readLimit}
+	srv := gate.Server(s, times, s.opt.Logger)
+	srv.BaseContext = func(net.Listener) context.Context { return ctx }
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(s.listener) }()
 	select {

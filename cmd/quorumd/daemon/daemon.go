@@ -101,7 +101,7 @@ func Run(ctx context.Context, opt Options) error {
 		return err
 	}
 	defer edges.close()
-	scrapes, err := listenMetrics(conf.Metrics, opt.Version, append(edges.metrics(), a.Metrics())...)
+	scrapes, err := listenMetrics(conf.Metrics, opt.Version, log, append(edges.metrics(), a.Metrics())...)
 	if err != nil {
 		return err
 	}

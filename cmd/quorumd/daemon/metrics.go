@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +19,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/gate"
 )
 
 // scrapes is the listener for Prometheus. exporter-toolkit gives it TLS and authentication from
@@ -28,7 +30,18 @@ type scrapes struct {
 	conf     config.Metrics
 }
 
-func listenMetrics(conf config.Metrics, version string, metrics ...prometheus.Collector) (*scrapes, error) {
+const (
+	// scrapesInAll and scrapesPerAddress bound the connections; a Prometheus has one.
+	scrapesInAll      = 128
+	scrapesPerAddress = 16
+)
+
+// scrapeTimes are twice what Prometheus allows a scrape, and more than it waits between two.
+func scrapeTimes() gate.Times {
+	return gate.Times{Header: 5 * time.Second, Read: 10 * time.Second, Write: 20 * time.Second, Idle: 75 * time.Second}
+}
+
+func listenMetrics(conf config.Metrics, version string, log *slog.Logger, metrics ...prometheus.Collector) (*scrapes, error) {
 	if err := web.Validate(conf.WebConfig); err != nil {
 		return nil, exitError{exitConfig, fmt.Errorf("cannot use metrics.webConfig: %w", err)}
 	}
@@ -45,13 +58,21 @@ func listenMetrics(conf config.Metrics, version string, metrics ...prometheus.Co
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	listener, err := net.Listen("tcp", conf.Listen)
+	limits := gate.Limits{InAll: scrapesInAll, PerAddress: scrapesPerAddress}
+	for _, network := range conf.Allow {
+		allowed, err := netip.ParsePrefix(network)
+		if err != nil { // the configuration was checked
+			return nil, exitError{exitConfig, fmt.Errorf("cannot use metrics.allow: %w", err)}
+		}
+		limits.Allow = append(limits.Allow, allowed)
+	}
+	listener, err := gate.Listen(conf.Listen, limits, log)
 	if err != nil {
 		return nil, exitError{exitUnavailable, fmt.Errorf("cannot listen for scrapes: %w; change metrics.listen", err)}
 	}
 	return &scrapes{
 		listener: listener, conf: conf,
-		server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second},
+		server: gate.Server(mux, scrapeTimes(), log),
 	}, nil
 }
 
