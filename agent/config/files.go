@@ -13,10 +13,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/prometheus/exporter-toolkit/web"
 )
 
 // CheckFiles looks at the files that the configuration names for TLS and for the metrics listener: they exist, this
-// process can read them, certificates and keys are PEM, belong together and are valid today. The error is Errors
+// process can read them, certificates and keys are PEM, belong together and are valid today. It also looks for the machine
+// ID where there is no host.id. The error is Errors
 // with every problem. Parse does not do this, so that a configuration can be checked on another machine.
 func (c Config) CheckFiles() error {
 	var errs Errors
@@ -42,7 +45,14 @@ func (c Config) CheckFiles() error {
 	}
 	if c.Metrics.WebConfig != "" {
 		_, err := readNamed(c.Metrics.WebConfig)
+		if err == nil {
+			err = web.Validate(c.Metrics.WebConfig)
+		}
 		add("metrics.webConfig", err)
+	}
+	if c.Host.ID == "" {
+		_, err := HostID()
+		add("host.id", err)
 	}
 	if len(errs) > 0 {
 		return errs

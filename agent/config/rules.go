@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // rule binds several keys to each other.
@@ -131,6 +133,15 @@ func (d *decoder) diskRules(k *Disk) []rule {
 			d.show(low.path, low.value) + " must be less than " + d.show(high.path, high.value) + ", because the limits rise in the order fsyncLeave, fsyncWarm, fsyncSlow, stall, fail; lower the first or raise the second",
 		})
 	}
+	for _, lane := range []struct {
+		path  string
+		value time.Duration
+	}{{"disk.directInterval", k.DirectInterval}, {"disk.walInterval", k.WALInterval}} {
+		rules = append(rules, rule{
+			[]string{lane.path}, lane.value >= disk.MinInterval,
+			d.show(lane.path, lane.value) + " must be at least " + formatDuration(disk.MinInterval) + ", or the probe wears the disk; raise it",
+		})
+	}
 	return append(rules, rule{
 		[]string{"disk.qualifySamples", "disk.window"},
 		k.QualifySamples >= k.Window,
@@ -200,6 +211,31 @@ func (d *decoder) tlsPairRules(t *TLS) []rule {
 	return []rule{
 		{pair, t.Cert != "" || t.Key == "", "cluster.tls.key (" + t.Key + ") is given without cluster.tls.cert; set both or neither"},
 		{pair, t.Key != "" || t.Cert == "", "cluster.tls.cert (" + t.Cert + ") is given without cluster.tls.key; set both or neither"},
+	}
+}
+
+// serving are the variables with which etcd serves https at a URL.
+type serving struct {
+	listen, url string // the key and its value
+	files       [2]string
+	auto        string // makes etcd sign a certificate of its own
+}
+
+// lacks says whether the variables leave etcd without a certificate for an https URL. etcd would refuse to start.
+func (s serving) lacks(variables map[string]string) bool {
+	given := variables[s.files[0]] != "" && variables[s.files[1]] != ""
+	return scheme(s.url) == "https" && !given && variables[s.auto] != "true"
+}
+
+func (s serving) says(elsewhere string) string {
+	return fmt.Sprintf("%s (%s) is https, and etcd does not start without %s and %s: add them to etcd.environment, unless %s",
+		s.listen, s.url, s.files[0], s.files[1], elsewhere)
+}
+
+func servings(e Etcd) []serving {
+	return []serving{
+		{"etcd.listenClientURL", e.ListenClientURL, [2]string{"ETCD_CERT_FILE", "ETCD_KEY_FILE"}, "ETCD_AUTO_TLS"},
+		{"etcd.listenPeerURL", e.ListenPeerURL, [2]string{"ETCD_PEER_CERT_FILE", "ETCD_PEER_KEY_FILE"}, "ETCD_PEER_AUTO_TLS"},
 	}
 }
 
@@ -312,6 +348,21 @@ func warnings(c *Config) []string {
 	}
 	if !slices.Contains(c.Cluster.Endpoints, c.Etcd.ClientURL) {
 		w = append(w, fmt.Sprintf("etcd.clientURL (%s) is not in cluster.endpoints: add it there on every host, or other hosts will not ask this one", c.Etcd.ClientURL))
+	}
+	elsewhere := "quorumd was started with them" // etcd's environment may be more than what quorumd writes
+	if c.Etcd.Runner == RunnerSystemd {
+		elsewhere = c.Etcd.Unit + " has them of its own (systemctl cat " + c.Etcd.Unit + ")"
+	}
+	for _, s := range servings(c.Etcd) {
+		if s.lacks(c.Etcd.Environment) {
+			w = append(w, s.says(elsewhere))
+		}
+	}
+	if c.Cluster.AllowUnsafeVersion {
+		w = append(w, "cluster.allowUnsafeVersion is set: membership is managed with etcd versions that have known faults")
+	}
+	if c.Maintenance.AutoReboot && (c.Mode != ModeManage || c.Etcd.Runner != RunnerSystemd) {
+		w = append(w, "maintenance.autoReboot does nothing here: it takes mode manage, and etcd as a systemd unit")
 	}
 	return w
 }

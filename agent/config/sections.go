@@ -100,12 +100,12 @@ type Cluster struct {
 	Standbys int `yaml:"standbys" default:"1" oneOf:"0 1" hint:"etcd accepts one learner at a time"`
 
 	// Client URLs of all hosts that may hold a member, this one included.
-	Endpoints []string `yaml:"endpoints" required:"true" example:"https://192.0.2.1:2379; https://192.0.2.2:2379; https://192.0.2.3:2379" is:"url"`
+	Endpoints []string `yaml:"endpoints" required:"true" example:"http://192.0.2.1:2379; http://192.0.2.2:2379; http://192.0.2.3:2379" is:"url"`
 
 	// Accept etcd servers below the safe version floor, with a warning instead of a refusal.
 	AllowUnsafeVersion bool `yaml:"allowUnsafeVersion" default:"false"`
 
-	// How quorumd connects to the endpoints when they are https. Leave the section out when they are http.
+	// How quorumd connects to the endpoints when they are https: remove the # of these lines, and see etcd.environment.
 	// Write "tls: {}" for the system's certificate authorities and no client certificate.
 	TLS *TLS `yaml:"tls"`
 }
@@ -144,21 +144,22 @@ type Etcd struct {
 	EnvironmentFile string `yaml:"environmentFile" default:"/var/lib/quorumd/etcd.env" is:"path"`
 
 	// URL at which clients reach the member of this host. It belongs in cluster.endpoints too.
-	ClientURL string `yaml:"clientURL" required:"true" example:"https://192.0.2.1:2379" is:"url"`
+	ClientURL string `yaml:"clientURL" required:"true" example:"http://192.0.2.1:2379" is:"url"`
 
 	// URL at which the other members reach the member of this host.
-	PeerURL string `yaml:"peerURL" required:"true" example:"https://192.0.2.1:2380" is:"url"`
+	PeerURL string `yaml:"peerURL" required:"true" example:"http://192.0.2.1:2380" is:"url"`
 
 	// URL etcd listens on for clients. Its host is an IP address or localhost; etcd refuses other names.
-	ListenClientURL string `yaml:"listenClientURL" derived:"same as clientURL" example:"https://192.0.2.1:2379" is:"listenURL"`
+	ListenClientURL string `yaml:"listenClientURL" derived:"same as clientURL" example:"http://192.0.2.1:2379" is:"listenURL"`
 
 	// URL etcd listens on for its peers. Its host is an IP address or localhost; etcd refuses other names.
-	ListenPeerURL string `yaml:"listenPeerURL" derived:"same as peerURL" example:"https://192.0.2.1:2380" is:"listenURL"`
+	ListenPeerURL string `yaml:"listenPeerURL" derived:"same as peerURL" example:"http://192.0.2.1:2380" is:"listenURL"`
 
 	// URL etcd serves its metrics on, beside the client URL. Empty: only there.
 	MetricsURL string `yaml:"metricsURL" default:"" is:"listenURL"`
 
-	// More ETCD_* variables for etcd, such as ETCD_CERT_FILE or ETCD_QUOTA_BACKEND_BYTES.
+	// More ETCD_* variables for etcd, such as ETCD_QUOTA_BACKEND_BYTES. With an https clientURL etcd needs ETCD_CERT_FILE
+	// and ETCD_KEY_FILE, with an https peerURL ETCD_PEER_CERT_FILE and ETCD_PEER_KEY_FILE, here or in its own unit.
 	// Variables that quorumd sets itself (name, URLs, directories, initial cluster) are refused.
 	Environment map[string]string `yaml:"environment" default:"{}"`
 
@@ -205,7 +206,7 @@ type Disk struct {
 	QualifySamples int `yaml:"qualifySamples" default:"3000" unit:"syncs" min:"20" max:"1000000"`
 
 	// How fast these syncs are done. Only a host without a member does this.
-	QualifyRate int `yaml:"qualifyRate" default:"50" unit:"syncs per second" min:"1" max:"1000"`
+	QualifyRate int `yaml:"qualifyRate" default:"50" unit:"syncs per second" min:"1" max:"50"`
 
 	// A sync that takes longer counts against the verdict OK.
 	FsyncWarm time.Duration `yaml:"fsyncWarm" default:"10ms"`

@@ -11,7 +11,9 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,6 +59,20 @@ type person struct{ credential *syscall.Credential }
 func (e ended) words() string { return strings.Join(strings.Fields(e.said), " ") }
 
 func me() person { return person{} }
+
+// myName is who an agent says I am.
+func myName(t *testing.T) string {
+	t.Helper()
+	uid := os.Geteuid()
+	if uid == 0 {
+		return "root"
+	}
+	name := fmt.Sprintf("uid %d", uid)
+	if me, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		name += " (" + me.Username + ")"
+	}
+	return name
+}
 
 // runs runs a program to its end. The program itself may lie where the person cannot look.
 func (p person) runs(t *testing.T, program string, args ...string) ended {

@@ -88,7 +88,8 @@ func TestARolloutRunsACommandOnceOnEveryHostWhileItsEtcdIsDown(t *testing.T) {
 			t.Errorf("etcd of %s has PID %d, and had %d", h.Options.Name, pid, before[i])
 		}
 		name := h.Options.Name
-		want := "before command of " + name + " by root\nupgrade with etcd down, for a test\nafter command of " + name + " by root\n"
+		by := myName(t)
+		want := "before command of " + name + " by " + by + "\nupgrade with etcd down, for a test\nafter command of " + name + " by " + by + "\n"
 		if got := h.hooked(); got != want {
 			t.Errorf("on %s was run:\n%s\nwant:\n%s", name, got, want)
 		}
@@ -183,7 +184,8 @@ func TestACommandGoesOnWithoutItsAgentAndIsNotRunTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.eventually("n1 is back", func() bool { return n1.ended(policy.Cycled) })
-	if got, want := n1.hooked(), "before command of n1 by root\nbegan\nended\nafter command of n1 by root\n"; got != want {
+	by := myName(t)
+	if got, want := n1.hooked(), "before command of n1 by "+by+"\nbegan\nended\nafter command of n1 by "+by+"\n"; got != want {
 		t.Errorf("was run:\n%s", got)
 	}
 	w.verify(3, 0)

@@ -138,7 +138,8 @@ func TestAHookThatFailsKeepsTheHostUp(t *testing.T) {
 	})
 	n2.ask(control.WorkRestart)
 	w.eventually("n2 has its turn", func() bool { return n2.ended(policy.Cycled) })
-	if got := n2.hooked(); got != "before restart of n2 by root\nafter restart of n2 by root\n" {
+	by := myName(t)
+	if got := n2.hooked(); got != "before restart of n2 by "+by+"\nafter restart of n2 by "+by+"\n" {
 		t.Errorf("the hooks of n2 wrote %q", got)
 	}
 	w.never(time.Second, "the hooks of n2 run once more", func() bool { return strings.Count(n2.hooked(), "\n") != 2 })

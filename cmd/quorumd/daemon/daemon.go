@@ -131,14 +131,11 @@ func loadConfig(path string, log *slog.Logger) (config.Config, error) {
 	for _, warning := range conf.Warnings {
 		log.Warn("configuration", "warning", warning)
 	}
-	if conf.Cluster.AllowUnsafeVersion {
-		log.Warn("configuration", "warning", "cluster.allowUnsafeVersion is set: membership is managed with etcd versions that have known faults")
-	}
 	if err := conf.CheckFiles(); err != nil {
 		return conf, err
 	}
 	if conf.Host.ID == "" {
-		if conf.Host.ID, err = machineID("/etc/machine-id"); err != nil {
+		if conf.Host.ID, err = config.HostID(); err != nil {
 			return conf, exitError{exitConfig, err}
 		}
 	}
@@ -190,11 +187,17 @@ func open(conf config.Config, child []string, log *slog.Logger) (p parts, err er
 		return p, err
 	}
 	p.data = datadir.Dir{Command: child, DataDir: conf.Etcd.DataDir, WALDir: conf.Etcd.WALDir}
-	p.probe, err = disk.StartProbe(disk.Options{
-		Command: append(child, probeCommand), Dir: conf.Disk.ProbeDir, Target: probeTarget(conf),
-		DirectInterval: conf.Disk.DirectInterval, WALInterval: conf.Disk.WALInterval, BurstRate: conf.Disk.QualifyRate, Logger: log,
-	})
+	options := probeOptions(conf, child)
+	options.Logger = log
+	p.probe, err = disk.StartProbe(options)
 	return p, err
+}
+
+func probeOptions(conf config.Config, child []string) disk.Options {
+	return disk.Options{
+		Command: append(child, probeCommand), Dir: conf.Disk.ProbeDir, Target: probeTarget(conf),
+		DirectInterval: conf.Disk.DirectInterval, WALInterval: conf.Disk.WALInterval, BurstRate: conf.Disk.QualifyRate,
+	}
 }
 
 // lockMemory keeps the agent's pages in memory: it must not wait for the very disk that it judges,

@@ -58,10 +58,7 @@ func openEdges(conf config.Config, a *agent.Agent, wall func() time.Time, log *s
 		e.inhibitor = systemd.NewLogind(systemd.LogindOptions{Logger: log})
 		e.shutdown = shutdown.Reaction{Host: a, Logger: log, Loud: systemd.LevelEmergency}
 	}
-	switch {
-	case conf.Maintenance.AutoReboot && !ownsMachine(conf):
-		log.Warn("maintenance.autoReboot does nothing here: it takes mode manage, and etcd as a systemd unit")
-	case conf.Maintenance.AutoReboot:
+	if conf.Maintenance.AutoReboot && ownsMachine(conf) {
 		settings, err := triggerSettings(conf.Maintenance)
 		if err != nil {
 			return e, exitError{exitConfig, err}
