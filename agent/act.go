@@ -206,7 +206,7 @@ func (a *Agent) take(ctx context.Context, r *round, step policy.Step) error {
 		return err
 	case policy.StepFinishBootstrap:
 		return a.files.endBootstrap()
-	case policy.StepBeginCycle, policy.StepRunHooks, policy.StepMoveLeader, policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot, policy.StepRunCommand:
+	case policy.StepBeginCycle, policy.StepRunHooks, policy.StepMoveLeader, policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot, policy.StepRunCommand, policy.StepRecordAgain:
 		return a.cycleStep(ctx, r, step)
 	case policy.StepWriteEnv, policy.StepStartUnit, policy.StepStopUnit, policy.StepNone:
 		return a.driveUnit(ctx, r, step)

@@ -37,10 +37,12 @@ type ask struct {
 	Waived  bool   `json:"waived,omitempty"`  // a person has said so although the hooks had failed that run after it
 	Stopped bool   `json:"stopped,omitempty"` // etcd was stopped for it and has not been started since
 	BootID  string `json:"bootID,omitempty"`  // of the boot in which its operation began
-	Seen    bool   `json:"seen,omitempty"`    // its operation was seen in etcd
+	Seen    bool   `json:"seen,omitempty"`    // its operation was seen in etcd, and is in flight until it has ended or was released
 	AskedIn string `json:"askedIn,omitempty"` // the boot in which it was asked
 
-	Began time.Time `json:"began,omitzero"` // its operation, if one has
+	Began   time.Time     `json:"began,omitzero"`   // its operation, if one has
+	Clock   time.Duration `json:"clock,omitempty"`  // since boot, when it began
+	Cluster record64      `json:"cluster,omitzero"` // in which it began
 }
 
 // overdue tells whether that time is over; one that is zero never is.

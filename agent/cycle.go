@@ -131,6 +131,8 @@ func (a *Agent) cycleStep(ctx context.Context, r *round, step policy.Step) error
 	switch step.Kind {
 	case policy.StepBeginCycle:
 		return a.beginCycle(ctx, r)
+	case policy.StepRecordAgain:
+		return a.recordAgain(ctx, r)
 	case policy.StepRunHooks:
 		return a.opt.Hooks.Start(ctx, r.asked.hooksOf(hooksTime(r)))
 	case policy.StepRunCommand:
@@ -157,22 +159,13 @@ func (a *Agent) beginCycle(ctx context.Context, r *round) error {
 	a.binary.forget() // an etcd that was exchanged must not be started unseen
 	asked := *r.asked
 	err := a.files.markAsk(func(k *ask) {
-		k.BootID, k.Began = a.opt.BootID, r.wall.UTC()
+		k.BootID, k.Began, k.Clock, k.Cluster = a.opt.BootID, r.wall.UTC().Round(0), r.at, record64(r.view.Cluster.ID)
 		asked = *k
 	})
 	if err != nil {
 		return err
 	}
-	c := a.opt.Config
-	op := record.Op{
-		Kind: policy.KindCycle, Host: c.Host.ID, HostName: c.Host.Name, Work: string(asked.Work),
-		Phase: string(policy.PhaseBegun), BootID: a.opt.BootID, PeerURL: c.Etcd.PeerURL,
-		Started: r.wall, Until: asked.until(), Clock: r.at, Reason: asked.Reason, By: asked.By,
-	}
-	if m, ok := r.membership.ByPeerURL(c.Etcd.PeerURL); ok {
-		op.MemberID = record.MemberID(m.ID)
-	}
-	if err := a.lock.Begin(ctx, op); err != nil {
+	if err := a.lock.Begin(ctx, a.cycleOp(r, &asked)); err != nil {
 		return err
 	}
 	if err := a.files.markAsk(func(k *ask) { k.Seen = true }); err != nil { // a person may release it before the next round
@@ -230,9 +223,11 @@ func (a *Agent) noteAsk(ctx context.Context, r *round) {
 	up := r.view.Unit.State == policy.UnitActive
 	own := r.op != nil && r.op.Host == a.opt.Config.Host.ID
 	switch {
-	case own && (r.op.Kind != policy.KindCycle || k.Seen):
+	case own && (r.op.Kind != policy.KindCycle || k.Seen || k.Over): // of one that is over, the end is on its way
 		return
 	case own:
+	case r.view.Asked.Noted: // its record is gone, and it is not
+		return
 	case k.Seen && !k.Over && (!k.Stopped || (up && k.Work != policy.WorkMaintenance)):
 		code, text = policy.Withdrawn, "its operation was released"
 	case k.over(a.opt.BootID) && (up || !listed || !k.Stopped) && a.lock.Token() == 0:

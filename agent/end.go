@@ -47,10 +47,11 @@ func (a *Agent) endOp(ctx context.Context, r *round, step policy.Step) error {
 	ended := step.Outcome == policy.Cycled || step.Outcome == policy.Withdrawn || step.Outcome == policy.HookFailed || step.Outcome == policy.CommandFailed
 	if cycled { // first on disk: a crash in between must not do it all again, nor look like a release
 		err := a.files.markAsk(func(k *ask) {
+			k.Seen = false
 			if ended {
 				k.Over = true
 			} else {
-				k.BootID, k.Began, k.Seen = "", time.Time{}, false
+				k.BootID, k.Began, k.Clock, k.Cluster = "", time.Time{}, 0, 0
 			}
 		})
 		if err != nil {

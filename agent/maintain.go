@@ -139,8 +139,9 @@ func (a *Agent) maintenanceStatus(r *round, k *ask) control.Maintenance {
 		command = r.view.Asked.Command.State
 	}
 	reachable := r.view.Cluster.Reachable
+	noted := r.view.Asked != nil && r.view.Asked.Noted
 	down := own && op.Phase == string(policy.PhaseDown) ||
-		!reachable && k.Stopped && r.view.Unit.State != policy.UnitActive && r.view.Unit.State != policy.UnitDeactivating
+		(!reachable || noted) && k.Stopped && r.view.Unit.State != policy.UnitActive && r.view.Unit.State != policy.UnitDeactivating
 	switch {
 	case command == policy.HooksStarting, command == policy.HooksRunning, command == policy.HooksDue && down && reachable && !k.Over:
 		out.State = control.MaintenanceWorking

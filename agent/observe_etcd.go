@@ -40,6 +40,7 @@ type seen struct {
 	queueAt    int64 // its modification revision
 	rollout    *record.Rollout
 	rolloutAt  int64 // its modification revision
+	released   released
 	revision   int64 // of the store when the records were read
 }
 
@@ -104,7 +105,7 @@ func (a *Agent) askEtcd(ctx context.Context, r *round, want look) {
 // fleet they are megabytes, and it looks again in minutes.
 func (a *Agent) letGo(r *round) {
 	if kept := a.kept(r); len(kept) < len(r.hosts) {
-		r.hosts, r.view.Hosts = kept, viewHosts(kept, r.opAt)
+		r.hosts, r.view.Hosts = kept, viewHosts(kept, r.opAt, r.released)
 	}
 }
 
@@ -119,7 +120,7 @@ func (a *Agent) kept(before *round) []record.Host {
 		_, member := before.membership.ByPeerURL(h.PeerURL)
 		queued := before.queue != nil && queues(before.queue, h.ID)
 		ours := h.ID == c.Host.ID || h.Name == c.Host.Name || h.PeerURL == c.Etcd.PeerURL
-		if member || queued || ours {
+		if member || queued || ours || !h.Turn.IsZero() {
 			out = append(out, h)
 		}
 	}
@@ -182,6 +183,8 @@ func (a *Agent) parseRecords(r *round, found cluster.Range, want look) error {
 		switch {
 		case strings.HasPrefix(pair.Key, a.keys.Hosts()):
 			hosts = a.parseHost(r, hosts, pair)
+		case strings.HasPrefix(pair.Key, a.keys.Releases()):
+			a.parseRelease(r, pair)
 		case pair.Key == a.keys.Lock():
 			r.lock, err = a.parsed.lock.of(pair.Value)
 			r.lockAt = pair.CreateRevision

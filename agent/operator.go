@@ -134,7 +134,7 @@ func (a *Agent) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by st
 	case err != nil:
 		return refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+"no voter answers", "try again when the cluster has a quorum")
 	case len(found.Pairs) == 0:
-		return refuse(http.StatusConflict, control.CodeConflict, cannot+"there is none", "quorumctl op show")
+		return a.releaseStanding(ctx, req, by)
 	}
 	if r := a.current.Load(); r != nil && r.op != nil && r.opAt != found.Pairs[0].ModRevision { // not the one that was shown
 		return refuse(http.StatusConflict, control.CodeConflict, cannot+"it has moved on meanwhile", "quorumctl op show, and try again")
@@ -145,6 +145,13 @@ func (a *Agent) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by st
 	}
 	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(a.keys.Op()), "=", found.Pairs[0].ModRevision)}
 	then := []clientv3.Op{clientv3.OpDelete(a.keys.Op())}
+	if op.Kind == policy.KindCycle {
+		put, err := a.releaseOf(op, req, by)
+		if err != nil {
+			return refuse(http.StatusConflict, control.CodeConflict, cannot+err.Error(), "give a shorter --reason")
+		}
+		then = append(then, put)
+	}
 	rollout, err := a.stopFor(ctx, op, by)
 	if err != nil {
 		return refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "try again when the cluster has a quorum")

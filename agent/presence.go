@@ -151,6 +151,7 @@ func (p *presence) record(r *round) record.Host {
 	if r.asked != nil && !r.view.Asked.Over {
 		h.Wants, h.AskedAt = string(r.asked.Work), r.asked.Since.UnixMilli()
 	}
+	h.Turn = r.turn()
 	if h.Answers = p.written.Answers; p.asks(r) {
 		h.Answers = r.opAt
 	}

@@ -36,11 +36,7 @@ func (a *Agent) viewEtcd(ctx context.Context, r *round) {
 	}
 	v.IdleFor = min(a.since.truth("idle", r.op == nil, r.at, r.number), a.since.of("ended", fmt.Sprint(r.endedAt), r.at, r.number))
 	a.viewOp(r)
-	if r.asked != nil {
-		own := r.op != nil && r.op.Kind == policy.KindCycle && r.op.Host == a.opt.Config.Host.ID
-		v.Asked.Released = r.asked.Seen && (r.op == nil || r.op.Host != a.opt.Config.Host.ID)
-		v.Asked.Retimed = own && !r.op.Until.Equal(r.asked.until())
-	}
+	a.viewTurn(r)
 	a.viewHooks(ctx, r)
 	v.FreeFor = a.since.truth("free", r.op == nil && r.lock == nil && policy.PlaceFree(*v), r.at, r.number)
 }
@@ -115,7 +111,7 @@ func firstOf(list []string) string {
 }
 
 // viewHosts makes the view of the hosts, beside an operation of which the record was modified at that revision.
-func viewHosts(hosts []record.Host, opAt int64) []policy.Host {
+func viewHosts(hosts []record.Host, opAt int64, freed released) []policy.Host {
 	out := make([]policy.Host, 0, len(hosts))
 	for _, h := range hosts {
 		state, err := health.ParseState(h.Health)
@@ -127,6 +123,7 @@ func viewHosts(hosts []record.Host, opAt int64) []policy.Host {
 			Qualified: h.Qualified, Manage: h.Mode == string(policy.Manage), Waiting: policy.ReasonCode(h.Waiting),
 			P99:   time.Duration(h.FsyncP99 * float64(time.Second)),
 			Wants: policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: opAt != 0 && h.Answers == opAt,
+			Turn: !h.Turn.IsZero() && !freed.frees(h.ID, h.Turn),
 		})
 	}
 	return out
@@ -134,7 +131,7 @@ func viewHosts(hosts []record.Host, opAt int64) []policy.Host {
 
 func (a *Agent) viewRecords(r *round) {
 	v := &r.view
-	v.Hosts = viewHosts(r.hosts, r.opAt)
+	v.Hosts = viewHosts(r.hosts, r.opAt, r.released)
 	token := a.lock.Token()
 	v.Lock = policy.Lock{Known: true, Token: r.lockAt}
 	if r.lock != nil {

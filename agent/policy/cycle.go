@@ -39,6 +39,7 @@ type Asked struct {
 	Retimed     bool // the record of its operation names another end
 	Stopped     bool // this agent has stopped etcd for it, and has not started it since
 	Released    bool // a person has released its operation: it takes no turn any more
+	Noted       bool // its operation stands by this host's disk, and etcd shows none, or another's: somebody has deleted its record
 	Rebooted    bool // the machine has rebooted since etcd was stopped for it
 	// RebootFor is since when this agent has asked for a reboot; Never when it has not.
 	RebootFor time.Duration
@@ -73,7 +74,13 @@ const (
 // cycle begins the operation that this host was asked for, if nothing is against it. Whatever else the
 // host has to do meanwhile for its member, it does.
 func cycle(v View) (Decision, bool) {
-	if v.Asked == nil || v.Asked.Over || v.Asked.Released || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() {
+	if v.Asked == nil || v.Asked.Released || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() {
+		return Decision{}, false
+	}
+	if v.Asked.Noted {
+		return recordAgain(v), true
+	}
+	if v.Asked.Over {
 		return Decision{}, false
 	}
 	reasons := against(v, cycleVetoes())
@@ -255,7 +262,10 @@ func queued(v View) []Host {
 func again(v View, code ReasonCode) (after time.Duration, behind []string) {
 	line := queued(v)
 	own := slices.IndexFunc(line, func(h Host) bool { return h.ID == v.Self.ID })
+	before, turn := turnElsewhere(v)
 	switch {
+	case own == 0 && turn:
+		behind = []string{before.ID}
 	case own == 1 && (v.Op == nil || v.Op.Host == line[0].ID):
 		behind = []string{line[0].ID}
 	case own != 0:

@@ -340,6 +340,9 @@ func leftover(v View) (Decision, bool) {
 	if v.Op != nil || !v.Cluster.Reachable || v.foreign() || v.Self.Conflict != "" {
 		return Decision{}, false
 	}
+	if _, other := turnElsewhere(v); other {
+		return Decision{}, false
+	}
 	turn := voterTurn(v)
 	for m := range v.Cluster.learners() {
 		if m.Name != "" || turn < 0 || m.DownFor < v.Limits.LearnerStall+time.Duration(turn)*v.Limits.LockTTL {

@@ -144,7 +144,7 @@ func (v View) foreign() bool { return v.Cluster.Foreign() }
 // inMaintenance holds from when the host's turn has come: also while nobody answers, and once its operation was released.
 func inMaintenance(v View) (string, bool) {
 	own := v.Op != nil && v.Op.Kind == KindCycle && v.Op.Host == v.Self.ID
-	if v.Asked == nil || !own && !v.Asked.Stopped && !v.Asked.Over && !v.Asked.Released {
+	if v.Asked == nil || !own && !v.Asked.Stopped && !v.Asked.Over && !v.Asked.Released && !v.Asked.Noted {
 		return "", false
 	}
 	return fmt.Sprintf("%s was asked for by %s: %s", v.Asked.Work, v.Asked.By, v.Asked.Reason), true
@@ -354,8 +354,9 @@ func backingOff(v View) (string, bool) {
 func stepStuck(v View) (string, bool) { return v.Stuck, v.Stuck != "" }
 
 func operationInFlight(v View) (string, bool) {
-	if v.Op == nil {
-		return "", false
+	if v.Op == nil || v.Op.Host == v.Self.ID {
+		h, turn := turnElsewhere(v)
+		return h.Name + " says that it is in its turn, and somebody has deleted the record of that", turn
 	}
 	text := fmt.Sprintf("%s of %s is in phase %s", v.Op.Kind, v.Op.HostName, v.Op.Phase)
 	if v.Op.Overdue {

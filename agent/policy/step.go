@@ -34,6 +34,7 @@ const (
 	StepTakeDown        StepKind = "take-down"
 	StepReboot          StepKind = "reboot"
 	StepRunCommand      StepKind = "run-command"
+	StepRecordAgain     StepKind = "record-again"
 )
 
 // StepInfo declares what a step is.
@@ -79,6 +80,7 @@ func Steps() []StepInfo {
 		{StepTakeDown, true, quick, "stopping etcd"},
 		{StepReboot, true, quick, "rebooting the machine"},
 		{StepRunCommand, true, quick, "running the command"},
+		{StepRecordAgain, true, quick, "recording again that this host is taken down"},
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 // stopMember stops the member's etcd, after the operator's own hooks and without its leadership.
 func stopMember(v View, m Member) Decision {
-	if r, holds := firstOf(v, cycleVetoes(), CommonCause, QuorumAtRisk, LearnerUnsettled); holds {
+	if r, holds := firstOf(v, cycleVetoes(), OperationInFlight, CommonCause, QuorumAtRisk, LearnerUnsettled); holds {
 		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped { // nothing is done yet: others may go first
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 		}

@@ -56,7 +56,10 @@ type Host struct {
 	AskedAt      int64    `json:"askedAt,omitempty"`  // when, in milliseconds of its wall clock since 1970; it orders turns only
 	Waiting      string   `json:"waiting,omitempty"`  // the reason code why the host does not go next; empty when it is ready
 	Answers      int64    `json:"answers,omitempty"`  // of a voter: the revision of the record of another host's turn that it had seen when it wrote this
-	Extra        Extra    `json:"-"`
+	// Turn is when the operation began that takes the host down, as its own disk has it: the host is in its turn although the
+	// record of that may have been deleted. Zero when it is not.
+	Turn  time.Time `json:"turn,omitzero"`
+	Extra Extra     `json:"-"`
 }
 
 // Lock says who is acting. It lies under the lock lease.
@@ -155,7 +158,7 @@ func (id *MemberID) UnmarshalJSON(b []byte) error {
 // kind is one of the record types. The extra fields are reached through it so that encode
 // and decode are written once.
 type kind interface {
-	Host | Lock | Op | Pause | Queue | Rollout | Line
+	Host | Lock | Op | Pause | Queue | Rollout | Release | Line
 }
 
 // Encode gives the JSON of a record, stamped with Version and with its unknown fields. A record
@@ -262,6 +265,8 @@ func header(r any) (version *int, extra *Extra) {
 	case *Queue:
 		return &r.Version, &r.Extra
 	case *Rollout:
+		return &r.Version, &r.Extra
+	case *Release:
 		return &r.Version, &r.Extra
 	case *Line:
 		return &r.Version, &r.Extra

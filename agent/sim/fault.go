@@ -27,8 +27,12 @@ type fault struct {
 type underWay struct{ end func() }
 
 // faultTable is all that can go wrong.
-func faultTable() []fault {
-	return slices.Concat(agentFaults(), hostFaults(), networkFaults(), diskFaults(), etcdFaults(), people(), maintainers())
+func (p plan) faultTable() []fault {
+	table := slices.Concat(agentFaults(), hostFaults(), networkFaults(), diskFaults(), etcdFaults(), people(), maintainers())
+	if p.Intruders {
+		table = append(table, intruders()...)
+	}
+	return table
 }
 
 func agentFaults() []fault {
@@ -409,7 +413,7 @@ func (w *world) trouble(h *host, kind int) (end func()) {
 
 // makeFaults lets things go wrong for a while.
 func (w *world) makeFaults(length time.Duration) {
-	table := faultTable()
+	table := w.plan.faultTable()
 	total := 0
 	for _, f := range table {
 		total += f.weight

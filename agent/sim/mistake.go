@@ -60,6 +60,7 @@ func Mistakes() []Mistake {
 			return &remembering{Etcd: c, p: p}
 		})},
 		{Name: "a host forgets which cluster has answered it", Promise: "P2", parts: func(_ *process, opt *agent.Options) { opt.Files = forgetful{opt.Files} }},
+		{Name: "what another host says of its turn is not heard", Promise: "P1", parts: asking(func(c agent.Etcd, _ *process) agent.Etcd { return &deaf{Etcd: c} })},
 		{Name: "a command that runs is taken for one that has ended", Promise: "P4", parts: func(_ *process, opt *agent.Options) { opt.Hooks = hasty{opt.Hooks} }},
 		{Name: "an etcd that was stopped is taken for one that failed", Promise: "P4", parts: func(_ *process, opt *agent.Options) { opt.Unit = eager{opt.Unit} }},
 	}
@@ -136,6 +137,18 @@ func (w *welcoming) Read(ctx context.Context, spans ...cluster.Span) (cluster.Ra
 		if bytes.Contains(pair.Value, []byte(`"waiting"`)) {
 			out.Pairs[i].Value = waiting.ReplaceAll(pair.Value, []byte(`"waiting":""`))
 		}
+	}
+	return out, err
+}
+
+// deaf shows no host as one that is in its turn.
+type deaf struct{ agent.Etcd }
+
+func (d *deaf) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
+	out, err := d.Etcd.Read(ctx, spans...)
+	turn := regexp.MustCompile(`,"turn":"[^"]*"`)
+	for i, pair := range out.Pairs {
+		out.Pairs[i].Value = turn.ReplaceAll(pair.Value, nil)
 	}
 	return out, err
 }

@@ -24,6 +24,7 @@ type plan struct {
 	Every       time.Duration // the mean time between two of them
 	Fresh       bool          // there are faults before the cluster stands
 	Clocks      string        // the timing section of the configuration
+	Intruders   bool          // somebody else writes below quorumd's prefix
 	configs     []config.Config
 }
 
@@ -53,6 +54,7 @@ func planOf(seed uint64, faulty time.Duration) (plan, error) {
 	p.Every = time.Duration(2+r.IntN(12)) * time.Minute
 	p.Fresh = r.IntN(4) == 0
 	p.Clocks = clocks(r.IntN(20))
+	p.Intruders = r.IntN(3) == 0
 	for i := range p.Hosts {
 		c, err := config.Parse("simulated", []byte(p.yaml(i)))
 		if err != nil {

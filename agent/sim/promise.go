@@ -53,6 +53,7 @@ type promises struct {
 	owned        map[*process]time.Duration
 	commands     map[string]bool // those that have begun
 	taking       map[*process]taking
+	intruded     time.Duration // when somebody last wrote what no agent would
 }
 
 // taking is the step that an agent takes, as it was decided, and how often it has begun it without a second between.
@@ -182,6 +183,9 @@ func (p *promises) writeOp(by *process, value []byte) {
 		return
 	}
 	before := p.currentOp()
+	if before == nil {
+		p.beside(by, next)
+	}
 	switch {
 	case p.lockOwner() != by:
 		p.breach("P5", by.host, "the record of an operation is written by an agent that does not hold the lock")
@@ -239,6 +243,7 @@ func (p *promises) beforeChange(by *process, what string) {
 	switch {
 	case p.lockOwner() != by:
 		p.breach("P5", by.host, what+" is sent by an agent that does not hold the lock")
+	case p.justIntruded():
 	case op == nil:
 		p.breach("P1", by.host, what+" is sent without an operation")
 	case what != "remove" && op.Host != by.host.config.Host.ID:
@@ -386,6 +391,9 @@ func (p *promises) beforePromote(by *process, id uint64, after time.Duration) {
 func (p *promises) beforeRemove(by *process, id uint64, after time.Duration) {
 	m := p.w.etcd.find(id)
 	if m == nil || m.learner {
+		if m != nil {
+			p.standby(by, m)
+		}
 		return
 	}
 	if !p.overtaken(after) {

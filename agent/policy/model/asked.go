@@ -9,7 +9,8 @@ type cycling struct {
 	over    uint8 // a person has said that it is over
 	stopped uint8 // this host's agent has stopped etcd for it, and has not started it since
 	begun   uint8 // the operation was about to be recorded, in this boot or in one before
-	seen    uint8 // and was seen: if there is none any more, a person has released it
+	seen    uint8 // and was seen: it is in flight until it has ended here, or was released
+	freed   uint8 // a person has released it
 	did     uint8 // of a command: how its program is doing
 	held    uint8 // what keeps etcd from starting by itself at a boot lies there
 }
@@ -45,7 +46,7 @@ const (
 
 func (h *host) tidyCycle() {
 	if h.ask == nothing {
-		h.over, h.stopped, h.begun, h.seen, h.did = 0, 0, 0, 0, 0
+		h.over, h.stopped, h.begun, h.seen, h.freed, h.did = 0, 0, 0, 0, 0, 0
 		if h.unit == taken {
 			h.unit = inactive
 		}
@@ -93,10 +94,10 @@ func (w *world) noteAsk(i int, r rules) {
 	free := h.stopped == 0 || h.list == unlisted || h.unit == active
 	switch {
 	case w.cycles(i):
-		h.seen = bit(h.ask != nothing)
+		h.seen |= bit(h.ask != nothing && h.over == 0) // while its end is on its way, it is not noted again
 	case w.opHosts(i):
 	case !r.releasedStays && w.released(i) && h.over == 0 && (h.stopped == 0 || (h.unit == active && h.ask != maintenance)),
-		w.isOver(i) && h.belief == 0 && free:
+		w.isOver(i) && h.belief == 0 && free && !w.noted(i):
 		h.cycling = cycling{held: h.held}
 	}
 	if h.list != unlisted && h.stopped == 0 && !r.heldStays {
@@ -127,7 +128,16 @@ func (h *host) ranAfterReboot() bool {
 }
 
 // released tells whether a person has released the operation that a host was asked for: it takes no turn any more.
-func (w *world) released(i int) bool { return w.hosts[i].seen != 0 && !w.cycles(i) }
+func (w *world) released(i int) bool { return w.hosts[i].seen&w.hosts[i].freed != 0 && !w.cycles(i) }
+
+// noted tells whether the operation of a host stands by its disk only: somebody has deleted the record.
+func (w *world) noted(i int) bool {
+	h := &w.hosts[i]
+	return h.seen != 0 && h.freed == 0 && !w.cycles(i)
+}
+
+// turn tells whether a host says that it is in its turn.
+func (h *host) turn() bool { return h.seen != 0 && h.freed == 0 }
 
 // isOver tells whether nothing more is taken down for what was asked.
 func (w *world) isOver(i int) bool {
@@ -171,7 +181,7 @@ func (w *world) starts(i int) {
 	switch h.unit {
 	case inactive, failed, taken, restarting:
 		h.unit = starting
-		if w.cycles(i) {
+		if w.cycles(i) || w.noted(i) {
 			w.opRestarted = 1
 		}
 	}

@@ -108,7 +108,7 @@ func (m *machine) note(w *world, h int) {
 	case endKeep: // it shall not look like a release
 		a.begun, a.seen = 0, 0
 	case endCycle:
-		a.over = 1
+		a.over, a.seen = 1, 0
 	}
 }
 
@@ -117,7 +117,10 @@ func (w *world) putCycle(h int, step uint8) {
 	switch step {
 	case beginCycle:
 		w.op, w.opCycle, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld, w.opRestarted = 1, 1, uint8(h), 0, phaseBegun, 0, 1, 0, 0
-		w.opStandby = 0
+		w.opStandby, w.hosts[h].freed = 0, 0
+	case recordAgain:
+		w.op, w.opCycle, w.opHost, w.opLeft, w.opPhase, w.opID, w.opStandby, w.opOld = 1, 1, uint8(h), 0, phaseBegun, 0, 0, 0
+		w.opBoot = bit(w.hosts[h].begun == begunNow)
 	case setReady:
 		w.opPhase = phaseReady
 	case setDown:

@@ -65,7 +65,8 @@ const (
 	evOperatorPauses
 	evOperatorReleases
 	evOperatorStops
-	evForged // somebody writes the record of a join that its host has not begun
+	evForged  // somebody writes the record of a join that its host has not begun
+	evDeleted // somebody deletes the record of the operation
 	kinds
 )
 
@@ -95,7 +96,7 @@ const (
 	OperatorPause                      // an operator pauses the cluster
 	OperatorRelease                    // an operator releases the operation
 	OperatorStop                       // an operator stops etcd
-	Forgery                            // somebody writes the record of an operation
+	Forgery                            // somebody writes or deletes the record of an operation
 	AllFaults       = 1<<iota - 1
 )
 
@@ -129,7 +130,7 @@ func (e event) class() Faults {
 		return OperatorRelease
 	case evOperatorStops:
 		return OperatorStop
-	case evForged:
+	case evForged, evDeleted:
 		return Forgery
 	}
 	return 0
@@ -138,7 +139,7 @@ func (e event) class() Faults {
 // global tells the events that belong to no host.
 func (k kind) global() bool {
 	switch k {
-	case evMissed, evSettled, evCooled, evStalled, evOrphaned, evWaits, evServed, evLeaseOver, evOperatorResumes, evTooLong, evOperatorPauses, evOperatorReleases:
+	case evMissed, evSettled, evCooled, evStalled, evOrphaned, evWaits, evServed, evLeaseOver, evOperatorResumes, evTooLong, evOperatorPauses, evOperatorReleases, evDeleted:
 		return true
 	}
 	return false

@@ -35,7 +35,7 @@ func Steps() map[policy.StepKind]string {
 		policy.StepEndOp: Explored, policy.StepFinishBootstrap: Explored,
 		policy.StepBeginCycle: Explored, policy.StepRunHooks: noHooks, policy.StepMoveLeader: Explored,
 		policy.StepRestartUnit: Explored, policy.StepTakeDown: Explored, policy.StepReboot: Explored,
-		policy.StepRunCommand: Explored,
+		policy.StepRunCommand: Explored, policy.StepRecordAgain: Explored,
 	}
 }
 

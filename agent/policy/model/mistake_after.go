@@ -91,7 +91,7 @@ func graveCycleMistakes() []Mistake {
 				}
 				eachMember(v, func(m *policy.Member) { m.Live = true })
 				for i := range v.Hosts {
-					v.Hosts[i].Health = health.OK
+					v.Hosts[i].Health, v.Hosts[i].Turn = health.OK, false
 				}
 			}}, recordOverwritten, stopAtRisk),
 		},

@@ -168,6 +168,22 @@ func cycleMistakes() []Mistake {
 			}),
 		},
 		{
+			Name: "a host is taken down while another one says that it is in its turn", breach: secondTurn, scope: asking2(1, Forgery),
+			rules: seeing(func(v *policy.View) {
+				for i := range v.Hosts {
+					v.Hosts[i].Turn = false
+				}
+			}),
+		},
+		{
+			Name: "an operation of which somebody has deleted the record is taken for released", breach: startedEarly, scope: asking(3, 1, Forgery),
+			rules: seeing(func(v *policy.View) {
+				if v.Asked != nil && v.Asked.Noted {
+					v.Asked.Noted, v.Asked.Released = false, true
+				}
+			}),
+		},
+		{
 			Name: "a maintenance is taken for over", breach: startedEarly, scope: asking(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Stopped {

@@ -46,6 +46,7 @@ const (
 	cycleTouched
 	stoppedWithoutOp
 	twoDown
+	secondTurn
 	endedEarly
 	calledWithoutLock
 	stopAtRisk
@@ -101,6 +102,7 @@ func promises() map[breach]promise {
 		cycleTouched:       {"P1", "the operation of a host that is taken down is written by another one"},
 		stoppedWithoutOp:   {"P1", "the etcd of a voter is stopped without an operation of its host"},
 		twoDown:            {"P1", "the etcd of a voter is stopped while that of another one is down for its own operation"},
+		secondTurn:         {"P1", "an operation is begun while another host is in its turn, the record of which somebody has deleted"},
 		endedEarly:         {"P1", "the operation ends before the host that was taken down is back"},
 		calledWithoutLock:  {"P5", "etcd is stopped, or its leadership moved, by an agent that does not hold the lock"},
 		stopAtRisk:         {"P2", "the etcd of a voter is stopped, though the other voters cannot spare it"},
@@ -160,6 +162,9 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		return stepWhilePaused
 	}
 	a := &w.hosts[h]
+	if begins(c.step) && c.step != recordAgain && w.turnBeside(h) {
+		return secondTurn
+	}
 	switch c.step {
 	case beginVoter, beginStandby:
 		return w.judgeFitness(h)
@@ -199,6 +204,16 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		}
 	}
 	return fine
+}
+
+// turnBeside tells whether another host says that it is in its turn.
+func (w *world) turnBeside(h int) bool {
+	for i := range w.n {
+		if i != h && w.noted(i) && w.present(i) {
+			return true
+		}
+	}
+	return false
 }
 
 // judgeFitness asks whether a host may take a step towards membership.

@@ -17,6 +17,7 @@ type seen struct {
 	fit                     uint8
 	ready                   uint8
 	wants                   uint8
+	turn                    uint8
 }
 
 // sight is all that a decision may depend on. A View is made of a sight and of nothing else, and
@@ -79,7 +80,7 @@ func (w *world) look(h int) sight {
 		s.hosts[i] = seen{
 			list: g.list, named: g.named, prog: g.prog, fit: g.fit,
 			live:    bit(w.answers(i) && (i == h || own.blind == 0)),
-			present: bit(i == h || w.present(i)), ready: bit(w.ready(i)), wants: bit(g.ask != nothing && !w.isOver(i)),
+			present: bit(i == h || w.present(i)), ready: bit(w.ready(i)), wants: bit(g.ask != nothing && !w.isOver(i)), turn: bit(g.turn()),
 		}
 		if s.hosts[i].live == 0 {
 			s.hosts[i].prog = behind
@@ -262,7 +263,7 @@ func (s *sight) hostsView(r rank) []policy.Host {
 		}
 		h := policy.Host{
 			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: verdict(g.fit),
-			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: true,
+			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: true, Turn: g.turn != 0,
 		}
 		if g.ready == 0 {
 			h.Waiting = policy.HealthBad // or another reason of its own: which one decides nothing

@@ -45,13 +45,14 @@ const (
 	endCycle // what was asked is over
 	endKeep  // and is not: it is tried again
 	runCommand
+	recordAgain
 )
 
 // writesRecord tells the steps that are one fenced write of the operation record.
 func writesRecord(step uint8) bool {
 	switch step {
 	case beginVoter, beginStandby, stamp, setAdded, setStarted, setPromoted, rollBackKeep, rollBackOwn, rollBackLeft, endJoined, endFailed,
-		beginCycle, setReady, setDown, setBack, endCycle, endKeep:
+		beginCycle, setReady, setDown, setBack, endCycle, endKeep, recordAgain:
 		return true
 	}
 	return false
@@ -59,7 +60,7 @@ func writesRecord(step uint8) bool {
 
 // begins tells the steps that write a record where there was none.
 func begins(step uint8) bool {
-	return step == beginVoter || step == beginStandby || step == rollBackLeft || step == beginCycle
+	return step == beginVoter || step == beginStandby || step == rollBackLeft || step == beginCycle || step == recordAgain
 }
 
 // changesMembership tells the steps that no transaction can fence.
@@ -80,7 +81,7 @@ func kindOf(step uint8) policy.StepKind {
 		policy.StepEndOp, policy.StepEndOp, policy.StepFinishBootstrap,
 		policy.StepBeginCycle, policy.StepSetPhase, policy.StepSetPhase, policy.StepSetPhase, policy.StepMoveLeader,
 		policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot, policy.StepEndOp, policy.StepEndOp,
-		policy.StepRunCommand,
+		policy.StepRunCommand, policy.StepRecordAgain,
 	}[step]
 }
 
@@ -114,6 +115,7 @@ func (s *sight) translate(v *policy.View, step policy.Step) (kind, target uint8)
 		policy.StepStopUnit: stopUnit, policy.StepPromote: promote, policy.StepFinishBootstrap: finishBootstrap,
 		policy.StepBeginCycle: beginCycle, policy.StepMoveLeader: handOver, policy.StepRestartUnit: restartUnit,
 		policy.StepTakeDown: takeDown, policy.StepReboot: reboot, policy.StepRunCommand: runCommand,
+		policy.StepRecordAgain: recordAgain,
 	}
 	if kind, ok := simple[step.Kind]; ok {
 		return kind, 0

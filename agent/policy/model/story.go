@@ -177,6 +177,7 @@ func eventText() map[kind]string {
 		evOperatorReleases: "the operator releases the operation by force (%s)",
 		evOperatorStops:    "the operator stops etcd on %s",
 		evForged:           "fault: somebody writes the record of a join of %s that is to be taken back",
+		evDeleted:          "fault: somebody deletes the record of the operation (%s)",
 	}
 }
 

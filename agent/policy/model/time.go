@@ -207,6 +207,8 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 		h.prog = behind
 	case evForged:
 		return w.forge(i)
+	case evDeleted:
+		return w.deleted()
 	default:
 		return w.operatorEvent(k, i)
 	}
@@ -224,18 +226,40 @@ func (w *world) forge(i int) bool {
 	return true
 }
 
+// deleted takes the record away, as a person's release does; but nobody says that it was released.
+func (w *world) deleted() bool {
+	if w.op == 0 || !w.quorum() {
+		return false
+	}
+	w.op, w.opCycle = 0, 0
+	w.recordWritten()
+	w.markReleased()
+	return true
+}
+
+// release is what a person does with an operation, also with one of which the record is gone.
+func (w *world) release() bool {
+	if !w.quorum() || (w.op == 0 && !w.anyNoted()) {
+		return false
+	}
+	for i := range w.n {
+		if w.cycles(i) || (w.op == 0 && w.noted(i)) {
+			w.hosts[i].freed = bit(w.hosts[i].ask != nothing)
+		}
+	}
+	w.op, w.opCycle = 0, 0
+	w.recordWritten()
+	w.markReleased()
+	return true
+}
+
 func (w *world) operatorEvent(k kind, i int) bool {
 	h := &w.hosts[i]
 	switch k {
 	case evOperatorPauses:
 		return w.quorum() && take(&w.pause, 0, 1)
 	case evOperatorReleases:
-		if w.op == 0 || !w.quorum() {
-			return false
-		}
-		w.op = 0
-		w.recordWritten()
-		w.markReleased()
+		return w.release()
 	case evOperatorStops:
 		if h.data != current || (h.unit != starting && h.unit != active) {
 			return false

@@ -144,7 +144,7 @@ type world struct {
 	orphan    uint8 // it has been without its lock for the grace time
 
 	opCycle     uint8 // it is a cycle; its target, its member and its orphanhood say nothing then
-	opRestarted uint8 // etcd of its host has been started since it began
+	opRestarted uint8 // etcd of its host has been started since it began; also of one of which the record was deleted
 	back        uint8 // and has served for as long as it must
 
 	asks uint8 // so many hosts were asked for a cycle
@@ -223,6 +223,7 @@ func (h *host) pack() uint64 {
 	p.put(h.begun, 2)
 	p.put(h.seen, 1)
 	p.put(h.held, 1)
+	p.put(h.freed, 1)
 	p.put(h.target, 3) // the last: a host is sorted without it, and by two bits more
 	return p.v
 }
@@ -268,6 +269,7 @@ func unpackHost(v uint64) (h host) {
 	h.begun = p.get(2)
 	h.seen = p.get(1)
 	h.held = p.get(1)
+	h.freed = p.get(1)
 	h.target = p.get(3)
 	return h
 }
@@ -400,6 +402,16 @@ func (w *world) permuted(order [maxHosts]uint8) world {
 	return p
 }
 
+// anyNoted tells whether the operation of any host stands by its disk only.
+func (w *world) anyNoted() bool {
+	for i := range w.n {
+		if w.noted(i) {
+			return true
+		}
+	}
+	return false
+}
+
 // tidy clears what no longer says anything, so that worlds that cannot be told apart are one.
 func (w *world) tidy() {
 	awaited := w.op != 0 && w.opCycle == 0 && w.hosts[w.opHost].list == voter && !w.serves(int(w.opHost))
@@ -457,7 +469,8 @@ func (w *world) tidy() {
 	}
 	if w.op == 0 {
 		w.opHost, w.opLeft, w.opForged, w.opPhase, w.opStandby, w.opID = 0, 0, 0, 0, 0, 0
-		w.opToken, w.opBoot, w.opOld, w.orphan, w.opCycle, w.opRestarted = 0, 0, 0, 0, 0, 0
+		w.opToken, w.opBoot, w.opOld, w.orphan, w.opCycle = 0, 0, 0, 0, 0
+		w.opRestarted &= bit(w.anyNoted())
 	} else {
 		w.cool = 0
 	}

@@ -1,0 +1,46 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import "fmt"
+
+// An operation that takes a host down is in flight as long as that host's own disk says so: until it has ended there or a
+// person has released it. Its record in etcd tells the others, and can be deleted by anybody who can write there; so the
+// host says it of itself, too, and records it again.
+
+// turnElsewhere tells whether another host is in its turn by its own word, and the record of that is gone.
+func turnElsewhere(v View) (Host, bool) {
+	for _, h := range v.Hosts {
+		if h.Turn && h.ID != v.Self.ID && (v.Op == nil || v.Op.Host != h.ID) {
+			return h, true
+		}
+	}
+	return Host{}, false
+}
+
+// recordAgain writes the record of this host's operation anew, under the lock. As long as that cannot be, the host does what it
+// has to do for its member meanwhile.
+func recordAgain(v View) Decision {
+	reason, holds := vetoed(v, HostConflict, LockHeld)
+	switch {
+	case holds:
+	case v.Op != nil:
+		reason = because(v, OperationInFlight).Reasons[0]
+	case v.Pause != nil:
+		reason = Reason{Paused, fmt.Sprintf("by %s: %s", v.Pause.By, v.Pause.Reason)}
+	case v.Health.Hangs:
+		reason = Reason{HealthBad, v.Health.Text}
+	case !v.Lock.Mine:
+		return do(Step{Kind: StepTakeLock, Why: "to record again that this host is taken down: somebody has deleted the record"})
+	default:
+		return do(Step{Kind: StepRecordAgain, Why: string(v.Asked.Work) + ": " + v.Asked.Reason})
+	}
+	for _, part := range []func(View) (Decision, bool){othersOperation, ownUnit} {
+		if d, decided := part(v); decided {
+			d.Reasons = append(d.Reasons, reason)
+			return d
+		}
+	}
+	return Decision{Reasons: []Reason{reason}}
+}

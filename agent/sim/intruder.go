@@ -1,0 +1,115 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// intruders can write below quorumd's prefix, and do there what no agent would.
+func intruders() []fault {
+	moment := func(name string, do func(w *world, h *host)) fault {
+		return fault{name: name, weight: 6, low: time.Second, high: time.Second, onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
+			if w.etcd.leads() {
+				do(w, h)
+			}
+			return nil
+		}}
+	}
+	return []fault{
+		moment("somebody deletes the record of the operation", func(w *world, _ *host) {
+			if op := w.promises.currentOp(); op != nil {
+				w.intrude(func(s *store) { s.remove(w.keys.Op()) })
+			}
+		}),
+		moment("somebody deletes the record of the operation, and what its host says of itself", func(w *world, _ *host) {
+			if op := w.promises.currentOp(); op != nil {
+				w.intrude(func(s *store) {
+					s.remove(w.keys.Op())
+					if s.entries[w.keys.Host(op.Host)] != nil {
+						s.remove(w.keys.Host(op.Host))
+					}
+				})
+			}
+		}),
+		moment("somebody writes a join of a standby that is to be taken back", func(w *world, _ *host) {
+			for _, m := range w.etcd.learners() {
+				note, err := m.host.files.read(stateDir + "/cluster.json")
+				if w.promises.currentOp() != nil || err != nil || !bytes.Contains(note, []byte(`"standby"`)) {
+					continue
+				}
+				c := m.host.config
+				op := record.Op{
+					Kind: policy.KindJoin, Host: c.Host.ID, HostName: c.Host.Name, Target: string(policy.RoleVoter), Phase: string(policy.PhaseRollback),
+					MemberID: record.MemberID(m.id), PeerURL: c.Etcd.PeerURL, Started: time.Unix(0, 0).UTC(), By: somebody,
+				}
+				if value, err := record.Encode(op); err == nil {
+					w.intrude(func(s *store) { s.put(w.keys.Op(), value, 0, s.revision+1, nil) })
+				}
+			}
+		}),
+	}
+}
+
+// somebody is who writes what no agent has.
+const somebody = "somebody"
+
+func (w *world) intrude(do func(s *store)) {
+	w.etcd.index++
+	do(w.etcd.store)
+	w.etcd.store.revision++
+	w.promises.intruded = w.now()
+	w.promises.afterEffect()
+}
+
+// justIntruded tells whether somebody has written there so short a time ago that an agent may not have seen it.
+func (p *promises) justIntruded() bool {
+	return p.intruded != 0 && p.w.now()-p.intruded < p.stale()
+}
+
+// hostRecord gives what a host says of itself.
+func (p *promises) hostRecord(id string) (record.Host, bool) {
+	e := p.w.etcd.store.entries[p.w.keys.Host(id)]
+	if e == nil {
+		return record.Host{}, false
+	}
+	h, err := record.Decode[record.Host](e.value)
+	return h, err == nil
+}
+
+// beside judges that an operation is begun: no other host may be in its turn, as it says itself, whatever the record was.
+func (p *promises) beside(by *process, next record.Op) {
+	w := p.w
+	if own, ok := p.hostRecord(next.Host); ok && own.Turn.Equal(next.Started) { // it is recorded again
+		return
+	}
+	for _, pair := range w.etcd.store.read(cluster.Span{Start: w.keys.Hosts(), End: w.keys.Hosts() + "\xff"}).Pairs {
+		h, err := record.Decode[record.Host](pair.Value)
+		if err != nil || h.Turn.IsZero() || h.ID == next.Host || w.now()-p.hostsChanged < p.stale() {
+			continue
+		}
+		if e := w.etcd.store.entries[w.keys.Release(h.ID)]; e != nil {
+			if r, err := record.Decode[record.Release](e.value); err == nil && r.Started.Equal(h.Turn) {
+				continue
+			}
+		}
+		p.breach("P1", by.host, "an operation is begun while "+h.Name+" is in its turn")
+	}
+}
+
+// standby judges that a learner is removed: not for what somebody wrote, if its host calls it a standby.
+func (p *promises) standby(by *process, m *member) {
+	op := p.currentOp()
+	if op == nil || op.By != somebody || uint64(op.MemberID) != m.id {
+		return
+	}
+	if h, told := p.hostRecord(op.Host); by.host == m.host || told && h.Role == string(policy.RoleStandby) {
+		p.breach("P2", by.host, "the standby on "+m.host.name+" is removed, which has not begun to join")
+	}
+}

@@ -1,0 +1,131 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// released are the operations that persons have released: for every host when the last of them began.
+type released map[string]time.Time
+
+// parseRelease adds a record of a release to those that were read. One that cannot be read releases nothing.
+func (a *Agent) parseRelease(r *round, pair cluster.Pair) {
+	release, err := record.Decode[record.Release](pair.Value)
+	if err != nil || release.Host != strings.TrimPrefix(pair.Key, a.keys.Releases()) {
+		a.log.Debug("release not read", "key", pair.Key, "error", err)
+		return
+	}
+	if r.released == nil {
+		r.released = released{}
+	}
+	r.released[release.Host] = release.Started
+}
+
+// frees tells whether the operation of a host that began at that time was released.
+func (s released) frees(host string, began time.Time) bool {
+	at, found := s[host]
+	return found && at.Equal(began)
+}
+
+// viewTurn makes the view of what has become of the operation that this host was asked for: it stands by this host's disk until
+// it has ended here, was released, or the cluster is another one.
+func (a *Agent) viewTurn(r *round) {
+	k, v := r.asked, &r.view
+	if k == nil {
+		return
+	}
+	id := a.opt.Config.Host.ID
+	own := r.op != nil && r.op.Kind == policy.KindCycle && r.op.Host == id
+	elsewhere := k.Cluster != 0 && uint64(k.Cluster) != v.Cluster.ID
+	gone := k.Seen && (r.op == nil || r.op.Host != id)
+	v.Asked.Released = gone && (elsewhere || r.released.frees(id, k.Began))
+	v.Asked.Noted = gone && !v.Asked.Released
+	v.Asked.Retimed = own && !r.op.Until.Equal(k.until())
+}
+
+// turn gives when this host's operation began, for the others to know that it is in its turn; zero when it is not.
+func (r *round) turn() time.Time {
+	if r.asked == nil || !r.asked.Seen || r.view.Asked.Released {
+		return time.Time{}
+	}
+	return r.asked.Began
+}
+
+// cycleOp gives the record of this host's operation, by what lies on its disk.
+func (a *Agent) cycleOp(r *round, k *ask) record.Op {
+	c := a.opt.Config
+	op := record.Op{
+		Kind: policy.KindCycle, Host: c.Host.ID, HostName: c.Host.Name, Work: string(k.Work),
+		Phase: string(policy.PhaseBegun), BootID: k.BootID, PeerURL: c.Etcd.PeerURL,
+		Started: k.Began, Until: k.until(), Clock: k.Clock, Reason: k.Reason, By: k.By,
+	}
+	if m, ok := r.membership.ByPeerURL(c.Etcd.PeerURL); ok {
+		op.MemberID = record.MemberID(m.ID)
+	}
+	return op
+}
+
+// recordAgain writes the record anew that somebody has deleted. What was done under it shows, so it begins with its first phase.
+func (a *Agent) recordAgain(ctx context.Context, r *round) error {
+	asked, _ := a.files.asked()
+	if asked == nil || !asked.Seen || !asked.Began.Equal(r.asked.Began) { // it has ended meanwhile
+		return nil
+	}
+	return a.lock.Begin(ctx, a.cycleOp(r, asked))
+}
+
+// standing gives the operation that a host says it is in, of which somebody has deleted the record.
+func standing(r *round) (record.Op, bool) {
+	for _, h := range r.hosts {
+		if h.Turn.IsZero() || r.released.frees(h.ID, h.Turn) {
+			continue
+		}
+		return record.Op{Kind: policy.KindCycle, Host: h.ID, HostName: h.Name, Work: h.Wants, Started: h.Turn}, true
+	}
+	return record.Op{}, false
+}
+
+// releaseOf writes that a person has released an operation: without that, its host takes the record for deleted.
+func (a *Agent) releaseOf(op record.Op, req control.ReleaseRequest, by string) (clientv3.Op, error) {
+	value, err := record.Encode(record.Release{Host: op.Host, Started: op.Started, Time: a.opt.Wall().UTC(), By: by, Reason: req.Reason})
+	return clientv3.OpPut(a.keys.Release(op.Host), string(value)), err
+}
+
+// releaseStanding releases an operation that only its own host still tells of: somebody has deleted its record.
+func (a *Agent) releaseStanding(ctx context.Context, req control.ReleaseRequest, by string) error {
+	const cannot = "cannot release the operation: "
+	r := a.current.Load()
+	if r == nil {
+		return refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"quorumd has just started", "try again in a few seconds")
+	}
+	op, found := standing(r)
+	if !found {
+		return refuse(http.StatusConflict, control.CodeConflict, cannot+"there is none", "quorumctl op show")
+	}
+	put, err := a.releaseOf(op, req, by)
+	if err != nil {
+		return refuse(http.StatusConflict, control.CodeConflict, cannot+err.Error(), "give a shorter --reason")
+	}
+	answer, err := a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(a.keys.Op()), "=", 0)}, put)
+	switch {
+	case err != nil:
+		return refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "quorumctl op show")
+	case !answer.Succeeded:
+		return refuse(http.StatusConflict, control.CodeConflict, cannot+"its host has just recorded it again", "quorumctl op show, and try again")
+	}
+	a.note(ctx, "RELEASED", op.Kind+" of "+op.HostName+" whose record was deleted, released by "+by+": "+req.Reason)
+	a.Wake()
+	return nil
+}

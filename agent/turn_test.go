@@ -1,0 +1,120 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// remove deletes keys, as somebody who can write there does.
+func (f *fleet) remove(keys ...string) {
+	f.t.Helper()
+	for _, key := range keys {
+		if _, err := f.etcd.of("somebody").Txn(f.t.Context(), nil, clientv3.OpDelete(key)); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// keeps asks for a host's turn alone: its etcd goes on, so that the number of live voters keeps nobody else from theirs.
+func (f *fleet) keeps(name string) {
+	f.t.Helper()
+	req := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "a test", For: 4 * time.Hour, KeepRunning: true}
+	if _, err := f.hosts[name].agent.AskMaintenance(f.t.Context(), req, "root"); err != nil {
+		f.t.Fatal(err)
+	}
+	f.until(5*time.Minute, name+" may be touched", func() bool { return f.state(name) == control.MaintenanceSafe })
+}
+
+func TestNoOtherHostGoesDownWhenTheRecordOfATurnIsDeleted(t *testing.T) {
+	t.Parallel()
+	keys := record.KeysFor("test")
+	for name, deleted := range map[string][]string{
+		"once": {keys.Op()}, "with what its host says of itself": {keys.Op(), keys.Host("id-v2")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 1, usualPace())
+				defer f.close()
+				f.pass(time.Minute)
+				f.keeps("v2")
+				began, _ := f.op()
+				f.ask("v3")
+				f.pass(5 * time.Minute) // all that v3 waits for but its turn
+				f.remove(deleted...)
+				for range 100 {
+					f.pass(100 * time.Millisecond)
+					if f.state("v3") != control.MaintenanceWaiting || f.state("v2") != control.MaintenanceSafe {
+						t.Fatalf("v3 is %s while v2 is %s", f.state("v3"), f.state("v2"))
+					}
+				}
+				if op, _ := f.op(); op.HostName != "v2" || !op.Started.Equal(began.Started) {
+					t.Errorf("the operation is that of %q, begun %s; want that of v2, begun %s", op.HostName, op.Started, began.Started)
+				}
+				f.over("v2")
+				f.until(10*time.Minute, "v3 follows", func() bool { return f.state("v3") == control.MaintenanceSafe })
+			})
+		})
+	}
+}
+
+func TestNoOtherHostGoesDownAlthoughTheHostWhoseRecordIsDeletedCannotWriteItAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		f.keeps("v2")
+		f.ask("v3")
+		f.pass(5 * time.Minute)
+		f.hosts["v2"].die() // what it has said of itself stands for its time
+		f.remove(record.KeysFor("test").Op())
+		f.pass(30 * time.Second)
+		if s := f.state("v3"); s != control.MaintenanceWaiting {
+			t.Errorf("v3 is %s while v2 is in its turn", s)
+		}
+		if d := f.hosts["v3"].agent.current.Load().decision; d.Reasons[0].Code != policy.OperationInFlight {
+			t.Errorf("v3 waits for %v", d.Reasons)
+		}
+	})
+}
+
+func TestAnOperationIsReleasedByAPersonAlsoWhenItsRecordIsDeleted(t *testing.T) {
+	t.Parallel()
+	for name, alive := range map[string]bool{"its record is there": true, "its record is deleted, and its host cannot write it again": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 1, usualPace())
+				defer f.close()
+				f.pass(time.Minute)
+				f.keeps("v2")
+				if !alive {
+					f.hosts["v2"].die()
+					f.remove(record.KeysFor("test").Op())
+					f.pass(5 * time.Second)
+				}
+				if err := f.hosts["v1"].agent.ReleaseOp(t.Context(), control.ReleaseRequest{Reason: "a test"}, "root"); err != nil {
+					t.Fatal(err)
+				}
+				if !alive {
+					f.hosts["v2"].boot("boot-again")
+				}
+				f.until(time.Minute, "v2 takes no turn any more", func() bool { return f.state("v2") == "" })
+				if f.etcd.get(record.KeysFor("test").Op()) != "" {
+					t.Error("the operation is recorded again that was released")
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,59 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// deleteKey deletes a key, as somebody who can write there does.
+func (w *world) deleteKey(key string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	if _, err := w.hosts[0].etcd.Delete(ctx, key); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// began gives when an operation began.
+func began(t *testing.T, value string) time.Time {
+	t.Helper()
+	op, err := record.Decode[record.Op]([]byte(value))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return op.Started
+}
+
+func TestNoSecondHostGoesDownWhenSomebodyDeletesTheOperation(t *testing.T) {
+	t.Parallel()
+	w := three(t)
+	n1, n2 := w.hosts[0], w.hosts[1]
+	n1.takeTurn()
+	w.eventually("n1 has its turn", func() bool { return n1.maintenance() == control.MaintenanceSafe })
+	n2.takeTurn()
+	w.eventually("n2 waits for its turn", func() bool { return n2.waitsFor(policy.OperationInFlight) })
+	first, _ := w.get(w.keys().Op())
+	for range 3 {
+		w.deleteKey(w.keys().Op())
+		w.never(5*time.Second, "n2 had its turn beside n1", func() bool { return n2.maintenance() != control.MaintenanceWaiting })
+		w.eventually("the operation is recorded again", func() bool { return !w.absent(w.keys().Op()) })
+	}
+	if again, _ := w.get(w.keys().Op()); !began(t, again).Equal(began(t, first)) {
+		t.Errorf("the operation was %s, and is %s", first, again)
+	}
+	n1.over()
+	w.eventually("n1 is back", func() bool { return n1.ended(policy.Cycled) })
+	w.eventually("n2 has its turn", func() bool { return n2.maintenance() == control.MaintenanceSafe })
+	n2.over()
+	w.eventually("n2 is back", func() bool { return n2.ended(policy.Cycled) })
+	w.verify(3, 0)
+}
