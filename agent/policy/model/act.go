@@ -321,7 +321,7 @@ func (w *world) put(h int, step uint8, gone bool) {
 	case rollBackLeft:
 		w.op, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, w.hosts[h].target, 1, phaseRollback, id, 1, 0
 		w.opStandby = 0
-	case beginCycle, recordAgain, setReady, setDown, setBack, endCycle, endKeep:
+	case beginCycle, beginAgain, setReady, setDown, setBack, endCycle, endKeep:
 		w.putCycle(h, step)
 	case endJoined, endFailed:
 		w.op = 0

@@ -118,7 +118,7 @@ func (w *world) putCycle(h int, step uint8) {
 	case beginCycle:
 		w.op, w.opCycle, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld, w.opRestarted = 1, 1, uint8(h), 0, phaseBegun, 0, 1, 0, 0
 		w.opStandby, w.hosts[h].freed = 0, 0
-	case recordAgain:
+	case beginAgain:
 		w.op, w.opCycle, w.opHost, w.opLeft, w.opPhase, w.opID, w.opStandby, w.opOld = 1, 1, uint8(h), 0, phaseBegun, 0, 0, 0
 		w.opBoot = bit(w.hosts[h].begun == begunNow)
 	case setReady:

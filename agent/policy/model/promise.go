@@ -162,7 +162,7 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		return stepWhilePaused
 	}
 	a := &w.hosts[h]
-	if begins(c.step) && c.step != recordAgain && w.turnBeside(h) {
+	if begins(c.step) && c.step != beginAgain && w.turnBeside(h) {
 		return secondTurn
 	}
 	switch c.step {

@@ -45,14 +45,14 @@ const (
 	endCycle // what was asked is over
 	endKeep  // and is not: it is tried again
 	runCommand
-	recordAgain
+	beginAgain
 )
 
 // writesRecord tells the steps that are one fenced write of the operation record.
 func writesRecord(step uint8) bool {
 	switch step {
 	case beginVoter, beginStandby, stamp, setAdded, setStarted, setPromoted, rollBackKeep, rollBackOwn, rollBackLeft, endJoined, endFailed,
-		beginCycle, setReady, setDown, setBack, endCycle, endKeep, recordAgain:
+		beginCycle, setReady, setDown, setBack, endCycle, endKeep, beginAgain:
 		return true
 	}
 	return false
@@ -60,7 +60,7 @@ func writesRecord(step uint8) bool {
 
 // begins tells the steps that write a record where there was none.
 func begins(step uint8) bool {
-	return step == beginVoter || step == beginStandby || step == rollBackLeft || step == beginCycle || step == recordAgain
+	return step == beginVoter || step == beginStandby || step == rollBackLeft || step == beginCycle || step == beginAgain
 }
 
 // changesMembership tells the steps that no transaction can fence.
@@ -115,7 +115,7 @@ func (s *sight) translate(v *policy.View, step policy.Step) (kind, target uint8)
 		policy.StepStopUnit: stopUnit, policy.StepPromote: promote, policy.StepFinishBootstrap: finishBootstrap,
 		policy.StepBeginCycle: beginCycle, policy.StepMoveLeader: handOver, policy.StepRestartUnit: restartUnit,
 		policy.StepTakeDown: takeDown, policy.StepReboot: reboot, policy.StepRunCommand: runCommand,
-		policy.StepRecordAgain: recordAgain,
+		policy.StepRecordAgain: beginAgain,
 	}
 	if kind, ok := simple[step.Kind]; ok {
 		return kind, 0
