@@ -78,7 +78,7 @@ func decisionStatus(r *round) (control.Next, []control.Reason) {
 	var reasons []control.Reason
 	for _, reason := range d.Reasons {
 		reasons = append(reasons, control.Reason{
-			Code: string(reason.Code), Text: reason.Text, Remedy: reason.Code.Info().Remedy,
+			Code: string(reason.Code), Text: reason.Text, Remedy: policy.Remedy(r.view, reason.Code),
 			Since: r.wall.Add(-r.reasonFor[reason.Code]),
 		})
 	}
@@ -102,7 +102,7 @@ func (a *Agent) clusterStatus(out control.Cluster, r *round) control.Cluster {
 	if !out.Reachable {
 		live = 0 // none that could be asked
 	}
-	out.Voters, out.FailureTolerance = voters, policy.Tolerance(voters, live)
+	out.Voters, out.Standbys, out.FailureTolerance = voters, policy.Standbys(r.view), policy.Tolerance(voters, live)
 	var lowest policy.Version
 	for _, m := range v.Members {
 		member := control.Member{
@@ -117,7 +117,6 @@ func (a *Agent) clusterStatus(out control.Cluster, r *round) control.Cluster {
 		member.ClientURLs, member.PeerURLs = listed.ClientURLs, listed.PeerURLs
 		if m.Learner {
 			member.Role = control.RoleLearner
-			out.Standbys++
 		}
 		if m.LagKnown {
 			member.Lag = &m.Lag

@@ -83,10 +83,10 @@ func rest(v View) Decision {
 		return because(v, OperationInFlight)
 	}
 	if m, listed := v.member(); listed && !m.Live {
-		if r, holds := vetoed(v, HostConflict, UnitUnusable, DataUnusable); holds {
-			return Decision{Reasons: []Reason{r}}
-		}
-		return wait(MemberDown, "the unit is %s, the data directory is %s, and member %s does not answer", v.Unit.State, v.Data.State, m.label())
+		return ownMemberDown(v, m)
+	}
+	if d, down := voterDown(v); down {
+		return d
 	}
 	return wait(AtRest, "this host is a %s and nothing is to do", roleOf(v))
 }

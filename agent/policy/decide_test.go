@@ -424,6 +424,19 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 			v.Unit.Since = time.Hour
 		}, StepNone, HostConflict},
 		{"one that does not answer is no rest", func(v *View) { v.Cluster.Members[0].Live = false }, StepNone, MemberDown},
+		{"nor is another one that does not", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, VoterNotLive},
+		{"one whose data is gone never comes back", func(v *View) {
+			v.Cluster.Members[0].Live = false
+			v.Unit, v.Data = Unit{State: UnitMissing}, Data{State: DataEmpty}
+		}, StepNone, MemberLost},
+		{"nor one that has only begun anew", func(v *View) {
+			v.Cluster.Members[0].Live = false
+			v.Unit, v.Data = Unit{State: UnitInactive}, Data{State: DataRemains}
+		}, StepNone, MemberLost},
+		{"which is not said of data that was not looked at", func(v *View) {
+			v.Cluster.Members[0].Live = false
+			v.Unit, v.Data = Unit{State: UnitInactive}, Data{}
+		}, StepNone, DataUnusable},
 		{"a lost data directory is no rest", func(v *View) {
 			v.Cluster.Members[0].Live = false
 			v.Unit = Unit{State: UnitFailed, SinceStart: Never}

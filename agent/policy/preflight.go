@@ -57,6 +57,9 @@ func vetoes() []veto {
 		{MaintenanceOverdue, true, maintenanceOverdue},
 		{InMaintenance, true, inMaintenance},
 		{CycleQueued, true, awaitsTurn},
+		// Own, although it is about others: a host that alone cannot reach a voter must not keep the
+		// next one waiting.
+		{VoterNotLive, true, voterNotLive},
 		{TargetMet, false, targetMet},
 		{HealthUnknown, true, healthUnknown},
 		{NotQualified, true, notQualified},
@@ -75,9 +78,6 @@ func vetoes() []veto {
 		{OperationInFlight, false, operationInFlight},
 		{LockHeld, false, lockHeld},
 		{CommonCause, false, commonCause},
-		// Own, although it is about others: a host that alone cannot reach a voter must not keep the
-		// next one waiting.
-		{VoterNotLive, true, voterNotLive},
 		{LearnerPresent, false, learnerPresent},
 		{Settling, false, settling},
 		{NotMyTurn, false, notMyTurn},
@@ -113,9 +113,13 @@ func against(v View, list []veto) []Reason {
 }
 
 // waiting gives the first of the host's own reasons not to join, or an empty code when it is
-// ready.
+// ready. A voter has joined: it waits for what was asked of it, if anything was.
 func waiting(v View) ReasonCode {
+	voter := roleOf(v) == RoleVoter
 	for _, veto := range vetoes() {
+		if voter && !slices.Contains([]ReasonCode{HostConflict, MaintenanceOverdue, InMaintenance, CycleQueued}, veto.code) {
+			continue
+		}
 		if !veto.own || (v.Resting && veto.code == VoterNotLive) { // others go before it: nobody waits for it
 			continue
 		}
@@ -200,7 +204,7 @@ func targetMet(v View) (string, bool) {
 		return "", false
 	}
 	voters, _ := v.Cluster.Counts()
-	return fmt.Sprintf("%d of %d voters and %d of %d standbys stand", voters, v.Target.Voters, v.Cluster.learning(), v.Target.Standbys), true
+	return fmt.Sprintf("%d of %d voters and %d of %d standbys stand", voters, v.Target.Voters, Standbys(v), v.Target.Standbys), true
 }
 
 func healthUnknown(v View) (string, bool) {

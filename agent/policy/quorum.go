@@ -54,6 +54,18 @@ func (c Cluster) learning() int {
 	return len(c.Members) - voters
 }
 
+// Standbys gives the number of learners that have joined: one that is on its way is none yet, nor is one that has never started.
+func Standbys(v View) int {
+	n := 0
+	for m := range v.Cluster.learners() {
+		joining := v.Op != nil && v.Op.Kind == KindJoin && (v.Op.MemberID == m.ID || v.Op.PeerURL == m.PeerURL)
+		if m.Name != "" && !joining {
+			n++
+		}
+	}
+	return n
+}
+
 // mayChange tells whether the membership may be changed by a step that nobody is forced to take:
 // every voter is live. A change while one is down leaves no spare failure, or makes the one that
 // is down decide.

@@ -54,6 +54,7 @@ const (
 	ClusterExists       ReasonCode = "CLUSTER_EXISTS"
 	Starting            ReasonCode = "STARTING"
 	MemberDown          ReasonCode = "MEMBER_DOWN"
+	MemberLost          ReasonCode = "MEMBER_LOST"
 	StepFailed          ReasonCode = "STEP_FAILED"
 	QuorumAtRisk        ReasonCode = "QUORUM_AT_RISK"
 	LearnerUnsettled    ReasonCode = "LEARNER_UNSETTLED"
@@ -107,9 +108,9 @@ func Reasons() []ReasonInfo {
 		{UnitStopped, "somebody has stopped etcd here, so it stays stopped", "systemctl start, when it shall run again"},
 		{DataUnusable, "there is data that quorumd will not touch", "look at etcd.dataDir; move it away if nobody needs it"},
 		{BackingOff, "the last join failed, the next try is a while off", "quorumctl history shows why"},
-		{VoterNotLive, "a voter does not answer a linearizable read", "bring it back, or see why it is cut off"},
+		{VoterNotLive, "a voter does not answer a linearizable read", "start etcd there, or see why it is cut off; if its machine is gone for good: quorumctl member remove NAME --reason '<why>'"},
 		{Settling, "the membership has changed, or an operation has ended, just now", ""},
-		{LearnerPresent, "etcd allows one learner at a time", "wait, if that host is joining; if its learner is gone for good: etcdctl member remove"},
+		{LearnerPresent, "etcd allows one learner at a time", "wait, if that host is joining; if its learner is gone for good: quorumctl member remove NAME --reason '<why>'"},
 		{EvenVoters, "one more voter would make their number even, and no other host is ready to follow", "bring one more host to health OK"},
 		{OperationInFlight, "another host is in an operation", "quorumctl op show"},
 		{LockHeld, "another agent holds the lock", ""},
@@ -126,6 +127,7 @@ func Reasons() []ReasonInfo {
 		{Joined, "the host has joined", ""},
 		{ClusterExists, "a cluster exists already, so none is made", ""},
 		{Starting, "etcd is on its way up", ""},
+		{MemberLost, "this host is listed as a member whose data is gone from here, so it cannot come back", "mount its disk, if it is only that; else, on another host: quorumctl member remove NAME --reason '<why>', and this host joins anew"},
 		{MemberDown, "this host's member does not answer", "look at etcd's log on this host, and at its disk"},
 		{StepFailed, "the step was tried and has failed; it is tried again", "quorumctl history"},
 		{QuorumAtRisk, "the other voters cannot spare this one", "bring all other voters to answer and to health OK; see quorumctl status"},

@@ -56,6 +56,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.LearnerStalled: Explored, policy.JoinTooLong: Explored, policy.HealthLost: Explored,
 		policy.HostRebooted: Explored, policy.Orphaned: Explored, policy.Disowned: Explored, policy.Joined: Explored,
 		policy.ClusterExists: noCluster, policy.Starting: Explored, policy.MemberDown: Explored,
+		policy.MemberLost:   readable,
 		policy.QuorumAtRisk: Explored, policy.LearnerUnsettled: Explored, policy.CycleQueued: Explored, policy.InMaintenance: Explored,
 		policy.MaintenanceOverdue: Explored, policy.RebootAwaited: Explored, policy.VerdictAwaited: answered, policy.LeaderStays: Explored, policy.HookRunning: noHooks,
 		policy.HookFailed: noHooks, policy.Stopping: Explored, policy.Returning: Explored, policy.NotBack: Explored,

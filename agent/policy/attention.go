@@ -1,0 +1,102 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ownMemberDown explains a member of this host that does not answer.
+func ownMemberDown(v View, m Member) Decision {
+	if r, holds := vetoed(v, HostConflict, DataUnusable); holds {
+		return Decision{Reasons: []Reason{r}}
+	}
+	if text, gone := dataGone(v, m); gone {
+		return wait(MemberLost, "%s", text)
+	}
+	if r, holds := vetoed(v, UnitUnusable); holds {
+		return Decision{Reasons: []Reason{r}}
+	}
+	return wait(MemberDown, "the unit is %s, the data directory is %s, and member %s does not answer", v.Unit.State, v.Data.State, m.label())
+}
+
+// dataGone tells whether this host's member can never come back, because what it has acknowledged does not lie here any more.
+func dataGone(v View, m Member) (string, bool) {
+	said := fmt.Sprintf("this host is listed as %s %s (%x)", kindOf(m), m.label(), m.ID)
+	switch {
+	case unitRuns(v):
+		return "", false
+	case v.Data.State == DataEmpty:
+		return said + ", but its data directory is empty: that member cannot come back", true
+	case v.Data.State == DataRemains:
+		return said + ", but its data directory holds no write-ahead log: that member cannot come back", true
+	case v.Data.State == DataMember && v.Data.MemberID != m.ID:
+		return fmt.Sprintf("%s, but its data directory is of member %x: that member cannot come back", said, v.Data.MemberID), true
+	}
+	return "", false
+}
+
+func kindOf(m Member) string {
+	if m.Learner {
+		return "learner"
+	}
+	return "voter"
+}
+
+// voterDown explains a cluster that is short of a voter: that is no rest, on whichever host one looks.
+func voterDown(v View) (Decision, bool) {
+	var down []string
+	var since time.Duration
+	for m := range v.Cluster.voters() {
+		if !m.Live {
+			down = append(down, m.label())
+			since = max(since, m.DownFor)
+		}
+	}
+	if len(down) == 0 {
+		return Decision{}, false
+	}
+	voters, live := v.Cluster.Counts()
+	return wait(VoterNotLive, "%s, for %s: %d of %d voters are live, and %s", doNotAnswer(down), since.Round(time.Second), live, voters,
+		spareFailures(voters, live)), true
+}
+
+func doNotAnswer(names []string) string {
+	if len(names) == 1 {
+		return "voter " + names[0] + " does not answer"
+	}
+	return "voters " + strings.Join(names, ", ") + " do not answer"
+}
+
+func spareFailures(voters, live int) string {
+	if n := Tolerance(voters, live); n > 0 {
+		return fmt.Sprintf("%d more can be lost", n)
+	}
+	return "no other can be lost"
+}
+
+// Remedy gives what the operator does about a reason of this view: the declared remedy, with the name that it is about.
+func Remedy(v View, code ReasonCode) string {
+	text := code.Info().Remedy
+	if name := concerned(v, code); name != "" {
+		text = strings.ReplaceAll(text, "NAME", name)
+	}
+	return text
+}
+
+// concerned names the member that a reason is about: by its ID if it has never told its name.
+func concerned(v View, code ReasonCode) string {
+	for _, m := range v.Cluster.Members {
+		own := m.PeerURL == v.Self.PeerURL
+		if (code == VoterNotLive && !m.Learner && !m.Live) || (code == LearnerPresent && m.Learner && !own) || (code == MemberLost && own) {
+			if m.Name != "" {
+				return m.Name
+			}
+			return fmt.Sprintf("%x", m.ID)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,113 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// threeVoters is the view of n1 in a cluster at rest.
+func threeVoters() View {
+	v := voterView()
+	v.Op, v.Lock = nil, Lock{Known: true}
+	v.Cluster.Members = []Member{voter(1, "n1"), voter(2, "n2"), voter(3, "n3")}
+	return v
+}
+
+func TestAVoterThatDoesNotAnswerIsNamedWithWhatToType(t *testing.T) {
+	t.Parallel()
+	v := threeVoters()
+	v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, 312*time.Second
+	r := Decide(v).Reasons[0]
+	if want := "voter n3 does not answer, for 5m12s: 2 of 3 voters are live, and no other can be lost"; r.Code != VoterNotLive || r.Text != want {
+		t.Errorf("%s: %q, want %q", r.Code, r.Text, want)
+	}
+	if got := Remedy(v, r.Code); !strings.Contains(got, "quorumctl member remove n3 --reason '<why>'") {
+		t.Errorf("what to do: %s", got)
+	}
+	v.Cluster.Members[2].Name = ""
+	if got := Remedy(v, r.Code); !strings.Contains(got, "quorumctl member remove 3 --reason '<why>'") {
+		t.Errorf("what to do about one without a name: %s", got)
+	}
+	v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"), voter(5, "n5"))
+	v.Cluster.Members[2].Name = "n3"
+	if got, want := Decide(v).Reasons[0].Text, "voter n3 does not answer, for 5m12s: 4 of 5 voters are live, and 1 more can be lost"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	v.Cluster.Members[4].Live = false
+	if got, want := Decide(v).Reasons[0].Text, "voters n3, n5 do not answer, for 5m12s: 3 of 5 voters are live, and no other can be lost"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestASpareBesideADeadVoterDoesNotSayThatAllIsWell(t *testing.T) {
+	t.Parallel()
+	v := spareView()
+	v.Target.Standbys = 0
+	v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"))
+	v.Cluster.Members[2].Live = false
+	if got := Decide(v).Reasons[0]; got.Code != VoterNotLive || !strings.Contains(got.Text, "n4") {
+		t.Errorf("%s: %s", got.Code, got.Text)
+	}
+}
+
+func TestALearnerThatIsOnItsWayIsNoStandby(t *testing.T) {
+	t.Parallel()
+	v := joinView()
+	if n := Standbys(v); n != 0 {
+		t.Errorf("%d standbys while %s of %s is in flight", n, v.Op.Kind, v.Op.HostName)
+	}
+	v.Op = nil
+	if n := Standbys(v); n != 1 {
+		t.Errorf("%d standbys once it has joined", n)
+	}
+	v.Cluster.Members[2].Name = ""
+	if n := Standbys(v); n != 0 {
+		t.Errorf("%d standbys, and the learner has never started", n)
+	}
+}
+
+func TestAReinstalledHostNamesItsOldMemberWithWhatToType(t *testing.T) {
+	t.Parallel()
+	v := threeVoters()
+	v.Cluster.Members[0].Live = false
+	v.Unit, v.Data = Unit{State: UnitInactive}, Data{State: DataEmpty}
+	r := Decide(v).Reasons[0]
+	if want := "this host is listed as voter n1 (1), but its data directory is empty: that member cannot come back"; r.Code != MemberLost || r.Text != want {
+		t.Errorf("%s: %q, want %q", r.Code, r.Text, want)
+	}
+	if got := Remedy(v, r.Code); !strings.Contains(got, "on another host: quorumctl member remove n1 --reason '<why>'") {
+		t.Errorf("what to do: %s", got)
+	}
+}
+
+func TestAVoterWaitsForNothingButWhatWasAskedOfIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		edit func(*View)
+		want ReasonCode
+	}{
+		{"a voter at rest", func(*View) {}, ""},
+		{"one whose disk is slow", func(v *View) { v.Health = Health{State: health.Slow, Text: "48 ms"} }, ""},
+		{"one beside a dead one", func(v *View) { v.Cluster.Members[2].Live = false }, ""},
+		{"one that was asked to restart", func(v *View) { v.Asked = &Asked{Work: WorkRestart, By: "root"} }, CycleQueued},
+		{"one that is another host, too", func(v *View) { v.Self.Conflict = "n9 has its name" }, HostConflict},
+	} {
+		v := threeVoters()
+		c.edit(&v)
+		if got := Decide(v).Waiting; got != c.want {
+			t.Errorf("%s waits for %q, want %q", c.name, got, c.want)
+		}
+	}
+	v := spareView()
+	v.Health = Health{State: health.Slow, Qualified: true, Text: "48 ms"}
+	if got := Decide(v).Waiting; got != HealthBad {
+		t.Errorf("a spare whose disk is slow waits for %q", got)
+	}
+}
