@@ -25,6 +25,7 @@ type seen struct {
 	membership cluster.Membership
 	statuses   map[uint64]cluster.Status
 	statusesAt time.Duration // when the members were asked
+	answers    answers       // while there is no quorum
 	hosts      []record.Host // by ID
 	hostsAt    time.Duration // when all of them were read
 	counted    int           // how many there are, if they were counted
@@ -133,6 +134,9 @@ func (a *Agent) askMembers(ctx context.Context, r *round, all bool) error {
 	defer cancel()
 	list, err := a.opt.Etcd.Members(listCtx)
 	if err != nil {
+		if why := a.askSurvivors(ctx, r); why != nil {
+			return why
+		}
 		return a.explain(ctx, err)
 	}
 	r.membership = list

@@ -22,7 +22,7 @@ func (a *Agent) Status() control.Status {
 		Role:    control.RoleUnknown,
 		Cluster: control.Cluster{Name: c.Cluster.Name, Target: c.Cluster.Voters},
 		Health:  control.Health{State: health.Unknown.String()},
-		Loop:    control.Loop{IntervalSeconds: c.Timing.Interval.Seconds()},
+		Loop:    control.Loop{IntervalSeconds: c.Timing.Interval.Seconds(), StuckAfterSeconds: (5*c.Timing.Interval + waits*c.Timing.CallTimeout).Seconds()},
 		Unit:    control.Unit{Name: unitName(a), Runner: string(c.Etcd.Runner), DataDir: c.Etcd.DataDir},
 	}
 	r := a.current.Load()
@@ -62,6 +62,10 @@ func (a *Agent) Status() control.Status {
 	return s
 }
 
+// waits is how many calls two turns of the loop may wait for in vain, one after the other, when members do not answer: the age of
+// what is shown is that of the turn before while one runs.
+const waits = 10
+
 func unitName(a *Agent) string {
 	if a.opt.Config.Etcd.Runner == "process" {
 		return "etcd"
@@ -88,6 +92,7 @@ func decisionStatus(r *round) (control.Next, []control.Reason) {
 // clusterStatus shows the cluster as it was last seen, with the age of that.
 func (a *Agent) clusterStatus(out control.Cluster, r *round) control.Cluster {
 	out.Reachable, out.Error = r.view.Cluster.Reachable, r.view.Cluster.Error
+	now := r
 	if seen := a.reached.Load(); !out.Reachable && seen != nil {
 		r = seen
 	}
@@ -100,18 +105,21 @@ func (a *Agent) clusterStatus(out control.Cluster, r *round) control.Cluster {
 	out.ID = record.MemberID(v.ID).String()
 	voters, live := v.Counts()
 	if !out.Reachable {
-		live = 0 // none that could be asked
+		live = min(now.answering(), policy.Quorum(voters)-1) // whoever answers, there is no quorum for this host
 	}
 	out.Voters, out.Standbys, out.FailureTolerance = voters, policy.Standbys(r.view), policy.Tolerance(voters, live)
 	var lowest policy.Version
 	for _, m := range v.Members {
 		member := control.Member{
-			ID: record.MemberID(m.ID).String(), Name: m.Name, Role: control.RoleVoter, Leader: m.Leader && out.Reachable, Live: m.Live && out.Reachable,
+			ID: record.MemberID(m.ID).String(), Name: m.Name, Role: control.RoleVoter, Leader: m.Leader && out.Reachable, Live: m.Live,
 			DBSize: r.statuses[m.ID].DBSize,
 		}
 		if !m.Live && out.Reachable {
 			down := m.DownFor.Seconds()
 			member.DownSeconds = &down
+		}
+		if !out.Reachable {
+			member.Live = now.answered(m.ID)
 		}
 		listed, _ := r.membership.ByID(m.ID)
 		member.ClientURLs, member.PeerURLs = listed.ClientURLs, listed.PeerURLs

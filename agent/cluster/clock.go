@@ -33,7 +33,7 @@ func (c *Client) ClockOffset(ctx context.Context, wall func() time.Time) (time.D
 		offsets = append(offsets, offset)
 	}
 	if len(offsets) == 0 {
-		return 0, fmt.Errorf("%w: %w", ErrNoClock, errors.Join(errs...))
+		return 0, fmt.Errorf("%w: %w", ErrNoClock, together(errs...))
 	}
 	slices.Sort(offsets)
 	return offsets[len(offsets)/2], nil

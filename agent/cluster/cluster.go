@@ -227,7 +227,7 @@ func ask[T any](ctx context.Context, c *Client, call func(context.Context, *clie
 		}
 	}
 	c.forgetVoters()
-	return none, fmt.Errorf("%w: %w", ErrUnreachable, errors.Join(errs...))
+	return none, fmt.Errorf("%w: %w", ErrUnreachable, together(errs...))
 }
 
 // tell makes a call that must not be repeated blindly: it asks the endpoint that answered last,
@@ -251,5 +251,6 @@ func once[T any](ctx context.Context, c *Client, endpoint string, call func(cont
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.opt.CallTimeout)
 	defer cancel()
-	return call(ctx, conn)
+	value, err := call(ctx, conn)
+	return value, plain(err)
 }

@@ -134,7 +134,7 @@ func (c *Client) status(ctx context.Context, m Member) Status {
 		Index: s.RaftIndex, Applied: s.RaftAppliedIndex, Learner: s.IsLearner, Version: s.Version,
 		DBSize: s.DbSize, Errors: s.Errors, RTT: time.Since(began),
 	}
-	if m.Learner {
+	if m.Learner || s.Leader == 0 { // without a leader there is no quorum to be asked
 		return out
 	}
 	_, err = once(ctx, c, endpoint, func(ctx context.Context, conn *clientv3.Client) (*clientv3.GetResponse, error) {
@@ -158,7 +158,7 @@ func (c *Client) AddLearner(ctx context.Context, peerURL string) (Member, error)
 	})
 	list, err = c.Members(ctx)
 	if err != nil {
-		return Member{}, errors.Join(addErr, err)
+		return Member{}, together(addErr, err)
 	}
 	m, ok := list.ByPeerURL(peerURL)
 	switch {
@@ -178,14 +178,14 @@ func (c *Client) Promote(ctx context.Context, id uint64, leaderURL string) error
 	})
 	list, err := c.Members(ctx)
 	if err != nil {
-		return errors.Join(promoteErr, err)
+		return together(promoteErr, err)
 	}
 	m, ok := list.ByID(id)
 	switch {
 	case ok && !m.Learner:
 		return nil
 	case !ok:
-		return errors.Join(ErrNotListed, promoteErr)
+		return together(ErrNotListed, promoteErr)
 	case promoteErr != nil:
 		return fmt.Errorf("cannot promote the learner: %w", promoteErr)
 	}
@@ -224,7 +224,7 @@ func (c *Client) RemoveLearner(ctx context.Context, id uint64) error {
 		return conn.MemberRemove(ctx, id)
 	})
 	if list, err = c.Members(ctx); err != nil {
-		return errors.Join(removeErr, err)
+		return together(removeErr, err)
 	}
 	_, still := list.ByID(id)
 	switch {

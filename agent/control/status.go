@@ -87,8 +87,10 @@ type Unit struct {
 type Loop struct {
 	AgeSeconds      *float64 `json:"ageSeconds,omitempty"` // since the last finished round
 	IntervalSeconds float64  `json:"intervalSeconds"`
-	Rounds          uint64   `json:"rounds"`
-	Steps           uint64   `json:"steps"`
+	// StuckAfterSeconds is the age beyond which the loop hangs. Below it may be waiting for members that do not answer.
+	StuckAfterSeconds float64 `json:"stuckAfterSeconds,omitempty"`
+	Rounds            uint64  `json:"rounds"`
+	Steps             uint64  `json:"steps"`
 }
 
 // complete gives lists that are absent as empty ones, so that a script can walk them.

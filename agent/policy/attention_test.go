@@ -111,3 +111,26 @@ func TestAVoterWaitsForNothingButWhatWasAskedOfIt(t *testing.T) {
 		t.Errorf("a spare whose disk is slow waits for %q", got)
 	}
 }
+
+func TestAHostThatKnowsItsClusterIsNotToldToMakeAnother(t *testing.T) {
+	t.Parallel()
+	for what, edit := range map[string]func(*View){
+		"it has seen it":                func(v *View) { v.Bootstrap.Seen = clusterID },
+		"it has been a member":          func(v *View) { v.Bootstrap.Done = true },
+		"the configuration names it":    func(v *View) { v.Cluster.ExpectedID = clusterID },
+		"its data lies here":            func(v *View) { v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 1} },
+		"its member list was just read": func(v *View) { v.Cluster.Listed = true },
+	} {
+		v := spareView()
+		v.Cluster = Cluster{Error: "refused"}
+		if r := Decide(v).Reasons[0]; !strings.Contains(Remedy(v, r.Code), "bootstrap") {
+			t.Errorf("a host that knows none is not told how to make one: %s", Remedy(v, r.Code))
+		}
+		edit(&v)
+		for _, r := range Decide(v).Reasons {
+			if strings.Contains(Remedy(v, r.Code), "bootstrap") {
+				t.Errorf("%s, and it is told: %s", what, Remedy(v, r.Code))
+			}
+		}
+	}
+}

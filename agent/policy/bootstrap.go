@@ -19,7 +19,7 @@ func bootstrap(v View) (Decision, bool) {
 		return do(Step{Kind: StepFinishBootstrap, Outcome: outcome}), true
 	}
 	if v.Cluster.Listed {
-		return because(v, ClusterUnreachable), true // a cluster has just answered, whatever else is wrong
+		return silent(v), true // a cluster has just answered, whatever else is wrong
 	}
 	if v.Bootstrap.Done {
 		return do(Step{Kind: StepFinishBootstrap, Outcome: ClusterExists, Why: "this host has belonged to a cluster before"}), true

@@ -152,7 +152,7 @@ func ownUnit(v View) (Decision, bool) {
 	if !v.Cluster.Reachable && (v.Cluster.ExpectedID != v.Data.ClusterID || v.Self.MemberID != v.Data.MemberID) {
 		// Nobody can say now whether this member still is one. One that was removed could form
 		// the old quorum with others like it.
-		return wait(ClusterUnreachable, "%s; the data directory is not known to be of a present member", v.unreachable()), true
+		return wait(NoQuorum, "%s; the data directory is not known to be of a present member", v.unreachable()), true
 	}
 	down := v.Unit.State == UnitFailed || v.Unit.State == UnitInactive
 	if down && v.Asked != nil && v.Asked.Stopped {
@@ -175,7 +175,7 @@ func stopped(v View) Decision {
 	d := wait(UnitStopped, "etcd was stopped in order")
 	if !v.Cluster.Reachable {
 		d.Reasons[0].Text += ", or has ended because its member was removed"
-		d.Reasons = append(d.Reasons, because(v, ClusterUnreachable).Reasons...)
+		d.Reasons = append(d.Reasons, silent(v).Reasons...)
 	}
 	return d
 }

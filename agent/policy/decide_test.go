@@ -104,6 +104,7 @@ func TestASpareJoinsOnlyWhenNothingIsAgainstIt(t *testing.T) {
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root", Reason: "rack move"} }, StepNone, Paused},
 		{"a step hangs", func(v *View) { v.Stuck = "start-unit has not come back" }, StepNone, StepStuck},
 		{"no voter answers", func(v *View) { v.Cluster = Cluster{Error: "refused"} }, StepNone, ClusterUnreachable},
+		{"no voter of a cluster answers that was seen", func(v *View) { v.Cluster, v.Bootstrap.Seen = Cluster{Error: "refused"}, clusterID }, StepNone, NoQuorum},
 		{"it belongs to another cluster", func(v *View) { v.Cluster.ExpectedID = 0xbad }, StepNone, ClusterIDMismatch},
 		{"another host has its name", func(v *View) { v.Self.Conflict = "host x has the same name" }, StepNone, HostConflict},
 		{"there are voters and a standby enough", func(v *View) {
@@ -285,7 +286,7 @@ func TestAJoinGoesFromStepToStep(t *testing.T) {
 		{"the lock was lost", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 		{"another took it", func(v *View) { v.Lock = Lock{Known: true, Held: true, Holder: "n1"} }, StepNone, LockHeld},
 		{"the record is of an older lock", func(v *View) { v.Op.Token = 3 }, StepSetPhase, ""},
-		{"the cluster is gone", func(v *View) { v.Cluster = Cluster{} }, StepNone, ClusterUnreachable},
+		{"the cluster is gone", func(v *View) { v.Cluster = Cluster{} }, StepNone, NoQuorum},
 		{"an operation of a newer agent", func(v *View) { v.Op.Kind = "dance" }, StepNone, OperationInFlight},
 	})
 }
@@ -407,7 +408,7 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
 			v.Cluster = Cluster{ExpectedID: clusterID}
 			v.Self.MemberID = 0
-		}, StepNone, ClusterUnreachable},
+		}, StepNone, NoQuorum},
 		{"nor with a version that is not known", func(v *View) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
 			v.Self.Etcd = Version{}
@@ -446,7 +447,7 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
 			v.Cluster = Cluster{ExpectedID: clusterID}
 			v.Data.ClusterID = 9
-		}, StepNone, ClusterUnreachable},
+		}, StepNone, NoQuorum},
 		{"a lock with nothing to do under it is given back", func(v *View) { v.Lock = Lock{Known: true, Held: true, Mine: true} }, StepReleaseLock, ""},
 	})
 }
@@ -470,7 +471,7 @@ func TestANewClusterIsMadeOnce(t *testing.T) {
 		{"not when a person has stopped it since", func(v *View) {
 			v.Data, v.Unit.Ran = Data{State: DataMember, ClusterID: 1, MemberID: 1}, true
 		}, StepNone, UnitStopped},
-		{"not when only the records cannot be read", func(v *View) { v.Cluster.Listed = true }, StepNone, ClusterUnreachable},
+		{"not when only the records cannot be read", func(v *View) { v.Cluster.Listed = true }, StepNone, NoQuorum},
 		{"not on what a failed first start left", func(v *View) { v.Data.State = DataRemains }, StepNone, DataUnusable},
 		{"not when a cluster answers", func(v *View) { v.Cluster = spareView().Cluster }, StepFinishBootstrap, ""},
 		{"not when one has ever answered", func(v *View) { v.Bootstrap.Seen = clusterID }, StepFinishBootstrap, ""},

@@ -18,7 +18,7 @@ func ownOperation(v View) (Decision, bool) {
 	case v.Self.Conflict != "": // perhaps it is the operation of another host with our ID
 		return because(v, HostConflict), true
 	case !v.Cluster.Reachable:
-		return because(v, ClusterUnreachable), true
+		return silent(v), true
 	case v.foreign():
 		return because(v, ClusterIDMismatch), true
 	case op.Kind == KindCycle:

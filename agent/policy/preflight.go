@@ -51,6 +51,7 @@ func because(v View, code ReasonCode) Decision {
 // that holds is the reason.
 func vetoes() []veto {
 	return []veto{
+		{NoQuorum, false, noQuorum},
 		{ClusterUnreachable, false, unreachable},
 		{ClusterIDMismatch, true, idMismatch},
 		{HostConflict, true, hostConflict},
@@ -104,7 +105,7 @@ func against(v View, list []veto) []Reason {
 	for _, veto := range list {
 		if text, holds := veto.check(v); holds {
 			out = append(out, Reason{veto.code, text})
-			if veto.code == ClusterUnreachable || veto.code == ClusterIDMismatch {
+			if veto.code == NoQuorum || veto.code == ClusterUnreachable || veto.code == ClusterIDMismatch {
 				break // nothing that follows can be known
 			}
 		}
@@ -130,7 +131,24 @@ func waiting(v View) ReasonCode {
 	return ""
 }
 
-func unreachable(v View) (string, bool) { return v.unreachable(), !v.Cluster.Reachable }
+func unreachable(v View) (string, bool) {
+	return v.unreachable(), !v.Cluster.Reachable && !v.knowsCluster()
+}
+
+func noQuorum(v View) (string, bool) {
+	return v.unreachable(), !v.Cluster.Reachable && v.knowsCluster()
+}
+
+// knowsCluster tells whether there is a cluster for this host, also while none answers: it would be wrong to make another.
+func (v View) knowsCluster() bool {
+	return v.Cluster.Listed || v.Cluster.ExpectedID != 0 || v.Bootstrap.Done || v.Bootstrap.Seen != 0 || v.Data.State == DataMember
+}
+
+// silent is the decision to wait for a cluster that does not answer.
+func silent(v View) Decision {
+	r, _ := vetoed(v, NoQuorum, ClusterUnreachable)
+	return Decision{Reasons: []Reason{r}}
+}
 
 // unreachable says why the cluster cannot be reached.
 func (v View) unreachable() string {

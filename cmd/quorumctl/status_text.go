@@ -42,7 +42,11 @@ func writeCluster(p *page, s control.Status) {
 		p.line("%s · voters %s · %s%s%s", word{c.Name, bold}, voters(c), tolerance(c), standbys(c), part("etcd", c.Version))
 	}
 	if !c.Reachable && (c.ID != "" || c.Error != "") {
-		p.line("%s", word{"etcd does not answer: " + cmp.Or(c.Error, "no cause is known"), bad})
+		what := "etcd has no quorum: "
+		if silent(c) {
+			what = "etcd does not answer: "
+		}
+		p.line("%s", word{what + cmp.Or(c.Error, "no cause is known"), bad})
 		if c.AgeSeconds != nil && c.ID != "" {
 			p.line("what stands here about the cluster is %s old", age(c.AgeSeconds))
 		}
@@ -50,6 +54,11 @@ func writeCluster(p *page, s control.Status) {
 	if p.wide && c.ID != "" {
 		p.line("cluster ID %s", c.ID)
 	}
+}
+
+// silent tells whether no member of a cluster answers: perhaps it is this host that is cut off.
+func silent(c control.Cluster) bool {
+	return !c.Reachable && !slices.ContainsFunc(c.Members, func(m control.Member) bool { return m.Live })
 }
 
 func voters(c control.Cluster) word {
@@ -63,7 +72,10 @@ func voters(c control.Cluster) word {
 			down++
 		}
 	}
-	if down > 0 {
+	switch {
+	case down > 0 && silent(c):
+		w = word{w.text + ", none answers", bad}
+	case down > 0:
 		w = word{fmt.Sprintf("%s, %d down", w.text, down), bad}
 	}
 	return w
@@ -71,6 +83,8 @@ func voters(c control.Cluster) word {
 
 func tolerance(c control.Cluster) word {
 	switch {
+	case silent(c):
+		return word{"no quorum in view", bad}
 	case c.FailureTolerance < 0:
 		return word{"no quorum", bad}
 	case c.FailureTolerance == 0:
@@ -143,8 +157,8 @@ func writeLoop(p *page, l control.Loop) {
 		p.line("%s", word{"quorumd has just started: its first look is not over", warn})
 		return
 	}
-	const rounds = 5 // missed ones; a round waits for etcd for a few seconds at most
-	if *l.AgeSeconds > rounds*l.IntervalSeconds {
+	const rounds = 5 // missed ones
+	if *l.AgeSeconds > max(rounds*l.IntervalSeconds, l.StuckAfterSeconds) {
 		p.line("%s", word{"quorumd is stuck: its loop has not run for " + age(l.AgeSeconds) + ". journalctl -u quorumd", bad})
 	}
 }

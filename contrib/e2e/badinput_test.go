@@ -432,7 +432,7 @@ func TestAClusterIsMadeOnce(t *testing.T) {
 	}
 	w.start()
 	w.eventually("all have looked around", func() bool {
-		return n1.names(policy.ClusterUnreachable) && n2.names(policy.ClusterUnreachable) && n3.names(policy.ClusterUnreachable)
+		return n1.names(policy.NoQuorum) && n2.names(policy.NoQuorum) && n3.names(policy.NoQuorum)
 	})
 	refusals("with the disks of all hosts empty", "this host has belonged to cluster "+id, n1)
 	refusals("with the disks of all hosts empty", "this host has belonged to cluster "+id, n2)

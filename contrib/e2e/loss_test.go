@@ -51,7 +51,7 @@ func (h *host) checkAnswers() {
 func (w *world) doNothing(hosts []*host) {
 	w.t.Helper()
 	for _, h := range hosts {
-		w.eventually(h.Options.Name+" says that no voter answers", func() bool { return h.names(policy.ClusterUnreachable) })
+		w.eventually(h.Options.Name+" says that no voter answers", func() bool { return h.names(policy.NoQuorum) })
 		h.checkAnswers()
 	}
 	before := map[*host]uint64{}
@@ -113,7 +113,7 @@ func TestAnAgentThatIsCutOffForAMomentGoesOn(t *testing.T) {
 	w.start(n2)
 	w.eventually("n2 is watched", func() bool { return n2.waitsFor(policy.LearnerNotSteady) })
 	n2.cutOff(true)
-	w.eventually("n2 notices", func() bool { return n2.waitsFor(policy.ClusterUnreachable) })
+	w.eventually("n2 notices", func() bool { return n2.waitsFor(policy.NoQuorum) })
 	n2.cutOff(false)
 	w.verify(2, 0)
 	if how := w.ending(n2); how != policy.Joined {

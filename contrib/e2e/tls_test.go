@@ -149,7 +149,7 @@ func TestHostsJoinOverTLSAndTakeUpCertificatesThatAreReplaced(t *testing.T) {
 
 	untouched := n1.untouched()
 	put(t, place(&n1.Options), a.stranger("late"))
-	w.eventually("the voter uses the certificate that was put in place", func() bool { return n1.says(policy.ClusterUnreachable, refused) })
+	w.eventually("the voter uses the certificate that was put in place", func() bool { return n1.says(policy.NoQuorum, refused) })
 	put(t, place(&n1.Options), a.issue("renewed"))
 	w.eventually("and the next", func() bool { return n1.waitsFor(policy.AtRest) })
 	if err := os.WriteFile(place(&n1.Options).Key, []byte("half a k"), 0o600); err != nil {

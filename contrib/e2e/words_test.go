@@ -5,10 +5,15 @@ package e2e
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -60,5 +65,84 @@ func TestWhatACommandHasChangedIsWhatTheNextCommandShows(t *testing.T) {
 		if s := n1.now(); s.Maintenance != nil {
 			t.Errorf("what was withdrawn is asked for: %+v", s.Maintenance)
 		}
+	}
+}
+
+// formed makes a world of three voters quickly.
+func formed(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: quickTimes(), each: func(i int, o *testbed.HostOptions) {
+		if i > 2 { // etcd wants two voters to have been connected for 5 s
+			o.Set["timing.settle"] = "5500ms"
+		}
+	}})
+	w.start()
+	w.bootstrap()
+	w.eventually("three voters stand", func() bool { return w.has(3, 0) })
+	w.eventually("all rest", func() bool {
+		return !slices.ContainsFunc(w.hosts, func(h *host) bool { return !h.waitsFor(policy.AtRest) })
+	})
+	return w
+}
+
+// lose ends the host's etcd for good: what is started in its place ends at once.
+func (h *host) lose() {
+	h.breakEtcd(`echo "no disk" >&2; exit 1`)
+	h.killEtcd()
+}
+
+func TestAClusterThatIsShortOfMembersSaysWhichAndWhatToType(t *testing.T) {
+	t.Parallel()
+	w := formed(t)
+	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
+	n3.lose()
+	for _, h := range []*host{n1, n2} {
+		w.eventually(h.Options.Name+" says that n3 is down", func() bool { return h.says(policy.VoterNotLive, "voter n3 does not answer, for ") })
+		me().ctl(h, "explain").is(t, "explain", 0, "quorumctl member remove n3 --reason '<why>'")
+		for _, r := range h.now().Hosts {
+			if r.Waiting != "" {
+				t.Errorf("%s sees %s wait for %s", h.Options.Name, r.Name, r.Waiting)
+			}
+		}
+	}
+
+	n3.stop() // and it is installed anew
+	w.noteData()
+	for _, dir := range []string{filepath.Join(n3.DataDir(), "member"), filepath.Join(n3.Options.Dir, "state")} {
+		if err := os.Rename(dir, dir+".quorumd-lost"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.start(n3)
+	w.eventually("n3 says that its member is lost", func() bool {
+		return n3.says(policy.MemberLost, "this host is listed as voter n3 (") && n3.says(policy.MemberLost, "its data directory is empty")
+	})
+	me().ctl(n3, "explain").is(t, "explain", 0, "on another host: quorumctl member remove n3 --reason '<why>'")
+
+	n2.lose()
+	w.eventually("n1 says who answers", func() bool { return n1.says(policy.NoQuorum, "n1 answers; n2 (connection refused) and n3 (") })
+	s := n1.now()
+	for _, m := range s.Cluster.Members {
+		if m.Live != (m.Name == "n1") {
+			t.Errorf("%s is shown as one that answers: %t", m.Name, m.Live)
+		}
+	}
+	me().ctl(n1, "status").is(t, "status", 0, "voters 3/3, 2 down", "no quorum", "n2", "voter, down")
+	w.eventually("n3 knows the cluster", func() bool { return n3.names(policy.NoQuorum) })
+	for end := time.Now().Add(quiet); time.Now().Before(end); {
+		for _, h := range []*host{n1, n3} {
+			for _, command := range []string{"status", "explain"} {
+				said := me().ctl(h, command).said
+				for _, wrong := range []string{"bootstrap", "rpc error", "desc =", "etcdserver:", "context deadline", "is stuck"} {
+					if strings.Contains(said, wrong) {
+						t.Fatalf("%s of %s says %q: %s", command, h.Options.Name, wrong, said)
+					}
+				}
+			}
+		}
+	}
+	me().ctl(n1, "pause", "--reason", "x").is(t, "pause", exitUnavailable, "cannot pause: ")
+	if said := me().ctl(n1, "history").said; strings.Contains(said, "rpc error") || strings.Contains(said, "etcdserver") {
+		t.Errorf("history: %s", said)
 	}
 }

@@ -110,9 +110,12 @@ func (w *world) spare(i int) bool {
 	return !w.joining(i) && (h.list == unlisted || (h.list == learner && h.named == 0))
 }
 
-// ready tells whether nothing of its own keeps a host from joining.
+// ready tells whether nothing of its own keeps a host from joining. A voter has joined, and waits for what was asked of it.
 func (w *world) ready(i int) bool {
 	h := &w.hosts[i]
+	if h.list == voter {
+		return h.ask == nothing
+	}
 	busy := w.spare(i) && (h.unit == starting || h.unit == active || h.unit == stopping || h.unit == restarting)
 	return h.fit == fit && h.backoff == 0 && !busy && h.ask == nothing && w.seesAll(i)
 }

@@ -43,7 +43,7 @@ func Steps() map[policy.StepKind]string {
 func Reasons() map[policy.ReasonCode]string {
 	return map[policy.ReasonCode]string{
 		policy.AtRest: Explored, policy.ModeObserve: manages, policy.Paused: Explored, policy.StepStuck: comesBack,
-		policy.StepFailed: Explored, policy.ClusterUnreachable: Explored, policy.ClusterIDMismatch: oneCluster,
+		policy.StepFailed: Explored, policy.ClusterUnreachable: Explored, policy.NoQuorum: Explored, policy.ClusterIDMismatch: oneCluster,
 		policy.HostConflict: noConflict, policy.TargetMet: Explored, policy.HealthUnknown: Explored,
 		policy.NotQualified: qualified, policy.HealthBad: Explored, policy.CommonCause: Explored,
 		policy.VersionUnknown: oneVersion, policy.VersionUnsafe: oneVersion, policy.VersionIncompatible: oneVersion,

@@ -1,0 +1,118 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// worded is an error of a call in words for people. What errors.Is and errors.As find in the error stays.
+type worded struct {
+	text string
+	err  error
+}
+
+func (w worded) Error() string { return w.text }
+
+func (w worded) Unwrap() error { return w.err }
+
+// plain words the error of a call: what gRPC and the etcd client say of one is for programs.
+func plain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if text := inWords(err); text != err.Error() {
+		return worded{text, err}
+	}
+	return err
+}
+
+// several are errors on one line.
+type several []error
+
+func (s several) Error() string {
+	var texts []string
+	for _, err := range s {
+		texts = append(texts, err.Error())
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (s several) Unwrap() []error { return s }
+
+// together gives those that are errors as one, on one line: for a person, a log and a status.
+func together(errs ...error) error {
+	var some several
+	for _, err := range errs {
+		if err != nil {
+			some = append(some, err)
+		}
+	}
+	if len(some) == 0 {
+		return nil
+	}
+	return some
+}
+
+func inWords(err error) string {
+	var known rpctypes.EtcdError
+	switch s, isStatus := status.FromError(err); {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	case errors.Is(err, context.Canceled):
+		return "it was called off"
+	case errors.As(rpctypes.Error(err), &known):
+		return etcdWords(known)
+	case isStatus && s.Code() == codes.DeadlineExceeded:
+		return "no answer in time"
+	case isStatus:
+		return transportWords(s.Message())
+	}
+	return transportWords(err.Error())
+}
+
+// etcdWords words what etcd itself has answered.
+func etcdWords(err rpctypes.EtcdError) string {
+	for text, causes := range map[string][]error{
+		"it knows no leader":               {rpctypes.ErrNoLeader},
+		"it has not got it agreed in time": {rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost},
+		"its database is full":             {rpctypes.ErrNoSpace},
+		"it is stopping":                   {rpctypes.ErrStopped},
+	} {
+		for _, cause := range causes {
+			if errors.Is(err, cause) {
+				return text
+			}
+		}
+	}
+	return strings.TrimPrefix(err.Error(), "etcdserver: ")
+}
+
+// transportWords takes what gRPC puts around the word of the network or of TLS off it.
+func transportWords(text string) string {
+	for _, known := range []string{"connection refused", "no route to host", "network is unreachable", "connection reset by peer", "no such host"} {
+		if strings.Contains(text, known) {
+			return known
+		}
+	}
+	switch {
+	case strings.Contains(text, "i/o timeout"), strings.Contains(text, "context deadline exceeded"):
+		return "no answer in time"
+	case strings.Contains(text, "error reading server preface"):
+		return "it hangs up, or does not speak etcd's protocol"
+	}
+	if i := strings.LastIndex(text, "desc = "); i >= 0 {
+		text = strings.Trim(text[i+len("desc = "):], `"`)
+	}
+	for _, around := range []string{"transport: ", "Error while dialing: ", "authentication handshake failed: ", "etcdserver: "} {
+		text = strings.TrimPrefix(text, around)
+	}
+	return text
+}

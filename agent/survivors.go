@@ -1,0 +1,83 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+)
+
+// answers are what the members say, each for itself, while none has a quorum behind it.
+type answers struct {
+	membership cluster.Membership // as it was last listed; without names and IDs when it never was
+	of         map[uint64]cluster.Status
+}
+
+// askSurvivors asks every member that is known by itself, when the member list could not be read: those that run say so also
+// without a quorum. It gives nothing when that explains nothing.
+func (a *Agent) askSurvivors(ctx context.Context, r *round) error {
+	list := a.lastListed()
+	found := answers{membership: list, of: a.opt.Etcd.Statuses(ctx, list.Members)}
+	var runs, silent []string
+	for _, m := range list.Members {
+		s := found.of[m.ID]
+		switch {
+		case m.Learner:
+		case s.Err != nil:
+			silent = append(silent, cmp.Or(m.Name, firstOf(m.PeerURLs))+" ("+s.Err.Error()+")")
+		case s.Linearizable:
+			return nil // it has a quorum: the list could not be read for another reason
+		default:
+			runs = append(runs, cmp.Or(m.Name, firstOf(m.PeerURLs)))
+		}
+	}
+	r.answers = found
+	if len(runs) == 0 {
+		return nil
+	}
+	if len(silent) == 0 || list.ClusterID == 0 {
+		return errors.New(enumerate(runs, "answers, but has no quorum", "answer, but have no quorum"))
+	}
+	return errors.New(enumerate(runs, "answers", "answer") + "; " + enumerate(silent, "does not", "do not"))
+}
+
+// lastListed gives the members as they were last listed; before that, what may stand at the configured endpoints.
+func (a *Agent) lastListed() cluster.Membership {
+	if r := a.reached.Load(); r != nil {
+		return r.membership
+	}
+	var list cluster.Membership
+	for i, endpoint := range a.opt.Config.Cluster.Endpoints {
+		list.Members = append(list.Members, cluster.Member{ID: uint64(i) + 1, Name: endpoint, ClientURLs: []string{endpoint}})
+	}
+	return list
+}
+
+// enumerate joins names to a clause.
+func enumerate(names []string, one, many string) string {
+	if n := len(names); n > 1 {
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1] + " " + many
+	}
+	return names[0] + " " + one
+}
+
+// answered tells whether a member has answered for itself when there was last no quorum to ask.
+func (r *round) answered(id uint64) bool {
+	s, asked := r.answers.of[id]
+	return asked && s.Err == nil && r.answers.membership.ClusterID != 0
+}
+
+// answering counts the voters that have.
+func (r *round) answering() (n int) {
+	for _, m := range r.answers.membership.Members {
+		if !m.Learner && r.answered(m.ID) {
+			n++
+		}
+	}
+	return n
+}
