@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/health"
 )
 
 // Whoever looks twice asks a voter, and a spare of a large fleet, which looks at the cluster once in a while.
@@ -86,4 +88,29 @@ func TestALookThatIsNotTakenEndsWithItsTime(t *testing.T) {
 			t.Error("the loop does not run, and there is a picture")
 		}
 	})
+}
+
+func TestTheRowOfTheHostThatAnswersSaysWhatTheRestOfTheStatusSays(t *testing.T) {
+	t.Parallel()
+	r := &round{}
+	r.decision = policy.Decision{Role: policy.RoleVoter}
+	r.verdict = health.Verdict{State: health.Failed, Code: health.DiskFailed}
+	r.view.Cluster.Reachable = true
+	read := func() []control.HostRecord { // as the records were read last
+		return []control.HostRecord{{ID: "1", Role: "joining", Health: "OK", Waiting: "HEALTH_BAD"}, {ID: "2", Role: "spare", Health: "OK", Waiting: "SPACE_LOW"}}
+	}
+	hosts := read()
+	ownRow(hosts, "1", r)
+	if h := hosts[0]; h.Role != control.RoleVoter || h.Health != "FAILED" || h.HealthText != "DISK_FAILED" || h.Waiting != "" {
+		t.Errorf("its row says %+v", h)
+	}
+	if hosts[1] != read()[1] {
+		t.Errorf("the row of another says %+v", hosts[1])
+	}
+	r.view.Cluster.Reachable, r.decision.Role = false, policy.RoleUnknown
+	hosts = read()
+	ownRow(hosts, "1", r)
+	if h := hosts[0]; h.Role != control.RoleJoining || h.Health != "FAILED" {
+		t.Errorf("without a quorum its row says %+v, and not what was last known", h)
+	}
 }

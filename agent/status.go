@@ -45,6 +45,7 @@ func (a *Agent) Status() control.Status {
 	s.Cluster = a.clusterStatus(s.Cluster, r)
 	if seen := a.reached.Load(); seen != nil { // what lies in etcd, as it was last read
 		s.Hosts = hostsStatus(seen, (a.opt.Now() - seen.hostsAt).Seconds())
+		ownRow(s.Hosts, c.Host.ID, r)
 		if a.opt.Now()-seen.statusesAt > blink*c.Timing.Interval {
 			a.hurry.Store(true)
 		}
@@ -159,6 +160,21 @@ func hostsStatus(r *round, age float64) []control.HostRecord {
 	return out
 }
 
+// ownRow shows the host that answers as it is now, and not as its record said when that was last read: the rest of the status
+// says the same of it.
+func ownRow(hosts []control.HostRecord, id string, now *round) {
+	for i := range hosts {
+		h := &hosts[i]
+		if h.ID != id {
+			continue
+		}
+		h.Health, h.HealthText = now.verdict.State.String(), string(now.verdict.Code)
+		if now.view.Cluster.Reachable { // else nothing newer is known
+			h.Role, h.Waiting = control.Role(now.decision.Role), string(now.decision.Waiting)
+		}
+	}
+}
+
 func recordsStatus(r *round) (l control.Lock, op *control.Op, pause *control.Pause) {
 	if r.lock != nil {
 		l = control.Lock{Holder: r.lock.Host, HolderName: r.lock.Name, Mine: r.view.Lock.Mine}
@@ -197,6 +213,7 @@ func (a *Agent) healthStatus(r *round) control.Health {
 		})
 	}
 	out.Disk = control.Disk{WAL: lane(verdict.Figures.WAL), Direct: lane(verdict.Figures.Direct), LimitSeconds: a.opt.Config.Disk.FsyncWarm.Seconds()}
+	out.Disk.LeftOut, out.Disk.Samples = uint64(verdict.Figures.LeftOut), uint64(verdict.Figures.Samples)
 	age, op := a.opt.Probe.InFlight()
 	out.Disk.InFlightSeconds, out.Disk.InFlightOp = age.Seconds(), op
 	if u := r.reading.Usage; u != nil {

@@ -23,11 +23,14 @@ type Figures struct {
 	// Contaminated is the percentage of the last minute's samples that say nothing about the disk because the processor was
 	// short.
 	Contaminated float64
+	// LeftOut of the last minute's Samples are those: no figure of a lane counts them.
+	LeftOut, Samples int
 	// QualifyDone and QualifyNeed tell how far the qualifying run is; both 0 when there is none.
 	QualifyDone, QualifyNeed int
 }
 
-// LaneFigures are those of the newest samples of a lane, as many as [Thresholds.Window], contaminated ones left out. With a
+// LaneFigures are those of the newest samples of a lane, as many as [Thresholds.Window], contaminated ones left out; of the WAL lane
+// in a qualifying run those of the run. With a
 // Count of 0 nothing was measured and the others mean nothing.
 type LaneFigures struct {
 	Count         int
@@ -45,9 +48,10 @@ func (j *Judge) figures() Figures {
 		Limit: j.limits.FsyncWarm, Age: j.now - f.lastSample,
 		InFlight: d.InFlight, InFlightOp: d.InFlightOp,
 		Free: d.Free, Total: d.Total, UsageAge: d.UsageAge,
-		Score: f.score.value, Contaminated: j.cpu.percent(),
+		Score: f.score.value, Contaminated: j.cpu.percent(), LeftOut: j.cpu.contaminated(), Samples: len(j.cpu.recent),
 	}
 	if f.track.State == Qualifying && !f.member {
+		figures.WAL = j.laneFigures(f.run)
 		figures.QualifyDone, figures.QualifyNeed = len(f.run), j.limits.QualifySamples
 	}
 	return figures

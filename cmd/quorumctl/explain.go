@@ -102,7 +102,10 @@ func writeVerdict(p *page, s control.Status) {
 // writeMeasured puts the measured number beside its limit.
 func writeMeasured(p *page, h control.Health) {
 	text := "nothing measured yet"
-	if l := h.Disk.WAL; l.Count > 0 {
+	switch l := h.Disk.WAL; {
+	case failed(h.State):
+		text = h.Text
+	case l.Count > 0:
 		text = fmt.Sprintf("WAL fsync p99 %s%s, %d samples, newest %s old",
 			latency(l.P99), after(", limit ", limit(h.Disk)), l.Count, age(h.Disk.AgeSeconds))
 	}

@@ -43,17 +43,27 @@ func writeHealth(p *page, s control.Status) {
 		do(p, f.Remedy)
 	}
 	p.raw("")
-	writeDisk(p, h.Disk)
+	writeDisk(p, h)
 	p.raw("")
 	p.line("next: %s", next(s))
 }
 
-// writeDisk writes the figures of the probe beside their limit.
-func writeDisk(p *page, d control.Disk) {
+// writeDisk writes the figures of the probe beside their limit. Those of a disk that has failed since say nothing.
+func writeDisk(p *page, h control.Health) {
+	d := h.Disk
+	if failed(h.State) {
+		d.WAL, d.Direct = control.Lane{}, control.Lane{}
+	}
 	t := table{head: []string{"FSYNC", "P50", "P99", "MAX", "SAMPLES", "P99 LIMIT"}}
 	t.add(laneRow("wal", d.WAL, limit(d))...)
 	t.add(laneRow("direct", d.Direct, "")...)
 	p.table(t)
+	if failed(h.State) {
+		p.line("what was measured before it was %s says nothing now", h.State)
+	}
+	if d.LeftOut > 0 {
+		p.line("left out: %d of the last minute's %s, taken while the processor was short", d.LeftOut, count(int(d.Samples), "sample", "samples"))
+	}
 	if d.InFlightOp != "" {
 		p.line("in flight: %s for %s", d.InFlightOp, latency(d.InFlightSeconds))
 	}
@@ -67,6 +77,9 @@ func writeDisk(p *page, d control.Disk) {
 	}
 	p.line("measured %s ago%s", age(d.AgeSeconds), free)
 }
+
+// failed tells whether a verdict makes what was measured before it worthless.
+func failed(verdict string) bool { return verdict == "FAILED" || verdict == "STALLED" }
 
 func laneRow(name string, l control.Lane, limit string) []word {
 	if l.Count == 0 {

@@ -228,6 +228,9 @@ func verdict(state string) word {
 
 // p99 is exact for the host that answers. Others publish theirs rounded up.
 func p99(h control.HostRecord, s control.Status) string {
+	if failed(h.Health) {
+		return "-"
+	}
 	if wal := s.Health.Disk.WAL; h.ID == s.Host.ID && wal.Count > 0 {
 		return latency(wal.P99)
 	}
