@@ -227,7 +227,7 @@ func (a *Agent) driveUnit(ctx context.Context, r *round, step policy.Step) error
 	case policy.StepStartUnit:
 		a.data.forget()
 		a.noteCommand(r) // before a reboot can clear it
-		if err := a.files.setHeld(false); err != nil {
+		if err := a.files.setHeld(ctx, false); err != nil {
 			return err
 		}
 		if err := a.opt.Unit.Start(ctx); err != nil {

@@ -114,6 +114,8 @@ type Options struct {
 	Unit  Unit
 	Probe Probe
 	Data  DataDir
+	// Hold keeps etcd's unit from starting; nil: by a file in the state directory.
+	Hold Hold
 	// Machine is the host itself; nil when it cannot be rebooted from here.
 	Machine Machine
 	// Hooks run before and after; nil when there are none.
@@ -200,7 +202,7 @@ func New(opt Options) (*Agent, error) {
 		opt.Files = HostFiles{}
 	}
 	c := opt.Config
-	files, err := openStateFiles(opt.Files, c.Paths.State, c.Paths.Runtime)
+	files, err := openStateFiles(opt.Files, c.Paths.State, c.Paths.Runtime, opt.Hold)
 	if err != nil {
 		return nil, err
 	}

@@ -174,7 +174,7 @@ func TestTheVersionOfEtcdIsLookedAtAnewAfterACommand(t *testing.T) {
 func commandAgent(t *testing.T, disk Files, hooks Hooks) (*Agent, *ask) {
 	t.Helper()
 	dir := t.TempDir()
-	files, err := openStateFiles(disk, dir+"/state", dir+"/run")
+	files, err := openStateFiles(disk, dir+"/state", dir+"/run", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -200,7 +200,7 @@ func (a *Agent) takeDown(ctx context.Context, r *round) error {
 		return err
 	}
 	if r.asked.Work == policy.WorkMaintenance {
-		if err := a.files.setHeld(true); err != nil {
+		if err := a.files.setHeld(ctx, true); err != nil {
 			return err
 		}
 	}

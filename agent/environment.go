@@ -4,7 +4,6 @@
 package agent
 
 import (
-	"maps"
 	"strings"
 
 	"github.com/quorumd/quorumd/agent/cluster"
@@ -14,32 +13,12 @@ import (
 
 // environment gives the variables with which the local etcd starts. members is the present
 // member list, this host's own entry included; with token set, a new cluster of this host alone
-// is described instead. etcd reads the initial variables only when its data directory is empty.
+// is described instead.
 func environment(c config.Config, members []cluster.Member, token string) map[string]string {
-	env := map[string]string{
-		"ETCD_NAME":                        c.Host.Name,
-		"ETCD_DATA_DIR":                    c.Etcd.DataDir,
-		"ETCD_LISTEN_CLIENT_URLS":          c.Etcd.ListenClientURL,
-		"ETCD_LISTEN_PEER_URLS":            c.Etcd.ListenPeerURL,
-		"ETCD_ADVERTISE_CLIENT_URLS":       c.Etcd.ClientURL,
-		"ETCD_INITIAL_ADVERTISE_PEER_URLS": c.Etcd.PeerURL,
-	}
-	if c.Etcd.WALDir != "" {
-		env["ETCD_WAL_DIR"] = c.Etcd.WALDir
-	}
-	if c.Etcd.MetricsURL != "" {
-		env["ETCD_LISTEN_METRICS_URLS"] = c.Etcd.MetricsURL
-	}
 	if token != "" {
-		env["ETCD_INITIAL_CLUSTER"] = c.Host.Name + "=" + c.Etcd.PeerURL
-		env["ETCD_INITIAL_CLUSTER_STATE"] = "new"
-		env["ETCD_INITIAL_CLUSTER_TOKEN"] = token
-	} else {
-		env["ETCD_INITIAL_CLUSTER"] = initialCluster(c, members)
-		env["ETCD_INITIAL_CLUSTER_STATE"] = "existing"
+		return c.Environment(c.Alone(), token)
 	}
-	maps.Copy(env, c.Etcd.Environment)
-	return env
+	return c.Environment(initialCluster(c, members), "")
 }
 
 // initialCluster lists all members by peer URL. etcd compares the URLs and ignores the names of

@@ -26,6 +26,7 @@ import (
 type stateFiles struct {
 	state, runtime string
 	disk           Files
+	holder         Hold
 
 	writing chan struct{} // holds one while somebody writes, who may hang with the disk; no reader waits for it
 
@@ -120,8 +121,11 @@ func syncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-func openStateFiles(disk Files, state, runtime string) (*stateFiles, error) {
-	f := &stateFiles{state: state, runtime: runtime, disk: disk, writing: make(chan struct{}, 1)}
+func openStateFiles(disk Files, state, runtime string, hold Hold) (*stateFiles, error) {
+	if hold == nil {
+		hold = HoldFile{disk, filepath.Join(state, holdName)}
+	}
+	f := &stateFiles{state: state, runtime: runtime, disk: disk, holder: hold, writing: make(chan struct{}, 1)}
 	for _, dir := range []string{state, runtime} {
 		if err := disk.MakeDir(dir); err != nil {
 			return nil, fmt.Errorf("cannot make quorumd's own directory: %w; check paths.state and paths.runtime", err)
@@ -147,9 +151,7 @@ func openStateFiles(disk Files, state, runtime string) (*stateFiles, error) {
 	if _, err := readJSON(disk, filepath.Join(state, askName), &f.ask); err != nil {
 		return nil, err
 	}
-	if _, err := disk.Read(filepath.Join(state, holdName)); !errors.Is(err, fs.ErrNotExist) {
-		f.hold = true
-	}
+	f.hold = hold.Held()
 	if _, err := readJSON(disk, filepath.Join(runtime, failuresName), &f.failures); err != nil {
 		f.failures = failuresFile{} // it only shortens a wait
 	}

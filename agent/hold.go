@@ -5,20 +5,23 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"path/filepath"
+	"io/fs"
 	"slices"
 
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// holdName is the file in the state directory whose presence keeps etcd's unit from starting, by
+// holdName is the file whose presence keeps etcd's unit from starting, by
 // ConditionPathExists= in the unit's drop-in. etcd must start after a boot without quorumd, so its
 // unit is enabled; but on a host that holds no member of the cluster, an etcd that starts by itself
-// would make a cluster of its own, or come back as a member that was removed.
+// would make a cluster of its own, or come back as a member that was removed. It lies in the state directory unless
+// Options.Hold says otherwise.
 const holdName = "etcd.hold"
 
-const holdText = `quorumd: this host holds no member of its cluster, so etcd is not to start by itself.
+// HoldText is what such a file says.
+const HoldText = `quorumd: this host holds no member of its cluster, so etcd is not to start by itself.
 quorumd removes this file when the host joins. To start etcd by hand all the same, remove it.
 `
 
@@ -64,8 +67,8 @@ func (a *Agent) noteHold(ctx context.Context, r *round) {
 	if want == holdAsIs || a.files.held() == (want == holdBack) {
 		return
 	}
-	a.holding.refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
-		err := a.files.setHeld(want == holdBack)
+	a.holding.refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(ctx context.Context) (struct{}, error) {
+		err := a.files.setHeld(ctx, want == holdBack)
 		if err != nil {
 			a.log.Error("not noted whether etcd may start by itself", "error", err)
 		}
@@ -79,18 +82,42 @@ func (f *stateFiles) held() bool {
 	return f.hold
 }
 
-func (f *stateFiles) setHeld(held bool) error {
+func (f *stateFiles) setHeld(ctx context.Context, held bool) error {
 	defer f.turn()()
-	path := filepath.Join(f.state, holdName)
-	if held {
-		if err := f.disk.Write(path, []byte(holdText), true); err != nil {
-			return err
-		}
-	} else if err := f.disk.Remove(path); err != nil {
-		return fmt.Errorf("cannot let etcd start: %w", err)
+	if err := f.holder.SetHeld(ctx, held); err != nil {
+		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.hold = held
+	return nil
+}
+
+// Hold keeps etcd's unit from starting by itself, for as long as a file is there. What is noted outlives the agent.
+type Hold interface {
+	Held() bool
+	SetHeld(ctx context.Context, held bool) error
+}
+
+// HoldFile is a Hold that the agent writes itself.
+type HoldFile struct {
+	Files Files
+	Path  string
+}
+
+// Held tells whether the file is there, or may be.
+func (h HoldFile) Held() bool {
+	_, err := h.Files.Read(h.Path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// SetHeld makes the file, or removes it.
+func (h HoldFile) SetHeld(_ context.Context, held bool) error {
+	if held {
+		return h.Files.Write(h.Path, []byte(HoldText), true)
+	}
+	if err := h.Files.Remove(h.Path); err != nil {
+		return fmt.Errorf("cannot let etcd start: %w", err)
+	}
 	return nil
 }

@@ -60,14 +60,14 @@ func TestAHoldOutlivesTheAgent(t *testing.T) {
 	t.Parallel()
 	state, runtime := t.TempDir(), t.TempDir()
 	for _, held := range []bool{true, true, false, false} {
-		f, err := openStateFiles(HostFiles{}, state, runtime)
+		f, err := openStateFiles(HostFiles{}, state, runtime, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.setHeld(held); err != nil {
+		if err := f.setHeld(t.Context(), held); err != nil {
 			t.Fatal(err)
 		}
-		again, err := openStateFiles(HostFiles{}, state, runtime)
+		again, err := openStateFiles(HostFiles{}, state, runtime, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

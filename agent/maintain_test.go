@@ -52,7 +52,7 @@ func TestWhoAsksIsAnsweredThoughTheDiskHangs(t *testing.T) {
 func TestATakeDownForWhatWasWithdrawnLeavesWhatIsAskedInsteadAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	files, err := openStateFiles(HostFiles{}, dir+"/state", dir+"/run")
+	files, err := openStateFiles(HostFiles{}, dir+"/state", dir+"/run", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -183,7 +183,7 @@ func TestOwnFilesSurviveARestartAndSayWhenTheyAreDamaged(t *testing.T) {
 	state, runtime := filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "run")
 	open := func() *stateFiles {
 		t.Helper()
-		f, err := openStateFiles(HostFiles{}, state, runtime)
+		f, err := openStateFiles(HostFiles{}, state, runtime, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestOwnFilesSurviveARestartAndSayWhenTheyAreDamaged(t *testing.T) {
 		t.Fatal("what was ended stands")
 	}
 	must(t, os.WriteFile(filepath.Join(state, clusterName), []byte(`{"id":`), 0o644))
-	if _, err := openStateFiles(HostFiles{}, state, runtime); err == nil {
+	if _, err := openStateFiles(HostFiles{}, state, runtime, nil); err == nil {
 		t.Fatal("a damaged file is taken for none: the host would forget its cluster")
 	}
 }

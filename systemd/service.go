@@ -32,10 +32,20 @@ type Options struct {
 	// EnvironmentFile is the absolute path of the file that SetEnvironment writes and the unit
 	// reads through EnvironmentFile=. Without one SetEnvironment and Environment are errors.
 	EnvironmentFile string
+	// Orders has somebody with the right to do what changes anything; nil: the Service does it itself.
+	Orders Orders
 	// Dial connects to systemd; nil for the system bus.
 	Dial DialFunc
 	// Logger takes the few events worth a line; nil for slog.Default.
 	Logger *slog.Logger
+}
+
+// Orders are what changes a unit.
+type Orders interface {
+	// Drive has systemd take a job for the unit: "start", "stop" or "restart".
+	Drive(ctx context.Context, verb string) error
+	// SetEnvironment writes the environment file.
+	SetEnvironment(ctx context.Context, vars map[string]string) error
 }
 
 // Service is a systemd unit, driven over D-Bus. It connects at its first use, and again whenever the
@@ -43,6 +53,7 @@ type Options struct {
 type Service struct {
 	unit            string
 	environmentFile string
+	orders          Orders
 	log             *slog.Logger
 	bus             *bus
 
@@ -76,7 +87,7 @@ func NewService(o Options) (*Service, error) {
 		o.Logger = slog.Default()
 	}
 	log := o.Logger.With("unit", o.Unit)
-	return &Service{unit: o.Unit, environmentFile: o.EnvironmentFile, log: log, bus: newBus(o.Dial, log)}, nil
+	return &Service{unit: o.Unit, environmentFile: o.EnvironmentFile, orders: o.Orders, log: log, bus: newBus(o.Dial, log)}, nil
 }
 
 // Start queues a start job. A unit that is already active is fine. Within 3 s it returns nil once
@@ -96,6 +107,26 @@ func (s *Service) Restart(ctx context.Context) error {
 	return s.queue(ctx, "restart", false, (*sddbus.Conn).RestartUnitContext)
 }
 
+// File gives the path of the file from which systemd has loaded the unit. One that a program has made while the system
+// runs has none, and is not installed.
+func (s *Service) File(ctx context.Context) (string, error) {
+	var p properties
+	err := s.bus.call(ctx, true, func(ctx context.Context, conn *sddbus.Conn) error {
+		var err error
+		p, err = conn.GetAllPropertiesContext(ctx, s.unit)
+		return err
+	})
+	if err != nil {
+		return "", explainBus("look at "+s.unit, s.unit, err)
+	}
+	path := property[string](p, "FragmentPath")
+	if state := property[string](p, "LoadState"); state != "loaded" || path == "" || property[bool](p, "Transient") {
+		return "", fmt.Errorf("%w: systemd says %q of it, and that it lies in %q: install and unmask it: \"systemctl status %s\"",
+			ErrNotInstalled, state, path, s.unit)
+	}
+	return path, nil
+}
+
 // Close ends the connection and takes back nothing: the unit stays as it is and a queued job runs on.
 func (s *Service) Close() error {
 	s.bus.close()
@@ -106,6 +137,13 @@ type queueFunc func(*sddbus.Conn, context.Context, string, string, chan<- string
 
 // queue has systemd take a job for the unit and keeps the channel its result will come by.
 func (s *Service) queue(ctx context.Context, verb string, again bool, enqueue queueFunc) error {
+	if s.orders != nil {
+		if err := s.orders.Drive(ctx, verb); err != nil {
+			return err
+		}
+		s.log.Info("had a job queued", "job", verb)
+		return nil
+	}
 	err := s.bus.call(ctx, again, func(ctx context.Context, conn *sddbus.Conn) error {
 		job := &queuedJob{verb: verb, result: make(chan string, 1), dialed: s.bus.dialed}
 		if _, err := enqueue(conn, ctx, s.unit, jobMode, job.result); err != nil {

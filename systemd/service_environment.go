@@ -40,6 +40,9 @@ func (s *Service) SetEnvironment(ctx context.Context, vars map[string]string) er
 	if !p.readsEnvironment(s.environmentFile) {
 		return fmt.Errorf("cannot %s: %w: %s", doing, ErrEnvironmentUnused, s.dropIn())
 	}
+	if s.orders != nil {
+		return s.orders.SetEnvironment(ctx, vars)
+	}
 	if err := writeEnvironment(s.environmentFile, vars); err != nil {
 		return explainFile(doing, err)
 	}
@@ -58,6 +61,12 @@ func (s *Service) Environment(context.Context) (map[string]string, error) {
 	}
 	return vars, nil
 }
+
+// FormatEnvironment gives vars as SetEnvironment writes them.
+func FormatEnvironment(vars map[string]string) ([]byte, error) { return formatEnvironment(vars) }
+
+// ParseEnvironment reads what systemd would read as an environment file.
+func ParseEnvironment(text string) (map[string]string, error) { return parseEnvironment(text) }
 
 // dropIn says what to add so that the unit reads the file. "-" lets it start where there is none
 // yet, and "%" is doubled because systemd expands specifiers there.

@@ -25,8 +25,8 @@ import (
 	"strings"
 )
 
-// maxFileSize bounds a configuration file, in bytes. A complete one with every comment has about 16 KiB.
-const maxFileSize = 1 << 20
+// MaxFileSize bounds a configuration file, in bytes. A complete one with every comment has about 16 KiB.
+const MaxFileSize = 1 << 20
 
 // Load reads the configuration file at path. The error is Errors when the file was read and has problems;
 // otherwise it says why the file cannot be read and wraps the cause, so that errors.Is(err, fs.ErrNotExist) works.
@@ -62,6 +62,12 @@ func parse(name string, data []byte, hostname func() (string, error)) (Config, e
 	return c, nil
 }
 
+// Where the environment file lies; formerly it lay where quorumd may write. A file that names that place means this one.
+const (
+	environmentFile       = "/var/lib/quorumd-etcd/etcd.env"
+	formerEnvironmentFile = "/var/lib/quorumd/etcd.env"
+)
+
 // derive fills in the values whose default depends on another key or on the machine.
 func (d *decoder) derive(c *Config, hostname func() (string, error)) {
 	if c.Host.Name == "" && !d.bad["host.name"] {
@@ -72,6 +78,9 @@ func (d *decoder) derive(c *Config, hostname func() (string, error)) {
 	}
 	if c.Etcd.ListenPeerURL == "" && !d.bad["etcd.listenPeerURL"] {
 		c.Etcd.ListenPeerURL = c.Etcd.PeerURL
+	}
+	if c.Etcd.EnvironmentFile == formerEnvironmentFile {
+		c.Etcd.EnvironmentFile = environmentFile
 	}
 	if c.Disk.ProbeDir == "" && !d.bad["disk.probeDir"] {
 		c.Disk.ProbeDir = c.Etcd.probeDir()
@@ -96,7 +105,7 @@ func (d *decoder) shortHostname(hostname func() (string, error)) string {
 	return short
 }
 
-// readFile reads a regular file of at most maxFileSize+1 bytes; one byte too many lets the caller see that it is
+// readFile reads a regular file of at most MaxFileSize+1 bytes; one byte too many lets the caller see that it is
 // too large. Other kinds of files are refused because opening or reading a pipe can wait for ever.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
@@ -114,5 +123,5 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	return io.ReadAll(io.LimitReader(f, MaxFileSize+1))
 }

@@ -90,7 +90,7 @@ func TestHostileFilesAreRefusedWithOneClearError(t *testing.T) {
 	}
 	cases := []struct{ name, data, want string }{
 		{"ten megabytes", strings.Repeat("# comment\n", 1<<20), "larger than 1 MiB"},
-		{"one byte too many", valid + strings.Repeat("#", maxFileSize+1-len(valid)), "larger than 1 MiB"},
+		{"one byte too many", valid + strings.Repeat("#", MaxFileSize+1-len(valid)), "larger than 1 MiB"},
 		{"deep lists", strings.Repeat("[", 1<<20), "exceeded max depth"},
 		{"deep sections", strings.Repeat("{a: ", 1<<18), "exceeded max depth"},
 		{"deep indentation", strings.Repeat("- ", 1<<19), "exceeded max depth"},
@@ -129,7 +129,7 @@ func TestAPanicOfTheYAMLParserIsAnError(t *testing.T) {
 
 func TestAFileOfExactlyTheLimitIsRead(t *testing.T) {
 	t.Parallel()
-	mustParse(t, valid+strings.Repeat("#", maxFileSize-len(valid)))
+	mustParse(t, valid+strings.Repeat("#", MaxFileSize-len(valid)))
 }
 
 func TestTheShortestFileGetsEveryDefault(t *testing.T) {
@@ -142,7 +142,7 @@ func TestTheShortestFileGetsEveryDefault(t *testing.T) {
 		},
 		Etcd: Etcd{
 			Runner: RunnerSystemd, Unit: "etcd.service", Binary: "/usr/bin/etcd",
-			DataDir: "/var/lib/etcd/default", EnvironmentFile: "/var/lib/quorumd/etcd.env",
+			DataDir: "/var/lib/etcd/default", EnvironmentFile: "/var/lib/quorumd-etcd/etcd.env",
 			ClientURL: "http://192.0.2.1:2379", PeerURL: "http://192.0.2.1:2380",
 			ListenClientURL: "http://192.0.2.1:2379", ListenPeerURL: "http://192.0.2.1:2380",
 			LogFile: "/var/log/quorumd/etcd.log", StopTimeout: 30 * time.Second,

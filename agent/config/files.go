@@ -70,7 +70,7 @@ func readNamed(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s cannot be read: permission denied; let the user that runs quorumd read it and enter its directories", path)
 	case err != nil:
 		return nil, fmt.Errorf("cannot read the file: %w; correct the path", err)
-	case len(data) > maxFileSize:
+	case len(data) > MaxFileSize:
 		return nil, fmt.Errorf("%s is larger than 1 MiB; correct the path", path)
 	}
 	return data, nil

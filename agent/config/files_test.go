@@ -117,7 +117,7 @@ func TestBadFilesAreExplainedAllAtOnce(t *testing.T) {
 		Type:    "RSA PRIVATE KEY",
 		Headers: map[string]string{"Proc-Type": "4,ENCRYPTED", "DEK-Info": "AES-128-CBC,00"}, Bytes: []byte("x"),
 	}))
-	large := p.write("large.crt", make([]byte, maxFileSize+1))
+	large := p.write("large.crt", make([]byte, MaxFileSize+1))
 	if err := unix.Mkfifo(p.path("pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}

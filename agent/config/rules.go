@@ -364,5 +364,9 @@ func warnings(c *Config) []string {
 	if c.Maintenance.AutoReboot && (c.Mode != ModeManage || c.Etcd.Runner != RunnerSystemd) {
 		w = append(w, "maintenance.autoReboot does nothing here: it takes mode manage, and etcd as a systemd unit")
 	}
+	if c.Etcd.Runner == RunnerSystemd && within(c.Etcd.EnvironmentFile, c.Paths.State) {
+		w = append(w, fmt.Sprintf("etcd.environmentFile (%s) lies in paths.state, where quorumd may write and so root does not: "+
+			"choose a place in /var/lib/quorumd-etcd, and name it and its .hold in the drop-in of %s", c.Etcd.EnvironmentFile, c.Etcd.Unit))
+	}
 	return w
 }

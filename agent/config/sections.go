@@ -140,8 +140,9 @@ type Etcd struct {
 	// WAL directory of etcd. Empty: inside the data directory.
 	WALDir string `yaml:"walDir" default:"" is:"path"`
 
-	// File quorumd writes for the etcd unit to read (EnvironmentFile=): the ETCD_* variables of the member.
-	EnvironmentFile string `yaml:"environmentFile" default:"/var/lib/quorumd/etcd.env" is:"path"`
+	// File the etcd unit reads (EnvironmentFile=): the ETCD_* variables of the member. Root's helper writes it for quorumd, from
+	// this configuration, where only root may write; beside it lies etcd.hold, which keeps the unit from starting.
+	EnvironmentFile string `yaml:"environmentFile" default:"/var/lib/quorumd-etcd/etcd.env" is:"path"`
 
 	// URL at which clients reach the member of this host. It belongs in cluster.endpoints too.
 	ClientURL string `yaml:"clientURL" required:"true" example:"http://192.0.2.1:2379" is:"url"`

@@ -29,7 +29,7 @@ type text struct {
 
 // readText makes YAML of data, or says the one thing that makes it none.
 func readText(name string, data []byte) (text, *Problem) {
-	if len(data) > maxFileSize {
+	if len(data) > MaxFileSize {
 		return text{}, &Problem{File: name, Message: "larger than 1 MiB; this is no quorumd configuration"}
 	}
 	t := text{name: name, lines: strings.Split(string(data), "\n")}

@@ -10,11 +10,14 @@ import (
 	"syscall"
 )
 
-// Child launches Main as a child of the agent that outlives it. command gives the command line for a time; what the
-// programs write goes where the agent's own log goes.
-func Child(command func(when string) []string) Launch {
-	return func(_ context.Context, when string) error {
-		argv := command(when)
+// Child launches Main as a child of the agent that outlives it. wanted is the directory in which it is told what is to be
+// run, command gives the command line for a time; what the programs write goes where the agent's own log goes.
+func Child(wanted string, command func(when string) []string) Launch {
+	return func(_ context.Context, run Run) error {
+		if err := Note(wanted, run); err != nil {
+			return err
+		}
+		argv := command(run.When)
 		c := exec.Command(argv[0], argv[1:]...) // no context: it goes on without the agent
 		c.Stdout, c.Stderr = os.Stderr, os.Stderr
 		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

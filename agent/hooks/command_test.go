@@ -49,7 +49,7 @@ func TestACommandIsTheOneProgramOfItsNameAndRunsOnce(t *testing.T) {
 		b.start(r)
 		b.until(r, Done)
 	}
-	if err := b.runner.launch(t.Context(), Command); err != nil {
+	if err := b.runner.launch(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	b.until(r, Done)
@@ -117,11 +117,11 @@ func TestWhatIsNoCommandIsNeitherFoundNorRun(t *testing.T) {
 			t.Errorf("%q: %+v, %v", name, got, err)
 		}
 		// The agent's word is not trusted: the other side looks itself.
-		if err := write(wantedPath(b.runner.wanted, Command), 0o640, wanted{ID: r.ID, Program: name, Until: r.Until}); err != nil {
+		if err := write(wantedPath(b.wanted(), Command), 0o640, wanted{ID: r.ID, Program: name, Until: r.Until}); err != nil {
 			t.Fatal(err)
 		}
 		b.eventually("the one before has ended", func() bool { held, err := locked(b.runner.outcomes, Command); return err == nil && !held })
-		if err := b.runner.launch(t.Context(), Command); err != nil {
+		if err := b.runner.launch(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 		b.eventually("it is refused", func() bool { told, err := b.runner.told(r); return err == nil && told.State == Failed })
@@ -216,11 +216,11 @@ func TestTheEndOfACommandIsToldAsACommands(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.program("upgrade", `exit 0`)
-	if err := write(wantedPath(b.runner.wanted, Command), 0o640, wanted{ID: "1", Program: "upgrade"}); err != nil {
+	if err := write(wantedPath(b.wanted(), Command), 0o640, wanted{ID: "1", Program: "upgrade"}); err != nil {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	line := Line{Dir: b.dir, Wanted: b.runner.wanted, Outcomes: b.runner.outcomes, Command: time.Minute, Output: io.Discard, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	line := Line{Dir: b.dir, Wanted: b.wanted(), Outcomes: b.runner.outcomes, Command: time.Minute, Output: io.Discard, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	if err := line.Run(t.Context(), Command); err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,8 @@
 // directories before.d and after.d, one after the other in the order of their names; and, while it is down, the one of
 // commands.d that was asked for by its name.
 //
-// There are two sides, which may be two users. A Runner is the agent's side: it notes what is to be run, has it
-// started, and looks how it goes. Main is the side that runs the programs: under systemd in a unit of its own, as root;
+// There are two sides, which may be two users. A Runner is the agent's side: it has somebody note what is to be run and
+// start it, and looks how it goes. Main is the side that runs the programs: under systemd in a unit of its own, as root;
 // otherwise in a child of the agent.
 //
 // It promises:

@@ -69,16 +69,19 @@ func newBench(t *testing.T, timeout time.Duration) *bench {
 	return b
 }
 
+// wanted is the directory in which the running side is told what to run.
+func (b *bench) wanted() string { return filepath.Join(b.dir, "wanted") }
+
 // agent gives a Runner, as an agent that has just started has it.
 func (b *bench) agent(timeout time.Duration) *Runner {
 	self, err := os.Executable()
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	child := Child(func(when string) []string {
+	child := Child(b.wanted(), func(when string) []string {
 		return []string{"/usr/bin/env", lineVariable + "=" + b.dir, self, timeout.String(), when}
 	})
-	return NewRunner(b.dir, filepath.Join(b.dir, "wanted"), filepath.Join(b.dir, "outcomes"), child)
+	return NewRunner(b.dir, filepath.Join(b.dir, "outcomes"), child)
 }
 
 // hook writes a program of some lines of shell.
@@ -169,11 +172,11 @@ func TestOneIDRunsOnceAndAnotherRunsAgain(t *testing.T) {
 		b.until(run(Before, "1"), Done)
 	}
 	// Also where the agent does not see that: two starts in the same moment.
-	if err := b.runner.launch(t.Context(), Before); err != nil {
+	if err := b.runner.launch(t.Context(), run(Before, "1")); err != nil {
 		t.Fatal(err)
 	}
 	b.start(run(Before, "2"))
-	if err := b.runner.launch(t.Context(), Before); err != nil {
+	if err := b.runner.launch(t.Context(), run(Before, "2")); err != nil {
 		t.Fatal(err)
 	}
 	b.until(run(Before, "2"), Done)
@@ -334,11 +337,11 @@ func TestAStartThatComesToNothingIsAnError(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.hook(Before, "10-x", "")
-	b.runner.launch = func(context.Context, string) error { return fmt.Errorf("no such unit") }
+	b.runner.launch = func(context.Context, Run) error { return fmt.Errorf("no such unit") }
 	if err := b.runner.Start(t.Context(), run(Before, "1")); err == nil || !strings.Contains(err.Error(), "cannot run the hooks of before.d: no such unit") {
 		t.Errorf("%v", err)
 	}
-	b.runner.launch = func(context.Context, string) error { return nil }
+	b.runner.launch = func(context.Context, Run) error { return nil }
 	b.start(run(Before, "1"))
 	b.runner.since = time.Now().Add(-2 * patience)
 	if err := b.runner.Start(t.Context(), run(Before, "1")); err == nil || !strings.Contains(err.Error(), "have not begun") {

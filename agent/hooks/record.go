@@ -34,6 +34,12 @@ type wanted struct {
 	Until   time.Duration `json:"until,omitempty"`
 }
 
+// Note writes what is to be run into a directory, where Main finds it.
+func Note(dir string, run Run) error {
+	w := wanted{ID: run.ID, Work: run.Work, Reason: run.Reason, By: run.By, Program: run.Program, Until: run.Until}
+	return write(wantedPath(dir, run.When), 0o640, w)
+}
+
 // outcome is the record by which the running side tells how it goes.
 type outcome struct {
 	ID    string `json:"id"`

@@ -16,23 +16,23 @@ import (
 // patience is how long a line of hooks that was started may take to begin.
 const patience = 15 * time.Second
 
-// Launch has Main run for Before, After or Command, and does not wait for it. Launching twice must do no harm.
-type Launch func(ctx context.Context, when string) error
+// Launch notes what is to be run, has Main run it, and does not wait for it. Launching twice must do no harm.
+type Launch func(ctx context.Context, run Run) error
 
 // Runner is the agent's side. Its methods are safe for use by several goroutines and wait for no program.
 type Runner struct {
-	dir, wanted, outcomes string
-	launch                Launch
+	dir, outcomes string
+	launch        Launch
 
 	mu       sync.Mutex
 	launched string // ID of what was launched last
 	since    time.Time
 }
 
-// NewRunner makes a Runner for the programs in dir/before.d and dir/after.d. wanted is the directory in which it
-// notes what is to be run, outcomes the one in which Main tells how it goes. A reboot should clear both.
-func NewRunner(dir, wanted, outcomes string, launch Launch) *Runner {
-	return &Runner{dir: dir, wanted: wanted, outcomes: outcomes, launch: launch}
+// NewRunner makes a Runner for the programs in dir/before.d and dir/after.d. outcomes is the directory in which Main
+// tells how it goes. A reboot should clear it.
+func NewRunner(dir, outcomes string, launch Launch) *Runner {
+	return &Runner{dir: dir, outcomes: outcomes, launch: launch}
 }
 
 // Start has a run begin, unless it has begun already. It returns within a few seconds; an error says that it could not
@@ -46,11 +46,7 @@ func (r *Runner) Start(ctx context.Context, run Run) error {
 	if run.When == Command {
 		cannot = "cannot run the command " + run.Program + ": "
 	}
-	w := wanted{ID: run.ID, Work: run.Work, Reason: run.Reason, By: run.By, Program: run.Program, Until: run.Until}
-	if err := write(wantedPath(r.wanted, run.When), 0o640, w); err != nil {
-		return fmt.Errorf(cannot+"%w", err)
-	}
-	if err := r.launch(ctx, run.When); err != nil {
+	if err := r.launch(ctx, run); err != nil {
 		return fmt.Errorf(cannot+"%w", err)
 	}
 	if waited := r.waited(run.ID); waited > patience {

@@ -44,8 +44,8 @@ const (
 
 // Request says what to run.
 type Request struct {
-	Config string   `json:"config"` // absolute path of the agent's configuration
-	Args   []string `json:"args"`   // of the child, its hidden command first
+	Agent string   `json:"agent"` // the name of its configuration, which says what it may have touched
+	Args  []string `json:"args"`  // of the child, its hidden command first
 }
 
 // Send has the request run by the service at the socket, with these files as 0, 1, 2 and so on, and

@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "serve":
 			err := Serve([]string{"/proc/self/exe"}, func(r Request) error {
-				if r.Config != "/etc/good" {
-					return errors.New("another configuration")
+				if r.Agent != "good" {
+					return errors.New("another agent")
 				}
 				return nil
 			})
@@ -121,7 +121,7 @@ func TestAnErrandHasTheFilesOfItsSenderAndTheExitCodeOfItsChild(t *testing.T) {
 	out, outText := pipe(t)
 	said, saidText := pipe(t)
 	more, moreText := pipe(t)
-	code, err := Send(socket, Request{"/etc/good", []string{"echo", "more"}}, in, out, said, more)
+	code, err := Send(socket, Request{"good", []string{"echo", "more"}}, in, out, said, more)
 	if err != nil || code != 7 {
 		t.Fatalf("exit code %d, %v", code, err)
 	}
@@ -135,11 +135,11 @@ func TestAnErrandThatIsNotAllowedDoesNotRunAndSaysSo(t *testing.T) {
 	socket := service(t)
 	out, outText := pipe(t)
 	said, saidText := pipe(t)
-	code, err := Send(socket, Request{"/etc/bad", []string{"echo"}}, os.Stdin, out, said)
+	code, err := Send(socket, Request{"bad", []string{"echo"}}, os.Stdin, out, said)
 	if err != nil || code != 1 {
 		t.Fatalf("exit code %d, %v", code, err)
 	}
-	if o, s := outText(), saidText(); o != "" || !strings.Contains(s, "not allowed: another configuration") {
+	if o, s := outText(), saidText(); o != "" || !strings.Contains(s, "not allowed: another agent") {
 		t.Fatalf("stdout %q, stderr %q", o, s)
 	}
 }
@@ -162,7 +162,7 @@ func TestTheChildEndsWhenItsSenderIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	send(t, conn, `{"config":"/etc/good","args":["echo"]}`, hold, w, w)
+	send(t, conn, `{"agent":"good","args":["echo"]}`, hold, w, w)
 	w.Close()
 	began := make([]byte, 4)
 	if _, err := io.ReadFull(r, began); err != nil || string(began) != "said" {
@@ -196,7 +196,7 @@ func TestARequestThatIsNoneIsAnEndWithoutAnAnswer(t *testing.T) {
 
 func TestWithoutAServiceTheErrorNamesItsUnit(t *testing.T) {
 	t.Parallel()
-	_, err := Send(filepath.Join(t.TempDir(), "none"), Request{"/etc/good", []string{"echo"}}, os.Stdin, os.Stdout, os.Stderr)
+	_, err := Send(filepath.Join(t.TempDir(), "none"), Request{"good", []string{"echo"}}, os.Stdin, os.Stdout, os.Stderr)
 	if err == nil || !strings.Contains(err.Error(), "quorumd-errand@") {
 		t.Fatal(err)
 	}

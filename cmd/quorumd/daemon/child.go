@@ -9,11 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/systemd/errand"
+	"github.com/quorumd/quorumd/systemd/rootfile"
+	"github.com/quorumd/quorumd/systemd/steward"
 )
 
 const (
@@ -21,8 +24,10 @@ const (
 	probeCommand = "probe-disk"
 	sendCommand  = "send-errand"  // stands in the place of a child that runs as etcd's user
 	serveCommand = "serve-errand" // runs that child; quorumd-errand@.service starts it
-	// errandConfigs is where the configurations lie for which errands are run: only root writes there.
-	errandConfigs = "/etc/quorumd"
+	// configs is where the configurations lie that are acted upon with more rights than the agent's: only root writes there.
+	configs = "/etc/quorumd"
+	// mainAgent is what the agent is called whose configuration is quorumd.yaml.
+	mainAgent = "quorumd"
 )
 
 // children gives the command that starts a child, without the name of its hidden command: the
@@ -31,7 +36,31 @@ func children(config, errands string) []string {
 	if errands == "" {
 		return []string{self}
 	}
-	return []string{self, sendCommand, errands, config}
+	return []string{self, sendCommand, errands, agentOf(config)}
+}
+
+// agentOf gives the name of the agent with that configuration.
+func agentOf(config string) string { return strings.TrimSuffix(filepath.Base(config), ".yaml") }
+
+// configOf gives the path of an agent's configuration. The agent can name nothing outside of the directory.
+func configOf(dir, agent string) (string, error) {
+	if err := steward.CheckAgent(agent); err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, agent+".yaml"), nil
+}
+
+// trustedConfig reads an agent's configuration, which must be root's alone with all directories on its way.
+func trustedConfig(files rootfile.Tree, dir, agent string) (config.Config, error) {
+	path, err := configOf(dir, agent)
+	if err != nil {
+		return config.Config{}, err
+	}
+	text, err := files.Read(path, config.MaxFileSize)
+	if err != nil {
+		return config.Config{}, fmt.Errorf("cannot trust the configuration: %w", err)
+	}
+	return config.Parse(path, text)
 }
 
 // Child runs the children that touch the disk, and the operator's hooks. They are no commands for people. It tells whether
@@ -53,7 +82,11 @@ func Child(args []string) (code int, is bool) {
 	case hooksCommand:
 		err = runHooks(args[1:])
 	case serveCommand:
-		err = errand.Serve([]string{self}, func(r errand.Request) error { return allowErrand(errandConfigs, r) })
+		err = errand.Serve([]string{self}, func(r errand.Request) error { return allowErrand(rootfile.Root(), configs, r) })
+	case helperCommand:
+		err = serveOrders()
+	case moveCommand:
+		err = moveEnvironment()
 	default:
 		return 0, false
 	}
@@ -66,22 +99,19 @@ func Child(args []string) (code int, is bool) {
 
 func sendErrand(args []string) (int, error) {
 	if len(args) < 3 {
-		return 0, errors.New("a socket, a configuration and a command are expected")
+		return 0, errors.New("a socket, an agent and a command are expected")
 	}
 	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	if args[2] == probeCommand {
 		files = append(files, os.NewFile(disk.PageFD, "page"))
 	}
-	return errand.Send(args[0], errand.Request{Config: args[1], Args: args[2:]}, files...)
+	return errand.Send(args[0], errand.Request{Agent: args[1], Args: args[2:]}, files...)
 }
 
 // allowErrand keeps the agent, should it have been taken over, to the directories that root's
 // configuration names.
-func allowErrand(configs string, r errand.Request) error {
-	if filepath.Dir(r.Config) != configs {
-		return fmt.Errorf("the configuration %q does not lie in %s", r.Config, configs)
-	}
-	conf, err := config.Load(r.Config)
+func allowErrand(files rootfile.Tree, configs string, r errand.Request) error {
+	conf, err := trustedConfig(files, configs, r.Agent)
 	if err != nil {
 		return err
 	}
@@ -101,7 +131,7 @@ func allowErrand(configs string, r errand.Request) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is not what %s names; restart quorumd if the file has changed", r.Args, r.Config)
+	return fmt.Errorf("%q is not what %s.yaml names; restart quorumd if the file has changed", r.Args, r.Agent)
 }
 
 // probeTarget is what the disk probe stands for: the directory of etcd's write-ahead log.

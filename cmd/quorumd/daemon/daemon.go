@@ -29,6 +29,7 @@ import (
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/systemd"
+	"github.com/quorumd/quorumd/systemd/steward"
 )
 
 const tlsEvery = 15 // how often the TLS files are read again, in intervals of the loop
@@ -37,6 +38,7 @@ const tlsEvery = 15 // how often the TLS files are read again, in intervals of t
 type Options struct {
 	Config  string // path of the configuration
 	Errands string // socket of the service that runs the children as etcd's user; empty: they are the agent's own
+	Helper  string // socket of the service that does as root what the agent may not; empty: the agent tries it itself
 	Version string
 	Logger  *slog.Logger
 	// Stepping and Wall are for tests: see agent.Options. Both may be nil.
@@ -63,17 +65,17 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	parts, err := open(conf, children(opt.Config, opt.Errands), log)
+	orders := ordersTo(opt)
+	parts, err := open(conf, children(opt.Config, opt.Errands), orders, log)
 	if err != nil {
 		return err
 	}
 	defer parts.close()
 
-	hookRunner, units, err := openHooks(conf, opt.Config, opt.Errands, log)
+	hookRunner, err := openHooks(conf, opt.Config, orders)
 	if err != nil {
 		return err
 	}
-	defer units.close()
 
 	notifier := systemd.NewNotifier()
 	wall := opt.Wall
@@ -82,7 +84,7 @@ func Run(ctx context.Context, opt Options) error {
 	}
 	a, err := agent.New(agent.Options{
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
-		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Machine: machine(conf, log), Hooks: hookRunner,
+		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Hold: holdOf(conf, orders), Machine: machine(conf, log), Hooks: hookRunner,
 		EtcdVersion:   func(ctx context.Context) (string, error) { return cluster.BinaryVersion(ctx, conf.Etcd.Binary) },
 		BlockProgress: parts.blocks.Progress,
 		Now:           sinceBoot, Wall: wall, Logger: log,
@@ -159,7 +161,7 @@ type unit interface {
 	Close() error
 }
 
-func open(conf config.Config, child []string, log *slog.Logger) (p parts, err error) {
+func open(conf config.Config, child []string, orders *steward.Client, log *slog.Logger) (p parts, err error) {
 	defer func() {
 		if err != nil {
 			p.close()
@@ -175,7 +177,7 @@ func open(conf config.Config, child []string, log *slog.Logger) (p parts, err er
 	if p.blocks, err = disk.NewBlockDevices("/proc", "/sys"); err != nil {
 		return p, err
 	}
-	if p.unit, err = openUnit(conf, log); err != nil {
+	if p.unit, err = openUnit(conf, orders, log); err != nil {
 		return p, err
 	}
 	tls := cluster.TLSFiles{Use: conf.Cluster.TLS != nil}
@@ -229,9 +231,13 @@ func (p parts) close() {
 	}
 }
 
-func openUnit(conf config.Config, log *slog.Logger) (unit, error) {
+func openUnit(conf config.Config, orders *steward.Client, log *slog.Logger) (unit, error) {
 	if conf.Etcd.Runner == config.RunnerSystemd {
-		return systemd.NewService(systemd.Options{Unit: conf.Etcd.Unit, EnvironmentFile: conf.Etcd.EnvironmentFile, Logger: log})
+		o := systemd.Options{Unit: conf.Etcd.Unit, EnvironmentFile: conf.Etcd.EnvironmentFile, Logger: log}
+		if orders != nil {
+			o.Orders = orders
+		}
+		return systemd.NewService(o)
 	}
 	return systemd.NewProcess(systemd.ProcessOptions{
 		Name: "etcd", Argv: []string{conf.Etcd.Binary}, Dir: conf.Paths.State,

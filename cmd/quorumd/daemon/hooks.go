@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 
@@ -20,65 +19,47 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/systemd"
+	"github.com/quorumd/quorumd/systemd/rootfile"
+	"github.com/quorumd/quorumd/systemd/steward"
 )
 
 const (
 	hooksCommand = "hooks" // runs the operator's programs; quorumd-hooks@.service starts it
-	// unitOutcomes is where that service tells how it goes, and mainConfig what it is told by an instance without a name.
+	// unitOutcomes is where that service is told what to run and tells how it goes. Only root writes there.
 	unitOutcomes = "/run/quorumd-hooks"
-	mainConfig   = "quorumd"
 )
 
-// agentName is what an agent beside the main one may be called, as in quorumd@NAME.service.
-var agentName = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*$`)
-
-// hookUnits are the units that run hooks; none where the agent's own child does.
-type hookUnits map[string]*systemd.Service
-
-func (u hookUnits) close() {
-	for _, unit := range u {
-		_ = unit.Close()
-	}
-}
-
-// openHooks gives the agent's side of the hooks. With errands, a service of its own runs them, as root; otherwise
+// openHooks gives the agent's side of the hooks. With orders, a service of its own runs them, as root; otherwise
 // a child of the agent does.
-func openHooks(conf config.Config, path, errands string, log *slog.Logger) (*hooks.Runner, hookUnits, error) {
-	if errands == "" {
-		outcomes := filepath.Join(conf.Paths.Runtime, "hooks")
-		if err := os.MkdirAll(outcomes, 0o755); err != nil {
-			return nil, nil, fmt.Errorf("cannot keep the outcome of hooks: %w; correct paths.runtime", err)
+func openHooks(conf config.Config, path string, orders *steward.Client) (*hooks.Runner, error) {
+	if orders != nil {
+		launch := func(ctx context.Context, run hooks.Run) error {
+			return orders.RunHooks(ctx, steward.Hooks{
+				When: run.When, ID: run.ID, Program: run.Program, Until: run.Until, Work: run.Work, Reason: run.Reason, By: run.By,
+			})
 		}
-		child := hooks.Child(func(when string) []string {
-			return []string{self, hooksCommand, "--config", path, "--outcomes", outcomes, when}
-		})
-		return hooks.NewRunner(conf.Maintenance.Hooks, conf.Paths.Runtime, outcomes, child), nil, nil
+		return hooks.NewRunner(conf.Maintenance.Hooks, outcomesOf(agentOf(path)), launch), nil
 	}
-	units := hookUnits{}
-	for _, when := range []string{hooks.Before, hooks.After, hooks.Command} {
-		unit, err := systemd.NewService(systemd.Options{Unit: hooksUnit(path, when), Logger: log})
-		if err != nil {
-			return nil, nil, err
-		}
-		units[when] = unit
+	outcomes := filepath.Join(conf.Paths.Runtime, "hooks")
+	if err := os.MkdirAll(outcomes, 0o755); err != nil {
+		return nil, fmt.Errorf("cannot keep the outcome of hooks: %w; correct paths.runtime", err)
 	}
-	launch := func(ctx context.Context, when string) error { return units[when].Start(ctx) }
-	return hooks.NewRunner(conf.Maintenance.Hooks, conf.Paths.Runtime, outcomesOf(path), launch), units, nil
+	child := hooks.Child(conf.Paths.Runtime, func(when string) []string {
+		return []string{self, hooksCommand, "--config", path, "--outcomes", outcomes, when}
+	})
+	return hooks.NewRunner(conf.Maintenance.Hooks, outcomes, child), nil
 }
 
-// hooksUnit names the unit that runs the hooks of the agent with that configuration.
-func hooksUnit(path, when string) string {
-	name := strings.TrimSuffix(filepath.Base(path), ".yaml")
-	if name == mainConfig {
+// hooksUnit names the unit that runs the hooks of an agent.
+func hooksUnit(agent, when string) string {
+	if agent == mainAgent {
 		return "quorumd-hooks@" + when + ".service"
 	}
-	return "quorumd-hooks@" + when + ":" + name + ".service"
+	return "quorumd-hooks@" + when + ":" + agent + ".service"
 }
 
-// outcomesOf gives the directory in which the service tells how the hooks of the agent with that configuration go.
-func outcomesOf(path string) string {
-	return filepath.Join(unitOutcomes, strings.TrimSuffix(filepath.Base(path), ".yaml"))
-}
+// outcomesOf gives the directory in which the service is told what to run for an agent, and tells how it goes.
+func outcomesOf(agent string) string { return filepath.Join(unitOutcomes, agent) }
 
 // makeOutcomes makes the directory in which the service tells how it goes, and the one above it, readable for the agent whatever
 // the umask is.
@@ -95,28 +76,38 @@ func runHooks(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	when, name, named := strings.Cut(flags.Arg(0), ":")
 	if *path == "" {
-		if !named {
-			name = mainConfig
-		}
-		if !agentName.MatchString(name) {
-			return fmt.Errorf("cannot run hooks: %q is no name of a configuration", name)
-		}
-		*path = filepath.Join(errandConfigs, name+".yaml")
-		*outcomes = outcomesOf(*path)
-		if err := makeOutcomes(*outcomes); err != nil {
-			return fmt.Errorf("cannot tell how the hooks go: %w", err)
-		}
+		return runHooksUnit(flags.Arg(0))
 	}
 	conf, err := config.Load(*path)
 	if err != nil {
 		return err
 	}
+	return runLine(conf, conf.Paths.Runtime, *outcomes, flags.Arg(0))
+}
+
+// runHooksUnit is what quorumd-hooks@.service runs, as root: it reads nothing that the agent can write.
+func runHooksUnit(instance string) error {
+	when, agent, named := strings.Cut(instance, ":")
+	if !named {
+		agent = mainAgent
+	}
+	conf, err := trustedConfig(rootfile.Root(), configs, agent)
+	if err != nil {
+		return fmt.Errorf("cannot run hooks: %w", err)
+	}
+	outcomes := outcomesOf(agent)
+	if err := makeOutcomes(outcomes); err != nil {
+		return fmt.Errorf("cannot tell how the hooks go: %w", err)
+	}
+	return runLine(conf, outcomes, outcomes, when)
+}
+
+func runLine(conf config.Config, wanted, outcomes, when string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	return hooks.Line{
-		Dir: conf.Maintenance.Hooks, Wanted: conf.Paths.Runtime, Outcomes: *outcomes, Host: conf.Host.Name,
+		Dir: conf.Maintenance.Hooks, Wanted: wanted, Outcomes: outcomes, Host: conf.Host.Name,
 		Timeout: conf.Maintenance.HookTimeout, Command: conf.Maintenance.CommandTimeout, Output: os.Stdout,
 		Logger: slog.New(systemd.LogHandler(os.Stderr, slog.LevelInfo, catalog.ID)),
 	}.Run(ctx, when)

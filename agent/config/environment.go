@@ -1,0 +1,45 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"maps"
+	"path/filepath"
+	"strings"
+)
+
+// Environment gives the variables with which the local etcd starts. cluster is its initial cluster; with a token that of
+// a new one, otherwise the one that it joins. etcd reads these only when its data directory is empty.
+func (c Config) Environment(cluster, token string) map[string]string {
+	env := map[string]string{
+		"ETCD_NAME":                        c.Host.Name,
+		"ETCD_DATA_DIR":                    c.Etcd.DataDir,
+		"ETCD_LISTEN_CLIENT_URLS":          c.Etcd.ListenClientURL,
+		"ETCD_LISTEN_PEER_URLS":            c.Etcd.ListenPeerURL,
+		"ETCD_ADVERTISE_CLIENT_URLS":       c.Etcd.ClientURL,
+		"ETCD_INITIAL_ADVERTISE_PEER_URLS": c.Etcd.PeerURL,
+		"ETCD_INITIAL_CLUSTER":             cluster,
+		"ETCD_INITIAL_CLUSTER_STATE":       "existing",
+	}
+	if c.Etcd.WALDir != "" {
+		env["ETCD_WAL_DIR"] = c.Etcd.WALDir
+	}
+	if c.Etcd.MetricsURL != "" {
+		env["ETCD_LISTEN_METRICS_URLS"] = c.Etcd.MetricsURL
+	}
+	if token != "" {
+		env["ETCD_INITIAL_CLUSTER_STATE"], env["ETCD_INITIAL_CLUSTER_TOKEN"] = "new", token
+	}
+	maps.Copy(env, c.Etcd.Environment)
+	return env
+}
+
+// Alone is the initial cluster of this host alone.
+func (c Config) Alone() string { return c.Host.Name + "=" + c.Etcd.PeerURL }
+
+// HoldFile is the file whose presence keeps etcd's unit from starting. It lies beside the environment file.
+func (e Etcd) HoldFile() string {
+	base := filepath.Base(e.EnvironmentFile)
+	return filepath.Join(filepath.Dir(e.EnvironmentFile), strings.TrimSuffix(base, ".env")+".hold")
+}

@@ -1,0 +1,166 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/quorumd/quorumd/agent"
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/systemd"
+	"github.com/quorumd/quorumd/systemd/rootfile"
+	"github.com/quorumd/quorumd/systemd/steward"
+)
+
+// helperCommand carries out one order as root; quorumd-helper@.service starts it.
+const helperCommand = "serve-helper"
+
+// ordersTo gives the way to that service; nil when there is none.
+func ordersTo(opt Options) *steward.Client {
+	if opt.Helper == "" {
+		return nil
+	}
+	return &steward.Client{Socket: opt.Helper, Agent: agentOf(opt.Config)}
+}
+
+// holdOf gives what keeps etcd's unit from starting; nil where the agent's own child runs etcd.
+func holdOf(conf config.Config, orders *steward.Client) agent.Hold {
+	if conf.Etcd.Runner != config.RunnerSystemd {
+		return nil
+	}
+	own := agent.HoldFile{Files: agent.HostFiles{}, Path: conf.Etcd.HoldFile()}
+	if orders == nil {
+		return own
+	}
+	return orderedHold{own, orders}
+}
+
+// orderedHold is a file that anybody may see and only root makes.
+type orderedHold struct {
+	agent.HoldFile
+	orders *steward.Client
+}
+
+// SetHeld has root make the file, or remove it.
+func (h orderedHold) SetHeld(ctx context.Context, held bool) error {
+	return h.orders.SetHeld(ctx, held)
+}
+
+// steering carries out orders, as root.
+type steering struct {
+	files    rootfile.Tree
+	configs  string // where the configurations lie
+	outcomes func(agent string) string
+	// drive has a job queued for the unit that root names.
+	drive func(ctx context.Context, unit, verb string) error
+}
+
+func serveOrders() error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	root := rootfile.Root()
+	s := steering{files: root, configs: configs, outcomes: outcomesOf, drive: func(ctx context.Context, unit, verb string) error {
+		return driveUnit(ctx, root, unit, verb)
+	}}
+	return steward.Serve(ctx, s.do)
+}
+
+// do carries out an order that was checked. What it acts on stands in root's configuration.
+func (s steering) do(ctx context.Context, o steward.Order) error {
+	conf, err := trustedConfig(s.files, s.configs, o.Agent)
+	if err != nil {
+		return fmt.Errorf("cannot carry out %q: %w", o.Word, err)
+	}
+	if conf.Etcd.Runner != config.RunnerSystemd {
+		return fmt.Errorf("cannot carry out %q: etcd.runner of %s is not systemd", o.Word, o.Agent)
+	}
+	switch o.Word {
+	case steward.SetEnvironment:
+		return s.setEnvironment(conf, *o.Initial)
+	case steward.HoldBack:
+		return s.files.Write(conf.Etcd.HoldFile(), []byte(agent.HoldText), 0o644)
+	case steward.LetGo:
+		return s.files.Remove(conf.Etcd.HoldFile())
+	case steward.Start, steward.Stop, steward.Restart:
+		return s.drive(ctx, conf.Etcd.Unit, o.Word)
+	case steward.RunHooks:
+		return s.runHooks(ctx, o.Agent, *o.Hooks)
+	}
+	return fmt.Errorf("cannot carry out %q: it is no order", o.Word)
+}
+
+// setEnvironment writes what the configuration says, and of the agent's words only those on the initial cluster.
+func (s steering) setEnvironment(conf config.Config, i steward.Initial) error {
+	vars := conf.Environment(i.Cluster, i.Token)
+	switch {
+	case !i.Names(conf.Alone()):
+		return fmt.Errorf("cannot write the environment: %s is not what this host is in the initial cluster", conf.Alone())
+	case steward.Digest(vars) != i.Digest:
+		return errors.New("cannot write the environment: the configuration has changed since quorumd has read it: systemctl reload quorumd")
+	}
+	return s.writeEnvironment(conf, vars)
+}
+
+func (s steering) writeEnvironment(conf config.Config, vars map[string]string) error {
+	for name := range vars {
+		if !strings.HasPrefix(name, "ETCD_") {
+			return fmt.Errorf("cannot write the environment: %s is not etcd's", name)
+		}
+	}
+	text, err := systemd.FormatEnvironment(vars)
+	if err == nil {
+		err = s.files.Write(conf.Etcd.EnvironmentFile, text, 0o600) // it may hold a password; systemd reads it as root
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write the environment: %w", err)
+	}
+	return nil
+}
+
+// runHooks notes what is to be run where only root writes, and starts the unit that runs it.
+func (s steering) runHooks(ctx context.Context, name string, h steward.Hooks) error {
+	dir := s.outcomes(name)
+	if err := makeOutcomes(dir); err != nil {
+		return fmt.Errorf("cannot note what to run: %w", err)
+	}
+	err := hooks.Note(dir, hooks.Run{When: h.When, ID: h.ID, Program: h.Program, Until: h.Until, Work: h.Work, Reason: h.Reason, By: h.By})
+	if err != nil {
+		return fmt.Errorf("cannot note what to run: %w", err)
+	}
+	return s.drive(ctx, hooksUnit(name, h.When), steward.Start)
+}
+
+// driveUnit has systemd take a job that any other may take the place of, a shutdown's above all, for a unit that was loaded
+// from a file of root's.
+func driveUnit(ctx context.Context, files rootfile.Tree, name, verb string) error {
+	unit, err := systemd.NewService(systemd.Options{Unit: name})
+	if err != nil {
+		return err
+	}
+	defer unit.Close()        //nolint:errcheck // the job runs on
+	if verb == steward.Stop { // also of one whose file is gone
+		return unit.Stop(ctx)
+	}
+	path, err := unit.File(ctx)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path) // systemd has followed them already
+	}
+	if err == nil {
+		err = files.Check(path)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot %s %s: %w", verb, name, err)
+	}
+	if verb == steward.Restart {
+		return unit.Restart(ctx)
+	}
+	return unit.Start(ctx)
+}

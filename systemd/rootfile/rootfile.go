@@ -1,0 +1,200 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rootfile reads and writes files that nobody but root can have changed.
+//
+// What root, systemd or etcd's user acts on must not lie where a less privileged user can write: a symbolic link there
+// shows other files, a pipe hangs who opens it, and a directory that is exchanged makes another file of the same path.
+// So every directory on the way is opened beneath the one before, follows no link, and must belong to root and be
+// writable for nobody else. The same holds for the file. Nothing is waited for, and what is read is bounded.
+package rootfile
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Tree is where files are looked for.
+type Tree struct {
+	top   string // from where on every directory is checked
+	owner uint32
+}
+
+// Root is the whole file system, in which root is trusted and nobody else.
+func Root() Tree { return Tree{top: "/"} }
+
+// Beneath is the tree below a directory, in which that user is trusted.
+func Beneath(top string, owner int) Tree {
+	return Tree{top: filepath.Clean(top), owner: uint32(owner)} //nolint:gosec // a user's number
+}
+
+// Read gives a regular file of at most limit bytes.
+func (t Tree) Read(path string, limit int) ([]byte, error) {
+	dir, err := t.openDir(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return t.read(dir, path, limit)
+}
+
+func (t Tree) read(dir *os.File, path string, limit int) ([]byte, error) {
+	fd, err := unix.Openat(int(dir.Fd()), filepath.Base(path), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, failed("open", path, err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, failed("read", path, errors.New("it is no regular file"))
+	}
+	if err := t.trusted(f, path); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
+	if err == nil && len(data) > limit {
+		err = failed("read", path, fmt.Errorf("it has more than %d bytes", limit))
+	}
+	return data, err
+}
+
+// Write replaces a file, unless it says just that already: a reader sees the old text or the new one, also after a loss
+// of power. The directory must be there.
+func (t Tree) Write(path string, data []byte, mode fs.FileMode) (err error) {
+	dir, err := t.openDir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if old, err := t.read(dir, path, len(data)); err == nil && bytes.Equal(old, data) {
+		return nil
+	}
+	temp := "." + filepath.Base(path) + "." + rand.Text()
+	fd, err := unix.Openat(int(dir.Fd()), temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return failed("write", path, err)
+	}
+	f := os.NewFile(uintptr(fd), temp)
+	defer func() {
+		if err != nil {
+			_ = unix.Unlinkat(int(dir.Fd()), temp, 0)
+			err = fmt.Errorf("cannot write %s: %w", path, err)
+		}
+	}()
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err = unix.Renameat(int(dir.Fd()), temp, int(dir.Fd()), filepath.Base(path)); err != nil {
+		return err
+	}
+	return dir.Sync()
+}
+
+// Remove removes a file for good; one that is not there is fine.
+func (t Tree) Remove(path string) error {
+	dir, err := t.openDir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	err = unix.Unlinkat(int(dir.Fd()), filepath.Base(path), 0)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return failed("remove", path, err)
+	}
+	return dir.Sync()
+}
+
+// Check tells why a file, or what is on the way to it, is not root's alone; nil when it is.
+func (t Tree) Check(path string) error {
+	dir, err := t.openDir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	fd, err := unix.Openat(int(dir.Fd()), filepath.Base(path), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return failed("open", path, err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	return t.trusted(f, path)
+}
+
+// openDir opens a directory, each on the way to it beneath the one before.
+func (t Tree) openDir(path string) (*os.File, error) {
+	below, err := filepath.Rel(t.top, path)
+	if err != nil || !filepath.IsAbs(path) || below == ".." || strings.HasPrefix(below, "../") {
+		return nil, failed("open", path, fmt.Errorf("it does not lie in %s", t.top))
+	}
+	at, so := unix.AT_FDCWD, t.top
+	names := append([]string{t.top}, strings.Split(below, "/")...)
+	if below == "." {
+		names = names[:1]
+	}
+	var dir *os.File
+	for i, name := range names {
+		flags := unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+		if i == len(names)-1 {
+			flags &^= unix.O_PATH // to be synced
+		}
+		if i > 0 {
+			so = filepath.Join(so, name)
+		}
+		fd, err := unix.Openat(at, name, flags, 0)
+		if dir != nil {
+			dir.Close()
+		}
+		if err != nil {
+			return nil, failed("open", so, err)
+		}
+		dir = os.NewFile(uintptr(fd), so)
+		if err := t.trusted(dir, so); err != nil {
+			dir.Close()
+			return nil, err
+		}
+		at = fd
+	}
+	return dir, nil
+}
+
+// trusted tells why others than the owner could change what is open.
+func (t Tree) trusted(f *os.File, path string) error {
+	var s unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &s); err != nil {
+		return failed("look at", path, err)
+	}
+	switch {
+	case s.Mode&unix.S_IFMT == unix.S_IFLNK:
+		return fmt.Errorf("%s is a symbolic link, which is not followed: put what it leads to there", path)
+	case s.Uid != t.owner:
+		return fmt.Errorf("%s belongs to user %d, who could change it: chown root", path, s.Uid)
+	case s.Mode&0o022 != 0:
+		return fmt.Errorf("others than its owner may write %s: chmod go-w", path)
+	}
+	return nil
+}
+
+// failed is an error of the file system, as package os gives it; a link that was met is named as one.
+func failed(doing, path string, err error) error {
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
+		return fmt.Errorf("%s is a symbolic link or no directory, and is not followed: %w", path, &fs.PathError{Op: doing, Path: path, Err: err})
+	}
+	return &fs.PathError{Op: doing, Path: path, Err: err}
+}
