@@ -8,6 +8,7 @@ package packaging
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -20,7 +21,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// TestMain also is the load that the tests put on etcd inside a host: one write after the other, each within a second.
+// TestMain also is the load that the tests put on etcd inside a host: one write after the other, each within a second; and
+// somebody who says to root's helper whatever he likes.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "load" {
 		if err := load(os.Args[2]); err != nil {
@@ -29,7 +31,33 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) == 3 && os.Args[1] == "order" {
+		if err := order(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
+}
+
+// order says a text to the helper and prints what it answers.
+func order(text string) error {
+	conn, err := net.DialTimeout("unixpacket", "/run/quorumd-helper.sock", 5*time.Second)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		return err
+	}
+	if _, err := conn.Write([]byte(text)); err != nil {
+		return err
+	}
+	answer := make([]byte, 64<<10)
+	n, err := conn.Read(answer)
+	fmt.Println(string(answer[:n]))
+	return err
 }
 
 func load(endpoint string) error {

@@ -139,7 +139,7 @@ func (f *fleet) form() {
 	f.eventually("nobody makes a cluster unasked", func() bool { return f.names(f.Hosts[4], "CLUSTER_UNREACHABLE") })
 	// A bare host that reboots before there is a cluster must not make one of its own.
 	f.eventually("etcd is held back on a bare host", func() bool {
-		_, err := f.Hosts[4].Run(f.t.Context(), "test", "-e", "/var/lib/quorumd/etcd.hold")
+		_, err := f.Hosts[4].Run(f.t.Context(), "test", "-e", "/var/lib/quorumd-etcd/etcd.hold")
 		return err == nil
 	})
 	f.check(f.Hosts[4].Reboot(f.t.Context()))
