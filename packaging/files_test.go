@@ -135,7 +135,7 @@ func TestRpmlintHasNothingToSay(t *testing.T) {
 func TestTheServicesAreHardened(t *testing.T) {
 	t.Parallel()
 	score := regexp.MustCompile(`Overall exposure level for \S+: (\S+)`)
-	for _, unit := range []string{"quorumd.service", "quorumd@.service", "quorumd-errand@.service"} {
+	for _, unit := range []string{"quorumd.service", "quorumd@.service", "quorumd-errand@.service", "quorumd-helper@.service"} {
 		out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--no-pager", "--offline=true", "--threshold=20", "systemd/"+unit).CombinedOutput()
 		found := score.FindStringSubmatch(string(out))
 		if err != nil || found == nil {
