@@ -163,7 +163,7 @@ func TestTheShortestFileGetsEveryDefault(t *testing.T) {
 		Maintenance: Maintenance{
 			Hooks: "/etc/quorumd/hooks", HookTimeout: 5 * time.Minute, CommandTimeout: time.Hour, Windows: []string{"daily 02:00-05:00"}, Veto: "/etc/quorumd/veto.d",
 		},
-		Control: Control{Socket: "/run/quorumd/control.sock", Group: "quorumd"},
+		Control: Control{Socket: "/run/quorumd/control.sock", Group: "quorumd-admin"},
 		Metrics: Metrics{Listen: ":9379"},
 		Paths:   Paths{State: "/var/lib/quorumd", Runtime: "/run/quorumd"},
 	}

@@ -118,7 +118,8 @@ type TLS struct {
 	// Client certificate of quorumd, PEM. Goes with key.
 	Cert string `yaml:"cert" default:"" example:"/etc/quorumd/pki/client.crt" is:"path"`
 
-	// Private key of the client certificate, PEM, not encrypted. Goes with cert.
+	// Private key of the client certificate, PEM, not encrypted. Goes with cert. For the service's own user alone:
+	// chown quorumd: FILE && chmod 0400 FILE.
 	Key string `yaml:"key" default:"" example:"/etc/quorumd/pki/client.key" is:"path"`
 }
 
@@ -350,8 +351,9 @@ type Control struct {
 	// Path of the unix socket. Everyone may read from it.
 	Socket string `yaml:"socket" default:"/run/quorumd/control.sock" is:"socket"`
 
-	// Members of this group may change things through it, as root may.
-	Group string `yaml:"group" default:"quorumd" is:"group"`
+	// Members of this group may change things through it, as root may. It must own nothing: the client key, above all,
+	// is for the service's own user, because whoever has it may do anything in etcd.
+	Group string `yaml:"group" default:"quorumd-admin" is:"group"`
 }
 
 // Metrics describes the metrics listener.

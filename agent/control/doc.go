@@ -30,4 +30,4 @@ const APIVersion = "v1"
 const DefaultSocket = "/run/quorumd/control.sock"
 
 // DefaultGroup is the group whose members may change things, unless the configuration says otherwise.
-const DefaultGroup = "quorumd"
+const DefaultGroup = "quorumd-admin"

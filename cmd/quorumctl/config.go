@@ -4,13 +4,17 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/reach"
 )
 
 // defaultConfig is where the package puts the configuration.
@@ -32,28 +36,31 @@ func (a *app) configCommand() *cobra.Command {
 
 func (a *app) configCheckCommand() *cobra.Command {
 	var elsewhere bool
+	var as string
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Report every mistake in a configuration file",
 		Long: "Report every mistake in a configuration file, " + defaultConfig + " unless given, and in the\n" +
-			"certificates it names. Exits with 78 if there is one. quorumd itself is not asked.",
+			"certificates it names. Exits with 78 if there is one. quorumd itself is not asked.\n" +
+			"Run by root, it looks at the files with the eyes of the user that runs the service.",
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			file := defaultConfig
 			if len(args) > 0 {
 				file = args[0]
 			}
 			c, err := config.Load(file)
+			doc := verdictOnConfig{File: file, Warnings: orEmpty(c.Warnings)}
 			if err == nil && !elsewhere {
-				err = c.CheckFiles()
+				err = doc.look(cmd.Context(), c, as)
 			}
 			if err != nil {
 				return misconfigured(file, err)
 			}
-			doc := verdictOnConfig{file, orEmpty(c.Warnings)}
 			return a.emit(doc, func(p *page) { writeConfigVerdict(p, doc) })
 		},
 	}
+	cmd.Flags().StringVar(&as, "as", "", "look at the files with the eyes of this `user`, not of the service's")
 	cmd.Flags().BoolVar(&elsewhere, "elsewhere", false, "it is another host's file: do not look at the certificates it names")
 	return cmd
 }
@@ -61,11 +68,69 @@ func (a *app) configCheckCommand() *cobra.Command {
 // verdictOnConfig is the document of config check.
 type verdictOnConfig struct {
 	File     string   `json:"file"`
+	As       string   `json:"as,omitempty"` // with whose eyes the files were looked at
 	Warnings []string `json:"warnings"`
+}
+
+// look looks at the files that the configuration names: with the eyes of the user that runs the service, where root asks and
+// a service reads the file, and else with those of whoever asks.
+func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) error {
+	me, root := reach.Me(), os.Geteuid() == 0
+	user := as
+	if user == "" {
+		user = reach.ServiceUser(ctx, v.File)
+	}
+	if user != "" {
+		v.As = me
+	}
+	var problems config.Errors
+	var err error
+	switch {
+	case user == "" || user == me:
+		problems, err = asProblems(c.CheckFiles())
+	case root:
+		v.As = user
+		problems, err = reach.Look(ctx, v.File, user)
+	case as != "":
+		return &failure{code: exitPermission, message: "cannot look as " + as + ": not permitted", hint: "run it as root"}
+	default:
+		problems, err = asProblems(c.CheckFiles())
+		v.Warnings = append(v.Warnings, "looked at as "+me+", but the service runs as "+user+": run this as root to see what that user can read")
+	}
+	if errors.Is(err, reach.ErrNoUser) && as == "" {
+		v.As = me
+		v.Warnings = append(v.Warnings, "there is no user "+user+" to run the service: looked at as "+me)
+		problems, err = asProblems(c.CheckFiles())
+	}
+	if err != nil {
+		return err
+	}
+	if problems = append(problems, reach.OpenKey(c, keeper(c, user, me))...); len(problems) > 0 {
+		return problems
+	}
+	return nil
+}
+
+// keeper gives the user who shall have the key alone.
+func keeper(c config.Config, user, me string) string {
+	if user == "" && c.Etcd.Runner == config.RunnerSystemd {
+		return reach.DefaultUser
+	}
+	return cmp.Or(user, me)
+}
+
+func asProblems(err error) (config.Errors, error) {
+	if problems, ok := errors.AsType[config.Errors](err); ok {
+		return problems, nil
+	}
+	return nil, err
 }
 
 func writeConfigVerdict(p *page, v verdictOnConfig) {
 	p.line("%s: %s", v.File, word{"OK", good})
+	if v.As != "" {
+		p.line("  looked at as %s", v.As)
+	}
 	for _, text := range v.Warnings {
 		p.line("  %s %s", word{"warning:", warn}, text)
 	}
@@ -73,6 +138,9 @@ func writeConfigVerdict(p *page, v verdictOnConfig) {
 
 // misconfigured is the failure of a file that cannot be read, or that has mistakes: one in a line.
 func misconfigured(file string, err error) error {
+	if f, ok := errors.AsType[*failure](err); ok {
+		return f
+	}
 	f := &failure{
 		code: exitConfig, message: err.Error(),
 		hint: "quorumctl config default shows every key with what it means",

@@ -26,6 +26,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/reach"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/systemd"
@@ -135,6 +136,9 @@ func loadConfig(path string, log *slog.Logger) (config.Config, error) {
 	}
 	if err := conf.CheckFiles(); err != nil {
 		return conf, err
+	}
+	for _, problem := range reach.OpenKey(conf, reach.Me()) {
+		log.Error("configuration", "problem", problem.String())
 	}
 	if conf.Host.ID == "" {
 		if conf.Host.ID, err = config.HostID(); err != nil {

@@ -1,0 +1,188 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reach
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/agent/config"
+)
+
+// Command is the hidden command of a child that looks at a file with the eyes of another user. The program has to call
+// ChildMain for it.
+const Command = "look-at-config"
+
+const (
+	lookTimeout = 10 * time.Second
+	askTimeout  = 3 * time.Second
+	maxAnswer   = 256 << 10 // bytes; problems are bounded, and each is a line
+	configs     = "/etc/quorumd"
+
+	// DefaultUser runs the service, unless its unit says otherwise.
+	DefaultUser = "quorumd"
+)
+
+// ErrNoUser means that this host has no such user.
+var ErrNoUser = errors.New("no such user")
+
+// Me gives the name of the user of this process, or its number.
+func Me() string {
+	uid := uint32(os.Geteuid())
+	accounts, err := readAccounts("/etc/passwd", "/etc/group")
+	if err != nil {
+		return fmt.Sprint(uid)
+	}
+	return accounts.nameOf(uid)
+}
+
+// ServiceUser gives the user that runs quorumd with a configuration: what systemd says of its unit, or quorumd. It is empty for
+// a file that no unit reads.
+func ServiceUser(ctx context.Context, file string) string {
+	path, err := filepath.Abs(file)
+	if err != nil || filepath.Dir(path) != configs {
+		return ""
+	}
+	name, ok := strings.CutSuffix(filepath.Base(path), ".yaml")
+	if !ok || name == "" {
+		return ""
+	}
+	unit := "quorumd.service"
+	if name != "quorumd" {
+		unit = "quorumd@" + name + ".service"
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	c := exec.CommandContext(ctx, "systemctl", "show", "--property=LoadState", "--property=User", "--", unit)
+	c.WaitDelay = time.Second
+	out, err := c.Output()
+	if err != nil || !strings.Contains(string(out), "LoadState=loaded\n") {
+		return DefaultUser
+	}
+	for line := range strings.Lines(string(out)) {
+		if user, ok := strings.CutPrefix(strings.TrimSpace(line), "User="); ok && user != "" {
+			return user
+		}
+	}
+	return "root" // a unit without User=
+}
+
+// Look gives what a user finds wrong with the files of a configuration: what that user cannot read or write. Only root can look
+// with the eyes of others. The error says why nobody could look.
+func Look(ctx context.Context, file, user string) ([]config.Problem, error) {
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := readAccounts("/etc/passwd", "/etc/group")
+	if err != nil {
+		return nil, err
+	}
+	who, groups, ok := accounts.user(user)
+	if !ok {
+		return nil, fmt.Errorf("cannot look as %s: %w", user, ErrNoUser)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	c := exec.CommandContext(ctx, "/proc/self/exe", Command, path)
+	c.Dir = "/"
+	c.Env = []string{} // nothing of root's
+	c.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: who.id, Gid: who.primary, Groups: groups}, Pdeathsig: syscall.SIGKILL,
+	}
+	answer, err := run(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot look as %s: %w", user, err)
+	}
+	var problems []config.Problem
+	if err := json.Unmarshal(answer, &problems); err != nil {
+		return nil, fmt.Errorf("cannot look as %s: the answer is damaged: %w", user, err)
+	}
+	return problems, nil
+}
+
+// run gives what a child writes. A child that hangs on a file for good is left behind.
+func run(ctx context.Context, c *exec.Cmd) ([]byte, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	c.Stdout = w
+	if err := errors.Join(c.Start(), w.Close()); err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	stop := context.AfterFunc(ctx, func() { _ = r.SetReadDeadline(time.Now()) })
+	defer stop()
+	answer, err := io.ReadAll(io.LimitReader(r, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("no answer within %v: a file hangs", lookTimeout)
+	}
+	select {
+	case err = <-ended:
+		return answer, err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("no answer within %v: a file hangs", lookTimeout)
+	}
+}
+
+// ChildMain is the child: it looks at the file it is told, as the user it is, and writes what is wrong.
+func ChildMain(args []string, stdout io.Writer) error {
+	if len(args) != 1 {
+		return errors.New("a file is expected")
+	}
+	return json.NewEncoder(stdout).Encode(look(args[0]))
+}
+
+func look(file string) []config.Problem {
+	c, err := config.Load(file)
+	if err != nil {
+		return problemsOf(err)
+	}
+	problems := problemsOf(c.CheckFiles())
+	if why := cannotWrite(c.Paths.State); why != "" {
+		problems = append(problems, config.Problem{Key: "paths.state", Message: why})
+	}
+	if why := cannotWrite(c.Paths.Runtime); why != "" {
+		problems = append(problems, config.Problem{Key: "paths.runtime", Message: why})
+	}
+	return problems
+}
+
+func problemsOf(err error) []config.Problem {
+	if err == nil {
+		return []config.Problem{}
+	}
+	if problems, ok := errors.AsType[config.Errors](err); ok {
+		return problems
+	}
+	return []config.Problem{{Message: err.Error()}}
+}
+
+// cannotWrite says why this process cannot keep files in a directory, or nothing. One that is not there is made by systemd
+// when the service starts.
+func cannotWrite(dir string) string {
+	err := unix.Access(dir, unix.W_OK|unix.X_OK)
+	switch {
+	case err == nil, errors.Is(err, fs.ErrNotExist):
+		return ""
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("%s cannot be written: permission denied; let the user that runs quorumd own it", dir)
+	}
+	return fmt.Sprintf("%s cannot be written: %v; correct the path", dir, err)
+}

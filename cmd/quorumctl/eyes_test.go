@@ -1,0 +1,54 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/reach"
+)
+
+func TestConfigCheckFindsAKeyThatIsOpenToOthers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	key, file := filepath.Join(dir, "client.key"), filepath.Join(dir, "q.yaml")
+	text := fmt.Sprintf("cluster: {name: prod, endpoints: [\"https://192.0.2.1:2379\"], tls: {cert: %[1]s, key: %[1]s}}\n", key) +
+		"etcd: {clientURL: \"https://192.0.2.1:2379\", peerURL: \"https://192.0.2.1:2380\"}\n"
+	for path, text := range map[string]string{key: "none", file: text} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const open = "is open to everybody on this host, and whoever has it may do anything in etcd; type: chown quorumd: "
+	if r := quorumctl(t, "SOCKET", "config", "check", file); r.code != exitConfig || strings.Contains(r.stderr, "is open to") {
+		t.Errorf("a closed key: exit %d: %s", r.code, r.stderr)
+	}
+	if err := os.Chmod(key, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := quorumctl(t, "SOCKET", "config", "check", file); r.code != exitConfig || !strings.Contains(r.stderr, open) {
+		t.Errorf("an open key: exit %d: %s", r.code, r.stderr)
+	}
+}
+
+func TestConfigCheckSaysWithWhoseEyesItLooked(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "q.yaml")
+	text := "cluster: {name: prod, endpoints: [\"http://192.0.2.1:2379\"]}\netcd: {clientURL: \"http://192.0.2.1:2379\", peerURL: \"http://192.0.2.1:2380\"}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	me := reach.Me()
+	if r := quorumctl(t, "SOCKET", "config", "check", "--as", me, file); r.code != exitOK || r.stdout != file+": OK\n  looked at as "+me+"\n" {
+		t.Errorf("as oneself: exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	r := quorumctl(t, "SOCKET", "config", "check", "--as", "no-such-user", file)
+	if r.code == exitOK || !strings.Contains(r.stderr, "cannot look as no-such-user: ") {
+		t.Errorf("as nobody who is there: exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+}
