@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -406,4 +407,42 @@ func FuzzNoRequestIsAnsweredWithAnythingButADocument(f *testing.F) {
 			t.Errorf("granted: %q %q %q", path, protocol, text)
 		}
 	})
+}
+
+func TestConnectionsBeyondTheBoundAreClosedUnread(t *testing.T) {
+	t.Parallel()
+	s := New(Options{Listen: "127.0.0.1:0", Host: &host{}, Logger: slog.New(slog.DiscardHandler)})
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	address := s.listener.Addr().String()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	var closed int
+	for i := range maxConnections + 8 {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		if i < maxConnections {
+			continue
+		}
+		if err := c.SetReadDeadline(time.Now().Add(readLimit / 2)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1)); err != nil && !os.IsTimeout(err) {
+			closed++
+		}
+	}
+	if closed != 8 {
+		t.Errorf("%d of 8 connections too many were closed", closed)
+	}
 }

@@ -114,6 +114,24 @@ func Look(ctx context.Context, file, user string) ([]config.Problem, error) {
 	return problems, nil
 }
 
+// Hidden gives what is to be said of files that lie where the unit of the service shows it nothing, or nothing of this.
+func Hidden(c config.Config) []string {
+	files := []struct{ key, path string }{{"metrics.webConfig", c.Metrics.WebConfig}}
+	if t := c.Cluster.TLS; t != nil {
+		files = append(files, []struct{ key, path string }{{"cluster.tls.ca", t.CA}, {"cluster.tls.cert", t.Cert}, {"cluster.tls.key", t.Key}}...)
+	}
+	var said []string
+	for _, f := range files {
+		for _, place := range []string{"/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"} {
+			if strings.HasPrefix(f.path, place) {
+				said = append(said, fmt.Sprintf("%s: %s lies in %s, of which the service sees nothing (ProtectHome=, PrivateTmp=): move it to %s",
+					f.key, f.path, strings.TrimSuffix(place, "/"), configs))
+			}
+		}
+	}
+	return said
+}
+
 // run gives what a child writes. A child that hangs on a file for good is left behind.
 func run(ctx context.Context, c *exec.Cmd) ([]byte, error) {
 	r, w, err := os.Pipe()

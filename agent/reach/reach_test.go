@@ -134,6 +134,19 @@ func TestAFileThatNoServiceReadsHasNoServiceUser(t *testing.T) {
 	}
 }
 
+func TestFilesWhereTheServiceSeesNothingAreNamed(t *testing.T) {
+	t.Parallel()
+	c := config.Config{Cluster: config.Cluster{TLS: &config.TLS{CA: "/etc/ssl/ca.pem", Cert: "/homes/q.crt", Key: "/root/q.key"}}}
+	c.Metrics.WebConfig = "/var/tmp/web.yaml"
+	said := strings.Join(Hidden(c), "\n")
+	if want := "metrics.webConfig: /var/tmp/web.yaml lies in /var/tmp, of which the service sees nothing"; !strings.Contains(said, want) {
+		t.Errorf("no %q in %s", want, said)
+	}
+	if want := "cluster.tls.key: /root/q.key lies in /root,"; !strings.Contains(said, want) || strings.Contains(said, "tls.c") {
+		t.Errorf("no %q, or more, in %s", want, said)
+	}
+}
+
 func TestNobodyLooksAsAUserThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	if _, err := Look(t.Context(), "/etc/quorumd/quorumd.yaml", "no-such-user"); !errors.Is(err, ErrNoUser) {

@@ -55,7 +55,7 @@ func (a *app) configCheckCommand() *cobra.Command {
 				err = doc.look(cmd.Context(), c, as)
 			}
 			if err != nil {
-				return misconfigured(file, err)
+				return misconfigured(file, doc.As, err)
 			}
 			return a.emit(doc, func(p *page) { writeConfigVerdict(p, doc) })
 		},
@@ -105,6 +105,9 @@ func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) 
 	if err != nil {
 		return err
 	}
+	if as == "" && user != "" {
+		v.Warnings = append(v.Warnings, reach.Hidden(c)...)
+	}
 	if problems = append(problems, reach.OpenKey(c, keeper(c, user, me))...); len(problems) > 0 {
 		return problems
 	}
@@ -136,8 +139,9 @@ func writeConfigVerdict(p *page, v verdictOnConfig) {
 	}
 }
 
-// misconfigured is the failure of a file that cannot be read, or that has mistakes: one in a line.
-func misconfigured(file string, err error) error {
+// misconfigured is the failure of a file that cannot be read, or that has mistakes: one in a line. as is who has looked at what
+// the file names, if that is to be told.
+func misconfigured(file, as string, err error) error {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
@@ -151,6 +155,9 @@ func misconfigured(file string, err error) error {
 	if problems, ok := errors.AsType[config.Errors](err); ok {
 		f.message = "cannot use " + file + ": " + count(len(problems), "mistake", "mistakes")
 		f.details = strings.Split(err.Error(), "\n")
+		if as != "" {
+			f.details = append(f.details, "looked at as "+as)
+		}
 	} else if !strings.HasPrefix(f.message, "cannot ") {
 		f.message = "cannot use " + file + ": " + f.message
 	}

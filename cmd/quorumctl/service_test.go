@@ -77,7 +77,7 @@ func TestConfigCheck(t *testing.T) {
 		t.Errorf("a missing file: exit %d: %s", r.code, r.stderr)
 	}
 	var closed *failure // root can read every file, so none is made
-	if err := misconfigured(wrong, &fs.PathError{Op: "open", Path: wrong, Err: fs.ErrPermission}); !errors.As(err, &closed) || closed.code != exitPermission {
+	if err := misconfigured(wrong, "", &fs.PathError{Op: "open", Path: wrong, Err: fs.ErrPermission}); !errors.As(err, &closed) || closed.code != exitPermission {
 		t.Errorf("a closed file: %v", err)
 	}
 }
