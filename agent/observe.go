@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -176,10 +175,7 @@ func (a *Agent) explain(ctx context.Context, err error) error {
 	if whys[i] != nil {
 		return fmt.Errorf("no voter answers; %s: %w", endpoints[i], whys[i])
 	}
-	if reason := lastLine(err); reason != "" {
-		return errors.New("no voter answers: " + reason)
-	}
-	return errors.New("no voter answers")
+	return err // every connection can be made: it tells what became of each call
 }
 
 // telling finds the endpoint whose failure says most: one that accepts connections and then fails,
@@ -193,11 +189,6 @@ func telling(whys []error, turn int) int {
 		}
 	}
 	return turn
-}
-
-func lastLine(err error) string {
-	text := strings.TrimSpace(err.Error())
-	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
 // signature tells one member list from another.

@@ -109,7 +109,7 @@ func (c *Client) Diagnose(ctx context.Context, endpoint string) error {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", u.Host)
 	if err != nil {
-		return err
+		return plain(err)
 	}
 	defer conn.Close() // only looked at
 	if u.Scheme != "https" {

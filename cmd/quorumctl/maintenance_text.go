@@ -52,7 +52,7 @@ func writeMaintenance(p *page, s control.Status) {
 // writeTurn writes whose turn it is in the cluster.
 func writeTurn(p *page, s control.Status) {
 	if !s.Cluster.Reachable {
-		p.line("cluster: %s", word{"etcd does not answer", bad})
+		p.line("cluster: %s", word{"no quorum answers", bad})
 	}
 	if s.Op == nil {
 		p.line("cluster: no operation is in flight")

@@ -54,7 +54,7 @@ func writeOperation(p *page, s control.Status) {
 		return
 	}
 	if !s.Cluster.Reachable {
-		p.line("%s", word{"etcd does not answer: this is " + age(s.Cluster.AgeSeconds) + " old", bad})
+		p.line("%s", word{"no quorum answers: this is " + age(s.Cluster.AgeSeconds) + " old", bad})
 	}
 	if s.Op == nil {
 		p.line("no operation is in flight")

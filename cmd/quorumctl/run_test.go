@@ -199,7 +199,7 @@ func scene(t *testing.T, name string) *desk {
 
 // scenes names the statuses in testdata.
 func scenes() []string {
-	return []string{"steady", "slow", "joining", "etcd-down", "fresh", "starting", "paused", "hostile", "overdue", "rollout", "failed"}
+	return []string{"steady", "slow", "joining", "etcd-down", "fresh", "starting", "paused", "hostile", "overdue", "rollout", "failed", "voter-down"}
 }
 
 // folder is a short path: a socket's has a bound.

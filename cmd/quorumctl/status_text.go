@@ -81,6 +81,11 @@ func voters(c control.Cluster) word {
 	return w
 }
 
+// short tells whether the cluster is short of a voter: then what to type stands where people look first.
+func short(c control.Cluster) bool {
+	return c.ID != "" && (!c.Reachable || slices.ContainsFunc(c.Members, func(m control.Member) bool { return m.Role == control.RoleVoter && !m.Live }))
+}
+
 func tolerance(c control.Cluster) word {
 	switch {
 	case silent(c):
@@ -274,4 +279,7 @@ func writeThisHost(p *page, s control.Status) {
 		more = fmt.Sprintf(" (and %s: quorumctl explain)", count(n, "more reason", "more reasons"))
 	}
 	p.line("  because %s: %s%s", word{first.Code, warn}, first.Text, more)
+	if short(s.Cluster) && first.Remedy != "" {
+		p.line("  → %s", first.Remedy)
+	}
 }

@@ -115,7 +115,7 @@ func passing(err error) bool {
 func condensed(s control.Status) string {
 	text := fmt.Sprintf("%s is %s, health %s", s.Host.Name, s.Role, s.Health.State)
 	if !s.Cluster.Reachable {
-		text += ", etcd does not answer"
+		text += ", no quorum answers"
 	}
 	if len(s.Reasons) > 0 {
 		text += "; " + s.Reasons[0].Code + ": " + s.Reasons[0].Text
