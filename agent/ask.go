@@ -31,7 +31,8 @@ type ask struct {
 	External    bool          `json:"external,omitempty"`
 	Hurried     bool          `json:"hurried,omitempty"` // the machine goes down within seconds, whatever is decided
 	Rollout     string        `json:"rollout,omitempty"`
-	Program     string        `json:"program,omitempty"` // of a command
+	RolloutAt   time.Time     `json:"rolloutAt,omitzero"` // the rollout's Since then
+	Program     string        `json:"program,omitempty"`  // of a command
 	commandRun
 	Over    bool   `json:"over,omitempty"`    // a person has said so, or the operation is about to be ended
 	Waived  bool   `json:"waived,omitempty"`  // a person has said so although the hooks had failed that run after it
@@ -57,6 +58,10 @@ type askEnd struct {
 	Ended  time.Time         `json:"ended"`
 	Code   policy.ReasonCode `json:"code"`
 	Text   string            `json:"text"`
+
+	// Rollout is the one that has asked for it, and RolloutSince how that stood then.
+	Rollout      string    `json:"rollout,omitempty"`
+	RolloutSince time.Time `json:"rolloutSince,omitzero"`
 }
 
 // until gives when it becomes overdue; zero for never, and while it waits for its turn, which may take as long as it likes.
@@ -129,7 +134,7 @@ func (f *stateFiles) changeAsk(change func(k *ask) (next *ask, end *askEnd)) err
 
 // end gives the end of an ask.
 func (k *ask) end(code policy.ReasonCode, text string, at time.Time) *askEnd {
-	return &askEnd{Work: k.Work, Reason: k.Reason, By: k.By, Since: k.Since, Ended: at, Code: code, Text: text}
+	return &askEnd{Work: k.Work, Reason: k.Reason, By: k.By, Since: k.Since, Ended: at, Code: code, Text: text, Rollout: k.Rollout, RolloutSince: k.RolloutAt}
 }
 
 // endAsk forgets what was asked: it has ended in that way.

@@ -38,6 +38,10 @@ func (a *Agent) followRollout(ctx context.Context, r *round) {
 		return
 	}
 	rollout := *r.rollout
+	if _, last := a.files.asked(); last != nil && last.had(rollout) {
+		a.stopUnended(ctx, r)
+		return
+	}
 	if !knows(rollout.Work) { // it is of a newer quorumd, and to be taken for nothing else
 		if a.tooNew != rollout.ID {
 			a.tooNew = rollout.ID
@@ -51,7 +55,7 @@ func (a *Agent) followRollout(ctx context.Context, r *round) {
 				return k, nil
 			}
 			return &ask{
-				Work: policy.Work(rollout.Work), Program: rollout.Command, Reason: rollout.Reason, By: rollout.By, Rollout: rollout.ID,
+				Work: policy.Work(rollout.Work), Program: rollout.Command, Reason: rollout.Reason, By: rollout.By, Rollout: rollout.ID, RolloutAt: rollout.Since,
 				Since: r.wall.UTC(), AskedIn: a.opt.BootID, For: control.DefaultMaintenance, // nobody says how long: what hangs must be told
 			}, nil
 		})
@@ -97,8 +101,8 @@ func (a *Agent) rolledOut(r *round, step policy.Step) []lock.Also {
 	}
 	value, err := record.Encode(next)
 	if err != nil {
-		a.log.Error("rollout not carried on", "error", err)
-		return nil
+		a.log.Error("rollout stopped: how far it is cannot be written", "error", err)
+		value = unended(next, i, err)
 	}
 	return []lock.Also{{Key: a.keys.Rollout(), Seen: r.rolloutAt, Value: value}}
 }
@@ -162,6 +166,11 @@ func (a *Agent) StartRollout(ctx context.Context, req control.RolloutRequest, by
 	}
 	if len(rollout.Waiting()) == 0 {
 		rollout.State, rollout.Text = record.RolloutDone, "no host had to be taken down"
+	}
+	if most, err := rollout.Room(); err != nil {
+		return control.Rollout{}, refuse(http.StatusBadRequest, control.CodeConflict,
+			fmt.Sprintf("%sits record of %d hosts would outgrow %d bytes before the last one is done: about %d of them have room", cannot, len(rollout.Hosts), record.MaxRolloutBytes, most),
+			"name fewer hosts, and start another rollout for the others when it is done: --hosts")
 	}
 	if err := a.writeRollout(ctx, rollout, seen, cannot); err != nil {
 		return control.Rollout{}, err

@@ -25,9 +25,12 @@ import (
 // Version is the version that this agent writes into every record, and the only one it reads.
 const Version = 1
 
-// MaxBytes bounds a record. The largest one written is a host record of about 1 KiB; a value
+// MaxBytes bounds a record, and MaxRolloutBytes a rollout, which lists its hosts. A host record has about 1 KiB; a value
 // over the bound was not written by an agent.
-const MaxBytes = 64 << 10
+const (
+	MaxBytes        = 64 << 10
+	MaxRolloutBytes = 128 << 10
+)
 
 // ErrVersion means that a record was written by an agent that speaks a newer format.
 var ErrVersion = errors.New("unknown record version")
@@ -49,7 +52,7 @@ type Host struct {
 	MemberID     MemberID `json:"memberID,omitempty"`
 	Role         string   `json:"role"`
 	Health       string   `json:"health"`
-	HealthText   string   `json:"healthText,omitempty"`
+	HealthText   string   `json:"healthText,omitempty" bound:"text"`
 	Qualified    bool     `json:"qualified,omitempty"`
 	FsyncP99     float64  `json:"fsyncP99,omitempty"` // seconds, rounded up to a power of two of 0.125 ms
 	Wants        string   `json:"wants,omitempty"`    // what it was asked to be taken down for
@@ -87,7 +90,7 @@ type Op struct {
 	Started  time.Time     `json:"started"`
 	Until    time.Time     `json:"until,omitzero"`  // after which a cycle is overdue: all others know it when its host is silent
 	Clock    time.Duration `json:"clock,omitempty"` // time since boot of the operated host when it started, meaningful with BootID
-	Reason   string        `json:"reason,omitempty"`
+	Reason   string        `json:"reason,omitempty" bound:"text"`
 	By       string        `json:"by,omitempty"`
 	Extra    Extra         `json:"-"`
 }
@@ -97,7 +100,7 @@ type Pause struct {
 	Version int       `json:"version"`
 	By      string    `json:"by"`
 	Host    string    `json:"host"`
-	Reason  string    `json:"reason"`
+	Reason  string    `json:"reason" bound:"text"`
 	Since   time.Time `json:"since"`
 	Until   time.Time `json:"until"`
 	Extra   Extra     `json:"-"`
@@ -125,7 +128,7 @@ type Line struct {
 	Name    string    `json:"name"`
 	Kind    string    `json:"kind"` // step, refusal or operation
 	Code    string    `json:"code"`
-	Text    string    `json:"text"`
+	Text    string    `json:"text" bound:"text"`
 	Extra   Extra     `json:"-"`
 }
 
@@ -161,58 +164,85 @@ type kind interface {
 	Host | Lock | Op | Pause | Queue | Rollout | Release | Line
 }
 
-// Encode gives the JSON of a record, stamped with Version and with its unknown fields. A record
-// over MaxBytes, which nobody could read, is an error.
+// Encode gives the JSON of a record, stamped with Version and with its unknown fields. Texts for people are shortened
+// to their bound. A record that Decode would refuse is an error.
 func Encode[T kind](r T) ([]byte, error) {
+	if err := within(&r, false); err != nil {
+		return nil, fmt.Errorf("cannot encode %T: %w", r, err)
+	}
 	version, extra := header(&r)
 	*version = Version
-	b, err := json.Marshal(r)
+	b, err := compact(r)
 	if err == nil && len(*extra) > 0 {
 		all := maps.Clone(*extra)
 		if err = json.Unmarshal(b, &all); err == nil { // known fields win
-			b, err = json.Marshal(all)
+			b, err = compact(all)
 		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode %T: %w", r, err)
 	}
-	if len(b) > MaxBytes {
-		return nil, fmt.Errorf("cannot encode %T: %d bytes, the bound is %d: make its texts shorter", r, len(b), MaxBytes)
+	if most := mostBytes(r); len(b) > most {
+		return nil, fmt.Errorf("cannot encode %T: %d bytes, the bound is %d", r, len(b), most)
 	}
 	return b, nil
 }
 
 // Decode reads a record. It returns ErrVersion for a format this agent does not know, and
 // otherwise an error that says what is wrong with the value. Field names count only as they are
-// written: a field "KIND" is one that this agent does not know.
+// written: a field "KIND" is one that this agent does not know. What it gives can be encoded.
 func Decode[T kind](b []byte) (T, error) {
-	var r T
-	if len(b) > MaxBytes {
-		return r, fmt.Errorf("cannot read %T: %d bytes, the bound is %d", r, len(b), MaxBytes)
+	var none T
+	if most := mostBytes(none); len(b) > most {
+		return none, fmt.Errorf("cannot read %T: %d bytes, the bound is %d", none, len(b), most)
 	}
 	if r, ok := decodeOwn[T](b); ok {
 		return r, nil
 	}
+	r, err := decodeOther[T](b)
+	if err == nil {
+		if err = within(&r, true); err == nil {
+			_, err = Encode(r) // in full it may take more bytes than it was read from
+		}
+	}
+	if err != nil {
+		return none, fmt.Errorf("cannot read %T: %w", none, err)
+	}
+	return r, nil
+}
+
+// decodeOther reads a record that was written in another way than this agent would write it.
+func decodeOther[T kind](b []byte) (r T, err error) {
+	if tooDeep(b) {
+		return r, fmt.Errorf("lists and objects lie over %d deep in each other", maxDepth)
+	}
 	rest := Extra{}
 	if err := json.Unmarshal(b, &rest); err != nil {
-		return r, fmt.Errorf("cannot read %T: %w", r, err)
+		return r, err
 	}
 	known := takeFields(rest, fieldNames(r))
 	if err := checkVersion(known["version"]); err != nil {
-		return r, fmt.Errorf("cannot read %T: %w", r, err)
+		return r, err
 	}
 	fields, err := json.Marshal(known)
 	if err != nil {
-		return r, fmt.Errorf("cannot read %T: %w", r, err)
+		return r, err
 	}
 	if err := json.Unmarshal(fields, &r); err != nil {
-		return r, fmt.Errorf("cannot read %T: %w", r, err)
+		return r, err
 	}
 	if len(rest) > 0 {
 		_, extra := header(&r)
 		*extra = rest
 	}
 	return r, nil
+}
+
+func mostBytes(r any) int {
+	if _, is := r.(Rollout); is {
+		return MaxRolloutBytes
+	}
+	return MaxBytes
 }
 
 // decodeOwn reads a record that was written just as this agent writes it, which is most of them, and so
@@ -222,7 +252,7 @@ func decodeOwn[T kind](b []byte) (r T, ok bool) {
 		return r, false
 	}
 	again, err := Encode(r)
-	return r, err == nil && bytes.Equal(again, b)
+	return r, err == nil && bytes.Equal(again, b) && within(&r, true) == nil
 }
 
 // takeFields moves the fields of these names out of all. Without it json.Unmarshal, which matches

@@ -3,7 +3,11 @@
 
 package record
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Rollout is one host after another wanting to be taken down for the same work. Each host reads from it
 // when its turn is, and writes that it is done in the transaction that ends its operation.
@@ -13,10 +17,10 @@ type Rollout struct {
 	Work    string        `json:"work"`              // restart, reboot or command
 	Command string        `json:"command,omitempty"` // the name of a program that lies on every host
 	Etcd    string        `json:"etcd,omitempty"`    // the version that etcd shall report afterwards; empty: any
-	Reason  string        `json:"reason"`
+	Reason  string        `json:"reason" bound:"text"`
 	By      string        `json:"by"`
 	State   string        `json:"state"`
-	Text    string        `json:"text,omitempty"` // why it is in that state
+	Text    string        `json:"text,omitempty" bound:"text"` // why it is in that state
 	Started time.Time     `json:"started"`
 	Since   time.Time     `json:"since,omitzero"` // when it last began, went on, or had done with a host
 	Hosts   []RolloutHost `json:"hosts"`
@@ -57,4 +61,32 @@ func (r Rollout) Waiting() []string {
 		}
 	}
 	return out
+}
+
+// Room tells whether all that can still happen to a rollout can be written into its record: every host done, after the
+// longest time, and stopped with the longest text. A rollout without that room is not to be started: it would end half-way. most is
+// about how many such hosts have room.
+func (r Rollout) Room() (most int, err error) {
+	largest := r
+	largest.Text, largest.State = strings.Repeat("x", maxText), RolloutStopped
+	largest.Since = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
+	largest.Hosts = slices.Clone(r.Hosts)
+	for i := range largest.Hosts {
+		h := &largest.Hosts[i]
+		h.State, h.Seconds, h.Turn = HostWaiting, maxSeconds-1/hundredths, maxSeconds-1/hundredths
+	}
+	if _, err = Encode(largest); err == nil {
+		return len(r.Hosts), nil
+	}
+	if len(r.Hosts) == 0 {
+		return 0, err
+	}
+	hosts, hostsErr := compact(largest.Hosts)
+	largest.Hosts = nil
+	rest, restErr := Encode(largest)
+	if hostsErr != nil || restErr != nil {
+		return 0, err
+	}
+	room := (MaxRolloutBytes - len(rest)) * len(r.Hosts) / len(hosts)
+	return min(room, MaxHosts), err
 }

@@ -106,13 +106,15 @@ func asJSON(doc any) ([]byte, error) {
 // asYAML writes what JSON would, with the same names in the same order: JSON is YAML already and
 // only its style is changed.
 func asYAML(doc any) ([]byte, error) {
-	b, err := json.Marshal(doc)
-	if err != nil {
+	var b bytes.Buffer
+	in := json.NewEncoder(&b)
+	in.SetEscapeHTML(false)
+	if err := in.Encode(doc); err != nil {
 		return nil, err
 	}
 	inYAML := func(r rune) string { return fmt.Sprintf(`\U%08x`, r) }
 	var node yaml.Node
-	if err := yaml.Unmarshal(escape(b, inYAML), &node); err != nil {
+	if err := yaml.Unmarshal(escape(b.Bytes(), inYAML), &node); err != nil {
 		return nil, err
 	}
 	blockStyle(&node)

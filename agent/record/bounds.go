@@ -1,0 +1,226 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// The bounds of what a record holds. The sum of all that a record can hold is under MaxBytes, but for the hosts of
+// a rollout: see Rollout.Room. Texts count as they stand in JSON, where one byte may become six.
+const (
+	maxName    = 512       // of a name, an ID, a URL, a code
+	maxText    = 4 << 10   // of a text for people; Encode shortens one that is longer
+	maxExtra   = 16 << 10  // of the fields that this agent does not know
+	maxFields  = 64        // how many they are
+	maxDepth   = 32        // of lists and objects within each other
+	maxList    = 32        // of names
+	maxSeconds = 1e9       // of a time in seconds
+	cutMark    = "…"       // ends a text that was shortened
+	textTag    = "text"    // marks a field as a text for people: `bound:"text"`
+	hundredths = 100.0     // seconds are written so exactly
+	dayOfHours = 24 * 3600 // no zone is as far from UTC
+)
+
+// MaxHosts bounds the hosts of a rollout.
+const MaxHosts = 1000
+
+// within holds a record to its bounds. Strictly, as on reading, it refuses what is over them; otherwise it shortens texts
+// and rounds figures, since what has happened must be written in any case. Times become UTC in either case.
+func within(record any, strictly bool) error {
+	v := reflect.ValueOf(record).Elem()
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if err := fieldWithin(v.Field(i), field.Tag.Get("bound"), strictly); err != nil {
+			return fmt.Errorf("its %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func fieldWithin(v reflect.Value, bound string, strictly bool) error {
+	switch value := v.Interface().(type) {
+	case time.Time:
+		at, err := inUTC(value)
+		if err == nil {
+			v.Set(reflect.ValueOf(at))
+		}
+		return err
+	case string:
+		return stringWithin(v, value, bound, strictly)
+	case float64:
+		return secondsWithin(v, value, strictly)
+	case []string:
+		if len(value) > maxList {
+			return fmt.Errorf("%d names, the bound is %d", len(value), maxList)
+		}
+		for i := range value {
+			if err := nameWithin(value[i]); err != nil {
+				return err
+			}
+		}
+	case []RolloutHost:
+		return hostsWithin(v, value, strictly)
+	case Extra:
+		return value.within()
+	}
+	return nil
+}
+
+// inUTC gives a time that JSON can hold. A zone that no place has is refused: whoever reads it may not be able to write it.
+func inUTC(at time.Time) (time.Time, error) {
+	if _, offset := at.Zone(); offset <= -dayOfHours || offset >= dayOfHours {
+		return at, errors.New("no time zone is a day or more from UTC")
+	}
+	if at = at.UTC(); at.Year() < 0 || at.Year() > 9999 {
+		return at, fmt.Errorf("the year %d is out of bounds", at.Year())
+	}
+	return at, nil
+}
+
+func stringWithin(v reflect.Value, s, bound string, strictly bool) error {
+	if bound != textTag {
+		return nameWithin(s)
+	}
+	if longer(s, maxText) {
+		if strictly {
+			return fmt.Errorf("a text of %d bytes, the bound is %d", len(s), maxText)
+		}
+		v.SetString(Shorten(s, maxText))
+	}
+	return nil
+}
+
+func nameWithin(s string) error {
+	if longer(s, maxName) {
+		return fmt.Errorf("%d bytes, the bound is %d", len(s), maxName)
+	}
+	return nil
+}
+
+// secondsWithin holds a figure to what a duration can hold.
+func secondsWithin(v reflect.Value, seconds float64, strictly bool) error {
+	if seconds >= 0 && seconds <= maxSeconds {
+		return nil
+	}
+	if strictly {
+		return fmt.Errorf("%g is out of bounds", seconds)
+	}
+	v.SetFloat(min(max(seconds, 0), maxSeconds))
+	if math.IsNaN(seconds) {
+		v.SetFloat(0)
+	}
+	return nil
+}
+
+// hostsWithin leaves the list as it is for its owner: what must change is changed in a copy.
+func hostsWithin(v reflect.Value, hosts []RolloutHost, strictly bool) error {
+	if len(hosts) > MaxHosts {
+		return fmt.Errorf("%d hosts, the bound is %d", len(hosts), MaxHosts)
+	}
+	held := append([]RolloutHost(nil), hosts...)
+	for i := range held {
+		if err := within(&held[i], strictly); err != nil {
+			return fmt.Errorf("host %d: %w", i, err)
+		}
+		held[i].Seconds, held[i].Turn = rounded(held[i].Seconds), rounded(held[i].Turn)
+	}
+	if hosts != nil && held == nil {
+		held = []RolloutHost{}
+	}
+	v.Set(reflect.ValueOf(held))
+	return nil
+}
+
+func rounded(seconds float64) float64 { return math.Round(seconds*hundredths) / hundredths }
+
+func (e Extra) within() error {
+	if len(e) > maxFields {
+		return fmt.Errorf("%d fields that this agent does not know, the bound is %d", len(e), maxFields)
+	}
+	size := 0
+	for name, value := range e {
+		size += jsonLen(name) + len(value) + len(`"":,`)
+	}
+	if size > maxExtra {
+		return fmt.Errorf("%d bytes of fields that this agent does not know, the bound is %d", size, maxExtra)
+	}
+	return nil
+}
+
+// longer tells whether a string takes more than that many bytes in JSON.
+func longer(s string, bound int) bool {
+	return len(s) > bound || (len(s) > bound/6 && jsonLen(s) > bound)
+}
+
+// jsonLen gives the bytes of a string in JSON, without its quotes.
+func jsonLen(s string) int {
+	b, err := compact(s)
+	if err != nil { // strings always encode
+		return math.MaxInt
+	}
+	return len(b) - len(`""`)
+}
+
+// Shorten gives the beginning of a text that takes at most that many bytes in JSON, and marks that it was cut.
+func Shorten(s string, bound int) string {
+	if !longer(s, bound) {
+		return s
+	}
+	s = strings.ToValidUTF8(s, "?")
+	left := bound - len(cutMark)
+	for i, r := range s {
+		size := utf8.RuneLen(r)
+		if r < ' ' || r == '"' || r == '\\' || r == '\u2028' || r == '\u2029' {
+			size = len(`\u0000`) // at most
+		}
+		if left -= size; left < 0 {
+			return s[:i] + cutMark
+		}
+	}
+	return s
+}
+
+// compact gives JSON on one line in which nothing is escaped that need not be: an escape that is only for web pages makes
+// six bytes of one.
+func compact(value any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// tooDeep tells whether lists and objects lie more than maxDepth deep within each other. It reads each byte once, whatever they
+// are.
+func tooDeep(b []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return false
+}

@@ -1,0 +1,109 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// put writes a key, as anyone could who may write under quorumd's prefix.
+func (f *fleet) put(key, value string) {
+	f.t.Helper()
+	if _, err := f.etcd.of("stranger").Txn(f.t.Context(), nil, clientv3.OpPut(key, value)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func TestAHostWhoseTurnInARolloutIsNotInItsRecordIsNotTakenDownOnceMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		key := record.KeysFor("test").Rollout()
+		req := control.RolloutRequest{Work: control.WorkRestart, Reason: "a test", Hosts: []string{"s0000"}}
+		if _, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root"); err != nil {
+			t.Fatal(err)
+		}
+		began := f.etcd.get(key)
+		rollout := func() record.Rollout {
+			r, err := record.Decode[record.Rollout]([]byte(f.etcd.get(key)))
+			must(t, err)
+			return r
+		}
+		f.until(10*time.Minute, "it is done", func() bool { return rollout().State == record.RolloutDone })
+		f.until(time.Minute, "it is noted", func() bool { k, _ := f.hosts["s0000"].agent.files.asked(); return k == nil })
+		f.put(key, began) // as it was before
+		f.until(time.Minute, "it is stopped", func() bool { return rollout().State == record.RolloutStopped })
+		if r := rollout(); !strings.Contains(r.Text, "s0000 was taken down and is back") {
+			t.Errorf("it says %q", r.Text)
+		}
+		f.pass(5 * time.Minute)
+		if k, _ := f.hosts["s0000"].agent.files.asked(); k != nil {
+			t.Errorf("it is asked for once more: %+v", k)
+		}
+		if _, err := f.hosts["v1"].agent.SetRollout(t.Context(), record.RolloutRunning, "root"); err != nil {
+			t.Fatal(err)
+		}
+		f.until(10*time.Minute, "at a person's word it is taken down once more", func() bool { return rollout().State == record.RolloutDone })
+	})
+}
+
+func TestARolloutOfWhichTheEndCannotBeWrittenStops(t *testing.T) {
+	t.Parallel()
+	a := &Agent{opt: Options{Config: hostConfig()}, keys: record.KeysFor("test"), log: slog.New(slog.DiscardHandler)}
+	a.opt.Config.Host.ID = "7"
+	r := &round{asked: &ask{Work: policy.WorkReboot, Rollout: "x"}}
+	r.op = &record.Op{Kind: policy.KindCycle, Host: "7"}
+	r.view.Op = &policy.Op{}
+	r.rollout = &record.Rollout{ID: "x", State: record.RolloutRunning}
+	for i := range record.MaxHosts {
+		r.rollout.Hosts = append(r.rollout.Hosts, record.RolloutHost{ID: fmt.Sprint(i), Name: strings.Repeat("n", 200), State: record.HostWaiting})
+	}
+	also := a.rolledOut(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
+	if len(also) != 1 {
+		t.Fatalf("%d writes, and it would come to this host again", len(also))
+	}
+	next, err := record.Decode[record.Rollout](also[0].Value)
+	if err != nil || next.State != record.RolloutStopped || len(next.Waiting()) != 0 || !strings.Contains(next.Text, "1000 hosts") {
+		t.Errorf("it becomes %+v, %v", next, err)
+	}
+}
+
+func TestARolloutThatWouldOutgrowItsRecordIsNotStarted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		keys := record.KeysFor("test")
+		for i := range 700 {
+			h := record.Host{ID: fmt.Sprintf("h%04d", i), Name: fmt.Sprintf("%s-%04d", strings.Repeat("n", 150), i), Mode: "manage"}
+			value, err := record.Encode(h)
+			must(t, err)
+			f.put(keys.Host(h.ID), string(value))
+		}
+		_, err := f.hosts["v1"].agent.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
+		refused, is := err.(*control.Error)
+		if !is || refused.Status != http.StatusBadRequest || !strings.Contains(refused.Message, "704 hosts would outgrow 131072 bytes") {
+			t.Errorf("got %v", err)
+		}
+		if found, err := f.etcd.of("v1").Read(t.Context(), cluster.Span{Start: keys.Rollout()}); err != nil || len(found.Pairs) > 0 {
+			t.Errorf("it has begun: %v, %v", found.Pairs, err)
+		}
+	})
+}
