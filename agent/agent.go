@@ -371,6 +371,7 @@ func (a *Agent) publish(ctx context.Context, r *round) {
 	if r.view.Cluster.Reachable {
 		a.reached.Store(r)
 	}
+	a.tellUnreadable(r)
 	a.current.Store(r)
 	a.published.ring()
 	a.judge.save(false)

@@ -215,7 +215,7 @@ func (a *Agent) takeDown(ctx context.Context, r *round) error {
 // it ends what is over and has no operation any more, and what a rollout asked that has ended.
 func (a *Agent) noteAsk(ctx context.Context, r *round) {
 	k := r.asked
-	if k == nil || !r.view.Cluster.Reachable || r.etcdAt != r.at {
+	if k == nil || !r.view.Cluster.Reachable || r.etcdAt != r.at || (r.op == nil && r.opAt != 0) { // or whose operation is in flight cannot be read
 		return
 	}
 	code, text := policy.ReasonCode(""), ""

@@ -43,7 +43,8 @@ func wantHold(v policy.View) hold {
 		return v.Data.State == policy.DataMember && m.ID == v.Data.MemberID
 	})
 	listed := slices.ContainsFunc(v.Cluster.Members, func(m policy.Member) bool { return m.PeerURL == v.Self.PeerURL })
-	joining := v.Op != nil && v.Op.Host == v.Self.ID
+	unknown := slices.ContainsFunc(v.Unreadable, func(u policy.Unreadable) bool { return u.Kind == policy.RecordOp })
+	joining := unknown || v.Op != nil && v.Op.Host == v.Self.ID
 	down := v.Unit.State == policy.UnitInactive || v.Unit.State == policy.UnitFailed
 	bare := v.Data.State == policy.DataEmpty && v.Cluster.ExpectedID == 0
 	switch {

@@ -6,12 +6,14 @@ package agent
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -43,6 +45,7 @@ type seen struct {
 	rolloutAt  int64 // its modification revision
 	released   released
 	revision   int64 // of the store when the records were read
+	unreadable []policy.Unreadable
 }
 
 // hostsKept is how many hosts' records a resting host keeps between two looks at them all. Of a
@@ -83,7 +86,7 @@ func (a *Agent) askEtcd(ctx context.Context, r *round, want look) {
 	if err != nil { // half a picture is none
 		r.problem = err.Error()
 		r.hosts, r.op, r.lock, r.pause, r.queue, r.rollout = nil, nil, nil, nil, nil, nil
-		r.opAt, r.lockAt, r.queueAt, r.rolloutAt = 0, 0, 0, 0
+		r.opAt, r.lockAt, r.queueAt, r.rolloutAt, r.unreadable = 0, 0, 0, 0, nil
 	}
 	r.reachable = err == nil
 	if r.reachable {
@@ -174,52 +177,58 @@ func (a *Agent) askRecords(ctx context.Context, r *round, want look) error {
 	found, err := a.opt.Etcd.Read(ctx, spans...)
 	if err == nil {
 		r.counted = found.Counted
-		err = a.parseRecords(r, found, want)
+		a.parseRecords(r, found, want)
 	}
 	return err
 }
 
-func (a *Agent) parseRecords(r *round, found cluster.Range, want look) error {
+func (a *Agent) parseRecords(r *round, found cluster.Range, want look) {
 	r.revision = found.Revision
 	hosts := make([]record.Host, 0, len(found.Pairs))
 	for _, pair := range found.Pairs {
 		var err error
+		var kind policy.RecordKind
 		switch {
 		case strings.HasPrefix(pair.Key, a.keys.Hosts()):
 			hosts = a.parseHost(r, hosts, pair)
 		case strings.HasPrefix(pair.Key, a.keys.Releases()):
 			a.parseRelease(r, pair)
 		case pair.Key == a.keys.Lock():
-			r.lock, err = a.parsed.lock.of(pair.Value)
-			r.lockAt = pair.CreateRevision
+			kind, r.lockAt = policy.RecordLock, pair.CreateRevision
+			if r.lock, err = a.parsed.lock.of(pair.Value); err != nil {
+				r.lock = &record.Lock{Name: "one whose record cannot be read"}
+			}
 		case pair.Key == a.keys.Op():
+			kind, r.opAt = policy.RecordOp, pair.ModRevision
 			r.op, err = a.parsed.op.of(pair.Value)
-			r.opAt = pair.ModRevision
 		case pair.Key == a.keys.Ended():
 			r.endedAt = pair.ModRevision
 		case pair.Key == a.keys.Pause():
+			kind = policy.RecordPause
 			r.pause, err = a.parsed.pause.of(pair.Value)
 		case pair.Key == a.keys.Rollout():
+			kind, r.rolloutAt = policy.RecordRollout, pair.ModRevision
 			r.rollout, err = a.parsed.rollout.of(pair.Value)
-			r.rolloutAt = pair.ModRevision
 		case pair.Key == a.keys.Queue():
 			r.queue, _ = a.parsed.queue.of(pair.Value) // it is advice: one that cannot be read is none
 			r.queueAt = pair.ModRevision
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", pair.Key, err)
+			r.note(kind, pair, err)
 		}
 	}
 	if want.hosts {
 		r.hosts, r.hostsAt = hosts, r.at
 		a.remember(found.Pairs, hosts)
-		return nil
+		return
+	}
+	if before := a.reached.Load(); before != nil {
+		r.carryUnreadable(before.unreadable, a.keys.Host(a.opt.Config.Host.ID))
 	}
 	id := a.opt.Config.Host.ID
 	r.hosts = slices.DeleteFunc(slices.Clone(r.hosts), func(h record.Host) bool { return h.ID == id || slices.Contains(want.behind, h.ID) })
 	r.hosts = append(r.hosts, hosts...)
 	slices.SortStableFunc(r.hosts, func(x, y record.Host) int { return strings.Compare(x.ID, y.ID) })
-	return nil
 }
 
 // parseHost adds a host's record to those that were read.
@@ -231,15 +240,20 @@ func (a *Agent) parseHost(r *round, hosts []record.Host, pair cluster.Pair) []re
 		h, err = record.Decode[record.Host](pair.Value)
 	}
 	if err == nil {
-		hosts = append(hosts, h)
-	} else { // a host that speaks another format is not counted on
-		a.log.Debug("host record not read", "key", pair.Key, "error", err)
+		err = belongs(h, id)
 	}
-	if id == a.opt.Config.Host.ID {
-		own := h
-		r.ownHost, r.ownHostAt = &own, pair.ModRevision
+	own := id == a.opt.Config.Host.ID
+	if own {
+		r.ownHostAt = pair.ModRevision
 	}
-	return hosts
+	if own && (err == nil || errors.Is(err, record.ErrVersion)) { // any other that cannot be read is written over
+		r.ownHost = &h
+	}
+	if err != nil {
+		r.note(policy.RecordHost, pair, err)
+		return hosts
+	}
+	return append(hosts, h)
 }
 
 // remember keeps the records that were read, for the next time: most will be as they were. A resting

@@ -136,12 +136,12 @@ func (a *Agent) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by st
 	case len(found.Pairs) == 0:
 		return a.releaseStanding(ctx, req, by)
 	}
+	op, err := decoded[record.Op](policy.RecordOp, found.Pairs[0])
+	if u, unread := errors.AsType[*unreadable](err); unread {
+		return a.releaseUnreadable(ctx, u, req.Reason, by)
+	}
 	if r := a.current.Load(); r != nil && r.op != nil && r.opAt != found.Pairs[0].ModRevision { // not the one that was shown
 		return refuse(http.StatusConflict, control.CodeConflict, cannot+"it has moved on meanwhile", "quorumctl op show, and try again")
-	}
-	op, err := record.Decode[record.Op](found.Pairs[0].Value)
-	if err != nil {
-		return refuse(http.StatusConflict, control.CodeConflict, cannot+err.Error(), "quorumctl op show")
 	}
 	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(a.keys.Op()), "=", found.Pairs[0].ModRevision)}
 	then := []clientv3.Op{clientv3.OpDelete(a.keys.Op())}

@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -30,7 +31,7 @@ func knows(work string) bool {
 // loop: the disk may hang.
 func (a *Agent) followRollout(ctx context.Context, r *round) {
 	v := &r.view
-	if r.rollout == nil || r.rollout.State != record.RolloutRunning || r.asked != nil || v.Op != nil || v.Pause != nil ||
+	if r.rollout == nil || r.rollout.State != record.RolloutRunning || r.asked != nil || v.Op != nil || v.Pause != nil || r.opAt != 0 || slices.ContainsFunc(v.Unreadable, func(u policy.Unreadable) bool { return u.Kind == policy.RecordPause }) ||
 		v.Self.Mode != policy.Manage || v.Self.Conflict != "" || r.hostsAt != r.at {
 		return
 	}
@@ -129,6 +130,9 @@ func turn(rollout record.Rollout, now time.Time) time.Duration {
 // next host must not go as if that one were back.
 func (a *Agent) stopFor(ctx context.Context, op record.Op, by string) ([]lock.Also, error) {
 	found, seen, err := a.readRollout(ctx)
+	if _, unread := errors.AsType[*unreadable](err); unread {
+		return nil, nil // it goes on for nobody
+	}
 	if err != nil || found == nil || found.State != record.RolloutRunning || op.Kind != policy.KindCycle || !slices.Contains(found.Waiting(), op.Host) {
 		return nil, err
 	}
@@ -147,7 +151,7 @@ func (a *Agent) StartRollout(ctx context.Context, req control.RolloutRequest, by
 	}
 	found, seen, err := a.readRollout(ctx)
 	if err != nil {
-		return control.Rollout{}, refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "try again when the cluster has a quorum")
+		return control.Rollout{}, refuseRead(cannot, err)
 	}
 	if found != nil && (found.State == record.RolloutRunning || found.State == record.RolloutPaused) {
 		return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"one of "+found.By+" is "+found.State+": "+found.Reason, "quorumctl rollout status; quorumctl rollout abort ends it")
@@ -198,8 +202,15 @@ func rolloutHosts(found cluster.Range, req control.RolloutRequest, running map[r
 	named := slices.Clone(req.Hosts)
 	for _, pair := range found.Pairs {
 		h, err := record.Decode[record.Host](pair.Value)
-		if err != nil {
-			continue // a host that speaks another format is not counted on
+		if err == nil {
+			err = belongs(h, pair.Key[strings.LastIndexByte(pair.Key, '/')+1:])
+		}
+		switch {
+		case err != nil && len(req.Hosts) > 0:
+			continue // if it is named, it is said below that it is not present
+		case err != nil: // all hosts are meant, and this is one
+			u := unreadable{policy.Unreadable{Kind: policy.RecordHost, Key: pair.Key, Why: err.Error()}, pair.ModRevision}
+			return nil, refuse(http.StatusConflict, codeUnreadable, "cannot start the rollout: "+u.Error(), u.Hint()+"; or name the other hosts: --hosts")
 		}
 		i := slices.IndexFunc(named, func(name string) bool { return name == h.Name || name == h.ID })
 		concerns := req.Work != control.WorkRestart || h.MemberID != 0
@@ -231,9 +242,12 @@ func rolloutHosts(found cluster.Range, req control.RolloutRequest, running map[r
 func (a *Agent) SetRollout(ctx context.Context, state, by string) (control.Rollout, error) {
 	const cannot = "cannot change the rollout: "
 	found, seen, err := a.readRollout(ctx)
+	bad, unread := errors.AsType[*unreadable](err)
 	switch {
+	case unread && state == record.RolloutAborted:
+		return a.abortUnreadable(ctx, bad, by)
 	case err != nil:
-		return control.Rollout{}, refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "try again when the cluster has a quorum")
+		return control.Rollout{}, refuseRead(cannot, err)
 	case found == nil:
 		return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"there is none", "quorumctl rollout start")
 	case found.State == state:
@@ -266,7 +280,7 @@ func (a *Agent) readRollout(ctx context.Context) (*record.Rollout, int64, error)
 	if err != nil || len(found.Pairs) == 0 {
 		return nil, 0, err
 	}
-	rollout, err := record.Decode[record.Rollout](found.Pairs[0].Value)
+	rollout, err := decoded[record.Rollout](policy.RecordRollout, found.Pairs[0])
 	return &rollout, found.Pairs[0].ModRevision, err
 }
 

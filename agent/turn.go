@@ -49,7 +49,7 @@ func (a *Agent) viewTurn(r *round) {
 	id := a.opt.Config.Host.ID
 	own := r.op != nil && r.op.Kind == policy.KindCycle && r.op.Host == id
 	elsewhere := k.Cluster != 0 && uint64(k.Cluster) != v.Cluster.ID
-	gone := k.Seen && (r.op == nil || r.op.Host != id)
+	gone := k.Seen && (r.opAt == 0 || r.op != nil && r.op.Host != id) // one that cannot be read may be this host's
 	v.Asked.Released = gone && (elsewhere || r.released.frees(id, k.Began))
 	v.Asked.Noted = gone && !v.Asked.Released
 	v.Asked.Retimed = own && !r.op.Until.Equal(k.until())

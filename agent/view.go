@@ -19,7 +19,7 @@ import (
 func (a *Agent) viewEtcd(ctx context.Context, r *round) {
 	v := &r.view
 	v.Cluster = policy.Cluster{Reachable: r.reachable, Listed: r.listed, Error: r.problem}
-	v.Hosts, v.Op, v.Pause, v.Lock = nil, nil, nil, policy.Lock{}
+	v.Hosts, v.Op, v.Pause, v.Lock, v.Unreadable = nil, nil, nil, policy.Lock{}, r.unreadable
 	v.Resting, v.Looked = !a.pace.attends, r.hostsAt == r.at && r.reachable
 	if r.listed {
 		v.Cluster.ID = r.membership.ClusterID
@@ -34,11 +34,11 @@ func (a *Agent) viewEtcd(ctx context.Context, r *round) {
 	if before := a.current.Load(); before != nil && r.at-before.etcdAt > blink*a.opt.Config.Timing.Interval {
 		a.since.truth("idle", false, r.at, r.number) // an operation may have begun and ended unseen
 	}
-	v.IdleFor = min(a.since.truth("idle", r.op == nil, r.at, r.number), a.since.of("ended", fmt.Sprint(r.endedAt), r.at, r.number))
+	v.IdleFor = min(a.since.truth("idle", r.opAt == 0, r.at, r.number), a.since.of("ended", fmt.Sprint(r.endedAt), r.at, r.number))
 	a.viewOp(r)
 	a.viewTurn(r)
 	a.viewHooks(ctx, r)
-	v.FreeFor = a.since.truth("free", r.op == nil && r.lock == nil && policy.PlaceFree(*v), r.at, r.number)
+	v.FreeFor = a.since.truth("free", r.opAt == 0 && r.lock == nil && policy.PlaceFree(*v), r.at, r.number)
 }
 
 // blink is for how many intervals a host may not look and still count what it saw before and after

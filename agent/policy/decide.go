@@ -9,7 +9,10 @@ import (
 )
 
 // Decide gives the next step, if there is one, and the reasons why there is not more.
-func Decide(v View) Decision {
+func Decide(v View) Decision { return v.tell(held(v)) }
+
+// held keeps a step back that must not be taken now.
+func held(v View) Decision {
 	d := decide(v)
 	d.Role = roleOf(v)
 	d.Waiting = waiting(v)
@@ -29,6 +32,9 @@ func Decide(v View) Decision {
 		return withhold(d, Reason{ModeObserve, "it would be: " + d.Step.String()})
 	case v.Pause != nil && d.Step.Kind != StepReleaseLock && !comesBack(v, d.Step):
 		return withhold(d, Reason{Paused, fmt.Sprintf("by %s: %s", v.Pause.By, v.Pause.Reason)})
+	case v.holdsAll() && d.Step.Kind != StepReleaseLock && !comesBack(v, d.Step):
+		r, _ := v.unreadable()
+		return withhold(d, r)
 	case mayRun(v) && d.Step.Kind == StepStartUnit: // whatever it is to be started for: a join, too, may come in between
 		return withhold(d, Reason{CommandRunning, v.Asked.Command.Text})
 	case v.Health.Hangs && d.Step.Kind == StepTakeLock: // again and again, it would keep all others from it

@@ -74,6 +74,7 @@ const (
 	NotBack             ReasonCode = "NOT_BACK"
 	Cycled              ReasonCode = "CYCLED"
 	Withdrawn           ReasonCode = "WITHDRAWN"
+	RecordUnreadable    ReasonCode = "RECORD_UNREADABLE"
 )
 
 // ReasonInfo declares a reason.
@@ -149,6 +150,7 @@ func Reasons() []ReasonInfo {
 		{NotBack, "the member has not come back to health for long, and its place in the line is kept", "journalctl -u etcd and quorumctl health on this host; if it is gone for good: quorumctl op release --force"},
 		{Cycled, "the host was taken down and is back", ""},
 		{Withdrawn, "what was asked was withdrawn before anything was stopped", ""},
+		{RecordUnreadable, "a record of quorumd's in etcd cannot be read, and what depends on it waits", "what is named after its key; see who else writes under /quorumd/, and that all agents are of one version"},
 	}
 }
 

@@ -14,25 +14,26 @@ import (
 // duration of something that is observed counts from when this agent first saw it, so that an
 // agent that has just started waits longer rather than shorter.
 type View struct {
-	Self      Self
-	Target    Target
-	Limits    Limits
-	Unit      Unit
-	Data      Data
-	Health    Health
-	Clock     Clock
-	Bootstrap Bootstrap
-	Cluster   Cluster
-	Hosts     []Host // present hosts, this one among them, by ID
-	Lock      Lock
-	Asked     *Asked        // what was asked of this host, or nil
-	Op        *Op           // the operation in flight, or nil
-	Pause     *Pause        // the pause in force, or nil
-	IdleFor   time.Duration // since when no operation has been in flight
-	FreeFor   time.Duration // since when a place for this host has stood free, without an operation or a lock
-	Backoff   time.Duration // until the next try, after a join that failed
-	Stuck     string        // a step that was started and has not come back, or empty
-	Failed    Failed        // the step that failed when it was last tried, if there is one
+	Self       Self
+	Target     Target
+	Limits     Limits
+	Unit       Unit
+	Data       Data
+	Health     Health
+	Clock      Clock
+	Bootstrap  Bootstrap
+	Cluster    Cluster
+	Hosts      []Host // present hosts, this one among them, by ID
+	Lock       Lock
+	Asked      *Asked        // what was asked of this host, or nil
+	Op         *Op           // the operation in flight, or nil
+	Pause      *Pause        // the pause in force, or nil
+	Unreadable []Unreadable  // records in etcd that cannot be read: what they say is neither true nor false
+	IdleFor    time.Duration // since when no operation has been in flight
+	FreeFor    time.Duration // since when a place for this host has stood free, without an operation or a lock
+	Backoff    time.Duration // until the next try, after a join that failed
+	Stuck      string        // a step that was started and has not come back, or empty
+	Failed     Failed        // the step that failed when it was last tried, if there is one
 	// Resting tells that this host is a spare which others go before: the members' answers and Hosts
 	// may be of a while ago, unless Looked says that they are of this round. Of a host that does not
 	// rest the members have answered in this round.

@@ -22,6 +22,7 @@ const (
 	readable    = "constant: data can be read, and never vanishes from under a voter"
 	noHooks     = "constant: no hooks are installed; those that run keep a host where it is, as waiting for the lock does"
 	answered    = "constant: every host's verdict is known as it is; to wait for one keeps a host where it is"
+	recordsRead = "constant: every record can be read; one that everything waits for holds back what a pause does"
 	noCluster   = "constant: a bootstrap is asked for once, where there is no cluster"
 )
 
@@ -61,5 +62,6 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.MaintenanceOverdue: Explored, policy.RebootAwaited: Explored, policy.VerdictAwaited: answered, policy.LeaderStays: Explored, policy.HookRunning: noHooks,
 		policy.HookFailed: noHooks, policy.Stopping: Explored, policy.Returning: Explored, policy.NotBack: Explored,
 		policy.CommandRunning: Explored, policy.CommandFailed: Explored, policy.Cycled: Explored, policy.Withdrawn: Explored,
+		policy.RecordUnreadable: recordsRead,
 	}
 }

@@ -1,0 +1,172 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// strange gives values that no agent writes, each with what is wrong.
+func strange() map[string]string {
+	return map[string]string{
+		"a zone that no place has": `{"version":1,"kind":"cycle","host":"id-v1","started":"2026-03-01T12:00:00+24:00","since":"2026-03-01T12:00:00+24:00"}`,
+		"a text that grows":        `{"version":1,"reason":"` + strings.Repeat(`\u0000`, 9000) + `","name":"` + strings.Repeat("\u2028", 9000) + `"}`,
+		"over the bound":           `{"version":1,"x":"` + strings.Repeat("x", 200<<10) + `"}`,
+		"deep":                     `{"version":1,"x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`,
+		"NULs":                     "\x00\x00\x00",
+		"empty":                    "",
+		"another version":          `{"version":2}`,
+		"wrong types":              `{"version":1,"host":7,"hosts":"all","id":[],"reason":{}}`,
+	}
+}
+
+// tells gives what a host says of a key that cannot be read; empty when it says nothing.
+func (f *fleet) tells(name, key string) string {
+	f.t.Helper()
+	s := f.hosts[name].agent.Status()
+	if _, err := json.Marshal(s); err != nil {
+		f.t.Errorf("the status of %s cannot be shown: %v", name, err)
+	}
+	if !s.Cluster.Reachable {
+		f.t.Errorf("%s says that the cluster is not reachable: %s", name, s.Cluster.Error)
+	}
+	for _, reason := range s.Reasons {
+		if reason.Code == string(policy.RecordUnreadable) && strings.Contains(reason.Text, key) {
+			return reason.Text
+		}
+	}
+	return ""
+}
+
+func TestARecordThatCannotBeReadIsNamedOnEveryHostAndAPersonCanDeleteIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		keys, v1 := record.KeysFor("test"), f.hosts["v1"].agent
+		for what, value := range strange() {
+			for key, remedy := range map[string]func() error{
+				keys.Op(): func() error {
+					return v1.ReleaseOp(t.Context(), control.ReleaseRequest{Force: true, Reason: "garbage"}, "root")
+				},
+				keys.Pause(): func() error { return v1.Resume(t.Context(), "root") },
+				keys.Rollout(): func() error {
+					_, err := v1.SetRollout(t.Context(), record.RolloutAborted, "root")
+					return err
+				},
+			} {
+				f.put(key, value)
+				f.pass(10 * time.Second)
+				for name := range f.hosts {
+					if text := f.tells(name, key); text == "" || !strings.Contains(text, "quorumctl ") {
+						t.Errorf("%s in %s: %s says %q", what, key, name, text)
+					}
+				}
+				if err := remedy(); err != nil {
+					t.Errorf("%s in %s cannot be deleted: %v", what, key, err)
+				}
+				f.pass(10 * time.Second)
+				if f.etcd.has(key) || f.tells("v1", key) != "" || f.tells("s0000", key) != "" {
+					t.Errorf("%s in %s: after it was deleted it is told still", what, key)
+				}
+			}
+		}
+	})
+}
+
+// has tells whether there is a key.
+func (e *fleetEtcd) has(key string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.keys[key] != nil
+}
+
+func TestNothingIsBegunWhileTheOperationOrThePauseCannotBeRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		keys := record.KeysFor("test")
+		for _, key := range []string{keys.Op(), keys.Pause()} {
+			f.put(key, "garbage")
+			f.pass(5 * time.Second)
+			f.ask("s0000")
+			f.pass(10 * time.Minute)
+			if f.etcd.get(keys.Op()) != "" && f.etcd.get(keys.Op()) != "garbage" || f.state("s0000") != control.MaintenanceWaiting {
+				t.Errorf("%s cannot be read, and s0000 is %s with the operation %s", key, f.state("s0000"), f.etcd.get(keys.Op()))
+			}
+			must(t, f.hosts["v1"].agent.deleteFor(t, key))
+			f.until(5*time.Minute, "s0000 may be touched", func() bool { return f.state("s0000") == control.MaintenanceSafe })
+			f.over("s0000")
+			f.until(5*time.Minute, "it is over", func() bool { return f.state("s0000") == "" })
+		}
+	})
+}
+
+// deleteFor deletes what stands under a key, as a person would.
+func (a *Agent) deleteFor(t *testing.T, key string) error {
+	if key == a.keys.Pause() {
+		return a.Resume(t.Context(), "root")
+	}
+	return a.ReleaseOp(t.Context(), control.ReleaseRequest{Force: true, Reason: "garbage"}, "root")
+}
+
+func TestAHostInMaintenanceIsNotTakenForReleasedWhileItsOperationCannotBeRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		f.takeDown("s0000")
+		f.put(record.KeysFor("test").Op(), `{"version":9}`)
+		f.pass(5 * time.Minute)
+		if k, _ := f.hosts["s0000"].agent.files.asked(); k == nil {
+			t.Error("what was asked of it was forgotten")
+		}
+	})
+}
+
+func TestARecordOfAHostThatCannotBeReadIsNamedAndItsOwnAgentWritesOverIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		keys := record.KeysFor("test")
+		for what, value := range strange() {
+			f.put(keys.Host("id-nobody"), value)
+			f.pass(10 * time.Second)
+			if text := f.tells("v1", keys.Host("id-nobody")); !strings.Contains(text, "etcdctl del ") {
+				t.Errorf("%s: v1 says %q", what, text)
+			}
+			if what == "another version" {
+				continue
+			}
+			f.put(keys.Host("id-v2"), value)
+			f.pass(10 * time.Second)
+			if h, err := record.Decode[record.Host]([]byte(f.etcd.get(keys.Host("id-v2")))); err != nil || h.Name != "v2" {
+				t.Errorf("%s: after its agent has looked the record of v2 is %+v, %v", what, h, err)
+			}
+		}
+		f.put(keys.Host("id-nobody"), f.etcd.get(keys.Host("id-v3")))
+		f.pass(10 * time.Second)
+		if text := f.tells("v1", keys.Host("id-nobody")); !strings.Contains(text, `it is the record of host "id-v3"`) {
+			t.Errorf("of a record under another host's key v1 says %q", text)
+		}
+		_, err := f.hosts["v1"].agent.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
+		if refused, is := err.(*control.Error); !is || refused.Code != codeUnreadable {
+			t.Errorf("a rollout of all hosts, one of which is not known: %v", err)
+		}
+	})
+}
