@@ -12,21 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
-
-// put writes a key, as anyone could who may write under quorumd's prefix.
-func (f *fleet) put(key, value string) {
-	f.t.Helper()
-	if _, err := f.etcd.of("stranger").Txn(f.t.Context(), nil, clientv3.OpPut(key, value)); err != nil {
-		f.t.Fatal(err)
-	}
-}
 
 func TestAHostWhoseTurnInARolloutIsNotInItsRecordIsNotTakenDownOnceMore(t *testing.T) {
 	t.Parallel()
