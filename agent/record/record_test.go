@@ -54,7 +54,7 @@ func TestEveryRecordIsWrittenAsOthersExpectItAndReadBackEqual(t *testing.T) {
 	expect(t, lineJSON, record.Line{Version: 1, Time: noon, Host: "h3", Name: "rack3-db", Kind: "step", Code: "ADD_LEARNER", Text: "added"})
 }
 
-func expect[T record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Line](t *testing.T, text string, r T) {
+func expect[T record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Release | record.Line](t *testing.T, text string, r T) {
 	t.Helper()
 	written, err := record.Encode(r)
 	if err != nil || string(written) != text {
@@ -247,7 +247,7 @@ var same = cmp.Transformer("compact", func(raw json.RawMessage) string {
 })
 
 // roundTrips checks that what can be read can be written, and reads back as the same record.
-func roundTrips[T record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Line](t *testing.T, b []byte) {
+func roundTrips[T record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Release | record.Line](t *testing.T, b []byte) {
 	t.Helper()
 	r, err := record.Decode[T](b)
 	if err != nil {
@@ -280,6 +280,7 @@ func FuzzDecode(f *testing.F) {
 		roundTrips[record.Pause](t, b)
 		roundTrips[record.Queue](t, b)
 		roundTrips[record.Rollout](t, b)
+		roundTrips[record.Release](t, b)
 		roundTrips[record.Line](t, b)
 	})
 }

@@ -13,7 +13,7 @@ type Release struct {
 	Started time.Time `json:"started"` // when the operation began, by which it is known
 	Time    time.Time `json:"time"`
 	By      string    `json:"by"`
-	Reason  string    `json:"reason"`
+	Reason  string    `json:"reason" bound:"text"`
 	Extra   Extra     `json:"-"`
 }
 
