@@ -52,17 +52,20 @@ packages: $(NFPM) $(MD2MAN) ## deb and rpm, for amd64 and arm64, into bin/packag
 PK      := $(CACHE)/packaging
 PACKAGE  = $(GO) run ./packaging/build -nfpm $(NFPM) -md2man $(MD2MAN)
 
-test-packages: $(NFPM) $(MD2MAN) $(PK)/root $(PK)/etcd ## the packages, on booted hosts (needs root and Debian; see .ci/run)
+test-packages: $(NFPM) $(MD2MAN) $(PK)/root $(PK)/root-trixie $(PK)/etcd ## the packages, on booted hosts (needs root and Debian; see .ci/run)
 	rm -rf $(PK)/first $(PK)/again $(PK)/next
 	$(PACKAGE) -version 0.9.0 -stage $(PK)/stage -out $(PK)/first
 	$(PACKAGE) -version 0.9.0 -stage $(PK)/stage-again -out $(PK)/again -arch amd64
 	$(PACKAGE) -version 9.9.9 -stage $(PK)/stage -out $(PK)/next -arch amd64
 	$(GO) test -count=1 -timeout 10m -tags packages -v ./packaging
 
-$(PK)/root:
+# Debian 12, the oldest that the packages are for, and 13, on which the attacks are tried as well.
+$(PK)/root: SUITE := bookworm
+$(PK)/root-trixie: SUITE := trixie
+$(PK)/root $(PK)/root-trixie:
 	mkdir -p $(PK)
 	rm -rf $@.new
-	mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,dbus,polkitd,adduser,procps,rpm bookworm $@.new
+	mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,dbus,polkitd,adduser,procps,rpm $(SUITE) $@.new
 	rm -f $@.new/etc/machine-id $@.new/etc/hostname $@.new/etc/resolv.conf
 	mv $@.new $@
 

@@ -38,8 +38,11 @@ func (h *host) environOf() string {
 }
 
 func TestUserQuorumdCannotChangeWhatSystemdReadsForEtcd(t *testing.T) {
-	t.Parallel()
-	h := bareHost(t)
+	onEachDebian(t, attackEnvironment)
+}
+
+func attackEnvironment(t *testing.T, h *host) {
+	h.bare()
 	h.bootstrap()
 	h.expect("stat -c '%U:%G %a %F' /var/lib/quorumd-etcd /var/lib/quorumd-etcd/etcd.env", "root:root 755 directory", "root:root 600 regular file")
 	for _, script := range []string{
@@ -61,8 +64,10 @@ func TestUserQuorumdCannotChangeWhatSystemdReadsForEtcd(t *testing.T) {
 }
 
 func TestRootsHelperObeysUserQuorumdInItsFewWordsAndNobodyElse(t *testing.T) {
-	t.Parallel()
-	h := hostWithEtcd(t)
+	onEachDebian(t, attackHelper)
+}
+
+func attackHelper(t *testing.T, h *host) {
 	h.run("dpkg -i /pk/first.deb")
 	h.configure(config("manage"))
 	h.run("systemctl start quorumd-helper.socket")
@@ -113,9 +118,9 @@ func TestRootsHelperObeysUserQuorumdInItsFewWordsAndNobodyElse(t *testing.T) {
 	}
 }
 
-func TestUserQuorumdManagesNoUnit(t *testing.T) {
-	t.Parallel()
-	h := hostWithEtcd(t)
+func TestUserQuorumdManagesNoUnit(t *testing.T) { onEachDebian(t, attackUnits) }
+
+func attackUnits(t *testing.T, h *host) {
 	h.run("dpkg -i /pk/first.deb")
 	for _, script := range []string{
 		"systemctl --no-ask-password stop etcd.service", "systemctl --no-ask-password start etcd.service", "systemctl --no-ask-password restart etcd.service",
@@ -142,8 +147,11 @@ func TestUserQuorumdManagesNoUnit(t *testing.T) {
 }
 
 func TestARemovalAndAPurgeFollowNothingThatUserQuorumdHasLaid(t *testing.T) {
-	t.Parallel()
-	h := bareHost(t)
+	onEachDebian(t, attackRemoval)
+}
+
+func attackRemoval(t *testing.T, h *host) {
+	h.bare()
 	h.bootstrap()
 	h.run(attacker + `sh -c 'cd /var/lib/quorumd && ln -s /etc/shadow etcd.env && ln -s /etc/shadow etcd.hold && ln -s /etc dir && mkdir d && ln -s /etc/hostname d/x.env && mkfifo p'`)
 	h.run(attacker + `sh -c 'cd /run/quorumd && ln -s /etc dir'`)
@@ -184,9 +192,9 @@ echo LD_PRELOAD=/tmp/evil.so >>/var/lib/quorumd/etcd.env; echo ETCD_DATA_DIR=/ro
 	}
 }
 
-func TestARebootGoesThroughWhileEtcdsStartHangs(t *testing.T) {
-	t.Parallel()
-	h := hostWithEtcd(t)
+func TestARebootGoesThroughWhileEtcdsStartHangs(t *testing.T) { onEachDebian(t, rebootWhileStarting) }
+
+func rebootWhileStarting(t *testing.T, h *host) {
 	h.run(`dpkg -i /pk/first.deb; systemctl stop etcd; printf '[Service]\nExecStart=\nExecStart=sleep infinity\n' >/etc/systemd/system/etcd.service.d.conf
 mkdir -p /etc/systemd/system/etcd.service.d; mv /etc/systemd/system/etcd.service.d.conf /etc/systemd/system/etcd.service.d/hang.conf; systemctl daemon-reload; systemctl disable etcd`)
 	h.configure(config("manage"))
@@ -199,9 +207,9 @@ mkdir -p /etc/systemd/system/etcd.service.d; mv /etc/systemd/system/etcd.service
 	h.reboots(boot)
 }
 
-func TestAnInstancesDirectoriesAreNotMadeThroughALink(t *testing.T) {
-	t.Parallel()
-	h := hostWithEtcd(t)
+func TestAnInstancesDirectoriesAreNotMadeThroughALink(t *testing.T) { onEachDebian(t, attackInstance) }
+
+func attackInstance(t *testing.T, h *host) {
 	h.run("dpkg -i /pk/first.deb; mkdir -p /victim/deep && chmod 0755 /victim && install -d -o quorumd -g quorumd /run/quorumd && cp /etc/quorumd/quorumd.yaml /etc/quorumd/x.yaml")
 	h.run(attacker + "ln -s /victim /var/lib/quorumd/x && " + attacker + "ln -s /victim /run/quorumd/x")
 	_, _ = h.try("systemctl start quorumd@x")

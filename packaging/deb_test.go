@@ -40,12 +40,29 @@ func startLoad(t *testing.T, h *host) (stop func() string) {
 
 func hostWithEtcd(t *testing.T) *host {
 	t.Helper()
+	return debianWithEtcd(t, bookworm)
+}
+
+// onEachDebian does it on a host of each release with etcd: what systemd and polkit tell each other differs.
+func onEachDebian(t *testing.T, do func(t *testing.T, h *host)) {
+	t.Helper()
+	t.Parallel()
+	for _, root := range []string{bookworm, trixie} {
+		t.Run(root, func(t *testing.T) {
+			t.Parallel()
+			do(t, debianWithEtcd(t, root))
+		})
+	}
+}
+
+func debianWithEtcd(t *testing.T, root string) *host {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	first, next := built(t, "first", "amd64.deb"), built(t, "next", "amd64.deb")
-	h := bootHost(t, first, next, etcdPackage(t), self)
+	h := bootDebian(t, root, first, next, etcdPackage(t), self)
 	h.run("mv /pk/" + filepath.Base(self) + " /pk/load; mv /pk/" + filepath.Base(first) + " /pk/first.deb; mv /pk/" + filepath.Base(next) + " /pk/next.deb")
 	h.run("dpkg -i /pk/etcd-server_*.deb")
 	h.waitUntil(30*time.Second, "etcd runs", func() bool { return h.property("etcd", "ActiveState") == "active" })
@@ -131,9 +148,15 @@ func TestAnInstallAnUpgradeARemovalAndAPurgeLeaveARunningEtcdAlone(t *testing.T)
 func bareHost(t *testing.T) *host {
 	t.Helper()
 	h := hostWithEtcd(t)
+	h.bare()
+	return h
+}
+
+// bare takes away etcd's data and installs quorumd.
+func (h *host) bare() {
+	h.t.Helper()
 	h.run("systemctl stop etcd && rm -rf /var/lib/etcd/default && dpkg -i /pk/first.deb")
 	h.configure(config("manage"))
-	return h
 }
 
 // requestBootstrap asks until the agent has looked at the host.

@@ -34,9 +34,21 @@ type host struct {
 	pid1 int
 }
 
-// bootHost boots a host from the cached root, with these files laid into /pk. Everything it is made of (mounts,
-// processes, network) lies in namespaces that end with the supervisor, and that ends with the test.
+// bookworm is the oldest Debian that the packages are for, trixie the one after it.
+const (
+	bookworm = "root"
+	trixie   = "root-trixie"
+)
+
+// bootHost boots a host of Debian 12 with these files laid into /pk.
 func bootHost(t *testing.T, files ...string) *host {
+	t.Helper()
+	return bootDebian(t, bookworm, files...)
+}
+
+// bootDebian boots a host from a cached root, with these files laid into /pk. Everything it is made of (mounts,
+// processes, network) lies in namespaces that end with the supervisor, and that ends with the test.
+func bootDebian(t *testing.T, root string, files ...string) *host {
 	t.Helper()
 	dir := t.TempDir()
 	for _, sub := range []string{"upper/pk", "upper/etc", "work", "root"} {
@@ -64,7 +76,7 @@ status=0
 setpriv --pdeathsig KILL systemd-nspawn -q -D %[2]s/root --boot --register=no --keep-unit --machine=quorumd-pk --private-network \
 	--resolv-conf=off --timezone=off --link-journal=no --console=pipe --capability=CAP_BPF,CAP_IPC_LOCK --system-call-filter=bpf || status=$?
 done
-`, cached(t, "root"), dir, cgroups, group)
+`, cached(t, root), dir, cgroups, group)
 	h := &host{t: t, boss: exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", script)}
 	h.boss.Env = append(os.Environ(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1", "SYSTEMD_NSPAWN_API_VFS_WRITABLE=network")
 	h.boss.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}

@@ -5,6 +5,7 @@ package hooks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -375,5 +376,21 @@ func TestWhatTheAgentWroteIsNotTrusted(t *testing.T) {
 	}
 	if got := plain("a\nb\x00c\xffd " + strings.Repeat("ü", 2*maxText)); strings.ContainsFunc(got, func(r rune) bool { return r < 32 || r == utf8.RuneError }) || len([]rune(got)) != maxText+1 {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestAProgramThatIsNotTrustedIsNotRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, time.Minute)
+	b.hook(Before, "10-x", `echo x >>ran`)
+	line := Line{
+		Dir: b.dir, Wanted: b.wanted(), Outcomes: filepath.Join(b.dir, "outcomes"), Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler),
+		Trust: func(program string) error { return fmt.Errorf("%s is not root's", filepath.Base(program)) },
+	}
+	if err := errors.Join(Note(line.Wanted, run(Before, "1")), line.Run(t.Context(), Before)); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.until(run(Before, "1"), Failed); got.Hook != "10-x" || got.Text != "10-x is not root's" || b.read("ran") != "" {
+		t.Errorf("%+v, ran %q", got, b.read("ran"))
 	}
 }

@@ -83,7 +83,7 @@ func runHooks(args []string) error {
 	if err != nil {
 		return err
 	}
-	return runLine(conf, conf.Paths.Runtime, *outcomes, flags.Arg(0))
+	return runLine(line(conf, conf.Paths.Runtime, *outcomes), flags.Arg(0))
 }
 
 // runHooksUnit is what quorumd-hooks@.service runs, as root: it reads nothing that the agent can write.
@@ -100,15 +100,34 @@ func runHooksUnit(instance string) error {
 	if err := makeOutcomes(outcomes); err != nil {
 		return fmt.Errorf("cannot tell how the hooks go: %w", err)
 	}
-	return runLine(conf, outcomes, outcomes, when)
+	l := line(conf, outcomes, outcomes)
+	l.Trust = func(program string) error { return trustedProgram(rootfile.Root(), program) }
+	return runLine(l, when)
 }
 
-func runLine(conf config.Config, wanted, outcomes, when string) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
+// trustedProgram tells why others than root could have laid a program there, or have changed it. It may be a link from a
+// directory of root's.
+func trustedProgram(files rootfile.Tree, path string) error {
+	if err := files.Check(filepath.Dir(path)); err != nil {
+		return err
+	}
+	program, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	return files.Check(program)
+}
+
+func line(conf config.Config, wanted, outcomes string) hooks.Line {
 	return hooks.Line{
 		Dir: conf.Maintenance.Hooks, Wanted: wanted, Outcomes: outcomes, Host: conf.Host.Name,
 		Timeout: conf.Maintenance.HookTimeout, Command: conf.Maintenance.CommandTimeout, Output: os.Stdout,
 		Logger: slog.New(systemd.LogHandler(os.Stderr, slog.LevelInfo, catalog.ID)),
-	}.Run(ctx, when)
+	}
+}
+
+func runLine(l hooks.Line, when string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	return l.Run(ctx, when)
 }

@@ -278,3 +278,34 @@ func TestWhatLiesWhereAnEarlierVersionWroteIsNotFollowed(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+func TestAProgramIsRunAsRootOnlyWhereNobodyElseCanLayOne(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	lib, etc := filepath.Join(d.dir, "lib"), filepath.Join(d.dir, "etc")
+	program, link := filepath.Join(lib, "drain"), filepath.Join(etc, "10-drain")
+	d.write(program, "#!/bin/sh\n")
+	if err := os.Symlink(program, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{program, link} {
+		if err := trustedProgram(d.files, path); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, spoilt := range []string{program, lib, etc} {
+		was, err := os.Stat(spoilt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(spoilt, was.Mode()|0o020); err != nil {
+			t.Fatal(err)
+		}
+		if err := trustedProgram(d.files, link); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
+			t.Errorf("%s can be written by others: %v", spoilt, err)
+		}
+		if err := os.Chmod(spoilt, was.Mode()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
