@@ -133,12 +133,13 @@ func (f *fleet) put(h *lab.Host) {
 func TestAJoinThatCannotBeDoneSaysWhy(t *testing.T) {
 	f := standingFleet(t)
 	f.killed = true
-	const service = "/usr/share/dbus-1/system-services/org.freedesktop.PolicyKit1.service" // by which the bus knows polkit
+	const config, full = "/etc/quorumd/quorumd.yaml", "/var/lib/quorumd-etcd"
 	for _, c := range []struct{ name, strike, cure, says string }{
-		{"polkit is masked", "systemctl mask --now polkit", "systemctl unmask polkit", "systemctl status polkit"},
-		{"polkit is missing", "mv " + service + " /root/ && systemctl stop polkit && systemctl reload dbus", "mv /root/*.PolicyKit1.service $(dirname " + service + ") && systemctl reload dbus", "polkit rule"},
+		{"root's helper is masked", "systemctl mask --now quorumd-helper.socket", "systemctl unmask quorumd-helper.socket; systemctl start quorumd-helper.socket", "quorumd-helper.socket"},
+		{"others than root can write the configuration", "chmod g+w " + config, "chmod g-w " + config, "chmod go-w"},
 		// An agent that has just started writes the environment anew; one that has written the same before does not.
-		{"quorumd's disk is full", "cd /var/lib/quorumd; head -c 64M /dev/zero >full; sync; systemctl restart quorumd; head -c 64M /dev/zero >full2; sync; true", "rm /var/lib/quorumd/full*", "no space left"},
+		{"the disk is full on which the environment lies", "mount -t tmpfs -o size=8k,mode=0755 full " + full + "; head -c 64k /dev/zero >" + full + "/full; systemctl restart quorumd; true",
+			"umount " + full, "no space left"},
 	} {
 		hosts := append(f.role(control.RoleSpare), f.role(control.RoleStandby)...)
 		if len(hosts) != 2 {
