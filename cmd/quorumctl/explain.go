@@ -75,7 +75,7 @@ func writeExplanation(p *page, s control.Status) {
 
 // writeVerdict writes the one line that says whether the host goes on, and what holds it back.
 func writeVerdict(p *page, s control.Status) {
-	who := fmt.Sprintf("%s (%s, mode %s)", s.Host.Name, s.Role, s.Host.Mode)
+	who := fmt.Sprintf("%s (%s, mode %s)", s.Host.Name, lastRole(s), s.Host.Mode)
 	because := ""
 	if n := len(s.Reasons); n > 0 {
 		because = " because of " + s.Reasons[0].Code

@@ -48,7 +48,11 @@ func writeCluster(p *page, s control.Status) {
 		}
 		p.line("%s", word{what + cmp.Or(c.Error, "no cause is known"), bad})
 		if c.AgeSeconds != nil && c.ID != "" {
-			p.line("what stands here about the cluster is %s old", age(c.AgeSeconds))
+			but := "what stands here"
+			if !silent(c) {
+				but = "who answers is of now; what else stands here"
+			}
+			p.line("%s about the cluster is %s old", but, age(c.AgeSeconds))
 		}
 	}
 	if p.wide && c.ID != "" {
@@ -267,9 +271,19 @@ func next(s control.Status) string {
 	return cmp.Or(s.Next.Text, "nothing")
 }
 
+// lastRole says what the host that answers is. Without a quorum that is what its record said last, as it stands in its row.
+func lastRole(s control.Status) string {
+	for _, h := range s.Hosts {
+		if s.Role == control.RoleUnknown && h.ID == s.Host.ID && h.Role != control.RoleUnknown && h.Role != "" {
+			return string(h.Role) + " when last seen"
+		}
+	}
+	return string(s.Role)
+}
+
 // writeThisHost writes what the host that answers does next, or why it does not.
 func writeThisHost(p *page, s control.Status) {
-	p.line("this host: %s · %s · %s · mode %s", word{s.Host.Name, bold}, string(s.Role), verdict(s.Health.State), s.Host.Mode)
+	p.line("this host: %s · %s · %s · mode %s", word{s.Host.Name, bold}, lastRole(s), verdict(s.Health.State), s.Host.Mode)
 	p.line("  next: %s", next(s))
 	if len(s.Reasons) == 0 {
 		return
