@@ -46,8 +46,8 @@ func kindOf(m Member) string {
 	return "voter"
 }
 
-// voterDown explains a cluster that is short of a voter: that is no rest, on whichever host one looks.
-func voterDown(v View) (Decision, bool) {
+// voterDown tells which voters a cluster is short of, since when, and what that leaves.
+func voterDown(v View) (string, bool) {
 	var down []string
 	var since time.Duration
 	for m := range v.Cluster.voters() {
@@ -57,10 +57,10 @@ func voterDown(v View) (Decision, bool) {
 		}
 	}
 	if len(down) == 0 {
-		return Decision{}, false
+		return "", false
 	}
 	voters, live := v.Cluster.Counts()
-	return wait(VoterNotLive, "%s, for %s: %d of %d voters are live, and %s", doNotAnswer(down), since.Round(time.Second), live, voters,
+	return fmt.Sprintf("%s, for %s: %d of %d voters are live, and %s", doNotAnswer(down), since.Round(time.Second), live, voters,
 		spareFailures(voters, live)), true
 }
 

@@ -91,8 +91,8 @@ func rest(v View) Decision {
 	if m, listed := v.member(); listed && !m.Live {
 		return ownMemberDown(v, m)
 	}
-	if d, down := voterDown(v); down {
-		return d
+	if text, down := voterDown(v); down { // that is no rest, on whichever host one looks
+		return wait(VoterNotLive, "%s", text)
 	}
 	return wait(AtRest, "this host is a %s and nothing is to do", roleOf(v))
 }

@@ -411,14 +411,11 @@ func commonCause(v View) (string, bool) {
 }
 
 func voterNotLive(v View) (string, bool) {
-	voters, live := v.Cluster.Counts()
-	if mayChange(voters, live) {
+	if mayChange(v.Cluster.Counts()) {
 		return "", false
 	}
-	for m := range v.Cluster.voters() {
-		if !m.Live {
-			return fmt.Sprintf("%d of %d voters are live; %s does not answer", live, voters, m.label()), true
-		}
+	if text, down := voterDown(v); down {
+		return text, true
 	}
 	return "there is no voter", true
 }
