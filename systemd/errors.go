@@ -71,7 +71,7 @@ func explainReply(doing, unit string, e godbus.Error) error {
 	case "AccessDenied", "AuthFailed", "InteractiveAuthorizationRequired",
 		"PolicyKit1.Error.NotAuthorized", "PolicyKit1.Error.Failed":
 		return fmt.Errorf("cannot %s: %w: %w: run as root, "+
-			"or install the polkit rule that lets this user manage %s", doing, ErrNotPermitted, e, unit)
+			"or have root's helper do it: see --helper in quorumd(8)", doing, ErrNotPermitted, e)
 	case "systemd1.OnlyByDependency":
 		return fmt.Errorf("cannot %s: systemd refuses: %w: remove RefuseManualStart= and RefuseManualStop= from %s", doing, e, unit)
 	case "systemd1.TransactionIsDestructive":

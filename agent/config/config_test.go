@@ -499,3 +499,19 @@ func TestSizesAreWrittenInTheirLargestUnit(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatSystemdReadsDoesNotLieWhereQuorumdMayWrite(t *testing.T) {
+	t.Parallel()
+	in := func(more, file string) Config {
+		return mustParse(t, strings.Replace(valid, "etcd:\n", "etcd:\n  environmentFile: "+file+"\n", 1)+more)
+	}
+	if c := in("", "/var/lib/quorumd/etcd.env"); c.Etcd.EnvironmentFile != "/var/lib/quorumd-etcd/etcd.env" || len(c.Warnings) != 0 {
+		t.Errorf("the place of earlier versions means %s, %q", c.Etcd.EnvironmentFile, c.Warnings)
+	}
+	if c := in("", "/var/lib/quorumd-etcd/a.env"); len(c.Warnings) != 0 || c.Etcd.HoldFile() != "/var/lib/quorumd-etcd/a.hold" {
+		t.Errorf("%q, %s", c.Warnings, c.Etcd.HoldFile())
+	}
+	if c := in("paths: {state: /var/lib/quorumd/a}\n", "/var/lib/quorumd/a/etcd.env"); len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "choose a place in /var/lib/quorumd-etcd") {
+		t.Errorf("%q", c.Warnings)
+	}
+}
