@@ -269,7 +269,9 @@ func (c *fleetClient) Read(_ context.Context, spans ...cluster.Span) (cluster.Ra
 func (c *fleetClient) ReadLast(context.Context, string, int64) (cluster.Range, error) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
-	c.ask()
+	if c.ask(); c.e.cut {
+		return cluster.Range{}, errCut
+	}
 	return cluster.Range{Revision: c.e.revision}, nil
 }
 

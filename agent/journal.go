@@ -171,7 +171,8 @@ func (j *journal) trim(ctx context.Context) {
 	}
 }
 
-// read gives the newest lines, oldest first: those in etcd, or with the error those in memory.
+// read gives the newest lines, oldest first: those in etcd; or, while no voter answers, those that this process has written,
+// with control.ErrNotNewest.
 func (j *journal) read(ctx context.Context, limit int) ([]control.HistoryLine, error) {
 	found, err := j.opt.Etcd.ReadLast(ctx, j.keys.History(), int64(limit))
 	if err != nil {
@@ -180,7 +181,7 @@ func (j *journal) read(ctx context.Context, limit int) ([]control.HistoryLine, e
 		if len(j.lines) == 0 {
 			return nil, errors.Join(errors.New("cannot read the history"), err)
 		}
-		return slices.Clone(j.lines[max(0, len(j.lines)-limit):]), nil
+		return slices.Clone(j.lines[max(0, len(j.lines)-limit):]), control.ErrNotNewest
 	}
 	var lines []control.HistoryLine
 	for _, pair := range slices.Backward(found.Pairs) {

@@ -35,16 +35,29 @@ func (a *Agent) History(ctx context.Context, limit int) ([]control.HistoryLine, 
 	return a.journal.read(ctx, limit)
 }
 
-// Bootstrap records the request to make a new cluster of this host. It is refused when there is
-// any sign of a cluster: "new" happens once.
+// Bootstrap records the request to make a new cluster of this host, unless MayBootstrap refuses it.
 func (a *Agent) Bootstrap(ctx context.Context, by string) error {
+	if a.current.Load() != nil && a.files.bootstrap() != nil {
+		return nil // asked twice is asked once
+	}
+	if err := a.MayBootstrap(ctx); err != nil {
+		return err
+	}
+	if err := within(ctx, func() error { return a.files.requestBootstrap(by, a.opt.Wall()) }); err != nil {
+		return err
+	}
+	a.log.Warn("bootstrap requested", "by", by)
+	a.Wake()
+	return nil
+}
+
+// MayBootstrap says why a new cluster would not be made of this host now, and changes nothing. It is refused when there is
+// any sign of a cluster: "new" happens once.
+func (a *Agent) MayBootstrap(ctx context.Context) error {
 	const cannot = "cannot bootstrap: "
 	r := a.current.Load()
 	if r == nil {
 		return refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"quorumd has just started", "try again in a few seconds")
-	}
-	if a.files.bootstrap() != nil {
-		return nil // asked twice is asked once
 	}
 	v := r.view
 	switch {
@@ -63,15 +76,7 @@ func (a *Agent) Bootstrap(ctx context.Context, by string) error {
 	case v.Data.State != policy.DataEmpty:
 		return refuse(http.StatusConflict, codeClusterExists, cannot+"there is data in "+a.opt.Config.Etcd.DataDir, "start etcd on it, or move it away if nobody needs it")
 	}
-	if err := a.nobodyElse(ctx); err != nil {
-		return err
-	}
-	if err := within(ctx, func() error { return a.files.requestBootstrap(by, a.opt.Wall()) }); err != nil {
-		return err
-	}
-	a.log.Warn("bootstrap requested", "by", by)
-	a.Wake()
-	return nil
+	return a.nobodyElse(ctx)
 }
 
 // nobodyElse makes sure that no etcd runs at the other endpoints: each must refuse connections.
@@ -118,6 +123,10 @@ func (a *Agent) Pause(ctx context.Context, req control.PauseRequest, by string) 
 
 // Resume ends the pause.
 func (a *Agent) Resume(ctx context.Context, by string) error {
+	found, err := a.opt.Etcd.Read(ctx, cluster.Span{Start: a.keys.Pause()})
+	if err == nil && len(found.Pairs) == 0 {
+		return refuse(http.StatusConflict, control.CodeNotPaused, "cannot resume: nothing is paused", "quorumctl status")
+	}
 	if _, err := a.opt.Etcd.Txn(ctx, nil, clientv3.OpDelete(a.keys.Pause())); err != nil {
 		return refuse(http.StatusServiceUnavailable, codeUnreachable, "cannot resume: "+err.Error(), "try again when the cluster has a quorum")
 	}

@@ -16,9 +16,12 @@ type Backend interface {
 type Reader interface {
 	// Status gives the newest picture from memory. It must not wait for anything.
 	Status() Status
+	// MayBootstrap gives the error with which Bootstrap would be refused now, and changes nothing.
+	MayBootstrap(ctx context.Context) error
 	// LookAgain waits until Status gives what was seen after the call. It ends with the context.
 	LookAgain(ctx context.Context) error
-	// History gives the newest limit lines, oldest first.
+	// History gives the newest limit lines, oldest first; with ErrNotNewest lines of which it is not known whether newer
+	// ones stand in etcd.
 	History(ctx context.Context, limit int) ([]HistoryLine, error)
 }
 
@@ -31,7 +34,7 @@ type Operator interface {
 	Bootstrap(ctx context.Context, by string) error
 	// Pause stops every step of every host and gives the pause as it was recorded.
 	Pause(ctx context.Context, req PauseRequest, by string) (Pause, error)
-	// Resume ends the pause. Without a pause it does nothing and succeeds.
+	// Resume ends the pause. Without a pause it does nothing and is refused with CodeNotPaused.
 	Resume(ctx context.Context, by string) error
 	// ReleaseOp deletes the record of the operation in flight, whatever state its host is in.
 	ReleaseOp(ctx context.Context, req ReleaseRequest, by string) error

@@ -53,7 +53,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 }
 
 // History gives the newest limit lines of the cluster's history, oldest first; DefaultHistory
-// lines when limit is 0.
+// lines when limit is 0. They come with ErrNotNewest when newer ones may be missing.
 func (c *Client) History(ctx context.Context, limit int) ([]HistoryLine, error) {
 	path := "/v1/history"
 	if limit != 0 {
@@ -61,7 +61,16 @@ func (c *Client) History(ctx context.Context, limit int) ([]HistoryLine, error) 
 	}
 	var h History
 	err := c.do(ctx, http.MethodGet, path, nil, &h)
+	if err == nil && h.NotNewest {
+		err = ErrNotNewest
+	}
 	return h.Lines, err
+}
+
+// MayBootstrap gives the error with which Bootstrap would be refused now.
+func (c *Client) MayBootstrap(ctx context.Context) error {
+	var d Done
+	return c.do(ctx, http.MethodGet, "/v1/bootstrap", nil, &d)
 }
 
 // Bootstrap asks for a new cluster to be started on this host. A cluster name to confirm, if not

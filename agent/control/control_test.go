@@ -83,6 +83,11 @@ func (d *desk) History(ctx context.Context, limit int) ([]HistoryLine, error) {
 	return []HistoryLine{{Revision: 7, Kind: "step", Code: "LEARNER_ADD"}}, nil
 }
 
+func (d *desk) MayBootstrap(ctx context.Context) error {
+	d.note("may it bootstrap")
+	return d.answer(ctx)
+}
+
 func (d *desk) Bootstrap(ctx context.Context, by string) error {
 	d.note("bootstrap by %s", by)
 	return d.answer(ctx)

@@ -20,6 +20,7 @@ const (
 	CodeNotFound     = "NOT_FOUND"     // there is no such path or method
 	CodeTooLarge     = "TOO_LARGE"     // the body is over the bound
 	CodeConflict     = "CONFLICT"      // the host is not in the state that the caller expects
+	CodeNotPaused    = "NOT_PAUSED"    // there is no pause to end
 	CodeBusy         = "BUSY"          // too many requests at once
 	CodeTimeout      = "TIMEOUT"       // no answer within the bound
 	CodeUnreachable  = "UNREACHABLE"   // the client cannot reach quorumd

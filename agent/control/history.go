@@ -3,7 +3,10 @@
 
 package control
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // The bounds of how many lines of history one request may ask for, and what it gets if it does
 // not say.
@@ -16,7 +19,11 @@ const (
 type History struct {
 	APIVersion string        `json:"apiVersion"`
 	Lines      []HistoryLine `json:"lines"`
+	NotNewest  bool          `json:"notNewest,omitempty"` // no voter answers: newer ones, and those of other hosts, may be missing
 }
+
+// ErrNotNewest comes with lines that are not known to be the newest.
+var ErrNotNewest = errors.New("no voter answers: these are the lines that quorumd on this host has written since its start")
 
 // HistoryLine is one step that was taken, one refusal that changed, or one operation's begin or end.
 type HistoryLine struct {

@@ -5,6 +5,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -47,6 +48,7 @@ func (s *Server) routes() []route {
 	return []route{
 		{"GET", "/v1/status", look, nil, nil, s.getStatus},
 		{"GET", "/v1/history", look, []string{"limit"}, reads, s.getHistory},
+		{"GET", "/v1/bootstrap", look, nil, reads, s.getBootstrap},
 		{"POST", "/v1/bootstrap", change, nil, changes, s.postBootstrap},
 		{"PUT", "/v1/pause", change, nil, changes, s.putPause},
 		{"DELETE", "/v1/pause", change, nil, changes, s.deletePause},
@@ -73,10 +75,19 @@ func (s *Server) getHistory(r request) (response, error) {
 		limit = n
 	}
 	lines, err := s.opt.Backend.History(r.ctx, limit)
-	if err != nil {
+	old := errors.Is(err, ErrNotNewest)
+	if err != nil && !old {
 		return response{}, err
 	}
-	return response{http.StatusOK, History{APIVersion: APIVersion, Lines: orEmpty(lines)}}, nil
+	return response{http.StatusOK, History{APIVersion: APIVersion, Lines: orEmpty(lines), NotNewest: old}}, nil
+}
+
+// getBootstrap tells what a bootstrap would be refused with.
+func (s *Server) getBootstrap(r request) (response, error) {
+	if err := s.opt.Backend.MayBootstrap(r.ctx); err != nil {
+		return response{}, err
+	}
+	return response{http.StatusOK, Done{By: r.by}}, nil
 }
 
 func (s *Server) postBootstrap(r request) (response, error) {

@@ -136,7 +136,9 @@ func TestASpareJoinsOnlyWhenNothingIsAgainstIt(t *testing.T) {
 		{"its clock is behind", func(v *View) { v.Clock.Offset = -6 * time.Second }, StepNone, ClockSkew},
 		{"its clock is ahead", func(v *View) { v.Clock.Offset = 6 * time.Second }, StepNone, ClockSkew},
 		{"less than two databases are free", func(v *View) { v.Data.Free = 2<<30 - 1 }, StepNone, SpaceLow},
-		{"the free space is not known", func(v *View) { v.Data.FreeKnown = false }, StepNone, SpaceLow},
+		{"the free space is not known", func(v *View) { v.Data.FreeKnown = false }, StepNone, SpaceNotKnown},
+		{"its unit is not known", func(v *View) { v.Unit = Unit{Detail: "the bus does not answer"} }, StepNone, UnitNotKnown},
+		{"its data were not looked at", func(v *View) { v.Data.State = DataUnknown }, StepNone, DataNotKnown},
 		{"its unit is not installed", func(v *View) { v.Unit = Unit{State: UnitMissing, Detail: "etcd.service is not-found"} }, StepNone, UnitUnusable},
 		{"its unit runs something else", func(v *View) { v.Unit.State = UnitActive }, StepNone, UnitBusy},
 		{"its data is of another cluster", func(v *View) {
@@ -263,7 +265,7 @@ func TestAJoinGoesFromStepToStep(t *testing.T) {
 		{"the target was met meanwhile", func(v *View) {
 			v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"))
 		}, StepEndOp, ""},
-		{"its unit is not known", func(v *View) { begun(v); v.Unit.State = UnitUnknown; v.Data.State, v.Data.MemberID = DataMember, 99 }, StepNone, UnitUnusable},
+		{"its unit is not known", func(v *View) { begun(v); v.Unit.State = UnitUnknown; v.Data.State, v.Data.MemberID = DataMember, 99 }, StepNone, UnitNotKnown},
 		{"what a failed first start left goes aside", func(v *View) { begun(v); v.Data.State = DataRemains }, StepMoveDataAside, ""},
 		{"its version is not known at the start", func(v *View) { added(v); v.Unit.EnvReady, v.Self.Etcd = true, Version{} }, StepNone, VersionUnknown},
 		{"the new voter's disk is empty", func(v *View) {

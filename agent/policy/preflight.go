@@ -21,21 +21,50 @@ type veto struct {
 	check func(v View) (text string, holds bool)
 }
 
-// check asks one declared veto.
-func check(v View, code ReasonCode) (text string, holds bool) {
-	for _, veto := range vetoes() {
-		if veto.code == code {
-			return veto.check(v)
+// reason is what people are told when the veto holds. One that holds because something is not known is told under
+// a code of its own: what helps against a full disk does not help against one that does not answer.
+func (k veto) reason(v View) (Reason, bool) {
+	text, holds := k.check(v)
+	if !holds {
+		return Reason{}, false
+	}
+	for _, b := range blanks() {
+		if b.of == k.code && b.holds(v) {
+			return Reason{b.code, text}, true
 		}
 	}
-	return "", false
+	return Reason{k.code, text}, true
+}
+
+// A blank is a veto that holds for want of knowledge.
+type blank struct {
+	of, code ReasonCode
+	holds    func(v View) bool
+}
+
+func blanks() []blank {
+	return []blank{
+		{SpaceLow, SpaceNotKnown, func(v View) bool { return !v.Data.FreeKnown }},
+		{UnitUnusable, UnitNotKnown, func(v View) bool { return v.Unit.State == UnitUnknown }},
+		{DataUnusable, DataNotKnown, func(v View) bool { return v.Data.State == DataUnknown }},
+	}
+}
+
+// check asks one declared veto.
+func check(v View, code ReasonCode) (Reason, bool) {
+	for _, veto := range vetoes() {
+		if veto.code == code {
+			return veto.reason(v)
+		}
+	}
+	return Reason{}, false
 }
 
 // vetoed gives the first of these vetoes that holds.
 func vetoed(v View, codes ...ReasonCode) (Reason, bool) {
 	for _, code := range codes {
-		if text, holds := check(v, code); holds {
-			return Reason{code, text}, true
+		if r, holds := check(v, code); holds {
+			return r, true
 		}
 	}
 	return Reason{}, false
@@ -43,8 +72,11 @@ func vetoed(v View, codes ...ReasonCode) (Reason, bool) {
 
 // because is the decision to wait for what a veto says.
 func because(v View, code ReasonCode) Decision {
-	text, _ := check(v, code)
-	return wait(code, "%s", text)
+	r, holds := check(v, code)
+	if !holds {
+		r = Reason{Code: code}
+	}
+	return Decision{Reasons: []Reason{r}}
 }
 
 // vetoes declares what keeps a host from joining, in the order in which they are named: the first
@@ -92,8 +124,8 @@ func preflight(v View) []Reason { return against(v, vetoes()) }
 // firstOf gives the first of a list of vetoes that is among these and holds.
 func firstOf(v View, list []veto, codes ...ReasonCode) (Reason, bool) {
 	for _, veto := range list {
-		if text, holds := veto.check(v); holds && slices.Contains(codes, veto.code) {
-			return Reason{veto.code, text}, true
+		if r, holds := veto.reason(v); holds && slices.Contains(codes, veto.code) {
+			return r, true
 		}
 	}
 	return Reason{}, false
@@ -103,8 +135,8 @@ func firstOf(v View, list []veto, codes ...ReasonCode) (Reason, bool) {
 func against(v View, list []veto) []Reason {
 	var out []Reason
 	for _, veto := range list {
-		if text, holds := veto.check(v); holds {
-			out = append(out, Reason{veto.code, text})
+		if r, holds := veto.reason(v); holds {
+			out = append(out, r)
 			if veto.code == NoQuorum || veto.code == ClusterUnreachable || veto.code == ClusterIDMismatch {
 				break // nothing that follows can be known
 			}
@@ -124,8 +156,8 @@ func waiting(v View) ReasonCode {
 		if !veto.own || (v.Resting && veto.code == VoterNotLive) { // others go before it: nobody waits for it
 			continue
 		}
-		if _, holds := veto.check(v); holds {
-			return veto.code
+		if r, holds := veto.reason(v); holds {
+			return r.Code
 		}
 	}
 	return ""

@@ -30,10 +30,13 @@ const (
 	ClockUnknown        ReasonCode = "CLOCK_UNKNOWN"
 	ClockSkew           ReasonCode = "CLOCK_SKEW"
 	SpaceLow            ReasonCode = "SPACE_LOW"
+	SpaceNotKnown       ReasonCode = "SPACE_UNKNOWN"
 	UnitUnusable        ReasonCode = "UNIT_UNUSABLE"
+	UnitNotKnown        ReasonCode = "UNIT_UNKNOWN"
 	UnitBusy            ReasonCode = "UNIT_BUSY"
 	UnitStopped         ReasonCode = "UNIT_STOPPED"
 	DataUnusable        ReasonCode = "DATA_UNUSABLE"
+	DataNotKnown        ReasonCode = "DATA_UNKNOWN"
 	BackingOff          ReasonCode = "BACKING_OFF"
 	VoterNotLive        ReasonCode = "VOTER_NOT_LIVE"
 	Settling            ReasonCode = "SETTLING"
@@ -106,10 +109,13 @@ func Reasons() []ReasonInfo {
 		{ClockUnknown, "no voter tells the time to compare with", "check that the voters' client URLs answer /version"},
 		{ClockSkew, "this host's clock is off", "set the clock: chronyc makestep, timedatectl"},
 		{SpaceLow, "less than twice the database is free", "free space on the file system of etcd.dataDir"},
+		{SpaceNotKnown, "it is not known how much space is free for etcd", "if it goes on, see whether the file system of etcd.dataDir answers: df, journalctl -u quorumd"},
 		{UnitUnusable, "the etcd unit cannot be used", "check etcd.unit, and that it is installed and not masked"},
+		{UnitNotKnown, "it is not known how the etcd unit is", "if it goes on, see whether systemd answers quorumd: systemctl status, journalctl -u quorumd"},
 		{UnitBusy, "etcd runs on this host, but not as a member of this cluster", "stop it, if it is not needed: systemctl disable --now"},
 		{UnitStopped, "somebody has stopped etcd here, so it stays stopped", "systemctl start, when it shall run again"},
 		{DataUnusable, "there is data that quorumd will not touch", "look at etcd.dataDir; move it away if nobody needs it"},
+		{DataNotKnown, "it is not known what lies in etcd's data directory", "if it goes on, see whether the file system of etcd.dataDir answers: df, journalctl -u quorumd"},
 		{BackingOff, "the last join failed, the next try is a while off", "quorumctl history shows why"},
 		{VoterNotLive, "a voter does not answer a linearizable read", "start etcd there, or see why it is cut off; if its machine is gone for good: quorumctl member remove NAME --reason '<why>'"},
 		{Settling, "the membership has changed, or an operation has ended, just now", ""},

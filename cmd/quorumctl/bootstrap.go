@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -26,7 +27,7 @@ func (a *app) bootstrapCommand() *cobra.Command {
 				return err
 			}
 			if !yes {
-				return a.previewBootstrap(s)
+				return a.previewBootstrap(cmd.Context(), s)
 			}
 			done, err := a.client().Bootstrap(cmd.Context(), s.Cluster.Name)
 			if err != nil {
@@ -42,13 +43,16 @@ func (a *app) bootstrapCommand() *cobra.Command {
 	return cmd
 }
 
-// previewBootstrap shows what would happen, and fails: nothing was done.
-func (a *app) previewBootstrap(s control.Status) error {
+// previewBootstrap shows what would happen, as quorumd says it, and fails: nothing was done.
+func (a *app) previewBootstrap(ctx context.Context, s control.Status) error {
 	if s.Cluster.ID != "" {
 		return &failure{
 			code: exitFault, hint: "quorumctl status",
 			message: fmt.Sprintf("cannot bootstrap: this host knows the cluster %s already, with the ID %s", s.Cluster.Name, s.Cluster.ID),
 		}
+	}
+	if err := a.client().MayBootstrap(ctx); err != nil {
+		return cannot("bootstrap", err)
 	}
 	err := a.emit(s, func(p *page) {
 		p.line("this would start a new cluster %s with one voter:", word{s.Cluster.Name, bold})

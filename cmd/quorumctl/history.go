@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -23,18 +24,23 @@ func (a *app) historyCommand() *cobra.Command {
 				return usage("quorumctl history -n 100", "cannot read the history: ask for 1 to %d lines", control.MaxHistory)
 			}
 			got, err := a.client().History(cmd.Context(), lines)
-			if err != nil {
+			old := errors.Is(err, control.ErrNotNewest)
+			if err != nil && !old {
 				return cannot("read the history", err)
 			}
-			doc := control.History{APIVersion: control.APIVersion, Lines: got}
-			return a.emit(doc, func(p *page) { writeHistory(p, got) })
+			doc := control.History{APIVersion: control.APIVersion, Lines: got, NotNewest: old}
+			return a.emit(doc, func(p *page) { writeHistory(p, doc) })
 		},
 	}
 	cmd.Flags().IntVarP(&lines, "lines", "n", 20, "how many lines")
 	return cmd
 }
 
-func writeHistory(p *page, lines []control.HistoryLine) {
+func writeHistory(p *page, h control.History) {
+	lines := h.Lines
+	if h.NotNewest {
+		defer p.line("%s newer ones, and what other hosts did, are missing", word{control.ErrNotNewest.Error() + ";", warn})
+	}
 	if len(lines) == 0 {
 		p.line("nothing has happened yet")
 		return

@@ -3,7 +3,13 @@
 
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
 
 func (a *app) resumeCommand() *cobra.Command {
 	return &cobra.Command{
@@ -13,6 +19,9 @@ func (a *app) resumeCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			done, err := a.client().Resume(cmd.Context())
+			if e, is := errors.AsType[*control.Error](err); is && e.Code == control.CodeNotPaused {
+				return a.emit(control.Done{}, func(p *page) { p.line("nothing is paused") })
+			}
 			if err != nil {
 				return cannot("resume", err)
 			}

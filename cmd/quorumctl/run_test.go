@@ -105,6 +105,8 @@ func (d *desk) History(_ context.Context, limit int) ([]control.HistoryLine, err
 	return d.lines[max(0, len(d.lines)-limit):], d.fail
 }
 
+func (d *desk) MayBootstrap(context.Context) error { return d.fail }
+
 func (d *desk) Bootstrap(context.Context, string) error { return d.fail }
 
 func (d *desk) Pause(_ context.Context, req control.PauseRequest, _ string) (control.Pause, error) {

@@ -1,0 +1,67 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+func TestAPauseThatIsNotThereIsNotEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		a := f.hosts["v1"].agent
+		before := stored(t, f.etcd)
+		err := a.Resume(t.Context(), "root")
+		if e, is := errors.AsType[*control.Error](err); !is || e.Code != control.CodeNotPaused {
+			t.Errorf("got %v", err)
+		}
+		if after := stored(t, f.etcd); len(after) != len(before) {
+			t.Errorf("the history tells of it: %q", after[len(before):])
+		}
+		if _, err := a.Pause(t.Context(), control.PauseRequest{Reason: "a test", For: time.Hour}, "root"); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Resume(t.Context(), "root"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTheHistorySaysWhetherItIsTheNewest(t *testing.T) {
+	t.Parallel()
+	j, etcd := newTestJournal(t)
+	j.write(t.Context(), 10, "step", "begin", "begin")
+	if _, err := j.read(t.Context(), 10); err != nil {
+		t.Errorf("a voter answers: %v", err)
+	}
+	etcd.cutOff(true)
+	if lines, err := j.read(t.Context(), 10); !errors.Is(err, control.ErrNotNewest) || len(lines) != 1 {
+		t.Errorf("%d lines, %v", len(lines), err)
+	}
+}
+
+func TestWhetherAClusterWouldBeMadeIsSaidBeforeItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		a := f.hosts["v1"].agent
+		asked, done := a.MayBootstrap(t.Context()), a.Bootstrap(t.Context(), "root")
+		if asked == nil || done == nil || asked.Error() != done.Error() {
+			t.Errorf("said was %v, and the answer is %v", asked, done)
+		}
+		if a.files.bootstrap() != nil {
+			t.Error("it was recorded all the same")
+		}
+	})
+}

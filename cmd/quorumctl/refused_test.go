@@ -1,0 +1,52 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+func TestABootstrapThatWouldBeRefusedIsNotPromised(t *testing.T) {
+	t.Parallel()
+	d := scene(t, "fresh")
+	d.fail = &control.Error{
+		Status: 409, Code: "CLUSTER_EXISTS", Message: "cannot bootstrap: something answers at http://192.0.2.7:2379", Hint: "see whether a cluster runs there without a quorum",
+	}
+	socket, _ := serving(t, d)
+	r := quorumctl(t, socket, "bootstrap")
+	if r.code != exitFault || r.stdout != "" || r.stderr != "quorumctl: cannot bootstrap: something answers at http://192.0.2.7:2379\n→ see whether a cluster runs there without a quorum\n" {
+		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	d.fail = nil
+	if r := quorumctl(t, socket, "bootstrap"); r.code != exitUsage || !strings.Contains(r.stdout, "this would start a new cluster") {
+		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+func TestNothingIsResumedWhereNothingIsPaused(t *testing.T) {
+	t.Parallel()
+	d := scene(t, "steady")
+	d.fail = &control.Error{Status: 409, Code: control.CodeNotPaused, Message: "cannot resume: nothing is paused"}
+	socket, _ := serving(t, d)
+	if r := quorumctl(t, socket, "resume"); r.code != exitOK || r.stdout != "nothing is paused\n" {
+		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+func TestAHistoryThatMayLackTheNewestLinesSaysSo(t *testing.T) {
+	t.Parallel()
+	d := scene(t, "etcd-down")
+	d.lines, d.fail = story(), control.ErrNotNewest
+	socket, _ := serving(t, d)
+	if r := quorumctl(t, socket, "history"); r.code != exitOK || !strings.Contains(r.stdout, "PROMOTE") ||
+		!strings.Contains(strings.Join(strings.Fields(r.stdout), " "), "no voter answers: these are the lines that quorumd on this host has written since its start; newer ones, and what other hosts did, are missing") {
+		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := quorumctl(t, socket, "history", "-o", "json"); r.code != exitOK || !strings.Contains(r.stdout, `"notNewest": true`) {
+		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+}
