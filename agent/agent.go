@@ -22,6 +22,7 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -381,6 +382,7 @@ func (a *Agent) publish(ctx context.Context, r *round) {
 			a.metrics.refused(first.Code)
 		}
 	}
+	a.caution(r.decision)
 	if !r.view.Cluster.Reachable || r.view.Cluster.Foreign() { // another's cluster is not written to
 		a.last = r.decision
 		return
@@ -394,6 +396,16 @@ func (a *Agent) publish(ctx context.Context, r *round) {
 		a.journal.write(ctx, r.revision, "refusal", string(r.decision.Waiting), waitingText(r.decision))
 	}
 	a.last = r.decision
+}
+
+// caution logs what has come up beside the reason. Status shows it for as long as it is so.
+func (a *Agent) caution(d policy.Decision) {
+	before := a.last.Cautions()
+	for _, r := range d.Cautions() {
+		if !slices.ContainsFunc(before, func(b policy.Reason) bool { return b.Code == r.Code }) {
+			a.log.Warn("not as it should be", "code", r.Code, "text", r.Text)
+		}
+	}
 }
 
 // waitingText says with numbers what the host waits for, or in general if the decision has a step

@@ -61,7 +61,7 @@ func (a *Agent) observe(ctx context.Context) *round {
 	v := &r.view
 	v.Limits = a.limits
 	v.Target = policy.Target{Voters: c.Cluster.Voters, Standbys: c.Cluster.Standbys}
-	v.Self = policy.Self{ID: c.Host.ID, Name: c.Host.Name, PeerURL: c.Etcd.PeerURL, Mode: policy.Mode(c.Mode)}
+	v.Self = policy.Self{ID: c.Host.ID, Name: c.Host.Name, PeerURL: c.Etcd.PeerURL, Mode: policy.Mode(c.Mode), Binary: c.Etcd.Binary}
 	v.Failed = a.failed
 	v.PromotionPending = a.promoted.value != "" && r.at-a.promoted.at < c.Timing.LockTTL
 

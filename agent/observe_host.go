@@ -31,6 +31,10 @@ func (a *Agent) observeUnit(ctx context.Context, r *round) {
 	default:
 		u.State, u.Detail = unitState(r.unit.State), unitDetail(r.unit)
 	}
+	u.NotAtBoot = r.unitErr == nil && r.unit.NotAtBoot()
+	if r.unit.Program != a.opt.Config.Etcd.Binary {
+		u.Program = r.unit.Program
+	}
 	u.Ran = r.unitErr == nil && (r.unit.State != systemd.Inactive || r.unit.Since > 0) // one that never ran has been in its state since no moment
 	u.State = withJob(u.State, r.unit.Job)
 	u.Since = a.since.of("unit", string(u.State), r.at, r.number)

@@ -18,6 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/systemd"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,6 +48,36 @@ func TestTheEnvironmentOfAJoinListsAllMembersByPeerURL(t *testing.T) {
 	}
 	if !maps.Equal(env, want) {
 		t.Fatalf("environment is %v, want %v", env, want)
+	}
+}
+
+// unitOf is a unit that is as it was last seen.
+type unitOf struct {
+	Unit
+	status systemd.Status
+}
+
+func (u unitOf) Status(context.Context) (systemd.Status, error) { return u.status, nil }
+
+func TestAUnitIsAskedWhatItStartsAndWhetherABootDoes(t *testing.T) {
+	t.Parallel()
+	c := hostConfig()
+	c.Timing.CallTimeout, c.Etcd.Binary = time.Second, "/usr/bin/etcd"
+	for _, k := range []struct {
+		status    systemd.Status
+		program   string
+		notAtBoot bool
+	}{
+		{systemd.Status{LoadState: "loaded", UnitFileState: "enabled", Program: "/usr/bin/etcd"}, "", false},
+		{systemd.Status{LoadState: "loaded", UnitFileState: "disabled", Program: "/opt/etcd/etcd"}, "/opt/etcd/etcd", true},
+		{systemd.Status{LoadState: "loaded"}, "", false}, // of a plain process
+	} {
+		a := &Agent{opt: Options{Config: c, Unit: unitOf{status: k.status}}, since: since{marks: map[string]mark{}}}
+		r := &round{}
+		a.observeUnit(t.Context(), r)
+		if u := r.view.Unit; u.Program != k.program || u.NotAtBoot != k.notAtBoot {
+			t.Errorf("%+v: %+v", k.status, u)
+		}
 	}
 }
 

@@ -76,6 +76,9 @@ func (p properties) status(now time.Duration) Status {
 		Result:    property[string](p, "Result"),
 		ExitCode:  -1,
 		LoadState: property[string](p, "LoadState"),
+		Program:   p.program(),
+
+		UnitFileState: property[string](p, "UnitFileState"),
 	}
 	status := property[int32](p, "ExecMainStatus")
 	switch property[int32](p, "ExecMainCode") { // si_code of waitid(2)
@@ -118,6 +121,16 @@ func (p properties) since(now time.Duration) time.Duration {
 		return 0
 	}
 	return max(0, now-stamp)
+}
+
+// program is the path of the first command of ExecStart=, a list of structs that begin with it.
+func (p properties) program() string {
+	commands := property[[][]any](p, "ExecStart")
+	if len(commands) == 0 || len(commands[0]) == 0 {
+		return ""
+	}
+	path, _ := commands[0][0].(string)
+	return path
 }
 
 // jobID is the number of the job pending for the unit, 0 if none. The property is a pair of that

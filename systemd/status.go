@@ -94,6 +94,16 @@ type Status struct {
 	// LoadState is "loaded" if the unit can be started; else "not-found", "masked", "bad-setting",
 	// "error". Process knows "loaded" and "not-found".
 	LoadState string
+	// UnitFileState is what systemctl is-enabled says: "enabled", "disabled", "static" and so on; empty if that is not known, and
+	// under Process.
+	UnitFileState string
+	// Program is what a start runs first; empty if that is not known, and under Process.
+	Program string
+}
+
+// NotAtBoot says whether nothing starts the unit after a boot, although it could be enabled.
+func (s Status) NotAtBoot() bool {
+	return slices.Contains([]string{"disabled", "linked", "linked-runtime", "enabled-runtime"}, s.UnitFileState)
 }
 
 // Installed says whether the service can be started at all: it is there, valid and not masked.

@@ -39,7 +39,7 @@ func bootstrap(v View) (Decision, bool) {
 	if v.Data.State == DataRemains {
 		return wait(DataUnusable, "etcd has ended in its first start, before it was a member: see its log, and move what it left away"), true
 	}
-	if r, holds := vetoed(v, HostConflict, HealthUnknown, NotQualified, HealthBad, VersionUnknown, VersionUnsafe, SpaceLow, UnitUnusable, DataUnusable); holds {
+	if r, holds := vetoed(v, HostConflict, VersionUnknown, VersionUnsafe, HealthUnknown, NotQualified, HealthBad, SpaceLow, UnitUnusable, DataUnusable); holds {
 		return Decision{Reasons: []Reason{r}}, true
 	}
 	if !v.Unit.EnvReady && (v.Unit.State == UnitInactive || v.Unit.State == UnitFailed) {

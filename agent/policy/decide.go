@@ -9,7 +9,13 @@ import (
 )
 
 // Decide gives the next step, if there is one, and the reasons why there is not more.
-func Decide(v View) Decision { return v.tell(held(v)) }
+func Decide(v View) Decision {
+	d := v.tell(held(v))
+	if d.Step.Kind == StepNone {
+		d.Reasons = caution(v, d.Reasons)
+	}
+	return d
+}
 
 // held keeps a step back that must not be taken now.
 func held(v View) Decision {

@@ -94,12 +94,12 @@ func vetoes() []veto {
 		// next one waiting.
 		{VoterNotLive, true, voterNotLive},
 		{TargetMet, false, targetMet},
+		{VersionUnknown, true, versionUnknown}, // before a qualifying run, which takes a while
+		{VersionUnsafe, true, versionUnsafe},
+		{VersionIncompatible, true, versionIncompatible},
 		{HealthUnknown, true, healthUnknown},
 		{NotQualified, true, notQualified},
 		{HealthBad, true, healthBad},
-		{VersionUnknown, true, versionUnknown},
-		{VersionUnsafe, true, versionUnsafe},
-		{VersionIncompatible, true, versionIncompatible},
 		{ClockUnknown, true, clockUnknown},
 		{ClockSkew, true, clockSkew},
 		{SpaceLow, true, spaceLow},
@@ -290,7 +290,7 @@ func healthBad(v View) (string, bool) {
 
 func versionUnknown(v View) (string, bool) {
 	if !v.Self.Etcd.Known() {
-		return "the version of this host's etcd is not known yet", true
+		return "the version of this host's etcd is not known yet" + v.startsAnother(), true
 	}
 	for m := range v.Cluster.voters() {
 		if m.Live && !m.Version.Known() {
@@ -304,8 +304,13 @@ func versionUnsafe(v View) (string, bool) {
 	if v.Limits.AllowUnsafe {
 		return "", false
 	}
+	return unsafe(v)
+}
+
+// unsafe names an etcd that is too old, whether that is allowed or not.
+func unsafe(v View) (string, bool) {
 	if e := v.Self.Etcd; e.Known() && !e.Safe() {
-		return fmt.Sprintf("this host's etcd is %s", e), true
+		return fmt.Sprintf("this host's etcd is %s%s", e, v.startsAnother()), true
 	}
 	for m := range v.Cluster.voters() {
 		if m.Version.Known() && !m.Version.Safe() {
@@ -331,7 +336,15 @@ func versionIncompatible(v View) (string, bool) {
 	if !low.Known() || !v.Self.Etcd.Known() || v.Self.Etcd.mayJoin(low) {
 		return "", false
 	}
-	return fmt.Sprintf("this host's etcd is %s, the cluster's oldest member runs %s", v.Self.Etcd, low), true
+	return fmt.Sprintf("this host's etcd is %s, the cluster's oldest member runs %s%s", v.Self.Etcd, low, v.startsAnother()), true
+}
+
+// startsAnother is what people are told of a version that was not that of the program which the unit starts.
+func (v View) startsAnother() string {
+	if v.Unit.Program == "" {
+		return ""
+	}
+	return fmt.Sprintf("; that is the version of etcd.binary, %s, but the unit starts %s: correct etcd.binary", v.Self.Binary, v.Unit.Program)
 }
 
 func clockUnknown(v View) (string, bool) {

@@ -33,6 +33,7 @@ const (
 	SpaceNotKnown       ReasonCode = "SPACE_UNKNOWN"
 	UnitUnusable        ReasonCode = "UNIT_UNUSABLE"
 	UnitNotKnown        ReasonCode = "UNIT_UNKNOWN"
+	UnitDisabled        ReasonCode = "UNIT_DISABLED"
 	UnitBusy            ReasonCode = "UNIT_BUSY"
 	UnitStopped         ReasonCode = "UNIT_STOPPED"
 	DataUnusable        ReasonCode = "DATA_UNUSABLE"
@@ -112,6 +113,7 @@ func Reasons() []ReasonInfo {
 		{SpaceNotKnown, "it is not known how much space is free for etcd", "if it goes on, see whether the file system of etcd.dataDir answers: df, journalctl -u quorumd"},
 		{UnitUnusable, "the etcd unit cannot be used", "check etcd.unit, and that it is installed and not masked"},
 		{UnitNotKnown, "it is not known how the etcd unit is", "if it goes on, see whether systemd answers quorumd: systemctl status, journalctl -u quorumd"},
+		{UnitDisabled, "nothing starts etcd on this host after a boot", "systemctl enable, with the unit of etcd.unit"},
 		{UnitBusy, "etcd runs on this host, but not as a member of this cluster", "stop it, if it is not needed: systemctl disable --now"},
 		{UnitStopped, "somebody has stopped etcd here, so it stays stopped", "systemctl start, when it shall run again"},
 		{DataUnusable, "there is data that quorumd will not touch", "look at etcd.dataDir; move it away if nobody needs it"},

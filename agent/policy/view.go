@@ -63,7 +63,8 @@ type Self struct {
 	ID, Name string
 	PeerURL  string
 	Mode     Mode
-	Etcd     Version // of the binary that the unit runs; zero when unknown
+	Etcd     Version // of the binary that was asked; zero when unknown
+	Binary   string  // its path
 	Conflict string  // another host that claims our ID, name or peer URL; empty when there is none
 	MemberID uint64  // the member this host was last known to be, from its own disk; 0 when there is none
 }
@@ -114,6 +115,8 @@ type Unit struct {
 	Ran        bool          // it has run since the machine booted; false, too, when that is not known
 	EnvReady   bool          // its environment is the one that the present membership asks for
 	SinceStart time.Duration // since this agent last started it; Never when it has not
+	Program    string        // what it starts, where that is another program than the binary that was asked
+	NotAtBoot  bool          // nothing starts it after a boot
 	Detail     string        // for people
 }
 

@@ -78,6 +78,34 @@ func TestTheSocketMayStandInTheEnvironment(t *testing.T) {
 	}
 }
 
+// TestConfigCheckTellsOfAUnitThatIsNotEnabled has a systemctl that knows one unit.
+func TestConfigCheckTellsOfAUnitThatIsNotEnabled(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "q.yaml")
+	text := "host:\n  id: h\ncluster:\n  name: prod\n  endpoints: [http://192.0.2.1:2379]\netcd:\n  clientURL: http://192.0.2.1:2379\n  peerURL: http://192.0.2.1:2380\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for state, warned := range map[string]bool{"enabled": false, "disabled": true, "static": false, "linked": true, "": false} {
+		systemctl := "#!/bin/sh\n[ \"$*\" = 'is-enabled etcd.service' ] && echo '" + state + "'\nexit 1\n"
+		if err := os.WriteFile(filepath.Join(dir, "systemctl"), []byte(systemctl), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		out, err := asProgram(t, "PATH="+dir, "config", "check", file)
+		want := file + ": OK\n"
+		if warned {
+			want += "  warning: etcd.service is " + state + ": after a boot nothing starts etcd; systemctl enable etcd.service\n"
+		}
+		if err != nil || strings.Join(strings.Fields(out), " ") != strings.Join(strings.Fields(want), " ") {
+			t.Errorf("%q: %v: %s", state, err, out)
+		}
+		if out, err := asProgram(t, "PATH="+dir, "config", "check", "--elsewhere", file); err != nil || strings.Contains(out, "warning") {
+			t.Errorf("%q, elsewhere: %v: %s", state, err, out)
+		}
+	}
+}
+
 func TestTheVersionIsAFlagToo(t *testing.T) {
 	t.Parallel()
 	if r := quorumctl(t, "SOCKET", "--version"); r.code != exitOK || r.stdout != "quorumctl version "+ownVersion()+"\n" {

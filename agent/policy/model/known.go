@@ -15,7 +15,7 @@ const (
 	noConflict  = "constant: IDs, names and peer URLs are unique"
 	oneCluster  = "constant: endpoints and data are of one cluster"
 	qualified   = "constant: every host is qualified"
-	usable      = "constant: the unit is installed and its state known"
+	usable      = "constant: the unit is installed and enabled, and its state known"
 	compared    = "constant: the clock has been compared"
 	manages     = "constant: every agent manages"
 	comesBack   = "constant: local steps end at once"
@@ -49,7 +49,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.NotQualified: qualified, policy.HealthBad: Explored, policy.CommonCause: Explored,
 		policy.VersionUnknown: oneVersion, policy.VersionUnsafe: oneVersion, policy.VersionIncompatible: oneVersion,
 		policy.ClockUnknown: compared, policy.ClockSkew: Explored, policy.SpaceLow: enoughSpace, policy.SpaceNotKnown: enoughSpace,
-		policy.UnitUnusable: usable, policy.UnitNotKnown: usable, policy.UnitBusy: Explored, policy.UnitStopped: Explored,
+		policy.UnitUnusable: usable, policy.UnitNotKnown: usable, policy.UnitDisabled: usable, policy.UnitBusy: Explored, policy.UnitStopped: Explored,
 		policy.DataUnusable: readable, policy.DataNotKnown: readable, policy.BackingOff: Explored, policy.VoterNotLive: Explored,
 		policy.Settling: Explored, policy.LearnerPresent: Explored, policy.EvenVoters: Explored,
 		policy.OperationInFlight: Explored, policy.LockHeld: Explored, policy.NotMyTurn: Explored,

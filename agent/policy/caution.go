@@ -1,0 +1,54 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+// cautions declares what keeps nobody from anything and does not go away by itself: it is told beside the reason for
+// as long as it is so, whatever the mode, on a host that is a member or may become one.
+func cautions() []veto {
+	return []veto{
+		{VersionUnsafe, true, unsafe},
+		{UnitDisabled, true, unitDisabled},
+	}
+}
+
+// caution adds those that hold and were not said.
+func caution(v View, reasons []Reason) []Reason {
+	for _, c := range cautions() {
+		r, holds := c.reason(v)
+		if !holds || said(reasons, r.Code) {
+			continue
+		}
+		reasons = append(reasons[:len(reasons):len(reasons)], r)
+	}
+	return reasons
+}
+
+func said(reasons []Reason, code ReasonCode) bool {
+	for _, r := range reasons {
+		if r.Code == code {
+			return true
+		}
+	}
+	return false
+}
+
+// Cautions gives those of a decision's reasons that keep nobody from anything.
+func (d Decision) Cautions() []Reason {
+	var list []Reason
+	for _, r := range d.Reasons {
+		for _, c := range cautions() {
+			if c.code == r.Code {
+				list = append(list, r)
+			}
+		}
+	}
+	return list
+}
+
+func unitDisabled(v View) (string, bool) {
+	if !v.Unit.NotAtBoot || v.Unit.State == UnitMissing {
+		return "", false
+	}
+	return "the unit is not enabled: after a boot etcd stays down until somebody starts it", true
+}

@@ -1,0 +1,90 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// codes gives what a decision says.
+func codes(d Decision) (list []ReasonCode) {
+	for _, r := range d.Reasons {
+		list = append(list, r.Code)
+	}
+	return list
+}
+
+// restingVoter is n1 of three voters, with nothing to do.
+func restingVoter() View {
+	v := voterView()
+	v.Op, v.Lock = nil, Lock{Known: true}
+	v.Cluster.Members[2] = voter(3, "n3")
+	v.Self.MemberID = 1
+	return v
+}
+
+func TestWhatIsNotWellIsToldForAsLongAsItIsSo(t *testing.T) {
+	t.Parallel()
+	old := func(v *View) { v.Self.Etcd = ParseVersion("3.4.23") }
+	for _, c := range []struct {
+		name   string
+		change func(*View)
+		want   []ReasonCode
+	}{
+		{"nothing", func(*View) {}, []ReasonCode{AtRest}},
+		{"an old etcd", old, []ReasonCode{AtRest, VersionUnsafe}},
+		{"an old etcd that is allowed", func(v *View) { old(v); v.Limits.AllowUnsafe = true }, []ReasonCode{AtRest, VersionUnsafe}},
+		{"an old etcd where the agent observes", func(v *View) { old(v); v.Self.Mode = Observe }, []ReasonCode{AtRest, VersionUnsafe}},
+		{"another voter's old etcd", func(v *View) { v.Cluster.Members[1].Version = ParseVersion("3.5.0") }, []ReasonCode{AtRest, VersionUnsafe}},
+		{"a disabled unit", func(v *View) { v.Unit.NotAtBoot = true }, []ReasonCode{AtRest, UnitDisabled}},
+		{"both", func(v *View) { old(v); v.Unit.NotAtBoot = true }, []ReasonCode{AtRest, VersionUnsafe, UnitDisabled}},
+		{"a disabled unit that has ended", func(v *View) {
+			v.Unit = Unit{State: UnitInactive, NotAtBoot: true, EnvReady: true, SinceStart: Never}
+		}, []ReasonCode{UnitStopped, UnitDisabled}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			v := restingVoter()
+			c.change(&v)
+			if got := Decide(v); got.Step.Kind != StepNone || !slices.Equal(codes(got), c.want) {
+				t.Errorf("got %+v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAnOldEtcdIsToldBeforeTheQualifyingRun(t *testing.T) {
+	t.Parallel()
+	v := spareView()
+	v.Health.Qualified, v.Health.Text = false, "0 of 3000 writes"
+	v.Self.Etcd, v.Self.Binary, v.Unit.Program = ParseVersion("3.4.23"), "/usr/bin/etcd", "/opt/etcd/etcd"
+	d := Decide(v)
+	if got := codes(d); len(got) < 2 || got[0] != VersionUnsafe || !slices.Contains(got, NotQualified) {
+		t.Errorf("got %v", got)
+	}
+	want := "this host's etcd is 3.4.23; that is the version of etcd.binary, /usr/bin/etcd, but the unit starts /opt/etcd/etcd: correct etcd.binary"
+	if d.Reasons[0].Text != want {
+		t.Errorf("got %q, want %q", d.Reasons[0].Text, want)
+	}
+	v.Self.Etcd = Version{}
+	if d := Decide(v); d.Reasons[0].Code != VersionUnknown || !strings.Contains(d.Reasons[0].Text, "/opt/etcd/etcd") {
+		t.Errorf("got %+v", d.Reasons)
+	}
+}
+
+func TestACautionKeepsNobodyFromAStep(t *testing.T) {
+	t.Parallel()
+	v := spareView()
+	v.Unit.NotAtBoot = true
+	if d := Decide(v); d.Step.Kind != StepTakeLock {
+		t.Errorf("got %+v", d)
+	}
+	v = restingVoter()
+	v.Unit = Unit{State: UnitFailed, NotAtBoot: true, EnvReady: true, SinceStart: Never}
+	if d := Decide(v); d.Step.Kind != StepStartUnit {
+		t.Errorf("got %+v", d)
+	}
+}
