@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -81,8 +82,11 @@ func decisionStatus(r *round) (control.Next, []control.Reason) {
 		next.Text = d.Step.Text()
 	}
 	var reasons []control.Reason
+	cautions := d.Cautions()
 	for _, reason := range d.Reasons {
 		reasons = append(reasons, control.Reason{
+			Caution: slices.Contains(cautions, reason),
+
 			Code: string(reason.Code), Text: reason.Text, Remedy: policy.Remedy(r.view, reason.Code),
 			Since: r.wall.Add(-r.reasonFor[reason.Code]),
 		})

@@ -70,6 +70,8 @@ type Reason struct {
 	Text   string    `json:"text"`             // with the measured number and its limit, if there are any
 	Remedy string    `json:"remedy,omitempty"` // what a person can do; empty when waiting is all
 	Since  time.Time `json:"since,omitzero"`
+	// Caution says that the host does no less for it, and that it stays until somebody does something about it.
+	Caution bool `json:"caution,omitempty"`
 }
 
 // Unit is the local etcd service.

@@ -7,7 +7,7 @@ package policy
 // as long as it is so, whatever the mode, on a host that is a member or may become one.
 func cautions() []veto {
 	return []veto{
-		{VersionUnsafe, true, unsafe},
+		{VersionUnsafe, true, tooOld},
 		{UnitDisabled, true, unitDisabled},
 	}
 }
@@ -36,9 +36,9 @@ func said(reasons []Reason, code ReasonCode) bool {
 // Cautions gives those of a decision's reasons that keep nobody from anything.
 func (d Decision) Cautions() []Reason {
 	var list []Reason
-	for _, r := range d.Reasons {
+	for i, r := range d.Reasons {
 		for _, c := range cautions() {
-			if c.code == r.Code {
+			if i > 0 && c.code == r.Code { // the first is the one that counts
 				list = append(list, r)
 			}
 		}

@@ -439,7 +439,7 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 		{"which is not said of data that was not looked at", func(v *View) {
 			v.Cluster.Members[0].Live = false
 			v.Unit, v.Data = Unit{State: UnitInactive}, Data{}
-		}, StepNone, DataUnusable},
+		}, StepNone, DataNotKnown},
 		{"a lost data directory is no rest", func(v *View) {
 			v.Cluster.Members[0].Live = false
 			v.Unit = Unit{State: UnitFailed, SinceStart: Never}

@@ -304,11 +304,11 @@ func versionUnsafe(v View) (string, bool) {
 	if v.Limits.AllowUnsafe {
 		return "", false
 	}
-	return unsafe(v)
+	return tooOld(v)
 }
 
-// unsafe names an etcd that is too old, whether that is allowed or not.
-func unsafe(v View) (string, bool) {
+// tooOld names an etcd that is too old, whether that is allowed or not.
+func tooOld(v View) (string, bool) {
 	if e := v.Self.Etcd; e.Known() && !e.Safe() {
 		return fmt.Sprintf("this host's etcd is %s%s", e, v.startsAnother()), true
 	}

@@ -9,15 +9,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/reach"
-	"github.com/quorumd/quorumd/systemd"
 )
 
 // defaultConfig is where the package puts the configuration.
@@ -69,21 +66,6 @@ func (a *app) configCheckCommand() *cobra.Command {
 	cmd.Flags().StringVar(&as, "as", "", "look at the files with the eyes of this `user`, not of the service's")
 	cmd.Flags().BoolVar(&elsewhere, "elsewhere", false, "it is another host's file: do not look at the certificates it names")
 	return cmd
-}
-
-// notAtBoot warns of a unit that is not enabled. quorumd starts no etcd that has not failed, after a boot least of all.
-func notAtBoot(ctx context.Context, c config.Config) string {
-	if c.Etcd.Runner != config.RunnerSystemd {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	said, _ := exec.CommandContext(ctx, "systemctl", "is-enabled", c.Etcd.Unit).Output() // it fails for one that is not, too
-	state := systemd.Status{UnitFileState: strings.TrimSpace(string(said))}
-	if !state.NotAtBoot() {
-		return ""
-	}
-	return c.Etcd.Unit + " is " + state.UnitFileState + ": after a boot nothing starts etcd; systemctl enable " + c.Etcd.Unit
 }
 
 // verdictOnConfig is the document of config check.

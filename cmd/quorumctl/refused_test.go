@@ -27,6 +27,20 @@ func TestABootstrapThatWouldBeRefusedIsNotPromised(t *testing.T) {
 	}
 }
 
+func TestWhatStaysUntilSomebodyDoesSomethingIsInTheStatus(t *testing.T) {
+	t.Parallel()
+	d := scene(t, "steady")
+	d.status.Reasons = []control.Reason{
+		{Code: "AT_REST", Text: "nothing is to do"}, {Code: "UNIT_DISABLED", Text: "the unit is not enabled", Caution: true},
+		{Code: "SETTLING", Text: "for another 2s"},
+	}
+	socket, _ := serving(t, d)
+	want := "  because AT_REST: nothing is to do (and 1 more reason: quorumctl explain)\n  caution UNIT_DISABLED: the unit is not enabled\n"
+	if r := quorumctl(t, socket, "status"); r.code != exitOK || !strings.HasSuffix(r.stdout, want) {
+		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
 func TestNothingIsResumedWhereNothingIsPaused(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")

@@ -288,12 +288,22 @@ func writeThisHost(p *page, s control.Status) {
 	if len(s.Reasons) == 0 {
 		return
 	}
-	first, more := s.Reasons[0], ""
-	if n := len(s.Reasons) - 1; n > 0 {
+	first, more, n := s.Reasons[0], "", 0
+	for _, r := range s.Reasons[1:] {
+		if !r.Caution {
+			n++
+		}
+	}
+	if n > 0 {
 		more = fmt.Sprintf(" (and %s: quorumctl explain)", count(n, "more reason", "more reasons"))
 	}
 	p.line("  because %s: %s%s", word{first.Code, warn}, first.Text, more)
 	if short(s.Cluster) && first.Remedy != "" {
 		p.line("  → %s", first.Remedy)
+	}
+	for _, r := range s.Reasons[1:] {
+		if r.Caution {
+			p.line("  caution %s: %s", word{r.Code, warn}, r.Text)
+		}
 	}
 }
