@@ -197,6 +197,10 @@ func (a *Agent) take(ctx context.Context, r *round, step policy.Step) error {
 		return a.promote(ctx, r, step)
 	case policy.StepRemoveLearner:
 		return a.opt.Etcd.RemoveLearner(ctx, step.MemberID)
+	case policy.StepBeginRemoval:
+		return a.lock.Begin(ctx, a.removalOp(r, step))
+	case policy.StepRemoveMember:
+		return a.opt.Etcd.RemoveMember(ctx, step.MemberID)
 	case policy.StepMoveDataAside:
 		moved, err := a.opt.Data.MoveAside(ctx)
 		a.data.forget()

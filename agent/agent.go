@@ -43,6 +43,7 @@ type Membership interface {
 	AddLearner(ctx context.Context, peerURL string) (cluster.Member, error)
 	Promote(ctx context.Context, id uint64, leaderURL string) error
 	RemoveLearner(ctx context.Context, id uint64) error
+	RemoveMember(ctx context.Context, id uint64) error
 }
 
 // Observer asks members about themselves.
@@ -163,7 +164,8 @@ type Agent struct {
 	// standbys are the learners that their hosts have called standbys when they were last heard of.
 	standbys      map[uint64]bool
 	notingStandby latest[struct{}]
-	tooNew        string // ID of the rollout of which it was told that this agent does not know its work
+	ending        latest[struct{}] // of a removal that was asked for
+	tooNew        string           // ID of the rollout of which it was told that this agent does not know its work
 	seeing        latest[struct{}]
 	failed        policy.Failed
 	promoted      mark          // when this process last sent a promotion

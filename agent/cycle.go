@@ -174,11 +174,14 @@ func (a *Agent) beginCycle(ctx context.Context, r *round) error {
 	return nil
 }
 
-// moveLeader asks this host's own member, which leads, to hand over.
+// moveLeader asks this host's own member, which leads, to hand over, or the one that is to be removed.
 func (a *Agent) moveLeader(ctx context.Context, r *round, step policy.Step) error {
 	m, ok := r.membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
+	if r.op.Kind == policy.KindRemove {
+		m, ok = r.membership.ByID(uint64(r.op.MemberID))
+	}
 	if !ok || len(m.ClientURLs) == 0 {
-		return errors.New("cannot move the leadership: this host's member has no client URL")
+		return errors.New("cannot move the leadership: the member that leads has no client URL")
 	}
 	return a.opt.Etcd.MoveLeader(ctx, m.ClientURLs[0], step.MemberID)
 }

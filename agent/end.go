@@ -33,6 +33,9 @@ func (a *Agent) rollBack(ctx context.Context, r *round, step policy.Step) error 
 // endOp deletes the record of the operation and notes how it went.
 func (a *Agent) endOp(ctx context.Context, r *round, step policy.Step) error {
 	text := fmt.Sprintf("%s of %s as %s has ended: %s", r.op.Kind, r.op.HostName, orText(r.op.Target, "member"), step.Outcome.Info().Meaning)
+	if r.op.Kind == policy.KindRemove {
+		text = fmt.Sprintf("removal of member %s (%s) by %s has ended: %s", r.op.Target, r.op.MemberID, r.op.HostName, step.Outcome.Info().Meaning)
+	}
 	if r.op.Kind == policy.KindCycle {
 		text = fmt.Sprintf("%s of %s for %s has ended: %s", r.op.Kind, r.op.HostName, r.op.Work, step.Outcome.Info().Meaning)
 	}
@@ -69,7 +72,12 @@ func (a *Agent) endOp(ctx context.Context, r *round, step policy.Step) error {
 			a.log.Error("end of what was asked not noted", "error", err)
 		}
 	}
-	if own && !cycled && step.Outcome != policy.Disowned {
+	if own && r.op.Kind == policy.KindRemove {
+		if err := a.files.endRemoval(r.removal, step.Outcome, text, r.wall); err != nil {
+			a.log.Error("end of the removal not noted", "error", err)
+		}
+	}
+	if own && r.op.Kind == policy.KindJoin && step.Outcome != policy.Disowned {
 		if err := a.files.noteJoin(step.Outcome != policy.Joined, a.opt.BootID, r.at); err != nil {
 			a.log.Error("failed join not noted", "error", err)
 		}

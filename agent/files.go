@@ -38,6 +38,7 @@ type stateFiles struct {
 	failures failuresFile
 	hold     bool
 	ask      askFile
+	removal  removalFile
 }
 
 // bootstrapRequest is an operator's word that this host shall make a new cluster.
@@ -152,6 +153,9 @@ func openStateFiles(disk Files, state, runtime string, hold Hold) (*stateFiles, 
 		return nil, err
 	}
 	f.hold = hold.Held()
+	if _, err := readJSON(disk, filepath.Join(state, removalName), &f.removal); err != nil {
+		return nil, err
+	}
 	if _, err := readJSON(disk, filepath.Join(runtime, failuresName), &f.failures); err != nil {
 		f.failures = failuresFile{} // it only shortens a wait
 	}

@@ -33,6 +33,7 @@ type fleetEtcd struct {
 	ends     time.Time // no lease ends before
 	ttl      map[clientv3.LeaseID]int64
 	members  []cluster.Member
+	silent   map[uint64]bool   // members that do not answer
 	asked    map[string]*asked // by host
 	cut      bool              // nobody is answered
 	nextID   uint64
@@ -209,6 +210,14 @@ func (c *fleetClient) RemoveLearner(context.Context, uint64) error {
 	return errors.New("nobody should remove a learner here")
 }
 
+func (c *fleetClient) RemoveMember(_ context.Context, id uint64) error {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	c.ask()
+	c.e.members = slices.DeleteFunc(slices.Clone(c.e.members), func(m cluster.Member) bool { return m.ID == id })
+	return nil
+}
+
 func (c *fleetClient) Statuses(_ context.Context, members []cluster.Member) map[uint64]cluster.Status {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
@@ -218,6 +227,10 @@ func (c *fleetClient) Statuses(_ context.Context, members []cluster.Member) map[
 		n.statuses++
 		if m.Name == "" {
 			out[m.ID] = cluster.Status{Err: errors.New("it has never started")}
+			continue
+		}
+		if c.e.silent[m.ID] {
+			out[m.ID] = cluster.Status{Err: errors.New("it does not answer")}
 			continue
 		}
 		index := uint64(c.e.revision)

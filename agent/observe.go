@@ -34,6 +34,7 @@ type round struct {
 	verdict  health.Verdict
 	reading  disk.Reading
 	asked    *ask
+	removal  *removal      // that this host was asked for
 	probed   time.Duration // when it was judged, by the probe's clock
 	boot     *bootstrapRequest
 	// stepsBefore counts the steps that this process had taken before this round.
@@ -73,6 +74,7 @@ func (a *Agent) observe(ctx context.Context) *round {
 		v.Stuck = a.running.text(r.at)
 	}
 	a.viewAsked(ctx, r)
+	a.viewRemoval(r)
 	a.observeUnit(ctx, r)
 	a.observeEtcd(ctx, r)
 	a.observeData(ctx, r)
@@ -116,6 +118,7 @@ func (a *Agent) combine(ctx context.Context, r *round) {
 		a.noteHold(ctx, r)
 	}
 	a.noteAsk(ctx, r)
+	a.noteRemoval(ctx, r)
 	a.followRollout(ctx, r)
 }
 

@@ -156,7 +156,7 @@ func (p *pace) chance() float64 {
 // attentive tells whether this host may have to act: it is a member or becomes one, holds the lock,
 // was told to make a cluster, is called, or has seen for itself that it goes first.
 func (a *Agent) attentive(r *round) bool {
-	if r.boot != nil || a.lock.Token() != 0 || a.running != nil {
+	if r.boot != nil || r.removal != nil || a.lock.Token() != 0 || a.running != nil {
 		return true
 	}
 	if !r.reachable {

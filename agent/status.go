@@ -31,6 +31,7 @@ func (a *Agent) Status() control.Status {
 	if last != nil {
 		s.LastMaintenance = last.status()
 	}
+	s.Removal, s.LastRemoval = a.removalStatus(r)
 	if r == nil {
 		s.Reasons = []control.Reason{{Code: string(policy.Starting), Text: "quorumd has just started and has observed nothing yet"}}
 		return s

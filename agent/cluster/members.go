@@ -204,6 +204,19 @@ func (c *Client) MoveLeader(ctx context.Context, leaderURL string, to uint64) er
 	return nil
 }
 
+// RemoveMember removes a member, whether it votes or not. One that is gone already is fine. etcd refuses to remove a voter that it
+// reaches when the others would have no quorum; whether it may go is for the caller to know.
+func (c *Client) RemoveMember(ctx context.Context, id uint64) error {
+	list, err := c.Members(ctx)
+	if err != nil {
+		return err
+	}
+	if _, ok := list.ByID(id); !ok {
+		return nil
+	}
+	return c.remove(ctx, "member", id)
+}
+
 // RemoveLearner removes a learner. A member that is gone already is fine; one that has become
 // a voter is left alone and is an error. etcd knows no removal of learners only: one that becomes
 // a voter between the look and the call is removed, unless the member that is asked sees that the
@@ -220,18 +233,24 @@ func (c *Client) RemoveLearner(ctx context.Context, id uint64) error {
 	if !m.Learner {
 		return fmt.Errorf("cannot remove learner %x: it is a voter by now", id)
 	}
+	return c.remove(ctx, "learner", id)
+}
+
+// remove tells etcd, and reads what has become of it.
+func (c *Client) remove(ctx context.Context, what string, id uint64) error {
 	_, removeErr := tell(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.MemberRemoveResponse, error) {
 		return conn.MemberRemove(ctx, id)
 	})
-	if list, err = c.Members(ctx); err != nil {
+	list, err := c.Members(ctx)
+	if err != nil {
 		return together(removeErr, err)
 	}
 	_, still := list.ByID(id)
 	switch {
 	case still && removeErr != nil:
-		return fmt.Errorf("cannot remove learner %x: %w", id, removeErr)
+		return fmt.Errorf("cannot remove %s %x: %w", what, id, removeErr)
 	case still:
-		return fmt.Errorf("cannot remove learner %x: etcd accepted it, but the member list still has it", id)
+		return fmt.Errorf("cannot remove %s %x: etcd accepted it, but the member list still has it", what, id)
 	}
 	return nil // whatever the call said: it is gone
 }

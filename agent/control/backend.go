@@ -38,6 +38,9 @@ type Operator interface {
 	Resume(ctx context.Context, by string) error
 	// ReleaseOp deletes the record of the operation in flight, whatever state its host is in.
 	ReleaseOp(ctx context.Context, req ReleaseRequest, by string) error
+	// RemoveMember records the wish that a member be taken out of etcd for good, and gives it as it stands; the status shows how
+	// it goes. What no waiting would change is refused. Of one that this host has removed already the State is RemovalDone.
+	RemoveMember(ctx context.Context, req RemovalRequest, by string) (Removal, error)
 }
 
 // Maintainer takes hosts down one at a time and brings them back, when an operator asks for it.

@@ -107,6 +107,18 @@ func (c *Client) ReleaseOp(ctx context.Context, req ReleaseRequest) (Done, error
 	return d, err
 }
 
+// RemoveMember asks for a member to be taken out of etcd for good, and gives the removal as it stands; for DefaultRemoval if the
+// request does not say how long it may wait.
+func (c *Client) RemoveMember(ctx context.Context, req RemovalRequest) (Removal, error) {
+	body := removalBody{Member: req.Member, Reason: req.Reason, Live: req.Live}
+	if req.For != 0 {
+		body.For = req.For.String()
+	}
+	var r Removal
+	err := c.do(ctx, http.MethodPut, "/v1/removal", body, &r)
+	return r, err
+}
+
 // AskMaintenance asks for this host to be taken down, and gives what is asked of it now; for
 // DefaultMaintenance if the request does not say how long.
 func (c *Client) AskMaintenance(ctx context.Context, req MaintenanceRequest) (Maintenance, error) {

@@ -64,10 +64,10 @@ type Lock struct {
 
 // Op is the one operation in flight.
 type Op struct {
-	Kind     string    `json:"kind"` // join, cycle or replace
+	Kind     string    `json:"kind"` // join, cycle or remove
 	Host     string    `json:"host"` // the host it is done to
 	HostName string    `json:"hostName"`
-	Target   string    `json:"target,omitempty"` // what a join leads to: voter or standby
+	Target   string    `json:"target,omitempty"` // what a join leads to, voter or standby; of a removal the name of the member
 	Phase    string    `json:"phase"`
 	MemberID string    `json:"memberID,omitempty"`
 	Started  time.Time `json:"started"`

@@ -109,6 +109,11 @@ func (d *desk) ReleaseOp(ctx context.Context, req ReleaseRequest, by string) err
 	return d.answer(ctx)
 }
 
+func (d *desk) RemoveMember(ctx context.Context, req RemovalRequest, by string) (Removal, error) {
+	d.note("remove %q within %s, live %t: %q by %s", req.Member, req.For, req.Live, req.Reason, by)
+	return Removal{MemberID: "3", Name: req.Member, By: by, State: RemovalWaiting}, d.answer(ctx)
+}
+
 func (d *desk) AskMaintenance(ctx context.Context, req MaintenanceRequest, by string) (Maintenance, error) {
 	d.note("%s %q for %s by %s, keep running %t, external %t", strings.TrimSpace(req.Work+" "+req.Command), req.Reason, req.For, by, req.KeepRunning, req.External)
 	since := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)

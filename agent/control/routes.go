@@ -53,6 +53,7 @@ func (s *Server) routes() []route {
 		{"PUT", "/v1/pause", change, nil, changes, s.putPause},
 		{"DELETE", "/v1/pause", change, nil, changes, s.deletePause},
 		{"POST", "/v1/op/release", change, nil, changes, s.postRelease},
+		{"PUT", "/v1/removal", change, nil, changes, s.putRemoval},
 		{"PUT", "/v1/maintenance", change, nil, changes, s.putMaintenance},
 		{"DELETE", "/v1/maintenance", change, nil, changes, s.deleteMaintenance},
 		{"POST", "/v1/rollout", change, nil, changes, s.postRollout},
@@ -145,6 +146,22 @@ func (s *Server) postRelease(r request) (response, error) {
 		return response{}, err
 	}
 	return response{http.StatusOK, Done{By: r.by}}, nil
+}
+
+func (s *Server) putRemoval(r request) (response, error) {
+	var body removalBody
+	if err := decode(r.body, &body, removalHint); err != nil {
+		return response{}, err
+	}
+	req, err := body.request()
+	if err != nil {
+		return response{}, err
+	}
+	m, err := s.opt.Backend.RemoveMember(r.ctx, req, r.by)
+	if err != nil {
+		return response{}, err
+	}
+	return response{http.StatusOK, m}, nil
 }
 
 func (s *Server) putMaintenance(r request) (response, error) {

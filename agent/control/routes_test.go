@@ -43,6 +43,12 @@ func TestEveryRouteReachesTheBackend(t *testing.T) {
 	if _, err := c.ReleaseOp(ctx, ReleaseRequest{Force: true, Reason: "n2 is in the bin"}); err != nil {
 		t.Error(err)
 	}
+	if r, err := c.RemoveMember(ctx, RemovalRequest{Member: "n3", Reason: "in the bin", Live: true, For: time.Minute}); err != nil || r.Name != "n3" || r.State != RemovalWaiting {
+		t.Errorf("removal: %+v, %v", r, err)
+	}
+	if _, err := c.RemoveMember(ctx, RemovalRequest{Member: "fd422379fda50e48", Reason: "in the bin"}); err != nil {
+		t.Error(err)
+	}
 	m, err := c.AskMaintenance(ctx, MaintenanceRequest{Work: WorkMaintenance, Reason: " new fan ", For: time.Hour, KeepRunning: true})
 	if err != nil || m.Work != WorkMaintenance || m.By != d.me() || m.Until.Sub(m.Since) != time.Hour || m.State != MaintenanceWaiting {
 		t.Errorf("maintenance: %+v, %v", m, err)
@@ -73,6 +79,8 @@ pause "disk swap" for 1h30m0s by %[1]s
 pause "lunch" for 4h0m0s by %[1]s
 resume by %[1]s
 release "n2 is in the bin" by %[1]s
+remove "n3" within 1m0s, live true: "in the bin" by %[1]s
+remove "fd422379fda50e48" within 5m0s, live false: "in the bin" by %[1]s
 maintenance "new fan" for 1h0m0s by %[1]s, keep running true, external false
 reboot "kernel" for 4h0m0s by %[1]s, keep running false, external true
 command upgrade "a fix" for 4h0m0s by %[1]s, keep running false, external false
@@ -120,6 +128,10 @@ func TestWhatIsNotUnderstoodIsRefusedWithWhatToDo(t *testing.T) {
 		"a pause in the past":     {"PUT", "/v1/pause", `{"reason":"x","for":"-1h"}`, 400, CodeBadRequest, "at most 168h"},
 		"a pause for ever":        {"PUT", "/v1/pause", `{"reason":"x","for":"168h1s"}`, 400, CodeBadRequest, "at most 168h"},
 		"a release without force": {"POST", "/v1/op/release", `{"reason":"x"}`, 400, CodeBadRequest, "--force"},
+		"a removal of nobody":     {"PUT", "/v1/removal", `{"reason":"x"}`, 400, CodeBadRequest, "no name or ID"},
+		"a removal of a screen":   {"PUT", "/v1/removal", `{"member":"n3\u001b[2J","reason":"x"}`, 400, CodeBadRequest, "no name or ID"},
+		"a removal for no reason": {"PUT", "/v1/removal", `{"member":"n3"}`, 400, CodeBadRequest, "reason is missing"},
+		"a removal in a year":     {"PUT", "/v1/removal", `{"member":"n3","reason":"x","for":"8760h"}`, 400, CodeBadRequest, "1s to 1h"},
 		"a release for no reason": {"POST", "/v1/op/release", `{"force":true}`, 400, CodeBadRequest, "reason is missing"},
 		"work of no kind":         {"PUT", "/v1/maintenance", `{"reason":"x"}`, 400, CodeBadRequest, `work: "" is not one of`},
 		"work for no reason":      {"PUT", "/v1/maintenance", `{"work":"restart"}`, 400, CodeBadRequest, "reason is missing"},

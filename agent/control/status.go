@@ -28,6 +28,8 @@ type Status struct {
 
 	Maintenance     *Maintenance    `json:"maintenance,omitempty"`     // of this host
 	LastMaintenance *MaintenanceEnd `json:"lastMaintenance,omitempty"` // of this host
+	Removal         *Removal        `json:"removal,omitempty"`         // of a member, that this host was asked for
+	LastRemoval     *RemovalEnd     `json:"lastRemoval,omitempty"`     // of those that this host was asked for
 	Rollout         *Rollout        `json:"rollout,omitempty"`         // of the cluster: the one in flight, or else the last one
 }
 

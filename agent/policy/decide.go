@@ -67,6 +67,7 @@ func decide(v View) Decision {
 	for _, part := range []func(View) (Decision, bool){
 		bootstrap,
 		ownOperation,
+		removal,
 		cycle,
 		othersOperation,
 		ownUnit,

@@ -23,6 +23,8 @@ func ownOperation(v View) (Decision, bool) {
 		return because(v, ClusterIDMismatch), true
 	case op.Kind == KindCycle:
 		return ownCycle(v), true
+	case op.Kind == KindRemove:
+		return ownRemoval(v), true
 	case op.Kind != KindJoin:
 		return wait(OperationInFlight, "%q is an operation that this agent does not know: upgrade it", op.Kind), true
 	}
@@ -305,12 +307,15 @@ func outcome(reason string) ReasonCode {
 	return Orphaned
 }
 
-// othersOperation lets a voter's agent take back a join whose own agent is gone. Removing a
-// learner never costs quorum. Nothing else of another host is touched.
+// othersOperation lets a voter's agent take back a join whose own agent is gone, and end a removal that etcd was not told of yet, or
+// that is done. Removing a learner never costs quorum. Nothing else of another host is touched.
 func othersOperation(v View) (Decision, bool) {
 	op := v.Op
-	if op == nil || op.Host == v.Self.ID || op.Kind != KindJoin || !v.Cluster.Reachable || v.foreign() {
+	if op == nil || op.Host == v.Self.ID || op.Kind != KindJoin && op.Kind != KindRemove || !v.Cluster.Reachable || v.foreign() {
 		return Decision{}, false
+	}
+	if op.Kind == KindRemove && !removalEnds(v) {
+		return Decision{Step: Step{Kind: StepReleaseLock, Why: "a removal of " + op.HostName + " is in flight"}}, v.Lock.Mine
 	}
 	if !v.Lock.Mine {
 		turn := voterTurn(v)
@@ -320,10 +325,13 @@ func othersOperation(v View) (Decision, bool) {
 		if v.Op.OrphanedFor < v.Limits.OrphanGrace+time.Duration(turn)*v.Limits.LockTTL {
 			return Decision{}, false
 		}
-		return do(Step{Kind: StepTakeLock, Why: "to take back the join of " + op.HostName + ", whose agent is gone"}), true
+		return do(Step{Kind: StepTakeLock, Why: "to take back the " + op.Kind + " of " + op.HostName + ", whose agent is gone"}), true
 	}
 	if op.Token != v.Lock.Token && v.Op.OrphanedFor < v.Limits.OrphanGrace { // it was written while this host held the lock
 		return do(Step{Kind: StepReleaseLock, Why: "an operation of " + op.HostName + " was recorded meanwhile"}), true
+	}
+	if op.Kind == KindRemove {
+		return carryRemoval(v), true
 	}
 	if op.Token != v.Lock.Token {
 		return do(Step{

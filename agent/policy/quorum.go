@@ -79,6 +79,16 @@ func mayStop(voters, proven int) bool {
 	return voters >= 3 && voters%2 == 1 && proven == voters-1
 }
 
+// mayRemove tells whether a voter may be taken out of so many for good, when others of the rest are live. What is left must have
+// a quorum of itself. With one that is live a spare failure goes, so that nobody else may be down then.
+func mayRemove(voters, others int, live bool) bool {
+	left := voters - 1
+	if live {
+		return left > 0 && others == left
+	}
+	return left > 0 && others >= Quorum(left)
+}
+
 // spareText says why that many voters can spare none.
 func spareText(voters int) string {
 	switch voters {

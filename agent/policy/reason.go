@@ -79,6 +79,8 @@ const (
 	Cycled              ReasonCode = "CYCLED"
 	Withdrawn           ReasonCode = "WITHDRAWN"
 	RecordUnreadable    ReasonCode = "RECORD_UNREADABLE"
+	MemberLive          ReasonCode = "MEMBER_LIVE"
+	Removed             ReasonCode = "REMOVED"
 )
 
 // ReasonInfo declares a reason.
@@ -142,7 +144,7 @@ func Reasons() []ReasonInfo {
 		{MemberDown, "this host's member does not answer", "look at etcd's log on this host, and at its disk"},
 		{StepFailed, "the step was tried and has failed; it is tried again", "quorumctl history"},
 		{QuorumAtRisk, "the other voters cannot spare this one", "bring all other voters to answer and to health OK; see quorumctl status"},
-		{LearnerUnsettled, "a learner is being filled", "wait; if that learner is gone for good: etcdctl member remove"},
+		{LearnerUnsettled, "a learner is being filled", "wait; if that learner is gone for good: quorumctl member remove"},
 		{CycleQueued, "another host is taken down first", ""},
 		{InMaintenance, "the host is in maintenance", "quorumctl maintenance off, when the work is done"},
 		{MaintenanceOverdue, "the maintenance has lasted longer than was said", "quorumctl maintenance off, when the work is done; or maintenance on again with a longer --for"},
@@ -157,8 +159,10 @@ func Reasons() []ReasonInfo {
 		{Returning, "the member is coming back", ""},
 		{NotBack, "the member has not come back to health for long, and its place in the line is kept", "journalctl -u etcd and quorumctl health on this host; if it is gone for good: quorumctl op release --force"},
 		{Cycled, "the host was taken down and is back", ""},
-		{Withdrawn, "what was asked was withdrawn before anything was stopped", ""},
 		{RecordUnreadable, "a record of quorumd's in etcd cannot be read, and what depends on it waits", "what is named after its key; see who else writes under /quorumd/, and that all agents are of one version"},
+		{Withdrawn, "what was asked was withdrawn before anything was done", ""},
+		{MemberLive, "the voter that is to be removed answers, or has until just now", "if it is to go all the same: quorumctl member remove NAME --live --reason '<why>'"},
+		{Removed, "the member was removed, as a person asked", ""},
 	}
 }
 

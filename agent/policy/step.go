@@ -35,6 +35,8 @@ const (
 	StepReboot          StepKind = "reboot"
 	StepRunCommand      StepKind = "run-command"
 	StepRecordAgain     StepKind = "record-again"
+	StepBeginRemoval    StepKind = "begin-removal"
+	StepRemoveMember    StepKind = "remove-member"
 )
 
 // StepInfo declares what a step is.
@@ -81,6 +83,8 @@ func Steps() []StepInfo {
 		{StepReboot, true, quick, "rebooting the machine"},
 		{StepRunCommand, true, quick, "running the command"},
 		{StepRecordAgain, true, quick, "recording again that this host is taken down"},
+		{StepBeginRemoval, true, quick, "recording that a member is to be removed"},
+		{StepRemoveMember, true, member, "removing a member for good, at a person's word"},
 	}
 }
 
@@ -99,7 +103,7 @@ type Step struct {
 	Kind     StepKind
 	Target   Role    // begin-join: what it leads to
 	Phase    OpPhase // set-phase
-	MemberID uint64  // promote, remove-learner, roll-back: the learner; move-leader: the next leader
+	MemberID uint64  // promote, remove-learner, roll-back: the learner; move-leader: the next leader; begin-removal, remove-member: who goes
 	New      bool    // write-environment: for a new cluster
 	Outcome  ReasonCode
 	Why      string // for people and for the history

@@ -77,7 +77,7 @@ func unheard(v View) (ids, names []string) {
 // handOver moves leadership to the best voter. Where that fails again and again, the reason decides:
 // a person who stands at the machine is not kept waiting for it, a restart that nobody waits for is.
 func handOver(v View) (Decision, bool) {
-	best, found := bestVoter(v)
+	best, found := bestVoter(v, v.Self.PeerURL)
 	failing := v.Failed.Kind == StepMoveLeader && v.Op.WrittenFor > v.Limits.HandOver
 	switch {
 	case failing && v.Asked.Work == WorkMaintenance:
@@ -94,15 +94,15 @@ func handOver(v View) (Decision, bool) {
 	return do(Step{Kind: StepMoveLeader, MemberID: best.ID, Why: "to " + best.label()}), true
 }
 
-// bestVoter gives the voter that leadership is best moved to before this one stops: one that is not to
+// bestVoter gives the voter that leadership is best moved to before the one with that peer URL stops or goes: one that is not to
 // be taken down soon itself, in good health, with the quicker disk, the nearer, connected the longest.
-func bestVoter(v View) (Member, bool) {
+func bestVoter(v View, leaves string) (Member, bool) {
 	var best Member
 	var bestHost Host
 	found := false
 	for m := range v.Cluster.voters() {
 		i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == m.PeerURL })
-		if m.PeerURL == v.Self.PeerURL || i < 0 || v.doubt(m) != "" {
+		if m.PeerURL == leaves || i < 0 || v.doubt(m) != "" {
 			continue
 		}
 		if h := v.Hosts[i]; !found || betterLeader(m, h, best, bestHost) {

@@ -26,6 +26,7 @@ type View struct {
 	Hosts      []Host // present hosts, this one among them, by ID
 	Lock       Lock
 	Asked      *Asked        // what was asked of this host, or nil
+	Removal    *Removal      // the member that this host was asked to remove, or nil
 	Op         *Op           // the operation in flight, or nil
 	Pause      *Pause        // the pause in force, or nil
 	Unreadable []Unreadable  // records in etcd that cannot be read: what they say is neither true nor false
@@ -264,16 +265,24 @@ const (
 	PhaseBack  OpPhase = "back"  // etcd runs again
 )
 
+// PhaseRemoving is that of a removal which etcd may have been told of: it may land at any time from then on. It begins with
+// PhaseBegun, too.
+const PhaseRemoving OpPhase = "removing"
+
 // KindJoin is the kind of operation that makes a spare a standby or voter.
 const KindJoin = "join"
 
 // KindCycle is the kind of operation that takes a host down and brings it back.
 const KindCycle = "cycle"
 
+// KindRemove is the kind of operation that takes a member out for good, at a person's word. Its host is the one that was
+// asked, not that of the member.
+const KindRemove = "remove"
+
 // Op is the operation in flight.
 type Op struct {
 	Kind        string
-	Host        string // the host that is operated on
+	Host        string // the host that is operated on, or that was asked to remove a member
 	HostName    string
 	Target      Role
 	Phase       OpPhase

@@ -80,7 +80,7 @@ type Op struct {
 	Kind     string        `json:"kind"`
 	Host     string        `json:"host"` // the host that is operated on
 	HostName string        `json:"hostName"`
-	Target   string        `json:"target,omitempty"` // what a join leads to: voter or standby
+	Target   string        `json:"target,omitempty"` // what a join leads to, voter or standby; of a removal the name of the member
 	Work     string        `json:"work,omitempty"`   // what a cycle is for: maintenance, restart, reboot or command
 	Phase    string        `json:"phase"`
 	Token    int64         `json:"token"` // create revision of the lock under which it was last advanced

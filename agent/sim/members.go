@@ -213,22 +213,40 @@ func (c *client) RemoveLearner(ctx context.Context, id uint64) error {
 	if !m.Learner {
 		return fmt.Errorf("cannot remove learner %x: it is a voter by now", id)
 	}
+	return c.remove(ctx, "remove learner", id, w.promises.beforeRemove)
+}
+
+// RemoveMember removes a member, whatever it is.
+func (c *client) RemoveMember(ctx context.Context, id uint64) error {
+	list, err := c.membersOn(ctx, laneStep)
+	if err != nil {
+		return err
+	}
+	if _, ok := list.ByID(id); !ok {
+		return nil
+	}
+	return c.remove(ctx, "remove member", id, c.p.host.world.promises.beforeRemoval)
+}
+
+func (c *client) remove(ctx context.Context, name string, id uint64, judge func(by *process, id uint64, after time.Duration)) error {
+	w := c.p.host.world
 	c.changes("remove")
 	sent := w.now()
 	removeErr := c.tell(ctx, call{
-		name: "remove learner", lane: laneStep, write: true,
+		name: name, lane: laneStep, write: true,
 		check: func(m *member) error { return w.etcd.remove(m, id) },
 		apply: func(*member) error {
-			w.promises.beforeRemove(c.p, id, w.now()-sent)
+			judge(c.p, id, w.now()-sent)
 			w.etcd.applyRemove(id)
 			return nil
 		},
 	})
-	if list, err = c.membersOn(ctx, laneStep); err != nil {
+	list, err := c.membersOn(ctx, laneStep)
+	if err != nil {
 		return errors.Join(removeErr, err)
 	}
 	if _, still := list.ByID(id); still {
-		return fmt.Errorf("cannot remove learner %x: it is still listed: %w", id, removeErr)
+		return fmt.Errorf("cannot %s %x: it is still listed: %w", name, id, removeErr)
 	}
 	return nil
 }

@@ -399,6 +399,23 @@ func (p *promises) beforeRemove(by *process, id uint64, after time.Duration) {
 	if !p.overtaken(after) {
 		p.breach("P2", by.host, "a voter is removed by a step that takes back a learner")
 	}
+	p.leavesQuorum(by, m)
+}
+
+// beforeRemoval judges a removal that a person has asked for, as it is applied so long after it was sent.
+func (p *promises) beforeRemoval(by *process, id uint64, after time.Duration) {
+	m := p.w.etcd.find(id)
+	if m == nil || m.learner {
+		return
+	}
+	if op := p.currentOp(); op == nil || op.Kind != policy.KindRemove || uint64(op.MemberID) != id {
+		p.breach("P1", by.host, fmt.Sprintf("a voter is removed without an operation for it, %s after that was sent", after))
+	}
+	p.leavesQuorum(by, m)
+}
+
+// leavesQuorum asks whether the others have a quorum without a voter that is removed, if there was one with it.
+func (p *promises) leavesQuorum(by *process, m *member) {
 	voters, up := p.upNow()
 	left := up
 	if m.downAt == 0 || p.w.now()-m.downAt < p.stale() {

@@ -33,6 +33,7 @@ func TestMistakesAreRefusedWithWhatToDo(t *testing.T) {
 		"status --watch --interval 1ms", "history -n 0", "history -n 1001", "history -n many",
 		"pause", "pause --reason ''", "pause --reason x --for 0s", "pause --reason x --for 200h", "pause --reason x --for later",
 		"pause --reason 'two\tcells'", "op release", "op release --reason x", "op release --force --reason ' '",
+		"member remove", "member remove n3", "member remove n3 n4 --reason x", "member remove n3 --reason ' '", "member remove n3 --reason x --timeout 2h",
 		"maintenance of", "maintenance on", "maintenance on --reason ' '", "maintenance on --reason x --for 0s", "maintenance on --reason x --for -4h",
 		"maintenance on --reason x --for 30s", "maintenance on --reason x --for 169h", "maintenance on --reason x --wait=-1s",
 		"maintenance on --reason x --wait 10m", "maintenance on --reason x --wait --no-wait", "maintenance off now", "maintenance off --wait=-1s",

@@ -17,13 +17,13 @@ func (a *app) memberCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "member",
 		GroupID: groupOperate,
-		Short:   "Show etcd's members",
+		Short:   "Show etcd's members, or remove one that is gone for good",
 		Args:    onlySubcommands,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(a.memberListCommand())
+	cmd.AddCommand(a.memberListCommand(), a.memberRemoveCommand())
 	return cmd
 }
 

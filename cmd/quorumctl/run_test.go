@@ -45,6 +45,7 @@ type desk struct {
 	course     []moment // what the next looks see
 	asked      []string // of the maintainer, in order
 	stale      bool
+	removed    bool   // the member that is to be removed is gone already
 	rounds     uint64 // that the loop runs between two looks
 	onAsk      func(*control.Status)
 	onEnd      func() error
@@ -117,6 +118,21 @@ func (d *desk) Pause(_ context.Context, req control.PauseRequest, _ string) (con
 func (d *desk) Resume(context.Context, string) error { return d.fail }
 
 func (d *desk) ReleaseOp(context.Context, control.ReleaseRequest, string) error { return d.fail }
+
+func (d *desk) RemoveMember(_ context.Context, req control.RemovalRequest, _ string) (control.Removal, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asked = append(d.asked, fmt.Sprintf("remove %s within %s, live %t: %s", req.Member, req.For, req.Live, req.Reason))
+	at := d.status.Time.Add(time.Millisecond)
+	r := control.Removal{MemberID: "fd422379fda50e48", Name: req.Member, Reason: req.Reason, By: "root", Live: req.Live, Since: at, Until: at.Add(req.For), State: control.RemovalWaiting}
+	if d.removed {
+		r.State = control.RemovalDone
+	}
+	if d.fail == nil {
+		d.status.Removal = &r
+	}
+	return r, d.fail
+}
 
 func (d *desk) AskMaintenance(_ context.Context, req control.MaintenanceRequest, _ string) (control.Maintenance, error) {
 	d.mu.Lock()

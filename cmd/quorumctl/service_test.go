@@ -22,7 +22,7 @@ func TestHelpOfEveryCommand(t *testing.T) {
 		"codes --help", "bootstrap --help", "pause --help", "resume --help", "op", "op show --help", "op release --help",
 		"maintenance", "maintenance on --help", "maintenance off --help", "maintenance status --help", "cycle --help",
 		"rollout", "rollout start --help", "rollout status --help", "rollout pause --help", "rollout resume --help", "rollout abort --help",
-		"member", "member list --help",
+		"member", "member list --help", "member remove --help",
 		"wait --help", "config", "config check --help", "config default --help", "version --help")
 	golden(t, "help.golden", help)
 	for line := range strings.Lines(string(help)) {

@@ -125,6 +125,11 @@ func writePause(p *page, pause control.Pause, now time.Time) {
 // writeOp writes the operation in flight as one line.
 func writeOp(p *page, s control.Status) {
 	op := *s.Op
+	if op.Kind == removeOp {
+		p.line("%s of member %s, by %s: %s for %s · by %s: %s", word{op.Kind, bold}, cmp.Or(op.Target, op.MemberID), op.HostName, op.Phase,
+			span(s.Time.Sub(op.Started)), op.By, op.Reason)
+		return
+	}
 	target := ""
 	if op.Target != "" {
 		target = " as " + op.Target
@@ -139,6 +144,9 @@ func writeOp(p *page, s control.Status) {
 	p.line("%s of %s%s: %s for %s%s%s", word{op.Kind, bold}, op.HostName, target, op.Phase, span(s.Time.Sub(op.Started)),
 		patience(op, s.Time), progress)
 }
+
+// removeOp is the kind of the operation that takes a member out for good.
+const removeOp = "remove"
 
 // cycleOp is the kind of the operation that takes a host down and brings it back.
 const cycleOp = "cycle"

@@ -226,6 +226,7 @@ func TestEveryStepOfAJoinIsStruck(t *testing.T) {
 	notOfAJoin := []policy.StepKind{
 		policy.StepReleaseLock, policy.StepStopUnit, policy.StepRollBack, policy.StepRemoveLearner, policy.StepFinishBootstrap,
 		policy.StepBeginCycle, policy.StepRunHooks, policy.StepMoveLeader, policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot, policy.StepRunCommand,
+		policy.StepBeginRemoval, policy.StepRemoveMember, // see removal_test.go
 	}
 	for _, info := range policy.Steps() {
 		struck := slices.ContainsFunc(joinSteps(), func(s string) bool {

@@ -382,8 +382,9 @@ func TestEveryStepOfACycleIsStruck(t *testing.T) {
 	notOfACycle := []policy.StepKind{
 		policy.StepReleaseLock, policy.StepBeginJoin, policy.StepMoveDataAside, policy.StepAddLearner, policy.StepWriteEnv, policy.StepStopUnit,
 		policy.StepPromote, policy.StepRollBack, policy.StepRemoveLearner, policy.StepFinishBootstrap,
-		policy.StepReboot,     // of whole hosts: see contrib/lab
-		policy.StepRunCommand, // see command_test.go
+		policy.StepReboot,                                // of whole hosts: see contrib/lab
+		policy.StepRunCommand,                            // see command_test.go
+		policy.StepBeginRemoval, policy.StepRemoveMember, // see removal_test.go
 	}
 	for _, info := range policy.Steps() {
 		struck := slices.ContainsFunc(slices.Concat(cycleSteps(control.WorkMaintenance), cycleSteps(control.WorkRestart)), func(s string) bool {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 
 	"github.com/quorumd/quorumd/agent/policy/model"
 )
@@ -34,7 +35,7 @@ func main() {
 
 // run explores and tells, and gives whether all is as it shall be.
 func run(ctx context.Context, out io.Writer, deep bool, most, workers int) bool {
-	scopes := append(model.Scenarios(), model.Cycles()...)
+	scopes := slices.Concat(model.Scenarios(), model.Cycles(), model.Removals())
 	if deep {
 		scopes = model.Deep()
 	}

@@ -139,6 +139,8 @@ func (m *machine) send(w *world, h int) breach {
 		ok = a.list == unlisted
 	case a.step == removeLearner:
 		ok = a.gone == 0 && (m.removeBlindly || w.hosts[a.target].list == learner)
+	case a.step == removeMember:
+		ok = a.gone == 0 && w.hosts[a.target].list != unlisted
 	case a.step == promote:
 		ok = a.gone == 0
 	}
@@ -163,7 +165,7 @@ func (m *machine) send(w *world, h int) breach {
 func (w *world) land(h int, refused bool) (ok bool, found breach) {
 	a := &w.hosts[h]
 	step, target, gone, faulted := a.step, int(a.target), a.gone != 0, a.faulted != 0
-	if step != removeLearner {
+	if !namesTarget(step) {
 		target = h
 	}
 	if refused && (gone || w.mayRefuse(step, target) == 0) {
@@ -187,7 +189,7 @@ func (w *world) change(step uint8, target int, late, faulted bool) breach {
 		w.add(target, late)
 	case promote:
 		w.promote(target)
-	case removeLearner:
+	case removeLearner, removeMember:
 		w.remove(target, late)
 	}
 	if !w.quorum() && !faulted {
@@ -210,7 +212,7 @@ func (w *world) detach(h int) {
 		a.lateAdd = 1
 	case a.step == promote:
 		a.latePromote = 1
-	case a.step == removeLearner:
+	case a.step == removeLearner, a.step == removeMember:
 		t := &w.hosts[a.target]
 		t.lateRemove = 1
 		t.faulted |= a.faulted
@@ -265,7 +267,7 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 		found = recordOverwritten
 	case !begins && w.opCycle != 0 && int(w.opHost) != h:
 		found = cycleTouched
-	case (step == rollBackKeep || step == rollBackOwn) && int(w.opHost) != h && w.opLeft == 0 && w.orphan == 0:
+	case (step == rollBackKeep || step == rollBackOwn || step == endRemoval) && int(w.opHost) != h && w.opLeft == 0 && w.orphan == 0:
 		found = adoptedEarly
 	}
 	own := w.joining(h)
@@ -323,6 +325,8 @@ func (w *world) put(h int, step uint8, gone bool) {
 		w.opStandby = 0
 	case beginCycle, beginAgain, setReady, setDown, setBack, endCycle, endKeep:
 		w.putCycle(h, step)
+	case beginRemoval, setRemoving, endRemoval:
+		w.putRemoval(h, step)
 	case endJoined, endFailed:
 		w.op = 0
 	}

@@ -91,7 +91,7 @@ func (w *world) mayRefuse(step uint8, i int) answerSet {
 		return setOf(unhealthy, notFound)
 	case step == addLearner:
 		return setOf(notFound)
-	case step == removeLearner && h.list == voter:
+	case (step == removeLearner || step == removeMember) && h.list == voter:
 		return setOf(unhealthy)
 	case step == promote && h.list != unlisted && (!w.serves(i) || h.prog == behind):
 		return setOf(notInSync)

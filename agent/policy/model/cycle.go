@@ -147,6 +147,9 @@ func (w *world) waits() bool {
 
 // mayLead tells whether it matters that a host leads.
 func (w *world) mayLead(h int) bool {
+	if w.removes(h) {
+		return w.opPhase == phaseBegun && w.hosts[w.rmWho].list == voter && w.serves(int(w.rmWho))
+	}
 	return w.cycles(h) && w.hosts[h].list == voter && w.serves(h) && w.opPhase == phaseReady
 }
 
@@ -155,7 +158,7 @@ func (w *world) mayLead(h int) bool {
 func (w *world) markReleased() {
 	for i := range w.n {
 		h := &w.hosts[i]
-		if h.phase != idle && cycleCall(h.step) {
+		if h.phase != idle && (cycleCall(h.step) || h.step == removeMember) || h.lateRemove != 0 && w.opRemove != 0 {
 			h.faulted = 1
 		}
 		w.cover(i)

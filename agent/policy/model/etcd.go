@@ -102,7 +102,7 @@ func (w *world) present(i int) bool {
 }
 
 // joining tells whether the operation is this host's join, which it has begun itself.
-func (w *world) joining(i int) bool { return w.opHosts(i) && w.opCycle|w.opForged == 0 }
+func (w *world) joining(i int) bool { return w.opHosts(i) && w.opCycle|w.opRemove|w.opForged == 0 }
 
 // spare tells whether a host is no member that counts.
 func (w *world) spare(i int) bool {
@@ -184,6 +184,9 @@ func (w *world) remove(i int, late bool) {
 	}
 	if w.op != 0 && int(w.opHost) == i && w.opID == 1 {
 		w.opID = 2
+	}
+	if w.rm|w.opRemove != 0 && int(w.rmWho) == i {
+		w.rmGone = 1
 	}
 }
 

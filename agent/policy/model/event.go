@@ -49,7 +49,9 @@ const (
 	evReboots
 
 	// What people ask for: a budget of its own.
-	evAsk // arg: the work, from 1 on
+	evAsk       // arg: the work, from 1 on
+	evAskRemove // arg: whose member is to be removed, and one more for one that may be live: see askRemoval
+	evRemoveOver
 
 	// Faults, and what people do.
 	evAgentDies
@@ -139,7 +141,7 @@ func (e event) class() Faults {
 // global tells the events that belong to no host.
 func (k kind) global() bool {
 	switch k {
-	case evMissed, evSettled, evCooled, evStalled, evOrphaned, evWaits, evServed, evLeaseOver, evOperatorResumes, evTooLong, evOperatorPauses, evOperatorReleases, evDeleted:
+	case evMissed, evSettled, evCooled, evStalled, evOrphaned, evWaits, evServed, evLeaseOver, evOperatorResumes, evTooLong, evOperatorPauses, evOperatorReleases, evDeleted, evRemoveOver:
 		return true
 	}
 	return false
@@ -156,6 +158,8 @@ func (k kind) args() uint8 {
 		return 2
 	case evAsk:
 		return works
+	case evAskRemove:
+		return 2 * maxHosts
 	case evUnfit:
 		return 4
 	}
@@ -165,7 +169,9 @@ func (k kind) args() uint8 {
 // args leaves out the variants that only cycles have, where there are none.
 func (m *machine) args(k kind) uint8 {
 	switch {
-	case m.Asks > 0:
+	case k == evAskRemove && m.Removals == 0:
+		return 0
+	case m.Asks+m.Removals > 0:
 	case k == evAsk:
 		return 0
 	case k.args() > 2 && k != evUnfit:
@@ -251,6 +257,10 @@ func (w *world) possible(k kind, i int) bool {
 		return w.opCycle != 0
 	case evOver:
 		return h.ask != nothing
+	case evRemoveOver:
+		return w.rm != 0
+	case evAskRemove:
+		return w.rm|w.opRemove == 0
 	case evReboots:
 		return h.ask == external
 	}
@@ -267,6 +277,10 @@ func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 		ok, found = m.timeEvent(w, e.kind, h, e.arg)
 	case e.kind <= evOperatorStarts:
 		ok, found = m.healEvent(w, e.kind, h)
+	case e.kind == evAskRemove:
+		ok = m.askRemoval(w, h, e.arg)
+	case e.kind == evRemoveOver:
+		w.rm, ok = 0, true
 	case e.kind <= evAsk:
 		ok = m.askEvent(w, e.kind, h, e.arg)
 	default:
@@ -448,6 +462,7 @@ func (m *machine) round(w *world, h int, r rank, leads bool) (ok bool, found bre
 		return false, fine
 	}
 	w.noteAsk(h, m.rules)
+	w.noteRemoval(h)
 	if w.reaches(h) {
 		a.known = bit(a.list != unlisted && a.data == current)
 		if a.belief != 0 {

@@ -25,6 +25,7 @@ type Scenario struct {
 	Budget    int // so many faults in one story
 	MaxStates int // the exploration stops at so many; 0 for none
 	Asks      int // so many times a host is asked to be taken down
+	Removals  int // so many times a host is asked to remove a member
 	Founders  int // so many hosts are asked to bootstrap, where there are no voters; 0 is one
 	// Liveness looks from every state whether the cluster comes to rest at its target.
 	Liveness bool

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestThePolicyBreaksNoPromiseInSmallScopes(t *testing.T) {
 	t.Parallel()
 	steps, reasons := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}
-	for _, sc := range append(small(), smallCycles()...) {
+	for _, sc := range append(append(small(), smallCycles()...), smallRemovals()...) {
 		r := Explore(t.Context(), sc, 2)
 		t.Log(r)
 		if r.Breach != nil {
@@ -58,7 +58,7 @@ func TestEveryStepAndReasonIsModelled(t *testing.T) {
 
 func TestAWorldIsTheSameAfterPackingAndUnpacking(t *testing.T) {
 	t.Parallel()
-	for _, sc := range []Scenario{small()[0], smallCycles()[1]} {
+	for _, sc := range []Scenario{small()[0], smallCycles()[1], smallRemovals()[1]} {
 		sameAfterPacking(t, sc)
 	}
 }

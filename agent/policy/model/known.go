@@ -37,6 +37,7 @@ func Steps() map[policy.StepKind]string {
 		policy.StepBeginCycle: Explored, policy.StepRunHooks: noHooks, policy.StepMoveLeader: Explored,
 		policy.StepRestartUnit: Explored, policy.StepTakeDown: Explored, policy.StepReboot: Explored,
 		policy.StepRunCommand: Explored, policy.StepRecordAgain: Explored,
+		policy.StepBeginRemoval: Explored, policy.StepRemoveMember: Explored,
 	}
 }
 
@@ -63,5 +64,6 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.HookFailed: noHooks, policy.Stopping: Explored, policy.Returning: Explored, policy.NotBack: Explored,
 		policy.CommandRunning: Explored, policy.CommandFailed: Explored, policy.Cycled: Explored, policy.Withdrawn: Explored,
 		policy.RecordUnreadable: recordsRead,
+		policy.MemberLive:       Explored, policy.Removed: Explored,
 	}
 }

@@ -69,6 +69,7 @@ func Mistakes() []Mistake {
 	list = append(list, stopMistakes()...)
 	list = append(list, cycleMistakes()...)
 	list = append(list, commandMistakes()...)
+	list = append(list, removalMistakes()...)
 	list = append(list, graveMistakes()...)
 	list = append(list, graveCycleMistakes()...)
 	for i := range list {

@@ -153,7 +153,7 @@ func operationOf(e event, before, after *world) (o operation, ok bool) {
 			o.kind = opAdd
 		case promote:
 			o.kind = opPromote
-		case removeLearner:
+		case removeLearner, removeMember:
 			o.kind, o.host = opRemove, h.target
 		}
 	case evLateAdd:
@@ -283,7 +283,7 @@ func watched(t *testing.T, scopes []Scenario) (all pairs, states int) {
 
 func TestAnEventDoesToEtcdWhatItsOperationDoes(t *testing.T) {
 	t.Parallel()
-	if p, _ := watched(t, small()); p.broken != "" {
+	if p, _ := watched(t, append(small(), smallRemovals()...)); p.broken != "" {
 		t.Error(p.broken)
 	}
 }

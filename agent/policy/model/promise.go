@@ -56,6 +56,10 @@ const (
 	startedMeanwhile
 	ranMeanwhile
 	notRun
+	liveRemoved
+	removedAtRisk
+	removedUnasked
+	removalForgotten
 	heldBack
 	targetMissed
 	notBack
@@ -112,6 +116,10 @@ func promises() map[breach]promise {
 		startedMeanwhile:   {"P4", "an etcd is started while the command runs that it was stopped for"},
 		ranMeanwhile:       {"P2", "a command is run while the etcd of its host runs"},
 		notRun:             {"P8", "a cycle is said to have gone well, and its command has not done its work"},
+		liveRemoved:        {"P2", "a voter that answers is to be removed, and nobody has said that it may be"},
+		removedAtRisk:      {"P2", "a voter is removed, though the others have no quorum without it, or one of them is down"},
+		removedUnasked:     {"P1", "a member is removed without an operation for it"},
+		removalForgotten:   {"P5", "the operation of a removal ends while the removal may still land"},
 		heldBack:           {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
 		targetMissed:       {"liveness", "all faults are healed and time passes, and the target is not reached"},
 		notBack:            {"liveness", "all faults are healed, what was asked is over, and a host is not back"},
@@ -198,6 +206,8 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		return w.judgeStop(h, leads)
 	case endCycle, endKeep:
 		return w.judgeEnd(h, c)
+	case beginRemoval, setRemoving, removeMember, endRemoval:
+		return w.judgeRemoval(h, c)
 	case rollBackKeep, rollBackOwn:
 		if c.outcome == policy.HealthLost && a.fit == unknown {
 			return unknownEvicts

@@ -33,6 +33,7 @@ func scopes() []Scenario {
 	}
 	return append(small(),
 		Scenario{Name: "3 voters, one fails", Hosts: 5, Voters: 3, Target: policy.Target{Voters: 5}, Faults: EtcdCrash | MemberCutOff, Budget: 1},
+		Scenario{Name: "a voter removed", Hosts: 3, Voters: 3, Target: policy.Target{Voters: 3}, Removals: 1, Faults: EtcdCrash | MemberCutOff, Budget: 1},
 		Scenario{Name: "one voter and a standby", Hosts: 2, Voters: 1, Target: policy.Target{Voters: 3, Standbys: 1}, Faults: EtcdCrash | MemberCutOff, Budget: 2})
 }
 

@@ -53,6 +53,7 @@ func (m *machine) end(from *world, e ending) world {
 func (w *world) forget(late bool) {
 	w.faults = 0
 	w.pause = 0 // every pause ends
+	w.rm = 0    // and what is asked
 	for i := range w.n {
 		h := &w.hosts[i]
 		h.faulted = 0
@@ -178,7 +179,7 @@ func (m *machine) waitAWhile(w *world) bool {
 // judgeRest says what is wrong with a world in which nothing moves any more.
 func (m *machine) judgeRest(w *world, healed bool) breach {
 	if !healed {
-		if w.op != 0 && w.quorum() && w.tended() {
+		if w.op != 0 && w.quorum() && w.tended() && !w.held() {
 			return operationStuck
 		}
 		return fine

@@ -47,6 +47,27 @@ func Cycles() []Scenario {
 	)
 }
 
+// smallRemovals are the scopes of members that people have removed which every test run explores.
+func smallRemovals() []Scenario {
+	three := policy.Target{Voters: 3}
+	return []Scenario{
+		{Name: "a voter removed", Hosts: 3, Voters: 3, Target: three, Removals: 1, Liveness: true},
+		{Name: "a dead voter removed", Hosts: 3, Voters: 3, Target: three, Removals: 1, Faults: EtcdCrash, Budget: 1, Liveness: true},
+	}
+}
+
+// Removals are the scopes of members that people have removed, as deep as a minute on two cores allows: one host is asked for
+// that while another is to be taken down, and the call that removes may land late.
+func Removals() []Scenario {
+	three := policy.Target{Voters: 3}
+	late := EtcdCrash | LateCall | AgentCrash | MemberCutOff
+	return append(smallRemovals(),
+		Scenario{Name: "a voter removed, a fault", Hosts: 3, Voters: 3, Target: three, Removals: 1, Faults: AllFaults, Budget: 1, Liveness: true},
+		Scenario{Name: "a voter removed, 2 faults", Hosts: 3, Voters: 3, Target: three, Removals: 1, Faults: late, Budget: 2, Liveness: true},
+		Scenario{Name: "a voter removed, and one host taken down, a fault", Hosts: 3, Voters: 3, Target: three, Removals: 1, Asks: 1, Faults: late, Budget: 1, Liveness: true},
+	)
+}
+
 // Deep are larger scopes, which need memory and time: each ends at its bound or at its fixpoint. They go where the full
 // exploration does not: one fault more where one host is taken down, two that are asked among faults, and more hosts.
 func Deep() []Scenario {

@@ -54,6 +54,8 @@ type sight struct {
 
 	cycling
 	leads, opCycle, opRestarted, back uint8
+
+	removing // of whoever asked it: what only its host knows is not there otherwise
 }
 
 // look gives what host h sees of the world at this moment.
@@ -96,6 +98,7 @@ func (w *world) look(h int) sight {
 		s.opForged, s.opID, s.opToken, s.opBoot, s.opOld, s.orphan = w.opForged, w.opID, w.opToken, w.opBoot, w.opOld, w.orphan
 		s.opCycle, s.opRestarted, s.back = w.opCycle, w.opRestarted&bit(w.cycles(h) && own.unit == active), w.back
 	}
+	s.removing = w.removalSeen(h)
 	return s
 }
 
@@ -194,6 +197,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 	if s.op != 0 {
 		v.Op = s.opView()
 	}
+	v.Removal = s.removalView()
 	if s.pause != 0 {
 		v.Pause = &policy.Pause{By: "root", Reason: "testing"}
 	}
@@ -231,9 +235,9 @@ func (s *sight) clusterView() policy.Cluster {
 			m.Name = hostName(i)
 		}
 		if g.list == voter {
-			m.Leader = !led && m.Live && (s.leads != 0) == (i == int(s.self))
+			m.Leader = !led && m.Live && (s.leads != 0) == (i == int(s.leaves()))
 			led = led || m.Leader
-			m.SteadyFor, m.DownFor = long(g.live), long(s.stall&(1-g.live))
+			m.SteadyFor, m.DownFor = long(g.live), long((s.stall|bit(s.rmWants(i)))&(1-g.live))
 			if i == int(s.self) && s.ownCycle() {
 				m.SteadyFor, m.LiveFor = long(s.back), long(s.back)
 			}
@@ -298,12 +302,15 @@ func (s *sight) role(i int) policy.Role {
 
 // joins tells whether a host is in a join that it has begun itself.
 func (s *sight) joins(i int) bool {
-	return s.op != 0 && s.opLeft|s.opCycle|s.opForged == 0 && int(s.opHost) == i
+	return s.op != 0 && s.opLeft|s.opCycle|s.opRemove|s.opForged == 0 && int(s.opHost) == i
 }
 
 func (s *sight) opView() *policy.Op {
 	if s.opCycle != 0 {
 		return s.cycleOp()
+	}
+	if s.opRemove != 0 {
+		return s.removalOp()
 	}
 	name := hostName(int(s.opHost))
 	op := &policy.Op{

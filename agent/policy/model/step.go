@@ -46,13 +46,18 @@ const (
 	endKeep  // and is not: it is tried again
 	runCommand
 	beginAgain
+	beginRemoval
+	setRemoving
+	removeMember
+	endRemoval
 )
 
 // writesRecord tells the steps that are one fenced write of the operation record.
 func writesRecord(step uint8) bool {
 	switch step {
 	case beginVoter, beginStandby, stamp, setAdded, setStarted, setPromoted, rollBackKeep, rollBackOwn, rollBackLeft, endJoined, endFailed,
-		beginCycle, setReady, setDown, setBack, endCycle, endKeep, beginAgain:
+		beginCycle, setReady, setDown, setBack, endCycle, endKeep, beginAgain,
+		beginRemoval, setRemoving, endRemoval:
 		return true
 	}
 	return false
@@ -60,16 +65,18 @@ func writesRecord(step uint8) bool {
 
 // begins tells the steps that write a record where there was none.
 func begins(step uint8) bool {
-	return step == beginVoter || step == beginStandby || step == rollBackLeft || step == beginCycle || step == beginAgain
+	return step == beginVoter || step == beginStandby || step == rollBackLeft || step == beginCycle || step == beginAgain || step == beginRemoval
 }
 
 // changesMembership tells the steps that no transaction can fence.
 func changesMembership(step uint8) bool {
-	return step == addLearner || step == promote || step == removeLearner
+	return step == addLearner || step == promote || step == removeLearner || step == removeMember
 }
 
 // namesTarget tells the steps that name the member of a host, which may be another one.
-func namesTarget(step uint8) bool { return step == removeLearner || step == rollBackLeft }
+func namesTarget(step uint8) bool {
+	return step == removeLearner || step == rollBackLeft || step == removeMember
+}
 
 // kindOf gives the policy's name of a step.
 func kindOf(step uint8) policy.StepKind {
@@ -82,6 +89,7 @@ func kindOf(step uint8) policy.StepKind {
 		policy.StepBeginCycle, policy.StepSetPhase, policy.StepSetPhase, policy.StepSetPhase, policy.StepMoveLeader,
 		policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot, policy.StepEndOp, policy.StepEndOp,
 		policy.StepRunCommand, policy.StepRecordAgain,
+		policy.StepBeginRemoval, policy.StepSetPhase, policy.StepRemoveMember, policy.StepEndOp,
 	}[step]
 }
 
@@ -115,7 +123,8 @@ func (s *sight) translate(v *policy.View, step policy.Step) (kind, target uint8)
 		policy.StepStopUnit: stopUnit, policy.StepPromote: promote, policy.StepFinishBootstrap: finishBootstrap,
 		policy.StepBeginCycle: beginCycle, policy.StepMoveLeader: handOver, policy.StepRestartUnit: restartUnit,
 		policy.StepTakeDown: takeDown, policy.StepReboot: reboot, policy.StepRunCommand: runCommand,
-		policy.StepRecordAgain: beginAgain,
+		policy.StepRecordAgain:  beginAgain,
+		policy.StepBeginRemoval: beginRemoval,
 	}
 	if kind, ok := simple[step.Kind]; ok {
 		return kind, 0
@@ -144,6 +153,8 @@ func (s *sight) translate(v *policy.View, step policy.Step) (kind, target uint8)
 		}
 	case policy.StepRemoveLearner:
 		return removeLearner, uint8(step.MemberID - 1)
+	case policy.StepRemoveMember:
+		return removeMember, uint8(step.MemberID - 1)
 	case policy.StepEndOp:
 		return s.endStep(step.Outcome), 0
 	}
@@ -152,6 +163,8 @@ func (s *sight) translate(v *policy.View, step policy.Step) (kind, target uint8)
 
 func (s *sight) endStep(outcome policy.ReasonCode) uint8 {
 	switch {
+	case s.opRemove != 0:
+		return endRemoval
 	case s.opCycle != 0 && (outcome == policy.Cycled || outcome == policy.Withdrawn || outcome == policy.CommandFailed):
 		return endCycle
 	case s.opCycle != 0:
@@ -179,6 +192,8 @@ func setPhaseStep(v *policy.View, step policy.Step) uint8 {
 		return setDown
 	case policy.PhaseBack:
 		return setBack
+	case policy.PhaseRemoving:
+		return setRemoving
 	}
 	panic(fmt.Sprintf("the model does not know the step %+v", step))
 }

@@ -126,6 +126,10 @@ func (m *machine) text(e event, w *world) string {
 		return fmt.Sprintf("the command on %s %s", n, [...]string{"has done its work", "fails, or is missing"}[e.arg])
 	case evAsk:
 		return fmt.Sprintf("%s is asked to be taken down: %s", n, workText(e.arg))
+	case evAskRemove:
+		return fmt.Sprintf("%s is asked to remove %s%s", n, hostName(int(e.arg/2)), [...]string{"", ", live or not"}[e.arg%2])
+	case evRemoveOver:
+		return "the time of the removal that was asked for is over"
 	case evMissed:
 		return "the learner does not follow for the settle time"
 	case evSettled:
@@ -233,6 +237,9 @@ func (w *world) text() string {
 	if w.op != 0 {
 		phase := string(opPhase(w.opPhase))
 		parts = append(parts, "op="+hostName(int(w.opHost))+"/"+phase)
+	}
+	if w.rm|w.opRemove != 0 {
+		parts = append(parts, fmt.Sprintf("remove=%s(asked:%d,op:%d,live:%d,gone:%d)", hostName(int(w.rmWho)), w.rm, w.opRemove, w.rmLive, w.rmGone))
 	}
 	return strings.Join(parts, "  ")
 }

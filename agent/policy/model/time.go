@@ -36,7 +36,7 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 		w.cool++
 	case evStalled:
 		l := w.learnerAt()
-		if l < 0 && w.op != 0 && w.opCycle == 0 && w.hosts[w.opHost].list == voter {
+		if l < 0 && w.op != 0 && w.opCycle|w.opRemove == 0 && w.hosts[w.opHost].list == voter {
 			l = int(w.opHost)
 		}
 		if l < 0 || w.stall != 0 || (w.serves(l) && (w.hosts[l].list == voter || w.hosts[l].prog != behind)) {
@@ -199,7 +199,7 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 		}
 		h.fit = arg
 	case evTooLong:
-		ok = w.op != 0 && w.opCycle == 0 && take(&w.opOld, 0, 1)
+		ok = w.op != 0 && w.opCycle|w.opRemove == 0 && take(&w.opOld, 0, 1)
 	case evFallsBehind:
 		if h.list != learner || h.prog == behind {
 			return false

@@ -149,6 +149,8 @@ type world struct {
 
 	asks uint8 // so many hosts were asked for a cycle
 
+	removing // what a person has asked to be taken out
+
 	faults uint8 // so many have happened
 	second uint8 // a second cluster was made
 }
@@ -302,6 +304,7 @@ func (w *world) packRest() uint64 {
 	p.put(w.opRestarted, 1)
 	p.put(w.back, 1)
 	p.put(w.asks, 3)
+	w.removing.pack(&p)
 	return p.v
 }
 
@@ -332,6 +335,7 @@ func (w *world) unpackRest(v uint64) {
 	w.opRestarted = p.get(1)
 	w.back = p.get(1)
 	w.asks = p.get(3)
+	w.removing.unpack(&p)
 }
 
 // pack gives the world's key as its hosts stand.
@@ -399,6 +403,9 @@ func (w *world) permuted(order [maxHosts]uint8) world {
 	if w.op != 0 {
 		p.opHost = place[w.opHost]
 	}
+	if w.rm|w.opRemove != 0 {
+		p.rmBy, p.rmWho = place[w.rmBy], place[w.rmWho]
+	}
 	return p
 }
 
@@ -414,7 +421,7 @@ func (w *world) anyNoted() bool {
 
 // tidy clears what no longer says anything, so that worlds that cannot be told apart are one.
 func (w *world) tidy() {
-	awaited := w.op != 0 && w.opCycle == 0 && w.hosts[w.opHost].list == voter && !w.serves(int(w.opHost))
+	awaited := w.op != 0 && w.opCycle|w.opRemove == 0 && w.hosts[w.opHost].list == voter && !w.serves(int(w.opHost))
 	for i := range w.n {
 		h := &w.hosts[i]
 		switch h.list {
@@ -459,7 +466,7 @@ func (w *world) tidy() {
 	if !awaited {
 		w.stall = 0
 	}
-	if w.op == 0 || w.opLeft|w.opCycle != 0 || w.hosts[w.opHost].list != learner {
+	if w.op == 0 || w.opLeft|w.opCycle|w.opRemove != 0 || w.hosts[w.opHost].list != learner {
 		w.moved, w.probe = 0, 0
 	}
 	if w.lock < 0 {
@@ -474,6 +481,7 @@ func (w *world) tidy() {
 	} else {
 		w.cool = 0
 	}
+	w.tidyRemoval()
 	if w.opCycle == 0 || w.opPhase != phaseBack || !w.serves(int(w.opHost)) {
 		w.back = 0
 	}

@@ -1,0 +1,87 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "github.com/quorumd/quorumd/agent/policy"
+
+// removals is a scope in which a person has one of three voters removed, with so many faults of these classes.
+func removals(n int, class Faults) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		sc.Hosts, sc.Voters, sc.Removals, sc.Faults, sc.Budget = 3, 3, 1, class, n
+	}
+}
+
+// goes gives the ID of the member that is to be removed, or 0.
+func goes(v *policy.View) uint64 {
+	switch {
+	case v.Op != nil && v.Op.Kind == policy.KindRemove:
+		return v.Op.MemberID
+	case v.Removal != nil:
+		return v.Removal.MemberID
+	}
+	return 0
+}
+
+// removalMistakes are mistakes about members that people have removed.
+func removalMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "a voter that is to be removed is taken for dead", breach: liveRemoved, scope: removals(0, 0),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) { m.Live, m.DownFor = m.Live && m.ID != goes(v), ages })
+			}),
+		},
+		{
+			Name: "that a voter has only just come back is not looked at before etcd is told", breach: liveRemoved, scope: removals(1, EtcdCrash),
+			rules: seeing(func(v *policy.View) {
+				if v.Op != nil && v.Op.Kind == policy.KindRemove {
+					eachMember(v, func(m *policy.Member) { m.Live, m.DownFor = m.Live && m.ID != goes(v), ages })
+				}
+			}),
+		},
+		{
+			Name: "the live voters are not counted when one is removed", breach: removedAtRisk, scope: removals(1, EtcdCrash),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) { m.Live = m.Live || goes(v) != 0 && m.ID != goes(v) })
+			}),
+		},
+		{
+			Name: "a removal does not look at the operation in flight", breach: recordOverwritten, scope: func(sc *Scenario) {
+				removals(1, AgentCrash)(sc)
+				sc.Voters = 2
+			},
+			rules: rules{noOpFence: true, takeUnfenced: true, view: func(v *policy.View) {
+				if v.Removal != nil && v.Op != nil && v.Op.Host != v.Self.ID {
+					v.Op = nil
+				}
+			}},
+		},
+		{
+			Name: "a removal does not wait for the lock", breach: writeWithoutLock, scope: removals(0, 0),
+			rules: rules{noConfirm: true, noTokenFence: true, view: func(v *policy.View) {
+				if v.Removal != nil {
+					v.Lock.Held, v.Lock.Mine, v.Lock.Token = true, true, tokenNow
+				}
+			}},
+		},
+		{
+			Name: "a member is removed at once that was never recorded to go", breach: removedUnasked, scope: removals(0, 0),
+			rules: seeing(func(v *policy.View) {
+				if v.Removal != nil && v.Removal.Live && v.Op != nil && v.Op.Kind == policy.KindRemove {
+					v.Op.Phase = policy.PhaseRemoving
+				}
+			}),
+		},
+		{
+			Name: "a removal that etcd may have been told of is given up when its member is back", breach: removalForgotten, scope: removals(2, EtcdCrash|LateCall),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) {
+					if v.Op != nil && v.Op.Kind == policy.KindRemove && m.ID == v.Op.MemberID && m.Live {
+						v.Op.Phase, v.Removal = policy.PhaseBegun, nil
+					}
+				})
+			}),
+		},
+	}
+}

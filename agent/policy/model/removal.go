@@ -1,0 +1,185 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "github.com/quorumd/quorumd/agent/policy"
+
+// removing is what a person has asked of a host's agent: that the member of another host be removed for good. It lies on that
+// host's disk. One is asked for at a time: several only queue for the lock, as other work does.
+type removing struct {
+	rm     uint8 // it is asked for
+	rmBy   uint8 // of this host
+	rmWho  uint8 // whose member is to go
+	rmLive uint8 // also if it answers
+	rmGone uint8 // that member has left the list
+
+	opRemove uint8 // the operation is one; its phase is begun or, once etcd may have been told, ready
+	rms      uint8 // so many were asked for
+}
+
+func (r *removing) pack(p *packer) {
+	p.put(r.rm, 1)
+	p.put(r.rmBy, 3)
+	p.put(r.rmWho, 3)
+	p.put(r.rmLive, 1)
+	p.put(r.rmGone, 1)
+	p.put(r.opRemove, 1)
+	p.put(r.rms, 2)
+}
+
+func (r *removing) unpack(p *packer) {
+	r.rm = p.get(1)
+	r.rmBy, r.rmWho = p.get(3), p.get(3)
+	r.rmLive, r.rmGone = p.get(1), p.get(1)
+	r.opRemove, r.rms = p.get(1), p.get(2)
+}
+
+func (w *world) tidyRemoval() {
+	if w.op == 0 {
+		w.opRemove = 0
+	}
+	if w.rm|w.opRemove == 0 {
+		w.removing = removing{rms: w.rms}
+	}
+}
+
+// askRemoval is a person who asks a host to remove the member of another one.
+func (m *machine) askRemoval(w *world, by int, arg uint8) bool {
+	h, who := &w.hosts[by], arg/2
+	if int(w.rms) >= m.Removals || w.rm|w.opRemove != 0 || h.agent != up || h.down != 0 || !w.reaches(by) {
+		return false
+	}
+	if int(who) >= w.n || int(who) == by || w.hosts[who].list == unlisted {
+		return false
+	}
+	w.removing = removing{rm: 1, rmBy: uint8(by), rmWho: who, rmLive: arg % 2, rms: w.rms + 1}
+	return true
+}
+
+// noteRemoval is what an agent does in every round about what it was asked: it forgets what is done.
+func (w *world) noteRemoval(h int) {
+	if w.rm != 0 && int(w.rmBy) == h && w.reaches(h) && w.rmGone != 0 && !w.removes(h) {
+		w.rm = 0
+	}
+}
+
+// removes tells whether the operation is a removal that this host was asked for.
+func (w *world) removes(h int) bool { return w.opRemove != 0 && w.opHosts(h) }
+
+// putRemoval is what a write makes of the record of a removal.
+func (w *world) putRemoval(h int, step uint8) {
+	switch step {
+	case beginRemoval:
+		w.op, w.opRemove, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld, w.opCycle, w.opStandby = 1, 1, uint8(h), 0, phaseBegun, 0, 1, 0, 0, 0
+	case setRemoving:
+		w.opPhase = phaseReady
+	case endRemoval:
+		w.op = 0
+		if int(w.opHost) == h { // it is over, however it went
+			w.rm = 0
+		}
+	}
+}
+
+// removalSeen gives what an agent sees of a removal: all see the operation, only its own host what was asked.
+func (w *world) removalSeen(h int) removing {
+	var r removing
+	if w.opRemove != 0 {
+		r = removing{opRemove: 1, rmWho: w.rmWho, rmGone: w.rmGone}
+	}
+	if (w.rm != 0 || w.opRemove != 0) && int(w.rmBy) == h {
+		r.rm, r.rmWho, r.rmLive, r.rmGone = w.rm, w.rmWho, w.rmLive, w.rmGone
+	}
+	return r
+}
+
+func (s *sight) rmMember() uint64 {
+	if s.rmGone != 0 {
+		return goneID
+	}
+	return memberID(int(s.rmWho))
+}
+
+func (s *sight) removalView() *policy.Removal {
+	if s.rm == 0 && (s.opRemove == 0 || s.opHost != s.self) { // its own host knows of one that is in flight, also when its time is over
+		return nil
+	}
+	return &policy.Removal{MemberID: s.rmMember(), By: "root", Reason: "testing", Live: s.rmLive != 0, Over: s.rm == 0}
+}
+
+func (s *sight) removalOp() *policy.Op {
+	name := hostName(int(s.opHost))
+	op := &policy.Op{
+		Kind: policy.KindRemove, Host: name, HostName: name, Phase: policy.PhaseBegun, Token: tokenPast, MemberID: s.rmMember(),
+		SameBoot: s.opBoot != 0 || s.opHost != s.self, OrphanedFor: long(s.orphan),
+	}
+	if s.opPhase == phaseReady {
+		op.Phase = policy.PhaseRemoving
+	}
+	if s.opToken != 0 {
+		op.Token = tokenNow
+	}
+	return op
+}
+
+// leaves gives whose leadership matters: this host's, or that of the one whose member it removes.
+func (s *sight) leaves() uint8 {
+	if s.opRemove != 0 && s.opHost == s.self {
+		return s.rmWho
+	}
+	return s.self
+}
+
+// rmWants tells whether the member of a host is to be removed. It has been silent for long, if it is: for how long is left open.
+func (s *sight) rmWants(i int) bool {
+	return s.rm|s.opRemove != 0 && int(s.rmWho) == i && s.rmGone == 0
+}
+
+// held tells whether a removal that etcd may have been told of is in flight: it is its host's alone.
+func (w *world) held() bool { return w.opRemove != 0 && w.opPhase == phaseReady && w.rmGone == 0 }
+
+// spares tells whether the other voters can do without one for good.
+func (w *world) spares(who int) bool {
+	if w.hosts[who].list != voter {
+		return true
+	}
+	left, serving := 0, 0
+	for i := range w.n {
+		if i == who || w.hosts[i].list != voter {
+			continue
+		}
+		left++
+		serving += int(bit(w.serves(i)))
+	}
+	if w.serves(who) {
+		return left > 0 && serving == left
+	}
+	return left > 0 && serving >= policy.Quorum(left)
+}
+
+// judgeRemoval holds a step of a removal against the world as it is at the moment of the view.
+func (w *world) judgeRemoval(h int, c choice) breach {
+	who := int(w.rmWho)
+	target := &w.hosts[who]
+	switch {
+	case c.step == endRemoval: // one that was released by a person is not that step's fault
+		if target.lateRemove != 0 && target.faulted == 0 && w.rmGone == 0 {
+			return removalForgotten
+		}
+		return fine
+	case w.rmGone != 0: // the one that is there now is another
+		return removedUnasked
+	case c.step == removeMember && (!w.removes(h) || w.opPhase != phaseReady || int(c.target) != who):
+		return removedUnasked
+	case c.step != removeMember && (w.rm == 0 || int(w.rmBy) != h):
+		return removedUnasked
+	case c.step != removeMember && target.list == voter && w.rmLive == 0 && w.answers(who):
+		return liveRemoved
+	case !w.spares(who):
+		return removedAtRisk
+	case c.step == beginRemoval && w.stable == 0:
+		return unsettled
+	}
+	return fine
+}

@@ -1,0 +1,185 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Removal is what a person has asked on this host: that a member is taken out of etcd for good. It lies on the host's own disk
+// and ends by itself.
+type Removal struct {
+	MemberID   uint64
+	By, Reason string
+	Live       bool // also a voter that answers
+	Over       bool // its time is over: it does not begin any more
+}
+
+// removal begins the operation that takes a member out, if nothing is against it. It is asked for where a member is lost, and
+// goes before what that keeps waiting. Whatever else this host has to do meanwhile, it does.
+func removal(v View) (Decision, bool) {
+	r := v.Removal
+	if v.Asked != nil && v.Asked.Noted { // its own operation is recorded again first
+		return Decision{}, false
+	}
+	if r == nil || r.Over || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() || !v.listed(r.MemberID) {
+		return Decision{}, false
+	}
+	reasons := against(v, removalVetoes())
+	switch {
+	case len(reasons) == 0 && v.Lock.Mine:
+		return do(Step{Kind: StepBeginRemoval, MemberID: r.MemberID, Why: r.Reason}), true
+	case len(reasons) == 0:
+		return do(Step{Kind: StepTakeLock, Why: fmt.Sprintf("to remove member %x", r.MemberID)}), true
+	}
+	for _, part := range []func(View) (Decision, bool){cycle, othersOperation, ownUnit, leftover, join} {
+		if d, decided := part(v); decided && d.Step.Kind != StepNone {
+			d.Reasons = append(d.Reasons, reasons...)
+			return d, true
+		}
+	}
+	if v.Lock.Mine && v.Op == nil {
+		return do(Step{Kind: StepReleaseLock, Why: reasons[0].Text}), true
+	}
+	return Decision{Reasons: reasons}, true
+}
+
+// removalVetoes declares what keeps a member from being removed, in the order in which they are named.
+func removalVetoes() []veto {
+	return []veto{
+		{HostConflict, true, hostConflict},
+		{MemberLive, false, removesLive},
+		{QuorumAtRisk, false, removalAtRisk},
+		{OperationInFlight, false, operationInFlight},
+		{LockHeld, false, lockHeld},
+		{Settling, false, listUnsettled},
+	}
+}
+
+// AgainstRemoval gives the reasons that a person who asks for a removal is told at once, since no waiting ends them: the voter
+// answers, or the others would have no quorum without it.
+func AgainstRemoval(v View, r Removal) (Reason, bool) {
+	v.Removal = &r
+	if m, _ := v.memberByID(r.MemberID); !m.Live && !m.Learner { // for how long it has been silent is waited for
+		return firstOf(v, removalVetoes(), QuorumAtRisk)
+	}
+	return firstOf(v, removalVetoes(), MemberLive, QuorumAtRisk)
+}
+
+func (v View) memberByID(id uint64) (Member, bool) {
+	i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool { return m.ID == id })
+	if i < 0 {
+		return Member{}, false
+	}
+	return v.Cluster.Members[i], true
+}
+
+// removesLive tells whether a voter that answers would be removed, and nobody has said that it may be. One that has only just
+// fallen silent may be starting again.
+func removesLive(v View) (string, bool) {
+	m, listed := v.memberByID(v.Removal.MemberID)
+	switch {
+	case !listed || m.Learner || v.Removal.Live:
+		return "", false
+	case m.Live:
+		return "voter " + m.label() + " answers", true
+	case m.DownFor < v.Limits.LockTTL:
+		return fmt.Sprintf("voter %s has not answered for %s; it is taken for gone after %s", m.label(),
+			m.DownFor.Round(100*time.Millisecond), v.Limits.LockTTL), true
+	}
+	return "", false
+}
+
+// removalAtRisk tells whether the voters that are left would have no quorum of their own, or lose their spare failure while
+// another one is down.
+func removalAtRisk(v View) (string, bool) { return v.lossAtRisk(v.Removal.MemberID, true) }
+
+// lossAtRisk tells that of a member. With well, where a live one is to go, the others must also be known to be well.
+func (v View) lossAtRisk(id uint64, well bool) (string, bool) {
+	m, listed := v.memberByID(id)
+	if !listed || m.Learner {
+		return "", false
+	}
+	voters, _ := v.Cluster.Counts()
+	others, why := 0, ""
+	for other := range v.Cluster.voters() {
+		switch {
+		case other.ID == m.ID:
+		case !other.Live:
+			why = "voter " + other.label() + " does not answer a linearizable read"
+		case well && m.Live && v.doubt(other) != "":
+			why = "voter " + other.label() + " " + v.doubt(other)
+		default:
+			others++
+		}
+	}
+	switch {
+	case mayRemove(voters, others, m.Live):
+		return "", false
+	case voters == 1:
+		return spareText(voters), true
+	case m.Live:
+		return fmt.Sprintf("voter %s answers, and is needed: %s", m.label(), why), true
+	}
+	return fmt.Sprintf("of the %d voters that are left %d answer, and %d must: %s", voters-1, others, Quorum(voters-1), why), true
+}
+
+// listUnsettled tells whether the member list has changed just now.
+func listUnsettled(v View) (string, bool) {
+	left := v.Limits.Settle - v.Cluster.StableFor
+	if left <= 0 {
+		return "", false
+	}
+	return fmt.Sprintf("for another %s", left.Round(100*time.Millisecond)), true
+}
+
+// ownRemoval carries on the removal that this host was asked for.
+func ownRemoval(v View) Decision {
+	if d, decided := underLock(v, "to go on with the removal"); decided {
+		return d
+	}
+	return carryRemoval(v)
+}
+
+// removalEnds tells whether a removal can be ended by anybody: the member is gone, or etcd was not told yet. Any other is for its
+// own host alone, which knows from its disk that a person has asked for it: whoever can write the record could else have members
+// removed.
+func removalEnds(v View) bool {
+	_, listed := v.memberByID(v.Op.MemberID)
+	return !listed || v.Op.Phase != PhaseRemoving
+}
+
+// carryRemoval takes the member out. Once etcd may have been told, nobody can take that back: it is told again until the member
+// is gone, and nothing else begins before. Until then what has changed meanwhile ends it.
+func carryRemoval(v View) Decision {
+	m, listed := v.memberByID(v.Op.MemberID)
+	asked := v.Removal
+	switch {
+	case !listed:
+		return do(Step{Kind: StepEndOp, Outcome: Removed})
+	case v.Op.Host != v.Self.ID:
+		return do(Step{Kind: StepEndOp, Outcome: Orphaned, Why: "the agent of " + v.Op.HostName + " is gone, and etcd was not told yet"})
+	case asked == nil || asked.MemberID != m.ID:
+		return do(Step{Kind: StepEndOp, Outcome: Disowned, Why: "nobody has asked this host to remove member " + m.label()})
+	case v.Op.Phase == PhaseRemoving:
+		if text, holds := v.lossAtRisk(m.ID, false); holds {
+			return wait(QuorumAtRisk, "%s", text)
+		}
+		return do(Step{Kind: StepRemoveMember, MemberID: m.ID, Why: asked.Reason})
+	case asked.Over:
+		return do(Step{Kind: StepEndOp, Outcome: Withdrawn})
+	}
+	if r, holds := firstOf(v, removalVetoes(), MemberLive, QuorumAtRisk); holds {
+		return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
+	}
+	if best, found := bestVoter(v, m.PeerURL); found && m.Leader && !m.Learner {
+		if v.Failed.Kind == StepMoveLeader && v.Op.WrittenFor > v.Limits.HandOver {
+			return do(Step{Kind: StepEndOp, Outcome: LeaderStays, Why: v.Failed.Text})
+		}
+		return do(Step{Kind: StepMoveLeader, MemberID: best.ID, Why: "to " + best.label()})
+	}
+	return do(Step{Kind: StepSetPhase, Phase: PhaseRemoving, MemberID: m.ID})
+}

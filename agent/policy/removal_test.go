@@ -1,0 +1,202 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// removalView is the spare n3, which was asked to remove the voter v3 of three, which has been silent for an hour.
+func removalView() View {
+	v := spareView()
+	v.Target.Standbys = 0 // it has nothing else to do
+	dead := voter(9, "v3")
+	dead.Live, dead.LiveFor, dead.SteadyFor, dead.DownFor = false, 0, 0, time.Hour
+	v.Cluster.Members = append(v.Cluster.Members, dead)
+	v.Removal = &Removal{MemberID: 9, By: "root", Reason: "in the bin"}
+	return v
+}
+
+func aliveAgain(v *View) {
+	m := &v.Cluster.Members[2]
+	m.Live, m.LiveFor, m.DownFor = true, time.Hour, 0
+	v.Hosts = append(v.Hosts, ready("v3", RoleVoter))
+}
+
+// inRemoval puts the operation of the removal in flight, under this host's lock.
+func inRemoval(v *View, phase OpPhase) {
+	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 5}
+	v.Op = &Op{Kind: KindRemove, Host: "n3", HostName: "n3", Phase: phase, Token: 5, MemberID: 9, SameBoot: true, Reason: "in the bin"}
+}
+
+func TestAMemberIsRemovedStepByStep(t *testing.T) {
+	t.Parallel()
+	v := removalView()
+	if d := Decide(v); d.Step.Kind != StepTakeLock {
+		t.Fatalf("at first %+v", d)
+	}
+	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 5}
+	if d := Decide(v); d.Step.Kind != StepBeginRemoval || d.Step.MemberID != 9 {
+		t.Fatalf("under the lock %+v", d)
+	}
+	inRemoval(&v, PhaseBegun)
+	if d := Decide(v); d.Step.Kind != StepSetPhase || d.Step.Phase != PhaseRemoving {
+		t.Fatalf("when it has begun %+v", d)
+	}
+	inRemoval(&v, PhaseRemoving)
+	if d := Decide(v); d.Step.Kind != StepRemoveMember || d.Step.MemberID != 9 {
+		t.Fatalf("when etcd may be told %+v", d)
+	}
+	v.Cluster.Members = v.Cluster.Members[:2]
+	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != Removed {
+		t.Fatalf("when it is gone %+v", d)
+	}
+}
+
+func TestWhatKeepsAMemberFromBeingRemoved(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(v *View)
+		want   ReasonCode // empty: it is removed
+	}{
+		"nothing":                           {func(*View) {}, ""},
+		"it answers":                        {aliveAgain, MemberLive},
+		"it has only just fallen silent":    {func(v *View) { v.Cluster.Members[2].DownFor = 3 * time.Second }, MemberLive},
+		"it answers, and may go":            {func(v *View) { aliveAgain(v); v.Removal.Live = true }, ""},
+		"it answers, and another is down":   {func(v *View) { aliveAgain(v); v.Removal.Live = true; v.Cluster.Members[1].Live = false }, QuorumAtRisk},
+		"it answers, and another is slow":   {func(v *View) { aliveAgain(v); v.Removal.Live = true; v.Hosts[1].Health = health.Slow }, QuorumAtRisk},
+		"another one is slow":               {func(v *View) { v.Hosts[1].Health = health.Slow }, ""},
+		"another one is down":               {func(v *View) { v.Cluster.Members[1].Live = false }, QuorumAtRisk},
+		"another one of five is down":       {func(v *View) { v.Cluster.Members[1].Live = false; more(v, 2) }, ""},
+		"two more of five are down":         {func(v *View) { v.Cluster.Members[0].Live, v.Cluster.Members[1].Live = false, false; more(v, 2) }, QuorumAtRisk},
+		"it is a learner":                   {func(v *View) { aliveAgain(v); v.Cluster.Members[2].Learner = true }, ""},
+		"it is a learner, a voter is down":  {func(v *View) { v.Cluster.Members[2].Learner = true; v.Cluster.Members[1].Live = false }, ""},
+		"it is the only voter":              {func(v *View) { aliveAgain(v); v.Removal.Live = true; v.Cluster.Members = v.Cluster.Members[2:] }, QuorumAtRisk},
+		"an operation is in flight":         {func(v *View) { v.Op = &Op{Kind: KindJoin, Host: "n4", HostName: "n4"} }, OperationInFlight},
+		"another agent holds the lock":      {func(v *View) { v.Lock.Held, v.Lock.Holder = true, "n1" }, LockHeld},
+		"the list has changed just now":     {func(v *View) { v.Cluster.StableFor = time.Second }, Settling},
+		"an operation has ended just now":   {func(v *View) { v.IdleFor = 0 }, ""},
+		"the cluster is paused":             {func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }, Paused},
+		"the agent only observes":           {func(v *View) { v.Self.Mode = Observe }, ModeObserve},
+		"another host has this one's name":  {func(v *View) { v.Self.Conflict = "n9" }, HostConflict},
+		"this host is to be taken down too": {func(v *View) { v.Asked = &Asked{Work: WorkRestart} }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := removalView()
+			c.change(&v)
+			switch d := Decide(v); {
+			case c.want == "" && d.Step.Kind != StepTakeLock:
+				t.Errorf("it is not removed: %+v", d)
+			case c.want != "" && (d.Step.Kind != StepNone || d.Reasons[0].Code != c.want):
+				t.Errorf("got %+v, want %s", d, c.want)
+			}
+		})
+	}
+}
+
+// more adds live voters.
+func more(v *View, n uint64) {
+	for i := range n {
+		v.Cluster.Members = append(v.Cluster.Members, voter(20+i, fmt.Sprintf("w%d", i)))
+	}
+}
+
+func TestARemovalIsEndedBeforeEtcdIsToldWhenSomethingHasChanged(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(v *View)
+		want   ReasonCode
+	}{
+		"the voter answers again":        {aliveAgain, MemberLive},
+		"another voter is down":          {func(v *View) { v.Cluster.Members[1].Live = false }, QuorumAtRisk},
+		"its time is over":               {func(v *View) { v.Removal.Over = true }, Withdrawn},
+		"another one is asked for":       {func(v *View) { v.Removal.MemberID = 2 }, Disowned},
+		"nobody has asked for it":        {func(v *View) { v.Removal = nil }, Disowned},
+		"the leadership cannot be moved": {func(v *View) { leads(v); v.Failed.Kind, v.Op.WrittenFor = StepMoveLeader, time.Hour }, LeaderStays},
+	} {
+		v := removalView()
+		inRemoval(&v, PhaseBegun)
+		c.change(&v)
+		if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != c.want {
+			t.Errorf("%s: got %+v, want the end with %s", name, d, c.want)
+		}
+	}
+}
+
+// leads makes the member that goes a live leader.
+func leads(v *View) {
+	aliveAgain(v)
+	v.Removal.Live = true
+	v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
+}
+
+func TestTheLeadershipIsMovedOffAMemberThatGoes(t *testing.T) {
+	t.Parallel()
+	v := removalView()
+	inRemoval(&v, PhaseBegun)
+	leads(&v)
+	if d := Decide(v); d.Step.Kind != StepMoveLeader || d.Step.MemberID == 9 || d.Step.MemberID == 0 {
+		t.Errorf("got %+v", d)
+	}
+}
+
+func TestARemovalThatEtcdMayHaveBeenToldOfIsNotGivenUp(t *testing.T) {
+	t.Parallel()
+	v := removalView()
+	inRemoval(&v, PhaseRemoving)
+	aliveAgain(&v)
+	v.Removal.Over = true
+	if d := Decide(v); d.Step.Kind != StepRemoveMember {
+		t.Errorf("it answers again: %+v", d)
+	}
+	v.Cluster.Members[1].Live = false // now it is needed
+	if d := Decide(v); d.Step.Kind != StepNone || d.Reasons[0].Code != QuorumAtRisk {
+		t.Errorf("it is needed: %+v", d)
+	}
+}
+
+func TestARemovalThatNobodyHasAskedForIsNotCarriedOut(t *testing.T) {
+	t.Parallel()
+	v := removalView()
+	inRemoval(&v, PhaseRemoving)
+	v.Removal = nil
+	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != Disowned {
+		t.Errorf("its own host, whose disk does not know of it: %+v", d)
+	}
+}
+
+func TestOnlyItsOwnHostCarriesARemovalOnThatEtcdMayHaveBeenToldOf(t *testing.T) {
+	t.Parallel()
+	v := removalView()
+	inRemoval(&v, PhaseRemoving)
+	v.Removal = nil
+	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n1", "n1", peerPrefix+"n1"
+	v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 1}
+	v.Unit = Unit{State: UnitActive, Since: time.Hour}
+	v.Lock, v.Op.OrphanedFor = Lock{Known: true}, time.Hour
+	if d := Decide(v); d.Step.Kind != StepNone {
+		t.Errorf("etcd may have been told: %+v", d)
+	}
+	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 8}
+	if d := Decide(v); d.Step.Kind != StepReleaseLock {
+		t.Errorf("etcd may have been told, and the lock is held for something else: %+v", d)
+	}
+	v.Op.Phase = PhaseBegun
+	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != Orphaned {
+		t.Errorf("etcd was not told: %+v", d)
+	}
+	v.Op.Phase, v.Cluster.Members = PhaseRemoving, v.Cluster.Members[:2]
+	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != Removed {
+		t.Errorf("it is gone: %+v", d)
+	}
+	v.Lock, v.Op.OrphanedFor = Lock{Known: true}, 0
+	if d := Decide(v); d.Step.Kind != StepNone {
+		t.Errorf("within the grace time: %+v", d)
+	}
+}

@@ -1,0 +1,254 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+const removalName = "removal.json"
+
+// removalFile is the removal that this host was asked for, and how the last one ended. It lies in the state directory: the
+// agent may be restarted meanwhile.
+type removalFile struct {
+	Removal *removal    `json:"removal,omitempty"`
+	Last    *removalEnd `json:"last,omitempty"`
+}
+
+// removal is a person's word that a member is to be taken out of etcd for good.
+type removal struct {
+	MemberID record.MemberID `json:"memberID"`
+	Name     string          `json:"name"` // of the member, for people
+	Reason   string          `json:"reason"`
+	By       string          `json:"by"`
+	Live     bool            `json:"live,omitempty"`
+	Since    time.Time       `json:"since"`
+	Until    time.Time       `json:"until"` // after which it begins no more
+}
+
+// removalEnd is how a removal ended.
+type removalEnd struct {
+	removal
+	Ended time.Time         `json:"ended"`
+	Code  policy.ReasonCode `json:"code"`
+	Text  string            `json:"text"`
+}
+
+// RemoveMember notes on this host's disk that a member is to be removed, which is then done under the lock when nothing is
+// against it. What no waiting would change is refused at once. Asked again it is the same removal, with the new reason and time.
+func (a *Agent) RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error) {
+	cannot := "cannot remove " + req.Member + ": "
+	r := a.current.Load()
+	switch {
+	case r == nil:
+		return control.Removal{}, refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"quorumd has just started", "try again in a few seconds")
+	case r.view.Self.Mode != policy.Manage:
+		return control.Removal{}, refuse(http.StatusConflict, codeObserve, cannot+"quorumd only observes on this host", "ask on a host whose mode is manage, or set it here and restart quorumd")
+	case !r.view.Cluster.Reachable || r.view.Cluster.Foreign():
+		return control.Removal{}, refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+"the cluster cannot be reached from here", "quorumctl explain; without a quorum etcd removes nobody")
+	case r.view.Pause != nil:
+		return control.Removal{}, refuse(http.StatusConflict, string(policy.Paused), cannot+"the cluster is paused by "+r.view.Pause.By+": "+r.view.Pause.Reason, "quorumctl resume, and ask again")
+	}
+	m, err := a.removable(r, req, cannot)
+	if err != nil {
+		return control.Removal{}, err
+	}
+	if m.ID == 0 { // it is gone already
+		_, last := a.files.removals()
+		return control.Removal{MemberID: last.MemberID.String(), Name: last.Name, Reason: last.Reason, By: last.By, Since: last.Since, Until: last.Until, State: control.RemovalDone}, nil
+	}
+	return a.askRemoval(ctx, r, m, req, by)
+}
+
+// removable finds the member that a person names, and refuses what no waiting would change. It gives none for one that this host
+// has removed already.
+func (a *Agent) removable(r *round, req control.RemovalRequest, cannot string) (policy.Member, error) {
+	var found []policy.Member
+	var names []string
+	for _, m := range r.view.Cluster.Members {
+		id := record.MemberID(m.ID).String()
+		names = append(names, fmt.Sprintf("%s (%s)", cmp.Or(m.Name, "one that has never started"), id))
+		if id == req.Member || m.Name != "" && m.Name == req.Member {
+			found = append(found, m)
+		}
+	}
+	_, last := a.files.removals()
+	gone := len(found) == 0 && last != nil && last.Code == policy.Removed && (last.Name == req.Member || last.MemberID.String() == req.Member)
+	switch {
+	case gone:
+		return policy.Member{}, nil
+	case len(found) == 0:
+		return policy.Member{}, refuse(http.StatusBadRequest, control.CodeBadRequest, cannot+"no member is called that, or has that ID", "the members are "+strings.Join(names, ", "))
+	case len(found) > 1:
+		return policy.Member{}, refuse(http.StatusBadRequest, control.CodeBadRequest, cannot+"several members are called that", "name one by its ID: the members are "+strings.Join(names, ", "))
+	case found[0].PeerURL == a.opt.Config.Etcd.PeerURL:
+		return policy.Member{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"it is this host's own member", "ask on another host")
+	}
+	asked := policy.Removal{MemberID: found[0].ID, Live: req.Live}
+	if reason, holds := policy.AgainstRemoval(r.view, asked); holds {
+		return policy.Member{}, refuse(http.StatusConflict, string(reason.Code), cannot+reason.Text, reason.Code.Info().Remedy)
+	}
+	return found[0], nil
+}
+
+func (a *Agent) askRemoval(ctx context.Context, r *round, m policy.Member, req control.RemovalRequest, by string) (control.Removal, error) {
+	cannot := "cannot remove " + req.Member + ": "
+	now := a.opt.Wall().UTC()
+	next := removal{MemberID: record.MemberID(m.ID), Name: m.Name, Reason: req.Reason, By: by, Live: req.Live, Since: now, Until: now.Add(req.For)}
+	var other *removal
+	err := within(ctx, func() error {
+		return a.files.changeRemoval(func(f *removalFile) {
+			switch k := f.Removal; {
+			case k != nil && k.MemberID != next.MemberID && (now.Before(k.Until) || a.removes(r)):
+				other = k
+				return
+			case k != nil && k.MemberID == next.MemberID:
+				next.Since = k.Since
+			}
+			f.Removal = &next
+		})
+	})
+	switch {
+	case err != nil:
+		return control.Removal{}, refuse(http.StatusServiceUnavailable, codeNotYet, cannot+err.Error(), "see whether paths.state can be written")
+	case other != nil:
+		return control.Removal{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"the removal of "+other.Name+" ("+other.MemberID.String()+") is asked for here already, by "+other.By,
+			"wait for it, or ask on another host")
+	}
+	a.note(ctx, "REMOVAL_ASKED", "the removal of member "+next.Name+" ("+next.MemberID.String()+") is asked for by "+by+": "+req.Reason)
+	a.Wake()
+	return next.status(control.RemovalWaiting), nil
+}
+
+func (k *removal) status(state string) control.Removal {
+	return control.Removal{
+		MemberID: k.MemberID.String(), Name: k.Name, Reason: k.Reason, By: k.By, Live: k.Live, Since: k.Since, Until: k.Until, State: state,
+	}
+}
+
+// removalStatus shows what this host was asked to remove, and how the last one ended.
+func (a *Agent) removalStatus(r *round) (*control.Removal, *control.RemovalEnd) {
+	k, last := a.files.removals()
+	var now *control.Removal
+	var end *control.RemovalEnd
+	if k != nil {
+		state := control.RemovalWaiting
+		if r != nil && a.removes(r) {
+			state = control.RemovalRunning
+		}
+		asked := k.status(state)
+		now = &asked
+	}
+	if last != nil {
+		end = &control.RemovalEnd{
+			MemberID: last.MemberID.String(), Name: last.Name, Reason: last.Reason, By: last.By, Since: last.Since,
+			Ended: last.Ended, Code: string(last.Code), Text: last.Text,
+		}
+	}
+	return now, end
+}
+
+// removes tells whether the operation in flight is a removal of this host's.
+func (a *Agent) removes(r *round) bool {
+	return r.op != nil && r.op.Kind == policy.KindRemove && r.op.Host == a.opt.Config.Host.ID
+}
+
+// viewRemoval makes the view of what this host was asked to remove.
+func (a *Agent) viewRemoval(r *round) {
+	k, _ := a.files.removals()
+	if k == nil {
+		return
+	}
+	r.removal = k
+	r.view.Removal = &policy.Removal{
+		MemberID: uint64(k.MemberID), By: k.By, Reason: k.Reason, Live: k.Live, Over: !r.wall.Before(k.Until),
+	}
+}
+
+// noteRemoval ends what this host was asked to remove when the member is gone, or the time is over, beside the loop: the disk may
+// hang.
+func (a *Agent) noteRemoval(ctx context.Context, r *round) {
+	k, _ := a.files.removals()
+	if k == nil || a.removes(r) {
+		return
+	}
+	_, listed := r.membership.ByID(uint64(k.MemberID))
+	code, text := policy.Removed, "it is in the member list no more"
+	switch {
+	case r.view.Cluster.Reachable && r.etcdAt == r.at && !r.view.Cluster.Foreign() && !listed:
+	case !r.wall.Before(k.Until):
+		code, text = policy.Withdrawn, "its time was over before its turn came"
+		if first := firstReason(a.last); first.Code != "" {
+			text += "; " + string(first.Code) + ": " + first.Text
+		}
+	default:
+		return
+	}
+	a.ending.refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+		err := a.files.endRemoval(k, code, text, r.wall)
+		if err != nil {
+			a.log.Error("end of the removal not noted", "error", err)
+		}
+		return struct{}{}, err
+	})
+}
+
+// removalOp is the record of a removal that begins.
+func (a *Agent) removalOp(r *round, step policy.Step) record.Op {
+	c := a.opt.Config
+	op := record.Op{
+		Kind: policy.KindRemove, Host: c.Host.ID, HostName: c.Host.Name, Phase: string(policy.PhaseBegun), BootID: a.opt.BootID,
+		MemberID: record.MemberID(step.MemberID), Started: r.wall, Clock: r.at, Reason: step.Why, By: "policy",
+	}
+	if r.removal != nil {
+		op.Target, op.By = r.removal.Name, r.removal.By
+	}
+	return op
+}
+
+// removals gives what this host was asked to remove, or nil, and how the last such thing ended, or nil. The values are not to be
+// changed.
+func (f *stateFiles) removals() (*removal, *removalEnd) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.removal.Removal, f.removal.Last
+}
+
+func (f *stateFiles) changeRemoval(change func(file *removalFile)) error {
+	defer f.turn()()
+	f.mu.Lock()
+	before := f.removal
+	f.mu.Unlock()
+	next := before
+	if change(&next); next == before {
+		return nil
+	}
+	if err := writeJSON(f.disk, filepath.Join(f.state, removalName), next, true); err != nil {
+		return fmt.Errorf("cannot note what is to be removed: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.removal = next
+	return nil
+}
+
+// endRemoval forgets what was asked, if it is still that.
+func (f *stateFiles) endRemoval(k *removal, code policy.ReasonCode, text string, at time.Time) error {
+	return f.changeRemoval(func(file *removalFile) {
+		if k != nil && file.Removal != nil && file.Removal.MemberID == k.MemberID {
+			file.Last = &removalEnd{removal: *file.Removal, Ended: at.UTC(), Code: code, Text: text}
+			file.Removal = nil
+		}
+	})
+}

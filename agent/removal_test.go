@@ -1,0 +1,130 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// lose makes a member fall silent for good.
+func (f *fleet) lose(name string) {
+	f.etcd.mu.Lock()
+	defer f.etcd.mu.Unlock()
+	f.etcd.silent = map[uint64]bool{}
+	for _, m := range f.etcd.members {
+		if m.Name == name {
+			f.etcd.silent[m.ID] = true
+		}
+	}
+}
+
+func (f *fleet) removed(name string) bool {
+	for _, m := range f.etcd.list() {
+		if m.Name == name {
+			return false
+		}
+	}
+	return true
+}
+
+// loseHost makes a host fall silent for good, with its agent.
+func (f *fleet) loseHost(name string) {
+	f.hosts[name].die()
+	f.lose(name)
+}
+
+func TestAHostThatIsAskedRemovesAMemberThatIsGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		f.loseHost("v3")
+		f.pass(time.Minute)
+		req := control.RemovalRequest{Member: "v3", Reason: "in the bin", For: 5 * time.Minute}
+		h := f.hosts["v2"].agent
+		got, err := h.RemoveMember(t.Context(), req, "root")
+		if err != nil || got.Name != "v3" || got.MemberID != "3" || got.State != control.RemovalWaiting {
+			t.Fatalf("the answer is %+v, %v", got, err)
+		}
+		f.until(time.Minute, "the member is removed", func() bool { return f.removed("v3") })
+		f.until(time.Minute, "its end is told", func() bool {
+			s := h.Status()
+			return s.Removal == nil && s.LastRemoval != nil && s.LastRemoval.Code == control.CodeRemoved && s.Op == nil
+		})
+		if again, err := h.RemoveMember(t.Context(), req, "root"); err != nil || again.State != control.RemovalDone {
+			t.Errorf("asked again: %+v, %v", again, err)
+		}
+		if h.files.backoff("boot-v2", f.now(), time.Minute) != 0 {
+			t.Error("the host that removed a member is said to have failed to join")
+		}
+	})
+}
+
+func TestWhatNoWaitingChangesIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		h := f.hosts["v2"].agent
+		ask := func(member string, live bool) string {
+			_, err := h.RemoveMember(t.Context(), control.RemovalRequest{Member: member, Reason: "x", Live: live, For: time.Minute}, "root")
+			if err == nil {
+				return "accepted"
+			}
+			return err.Error()
+		}
+		for member, want := range map[string]string{
+			"v9": "no member is called that", "v2": "this host's own member", "2": "this host's own member", "v1": "voter v1 answers", "1": "voter v1 answers",
+		} {
+			if got := ask(member, false); !strings.Contains(got, want) {
+				t.Errorf("%s: %s, want %s", member, got, want)
+			}
+		}
+		f.loseHost("v3")
+		f.pass(time.Minute)
+		if got := ask("v1", true); !strings.Contains(got, "voter v1 answers, and is needed") {
+			t.Errorf("a live one beside one that is down: %s", got)
+		}
+		if k, _ := h.files.removals(); k != nil {
+			t.Errorf("it is noted all the same: %+v", k)
+		}
+	})
+}
+
+func TestARemovalOutlivesItsAgentAndEndsByItself(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		f.takeDown("s0000")
+		f.loseHost("v3")
+		f.pass(time.Minute)
+		h := f.hosts["v2"]
+		if _, err := h.agent.RemoveMember(t.Context(), control.RemovalRequest{Member: "v3", Reason: "in the bin", For: 5 * time.Minute}, "root"); err != nil {
+			t.Fatal(err)
+		}
+		h.die()
+		h.boot("boot-v2")
+		f.pass(time.Minute)
+		if s := h.agent.Status(); s.Removal == nil || s.Removal.Name != "v3" || s.Removal.State != control.RemovalWaiting {
+			t.Fatalf("after a restart %+v is asked for", s.Removal)
+		}
+		f.until(10*time.Minute, "its time is over", func() bool {
+			s := h.agent.Status()
+			return s.Removal == nil && s.LastRemoval != nil && s.LastRemoval.Code == string(policy.Withdrawn)
+		})
+		if f.removed("v3") {
+			t.Error("it was removed beside another operation")
+		}
+	})
+}

@@ -1,0 +1,72 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// undertaker is a backend that removes a member as it goes: each look sees the next of these reasons, and at last that end.
+func undertaker(t *testing.T, code, text string, waits ...control.Reason) *desk {
+	t.Helper()
+	d := scene(t, "steady")
+	d.status.Reasons = nil
+	d.onLook = func(_ int, s *control.Status) {
+		r := s.Removal
+		switch {
+		case r == nil:
+		case len(waits) > 0:
+			s.Time, s.Reasons, waits = s.Time.Add(time.Second), waits[:1], waits[1:]
+		default:
+			s.LastRemoval = &control.RemovalEnd{
+				MemberID: r.MemberID, Name: r.Name, Reason: r.Reason, By: r.By, Since: r.Since, Ended: s.Time, Code: code, Text: text,
+			}
+			s.Removal = nil
+		}
+	}
+	return d
+}
+
+func TestAMemberIsRemovedAndWhatItWaitsForIsShown(t *testing.T) {
+	t.Parallel()
+	waits := []control.Reason{
+		{Code: "MEMBER_LIVE", Text: "voter n3 has not answered for 21s; it is taken for gone after 30s"},
+		{Code: "LOCK_HELD", Text: "held by n1"},
+	}
+	done, _ := serving(t, undertaker(t, control.CodeRemoved, "removal of member n3 has ended", waits...))
+	golden(t, "member-remove.golden", transcript(t, done, "member remove n3 --reason 'in the bin'", "member list"))
+	late, _ := serving(t, undertaker(t, control.CodeWithdrawn, "its time was over before its turn came; LOCK_HELD: held by n1", waits...))
+	golden(t, "member-remove-late.golden", transcript(t, late, "member remove n3 --reason 'in the bin' --timeout 3s"))
+	back, _ := serving(t, undertaker(t, "MEMBER_LIVE", "voter n3 answers"))
+	golden(t, "member-remove-back.golden", transcript(t, back, "member remove n3 --reason 'in the bin'"))
+}
+
+func TestARemovalThatIsNotWaitedForOrIsDoneAlready(t *testing.T) {
+	t.Parallel()
+	d := scene(t, "steady")
+	socket, _ := serving(t, d)
+	golden(t, "member-remove-no-wait.golden", transcript(t, socket,
+		"member remove n3 --reason 'in the bin' --live --no-wait", "member remove n3 --reason 'in the bin' --no-wait -o yaml"))
+	if got := d.was(); got != "remove n3 within 5m0s, live true: in the bin; remove n3 within 5m0s, live false: in the bin" {
+		t.Errorf("asked %q", got)
+	}
+	d.removed = true
+	r := quorumctl(t, socket, "member", "remove", "n3", "--reason", "in the bin")
+	if r.code != exitOK || r.stdout != "n3 (fd422379fda50e48) was removed already\n" {
+		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+func TestTheNamesOfOtherHostsMembersAreCompleted(t *testing.T) {
+	t.Parallel()
+	socket, _ := serving(t, scene(t, "steady"))
+	r := quorumctl(t, socket, "__complete", "member", "remove", "")
+	if r.code != exitOK || strings.Contains(r.stdout, "n1\n") || !strings.Contains(r.stdout, "n3\n") {
+		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+}

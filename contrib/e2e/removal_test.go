@@ -1,0 +1,160 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// remove asks a host to remove the member of another one, and gives why it is refused, or nothing.
+func (h *host) remove(other *host, live bool) string {
+	h.w.t.Helper()
+	ctx, cancel := context.WithTimeout(h.w.t.Context(), bound)
+	defer cancel()
+	req := control.RemovalRequest{Member: other.Options.Name, Reason: "in the bin", Live: live, For: bound}
+	if _, err := h.Client.RemoveMember(ctx, req); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func (w *world) removed(by *host) {
+	w.t.Helper()
+	w.eventually("the member is removed", func() bool {
+		s, ok := by.status()
+		return ok && s.Op == nil && s.Removal == nil && s.LastRemoval != nil && s.LastRemoval.Code == control.CodeRemoved
+	})
+}
+
+func TestAVoterThatIsGoneForGoodIsRemovedAndOneThatIsNeededIsNot(t *testing.T) {
+	t.Parallel()
+	w := three(t)
+	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
+	if got := n1.remove(n3, false); !strings.Contains(got, "voter n3 answers") {
+		t.Errorf("a live voter: %q", got)
+	}
+	n1.mournFor(n3)
+	if got := n1.remove(n2, true); !strings.Contains(got, "voter n2 answers, and is needed") {
+		t.Errorf("a live voter beside one that is down: %q", got)
+	}
+	if got := n1.remove(n1, true); !strings.Contains(got, "this host's own member") {
+		t.Errorf("its own member: %q", got)
+	}
+	if got := n1.remove(n3, false); got != "" {
+		t.Fatalf("the one that is gone: %q", got)
+	}
+	w.removed(n1)
+	if !w.has(2, 0) {
+		t.Errorf("the members are %+v", w.members())
+	}
+	if got := n1.remove(n3, false); got != "" {
+		t.Errorf("asked again: %q", got)
+	}
+	n2.signalEtcd(syscall.SIGSTOP)
+	w.eventually("n1 has no quorum", func() bool { return n1.names(policy.ClusterUnreachable) })
+	if got := n1.remove(n2, true); !strings.Contains(got, "cannot be reached") {
+		t.Errorf("without a quorum: %q", got)
+	}
+	n2.signalEtcd(syscall.SIGCONT)
+	w.verify(2, 0)
+}
+
+func TestALiveLeaderThatIsRemovedHandsOverFirstAndStopsAndMayJoinAgain(t *testing.T) {
+	t.Parallel()
+	w := three(t)
+	n1, n3 := w.hosts[0], w.hosts[2]
+	w.lead(n3)
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	w.eventually("the removal is taken on", func() bool { return n1.remove(n3, true) == "" })
+	w.removed(n1)
+	lines, err := n1.Client.History(ctx, control.MaxHistory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []string
+	for _, line := range lines {
+		if line.HostName == "n1" {
+			codes = append(codes, line.Code)
+		}
+	}
+	if got := strings.Join(codes, " "); !strings.Contains(got, "begin-removal move-leader set-phase remove-member REMOVED") {
+		t.Errorf("the steps of n1 are %s", got)
+	}
+	w.eventually("n3 is a voter again", func() bool { return w.has(3, 0) })
+	w.verify(3, 0)
+}
+
+// silent tells whether a host sees that another one's member does not answer.
+func (h *host) silent(other *host) bool {
+	s, ok := h.status()
+	if !ok {
+		return false
+	}
+	for _, m := range s.Cluster.Members {
+		if m.Name == other.Options.Name {
+			return !m.Live
+		}
+	}
+	return false
+}
+
+func TestARemovalIsBroughtToItsEndByAnAgentThatWasKilledAnywhereInIt(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"after take-lock", "after begin-removal", "after set-phase/removing", "before remove-member", "after remove-member"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			w := cycleWorld(t, nil)
+			n1, n3 := w.hosts[0], w.hosts[2]
+			n1.mournFor(n3)
+			n1.stopAt(at)
+			if got := n1.remove(n3, false); got != "" {
+				t.Fatal(got)
+			}
+			n1.waitStopped()
+			n1.strike(at, agentOnly)
+			n1.resume()
+			w.start(n1)
+			w.removed(n1)
+			w.verify(2, 0)
+		})
+	}
+}
+
+func TestARemovalThatEtcdWasNotToldOfIsEndedByAnotherAgentAndBegunAnewByItsOwn(t *testing.T) {
+	t.Parallel()
+	w := cycleWorld(t, nil)
+	n1, n3 := w.hosts[0], w.hosts[2]
+	n1.mournFor(n3)
+	n1.stopAt("after begin-removal")
+	if got := n1.remove(n3, false); got != "" {
+		t.Fatal(got)
+	}
+	n1.waitStopped()
+	n1.strike("after begin-removal", agentOnly)
+	w.eventually("n2 has ended the operation", func() bool { return w.absent(w.keys().Op()) })
+	if !w.has(3, 0) {
+		t.Errorf("the members are %v", w.members())
+	}
+	n1.resume()
+	w.start(n1)
+	w.removed(n1)
+	w.verify(2, 0)
+}
+
+// mournFor ends another host for good, and waits until this one takes its member for gone.
+func (h *host) mournFor(other *host) {
+	h.w.t.Helper()
+	if err := other.end(); err != nil {
+		h.w.t.Fatal(err)
+	}
+	other.running = false
+	h.w.eventually(h.Options.Name+" sees that "+other.Options.Name+" does not answer", func() bool { return h.silent(other) })
+}
