@@ -24,7 +24,8 @@
 // every Step and Reason that stands in this source must be listed in its known.go with how it is
 // modelled, or a test fails; one that is said to be explored must be met. Covered are joins to voter
 // and to standby, their roll-back and adoption, leftover learners and bootstrap, and hosts that are
-// taken down for maintenance, a restart or a reboot and brought back, on two to five hosts, under
+// taken down for maintenance, a restart or a reboot and brought back, and members that people have
+// removed, on two to five hosts, under
 // crashes of agents, members and hosts, agents that are paused past their lock, partitions, verdicts
 // and clocks that change, calls that land late or never, and what operators do; and of etcd what it
 // accepts and refuses, for good or for a while, who votes and who serves, what becomes of one that
@@ -41,7 +42,8 @@
 // voter waits that is ready to be stopped); and no step is taken on what is not of the same round. A
 // call that stops etcd, moves its leadership or reboots the machine lands at any time while its
 // agent lives, also long after its lock is gone, but has landed or never will when that
-// agent's process has ended; a reboot that was asked for comes at once or not at all; whoever is asked
+// agent's process has ended; one removal is asked for at a time, and a voter that does not answer
+// when that is looked at has been silent for long; a reboot that was asked for comes at once or not at all; whoever is asked
 // for a restart agrees that an etcd which somebody has stopped is started by it, until that restart is
 // recorded as done; and nobody can tell who has stopped an etcd that this host's disk still says was
 // stopped by its agent, unless the machine has since rebooted as it was asked to. Constant are versions, space, qualification, unique names, one cluster, data

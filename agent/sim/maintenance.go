@@ -41,6 +41,15 @@ func maintainers() []fault {
 			}
 			return end
 		}},
+		{name: "an operator has a member removed", weight: 3, low: time.Second, high: time.Minute, onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
+			w.askRemoval(h)
+			return nil
+		}},
+		{name: "an operator has a member removed that is gone", weight: 3, low: 2 * time.Minute, high: 20 * time.Minute, onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
+			h.losePower()
+			w.after(time.Minute, laneFaults, func() { w.askRemoval(h) })
+			return h.powerUp
+		}},
 		{name: "an operator starts a rollout", weight: 2, low: time.Minute, high: 40 * time.Minute, onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
 			req := []control.RolloutRequest{
 				{Work: control.WorkRestart}, {Work: control.WorkReboot}, {Work: control.WorkCommand, Command: "upgrade"},
@@ -59,6 +68,24 @@ func maintainers() []fault {
 			return func() { w.setRollout(h, second) }
 		}},
 	}
+}
+
+// askRemoval lets a person ask another host to remove the member of this one, perhaps whether it answers or not.
+func (w *world) askRemoval(gone *host) {
+	m := w.etcd.on(gone)
+	if m == nil || w.healed {
+		return
+	}
+	h := w.hosts[(gone.index+1+w.faults.IntN(len(w.hosts)-1))%len(w.hosts)]
+	req := control.RemovalRequest{
+		Member: record.MemberID(m.id).String(), Reason: "in the bin", Live: w.faults.IntN(3) == 0, For: 10 * time.Minute,
+	}
+	w.operator(h, func(ctx context.Context, p *process) {
+		_, err := p.agent.RemoveMember(ctx, req, "an operator")
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.happen(h, happenedFault, uint64(len(req.Member)), "is asked to remove %s of %s: %v", req.Member, gone.name, err)
+	})
 }
 
 func (w *world) setRollout(h *host, state string) {

@@ -402,14 +402,11 @@ func (p *promises) beforeRemove(by *process, id uint64, after time.Duration) {
 	p.leavesQuorum(by, m)
 }
 
-// beforeRemoval judges a removal that a person has asked for, as it is applied so long after it was sent.
-func (p *promises) beforeRemoval(by *process, id uint64, after time.Duration) {
+// beforeRemoval judges a removal that a person has asked for, as it is applied.
+func (p *promises) beforeRemoval(by *process, id uint64, _ time.Duration) {
 	m := p.w.etcd.find(id)
 	if m == nil || m.learner {
 		return
-	}
-	if op := p.currentOp(); op == nil || op.Kind != policy.KindRemove || uint64(op.MemberID) != id {
-		p.breach("P1", by.host, fmt.Sprintf("a voter is removed without an operation for it, %s after that was sent", after))
 	}
 	p.leavesQuorum(by, m)
 }
