@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -94,6 +95,9 @@ const observedCalls = 4
 // fail remembers the step that failed last, for people.
 func (a *Agent) fail(kind policy.StepKind, err error) {
 	a.failed = policy.Failed{Kind: kind, Text: err.Error()}
+	if cluster.Denied(err) {
+		a.failed.Denied, a.failed.Text = true, a.deniedText(err)
+	}
 }
 
 // collect ends a step that came back late.

@@ -51,6 +51,8 @@ type Observer interface {
 	Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status
 	ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error)
 	Diagnose(ctx context.Context, endpoint string) error
+	// Who names as whom etcd sees this host; empty for nobody.
+	Who() string
 }
 
 // Records reads what lies in etcd.

@@ -251,6 +251,8 @@ func (c *fleetClient) ClockOffset(context.Context, func() time.Time) (time.Durat
 
 func (c *fleetClient) Diagnose(context.Context, string) error { return nil }
 
+func (c *fleetClient) Who() string { return "" }
+
 func (c *fleetClient) Read(_ context.Context, spans ...cluster.Span) (cluster.Range, error) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()

@@ -23,6 +23,7 @@ type seen struct {
 	reachable  bool
 	listed     bool // at least the member list was read
 	problem    string
+	denied     bool // etcd's users and roles stand against it
 	membership cluster.Membership
 	statuses   map[uint64]cluster.Status
 	statusesAt time.Duration // when the members were asked
@@ -83,7 +84,9 @@ func (a *Agent) askEtcd(ctx context.Context, r *round, want look) {
 		err = a.askRecords(ctx, r, want)
 	}
 	if err != nil { // half a picture is none
-		r.problem = err.Error()
+		if r.problem = err.Error(); cluster.Denied(err) {
+			r.denied, r.problem = true, a.deniedText(err)
+		}
 		r.hosts, r.op, r.lock, r.pause, r.queue, r.rollout = nil, nil, nil, nil, nil, nil
 		r.opAt, r.lockAt, r.queueAt, r.rolloutAt, r.unreadable = 0, 0, 0, 0, nil
 	}
@@ -135,7 +138,10 @@ func (a *Agent) askMembers(ctx context.Context, r *round, all bool) error {
 	listCtx, cancel := context.WithTimeout(ctx, 2*a.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	list, err := a.opt.Etcd.Members(listCtx)
-	if err != nil {
+	switch {
+	case cluster.Denied(err):
+		return err
+	case err != nil:
 		if why := a.askSurvivors(ctx, r); why != nil {
 			return why
 		}

@@ -18,7 +18,7 @@ import (
 // viewEtcd makes the view of what was seen. It may be made twice in a round.
 func (a *Agent) viewEtcd(ctx context.Context, r *round) {
 	v := &r.view
-	v.Cluster = policy.Cluster{Reachable: r.reachable, Listed: r.listed, Error: r.problem}
+	v.Cluster = policy.Cluster{Reachable: r.reachable, Listed: r.listed, Error: r.problem, Denied: r.denied}
 	v.Hosts, v.Op, v.Pause, v.Lock, v.Unreadable = nil, nil, nil, policy.Lock{}, r.unreadable
 	v.Resting, v.Looked = !a.pace.attends, r.hostsAt == r.at && r.reachable
 	if r.listed {

@@ -43,17 +43,20 @@ const (
 type Options struct {
 	Endpoints   []string      // client URLs of the hosts that may hold a member: where to look first
 	TLS         TLSFiles      // zero for http
+	Login       Login         // zero for nobody, or whom the client certificate names
+	Probe       string        // a key that this client may read: with roles in etcd, only what lies under its own prefix
 	CallTimeout time.Duration // for one call to one endpoint
 	Logger      *slog.Logger
 }
 
 // Client is a connection to the cluster. It may be used from several goroutines.
 type Client struct {
-	opt Options
-	tls *tlsSource
+	opt   Options
+	tls   *tlsSource
+	login *loginSource
 
 	mu     sync.Mutex
-	conns  map[string]*clientv3.Client
+	conns  map[string]*connection
 	voters []string // client URLs of the voters as last listed, or none
 	last   string   // the endpoint that answered last
 	failed failures
@@ -67,13 +70,23 @@ type failures struct {
 	at    map[string]int
 }
 
-// New makes a client. It connects to nothing yet; TLS files that cannot be read are an error.
+// connection is the client for one endpoint, with the token that its member knows this client by.
+type connection struct {
+	*clientv3.Client
+	token *token
+}
+
+// New makes a client. It connects to nothing yet; TLS files or a password that cannot be read are an error.
 func New(opt Options) (*Client, error) {
 	source, err := newTLSSource(opt.TLS)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{opt: opt, tls: source, conns: map[string]*clientv3.Client{}, failed: failures{at: map[string]int{}}}, nil
+	login, err := newLoginSource(opt.Login)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{opt: opt, tls: source, login: login, conns: map[string]*connection{}, failed: failures{at: map[string]int{}}}, nil
 }
 
 // Close ends all connections.
@@ -84,17 +97,18 @@ func (c *Client) Close() error {
 	return c.dropLocked()
 }
 
-// ReloadTLS reads the TLS files again and, if they have changed, makes new connections. A file
+// Reload reads the TLS files and the password again and, if they have changed, makes new connections. A file
 // that cannot be read leaves the old ones in use.
-func (c *Client) ReloadTLS() error {
-	changed, err := c.tls.reload()
-	if err != nil || !changed {
+func (c *Client) Reload() error {
+	files, filesErr := c.tls.reload()
+	password, err := c.login.reload()
+	if err = errors.Join(filesErr, err); !files && !password {
 		return err
 	}
-	c.opt.Logger.Info("TLS files have changed, connecting anew")
+	c.opt.Logger.Info("TLS files or the password have changed, connecting anew")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.dropLocked()
+	return errors.Join(err, c.dropLocked())
 }
 
 func (c *Client) dropLocked() error {
@@ -107,7 +121,7 @@ func (c *Client) dropLocked() error {
 }
 
 // conn gives the client for one endpoint.
-func (c *Client) conn(endpoint string) (*clientv3.Client, error) {
+func (c *Client) conn(endpoint string) (*connection, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -116,6 +130,7 @@ func (c *Client) conn(endpoint string) (*clientv3.Client, error) {
 	if conn := c.conns[endpoint]; conn != nil {
 		return conn, nil
 	}
+	token := &token{}
 	config := clientv3.Config{
 		Endpoints:            []string{endpoint},
 		DialKeepAliveTime:    keepaliveTime,
@@ -123,13 +138,14 @@ func (c *Client) conn(endpoint string) (*clientv3.Client, error) {
 		DialTimeout:          c.opt.CallTimeout,
 		Logger:               zap.NewNop(),
 		TLS:                  c.tls.config(),
-		DialOptions:          dialOptions(),
+		DialOptions:          append(dialOptions(), grpc.WithPerRPCCredentials(token)),
 		MaxUnaryRetries:      1, // whom to ask next is decided here
 	}
-	conn, err := clientv3.New(config)
+	client, err := clientv3.New(config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use endpoint %s: %w", endpoint, err)
 	}
+	conn := &connection{client, token}
 	c.conns[endpoint] = conn
 	return conn, nil
 }
@@ -251,6 +267,11 @@ func once[T any](ctx context.Context, c *Client, endpoint string, call func(cont
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.opt.CallTimeout)
 	defer cancel()
-	value, err := call(ctx, conn)
+	value, err := call(ctx, conn.Client)
+	if user, password := c.login.now(); user != "" && unknown(err) { // so it has changed nothing
+		if err = conn.authenticate(ctx, user, password); err == nil {
+			value, err = call(ctx, conn.Client)
+		}
+	}
 	return value, plain(err)
 }

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,7 +139,7 @@ func (c *Client) status(ctx context.Context, m Member) Status {
 		return out
 	}
 	_, err = once(ctx, c, endpoint, func(ctx context.Context, conn *clientv3.Client) (*clientv3.GetResponse, error) {
-		return conn.Get(ctx, "/quorumd", clientv3.WithCountOnly())
+		return conn.Get(ctx, cmp.Or(c.opt.Probe, "/quorumd"), clientv3.WithCountOnly())
 	})
 	out.Linearizable = err == nil
 	return out

@@ -98,7 +98,7 @@ func TestFilesThatWereReplacedAreUsedAfterAReload(t *testing.T) {
 	if _, err := c.Members(within(t)); !errors.Is(err, cluster.ErrUnreachable) {
 		t.Errorf("before the reload: %v", err)
 	}
-	if err := c.ReloadTLS(); err != nil {
+	if err := c.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Members(within(t)); err != nil {
@@ -106,7 +106,7 @@ func TestFilesThatWereReplacedAreUsedAfterAReload(t *testing.T) {
 	}
 
 	replace(t, place, files(t)(ca.WrongCA("stranger")))
-	if err := c.ReloadTLS(); err != nil {
+	if err := c.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Members(within(t)); !errors.Is(err, cluster.ErrUnreachable) {
@@ -127,7 +127,7 @@ func TestAReloadOfTheSameFilesKeepsTheConnections(t *testing.T) {
 	}
 	read()
 	proxy.Set(testbed.Faults{Refuse: true}) // a new connection would fail
-	if err := c.ReloadTLS(); err != nil {
+	if err := c.Reload(); err != nil {
 		t.Error(err)
 	}
 	read()
@@ -141,7 +141,7 @@ func TestAReloadInTheMiddleOfARenewalKeepsWhatWorks(t *testing.T) {
 	c := connectTLS(t, url, place)
 	reload := func(want string) {
 		t.Helper()
-		err := c.ReloadTLS()
+		err := c.Reload()
 		if want == "" && err != nil || want != "" && !contains(err, want) {
 			t.Errorf("got %v, want %q", err, want)
 		}

@@ -192,6 +192,8 @@ etcd:
   dataDir: /data/etcd/
   walDir: /wal/etcd
   environmentFile: /state/etcd.env
+  user: quorumd
+  passwordFile: /etc/quorumd/./etcd.password
   clientURL: https://n2.example.org:2379
   peerURL: https://n2.example.org:2380
   listenClientURL: https://0.0.0.0:2379
@@ -263,7 +265,7 @@ func TestEveryKeyIsTaken(t *testing.T) {
 		},
 		Etcd: Etcd{
 			Runner: RunnerProcess, Unit: "etcd@2.service", Binary: "/opt/etcd",
-			DataDir: "/data/etcd", WALDir: "/wal/etcd", EnvironmentFile: "/state/etcd.env",
+			DataDir: "/data/etcd", WALDir: "/wal/etcd", EnvironmentFile: "/state/etcd.env", User: "quorumd", PasswordFile: "/etc/quorumd/etcd.password",
 			ClientURL: "https://n2.example.org:2379", PeerURL: "https://n2.example.org:2380",
 			ListenClientURL: "https://0.0.0.0:2379", ListenPeerURL: "https://[::]:2380", MetricsURL: "http://localhost:2381",
 			Environment: map[string]string{"ETCD_QUOTA_BACKEND_BYTES": "8589934592", "ETCD_ENABLE_PPROF": "true", "ETCD_LOG_LEVEL": "warn"},

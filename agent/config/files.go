@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +44,9 @@ func (c Config) CheckFiles() error {
 			}
 		}
 	}
+	if path := c.Etcd.PasswordFile; path != "" {
+		add("etcd.passwordFile", checkPassword(path))
+	}
 	if c.Metrics.WebConfig != "" {
 		_, err := readNamed(c.Metrics.WebConfig)
 		if err == nil {
@@ -74,6 +78,24 @@ func readNamed(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is larger than 1 MiB; correct the path", path)
 	}
 	return data, nil
+}
+
+// checkPassword wants one line that nobody but its owner may read; package cluster reads it, and holds it to the same.
+func checkPassword(path string) error {
+	data, err := readNamed(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	switch text := strings.TrimRight(string(data), "\r\n"); {
+	case err != nil:
+		return fmt.Errorf("cannot look at the file: %w", err)
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("%s has mode %04o, so others than its owner may read or write it; chmod 0400", path, info.Mode().Perm())
+	case text == "" || strings.ContainsAny(text, "\r\n\x00"):
+		return fmt.Errorf("%s must hold the password on one line, and nothing else", path)
+	}
+	return nil
 }
 
 // checkAuthorities wants at least one certificate that is valid now; old ones beside it are common after a renewal.

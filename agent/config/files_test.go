@@ -172,3 +172,28 @@ func TestAFileThatMayNotBeReadIsExplained(t *testing.T) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
+
+func TestAPasswordFileIsLookedAt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text, want string
+		mode       os.FileMode
+	}{
+		"as it is to be":        {"secret\n", "", 0o400},
+		"its group may read it": {"secret\n", "chmod 0400", 0o640},
+		"empty":                 {"", "on one line", 0o400},
+		"with two lines":        {"a\nb\n", "on one line", 0o400},
+	} {
+		path := newPKI(t).write("password", []byte(c.text))
+		if err := os.Chmod(path, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		err := Config{Etcd: Etcd{PasswordFile: path}}.CheckFiles()
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	if err := (Config{Etcd: Etcd{PasswordFile: "/nowhere/password"}}).CheckFiles(); err == nil || !strings.Contains(err.Error(), "etcd.passwordFile") {
+		t.Errorf("one that is not there: %v", err)
+	}
+}

@@ -166,6 +166,10 @@ func (d *decoder) urlRules(c *Config) []rule {
 		d.listenNameRule("etcd.listenPeerURL", "etcd.peerURL", e.ListenPeerURL),
 	}
 	rules = append(rules, d.addressRules(c)...)
+	login := []string{"etcd.user", "etcd.passwordFile"}
+	rules = append(rules,
+		rule{login, e.User == "" || e.PasswordFile != "", "etcd.user (" + e.User + ") is given without etcd.passwordFile; set both or neither"},
+		rule{login, e.User != "" || e.PasswordFile == "", "etcd.passwordFile (" + e.PasswordFile + ") is given without etcd.user; set both or neither"})
 	if len(c.Cluster.Endpoints) == 0 {
 		return rules
 	}
@@ -304,6 +308,7 @@ func (d *decoder) pathRules(c *Config) []rule {
 		{"etcd.binary", c.Etcd.Binary},
 		{"etcd.environmentFile", c.Etcd.EnvironmentFile},
 		{"etcd.logFile", c.Etcd.LogFile},
+		{"etcd.passwordFile", c.Etcd.PasswordFile},
 		{"disk.probeDir", c.Disk.ProbeDir},
 		{"control.socket", c.Control.Socket},
 		{"metrics.webConfig", c.Metrics.WebConfig},

@@ -145,6 +145,14 @@ type Etcd struct {
 	// this configuration, where only root may write; beside it lies etcd.hold, which keeps the unit from starting.
 	EnvironmentFile string `yaml:"environmentFile" default:"/var/lib/quorumd-etcd/etcd.env" is:"path"`
 
+	// User as whom quorumd asks etcd, where etcd has authentication on. Empty: nobody, or whom the client certificate
+	// names (its common name). What it must be allowed is in quorumd(8).
+	User string `yaml:"user" default:"" is:"name"`
+
+	// File with the password of user, and nothing else. Only the user that runs quorumd may read it (mode 0400 or 0600).
+	// It is read again when it changes.
+	PasswordFile string `yaml:"passwordFile" default:"" is:"path"`
+
 	// URL at which clients reach the member of this host. It belongs in cluster.endpoints too.
 	ClientURL string `yaml:"clientURL" required:"true" example:"http://192.0.2.1:2379" is:"url"`
 

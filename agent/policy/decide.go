@@ -20,6 +20,9 @@ func Decide(v View) Decision {
 // held keeps a step back that must not be taken now.
 func held(v View) Decision {
 	d := decide(v)
+	if v.Cluster.Denied {
+		tellDenied(d.Reasons)
+	}
 	d.Role = roleOf(v)
 	d.Waiting = waiting(v)
 	if d.Step.Kind == StepNone && v.Lock.Mine && v.Op == nil { // a part that only waits needs no lock
@@ -28,7 +31,11 @@ func held(v View) Decision {
 	if d.Step.Kind == StepNone {
 		return d
 	}
-	if v.Failed.Kind == d.Step.Kind {
+	switch {
+	case v.Failed.Kind != d.Step.Kind:
+	case v.Failed.Denied:
+		d.Reasons = append(d.Reasons, Reason{PermissionDenied, v.Failed.Text})
+	default:
 		d.Reasons = append(d.Reasons, Reason{StepFailed, v.Failed.Text})
 	}
 	switch {
@@ -47,6 +54,15 @@ func held(v View) Decision {
 		return withhold(d, Reason{HealthBad, v.Health.Text})
 	}
 	return d
+}
+
+// tellDenied says that etcd answers, and refuses: what looks from the inside like a cluster without a quorum is none.
+func tellDenied(reasons []Reason) {
+	for i := range reasons {
+		if code := reasons[i].Code; code == ClusterUnreachable || code == NoQuorum {
+			reasons[i].Code = PermissionDenied
+		}
+	}
 }
 
 // comesBack tells whether a step starts the etcd that this agent has stopped. A pause does not keep a

@@ -17,6 +17,7 @@ const (
 	StepStuck           ReasonCode = "STEP_STUCK"
 	ClusterUnreachable  ReasonCode = "CLUSTER_UNREACHABLE"
 	NoQuorum            ReasonCode = "NO_QUORUM"
+	PermissionDenied    ReasonCode = "PERMISSION_DENIED"
 	ClusterIDMismatch   ReasonCode = "CLUSTER_ID_MISMATCH"
 	HostConflict        ReasonCode = "HOST_CONFLICT"
 	TargetMet           ReasonCode = "TARGET_MET"
@@ -99,6 +100,7 @@ func Reasons() []ReasonInfo {
 		{StepStuck, "a step was started and has not come back", "look at the disk and at the unit; restart quorumd when they are well"},
 		{ClusterUnreachable, "no voter answers", "see quorumctl status on another host; check cluster.endpoints, the network and the certificates. If there is no cluster at all yet: quorumctl bootstrap, on one host only"},
 		{NoQuorum, "the cluster that this host knows does not answer, or has no quorum", "start etcd on the members that do not answer, which quorumctl status names, or see why they are cut off from this host: the network, the certificates"},
+		{PermissionDenied, "etcd answers, and its users and roles do not let quorumd do what it must", "give quorumd's user what it needs: see ETCD WITH AUTHENTICATION in quorumd(8)"},
 		{ClusterIDMismatch, "the endpoints lead to another cluster than this host belongs to", "check cluster.endpoints and cluster.id, and whose data lies in etcd.dataDir; if the old cluster is gone for good, remove cluster.json from paths.state"},
 		{HostConflict, "another host has the same ID, name or peer URL", "give this host its own host.name, host.id and etcd.peerURL"},
 		{TargetMet, "as many voters and standbys as wanted", ""},

@@ -46,8 +46,9 @@ type View struct {
 
 // Failed is a step that failed when it was last tried.
 type Failed struct {
-	Kind StepKind
-	Text string
+	Kind   StepKind
+	Text   string
+	Denied bool // etcd's users and roles forbid it
 }
 
 // Mode says what an agent may do.
@@ -180,6 +181,7 @@ type Cluster struct {
 	StableFor  time.Duration // since the member list last changed
 	DBSize     uint64        // the largest database of a voter, bytes
 	Error      string        // for people, when it is not reachable
+	Denied     bool          // it is not reachable because etcd's users and roles forbid what was asked
 }
 
 // Member is one member of the cluster with its own answer to this round's questions.

@@ -336,6 +336,9 @@ func (c *client) ReadLast(ctx context.Context, prefix string, limit int64) (clus
 	return out, err
 }
 
+// Who gives nobody: the simulated etcd lets everybody do everything.
+func (c *client) Who() string { return "" }
+
 // Diagnose says why an endpoint does not answer.
 func (c *client) Diagnose(ctx context.Context, endpoint string) error {
 	p, w := c.p, c.p.host.world

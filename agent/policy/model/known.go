@@ -23,6 +23,7 @@ const (
 	noHooks     = "constant: no hooks are installed; those that run keep a host where it is, as waiting for the lock does"
 	answered    = "constant: every host's verdict is known as it is; to wait for one keeps a host where it is"
 	recordsRead = "constant: every record can be read; one that everything waits for holds back what a pause does"
+	allowed     = "constant: etcd lets every agent do what it asks"
 	noCluster   = "constant: a bootstrap is asked for once, where there is no cluster"
 )
 
@@ -45,7 +46,7 @@ func Steps() map[policy.StepKind]string {
 func Reasons() map[policy.ReasonCode]string {
 	return map[policy.ReasonCode]string{
 		policy.AtRest: Explored, policy.ModeObserve: manages, policy.Paused: Explored, policy.StepStuck: comesBack,
-		policy.StepFailed: Explored, policy.ClusterUnreachable: Explored, policy.NoQuorum: Explored, policy.ClusterIDMismatch: oneCluster,
+		policy.PermissionDenied: allowed, policy.StepFailed: Explored, policy.ClusterUnreachable: Explored, policy.NoQuorum: Explored, policy.ClusterIDMismatch: oneCluster,
 		policy.HostConflict: noConflict, policy.TargetMet: Explored, policy.HealthUnknown: Explored,
 		policy.NotQualified: qualified, policy.HealthBad: Explored, policy.CommonCause: Explored,
 		policy.VersionUnknown: oneVersion, policy.VersionUnsafe: oneVersion, policy.VersionIncompatible: oneVersion,

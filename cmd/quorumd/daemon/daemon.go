@@ -27,6 +27,7 @@ import (
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/reach"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/systemd"
@@ -188,7 +189,10 @@ func open(conf config.Config, child []string, orders *steward.Client, log *slog.
 	if tls.Use {
 		tls.CA, tls.Cert, tls.Key = conf.Cluster.TLS.CA, conf.Cluster.TLS.Cert, conf.Cluster.TLS.Key
 	}
-	p.etcd, err = cluster.New(cluster.Options{Endpoints: conf.Cluster.Endpoints, TLS: tls, CallTimeout: conf.Timing.CallTimeout, Logger: log})
+	p.etcd, err = cluster.New(cluster.Options{
+		Endpoints: conf.Cluster.Endpoints, TLS: tls, Login: cluster.Login{User: conf.Etcd.User, PasswordFile: conf.Etcd.PasswordFile},
+		Probe: record.KeysFor(conf.Cluster.Name).Lock(), CallTimeout: conf.Timing.CallTimeout, Logger: log,
+	})
 	if err != nil {
 		return p, err
 	}
@@ -266,7 +270,7 @@ func readiness(notifier *systemd.Notifier, log *slog.Logger) func(policy.Decisio
 	}
 }
 
-// reloadTLS reads the TLS files again from time to time, beside the loop.
+// reloadTLS reads the TLS files and the password again from time to time, beside the loop.
 func reloadTLS(ctx context.Context, client *cluster.Client, every time.Duration, log *slog.Logger) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -278,11 +282,11 @@ func reloadTLS(ctx context.Context, client *cluster.Client, every time.Duration,
 		case <-ticker.C:
 		}
 		var text string
-		if err := client.ReloadTLS(); err != nil {
+		if err := client.Reload(); err != nil {
 			text = err.Error()
 		}
 		if text != last && text != "" {
-			log.Error("TLS files not reloaded, the old ones stay in use", "error", text)
+			log.Error("TLS files or the password not reloaded, the old ones stay in use", "error", text)
 		}
 		last = text
 	}

@@ -1,0 +1,152 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+)
+
+// Login is the user as whom etcd is asked. The zero value is nobody, or whom the client certificate names.
+type Login struct{ User, PasswordFile string }
+
+// ErrRefused means that etcd's authentication or its roles do not allow what was asked.
+var ErrRefused = errors.New("etcd does not allow it")
+
+// Denied tells whether it is etcd's users and roles that stand against a call.
+func Denied(err error) bool {
+	return err != nil && (code(err) == codes.PermissionDenied || unknown(err) || isEtcd(err, rpctypes.ErrAuthFailed) || errors.Is(err, ErrRefused))
+}
+
+// unknown tells whether etcd does not know who asks: the token has run out, or its member has restarted. Such a call has changed
+// nothing, whatever it was.
+func unknown(err error) bool {
+	return isEtcd(err, rpctypes.ErrInvalidAuthToken) || isEtcd(err, rpctypes.ErrUserEmpty) || isEtcd(err, rpctypes.ErrAuthOldRevision)
+}
+
+func isEtcd(err, want error) bool { return errors.Is(rpctypes.Error(err), want) }
+
+// maxPassword bounds a password file.
+const maxPassword = 4 << 10
+
+// ReadPassword reads a file that holds a password and nothing else. Only its owner may read it.
+func ReadPassword(path string) (string, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO must not hold the agent up
+	if err != nil {
+		return "", fmt.Errorf("cannot read the password: %w", err)
+	}
+	defer file.Close() // it is only read
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("cannot read the password: %w", err)
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("cannot read the password: %s is no regular file", path)
+	case info.Mode().Perm()&0o077 != 0:
+		return "", fmt.Errorf("cannot use the password: %s has mode %04o, so others than its owner may read or write it; chmod 0400", path, info.Mode().Perm())
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxPassword+1))
+	text = bytes.TrimRight(text, "\r\n")
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("cannot read the password: %w", err)
+	case len(text) == 0:
+		return "", fmt.Errorf("cannot use the password: %s is empty", path)
+	case len(text) > maxPassword:
+		return "", fmt.Errorf("cannot use the password: %s is larger than %d bytes", path, maxPassword)
+	case bytes.ContainsAny(text, "\r\n\x00"):
+		return "", fmt.Errorf("cannot use the password: %s has more than one line", path)
+	}
+	return string(text), nil
+}
+
+// loginSource keeps the password that was last read.
+type loginSource struct {
+	login Login
+
+	mu       sync.Mutex
+	password string
+}
+
+func newLoginSource(login Login) (*loginSource, error) {
+	s := &loginSource{login: login}
+	_, err := s.reload()
+	return s, err
+}
+
+// now gives the user and the present password; both empty when there is none.
+func (s *loginSource) now() (user, password string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.login.User, s.password
+}
+
+// reload reads the file and tells whether the password differs from the one in use.
+func (s *loginSource) reload() (changed bool, err error) {
+	if s.login.User == "" {
+		return false, nil
+	}
+	password, err := ReadPassword(s.login.PasswordFile)
+	if err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed = s.password != "" && s.password != password
+	s.password = password
+	return changed, nil
+}
+
+// token is what a member gives who has told it the password. The etcd client's own is not used: it asks for one, which costs
+// etcd a write and much computation, before it is known that one is needed and at every renewal of a lease.
+type token struct {
+	mu    sync.Mutex
+	value string
+}
+
+// GetRequestMetadata adds the token to a call.
+func (t *token) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.value == "" {
+		return nil, nil //nolint:nilnil // nothing is added
+	}
+	return map[string]string{rpctypes.TokenFieldNameGRPC: t.value}, nil
+}
+
+// RequireTransportSecurity tells that a token is also given where etcd is http, as a password is.
+func (t *token) RequireTransportSecurity() bool { return false }
+
+// authenticate gets a token. None is needed where etcd does not authenticate any more.
+func (c *connection) authenticate(ctx context.Context, user, password string) error {
+	answer, err := c.Authenticate(ctx, user, password)
+	value := ""
+	switch {
+	case err == nil:
+		value = answer.Token
+	case !isEtcd(err, rpctypes.ErrAuthNotEnabled):
+		return fmt.Errorf("cannot authenticate as %s: %w", user, err)
+	}
+	c.token.mu.Lock()
+	defer c.token.mu.Unlock()
+	c.token.value = value
+	return nil
+}
+
+// Who names as whom etcd sees this client: the user, or the one whom the client certificate names; empty for nobody.
+func (c *Client) Who() string {
+	if user, _ := c.login.now(); user != "" {
+		return user
+	}
+	return c.tls.commonName()
+}

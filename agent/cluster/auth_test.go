@@ -1,0 +1,197 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	prefix = "/quorumd/demo/"
+	probe  = prefix + "lock"
+)
+
+// withAuth runs a voter that authenticates, with the user "limited", who may use prefix alone, and "full", who has the role root,
+// too. Each has its name as password. A token of its lives for a second after it was used last.
+func withAuth(t *testing.T, version string) *testbed.Cluster {
+	t.Helper()
+	o := quick()
+	o.Version, o.Extra = version, []string{"--auth-token-ttl=1"}
+	c := testbed.StartCluster(t, 1, o)
+	client, ctx := c.Client(t), within(t)
+	readWrite := clientv3.PermissionType(clientv3.PermReadWrite)
+	for what, do := range []func() error{
+		func() error { _, err := client.RoleAdd(ctx, "root"); return err },
+		func() error { _, err := client.RoleAdd(ctx, "quorumd"); return err },
+		func() error {
+			_, err := client.RoleGrantPermission(ctx, "quorumd", prefix, clientv3.GetPrefixRangeEnd(prefix), readWrite)
+			return err
+		},
+		func() error { _, err := client.UserAdd(ctx, "root", "root"); return err },
+		func() error { _, err := client.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := client.UserAdd(ctx, "limited", "limited"); return err },
+		func() error { _, err := client.UserGrantRole(ctx, "limited", "quorumd"); return err },
+		func() error { _, err := client.UserAdd(ctx, "full", "full"); return err },
+		func() error { _, err := client.UserGrantRole(ctx, "full", "quorumd"); return err },
+		func() error { _, err := client.UserGrantRole(ctx, "full", "root"); return err },
+		func() error { _, err := client.AuthEnable(ctx); return err },
+	} {
+		if err := do(); err != nil {
+			t.Fatalf("step %d of the authentication: %v", what, err)
+		}
+	}
+	return c
+}
+
+// passwordFile holds a password as it is to lie there.
+func passwordFile(t *testing.T, password string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(path, []byte(password+"\n"), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func login(t *testing.T, user string, c *testbed.Cluster) cluster.Options {
+	t.Helper()
+	return cluster.Options{
+		Endpoints: c.Endpoints(), CallTimeout: time.Second, Probe: probe,
+		Login: cluster.Login{User: user, PasswordFile: passwordFile(t, user)},
+	}
+}
+
+func TestAUserWhoMayUseThePrefixAloneIsToldWhatItMayNotDo(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"v3.5", "v3.6"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			etcd := withAuth(t, version)
+			c := connectWith(t, login(t, "limited", etcd))
+			list := members(t, c)
+			s := c.Statuses(within(t), list.Members)[list.Members[0].ID]
+			if s.Err != nil || !s.Linearizable {
+				t.Errorf("the voter is not live to the user: %+v", s)
+			}
+			if _, err := c.Read(within(t), cluster.Span{Start: prefix, End: "/quorumd/demo0"}); err != nil {
+				t.Errorf("its own records: %v", err)
+			}
+			if _, err := c.Read(within(t), cluster.Span{Start: "/quorumd"}); !cluster.Denied(err) {
+				t.Errorf("what lies outside: %v", err)
+			}
+			if _, err := c.AddLearner(within(t), "http://127.0.0.1:1"); !cluster.Denied(err) {
+				t.Errorf("a learner: %v", err)
+			}
+			if err := c.MoveLeader(within(t), etcd.Endpoints()[0], 1); !cluster.Denied(err) {
+				t.Errorf("the leadership: %v", err)
+			}
+			if _, err := connectWith(t, login(t, "full", etcd)).AddLearner(within(t), "http://127.0.0.1:1"); err != nil {
+				t.Errorf("a learner, by a user with the role root: %v", err)
+			}
+			for who, o := range map[string]cluster.Options{
+				"nobody": {Endpoints: etcd.Endpoints(), CallTimeout: time.Second, Probe: probe},
+				"a user with a wrong password": {
+					Endpoints: etcd.Endpoints(), CallTimeout: time.Second, Probe: probe,
+					Login: cluster.Login{User: "full", PasswordFile: passwordFile(t, "wrong")},
+				},
+			} {
+				if _, err := connectWith(t, o).Members(within(t)); !cluster.Denied(err) {
+					t.Errorf("%s: %v", who, err)
+				}
+			}
+		})
+	}
+}
+
+func TestATokenThatHasRunOutIsGotAnew(t *testing.T) {
+	t.Parallel()
+	etcd := withAuth(t, "v3.6")
+	c := connectWith(t, login(t, "limited", etcd))
+	members(t, c)
+	lease, _, err := c.Grant(within(t), 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		idle := time.NewTimer(2500 * time.Millisecond) // etcd looks for old tokens once a second
+		<-idle.C
+		if _, err := c.Txn(within(t), nil, clientv3.OpPut(probe, "x", clientv3.WithLease(lease))); err != nil {
+			t.Fatalf("a write after a while without one: %v", err)
+		}
+		if _, err := c.KeepAliveOnce(within(t), lease); err != nil {
+			t.Errorf("the lease: %v", err)
+		}
+	}
+}
+
+func TestAPasswordThatHasChangedIsUsedWithoutARestart(t *testing.T) {
+	t.Parallel()
+	etcd := withAuth(t, "v3.6")
+	o := login(t, "limited", etcd)
+	o.Login.PasswordFile = passwordFile(t, "not yet")
+	c := connectWith(t, o)
+	if _, err := c.Members(within(t)); !cluster.Denied(err) {
+		t.Fatalf("with a wrong password: %v", err)
+	}
+	if err := os.Rename(passwordFile(t, "limited"), o.Login.PasswordFile); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Members(within(t)); err != nil {
+		t.Errorf("with the right one: %v", err)
+	}
+}
+
+func TestAPasswordThatOthersCouldReadIsNotUsed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text, want string
+		mode       os.FileMode
+	}{
+		"its owner may read it":     {"secret\n", "", 0o600},
+		"its group may read it":     {"secret\n", "chmod 0400", 0o640},
+		"everybody may read it":     {"secret\n", "chmod 0400", 0o604},
+		"it is empty":               {"\n", "is empty", 0o400},
+		"it has two lines":          {"a\nb\n", "more than one line", 0o400},
+		"it is endless":             {strings.Repeat("x", 5000), "larger than", 0o400},
+		"its group may write to it": {"secret\n", "chmod 0400", 0o620},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "password")
+			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(path, c.mode); err != nil {
+				t.Fatal(err)
+			}
+			got, err := cluster.ReadPassword(path)
+			switch {
+			case c.want == "" && (err != nil || got != "secret"):
+				t.Errorf("it is read as %q, %v", got, err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("the error is %v, want one with %q", err, c.want)
+			}
+		})
+	}
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(fifo, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cluster.ReadPassword(fifo); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		t.Errorf("a FIFO: %v", err)
+	}
+}

@@ -1,0 +1,97 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// authenticate turns authentication on, with a user for quorumd who has the given roles beside that for its prefix.
+func (w *world) authenticate() *clientv3.Client {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	etcd, url := w.hosts[0].etcd, w.hosts[0].Options.ClientURL
+	prefix := strings.TrimSuffix(w.keys().Hosts(), "hosts/")
+	for _, do := range []func() error{
+		func() error { _, err := etcd.RoleAdd(ctx, "root"); return err },
+		func() error { _, err := etcd.UserAdd(ctx, "root", "root"); return err },
+		func() error { _, err := etcd.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := etcd.RoleAdd(ctx, "quorumd"); return err },
+		func() error {
+			_, err := etcd.RoleGrantPermission(ctx, "quorumd", prefix, clientv3.GetPrefixRangeEnd(prefix), clientv3.PermissionType(clientv3.PermReadWrite))
+			return err
+		},
+		func() error { _, err := etcd.UserAdd(ctx, "quorumd", "secret"); return err },
+		func() error { _, err := etcd.AuthEnable(ctx); return err },
+	} {
+		if err := do(); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	root, err := clientv3.New(clientv3.Config{Endpoints: []string{url}, Username: "root", Password: "root"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = root.Close() }) // its etcd is gone
+	return root
+}
+
+// grant gives quorumd's user a role.
+func (w *world) grant(root *clientv3.Client, role string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	if _, err := root.UserGrantRole(ctx, "quorumd", role); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestWithAuthenticationQuorumdSaysWhichRoleItNeedsAndWorksWithIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{hosts: 3, voters: 3, each: func(_ int, o *testbed.HostOptions) {
+		file := filepath.Join(filepath.Dir(o.Dir), o.Name+"-password")
+		if err := os.WriteFile(file, []byte("secret\n"), 0o400); err != nil {
+			t.Fatal(err)
+		}
+		o.Set["etcd.user"], o.Set["etcd.passwordFile"] = "quorumd", file
+	}})
+	n1, n2 := w.hosts[0], w.hosts[1]
+	w.start(n1)
+	w.bootstrap()
+	root := w.authenticate()
+	denied := func(h *host, role string) bool {
+		s, ok := h.status()
+		return ok && len(s.Reasons) > 0 && s.Reasons[0].Code == string(policy.PermissionDenied) && strings.Contains(s.Reasons[0].Text, role)
+	}
+	w.start(w.hosts[1:]...)
+	w.eventually("n2 says that it needs to use its prefix", func() bool {
+		return denied(n2, "etcdctl role grant-permission quorumd readwrite --prefix=true /quorumd/demo/")
+	})
+	w.grant(root, "quorumd")
+	w.eventually("a host says that it needs root to join", func() bool {
+		return denied(n2, "etcdctl user grant-role quorumd root") || denied(w.hosts[2], "etcdctl user grant-role quorumd root")
+	})
+	w.grant(root, "root")
+	w.within(2*formation, "all hosts vote", func() bool {
+		for _, h := range w.hosts {
+			if h.role() != control.RoleVoter {
+				return false
+			}
+		}
+		return true
+	})
+	n2.ask(control.WorkRestart)
+	w.eventually("n2 had its turn", func() bool { return n2.ended(policy.Cycled) })
+}
