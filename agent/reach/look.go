@@ -117,6 +117,9 @@ func Look(ctx context.Context, file, user string) ([]config.Problem, error) {
 // Hidden gives what is to be said of files that lie where the unit of the service shows it nothing, or nothing of this.
 func Hidden(c config.Config) []string {
 	files := []struct{ key, path string }{{"metrics.webConfig", c.Metrics.WebConfig}}
+	if path := c.Etcd.PasswordFile; path != "" {
+		files = append(files, struct{ key, path string }{"etcd.passwordFile", path})
+	}
 	if t := c.Cluster.TLS; t != nil {
 		files = append(files, []struct{ key, path string }{{"cluster.tls.ca", t.CA}, {"cluster.tls.cert", t.Cert}, {"cluster.tls.key", t.Key}}...)
 	}
