@@ -13,10 +13,10 @@ import (
 func (a *Agent) deniedText(err error) string {
 	who := a.opt.Etcd.Who()
 	if who == "" {
-		return fmt.Sprintf("etcd wants to know who asks (%s): set etcd.user and etcd.passwordFile, or give quorumd a client certificate with a common name", lastLine(err))
+		return fmt.Sprintf("etcd wants to know who asks (%s): set etcd.user and etcd.passwordFile, or give quorumd a client certificate with a common name", err)
 	}
 	prefix := strings.TrimSuffix(a.keys.Hosts(), "hosts/")
 	return fmt.Sprintf("etcd refuses user %[1]s (%[2]s); to allow it: etcdctl role add quorumd; etcdctl role grant-permission quorumd readwrite --prefix=true %[3]s; "+
 		"etcdctl user grant-role %[1]s quorumd; and, as only that role may change members and move the leadership: etcdctl user grant-role %[1]s root",
-		who, lastLine(err), prefix)
+		who, err, prefix)
 }

@@ -48,7 +48,7 @@ func (a *Agent) viewTurn(r *round) {
 	}
 	id := a.opt.Config.Host.ID
 	own := r.op != nil && r.op.Kind == policy.KindCycle && r.op.Host == id
-	elsewhere := k.Cluster != 0 && uint64(k.Cluster) != v.Cluster.ID
+	elsewhere := uint64(k.Cluster) != v.Cluster.ID                    // also where it is not known: that was begun before agents knew of this
 	gone := k.Seen && (r.opAt == 0 || r.op != nil && r.op.Host != id) // one that cannot be read may be this host's
 	v.Asked.Released = gone && (elsewhere || r.released.frees(id, k.Began))
 	v.Asked.Noted = gone && !v.Asked.Released

@@ -423,7 +423,7 @@ func stepStuck(v View) (string, bool) { return v.Stuck, v.Stuck != "" }
 func operationInFlight(v View) (string, bool) {
 	if v.Op == nil || v.Op.Host == v.Self.ID {
 		h, turn := turnElsewhere(v)
-		return h.Name + " says that it is in its turn, and somebody has deleted the record of that", turn
+		return h.Name + " says that it is in its turn, of which etcd has no record", turn
 	}
 	text := fmt.Sprintf("%s of %s is in phase %s", v.Op.Kind, v.Op.HostName, v.Op.Phase)
 	if v.Op.Overdue {

@@ -29,6 +29,8 @@ func recordAgain(v View) Decision {
 		reason = because(v, OperationInFlight).Reasons[0]
 	case v.Pause != nil:
 		reason = Reason{Paused, fmt.Sprintf("by %s: %s", v.Pause.By, v.Pause.Reason)}
+	case v.holdsAll():
+		reason, _ = v.unreadable()
 	case v.Health.Hangs:
 		reason = Reason{HealthBad, v.Health.Text}
 	case !v.Lock.Mine:
