@@ -27,7 +27,7 @@ const (
 func withAuth(t *testing.T, version string) *testbed.Cluster {
 	t.Helper()
 	o := quick()
-	o.Version, o.Extra = version, []string{"--auth-token-ttl=1"}
+	o.Version, o.Extra = version, []string{"--auth-token-ttl=1", "--bcrypt-cost=4"} // a password costs a busy machine seconds otherwise
 	c := testbed.StartCluster(t, 1, o)
 	client, ctx := c.Client(t), within(t)
 	readWrite := clientv3.PermissionType(clientv3.PermReadWrite)
@@ -67,7 +67,7 @@ func passwordFile(t *testing.T, password string) string {
 func login(t *testing.T, user string, c *testbed.Cluster) cluster.Options {
 	t.Helper()
 	return cluster.Options{
-		Endpoints: c.Endpoints(), CallTimeout: time.Second, Probe: probe,
+		Endpoints: c.Endpoints(), CallTimeout: 5 * time.Second, Probe: probe,
 		Login: cluster.Login{User: user, PasswordFile: passwordFile(t, user)},
 	}
 }
@@ -100,9 +100,9 @@ func TestAUserWhoMayUseThePrefixAloneIsToldWhatItMayNotDo(t *testing.T) {
 				t.Errorf("a learner, by a user with the role root: %v", err)
 			}
 			for who, o := range map[string]cluster.Options{
-				"nobody": {Endpoints: etcd.Endpoints(), CallTimeout: time.Second, Probe: probe},
+				"nobody": {Endpoints: etcd.Endpoints(), CallTimeout: 5 * time.Second, Probe: probe},
 				"a user with a wrong password": {
-					Endpoints: etcd.Endpoints(), CallTimeout: time.Second, Probe: probe,
+					Endpoints: etcd.Endpoints(), CallTimeout: 5 * time.Second, Probe: probe,
 					Login: cluster.Login{User: "full", PasswordFile: passwordFile(t, "wrong")},
 				},
 			} {
