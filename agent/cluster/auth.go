@@ -107,40 +107,74 @@ func (s *loginSource) reload() (changed bool, err error) {
 	return changed, nil
 }
 
-// token is what a member gives who has told it the password. The etcd client's own is not used: it asks for one, which costs
-// etcd a write and much computation, before it is known that one is needed and at every renewal of a lease.
+// token is what etcd gives who has told it the password. One is for all members: each hears of it with the log, also a learner, which
+// gives none itself. The etcd client's own is not used: it asks for one at every member, which costs etcd a write and much
+// computation, before it is known that one is needed, and at every renewal of a lease.
 type token struct {
+	getting chan struct{} // holds one while somebody gets another
+
 	mu    sync.Mutex
 	value string
 }
 
-// GetRequestMetadata adds the token to a call.
-func (t *token) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+func newToken() *token { return &token{getting: make(chan struct{}, 1)} }
+
+func (t *token) now() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.value == "" {
+	return t.value
+}
+
+// GetRequestMetadata adds the token to a call.
+func (t *token) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	value := t.now()
+	if value == "" {
 		return nil, nil //nolint:nilnil // nothing is added
 	}
-	return map[string]string{rpctypes.TokenFieldNameGRPC: t.value}, nil
+	return map[string]string{rpctypes.TokenFieldNameGRPC: value}, nil
 }
 
 // RequireTransportSecurity tells that a token is also given where etcd is http, as a password is.
 func (t *token) RequireTransportSecurity() bool { return false }
 
-// authenticate gets a token. None is needed where etcd does not authenticate any more.
-func (c *connection) authenticate(ctx context.Context, user, password string) error {
-	answer, err := c.Authenticate(ctx, user, password)
-	value := ""
-	switch {
-	case err == nil:
-		value = answer.Token
-	case !isEtcd(err, rpctypes.ErrAuthNotEnabled):
-		return fmt.Errorf("cannot authenticate as %s: %w", user, err)
+// authenticate gets another token than the one of before, unless somebody has just got one.
+func (c *Client) authenticate(ctx context.Context, before string) error {
+	select {
+	case c.token.getting <- struct{}{}:
+		defer func() { <-c.token.getting }()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	c.token.mu.Lock()
-	defer c.token.mu.Unlock()
-	c.token.value = value
-	return nil
+	if c.token.now() != before {
+		return nil
+	}
+	user, password := c.login.now()
+	var errs []error
+	for _, endpoint := range c.endpoints() {
+		conn, err := c.conn(endpoint)
+		if err != nil {
+			return err
+		}
+		answer, err := conn.Authenticate(ctx, user, password)
+		switch {
+		case err == nil:
+			c.token.set(answer.Token)
+			return nil
+		case isEtcd(err, rpctypes.ErrAuthNotEnabled): // any more
+			c.token.set("")
+			return nil
+		case refused(err):
+			return fmt.Errorf("cannot authenticate as %s: %w", user, err)
+		}
+		errs = append(errs, err)
+	}
+	return fmt.Errorf("cannot authenticate as %s: %w", user, together(errs...))
+}
+
+func (t *token) set(value string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.value = value
 }
 
 // Who names as whom etcd sees this client: the user, or the one whom the client certificate names; empty for nobody.

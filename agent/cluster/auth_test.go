@@ -135,6 +135,24 @@ func TestATokenThatHasRunOutIsGotAnew(t *testing.T) {
 	}
 }
 
+func TestALearnerAnswersAlthoughItGivesNobodyAToken(t *testing.T) {
+	t.Parallel()
+	etcd := withAuth(t, "v3.6")
+	c := connectWith(t, login(t, "full", etcd))
+	o := learnerOptions(t, etcd)
+	added, err := c.AddLearner(within(t), o.PeerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, o)
+	added.ClientURLs = []string{o.ClientURL}
+	other := connectWith(t, login(t, "full", etcd)) // which has no token yet
+	testbed.Eventually(t, bound, "the learner answers", func() bool {
+		s := other.Statuses(t.Context(), []cluster.Member{added})[added.ID]
+		return s.Err == nil && s.Learner
+	})
+}
+
 func TestAPasswordThatHasChangedIsUsedWithoutARestart(t *testing.T) {
 	t.Parallel()
 	etcd := withAuth(t, "v3.6")

@@ -54,9 +54,10 @@ type Client struct {
 	opt   Options
 	tls   *tlsSource
 	login *loginSource
+	token *token
 
 	mu     sync.Mutex
-	conns  map[string]*connection
+	conns  map[string]*clientv3.Client
 	voters []string // client URLs of the voters as last listed, or none
 	last   string   // the endpoint that answered last
 	failed failures
@@ -70,12 +71,6 @@ type failures struct {
 	at    map[string]int
 }
 
-// connection is the client for one endpoint, with the token that its member knows this client by.
-type connection struct {
-	*clientv3.Client
-	token *token
-}
-
 // New makes a client. It connects to nothing yet; TLS files or a password that cannot be read are an error.
 func New(opt Options) (*Client, error) {
 	source, err := newTLSSource(opt.TLS)
@@ -86,7 +81,7 @@ func New(opt Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{opt: opt, tls: source, login: login, conns: map[string]*connection{}, failed: failures{at: map[string]int{}}}, nil
+	return &Client{opt: opt, tls: source, login: login, token: newToken(), conns: map[string]*clientv3.Client{}, failed: failures{at: map[string]int{}}}, nil
 }
 
 // Close ends all connections.
@@ -106,6 +101,7 @@ func (c *Client) Reload() error {
 		return err
 	}
 	c.opt.Logger.Info("TLS files or the password have changed, connecting anew")
+	c.token.set("")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return errors.Join(err, c.dropLocked())
@@ -121,7 +117,7 @@ func (c *Client) dropLocked() error {
 }
 
 // conn gives the client for one endpoint.
-func (c *Client) conn(endpoint string) (*connection, error) {
+func (c *Client) conn(endpoint string) (*clientv3.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -130,7 +126,6 @@ func (c *Client) conn(endpoint string) (*connection, error) {
 	if conn := c.conns[endpoint]; conn != nil {
 		return conn, nil
 	}
-	token := &token{}
 	config := clientv3.Config{
 		Endpoints:            []string{endpoint},
 		DialKeepAliveTime:    keepaliveTime,
@@ -138,14 +133,13 @@ func (c *Client) conn(endpoint string) (*connection, error) {
 		DialTimeout:          c.opt.CallTimeout,
 		Logger:               zap.NewNop(),
 		TLS:                  c.tls.config(),
-		DialOptions:          append(dialOptions(), grpc.WithPerRPCCredentials(token)),
+		DialOptions:          append(dialOptions(), grpc.WithPerRPCCredentials(c.token)),
 		MaxUnaryRetries:      1, // whom to ask next is decided here
 	}
-	client, err := clientv3.New(config)
+	conn, err := clientv3.New(config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use endpoint %s: %w", endpoint, err)
 	}
-	conn := &connection{client, token}
 	c.conns[endpoint] = conn
 	return conn, nil
 }
@@ -267,10 +261,11 @@ func once[T any](ctx context.Context, c *Client, endpoint string, call func(cont
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.opt.CallTimeout)
 	defer cancel()
-	value, err := call(ctx, conn.Client)
-	if user, password := c.login.now(); user != "" && unknown(err) { // so it has changed nothing
-		if err = conn.authenticate(ctx, user, password); err == nil {
-			value, err = call(ctx, conn.Client)
+	before := c.token.now()
+	value, err := call(ctx, conn)
+	if c.opt.Login.User != "" && unknown(err) { // so it has changed nothing
+		if err = c.authenticate(ctx, before); err == nil {
+			value, err = call(ctx, conn)
 		}
 	}
 	return value, plain(err)
