@@ -92,7 +92,7 @@ func TestConfigCheckTellsOfAUnitThatIsNotEnabled(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "systemctl"), []byte(systemctl), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		out, err := asProgram(t, "PATH="+dir, "config", "check", file)
+		out, err := asProgram(t, "PATH="+dir, "config", "check", "-o", "wide", file)
 		want := file + ": OK\n"
 		if warned {
 			want += "  warning: etcd.service is " + state + ": after a boot nothing starts etcd; systemctl enable etcd.service\n"
@@ -100,7 +100,7 @@ func TestConfigCheckTellsOfAUnitThatIsNotEnabled(t *testing.T) {
 		if err != nil || strings.Join(strings.Fields(out), " ") != strings.Join(strings.Fields(want), " ") {
 			t.Errorf("%q: %v: %s", state, err, out)
 		}
-		if out, err := asProgram(t, "PATH="+dir, "config", "check", "--elsewhere", file); err != nil || strings.Contains(out, "warning") {
+		if out, err := asProgram(t, "PATH="+dir, "config", "check", "--elsewhere", "-o", "wide", file); err != nil || strings.Contains(out, "warning") {
 			t.Errorf("%q, elsewhere: %v: %s", state, err, out)
 		}
 	}

@@ -25,13 +25,13 @@ func TestConfigCheckFindsAKeyThatIsOpenToOthers(t *testing.T) {
 		}
 	}
 	const open = "is open to everybody on this host, and whoever has it may do anything in etcd; type: chown quorumd: "
-	if r := quorumctl(t, "SOCKET", "config", "check", file); r.code != exitConfig || strings.Contains(r.stderr, "is open to") {
+	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", file); r.code != exitConfig || strings.Contains(r.stderr, "is open to") {
 		t.Errorf("a closed key: exit %d: %s", r.code, r.stderr)
 	}
 	if err := os.Chmod(key, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if r := quorumctl(t, "SOCKET", "config", "check", file); r.code != exitConfig || !strings.Contains(r.stderr, open) {
+	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", file); r.code != exitConfig || !strings.Contains(r.stderr, open) {
 		t.Errorf("an open key: exit %d: %s", r.code, r.stderr)
 	}
 }
@@ -44,10 +44,10 @@ func TestConfigCheckSaysWithWhoseEyesItLooked(t *testing.T) {
 		t.Fatal(err)
 	}
 	me := reach.Me()
-	if r := quorumctl(t, "SOCKET", "config", "check", "--as", me, file); r.code != exitOK || r.stdout != file+": OK\n  looked at as "+me+"\n" {
+	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", "--as", me, file); r.code != exitOK || r.stdout != file+": OK\n  looked at as "+me+"\n" {
 		t.Errorf("as oneself: exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
-	r := quorumctl(t, "SOCKET", "config", "check", "--as", "no-such-user", file)
+	r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", "--as", "no-such-user", file)
 	if r.code == exitOK || !strings.Contains(r.stderr, "cannot look as no-such-user: ") {
 		t.Errorf("as nobody who is there: exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}

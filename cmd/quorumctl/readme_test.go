@@ -74,7 +74,7 @@ func TestTheShippedFileIsGoodAfterTheEditsThatREADMENames(t *testing.T) {
 		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r := quorumctl(t, "SOCKET", "config", "check", "--elsewhere", path)
+		r := quorumctl(t, "SOCKET", "config", "check", "--elsewhere", "-o", "wide", path)
 		if r.code != exitOK || !strings.HasPrefix(r.stdout, path+": OK\n") || what == "http" && r.stdout != path+": OK\n" {
 			t.Errorf("%s: exit %d: %s%s", what, r.code, r.stdout, r.stderr)
 		}

@@ -61,7 +61,7 @@ func TestConfigCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if r := quorumctl(t, "SOCKET", "config", "check", valid); r.code != exitOK || r.stdout != valid+": OK\n" || r.stderr != "" {
+	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", valid); r.code != exitOK || r.stdout != valid+": OK\n" || r.stderr != "" {
 		t.Errorf("a good file: exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 	if r := quorumctl(t, "SOCKET", "config", "check", odd); r.code != exitOK || !strings.Contains(r.stdout, "warning: ") {
