@@ -16,14 +16,14 @@ func TestPeopleMayChangeThingsThroughAGroupThatReadsNothing(t *testing.T) {
 	h.run("dpkg -i /pk/first.deb")
 	h.configure(config("observe"))
 	h.expect("quorumctl config check", "OK", "looked at as quorumd")
-	h.run("systemctl start quorumd; useradd -G quorumd-admin operator; useradd -G quorumd former; useradd other")
+	h.run("systemctl start quorumd; useradd -G quorumd-admin anna; useradd -G quorumd bert; useradd other")
 	as := func(user, command string) (string, error) {
 		return h.try("setpriv --reuid=" + user + " --regid=" + user + " --init-groups " + command)
 	}
-	if out, err := as("operator", "quorumctl pause --reason audit --for 1m"); err != nil {
+	if out, err := as("anna", "quorumctl pause --reason audit --for 1m"); err != nil {
 		t.Errorf("a member of quorumd-admin may not pause: %s", out)
 	}
-	for _, user := range []string{"former", "other"} {
+	for _, user := range []string{"bert", "other"} {
 		out, err := as(user, "quorumctl resume")
 		if err == nil || !strings.Contains(out, "run it as root, or as a member of the group quorumd-admin (usermod -aG quorumd-admin USER") {
 			t.Errorf("%s: %v, %s", user, err, out)
@@ -37,7 +37,7 @@ func TestPeopleMayChangeThingsThroughAGroupThatReadsNothing(t *testing.T) {
 func TestTheKeyIsLookedAtWithTheEyesOfTheServiceAndOfOthers(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)
-	h.run("dpkg -i /pk/first.deb; useradd -G quorumd former; mkdir /etc/quorumd/pki; echo none >/etc/quorumd/pki/client.key")
+	h.run("dpkg -i /pk/first.deb; useradd -G quorumd bert; mkdir /etc/quorumd/pki; echo none >/etc/quorumd/pki/client.key")
 	write(t, h.root+"/etc/quorumd/quorumd.yaml", strings.ReplaceAll(strings.Replace(config("observe"), "  name: prod\n",
 		"  name: prod\n  tls: {cert: /etc/quorumd/pki/client.key, key: /etc/quorumd/pki/client.key}\n", 1), "http:", "https:"))
 	says := func(how, wanted string) {
@@ -49,7 +49,7 @@ func TestTheKeyIsLookedAtWithTheEyesOfTheServiceAndOfOthers(t *testing.T) {
 	key := "/etc/quorumd/pki/client.key"
 	says("chown root:root "+key+"; chmod 0600 "+key, key+" cannot be read: permission denied; let the user that runs quorumd read it")
 	says("chown root:quorumd-admin "+key+"; chmod 0640 "+key, "is open to the group quorumd-admin")
-	says("chown root:quorumd "+key, "is open to former, of the group quorumd")
+	says("chown root:quorumd "+key, "is open to bert, of the group quorumd")
 	says("chmod 0644 "+key, "is open to everybody on this host, and whoever has it may do anything in etcd; type: chown quorumd: "+key+" && chmod 0400 "+key)
 	if out, _ := h.try("chown quorumd: " + key + " && chmod 0400 " + key + "; quorumctl config check"); strings.Contains(out, "open to") || strings.Contains(out, "permission denied") {
 		t.Errorf("the key that is as it says: %s", out)
