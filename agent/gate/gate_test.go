@@ -220,8 +220,13 @@ func TestAnIPv6AddressCountsWithItsNetwork(t *testing.T) {
 		from string
 		in   bool
 	}{
-		{"[2001:db8::1]:1", true}, {"[2001:db8::2]:1", false}, {"[2001:db8:0:1::1]:1", true},
-		{"[fe80::1%lo]:1", true}, {"[::ffff:192.0.2.1]:1", true}, {"192.0.2.1:2", false}, {"192.0.2.2:2", true},
+		{"[2001:db8::1]:1", true},
+		{"[2001:db8::2]:1", false},
+		{"[2001:db8:0:1::1]:1", true},
+		{"[fe80::1%lo]:1", true},
+		{"[::ffff:192.0.2.1]:1", true},
+		{"192.0.2.1:2", false},
+		{"192.0.2.2:2", true},
 	} {
 		if _, why := g.enter(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.from))); (why == "") != c.in {
 			t.Errorf("%s: %q", c.from, why)
