@@ -154,8 +154,6 @@ func (m *machine) send(w *world, h int) breach {
 		return sentWithoutLock
 	case a.step == removeLearner && w.hosts[a.target].list == voter:
 		return voterRemoved
-	case a.step == removeLearner && w.opForged != 0 && a.target == w.opHost:
-		return standbyRemoved
 	}
 	return fine
 }

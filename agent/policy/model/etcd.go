@@ -101,8 +101,11 @@ func (w *world) present(i int) bool {
 	return h.agent == up && h.down == 0 && h.cutOff == 0
 }
 
-// joining tells whether the operation is this host's join, which it has begun itself.
-func (w *world) joining(i int) bool { return w.opHosts(i) && w.opCycle|w.opRemove|w.opForged == 0 }
+// joining tells whether the operation is this host's join. A standby knows which it has not begun itself.
+func (w *world) joining(i int) bool {
+	h := &w.hosts[i]
+	return w.opHosts(i) && w.opCycle|w.opRemove == 0 && (w.opForged == 0 || h.list != learner || h.named == 0)
+}
 
 // spare tells whether a host is no member that counts.
 func (w *world) spare(i int) bool {

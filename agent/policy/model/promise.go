@@ -180,6 +180,10 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		return w.judgeAdd(h)
 	case promote:
 		return w.judgePromote(h)
+	case removeLearner:
+		if w.opForged != 0 && c.target == w.opHost {
+			return standbyRemoved
+		}
 	case runCommand:
 		if a.unit != taken && a.unit != failed && a.unit != inactive {
 			return ranMeanwhile

@@ -300,9 +300,10 @@ func (s *sight) role(i int) policy.Role {
 	return policy.RoleSpare
 }
 
-// joins tells whether a host is in a join that it has begun itself.
+// joins tells whether a host is in a join; a standby knows which it has not begun itself.
 func (s *sight) joins(i int) bool {
-	return s.op != 0 && s.opLeft|s.opCycle|s.opRemove|s.opForged == 0 && int(s.opHost) == i
+	g := s.hosts[i]
+	return s.op != 0 && s.opLeft|s.opCycle|s.opRemove == 0 && int(s.opHost) == i && (s.opForged == 0 || g.list != learner || g.named == 0)
 }
 
 func (s *sight) opView() *policy.Op {
