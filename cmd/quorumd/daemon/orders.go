@@ -49,8 +49,11 @@ type orderedHold struct {
 	orders *steward.Client
 }
 
-// SetHeld has root make the file, or remove it.
+// SetHeld has root make the file, or remove it, unless that is so: an order takes its time, and a step has little.
 func (h orderedHold) SetHeld(ctx context.Context, held bool) error {
+	if h.Held() == held {
+		return nil
+	}
 	return h.orders.SetHeld(ctx, held)
 }
 

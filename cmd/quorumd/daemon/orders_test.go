@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quorumd/quorumd/agent"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/systemd"
@@ -306,6 +307,24 @@ func TestAProgramIsRunAsRootOnlyWhereNobodyElseCanLayOne(t *testing.T) {
 		}
 		if err := os.Chmod(spoilt, was.Mode()); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+func TestAHoldThatIsAsItShouldBeCostsNoOrder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := agent.HoldFile{Files: agent.HostFiles{}, Path: filepath.Join(dir, "etcd.hold")}
+	hold := orderedHold{file, &steward.Client{Socket: filepath.Join(dir, "none"), Agent: mainAgent}}
+	for _, held := range []bool{false, true} {
+		if err := file.SetHeld(t.Context(), held); err != nil {
+			t.Fatal(err)
+		}
+		if err := hold.SetHeld(t.Context(), held); err != nil {
+			t.Errorf("held %t already: %v", held, err)
+		}
+		if err := hold.SetHeld(t.Context(), !held); err == nil {
+			t.Errorf("held %t: nobody was asked to change it", held)
 		}
 	}
 }
