@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -25,7 +26,21 @@ type journal struct {
 	lines   []control.HistoryLine // of this host, newest last
 	n       int
 	pending []pendingLine // not known to be stored, oldest first
+
+	reading chan struct{} // holds one while somebody reads the history in etcd
+	cached  lastRead
 }
+
+// lastRead is what was read of the history last: many who look at once ask etcd once.
+type lastRead struct {
+	at    time.Duration
+	limit int
+	n     int // lines that this host had written
+	lines []control.HistoryLine
+}
+
+// readEvery is for how long what was read of the history is given to others, unless this host has written meanwhile.
+const readEvery = time.Second
 
 // pendingLine is a line that etcd is still to store. Its key is given at the first try and then stays, so that a
 // line whose storing was not answered is not stored twice.
@@ -41,7 +56,9 @@ const (
 	trimBatch   = 100
 )
 
-func newJournal(opt Options, keys record.Keys) *journal { return &journal{opt: opt, keys: keys} }
+func newJournal(opt Options, keys record.Keys) *journal {
+	return &journal{opt: opt, keys: keys, reading: make(chan struct{}, 1)}
+}
 
 // line makes a line and the key under which it is to be stored.
 func (j *journal) line(revision int64, kind, code, text string) (string, record.Line) {
@@ -174,6 +191,16 @@ func (j *journal) trim(ctx context.Context) {
 // read gives the newest lines, oldest first: those in etcd; or, while no voter answers, those that this process has written,
 // with control.ErrNotNewest.
 func (j *journal) read(ctx context.Context, limit int) ([]control.HistoryLine, error) {
+	select {
+	case j.reading <- struct{}{}:
+		defer func() { <-j.reading }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	now, n := j.opt.Now(), j.count()
+	if l := j.cached; l.limit >= limit && l.n == n && now-l.at < readEvery {
+		return l.lines[max(0, len(l.lines)-limit):], nil
+	}
 	found, err := j.opt.Etcd.ReadLast(ctx, j.keys.History(), int64(limit))
 	if err != nil {
 		j.mu.Lock()
@@ -187,9 +214,11 @@ func (j *journal) read(ctx context.Context, limit int) ([]control.HistoryLine, e
 	for _, pair := range slices.Backward(found.Pairs) {
 		l, err := record.Decode[record.Line](pair.Value)
 		if err != nil {
+			j.opt.Logger.Debug("line of the history not read", "key", pair.Key, "bytes", max(len(pair.Value), pair.Oversized), "error", err)
 			continue // written by another version; the rest is still worth reading
 		}
 		lines = append(lines, shown(pair.CreateRevision, l))
 	}
+	j.cached = lastRead{at: now, limit: limit, n: n, lines: lines}
 	return lines, nil
 }

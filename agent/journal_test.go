@@ -127,3 +127,28 @@ func TestAnAgentThatEndsInOrderLeavesNoLineBehind(t *testing.T) {
 		}
 	})
 }
+
+func TestManyWhoLookAtTheHistoryAtOnceAskEtcdOnce(t *testing.T) {
+	t.Parallel()
+	j, etcd := newTestJournal(t)
+	now := time.Minute
+	j.opt.Now = func() time.Duration { return now }
+	asked := func() int {
+		before := etcd.count()["a"].requests
+		if _, err := j.read(t.Context(), 10); err != nil {
+			t.Fatal(err)
+		}
+		return etcd.count()["a"].requests - before
+	}
+	if first, again := asked(), asked(); first != 1 || again != 0 {
+		t.Errorf("the first asks %d times, the next %d", first, again)
+	}
+	j.write(t.Context(), 10, "step", "begin", "begin")
+	if after := asked(); after != 1 {
+		t.Errorf("after this host has written one more, it is asked %d times", after)
+	}
+	now += time.Second
+	if later := asked(); later != 1 {
+		t.Errorf("a second later it is asked %d times", later)
+	}
+}

@@ -161,17 +161,19 @@ func (a *Agent) askMembers(ctx context.Context, r *round, all bool) error {
 	return nil
 }
 
-// askRecords reads quorumd's own records in one read: all of them, or those that concern this host.
+// askRecords reads quorumd's own records at one revision: all of them, or those that concern this host.
 func (a *Agent) askRecords(ctx context.Context, r *round, want look) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*a.opt.Config.Timing.CallTimeout)
 	defer cancel()
-	start, end := a.keys.State()
-	spans := []cluster.Span{{Start: start, End: end}}
-	if !want.hosts {
-		start, end = a.keys.Cluster()
-		spans = []cluster.Span{{Start: a.keys.Host(a.opt.Config.Host.ID)}, {Start: start, End: end}}
+	var spans []cluster.Span
+	for _, key := range a.keys.Cluster() {
+		spans = append(spans, cluster.Span{Start: key})
 	}
-	if !want.hosts {
+	spans = append(spans, cluster.Span{Start: a.keys.Releases(), End: a.keys.ReleasesEnd()})
+	if want.hosts {
+		spans = append(spans, cluster.Span{Start: a.keys.Hosts(), End: a.keys.Lock()})
+	} else {
+		spans = append(spans, cluster.Span{Start: a.keys.Host(a.opt.Config.Host.ID)})
 		for _, id := range want.behind {
 			spans = append(spans, cluster.Span{Start: a.keys.Host(id)})
 		}
@@ -200,27 +202,30 @@ func (a *Agent) parseRecords(r *round, found cluster.Range, want look) {
 			a.parseRelease(r, pair)
 		case pair.Key == a.keys.Lock():
 			kind, r.lockAt = policy.RecordLock, pair.CreateRevision
-			if r.lock, err = a.parsed.lock.of(pair.Value); err != nil {
+			if r.lock, err = a.parsed.lock.of(pair); err != nil {
 				r.lock = &record.Lock{Name: "one whose record cannot be read"}
 			}
 		case pair.Key == a.keys.Op():
 			kind, r.opAt = policy.RecordOp, pair.ModRevision
-			r.op, err = a.parsed.op.of(pair.Value)
+			r.op, err = a.parsed.op.of(pair)
 		case pair.Key == a.keys.Ended():
 			r.endedAt = pair.ModRevision
 		case pair.Key == a.keys.Pause():
 			kind = policy.RecordPause
-			r.pause, err = a.parsed.pause.of(pair.Value)
+			r.pause, err = a.parsed.pause.of(pair)
 		case pair.Key == a.keys.Rollout():
 			kind, r.rolloutAt = policy.RecordRollout, pair.ModRevision
-			r.rollout, err = a.parsed.rollout.of(pair.Value)
+			r.rollout, err = a.parsed.rollout.of(pair)
 		case pair.Key == a.keys.Queue():
-			r.queue, _ = a.parsed.queue.of(pair.Value) // it is advice: one that cannot be read is none
+			r.queue, _ = a.parsed.queue.of(pair) // it is advice: one that cannot be read is none
 			r.queueAt = pair.ModRevision
 		}
 		if err != nil {
 			r.note(kind, pair, err)
 		}
+	}
+	if found.Rest != "" {
+		r.note(policy.RecordHost, cluster.Pair{Key: found.Rest}, errors.New("it was not read, nor what follows, because too much lies before it"))
 	}
 	if want.hosts {
 		r.hosts, r.hostsAt = hosts, r.at
@@ -242,10 +247,7 @@ func (a *Agent) parseHost(r *round, hosts []record.Host, pair cluster.Pair) []re
 	h, known := a.decoded[pair.ModRevision]
 	var err error
 	if !known || h.ID != id {
-		h, err = record.Decode[record.Host](pair.Value)
-	}
-	if err == nil {
-		err = belongs(h, id)
+		h, err = decodeHost(pair, id)
 	}
 	own := id == a.opt.Config.Host.ID
 	if own {
@@ -301,7 +303,12 @@ type parsedRecord[T record.Lock | record.Op | record.Pause | record.Queue | reco
 }
 
 // of decodes a record, unless it is the one of the time before. What it gives is not to be changed; it is nil with an error.
-func (p *parsedRecord[T]) of(b []byte) (*T, error) {
+func (p *parsedRecord[T]) of(pair cluster.Pair) (*T, error) {
+	if err := oversized(pair); err != nil {
+		*p = parsedRecord[T]{}
+		return nil, err
+	}
+	b := pair.Value
 	if p.from != nil && bytes.Equal(p.from, b) {
 		return p.value, p.err
 	}

@@ -201,10 +201,7 @@ func rolloutHosts(found cluster.Range, req control.RolloutRequest, running map[r
 	var out []record.RolloutHost
 	named := slices.Clone(req.Hosts)
 	for _, pair := range found.Pairs {
-		h, err := record.Decode[record.Host](pair.Value)
-		if err == nil {
-			err = belongs(h, pair.Key[strings.LastIndexByte(pair.Key, '/')+1:])
-		}
+		h, err := decodeHost(pair, pair.Key[strings.LastIndexByte(pair.Key, '/')+1:])
 		switch {
 		case err != nil && len(req.Hosts) > 0:
 			continue // if it is named, it is said below that it is not present

@@ -62,19 +62,35 @@ func (a *Agent) tellUnreadable(r *round) {
 
 // decoded reads the record of a pair.
 func decoded[T record.Lock | record.Op | record.Rollout](kind policy.RecordKind, pair cluster.Pair) (T, error) {
-	r, err := record.Decode[T](pair.Value)
+	var r T
+	err := oversized(pair)
+	if err == nil {
+		r, err = record.Decode[T](pair.Value)
+	}
 	if err != nil {
 		return r, &unreadable{policy.Unreadable{Kind: kind, Key: pair.Key, Why: err.Error()}, pair.ModRevision}
 	}
 	return r, nil
 }
 
-// belongs tells whether a record is that of the host under whose key it lies.
-func belongs(h record.Host, id string) error {
-	if h.ID != id {
-		return fmt.Errorf("it is the record of host %q", record.Shorten(h.ID, 60))
+// oversized is an error for a value that was left out because of its size.
+func oversized(pair cluster.Pair) error {
+	if pair.Oversized > 0 {
+		return fmt.Errorf("%d bytes or more, the bound is %d", pair.Oversized, record.MaxBytes)
 	}
 	return nil
+}
+
+// decodeHost reads a host's record, which must be that of the host under whose key it lies.
+func decodeHost(pair cluster.Pair, id string) (record.Host, error) {
+	if err := oversized(pair); err != nil {
+		return record.Host{}, err
+	}
+	h, err := record.Decode[record.Host](pair.Value)
+	if err == nil && h.ID != id {
+		err = fmt.Errorf("it is the record of host %q", record.Shorten(h.ID, 60))
+	}
+	return h, err
 }
 
 // refuseRead makes of an error of a read what a person is told.

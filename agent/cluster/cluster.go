@@ -61,6 +61,7 @@ type Client struct {
 	voters []string // client URLs of the voters as last listed, or none
 	last   string   // the endpoint that answered last
 	failed failures
+	skips  skips
 	closed bool
 }
 
@@ -81,7 +82,7 @@ func New(opt Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{opt: opt, tls: source, login: login, token: newToken(), conns: map[string]*clientv3.Client{}, failed: failures{at: map[string]int{}}}, nil
+	return &Client{opt: opt, tls: source, login: login, token: newToken(), conns: map[string]*clientv3.Client{}, failed: failures{at: map[string]int{}}, skips: skips{page: pageKeys}}, nil
 }
 
 // Close ends all connections.
@@ -134,6 +135,7 @@ func (c *Client) conn(endpoint string) (*clientv3.Client, error) {
 		Logger:               zap.NewNop(),
 		TLS:                  c.tls.config(),
 		DialOptions:          append(dialOptions(), grpc.WithPerRPCCredentials(c.token)),
+		MaxCallRecvMsgSize:   answerBytes,
 		MaxUnaryRetries:      1, // whom to ask next is decided here
 	}
 	conn, err := clientv3.New(config)

@@ -7,9 +7,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -21,6 +21,7 @@ type Pair struct {
 	CreateRevision int64
 	ModRevision    int64
 	Lease          int64
+	Oversized      int // bytes of a value over the bound, which is left out; 0 for any other
 }
 
 // Range is an answer to a read.
@@ -28,6 +29,8 @@ type Range struct {
 	Revision int64 // of the store when it was read
 	Pairs    []Pair
 	Counted  int // keys of the spans that were only counted
+	// Rest is the first key that was not read, because too much lay before it; empty when all was.
+	Rest string
 }
 
 // Txn commits then if all conditions hold. It asks one endpoint, once: with an error the outcome
@@ -106,15 +109,31 @@ func (s Span) options() (out []clientv3.OpOption) {
 	return out
 }
 
-// Read gives all pairs of these spans as they are now, at one revision: a linearizable read. It is
-// one request, however many spans there are.
+// Read gives all pairs of these spans as they are now, at one revision: a linearizable read. It is one request, however
+// many spans there are, as long as each holds little; then it goes on page by page. It is bounded: a value over the bound is
+// left out of its pair, and what lies behind too many of them is left for the next read.
 func (c *Client) Read(ctx context.Context, spans ...Span) (Range, error) {
-	if len(spans) == 1 && !spans[0].Count {
-		return c.read(ctx, spans[0].Start, spans[0].options()...)
+	out, err := c.read(ctx, spans)
+	if tooLarge(err) {
+		out, err = c.carefully(ctx, spans)
 	}
+	if compacted(err) { // between two pages
+		return c.carefully(ctx, spans)
+	}
+	return out, err
+}
+
+func (c *Client) read(ctx context.Context, spans []Span) (Range, error) {
 	gets := make([]clientv3.Op, len(spans))
 	for i, span := range spans {
-		gets[i] = clientv3.OpGet(span.Start, span.options()...)
+		options := span.options()
+		if span.End != "" && !span.Count {
+			if len(c.skips.of(span, time.Now())) > 0 {
+				return c.carefully(ctx, spans)
+			}
+			options = append(options, clientv3.WithLimit(int64(c.skips.size())))
+		}
+		gets[i] = clientv3.OpGet(span.Start, options...)
 	}
 	answer, err := ask(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.TxnResponse, error) {
 		return conn.Txn(ctx).Then(gets...).Commit()
@@ -122,39 +141,25 @@ func (c *Client) Read(ctx context.Context, spans ...Span) (Range, error) {
 	if err != nil {
 		return Range{}, err
 	}
-	out := Range{Revision: answer.Header.GetRevision()}
+	r := &reading{c: c, out: Range{Revision: answer.Header.GetRevision()}}
 	for i, part := range answer.Responses {
-		out.add(part.GetResponseRange().GetKvs())
+		found := part.GetResponseRange()
 		if spans[i].Count {
-			out.Counted += int(part.GetResponseRange().GetCount())
+			r.out.Counted += int(found.GetCount())
 		}
+		if spans[i].End == "" || spans[i].Count || len(found.GetKvs()) == 0 {
+			for _, kv := range found.GetKvs() {
+				r.add(kv)
+			}
+			continue
+		}
+		next := r.take(found.GetKvs(), c.skips.size())
+		if found.GetMore() {
+			if err := r.pages(ctx, next, spans[i].End); err != nil {
+				return Range{}, err
+			}
+		}
+		r.flush()
 	}
-	return out, nil
-}
-
-// ReadLast gives the last limit pairs of a prefix, newest key first.
-func (c *Client) ReadLast(ctx context.Context, prefix string, limit int64) (Range, error) {
-	return c.read(ctx, prefix, clientv3.WithPrefix(), clientv3.WithLimit(limit),
-		clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend))
-}
-
-func (c *Client) read(ctx context.Context, key string, options ...clientv3.OpOption) (Range, error) {
-	answer, err := ask(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.GetResponse, error) {
-		return conn.Get(ctx, key, options...)
-	})
-	if err != nil {
-		return Range{}, err
-	}
-	out := Range{Revision: answer.Header.GetRevision()}
-	out.add(answer.Kvs)
-	return out, nil
-}
-
-func (r *Range) add(kvs []*mvccpb.KeyValue) {
-	for _, kv := range kvs {
-		r.Pairs = append(r.Pairs, Pair{
-			Key: string(kv.Key), Value: kv.Value, CreateRevision: kv.CreateRevision,
-			ModRevision: kv.ModRevision, Lease: kv.Lease,
-		})
-	}
+	return r.out, nil
 }

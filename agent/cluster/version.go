@@ -39,12 +39,12 @@ func BinaryVersion(ctx context.Context, path string) (string, error) {
 // answer keeps what a program prints, and lets one that does not end run into a closed pipe.
 type answer struct{ text []byte }
 
-// answerBytes bounds an answer; etcd's has about 100 bytes.
-const answerBytes = 64 << 10
+// versionBytes bounds an answer; etcd's has about 100 bytes.
+const versionBytes = 64 << 10
 
 // Write takes all of p or nothing.
 func (a *answer) Write(p []byte) (int, error) {
-	if len(a.text)+len(p) > answerBytes {
+	if len(a.text)+len(p) > versionBytes {
 		return 0, errors.New("it prints too much for a version")
 	}
 	a.text = append(a.text, p...)

@@ -52,11 +52,9 @@ func (k Keys) HistoryLine(revision int64, host string, n int) string {
 // State gives the range that holds everything but the history: one read shows it all.
 func (k Keys) State() (start, end string) { return k.Hosts(), k.prefix[:len(k.prefix)-1] + "0" }
 
-// Cluster gives the range that holds what concerns every host: all of State but the hosts' own
-// records, so that its size does not depend on their number.
-func (k Keys) Cluster() (start, end string) {
-	_, end = k.State()
-	return k.Lock(), end
+// Cluster gives the keys of what concerns every host. They are read one by one: whatever else lies beside them costs nothing.
+func (k Keys) Cluster() []string {
+	return []string{k.Lock(), k.Op(), k.Ended(), k.Pause(), k.Queue(), k.Rollout()}
 }
 
 // fieldNames lists the JSON names of a record's own fields.

@@ -22,3 +22,6 @@ func (k Keys) Release(host string) string { return k.Releases() + host }
 
 // Releases is the prefix of all of them.
 func (k Keys) Releases() string { return k.prefix + "released/" }
+
+// ReleasesEnd is the first key behind them.
+func (k Keys) ReleasesEnd() string { return k.prefix + "released0" }

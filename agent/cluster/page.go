@@ -1,0 +1,323 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+)
+
+// Bounds of a read. etcd bounds the keys of an answer and not its bytes, so they are asked for in small pages: whoever
+// can write under quorumd's prefix can make every value as large as etcd takes them.
+const (
+	pageKeys    = 32        // of a page, at most
+	answerBytes = 4 << 20   // of one answer; a larger one is refused before it is read, and asked for in smaller pages
+	valueBytes  = 128 << 10 // of a value; a larger one is skipped
+	skipBytes   = 12 << 20  // of such values in one read; what comes after them is left for the next one
+	readKeys    = 50_000    // of one read
+	readBytes   = 64 << 20
+	skipRanges  = 48 // of keys known to hold such values
+	skipFor     = 10 * time.Minute
+)
+
+// skipped is a range of keys that hold nothing but values over the bound, as was seen lately. They are not asked for again
+// as long as there are as many.
+type skipped struct {
+	first, last string
+	found       []Pair // without their values
+	until       time.Time
+}
+
+func (s skipped) end() string { return s.last + "\x00" }
+
+// skips are the ranges that a client knows, by their first key, and the size of its pages.
+type skips struct {
+	mu    sync.Mutex
+	known []skipped
+	page  int
+}
+
+// of gives the ranges that lie within a span.
+func (s *skips) of(span Span, now time.Time) (out []skipped) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = slices.DeleteFunc(s.known, func(k skipped) bool { return now.After(k.until) })
+	for _, k := range s.known {
+		if span.Start <= k.first && k.last < span.End {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// forget drops a range: it is not any more as it was.
+func (s *skips) forget(first string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = slices.DeleteFunc(s.known, func(k skipped) bool { return k.first == first })
+}
+
+// learn adds what was found side by side, and drops the ranges that it holds.
+func (s *skips) learn(found []Pair, until time.Time) {
+	if len(found) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := skipped{first: found[0].Key, last: found[len(found)-1].Key, found: found, until: until}
+	s.known = slices.DeleteFunc(s.known, func(k skipped) bool { return next.first <= k.first && k.last <= next.last })
+	s.known = append(s.known, next)
+	slices.SortFunc(s.known, func(x, y skipped) int { return strings.Compare(x.first, y.first) })
+	if len(s.known) > skipRanges {
+		s.known = s.known[:skipRanges]
+	}
+}
+
+func (s *skips) size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return min(max(s.page, 1), pageKeys)
+}
+
+func (s *skips) resize(page int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.page = min(max(page, 1), pageKeys)
+}
+
+// reading is one read of a client, at one revision.
+type reading struct {
+	c        *Client
+	out      Range
+	bytes    int       // that were kept
+	oversize int       // that were not
+	huge     bool      // the key that comes next was read without its value, which no answer can hold
+	run      []Pair    // what was found side by side, without values
+	until    time.Time // when that is to be looked at anew
+}
+
+// add takes a pair in, without its value if that is over the bound.
+func (r *reading) add(kv *mvccpb.KeyValue) (over bool) {
+	p := Pair{
+		Key: string(kv.Key), Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Lease: kv.Lease,
+	}
+	switch {
+	case r.huge:
+		p.Oversized, r.huge = answerBytes, false
+	case len(kv.Value) > valueBytes:
+		p.Value, p.Oversized = nil, len(kv.Value)
+	}
+	r.oversize += p.Oversized
+	r.bytes += len(p.Key) + len(p.Value)
+	r.out.Pairs = append(r.out.Pairs, p)
+	return p.Oversized > 0
+}
+
+// full tells whether a read has come to one of its bounds.
+func (r *reading) full() bool {
+	return r.oversize > skipBytes || r.bytes > readBytes || len(r.out.Pairs) > readKeys
+}
+
+// flush remembers what was found side by side.
+func (r *reading) flush() {
+	if r.until.IsZero() {
+		r.until = time.Now().Add(skipFor)
+	}
+	r.c.skips.learn(r.run, r.until)
+	r.run, r.until = nil, time.Time{}
+}
+
+// span reads a span page by page, but for what is known to be over the bound.
+func (r *reading) span(ctx context.Context, span Span) error {
+	start := span.Start
+	for _, k := range r.c.skips.of(span, time.Now()) {
+		n, err := r.count(ctx, k)
+		if err != nil {
+			return err
+		}
+		if n != len(k.found) {
+			r.c.skips.forget(k.first)
+			continue
+		}
+		if err := r.pages(ctx, start, k.first); err != nil || r.out.Rest != "" {
+			return err
+		}
+		r.out.Pairs = append(r.out.Pairs, k.found...)
+		r.run = append(r.run, k.found...)
+		if r.until.IsZero() || k.until.Before(r.until) {
+			r.until = k.until
+		}
+		start = k.end()
+	}
+	err := r.pages(ctx, start, span.End)
+	r.flush()
+	return err
+}
+
+func (r *reading) count(ctx context.Context, k skipped) (int, error) {
+	answer, err := r.get(ctx, k.first, clientv3.WithRange(k.end()), clientv3.WithCountOnly())
+	if err != nil {
+		return 0, err
+	}
+	return int(answer.Count), nil
+}
+
+// pages reads the keys from start up to but without end.
+func (r *reading) pages(ctx context.Context, start, end string) error {
+	for start < end {
+		if r.full() {
+			r.out.Rest = start
+			r.flush()
+			return nil
+		}
+		size := r.c.skips.size()
+		answer, err := r.get(ctx, start, clientv3.WithRange(end), clientv3.WithLimit(int64(size)))
+		switch {
+		case tooLarge(err) && size > 1:
+			r.c.skips.resize(size / 4)
+			continue
+		case tooLarge(err): // a single value that is larger than any answer may be
+			answer, err = r.get(ctx, start, clientv3.WithRange(end), clientv3.WithLimit(1), clientv3.WithKeysOnly())
+			r.huge = err == nil
+		}
+		if err != nil {
+			return err
+		}
+		if len(answer.Kvs) == 0 {
+			return nil
+		}
+		start = r.take(answer.Kvs, size)
+		if !answer.More {
+			return nil
+		}
+	}
+	return nil
+}
+
+// take adds a page, and gives where the next one begins.
+func (r *reading) take(kvs []*mvccpb.KeyValue, size int) (next string) {
+	over := 0
+	for _, kv := range kvs {
+		if !r.add(kv) {
+			r.flush()
+			continue
+		}
+		over++
+		r.run = append(r.run, r.out.Pairs[len(r.out.Pairs)-1])
+	}
+	if over > 0 {
+		r.c.skips.resize(size / 4)
+	} else {
+		r.c.skips.resize(size * 2)
+	}
+	return string(kvs[len(kvs)-1].Key) + "\x00"
+}
+
+// get asks at the revision of the read, once there is one.
+func (r *reading) get(ctx context.Context, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	if r.out.Revision != 0 { // what was at a revision is the same on every voter that has come to it
+		options = append(options, clientv3.WithRev(r.out.Revision), clientv3.WithSerializable())
+	}
+	answer, err := ask(ctx, r.c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.GetResponse, error) {
+		return conn.Get(ctx, key, options...)
+	})
+	if err == nil && r.out.Revision == 0 {
+		r.out.Revision = answer.Header.GetRevision()
+	}
+	return answer, err
+}
+
+// one reads a single key, whatever lies under it.
+func (r *reading) one(ctx context.Context, key string) error {
+	answer, err := r.get(ctx, key)
+	if tooLarge(err) {
+		answer, err = r.get(ctx, key, clientv3.WithKeysOnly())
+		r.huge = err == nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, kv := range answer.Kvs {
+		r.add(kv)
+	}
+	return nil
+}
+
+// carefully reads spans one after the other, because one answer for all of them would be too large.
+func (c *Client) carefully(ctx context.Context, spans []Span) (Range, error) {
+	r := &reading{c: c}
+	if _, err := r.get(ctx, spans[0].Start, clientv3.WithCountOnly()); err != nil {
+		return Range{}, err
+	}
+	for _, span := range spans {
+		var err error
+		switch {
+		case span.Count:
+			var answer *clientv3.GetResponse
+			if answer, err = r.get(ctx, span.Start, span.options()...); err == nil {
+				r.out.Counted += int(answer.Count)
+			}
+		case span.End == "":
+			err = r.one(ctx, span.Start)
+		default:
+			err = r.span(ctx, span)
+		}
+		if err != nil {
+			return Range{}, err
+		}
+	}
+	return r.out, nil
+}
+
+// tooLarge tells whether an answer was refused by this side because of its size.
+func tooLarge(err error) bool {
+	return code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max")
+}
+
+func compacted(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted) }
+
+// ReadLast gives the last limit pairs of a prefix, newest key first. Of keys that go on with a number of 16 hexadecimal
+// digits up to the revision it reads little more than these; etcd itself would read all to sort them.
+func (c *Client) ReadLast(ctx context.Context, prefix string, limit int64) (Range, error) {
+	r := &reading{c: c}
+	end := clientv3.GetPrefixRangeEnd(prefix)
+	count := func(start string) (int64, error) {
+		answer, err := r.get(ctx, start, clientv3.WithRange(end), clientv3.WithCountOnly())
+		if err != nil {
+			return 0, err
+		}
+		return answer.Count, nil
+	}
+	start := prefix
+	n, err := count(start)
+	for low, high := int64(0), r.out.Revision+1; err == nil && n > 2*limit && high-low > 1; {
+		middle := low + (high-low)/2
+		from := fmt.Sprintf("%s%016x", prefix, middle)
+		var after int64
+		if after, err = count(from); after >= limit {
+			low, n, start = middle, after, from
+		} else {
+			high = middle
+		}
+	}
+	if err == nil {
+		err = r.span(ctx, Span{Start: start, End: end})
+	}
+	if err != nil {
+		return Range{}, err
+	}
+	slices.Reverse(r.out.Pairs)
+	r.out.Pairs = r.out.Pairs[:min(len(r.out.Pairs), int(limit))]
+	return r.out, nil
+}
