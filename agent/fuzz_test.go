@@ -1,0 +1,82 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// still gives an agent of the first voter that does nothing by itself, and its etcd.
+func still(t *testing.T) *Agent {
+	t.Helper()
+	f := &fleet{t: t, etcd: newFleetEtcd(), start: time.Now()}
+	h := &fleetHost{f: f, name: "v1", files: map[string][]byte{}}
+	c, err := config.Parse("test", fmt.Appendf(nil, fleetConfig, "v1", "rack", 0))
+	must(t, err)
+	a, err := New(Options{
+		Config: c, Instance: "i", BootID: "b", Version: "test",
+		Etcd: f.etcd.of("v1"), Unit: h, Probe: (*fleetProbe)(h), Data: (*fleetData)(h), Files: (*fleetFiles)(h),
+		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
+		Now:         f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
+	})
+	must(t, err)
+	return a
+}
+
+// Whatever lies in etcd: the cluster counts as reachable, a decision is taken, and the status can be sent and is received as it was.
+func FuzzWhateverLiesInEtcdCanBeShown(f *testing.F) {
+	for _, value := range strange() {
+		f.Add([]byte(value), []byte(value))
+	}
+	f.Add([]byte(`{"version":1,"kind":"cycle","host":"id-v1","phase":"ready","started":"9999-12-31T23:59:59Z","until":"0001-01-01T00:00:01Z","clock":-9223372036854775808}`),
+		[]byte(`{"version":1,"id":"id-v2","name":"v1","health":"OK","fsyncP99":1e9,"role":"voter","mode":"manage","turn":"2026-01-01T00:00:00Z"}`))
+	f.Add([]byte(`{"version":1,"id":"x","state":"running","work":"reboot","hosts":[{"id":"id-v1","state":"waiting","seconds":1e9}],"started":"2026-03-01T12:00:00-23:59"}`), []byte(`{}`))
+	f.Fuzz(func(t *testing.T, b, host []byte) {
+		a := still(t)
+		keys := a.keys
+		for key, value := range map[string][]byte{
+			keys.Op(): b, keys.Pause(): b, keys.Rollout(): b, keys.Lock(): b, keys.Queue(): b, keys.Ended(): b, keys.Release("id-v2"): b,
+			keys.Host("id-v1"): host, keys.Host("id-v2"): host, keys.Host("x"): b, keys.HistoryLine(1, "x", 1): b,
+		} {
+			_, err := a.opt.Etcd.Txn(t.Context(), nil, clientv3.OpPut(key, string(value)))
+			must(t, err)
+		}
+		r := a.observe(t.Context())
+		a.askEtcd(t.Context(), r, look{etcd: true, members: true, hosts: true})
+		a.viewEtcd(t.Context(), r)
+		a.combine(t.Context(), r)
+		a.decide(r)
+		if !r.view.Cluster.Reachable {
+			t.Fatalf("the cluster counts as not reachable: %s", r.view.Cluster.Error)
+		}
+		a.reached.Store(r)
+		a.current.Store(r)
+		sent := a.Status()
+		text, err := json.Marshal(sent)
+		must(t, err)
+		var got control.Status
+		must(t, json.Unmarshal(text, &got))
+		again, err := json.Marshal(got)
+		if err != nil || !reflect.DeepEqual(text, again) {
+			t.Errorf("sent %s\ngot %s, %v", text, again, err)
+		}
+		if r.op != nil {
+			if _, err := record.Encode(*r.op); err != nil {
+				t.Errorf("the operation was read and cannot be written: %v", err)
+			}
+		}
+	})
+}
