@@ -1,0 +1,137 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// hostile gives values that somebody who can write under quorumd's prefix may leave there.
+func hostile() map[string]string {
+	return map[string]string{
+		"a zone of +24:00": `{"version":1,"kind":"cycle","host":"x","state":"running","reason":"","by":"","started":"2026-03-01T12:00:00+24:00",` +
+			`"since":"2026-03-01T12:00:00+24:00","until":"2026-03-01T12:00:00+24:00"}`,
+		"a field that grows when it is escaped": `{"version":1,"reason":"` + strings.Repeat("<", 60<<10) + `"}`,
+		"1.4 MB":                                strings.Repeat("x", 1_400_000),
+		"deep JSON":                             `{"version":1,"x":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`,
+		"NULs":                                  strings.Repeat("\x00", 100),
+		"a future version":                      `{"version":7,"kind":"cycle"}`,
+		"wrong types":                           `{"version":1,"reason":{},"kind":[],"hosts":7,"started":true,"id":0,"since":3}`,
+	}
+}
+
+func (h *host) write(key, value string) {
+	h.w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	if _, err := h.etcd.Put(ctx, key, value); err != nil {
+		h.w.t.Fatal(err)
+	}
+}
+
+func (h *host) erase(key string) {
+	h.w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	if _, err := h.etcd.Delete(ctx, key); err != nil {
+		h.w.t.Fatal(err)
+	}
+}
+
+// namesKey tells whether a host names a record that cannot be read.
+func (h *host) namesKey(key string) bool {
+	s, ok := h.status()
+	for _, reason := range s.Reasons {
+		if ok && reason.Code == string(policy.RecordUnreadable) && strings.Contains(reason.Text, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// answers sees that every command which only looks answers on every host, and that none takes the cluster for lost.
+func (w *world) answers(what string) {
+	w.t.Helper()
+	for _, h := range w.hosts {
+		for command, format := range map[string]string{"status": "table", "health": "json", "explain": "table", "history": "json"} {
+			got := me().ctl(h, command, "--output", format)
+			if got.code > 2 || got.said == "" || strings.Contains(got.said, "no voter answers") || strings.Contains(got.said, "cannot encode") {
+				w.t.Errorf("%s: %s as %s on %s ends with %d: %.300s", what, command, format, h.Options.Name, got.code, got.said)
+			}
+		}
+		if s, ok := h.status(); !ok || !s.Cluster.Reachable {
+			w.t.Errorf("%s: %s says that the cluster is not reachable: %s", what, h.Options.Name, s.Cluster.Error)
+		}
+	}
+}
+
+// resident gives the memory of the agent of a host in MiB.
+func (h *host) resident() (mib int) {
+	h.w.t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.AgentPID()))
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if strings.HasPrefix(line, "VmHWM:") {
+			_, _ = fmt.Sscanf(line, "VmHWM: %d", &mib)
+		}
+	}
+	return mib >> 10
+}
+
+func TestHostileRecordsAreNamedOnEveryHostAndHarmNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{hosts: 3, set: quickTimes()})
+	w.start(w.hosts...)
+	w.bootstrap()
+	w.eventually("there are three voters", func() bool { return w.has(3, 0) })
+	w.eventually("no operation is in flight", func() bool { return w.absent(w.keys().Op()) })
+	var untouched []func(string)
+	for _, h := range w.hosts {
+		untouched = append(untouched, h.untouched())
+	}
+	n1 := w.hosts[0]
+	keys := []string{w.keys().Op(), w.keys().Pause(), w.keys().Rollout(), w.keys().Host("nobody")}
+	values := hostile()
+	for i, what := range slices.Sorted(maps.Keys(values)) {
+		key := keys[i%len(keys)] // which of them makes no difference to how it is read
+		n1.write(key, values[what])
+		for _, h := range w.hosts {
+			w.eventually(h.Options.Name+" names "+key+": "+what, func() bool { return h.namesKey(key) })
+		}
+		w.answers(what)
+		n1.erase(key)
+	}
+	for i := range 40 {
+		n1.write(w.keys().Host(fmt.Sprintf("fat-%03d", i)), strings.Repeat("x", 1_400_000))
+		n1.write(w.keys().HistoryLine(int64(i), "fat", i), strings.Repeat("x", 1_400_000))
+	}
+	w.eventually("the last of them is known", func() bool {
+		s, ok := n1.status()
+		return ok && s.Cluster.Reachable && len(s.Hosts) == 3 && n1.namesKey("fat-")
+	})
+	w.never(5*time.Second, "the cluster is not reachable", func() bool {
+		s, ok := n1.status()
+		return ok && !s.Cluster.Reachable
+	})
+	w.answers("many values of 1.4 MB")
+	for i, h := range w.hosts {
+		untouched[i]("after all that")
+		if mib := h.resident(); mib > 160 {
+			t.Errorf("the agent of %s has grown to %d MiB", h.Options.Name, mib)
+		} else {
+			t.Logf("the agent of %s has had at most %d MiB", h.Options.Name, mib)
+		}
+	}
+}
