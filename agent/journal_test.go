@@ -25,6 +25,8 @@ func newTestJournal(t *testing.T) (*journal, *fleetEtcd) {
 	}
 	etcd := newFleetEtcd()
 	opt := Options{Config: c, Etcd: etcd.of("a"), Wall: time.Now, Logger: slog.New(slog.DiscardHandler)}
+	var looked time.Duration
+	opt.Now = func() time.Duration { looked += readEvery; return looked } // each look is a while after the one before
 	return newJournal(opt, record.KeysFor("test")), etcd
 }
 
