@@ -1,0 +1,213 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// mostLiving is the part of the mutants, those known to do the same left out, that may live.
+const mostLiving = 1.0 / 20
+
+func main() {
+	var o options
+	flag.StringVar(&o.dir, "package", "agent/policy", "directory of the package to change")
+	flag.StringVar(&o.tests, "tests", "./agent/policy ./agent/policy/model", "packages whose tests look, the quickest first")
+	flag.StringVar(&o.known, "known", "contrib/mutants/equivalent.txt", "mutants that do the same as the source, with the reason")
+	flag.StringVar(&o.only, "only", "", "only mutants whose name this regular expression matches")
+	flag.IntVar(&o.every, "every", 1, "only every n-th mutant")
+	flag.IntVar(&o.workers, "workers", 2, "so many at once")
+	flag.DurationVar(&o.limit, "limit", 5*time.Minute, "tests that take longer than this have noticed")
+	flag.BoolVar(&o.list, "list", false, "only list the mutants")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Stdout, o)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	dir, tests, known, only string
+	every, workers          int
+	limit                   time.Duration
+	list                    bool
+}
+
+// run tries all mutants and tells of each that lives; it fails if too many do.
+func run(ctx context.Context, out io.Writer, o options) error {
+	all, sources, err := collect(o)
+	if err != nil {
+		return err
+	}
+	known, err := readKnown(o.known)
+	if err != nil {
+		return err
+	}
+	if o.list {
+		for _, m := range all {
+			fmt.Fprintln(out, m)
+		}
+		return nil
+	}
+	t, err := newTrial(o, sources)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	if err := t.unchanged(ctx); err != nil {
+		return err
+	}
+	tally := tryAll(ctx, out, o, t, all, known)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return tally.tell(out)
+}
+
+// collect lists the mutants of all files of the package but its tests.
+func collect(o options) ([]mutant, map[string][]byte, error) {
+	paths, err := filepath.Glob(filepath.Join(o.dir, "*.go"))
+	if err != nil {
+		return nil, nil, err
+	}
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot read -only: %w", err)
+	}
+	var all []mutant
+	sources := map[string][]byte{}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		found, err := mutants(filepath.Base(path), source)
+		if err != nil {
+			return nil, nil, err
+		}
+		sources[filepath.Base(path)] = source
+		all = append(all, found...)
+	}
+	all = slices.DeleteFunc(all, func(m mutant) bool { return !only.MatchString(m.String()) })
+	var chosen []mutant
+	for i, m := range all {
+		if i%max(1, o.every) == 0 {
+			chosen = append(chosen, m)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, nil, fmt.Errorf("there is nothing to change in %s: look at -package and -only", o.dir)
+	}
+	return chosen, sources, nil
+}
+
+// readKnown reads "MUTANT # reason" lines. A mutant without a reason is refused.
+func readKnown(path string) (map[string]string, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	known := map[string]string{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, reason, found := strings.Cut(line, " # ")
+		if !found || strings.TrimSpace(reason) == "" {
+			return nil, fmt.Errorf("%s: %q gives no reason: write \"MUTANT # reason\"", path, line)
+		}
+		known[strings.TrimSpace(name)] = reason
+	}
+	return known, nil
+}
+
+// tally counts what became of the mutants.
+type tally struct {
+	tried, broken, killed, same int
+	living                      []mutant
+}
+
+func tryAll(ctx context.Context, out io.Writer, o options, t *trial, all []mutant, known map[string]string) *tally {
+	var (
+		sum  tally
+		mu   sync.Mutex
+		todo = make(chan mutant)
+		wait sync.WaitGroup
+	)
+	for range max(1, o.workers) {
+		wait.Go(func() {
+			for m := range todo {
+				got, err := t.try(ctx, m)
+				mu.Lock()
+				sum.count(out, m, got, err, known)
+				mu.Unlock()
+			}
+		})
+	}
+	for _, m := range all {
+		if ctx.Err() != nil {
+			break
+		}
+		todo <- m
+	}
+	close(todo)
+	wait.Wait()
+	return &sum
+}
+
+func (s *tally) count(out io.Writer, m mutant, got outcome, err error, known map[string]string) {
+	switch _, same := known[m.String()]; {
+	case err != nil:
+		fmt.Fprintf(out, "not tried: %s: %v\n", m, err)
+	case got == notCompiled:
+		s.broken++
+	case got == killed:
+		s.tried, s.killed = s.tried+1, s.killed+1
+		if same {
+			fmt.Fprintf(out, "killed, though listed as doing the same: %s\n", m)
+		}
+	case same:
+		s.tried, s.same = s.tried+1, s.same+1
+	default:
+		s.tried, s.living = s.tried+1, append(s.living, m)
+		fmt.Fprintf(out, "lives: line %d: %s\n", m.line, m)
+	}
+}
+
+// tell prints the sum, and fails if too many live.
+func (s *tally) tell(out io.Writer) error {
+	real := s.tried - s.same
+	fmt.Fprintf(out, "%d mutants: %d killed, %d do the same, %d live; %d more do not compile\n",
+		s.tried, s.killed, s.same, len(s.living), s.broken)
+	if most := int(float64(real) * mostLiving); len(s.living) > most {
+		return fmt.Errorf("%d of %d mutants live, at most %d may: write the test that notices, or say in the list why it does the same",
+			len(s.living), real, most)
+	}
+	return nil
+}

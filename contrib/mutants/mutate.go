@@ -1,0 +1,157 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
+	"strings"
+)
+
+// mutant is one small change of a source file: what stands between two offsets becomes something else.
+type mutant struct {
+	file     string // its base name
+	function string // in which it lies; "" outside of any
+	line     int
+	from, to int    // byte offsets in the file
+	was, now string // the text of before, and the one it becomes
+	context  string // the line of source, without its indentation
+}
+
+// String names a mutant so that the name survives changes elsewhere in the file: no line number, but the function
+// and the source line.
+func (m mutant) String() string {
+	now := m.now
+	if now == "" {
+		now = "(nothing)"
+	}
+	return fmt.Sprintf("%s %s: %s → %s in: %s", m.file, m.function, m.was, now, m.context)
+}
+
+// apply gives the source with the change made.
+func (m mutant) apply(source []byte) []byte {
+	out := append([]byte(nil), source[:m.from]...)
+	out = append(out, m.now...)
+	return append(out, source[m.to:]...)
+}
+
+// swapped is what each operator becomes. Comparisons move by their border, the others turn around.
+func swapped(op token.Token) (token.Token, bool) {
+	to, ok := map[token.Token]token.Token{
+		token.EQL: token.NEQ, token.NEQ: token.EQL,
+		token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
+		token.LAND: token.LOR, token.LOR: token.LAND,
+		token.ADD: token.SUB, token.SUB: token.ADD,
+	}[op]
+	return to, ok
+}
+
+// mutants lists every single change of one source file. Some do not compile; only a compiler can tell.
+func mutants(name string, source []byte) ([]mutant, error) {
+	files := token.NewFileSet()
+	tree, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	c := &collector{file: name, source: source, set: files.File(tree.Pos())}
+	for _, decl := range tree.Decls {
+		if f, ok := decl.(*ast.FuncDecl); ok {
+			c.function = f.Name.Name
+		} else {
+			c.function = ""
+		}
+		ast.Inspect(decl, c.visit)
+	}
+	return c.found, nil
+}
+
+type collector struct {
+	file     string
+	source   []byte
+	set      *token.File
+	function string
+	found    []mutant
+}
+
+func (c *collector) visit(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.BinaryExpr:
+		if to, ok := swapped(n.Op); ok {
+			c.add(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), to.String())
+		}
+	case *ast.UnaryExpr:
+		if n.Op == token.NOT {
+			c.add(n.OpPos, n.OpPos+1, "")
+		}
+	case *ast.Ident:
+		switch n.Name {
+		case "true":
+			c.add(n.Pos(), n.End(), "false")
+		case "false":
+			c.add(n.Pos(), n.End(), "true")
+		}
+	case *ast.BasicLit:
+		if i, err := strconv.Atoi(n.Value); err == nil && n.Kind == token.INT {
+			c.add(n.Pos(), n.End(), strconv.Itoa(i+1))
+		}
+	case *ast.IfStmt:
+		c.condition(n)
+	case *ast.CompositeLit:
+		c.rows(n)
+	case *ast.BlockStmt:
+		c.statements(n)
+	case *ast.ImportSpec:
+		return false
+	}
+	return true
+}
+
+// condition makes an if that never and one that always applies. The condition is still evaluated, so that what it
+// declares is used.
+func (c *collector) condition(n *ast.IfStmt) {
+	text := string(c.source[c.set.Offset(n.Cond.Pos()):c.set.Offset(n.Cond.End())])
+	c.add(n.Cond.Pos(), n.Cond.End(), "("+text+") && false")
+	c.add(n.Cond.Pos(), n.Cond.End(), "("+text+") || true")
+}
+
+// rows leaves one element out of a list: a row of a table, a field that a record sets.
+func (c *collector) rows(n *ast.CompositeLit) {
+	for i, e := range n.Elts {
+		end := n.Rbrace
+		if i+1 < len(n.Elts) {
+			end = n.Elts[i+1].Pos()
+		}
+		c.add(e.Pos(), end, "")
+	}
+}
+
+// statements leaves out a statement that only does something: a call, an assignment to what exists already.
+func (c *collector) statements(n *ast.BlockStmt) {
+	for _, s := range n.List {
+		switch s := s.(type) {
+		case *ast.ExprStmt, *ast.IncDecStmt:
+			c.add(s.Pos(), s.End(), "")
+		case *ast.AssignStmt:
+			if s.Tok != token.DEFINE {
+				c.add(s.Pos(), s.End(), "")
+			}
+		}
+	}
+}
+
+func (c *collector) add(from, to token.Pos, now string) {
+	m := mutant{file: c.file, function: c.function, line: c.set.Line(from), from: c.set.Offset(from), to: c.set.Offset(to), now: now}
+	m.was = strings.Join(strings.Fields(string(c.source[m.from:m.to])), " ")
+	m.context = strings.TrimSpace(c.lineOf(m.from))
+	c.found = append(c.found, m)
+}
+
+func (c *collector) lineOf(offset int) string {
+	begin := strings.LastIndexByte(string(c.source[:offset]), '\n') + 1
+	line, _, _ := strings.Cut(string(c.source[begin:]), "\n")
+	return line
+}
