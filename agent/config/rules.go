@@ -138,7 +138,8 @@ func (d *decoder) diskRules(k *Disk) []rule {
 		value time.Duration
 	}{{"disk.directInterval", k.DirectInterval}, {"disk.walInterval", k.WALInterval}} {
 		rules = append(rules, rule{
-			[]string{lane.path}, lane.value >= disk.MinInterval,
+			[]string{lane.path},
+			lane.value >= disk.MinInterval,
 			d.show(lane.path, lane.value) + " must be at least " + formatDuration(disk.MinInterval) + ", or the probe wears the disk; raise it",
 		})
 	}

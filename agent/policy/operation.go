@@ -33,7 +33,7 @@ func ownOperation(v View) (Decision, bool) {
 	}
 	m, listed := v.member()
 	if listed && m.Standby {
-		return disown(v, m), true
+		return disown(m), true
 	}
 	if op.Phase == PhaseRollback {
 		return rollBack(v), true
@@ -261,7 +261,7 @@ func orUnknown(s DataState) string {
 
 // disown ends a join that the learner's own host has not begun: whoever can write the record could else have a standby
 // removed, or started anew.
-func disown(v View, m Member) Decision {
+func disown(m Member) Decision {
 	why := fmt.Sprintf("the learner %s is a standby by its own host's word, and joins nothing", m.label())
 	return do(Step{Kind: StepEndOp, Outcome: Disowned, Why: why})
 }
@@ -281,7 +281,7 @@ func rollBack(v View) Decision {
 		case !m.Learner: // a promotion that had timed out has landed
 			return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it is a voter by now"})
 		case m.Standby:
-			return disown(v, m)
+			return disown(m)
 		}
 		return do(Step{Kind: StepRemoveLearner, MemberID: m.ID, Why: v.Op.Reason})
 	}
