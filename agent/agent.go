@@ -42,6 +42,10 @@ type Membership interface {
 	Members(ctx context.Context) (cluster.Membership, error)
 	AddLearner(ctx context.Context, peerURL string) (cluster.Member, error)
 	Promote(ctx context.Context, id uint64, leaderURL string) error
+}
+
+// Removal takes members out of etcd's list.
+type Removal interface {
 	RemoveLearner(ctx context.Context, id uint64) error
 	RemoveMember(ctx context.Context, id uint64) error
 }
@@ -64,6 +68,7 @@ type Records interface {
 // Raft changes who votes and who leads.
 type Raft interface {
 	Membership
+	Removal
 	Leadership
 }
 

@@ -120,14 +120,7 @@ func gauges() []gauge {
 				}
 			},
 		},
-		{
-			"quorumd_records_unreadable", "Records of quorumd's in etcd that cannot be read, of at most 100 hosts.", nil,
-			func(_ *Metrics, r *round, emit func(float64, ...string)) {
-				if r != nil && r.reachable {
-					emit(float64(len(r.unreadable)))
-				}
-			},
-		},
+		{"quorumd_records_unreadable", "Records of quorumd's in etcd that cannot be read, of at most 100 hosts.", nil, readUnreadable},
 		{
 			"quorumd_health_state", "1 for the verdict on this host, 0 for all others.",
 			[]string{"state"},
@@ -205,6 +198,12 @@ func gauges() []gauge {
 				}
 			},
 		},
+	}
+}
+
+func readUnreadable(_ *Metrics, r *round, emit func(float64, ...string)) {
+	if r != nil && r.reachable {
+		emit(float64(len(r.unreadable)))
 	}
 }
 

@@ -9,6 +9,7 @@ import "context"
 type Backend interface {
 	Reader
 	Operator
+	Remover
 	Maintainer
 }
 
@@ -38,6 +39,10 @@ type Operator interface {
 	Resume(ctx context.Context, by string) error
 	// ReleaseOp deletes the record of the operation in flight, whatever state its host is in.
 	ReleaseOp(ctx context.Context, req ReleaseRequest, by string) error
+}
+
+// Remover takes members out when an operator asks for it. The rules of an Operator's methods hold for it.
+type Remover interface {
 	// RemoveMember records the wish that a member be taken out of etcd for good, and gives it as it stands; the status shows how
 	// it goes. What no waiting would change is refused. Of one that this host has removed already the State is RemovalDone.
 	RemoveMember(ctx context.Context, req RemovalRequest, by string) (Removal, error)

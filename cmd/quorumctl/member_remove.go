@@ -103,7 +103,7 @@ func (a *app) followRemoval(ctx context.Context, r control.Removal, most time.Du
 	now, last := r.Since, "quorumd has not looked at it yet"
 	for {
 		s, err := a.client().Status(bounded)
-		state, text := "unknown", ""
+		var state, text string
 		switch {
 		case err == nil && s.LastRemoval != nil && s.LastRemoval.Since.Equal(r.Since) && s.LastRemoval.MemberID == r.MemberID:
 			return *s.LastRemoval, progress.end()
@@ -115,7 +115,7 @@ func (a *app) followRemoval(ctx context.Context, r control.Removal, most time.Du
 		case bounded.Err() == nil && !passing(err):
 			return control.RemovalEnd{}, cannot("wait until "+r.Name+" is removed", err)
 		default:
-			text = "quorumd does not answer"
+			state, text = "unknown", "quorumd does not answer"
 		}
 		if bounded.Err() == nil {
 			last = text

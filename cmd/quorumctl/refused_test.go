@@ -31,7 +31,8 @@ func TestWhatStaysUntilSomebodyDoesSomethingIsInTheStatus(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
 	d.status.Reasons = []control.Reason{
-		{Code: "AT_REST", Text: "nothing is to do"}, {Code: "UNIT_DISABLED", Text: "the unit is not enabled", Caution: true},
+		{Code: "AT_REST", Text: "nothing is to do"},
+		{Code: "UNIT_DISABLED", Text: "the unit is not enabled", Caution: true},
 		{Code: "SETTLING", Text: "for another 2s"},
 	}
 	socket, _ := serving(t, d)

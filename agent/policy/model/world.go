@@ -335,7 +335,7 @@ func (w *world) unpackRest(v uint64) {
 	w.opRestarted = p.get(1)
 	w.back = p.get(1)
 	w.asks = p.get(3)
-	w.removing.unpack(&p)
+	w.unpack(&p)
 }
 
 // pack gives the world's key as its hosts stand.
