@@ -56,6 +56,10 @@ type StepInfo struct {
 const (
 	quick  = 2
 	member = 3
+	// An order to root's helper starts a process, which takes its time where many want the processor.
+	order = 3
+	// Two orders, of which none is under the lock.
+	orders = 4
 )
 
 // Steps declares all steps.
@@ -66,9 +70,9 @@ func Steps() []StepInfo {
 		{StepBeginJoin, true, quick, "recording the join"},
 		{StepMoveDataAside, true, quick, "moving the old data directory aside"},
 		{StepAddLearner, true, member, "adding this host to the cluster as a learner"},
-		{StepWriteEnv, false, quick, "writing etcd's environment"},
-		{StepStartUnit, false, quick, "starting etcd"},
-		{StepStopUnit, false, quick, "stopping etcd, which is no member of the cluster any more"},
+		{StepWriteEnv, false, orders, "writing etcd's environment"},
+		{StepStartUnit, false, orders, "starting etcd"},
+		{StepStopUnit, false, orders, "stopping etcd, which is no member of the cluster any more"},
 		{StepPromote, true, member, "promoting the learner to voter"},
 		{StepSetPhase, true, quick, "recording how far the operation is"},
 		{StepRollBack, true, quick, "giving the join up"},
@@ -76,12 +80,12 @@ func Steps() []StepInfo {
 		{StepEndOp, true, quick, "ending the operation"},
 		{StepFinishBootstrap, false, quick, "recording that the cluster exists"},
 		{StepBeginCycle, true, quick, "recording that this host is taken down"},
-		{StepRunHooks, true, quick, "running the hooks"},
+		{StepRunHooks, true, order, "running the hooks"},
 		{StepMoveLeader, true, member, "moving the leadership"},
-		{StepRestartUnit, true, quick, "restarting etcd"},
-		{StepTakeDown, true, quick, "stopping etcd"},
+		{StepRestartUnit, true, order, "restarting etcd"},
+		{StepTakeDown, true, order, "stopping etcd"},
 		{StepReboot, true, quick, "rebooting the machine"},
-		{StepRunCommand, true, quick, "running the command"},
+		{StepRunCommand, true, order, "running the command"},
 		{StepRecordAgain, true, quick, "recording again that this host is taken down"},
 		{StepBeginRemoval, true, quick, "recording that a member is to be removed"},
 		{StepRemoveMember, true, member, "removing a member for good, at a person's word"},
