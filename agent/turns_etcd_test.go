@@ -297,7 +297,7 @@ func TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne(t *testing.T) {
 			}
 			slices.Sort(next)
 			t.Logf("%d hosts: the next one follows within %d ms at the median, %d ms at most", spares, next[len(next)/2].Milliseconds(), next[len(next)-1].Milliseconds())
-			if next[len(next)/2] > 3*time.Second || next[len(next)-1] > 6*time.Second { // 0.5 s at the median on an idle machine; this one is busy with other tests
+			if next[len(next)/2] > 6*time.Second || next[len(next)-1] > 10*time.Second { // 0.5 s at the median on an idle machine; this one is busy with other tests
 				t.Errorf("%d hosts: the next one follows after %s", spares, next)
 			}
 			if extra := l.costOfATurn(); extra > 130 { // if all of 20 looked closely it would be twice that
