@@ -41,9 +41,10 @@ func Serve(ctx context.Context, do func(context.Context, Order) error) error {
 	if !ok {
 		return errors.New("cannot serve: stdin is no unix socket; quorumd-helper.socket starts this command")
 	}
-	err = admit(conn)
-	if err == nil {
+	if err = admit(conn); err == nil {
 		err = carryOut(ctx, conn, do)
+	} else {
+		_, _ = receive(conn) // and forgets it: the kernel throws an answer away where something lies unread
 	}
 	text, _ := json.Marshal(answerOf(shortened(err)))
 	if e := conn.SetWriteDeadline(time.Now().Add(orderTimeout)); e != nil {
