@@ -62,10 +62,11 @@ func parse(name string, data []byte, hostname func() (string, error)) (Config, e
 	return c, nil
 }
 
-// Where the environment file lies; formerly it lay where quorumd may write. A file that names that place means this one.
+// DefaultEnvironmentFile is where the environment file lies unless etcd.environmentFile says otherwise. Formerly it lay where
+// quorumd may write: a file that names that place means this one.
 const (
-	environmentFile       = "/var/lib/quorumd-etcd/etcd.env"
-	formerEnvironmentFile = "/var/lib/quorumd/etcd.env"
+	DefaultEnvironmentFile = "/var/lib/quorumd-etcd/etcd.env"
+	formerEnvironmentFile  = "/var/lib/quorumd/etcd.env"
 )
 
 // derive fills in the values whose default depends on another key or on the machine.
@@ -80,7 +81,7 @@ func (d *decoder) derive(c *Config, hostname func() (string, error)) {
 		c.Etcd.ListenPeerURL = c.Etcd.PeerURL
 	}
 	if c.Etcd.EnvironmentFile == formerEnvironmentFile {
-		c.Etcd.EnvironmentFile = environmentFile
+		c.Etcd.EnvironmentFile = DefaultEnvironmentFile
 	}
 	if c.Disk.ProbeDir == "" && !d.bad["disk.probeDir"] {
 		c.Disk.ProbeDir = c.Etcd.probeDir()

@@ -101,6 +101,7 @@ func Look(ctx context.Context, file, user string) ([]config.Problem, error) {
 	c.Dir = "/"
 	c.Env = []string{} // nothing of root's
 	c.SysProcAttr = &syscall.SysProcAttr{
+		Setsid:     true, // root's terminal is not for that user, who may trace the child
 		Credential: &syscall.Credential{Uid: who.id, Gid: who.primary, Groups: groups}, Pdeathsig: syscall.SIGKILL,
 	}
 	answer, err := run(ctx, c)

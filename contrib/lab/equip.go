@@ -86,7 +86,7 @@ func (h *Host) Settings() Settings {
 			"stall": "20s", "minFree": "64MiB", "starved": 100,
 		},
 		"timing": {
-			"interval": "500ms", "callTimeout": "1s", "lockTTL": "8s", "orphanGrace": "16s", "renewEvery": "1s", "renewGiveUp": "5s", "stepMargin": "1s",
+			"interval": "500ms", "callTimeout": "2s", "lockTTL": "10s", "orphanGrace": "20s", "renewEvery": "1s", "renewGiveUp": "5s", "stepMargin": "1s",
 			"presenceTTL": "10s", "settle": "5500ms", "cooldown": "1s", "promoteStable": "2s", "steadyLag": "1s",
 			"learnerStall": "30s", "learnerMax": "2m", "joinBackoff": "5s", "returnStable": "4s",
 		},

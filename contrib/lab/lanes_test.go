@@ -24,7 +24,7 @@ import (
 )
 
 // lanes is how many tests run side by side, each in a lab of its own. They wait most of the time.
-var lanes = flag.Int("lab.lanes", 3, "how many tests run side by side")
+var lanes = flag.Int("lab.lanes", 2, "how many tests run side by side")
 
 // standingVariable names the directory with the fleet that all tests share; see standingFleet.
 const standingVariable = "QUORUMD_LAB_STANDING"

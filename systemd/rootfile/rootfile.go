@@ -39,7 +39,7 @@ func Beneath(top string, owner int) Tree {
 
 // Read gives a regular file of at most limit bytes.
 func (t Tree) Read(path string, limit int) ([]byte, error) {
-	dir, err := t.openDir(filepath.Dir(path))
+	dir, err := t.openDir(filepath.Dir(path), false)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (t Tree) read(dir *os.File, path string, limit int) ([]byte, error) {
 // Write replaces a file, unless it says just that already: a reader sees the old text or the new one, also after a loss
 // of power. The directory must be there.
 func (t Tree) Write(path string, data []byte, mode fs.FileMode) (err error) {
-	dir, err := t.openDir(filepath.Dir(path))
+	dir, err := t.openDir(filepath.Dir(path), true)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (t Tree) Write(path string, data []byte, mode fs.FileMode) (err error) {
 
 // Remove removes a file for good; one that is not there is fine.
 func (t Tree) Remove(path string) error {
-	dir, err := t.openDir(filepath.Dir(path))
+	dir, err := t.openDir(filepath.Dir(path), true)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (t Tree) Remove(path string) error {
 
 // Check tells why a file, or what is on the way to it, is not root's alone; nil when it is.
 func (t Tree) Check(path string) error {
-	dir, err := t.openDir(filepath.Dir(path))
+	dir, err := t.openDir(filepath.Dir(path), false)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (t Tree) Check(path string) error {
 }
 
 // openDir opens a directory, each on the way to it beneath the one before.
-func (t Tree) openDir(path string) (*os.File, error) {
+func (t Tree) openDir(path string, toSync bool) (*os.File, error) {
 	below, err := filepath.Rel(t.top, path)
 	if err != nil || !filepath.IsAbs(path) || below == ".." || strings.HasPrefix(below, "../") {
 		return nil, failed("open", path, fmt.Errorf("it does not lie in %s", t.top))
@@ -151,8 +151,8 @@ func (t Tree) openDir(path string) (*os.File, error) {
 	var dir *os.File
 	for i, name := range names {
 		flags := unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
-		if i == len(names)-1 {
-			flags &^= unix.O_PATH // to be synced
+		if toSync && i == len(names)-1 {
+			flags &^= unix.O_PATH
 		}
 		if i > 0 {
 			so = filepath.Join(so, name)

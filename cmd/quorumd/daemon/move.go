@@ -4,16 +4,19 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/quorumd/quorumd/agent"
+	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/systemd"
 	"github.com/quorumd/quorumd/systemd/rootfile"
 	"github.com/quorumd/quorumd/systemd/steward"
@@ -25,6 +28,7 @@ const (
 	// formerState is where they wrote it, and where the agent may write to this day.
 	formerState    = "/var/lib/quorumd"
 	maxEnvironment = 256 << 10
+	mainUnit       = "etcd.service" // which the packages' drop-in is for
 )
 
 // move takes over an environment and a hold from a directory that the agent owns. Nothing of it is believed but three variables,
@@ -49,14 +53,18 @@ func (s steering) move(from string) error {
 	}
 	conf, err := trustedConfig(s.files, s.configs, mainAgent)
 	if err != nil {
+		if held { // better no etcd than one that makes a cluster of its own
+			err = errors.Join(err, s.files.Write(s.defaultHold, []byte(agent.HoldText), 0o644))
+		}
 		return fmt.Errorf("cannot take over etcd's environment: %w", err)
 	}
 	if wrote {
-		if _, err := s.files.Read(conf.Etcd.EnvironmentFile, maxEnvironment); errors.Is(err, fs.ErrNotExist) {
+		_, err := s.files.Read(conf.Etcd.EnvironmentFile, maxEnvironment)
+		if errors.Is(err, fs.ErrNotExist) {
 			err = s.writeEnvironment(conf, believed(conf.Environment, conf.Alone(), text))
-			if err != nil {
-				return err
-			}
+		}
+		if err != nil {
+			return fmt.Errorf("cannot take over etcd's environment: %w", err)
 		}
 	}
 	if held {
@@ -64,12 +72,36 @@ func (s steering) move(from string) error {
 			return err
 		}
 	}
-	for _, name := range []string{"etcd.env", "etcd.hold"} {
-		if err := unix.Unlinkat(int(dir.Fd()), name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+	if reader := s.readerOf(filepath.Join(from, "etcd.")); reader != "" || conf.Etcd.Unit != mainUnit {
+		fmt.Fprintf(os.Stderr, "quorumd: the files in %s stay, because %s may read them: put %s and %s into its drop-in, then remove them\n",
+			from, cmp.Or(reader, conf.Etcd.Unit), conf.Etcd.EnvironmentFile, conf.Etcd.HoldFile())
+		return nil
+	}
+	for name, was := range map[string]bool{"etcd.env": wrote, "etcd.hold": held} {
+		if !was {
+			continue
+		}
+		// Whoever owns the directory may have put another thing there since: it is nothing to us.
+		if err := unix.Unlinkat(int(dir.Fd()), name, 0); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EISDIR) {
 			return fmt.Errorf("cannot remove %s: %w", filepath.Join(from, name), err)
 		}
 	}
 	return nil
+}
+
+// readerOf gives root's drop-in that names such a path; "" for none.
+func (s steering) readerOf(path string) string {
+	files, err := filepath.Glob(filepath.Join(s.dropIns, "*.d", "*.conf"))
+	if err != nil {
+		return ""
+	}
+	for _, name := range files {
+		text, err := s.files.Read(name, maxEnvironment)
+		if err == nil && strings.Contains(string(text), path) {
+			return name
+		}
+	}
+	return ""
 }
 
 // believed gives the environment with what can be believed of an old one.
@@ -86,7 +118,7 @@ func believed(environment func(cluster, token string) map[string]string, alone, 
 }
 
 // suspect reads a file in a directory of somebody who is not trusted: it follows no link, waits for nothing, and is bounded.
-// What is not that somebody's own regular file is none.
+// What is no regular file of that somebody's or of root's, as of a quorumd that ran as root, is none.
 func suspect(dir *os.File, name string) (text string, is bool, err error) {
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	switch {
@@ -101,7 +133,7 @@ func suspect(dir *os.File, name string) (text string, is bool, err error) {
 	if err := errors.Join(unix.Fstat(int(dir.Fd()), &here), unix.Fstat(fd, &its)); err != nil {
 		return "", false, err
 	}
-	if its.Mode&unix.S_IFMT != unix.S_IFREG || its.Uid != here.Uid || its.Nlink != 1 {
+	if its.Mode&unix.S_IFMT != unix.S_IFREG || its.Uid != here.Uid && its.Uid != 0 || its.Nlink != 1 {
 		return "", false, nil
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxEnvironment))
@@ -109,5 +141,6 @@ func suspect(dir *os.File, name string) (text string, is bool, err error) {
 }
 
 func moveEnvironment() error {
-	return steering{files: rootfile.Root(), configs: configs}.move(formerState)
+	hold := config.Etcd{EnvironmentFile: config.DefaultEnvironmentFile}.HoldFile()
+	return steering{files: rootfile.Root(), configs: configs, dropIns: "/etc/systemd/system", defaultHold: hold}.move(formerState)
 }

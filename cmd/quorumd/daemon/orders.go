@@ -64,6 +64,9 @@ type steering struct {
 	outcomes func(agent string) string
 	// drive has a job queued for the unit that root names.
 	drive func(ctx context.Context, unit, verb string) error
+
+	// To move what an earlier version wrote: where root's drop-ins lie, and the hold where no configuration says another.
+	dropIns, defaultHold string
 }
 
 func serveOrders() error {

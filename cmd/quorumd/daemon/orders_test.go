@@ -6,6 +6,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -45,6 +46,7 @@ func newDesk(t *testing.T) *desk {
 	}
 	d.steering = steering{
 		files: rootfile.Beneath(dir, os.Geteuid()), configs: filepath.Join(dir, "etc"),
+		dropIns: filepath.Join(dir, "units"), defaultHold: d.hold,
 		outcomes: func(agent string) string { return filepath.Join(dir, "outcomes", agent) },
 		drive: func(_ context.Context, unit, verb string) error {
 			d.jobs = append(d.jobs, verb+" "+unit)
@@ -223,6 +225,7 @@ func TestOfAnEarlierVersionsEnvironmentOnlyTheClusterIsBelieved(t *testing.T) {
 		{"of nothing", "\x00\xff", "n1=http://n1:2380", "existing", ""},
 	} {
 		d := newDesk(t)
+		d.configure(mainUnit)
 		former := filepath.Join(d.dir, "former")
 		d.write(filepath.Join(former, "etcd.env"), c.old)
 		if err := d.move(former); err != nil {
@@ -245,6 +248,7 @@ func TestOfAnEarlierVersionsEnvironmentOnlyTheClusterIsBelieved(t *testing.T) {
 func TestWhatLiesWhereAnEarlierVersionWroteIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.configure(mainUnit)
 	former := filepath.Join(d.dir, "former")
 	secret := filepath.Join(d.dir, "secret")
 	d.write(secret, "ETCD_INITIAL_CLUSTER=n1=http://n1:2380\n")
@@ -277,6 +281,62 @@ func TestWhatLiesWhereAnEarlierVersionWroteIsNotFollowed(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(former); len(left) != 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+func TestWhatMayStillBeReadAfterAnUpgradeStays(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct{ unit, dropIn string }{
+		"for a unit of another name": {"etcd3.service", ""},
+		"with a drop-in of root's":   {mainUnit, "[Service]\nEnvironmentFile=-%s/etcd.env\n"},
+	} {
+		d := newDesk(t)
+		d.configure(c.unit)
+		former := filepath.Join(d.dir, "former")
+		d.write(filepath.Join(former, "etcd.env"), "ETCD_INITIAL_CLUSTER=n1=http://n1:2380\n")
+		if c.dropIn != "" {
+			if err := os.MkdirAll(filepath.Join(d.dropIns, "etcd.service.d"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			d.write(filepath.Join(d.dropIns, "etcd.service.d", "mine.conf"), fmt.Sprintf(c.dropIn, former))
+		}
+		if err := d.move(former); err != nil || d.environment() == nil {
+			t.Errorf("%s: %v, %v", what, d.environment(), err)
+		}
+		if _, err := os.Stat(filepath.Join(former, "etcd.env")); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestAHoldIsTakenOverAlsoWhereTheConfigurationIsRefused(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	former := filepath.Join(d.dir, "former")
+	d.write(filepath.Join(former, "etcd.hold"), "held")
+	d.write(filepath.Join(d.configs, "quorumd.yaml"), "modus: manage\n")
+	if err := d.move(former); err == nil || !strings.Contains(err.Error(), "did you mean mode?") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(d.hold); err != nil {
+		t.Errorf("etcd may make a cluster of its own at the next boot: %v", err)
+	}
+}
+
+func TestWhoOwnsTheOldDirectoryCannotKeepAnUpgradeFromItsEnd(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.configure(mainUnit)
+	former := filepath.Join(d.dir, "former")
+	d.write(filepath.Join(former, "etcd.hold"), "held")
+	if err := os.MkdirAll(filepath.Join(former, "etcd.env", "x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.move(former); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(d.hold); err != nil {
+		t.Error(err)
 	}
 }
 
