@@ -27,7 +27,7 @@ $(error $(GO_MISSING))
 endif
 endif
 
-.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-root test-race test-matrix test-faults test-promotion test-alerts test-systemd model model-deep mutants test-model-etcd sim sim-fleet fuzz demo lint etcd etcd-all clean FORCE
+.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-root test-race test-matrix test-faults test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo lint etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -131,6 +131,12 @@ endif
 
 sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: SPARES=2000
 	GOGC=50 $(GO) test -count=1 -timeout 3h -run AFleetAsksEtcdForLittle -v ./agent -args -fleet.spares=$(or $(SPARES),2000)
+
+nightly: model-deep ## what is too long for every change: large scopes, 10,000 simulated hours, every mutant, twenty rounds of restarts
+	$(MAKE) sim HOURS=10000
+	$(MAKE) mutants EVERY=1
+	$(MAKE) test-promotion
+	$(MAKE) lab-restarts
 
 mutants: ## change the policy in one place at a time, and look whether its tests notice: EVERY=6 of them, ONLY='quorum.go'
 	$(GO) run ./contrib/mutants -every $(or $(EVERY),6) $(if $(ONLY),-only '$(ONLY)')
