@@ -147,8 +147,9 @@ func (a *Agent) noteMembership(ctx context.Context, r *round) {
 	if (cluster == v.Cluster.ID && known == member) || (cluster == 0 && member == 0) {
 		return
 	}
+	id := v.Cluster.ID // the view is made anew when the round is confirmed, while this runs
 	a.noted.refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
-		err := a.files.setMembership(v.Cluster.ID, member)
+		err := a.files.setMembership(id, member)
 		if err != nil {
 			a.log.Error("membership not recorded", "error", err)
 		}
