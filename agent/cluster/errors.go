@@ -13,9 +13,10 @@ import (
 
 // refused tells whether an error is the cluster's own word, which another endpoint would only
 // repeat, rather than a failure of the way to it. That a learner does not serve is no such word:
-// a host in the configured list may hold one.
+// a host in the configured list may hold one. Nor is it one that a member has not got as far as a revision
+// which another has told of: that one has.
 func refused(err error) bool {
-	if errors.Is(rpctypes.Error(err), rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)) {
+	if isEtcd(err, rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)) || isEtcd(err, rpctypes.ErrFutureRev) {
 		return false
 	}
 	switch code(err) {

@@ -55,6 +55,24 @@ func TestAnErrorOfACallIsInWordsForPeopleAndStaysWhatItIs(t *testing.T) {
 	}
 }
 
+func TestAWordThatAnotherMemberMayNotRepeatIsAskedOfTheNext(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		want bool // it is the cluster's own word
+	}{
+		{rpctypes.ErrGRPCNotSupportedForLearner, false},
+		{rpctypes.ErrGRPCFutureRev, false},
+		{rpctypes.ErrFutureRev, false},
+		{rpctypes.ErrGRPCCompacted, true},
+		{rpctypes.ErrGRPCMemberNotFound, true},
+	} {
+		if got := refused(c.err); got != c.want {
+			t.Errorf("%v: refused %t, want %t", c.err, got, c.want)
+		}
+	}
+}
+
 func TestWhyNoVoterAnswersIsOneLineWithoutTheWordsOfPrograms(t *testing.T) {
 	t.Parallel()
 	c, err := New(Options{Endpoints: []string{"http://127.0.0.1:1", "http://127.0.0.1:2"}, CallTimeout: 5 * time.Second})
