@@ -165,7 +165,7 @@ func (a *Agent) StartRollout(ctx context.Context, req control.RolloutRequest, by
 		State: record.RolloutRunning, Started: a.opt.Wall().UTC(),
 	}
 	rollout.Since = rollout.Started
-	if rollout.Hosts, err = rolloutHosts(hosts, req, a.runningVersions()); err != nil {
+	if rollout.Hosts, err = rolloutHosts(hosts, a.keys.Hosts(), req, a.runningVersions()); err != nil {
 		return control.Rollout{}, err
 	}
 	if len(rollout.Waiting()) == 0 {
@@ -197,11 +197,11 @@ func (a *Agent) runningVersions() map[record.MemberID]string {
 
 // rolloutHosts gives the hosts of a new rollout: those that were named, or all that it concerns. A
 // member that runs the wanted version already is skipped.
-func rolloutHosts(found cluster.Range, req control.RolloutRequest, running map[record.MemberID]string) ([]record.RolloutHost, error) {
+func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest, running map[record.MemberID]string) ([]record.RolloutHost, error) {
 	var out []record.RolloutHost
 	named := slices.Clone(req.Hosts)
 	for _, pair := range found.Pairs {
-		h, err := decodeHost(pair, pair.Key[strings.LastIndexByte(pair.Key, '/')+1:])
+		h, err := decodeHost(pair, strings.TrimPrefix(pair.Key, prefix))
 		switch {
 		case err != nil && len(req.Hosts) > 0:
 			continue // if it is named, it is said below that it is not present

@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,6 +136,43 @@ func TestARolloutOfAWorkThatANewerAgentKnowsIsTakenForNothingElse(t *testing.T) 
 		f.pass(5 * time.Minute)
 		if k, _ := f.hosts["v2"].agent.files.asked(); k != nil {
 			t.Errorf("it is taken for %s: %+v", k.Work, k)
+		}
+	})
+}
+
+func TestARolloutTakesAHostOnlyFromTheKeyThatIsItsOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		keys, v1 := record.KeysFor("test"), f.hosts["v1"].agent
+		f.put(keys.Host("x/id-v2"), f.etcd.get(keys.Host("id-v2")))
+		req := control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}
+		if got, err := v1.StartRollout(t.Context(), req, "root"); err == nil {
+			t.Errorf("a rollout of all hosts was started of %+v", got.Hosts)
+		}
+		req.Hosts = []string{"v2"}
+		if got, err := v1.StartRollout(t.Context(), req, "root"); err != nil || len(got.Hosts) != 1 {
+			t.Errorf("of v2 alone: %+v, %v", got.Hosts, err)
+		}
+	})
+}
+
+func TestAForgedRolloutThatNamesAHostTwiceTakesNobodyDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		host := `{"id":"id-v2","name":"v2","state":"waiting"}`
+		f.put(record.KeysFor("test").Rollout(), `{"version":1,"id":"x","work":"restart","state":"running","by":"eve","hosts":[`+host+`,`+host+`]}`)
+		f.pass(5 * time.Minute)
+		if k, _ := f.hosts["v2"].agent.files.asked(); k != nil {
+			t.Errorf("v2 is asked to go: %+v", k)
+		}
+		if text := f.tells("v1", record.KeysFor("test").Rollout()); !strings.Contains(text, "it is in the list already") {
+			t.Errorf("v1 says %q", text)
 		}
 	})
 }

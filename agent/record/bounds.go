@@ -123,13 +123,19 @@ func secondsWithin(v reflect.Value, seconds float64, strictly bool) error {
 	return nil
 }
 
-// hostsWithin leaves the list as it is for its owner: what must change is changed in a copy.
+// hostsWithin leaves the list as it is for its owner: what must change is changed in a copy. No host is in it twice: it would
+// be done once, and taken down for the other for ever.
 func hostsWithin(v reflect.Value, hosts []RolloutHost, strictly bool) error {
 	if len(hosts) > MaxHosts {
 		return fmt.Errorf("%d hosts, the bound is %d", len(hosts), MaxHosts)
 	}
 	held := append([]RolloutHost(nil), hosts...)
+	seen := make(map[string]bool, len(held))
 	for i := range held {
+		if seen[held[i].ID] {
+			return fmt.Errorf("host %d: it is in the list already", i)
+		}
+		seen[held[i].ID] = true
 		if err := within(&held[i], strictly); err != nil {
 			return fmt.Errorf("host %d: %w", i, err)
 		}

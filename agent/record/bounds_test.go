@@ -106,6 +106,17 @@ func TestWhatIsOverABoundIsNeitherWrittenNorRead(t *testing.T) {
 	}
 }
 
+func TestNoHostIsInARolloutTwice(t *testing.T) {
+	t.Parallel()
+	const twice = `{"version":1,"state":"running","hosts":[{"id":"a","state":"waiting"},{"id":"b","state":"done"},{"id":"a","state":"waiting"}]}`
+	if r, err := record.Decode[record.Rollout]([]byte(twice)); err == nil || !strings.Contains(err.Error(), "host 2: it is in the list already") {
+		t.Errorf("%+v was read, %v", r.Hosts, err)
+	}
+	if b, err := record.Encode(record.Rollout{Hosts: []record.RolloutHost{{ID: "a"}, {ID: "a"}}}); err == nil {
+		t.Errorf("%s was written", b)
+	}
+}
+
 func fields(n, size int) record.Extra {
 	out := record.Extra{}
 	for i := range n {
