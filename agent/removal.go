@@ -177,16 +177,17 @@ func (a *Agent) viewRemoval(r *round) {
 }
 
 // noteRemoval ends what this host was asked to remove when the member is gone, or the time is over, beside the loop: the disk may
-// hang.
+// hang. While it is not seen whether its operation is in flight it stands.
 func (a *Agent) noteRemoval(ctx context.Context, r *round) {
 	k, _ := a.files.removals()
-	if k == nil || a.removes(r) {
+	unseen := !r.view.Cluster.Reachable || r.etcdAt != r.at || r.op == nil && r.opAt != 0 // its operation may be in flight, and etcd told
+	if k == nil || unseen || a.removes(r) {
 		return
 	}
 	_, listed := r.membership.ByID(uint64(k.MemberID))
 	code, text := policy.Removed, "it is in the member list no more"
 	switch {
-	case r.view.Cluster.Reachable && r.etcdAt == r.at && !r.view.Cluster.Foreign() && !listed:
+	case !r.view.Cluster.Foreign() && !listed:
 	case !r.wall.Before(k.Until):
 		code, text = policy.Withdrawn, "its time was over before its turn came"
 		if first := firstReason(a.last); first.Code != "" {

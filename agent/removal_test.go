@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // lose makes a member fall silent for good.
@@ -127,4 +128,39 @@ func TestARemovalOutlivesItsAgentAndEndsByItself(t *testing.T) {
 			t.Error("it was removed beside another operation")
 		}
 	})
+}
+
+func TestARemovalWhoseOperationIsNotSeenIsNotToldWithdrawn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ hide, show func(f *fleet) }{
+		"etcd does not answer": {func(f *fleet) { f.etcd.cutOff(true) }, func(f *fleet) { f.etcd.cutOff(false) }},
+		"its operation cannot be read": {
+			func(f *fleet) { f.put(record.KeysFor("test").Op(), "garbage") },
+			func(f *fleet) { f.remove(record.KeysFor("test").Op()) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 1, usualPace())
+				defer f.close()
+				f.pass(time.Minute)
+				f.loseHost("v3")
+				f.pass(time.Minute)
+				h := f.hosts["v2"].agent
+				c.hide(f) // before it can begin
+				if err := h.files.changeRemoval(func(file *removalFile) {
+					file.Removal = &removal{MemberID: 3, Name: "v3", Reason: "in the bin", By: "root", Since: time.Now(), Until: time.Now().Add(time.Minute)}
+				}); err != nil {
+					t.Fatal(err)
+				}
+				f.pass(5 * time.Minute)
+				if k, last := h.files.removals(); k == nil || last != nil {
+					t.Fatalf("it is told how it ended: %+v", last)
+				}
+				c.show(f)
+				f.until(5*time.Minute, "its end is told", func() bool { _, last := h.files.removals(); return last != nil })
+			})
+		})
+	}
 }
