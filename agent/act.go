@@ -202,7 +202,7 @@ func (a *Agent) take(ctx context.Context, r *round, step policy.Step) error {
 	case policy.StepRemoveLearner:
 		return a.opt.Etcd.RemoveLearner(ctx, step.MemberID)
 	case policy.StepBeginRemoval:
-		return a.lock.Begin(ctx, a.removalOp(r, step))
+		return a.beginRemoval(ctx, r, step)
 	case policy.StepRemoveMember:
 		return a.opt.Etcd.RemoveMember(ctx, step.MemberID)
 	case policy.StepMoveDataAside:

@@ -6,13 +6,16 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -34,7 +37,8 @@ type removal struct {
 	By       string          `json:"by"`
 	Live     bool            `json:"live,omitempty"`
 	Since    time.Time       `json:"since"`
-	Until    time.Time       `json:"until"` // after which it begins no more
+	Until    time.Time       `json:"until"`           // after which it begins no more
+	Begun    bool            `json:"begun,omitempty"` // its operation was, or may have been: it begins no second time
 }
 
 // removalEnd is how a removal ended.
@@ -114,7 +118,7 @@ func (a *Agent) askRemoval(ctx context.Context, r *round, m policy.Member, req c
 				other = k
 				return
 			case k != nil && k.MemberID == next.MemberID:
-				next.Since = k.Since
+				next.Since, next.Begun = k.Since, k.Begun
 			}
 			f.Removal = &next
 		})
@@ -181,6 +185,9 @@ func (a *Agent) viewRemoval(r *round) {
 func (a *Agent) noteRemoval(ctx context.Context, r *round) {
 	k, _ := a.files.removals()
 	unseen := !r.view.Cluster.Reachable || r.etcdAt != r.at || r.op == nil && r.opAt != 0 // its operation may be in flight, and etcd told
+	if r.removal != nil {                                                                 // one that was released must not begin again while its end is written
+		r.view.Removal.Over = !r.wall.Before(r.removal.Until) || r.removal.Begun && !a.removes(r)
+	}
 	if k == nil || unseen || a.removes(r) {
 		return
 	}
@@ -188,6 +195,10 @@ func (a *Agent) noteRemoval(ctx context.Context, r *round) {
 	code, text := policy.Removed, "it is in the member list no more"
 	switch {
 	case !r.view.Cluster.Foreign() && !listed:
+	case k.Begun && (r.removal == nil || !r.removal.Begun): // it has only just begun: this round saw what was before
+		return
+	case k.Begun:
+		code, text = policy.Withdrawn, "its operation was released, or deleted, or ended by another host, or etcd did not say whether it had begun"
 	case !r.wall.Before(k.Until):
 		code, text = policy.Withdrawn, "its time was over before its turn came"
 		if first := firstReason(a.last); first.Code != "" {
@@ -203,6 +214,19 @@ func (a *Agent) noteRemoval(ctx context.Context, r *round) {
 		}
 		return struct{}{}, err
 	})
+}
+
+// beginRemoval records the operation. That it begins is noted first: a record that is gone later was released, or deleted, and is
+// not written again. When etcd has certainly not taken it, the removal waits on.
+func (a *Agent) beginRemoval(ctx context.Context, r *round, step policy.Step) error {
+	if err := a.files.markRemoval(r.removal, true); err != nil {
+		return err
+	}
+	err := a.lock.Begin(ctx, a.removalOp(r, step))
+	if errors.Is(err, lock.ErrTaken) || errors.Is(err, lock.ErrLost) || cluster.Denied(err) {
+		return errors.Join(err, a.files.markRemoval(r.removal, false))
+	}
+	return err
 }
 
 // removalOp is the record of a removal that begins.
@@ -242,6 +266,22 @@ func (f *stateFiles) changeRemoval(change func(file *removalFile)) error {
 	defer f.mu.Unlock()
 	f.removal = next
 	return nil
+}
+
+// markRemoval notes whether the operation of what was asked has begun, if it is still that.
+func (f *stateFiles) markRemoval(k *removal, begun bool) error {
+	stands := false
+	err := f.changeRemoval(func(file *removalFile) {
+		if stands = k != nil && file.Removal != nil && file.Removal.MemberID == k.MemberID; stands {
+			next := *file.Removal
+			next.Begun = begun
+			file.Removal = &next
+		}
+	})
+	if err == nil && !stands {
+		err = errors.New("cannot begin the removal: what was asked was withdrawn in this moment")
+	}
+	return err
 }
 
 // endRemoval forgets what was asked, if it is still that.

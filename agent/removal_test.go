@@ -164,3 +164,35 @@ func TestARemovalWhoseOperationIsNotSeenIsNotToldWithdrawn(t *testing.T) {
 		})
 	}
 }
+
+func TestARemovalThatAPersonReleasesDoesNotBeginAgain(t *testing.T) {
+	t.Parallel()
+	for name, begun := range map[string]bool{"before it has begun": false, "when its record is gone": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 1, usualPace())
+				defer f.close()
+				f.pass(time.Minute)
+				f.loseHost("v3")
+				f.pass(time.Minute)
+				h := f.hosts["v2"].agent
+				if err := h.files.changeRemoval(func(file *removalFile) {
+					file.Removal = &removal{MemberID: 3, Name: "v3", Reason: "in the bin", By: "root", Since: time.Now(), Until: time.Now().Add(time.Hour), Begun: begun}
+				}); err != nil {
+					t.Fatal(err)
+				}
+				f.until(time.Minute, "its end is told", func() bool { _, last := h.files.removals(); return last != nil })
+				f.pass(5 * time.Minute)
+				now, last := h.files.removals()
+				want := policy.Removed
+				if begun {
+					want = policy.Withdrawn
+				}
+				if now != nil || last.Code != want || f.removed("v3") == begun || !last.Begun {
+					t.Errorf("asked for is %+v; it ended as %+v; v3 is gone: %t", now, last, f.removed("v3"))
+				}
+			})
+		})
+	}
+}
