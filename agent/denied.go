@@ -5,8 +5,21 @@ package agent
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/policy"
 )
+
+// refuseCall makes of an error of a call to etcd what a person is told: that etcd's users and roles forbid it is no lack of a
+// quorum.
+func (a *Agent) refuseCall(cannot string, err error, hint string) error {
+	if cluster.Denied(err) {
+		return refuse(http.StatusForbidden, string(policy.PermissionDenied), cannot+a.deniedText(err), policy.PermissionDenied.Info().Remedy)
+	}
+	return refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), hint)
+}
 
 // deniedText says what etcd has refused, to whom, and the commands that allow it. Below its own prefix a role is enough; who
 // adds members, promotes and removes them, or moves the leadership, must have etcd's role root.

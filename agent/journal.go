@@ -12,6 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -202,6 +203,9 @@ func (j *journal) read(ctx context.Context, limit int) ([]control.HistoryLine, e
 		return l.lines[max(0, len(l.lines)-limit):], nil
 	}
 	found, err := j.opt.Etcd.ReadLast(ctx, j.keys.History(), int64(limit))
+	if cluster.Denied(err) { // a voter answers
+		return nil, err
+	}
 	if err != nil {
 		j.mu.Lock()
 		defer j.mu.Unlock()

@@ -32,7 +32,11 @@ func refuse(status int, code, message, hint string) error {
 
 // History gives the newest lines, oldest first.
 func (a *Agent) History(ctx context.Context, limit int) ([]control.HistoryLine, error) {
-	return a.journal.read(ctx, limit)
+	lines, err := a.journal.read(ctx, limit)
+	if cluster.Denied(err) {
+		err = a.refuseCall("cannot read the history: ", err, "")
+	}
+	return lines, err
 }
 
 // Bootstrap records the request to make a new cluster of this host, unless MayBootstrap refuses it.
@@ -113,7 +117,7 @@ func (a *Agent) Pause(ctx context.Context, req control.PauseRequest, by string) 
 		_, err = a.opt.Etcd.Txn(ctx, nil, clientv3.OpPut(a.keys.Pause(), string(value), clientv3.WithLease(lease)))
 	}
 	if err != nil {
-		return control.Pause{}, refuse(http.StatusServiceUnavailable, codeUnreachable, "cannot pause: "+err.Error(),
+		return control.Pause{}, a.refuseCall("cannot pause: ", err,
 			"without a quorum no agent takes a step in any case")
 	}
 	a.note(ctx, "PAUSED", "paused by "+by+": "+req.Reason)
@@ -128,7 +132,7 @@ func (a *Agent) Resume(ctx context.Context, by string) error {
 		return refuse(http.StatusConflict, control.CodeNotPaused, "cannot resume: nothing is paused", "quorumctl status")
 	}
 	if _, err := a.opt.Etcd.Txn(ctx, nil, clientv3.OpDelete(a.keys.Pause())); err != nil {
-		return refuse(http.StatusServiceUnavailable, codeUnreachable, "cannot resume: "+err.Error(), "try again when the cluster has a quorum")
+		return a.refuseCall("cannot resume: ", err, "try again when the cluster has a quorum")
 	}
 	a.note(ctx, "RESUMED", "resumed by "+by)
 	a.Wake()
@@ -141,7 +145,7 @@ func (a *Agent) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by st
 	found, err := a.opt.Etcd.Read(ctx, cluster.Span{Start: a.keys.Op()})
 	switch {
 	case err != nil:
-		return refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+"no voter answers", "try again when the cluster has a quorum")
+		return a.refuseCall(cannot, err, "try again when the cluster has a quorum")
 	case len(found.Pairs) == 0:
 		return a.releaseStanding(ctx, req, by)
 	}
@@ -163,7 +167,7 @@ func (a *Agent) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by st
 	}
 	rollout, err := a.stopFor(ctx, op, by)
 	if err != nil {
-		return refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "try again when the cluster has a quorum")
+		return a.refuseCall(cannot, err, "try again when the cluster has a quorum")
 	}
 	for _, also := range rollout {
 		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(also.Key), "=", also.Seen))
@@ -172,7 +176,7 @@ func (a *Agent) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by st
 	answer, err := a.opt.Etcd.Txn(ctx, conditions, then...)
 	switch {
 	case err != nil:
-		return refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "quorumctl op show tells whether it is gone")
+		return a.refuseCall(cannot, err, "quorumctl op show tells whether it is gone")
 	case !answer.Succeeded:
 		return refuse(http.StatusConflict, control.CodeConflict, cannot+"it has moved on meanwhile", "quorumctl op show, and try again")
 	}

@@ -151,14 +151,14 @@ func (a *Agent) StartRollout(ctx context.Context, req control.RolloutRequest, by
 	}
 	found, seen, err := a.readRollout(ctx)
 	if err != nil {
-		return control.Rollout{}, refuseRead(cannot, err)
+		return control.Rollout{}, a.refuseRead(cannot, err)
 	}
 	if found != nil && (found.State == record.RolloutRunning || found.State == record.RolloutPaused) {
 		return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"one of "+found.By+" is "+found.State+": "+found.Reason, "quorumctl rollout status; quorumctl rollout abort ends it")
 	}
 	hosts, err := a.opt.Etcd.Read(ctx, cluster.Span{Start: a.keys.Hosts(), End: a.keys.Lock()})
 	if err != nil {
-		return control.Rollout{}, refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "try again when the cluster has a quorum")
+		return control.Rollout{}, a.refuseCall(cannot, err, "try again when the cluster has a quorum")
 	}
 	rollout := record.Rollout{
 		ID: strings.ToLower(rand.Text()[:8]), Work: req.Work, Command: req.Command, Etcd: req.Version, Reason: req.Reason, By: by,
@@ -244,7 +244,7 @@ func (a *Agent) SetRollout(ctx context.Context, state, by string) (control.Rollo
 	case unread && state == record.RolloutAborted:
 		return a.abortUnreadable(ctx, bad, by)
 	case err != nil:
-		return control.Rollout{}, refuseRead(cannot, err)
+		return control.Rollout{}, a.refuseRead(cannot, err)
 	case found == nil:
 		return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"there is none", "quorumctl rollout start")
 	case found.State == state:
@@ -290,7 +290,7 @@ func (a *Agent) writeRollout(ctx context.Context, rollout record.Rollout, seen i
 	answer, err := a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", seen)}, clientv3.OpPut(key, string(value)))
 	switch {
 	case err != nil:
-		return refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "quorumctl rollout status tells how it stands")
+		return a.refuseCall(cannot, err, "quorumctl rollout status tells how it stands")
 	case !answer.Succeeded:
 		return refuse(http.StatusConflict, control.CodeConflict, cannot+"it has moved on meanwhile", "quorumctl rollout status, and try again")
 	}

@@ -121,7 +121,7 @@ func (a *Agent) releaseStanding(ctx context.Context, req control.ReleaseRequest,
 	answer, err := a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(a.keys.Op()), "=", 0)}, put)
 	switch {
 	case err != nil:
-		return refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "quorumctl op show")
+		return a.refuseCall(cannot, err, "quorumctl op show")
 	case !answer.Succeeded:
 		return refuse(http.StatusConflict, control.CodeConflict, cannot+"its host has just recorded it again", "quorumctl op show, and try again")
 	}

@@ -94,11 +94,11 @@ func decodeHost(pair cluster.Pair, id string) (record.Host, error) {
 }
 
 // refuseRead makes of an error of a read what a person is told.
-func refuseRead(cannot string, err error) error {
+func (a *Agent) refuseRead(cannot string, err error) error {
 	if u, is := errors.AsType[*unreadable](err); is {
 		return refuse(http.StatusConflict, codeUnreadable, cannot+u.Error(), u.Hint())
 	}
-	return refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+err.Error(), "try again when the cluster has a quorum")
+	return a.refuseCall(cannot, err, "try again when the cluster has a quorum")
 }
 
 // discard deletes a record that cannot be read, if it is still that one.
@@ -106,7 +106,7 @@ func (a *Agent) discard(ctx context.Context, u *unreadable, also ...clientv3.Op)
 	answer, err := a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(u.Key), "=", u.at)}, append(also, clientv3.OpDelete(u.Key))...)
 	switch {
 	case err != nil:
-		return refuse(http.StatusServiceUnavailable, codeUnreachable, "cannot delete "+u.Key+": "+err.Error(), "try again when the cluster has a quorum")
+		return a.refuseCall("cannot delete "+u.Key+": ", err, "try again when the cluster has a quorum")
 	case !answer.Succeeded:
 		return refuse(http.StatusConflict, control.CodeConflict, "cannot delete "+u.Key+": it was written meanwhile", "look at it, and try again")
 	}
@@ -130,7 +130,7 @@ func (a *Agent) releaseUnreadable(ctx context.Context, u *unreadable, reason, by
 	var also []clientv3.Op
 	found, _, err := a.readRollout(ctx)
 	if _, is := errors.AsType[*unreadable](err); err != nil && !is {
-		return refuseRead("cannot release the operation: ", err)
+		return a.refuseRead("cannot release the operation: ", err)
 	}
 	if err == nil && found != nil && found.State == record.RolloutRunning {
 		found.State, found.Text = record.RolloutStopped, "an operation whose record could not be read was released by "+by

@@ -1,0 +1,58 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// forbidding is an etcd whose users and roles let nobody do anything.
+type forbidding struct{ *fleetClient }
+
+func (forbidding) Read(context.Context, ...cluster.Span) (cluster.Range, error) {
+	return cluster.Range{}, rpctypes.ErrPermissionDenied
+}
+
+func (forbidding) Txn(context.Context, []clientv3.Cmp, ...clientv3.Op) (*clientv3.TxnResponse, error) {
+	return nil, rpctypes.ErrPermissionDenied
+}
+
+func TestWhatEtcdForbidsIsNotToldAsALackOfAQuorum(t *testing.T) {
+	t.Parallel()
+	a := &Agent{
+		opt:  Options{Config: hostConfig(), Etcd: forbidding{newFleetEtcd().of("v1")}, Wall: time.Now, Logger: slog.New(slog.DiscardHandler)},
+		keys: record.KeysFor("test"),
+	}
+	for name, do := range map[string]func() error{
+		"pause": func() error {
+			_, err := a.Pause(t.Context(), control.PauseRequest{Reason: "a test", For: time.Hour}, "root")
+			return err
+		},
+		"resume":     func() error { return a.Resume(t.Context(), "root") },
+		"op release": func() error { return a.ReleaseOp(t.Context(), control.ReleaseRequest{Reason: "a test"}, "root") },
+		"rollout start": func() error {
+			_, err := a.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
+			return err
+		},
+	} {
+		e, is := errors.AsType[*control.Error](do())
+		if !is || e.Status != http.StatusForbidden || e.Code != string(policy.PermissionDenied) || !strings.Contains(e.Message, "permission denied") {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}
