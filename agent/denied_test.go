@@ -32,6 +32,26 @@ func (forbidding) Txn(context.Context, []clientv3.Cmp, ...clientv3.Op) (*clientv
 	return nil, rpctypes.ErrPermissionDenied
 }
 
+// overfull is an etcd in which more lies under the hosts' keys than is read.
+type overfull struct{ *fleetClient }
+
+func (o overfull) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
+	found, err := o.fleetClient.Read(ctx, spans...)
+	if spans[0].Start == record.KeysFor("test").Hosts() {
+		found.Rest = record.KeysFor("test").Host("x")
+	}
+	return found, err
+}
+
+func TestARolloutOfAllHostsIsRefusedWhenNotAllWereRead(t *testing.T) {
+	t.Parallel()
+	a := &Agent{opt: Options{Config: hostConfig(), Etcd: overfull{newFleetEtcd().of("v1")}, Wall: time.Now}, keys: record.KeysFor("test")}
+	_, err := a.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
+	if e, is := errors.AsType[*control.Error](err); !is || e.Code != codeUnreadable || !strings.Contains(e.Message, "hosts/x: it was not read") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestWhatEtcdForbidsIsNotToldAsALackOfAQuorum(t *testing.T) {
 	t.Parallel()
 	a := &Agent{

@@ -160,6 +160,10 @@ func (a *Agent) StartRollout(ctx context.Context, req control.RolloutRequest, by
 	if err != nil {
 		return control.Rollout{}, a.refuseCall(cannot, err, "try again when the cluster has a quorum")
 	}
+	if hosts.Rest != "" && len(req.Hosts) == 0 { // all hosts are meant, and some are not known
+		u := policy.Unreadable{Kind: policy.RecordHost, Key: hosts.Rest, Why: "it was not read, nor what follows, because too much lies before it"}
+		return control.Rollout{}, refuse(http.StatusConflict, codeUnreadable, cannot+u.Key+": "+u.Why, u.Hint()+"; or name the hosts: --hosts")
+	}
 	rollout := record.Rollout{
 		ID: strings.ToLower(rand.Text()[:8]), Work: req.Work, Command: req.Command, Etcd: req.Version, Reason: req.Reason, By: by,
 		State: record.RolloutRunning, Started: a.opt.Wall().UTC(),
