@@ -304,7 +304,7 @@ type parsedRecord[T record.Lock | record.Op | record.Pause | record.Queue | reco
 
 // of decodes a record, unless it is the one of the time before. What it gives is not to be changed; it is nil with an error.
 func (p *parsedRecord[T]) of(pair cluster.Pair) (*T, error) {
-	if err := oversized(pair); err != nil {
+	if err := oversized[T](pair); err != nil {
 		*p = parsedRecord[T]{}
 		return nil, err
 	}

@@ -101,7 +101,7 @@ func (a *Agent) removable(r *round, req control.RemovalRequest, cannot string) (
 	}
 	asked := policy.Removal{MemberID: found[0].ID, Live: req.Live}
 	if reason, holds := policy.AgainstRemoval(r.view, asked); holds {
-		return policy.Member{}, refuse(http.StatusConflict, string(reason.Code), cannot+reason.Text, reason.Code.Info().Remedy)
+		return policy.Member{}, refuse(http.StatusConflict, string(reason.Code), cannot+reason.Text, strings.ReplaceAll(reason.Code.Info().Remedy, "remove NAME", "remove "+req.Member))
 	}
 	return found[0], nil
 }

@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -89,6 +90,10 @@ func TestWhatNoWaitingChangesIsRefusedAtOnce(t *testing.T) {
 			if got := ask(member, false); !strings.Contains(got, want) {
 				t.Errorf("%s: %s, want %s", member, got, want)
 			}
+		}
+		_, err := h.RemoveMember(t.Context(), control.RemovalRequest{Member: "v1", Reason: "x", For: time.Minute}, "root")
+		if e, is := errors.AsType[*control.Error](err); !is || !strings.Contains(e.Hint, "quorumctl member remove v1 --live") {
+			t.Errorf("the remedy is %+v", e)
 		}
 		f.loseHost("v3")
 		f.pass(time.Minute)

@@ -63,7 +63,7 @@ func (a *Agent) tellUnreadable(r *round) {
 // decoded reads the record of a pair.
 func decoded[T record.Lock | record.Op | record.Rollout](kind policy.RecordKind, pair cluster.Pair) (T, error) {
 	var r T
-	err := oversized(pair)
+	err := oversized[T](pair)
 	if err == nil {
 		r, err = record.Decode[T](pair.Value)
 	}
@@ -74,16 +74,21 @@ func decoded[T record.Lock | record.Op | record.Rollout](kind policy.RecordKind,
 }
 
 // oversized is an error for a value that was left out because of its size.
-func oversized(pair cluster.Pair) error {
+func oversized[T any](pair cluster.Pair) error {
 	if pair.Oversized > 0 {
-		return fmt.Errorf("%d bytes or more, the bound is %d", pair.Oversized, record.MaxBytes)
+		var r T
+		bound := record.MaxBytes
+		if _, is := any(r).(record.Rollout); is {
+			bound = record.MaxRolloutBytes
+		}
+		return fmt.Errorf("%d bytes or more, the bound is %d", pair.Oversized, bound)
 	}
 	return nil
 }
 
 // decodeHost reads a host's record, which must be that of the host under whose key it lies.
 func decodeHost(pair cluster.Pair, id string) (record.Host, error) {
-	if err := oversized(pair); err != nil {
+	if err := oversized[record.Host](pair); err != nil {
 		return record.Host{}, err
 	}
 	h, err := record.Decode[record.Host](pair.Value)
