@@ -242,6 +242,7 @@ func (a *Agent) noteAsk(ctx context.Context, r *round) {
 	default:
 		return
 	}
+	op, in := r.op, record64(r.view.Cluster.ID) // the round may be confirmed while this runs
 	a.notingAsk.refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
 		err := a.files.changeAsk(func(now *ask) (*ask, *askEnd) {
 			if now == nil || *now != *k {
@@ -249,6 +250,9 @@ func (a *Agent) noteAsk(ctx context.Context, r *round) {
 			}
 			if own {
 				now.Seen = true
+				if now.Began.IsZero() { // its early end was noted, and has failed
+					now.BootID, now.Began, now.Clock, now.Cluster = op.BootID, op.Started, op.Clock, in
+				}
 				return now, nil
 			}
 			return nil, k.end(code, text, r.wall)

@@ -118,3 +118,22 @@ func TestAnOperationIsReleasedByAPersonAlsoWhenItsRecordIsDeleted(t *testing.T) 
 		})
 	}
 }
+
+func TestAnOperationWhoseEarlyEndHasFailedIsNotedAgainAsItBegan(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		f.keeps("v2")
+		files := f.hosts["v2"].agent.files
+		before, _ := files.asked()
+		want := *before
+		must(t, files.markAsk(func(k *ask) { k.Seen, k.BootID, k.Began, k.Clock, k.Cluster = false, "", time.Time{}, 0, 0 }))
+		f.pass(time.Minute)
+		got, _ := files.asked()
+		if got == nil || !got.Seen || !got.Began.Equal(want.Began) || got.BootID != want.BootID || got.Clock != want.Clock || got.Cluster != want.Cluster {
+			t.Errorf("noted is %+v, want %+v", got, want)
+		}
+	})
+}
