@@ -84,7 +84,7 @@ TESTS = mkdir -p $(CACHE)/tmp && TMPDIR=$(CACHE)/tmp
 
 test: etcd build ## all tests that need only Go: with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/
 	$(TESTS) $(GO) test -timeout 15m $(UNIT)
-	$(TESTS) $(GO) test -timeout 15m $(E2E)
+	$(TESTS) $(GO) test -timeout 25m $(E2E)
 
 test-root: etcd build ## what only root can try: to be somebody else (needs root)
 	$(GO) test -count=1 -timeout 10m -tags root -run 'Stranger|Closed' ./contrib/e2e ./agent/reach
