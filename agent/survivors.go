@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/quorumd/quorumd/agent/cluster"
@@ -36,6 +37,8 @@ func (a *Agent) askSurvivors(ctx context.Context, r *round) error {
 			runs = append(runs, cmp.Or(m.Name, firstOf(m.PeerURLs)))
 		}
 	}
+	slices.Sort(runs) // the order of the list is that of random IDs
+	slices.Sort(silent)
 	r.answers = found
 	if len(runs) == 0 {
 		return nil

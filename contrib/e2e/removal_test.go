@@ -58,7 +58,7 @@ func TestAVoterThatIsGoneForGoodIsRemovedAndOneThatIsNeededIsNot(t *testing.T) {
 		t.Errorf("asked again: %q", got)
 	}
 	n2.signalEtcd(syscall.SIGSTOP)
-	w.eventually("n1 has no quorum", func() bool { return n1.names(policy.ClusterUnreachable) })
+	w.eventually("n1 has no quorum", func() bool { return n1.names(policy.NoQuorum) })
 	if got := n1.remove(n2, true); !strings.Contains(got, "cannot be reached") {
 		t.Errorf("without a quorum: %q", got)
 	}
@@ -128,7 +128,7 @@ func TestARemovalIsBroughtToItsEndByAnAgentThatWasKilledAnywhereInIt(t *testing.
 	}
 }
 
-func TestARemovalThatEtcdWasNotToldOfIsEndedByAnotherAgentAndBegunAnewByItsOwn(t *testing.T) {
+func TestARemovalThatAnotherAgentHasEndedIsNotBegunAgainUnlessAPersonAsksAgain(t *testing.T) {
 	t.Parallel()
 	w := cycleWorld(t, nil)
 	n1, n3 := w.hosts[0], w.hosts[2]
@@ -145,6 +145,15 @@ func TestARemovalThatEtcdWasNotToldOfIsEndedByAnotherAgentAndBegunAnewByItsOwn(t
 	}
 	n1.resume()
 	w.start(n1)
+	w.eventually("n1 says that its removal was withdrawn", func() bool {
+		s, ok := n1.status()
+		return ok && s.LastRemoval != nil && s.LastRemoval.Code == string(policy.Withdrawn)
+	})
+	if !w.has(3, 0) {
+		t.Errorf("the members are %v", w.members())
+	}
+	w.eventually("n1 sees that n3 does not answer", func() bool { return n1.silent(n3) })
+	w.eventually("the removal is taken on", func() bool { return n1.remove(n3, false) == "" })
 	w.removed(n1)
 	w.verify(2, 0)
 }

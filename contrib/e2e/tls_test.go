@@ -155,7 +155,7 @@ func TestHostsJoinOverTLSAndTakeUpCertificatesThatAreReplaced(t *testing.T) {
 	if err := os.WriteFile(place(&n1.Options).Key, []byte("half a k"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("a damaged key is reported", func() bool { return n1.logHas("TLS files not reloaded, the old ones stay in use") })
+	w.eventually("a damaged key is reported", func() bool { return n1.logHas("TLS files or the password not reloaded, the old ones stay in use") })
 	if !n1.waitsFor(policy.AtRest) {
 		t.Error("the files in use were given up for damaged ones")
 	}
