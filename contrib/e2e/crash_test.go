@@ -225,7 +225,7 @@ func TestEveryStepOfAJoinIsStruck(t *testing.T) {
 	t.Parallel()
 	notOfAJoin := []policy.StepKind{
 		policy.StepReleaseLock, policy.StepStopUnit, policy.StepRollBack, policy.StepRemoveLearner, policy.StepFinishBootstrap,
-		policy.StepBeginCycle, policy.StepRunHooks, policy.StepMoveLeader, policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot, policy.StepRunCommand,
+		policy.StepBeginCycle, policy.StepRunHooks, policy.StepMoveLeader, policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot, policy.StepRunCommand, policy.StepRecordAgain,
 		policy.StepBeginRemoval, policy.StepRemoveMember, // see removal_test.go
 	}
 	for _, info := range policy.Steps() {

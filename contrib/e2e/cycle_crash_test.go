@@ -385,6 +385,7 @@ func TestEveryStepOfACycleIsStruck(t *testing.T) {
 		policy.StepReboot,                                // of whole hosts: see contrib/lab
 		policy.StepRunCommand,                            // see command_test.go
 		policy.StepBeginRemoval, policy.StepRemoveMember, // see removal_test.go
+		policy.StepRecordAgain, // see intruder_test.go
 	}
 	for _, info := range policy.Steps() {
 		struck := slices.ContainsFunc(slices.Concat(cycleSteps(control.WorkMaintenance), cycleSteps(control.WorkRestart)), func(s string) bool {
