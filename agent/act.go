@@ -114,7 +114,9 @@ func (a *Agent) collect(r *round) {
 
 // stepContext gives the context for a step: bounded, and for a locked step only after the lock
 // was confirmed.
-func (a *Agent) stepContext(ctx context.Context, step policy.Step, bound time.Duration) (context.Context, context.CancelFunc, error) {
+func (a *Agent) stepContext(ctx context.Context, step policy.Step,
+	bound time.Duration,
+) (context.Context, context.CancelFunc, error) {
 	if !step.Kind.Info().Locked {
 		stepCtx, cancel := context.WithTimeout(ctx, bound)
 		return stepCtx, cancel, nil
@@ -152,7 +154,8 @@ func (a *Agent) finished(ctx context.Context, r *round, step policy.Step, err er
 	} else {
 		a.log.Info("step taken", "step", step.Kind, "why", step.Why)
 	}
-	if err == nil && (step.Kind == policy.StepEndOp || step.Kind == policy.StepTakeLock || step.Kind == policy.StepReleaseLock) {
+	if err == nil && (step.Kind == policy.StepEndOp || step.Kind == policy.StepTakeLock ||
+		step.Kind == policy.StepReleaseLock) {
 		return // the end writes its own line; the lock is no news
 	}
 	text := step.Text()
@@ -214,7 +217,8 @@ func (a *Agent) take(ctx context.Context, r *round, step policy.Step) error {
 		return err
 	case policy.StepFinishBootstrap:
 		return a.files.endBootstrap()
-	case policy.StepBeginCycle, policy.StepRunHooks, policy.StepMoveLeader, policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot, policy.StepRunCommand, policy.StepRecordAgain:
+	case policy.StepBeginCycle, policy.StepRunHooks, policy.StepMoveLeader, policy.StepRestartUnit, policy.StepTakeDown,
+		policy.StepReboot, policy.StepRunCommand, policy.StepRecordAgain:
 		return a.cycleStep(ctx, r, step)
 	case policy.StepWriteEnv, policy.StepStartUnit, policy.StepStopUnit, policy.StepNone:
 		return a.driveUnit(ctx, r, step)

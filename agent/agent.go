@@ -244,7 +244,8 @@ func limitsOf(c config.Config) policy.Limits {
 	return policy.Limits{
 		Settle: t.Settle, Cooldown: t.Cooldown, PromoteStable: t.PromoteStable, SteadyLag: t.SteadyLag,
 		PromoteLag: uint64(t.PromoteLag), LearnerStall: t.LearnerStall, LearnerMax: t.LearnerMax,
-		HandOver: t.HandOver, ReturnStable: t.ReturnStable, ReturnMax: t.ReturnMax, OrphanGrace: t.OrphanGrace, LockTTL: t.LockTTL, StartRetry: t.Settle, ClockOffset: t.ClockMaxOffset,
+		HandOver: t.HandOver, ReturnStable: t.ReturnStable, ReturnMax: t.ReturnMax, OrphanGrace: t.OrphanGrace,
+		LockTTL: t.LockTTL, StartRetry: t.Settle, ClockOffset: t.ClockMaxOffset,
 		AllowUnsafe: c.Cluster.AllowUnsafeVersion,
 	}
 }
@@ -386,7 +387,8 @@ func (a *Agent) publish(ctx context.Context, r *round) {
 	a.published.ring()
 	a.judge.save(false)
 	if r.decision.Step.Kind == policy.StepNone && len(r.decision.Reasons) > 0 {
-		if first, before := r.decision.Reasons[0], firstReason(a.last); first.Code != before.Code || len(a.last.Reasons) == 0 {
+		if first, before := r.decision.Reasons[0], firstReason(a.last); first.Code != before.Code ||
+			len(a.last.Reasons) == 0 {
 			a.log.Info("waiting", "code", first.Code, "text", first.Text)
 			a.metrics.refused(first.Code)
 		}

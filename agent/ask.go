@@ -64,7 +64,8 @@ type askEnd struct {
 	RolloutSince time.Time `json:"rolloutSince,omitzero"`
 }
 
-// until gives when it becomes overdue; zero for never, and while it waits for its turn, which may take as long as it likes.
+// until gives when it becomes overdue; zero for never, and while it waits for its turn, which may take as long as it
+// likes.
 func (k *ask) until() time.Time {
 	if k.For <= 0 || k.Began.IsZero() {
 		return time.Time{}
@@ -134,7 +135,10 @@ func (f *stateFiles) changeAsk(change func(k *ask) (next *ask, end *askEnd)) err
 
 // end gives the end of an ask.
 func (k *ask) end(code policy.ReasonCode, text string, at time.Time) *askEnd {
-	return &askEnd{Work: k.Work, Reason: k.Reason, By: k.By, Since: k.Since, Ended: at, Code: code, Text: text, Rollout: k.Rollout, RolloutSince: k.RolloutAt}
+	return &askEnd{
+		Work: k.Work, Reason: k.Reason, By: k.By, Since: k.Since, Ended: at, Code: code, Text: text,
+		Rollout: k.Rollout, RolloutSince: k.RolloutAt,
+	}
 }
 
 // endAsk forgets what was asked: it has ended in that way.

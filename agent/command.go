@@ -12,8 +12,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// commandRun is what this host's disk says of the program of a command. That it was started is noted before, so that one
-// that was running when the machine lost power is not run again unseen: how it went lies where a reboot clears it.
+// commandRun is what this host's disk says of the program of a command. That it was started is noted before, so that
+// one that was running when the machine lost power is not run again unseen: how it went lies where a reboot clears it.
 type commandRun struct {
 	Ran     policy.HookState `json:"ran,omitempty"`     // running: it was started; done or failed: how it went
 	RanText string           `json:"ranText,omitempty"` // for people
@@ -29,7 +29,8 @@ func (k *ask) commandOf() hooks.Run {
 }
 
 // commandHint is what to do about a command that cannot be run here.
-const commandHint = "put the program into commands.d, beside the hooks, on every host, owned by root and writable by nobody else"
+const commandHint = "put the program into commands.d, beside the hooks, on every host, owned by root and writable by " +
+	"nobody else"
 
 // unfitFor tells why a command could not be run on this host, or nothing.
 func (a *Agent) unfitFor(ctx context.Context, command string) string {
@@ -42,15 +43,20 @@ func (a *Agent) unfitFor(ctx context.Context, command string) string {
 	return ""
 }
 
-// viewCommand tells how the program is doing that this host is taken down for. As long as the host waits for its turn nobody looks:
-// the disk on which the program lies may hang, and the loop with it.
+// viewCommand tells how the program is doing that this host is taken down for. As long as the host waits for its turn
+// nobody looks: the disk on which the program lies may hang, and the loop with it.
 func (a *Agent) viewCommand(ctx context.Context, r *round, k *ask) policy.Hooks {
 	started := k.Ran == policy.HooksRunning
 	switch {
 	case k.Ran == policy.HooksDone || k.Ran == policy.HooksFailed:
 		return policy.Hooks{State: k.Ran, Text: k.RanText}
 	case started && k.RanIn != a.opt.BootID:
-		return policy.Hooks{State: policy.HooksFailed, Text: k.Program + ": the machine has rebooted since it was started, so nobody knows whether it has ended: see what it has done, it is not run again"}
+		return policy.Hooks{
+			State: policy.HooksFailed,
+			Text: k.Program +
+				": the machine has rebooted since it was started, so nobody knows whether it has ended: see what it " +
+				"has done, it is not run again",
+		}
 	case a.opt.Hooks == nil:
 		return policy.Hooks{State: policy.HooksFailed, Text: k.Program + ": this agent has no way to run it"}
 	case k.BootID == "" && !started:
@@ -59,16 +65,27 @@ func (a *Agent) viewCommand(ctx context.Context, r *round, k *ask) policy.Hooks 
 	run := k.commandOf()
 	found, err := a.opt.Hooks.State(ctx, run)
 	switch {
-	case err != nil && started && r.at > run.Until+a.opt.Config.Maintenance.CommandTimeout+hooks.EndWithin: // it was killed long ago, if it ever began
-		return policy.Hooks{State: policy.HooksFailed, Text: k.Program + ": its time is over, and how it went cannot be told: " + err.Error()}
+	// it was killed long ago, if it ever began
+	case err != nil && started && r.at > run.Until+a.opt.Config.Maintenance.CommandTimeout+hooks.EndWithin:
+		return policy.Hooks{
+			State: policy.HooksFailed,
+			Text:  k.Program + ": its time is over, and how it went cannot be told: " + err.Error(),
+		}
 	case err != nil && started: // it may well run
 		return policy.Hooks{State: policy.HooksRunning, Text: k.Program + ": " + err.Error()}
 	case err != nil:
 		return policy.Hooks{State: policy.HooksDue, Text: k.Program + ": " + err.Error()}
 	case found.State == hooks.None && started && r.at > run.Until:
-		return policy.Hooks{State: policy.HooksFailed, Text: k.Program + ": it was started and has not begun: look for the reason with \"journalctl -u 'quorumd*'\""}
+		return policy.Hooks{
+			State: policy.HooksFailed,
+			Text: k.Program +
+				": it was started and has not begun: look for the reason with \"journalctl -u 'quorumd*'\"",
+		}
 	case found.State == hooks.None && started:
-		return policy.Hooks{State: policy.HooksStarting, Text: k.Program + ": it is being started", Launched: a.launchedNow(r, run)}
+		return policy.Hooks{
+			State: policy.HooksStarting, Text: k.Program + ": it is being started",
+			Launched: a.launchedNow(r, run),
+		}
 	}
 	view := hooksView(found)
 	if view.State == policy.HooksRunning {
@@ -92,7 +109,8 @@ func (a *Agent) runCommand(ctx context.Context, r *round) error {
 		}
 		run = k.commandOf()
 	})
-	a.binary.forget() // it may exchange etcd, which must not be started unseen; from here on nobody looks until it has ended
+	// it may exchange etcd, which must not be started unseen; from here on nobody looks until it has ended
+	a.binary.forget()
 	switch {
 	case err != nil:
 		return err

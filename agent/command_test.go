@@ -44,24 +44,92 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 		want  policy.HookState
 		says  string
 	}{
-		"it was not started":                      {commandRun{}, "boot-1", minute, told{result: nothing}, policy.HooksDue, ""},
-		"it is missing":                           {commandRun{}, "boot-1", minute, told{result: hooks.Result{State: hooks.Failed, Hook: "upgrade", Text: "there is none"}}, policy.HooksFailed, "upgrade: there is none"},
-		"it was not started, and nobody can look": {commandRun{}, "boot-1", minute, told{err: errors.New("denied")}, policy.HooksDue, "denied"},
-		"it was started and has told nothing":     {started, "boot-1", minute + hooks.BeginWithin, told{result: nothing}, policy.HooksStarting, "upgrade"},
-		"and does not begin any more":             {started, "boot-1", minute + hooks.BeginWithin + 1, told{result: nothing}, policy.HooksFailed, "has not begun"},
-		"it runs":                                 {started, "boot-1", 9 * minute, told{result: hooks.Result{State: hooks.Running, Hook: "upgrade"}}, policy.HooksRunning, "upgrade runs"},
-		"it was started, and nobody can look":     {started, "boot-1", 9 * minute, told{err: errors.New("denied")}, policy.HooksRunning, "denied"},
-		"and its time is over, kill and all":      {started, "boot-1", 31*minute + hooks.BeginWithin + hooks.EndWithin + 1, told{err: errors.New("denied")}, policy.HooksFailed, "denied"},
-		"it is done":                              {started, "boot-1", 9 * minute, told{result: hooks.Result{State: hooks.Done}}, policy.HooksDone, ""},
-		"the machine has rebooted":                {started, "boot-2", minute, told{result: nothing}, policy.HooksFailed, "the machine has rebooted"},
-		"it has rebooted, and a file has stayed":  {started, "boot-2", minute, told{result: hooks.Result{State: hooks.Done}}, policy.HooksFailed, "is not run again"},
-		"its end was noted before the reboot":     {commandRun{Ran: policy.HooksDone, RanIn: "boot-1"}, "boot-2", minute, told{result: nothing}, policy.HooksDone, ""},
-		"its failure was noted":                   {commandRun{Ran: policy.HooksFailed, RanText: "upgrade: exit status 7", RanIn: "boot-1"}, "boot-2", minute, told{result: nothing}, policy.HooksFailed, "exit status 7"},
+		"it was not started": {
+			commandRun{},
+			"boot-1", minute,
+			told{result: nothing},
+			policy.HooksDue, "",
+		},
+		"it is missing": {
+			commandRun{},
+			"boot-1", minute,
+			told{result: hooks.Result{State: hooks.Failed, Hook: "upgrade", Text: "there is none"}},
+			policy.HooksFailed,
+			"upgrade: there is none",
+		},
+		"it was not started, and nobody can look": {
+			commandRun{},
+			"boot-1", minute,
+			told{err: errors.New("denied")},
+			policy.HooksDue, "denied",
+		},
+		"it was started and has told nothing": {
+			started, "boot-1", minute + hooks.BeginWithin,
+			told{result: nothing},
+			policy.HooksStarting, "upgrade",
+		},
+		"and does not begin any more": {
+			started, "boot-1", minute + hooks.BeginWithin + 1,
+			told{result: nothing},
+			policy.HooksFailed, "has not begun",
+		},
+		"it runs": {
+			started, "boot-1", 9 * minute,
+			told{result: hooks.Result{State: hooks.Running, Hook: "upgrade"}},
+			policy.HooksRunning, "upgrade runs",
+		},
+		"it was started, and nobody can look": {
+			started, "boot-1", 9 * minute,
+			told{err: errors.New("denied")},
+			policy.HooksRunning, "denied",
+		},
+		"and its time is over, kill and all": {
+			started, "boot-1",
+			31*minute + hooks.BeginWithin + hooks.EndWithin + 1,
+			told{err: errors.New("denied")},
+			policy.HooksFailed,
+			"denied",
+		},
+		"it is done": {
+			started, "boot-1", 9 * minute,
+			told{result: hooks.Result{State: hooks.Done}},
+			policy.HooksDone, "",
+		},
+		"the machine has rebooted": {
+			started, "boot-2", minute,
+			told{result: nothing},
+			policy.HooksFailed, "the machine has rebooted",
+		},
+		"it has rebooted, and a file has stayed": {
+			started, "boot-2", minute,
+			told{result: hooks.Result{State: hooks.Done}},
+			policy.HooksFailed, "is not run again",
+		},
+		"its end was noted before the reboot": {
+			commandRun{Ran: policy.HooksDone, RanIn: "boot-1"},
+			"boot-2",
+			minute,
+			told{result: nothing},
+			policy.HooksDone, "",
+		},
+		"its failure was noted": {
+			commandRun{
+				Ran:     policy.HooksFailed,
+				RanText: "upgrade: exit status 7", RanIn: "boot-1",
+			},
+			"boot-2", minute,
+			told{result: nothing},
+			policy.HooksFailed, "exit status 7",
+		},
 	} {
 		a := &Agent{opt: Options{BootID: c.boot, Hooks: c.told}}
 		a.opt.Config.Maintenance.CommandTimeout = 30 * minute
-		k := &ask{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), BootID: "boot-1", commandRun: c.noted}
-		if got := a.viewCommand(t.Context(), &round{at: c.at}, k); got.State != c.want || !strings.Contains(got.Text, c.says) {
+		k := &ask{
+			Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), BootID: "boot-1",
+			commandRun: c.noted,
+		}
+		if got := a.viewCommand(t.Context(), &round{at: c.at}, k); got.State != c.want ||
+			!strings.Contains(got.Text, c.says) {
 			t.Errorf("%s: %+v, want %s with %q", name, got, c.want, c.says)
 		}
 	}
@@ -73,7 +141,10 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 func TestNobodyLooksForTheProgramOfACommandBeforeItsTurn(t *testing.T) {
 	t.Parallel()
 	a := &Agent{opt: Options{BootID: "boot-1", Hooks: told{err: errors.New("the disk was asked")}}}
-	got := a.viewCommand(t.Context(), &round{}, &ask{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0)})
+	got := a.viewCommand(t.Context(), &round{}, &ask{
+		Work: policy.WorkCommand, Program: "upgrade",
+		Since: time.Unix(1, 0),
+	})
 	if got.State != policy.HooksDue || strings.Contains(got.Text, "asked") {
 		t.Errorf("it is %+v", got)
 	}
@@ -83,12 +154,22 @@ func TestProgramsThatWereStartedJustNowAreWaitedForAndNotStartedAgainAtOnce(t *t
 	t.Parallel()
 	const interval = 5 * time.Second
 	now := time.Minute
-	a := &Agent{opt: Options{BootID: "boot-1", Hooks: told{result: hooks.Result{State: hooks.None}}, Now: func() time.Duration { return now }}}
+	a := &Agent{opt: Options{
+		BootID: "boot-1", Hooks: told{result: hooks.Result{State: hooks.None}},
+		Now: func() time.Duration {
+			return now
+		},
+	}}
 	a.opt.Config.Timing.Interval = interval
-	k := &ask{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), commandRun: commandRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: now}}
+	k := &ask{
+		Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0),
+		commandRun: commandRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: now},
+	}
 	for step, state := range map[policy.StepKind]func(r *round) policy.Hooks{
 		policy.StepRunCommand: func(r *round) policy.Hooks { return a.viewCommand(t.Context(), r, r.asked) },
-		policy.StepRunHooks:   func(r *round) policy.Hooks { return a.hooksState(t.Context(), r, r.asked.hooksOf(hooks.Before)) },
+		policy.StepRunHooks: func(r *round) policy.Hooks {
+			return a.hooksState(t.Context(), r, r.asked.hooksOf(hooks.Before))
+		},
 	} {
 		r := &round{asked: k, at: now}
 		r.op = &record.Op{Phase: string(policy.PhaseBegun)}
@@ -183,7 +264,10 @@ func commandAgent(t *testing.T, disk Files, hooks Hooks) (*Agent, *ask) {
 		t.Fatal(err)
 	}
 	now := func() time.Duration { return time.Hour }
-	return &Agent{files: files, lock: lock.New(nil, lock.Options{Now: now}), log: slog.New(slog.DiscardHandler), opt: Options{BootID: "boot-1", Hooks: hooks, Now: now}}, k
+	return &Agent{
+		files: files, lock: lock.New(nil, lock.Options{Now: now}), log: slog.New(slog.DiscardHandler),
+		opt: Options{BootID: "boot-1", Hooks: hooks, Now: now},
+	}, k
 }
 
 // fullDisk takes no further file once it is full.
@@ -218,20 +302,38 @@ func TestAHostIsAtWorkAsLongAsItsCommandMayRun(t *testing.T) {
 	}{
 		"etcd is being stopped": {policy.HooksDue, policy.PhaseReady, false, control.MaintenanceStopping},
 		"it is about to begin":  {policy.HooksDue, policy.PhaseDown, false, control.MaintenanceWorking},
-		"it is about to begin, and a person says that it is over": {policy.HooksDue, policy.PhaseDown, true, control.MaintenanceReturning},
+		"it is about to begin, and a person says that it is over": {
+			policy.HooksDue, policy.PhaseDown, true,
+			control.MaintenanceReturning,
+		},
 		"it is being started": {policy.HooksStarting, policy.PhaseDown, false, control.MaintenanceWorking},
 		"it runs":             {policy.HooksRunning, policy.PhaseDown, false, control.MaintenanceWorking},
-		"it runs, and a person says that it is over": {policy.HooksRunning, policy.PhaseDown, true, control.MaintenanceWorking},
-		"it runs, and no voter answers":              {policy.HooksRunning, "", false, control.MaintenanceWorking},
-		"it is done":                                 {policy.HooksDone, policy.PhaseDown, false, control.MaintenanceReturning},
-		"it has failed":                              {policy.HooksFailed, policy.PhaseDown, false, control.MaintenanceReturning},
-		"it is done, and no voter answers":           {policy.HooksDone, "", false, control.MaintenanceReturning},
-		"it has not begun, and no voter answers":     {policy.HooksDue, "", false, control.MaintenanceReturning},
-		"etcd is back":                               {policy.HooksDone, policy.PhaseBack, false, control.MaintenanceReturning},
+		"it runs, and a person says that it is over": {
+			policy.HooksRunning, policy.PhaseDown, true,
+			control.MaintenanceWorking,
+		},
+		"it runs, and no voter answers": {policy.HooksRunning, "", false, control.MaintenanceWorking},
+		"it is done": {
+			policy.HooksDone, policy.PhaseDown, false,
+			control.MaintenanceReturning,
+		},
+		"it has failed": {
+			policy.HooksFailed, policy.PhaseDown, false,
+			control.MaintenanceReturning,
+		},
+		"it is done, and no voter answers":       {policy.HooksDone, "", false, control.MaintenanceReturning},
+		"it has not begun, and no voter answers": {policy.HooksDue, "", false, control.MaintenanceReturning},
+		"etcd is back": {
+			policy.HooksDone, policy.PhaseBack, false,
+			control.MaintenanceReturning,
+		},
 	} {
 		a := &Agent{opt: Options{BootID: "boot-1", Wall: time.Now}}
 		a.opt.Config.Host.ID = self
-		k := &ask{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), BootID: "boot-1", Stopped: true, Over: c.over}
+		k := &ask{
+			Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), BootID: "boot-1", Stopped: true,
+			Over: c.over,
+		}
 		r := &round{asked: k}
 		r.view.Asked = &policy.Asked{Command: policy.Hooks{State: c.command}}
 		r.view.Unit.State = policy.UnitInactive

@@ -35,7 +35,10 @@ type Hooks interface {
 
 // hooksOf names the hooks that are run for an ask at that time. What is asked anew runs them anew.
 func (k *ask) hooksOf(when string) hooks.Run {
-	return hooks.Run{When: when, ID: fmt.Sprintf("%d-%s", k.Since.UnixNano(), when), Work: string(k.Work), Reason: k.Reason, By: k.By}
+	return hooks.Run{
+		When: when, ID: fmt.Sprintf("%d-%s", k.Since.UnixNano(), when), Work: string(k.Work),
+		Reason: k.Reason, By: k.By,
+	}
 }
 
 // viewHooks makes the view of the hooks of this host's own operation: of those whose time it is.
@@ -63,9 +66,9 @@ func (a *Agent) hooksState(ctx context.Context, r *round, run hooks.Run) policy.
 	return view
 }
 
-// launchedNow tells whether this process has had a run started so short a time ago that it would change nothing to do so
-// again: programs are started beside the agent, which sees them only once they have begun. After an interval of the loop
-// it may be done again, since what has the programs run may have ended before it told of them.
+// launchedNow tells whether this process has had a run started so short a time ago that it would change nothing to do
+// so again: programs are started beside the agent, which sees them only once they have begun. After an interval of the
+// loop it may be done again, since what has the programs run may have ended before it told of them.
 func (a *Agent) launchedNow(r *round, run hooks.Run) bool {
 	return a.launched.value == run.ID && r.at-a.launched.at < a.opt.Config.Timing.Interval
 }
@@ -112,9 +115,11 @@ func (a *Agent) viewAsked(ctx context.Context, r *round) {
 		return
 	}
 	v := &policy.Asked{
-		Work: asked.Work, By: asked.By, Reason: asked.Reason, Program: asked.Program, KeepRunning: asked.KeepRunning, External: asked.External, Hurried: asked.Hurried,
-		Over: asked.over(a.opt.BootID) || asked.tooLate(a.opt.BootID), Stopped: asked.Stopped, Waived: asked.Waived, Rebooted: asked.rebooted(a.opt.BootID),
-		Overdue: overdue(asked.until(), r.wall), RebootFor: policy.Never,
+		Work: asked.Work, By: asked.By, Reason: asked.Reason, Program: asked.Program, KeepRunning: asked.KeepRunning,
+		External: asked.External, Hurried: asked.Hurried,
+		Over: asked.over(a.opt.BootID) || asked.tooLate(a.opt.BootID), Stopped: asked.Stopped, Waived: asked.Waived,
+		Rebooted: asked.rebooted(a.opt.BootID),
+		Overdue:  overdue(asked.until(), r.wall), RebootFor: policy.Never,
 	}
 	if a.rebooting.value != "" {
 		v.RebootFor = r.at - a.rebooting.at
@@ -168,7 +173,8 @@ func (a *Agent) beginCycle(ctx context.Context, r *round) error {
 	if err := a.lock.Begin(ctx, a.cycleOp(r, &asked)); err != nil {
 		return err
 	}
-	if err := a.files.markAsk(func(k *ask) { k.Seen = true }); err != nil { // a person may release it before the next round
+	// a person may release it before the next round
+	if err := a.files.markAsk(func(k *ask) { k.Seen = true }); err != nil {
 		a.log.Error("operation not noted", "error", err)
 	}
 	return nil
@@ -218,7 +224,8 @@ func (a *Agent) takeDown(ctx context.Context, r *round) error {
 // it ends what is over and has no operation any more, and what a rollout asked that has ended.
 func (a *Agent) noteAsk(ctx context.Context, r *round) {
 	k := r.asked
-	if k == nil || !r.view.Cluster.Reachable || r.etcdAt != r.at || (r.op == nil && r.opAt != 0) { // or whose operation is in flight cannot be read
+	// or whose operation is in flight cannot be read
+	if k == nil || !r.view.Cluster.Reachable || r.etcdAt != r.at || (r.op == nil && r.opAt != 0) {
 		return
 	}
 	code, text := policy.ReasonCode(""), ""
@@ -237,7 +244,8 @@ func (a *Agent) noteAsk(ctx context.Context, r *round) {
 		code, text = policy.Cycled, "its operation has ended"
 	case k.tooLate(a.opt.BootID):
 		code, text = policy.Withdrawn, "the machine was rebooted before its turn had come"
-	case k.Rollout != "" && k.BootID == "" && (r.rollout == nil || r.rollout.ID != k.Rollout || r.rollout.State != record.RolloutRunning):
+	case k.Rollout != "" && k.BootID == "" && (r.rollout == nil || r.rollout.ID != k.Rollout ||
+		r.rollout.State != record.RolloutRunning):
 		code, text = policy.Withdrawn, "the rollout that asked for it does not go on"
 	default:
 		return

@@ -45,9 +45,13 @@ func (o overfull) Read(ctx context.Context, spans ...cluster.Span) (cluster.Rang
 
 func TestARolloutOfAllHostsIsRefusedWhenNotAllWereRead(t *testing.T) {
 	t.Parallel()
-	a := &Agent{opt: Options{Config: hostConfig(), Etcd: overfull{newFleetEtcd().of("v1")}, Wall: time.Now}, keys: record.KeysFor("test")}
+	a := &Agent{
+		opt:  Options{Config: hostConfig(), Etcd: overfull{newFleetEtcd().of("v1")}, Wall: time.Now},
+		keys: record.KeysFor("test"),
+	}
 	_, err := a.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
-	if e, is := errors.AsType[*control.Error](err); !is || e.Code != codeUnreadable || !strings.Contains(e.Message, "hosts/x: it was not read") {
+	if e, is := errors.AsType[*control.Error](err); !is || e.Code != codeUnreadable ||
+		!strings.Contains(e.Message, "hosts/x: it was not read") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -55,7 +59,10 @@ func TestARolloutOfAllHostsIsRefusedWhenNotAllWereRead(t *testing.T) {
 func TestWhatEtcdForbidsIsNotToldAsALackOfAQuorum(t *testing.T) {
 	t.Parallel()
 	a := &Agent{
-		opt:  Options{Config: hostConfig(), Etcd: forbidding{newFleetEtcd().of("v1")}, Wall: time.Now, Logger: slog.New(slog.DiscardHandler)},
+		opt: Options{
+			Config: hostConfig(), Etcd: forbidding{newFleetEtcd().of("v1")}, Wall: time.Now,
+			Logger: slog.New(slog.DiscardHandler),
+		},
 		keys: record.KeysFor("test"),
 	}
 	for name, do := range map[string]func() error{
@@ -63,15 +70,19 @@ func TestWhatEtcdForbidsIsNotToldAsALackOfAQuorum(t *testing.T) {
 			_, err := a.Pause(t.Context(), control.PauseRequest{Reason: "a test", For: time.Hour}, "root")
 			return err
 		},
-		"resume":     func() error { return a.Resume(t.Context(), "root") },
-		"op release": func() error { return a.ReleaseOp(t.Context(), control.ReleaseRequest{Reason: "a test"}, "root") },
+		"resume": func() error { return a.Resume(t.Context(), "root") },
+		"op release": func() error {
+			return a.ReleaseOp(t.Context(), control.ReleaseRequest{Reason: "a test"}, "root")
+		},
 		"rollout start": func() error {
-			_, err := a.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
+			_, err := a.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"},
+				"root")
 			return err
 		},
 	} {
 		e, is := errors.AsType[*control.Error](do())
-		if !is || e.Status != http.StatusForbidden || e.Code != string(policy.PermissionDenied) || !strings.Contains(e.Message, "permission denied") {
+		if !is || e.Status != http.StatusForbidden || e.Code != string(policy.PermissionDenied) ||
+			!strings.Contains(e.Message, "permission denied") {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}

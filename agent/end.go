@@ -32,12 +32,15 @@ func (a *Agent) rollBack(ctx context.Context, r *round, step policy.Step) error 
 
 // endOp deletes the record of the operation and notes how it went.
 func (a *Agent) endOp(ctx context.Context, r *round, step policy.Step) error {
-	text := fmt.Sprintf("%s of %s as %s has ended: %s", r.op.Kind, r.op.HostName, orText(r.op.Target, "member"), step.Outcome.Info().Meaning)
+	text := fmt.Sprintf("%s of %s as %s has ended: %s", r.op.Kind, r.op.HostName, orText(r.op.Target, "member"),
+		step.Outcome.Info().Meaning)
 	if r.op.Kind == policy.KindRemove {
-		text = fmt.Sprintf("removal of member %s (%s) by %s has ended: %s", r.op.Target, r.op.MemberID, r.op.HostName, step.Outcome.Info().Meaning)
+		text = fmt.Sprintf("removal of member %s (%s) by %s has ended: %s", r.op.Target, r.op.MemberID, r.op.HostName,
+			step.Outcome.Info().Meaning)
 	}
 	if r.op.Kind == policy.KindCycle {
-		text = fmt.Sprintf("%s of %s for %s has ended: %s", r.op.Kind, r.op.HostName, r.op.Work, step.Outcome.Info().Meaning)
+		text = fmt.Sprintf("%s of %s for %s has ended: %s", r.op.Kind, r.op.HostName, r.op.Work,
+			step.Outcome.Info().Meaning)
 	}
 	if step.Why != "" {
 		text += " (" + step.Why + ")"
@@ -47,7 +50,8 @@ func (a *Agent) endOp(ctx context.Context, r *round, step policy.Step) error {
 	key, line := a.journal.line(r.revision, "op", string(step.Outcome), text)
 	own := r.op.Host == a.opt.Config.Host.ID
 	cycled := own && r.op.Kind == policy.KindCycle
-	ended := step.Outcome == policy.Cycled || step.Outcome == policy.Withdrawn || step.Outcome == policy.HookFailed || step.Outcome == policy.CommandFailed
+	ended := step.Outcome == policy.Cycled || step.Outcome == policy.Withdrawn || step.Outcome == policy.HookFailed ||
+		step.Outcome == policy.CommandFailed
 	if cycled { // first on disk: a crash in between must not do it all again, nor look like a release
 		err := a.files.markAsk(func(k *ask) {
 			k.Seen = false

@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// stateFiles are the few things that an agent must know after a restart and that are not in
-// etcd. What must survive a reboot lies in the state directory: a request to bootstrap, to which
-// cluster this host has ever belonged, which one has answered it, and as whom it was present there. The rest lies in the runtime directory, a file
-// system in memory: it cannot hang, and a reboot clears it.
+// stateFiles are the few things that an agent must know after a restart and that are not in etcd. What must survive a
+// reboot lies in the state directory: a request to bootstrap, to which cluster this host has ever belonged, which one
+// has answered it, and as whom it was present there. The rest lies in the runtime directory, a file system in memory:
+// it cannot hang, and a reboot clears it.
 //
 // The state directory is read once at start and written only at an operator's word, when the host meets or enters a
 // cluster, and once after a boot; never in an ordinary round.

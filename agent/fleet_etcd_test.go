@@ -52,7 +52,8 @@ type asked struct {
 
 func newFleetEtcd() *fleetEtcd {
 	return &fleetEtcd{
-		revision: 1, keys: map[string]*mvccpb.KeyValue{}, leases: map[clientv3.LeaseID]time.Time{}, ttl: map[clientv3.LeaseID]int64{},
+		revision: 1, keys: map[string]*mvccpb.KeyValue{}, leases: map[clientv3.LeaseID]time.Time{},
+		ttl:   map[clientv3.LeaseID]int64{},
 		asked: map[string]*asked{}, nextID: 100,
 	}
 }
@@ -235,7 +236,8 @@ func (c *fleetClient) Statuses(_ context.Context, members []cluster.Member) map[
 		}
 		index := uint64(c.e.revision)
 		out[m.ID] = cluster.Status{
-			MemberID: m.ID, ClusterID: 1, Leader: c.e.members[0].ID, Term: 2, Index: index, Applied: index, Learner: m.Learner,
+			MemberID: m.ID, ClusterID: 1, Leader: c.e.members[0].ID, Term: 2, Index: index, Applied: index,
+			Learner: m.Learner,
 			Version: "3.6.16", DBSize: 1 << 20, Linearizable: true,
 		}
 	}
@@ -275,7 +277,10 @@ func (c *fleetClient) Read(_ context.Context, spans ...cluster.Span) (cluster.Ra
 				n.records++
 			}
 			kv := c.e.keys[key]
-			out.Pairs = append(out.Pairs, cluster.Pair{Key: key, Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Lease: kv.Lease})
+			out.Pairs = append(out.Pairs, cluster.Pair{
+				Key: key, Value: kv.Value, CreateRevision: kv.CreateRevision,
+				ModRevision: kv.ModRevision, Lease: kv.Lease,
+			})
 		}
 	}
 	return out, nil
@@ -293,7 +298,9 @@ func (c *fleetClient) ReadLast(context.Context, string, int64) (cluster.Range, e
 // fleetTxn takes a transaction as it goes to the server, which the client's own code makes of it.
 type fleetTxn struct{ *fleetClient }
 
-func (c *fleetClient) Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error) {
+func (c *fleetClient) Txn(ctx context.Context, conditions []clientv3.Cmp,
+	then ...clientv3.Op,
+) (*clientv3.TxnResponse, error) {
 	return clientv3.NewKVFromKVClient(fleetTxn{c}, nil).Txn(ctx).If(conditions...).Then(then...).Commit()
 }
 
@@ -322,7 +329,8 @@ func (t fleetTxn) Txn(_ context.Context, request *pb.TxnRequest, _ ...grpc.CallO
 	}
 	if answer.Succeeded {
 		for _, op := range request.Success {
-			if put := op.GetRequestPut(); put != nil && put.Lease != 0 && e.leases[clientv3.LeaseID(put.Lease)].IsZero() {
+			if put := op.GetRequestPut(); put != nil && put.Lease != 0 &&
+				e.leases[clientv3.LeaseID(put.Lease)].IsZero() {
 				return nil, rpctypes.ErrLeaseNotFound
 			}
 		}
@@ -349,7 +357,10 @@ func (e *fleetEtcd) apply(n *asked, op *pb.RequestOp) {
 	if strings.HasSuffix(key, "/lock") {
 		n.locked++
 	}
-	kv := &mvccpb.KeyValue{Key: put.Key, Value: put.Value, Lease: put.Lease, CreateRevision: e.revision, ModRevision: e.revision}
+	kv := &mvccpb.KeyValue{
+		Key: put.Key, Value: put.Value, Lease: put.Lease, CreateRevision: e.revision,
+		ModRevision: e.revision,
+	}
 	if old := e.keys[key]; old != nil {
 		kv.CreateRevision = old.CreateRevision
 	} else {

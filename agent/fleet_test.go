@@ -64,7 +64,8 @@ const fleetConfig = `
 mode: manage
 host: {name: %[1]s, id: id-%[1]s, domain: %[2]s}
 cluster: {name: test, voters: 3, standbys: %[3]d, endpoints: [http://v1:2379]}
-etcd: {clientURL: http://%[1]s:2379, peerURL: http://%[1]s:2380, listenClientURL: http://0.0.0.0:2379, listenPeerURL: http://0.0.0.0:2380, runner: process, binary: /etcd, dataDir: /data}
+etcd: {clientURL: http://%[1]s:2379, peerURL: http://%[1]s:2380, listenClientURL: http://0.0.0.0:2379,
+  listenPeerURL: http://0.0.0.0:2380, runner: process, binary: /etcd, dataDir: /data}
 disk: {qualifySamples: 30, window: 20}
 `
 
@@ -73,11 +74,15 @@ func newFleet(t *testing.T, spares int, pace paceLimits) *fleet {
 }
 
 func newFleetWith(t *testing.T, spares, standbys int, pace paceLimits) *fleet {
-	f := &fleet{t: t, pace: pace, standbys: standbys, etcd: newFleetEtcd(), start: time.Now(), hosts: map[string]*fleetHost{}}
+	f := &fleet{
+		t: t, pace: pace, standbys: standbys, etcd: newFleetEtcd(), start: time.Now(),
+		hosts: map[string]*fleetHost{},
+	}
 	for i := 1; i <= 3; i++ {
 		name := fmt.Sprintf("v%d", i)
 		f.etcd.members = append(f.etcd.members, cluster.Member{
-			ID: uint64(i), Name: name, PeerURLs: []string{"http://" + name + ":2380"}, ClientURLs: []string{"http://" + name + ":2379"},
+			ID: uint64(i), Name: name, PeerURLs: []string{"http://" + name + ":2380"},
+			ClientURLs: []string{"http://" + name + ":2379"},
 		})
 	}
 	for _, m := range f.etcd.list() { // the first agent asks at once
@@ -204,7 +209,8 @@ func (f *fleet) since(before map[string]asked) map[string]asked {
 		was := before[host]
 		out[host] = asked{
 			requests: now.requests - was.requests, writes: now.writes - was.writes, records: now.records - was.records,
-			takes: now.takes - was.takes, statuses: now.statuses - was.statuses, locked: now.locked - was.locked, renewed: now.renewed - was.renewed,
+			takes: now.takes - was.takes, statuses: now.statuses - was.statuses, locked: now.locked - was.locked,
+			renewed: now.renewed - was.renewed,
 		}
 	}
 	return out
@@ -212,7 +218,8 @@ func (f *fleet) since(before map[string]asked) map[string]asked {
 
 func (n *asked) add(d asked) {
 	n.requests, n.writes, n.records = n.requests+d.requests, n.writes+d.writes, n.records+d.records
-	n.takes, n.statuses, n.locked, n.renewed = n.takes+d.takes, n.statuses+d.statuses, n.locked+d.locked, n.renewed+d.renewed
+	n.takes, n.statuses, n.locked, n.renewed = n.takes+d.takes, n.statuses+d.statuses, n.locked+d.locked,
+		n.renewed+d.renewed
 }
 
 func (h *fleetHost) Status(context.Context) (systemd.Status, error) {
@@ -254,7 +261,10 @@ func (p *fleetProbe) Read() disk.Reading {
 	defer p.mu.Unlock()
 	now := p.f.now()
 	p.reads++
-	r := disk.Reading{Alive: true, NextDirect: time.Second, NextWAL: time.Second, Usage: &disk.Usage{Total: 1 << 40, Free: 1 << 39}}
+	r := disk.Reading{
+		Alive: true, NextDirect: time.Second, NextWAL: time.Second,
+		Usage: &disk.Usage{Total: 1 << 40, Free: 1 << 39},
+	}
 	latency := 3800 * time.Microsecond
 	if p.reads/30%2 == 1 { // for a minute
 		latency = 4200 * time.Microsecond
@@ -265,7 +275,8 @@ func (p *fleetProbe) Read() disk.Reading {
 	}
 	for i := range n {
 		at := now - time.Duration(n-i)*time.Millisecond
-		r.Samples = append(r.Samples, disk.Sample{Lane: disk.LaneDirect, End: at, Latency: latency}, disk.Sample{Lane: disk.LaneWAL, End: at, Latency: latency})
+		r.Samples = append(r.Samples, disk.Sample{Lane: disk.LaneDirect, End: at, Latency: latency},
+			disk.Sample{Lane: disk.LaneWAL, End: at, Latency: latency})
 	}
 	p.last = now
 	return r
@@ -363,12 +374,16 @@ func (f *fleet) rests() map[string]asked {
 	f.pass(restSpan)
 	rest, all := f.spent(before)
 	per := func(n int) float64 { return float64(n) / restSpan.Seconds() }
-	fmt.Printf("%5d spares at rest: %5.1f requests/s and %5.1f renewals of leases/s, %6.1f host records/s, %d writes in %s; with the voters %5.1f requests/s; %d KiB stored\n",
-		spares, per(rest.requests-rest.renewed), per(rest.renewed), per(rest.records), rest.writes, restSpan, per(all.requests-all.renewed), f.etcd.bytes()>>10)
+	fmt.Printf("%5d spares at rest: %5.1f requests/s and %5.1f renewals of leases/s, %6.1f host records/s, %d writes "+
+		"in %s; with the voters %5.1f requests/s; %d KiB stored\n",
+		spares, per(rest.requests-rest.renewed), per(rest.renewed), per(rest.records), rest.writes, restSpan,
+		per(all.requests-all.renewed), f.etcd.bytes()>>10)
 	if rest.writes > 0 {
-		f.t.Errorf("%d spares wrote %d times in %s, although nothing has changed but their p99 a little", spares, rest.writes, restSpan)
+		f.t.Errorf("%d spares wrote %d times in %s, although nothing has changed but their p99 a little", spares,
+			rest.writes, restSpan)
 	}
-	if rate := per(rest.requests - rest.renewed); rate > 3*max(50, float64(spares)/60) { // 50 rounds a second, or one of each in a minute
+	// 50 rounds a second, or one of each in a minute
+	if rate := per(rest.requests - rest.renewed); rate > 3*max(50, float64(spares)/60) {
 		f.t.Errorf("all spares made %.1f requests/s", rate)
 	}
 	if rate := per(rest.renewed); rate > 1.2*renewals*float64(spares)/60 {
@@ -400,7 +415,8 @@ func (f *fleet) costOfAHandOver(quiet map[string]asked) {
 			othersAtRest.add(quiet[host])
 		}
 	}
-	fmt.Printf("%5d spares hand over in %s: %.0f requests more than at rest, of the %d that are called, and %d writes; the others made %.1f requests/s, at rest %.1f\n",
+	fmt.Printf("%5d spares hand over in %s: %.0f requests more than at rest, of the %d that are called, and %d "+
+		"writes; the others made %.1f requests/s, at rest %.1f\n",
 		spares, took, extra, len(called), got.writes, rate(others, took), rate(othersAtRest, restSpan))
 	if got.locked != 1 {
 		f.t.Errorf("the lock was taken %d times: more than the one that goes first has tried", got.locked)
@@ -435,8 +451,8 @@ func (f *fleet) handOver() (took time.Duration, spares asked, called map[string]
 	return took, spares, called
 }
 
-// In a fleet of that size even those that are called do not read all records in every turn; that a step is taken on what was
-// seen in its own round is checked by boot.
+// In a fleet of that size even those that are called do not read all records in every turn; that a step is taken on
+// what was seen in its own round is checked by boot.
 func TestAStepInALargeFleetIsDecidedOnWhatIsSoNow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -462,7 +478,9 @@ func TestTheNextVoterKeepsTheQueueWhenItsKeeperIsGone(t *testing.T) {
 		}
 		f.until(time.Minute, "the queue stands again", func() bool { return len(f.queue()) == queueLength })
 		f.hosts[strings.TrimPrefix(f.queue()[0], "id-")].end()
-		f.until(2*time.Minute, "three spares that are there are called", func() bool { return len(f.queue()) == queueLength })
+		f.until(2*time.Minute, "three spares that are there are called", func() bool {
+			return len(f.queue()) == queueLength
+		})
 	})
 }
 
@@ -529,7 +547,8 @@ func TestARestingSpareNoticesAnotherAgentWithItsID(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.until(30*time.Second, "it says that another agent has its ID", func() bool {
-			return strings.Contains(second.agent.current.Load().view.Self.Conflict, "another agent runs with this host's ID")
+			return strings.Contains(second.agent.current.Load().view.Self.Conflict,
+				"another agent runs with this host's ID")
 		})
 	})
 }
@@ -548,7 +567,9 @@ func TestAHostThatLostPowerIsNotInConflictWithWhatItWasBefore(t *testing.T) {
 				if before == "" || f.etcd.get(key) != before {
 					t.Fatalf("the record of %s should outlive its power: %q, before %q", name, f.etcd.get(key), before)
 				}
-				f.until(10*time.Second, name+" has written its record anew", func() bool { return strings.Contains(f.etcd.get(key), boot) })
+				f.until(10*time.Second, name+" has written its record anew", func() bool {
+					return strings.Contains(f.etcd.get(key), boot)
+				})
 				if c := h.agent.current.Load().view.Self.Conflict; c != "" {
 					t.Errorf("%s, boot %s: %s", name, boot, c)
 				}

@@ -36,7 +36,8 @@ func still(t *testing.T) *Agent {
 	return a
 }
 
-// Whatever lies in etcd: the cluster counts as reachable, a decision is taken, and the status can be sent and is received as it was.
+// Whatever lies in etcd: the cluster counts as reachable, a decision is taken, and the status can be sent and is
+// received as it was.
 func FuzzWhateverLiesInEtcdCanBeShown(f *testing.F) {
 	for _, value := range strange() {
 		f.Add([]byte(value), []byte(value))
@@ -48,8 +49,9 @@ func FuzzWhateverLiesInEtcdCanBeShown(f *testing.F) {
 		a := still(t)
 		keys := a.keys
 		for key, value := range map[string][]byte{
-			keys.Op(): b, keys.Pause(): b, keys.Rollout(): b, keys.Lock(): b, keys.Queue(): b, keys.Ended(): b, keys.Release("id-v2"): b,
-			keys.Host("id-v1"): host, keys.Host("id-v2"): host, keys.Host("x"): b, keys.HistoryLine(1, "x", 1): b,
+			keys.Op(): b, keys.Pause(): b, keys.Rollout(): b, keys.Lock(): b, keys.Queue(): b, keys.Ended(): b,
+			keys.Release("id-v2"): b,
+			keys.Host("id-v1"):    host, keys.Host("id-v2"): host, keys.Host("x"): b, keys.HistoryLine(1, "x", 1): b,
 		} {
 			_, err := a.opt.Etcd.Txn(t.Context(), nil, clientv3.OpPut(key, string(value)))
 			must(t, err)

@@ -89,7 +89,10 @@ func (j *journal) keep(revision int64, l record.Line) {
 }
 
 func shown(revision int64, l record.Line) control.HistoryLine {
-	return control.HistoryLine{Revision: revision, Time: l.Time, Host: l.Host, HostName: l.Name, Kind: l.Kind, Code: l.Code, Text: l.Text}
+	return control.HistoryLine{
+		Revision: revision, Time: l.Time, Host: l.Host, HostName: l.Name, Kind: l.Kind,
+		Code: l.Code, Text: l.Text,
+	}
 }
 
 // write stores a line, and those that could not be stored before.
@@ -189,8 +192,8 @@ func (j *journal) trim(ctx context.Context) {
 	}
 }
 
-// read gives the newest lines, oldest first: those in etcd; or, while no voter answers, those that this process has written,
-// with control.ErrNotNewest.
+// read gives the newest lines, oldest first: those in etcd; or, while no voter answers, those that this process has
+// written, with control.ErrNotNewest.
 func (j *journal) read(ctx context.Context, limit int) ([]control.HistoryLine, error) {
 	select {
 	case j.reading <- struct{}{}:
@@ -218,7 +221,8 @@ func (j *journal) read(ctx context.Context, limit int) ([]control.HistoryLine, e
 	for _, pair := range slices.Backward(found.Pairs) {
 		l, err := record.Decode[record.Line](pair.Value)
 		if err != nil {
-			j.opt.Logger.Debug("line of the history not read", "key", pair.Key, "bytes", max(len(pair.Value), pair.Oversized), "error", err)
+			j.opt.Logger.Debug("line of the history not read", "key", pair.Key, "bytes",
+				max(len(pair.Value), pair.Oversized), "error", err)
 			continue // written by another version; the rest is still worth reading
 		}
 		lines = append(lines, shown(pair.CreateRevision, l))

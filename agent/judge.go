@@ -38,8 +38,10 @@ const saveEvery = 10 * time.Second
 func newJudge(c config.Disk, runtime string, opt Options) (*judge, error) {
 	j := &judge{opt: opt, log: opt.Logger, path: filepath.Join(runtime, healthName), now: opt.Monotonic}
 	limits := health.Thresholds{
-		QualifySamples: c.QualifySamples, Window: c.Window, FsyncWarm: c.FsyncWarm, FsyncLeave: c.FsyncLeave, FsyncSlow: c.FsyncSlow,
-		Stall: c.Stall, Fail: c.Fail, Starved: c.Starved, MinFree: uint64(c.MinFree), DirectInterval: c.DirectInterval,
+		QualifySamples: c.QualifySamples, Window: c.Window, FsyncWarm: c.FsyncWarm, FsyncLeave: c.FsyncLeave,
+		FsyncSlow: c.FsyncSlow,
+		Stall:     c.Stall, Fail: c.Fail, Starved: c.Starved, MinFree: uint64(c.MinFree),
+		DirectInterval: c.DirectInterval,
 	}
 	data, err := opt.Files.Read(j.path)
 	if err == nil {
@@ -59,7 +61,8 @@ func newJudge(c config.Disk, runtime string, opt Options) (*judge, error) {
 func (j *judge) observe(r *round, member bool) health.Verdict {
 	verdict, changes := j.health.Observe(health.Input{Now: j.now(), Member: member, Disk: j.reading(r.reading)})
 	for _, c := range changes {
-		j.log.Info("health changed", "component", c.Component, "from", c.From, "to", c.To, "code", c.Code, "text", c.Text)
+		j.log.Info("health changed", "component", c.Component, "from", c.From, "to", c.To, "code", c.Code, "text",
+			c.Text)
 		j.unsaved = true
 	}
 	j.opt.Probe.SetBurst(!member && verdict.State != health.Failed && verdict.Figures.QualifyNeed > 0)
@@ -80,7 +83,10 @@ func (j *judge) reading(from disk.Reading) health.DiskReading {
 		if s.Lane == disk.LaneWAL {
 			lane = health.LaneWAL
 		}
-		out.Samples = append(out.Samples, health.Sample{Lane: lane, End: s.End, Latency: s.Latency, Contaminated: s.Contaminated})
+		out.Samples = append(out.Samples, health.Sample{
+			Lane: lane, End: s.End, Latency: s.Latency,
+			Contaminated: s.Contaminated,
+		})
 	}
 	if f := from.Failure; f != nil {
 		out.Err = &health.DiskError{Op: f.Op, Errno: f.Errno, At: now - f.Age}

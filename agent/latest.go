@@ -25,7 +25,9 @@ type latest[T any] struct {
 
 // refresh starts a look if the last one is older than every and none is under way. bound ends the
 // context of the look.
-func (l *latest[T]) refresh(ctx context.Context, now func() time.Duration, every, bound time.Duration, look func(context.Context) (T, error)) {
+func (l *latest[T]) refresh(ctx context.Context, now func() time.Duration, every, bound time.Duration,
+	look func(context.Context) (T, error),
+) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	began := now()

@@ -14,21 +14,29 @@ import (
 
 // AskMaintenance notes on this host's disk that it shall be taken down. Asked again for the same work,
 // it gives the one that stands, with the new reason and time.
-func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error) {
+func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceRequest,
+	by string,
+) (control.Maintenance, error) {
 	const cannot = "cannot ask for maintenance: "
 	r := a.current.Load()
 	switch {
 	case r == nil:
-		return control.Maintenance{}, refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"quorumd has just started", "try again in a few seconds")
+		return control.Maintenance{}, refuse(http.StatusServiceUnavailable, codeNotYet,
+			cannot+"quorumd has just started", "try again in a few seconds")
 	case r.view.Self.Mode != policy.Manage:
-		return control.Maintenance{}, refuse(http.StatusConflict, codeObserve, cannot+"quorumd only observes", "set mode: manage and restart quorumd; until then, take turns by hand")
+		return control.Maintenance{}, refuse(http.StatusConflict, codeObserve, cannot+"quorumd only observes",
+			"set mode: manage and restart quorumd; until then, take turns by hand")
 	case req.Work == control.WorkReboot && !req.External && a.opt.Machine == nil:
-		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"quorumd has no way to reboot this machine", "quorumctl maintenance on, and reboot by hand")
+		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict,
+			cannot+"quorumd has no way to reboot this machine", "quorumctl maintenance on, and reboot by hand")
 	case req.Work == control.WorkRestart && req.KeepRunning:
-		return control.Maintenance{}, refuse(http.StatusBadRequest, control.CodeConflict, cannot+"a restart that keeps etcd running is none", "leave one of the two out")
+		return control.Maintenance{}, refuse(http.StatusBadRequest, control.CodeConflict,
+			cannot+"a restart that keeps etcd running is none", "leave one of the two out")
 	}
-	if asked, _ := a.files.asked(); asked == nil && r.op != nil && r.op.Kind == policy.KindCycle && r.op.Host == a.opt.Config.Host.ID {
-		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"the last one is just coming to its end", "try again in a few seconds")
+	if asked, _ := a.files.asked(); asked == nil && r.op != nil && r.op.Kind == policy.KindCycle &&
+		r.op.Host == a.opt.Config.Host.ID {
+		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict,
+			cannot+"the last one is just coming to its end", "try again in a few seconds")
 	}
 	if req.Work == control.WorkCommand {
 		if why := a.unfitFor(ctx, req.Command); why != "" {
@@ -37,7 +45,8 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 	}
 	var taken, ran *ask
 	err := a.changeAsk(ctx, func(k *ask) (*ask, *askEnd) {
-		if k != nil && (k.Over || k.Work != policy.Work(req.Work) || k.Program != req.Command || k.KeepRunning != req.KeepRunning || k.External != req.External) {
+		if k != nil && (k.Over || k.Work != policy.Work(req.Work) || k.Program != req.Command ||
+			k.KeepRunning != req.KeepRunning || k.External != req.External) {
 			taken = k
 			k.Hurried = k.Hurried || (req.Hurried && k.outlastsReboot()) // the machine goes down now
 			return k, nil
@@ -47,7 +56,10 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 			return k, nil
 		}
 		if k == nil {
-			k = &ask{Work: policy.Work(req.Work), Program: req.Command, By: by, Since: a.opt.Wall().UTC(), AskedIn: a.opt.BootID, KeepRunning: req.KeepRunning, External: req.External}
+			k = &ask{
+				Work: policy.Work(req.Work), Program: req.Command, By: by, Since: a.opt.Wall().UTC(),
+				AskedIn: a.opt.BootID, KeepRunning: req.KeepRunning, External: req.External,
+			}
 		}
 		k.Hurried = k.Hurried || req.Hurried
 		k.Reason = req.Reason
@@ -56,21 +68,27 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 	})
 	switch {
 	case err != nil:
-		return control.Maintenance{}, refuse(http.StatusServiceUnavailable, codeNotYet, cannot+err.Error(), "see whether paths.state can be written")
+		return control.Maintenance{}, refuse(http.StatusServiceUnavailable, codeNotYet, cannot+err.Error(),
+			"see whether paths.state can be written")
 	case ran != nil:
-		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"the command "+ran.Program+", asked for by "+ran.By+", was started already, and is not run again",
+		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict,
+			cannot+"the command "+ran.Program+", asked for by "+ran.By+", was started already, and is not run again",
 			"wait until the host is back, and ask again: quorumctl maintenance status")
 	case taken != nil && taken.Over:
-		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"the last one, of "+taken.By+", is just coming to its end", "wait for it: quorumctl maintenance status")
+		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict,
+			cannot+"the last one, of "+taken.By+", is just coming to its end",
+			"wait for it: quorumctl maintenance status")
 	case taken != nil:
-		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"another "+string(taken.Work)+" is asked for already, by "+taken.By+": "+taken.Reason,
+		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict,
+			cannot+"another "+string(taken.Work)+" is asked for already, by "+taken.By+": "+taken.Reason,
 			"wait for it, or end it first: quorumctl maintenance off")
 	}
 	a.log.Warn("asked to be taken down", "work", req.Work, "by", by, "reason", req.Reason, "for", req.For)
 	a.Wake()
 	asked, _ := a.files.asked()
 	if asked == nil { // somebody has taken it back in this moment
-		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"it was withdrawn at once", "quorumctl maintenance status")
+		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict,
+			cannot+"it was withdrawn at once", "quorumctl maintenance status")
 	}
 	return a.maintenanceStatus(r, asked), nil
 }
@@ -96,10 +114,12 @@ func (a *Agent) EndMaintenance(ctx context.Context, by string) error {
 		return k, nil
 	})
 	if err != nil {
-		return refuse(http.StatusServiceUnavailable, codeNotYet, "cannot end the maintenance: "+err.Error(), "see whether paths.state can be written")
+		return refuse(http.StatusServiceUnavailable, codeNotYet, "cannot end the maintenance: "+err.Error(),
+			"see whether paths.state can be written")
 	}
 	if again {
-		return refuse(http.StatusConflict, control.CodeConflict, "cannot end the maintenance: its turn has not come, and the rollout that runs would ask for it again",
+		return refuse(http.StatusConflict, control.CodeConflict,
+			"cannot end the maintenance: its turn has not come, and the rollout that runs would ask for it again",
 			"quorumctl rollout pause, or quorumctl rollout abort")
 	}
 	if r != nil && r.asked != nil {
@@ -127,7 +147,8 @@ func (a *Agent) changeAsk(ctx context.Context, change func(k *ask) (*ask, *askEn
 // maintenanceStatus shows what was asked, by what the round has seen.
 func (a *Agent) maintenanceStatus(r *round, k *ask) control.Maintenance {
 	out := control.Maintenance{
-		Work: string(k.Work), Command: k.Program, Reason: k.Reason, By: k.By, Since: k.Since, KeepRunning: k.KeepRunning, External: k.External,
+		Work: string(k.Work), Command: k.Program, Reason: k.Reason, By: k.By, Since: k.Since,
+		KeepRunning: k.KeepRunning, External: k.External,
 		Rollout: k.Rollout, State: control.MaintenanceWaiting,
 	}
 	out.Until = k.until()
@@ -141,11 +162,14 @@ func (a *Agent) maintenanceStatus(r *round, k *ask) control.Maintenance {
 	reachable := r.view.Cluster.Reachable
 	noted := r.view.Asked != nil && r.view.Asked.Noted
 	down := own && op.Phase == string(policy.PhaseDown) ||
-		(!reachable || noted) && k.Stopped && r.view.Unit.State != policy.UnitActive && r.view.Unit.State != policy.UnitDeactivating
+		(!reachable || noted) && k.Stopped && r.view.Unit.State != policy.UnitActive &&
+			r.view.Unit.State != policy.UnitDeactivating
 	switch {
-	case command == policy.HooksStarting, command == policy.HooksRunning, command == policy.HooksDue && down && reachable && !k.Over:
+	case command == policy.HooksStarting, command == policy.HooksRunning,
+		command == policy.HooksDue && down && reachable && !k.Over:
 		out.State = control.MaintenanceWorking
-	case k.over(a.opt.BootID) && (own || k.Stopped), own && op.Phase == string(policy.PhaseBack), down && k.Work == policy.WorkCommand:
+	case k.over(a.opt.BootID) && (own || k.Stopped), own && op.Phase == string(policy.PhaseBack),
+		down && k.Work == policy.WorkCommand:
 		out.State = control.MaintenanceReturning
 	case down:
 		out.State = control.MaintenanceSafe
@@ -157,6 +181,7 @@ func (a *Agent) maintenanceStatus(r *round, k *ask) control.Maintenance {
 
 func (e *askEnd) status() *control.MaintenanceEnd {
 	return &control.MaintenanceEnd{
-		Work: string(e.Work), Reason: e.Reason, By: e.By, Since: e.Since, Ended: e.Ended, Code: string(e.Code), Text: e.Text,
+		Work: string(e.Work), Reason: e.Reason, By: e.By, Since: e.Since, Ended: e.Ended, Code: string(e.Code),
+		Text: e.Text,
 	}
 }

@@ -62,7 +62,8 @@ func TestATakeDownForWhatWasWithdrawnLeavesWhatIsAskedInsteadAlone(t *testing.T)
 	if err := files.changeAsk(func(*ask) (*ask, *askEnd) { return instead, nil }); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.takeDown(t.Context(), &round{asked: decided}); err == nil || !strings.Contains(err.Error(), "withdrawn") {
+	if err := a.takeDown(t.Context(), &round{asked: decided}); err == nil ||
+		!strings.Contains(err.Error(), "withdrawn") {
 		t.Errorf("the take-down ended with %v", err)
 	}
 	if now, _ := files.asked(); now.Stopped || files.held() {
@@ -82,8 +83,12 @@ func TestWhatWaitsForItsTurnIsHurriedWhenTheMachineGoesDown(t *testing.T) {
 			if _, err := h.AskMaintenance(t.Context(), req, "root"); err != nil {
 				t.Fatal(err)
 			}
-			down := control.MaintenanceRequest{Work: control.WorkReboot, Reason: "the machine goes down", For: time.Hour, External: true, Hurried: true}
-			if _, err := h.AskMaintenance(t.Context(), down, "logind"); err == nil || !strings.Contains(err.Error(), "asked for already") {
+			down := control.MaintenanceRequest{
+				Work: control.WorkReboot, Reason: "the machine goes down",
+				For: time.Hour, External: true, Hurried: true,
+			}
+			if _, err := h.AskMaintenance(t.Context(), down, "logind"); err == nil ||
+				!strings.Contains(err.Error(), "asked for already") {
 				t.Errorf("%s: the answer is %v", work, err)
 			}
 			if k, _ := h.files.asked(); k == nil || string(k.Work) != work || k.Hurried != want {
@@ -132,14 +137,16 @@ func TestNothingIsOverdueThatStillWaitsForItsTurn(t *testing.T) {
 		f.pass(3 * time.Hour)
 		for name, want := range map[string]bool{"v2": true, "v3": false} {
 			s := f.hosts[name].agent.Status()
-			if told := f.hosts[name].agent.current.Load().view.Asked.Overdue; s.Maintenance.Overdue != want || told != want {
+			if told := f.hosts[name].agent.current.Load().view.Asked.Overdue; s.Maintenance.Overdue != want ||
+				told != want {
 				t.Errorf("%s is overdue: %t, and %t to itself; want %t", name, s.Maintenance.Overdue, told, want)
 			}
 		}
 		f.over("v2")
 		f.until(5*time.Minute, "v3 may be touched", func() bool { return f.state("v3") == control.MaintenanceSafe })
 		if op, _ := f.op(); op.HostName != "v3" || op.Until.Sub(op.Started) != time.Hour {
-			t.Errorf("the operation of %s ends %s after it began, want the hour that was asked for", op.HostName, op.Until.Sub(op.Started))
+			t.Errorf("the operation of %s ends %s after it began, want the hour that was asked for", op.HostName,
+				op.Until.Sub(op.Started))
 		}
 	})
 }
@@ -151,10 +158,16 @@ func TestACommandThatWasStartedIsNotAskedForAgain(t *testing.T) {
 		defer f.close()
 		f.pass(time.Minute)
 		h := f.hosts["v2"].agent
-		ran := &ask{Work: policy.WorkCommand, Program: "upgrade", By: "root", Since: time.Now().UTC(), commandRun: commandRun{Ran: policy.HooksDone}}
+		ran := &ask{
+			Work: policy.WorkCommand, Program: "upgrade", By: "root", Since: time.Now().UTC(),
+			commandRun: commandRun{Ran: policy.HooksDone},
+		}
 		must(t, h.files.changeAsk(func(*ask) (*ask, *askEnd) { return ran, nil }))
 		h.opt.Hooks = told{}
-		_, err := h.AskMaintenance(t.Context(), control.MaintenanceRequest{Work: control.WorkCommand, Command: "upgrade", Reason: "again", For: time.Hour}, "root")
+		_, err := h.AskMaintenance(t.Context(), control.MaintenanceRequest{
+			Work:    control.WorkCommand,
+			Command: "upgrade", Reason: "again", For: time.Hour,
+		}, "root")
 		if err == nil || !strings.Contains(err.Error(), "was started already") {
 			t.Errorf("the answer is %v", err)
 		}
@@ -172,12 +185,16 @@ func TestATurnInARolloutThatRunsIsNotWithdrawnOnItsHost(t *testing.T) {
 		must(t, v2.files.changeAsk(func(*ask) (*ask, *askEnd) {
 			return &ask{Work: policy.WorkReboot, Rollout: "x", Since: time.Now().UTC()}, nil
 		}))
-		value, err := record.Encode(record.Rollout{ID: "x", Work: "reboot", State: record.RolloutRunning, Hosts: []record.RolloutHost{{ID: "id-v2", Name: "v2", State: record.HostWaiting}}})
+		value, err := record.Encode(record.Rollout{
+			ID: "x", Work: "reboot", State: record.RolloutRunning,
+			Hosts: []record.RolloutHost{{ID: "id-v2", Name: "v2", State: record.HostWaiting}},
+		})
 		must(t, err)
 		_, err = v1.opt.Etcd.Txn(t.Context(), nil, clientv3.OpPut(v1.keys.Rollout(), string(value)))
 		must(t, err)
 		f.pass(10 * time.Second)
-		if err := v2.EndMaintenance(t.Context(), "root"); err == nil || !strings.Contains(err.Error(), "would ask for it again") {
+		if err := v2.EndMaintenance(t.Context(), "root"); err == nil ||
+			!strings.Contains(err.Error(), "would ask for it again") {
 			t.Errorf("the answer is %v", err)
 		}
 		_, err = v1.SetRollout(t.Context(), record.RolloutPaused, "root")

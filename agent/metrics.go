@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -104,9 +105,15 @@ type gauge struct {
 
 // gauges declares all of them. What is not known is left out rather than shown as zero.
 func gauges() []gauge {
+	return slices.Concat(hostGauges(), turnGauges(), clusterGauges())
+}
+
+// hostGauges tell of this agent and this host.
+func hostGauges() []gauge {
 	return []gauge{
 		{
-			"quorumd_disk_inflight_seconds", "Age of the probe's write that has not come back; 0 when there is none.", nil,
+			"quorumd_disk_inflight_seconds", "Age of the probe's write that has not come back; 0 when there is none.",
+			nil,
 			func(m *Metrics, _ *round, emit func(float64, ...string)) {
 				age, _ := m.probe.InFlight()
 				emit(age.Seconds())
@@ -120,7 +127,11 @@ func gauges() []gauge {
 				}
 			},
 		},
-		{"quorumd_records_unreadable", "Records of quorumd's in etcd that cannot be read, of at most 100 hosts.", nil, readUnreadable},
+		{
+			"quorumd_records_unreadable", "Records of quorumd's in etcd that cannot be read, of at most 100 hosts.",
+			nil,
+			readUnreadable,
+		},
 		{
 			"quorumd_health_state", "1 for the verdict on this host, 0 for all others.",
 			[]string{"state"},
@@ -141,6 +152,12 @@ func gauges() []gauge {
 			},
 		},
 		{"quorumd_role", "1 for what this host is to the cluster, 0 for all others.", []string{"role"}, readRole},
+	}
+}
+
+// turnGauges tell of the lock, of the operation in flight and of what keeps this host from its own.
+func turnGauges() []gauge {
+	return []gauge{
 		{
 			"quorumd_lock_held", "1 when this agent holds the lock.", nil,
 			func(_ *Metrics, r *round, emit func(float64, ...string)) {
@@ -165,31 +182,65 @@ func gauges() []gauge {
 			},
 		},
 		{
-			"quorumd_operation_overdue", "1 while the operation in flight lasts longer than was said; every host tells, also when the one that is down is silent.", nil,
+			"quorumd_operation_overdue",
+			"1 while the operation in flight lasts longer than was said; every host tells, also when the one that is " +
+				"down is silent.", nil,
 			func(_ *Metrics, r *round, emit func(float64, ...string)) {
 				emit(truth(r != nil && r.view.Op != nil && r.view.Op.Overdue))
 			},
 		},
-		{"quorumd_maintenance", "1 while this host is asked to be taken down, by what for.", []string{"work"}, readMaintenance},
-		{"quorumd_maintenance_overdue", "1 while what this host was taken down for lasts longer than was said.", nil, readOverdue},
-		{"quorumd_rollout", "1 for how far the rollout of the cluster is, if there is one.", []string{"state"}, readRollout},
-		{"quorumd_reason", "1 for the reason that counts for what this host does not do.", []string{"reason"}, readReason},
+		{
+			"quorumd_maintenance", "1 while this host is asked to be taken down, by what for.",
+			[]string{"work"},
+			readMaintenance,
+		},
+		{
+			"quorumd_maintenance_overdue", "1 while what this host was taken down for lasts longer than was said.", nil,
+			readOverdue,
+		},
+		{
+			"quorumd_rollout", "1 for how far the rollout of the cluster is, if there is one.",
+			[]string{"state"},
+			readRollout,
+		},
+		{
+			"quorumd_reason", "1 for the reason that counts for what this host does not do.",
+			[]string{"reason"},
+			readReason,
+		},
 		{
 			"quorumd_paused", "1 while the cluster is paused.", nil,
 			func(_ *Metrics, r *round, emit func(float64, ...string)) {
 				emit(truth(r != nil && r.view.Pause != nil))
 			},
 		},
+	}
+}
+
+// clusterGauges tell of the cluster, as this agent last saw it.
+func clusterGauges() []gauge {
+	return []gauge{
 		{
 			"quorumd_cluster_reachable", "1 when a voter has answered in the last round.", nil,
 			func(_ *Metrics, r *round, emit func(float64, ...string)) {
 				emit(truth(r != nil && r.view.Cluster.Reachable))
 			},
 		},
-		{"quorumd_cluster_age_seconds", "Time since this agent last asked etcd; on a spare of a large fleet a minute and more.", nil, readClusterAge},
+		{
+			"quorumd_cluster_age_seconds",
+			"Time since this agent last asked etcd; on a spare of a large fleet a minute and more.", nil,
+			readClusterAge,
+		},
 		{"quorumd_hosts_age_seconds", "Time since this agent last read the records of all hosts.", nil, readHostsAge},
-		{"quorumd_resting", "1 while this host is a spare that others go before, and so asks etcd seldom.", nil, readResting},
-		{"quorumd_cluster_voters", "Voters of the cluster, and how many of them are live.", []string{"state"}, readVoters},
+		{
+			"quorumd_resting", "1 while this host is a spare that others go before, and so asks etcd seldom.", nil,
+			readResting,
+		},
+		{
+			"quorumd_cluster_voters", "Voters of the cluster, and how many of them are live.",
+			[]string{"state"},
+			readVoters,
+		},
 		{
 			"quorumd_cluster_failure_tolerance", "How many more voters may fail; negative without a quorum.", nil,
 			func(_ *Metrics, r *round, emit func(float64, ...string)) {
@@ -212,13 +263,19 @@ func readRole(_ *Metrics, r *round, emit func(float64, ...string)) {
 	if r != nil {
 		now = r.decision.Role
 	}
-	for _, role := range []policy.Role{policy.RoleUnknown, policy.RoleSpare, policy.RoleJoining, policy.RoleStandby, policy.RoleVoter} {
+	for _, role := range []policy.Role{
+		policy.RoleUnknown, policy.RoleSpare, policy.RoleJoining, policy.RoleStandby,
+		policy.RoleVoter,
+	} {
 		emit(truth(role == now), string(role))
 	}
 }
 
 func readMaintenance(_ *Metrics, r *round, emit func(float64, ...string)) {
-	for _, work := range []policy.Work{policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot, policy.WorkCommand} {
+	for _, work := range []policy.Work{
+		policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot,
+		policy.WorkCommand,
+	} {
 		emit(truth(r != nil && r.view.Asked != nil && r.view.Asked.Work == work), string(work))
 	}
 }

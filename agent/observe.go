@@ -62,7 +62,10 @@ func (a *Agent) observe(ctx context.Context) *round {
 	v := &r.view
 	v.Limits = a.limits
 	v.Target = policy.Target{Voters: c.Cluster.Voters, Standbys: c.Cluster.Standbys}
-	v.Self = policy.Self{ID: c.Host.ID, Name: c.Host.Name, PeerURL: c.Etcd.PeerURL, Mode: policy.Mode(c.Mode), Binary: c.Etcd.Binary}
+	v.Self = policy.Self{
+		ID: c.Host.ID, Name: c.Host.Name, PeerURL: c.Etcd.PeerURL, Mode: policy.Mode(c.Mode),
+		Binary: c.Etcd.Binary,
+	}
 	v.Failed = a.failed
 	v.PromotionPending = a.promoted.value != "" && r.at-a.promoted.at < c.Timing.LockTTL
 
@@ -136,7 +139,8 @@ func (a *Agent) decide(r *round) {
 // any more. It is written beside the loop: the disk may hang.
 func (a *Agent) noteMembership(ctx context.Context, r *round) {
 	v := &r.view
-	if v.Data.State != policy.DataMember || (v.Cluster.ExpectedID != 0 && v.Cluster.ExpectedID != v.Cluster.ID) || v.Data.ClusterID != v.Cluster.ID {
+	if v.Data.State != policy.DataMember || (v.Cluster.ExpectedID != 0 && v.Cluster.ExpectedID != v.Cluster.ID) ||
+		v.Data.ClusterID != v.Cluster.ID {
 		return
 	}
 	var member uint64

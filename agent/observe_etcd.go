@@ -65,7 +65,8 @@ func (a *Agent) observeEtcd(ctx context.Context, r *round) {
 		r.seen = before.seen
 		r.hosts = a.kept(before)
 	}
-	if want = a.pace.due(r.at, false); r.reachable && r.etcdAt == r.at && !a.lightly && want.hosts && r.hostsAt != r.at {
+	if want = a.pace.due(r.at, false); r.reachable && r.etcdAt == r.at && !a.lightly && want.hosts &&
+		r.hostsAt != r.at {
 		a.askEtcd(ctx, r, want) // it has just learned that it is called, or how few hosts there are
 	}
 	a.viewEtcd(ctx, r)
@@ -225,7 +226,8 @@ func (a *Agent) parseRecords(r *round, found cluster.Range, want look) {
 		}
 	}
 	if found.Rest != "" {
-		r.note(policy.RecordHost, cluster.Pair{Key: found.Rest}, errors.New("it was not read, nor what follows, because too much lies before it"))
+		r.note(policy.RecordHost, cluster.Pair{Key: found.Rest},
+			errors.New("it was not read, nor what follows, because too much lies before it"))
 	}
 	if want.hosts {
 		r.hosts, r.hostsAt = hosts, r.at
@@ -236,7 +238,9 @@ func (a *Agent) parseRecords(r *round, found cluster.Range, want look) {
 		r.carryUnreadable(before.unreadable, a.keys.Host(a.opt.Config.Host.ID))
 	}
 	id := a.opt.Config.Host.ID
-	r.hosts = slices.DeleteFunc(slices.Clone(r.hosts), func(h record.Host) bool { return h.ID == id || slices.Contains(want.behind, h.ID) })
+	r.hosts = slices.DeleteFunc(slices.Clone(r.hosts), func(h record.Host) bool {
+		return h.ID == id || slices.Contains(want.behind, h.ID)
+	})
 	r.hosts = append(r.hosts, hosts...)
 	slices.SortStableFunc(r.hosts, func(x, y record.Host) int { return strings.Compare(x.ID, y.ID) })
 }
@@ -302,7 +306,8 @@ type parsedRecord[T record.Lock | record.Op | record.Pause | record.Queue | reco
 	err   error
 }
 
-// of decodes a record, unless it is the one of the time before. What it gives is not to be changed; it is nil with an error.
+// of decodes a record, unless it is the one of the time before. What it gives is not to be changed; it is nil with an
+// error.
 func (p *parsedRecord[T]) of(pair cluster.Pair) (*T, error) {
 	if err := oversized[T](pair); err != nil {
 		*p = parsedRecord[T]{}

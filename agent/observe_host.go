@@ -25,7 +25,8 @@ func (a *Agent) observeUnit(ctx context.Context, r *round) {
 	}
 	switch {
 	case errors.Is(r.unitErr, systemd.ErrNotInstalled) || (r.unitErr == nil && !r.unit.Installed()):
-		u.State, u.Detail = policy.UnitMissing, fmt.Sprintf("%s is %s", a.opt.Config.Etcd.Unit, orText(r.unit.LoadState, "not installed"))
+		u.State, u.Detail = policy.UnitMissing, fmt.Sprintf("%s is %s", a.opt.Config.Etcd.Unit,
+			orText(r.unit.LoadState, "not installed"))
 	case r.unitErr != nil:
 		u.State, u.Detail = policy.UnitUnknown, r.unitErr.Error()
 	default:
@@ -35,7 +36,8 @@ func (a *Agent) observeUnit(ctx context.Context, r *round) {
 	if r.unit.Program != a.opt.Config.Etcd.Binary {
 		u.Program = r.unit.Program
 	}
-	u.Ran = r.unitErr == nil && (r.unit.State != systemd.Inactive || r.unit.Since > 0) // one that never ran has been in its state since no moment
+	// one that never ran has been in its state since no moment
+	u.Ran = r.unitErr == nil && (r.unit.State != systemd.Inactive || r.unit.Since > 0)
 	u.State = withJob(u.State, r.unit.Job)
 	u.Since = a.since.of("unit", string(u.State), r.at, r.number)
 }
@@ -127,7 +129,8 @@ func (a *Agent) observeData(ctx context.Context, r *round) {
 // the binary's. It is not looked at while a command runs, which may exchange it: the first look is after its end.
 func (a *Agent) observeVersion(ctx context.Context, r *round) {
 	every := binaryEvery * a.opt.Config.Timing.Interval
-	if k := r.view.Asked; k == nil || k.Command.State != policy.HooksStarting && k.Command.State != policy.HooksRunning {
+	if k := r.view.Asked; k == nil || k.Command.State != policy.HooksStarting &&
+		k.Command.State != policy.HooksRunning {
 		a.binary.refresh(ctx, a.opt.Now, every, lookTimeout, a.opt.EtcdVersion)
 	}
 	if text, _, ok := a.binary.get(r.at, maxAge*every); ok {
@@ -135,10 +138,10 @@ func (a *Agent) observeVersion(ctx context.Context, r *round) {
 	}
 }
 
-// observeClock compares the wall clock with the voters', beside the loop. A host that rests does so as
-// seldom as it asks etcd, and in turns that do: their moments have drifted apart, so that the hosts of a fleet that
-// were started together do not all compare at once. What it has found then still counts when it becomes attentive, until there
-// was time to compare again.
+// observeClock compares the wall clock with the voters', beside the loop. A host that rests does so as seldom as it
+// asks etcd, and in turns that do: their moments have drifted apart, so that the hosts of a fleet that were started
+// together do not all compare at once. What it has found then still counts when it becomes attentive, until there was
+// time to compare again.
 func (a *Agent) observeClock(ctx context.Context, r *round) {
 	if !r.view.Cluster.Reachable {
 		return

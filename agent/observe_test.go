@@ -69,7 +69,11 @@ func TestAUnitIsAskedWhatItStartsAndWhetherABootDoes(t *testing.T) {
 		notAtBoot bool
 	}{
 		{systemd.Status{LoadState: "loaded", UnitFileState: "enabled", Program: "/usr/bin/etcd"}, "", false},
-		{systemd.Status{LoadState: "loaded", UnitFileState: "disabled", Program: "/opt/etcd/etcd"}, "/opt/etcd/etcd", true},
+		{
+			systemd.Status{LoadState: "loaded", UnitFileState: "disabled", Program: "/opt/etcd/etcd"},
+			"/opt/etcd/etcd",
+			true,
+		},
 		{systemd.Status{LoadState: "loaded"}, "", false}, // of a plain process
 	} {
 		a := &Agent{opt: Options{Config: c, Unit: unitOf{status: k.status}}, since: since{marks: map[string]mark{}}}
@@ -87,8 +91,9 @@ func TestTheEnvironmentOfANewClusterNamesThisHostAlone(t *testing.T) {
 	c.Etcd.Environment = map[string]string{"ETCD_QUOTA_BACKEND_BYTES": "8589934592"}
 	env := environment(c, nil, "token")
 	for name, want := range map[string]string{
-		"ETCD_INITIAL_CLUSTER": "n2=http://p2", "ETCD_INITIAL_CLUSTER_STATE": "new", "ETCD_INITIAL_CLUSTER_TOKEN": "token",
-		"ETCD_QUOTA_BACKEND_BYTES": "8589934592",
+		"ETCD_INITIAL_CLUSTER": "n2=http://p2", "ETCD_INITIAL_CLUSTER_STATE": "new",
+		"ETCD_INITIAL_CLUSTER_TOKEN": "token",
+		"ETCD_QUOTA_BACKEND_BYTES":   "8589934592",
 	} {
 		if env[name] != want {
 			t.Errorf("%s is %q, want %q", name, env[name], want)
@@ -193,7 +198,10 @@ func TestAValueOfBeforeAChangeIsNotUsed(t *testing.T) {
 		now := func() time.Duration { return time.Hour }
 		var l latest[string]
 		release := make(chan struct{})
-		l.refresh(t.Context(), now, 0, time.Minute, func(context.Context) (string, error) { <-release; return "before", nil })
+		l.refresh(t.Context(), now, 0, time.Minute, func(context.Context) (string, error) {
+			<-release
+			return "before", nil
+		})
 		synctest.Wait()
 		l.forget()
 		close(release)
@@ -201,7 +209,9 @@ func TestAValueOfBeforeAChangeIsNotUsed(t *testing.T) {
 		if value, _, ok := l.get(now(), time.Hour); ok {
 			t.Fatalf("got %q, which was looked at before the change", value)
 		}
-		l.refresh(t.Context(), now, time.Hour, time.Minute, func(context.Context) (string, error) { return "after", nil })
+		l.refresh(t.Context(), now, time.Hour, time.Minute, func(context.Context) (string, error) {
+			return "after", nil
+		})
 		synctest.Wait()
 		if value, _, ok := l.get(now(), time.Hour); !ok || value != "after" {
 			t.Fatalf("got %q, %v", value, ok)

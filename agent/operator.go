@@ -55,30 +55,39 @@ func (a *Agent) Bootstrap(ctx context.Context, by string) error {
 	return nil
 }
 
-// MayBootstrap says why a new cluster would not be made of this host now, and changes nothing. It is refused when there is
-// any sign of a cluster: "new" happens once.
+// MayBootstrap says why a new cluster would not be made of this host now, and changes nothing. It is refused when there
+// is any sign of a cluster: "new" happens once.
 func (a *Agent) MayBootstrap(ctx context.Context) error {
 	const cannot = "cannot bootstrap: "
 	r := a.current.Load()
 	if r == nil {
-		return refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"quorumd has just started", "try again in a few seconds")
+		return refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"quorumd has just started",
+			"try again in a few seconds")
 	}
 	v := r.view
 	switch {
 	case v.Self.Mode != policy.Manage:
-		return refuse(http.StatusConflict, codeObserve, cannot+"quorumd only observes", "set mode: manage and restart quorumd")
+		return refuse(http.StatusConflict, codeObserve, cannot+"quorumd only observes",
+			"set mode: manage and restart quorumd")
 	case v.Cluster.Listed:
-		return refuse(http.StatusConflict, codeClusterExists, cannot+"a cluster answers already", "nothing is to do: this host joins it; see quorumctl explain")
+		return refuse(http.StatusConflict, codeClusterExists, cannot+"a cluster answers already",
+			"nothing is to do: this host joins it; see quorumctl explain")
 	case v.Bootstrap.Done:
-		return refuse(http.StatusConflict, codeClusterExists, cannot+"this host has belonged to cluster "+record.MemberID(v.Cluster.ExpectedID).String(),
+		return refuse(http.StatusConflict, codeClusterExists,
+			cannot+"this host has belonged to cluster "+record.MemberID(v.Cluster.ExpectedID).String(),
 			"bring that cluster back; an empty disk does not make a new one")
 	case v.Bootstrap.Seen != 0:
-		return refuse(http.StatusConflict, codeClusterExists, cannot+"this host has seen cluster "+record.MemberID(v.Bootstrap.Seen).String()+", which does not answer now",
-			"bring that cluster back, and this host joins it; only if it is gone for good, remove "+a.files.seenPath()+" and restart quorumd")
+		return refuse(http.StatusConflict, codeClusterExists,
+			cannot+"this host has seen cluster "+record.MemberID(v.Bootstrap.Seen).String()+
+				", which does not answer now",
+			"bring that cluster back, and this host joins it; only if it is gone for good, remove "+a.files.seenPath()+
+				" and restart quorumd")
 	case v.Data.State == policy.DataUnknown:
-		return refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"the data directory has not been looked at yet: "+v.Data.Detail, "try again in a few seconds")
+		return refuse(http.StatusServiceUnavailable, codeNotYet,
+			cannot+"the data directory has not been looked at yet: "+v.Data.Detail, "try again in a few seconds")
 	case v.Data.State != policy.DataEmpty:
-		return refuse(http.StatusConflict, codeClusterExists, cannot+"there is data in "+a.opt.Config.Etcd.DataDir, "start etcd on it, or move it away if nobody needs it")
+		return refuse(http.StatusConflict, codeClusterExists, cannot+"there is data in "+a.opt.Config.Etcd.DataDir,
+			"start etcd on it, or move it away if nobody needs it")
 	}
 	return a.nobodyElse(ctx)
 }
@@ -97,7 +106,8 @@ func (a *Agent) nobodyElse(ctx context.Context) error {
 			return refuse(http.StatusConflict, codeClusterExists, "cannot bootstrap: something answers at "+endpoint,
 				"see whether a cluster runs there without a quorum; correct cluster.endpoints if it is not etcd")
 		default:
-			return refuse(http.StatusConflict, codeClusterExists, "cannot bootstrap: it is not known whether a cluster runs at "+endpoint+": "+err.Error(),
+			return refuse(http.StatusConflict, codeClusterExists,
+				"cannot bootstrap: it is not known whether a cluster runs at "+endpoint+": "+err.Error(),
 				"bring that host up, or leave it out of cluster.endpoints until it is")
 		}
 	}
@@ -129,7 +139,8 @@ func (a *Agent) Pause(ctx context.Context, req control.PauseRequest, by string) 
 func (a *Agent) Resume(ctx context.Context, by string) error {
 	found, err := a.opt.Etcd.Read(ctx, cluster.Span{Start: a.keys.Pause()})
 	if err == nil && len(found.Pairs) == 0 {
-		return refuse(http.StatusConflict, control.CodeNotPaused, "cannot resume: nothing is paused", "quorumctl status")
+		return refuse(http.StatusConflict, control.CodeNotPaused, "cannot resume: nothing is paused",
+			"quorumctl status")
 	}
 	if _, err := a.opt.Etcd.Txn(ctx, nil, clientv3.OpDelete(a.keys.Pause())); err != nil {
 		return a.refuseCall("cannot resume: ", err, "try again when the cluster has a quorum")
@@ -153,8 +164,10 @@ func (a *Agent) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by st
 	if u, unread := errors.AsType[*unreadable](err); unread {
 		return a.releaseUnreadable(ctx, u, req.Reason, by)
 	}
-	if r := a.current.Load(); r != nil && r.op != nil && r.opAt != found.Pairs[0].ModRevision { // not the one that was shown
-		return refuse(http.StatusConflict, control.CodeConflict, cannot+"it has moved on meanwhile", "quorumctl op show, and try again")
+	// not the one that was shown
+	if r := a.current.Load(); r != nil && r.op != nil && r.opAt != found.Pairs[0].ModRevision {
+		return refuse(http.StatusConflict, control.CodeConflict, cannot+"it has moved on meanwhile",
+			"quorumctl op show, and try again")
 	}
 	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(a.keys.Op()), "=", found.Pairs[0].ModRevision)}
 	then := []clientv3.Op{clientv3.OpDelete(a.keys.Op())}
@@ -178,7 +191,8 @@ func (a *Agent) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by st
 	case err != nil:
 		return a.refuseCall(cannot, err, "quorumctl op show tells whether it is gone")
 	case !answer.Succeeded:
-		return refuse(http.StatusConflict, control.CodeConflict, cannot+"it has moved on meanwhile", "quorumctl op show, and try again")
+		return refuse(http.StatusConflict, control.CodeConflict, cannot+"it has moved on meanwhile",
+			"quorumctl op show, and try again")
 	}
 	a.note(ctx, "RELEASED", op.Kind+" of "+op.HostName+" in phase "+op.Phase+" released by "+by+": "+req.Reason)
 	a.Wake()

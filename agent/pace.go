@@ -170,7 +170,8 @@ func (a *Agent) attentive(r *round) bool {
 // the queue, or keeps it badly.
 func first(r *round) bool {
 	v, d := r.view, r.decision
-	if !v.Cluster.Reachable || v.Self.Mode != policy.Manage || d.Role != policy.RoleSpare || d.Waiting != "" || (v.Resting && !v.Looked) {
+	if !v.Cluster.Reachable || v.Self.Mode != policy.Manage || d.Role != policy.RoleSpare || d.Waiting != "" ||
+		(v.Resting && !v.Looked) {
 		return false
 	}
 	for _, reason := range d.Reasons {

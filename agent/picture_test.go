@@ -32,7 +32,8 @@ func TestWhatWasJustChangedIsWhatTheNextLookShows(t *testing.T) {
 					t.Fatalf("%s: %v", name, err)
 				}
 			}
-			if _, err := a.Pause(t.Context(), control.PauseRequest{Reason: "a look", For: time.Hour}, "root"); err != nil {
+			if _, err := a.Pause(t.Context(), control.PauseRequest{Reason: "a look", For: time.Hour},
+				"root"); err != nil {
 				t.Fatal(err)
 			}
 			if soon(); a.Status().Pause == nil {
@@ -44,7 +45,10 @@ func TestWhatWasJustChangedIsWhatTheNextLookShows(t *testing.T) {
 			if soon(); a.Status().Pause != nil {
 				t.Errorf("%s still shows the pause", name)
 			}
-			r, err := a.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test", Hosts: []string{"s0003"}}, "root")
+			r, err := a.StartRollout(t.Context(), control.RolloutRequest{
+				Work: control.WorkReboot, Reason: "a test",
+				Hosts: []string{"s0003"},
+			}, "root")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +85,9 @@ func TestAMemberThatIsGoneIsCountedNoMoreAfterANewLook(t *testing.T) {
 func TestALookThatIsNotTakenEndsWithItsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := &Agent{opt: Options{Now: func() time.Duration { return time.Hour }}, keys: record.KeysFor("test"), wake: make(chan struct{}, 1)}
+		a := &Agent{opt: Options{Now: func() time.Duration {
+			return time.Hour
+		}}, keys: record.KeysFor("test"), wake: make(chan struct{}, 1)}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := a.LookAgain(ctx); err == nil {
@@ -97,11 +103,15 @@ func TestTheRowOfTheHostThatAnswersSaysWhatTheRestOfTheStatusSays(t *testing.T) 
 	r.verdict = health.Verdict{State: health.Failed, Code: health.DiskFailed}
 	r.view.Cluster.Reachable = true
 	read := func() []control.HostRecord { // as the records were read last
-		return []control.HostRecord{{ID: "1", Role: "joining", Health: "OK", Waiting: "HEALTH_BAD"}, {ID: "2", Role: "spare", Health: "OK", Waiting: "SPACE_LOW"}}
+		return []control.HostRecord{
+			{ID: "1", Role: "joining", Health: "OK", Waiting: "HEALTH_BAD"},
+			{ID: "2", Role: "spare", Health: "OK", Waiting: "SPACE_LOW"},
+		}
 	}
 	hosts := read()
 	ownRow(hosts, "1", r)
-	if h := hosts[0]; h.Role != control.RoleVoter || h.Health != "FAILED" || h.HealthText != "DISK_FAILED" || h.Waiting != "" {
+	if h := hosts[0]; h.Role != control.RoleVoter || h.Health != "FAILED" || h.HealthText != "DISK_FAILED" ||
+		h.Waiting != "" {
 		t.Errorf("its row says %+v", h)
 	}
 	if hosts[1] != read()[1] {

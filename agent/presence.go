@@ -39,8 +39,8 @@ func newPresence(opt Options, keys record.Keys, files *stateFiles) *presence {
 	return &presence{opt: opt, keys: keys, log: opt.Logger, files: files}
 }
 
-// mine tells whether a record with this host's ID is this host's own: written by this agent, or by the one before a reboot that
-// could not take it back, as when the power is lost.
+// mine tells whether a record with this host's ID is this host's own: written by this agent, or by the one before a
+// reboot that could not take it back, as when the power is lost.
 func (p *presence) mine(h record.Host) bool {
 	return h.Instance == p.opt.Instance || slices.Contains(p.files.instances(), h.Instance)
 }
@@ -53,7 +53,8 @@ func (p *presence) note(ctx context.Context) {
 	p.noting.refresh(ctx, p.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
 		err := p.files.noteInstance(p.opt.Instance)
 		if err != nil {
-			p.log.Warn("not noted who this agent is: after a loss of power it takes itself for another until its old record is gone", "error", err)
+			p.log.Warn("not noted who this agent is: after a loss of power it takes itself for another until its old "+
+				"record is gone", "error", err)
 		}
 		return struct{}{}, err
 	})
@@ -167,11 +168,12 @@ func (p *presence) record(r *round) record.Host {
 	return h
 }
 
-// asks tells whether the operation in flight asks this host how it is: a host is about to stop its voter, and waits for the
-// word of every other. A round that has slept does not answer, its verdict may be as old as its sleep.
+// asks tells whether the operation in flight asks this host how it is: a host is about to stop its voter, and waits for
+// the word of every other. A round that has slept does not answer, its verdict may be as old as its sleep.
 func (p *presence) asks(r *round) bool {
 	op := r.op
-	return op != nil && op.Kind == policy.KindCycle && policy.OpPhase(op.Phase) == policy.PhaseReady && op.Host != p.opt.Config.Host.ID &&
+	return op != nil && op.Kind == policy.KindCycle && policy.OpPhase(op.Phase) == policy.PhaseReady &&
+		op.Host != p.opt.Config.Host.ID &&
 		r.decision.Role == policy.RoleVoter && p.opt.Now()-r.at < 2*p.opt.Config.Timing.CallTimeout
 }
 
@@ -222,7 +224,8 @@ func (p *presence) conflict(r *round) string {
 	}
 	data := r.view.Data
 	for _, m := range r.view.Cluster.Members {
-		if data.State == policy.DataMember && data.ClusterID == r.view.Cluster.ID && m.ID == data.MemberID && m.PeerURL != c.Etcd.PeerURL {
+		if data.State == policy.DataMember && data.ClusterID == r.view.Cluster.ID && m.ID == data.MemberID &&
+			m.PeerURL != c.Etcd.PeerURL {
 			return "etcd.peerURL is " + c.Etcd.PeerURL + ", but this host's member is registered with " + m.PeerURL
 		}
 		if m.Name == c.Host.Name && m.PeerURL != c.Etcd.PeerURL {

@@ -40,13 +40,19 @@ func TestOnlyAVoterWhoseVerdictIsNewAnswersAHostThatIsAboutToStopItsOwn(t *testi
 		change  func(r *round, p *presence)
 		answers bool
 	}{
-		"it does":                           {func(*round, *presence) {}, true},
-		"nobody asks":                       {func(r *round, _ *presence) { r.op = nil }, false},
-		"a host joins":                      {func(r *round, _ *presence) { r.op.Kind = policy.KindJoin }, false},
-		"the host is not ready yet":         {func(r *round, _ *presence) { r.op.Phase = string(policy.PhaseBegun) }, false},
-		"the host is down":                  {func(r *round, _ *presence) { r.op.Phase = string(policy.PhaseDown) }, false},
-		"it is the host itself":             {func(r *round, _ *presence) { r.op.Host = "id-n1" }, false},
-		"it is a standby":                   {func(r *round, _ *presence) { r.decision.Role = policy.RoleStandby }, false},
+		"it does":      {func(*round, *presence) {}, true},
+		"nobody asks":  {func(r *round, _ *presence) { r.op = nil }, false},
+		"a host joins": {func(r *round, _ *presence) { r.op.Kind = policy.KindJoin }, false},
+		"the host is not ready yet": {func(r *round, _ *presence) {
+			r.op.Phase = string(policy.PhaseBegun)
+		}, false},
+		"the host is down": {func(r *round, _ *presence) {
+			r.op.Phase = string(policy.PhaseDown)
+		}, false},
+		"it is the host itself": {func(r *round, _ *presence) { r.op.Host = "id-n1" }, false},
+		"it is a standby": {func(r *round, _ *presence) {
+			r.decision.Role = policy.RoleStandby
+		}, false},
 		"it slept between look and word":    {func(r *round, _ *presence) { r.at -= 2 * callTimeout }, false},
 		"it was asked before, and has told": {func(_ *round, p *presence) { p.written.Answers = 41 }, true},
 	} {

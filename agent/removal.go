@@ -22,8 +22,8 @@ import (
 
 const removalName = "removal.json"
 
-// removalFile is the removal that this host was asked for, and how the last one ended. It lies in the state directory: the
-// agent may be restarted meanwhile.
+// removalFile is the removal that this host was asked for, and how the last one ended. It lies in the state directory:
+// the agent may be restarted meanwhile.
 type removalFile struct {
 	Removal *removal    `json:"removal,omitempty"`
 	Last    *removalEnd `json:"last,omitempty"`
@@ -49,20 +49,26 @@ type removalEnd struct {
 	Text  string            `json:"text"`
 }
 
-// RemoveMember notes on this host's disk that a member is to be removed, which is then done under the lock when nothing is
-// against it. What no waiting would change is refused at once. Asked again it is the same removal, with the new reason and time.
+// RemoveMember notes on this host's disk that a member is to be removed, which is then done under the lock when nothing
+// is against it. What no waiting would change is refused at once. Asked again it is the same removal, with the new
+// reason and time.
 func (a *Agent) RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error) {
 	cannot := "cannot remove " + req.Member + ": "
 	r := a.current.Load()
 	switch {
 	case r == nil:
-		return control.Removal{}, refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"quorumd has just started", "try again in a few seconds")
+		return control.Removal{}, refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"quorumd has just started",
+			"try again in a few seconds")
 	case r.view.Self.Mode != policy.Manage:
-		return control.Removal{}, refuse(http.StatusConflict, codeObserve, cannot+"quorumd only observes on this host", "ask on a host whose mode is manage, or set it here and restart quorumd")
+		return control.Removal{}, refuse(http.StatusConflict, codeObserve, cannot+"quorumd only observes on this host",
+			"ask on a host whose mode is manage, or set it here and restart quorumd")
 	case !r.view.Cluster.Reachable || r.view.Cluster.Foreign():
-		return control.Removal{}, refuse(http.StatusServiceUnavailable, codeUnreachable, cannot+"the cluster cannot be reached from here", "quorumctl explain; without a quorum etcd removes nobody")
+		return control.Removal{}, refuse(http.StatusServiceUnavailable, codeUnreachable,
+			cannot+"the cluster cannot be reached from here", "quorumctl explain; without a quorum etcd removes nobody")
 	case r.view.Pause != nil:
-		return control.Removal{}, refuse(http.StatusConflict, string(policy.Paused), cannot+"the cluster is paused by "+r.view.Pause.By+": "+r.view.Pause.Reason, "quorumctl resume, and ask again")
+		return control.Removal{}, refuse(http.StatusConflict, string(policy.Paused),
+			cannot+"the cluster is paused by "+r.view.Pause.By+": "+r.view.Pause.Reason,
+			"quorumctl resume, and ask again")
 	}
 	m, err := a.removable(r, req, cannot)
 	if err != nil {
@@ -70,13 +76,16 @@ func (a *Agent) RemoveMember(ctx context.Context, req control.RemovalRequest, by
 	}
 	if m.ID == 0 { // it is gone already
 		_, last := a.files.removals()
-		return control.Removal{MemberID: last.MemberID.String(), Name: last.Name, Reason: last.Reason, By: last.By, Since: last.Since, Until: last.Until, State: control.RemovalDone}, nil
+		return control.Removal{
+			MemberID: last.MemberID.String(), Name: last.Name, Reason: last.Reason, By: last.By,
+			Since: last.Since, Until: last.Until, State: control.RemovalDone,
+		}, nil
 	}
 	return a.askRemoval(ctx, r, m, req, by)
 }
 
-// removable finds the member that a person names, and refuses what no waiting would change. It gives none for one that this host
-// has removed already.
+// removable finds the member that a person names, and refuses what no waiting would change. It gives none for one that
+// this host has removed already.
 func (a *Agent) removable(r *round, req control.RemovalRequest, cannot string) (policy.Member, error) {
 	var found []policy.Member
 	var names []string
@@ -88,28 +97,38 @@ func (a *Agent) removable(r *round, req control.RemovalRequest, cannot string) (
 		}
 	}
 	_, last := a.files.removals()
-	gone := len(found) == 0 && last != nil && last.Code == policy.Removed && (last.Name == req.Member || last.MemberID.String() == req.Member)
+	gone := len(found) == 0 && last != nil && last.Code == policy.Removed &&
+		(last.Name == req.Member || last.MemberID.String() == req.Member)
 	switch {
 	case gone:
 		return policy.Member{}, nil
 	case len(found) == 0:
-		return policy.Member{}, refuse(http.StatusBadRequest, control.CodeBadRequest, cannot+"no member is called that, or has that ID", "the members are "+strings.Join(names, ", "))
+		return policy.Member{}, refuse(http.StatusBadRequest, control.CodeBadRequest,
+			cannot+"no member is called that, or has that ID", "the members are "+strings.Join(names, ", "))
 	case len(found) > 1:
-		return policy.Member{}, refuse(http.StatusBadRequest, control.CodeBadRequest, cannot+"several members are called that", "name one by its ID: the members are "+strings.Join(names, ", "))
+		return policy.Member{}, refuse(http.StatusBadRequest, control.CodeBadRequest,
+			cannot+"several members are called that", "name one by its ID: the members are "+strings.Join(names, ", "))
 	case found[0].PeerURL == a.opt.Config.Etcd.PeerURL:
-		return policy.Member{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"it is this host's own member", "ask on another host")
+		return policy.Member{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"it is this host's own member",
+			"ask on another host")
 	}
 	asked := policy.Removal{MemberID: found[0].ID, Live: req.Live}
 	if reason, holds := policy.AgainstRemoval(r.view, asked); holds {
-		return policy.Member{}, refuse(http.StatusConflict, string(reason.Code), cannot+reason.Text, strings.ReplaceAll(reason.Code.Info().Remedy, "remove NAME", "remove "+req.Member))
+		return policy.Member{}, refuse(http.StatusConflict, string(reason.Code), cannot+reason.Text,
+			strings.ReplaceAll(reason.Code.Info().Remedy, "remove NAME", "remove "+req.Member))
 	}
 	return found[0], nil
 }
 
-func (a *Agent) askRemoval(ctx context.Context, r *round, m policy.Member, req control.RemovalRequest, by string) (control.Removal, error) {
+func (a *Agent) askRemoval(ctx context.Context, r *round, m policy.Member, req control.RemovalRequest,
+	by string,
+) (control.Removal, error) {
 	cannot := "cannot remove " + req.Member + ": "
 	now := a.opt.Wall().UTC()
-	next := removal{MemberID: record.MemberID(m.ID), Name: m.Name, Reason: req.Reason, By: by, Live: req.Live, Since: now, Until: now.Add(req.For)}
+	next := removal{
+		MemberID: record.MemberID(m.ID), Name: m.Name, Reason: req.Reason, By: by, Live: req.Live,
+		Since: now, Until: now.Add(req.For),
+	}
 	var other *removal
 	err := within(ctx, func() error {
 		return a.files.changeRemoval(func(f *removalFile) {
@@ -125,19 +144,24 @@ func (a *Agent) askRemoval(ctx context.Context, r *round, m policy.Member, req c
 	})
 	switch {
 	case err != nil:
-		return control.Removal{}, refuse(http.StatusServiceUnavailable, codeNotYet, cannot+err.Error(), "see whether paths.state can be written")
+		return control.Removal{}, refuse(http.StatusServiceUnavailable, codeNotYet, cannot+err.Error(),
+			"see whether paths.state can be written")
 	case other != nil:
-		return control.Removal{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"the removal of "+other.Name+" ("+other.MemberID.String()+") is asked for here already, by "+other.By,
+		return control.Removal{}, refuse(http.StatusConflict, control.CodeConflict,
+			cannot+"the removal of "+other.Name+" ("+other.MemberID.String()+") is asked for here already, by "+
+				other.By,
 			"wait for it, or ask on another host")
 	}
-	a.note(ctx, "REMOVAL_ASKED", "the removal of member "+next.Name+" ("+next.MemberID.String()+") is asked for by "+by+": "+req.Reason)
+	a.note(ctx, "REMOVAL_ASKED", "the removal of member "+next.Name+" ("+next.MemberID.String()+") is asked for by "+by+
+		": "+req.Reason)
 	a.Wake()
 	return next.status(control.RemovalWaiting), nil
 }
 
 func (k *removal) status(state string) control.Removal {
 	return control.Removal{
-		MemberID: k.MemberID.String(), Name: k.Name, Reason: k.Reason, By: k.By, Live: k.Live, Since: k.Since, Until: k.Until, State: state,
+		MemberID: k.MemberID.String(), Name: k.Name, Reason: k.Reason, By: k.By, Live: k.Live, Since: k.Since,
+		Until: k.Until, State: state,
 	}
 }
 
@@ -180,12 +204,14 @@ func (a *Agent) viewRemoval(r *round) {
 	}
 }
 
-// noteRemoval ends what this host was asked to remove when the member is gone, or the time is over, beside the loop: the disk may
-// hang. While it is not seen whether its operation is in flight it stands.
+// noteRemoval ends what this host was asked to remove when the member is gone, or the time is over, beside the loop:
+// the disk may hang. While it is not seen whether its operation is in flight it stands.
 func (a *Agent) noteRemoval(ctx context.Context, r *round) {
 	k, _ := a.files.removals()
-	unseen := !r.view.Cluster.Reachable || r.etcdAt != r.at || r.op == nil && r.opAt != 0 // its operation may be in flight, and etcd told
-	if r.removal != nil {                                                                 // one that was released must not begin again while its end is written
+	// its operation may be in flight, and etcd told
+	unseen := !r.view.Cluster.Reachable || r.etcdAt != r.at || r.op == nil && r.opAt != 0
+	// one that was released must not begin again while its end is written
+	if r.removal != nil {
 		r.view.Removal.Over = !r.wall.Before(r.removal.Until) || r.removal.Begun && !a.removes(r)
 	}
 	if k == nil || unseen || a.removes(r) {
@@ -198,7 +224,8 @@ func (a *Agent) noteRemoval(ctx context.Context, r *round) {
 	case k.Begun && (r.removal == nil || !r.removal.Begun): // it has only just begun: this round saw what was before
 		return
 	case k.Begun:
-		code, text = policy.Withdrawn, "its operation was released, or deleted, or ended by another host, or etcd did not say whether it had begun"
+		code, text = policy.Withdrawn,
+			"its operation was released, or deleted, or ended by another host, or etcd did not say whether it had begun"
 	case !r.wall.Before(k.Until):
 		code, text = policy.Withdrawn, "its time was over before its turn came"
 		if first := firstReason(a.last); first.Code != "" {
@@ -216,8 +243,8 @@ func (a *Agent) noteRemoval(ctx context.Context, r *round) {
 	})
 }
 
-// beginRemoval records the operation. That it begins is noted first: a record that is gone later was released, or deleted, and is
-// not written again. When etcd has certainly not taken it, the removal waits on.
+// beginRemoval records the operation. That it begins is noted first: a record that is gone later was released, or
+// deleted, and is not written again. When etcd has certainly not taken it, the removal waits on.
 func (a *Agent) beginRemoval(ctx context.Context, r *round, step policy.Step) error {
 	if err := a.files.markRemoval(r.removal, true); err != nil {
 		return err
@@ -233,7 +260,8 @@ func (a *Agent) beginRemoval(ctx context.Context, r *round, step policy.Step) er
 func (a *Agent) removalOp(r *round, step policy.Step) record.Op {
 	c := a.opt.Config
 	op := record.Op{
-		Kind: policy.KindRemove, Host: c.Host.ID, HostName: c.Host.Name, Phase: string(policy.PhaseBegun), BootID: a.opt.BootID,
+		Kind: policy.KindRemove, Host: c.Host.ID, HostName: c.Host.Name, Phase: string(policy.PhaseBegun),
+		BootID:   a.opt.BootID,
 		MemberID: record.MemberID(step.MemberID), Started: r.wall, Clock: r.at, Reason: step.Why, By: "policy",
 	}
 	if r.removal != nil {
@@ -242,8 +270,8 @@ func (a *Agent) removalOp(r *round, step policy.Step) record.Op {
 	return op
 }
 
-// removals gives what this host was asked to remove, or nil, and how the last such thing ended, or nil. The values are not to be
-// changed.
+// removals gives what this host was asked to remove, or nil, and how the last such thing ended, or nil. The values are
+// not to be changed.
 func (f *stateFiles) removals() (*removal, *removalEnd) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -78,21 +78,27 @@ func TestWhatNoWaitingChangesIsRefusedAtOnce(t *testing.T) {
 		f.pass(time.Minute)
 		h := f.hosts["v2"].agent
 		ask := func(member string, live bool) string {
-			_, err := h.RemoveMember(t.Context(), control.RemovalRequest{Member: member, Reason: "x", Live: live, For: time.Minute}, "root")
+			_, err := h.RemoveMember(t.Context(), control.RemovalRequest{
+				Member: member, Reason: "x", Live: live,
+				For: time.Minute,
+			}, "root")
 			if err == nil {
 				return "accepted"
 			}
 			return err.Error()
 		}
 		for member, want := range map[string]string{
-			"v9": "no member is called that", "v2": "this host's own member", "2": "this host's own member", "v1": "voter v1 answers", "1": "voter v1 answers",
+			"v9": "no member is called that", "v2": "this host's own member", "2": "this host's own member",
+			"v1": "voter v1 answers", "1": "voter v1 answers",
 		} {
 			if got := ask(member, false); !strings.Contains(got, want) {
 				t.Errorf("%s: %s, want %s", member, got, want)
 			}
 		}
-		_, err := h.RemoveMember(t.Context(), control.RemovalRequest{Member: "v1", Reason: "x", For: time.Minute}, "root")
-		if e, is := errors.AsType[*control.Error](err); !is || !strings.Contains(e.Hint, "quorumctl member remove v1 --live") {
+		_, err := h.RemoveMember(t.Context(), control.RemovalRequest{Member: "v1", Reason: "x", For: time.Minute},
+			"root")
+		if e, is := errors.AsType[*control.Error](err); !is ||
+			!strings.Contains(e.Hint, "quorumctl member remove v1 --live") {
 			t.Errorf("the remedy is %+v", e)
 		}
 		f.loseHost("v3")
@@ -116,13 +122,15 @@ func TestARemovalOutlivesItsAgentAndEndsByItself(t *testing.T) {
 		f.loseHost("v3")
 		f.pass(time.Minute)
 		h := f.hosts["v2"]
-		if _, err := h.agent.RemoveMember(t.Context(), control.RemovalRequest{Member: "v3", Reason: "in the bin", For: 5 * time.Minute}, "root"); err != nil {
+		if _, err := h.agent.RemoveMember(t.Context(),
+			control.RemovalRequest{Member: "v3", Reason: "in the bin", For: 5 * time.Minute}, "root"); err != nil {
 			t.Fatal(err)
 		}
 		h.die()
 		h.boot("boot-v2")
 		f.pass(time.Minute)
-		if s := h.agent.Status(); s.Removal == nil || s.Removal.Name != "v3" || s.Removal.State != control.RemovalWaiting {
+		if s := h.agent.Status(); s.Removal == nil || s.Removal.Name != "v3" ||
+			s.Removal.State != control.RemovalWaiting {
 			t.Fatalf("after a restart %+v is asked for", s.Removal)
 		}
 		f.until(10*time.Minute, "its time is over", func() bool {
@@ -155,7 +163,10 @@ func TestARemovalWhoseOperationIsNotSeenIsNotToldWithdrawn(t *testing.T) {
 				h := f.hosts["v2"].agent
 				c.hide(f) // before it can begin
 				if err := h.files.changeRemoval(func(file *removalFile) {
-					file.Removal = &removal{MemberID: 3, Name: "v3", Reason: "in the bin", By: "root", Since: time.Now(), Until: time.Now().Add(time.Minute)}
+					file.Removal = &removal{
+						MemberID: 3, Name: "v3", Reason: "in the bin", By: "root",
+						Since: time.Now(), Until: time.Now().Add(time.Minute),
+					}
 				}); err != nil {
 					t.Fatal(err)
 				}
@@ -164,7 +175,10 @@ func TestARemovalWhoseOperationIsNotSeenIsNotToldWithdrawn(t *testing.T) {
 					t.Fatalf("it is told how it ended: %+v", last)
 				}
 				c.show(f)
-				f.until(5*time.Minute, "its end is told", func() bool { _, last := h.files.removals(); return last != nil })
+				f.until(5*time.Minute, "its end is told", func() bool {
+					_, last := h.files.removals()
+					return last != nil
+				})
 			})
 		})
 	}
@@ -183,11 +197,17 @@ func TestARemovalThatAPersonReleasesDoesNotBeginAgain(t *testing.T) {
 				f.pass(time.Minute)
 				h := f.hosts["v2"].agent
 				if err := h.files.changeRemoval(func(file *removalFile) {
-					file.Removal = &removal{MemberID: 3, Name: "v3", Reason: "in the bin", By: "root", Since: time.Now(), Until: time.Now().Add(time.Hour), Begun: begun}
+					file.Removal = &removal{
+						MemberID: 3, Name: "v3", Reason: "in the bin", By: "root",
+						Since: time.Now(), Until: time.Now().Add(time.Hour), Begun: begun,
+					}
 				}); err != nil {
 					t.Fatal(err)
 				}
-				f.until(time.Minute, "its end is told", func() bool { _, last := h.files.removals(); return last != nil })
+				f.until(time.Minute, "its end is told", func() bool {
+					_, last := h.files.removals()
+					return last != nil
+				})
 				f.pass(5 * time.Minute)
 				now, last := h.files.removals()
 				want := policy.Removed

@@ -31,7 +31,10 @@ func knows(work string) bool {
 // loop: the disk may hang.
 func (a *Agent) followRollout(ctx context.Context, r *round) {
 	v := &r.view
-	if r.rollout == nil || r.rollout.State != record.RolloutRunning || r.asked != nil || v.Op != nil || v.Pause != nil || r.opAt != 0 || slices.ContainsFunc(v.Unreadable, func(u policy.Unreadable) bool { return u.Kind == policy.RecordPause }) ||
+	if r.rollout == nil || r.rollout.State != record.RolloutRunning || r.asked != nil || v.Op != nil ||
+		v.Pause != nil || r.opAt != 0 || slices.ContainsFunc(v.Unreadable, func(u policy.Unreadable) bool {
+		return u.Kind == policy.RecordPause
+	}) ||
 		v.Self.Mode != policy.Manage || v.Self.Conflict != "" || r.hostsAt != r.at {
 		return
 	}
@@ -46,7 +49,8 @@ func (a *Agent) followRollout(ctx context.Context, r *round) {
 	if !knows(rollout.Work) { // it is of a newer quorumd, and to be taken for nothing else
 		if a.tooNew != rollout.ID {
 			a.tooNew = rollout.ID
-			a.log.Error("turn in the rollout not taken: this quorumd is too old for that work: upgrade it, or quorumctl rollout abort", "work", rollout.Work, "rollout", rollout.ID)
+			a.log.Error("turn in the rollout not taken: this quorumd is too old for that work: upgrade it, or "+
+				"quorumctl rollout abort", "work", rollout.Work, "rollout", rollout.ID)
 		}
 		return
 	}
@@ -56,8 +60,10 @@ func (a *Agent) followRollout(ctx context.Context, r *round) {
 				return k, nil
 			}
 			return &ask{
-				Work: policy.Work(rollout.Work), Program: rollout.Command, Reason: rollout.Reason, By: rollout.By, Rollout: rollout.ID, RolloutAt: rollout.Since,
-				Since: r.wall.UTC(), AskedIn: a.opt.BootID, For: control.DefaultMaintenance, // nobody says how long: what hangs must be told
+				Work: policy.Work(rollout.Work), Program: rollout.Command, Reason: rollout.Reason, By: rollout.By,
+				Rollout: rollout.ID, RolloutAt: rollout.Since,
+				// nobody says how long: what hangs must be told
+				Since: r.wall.UTC(), AskedIn: a.opt.BootID, For: control.DefaultMaintenance,
 			}, nil
 		})
 		if err != nil {
@@ -72,7 +78,8 @@ func (a *Agent) followRollout(ctx context.Context, r *round) {
 // end. A host that did not come back as it should stops the rollout.
 func (a *Agent) rolledOut(r *round, step policy.Step) []lock.Also {
 	k := r.asked
-	if r.rollout == nil || k == nil || r.op.Kind != policy.KindCycle || r.op.Host != a.opt.Config.Host.ID || r.rollout.ID != k.Rollout {
+	if r.rollout == nil || k == nil || r.op.Kind != policy.KindCycle || r.op.Host != a.opt.Config.Host.ID ||
+		r.rollout.ID != k.Rollout {
 		return nil
 	}
 	next := *r.rollout
@@ -90,7 +97,8 @@ func (a *Agent) rolledOut(r *round, step policy.Step) []lock.Also {
 	case step.Outcome != policy.Cycled:
 		return nil // it is asked for still
 	case next.Etcd != "" && own.ID != 0 && version != next.Etcd:
-		next.State, next.Text = record.RolloutStopped, fmt.Sprintf("%s came back with etcd %s, not %s", next.Hosts[i].Name, orText(version, "unknown"), next.Etcd)
+		next.State, next.Text = record.RolloutStopped,
+			fmt.Sprintf("%s came back with etcd %s, not %s", next.Hosts[i].Name, orText(version, "unknown"), next.Etcd)
 	default:
 		h := &next.Hosts[i]
 		h.State, h.Seconds = record.HostDone, took(r).Seconds()
@@ -108,8 +116,8 @@ func (a *Agent) rolledOut(r *round, step policy.Step) []lock.Also {
 	return []lock.Also{{Key: a.keys.Rollout(), Seen: r.rolloutAt, Value: value}}
 }
 
-// took gives how long this host's own operation has lasted, for people. The clock of the boot in which it began ended with it:
-// across a reboot the wall clock tells.
+// took gives how long this host's own operation has lasted, for people. The clock of the boot in which it began ended
+// with it: across a reboot the wall clock tells.
 func took(r *round) time.Duration {
 	if r.view.Op.SameBoot {
 		return r.view.Op.Elapsed
@@ -117,8 +125,8 @@ func took(r *round) time.Duration {
 	return max(r.wall.Sub(r.op.Started), r.view.Op.Elapsed)
 }
 
-// turn gives how long a rollout has been at the host that it is at, for people: hosts' clocks may differ. 0 when it cannot be
-// told.
+// turn gives how long a rollout has been at the host that it is at, for people: hosts' clocks may differ. 0 when it
+// cannot be told.
 func turn(rollout record.Rollout, now time.Time) time.Duration {
 	if rollout.Since.IsZero() { // of an agent that does not write it
 		return 0
@@ -133,7 +141,8 @@ func (a *Agent) stopFor(ctx context.Context, op record.Op, by string) ([]lock.Al
 	if _, unread := errors.AsType[*unreadable](err); unread {
 		return nil, nil // it goes on for nobody
 	}
-	if err != nil || found == nil || found.State != record.RolloutRunning || op.Kind != policy.KindCycle || !slices.Contains(found.Waiting(), op.Host) {
+	if err != nil || found == nil || found.State != record.RolloutRunning || op.Kind != policy.KindCycle ||
+		!slices.Contains(found.Waiting(), op.Host) {
 		return nil, err
 	}
 	found.State, found.Text = record.RolloutStopped, "the operation of "+op.HostName+" was released by "+by
@@ -146,7 +155,8 @@ func (a *Agent) StartRollout(ctx context.Context, req control.RolloutRequest, by
 	const cannot = "cannot start the rollout: "
 	if req.Work == control.WorkCommand {
 		if why := a.unfitFor(ctx, req.Command); why != "" { // what is not even here is most likely a slip
-			return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"on this host, "+why, commandHint)
+			return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"on this host, "+why,
+				commandHint)
 		}
 	}
 	found, seen, err := a.readRollout(ctx)
@@ -154,18 +164,25 @@ func (a *Agent) StartRollout(ctx context.Context, req control.RolloutRequest, by
 		return control.Rollout{}, a.refuseRead(cannot, err)
 	}
 	if found != nil && (found.State == record.RolloutRunning || found.State == record.RolloutPaused) {
-		return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"one of "+found.By+" is "+found.State+": "+found.Reason, "quorumctl rollout status; quorumctl rollout abort ends it")
+		return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict,
+			cannot+"one of "+found.By+" is "+found.State+": "+found.Reason,
+			"quorumctl rollout status; quorumctl rollout abort ends it")
 	}
 	hosts, err := a.opt.Etcd.Read(ctx, cluster.Span{Start: a.keys.Hosts(), End: a.keys.Lock()})
 	if err != nil {
 		return control.Rollout{}, a.refuseCall(cannot, err, "try again when the cluster has a quorum")
 	}
 	if hosts.Rest != "" && len(req.Hosts) == 0 { // all hosts are meant, and some are not known
-		u := policy.Unreadable{Kind: policy.RecordHost, Key: hosts.Rest, Why: "it was not read, nor what follows, because too much lies before it"}
-		return control.Rollout{}, refuse(http.StatusConflict, codeUnreadable, cannot+u.Key+": "+u.Why, u.Hint()+"; or name the hosts: --hosts")
+		u := policy.Unreadable{
+			Kind: policy.RecordHost, Key: hosts.Rest,
+			Why: "it was not read, nor what follows, because too much lies before it",
+		}
+		return control.Rollout{}, refuse(http.StatusConflict, codeUnreadable, cannot+u.Key+": "+u.Why,
+			u.Hint()+"; or name the hosts: --hosts")
 	}
 	rollout := record.Rollout{
-		ID: strings.ToLower(rand.Text()[:8]), Work: req.Work, Command: req.Command, Etcd: req.Version, Reason: req.Reason, By: by,
+		ID: strings.ToLower(rand.Text()[:8]), Work: req.Work, Command: req.Command, Etcd: req.Version,
+		Reason: req.Reason, By: by,
 		State: record.RolloutRunning, Started: a.opt.Wall().UTC(),
 	}
 	rollout.Since = rollout.Started
@@ -177,13 +194,15 @@ func (a *Agent) StartRollout(ctx context.Context, req control.RolloutRequest, by
 	}
 	if most, err := rollout.Room(); err != nil {
 		return control.Rollout{}, refuse(http.StatusBadRequest, control.CodeConflict,
-			fmt.Sprintf("%sits record of %d hosts would outgrow %d bytes before the last one is done: about %d of them have room", cannot, len(rollout.Hosts), record.MaxRolloutBytes, most),
+			fmt.Sprintf("%sits record of %d hosts would outgrow %d bytes before the last one is done: about %d of "+
+				"them have room", cannot, len(rollout.Hosts), record.MaxRolloutBytes, most),
 			"name fewer hosts, and start another rollout for the others when it is done: --hosts")
 	}
 	if err := a.writeRollout(ctx, rollout, seen, cannot); err != nil {
 		return control.Rollout{}, err
 	}
-	a.note(ctx, "ROLLOUT_STARTED", fmt.Sprintf("%s of %d hosts started by %s: %s", req.Work, len(rollout.Hosts), by, req.Reason))
+	a.note(ctx, "ROLLOUT_STARTED", fmt.Sprintf("%s of %d hosts started by %s: %s", req.Work, len(rollout.Hosts), by,
+		req.Reason))
 	a.Wake()
 	return rolloutStatus(rollout, nil), nil
 }
@@ -201,7 +220,9 @@ func (a *Agent) runningVersions() map[record.MemberID]string {
 
 // rolloutHosts gives the hosts of a new rollout: those that were named, or all that it concerns. A
 // member that runs the wanted version already is skipped.
-func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest, running map[record.MemberID]string) ([]record.RolloutHost, error) {
+func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest,
+	running map[record.MemberID]string,
+) ([]record.RolloutHost, error) {
 	var out []record.RolloutHost
 	named := slices.Clone(req.Hosts)
 	for _, pair := range found.Pairs {
@@ -210,8 +231,12 @@ func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest
 		case err != nil && len(req.Hosts) > 0:
 			continue // if it is named, it is said below that it is not present
 		case err != nil: // all hosts are meant, and this is one
-			u := unreadable{policy.Unreadable{Kind: policy.RecordHost, Key: pair.Key, Why: err.Error()}, pair.ModRevision}
-			return nil, refuse(http.StatusConflict, codeUnreadable, "cannot start the rollout: "+u.Error(), u.Hint()+"; or name the other hosts: --hosts")
+			u := unreadable{
+				policy.Unreadable{Kind: policy.RecordHost, Key: pair.Key, Why: err.Error()},
+				pair.ModRevision,
+			}
+			return nil, refuse(http.StatusConflict, codeUnreadable, "cannot start the rollout: "+u.Error(),
+				u.Hint()+"; or name the other hosts: --hosts")
 		}
 		i := slices.IndexFunc(named, func(name string) bool { return name == h.Name || name == h.ID })
 		concerns := req.Work != control.WorkRestart || h.MemberID != 0
@@ -222,7 +247,9 @@ func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest
 			named = slices.Delete(named, i, i+1)
 		}
 		if h.Mode != string(policy.Manage) {
-			return nil, refuse(http.StatusConflict, control.CodeConflict, "cannot start the rollout: quorumd on "+h.Name+" only observes", "set mode: manage there, or name the other hosts: --hosts")
+			return nil, refuse(http.StatusConflict, control.CodeConflict,
+				"cannot start the rollout: quorumd on "+h.Name+" only observes",
+				"set mode: manage there, or name the other hosts: --hosts")
 		}
 		host := record.RolloutHost{ID: h.ID, Name: h.Name, State: record.HostWaiting}
 		if req.Version != "" && h.MemberID != 0 && running[h.MemberID] == req.Version {
@@ -231,10 +258,13 @@ func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest
 		out = append(out, host)
 	}
 	if len(named) > 0 {
-		return nil, refuse(http.StatusBadRequest, control.CodeConflict, "cannot start the rollout: no host is present that is called "+strings.Join(named, ", "), "quorumctl status lists the hosts")
+		return nil, refuse(http.StatusBadRequest, control.CodeConflict,
+			"cannot start the rollout: no host is present that is called "+strings.Join(named, ", "),
+			"quorumctl status lists the hosts")
 	}
 	if len(out) == 0 {
-		return nil, refuse(http.StatusConflict, control.CodeConflict, "cannot start the rollout: there is no host that it concerns", "quorumctl status lists the hosts")
+		return nil, refuse(http.StatusConflict, control.CodeConflict,
+			"cannot start the rollout: there is no host that it concerns", "quorumctl status lists the hosts")
 	}
 	return out, nil
 }
@@ -250,11 +280,13 @@ func (a *Agent) SetRollout(ctx context.Context, state, by string) (control.Rollo
 	case err != nil:
 		return control.Rollout{}, a.refuseRead(cannot, err)
 	case found == nil:
-		return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"there is none", "quorumctl rollout start")
+		return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"there is none",
+			"quorumctl rollout start")
 	case found.State == state:
 		return rolloutStatus(*found, a.operation()), nil
 	case found.State == record.RolloutDone || found.State == record.RolloutAborted:
-		return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"it is "+found.State, "quorumctl rollout start starts another")
+		return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"it is "+found.State,
+			"quorumctl rollout start starts another")
 	}
 	found.State, found.Text = state, "by "+by
 	if state == record.RolloutRunning {
@@ -291,19 +323,24 @@ func (a *Agent) writeRollout(ctx context.Context, rollout record.Rollout, seen i
 		return refuse(http.StatusBadRequest, control.CodeConflict, cannot+err.Error(), "name fewer hosts: --hosts")
 	}
 	key := a.keys.Rollout()
-	answer, err := a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", seen)}, clientv3.OpPut(key, string(value)))
+	answer, err := a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", seen)},
+		clientv3.OpPut(key, string(value)))
 	switch {
 	case err != nil:
 		return a.refuseCall(cannot, err, "quorumctl rollout status tells how it stands")
 	case !answer.Succeeded:
-		return refuse(http.StatusConflict, control.CodeConflict, cannot+"it has moved on meanwhile", "quorumctl rollout status, and try again")
+		return refuse(http.StatusConflict, control.CodeConflict, cannot+"it has moved on meanwhile",
+			"quorumctl rollout status, and try again")
 	}
 	return nil
 }
 
 // rolloutStatus shows a rollout. The operation in flight, if there is one, tells which host is next.
 func rolloutStatus(r record.Rollout, op *record.Op) control.Rollout {
-	out := control.Rollout{ID: r.ID, Work: r.Work, Command: r.Command, Version: r.Etcd, Reason: r.Reason, By: r.By, State: r.State, Text: r.Text, Started: r.Started}
+	out := control.Rollout{
+		ID: r.ID, Work: r.Work, Command: r.Command, Version: r.Etcd, Reason: r.Reason, By: r.By,
+		State: r.State, Text: r.Text, Started: r.Started,
+	}
 	for _, h := range r.Hosts {
 		host := control.RolloutHost{ID: h.ID, Name: h.Name, State: h.State, Seconds: h.Seconds, TurnSeconds: h.Turn}
 		if h.State == record.HostWaiting && op != nil && op.Kind == policy.KindCycle && op.Host == h.ID {

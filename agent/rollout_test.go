@@ -17,18 +17,32 @@ import (
 func TestTheHostThatARolloutIsAtIsToldFromThoseThatWait(t *testing.T) {
 	t.Parallel()
 	r := record.Rollout{State: record.RolloutRunning, Hosts: []record.RolloutHost{
-		{ID: "1", State: record.HostDone, Seconds: 4}, {ID: "2", State: record.HostWaiting}, {ID: "3", State: record.HostWaiting},
+		{ID: "1", State: record.HostDone, Seconds: 4},
+		{ID: "2", State: record.HostWaiting},
+		{ID: "3", State: record.HostWaiting},
 	}}
 	const done, waiting, current = control.RolloutHostDone, control.RolloutHostWaiting, control.RolloutHostCurrent
 	for name, c := range map[string]struct {
 		op   *record.Op
 		want [3]string
 	}{
-		"no operation":                {nil, [3]string{done, waiting, waiting}},
-		"a cycle of the second":       {&record.Op{Kind: policy.KindCycle, Host: "2"}, [3]string{done, current, waiting}},
-		"a cycle of one that is done": {&record.Op{Kind: policy.KindCycle, Host: "1"}, [3]string{done, waiting, waiting}},
-		"a join, which is no cycle":   {&record.Op{Kind: policy.KindJoin, Host: "2"}, [3]string{done, waiting, waiting}},
-		"a cycle of one not in it":    {&record.Op{Kind: policy.KindCycle, Host: "9"}, [3]string{done, waiting, waiting}},
+		"no operation": {nil, [3]string{done, waiting, waiting}},
+		"a cycle of the second": {
+			&record.Op{Kind: policy.KindCycle, Host: "2"},
+			[3]string{done, current, waiting},
+		},
+		"a cycle of one that is done": {
+			&record.Op{Kind: policy.KindCycle, Host: "1"},
+			[3]string{done, waiting, waiting},
+		},
+		"a join, which is no cycle": {
+			&record.Op{Kind: policy.KindJoin, Host: "2"},
+			[3]string{done, waiting, waiting},
+		},
+		"a cycle of one not in it": {
+			&record.Op{Kind: policy.KindCycle, Host: "9"},
+			[3]string{done, waiting, waiting},
+		},
 	} {
 		for i, h := range rolloutStatus(r, c.op).Hosts {
 			if h.State != c.want[i] {
@@ -41,14 +55,18 @@ func TestTheHostThatARolloutIsAtIsToldFromThoseThatWait(t *testing.T) {
 func TestARolloutIsDoneWithItsLastHostAlsoWhenItWasPausedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]string{
-		record.RolloutRunning: record.RolloutDone, record.RolloutPaused: record.RolloutDone, record.RolloutAborted: record.RolloutAborted,
+		record.RolloutRunning: record.RolloutDone, record.RolloutPaused: record.RolloutDone,
+		record.RolloutAborted: record.RolloutAborted,
 	} {
 		a := &Agent{opt: Options{Config: hostConfig()}, keys: record.KeysFor("test")}
 		a.opt.Config.Host.ID = "2"
 		r := &round{asked: &ask{Work: policy.WorkRestart, Rollout: "x"}}
 		r.op = &record.Op{Kind: policy.KindCycle, Host: "2"}
 		r.view.Op = &policy.Op{}
-		r.rollout = &record.Rollout{ID: "x", State: state, Hosts: []record.RolloutHost{{ID: "1", State: record.HostDone}, {ID: "2", State: record.HostWaiting}}}
+		r.rollout = &record.Rollout{
+			ID: "x", State: state,
+			Hosts: []record.RolloutHost{{ID: "1", State: record.HostDone}, {ID: "2", State: record.HostWaiting}},
+		}
 		also := a.rolledOut(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
 		if len(also) != 1 {
 			t.Fatalf("%s: %d writes", state, len(also))
@@ -77,7 +95,10 @@ func TestATurnOfARolloutCountsFromTheEndOfTheOneBefore(t *testing.T) {
 		r := &round{asked: &ask{Work: policy.WorkRestart, Rollout: "x"}, wall: began.Add(70 * time.Second)}
 		r.op = &record.Op{Kind: policy.KindCycle, Host: "2"}
 		r.view.Op = &policy.Op{SameBoot: true, Elapsed: 12 * time.Second}
-		r.rollout = &record.Rollout{ID: "x", State: record.RolloutRunning, Since: c.since, Hosts: []record.RolloutHost{{ID: "2", State: record.HostWaiting}, {ID: "3", State: record.HostWaiting}}}
+		r.rollout = &record.Rollout{
+			ID: "x", State: record.RolloutRunning, Since: c.since,
+			Hosts: []record.RolloutHost{{ID: "2", State: record.HostWaiting}, {ID: "3", State: record.HostWaiting}},
+		}
 		also := a.rolledOut(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
 		next, err := record.Decode[record.Rollout](also[0].Value)
 		if err != nil || next.Hosts[0].Seconds != 12 || next.Hosts[0].Turn != c.want || !next.Since.Equal(r.wall) {
@@ -116,7 +137,10 @@ func TestAnOperationOfARolloutCanBeOverdue(t *testing.T) {
 		if _, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root"); err != nil {
 			t.Fatal(err)
 		}
-		f.untilEvery(50*time.Millisecond, 5*time.Minute, "its operation begins", func() bool { _, at := f.op(); return at != 0 })
+		f.untilEvery(50*time.Millisecond, 5*time.Minute, "its operation begins", func() bool {
+			_, at := f.op()
+			return at != 0
+		})
 		if op, _ := f.op(); op.Until.Sub(op.Started) != control.DefaultMaintenance {
 			t.Errorf("it began at %s, and is to end at %s", op.Started, op.Until)
 		}
@@ -166,12 +190,14 @@ func TestAForgedRolloutThatNamesAHostTwiceTakesNobodyDown(t *testing.T) {
 		defer f.close()
 		f.pass(time.Minute)
 		host := `{"id":"id-v2","name":"v2","state":"waiting"}`
-		f.put(record.KeysFor("test").Rollout(), `{"version":1,"id":"x","work":"restart","state":"running","by":"eve","hosts":[`+host+`,`+host+`]}`)
+		f.put(record.KeysFor("test").Rollout(),
+			`{"version":1,"id":"x","work":"restart","state":"running","by":"eve","hosts":[`+host+`,`+host+`]}`)
 		f.pass(5 * time.Minute)
 		if k, _ := f.hosts["v2"].agent.files.asked(); k != nil {
 			t.Errorf("v2 is asked to go: %+v", k)
 		}
-		if text := f.tells("v1", record.KeysFor("test").Rollout()); !strings.Contains(text, "it is in the list already") {
+		if text := f.tells("v1", record.KeysFor("test").Rollout()); !strings.Contains(text,
+			"it is in the list already") {
 			t.Errorf("v1 says %q", text)
 		}
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// viewStandbys tells of the learners which of them their own hosts call standbys, or did when they were last heard of. Of
-// this host's own its disk tells: what stands in etcd may have been written by anybody who can write there.
+// viewStandbys tells of the learners which of them their own hosts call standbys, or did when they were last heard of.
+// Of this host's own its disk tells: what stands in etcd may have been written by anybody who can write there.
 func (a *Agent) viewStandbys(r *round) {
 	members := r.view.Cluster.Members
 	if len(members) == 0 { // nothing was heard in this round
@@ -48,11 +48,12 @@ func contradicts(d policy.Data, id uint64) bool {
 	return true
 }
 
-// noteStandby records on disk that this host's learner is a standby, when no operation names this host: from then on it is
-// one until this host begins a join itself. It is written beside the loop: the disk may hang.
+// noteStandby records on disk that this host's learner is a standby, when no operation names this host: from then on it
+// is one until this host begins a join itself. It is written beside the loop: the disk may hang.
 func (a *Agent) noteStandby(ctx context.Context, r *round) {
 	v := &r.view
-	if r.op != nil || v.Data.State != policy.DataMember || v.Data.ClusterID != v.Cluster.ID || v.Data.MemberID == a.files.standby() {
+	if r.op != nil || v.Data.State != policy.DataMember || v.Data.ClusterID != v.Cluster.ID ||
+		v.Data.MemberID == a.files.standby() {
 		return
 	}
 	m, ok := r.membership.ByID(v.Data.MemberID)

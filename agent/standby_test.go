@@ -38,7 +38,8 @@ func (f *fleet) learner() (cluster.Member, bool) {
 func (f *fleet) forge(m cluster.Member) {
 	f.t.Helper()
 	op := record.Op{
-		Kind: policy.KindJoin, Host: "id-" + m.Name, HostName: m.Name, Target: "voter", Phase: string(policy.PhaseRollback),
+		Kind: policy.KindJoin, Host: "id-" + m.Name, HostName: m.Name, Target: "voter",
+		Phase:    string(policy.PhaseRollback),
 		MemberID: record.MemberID(m.ID), PeerURL: m.PeerURLs[0], Started: time.Now(), Reason: "ORPHANED: it was not",
 	}
 	value, err := record.Encode(op)
@@ -50,7 +51,10 @@ func (f *fleet) forge(m cluster.Member) {
 
 func TestAForgedOperationDoesNotCostTheStandby(t *testing.T) {
 	t.Parallel()
-	for name, alive := range map[string]bool{"its host ends it": true, "so does another one, when that host's agent is gone": false} {
+	for name, alive := range map[string]bool{
+		"its host ends it": true,
+		"so does another one, when that host's agent is gone": false,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -71,7 +75,8 @@ func TestAForgedOperationDoesNotCostTheStandby(t *testing.T) {
 				if m, ok := f.learner(); !ok || m.ID != standby.ID {
 					t.Errorf("the standby was %x, and is %x now, there: %t", standby.ID, m.ID, ok)
 				}
-				if line := f.etcd.get(record.KeysFor("test").Ended()); !strings.Contains(line, string(policy.Disowned)) {
+				if line := f.etcd.get(record.KeysFor("test").Ended()); !strings.Contains(line,
+					string(policy.Disowned)) {
 					t.Errorf("the operation has ended as %s, not as %s", line, policy.Disowned)
 				}
 			})

@@ -18,13 +18,19 @@ import (
 func (a *Agent) Status() control.Status {
 	c := a.opt.Config
 	s := control.Status{
-		Time:    a.opt.Wall(),
-		Host:    control.Host{ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Mode: string(c.Mode), Version: a.opt.Version, BootID: a.opt.BootID},
+		Time: a.opt.Wall(),
+		Host: control.Host{
+			ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Mode: string(c.Mode),
+			Version: a.opt.Version, BootID: a.opt.BootID,
+		},
 		Role:    control.RoleUnknown,
 		Cluster: control.Cluster{Name: c.Cluster.Name, Target: c.Cluster.Voters},
 		Health:  control.Health{State: health.Unknown.String()},
-		Loop:    control.Loop{IntervalSeconds: c.Timing.Interval.Seconds(), StuckAfterSeconds: (5*c.Timing.Interval + waits*c.Timing.CallTimeout).Seconds()},
-		Unit:    control.Unit{Name: unitName(a), Runner: string(c.Etcd.Runner), DataDir: c.Etcd.DataDir},
+		Loop: control.Loop{
+			IntervalSeconds:   c.Timing.Interval.Seconds(),
+			StuckAfterSeconds: (5*c.Timing.Interval + waits*c.Timing.CallTimeout).Seconds(),
+		},
+		Unit: control.Unit{Name: unitName(a), Runner: string(c.Etcd.Runner), DataDir: c.Etcd.DataDir},
 	}
 	r := a.current.Load()
 	asked, last := a.files.asked()
@@ -33,7 +39,10 @@ func (a *Agent) Status() control.Status {
 	}
 	s.Removal, s.LastRemoval = a.removalStatus(r)
 	if r == nil {
-		s.Reasons = []control.Reason{{Code: string(policy.Starting), Text: "quorumd has just started and has observed nothing yet"}}
+		s.Reasons = []control.Reason{{
+			Code: string(policy.Starting),
+			Text: "quorumd has just started and has observed nothing yet",
+		}}
 		return s
 	}
 	age := (a.opt.Now() - r.at).Seconds()
@@ -57,7 +66,8 @@ func (a *Agent) Status() control.Status {
 			s.Rollout = &rollout
 		}
 	}
-	s.Unit.State, s.Unit.Since, s.Unit.Detail = orText(string(r.view.Unit.State), "unknown"), r.wall.Add(-r.view.Unit.Since), r.view.Unit.Detail
+	s.Unit.State, s.Unit.Since, s.Unit.Detail = orText(string(r.view.Unit.State), "unknown"),
+		r.wall.Add(-r.view.Unit.Since), r.view.Unit.Detail
 	if v := r.view.Self.Etcd; v.Known() {
 		s.Unit.EtcdVersion = v.String()
 	}
@@ -65,8 +75,8 @@ func (a *Agent) Status() control.Status {
 	return s
 }
 
-// waits is how many calls two turns of the loop may wait for in vain, one after the other, when members do not answer: the age of
-// what is shown is that of the turn before while one runs.
+// waits is how many calls two turns of the loop may wait for in vain, one after the other, when members do not answer:
+// the age of what is shown is that of the turn before while one runs.
 const waits = 10
 
 func unitName(a *Agent) string {
@@ -117,7 +127,8 @@ func (a *Agent) clusterStatus(out control.Cluster, r *round) control.Cluster {
 	var lowest policy.Version
 	for _, m := range v.Members {
 		member := control.Member{
-			ID: record.MemberID(m.ID).String(), Name: m.Name, Role: control.RoleVoter, Leader: m.Leader && out.Reachable, Live: m.Live,
+			ID: record.MemberID(m.ID).String(), Name: m.Name, Role: control.RoleVoter,
+			Leader: m.Leader && out.Reachable, Live: m.Live,
 			DBSize: r.statuses[m.ID].DBSize,
 		}
 		if !m.Live && out.Reachable {
@@ -154,8 +165,10 @@ func hostsStatus(r *round, age float64) []control.HostRecord {
 	var out []control.HostRecord
 	for _, h := range r.hosts {
 		host := control.HostRecord{
-			ID: h.ID, Name: h.Name, Domain: h.Domain, Role: control.Role(h.Role), Health: h.Health, HealthText: h.HealthText,
-			P99Seconds: h.FsyncP99, Mode: h.Mode, Version: h.AgentVersion, AgeSeconds: &age, EtcdVersion: h.EtcdVersion, Waiting: h.Waiting,
+			ID: h.ID, Name: h.Name, Domain: h.Domain, Role: control.Role(h.Role), Health: h.Health,
+			HealthText: h.HealthText,
+			P99Seconds: h.FsyncP99, Mode: h.Mode, Version: h.AgentVersion, AgeSeconds: &age, EtcdVersion: h.EtcdVersion,
+			Waiting: h.Waiting,
 		}
 		if h.MemberID != 0 {
 			host.MemberID = h.MemberID.String()
@@ -165,8 +178,8 @@ func hostsStatus(r *round, age float64) []control.HostRecord {
 	return out
 }
 
-// ownRow shows the host that answers as it is now, and not as its record said when that was last read: the rest of the status
-// says the same of it.
+// ownRow shows the host that answers as it is now, and not as its record said when that was last read: the rest of the
+// status says the same of it.
 func ownRow(hosts []control.HostRecord, id string, now *round) {
 	for i := range hosts {
 		h := &hosts[i]
@@ -190,7 +203,8 @@ func recordsStatus(r *round) (l control.Lock, op *control.Op, pause *control.Pau
 	if r.op != nil {
 		op = &control.Op{
 			Kind: r.op.Kind, Host: r.op.Host, HostName: r.op.HostName, Target: r.op.Target, Phase: r.op.Phase,
-			Started: r.op.Started, Deadline: r.op.Until, Reason: r.op.Reason, By: r.op.By, Orphaned: r.view.Op != nil && r.view.Op.OrphanedFor > 0,
+			Started: r.op.Started, Deadline: r.op.Until, Reason: r.op.Reason, By: r.op.By,
+			Orphaned: r.view.Op != nil && r.view.Op.OrphanedFor > 0,
 		}
 		if r.op.MemberID != 0 {
 			op.MemberID = r.op.MemberID.String()
@@ -209,15 +223,20 @@ func (a *Agent) healthStatus(r *round) control.Health {
 	verdict := r.verdict
 	wall := func(moment time.Duration) time.Time { return r.wall.Add(moment - r.probed) }
 	out := control.Health{
-		State: verdict.State.String(), Since: wall(verdict.Since), Text: verdict.Text, Remedy: verdict.Remedy, Qualified: verdict.Qualified,
+		State: verdict.State.String(), Since: wall(verdict.Since), Text: verdict.Text, Remedy: verdict.Remedy,
+		Qualified: verdict.Qualified,
 	}
 	for _, f := range verdict.Findings {
 		out.Findings = append(out.Findings, control.Finding{
-			Code: string(f.Code), Component: string(f.Component), State: f.State.String(), Text: f.Text, Remedy: f.Remedy,
-			Since: wall(f.Since),
+			Code: string(f.Code), Component: string(f.Component), State: f.State.String(), Text: f.Text,
+			Remedy: f.Remedy,
+			Since:  wall(f.Since),
 		})
 	}
-	out.Disk = control.Disk{WAL: lane(verdict.Figures.WAL), Direct: lane(verdict.Figures.Direct), LimitSeconds: a.opt.Config.Disk.FsyncWarm.Seconds()}
+	out.Disk = control.Disk{
+		WAL: lane(verdict.Figures.WAL), Direct: lane(verdict.Figures.Direct),
+		LimitSeconds: a.opt.Config.Disk.FsyncWarm.Seconds(),
+	}
 	out.Disk.LeftOut, out.Disk.Samples = uint64(verdict.Figures.LeftOut), uint64(verdict.Figures.Samples)
 	age, op := a.opt.Probe.InFlight()
 	out.Disk.InFlightSeconds, out.Disk.InFlightOp = age.Seconds(), op

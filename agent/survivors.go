@@ -19,8 +19,8 @@ type answers struct {
 	of         map[uint64]cluster.Status
 }
 
-// askSurvivors asks every member that is known by itself, when the member list could not be read: those that run say so also
-// without a quorum. It gives nothing when that explains nothing.
+// askSurvivors asks every member that is known by itself, when the member list could not be read: those that run say so
+// also without a quorum. It gives nothing when that explains nothing.
 func (a *Agent) askSurvivors(ctx context.Context, r *round) error {
 	list := a.lastListed()
 	found := answers{membership: list, of: a.opt.Etcd.Statuses(ctx, list.Members)}
@@ -56,7 +56,10 @@ func (a *Agent) lastListed() cluster.Membership {
 	}
 	var list cluster.Membership
 	for i, endpoint := range a.opt.Config.Cluster.Endpoints {
-		list.Members = append(list.Members, cluster.Member{ID: uint64(i) + 1, Name: endpoint, ClientURLs: []string{endpoint}})
+		list.Members = append(list.Members, cluster.Member{
+			ID: uint64(i) + 1, Name: endpoint,
+			ClientURLs: []string{endpoint},
+		})
 	}
 	return list
 }

@@ -54,7 +54,9 @@ func (s *since) truth(name string, holds bool, now time.Duration, round uint64) 
 }
 
 // trackMember fills in the durations of a member.
-func (s *since) trackMember(m *policy.Member, applied uint64, limits policy.Limits, paused bool, now time.Duration, round uint64) {
+func (s *since) trackMember(m *policy.Member, applied uint64, limits policy.Limits, paused bool, now time.Duration,
+	round uint64,
+) {
 	name := "member/" + strconv.FormatUint(m.ID, 16) + "/"
 	m.LiveFor = s.truth(name+"live", m.Live, now, round)
 	m.DownFor = s.truth(name+"down", !m.Live, now, round)

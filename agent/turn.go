@@ -39,8 +39,8 @@ func (s released) frees(host string, began time.Time) bool {
 	return found && at.Equal(began)
 }
 
-// viewTurn makes the view of what has become of the operation that this host was asked for: it stands by this host's disk until
-// it has ended here, was released, or the cluster is another one.
+// viewTurn makes the view of what has become of the operation that this host was asked for: it stands by this host's
+// disk until it has ended here, was released, or the cluster is another one.
 func (a *Agent) viewTurn(r *round) {
 	k, v := r.asked, &r.view
 	if k == nil {
@@ -48,7 +48,8 @@ func (a *Agent) viewTurn(r *round) {
 	}
 	id := a.opt.Config.Host.ID
 	own := r.op != nil && r.op.Kind == policy.KindCycle && r.op.Host == id
-	elsewhere := uint64(k.Cluster) != v.Cluster.ID                    // also where it is not known: that was begun before agents knew of this
+	// also where it is not known: that was begun before agents knew of this
+	elsewhere := uint64(k.Cluster) != v.Cluster.ID
 	gone := k.Seen && (r.opAt == 0 || r.op != nil && r.op.Host != id) // one that cannot be read may be this host's
 	v.Asked.Released = gone && (elsewhere || r.released.frees(id, k.Began))
 	v.Asked.Noted = gone && !v.Asked.Released
@@ -77,7 +78,8 @@ func (a *Agent) cycleOp(r *round, k *ask) record.Op {
 	return op
 }
 
-// recordAgain writes the record anew that somebody has deleted. What was done under it shows, so it begins with its first phase.
+// recordAgain writes the record anew that somebody has deleted. What was done under it shows, so it begins with its
+// first phase.
 func (a *Agent) recordAgain(ctx context.Context, r *round) error {
 	asked, _ := a.files.asked()
 	if asked == nil || !asked.Seen || !asked.Began.Equal(r.asked.Began) { // it has ended meanwhile
@@ -99,7 +101,10 @@ func standing(r *round) (record.Op, bool) {
 
 // releaseOf writes that a person has released an operation: without that, its host takes the record for deleted.
 func (a *Agent) releaseOf(op record.Op, req control.ReleaseRequest, by string) (clientv3.Op, error) {
-	value, err := record.Encode(record.Release{Host: op.Host, Started: op.Started, Time: a.opt.Wall().UTC(), By: by, Reason: req.Reason})
+	value, err := record.Encode(record.Release{
+		Host: op.Host, Started: op.Started, Time: a.opt.Wall().UTC(), By: by,
+		Reason: req.Reason,
+	})
 	return clientv3.OpPut(a.keys.Release(op.Host), string(value)), err
 }
 
@@ -108,7 +113,8 @@ func (a *Agent) releaseStanding(ctx context.Context, req control.ReleaseRequest,
 	const cannot = "cannot release the operation: "
 	r := a.current.Load()
 	if r == nil {
-		return refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"quorumd has just started", "try again in a few seconds")
+		return refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"quorumd has just started",
+			"try again in a few seconds")
 	}
 	op, found := standing(r)
 	if !found {
@@ -123,7 +129,8 @@ func (a *Agent) releaseStanding(ctx context.Context, req control.ReleaseRequest,
 	case err != nil:
 		return a.refuseCall(cannot, err, "quorumctl op show")
 	case !answer.Succeeded:
-		return refuse(http.StatusConflict, control.CodeConflict, cannot+"its host has just recorded it again", "quorumctl op show, and try again")
+		return refuse(http.StatusConflict, control.CodeConflict, cannot+"its host has just recorded it again",
+			"quorumctl op show, and try again")
 	}
 	a.note(ctx, "RELEASED", op.Kind+" of "+op.HostName+" whose record was deleted, released by "+by+": "+req.Reason)
 	a.Wake()

@@ -25,10 +25,14 @@ func (f *fleet) remove(keys ...string) {
 	}
 }
 
-// keeps asks for a host's turn alone: its etcd goes on, so that the number of live voters keeps nobody else from theirs.
+// keeps asks for a host's turn alone: its etcd goes on, so that the number of live voters keeps nobody else from
+// theirs.
 func (f *fleet) keeps(name string) {
 	f.t.Helper()
-	req := control.MaintenanceRequest{Work: control.WorkMaintenance, Reason: "a test", For: 4 * time.Hour, KeepRunning: true}
+	req := control.MaintenanceRequest{
+		Work: control.WorkMaintenance, Reason: "a test", For: 4 * time.Hour,
+		KeepRunning: true,
+	}
 	if _, err := f.hosts[name].agent.AskMaintenance(f.t.Context(), req, "root"); err != nil {
 		f.t.Fatal(err)
 	}
@@ -59,7 +63,8 @@ func TestNoOtherHostGoesDownWhenTheRecordOfATurnIsDeleted(t *testing.T) {
 					}
 				}
 				if op, _ := f.op(); op.HostName != "v2" || !op.Started.Equal(began.Started) {
-					t.Errorf("the operation is that of %q, begun %s; want that of v2, begun %s", op.HostName, op.Started, began.Started)
+					t.Errorf("the operation is that of %q, begun %s; want that of v2, begun %s", op.HostName,
+						op.Started, began.Started)
 				}
 				f.over("v2")
 				f.until(10*time.Minute, "v3 follows", func() bool { return f.state("v3") == control.MaintenanceSafe })
@@ -91,7 +96,10 @@ func TestNoOtherHostGoesDownAlthoughTheHostWhoseRecordIsDeletedCannotWriteItAgai
 
 func TestAnOperationIsReleasedByAPersonAlsoWhenItsRecordIsDeleted(t *testing.T) {
 	t.Parallel()
-	for name, alive := range map[string]bool{"its record is there": true, "its record is deleted, and its host cannot write it again": false} {
+	for name, alive := range map[string]bool{
+		"its record is there": true,
+		"its record is deleted, and its host cannot write it again": false,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -104,7 +112,8 @@ func TestAnOperationIsReleasedByAPersonAlsoWhenItsRecordIsDeleted(t *testing.T) 
 					f.remove(record.KeysFor("test").Op())
 					f.pass(5 * time.Second)
 				}
-				if err := f.hosts["v1"].agent.ReleaseOp(t.Context(), control.ReleaseRequest{Reason: "a test"}, "root"); err != nil {
+				if err := f.hosts["v1"].agent.ReleaseOp(t.Context(), control.ReleaseRequest{Reason: "a test"},
+					"root"); err != nil {
 					t.Fatal(err)
 				}
 				if !alive {
@@ -129,10 +138,13 @@ func TestAnOperationWhoseEarlyEndHasFailedIsNotedAgainAsItBegan(t *testing.T) {
 		files := f.hosts["v2"].agent.files
 		before, _ := files.asked()
 		want := *before
-		must(t, files.markAsk(func(k *ask) { k.Seen, k.BootID, k.Began, k.Clock, k.Cluster = false, "", time.Time{}, 0, 0 }))
+		must(t, files.markAsk(func(k *ask) {
+			k.Seen, k.BootID, k.Began, k.Clock, k.Cluster = false, "", time.Time{}, 0, 0
+		}))
 		f.pass(time.Minute)
 		got, _ := files.asked()
-		if got == nil || !got.Seen || !got.Began.Equal(want.Began) || got.BootID != want.BootID || got.Clock != want.Clock || got.Cluster != want.Cluster {
+		if got == nil || !got.Seen || !got.Began.Equal(want.Began) || got.BootID != want.BootID ||
+			got.Clock != want.Clock || got.Cluster != want.Cluster {
 			t.Errorf("noted is %+v, want %+v", got, want)
 		}
 	})

@@ -29,8 +29,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// line is many agents at one real etcd: of its three members, and of spares that are asked to be taken down. Their disks and
-// files are in memory.
+// line is many agents at one real etcd: of its three members, and of spares that are asked to be taken down. Their
+// disks and files are in memory.
 type line struct {
 	t      *testing.T
 	etcd   *testbed.Cluster
@@ -55,7 +55,8 @@ func (h lineHost) Inspect(context.Context) (datadir.Contents, error) {
 
 func (h lineHost) MoveAside(context.Context) ([]string, error) { return nil, nil }
 
-// lineConfig has the usual times, but for the pause between two turns, which is none, and a loop that turns twice as often.
+// lineConfig has the usual times, but for the pause between two turns, which is none, and a loop that turns twice as
+// often.
 const lineConfig = `
 mode: manage
 host: {name: %[1]s, id: id-%[1]s, domain: rack-%[1]s}
@@ -94,7 +95,10 @@ func (l *line) add(f *fleet, name string, member uint64, clientURL, peerURL stri
 		l.t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	etcd, err := cluster.New(cluster.Options{Endpoints: c.Cluster.Endpoints, CallTimeout: c.Timing.CallTimeout, Logger: log})
+	etcd, err := cluster.New(cluster.Options{
+		Endpoints: c.Cluster.Endpoints, CallTimeout: c.Timing.CallTimeout,
+		Logger: log,
+	})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -151,7 +155,8 @@ func (l *line) handled() map[string]float64 {
 			for _, label := range metric.GetLabel() {
 				labels[label.GetName()] = label.GetValue()
 			}
-			renewal := labels["grpc_method"] == "LeaseKeepAlive" // of all presences at about the same time, once in a while
+			// of all presences at about the same time, once in a while
+			renewal := labels["grpc_method"] == "LeaseKeepAlive"
 			if strings.HasPrefix(labels["grpc_service"], "etcdserverpb.") && !renewal {
 				out[labels["grpc_method"]] += metric.GetCounter().GetValue()
 			}
@@ -175,7 +180,8 @@ type lineTurn struct {
 	began, over time.Time
 }
 
-// serve ends every turn when the host may be touched and that much time has passed, and gives them when there have been so many.
+// serve ends every turn when the host may be touched and that much time has passed, and gives them when there have been
+// so many.
 func (l *line) serve(ctx context.Context, count int, hold time.Duration) (turns []lineTurn) {
 	l.t.Helper()
 	key := record.KeysFor("test").Op()
@@ -213,7 +219,8 @@ func (l *line) take(count int, hold time.Duration) (turns []lineTurn, order []st
 	serving.Go(func() { turns = l.serve(ctx, count, hold) })
 	order = l.askAll()
 	serving.Wait()
-	for i, turn := range turns { // the first to ask may begin before another has told that it was asked a moment earlier
+	// the first to ask may begin before another has told that it was asked a moment earlier
+	for i, turn := range turns {
 		if i > 0 && turn.host != order[i] && turns[0].host == order[0] {
 			l.t.Errorf("turn %d is that of %s, want %s: they were asked in the order %v", i, turn.host, order[i], order)
 		}
@@ -277,7 +284,8 @@ func (l *line) askAll() (order []string) {
 
 var lineFlag = flag.Int("line.hosts", 0, "have so many hosts wait for their turn at a real etcd, and no other number")
 
-// TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne measures at real etcd how soon the next one follows, and what that costs.
+// TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne measures at real etcd how soon the next one follows, and what
+// that costs.
 func TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne(t *testing.T) {
 	t.Parallel()
 	sizes := []int{5, 20}
@@ -290,14 +298,17 @@ func TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne(t *testing.T) {
 			l := newLine(t, spares)
 			defer l.close()
 			l.atRest()
-			turns, _ := l.take(5, 2*time.Second) // the next one has looked meanwhile, as it has when a host is worked on
+			// the next one has looked meanwhile, as it has when a host is worked on
+			turns, _ := l.take(5, 2*time.Second)
 			var next []time.Duration
 			for i, turn := range turns[1:] {
 				next = append(next, turn.began.Sub(turns[i].over))
 			}
 			slices.Sort(next)
-			t.Logf("%d hosts: the next one follows within %d ms at the median, %d ms at most", spares, next[len(next)/2].Milliseconds(), next[len(next)-1].Milliseconds())
-			if next[len(next)/2] > 6*time.Second || next[len(next)-1] > 10*time.Second { // 0.5 s at the median on an idle machine; this one is busy with other tests
+			t.Logf("%d hosts: the next one follows within %d ms at the median, %d ms at most", spares,
+				next[len(next)/2].Milliseconds(), next[len(next)-1].Milliseconds())
+			// 0.5 s at the median on an idle machine; this one is busy with other tests
+			if next[len(next)/2] > 6*time.Second || next[len(next)-1] > 10*time.Second {
 				t.Errorf("%d hosts: the next one follows after %s", spares, next)
 			}
 			if extra := l.costOfATurn(); extra > 130 { // if all of 20 looked closely it would be twice that
@@ -314,8 +325,8 @@ func TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne(t *testing.T) {
 	}
 }
 
-// costOfATurn gives how many requests more than at rest etcd answers for each host that asks and has its turn, when all turns
-// follow each other at once.
+// costOfATurn gives how many requests more than at rest etcd answers for each host that asks and has its turn, when all
+// turns follow each other at once.
 func (l *line) costOfATurn() (sum float64) {
 	l.t.Helper()
 	count := len(l.spares)

@@ -44,7 +44,9 @@ func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T
 				f.ask(name)
 				f.pass(10 * time.Millisecond)
 			}
-			f.until(5*time.Minute, "the first may be touched", func() bool { return f.state(order[0]) == control.MaintenanceSafe })
+			f.until(5*time.Minute, "the first may be touched", func() bool {
+				return f.state(order[0]) == control.MaintenanceSafe
+			})
 			f.pass(time.Minute)
 			const turns = 4
 			before := f.etcd.count()
@@ -56,7 +58,9 @@ func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T
 				f.until(time.Minute, order[i]+" has ended its turn", func() bool { return f.state(order[i]) == "" })
 				released := time.Now()
 				f.pass(cooldown)
-				f.untilEvery(50*time.Millisecond, time.Minute, order[i+1]+" follows", func() bool { return f.state(order[i+1]) == control.MaintenanceSafe })
+				f.untilEvery(50*time.Millisecond, time.Minute, order[i+1]+" follows", func() bool {
+					return f.state(order[i+1]) == control.MaintenanceSafe
+				})
 				slowest = max(slowest, time.Since(released)-cooldown)
 			}
 			got, _ := f.spent(before)
@@ -64,15 +68,19 @@ func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T
 			var watchful []string
 			for host, now := range f.etcd.count() {
 				usual := float64(calm[host].requests-first[host].requests) / span.Seconds()
-				if strings.HasPrefix(host, "s") && float64(now.requests-before[host].requests)/took.Seconds() > 1.3*usual { // by chance up to 1.24
+				// by chance up to 1.24
+				if strings.HasPrefix(host, "s") &&
+					float64(now.requests-before[host].requests)/took.Seconds() > 1.3*usual {
 					watchful = append(watchful, host)
 				}
 			}
 			if most := turns + 1 + downLength; len(watchful) > most { // whose turn it is, and who are called meanwhile
-				t.Errorf("%d spares: %d of them asked more than at rest, and not at most %d: %v", spares, len(watchful), most, watchful)
+				t.Errorf("%d spares: %d of them asked more than at rest, and not at most %d: %v", spares, len(watchful),
+					most, watchful)
 			}
 			extra := (float64(got.requests) - float64(rest.requests)/span.Seconds()*took.Seconds()) / turns
-			t.Logf("%d spares: the next follows within %s, at %.0f requests of all spares more than at rest, %d writes; %d asked more than at rest in %d turns",
+			t.Logf("%d spares: the next follows within %s, at %.0f requests of all spares more than at rest, %d "+
+				"writes; %d asked more than at rest in %d turns",
 				spares, slowest, extra, got.writes/turns, len(watchful), turns)
 			if slowest > time.Second {
 				t.Errorf("%d spares: the next one followed %s after the pause between two", spares, slowest)
@@ -99,12 +107,15 @@ func TestTheNextInTheLineKeepsLookingAtAllOthers(t *testing.T) {
 			f.ask(name)
 			f.pass(time.Second)
 		}
-		f.until(5*time.Minute, "the first may be touched", func() bool { return f.state(order[0]) == control.MaintenanceSafe })
+		f.until(5*time.Minute, "the first may be touched", func() bool {
+			return f.state(order[0]) == control.MaintenanceSafe
+		})
 		f.pass(time.Hour)
 		r := f.hosts[order[1]].agent.current.Load()
 		limit := 2 * f.hosts[order[1]].agent.opt.Config.Timing.Interval
 		if members, hosts := r.at-r.statusesAt, r.at-r.hostsAt; members > limit || hosts > limit {
-			t.Errorf("after an hour %s, which waits for %s, has last seen how the members are %s ago, and the other hosts %s ago", order[1], order[0], members, hosts)
+			t.Errorf("after an hour %s, which waits for %s, has last seen how the members are %s ago, and the other "+
+				"hosts %s ago", order[1], order[0], members, hosts)
 		}
 	})
 }
@@ -128,7 +139,9 @@ func TestNoVoterIsStoppedOnTheWordOfAnAgentThatDoesNotAnswer(t *testing.T) {
 			t.Errorf("it waits for %s: %s", r.Code, r.Text)
 		}
 		v2.boot("boot-v2")
-		f.until(time.Minute, "v1 is stopped, as v2 has told how it is", func() bool { return f.state("v1") == control.MaintenanceSafe && !v1.runs() })
+		f.until(time.Minute, "v1 is stopped, as v2 has told how it is", func() bool {
+			return f.state("v1") == control.MaintenanceSafe && !v1.runs()
+		})
 	})
 }
 

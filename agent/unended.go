@@ -13,12 +13,13 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// unended gives the record of a rollout, stopped, of which the full one cannot be written: there was room for it when it
-// was started, so somebody else has written it since. It lists one host only, the one that is done.
+// unended gives the record of a rollout, stopped, of which the full one cannot be written: there was room for it when
+// it was started, so somebody else has written it since. It lists one host only, the one that is done.
 func unended(r record.Rollout, host int, why error) []byte {
 	short := record.Rollout{
 		ID: r.ID, Work: r.Work, By: r.By, State: record.RolloutStopped, Started: r.Started, Since: r.Since,
-		Text:  fmt.Sprintf("after %s it could not be written how far it is, with its %d hosts: %v", r.Hosts[host].Name, len(r.Hosts), why),
+		Text: fmt.Sprintf("after %s it could not be written how far it is, with its %d hosts: %v", r.Hosts[host].Name,
+			len(r.Hosts), why),
 		Hosts: []record.RolloutHost{r.Hosts[host]},
 	}
 	value, err := record.Encode(short)
@@ -34,18 +35,21 @@ func (e *askEnd) had(r record.Rollout) bool {
 	return e.Rollout == r.ID && e.Code == policy.Cycled && e.RolloutSince.Equal(r.Since)
 }
 
-// stopUnended stops a rollout that has come to this host once more after it was taken down and back: it would be taken down
-// again and again.
+// stopUnended stops a rollout that has come to this host once more after it was taken down and back: it would be taken
+// down again and again.
 func (a *Agent) stopUnended(ctx context.Context, r *round) {
 	next := *r.rollout
 	next.State = record.RolloutStopped
-	next.Text = r.view.Self.Name + " was taken down and is back, but its record did not say so: see who else writes there, then quorumctl rollout resume takes this host down once more"
+	next.Text = r.view.Self.Name +
+		" was taken down and is back, but its record did not say so: see who else writes there, then quorumctl " +
+		"rollout resume takes this host down once more"
 	value, err := record.Encode(next)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, a.opt.Config.Timing.CallTimeout)
 		defer cancel()
 		key := a.keys.Rollout()
-		_, err = a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.rolloutAt)}, clientv3.OpPut(key, string(value)))
+		_, err = a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.rolloutAt)},
+			clientv3.OpPut(key, string(value)))
 	}
 	a.log.Error("rollout stopped: "+next.Text, "rollout", next.ID, "error", err)
 }

@@ -36,7 +36,10 @@ func TestAHostWhoseTurnInARolloutIsNotInItsRecordIsNotTakenDownOnceMore(t *testi
 			return r
 		}
 		f.until(10*time.Minute, "it is done", func() bool { return rollout().State == record.RolloutDone })
-		f.until(time.Minute, "it is noted", func() bool { k, _ := f.hosts["s0000"].agent.files.asked(); return k == nil })
+		f.until(time.Minute, "it is noted", func() bool {
+			k, _ := f.hosts["s0000"].agent.files.asked()
+			return k == nil
+		})
 		f.put(key, began) // as it was before
 		f.until(time.Minute, "it is stopped", func() bool { return rollout().State == record.RolloutStopped })
 		if r := rollout(); !strings.Contains(r.Text, "s0000 was taken down and is back") {
@@ -49,7 +52,9 @@ func TestAHostWhoseTurnInARolloutIsNotInItsRecordIsNotTakenDownOnceMore(t *testi
 		if _, err := f.hosts["v1"].agent.SetRollout(t.Context(), record.RolloutRunning, "root"); err != nil {
 			t.Fatal(err)
 		}
-		f.until(10*time.Minute, "at a person's word it is taken down once more", func() bool { return rollout().State == record.RolloutDone })
+		f.until(10*time.Minute, "at a person's word it is taken down once more", func() bool {
+			return rollout().State == record.RolloutDone
+		})
 	})
 }
 
@@ -62,14 +67,18 @@ func TestARolloutOfWhichTheEndCannotBeWrittenStops(t *testing.T) {
 	r.view.Op = &policy.Op{}
 	r.rollout = &record.Rollout{ID: "x", State: record.RolloutRunning}
 	for i := range record.MaxHosts {
-		r.rollout.Hosts = append(r.rollout.Hosts, record.RolloutHost{ID: fmt.Sprint(i), Name: strings.Repeat("n", 200), State: record.HostWaiting})
+		r.rollout.Hosts = append(r.rollout.Hosts, record.RolloutHost{
+			ID: fmt.Sprint(i), Name: strings.Repeat("n", 200),
+			State: record.HostWaiting,
+		})
 	}
 	also := a.rolledOut(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
 	if len(also) != 1 {
 		t.Fatalf("%d writes, and it would come to this host again", len(also))
 	}
 	next, err := record.Decode[record.Rollout](also[0].Value)
-	if err != nil || next.State != record.RolloutStopped || len(next.Waiting()) != 0 || !strings.Contains(next.Text, "1000 hosts") {
+	if err != nil || next.State != record.RolloutStopped || len(next.Waiting()) != 0 ||
+		!strings.Contains(next.Text, "1000 hosts") {
 		t.Errorf("it becomes %+v, %v", next, err)
 	}
 }
@@ -82,17 +91,23 @@ func TestARolloutThatWouldOutgrowItsRecordIsNotStarted(t *testing.T) {
 		f.pass(time.Minute)
 		keys := record.KeysFor("test")
 		for i := range 700 {
-			h := record.Host{ID: fmt.Sprintf("h%04d", i), Name: fmt.Sprintf("%s-%04d", strings.Repeat("n", 150), i), Mode: "manage"}
+			h := record.Host{
+				ID: fmt.Sprintf("h%04d", i), Name: fmt.Sprintf("%s-%04d", strings.Repeat("n", 150), i),
+				Mode: "manage",
+			}
 			value, err := record.Encode(h)
 			must(t, err)
 			f.put(keys.Host(h.ID), string(value))
 		}
-		_, err := f.hosts["v1"].agent.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
+		_, err := f.hosts["v1"].agent.StartRollout(t.Context(),
+			control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
 		refused, is := err.(*control.Error)
-		if !is || refused.Status != http.StatusBadRequest || !strings.Contains(refused.Message, "704 hosts would outgrow 131072 bytes") {
+		if !is || refused.Status != http.StatusBadRequest ||
+			!strings.Contains(refused.Message, "704 hosts would outgrow 131072 bytes") {
 			t.Errorf("got %v", err)
 		}
-		if found, err := f.etcd.of("v1").Read(t.Context(), cluster.Span{Start: keys.Rollout()}); err != nil || len(found.Pairs) > 0 {
+		if found, err := f.etcd.of("v1").Read(t.Context(), cluster.Span{Start: keys.Rollout()}); err != nil ||
+			len(found.Pairs) > 0 {
 			t.Errorf("it has begun: %v, %v", found.Pairs, err)
 		}
 	})

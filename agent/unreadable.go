@@ -38,7 +38,10 @@ func (r *round) note(kind policy.RecordKind, pair cluster.Pair, err error) {
 	if kind == policy.RecordHost && len(r.unreadable) >= unreadableKept {
 		return
 	}
-	r.unreadable = append(r.unreadable, policy.Unreadable{Kind: kind, Key: pair.Key, Why: record.Shorten(err.Error(), 300)})
+	r.unreadable = append(r.unreadable, policy.Unreadable{
+		Kind: kind, Key: pair.Key,
+		Why: record.Shorten(err.Error(), 300),
+	})
 }
 
 // carryUnreadable keeps what was said of the hosts' records, in a turn that does not read them.
@@ -55,7 +58,8 @@ func (a *Agent) tellUnreadable(r *round) {
 	before := a.current.Load()
 	for _, u := range r.unreadable {
 		if before == nil || !slices.Contains(before.unreadable, u) {
-			a.log.Error("a record in etcd cannot be read", "code", policy.RecordUnreadable, "key", u.Key, "why", u.Why, "remedy", u.Hint())
+			a.log.Error("a record in etcd cannot be read", "code", policy.RecordUnreadable, "key", u.Key, "why", u.Why,
+				"remedy", u.Hint())
 		}
 	}
 }
@@ -108,12 +112,14 @@ func (a *Agent) refuseRead(cannot string, err error) error {
 
 // discard deletes a record that cannot be read, if it is still that one.
 func (a *Agent) discard(ctx context.Context, u *unreadable, also ...clientv3.Op) error {
-	answer, err := a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(u.Key), "=", u.at)}, append(also, clientv3.OpDelete(u.Key))...)
+	answer, err := a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(u.Key), "=", u.at)},
+		append(also, clientv3.OpDelete(u.Key))...)
 	switch {
 	case err != nil:
 		return a.refuseCall("cannot delete "+u.Key+": ", err, "try again when the cluster has a quorum")
 	case !answer.Succeeded:
-		return refuse(http.StatusConflict, control.CodeConflict, "cannot delete "+u.Key+": it was written meanwhile", "look at it, and try again")
+		return refuse(http.StatusConflict, control.CodeConflict, "cannot delete "+u.Key+": it was written meanwhile",
+			"look at it, and try again")
 	}
 	return nil
 }
@@ -129,8 +135,8 @@ func (a *Agent) abortUnreadable(ctx context.Context, u *unreadable, by string) (
 	return control.Rollout{State: control.RolloutAborted, Text: text, By: by}, nil
 }
 
-// releaseUnreadable deletes the record of an operation that cannot be read. Nobody knows whose it was, so a rollout that runs
-// is stopped.
+// releaseUnreadable deletes the record of an operation that cannot be read. Nobody knows whose it was, so a rollout
+// that runs is stopped.
 func (a *Agent) releaseUnreadable(ctx context.Context, u *unreadable, reason, by string) error {
 	var also []clientv3.Op
 	found, _, err := a.readRollout(ctx)
@@ -138,7 +144,8 @@ func (a *Agent) releaseUnreadable(ctx context.Context, u *unreadable, reason, by
 		return a.refuseRead("cannot release the operation: ", err)
 	}
 	if err == nil && found != nil && found.State == record.RolloutRunning {
-		found.State, found.Text = record.RolloutStopped, "an operation whose record could not be read was released by "+by
+		found.State, found.Text = record.RolloutStopped,
+			"an operation whose record could not be read was released by "+by
 		value, err := record.Encode(*found)
 		if err != nil {
 			return fmt.Errorf("cannot release the operation: %w", err)
@@ -148,7 +155,8 @@ func (a *Agent) releaseUnreadable(ctx context.Context, u *unreadable, reason, by
 	if err := a.discard(ctx, u, also...); err != nil {
 		return err
 	}
-	a.note(ctx, "RELEASED", "an operation whose record could not be read was released by "+by+": "+reason+" ("+u.Why+")")
+	a.note(ctx, "RELEASED", "an operation whose record could not be read was released by "+by+": "+reason+" ("+u.Why+
+		")")
 	a.Wake()
 	return nil
 }

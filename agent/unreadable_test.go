@@ -19,13 +19,14 @@ import (
 func strange() map[string]string {
 	return map[string]string{
 		"a zone that no place has": `{"version":1,"kind":"cycle","host":"id-v1","started":"2026-03-01T12:00:00+24:00","since":"2026-03-01T12:00:00+24:00"}`,
-		"a text that grows":        `{"version":1,"reason":"` + strings.Repeat(`\u0000`, 9000) + `","name":"` + strings.Repeat("\u2028", 9000) + `"}`,
-		"over the bound":           `{"version":1,"x":"` + strings.Repeat("x", 200<<10) + `"}`,
-		"deep":                     `{"version":1,"x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`,
-		"NULs":                     "\x00\x00\x00",
-		"empty":                    "",
-		"another version":          `{"version":2}`,
-		"wrong types":              `{"version":1,"host":7,"hosts":"all","id":[],"reason":{}}`,
+		"a text that grows": `{"version":1,"reason":"` + strings.Repeat(`\u0000`, 9000) + `","name":"` +
+			strings.Repeat("\u2028", 9000) + `"}`,
+		"over the bound":  `{"version":1,"x":"` + strings.Repeat("x", 200<<10) + `"}`,
+		"deep":            `{"version":1,"x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`,
+		"NULs":            "\x00\x00\x00",
+		"empty":           "",
+		"another version": `{"version":2}`,
+		"wrong types":     `{"version":1,"host":7,"hosts":"all","id":[],"reason":{}}`,
 	}
 }
 
@@ -103,11 +104,15 @@ func TestNothingIsBegunWhileTheOperationOrThePauseCannotBeRead(t *testing.T) {
 			f.pass(5 * time.Second)
 			f.ask("s0000")
 			f.pass(10 * time.Minute)
-			if f.etcd.get(keys.Op()) != "" && f.etcd.get(keys.Op()) != "garbage" || f.state("s0000") != control.MaintenanceWaiting {
-				t.Errorf("%s cannot be read, and s0000 is %s with the operation %s", key, f.state("s0000"), f.etcd.get(keys.Op()))
+			if f.etcd.get(keys.Op()) != "" && f.etcd.get(keys.Op()) != "garbage" ||
+				f.state("s0000") != control.MaintenanceWaiting {
+				t.Errorf("%s cannot be read, and s0000 is %s with the operation %s", key, f.state("s0000"),
+					f.etcd.get(keys.Op()))
 			}
 			must(t, f.hosts["v1"].agent.deleteFor(t, key))
-			f.until(5*time.Minute, "s0000 may be touched", func() bool { return f.state("s0000") == control.MaintenanceSafe })
+			f.until(5*time.Minute, "s0000 may be touched", func() bool {
+				return f.state("s0000") == control.MaintenanceSafe
+			})
 			f.over("s0000")
 			f.until(5*time.Minute, "it is over", func() bool { return f.state("s0000") == "" })
 		}
@@ -155,7 +160,8 @@ func TestARecordOfAHostThatCannotBeReadIsNamedAndItsOwnAgentWritesOverIt(t *test
 			}
 			f.put(keys.Host("id-v2"), value)
 			f.pass(10 * time.Second)
-			if h, err := record.Decode[record.Host]([]byte(f.etcd.get(keys.Host("id-v2")))); err != nil || h.Name != "v2" {
+			if h, err := record.Decode[record.Host]([]byte(f.etcd.get(keys.Host("id-v2")))); err != nil ||
+				h.Name != "v2" {
 				t.Errorf("%s: after its agent has looked the record of v2 is %+v, %v", what, h, err)
 			}
 		}
@@ -164,7 +170,8 @@ func TestARecordOfAHostThatCannotBeReadIsNamedAndItsOwnAgentWritesOverIt(t *test
 		if text := f.tells("v1", keys.Host("id-nobody")); !strings.Contains(text, `it is the record of host "id-v3"`) {
 			t.Errorf("of a record under another host's key v1 says %q", text)
 		}
-		_, err := f.hosts["v1"].agent.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
+		_, err := f.hosts["v1"].agent.StartRollout(t.Context(),
+			control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
 		if refused, is := err.(*control.Error); !is || refused.Code != codeUnreadable {
 			t.Errorf("a rollout of all hosts, one of which is not known: %v", err)
 		}

@@ -34,7 +34,8 @@ func (a *Agent) viewEtcd(ctx context.Context, r *round) {
 	if before := a.current.Load(); before != nil && r.at-before.etcdAt > blink*a.opt.Config.Timing.Interval {
 		a.since.truth("idle", false, r.at, r.number) // an operation may have begun and ended unseen
 	}
-	v.IdleFor = min(a.since.truth("idle", r.opAt == 0, r.at, r.number), a.since.of("ended", fmt.Sprint(r.endedAt), r.at, r.number))
+	v.IdleFor = min(a.since.truth("idle", r.opAt == 0, r.at, r.number),
+		a.since.of("ended", fmt.Sprint(r.endedAt), r.at, r.number))
 	a.viewOp(r)
 	a.viewTurn(r)
 	a.viewHooks(ctx, r)
@@ -158,7 +159,8 @@ func (a *Agent) viewOp(r *round) {
 		Overdue: overdue(op.Until, r.wall),
 	}
 	running := r.unitErr == nil && r.unit.State == systemd.Active && r.unit.Job == ""
-	view.Restarted = own && running && (!view.SameBoot || (op.Clock > 0 && r.unit.Since > 0 && r.at-r.unit.Since > op.Clock))
+	view.Restarted = own && running && (!view.SameBoot ||
+		(op.Clock > 0 && r.unit.Since > 0 && r.at-r.unit.Since > op.Clock))
 	name := "op/" + op.Host + op.Started.String()
 	view.Elapsed = a.since.of(name, "", r.at, r.number)
 	if own && view.SameBoot && op.Clock > 0 {

@@ -18,8 +18,9 @@ const (
 	canaryShare = 4
 )
 
-// canary notices that the processor is short: it asks to be woken after 10 ms, again and again, and adds up by how much the
-// wakes came too late. It only runs from shortly before an operation until its end, as it would be most of the probe's cost.
+// canary notices that the processor is short: it asks to be woken after 10 ms, again and again, and adds up by how much
+// the wakes came too late. It only runs from shortly before an operation until its end, as it would be most of the
+// probe's cost.
 type canary struct {
 	wake  chan struct{}
 	armed atomic.Bool
@@ -61,8 +62,8 @@ func (c *canary) arm() {
 
 func (c *canary) disarm() { c.armed.Store(false) }
 
-// contaminated says whether the processor was short since the canary was armed, in a measure that matters to an operation that
-// took so long. In an operation of many seconds one of hundreds of wakes is late on any machine.
+// contaminated says whether the processor was short since the canary was armed, in a measure that matters to an
+// operation that took so long. In an operation of many seconds one of hundreds of wakes is late on any machine.
 func (c *canary) contaminated(latency, now time.Duration) bool {
 	late := time.Duration(c.late.Load()) + lateness(time.Duration(c.dozed.Load()), now)
 	return late*canaryShare > max(latency, canaryShare*canaryLimit)

@@ -26,9 +26,10 @@ const (
 	exitSoftware = 70 // EX_SOFTWARE
 )
 
-// ChildMain is the child's main function: it probes until stdin ends, which is when its parent has closed the probe or is
-// dead, and gives the exit code. Args are the arguments after the subcommand's name, as [StartProbe] composes them; the
-// shared page is file descriptor 3. The caller must exit with the code at once: one operation may still be under way.
+// ChildMain is the child's main function: it probes until stdin ends, which is when its parent has closed the probe or
+// is dead, and gives the exit code. Args are the arguments after the subcommand's name, as [StartProbe] composes them;
+// the shared page is file descriptor 3. The caller must exit with the code at once: one operation may still be under
+// way.
 func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 	set, err := parseSettings(args, stderr)
 	if err != nil {
@@ -37,7 +38,8 @@ func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 	}
 	page, err := openPage(os.NewFile(PageFD, "page"))
 	if err != nil {
-		fmt.Fprintf(stderr, "cannot probe the disk: %v; quorumd starts this command itself, do not run it by hand\n", err)
+		fmt.Fprintf(stderr, "cannot probe the disk: %v; quorumd starts this command itself, do not run it by hand\n",
+			err)
 		return exitSoftware
 	}
 	// The parent decides when the child ends. A signal to the whole group must not look like a crash.
@@ -64,13 +66,14 @@ func settleIn(stderr io.Writer) {
 	// Started through /proc/self/exe it would show up as "exe".
 	_ = os.WriteFile("/proc/self/comm", []byte("quorumd-probe"), 0)
 	if err := lockMemory(); err != nil {
-		fmt.Fprintf(stderr, "cannot lock the probe's memory: %v; it works without, but may itself wait for a stalled disk "+
-			"that holds its program (raise LimitMEMLOCK or give CAP_IPC_LOCK)\n", err)
+		fmt.Fprintf(stderr,
+			"cannot lock the probe's memory: %v; it works without, but may itself wait for a stalled disk "+
+				"that holds its program (raise LimitMEMLOCK or give CAP_IPC_LOCK)\n", err)
 	}
 }
 
-// lockMemory keeps what the process has touched in memory. Pages it has not touched are left alone (MCL_ONFAULT): to fetch
-// the whole program and all address space a runtime reserves would cost much more than it gains.
+// lockMemory keeps what the process has touched in memory. Pages it has not touched are left alone (MCL_ONFAULT): to
+// fetch the whole program and all address space a runtime reserves would cost much more than it gains.
 func lockMemory() error {
 	flags := unix.MCL_CURRENT | unix.MCL_ONFAULT
 	var limit unix.Rlimit
@@ -141,7 +144,8 @@ func (p *prober) run(ctx context.Context) {
 	}
 }
 
-// announce tells the parent when each lane is due, so that it can tell a lane that rests from one that does not get to run.
+// announce tells the parent when each lane is due, so that it can tell a lane that rests from one that does not get to
+// run.
 func (p *prober) announce() {
 	p.page.due[LaneDirect].Store(uint64(p.direct.due()))
 	p.page.due[LaneWAL].Store(uint64(p.wal.due()))

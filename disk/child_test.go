@@ -37,7 +37,10 @@ func TestAChildStartedByHandExplainsItself(t *testing.T) {
 		{nil, exitUsage, "the probe directory"},
 		{[]string{"-no-such-flag"}, exitUsage, "no-such-flag"},
 		{
-			settings{dir: "/nowhere", target: "/", direct: time.Second, wal: time.Second, verify: time.Second, usage: time.Second, burst: 1}.args(),
+			settings{
+				dir: "/nowhere", target: "/", direct: time.Second, wal: time.Second, verify: time.Second,
+				usage: time.Second, burst: 1,
+			}.args(),
 			exitSoftware, "do not run it by hand",
 		},
 	} {

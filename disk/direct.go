@@ -16,8 +16,8 @@ const (
 	directBlocks = 256 // 1 MiB
 )
 
-// directLane is LaneDirect. Overwriting blocks that are already written changes nothing about the file, so no journal commit
-// is due and no other file's data gets in the way.
+// directLane is LaneDirect. Overwriting blocks that are already written changes nothing about the file, so no journal
+// commit is due and no other file's data gets in the way.
 type directLane struct {
 	*watched
 	path   string

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The calls below go through x/sys/unix and not through os, because only so does a lane know which system calls it is timing.
-// They start again when a signal interrupts them, which happens on file systems that live in a process.
+// The calls below go through x/sys/unix and not through os, because only so does a lane know which system calls it is
+// timing. They start again when a signal interrupts them, which happens on file systems that live in a process.
 
 func open(path string, flags int) (fd int, err error) {
 	err = uninterrupted(func() error {

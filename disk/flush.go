@@ -14,17 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoBlockDevice says that there is no block device behind a device number: tmpfs, FUSE, overlay, btrfs, ZFS and network
-// file systems have numbers of their own. Whether the device gets on is then unknown.
+// ErrNoBlockDevice says that there is no block device behind a device number: tmpfs, FUSE, overlay, btrfs, ZFS and
+// network file systems have numbers of their own. Whether the device gets on is then unknown.
 var ErrNoBlockDevice = errors.New("no block device has this number")
 
-// Progress is what a whole block device has completed since it appeared. Growth between two readings proves that the device
-// gets on, whatever a single operation looks like; in-flight I/O without growth is the mark of a stall.
+// Progress is what a whole block device has completed since it appeared. Growth between two readings proves that the
+// device gets on, whatever a single operation looks like; in-flight I/O without growth is the mark of a stall.
 type Progress struct {
 	// Name is the whole disk's, "sda" for sda2.
 	Name string
-	// Writes and Flushes are completed requests, with the time they took in sum. On Linux before 5.5, and on device-mapper
-	// and md devices, Flushes may stay 0 throughout; then only Writes tell.
+	// Writes and Flushes are completed requests, with the time they took in sum. On Linux before 5.5, and on
+	// device-mapper and md devices, Flushes may stay 0 throughout; then only Writes tell.
 	Writes, Flushes      uint64
 	WriteTime, FlushTime time.Duration
 	// InFlight is the number of reads and writes the device has at this moment.
@@ -52,8 +52,8 @@ func NewBlockDevices(proc, sys string) (*BlockDevices, error) {
 	return &BlockDevices{fs: fs, sys: sys}, nil
 }
 
-// Progress gives the counters of the disk with this device number (st_dev), or of the whole disk if it is a partition's. For a
-// number without a block device the error is [ErrNoBlockDevice].
+// Progress gives the counters of the disk with this device number (st_dev), or of the whole disk if it is a
+// partition's. For a number without a block device the error is [ErrNoBlockDevice].
 func (b *BlockDevices) Progress(device uint64) (Progress, error) {
 	number := fmt.Sprintf("%d:%d", unix.Major(device), unix.Minor(device))
 	name, err := b.wholeDisk(number)

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sysfs makes a tree like the kernel's: a disk with a partition, and a loop device of an older kernel, without flush counts.
+// sysfs makes a tree like the kernel's: a disk with a partition, and a loop device of an older kernel, without flush
+// counts.
 func sysfs(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()

@@ -78,32 +78,33 @@ func TestAWALFileThatCannotBeMadeLeavesNothing(t *testing.T) {
 func TestTheDirectLaneGoesAroundItsFile(t *testing.T) {
 	t.Parallel()
 	for _, buffered := range []bool{false, true} {
-		t.Run(map[bool]string{false: "as the file system allows", true: "through the page cache"}[buffered], func(t *testing.T) {
-			t.Parallel()
-			w, set := laneSettings(t)
-			l := directLaneOf(t, w, set)
-			l.buffered = buffered
-			for range 3 {
-				turnOK(t, l.turn)
-			}
-			l.seq = directBlocks - 1
-			turnOK(t, l.turn)
-			if err := l.readBack(); err != nil {
-				t.Errorf("what was written reads as %v", err)
-			}
-			if direct := w.page.direct.Load() == 1; direct == l.buffered {
-				t.Errorf("the page says direct %v, buffered is %v", direct, l.buffered)
-			}
-			content, err := os.ReadFile(l.path)
-			if err != nil || len(content) != directBlocks*blockSize {
-				t.Fatalf("%d bytes, %v", len(content), err)
-			}
-			for place, seq := range map[int]uint64{0: directBlocks, 1: 1, 2: 2, 3: 3, 4: 0} {
-				if err := checkBlock(content[place*blockSize:][:blockSize], seq); err != nil {
-					t.Errorf("block %d does not hold write %d", place, seq)
+		t.Run(map[bool]string{false: "as the file system allows", true: "through the page cache"}[buffered],
+			func(t *testing.T) {
+				t.Parallel()
+				w, set := laneSettings(t)
+				l := directLaneOf(t, w, set)
+				l.buffered = buffered
+				for range 3 {
+					turnOK(t, l.turn)
 				}
-			}
-		})
+				l.seq = directBlocks - 1
+				turnOK(t, l.turn)
+				if err := l.readBack(); err != nil {
+					t.Errorf("what was written reads as %v", err)
+				}
+				if direct := w.page.direct.Load() == 1; direct == l.buffered {
+					t.Errorf("the page says direct %v, buffered is %v", direct, l.buffered)
+				}
+				content, err := os.ReadFile(l.path)
+				if err != nil || len(content) != directBlocks*blockSize {
+					t.Fatalf("%d bytes, %v", len(content), err)
+				}
+				for place, seq := range map[int]uint64{0: directBlocks, 1: 1, 2: 2, 3: 3, 4: 0} {
+					if err := checkBlock(content[place*blockSize:][:blockSize], seq); err != nil {
+						t.Errorf("block %d does not hold write %d", place, seq)
+					}
+				}
+			})
 	}
 }
 

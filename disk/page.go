@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// pageVersion changes whenever the layout of page or the meaning of a word does: an agent that was replaced on disk may
-	// start a child of the new kind.
+	// pageVersion changes whenever the layout of page or the meaning of a word does: an agent that was replaced on disk
+	// may start a child of the new kind.
 	pageVersion = 0x71_70_62_00_01
 	// ringSize holds more than a minute of samples at the highest rate; a power of two.
 	ringSize  = 4096
 	pageBytes = int(unsafe.Sizeof(page{}))
 )
 
-// page is the memory the probe child and its parent share. Every word has one writer (the child, but for burst), and words
-// are only touched atomically, so a reader may be anywhere while the writer is stopped, stuck or killed.
+// page is the memory the probe child and its parent share. Every word has one writer (the child, but for burst), and
+// words are only touched atomically, so a reader may be anywhere while the writer is stopped, stuck or killed.
 type page struct {
 	version  atomic.Uint64
 	burst    atomic.Uint64    // written by the parent: 1 asks for the burst rate
@@ -39,8 +39,8 @@ type page struct {
 	ring     [ringSize]record // latency, end, lane | contaminated | errno
 }
 
-// record is three words that belong together. Its stamp is 0 while they change, and never has the same value twice, so a
-// reader that finds the same stamp before and after has read what was written at once.
+// record is three words that belong together. Its stamp is 0 while they change, and never has the same value twice, so
+// a reader that finds the same stamp before and after has read what was written at once.
 type record struct{ stamp, a, b, c atomic.Uint64 }
 
 func (r *record) put(stamp, a, b, c uint64) {
@@ -61,8 +61,8 @@ func (r *record) get() (stamp, a, b, c uint64) {
 	return stamp, a, b, c
 }
 
-// createPage makes the memory and its file, which the child inherits. The size is sealed, so that neither side can make the
-// other fault.
+// createPage makes the memory and its file, which the child inherits. The size is sealed, so that neither side can make
+// the other fault.
 func createPage() (*os.File, *page, error) {
 	fd, err := unix.MemfdCreate("quorumd-probe", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -72,7 +72,8 @@ func createPage() (*os.File, *page, error) {
 	if err := file.Truncate(int64(pageBytes)); err != nil {
 		return nil, nil, fmt.Errorf("memfd: %w", closing(file, err))
 	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL); err != nil {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
+		unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL); err != nil {
 		return nil, nil, fmt.Errorf("memfd seals: %w", closing(file, err))
 	}
 	p, err := mapPage(file)
@@ -152,7 +153,8 @@ func (p *page) push(s Sample) {
 	p.head.Store(n + 1)
 }
 
-// pull gives the samples from the n-th on that are still there, oldest first, how many are gone, and the n to go on with.
+// pull gives the samples from the n-th on that are still there, oldest first, how many are gone, and the n to go on
+// with.
 func (p *page) pull(n uint64) (samples []Sample, lost, next uint64) {
 	head := p.head.Load()
 	if head > n+ringSize {

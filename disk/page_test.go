@@ -46,7 +46,8 @@ func TestSamplesThatNobodyFetchedCountAsLost(t *testing.T) {
 	}
 }
 
-// A reader that cannot keep up with the writer must miss samples, never see one that was not sent, and count what it misses.
+// A reader that cannot keep up with the writer must miss samples, never see one that was not sent, and count what it
+// misses.
 func TestAReaderNeverSeesHalfASample(t *testing.T) {
 	t.Parallel()
 	const sent = 400_000
@@ -66,7 +67,8 @@ func TestAReaderNeverSeesHalfASample(t *testing.T) {
 		var lost uint64
 		got, lost, next = p.pull(next)
 		for _, s := range got {
-			if s.Latency != 2*s.End || s.Errno != syscall.Errno(s.End) || s.Contaminated != (s.End%2 == 1) || s.End <= last {
+			if s.Latency != 2*s.End || s.Errno != syscall.Errno(s.End) || s.Contaminated != (s.End%2 == 1) ||
+				s.End <= last {
 				t.Fatalf("%+v after %d", s, last)
 			}
 			last = s.End

@@ -47,12 +47,12 @@ func (p *place) claim() error {
 	return err
 }
 
-// release gives the directory up, so that the next claim looks at everything again: the directory may have been removed, or
-// another file system mounted over it.
+// release gives the directory up, so that the next claim looks at everything again: the directory may have been
+// removed, or another file system mounted over it.
 func (p *place) release() { closeFD(&p.lock) }
 
-// enter opens the lock file, and makes it and the directory only if need be: while the disk is stalled, whatever may change it
-// would get stuck here and never come to see the lock of a probe that is stuck already.
+// enter opens the lock file, and makes it and the directory only if need be: while the disk is stalled, whatever may
+// change it would get stuck here and never come to see the lock of a probe that is stuck already.
 func (p *place) enter() (err error) {
 	path := filepath.Join(p.dir, lockName)
 	if p.lock, err = open(path, unix.O_RDONLY); err != syscall.ENOENT {
@@ -101,7 +101,8 @@ func deviceOf(path string) (uint64, error) {
 	return uint64(stat.Dev), err //nolint:unconvert // it is 32 bits wide on some architectures
 }
 
-// turn looks at the space left, and whether the target is still on the same file system: it may have been mounted since.
+// turn looks at the space left, and whether the target is still on the same file system: it may have been mounted
+// since.
 func (p *place) turn() error {
 	return errors.Join(p.do(opDevice, p.compare), p.do(opUsage, p.usage))
 }

@@ -19,8 +19,8 @@ const (
 	closeLimit = 2*patience + 200*time.Millisecond
 )
 
-// Probe measures one disk through a child process. All its methods may be called at the same time, and none of them waits for
-// the disk. The package comment says what it promises.
+// Probe measures one disk through a child process. All its methods may be called at the same time, and none of them
+// waits for the disk. The package comment says what it promises.
 type Probe struct {
 	command []string
 	set     settings
@@ -42,8 +42,8 @@ type Probe struct {
 	usedAt   time.Duration
 }
 
-// StartProbe starts the child and a goroutine that looks after it until [Probe.Close]. It fails if the options are wrong or
-// the command cannot be started; what is wrong with the disk or the directory is in the readings.
+// StartProbe starts the child and a goroutine that looks after it until [Probe.Close]. It fails if the options are
+// wrong or the command cannot be started; what is wrong with the disk or the directory is in the readings.
 func StartProbe(o Options) (*Probe, error) {
 	set, err := o.settings()
 	if err != nil {
@@ -96,7 +96,8 @@ func (p *Probe) supervise(c *child) {
 		if time.Since(begun) > backoffLimit {
 			backoff = backoffFirst
 		}
-		p.log.Warn("the disk probe's child died", "pid", c.pid(), "cause", c.err, "ran", time.Since(begun), "restart_in", backoff)
+		p.log.Warn("the disk probe's child died", "pid", c.pid(), "cause", c.err, "ran", time.Since(begun),
+			"restart_in", backoff)
 		if c = p.replace(&backoff); c == nil {
 			return
 		}
@@ -137,8 +138,8 @@ func (p *Probe) replace(backoff *time.Duration) *child {
 	}
 }
 
-// SetBurst turns the burst of LaneWAL on or off. The child notices within a quarter of a second, or when the operation it is
-// at comes back.
+// SetBurst turns the burst of LaneWAL on or off. The child notices within a quarter of a second, or when the operation
+// it is at comes back.
 func (p *Probe) SetBurst(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,8 +203,8 @@ func (p *Probe) Read() Reading {
 	return r
 }
 
-// refresh takes over the records that are whole. One that the child is just writing, or was killed in the midst of writing,
-// leaves what was known before.
+// refresh takes over the records that are whole. One that the child is just writing, or was killed in the midst of
+// writing, leaves what was known before.
 func (p *Probe) refresh() {
 	if count, errno, op, at := p.page.failure.get(); count != 0 {
 		p.failure = &Failure{
@@ -218,8 +219,8 @@ func (p *Probe) refresh() {
 	}
 }
 
-// Close ends the child and gives everything back. A child that does not end within a second is killed, and one that is stuck
-// in the kernel is left behind, to be reaped when the disk lets go of it. Close takes about 2 s at most.
+// Close ends the child and gives everything back. A child that does not end within a second is killed, and one that is
+// stuck in the kernel is left behind, to be reaped when the disk lets go of it. Close takes about 2 s at most.
 func (p *Probe) Close() {
 	p.stopOnce.Do(func() { close(p.stop) })
 	timer := time.NewTimer(closeLimit)

@@ -404,7 +404,10 @@ func TestWrongOptionsAreRefusedAllAtOnce(t *testing.T) {
 	if err == nil {
 		t.Fatal("it started")
 	}
-	for _, want := range []string{`the probe directory "here"`, `the target ""`, "direct interval 1ms", "burst rate 51"} {
+	for _, want := range []string{
+		`the probe directory "here"`, `the target ""`, "direct interval 1ms",
+		"burst rate 51",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}

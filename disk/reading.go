@@ -100,11 +100,12 @@ type Reading struct {
 	Usage *Usage
 	// Device is the device number (st_dev) of the probe directory, 0 while it is not known.
 	Device uint64
-	// Direct says that LaneDirect goes past the page cache; false where the file system refuses that, or before the first
-	// turn.
+	// Direct says that LaneDirect goes past the page cache; false where the file system refuses that, or before the
+	// first turn.
 	Direct bool
 
-	// Alive says that there is a child, stuck or not, and PID which. Restarts counts the children started after the first.
+	// Alive says that there is a child, stuck or not, and PID which. Restarts counts the children started after the
+	// first.
 	Alive    bool
 	PID      int
 	Restarts uint64
@@ -119,8 +120,10 @@ type Usage struct {
 
 // Failure is an error the disk, or the way to it, gave to the child. errors.Is finds its Errno.
 type Failure struct {
-	Op     string        // one of the Op names
-	Errno  syscall.Errno // EBADMSG: the disk gave back other bytes than were written; EXDEV: the directory is on another file system than the target
+	Op string // one of the Op names
+	// EBADMSG: the disk gave back other bytes than were written; EXDEV: the directory is on another file system than
+	// the target
+	Errno  syscall.Errno
 	Age    time.Duration
 	Count  uint64 // of failures since the probe was started, this one included
 	Dir    string // the probe directory

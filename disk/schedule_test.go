@@ -22,7 +22,9 @@ func TestASlowOperationIsFollowedByARestInProportion(t *testing.T) {
 		{"slow, but the interval is longer", 10 * time.Second, 150 * time.Millisecond, 10 * time.Second},
 		{"a stall", time.Second, 10 * time.Minute, time.Minute},
 	} {
-		turn := &turn{interval: func(bool) time.Duration { return c.interval }, ended: time.Hour, took: c.took, jitter: 1}
+		turn := &turn{interval: func(bool) time.Duration {
+			return c.interval
+		}, ended: time.Hour, took: c.took, jitter: 1}
 		if got := turn.due() - time.Hour; got != c.want {
 			t.Errorf("%s: rests %s, want %s", c.name, got, c.want)
 		}
@@ -116,7 +118,9 @@ func TestTheCanaryStaysAwakeAsLongAsItIsArmed(t *testing.T) {
 	}()
 	c.arm()
 	armed := c.dozed.Load()
-	eventually(t, "five dozes", func() bool { return c.dozed.Load() > armed+int64(5*canaryPeriod) }, func() string { return "" })
+	eventually(t, "five dozes", func() bool {
+		return c.dozed.Load() > armed+int64(5*canaryPeriod)
+	}, func() string { return "" })
 	c.disarm()
 	cancel()
 	<-ended

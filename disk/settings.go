@@ -16,21 +16,22 @@ import (
 
 // Options tell [StartProbe] what to measure and how often. Zero means the default where one is named.
 type Options struct {
-	// Command starts the child, for instance {"/proc/self/exe", "probe-disk"}: a program that calls [ChildMain] with the
-	// arguments that follow.
+	// Command starts the child, for instance {"/proc/self/exe", "probe-disk"}: a program that calls [ChildMain] with
+	// the arguments that follow.
 	Command []string
 	// Dir is the directory for the probe's files. The child makes it (mode 0700) if only its last element is missing.
 	Dir string
-	// Target is what the probe stands for: etcd's WAL directory, or its data directory. Dir must be on the same file system
-	// (the same st_dev); while Target does not exist, its nearest existing ancestor counts. The child keeps checking.
+	// Target is what the probe stands for: etcd's WAL directory, or its data directory. Dir must be on the same file
+	// system (the same st_dev); while Target does not exist, its nearest existing ancestor counts. The child keeps
+	// checking.
 	Target string
 
 	// DirectInterval is the rest between two turns of LaneDirect: 1 s, not less than 200 ms. All rests vary by ±10 %.
 	DirectInterval time.Duration
 	// WALInterval is the rest between two turns of LaneWAL outside a burst: 10 s, not less than 200 ms.
 	WALInterval time.Duration
-	// BurstRate is how often LaneWAL writes in a burst, per second: 50, which is also the most. The rest between two writes
-	// is what it sets, so the rate reached is a little lower, by the latency and the coarseness of timers.
+	// BurstRate is how often LaneWAL writes in a burst, per second: 50, which is also the most. The rest between two
+	// writes is what it sets, so the rate reached is a little lower, by the latency and the coarseness of timers.
 	BurstRate int
 	// VerifyInterval is how often the block written last is read back: 1 min, not less than 200 ms.
 	VerifyInterval time.Duration
@@ -83,7 +84,8 @@ func (s settings) check() error {
 	var wrong []error
 	for _, p := range []struct{ name, value string }{{"the probe directory", s.dir}, {"the target", s.target}} {
 		if !filepath.IsAbs(p.value) {
-			wrong = append(wrong, fmt.Errorf("%s %q is not an absolute path; give one that begins with /", p.name, p.value))
+			wrong = append(wrong, fmt.Errorf("%s %q is not an absolute path; give one that begins with /", p.name,
+				p.value))
 		}
 	}
 	for _, d := range []struct {
@@ -91,11 +93,13 @@ func (s settings) check() error {
 		value time.Duration
 	}{{"direct", s.direct}, {"WAL", s.wal}, {"verify", s.verify}, {"usage", s.usage}} {
 		if d.value < MinInterval {
-			wrong = append(wrong, fmt.Errorf("the %s interval %s would wear the disk; take %s or more", d.name, d.value, MinInterval))
+			wrong = append(wrong, fmt.Errorf("the %s interval %s would wear the disk; take %s or more", d.name, d.value,
+				MinInterval))
 		}
 	}
 	if s.burst < 1 || s.burst > MaxBurstRate {
-		wrong = append(wrong, fmt.Errorf("the burst rate %d is out of range; take 1 to %d a second", s.burst, MaxBurstRate))
+		wrong = append(wrong, fmt.Errorf("the burst rate %d is out of range; take 1 to %d a second", s.burst,
+			MaxBurstRate))
 	}
 	return errors.Join(wrong...)
 }
@@ -126,8 +130,8 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	return s, s.check()
 }
 
-// ChildPlace gives the two paths in the arguments of a child, as [StartProbe] composes them: the directory that it writes in, and
-// its target.
+// ChildPlace gives the two paths in the arguments of a child, as [StartProbe] composes them: the directory that it
+// writes in, and its target.
 func ChildPlace(args []string) (dir, target string, err error) {
 	s, err := parseSettings(args, io.Discard)
 	return s.dir, s.target, err

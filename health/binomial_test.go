@@ -24,7 +24,8 @@ func TestTheTripIsTheFewestThatChanceDoesNotExplain(t *testing.T) {
 	for _, n := range []int{2, 3, 5, 6, 20, 30, 31, 59, 90, 100, 300, 450} {
 		k := trip(n)
 		if tail(n, k).Cmp(limit) > 0 || tail(n, k-1).Cmp(limit) <= 0 {
-			t.Errorf("trip(%d) is %d, where the tails are %s, and %s for one less", n, k, tail(n, k).FloatString(6), tail(n, k-1).FloatString(6))
+			t.Errorf("trip(%d) is %d, where the tails are %s, and %s for one less", n, k, tail(n, k).FloatString(6),
+				tail(n, k-1).FloatString(6))
 		}
 	}
 }

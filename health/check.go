@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A check judges one thing. It is a declaration, the rules, and a reader that turns an [Input] into the evidence the rules
-// ask.
+// A check judges one thing. It is a declaration, the rules, and a reader that turns an [Input] into the evidence the
+// rules ask.
 type check struct {
 	name      string // in snapshots; never changed
 	component Component
@@ -19,7 +19,8 @@ type check struct {
 	rules []rule
 	// read takes in what is new.
 	read func(Input)
-	// text describes the present state by the newest evidence; it is asked when there is a problem, or to say what is well.
+	// text describes the present state by the newest evidence; it is asked when there is a problem, or to say what is
+	// well.
 	text func() string
 	// entered is told of every change, nil if the evidence does not care.
 	entered func(from State)
@@ -61,8 +62,8 @@ const (
 	stepsPerRound = 8
 )
 
-// patience gives how long things have to be well before the state may be returned to: base, doubled for every return of the
-// last 24 h, up to 4 h.
+// patience gives how long things have to be well before the state may be returned to: base, doubled for every return of
+// the last 24 h, up to 4 h.
 func (t *track) patience(to State, base, now time.Duration) time.Duration {
 	for _, at := range t.Returns[to] {
 		if now-at < patienceSpan && base < patienceLimit {

@@ -47,23 +47,31 @@ func Problems() []Problem {
 	return []Problem{
 		{
 			DiskFailed, Disk, Failed, "The disk is broken.",
-			"It gave back an error or other bytes than were written, or it held a write for longer than the kernel lets a device hold a command. etcd cannot keep its promises on it.",
-			"look at 'journalctl -k' and 'smartctl -x' of the drive and replace it; then reboot this host, which puts the disk to the proof again",
+			"It gave back an error or other bytes than were written, or it held a write for longer than the kernel " +
+				"lets a device hold a command. etcd cannot keep its promises on it.",
+			"look at 'journalctl -k' and 'smartctl -x' of the drive and replace it; then reboot this host, which " +
+				"puts the disk to the proof again",
 		},
 		{
 			DiskStalled, Disk, Stalled, "A write hangs on the disk right now.",
-			"It has been in flight for longer than an election takes. etcd on this disk hangs too, and cannot be stopped or restarted until the write comes back.",
-			"look at 'journalctl -k' for resets and timeouts of the device; do not restart etcd or the agent, which cannot end while the write hangs",
+			"It has been in flight for longer than an election takes. etcd on this disk hangs too, and cannot be " +
+				"stopped or restarted until the write comes back.",
+			"look at 'journalctl -k' for resets and timeouts of the device; do not restart etcd or the agent, which " +
+				"cannot end while the write hangs",
 		},
 		{
 			DiskFsyncSlow, Disk, Slow, "The disk is too slow for etcd.",
-			"Writes take as long as a heartbeat and more. A leader here makes the whole cluster slow, yet is not voted out.",
-			"look at 'iostat -x 1' for other writers and at 'smartctl -x' for wear and throttling; move the other writers away, or replace the disk",
+			"Writes take as long as a heartbeat and more. A leader here makes the whole cluster slow, yet is not " +
+				"voted out.",
+			"look at 'iostat -x 1' for other writers and at 'smartctl -x' for wear and throttling; move the other " +
+				"writers away, or replace the disk",
 		},
 		{
 			DiskUnfit, Disk, Qualifying, "The disk did not pass its qualifying run.",
-			"Its writes were slower than etcd needs. The run goes on over the newest writes, so the disk passes when it has become fast enough.",
-			"use a disk whose writes survive a power cut at this speed, best an SSD with power-loss protection, and keep other writers off it",
+			"Its writes were slower than etcd needs. The run goes on over the newest writes, so the disk passes when " +
+				"it has become fast enough.",
+			"use a disk whose writes survive a power cut at this speed, best an SSD with power-loss protection, and " +
+				"keep other writers off it",
 		},
 		{
 			DiskQualifying, Disk, Qualifying, "The disk is in its qualifying run.",
@@ -72,12 +80,14 @@ func Problems() []Problem {
 		},
 		{
 			DiskFsyncWarm, Disk, Warm, "The disk is slower than it should be.",
-			"More than one write in a hundred is slower than etcd's guide allows. The member works, but every write of a leader here waits for it.",
+			"More than one write in a hundred is slower than etcd's guide allows. The member works, but every write " +
+				"of a leader here waits for it.",
 			"look at 'iostat -x 1' for other writers and at 'smartctl -x' for the temperature of the drive",
 		},
 		{
 			CPUStarved, Machine, Warm, "The processor is short.",
-			"The agent was not woken in time while it measured, so those writes say nothing about the disk and are left out. etcd waits for the processor in the same way.",
+			"The agent was not woken in time while it measured, so those writes say nothing about the disk and are " +
+				"left out. etcd waits for the processor in the same way.",
 			"look at 'top' and /proc/pressure/cpu; move other work off this host, or give it a lower priority",
 		},
 		{
@@ -87,8 +97,10 @@ func Problems() []Problem {
 		},
 		{
 			DiskProbeDown, Disk, Unknown, "There is no fresh measurement of the disk.",
-			"The probe does not run, is kept from writing, or could measure nothing because the processor was short. How the disk does is not known.",
-			"look at 'journalctl -u quorumd' for what the probe says, and at the permissions and the free space of disk.probeDir",
+			"The probe does not run, is kept from writing, or could measure nothing because the processor was short. " +
+				"How the disk does is not known.",
+			"look at 'journalctl -u quorumd' for what the probe says, and at the permissions and the free space of " +
+				"disk.probeDir",
 		},
 		{
 			DiskGathering, Disk, Unknown, "There are not enough measurements of the disk yet.",

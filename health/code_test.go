@@ -84,7 +84,8 @@ func TestTheRulesReadWell(t *testing.T) {
 		if r.Return {
 			again = " (each return doubles the time)"
 		}
-		fmt.Fprintf(&page, "%s: %s -> %s %s\n    when %s%s\n", r.Component, strings.Join(from, "|"), r.To, r.Code, r.When, again)
+		fmt.Fprintf(&page, "%s: %s -> %s %s\n    when %s%s\n", r.Component, strings.Join(from, "|"), r.To, r.Code,
+			r.When, again)
 	}
 	golden(t, "testdata/rules.golden", page.String())
 }

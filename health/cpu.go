@@ -24,15 +24,17 @@ type cpu struct {
 	lastBad time.Duration
 }
 
-// cpuCheck judges the processor. It starts as OK: it has no data of its own, and when the samples are missing the disk is
-// UNKNOWN already.
+// cpuCheck judges the processor. It starts as OK: it has no data of its own, and when the samples are missing the disk
+// is UNKNOWN already.
 func cpuCheck(limit int) (*cpu, *check) {
 	c := &cpu{limit: limit, track: &track{}}
 	return c, &check{
 		name: "cpu", component: Machine, start: OK,
 		rules: []rule{
-			{[]State{OK}, Warm, CPUStarved, fmt.Sprintf("more than %d %% of the samples of %s contaminated", limit, show(cpuSpan)), c.starved, false},
-			{[]State{Warm}, OK, "", fmt.Sprintf("at most %d %% of the samples of %s contaminated, for %s", limit/2, show(cpuSpan), show(cpuSpan)), c.relieved, true},
+			{[]State{OK}, Warm, CPUStarved, fmt.Sprintf("more than %d %% of the samples of %s contaminated", limit,
+				show(cpuSpan)), c.starved, false},
+			{[]State{Warm}, OK, "", fmt.Sprintf("at most %d %% of the samples of %s contaminated, for %s", limit/2,
+				show(cpuSpan), show(cpuSpan)), c.relieved, true},
 		},
 		read: c.read, text: c.text, track: c.track,
 	}

@@ -1,30 +1,31 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health tells whether this machine is fit to hold a member of etcd: readings become evidence, evidence becomes one
-// of seven states, and each state says what was measured, against which limit, and what an operator does about it.
+// Package health tells whether this machine is fit to hold a member of etcd: readings become evidence, evidence becomes
+// one of seven states, and each state says what was measured, against which limit, and what an operator does about it.
 //
 // What it promises:
 //
-//   - It is pure. No clock, no input or output, no goroutine: the same inputs give the same verdicts. Time is a number in
-//     [Input].
-//   - No data is neither healthy nor failed. UNKNOWN lasts until there are enough samples to tell, and comes back when OK,
-//     WARM or QUALIFYING outlive their data. SLOW, STALLED and FAILED do not: a machine that is known to be bad does not get
-//     better by falling silent.
-//   - In fast, out slowly. Every return to a better state doubles the time the next one takes, up to 4 h; it is forgotten after 24 h.
+//   - It is pure. No clock, no input or output, no goroutine: the same inputs give the same verdicts. Time is a number
+//     in [Input].
+//   - No data is neither healthy nor failed. UNKNOWN lasts until there are enough samples to tell, and comes back when
+//     OK, WARM or QUALIFYING outlive their data. SLOW, STALLED and FAILED do not: a machine that is known to be bad
+//     does not get better by falling silent.
+//   - In fast, out slowly. Every return to a better state doubles the time the next one takes, up to 4 h; it is
+//     forgotten after 24 h.
 //   - A write that hangs is judged while it hangs, by its age; writes that came back, by their latency.
-//   - The disk is not blamed for a lack of processor time: samples that fell into one are left out, and if they are many the
-//     machine is WARM.
+//   - The disk is not blamed for a lack of processor time: samples that fell into one are left out, and if they are
+//     many the machine is WARM.
 //   - A disk is Qualified only by a qualifying run over writes like etcd's, and only while it stays OK or WARM.
-//   - FAILED is left by [Judge.Reset] alone. Keeping [Judge.Snapshot] in a directory that a reboot empties makes a reboot a
-//     second way.
+//   - FAILED is left by [Judge.Reset] alone. Keeping [Judge.Snapshot] in a directory that a reboot empties makes a
+//     reboot a second way.
 //
 // What a state permits is decided elsewhere.
 //
 // # Adding a check
 //
-// A check is a function that gives a check value: its rules, which are the ways between its states with their conditions in
-// words and numbers, and its reader, which takes the evidence out of an [Input]. Space is the shortest example. Declare its
-// codes in [Problems], put what it reads into Input, and name it in [New]. Combining, hysteresis, snapshots, findings and
-// changes come with it.
+// A check is a function that gives a check value: its rules, which are the ways between its states with their
+// conditions in words and numbers, and its reader, which takes the evidence out of an [Input]. Space is the shortest
+// example. Declare its codes in [Problems], put what it reads into Input, and name it in [New]. Combining, hysteresis,
+// snapshots, findings and changes come with it.
 package health

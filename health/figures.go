@@ -20,8 +20,8 @@ type Figures struct {
 	UsageAge    time.Duration
 	// Score is the slow score, from 1 to 100.
 	Score float64
-	// Contaminated is the percentage of the last minute's samples that say nothing about the disk because the processor was
-	// short.
+	// Contaminated is the percentage of the last minute's samples that say nothing about the disk because the processor
+	// was short.
 	Contaminated float64
 	// LeftOut of the last minute's Samples are those: no figure of a lane counts them.
 	LeftOut, Samples int
@@ -29,9 +29,9 @@ type Figures struct {
 	QualifyDone, QualifyNeed int
 }
 
-// LaneFigures are those of the newest samples of a lane, as many as [Thresholds.Window], contaminated ones left out; of the WAL lane
-// in a qualifying run those of the run. With a
-// Count of 0 nothing was measured and the others mean nothing.
+// LaneFigures are those of the newest samples of a lane, as many as [Thresholds.Window], contaminated ones left out; of
+// the WAL lane in a qualifying run those of the run. With a Count of 0 nothing was measured and the others mean
+// nothing.
 type LaneFigures struct {
 	Count         int
 	P50, P99, Max time.Duration

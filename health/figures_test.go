@@ -12,7 +12,8 @@ func TestTheVerdictNamesTheFigureOfTheTableAndWhatIsLeftOutIsCounted(t *testing.
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
-	for range 600 { // the device alone is quicker than a write of etcd's, and a lack of processor time makes both look slow
+	// the device alone is quicker than a write of etcd's, and a lack of processor time makes both look slow
+	for range 600 {
 		b.now += 500 * time.Millisecond
 		b.sample(LaneDirect, ms)
 		b.sample(LaneWAL, 3*ms)
@@ -23,7 +24,8 @@ func TestTheVerdictNamesTheFigureOfTheTableAndWhatIsLeftOutIsCounted(t *testing.
 	if f.WAL.P99 != 3*ms || f.Direct.P99 != ms {
 		t.Errorf("the p99 of the lanes are %s and %s", f.WAL.P99, f.Direct.P99)
 	}
-	if got, want := b.j.fsync.recentSummary(), "fsync p99 "+show(f.WAL.P99)+" over the last 300 writes, limit 10 ms"; got != want {
+	if got, want := b.j.fsync.recentSummary(), "fsync p99 "+show(f.WAL.P99)+
+		" over the last 300 writes, limit 10 ms"; got != want {
 		t.Errorf("the verdict says %q, want %q", got, want)
 	}
 	if f.LeftOut != 121 || f.Samples != 363 {

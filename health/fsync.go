@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// fsync is the evidence on how long the disk takes to make a write durable. Its rules are in fsync_rules.go, what they ask in
-// fsync_conditions.go, and what people read in fsync_text.go.
+// fsync is the evidence on how long the disk takes to make a write durable. Its rules are in fsync_rules.go, what they
+// ask in fsync_conditions.go, and what people read in fsync_text.go.
 type fsync struct {
 	limits Thresholds
 	pace   pace
@@ -34,8 +34,9 @@ type fsync struct {
 	lastJudged time.Duration // when the newest one that is not contaminated did
 	due        time.Duration // until when the probe wants to rest
 	dirty      time.Duration // when a slow write, or no data, last spoke against leaving SLOW
-	calmSince  time.Duration // the begin of the first window of those without a break that speak for leaving WARM, 0 if the last does not
-	resetAt    time.Duration // when an operator last cleared FAILED, 0 if never
+	// the begin of the first window of those without a break that speak for leaving WARM, 0 if the last does not
+	calmSince time.Duration
+	resetAt   time.Duration // when an operator last cleared FAILED, 0 if never
 
 	hung time.Duration // how long the operation that hung last had been in flight when it was seen last
 

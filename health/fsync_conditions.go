@@ -18,8 +18,8 @@ func (f *fsync) broken() (string, bool) {
 	return e.String(), true
 }
 
-// hanging tells whether the operation in flight is older than the limit and nobody vouches for the disk: while etcd's writes
-// get through, what hangs is not the disk.
+// hanging tells whether the operation in flight is older than the limit and nobody vouches for the disk: while etcd's
+// writes get through, what hangs is not the disk.
 func (f *fsync) hanging(limit time.Duration) bool {
 	return f.disk.InFlight > limit && !f.vouched()
 }
@@ -49,7 +49,8 @@ func (f *fsync) hangsForGood() (string, bool) {
 
 func (f *fsync) returned() (string, bool) {
 	back := f.lastSample > f.track.Since || f.disk.Err != nil && f.disk.Err.At > f.track.Since
-	return fmt.Sprintf("an operation hung for %s or more and came back, limit %s", show(max(f.hung, f.limits.Stall)), show(f.limits.Stall)),
+	return fmt.Sprintf("an operation hung for %s or more and came back, limit %s", show(max(f.hung, f.limits.Stall)),
+			show(f.limits.Stall)),
 		back && f.disk.InFlight <= f.limits.Stall
 }
 
@@ -78,7 +79,8 @@ func (f *fsync) flows() bool { return len(f.recent) > 0 && !f.silent() && !f.unj
 func (f *fsync) gathering() (string, bool) { return f.gathered(), f.member && f.flows() }
 
 func (f *fsync) unproven() (string, bool) {
-	return fmt.Sprintf("the host has no member: %d writes as etcd does them have to pass first", f.limits.QualifySamples),
+	return fmt.Sprintf("the host has no member: %d writes as etcd does them have to pass first",
+			f.limits.QualifySamples),
 		!f.member && !f.qualified && f.flows()
 }
 
@@ -102,13 +104,14 @@ func (f *fsync) fails() (string, bool) {
 	return f.unfit(), true
 }
 
-// tripped is the sign of WARM: more samples over the limit than chance explains. Fewer samples than the window do as well if
-// that many of them are over.
+// tripped is the sign of WARM: more samples over the limit than chance explains. Fewer samples than the window do as
+// well if that many of them are over.
 func (f *fsync) tripped() (string, bool) {
 	for _, n := range []int{f.limits.Window, 3 * f.limits.Window} {
 		window, k := f.recent.last(n), trip(n)
 		if over := window.over(f.limits.FsyncWarm); over >= k {
-			return fmt.Sprintf("%d of the last %d writes took longer than %s, at most %d may", over, len(window), show(f.limits.FsyncWarm), k-1), true
+			return fmt.Sprintf("%d of the last %d writes took longer than %s, at most %d may", over, len(window),
+				show(f.limits.FsyncWarm), k-1), true
 		}
 	}
 	return "", false
@@ -130,7 +133,8 @@ func (f *fsync) memberFine() (string, bool) {
 
 func (f *fsync) slowAllTheTime() (string, bool) {
 	return fmt.Sprintf("%d of %d writes of the last round took longer than %s, and the slow score is %.0f, limit %.0f",
-		f.score.lastSlow, f.score.lastCount, show(f.limits.FsyncSlow), f.score.value, scoreMost), f.score.value >= scoreMost
+			f.score.lastSlow, f.score.lastCount, show(f.limits.FsyncSlow), f.score.value, scoreMost),
+		f.score.value >= scoreMost
 }
 
 func (f *fsync) slowNow() (string, bool) {
@@ -156,7 +160,8 @@ func (f *fsync) recovered() (string, bool) {
 
 // steady is what a disk that is WARM has to be for a while.
 func (f *fsync) steady() bool {
-	if len(f.recent) < f.limits.Window || f.recent.last(f.limits.Window).over(f.limits.FsyncLeave) > allowed(f.limits.Window) {
+	if len(f.recent) < f.limits.Window ||
+		f.recent.last(f.limits.Window).over(f.limits.FsyncLeave) > allowed(f.limits.Window) {
 		return false
 	}
 	direct := f.lanes[LaneDirect].since(f.now - f.pace.calm)
@@ -167,7 +172,8 @@ func (f *fsync) steady() bool {
 // calmAgain is steadiness for as long as it takes, the window that first showed it and nothing before WARM included.
 func (f *fsync) calmAgain() (string, bool) {
 	need := f.track.patience(OK, f.pace.settle, f.now)
-	return fmt.Sprintf("for %s, not more than %d of %d writes took longer than %s", show(need), allowed(f.limits.Window), f.limits.Window, show(f.limits.FsyncLeave)),
+	return fmt.Sprintf("for %s, not more than %d of %d writes took longer than %s", show(need),
+			allowed(f.limits.Window), f.limits.Window, show(f.limits.FsyncLeave)),
 		f.calmSince > 0 && f.calmFor() >= need
 }
 

@@ -8,8 +8,9 @@ import (
 	"slices"
 )
 
-// rules are the ways between the verdicts on the disk: in fast, out slowly. The numbers have their sources at [Thresholds];
-// the rest is: trip from the binomial distribution, the slow score from TiKV, the calm direct lane from Pebble.
+// rules are the ways between the verdicts on the disk: in fast, out slowly. The numbers have their sources at
+// [Thresholds]; the rest is: trip from the binomial distribution, the slow score from TiKV, the calm direct lane from
+// Pebble.
 func (f *fsync) rules() []rule {
 	alive := []State{Unknown, Qualifying, OK, Warm, Slow, Stalled}
 	answering := []State{Unknown, Qualifying, OK, Warm, Slow}
@@ -18,16 +19,28 @@ func (f *fsync) rules() []rule {
 	t, p := f.limits, f.pace
 	return slices.Concat([]rule{
 		{alive, Failed, DiskFailed, "an operation comes back with an error that means a broken disk", f.broken, false},
-		{[]State{Stalled}, Failed, DiskFailed, "a write has been in flight for more than " + show(t.Fail), f.hangsForGood, false},
+		{
+			[]State{Stalled},
+			Failed, DiskFailed, "a write has been in flight for more than " + show(t.Fail),
+			f.hangsForGood, false,
+		},
 		{
 			answering, Stalled, DiskStalled,
-			fmt.Sprintf("an operation has been in flight for more than %s, and no other write to the disk became durable in the last %s", show(t.Stall), show(t.Stall)), f.hangs, false,
+			fmt.Sprintf("an operation has been in flight for more than %s, and no other write to the disk became "+
+				"durable in the last %s", show(t.Stall), show(t.Stall)), f.hangs, false,
 		},
 		{[]State{Stalled}, Slow, DiskFsyncSlow, "the operation came back", f.returned, false},
-		{[]State{Stalled}, Slow, DiskFsyncSlow, "another write to the disk became durable in the last " + show(t.Stall), f.vouchedFor, false},
+		{
+			[]State{Stalled},
+			Slow, DiskFsyncSlow, "another write to the disk became durable in the last " + show(t.Stall),
+			f.vouchedFor, false,
+		},
 		{[]State{Failed}, Qualifying, DiskQualifying, "an operator says that it is repaired", f.repaired, false},
 
-		{ageing, Unknown, DiskProbeDown, "no sample for " + show(p.silent) + " and no write in flight", f.missing, false},
+		{
+			ageing, Unknown, DiskProbeDown, "no sample for " + show(p.silent) + " and no write in flight", f.missing,
+			false,
+		},
 		{ageing, Unknown, DiskProbeDown, "only contaminated samples for " + show(p.unjudged), f.blinded, false},
 		{[]State{Unknown}, Unknown, DiskGathering, "samples come in, and the host has a member", f.gathering, false},
 	}, f.qualifyingRules(), f.latencyRules(open))
@@ -39,10 +52,23 @@ func (f *fsync) qualifyingRules() []rule {
 	within := fmt.Sprintf("of %d writes of the WAL lane p99 is below %s, p99.9 below %s, and none over %s",
 		t.QualifySamples, show(t.FsyncWarm), show(t.tail()), show(t.outlier()))
 	return []rule{
-		{[]State{Unknown}, Qualifying, DiskQualifying, "samples come in, and the host has no member", f.unproven, false},
-		{[]State{OK, Warm}, Qualifying, DiskQualifying, "the host has no member any more and has not passed a run", f.unproven, false},
+		{
+			[]State{Unknown},
+			Qualifying, DiskQualifying, "samples come in, and the host has no member", f.unproven,
+			false,
+		},
+		{
+			[]State{OK, Warm},
+			Qualifying, DiskQualifying, "the host has no member any more and has not passed a run",
+			f.unproven, false,
+		},
 		{[]State{Qualifying}, OK, "", within + ", and the latest show no sign of WARM", f.passes, false},
-		{[]State{Qualifying}, Qualifying, DiskUnfit, fmt.Sprintf("%d writes of the WAL lane are measured and not within the limits", t.QualifySamples), f.fails, false},
+		{
+			[]State{Qualifying},
+			Qualifying, DiskUnfit,
+			fmt.Sprintf("%d writes of the WAL lane are measured and not within the limits", t.QualifySamples), f.fails,
+			false,
+		},
 	}
 }
 
@@ -50,19 +76,44 @@ func (f *fsync) qualifyingRules() []rule {
 func (f *fsync) latencyRules(open []State) []rule {
 	t, p := f.limits, f.pace
 	short, long := t.Window, 3*t.Window
-	tripped := fmt.Sprintf("%d of the last %d samples, or %d of %d, over %s", trip(short), short, trip(long), long, show(t.FsyncWarm))
+	tripped := fmt.Sprintf("%d of the last %d samples, or %d of %d, over %s", trip(short), short, trip(long), long,
+		show(t.FsyncWarm))
 	return []rule{
 		{open, Warm, DiskFsyncWarm, "the host has a member, and " + tripped, f.memberTripped, false},
-		{[]State{Unknown}, Warm, DiskFsyncWarm, fmt.Sprintf("the host has a member, %d samples, and was WARM before its data ended", short), f.memberStillWarm, false},
-		{open, OK, "", fmt.Sprintf("the host has a member, %d samples, and neither of these", short), f.memberFine, false},
+		{
+			[]State{Unknown},
+			Warm, DiskFsyncWarm,
+			fmt.Sprintf("the host has a member, %d samples, and was WARM before its data ended", short),
+			f.memberStillWarm, false,
+		},
+		{
+			open, OK, "", fmt.Sprintf("the host has a member, %d samples, and neither of these", short), f.memberFine,
+			false,
+		},
 		{[]State{OK}, Warm, DiskFsyncWarm, tripped, f.tripped, false},
-		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("the slow score reaches %.0f: for %s, %.0f %% and more of the samples over %s",
-			scoreMost, show(7*p.round), 100*fullShare, show(t.FsyncSlow)), f.slowAllTheTime, false},
-		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("p99 proves to be over %s within %s", show(t.FsyncSlow), show(p.sharp)), f.slowNow, false},
-		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("2 samples over %s within %s", show(t.outlier()), show(p.outliers)), f.outlying, false},
-		{[]State{Slow}, Warm, DiskFsyncWarm, fmt.Sprintf("for %s, and in at least %d samples, none of %s or more, and the slow score is down to %.0f",
-			show(p.clean), short, show(t.FsyncSlow), scoreLeast), f.recovered, true},
-		{[]State{Warm}, OK, "", fmt.Sprintf("for %s, at most %d of the last %d samples over %s, the direct lane below %s for %s, and no sign of WARM",
-			show(p.settle), allowed(short), short, show(t.FsyncLeave), show(t.calm()), show(p.calm)), f.calmAgain, true},
+		{
+			[]State{Warm},
+			Slow, DiskFsyncSlow,
+			fmt.Sprintf("the slow score reaches %.0f: for %s, %.0f %% and more of the samples over %s",
+				scoreMost, show(7*p.round), 100*fullShare, show(t.FsyncSlow)), f.slowAllTheTime, false,
+		},
+		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("p99 proves to be over %s within %s", show(t.FsyncSlow),
+			show(p.sharp)), f.slowNow, false},
+		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("2 samples over %s within %s", show(t.outlier()),
+			show(p.outliers)), f.outlying, false},
+		{
+			[]State{Slow},
+			Warm, DiskFsyncWarm,
+			fmt.Sprintf("for %s, and in at least %d samples, none of %s or more, and the slow score is down to %.0f",
+				show(p.clean), short, show(t.FsyncSlow), scoreLeast), f.recovered, true,
+		},
+		{
+			[]State{Warm},
+			OK, "",
+			fmt.Sprintf("for %s, at most %d of the last %d samples over %s, the direct lane below %s for %s, and no "+
+				"sign of WARM",
+				show(p.settle), allowed(short), short, show(t.FsyncLeave), show(t.calm()), show(p.calm)), f.calmAgain,
+			true,
+		},
 	}
 }

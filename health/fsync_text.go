@@ -50,9 +50,11 @@ func (f *fsync) gathered() string {
 
 func (f *fsync) noData() string {
 	if !f.silent() && f.unjudged() {
-		return fmt.Sprintf("no sample for %s that was not contaminated by a lack of processor time", show(f.now-f.lastJudged))
+		return fmt.Sprintf("no sample for %s that was not contaminated by a lack of processor time",
+			show(f.now-f.lastJudged))
 	}
-	parts := []string{fmt.Sprintf("no sample for %s, one is due every %s", show(f.now-f.lastSample), show(f.limits.DirectInterval))}
+	parts := []string{fmt.Sprintf("no sample for %s, one is due every %s", show(f.now-f.lastSample),
+		show(f.limits.DirectInterval))}
 	if !f.disk.Alive {
 		parts = append(parts, "the probe does not run")
 	}
@@ -91,7 +93,8 @@ func (f *fsync) misfits() []string {
 		{"maximum", all.at(1000), f.limits.outlier(), all.at(1000) <= f.limits.outlier()},
 	} {
 		if !m.keeps {
-			wrong = append(wrong, fmt.Sprintf("fsync %s %s over %d WAL-like writes, limit %s", m.name, show(m.value), len(all), show(m.limit)))
+			wrong = append(wrong, fmt.Sprintf("fsync %s %s over %d WAL-like writes, limit %s", m.name, show(m.value),
+				len(all), show(m.limit)))
 		}
 	}
 	return wrong
@@ -107,10 +110,12 @@ func (f *fsync) unfit() string {
 }
 
 func (f *fsync) runSummary() string {
-	return fmt.Sprintf("fsync p99 %s over %d WAL-like writes, limit %s", show(f.runs.at(990)), len(f.run), show(f.limits.FsyncWarm))
+	return fmt.Sprintf("fsync p99 %s over %d WAL-like writes, limit %s", show(f.runs.at(990)), len(f.run),
+		show(f.limits.FsyncWarm))
 }
 
-// recentSummary gives the figure that stands for the WAL lane everywhere. A lane that has none yet lets the other one speak.
+// recentSummary gives the figure that stands for the WAL lane everywhere. A lane that has none yet lets the other one
+// speak.
 func (f *fsync) recentSummary() string {
 	window := f.lanes[LaneWAL]
 	if len(window) == 0 {
@@ -119,16 +124,19 @@ func (f *fsync) recentSummary() string {
 	if len(window) == 0 {
 		return "no sample since the agent started"
 	}
-	return fmt.Sprintf("fsync p99 %s over the last %s, limit %s", show(window.spread().at(990)), plural(len(window), "write"), show(f.limits.FsyncWarm))
+	return fmt.Sprintf("fsync p99 %s over the last %s, limit %s", show(window.spread().at(990)),
+		plural(len(window), "write"), show(f.limits.FsyncWarm))
 }
 
 // warmOutlook says what is missing for OK.
 func (f *fsync) warmOutlook() string {
 	if f.calmSince > 0 {
-		return fmt.Sprintf("calm for %s, OK after %s", show(f.calmFor()), show(f.track.patience(OK, f.pace.settle, f.now)))
+		return fmt.Sprintf("calm for %s, OK after %s", show(f.calmFor()),
+			show(f.track.patience(OK, f.pace.settle, f.now)))
 	}
 	window := f.recent.last(f.limits.Window)
-	return fmt.Sprintf("OK again when at most %d of %d take longer than %s (now %d of %d)", allowed(f.limits.Window), f.limits.Window,
+	return fmt.Sprintf("OK again when at most %d of %d take longer than %s (now %d of %d)", allowed(f.limits.Window),
+		f.limits.Window,
 		show(f.limits.FsyncLeave), window.over(f.limits.FsyncLeave), len(window))
 }
 

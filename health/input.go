@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Input is all there is to judge by at one moment. Every moment in it is a duration since boot on one clock of the kernel
-// that all processes share, best CLOCK_MONOTONIC, on which the probe stamps its samples.
+// Input is all there is to judge by at one moment. Every moment in it is a duration since boot on one clock of the
+// kernel that all processes share, best CLOCK_MONOTONIC, on which the probe stamps its samples.
 type Input struct {
 	// Now is the present moment. One that lies before the last is taken for the last.
 	Now time.Duration
-	// Member says that this host has a member of the cluster, a learner included. True when in doubt: a host without one
-	// has to pass a qualifying run.
+	// Member says that this host has a member of the cluster, a learner included. True when in doubt: a host without
+	// one has to pass a qualifying run.
 	Member bool
 	Disk   DiskReading
 
@@ -23,8 +23,8 @@ type Input struct {
 
 // DiskReading is what the probe has to say since the reading before. The zero value says that nothing is known.
 type DiskReading struct {
-	// Samples are the writes that came back since the reading before, oldest first, each given once. One that failed is no
-	// sample; it shows in Err.
+	// Samples are the writes that came back since the reading before, oldest first, each given once. One that failed is
+	// no sample; it shows in Err.
 	Samples []Sample
 	// InFlight is the age of the operation under way, 0 if there is none, and InFlightOp its name.
 	InFlight   time.Duration
@@ -39,8 +39,8 @@ type DiskReading struct {
 	Free, Total uint64
 	UsageAge    time.Duration
 	// LastCompletion is the moment of the last write to this disk by somebody else, etcd first of all, that was seen to
-	// become durable; 0 if not known. It vouches for the disk while the probe's own write hangs, for [Thresholds.Stall],
-	// so it should be looked at twice as often as that.
+	// become durable; 0 if not known. It vouches for the disk while the probe's own write hangs, for
+	// [Thresholds.Stall], so it should be looked at twice as often as that.
 	LastCompletion time.Duration
 }
 
@@ -70,13 +70,14 @@ type DiskError struct {
 	At    time.Duration // the moment it came back
 }
 
-// broken tells whether the error means that the disk is broken, and not that the probe is kept from writing, and says it in
-// words where the kernel's are misleading. The list is what Linux makes of the errors of a block device
+// broken tells whether the error means that the disk is broken, and not that the probe is kept from writing, and says
+// it in words where the kernel's are misleading. The list is what Linux makes of the errors of a block device
 // (block/blk-core.c), and of file systems that shut down or found themselves damaged.
 func (e *DiskError) broken() bool {
 	switch e.Errno {
 	case syscall.EIO, syscall.EROFS, syscall.EBADMSG, syscall.EUCLEAN, syscall.ESHUTDOWN,
-		syscall.ENODEV, syscall.ENXIO, syscall.ENODATA, syscall.EREMOTEIO, syscall.EILSEQ, syscall.ENOLINK, syscall.ETIMEDOUT:
+		syscall.ENODEV, syscall.ENXIO, syscall.ENODATA, syscall.EREMOTEIO, syscall.EILSEQ, syscall.ENOLINK,
+		syscall.ETIMEDOUT:
 		return true
 	default:
 		return false

@@ -93,8 +93,8 @@ func (j *Judge) Observe(in Input) (Verdict, []Change) {
 	return j.verdict(), changes
 }
 
-// Reset tells the judge that an operator has repaired what is FAILED; the next Observe puts it to the proof again. The error
-// says that nothing is.
+// Reset tells the judge that an operator has repaired what is FAILED; the next Observe puts it to the proof again. The
+// error says that nothing is.
 func (j *Judge) Reset() error {
 	if !slices.ContainsFunc(j.checks, func(c *check) bool { return c.State == Failed }) {
 		return errors.New("cannot reset: nothing is FAILED; see 'quorumctl health' for what is wrong")

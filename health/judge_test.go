@@ -511,7 +511,8 @@ func TestFindingsComeWorstFirstAndTheVerdictIsTheWorst(t *testing.T) {
 	b.says("100 MiB free, limit 1 GiB")
 	b.next.InFlight = 2 * time.Second
 	b.look()
-	if len(b.verdict.Findings) != 2 || b.verdict.Code != DiskStalled || b.verdict.Findings[1].Code != DiskSpaceLow || b.verdict.Since != b.now {
+	if len(b.verdict.Findings) != 2 || b.verdict.Code != DiskStalled || b.verdict.Findings[1].Code != DiskSpaceLow ||
+		b.verdict.Since != b.now {
 		t.Errorf("the verdict is %+v", b.verdict)
 	}
 }
@@ -539,7 +540,8 @@ func TestTheFiguresAreThoseOfTheWindow(t *testing.T) {
 		t.Errorf("the direct lane has %+v", f.Direct)
 	}
 	if f.Age != 3*time.Second || f.InFlight != 20*ms || f.InFlightOp != "statfs" || f.Limit != 10*ms || f.Score != 1 ||
-		f.Free != 50<<30 || f.Total != 100<<30 || f.UsageAge != 7*time.Second || f.Contaminated < 45 || f.QualifyNeed != 0 {
+		f.Free != 50<<30 || f.Total != 100<<30 || f.UsageAge != 7*time.Second || f.Contaminated < 45 ||
+		f.QualifyNeed != 0 {
 		t.Errorf("the figures are %+v", f)
 	}
 }
@@ -552,7 +554,11 @@ func TestImplausibleReadingsDoNoHarm(t *testing.T) {
 	b.sample(LaneDirect, -time.Second)
 	b.look()
 	b.now = now
-	b.pending = []Sample{{Lane: 7, End: now, Latency: time.Hour}, {End: now + time.Hour, Latency: ms}, {End: -1, Latency: ms}}
+	b.pending = []Sample{
+		{Lane: 7, End: now, Latency: time.Hour},
+		{End: now + time.Hour, Latency: ms},
+		{End: -1, Latency: ms},
+	}
 	b.next.InFlight, b.next.LastCompletion, b.next.UsageAge = -time.Hour, now+time.Hour, -1
 	b.look()
 	b.want(OK)

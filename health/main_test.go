@@ -38,7 +38,8 @@ func golden(t *testing.T, file, got string) {
 
 const ms = time.Millisecond
 
-// bench is a judge under test and the machine it looks at. The machine is well unless told otherwise; its clock is a number.
+// bench is a judge under test and the machine it looks at. The machine is well unless told otherwise; its clock is a
+// number.
 type bench struct {
 	t       testing.TB
 	j       *Judge

@@ -125,7 +125,8 @@ func (w *witness) good() bool {
 		}
 		return k
 	}
-	return over(w.limits.FsyncWarm)*100 <= n && over(5*w.limits.FsyncWarm)*1000 <= n && over(5*w.limits.FsyncSlow+1) == 0
+	return over(w.limits.FsyncWarm)*100 <= n && over(5*w.limits.FsyncWarm)*1000 <= n &&
+		over(5*w.limits.FsyncSlow+1) == 0
 }
 
 func (w *witness) mayBe() {
@@ -207,9 +208,9 @@ func (w *witness) restart() {
 	w.run, w.next.Err = nil, nil
 }
 
-// TestNoWeatherBreaksAPromise sends machines through random weather: no way to Qualified without a run, no way out of FAILED
-// without an operator, every change declared, the verdict the worst of the findings, nothing left undone. The weather is
-// rough enough for every code to come up.
+// TestNoWeatherBreaksAPromise sends machines through random weather: no way to Qualified without a run, no way out of
+// FAILED without an operator, every change declared, the verdict the worst of the findings, nothing left undone. The
+// weather is rough enough for every code to come up.
 func TestNoWeatherBreaksAPromise(t *testing.T) {
 	t.Parallel()
 	limits := DefaultThresholds()

@@ -16,12 +16,15 @@ func TestAQualifyingRunKeepsEachOfItsLimits(t *testing.T) {
 		fits  bool
 		words string
 	}{
-		"p99 under its limit":     {30, 10 * ms, true, ""},
-		"p99 at its limit":        {31, 10 * ms, false, "fsync p99 10 ms over 3000 WAL-like writes, limit 10 ms"},
-		"p99.9 under its limit":   {3, 50 * ms, true, ""},
-		"p99.9 at its limit":      {4, 50 * ms, false, "fsync p99.9 50 ms over 3000 WAL-like writes, limit 50 ms"},
-		"the slowest at its own":  {1, 500 * ms, true, ""},
-		"the slowest over it":     {1, 500*ms + 1, false, "fsync maximum 500 ms over 3000 WAL-like writes, limit 500 ms"},
+		"p99 under its limit":    {30, 10 * ms, true, ""},
+		"p99 at its limit":       {31, 10 * ms, false, "fsync p99 10 ms over 3000 WAL-like writes, limit 10 ms"},
+		"p99.9 under its limit":  {3, 50 * ms, true, ""},
+		"p99.9 at its limit":     {4, 50 * ms, false, "fsync p99.9 50 ms over 3000 WAL-like writes, limit 50 ms"},
+		"the slowest at its own": {1, 500 * ms, true, ""},
+		"the slowest over it": {
+			1, 500*ms + 1, false,
+			"fsync maximum 500 ms over 3000 WAL-like writes, limit 500 ms",
+		},
 		"all as slow as a floppy": {3000, 48 * ms, false, "fsync p99 48 ms over 3000 WAL-like writes, limit 10 ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +84,8 @@ func TestContaminatedSamplesDoNotCountInTheRun(t *testing.T) {
 		b.contaminated(LaneWAL, ms)
 	}
 	b.look()
-	b.says("1000 of 3000 WAL-like writes measured, fsync p99 1 ms so far, limit 10 ms; 310 left out because the processor was short")
+	b.says("1000 of 3000 WAL-like writes measured, fsync p99 1 ms so far, limit 10 ms; 310 left out because the " +
+		"processor was short")
 }
 
 func TestTheDirectLaneAloneDoesNotQualify(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// edge walks one declared rule: just brings things to where the rule must not hold yet, and over takes the smallest step
-// there is.
+// edge walks one declared rule: just brings things to where the rule must not hold yet, and over takes the smallest
+// step there is.
 type edge struct {
 	when string // the beginning of the rule's condition
 	just func(b *bench)
@@ -22,7 +22,8 @@ type edge struct {
 // quiet is a latency that is neither quite well nor bad, so that no rule holds because of it.
 const quiet = 6 * ms
 
-// TestEveryRuleHoldsFromItsNumberOnAndNotBefore walks each rule from each of its states. Before, there were 100 s of quiet.
+// TestEveryRuleHoldsFromItsNumberOnAndNotBefore walks each rule from each of its states. Before, there were 100 s of
+// quiet.
 func TestEveryRuleHoldsFromItsNumberOnAndNotBefore(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(hangEdges(), dataEdges(), runEdges(), latencyEdges(), spaceEdges(), cpuEdges())

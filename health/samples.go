@@ -57,8 +57,8 @@ func (s samples) keep(n int) samples { return slices.Delete(s, 0, max(0, len(s)-
 // spread are latencies, shortest first.
 type spread []time.Duration
 
-// at gives the latency that so many of a thousand (990 for the 99th percentile) do not exceed: the smallest one measured
-// that has this property. 0 for none.
+// at gives the latency that so many of a thousand (990 for the 99th percentile) do not exceed: the smallest one
+// measured that has this property. 0 for none.
 func (s spread) at(perMille int) time.Duration {
 	if len(s) == 0 {
 		return 0

@@ -35,14 +35,20 @@ func TestAPercentileIsTheSmallestMeasuredValueThatEnoughStayUnder(t *testing.T) 
 func TestDurationsAndSizesReadWell(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
-		0: "0 s", 850 * time.Microsecond: "850 µs", 2130 * time.Microsecond: "2.13 ms", 48 * ms: "48 ms", 182400 * time.Microsecond: "182 ms",
-		1300 * ms: "1.3 s", 34 * time.Second: "34 s", 90 * time.Second: "90 s", 15 * time.Minute: "15 min", 4 * time.Hour: "4 h", 90 * time.Minute: "90 min",
+		0: "0 s", 850 * time.Microsecond: "850 µs", 2130 * time.Microsecond: "2.13 ms", 48 * ms: "48 ms",
+		182400 * time.Microsecond: "182 ms",
+		1300 * ms:                 "1.3 s", 34 * time.Second: "34 s", 90 * time.Second: "90 s",
+		15 * time.Minute: "15 min",
+		4 * time.Hour:    "4 h", 90 * time.Minute: "90 min",
 	} {
 		if got := show(d); got != want {
 			t.Errorf("%d ns is shown as %q, want %q", d, got, want)
 		}
 	}
-	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1 << 30: "1 GiB", 3 << 29: "1.5 GiB", 700 << 20: "700 MiB"} {
+	for n, want := range map[uint64]string{
+		0: "0 B", 1023: "1023 B", 1 << 30: "1 GiB", 3 << 29: "1.5 GiB",
+		700 << 20: "700 MiB",
+	} {
 		if got := showBytes(n); got != want {
 			t.Errorf("%d bytes are shown as %q, want %q", n, got, want)
 		}

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// ErrOtherBoot says that a snapshot was taken before the machine was last started: its moments mean nothing now, and a reboot
-// is one way to clear FAILED.
+// ErrOtherBoot says that a snapshot was taken before the machine was last started: its moments mean nothing now, and a
+// reboot is one way to clear FAILED.
 var ErrOtherBoot = errors.New("it is from before the machine was last started")
 
 const (
@@ -83,8 +83,8 @@ func (j *Judge) Snapshot(boot string) ([]byte, error) {
 }
 
 // Restore gives a judge who remembers what the snapshot says: the verdicts, how long they bind, and whether the disk is
-// qualified, unless the limits of the run have changed since. Boot is the boot ID of the machine, now the moment on the clock
-// of [Input]. With an error, [ErrOtherBoot] among them, the caller starts with [New].
+// qualified, unless the limits of the run have changed since. Boot is the boot ID of the machine, now the moment on the
+// clock of [Input]. With an error, [ErrOtherBoot] among them, the caller starts with [New].
 func Restore(data []byte, t Thresholds, boot string, now time.Duration) (*Judge, error) {
 	j, err := New(t)
 	if err != nil {

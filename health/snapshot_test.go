@@ -33,7 +33,8 @@ func TestARestartKeepsTheVerdictAndWhatBindsIt(t *testing.T) {
 	b.restart(10*time.Second, DefaultThresholds())
 	b.look()
 	if b.verdict.State != OK || !b.verdict.Qualified {
-		t.Errorf("a qualified disk came back as %s, qualified %v: %s", b.verdict.State, b.verdict.Qualified, b.verdict.Text)
+		t.Errorf("a qualified disk came back as %s, qualified %v: %s", b.verdict.State, b.verdict.Qualified,
+			b.verdict.Text)
 	}
 	b.says("no sample since the agent started")
 	b.each(5*time.Second, ms)
@@ -153,15 +154,19 @@ func TestASnapshotOfAnotherVersionOrFullOfNonsenseIsRefused(t *testing.T) {
 		"a score too high":     {`"score":1`, `"score":101`},
 		"a moment too early":   {`"lastSample":`, `"lastSample":-`},
 		"a moment too late":    {`"lastSample":`, `"lastSample":9`},
-		"a return too late":    {`"fsync":{"state":"OK"`, `"fsync":{"returns":{"OK":[9000000000000000000]},"state":"OK"`},
-		"an outlier too late":  {`"score":1`, `"outliers":[{"end":9000000000000000000,"latency":1}],"score":1`},
-		"too large":            {`"boot":"boot"`, `"boot":"` + strings.Repeat("b", snapshotLimit) + `"`},
+		"a return too late": {
+			`"fsync":{"state":"OK"`,
+			`"fsync":{"returns":{"OK":[9000000000000000000]},"state":"OK"`,
+		},
+		"an outlier too late": {`"score":1`, `"outliers":[{"end":9000000000000000000,"latency":1}],"score":1`},
+		"too large":           {`"boot":"boot"`, `"boot":"` + strings.Repeat("b", snapshotLimit) + `"`},
 	} {
 		bad := strings.Replace(string(good), swap[0], swap[1], 1)
 		if bad == string(good) {
 			t.Errorf("%s: %s is not in %s", name, swap[0], good)
 		}
-		if _, err := Restore([]byte(bad), DefaultThresholds(), "boot", b.now); err == nil || !strings.HasPrefix(err.Error(), "cannot use the snapshot") {
+		if _, err := Restore([]byte(bad), DefaultThresholds(), "boot", b.now); err == nil ||
+			!strings.HasPrefix(err.Error(), "cannot use the snapshot") {
 			t.Errorf("%s: the error is %v", name, err)
 		}
 	}

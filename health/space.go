@@ -28,7 +28,11 @@ func spaceCheck(t Thresholds) *check {
 	return &check{
 		name: "space", component: Disk, start: Unknown, startCode: DiskSpaceUnknown,
 		rules: []rule{
-			{[]State{OK, Warm}, Unknown, DiskSpaceUnknown, "free space was not asked, or not answered, for " + show(usageFresh), unknown, false},
+			{
+				[]State{OK, Warm},
+				Unknown, DiskSpaceUnknown,
+				"free space was not asked, or not answered, for " + show(usageFresh), unknown, false,
+			},
 			{[]State{Unknown, OK}, Warm, DiskSpaceLow, "less than " + showBytes(s.minFree) + " free", low, false},
 			{[]State{Unknown}, OK, "", showBytes(s.minFree) + " or more free", fine, false},
 			{[]State{Warm}, OK, "", showBytes(s.enough) + " or more free", fineAgain, false},

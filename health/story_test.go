@@ -22,14 +22,16 @@ func (s *tale) heading(text string) { fmt.Fprintf(&s.page, "\n# %s\n", text) }
 // told writes the changes since the last call, and then the verdict.
 func (s *tale) told() {
 	for _, c := range s.changes {
-		fmt.Fprintf(&s.page, "%-11s %s: %s -> %s %s\n            %s\n", c.At-time.Hour, c.Component, c.From, c.To, c.Code, c.Text)
+		fmt.Fprintf(&s.page, "%-11s %s: %s -> %s %s\n            %s\n", c.At-time.Hour, c.Component, c.From, c.To,
+			c.Code, c.Text)
 	}
 	s.changes = nil
 	qualified := ""
 	if s.verdict.Qualified {
 		qualified = ", qualified"
 	}
-	fmt.Fprintf(&s.page, "%-11s = %s %s (since %s%s)\n              %s\n", s.now-time.Hour, s.verdict.State, s.verdict.Code, s.verdict.Since-time.Hour, qualified, s.verdict.Text)
+	fmt.Fprintf(&s.page, "%-11s = %s %s (since %s%s)\n              %s\n", s.now-time.Hour, s.verdict.State,
+		s.verdict.Code, s.verdict.Since-time.Hour, qualified, s.verdict.Text)
 }
 
 func (s *tale) stall(span time.Duration) {

@@ -9,13 +9,15 @@ import (
 	"time"
 )
 
-// Thresholds are the numbers a verdict rests on. Most are settings of the same name in the disk section of the configuration.
+// Thresholds are the numbers a verdict rests on. Most are settings of the same name in the disk section of the
+// configuration.
 type Thresholds struct {
-	// QualifySamples is how many writes of the WAL lane a qualifying run looks at. 3000 clean ones are the fewest that show,
-	// at 95 %, that not more than one in a thousand is slow.
+	// QualifySamples is how many writes of the WAL lane a qualifying run looks at. 3000 clean ones are the fewest that
+	// show, at 95 %, that not more than one in a thousand is slow.
 	QualifySamples int
-	// Window is how many judged samples a verdict looks back on. 300 clean ones are the fewest that show, at 95 %, that not
-	// more than 1 % are slow. At least 20. A window below 300 shortens the times that are not settings in proportion.
+	// Window is how many judged samples a verdict looks back on. 300 clean ones are the fewest that show, at 95 %, that
+	// not more than 1 % are slow. At least 20. A window below 300 shortens the times that are not settings in
+	// proportion.
 	Window int
 
 	// FsyncWarm is what the 99th percentile has to stay under: 10 ms in etcd's guide.
@@ -29,8 +31,8 @@ type Thresholds struct {
 	// Fail is the age from which on it is broken: 30 s, after which Linux resets an NVMe or SCSI device.
 	Fail time.Duration
 
-	// Starved is the percentage of a minute's samples above which a lack of processor time that spoils them is the host's own
-	// fault. From 1 to 100; at 100 it is never one.
+	// Starved is the percentage of a minute's samples above which a lack of processor time that spoils them is the
+	// host's own fault. From 1 to 100; at 100 it is never one.
 	Starved int
 
 	// MinFree is how many bytes have to be free.
@@ -59,15 +61,24 @@ func (t Thresholds) check() error {
 		wrong = append(wrong, fmt.Errorf("window is %d; make it %d or more", t.Window, fewest))
 	}
 	if t.QualifySamples < t.Window {
-		wrong = append(wrong, fmt.Errorf("qualifySamples is %d and window %d; make it at least as many", t.QualifySamples, t.Window))
+		wrong = append(wrong, fmt.Errorf("qualifySamples is %d and window %d; make it at least as many",
+			t.QualifySamples, t.Window))
 	}
 	limits := []struct {
 		name  string
 		value time.Duration
-	}{{"0", 0}, {"fsyncLeave", t.FsyncLeave}, {"fsyncWarm", t.FsyncWarm}, {"fsyncSlow", t.FsyncSlow}, {"stall", t.Stall}, {"fail", t.Fail}}
+	}{
+		{"0", 0},
+		{"fsyncLeave", t.FsyncLeave},
+		{"fsyncWarm", t.FsyncWarm},
+		{"fsyncSlow", t.FsyncSlow},
+		{"stall", t.Stall},
+		{"fail", t.Fail},
+	}
 	for i, high := range limits[1:] {
 		if low := limits[i]; high.value <= low.value {
-			wrong = append(wrong, fmt.Errorf("%s is %s; make it more than %s, which is %s", high.name, high.value, low.name, low.value))
+			wrong = append(wrong, fmt.Errorf("%s is %s; make it more than %s, which is %s", high.name, high.value,
+				low.name, low.value))
 		}
 	}
 	if t.Starved < 1 || t.Starved > 100 {
@@ -85,8 +96,8 @@ func (t Thresholds) tail() time.Duration { return 5 * t.FsyncWarm }
 // outlier is the length from which on a single write counts: 500 ms, as the slowest that etcdctl check perf lets pass.
 func (t Thresholds) outlier() time.Duration { return 5 * t.FsyncSlow }
 
-// calm is what the direct lane has to stay under before a disk is OK again: 25 ms, as Pebble asks before it goes back to a
-// disk.
+// calm is what the direct lane has to stay under before a disk is OK again: 25 ms, as Pebble asks before it goes back
+// to a disk.
 func (t Thresholds) calm() time.Duration { return t.FsyncWarm * 5 / 2 }
 
 // pace holds the times that are not settings.
@@ -114,7 +125,8 @@ func (t Thresholds) pace() pace {
 		settle:   scaled(5 * time.Minute),
 		clean:    scaled(15 * time.Minute),
 		calm:     max(scaled(15*time.Second), 3*t.DirectInterval),
-		silent:   max(3*t.DirectInterval+t.Stall, 5*time.Second), // a probe that waits for the processor is not silent yet
+		// a probe that waits for the processor is not silent yet
+		silent:   max(3*t.DirectInterval+t.Stall, 5*time.Second),
 		unjudged: max(scaled(5*time.Minute), 10*t.DirectInterval),
 	}
 }

@@ -15,7 +15,10 @@ func TestThresholdsThatMakeNoSenseAreAllNamed(t *testing.T) {
 	if err == nil {
 		t.Fatal("there is no error")
 	}
-	for _, word := range []string{"cannot judge", "window is 0; make it 20", "fsyncLeave", "fsyncWarm", "fsyncSlow", "stall", "fail is", "starved is 0; make it 1 to 100", "directInterval"} {
+	for _, word := range []string{
+		"cannot judge", "window is 0; make it 20", "fsyncLeave", "fsyncWarm", "fsyncSlow",
+		"stall", "fail is", "starved is 0; make it 1 to 100", "directInterval",
+	} {
 		if !strings.Contains(err.Error(), word) {
 			t.Errorf("the error does not name %q: %v", word, err)
 		}

@@ -25,7 +25,9 @@ func TestPeopleMayChangeThingsThroughAGroupThatReadsNothing(t *testing.T) {
 	}
 	for _, user := range []string{"bert", "other"} {
 		out, err := as(user, "quorumctl resume")
-		if err == nil || !strings.Contains(out, "run it as root, or as a member of the group quorumd-admin (usermod -aG quorumd-admin USER") {
+		if err == nil ||
+			!strings.Contains(out,
+				"run it as root, or as a member of the group quorumd-admin (usermod -aG quorumd-admin USER") {
 			t.Errorf("%s: %v, %s", user, err, out)
 		}
 	}
@@ -37,9 +39,11 @@ func TestPeopleMayChangeThingsThroughAGroupThatReadsNothing(t *testing.T) {
 func TestTheKeyIsLookedAtWithTheEyesOfTheServiceAndOfOthers(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)
-	h.run("dpkg -i /pk/first.deb; useradd -G quorumd bert; mkdir /etc/quorumd/pki; echo none >/etc/quorumd/pki/client.key")
+	h.run("dpkg -i /pk/first.deb; useradd -G quorumd bert; mkdir /etc/quorumd/pki; echo none " +
+		">/etc/quorumd/pki/client.key")
 	write(t, h.root+"/etc/quorumd/quorumd.yaml", strings.ReplaceAll(strings.Replace(config("observe"), "  name: prod\n",
-		"  name: prod\n  tls: {cert: /etc/quorumd/pki/client.key, key: /etc/quorumd/pki/client.key}\n", 1), "http:", "https:"))
+		"  name: prod\n  tls: {cert: /etc/quorumd/pki/client.key, key: /etc/quorumd/pki/client.key}\n", 1), "http:",
+		"https:"))
 	says := func(how, wanted string) {
 		t.Helper()
 		if out, err := h.try(how + "; quorumctl config check"); err == nil || !strings.Contains(out, wanted) {
@@ -47,11 +51,15 @@ func TestTheKeyIsLookedAtWithTheEyesOfTheServiceAndOfOthers(t *testing.T) {
 		}
 	}
 	key := "/etc/quorumd/pki/client.key"
-	says("chown root:root "+key+"; chmod 0600 "+key, key+" cannot be read: permission denied; let the user that runs quorumd read it")
+	says("chown root:root "+key+"; chmod 0600 "+key,
+		key+" cannot be read: permission denied; let the user that runs quorumd read it")
 	says("chown root:quorumd-admin "+key+"; chmod 0640 "+key, "is open to the group quorumd-admin")
 	says("chown root:quorumd "+key, "is open to bert, of the group quorumd")
-	says("chmod 0644 "+key, "is open to everybody on this host, and whoever has it may do anything in etcd; type: chown quorumd: "+key+" && chmod 0400 "+key)
-	if out, _ := h.try("chown quorumd: " + key + " && chmod 0400 " + key + "; quorumctl config check"); strings.Contains(out, "open to") || strings.Contains(out, "permission denied") {
+	says("chmod 0644 "+key,
+		"is open to everybody on this host, and whoever has it may do anything in etcd; type: chown quorumd: "+key+
+			" && chmod 0400 "+key)
+	if out, _ := h.try("chown quorumd: " + key + " && chmod 0400 " + key +
+		"; quorumctl config check"); strings.Contains(out, "open to") || strings.Contains(out, "permission denied") {
 		t.Errorf("the key that is as it says: %s", out)
 	}
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // attacker is user quorumd as one who has taken the agent over: without a capability, and without a way to more.
-const attacker = "setpriv --reuid=quorumd --regid=quorumd --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all "
+const attacker = "setpriv --reuid=quorumd --regid=quorumd --clear-groups --no-new-privs --inh-caps=-all " +
+	"--bounding-set=-all "
 
 // order says something to root's helper as some user, and fails the test when the answer lacks a text.
 func (h *host) order(as, text, want string) {
@@ -44,10 +45,13 @@ func TestUserQuorumdCannotChangeWhatSystemdReadsForEtcd(t *testing.T) {
 func attackEnvironment(t *testing.T, h *host) {
 	h.bare()
 	h.bootstrap()
-	h.expect("stat -c '%U:%G %a %F' /var/lib/quorumd-etcd /var/lib/quorumd-etcd/etcd.env", "root:root 755 directory", "root:root 600 regular file")
+	h.expect("stat -c '%U:%G %a %F' /var/lib/quorumd-etcd /var/lib/quorumd-etcd/etcd.env", "root:root 755 directory",
+		"root:root 600 regular file")
 	for _, script := range []string{
-		"rm -f /var/lib/quorumd-etcd/etcd.env", "mkfifo /var/lib/quorumd-etcd/x", "ln -sf /etc/shadow /var/lib/quorumd-etcd/etcd.env",
-		"echo LD_PRELOAD=/x >>/var/lib/quorumd-etcd/etcd.env", "mv /var/lib/quorumd-etcd /var/lib/x", "touch /var/lib/quorumd-etcd/etcd.hold",
+		"rm -f /var/lib/quorumd-etcd/etcd.env", "mkfifo /var/lib/quorumd-etcd/x",
+		"ln -sf /etc/shadow /var/lib/quorumd-etcd/etcd.env",
+		"echo LD_PRELOAD=/x >>/var/lib/quorumd-etcd/etcd.env", "mv /var/lib/quorumd-etcd /var/lib/x",
+		"touch /var/lib/quorumd-etcd/etcd.hold",
 		"cat /var/lib/quorumd-etcd/etcd.env", "touch /run/quorumd-hooks/x", "mkdir /etc/systemd/system/etcd.service.d",
 	} {
 		h.refused(script)
@@ -56,7 +60,8 @@ func attackEnvironment(t *testing.T, h *host) {
 	for _, lay := range []string{"mkfifo", "ln -s /etc/shadow", "echo LD_PRELOAD=/tmp/evil.so >"} {
 		h.run(attacker + "sh -c 'rm -f /var/lib/quorumd/etcd.env; " + lay + " /var/lib/quorumd/etcd.env'")
 		h.run("timeout 30 systemctl restart etcd")
-		if env := h.environOf(); strings.Contains(env, "LD_PRELOAD") || strings.Contains(env, "root:") || !strings.Contains(env, "ETCD_INITIAL_CLUSTER_TOKEN=quorumd-") {
+		if env := h.environOf(); strings.Contains(env, "LD_PRELOAD") || strings.Contains(env, "root:") ||
+			!strings.Contains(env, "ETCD_INITIAL_CLUSTER_TOKEN=quorumd-") {
 			t.Errorf("after %s etcd runs with\n%s", lay, env)
 		}
 	}
@@ -76,7 +81,8 @@ func attackHelper(t *testing.T, h *host) {
 		h.order(attacker, `{"word":"`+verb+`","agent":"quorumd"}`, "{}")
 		h.waitUntil(30*time.Second, "etcd has been "+verb+"ed", func() bool {
 			state := h.property("etcd", "ActiveState")
-			return verb == "stop" && state == "inactive" || verb != "stop" && state == "active" && h.property("etcd", "InvocationID") != before
+			return verb == "stop" && state == "inactive" ||
+				verb != "stop" && state == "active" && h.property("etcd", "InvocationID") != before
 		})
 	}
 	h.order(attacker, `{"word":"hold","agent":"quorumd"}`, "{}")
@@ -108,10 +114,12 @@ func attackHelper(t *testing.T, h *host) {
 	}
 	// The kernel says who speaks, also when the owner of the socket opens it for all.
 	h.run(attacker + "chmod 0666 /run/quorumd-helper.sock")
-	h.order("setpriv --reuid=nobody --regid=nogroup --clear-groups ", `{"word":"stop","agent":"quorumd"}`, "may give no orders here")
+	h.order("setpriv --reuid=nobody --regid=nogroup --clear-groups ", `{"word":"stop","agent":"quorumd"}`,
+		"may give no orders here")
 	h.run("chmod 0664 /etc/quorumd/quorumd.yaml && chgrp quorumd /etc/quorumd/quorumd.yaml")
 	h.order(attacker, `{"word":"stop","agent":"quorumd"}`, "chmod go-w")
-	h.run("chmod 0644 /etc/quorumd/quorumd.yaml && mv /etc/quorumd/quorumd.yaml /etc/quorumd/x && ln -s x /etc/quorumd/quorumd.yaml")
+	h.run("chmod 0644 /etc/quorumd/quorumd.yaml && mv /etc/quorumd/quorumd.yaml /etc/quorumd/x && ln -s x " +
+		"/etc/quorumd/quorumd.yaml")
 	h.order(attacker, `{"word":"stop","agent":"quorumd"}`, "symbolic link")
 	if state := h.property("etcd", "ActiveState"); state != "active" {
 		t.Errorf("etcd is %s", state)
@@ -123,23 +131,33 @@ func TestUserQuorumdManagesNoUnit(t *testing.T) { onEachDebian(t, attackUnits) }
 func attackUnits(t *testing.T, h *host) {
 	h.run("dpkg -i /pk/first.deb")
 	for _, script := range []string{
-		"systemctl --no-ask-password stop etcd.service", "systemctl --no-ask-password start etcd.service", "systemctl --no-ask-password restart etcd.service",
+		"systemctl --no-ask-password stop etcd.service", "systemctl --no-ask-password start etcd.service",
+		"systemctl --no-ask-password restart etcd.service",
 		"systemctl --no-ask-password --job-mode=replace-irreversibly start etcd.service",
-		"systemctl --no-ask-password kill etcd.service", "systemctl --no-ask-password mask etcd.service", "systemctl --no-ask-password daemon-reload",
-		"systemctl --no-ask-password start quorumd-errand@x.service", "systemctl --no-ask-password start quorumd-helper@x.service",
-		"systemctl --no-ask-password start quorumd-hooks@before.service", "systemctl --no-ask-password start quorumd-hooks@before:...service",
+		"systemctl --no-ask-password kill etcd.service", "systemctl --no-ask-password mask etcd.service",
+		"systemctl --no-ask-password daemon-reload",
+		"systemctl --no-ask-password start quorumd-errand@x.service",
+		"systemctl --no-ask-password start quorumd-helper@x.service",
+		"systemctl --no-ask-password start quorumd-hooks@before.service",
+		"systemctl --no-ask-password start quorumd-hooks@before:...service",
 		"systemctl --no-ask-password set-property --runtime etcd.service MemoryMax=1", "ls /var/lib/etcd/default",
 	} {
 		h.refused(script)
 	}
 	h.run("systemctl stop etcd && dpkg -r etcd-server && systemctl daemon-reload")
-	for _, unit := range []string{"etcd.service", "quorumd-hooks@before.service", "quorumd-hooks@before:x.service", "x.service"} {
+	for _, unit := range []string{
+		"etcd.service", "quorumd-hooks@before.service", "quorumd-hooks@before:x.service",
+		"x.service",
+	} {
 		h.refused("systemd-run --no-ask-password --unit=" + unit + " --property=User=root touch /root-was-here")
 	}
 	if out, err := h.try("ls /root-was-here"); err == nil {
 		t.Errorf("a transient unit ran: %s", out)
 	}
-	for _, instance := range []string{"before:..", "before:../x", "before:-x", "before:.x", "..", ":quorumd", "before:x/../quorumd"} {
+	for _, instance := range []string{
+		"before:..", "before:../x", "before:-x", "before:.x", "..", ":quorumd",
+		"before:x/../quorumd",
+	} {
 		if out, err := h.try("quorumd hooks '" + instance + "'"); err == nil {
 			t.Errorf("root runs hooks %q: %s", instance, out)
 		}
@@ -153,16 +171,19 @@ func TestARemovalAndAPurgeFollowNothingThatUserQuorumdHasLaid(t *testing.T) {
 func attackRemoval(t *testing.T, h *host) {
 	h.bare()
 	h.bootstrap()
-	h.run(attacker + `sh -c 'cd /var/lib/quorumd && ln -s /etc/shadow etcd.env && ln -s /etc/shadow etcd.hold && ln -s /etc dir && mkdir d && ln -s /etc/hostname d/x.env && mkfifo p'`)
+	h.run(attacker +
+		`sh -c 'cd /var/lib/quorumd && ln -s /etc/shadow etcd.env && ln -s /etc/shadow etcd.hold && ln -s /etc dir && mkdir d && ln -s /etc/hostname d/x.env && mkfifo p'`)
 	h.run(attacker + `sh -c 'cd /run/quorumd && ln -s /etc dir'`)
-	before := h.run("find /etc -xdev -not -path '/etc/systemd/*' -not -path '/etc/rc*' -not -path '/etc/quorumd*' -printf '%p %U:%G %m\n' | sort")
+	before := h.run("find /etc -xdev -not -path '/etc/systemd/*' -not -path '/etc/rc*' -not -path '/etc/quorumd*' " +
+		"-printf '%p %U:%G %m\n' | sort")
 	h.expect("dpkg -r quorumd", "is yours from here")
 	if out, err := h.try("grep -rl '^root:' /etc/systemd"); err == nil {
 		t.Errorf("a copy of /etc/shadow lies in %s", out)
 	}
 	h.expect("stat -c '%U %a' /etc/systemd/system/etcd.service.d/quorumd.env", "root 600")
 	h.run("dpkg -P quorumd")
-	if after := h.run("find /etc -xdev -not -path '/etc/systemd/*' -not -path '/etc/rc*' -not -path '/etc/quorumd*' -printf '%p %U:%G %m\n' | sort"); after != before {
+	if after := h.run("find /etc -xdev -not -path '/etc/systemd/*' -not -path '/etc/rc*' -not -path '/etc/quorumd*' " +
+		"-printf '%p %U:%G %m\n' | sort"); after != before {
 		t.Errorf("the purge changed /etc:\n%s\nbefore:\n%s", after, before)
 	}
 	h.run("dpkg -i /pk/first.deb && systemctl restart etcd")
@@ -179,12 +200,16 @@ func TestAnUpgradeBelievesOfAnOldEnvironmentOnlyTheCluster(t *testing.T) {
 	// As an earlier version left it, with something added.
 	h.run(`systemctl stop quorumd && mv /var/lib/quorumd-etcd/etcd.env /var/lib/quorumd/ && chown quorumd: /var/lib/quorumd/etcd.env
 echo LD_PRELOAD=/tmp/evil.so >>/var/lib/quorumd/etcd.env; echo ETCD_DATA_DIR=/root >>/var/lib/quorumd/etcd.env; systemctl start quorumd; dpkg -i /pk/next.deb; systemctl restart etcd`)
-	if env := h.environOf(); !strings.Contains(env, strings.ReplaceAll(token, `"`, "")) || strings.Contains(env, "LD_PRELOAD") || strings.Contains(env, "/root\n") {
+	if env := h.environOf(); !strings.Contains(env, strings.ReplaceAll(token, `"`, "")) ||
+		strings.Contains(env, "LD_PRELOAD") || strings.Contains(env, "/root\n") {
 		t.Errorf("after the upgrade etcd runs with\n%s\nwant %s", env, token)
 	}
-	h.waitUntil(30*time.Second, "the host is a voter", func() bool { return strings.Contains(h.run("quorumctl status"), "voter, leader") })
+	h.waitUntil(30*time.Second, "the host is a voter", func() bool {
+		return strings.Contains(h.run("quorumctl status"), "voter, leader")
+	})
 	for _, lay := range []string{"mkfifo", "ln -s /etc/shadow"} {
-		h.run("rm /var/lib/quorumd-etcd/etcd.env; " + attacker + "sh -c 'rm -f /var/lib/quorumd/etcd.env; " + lay + " /var/lib/quorumd/etcd.env'")
+		h.run("rm /var/lib/quorumd-etcd/etcd.env; " + attacker + "sh -c 'rm -f /var/lib/quorumd/etcd.env; " + lay +
+			" /var/lib/quorumd/etcd.env'")
 		h.run("timeout 60 dpkg -i /pk/next.deb")
 		if out, err := h.try("ls /var/lib/quorumd-etcd/etcd.env"); err == nil {
 			t.Errorf("%s: %s was made of it", lay, out)
@@ -200,7 +225,9 @@ mkdir -p /etc/systemd/system/etcd.service.d; mv /etc/systemd/system/etcd.service
 	h.configure(config("manage"))
 	h.run("systemctl start quorumd-helper.socket")
 	h.order(attacker, `{"word":"start","agent":"quorumd"}`, "{}")
-	h.waitUntil(30*time.Second, "etcd's start hangs", func() bool { return h.property("etcd", "ActiveState") == "activating" })
+	h.waitUntil(30*time.Second, "etcd's start hangs", func() bool {
+		return h.property("etcd", "ActiveState") == "activating"
+	})
 	boot := h.run("cat /proc/sys/kernel/random/boot_id")
 	h.expect("systemctl list-jobs --no-pager", "etcd.service")
 	h.run("systemctl reboot")
@@ -210,7 +237,8 @@ mkdir -p /etc/systemd/system/etcd.service.d; mv /etc/systemd/system/etcd.service
 func TestAnInstancesDirectoriesAreNotMadeThroughALink(t *testing.T) { onEachDebian(t, attackInstance) }
 
 func attackInstance(t *testing.T, h *host) {
-	h.run("dpkg -i /pk/first.deb; mkdir -p /victim/deep && chmod 0755 /victim && install -d -o quorumd -g quorumd /run/quorumd && cp /etc/quorumd/quorumd.yaml /etc/quorumd/x.yaml")
+	h.run("dpkg -i /pk/first.deb; mkdir -p /victim/deep && chmod 0755 /victim && install -d -o quorumd -g quorumd " +
+		"/run/quorumd && cp /etc/quorumd/quorumd.yaml /etc/quorumd/x.yaml")
 	h.run(attacker + "ln -s /victim /var/lib/quorumd/x && " + attacker + "ln -s /victim /run/quorumd/x")
 	_, _ = h.try("systemctl start quorumd@x")
 	h.expect("stat -c '%U:%G %a' /victim /victim/deep", "root:root 755\nroot:root 755")

@@ -63,7 +63,8 @@ func debianWithEtcd(t *testing.T, root string) *host {
 	}
 	first, next := built(t, "first", "amd64.deb"), built(t, "next", "amd64.deb")
 	h := bootDebian(t, root, first, next, etcdPackage(t), self)
-	h.run("mv /pk/" + filepath.Base(self) + " /pk/load; mv /pk/" + filepath.Base(first) + " /pk/first.deb; mv /pk/" + filepath.Base(next) + " /pk/next.deb")
+	h.run("mv /pk/" + filepath.Base(self) + " /pk/load; mv /pk/" + filepath.Base(first) + " /pk/first.deb; mv /pk/" +
+		filepath.Base(next) + " /pk/next.deb")
 	h.run("dpkg -i /pk/etcd-server_*.deb")
 	h.waitUntil(30*time.Second, "etcd runs", func() bool { return h.property("etcd", "ActiveState") == "active" })
 	return h
@@ -88,13 +89,19 @@ func TestAnInstallAnUpgradeARemovalAndAPurgeLeaveARunningEtcdAlone(t *testing.T)
 	}
 	stop := startLoad(t, h)
 
-	before := h.run("systemctl show etcd -p Restart,User,ExecStart,Environment,TimeoutStopUSec,LimitNOFILE,NotifyAccess,UnitFileState | sed 's/start_time=.*//'")
+	before := h.run("systemctl show etcd -p " +
+		"Restart,User,ExecStart,Environment,TimeoutStopUSec,LimitNOFILE,NotifyAccess,UnitFileState | sed " +
+		"'s/start_time=.*//'")
 	h.run("dpkg -i /pk/first.deb")
 	same("the install")
-	if after := h.run("systemctl show etcd -p Restart,User,ExecStart,Environment,TimeoutStopUSec,LimitNOFILE,NotifyAccess,UnitFileState | sed 's/start_time=.*//'"); after != before {
+	if after := h.run("systemctl show etcd -p " +
+		"Restart,User,ExecStart,Environment,TimeoutStopUSec,LimitNOFILE,NotifyAccess,UnitFileState | sed " +
+		"'s/start_time=.*//'"); after != before {
 		t.Errorf("the install changed etcd's unit:\n%s\n%s", before, after)
 	}
-	if state, _ := h.try("systemctl is-enabled quorumd quorumd-errand.socket quorumd-helper.socket; systemctl is-active quorumd quorumd-errand.socket quorumd-helper.socket"); state != "disabled\ndisabled\ndisabled\ninactive\ninactive\ninactive" {
+	if state, _ := h.try("systemctl is-enabled quorumd quorumd-errand.socket quorumd-helper.socket; systemctl " +
+		"is-active quorumd quorumd-errand.socket quorumd-helper.socket"); state !=
+		strings.TrimSpace(strings.Repeat("disabled\n", 3)+strings.Repeat("inactive\n", 3)) {
 		t.Errorf("after the install:\n%s", state)
 	}
 
@@ -104,7 +111,9 @@ func TestAnInstallAnUpgradeARemovalAndAPurgeLeaveARunningEtcdAlone(t *testing.T)
 	if status := h.property("quorumd", "StatusText"); !strings.Contains(status, "voter, health") {
 		t.Errorf("the status line says %q", status)
 	}
-	h.waitUntil(30*time.Second, "the probe measures", func() bool { return strings.Contains(h.run("quorumctl health"), "measured 0s ago") })
+	h.waitUntil(30*time.Second, "the probe measures", func() bool {
+		return strings.Contains(h.run("quorumctl health"), "measured 0s ago")
+	})
 	same("the first look")
 
 	h.configure(config("manage"))
@@ -119,7 +128,8 @@ func TestAnInstallAnUpgradeARemovalAndAPurgeLeaveARunningEtcdAlone(t *testing.T)
 		t.Errorf("after the upgrade the agent is process %s, it was %s", again, agent)
 	}
 	if now := h.run("cat /run/quorumd/instance"); now != instance {
-		t.Errorf("the upgrade made another agent of it: %s, it was %s: its lock and presence are not its own any more", now, instance)
+		t.Errorf("the upgrade made another agent of it: %s, it was %s: its lock and presence are not its own any more",
+			now, instance)
 	}
 	h.expect("cat /etc/quorumd/quorumd.yaml", "mode: manage")
 	same("the upgrade")
@@ -132,7 +142,8 @@ func TestAnInstallAnUpgradeARemovalAndAPurgeLeaveARunningEtcdAlone(t *testing.T)
 	h.expect("ls /etc/quorumd /var/lib/quorumd", "quorumd.yaml", "cluster.json")
 	h.run("dpkg -P quorumd")
 	same("the purge")
-	if left, _ := h.try("ls -d /etc/quorumd /var/lib/quorumd /var/lib/quorumd-etcd /run/quorumd /var/lib/etcd/.quorumd-probe /etc/systemd/system/etcd.service.d 2>/dev/null"); left != "" {
+	if left, _ := h.try("ls -d /etc/quorumd /var/lib/quorumd /var/lib/quorumd-etcd /run/quorumd " +
+		"/var/lib/etcd/.quorumd-probe /etc/systemd/system/etcd.service.d 2>/dev/null"); left != "" {
 		t.Errorf("the purge left %s", left)
 	}
 	h.expect("ls /var/lib/etcd/default", "member")
@@ -174,7 +185,9 @@ func (h *host) bootstrap() {
 	h.t.Helper()
 	h.requestBootstrap()
 	h.waitUntil(time.Minute, "etcd runs", func() bool { return h.property("etcd", "ActiveState") == "active" })
-	h.waitUntil(30*time.Second, "the host is a voter", func() bool { return strings.Contains(h.run("quorumctl status"), "voter, leader") })
+	h.waitUntil(30*time.Second, "the host is a voter", func() bool {
+		return strings.Contains(h.run("quorumctl status"), "voter, leader")
+	})
 }
 
 func TestEtcdStartsWithWhatQuorumdWroteAlsoWithoutQuorumdAndAfterItsRemoval(t *testing.T) {
@@ -183,7 +196,8 @@ func TestEtcdStartsWithWhatQuorumdWroteAlsoWithoutQuorumdAndAfterItsRemoval(t *t
 	h.bootstrap()
 	token := func(after string) {
 		t.Helper()
-		if env := h.run("tr '\\0' '\\n' </proc/$(systemctl show --value -p MainPID etcd)/environ"); !strings.Contains(env, "ETCD_INITIAL_CLUSTER_TOKEN=quorumd-") {
+		if env := h.run("tr '\\0' '\\n' </proc/$(systemctl show --value -p MainPID etcd)/environ"); !strings.Contains(
+			env, "ETCD_INITIAL_CLUSTER_TOKEN=quorumd-") {
 			t.Errorf("%s etcd runs without quorumd's environment:\n%s", after, env)
 		}
 	}
@@ -214,7 +228,8 @@ func TestAReloadTakesARightConfigurationAndRefusesAWrongOne(t *testing.T) {
 		h.run("systemctl reload quorumd")
 		h.waitUntil(30*time.Second, what, func() bool {
 			out, err := h.try("journalctl --no-pager -o cat -u quorumd; quorumctl status")
-			return err == nil && strings.Contains(out, says) && strings.Contains(out, "mode "+mode) && h.property("quorumd", "ActiveState") == "active"
+			return err == nil && strings.Contains(out, says) && strings.Contains(out, "mode "+mode) &&
+				h.property("quorumd", "ActiveState") == "active"
 		})
 		if pid := h.property("quorumd", "MainPID"); pid != agent || h.property("quorumd", "NRestarts") != "0" {
 			t.Errorf("%s: the agent is process %s, it was %s", what, pid, agent)
@@ -226,7 +241,8 @@ func TestAReloadTakesARightConfigurationAndRefusesAWrongOne(t *testing.T) {
 	reloaded("the same file changes nothing", "nothing has changed", "observe")
 	write(t, h.root+"/etc/quorumd/quorumd.yaml", config("manage")+"\nmodus: manage\n")
 	reloaded("a wrong file is refused", "unknown key", "observe")
-	h.expect("journalctl --no-pager -o cat -u quorumd -p err", "configuration refused, the old one stays in use", "did you mean mode?")
+	h.expect("journalctl --no-pager -o cat -u quorumd -p err", "configuration refused, the old one stays in use",
+		"did you mean mode?")
 	h.configure(config("manage"))
 	reloaded("a right one is taken", "starting anew keys=[mode]", "manage")
 	h.configure(config("observe"))
@@ -239,10 +255,12 @@ func TestTheJournalSaysWhatACodeMeansAndWhatToDo(t *testing.T) {
 	h.run("systemctl start quorumd")
 	id := catalog.ID(string(policy.ClusterUnreachable))
 	h.waitUntil(30*time.Second, "quorumd logs that it finds no cluster", func() bool {
-		return strings.Contains(h.run("journalctl --no-pager -o cat MESSAGE_ID="+id+" || :"), "waiting code=CLUSTER_UNREACHABLE")
+		return strings.Contains(h.run("journalctl --no-pager -o cat MESSAGE_ID="+id+" || :"),
+			"waiting code=CLUSTER_UNREACHABLE")
 	})
 	h.expect("journalctl --no-pager -x -u quorumd QUORUMD_CODE=CLUSTER_UNREACHABLE", "quorumd[",
-		"Subject: CLUSTER_UNREACHABLE: no voter answers", "Documentation: man:quorumd(8)", "quorumctl", "bootstrap, on one host only")
+		"Subject: CLUSTER_UNREACHABLE: no voter answers", "Documentation: man:quorumd(8)", "quorumctl",
+		"bootstrap, on one host only")
 	h.run("dpkg -r quorumd")
 	if left := h.run("journalctl --list-catalog | grep -i quorumd || :"); left != "" {
 		t.Errorf("the removal left in the catalog: %s", left)
@@ -254,16 +272,21 @@ func TestWithoutPolkitAllButTheRebootWorks(t *testing.T) {
 	h := bareHost(t)
 	h.run("systemctl mask --now polkit.service")
 	h.bootstrap()
-	h.waitUntil(30*time.Second, "the log says what does not", func() bool { return strings.Contains(h.journal("-u quorumd"), "does not wait for quorumd") })
+	h.waitUntil(30*time.Second, "the log says what does not", func() bool {
+		return strings.Contains(h.journal("-u quorumd"), "does not wait for quorumd")
+	})
 	h.run(`for unit in quorumd.service quorumd-errand.socket quorumd-helper.socket; do mkdir -p /etc/systemd/system/$unit.d; done
 cp /usr/share/doc/quorumd/examples/no-polkit.conf /etc/systemd/system/quorumd.service.d/
 printf '[Socket]\nSocketUser=root\n' | tee /etc/systemd/system/quorumd-errand.socket.d/no-polkit.conf >/etc/systemd/system/quorumd-helper.socket.d/no-polkit.conf
 systemctl daemon-reload; systemctl restart quorumd-errand.socket quorumd-helper.socket quorumd`)
-	h.waitUntil(30*time.Second, "the host is a voter", func() bool { return strings.Contains(h.run("quorumctl status"), "voter, leader") })
+	h.waitUntil(30*time.Second, "the host is a voter", func() bool {
+		return strings.Contains(h.run("quorumctl status"), "voter, leader")
+	})
 	h.waitUntil(30*time.Second, "the machine waits for quorumd", func() bool {
 		return strings.Contains(h.journal("-u quorumd"), "a reboot of this machine waits for quorumd")
 	})
-	if caps := h.run("grep CapEff /proc/$(systemctl show --value -p MainPID quorumd)/status"); !strings.HasSuffix(caps, "0000000000000000") {
+	if caps := h.run("grep CapEff /proc/$(systemctl show --value -p MainPID quorumd)/status"); !strings.HasSuffix(caps,
+		"0000000000000000") {
 		t.Errorf("quorumd has capabilities: %s", caps)
 	}
 }
@@ -272,7 +295,8 @@ func TestAHeldEtcdDoesNotStartByItself(t *testing.T) {
 	t.Parallel()
 	h := bareHost(t)
 	h.run("echo held >/var/lib/quorumd-etcd/etcd.hold; systemctl start etcd")
-	if state := h.property("etcd", "ActiveState"); state != "inactive" || h.property("etcd", "ConditionResult") != "no" {
+	if state := h.property("etcd", "ActiveState"); state != "inactive" ||
+		h.property("etcd", "ConditionResult") != "no" {
 		t.Fatalf("a held etcd is %s", state)
 	}
 	h.bootstrap() // quorumd lets go when it starts it
@@ -284,7 +308,8 @@ func TestAHeldEtcdDoesNotStartByItself(t *testing.T) {
 func TestAnAgentThatHangsIsReplacedAndEtcdGoesOn(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)
-	h.run("dpkg -i /pk/first.deb; mkdir -p /etc/systemd/system/quorumd.service.d; printf '[Service]\\nWatchdogSec=5s\\n' >/etc/systemd/system/quorumd.service.d/w.conf; systemctl daemon-reload")
+	h.run("dpkg -i /pk/first.deb; mkdir -p /etc/systemd/system/quorumd.service.d; printf " +
+		"'[Service]\\nWatchdogSec=5s\\n' >/etc/systemd/system/quorumd.service.d/w.conf; systemctl daemon-reload")
 	h.configure(config("manage"))
 	h.run("systemctl start quorumd")
 	etcd, agent := h.property("etcd", "MainPID"), h.property("quorumd", "MainPID")

@@ -51,7 +51,8 @@ func TestThePackagesHoldWhatTheListSays(t *testing.T) {
 			}
 		}
 	}
-	for line := range strings.Lines(output(t, "rpm", "-qp", "--nosignature", "--qf", "[rpm %{FILEMODES:perms} %{FILENAMES} %{FILEFLAGS:fflags}\n]", built(t, "first", "x86_64.rpm"))) {
+	for line := range strings.Lines(output(t, "rpm", "-qp", "--nosignature", "--qf",
+		"[rpm %{FILEMODES:perms} %{FILENAMES} %{FILEFLAGS:fflags}\n]", built(t, "first", "x86_64.rpm"))) {
 		list.WriteString(strings.TrimRight(line, " \n") + "\n")
 	}
 	golden := "testdata/contents.golden"
@@ -81,7 +82,8 @@ func TestBothArchitecturesHoldTheSameFilesAndProgramsOfTheirOwn(t *testing.T) {
 		output(t, "dpkg-deb", "-x", deb, dir)
 		for _, program := range []string{"quorumd", "quorumctl"} {
 			head := []byte(read(t, filepath.Join(dir, "usr/bin", program)))[:20]
-			if !bytes.HasPrefix(head, []byte("\x7fELF")) || head[16] != 3 || head[18] != machine { // ET_DYN: position independent
+			// ET_DYN: position independent
+			if !bytes.HasPrefix(head, []byte("\x7fELF")) || head[16] != 3 || head[18] != machine {
 				t.Errorf("%s in %s begins with % x", program, filepath.Base(deb), head)
 			}
 		}
@@ -106,7 +108,8 @@ func TestThePackagesNameEveryModuleOfTheirPrograms(t *testing.T) {
 				}
 			}
 		}
-		output(t, "sh", "-c", "rpm2cpio \"$0\" | cpio --quiet --no-absolute-filenames -D \"$1\" -idm '*/third-party'", built(t, "first", rpm), dir)
+		output(t, "sh", "-c", "rpm2cpio \"$0\" | cpio --quiet --no-absolute-filenames -D \"$1\" -idm '*/third-party'",
+			built(t, "first", rpm), dir)
 		if read(t, filepath.Join(dir, "usr/share/licenses/quorumd/third-party")) != notices {
 			t.Errorf("%s holds other notices than %s", rpm, deb)
 		}
@@ -117,7 +120,9 @@ func TestLintianHasNothingToSay(t *testing.T) {
 	t.Parallel()
 	// Go puts one text behind the other in its programs, and what is spelled across the two is no word of ours.
 	for _, arch := range []string{"amd64.deb", "arm64.deb"} {
-		out, err := exec.CommandContext(t.Context(), "lintian", "--allow-root", "--suppress-tags", "spelling-error-in-binary", "--fail-on", "error,warning,info", "--display-info", built(t, "first", arch)).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "lintian", "--allow-root", "--suppress-tags",
+			"spelling-error-in-binary", "--fail-on", "error,warning,info", "--display-info",
+			built(t, "first", arch)).CombinedOutput()
 		if err != nil || len(bytes.TrimSpace(out)) > 0 {
 			t.Errorf("%s: %v\n%s", arch, err, out)
 		}
@@ -126,7 +131,8 @@ func TestLintianHasNothingToSay(t *testing.T) {
 
 func TestRpmlintHasNothingToSay(t *testing.T) {
 	t.Parallel()
-	out, err := exec.CommandContext(t.Context(), "rpmlint", "-c", "rpmlint.toml", built(t, "first", "x86_64.rpm"), built(t, "first", "aarch64.rpm")).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "rpmlint", "-c", "rpmlint.toml", built(t, "first", "x86_64.rpm"),
+		built(t, "first", "aarch64.rpm")).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "0 errors, 0 warnings") {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -135,8 +141,12 @@ func TestRpmlintHasNothingToSay(t *testing.T) {
 func TestTheServicesAreHardened(t *testing.T) {
 	t.Parallel()
 	score := regexp.MustCompile(`Overall exposure level for \S+: (\S+)`)
-	for _, unit := range []string{"quorumd.service", "quorumd@.service", "quorumd-errand@.service", "quorumd-helper@.service"} {
-		out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--no-pager", "--offline=true", "--threshold=20", "systemd/"+unit).CombinedOutput()
+	for _, unit := range []string{
+		"quorumd.service", "quorumd@.service", "quorumd-errand@.service",
+		"quorumd-helper@.service",
+	} {
+		out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--no-pager", "--offline=true",
+			"--threshold=20", "systemd/"+unit).CombinedOutput()
 		found := score.FindStringSubmatch(string(out))
 		if err != nil || found == nil {
 			t.Errorf("%s is exposed by more than 2.0: %v\n%s", unit, err, out)
@@ -148,7 +158,10 @@ func TestTheServicesAreHardened(t *testing.T) {
 
 func TestTheServicesEndBeforeTheyTakeTheHostsMemory(t *testing.T) {
 	t.Parallel()
-	for unit, most := range map[string]string{"quorumd.service": "512M", "quorumd@.service": "512M", "quorumd-errand@.service": "256M"} {
+	for unit, most := range map[string]string{
+		"quorumd.service": "512M", "quorumd@.service": "512M",
+		"quorumd-errand@.service": "256M",
+	} {
 		if text := read(t, "systemd/"+unit); strings.Count(text, "\nMemoryMax="+most+"\n") != 1 {
 			t.Errorf("%s has no MemoryMax=%s", unit, most)
 		}

@@ -61,7 +61,8 @@ func bootDebian(t *testing.T, root string, files ...string) *host {
 	}
 	write(t, filepath.Join(dir, "upper/etc/hostname"), "n1\n")
 	write(t, filepath.Join(dir, "upper/etc/hosts"), "127.0.0.1 localhost n1\n")
-	write(t, filepath.Join(dir, "upper/etc/machine-id"), strings.ReplaceAll(read(t, "/proc/sys/kernel/random/uuid"), "-", ""))
+	write(t, filepath.Join(dir, "upper/etc/machine-id"),
+		strings.ReplaceAll(read(t, "/proc/sys/kernel/random/uuid"), "-", ""))
 
 	group := "quorumd-packages-" + strconv.Itoa(os.Getpid()) + "-" + filepath.Base(filepath.Dir(dir))
 	script := fmt.Sprintf(`set -e
@@ -164,8 +165,10 @@ func (h *host) end(group string) {
 // command prepares a shell script to run in the host.
 func (h *host) command(ctx context.Context, script string) *exec.Cmd {
 	p := strconv.Itoa(h.pid1)
-	return exec.CommandContext(ctx, "nsenter", "-t", p, "-m", "-u", "-i", "-n", "-p", "-C", "-w", "--root=/proc/"+p+"/root",
-		"env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "TERM=dumb", "LANG=C.UTF-8", "DEBIAN_FRONTEND=noninteractive",
+	return exec.CommandContext(ctx, "nsenter", "-t", p, "-m", "-u", "-i", "-n", "-p", "-C", "-w",
+		"--root=/proc/"+p+"/root",
+		"env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "TERM=dumb", "LANG=C.UTF-8",
+		"DEBIAN_FRONTEND=noninteractive",
 		"sh", "-c", script)
 }
 

@@ -21,8 +21,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// TestMain also is the load that the tests put on etcd inside a host: one write after the other, each within a second; and
-// somebody who says to root's helper whatever he likes.
+// TestMain also is the load that the tests put on etcd inside a host: one write after the other, each within a second;
+// and somebody who says to root's helper whatever he likes.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "load" {
 		if err := load(os.Args[2]); err != nil {

@@ -19,12 +19,17 @@ func watched(t *testing.T, more string) *host {
 	t.Helper()
 	h := hostWithEtcd(t)
 	h.run("mkdir -p /var/log/journal && journalctl --flush && dpkg -i /pk/first.deb")
-	// In a mount namespace of its own the service would see the boot ID of the machine, which these boots do not change.
+	// In a mount namespace of its own the service would see the boot ID of the machine, which these boots do not
+	// change.
 	var open strings.Builder
-	for _, setting := range []string{"System", "Home", "Clock", "Hostname", "KernelLogs", "KernelModules", "KernelTunables", "ControlGroups"} {
+	for _, setting := range []string{
+		"System", "Home", "Clock", "Hostname", "KernelLogs", "KernelModules",
+		"KernelTunables", "ControlGroups",
+	} {
 		open.WriteString("Protect" + setting + "=no\n")
 	}
-	h.run("mkdir -p /etc/systemd/system/quorumd.service.d && printf '[Service]\nProtectProc=default\nPrivateTmp=no\nPrivateDevices=no\n" + open.String() +
+	h.run("mkdir -p /etc/systemd/system/quorumd.service.d && printf " +
+		"'[Service]\nProtectProc=default\nPrivateTmp=no\nPrivateDevices=no\n" + open.String() +
 		"' >/etc/systemd/system/quorumd.service.d/boot.conf && systemctl daemon-reload")
 	h.configure(config("manage") + more)
 	h.run("systemctl enable --now quorumd")
@@ -55,7 +60,10 @@ func TestARebootByHandWaitsForQuorumdAndThenGoesOnLoudly(t *testing.T) {
 	})
 	before := h.journal("-b -1 -u quorumd")
 	t.Logf("before the reboot:\n%s", before)
-	for _, want := range []string{"the machine is about to go down", "GOES DOWN ALTHOUGH", "QUORUM_AT_RISK", "only voter"} {
+	for _, want := range []string{
+		"the machine is about to go down", "GOES DOWN ALTHOUGH", "QUORUM_AT_RISK",
+		"only voter",
+	} {
 		if !strings.Contains(before, want) {
 			t.Errorf("no %q before the reboot in:\n%s", want, before)
 		}
@@ -92,7 +100,9 @@ func TestQuorumdMayDelayAShutdownAndRebootAndForceNothing(t *testing.T) {
 		t.Errorf("quorumd may forbid a shutdown: %s", out)
 	}
 	h.run("systemd-run --unit=apt systemd-inhibit --what=shutdown --mode=block --who=apt sleep 600")
-	h.waitUntil(30*time.Second, "somebody forbids a shutdown", func() bool { return strings.Contains(h.run("systemd-inhibit --list --no-pager"), "apt") })
+	h.waitUntil(30*time.Second, "somebody forbids a shutdown", func() bool {
+		return strings.Contains(h.run("systemd-inhibit --list --no-pager"), "apt")
+	})
 	if out, err := h.try(asQuorumd + can + "Reboot b false"); err == nil {
 		t.Errorf("quorumd pushes a package manager aside: %s", out)
 	}
@@ -108,7 +118,8 @@ printf '#!/bin/sh\nid -u; env | grep QUORUMD_ | sort; grep CapEff /proc/self/sta
 printf '#!/bin/sh\necho cannot drain >&2; exit 1\n' >/etc/quorumd/hooks/after.d/10-fail
 chmod +x /etc/quorumd/hooks/*.d/*`)
 	start := func(when, id string) string {
-		h.order(asQuorumd, fmt.Sprintf(`{"word":"hooks","agent":"quorumd","hooks":{"when":"%s","id":"%s","work":"reboot","reason":"new kernel","by":"root"}}`, when, id), "{}")
+		h.order(asQuorumd,
+			fmt.Sprintf(`{"word":"hooks","agent":"quorumd","hooks":{"when":"%s","id":"%s","work":"reboot","reason":"new kernel","by":"root"}}`, when, id), "{}")
 		var outcome string
 		h.waitUntil(30*time.Second, "the hooks have run", func() bool {
 			outcome, _ = h.try(asQuorumd + "cat /run/quorumd-hooks/quorumd/" + when + ".json")
@@ -119,9 +130,14 @@ chmod +x /etc/quorumd/hooks/*.d/*`)
 	if out := start("before", "1"); !strings.Contains(out, `"done"`) {
 		t.Errorf("before: %s", out)
 	}
-	h.waitUntil(30*time.Second, "the output is in the journal", func() bool { return strings.Contains(h.journal("-u 'quorumd-hooks@*'"), "CapEff") })
+	h.waitUntil(30*time.Second, "the output is in the journal", func() bool {
+		return strings.Contains(h.journal("-u 'quorumd-hooks@*'"), "CapEff")
+	})
 	log := h.journal("-u quorumd-hooks@before")
-	for _, want := range []string{"0\n", "QUORUMD_BY=root", "QUORUMD_HOST=n1", "QUORUMD_REASON=new kernel", "QUORUMD_WHEN=before", "QUORUMD_WORK=reboot"} {
+	for _, want := range []string{
+		"0\n", "QUORUMD_BY=root", "QUORUMD_HOST=n1", "QUORUMD_REASON=new kernel",
+		"QUORUMD_WHEN=before", "QUORUMD_WORK=reboot",
+	} {
 		if !strings.Contains(log, want) {
 			t.Errorf("no %q in:\n%s", want, log)
 		}
@@ -139,13 +155,15 @@ func TestARebootAgentIsAnsweredOnTheLoopback(t *testing.T) {
 	h := watched(t, "fleetlock: {listen: '127.0.0.1:9380'}\n")
 	ask := func(path, header string) string {
 		body := `{"client_params":{"id":"c3f1","group":"default"}}`
-		return h.run(fmt.Sprintf(`bash -c 'exec 3<>/dev/tcp/127.0.0.1/9380; printf "POST %s HTTP/1.1\r\nHost: 127.0.0.1:9380\r\n%sConnection: close\r\nContent-Length: %d\r\n\r\n%%s" '"'"'%s'"'"' >&3; cat <&3'`,
+		return h.run(fmt.Sprintf(
+			`bash -c 'exec 3<>/dev/tcp/127.0.0.1/9380; printf "POST %s HTTP/1.1\r\nHost: 127.0.0.1:9380\r\n%sConnection: close\r\nContent-Length: %d\r\n\r\n%%s" '"'"'%s'"'"' >&3; cat <&3'`,
 			path, header, len(body), body))
 	}
 	if out := ask("/v1/steady-state", `fleet-lock-protocol: true\r\n`); !strings.Contains(out, "200 OK") {
 		t.Errorf("steady-state:\n%s", out)
 	}
-	if out := ask("/v1/pre-reboot", ""); !strings.Contains(out, "400 Bad Request") || !strings.Contains(out, `"kind":"bad_request"`) {
+	if out := ask("/v1/pre-reboot", ""); !strings.Contains(out, "400 Bad Request") ||
+		!strings.Contains(out, `"kind":"bad_request"`) {
 		t.Errorf("without the header:\n%s", out)
 	}
 	h.expect("quorumctl status", "AT_REST")
@@ -158,11 +176,15 @@ func TestWithoutLogindOneLineSaysSoAndTheRestWorks(t *testing.T) {
 	h.configure(config("manage"))
 	h.run("systemctl start quorumd")
 	h.expect("quorumctl status", "mode manage", "AT_REST")
-	h.waitUntil(30*time.Second, "the log says so", func() bool { return strings.Contains(h.journal("-u quorumd"), "does not wait for quorumd") })
+	h.waitUntil(30*time.Second, "the log says so", func() bool {
+		return strings.Contains(h.journal("-u quorumd"), "does not wait for quorumd")
+	})
 	<-time.After(5 * time.Second) // some more tries
 	if log := h.journal("-u quorumd"); strings.Count(log, "does not wait for quorumd") != 1 {
 		t.Errorf("the log says:\n%s", log)
 	}
 	h.run("systemctl unmask systemd-logind.service && systemctl start systemd-logind.service")
-	h.waitUntil(2*time.Minute, "the machine waits for quorumd", func() bool { return strings.Contains(h.journal("-u quorumd"), "this machine waits for quorumd") })
+	h.waitUntil(2*time.Minute, "the machine waits for quorumd", func() bool {
+		return strings.Contains(h.journal("-u quorumd"), "this machine waits for quorumd")
+	})
 }

@@ -27,7 +27,8 @@ func TestThePageOfQuorumctlKnowsEveryCommandAndFlag(t *testing.T) {
 		return regexp.MustCompile(`\*\*([^*]* )?` + regexp.QuoteMeta(word) + `[ *]`).MatchString(page)
 	}
 	words := regexp.MustCompile(`(?m)^\s+(?:-\w, )?(--[a-z][a-z-]*)`).FindAllStringSubmatch(help, -1)
-	words = append(words, regexp.MustCompile(`(?m)^\$ quorumctl (?:\w+ )?(\w+) --help`).FindAllStringSubmatch(help, -1)...)
+	words = append(words, regexp.MustCompile(`(?m)^\$ quorumctl (?:\w+ )?(\w+) --help`).FindAllStringSubmatch(help,
+		-1)...)
 	if len(words) < 20 {
 		t.Fatalf("the help has only %d words", len(words))
 	}
@@ -41,7 +42,8 @@ func TestThePageOfQuorumctlKnowsEveryCommandAndFlag(t *testing.T) {
 func TestThePageOfQuorumdKnowsEveryFlagAndFile(t *testing.T) {
 	t.Parallel()
 	page := text(t, "man/quorumd.8.md")
-	for _, flag := range regexp.MustCompile(`StringVar\(&\w+, "(\w[\w-]*)"`).FindAllStringSubmatch(text(t, "../cmd/quorumd/main.go"), -1) {
+	for _, flag := range regexp.MustCompile(`StringVar\(&\w+, "(\w[\w-]*)"`).FindAllStringSubmatch(text(t,
+		"../cmd/quorumd/main.go"), -1) {
 		if !strings.Contains(page, "**--"+flag[1]+"**") {
 			t.Errorf("quorumd(8) does not know --%s", flag[1])
 		}

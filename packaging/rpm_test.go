@@ -33,7 +33,8 @@ func TestTheRPMsScriptletsDoWhatThoseOfTheDebDo(t *testing.T) {
 	if state, _ := h.try("systemctl is-enabled quorumd; systemctl is-active quorumd"); state != "disabled\ninactive" {
 		t.Errorf("after the install:\n%s", state)
 	}
-	if said := h.run("systemd-analyze verify --man=no quorumd.service quorumd@x.service quorumd-errand.socket etcd.service 2>&1 | grep -i quorumd || :"); said != "" {
+	if said := h.run("systemd-analyze verify --man=no quorumd.service quorumd@x.service quorumd-errand.socket " +
+		"etcd.service 2>&1 | grep -i quorumd || :"); said != "" {
 		t.Errorf("the units: %s", said)
 	}
 	h.expect("journalctl --list-catalog", "HOST_CONFLICT: another host has the same ID")

@@ -11,7 +11,8 @@ func TestAUnitTellsWhatItStartsAndWhetherABootDoes(t *testing.T) {
 	t.Parallel()
 	i := newInstance(t, "")
 	unit := func(name, install string) {
-		i.writeUnit(name, "[Unit]\nDefaultDependencies=no\n[Service]\nExecStartPre=/bin/false\nExecStart=/bin/sleep 5\n"+install)
+		i.writeUnit(name,
+			"[Unit]\nDefaultDependencies=no\n[Service]\nExecStartPre=/bin/false\nExecStart=/bin/sleep 5\n"+install)
 	}
 	unit("never.service", "")
 	unit("off.service", "[Install]\nWantedBy=default.target\n")

@@ -72,14 +72,16 @@ func checkVariable(name, value string) error {
 			"use letters, digits and underscores, with no digit first", name)
 	}
 	if len(name)+1+len(value) > maxAssignment {
-		return fmt.Errorf("environment variable %s is too long (%d bytes): keep it below %d", name, len(value), maxAssignment)
+		return fmt.Errorf("environment variable %s is too long (%d bytes): keep it below %d", name, len(value),
+			maxAssignment)
 	}
 	if !utf8.ValidString(value) {
 		return fmt.Errorf("environment variable %s is not valid UTF-8: systemd would refuse it", name)
 	}
 	control := func(r rune) bool { return r != '\t' && (r < ' ' || r == unicode.MaxASCII) }
 	if i := strings.IndexFunc(value, control); i >= 0 {
-		return fmt.Errorf("environment variable %s has a control character (%q, at byte %d): write it without", name, value[i], i)
+		return fmt.Errorf("environment variable %s has a control character (%q, at byte %d): write it without", name,
+			value[i], i)
 	}
 	return nil
 }

@@ -171,7 +171,8 @@ func TestAHandWrittenFileIsReadAsSystemdDoes(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	for text, want := range map[string]string{
-		"A=\"open": "open", "A='open": "open", "A=end\\": "end", "A=\"end\\": "end", "A=one\r\nB=two": "one", "A=": "", "\n\n\tA=x\n": "x",
+		"A=\"open": "open", "A='open": "open", "A=end\\": "end", "A=\"end\\": "end", "A=one\r\nB=two": "one", "A=": "",
+		"\n\n\tA=x\n": "x",
 	} {
 		if got, err := parseEnvironment(text); err != nil || got["A"] != want {
 			t.Errorf("%q gives %q, %v; not A=%q", text, got, err, want)

@@ -56,7 +56,8 @@ func explainBus(doing, unit string, err error) error {
 func explainReply(doing, unit string, e godbus.Error) error {
 	name := strings.TrimPrefix(strings.TrimPrefix(e.Name, "org.freedesktop.DBus.Error."), "org.freedesktop.")
 	e = godbus.Error{Name: e.Name, Body: []any{strings.TrimSuffix(e.Error(), ".")}} // more is to follow
-	if about := e.Error(); strings.Contains(about, "polkit.service") || strings.Contains(about, "org.freedesktop.PolicyKit1") {
+	if about := e.Error(); strings.Contains(about, "polkit.service") ||
+		strings.Contains(about, "org.freedesktop.PolicyKit1") {
 		return fmt.Errorf("cannot %s: %w: systemd could not ask polkit: %w: look at \"systemctl status polkit\", "+
 			"or see in quorumd(8) how to do without it", doing, ErrNotPermitted, e)
 	}
@@ -65,17 +66,21 @@ func explainReply(doing, unit string, e godbus.Error) error {
 		return fmt.Errorf("cannot %s: %w: %w: install it, "+
 			"or name the right unit: \"systemctl list-unit-files --type=service\"", doing, ErrNotInstalled, e)
 	case "systemd1.UnitMasked":
-		return fmt.Errorf("cannot %s: %w: %w: if that is not intended: \"systemctl unmask %s\"", doing, ErrNotInstalled, e, unit)
+		return fmt.Errorf("cannot %s: %w: %w: if that is not intended: \"systemctl unmask %s\"", doing, ErrNotInstalled,
+			e, unit)
 	case "systemd1.BadUnitSetting", "systemd1.LoadFailed":
-		return fmt.Errorf("cannot %s: %w: %w: correct its unit file: \"systemd-analyze verify %s\"", doing, ErrNotInstalled, e, unit)
+		return fmt.Errorf("cannot %s: %w: %w: correct its unit file: \"systemd-analyze verify %s\"", doing,
+			ErrNotInstalled, e, unit)
 	case "AccessDenied", "AuthFailed", "InteractiveAuthorizationRequired",
 		"PolicyKit1.Error.NotAuthorized", "PolicyKit1.Error.Failed":
 		return fmt.Errorf("cannot %s: %w: %w: run as root, "+
 			"or have root's helper do it: see --helper in quorumd(8)", doing, ErrNotPermitted, e)
 	case "systemd1.OnlyByDependency":
-		return fmt.Errorf("cannot %s: systemd refuses: %w: remove RefuseManualStart= and RefuseManualStop= from %s", doing, e, unit)
+		return fmt.Errorf("cannot %s: systemd refuses: %w: remove RefuseManualStart= and RefuseManualStop= from %s",
+			doing, e, unit)
 	case "systemd1.TransactionIsDestructive":
-		return fmt.Errorf("cannot %s: systemd refuses: %w: wait until the host has finished shutting down or rebooting", doing, e)
+		return fmt.Errorf("cannot %s: systemd refuses: %w: wait until the host has finished shutting down or rebooting",
+			doing, e)
 	}
 	if isUnavailable(name) {
 		return fmt.Errorf("cannot %s: %w: %w: look whether systemd and the bus are alive, \"systemctl status dbus\"",
@@ -97,7 +102,8 @@ func isUnavailable(name string) bool {
 // explainFile turns an error of the file system into one that names a sentinel, with the remedy.
 func explainFile(doing string, err error) error {
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("cannot %s: %w: %w: make it writable for the user the agent runs as", doing, ErrNotPermitted, err)
+		return fmt.Errorf("cannot %s: %w: %w: make it writable for the user the agent runs as", doing, ErrNotPermitted,
+			err)
 	}
 	return fmt.Errorf("cannot %s: %w: see that the directory is there and has room", doing, err)
 }

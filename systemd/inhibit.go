@@ -30,8 +30,8 @@ var errGoingDown = errors.New("the machine goes down")
 
 // Shutdown is who has to do something before the machine goes down.
 type Shutdown interface {
-	// Prepare is called when a shutdown begins, and the machine goes down as soon as it returns. Its context ends
-	// half a second before logind stops waiting, so that it can still say how it went, and when the shutdown is called off.
+	// Prepare is called when a shutdown begins, and the machine goes down as soon as it returns. Its context ends half
+	// a second before logind stops waiting, so that it can still say how it went, and when the shutdown is called off.
 	Prepare(ctx context.Context)
 	// CalledOff is called when the machine does not go down after all; Prepare has returned then.
 	CalledOff(ctx context.Context)
@@ -128,7 +128,8 @@ func (i *inhibitor) subscribe(ctx context.Context) error {
 		i.conn.AddMatchSignalContext(ctx, godbus.WithMatchSender(logindName), godbus.WithMatchObjectPath(logindPath),
 			godbus.WithMatchInterface(logindInterface), godbus.WithMatchMember("PrepareForShutdown")),
 		i.conn.AddMatchSignalContext(ctx, godbus.WithMatchSender("org.freedesktop.DBus"),
-			godbus.WithMatchInterface("org.freedesktop.DBus"), godbus.WithMatchMember("NameOwnerChanged"), godbus.WithMatchArg(0, logindName)),
+			godbus.WithMatchInterface("org.freedesktop.DBus"), godbus.WithMatchMember("NameOwnerChanged"),
+			godbus.WithMatchArg(0, logindName)),
 	)
 }
 
@@ -147,7 +148,8 @@ func (i *inhibitor) take(ctx context.Context) error {
 	i.lock = os.NewFile(uintptr(fd), "inhibitor lock")
 	var limit godbus.Variant
 	i.limit = usualDelay
-	if err := object.CallWithContext(ctx, propertyGet, 0, logindInterface, "InhibitDelayMaxUSec").Store(&limit); err == nil {
+	if err := object.CallWithContext(ctx, propertyGet, 0, logindInterface,
+		"InhibitDelayMaxUSec").Store(&limit); err == nil {
 		if microseconds, ok := limit.Value().(uint64); ok && microseconds < uint64(time.Hour/time.Microsecond) {
 			i.limit = time.Duration(microseconds) * time.Microsecond
 		}

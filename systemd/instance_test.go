@@ -32,7 +32,8 @@ type instance struct {
 	root   *sddbus.Conn // straight to systemd, for what the test itself arranges
 }
 
-const remedy = "\ninstall the Debian packages systemd and dbus, and run the tests as root in a place where control groups are writable " +
+const remedy = "\ninstall the Debian packages systemd and dbus, and run the tests as root in a place where control " +
+	"groups are writable " +
 	"(or as a plain user under \"systemd-run --user --scope -p Delegate=yes\")"
 
 // newInstance starts one and waits until it answers. It fails the test where that cannot be. policy
@@ -246,7 +247,8 @@ func (i *instance) service(name, role, settings string, args ...string) {
 		i.t.Fatal(err)
 	}
 	i.writeUnit(name, fmt.Sprintf("[Unit]\nDefaultDependencies=no\n[Service]\nEnvironment=%s=%s\nExecStart=%s %s\n"+
-		"StandardOutput=append:%s/%s.log\n%s\n", roleVariable, role, exe, strings.Join(args, " "), i.dir, name, settings))
+		"StandardOutput=append:%s/%s.log\n%s\n", roleVariable, role, exe, strings.Join(args, " "), i.dir, name,
+		settings))
 	wants := filepath.Join(i.units, "basic.target.wants")
 	if err := errors.Join(os.MkdirAll(wants, 0o755), os.Symlink("../"+name, filepath.Join(wants, name))); err != nil {
 		i.t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"github.com/coreos/go-systemd/v22/journal"
 )
 
-// LevelEmergency is for what everybody who is logged in must see at once: the journal writes such a line to every terminal
-// (journald.conf(5), ForwardToWall=).
+// LevelEmergency is for what everybody who is logged in must see at once: the journal writes such a line to every
+// terminal (journald.conf(5), ForwardToWall=).
 const LevelEmergency = slog.LevelError + 8
 
 // codeKey is the attribute that names what a line is about, in one word.
@@ -44,7 +44,9 @@ type journalHandler struct {
 	line  *bytes.Buffer
 }
 
-func newJournalHandler(fallback slog.Handler, send func(string, journal.Priority, map[string]string) error, messageID func(string) string) *journalHandler {
+func newJournalHandler(fallback slog.Handler, send func(string, journal.Priority, map[string]string) error,
+	messageID func(string) string,
+) *journalHandler {
 	var line bytes.Buffer
 	attrs := slog.NewTextHandler(&line, &slog.HandlerOptions{
 		Level: slog.LevelDebug, // fallback has the level that counts
@@ -55,7 +57,10 @@ func newJournalHandler(fallback slog.Handler, send func(string, journal.Priority
 			return a
 		},
 	})
-	return &journalHandler{fallback: fallback, send: send, messageID: messageID, attrs: attrs, mu: new(sync.Mutex), line: &line}
+	return &journalHandler{
+		fallback: fallback, send: send, messageID: messageID, attrs: attrs, mu: new(sync.Mutex),
+		line: &line,
+	}
 }
 
 // Enabled tells whether a line of that level is logged.

@@ -29,15 +29,23 @@ func TestALineOfTheLogReachesTheJournalWithItsCode(t *testing.T) {
 		lines = append(lines, sent{message, p, fields})
 		return nil
 	}
-	log := slog.New(newJournalHandler(slog.NewTextHandler(&stderr, nil), send, func(code string) string { return "id of " + code }))
+	log := slog.New(newJournalHandler(slog.NewTextHandler(&stderr, nil), send, func(code string) string {
+		return "id of " + code
+	}))
 	log.Debug("not wanted")
 	log.Info("waiting", "code", "PAUSED", "text", "until noon")
 	log.With("unit", "etcd.service").Warn("health changed", "code", "")
 	log.WithGroup("lock").Error("given up", "after", 3)
 	log.Log(t.Context(), LevelEmergency, "look here")
 	want := []sent{
-		{"waiting code=PAUSED text=\"until noon\"", journal.PriInfo, map[string]string{"SYSLOG_IDENTIFIER": "quorumd", "QUORUMD_CODE": "PAUSED", "MESSAGE_ID": "id of PAUSED"}},
-		{"health changed unit=etcd.service code=\"\"", journal.PriWarning, map[string]string{"SYSLOG_IDENTIFIER": "quorumd"}},
+		{
+			"waiting code=PAUSED text=\"until noon\"", journal.PriInfo,
+			map[string]string{"SYSLOG_IDENTIFIER": "quorumd", "QUORUMD_CODE": "PAUSED", "MESSAGE_ID": "id of PAUSED"},
+		},
+		{
+			"health changed unit=etcd.service code=\"\"", journal.PriWarning,
+			map[string]string{"SYSLOG_IDENTIFIER": "quorumd"},
+		},
 		{"given up lock.after=3", journal.PriErr, map[string]string{"SYSLOG_IDENTIFIER": "quorumd"}},
 		{"look here", journal.PriEmerg, map[string]string{"SYSLOG_IDENTIFIER": "quorumd"}},
 	}
@@ -55,7 +63,8 @@ func TestALineThatTheJournalDoesNotTakeGoesToStandardError(t *testing.T) {
 	send := func(string, journal.Priority, map[string]string) error { return errors.New("no journal") }
 	log := slog.New(newJournalHandler(slog.NewTextHandler(&stderr, nil), send, strings.ToLower))
 	log.With("unit", "etcd.service").Warn("step failed", "code", "STEP_FAILED")
-	if got := stderr.String(); !strings.Contains(got, `level=WARN msg="step failed" unit=etcd.service code=STEP_FAILED`) {
+	if got := stderr.String(); !strings.Contains(got,
+		`level=WARN msg="step failed" unit=etcd.service code=STEP_FAILED`) {
 		t.Errorf("standard error: %q", got)
 	}
 }
@@ -66,7 +75,8 @@ func TestOutsideOfTheJournalTheLogIsPlainText(t *testing.T) { // $JOURNAL_STREAM
 		var stderr bytes.Buffer
 		slog.New(LogHandler(&stderr, slog.LevelWarn, strings.ToLower)).Warn("step failed", "code", "STEP_FAILED")
 		slog.New(LogHandler(&stderr, slog.LevelWarn, strings.ToLower)).Info("not wanted")
-		if got := stderr.String(); !strings.Contains(got, `level=WARN msg="step failed" code=STEP_FAILED`) || strings.Count(got, "\n") != 1 {
+		if got := stderr.String(); !strings.Contains(got, `level=WARN msg="step failed" code=STEP_FAILED`) ||
+			strings.Count(got, "\n") != 1 {
 			t.Errorf("JOURNAL_STREAM=%s: %q", stream, got)
 		}
 	}

@@ -75,11 +75,14 @@ func explainLogind(doing string, err error) error {
 	switch reply.Name {
 	case "org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired",
 		"org.freedesktop.DBus.Error.AuthFailed":
-		return fmt.Errorf("cannot %s: %w: logind says: %w: look with \"systemd-inhibit --list\" who forbids it, and whether the polkit rules "+
+		return fmt.Errorf("cannot %s: %w: logind says: %w: look with \"systemd-inhibit --list\" who forbids it, and "+
+			"whether the polkit rules "+
 			"of quorumd are installed; see quorumd(8) how to do without polkit", doing, ErrNotPermitted, reply)
-	case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner", "org.freedesktop.systemd1.NoSuchUnit",
+	case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner",
+		"org.freedesktop.systemd1.NoSuchUnit",
 		"org.freedesktop.systemd1.UnitMasked":
-		return fmt.Errorf("cannot %s: %w: there is no logind here: %w: install it (Debian: libpam-systemd) or unmask systemd-logind.service",
+		return fmt.Errorf("cannot %s: %w: there is no logind here: %w: install it (Debian: libpam-systemd) or unmask "+
+			"systemd-logind.service",
 			doing, ErrUnavailable, reply)
 	}
 	return explainReply(doing, "systemd-logind.service", reply)

@@ -104,7 +104,8 @@ func (g *login) property(name string) (godbus.Variant, error) {
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(g.t.Context(), time.Second)
 	defer cancel()
-	err = conn.Object(logindName, logindPath).CallWithContext(ctx, propertyGet, godbus.FlagNoAutoStart, logindInterface, name).Store(&value)
+	err = conn.Object(logindName, logindPath).CallWithContext(ctx, propertyGet, godbus.FlagNoAutoStart, logindInterface,
+		name).Store(&value)
 	return value, err
 }
 
@@ -120,12 +121,14 @@ func (g *login) locks() int {
 		What, Who, Why, Mode string
 		UID, PID             uint32
 	}
-	if conn.Object(logindName, logindPath).Call(logindInterface+".ListInhibitors", godbus.FlagNoAutoStart).Store(&list) != nil {
+	if conn.Object(logindName, logindPath).Call(logindInterface+".ListInhibitors",
+		godbus.FlagNoAutoStart).Store(&list) != nil {
 		return -1
 	}
 	n := 0
 	for _, lock := range list {
-		if lock.Who == "quorumd" && lock.What == "shutdown" && lock.Mode == "delay" && strings.Contains(lock.Why, "leadership") {
+		if lock.Who == "quorumd" && lock.What == "shutdown" && lock.Mode == "delay" &&
+			strings.Contains(lock.Why, "leadership") {
 			n++
 		}
 	}
@@ -290,7 +293,9 @@ func TestWithoutLogindOneLineSaysSo(t *testing.T) {
 	i := newInstance(t, "")
 	g := &login{instance: i}
 	stop := g.holdUntil(t.Context(), preparation(func(context.Context) { t.Error("nothing begins without logind") }))
-	eventually(t, "it was tried a few times", func() bool { return strings.Contains(g.text.String(), "there is no logind here") })
+	eventually(t, "it was tried a few times", func() bool {
+		return strings.Contains(g.text.String(), "there is no logind here")
+	})
 	<-time.After(500 * time.Millisecond)
 	stop()
 	if lines := strings.Count(g.text.String(), "\n"); lines != 1 {

@@ -68,7 +68,8 @@ func (n *Notifier) send(message string) error {
 	}
 	err := sendDatagram(n.socket, message)
 	if err != nil {
-		return fmt.Errorf("cannot notify the service manager: %w: see that NOTIFY_SOCKET names its socket and that it is alive", err)
+		return fmt.Errorf("cannot notify the service manager: %w: see that NOTIFY_SOCKET names its socket and that "+
+			"it is alive", err)
 	}
 	return nil
 }
@@ -90,7 +91,8 @@ func sendDatagram(socket, message string) error {
 func WatchdogInterval() (time.Duration, error) {
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		return 0, fmt.Errorf("cannot read the watchdog interval: %w: correct WATCHDOG_USEC and WATCHDOG_PID in the environment", err)
+		return 0, fmt.Errorf("cannot read the watchdog interval: %w: correct WATCHDOG_USEC and WATCHDOG_PID in the "+
+			"environment", err)
 	}
 	return interval, nil
 }

@@ -67,7 +67,8 @@ func TestTheServiceManagerHearsWhatItIsTold(t *testing.T) {
 	}
 	buf := make([]byte, 4096)
 	length, err := manager.Read(buf) // within the deadline of before
-	if got := string(buf[:length]); err != nil || !regexp.MustCompile(`^RELOADING=1\nMONOTONIC_USEC=[0-9]+$`).MatchString(got) {
+	if got := string(buf[:length]); err != nil ||
+		!regexp.MustCompile(`^RELOADING=1\nMONOTONIC_USEC=[0-9]+$`).MatchString(got) {
 		t.Errorf("heard %q, %v", got, err)
 	}
 }

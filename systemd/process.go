@@ -80,13 +80,16 @@ var processName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$`)
 func NewProcess(o ProcessOptions) (*Process, error) {
 	switch {
 	case !processName.MatchString(o.Name):
-		return nil, fmt.Errorf("cannot run process %q: its name stands in file names: use letters, digits, \"_\", \"-\" and \".\"", o.Name)
+		return nil, fmt.Errorf("cannot run process %q: its name stands in file names: use letters, digits, \"_\", "+
+			"\"-\" and \".\"", o.Name)
 	case len(o.Argv) == 0 || o.Argv[0] == "":
 		return nil, fmt.Errorf("cannot run %s: no program: give its path", o.Name)
 	case !filepath.IsAbs(o.Dir) || !filepath.IsAbs(o.LogFile):
-		return nil, fmt.Errorf("cannot run %s: run directory %q, log file %q: give absolute paths", o.Name, o.Dir, o.LogFile)
+		return nil, fmt.Errorf("cannot run %s: run directory %q, log file %q: give absolute paths", o.Name, o.Dir,
+			o.LogFile)
 	case o.StopTimeout < 0:
-		return nil, fmt.Errorf("cannot run %s: stop timeout %v is negative: give a time such as 30s", o.Name, o.StopTimeout)
+		return nil, fmt.Errorf("cannot run %s: stop timeout %v is negative: give a time such as 30s", o.Name,
+			o.StopTimeout)
 	}
 	if o.StopTimeout == 0 {
 		o.StopTimeout = defaultStopTimeout

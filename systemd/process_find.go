@@ -124,7 +124,8 @@ func ignoreGone(err error, pid int) error {
 	case err == nil, errors.Is(err, os.ErrProcessDone), errors.Is(err, unix.ESRCH):
 		return nil
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: cannot signal process %d: %w: run as root, or as the user it runs as", ErrNotPermitted, pid, err)
+		return fmt.Errorf("%w: cannot signal process %d: %w: run as root, or as the user it runs as", ErrNotPermitted,
+			pid, err)
 	}
 	return fmt.Errorf("cannot signal process %d: %w", pid, err)
 }

@@ -15,7 +15,8 @@ import (
 func TestTheEnvironmentReachesTheProcess(t *testing.T) {
 	t.Parallel()
 	o := options(t, "environment")
-	o.Env = append(o.Env, "BASE=base", "BOTH=base", "NOTIFY_SOCKET=/run/agents/own", "WATCHDOG_USEC=1", "JOURNAL_STREAM=1:2")
+	o.Env = append(o.Env, "BASE=base", "BOTH=base", "NOTIFY_SOCKET=/run/agents/own", "WATCHDOG_USEC=1",
+		"JOURNAL_STREAM=1:2")
 	p := open(t, o)
 	vars := map[string]string{"BOTH": "file", "ODD": ` "a" \b\ $c '` + "`d`\tè ", "EMPTY": ""}
 	if err := p.SetEnvironment(t.Context(), vars); err != nil {
@@ -57,14 +58,27 @@ func TestWhatCannotBeStartedSaysWhy(t *testing.T) {
 		is    error
 		says  string
 	}{
-		{"missing", func(_ *testing.T, o *ProcessOptions) { o.Argv = []string{"/no/such/program"} }, ErrNotInstalled, "install it"},
-		{"not in PATH", func(_ *testing.T, o *ProcessOptions) { o.Argv = []string{"no-such-program"} }, ErrNotInstalled, "install it"},
-		{"not executable", func(t *testing.T, o *ProcessOptions) { o.Argv = []string{file(t, "#!/bin/sh\n", 0o644)} }, ErrNotPermitted, "chmod +x"},
-		{"no program", func(t *testing.T, o *ProcessOptions) { o.Argv = []string{file(t, "\x00", 0o755)} }, nil, "a program for this machine"},
-		{"no log directory", func(_ *testing.T, o *ProcessOptions) { o.LogFile = "/no/such/directory/log" }, os.ErrNotExist, "see that the directory is there"},
-		{"log is a directory", func(t *testing.T, o *ProcessOptions) { o.LogFile = t.TempDir() }, nil, "open the log file"},
+		{"missing", func(_ *testing.T, o *ProcessOptions) {
+			o.Argv = []string{"/no/such/program"}
+		}, ErrNotInstalled, "install it"},
+		{"not in PATH", func(_ *testing.T, o *ProcessOptions) {
+			o.Argv = []string{"no-such-program"}
+		}, ErrNotInstalled, "install it"},
+		{"not executable", func(t *testing.T, o *ProcessOptions) {
+			o.Argv = []string{file(t, "#!/bin/sh\n", 0o644)}
+		}, ErrNotPermitted, "chmod +x"},
+		{"no program", func(t *testing.T, o *ProcessOptions) {
+			o.Argv = []string{file(t, "\x00", 0o755)}
+		}, nil, "a program for this machine"},
+		{"no log directory", func(_ *testing.T, o *ProcessOptions) {
+			o.LogFile = "/no/such/directory/log"
+		}, os.ErrNotExist, "see that the directory is there"},
+		{"log is a directory", func(t *testing.T, o *ProcessOptions) {
+			o.LogFile = t.TempDir()
+		}, nil, "open the log file"},
 		{"broken environment file", func(t *testing.T, o *ProcessOptions) {
-			if err := errors.Join(os.MkdirAll(o.Dir, 0o755), os.WriteFile(filepath.Join(o.Dir, "child.env"), []byte("A=\xff"), 0o644)); err != nil {
+			if err := errors.Join(os.MkdirAll(o.Dir, 0o755),
+				os.WriteFile(filepath.Join(o.Dir, "child.env"), []byte("A=\xff"), 0o644)); err != nil {
 				t.Fatal(err)
 			}
 		}, nil, "UTF-8"},
@@ -75,13 +89,15 @@ func TestWhatCannotBeStartedSaysWhy(t *testing.T) {
 			c.spoil(t, &o)
 			p := open(t, o)
 			err := p.Start(t.Context())
-			if err == nil || !strings.HasPrefix(err.Error(), "cannot start child: ") || !strings.Contains(err.Error(), c.says) {
+			if err == nil || !strings.HasPrefix(err.Error(), "cannot start child: ") ||
+				!strings.Contains(err.Error(), c.says) {
 				t.Errorf("the error is %v", err)
 			}
 			if c.is != nil && !errors.Is(err, c.is) {
 				t.Errorf("%v is no %v", err, c.is)
 			}
-			if st := status(t, p); st.State != Failed || st.Result != "resources" || st.LastJob != "failed" || st.PID != 0 {
+			if st := status(t, p); st.State != Failed || st.Result != "resources" || st.LastJob != "failed" ||
+				st.PID != 0 {
 				t.Errorf("%+v", st)
 			}
 			if st := status(t, p); st.Installed() != (o.Argv[0] == options(t, "").Argv[0] || c.name == "no program") {

@@ -140,13 +140,16 @@ func (p *Process) load() (*record, error) {
 	}
 	var r record
 	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w: end %s by hand if it runs, then remove that file", p.state, err, p.o.Name)
+		return nil, fmt.Errorf("cannot read %s: %w: end %s by hand if it runs, then remove that file", p.state, err,
+			p.o.Name)
 	}
 	if r.Version != recordVersion {
-		return nil, fmt.Errorf("cannot read %s: it has version %d, not %d: use the quorumd that wrote it", p.state, r.Version, recordVersion)
+		return nil, fmt.Errorf("cannot read %s: it has version %d, not %d: use the quorumd that wrote it", p.state,
+			r.Version, recordVersion)
 	}
 	if r.PID < 0 || r.PID == 1 {
-		return nil, fmt.Errorf("cannot read %s: %d is no process of ours: end %s by hand if it runs, then remove that file",
+		return nil, fmt.Errorf("cannot read %s: %d is no process of ours: end %s by hand if it runs, then remove "+
+			"that file",
 			p.state, r.PID, p.o.Name)
 	}
 	return &r, nil

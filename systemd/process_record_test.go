@@ -101,7 +101,8 @@ func TestAProcessOfAnEarlierBootIsLost(t *testing.T) {
 			StopDeadline: time.Hour * 1e5,
 		})
 		st := status(t, p)
-		if st.State != c.want || st.Result != c.result || st.LastJob != c.lastJob || st.Job != "" || st.PID != 0 || st.Since != 0 {
+		if st.State != c.want || st.Result != c.result || st.LastJob != c.lastJob || st.Job != "" || st.PID != 0 ||
+			st.Since != 0 {
 			t.Errorf("%v with job %q: %+v", c.state, c.job, st)
 		}
 	}

@@ -91,7 +91,8 @@ func childrenWith(t *testing.T, token string) []int {
 		}
 		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", proc.PID))
 		text := "\x00" + string(env)
-		if err == nil && strings.Contains(text, "\x00"+tokenVariable+"="+token+"\x00") && strings.Contains(text, "\x00"+roleVariable+"=") {
+		if err == nil && strings.Contains(text, "\x00"+tokenVariable+"="+token+"\x00") &&
+			strings.Contains(text, "\x00"+roleVariable+"=") {
 			pids = append(pids, proc.PID)
 		}
 	}
@@ -197,7 +198,8 @@ func TestAProcessThatIsStartedRunsInASessionOfItsOwnAndItsOutputIsKept(t *testin
 		t.Errorf("before the first start: %+v", st)
 	}
 	st := start(t, p)
-	if st.State != Active || st.PID == 0 || st.Job != "" || st.LastJob != "done" || st.ExitCode != -1 || st.Result != "success" {
+	if st.State != Active || st.PID == 0 || st.Job != "" || st.LastJob != "done" || st.ExitCode != -1 ||
+		st.Result != "success" {
 		t.Errorf("after the start: %+v", st)
 	}
 	if st.Since <= 0 || st.Since > 15*time.Second {
@@ -231,7 +233,8 @@ func TestStartAndStopMayBeRepeated(t *testing.T) {
 	do(t, p.Stop)
 	do(t, p.Stop)
 	st := reaches(t, p, Inactive)
-	if st.PID != 0 || st.Result != "success" || st.Signal != "SIGTERM" || st.ExitCode != -1 || st.LastJob != "done" || st.Job != "" {
+	if st.PID != 0 || st.Result != "success" || st.Signal != "SIGTERM" || st.ExitCode != -1 || st.LastJob != "done" ||
+		st.Job != "" {
 		t.Errorf("after the stop: %+v", st)
 	}
 	do(t, p.Stop)
@@ -276,7 +279,10 @@ func TestHowAProcessEndedIsKnown(t *testing.T) {
 
 func TestAProcessThatLostItsMainThreadStillRuns(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ name, result, signal string }{{"child", "signal", "SIGKILL"}, {"adopted", "unknown", ""}} {
+	for _, c := range []struct{ name, result, signal string }{
+		{"child", "signal", "SIGKILL"},
+		{"adopted", "unknown", ""},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			o := options(t, "headless")
@@ -311,7 +317,8 @@ func TestAStopIsWrittenDownBeforeItsSignal(t *testing.T) {
 	start(t, p)
 	do(t, p.Stop)
 	reaches(t, p, Inactive)
-	if log := readLog(t, o); !strings.Contains(log, `"state":"deactivating"`) || !strings.Contains(log, `"job":"stop"`) {
+	if log := readLog(t, o); !strings.Contains(log, `"state":"deactivating"`) ||
+		!strings.Contains(log, `"job":"stop"`) {
 		t.Errorf("at SIGTERM the record was %s", log)
 	}
 }
@@ -324,7 +331,8 @@ func TestAProcessThatIgnoresSIGTERMIsKilledAfterTheDeadline(t *testing.T) {
 	pid := start(t, p).PID
 	began := time.Now()
 	do(t, p.Stop)
-	if st := status(t, p); time.Since(began) < o.StopTimeout && (st.State != Deactivating || st.Job != "stop" || st.PID != pid) {
+	if st := status(t, p); time.Since(began) < o.StopTimeout &&
+		(st.State != Deactivating || st.Job != "stop" || st.PID != pid) {
 		t.Errorf("before the deadline: %+v", st)
 	}
 	// Nobody calls Status here: the escalation needs none.

@@ -75,7 +75,8 @@ var unitName = regexp.MustCompile(`^[A-Za-z0-9:_.\\-]+(@[A-Za-z0-9:_.\\-]+)?\.se
 // NewService checks the options; it does not connect yet.
 func NewService(o Options) (*Service, error) {
 	if !unitName.MatchString(o.Unit) || len(o.Unit) > 255 {
-		return nil, fmt.Errorf("cannot drive unit %q: that is no name of a service: write it in full, such as \"etcd.service\"", o.Unit)
+		return nil, fmt.Errorf("cannot drive unit %q: that is no name of a service: write it in full, such as "+
+			"\"etcd.service\"", o.Unit)
 	}
 	if f := o.EnvironmentFile; f != "" && (!filepath.IsAbs(f) || strings.ContainsAny(f, "*?[\n")) {
 		return nil, fmt.Errorf("cannot use environment file %q: give an absolute path without wildcards", f)
@@ -87,7 +88,10 @@ func NewService(o Options) (*Service, error) {
 		o.Logger = slog.Default()
 	}
 	log := o.Logger.With("unit", o.Unit)
-	return &Service{unit: o.Unit, environmentFile: o.EnvironmentFile, orders: o.Orders, log: log, bus: newBus(o.Dial, log)}, nil
+	return &Service{
+		unit: o.Unit, environmentFile: o.EnvironmentFile, orders: o.Orders, log: log,
+		bus: newBus(o.Dial, log),
+	}, nil
 }
 
 // Start queues a start job. A unit that is already active is fine. Within 3 s it returns nil once
@@ -121,7 +125,8 @@ func (s *Service) File(ctx context.Context) (string, error) {
 	}
 	path := property[string](p, "FragmentPath")
 	if state := property[string](p, "LoadState"); state != "loaded" || path == "" || property[bool](p, "Transient") {
-		return "", fmt.Errorf("%w: systemd says %q of it, and that it lies in %q: install and unmask it: \"systemctl status %s\"",
+		return "", fmt.Errorf("%w: systemd says %q of it, and that it lies in %q: install and unmask it: \"systemctl "+
+			"status %s\"",
 			ErrNotInstalled, state, path, s.unit)
 	}
 	return path, nil

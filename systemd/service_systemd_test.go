@@ -49,12 +49,14 @@ func TestAUnitIsStartedRestartedAndStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			i.service(name+".service", "sleeper", "")
 			s := newService(t, Options{Unit: name + ".service", Dial: dial})
-			if st := look(t, s); st.State != Inactive || st.PID != 0 || !st.Installed() || st.LastJob != "" || st.Since != 0 {
+			if st := look(t, s); st.State != Inactive || st.PID != 0 || !st.Installed() || st.LastJob != "" ||
+				st.Since != 0 {
 				t.Errorf("before the start: %+v", st)
 			}
 			do(t, s.Start)
 			first := settles(t, s, Active, "done")
-			if first.PID == 0 || first.Result != "success" || first.ExitCode != -1 || first.Since <= 0 || first.Since > time.Minute {
+			if first.PID == 0 || first.Result != "success" || first.ExitCode != -1 || first.Since <= 0 ||
+				first.Since > time.Minute {
 				t.Errorf("started: %+v", first)
 			}
 			do(t, s.Start)
@@ -67,7 +69,8 @@ func TestAUnitIsStartedRestartedAndStopped(t *testing.T) {
 				t.Errorf("restarted: %+v, then %+v", first, second)
 			}
 			do(t, s.Stop)
-			if st := settles(t, s, Inactive, "done"); st.PID != 0 || st.Signal != "SIGTERM" || st.Result != "success" || st.ExitCode != -1 || st.Since <= 0 || st.Since > time.Minute {
+			if st := settles(t, s, Inactive, "done"); st.PID != 0 || st.Signal != "SIGTERM" || st.Result != "success" ||
+				st.ExitCode != -1 || st.Since <= 0 || st.Since > time.Minute {
 				t.Errorf("stopped: %+v", st)
 			}
 			do(t, s.Stop)
@@ -87,7 +90,10 @@ func TestAUnitThatSystemdForgotIsInactiveForAnUnknownTime(t *testing.T) {
 	s := i.drive("a.service")
 	do(t, s.Start)
 	var st Status
-	eventually(t, "the unit is forgotten", func() bool { st = look(t, s); return st.Since == 0 && st.LastJob == "done" })
+	eventually(t, "the unit is forgotten", func() bool {
+		st = look(t, s)
+		return st.Since == 0 && st.LastJob == "done"
+	})
 	if st.State != Inactive || st.ExitCode != -1 || st.Result != "success" || !st.Installed() {
 		t.Errorf("%+v", st)
 	}
@@ -107,14 +113,20 @@ func TestAUnitThatEndsBadlyIsFailed(t *testing.T) {
 		{"clean", "exit", "0", "Type=simple", Inactive, "done", "success", 0},
 		{"slow", "sleeper", "", "Type=notify\nTimeoutStartSec=1", Failed, "failed", "timeout", -1},
 		{"job", "sleeper", "", "Type=notify\n[Unit]\nJobTimeoutSec=1", Activating, "timeout", "success", -1},
-		{"needs", "sleeper", "", "[Unit]\nRequires=start.service\nAfter=start.service", Inactive, "dependency", "success", -1},
+		{
+			"needs", "sleeper", "", "[Unit]\nRequires=start.service\nAfter=start.service", Inactive, "dependency",
+			"success", -1,
+		},
 		{"again", "exit", "3", "Type=simple\nRestart=on-failure\nRestartSec=60", Activating, "done", "exit-code", 3},
 	} {
 		i.service(c.name+".service", c.role, c.settings, c.arg)
 		s := i.drive(c.name + ".service")
 		do(t, s.Start)
 		st := settles(t, s, c.state, c.lastJob)
-		eventually(t, c.name+" has ended", func() bool { st = look(t, s); return st.Result == c.result && st.ExitCode == c.exitCode })
+		eventually(t, c.name+" has ended", func() bool {
+			st = look(t, s)
+			return st.Result == c.result && st.ExitCode == c.exitCode
+		})
 		if st.State != c.state || st.Job != "" {
 			t.Errorf("%s: %+v", c.name, st)
 		}
@@ -172,11 +184,13 @@ func TestAUnitThatCannotBeStartedSaysWhy(t *testing.T) {
 		{"refuses.service", "loaded", "RefuseManualStart=", nil},
 	} {
 		s := i.drive(c.unit)
-		if st := look(t, s); st.State != Inactive || st.LoadState != c.loadState || st.Installed() != (c.loadState == "loaded") {
+		if st := look(t, s); st.State != Inactive || st.LoadState != c.loadState ||
+			st.Installed() != (c.loadState == "loaded") {
 			t.Errorf("%s: %+v", c.unit, st)
 		}
 		err := s.Start(t.Context())
-		if err == nil || !strings.HasPrefix(err.Error(), "cannot start "+c.unit) || !strings.Contains(err.Error(), c.says) ||
+		if err == nil || !strings.HasPrefix(err.Error(), "cannot start "+c.unit) ||
+			!strings.Contains(err.Error(), c.says) ||
 			c.is != nil && !errors.Is(err, c.is) {
 			t.Errorf("%s: the error is %v", c.unit, err)
 		}
@@ -358,7 +372,10 @@ func TestABusThatHangsBoundsEveryCall(t *testing.T) {
 		cancel()
 	}
 	send(t, pid, unix.SIGCONT)
-	eventually(t, "the bus answers again", func() bool { st, err := s.Status(t.Context()); return err == nil && st.State == Active })
+	eventually(t, "the bus answers again", func() bool {
+		st, err := s.Status(t.Context())
+		return err == nil && st.State == Active
+	})
 }
 
 func TestACallThatLosesItsConnectionIsMadeAgainIfItMayBe(t *testing.T) {
@@ -406,7 +423,10 @@ func TestSystemdHearsTheNotifier(t *testing.T) {
 	if err != nil || text.Value.Value() != "all is well" {
 		t.Errorf("the status text is %v, %v", text, err)
 	}
-	eventually(t, "it outlived two watchdog intervals", func() bool { st = look(t, s); return st.Since > 2*time.Second })
+	eventually(t, "it outlived two watchdog intervals", func() bool {
+		st = look(t, s)
+		return st.Since > 2*time.Second
+	})
 	if st.State != Active {
 		t.Errorf("while fed: %+v", st)
 	}

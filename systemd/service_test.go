@@ -94,7 +94,10 @@ func TestAUnitNameThatIsNoneIsRefused(t *testing.T) {
 
 func TestABusThatIsNotThereIsUnavailable(t *testing.T) {
 	t.Parallel()
-	s := newService(t, Options{Unit: "etcd.service", Dial: dialTo("/no/such/bus", true), EnvironmentFile: filepath.Join(t.TempDir(), "env")})
+	s := newService(t, Options{
+		Unit: "etcd.service", Dial: dialTo("/no/such/bus", true),
+		EnvironmentFile: filepath.Join(t.TempDir(), "env"),
+	})
 	st, err := s.Status(t.Context())
 	if !errors.Is(err, ErrUnavailable) || st.State != Unknown || st.ExitCode != -1 {
 		t.Errorf("%+v, %v", st, err)
@@ -258,7 +261,8 @@ func TestPropertiesAreReadAsAStatus(t *testing.T) {
 		{"", Unknown, time.Second},
 	} {
 		stamps["ActiveState"] = c.active
-		if st := stamps.status(10 * time.Second); st.State != c.state || st.Since != c.since || !st.Installed() || st.ExitCode != -1 {
+		if st := stamps.status(10 * time.Second); st.State != c.state || st.Since != c.since || !st.Installed() ||
+			st.ExitCode != -1 {
 			t.Errorf("%q: %+v", c.active, st)
 		}
 	}
@@ -266,7 +270,14 @@ func TestPropertiesAreReadAsAStatus(t *testing.T) {
 		code, status int32
 		exitCode     int
 		signal       string
-	}{{0, 0, -1, ""}, {1, 0, 0, ""}, {1, 203, 203, ""}, {2, 9, -1, "SIGKILL"}, {3, 6, -1, "SIGABRT"}, {2, 40, -1, "signal 40"}} {
+	}{
+		{0, 0, -1, ""},
+		{1, 0, 0, ""},
+		{1, 203, 203, ""},
+		{2, 9, -1, "SIGKILL"},
+		{3, 6, -1, "SIGABRT"},
+		{2, 40, -1, "signal 40"},
+	} {
 		st := properties{"ExecMainCode": c.code, "ExecMainStatus": c.status, "MainPID": uint32(7)}.status(0)
 		if st.ExitCode != c.exitCode || st.Signal != c.signal || st.PID != 7 {
 			t.Errorf("code %d, status %d: %+v", c.code, c.status, st)
@@ -283,7 +294,12 @@ func TestPropertiesAreReadAsAStatus(t *testing.T) {
 
 func TestAnEnvironmentFileIsRecognisedInWhatTheUnitReads(t *testing.T) {
 	t.Parallel()
-	p := properties{"EnvironmentFiles": [][]any{{"/etc/default/etcd", true}, {"/etc/quorumd/*.env", true}, {}, {"[", true}}}
+	p := properties{"EnvironmentFiles": [][]any{
+		{"/etc/default/etcd", true},
+		{"/etc/quorumd/*.env", true},
+		{},
+		{"[", true},
+	}}
 	for path, want := range map[string]bool{
 		"/etc/default/etcd": true, "/etc/default//etcd": true, "/etc/quorumd/etcd.env": true,
 		"/etc/default/etcd2": false, "/etc/quorumd/sub/etcd.env": false,

@@ -94,8 +94,8 @@ type Status struct {
 	// LoadState is "loaded" if the unit can be started; else "not-found", "masked", "bad-setting",
 	// "error". Process knows "loaded" and "not-found".
 	LoadState string
-	// UnitFileState is what systemctl is-enabled says: "enabled", "disabled", "static" and so on; empty if that is not known, and
-	// under Process.
+	// UnitFileState is what systemctl is-enabled says: "enabled", "disabled", "static" and so on; empty if that is not
+	// known, and under Process.
 	UnitFileState string
 	// Program is what a start runs first; empty if that is not known, and under Process.
 	Program string

@@ -46,7 +46,8 @@ func Codes() []Entry {
 	var all []Entry
 	for _, p := range health.Problems() {
 		all = append(all, Entry{
-			Code: string(p.Code), Verdict: p.State.String(), Subject: strings.TrimSuffix(p.Title, "."), Text: p.Meaning, Remedy: p.Remedy,
+			Code: string(p.Code), Verdict: p.State.String(), Subject: strings.TrimSuffix(p.Title, "."), Text: p.Meaning,
+			Remedy: p.Remedy,
 		})
 	}
 	for _, r := range policy.Reasons() {
@@ -68,7 +69,8 @@ func Write(w io.Writer) error {
 		if e.Text != "" {
 			text = wrap(e.Text) + "\n\n"
 		}
-		_, err := fmt.Fprintf(w, "-- %s\nSubject: %s: %s\nDefined-By: quorumd\nDocumentation: man:quorumd(8)\n\n%s%s\n\n",
+		_, err := fmt.Fprintf(w,
+			"-- %s\nSubject: %s: %s\nDefined-By: quorumd\nDocumentation: man:quorumd(8)\n\n%s%s\n\n",
 			ID(e.Code), e.Code, e.Subject, text, wrap("What to do: "+e.Remedy))
 		if err != nil {
 			return err

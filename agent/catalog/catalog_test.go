@@ -20,7 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestTheCatalogIsTheOneThatPeopleKnow fails when an ID has changed. That must not be: a code that is there stays, with its ID.
+// TestTheCatalogIsTheOneThatPeopleKnow fails when an ID has changed. That must not be: a code that is there stays, with
+// its ID.
 func TestTheCatalogIsTheOneThatPeopleKnow(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder

@@ -25,13 +25,15 @@ var ErrRefused = errors.New("etcd does not allow it")
 
 // Denied tells whether it is etcd's users and roles that stand against a call.
 func Denied(err error) bool {
-	return err != nil && (code(err) == codes.PermissionDenied || unknown(err) || isEtcd(err, rpctypes.ErrAuthFailed) || errors.Is(err, ErrRefused))
+	return err != nil && (code(err) == codes.PermissionDenied || unknown(err) || isEtcd(err, rpctypes.ErrAuthFailed) ||
+		errors.Is(err, ErrRefused))
 }
 
-// unknown tells whether etcd does not know who asks: the token has run out, or its member has restarted. Such a call has changed
-// nothing, whatever it was.
+// unknown tells whether etcd does not know who asks: the token has run out, or its member has restarted. Such a call
+// has changed nothing, whatever it was.
 func unknown(err error) bool {
-	return isEtcd(err, rpctypes.ErrInvalidAuthToken) || isEtcd(err, rpctypes.ErrUserEmpty) || isEtcd(err, rpctypes.ErrAuthOldRevision)
+	return isEtcd(err, rpctypes.ErrInvalidAuthToken) || isEtcd(err, rpctypes.ErrUserEmpty) ||
+		isEtcd(err, rpctypes.ErrAuthOldRevision)
 }
 
 func isEtcd(err, want error) bool { return errors.Is(rpctypes.Error(err), want) }
@@ -53,7 +55,8 @@ func ReadPassword(path string) (string, error) {
 	case !info.Mode().IsRegular():
 		return "", fmt.Errorf("cannot read the password: %s is no regular file", path)
 	case info.Mode().Perm()&0o077 != 0:
-		return "", fmt.Errorf("cannot use the password: %s has mode %04o, so others than its owner may read or write it; chmod 0400", path, info.Mode().Perm())
+		return "", fmt.Errorf("cannot use the password: %s has mode %04o, so others than its owner may read or write "+
+			"it; chmod 0400", path, info.Mode().Perm())
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxPassword+1))
 	text = bytes.TrimRight(text, "\r\n")
@@ -107,9 +110,9 @@ func (s *loginSource) reload() (changed bool, err error) {
 	return changed, nil
 }
 
-// token is what etcd gives who has told it the password. One is for all members: each hears of it with the log, also a learner, which
-// gives none itself. The etcd client's own is not used: it asks for one at every member, which costs etcd a write and much
-// computation, before it is known that one is needed, and at every renewal of a lease.
+// token is what etcd gives who has told it the password. One is for all members: each hears of it with the log, also a
+// learner, which gives none itself. The etcd client's own is not used: it asks for one at every member, which costs
+// etcd a write and much computation, before it is known that one is needed, and at every renewal of a lease.
 type token struct {
 	getting chan struct{} // holds one while somebody gets another
 

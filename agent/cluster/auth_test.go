@@ -22,12 +22,13 @@ const (
 	probe  = prefix + "lock"
 )
 
-// withAuth runs a voter that authenticates, with the user "limited", who may use prefix alone, and "full", who has the role root,
-// too. Each has its name as password. A token of its lives for a second after it was used last.
+// withAuth runs a voter that authenticates, with the user "limited", who may use prefix alone, and "full", who has the
+// role root, too. Each has its name as password. A token of its lives for a second after it was used last.
 func withAuth(t *testing.T, version string) *testbed.Cluster {
 	t.Helper()
 	o := quick()
-	o.Version, o.Extra = version, []string{"--auth-token-ttl=1", "--bcrypt-cost=4"} // a password costs a busy machine seconds otherwise
+	// a password costs a busy machine seconds otherwise
+	o.Version, o.Extra = version, []string{"--auth-token-ttl=1", "--bcrypt-cost=4"}
 	c := testbed.StartCluster(t, 1, o)
 	client, ctx := c.Client(t), within(t)
 	readWrite := clientv3.PermissionType(clientv3.PermReadWrite)
@@ -96,7 +97,8 @@ func TestAUserWhoMayUseThePrefixAloneIsToldWhatItMayNotDo(t *testing.T) {
 			if err := c.MoveLeader(within(t), etcd.Endpoints()[0], 1); !cluster.Denied(err) {
 				t.Errorf("the leadership: %v", err)
 			}
-			if _, err := connectWith(t, login(t, "full", etcd)).AddLearner(within(t), "http://127.0.0.1:1"); err != nil {
+			if _, err := connectWith(t, login(t, "full", etcd)).AddLearner(within(t),
+				"http://127.0.0.1:1"); err != nil {
 				t.Errorf("a learner, by a user with the role root: %v", err)
 			}
 			for who, o := range map[string]cluster.Options{

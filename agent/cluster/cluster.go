@@ -41,10 +41,11 @@ const (
 
 // Options say where the cluster is and how long to wait for it.
 type Options struct {
-	Endpoints   []string      // client URLs of the hosts that may hold a member: where to look first
-	TLS         TLSFiles      // zero for http
-	Login       Login         // zero for nobody, or whom the client certificate names
-	Probe       string        // a key that this client may read: with roles in etcd, only what lies under its own prefix
+	Endpoints []string // client URLs of the hosts that may hold a member: where to look first
+	TLS       TLSFiles // zero for http
+	Login     Login    // zero for nobody, or whom the client certificate names
+	// a key that this client may read: with roles in etcd, only what lies under its own prefix
+	Probe       string
 	CallTimeout time.Duration // for one call to one endpoint
 	Logger      *slog.Logger
 }
@@ -82,7 +83,10 @@ func New(opt Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{opt: opt, tls: source, login: login, token: newToken(), conns: map[string]*clientv3.Client{}, failed: failures{at: map[string]int{}}, skips: skips{page: pageKeys}}, nil
+	return &Client{
+		opt: opt, tls: source, login: login, token: newToken(), conns: map[string]*clientv3.Client{},
+		failed: failures{at: map[string]int{}}, skips: skips{page: pageKeys},
+	}, nil
 }
 
 // Close ends all connections.
@@ -154,10 +158,14 @@ func dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithDisableServiceConfig(),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: time.Second}),
-		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
+			next grpc.UnaryInvoker, opts ...grpc.CallOption,
+		) error {
 			return next(ctx, method, req, reply, conn, append(opts, grpc.WaitForReady(false))...)
 		}),
-		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn,
+			method string, next grpc.Streamer, opts ...grpc.CallOption,
+		) (grpc.ClientStream, error) {
 			return next(ctx, desc, conn, method, append(opts, grpc.WaitForReady(false))...)
 		}),
 	}
@@ -255,7 +263,9 @@ func tell[T any](ctx context.Context, c *Client, call func(context.Context, *cli
 	return value, err
 }
 
-func once[T any](ctx context.Context, c *Client, endpoint string, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
+func once[T any](ctx context.Context, c *Client, endpoint string,
+	call func(context.Context, *clientv3.Client) (T, error),
+) (T, error) {
 	var none T
 	conn, err := c.conn(endpoint)
 	if err != nil {

@@ -71,7 +71,10 @@ func TestAnEndpointThatRefusesCostsNoTimeout(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 1, quick())
 	for name, call := range asked() {
-		c := connectWith(t, cluster.Options{Endpoints: []string{nobody(t), etcd.Endpoints()[0]}, CallTimeout: 10 * time.Second})
+		c := connectWith(t, cluster.Options{
+			Endpoints:   []string{nobody(t), etcd.Endpoints()[0]},
+			CallTimeout: 10 * time.Second,
+		})
 		began := time.Now()
 		if err := call(within(t), c); err != nil || time.Since(began) > 5*time.Second {
 			t.Errorf("%s: %v after %v", name, err, time.Since(began))
@@ -84,7 +87,10 @@ func TestTwoHungEndpointsDoNotHideTheOthersFromACallerInAHurry(t *testing.T) {
 	etcd := testbed.StartCluster(t, 1, quick())
 	m := etcd.Members[0]
 	for name, call := range asked() {
-		c := connectWith(t, cluster.Options{Endpoints: []string{cut(t, m), cut(t, m), m.Options.ClientURL}, CallTimeout: 300 * time.Millisecond})
+		c := connectWith(t, cluster.Options{
+			Endpoints:   []string{cut(t, m), cut(t, m), m.Options.ClientURL},
+			CallTimeout: 300 * time.Millisecond,
+		})
 		var err error
 		for range 2 { // the time of a round suffices for two endpoints that hang
 			ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
@@ -231,11 +237,14 @@ func TestReadsGiveTheValuesWithTheirRevisions(t *testing.T) {
 		t.Fatalf("got %+v, %v", all, err)
 	}
 	b := all.Pairs[1]
-	if b.Key != "/p/b" || string(b.Value) != "again" || b.CreateRevision != revisions[1] || b.ModRevision != revisions[3]+1 || b.Lease != int64(lease) {
+	if b.Key != "/p/b" || string(b.Value) != "again" || b.CreateRevision != revisions[1] ||
+		b.ModRevision != revisions[3]+1 || b.Lease != int64(lease) {
 		t.Errorf("got %+v", b)
 	}
-	spans, err := c.Read(within(t), cluster.Span{Start: "/p/c", End: "/z"}, cluster.Span{Start: "/p/a"}, cluster.Span{Start: "/none"})
-	if err != nil || spans.Revision != all.Revision || len(spans.Pairs) != 3 || spans.Pairs[0].Key != "/p/c" || spans.Pairs[2].Key != "/p/a" || string(spans.Pairs[2].Value) != "v/p/a" {
+	spans, err := c.Read(within(t), cluster.Span{Start: "/p/c", End: "/z"}, cluster.Span{Start: "/p/a"},
+		cluster.Span{Start: "/none"})
+	if err != nil || spans.Revision != all.Revision || len(spans.Pairs) != 3 || spans.Pairs[0].Key != "/p/c" ||
+		spans.Pairs[2].Key != "/p/a" || string(spans.Pairs[2].Value) != "v/p/a" {
 		t.Errorf("several spans: %+v, %v", spans, err)
 	}
 	counted, err := c.Read(within(t), cluster.Span{Start: "/p/", End: "/p0", Count: true}, cluster.Span{Start: "/q"})
@@ -246,7 +255,8 @@ func TestReadsGiveTheValuesWithTheirRevisions(t *testing.T) {
 	if err != nil || len(last.Pairs) != 2 || last.Pairs[0].Key != "/p/c" || last.Pairs[1].Key != "/p/b" {
 		t.Errorf("the last two: %+v, %v", last, err)
 	}
-	refused, err := c.Txn(within(t), []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision("/q"), "=", 0)}, clientv3.OpDelete("/p/a"))
+	refused, err := c.Txn(within(t), []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision("/q"), "=", 0)},
+		clientv3.OpDelete("/p/a"))
 	if err != nil || refused.Succeeded {
 		t.Errorf("a transaction whose condition fails: %+v, %v", refused, err)
 	}

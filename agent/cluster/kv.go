@@ -35,7 +35,9 @@ type Range struct {
 
 // Txn commits then if all conditions hold. It asks one endpoint, once: with an error the outcome
 // is unknown.
-func (c *Client) Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error) {
+func (c *Client) Txn(ctx context.Context, conditions []clientv3.Cmp,
+	then ...clientv3.Op,
+) (*clientv3.TxnResponse, error) {
 	return tell(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.TxnResponse, error) {
 		return conn.Txn(ctx).If(conditions...).Then(then...).Commit()
 	})
@@ -110,8 +112,8 @@ func (s Span) options() (out []clientv3.OpOption) {
 }
 
 // Read gives all pairs of these spans as they are now, at one revision: a linearizable read. It is one request, however
-// many spans there are, as long as each holds little; then it goes on page by page. It is bounded: a value over the bound is
-// left out of its pair, and what lies behind too many of them is left for the next read.
+// many spans there are, as long as each holds little; then it goes on page by page. It is bounded: a value over the
+// bound is left out of its pair, and what lies behind too many of them is left for the next read.
 func (c *Client) Read(ctx context.Context, spans ...Span) (Range, error) {
 	out, err := c.read(ctx, spans)
 	if tooLarge(err) {

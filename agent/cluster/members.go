@@ -124,7 +124,9 @@ func (c *Client) Statuses(ctx context.Context, members []Member) map[uint64]Stat
 func (c *Client) status(ctx context.Context, m Member) Status {
 	endpoint := m.ClientURLs[0]
 	began := time.Now()
-	s, err := once(ctx, c, endpoint, func(ctx context.Context, conn *clientv3.Client) (*clientv3.StatusResponse, error) {
+	s, err := once(ctx, c, endpoint, func(ctx context.Context,
+		conn *clientv3.Client,
+	) (*clientv3.StatusResponse, error) {
 		return conn.Status(ctx, endpoint)
 	})
 	if err != nil {
@@ -174,7 +176,9 @@ func (c *Client) AddLearner(ctx context.Context, peerURL string) (Member, error)
 // Promote makes a learner a voter. It asks the leader, the only one that knows how far the
 // learner is. A member that is a voter already is fine.
 func (c *Client) Promote(ctx context.Context, id uint64, leaderURL string) error {
-	_, promoteErr := once(ctx, c, leaderURL, func(ctx context.Context, conn *clientv3.Client) (*clientv3.MemberPromoteResponse, error) {
+	_, promoteErr := once(ctx, c, leaderURL, func(ctx context.Context,
+		conn *clientv3.Client,
+	) (*clientv3.MemberPromoteResponse, error) {
 		return conn.MemberPromote(ctx, id)
 	})
 	list, err := c.Members(ctx)
@@ -196,7 +200,9 @@ func (c *Client) Promote(ctx context.Context, id uint64, leaderURL string) error
 // MoveLeader hands leadership from the member at leaderURL, which leads, to another voter. It returns
 // once that one leads.
 func (c *Client) MoveLeader(ctx context.Context, leaderURL string, to uint64) error {
-	_, err := once(ctx, c, leaderURL, func(ctx context.Context, conn *clientv3.Client) (*clientv3.MoveLeaderResponse, error) {
+	_, err := once(ctx, c, leaderURL, func(ctx context.Context,
+		conn *clientv3.Client,
+	) (*clientv3.MoveLeaderResponse, error) {
 		return conn.MoveLeader(ctx, to)
 	})
 	if err != nil {
@@ -205,8 +211,8 @@ func (c *Client) MoveLeader(ctx context.Context, leaderURL string, to uint64) er
 	return nil
 }
 
-// RemoveMember removes a member, whether it votes or not. One that is gone already is fine. etcd refuses to remove a voter that it
-// reaches when the others would have no quorum; whether it may go is for the caller to know.
+// RemoveMember removes a member, whether it votes or not. One that is gone already is fine. etcd refuses to remove a
+// voter that it reaches when the others would have no quorum; whether it may go is for the caller to know.
 func (c *Client) RemoveMember(ctx context.Context, id uint64) error {
 	list, err := c.Members(ctx)
 	if err != nil {
@@ -239,7 +245,9 @@ func (c *Client) RemoveLearner(ctx context.Context, id uint64) error {
 
 // remove tells etcd, and reads what has become of it.
 func (c *Client) remove(ctx context.Context, what string, id uint64) error {
-	_, removeErr := tell(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.MemberRemoveResponse, error) {
+	_, removeErr := tell(ctx, c, func(ctx context.Context,
+		conn *clientv3.Client,
+	) (*clientv3.MemberRemoveResponse, error) {
 		return conn.MemberRemove(ctx, id)
 	})
 	list, err := c.Members(ctx)

@@ -195,12 +195,14 @@ func TestTheStatusOfAVoterOfALearnerAndOfOneThatNeverStarted(t *testing.T) {
 	second.ClientURLs = []string{learner.Options.ClientURL} // it may not have published it yet
 	never := cluster.Member{ID: 4711, Learner: true}
 	got := c.Statuses(within(t), []cluster.Member{voter, second, never})
-	if s := got[voter.ID]; s.Err != nil || s.MemberID != voter.ID || s.ClusterID != list.ClusterID || s.Leader != voter.ID ||
+	if s := got[voter.ID]; s.Err != nil || s.MemberID != voter.ID || s.ClusterID != list.ClusterID ||
+		s.Leader != voter.ID ||
 		s.Learner || !s.Linearizable || s.Index == 0 || s.Applied == 0 || s.Term == 0 || s.DBSize == 0 || s.RTT <= 0 ||
 		!strings.HasPrefix(s.Version, "3.6.") || len(s.Errors) > 0 {
 		t.Errorf("the voter: %+v", s)
 	}
-	if s := got[second.ID]; s.Err != nil || s.MemberID != second.ID || s.Leader != voter.ID || !s.Learner || s.Linearizable {
+	if s := got[second.ID]; s.Err != nil || s.MemberID != second.ID || s.Leader != voter.ID || !s.Learner ||
+		s.Linearizable {
 		t.Errorf("the learner: %+v", s)
 	}
 	if s := got[never.ID]; !contains(s.Err, "it has never started") {

@@ -31,8 +31,8 @@ const (
 	skipFor     = 10 * time.Minute
 )
 
-// skipped is a range of keys that hold nothing but values over the bound, as was seen lately. They are not asked for again
-// as long as there are as many.
+// skipped is a range of keys that hold nothing but values over the bound, as was seen lately. They are not asked for
+// again as long as there are as many.
 type skipped struct {
 	first, last string
 	found       []Pair // without their values
@@ -110,7 +110,8 @@ type reading struct {
 // add takes a pair in, without its value if that is over the bound.
 func (r *reading) add(kv *mvccpb.KeyValue) (over bool) {
 	p := Pair{
-		Key: string(kv.Key), Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Lease: kv.Lease,
+		Key: string(kv.Key), Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision,
+		Lease: kv.Lease,
 	}
 	switch {
 	case r.huge:

@@ -86,7 +86,8 @@ func TestOversizedValuesAreSkippedInBoundedMemoryAndTheRestIsRead(t *testing.T) 
 			good, bad, rest = read()
 		}
 	})
-	t.Logf("%d values of 1.4 MB: after %d reads all is known, with a heap of at most %d MiB", *oversized, reads, heap>>20)
+	t.Logf("%d values of 1.4 MB: after %d reads all is known, with a heap of at most %d MiB", *oversized, reads,
+		heap>>20)
 	if good != 100 || bad != *oversized+1 || rest != "" {
 		t.Errorf("found %d hosts and %d oversized values, up to %q", good, bad, rest)
 	}
@@ -97,11 +98,14 @@ func TestOversizedValuesAreSkippedInBoundedMemoryAndTheRestIsRead(t *testing.T) 
 	runtime.ReadMemStats(&before)
 	good, bad, rest = read()
 	runtime.ReadMemStats(&after)
-	if asked := after.TotalAlloc - before.TotalAlloc; asked > 8<<20 || good != 100 || bad != *oversized+1 || rest != "" {
-		t.Errorf("a further read took %d KiB, and found %d hosts and %d oversized values, up to %q", asked>>10, good, bad, rest)
+	if asked := after.TotalAlloc - before.TotalAlloc; asked > 8<<20 || good != 100 || bad != *oversized+1 ||
+		rest != "" {
+		t.Errorf("a further read took %d KiB, and found %d hosts and %d oversized values, up to %q", asked>>10, good,
+			bad, rest)
 	}
 	put(t, c, "/q/lock", "mine")
-	if _, err := c.Txn(within(t), nil, clientv3.OpDelete("/q/hosts/h000-", clientv3.WithRange("/q/hosts/h002"))); err != nil {
+	if _, err := c.Txn(within(t), nil, clientv3.OpDelete("/q/hosts/h000-",
+		clientv3.WithRange("/q/hosts/h002"))); err != nil {
 		t.Fatal(err)
 	}
 	if good, bad, rest = read(); good != 100 || bad != 0 || rest != "" {
@@ -123,9 +127,11 @@ func TestALargeFleetIsReadInPagesAtOneRevision(t *testing.T) {
 		}
 	}
 	put(t, c, "/q/op", "an operation")
-	found, err := c.Read(within(t), cluster.Span{Start: "/q/op"}, cluster.Span{Start: "/q/hosts/", End: "/q/lock"}, cluster.Span{Start: "/q/hosts/", End: "/q/lock", Count: true})
+	found, err := c.Read(within(t), cluster.Span{Start: "/q/op"}, cluster.Span{Start: "/q/hosts/", End: "/q/lock"},
+		cluster.Span{Start: "/q/hosts/", End: "/q/lock", Count: true})
 	if err != nil || len(found.Pairs) != 1001 || found.Counted != 1000 || found.Rest != "" || found.Revision == 0 {
-		t.Fatalf("%d pairs, %d counted, up to %q at %d: %v", len(found.Pairs), found.Counted, found.Rest, found.Revision, err)
+		t.Fatalf("%d pairs, %d counted, up to %q at %d: %v", len(found.Pairs), found.Counted, found.Rest,
+			found.Revision, err)
 	}
 	for i, p := range found.Pairs[1:] {
 		if want := fmt.Sprintf("/q/hosts/h%04d", i); p.Key != want {
@@ -147,7 +153,8 @@ func TestTheLastLinesOfALongHistoryAreReadWithoutTheOthers(t *testing.T) {
 		put(t, c, fmt.Sprintf("/q/history/%016x-h-%d", i+1, i), value)
 	}
 	found, err := c.ReadLast(within(t), "/q/history/", 20)
-	if err != nil || len(found.Pairs) != 20 || found.Pairs[0].Key != fmt.Sprintf("/q/history/%016x-h-299", 300) || found.Pairs[19].Key != fmt.Sprintf("/q/history/%016x-h-280", 281) {
+	if err != nil || len(found.Pairs) != 20 || found.Pairs[0].Key != fmt.Sprintf("/q/history/%016x-h-299", 300) ||
+		found.Pairs[19].Key != fmt.Sprintf("/q/history/%016x-h-280", 281) {
 		t.Errorf("got %d lines, %v", len(found.Pairs), err)
 	}
 	all, err := c.ReadLast(within(t), "/q/history/", 1000)

@@ -81,10 +81,13 @@ func inWords(err error) string {
 // etcdWords words what etcd itself has answered.
 func etcdWords(err rpctypes.EtcdError) string {
 	for text, causes := range map[string][]error{
-		"it knows no leader":               {rpctypes.ErrNoLeader},
-		"it has not got it agreed in time": {rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost},
-		"its database is full":             {rpctypes.ErrNoSpace},
-		"it is stopping":                   {rpctypes.ErrStopped},
+		"it knows no leader": {rpctypes.ErrNoLeader},
+		"it has not got it agreed in time": {
+			rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail,
+			rpctypes.ErrTimeoutDueToConnectionLost,
+		},
+		"its database is full": {rpctypes.ErrNoSpace},
+		"it is stopping":       {rpctypes.ErrStopped},
 	} {
 		for _, cause := range causes {
 			if errors.Is(err, cause) {
@@ -97,7 +100,10 @@ func etcdWords(err rpctypes.EtcdError) string {
 
 // transportWords takes what gRPC puts around the word of the network or of TLS off it.
 func transportWords(text string) string {
-	for _, known := range []string{"connection refused", "no route to host", "network is unreachable", "connection reset by peer", "no such host"} {
+	for _, known := range []string{
+		"connection refused", "no route to host", "network is unreachable",
+		"connection reset by peer", "no such host",
+	} {
 		if strings.Contains(text, known) {
 			return known
 		}
@@ -111,7 +117,10 @@ func transportWords(text string) string {
 	if i := strings.LastIndex(text, "desc = "); i >= 0 {
 		text = strings.Trim(text[i+len("desc = "):], `"`)
 	}
-	for _, around := range []string{"transport: ", "Error while dialing: ", "authentication handshake failed: ", "etcdserver: "} {
+	for _, around := range []string{
+		"transport: ", "Error while dialing: ", "authentication handshake failed: ",
+		"etcdserver: ",
+	} {
 		text = strings.TrimPrefix(text, around)
 	}
 	return text

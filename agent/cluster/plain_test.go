@@ -19,7 +19,8 @@ import (
 func TestAnErrorOfACallIsInWordsForPeopleAndStaysWhatItIs(t *testing.T) {
 	t.Parallel()
 	dial := func(cause string) error {
-		return status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 10.0.0.2:2379: connect: `+cause+`"`)
+		return status.Error(codes.Unavailable,
+			`connection error: desc = "transport: Error while dialing: dial tcp 10.0.0.2:2379: connect: `+cause+`"`)
 	}
 	for _, c := range []struct {
 		err  error
@@ -31,8 +32,15 @@ func TestAnErrorOfACallIsInWordsForPeopleAndStaysWhatItIs(t *testing.T) {
 		{dial("connection refused"), "connection refused"},
 		{dial("no route to host"), "no route to host"},
 		{dial("something new"), "dial tcp 10.0.0.2:2379: connect: something new"},
-		{status.Error(codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: tls: bad certificate"`), "tls: bad certificate"},
-		{status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: EOF"`), "it hangs up, or does not speak etcd's protocol"},
+		{
+			status.Error(codes.Unavailable,
+				`connection error: desc = "transport: authentication handshake failed: tls: bad certificate"`),
+			"tls: bad certificate",
+		},
+		{
+			status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: EOF"`),
+			"it hangs up, or does not speak etcd's protocol",
+		},
 		{rpctypes.ErrNoLeader, "it knows no leader"},
 		{rpctypes.ErrGRPCTimeoutDueToLeaderFail, "it has not got it agreed in time"},
 		{rpctypes.ErrNoSpace, "its database is full"},
@@ -50,7 +58,8 @@ func TestAnErrorOfACallIsInWordsForPeopleAndStaysWhatItIs(t *testing.T) {
 	if plain(nil) != nil {
 		t.Error("an error comes of none")
 	}
-	if err := plain(rpctypes.ErrLeaseNotFound); !errors.Is(err, rpctypes.ErrLeaseNotFound) || !errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound) {
+	if err := plain(rpctypes.ErrLeaseNotFound); !errors.Is(err, rpctypes.ErrLeaseNotFound) ||
+		!errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound) {
 		t.Errorf("%v: a lease that is gone is not known as that", err)
 	}
 }
@@ -75,13 +84,17 @@ func TestAWordThatAnotherMemberMayNotRepeatIsAskedOfTheNext(t *testing.T) {
 
 func TestWhyNoVoterAnswersIsOneLineWithoutTheWordsOfPrograms(t *testing.T) {
 	t.Parallel()
-	c, err := New(Options{Endpoints: []string{"http://127.0.0.1:1", "http://127.0.0.1:2"}, CallTimeout: 5 * time.Second})
+	c, err := New(Options{
+		Endpoints:   []string{"http://127.0.0.1:1", "http://127.0.0.1:2"},
+		CallTimeout: 5 * time.Second,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	_, err = c.Members(t.Context())
-	want := fmt.Sprintf("%s: http://127.0.0.1:1: connection refused; http://127.0.0.1:2: connection refused", ErrUnreachable)
+	want := fmt.Sprintf("%s: http://127.0.0.1:1: connection refused; http://127.0.0.1:2: connection refused",
+		ErrUnreachable)
 	if err == nil || err.Error() != want || strings.Contains(err.Error(), "rpc") {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -72,7 +72,8 @@ func (s *tlsSource) reload() (changed bool, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.conf != nil && bytes.Equal(read[0], s.seen[0]) && bytes.Equal(read[1], s.seen[1]) && bytes.Equal(read[2], s.seen[2]) {
+	if s.conf != nil && bytes.Equal(read[0], s.seen[0]) && bytes.Equal(read[1], s.seen[1]) &&
+		bytes.Equal(read[2], s.seen[2]) {
 		return false, nil
 	}
 	conf, err := tlsConfig(s.files, read)
@@ -154,7 +155,8 @@ func whichSide(err error) error {
 	case untrusted:
 		return fmt.Errorf("TLS: this host does not trust its certificate: %w; see cluster.tls.ca", err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("TLS: it accepts connections and says nothing for %s: %w; see whether etcd hangs there", diagnoseTimeout, err)
+		return fmt.Errorf("TLS: it accepts connections and says nothing for %s: %w; see whether etcd hangs there",
+			diagnoseTimeout, err)
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("TLS: it hangs up: %w; see whether it speaks TLS", err)
 	}

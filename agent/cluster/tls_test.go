@@ -137,7 +137,8 @@ func TestAReloadInTheMiddleOfARenewalKeepsWhatWorks(t *testing.T) {
 	t.Parallel()
 	ca := newCA(t)
 	url := secured(t, ca)
-	place, renewed := files(t)(ca.Issue("client", testbed.CertOptions{})), files(t)(ca.Issue("renewed", testbed.CertOptions{}))
+	place, renewed := files(t)(ca.Issue("client", testbed.CertOptions{})),
+		files(t)(ca.Issue("renewed", testbed.CertOptions{}))
 	c := connectTLS(t, url, place)
 	reload := func(want string) {
 		t.Helper()
@@ -174,12 +175,14 @@ func TestFilesThatCannotBeUsedAreNamedAtTheStart(t *testing.T) {
 	}
 	missing := good
 	missing.CA = filepath.Join(t.TempDir(), "missing.crt")
-	if _, err := cluster.New(cluster.Options{TLS: missing}); !errors.Is(err, fs.ErrNotExist) || !contains(err, missing.CA) {
+	if _, err := cluster.New(cluster.Options{TLS: missing}); !errors.Is(err, fs.ErrNotExist) ||
+		!contains(err, missing.CA) {
 		t.Errorf("a file that is missing: %v", err)
 	}
 	noCA := good
 	noCA.CA = empty
-	if _, err := cluster.New(cluster.Options{TLS: noCA}); !contains(err, "cannot use "+empty+": it holds no PEM certificate") {
+	if _, err := cluster.New(cluster.Options{TLS: noCA}); !contains(err,
+		"cannot use "+empty+": it holds no PEM certificate") {
 		t.Errorf("an empty authority: %v", err)
 	}
 	noCert := good
@@ -205,16 +208,39 @@ func TestTheReasonWhyAMemberDoesNotAnswerIsNamed(t *testing.T) {
 		files cluster.TLSFiles
 		want  string
 	}{
-		"nobody listens":             {strings.Replace(nobody(t), "http:", "https:", 1), good, "connection refused"},
-		"cut off":                    {"https://" + proxy.Addr(), good, "TLS: it accepts connections and says nothing for 1s"},
-		"no TLS files":               {url, cluster.TLSFiles{}, "no TLS files are configured: set cluster.tls"},
-		"our authority is another":   {url, trustsAnother, "this host does not trust its certificate: tls: failed to verify certificate: x509: certificate signed by unknown authority"},
-		"our certificate is expired": {url, files(t)(ca.Expired("expired")), "it refuses this host's certificate: remote error: tls: expired certificate; see cluster.tls.cert"},
-		"our certificate is unknown": {url, files(t)(ca.WrongCA("unknown")), "it refuses this host's certificate: remote error: tls: unknown certificate authority"},
-		"we have no certificate":     {url, without, "it refuses this host's certificate: remote error: tls: certificate required"},
-		"the member's is expired":    {badMember(t, "late", ca.Expired), good, "this host does not trust its certificate: tls: failed to verify certificate: x509: certificate has expired"},
-		"the member's names another": {badMember(t, "elsewhere", ca.WrongSAN), good, "x509: certificate is valid for 192.0.2.1, not 127.0.0.1; see cluster.tls.ca"},
-		"the member speaks plain":    {"https://" + plain(t), good, "TLS: it hangs up: EOF; see whether it speaks TLS"},
+		"nobody listens": {strings.Replace(nobody(t), "http:", "https:", 1), good, "connection refused"},
+		"cut off": {
+			"https://" + proxy.Addr(), good,
+			"TLS: it accepts connections and says nothing for 1s",
+		},
+		"no TLS files": {url, cluster.TLSFiles{}, "no TLS files are configured: set cluster.tls"},
+		"our authority is another": {
+			url, trustsAnother,
+			"this host does not trust its certificate: tls: failed to verify certificate: x509: certificate signed " +
+				"by unknown authority",
+		},
+		"our certificate is expired": {
+			url, files(t)(ca.Expired("expired")),
+			"it refuses this host's certificate: remote error: tls: expired certificate; see cluster.tls.cert",
+		},
+		"our certificate is unknown": {
+			url, files(t)(ca.WrongCA("unknown")),
+			"it refuses this host's certificate: remote error: tls: unknown certificate authority",
+		},
+		"we have no certificate": {
+			url, without,
+			"it refuses this host's certificate: remote error: tls: certificate required",
+		},
+		"the member's is expired": {
+			badMember(t, "late", ca.Expired), good,
+			"this host does not trust its certificate: tls: failed to verify certificate: x509: certificate has " +
+				"expired",
+		},
+		"the member's names another": {
+			badMember(t, "elsewhere", ca.WrongSAN), good,
+			"x509: certificate is valid for 192.0.2.1, not 127.0.0.1; see cluster.tls.ca",
+		},
+		"the member speaks plain": {"https://" + plain(t), good, "TLS: it hangs up: EOF; see whether it speaks TLS"},
 	} {
 		client := connectTLS(t, c.url, c.files)
 		err := client.Diagnose(within(t), c.url)

@@ -21,7 +21,10 @@ host: {name: h}
 		want []string
 	}{
 		"nothing, in other words": {"mode: observe\n" + before + "timing: {interval: 2000ms}\n", nil},
-		"a mode and a duration":   {before + "timing: {lockTTL: 40s}\nmode: manage\n", []string{"mode", "timing.lockTTL", "timing.orphanGrace"}},
+		"a mode and a duration": {
+			before + "timing: {lockTTL: 40s}\nmode: manage\n",
+			[]string{"mode", "timing.lockTTL", "timing.orphanGrace"},
+		},
 		"within sections, lists and maps": {`
 cluster: {name: c, endpoints: [https://127.0.0.1:2379, https://127.0.0.2:2379], tls: {ca: /other}}
 etcd: {clientURL: https://127.0.0.1:2379, peerURL: https://127.0.0.1:2380, environment: {ETCD_CERT_FILE: /d}}
@@ -29,7 +32,8 @@ host: {name: h}
 `, []string{"cluster.endpoints", "cluster.tls.ca", "etcd.environment"}},
 		"a section that is gone": {`
 cluster: {name: c, endpoints: [http://127.0.0.1:2379]}
-etcd: {clientURL: http://127.0.0.1:2379, peerURL: https://127.0.0.1:2380, listenClientURL: https://127.0.0.1:2379, environment: {ETCD_CERT_FILE: /c}}
+etcd: {clientURL: http://127.0.0.1:2379, peerURL: https://127.0.0.1:2380, listenClientURL: https://127.0.0.1:2379,
+  environment: {ETCD_CERT_FILE: /c}}
 host: {name: h}
 `, []string{"cluster.endpoints", "cluster.tls", "etcd.clientURL"}},
 	} {

@@ -62,8 +62,8 @@ func parse(name string, data []byte, hostname func() (string, error)) (Config, e
 	return c, nil
 }
 
-// DefaultEnvironmentFile is where the environment file lies unless etcd.environmentFile says otherwise. Formerly it lay where
-// quorumd may write: a file that names that place means this one.
+// DefaultEnvironmentFile is where the environment file lies unless etcd.environmentFile says otherwise. Formerly it lay
+// where quorumd may write: a file that names that place means this one.
 const (
 	DefaultEnvironmentFile = "/var/lib/quorumd-etcd/etcd.env"
 	formerEnvironmentFile  = "/var/lib/quorumd/etcd.env"
@@ -100,8 +100,9 @@ func (d *decoder) shortHostname(hostname func() (string, error)) string {
 	}
 	short, _, _ := strings.Cut(full, ".")
 	if err := checkName(short); err != nil {
-		d.add("host.name", d.setAt["host"], fmt.Sprintf("not set, and the machine's host name %s cannot be used, it %s; set host.name",
-			quote(full), err))
+		d.add("host.name", d.setAt["host"],
+			fmt.Sprintf("not set, and the machine's host name %s cannot be used, it %s; set host.name",
+				quote(full), err))
 	}
 	return short
 }

@@ -71,7 +71,10 @@ func TestNoErrorNamesAGoType(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, word := range []string{"config.", "time.Duration", "string", "bool", "int ", "uint", "struct", "map[", "!!", "unmarshal", "yaml: ", "reflect", "panic"} {
+		for _, word := range []string{
+			"config.", "time.Duration", "string", "bool", "int ", "uint", "struct", "map[",
+			"!!", "unmarshal", "yaml: ", "reflect", "panic",
+		} {
 			for line := range strings.Lines(string(data)) {
 				line = strings.TrimPrefix(line, strings.TrimSuffix(filepath.Base(file), ".golden")+".yaml")
 				if !strings.HasPrefix(line, "    | ") && strings.Contains(line, word) {
@@ -122,7 +125,8 @@ func (panicking) Read([]byte) (int, error) { panic("internal error") }
 func TestAPanicOfTheYAMLParserIsAnError(t *testing.T) {
 	t.Parallel()
 	var n yaml.Node
-	if err := decodeNode(yaml.NewDecoder(panicking{}), &n); err == nil || !strings.Contains(err.Error(), "the parser gave up: internal error") {
+	if err := decodeNode(yaml.NewDecoder(panicking{}), &n); err == nil ||
+		!strings.Contains(err.Error(), "the parser gave up: internal error") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -158,10 +162,13 @@ func TestTheShortestFileGetsEveryDefault(t *testing.T) {
 			RenewEvery: 5 * time.Second, RenewGiveUp: 15 * time.Second, StepMargin: 5 * time.Second,
 			PresenceTTL: time.Minute, Settle: 6 * time.Second, PromoteStable: time.Minute, PromoteLag: 100,
 			SteadyLag: 30 * time.Second, LearnerStall: 5 * time.Minute, LearnerMax: 2 * time.Hour,
-			Cooldown: time.Minute, HandOver: 30 * time.Second, ReturnStable: 15 * time.Second, ReturnMax: 10 * time.Minute, OrphanGrace: 65 * time.Second, JoinBackoff: time.Minute, ClockMaxOffset: 5 * time.Second,
+			Cooldown: time.Minute, HandOver: 30 * time.Second, ReturnStable: 15 * time.Second,
+			ReturnMax: 10 * time.Minute, OrphanGrace: 65 * time.Second, JoinBackoff: time.Minute,
+			ClockMaxOffset: 5 * time.Second,
 		},
 		Maintenance: Maintenance{
-			Hooks: "/etc/quorumd/hooks", HookTimeout: 5 * time.Minute, CommandTimeout: time.Hour, Windows: []string{"daily 02:00-05:00"}, Veto: "/etc/quorumd/veto.d",
+			Hooks: "/etc/quorumd/hooks", HookTimeout: 5 * time.Minute, CommandTimeout: time.Hour,
+			Windows: []string{"daily 02:00-05:00"}, Veto: "/etc/quorumd/veto.d",
 		},
 		Control: Control{Socket: "/run/quorumd/control.sock", Group: "quorumd-admin"},
 		Metrics: Metrics{Listen: ":9379"},
@@ -265,11 +272,16 @@ func TestEveryKeyIsTaken(t *testing.T) {
 		},
 		Etcd: Etcd{
 			Runner: RunnerProcess, Unit: "etcd@2.service", Binary: "/opt/etcd",
-			DataDir: "/data/etcd", WALDir: "/wal/etcd", EnvironmentFile: "/state/etcd.env", User: "quorumd", PasswordFile: "/etc/quorumd/etcd.password",
-			ClientURL: "https://n2.example.org:2379", PeerURL: "https://n2.example.org:2380",
-			ListenClientURL: "https://0.0.0.0:2379", ListenPeerURL: "https://[::]:2380", MetricsURL: "http://localhost:2381",
-			Environment: map[string]string{"ETCD_QUOTA_BACKEND_BYTES": "8589934592", "ETCD_ENABLE_PPROF": "true", "ETCD_LOG_LEVEL": "warn"},
-			LogFile:     "/log/etcd.log", StopTimeout: 90 * time.Second,
+			DataDir: "/data/etcd", WALDir: "/wal/etcd", EnvironmentFile: "/state/etcd.env", User: "quorumd",
+			PasswordFile: "/etc/quorumd/etcd.password",
+			ClientURL:    "https://n2.example.org:2379", PeerURL: "https://n2.example.org:2380",
+			ListenClientURL: "https://0.0.0.0:2379", ListenPeerURL: "https://[::]:2380",
+			MetricsURL: "http://localhost:2381",
+			Environment: map[string]string{
+				"ETCD_QUOTA_BACKEND_BYTES": "8589934592", "ETCD_ENABLE_PPROF": "true",
+				"ETCD_LOG_LEVEL": "warn",
+			},
+			LogFile: "/log/etcd.log", StopTimeout: 90 * time.Second,
 		},
 		Disk: Disk{
 			ProbeDir: "/wal/.quorumd-probe", DirectInterval: 500 * time.Millisecond, WALInterval: 5 * time.Second,
@@ -280,22 +292,30 @@ func TestEveryKeyIsTaken(t *testing.T) {
 		Timing: Timing{
 			Interval: 250 * time.Millisecond, CallTimeout: time.Second, LockTTL: 5 * time.Second,
 			RenewEvery: 500 * time.Millisecond, RenewGiveUp: 2 * time.Second, StepMargin: time.Second,
-			PresenceTTL: 5 * time.Second, Settle: 5500 * time.Millisecond, PromoteStable: 3 * time.Second, PromoteLag: 10,
-			SteadyLag: time.Second, LearnerStall: 30 * time.Second, LearnerMax: 5 * time.Minute, HandOver: 7 * time.Second, ReturnStable: 2 * time.Second, ReturnMax: 3 * time.Minute,
+			PresenceTTL: 5 * time.Second, Settle: 5500 * time.Millisecond, PromoteStable: 3 * time.Second,
+			PromoteLag: 10,
+			SteadyLag:  time.Second, LearnerStall: 30 * time.Second, LearnerMax: 5 * time.Minute,
+			HandOver: 7 * time.Second, ReturnStable: 2 * time.Second, ReturnMax: 3 * time.Minute,
 			OrphanGrace: 12 * time.Second, JoinBackoff: 5 * time.Second, ClockMaxOffset: time.Second,
 		},
 		Maintenance: Maintenance{
-			Hooks: "/h", HookTimeout: time.Minute, CommandTimeout: 2 * time.Hour, AutoReboot: true, Windows: []string{"Sat,Sun 22:00-02:00 UTC", "daily 12:00-13:00"},
+			Hooks: "/h", HookTimeout: time.Minute, CommandTimeout: 2 * time.Hour, AutoReboot: true,
+			Windows:   []string{"Sat,Sun 22:00-02:00 UTC", "daily 12:00-13:00"},
 			Blackouts: []string{"2026-11-27", "12-20..01-06 Europe/Berlin"}, Veto: "/v",
 		},
 		FleetLock: FleetLock{Listen: "[::1]:9999"},
 		Control:   Control{Socket: "/run/q/c.sock", Group: "wheel"},
-		Metrics:   Metrics{Listen: "127.0.0.1:9000", Allow: []string{"192.0.2.0/24", "2001:db8::7/128"}, WebConfig: "/etc/web.yaml"},
-		Paths:     Paths{State: "/state", Runtime: "/run/q"},
+		Metrics: Metrics{
+			Listen: "127.0.0.1:9000", Allow: []string{"192.0.2.0/24", "2001:db8::7/128"},
+			WebConfig: "/etc/web.yaml",
+		},
+		Paths: Paths{State: "/state", Runtime: "/run/q"},
 		Warnings: []string{
 			"cluster.voters is 9: every write waits for five disks; 5 or 7 voters are faster and hardly less safe",
-			"etcd.listenClientURL (https://0.0.0.0:2379) is https, and etcd does not start without ETCD_CERT_FILE and ETCD_KEY_FILE: add them to etcd.environment, unless quorumd was started with them",
-			"etcd.listenPeerURL (https://[::]:2380) is https, and etcd does not start without ETCD_PEER_CERT_FILE and ETCD_PEER_KEY_FILE: add them to etcd.environment, unless quorumd was started with them",
+			"etcd.listenClientURL (https://0.0.0.0:2379) is https, and etcd does not start without ETCD_CERT_FILE " +
+				"and ETCD_KEY_FILE: add them to etcd.environment, unless quorumd was started with them",
+			"etcd.listenPeerURL (https://[::]:2380) is https, and etcd does not start without ETCD_PEER_CERT_FILE " +
+				"and ETCD_PEER_KEY_FILE: add them to etcd.environment, unless quorumd was started with them",
 			"cluster.allowUnsafeVersion is set: membership is managed with etcd versions that have known faults",
 			"maintenance.autoReboot does nothing here: it takes mode manage, and etcd as a systemd unit",
 		},
@@ -369,7 +389,8 @@ func TestTheProbeStaysOutOfEtcdsDirectories(t *testing.T) {
 func TestAnEndpointThatOthersWillNotAskIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	c := mustParse(t, strings.Replace(valid, "[http://192.0.2.1:2379]", "[http://192.0.2.2:2379]", 1))
-	want := []string{"etcd.clientURL (http://192.0.2.1:2379) is not in cluster.endpoints: add it there on every host, or other hosts will not ask this one"}
+	want := []string{"etcd.clientURL (http://192.0.2.1:2379) is not in cluster.endpoints: add it there on every " +
+		"host, or other hosts will not ask this one"}
 	if diff := cmp.Diff(want, c.Warnings); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -379,12 +400,21 @@ func TestHTTPSWithoutCertificatesForEtcdIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	https := strings.Replace(strings.ReplaceAll(valid, "http:", "https:"), "etcd:", "  tls: {}\netcd:", 1)
 	for environment, want := range map[string][]string{
-		"": {"etcd.listenClientURL (https://192.0.2.1:2379) is https", "etcd.listenPeerURL (https://192.0.2.1:2380) is https"},
-		"{ETCD_CERT_FILE: /c, ETCD_KEY_FILE: /k}":                                                         {"etcd.listenPeerURL (https://192.0.2.1:2380) is https"},
-		"{ETCD_CERT_FILE: /c, ETCD_KEY_FILE: /k, ETCD_PEER_AUTO_TLS: true}":                               nil,
-		"{ETCD_CERT_FILE: /c, ETCD_PEER_CERT_FILE: /c, ETCD_PEER_KEY_FILE: /k}":                           {"etcd.listenClientURL (https://192.0.2.1:2379) is https"},
-		"{ETCD_CERT_FILE: /c, ETCD_KEY_FILE: /k, ETCD_PEER_CERT_FILE: /c, ETCD_PEER_KEY_FILE: /k}":        nil,
-		"{ETCD_AUTO_TLS: false, ETCD_PEER_CERT_FILE: /c, ETCD_PEER_KEY_FILE: /k, ETCD_ENABLE_PPROF: yes}": {"etcd.listenClientURL (https://192.0.2.1:2379) is https"},
+		"": {
+			"etcd.listenClientURL (https://192.0.2.1:2379) is https",
+			"etcd.listenPeerURL (https://192.0.2.1:2380) is https",
+		},
+		"{ETCD_CERT_FILE: /c, ETCD_KEY_FILE: /k}": {
+			"etcd.listenPeerURL (https://192.0.2.1:2380) is https",
+		},
+		"{ETCD_CERT_FILE: /c, ETCD_KEY_FILE: /k, ETCD_PEER_AUTO_TLS: true}": nil,
+		"{ETCD_CERT_FILE: /c, ETCD_PEER_CERT_FILE: /c, ETCD_PEER_KEY_FILE: /k}": {
+			"etcd.listenClientURL (https://192.0.2.1:2379) is https",
+		},
+		"{ETCD_CERT_FILE: /c, ETCD_KEY_FILE: /k, ETCD_PEER_CERT_FILE: /c, ETCD_PEER_KEY_FILE: /k}": nil,
+		"{ETCD_AUTO_TLS: false, ETCD_PEER_CERT_FILE: /c, ETCD_PEER_KEY_FILE: /k, ETCD_ENABLE_PPROF: yes}": {
+			"etcd.listenClientURL (https://192.0.2.1:2379) is https",
+		},
 	} {
 		text := https
 		if environment != "" {
@@ -414,9 +444,15 @@ func TestAMetricsListenerMustNameAHost(t *testing.T) {
 func TestAHostNameThatCannotServeIsReported(t *testing.T) {
 	t.Parallel()
 	for name, hostname := range map[string]func() (string, error){
-		`quorumd.yaml: host.name: not set, and the machine's host name cannot be read; set host.name`: func() (string, error) { return "", errors.New("no") },
+		`quorumd.yaml: host.name: not set, and the machine's host name cannot be read; set host.name`: func() (string,
+			error,
+		) {
+			return "", errors.New("no")
+		},
 		`quorumd.yaml: host.name: not set, and the machine's host name "(none)" cannot be used, it must be 1 to 63 letters, digits, dots, dashes and underscores, ` +
-			`beginning with a letter or digit, not "(none)"; set host.name`: func() (string, error) { return "(none)", nil },
+			`beginning with a letter or digit, not "(none)"; set host.name`: func() (string, error) {
+			return "(none)", nil
+		},
 	} {
 		_, err := parse("quorumd.yaml", []byte(valid), hostname)
 		if err == nil || err.Error() != name {
@@ -495,7 +531,10 @@ func TestLoadRefusesWhatIsNoReadableFile(t *testing.T) {
 
 func TestSizesAreWrittenInTheirLargestUnit(t *testing.T) {
 	t.Parallel()
-	for size, want := range map[Size]string{0: "0B", 1: "1B", 1023: "1023B", 1 << 10: "1KiB", 1536: "1536B", 3 << 20: "3MiB", 1 << 30: "1GiB", 2 << 40: "2TiB"} {
+	for size, want := range map[Size]string{
+		0: "0B", 1: "1B", 1023: "1023B", 1 << 10: "1KiB", 1536: "1536B",
+		3 << 20: "3MiB", 1 << 30: "1GiB", 2 << 40: "2TiB",
+	} {
 		if got := size.String(); got != want {
 			t.Errorf("%d is written %s, want %s", uint64(size), got, want)
 		}
@@ -507,13 +546,16 @@ func TestWhatSystemdReadsDoesNotLieWhereQuorumdMayWrite(t *testing.T) {
 	in := func(more, file string) Config {
 		return mustParse(t, strings.Replace(valid, "etcd:\n", "etcd:\n  environmentFile: "+file+"\n", 1)+more)
 	}
-	if c := in("", "/var/lib/quorumd/etcd.env"); c.Etcd.EnvironmentFile != "/var/lib/quorumd-etcd/etcd.env" || len(c.Warnings) != 0 {
+	if c := in("", "/var/lib/quorumd/etcd.env"); c.Etcd.EnvironmentFile != "/var/lib/quorumd-etcd/etcd.env" ||
+		len(c.Warnings) != 0 {
 		t.Errorf("the place of earlier versions means %s, %q", c.Etcd.EnvironmentFile, c.Warnings)
 	}
-	if c := in("", "/var/lib/quorumd-etcd/a.env"); len(c.Warnings) != 0 || c.Etcd.HoldFile() != "/var/lib/quorumd-etcd/a.hold" {
+	if c := in("", "/var/lib/quorumd-etcd/a.env"); len(c.Warnings) != 0 ||
+		c.Etcd.HoldFile() != "/var/lib/quorumd-etcd/a.hold" {
 		t.Errorf("%q, %s", c.Warnings, c.Etcd.HoldFile())
 	}
-	if c := in("paths: {state: /var/lib/quorumd/a}\n", "/var/lib/quorumd/a/etcd.env"); len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "choose a place in /var/lib/quorumd-etcd") {
+	if c := in("paths: {state: /var/lib/quorumd/a}\n", "/var/lib/quorumd/a/etcd.env"); len(c.Warnings) != 1 ||
+		!strings.Contains(c.Warnings[0], "choose a place in /var/lib/quorumd-etcd") {
 		t.Errorf("%q", c.Warnings)
 	}
 }

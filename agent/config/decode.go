@@ -249,7 +249,8 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, k key) {
 		} else if err := setScalar(element, k, entry); err != nil {
 			d.add(path, entry.Line, err.Error())
 		} else if line := first[element.String()]; line > 0 {
-			d.add(path, entry.Line, fmt.Sprintf("%s is listed twice, first in line %d; remove one", quote(element.String()), line))
+			d.add(path, entry.Line, fmt.Sprintf("%s is listed twice, first in line %d; remove one",
+				quote(element.String()), line))
 		} else {
 			first[element.String()] = entry.Line
 			d.setAt[path] = entry.Line

@@ -51,7 +51,8 @@ etcd:
 
 func TestEveryKeyIsInTheDefaultFileWithItsDefault(t *testing.T) {
 	t.Parallel()
-	all := strings.ReplaceAll(uncommented(string(Default())), ": http://192.0.2.1:2379", ": https://192.0.2.1:2379") // with the section for TLS
+	// with the section for TLS
+	all := strings.ReplaceAll(uncommented(string(Default())), ": http://192.0.2.1:2379", ": https://192.0.2.1:2379")
 	all = strings.ReplaceAll(all, "- http:", "- https:")
 	c, err := parse("all.yaml", []byte(all), n1)
 	if err != nil {
@@ -106,7 +107,8 @@ func generateDefault(t *testing.T) string {
 	ast.Inspect(file, g.collect)
 	g.WriteString("# The configuration of quorumd.\n#\n" +
 		"# A line that begins with #key shows the default of that key; remove the # to change it.\n" +
-		"# What a key takes stands in brackets. A duration is numbers with the units ms, s, m, h and d, as in 300ms or 1h30m;\n" +
+		"# What a key takes stands in brackets. A duration is numbers with the units ms, s, m, h and d, as in 300ms " +
+		"or 1h30m;\n" +
 		"# a size is a whole number with the unit B, KiB, MiB, GiB or TiB, as in 512MiB.\n" +
 		"# Check a change with \"quorumctl config check\".\n")
 	g.section(reflect.TypeFor[Config](), "")

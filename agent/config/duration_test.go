@@ -13,14 +13,19 @@ import (
 func TestADurationMayHaveDays(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
-		"2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "0.5d": 12 * time.Hour, "1.5d30m": 36*time.Hour + 30*time.Minute, "0d": 0,
-		"-1d": -24 * time.Hour, "-1d6h": -30 * time.Hour, "+1d": 24 * time.Hour, "90s": 90 * time.Second, "1h30m": 90 * time.Minute, "106751d": 106751 * 24 * time.Hour,
+		"2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "0.5d": 12 * time.Hour, "1.5d30m": 36*time.Hour + 30*time.Minute,
+		"0d":  0,
+		"-1d": -24 * time.Hour, "-1d6h": -30 * time.Hour, "+1d": 24 * time.Hour, "90s": 90 * time.Second,
+		"1h30m": 90 * time.Minute, "106751d": 106751 * 24 * time.Hour,
 	} {
 		if got, err := config.ParseDuration(text); err != nil || got != want {
 			t.Errorf("%q is %v, %v; want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "d", "2", "2days", "1h2d", "2d1d", "1d-6h", "1d+6h", "--1d", "1 d", "2D", "d2h", "1.2.3d", "106752d", "106751d24h", "99999999999999999d", "1dd"} {
+	for _, text := range []string{
+		"", "d", "2", "2days", "1h2d", "2d1d", "1d-6h", "1d+6h", "--1d", "1 d", "2D", "d2h",
+		"1.2.3d", "106752d", "106751d24h", "99999999999999999d", "1dd",
+	} {
 		if got, err := config.ParseDuration(text); err == nil {
 			t.Errorf("%q is taken for %v", text, got)
 		}

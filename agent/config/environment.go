@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Environment gives the variables with which the local etcd starts. cluster is its initial cluster; with a token that of
-// a new one, otherwise the one that it joins. etcd reads these only when its data directory is empty.
+// Environment gives the variables with which the local etcd starts. cluster is its initial cluster; with a token that
+// of a new one, otherwise the one that it joins. etcd reads these only when its data directory is empty.
 func (c Config) Environment(cluster, token string) map[string]string {
 	env := map[string]string{
 		"ETCD_NAME":                        c.Host.Name,

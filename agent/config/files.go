@@ -19,9 +19,9 @@ import (
 )
 
 // CheckFiles looks at the files that the configuration names for TLS and for the metrics listener: they exist, this
-// process can read them, certificates and keys are PEM, belong together and are valid today. It also looks for the machine
-// ID where there is no host.id. The error is Errors
-// with every problem. Parse does not do this, so that a configuration can be checked on another machine.
+// process can read them, certificates and keys are PEM, belong together and are valid today. It also looks for the
+// machine ID where there is no host.id. The error is Errors with every problem. Parse does not do this, so that a
+// configuration can be checked on another machine.
 func (c Config) CheckFiles() error {
 	var errs Errors
 	add := func(key string, err error) {
@@ -71,7 +71,8 @@ func readNamed(path string) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s does not exist; put it there or correct the path", path)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%s cannot be read: permission denied; let the user that runs quorumd read it and enter its directories", path)
+		return nil, fmt.Errorf("%s cannot be read: permission denied; let the user that runs quorumd read it and "+
+			"enter its directories", path)
 	case err != nil:
 		return nil, fmt.Errorf("cannot read the file: %w; correct the path", err)
 	case len(data) > MaxFileSize:
@@ -91,7 +92,8 @@ func checkPassword(path string) error {
 	case err != nil:
 		return fmt.Errorf("cannot look at the file: %w", err)
 	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%s has mode %04o, so others than its owner may read or write it; chmod 0400", path, info.Mode().Perm())
+		return fmt.Errorf("%s has mode %04o, so others than its owner may read or write it; chmod 0400", path,
+			info.Mode().Perm())
 	case text == "" || strings.ContainsAny(text, "\r\n\x00"):
 		return fmt.Errorf("%s must hold the password on one line, and nothing else", path)
 	}
@@ -133,7 +135,9 @@ func readCertificate(path string, now time.Time) ([]byte, error) {
 	}
 	if usage := leaf.ExtKeyUsage; len(usage) > 0 &&
 		!slices.Contains(usage, x509.ExtKeyUsageClientAuth) && !slices.Contains(usage, x509.ExtKeyUsageAny) {
-		return data, fmt.Errorf("%s may not be used by clients (its extended key usage lacks clientAuth), so etcd would refuse it; issue one with clientAuth", path)
+		return data,
+			fmt.Errorf("%s may not be used by clients (its extended key usage lacks clientAuth), so etcd would "+
+				"refuse it; issue one with clientAuth", path)
 	}
 	return data, nil
 }
@@ -167,7 +171,8 @@ func checkDates(path string, cert *x509.Certificate, now time.Time) error {
 	case now.After(cert.NotAfter):
 		return fmt.Errorf("%s expired on %s; renew it", path, cert.NotAfter.UTC().Format(time.RFC3339))
 	case now.Before(cert.NotBefore):
-		return fmt.Errorf("%s is valid only from %s; check this machine's clock", path, cert.NotBefore.UTC().Format(time.RFC3339))
+		return fmt.Errorf("%s is valid only from %s; check this machine's clock", path,
+			cert.NotBefore.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
@@ -182,7 +187,8 @@ func readPrivateKey(path string) ([]byte, error) {
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		switch {
 		case block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["DEK-Info"] != "":
-			return nil, fmt.Errorf("%s is encrypted and quorumd cannot ask for the passphrase; store the key without one, readable by quorumd only", path)
+			return nil, fmt.Errorf("%s is encrypted and quorumd cannot ask for the passphrase; store the key without "+
+				"one, readable by quorumd only", path)
 		case block.Type == "PRIVATE KEY" || strings.HasSuffix(block.Type, " PRIVATE KEY"):
 			return data, nil
 		}
@@ -197,7 +203,8 @@ func readPrivateKey(path string) ([]byte, error) {
 func checkPair(certPEM, keyPEM []byte, t TLS) error {
 	if _, err := tls.X509KeyPair(certPEM, keyPEM); err != nil {
 		reason := strings.TrimPrefix(err.Error(), "tls: ")
-		return fmt.Errorf("%s does not go with the certificate %s: %s; use the key the certificate was issued for", t.Key, t.Cert, reason)
+		return fmt.Errorf("%s does not go with the certificate %s: %s; use the key the certificate was issued for",
+			t.Key, t.Cert, reason)
 	}
 	return nil
 }

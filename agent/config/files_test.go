@@ -112,7 +112,10 @@ func TestBadFilesAreExplainedAllAtOnce(t *testing.T) {
 	text := p.write("text", []byte("not PEM\n"))
 	damaged := p.write("damaged.crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")}))
 	damagedKey := p.write("damaged.key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("x")}))
-	encrypted := p.write("encrypted.key", pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte("x")}))
+	encrypted := p.write("encrypted.key", pem.EncodeToMemory(&pem.Block{
+		Type:  "ENCRYPTED PRIVATE KEY",
+		Bytes: []byte("x"),
+	}))
 	encryptedOld := p.write("encrypted-old.key", pem.EncodeToMemory(&pem.Block{
 		Type:    "RSA PRIVATE KEY",
 		Headers: map[string]string{"Proc-Type": "4,ENCRYPTED", "DEK-Info": "AES-128-CBC,00"}, Bytes: []byte("x"),
@@ -126,7 +129,10 @@ func TestBadFilesAreExplainedAllAtOnce(t *testing.T) {
 		c    Config
 	}{
 		{"missing", with(TLS{CA: p.path("a"), Cert: p.path("b"), Key: p.path("c")}, p.path("d"))},
-		{"a directory, a pipe that would block, and too large", with(TLS{CA: large, Cert: p.dir, Key: p.path("pipe")}, p.path("pipe"))},
+		{
+			"a directory, a pipe that would block, and too large",
+			with(TLS{CA: large, Cert: p.dir, Key: p.path("pipe")}, p.path("pipe")),
+		},
 		{"not PEM", with(TLS{CA: text, Cert: text, Key: text}, "")},
 		{"swapped", with(TLS{CA: key, Cert: key, Key: cert}, "")},
 		{"of another pair", with(TLS{Cert: cert, Key: otherKey}, "")},
@@ -167,7 +173,8 @@ func TestAFileThatMayNotBeReadIsExplained(t *testing.T) {
 		}
 		result <- with(TLS{CA: cert}, "").CheckFiles()
 	}()
-	want := "cluster.tls.ca: " + cert + " cannot be read: permission denied; let the user that runs quorumd read it and enter its directories"
+	want := "cluster.tls.ca: " + cert +
+		" cannot be read: permission denied; let the user that runs quorumd read it and enter its directories"
 	if err := <-result; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -193,7 +200,8 @@ func TestAPasswordFileIsLookedAt(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
-	if err := (Config{Etcd: Etcd{PasswordFile: "/nowhere/password"}}).CheckFiles(); err == nil || !strings.Contains(err.Error(), "etcd.passwordFile") {
+	if err := (Config{Etcd: Etcd{PasswordFile: "/nowhere/password"}}).CheckFiles(); err == nil ||
+		!strings.Contains(err.Error(), "etcd.passwordFile") {
 		t.Errorf("one that is not there: %v", err)
 	}
 }

@@ -29,9 +29,12 @@ func kindOfFormat(format string) string {
 		"id": "a name of a-z, 0-9, dot and dash", "name": "a name of letters, digits, dot, dash and underscore",
 		"hex": "a hexadecimal number", "url": "a URL as in https://192.0.2.1:2379",
 		"listenURL": "a URL as in https://192.0.2.1:2379", "path": "an absolute path", "socket": "an absolute path",
-		"hostport": "an address as in 127.0.0.1:9379 or :9379", "loopback": "an address of the loopback as in 127.0.0.1:9380",
-		"network": "a network as in 192.0.2.0/24 or 192.0.2.7",
-		"window":  "a window as in \"Mon..Fri 02:00-04:00 Europe/Berlin\"", "blackout": "a date or range as in 2026-12-24 or 12-20..01-06", "unit": "a unit name as in etcd.service", "group": "a group name",
+		"hostport": "an address as in 127.0.0.1:9379 or :9379",
+		"loopback": "an address of the loopback as in 127.0.0.1:9380",
+		"network":  "a network as in 192.0.2.0/24 or 192.0.2.7",
+		"window":   "a window as in \"Mon..Fri 02:00-04:00 Europe/Berlin\"",
+		"blackout": "a date or range as in 2026-12-24 or 12-20..01-06", "unit": "a unit name as in etcd.service",
+		"group": "a group name",
 	}
 	return words[format]
 }
@@ -102,7 +105,8 @@ func parseFormat(format, s string) (string, error) {
 		return parsePath(s)
 	case "socket":
 		if len(s) > maxSocketPath {
-			return "", fmt.Errorf("a socket's path has at most %d bytes, not %d; choose a shorter one", maxSocketPath, len(s))
+			return "", fmt.Errorf("a socket's path has at most %d bytes, not %d; choose a shorter one", maxSocketPath,
+				len(s))
 		}
 		return parsePath(s)
 	case "hostport":
@@ -134,7 +138,8 @@ func checkID(s string) error {
 	if s == "" || len(s) > 63 || strings.ContainsFunc(s, func(r rune) bool {
 		return (!isAlphanumeric(r) || unicode.IsUpper(r)) && r != '.' && r != '-'
 	}) || s[0] == '.' || s[0] == '-' {
-		return fmt.Errorf("must be 1 to 63 of a-z, 0-9, dot and dash, beginning with a letter or digit, not %s", quote(s))
+		return fmt.Errorf("must be 1 to 63 of a-z, 0-9, dot and dash, beginning with a letter or digit, not %s",
+			quote(s))
 	}
 	return nil
 }
@@ -144,7 +149,8 @@ func checkName(s string) error {
 	if s == "" || len(s) > 63 || strings.ContainsFunc(s, func(r rune) bool {
 		return !isAlphanumeric(r) && r != '.' && r != '-' && r != '_'
 	}) || !isAlphanumeric(rune(s[0])) {
-		return fmt.Errorf("must be 1 to 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit, not %s", quote(s))
+		return fmt.Errorf("must be 1 to 63 letters, digits, dots, dashes and underscores, beginning with a letter or "+
+			"digit, not %s", quote(s))
 	}
 	return nil
 }
@@ -153,7 +159,8 @@ func checkName(s string) error {
 func parseHex(s string) (string, error) {
 	value, err := strconv.ParseUint(strings.TrimPrefix(s, "0x"), 16, 64)
 	if err != nil || value == 0 {
-		return "", fmt.Errorf("must be a hexadecimal number of 1 to 16 digits, as in cdf818194e3a8c32, not %s", quote(s))
+		return "", fmt.Errorf("must be a hexadecimal number of 1 to 16 digits, as in cdf818194e3a8c32, not %s",
+			quote(s))
 	}
 	return strconv.FormatUint(value, 16), nil
 }
@@ -220,7 +227,8 @@ func checkLoopback(s string) error {
 	if host == "localhost" || err == nil && addr.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("must be an address of the loopback, as in 127.0.0.1:9380, not %s: whoever may connect to it may have etcd stopped here", quote(s))
+	return fmt.Errorf("must be an address of the loopback, as in 127.0.0.1:9380, not %s: whoever may connect to it "+
+		"may have etcd stopped here", quote(s))
 }
 
 // parseNetwork accepts a network or one address, and gives a network.
@@ -234,7 +242,8 @@ func parseNetwork(s string) (string, error) {
 		return "", fmt.Errorf("must be a network as in 192.0.2.0/24, or an address, not %s", quote(s))
 	}
 	if network != network.Masked() {
-		return "", fmt.Errorf("must be a network as in %s, or the address %s alone, not %s", network.Masked(), network.Addr(), quote(s))
+		return "", fmt.Errorf("must be a network as in %s, or the address %s alone, not %s", network.Masked(),
+			network.Addr(), quote(s))
 	}
 	return network.String(), nil
 }
@@ -272,7 +281,8 @@ func parseURL(s string, listen bool) (string, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return "", fmt.Errorf("%s is not a URL here; write http or https, a host and a port, as in https://192.0.2.1:2379", quote(s))
+		return "", fmt.Errorf("%s is not a URL here; write http or https, a host and a port, as in "+
+			"https://192.0.2.1:2379", quote(s))
 	case u.User != nil:
 		return "", errors.New("must not have a user name in the URL; remove what stands before the @")
 	case u.Path != "" || u.RawQuery != "" || u.Fragment != "" || strings.ContainsAny(s, "?#"):
@@ -300,7 +310,8 @@ func parseURL(s string, listen bool) (string, error) {
 }
 
 func listenNeedsIP(s string) string {
-	return fmt.Sprintf("etcd listens only on IP addresses and localhost, not on the name in %s; write the IP address, or 0.0.0.0 for all", quote(s))
+	return fmt.Sprintf("etcd listens only on IP addresses and localhost, not on the name in %s; write the IP "+
+		"address, or 0.0.0.0 for all", quote(s))
 }
 
 // checkVariable accepts the name of an etcd variable that is the operator's to set.
@@ -317,14 +328,18 @@ func checkVariable(name string) error {
 		"ETCD_LISTEN_PEER_URLS": "etcd.listenPeerURL", "ETCD_LISTEN_CLIENT_URLS": "etcd.listenClientURL",
 		"ETCD_LISTEN_METRICS_URLS": "etcd.metricsURL",
 	}
-	computed := []string{"ETCD_INITIAL_CLUSTER", "ETCD_INITIAL_CLUSTER_STATE", "ETCD_INITIAL_CLUSTER_TOKEN", "ETCD_FORCE_NEW_CLUSTER"}
+	computed := []string{
+		"ETCD_INITIAL_CLUSTER", "ETCD_INITIAL_CLUSTER_STATE", "ETCD_INITIAL_CLUSTER_TOKEN",
+		"ETCD_FORCE_NEW_CLUSTER",
+	}
 	switch {
 	case own[name] != "":
 		return errors.New("quorumd sets this variable from " + own[name] + "; remove it and use that key")
 	case slices.Contains(computed, name):
 		return errors.New("quorumd sets this variable itself when the member joins; remove it")
 	case name == "ETCD_CONFIG_FILE":
-		return errors.New("with a configuration file etcd ignores every variable, so quorumd's too; remove it and set variables")
+		return errors.New("with a configuration file etcd ignores every variable, so quorumd's too; remove it and " +
+			"set variables")
 	case strings.HasPrefix(name, "ETCD_DISCOVERY"):
 		return errors.New("etcd refuses discovery together with the initial cluster that quorumd sets; remove it")
 	}

@@ -57,7 +57,8 @@ func checkErrors(t *testing.T, err error, size int) {
 		t.Fatalf("the error is %T with %d problems: %v", err, len(errs), err)
 	}
 	for _, p := range errs {
-		if p.Message == "" || p.File != "quorumd.yaml" || p.Line < 0 || p.Line > size+1 || p.Line > 0 && p.Source == "" && p.Key != "" {
+		if p.Message == "" || p.File != "quorumd.yaml" || p.Line < 0 || p.Line > size+1 ||
+			p.Line > 0 && p.Source == "" && p.Key != "" {
 			t.Errorf("a problem says too little: %+v", p)
 		}
 	}

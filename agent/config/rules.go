@@ -23,7 +23,8 @@ type rule struct {
 
 // checkRules reports every rule that does not hold. A rule is skipped when one of its keys has a problem of its own.
 func (d *decoder) checkRules(c *Config) {
-	for _, r := range slices.Concat(d.timingRules(&c.Timing), d.diskRules(&c.Disk), maintenanceRules(&c.Maintenance), d.urlRules(c), d.pathRules(c)) {
+	for _, r := range slices.Concat(d.timingRules(&c.Timing), d.diskRules(&c.Disk), maintenanceRules(&c.Maintenance),
+		d.urlRules(c), d.pathRules(c)) {
 		unusable := slices.ContainsFunc(r.keys, func(path string) bool { return d.bad[path] })
 		if r.holds || unusable {
 			continue
@@ -63,51 +64,65 @@ func (d *decoder) timingRules(t *Timing) []rule {
 	return []rule{
 		{
 			keys("renewEvery", "renewGiveUp"), 2*t.RenewEvery < t.RenewGiveUp,
-			renew + " must be less than half of " + giveUp + ", so that one failed renewal is not the end; lower the first or raise the second",
+			renew + " must be less than half of " + giveUp +
+				", so that one failed renewal is not the end; lower the first or raise the second",
 		},
 		{
 			keys("renewGiveUp", "stepMargin", "lockTTL"), t.RenewGiveUp+t.StepMargin < t.LockTTL,
-			giveUp + " and " + margin + " together must be less than " + ttl + ", so that a holder stops before its lock ends; raise lockTTL or lower the others",
+			giveUp + " and " + margin + " together must be less than " + ttl +
+				", so that a holder stops before its lock ends; raise lockTTL or lower the others",
 		},
 		{
-			keys("callTimeout", "stepMargin", "renewEvery", "lockTTL"), 3*t.CallTimeout+t.StepMargin+t.RenewEvery <= t.LockTTL/10*9,
-			"three times " + call + ", " + margin + " and " + renew + " together must be at most nine tenths of " + ttl + ", so that a step fits into the lock; raise lockTTL or lower the others",
+			keys("callTimeout", "stepMargin", "renewEvery", "lockTTL"),
+			3*t.CallTimeout+t.StepMargin+t.RenewEvery <= t.LockTTL/10*9,
+			"three times " + call + ", " + margin + " and " + renew + " together must be at most nine tenths of " +
+				ttl + ", so that a step fits into the lock; raise lockTTL or lower the others",
 		},
 		{
 			keys("interval", "renewEvery"), t.Interval <= t.RenewEvery,
-			interval + " must be at most " + renew + ", because each round of the loop renews once; lower the first or raise the second",
+			interval + " must be at most " + renew +
+				", because each round of the loop renews once; lower the first or raise the second",
 		},
 		{
 			keys("orphanGrace", "lockTTL"), t.OrphanGrace >= 2*t.LockTTL,
-			show("orphanGrace", t.OrphanGrace) + " must be at least twice " + ttl + ", because a change of leader in etcd gives the lock its full time again; raise the first or remove it",
+			show("orphanGrace", t.OrphanGrace) + " must be at least twice " + ttl +
+				", because a change of leader in etcd gives the lock its full time again; raise the first or remove it",
 		},
 		{
 			keys("presenceTTL", "interval"), t.PresenceTTL >= 4*t.Interval,
-			show("presenceTTL", t.PresenceTTL) + " must be at least four times " + interval + ", so that one slow round does not make a host absent; raise the first or lower the second",
+			show("presenceTTL", t.PresenceTTL) + " must be at least four times " + interval +
+				", so that one slow round does not make a host absent; raise the first or lower the second",
 		},
 		{
 			keys("promoteStable", "steadyLag"), t.PromoteStable >= t.SteadyLag,
-			show("promoteStable", t.PromoteStable) + " must be at least " + show("steadyLag", t.SteadyLag) + ", because the lag is watched during that time; raise the first or lower the second",
+			show("promoteStable", t.PromoteStable) + " must be at least " + show("steadyLag", t.SteadyLag) +
+				", because the lag is watched during that time; raise the first or lower the second",
 		},
 		{
 			keys("learnerStall", "learnerMax"), t.LearnerStall < t.LearnerMax,
-			show("learnerStall", t.LearnerStall) + " must be less than " + show("learnerMax", t.LearnerMax) + ", or it never takes effect; lower the first or raise the second",
+			show("learnerStall", t.LearnerStall) + " must be less than " + show("learnerMax", t.LearnerMax) +
+				", or it never takes effect; lower the first or raise the second",
 		},
 		{
 			keys("handOver", "interval", "callTimeout"), t.HandOver >= t.Interval+2*t.CallTimeout,
-			show("handOver", t.HandOver) + " must be at least " + interval + " and twice " + call + ", or what the other voters' hosts say before a stop is old when they have said it; raise the first or lower the others",
+			show("handOver", t.HandOver) + " must be at least " + interval + " and twice " + call +
+				", or what the other voters' hosts say before a stop is old when they have said it; raise the first " +
+				"or lower the others",
 		},
 		{
 			keys("joinBackoff"), t.JoinBackoff <= MaxJoinBackoff,
-			show("joinBackoff", t.JoinBackoff) + " must be at most " + formatDuration(MaxJoinBackoff) + ", where its doubling ends; lower it",
+			show("joinBackoff", t.JoinBackoff) + " must be at most " + formatDuration(MaxJoinBackoff) +
+				", where its doubling ends; lower it",
 		},
 		{
 			keys("lockTTL"), t.LockTTL >= 2*time.Second && t.LockTTL%time.Second == 0,
-			ttl + " must be whole seconds and at least 2s, because etcd counts leases in seconds; write for example 30s",
+			ttl + " must be whole seconds and at least 2s, because etcd counts leases in seconds; write for example " +
+				"30s",
 		},
 		{
 			keys("presenceTTL"), t.PresenceTTL%time.Second == 0,
-			show("presenceTTL", t.PresenceTTL) + " must be whole seconds, because etcd counts leases in seconds; write for example 60s",
+			show("presenceTTL", t.PresenceTTL) +
+				" must be whole seconds, because etcd counts leases in seconds; write for example 60s",
 		},
 	}
 }
@@ -130,7 +145,9 @@ func (d *decoder) diskRules(k *Disk) []rule {
 		rules = append(rules, rule{
 			[]string{low.path, high.path},
 			low.value < high.value,
-			d.show(low.path, low.value) + " must be less than " + d.show(high.path, high.value) + ", because the limits rise in the order fsyncLeave, fsyncWarm, fsyncSlow, stall, fail; lower the first or raise the second",
+			d.show(low.path, low.value) + " must be less than " + d.show(high.path, high.value) +
+				", because the limits rise in the order fsyncLeave, fsyncWarm, fsyncSlow, stall, fail; lower the " +
+				"first or raise the second",
 		})
 	}
 	for _, lane := range []struct {
@@ -140,13 +157,15 @@ func (d *decoder) diskRules(k *Disk) []rule {
 		rules = append(rules, rule{
 			[]string{lane.path},
 			lane.value >= disk.MinInterval,
-			d.show(lane.path, lane.value) + " must be at least " + formatDuration(disk.MinInterval) + ", or the probe wears the disk; raise it",
+			d.show(lane.path, lane.value) + " must be at least " + formatDuration(disk.MinInterval) +
+				", or the probe wears the disk; raise it",
 		})
 	}
 	return append(rules, rule{
 		[]string{"disk.qualifySamples", "disk.window"},
 		k.QualifySamples >= k.Window,
-		d.show("disk.qualifySamples", k.QualifySamples) + " must be at least " + d.show("disk.window", k.Window) + ", which is what one verdict needs; raise the first or lower the second",
+		d.show("disk.qualifySamples", k.QualifySamples) + " must be at least " + d.show("disk.window", k.Window) +
+			", which is what one verdict needs; raise the first or lower the second",
 	})
 }
 
@@ -155,11 +174,13 @@ func maintenanceRules(m *Maintenance) []rule {
 	return []rule{{
 		[]string{"maintenance.windows", "maintenance.autoReboot"},
 		!m.AutoReboot || len(m.Windows) > 0,
-		"maintenance.windows is empty, but maintenance.autoReboot is true and asks only in a window; add one, as in \"Mon..Fri 02:00-04:00\", or remove autoReboot",
+		"maintenance.windows is empty, but maintenance.autoReboot is true and asks only in a window; add one, as in " +
+			"\"Mon..Fri 02:00-04:00\", or remove autoReboot",
 	}}
 }
 
-// urlRules say that URLs agree on their scheme, that TLS files go with https, and that nobody listens where another does.
+// urlRules say that URLs agree on their scheme, that TLS files go with https, and that nobody listens where another
+// does.
 func (d *decoder) urlRules(c *Config) []rule {
 	e := &c.Etcd
 	rules := []rule{
@@ -169,8 +190,14 @@ func (d *decoder) urlRules(c *Config) []rule {
 	rules = append(rules, d.addressRules(c)...)
 	login := []string{"etcd.user", "etcd.passwordFile"}
 	rules = append(rules,
-		rule{login, e.User == "" || e.PasswordFile != "", "etcd.user (" + e.User + ") is given without etcd.passwordFile; set both or neither"},
-		rule{login, e.User != "" || e.PasswordFile == "", "etcd.passwordFile (" + e.PasswordFile + ") is given without etcd.user; set both or neither"})
+		rule{
+			login, e.User == "" || e.PasswordFile != "",
+			"etcd.user (" + e.User + ") is given without etcd.passwordFile; set both or neither",
+		},
+		rule{
+			login, e.User != "" || e.PasswordFile == "",
+			"etcd.passwordFile (" + e.PasswordFile + ") is given without etcd.user; set both or neither",
+		})
 	if len(c.Cluster.Endpoints) == 0 {
 		return rules
 	}
@@ -189,7 +216,8 @@ func (d *decoder) schemeRules(c *Config) []rule {
 		return rule{
 			[]string{path, list},
 			scheme(value) == scheme(first),
-			fmt.Sprintf("%s (%s) and %s[0] (%s) must both be http or both https; write the same scheme for all", path, value, list, first),
+			fmt.Sprintf("%s (%s) and %s[0] (%s) must both be http or both https; write the same scheme for all", path,
+				value, list, first),
 		}
 	}
 	rules := []rule{
@@ -197,7 +225,9 @@ func (d *decoder) schemeRules(c *Config) []rule {
 		{
 			[]string{section, list},
 			c.Cluster.TLS != nil || !https,
-			section + " is missing, but " + list + " are https (" + first + "); add the section with ca, cert and key, or \"tls: {}\" for the system's authorities and no client certificate",
+			section + " is missing, but " + list + " are https (" + first +
+				"); add the section with ca, cert and key, or \"tls: {}\" for the system's authorities and no client " +
+				"certificate",
 		},
 		{
 			[]string{section, list},
@@ -214,8 +244,10 @@ func (d *decoder) schemeRules(c *Config) []rule {
 func (d *decoder) tlsPairRules(t *TLS) []rule {
 	pair := []string{"cluster.tls.cert", "cluster.tls.key"}
 	return []rule{
-		{pair, t.Cert != "" || t.Key == "", "cluster.tls.key (" + t.Key + ") is given without cluster.tls.cert; set both or neither"},
-		{pair, t.Key != "" || t.Cert == "", "cluster.tls.cert (" + t.Cert + ") is given without cluster.tls.key; set both or neither"},
+		{pair, t.Cert != "" || t.Key == "", "cluster.tls.key (" + t.Key +
+			") is given without cluster.tls.cert; set both or neither"},
+		{pair, t.Key != "" || t.Cert == "", "cluster.tls.cert (" + t.Cert +
+			") is given without cluster.tls.key; set both or neither"},
 	}
 }
 
@@ -233,14 +265,19 @@ func (s serving) lacks(variables map[string]string) bool {
 }
 
 func (s serving) says(elsewhere string) string {
-	return fmt.Sprintf("%s (%s) is https, and etcd does not start without %s and %s: add them to etcd.environment, unless %s",
+	return fmt.Sprintf("%s (%s) is https, and etcd does not start without %s and %s: add them to etcd.environment, "+
+		"unless %s",
 		s.listen, s.url, s.files[0], s.files[1], elsewhere)
 }
 
 func servings(e Etcd) []serving {
 	return []serving{
 		{"etcd.listenClientURL", e.ListenClientURL, [2]string{"ETCD_CERT_FILE", "ETCD_KEY_FILE"}, "ETCD_AUTO_TLS"},
-		{"etcd.listenPeerURL", e.ListenPeerURL, [2]string{"ETCD_PEER_CERT_FILE", "ETCD_PEER_KEY_FILE"}, "ETCD_PEER_AUTO_TLS"},
+		{
+			"etcd.listenPeerURL", e.ListenPeerURL,
+			[2]string{"ETCD_PEER_CERT_FILE", "ETCD_PEER_KEY_FILE"},
+			"ETCD_PEER_AUTO_TLS",
+		},
 	}
 }
 
@@ -269,7 +306,8 @@ func (d *decoder) addressRules(c *Config) []rule {
 			rules = append(rules, rule{
 				[]string{a.path, b.path, a.from, b.from},
 				!overlap(address(a.value), address(b.value)),
-				d.show(a.path, a.value) + " and " + d.show(b.path, b.value) + " listen on the same address and port; give one of them another port",
+				d.show(a.path, a.value) + " and " + d.show(b.path, b.value) +
+					" listen on the same address and port; give one of them another port",
 			})
 		}
 	}
@@ -319,7 +357,8 @@ func (d *decoder) pathRules(c *Config) []rule {
 		{"paths.runtime", c.Paths.Runtime},
 	}
 	if tls := c.Cluster.TLS; tls != nil {
-		owned = append(owned, place{"cluster.tls.ca", tls.CA}, place{"cluster.tls.cert", tls.Cert}, place{"cluster.tls.key", tls.Key})
+		owned = append(owned, place{"cluster.tls.ca", tls.CA}, place{"cluster.tls.cert", tls.Cert},
+			place{"cluster.tls.key", tls.Key})
 	}
 	var rules []rule
 	for _, p := range owned {
@@ -327,14 +366,16 @@ func (d *decoder) pathRules(c *Config) []rule {
 			rules = append(rules, rule{
 				[]string{p.key, dir.key},
 				!within(p.path, dir.path),
-				d.show(p.key, p.path) + " lies in " + d.show(dir.key, dir.path) + ", which is etcd's alone and is moved aside as a whole; choose another place",
+				d.show(p.key, p.path) + " lies in " + d.show(dir.key, dir.path) +
+					", which is etcd's alone and is moved aside as a whole; choose another place",
 			})
 		}
 	}
 	return append(rules, rule{
 		[]string{wal, data},
 		!within(c.Etcd.DataDir, c.Etcd.WALDir),
-		d.show(data, c.Etcd.DataDir) + " lies in " + d.show(wal, c.Etcd.WALDir) + "; choose another directory for the WAL, or remove walDir",
+		d.show(data, c.Etcd.DataDir) + " lies in " + d.show(wal, c.Etcd.WALDir) +
+			"; choose another directory for the WAL, or remove walDir",
 	})
 }
 
@@ -350,10 +391,13 @@ func within(path, dir string) bool {
 func warnings(c *Config) []string {
 	var w []string
 	if c.Cluster.Voters == 9 {
-		w = append(w, "cluster.voters is 9: every write waits for five disks; 5 or 7 voters are faster and hardly less safe")
+		w = append(w,
+			"cluster.voters is 9: every write waits for five disks; 5 or 7 voters are faster and hardly less safe")
 	}
 	if !slices.Contains(c.Cluster.Endpoints, c.Etcd.ClientURL) {
-		w = append(w, fmt.Sprintf("etcd.clientURL (%s) is not in cluster.endpoints: add it there on every host, or other hosts will not ask this one", c.Etcd.ClientURL))
+		w = append(w,
+			fmt.Sprintf("etcd.clientURL (%s) is not in cluster.endpoints: add it there on every host, or other hosts "+
+				"will not ask this one", c.Etcd.ClientURL))
 	}
 	elsewhere := "quorumd was started with them" // etcd's environment may be more than what quorumd writes
 	if c.Etcd.Runner == RunnerSystemd {
@@ -365,14 +409,17 @@ func warnings(c *Config) []string {
 		}
 	}
 	if c.Cluster.AllowUnsafeVersion {
-		w = append(w, "cluster.allowUnsafeVersion is set: membership is managed with etcd versions that have known faults")
+		w = append(w,
+			"cluster.allowUnsafeVersion is set: membership is managed with etcd versions that have known faults")
 	}
 	if c.Maintenance.AutoReboot && (c.Mode != ModeManage || c.Etcd.Runner != RunnerSystemd) {
 		w = append(w, "maintenance.autoReboot does nothing here: it takes mode manage, and etcd as a systemd unit")
 	}
 	if c.Etcd.Runner == RunnerSystemd && within(c.Etcd.EnvironmentFile, c.Paths.State) {
-		w = append(w, fmt.Sprintf("etcd.environmentFile (%s) lies in paths.state, where quorumd may write and so root does not: "+
-			"choose a place in /var/lib/quorumd-etcd, and name it and its .hold in the drop-in of %s", c.Etcd.EnvironmentFile, c.Etcd.Unit))
+		w = append(w,
+			fmt.Sprintf("etcd.environmentFile (%s) lies in paths.state, where quorumd may write and so root does not: "+
+				"choose a place in /var/lib/quorumd-etcd, and name it and its .hold in the drop-in of %s",
+				c.Etcd.EnvironmentFile, c.Etcd.Unit))
 	}
 	return w
 }

@@ -114,7 +114,8 @@ func parseDuration(s string, zeroAllowed bool) (time.Duration, error) {
 	}
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%s is not a duration; write numbers with the units ms, s, m, h or d, as in 300ms, 2s, 1h30m or 2d", quote(s))
+		return 0, fmt.Errorf("%s is not a duration; write numbers with the units ms, s, m, h or d, as in 300ms, 2s, "+
+			"1h30m or 2d", quote(s))
 	case value == 0 && zeroAllowed:
 		return 0, nil
 	case value <= 0:

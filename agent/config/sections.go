@@ -141,16 +141,17 @@ type Etcd struct {
 	// WAL directory of etcd. Empty: inside the data directory.
 	WALDir string `yaml:"walDir" default:"" is:"path"`
 
-	// File the etcd unit reads (EnvironmentFile=): the ETCD_* variables of the member. Root's helper writes it for quorumd, from
-	// this configuration, where only root may write; beside it lies etcd.hold, which keeps the unit from starting.
+	// File the etcd unit reads (EnvironmentFile=): the ETCD_* variables of the member. Root's helper writes it for
+	// quorumd, from this configuration, where only root may write; beside it lies etcd.hold, which keeps the unit from
+	// starting.
 	EnvironmentFile string `yaml:"environmentFile" default:"/var/lib/quorumd-etcd/etcd.env" is:"path"`
 
 	// User as whom quorumd asks etcd, where etcd has authentication on. Empty: nobody, or whom the client certificate
 	// names (its common name). What it must be allowed is in quorumd(8).
 	User string `yaml:"user" default:"" is:"name"`
 
-	// File with the password of user, and nothing else. Only the user that runs quorumd may read it (mode 0400 or 0600).
-	// It is read again when it changes.
+	// File with the password of user, and nothing else. Only the user that runs quorumd may read it (mode 0400 or
+	// 0600). It is read again when it changes.
 	PasswordFile string `yaml:"passwordFile" default:"" is:"path"`
 
 	// URL at which clients reach the member of this host. It belongs in cluster.endpoints too.
@@ -168,9 +169,9 @@ type Etcd struct {
 	// URL etcd serves its metrics on, beside the client URL. Empty: only there.
 	MetricsURL string `yaml:"metricsURL" default:"" is:"listenURL"`
 
-	// More ETCD_* variables for etcd, such as ETCD_QUOTA_BACKEND_BYTES. With an https clientURL etcd needs ETCD_CERT_FILE
-	// and ETCD_KEY_FILE, with an https peerURL ETCD_PEER_CERT_FILE and ETCD_PEER_KEY_FILE, here or in its own unit.
-	// Variables that quorumd sets itself (name, URLs, directories, initial cluster) are refused.
+	// More ETCD_* variables for etcd, such as ETCD_QUOTA_BACKEND_BYTES. With an https clientURL etcd needs
+	// ETCD_CERT_FILE and ETCD_KEY_FILE, with an https peerURL ETCD_PEER_CERT_FILE and ETCD_PEER_KEY_FILE, here or in
+	// its own unit. Variables that quorumd sets itself (name, URLs, directories, initial cluster) are refused.
 	Environment map[string]string `yaml:"environment" default:"{}"`
 
 	// Log file of etcd. Only the process runner writes it; under systemd the journal has the log.
@@ -370,7 +371,8 @@ type Metrics struct {
 	// Where Prometheus, or a proxy for it, is on this host, take 127.0.0.1:9379; where it is not, name it in allow.
 	Listen string `yaml:"listen" default:":9379" is:"hostport"`
 
-	// Networks from which one may connect; others are turned away, this host too if it is not among them. Empty: from everywhere.
+	// Networks from which one may connect; others are turned away, this host too if it is not among them. Empty: from
+	// everywhere.
 	Allow []string `yaml:"allow" default:"" is:"network"`
 
 	// Web configuration file in the format of the Prometheus exporters, for TLS and passwords. Empty: neither.

@@ -18,7 +18,8 @@ import (
 )
 
 // noAliases is what to say of anchors and aliases.
-const noAliases = "YAML anchors and aliases (&name, *name) are not accepted; write the value out, or quote it if it begins with & or *"
+const noAliases = "YAML anchors and aliases (&name, *name) are not accepted; write the value out, or quote it if it " +
+	"begins with & or *"
 
 // text is a configuration file as YAML sees it.
 type text struct {
@@ -53,7 +54,8 @@ func (t text) checkCharacters() *Problem {
 		})
 		if bad >= 0 {
 			r, _ := utf8.DecodeRuneInString(line[bad:])
-			return t.problem(i+1, fmt.Sprintf("contains the control character %U; is this a text file? Remove the character", r))
+			return t.problem(i+1,
+				fmt.Sprintf("contains the control character %U; is this a text file? Remove the character", r))
 		}
 	}
 	return nil
@@ -71,7 +73,8 @@ func (t *text) parse(data []byte) *Problem {
 	}
 	switch err := decodeNode(decoder, &second); {
 	case err == nil:
-		return t.problem(second.Line, "a second YAML document begins here; one file is one document, so remove the '---' line or what follows it")
+		return t.problem(second.Line,
+			"a second YAML document begins here; one file is one document, so remove the '---' line or what follows it")
 	case !errors.Is(err, io.EOF):
 		return t.syntaxProblem(err)
 	}
@@ -105,7 +108,8 @@ func (t text) checkPlain(n *yaml.Node) *Problem {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		return t.problem(n.Line, noAliases)
 	case n.Style&yaml.TaggedStyle != 0:
-		return t.problem(n.Line, "YAML tags (!name) are not accepted; remove the tag, or quote the value if it begins with !")
+		return t.problem(n.Line,
+			"YAML tags (!name) are not accepted; remove the tag, or quote the value if it begins with !")
 	}
 	for _, child := range n.Content {
 		if p := t.checkPlain(child); p != nil {

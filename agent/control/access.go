@@ -45,7 +45,8 @@ func (r rules) check(a access, p peer, known bool) error {
 	}
 	hint := "run it as root"
 	if r.known {
-		hint = fmt.Sprintf("run it as root, or as a member of the group %s (usermod -aG %s USER, then log in anew)", r.group, r.group)
+		hint = fmt.Sprintf("run it as root, or as a member of the group %s (usermod -aG %s USER, then log in anew)",
+			r.group, r.group)
 	}
 	who := "someone unknown"
 	if known {

@@ -21,8 +21,8 @@ type Reader interface {
 	MayBootstrap(ctx context.Context) error
 	// LookAgain waits until Status gives what was seen after the call. It ends with the context.
 	LookAgain(ctx context.Context) error
-	// History gives the newest limit lines, oldest first; with ErrNotNewest lines of which it is not known whether newer
-	// ones stand in etcd.
+	// History gives the newest limit lines, oldest first; with ErrNotNewest lines of which it is not known whether
+	// newer ones stand in etcd.
 	History(ctx context.Context, limit int) ([]HistoryLine, error)
 }
 
@@ -43,8 +43,9 @@ type Operator interface {
 
 // Remover takes members out when an operator asks for it. The rules of an Operator's methods hold for it.
 type Remover interface {
-	// RemoveMember records the wish that a member be taken out of etcd for good, and gives it as it stands; the status shows how
-	// it goes. What no waiting would change is refused. Of one that this host has removed already the State is RemovalDone.
+	// RemoveMember records the wish that a member be taken out of etcd for good, and gives it as it stands; the status
+	// shows how it goes. What no waiting would change is refused. Of one that this host has removed already the State
+	// is RemovalDone.
 	RemoveMember(ctx context.Context, req RemovalRequest, by string) (Removal, error)
 }
 

@@ -35,7 +35,9 @@ func TestASlowClientIsCutOffAndKeepsNobodyWaiting(t *testing.T) {
 		"silent":            {"", func(l *limits) { l.header = 100 * time.Millisecond }},
 		"within the header": {"GET /v1/sta", func(l *limits) { l.header = 100 * time.Millisecond }},
 		"within the body":   {late, func(l *limits) { l.read = 100 * time.Millisecond }},
-		"after the first":   {"GET /v1/status HTTP/1.1\r\nHost: quorumd\r\n\r\n", func(l *limits) { l.idle = 100 * time.Millisecond }},
+		"after the first": {"GET /v1/status HTTP/1.1\r\nHost: quorumd\r\n\r\n", func(l *limits) {
+			l.idle = 100 * time.Millisecond
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +62,8 @@ func TestASlowClientIsCutOffAndKeepsNobodyWaiting(t *testing.T) {
 func TestAHeaderWithoutEndIsRefused(t *testing.T) {
 	t.Parallel()
 	socket := open(t, &desk{})
-	status, _ := send(t, socket, "GET /v1/status HTTP/1.1\r\nHost: quorumd\r\nX: "+strings.Repeat("x", 80<<10)+"\r\n\r\n")
+	status, _ := send(t, socket, "GET /v1/status HTTP/1.1\r\nHost: quorumd\r\nX: "+strings.Repeat("x", 80<<10)+
+		"\r\n\r\n")
 	if status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("got %d", status)
 	}
@@ -69,7 +72,10 @@ func TestAHeaderWithoutEndIsRefused(t *testing.T) {
 func TestGarbageIsRefused(t *testing.T) {
 	t.Parallel()
 	socket := open(t, &desk{})
-	for _, raw := range []string{"\x00\x01\x02\r\n\r\n", "GET\r\n\r\n", "GET /v1/status HTTP/9.9\r\n\r\n", "GET /v1/status HTTP/1.1\r\n\r\n"} {
+	for _, raw := range []string{
+		"\x00\x01\x02\r\n\r\n", "GET\r\n\r\n", "GET /v1/status HTTP/9.9\r\n\r\n",
+		"GET /v1/status HTTP/1.1\r\n\r\n",
+	} {
 		if status, body := send(t, socket, raw); status < 400 {
 			t.Errorf("%q: %d %s", raw, status, body)
 		}
@@ -110,7 +116,10 @@ func TestOneUserCannotTakeAllConnections(t *testing.T) {
 func TestStrangersLeavePlacesForTheGroupAndTheGroupForRoot(t *testing.T) {
 	t.Parallel()
 	const group = 991
-	g := &guard{perUser: 3, strangers: 3, everyone: 5, open: map[uint32]int{}, rules: rules{self: 990, gid: group, known: true}}
+	g := &guard{
+		perUser: 3, strangers: 3, everyone: 5, open: map[uint32]int{},
+		rules: rules{self: 990, gid: group, known: true},
+	}
 	stranger := func(uid uint32) peer { return peer{uid: uid, gid: 100} }
 	member := func(uid uint32) peer { return peer{uid: uid, gid: 100, groups: []uint32{group}} }
 	root := peer{}
@@ -119,9 +128,18 @@ func TestStrangersLeavePlacesForTheGroupAndTheGroupForRoot(t *testing.T) {
 		who peer
 		in  bool
 	}{
-		{stranger(1000), true}, {stranger(1000), true}, {stranger(1001), true}, {stranger(1002), false}, // as many as may only look
-		{member(1003), true}, {member(1004), true}, {member(1003), false}, // as many as there are but for root
-		{root, true}, {root, true}, {root, true}, {root, false},
+		// as many as may only look
+		{stranger(1000), true},
+		{stranger(1000), true},
+		{stranger(1001), true},
+		{stranger(1002), false},
+		{member(1003), true},
+		{member(1004), true},
+		{member(1003), false}, // as many as there are but for root
+		{root, true},
+		{root, true},
+		{root, true},
+		{root, false},
 	} {
 		if in := g.enter(c.who); in != c.in {
 			t.Errorf("%d: uid %d: got %v", i, c.who.uid, in)
@@ -171,11 +189,14 @@ func TestReadsOfStrangersLeavePlacesForTheGroup(t *testing.T) {
 func TestARequestInFlightMayFinishWhenTheServerStops(t *testing.T) {
 	t.Parallel()
 	begun, finish := make(chan struct{}), make(chan struct{})
-	s := NewServer(Options{Socket: filepath.Join(folder(t), "s"), Backend: &desk{change: func(ctx context.Context) error {
-		close(begun)
-		<-finish
-		return ctx.Err()
-	}}})
+	s := NewServer(Options{
+		Socket: filepath.Join(folder(t), "s"),
+		Backend: &desk{change: func(ctx context.Context) error {
+			close(begun)
+			<-finish
+			return ctx.Err()
+		}},
+	})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)

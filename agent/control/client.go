@@ -44,9 +44,10 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	err := c.do(ctx, http.MethodGet, "/v1/status", nil, &s)
 	if err == nil && s.APIVersion != APIVersion {
 		return Status{}, &Error{
-			Code:    CodeInternal,
-			Message: fmt.Sprintf("cannot understand quorumd: it speaks the API %q, this client %q", shorten(s.APIVersion), APIVersion),
-			Hint:    "use the quorumctl of the same package",
+			Code: CodeInternal,
+			Message: fmt.Sprintf("cannot understand quorumd: it speaks the API %q, this client %q",
+				shorten(s.APIVersion), APIVersion),
+			Hint: "use the quorumctl of the same package",
 		}
 	}
 	return s, err
@@ -107,8 +108,8 @@ func (c *Client) ReleaseOp(ctx context.Context, req ReleaseRequest) (Done, error
 	return d, err
 }
 
-// RemoveMember asks for a member to be taken out of etcd for good, and gives the removal as it stands; for DefaultRemoval if the
-// request does not say how long it may wait.
+// RemoveMember asks for a member to be taken out of etcd for good, and gives the removal as it stands; for
+// DefaultRemoval if the request does not say how long it may wait.
 func (c *Client) RemoveMember(ctx context.Context, req RemovalRequest) (Removal, error) {
 	body := removalBody{Member: req.Member, Reason: req.Reason, Live: req.Live}
 	if req.For != 0 {
@@ -122,7 +123,10 @@ func (c *Client) RemoveMember(ctx context.Context, req RemovalRequest) (Removal,
 // AskMaintenance asks for this host to be taken down, and gives what is asked of it now; for
 // DefaultMaintenance if the request does not say how long.
 func (c *Client) AskMaintenance(ctx context.Context, req MaintenanceRequest) (Maintenance, error) {
-	body := maintenanceBody{Work: req.Work, Command: req.Command, Reason: req.Reason, KeepRunning: req.KeepRunning, External: req.External}
+	body := maintenanceBody{
+		Work: req.Work, Command: req.Command, Reason: req.Reason, KeepRunning: req.KeepRunning,
+		External: req.External,
+	}
 	if req.For != 0 {
 		body.For = req.For.String()
 	}

@@ -74,7 +74,8 @@ func TestADaemonThatIsNotThereIsSaidSo(t *testing.T) {
 	if took := time.Since(start); took < 1900*time.Millisecond || took > 10*time.Second {
 		t.Errorf("given up after %s", took)
 	}
-	want := "cannot reach quorumd at " + socket + ": connect: no such file or directory; is it running? systemctl status quorumd"
+	want := "cannot reach quorumd at " + socket +
+		": connect: no such file or directory; is it running? systemctl status quorumd"
 	if err == nil || err.Error() != want || codeOf(err) != CodeUnreachable || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -95,14 +96,29 @@ func TestAClosedFolderIsSaidSoAtOnce(t *testing.T) {
 func TestAnAnswerThatIsNotQuorumdsIsSaidSo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ answer, code, says string }{
-		"another program":   {"HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\npage not found", CodeInternal, "without an error document"},
-		"a page":            {"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<html>", CodeInternal, "not what quorumd sends"},
-		"half an answer":    {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", CodeUnreachable, "unexpected EOF"},
-		"nothing at all":    {"", CodeUnreachable, "cannot get an answer"},
-		"no HTTP":           {"SSH-2.0-OpenSSH\r\n", CodeUnreachable, "malformed HTTP"},
-		"another API":       {"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"apiVersion\":\"v7\"}", CodeInternal, `"v7"`},
-		"a shape of old":    {"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"hosts\":7}", CodeInternal, "hosts: a JSON number"},
-		"an endless answer": {"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + strings.Repeat(" ", maxAnswer+1), CodeInternal, "over 16777216 bytes"},
+		"another program": {
+			"HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\npage not found", CodeInternal,
+			"without an error document",
+		},
+		"a page": {
+			"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<html>", CodeInternal,
+			"not what quorumd sends",
+		},
+		"half an answer": {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", CodeUnreachable, "unexpected EOF"},
+		"nothing at all": {"", CodeUnreachable, "cannot get an answer"},
+		"no HTTP":        {"SSH-2.0-OpenSSH\r\n", CodeUnreachable, "malformed HTTP"},
+		"another API": {
+			"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"apiVersion\":\"v7\"}", CodeInternal,
+			`"v7"`,
+		},
+		"a shape of old": {
+			"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"hosts\":7}", CodeInternal,
+			"hosts: a JSON number",
+		},
+		"an endless answer": {
+			"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + strings.Repeat(" ", maxAnswer+1),
+			CodeInternal, "over 16777216 bytes",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

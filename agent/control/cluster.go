@@ -29,7 +29,8 @@ type Member struct {
 	Role       Role     `json:"role"` // voter or learner
 	Leader     bool     `json:"leader"`
 	Live       bool     `json:"live"`
-	// DownSeconds is for how long, as this host has seen it, it has not been live; absent when it is, and where nobody could be asked.
+	// DownSeconds is for how long, as this host has seen it, it has not been live; absent when it is, and where nobody
+	// could be asked.
 	DownSeconds *float64 `json:"downSeconds,omitempty"`
 
 	Version string  `json:"version,omitempty"`

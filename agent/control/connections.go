@@ -103,7 +103,8 @@ func turnAway(c *net.UnixConn) {
 	if err != nil || c.SetDeadline(time.Now().Add(time.Second)) != nil {
 		return
 	}
-	fmt.Fprintf(c, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+	fmt.Fprintf(c,
+		"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
 		http.StatusServiceUnavailable, http.StatusText(http.StatusServiceUnavailable), len(body), body)
 }
 

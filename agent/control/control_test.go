@@ -115,9 +115,13 @@ func (d *desk) RemoveMember(ctx context.Context, req RemovalRequest, by string) 
 }
 
 func (d *desk) AskMaintenance(ctx context.Context, req MaintenanceRequest, by string) (Maintenance, error) {
-	d.note("%s %q for %s by %s, keep running %t, external %t", strings.TrimSpace(req.Work+" "+req.Command), req.Reason, req.For, by, req.KeepRunning, req.External)
+	d.note("%s %q for %s by %s, keep running %t, external %t", strings.TrimSpace(req.Work+" "+req.Command), req.Reason,
+		req.For, by, req.KeepRunning, req.External)
 	since := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	return Maintenance{Work: req.Work, Command: req.Command, Reason: req.Reason, By: by, Since: since, Until: since.Add(req.For), State: MaintenanceWaiting}, d.answer(ctx)
+	return Maintenance{
+		Work: req.Work, Command: req.Command, Reason: req.Reason, By: by, Since: since,
+		Until: since.Add(req.For), State: MaintenanceWaiting,
+	}, d.answer(ctx)
 }
 
 func (d *desk) EndMaintenance(ctx context.Context, by string) error {
@@ -126,7 +130,8 @@ func (d *desk) EndMaintenance(ctx context.Context, by string) error {
 }
 
 func (d *desk) StartRollout(ctx context.Context, req RolloutRequest, by string) (Rollout, error) {
-	d.note("rollout %s of %v until %q: %q by %s", strings.TrimSpace(req.Work+" "+req.Command), req.Hosts, req.Version, req.Reason, by)
+	d.note("rollout %s of %v until %q: %q by %s", strings.TrimSpace(req.Work+" "+req.Command), req.Hosts, req.Version,
+		req.Reason, by)
 	return Rollout{ID: "r1", Work: req.Work, Reason: req.Reason, By: by, State: RolloutRunning}, d.answer(ctx)
 }
 
@@ -186,8 +191,9 @@ func testLog(t *testing.T) *slog.Logger {
 // ask sends one request as curl would and gives the status and the body.
 func ask(t *testing.T, socket, method, path, body string) (int, string) {
 	t.Helper()
-	return send(t, socket, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: quorumd\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
-		method, path, len(body), body))
+	return send(t, socket,
+		fmt.Sprintf("%s %s HTTP/1.1\r\nHost: quorumd\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+			method, path, len(body), body))
 }
 
 // send writes raw bytes and reads one HTTP answer.

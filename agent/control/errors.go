@@ -74,5 +74,8 @@ func wireError(err error) *Error {
 }
 
 func badRequest(hint, format string, args ...any) *Error {
-	return &Error{Status: http.StatusBadRequest, Code: CodeBadRequest, Message: fmt.Sprintf(format, args...), Hint: hint}
+	return &Error{
+		Status: http.StatusBadRequest, Code: CodeBadRequest, Message: fmt.Sprintf(format, args...),
+		Hint: hint,
+	}
 }

@@ -23,8 +23,10 @@ func FuzzRequest(f *testing.F) {
 		"OPTIONS * HTTP/1.1\r\nHost: quorumd\r\n\r\n",
 		"CONNECT a:1 HTTP/1.1\r\nHost: quorumd\r\n\r\n",
 		`{"reason":"disk swap","for":"90m"}`, `{"force":true,"reason":"gone"}`, `{"confirm":"prod"}`,
-		`{"work":"maintenance","reason":"x","for":"2h","keepRunning":true}`, `{"work":"reboot","reason":"x","external":true}`,
-		`{"work":"restart","reason":"x","hosts":["n1","n2"],"version":"3.6.12"}`, `{"work":"command","command":"upgrade","reason":"x"}`, `{"state":"paused"}`,
+		`{"work":"maintenance","reason":"x","for":"2h","keepRunning":true}`,
+		`{"work":"reboot","reason":"x","external":true}`,
+		`{"work":"restart","reason":"x","hosts":["n1","n2"],"version":"3.6.12"}`,
+		`{"work":"command","command":"upgrade","reason":"x"}`, `{"state":"paused"}`,
 		`{"for":"9999999h"}`, `{"reason":"\u001b[2J"}`, `[[[[`, `{"reason":"x"}{}`, `null`, "", "\xff\xfe",
 	} {
 		f.Add([]byte(seed))

@@ -23,7 +23,8 @@ type History struct {
 }
 
 // ErrNotNewest comes with lines that are not known to be the newest.
-var ErrNotNewest = errors.New("no voter answers: these are the lines that quorumd on this host has written since its start")
+var ErrNotNewest = errors.New("no voter answers: these are the lines that quorumd on this host has written since its " +
+	"start")
 
 // HistoryLine is one step that was taken, one refusal that changed, or one operation's begin or end.
 type HistoryLine struct {

@@ -22,7 +22,8 @@ func listenUnix(socket string) (*net.UnixListener, error) {
 		return nil, fmt.Errorf("cannot listen on %s: %w", socket, err)
 	}
 	if most := len(unix.RawSockaddrUnix{}.Path) - 1; len(socket) > most {
-		return fail(fmt.Errorf("the path has %d bytes, at most %d are possible: choose a shorter one", len(socket), most))
+		return fail(fmt.Errorf("the path has %d bytes, at most %d are possible: choose a shorter one", len(socket),
+			most))
 	}
 	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
 		return fail(err)

@@ -85,7 +85,8 @@ func TestAFileThatIsNoSocketIsNeverRemoved(t *testing.T) {
 func TestAPathThatIsTooLongIsSaidSo(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(folder(t), strings.Repeat("x", 108))
-	if err := NewServer(Options{Socket: path, Backend: &desk{}}).Listen(); err == nil || !strings.Contains(err.Error(), "at most 107") {
+	if err := NewServer(Options{Socket: path, Backend: &desk{}}).Listen(); err == nil ||
+		!strings.Contains(err.Error(), "at most 107") {
 		t.Errorf("got %v", err)
 	}
 }

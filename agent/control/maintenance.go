@@ -26,13 +26,15 @@ const (
 
 // MaintenanceRequest asks for this host to be taken down, when its turn has come.
 type MaintenanceRequest struct {
-	Work        string        // WorkMaintenance, WorkRestart, WorkReboot or WorkCommand
-	Command     string        // of WorkCommand: the name of the program in commands.d, beside the hooks
-	Reason      string        // required, one line
-	For         time.Duration // MinMaintenance to MaxMaintenance; after that it is overdue, which alerts and does nothing else
-	KeepRunning bool          // the turn only: etcd runs on
-	External    bool          // of a reboot: quorumd makes it safe and waits for it, somebody else does it
-	Hurried     bool          // of such a reboot: it comes within seconds whatever is answered; asked for on the host alone
+	Work    string // WorkMaintenance, WorkRestart, WorkReboot or WorkCommand
+	Command string // of WorkCommand: the name of the program in commands.d, beside the hooks
+	Reason  string // required, one line
+	// MinMaintenance to MaxMaintenance; after that it is overdue, which alerts and does nothing else
+	For         time.Duration
+	KeepRunning bool // the turn only: etcd runs on
+	External    bool // of a reboot: quorumd makes it safe and waits for it, somebody else does it
+	// of such a reboot: it comes within seconds whatever is answered; asked for on the host alone
+	Hurried bool
 }
 
 // How far a maintenance is: its State.
@@ -103,7 +105,8 @@ func (b maintenanceBody) request() (MaintenanceRequest, error) {
 		return MaintenanceRequest{}, err
 	}
 	if b.KeepRunning && b.Work != WorkMaintenance {
-		return MaintenanceRequest{}, badRequest("leave keepRunning out", "%s: a %s does not let etcd run on", what, b.Work)
+		return MaintenanceRequest{}, badRequest("leave keepRunning out", "%s: a %s does not let etcd run on", what,
+			b.Work)
 	}
 	if b.External && b.Work != WorkReboot {
 		return MaintenanceRequest{}, badRequest("leave external out", "%s: only a reboot can be somebody else's", what)
@@ -116,7 +119,10 @@ func (b maintenanceBody) request() (MaintenanceRequest, error) {
 	if err != nil {
 		return MaintenanceRequest{}, err
 	}
-	return MaintenanceRequest{Work: b.Work, Command: b.Command, Reason: reason, For: d, KeepRunning: b.KeepRunning, External: b.External}, nil
+	return MaintenanceRequest{
+		Work: b.Work, Command: b.Command, Reason: reason, For: d, KeepRunning: b.KeepRunning,
+		External: b.External,
+	}, nil
 }
 
 // checkCommand refuses what is no name of a program, and a name where none is wanted.
@@ -128,7 +134,8 @@ func checkCommand(work, name, what string) error {
 		return nil
 	}
 	if err := hooks.CheckName(name); err != nil {
-		return badRequest("name a program that lies in commands.d, beside the hooks, on every host that is to run it", "%s: command: %v", what, err)
+		return badRequest("name a program that lies in commands.d, beside the hooks, on every host that is to run it",
+			"%s: command: %v", what, err)
 	}
 	return nil
 }

@@ -111,7 +111,10 @@ func TestAMemberOfTheGroupMayChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := &desk{}
-			s := NewServer(Options{Socket: filepath.Join(folder(t), "s"), Group: "daemon", Backend: d, Logger: testLog(t)})
+			s := NewServer(Options{
+				Socket: filepath.Join(folder(t), "s"), Group: "daemon", Backend: d,
+				Logger: testLog(t),
+			})
 			got := asSomebody(t, s, c.gid, c.groups...)
 			if !strings.Contains(got, "resume <nil>") || !strings.HasPrefix(d.notes(), "resume by uid ") {
 				t.Errorf("it was refused: %s%s", got, d.notes())
@@ -161,7 +164,8 @@ func TestAConnectionWithoutCredentialsMayNotChange(t *testing.T) {
 	r := httptest.NewRequest("DELETE", "http://quorumd/v1/pause", nil)
 	w := httptest.NewRecorder()
 	s.serve(w, r)
-	if e := errorIn(t, w.Body.String()); w.Code != http.StatusForbidden || e.Code != CodeNotPermitted || d.notes() != "" {
+	if e := errorIn(t, w.Body.String()); w.Code != http.StatusForbidden || e.Code != CodeNotPermitted ||
+		d.notes() != "" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
@@ -180,7 +184,8 @@ func TestAMissingGroupIsLoggedOnce(t *testing.T) {
 	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "group=no-such-group") {
 		t.Errorf("logged: %s", got)
 	}
-	if err := s.rules.check(change, peer{uid: 1000}, true); err == nil || strings.Contains(err.Error(), "no-such-group") {
+	if err := s.rules.check(change, peer{uid: 1000}, true); err == nil ||
+		strings.Contains(err.Error(), "no-such-group") {
 		t.Errorf("the hint sends people into a group that is not there: %v", err)
 	}
 }
@@ -201,7 +206,8 @@ func TestNamesComeFromTheAccountFiles(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if r, err := readRules("quorumd", filepath.Join(dir, "none"), passwd); err == nil || r.known || r.users[1000] != "alice" {
+	if r, err := readRules("quorumd", filepath.Join(dir, "none"), passwd); err == nil || r.known ||
+		r.users[1000] != "alice" {
 		t.Errorf("a missing file: %+v, %v", r, err)
 	}
 }

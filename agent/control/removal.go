@@ -77,7 +77,8 @@ func (b removalBody) request() (RemovalRequest, error) {
 	const what = "cannot remove the member"
 	odd := strings.ContainsFunc(b.Member, func(r rune) bool { return !unicode.IsPrint(r) })
 	if b.Member == "" || odd || utf8.RuneCountInString(b.Member) > maxMemberName {
-		return RemovalRequest{}, badRequest("name it as quorumctl member list shows it", "%s: member: %q is no name or ID", what, shorten(b.Member))
+		return RemovalRequest{}, badRequest("name it as quorumctl member list shows it",
+			"%s: member: %q is no name or ID", what, shorten(b.Member))
 	}
 	reason, err := oneLine(b.Reason, what)
 	if err != nil {

@@ -61,7 +61,8 @@ type RolloutHost struct {
 	Name    string  `json:"name"`
 	State   string  `json:"state"`
 	Seconds float64 `json:"seconds,omitempty"` // how long it took, when it is done
-	// TurnSeconds is how long the rollout was at it, when it is done: with the pause after the host before, which Seconds leaves out.
+	// TurnSeconds is how long the rollout was at it, when it is done: with the pause after the host before, which
+	// Seconds leaves out.
 	TurnSeconds float64 `json:"turnSeconds,omitempty"`
 }
 
@@ -93,7 +94,8 @@ const (
 func (b rolloutBody) request() (RolloutRequest, error) {
 	const what = "cannot start the rollout"
 	if b.Work != WorkRestart && b.Work != WorkReboot && b.Work != WorkCommand {
-		return RolloutRequest{}, badRequest(rolloutHint, "%s: work: %q is not one of %s, %s and %s", what, shorten(b.Work), WorkRestart, WorkReboot, WorkCommand)
+		return RolloutRequest{}, badRequest(rolloutHint, "%s: work: %q is not one of %s, %s and %s", what,
+			shorten(b.Work), WorkRestart, WorkReboot, WorkCommand)
 	}
 	if err := checkCommand(b.Work, b.Command, what); err != nil {
 		return RolloutRequest{}, err
@@ -103,10 +105,13 @@ func (b rolloutBody) request() (RolloutRequest, error) {
 		return RolloutRequest{}, err
 	}
 	if len(b.Hosts) > MaxRolloutHosts {
-		return RolloutRequest{}, badRequest("leave hosts out for all of them", "%s: %d hosts, at most %d can be named", what, len(b.Hosts), MaxRolloutHosts)
+		return RolloutRequest{}, badRequest("leave hosts out for all of them", "%s: %d hosts, at most %d can be named",
+			what, len(b.Hosts), MaxRolloutHosts)
 	}
 	for i, name := range b.Hosts {
-		if name == "" || slices.Contains(b.Hosts[:i], name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		if name == "" || slices.Contains(b.Hosts[:i], name) || strings.ContainsFunc(name, func(r rune) bool {
+			return !unicode.IsPrint(r)
+		}) {
 			return RolloutRequest{}, badRequest("name every host once, as quorumctl status shows it",
 				"%s: hosts: %q is empty, named twice or no name", what, shorten(name))
 		}
@@ -114,7 +119,8 @@ func (b rolloutBody) request() (RolloutRequest, error) {
 	version := strings.TrimPrefix(b.Version, "v")
 	if version != "" {
 		if _, err := semver.NewVersion(version); err != nil {
-			return RolloutRequest{}, badRequest("write it as etcd reports it, such as 3.6.12", "%s: version: %q is not a version", what, shorten(b.Version))
+			return RolloutRequest{}, badRequest("write it as etcd reports it, such as 3.6.12",
+				"%s: version: %q is not a version", what, shorten(b.Version))
 		}
 	}
 	return RolloutRequest{Work: b.Work, Command: b.Command, Hosts: b.Hosts, Version: version, Reason: reason}, nil

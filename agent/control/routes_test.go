@@ -43,30 +43,49 @@ func TestEveryRouteReachesTheBackend(t *testing.T) {
 	if _, err := c.ReleaseOp(ctx, ReleaseRequest{Force: true, Reason: "n2 is in the bin"}); err != nil {
 		t.Error(err)
 	}
-	if r, err := c.RemoveMember(ctx, RemovalRequest{Member: "n3", Reason: "in the bin", Live: true, For: time.Minute}); err != nil || r.Name != "n3" || r.State != RemovalWaiting {
+	if r, err := c.RemoveMember(ctx, RemovalRequest{
+		Member: "n3", Reason: "in the bin", Live: true,
+		For: time.Minute,
+	}); err != nil || r.Name != "n3" || r.State != RemovalWaiting {
 		t.Errorf("removal: %+v, %v", r, err)
 	}
 	if _, err := c.RemoveMember(ctx, RemovalRequest{Member: "fd422379fda50e48", Reason: "in the bin"}); err != nil {
 		t.Error(err)
 	}
-	m, err := c.AskMaintenance(ctx, MaintenanceRequest{Work: WorkMaintenance, Reason: " new fan ", For: time.Hour, KeepRunning: true})
-	if err != nil || m.Work != WorkMaintenance || m.By != d.me() || m.Until.Sub(m.Since) != time.Hour || m.State != MaintenanceWaiting {
+	m, err := c.AskMaintenance(ctx, MaintenanceRequest{
+		Work: WorkMaintenance, Reason: " new fan ", For: time.Hour,
+		KeepRunning: true,
+	})
+	if err != nil || m.Work != WorkMaintenance || m.By != d.me() || m.Until.Sub(m.Since) != time.Hour ||
+		m.State != MaintenanceWaiting {
 		t.Errorf("maintenance: %+v, %v", m, err)
 	}
-	if _, err := c.AskMaintenance(ctx, MaintenanceRequest{Work: WorkReboot, Reason: "kernel", External: true}); err != nil {
+	if _, err := c.AskMaintenance(ctx, MaintenanceRequest{
+		Work: WorkReboot, Reason: "kernel",
+		External: true,
+	}); err != nil {
 		t.Error(err)
 	}
-	if m, err := c.AskMaintenance(ctx, MaintenanceRequest{Work: WorkCommand, Command: "upgrade", Reason: "a fix"}); err != nil || m.Command != "upgrade" {
+	if m, err := c.AskMaintenance(ctx, MaintenanceRequest{
+		Work: WorkCommand, Command: "upgrade",
+		Reason: "a fix",
+	}); err != nil || m.Command != "upgrade" {
 		t.Errorf("command: %+v, %v", m, err)
 	}
 	if done, err := c.EndMaintenance(ctx); err != nil || done.By != d.me() {
 		t.Errorf("end of maintenance: %+v, %v", done, err)
 	}
-	r, err := c.StartRollout(ctx, RolloutRequest{Work: WorkRestart, Hosts: []string{"n1", "n3"}, Version: "v3.6.12", Reason: "a fix"})
+	r, err := c.StartRollout(ctx, RolloutRequest{
+		Work: WorkRestart, Hosts: []string{"n1", "n3"}, Version: "v3.6.12",
+		Reason: "a fix",
+	})
 	if err != nil || r.ID != "r1" || r.Hosts == nil {
 		t.Errorf("rollout: %+v, %v", r, err)
 	}
-	if r, err := c.StartRollout(ctx, RolloutRequest{Work: WorkCommand, Command: "upgrade", Reason: "a fix"}); err != nil || r.ID != "r1" {
+	if r, err := c.StartRollout(ctx, RolloutRequest{
+		Work: WorkCommand, Command: "upgrade",
+		Reason: "a fix",
+	}); err != nil || r.ID != "r1" {
 		t.Errorf("rollout of a command: %+v, %v", r, err)
 	}
 	if r, err := c.SetRollout(ctx, RolloutPaused); err != nil || r.State != RolloutPaused || r.Hosts == nil {
@@ -103,63 +122,176 @@ func TestWhatIsNotUnderstoodIsRefusedWithWhatToDo(t *testing.T) {
 		status             int
 		code, says         string
 	}{
-		"no such path":            {"GET", "/v2/status", "", 404, CodeNotFound, "/v2/status"},
-		"a path that is unclean":  {"GET", "/v1//status", "", 404, CodeNotFound, "GET /v1/status"},
-		"another method":          {"DELETE", "/v1/status", "", 405, CodeNotFound, "asked with GET"},
-		"an unknown parameter":    {"GET", "/v1/history?limt=3", "", 400, CodeBadRequest, "limt"},
-		"a broken query":          {"GET", "/v1/history?%zz", "", 400, CodeBadRequest, "?name=value"},
-		"a limit of nothing":      {"GET", "/v1/history?limit=0", "", 400, CodeBadRequest, "1 to 1000"},
-		"a limit too far":         {"GET", "/v1/history?limit=1001", "", 400, CodeBadRequest, "1 to 1000"},
-		"a limit in words":        {"GET", "/v1/history?limit=all", "", 400, CodeBadRequest, "1 to 1000"},
-		"an unknown field":        {"PUT", "/v1/pause", `{"reason":"x","until":"noon"}`, 400, CodeBadRequest, `unknown field "until"`},
-		"a second value":          {"PUT", "/v1/pause", `{"reason":"x"} {}`, 400, CodeBadRequest, "more after"},
-		"trailing garbage":        {"PUT", "/v1/pause", `{"reason":"x"}]`, 400, CodeBadRequest, "more after"},
-		"no JSON":                 {"PUT", "/v1/pause", `reason=x`, 400, CodeBadRequest, "not JSON"},
-		"half of it":              {"PUT", "/v1/pause", `{"reason":"x`, 400, CodeBadRequest, "too early"},
-		"a list":                  {"PUT", "/v1/pause", `[]`, 400, CodeBadRequest, "array, not an object"},
-		"a number as reason":      {"PUT", "/v1/pause", `{"reason":7}`, 400, CodeBadRequest, "reason: a JSON number"},
-		"no reason":               {"PUT", "/v1/pause", ``, 400, CodeBadRequest, "reason is missing"},
-		"a blank reason":          {"PUT", "/v1/pause", `{"reason":" \n "}`, 400, CodeBadRequest, "reason is missing"},
-		"a reason of two lines":   {"PUT", "/v1/pause", `{"reason":"a\nb"}`, 400, CodeBadRequest, "line breaks"},
-		"a reason for terminals":  {"PUT", "/v1/pause", `{"reason":"\u001b[2J"}`, 400, CodeBadRequest, "control characters"},
-		"a reason without end":    {"PUT", "/v1/pause", `{"reason":"` + long + `"}`, 400, CodeBadRequest, "at most 256"},
-		"a pause of days":         {"PUT", "/v1/pause", `{"reason":"x","for":"2 days"}`, 400, CodeBadRequest, "not a duration"},
-		"a pause of nothing":      {"PUT", "/v1/pause", `{"reason":"x","for":"0s"}`, 400, CodeBadRequest, "at most 168h"},
-		"a pause in the past":     {"PUT", "/v1/pause", `{"reason":"x","for":"-1h"}`, 400, CodeBadRequest, "at most 168h"},
-		"a pause for ever":        {"PUT", "/v1/pause", `{"reason":"x","for":"168h1s"}`, 400, CodeBadRequest, "at most 168h"},
+		"no such path":           {"GET", "/v2/status", "", 404, CodeNotFound, "/v2/status"},
+		"a path that is unclean": {"GET", "/v1//status", "", 404, CodeNotFound, "GET /v1/status"},
+		"another method":         {"DELETE", "/v1/status", "", 405, CodeNotFound, "asked with GET"},
+		"an unknown parameter":   {"GET", "/v1/history?limt=3", "", 400, CodeBadRequest, "limt"},
+		"a broken query":         {"GET", "/v1/history?%zz", "", 400, CodeBadRequest, "?name=value"},
+		"a limit of nothing":     {"GET", "/v1/history?limit=0", "", 400, CodeBadRequest, "1 to 1000"},
+		"a limit too far":        {"GET", "/v1/history?limit=1001", "", 400, CodeBadRequest, "1 to 1000"},
+		"a limit in words":       {"GET", "/v1/history?limit=all", "", 400, CodeBadRequest, "1 to 1000"},
+		"an unknown field": {
+			"PUT", "/v1/pause", `{"reason":"x","until":"noon"}`, 400, CodeBadRequest,
+			`unknown field "until"`,
+		},
+		"a second value":        {"PUT", "/v1/pause", `{"reason":"x"} {}`, 400, CodeBadRequest, "more after"},
+		"trailing garbage":      {"PUT", "/v1/pause", `{"reason":"x"}]`, 400, CodeBadRequest, "more after"},
+		"no JSON":               {"PUT", "/v1/pause", `reason=x`, 400, CodeBadRequest, "not JSON"},
+		"half of it":            {"PUT", "/v1/pause", `{"reason":"x`, 400, CodeBadRequest, "too early"},
+		"a list":                {"PUT", "/v1/pause", `[]`, 400, CodeBadRequest, "array, not an object"},
+		"a number as reason":    {"PUT", "/v1/pause", `{"reason":7}`, 400, CodeBadRequest, "reason: a JSON number"},
+		"no reason":             {"PUT", "/v1/pause", ``, 400, CodeBadRequest, "reason is missing"},
+		"a blank reason":        {"PUT", "/v1/pause", `{"reason":" \n "}`, 400, CodeBadRequest, "reason is missing"},
+		"a reason of two lines": {"PUT", "/v1/pause", `{"reason":"a\nb"}`, 400, CodeBadRequest, "line breaks"},
+		"a reason for terminals": {
+			"PUT", "/v1/pause", `{"reason":"\u001b[2J"}`, 400, CodeBadRequest,
+			"control characters",
+		},
+		"a reason without end": {
+			"PUT", "/v1/pause", `{"reason":"` + long + `"}`, 400, CodeBadRequest,
+			"at most 256",
+		},
+		"a pause of days": {
+			"PUT", "/v1/pause", `{"reason":"x","for":"2 days"}`, 400, CodeBadRequest,
+			"not a duration",
+		},
+		"a pause of nothing": {
+			"PUT", "/v1/pause", `{"reason":"x","for":"0s"}`, 400, CodeBadRequest,
+			"at most 168h",
+		},
+		"a pause in the past": {
+			"PUT", "/v1/pause", `{"reason":"x","for":"-1h"}`, 400, CodeBadRequest,
+			"at most 168h",
+		},
+		"a pause for ever": {
+			"PUT", "/v1/pause", `{"reason":"x","for":"168h1s"}`, 400, CodeBadRequest,
+			"at most 168h",
+		},
 		"a release without force": {"POST", "/v1/op/release", `{"reason":"x"}`, 400, CodeBadRequest, "--force"},
 		"a removal of nobody":     {"PUT", "/v1/removal", `{"reason":"x"}`, 400, CodeBadRequest, "no name or ID"},
-		"a removal of a screen":   {"PUT", "/v1/removal", `{"member":"n3\u001b[2J","reason":"x"}`, 400, CodeBadRequest, "no name or ID"},
+		"a removal of a screen": {
+			"PUT", "/v1/removal", `{"member":"n3\u001b[2J","reason":"x"}`, 400, CodeBadRequest,
+			"no name or ID",
+		},
 		"a removal for no reason": {"PUT", "/v1/removal", `{"member":"n3"}`, 400, CodeBadRequest, "reason is missing"},
-		"a removal in a year":     {"PUT", "/v1/removal", `{"member":"n3","reason":"x","for":"8760h"}`, 400, CodeBadRequest, "1s to 1h"},
-		"a release for no reason": {"POST", "/v1/op/release", `{"force":true}`, 400, CodeBadRequest, "reason is missing"},
-		"work of no kind":         {"PUT", "/v1/maintenance", `{"reason":"x"}`, 400, CodeBadRequest, `work: "" is not one of`},
-		"work for no reason":      {"PUT", "/v1/maintenance", `{"work":"restart"}`, 400, CodeBadRequest, "reason is missing"},
-		"work for seconds":        {"PUT", "/v1/maintenance", `{"work":"restart","reason":"x","for":"59s"}`, 400, CodeBadRequest, "from 1m to 168h"},
-		"work for the past":       {"PUT", "/v1/maintenance", `{"work":"restart","reason":"x","for":"-4h"}`, 400, CodeBadRequest, "from 1m to 168h"},
-		"work for ever":           {"PUT", "/v1/maintenance", `{"work":"maintenance","reason":"x","for":"999999h"}`, 400, CodeBadRequest, "from 1m to 168h"},
-		"work for a while":        {"PUT", "/v1/maintenance", `{"work":"maintenance","reason":"x","for":"a while"}`, 400, CodeBadRequest, "not a duration"},
-		"a restart that is none":  {"PUT", "/v1/maintenance", `{"work":"restart","reason":"x","keepRunning":true}`, 400, CodeBadRequest, "run on"},
-		"a restart by others":     {"PUT", "/v1/maintenance", `{"work":"restart","reason":"x","external":true}`, 400, CodeBadRequest, "only a reboot"},
-		"a rollout of naught":     {"POST", "/v1/rollout", `{"work":"maintenance","reason":"x"}`, 400, CodeBadRequest, "is not one of restart, reboot and command"},
-		"a rollout for naught":    {"POST", "/v1/rollout", `{"work":"restart"}`, 400, CodeBadRequest, "reason is missing"},
-		"a host twice":            {"POST", "/v1/rollout", `{"work":"restart","reason":"x","hosts":["a","a"]}`, 400, CodeBadRequest, `"a" is empty, named twice`},
-		"a host without a name":   {"POST", "/v1/rollout", `{"work":"restart","reason":"x","hosts":[""]}`, 400, CodeBadRequest, "hosts"},
-		"a host for terminals":    {"POST", "/v1/rollout", `{"work":"restart","reason":"x","hosts":["\u001b[2J"]}`, 400, CodeBadRequest, "hosts"},
-		"hosts without end":       {"POST", "/v1/rollout", `{"work":"restart","reason":"x","hosts":[` + strings.Repeat(`"a",`, 1000) + `"b"]}`, 400, CodeBadRequest, "at most 1000"},
-		"a command of no name":    {"POST", "/v1/rollout", `{"work":"command","reason":"x"}`, 400, CodeBadRequest, `"" is no name of a command`},
-		"a command elsewhere":     {"POST", "/v1/rollout", `{"work":"command","reason":"x","command":"../before.d/10-x"}`, 400, CodeBadRequest, "is no name of a command"},
-		"a command of the root":   {"PUT", "/v1/maintenance", `{"work":"command","reason":"x","command":"/bin/sh"}`, 400, CodeBadRequest, "is no name of a command"},
-		"a command with a dot":    {"PUT", "/v1/maintenance", `{"work":"command","reason":"x","command":"a.sh"}`, 400, CodeBadRequest, "commands.d"},
-		"a command as a flag":     {"PUT", "/v1/maintenance", `{"work":"command","reason":"x","command":"-rf"}`, 400, CodeBadRequest, "is no name of a command"},
-		"a command for terminals": {"POST", "/v1/rollout", `{"work":"command","reason":"x","command":"\u001b[2J"}`, 400, CodeBadRequest, "is no name of a command"},
-		"a command without end":   {"POST", "/v1/rollout", `{"work":"command","reason":"x","command":"` + long + `"}`, 400, CodeBadRequest, "at most 64"},
-		"a restart with command":  {"POST", "/v1/rollout", `{"work":"restart","reason":"x","command":"upgrade"}`, 400, CodeBadRequest, "a restart runs no command"},
-		"a version of none":       {"POST", "/v1/rollout", `{"work":"restart","reason":"x","version":"newest"}`, 400, CodeBadRequest, "such as 3.6.12"},
-		"a rollout to nowhere":    {"PUT", "/v1/rollout/state", `{"state":"done"}`, 400, CodeBadRequest, "not one of running, paused and aborted"},
-		"the wrong cluster":       {"POST", "/v1/bootstrap", `{"confirm":"test"}`, 409, CodeConflict, `cluster "prod", not "test"`},
-		"a body without end":      {"PUT", "/v1/pause", `{"reason":"` + strings.Repeat("x", 64<<10) + `"}`, 413, CodeTooLarge, "over 65536 bytes"},
-		"garbage without end":     {"PUT", "/v1/pause", `{"reason":"x"}` + strings.Repeat(" ", 64<<10), 413, CodeTooLarge, "over 65536 bytes"},
+		"a removal in a year": {
+			"PUT", "/v1/removal", `{"member":"n3","reason":"x","for":"8760h"}`, 400,
+			CodeBadRequest, "1s to 1h",
+		},
+		"a release for no reason": {
+			"POST", "/v1/op/release", `{"force":true}`, 400, CodeBadRequest,
+			"reason is missing",
+		},
+		"work of no kind": {
+			"PUT", "/v1/maintenance", `{"reason":"x"}`, 400, CodeBadRequest,
+			`work: "" is not one of`,
+		},
+		"work for no reason": {
+			"PUT", "/v1/maintenance", `{"work":"restart"}`, 400, CodeBadRequest,
+			"reason is missing",
+		},
+		"work for seconds": {
+			"PUT", "/v1/maintenance", `{"work":"restart","reason":"x","for":"59s"}`, 400,
+			CodeBadRequest, "from 1m to 168h",
+		},
+		"work for the past": {
+			"PUT", "/v1/maintenance", `{"work":"restart","reason":"x","for":"-4h"}`, 400,
+			CodeBadRequest, "from 1m to 168h",
+		},
+		"work for ever": {
+			"PUT", "/v1/maintenance", `{"work":"maintenance","reason":"x","for":"999999h"}`,
+			400, CodeBadRequest, "from 1m to 168h",
+		},
+		"work for a while": {
+			"PUT", "/v1/maintenance", `{"work":"maintenance","reason":"x","for":"a while"}`,
+			400, CodeBadRequest, "not a duration",
+		},
+		"a restart that is none": {
+			"PUT", "/v1/maintenance", `{"work":"restart","reason":"x","keepRunning":true}`, 400,
+			CodeBadRequest, "run on",
+		},
+		"a restart by others": {
+			"PUT", "/v1/maintenance", `{"work":"restart","reason":"x","external":true}`, 400,
+			CodeBadRequest, "only a reboot",
+		},
+		"a rollout of naught": {
+			"POST", "/v1/rollout", `{"work":"maintenance","reason":"x"}`, 400, CodeBadRequest,
+			"is not one of restart, reboot and command",
+		},
+		"a rollout for naught": {
+			"POST", "/v1/rollout", `{"work":"restart"}`, 400, CodeBadRequest,
+			"reason is missing",
+		},
+		"a host twice": {
+			"POST", "/v1/rollout", `{"work":"restart","reason":"x","hosts":["a","a"]}`, 400,
+			CodeBadRequest, `"a" is empty, named twice`,
+		},
+		"a host without a name": {
+			"POST", "/v1/rollout", `{"work":"restart","reason":"x","hosts":[""]}`, 400,
+			CodeBadRequest, "hosts",
+		},
+		"a host for terminals": {
+			"POST", "/v1/rollout", `{"work":"restart","reason":"x","hosts":["\u001b[2J"]}`, 400,
+			CodeBadRequest, "hosts",
+		},
+		"hosts without end": {
+			"POST", "/v1/rollout",
+			`{"work":"restart","reason":"x","hosts":[` + strings.Repeat(`"a",`, 1000) + `"b"]}`, 400, CodeBadRequest,
+			"at most 1000",
+		},
+		"a command of no name": {
+			"POST", "/v1/rollout", `{"work":"command","reason":"x"}`, 400, CodeBadRequest,
+			`"" is no name of a command`,
+		},
+		"a command elsewhere": {
+			"POST", "/v1/rollout",
+			`{"work":"command","reason":"x","command":"../before.d/10-x"}`, 400, CodeBadRequest,
+			"is no name of a command",
+		},
+		"a command of the root": {
+			"PUT", "/v1/maintenance", `{"work":"command","reason":"x","command":"/bin/sh"}`,
+			400, CodeBadRequest, "is no name of a command",
+		},
+		"a command with a dot": {
+			"PUT", "/v1/maintenance", `{"work":"command","reason":"x","command":"a.sh"}`, 400,
+			CodeBadRequest, "commands.d",
+		},
+		"a command as a flag": {
+			"PUT", "/v1/maintenance", `{"work":"command","reason":"x","command":"-rf"}`, 400,
+			CodeBadRequest, "is no name of a command",
+		},
+		"a command for terminals": {
+			"POST", "/v1/rollout", `{"work":"command","reason":"x","command":"\u001b[2J"}`, 400,
+			CodeBadRequest, "is no name of a command",
+		},
+		"a command without end": {
+			"POST", "/v1/rollout", `{"work":"command","reason":"x","command":"` + long + `"}`,
+			400, CodeBadRequest, "at most 64",
+		},
+		"a restart with command": {
+			"POST", "/v1/rollout", `{"work":"restart","reason":"x","command":"upgrade"}`, 400,
+			CodeBadRequest, "a restart runs no command",
+		},
+		"a version of none": {
+			"POST", "/v1/rollout", `{"work":"restart","reason":"x","version":"newest"}`, 400,
+			CodeBadRequest, "such as 3.6.12",
+		},
+		"a rollout to nowhere": {
+			"PUT", "/v1/rollout/state", `{"state":"done"}`, 400, CodeBadRequest,
+			"not one of running, paused and aborted",
+		},
+		"the wrong cluster": {
+			"POST", "/v1/bootstrap", `{"confirm":"test"}`, 409, CodeConflict,
+			`cluster "prod", not "test"`,
+		},
+		"a body without end": {
+			"PUT", "/v1/pause", `{"reason":"` + strings.Repeat("x", 64<<10) + `"}`, 413,
+			CodeTooLarge, "over 65536 bytes",
+		},
+		"garbage without end": {
+			"PUT", "/v1/pause", `{"reason":"x"}` + strings.Repeat(" ", 64<<10), 413,
+			CodeTooLarge, "over 65536 bytes",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,7 +311,8 @@ func TestWhatIsNotUnderstoodIsRefusedWithWhatToDo(t *testing.T) {
 
 func TestTheLongestPauseIsAccepted(t *testing.T) {
 	t.Parallel()
-	if status, body := ask(t, open(t, &desk{}), "PUT", "/v1/pause", `{"reason":"x","for":"168h"}`); status != http.StatusOK {
+	if status, body := ask(t, open(t, &desk{}), "PUT", "/v1/pause",
+		`{"reason":"x","for":"168h"}`); status != http.StatusOK {
 		t.Errorf("%d %s", status, body)
 	}
 }
@@ -202,14 +335,18 @@ func TestAWebPageIsRefused(t *testing.T) {
 	if got := d.notes(); got != "" {
 		t.Errorf("the backend was asked: %s", got)
 	}
-	if status, body := send(t, socket, "DELETE /v1/pause HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); status != http.StatusOK {
+	if status, body := send(t, socket,
+		"DELETE /v1/pause HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); status != http.StatusOK {
 		t.Errorf("curl's way is refused: %d %s", status, body)
 	}
 }
 
 func TestTheBackendsRefusalReachesTheCallerAsItIs(t *testing.T) {
 	t.Parallel()
-	refusal := &Error{Status: 409, Code: "PAUSED", Message: "cannot bootstrap: paused by root", Hint: "quorumctl resume"}
+	refusal := &Error{
+		Status: 409, Code: "PAUSED", Message: "cannot bootstrap: paused by root",
+		Hint: "quorumctl resume",
+	}
 	c := Dial(open(t, &desk{change: func(context.Context) error { return fmt.Errorf("asked: %w", refusal) }}))
 	_, err := c.Bootstrap(t.Context(), "")
 	e, ok := errors.AsType[*Error](err)
@@ -226,7 +363,8 @@ func TestABackendThatPanicsIsAnErrorDocument(t *testing.T) {
 	socket := open(t, &desk{change: func(context.Context) error { panic("oh") }})
 	for range 20 { // more often than there are slots: each is given back
 		status, body := ask(t, socket, "DELETE", "/v1/pause", "")
-		if e := errorIn(t, body); status != http.StatusInternalServerError || e.Code != CodeInternal || !strings.Contains(e.Message, "oh") {
+		if e := errorIn(t, body); status != http.StatusInternalServerError || e.Code != CodeInternal ||
+			!strings.Contains(e.Message, "oh") {
 			t.Fatalf("%d %s", status, body)
 		}
 	}
@@ -342,7 +480,10 @@ func TestTheAnswerToAChangeComesWhenTheStatusShowsIt(t *testing.T) {
 func TestAChangeThatTheStatusDoesNotShowSoonHasSucceededAllTheSame(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := NewServer(Options{Backend: &desk{look: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}})
+		s := NewServer(Options{Backend: &desk{look: func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}})
 		s.rules.self = 7
 		start := time.Now()
 		status, _ := handle(t, s, "DELETE", "/v1/pause", "", peer{uid: 7})

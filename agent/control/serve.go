@@ -49,7 +49,8 @@ func encode(doc any) ([]byte, error) {
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) (answer response) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			s.opt.Logger.Error("a request made quorumd panic", "path", r.URL.Path, "panic", fault, "stack", string(debug.Stack()))
+			s.opt.Logger.Error("a request made quorumd panic", "path", r.URL.Path, "panic", fault, "stack",
+				string(debug.Stack()))
 			answer = refusal(wireError(fmt.Errorf("cannot serve the request: a fault in quorumd: %v", fault)))
 		}
 	}()
@@ -99,8 +100,8 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, rt route, by string
 	return answer
 }
 
-// settle keeps the answer to a change back until the status shows it, so that the caller's next look does. That is not waited
-// for longer than a moment: what was changed is changed.
+// settle keeps the answer to a change back until the status shows it, so that the caller's next look does. That is not
+// waited for longer than a moment: what was changed is changed.
 func (s *Server) settle(ctx context.Context, rt route) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.settle)
 	defer cancel()

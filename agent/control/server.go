@@ -33,7 +33,8 @@ type limits struct {
 	perUser  int           // connections
 	lookers  int           // connections of all who may only look
 	everyone int           // connections of all users but root
-	waiting  int           // requests that wait for the backend: changes, reads of who may change things, and other reads each
+	// requests that wait for the backend: changes, reads of who may change things, and other reads each
+	waiting int
 }
 
 func defaultLimits() limits {
@@ -83,7 +84,8 @@ func newServer(opt Options, lim limits) *Server {
 func (s *Server) Listen() error {
 	r, err := readRules(s.opt.Group, "/etc/group", "/etc/passwd")
 	if err != nil {
-		s.opt.Logger.Warn("cannot read all accounts: users are shown by number, or only root may change things", "error", err)
+		s.opt.Logger.Warn("cannot read all accounts: users are shown by number, or only root may change things",
+			"error", err)
 	} else if s.opt.Group != "" && !r.known {
 		s.opt.Logger.Info("the control group does not exist: only root may change things", "group", s.opt.Group)
 	}
@@ -139,9 +141,10 @@ func (s *Server) Serve(ctx context.Context) error {
 
 func (s *Server) httpServer(ctx context.Context) *http.Server {
 	return &http.Server{
-		Handler:           http.HandlerFunc(s.serve),
-		ConnContext:       withPeer,
-		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) }, // requests in flight may finish
+		Handler:     http.HandlerFunc(s.serve),
+		ConnContext: withPeer,
+		// requests in flight may finish
+		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ReadHeaderTimeout: s.limits.header,
 		ReadTimeout:       s.limits.read,
 		WriteTimeout:      s.limits.write,

@@ -203,8 +203,8 @@ func varints(b []byte) (member, cluster uint64, err error) {
 	return member, cluster, nil
 }
 
-// lockDatabase takes the lock that etcd holds on its database as long as it runs (go.etcd.io/bbolt, Options), so that none
-// that is started at this very moment loses its files. It gives nil when there is no database.
+// lockDatabase takes the lock that etcd holds on its database as long as it runs (go.etcd.io/bbolt, Options), so that
+// none that is started at this very moment loses its files. It gives nil when there is no database.
 func lockDatabase(dataDir string) (*os.File, error) {
 	path := filepath.Join(dataDir, "member", "snap", "db")
 	db, err := os.Open(path)

@@ -102,7 +102,8 @@ func TestAnAbsentOrEmptyDirectoryIsEmpty(t *testing.T) {
 func TestWhatCannotBeUnderstoodIsAProblemNotEmpty(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{
-		"nothing": "", "text": "this is not a log of etcd", "zeros": strings.Repeat("\x00", 4096), "huge frame": "\xff\xff\xff\xff\xff\xff\xff\x00rest",
+		"nothing": "", "text": "this is not a log of etcd", "zeros": strings.Repeat("\x00", 4096),
+		"huge frame": "\xff\xff\xff\xff\xff\xff\xff\x00rest",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

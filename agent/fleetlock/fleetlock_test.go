@@ -40,14 +40,19 @@ type host struct {
 	ended int
 }
 
-func (h *host) AskMaintenance(_ context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error) {
+func (h *host) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
+	by string,
+) (control.Maintenance, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.refuse != nil {
 		return control.Maintenance{}, h.refuse
 	}
 	if h.m == nil {
-		h.m = &control.Maintenance{Work: req.Work, Reason: req.Reason, By: by, External: req.External, State: control.MaintenanceWaiting}
+		h.m = &control.Maintenance{
+			Work: req.Work, Reason: req.Reason, By: by, External: req.External,
+			State: control.MaintenanceWaiting,
+		}
 		h.after(h.safeAfter, control.MaintenanceSafe)
 	}
 	return *h.m, nil
@@ -161,7 +166,8 @@ func TestAClientThatHasWaitedInVainIsToldWhyAndItsWishStands(t *testing.T) {
 		h := &host{rounds: 1}
 		began := time.Now()
 		status, kind, value := ask(t, server(h), request(preRoute, body))
-		if status != http.StatusConflict || kind != kindWaiting || !strings.Contains(value, "CYCLE_QUEUED: n2 is down") {
+		if status != http.StatusConflict || kind != kindWaiting ||
+			!strings.Contains(value, "CYCLE_QUEUED: n2 is down") {
 			t.Errorf("%d %s: %s", status, kind, value)
 		}
 		if took := time.Since(began); took != longestWait || h.m == nil {
@@ -190,7 +196,8 @@ func TestOnlyOneClientHasTheTurnOfAHost(t *testing.T) {
 		ask(t, s, request(preRoute, body))
 		other := strings.Replace(body, "c3f1", "beef", 1)
 		for _, path := range []string{preRoute, endRoute} {
-			if status, kind, value := ask(t, s, request(path, other)); status != http.StatusConflict || kind != kindOtherClient {
+			if status, kind, value := ask(t, s, request(path, other)); status != http.StatusConflict ||
+				kind != kindOtherClient {
 				t.Errorf("%s: %d %s: %s", path, status, kind, value)
 			}
 		}
@@ -200,16 +207,25 @@ func TestOnlyOneClientHasTheTurnOfAHost(t *testing.T) {
 func TestNoRebootIsGrantedWhileAPersonHasTheMachine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{rounds: 1, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot ask: another maintenance, by root: new disk"}}
-		if status, kind, value := ask(t, server(h), request(preRoute, body)); status != http.StatusConflict || kind != kindOther || !strings.Contains(value, "new disk") {
+		h := &host{rounds: 1, refuse: &control.Error{
+			Code:    control.CodeConflict,
+			Message: "cannot ask: another maintenance, by root: new disk",
+		}}
+		if status, kind, value := ask(t, server(h), request(preRoute, body)); status != http.StatusConflict ||
+			kind != kindOther || !strings.Contains(value, "new disk") {
 			t.Errorf("%d %s: %s", status, kind, value)
 		}
-		h = &host{rounds: 1, m: &control.Maintenance{Work: control.WorkReboot, By: "root", Reason: "new kernel", State: control.MaintenanceSafe}}
-		if status, kind, _ := ask(t, server(h), request(preRoute, body)); status != http.StatusConflict || kind != kindOther {
+		h = &host{rounds: 1, m: &control.Maintenance{
+			Work: control.WorkReboot, By: "root", Reason: "new kernel",
+			State: control.MaintenanceSafe,
+		}}
+		if status, kind, _ := ask(t, server(h), request(preRoute, body)); status != http.StatusConflict ||
+			kind != kindOther {
 			t.Errorf("a reboot that quorumd does itself: %d %s", status, kind)
 		}
 		h = &host{rounds: 1, refuse: &control.Error{Code: control.CodeInternal, Message: "cannot write"}}
-		if status, kind, _ := ask(t, server(h), request(preRoute, body)); status != http.StatusServiceUnavailable || kind != kindUnable {
+		if status, kind, _ := ask(t, server(h), request(preRoute, body)); status != http.StatusServiceUnavailable ||
+			kind != kindUnable {
 			t.Errorf("a fault: %d %s", status, kind)
 		}
 	})
@@ -220,7 +236,8 @@ func TestAWishThatSomebodyWithdrewIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{rounds: 1}
 		time.AfterFunc(time.Minute, func() { h.become("") })
-		if status, kind, _ := ask(t, server(h), request(preRoute, body)); status != http.StatusConflict || kind != kindWithdrawn {
+		if status, kind, _ := ask(t, server(h), request(preRoute, body)); status != http.StatusConflict ||
+			kind != kindWithdrawn {
 			t.Errorf("%d %s", status, kind)
 		}
 	})
@@ -249,7 +266,8 @@ func TestSteadyStateOfAHostThatDoesNotComeBackIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{rounds: 1, m: &control.Maintenance{By: "fleetlock: c3f1", State: control.MaintenanceReturning}}
-		if status, kind, _ := ask(t, server(h), request(endRoute, body)); status != http.StatusConflict || kind != kindReturning || h.ended != 0 {
+		if status, kind, _ := ask(t, server(h), request(endRoute, body)); status != http.StatusConflict ||
+			kind != kindReturning || h.ended != 0 {
 			t.Errorf("%d %s; ended %d times", status, kind, h.ended)
 		}
 	})
@@ -258,7 +276,8 @@ func TestSteadyStateOfAHostThatDoesNotComeBackIsRefused(t *testing.T) {
 func TestSteadyStateIsNotGrantedBeforeQuorumdHasLooked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		if status, kind, _ := ask(t, server(&host{}), request(endRoute, body)); status != http.StatusConflict || kind != kindReturning {
+		if status, kind, _ := ask(t, server(&host{}), request(endRoute, body)); status != http.StatusConflict ||
+			kind != kindReturning {
 			t.Errorf("%d %s", status, kind)
 		}
 	})
@@ -284,10 +303,18 @@ func TestWhatIsNoRequestOfTheProtocolIsRefusedByItsKind(t *testing.T) {
 		status  int
 		kind    string
 	}{
-		"no header":          {change(func(r *http.Request) { r.Header.Del("Fleet-Lock-Protocol") }), 400, kindBadRequest},
-		"another header":     {change(func(r *http.Request) { r.Header.Set("Fleet-Lock-Protocol", "false") }), 400, kindBadRequest},
-		"two headers":        {change(func(r *http.Request) { r.Header.Add("Fleet-Lock-Protocol", "true") }), 400, kindBadRequest},
-		"a web page":         {change(func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:9380") }), 400, kindBadRequest},
+		"no header": {change(func(r *http.Request) {
+			r.Header.Del("Fleet-Lock-Protocol")
+		}), 400, kindBadRequest},
+		"another header": {change(func(r *http.Request) {
+			r.Header.Set("Fleet-Lock-Protocol", "false")
+		}), 400, kindBadRequest},
+		"two headers": {change(func(r *http.Request) {
+			r.Header.Add("Fleet-Lock-Protocol", "true")
+		}), 400, kindBadRequest},
+		"a web page": {change(func(r *http.Request) {
+			r.Header.Set("Origin", "http://127.0.0.1:9380")
+		}), 400, kindBadRequest},
 		"a rebound name":     {change(func(r *http.Request) { r.Host = "evil.example:9380" }), 400, kindBadRequest},
 		"looking":            {change(func(r *http.Request) { r.Method = http.MethodGet }), 405, kindNotPost},
 		"another path":       {request("/v1/pre-reboot/", body), 404, kindNotFound},
@@ -300,8 +327,11 @@ func TestWhatIsNoRequestOfTheProtocolIsRefusedByItsKind(t *testing.T) {
 		"an empty ID":        {request(preRoute, `{"client_params":{"id":"","group":"a"}}`), 400, kindBadRequest},
 		"an ID of two lines": {request(preRoute, `{"client_params":{"id":"a\nb","group":"a"}}`), 400, kindBadRequest},
 		"a number for an ID": {request(preRoute, `{"client_params":{"id":1,"group":"a"}}`), 400, kindBadRequest},
-		"a long ID":          {request(preRoute, `{"client_params":{"id":"`+strings.Repeat("a", 129)+`","group":"a"}}`), 400, kindBadRequest},
-		"a large body":       {request(preRoute, body+strings.Repeat(" ", maxBody)), 413, kindTooLarge},
+		"a long ID": {
+			request(preRoute, `{"client_params":{"id":"`+strings.Repeat("a", 129)+`","group":"a"}}`),
+			400, kindBadRequest,
+		},
+		"a large body": {request(preRoute, body+strings.Repeat(" ", maxBody)), 413, kindTooLarge},
 	} {
 		h := &host{rounds: 1}
 		if status, kind, _ := ask(t, server(h), c.request); status != c.status || kind != c.kind {
@@ -322,7 +352,8 @@ func TestTooManyWhoWaitAreRefusedAtOnce(t *testing.T) {
 			waiting.Go(func() { ask(t, s, request(preRoute, body)) })
 		}
 		synctest.Wait()
-		if status, kind, _ := ask(t, s, request(preRoute, body)); status != http.StatusServiceUnavailable || kind != kindBusy {
+		if status, kind, _ := ask(t, s, request(preRoute, body)); status != http.StatusServiceUnavailable ||
+			kind != kindBusy {
 			t.Errorf("%d %s", status, kind)
 		}
 		waiting.Wait()
@@ -398,12 +429,16 @@ func FuzzNoRequestIsAnsweredWithAnythingButADocument(f *testing.F) {
 		}
 		r.URL.Path = path
 		r.Header["Fleet-Lock-Protocol"] = []string{protocol}
-		h := &host{rounds: 1, m: &control.Maintenance{Work: control.WorkReboot, External: true, By: "root", State: control.MaintenanceSafe}}
+		h := &host{rounds: 1, m: &control.Maintenance{
+			Work: control.WorkReboot, External: true, By: "root",
+			State: control.MaintenanceSafe,
+		}}
 		status, _, _ := ask(t, server(h), r)
 		var document struct {
 			Params client `json:"client_params"`
 		}
-		if status == http.StatusOK && (json.Unmarshal(text, &document) != nil || !idText.MatchString(document.Params.ID) || protocol != "true") {
+		if status == http.StatusOK && (json.Unmarshal(text, &document) != nil ||
+			!idText.MatchString(document.Params.ID) || protocol != "true") {
 			t.Errorf("granted: %q %q %q", path, protocol, text)
 		}
 	})

@@ -41,7 +41,8 @@ const (
 // kinds lists all of them.
 func kinds() []string {
 	return []string{
-		kindNone, kindBadRequest, kindNotFound, kindNotPost, kindTooLarge, kindBusy, kindWaiting, kindOtherClient, kindOther,
+		kindNone, kindBadRequest, kindNotFound, kindNotPost, kindTooLarge, kindBusy, kindWaiting, kindOtherClient,
+		kindOther,
 		kindReturning, kindWithdrawn, kindUnable,
 	}
 }
@@ -82,9 +83,11 @@ func checkRequest(r *http.Request) *refusal {
 	case r.Method != http.MethodPost:
 		return refuse(http.StatusMethodNotAllowed, kindNotPost, "cannot do that: send a POST")
 	case len(r.Header.Values(header)) != 1 || r.Header.Get(header) != "true":
-		return refuse(http.StatusBadRequest, kindBadRequest, "cannot take the request: send the header %q", header+": true")
+		return refuse(http.StatusBadRequest, kindBadRequest, "cannot take the request: send the header %q",
+			header+": true")
 	case !local || r.Header.Get("Origin") != "":
-		return refuse(http.StatusBadRequest, kindBadRequest, "cannot serve web pages: use the address that fleetlock.listen names, and no Origin")
+		return refuse(http.StatusBadRequest, kindBadRequest,
+			"cannot serve web pages: use the address that fleetlock.listen names, and no Origin")
 	}
 	return nil
 }
@@ -93,7 +96,8 @@ func checkRequest(r *http.Request) *refusal {
 func readClient(body io.Reader) (client, *refusal) {
 	data, err := io.ReadAll(body)
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return client{}, refuse(http.StatusRequestEntityTooLarge, kindTooLarge, "cannot take the request: its body is too large")
+		return client{}, refuse(http.StatusRequestEntityTooLarge, kindTooLarge,
+			"cannot take the request: its body is too large")
 	}
 	if err != nil {
 		return client{}, refuse(http.StatusBadRequest, kindBadRequest, "cannot read the request")
@@ -102,11 +106,14 @@ func readClient(body io.Reader) (client, *refusal) {
 		Params client `json:"client_params"`
 	}
 	if err := json.Unmarshal(data, &document); err != nil {
-		return client{}, refuse(http.StatusBadRequest, kindBadRequest, `cannot read the request: send {"client_params":{"id":"ID","group":"GROUP"}}`)
+		return client{}, refuse(http.StatusBadRequest, kindBadRequest,
+			`cannot read the request: send {"client_params":{"id":"ID","group":"GROUP"}}`)
 	}
 	for what, text := range map[string]string{"id": document.Params.ID, "group": document.Params.Group} {
 		if len(text) > maxID || !idText.MatchString(text) {
-			return client{}, refuse(http.StatusBadRequest, kindBadRequest, "cannot take the request: client_params.%s must be 1 to %d letters, digits and . _ : @ + -", what, maxID)
+			return client{}, refuse(http.StatusBadRequest, kindBadRequest,
+				"cannot take the request: client_params.%s must be 1 to %d letters, digits and . _ : @ + -", what,
+				maxID)
 		}
 	}
 	return document.Params, nil

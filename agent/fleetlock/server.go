@@ -75,7 +75,8 @@ func New(opt Options) *Server {
 	s := &Server{
 		opt: opt, wait: longestWait, slots: make(chan struct{}, maxWaits),
 		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "quorumd_fleetlock_answers_total", Help: "Requests of reboot agents, by the kind of refusal; none: it was granted.",
+			Name: "quorumd_fleetlock_answers_total",
+			Help: "Requests of reboot agents, by the kind of refusal; none: it was granted.",
 		}, []string{"kind"}),
 	}
 	for _, kind := range kinds() {
@@ -137,7 +138,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.answers.WithLabelValues(kind).Inc()
 	if c.ID != "" {
-		s.opt.Logger.Info("answered a reboot agent", "path", r.URL.Path, "client", c.ID, "group", c.Group, "refused", kind)
+		s.opt.Logger.Info("answered a reboot agent", "path", r.URL.Path, "client", c.ID, "group", c.Group, "refused",
+			kind)
 	}
 	if status == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", http.MethodPost)
@@ -159,7 +161,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) (client, *refusa
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	default:
-		return c, refuse(http.StatusServiceUnavailable, kindBusy, "cannot take the request: too many are waiting; ask again")
+		return c, refuse(http.StatusServiceUnavailable, kindBusy,
+			"cannot take the request: too many are waiting; ask again")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.wait)
 	defer cancel()

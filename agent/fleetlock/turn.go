@@ -26,7 +26,8 @@ const (
 func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 	by := byPrefix + c.ID
 	m, err := s.opt.Host.AskMaintenance(ctx, control.MaintenanceRequest{
-		Work: control.WorkReboot, Reason: "a reboot agent of group " + c.Group + " asks for it", For: rebootWithin, External: true,
+		Work: control.WorkReboot, Reason: "a reboot agent of group " + c.Group + " asks for it", For: rebootWithin,
+		External: true,
 	}, by)
 	if err != nil {
 		return unable(err)
@@ -35,10 +36,12 @@ func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 	for {
 		switch {
 		case m.By != by && strings.HasPrefix(m.By, byPrefix):
-			return refuse(http.StatusConflict, kindOtherClient, "cannot let %q reboot this machine: %q has asked before; "+
-				"quorumd answers for its own host only", c.ID, strings.TrimPrefix(m.By, byPrefix))
+			return refuse(http.StatusConflict, kindOtherClient,
+				"cannot let %q reboot this machine: %q has asked before; "+
+					"quorumd answers for its own host only", c.ID, strings.TrimPrefix(m.By, byPrefix))
 		case m.Work != control.WorkReboot || !m.External:
-			return refuse(http.StatusConflict, kindOther, "cannot let it be rebooted: it is down for %s, asked for by %s: %s", m.Work, m.By, m.Reason)
+			return refuse(http.StatusConflict, kindOther,
+				"cannot let it be rebooted: it is down for %s, asked for by %s: %s", m.Work, m.By, m.Reason)
 		case m.State == control.MaintenanceSafe:
 			return nil
 		}
@@ -48,7 +51,8 @@ func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 		if now := s.opt.Host.Status().Maintenance; now != nil {
 			m, missing = *now, time.Now()
 		} else if time.Since(missing) > appears {
-			return refuse(http.StatusConflict, kindWithdrawn, "cannot let it be rebooted: somebody has withdrawn the wish; ask again")
+			return refuse(http.StatusConflict, kindWithdrawn,
+				"cannot let it be rebooted: somebody has withdrawn the wish; ask again")
 		}
 	}
 }
@@ -65,7 +69,8 @@ func (s *Server) steadyState(ctx context.Context, c client) *refusal {
 		case m == nil || !strings.HasPrefix(m.By, byPrefix):
 			return nil
 		case m.By != by:
-			return refuse(http.StatusConflict, kindOtherClient, "cannot end the turn for %q: %q has asked for it", c.ID, strings.TrimPrefix(m.By, byPrefix))
+			return refuse(http.StatusConflict, kindOtherClient, "cannot end the turn for %q: %q has asked for it", c.ID,
+				strings.TrimPrefix(m.By, byPrefix))
 		case !ended && m.State != control.MaintenanceReturning:
 			if err := s.opt.Host.EndMaintenance(ctx, by); err != nil {
 				return unable(err)

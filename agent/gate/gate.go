@@ -32,7 +32,8 @@ type Limits struct {
 }
 
 const (
-	// sendBuffer is how much of an answer the kernel keeps for a reader who is slow, in bytes. A scrape has about 40 KiB.
+	// sendBuffer is how much of an answer the kernel keeps for a reader who is slow, in bytes. A scrape has about 40
+	// KiB.
 	sendBuffer = 128 << 10
 	// tellEvery is how often it is told that somebody was turned away.
 	tellEvery = time.Minute
@@ -99,7 +100,9 @@ func (g *Gate) enter(remote net.Addr) (from netip.Prefix, why string) {
 		return from, "its address is unknown"
 	}
 	addr := peer.Addr().Unmap().WithZone("")
-	if len(g.limits.Allow) > 0 && !slices.ContainsFunc(g.limits.Allow, func(p netip.Prefix) bool { return p.Contains(addr) }) {
+	if len(g.limits.Allow) > 0 && !slices.ContainsFunc(g.limits.Allow, func(p netip.Prefix) bool {
+		return p.Contains(addr)
+	}) {
 		return from, "its address is not allowed"
 	}
 	from = machineOf(addr)
@@ -140,7 +143,8 @@ func (g *Gate) tell(remote net.Addr, why string) {
 	defer g.mu.Unlock()
 	g.turned++
 	if now := time.Now(); now.Sub(g.told) >= tellEvery {
-		g.log.Warn("connections turned away", "listener", g.Addr().String(), "count", g.turned, "last", remote.String(), "why", why)
+		g.log.Warn("connections turned away", "listener", g.Addr().String(), "count", g.turned, "last", remote.String(),
+			"why", why)
 		g.turned, g.told = 0, now
 	}
 }
@@ -156,7 +160,8 @@ type Times struct {
 // Server gives a server that keeps these times, and small headers.
 func Server(handler http.Handler, times Times, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler: handler, ReadHeaderTimeout: times.Header, ReadTimeout: times.Read, WriteTimeout: times.Write, IdleTimeout: times.Idle,
+		Handler: handler, ReadHeaderTimeout: times.Header, ReadTimeout: times.Read, WriteTimeout: times.Write,
+		IdleTimeout:    times.Idle,
 		MaxHeaderBytes: 8 << 10,
 		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: 4}, // each may wait for a slow reader
 		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug),

@@ -32,7 +32,9 @@ func serving(t *testing.T, limits Limits, times Times, log io.Writer) (*Gate, st
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := Server(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) }), times, logger)
+	srv := Server(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(answer)
+	}), times, logger)
 	var ended sync.WaitGroup
 	ended.Go(func() { _ = srv.Serve(g) })
 	t.Cleanup(func() { srv.Close(); ended.Wait() })
@@ -43,12 +45,18 @@ func patient() Times {
 	return Times{Header: time.Minute, Read: time.Minute, Write: time.Minute, Idle: time.Minute}
 }
 
-// dial connects from an address of the loopback. What is received waits in a small buffer, as with a reader who is slow.
+// dial connects from an address of the loopback. What is received waits in a small buffer, as with a reader who is
+// slow.
 func dial(t *testing.T, from, to string) net.Conn {
 	t.Helper()
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Control: func(_, _ string, raw syscall.RawConn) error {
-		return raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
-	}}
+	d := net.Dialer{
+		LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)},
+		Control: func(_, _ string, raw syscall.RawConn) error {
+			return raw.Control(func(fd uintptr) {
+				_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096)
+			})
+		},
+	}
 	c, err := d.DialContext(t.Context(), "tcp", to)
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +115,8 @@ func TestThousandsOfIdleAndSlowCallersCostLittle(t *testing.T) { //nolint:parall
 	}
 	for range slow {
 		c := dial(t, "127.0.0.3", address)
-		_, _ = io.WriteString(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: q\r\n\r\n", 8)) // it may be closed already
+		// it may be closed already
+		_, _ = io.WriteString(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: q\r\n\r\n", 8))
 	}
 	if err := scrape(t.Context(), "127.0.0.1", address); err != nil {
 		t.Errorf("a scrape from another address: %v", err)
@@ -157,7 +166,8 @@ func TestOneMoreIsClosedAndAPlaceThatIsGivenBackIsTakenAgain(t *testing.T) {
 	}
 	one.Close()
 	until(t, "a place is free again", func() bool { return scrape(t.Context(), "127.0.0.4", address) == nil })
-	if said := log.String(); strings.Count(said, "connections turned away") != 1 || !strings.Contains(said, "2 connections from its address are open") {
+	if said := log.String(); strings.Count(said, "connections turned away") != 1 ||
+		!strings.Contains(said, "2 connections from its address are open") {
 		t.Errorf("the log says\n%s", said)
 	}
 }
@@ -182,9 +192,11 @@ func TestWhoIsSilentOrSlowIsCutOff(t *testing.T) {
 		sends string
 		times func(*Times)
 	}{
-		"silent":                 {"", func(ts *Times) { ts.Header = short }},
-		"within the header":      {"GET /met", func(ts *Times) { ts.Header = short }},
-		"within the body":        {"POST / HTTP/1.1\r\nHost: q\r\nContent-Length: 9\r\n\r\n1", func(ts *Times) { ts.Read = short }},
+		"silent":            {"", func(ts *Times) { ts.Header = short }},
+		"within the header": {"GET /met", func(ts *Times) { ts.Header = short }},
+		"within the body": {"POST / HTTP/1.1\r\nHost: q\r\nContent-Length: 9\r\n\r\n1", func(ts *Times) {
+			ts.Read = short
+		}},
 		"after an answer":        {request, func(ts *Times) { ts.Idle = short }},
 		"reading none of it":     {strings.Repeat(request, 50), func(ts *Times) { ts.Write = short }},
 		"with an endless header": {"GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 64<<10), func(*Times) {}},

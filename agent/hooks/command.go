@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A command is one program of commands.d that is run by its name while this host is down. The name may come from another
-// host. It names one of the programs that lie here, and can say no more.
+// A command is one program of commands.d that is run by its name while this host is down. The name may come from
+// another host. It names one of the programs that lie here, and can say no more.
 
 // commandDir holds the programs of commands.
 const commandDir = "commands.d"
@@ -32,7 +32,8 @@ var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 // a digit, and is at most 64 long.
 func CheckName(name string) error {
 	if !programName.MatchString(name) {
-		return fmt.Errorf("%q is no name of a command: letters, digits, - and _, at most 64, and a letter or digit first", plain(name))
+		return fmt.Errorf("%q is no name of a command: letters, digits, - and _, at most 64, and a letter or digit "+
+			"first", plain(name))
 	}
 	return nil
 }

@@ -35,7 +35,10 @@ func command(b *bench, id, name string, within time.Duration) Run {
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
 		b.t.Fatal(err)
 	}
-	return Run{When: Command, ID: id, Program: name, Until: time.Duration(now.Nano()) + within, Work: "command", Reason: "a fix", By: "root"}
+	return Run{
+		When: Command, ID: id, Program: name, Until: time.Duration(now.Nano()) + within, Work: "command",
+		Reason: "a fix", By: "root",
+	}
 }
 
 func TestACommandIsTheOneProgramOfItsNameAndRunsOnce(t *testing.T) {
@@ -56,7 +59,9 @@ func TestACommandIsTheOneProgramOfItsNameAndRunsOnce(t *testing.T) {
 	if got := b.read("count"); got != "x\n" {
 		t.Errorf("ran:\n%s", got)
 	}
-	if got, want := b.read("env"), "QUORUMD_BY=root\nQUORUMD_COMMAND=upgrade\nQUORUMD_HOST=n1\nQUORUMD_REASON=a fix\nQUORUMD_WHEN=command\nQUORUMD_WORK=command\n"; got != want {
+	if got, want := b.read("env"),
+		"QUORUMD_BY=root\nQUORUMD_COMMAND=upgrade\nQUORUMD_HOST=n1\nQUORUMD_REASON=a "+
+			"fix\nQUORUMD_WHEN=command\nQUORUMD_WORK=command\n"; got != want {
 		t.Errorf("the environment was\n%s", got)
 	}
 }
@@ -106,25 +111,35 @@ func TestWhatIsNoCommandIsNeitherFoundNorRun(t *testing.T) {
 		t.Error(err)
 	}
 	for name, want := range map[string]string{
-		"": "is no name", "../before.d/x": "is no name", "a/b": "is no name", "x.sh": "is no name", "-rf": "is no name", "a b": "is no name",
-		"a\n": "is no name", strings.Repeat("a", 65): "is no name", "missing": "there is no ", "open": "chmod go-w", "text": "chmod +x",
+		"": "is no name", "../before.d/x": "is no name", "a/b": "is no name", "x.sh": "is no name", "-rf": "is no name",
+		"a b": "is no name",
+		"a\n": "is no name", strings.Repeat("a", 65): "is no name", "missing": "there is no ", "open": "chmod go-w",
+		"text": "chmod +x",
 	} {
 		if err := b.runner.Find(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is found: %v", name, err)
 		}
 		r := command(b, "of "+name, name, time.Minute)
-		if got, err := b.runner.State(t.Context(), r); err != nil || got.State != Failed || !strings.Contains(got.Text, want) {
+		if got, err := b.runner.State(t.Context(), r); err != nil || got.State != Failed ||
+			!strings.Contains(got.Text, want) {
 			t.Errorf("%q: %+v, %v", name, got, err)
 		}
 		// The agent's word is not trusted: the other side looks itself.
-		if err := write(wantedPath(b.wanted(), Command), 0o640, wanted{ID: r.ID, Program: name, Until: r.Until}); err != nil {
+		if err := write(wantedPath(b.wanted(), Command), 0o640,
+			wanted{ID: r.ID, Program: name, Until: r.Until}); err != nil {
 			t.Fatal(err)
 		}
-		b.eventually("the one before has ended", func() bool { held, err := locked(b.runner.outcomes, Command); return err == nil && !held })
+		b.eventually("the one before has ended", func() bool {
+			held, err := locked(b.runner.outcomes, Command)
+			return err == nil && !held
+		})
 		if err := b.runner.launch(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
-		b.eventually("it is refused", func() bool { told, err := b.runner.told(r); return err == nil && told.State == Failed })
+		b.eventually("it is refused", func() bool {
+			told, err := b.runner.told(r)
+			return err == nil && told.State == Failed
+		})
 	}
 	if err := os.Chmod(filepath.Join(b.dir, commandDir), 0o777); err != nil {
 		t.Fatal(err)
@@ -182,7 +197,8 @@ func TestACommandIsNeitherALinkNorAnothersThanRoots(t *testing.T) {
 	}
 	for uid, trusts := range map[int]bool{0: true, os.Geteuid(): true, 12345: false} {
 		info := owned{uid}
-		if err := trusted("/x", info, os.Geteuid()); (err == nil) != trusts || err != nil && !strings.Contains(err.Error(), "chown root:root") {
+		if err := trusted("/x", info, os.Geteuid()); (err == nil) != trusts ||
+			err != nil && !strings.Contains(err.Error(), "chown root:root") {
 			t.Errorf("of user %d: %v", uid, err)
 		}
 	}
@@ -193,7 +209,8 @@ func TestACommandIsNeitherALinkNorAnothersThanRoots(t *testing.T) {
 		if err := os.Chown(path, 12345, 12345); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.runner.Find("upgrade"); err == nil || !strings.Contains(err.Error(), path+" does not belong to root") {
+		if err := b.runner.Find("upgrade"); err == nil ||
+			!strings.Contains(err.Error(), path+" does not belong to root") {
 			t.Errorf("when %s is another's: %v", path, err)
 		}
 		if err := os.Chown(path, 0, 0); err != nil {
@@ -220,11 +237,15 @@ func TestTheEndOfACommandIsToldAsACommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	line := Line{Dir: b.dir, Wanted: b.wanted(), Outcomes: b.runner.outcomes, Command: time.Minute, Output: io.Discard, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	line := Line{
+		Dir: b.dir, Wanted: b.wanted(), Outcomes: b.runner.outcomes, Command: time.Minute, Output: io.Discard,
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}
 	if err := line.Run(t.Context(), Command); err != nil {
 		t.Fatal(err)
 	}
-	if got := log.String(); !strings.Contains(got, `msg="a command is done" when=command program=upgrade`) || strings.Contains(got, "hook") {
+	if got := log.String(); !strings.Contains(got, `msg="a command is done" when=command program=upgrade`) ||
+		strings.Contains(got, "hook") {
 		t.Errorf("the log says:\n%s", got)
 	}
 }

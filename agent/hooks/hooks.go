@@ -6,8 +6,8 @@
 // commands.d that was asked for by its name.
 //
 // There are two sides, which may be two users. A Runner is the agent's side: it has somebody note what is to be run and
-// start it, and looks how it goes. Main is the side that runs the programs: under systemd in a unit of its own, as root;
-// otherwise in a child of the agent.
+// start it, and looks how it goes. Main is the side that runs the programs: under systemd in a unit of its own, as
+// root; otherwise in a child of the agent.
 //
 // It promises:
 //   - What has one ID runs once, however often it is started, and goes on when the agent is restarted.

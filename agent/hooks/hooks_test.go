@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(lineVariable); dir != "" {
 		os.Exit(playLine(dir, os.Args[1], os.Args[2]))
 	}
-	// A child that was started for what runs already finds nothing to do, and may outlast the test, which has its answer.
+	// A child that was started for what runs already finds nothing to do, and may outlast the test, which has its
+	// answer.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("os/exec.(*Cmd).Wait"))
 }
 
@@ -40,7 +41,8 @@ func playLine(dir, timeout, when string) int {
 	if err == nil {
 		l := Line{
 			Dir: dir, Wanted: filepath.Join(dir, "wanted"), Outcomes: filepath.Join(dir, "outcomes"), Host: "n1",
-			Timeout: limit, Command: 10 * limit, Output: os.Stderr, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+			Timeout: limit, Command: 10 * limit, Output: os.Stderr,
+			Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		}
 		err = l.Run(ctx, when)
 	}
@@ -159,7 +161,8 @@ func TestHooksRunInTheOrderOfTheirNamesAndAreToldWhatItIsAbout(t *testing.T) {
 	if got := b.read("order"); got != "first\nsecond\n" {
 		t.Errorf("ran:\n%s", got)
 	}
-	if got, want := b.read("env"), "QUORUMD_BY=root\nQUORUMD_HOST=n1\nQUORUMD_REASON=new kernel\nQUORUMD_WHEN=before\nQUORUMD_WORK=reboot\n"; got != want {
+	want := "QUORUMD_BY=root\nQUORUMD_HOST=n1\nQUORUMD_REASON=new kernel\nQUORUMD_WHEN=before\nQUORUMD_WORK=reboot\n"
+	if got := b.read("env"); got != want {
 		t.Errorf("the environment was\n%s", got)
 	}
 }
@@ -339,13 +342,15 @@ func TestAStartThatComesToNothingIsAnError(t *testing.T) {
 	b := newBench(t, time.Minute)
 	b.hook(Before, "10-x", "")
 	b.runner.launch = func(context.Context, Run) error { return fmt.Errorf("no such unit") }
-	if err := b.runner.Start(t.Context(), run(Before, "1")); err == nil || !strings.Contains(err.Error(), "cannot run the hooks of before.d: no such unit") {
+	if err := b.runner.Start(t.Context(), run(Before, "1")); err == nil ||
+		!strings.Contains(err.Error(), "cannot run the hooks of before.d: no such unit") {
 		t.Errorf("%v", err)
 	}
 	b.runner.launch = func(context.Context, Run) error { return nil }
 	b.start(run(Before, "1"))
 	b.runner.since = time.Now().Add(-2 * patience)
-	if err := b.runner.Start(t.Context(), run(Before, "1")); err == nil || !strings.Contains(err.Error(), "have not begun") {
+	if err := b.runner.Start(t.Context(), run(Before, "1")); err == nil ||
+		!strings.Contains(err.Error(), "have not begun") {
 		t.Errorf("%v", err)
 	}
 }
@@ -353,7 +358,10 @@ func TestAStartThatComesToNothingIsAnError(t *testing.T) {
 func TestWhatTheAgentWroteIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
-	line := Line{Dir: b.dir, Wanted: filepath.Join(b.dir, "wanted"), Outcomes: filepath.Join(b.dir, "outcomes"), Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler)}
+	line := Line{
+		Dir: b.dir, Wanted: filepath.Join(b.dir, "wanted"), Outcomes: filepath.Join(b.dir, "outcomes"),
+		Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler),
+	}
 	path := wantedPath(line.Wanted, Before)
 	for what, put := range map[string]func() error{
 		"garbage":         func() error { return os.WriteFile(path, []byte("{"), 0o600) },
@@ -374,7 +382,9 @@ func TestWhatTheAgentWroteIsNotTrusted(t *testing.T) {
 	if err := line.Run(t.Context(), "../before"); err == nil {
 		t.Error("another time is taken")
 	}
-	if got := plain("a\nb\x00c\xffd " + strings.Repeat("ü", 2*maxText)); strings.ContainsFunc(got, func(r rune) bool { return r < 32 || r == utf8.RuneError }) || len([]rune(got)) != maxText+1 {
+	if got := plain("a\nb\x00c\xffd " + strings.Repeat("ü", 2*maxText)); strings.ContainsFunc(got, func(r rune) bool {
+		return r < 32 || r == utf8.RuneError
+	}) || len([]rune(got)) != maxText+1 {
 		t.Errorf("%q", got)
 	}
 }
@@ -384,13 +394,15 @@ func TestAProgramThatIsNotTrustedIsNotRun(t *testing.T) {
 	b := newBench(t, time.Minute)
 	b.hook(Before, "10-x", `echo x >>ran`)
 	line := Line{
-		Dir: b.dir, Wanted: b.wanted(), Outcomes: filepath.Join(b.dir, "outcomes"), Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler),
-		Trust: func(program string) error { return fmt.Errorf("%s is not root's", filepath.Base(program)) },
+		Dir: b.dir, Wanted: b.wanted(), Outcomes: filepath.Join(b.dir, "outcomes"), Timeout: time.Minute,
+		Logger: slog.New(slog.DiscardHandler),
+		Trust:  func(program string) error { return fmt.Errorf("%s is not root's", filepath.Base(program)) },
 	}
 	if err := errors.Join(Note(line.Wanted, run(Before, "1")), line.Run(t.Context(), Before)); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.until(run(Before, "1"), Failed); got.Hook != "10-x" || got.Text != "10-x is not root's" || b.read("ran") != "" {
+	if got := b.until(run(Before, "1"), Failed); got.Hook != "10-x" || got.Text != "10-x is not root's" ||
+		b.read("ran") != "" {
 		t.Errorf("%+v, ran %q", got, b.read("ran"))
 	}
 }

@@ -93,14 +93,19 @@ func (l Line) each(ctx context.Context, when string, w wanted, tell func(outcome
 			return err
 		}
 		if late, err := tooLate(w); late || err != nil {
-			return errors.Join(err, tell(outcome{State: Failed, Hook: name, Text: "it was not begun: its time to begin was over"}))
+			return errors.Join(err, tell(outcome{
+				State: Failed, Hook: name,
+				Text: "it was not begun: its time to begin was over",
+			}))
 		}
 		began := time.Now()
 		if text := l.one(ctx, program, when, w); text != "" {
-			l.Logger.Error("a "+what+" failed", "when", when, "program", name, "after", time.Since(began).Round(time.Millisecond).String(), "text", text)
+			l.Logger.Error("a "+what+" failed", "when", when, "program", name, "after",
+				time.Since(began).Round(time.Millisecond).String(), "text", text)
 			return tell(outcome{State: Failed, Hook: name, Text: text})
 		}
-		l.Logger.Info("a "+what+" is done", "when", when, "program", name, "after", time.Since(began).Round(time.Millisecond).String())
+		l.Logger.Info("a "+what+" is done", "when", when, "program", name, "after",
+			time.Since(began).Round(time.Millisecond).String())
 	}
 	return tell(outcome{State: Done, Text: fmt.Sprintf("%d %ss", len(programs), what)})
 }

@@ -50,7 +50,9 @@ func (r *Runner) Start(ctx context.Context, run Run) error {
 		return fmt.Errorf(cannot+"%w", err)
 	}
 	if waited := r.waited(run.ID); waited > patience {
-		return fmt.Errorf(cannot+"they were started and have not begun after %s: look for the reason with \"journalctl -u 'quorumd*'\"", waited.Round(time.Second))
+		return fmt.Errorf(cannot+
+			"they were started and have not begun after %s: look for the reason with \"journalctl -u 'quorumd*'\"",
+			waited.Round(time.Second))
 	}
 	return nil
 }
@@ -109,7 +111,11 @@ func (r *Runner) told(run Run) (Result, error) {
 	case o.ID != run.ID:
 		return Result{State: None}, nil
 	case o.State == Running && !running:
-		return Result{State: Failed, Hook: o.Hook, Text: "the program that runs the hooks has ended without a result: it was killed, or the machine was rebooted"}, nil
+		return Result{
+			State: Failed, Hook: o.Hook,
+			Text: "the program that runs the hooks has ended without a result: it was killed, or the machine was " +
+				"rebooted",
+		}, nil
 	}
 	return Result{State: o.State, Hook: o.Hook, Text: o.Text}, nil
 }

@@ -49,7 +49,9 @@ const (
 )
 
 // hold takes the lock through an endpoint. It calls renewing whenever it sends a renewal.
-func (r rule) hold(ctx context.Context, endpoint, name string, callTimeout time.Duration, renewing func()) (holder, error) {
+func (r rule) hold(ctx context.Context, endpoint, name string, callTimeout time.Duration,
+	renewing func(),
+) (holder, error) {
 	if r == ourLock {
 		return holdLock(ctx, endpoint, name, callTimeout, renewing)
 	}

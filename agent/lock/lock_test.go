@@ -30,7 +30,8 @@ func TestTheFirstTakesTheLockAndTheSecondIsToldSo(t *testing.T) {
 	if s.a.Token() == 0 || s.a.Token() != created {
 		t.Errorf("the token is %d, the key was created at %d", s.a.Token(), created)
 	}
-	if r, err := record.Decode[record.Lock]([]byte(value)); err != nil || r.Host != "a" || time.Since(r.Since).Abs() > time.Minute {
+	if r, err := record.Decode[record.Lock]([]byte(value)); err != nil || r.Host != "a" ||
+		time.Since(r.Since).Abs() > time.Minute {
 		t.Errorf("the record says %+v, %v", r, err)
 	}
 	if left := s.a.ValidFor(); !s.a.MayAct() || left > benchTTL-benchMargin {
@@ -167,7 +168,9 @@ type lossyStore struct {
 	lose *atomic.Bool
 }
 
-func (s lossyStore) Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error) {
+func (s lossyStore) Txn(ctx context.Context, conditions []clientv3.Cmp,
+	then ...clientv3.Op,
+) (*clientv3.TxnResponse, error) {
 	answer, err := s.Client.Txn(ctx, conditions, then...)
 	if err == nil && s.lose.Load() {
 		return nil, context.DeadlineExceeded
@@ -197,7 +200,9 @@ type faultBeforeTxn struct {
 	fault testbed.Faults
 }
 
-func (s faultBeforeTxn) Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error) {
+func (s faultBeforeTxn) Txn(ctx context.Context, conditions []clientv3.Cmp,
+	then ...clientv3.Op,
+) (*clientv3.TxnResponse, error) {
 	s.proxy.Set(s.fault)
 	return s.Client.Txn(ctx, conditions, then...)
 }

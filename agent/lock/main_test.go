@@ -67,7 +67,8 @@ func connect(endpoint string, callTimeout time.Duration) (*cluster.Client, error
 // options are those of a host of the cluster with that name.
 func options(clusterName, host string, ttl, margin time.Duration) lock.Options {
 	return lock.Options{
-		Keys: record.KeysFor(clusterName), Host: host, Name: host, TTL: ttl, Margin: margin, Now: boottime, Wall: time.Now,
+		Keys: record.KeysFor(clusterName), Host: host, Name: host, TTL: ttl, Margin: margin, Now: boottime,
+		Wall: time.Now,
 	}
 }
 

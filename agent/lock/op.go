@@ -42,7 +42,10 @@ func (l *Lock) End(ctx context.Context, seen int64, historyKey string, line reco
 		return err
 	}
 	var conditions []clientv3.Cmp
-	then := []clientv3.Op{clientv3.OpDelete(l.opt.Keys.Op()), clientv3.OpPut(historyKey, string(value)), clientv3.OpPut(l.opt.Keys.Ended(), string(value))}
+	then := []clientv3.Op{
+		clientv3.OpDelete(l.opt.Keys.Op()), clientv3.OpPut(historyKey, string(value)),
+		clientv3.OpPut(l.opt.Keys.Ended(), string(value)),
+	}
 	for _, a := range also {
 		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(a.Key), "=", a.Seen))
 		then = append(then, clientv3.OpPut(a.Key, string(a.Value)))

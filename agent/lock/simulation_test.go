@@ -112,7 +112,9 @@ func (n *network) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64
 }
 
 // Txn knows two: to take the key when it is absent, and to ask whether it is the caller's.
-func (n *network) Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error) {
+func (n *network) Txn(ctx context.Context, conditions []clientv3.Cmp,
+	then ...clientv3.Op,
+) (*clientv3.TxnResponse, error) {
 	s, lease := n.server, n.lease
 	want := conditions[0].GetCompare().GetCreateRevision()
 	return call(ctx, n, func() (*clientv3.TxnResponse, error) {
@@ -182,7 +184,8 @@ func TestInAnyScheduleOfDelaysAndLossesOneHostMayActAtMost(t *testing.T) {
 	if takeovers < 10*schedules {
 		t.Errorf("the lock changed hands only %d times: this test has shown little", takeovers)
 	}
-	t.Logf("%d schedules of 10 minutes, 4 hosts, no margin: the lock changed hands %d times, and never had two holders", schedules, takeovers)
+	t.Logf("%d schedules of 10 minutes, 4 hosts, no margin: the lock changed hands %d times, and never had two holders",
+		schedules, takeovers)
 }
 
 // simulate runs four hosts for ten minutes and counts how often the lock changes hands.

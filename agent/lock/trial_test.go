@@ -141,7 +141,8 @@ func judge(t *testing.T, what string, all []outcome) {
 	if most := all[len(all)-1].margin; most > trialBound {
 		t.Errorf("a holder has never acted: it stopped %v before the next one had the lock", most)
 	}
-	t.Logf("%d trials across %s: %d overlaps, worst margin %v, median %v; %d renewals were answered after the lease had ended",
+	t.Logf("%d trials across %s: %d overlaps, worst margin %v, median %v; %d renewals were answered after the lease "+
+		"had ended",
 		len(all), what, overlaps(all), worst.Round(time.Microsecond), median.Round(time.Millisecond), late)
 	for _, o := range all[:overlaps(all)] {
 		t.Errorf("a holder acted %v after the next one had the lock", -o.margin)

@@ -197,7 +197,8 @@ func TestAStepMustFitIntoWhatIsLeftAfterItWasConfirmed(t *testing.T) {
 		if err := l.Take(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := l.Confirm(t.Context(), 20*time.Second, 7*time.Second+1); !errors.Is(err, lock.ErrTooLate) || s.txns != 1 {
+		if _, _, err := l.Confirm(t.Context(), 20*time.Second, 7*time.Second+1); !errors.Is(err, lock.ErrTooLate) ||
+			s.txns != 1 {
 			t.Errorf("a nanosecond too long: %v; etcd was asked %d times", err, s.txns-1)
 		}
 		s.txn = 7 * time.Second // the answer eats up the spare

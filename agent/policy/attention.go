@@ -20,10 +20,12 @@ func ownMemberDown(v View, m Member) Decision {
 	if r, holds := vetoed(v, UnitUnusable); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
-	return wait(MemberDown, "the unit is %s, the data directory is %s, and member %s does not answer", v.Unit.State, v.Data.State, m.label())
+	return wait(MemberDown, "the unit is %s, the data directory is %s, and member %s does not answer", v.Unit.State,
+		v.Data.State, m.label())
 }
 
-// dataGone tells whether this host's member can never come back, because what it has acknowledged does not lie here any more.
+// dataGone tells whether this host's member can never come back, because what it has acknowledged does not lie here any
+// more.
 func dataGone(v View, m Member) (string, bool) {
 	said := fmt.Sprintf("this host is listed as %s %s (%x)", kindOf(m), m.label(), m.ID)
 	switch {
@@ -34,7 +36,8 @@ func dataGone(v View, m Member) (string, bool) {
 	case v.Data.State == DataRemains:
 		return said + ", but its data directory holds no write-ahead log: that member cannot come back", true
 	case v.Data.State == DataMember && v.Data.MemberID != m.ID:
-		return fmt.Sprintf("%s, but its data directory is of member %x: that member cannot come back", said, v.Data.MemberID), true
+		return fmt.Sprintf("%s, but its data directory is of member %x: that member cannot come back", said,
+			v.Data.MemberID), true
 	}
 	return "", false
 }
@@ -60,7 +63,8 @@ func voterDown(v View) (string, bool) {
 		return "", false
 	}
 	voters, live := v.Cluster.Counts()
-	return fmt.Sprintf("%s, for %s: %d of %d voters are live, and %s", doNotAnswer(down), since.Round(time.Second), live, voters,
+	return fmt.Sprintf("%s, for %s: %d of %d voters are live, and %s", doNotAnswer(down), since.Round(time.Second),
+		live, voters,
 		spareFailures(voters, live)), true
 }
 
@@ -91,7 +95,8 @@ func Remedy(v View, code ReasonCode) string {
 func concerned(v View, code ReasonCode) string {
 	for _, m := range v.Cluster.Members {
 		own := m.PeerURL == v.Self.PeerURL
-		if (code == VoterNotLive && !m.Learner && !m.Live) || (code == LearnerPresent && m.Learner && !own) || (code == MemberLost && own) {
+		if (code == VoterNotLive && !m.Learner && !m.Live) || (code == LearnerPresent && m.Learner && !own) ||
+			(code == MemberLost && own) {
 			if m.Name != "" {
 				return m.Name
 			}

@@ -24,7 +24,8 @@ func TestAVoterThatDoesNotAnswerIsNamedWithWhatToType(t *testing.T) {
 	v := threeVoters()
 	v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, 312*time.Second
 	r := Decide(v).Reasons[0]
-	if want := "voter n3 does not answer, for 5m12s: 2 of 3 voters are live, and no other can be lost"; r.Code != VoterNotLive || r.Text != want {
+	want := "voter n3 does not answer, for 5m12s: 2 of 3 voters are live, and no other can be lost"
+	if r.Code != VoterNotLive || r.Text != want {
 		t.Errorf("%s: %q, want %q", r.Code, r.Text, want)
 	}
 	if got := Remedy(v, r.Code); !strings.Contains(got, "quorumctl member remove n3 --reason '<why>'") {
@@ -36,11 +37,13 @@ func TestAVoterThatDoesNotAnswerIsNamedWithWhatToType(t *testing.T) {
 	}
 	v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"), voter(5, "n5"))
 	v.Cluster.Members[2].Name = "n3"
-	if got, want := Decide(v).Reasons[0].Text, "voter n3 does not answer, for 5m12s: 4 of 5 voters are live, and 1 more can be lost"; got != want {
+	if got, want := Decide(v).Reasons[0].Text,
+		"voter n3 does not answer, for 5m12s: 4 of 5 voters are live, and 1 more can be lost"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	v.Cluster.Members[4].Live = false
-	if got, want := Decide(v).Reasons[0].Text, "voters n3, n5 do not answer, for 5m12s: 3 of 5 voters are live, and no other can be lost"; got != want {
+	if got, want := Decide(v).Reasons[0].Text,
+		"voters n3, n5 do not answer, for 5m12s: 3 of 5 voters are live, and no other can be lost"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -78,10 +81,12 @@ func TestAReinstalledHostNamesItsOldMemberWithWhatToType(t *testing.T) {
 	v.Cluster.Members[0].Live = false
 	v.Unit, v.Data = Unit{State: UnitInactive}, Data{State: DataEmpty}
 	r := Decide(v).Reasons[0]
-	if want := "this host is listed as voter n1 (1), but its data directory is empty: that member cannot come back"; r.Code != MemberLost || r.Text != want {
+	want := "this host is listed as voter n1 (1), but its data directory is empty: that member cannot come back"
+	if r.Code != MemberLost || r.Text != want {
 		t.Errorf("%s: %q, want %q", r.Code, r.Text, want)
 	}
-	if got := Remedy(v, r.Code); !strings.Contains(got, "on another host: quorumctl member remove n1 --reason '<why>'") {
+	if got := Remedy(v, r.Code); !strings.Contains(got,
+		"on another host: quorumctl member remove n1 --reason '<why>'") {
 		t.Errorf("what to do: %s", got)
 	}
 }
@@ -96,7 +101,9 @@ func TestAVoterWaitsForNothingButWhatWasAskedOfIt(t *testing.T) {
 		{"a voter at rest", func(*View) {}, ""},
 		{"one whose disk is slow", func(v *View) { v.Health = Health{State: health.Slow, Text: "48 ms"} }, ""},
 		{"one beside a dead one", func(v *View) { v.Cluster.Members[2].Live = false }, ""},
-		{"one that was asked to restart", func(v *View) { v.Asked = &Asked{Work: WorkRestart, By: "root"} }, CycleQueued},
+		{"one that was asked to restart", func(v *View) {
+			v.Asked = &Asked{Work: WorkRestart, By: "root"}
+		}, CycleQueued},
 		{"one that is another host, too", func(v *View) { v.Self.Conflict = "n9 has its name" }, HostConflict},
 	} {
 		v := threeVoters()
@@ -115,10 +122,12 @@ func TestAVoterWaitsForNothingButWhatWasAskedOfIt(t *testing.T) {
 func TestAHostThatKnowsItsClusterIsNotToldToMakeAnother(t *testing.T) {
 	t.Parallel()
 	for what, edit := range map[string]func(*View){
-		"it has seen it":                func(v *View) { v.Bootstrap.Seen = clusterID },
-		"it has been a member":          func(v *View) { v.Bootstrap.Done = true },
-		"the configuration names it":    func(v *View) { v.Cluster.ExpectedID = clusterID },
-		"its data lies here":            func(v *View) { v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 1} },
+		"it has seen it":             func(v *View) { v.Bootstrap.Seen = clusterID },
+		"it has been a member":       func(v *View) { v.Bootstrap.Done = true },
+		"the configuration names it": func(v *View) { v.Cluster.ExpectedID = clusterID },
+		"its data lies here": func(v *View) {
+			v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 1}
+		},
 		"its member list was just read": func(v *View) { v.Cluster.Listed = true },
 	} {
 		v := spareView()

@@ -22,24 +22,33 @@ func bootstrap(v View) (Decision, bool) {
 		return silent(v), true // a cluster has just answered, whatever else is wrong
 	}
 	if v.Bootstrap.Done {
-		return do(Step{Kind: StepFinishBootstrap, Outcome: ClusterExists, Why: "this host has belonged to a cluster before"}), true
+		return do(Step{
+			Kind: StepFinishBootstrap, Outcome: ClusterExists,
+			Why: "this host has belonged to a cluster before",
+		}), true
 	}
 	if v.Data.State == DataMember { // made by us before a crash
 		if r, holds := vetoed(v, VersionUnknown, VersionUnsafe); holds {
 			return Decision{Reasons: []Reason{r}}, true
 		}
-		if v.Unit.State == UnitInactive && v.Unit.Ran { // one that has crashed is failed; after a reboot it has not run yet
+		// one that has crashed is failed; after a reboot it has not run yet
+		if v.Unit.State == UnitInactive && v.Unit.Ran {
 			return stopped(v), true
 		}
 		return bringUp(v), true
 	}
 	if v.Bootstrap.Seen != 0 {
-		return do(Step{Kind: StepFinishBootstrap, Outcome: ClusterExists, Why: fmt.Sprintf("this host has seen cluster %x", v.Bootstrap.Seen)}), true
+		return do(Step{
+			Kind: StepFinishBootstrap, Outcome: ClusterExists,
+			Why: fmt.Sprintf("this host has seen cluster %x", v.Bootstrap.Seen),
+		}), true
 	}
 	if v.Data.State == DataRemains {
-		return wait(DataUnusable, "etcd has ended in its first start, before it was a member: see its log, and move what it left away"), true
+		return wait(DataUnusable,
+			"etcd has ended in its first start, before it was a member: see its log, and move what it left away"), true
 	}
-	if r, holds := vetoed(v, HostConflict, VersionUnknown, VersionUnsafe, HealthUnknown, NotQualified, HealthBad, SpaceLow, UnitUnusable, DataUnusable); holds {
+	if r, holds := vetoed(v, HostConflict, VersionUnknown, VersionUnsafe, HealthUnknown, NotQualified, HealthBad,
+		SpaceLow, UnitUnusable, DataUnusable); holds {
 		return Decision{Reasons: []Reason{r}}, true
 	}
 	if !v.Unit.EnvReady && (v.Unit.State == UnitInactive || v.Unit.State == UnitFailed) {
@@ -48,7 +57,8 @@ func bootstrap(v View) (Decision, bool) {
 	return bringUp(v), true
 }
 
-// startLater waits between two starts of etcd. If the last one was refused, that is the reason, and not how etcd ended before.
+// startLater waits between two starts of etcd. If the last one was refused, that is the reason, and not how etcd ended
+// before.
 func startLater(v View, format string, args ...any) Decision {
 	if v.Failed.Kind == StepStartUnit {
 		return wait(StepFailed, "%s", v.Failed.Text)

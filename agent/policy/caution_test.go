@@ -36,9 +36,17 @@ func TestWhatIsNotWellIsToldForAsLongAsItIsSo(t *testing.T) {
 	}{
 		{"nothing", func(*View) {}, []ReasonCode{AtRest}},
 		{"an old etcd", old, []ReasonCode{AtRest, VersionUnsafe}},
-		{"an old etcd that is allowed", func(v *View) { old(v); v.Limits.AllowUnsafe = true }, []ReasonCode{AtRest, VersionUnsafe}},
-		{"an old etcd where the agent observes", func(v *View) { old(v); v.Self.Mode = Observe }, []ReasonCode{AtRest, VersionUnsafe}},
-		{"another voter's old etcd", func(v *View) { v.Cluster.Members[1].Version = ParseVersion("3.5.0") }, []ReasonCode{AtRest, VersionUnsafe}},
+		{"an old etcd that is allowed", func(v *View) {
+			old(v)
+			v.Limits.AllowUnsafe = true
+		}, []ReasonCode{AtRest, VersionUnsafe}},
+		{"an old etcd where the agent observes", func(v *View) {
+			old(v)
+			v.Self.Mode = Observe
+		}, []ReasonCode{AtRest, VersionUnsafe}},
+		{"another voter's old etcd", func(v *View) {
+			v.Cluster.Members[1].Version = ParseVersion("3.5.0")
+		}, []ReasonCode{AtRest, VersionUnsafe}},
 		{"a disabled unit", func(v *View) { v.Unit.NotAtBoot = true }, []ReasonCode{AtRest, UnitDisabled}},
 		{"both", func(v *View) { old(v); v.Unit.NotAtBoot = true }, []ReasonCode{AtRest, VersionUnsafe, UnitDisabled}},
 		{"a disabled unit that has ended", func(v *View) {
@@ -65,7 +73,8 @@ func TestAnOldEtcdIsToldBeforeTheQualifyingRun(t *testing.T) {
 	if got := codes(d); len(got) < 2 || got[0] != VersionUnsafe || !slices.Contains(got, NotQualified) {
 		t.Errorf("got %v", got)
 	}
-	want := "this host's etcd is 3.4.23; that is the version of etcd.binary, /usr/bin/etcd, but the unit starts /opt/etcd/etcd: correct etcd.binary"
+	want := "this host's etcd is 3.4.23; that is the version of etcd.binary, /usr/bin/etcd, but the unit starts " +
+		"/opt/etcd/etcd: correct etcd.binary"
 	if d.Reasons[0].Text != want {
 		t.Errorf("got %q, want %q", d.Reasons[0].Text, want)
 	}

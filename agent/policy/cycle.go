@@ -39,8 +39,9 @@ type Asked struct {
 	Retimed     bool // the record of its operation names another end
 	Stopped     bool // this agent has stopped etcd for it, and has not started it since
 	Released    bool // a person has released its operation: it takes no turn any more
-	Noted       bool // its operation stands by this host's disk, and etcd shows none, or another's: somebody has deleted its record
-	Rebooted    bool // the machine has rebooted since etcd was stopped for it
+	// its operation stands by this host's disk, and etcd shows none, or another's: somebody has deleted its record
+	Noted    bool
+	Rebooted bool // the machine has rebooted since etcd was stopped for it
 	// RebootFor is since when this agent has asked for a reboot; Never when it has not.
 	RebootFor time.Duration
 	WaitedFor time.Duration // since this agent has known of it
@@ -54,7 +55,8 @@ type Asked struct {
 type Hooks struct {
 	State HookState
 	Text  string // for people
-	// Launched tells that this agent has had them started so short a time ago that it would change nothing to do so again.
+	// Launched tells that this agent has had them started so short a time ago that it would change nothing to do so
+	// again.
 	Launched bool
 }
 
@@ -74,7 +76,8 @@ const (
 // cycle begins the operation that this host was asked for, if nothing is against it. Whatever else the
 // host has to do meanwhile for its member, it does.
 func cycle(v View) (Decision, bool) {
-	if v.Asked == nil || v.Asked.Released || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() {
+	if v.Asked == nil || v.Asked.Released || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable ||
+		v.foreign() {
 		return Decision{}, false
 	}
 	if v.Asked.Noted {
@@ -134,8 +137,8 @@ func restartOfStopped(v View) (string, bool) {
 	return "etcd was stopped in order; it is restarted when somebody has started it again", true
 }
 
-// strangerRuns keeps a command from being run beside an etcd that is no member of this host's which could be stopped in order:
-// a learner that has never started, and is to be taken out, or one of another cluster.
+// strangerRuns keeps a command from being run beside an etcd that is no member of this host's which could be stopped in
+// order: a learner that has never started, and is to be taken out, or one of another cluster.
 func strangerRuns(v View) (string, bool) {
 	m, listed := v.member()
 	if v.Asked.Work != WorkCommand || !unitRuns(v) || listed && !neverStarted(m) {
@@ -201,10 +204,10 @@ func (v View) doubt(m Member) string {
 	return ""
 }
 
-// learnerUnsettled tells whether a learner has not started, or is being filled: the leader sends it
-// all it has. One that is caught up, or that is dead, is in nobody's way; nor is one that has never started and
-// that has come since this host's operation began: it belongs to no join, and only goes when that has ended. This host's own
-// that has not started is taken out before the host is taken down, or its etcd would run beside whoever works there.
+// learnerUnsettled tells whether a learner has not started, or is being filled: the leader sends it all it has. One
+// that is caught up, or that is dead, is in nobody's way; nor is one that has never started and that has come since
+// this host's operation began: it belongs to no join, and only goes when that has ended. This host's own that has not
+// started is taken out before the host is taken down, or its etcd would run beside whoever works there.
 func learnerUnsettled(v View) (string, bool) {
 	own := v.Op != nil && v.Op.Host == v.Self.ID
 	for m := range v.Cluster.learners() {
@@ -220,8 +223,8 @@ func learnerUnsettled(v View) (string, bool) {
 	return "", false
 }
 
-// notSettled tells whether it is too soon after what happened before. That is a pace, and none for a machine that does not wait:
-// it would go down all the same, and with its leadership.
+// notSettled tells whether it is too soon after what happened before. That is a pace, and none for a machine that does
+// not wait: it would go down all the same, and with its leadership.
 func notSettled(v View) (string, bool) {
 	if v.Asked != nil && v.Asked.Hurried {
 		return "", false
@@ -284,6 +287,6 @@ func again(v View, code ReasonCode) (after time.Duration, behind []string) {
 	return 0, nil
 }
 
-// lookSoon is how often the next in the line looks whether the one before has come back, and a host whether programs that
-// were started have begun.
+// lookSoon is how often the next in the line looks whether the one before has come back, and a host whether programs
+// that were started have begun.
 const lookSoon = 500 * time.Millisecond

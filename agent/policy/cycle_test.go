@@ -30,7 +30,10 @@ func askedView() View {
 func downView() View {
 	v := askedView()
 	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: 20 * time.Second, Token: 7, Holder: "n3"}
-	v.Op = &Op{Kind: KindCycle, Host: "n3", HostName: "n3", Phase: PhaseDown, Token: 7, MemberID: 3, SameBoot: true, Elapsed: time.Hour}
+	v.Op = &Op{
+		Kind: KindCycle, Host: "n3", HostName: "n3", Phase: PhaseDown, Token: 7, MemberID: 3, SameBoot: true,
+		Elapsed: time.Hour,
+	}
 	v.Unit.State = UnitInactive
 	v.Cluster.Members[2].Live = false
 	v.Cluster.Members[2].LiveFor, v.Cluster.Members[2].SteadyFor = 0, 0
@@ -64,29 +67,41 @@ func TestAVoterIsTakenDownOnlyWhenTheOthersCanSpareIt(t *testing.T) {
 	t.Parallel()
 	play(t, askedView, []scene{
 		{"they can", nil, StepTakeLock, ""},
-		{"it has the lock", func(v *View) { v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5} }, StepBeginCycle, ""},
+		{"it has the lock", func(v *View) {
+			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
+		}, StepBeginCycle, ""},
 		{"nothing was asked", func(v *View) { v.Asked = nil }, StepNone, AtRest},
 		{"its operation was released", func(v *View) { v.Asked.Released = true }, StepNone, AtRest},
 		{"it is over before it began", func(v *View) { v.Asked.Over = true }, StepNone, AtRest},
-		{"it is sick itself", func(v *View) { v.Health.State, v.Hosts[2].Health = health.Failed, health.Failed }, StepTakeLock, ""},
+		{"it is sick itself", func(v *View) {
+			v.Health.State, v.Hosts[2].Health = health.Failed, health.Failed
+		}, StepTakeLock, ""},
 		{"it does not answer itself", func(v *View) { v.Cluster.Members[2].Live = false }, StepTakeLock, ""},
 		{"it only observes", func(v *View) { v.Self.Mode = Observe }, StepNone, ModeObserve},
-		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root", Reason: "rack move"} }, StepNone, Paused},
+		{"the cluster is paused", func(v *View) {
+			v.Pause = &Pause{By: "root", Reason: "rack move"}
+		}, StepNone, Paused},
 		{"its disk hangs", func(v *View) { v.Health.Hangs = true }, StepNone, HealthBad},
 		{"another voter does not answer", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, QuorumAtRisk},
 		{"another voter reports errors", func(v *View) { v.Cluster.Members[1].Errors = true }, StepNone, QuorumAtRisk},
 		{"another voter is slow", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, QuorumAtRisk},
 		{"another voter has no verdict", func(v *View) { v.Hosts[1].Health = health.Unknown }, StepNone, QuorumAtRisk},
 		{"another voter's quorumd is gone", func(v *View) { v.Hosts = v.Hosts[1:] }, StepNone, QuorumAtRisk},
-		{"two are sick, itself among them", func(v *View) { v.Hosts[1].Health, v.Hosts[2].Health = health.Slow, health.Slow }, StepNone, CommonCause},
+		{"two are sick, itself among them", func(v *View) {
+			v.Hosts[1].Health, v.Hosts[2].Health = health.Slow, health.Slow
+		}, StepNone, CommonCause},
 		{"there are two voters", func(v *View) { v.Cluster.Members = v.Cluster.Members[1:] }, StepNone, QuorumAtRisk},
 		{"there are four voters", func(v *View) {
 			v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"))
 			v.Hosts = append(v.Hosts, ready("n4", RoleVoter))
 		}, StepNone, QuorumAtRisk},
 		{"it is the only voter", func(v *View) { v.Cluster.Members = v.Cluster.Members[2:] }, StepNone, QuorumAtRisk},
-		{"only its turn is wanted", func(v *View) { v.Asked.KeepRunning, v.Cluster.Members[1].Live = true, false }, StepTakeLock, ""},
-		{"it is to be restarted, and somebody has stopped it", func(v *View) { v.Asked.Work, v.Unit.State = WorkRestart, UnitInactive }, StepNone, UnitStopped},
+		{"only its turn is wanted", func(v *View) {
+			v.Asked.KeepRunning, v.Cluster.Members[1].Live = true, false
+		}, StepTakeLock, ""},
+		{"it is to be restarted, and somebody has stopped it", func(v *View) {
+			v.Asked.Work, v.Unit.State = WorkRestart, UnitInactive
+		}, StepNone, UnitStopped},
 		{"a learner is being filled", func(v *View) {
 			m := voter(4, "n4")
 			m.Learner, m.Lag = true, 5000
@@ -99,17 +114,39 @@ func TestAVoterIsTakenDownOnlyWhenTheOthersCanSpareIt(t *testing.T) {
 		}, StepTakeLock, ""},
 		{"the membership has just changed", func(v *View) { v.Cluster.StableFor = time.Second }, StepNone, Settling},
 		{"another host has just come back", func(v *View) { v.IdleFor = time.Second }, StepNone, Settling},
-		{"another host is in an operation", func(v *View) { v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", Phase: PhaseDown} }, StepNone, OperationInFlight},
-		{"another agent holds the lock", func(v *View) { v.Lock = Lock{Known: true, Held: true, Holder: "n2"} }, StepNone, LockHeld},
-		{"another host was asked earlier", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.IdleFor = WorkReboot, 999, 61*time.Second }, StepNone, CycleQueued},
-		{"another host was asked earlier and does not go", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.Asked.WaitedFor = WorkReboot, 999, time.Hour }, StepTakeLock, ""},
-		{"another host was asked earlier, and both just now", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt = WorkReboot, 999 }, StepNone, CycleQueued},
-		{"another host was asked later", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.IdleFor = WorkReboot, 1001, 61*time.Second }, StepTakeLock, ""},
-		{"the membership has just changed, and the machine goes down anyway", func(v *View) { v.Cluster.StableFor, v.Asked.Hurried = time.Second, true }, StepTakeLock, ""},
-		{"another host has just come back, and the machine goes down anyway", func(v *View) { v.IdleFor, v.Asked.Hurried = time.Second, true }, StepTakeLock, ""},
-		{"another host was asked earlier, and the machine goes down anyway", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.Asked.Hurried = WorkReboot, 999, true }, StepTakeLock, ""},
-		{"another voter does not answer, and the machine goes down anyway", func(v *View) { v.Cluster.Members[1].Live, v.Asked.Hurried = false, true }, StepNone, QuorumAtRisk},
-		{"its etcd has failed while it waits", func(v *View) { v.Unit.State, v.IdleFor = UnitFailed, 0 }, StepStartUnit, ""},
+		{"another host is in an operation", func(v *View) {
+			v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", Phase: PhaseDown}
+		}, StepNone, OperationInFlight},
+		{"another agent holds the lock", func(v *View) {
+			v.Lock = Lock{Known: true, Held: true, Holder: "n2"}
+		}, StepNone, LockHeld},
+		{"another host was asked earlier", func(v *View) {
+			v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.IdleFor = WorkReboot, 999, 61*time.Second
+		}, StepNone, CycleQueued},
+		{"another host was asked earlier and does not go", func(v *View) {
+			v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.Asked.WaitedFor = WorkReboot, 999, time.Hour
+		}, StepTakeLock, ""},
+		{"another host was asked earlier, and both just now", func(v *View) {
+			v.Hosts[0].Wants, v.Hosts[0].AskedAt = WorkReboot, 999
+		}, StepNone, CycleQueued},
+		{"another host was asked later", func(v *View) {
+			v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.IdleFor = WorkReboot, 1001, 61*time.Second
+		}, StepTakeLock, ""},
+		{"the membership has just changed, and the machine goes down anyway", func(v *View) {
+			v.Cluster.StableFor, v.Asked.Hurried = time.Second, true
+		}, StepTakeLock, ""},
+		{"another host has just come back, and the machine goes down anyway", func(v *View) {
+			v.IdleFor, v.Asked.Hurried = time.Second, true
+		}, StepTakeLock, ""},
+		{"another host was asked earlier, and the machine goes down anyway", func(v *View) {
+			v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.Asked.Hurried = WorkReboot, 999, true
+		}, StepTakeLock, ""},
+		{"another voter does not answer, and the machine goes down anyway", func(v *View) {
+			v.Cluster.Members[1].Live, v.Asked.Hurried = false, true
+		}, StepNone, QuorumAtRisk},
+		{"its etcd has failed while it waits", func(v *View) {
+			v.Unit.State, v.IdleFor = UnitFailed, 0
+		}, StepStartUnit, ""},
 		{"it has lost its lock's reason", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
 			v.Cluster.Members[1].Live = false
@@ -140,43 +177,76 @@ func TestAtItsTurnAVoterHandsOverAndStops(t *testing.T) {
 			v.Cluster.Members[2].Leader, v.Op.WrittenFor, v.Asked.Work = true, 40*time.Second, WorkRestart
 			v.Failed = Failed{Kind: StepMoveLeader, Text: "timeout"}
 		}, StepNone, LeaderStays},
-		{"another voter's quorumd has not told how it is since it was ready", func(v *View) { v.Hosts[1].Answered = false }, StepNone, VerdictAwaited},
-		{"the same, and the machine goes down within seconds", func(v *View) { v.Hosts[1].Answered, v.Asked.Hurried = false, true }, StepTakeDown, ""},
-		{"the same, and it is not ready yet", func(v *View) { v.Hosts[1].Answered, v.Op.Phase = false, PhaseBegun }, StepSetPhase, ""},
-		{"the same, and it is a standby", func(v *View) { v.Hosts[1].Answered, v.Cluster.Members[2].Learner = false, true }, StepTakeDown, ""},
-		{"the others have told long ago, and something was in the way since", func(v *View) { v.Op.WrittenFor = time.Hour }, StepSetPhase, ""},
-		{"the same, and it leads", func(v *View) { v.Op.WrittenFor, v.Cluster.Members[2].Leader = time.Hour, true }, StepSetPhase, ""},
-		{"the same, and the machine goes down within seconds", func(v *View) { v.Op.WrittenFor, v.Asked.Hurried = time.Hour, true }, StepTakeDown, ""},
-		{"a spare's quorumd has not told how it is", func(v *View) { v.Hosts = append(v.Hosts, ready("n4", RoleSpare)) }, StepTakeDown, ""},
+		{"another voter's quorumd has not told how it is since it was ready", func(v *View) {
+			v.Hosts[1].Answered = false
+		}, StepNone, VerdictAwaited},
+		{"the same, and the machine goes down within seconds", func(v *View) {
+			v.Hosts[1].Answered, v.Asked.Hurried = false, true
+		}, StepTakeDown, ""},
+		{"the same, and it is not ready yet", func(v *View) {
+			v.Hosts[1].Answered, v.Op.Phase = false, PhaseBegun
+		}, StepSetPhase, ""},
+		{"the same, and it is a standby", func(v *View) {
+			v.Hosts[1].Answered, v.Cluster.Members[2].Learner = false, true
+		}, StepTakeDown, ""},
+		{"the others have told long ago, and something was in the way since", func(v *View) {
+			v.Op.WrittenFor = time.Hour
+		}, StepSetPhase, ""},
+		{"the same, and it leads", func(v *View) {
+			v.Op.WrittenFor, v.Cluster.Members[2].Leader = time.Hour, true
+		}, StepSetPhase, ""},
+		{"the same, and the machine goes down within seconds", func(v *View) {
+			v.Op.WrittenFor, v.Asked.Hurried = time.Hour, true
+		}, StepTakeDown, ""},
+		{"a spare's quorumd has not told how it is", func(v *View) {
+			v.Hosts = append(v.Hosts, ready("n4", RoleSpare))
+		}, StepTakeDown, ""},
 		{"another voter has failed since", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, QuorumAtRisk},
-		{"another voter has failed before anything was done", func(v *View) { v.Cluster.Members[1].Live, v.Op.Phase = false, PhaseBegun }, StepEndOp, ""},
+		{"another voter has failed before anything was done", func(v *View) {
+			v.Cluster.Members[1].Live, v.Op.Phase = false, PhaseBegun
+		}, StepEndOp, ""},
 		{"hooks are due", func(v *View) { v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksDue }, StepRunHooks, ""},
 		{"hooks were started just now", func(v *View) {
 			v.Op.Phase, v.Asked.Before = PhaseBegun, Hooks{State: HooksDue, Launched: true}
 		}, StepNone, HookRunning},
-		{"hooks run", func(v *View) { v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksRunning }, StepNone, HookRunning},
-		{"a hook has failed", func(v *View) { v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksFailed }, StepEndOp, ""},
-		{"the hooks have run", func(v *View) { v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksDone }, StepSetPhase, ""},
+		{"hooks run", func(v *View) {
+			v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksRunning
+		}, StepNone, HookRunning},
+		{"a hook has failed", func(v *View) {
+			v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksFailed
+		}, StepEndOp, ""},
+		{"the hooks have run", func(v *View) {
+			v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksDone
+		}, StepSetPhase, ""},
 		{"there are no hooks", func(v *View) { v.Op.Phase = PhaseBegun }, StepSetPhase, ""},
-		{"etcd is down already, and the machine is to reboot: it stays as it is", func(v *View) { v.Asked.Work, v.Unit.State = WorkReboot, UnitInactive }, StepSetPhase, ""},
+		{"etcd is down already, and the machine is to reboot: it stays as it is", func(v *View) {
+			v.Asked.Work, v.Unit.State = WorkReboot, UnitInactive
+		}, StepSetPhase, ""},
 		{"its lock is gone", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 		{"its lock is a new one", func(v *View) { v.Lock.Token = 8 }, StepSetPhase, ""},
 		{"it is withdrawn", func(v *View) { v.Asked.Over = true }, StepEndOp, ""},
 		{"nobody knows any more what was asked", func(v *View) { v.Asked = nil }, StepEndOp, ""},
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{} }, StepNone, Paused},
-		{"another host has its ID", func(v *View) { v.Self.Conflict = "another agent runs with this host's ID" }, StepNone, HostConflict},
-		{"a learner has come since, and never started", func(v *View) { // nobody takes it out before this operation ends
+		{"another host has its ID", func(v *View) {
+			v.Self.Conflict = "another agent runs with this host's ID"
+		}, StepNone, HostConflict},
+		// nobody takes it out before this operation ends
+		{"a learner has come since, and never started", func(v *View) {
 			v.Cluster.Members = append(v.Cluster.Members, Member{ID: 4, PeerURL: "n4", Learner: true})
 		}, StepTakeDown, ""},
 		{"etcd is on its way down", func(v *View) { v.Unit.State = UnitDeactivating }, StepNone, Stopping},
-		{"it is withdrawn, and etcd is on its way down", func(v *View) { v.Asked.Over, v.Unit.State = true, UnitDeactivating }, StepNone, Stopping},
+		{"it is withdrawn, and etcd is on its way down", func(v *View) {
+			v.Asked.Over, v.Unit.State = true, UnitDeactivating
+		}, StepNone, Stopping},
 		{"it is withdrawn, and the restart is under way", func(v *View) {
 			v.Asked.Work, v.Asked.Over, v.Unit.State = WorkRestart, true, UnitActivating
 		}, StepSetPhase, ""},
 		{"it is withdrawn, and the restart has failed", func(v *View) {
 			v.Asked.Work, v.Asked.Over, v.Unit.State = WorkRestart, true, UnitFailed
 		}, StepStartUnit, ""},
-		{"etcd is down already: nothing is noted before the turn is", func(v *View) { v.Op.Phase, v.Unit.State = PhaseBegun, UnitFailed }, StepSetPhase, ""},
+		{"etcd is down already: nothing is noted before the turn is", func(v *View) {
+			v.Op.Phase, v.Unit.State = PhaseBegun, UnitFailed
+		}, StepSetPhase, ""},
 		{"etcd is down already: it is held back", func(v *View) { v.Unit.State = UnitFailed }, StepTakeDown, ""},
 		{"another voter has failed, and etcd is noted as stopped", func(v *View) {
 			v.Cluster.Members[1].Live, v.Op.Phase, v.Asked.Stopped = false, PhaseBegun, true
@@ -190,21 +260,35 @@ func TestAHostThatIsDownStaysDownUntilTheWorkIsDone(t *testing.T) {
 		{"maintenance", nil, StepNone, InMaintenance},
 		{"maintenance that lasts too long", func(v *View) { v.Asked.Overdue = true }, StepNone, MaintenanceOverdue},
 		{"maintenance that is over", func(v *View) { v.Asked.Over = true }, StepStartUnit, ""},
-		{"over, but the disk is a new one", func(v *View) { v.Asked.Over, v.Data = true, Data{State: DataEmpty} }, StepNone, DataUnusable},
+		{"over, but the disk is a new one", func(v *View) {
+			v.Asked.Over, v.Data = true, Data{State: DataEmpty}
+		}, StepNone, DataUnusable},
 		{"over, without the lock", func(v *View) { v.Asked.Over, v.Lock = true, Lock{Known: true} }, StepStartUnit, ""},
-		{"over, while the cluster is paused", func(v *View) { v.Asked.Over, v.Pause = true, &Pause{} }, StepStartUnit, ""},
-		{"over, without a quorum", func(v *View) { v.Asked.Over, v.Op, v.Cluster = true, nil, Cluster{ExpectedID: clusterID} }, StepStartUnit, ""},
+		{"over, while the cluster is paused", func(v *View) {
+			v.Asked.Over, v.Pause = true, &Pause{}
+		}, StepStartUnit, ""},
+		{"over, without a quorum", func(v *View) {
+			v.Asked.Over, v.Op, v.Cluster = true, nil, Cluster{ExpectedID: clusterID}
+		}, StepStartUnit, ""},
 		{"over, after its record was released", func(v *View) { v.Asked.Over, v.Op = true, nil }, StepStartUnit, ""},
-		{"without a quorum", func(v *View) { v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{} }, StepNone, InMaintenance},
+		{"without a quorum", func(v *View) {
+			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
+		}, StepNone, InMaintenance},
 		{"without a quorum, for too long", func(v *View) {
 			v.Asked.Overdue = true
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepNone, MaintenanceOverdue},
 		{"across a reboot", func(v *View) { v.Op.SameBoot, v.Asked.Rebooted = false, true }, StepNone, InMaintenance},
 		{"a reboot that is due", func(v *View) { v.Asked.Work = WorkReboot }, StepReboot, ""},
-		{"a reboot that was asked for just now", func(v *View) { v.Asked.Work, v.Asked.RebootFor = WorkReboot, time.Second }, StepNone, RebootAwaited},
-		{"a reboot by somebody else", func(v *View) { v.Asked.Work, v.Asked.External = WorkReboot, true }, StepNone, RebootAwaited},
-		{"a reboot that was done", func(v *View) { v.Asked.Work, v.Op.SameBoot = WorkReboot, false }, StepStartUnit, ""},
+		{"a reboot that was asked for just now", func(v *View) {
+			v.Asked.Work, v.Asked.RebootFor = WorkReboot, time.Second
+		}, StepNone, RebootAwaited},
+		{"a reboot by somebody else", func(v *View) {
+			v.Asked.Work, v.Asked.External = WorkReboot, true
+		}, StepNone, RebootAwaited},
+		{"a reboot that was done", func(v *View) {
+			v.Asked.Work, v.Op.SameBoot = WorkReboot, false
+		}, StepStartUnit, ""},
 		{"a reboot that was done, without a quorum", func(v *View) {
 			v.Asked.Work, v.Asked.Rebooted = WorkReboot, true
 			v.Op, v.Cluster = nil, Cluster{ExpectedID: clusterID}
@@ -216,20 +300,30 @@ func TestAHostThatIsDownStaysDownUntilTheWorkIsDone(t *testing.T) {
 			v.Asked.Work, v.Asked.Rebooted, v.Unit.Ran = WorkReboot, true, true
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepNone, UnitStopped},
-		{"a reboot that was called off", func(v *View) { v.Asked.Work, v.Asked.Over, v.Unit.Ran = WorkReboot, true, true }, StepStartUnit, ""},
-		{"a reboot whose record was released", func(v *View) { v.Asked.Work, v.Asked.Released, v.Op, v.Unit.Ran = WorkReboot, true, nil, true }, StepStartUnit, ""},
+		{"a reboot that was called off", func(v *View) {
+			v.Asked.Work, v.Asked.Over, v.Unit.Ran = WorkReboot, true, true
+		}, StepStartUnit, ""},
+		{"a reboot whose record was released", func(v *View) {
+			v.Asked.Work, v.Asked.Released, v.Op, v.Unit.Ran = WorkReboot, true, nil, true
+		}, StepStartUnit, ""},
 		{"a reboot whose record cannot be read", func(v *View) {
 			v.Asked.Work = WorkReboot
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepNone, RebootAwaited},
-		{"a maintenance whose record was released", func(v *View) { v.Asked.Released, v.Op, v.Lock = true, nil, Lock{Known: true} }, StepNone, InMaintenance},
+		{"a maintenance whose record was released", func(v *View) {
+			v.Asked.Released, v.Op, v.Lock = true, nil, Lock{Known: true}
+		}, StepNone, InMaintenance},
 		{"a restart that was interrupted", func(v *View) { v.Asked.Work = WorkRestart }, StepStartUnit, ""},
-		{"over, but a person has stopped it since it was started", func(v *View) { v.Asked.Over, v.Asked.Stopped = true, false }, StepNone, UnitStopped},
+		{"over, but a person has stopped it since it was started", func(v *View) {
+			v.Asked.Over, v.Asked.Stopped = true, false
+		}, StepNone, UnitStopped},
 		{"rebooted, but a person stops it before its turn is over", func(v *View) {
 			v.Asked.Work, v.Asked.Stopped, v.Op.SameBoot = WorkReboot, false, false
 		}, StepNone, UnitStopped},
 		{"nobody knows any more what was asked", func(v *View) { v.Asked = nil }, StepNone, UnitStopped},
-		{"over, and it runs already", func(v *View) { v.Asked.Over, v.Unit.State = true, UnitActive }, StepStartUnit, ""},
+		{"over, and it runs already", func(v *View) {
+			v.Asked.Over, v.Unit.State = true, UnitActive
+		}, StepStartUnit, ""},
 		{"what it came down for is not recorded yet", func(v *View) { v.Op.Phase = PhaseReady }, StepSetPhase, ""},
 	})
 }
@@ -241,9 +335,13 @@ func TestAHostIsBackOnlyWhenItsMemberIsWellForAWhile(t *testing.T) {
 		{"it does not serve", func(v *View) { v.Cluster.Members[2].Live = false }, StepNone, Returning},
 		{"it is behind", func(v *View) { v.Cluster.Members[2].Lag = 101 }, StepNone, Returning},
 		{"it reports errors", func(v *View) { v.Cluster.Members[2].Errors = true }, StepNone, Returning},
-		{"it has served for a moment", func(v *View) { v.Cluster.Members[2].LiveFor = time.Second }, StepNone, Returning},
+		{"it has served for a moment", func(v *View) {
+			v.Cluster.Members[2].LiveFor = time.Second
+		}, StepNone, Returning},
 		{"its disk is slow", func(v *View) { v.Health.State = health.Slow }, StepNone, Returning},
-		{"its disk has been slow for long", func(v *View) { v.Health.State, v.Op.WrittenFor = health.Slow, time.Hour }, StepNone, NotBack},
+		{"its disk has been slow for long", func(v *View) {
+			v.Health.State, v.Op.WrittenFor = health.Slow, time.Hour
+		}, StepNone, NotBack},
 		{"a person has stopped it again", func(v *View) { v.Unit.State = UnitInactive }, StepNone, UnitStopped},
 		{"a person has stopped it again after its restart", func(v *View) {
 			v.Asked, v.Unit.State = &Asked{Work: WorkRestart}, UnitInactive
@@ -255,12 +353,20 @@ func TestAHostIsBackOnlyWhenItsMemberIsWellForAWhile(t *testing.T) {
 			v.Op.Restarted = true
 		}, StepEndOp, ""},
 		{"hooks are due", func(v *View) { v.Asked.After.State = HooksDue }, StepRunHooks, ""},
-		{"hooks were started just now", func(v *View) { v.Asked.After = Hooks{State: HooksDue, Launched: true} }, StepNone, HookRunning},
+		{"hooks were started just now", func(v *View) {
+			v.Asked.After = Hooks{State: HooksDue, Launched: true}
+		}, StepNone, HookRunning},
 		{"hooks run", func(v *View) { v.Asked.After.State = HooksRunning }, StepNone, HookRunning},
 		{"a hook has failed", func(v *View) { v.Asked.After.State = HooksFailed }, StepNone, HookFailed},
-		{"a hook has failed, and a person says that it is over", func(v *View) { v.Asked.After.State, v.Asked.Waived = HooksFailed, true }, StepEndOp, ""},
-		{"a boot has found it held back still", func(v *View) { v.Asked.Stopped, v.Unit.State = true, UnitInactive }, StepStartUnit, ""},
-		{"something else was asked meanwhile", func(v *View) { v.Asked = &Asked{Work: WorkReboot, RebootFor: Never} }, StepEndOp, ""},
+		{"a hook has failed, and a person says that it is over", func(v *View) {
+			v.Asked.After.State, v.Asked.Waived = HooksFailed, true
+		}, StepEndOp, ""},
+		{"a boot has found it held back still", func(v *View) {
+			v.Asked.Stopped, v.Unit.State = true, UnitInactive
+		}, StepStartUnit, ""},
+		{"something else was asked meanwhile", func(v *View) {
+			v.Asked = &Asked{Work: WorkReboot, RebootFor: Never}
+		}, StepEndOp, ""},
 		{"it was removed meanwhile", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
 		{"the lock is gone", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 	})
@@ -285,7 +391,9 @@ func TestASpareTakesItsTurnAndHasNothingToStop(t *testing.T) {
 	}
 	play(t, spare, []scene{
 		{"it waits for its turn", nil, StepTakeLock, ""},
-		{"it does not join meanwhile", func(v *View) { v.Cluster.Members, v.IdleFor = v.Cluster.Members[:2], 0 }, StepNone, Settling},
+		{"it does not join meanwhile", func(v *View) {
+			v.Cluster.Members, v.IdleFor = v.Cluster.Members[:2], 0
+		}, StepNone, Settling},
 		{"its turn has come", turn(func(*View) {}), StepNone, InMaintenance},
 		{"it may reboot", turn(func(v *View) { v.Asked.Work = WorkReboot }), StepReboot, ""},
 		{"there is nothing to restart", turn(func(v *View) { v.Asked.Work = WorkRestart }), StepEndOp, ""},
@@ -308,7 +416,9 @@ func TestLeadershipGoesToTheBestVoter(t *testing.T) {
 	}{
 		{"all alike: the first", func(*View) {}, 1},
 		{"the one in better health", func(v *View) { v.Hosts[0].Health = health.Warm }, 2},
-		{"the one with the quicker disk", func(v *View) { v.Hosts[0].P99, v.Hosts[1].P99 = time.Second, time.Millisecond }, 2},
+		{"the one with the quicker disk", func(v *View) {
+			v.Hosts[0].P99, v.Hosts[1].P99 = time.Second, time.Millisecond
+		}, 2},
 		{"the nearer one", func(v *View) {
 			v.Cluster.Members[0].RTT, v.Cluster.Members[1].RTT = 5*time.Millisecond, time.Millisecond
 		}, 2},
@@ -316,7 +426,9 @@ func TestLeadershipGoesToTheBestVoter(t *testing.T) {
 			v.Cluster.Members[0].RTT, v.Cluster.Members[1].RTT = 1900*time.Microsecond, 100*time.Microsecond
 		}, 1},
 		{"the one that is connected longer", func(v *View) { v.Cluster.Members[1].LiveFor = 2 * time.Hour }, 2},
-		{"the one that is not to stop next", func(v *View) { v.Hosts[0].Wants, v.Hosts[0].AskedAt = WorkRestart, 2000 }, 2},
+		{"the one that is not to stop next", func(v *View) {
+			v.Hosts[0].Wants, v.Hosts[0].AskedAt = WorkRestart, 2000
+		}, 2},
 	} {
 		w := v
 		w.Hosts = append([]Host(nil), v.Hosts...)
@@ -339,20 +451,34 @@ func TestOnlyTheNextInTheLineLooksSoonAndAtTheHostBeforeIt(t *testing.T) {
 		behind string
 	}{
 		{"the first, in the turn of a host that has told nothing", func(v *View) { turn(v, "n2") }, lookSoon, "n2"},
-		{"the first, in the turn of the one that was asked before", func(v *View) { wants(v, 0, 999); turn(v, "n1") }, lookSoon, "n1"},
+		{"the first, in the turn of the one that was asked before", func(v *View) {
+			wants(v, 0, 999)
+			turn(v, "n1")
+		}, lookSoon, "n1"},
 		{"the second, in the turn of another", func(v *View) { wants(v, 0, 999); turn(v, "n2") }, 0, ""},
-		{"the third, in the turn of the first", func(v *View) { wants(v, 0, 998); wants(v, 1, 999); turn(v, "n1") }, 0, ""},
-		{"the one before has ended its turn, and has not told yet", func(v *View) { wants(v, 0, 999) }, lookSoon / 2, "n1"},
+		{"the third, in the turn of the first", func(v *View) {
+			wants(v, 0, 998)
+			wants(v, 1, 999)
+			turn(v, "n1")
+		}, 0, ""},
+		{"the one before has ended its turn, and has not told yet", func(v *View) {
+			wants(v, 0, 999)
+		}, lookSoon / 2, "n1"},
 		{"the same, and it rests", func(v *View) { wants(v, 0, 999); v.Resting, v.Looked = true, true }, 0, ""},
-		{"the first, in the pause after a turn", func(v *View) { v.IdleFor = v.Limits.Cooldown - 2*time.Second }, 2 * time.Second, ""},
-		{"the first, at the end of the pause", func(v *View) { v.IdleFor = v.Limits.Cooldown - time.Millisecond }, lookSoon / 10, ""},
+		{"the first, in the pause after a turn", func(v *View) {
+			v.IdleFor = v.Limits.Cooldown - 2*time.Second
+		}, 2 * time.Second, ""},
+		{"the first, at the end of the pause", func(v *View) {
+			v.IdleFor = v.Limits.Cooldown - time.Millisecond
+		}, lookSoon / 10, ""},
 		{"the first, and another voter is down", func(v *View) { v.Cluster.Members[1].Live = false }, 0, ""},
 	} {
 		v := askedView()
 		v.Cluster.Members, v.Hosts = append([]Member(nil), v.Cluster.Members...), append([]Host(nil), v.Hosts...)
 		c.change(&v)
 		if d := Decide(v); d.Again != c.again || strings.Join(d.Behind, ",") != c.behind {
-			t.Errorf("%s: it looks again after %s, at %q, want %s, at %q: %v", c.name, d.Again, d.Behind, c.again, c.behind, d.Reasons)
+			t.Errorf("%s: it looks again after %s, at %q, want %s, at %q: %v", c.name, d.Again, d.Behind, c.again,
+				c.behind, d.Reasons)
 		}
 	}
 }
@@ -371,7 +497,9 @@ func TestACommandRunsOnlyWhileEtcdIsDownAndEtcdOnlyWhileItDoesNotRun(t *testing.
 	play(t, as(askedView), []scene{
 		{"it is asked for", nil, StepTakeLock, ""},
 		{"somebody has stopped etcd", func(v *View) { v.Unit.State = UnitInactive }, StepNone, UnitStopped},
-		{"an etcd that is no member runs here", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepNone, UnitBusy},
+		{"an etcd that is no member runs here", func(v *View) {
+			v.Cluster.Members = v.Cluster.Members[:2]
+		}, StepNone, UnitBusy},
 		{"it is a spare", func(v *View) {
 			v.Cluster.Members, v.Unit.State, v.Data = v.Cluster.Members[:2], UnitInactive, Data{State: DataEmpty}
 		}, StepTakeLock, ""},
@@ -381,7 +509,9 @@ func TestACommandRunsOnlyWhileEtcdIsDownAndEtcdOnlyWhileItDoesNotRun(t *testing.
 		{"it leads", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
 		}, StepMoveLeader, ""},
-		{"it is missing here", func(v *View) { v.Op.Phase, v.Asked.Command.State = PhaseBegun, HooksFailed }, StepEndOp, ""},
+		{"it is missing here", func(v *View) {
+			v.Op.Phase, v.Asked.Command.State = PhaseBegun, HooksFailed
+		}, StepEndOp, ""},
 		{"somebody stops etcd just now", func(v *View) { v.Unit.State = UnitInactive }, StepTakeDown, ""},
 		{"etcd has failed just now", func(v *View) { v.Unit.State = UnitFailed }, StepTakeDown, ""},
 		{"another voter is gone", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, QuorumAtRisk},
@@ -393,16 +523,29 @@ func TestACommandRunsOnlyWhileEtcdIsDownAndEtcdOnlyWhileItDoesNotRun(t *testing.
 		}, StepEndOp, ""},
 		{"that is not noted", func(v *View) { v.Op.Phase = PhaseReady }, StepSetPhase, ""},
 		{"etcd is stopping", func(v *View) { v.Unit.State = UnitDeactivating }, StepNone, Stopping},
-		{"it was started by an agent that has ended since, and has not told of itself", state(HooksStarting), StepRunCommand, ""},
+		{
+			"it was started by an agent that has ended since, and has not told of itself", state(HooksStarting),
+			StepRunCommand, "",
+		},
 		{"it was started just now, and has not told of itself", func(v *View) {
 			v.Asked.Command.State, v.Asked.Command.Launched = HooksStarting, true
 		}, StepNone, CommandRunning},
 		{"it runs", state(HooksRunning), StepNone, CommandRunning},
-		{"it runs, and the lock was lost", func(v *View) { v.Asked.Command.State, v.Lock = HooksRunning, Lock{Known: true} }, StepTakeLock, ""},
-		{"it runs, and a person says that it is over", func(v *View) { v.Asked.Command.State, v.Asked.Over = HooksRunning, true }, StepNone, CommandRunning},
-		{"it is being started, and a person says that it is over", func(v *View) { v.Asked.Command.State, v.Asked.Over = HooksStarting, true }, StepNone, CommandRunning},
-		{"it has not begun, and a person says that it is over", func(v *View) { v.Asked.Over = true }, StepStartUnit, ""},
-		{"it runs, and somebody has started etcd", func(v *View) { v.Asked.Command.State, v.Unit.State = HooksRunning, UnitActive }, StepTakeDown, ""},
+		{"it runs, and the lock was lost", func(v *View) {
+			v.Asked.Command.State, v.Lock = HooksRunning, Lock{Known: true}
+		}, StepTakeLock, ""},
+		{"it runs, and a person says that it is over", func(v *View) {
+			v.Asked.Command.State, v.Asked.Over = HooksRunning, true
+		}, StepNone, CommandRunning},
+		{"it is being started, and a person says that it is over", func(v *View) {
+			v.Asked.Command.State, v.Asked.Over = HooksStarting, true
+		}, StepNone, CommandRunning},
+		{"it has not begun, and a person says that it is over", func(v *View) {
+			v.Asked.Over = true
+		}, StepStartUnit, ""},
+		{"it runs, and somebody has started etcd", func(v *View) {
+			v.Asked.Command.State, v.Unit.State = HooksRunning, UnitActive
+		}, StepTakeDown, ""},
 		{"it is done", state(HooksDone), StepStartUnit, ""},
 		{"it has failed", state(HooksFailed), StepStartUnit, ""},
 		{"it runs, and no voter answers", func(v *View) {
@@ -411,11 +554,15 @@ func TestACommandRunsOnlyWhileEtcdIsDownAndEtcdOnlyWhileItDoesNotRun(t *testing.
 		{"it is being started, and no voter answers", func(v *View) {
 			v.Asked.Command.State, v.Op, v.Cluster.Reachable, v.Lock = HooksStarting, nil, false, Lock{}
 		}, StepNone, CommandRunning},
-		{"it has not begun, and no voter answers", func(v *View) { v.Op, v.Cluster.Reachable = nil, false }, StepStartUnit, ""},
+		{"it has not begun, and no voter answers", func(v *View) {
+			v.Op, v.Cluster.Reachable = nil, false
+		}, StepStartUnit, ""},
 		{"it runs, and its operation was released", func(v *View) {
 			v.Asked.Command.State, v.Op, v.Asked.Released, v.Lock = HooksRunning, nil, true, Lock{Known: true}
 		}, StepNone, CommandRunning},
-		{"it has ended, and its operation was released", func(v *View) { v.Asked.Command.State, v.Op, v.Asked.Released = HooksDone, nil, true }, StepStartUnit, ""},
+		{"it has ended, and its operation was released", func(v *View) {
+			v.Asked.Command.State, v.Op, v.Asked.Released = HooksDone, nil, true
+		}, StepStartUnit, ""},
 	})
 }
 
@@ -435,7 +582,8 @@ func TestHowACommandWentIsHowItsOperationEnds(t *testing.T) {
 	} {
 		v := backView()
 		v.Op.Phase = c.phase
-		v.Asked.Work, v.Asked.Program, v.Asked.Command = WorkCommand, "upgrade", Hooks{State: c.state, Text: "upgrade: exit status 7"}
+		v.Asked.Work, v.Asked.Program, v.Asked.Command = WorkCommand, "upgrade",
+			Hooks{State: c.state, Text: "upgrade: exit status 7"}
 		d := Decide(v)
 		if d.Step.Kind != StepEndOp || d.Step.Outcome != c.outcome {
 			t.Errorf("%s: %s, %s", c.name, d.Step.Kind, d.Step.Outcome)

@@ -12,8 +12,10 @@ import (
 // it is seen at. What takes it further down is done under the lock; to start etcd again needs none.
 func ownCycle(v View) Decision {
 	m, listed := v.member()
-	listed = listed && !neverStarted(m)                                           // another than this operation takes it out
-	if v.Asked != nil && !v.Asked.Over && v.Op.Phase != PhaseBack && !worked(v) { // what is on its way back is not taken down once more, whatever its etcd does
+	// another than this operation takes it out
+	listed = listed && !neverStarted(m)
+	// what is on its way back is not taken down once more, whatever its etcd does
+	if v.Asked != nil && !v.Asked.Over && v.Op.Phase != PhaseBack && !worked(v) {
 		return takeDown(v, m, listed)
 	}
 	return bringBack(v, m, listed)
@@ -53,7 +55,8 @@ func takeDown(v View, m Member, listed bool) Decision {
 	}
 	stoppedText, leave := restartOfStopped(v)
 	switch {
-	case leave && v.Op.Phase == PhaseBegun: // later, an end that is not answered could land after the stop that is decided next
+	// later, an end that is not answered could land after the stop that is decided next
+	case leave && v.Op.Phase == PhaseBegun:
 		return do(Step{Kind: StepEndOp, Outcome: UnitStopped, Why: stoppedText})
 	case v.Asked.Work == WorkRestart:
 		return startMember(v, m)
@@ -91,7 +94,8 @@ func touchable(v View) Decision {
 	return wait(InMaintenance, "by %s: %s", a.By, a.Reason)
 }
 
-// start has programs started. That shows only once they have begun: until then it is waited for, and not done over and over.
+// start has programs started. That shows only once they have begun: until then it is waited for, and not done over and
+// over.
 func start(h Hooks, code ReasonCode, s Step) Decision {
 	if !h.Launched {
 		return do(s)
@@ -159,9 +163,9 @@ func stoppedSince(v View) bool {
 	}
 }
 
-// stoppedAfterReboot tells whether a person has stopped an etcd that this agent had stopped for a reboot: it has started
-// by itself since, with the machine, and been stopped again. The agent may not have run meanwhile, and still have it noted
-// as stopped.
+// stoppedAfterReboot tells whether a person has stopped an etcd that this agent had stopped for a reboot: it has
+// started by itself since, with the machine, and been stopped again. The agent may not have run meanwhile, and still
+// have it noted as stopped.
 func stoppedAfterReboot(v View) bool {
 	return v.Asked.Work == WorkReboot && v.Asked.Rebooted && v.Unit.State == UnitInactive && v.Unit.Ran
 }
@@ -177,7 +181,8 @@ func returned(v View, m Member) Decision {
 	case !steady(v, m):
 		why = fmt.Sprintf("it is %d entries behind the leader, at most %d", m.Lag, v.Limits.PromoteLag)
 	case m.SteadyFor < v.Limits.ReturnStable || m.LiveFor < v.Limits.ReturnStable:
-		why = fmt.Sprintf("it has served for %s of %s", min(m.LiveFor, m.SteadyFor).Round(time.Second), v.Limits.ReturnStable)
+		why = fmt.Sprintf("it has served for %s of %s", min(m.LiveFor, m.SteadyFor).Round(time.Second),
+			v.Limits.ReturnStable)
 	case sick(v.Health.State):
 		why = v.Health.Text
 	default:
@@ -220,8 +225,10 @@ func end(v View, outcome ReasonCode) Decision {
 
 // startMember starts the etcd of a member whose data is there.
 func startMember(v View, m Member) Decision {
-	if v.Data.State != DataMember || v.Data.MemberID != m.ID { // a voter on an empty disk has forgotten what it acknowledged
-		return wait(DataUnusable, "member %s is this host's, but the data directory is %s", m.label(), orUnknown(v.Data.State))
+	// a voter on an empty disk has forgotten what it acknowledged
+	if v.Data.State != DataMember || v.Data.MemberID != m.ID {
+		return wait(DataUnusable, "member %s is this host's, but the data directory is %s", m.label(),
+			orUnknown(v.Data.State))
 	}
 	if r, holds := vetoed(v, UnitUnusable, VersionUnknown, VersionIncompatible); holds {
 		return Decision{Reasons: []Reason{r}}
@@ -234,7 +241,8 @@ func startMember(v View, m Member) Decision {
 // quorumd would not ask for any more; not so a maintenance, in which a person may have their hands on the machine.
 func taken(v View) Decision {
 	a := v.Asked
-	over := a.Over || a.Work == WorkRestart || a.Work == WorkCommand || (a.Work == WorkReboot && (a.Rebooted || a.Released))
+	over := a.Over || a.Work == WorkRestart || a.Work == WorkCommand ||
+		(a.Work == WorkReboot && (a.Rebooted || a.Released))
 	switch {
 	case mayRun(v):
 		return wait(CommandRunning, "%s", a.Command.Text)

@@ -48,7 +48,8 @@ func held(v View) Decision {
 	case v.holdsAll() && d.Step.Kind != StepReleaseLock && !comesBack(v, d.Step):
 		r, _ := v.unreadable()
 		return withhold(d, r)
-	case mayRun(v) && d.Step.Kind == StepStartUnit: // whatever it is to be started for: a join, too, may come in between
+	// whatever it is to be started for: a join, too, may come in between
+	case mayRun(v) && d.Step.Kind == StepStartUnit:
 		return withhold(d, Reason{CommandRunning, v.Asked.Command.Text})
 	case v.Health.Hangs && d.Step.Kind == StepTakeLock: // again and again, it would keep all others from it
 		return withhold(d, Reason{HealthBad, v.Health.Text})
@@ -198,8 +199,8 @@ func ownUnit(v View) (Decision, bool) {
 	return Decision{}, false
 }
 
-// stopped explains an etcd that has ended in order: somebody has stopped it, or it was told that its member was removed, after
-// which it ends with 0 or with 1, as it happens. While no voter answers nobody can tell which.
+// stopped explains an etcd that has ended in order: somebody has stopped it, or it was told that its member was
+// removed, after which it ends with 0 or with 1, as it happens. While no voter answers nobody can tell which.
 func stopped(v View) Decision {
 	d := wait(UnitStopped, "etcd was stopped in order")
 	if !v.Cluster.Reachable {
@@ -216,7 +217,8 @@ func stopRemoved(v View) (Decision, bool) {
 	if !running || v.Data.Age >= min(v.Cluster.StableFor, v.Unit.Since) {
 		return Decision{}, false
 	}
-	return do(Step{Kind: StepStopUnit, Why: fmt.Sprintf("member %x was removed from the cluster", v.Data.MemberID)}), true
+	return do(Step{Kind: StepStopUnit, Why: fmt.Sprintf("member %x was removed from the cluster", v.Data.MemberID)}),
+		true
 }
 
 // listed tells whether the member list holds a member.

@@ -26,7 +26,10 @@ func voter(n uint64, name string) Member {
 }
 
 func ready(name string, role Role) Host {
-	return Host{ID: name, Name: name, PeerURL: peerPrefix + name, Role: role, Health: health.OK, Qualified: true, Manage: true}
+	return Host{
+		ID: name, Name: name, PeerURL: peerPrefix + name, Role: role, Health: health.OK, Qualified: true,
+		Manage: true,
+	}
 }
 
 // spareView is a healthy spare n3 beside two voters, with nothing against its joining.
@@ -35,8 +38,10 @@ func spareView() View {
 		Self:   Self{ID: "n3", Name: "n3", PeerURL: peerPrefix + "n3", Mode: Manage, Etcd: v36(16)},
 		Target: Target{Voters: 3, Standbys: 1},
 		Limits: Limits{
-			Settle: 6 * time.Second, Cooldown: time.Minute, PromoteStable: time.Minute, SteadyLag: 30 * time.Second, PromoteLag: 100,
-			LearnerStall: 5 * time.Minute, LearnerMax: 2 * time.Hour, OrphanGrace: 65 * time.Second, LockTTL: 30 * time.Second,
+			Settle: 6 * time.Second, Cooldown: time.Minute, PromoteStable: time.Minute, SteadyLag: 30 * time.Second,
+			PromoteLag:   100,
+			LearnerStall: 5 * time.Minute, LearnerMax: 2 * time.Hour, OrphanGrace: 65 * time.Second,
+			LockTTL:    30 * time.Second,
 			StartRetry: 6 * time.Second, ClockOffset: 5 * time.Second,
 		},
 		Unit:   Unit{State: UnitInactive, SinceStart: Never},
@@ -60,7 +65,10 @@ func joinView() View {
 	v.Cluster.Members = append(v.Cluster.Members, m)
 	v.Hosts[2].Role = RoleJoining
 	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: 20 * time.Second, Token: 7, Holder: "n3"}
-	v.Op = &Op{Kind: KindJoin, Host: "n3", HostName: "n3", Target: RoleVoter, Phase: PhaseStarted, Token: 7, MemberID: 3, PeerURL: peerPrefix + "n3", SameBoot: true, Elapsed: 2 * time.Minute}
+	v.Op = &Op{
+		Kind: KindJoin, Host: "n3", HostName: "n3", Target: RoleVoter, Phase: PhaseStarted, Token: 7,
+		MemberID: 3, PeerURL: peerPrefix + "n3", SameBoot: true, Elapsed: 2 * time.Minute,
+	}
 	v.Unit = Unit{State: UnitActive, EnvReady: true, SinceStart: time.Minute}
 	v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 3, Free: 100 << 30, FreeKnown: true}
 	v.Self.MemberID = 3
@@ -99,27 +107,41 @@ func TestASpareJoinsOnlyWhenNothingIsAgainstIt(t *testing.T) {
 	t.Parallel()
 	play(t, spareView, []scene{
 		{"nothing is", nil, StepTakeLock, ""},
-		{"it has the lock", func(v *View) { v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5} }, StepBeginJoin, ""},
+		{"it has the lock", func(v *View) {
+			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
+		}, StepBeginJoin, ""},
 		{"it only observes", func(v *View) { v.Self.Mode = Observe }, StepNone, ModeObserve},
-		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root", Reason: "rack move"} }, StepNone, Paused},
+		{"the cluster is paused", func(v *View) {
+			v.Pause = &Pause{By: "root", Reason: "rack move"}
+		}, StepNone, Paused},
 		{"a step hangs", func(v *View) { v.Stuck = "start-unit has not come back" }, StepNone, StepStuck},
 		{"no voter answers", func(v *View) { v.Cluster = Cluster{Error: "refused"} }, StepNone, ClusterUnreachable},
-		{"no voter of a cluster answers that was seen", func(v *View) { v.Cluster, v.Bootstrap.Seen = Cluster{Error: "refused"}, clusterID }, StepNone, NoQuorum},
+		{"no voter of a cluster answers that was seen", func(v *View) {
+			v.Cluster, v.Bootstrap.Seen = Cluster{Error: "refused"}, clusterID
+		}, StepNone, NoQuorum},
 		{"it belongs to another cluster", func(v *View) { v.Cluster.ExpectedID = 0xbad }, StepNone, ClusterIDMismatch},
-		{"another host has its name", func(v *View) { v.Self.Conflict = "host x has the same name" }, StepNone, HostConflict},
+		{"another host has its name", func(v *View) {
+			v.Self.Conflict = "host x has the same name"
+		}, StepNone, HostConflict},
 		{"there are voters and a standby enough", func(v *View) {
 			s := voter(4, "n4")
 			s.Learner = true
 			v.Cluster.Members = append(v.Cluster.Members, voter(5, "n5"), s)
 		}, StepNone, TargetMet},
-		{"there is no verdict", func(v *View) { v.Health = Health{State: health.Unknown, Text: "no data"} }, StepNone, HealthUnknown},
+		{"there is no verdict", func(v *View) {
+			v.Health = Health{State: health.Unknown, Text: "no data"}
+		}, StepNone, HealthUnknown},
 		{"there is no verdict any more", func(v *View) { v.Health.State = health.Unknown }, StepNone, HealthUnknown},
-		{"it is qualifying", func(v *View) { v.Health = Health{State: health.Qualifying, Text: "12 of 3000"} }, StepNone, NotQualified},
+		{"it is qualifying", func(v *View) {
+			v.Health = Health{State: health.Qualifying, Text: "12 of 3000"}
+		}, StepNone, NotQualified},
 		{"its disk is warm", func(v *View) { v.Health.State = health.Warm }, StepNone, HealthBad},
 		{"its disk is slow", func(v *View) { v.Health.State = health.Slow }, StepNone, HealthBad},
 		{"its etcd's version is not known", func(v *View) { v.Self.Etcd = Version{} }, StepNone, VersionUnknown},
 		{"its etcd is below the floor", func(v *View) { v.Self.Etcd = v36(11) }, StepNone, VersionUnsafe},
-		{"a voter is below the floor", func(v *View) { v.Cluster.Members[1].Version = Version{3, 5, 30} }, StepNone, VersionUnsafe},
+		{"a voter is below the floor", func(v *View) {
+			v.Cluster.Members[1].Version = Version{3, 5, 30}
+		}, StepNone, VersionUnsafe},
 		{"the floor is waived", func(v *View) { v.Limits.AllowUnsafe, v.Self.Etcd = true, v36(11) }, StepTakeLock, ""},
 		{"its etcd is a minor version newer", func(v *View) { v.Self.Etcd = Version{3, 7, 3} }, StepTakeLock, ""},
 		{"its etcd is two minor versions newer", func(v *View) {
@@ -137,9 +159,13 @@ func TestASpareJoinsOnlyWhenNothingIsAgainstIt(t *testing.T) {
 		{"its clock is ahead", func(v *View) { v.Clock.Offset = 6 * time.Second }, StepNone, ClockSkew},
 		{"less than two databases are free", func(v *View) { v.Data.Free = 2<<30 - 1 }, StepNone, SpaceLow},
 		{"the free space is not known", func(v *View) { v.Data.FreeKnown = false }, StepNone, SpaceNotKnown},
-		{"its unit is not known", func(v *View) { v.Unit = Unit{Detail: "the bus does not answer"} }, StepNone, UnitNotKnown},
+		{"its unit is not known", func(v *View) {
+			v.Unit = Unit{Detail: "the bus does not answer"}
+		}, StepNone, UnitNotKnown},
 		{"its data were not looked at", func(v *View) { v.Data.State = DataUnknown }, StepNone, DataNotKnown},
-		{"its unit is not installed", func(v *View) { v.Unit = Unit{State: UnitMissing, Detail: "etcd.service is not-found"} }, StepNone, UnitUnusable},
+		{"its unit is not installed", func(v *View) {
+			v.Unit = Unit{State: UnitMissing, Detail: "etcd.service is not-found"}
+		}, StepNone, UnitUnusable},
 		{"its unit runs something else", func(v *View) { v.Unit.State = UnitActive }, StepNone, UnitBusy},
 		{"its data is of another cluster", func(v *View) {
 			v.Data = Data{State: DataMember, ClusterID: 9, MemberID: 9, Free: 1 << 40, FreeKnown: true}
@@ -149,9 +175,13 @@ func TestASpareJoinsOnlyWhenNothingIsAgainstIt(t *testing.T) {
 			v.Data.Detail = "permission denied"
 		}, StepNone, DataUnusable},
 		{"its last join failed", func(v *View) { v.Backoff = time.Minute }, StepNone, BackingOff},
-		{"another host is in an operation", func(v *View) { v.Op = &Op{Kind: KindJoin, Host: "n9", HostName: "n9", Phase: PhaseAdded} }, StepNone, OperationInFlight},
+		{"another host is in an operation", func(v *View) {
+			v.Op = &Op{Kind: KindJoin, Host: "n9", HostName: "n9", Phase: PhaseAdded}
+		}, StepNone, OperationInFlight},
 		{"another agent holds the lock", func(v *View) { v.Lock.Held, v.Lock.Holder = true, "n9" }, StepNone, LockHeld},
-		{"two members look sick", func(v *View) { v.Hosts[0].Health, v.Hosts[1].Health = health.Slow, health.Stalled }, StepNone, CommonCause},
+		{"two members look sick", func(v *View) {
+			v.Hosts[0].Health, v.Hosts[1].Health = health.Slow, health.Stalled
+		}, StepNone, CommonCause},
 		{"one member looks sick", func(v *View) { v.Hosts[0].Health = health.Slow }, StepTakeLock, ""},
 		{"a voter is down", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, VoterNotLive},
 		{"there is a learner", func(v *View) {
@@ -159,7 +189,9 @@ func TestASpareJoinsOnlyWhenNothingIsAgainstIt(t *testing.T) {
 			m.Learner = true
 			v.Cluster.Members = append(v.Cluster.Members, m)
 		}, StepNone, LearnerPresent},
-		{"the membership has just changed", func(v *View) { v.Cluster.StableFor = 5 * time.Second }, StepNone, Settling},
+		{"the membership has just changed", func(v *View) {
+			v.Cluster.StableFor = 5 * time.Second
+		}, StepNone, Settling},
 		{"an operation has just ended", func(v *View) { v.IdleFor = 59 * time.Second }, StepNone, Settling},
 		{"a quicker host is ready too", func(v *View) {
 			v.Hosts[2].P99 = 2 * time.Millisecond
@@ -181,18 +213,23 @@ func TestASpareJoinsOnlyWhenNothingIsAgainstIt(t *testing.T) {
 			n0.Waiting = NotQualified
 			v.Hosts = append([]Host{n0}, v.Hosts...)
 		}, StepTakeLock, ""},
-		{"two voters would come of one, with nobody to follow", func(v *View) { v.Cluster.Members = v.Cluster.Members[:1] }, StepNone, EvenVoters},
+		{"two voters would come of one, with nobody to follow", func(v *View) {
+			v.Cluster.Members = v.Cluster.Members[:1]
+		}, StepNone, EvenVoters},
 		{"two voters would come of one, and the next stands ready", func(v *View) {
 			v.Cluster.Members = v.Cluster.Members[:1]
 			v.Hosts = append(v.Hosts, ready("n4", RoleSpare))
 		}, StepTakeLock, ""},
-		{"only the standby is missing", func(v *View) { v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4")) }, StepTakeLock, ""},
+		{"only the standby is missing", func(v *View) {
+			v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"))
+		}, StepTakeLock, ""},
 		{"it has the lock, but something has come up", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
 			v.Cluster.Members[1].Live = false
 		}, StepReleaseLock, ""},
 		{"it is a leftover learner that never started", func(v *View) {
-			v.Cluster.Members = append(v.Cluster.Members, Member{ID: 3, PeerURL: peerPrefix + "n3", Learner: true, DownFor: time.Second})
+			v.Cluster.Members = append(v.Cluster.Members,
+				Member{ID: 3, PeerURL: peerPrefix + "n3", Learner: true, DownFor: time.Second})
 		}, StepTakeLock, ""},
 	})
 }
@@ -220,16 +257,29 @@ func TestAJoinGoesFromStepToStep(t *testing.T) {
 	}
 	play(t, joinView, []scene{
 		{"the learner is added", begun, StepAddLearner, ""},
-		{"old data goes aside first", with(begun, func(v *View) { v.Data.State, v.Data.MemberID = DataMember, 99 }), StepMoveDataAside, ""},
-		{"another cluster's data is left alone", with(begun, func(v *View) { v.Data.State, v.Data.ClusterID = DataMember, 99 }), StepNone, DataUnusable},
-		{"not while a voter is down", with(begun, func(v *View) { v.Cluster.Members[0].Live = false }), StepNone, VoterNotLive},
-		{"not while several members look sick", with(begun, func(v *View) { v.Hosts[0].Health, v.Hosts[1].Health = health.Slow, health.Slow }), StepNone, CommonCause},
-		{"not while etcd still runs here", with(begun, func(v *View) { v.Unit.State = UnitDeactivating }), StepNone, UnitBusy},
+		{"old data goes aside first", with(begun, func(v *View) {
+			v.Data.State, v.Data.MemberID = DataMember, 99
+		}), StepMoveDataAside, ""},
+		{"another cluster's data is left alone", with(begun, func(v *View) {
+			v.Data.State, v.Data.ClusterID = DataMember, 99
+		}), StepNone, DataUnusable},
+		{"not while a voter is down", with(begun, func(v *View) {
+			v.Cluster.Members[0].Live = false
+		}), StepNone, VoterNotLive},
+		{"not while several members look sick", with(begun, func(v *View) {
+			v.Hosts[0].Health, v.Hosts[1].Health = health.Slow, health.Slow
+		}), StepNone, CommonCause},
+		{"not while etcd still runs here", with(begun, func(v *View) {
+			v.Unit.State = UnitDeactivating
+		}), StepNone, UnitBusy},
 		{"its member ID is recorded", with(added, func(v *View) { v.Op.MemberID = 0 }), StepSetPhase, ""},
 		{"its environment is written", added, StepWriteEnv, ""},
 		{"it is started", with(added, func(v *View) { v.Unit.EnvReady = true }), StepStartUnit, ""},
 		{"not while a command of an operation that a person has released runs still", with(added, func(v *View) {
-			v.Unit.EnvReady, v.Asked = true, &Asked{Work: WorkCommand, Released: true, Command: Hooks{State: HooksRunning, Text: "upgrade"}}
+			v.Unit.EnvReady, v.Asked = true, &Asked{
+				Work: WorkCommand, Released: true,
+				Command: Hooks{State: HooksRunning, Text: "upgrade"},
+			}
 		}), StepNone, CommandRunning},
 		{"it is started again, but not at once", with(added, func(v *View) {
 			v.Unit.EnvReady, v.Unit.State, v.Unit.SinceStart = true, UnitFailed, time.Second
@@ -240,10 +290,18 @@ func TestAJoinGoesFromStepToStep(t *testing.T) {
 		}), StepNone, VersionIncompatible},
 		{"it is waited for", with(added, func(v *View) { v.Unit.State = UnitActive }), StepNone, LearnerNotStarted},
 		{"it is behind", func(v *View) { v.Cluster.Members[2].Lag = 101 }, StepNone, LearnerBehind},
-		{"how far behind is not known", func(v *View) { v.Cluster.Members[2].LagKnown = false }, StepNone, LearnerBehind},
-		{"it has not been steady", func(v *View) { v.Cluster.Members[2].SteadyFor = 29 * time.Second }, StepNone, LearnerNotSteady},
-		{"it has not been up", func(v *View) { v.Cluster.Members[2].LiveFor = 59 * time.Second }, StepNone, LearnerNotSteady},
-		{"it was killed after it had caught up", func(v *View) { v.Cluster.Members[2].Live = false }, StepNone, LearnerNotStarted},
+		{"how far behind is not known", func(v *View) {
+			v.Cluster.Members[2].LagKnown = false
+		}, StepNone, LearnerBehind},
+		{"it has not been steady", func(v *View) {
+			v.Cluster.Members[2].SteadyFor = 29 * time.Second
+		}, StepNone, LearnerNotSteady},
+		{"it has not been up", func(v *View) {
+			v.Cluster.Members[2].LiveFor = 59 * time.Second
+		}, StepNone, LearnerNotSteady},
+		{"it was killed after it had caught up", func(v *View) {
+			v.Cluster.Members[2].Live = false
+		}, StepNone, LearnerNotStarted},
 		{"its verdict is not known", func(v *View) { v.Health.State = health.Unknown }, StepNone, HealthUnknown},
 		{"its disk is warm", func(v *View) { v.Health.State = health.Warm }, StepNone, HealthBad},
 		{"a voter is down", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, VoterNotLive},
@@ -265,9 +323,19 @@ func TestAJoinGoesFromStepToStep(t *testing.T) {
 		{"the target was met meanwhile", func(v *View) {
 			v.Cluster.Members = append(v.Cluster.Members, voter(4, "n4"))
 		}, StepEndOp, ""},
-		{"its unit is not known", func(v *View) { begun(v); v.Unit.State = UnitUnknown; v.Data.State, v.Data.MemberID = DataMember, 99 }, StepNone, UnitNotKnown},
-		{"what a failed first start left goes aside", func(v *View) { begun(v); v.Data.State = DataRemains }, StepMoveDataAside, ""},
-		{"its version is not known at the start", func(v *View) { added(v); v.Unit.EnvReady, v.Self.Etcd = true, Version{} }, StepNone, VersionUnknown},
+		{"its unit is not known", func(v *View) {
+			begun(v)
+			v.Unit.State = UnitUnknown
+			v.Data.State, v.Data.MemberID = DataMember, 99
+		}, StepNone, UnitNotKnown},
+		{"what a failed first start left goes aside", func(v *View) {
+			begun(v)
+			v.Data.State = DataRemains
+		}, StepMoveDataAside, ""},
+		{"its version is not known at the start", func(v *View) {
+			added(v)
+			v.Unit.EnvReady, v.Self.Etcd = true, Version{}
+		}, StepNone, VersionUnknown},
 		{"the new voter's disk is empty", func(v *View) {
 			v.Cluster.Members[2].Learner = false
 			v.Op.Phase, v.Unit.State, v.Data.State = PhasePromoted, UnitFailed, DataEmpty
@@ -281,10 +349,13 @@ func TestAJoinGoesFromStepToStep(t *testing.T) {
 			v.Unit.State = UnitInactive
 		}, StepNone, UnitStopped},
 		{"and is not waited for without end", func(v *View) {
-			v.Cluster.Members[2].Learner, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, false, 6*time.Minute
+			v.Cluster.Members[2].Learner, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, false,
+				6*time.Minute
 			v.Unit.State = UnitInactive
 		}, StepEndOp, ""},
-		{"a clone of this host is about", func(v *View) { v.Self.Conflict = "another agent runs with this host's ID" }, StepNone, HostConflict},
+		{"a clone of this host is about", func(v *View) {
+			v.Self.Conflict = "another agent runs with this host's ID"
+		}, StepNone, HostConflict},
 		{"the lock was lost", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 		{"another took it", func(v *View) { v.Lock = Lock{Known: true, Held: true, Holder: "n1"} }, StepNone, LockHeld},
 		{"the record is of an older lock", func(v *View) { v.Op.Token = 3 }, StepSetPhase, ""},
@@ -299,7 +370,9 @@ func TestAJoinIsGivenUp(t *testing.T) {
 		{"without progress", func(v *View) {
 			v.Cluster.Members[2].StalledFor, v.Cluster.Members[2].Lag = 6*time.Minute, 5000
 		}, StepRollBack, ""},
-		{"not for want of progress when it is caught up", func(v *View) { v.Cluster.Members[2].StalledFor = time.Hour }, StepPromote, ""},
+		{"not for want of progress when it is caught up", func(v *View) {
+			v.Cluster.Members[2].StalledFor = time.Hour
+		}, StepPromote, ""},
 		{"when it lasts too long", func(v *View) { v.Op.Elapsed = 3 * time.Hour }, StepRollBack, ""},
 		{"when its disk is slow", func(v *View) { v.Health.State = health.Slow }, StepRollBack, ""},
 		{"not for its disk when others are slow too", func(v *View) {
@@ -310,7 +383,9 @@ func TestAJoinIsGivenUp(t *testing.T) {
 			v.PromotionPending = true
 		}, StepNone, HealthBad},
 		{"after a reboot", func(v *View) { v.Op.SameBoot = false }, StepRollBack, ""},
-		{"when somebody removed the learner", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepRollBack, ""},
+		{"when somebody removed the learner", func(v *View) {
+			v.Cluster.Members = v.Cluster.Members[:2]
+		}, StepRollBack, ""},
 		{"never once it votes", func(v *View) {
 			v.Cluster.Members[2].Learner = false
 			v.Op.Elapsed, v.Health.State, v.Op.SameBoot = 9*time.Hour, health.Failed, false
@@ -359,7 +434,10 @@ func TestAVoterTakesBackAJoinWhoseAgentIsGone(t *testing.T) {
 		{"not before the grace is over", gone(64 * time.Second), StepNone, OperationInFlight},
 		{"after the grace", gone(66 * time.Second), StepTakeLock, ""},
 		{"with the lock it turns the join back", adopted, StepRollBack, ""},
-		{"and removes the learner", func(v *View) { adopted(v); v.Op.Token, v.Op.Phase = 9, PhaseRollback }, StepRemoveLearner, ""},
+		{"and removes the learner", func(v *View) {
+			adopted(v)
+			v.Op.Token, v.Op.Phase = 9, PhaseRollback
+		}, StepRemoveLearner, ""},
 		{"and ends it", func(v *View) {
 			adopted(v)
 			v.Op.Token, v.Op.Phase = 9, PhaseRollback
@@ -373,14 +451,20 @@ func TestAVoterTakesBackAJoinWhoseAgentIsGone(t *testing.T) {
 			gone(96 * time.Second)(v)
 			v.Self.ID, v.Self.PeerURL, v.Data.MemberID = "n2", peerPrefix+"n2", 2
 		}, StepTakeLock, ""},
-		{"an operation of another kind is not touched", func(v *View) { gone(time.Hour)(v); v.Op.Kind = "cycle" }, StepNone, OperationInFlight},
+		{"an operation of another kind is not touched", func(v *View) {
+			gone(time.Hour)(v)
+			v.Op.Kind = "cycle"
+		}, StepNone, OperationInFlight},
 		{"a learner that no join stands for goes", func(v *View) {
 			v.Op, v.Lock = nil, Lock{Known: true}
 			v.Cluster.Members[2] = Member{ID: 3, PeerURL: peerPrefix + "n3", Learner: true, DownFor: 6 * time.Minute}
 		}, StepTakeLock, ""},
 		{"but a standby that is down stays", func(v *View) {
 			v.Op, v.Lock = nil, Lock{Known: true}
-			v.Cluster.Members[2] = Member{ID: 3, Name: "n3", PeerURL: peerPrefix + "n3", Learner: true, DownFor: time.Hour}
+			v.Cluster.Members[2] = Member{
+				ID: 3, Name: "n3", PeerURL: peerPrefix + "n3", Learner: true,
+				DownFor: time.Hour,
+			}
 		}, StepNone, AtRest},
 	})
 }
@@ -395,8 +479,12 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 	}
 	play(t, calm, []scene{
 		{"at rest", nil, StepNone, AtRest},
-		{"after a crash it is started", func(v *View) { v.Unit = Unit{State: UnitFailed, SinceStart: Never} }, StepStartUnit, ""},
-		{"but not in a tight loop", func(v *View) { v.Unit = Unit{State: UnitFailed, SinceStart: time.Second} }, StepNone, Starting},
+		{"after a crash it is started", func(v *View) {
+			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
+		}, StepStartUnit, ""},
+		{"but not in a tight loop", func(v *View) {
+			v.Unit = Unit{State: UnitFailed, SinceStart: time.Second}
+		}, StepNone, Starting},
 		{"and when the start was refused, that is why", func(v *View) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: time.Second}
 			v.Failed = Failed{Kind: StepStartUnit, Text: "not permitted"}
@@ -415,8 +503,12 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
 			v.Self.Etcd = Version{}
 		}, StepNone, VersionUnknown},
-		{"one that somebody stopped stays stopped", func(v *View) { v.Unit.State = UnitInactive }, StepNone, UnitStopped},
-		{"one that was removed is stopped", func(v *View) { v.Cluster.Members, v.Unit.Since = v.Cluster.Members[1:], time.Hour }, StepStopUnit, ""},
+		{"one that somebody stopped stays stopped", func(v *View) {
+			v.Unit.State = UnitInactive
+		}, StepNone, UnitStopped},
+		{"one that was removed is stopped", func(v *View) {
+			v.Cluster.Members, v.Unit.Since = v.Cluster.Members[1:], time.Hour
+		}, StepStopUnit, ""},
 		{"but not on a look at its data from before the change", func(v *View) {
 			v.Cluster.Members, v.Unit.Since, v.Cluster.StableFor = v.Cluster.Members[1:], time.Hour, time.Second
 			v.Data.Age = 2 * time.Second
@@ -426,8 +518,12 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 			v.Self.Conflict = "member 1 is registered with http://other"
 			v.Unit.Since = time.Hour
 		}, StepNone, HostConflict},
-		{"one that does not answer is no rest", func(v *View) { v.Cluster.Members[0].Live = false }, StepNone, MemberDown},
-		{"nor is another one that does not", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, VoterNotLive},
+		{"one that does not answer is no rest", func(v *View) {
+			v.Cluster.Members[0].Live = false
+		}, StepNone, MemberDown},
+		{"nor is another one that does not", func(v *View) {
+			v.Cluster.Members[1].Live = false
+		}, StepNone, VoterNotLive},
 		{"one whose data is gone never comes back", func(v *View) {
 			v.Cluster.Members[0].Live = false
 			v.Unit, v.Data = Unit{State: UnitMissing}, Data{State: DataEmpty}
@@ -450,7 +546,9 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 			v.Cluster = Cluster{ExpectedID: clusterID}
 			v.Data.ClusterID = 9
 		}, StepNone, NoQuorum},
-		{"a lock with nothing to do under it is given back", func(v *View) { v.Lock = Lock{Known: true, Held: true, Mine: true} }, StepReleaseLock, ""},
+		{"a lock with nothing to do under it is given back", func(v *View) {
+			v.Lock = Lock{Known: true, Held: true, Mine: true}
+		}, StepReleaseLock, ""},
 	})
 }
 
@@ -466,10 +564,14 @@ func TestANewClusterIsMadeOnce(t *testing.T) {
 		{"the environment is written", nil, StepWriteEnv, ""},
 		{"etcd is started", func(v *View) { v.Unit.EnvReady = true }, StepStartUnit, ""},
 		{"etcd is waited for", func(v *View) { v.Unit.State, v.Unit.EnvReady = UnitActive, true }, StepNone, Starting},
-		{"only on a qualified host", func(v *View) { v.Health = Health{State: health.Qualifying, Text: "0 of 3000"} }, StepNone, NotQualified},
+		{"only on a qualified host", func(v *View) {
+			v.Health = Health{State: health.Qualifying, Text: "0 of 3000"}
+		}, StepNone, NotQualified},
 		{"only with a safe version", func(v *View) { v.Self.Etcd = Version{3, 4, 23} }, StepNone, VersionUnsafe},
 		{"not on data that cannot be read", func(v *View) { v.Data.State = DataUnreadable }, StepNone, DataUnusable},
-		{"after a crash etcd is started on what it made", func(v *View) { v.Data = Data{State: DataMember, ClusterID: 1, MemberID: 1} }, StepStartUnit, ""},
+		{"after a crash etcd is started on what it made", func(v *View) {
+			v.Data = Data{State: DataMember, ClusterID: 1, MemberID: 1}
+		}, StepStartUnit, ""},
 		{"not when a person has stopped it since", func(v *View) {
 			v.Data, v.Unit.Ran = Data{State: DataMember, ClusterID: 1, MemberID: 1}, true
 		}, StepNone, UnitStopped},
@@ -532,7 +634,16 @@ func TestQuorumArithmetic(t *testing.T) {
 	for _, c := range []struct {
 		voters, target, ready int
 		want                  bool
-	}{{1, 3, 1, false}, {1, 3, 2, true}, {2, 3, 1, true}, {3, 3, 2, false}, {3, 5, 1, false}, {3, 5, 2, true}, {4, 5, 1, true}, {5, 3, 9, false}} {
+	}{
+		{1, 3, 1, false},
+		{1, 3, 2, true},
+		{2, 3, 1, true},
+		{3, 3, 2, false},
+		{3, 5, 1, false},
+		{3, 5, 2, true},
+		{4, 5, 1, true},
+		{5, 3, 9, false},
+	} {
 		if got := mayGrow(c.voters, c.target, c.ready); got != c.want {
 			t.Errorf("mayGrow(%d voters, %d wanted, %d ready) is %v", c.voters, c.target, c.ready, got)
 		}

@@ -9,7 +9,9 @@ func TestWhatEtcdForbidsIsToldApartFromAClusterThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	play(t, spareView, []scene{
 		{"it answers nobody", func(v *View) { v.Cluster = Cluster{Error: "refused"} }, StepNone, ClusterUnreachable},
-		{"it does not let this host read", func(v *View) { v.Cluster = Cluster{Error: "permission denied", Denied: true} }, StepNone, PermissionDenied},
+		{"it does not let this host read", func(v *View) {
+			v.Cluster = Cluster{Error: "permission denied", Denied: true}
+		}, StepNone, PermissionDenied},
 	})
 	for denied, want := range map[bool]ReasonCode{true: PermissionDenied, false: StepFailed} {
 		v := spareView()

@@ -5,7 +5,8 @@ package policy
 
 import "testing"
 
-// TestInAnotherClusterNothingIsDoneAndNothingCountsAsWell is about a host whose endpoints lead to another cluster than its own.
+// TestInAnotherClusterNothingIsDoneAndNothingCountsAsWell is about a host whose endpoints lead to another cluster than
+// its own.
 func TestInAnotherClusterNothingIsDoneAndNothingCountsAsWell(t *testing.T) {
 	t.Parallel()
 	elsewhere := func(change func(v *View)) func(v *View) {

@@ -24,7 +24,9 @@ func TestAStandbyIsNotTakenBackForAJoinThatItsHostHasNotBegun(t *testing.T) {
 		{"also in any other phase", func(v *View) { v.Op.Phase = PhaseBegun }, StepEndOp, ""},
 		{"also where the record names no member", func(v *View) { v.Op.MemberID, v.Op.PeerURL = 0, "" }, StepEndOp, ""},
 		{"under the lock", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
-		{"a learner that joins is taken back", func(v *View) { v.Cluster.Members[2].Standby = false }, StepRemoveLearner, ""},
+		{"a learner that joins is taken back", func(v *View) {
+			v.Cluster.Members[2].Standby = false
+		}, StepRemoveLearner, ""},
 	})
 	if d := Decide(forgedView()); d.Step.Outcome != Disowned || d.Role != RoleStandby {
 		t.Errorf("it ends as %s, and the host calls itself a %s", d.Step.Outcome, d.Role)
@@ -41,8 +43,12 @@ func TestNoOtherHostTakesAStandbyBack(t *testing.T) {
 	}, []scene{
 		{"the record goes, the learner stays", nil, StepEndOp, ""},
 		{"whichever host the record names", func(v *View) { v.Op.Host = "n9" }, StepEndOp, ""},
-		{"a learner that joins is taken back", func(v *View) { v.Cluster.Members[2].Standby = false }, StepRemoveLearner, ""},
-		{"nothing is taken over that is written while another host holds the lock", func(v *View) { v.Op.Token, v.Op.OrphanedFor = 3, 0 }, StepReleaseLock, ""},
+		{"a learner that joins is taken back", func(v *View) {
+			v.Cluster.Members[2].Standby = false
+		}, StepRemoveLearner, ""},
+		{"nothing is taken over that is written while another host holds the lock", func(v *View) {
+			v.Op.Token, v.Op.OrphanedFor = 3, 0
+		}, StepReleaseLock, ""},
 	})
 }
 

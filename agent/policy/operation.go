@@ -80,11 +80,14 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	case !Permits(v.Health.State).Hold && !common: // with a common cause nothing is changed
 		return HealthLost, v.Health.Text
 	case !listed && v.Op.Elapsed > v.Limits.LearnerStall:
-		return JoinTooLong, fmt.Sprintf("it could not be added for %s, the limit is %s", v.Op.Elapsed.Round(time.Second), v.Limits.LearnerStall)
+		return JoinTooLong, fmt.Sprintf("it could not be added for %s, the limit is %s",
+			v.Op.Elapsed.Round(time.Second), v.Limits.LearnerStall)
 	case v.Op.Elapsed > v.Limits.LearnerMax:
-		return JoinTooLong, fmt.Sprintf("it has lasted %s, the limit is %s", v.Op.Elapsed.Round(time.Second), v.Limits.LearnerMax)
+		return JoinTooLong, fmt.Sprintf("it has lasted %s, the limit is %s", v.Op.Elapsed.Round(time.Second),
+			v.Limits.LearnerMax)
 	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missed(v, m)):
-		return LearnerStalled, fmt.Sprintf("no progress for %s, the limit is %s", m.StalledFor.Round(time.Second), v.Limits.LearnerStall)
+		return LearnerStalled, fmt.Sprintf("no progress for %s, the limit is %s", m.StalledFor.Round(time.Second),
+			v.Limits.LearnerStall)
 	}
 	return "", ""
 }
@@ -109,7 +112,8 @@ func follows(v View, m Member, then Step) Decision {
 	case m.StillFor == 0:
 		return do(then)
 	case v.Op.WrittenFor < m.StillFor:
-		return wait(LearnerNotSteady, "it has not followed a write of %s ago", v.Op.WrittenFor.Round(100*time.Millisecond))
+		return wait(LearnerNotSteady, "it has not followed a write of %s ago",
+			v.Op.WrittenFor.Round(100*time.Millisecond))
 	}
 	return do(Step{Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: m.ID, Why: "to see whether the learner follows"})
 }
@@ -128,7 +132,8 @@ func addLearner(v View) Decision {
 	if v.Data.State == DataMember || v.Data.State == DataRemains {
 		return moveAside(v)
 	}
-	if r, holds := vetoed(v, HostConflict, HealthUnknown, NotQualified, HealthBad, CommonCause, VersionIncompatible, ClockSkew, DataUnusable, VoterNotLive, LearnerPresent); holds {
+	if r, holds := vetoed(v, HostConflict, HealthUnknown, NotQualified, HealthBad, CommonCause, VersionIncompatible,
+		ClockSkew, DataUnusable, VoterNotLive, LearnerPresent); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if v.Cluster.StableFor < v.Limits.Settle {
@@ -180,7 +185,8 @@ func followLearner(v View, m Member) Decision {
 	}
 	switch {
 	case m.Name == "" || !m.Live:
-		return wait(LearnerNotStarted, "etcd runs, but does not serve yet; %s without progress", m.StalledFor.Round(time.Second))
+		return wait(LearnerNotStarted, "etcd runs, but does not serve yet; %s without progress",
+			m.StalledFor.Round(time.Second))
 	case v.Op.Phase != PhaseStarted:
 		return do(Step{Kind: StepSetPhase, Phase: PhaseStarted, MemberID: m.ID})
 	case !steady(v, m):
@@ -203,7 +209,8 @@ func (v View) votersMissing() bool {
 // promote makes the learner a voter, if all that may be against it is not the case at this
 // moment. etcd itself would promote a learner that is dead, or a tenth of the log behind.
 func promote(v View, m Member) Decision {
-	if r, holds := vetoed(v, HostConflict, HealthUnknown, HealthBad, VersionIncompatible, ClockSkew, CommonCause, VoterNotLive, EvenVoters); holds {
+	if r, holds := vetoed(v, HostConflict, HealthUnknown, HealthBad, VersionIncompatible, ClockSkew, CommonCause,
+		VoterNotLive, EvenVoters); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if m.Errors {
@@ -244,7 +251,8 @@ func finishJoin(v View, m Member) Decision {
 	return do(Step{Kind: StepEndOp, Outcome: Joined})
 }
 
-// leaveStopped leaves a new voter alone that somebody has stopped. The operation does not wait for that person for ever.
+// leaveStopped leaves a new voter alone that somebody has stopped. The operation does not wait for that person for
+// ever.
 func leaveStopped(v View, m Member) Decision {
 	if m.DownFor > v.Limits.LearnerStall {
 		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it votes, and somebody has stopped its etcd"})
@@ -266,7 +274,8 @@ func disown(m Member) Decision {
 	return do(Step{Kind: StepEndOp, Outcome: Disowned, Why: why})
 }
 
-// concerns tells whether the operation is about a member. The host that it names knows its own, whichever the record names.
+// concerns tells whether the operation is about a member. The host that it names knows its own, whichever the record
+// names.
 func (op *Op) concerns(v View, m Member) bool {
 	own := op.Host == v.Self.ID && m.PeerURL == v.Self.PeerURL
 	return own || m.ID == op.MemberID || op.PeerURL != "" && m.PeerURL == op.PeerURL
@@ -307,15 +316,17 @@ func outcome(reason string) ReasonCode {
 	return Orphaned
 }
 
-// othersOperation lets a voter's agent take back a join whose own agent is gone, and end a removal that etcd was not told of yet, or
-// that is done. Removing a learner never costs quorum. Nothing else of another host is touched.
+// othersOperation lets a voter's agent take back a join whose own agent is gone, and end a removal that etcd was not
+// told of yet, or that is done. Removing a learner never costs quorum. Nothing else of another host is touched.
 func othersOperation(v View) (Decision, bool) {
 	op := v.Op
-	if op == nil || op.Host == v.Self.ID || op.Kind != KindJoin && op.Kind != KindRemove || !v.Cluster.Reachable || v.foreign() {
+	if op == nil || op.Host == v.Self.ID || op.Kind != KindJoin && op.Kind != KindRemove || !v.Cluster.Reachable ||
+		v.foreign() {
 		return Decision{}, false
 	}
 	if op.Kind == KindRemove && !removalEnds(v) {
-		return Decision{Step: Step{Kind: StepReleaseLock, Why: "a removal of " + op.HostName + " is in flight"}}, v.Lock.Mine
+		return Decision{Step: Step{Kind: StepReleaseLock, Why: "a removal of " + op.HostName + " is in flight"}},
+			v.Lock.Mine
 	}
 	if !v.Lock.Mine {
 		turn := voterTurn(v)
@@ -325,9 +336,11 @@ func othersOperation(v View) (Decision, bool) {
 		if v.Op.OrphanedFor < v.Limits.OrphanGrace+time.Duration(turn)*v.Limits.LockTTL {
 			return Decision{}, false
 		}
-		return do(Step{Kind: StepTakeLock, Why: "to take back the " + op.Kind + " of " + op.HostName + ", whose agent is gone"}), true
+		return do(Step{Kind: StepTakeLock, Why: "to take back the " + op.Kind + " of " + op.HostName +
+			", whose agent is gone"}), true
 	}
-	if op.Token != v.Lock.Token && v.Op.OrphanedFor < v.Limits.OrphanGrace { // it was written while this host held the lock
+	// it was written while this host held the lock
+	if op.Token != v.Lock.Token && v.Op.OrphanedFor < v.Limits.OrphanGrace {
 		return do(Step{Kind: StepReleaseLock, Why: "an operation of " + op.HostName + " was recorded meanwhile"}), true
 	}
 	if op.Kind == KindRemove {
@@ -358,7 +371,10 @@ func leftover(v View) (Decision, bool) {
 		}
 		switch {
 		case v.Lock.Mine:
-			return do(Step{Kind: StepRollBack, MemberID: m.ID, Outcome: LearnerStalled, Why: "it has never started and belongs to no join"}), true
+			return do(Step{
+				Kind: StepRollBack, MemberID: m.ID, Outcome: LearnerStalled,
+				Why: "it has never started and belongs to no join",
+			}), true
 		case v.Lock.Known && !v.Lock.Held:
 			return do(Step{Kind: StepTakeLock, Why: "to remove a learner that has never started"}), true
 		}

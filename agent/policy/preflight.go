@@ -150,7 +150,8 @@ func against(v View, list []veto) []Reason {
 func waiting(v View) ReasonCode {
 	voter := roleOf(v) == RoleVoter
 	for _, veto := range vetoes() {
-		if voter && !slices.Contains([]ReasonCode{HostConflict, MaintenanceOverdue, InMaintenance, CycleQueued}, veto.code) {
+		if voter && !slices.Contains([]ReasonCode{HostConflict, MaintenanceOverdue, InMaintenance, CycleQueued},
+			veto.code) {
 			continue
 		}
 		if !veto.own || (v.Resting && veto.code == VoterNotLive) { // others go before it: nobody waits for it
@@ -171,9 +172,11 @@ func noQuorum(v View) (string, bool) {
 	return v.unreachable(), !v.Cluster.Reachable && v.knowsCluster()
 }
 
-// knowsCluster tells whether there is a cluster for this host, also while none answers: it would be wrong to make another.
+// knowsCluster tells whether there is a cluster for this host, also while none answers: it would be wrong to make
+// another.
 func (v View) knowsCluster() bool {
-	return v.Cluster.Listed || v.Cluster.ExpectedID != 0 || v.Bootstrap.Done || v.Bootstrap.Seen != 0 || v.Data.State == DataMember
+	return v.Cluster.Listed || v.Cluster.ExpectedID != 0 || v.Bootstrap.Done || v.Bootstrap.Seen != 0 ||
+		v.Data.State == DataMember
 }
 
 // silent is the decision to wait for a cluster that does not answer.
@@ -195,7 +198,8 @@ func (c Cluster) Foreign() bool { return c.Reachable && c.ExpectedID != 0 && c.E
 
 func (v View) foreign() bool { return v.Cluster.Foreign() }
 
-// inMaintenance holds from when the host's turn has come: also while nobody answers, and once its operation was released.
+// inMaintenance holds from when the host's turn has come: also while nobody answers, and once its operation was
+// released.
 func inMaintenance(v View) (string, bool) {
 	own := v.Op != nil && v.Op.Kind == KindCycle && v.Op.Host == v.Self.ID
 	if v.Asked == nil || !own && !v.Asked.Stopped && !v.Asked.Over && !v.Asked.Released && !v.Asked.Noted {
@@ -209,7 +213,8 @@ func awaitsTurn(v View) (string, bool) {
 	if _, in := inMaintenance(v); in || v.Asked == nil {
 		return "", false
 	}
-	return fmt.Sprintf("it waits for its turn: %s was asked for by %s: %s", v.Asked.Work, v.Asked.By, v.Asked.Reason), true
+	return fmt.Sprintf("it waits for its turn: %s was asked for by %s: %s", v.Asked.Work, v.Asked.By, v.Asked.Reason),
+		true
 }
 
 // maintenanceOverdue is told apart, so that the other hosts can tell too.
@@ -254,7 +259,8 @@ func targetMet(v View) (string, bool) {
 		return "", false
 	}
 	voters, _ := v.Cluster.Counts()
-	return fmt.Sprintf("%d of %d voters and %d of %d standbys stand", voters, v.Target.Voters, Standbys(v), v.Target.Standbys), true
+	return fmt.Sprintf("%d of %d voters and %d of %d standbys stand", voters, v.Target.Voters, Standbys(v),
+		v.Target.Standbys), true
 }
 
 func healthUnknown(v View) (string, bool) {
@@ -336,7 +342,8 @@ func versionIncompatible(v View) (string, bool) {
 	if !low.Known() || !v.Self.Etcd.Known() || v.Self.Etcd.mayJoin(low) {
 		return "", false
 	}
-	return fmt.Sprintf("this host's etcd is %s, the cluster's oldest member runs %s%s", v.Self.Etcd, low, v.startsAnother()), true
+	return fmt.Sprintf("this host's etcd is %s, the cluster's oldest member runs %s%s", v.Self.Etcd, low,
+		v.startsAnother()), true
 }
 
 // startsAnother is what people are told of a version that was not that of the program which the unit starts.
@@ -344,7 +351,8 @@ func (v View) startsAnother() string {
 	if v.Unit.Program == "" {
 		return ""
 	}
-	return fmt.Sprintf("; that is the version of etcd.binary, %s, but the unit starts %s: correct etcd.binary", v.Self.Binary, v.Unit.Program)
+	return fmt.Sprintf("; that is the version of etcd.binary, %s, but the unit starts %s: correct etcd.binary",
+		v.Self.Binary, v.Unit.Program)
 }
 
 func clockUnknown(v View) (string, bool) {

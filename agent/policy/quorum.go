@@ -54,7 +54,8 @@ func (c Cluster) learning() int {
 	return len(c.Members) - voters
 }
 
-// Standbys gives the number of learners that have joined: one that is on its way is none yet, nor is one that has never started.
+// Standbys gives the number of learners that have joined: one that is on its way is none yet, nor is one that has never
+// started.
 func Standbys(v View) int {
 	n := 0
 	for m := range v.Cluster.learners() {
@@ -79,8 +80,8 @@ func mayStop(voters, proven int) bool {
 	return voters >= 3 && voters%2 == 1 && proven == voters-1
 }
 
-// mayRemove tells whether a voter may be taken out of so many for good, when others of the rest are live. What is left must have
-// a quorum of itself. With one that is live a spare failure goes, so that nobody else may be down then.
+// mayRemove tells whether a voter may be taken out of so many for good, when others of the rest are live. What is left
+// must have a quorum of itself. With one that is live a spare failure goes, so that nobody else may be down then.
 func mayRemove(voters, others int, live bool) bool {
 	left := voters - 1
 	if live {

@@ -82,8 +82,8 @@ func betterLeader(a Member, ah Host, b Member, bh Host) bool {
 	) < 0
 }
 
-// distance gives how far a member is away, in steps of which each is twice as far, from 2 ms on: what differs in one room
-// is chance.
+// distance gives how far a member is away, in steps of which each is twice as far, from 2 ms on: what differs in one
+// room is chance.
 func distance(m Member) int { return bits.Len64(uint64(known(m.RTT) / (2 * time.Millisecond))) }
 
 func healthRank(s health.State) int {

@@ -3,7 +3,10 @@
 
 package policy
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // ReasonCode is the one word for why a host does not do more. It is the same in the CLI, the
 // log, the metric, the history and the API.
@@ -93,40 +96,122 @@ type ReasonInfo struct {
 
 // Reasons declares all reasons.
 func Reasons() []ReasonInfo {
+	return slices.Concat(clusterReasons(), hostReasons(), joinReasons(), memberReasons())
+}
+
+// clusterReasons are those of the agent, of the cluster and of the way to it.
+func clusterReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{AtRest, "everything is as it shall be", ""},
-		{ModeObserve, "the agent only says what it would do", "set mode: manage in the configuration and restart quorumd"},
+		{
+			ModeObserve, "the agent only says what it would do",
+			"set mode: manage in the configuration and restart quorumd",
+		},
 		{Paused, "somebody has paused the whole cluster", "quorumctl resume"},
-		{StepStuck, "a step was started and has not come back", "look at the disk and at the unit; restart quorumd when they are well"},
-		{ClusterUnreachable, "no voter answers", "see quorumctl status on another host; check cluster.endpoints, the network and the certificates. If there is no cluster at all yet: quorumctl bootstrap, on one host only"},
-		{NoQuorum, "the cluster that this host knows does not answer, or has no quorum", "start etcd on the members that do not answer, which quorumctl status names, or see why they are cut off from this host: the network, the certificates"},
-		{PermissionDenied, "etcd answers, and its users and roles do not let quorumd do what it must", "give quorumd's user what it needs: see ETCD WITH AUTHENTICATION in quorumd(8)"},
-		{ClusterIDMismatch, "the endpoints lead to another cluster than this host belongs to", "check cluster.endpoints and cluster.id, and whose data lies in etcd.dataDir; if the old cluster is gone for good, remove cluster.json from paths.state"},
-		{HostConflict, "another host has the same ID, name or peer URL", "give this host its own host.name, host.id and etcd.peerURL"},
+		{
+			StepStuck, "a step was started and has not come back",
+			"look at the disk and at the unit; restart quorumd when they are well",
+		},
+		{
+			ClusterUnreachable, "no voter answers",
+			"see quorumctl status on another host; check cluster.endpoints, the network and the certificates. If " +
+				"there is no cluster at all yet: quorumctl bootstrap, on one host only",
+		},
+		{
+			NoQuorum, "the cluster that this host knows does not answer, or has no quorum",
+			"start etcd on the members that do not answer, which quorumctl status names, or see why they are cut off " +
+				"from this host: the network, the certificates",
+		},
+		{
+			PermissionDenied, "etcd answers, and its users and roles do not let quorumd do what it must",
+			"give quorumd's user what it needs: see ETCD WITH AUTHENTICATION in quorumd(8)",
+		},
+		{
+			ClusterIDMismatch, "the endpoints lead to another cluster than this host belongs to",
+			"check cluster.endpoints and cluster.id, and whose data lies in etcd.dataDir; if the old cluster is gone " +
+				"for good, remove cluster.json from paths.state",
+		},
+		{
+			HostConflict, "another host has the same ID, name or peer URL",
+			"give this host its own host.name, host.id and etcd.peerURL",
+		},
 		{TargetMet, "as many voters and standbys as wanted", ""},
+	}
+}
+
+// hostReasons are those of a host that is not fit to join or to vote.
+func hostReasons() []ReasonInfo {
+	return []ReasonInfo{
 		{HealthUnknown, "there is no verdict on the host yet, or none that is fresh", "quorumctl health"},
-		{NotQualified, "the host has not passed its qualifying run", "quorumctl health; see whether the disk is fit for etcd"},
+		{
+			NotQualified, "the host has not passed its qualifying run",
+			"quorumctl health; see whether the disk is fit for etcd",
+		},
 		{HealthBad, "the verdict forbids it", "quorumctl health"},
-		{CommonCause, "several members look sick together, so the cause is probably not one host", "look for what they share: storage, network, power, a change of today"},
+		{
+			CommonCause, "several members look sick together, so the cause is probably not one host",
+			"look for what they share: storage, network, power, a change of today",
+		},
 		{VersionUnknown, "the version of etcd is not known", "check etcd.binary"},
-		{VersionUnsafe, "etcd is older than membership can be managed with safely", "upgrade to at least 3.5.31 or 3.6.12, or set cluster.allowUnsafeVersion: true"},
-		{VersionIncompatible, "this host's etcd must not join that cluster", "install the etcd version that the cluster runs, or the next minor one"},
+		{
+			VersionUnsafe, "etcd is older than membership can be managed with safely",
+			"upgrade to at least 3.5.31 or 3.6.12, or set cluster.allowUnsafeVersion: true",
+		},
+		{
+			VersionIncompatible, "this host's etcd must not join that cluster",
+			"install the etcd version that the cluster runs, or the next minor one",
+		},
 		{ClockUnknown, "no voter tells the time to compare with", "check that the voters' client URLs answer /version"},
 		{ClockSkew, "this host's clock is off", "set the clock: chronyc makestep, timedatectl"},
 		{SpaceLow, "less than twice the database is free", "free space on the file system of etcd.dataDir"},
-		{SpaceNotKnown, "it is not known how much space is free for etcd", "if it goes on, see whether the file system of etcd.dataDir answers: df, journalctl -u quorumd"},
+		{
+			SpaceNotKnown, "it is not known how much space is free for etcd",
+			"if it goes on, see whether the file system of etcd.dataDir answers: df, journalctl -u quorumd",
+		},
 		{UnitUnusable, "the etcd unit cannot be used", "check etcd.unit, and that it is installed and not masked"},
-		{UnitNotKnown, "it is not known how the etcd unit is", "if it goes on, see whether systemd answers quorumd: systemctl status, journalctl -u quorumd"},
+		{
+			UnitNotKnown, "it is not known how the etcd unit is",
+			"if it goes on, see whether systemd answers quorumd: systemctl status, journalctl -u quorumd",
+		},
 		{UnitDisabled, "nothing starts etcd on this host after a boot", "systemctl enable, with the unit of etcd.unit"},
-		{UnitBusy, "etcd runs on this host, but not as a member of this cluster", "stop it, if it is not needed: systemctl disable --now"},
-		{UnitStopped, "somebody has stopped etcd here, so it stays stopped", "systemctl start, when it shall run again"},
-		{DataUnusable, "there is data that quorumd will not touch", "look at etcd.dataDir; move it away if nobody needs it"},
-		{DataNotKnown, "it is not known what lies in etcd's data directory", "if it goes on, see whether the file system of etcd.dataDir answers: df, journalctl -u quorumd"},
+		{
+			UnitBusy, "etcd runs on this host, but not as a member of this cluster",
+			"stop it, if it is not needed: systemctl disable --now",
+		},
+		{
+			UnitStopped, "somebody has stopped etcd here, so it stays stopped",
+			"systemctl start, when it shall run again",
+		},
+		{
+			DataUnusable, "there is data that quorumd will not touch",
+			"look at etcd.dataDir; move it away if nobody needs it",
+		},
+		{
+			DataNotKnown, "it is not known what lies in etcd's data directory",
+			"if it goes on, see whether the file system of etcd.dataDir answers: df, journalctl -u quorumd",
+		},
 		{BackingOff, "the last join failed, the next try is a while off", "quorumctl history shows why"},
-		{VoterNotLive, "a voter does not answer a linearizable read", "start etcd there, or see why it is cut off; if its machine is gone for good: quorumctl member remove NAME --reason '<why>'"},
+	}
+}
+
+// joinReasons are those why a host does not join now, and how a join ends.
+func joinReasons() []ReasonInfo {
+	return []ReasonInfo{
+		{
+			VoterNotLive, "a voter does not answer a linearizable read",
+			"start etcd there, or see why it is cut off; if its machine is gone for good: quorumctl member remove " +
+				"NAME --reason '<why>'",
+		},
 		{Settling, "the membership has changed, or an operation has ended, just now", ""},
-		{LearnerPresent, "etcd allows one learner at a time", "wait, if that host is joining; if its learner is gone for good: quorumctl member remove NAME --reason '<why>'"},
-		{EvenVoters, "one more voter would make their number even, and no other host is ready to follow", "bring one more host to health OK"},
+		{
+			LearnerPresent, "etcd allows one learner at a time",
+			"wait, if that host is joining; if its learner is gone for good: quorumctl member remove NAME --reason " +
+				"'<why>'",
+		},
+		{
+			EvenVoters, "one more voter would make their number even, and no other host is ready to follow",
+			"bring one more host to health OK",
+		},
 		{OperationInFlight, "another host is in an operation", "quorumctl op show"},
 		{LockHeld, "another agent holds the lock", ""},
 		{NotMyTurn, "another host goes first", ""},
@@ -138,32 +223,80 @@ func Reasons() []ReasonInfo {
 		{HealthLost, "the host has become unfit while it joined", "quorumctl health on that host"},
 		{HostRebooted, "the host has rebooted while it joined", ""},
 		{Orphaned, "the joining host's agent is gone", "see why quorumd on that host does not answer"},
-		{Disowned, "the operation was recorded for a host that has not begun it", "quorumctl history, and see who can write below quorumd's prefix in etcd: whoever can is an operator"},
+		{
+			Disowned, "the operation was recorded for a host that has not begun it",
+			"quorumctl history, and see who can write below quorumd's prefix in etcd: whoever can is an operator",
+		},
 		{Joined, "the host has joined", ""},
 		{ClusterExists, "a cluster exists already, so none is made", ""},
 		{Starting, "etcd is on its way up", ""},
-		{MemberLost, "this host is listed as a member whose data is gone from here, so it cannot come back", "mount its disk, if it is only that; else, on another host: quorumctl member remove NAME --reason '<why>', and this host joins anew"},
+	}
+}
+
+// memberReasons are those of a member: it is down, is taken down, comes back, or is removed.
+func memberReasons() []ReasonInfo {
+	return []ReasonInfo{
+		{
+			MemberLost, "this host is listed as a member whose data is gone from here, so it cannot come back",
+			"mount its disk, if it is only that; else, on another host: quorumctl member remove NAME --reason " +
+				"'<why>', and this host joins anew",
+		},
 		{MemberDown, "this host's member does not answer", "look at etcd's log on this host, and at its disk"},
 		{StepFailed, "the step was tried and has failed; it is tried again", "quorumctl history"},
-		{QuorumAtRisk, "the other voters cannot spare this one", "bring all other voters to answer and to health OK; see quorumctl status"},
-		{LearnerUnsettled, "a learner is being filled", "wait; if that learner is gone for good: quorumctl member remove"},
+		{
+			QuorumAtRisk, "the other voters cannot spare this one",
+			"bring all other voters to answer and to health OK; see quorumctl status",
+		},
+		{
+			LearnerUnsettled, "a learner is being filled",
+			"wait; if that learner is gone for good: quorumctl member remove",
+		},
 		{CycleQueued, "another host is taken down first", ""},
 		{InMaintenance, "the host is in maintenance", "quorumctl maintenance off, when the work is done"},
-		{MaintenanceOverdue, "the maintenance has lasted longer than was said", "quorumctl maintenance off, when the work is done; or maintenance on again with a longer --for"},
-		{RebootAwaited, "the machine is ready to reboot, and has not yet", "reboot it; or quorumctl maintenance off, if it shall not"},
-		{VerdictAwaited, "another voter's host has not told how it is since it is this host's turn", "if it goes on, see on that host whether quorumd runs and is as new as here: quorumctl version"},
-		{LeaderStays, "the leadership cannot be moved to another voter", "see etcd's log on this host; quorumctl maintenance off withdraws what was asked"},
+		{
+			MaintenanceOverdue, "the maintenance has lasted longer than was said",
+			"quorumctl maintenance off, when the work is done; or maintenance on again with a longer --for",
+		},
+		{
+			RebootAwaited, "the machine is ready to reboot, and has not yet",
+			"reboot it; or quorumctl maintenance off, if it shall not",
+		},
+		{
+			VerdictAwaited, "another voter's host has not told how it is since it is this host's turn",
+			"if it goes on, see on that host whether quorumd runs and is as new as here: quorumctl version",
+		},
+		{
+			LeaderStays, "the leadership cannot be moved to another voter",
+			"see etcd's log on this host; quorumctl maintenance off withdraws what was asked",
+		},
 		{HookRunning, "the hooks that run before etcd is stopped have not ended", ""},
-		{HookFailed, "a hook has failed, which stops the line", "see the journal for its output, and mend it; if it ran after etcd was back, quorumctl maintenance off ends the turn all the same"},
+		{
+			HookFailed, "a hook has failed, which stops the line",
+			"see the journal for its output, and mend it; if it ran after etcd was back, quorumctl maintenance off " +
+				"ends the turn all the same",
+		},
 		{CommandRunning, "the command that this host is taken down for has not ended", ""},
-		{CommandFailed, "the command that the host was taken down for has failed, which stops the line", "see the journal for its output, and mend it; then quorumctl rollout resume, or ask again"},
+		{
+			CommandFailed, "the command that the host was taken down for has failed, which stops the line",
+			"see the journal for its output, and mend it; then quorumctl rollout resume, or ask again",
+		},
 		{Stopping, "etcd is on its way down", ""},
 		{Returning, "the member is coming back", ""},
-		{NotBack, "the member has not come back to health for long, and its place in the line is kept", "journalctl -u etcd and quorumctl health on this host; if it is gone for good: quorumctl op release --force"},
+		{
+			NotBack, "the member has not come back to health for long, and its place in the line is kept",
+			"journalctl -u etcd and quorumctl health on this host; if it is gone for good: quorumctl op release " +
+				"--force",
+		},
 		{Cycled, "the host was taken down and is back", ""},
-		{RecordUnreadable, "a record of quorumd's in etcd cannot be read, and what depends on it waits", "what is named after its key; see who else writes under /quorumd/, and that all agents are of one version"},
+		{
+			RecordUnreadable, "a record of quorumd's in etcd cannot be read, and what depends on it waits",
+			"what is named after its key; see who else writes under /quorumd/, and that all agents are of one version",
+		},
 		{Withdrawn, "what was asked was withdrawn before anything was done", ""},
-		{MemberLive, "the voter that is to be removed answers, or has until just now", "if it is to go all the same: quorumctl member remove NAME --live --reason '<why>'"},
+		{
+			MemberLive, "the voter that is to be removed answers, or has until just now",
+			"if it is to go all the same: quorumctl member remove NAME --live --reason '<why>'",
+		},
 		{Removed, "the member was removed, as a person asked", ""},
 	}
 }
@@ -194,8 +327,9 @@ type Decision struct {
 	// Waiting is the host's own reason not to go next, whatever the others do; empty when it is
 	// ready. It is published, so that the others know whom to wait for.
 	Waiting ReasonCode
-	// Again asks to look again after so long, if that is before the next turn of the loop: this host is the
-	// next, or waits for programs that were started. 0: it does not. Behind are the IDs of the hosts whose records it wants to see then.
+	// Again asks to look again after so long, if that is before the next turn of the loop: this host is the next, or
+	// waits for programs that were started. 0: it does not. Behind are the IDs of the hosts whose records it wants to
+	// see then.
 	Again  time.Duration
 	Behind []string
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Removal is what a person has asked on this host: that a member is taken out of etcd for good. It lies on the host's own disk
-// and ends by itself.
+// Removal is what a person has asked on this host: that a member is taken out of etcd for good. It lies on the host's
+// own disk and ends by itself.
 type Removal struct {
 	MemberID   uint64
 	By, Reason string
@@ -18,14 +18,15 @@ type Removal struct {
 	Over       bool // its time is over: it does not begin any more
 }
 
-// removal begins the operation that takes a member out, if nothing is against it. It is asked for where a member is lost, and
-// goes before what that keeps waiting. Whatever else this host has to do meanwhile, it does.
+// removal begins the operation that takes a member out, if nothing is against it. It is asked for where a member is
+// lost, and goes before what that keeps waiting. Whatever else this host has to do meanwhile, it does.
 func removal(v View) (Decision, bool) {
 	r := v.Removal
 	if v.Asked != nil && v.Asked.Noted { // its own operation is recorded again first
 		return Decision{}, false
 	}
-	if r == nil || r.Over || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() || !v.listed(r.MemberID) {
+	if r == nil || r.Over || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() ||
+		!v.listed(r.MemberID) {
 		return Decision{}, false
 	}
 	reasons := against(v, removalVetoes())
@@ -59,8 +60,8 @@ func removalVetoes() []veto {
 	}
 }
 
-// AgainstRemoval gives the reasons that a person who asks for a removal is told at once, since no waiting ends them: the voter
-// answers, or the others would have no quorum without it.
+// AgainstRemoval gives the reasons that a person who asks for a removal is told at once, since no waiting ends them:
+// the voter answers, or the others would have no quorum without it.
 func AgainstRemoval(v View, r Removal) (Reason, bool) {
 	v.Removal = &r
 	if m, _ := v.memberByID(r.MemberID); !m.Live && !m.Learner { // for how long it has been silent is waited for
@@ -77,8 +78,8 @@ func (v View) memberByID(id uint64) (Member, bool) {
 	return v.Cluster.Members[i], true
 }
 
-// removesLive tells whether a voter that answers would be removed, and nobody has said that it may be. One that has only just
-// fallen silent may be starting again.
+// removesLive tells whether a voter that answers would be removed, and nobody has said that it may be. One that has
+// only just fallen silent may be starting again.
 func removesLive(v View) (string, bool) {
 	m, listed := v.memberByID(v.Removal.MemberID)
 	switch {
@@ -93,8 +94,8 @@ func removesLive(v View) (string, bool) {
 	return "", false
 }
 
-// removalAtRisk tells whether the voters that are left would have no quorum of their own, or lose their spare failure while
-// another one is down.
+// removalAtRisk tells whether the voters that are left would have no quorum of their own, or lose their spare failure
+// while another one is down.
 func removalAtRisk(v View) (string, bool) { return v.lossAtRisk(v.Removal.MemberID, true) }
 
 // lossAtRisk tells that of a member. With well, where a live one is to go, the others must also be known to be well.
@@ -124,7 +125,8 @@ func (v View) lossAtRisk(id uint64, well bool) (string, bool) {
 	case m.Live:
 		return fmt.Sprintf("voter %s answers, and is needed: %s", m.label(), why), true
 	}
-	return fmt.Sprintf("of the %d voters that are left %d answer, and %d must: %s", voters-1, others, Quorum(voters-1), why), true
+	return fmt.Sprintf("of the %d voters that are left %d answer, and %d must: %s", voters-1, others, Quorum(voters-1),
+		why), true
 }
 
 // listUnsettled tells whether the member list has changed just now.
@@ -144,16 +146,16 @@ func ownRemoval(v View) Decision {
 	return carryRemoval(v)
 }
 
-// removalEnds tells whether a removal can be ended by anybody: the member is gone, or etcd was not told yet. Any other is for its
-// own host alone, which knows from its disk that a person has asked for it: whoever can write the record could else have members
-// removed.
+// removalEnds tells whether a removal can be ended by anybody: the member is gone, or etcd was not told yet. Any other
+// is for its own host alone, which knows from its disk that a person has asked for it: whoever can write the record
+// could else have members removed.
 func removalEnds(v View) bool {
 	_, listed := v.memberByID(v.Op.MemberID)
 	return !listed || v.Op.Phase != PhaseRemoving
 }
 
-// carryRemoval takes the member out. Once etcd may have been told, nobody can take that back: it is told again until the member
-// is gone, and nothing else begins before. Until then what has changed meanwhile ends it.
+// carryRemoval takes the member out. Once etcd may have been told, nobody can take that back: it is told again until
+// the member is gone, and nothing else begins before. Until then what has changed meanwhile ends it.
 func carryRemoval(v View) Decision {
 	m, listed := v.memberByID(v.Op.MemberID)
 	asked := v.Removal
@@ -161,9 +163,15 @@ func carryRemoval(v View) Decision {
 	case !listed:
 		return do(Step{Kind: StepEndOp, Outcome: Removed})
 	case v.Op.Host != v.Self.ID:
-		return do(Step{Kind: StepEndOp, Outcome: Orphaned, Why: "the agent of " + v.Op.HostName + " is gone, and etcd was not told yet"})
+		return do(Step{
+			Kind: StepEndOp, Outcome: Orphaned,
+			Why: "the agent of " + v.Op.HostName + " is gone, and etcd was not told yet",
+		})
 	case asked == nil || asked.MemberID != m.ID:
-		return do(Step{Kind: StepEndOp, Outcome: Disowned, Why: "nobody has asked this host to remove member " + m.label()})
+		return do(Step{
+			Kind: StepEndOp, Outcome: Disowned,
+			Why: "nobody has asked this host to remove member " + m.label(),
+		})
 	case v.Op.Phase == PhaseRemoving:
 		if text, holds := v.lossAtRisk(m.ID, false); holds {
 			return wait(QuorumAtRisk, "%s", text)

@@ -31,7 +31,10 @@ func aliveAgain(v *View) {
 // inRemoval puts the operation of the removal in flight, under this host's lock.
 func inRemoval(v *View, phase OpPhase) {
 	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 5}
-	v.Op = &Op{Kind: KindRemove, Host: "n3", HostName: "n3", Phase: phase, Token: 5, MemberID: 9, SameBoot: true, Reason: "in the bin"}
+	v.Op = &Op{
+		Kind: KindRemove, Host: "n3", HostName: "n3", Phase: phase, Token: 5, MemberID: 9, SameBoot: true,
+		Reason: "in the bin",
+	}
 }
 
 func TestAMemberIsRemovedStepByStep(t *testing.T) {
@@ -64,20 +67,42 @@ func TestWhatKeepsAMemberFromBeingRemoved(t *testing.T) {
 		change func(v *View)
 		want   ReasonCode // empty: it is removed
 	}{
-		"nothing":                           {func(*View) {}, ""},
-		"it answers":                        {aliveAgain, MemberLive},
-		"it has only just fallen silent":    {func(v *View) { v.Cluster.Members[2].DownFor = 3 * time.Second }, MemberLive},
-		"it answers, and may go":            {func(v *View) { aliveAgain(v); v.Removal.Live = true }, ""},
-		"it answers, and another is down":   {func(v *View) { aliveAgain(v); v.Removal.Live = true; v.Cluster.Members[1].Live = false }, QuorumAtRisk},
-		"it answers, and another is slow":   {func(v *View) { aliveAgain(v); v.Removal.Live = true; v.Hosts[1].Health = health.Slow }, QuorumAtRisk},
-		"another one is slow":               {func(v *View) { v.Hosts[1].Health = health.Slow }, ""},
-		"another one is down":               {func(v *View) { v.Cluster.Members[1].Live = false }, QuorumAtRisk},
-		"another one of five is down":       {func(v *View) { v.Cluster.Members[1].Live = false; more(v, 2) }, ""},
-		"two more of five are down":         {func(v *View) { v.Cluster.Members[0].Live, v.Cluster.Members[1].Live = false, false; more(v, 2) }, QuorumAtRisk},
-		"it is a learner":                   {func(v *View) { aliveAgain(v); v.Cluster.Members[2].Learner = true }, ""},
-		"it is a learner, a voter is down":  {func(v *View) { v.Cluster.Members[2].Learner = true; v.Cluster.Members[1].Live = false }, ""},
-		"it is the only voter":              {func(v *View) { aliveAgain(v); v.Removal.Live = true; v.Cluster.Members = v.Cluster.Members[2:] }, QuorumAtRisk},
-		"an operation is in flight":         {func(v *View) { v.Op = &Op{Kind: KindJoin, Host: "n4", HostName: "n4"} }, OperationInFlight},
+		"nothing":    {func(*View) {}, ""},
+		"it answers": {aliveAgain, MemberLive},
+		"it has only just fallen silent": {func(v *View) {
+			v.Cluster.Members[2].DownFor = 3 * time.Second
+		}, MemberLive},
+		"it answers, and may go": {func(v *View) { aliveAgain(v); v.Removal.Live = true }, ""},
+		"it answers, and another is down": {func(v *View) {
+			aliveAgain(v)
+			v.Removal.Live = true
+			v.Cluster.Members[1].Live = false
+		}, QuorumAtRisk},
+		"it answers, and another is slow": {func(v *View) {
+			aliveAgain(v)
+			v.Removal.Live = true
+			v.Hosts[1].Health = health.Slow
+		}, QuorumAtRisk},
+		"another one is slow":         {func(v *View) { v.Hosts[1].Health = health.Slow }, ""},
+		"another one is down":         {func(v *View) { v.Cluster.Members[1].Live = false }, QuorumAtRisk},
+		"another one of five is down": {func(v *View) { v.Cluster.Members[1].Live = false; more(v, 2) }, ""},
+		"two more of five are down": {func(v *View) {
+			v.Cluster.Members[0].Live, v.Cluster.Members[1].Live = false, false
+			more(v, 2)
+		}, QuorumAtRisk},
+		"it is a learner": {func(v *View) { aliveAgain(v); v.Cluster.Members[2].Learner = true }, ""},
+		"it is a learner, a voter is down": {func(v *View) {
+			v.Cluster.Members[2].Learner = true
+			v.Cluster.Members[1].Live = false
+		}, ""},
+		"it is the only voter": {func(v *View) {
+			aliveAgain(v)
+			v.Removal.Live = true
+			v.Cluster.Members = v.Cluster.Members[2:]
+		}, QuorumAtRisk},
+		"an operation is in flight": {func(v *View) {
+			v.Op = &Op{Kind: KindJoin, Host: "n4", HostName: "n4"}
+		}, OperationInFlight},
 		"another agent holds the lock":      {func(v *View) { v.Lock.Held, v.Lock.Holder = true, "n1" }, LockHeld},
 		"the list has changed just now":     {func(v *View) { v.Cluster.StableFor = time.Second }, Settling},
 		"an operation has ended just now":   {func(v *View) { v.IdleFor = 0 }, ""},
@@ -113,12 +138,15 @@ func TestARemovalIsEndedBeforeEtcdIsToldWhenSomethingHasChanged(t *testing.T) {
 		change func(v *View)
 		want   ReasonCode
 	}{
-		"the voter answers again":        {aliveAgain, MemberLive},
-		"another voter is down":          {func(v *View) { v.Cluster.Members[1].Live = false }, QuorumAtRisk},
-		"its time is over":               {func(v *View) { v.Removal.Over = true }, Withdrawn},
-		"another one is asked for":       {func(v *View) { v.Removal.MemberID = 2 }, Disowned},
-		"nobody has asked for it":        {func(v *View) { v.Removal = nil }, Disowned},
-		"the leadership cannot be moved": {func(v *View) { leads(v); v.Failed.Kind, v.Op.WrittenFor = StepMoveLeader, time.Hour }, LeaderStays},
+		"the voter answers again":  {aliveAgain, MemberLive},
+		"another voter is down":    {func(v *View) { v.Cluster.Members[1].Live = false }, QuorumAtRisk},
+		"its time is over":         {func(v *View) { v.Removal.Over = true }, Withdrawn},
+		"another one is asked for": {func(v *View) { v.Removal.MemberID = 2 }, Disowned},
+		"nobody has asked for it":  {func(v *View) { v.Removal = nil }, Disowned},
+		"the leadership cannot be moved": {func(v *View) {
+			leads(v)
+			v.Failed.Kind, v.Op.WrittenFor = StepMoveLeader, time.Hour
+		}, LeaderStays},
 	} {
 		v := removalView()
 		inRemoval(&v, PhaseBegun)

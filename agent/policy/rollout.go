@@ -22,7 +22,8 @@ func RolloutNext(v View, waiting []string) string {
 		if h.Wants != "" {
 			return "" // one at a time, also in the line
 		}
-		if !found || cmp.Or(cmp.Compare(v.rolloutRank(h), v.rolloutRank(next)), cmp.Compare(h.Name, next.Name), cmp.Compare(h.ID, next.ID)) < 0 {
+		if !found || cmp.Or(cmp.Compare(v.rolloutRank(h), v.rolloutRank(next)), cmp.Compare(h.Name, next.Name),
+			cmp.Compare(h.ID, next.ID)) < 0 {
 			next, found = h, true
 		}
 	}

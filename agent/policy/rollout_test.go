@@ -17,7 +17,8 @@ func TestARolloutTakesSickHostsFirstThenThoseWithoutAVoteAndTheLeaderLast(t *tes
 	}
 	v := View{
 		Hosts: []Host{
-			host("leader", health.OK), host("follower-b", health.OK), host("follower-a", health.Warm), host("sick", health.Slow),
+			host("leader", health.OK), host("follower-b", health.OK), host("follower-a", health.Warm),
+			host("sick", health.Slow),
 			host("standby", health.OK), host("spare", health.OK),
 		},
 		Cluster: Cluster{Members: []Member{

@@ -104,11 +104,13 @@ func (k StepKind) Info() StepInfo {
 
 // Step is one thing to do, with what it needs to know.
 type Step struct {
-	Kind     StepKind
-	Target   Role    // begin-join: what it leads to
-	Phase    OpPhase // set-phase
-	MemberID uint64  // promote, remove-learner, roll-back: the learner; move-leader: the next leader; begin-removal, remove-member: who goes
-	New      bool    // write-environment: for a new cluster
+	Kind   StepKind
+	Target Role    // begin-join: what it leads to
+	Phase  OpPhase // set-phase
+	// promote, remove-learner, roll-back: the learner; move-leader: the next leader; begin-removal, remove-member: who
+	// goes
+	MemberID uint64
+	New      bool // write-environment: for a new cluster
 	Outcome  ReasonCode
 	Why      string // for people and for the history
 }

@@ -12,7 +12,8 @@ import (
 // stopMember stops the member's etcd, after the operator's own hooks and without its leadership.
 func stopMember(v View, m Member) Decision {
 	if r, holds := firstOf(v, cycleVetoes(), OperationInFlight, CommonCause, QuorumAtRisk, LearnerUnsettled); holds {
-		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped { // nothing is done yet: others may go first
+		// nothing is done yet: others may go first
+		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped {
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 		}
 		return Decision{Reasons: []Reason{r}}
@@ -42,10 +43,10 @@ func stopMember(v View, m Member) Decision {
 	return do(Step{Kind: StepTakeDown, Why: string(v.Asked.Work)})
 }
 
-// hearOthers waits until every other voter's host has told how it is since this one was ready. Words that have grown old
-// meanwhile, in a pause or while something else was in the way, are asked for anew, which also starts the time of the
-// hand-over anew: it is not used up by the waiting. An etcd that somebody has started in the phase after is not asked about,
-// it was to be down; nor does a machine ask that goes down within seconds whatever it hears.
+// hearOthers waits until every other voter's host has told how it is since this one was ready. Words that have grown
+// old meanwhile, in a pause or while something else was in the way, are asked for anew, which also starts the time of
+// the hand-over anew: it is not used up by the waiting. An etcd that somebody has started in the phase after is not
+// asked about, it was to be down; nor does a machine ask that goes down within seconds whatever it hears.
 func hearOthers(v View, m Member) (Decision, bool) {
 	if v.Op.Phase != PhaseReady || m.Learner || v.Asked.Hurried {
 		return Decision{}, false
@@ -55,15 +56,19 @@ func hearOthers(v View, m Member) (Decision, bool) {
 		d.Again, d.Behind = lookSoon, ids
 		return d, true
 	}
-	old := v.Op.WrittenFor > v.Limits.HandOver && v.Failed.Kind != StepMoveLeader || v.Op.WrittenFor > 2*v.Limits.HandOver
+	old := v.Op.WrittenFor > v.Limits.HandOver && v.Failed.Kind != StepMoveLeader ||
+		v.Op.WrittenFor > 2*v.Limits.HandOver
 	if !old {
 		return Decision{}, false
 	}
-	return do(Step{Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: v.Op.MemberID, Why: "the other voters are asked anew how they are"}), true
+	return do(Step{
+		Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: v.Op.MemberID,
+		Why: "the other voters are asked anew how they are",
+	}), true
 }
 
-// unheard gives the hosts of the other voters that have not told how they are since this one was ready to be stopped. Until
-// they have, their verdicts may be as old as an agent that hangs is given before it counts as gone.
+// unheard gives the hosts of the other voters that have not told how they are since this one was ready to be stopped.
+// Until they have, their verdicts may be as old as an agent that hangs is given before it counts as gone.
 func unheard(v View) (ids, names []string) {
 	for m := range v.Cluster.voters() {
 		i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == m.PeerURL })
@@ -85,7 +90,10 @@ func handOver(v View) (Decision, bool) {
 	case failing:
 		d := wait(LeaderStays, "for %s: %s", v.Op.WrittenFor.Round(time.Second), v.Failed.Text)
 		if v.Op.WrittenFor > 2*v.Limits.HandOver { // what is written next starts the time anew
-			d = do(Step{Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: v.Op.MemberID, Why: "leadership is tried to move again"})
+			d = do(Step{
+				Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: v.Op.MemberID,
+				Why: "leadership is tried to move again",
+			})
 		}
 		return d, true
 	case !found:
@@ -94,8 +102,8 @@ func handOver(v View) (Decision, bool) {
 	return do(Step{Kind: StepMoveLeader, MemberID: best.ID, Why: "to " + best.label()}), true
 }
 
-// bestVoter gives the voter that leadership is best moved to before the one with that peer URL stops or goes: one that is not to
-// be taken down soon itself, in good health, with the quicker disk, the nearer, connected the longest.
+// bestVoter gives the voter that leadership is best moved to before the one with that peer URL stops or goes: one that
+// is not to be taken down soon itself, in good health, with the quicker disk, the nearer, connected the longest.
 func bestVoter(v View, leaves string) (Member, bool) {
 	var best Member
 	var bestHost Host

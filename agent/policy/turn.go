@@ -5,9 +5,9 @@ package policy
 
 import "fmt"
 
-// An operation that takes a host down is in flight as long as that host's own disk says so: until it has ended there or a
-// person has released it. Its record in etcd tells the others, and can be deleted by anybody who can write there; so the
-// host says it of itself, too, and records it again.
+// An operation that takes a host down is in flight as long as that host's own disk says so: until it has ended there or
+// a person has released it. Its record in etcd tells the others, and can be deleted by anybody who can write there; so
+// the host says it of itself, too, and records it again.
 
 // turnElsewhere tells whether another host is in its turn by its own word, and the record of that is gone.
 func turnElsewhere(v View) (Host, bool) {
@@ -19,8 +19,8 @@ func turnElsewhere(v View) (Host, bool) {
 	return Host{}, false
 }
 
-// recordAgain writes the record of this host's operation anew, under the lock. As long as that cannot be, the host does what it
-// has to do for its member meanwhile.
+// recordAgain writes the record of this host's operation anew, under the lock. As long as that cannot be, the host does
+// what it has to do for its member meanwhile.
 func recordAgain(v View) Decision {
 	reason, holds := vetoed(v, HostConflict, LockHeld)
 	switch {
@@ -34,7 +34,10 @@ func recordAgain(v View) Decision {
 	case v.Health.Hangs:
 		reason = Reason{HealthBad, v.Health.Text}
 	case !v.Lock.Mine:
-		return do(Step{Kind: StepTakeLock, Why: "to record again that this host is taken down: somebody has deleted the record"})
+		return do(Step{
+			Kind: StepTakeLock,
+			Why:  "to record again that this host is taken down: somebody has deleted the record",
+		})
 	default:
 		return do(Step{Kind: StepRecordAgain, Why: string(v.Asked.Work) + ": " + v.Asked.Reason})
 	}

@@ -41,7 +41,10 @@ func records() []recordInfo {
 		{RecordPause, true, "so the cluster counts as paused", "quorumctl resume deletes it"},
 		{RecordRollout, false, "so no rollout goes on", "quorumctl rollout abort deletes it"},
 		{RecordLock, false, "so the lock counts as another's", "if it stays: etcdctl del %s"},
-		{RecordHost, false, "so nothing is known of that host", "restart quorumd there, as new as here; if there is no such host: etcdctl del %s"},
+		{
+			RecordHost, false, "so nothing is known of that host",
+			"restart quorumd there, as new as here; if there is no such host: etcdctl del %s",
+		},
 	}
 }
 

@@ -89,11 +89,12 @@ type Limits struct {
 	OrphanGrace   time.Duration // an operation without its lock may be adopted
 	LockTTL       time.Duration
 	StartRetry    time.Duration // between two starts of a unit that failed
-	HandOver      time.Duration // leadership that cannot be moved for so long is reported; also between two tries to reboot
-	ReturnStable  time.Duration // a member that was taken down must have served again for so long
-	ReturnMax     time.Duration // one that has not come back for so long is reported
-	ClockOffset   time.Duration // a host whose clock is further off takes no step
-	AllowUnsafe   bool          // etcd below the safe floor is accepted
+	// leadership that cannot be moved for so long is reported; also between two tries to reboot
+	HandOver     time.Duration
+	ReturnStable time.Duration // a member that was taken down must have served again for so long
+	ReturnMax    time.Duration // one that has not come back for so long is reported
+	ClockOffset  time.Duration // a host whose clock is further off takes no step
+	AllowUnsafe  bool          // etcd below the safe floor is accepted
 }
 
 // UnitState is the state of the local etcd unit.
@@ -199,8 +200,8 @@ type Member struct {
 	LagKnown      bool
 	RTT           time.Duration // of this host's last question to it; 0 when it is not known
 	Errors        bool          // it reports errors of its own
-	// Standby tells of a learner that its own host calls it a standby, and no learner that is joining. This host knows of
-	// its own from its disk, whatever the record of an operation says.
+	// Standby tells of a learner that its own host calls it a standby, and no learner that is joining. This host knows
+	// of its own from its disk, whatever the record of an operation says.
 	Standby    bool
 	LiveFor    time.Duration // since when it has answered without break
 	SteadyFor  time.Duration // since when its lag has been within PromoteLag without break
@@ -267,8 +268,8 @@ const (
 	PhaseBack  OpPhase = "back"  // etcd runs again
 )
 
-// PhaseRemoving is that of a removal which etcd may have been told of: it may land at any time from then on. It begins with
-// PhaseBegun, too.
+// PhaseRemoving is that of a removal which etcd may have been told of: it may land at any time from then on. It begins
+// with PhaseBegun, too.
 const PhaseRemoving OpPhase = "removing"
 
 // KindJoin is the kind of operation that makes a spare a standby or voter.
@@ -277,8 +278,8 @@ const KindJoin = "join"
 // KindCycle is the kind of operation that takes a host down and brings it back.
 const KindCycle = "cycle"
 
-// KindRemove is the kind of operation that takes a member out for good, at a person's word. Its host is the one that was
-// asked, not that of the member.
+// KindRemove is the kind of operation that takes a member out for good, at a person's word. Its host is the one that
+// was asked, not that of the member.
 const KindRemove = "remove"
 
 // Op is the operation in flight.

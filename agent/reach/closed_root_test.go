@@ -34,14 +34,18 @@ func TestWhatIsClosedToTheUserOfTheServiceIsFoundByRoot(t *testing.T) {
 		return strings.Join(said, "\n")
 	}
 	configuration(t, dir, 0o600)
-	if said := look(); !strings.Contains(said, "cannot read the configuration") || !strings.Contains(said, "permission denied") {
+	if said := look(); !strings.Contains(said, "cannot read the configuration") ||
+		!strings.Contains(said, "permission denied") {
 		t.Errorf("in a closed directory: %s", said)
 	}
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	said := look()
-	for _, wanted := range []string{"cluster.tls.key: " + dir + "/client.key cannot be read: permission denied", "paths.state: " + dir + " cannot be written: permission denied"} {
+	for _, wanted := range []string{
+		"cluster.tls.key: " + dir + "/client.key cannot be read: permission denied",
+		"paths.state: " + dir + " cannot be written: permission denied",
+	} {
 		if !strings.Contains(said, wanted) {
 			t.Errorf("it does not say %q but\n%s", wanted, said)
 		}

@@ -1,9 +1,9 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reach tells who reaches the files that a configuration names. The user that runs quorumd has to: Look sees them
-// with that user's eyes. Others must not reach the client key: whoever holds it is root in etcd, past all that quorumd
-// refuses. OpenKey says to whom it is open.
+// Package reach tells who reaches the files that a configuration names. The user that runs quorumd has to: Look sees
+// them with that user's eyes. Others must not reach the client key: whoever holds it is root in etcd, past all that
+// quorumd refuses. OpenKey says to whom it is open.
 package reach
 
 import (
@@ -21,8 +21,9 @@ const (
 	modeOthers = 0o006
 )
 
-// OpenKey gives what is wrong with the owner and the mode of the client key, and what to type. user is who runs quorumd. A key
-// that cannot be looked at, because it is missing or behind a closed directory, is no problem of this kind.
+// OpenKey gives what is wrong with the owner and the mode of the client key, and what to type. user is who runs
+// quorumd. A key that cannot be looked at, because it is missing or behind a closed directory, is no problem of this
+// kind.
 func OpenKey(c config.Config, user string) []config.Problem {
 	if c.Cluster.TLS == nil || c.Cluster.TLS.Key == "" {
 		return nil
@@ -59,7 +60,8 @@ func (k key) open(user, control string, a accounts) string {
 	if whom == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s (mode %04o) is open to %s, and whoever has it may do anything in etcd; type: chown %s: %s && chmod 0400 %s",
+	return fmt.Sprintf("%s (mode %04o) is open to %s, and whoever has it may do anything in etcd; type: chown %s: %s "+
+		"&& chmod 0400 %s",
 		k.path, k.mode, whom, user, k.path, k.path)
 }
 

@@ -49,8 +49,8 @@ func Me() string {
 	return accounts.nameOf(uid)
 }
 
-// ServiceUser gives the user that runs quorumd with a configuration: what systemd says of its unit, or quorumd. It is empty for
-// a file that no unit reads.
+// ServiceUser gives the user that runs quorumd with a configuration: what systemd says of its unit, or quorumd. It is
+// empty for a file that no unit reads.
 func ServiceUser(ctx context.Context, file string) string {
 	path, err := filepath.Abs(file)
 	if err != nil || filepath.Dir(path) != configs {
@@ -80,8 +80,8 @@ func ServiceUser(ctx context.Context, file string) string {
 	return "root" // a unit without User=
 }
 
-// Look gives what a user finds wrong with the files of a configuration: what that user cannot read or write. Only root can look
-// with the eyes of others. The error says why nobody could look.
+// Look gives what a user finds wrong with the files of a configuration: what that user cannot read or write. Only root
+// can look with the eyes of others. The error says why nobody could look.
 func Look(ctx context.Context, file, user string) ([]config.Problem, error) {
 	path, err := filepath.Abs(file)
 	if err != nil {
@@ -122,14 +122,20 @@ func Hidden(c config.Config) []string {
 		files = append(files, struct{ key, path string }{"etcd.passwordFile", path})
 	}
 	if t := c.Cluster.TLS; t != nil {
-		files = append(files, []struct{ key, path string }{{"cluster.tls.ca", t.CA}, {"cluster.tls.cert", t.Cert}, {"cluster.tls.key", t.Key}}...)
+		files = append(files, []struct{ key, path string }{
+			{"cluster.tls.ca", t.CA},
+			{"cluster.tls.cert", t.Cert},
+			{"cluster.tls.key", t.Key},
+		}...)
 	}
 	var said []string
 	for _, f := range files {
 		for _, place := range []string{"/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"} {
 			if strings.HasPrefix(f.path, place) {
-				said = append(said, fmt.Sprintf("%s: %s lies in %s, of which the service sees nothing (ProtectHome=, PrivateTmp=): move it to %s",
-					f.key, f.path, strings.TrimSuffix(place, "/"), configs))
+				said = append(said,
+					fmt.Sprintf("%s: %s lies in %s, of which the service sees nothing (ProtectHome=, PrivateTmp=): "+
+						"move it to %s",
+						f.key, f.path, strings.TrimSuffix(place, "/"), configs))
 			}
 		}
 	}
@@ -196,8 +202,8 @@ func problemsOf(err error) []config.Problem {
 	return []config.Problem{{Message: err.Error()}}
 }
 
-// cannotWrite says why this process cannot keep files in a directory, or nothing. One that is not there is made by systemd
-// when the service starts.
+// cannotWrite says why this process cannot keep files in a directory, or nothing. One that is not there is made by
+// systemd when the service starts.
 func cannotWrite(dir string) string {
 	err := unix.Access(dir, unix.W_OK|unix.X_OK)
 	switch {

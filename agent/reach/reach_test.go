@@ -44,10 +44,12 @@ func write(t *testing.T, path, text string, mode os.FileMode) string {
 func TestAKeyIsForTheServicesUserAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	passwd := write(t, filepath.Join(dir, "passwd"), "root:x:0:0::/:/bin/sh\nquorumd:x:990:990::/:/bin/false\nalice:x:1000:1000::/:/bin/sh\n"+
-		"bob:x:1001:500::/:/bin/sh\nbad\nworse:x:y:z:\n", 0o600)
-	group := write(t, filepath.Join(dir, "group"), "root:x:0:alice\nquorumd:x:990:\nquorumd-admin:x:991:alice\nusers:x:500:alice,quorumd\n"+
-		"many:x:501:a,b,c,d,e\nbad\nworse:x:y:\n", 0o600)
+	passwd := write(t, filepath.Join(dir, "passwd"),
+		"root:x:0:0::/:/bin/sh\nquorumd:x:990:990::/:/bin/false\nalice:x:1000:1000::/:/bin/sh\n"+
+			"bob:x:1001:500::/:/bin/sh\nbad\nworse:x:y:z:\n", 0o600)
+	group := write(t, filepath.Join(dir, "group"),
+		"root:x:0:alice\nquorumd:x:990:\nquorumd-admin:x:991:alice\nusers:x:500:alice,quorumd\n"+
+			"many:x:501:a,b,c,d,e\nbad\nworse:x:y:\n", 0o600)
 	a, err := readAccounts(passwd, group)
 	if err != nil {
 		t.Fatal(err)
@@ -64,10 +66,13 @@ func TestAKeyIsForTheServicesUserAlone(t *testing.T) {
 		"closed to the group that may change": {0o600, 991, ""},
 		"readable by all":                     {0o644, 990, "(mode 0644) is open to everybody on this host"},
 		"writable by all":                     {0o602, 990, "open to everybody on this host"},
-		"readable by those who may change":    {0o640, 991, "open to the group quorumd-admin, which may only change things through quorumd (control.group)"},
-		"writable by those who may change":    {0o620, 991, "open to the group quorumd-admin"},
-		"readable by people":                  {0o640, 500, "open to alice, bob, of the group users"},
-		"readable by many":                    {0o640, 501, "open to a, b, c and 2 more, of the group many"},
+		"readable by those who may change": {
+			0o640, 991,
+			"open to the group quorumd-admin, which may only change things through quorumd (control.group)",
+		},
+		"writable by those who may change": {0o620, 991, "open to the group quorumd-admin"},
+		"readable by people":               {0o640, 500, "open to alice, bob, of the group users"},
+		"readable by many":                 {0o640, 501, "open to a, b, c and 2 more, of the group many"},
 	} {
 		said := key{path: "/k", mode: c.mode, uid: 990, gid: c.gid}.open("quorumd", "quorumd-admin", a)
 		if c.says == "" && said != "" || !strings.Contains(said, c.says) {
@@ -100,7 +105,9 @@ func configuration(t *testing.T, dir string, mode os.FileMode) string {
 	key := write(t, filepath.Join(dir, "client.key"), "no key", mode)
 	return write(t, filepath.Join(dir, "quorumd.yaml"), fmt.Sprintf(`
 cluster: {name: prod, endpoints: ["https://192.0.2.1:2379"], tls: {cert: %[1]s, key: %[1]s}}
-etcd: {clientURL: "https://192.0.2.1:2379", peerURL: "https://192.0.2.1:2380", environment: {ETCD_CERT_FILE: /c, ETCD_KEY_FILE: /k, ETCD_PEER_CERT_FILE: /c, ETCD_PEER_KEY_FILE: /k, ETCD_PEER_TRUSTED_CA_FILE: /a}}
+etcd: {clientURL: "https://192.0.2.1:2379", peerURL: "https://192.0.2.1:2380", environment: {
+  ETCD_CERT_FILE: /c, ETCD_KEY_FILE: /k, ETCD_PEER_CERT_FILE: /c, ETCD_PEER_KEY_FILE: /k,
+  ETCD_PEER_TRUSTED_CA_FILE: /a}}
 paths: {state: %[2]s, runtime: %[2]s/none}
 `, key, dir), 0o644)
 }
@@ -124,7 +131,10 @@ func TestTheModeOfTheKeyThatAConfigurationNamesIsLookedAt(t *testing.T) {
 
 func TestAFileThatNoServiceReadsHasNoServiceUser(t *testing.T) {
 	t.Parallel()
-	for _, file := range []string{"quorumd.yaml", "/etc/quorumd.yaml", "/etc/quorumd/hooks/x.yaml", "/etc/quorumd/quorumd.yml", "/etc/quorumd/.yaml"} {
+	for _, file := range []string{
+		"quorumd.yaml", "/etc/quorumd.yaml", "/etc/quorumd/hooks/x.yaml",
+		"/etc/quorumd/quorumd.yml", "/etc/quorumd/.yaml",
+	} {
 		if user := ServiceUser(t.Context(), file); user != "" {
 			t.Errorf("%s: %s", file, user)
 		}
@@ -136,13 +146,18 @@ func TestAFileThatNoServiceReadsHasNoServiceUser(t *testing.T) {
 
 func TestFilesWhereTheServiceSeesNothingAreNamed(t *testing.T) {
 	t.Parallel()
-	c := config.Config{Cluster: config.Cluster{TLS: &config.TLS{CA: "/etc/ssl/ca.pem", Cert: "/homes/q.crt", Key: "/root/q.key"}}}
+	c := config.Config{Cluster: config.Cluster{TLS: &config.TLS{
+		CA: "/etc/ssl/ca.pem", Cert: "/homes/q.crt",
+		Key: "/root/q.key",
+	}}}
 	c.Metrics.WebConfig = "/var/tmp/web.yaml"
 	said := strings.Join(Hidden(c), "\n")
-	if want := "metrics.webConfig: /var/tmp/web.yaml lies in /var/tmp, of which the service sees nothing"; !strings.Contains(said, want) {
+	want := "metrics.webConfig: /var/tmp/web.yaml lies in /var/tmp, of which the service sees nothing"
+	if !strings.Contains(said, want) {
 		t.Errorf("no %q in %s", want, said)
 	}
-	if want := "cluster.tls.key: /root/q.key lies in /root,"; !strings.Contains(said, want) || strings.Contains(said, "tls.c") {
+	if want := "cluster.tls.key: /root/q.key lies in /root,"; !strings.Contains(said, want) ||
+		strings.Contains(said, "tls.c") {
 		t.Errorf("no %q, or more, in %s", want, said)
 	}
 }
@@ -163,7 +178,8 @@ func TestAnAnswerThatNeverComesEndsTheLook(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := run(ctx, exec.CommandContext(t.Context(), "cat", fifo)); err == nil || !strings.Contains(err.Error(), "a file hangs") {
+	if _, err := run(ctx, exec.CommandContext(t.Context(), "cat", fifo)); err == nil ||
+		!strings.Contains(err.Error(), "a file hangs") {
 		t.Error(err)
 	}
 }

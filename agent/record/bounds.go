@@ -34,8 +34,8 @@ const (
 // MaxHosts bounds the hosts of a rollout.
 const MaxHosts = 1000
 
-// within holds a record to its bounds. Strictly, as on reading, it refuses what is over them; otherwise it shortens texts
-// and rounds figures, since what has happened must be written in any case. Times become UTC in either case.
+// within holds a record to its bounds. Strictly, as on reading, it refuses what is over them; otherwise it shortens
+// texts and rounds figures, since what has happened must be written in any case. Times become UTC in either case.
 func within(record any, strictly bool) error {
 	v := reflect.ValueOf(record).Elem()
 	for i := range v.NumField() {
@@ -77,7 +77,8 @@ func fieldWithin(v reflect.Value, bound string, strictly bool) error {
 	return nil
 }
 
-// inUTC gives a time that JSON can hold. A zone that no place has is refused: whoever reads it may not be able to write it.
+// inUTC gives a time that JSON can hold. A zone that no place has is refused: whoever reads it may not be able to write
+// it.
 func inUTC(at time.Time) (time.Time, error) {
 	if _, offset := at.Zone(); offset <= -dayOfHours || offset >= dayOfHours {
 		return at, errors.New("no time zone is a day or more from UTC")
@@ -123,8 +124,8 @@ func secondsWithin(v reflect.Value, seconds float64, strictly bool) error {
 	return nil
 }
 
-// hostsWithin leaves the list as it is for its owner: what must change is changed in a copy. No host is in it twice: it would
-// be done once, and taken down for the other for ever.
+// hostsWithin leaves the list as it is for its owner: what must change is changed in a copy. No host is in it twice: it
+// would be done once, and taken down for the other for ever.
 func hostsWithin(v reflect.Value, hosts []RolloutHost, strictly bool) error {
 	if len(hosts) > MaxHosts {
 		return fmt.Errorf("%d hosts, the bound is %d", len(hosts), MaxHosts)
@@ -197,8 +198,8 @@ func Shorten(s string, bound int) string {
 	return s
 }
 
-// compact gives JSON on one line in which nothing is escaped that need not be: an escape that is only for web pages makes
-// six bytes of one.
+// compact gives JSON on one line in which nothing is escaped that need not be: an escape that is only for web pages
+// makes six bytes of one.
 func compact(value any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -209,8 +210,8 @@ func compact(value any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// tooDeep tells whether lists and objects lie more than maxDepth deep within each other. It reads each byte once, whatever they
-// are.
+// tooDeep tells whether lists and objects lie more than maxDepth deep within each other. It reads each byte once,
+// whatever they are.
 func tooDeep(b []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(b); i++ {

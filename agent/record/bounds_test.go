@@ -17,12 +17,14 @@ import (
 
 func TestATimeIsReadAsUTCAndOneOfNoZoneIsRefused(t *testing.T) {
 	t.Parallel()
-	lock, err := record.Decode[record.Lock]([]byte(`{"version":1,"host":"h","name":"n","since":"2026-03-01T14:00:00+02:00"}`))
+	lock, err := record.Decode[record.Lock](
+		[]byte(`{"version":1,"host":"h","name":"n","since":"2026-03-01T14:00:00+02:00"}`))
 	if err != nil || lock.Since != noon {
 		t.Errorf("got %#v, %v", lock.Since, err)
 	}
 	for _, since := range []string{
-		"2026-03-01T12:00:00+24:00", "2026-03-01T12:00:00-24:00", "0000-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00",
+		"2026-03-01T12:00:00+24:00", "2026-03-01T12:00:00-24:00", "0000-01-01T00:00:00+01:00",
+		"9999-12-31T23:59:59-01:00",
 	} {
 		lock, err := record.Decode[record.Lock]([]byte(`{"version":1,"since":"` + since + `"}`))
 		if err == nil || !strings.Contains(err.Error(), "its since: ") {
@@ -65,7 +67,8 @@ func TestATextForPeopleIsShortenedWhenItIsWrittenAndRefusedWhenItIsRead(t *testi
 		}
 	}
 	for _, text := range []string{strings.Repeat("x", 5000), strings.Repeat(`\u0000`, 1000)} {
-		if _, err := record.Decode[record.Line]([]byte(`{"version":1,"text":"` + text + `"}`)); err == nil || !strings.Contains(err.Error(), "its text: ") {
+		if _, err := record.Decode[record.Line]([]byte(`{"version":1,"text":"` + text + `"}`)); err == nil ||
+			!strings.Contains(err.Error(), "its text: ") {
 			t.Errorf("%.12s…: %v", text, err)
 		}
 	}
@@ -82,7 +85,9 @@ func TestWhatIsOverABoundIsNeitherWrittenNorRead(t *testing.T) {
 		"a host's name": func() ([]byte, error) {
 			return record.Encode(record.Rollout{Hosts: []record.RolloutHost{{Name: long}}})
 		},
-		"hosts":          func() ([]byte, error) { return record.Encode(record.Rollout{Hosts: make([]record.RolloutHost, 1001)}) },
+		"hosts": func() ([]byte, error) {
+			return record.Encode(record.Rollout{Hosts: make([]record.RolloutHost, 1001)})
+		},
 		"unknown fields": func() ([]byte, error) { return record.Encode(record.Op{Extra: fields(65, 1)}) },
 		"unknown bytes":  func() ([]byte, error) { return record.Encode(record.Op{Extra: fields(1, 17<<10)}) },
 	} {
@@ -109,7 +114,8 @@ func TestWhatIsOverABoundIsNeitherWrittenNorRead(t *testing.T) {
 func TestNoHostIsInARolloutTwice(t *testing.T) {
 	t.Parallel()
 	const twice = `{"version":1,"state":"running","hosts":[{"id":"a","state":"waiting"},{"id":"b","state":"done"},{"id":"a","state":"waiting"}]}`
-	if r, err := record.Decode[record.Rollout]([]byte(twice)); err == nil || !strings.Contains(err.Error(), "host 2: it is in the list already") {
+	if r, err := record.Decode[record.Rollout]([]byte(twice)); err == nil ||
+		!strings.Contains(err.Error(), "host 2: it is in the list already") {
 		t.Errorf("%+v was read, %v", r.Hosts, err)
 	}
 	if b, err := record.Encode(record.Rollout{Hosts: []record.RolloutHost{{ID: "a"}, {ID: "a"}}}); err == nil {
@@ -185,9 +191,15 @@ func TestARolloutHasRoomOnlyIfItsEndCanBeWritten(t *testing.T) {
 		name  string
 		fits  bool
 	}{{0, short, true}, {3, short, true}, {700, short, true}, {1000, short, true}, {1000, long, false}} {
-		r := record.Rollout{ID: "x", Work: "reboot", Reason: "kernel", By: "ann", State: record.RolloutRunning, Started: noon}
+		r := record.Rollout{
+			ID: "x", Work: "reboot", Reason: "kernel", By: "ann", State: record.RolloutRunning,
+			Started: noon,
+		}
 		for i := range c.hosts {
-			r.Hosts = append(r.Hosts, record.RolloutHost{ID: fmt.Sprintf("%032x", i), Name: fmt.Sprintf(c.name, i), State: record.HostWaiting})
+			r.Hosts = append(r.Hosts, record.RolloutHost{
+				ID: fmt.Sprintf("%032x", i), Name: fmt.Sprintf(c.name, i),
+				State: record.HostWaiting,
+			})
 		}
 		most, err := r.Room()
 		if (err == nil) != c.fits {

@@ -52,7 +52,8 @@ func (k Keys) HistoryLine(revision int64, host string, n int) string {
 // State gives the range that holds everything but the history: one read shows it all.
 func (k Keys) State() (start, end string) { return k.Hosts(), k.prefix[:len(k.prefix)-1] + "0" }
 
-// Cluster gives the keys of what concerns every host. They are read one by one: whatever else lies beside them costs nothing.
+// Cluster gives the keys of what concerns every host. They are read one by one: whatever else lies beside them costs
+// nothing.
 func (k Keys) Cluster() []string {
 	return []string{k.Lock(), k.Op(), k.Ended(), k.Pause(), k.Queue(), k.Rollout()}
 }

@@ -25,8 +25,8 @@ import (
 // Version is the version that this agent writes into every record, and the only one it reads.
 const Version = 1
 
-// MaxBytes bounds a record, and MaxRolloutBytes a rollout, which lists its hosts. A host record has about 1 KiB; a value
-// over the bound was not written by an agent.
+// MaxBytes bounds a record, and MaxRolloutBytes a rollout, which lists its hosts. A host record has about 1 KiB; a
+// value over the bound was not written by an agent.
 const (
 	MaxBytes        = 64 << 10
 	MaxRolloutBytes = 128 << 10
@@ -59,8 +59,8 @@ type Host struct {
 	AskedAt      int64    `json:"askedAt,omitempty"`  // when, in milliseconds of its wall clock since 1970; it orders turns only
 	Waiting      string   `json:"waiting,omitempty"`  // the reason code why the host does not go next; empty when it is ready
 	Answers      int64    `json:"answers,omitempty"`  // of a voter: the revision of the record of another host's turn that it had seen when it wrote this
-	// Turn is when the operation began that takes the host down, as its own disk has it: the host is in its turn although the
-	// record of that may have been deleted. Zero when it is not.
+	// Turn is when the operation began that takes the host down, as its own disk has it: the host is in its turn
+	// although the record of that may have been deleted. Zero when it is not.
 	Turn  time.Time `json:"turn,omitzero"`
 	Extra Extra     `json:"-"`
 }
@@ -117,7 +117,8 @@ type Queue struct {
 	Extra   Extra    `json:"-"`
 }
 
-// FailedStep begins the text of a line about a step that has failed, or that nobody has answered. Its cause ends the text.
+// FailedStep begins the text of a line about a step that has failed, or that nobody has answered. Its cause ends the
+// text.
 const FailedStep = "failed: "
 
 // Line is one line of history.

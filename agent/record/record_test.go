@@ -41,8 +41,9 @@ func TestEveryRecordIsWrittenAsOthersExpectItAndReadBackEqual(t *testing.T) {
 	expect(t, hostJSON, record.Host{
 		Version: 1, ID: "h3", Name: "rack3-db", Domain: "rack3", Instance: "i-7", BootID: "b-1",
 		ClientURL: "https://10.0.0.3:2379", PeerURL: "https://10.0.0.3:2380", Mode: "manage", AgentVersion: "1.0.0",
-		EtcdVersion: "3.6.16", MemberID: 0x8e9e05c52164694d, Role: "voter", Health: "SLOW", HealthText: "the disk is slow",
-		Qualified: true, FsyncP99: 0.004, Waiting: "DISK_SLOW",
+		EtcdVersion: "3.6.16", MemberID: 0x8e9e05c52164694d, Role: "voter", Health: "SLOW",
+		HealthText: "the disk is slow",
+		Qualified:  true, FsyncP99: 0.004, Waiting: "DISK_SLOW",
 	})
 	expect(t, lockJSON, record.Lock{Version: 1, Host: "h3", Name: "rack3-db", Since: noon})
 	expect(t, opJSON, record.Op{
@@ -50,11 +51,22 @@ func TestEveryRecordIsWrittenAsOthersExpectItAndReadBackEqual(t *testing.T) {
 		BootID: "b-1", MemberID: 0xff, PeerURL: "https://10.0.0.3:2380", Started: noon, Clock: 5 * time.Second,
 		Reason: "disk swap", By: "ann",
 	})
-	expect(t, pauseJSON, record.Pause{Version: 1, By: "ann", Host: "h3", Reason: "move", Since: noon, Until: noon.Add(time.Hour)})
-	expect(t, lineJSON, record.Line{Version: 1, Time: noon, Host: "h3", Name: "rack3-db", Kind: "step", Code: "ADD_LEARNER", Text: "added"})
+	expect(t, pauseJSON, record.Pause{
+		Version: 1, By: "ann", Host: "h3", Reason: "move", Since: noon,
+		Until: noon.Add(time.Hour),
+	})
+	expect(t, lineJSON, record.Line{
+		Version: 1, Time: noon, Host: "h3", Name: "rack3-db", Kind: "step",
+		Code: "ADD_LEARNER", Text: "added",
+	})
 }
 
-func expect[T record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Release | record.Line](t *testing.T, text string, r T) {
+// anyRecord is each kind of record that lies in etcd.
+type anyRecord interface {
+	record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Release | record.Line
+}
+
+func expect[T anyRecord](t *testing.T, text string, r T) {
 	t.Helper()
 	written, err := record.Encode(r)
 	if err != nil || string(written) != text {
@@ -145,7 +157,8 @@ func TestARecordOfAnotherVersionIsRefusedWithTheRemedy(t *testing.T) {
 		`{"version":2,"VERSION":1}`, // a name that differs in case does not make it readable
 	} {
 		op, err := record.Decode[record.Op]([]byte(text))
-		if !errors.Is(err, record.ErrVersion) || !strings.HasSuffix(err.Error(), "upgrade quorumd on this host") || op.Kind != "" {
+		if !errors.Is(err, record.ErrVersion) || !strings.HasSuffix(err.Error(), "upgrade quorumd on this host") ||
+			op.Kind != "" {
 			t.Errorf("%s: got %+v, %v", text, op, err)
 		}
 	}
@@ -175,7 +188,8 @@ func TestGarbageIsRefusedWithWhatIsWrong(t *testing.T) {
 		`{"version":1,"reason":"` + strings.Repeat("x", record.MaxBytes) + `"}`: "the bound is 65536",
 	} {
 		_, err := record.Decode[record.Op]([]byte(text))
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "cannot read record.Op: ") {
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "cannot read record.Op: ") {
 			t.Errorf("%.60s: got %v, want %q", text, err, want)
 		}
 	}
@@ -200,7 +214,10 @@ func TestOneRangeHoldsAllOfAClustersStateAndNothingElse(t *testing.T) {
 	}
 	for _, other := range []string{"pro", "prod0", "prod2", "proe"} {
 		others := record.KeysFor(other)
-		for _, key := range []string{others.Host("a"), others.Lock(), others.Op(), others.Pause(), keys.HistoryLine(1, "a", 0)} {
+		for _, key := range []string{
+			others.Host("a"), others.Lock(), others.Op(), others.Pause(),
+			keys.HistoryLine(1, "a", 0),
+		} {
 			if within(key) {
 				t.Errorf("%s is in [%s, %s)", key, start, end)
 			}
@@ -241,7 +258,7 @@ var same = cmp.Transformer("compact", func(raw json.RawMessage) string {
 })
 
 // roundTrips checks that what can be read can be written, and reads back as the same record.
-func roundTrips[T record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Release | record.Line](t *testing.T, b []byte) {
+func roundTrips[T anyRecord](t *testing.T, b []byte) {
 	t.Helper()
 	r, err := record.Decode[T](b)
 	if err != nil {

@@ -5,8 +5,9 @@ package record
 
 import "time"
 
-// Release says that a person has released the operation of a host. That host takes its operation for one in flight until it
-// has ended or this says otherwise: that the record of the operation is gone says nothing, it may have been deleted.
+// Release says that a person has released the operation of a host. That host takes its operation for one in flight
+// until it has ended or this says otherwise: that the record of the operation is gone says nothing, it may have been
+// deleted.
 type Release struct {
 	Version int       `json:"version"`
 	Host    string    `json:"host"`

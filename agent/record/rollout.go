@@ -64,8 +64,8 @@ func (r Rollout) Waiting() []string {
 }
 
 // Room tells whether all that can still happen to a rollout can be written into its record: every host done, after the
-// longest time, and stopped with the longest text. A rollout without that room is not to be started: it would end half-way. most is
-// about how many such hosts have room.
+// longest time, and stopped with the longest text. A rollout without that room is not to be started: it would end
+// half-way. most is about how many such hosts have room.
 func (r Rollout) Room() (most int, err error) {
 	largest := r
 	largest.Text, largest.State = strings.Repeat("x", maxText), RolloutStopped

@@ -62,14 +62,16 @@ func (r Reaction) Prepare(ctx context.Context) {
 	took := time.Since(began).Round(time.Millisecond)
 	switch {
 	case err == nil && runs:
-		r.Logger.Warn("this machine may go down: it is this host's turn. Its etcd was to keep running: systemd stops it now, and etcd itself hands leadership over",
+		r.Logger.Warn("this machine may go down: it is this host's turn. Its etcd was to keep running: systemd stops "+
+			"it now, and etcd itself hands leadership over",
 			"after", took.String())
 		return
 	case err == nil:
 		r.Logger.Info("this machine may go down: etcd is stopped in order", "after", took.String())
 		return
 	case errors.Is(err, errEnded):
-		r.Logger.Warn("this machine goes down at its turn: the command has ended that etcd was stopped for; systemd stops etcd, which was to be started again", "after", took.String())
+		r.Logger.Warn("this machine goes down at its turn: the command has ended that etcd was stopped for; systemd "+
+			"stops etcd, which was to be started again", "after", took.String())
 		return
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
@@ -82,15 +84,18 @@ func (r Reaction) Prepare(ctx context.Context) {
 	}
 	switch {
 	case working(status):
-		r.Logger.Log(ctx, r.Loud, "THIS MACHINE GOES DOWN WHILE THE COMMAND "+status.Maintenance.Command+" RUNS ON IT, which is ended in the middle: "+
-			"etcd is stopped, and no other host goes down; when the machine is back, see what the command has done", why...)
+		r.Logger.Log(ctx, r.Loud, "THIS MACHINE GOES DOWN WHILE THE COMMAND "+status.Maintenance.Command+
+			" RUNS ON IT, which is ended in the middle: "+
+			"etcd is stopped, and no other host goes down; when the machine is back, see what the command has done",
+			why...)
 		<-time.After(readTime)
 		return
 	case status.Role != control.RoleVoter:
 		r.Logger.Warn("this machine goes down before its turn has come; no vote is lost", why...)
 		return
 	case stopping(status):
-		r.Logger.Warn("this machine goes down at its turn, and while etcd still stops: systemd goes on with that", why...)
+		r.Logger.Warn("this machine goes down at its turn, and while etcd still stops: systemd goes on with that",
+			why...)
 		return
 	}
 	r.Logger.Log(ctx, r.Loud, "THIS MACHINE GOES DOWN ALTHOUGH ITS ETCD CLUSTER MAY NOT BE ABLE TO AFFORD IT: "+
@@ -100,7 +105,8 @@ func (r Reaction) Prepare(ctx context.Context) {
 
 // stopping tells whether the host's turn has come and nothing is left but that etcd ends.
 func stopping(s control.Status) bool {
-	return s.Maintenance != nil && s.Maintenance.State == control.MaintenanceStopping && len(s.Reasons) > 0 && s.Reasons[0].Code == string(policy.Stopping)
+	return s.Maintenance != nil && s.Maintenance.State == control.MaintenanceStopping && len(s.Reasons) > 0 &&
+		s.Reasons[0].Code == string(policy.Stopping)
 }
 
 // working tells whether the program of a command runs that etcd was stopped for.
@@ -118,7 +124,8 @@ func (r Reaction) CalledOff(ctx context.Context) {
 	defer cancel()
 	if m.By != by {
 		if err := r.Host.Unhurry(ctx); err != nil {
-			r.Logger.Error("the machine stays up, but what is asked of this host still does not wait for its turn", "error", err)
+			r.Logger.Error("the machine stays up, but what is asked of this host still does not wait for its turn",
+				"error", err)
 		}
 		return
 	}
@@ -137,8 +144,8 @@ func (r Reaction) ask(ctx context.Context) error {
 // errEnded says that the command which ran when the machine was told to go down has ended.
 var errEnded = errors.New("the command has ended")
 
-// wait looks until the machine may be touched, or the command has ended that runs. etcd runs then when a person has asked
-// for the turn only.
+// wait looks until the machine may be touched, or the command has ended that runs. etcd runs then when a person has
+// asked for the turn only.
 func (r Reaction) wait(ctx context.Context) (runs bool, err error) {
 	tick := time.NewTicker(glance)
 	defer tick.Stop()

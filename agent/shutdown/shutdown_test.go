@@ -30,7 +30,9 @@ type host struct {
 	calmed int
 }
 
-func (h *host) AskMaintenance(_ context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error) {
+func (h *host) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
+	by string,
+) (control.Maintenance, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked = append(h.asked, req)
@@ -68,7 +70,8 @@ func (h *host) Status() control.Status {
 	s.Role = h.role
 	s.Reasons = []control.Reason{{Code: "QUORUM_AT_RISK", Text: "two voters: n2 is down"}}
 	if h.stopping {
-		s.Maintenance, s.Reasons = &control.Maintenance{State: control.MaintenanceStopping, By: by}, []control.Reason{{Code: "STOPPING"}}
+		s.Maintenance, s.Reasons = &control.Maintenance{State: control.MaintenanceStopping, By: by},
+			[]control.Reason{{Code: "STOPPING"}}
 	}
 	return s
 }
@@ -97,7 +100,10 @@ func TestTheMachineGoesDownAsSoonAsItMay(t *testing.T) {
 		if took := prepare(t, r); took < time.Second || took > time.Second+2*glance {
 			t.Errorf("it took %s", took)
 		}
-		want := control.MaintenanceRequest{Work: control.WorkReboot, Reason: reason, For: control.DefaultMaintenance, External: true, Hurried: true}
+		want := control.MaintenanceRequest{
+			Work: control.WorkReboot, Reason: reason, For: control.DefaultMaintenance,
+			External: true, Hurried: true,
+		}
 		if len(h.asked) != 1 || h.asked[0] != want {
 			t.Errorf("asked for %+v", h.asked)
 		}
@@ -116,7 +122,8 @@ func TestAnEtcdThatWasToKeepRunningIsNotSaidToBeStopped(t *testing.T) {
 		if took := prepare(t, r); took > glance {
 			t.Errorf("it took %s", took)
 		}
-		if !strings.Contains(log.String(), "systemd stops it now") || strings.Contains(log.String(), "is stopped in order") {
+		if !strings.Contains(log.String(), "systemd stops it now") ||
+			strings.Contains(log.String(), "is stopped in order") {
 			t.Errorf("the log says:\n%s", log)
 		}
 	})
@@ -126,12 +133,16 @@ func TestWhoTakesTheMachineDownWhileACommandRunsIsToldSo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
-		h.status.Maintenance = &control.Maintenance{Work: control.WorkCommand, Command: "firmware", State: control.MaintenanceWorking, By: "a person"}
+		h.status.Maintenance = &control.Maintenance{
+			Work: control.WorkCommand, Command: "firmware",
+			State: control.MaintenanceWorking, By: "a person",
+		}
 		r, log := reaction(h)
 		if took := prepare(t, r); took != 4500*time.Millisecond+readTime {
 			t.Errorf("it took %s; as much as there is the command is given", took)
 		}
-		if !strings.Contains(log.String(), "level=ERROR+8") || !strings.Contains(log.String(), "WHILE THE COMMAND firmware RUNS") {
+		if !strings.Contains(log.String(), "level=ERROR+8") ||
+			!strings.Contains(log.String(), "WHILE THE COMMAND firmware RUNS") {
 			t.Errorf("the log says:\n%s", log)
 		}
 	})
@@ -141,11 +152,17 @@ func TestAMachineThatIsToldToGoDownWaitsForTheEndOfACommand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
-		h.status.Maintenance = &control.Maintenance{Work: control.WorkCommand, Command: "firmware", State: control.MaintenanceWorking}
+		h.status.Maintenance = &control.Maintenance{
+			Work: control.WorkCommand, Command: "firmware",
+			State: control.MaintenanceWorking,
+		}
 		time.AfterFunc(time.Second, func() {
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			h.status.Maintenance = &control.Maintenance{Work: control.WorkCommand, Command: "firmware", State: control.MaintenanceReturning}
+			h.status.Maintenance = &control.Maintenance{
+				Work: control.WorkCommand, Command: "firmware",
+				State: control.MaintenanceReturning,
+			}
 		})
 		r, log := reaction(h)
 		if took := prepare(t, r); took < time.Second || took > time.Second+2*glance {
@@ -199,8 +216,14 @@ func TestAHostWithoutAVoteGoesDownWithoutAlarm(t *testing.T) {
 func TestAShutdownDuringAnotherMaintenanceWaitsForThatOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{safeAfter: 2 * time.Second, role: control.RoleVoter, refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"}}
-		h.status.Maintenance = &control.Maintenance{Work: control.WorkMaintenance, By: "root", State: control.MaintenanceStopping}
+		h := &host{
+			safeAfter: 2 * time.Second, role: control.RoleVoter,
+			refuse: &control.Error{Code: control.CodeConflict, Message: "cannot"},
+		}
+		h.status.Maintenance = &control.Maintenance{
+			Work: control.WorkMaintenance, By: "root",
+			State: control.MaintenanceStopping,
+		}
 		h.becomeSafe()
 		r, log := reaction(h)
 		if took := prepare(t, r); took < 2*time.Second || took > 2*time.Second+2*glance {
@@ -216,7 +239,10 @@ func TestAShutdownDuringAnotherMaintenanceWaitsForThatOne(t *testing.T) {
 func TestAnAgentThatCannotBeAskedDoesNotHoldTheMachine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, log := reaction(&host{role: control.RoleVoter, refuse: &control.Error{Code: control.CodeInternal, Message: "cannot write: disk full"}})
+		r, log := reaction(&host{
+			role:   control.RoleVoter,
+			refuse: &control.Error{Code: control.CodeInternal, Message: "cannot write: disk full"},
+		})
 		if took := prepare(t, r); took != readTime || !strings.Contains(log.String(), "disk full") {
 			t.Errorf("it took %s:\n%s", took, log)
 		}

@@ -78,7 +78,8 @@ type call struct {
 
 // refused tells whether an error is the cluster's own word.
 func refused(err error) bool {
-	return err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, rpctypes.ErrUnhealthy)
+	return err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, syscall.ECONNREFUSED) &&
+		!errors.Is(err, rpctypes.ErrUnhealthy)
 }
 
 // ask goes from endpoint to endpoint until one answers.
@@ -251,7 +252,9 @@ func (c *client) later(m *member, do call, drawn uint64) answer {
 }
 
 // Txn commits if all conditions hold.
-func (c *client) Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error) {
+func (c *client) Txn(ctx context.Context, conditions []clientv3.Cmp,
+	then ...clientv3.Op,
+) (*clientv3.TxnResponse, error) {
 	req := request(conditions, then)
 	name := "write"
 	if len(then) == 0 {

@@ -117,7 +117,10 @@ func (pr *probe) Read() quorumddisk.Reading {
 	}
 	c := pr.disk.host.config.Disk
 	if pr.hung > 0 { // it came back
-		r.Samples = append(r.Samples, quorumddisk.Sample{Lane: quorumddisk.LaneDirect, End: pr.disk.since - pr.p.began, Latency: pr.hung})
+		r.Samples = append(r.Samples, quorumddisk.Sample{
+			Lane: quorumddisk.LaneDirect, End: pr.disk.since - pr.p.began,
+			Latency: pr.hung,
+		})
 		pr.hung = 0
 	}
 	pr.samples(&r, quorumddisk.LaneDirect, c.DirectInterval, now)
@@ -134,7 +137,10 @@ func (pr *probe) Read() quorumddisk.Reading {
 func (pr *probe) samples(r *quorumddisk.Reading, lane quorumddisk.Lane, every, now time.Duration) {
 	for at := pr.read.Truncate(every) + every; at <= now; at += every {
 		drawn := mix(mix(pr.disk.host.world.plan.Seed, uint64(at)), uint64(pr.disk.host.index)<<2|uint64(lane))
-		r.Samples = append(r.Samples, quorumddisk.Sample{Lane: lane, End: at - pr.p.began, Latency: pr.disk.latency(drawn)})
+		r.Samples = append(r.Samples, quorumddisk.Sample{
+			Lane: lane, End: at - pr.p.began,
+			Latency: pr.disk.latency(drawn),
+		})
 	}
 }
 

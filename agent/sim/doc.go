@@ -38,8 +38,8 @@
 //   - People (fault.go, maintenance.go): they pause and resume, ask to bootstrap again, stop etcd, remove
 //     members, release operations, ask for maintenance, restarts, reboots, commands and rollouts, and take that back.
 //
-// What is left out: fleets so large that hosts rest (tests of package agent have them, also in virtual
-// time: make sim-fleet); hooks around a maintenance; the agent's own files never hang with the disk; all etcds are of one version;
-// the data of a voter never vanish; clocks drift by nothing; hosts share no names or URLs. TLS, the
-// socket, metrics and real timings are for the tests with real processes.
+// What is left out: fleets so large that hosts rest (tests of package agent have them, also in virtual time: make
+// sim-fleet); hooks around a maintenance; the agent's own files never hang with the disk; all etcds are of one version;
+// the data of a voter never vanish; clocks drift by nothing; hosts share no names or URLs. TLS, the socket, metrics and
+// real timings are for the tests with real processes.
 package sim

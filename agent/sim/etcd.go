@@ -231,7 +231,10 @@ func (e *etcd) founded(h *host) *member {
 
 func (e *etcd) newMember(h *host) *member {
 	e.nextID++
-	return &member{etcd: e, id: mix(e.nextID, e.w.plan.Seed) | 1, host: h, at: e.w.now(), downAt: e.w.now(), rate: e.w.plan.LearnerRate}
+	return &member{
+		etcd: e, id: mix(e.nextID, e.w.plan.Seed) | 1, host: h, at: e.w.now(), downAt: e.w.now(),
+		rate: e.w.plan.LearnerRate,
+	}
 }
 
 // strict is etcd's check before a member is added: enough voters have been connected for 5 s to

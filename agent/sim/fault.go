@@ -28,7 +28,8 @@ type underWay struct{ end func() }
 
 // faultTable is all that can go wrong.
 func (p plan) faultTable() []fault {
-	table := slices.Concat(agentFaults(), hostFaults(), networkFaults(), diskFaults(), etcdFaults(), people(), maintainers())
+	table := slices.Concat(agentFaults(), hostFaults(), networkFaults(), diskFaults(), etcdFaults(), people(),
+		maintainers())
 	if p.Intruders {
 		table = append(table, intruders()...)
 	}
@@ -37,40 +38,61 @@ func (p plan) faultTable() []fault {
 
 func agentFaults() []fault {
 	return []fault{
-		{name: "the agent is killed", weight: 6, low: time.Second, high: 3 * time.Minute, begin: func(_ *world, h *host, _ time.Duration) func() {
-			h.kill()
-			return h.agentBack
-		}},
-		{name: "the agent is restarted in order", weight: 3, low: 3 * time.Second, high: time.Minute, begin: func(_ *world, h *host, _ time.Duration) func() {
-			if h.agent != nil {
-				h.agent.end()
-				h.agent = nil
-			}
-			return h.agentBack
-		}},
-		{name: "the agent is frozen", weight: 4, low: time.Second, high: 5 * time.Minute, begin: func(w *world, h *host, d time.Duration) func() {
-			if h.agent != nil {
-				w.freeze(h.agent, d, "")
-			}
-			return nil
-		}},
-		{name: "the agent is frozen in a call", weight: 8, low: 20 * time.Second, high: 10 * time.Minute, begin: func(w *world, h *host, d time.Duration) func() {
-			calls := []string{"confirm", "confirm", "add learner", "promote", "remove learner", "write", "grant", "keepalive", "move aside"}
-			t := trap{call: calls[w.faults.IntN(len(calls))], before: w.faults.IntN(2) == 0, length: d}
-			for _, each := range w.hosts { // whoever comes to it first
-				each.trap = t
-			}
-			_ = h
-			return nil
-		}},
-		{name: "keepalives get no answer", weight: 2, low: 10 * time.Second, high: 3 * time.Minute, begin: func(_ *world, h *host, _ time.Duration) func() {
-			h.mute = true
-			return func() { h.mute = false }
-		}},
-		{name: "the bus hangs", weight: 1, low: 10 * time.Second, high: 10 * time.Minute, begin: func(_ *world, h *host, _ time.Duration) func() {
-			h.unit.broken = true
-			return func() { h.unit.broken = false }
-		}},
+		{
+			name: "the agent is killed", weight: 6, low: time.Second, high: 3 * time.Minute,
+			begin: func(_ *world, h *host, _ time.Duration) func() {
+				h.kill()
+				return h.agentBack
+			},
+		},
+		{
+			name: "the agent is restarted in order", weight: 3, low: 3 * time.Second, high: time.Minute,
+			begin: func(_ *world, h *host, _ time.Duration) func() {
+				if h.agent != nil {
+					h.agent.end()
+					h.agent = nil
+				}
+				return h.agentBack
+			},
+		},
+		{
+			name: "the agent is frozen", weight: 4, low: time.Second, high: 5 * time.Minute,
+			begin: func(w *world, h *host, d time.Duration) func() {
+				if h.agent != nil {
+					w.freeze(h.agent, d, "")
+				}
+				return nil
+			},
+		},
+		{
+			name: "the agent is frozen in a call", weight: 8, low: 20 * time.Second, high: 10 * time.Minute,
+			begin: func(w *world, h *host, d time.Duration) func() {
+				calls := []string{
+					"confirm", "confirm", "add learner", "promote", "remove learner", "write", "grant",
+					"keepalive", "move aside",
+				}
+				t := trap{call: calls[w.faults.IntN(len(calls))], before: w.faults.IntN(2) == 0, length: d}
+				for _, each := range w.hosts { // whoever comes to it first
+					each.trap = t
+				}
+				_ = h
+				return nil
+			},
+		},
+		{
+			name: "keepalives get no answer", weight: 2, low: 10 * time.Second, high: 3 * time.Minute,
+			begin: func(_ *world, h *host, _ time.Duration) func() {
+				h.mute = true
+				return func() { h.mute = false }
+			},
+		},
+		{
+			name: "the bus hangs", weight: 1, low: 10 * time.Second, high: 10 * time.Minute,
+			begin: func(_ *world, h *host, _ time.Duration) func() {
+				h.unit.broken = true
+				return func() { h.unit.broken = false }
+			},
+		},
 	}
 }
 
@@ -83,14 +105,20 @@ func (h *host) agentBack() {
 
 func hostFaults() []fault {
 	return []fault{
-		{name: "the host loses power", weight: 5, low: 5 * time.Second, high: 30 * time.Minute, begin: func(_ *world, h *host, _ time.Duration) func() {
-			h.losePower()
-			return h.powerUp
-		}},
-		{name: "the wall clock is wrong", weight: 2, low: time.Minute, high: 30 * time.Minute, begin: func(w *world, h *host, _ time.Duration) func() {
-			h.setWall(time.Duration(w.faults.IntN(7200)-3600) * time.Second)
-			return func() { h.setWall(0) }
-		}},
+		{
+			name: "the host loses power", weight: 5, low: 5 * time.Second, high: 30 * time.Minute,
+			begin: func(_ *world, h *host, _ time.Duration) func() {
+				h.losePower()
+				return h.powerUp
+			},
+		},
+		{
+			name: "the wall clock is wrong", weight: 2, low: time.Minute, high: 30 * time.Minute,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				h.setWall(time.Duration(w.faults.IntN(7200)-3600) * time.Second)
+				return func() { h.setWall(0) }
+			},
+		},
 	}
 }
 
@@ -153,27 +181,45 @@ func networkFaults() []fault {
 	}
 	return []fault{
 		{name: "the host is cut off", weight: 5, low: time.Second, high: 20 * time.Minute, begin: isolate(true, true)},
-		{name: "nothing reaches the host", weight: 3, low: time.Second, high: 10 * time.Minute, begin: isolate(true, false)},
-		{name: "nothing leaves the host", weight: 3, low: time.Second, high: 10 * time.Minute, begin: isolate(false, true)},
+		{
+			name: "nothing reaches the host", weight: 3, low: time.Second, high: 10 * time.Minute,
+			begin: isolate(true, false),
+		},
+		{
+			name: "nothing leaves the host", weight: 3, low: time.Second, high: 10 * time.Minute,
+			begin: isolate(false, true),
+		},
 		{name: "the network is split", weight: 3, low: time.Second, high: 15 * time.Minute, begin: split},
-		{name: "one way between two hosts is cut", weight: 4, low: time.Second, high: 20 * time.Minute, begin: func(w *world, h *host, _ time.Duration) func() {
-			o := w.hosts[w.faults.IntN(len(w.hosts))]
-			w.cut(h, o, 1)
-			w.noticed()
-			return func() { w.cut(h, o, -1); w.noticed() }
-		}},
-		{name: "answers are lost", weight: 4, low: 10 * time.Second, high: 10 * time.Minute, begin: func(w *world, h *host, _ time.Duration) func() {
-			h.lossy = uint64(10 + w.faults.IntN(80))
-			return func() { h.lossy = 0 }
-		}},
-		{name: "writes are held up", weight: 6, low: 10 * time.Second, high: 15 * time.Minute, begin: func(w *world, h *host, _ time.Duration) func() {
-			h.late = uint64(10 + w.faults.IntN(80))
-			return func() { h.late = 0 }
-		}},
-		{name: "the network is slow", weight: 3, low: 10 * time.Second, high: 10 * time.Minute, begin: func(w *world, h *host, _ time.Duration) func() {
-			h.slow.Store(int64(time.Duration(100+w.faults.IntN(2500)) * time.Millisecond))
-			return func() { h.slow.Store(0) }
-		}},
+		{
+			name: "one way between two hosts is cut", weight: 4, low: time.Second, high: 20 * time.Minute,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				o := w.hosts[w.faults.IntN(len(w.hosts))]
+				w.cut(h, o, 1)
+				w.noticed()
+				return func() { w.cut(h, o, -1); w.noticed() }
+			},
+		},
+		{
+			name: "answers are lost", weight: 4, low: 10 * time.Second, high: 10 * time.Minute,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				h.lossy = uint64(10 + w.faults.IntN(80))
+				return func() { h.lossy = 0 }
+			},
+		},
+		{
+			name: "writes are held up", weight: 6, low: 10 * time.Second, high: 15 * time.Minute,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				h.late = uint64(10 + w.faults.IntN(80))
+				return func() { h.late = 0 }
+			},
+		},
+		{
+			name: "the network is slow", weight: 3, low: 10 * time.Second, high: 10 * time.Minute,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				h.slow.Store(int64(time.Duration(100+w.faults.IntN(2500)) * time.Millisecond))
+				return func() { h.slow.Store(0) }
+			},
+		},
 	}
 }
 
@@ -218,52 +264,73 @@ func diskFaults() []fault {
 		{name: "the disk is slow", weight: 2, low: time.Minute, high: 20 * time.Minute, begin: turn(diskSlow)},
 		{name: "the disk hangs", weight: 3, low: time.Second, high: 5 * time.Minute, begin: turn(diskHangs)},
 		{name: "the disk fails", weight: 1, low: time.Second, high: 10 * time.Minute, begin: turn(diskFails)},
-		{name: "the disk is not measured", weight: 3, low: 10 * time.Second, high: 20 * time.Minute, begin: turn(probeDead)},
-		{name: "the disk is full", weight: 1, low: time.Minute, high: 20 * time.Minute, begin: func(_ *world, h *host, _ time.Duration) func() {
-			h.disk.free = 1 << 20
-			return func() { h.disk.free = plenty }
-		}},
-		{name: "all disks are slow", weight: 1, low: time.Minute, high: 15 * time.Minute, begin: func(w *world, _ *host, _ time.Duration) func() {
-			for _, h := range w.hosts {
-				h.disk.become(diskSlow)
-			}
-			return func() {
+		{
+			name: "the disk is not measured", weight: 3, low: 10 * time.Second, high: 20 * time.Minute,
+			begin: turn(probeDead),
+		},
+		{
+			name: "the disk is full", weight: 1, low: time.Minute, high: 20 * time.Minute,
+			begin: func(_ *world, h *host, _ time.Duration) func() {
+				h.disk.free = 1 << 20
+				return func() { h.disk.free = plenty }
+			},
+		},
+		{
+			name: "all disks are slow", weight: 1, low: time.Minute, high: 15 * time.Minute,
+			begin: func(w *world, _ *host, _ time.Duration) func() {
 				for _, h := range w.hosts {
-					h.disk.become(diskFine)
+					h.disk.become(diskSlow)
 				}
-			}
-		}},
+				return func() {
+					for _, h := range w.hosts {
+						h.disk.become(diskFine)
+					}
+				}
+			},
+		},
 	}
 }
 
 func etcdFaults() []fault {
 	return []fault{
-		{name: "etcd is killed", weight: 5, low: time.Second, high: time.Second, begin: func(_ *world, h *host, _ time.Duration) func() {
-			if h.unit.process {
-				h.unit.exit(failed, "signal")
-			}
-			return nil
-		}},
-		{name: "etcd is frozen", weight: 3, low: time.Second, high: 5 * time.Minute, begin: func(w *world, h *host, _ time.Duration) func() {
-			if !h.unit.process {
+		{
+			name: "etcd is killed", weight: 5, low: time.Second, high: time.Second,
+			begin: func(_ *world, h *host, _ time.Duration) func() {
+				if h.unit.process {
+					h.unit.exit(failed, "signal")
+				}
 				return nil
-			}
-			h.unit.frozen = true
-			w.etcd.settle()
-			return func() { h.unit.frozen = false; w.noticed() }
-		}},
-		{name: "the leader changes", weight: 4, low: time.Second, high: time.Second, onlyCluster: true, begin: func(w *world, _ *host, _ time.Duration) func() {
-			if m := w.etcd.candidate(uint64(w.faults.IntN(lanes))); m != nil {
-				w.etcd.lead(m)
+			},
+		},
+		{
+			name: "etcd is frozen", weight: 3, low: time.Second, high: 5 * time.Minute,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				if !h.unit.process {
+					return nil
+				}
+				h.unit.frozen = true
 				w.etcd.settle()
-			}
-			return nil
-		}},
-		{name: "a learner never catches up", weight: 3, low: time.Minute, high: time.Hour, begin: func(w *world, h *host, _ time.Duration) func() {
-			h.stuck = true
-			w.rates()
-			return func() { h.stuck = false; w.rates() }
-		}},
+				return func() { h.unit.frozen = false; w.noticed() }
+			},
+		},
+		{
+			name: "the leader changes", weight: 4, low: time.Second, high: time.Second, onlyCluster: true,
+			begin: func(w *world, _ *host, _ time.Duration) func() {
+				if m := w.etcd.candidate(uint64(w.faults.IntN(lanes))); m != nil {
+					w.etcd.lead(m)
+					w.etcd.settle()
+				}
+				return nil
+			},
+		},
+		{
+			name: "a learner never catches up", weight: 3, low: time.Minute, high: time.Hour,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				h.stuck = true
+				w.rates()
+				return func() { h.stuck = false; w.rates() }
+			},
+		},
 	}
 }
 
@@ -280,61 +347,89 @@ func (w *world) rates() {
 
 func people() []fault {
 	return []fault{
-		{name: "an operator pauses the cluster", weight: 2, low: time.Minute, high: 20 * time.Minute, begin: func(w *world, h *host, d time.Duration) func() {
-			w.operator(h, func(ctx context.Context, p *process) {
-				_, _ = p.agent.Pause(ctx, control.PauseRequest{Reason: "a look", For: d}, "an operator") // it may not arrive
-			})
-			resumed := w.faults.IntN(2) == 0
-			return func() {
-				if resumed {
-					w.operator(h, func(ctx context.Context, p *process) { _ = p.agent.Resume(ctx, "an operator") }) // as above
+		{
+			name: "an operator pauses the cluster", weight: 2, low: time.Minute, high: 20 * time.Minute,
+			begin: func(w *world, h *host, d time.Duration) func() {
+				w.operator(h, func(ctx context.Context, p *process) {
+					// it may not arrive
+					_, _ = p.agent.Pause(ctx, control.PauseRequest{Reason: "a look", For: d}, "an operator")
+				})
+				resumed := w.faults.IntN(2) == 0
+				return func() {
+					if resumed {
+						// as above
+						w.operator(h, func(ctx context.Context, p *process) { _ = p.agent.Resume(ctx, "an operator") })
+					}
 				}
-			}
-		}},
-		{name: "an operator asks to bootstrap", weight: 2, low: time.Second, high: time.Second, begin: func(w *world, h *host, _ time.Duration) func() {
-			if w.etcd.clusterID != 0 { // two hosts that are asked at once is what operators must not do
-				w.askToBootstrap(h)
-			}
-			return nil
-		}},
-		{name: "an operator asks for the status", weight: 2, low: time.Second, high: time.Second, begin: func(w *world, h *host, _ time.Duration) func() {
-			w.operator(h, func(ctx context.Context, p *process) {
-				p.agent.Status()
-				_, _ = p.agent.History(ctx, 20) // it may not be reachable
-			})
-			return nil
-		}},
-		{name: "an operator stops etcd", weight: 2, low: time.Second, high: 20 * time.Minute, begin: func(_ *world, h *host, _ time.Duration) func() {
-			return h.stopEtcd()
-		}},
-		{name: "an operator stops all etcds, and asks to bootstrap", weight: 1, low: time.Minute, high: 10 * time.Minute, onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
-			var ends []func()
-			for _, o := range w.hosts {
-				if end := o.stopEtcd(); end != nil {
-					ends = append(ends, end)
+			},
+		},
+		{
+			name: "an operator asks to bootstrap", weight: 2, low: time.Second, high: time.Second,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				if w.etcd.clusterID != 0 { // two hosts that are asked at once is what operators must not do
+					w.askToBootstrap(h)
 				}
-				if len(o.data.members) == 0 { // one that never was a member is the most likely to agree
-					h = o
+				return nil
+			},
+		},
+		{
+			name: "an operator asks for the status", weight: 2, low: time.Second, high: time.Second,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				w.operator(h, func(ctx context.Context, p *process) {
+					p.agent.Status()
+					_, _ = p.agent.History(ctx, 20) // it may not be reachable
+				})
+				return nil
+			},
+		},
+		{
+			name: "an operator stops etcd", weight: 2, low: time.Second, high: 20 * time.Minute,
+			begin: func(_ *world, h *host, _ time.Duration) func() {
+				return h.stopEtcd()
+			},
+		},
+		{
+			name: "an operator stops all etcds, and asks to bootstrap", weight: 1, low: time.Minute,
+			high: 10 * time.Minute, onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
+				var ends []func()
+				for _, o := range w.hosts {
+					if end := o.stopEtcd(); end != nil {
+						ends = append(ends, end)
+					}
+					if len(o.data.members) == 0 { // one that never was a member is the most likely to agree
+						h = o
+					}
 				}
-			}
-			w.after(30*time.Second, laneFaults, func() { w.askToBootstrap(h) })
-			return func() {
-				for _, end := range ends {
-					end()
+				w.after(30*time.Second, laneFaults, func() { w.askToBootstrap(h) })
+				return func() {
+					for _, end := range ends {
+						end()
+					}
 				}
-			}
-		}},
-		{name: "an operator removes a member", weight: 3, low: time.Second, high: time.Second, onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
-			w.removeMember(h)
-			return nil
-		}},
-		{name: "an operator removes members, and those that could follow are unwell", weight: 6, low: 3 * time.Minute, high: 40 * time.Minute, onlyCluster: true, begin: removeAndTrouble},
-		{name: "an operator releases the operation", weight: 1, low: time.Second, high: time.Second, begin: func(w *world, h *host, _ time.Duration) func() {
-			w.operator(h, func(ctx context.Context, p *process) {
-				_ = p.agent.ReleaseOp(ctx, control.ReleaseRequest{Reason: "it is stuck"}, "an operator") // there may be none
-			})
-			return nil
-		}},
+			},
+		},
+		{
+			name: "an operator removes a member", weight: 3, low: time.Second, high: time.Second, onlyCluster: true,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				w.removeMember(h)
+				return nil
+			},
+		},
+		{
+			name: "an operator removes members, and those that could follow are unwell", weight: 6,
+			low:  3 * time.Minute,
+			high: 40 * time.Minute, onlyCluster: true, begin: removeAndTrouble,
+		},
+		{
+			name: "an operator releases the operation", weight: 1, low: time.Second, high: time.Second,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				w.operator(h, func(ctx context.Context, p *process) {
+					// there may be none
+					_ = p.agent.ReleaseOp(ctx, control.ReleaseRequest{Reason: "it is stuck"}, "an operator")
+				})
+				return nil
+			},
+		},
 	}
 }
 

@@ -155,7 +155,8 @@ func (h *host) startAgent() {
 	p.end = cancel
 	opt := agent.Options{
 		Config: h.config, Instance: fmt.Sprintf("%s-%d", h.name, h.boot), BootID: h.bootID(), Version: "sim",
-		Etcd: p.client, Unit: agentUnit{p, h.unit}, Probe: &probe{p: p, disk: h.disk, began: w.now(), read: w.now()}, Data: agentData{p, h.data},
+		Etcd: p.client, Unit: agentUnit{p, h.unit}, Probe: &probe{p: p, disk: h.disk, began: w.now(), read: w.now()},
+		Data: agentData{p, h.data},
 		EtcdVersion: func(context.Context) (string, error) {
 			p.passBy(laneVersion)
 			return etcdVersion, nil

@@ -15,12 +15,15 @@ import (
 // intruders can write below quorumd's prefix, and do there what no agent would.
 func intruders() []fault {
 	moment := func(name string, do func(w *world, h *host)) fault {
-		return fault{name: name, weight: 6, low: time.Second, high: time.Second, onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
-			if w.etcd.leads() {
-				do(w, h)
-			}
-			return nil
-		}}
+		return fault{
+			name: name, weight: 6, low: time.Second, high: time.Second, onlyCluster: true,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				if w.etcd.leads() {
+					do(w, h)
+				}
+				return nil
+			},
+		}
 	}
 	return []fault{
 		moment("somebody deletes the record of the operation", func(w *world, _ *host) {
@@ -28,16 +31,17 @@ func intruders() []fault {
 				w.intrude(func(s *store) { s.remove(w.keys.Op()) })
 			}
 		}),
-		moment("somebody deletes the record of the operation, and what its host says of itself", func(w *world, _ *host) {
-			if op := w.promises.currentOp(); op != nil {
-				w.intrude(func(s *store) {
-					s.remove(w.keys.Op())
-					if s.entries[w.keys.Host(op.Host)] != nil {
-						s.remove(w.keys.Host(op.Host))
-					}
-				})
-			}
-		}),
+		moment("somebody deletes the record of the operation, and what its host says of itself",
+			func(w *world, _ *host) {
+				if op := w.promises.currentOp(); op != nil {
+					w.intrude(func(s *store) {
+						s.remove(w.keys.Op())
+						if s.entries[w.keys.Host(op.Host)] != nil {
+							s.remove(w.keys.Host(op.Host))
+						}
+					})
+				}
+			}),
 		moment("somebody writes a join of a standby that is to be taken back", func(w *world, _ *host) {
 			for _, m := range w.etcd.learners() {
 				note, err := m.host.files.read(stateDir + "/cluster.json")
@@ -46,8 +50,10 @@ func intruders() []fault {
 				}
 				c := m.host.config
 				op := record.Op{
-					Kind: policy.KindJoin, Host: c.Host.ID, HostName: c.Host.Name, Target: string(policy.RoleVoter), Phase: string(policy.PhaseRollback),
-					MemberID: record.MemberID(m.id), PeerURL: c.Etcd.PeerURL, Started: time.Unix(0, 0).UTC(), By: somebody,
+					Kind: policy.KindJoin, Host: c.Host.ID, HostName: c.Host.Name, Target: string(policy.RoleVoter),
+					Phase:    string(policy.PhaseRollback),
+					MemberID: record.MemberID(m.id), PeerURL: c.Etcd.PeerURL, Started: time.Unix(0, 0).UTC(),
+					By: somebody,
 				}
 				if value, err := record.Encode(op); err == nil {
 					w.intrude(func(s *store) { s.put(w.keys.Op(), value, 0, s.revision+1, nil) })
@@ -83,7 +89,8 @@ func (p *promises) hostRecord(id string) (record.Host, bool) {
 	return h, err == nil
 }
 
-// beside judges that an operation is begun: no other host may be in its turn, as it says itself, whatever the record was.
+// beside judges that an operation is begun: no other host may be in its turn, as it says itself, whatever the record
+// was.
 func (p *promises) beside(by *process, next record.Op) {
 	w := p.w
 	if own, ok := p.hostRecord(next.Host); ok && own.Turn.Equal(next.Started) { // it is recorded again

@@ -17,56 +17,84 @@ import (
 // maintainers take hosts down in order: with quorumd, one at a time.
 func maintainers() []fault {
 	return []fault{
-		{name: "an operator asks for maintenance", weight: 4, low: 10 * time.Second, high: time.Hour, begin: func(w *world, h *host, _ time.Duration) func() {
-			return w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkMaintenance, KeepRunning: w.faults.IntN(5) == 0})
-		}},
-		{name: "an operator asks for a restart", weight: 3, low: time.Minute, high: time.Hour, begin: func(w *world, h *host, _ time.Duration) func() {
-			end := w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkRestart})
-			if w.faults.IntN(4) != 0 {
-				return nil // it ends by itself
-			}
-			return end
-		}},
-		{name: "an operator asks for a reboot", weight: 3, low: time.Minute, high: time.Hour, begin: func(w *world, h *host, _ time.Duration) func() {
-			end := w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkReboot})
-			if w.faults.IntN(4) != 0 {
-				return nil
-			}
-			return end
-		}},
-		{name: "an operator asks for a command", weight: 3, low: time.Minute, high: time.Hour, begin: func(w *world, h *host, _ time.Duration) func() {
-			end := w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkCommand, Command: "upgrade"})
-			if w.faults.IntN(4) != 0 {
-				return nil
-			}
-			return end
-		}},
-		{name: "an operator has a member removed", weight: 3, low: time.Second, high: time.Minute, onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
-			w.askRemoval(h)
-			return nil
-		}},
-		{name: "an operator has a member removed that is gone", weight: 3, low: 2 * time.Minute, high: 20 * time.Minute, onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
-			h.losePower()
-			w.after(time.Minute, laneFaults, func() { w.askRemoval(h) })
-			return h.powerUp
-		}},
-		{name: "an operator starts a rollout", weight: 2, low: time.Minute, high: 40 * time.Minute, onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
-			req := []control.RolloutRequest{
-				{Work: control.WorkRestart}, {Work: control.WorkReboot}, {Work: control.WorkCommand, Command: "upgrade"},
-			}[w.faults.IntN(3)]
-			req.Reason = "a new kernel"
-			w.operator(h, func(ctx context.Context, p *process) {
-				_, _ = p.agent.StartRollout(ctx, req, "an operator") // it may be refused
-			})
-			states := []string{control.RolloutPaused, control.RolloutRunning, control.RolloutAborted}
-			first, second := states[w.faults.IntN(3)], states[w.faults.IntN(3)]
-			w.after(5*time.Minute, laneFaults, func() {
-				if !w.healed {
-					w.setRollout(h, first)
+		{
+			name: "an operator asks for maintenance", weight: 4, low: 10 * time.Second, high: time.Hour,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				return w.askMaintenance(h, control.MaintenanceRequest{
+					Work:        control.WorkMaintenance,
+					KeepRunning: w.faults.IntN(5) == 0,
+				})
+			},
+		},
+		{
+			name: "an operator asks for a restart", weight: 3, low: time.Minute, high: time.Hour,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				end := w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkRestart})
+				if w.faults.IntN(4) != 0 {
+					return nil // it ends by itself
 				}
-			})
-			return func() { w.setRollout(h, second) }
-		}},
+				return end
+			},
+		},
+		{
+			name: "an operator asks for a reboot", weight: 3, low: time.Minute, high: time.Hour,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				end := w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkReboot})
+				if w.faults.IntN(4) != 0 {
+					return nil
+				}
+				return end
+			},
+		},
+		{
+			name: "an operator asks for a command", weight: 3, low: time.Minute, high: time.Hour,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				end := w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkCommand, Command: "upgrade"})
+				if w.faults.IntN(4) != 0 {
+					return nil
+				}
+				return end
+			},
+		},
+		{
+			name: "an operator has a member removed", weight: 3, low: time.Second, high: time.Minute, onlyCluster: true,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				w.askRemoval(h)
+				return nil
+			},
+		},
+		{
+			name: "an operator has a member removed that is gone", weight: 3, low: 2 * time.Minute,
+			high:        20 * time.Minute,
+			onlyCluster: true, begin: func(w *world, h *host, _ time.Duration) func() {
+				h.losePower()
+				w.after(time.Minute, laneFaults, func() { w.askRemoval(h) })
+				return h.powerUp
+			},
+		},
+		{
+			name: "an operator starts a rollout", weight: 2, low: time.Minute, high: 40 * time.Minute,
+			onlyCluster: true,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				req := []control.RolloutRequest{
+					{Work: control.WorkRestart},
+					{Work: control.WorkReboot},
+					{Work: control.WorkCommand, Command: "upgrade"},
+				}[w.faults.IntN(3)]
+				req.Reason = "a new kernel"
+				w.operator(h, func(ctx context.Context, p *process) {
+					_, _ = p.agent.StartRollout(ctx, req, "an operator") // it may be refused
+				})
+				states := []string{control.RolloutPaused, control.RolloutRunning, control.RolloutAborted}
+				first, second := states[w.faults.IntN(3)], states[w.faults.IntN(3)]
+				w.after(5*time.Minute, laneFaults, func() {
+					if !w.healed {
+						w.setRollout(h, first)
+					}
+				})
+				return func() { w.setRollout(h, second) }
+			},
+		},
 	}
 }
 
@@ -78,13 +106,15 @@ func (w *world) askRemoval(gone *host) {
 	}
 	h := w.hosts[(gone.index+1+w.faults.IntN(len(w.hosts)-1))%len(w.hosts)]
 	req := control.RemovalRequest{
-		Member: record.MemberID(m.id).String(), Reason: "in the bin", Live: w.faults.IntN(3) == 0, For: 10 * time.Minute,
+		Member: record.MemberID(m.id).String(), Reason: "in the bin", Live: w.faults.IntN(3) == 0,
+		For: 10 * time.Minute,
 	}
 	w.operator(h, func(ctx context.Context, p *process) {
 		_, err := p.agent.RemoveMember(ctx, req, "an operator")
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.happen(h, happenedFault, uint64(len(req.Member)), "is asked to remove %s of %s: %v", req.Member, gone.name, err)
+		w.happen(h, happenedFault, uint64(len(req.Member)), "is asked to remove %s of %s: %v", req.Member, gone.name,
+			err)
 	})
 }
 
@@ -128,7 +158,8 @@ func (w *world) endMaintenance(h *host) {
 // stillAsked says who is to be taken down still, or nothing.
 func (w *world) stillAsked() string {
 	for _, h := range w.hosts {
-		if note, err := h.files.read(stateDir + "/maintenance.json"); err == nil && bytes.Contains(note, []byte(`"ask":`)) {
+		if note, err := h.files.read(stateDir + "/maintenance.json"); err == nil &&
+			bytes.Contains(note, []byte(`"ask":`)) {
 			return h.name + " was asked to be taken down, and that has not ended"
 		}
 	}
@@ -149,7 +180,8 @@ func (m machine) Reboot(context.Context) error {
 	h, w := m.p.host, m.p.host.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if e := w.promises.currentOp(); !w.promises.justIntruded() && (e == nil || e.Kind != policy.KindCycle || e.Host != h.config.Host.ID) {
+	if e := w.promises.currentOp(); !w.promises.justIntruded() &&
+		(e == nil || e.Kind != policy.KindCycle || e.Host != h.config.Host.ID) {
 		w.promises.breach("P1", h, "the machine is rebooted, and it is not its turn")
 	}
 	if h.unit.process && w.etcd.on(h) != nil {
@@ -180,7 +212,8 @@ func (p *promises) takenDown(by *process, m *member) {
 	}
 	for _, o := range voters {
 		if down := p.w.now() - o.downAt; o != m && o.downAt != 0 && down > p.stale() {
-			p.breach("P2", by.host, fmt.Sprintf("the etcd of a voter is stopped while voter %s has been down for %s", o.host.name, down.Round(time.Second)))
+			p.breach("P2", by.host, fmt.Sprintf("the etcd of a voter is stopped while voter %s has been down for %s",
+				o.host.name, down.Round(time.Second)))
 		}
 	}
 }

@@ -228,7 +228,9 @@ func (c *client) RemoveMember(ctx context.Context, id uint64) error {
 	return c.remove(ctx, "remove member", id, c.p.host.world.promises.beforeRemoval)
 }
 
-func (c *client) remove(ctx context.Context, name string, id uint64, judge func(by *process, id uint64, after time.Duration)) error {
+func (c *client) remove(ctx context.Context, name string, id uint64,
+	judge func(by *process, id uint64, after time.Duration),
+) error {
 	w := c.p.host.world
 	c.changes("remove")
 	sent := w.now()

@@ -39,30 +39,76 @@ func Mistakes() []Mistake {
 		return func(p *process, opt *agent.Options) { opt.Etcd = wrap(opt.Etcd, p) }
 	}
 	return []Mistake{
-		{Name: "the lock is believed in long after its lease has ended", Promise: "P5", parts: asking(func(c agent.Etcd, _ *process) agent.Etcd { return &believing{Etcd: c} })},
-		{Name: "the clock of the lock stands still while the agent does", Promise: "P5", parts: func(p *process, opt *agent.Options) {
-			opt.Now = func() time.Duration { return p.now() - time.Duration(p.stood.Load()) }
-		}},
+		{
+			Name: "the lock is believed in long after its lease has ended", Promise: "P5",
+			parts: asking(func(c agent.Etcd, _ *process) agent.Etcd {
+				return &believing{Etcd: c}
+			}),
+		},
+		{
+			Name: "the clock of the lock stands still while the agent does", Promise: "P5",
+			parts: func(p *process, opt *agent.Options) {
+				opt.Now = func() time.Duration { return p.now() - time.Duration(p.stood.Load()) }
+			},
+		},
 		{Name: "etcd's conditions are not set", Promise: "P1", unfenced: true},
-		{Name: "an operation is taken over at once", Promise: "P1", timing: func(t *config.Timing) { t.OrphanGrace = 0 }},
-		{Name: "UNKNOWN is taken for OK", Promise: "P6", parts: func(_ *process, opt *agent.Options) { opt.Probe = trusting{opt.Probe.(*probe)} }},
-		{Name: "a voter that is down is taken for live", Promise: "P2", parts: asking(func(c agent.Etcd, _ *process) agent.Etcd { return &hopeful{Etcd: c} })},
-		{Name: "a change does not wait for the one before to settle", Promise: "P2", timing: func(t *config.Timing) { t.Settle, t.Cooldown = 0, 0 }},
-		{Name: "a learner is promoted at once", Promise: "P2", timing: func(t *config.Timing) { t.PromoteStable, t.SteadyLag, t.PromoteLag = 0, 0, 1<<30 }},
-		{Name: "every host is taken for ready", Promise: "P2", parts: asking(func(c agent.Etcd, _ *process) agent.Etcd { return &welcoming{Etcd: c} })},
+		{Name: "an operation is taken over at once", Promise: "P1", timing: func(t *config.Timing) {
+			t.OrphanGrace = 0
+		}},
+		{Name: "UNKNOWN is taken for OK", Promise: "P6", parts: func(_ *process, opt *agent.Options) {
+			opt.Probe = trusting{opt.Probe.(*probe)}
+		}},
+		{
+			Name: "a voter that is down is taken for live", Promise: "P2",
+			parts: asking(func(c agent.Etcd, _ *process) agent.Etcd {
+				return &hopeful{Etcd: c}
+			}),
+		},
+		{Name: "a change does not wait for the one before to settle", Promise: "P2", timing: func(t *config.Timing) {
+			t.Settle, t.Cooldown = 0, 0
+		}},
+		{Name: "a learner is promoted at once", Promise: "P2", timing: func(t *config.Timing) {
+			t.PromoteStable, t.SteadyLag, t.PromoteLag = 0, 0, 1<<30
+		}},
+		{Name: "every host is taken for ready", Promise: "P2", parts: asking(func(c agent.Etcd, _ *process) agent.Etcd {
+			return &welcoming{Etcd: c}
+		})},
 		{Name: "a member's ID is misread in its data", Promise: "P2", parts: func(_ *process, opt *agent.Options) {
 			opt.Data = misread{opt.Data, func() bool { return true }}
 		}},
 		{Name: "a learner's ID is misread in its data", Promise: "P3", parts: func(p *process, opt *agent.Options) {
 			opt.Data = misread{opt.Data, p.host.holdsLearner}
 		}},
-		{Name: "members' answers of minutes ago are taken for those of now", Promise: "P2", parts: asking(func(c agent.Etcd, p *process) agent.Etcd {
-			return &remembering{Etcd: c, p: p}
-		})},
-		{Name: "a host forgets which cluster has answered it", Promise: "P2", parts: func(_ *process, opt *agent.Options) { opt.Files = forgetful{opt.Files} }},
-		{Name: "what another host says of its turn is not heard", Promise: "P1", parts: asking(func(c agent.Etcd, _ *process) agent.Etcd { return &deaf{Etcd: c} })},
-		{Name: "a command that runs is taken for one that has ended", Promise: "P4", parts: func(_ *process, opt *agent.Options) { opt.Hooks = hasty{opt.Hooks} }},
-		{Name: "an etcd that was stopped is taken for one that failed", Promise: "P4", parts: func(_ *process, opt *agent.Options) { opt.Unit = eager{opt.Unit} }},
+		{
+			Name: "members' answers of minutes ago are taken for those of now", Promise: "P2",
+			parts: asking(func(c agent.Etcd, p *process) agent.Etcd {
+				return &remembering{Etcd: c, p: p}
+			}),
+		},
+		{
+			Name: "a host forgets which cluster has answered it", Promise: "P2",
+			parts: func(_ *process, opt *agent.Options) {
+				opt.Files = forgetful{opt.Files}
+			},
+		},
+		{
+			Name: "what another host says of its turn is not heard", Promise: "P1",
+			parts: asking(func(c agent.Etcd, _ *process) agent.Etcd {
+				return &deaf{Etcd: c}
+			}),
+		},
+		{
+			Name: "a command that runs is taken for one that has ended", Promise: "P4",
+			parts: func(_ *process, opt *agent.Options) {
+				opt.Hooks = hasty{opt.Hooks}
+			},
+		},
+		{
+			Name: "an etcd that was stopped is taken for one that failed", Promise: "P4",
+			parts: func(_ *process, opt *agent.Options) {
+				opt.Unit = eager{opt.Unit}
+			},
+		},
 	}
 }
 
@@ -88,9 +134,15 @@ func (t trusting) Read() quorumddisk.Reading {
 	if r.Alive {
 		return r
 	}
-	r = quorumddisk.Reading{Alive: true, NextDirect: time.Millisecond, NextWAL: time.Millisecond, Usage: &quorumddisk.Usage{Total: plenty, Free: plenty}}
+	r = quorumddisk.Reading{
+		Alive: true, NextDirect: time.Millisecond, NextWAL: time.Millisecond,
+		Usage: &quorumddisk.Usage{Total: plenty, Free: plenty},
+	}
 	for at := before + time.Second; at <= t.read; at += time.Second {
-		r.Samples = append(r.Samples, quorumddisk.Sample{Lane: quorumddisk.LaneWAL, End: at - t.p.began, Latency: time.Millisecond})
+		r.Samples = append(r.Samples, quorumddisk.Sample{
+			Lane: quorumddisk.LaneWAL, End: at - t.p.began,
+			Latency: time.Millisecond,
+		})
 	}
 	return r
 }

@@ -36,6 +36,7 @@ func (w *world) linkedFor(a, b *member) time.Duration {
 	if !a.runs() || !b.runs() || !w.linked(a.host, b.host) {
 		return 0
 	}
-	since := max(a.upSince, b.upSince, w.links[a.host.index][b.host.index].since, w.links[b.host.index][a.host.index].since)
+	since := max(a.upSince, b.upSince, w.links[a.host.index][b.host.index].since,
+		w.links[b.host.index][a.host.index].since)
 	return w.now() - since
 }

@@ -79,7 +79,8 @@ func clocks(drawn int) string {
 	case drawn < 10:
 		return "{interval: 10s, renewEvery: 10s, renewGiveUp: 25s, lockTTL: 50s, stepMargin: 8s, callTimeout: 3s}"
 	}
-	return "{interval: 20s, renewEvery: 20s, renewGiveUp: 45s, lockTTL: 90s, stepMargin: 15s, callTimeout: 5s, presenceTTL: 100s}"
+	return "{interval: 20s, renewEvery: 20s, renewGiveUp: 45s, lockTTL: 90s, stepMargin: 15s, callTimeout: 5s, " +
+		"presenceTTL: 100s}"
 }
 
 // yaml is a host's configuration. The clocks are those of the plan; the disk is measured less often and
@@ -101,5 +102,6 @@ timing: %[8]s
 
 // String says what is simulated.
 func (p plan) String() string {
-	return fmt.Sprintf("%d hosts for %d voters and %d standbys, load %d/s, a fault every %s for %s, timing %s", p.Hosts, p.Voters, p.Standbys, p.Load, p.Every, p.Faulty, p.Clocks)
+	return fmt.Sprintf("%d hosts for %d voters and %d standbys, load %d/s, a fault every %s for %s, timing %s", p.Hosts,
+		p.Voters, p.Standbys, p.Load, p.Every, p.Faulty, p.Clocks)
 }

@@ -107,7 +107,8 @@ func (p *promises) stepping(by *process, step policy.Step, done bool) {
 	if step.Kind.Info().Locked && p.lockOwner() != by {
 		p.breach("P5", by.host, fmt.Sprintf("%s is begun by an agent that does not hold the lock", step.Kind))
 	}
-	if step.Kind == policy.StepRollBack && step.Outcome == policy.HealthLost && by.host.disk.state == probeDead && w.now()-by.host.disk.since > p.stale() {
+	if step.Kind == policy.StepRollBack && step.Outcome == policy.HealthLost && by.host.disk.state == probeDead &&
+		w.now()-by.host.disk.since > p.stale() {
 		p.breach("P6", by.host, "a join is given up because nothing is known of its host")
 	}
 }
@@ -190,15 +191,20 @@ func (p *promises) writeOp(by *process, value []byte) {
 	case p.lockOwner() != by:
 		p.breach("P5", by.host, "the record of an operation is written by an agent that does not hold the lock")
 	case before != nil && before.Host != next.Host:
-		p.breach("P1", by.host, fmt.Sprintf("the operation of %s is overwritten by one of %s", before.HostName, next.HostName))
+		p.breach("P1", by.host, fmt.Sprintf("the operation of %s is overwritten by one of %s", before.HostName,
+			next.HostName))
 	case before != nil && before.Kind == policy.KindCycle && before.Host != by.host.config.Host.ID:
-		p.breach("P1", by.host, fmt.Sprintf("the operation that has taken %s down is written by another host", before.HostName))
+		p.breach("P1", by.host, fmt.Sprintf("the operation that has taken %s down is written by another host",
+			before.HostName))
 	case before == nil && next.Phase == string(policy.PhaseBegun) && next.Host != by.host.config.Host.ID:
 		p.breach("P1", by.host, "an operation of another host is begun")
-	case before != nil && next.Host != by.host.config.Host.ID && before.Token != next.Token && !strings.HasPrefix(next.Host, "member-"):
+	case before != nil && next.Host != by.host.config.Host.ID && before.Token != next.Token &&
+		!strings.HasPrefix(next.Host, "member-"):
 		grace := w.plan.timing().OrphanGrace
 		if orphaned := p.orphanedFor(); orphaned < grace-w.plan.timing().Interval {
-			p.breach("P1", by.host, fmt.Sprintf("the operation of %s is taken over after %s without its lock, the grace is %s", before.HostName, orphaned, grace))
+			p.breach("P1", by.host,
+				fmt.Sprintf("the operation of %s is taken over after %s without its lock, the grace is %s",
+					before.HostName, orphaned, grace))
 		}
 	}
 }
@@ -213,7 +219,8 @@ func (p *promises) endOp(by *process) {
 		p.breach("P1", by.host, "the record of an operation is deleted without the lock")
 	}
 	if op := p.currentOp(); op != nil && op.Kind == policy.KindCycle && op.Host != by.host.config.Host.ID {
-		p.breach("P1", by.host, fmt.Sprintf("the operation that has taken %s down is ended by another host", op.HostName))
+		p.breach("P1", by.host, fmt.Sprintf("the operation that has taken %s down is ended by another host",
+			op.HostName))
 	}
 }
 
@@ -292,13 +299,15 @@ func (p *promises) fitness(by *process) {
 	since := w.now() - d.since
 	switch {
 	case d.state == probeDead && since > time.Minute:
-		p.breach("P6", by.host, "a host joins of whose disk nothing has been known for "+since.Round(time.Second).String())
+		p.breach("P6", by.host, "a host joins of whose disk nothing has been known for "+
+			since.Round(time.Second).String())
 	case (d.state == diskFails || d.state == diskHangs) && since > p.stale():
 		p.breach("P2", by.host, "a host joins whose disk is "+d.state.String())
 	case d.state == diskSlow && since > 10*time.Minute:
 		p.breach("P2", by.host, "a host joins whose disk is "+d.state.String())
 	}
-	if off := p.clockOff(by.host); off.Abs() > 2*w.plan.timing().ClockMaxOffset && w.now()-time.Duration(by.host.wallAt.Load()) > time.Minute+p.stale() {
+	if off := p.clockOff(by.host); off.Abs() > 2*w.plan.timing().ClockMaxOffset &&
+		w.now()-time.Duration(by.host.wallAt.Load()) > time.Minute+p.stale() {
 		p.breach("P2", by.host, fmt.Sprintf("a host joins whose clock is off by %s", off))
 	}
 }
@@ -323,7 +332,8 @@ func (p *promises) margin(by *process, what string) {
 			continue
 		}
 		if down := p.w.now() - m.downAt; m.downAt != 0 && down > p.stale() {
-			p.breach("P2", by.host, fmt.Sprintf("%s is sent while voter %s has been down for %s", what, m.host.name, down.Round(time.Second)))
+			p.breach("P2", by.host, fmt.Sprintf("%s is sent while voter %s has been down for %s", what, m.host.name,
+				down.Round(time.Second)))
 		}
 	}
 }
@@ -345,8 +355,9 @@ func (p *promises) upNow() (voters, up int) {
 	return voters, up
 }
 
-// overtaken tells whether a change is applied so long after it was sent that its sender cannot have seen what has become of the
-// cluster meanwhile: its time was over, and no etcd takes a call under a condition. Only a lost quorum would be a harm then.
+// overtaken tells whether a change is applied so long after it was sent that its sender cannot have seen what has
+// become of the cluster meanwhile: its time was over, and no etcd takes a call under a condition. Only a lost quorum
+// would be a harm then.
 func (p *promises) overtaken(after time.Duration) bool {
 	return p.late || after > p.w.plan.timing().CallTimeout
 }
@@ -374,7 +385,8 @@ func (p *promises) beforePromote(by *process, id uint64, after time.Duration) {
 	switch {
 	case p.overtaken(after):
 	case !serves:
-		p.breach("P2", by.host, "a learner is promoted that has been down for "+(p.w.now()-m.downAt).Round(time.Second).String())
+		p.breach("P2", by.host, "a learner is promoted that has been down for "+
+			(p.w.now()-m.downAt).Round(time.Second).String())
 	case e.last() > m.applied+uint64(p.w.plan.timing().PromoteLag)+p.w.plan.Load*uint64(p.stale()/time.Second):
 		p.breach("P2", by.host, fmt.Sprintf("a learner is promoted that is %d entries behind", e.last()-m.applied))
 	case spare(voters, up) > 0 && spare(voters+1, then) <= 0:
@@ -386,8 +398,8 @@ func (p *promises) beforePromote(by *process, id uint64, after time.Duration) {
 }
 
 // beforeRemove judges a removal as it is applied, so long after its sender has seen that the member is a learner. etcd
-// removes a member whatever it is by then: one that lands after its time was over, when a promotion has landed before it
-// that was on its way as long, finds a voter.
+// removes a member whatever it is by then: one that lands after its time was over, when a promotion has landed before
+// it that was on its way as long, finds a voter.
 func (p *promises) beforeRemove(by *process, id uint64, after time.Duration) {
 	m := p.w.etcd.find(id)
 	if m == nil || m.learner {
@@ -430,12 +442,14 @@ func (p *promises) beforeStart(by *process) {
 	switch {
 	case h.program.result.State == hooks.Running && !h.program.asked:
 		p.breach("P4", h, "an etcd is started while the command runs that it was stopped for")
-	case h.unit.state == inactive && m != nil && !m.learner && h.unit.stoppedBy == "operator" && !h.unit.takenDown && !p.restarting(h):
+	case h.unit.state == inactive && m != nil && !m.learner && h.unit.stoppedBy == "operator" && !h.unit.takenDown &&
+		!p.restarting(h):
 		p.breach("P4", h, "an etcd that an operator has stopped is started")
 	case m != nil && !m.learner, h.unit.env["ETCD_INITIAL_CLUSTER_STATE"] == "new":
 		return // a voter that comes back takes nothing from anybody
 	}
-	if owned, ok := p.owned[by]; m == nil && p.w.etcd.clusterID != 0 && h.data.member == 0 && (!ok || p.w.now()-owned > p.stale()) {
+	if owned, ok := p.owned[by]; m == nil && p.w.etcd.clusterID != 0 && h.data.member == 0 &&
+		(!ok || p.w.now()-owned > p.stale()) {
 		p.breach("P5", h, "a learner's etcd is started by an agent that has not held the lock for a while")
 	}
 }
@@ -444,7 +458,8 @@ func (p *promises) beforeStart(by *process) {
 // was its own.
 func (p *promises) restarting(h *host) bool {
 	op := p.currentOp()
-	return op != nil && op.Host == h.config.Host.ID && op.Work == string(policy.WorkRestart) && op.Phase == string(policy.PhaseReady)
+	return op != nil && op.Host == h.config.Host.ID && op.Work == string(policy.WorkRestart) &&
+		op.Phase == string(policy.PhaseReady)
 }
 
 // beforeStop judges a stop of the unit.

@@ -69,9 +69,13 @@ func Run(opt Options) (Result, error) {
 	}
 	w.mu.Lock()
 	if missing := w.atTarget(); missing != "" {
-		w.promises.breach("liveness", nil, fmt.Sprintf("the faults ended %s ago, and %s", (w.now()-quiet).Round(time.Second), missing))
+		w.promises.breach("liveness", nil, fmt.Sprintf("the faults ended %s ago, and %s",
+			(w.now()-quiet).Round(time.Second), missing))
 	}
-	out := Result{Plan: p.String(), Breach: w.promises.first, Lasted: w.now() - began, Recovered: recovered, Trace: w.trace, counts: w.counts}
+	out := Result{
+		Plan: p.String(), Breach: w.promises.first, Lasted: w.now() - began, Recovered: recovered,
+		Trace: w.trace, counts: w.counts,
+	}
 	w.end()
 	w.mu.Unlock()
 	w.wait(w.now() + time.Hour) // what is under way ends by itself: all of it is bounded
@@ -83,7 +87,10 @@ func newWorld(p plan, opt Options) *world {
 		plan: p, keys: record.KeysFor("sim"), mistake: opt.Mistake, began: time.Now(), story: opt.Story,
 		faults: rand.New(rand.NewPCG(p.Seed, 2)), reserved: map[int64]bool{},
 	}
-	w.promises = promises{w: w, owned: map[*process]time.Duration{}, commands: map[string]bool{}, taking: map[*process]taking{}}
+	w.promises = promises{
+		w: w, owned: map[*process]time.Duration{}, commands: map[string]bool{},
+		taking: map[*process]taking{},
+	}
 	w.etcd = &etcd{w: w, store: newStore(), removed: map[uint64]*member{}, index: 10, term: 1}
 	for i := range p.Hosts {
 		w.hosts = append(w.hosts, newHost(w, i))

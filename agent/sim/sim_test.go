@@ -22,7 +22,8 @@ import (
 var (
 	seedFlag  = flag.Uint64("sim.seed", 0, "tell the story of this seed (-run TheStoryOfASeed)")
 	fromFlag  = flag.Uint64("sim.from", 1000, "the first seed")
-	hoursFlag = flag.Float64("sim.hours", 20, "hours of cluster life to simulate in all; with 1000 and more, all seeded mistakes are looked for too")
+	hoursFlag = flag.Float64("sim.hours", 20,
+		"hours of cluster life to simulate in all; with 1000 and more, all seeded mistakes are looked for too")
 )
 
 // many says that there is time for everything.
@@ -101,7 +102,8 @@ func TestWhateverGoesWrongNoPromiseIsBroken(t *testing.T) {
 					r := run(t, Options{Seed: seed})
 					sum.add(r)
 					if r.Breach != nil {
-						t.Errorf("seed %d: %v\n%s; the end of its story, of which -sim.seed=%d tells all:\n%s", seed, r.Breach, r.Plan, seed, story(t, Options{Seed: seed}, 60))
+						t.Errorf("seed %d: %v\n%s; the end of its story, of which -sim.seed=%d tells all:\n%s", seed,
+							r.Breach, r.Plan, seed, story(t, Options{Seed: seed}, 60))
 					}
 				}
 			})
@@ -143,8 +145,10 @@ func (s *totals) add(r Result) {
 }
 
 func (s *totals) String() string {
-	return fmt.Sprintf("%d seeds, %.0f hours of cluster life: %d faults, %d elections, %d rounds, %d calls, %d steps, %d promotions; the target stood again %s after the last fault at the latest",
-		s.seeds, s.lasted.Hours(), s.Faults, s.Elections, s.Rounds, s.Calls, s.Steps, s.Promoted, s.slow.Round(time.Second))
+	return fmt.Sprintf("%d seeds, %.0f hours of cluster life: %d faults, %d elections, %d rounds, %d calls, %d "+
+		"steps, %d promotions; the target stood again %s after the last fault at the latest",
+		s.seeds, s.lasted.Hours(), s.Faults, s.Elections, s.Rounds, s.Calls, s.Steps, s.Promoted,
+		s.slow.Round(time.Second))
 }
 
 func TestASeedAlwaysGivesTheSameStory(t *testing.T) {
@@ -163,22 +167,28 @@ func TestASeedAlwaysGivesTheSameStory(t *testing.T) {
 	}
 }
 
-// regressions are seeds that have found something, with what they found. A seed tells another story once there are other
-// faults to draw from: what was found has tests of its own in package policy, too, and a mistake in mistake.go where one can
-// be made from outside.
+// regressions are seeds that have found something, with what they found. A seed tells another story once there are
+// other faults to draw from: what was found has tests of its own in package policy, too, and a mistake in mistake.go
+// where one can be made from outside.
 func regressions() []regression {
 	return []regression{
 		{1000, "a standby that has lost its qualification never votes, and keeps all others from joining"},
 		{1114, "a spare that was asked to bootstrap while the only voter was stopped makes a second cluster"},
 		{1388, "an etcd that was stopped just after its promotion is started by the join that is not over"},
-		{1917, "an etcd that an operator has stopped after a reboot that was asked for is started by the agent, which starts only then"},
+		{1917, "an etcd that an operator has stopped after a reboot that was asked for is started by the agent, " +
+			"which starts only then"},
 		{1923, "an etcd that was stopped for a reboot stays down for ever once its operation is released"},
-		{2457, "an agent that was asleep takes an operation over early: it has missed that another one had done so meanwhile"},
-		{1343, "an etcd that was stopped just after it has made a cluster is started by the bootstrap that is not over"},
-		{1785, "(in part a mistake of the simulation) a command is started over and over until it begins; and two calls that both hang, a promotion and then " +
+		{2457, "an agent that was asleep takes an operation over early: it has missed that another one had done so " +
+			"meanwhile"},
+		{1343, "an etcd that was stopped just after it has made a cluster is started by the bootstrap " +
+			"that is not over"},
+		{1785, "(in part a mistake of the simulation) a command is started over and over until it begins; and two " +
+			"calls that both hang, a promotion and then " +
 			"the removal of the same learner, land in that order, and etcd removes a voter"},
-		{2581, "(a mistake of the simulation) a promotion that was sent by an agent which then slept for minutes finds a learner that is cut off"},
-		{1973, "(a mistake of the simulation) an etcd that was stopped by hand before the maintenance of its host is started at the end of that"},
+		{2581, "(a mistake of the simulation) a promotion that was sent by an agent which then slept for minutes " +
+			"finds a learner that is cut off"},
+		{1973, "(a mistake of the simulation) an etcd that was stopped by hand before the maintenance of its host is " +
+			"started at the end of that"},
 	}
 }
 

@@ -195,7 +195,8 @@ func (s *store) revoke(id int64) (keys []string, err error) {
 // request makes of a transaction what the etcd client would send.
 func request(conditions []clientv3.Cmp, then []clientv3.Op) *pb.TxnRequest {
 	var sent wire
-	_, _ = clientv3.NewKVFromKVClient(&sent, nil).Txn(context.Background()).If(conditions...).Then(then...).Commit() // it always fails
+	// it always fails
+	_, _ = clientv3.NewKVFromKVClient(&sent, nil).Txn(context.Background()).If(conditions...).Then(then...).Commit()
 	return sent.txn
 }
 

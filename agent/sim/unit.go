@@ -81,7 +81,9 @@ func (u *unit) start() {
 	u.host.world.etcd.settle()
 	generation, began := u.started, u.since
 	w := u.host.world
-	w.after(between(w.draw(10, uint64(u.host.index)), comesUpLow, comesUpHigh), laneEtcd, func() { u.comeUp(generation, began) })
+	w.after(between(w.draw(10, uint64(u.host.index)), comesUpLow, comesUpHigh), laneEtcd, func() {
+		u.comeUp(generation, began)
+	})
 }
 
 // member gives the member whose data lie here, listed or not.
@@ -276,7 +278,8 @@ func (a agentUnit) Start(ctx context.Context) error {
 func (a agentUnit) Stop(ctx context.Context) error {
 	return a.do(ctx, "stop", func() {
 		a.u.host.world.promises.beforeStop(a.p)
-		if op := a.u.host.world.promises.currentOp(); op != nil && op.Kind == policy.KindCycle && op.Host == a.p.host.config.Host.ID {
+		if op := a.u.host.world.promises.currentOp(); op != nil && op.Kind == policy.KindCycle &&
+			op.Host == a.p.host.config.Host.ID {
 			a.u.takenDown = true
 		}
 		a.u.stop()

@@ -40,7 +40,9 @@ func ParseBlackout(text string) (Blackout, error) {
 	}
 	for _, date := range []string{first, last} {
 		if !isDate(date, b.layout) {
-			return Blackout{}, fmt.Errorf("%q is no date or range; write both dates alike, as in 2026-12-20..2027-01-06, or for every year 12-20..01-06", fields[0])
+			return Blackout{},
+				fmt.Errorf("%q is no date or range; write both dates alike, as in 2026-12-20..2027-01-06, or for "+
+					"every year 12-20..01-06", fields[0])
 		}
 	}
 	if b.layout == oneYear && last < first {

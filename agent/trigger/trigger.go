@@ -54,7 +54,8 @@ func Decide(s Settings, now Sight) (ask bool, why string) {
 		return false, "there is a veto: " + now.Veto
 	}
 	if now.Up < apart {
-		return false, fmt.Sprintf("the machine was booted %s ago; automatic reboots are at least a day apart", now.Up.Round(time.Minute))
+		return false, fmt.Sprintf("the machine was booted %s ago; automatic reboots are at least a day apart",
+			now.Up.Round(time.Minute))
 	}
 	for _, b := range s.Blackouts {
 		if b.Contains(now.At) {
@@ -124,7 +125,10 @@ func (t *Trigger) look(ctx context.Context) {
 		t.tell(slog.LevelInfo, "the wish for a reboot is withdrawn: its turn did not come in time", why)
 	case m != nil: // it is on its way, or something else is
 	case ask:
-		_, err := t.Host.AskMaintenance(ctx, control.MaintenanceRequest{Work: control.WorkReboot, Reason: now.Required, For: within}, By)
+		_, err := t.Host.AskMaintenance(ctx, control.MaintenanceRequest{
+			Work: control.WorkReboot, Reason: now.Required,
+			For: within,
+		}, By)
 		if err != nil {
 			t.tell(slog.LevelWarn, "a reboot is required, and cannot be asked for", err.Error())
 			return

@@ -32,18 +32,27 @@ func TestARebootIsAskedForOnlyWhenEverythingAllowsIt(t *testing.T) {
 		ask    bool
 		why    string
 	}{
-		"all is well":    {func(*Sight, *Settings) {}, true, ""},
-		"not required":   {func(v *Sight, _ *Settings) { v.Required = "" }, false, ""},
-		"a veto":         {func(v *Sight, _ *Settings) { v.Veto = "backup: runs" }, false, "there is a veto: backup: runs"},
-		"just booted":    {func(v *Sight, _ *Settings) { v.Up = 23 * time.Hour }, false, "booted 23h0m0s ago"},
-		"not the hour":   {func(v *Sight, _ *Settings) { v.At = at(t, "2026-11-23T04:00Z") }, false, "next window opens Tue 2026-11-24 02:00 UTC"},
-		"not the day":    {func(v *Sight, _ *Settings) { v.At = at(t, "2026-12-24T02:30Z") }, false, "blackout: 2026-12-24 UTC"},
-		"no window":      {func(_ *Sight, s *Settings) { s.Windows = nil }, false, "no window is open"},
-		"another window": {func(_ *Sight, s *Settings) { s.Windows = append(s.Windows, window(t, "Sat 02:00-04:00 UTC")) }, true, ""},
+		"all is well":  {func(*Sight, *Settings) {}, true, ""},
+		"not required": {func(v *Sight, _ *Settings) { v.Required = "" }, false, ""},
+		"a veto": {func(v *Sight, _ *Settings) {
+			v.Veto = "backup: runs"
+		}, false, "there is a veto: backup: runs"},
+		"just booted": {func(v *Sight, _ *Settings) { v.Up = 23 * time.Hour }, false, "booted 23h0m0s ago"},
+		"not the hour": {func(v *Sight, _ *Settings) {
+			v.At = at(t, "2026-11-23T04:00Z")
+		}, false, "next window opens Tue 2026-11-24 02:00 UTC"},
+		"not the day": {func(v *Sight, _ *Settings) {
+			v.At = at(t, "2026-12-24T02:30Z")
+		}, false, "blackout: 2026-12-24 UTC"},
+		"no window": {func(_ *Sight, s *Settings) { s.Windows = nil }, false, "no window is open"},
+		"another window": {func(_ *Sight, s *Settings) {
+			s.Windows = append(s.Windows, window(t, "Sat 02:00-04:00 UTC"))
+		}, true, ""},
 	} {
 		now, settings := fit, s
 		c.change(&now, &settings)
-		if ask, why := Decide(settings, now); ask != c.ask || !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
+		if ask, why := Decide(settings, now); ask != c.ask || !strings.Contains(why, c.why) ||
+			(why == "") != (c.why == "") {
 			t.Errorf("%s: %v, %q", what, ask, why)
 		}
 	}
@@ -60,7 +69,8 @@ func newPlace(t *testing.T) *place {
 	t.Helper()
 	dir := t.TempDir()
 	return &place{t, dir, Signs{
-		Sentinel: filepath.Join(dir, "reboot-required"), Ask: filepath.Join(dir, "needs-restarting"), Veto: filepath.Join(dir, "veto.d"),
+		Sentinel: filepath.Join(dir, "reboot-required"), Ask: filepath.Join(dir, "needs-restarting"),
+		Veto: filepath.Join(dir, "veto.d"),
 	}}
 }
 
@@ -79,11 +89,13 @@ func TestDebianSaysByAFileThatARebootIsRequired(t *testing.T) {
 		t.Errorf("nothing is there: %q, %v", why, err)
 	}
 	p.write("reboot-required", "*** System restart required ***\n", 0o644)
-	if why, err := p.signs.Required(t.Context()); !strings.HasSuffix(why, "reboot-required wants a reboot") || err != nil {
+	if why, err := p.signs.Required(t.Context()); !strings.HasSuffix(why, "reboot-required wants a reboot") ||
+		err != nil {
 		t.Errorf("%q, %v", why, err)
 	}
 	p.write("reboot-required.pkgs", "linux-image-6.1.0-40-amd64\nlibc6\n", 0o644)
-	if why, err := p.signs.Required(t.Context()); why != "packages want a reboot: linux-image-6.1.0-40-amd64, libc6" || err != nil {
+	if why, err := p.signs.Required(t.Context()); why != "packages want a reboot: linux-image-6.1.0-40-amd64, libc6" ||
+		err != nil {
 		t.Errorf("%q, %v", why, err)
 	}
 }
@@ -91,7 +103,11 @@ func TestDebianSaysByAFileThatARebootIsRequired(t *testing.T) {
 func TestThePackageManagerIsBelievedOnlyWhenItSaysSo(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct{ script, why, err string }{
-		"required":     {"echo 'Core libraries or services have been updated since boot-up:'; echo '  * kernel'; echo '  * systemd'; echo; echo 'Reboot is required to fully utilize these updates.'; exit 1", "packages want a reboot: kernel, systemd", ""},
+		"required": {
+			"echo 'Core libraries or services have been updated since boot-up:'; echo '  * kernel'; " +
+				"echo '  * systemd'; echo; echo 'Reboot is required to fully utilize these updates.'; exit 1",
+			"packages want a reboot: kernel, systemd", "",
+		},
 		"not required": {"echo 'Reboot should not be necessary.'", "", ""},
 		"a fault":      {"echo 'Error: cannot open the database' >&2; exit 1", "", "cannot open the database"},
 		"killed":       {"kill -9 $$", "", "killed"},
@@ -141,7 +157,9 @@ type host struct {
 	err   error
 }
 
-func (h *host) AskMaintenance(_ context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error) {
+func (h *host) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
+	by string,
+) (control.Maintenance, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.err != nil {
@@ -214,7 +232,10 @@ func TestAWishWhoseTurnDoesNotComeInItsWindowIsTakenBack(t *testing.T) {
 				t.Error("asked before the window")
 			}
 			h.wait(2 * time.Minute)
-			want := control.MaintenanceRequest{Work: control.WorkReboot, Reason: p.signs.Sentinel + " wants a reboot", For: within}
+			want := control.MaintenanceRequest{
+				Work: control.WorkReboot, Reason: p.signs.Sentinel + " wants a reboot",
+				For: within,
+			}
 			if len(h.asked) != 1 || h.asked[0] != want || h.m.By != By {
 				t.Errorf("in the window it asked for %+v", h.asked)
 			}

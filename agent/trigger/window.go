@@ -26,7 +26,9 @@ const dayMinutes = 24 * 60
 func ParseWindow(text string) (Window, error) {
 	fields := strings.Fields(text)
 	if len(fields) != 2 && len(fields) != 3 {
-		return Window{}, fmt.Errorf("%q is no window; write days, hours and perhaps a time zone, as in \"Mon..Fri 02:00-04:00 Europe/Berlin\"", text)
+		return Window{},
+			fmt.Errorf("%q is no window; write days, hours and perhaps a time zone, as in \"Mon..Fri 02:00-04:00 "+
+				"Europe/Berlin\"", text)
 	}
 	w := Window{zone: time.Local, text: strings.Join(fields, " ")}
 	var err error
@@ -102,7 +104,8 @@ func parseClock(text string) (int, error) {
 func parseZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
-		return nil, fmt.Errorf("%q is no time zone; write its name in the IANA database, as in Europe/Berlin, or UTC, or leave it out for the machine's own", name)
+		return nil, fmt.Errorf("%q is no time zone; write its name in the IANA database, as in Europe/Berlin, or "+
+			"UTC, or leave it out for the machine's own", name)
 	}
 	return zone, nil
 }
@@ -122,7 +125,8 @@ func (w Window) Contains(at time.Time) bool {
 // String gives the window as it was written.
 func (w Window) String() string { return w.text }
 
-// opens gives when the first of some windows opens after a time at which all are shut, or zero if none does within nine days.
+// opens gives when the first of some windows opens after a time at which all are shut, or zero if none does within nine
+// days.
 func opens(windows []Window, after time.Time) time.Time {
 	at := after.Truncate(time.Minute)
 	for range 9 * dayMinutes {

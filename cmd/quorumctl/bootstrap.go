@@ -48,7 +48,8 @@ func (a *app) previewBootstrap(ctx context.Context, s control.Status) error {
 	if s.Cluster.ID != "" {
 		return &failure{
 			code: exitFault, hint: "quorumctl status",
-			message: fmt.Sprintf("cannot bootstrap: this host knows the cluster %s already, with the ID %s", s.Cluster.Name, s.Cluster.ID),
+			message: fmt.Sprintf("cannot bootstrap: this host knows the cluster %s already, with the ID %s",
+				s.Cluster.Name, s.Cluster.ID),
 		}
 	}
 	if err := a.client().MayBootstrap(ctx); err != nil {

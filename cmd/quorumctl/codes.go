@@ -55,7 +55,8 @@ func (a *app) codesCommand() *cobra.Command {
 		Use:     "codes",
 		GroupID: groupInspect,
 		Short:   "List every code with what it means",
-		Long: "List every code that stands in status, in the log, in the metrics and in the history, with what it\nmeans. " +
+		Long: "List every code that stands in status, in the log, in the metrics and in the history, with what " +
+			"it\nmeans. " +
 			"A reason says why a host does not do more; a problem is one of the machine, and calls\nfor a verdict. " +
 			"quorumd is not asked. quorumctl explain CODE says what to do.",
 		Args: cobra.NoArgs,

@@ -19,7 +19,8 @@ import (
 func TestCodesAreExplainedWithoutQuorumd(t *testing.T) {
 	t.Parallel()
 	golden(t, "codes.golden", transcript(t, filepath.Join(folder(t), "none"),
-		"explain NOT_MY_TURN", "explain vote", "explain voter_not_live", "explain DISK_FSYNC_SLOW", "explain DISK_STALLED -o yaml", "explain A B"))
+		"explain NOT_MY_TURN", "explain vote", "explain voter_not_live", "explain DISK_FSYNC_SLOW",
+		"explain DISK_STALLED -o yaml", "explain A B"))
 }
 
 func TestEveryCodeIsListedAndExplained(t *testing.T) {
@@ -45,7 +46,8 @@ func TestEveryCodeIsListedAndExplained(t *testing.T) {
 	}
 	for name, meaning := range want {
 		r := quorumctl(t, "SOCKET", "explain", name, "-o", "wide")
-		if r.code != exitOK || !strings.HasPrefix(r.stdout, "["+name+"] ") || !strings.Contains(r.stdout, meaning) || !strings.Contains(r.stdout, "\n    → ") {
+		if r.code != exitOK || !strings.HasPrefix(r.stdout, "["+name+"] ") || !strings.Contains(r.stdout, meaning) ||
+			!strings.Contains(r.stdout, "\n    → ") {
 			t.Errorf("explain %s: exit %d: %s%s", name, r.code, r.stdout, r.stderr)
 		}
 		if !strings.HasSuffix(known[name].Meaning, meaning) || !strings.Contains(table, "\n"+name+" ") {
@@ -66,14 +68,17 @@ func asProgram(t *testing.T, variable string, args ...string) (string, error) {
 func TestTheSocketMayStandInTheEnvironment(t *testing.T) {
 	t.Parallel()
 	socket, _ := serving(t, scene(t, "steady"))
-	if out, err := asProgram(t, socketVariable+"="+socket, "status"); err != nil || !strings.Contains(out, "voters 3/3") {
+	if out, err := asProgram(t, socketVariable+"="+socket, "status"); err != nil ||
+		!strings.Contains(out, "voters 3/3") {
 		t.Errorf("%v: %s", err, out)
 	}
 	other := filepath.Join(folder(t), "other")
-	if out, err := asProgram(t, socketVariable+"="+socket, "status", "--socket", other); err == nil || !strings.Contains(out, other) {
+	if out, err := asProgram(t, socketVariable+"="+socket, "status", "--socket", other); err == nil ||
+		!strings.Contains(out, other) {
 		t.Errorf("the flag does not come first: %v: %s", err, out)
 	}
-	if out, err := asProgram(t, socketVariable+"=", "status", "--help"); err != nil || !strings.Contains(out, socketVariable) {
+	if out, err := asProgram(t, socketVariable+"=", "status", "--help"); err != nil ||
+		!strings.Contains(out, socketVariable) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -83,11 +88,15 @@ func TestConfigCheckTellsOfAUnitThatIsNotEnabled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "q.yaml")
-	text := "host:\n  id: h\ncluster:\n  name: prod\n  endpoints: [http://192.0.2.1:2379]\netcd:\n  clientURL: http://192.0.2.1:2379\n  peerURL: http://192.0.2.1:2380\n"
+	text := "host:\n  id: h\ncluster:\n  name: prod\n  endpoints: [http://192.0.2.1:2379]\netcd:\n  clientURL: " +
+		"http://192.0.2.1:2379\n  peerURL: http://192.0.2.1:2380\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for state, warned := range map[string]bool{"enabled": false, "disabled": true, "static": false, "linked": true, "": false} {
+	for state, warned := range map[string]bool{
+		"enabled": false, "disabled": true, "static": false, "linked": true,
+		"": false,
+	} {
 		systemctl := "#!/bin/sh\n[ \"$*\" = 'is-enabled etcd.service' ] && echo '" + state + "'\nexit 1\n"
 		if err := os.WriteFile(filepath.Join(dir, "systemctl"), []byte(systemctl), 0o755); err != nil {
 			t.Fatal(err)
@@ -95,12 +104,14 @@ func TestConfigCheckTellsOfAUnitThatIsNotEnabled(t *testing.T) {
 		out, err := asProgram(t, "PATH="+dir, "config", "check", "-o", "wide", file)
 		want := file + ": OK\n"
 		if warned {
-			want += "  warning: etcd.service is " + state + ": after a boot nothing starts etcd; systemctl enable etcd.service\n"
+			want += "  warning: etcd.service is " + state +
+				": after a boot nothing starts etcd; systemctl enable etcd.service\n"
 		}
 		if err != nil || strings.Join(strings.Fields(out), " ") != strings.Join(strings.Fields(want), " ") {
 			t.Errorf("%q: %v: %s", state, err, out)
 		}
-		if out, err := asProgram(t, "PATH="+dir, "config", "check", "--elsewhere", "-o", "wide", file); err != nil || strings.Contains(out, "warning") {
+		if out, err := asProgram(t, "PATH="+dir, "config", "check", "--elsewhere", "-o", "wide", file); err != nil ||
+			strings.Contains(out, "warning") {
 			t.Errorf("%q, elsewhere: %v: %s", state, err, out)
 		}
 	}
@@ -108,7 +119,8 @@ func TestConfigCheckTellsOfAUnitThatIsNotEnabled(t *testing.T) {
 
 func TestTheVersionIsAFlagToo(t *testing.T) {
 	t.Parallel()
-	if r := quorumctl(t, "SOCKET", "--version"); r.code != exitOK || r.stdout != "quorumctl version "+ownVersion()+"\n" {
+	if r := quorumctl(t, "SOCKET", "--version"); r.code != exitOK ||
+		r.stdout != "quorumctl version "+ownVersion()+"\n" {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 }
@@ -117,13 +129,16 @@ func TestDurationsOnTheCommandLineMayHaveDays(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
 	socket, _ := serving(t, d)
-	if r := quorumctl(t, socket, "maintenance", "on", "--reason", "new board", "--for", "1d12h", "--no-wait"); r.code != exitOK || !strings.Contains(d.was(), "for 36h0m0s") {
+	if r := quorumctl(t, socket, "maintenance", "on", "--reason", "new board", "--for", "1d12h",
+		"--no-wait"); r.code != exitOK || !strings.Contains(d.was(), "for 36h0m0s") {
 		t.Errorf("exit %d: %s%s; asked: %s", r.code, r.stdout, r.stderr, d.was())
 	}
-	if r := quorumctl(t, socket, "maintenance", "on", "--reason", "new board", "--for", "8d"); r.code != exitUsage || !strings.Contains(r.stderr, "out of bounds") {
+	if r := quorumctl(t, socket, "maintenance", "on", "--reason", "new board", "--for", "8d"); r.code != exitUsage ||
+		!strings.Contains(r.stderr, "out of bounds") {
 		t.Errorf("exit %d: %s", r.code, r.stderr)
 	}
-	if r := quorumctl(t, socket, "pause", "--reason", "move", "--for", "2 days"); r.code != exitUsage || !strings.Contains(r.stderr, `"2 days"`) {
+	if r := quorumctl(t, socket, "pause", "--reason", "move", "--for", "2 days"); r.code != exitUsage ||
+		!strings.Contains(r.stderr, `"2 days"`) {
 		t.Errorf("exit %d: %s", r.code, r.stderr)
 	}
 }

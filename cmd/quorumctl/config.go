@@ -64,7 +64,8 @@ func (a *app) configCheckCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&as, "as", "", "look at the files with the eyes of this `user`, not of the service's")
-	cmd.Flags().BoolVar(&elsewhere, "elsewhere", false, "it is another host's file: do not look at the certificates it names")
+	cmd.Flags().BoolVar(&elsewhere, "elsewhere", false,
+		"it is another host's file: do not look at the certificates it names")
 	return cmd
 }
 
@@ -75,8 +76,8 @@ type verdictOnConfig struct {
 	Warnings []string `json:"warnings"`
 }
 
-// look looks at the files that the configuration names: with the eyes of the user that runs the service, where root asks and
-// a service reads the file, and else with those of whoever asks.
+// look looks at the files that the configuration names: with the eyes of the user that runs the service, where root
+// asks and a service reads the file, and else with those of whoever asks.
 func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) error {
 	me, root := reach.Me(), os.Geteuid() == 0
 	user := as
@@ -95,10 +96,14 @@ func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) 
 		v.As = user
 		problems, err = reach.Look(ctx, v.File, user)
 	case as != "":
-		return &failure{code: exitPermission, message: "cannot look as " + as + ": not permitted", hint: "run it as root"}
+		return &failure{
+			code: exitPermission, message: "cannot look as " + as + ": not permitted",
+			hint: "run it as root",
+		}
 	default:
 		problems, err = asProblems(c.CheckFiles())
-		v.Warnings = append(v.Warnings, "looked at as "+me+", but the service runs as "+user+": run this as root to see what that user can read")
+		v.Warnings = append(v.Warnings, "looked at as "+me+", but the service runs as "+user+
+			": run this as root to see what that user can read")
 	}
 	if errors.Is(err, reach.ErrNoUser) && as == "" {
 		v.As = me
@@ -142,8 +147,8 @@ func writeConfigVerdict(p *page, v verdictOnConfig) {
 	}
 }
 
-// misconfigured is the failure of a file that cannot be read, or that has mistakes: one in a line. as is who has looked at what
-// the file names, if that is to be told.
+// misconfigured is the failure of a file that cannot be read, or that has mistakes: one in a line. as is who has looked
+// at what the file names, if that is to be told.
 func misconfigured(file, as string, err error) error {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f

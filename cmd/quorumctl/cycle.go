@@ -43,7 +43,8 @@ func (a *app) cycleCommand() *cobra.Command {
 			"as root, whatever becomes of this terminal.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); len(args) > 0 && n != 0 {
-				return usage("quorumctl cycle -- "+strings.Join(args, " "), "cannot read the command line: a command comes after --")
+				return usage("quorumctl cycle -- "+strings.Join(args, " "),
+					"cannot read the command line: a command comes after --")
 			}
 			return nil
 		},
@@ -77,11 +78,14 @@ func (c *cycling) check(command []string, form format) error {
 	case len(command) > 0 && c.reboot:
 		return usage("quorumctl cycle --help", "cannot cycle: --reboot does not go with a command")
 	case c.command != "" && (c.reboot || len(command) > 0):
-		return usage("quorumctl cycle --help", "cannot cycle: --command does not go with --reboot, nor with a command of yours")
+		return usage("quorumctl cycle --help",
+			"cannot cycle: --command does not go with --reboot, nor with a command of yours")
 	case len(command) > 0 && c.not:
-		return usage("quorumctl cycle --help", "cannot cycle: --no-wait does not go with a command, which runs in this terminal")
+		return usage("quorumctl cycle --help",
+			"cannot cycle: --no-wait does not go with a command, which runs in this terminal")
 	case len(command) > 0 && (form == formatJSON || form == formatYAML):
-		return usage("leave -o out", "cannot cycle: -o %s does not go with a command, which writes to the same place", form)
+		return usage("leave -o out", "cannot cycle: -o %s does not go with a command, which writes to the same place",
+			form)
 	case len(command) == 0 && c.keepDown:
 		return usage("quorumctl cycle --help", "cannot cycle: --keep-down-on-failure needs a command")
 	}
@@ -149,20 +153,26 @@ func (a *app) cycleAround(cmd *cobra.Command, command []string, c cycling) error
 		how = err.Error()
 	}
 	if code != exitOK && c.keepDown {
-		return &failure{code: code, message: fmt.Sprintf("cannot cycle: %s; this host stays in maintenance", how), hint: "when it is mended: quorumctl maintenance off"}
+		return &failure{
+			code: code, message: fmt.Sprintf("cannot cycle: %s; this host stays in maintenance", how),
+			hint: "when it is mended: quorumctl maintenance off",
+		}
 	}
 	if err := a.bringBackAfter(ctx, m.Since, c.most); err != nil {
 		return err
 	}
 	if code != exitOK {
-		return &failure{code: code, message: fmt.Sprintf("cannot cycle: %s; the host was brought back all the same", how)}
+		return &failure{code: code, message: fmt.Sprintf("cannot cycle: %s; the host was brought back all the same",
+			how)}
 	}
 	return nil
 }
 
 // readyToRun waits until the command may be run. When that ends early, the wish is withdrawn: nobody
 // would be there when its turn comes.
-func (a *app) readyToRun(ctx context.Context, m control.Maintenance, command []string, most time.Duration, signals <-chan os.Signal) error {
+func (a *app) readyToRun(ctx context.Context, m control.Maintenance, command []string, most time.Duration,
+	signals <-chan os.Signal,
+) error {
 	f := &follower{
 		app: a, progress: a.progressOn(a.err), most: most, goal: "until this host is safe to touch",
 		stands: "nothing was run, and the wish is withdrawn", hint: "quorumctl maintenance status",
@@ -172,7 +182,8 @@ func (a *app) readyToRun(ctx context.Context, m control.Maintenance, command []s
 		end := ended(s, m.Since)
 		return &failure{
 			code: exitFault, hint: "quorumctl maintenance status",
-			message: fmt.Sprintf("cannot cycle: the maintenance has ended before the command was run: %s: %s", end.Code, end.Text),
+			message: fmt.Sprintf("cannot cycle: the maintenance has ended before the command was run: %s: %s", end.Code,
+				end.Text),
 		}
 	}
 	if err == nil {
@@ -199,8 +210,11 @@ func (a *app) askToRun(ctx context.Context, command []string, c cycling) (contro
 	}
 	taken := func(m control.Maintenance) error {
 		return &failure{
-			code: exitFault, hint: "quorumctl maintenance status; where it says that the machine is safe to touch, the command needs no cycle",
-			message: fmt.Sprintf("cannot cycle: this host is in maintenance already, since %s by %s: %s", stamp(m.Since), m.By, m.Reason),
+			code: exitFault,
+			hint: "quorumctl maintenance status; where it says that the machine is safe to touch, the command needs " +
+				"no cycle",
+			message: fmt.Sprintf("cannot cycle: this host is in maintenance already, since %s by %s: %s",
+				stamp(m.Since), m.By, m.Reason),
 		}
 	}
 	if s.Maintenance != nil {

@@ -94,7 +94,10 @@ func (a *app) bringBackAfter(ctx context.Context, since time.Time, most time.Dur
 		if err := progress.end(); err != nil {
 			return err
 		}
-		f := &failure{code: exitFault, message: "cannot bring this host back: " + err.Error(), hint: "it stays in maintenance until quorumctl maintenance off"}
+		f := &failure{
+			code: exitFault, message: "cannot bring this host back: " + err.Error(),
+			hint: "it stays in maintenance until quorumctl maintenance off",
+		}
 		if e, ok := errors.AsType[*control.Error](err); ok {
 			f.code, f.message = exitCode(e), "cannot bring this host back: "+e.Message
 		}

@@ -22,8 +22,10 @@ func TestCycleReturnsWhenTheHostIsBack(t *testing.T) {
 	d := worker(t)
 	d.down = append(d.down[:4:4], d.back...)
 	socket, _ := serving(t, d)
-	golden(t, "cycle.golden", transcript(t, socket, "cycle --reason 'a new flag'", "cycle --reboot", "cycle --command upgrade --reason 'a new etcd'"))
-	if got := d.was(); got != "restart for 4h0m0s, keep running false: a new flag; reboot for 4h0m0s, keep running false: quorumctl cycle; command upgrade for 4h0m0s, keep running false: a new etcd" {
+	golden(t, "cycle.golden", transcript(t, socket, "cycle --reason 'a new flag'", "cycle --reboot",
+		"cycle --command upgrade --reason 'a new etcd'"))
+	if got := d.was(); got != "restart for 4h0m0s, keep running false: a new flag; reboot for 4h0m0s, keep running "+
+		"false: quorumctl cycle; command upgrade for 4h0m0s, keep running false: a new etcd" {
 		t.Errorf("asked %q", got)
 	}
 }
@@ -47,7 +49,8 @@ func TestACommandRunsWhileEtcdIsDownAndKeepsItsExitCode(t *testing.T) {
 			d.down = d.down[3:]
 			socket, _ := serving(t, d)
 			golden(t, c.name+".golden", transcript(t, socket, c.line))
-			if r := d.was(); !strings.HasSuffix(r, c.asked) || strings.Count(r, "end") != strings.Count(c.asked, "end") {
+			if r := d.was(); !strings.HasSuffix(r, c.asked) ||
+				strings.Count(r, "end") != strings.Count(c.asked, "end") {
 				t.Errorf("asked %q", r)
 			}
 		})
@@ -58,7 +61,8 @@ func TestWhatQuorumctlSaysIsKeptOutOfTheCommandsOutput(t *testing.T) {
 	t.Parallel()
 	socket, _ := serving(t, worker(t))
 	r := quorumctl(t, socket, "cycle", "--", "sh", "-c", "echo data; echo note >&2")
-	if r.code != exitOK || r.stdout != "data\n" || !strings.Contains(r.stderr, "note\n") || !strings.Contains(r.stderr, "CYCLED") {
+	if r.code != exitOK || r.stdout != "data\n" || !strings.Contains(r.stderr, "note\n") ||
+		!strings.Contains(r.stderr, "CYCLED") {
 		t.Errorf("exit %d: %q %q", r.code, r.stdout, r.stderr)
 	}
 }
@@ -68,7 +72,8 @@ func TestACommandDoesNotEndSomebodyElsesMaintenance(t *testing.T) {
 	d := scene(t, "overdue")
 	socket, _ := serving(t, d)
 	r := quorumctl(t, socket, "cycle", "--", "echo", "hello")
-	want := "quorumctl: cannot cycle: this host is in maintenance already, since 2026-11-20 05:30:58Z by uid 1000 (alice): swap the disk in slot 2\n"
+	want := "quorumctl: cannot cycle: this host is in maintenance already, since 2026-11-20 05:30:58Z by uid 1000 " +
+		"(alice): swap the disk in slot 2\n"
 	if r.code != exitFault || !strings.HasPrefix(r.stderr, want) || r.stdout != "" || d.was() != "" {
 		t.Errorf("exit %d, asked %q: %s%s", r.code, d.was(), r.stdout, r.stderr)
 	}
@@ -79,12 +84,14 @@ func TestACommandDoesNotEndAMaintenanceThatSomebodyAskedForInTheSameMoment(t *te
 	d := worker(t)
 	d.onAsk = func(s *control.Status) {
 		s.Maintenance = &control.Maintenance{
-			Work: control.WorkMaintenance, Reason: "other", By: "uid 7", Since: s.Time.Add(-time.Nanosecond), State: control.MaintenanceSafe,
+			Work: control.WorkMaintenance, Reason: "other", By: "uid 7", Since: s.Time.Add(-time.Nanosecond),
+			State: control.MaintenanceSafe,
 		}
 	}
 	socket, _ := serving(t, d)
 	r := quorumctl(t, socket, "cycle", "--", "echo", "hello")
-	if r.code != exitFault || !strings.Contains(r.stderr, "in maintenance already") || r.stdout != "" || strings.Contains(d.was(), "end") {
+	if r.code != exitFault || !strings.Contains(r.stderr, "in maintenance already") || r.stdout != "" ||
+		strings.Contains(d.was(), "end") {
 		t.Errorf("exit %d, asked %q: %s%s", r.code, d.was(), r.stdout, r.stderr)
 	}
 }
@@ -101,7 +108,8 @@ func TestAnInterruptBeforeTheCommandWithdrawsTheWish(t *testing.T) {
 	socket, _ := serving(t, d)
 	var out, errOut bytes.Buffer
 	code := run(ctx, []string{"--socket", socket, "cycle", "--", "echo", "hello"}, &out, &errOut)
-	if code != exitFault || out.Len() > 0 || !strings.Contains(errOut.String(), "interrupted; nothing was run, and the wish is withdrawn") {
+	if code != exitFault || out.Len() > 0 || !strings.Contains(errOut.String(),
+		"interrupted; nothing was run, and the wish is withdrawn") {
 		t.Errorf("exit %d: %s%s", code, &out, &errOut)
 	}
 	if got := d.was(); !strings.HasSuffix(got, "; end") {
@@ -152,10 +160,12 @@ func TestCtrlCGoesToTheCommandAndTheHostIsBroughtBack(t *testing.T) {
 	d := worker(t)
 	d.down = d.down[3:]
 	socket, _ := serving(t, d)
-	cmd, master := session(t, socket, "cycle", "--", "sh", "-c", `trap "echo caught; exit 7" INT; echo rea""dy; while :; do sleep 0.1; done`)
+	cmd, master := session(t, socket, "cycle", "--", "sh", "-c",
+		`trap "echo caught; exit 7" INT; echo rea""dy; while :; do sleep 0.1; done`)
 	seen := follow(master, "ready", func() { _, _ = master.Write([]byte{3}) })
 	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 7 || !strings.Contains(seen, "caught") || !strings.Contains(seen, "CYCLED") || !strings.HasSuffix(d.was(), "; end") {
+	if code := cmd.ProcessState.ExitCode(); code != 7 || !strings.Contains(seen, "caught") ||
+		!strings.Contains(seen, "CYCLED") || !strings.HasSuffix(d.was(), "; end") {
 		t.Errorf("exit %d, asked %q: %s", code, d.was(), seen)
 	}
 }
@@ -168,7 +178,8 @@ func TestATerminationReachesTheCommandAndTheHostIsBroughtBack(t *testing.T) {
 	cmd, master := session(t, socket, "cycle", "--", "sh", "-c", `echo rea""dy; exec sleep 60`)
 	seen := follow(master, "ready", func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 128+15 || !strings.Contains(seen, "CYCLED") || !strings.HasSuffix(d.was(), "; end") {
+	if code := cmd.ProcessState.ExitCode(); code != 128+15 || !strings.Contains(seen, "CYCLED") ||
+		!strings.HasSuffix(d.was(), "; end") {
 		t.Errorf("exit %d, asked %q: %s", code, d.was(), seen)
 	}
 }
@@ -215,7 +226,10 @@ func TestACommandThatRestartsQuorumdIsFollowedByTheWayBack(t *testing.T) {
 			})
 		}
 	}
-	code := run(t.Context(), []string{"--socket", socket, "cycle", "--", "sh", "-c", "while test -e " + socket + "; do sleep 0.1; done"}, io.Discard, out)
+	code := run(t.Context(), []string{
+		"--socket", socket, "cycle", "--", "sh", "-c",
+		"while test -e " + socket + "; do sleep 0.1; done",
+	}, io.Discard, out)
 	if code != exitOK || !strings.Contains(out.text.String(), "CYCLED") || strings.Count(d.was(), "end") != 1 {
 		t.Errorf("exit %d, asked %q: %s", code, d.was(), out.text.String())
 	}
@@ -230,7 +244,8 @@ func TestAHostThatCannotBeBroughtBackIsSaidSo(t *testing.T) {
 	}
 	socket, _ := serving(t, d)
 	r := quorumctl(t, socket, "cycle", "--", "true")
-	want := "quorumctl: cannot bring this host back: cannot end: the disk is full\n→ it stays in maintenance until quorumctl maintenance off\n"
+	want := "quorumctl: cannot bring this host back: cannot end: the disk is full\n→ it stays in maintenance until " +
+		"quorumctl maintenance off\n"
 	if r.code != exitFault || !strings.HasSuffix(r.stderr, want) {
 		t.Errorf("exit %d: %s", r.code, r.stderr)
 	}

@@ -20,10 +20,12 @@ func notAtBoot(ctx context.Context, c config.Config) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	said, _ := exec.CommandContext(ctx, "systemctl", "is-enabled", c.Etcd.Unit).Output() // it fails for one that is not, too
+	// it fails for one that is not, too
+	said, _ := exec.CommandContext(ctx, "systemctl", "is-enabled", c.Etcd.Unit).Output()
 	state := systemd.Status{UnitFileState: strings.TrimSpace(string(said))}
 	if !state.NotAtBoot() {
 		return ""
 	}
-	return c.Etcd.Unit + " is " + state.UnitFileState + ": after a boot nothing starts etcd; systemctl enable " + c.Etcd.Unit
+	return c.Etcd.Unit + " is " + state.UnitFileState + ": after a boot nothing starts etcd; systemctl enable " +
+		c.Etcd.Unit
 }

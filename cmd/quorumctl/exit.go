@@ -95,7 +95,10 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 
 // misread words an error that cobra itself finds.
 func misread(cmd *cobra.Command, err error) *failure {
-	return &failure{code: exitUsage, message: "cannot read the command line: " + err.Error(), hint: cmd.CommandPath() + " --help"}
+	return &failure{
+		code: exitUsage, message: "cannot read the command line: " + err.Error(),
+		hint: cmd.CommandPath() + " --help",
+	}
 }
 
 // onlySubcommands is for the arguments of a command that does nothing by itself.

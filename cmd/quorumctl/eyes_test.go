@@ -17,7 +17,8 @@ func TestConfigCheckFindsAKeyThatIsOpenToOthers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	key, file := filepath.Join(dir, "client.key"), filepath.Join(dir, "q.yaml")
-	text := fmt.Sprintf("cluster: {name: prod, endpoints: [\"https://192.0.2.1:2379\"], tls: {cert: %[1]s, key: %[1]s}}\n", key) +
+	text := fmt.Sprintf("cluster: {name: prod, endpoints: [\"https://192.0.2.1:2379\"], tls: {cert: %[1]s, key: "+
+		"%[1]s}}\n", key) +
 		"etcd: {clientURL: \"https://192.0.2.1:2379\", peerURL: \"https://192.0.2.1:2380\"}\n"
 	for path, text := range map[string]string{key: "none", file: text} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -25,13 +26,15 @@ func TestConfigCheckFindsAKeyThatIsOpenToOthers(t *testing.T) {
 		}
 	}
 	const open = "is open to everybody on this host, and whoever has it may do anything in etcd; type: chown quorumd: "
-	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", file); r.code != exitConfig || strings.Contains(r.stderr, "is open to") {
+	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", file); r.code != exitConfig ||
+		strings.Contains(r.stderr, "is open to") {
 		t.Errorf("a closed key: exit %d: %s", r.code, r.stderr)
 	}
 	if err := os.Chmod(key, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", file); r.code != exitConfig || !strings.Contains(r.stderr, open) {
+	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", file); r.code != exitConfig ||
+		!strings.Contains(r.stderr, open) {
 		t.Errorf("an open key: exit %d: %s", r.code, r.stderr)
 	}
 }
@@ -39,12 +42,14 @@ func TestConfigCheckFindsAKeyThatIsOpenToOthers(t *testing.T) {
 func TestConfigCheckSaysWithWhoseEyesItLooked(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "q.yaml")
-	text := "cluster: {name: prod, endpoints: [\"http://192.0.2.1:2379\"]}\netcd: {clientURL: \"http://192.0.2.1:2379\", peerURL: \"http://192.0.2.1:2380\"}\n"
+	text := "cluster: {name: prod, endpoints: [\"http://192.0.2.1:2379\"]}\netcd: {clientURL: " +
+		"\"http://192.0.2.1:2379\", peerURL: \"http://192.0.2.1:2380\"}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	me := reach.Me()
-	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", "--as", me, file); r.code != exitOK || r.stdout != file+": OK\n  looked at as "+me+"\n" {
+	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", "--as", me, file); r.code != exitOK ||
+		r.stdout != file+": OK\n  looked at as "+me+"\n" {
 		t.Errorf("as oneself: exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 	r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", "--as", "no-such-user", file)

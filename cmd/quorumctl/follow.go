@@ -32,7 +32,9 @@ const staleFor = 3 * time.Second
 // until looks until the maintenance that was asked for at since satisfies reached, or has ended.
 // It gives the status in which it saw that; see ended. A daemon that does not answer may be
 // restarting, and is waited for.
-func (f *follower) until(ctx context.Context, since time.Time, reached func(control.Maintenance) bool) (control.Status, error) {
+func (f *follower) until(ctx context.Context, since time.Time,
+	reached func(control.Maintenance) bool,
+) (control.Status, error) {
 	bounded, cancel := f.bound(ctx)
 	defer cancel()
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -116,7 +118,10 @@ func (f *follower) gone(why string) error {
 	if err := f.progress.end(); err != nil {
 		return err
 	}
-	return &failure{code: exitFault, hint: "quorumctl history tells what became of it", message: "cannot wait " + f.goal + ": " + why}
+	return &failure{
+		code: exitFault, hint: "quorumctl history tells what became of it",
+		message: "cannot wait " + f.goal + ": " + why,
+	}
 }
 
 // asked tells whether the maintenance asked for at that moment is what is asked of the host.

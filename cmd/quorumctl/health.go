@@ -62,7 +62,8 @@ func writeDisk(p *page, h control.Health) {
 		p.line("what was measured before it was %s says nothing now", h.State)
 	}
 	if d.LeftOut > 0 {
-		p.line("left out: %d of the last minute's %s, taken while the processor was short", d.LeftOut, count(int(d.Samples), "sample", "samples"))
+		p.line("left out: %d of the last minute's %s, taken while the processor was short", d.LeftOut,
+			count(int(d.Samples), "sample", "samples"))
 	}
 	if d.InFlightOp != "" {
 		p.line("in flight: %s for %s", d.InFlightOp, latency(d.InFlightSeconds))

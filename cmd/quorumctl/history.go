@@ -21,7 +21,8 @@ func (a *app) historyCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if lines < 1 || lines > control.MaxHistory {
-				return usage("quorumctl history -n 100", "cannot read the history: ask for 1 to %d lines", control.MaxHistory)
+				return usage("quorumctl history -n 100", "cannot read the history: ask for 1 to %d lines",
+					control.MaxHistory)
 			}
 			got, err := a.client().History(cmd.Context(), lines)
 			old := errors.Is(err, control.ErrNotNewest)
@@ -39,7 +40,8 @@ func (a *app) historyCommand() *cobra.Command {
 func writeHistory(p *page, h control.History) {
 	lines := h.Lines
 	if h.NotNewest {
-		defer p.line("%s newer ones, and what other hosts did, are missing", word{control.ErrNotNewest.Error() + ";", warn})
+		defer p.line("%s newer ones, and what other hosts did, are missing",
+			word{control.ErrNotNewest.Error() + ";", warn})
 	}
 	if len(lines) == 0 {
 		p.line("nothing has happened yet")
@@ -50,7 +52,13 @@ func writeHistory(p *page, h control.History) {
 		t.head = append([]string{"REVISION"}, t.head...)
 	}
 	for _, l := range lines {
-		row := []word{{text: stamp(l.Time)}, {text: l.HostName}, {text: l.Kind}, {l.Code, kindStyle(l.Kind)}, {text: l.Text}}
+		row := []word{
+			{text: stamp(l.Time)},
+			{text: l.HostName},
+			{text: l.Kind},
+			{l.Code, kindStyle(l.Kind)},
+			{text: l.Text},
+		}
 		if p.wide {
 			row = append(cells(strconv.FormatInt(l.Revision, 10)), row...)
 		}

@@ -74,7 +74,8 @@ func checkFor(what, command string, d time.Duration) error {
 func noTime(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		if _, err := config.ParseDuration(args[0]); err == nil {
-			return usage(cmd.CommandPath()+" --wait="+args[0], "cannot read the command line: unexpected argument %q", args[0])
+			return usage(cmd.CommandPath()+" --wait="+args[0], "cannot read the command line: unexpected argument %q",
+				args[0])
 		}
 	}
 	return cobra.NoArgs(cmd, args)
@@ -107,7 +108,8 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 	flags.StringVar(&req.Reason, "reason", "", "why, in one line; it is shown and recorded")
 	durationVar(flags, &req.For, "for", control.DefaultMaintenance, "how long it is meant to last, "+
 		span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
-	flags.BoolVar(&req.KeepRunning, "keep-running", false, "only take the turn: etcd runs on, and no other host goes down")
+	flags.BoolVar(&req.KeepRunning, "keep-running", false,
+		"only take the turn: etcd runs on, and no other host goes down")
 	w.flags(cmd)
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
 		panic(err) // the flag is not there: the program is wrong

@@ -42,7 +42,8 @@ func TestMaintenanceReturnsWhenTheMachineIsSafeToTouchAndWhenItIsBack(t *testing
 	golden(t, "maintenance.golden", transcript(t, socket,
 		"maintenance status", "maintenance on --reason 'new fan' --for 2h", "maintenance on --reason 'new fan'",
 		"maintenance status", "maintenance off", "maintenance status", "maintenance off"))
-	want := "maintenance for 2h0m0s, keep running false: new fan; maintenance for 4h0m0s, keep running false: new fan; end; end"
+	want := "maintenance for 2h0m0s, keep running false: new fan; maintenance for 4h0m0s, keep running false: new " +
+		"fan; end; end"
 	if got := d.was(); got != want {
 		t.Errorf("asked %q", got)
 	}
@@ -52,7 +53,8 @@ func TestMaintenanceThatIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	socket, _ := serving(t, worker(t))
 	golden(t, "maintenance-no-wait.golden", transcript(t, socket,
-		"maintenance on --reason 'new fan' --keep-running --no-wait", "maintenance status -o yaml", "cycle", "maintenance off --no-wait"))
+		"maintenance on --reason 'new fan' --keep-running --no-wait", "maintenance status -o yaml", "cycle",
+		"maintenance off --no-wait"))
 	idle, _ := serving(t, worker(t))
 	golden(t, "cycle-no-wait.golden", transcript(t, idle, "cycle --no-wait", "cycle --no-wait -o json"))
 }
@@ -96,7 +98,8 @@ func TestAnInterruptedMaintenanceStandsAndSaysHowToWithdrawIt(t *testing.T) {
 	socket, _ := serving(t, d)
 	var errOut bytes.Buffer
 	code := run(ctx, []string{"--socket", socket, "maintenance", "on", "--reason", "x"}, io.Discard, &errOut)
-	want := "quorumctl: cannot wait until this host is safe to touch: interrupted; the wish stands, and etcd will be stopped when the turn comes\n" +
+	want := "quorumctl: cannot wait until this host is safe to touch: interrupted; the wish stands, and etcd will be " +
+		"stopped when the turn comes\n" +
 		"→ quorumctl maintenance status tells how it goes, quorumctl maintenance off withdraws it\n"
 	if code != exitFault || errOut.String() != want {
 		t.Errorf("exit %d: %s", code, &errOut)
@@ -114,10 +117,25 @@ func TestAMaintenanceThatSomebodyElseEndsIsSaidSo(t *testing.T) {
 		code       int
 		says       string
 	}{
-		{"withdrawn", "maintenance on --reason x", moment{"", control.CodeWithdrawn, "by uid 7"}, exitFault, "it has ended: WITHDRAWN: by uid 7"},
-		{"released", "cycle", moment{"", "RELEASED", "the operation was released by root"}, exitFault, "cannot bring n1 back: RELEASED: the operation"},
+		{
+			"withdrawn", "maintenance on --reason x",
+			moment{"", control.CodeWithdrawn, "by uid 7"},
+			exitFault,
+			"it has ended: WITHDRAWN: by uid 7",
+		},
+		{
+			"released", "cycle",
+			moment{"", "RELEASED", "the operation was released by root"},
+			exitFault,
+			"cannot bring n1 back: RELEASED: the operation",
+		},
 		{"withdrawn cycle", "cycle", moment{"", control.CodeWithdrawn, "by uid 7"}, exitOK, "WITHDRAWN, by uid 7"},
-		{"before a command", "cycle -- echo hello", moment{"", control.CodeWithdrawn, "by uid 7"}, exitFault, "has ended before the command was run: WITHDRAWN"},
+		{
+			"before a command", "cycle -- echo hello",
+			moment{"", control.CodeWithdrawn, "by uid 7"},
+			exitFault,
+			"has ended before the command was run: WITHDRAWN",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -192,7 +210,8 @@ func TestOnATerminalALineWhoseNumbersMoveIsWrittenOver(t *testing.T) {
 		b, _ := io.ReadAll(master) // it ends with an error when the terminal is closed
 		seen <- string(b)
 	}()
-	code := run(t.Context(), []string{"--socket", socket, "--color", "never", "maintenance", "on", "--reason", "x"}, terminal, io.Discard)
+	code := run(t.Context(), []string{"--socket", socket, "--color", "never", "maintenance", "on", "--reason", "x"},
+		terminal, io.Discard)
 	terminal.Close()
 	got := strings.ReplaceAll(<-seen, "\r\n", "\n")
 	want := "\r    0s  waiting    CYCLE_QUEUED: n3 was asked earlier, and goes first\x1b[K\n" +

@@ -154,7 +154,8 @@ func writeAsked(p *page, s control.Status) {
 		if s.Op != nil && s.Op.Kind == cycleOp && s.Op.Host == s.Host.ID {
 			why = "" // the line of the operation has said it
 		}
-		p.line("%s of %s: %s%s%s", word{workNamed(m.Work, m.Command), bold}, s.Host.Name, word{m.State, stateOf(*m).style}, untilPart(*m, s.Time), why)
+		p.line("%s of %s: %s%s%s", word{workNamed(m.Work, m.Command), bold}, s.Host.Name,
+			word{m.State, stateOf(*m).style}, untilPart(*m, s.Time), why)
 	}
 	if s.Rollout != nil && unfinished(*s.Rollout) {
 		r := *s.Rollout
@@ -162,7 +163,8 @@ func writeAsked(p *page, s control.Status) {
 		if r.State == control.RolloutStopped {
 			stopped = after(": ", r.Text)
 		}
-		p.line("rollout %s: %s%s%s, %s · by %s: %s", word{workNamed(r.Work, r.Command), bold}, rolloutState(r), whose(r), stopped, progressOf(r), r.By, r.Reason)
+		p.line("rollout %s: %s%s%s, %s · by %s: %s", word{workNamed(r.Work, r.Command), bold}, rolloutState(r),
+			whose(r), stopped, progressOf(r), r.By, r.Reason)
 	}
 }
 

@@ -44,7 +44,10 @@ type member struct {
 }
 
 func membersOf(s control.Status) members {
-	doc := members{APIVersion: s.APIVersion, Reachable: s.Cluster.Reachable, AgeSeconds: s.Cluster.AgeSeconds, Members: []member{}}
+	doc := members{
+		APIVersion: s.APIVersion, Reachable: s.Cluster.Reachable, AgeSeconds: s.Cluster.AgeSeconds,
+		Members: []member{},
+	}
 	for _, m := range s.Cluster.Members {
 		row := member{Member: m}
 		if i := slices.IndexFunc(s.Hosts, func(h control.HostRecord) bool { return h.MemberID == m.ID }); i >= 0 {
@@ -83,12 +86,21 @@ func writeMembers(p *page, s control.Status) {
 		t.head = append(t.head, "LAG", "DB", "PEER URLS", "CLIENT URLS")
 	}
 	for _, m := range membersOf(s).Members {
-		row := []word{{text: cmp.Or(m.Name, "(never started)")}, {text: m.ID}, memberRole(m.Member), {text: m.Version}, answers(s, m.Member), {text: m.Host}, {text: m.Quorumd}}
+		row := []word{
+			{text: cmp.Or(m.Name, "(never started)")},
+			{text: m.ID},
+			memberRole(m.Member),
+			{text: m.Version},
+			answers(s, m.Member),
+			{text: m.Host},
+			{text: m.Quorumd},
+		}
 		if m.Host == "" {
 			row[6] = word{"no agent", warn}
 		}
 		if p.wide {
-			row = append(row, cells(lag(m.Member), database(m.Member), strings.Join(m.PeerURLs, ","), strings.Join(m.ClientURLs, ","))...)
+			row = append(row, cells(lag(m.Member), database(m.Member), strings.Join(m.PeerURLs, ","),
+				strings.Join(m.ClientURLs, ","))...)
 		}
 		t.add(row...)
 	}

@@ -31,7 +31,8 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 			req.Member = args[0]
 			if req.For < control.MinRemoval || req.For > control.MaxRemoval {
 				return usage("quorumctl member remove "+req.Member+" --reason '<why>' --timeout 5m",
-					"cannot remove %s: --timeout %s is out of bounds, it is %s to %s", req.Member, req.For, control.MinRemoval, control.MaxRemoval)
+					"cannot remove %s: --timeout %s is out of bounds, it is %s to %s", req.Member, req.For,
+					control.MinRemoval, control.MaxRemoval)
 			}
 			return a.memberRemove(cmd.Context(), req, not)
 		},
@@ -81,7 +82,10 @@ func (a *app) memberRemove(ctx context.Context, req control.RemovalRequest, not 
 		return err
 	}
 	if end.Code != control.CodeRemoved {
-		f := &failure{code: exitFault, hint: "quorumctl status; quorumctl explain " + end.Code, message: fmt.Sprintf("cannot remove %s: %s: %s", r.Name, end.Code, end.Text)}
+		f := &failure{
+			code: exitFault, hint: "quorumctl status; quorumctl explain " + end.Code,
+			message: fmt.Sprintf("cannot remove %s: %s: %s", r.Name, end.Code, end.Text),
+		}
 		if end.Code == control.CodeWithdrawn {
 			f.code, f.hint = exitTimeout, "quorumctl status; ask again when it can be done"
 		}
@@ -93,7 +97,8 @@ func (a *app) memberRemove(ctx context.Context, req control.RemovalRequest, not 
 // endsWithin is how long after its time is over a removal is waited for: what has begun by then goes on.
 const endsWithin = time.Minute
 
-// followRemoval waits until the removal has ended, and shows how it goes. A daemon that does not answer may be restarting.
+// followRemoval waits until the removal has ended, and shows how it goes. A daemon that does not answer may be
+// restarting.
 func (a *app) followRemoval(ctx context.Context, r control.Removal, most time.Duration) (control.RemovalEnd, error) {
 	bounded, cancel := context.WithTimeout(ctx, most+endsWithin)
 	defer cancel()
@@ -105,7 +110,8 @@ func (a *app) followRemoval(ctx context.Context, r control.Removal, most time.Du
 		s, err := a.client().Status(bounded)
 		var state, text string
 		switch {
-		case err == nil && s.LastRemoval != nil && s.LastRemoval.Since.Equal(r.Since) && s.LastRemoval.MemberID == r.MemberID:
+		case err == nil && s.LastRemoval != nil && s.LastRemoval.Since.Equal(r.Since) &&
+			s.LastRemoval.MemberID == r.MemberID:
 			return *s.LastRemoval, progress.end()
 		case err == nil:
 			now = s.Time
@@ -146,7 +152,10 @@ func lostRemoval(r control.Removal, progress *progress) error {
 	if err := progress.end(); err != nil {
 		return err
 	}
-	return &failure{code: exitFault, hint: "quorumctl history tells what became of it", message: "cannot wait until " + r.Name + " is removed: quorumd no longer knows that it was asked for"}
+	return &failure{
+		code: exitFault, hint: "quorumctl history tells what became of it",
+		message: "cannot wait until " + r.Name + " is removed: quorumd no longer knows that it was asked for",
+	}
 }
 
 func earlyRemoval(r control.Removal, interrupted bool, last string, progress *progress) error {
@@ -157,7 +166,8 @@ func earlyRemoval(r control.Removal, interrupted bool, last string, progress *pr
 	f.message = "cannot wait longer until " + r.Name + " is removed: " + last
 	if interrupted {
 		f.code = exitFault
-		f.message = fmt.Sprintf("cannot wait until %s is removed: interrupted; it may still begin until %s", r.Name, stamp(r.Until))
+		f.message = fmt.Sprintf("cannot wait until %s is removed: interrupted; it may still begin until %s", r.Name,
+			stamp(r.Until))
 	}
 	return f
 }

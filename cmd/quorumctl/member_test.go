@@ -11,7 +11,8 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// undertaker is a backend that removes a member as it goes: each look sees the next of these reasons, and at last that end.
+// undertaker is a backend that removes a member as it goes: each look sees the next of these reasons, and at last that
+// end.
 func undertaker(t *testing.T, code, text string, waits ...control.Reason) *desk {
 	t.Helper()
 	d := scene(t, "steady")
@@ -24,7 +25,8 @@ func undertaker(t *testing.T, code, text string, waits ...control.Reason) *desk 
 			s.Time, s.Reasons, waits = s.Time.Add(time.Second), waits[:1], waits[1:]
 		default:
 			s.LastRemoval = &control.RemovalEnd{
-				MemberID: r.MemberID, Name: r.Name, Reason: r.Reason, By: r.By, Since: r.Since, Ended: s.Time, Code: code, Text: text,
+				MemberID: r.MemberID, Name: r.Name, Reason: r.Reason, By: r.By, Since: r.Since, Ended: s.Time,
+				Code: code, Text: text,
 			}
 			s.Removal = nil
 		}
@@ -40,7 +42,8 @@ func TestAMemberIsRemovedAndWhatItWaitsForIsShown(t *testing.T) {
 	}
 	done, _ := serving(t, undertaker(t, control.CodeRemoved, "removal of member n3 has ended", waits...))
 	golden(t, "member-remove.golden", transcript(t, done, "member remove n3 --reason 'in the bin'", "member list"))
-	late, _ := serving(t, undertaker(t, control.CodeWithdrawn, "its time was over before its turn came; LOCK_HELD: held by n1", waits...))
+	late, _ := serving(t, undertaker(t, control.CodeWithdrawn,
+		"its time was over before its turn came; LOCK_HELD: held by n1", waits...))
 	golden(t, "member-remove-late.golden", transcript(t, late, "member remove n3 --reason 'in the bin' --timeout 3s"))
 	back, _ := serving(t, undertaker(t, "MEMBER_LIVE", "voter n3 answers"))
 	golden(t, "member-remove-back.golden", transcript(t, back, "member remove n3 --reason 'in the bin'"))
@@ -51,8 +54,10 @@ func TestARemovalThatIsNotWaitedForOrIsDoneAlready(t *testing.T) {
 	d := scene(t, "steady")
 	socket, _ := serving(t, d)
 	golden(t, "member-remove-no-wait.golden", transcript(t, socket,
-		"member remove n3 --reason 'in the bin' --live --no-wait", "member remove n3 --reason 'in the bin' --no-wait -o yaml"))
-	if got := d.was(); got != "remove n3 within 5m0s, live true: in the bin; remove n3 within 5m0s, live false: in the bin" {
+		"member remove n3 --reason 'in the bin' --live --no-wait",
+		"member remove n3 --reason 'in the bin' --no-wait -o yaml"))
+	if got := d.was(); got != "remove n3 within 5m0s, live true: in the bin; remove n3 within 5m0s, live false: in "+
+		"the bin" {
 		t.Errorf("asked %q", got)
 	}
 	d.removed = true

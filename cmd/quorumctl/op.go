@@ -66,12 +66,14 @@ func writeOperation(p *page, s control.Status) {
 	case s.Lock.Holder == "":
 		p.line("the lock is free")
 	case s.Lock.Mine:
-		p.line("the lock is held by %s, this host, for %s more", s.Lock.HolderName, span(duration(s.Lock.ValidForSeconds)))
+		p.line("the lock is held by %s, this host, for %s more", s.Lock.HolderName,
+			span(duration(s.Lock.ValidForSeconds)))
 	default:
 		p.line("the lock is held by %s", s.Lock.HolderName)
 	}
 	if s.Op != nil && s.Op.Orphaned {
-		p.line("→ if %s will not come back to finish it: quorumctl op release --force --reason '<why>'", s.Op.HostName)
+		p.line("→ if %s will not come back to finish it: quorumctl op release --force --reason '<why>'",
+			s.Op.HostName)
 	}
 }
 
@@ -99,7 +101,8 @@ func (a *app) opReleaseCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !req.Force {
-				return usage("make sure that its host is off or repaired, then: quorumctl op release --force --reason '<why>'",
+				return usage("make sure that its host is off or repaired, then: quorumctl op release --force "+
+					"--reason '<why>'",
 					"cannot release the operation: --force is missing")
 			}
 			done, err := a.client().ReleaseOp(cmd.Context(), req)

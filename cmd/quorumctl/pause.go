@@ -23,7 +23,8 @@ func (a *app) pauseCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if req.For <= 0 || req.For > control.MaxPause {
 				return usage("quorumctl pause --reason '<why>' --for 4h",
-					"cannot pause: --for %s is out of bounds, it is over 0 and at most %s", req.For, shortDuration(control.MaxPause))
+					"cannot pause: --for %s is out of bounds, it is over 0 and at most %s", req.For,
+					shortDuration(control.MaxPause))
 			}
 			pause, err := a.client().Pause(cmd.Context(), req)
 			if err != nil {
@@ -37,7 +38,8 @@ func (a *app) pauseCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&req.Reason, "reason", "", "why, in one line; it is shown and recorded")
-	durationVar(cmd.Flags(), &req.For, "for", control.DefaultPause, "how long, at most "+shortDuration(control.MaxPause))
+	durationVar(cmd.Flags(), &req.For, "for", control.DefaultPause,
+		"how long, at most "+shortDuration(control.MaxPause))
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
 		panic(err) // the flag is not there: the program is wrong
 	}

@@ -29,7 +29,10 @@ func (a *app) progressOn(out io.Writer) *progress {
 	if a.format == formatJSON || a.format == formatYAML {
 		return &progress{}
 	}
-	p := &progress{out: out, most: columns, terminal: isTerminal(out), numbers: regexp.MustCompile(`\b[0-9][0-9A-Za-zµ.%]*`)}
+	p := &progress{
+		out: out, most: columns, terminal: isTerminal(out),
+		numbers: regexp.MustCompile(`\b[0-9][0-9A-Za-zµ.%]*`),
+	}
 	if p.terminal {
 		p.most = min(columns, terminalColumns(out)-1) // the last column would begin a new line
 	}

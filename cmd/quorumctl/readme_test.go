@@ -65,7 +65,9 @@ func edited(t *testing.T, file []string, edits []string) []string {
 func TestTheShippedFileIsGoodAfterTheEditsThatREADMENames(t *testing.T) {
 	t.Parallel()
 	lines := edited(t, strings.Split(string(config.Default()), "\n"), edits(t))
-	if slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "192.0.2.") && !strings.Contains(l, "#") }) {
+	if slices.ContainsFunc(lines, func(l string) bool {
+		return strings.Contains(l, "192.0.2.") && !strings.Contains(l, "#")
+	}) {
 		t.Errorf("an example is left:\n%s", strings.Join(lines, "\n"))
 	}
 	check := func(what string, lines []string) {
@@ -75,7 +77,8 @@ func TestTheShippedFileIsGoodAfterTheEditsThatREADMENames(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := quorumctl(t, "SOCKET", "config", "check", "--elsewhere", "-o", "wide", path)
-		if r.code != exitOK || !strings.HasPrefix(r.stdout, path+": OK\n") || what == "http" && r.stdout != path+": OK\n" {
+		if r.code != exitOK || !strings.HasPrefix(r.stdout, path+": OK\n") ||
+			what == "http" && r.stdout != path+": OK\n" {
 			t.Errorf("%s: exit %d: %s%s", what, r.code, r.stdout, r.stderr)
 		}
 		if _, err := config.Load(path); err != nil { // as quorumd does

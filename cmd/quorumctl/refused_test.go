@@ -14,15 +14,19 @@ func TestABootstrapThatWouldBeRefusedIsNotPromised(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "fresh")
 	d.fail = &control.Error{
-		Status: 409, Code: "CLUSTER_EXISTS", Message: "cannot bootstrap: something answers at http://192.0.2.7:2379", Hint: "see whether a cluster runs there without a quorum",
+		Status: 409, Code: "CLUSTER_EXISTS", Message: "cannot bootstrap: something answers at http://192.0.2.7:2379",
+		Hint: "see whether a cluster runs there without a quorum",
 	}
 	socket, _ := serving(t, d)
 	r := quorumctl(t, socket, "bootstrap")
-	if r.code != exitFault || r.stdout != "" || r.stderr != "quorumctl: cannot bootstrap: something answers at http://192.0.2.7:2379\n→ see whether a cluster runs there without a quorum\n" {
+	if r.code != exitFault || r.stdout != "" ||
+		r.stderr != "quorumctl: cannot bootstrap: something answers at http://192.0.2.7:2379\n→ see whether a "+
+			"cluster runs there without a quorum\n" {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 	d.fail = nil
-	if r := quorumctl(t, socket, "bootstrap"); r.code != exitUsage || !strings.Contains(r.stdout, "this would start a new cluster") {
+	if r := quorumctl(t, socket, "bootstrap"); r.code != exitUsage ||
+		!strings.Contains(r.stdout, "this would start a new cluster") {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 }
@@ -36,7 +40,8 @@ func TestWhatStaysUntilSomebodyDoesSomethingIsInTheStatus(t *testing.T) {
 		{Code: "SETTLING", Text: "for another 2s"},
 	}
 	socket, _ := serving(t, d)
-	want := "  because AT_REST: nothing is to do (and 1 more reason: quorumctl explain)\n  caution UNIT_DISABLED: the unit is not enabled\n"
+	want := "  because AT_REST: nothing is to do (and 1 more reason: quorumctl explain)\n  caution UNIT_DISABLED: " +
+		"the unit is not enabled\n"
 	if r := quorumctl(t, socket, "status"); r.code != exitOK || !strings.HasSuffix(r.stdout, want) {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
@@ -58,10 +63,13 @@ func TestAHistoryThatMayLackTheNewestLinesSaysSo(t *testing.T) {
 	d.lines, d.fail = story(), control.ErrNotNewest
 	socket, _ := serving(t, d)
 	if r := quorumctl(t, socket, "history"); r.code != exitOK || !strings.Contains(r.stdout, "PROMOTE") ||
-		!strings.Contains(strings.Join(strings.Fields(r.stdout), " "), "no voter answers: these are the lines that quorumd on this host has written since its start; newer ones, and what other hosts did, are missing") {
+		!strings.Contains(strings.Join(strings.Fields(r.stdout), " "),
+			"no voter answers: these are the lines that quorumd on this host has written since its start; newer "+
+				"ones, and what other hosts did, are missing") {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
-	if r := quorumctl(t, socket, "history", "-o", "json"); r.code != exitOK || !strings.Contains(r.stdout, `"notNewest": true`) {
+	if r := quorumctl(t, socket, "history", "-o", "json"); r.code != exitOK ||
+		!strings.Contains(r.stdout, `"notNewest": true`) {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 }

@@ -90,19 +90,23 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 func rolloutWork(_ *cobra.Command, args []string) error {
 	const command = "quorumctl rollout start command NAME --reason '<why>'"
 	switch {
-	case len(args) == 1 && (args[0] == control.WorkRestart || args[0] == control.WorkReboot), len(args) == 2 && args[0] == control.WorkCommand:
+	case len(args) == 1 && (args[0] == control.WorkRestart || args[0] == control.WorkReboot),
+		len(args) == 2 && args[0] == control.WorkCommand:
 		return nil
 	case len(args) == 1 && args[0] == control.WorkCommand:
 		return usage(command, "cannot start the rollout: the name of the command is missing")
 	case len(args) > 0 && args[0] == control.WorkCommand:
-		return usage(command, "cannot start the rollout: a command takes no arguments, but here are %q", strings.Join(args[2:], " "))
+		return usage(command, "cannot start the rollout: a command takes no arguments, but here are %q",
+			strings.Join(args[2:], " "))
 	}
 	return usage("quorumctl rollout start restart --reason '<why>'",
 		"cannot start the rollout: %q is not what it does: restart, reboot or command NAME", strings.Join(args, " "))
 }
 
 // completeHosts offers the hosts that are not in the list yet. A shell is not kept waiting.
-func (a *app) completeHosts(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *app) completeHosts(cmd *cobra.Command, _ []string,
+	begun string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)
 	defer cancel()
 	s, err := a.client().Status(ctx)

@@ -28,7 +28,8 @@ func (a *app) followRollout(ctx context.Context, started control.Rollout, most t
 		state, text := "unknown", "quorumd does not answer"
 		switch {
 		case err == nil && s.Rollout != nil && s.Rollout.ID == started.ID:
-			if goesOn := s.Rollout.State == control.RolloutRunning || s.Rollout.State == control.RolloutPaused; !goesOn {
+			if goesOn := s.Rollout.State == control.RolloutRunning ||
+				s.Rollout.State == control.RolloutPaused; !goesOn {
 				return a.rolloutOver(f, s)
 			}
 			now, missing = s.Time, time.Time{}
@@ -73,7 +74,10 @@ func (a *app) rolloutOver(f *follower, s control.Status) error {
 func rolloutFault(r control.Rollout) error {
 	switch r.State {
 	case control.RolloutStopped:
-		return &failure{code: exitFault, message: "cannot go on with the rollout: " + r.Text, hint: "quorumctl rollout resume, when it is mended"}
+		return &failure{
+			code: exitFault, message: "cannot go on with the rollout: " + r.Text,
+			hint: "quorumctl rollout resume, when it is mended",
+		}
 	case control.RolloutAborted:
 		return &failure{code: exitFault, message: "cannot go on with the rollout: it was aborted" + after(", ", r.Text)}
 	}

@@ -11,14 +11,21 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// course has the rollout that is started be seen by the looks in these states, one after the other, with n1 done from the second on.
+// course has the rollout that is started be seen by the looks in these states, one after the other, with n1 done from
+// the second on.
 func course(t *testing.T, text string, states ...string) *desk {
 	t.Helper()
 	d := scene(t, "rollout")
 	d.onLook = func(look int, s *control.Status) {
 		s.Time = s.Time.Add(2 * time.Second)
-		r := control.Rollout{ID: "k3x7", Work: control.WorkRestart, Reason: "a fix", By: "root", Started: s.Time, State: states[min(look, len(states))-1]}
-		r.Hosts = []control.RolloutHost{{ID: "1", Name: "n1", State: control.RolloutHostCurrent}, {ID: "2", Name: "n2", State: control.RolloutHostWaiting}}
+		r := control.Rollout{
+			ID: "k3x7", Work: control.WorkRestart, Reason: "a fix", By: "root", Started: s.Time,
+			State: states[min(look, len(states))-1],
+		}
+		r.Hosts = []control.RolloutHost{
+			{ID: "1", Name: "n1", State: control.RolloutHostCurrent},
+			{ID: "2", Name: "n2", State: control.RolloutHostWaiting},
+		}
 		s.Op = &control.Op{Kind: "cycle", Host: "1", HostName: "n1", Phase: "down", Started: s.Time}
 		if look > 2 {
 			r.Hosts[0].State, r.Hosts[0].Seconds, r.Text, s.Op = control.RolloutHostDone, 20, text, nil
@@ -39,8 +46,9 @@ func TestWhoStartsARolloutMayWaitUntilItIsOver(t *testing.T) {
 		args string
 		code int
 	}{
-		"done":    {course(t, "", running, running, running, control.RolloutDone), "--wait", exitOK},
-		"stopped": {course(t, "n1 came back with etcd 3.6.12, not 3.6.16", running, control.RolloutPaused, control.RolloutStopped), "--wait=1m", exitFault},
+		"done": {course(t, "", running, running, running, control.RolloutDone), "--wait", exitOK},
+		"stopped": {course(t, "n1 came back with etcd 3.6.12, not 3.6.16", running, control.RolloutPaused,
+			control.RolloutStopped), "--wait=1m", exitFault},
 		"aborted": {course(t, "by alice", running, running, control.RolloutAborted), "--wait=1m", exitFault},
 		"late":    {course(t, "", running, running), "--wait=2s", exitTimeout},
 	} {

@@ -15,7 +15,8 @@ func TestARolloutIsStartedPausedResumedAndAborted(t *testing.T) {
 	socket, _ := serving(t, scene(t, "rollout"))
 	golden(t, "rollout-changes.golden", transcript(t, socket,
 		"rollout start reboot --reason 'new kernel' --hosts n3,n1 --until-version v3.6.16",
-		"rollout start command upgrade --reason 'a new etcd'", "rollout pause", "rollout resume", "rollout abort", "rollout status -o yaml", "status"))
+		"rollout start command upgrade --reason 'a new etcd'", "rollout pause", "rollout resume", "rollout abort",
+		"rollout status -o yaml", "status"))
 }
 
 func TestARolloutIsWatchedUntilItIsOver(t *testing.T) {
@@ -66,14 +67,32 @@ func TestTheEstimateIsTheMiddleOfWhatTheOthersTook(t *testing.T) {
 		left  time.Duration
 		known bool
 	}{
-		{"nothing done yet", control.RolloutRunning, []control.RolloutHost{host(waiting, 0), host(current, 0)}, 0, false},
-		{"one slow host does not count", control.RolloutRunning, []control.RolloutHost{host(done, 10), host(done, 900), host(done, 12), host(waiting, 0), host(current, 0)}, 24 * time.Second, true},
-		{"two are averaged", control.RolloutRunning, []control.RolloutHost{host(done, 10), host(done, 20), host(current, 0)}, 15 * time.Second, true},
-		{"the pause between two hosts counts", control.RolloutRunning, []control.RolloutHost{{State: done, Seconds: 10, TurnSeconds: 70}, host(waiting, 0), host(current, 0)}, 140 * time.Second, true},
+		{
+			"nothing done yet", control.RolloutRunning,
+			[]control.RolloutHost{host(waiting, 0), host(current, 0)},
+			0,
+			false,
+		},
+		{
+			"one slow host does not count", control.RolloutRunning,
+			[]control.RolloutHost{host(done, 10), host(done, 900), host(done, 12), host(waiting, 0), host(current, 0)},
+			24 * time.Second, true,
+		},
+		{
+			"two are averaged", control.RolloutRunning,
+			[]control.RolloutHost{host(done, 10), host(done, 20), host(current, 0)},
+			15 * time.Second, true,
+		},
+		{
+			"the pause between two hosts counts", control.RolloutRunning,
+			[]control.RolloutHost{{State: done, Seconds: 10, TurnSeconds: 70}, host(waiting, 0), host(current, 0)},
+			140 * time.Second, true,
+		},
 		{"paused has no end", control.RolloutPaused, []control.RolloutHost{host(done, 10), host(waiting, 0)}, 0, false},
 		{"done has none left", control.RolloutDone, []control.RolloutHost{host(done, 10)}, 0, false},
 	} {
-		if left, known := remaining(control.Rollout{State: c.state, Hosts: c.hosts}); left != c.left || known != c.known {
+		if left, known := remaining(control.Rollout{State: c.state, Hosts: c.hosts}); left != c.left ||
+			known != c.known {
 			t.Errorf("%s: %s, %t", c.name, left, known)
 		}
 	}

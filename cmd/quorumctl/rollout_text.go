@@ -30,8 +30,8 @@ func rolloutOf(s control.Status) rollout {
 	return doc
 }
 
-// remaining estimates how long a rollout that runs still takes: the turn of the middle one of the hosts that are done, for
-// each that is not. A turn counts from the end of the one before, so that the pause between two hosts is in it.
+// remaining estimates how long a rollout that runs still takes: the turn of the middle one of the hosts that are done,
+// for each that is not. A turn counts from the end of the one before, so that the pause between two hosts is in it.
 func remaining(r control.Rollout) (time.Duration, bool) {
 	var took []float64
 	left := 0
@@ -94,18 +94,23 @@ func writeRollout(p *page, s control.Status) {
 	}
 }
 
-// writeCurrent says how far the host is whose turn it is. One that does not come back keeps its turn, and the rollout waits.
+// writeCurrent says how far the host is whose turn it is. One that does not come back keeps its turn, and the rollout
+// waits.
 func writeCurrent(p *page, s control.Status) {
 	for _, h := range s.Rollout.Hosts {
 		if h.State == control.RolloutHostCurrent && s.Op != nil && s.Op.Host == h.ID {
-			p.line("    now      %s, in phase %s, for %s; quorumctl explain says there what it waits for", h.Name, s.Op.Phase, span(s.Time.Sub(s.Op.Started)))
+			p.line("    now      %s, in phase %s, for %s; quorumctl explain says there what it waits for", h.Name,
+				s.Op.Phase, span(s.Time.Sub(s.Op.Started)))
 		}
 	}
 }
 
 // ordered gives the hosts as they come: what is done, what is on, what follows.
 func ordered(hosts []control.RolloutHost) []control.RolloutHost {
-	order := []string{control.RolloutHostSkipped, control.RolloutHostDone, control.RolloutHostCurrent, control.RolloutHostWaiting}
+	order := []string{
+		control.RolloutHostSkipped, control.RolloutHostDone, control.RolloutHostCurrent,
+		control.RolloutHostWaiting,
+	}
 	list := slices.Clone(hosts)
 	slices.SortStableFunc(list, func(a, b control.RolloutHost) int {
 		return cmp.Compare(slices.Index(order, a.State), slices.Index(order, b.State))

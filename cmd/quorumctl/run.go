@@ -46,9 +46,10 @@ const (
 
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "quorumctl",
-		Short:         "Look at and operate quorumd on this host",
-		Long:          "quorumctl shows what quorumd on this host sees, does and waits for, and asks it for what only\na person can decide. It needs no etcd: it speaks to quorumd's control socket.",
+		Use:   "quorumctl",
+		Short: "Look at and operate quorumd on this host",
+		Long: "quorumctl shows what quorumd on this host sees, does and waits for, and asks it for what " +
+			"only\na person can decide. It needs no etcd: it speaks to quorumd's control socket.",
 		Args:          onlySubcommands,
 		Version:       ownVersion(),
 		SilenceUsage:  true,

@@ -88,7 +88,8 @@ func (d *desk) step() {
 	}
 	if m := d.status.Maintenance; now.state == "" {
 		d.status.LastMaintenance = &control.MaintenanceEnd{
-			Work: m.Work, Reason: m.Reason, By: m.By, Since: m.Since, Ended: d.status.Time, Code: now.code, Text: now.text,
+			Work: m.Work, Reason: m.Reason, By: m.By, Since: m.Since, Ended: d.status.Time, Code: now.code,
+			Text: now.text,
 		}
 		d.status.Maintenance, d.status.Reasons, d.course = nil, nil, nil
 		return
@@ -122,9 +123,13 @@ func (d *desk) ReleaseOp(context.Context, control.ReleaseRequest, string) error 
 func (d *desk) RemoveMember(_ context.Context, req control.RemovalRequest, _ string) (control.Removal, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.asked = append(d.asked, fmt.Sprintf("remove %s within %s, live %t: %s", req.Member, req.For, req.Live, req.Reason))
+	d.asked = append(d.asked, fmt.Sprintf("remove %s within %s, live %t: %s", req.Member, req.For, req.Live,
+		req.Reason))
 	at := d.status.Time.Add(time.Millisecond)
-	r := control.Removal{MemberID: "fd422379fda50e48", Name: req.Member, Reason: req.Reason, By: "root", Live: req.Live, Since: at, Until: at.Add(req.For), State: control.RemovalWaiting}
+	r := control.Removal{
+		MemberID: "fd422379fda50e48", Name: req.Member, Reason: req.Reason, By: "root", Live: req.Live,
+		Since: at, Until: at.Add(req.For), State: control.RemovalWaiting,
+	}
 	if d.removed {
 		r.State = control.RemovalDone
 	}
@@ -134,17 +139,21 @@ func (d *desk) RemoveMember(_ context.Context, req control.RemovalRequest, _ str
 	return r, d.fail
 }
 
-func (d *desk) AskMaintenance(_ context.Context, req control.MaintenanceRequest, _ string) (control.Maintenance, error) {
+func (d *desk) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
+	_ string,
+) (control.Maintenance, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.asked = append(d.asked, fmt.Sprintf("%s for %s, keep running %t: %s", workNamed(req.Work, req.Command), req.For, req.KeepRunning, req.Reason))
+	d.asked = append(d.asked, fmt.Sprintf("%s for %s, keep running %t: %s", workNamed(req.Work, req.Command), req.For,
+		req.KeepRunning, req.Reason))
 	if d.onAsk != nil {
 		d.onAsk(&d.status)
 	}
 	if d.status.Maintenance == nil && d.fail == nil {
 		at := d.status.Time.Add(time.Millisecond)
 		d.status.Maintenance = &control.Maintenance{
-			Work: req.Work, Command: req.Command, By: "root", Since: at, Reason: req.Reason, Until: at.Add(req.For), KeepRunning: req.KeepRunning, State: control.MaintenanceWaiting,
+			Work: req.Work, Command: req.Command, By: "root", Since: at, Reason: req.Reason, Until: at.Add(req.For),
+			KeepRunning: req.KeepRunning, State: control.MaintenanceWaiting,
 		}
 		d.course, d.stale = d.down, true
 	}
@@ -153,7 +162,8 @@ func (d *desk) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
 	}
 	if m := d.status.Maintenance; m.Work != req.Work {
 		return control.Maintenance{}, &control.Error{
-			Status: 409, Code: control.CodeConflict, Message: "cannot ask for maintenance: another " + m.Work + " is asked for already", Hint: "quorumctl maintenance off",
+			Status: 409, Code: control.CodeConflict, Message: "cannot ask for maintenance: another " + m.Work +
+				" is asked for already", Hint: "quorumctl maintenance off",
 		}
 	}
 	return *d.status.Maintenance, nil
@@ -173,7 +183,10 @@ func (d *desk) EndMaintenance(context.Context, string) error {
 func (d *desk) StartRollout(_ context.Context, req control.RolloutRequest, _ string) (control.Rollout, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r := control.Rollout{ID: "k3x7", Work: req.Work, Command: req.Command, Version: req.Version, Reason: req.Reason, By: "root", State: control.RolloutRunning, Started: d.status.Time}
+	r := control.Rollout{
+		ID: "k3x7", Work: req.Work, Command: req.Command, Version: req.Version, Reason: req.Reason,
+		By: "root", State: control.RolloutRunning, Started: d.status.Time,
+	}
 	for _, name := range req.Hosts {
 		r.Hosts = append(r.Hosts, control.RolloutHost{ID: name, Name: name, State: control.RolloutHostWaiting})
 	}
@@ -184,7 +197,10 @@ func (d *desk) SetRollout(_ context.Context, state, _ string) (control.Rollout, 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.status.Rollout == nil {
-		return control.Rollout{}, &control.Error{Status: 409, Code: control.CodeConflict, Message: "cannot change the rollout: there is none", Hint: "quorumctl rollout start"}
+		return control.Rollout{}, &control.Error{
+			Status: 409, Code: control.CodeConflict,
+			Message: "cannot change the rollout: there is none", Hint: "quorumctl rollout start",
+		}
 	}
 	r := *d.status.Rollout
 	r.State, r.Text = state, "by root"
@@ -217,7 +233,10 @@ func scene(t *testing.T, name string) *desk {
 
 // scenes names the statuses in testdata.
 func scenes() []string {
-	return []string{"steady", "slow", "joining", "etcd-down", "fresh", "starting", "paused", "hostile", "overdue", "rollout", "failed", "voter-down"}
+	return []string{
+		"steady", "slow", "joining", "etcd-down", "fresh", "starting", "paused", "hostile", "overdue",
+		"rollout", "failed", "voter-down",
+	}
 }
 
 // folder is a short path: a socket's has a bound.
@@ -277,7 +296,8 @@ func transcript(t *testing.T, socket string, lines ...string) []byte {
 	var b strings.Builder
 	for _, line := range lines {
 		r := quorumctl(t, socket, words(line)...)
-		fmt.Fprintf(&b, "$ quorumctl %s\n%s%s", line, byRoot(t, r.stdout), strings.ReplaceAll(r.stderr, socket, "SOCKET"))
+		fmt.Fprintf(&b, "$ quorumctl %s\n%s%s", line, byRoot(t, r.stdout),
+			strings.ReplaceAll(r.stderr, socket, "SOCKET"))
 		if r.code != 0 {
 			fmt.Fprintf(&b, "(exit %d)\n", r.code)
 		}

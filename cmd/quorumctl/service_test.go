@@ -19,9 +19,11 @@ import (
 func TestHelpOfEveryCommand(t *testing.T) {
 	t.Parallel()
 	help := transcript(t, "SOCKET", "", "status --help", "health --help", "explain --help", "history --help",
-		"codes --help", "bootstrap --help", "pause --help", "resume --help", "op", "op show --help", "op release --help",
+		"codes --help", "bootstrap --help", "pause --help", "resume --help", "op", "op show --help",
+		"op release --help",
 		"maintenance", "maintenance on --help", "maintenance off --help", "maintenance status --help", "cycle --help",
-		"rollout", "rollout start --help", "rollout status --help", "rollout pause --help", "rollout resume --help", "rollout abort --help",
+		"rollout", "rollout start --help", "rollout status --help", "rollout pause --help", "rollout resume --help",
+		"rollout abort --help",
 		"member", "member list --help", "member remove --help",
 		"wait --help", "config", "config check --help", "config default --help", "version --help")
 	golden(t, "help.golden", help)
@@ -35,7 +37,8 @@ func TestHelpOfEveryCommand(t *testing.T) {
 func TestTheShellIsHelpedToComplete(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if r := quorumctl(t, "SOCKET", "completion", shell); r.code != exitOK || !strings.Contains(r.stdout, "quorumctl") {
+		if r := quorumctl(t, "SOCKET", "completion", shell); r.code != exitOK ||
+			!strings.Contains(r.stdout, "quorumctl") {
 			t.Errorf("%s: exit %d: %s", shell, r.code, r.stderr)
 		}
 	}
@@ -51,33 +54,42 @@ func TestConfigCheck(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	valid, odd, wrong := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "odd.yaml"), filepath.Join(dir, "bad.yaml")
-	base := "cluster:\n  name: prod\n  endpoints: [http://192.0.2.1:2379]\netcd:\n  clientURL: http://192.0.2.1:2379\n  peerURL: http://192.0.2.1:2380\n"
+	base := "cluster:\n  name: prod\n  endpoints: [http://192.0.2.1:2379]\netcd:\n  clientURL: " +
+		"http://192.0.2.1:2379\n  peerURL: http://192.0.2.1:2380\n"
 	for file, text := range map[string]string{
 		valid: base,
 		odd:   strings.Replace(base, "name: prod\n", "name: prod\n  voters: 9\n", 1),
-		wrong: strings.Replace(base, "name: prod\n", "name: prod\n  voters: 4\n  nmae: x\n", 1) + "metrics:\n  listen: nowhere\n",
+		wrong: strings.Replace(base, "name: prod\n", "name: prod\n  voters: 4\n  nmae: x\n", 1) +
+			"metrics:\n  listen: nowhere\n",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", valid); r.code != exitOK || r.stdout != valid+": OK\n" || r.stderr != "" {
+	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", valid); r.code != exitOK ||
+		r.stdout != valid+": OK\n" || r.stderr != "" {
 		t.Errorf("a good file: exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
-	if r := quorumctl(t, "SOCKET", "config", "check", odd); r.code != exitOK || !strings.Contains(r.stdout, "warning: ") {
+	if r := quorumctl(t, "SOCKET", "config", "check", odd); r.code != exitOK ||
+		!strings.Contains(r.stdout, "warning: ") {
 		t.Errorf("an odd file: exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 	r := quorumctl(t, "SOCKET", "config", "check", wrong)
-	for _, want := range []string{"quorumctl: cannot use " + wrong + ": 3 mistakes\n", wrong + ":3: ", wrong + ":4: ", wrong + ":10: ", "\n→ "} {
+	for _, want := range []string{
+		"quorumctl: cannot use " + wrong + ": 3 mistakes\n", wrong + ":3: ", wrong + ":4: ",
+		wrong + ":10: ", "\n→ ",
+	} {
 		if r.code != exitConfig || r.stdout != "" || !strings.Contains(r.stderr, want) {
 			t.Errorf("a bad file: exit %d without %q: %s%s", r.code, want, r.stdout, r.stderr)
 		}
 	}
-	if r := quorumctl(t, "SOCKET", "config", "check", filepath.Join(dir, "none")); r.code != exitConfig || !strings.HasPrefix(r.stderr, "quorumctl: cannot ") {
+	if r := quorumctl(t, "SOCKET", "config", "check", filepath.Join(dir, "none")); r.code != exitConfig ||
+		!strings.HasPrefix(r.stderr, "quorumctl: cannot ") {
 		t.Errorf("a missing file: exit %d: %s", r.code, r.stderr)
 	}
 	var closed *failure // root can read every file, so none is made
-	if err := misconfigured(wrong, "", &fs.PathError{Op: "open", Path: wrong, Err: fs.ErrPermission}); !errors.As(err, &closed) || closed.code != exitPermission {
+	if err := misconfigured(wrong, "", &fs.PathError{Op: "open", Path: wrong, Err: fs.ErrPermission}); !errors.As(err,
+		&closed) || closed.code != exitPermission {
 		t.Errorf("a closed file: %v", err)
 	}
 }
@@ -90,7 +102,8 @@ func TestConfigCheckLooksAtTheCertificatesUnlessToldNotTo(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := quorumctl(t, "SOCKET", "config", "check", file); r.code != exitConfig || !strings.Contains(r.stderr, "/nowhere/ca.pem") {
+	if r := quorumctl(t, "SOCKET", "config", "check", file); r.code != exitConfig ||
+		!strings.Contains(r.stderr, "/nowhere/ca.pem") {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 	if r := quorumctl(t, "SOCKET", "config", "check", "--elsewhere", file); r.code != exitOK {
@@ -112,7 +125,8 @@ func TestTheVersionsOfBothAreShown(t *testing.T) {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 	stop()
-	if r := quorumctl(t, socket, "version"); r.code != exitOK || !strings.HasSuffix(r.stdout, "\nquorumd   does not answer at "+socket+"\n") {
+	if r := quorumctl(t, socket, "version"); r.code != exitOK ||
+		!strings.HasSuffix(r.stdout, "\nquorumd   does not answer at "+socket+"\n") {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 }

@@ -39,7 +39,8 @@ func writeCluster(p *page, s control.Status) {
 	if c.ID == "" {
 		p.line("%s · no cluster in view", word{c.Name, bold})
 	} else {
-		p.line("%s · voters %s · %s%s%s", word{c.Name, bold}, voters(c), tolerance(c), standbys(c), part("etcd", c.Version))
+		p.line("%s · voters %s · %s%s%s", word{c.Name, bold}, voters(c), tolerance(c), standbys(c),
+			part("etcd", c.Version))
 	}
 	if !c.Reachable && (c.ID != "" || c.Error != "") {
 		what := "etcd has no quorum: "
@@ -87,7 +88,9 @@ func voters(c control.Cluster) word {
 
 // short tells whether the cluster is short of a voter: then what to type stands where people look first.
 func short(c control.Cluster) bool {
-	return c.ID != "" && (!c.Reachable || slices.ContainsFunc(c.Members, func(m control.Member) bool { return m.Role == control.RoleVoter && !m.Live }))
+	return c.ID != "" && (!c.Reachable || slices.ContainsFunc(c.Members, func(m control.Member) bool {
+		return m.Role == control.RoleVoter && !m.Live
+	}))
 }
 
 func tolerance(c control.Cluster) word {
@@ -126,7 +129,8 @@ func writePause(p *page, pause control.Pause, now time.Time) {
 func writeOp(p *page, s control.Status) {
 	op := *s.Op
 	if op.Kind == removeOp {
-		p.line("%s of member %s, by %s: %s for %s · by %s: %s", word{op.Kind, bold}, cmp.Or(op.Target, op.MemberID), op.HostName, op.Phase,
+		p.line("%s of member %s, by %s: %s for %s · by %s: %s", word{op.Kind, bold}, cmp.Or(op.Target, op.MemberID),
+			op.HostName, op.Phase,
 			span(s.Time.Sub(op.Started)), op.By, op.Reason)
 		return
 	}
@@ -141,7 +145,8 @@ func writeOp(p *page, s control.Status) {
 	case op.Kind == cycleOp && op.Reason != "":
 		progress = " · by " + op.By + ": " + op.Reason
 	}
-	p.line("%s of %s%s: %s for %s%s%s", word{op.Kind, bold}, op.HostName, target, op.Phase, span(s.Time.Sub(op.Started)),
+	p.line("%s of %s%s: %s for %s%s%s", word{op.Kind, bold}, op.HostName, target, op.Phase,
+		span(s.Time.Sub(op.Started)),
 		patience(op, s.Time), progress)
 }
 
@@ -176,7 +181,10 @@ func writeLoop(p *page, l control.Loop) {
 	}
 	const rounds = 5 // missed ones
 	if *l.AgeSeconds > max(rounds*l.IntervalSeconds, l.StuckAfterSeconds) {
-		p.line("%s", word{"quorumd is stuck: its loop has not run for " + age(l.AgeSeconds) + ". journalctl -u quorumd", bad})
+		p.line("%s", word{
+			"quorumd is stuck: its loop has not run for " + age(l.AgeSeconds) + ". journalctl -u quorumd",
+			bad,
+		})
 	}
 }
 
@@ -190,13 +198,16 @@ func hostTable(p *page, s control.Status) table {
 	if p.wide {
 		t.head = append([]string{"HOST", "ID", "MODE", "QUORUMD", "MEMBER", "LAG", "DB", "CLIENT URLS"}, t.head[1:]...)
 	}
-	hosts := slices.SortedFunc(slices.Values(s.Hosts), func(a, b control.HostRecord) int { return cmp.Compare(a.Name, b.Name) })
+	hosts := slices.SortedFunc(slices.Values(s.Hosts), func(a, b control.HostRecord) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
 	for _, h := range hosts {
 		m, isMember := members[h.MemberID]
 		delete(members, h.MemberID)
 		row := []word{{text: h.Name}}
 		if p.wide {
-			row = append(row, cells(h.ID, h.Mode, h.Version, h.MemberID, lag(m), database(m), strings.Join(m.ClientURLs, ","))...)
+			row = append(row, cells(h.ID, h.Mode, h.Version, h.MemberID, lag(m), database(m),
+				strings.Join(m.ClientURLs, ","))...)
 		}
 		t.add(append(row, word{text: h.Domain}, roleOf(h, m, isMember), verdict(h.Health), word{text: p99(h, s)},
 			word{text: h.EtcdVersion}, word{text: age(h.AgeSeconds)}, word{text: h.Waiting})...)
@@ -279,7 +290,8 @@ func next(s control.Status) string {
 	return cmp.Or(s.Next.Text, "nothing")
 }
 
-// lastRole says what the host that answers is. Without a quorum that is what its record said last, as it stands in its row.
+// lastRole says what the host that answers is. Without a quorum that is what its record said last, as it stands in its
+// row.
 func lastRole(s control.Status) string {
 	for _, h := range s.Hosts {
 		if s.Role == control.RoleUnknown && h.ID == s.Host.ID && h.Role != control.RoleUnknown && h.Role != "" {
@@ -291,7 +303,8 @@ func lastRole(s control.Status) string {
 
 // writeThisHost writes what the host that answers does next, or why it does not.
 func writeThisHost(p *page, s control.Status) {
-	p.line("this host: %s · %s · %s · mode %s", word{s.Host.Name, bold}, lastRole(s), verdict(s.Health.State), s.Host.Mode)
+	p.line("this host: %s · %s · %s · mode %s", word{s.Host.Name, bold}, lastRole(s), verdict(s.Health.State),
+		s.Host.Mode)
 	p.line("  next: %s", next(s))
 	if len(s.Reasons) == 0 {
 		return

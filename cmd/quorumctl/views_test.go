@@ -24,7 +24,8 @@ func TestEveryViewOfEveryScene(t *testing.T) {
 			t.Parallel()
 			socket, _ := serving(t, scene(t, name))
 			golden(t, name+".golden", transcript(t, socket,
-				"status", "status -o wide", "explain", "health", "op show", "maintenance status", "rollout status", "member list", "bootstrap"))
+				"status", "status -o wide", "explain", "health", "op show", "maintenance status", "rollout status",
+				"member list", "bootstrap"))
 		})
 	}
 }
@@ -33,13 +34,21 @@ func TestNoLineForPeopleIsTooLongOrObeyedByATerminal(t *testing.T) {
 	t.Parallel()
 	for _, name := range scenes() {
 		d := scene(t, name)
-		d.lines = []control.HistoryLine{{HostName: d.status.Cluster.Name, Kind: d.status.Cluster.Name, Code: d.status.Cluster.Name, Text: d.status.Cluster.Name + strings.Repeat("x", 300)}}
+		d.lines = []control.HistoryLine{{
+			HostName: d.status.Cluster.Name, Kind: d.status.Cluster.Name,
+			Code: d.status.Cluster.Name, Text: d.status.Cluster.Name + strings.Repeat("x", 300),
+		}}
 		socket, _ := serving(t, d)
-		for _, command := range []string{"status", "explain", "health", "op show", "maintenance status", "rollout status", "member list", "bootstrap", "history", "wait --for voter --timeout 1ms"} {
+		for _, command := range []string{
+			"status", "explain", "health", "op show", "maintenance status",
+			"rollout status", "member list", "bootstrap", "history", "wait --for voter --timeout 1ms",
+		} {
 			for _, form := range []string{"table", "wide", "yaml", "json"} {
 				r := quorumctl(t, socket, append(words(command), "-o", form)...)
 				for _, line := range strings.Split(r.stdout+r.stderr, "\n") {
-					if i := strings.IndexFunc(line, func(c rune) bool { return !unicode.IsPrint(c) }); i >= 0 && form != "json" {
+					if i := strings.IndexFunc(line, func(c rune) bool {
+						return !unicode.IsPrint(c)
+					}); i >= 0 && form != "json" {
 						t.Errorf("%s %s -o %s: %q has something to obey at %d", name, command, form, line, i)
 					}
 				}
@@ -59,7 +68,8 @@ func TestProgramsGetTheDocumentsAsTheyAre(t *testing.T) {
 	d.lines = story()
 	socket, _ := serving(t, d)
 	golden(t, "documents.golden", transcript(t, socket,
-		"status -o json", "status -o yaml", "health -o yaml", "explain -o yaml", "op show -o yaml", "member list -o yaml", "history -n 1 -o yaml"))
+		"status -o json", "status -o yaml", "health -o yaml", "explain -o yaml", "op show -o yaml",
+		"member list -o yaml", "history -n 1 -o yaml"))
 	for _, name := range scenes() {
 		d := scene(t, name)
 		socket, _ := serving(t, d)
@@ -94,7 +104,9 @@ func story() []control.HistoryLine {
 	}
 	return []control.HistoryLine{
 		line(0, "n1", "step", "BOOTSTRAP", "started the cluster prod"),
-		line(4, "n4", "refusal", "DISK_FSYNC_SLOW", "WAL fsync p99 41.3 ms is above 10 ms, so it does not qualify and cannot become a member before it has been clean for 10 minutes"),
+		line(4, "n4", "refusal", "DISK_FSYNC_SLOW",
+			"WAL fsync p99 41.3 ms is above 10 ms, so it does not qualify and cannot become a member before it has "+
+				"been clean for 10 minutes"),
 		line(12, "n2", "op", "JOIN_BEGIN", "as voter, 1 of 3 voters"),
 		line(19, "n2", "step", "PROMOTE", "steady for 60s, 3 entries behind"),
 	}
@@ -127,7 +139,8 @@ func TestColoursAreOnlyAddedWhereTheyAreWanted(t *testing.T) {
 				t.Errorf("%s: colours move the text\n%q\n%q", command, got, want)
 			}
 		}
-		if json := quorumctl(t, socket, command, "--color", "always", "-o", "json"); strings.Contains(json.stdout, "\x1b") {
+		if json := quorumctl(t, socket, command, "--color", "always", "-o", "json"); strings.Contains(json.stdout,
+			"\x1b") {
 			t.Errorf("%s: a document is painted", command)
 		}
 	}
@@ -187,10 +200,15 @@ func FuzzPage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b string, n int) {
 		p := &page{coloured: true}
 		p.line("    [%s] %s: %d %s", word{a, bold}, b, n, word{b, bad})
-		p.table(table{head: []string{"A", "B", "C"}, rows: [][]word{cells(a, b, a+b), {{a, bad}, {b, good}, {a, warn}}}})
+		p.table(table{
+			head: []string{"A", "B", "C"},
+			rows: [][]word{cells(a, b, a+b), {{a, bad}, {b, good}, {a, warn}}},
+		})
 		for _, line := range strings.Split(p.String(), "\n") {
 			line = unpainted(line)
-			if utf8.RuneCountInString(line) > columns || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			if utf8.RuneCountInString(line) > columns || strings.ContainsFunc(line, func(r rune) bool {
+				return !unicode.IsPrint(r)
+			}) {
 				t.Errorf("%d columns: %q", utf8.RuneCountInString(line), line)
 			}
 		}

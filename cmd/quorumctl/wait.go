@@ -29,7 +29,9 @@ func conditions() []condition {
 		{"member", func(s control.Status) bool { return s.Role == control.RoleVoter || s.Role == control.RoleStandby }},
 	}
 	for _, state := range []string{"OK", "WARM", "SLOW", "STALLED", "FAILED", "QUALIFYING", "UNKNOWN"} {
-		list = append(list, condition{"health=" + state, func(s control.Status) bool { return s.Health.State == state }})
+		list = append(list, condition{"health=" + state, func(s control.Status) bool {
+			return s.Health.State == state
+		}})
 	}
 	return list
 }
@@ -60,10 +62,12 @@ func (a *app) waitCommand() *cobra.Command {
 			all := conditions()
 			i := slices.IndexFunc(all, func(c condition) bool { return c.name == name })
 			if i < 0 {
-				return usage("it is one of "+strings.Join(conditionNames(), ", "), "cannot wait for %q: unknown condition", name)
+				return usage("it is one of "+strings.Join(conditionNames(), ", "),
+					"cannot wait for %q: unknown condition", name)
 			}
 			if timeout <= 0 {
-				return usage("quorumctl wait --for "+name+" --timeout 5m", "cannot wait: --timeout %s is over before it begins", timeout)
+				return usage("quorumctl wait --for "+name+" --timeout 5m",
+					"cannot wait: --timeout %s is over before it begins", timeout)
 			}
 			return a.wait(cmd.Context(), all[i], timeout)
 		},
@@ -98,9 +102,13 @@ func (a *app) wait(ctx context.Context, c condition, timeout time.Duration) erro
 		select {
 		case <-bounded.Done():
 			if ctx.Err() != nil {
-				return &failure{code: exitFault, message: "cannot wait for " + c.name + ": interrupted; " + last, hint: "quorumctl explain"}
+				return &failure{
+					code: exitFault, message: "cannot wait for " + c.name + ": interrupted; " + last,
+					hint: "quorumctl explain",
+				}
 			}
-			return &failure{code: exitTimeout, message: fmt.Sprintf("cannot wait longer than %s for %s: %s", timeout, c.name, last), hint: "quorumctl explain"}
+			return &failure{code: exitTimeout, message: fmt.Sprintf("cannot wait longer than %s for %s: %s", timeout,
+				c.name, last), hint: "quorumctl explain"}
 		case <-tick.C:
 		}
 	}

@@ -26,7 +26,9 @@ func (a *app) watchStatus(ctx context.Context, interval time.Duration) error {
 
 // watch shows one frame after another until the context ends, or until show says that one is the
 // last. A daemon that goes away while it is watched is shown as that, for it may be restarting.
-func (a *app) watch(ctx context.Context, command string, interval time.Duration, show func(control.Status) (frame []byte, last bool, err error)) error {
+func (a *app) watch(ctx context.Context, command string, interval time.Duration,
+	show func(control.Status) (frame []byte, last bool, err error),
+) error {
 	if interval < 100*time.Millisecond {
 		return usage(command+" --watch --interval 1s", "cannot watch: an interval of %s is too short", interval)
 	}

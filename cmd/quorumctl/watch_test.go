@@ -52,7 +52,8 @@ func TestWatchShowsOneStatusAfterAnother(t *testing.T) {
 					cancel()
 				}
 			}}
-			if code := run(ctx, []string{"--socket", socket, "status", "--watch", "--interval", "100ms", "-o", form}, out, io.Discard); code != exitOK {
+			if code := run(ctx, []string{"--socket", socket, "status", "--watch", "--interval", "100ms", "-o", form},
+				out, io.Discard); code != exitOK {
 				t.Errorf("exit %d", code)
 			}
 			golden(t, "watch-"+form+".golden", out.text.Bytes())

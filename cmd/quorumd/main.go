@@ -59,7 +59,11 @@ func runCommand(code *int) *cobra.Command {
 			log := slog.New(systemd.LogHandler(os.Stderr, at, catalog.ID))
 			signals := make(chan os.Signal, 1)
 			signal.Notify(signals, syscall.SIGHUP)
-			again, err := daemon.Serve(command.Context(), daemon.Options{Config: config, Errands: errands, Helper: helper, Version: daemon.Version(), Logger: log}, signals)
+			again, err := daemon.Serve(command.Context(),
+				daemon.Options{
+					Config: config, Errands: errands, Helper: helper, Version: daemon.Version(),
+					Logger: log,
+				}, signals)
 			if again {
 				err = startAnew()
 			}
@@ -71,8 +75,10 @@ func runCommand(code *int) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&config, "config", defaultConfig, "configuration file")
-	command.Flags().StringVar(&errands, "errands", "", "socket of the service that touches etcd's files as etcd's user (default: quorumd does it itself)")
-	command.Flags().StringVar(&helper, "helper", "", "socket of the service that does as root what this user may not (default: quorumd tries it itself)")
+	command.Flags().StringVar(&errands, "errands", "",
+		"socket of the service that touches etcd's files as etcd's user (default: quorumd does it itself)")
+	command.Flags().StringVar(&helper, "helper", "",
+		"socket of the service that does as root what this user may not (default: quorumd tries it itself)")
 	command.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	return command
 }

@@ -16,11 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// markName names the file by which the demo knows a directory for its own. It is locked while a demo runs, and holds that
-// one's process ID.
+// markName names the file by which the demo knows a directory for its own. It is locked while a demo runs, and holds
+// that one's process ID.
 const markName = ".quorumd-demo"
 
-// claim makes the directory, or takes over one that an earlier run has left. It touches no other, and none of a demo that runs.
+// claim makes the directory, or takes over one that an earlier run has left. It touches no other, and none of a demo
+// that runs.
 func (d *demo) claim() error {
 	mark := filepath.Join(d.dir, markName)
 	entries, err := os.ReadDir(d.dir)

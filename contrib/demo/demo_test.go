@@ -33,7 +33,8 @@ func TestASecondDemoIsRefusedWithTheProcessOfTheFirstWhichItLeavesAlone(t *testi
 		t.Fatal(err)
 	}
 	err := second.claim()
-	if want := fmt.Sprintf("process %d, runs in %s already", os.Getpid(), first.dir); err == nil || !strings.Contains(err.Error(), want) {
+	if want := fmt.Sprintf("process %d, runs in %s already", os.Getpid(), first.dir); err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 	if _, err := os.Stat(log); err != nil {
@@ -76,7 +77,8 @@ func TestTheLogsOfAFailedDemoStayUntilTheNextOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := errors.New("the target does not stand")
-	if err := d.end(failed); !errors.Is(err, failed) || !strings.Contains(err.Error(), filepath.Join(dir, "n*", "quorumd.log")) {
+	if err := d.end(failed); !errors.Is(err, failed) ||
+		!strings.Contains(err.Error(), filepath.Join(dir, "n*", "quorumd.log")) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(log); err != nil {
@@ -102,10 +104,12 @@ func TestAPortThatIsTakenIsNamedWithWhoHasIt(t *testing.T) {
 	}
 	defer listener.Close()
 	d := &demo{hosts: []*testbed.Host{{Options: testbed.HostOptions{
-		Name: "n1", Metrics: "127.0.0.1:0", PeerURL: "http://127.0.0.1:0", ClientURL: "http://" + listener.Addr().String(),
+		Name: "n1", Metrics: "127.0.0.1:0", PeerURL: "http://127.0.0.1:0",
+		ClientURL: "http://" + listener.Addr().String(),
 	}}}}
 	err = d.portsAreFree()
-	if want := fmt.Sprintf("%s (demo.test, process %d)", listener.Addr(), os.Getpid()); err == nil || !strings.Contains(err.Error(), want) {
+	if want := fmt.Sprintf("%s (demo.test, process %d)", listener.Addr(), os.Getpid()); err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 	if err := listener.Close(); err != nil {
@@ -142,7 +146,8 @@ func terminal(t *testing.T, columns uint16) (ours, theirs *os.File) {
 
 func resize(t *testing.T, terminal *os.File, columns uint16) {
 	t.Helper()
-	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
+	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ,
+		&unix.Winsize{Row: 24, Col: columns}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -154,7 +159,10 @@ func TestTheTableSurvivesATerminalThatIsMadeNarrower(t *testing.T) {
 	hosts := []*testbed.Host{{Options: testbed.HostOptions{Name: "n1"}}, {Options: testbed.HostOptions{Name: "n2"}}}
 	frame := func() string {
 		t.Helper()
-		s.table(time.Second, hosts, map[string]*control.Status{"n1": {Reasons: []control.Reason{{Code: "CODE", Text: strings.Repeat("long ", 30)}}}})
+		s.table(time.Second, hosts, map[string]*control.Status{"n1": {Reasons: []control.Reason{{
+			Code: "CODE",
+			Text: strings.Repeat("long ", 30),
+		}}}})
 		buffer := make([]byte, 4096)
 		n, err := ours.Read(buffer)
 		if err != nil {
@@ -166,7 +174,8 @@ func TestTheTableSurvivesATerminalThatIsMadeNarrower(t *testing.T) {
 	fits := func(what, drawn string, columns int) {
 		t.Helper()
 		for line := range strings.Lines(drawn) {
-			if n := utf8.RuneCountInString(strings.TrimRight(sequence.ReplaceAllString(line, ""), "\r\n")); n >= columns {
+			if n := utf8.RuneCountInString(strings.TrimRight(sequence.ReplaceAllString(line, ""),
+				"\r\n")); n >= columns {
 				t.Errorf("%s: a line has %d of %d columns: %q", what, n, columns, line)
 			}
 		}

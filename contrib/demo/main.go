@@ -94,7 +94,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 // introduction says how to look at the hosts, in a line that is there to be copied.
 func (d *demo) introduction() string {
 	quorumctl, socket := filepath.Join(filepath.Dir(d.quorumd), "quorumctl"), d.hosts[0].Options.Socket()
-	return fmt.Sprintf("Look at n1, or at another host, from another terminal:\n\n    QUORUMCTL_SOCKET=%s %s status\n\n", here(socket), here(quorumctl))
+	return fmt.Sprintf("Look at n1, or at another host, from another terminal:\n\n    QUORUMCTL_SOCKET=%s %s "+
+		"status\n\n", here(socket), here(quorumctl))
 }
 
 // here gives a path as it is typed in the working directory.
@@ -151,7 +152,8 @@ func (d *demo) prepare(names []string) error {
 		options[i] = testbed.HostOptions{
 			Name: name, Dir: filepath.Join(d.dir, name), Disk: filepath.Join(d.dir, name, "disk"),
 			Agent: []string{d.quorumd, "run"}, Etcd: d.etcd,
-			ClientURL: url(i+1, clientPort), PeerURL: url(i+1, peerPort), Metrics: fmt.Sprintf("127.0.0.%d:%d", i+1, metricsPort),
+			ClientURL: url(i+1, clientPort), PeerURL: url(i+1, peerPort),
+			Metrics:   fmt.Sprintf("127.0.0.%d:%d", i+1, metricsPort),
 			Endpoints: endpoints,
 		}
 		d.hosts = append(d.hosts, &testbed.Host{Options: options[i]})

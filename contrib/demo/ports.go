@@ -46,7 +46,8 @@ func (d *demo) portsAreFree() error {
 	if len(taken) == 0 {
 		return nil
 	}
-	return fmt.Errorf("cannot start: something listens at %s already; is it another demo on this machine? End it first", strings.Join(taken, ", "))
+	return fmt.Errorf("cannot start: something listens at %s already; is it another demo on this machine? End it first",
+		strings.Join(taken, ", "))
 }
 
 // listenerOf names the process that listens at an address, or nothing if that cannot be told.

@@ -73,7 +73,8 @@ func (s *screen) table(since time.Duration, hosts []*testbed.Host, states map[st
 	var b strings.Builder
 	columns, rows, _ := s.size()
 	switch {
-	case s.drawn > 0 && columns != s.columns: // the lines may have been broken anew: where the table stands is not known
+	// the lines may have been broken anew: where the table stands is not known
+	case s.drawn > 0 && columns != s.columns:
 		b.WriteString("\x1b[H\x1b[2J" + s.head)
 	case s.drawn > 0:
 		fmt.Fprintf(&b, "\x1b[%dA", s.drawn)

@@ -100,7 +100,8 @@ func (d *demo) stands(states map[string]*control.Status) bool {
 		return roles[control.RoleStandby] == 1
 	}
 	s := states[d.slow]
-	return s != nil && s.Role == control.RoleSpare && reasonOf(s).Code == "NOT_QUALIFIED" && s.Health.Disk.WAL.P99 >= s.Health.Disk.LimitSeconds
+	return s != nil && s.Role == control.RoleSpare && reasonOf(s).Code == "NOT_QUALIFIED" &&
+		s.Health.Disk.WAL.P99 >= s.Health.Disk.LimitSeconds
 }
 
 func reasonOf(s *control.Status) control.Reason {

@@ -30,7 +30,8 @@ func (w *world) authenticate() *clientv3.Client {
 		func() error { _, err := etcd.UserGrantRole(ctx, "root", "root"); return err },
 		func() error { _, err := etcd.RoleAdd(ctx, "quorumd"); return err },
 		func() error {
-			_, err := etcd.RoleGrantPermission(ctx, "quorumd", prefix, clientv3.GetPrefixRangeEnd(prefix), clientv3.PermissionType(clientv3.PermReadWrite))
+			_, err := etcd.RoleGrantPermission(ctx, "quorumd", prefix, clientv3.GetPrefixRangeEnd(prefix),
+				clientv3.PermissionType(clientv3.PermReadWrite))
 			return err
 		},
 		func() error { _, err := etcd.UserAdd(ctx, "quorumd", "secret"); return err },
@@ -73,7 +74,8 @@ func TestWithAuthenticationQuorumdSaysWhichRoleItNeedsAndWorksWithIt(t *testing.
 	root := w.authenticate()
 	denied := func(h *host, role string) bool {
 		s, ok := h.status()
-		return ok && len(s.Reasons) > 0 && s.Reasons[0].Code == string(policy.PermissionDenied) && strings.Contains(s.Reasons[0].Text, role)
+		return ok && len(s.Reasons) > 0 && s.Reasons[0].Code == string(policy.PermissionDenied) &&
+			strings.Contains(s.Reasons[0].Text, role)
 	}
 	w.start(w.hosts[1:]...)
 	w.eventually("n2 says that it needs to use its prefix", func() bool {
@@ -81,7 +83,8 @@ func TestWithAuthenticationQuorumdSaysWhichRoleItNeedsAndWorksWithIt(t *testing.
 	})
 	w.grant(root, "quorumd")
 	w.eventually("a host says that it needs root to join", func() bool {
-		return denied(n2, "etcdctl user grant-role quorumd root") || denied(w.hosts[2], "etcdctl user grant-role quorumd root")
+		return denied(n2, "etcdctl user grant-role quorumd root") ||
+			denied(w.hosts[2], "etcdctl user grant-role quorumd root")
 	})
 	w.grant(root, "root")
 	w.within(2*formation, "all hosts vote", func() bool {

@@ -18,8 +18,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestWhatNobodyMayAskOfAHostIsRefusedWithWhatToDo asks real agents; how quorumctl and the socket judge every field by itself
-// is held by their own tests.
+// TestWhatNobodyMayAskOfAHostIsRefusedWithWhatToDo asks real agents; how quorumctl and the socket judge every field by
+// itself is held by their own tests.
 func TestWhatNobodyMayAskOfAHostIsRefusedWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	ports := testbed.FreePorts(t, 1)
@@ -32,9 +32,13 @@ func TestWhatNobodyMayAskOfAHostIsRefusedWithWhatToDo(t *testing.T) {
 	}})
 	n1, n2 := w.hosts[0], w.hosts[1]
 	w.start()
-	w.eventually("the agents answer", func() bool { return n1.names(policy.ClusterUnreachable) && n2.names(policy.ClusterUnreachable) })
-	me().ctl(n1, "rollout", "start", "restart", "--reason", "x").is(t, "no quorum", exitUnavailable, "cannot start the rollout", "→ try again when the cluster has a quorum")
-	me().ctl(n1, "rollout", "abort").is(t, "no quorum", exitUnavailable, "cannot change the rollout", "→ try again when the cluster has a quorum")
+	w.eventually("the agents answer", func() bool {
+		return n1.names(policy.ClusterUnreachable) && n2.names(policy.ClusterUnreachable)
+	})
+	me().ctl(n1, "rollout", "start", "restart", "--reason", "x").is(t, "no quorum", exitUnavailable,
+		"cannot start the rollout", "→ try again when the cluster has a quorum")
+	me().ctl(n1, "rollout", "abort").is(t, "no quorum", exitUnavailable, "cannot change the rollout",
+		"→ try again when the cluster has a quorum")
 	w.bootstrap()
 	w.eventually("n2 is known", func() bool { return w.held(w.keys().Host("host-n2")) && n1.waitsFor(policy.AtRest) })
 
@@ -44,17 +48,50 @@ func TestWhatNobodyMayAskOfAHostIsRefusedWithWhatToDo(t *testing.T) {
 		code int
 		said []string
 	}{
-		"no reason":              {n1, "maintenance on", exitUsage, []string{`"reason" not set`, "→ quorumctl maintenance on --help"}},
-		"a negative time":        {n1, "maintenance on --reason x --for -4h", exitUsage, []string{"it is 1m to 168h", "→ quorumctl maintenance on --reason"}},
-		"a time without end":     {n1, "maintenance on --reason x --for 2000000h", exitUsage, []string{"it is 1m to 168h", "→ quorumctl maintenance on --reason"}},
-		"a time beyond counting": {n1, "cycle --for 9999999999999h", exitUsage, []string{"9999999999999h", "→ quorumctl cycle --help"}},
-		"a cycle of no time":     {n1, "cycle --for 0s", exitUsage, []string{"it is 1m to 168h", "→ quorumctl cycle --for 1h"}},
-		"a reboot of nothing":    {n1, "cycle --reboot --no-wait", exitConflict, []string{"no way to reboot this machine", "→ quorumctl maintenance on, and reboot by hand"}},
-		"an unknown host":        {n1, "rollout start restart --reason x --hosts n1,n9", exitUsage, []string{"no host is present that is called n9", "→ quorumctl status lists the hosts"}},
-		"a host that observes":   {n1, "rollout start reboot --reason x --hosts n2", exitConflict, []string{"quorumd on n2 only observes", "→ set mode: manage there"}},
-		"no rollout":             {n1, "rollout pause", exitConflict, []string{"cannot change the rollout: there is none", "→ quorumctl rollout start"}},
-		"no operation":           {n1, "op release --force --reason x", exitConflict, []string{"cannot release the operation: there is none"}},
-		"an agent that observes": {n2, "maintenance on --reason x", exitConflict, []string{"quorumd only observes", "→ set mode: manage and restart quorumd"}},
+		"no reason": {
+			n1, "maintenance on", exitUsage,
+			[]string{`"reason" not set`, "→ quorumctl maintenance on --help"},
+		},
+		"a negative time": {
+			n1, "maintenance on --reason x --for -4h", exitUsage,
+			[]string{"it is 1m to 168h", "→ quorumctl maintenance on --reason"},
+		},
+		"a time without end": {
+			n1, "maintenance on --reason x --for 2000000h", exitUsage,
+			[]string{"it is 1m to 168h", "→ quorumctl maintenance on --reason"},
+		},
+		"a time beyond counting": {
+			n1, "cycle --for 9999999999999h", exitUsage,
+			[]string{"9999999999999h", "→ quorumctl cycle --help"},
+		},
+		"a cycle of no time": {
+			n1, "cycle --for 0s", exitUsage,
+			[]string{"it is 1m to 168h", "→ quorumctl cycle --for 1h"},
+		},
+		"a reboot of nothing": {
+			n1, "cycle --reboot --no-wait", exitConflict,
+			[]string{"no way to reboot this machine", "→ quorumctl maintenance on, and reboot by hand"},
+		},
+		"an unknown host": {
+			n1, "rollout start restart --reason x --hosts n1,n9", exitUsage,
+			[]string{"no host is present that is called n9", "→ quorumctl status lists the hosts"},
+		},
+		"a host that observes": {
+			n1, "rollout start reboot --reason x --hosts n2", exitConflict,
+			[]string{"quorumd on n2 only observes", "→ set mode: manage there"},
+		},
+		"no rollout": {
+			n1, "rollout pause", exitConflict,
+			[]string{"cannot change the rollout: there is none", "→ quorumctl rollout start"},
+		},
+		"no operation": {
+			n1, "op release --force --reason x", exitConflict,
+			[]string{"cannot release the operation: there is none"},
+		},
+		"an agent that observes": {
+			n2, "maintenance on --reason x", exitConflict,
+			[]string{"quorumd only observes", "→ set mode: manage and restart quorumd"},
+		},
 	} {
 		got := me().ctl(c.host, strings.Fields(c.line)...)
 		got.is(t, what, c.code, c.said...)
@@ -64,7 +101,8 @@ func TestWhatNobodyMayAskOfAHostIsRefusedWithWhatToDo(t *testing.T) {
 	}
 	n1.garbage(t)
 	w.eventually("nothing was asked, and nothing done", func() bool {
-		return n1.waitsFor(policy.AtRest) && n1.maintenance() == "" && n2.maintenance() == "" && w.absent(w.keys().Op()) && w.absent(w.keys().Rollout())
+		return n1.waitsFor(policy.AtRest) && n1.maintenance() == "" && n2.maintenance() == "" &&
+			w.absent(w.keys().Op()) && w.absent(w.keys().Rollout())
 	})
 }
 
@@ -77,14 +115,27 @@ func (h *host) garbage(t *testing.T) {
 		status               int
 		says                 string
 	}{
-		"no header":   {http.MethodPost, "", good, http.StatusBadRequest, `"kind":"bad_request","value":"cannot take the request: send the header \"fleet-lock-protocol: true\"`},
-		"a question":  {http.MethodGet, "true", "", http.StatusMethodNotAllowed, `"kind":"method_not_allowed","value":"cannot do that: send a POST`},
-		"garbage":     {http.MethodPost, "true", "\x00\xff{", http.StatusBadRequest, `cannot read the request: send {\"client_params\"`},
-		"no client":   {http.MethodPost, "true", "{}", http.StatusBadRequest, "must be 1 to 128 letters"},
-		"a long body": {http.MethodPost, "true", good + strings.Repeat(" ", 1<<20), http.StatusRequestEntityTooLarge, `"kind":"too_large"`},
+		"no header": {
+			http.MethodPost, "", good, http.StatusBadRequest,
+			`"kind":"bad_request","value":"cannot take the request: send the header \"fleet-lock-protocol: true\"`,
+		},
+		"a question": {
+			http.MethodGet, "true", "", http.StatusMethodNotAllowed,
+			`"kind":"method_not_allowed","value":"cannot do that: send a POST`,
+		},
+		"garbage": {
+			http.MethodPost, "true", "\x00\xff{", http.StatusBadRequest,
+			`cannot read the request: send {\"client_params\"`,
+		},
+		"no client": {http.MethodPost, "true", "{}", http.StatusBadRequest, "must be 1 to 128 letters"},
+		"a long body": {
+			http.MethodPost, "true", good + strings.Repeat(" ", 1<<20), http.StatusRequestEntityTooLarge,
+			`"kind":"too_large"`,
+		},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), bound)
-		r, err := http.NewRequestWithContext(ctx, c.method, "http://"+h.Options.Set["fleetlock.listen"]+"/v1/pre-reboot", strings.NewReader(c.body))
+		r, err := http.NewRequestWithContext(ctx, c.method,
+			"http://"+h.Options.Set["fleetlock.listen"]+"/v1/pre-reboot", strings.NewReader(c.body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +170,8 @@ func TestAHookThatCannotRunKeepsTheHostUpAndSaysHowToMendIt(t *testing.T) {
 	w := edged(t)
 	n1 := w.hosts[0]
 	n1.unrunnable("before")
-	me().ctl(n1, "cycle", "--reason", "a test").is(t, "a hook that cannot run", exitConflict, "HOOK_FAILED", "10-test", "chmod +x")
+	me().ctl(n1, "cycle", "--reason", "a test").is(t, "a hook that cannot run", exitConflict, "HOOK_FAILED", "10-test",
+		"chmod +x")
 	if !n1.etcdRuns() {
 		t.Error("etcd was stopped all the same")
 	}

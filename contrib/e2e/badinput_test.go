@@ -186,10 +186,16 @@ func TestAConfigurationWithMistakesIsRefusedWithAllOfThemAndEtcdIsLeftAlone(t *t
 		set  map[string]string
 		says string
 	}{
-		"no certificate":           {tlsSet("/nowhere/ca.crt", "", ""), "cluster.tls.ca: /nowhere/ca.crt does not exist"},
+		"no certificate": {
+			tlsSet("/nowhere/ca.crt", "", ""),
+			"cluster.tls.ca: /nowhere/ca.crt does not exist",
+		},
 		"no PEM":                   {tlsSet(h.ConfigPath(), "", ""), "is not PEM"},
 		"a certificate and no key": {tlsSet("", h.ConfigPath(), ""), "is given without cluster.tls.key"},
-		"no web configuration":     {map[string]string{"metrics.webConfig": "/nowhere/web.yml"}, "metrics.webConfig: /nowhere/web.yml does not exist"},
+		"no web configuration": {
+			map[string]string{"metrics.webConfig": "/nowhere/web.yml"},
+			"metrics.webConfig: /nowhere/web.yml does not exist",
+		},
 	} {
 		h.configure(c.set)
 		if _, tls := c.set["cluster.tls"]; tls {
@@ -241,7 +247,10 @@ func tlsSet(ca, cert, key string) map[string]string {
 // httpsSet makes the URLs go with TLS files.
 func (h *host) httpsSet() map[string]string {
 	https := strings.Replace(h.Options.ClientURL, "http:", "https:", 1)
-	return map[string]string{"etcd.clientURL": https, "etcd.listenClientURL": https, "cluster.endpoints": "[" + https + "]"}
+	return map[string]string{
+		"etcd.clientURL": https, "etcd.listenClientURL": https,
+		"cluster.endpoints": "[" + https + "]",
+	}
 }
 
 func TestASecondAgentIsRefusedAndTheFirstIsUnharmed(t *testing.T) {
@@ -250,7 +259,8 @@ func TestASecondAgentIsRefusedAndTheFirstIsUnharmed(t *testing.T) {
 	h := w.hosts[0]
 	w.eventually("the first rests", func() bool { return h.waitsFor(policy.AtRest) && h.healthy() })
 	untouched := h.untouched()
-	me().runsAgent(h).is(t, "the socket is served", exitUnavailable, fmt.Sprintf("already served by pid %d", h.AgentPID()))
+	me().runsAgent(h).is(t, "the socket is served", exitUnavailable,
+		fmt.Sprintf("already served by pid %d", h.AgentPID()))
 
 	second := *h.Host
 	second.Options.Dir = filepath.Join(w.dir, "second")
@@ -355,7 +365,9 @@ func TestAHostWithTheNameOfAMemberDoesNotJoin(t *testing.T) {
 	w.eventually("it is refused", func() bool { return n2.healthy() && n2.waitsFor(policy.HostConflict) })
 	n1.kill() // and while the member's agent is silent
 	w.eventually("the member's presence has ended", func() bool { return w.absent(w.keys().Host("host-n1")) })
-	w.never(2*time.Second, "it joins", func() bool { return !w.has(1, 0) || n2.etcdPID() != 0 || !n2.waitsFor(policy.HostConflict) })
+	w.never(2*time.Second, "it joins", func() bool {
+		return !w.has(1, 0) || n2.etcdPID() != 0 || !n2.waitsFor(policy.HostConflict)
+	})
 	w.start(n1)
 	w.verify(1, 0)
 }
@@ -426,7 +438,8 @@ func TestAClusterIsMadeOnce(t *testing.T) {
 	}
 	w.noteData()
 	for _, h := range []*host{n1, n2} {
-		if err := os.Rename(filepath.Join(h.DataDir(), "member"), filepath.Join(h.DataDir(), "member.quorumd-lost")); err != nil {
+		if err := os.Rename(filepath.Join(h.DataDir(), "member"),
+			filepath.Join(h.DataDir(), "member.quorumd-lost")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -454,7 +467,8 @@ func TestNoClusterIsMadeWhereDataLie(t *testing.T) {
 	w := newWorld(t, worldOptions{hosts: 2, voters: 1, standbys: 0, set: quickTimes()})
 	copyData(t, other, w.hosts[0])
 	damaged := filepath.Join(w.hosts[1].DataDir(), "member", "wal")
-	if err := errors.Join(os.MkdirAll(damaged, 0o700), os.WriteFile(filepath.Join(damaged, "0.wal"), []byte("?"), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(damaged, 0o700),
+		os.WriteFile(filepath.Join(damaged, "0.wal"), []byte("?"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	w.start()

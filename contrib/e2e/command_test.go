@@ -50,7 +50,10 @@ echo "$QUORUMD_COMMAND with etcd $etcd, for $QUORUMD_REASON" >>../log`
 func (w *world) rollOut(name string) error {
 	ctx, cancel := context.WithTimeout(w.t.Context(), bound)
 	defer cancel()
-	_, err := w.hosts[1].Client.StartRollout(ctx, control.RolloutRequest{Work: control.WorkCommand, Command: name, Reason: "a test"})
+	_, err := w.hosts[1].Client.StartRollout(ctx, control.RolloutRequest{
+		Work: control.WorkCommand, Command: name,
+		Reason: "a test",
+	})
 	return err
 }
 
@@ -89,7 +92,8 @@ func TestARolloutRunsACommandOnceOnEveryHostWhileItsEtcdIsDown(t *testing.T) {
 		}
 		name := h.Options.Name
 		by := myName(t)
-		want := "before command of " + name + " by " + by + "\nupgrade with etcd down, for a test\nafter command of " + name + " by " + by + "\n"
+		want := "before command of " + name + " by " + by + "\nupgrade with etcd down, for a test\nafter command of " +
+			name + " by " + by + "\n"
 		if got := h.hooked(); got != want {
 			t.Errorf("on %s was run:\n%s\nwant:\n%s", name, got, want)
 		}
@@ -133,7 +137,8 @@ func TestAHostWithoutTheCommandStopsTheRolloutAndIsNotTakenDown(t *testing.T) {
 	if err := w.rollOut("upgrad"); err == nil || !strings.Contains(err.Error(), "there is no") {
 		t.Errorf("a command that is not here: %v", err)
 	}
-	if refused := (*control.Error)(nil); !errors.As(w.rollOut("../before.d/10-test"), &refused) || refused.Status != 400 {
+	if refused := (*control.Error)(nil); !errors.As(w.rollOut("../before.d/10-test"), &refused) ||
+		refused.Status != 400 {
 		t.Errorf("a path: %v", refused)
 	}
 	n3 := w.hosts[2]
@@ -165,7 +170,10 @@ func TestACommandGoesOnWithoutItsAgentAndIsNotRunTwice(t *testing.T) {
 	n1 := w.hosts[0]
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
-	if _, err := n1.Client.AskMaintenance(ctx, control.MaintenanceRequest{Work: control.WorkCommand, Command: "upgrade", Reason: "a test"}); err != nil {
+	if _, err := n1.Client.AskMaintenance(ctx, control.MaintenanceRequest{
+		Work: control.WorkCommand, Command: "upgrade",
+		Reason: "a test",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	w.eventually("it runs", func() bool { return strings.Contains(n1.hooked(), "began") })
@@ -185,7 +193,8 @@ func TestACommandGoesOnWithoutItsAgentAndIsNotRunTwice(t *testing.T) {
 	}
 	w.eventually("n1 is back", func() bool { return n1.ended(policy.Cycled) })
 	by := myName(t)
-	if got, want := n1.hooked(), "before command of n1 by "+by+"\nbegan\nended\nafter command of n1 by "+by+"\n"; got != want {
+	if got, want := n1.hooked(), "before command of n1 by "+by+"\nbegan\nended\nafter command of n1 by "+by+
+		"\n"; got != want {
 		t.Errorf("was run:\n%s", got)
 	}
 	w.verify(3, 0)

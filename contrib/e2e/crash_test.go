@@ -30,14 +30,16 @@ const (
 // agent says, not by its leash.
 const following = "while following"
 
-// watchedFor is for how long a learner is watched in tests that must meet it meanwhile. An agent that was killed and started again
-// watches it while it waits for its old lock to run out, which takes up to 4 s; the rest is for a machine that is busy.
+// watchedFor is for how long a learner is watched in tests that must meet it meanwhile. An agent that was killed and
+// started again watches it while it waits for its old lock to run out, which takes up to 4 s; the rest is for a machine
+// that is busy.
 const watchedFor = "10s"
 
 // joinSteps are the steps of the join of a host that becomes a voter, in their order.
 func joinSteps() []string {
 	return []string{
-		"take-lock", "begin-join", "move-data-aside", "add-learner", "set-phase/added", "write-environment", "start-unit",
+		"take-lock", "begin-join", "move-data-aside", "add-learner", "set-phase/added", "write-environment",
+		"start-unit",
 		"set-phase/started", following, "promote", "set-phase/promoted", "end-operation",
 	}
 }
@@ -58,8 +60,8 @@ func moments() []string {
 // withEtcd are the moments at which the joining host's etcd runs.
 func withEtcd() []string { return moments()[slices.Index(moments(), "after start-unit"):] }
 
-// begins and ends part moments into those before a step and those after one, so that between two of them the join gets on by a
-// step. The moment between two steps goes with the first.
+// begins and ends part moments into those before a step and those after one, so that between two of them the join gets
+// on by a step. The moment between two steps goes with the first.
 func begins(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(at string) bool { return strings.HasPrefix(at, "after ") })
 }
@@ -68,8 +70,8 @@ func ends(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(at string) bool { return !strings.HasPrefix(at, "after ") })
 }
 
-// strikeWorld has n1 as its only voter, and n2 about to become the second one. n3 is always ready to follow, without which n2
-// would not make the number of voters even, and never does: it wants more quiet than there will be.
+// strikeWorld has n1 as its only voter, and n2 about to become the second one. n3 is always ready to follow, without
+// which n2 would not make the number of voters even, and never does: it wants more quiet than there will be.
 func strikeWorld(t *testing.T, o worldOptions) *world {
 	t.Helper()
 	times := quickTimes()
@@ -131,8 +133,8 @@ func (h *host) strike(at string, what victim) {
 	}
 }
 
-// strikeAll strikes one join of n2 at each of these moments, one after the other, and sees that it gets to the next one and in
-// the end to where it was going.
+// strikeAll strikes one join of n2 at each of these moments, one after the other, and sees that it gets to the next one
+// and in the end to where it was going.
 func strikeAll(t *testing.T, what victim, moments []string) {
 	w := strikeWorld(t, worldOptions{})
 	n2 := w.hosts[1]
@@ -200,10 +202,14 @@ func TestAJoinSurvivesKillsAtEveryMoment(t *testing.T) {
 	}
 }
 
-// The agent is killed once, and comes back only after n1 has taken its join back, or found that it needs no taking back.
+// The agent is killed once, and comes back only after n1 has taken its join back, or found that it needs no taking
+// back.
 func TestAJoinWhoseAgentStaysDeadIsTakenBackByAVoter(t *testing.T) {
 	t.Parallel()
-	for _, at := range []string{"after begin-join", "after add-learner", "after start-unit", following, "after promote"} {
+	for _, at := range []string{
+		"after begin-join", "after add-learner", "after start-unit", following,
+		"after promote",
+	} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			w := strikeWorld(t, worldOptions{})
@@ -224,8 +230,10 @@ func TestAJoinWhoseAgentStaysDeadIsTakenBackByAVoter(t *testing.T) {
 func TestEveryStepOfAJoinIsStruck(t *testing.T) {
 	t.Parallel()
 	notOfAJoin := []policy.StepKind{
-		policy.StepReleaseLock, policy.StepStopUnit, policy.StepRollBack, policy.StepRemoveLearner, policy.StepFinishBootstrap,
-		policy.StepBeginCycle, policy.StepRunHooks, policy.StepMoveLeader, policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot, policy.StepRunCommand, policy.StepRecordAgain,
+		policy.StepReleaseLock, policy.StepStopUnit, policy.StepRollBack, policy.StepRemoveLearner,
+		policy.StepFinishBootstrap,
+		policy.StepBeginCycle, policy.StepRunHooks, policy.StepMoveLeader, policy.StepRestartUnit, policy.StepTakeDown,
+		policy.StepReboot, policy.StepRunCommand, policy.StepRecordAgain,
 		policy.StepBeginRemoval, policy.StepRemoveMember, // see removal_test.go
 	}
 	for _, info := range policy.Steps() {

@@ -28,7 +28,8 @@ func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackWhateverItsEnd(t *testing
 	if pid := n1.etcdPID(); pid != 0 {
 		t.Errorf("the command runs beside etcd, process %d", pid)
 	}
-	me().ctl(n1, "cycle", "--", "true").is(t, "another command", exitConflict, "this host is in maintenance already", "a test")
+	me().ctl(n1, "cycle", "--", "true").is(t, "another command", exitConflict, "this host is in maintenance already",
+		"a test")
 	me().ctl(n1, "cycle").is(t, "other work", exitConflict, "another maintenance is asked for already")
 	n1.stop() // as an upgrade of quorumd does
 	w.start(n1)
@@ -36,7 +37,8 @@ func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackWhateverItsEnd(t *testing
 	if err := os.WriteFile(goes, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	(<-said).is(t, "the command", 3, "CYCLED, the host is back", "cannot cycle: sh ended with 3; the host was brought back all the same")
+	(<-said).is(t, "the command", 3, "CYCLED, the host is back",
+		"cannot cycle: sh ended with 3; the host was brought back all the same")
 	if n1.etcdPID() == 0 {
 		t.Error("etcd was not started again")
 	}

@@ -24,12 +24,12 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// inMaintenance is the moment between two steps when etcd is down and the work goes on, until a person says that it is over.
-// It is met by what the agent says, not by its leash.
+// inMaintenance is the moment between two steps when etcd is down and the work goes on, until a person says that it is
+// over. It is met by what the agent says, not by its leash.
 const inMaintenance = "in maintenance"
 
-// cycleSteps are the steps of the cycle of a host that leads, in their order. The hooks are run twice: before etcd stops, and
-// after it is back.
+// cycleSteps are the steps of the cycle of a host that leads, in their order. The hooks are run twice: before etcd
+// stops, and after it is back.
 func cycleSteps(work string) []string {
 	stop := []string{"restart-unit"}
 	if work == control.WorkMaintenance {
@@ -177,8 +177,8 @@ func (h *host) killedAt(at, next string) {
 	h.w.start(h)
 }
 
-// asleepAt sleeps, and wakes without its lock in the middle of the step that it was about to take: the first thing that comes
-// of it is that it takes the lock again.
+// asleepAt sleeps, and wakes without its lock in the middle of the step that it was about to take: the first thing that
+// comes of it is that it takes the lock again.
 func (h *host) asleepAt(at, next string) {
 	h.w.t.Helper()
 	h.w.t.Logf("the agent sleeps %s", at)
@@ -231,7 +231,8 @@ func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string),
 			w.lead(n1) // a busy machine may have had an election meanwhile
 		}
 		blow(n1, at, next)
-		if state := n2.maintenance(); asked && state != control.MaintenanceWaiting && w.held(w.keys().Op()) && len(w.cycled()) == 0 {
+		if state := n2.maintenance(); asked && state != control.MaintenanceWaiting && w.held(w.keys().Op()) &&
+			len(w.cycled()) == 0 {
 			t.Errorf("%s: n2 is %s, and it is the turn of n1", at, state)
 		}
 	}
@@ -245,9 +246,10 @@ func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string),
 	if order := w.cycled(); !slices.Equal(order, []string{"n1", "n2"}) {
 		t.Errorf("the hosts were taken down in the order %v, n1 was the first", order)
 	}
-	w.eventually("the history tells of the restart of n2, which has stopped the member that was to note it", func() bool {
-		return w.tells(n2, policy.StepRestartUnit)
-	})
+	w.eventually("the history tells of the restart of n2, which has stopped the member that was to note it",
+		func() bool {
+			return w.tells(n2, policy.StepRestartUnit)
+		})
 	if ran := n1.hooked(); ran != "before\nafter\n" {
 		t.Errorf("the hooks wrote %q", ran)
 	}
@@ -259,7 +261,8 @@ func strikeCycle(t *testing.T, work string, blow func(h *host, at, next string),
 func (w *world) tells(h *host, step policy.StepKind) bool {
 	lines, err := w.history()
 	return err == nil && slices.ContainsFunc(lines, func(l record.Line) bool {
-		return l.Name == h.Options.Name && l.Kind == "step" && l.Code == string(step) && !strings.HasPrefix(l.Text, record.FailedStep)
+		return l.Name == h.Options.Name && l.Kind == "step" && l.Code == string(step) &&
+			!strings.HasPrefix(l.Text, record.FailedStep)
 	})
 }
 
@@ -305,7 +308,9 @@ func TestAStepOfAnOperationThatAPersonHasReleasedDoesNotLandInTheTurnOfAnother(t
 	n1, n2 := w.hosts[0], w.hosts[1]
 	defer w.watchDown()()
 	for _, c := range []struct{ work, at string }{
-		{control.WorkMaintenance, "before move-leader"}, {control.WorkMaintenance, "before take-down"}, {control.WorkRestart, "before restart-unit"},
+		{control.WorkMaintenance, "before move-leader"},
+		{control.WorkMaintenance, "before take-down"},
+		{control.WorkRestart, "before restart-unit"},
 	} {
 		w.lead(n1)
 		n1.stopAt(c.at)
@@ -348,7 +353,10 @@ func TestARolloutGoesOnAlthoughEveryAgentIsKilledInItsTurn(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
-	if _, err := n1.Client.StartRollout(ctx, control.RolloutRequest{Work: control.WorkRestart, Reason: "a test"}); err != nil {
+	if _, err := n1.Client.StartRollout(ctx, control.RolloutRequest{
+		Work:   control.WorkRestart,
+		Reason: "a test",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for range w.hosts {
@@ -380,7 +388,8 @@ func TestARolloutGoesOnAlthoughEveryAgentIsKilledInItsTurn(t *testing.T) {
 func TestEveryStepOfACycleIsStruck(t *testing.T) {
 	t.Parallel()
 	notOfACycle := []policy.StepKind{
-		policy.StepReleaseLock, policy.StepBeginJoin, policy.StepMoveDataAside, policy.StepAddLearner, policy.StepWriteEnv, policy.StepStopUnit,
+		policy.StepReleaseLock, policy.StepBeginJoin, policy.StepMoveDataAside, policy.StepAddLearner,
+		policy.StepWriteEnv, policy.StepStopUnit,
 		policy.StepPromote, policy.StepRollBack, policy.StepRemoveLearner, policy.StepFinishBootstrap,
 		policy.StepReboot,                                // of whole hosts: see contrib/lab
 		policy.StepRunCommand,                            // see command_test.go
@@ -388,7 +397,8 @@ func TestEveryStepOfACycleIsStruck(t *testing.T) {
 		policy.StepRecordAgain, // see intruder_test.go
 	}
 	for _, info := range policy.Steps() {
-		struck := slices.ContainsFunc(slices.Concat(cycleSteps(control.WorkMaintenance), cycleSteps(control.WorkRestart)), func(s string) bool {
+		struck := slices.ContainsFunc(slices.Concat(cycleSteps(control.WorkMaintenance),
+			cycleSteps(control.WorkRestart)), func(s string) bool {
 			kind, _, _ := strings.Cut(s, "/")
 			return kind == string(info.Kind)
 		})

@@ -23,18 +23,18 @@ type limits struct {
 	whole time.Duration
 }
 
-// Two kinds of limits: short ones, for a learner that does not come to serve, and patient ones. When etcd gives a new member its
-// data as a snapshot, it takes 7 s until it serves: it misses the answer to the proposal that publishes its name, and repeats
-// it after that time.
+// Two kinds of limits: short ones, for a learner that does not come to serve, and patient ones. When etcd gives a new
+// member its data as a snapshot, it takes 7 s until it serves: it misses the answer to the proposal that publishes its
+// name, and repeats it after that time.
 func short() limits   { return limits{stall: 4 * time.Second, whole: time.Minute} }
 func patient() limits { return limits{stall: 12 * time.Second, whole: time.Minute} }
 
-// slack is what the way back may take beyond a limit: some rounds and steps, and etcd itself, which stands still for up to 5 s
-// for each stream to a peer that does not read while it drops that peer.
+// slack is what the way back may take beyond a limit: some rounds and steps, and etcd itself, which stands still for up
+// to 5 s for each stream to a peer that does not read while it drops that peer.
 const slack = 20 * time.Second
 
-// badWorld has n1 as its only voter, and a place for one standby. n2 goes first, and something is to go wrong with it; n3 will
-// be fine.
+// badWorld has n1 as its only voter, and a place for one standby. n2 goes first, and something is to go wrong with it;
+// n3 will be fine.
 func badWorld(t *testing.T, proxied bool, l limits) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{
@@ -44,7 +44,8 @@ func badWorld(t *testing.T, proxied bool, l limits) *world {
 				return
 			}
 			maps.Copy(o.Set, map[string]string{
-				"timing.learnerStall": l.stall.String(), "timing.learnerMax": l.whole.String(), "timing.joinBackoff": "5m",
+				"timing.learnerStall": l.stall.String(), "timing.learnerMax": l.whole.String(),
+				"timing.joinBackoff":   "5m",
 				"timing.promoteStable": "6s", "etcd.stopTimeout": "2s",
 			})
 		},
@@ -62,8 +63,8 @@ func (w *world) startInTurn() {
 	w.start(w.hosts[2])
 }
 
-// givesWay waits until n2's join has failed for that reason, within the limit that is set for it, and sees that n2 is backing
-// off and that n3 has joined meanwhile.
+// givesWay waits until n2's join has failed for that reason, within the limit that is set for it, and sees that n2 is
+// backing off and that n3 has joined meanwhile.
 func (w *world) givesWay(code policy.ReasonCode, limit time.Duration) {
 	w.t.Helper()
 	n2, n3 := w.hosts[1], w.hosts[2]
@@ -76,7 +77,8 @@ func (w *world) givesWay(code policy.ReasonCode, limit time.Duration) {
 		w.t.Errorf("n2 was removed after %s, its limit is %s", took, limit)
 	}
 	w.eventually("n3 joins", func() bool { return n3.role() == control.RoleStandby })
-	w.t.Logf("n2 was removed after %s, n3 had joined %s later", took.Round(time.Millisecond), (time.Since(added) - took).Round(time.Millisecond))
+	w.t.Logf("n2 was removed after %s, n3 had joined %s later", took.Round(time.Millisecond),
+		(time.Since(added) - took).Round(time.Millisecond))
 	w.verify(1, 1)
 	if !n2.names(policy.BackingOff) {
 		s, _ := n2.status()
@@ -156,8 +158,8 @@ func TestALearnerThatIsCutOffGivesWayToTheNextHost(t *testing.T) {
 	w.givesWay(policy.LearnerStalled, patient().stall)
 }
 
-// A learner that takes its first copy does not serve clients yet: nobody can tell how far it is, so that it must be done within
-// the time that is allowed without progress.
+// A learner that takes its first copy does not serve clients yet: nobody can tell how far it is, so that it must be
+// done within the time that is allowed without progress.
 func TestALearnerThatCrawlsThroughItsFirstCopyGivesWayToTheNextHost(t *testing.T) {
 	t.Parallel()
 	w := badWorld(t, true, short())
@@ -176,7 +178,8 @@ func TestALearnerThatCrawlsBehindTheOthersGivesWayToTheNextHost(t *testing.T) {
 	w.startInTurn()
 	n2.waitStopped()
 	w.hinder(testbed.Faults{Rate: 64 << 10})
-	load, err := testbed.StartWriteLoad(t.Context(), testbed.LoadOptions{Endpoints: w.hosts[0].etcd.Endpoints(), Rate: 200, ValueSize: 4 << 10})
+	load, err := testbed.StartWriteLoad(t.Context(),
+		testbed.LoadOptions{Endpoints: w.hosts[0].etcd.Endpoints(), Rate: 200, ValueSize: 4 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +189,8 @@ func TestALearnerThatCrawlsBehindTheOthersGivesWayToTheNextHost(t *testing.T) {
 	w.givesWay(policy.JoinTooLong, l.whole)
 }
 
-// hinder puts faults into all that n2's etcd and n1's say to each other. What n1 sends flows over connections that n2 opens.
+// hinder puts faults into all that n2's etcd and n1's say to each other. What n1 sends flows over connections that n2
+// opens.
 func (w *world) hinder(f testbed.Faults) {
 	for _, h := range w.hosts[:2] {
 		h.peerProxy.Set(f)

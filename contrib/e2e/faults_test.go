@@ -39,17 +39,20 @@ func faulty(t *testing.T, o *testbed.HostOptions, limits map[string]string) *tes
 	return m
 }
 
-// fivefold are five times the limits of production, over windows that are short: the machine is busy, and what lies below it too.
+// fivefold are five times the limits of production, over windows that are short: the machine is busy, and what lies
+// below it too.
 func fivefold() map[string]string {
 	return map[string]string{
-		"disk.fsyncLeave": "25ms", "disk.fsyncWarm": "50ms", "disk.fsyncSlow": "500ms", "disk.stall": "5s", "disk.fail": "30s",
+		"disk.fsyncLeave": "25ms", "disk.fsyncWarm": "50ms", "disk.fsyncSlow": "500ms", "disk.stall": "5s",
+		"disk.fail": "30s",
 	}
 }
 
 // hanging are limits for a disk that hangs and is not judged by its speed, on a machine that is busy.
 func hanging() map[string]string {
 	return map[string]string{
-		"disk.fsyncLeave": "200ms", "disk.fsyncWarm": "300ms", "disk.fsyncSlow": "500ms", "disk.stall": "1s", "disk.fail": "6s",
+		"disk.fsyncLeave": "200ms", "disk.fsyncWarm": "300ms", "disk.fsyncSlow": "500ms", "disk.stall": "1s",
+		"disk.fail": "6s",
 	}
 }
 
@@ -87,14 +90,17 @@ func TestAHostWithASlowDiskNeverGetsPastQualifying(t *testing.T) {
 	n2 := w.hosts[1]
 	rule(t, slow, "fsync * delay=150ms")
 	w.start(n2)
-	w.eventually("the disk is found unfit", func() bool { return n2.finds("QUALIFYING", "DISK_UNFIT") && n2.waitsFor(policy.NotQualified) })
+	w.eventually("the disk is found unfit", func() bool {
+		return n2.finds("QUALIFYING", "DISK_UNFIT") && n2.waitsFor(policy.NotQualified)
+	})
 	w.never(5*time.Second, "it gets past QUALIFYING, or acts", func() bool {
 		s, ok := n2.status()
 		return ok && (s.Health.State != "QUALIFYING" || s.Health.Qualified || s.Loop.Steps > 0) || n2.etcdPID() != 0
 	})
 	told := me().ctl(n2, "explain")
 	told.is(t, "explain", 0, "NOT_QUALIFIED")
-	found := regexp.MustCompile(`fsync p99 ([0-9.]+) ms over 30 WAL-like writes, limit 50 ms`).FindStringSubmatch(told.words())
+	found := regexp.MustCompile(
+		`fsync p99 ([0-9.]+) ms over 30 WAL-like writes, limit 50 ms`).FindStringSubmatch(told.words())
 	if found == nil {
 		t.Fatalf("explain does not give the measured number: %s", told.said)
 	}
@@ -107,8 +113,8 @@ func TestAHostWithASlowDiskNeverGetsPastQualifying(t *testing.T) {
 	w.verify(1, 1)
 }
 
-// TestAVoterWhoseDiskHangs goes through what the others and the voter's own agent make of it, first for a while and then for
-// good.
+// TestAVoterWhoseDiskHangs goes through what the others and the voter's own agent make of it, first for a while and
+// then for good.
 func TestAVoterWhoseDiskHangs(t *testing.T) {
 	t.Parallel()
 	var disk *testbed.Mount
@@ -130,21 +136,28 @@ func TestAVoterWhoseDiskHangs(t *testing.T) {
 	first := n1.answersPromptly().Health.Disk
 	w.eventually("what is in flight grows older", func() bool {
 		now := n1.answersPromptly().Health.Disk
-		return now.InFlightOp != "" && now.InFlightSeconds > first.InFlightSeconds && n1.metric("quorumd_disk_inflight_seconds") > 1
+		return now.InFlightOp != "" && now.InFlightSeconds > first.InFlightSeconds &&
+			n1.metric("quorumd_disk_inflight_seconds") > 1
 	})
 	clearRules(t, disk)
-	t.Logf("%.1f s of hanging; in flight for %.1f s at first sight: %s", time.Since(began).Seconds(), first.InFlightSeconds, first.InFlightOp)
+	t.Logf("%.1f s of hanging; in flight for %.1f s at first sight: %s", time.Since(began).Seconds(),
+		first.InFlightSeconds, first.InFlightOp)
 	w.eventually("the disk is SLOW after it has come back", func() bool { return n1.finds("SLOW", "DISK_FSYNC_SLOW") })
 	w.eventually("all rest", func() bool { return w.rests(n1) && w.rests(others[0]) && w.rests(others[1]) })
 	w.lead(n1)
 
 	steps := w.steps(others...)
 	rule(t, disk, "fsync * hang")
-	w.eventually("another voter leads", func() bool { return w.leader(others[0]) != 0 && w.leader(others[0]) != w.id(n1) && others[0].writes() })
+	w.eventually("another voter leads", func() bool {
+		return w.leader(others[0]) != 0 && w.leader(others[0]) != w.id(n1) && others[0].writes()
+	})
 	w.start(spare)
-	w.eventually("the spare waits for the voter", func() bool { return spare.healthy() && spare.waitsFor(policy.VoterNotLive) })
+	w.eventually("the spare waits for the voter", func() bool {
+		return spare.healthy() && spare.waitsFor(policy.VoterNotLive)
+	})
 	w.eventually("the disk is FAILED", func() bool { return n1.answersPromptly().Health.State == "FAILED" })
-	if age := n1.metric("quorumd_disk_inflight_seconds"); age < 6 || n1.metric(`quorumd_health_state{state="FAILED"}`) != 1 {
+	if age := n1.metric("quorumd_disk_inflight_seconds"); age < 6 ||
+		n1.metric(`quorumd_health_state{state="FAILED"}`) != 1 {
 		t.Errorf("the metrics show %v s in flight and no failure", age)
 	}
 	w.never(3*time.Second, "somebody takes a step", func() bool {

@@ -18,13 +18,14 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// TestSparesCostEtcdLittle runs as many spares as this machine bears, and counts what real etcd has to do for them: while
-// nothing happens, and while one of them takes the place of a voter that was removed.
+// TestSparesCostEtcdLittle runs as many spares as this machine bears, and counts what real etcd has to do for them:
+// while nothing happens, and while one of them takes the place of a voter that was removed.
 func TestSparesCostEtcdLittle(t *testing.T) {
 	t.Parallel()
 	const hosts, voters = 20, 3
 	w := newWorld(t, worldOptions{hosts: hosts, voters: voters, set: map[string]string{
-		"timing.interval": "1s", "timing.presenceTTL": "30s", "disk.directInterval": "1s", "timing.learnerStall": "60s", "timing.callTimeout": "2s", "timing.lockTTL": "20s",
+		"timing.interval": "1s", "timing.presenceTTL": "30s", "disk.directInterval": "1s", "timing.learnerStall": "60s",
+		"timing.callTimeout": "2s", "timing.lockTTL": "20s",
 	}})
 	w.start(w.hosts[:voters]...)
 	w.bootstrap()
@@ -64,7 +65,9 @@ func TestSparesCostEtcdLittle(t *testing.T) {
 	revision = w.revision()
 	began := time.Now()
 	w.removeMember(third)
-	w.within(3*time.Minute, "another spare is a voter", func() bool { return w.has(voters, 0) && w.absent(w.keys().Op()) })
+	w.within(3*time.Minute, "another spare is a voter", func() bool {
+		return w.has(voters, 0) && w.absent(w.keys().Op())
+	})
 	took := time.Since(began)
 	t.Logf("the hand-over took %.1f s and %d writes", took.Seconds(), w.revision()-revision)
 	lines, err := w.history()

@@ -70,8 +70,8 @@ type host struct {
 	real        string           // the etcd that Options.Etcd leads to
 }
 
-// newWorld makes hosts and starts nothing. Everything is taken away when the test has ended; how it stood is shown if it
-// has failed.
+// newWorld makes hosts and starts nothing. Everything is taken away when the test has ended; how it stood is shown if
+// it has failed.
 func newWorld(t *testing.T, o worldOptions) *world {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "q") // t.TempDir is too long for a control socket
@@ -120,7 +120,8 @@ func (w *world) newHost(i int, ports []int, o worldOptions) *host {
 	client, peer := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
 	h := &host{w: w}
 	options := testbed.HostOptions{
-		Name: name, Dir: filepath.Join(w.dir, name), Agent: []string{os.Args[0], "run"}, Etcd: testbed.Etcd(w.t, testbed.Small),
+		Name: name, Dir: filepath.Join(w.dir, name), Agent: []string{os.Args[0], "run"},
+		Etcd:      testbed.Etcd(w.t, testbed.Small),
 		ClientURL: url(client), PeerURL: url(peer), ListenClientURL: url(client), ListenPeerURL: url(peer),
 		Metrics: fmt.Sprintf("127.0.0.1:%d", ports[2]), Set: settings(o),
 	}
@@ -156,8 +157,8 @@ func address(url string) string {
 	return after
 }
 
-// settings are the times of a world with one voter, which etcd lets change at once, on a machine that is busy with other
-// worlds: the disk is judged loosely, because it is not the subject here.
+// settings are the times of a world with one voter, which etcd lets change at once, on a machine that is busy with
+// other worlds: the disk is judged loosely, because it is not the subject here.
 func settings(o worldOptions) map[string]string {
 	voters := o.voters
 	if voters == 0 {
@@ -175,14 +176,16 @@ func settings(o worldOptions) map[string]string {
 	return s
 }
 
-// quickTimes are for worlds with one voter, which has nobody to settle with: etcd wants voters to have been connected for 5 s
-// before the membership changes.
+// quickTimes are for worlds with one voter, which has nobody to settle with: etcd wants voters to have been connected
+// for 5 s before the membership changes.
 func quickTimes() map[string]string {
 	return map[string]string{
 		"timing.interval": "200ms", "timing.callTimeout": "750ms", "timing.lockTTL": "4s", "timing.renewEvery": "500ms",
-		"timing.renewGiveUp": "2500ms", "timing.stepMargin": "300ms", "timing.presenceTTL": "3s", "timing.settle": "300ms",
-		"timing.cooldown": "0s", "timing.promoteStable": "600ms", "timing.steadyLag": "600ms", "timing.learnerStall": "20s",
-		"timing.learnerMax": "60s", "timing.orphanGrace": "8s", "timing.joinBackoff": "1s",
+		"timing.renewGiveUp": "2500ms", "timing.stepMargin": "300ms", "timing.presenceTTL": "3s",
+		"timing.settle":   "300ms",
+		"timing.cooldown": "0s", "timing.promoteStable": "600ms", "timing.steadyLag": "600ms",
+		"timing.learnerStall": "20s",
+		"timing.learnerMax":   "60s", "timing.orphanGrace": "8s", "timing.joinBackoff": "1s",
 	}
 }
 
@@ -238,11 +241,12 @@ func (h *host) set(key, value string) {
 	}
 }
 
-// breakEtcd puts a program in the place of etcd that says it is etcd, but does something else: a line of shell. What runs
-// already is left alone.
+// breakEtcd puts a program in the place of etcd that says it is etcd, but does something else: a line of shell. What
+// runs already is left alone.
 func (h *host) breakEtcd(does string) {
 	h.w.t.Helper()
-	script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *--version*) echo 'etcd Version: 3.6.16'; exit 0;; esac\n%s\n", does)
+	script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *--version*) echo 'etcd Version: 3.6.16'; exit 0;; esac\n%s\n",
+		does)
 	temp := h.Options.Etcd + ".new"
 	if err := errors.Join(os.WriteFile(temp, []byte(script), 0o755), os.Rename(temp, h.Options.Etcd)); err != nil {
 		h.w.t.Fatal(err)

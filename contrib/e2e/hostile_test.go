@@ -23,10 +23,11 @@ func hostile() map[string]string {
 			`"since":"2026-03-01T12:00:00+24:00","until":"2026-03-01T12:00:00+24:00"}`,
 		"a field that grows when it is escaped": `{"version":1,"reason":"` + strings.Repeat("<", 60<<10) + `"}`,
 		"1.4 MB":                                strings.Repeat("x", 1_400_000),
-		"deep JSON":                             `{"version":1,"x":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`,
-		"NULs":                                  strings.Repeat("\x00", 100),
-		"a future version":                      `{"version":7,"kind":"cycle"}`,
-		"wrong types":                           `{"version":1,"reason":{},"kind":[],"hosts":7,"started":true,"id":0,"since":3}`,
+		"deep JSON": `{"version":1,"x":` +
+			strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`,
+		"NULs":             strings.Repeat("\x00", 100),
+		"a future version": `{"version":7,"kind":"cycle"}`,
+		"wrong types":      `{"version":1,"reason":{},"kind":[],"hosts":7,"started":true,"id":0,"since":3}`,
 	}
 }
 
@@ -63,10 +64,15 @@ func (h *host) namesKey(key string) bool {
 func (w *world) answers(what string) {
 	w.t.Helper()
 	for _, h := range w.hosts {
-		for command, format := range map[string]string{"status": "table", "health": "json", "explain": "table", "history": "json"} {
+		for command, format := range map[string]string{
+			"status": "table", "health": "json", "explain": "table",
+			"history": "json",
+		} {
 			got := me().ctl(h, command, "--output", format)
-			if got.code > 2 || got.said == "" || strings.Contains(got.said, "no voter answers") || strings.Contains(got.said, "cannot encode") {
-				w.t.Errorf("%s: %s as %s on %s ends with %d: %.300s", what, command, format, h.Options.Name, got.code, got.said)
+			if got.code > 2 || got.said == "" || strings.Contains(got.said, "no voter answers") ||
+				strings.Contains(got.said, "cannot encode") {
+				w.t.Errorf("%s: %s as %s on %s ends with %d: %.300s", what, command, format, h.Options.Name, got.code,
+					got.said)
 			}
 		}
 		if s, ok := h.status(); !ok || !s.Cluster.Reachable {

@@ -44,7 +44,9 @@ func TestNoSecondHostGoesDownWhenSomebodyDeletesTheOperation(t *testing.T) {
 	first, _ := w.get(w.keys().Op())
 	for range 3 {
 		w.deleteKey(w.keys().Op())
-		w.never(5*time.Second, "n2 had its turn beside n1", func() bool { return n2.maintenance() != control.MaintenanceWaiting })
+		w.never(5*time.Second, "n2 had its turn beside n1", func() bool {
+			return n2.maintenance() != control.MaintenanceWaiting
+		})
 		w.eventually("the operation is recorded again", func() bool { return !w.absent(w.keys().Op()) })
 	}
 	if again, _ := w.get(w.keys().Op()); !began(t, again).Equal(began(t, first)) {

@@ -64,7 +64,8 @@ func (w *world) rolesAgree() {
 				want = control.RoleVoter
 			}
 			s, ok := h.status()
-			return !ok || s.Role != want || (listed && (len(s.Reasons) == 0 || s.Reasons[0].Code != string(policy.AtRest)))
+			return !ok || s.Role != want || (listed && (len(s.Reasons) == 0 ||
+				s.Reasons[0].Code != string(policy.AtRest)))
 		})
 	})
 }

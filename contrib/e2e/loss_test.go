@@ -41,7 +41,8 @@ func (h *host) checkAnswers() {
 		took = append(took, time.Since(began))
 	}
 	slices.Sort(took)
-	h.w.t.Logf("%s answers in %s at the median, %s at most", h.Options.Name, took[asked/2].Round(10*time.Microsecond), took[asked-1].Round(10*time.Microsecond))
+	h.w.t.Logf("%s answers in %s at the median, %s at most", h.Options.Name, took[asked/2].Round(10*time.Microsecond),
+		took[asked-1].Round(10*time.Microsecond))
 	if took[asked/2] > limit { // one answer may be late on a busy machine
 		h.w.t.Errorf("%s takes %s to answer, the limit is %s", h.Options.Name, took[asked/2], limit)
 	}
@@ -130,7 +131,9 @@ func TestAHostWithAWrongClockJoinsOnceItIsRight(t *testing.T) {
 	for _, offset := range []time.Duration{time.Minute, -time.Minute} {
 		n2.setClock(offset)
 		w.eventually("n2 sees that its clock is off", func() bool { return n2.waitsFor(policy.ClockSkew) })
-		w.never(quiet/2, "a host with a wrong clock takes a step", func() bool { return n2.steps() > 0 || len(w.members()) > 1 })
+		w.never(quiet/2, "a host with a wrong clock takes a step", func() bool {
+			return n2.steps() > 0 || len(w.members()) > 1
+		})
 	}
 	n2.setClock(0)
 	w.verify(2, 0)

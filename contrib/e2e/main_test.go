@@ -75,8 +75,8 @@ func runAgent(args []string) int {
 
 // leashed is a directory with these files, which a test may change while the agent runs:
 //
-//   - stop holds the point at which the agent shall stand still, such as "before promote" or "after set-phase/added": the
-//     loop is blocked there until the file is gone or holds something else.
+//   - stop holds the point at which the agent shall stand still, such as "before promote" or "after set-phase/added":
+//     the loop is blocked there until the file is gone or holds something else.
 //   - stopped is written by the agent when it stands still: the point and its process ID.
 //   - clock holds by how much the agent's wall clock is off, such as "30s".
 type leashed string

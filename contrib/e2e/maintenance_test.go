@@ -120,7 +120,8 @@ func (w *world) writes(rate int) *testbed.WriteLoad {
 	for _, h := range w.hosts {
 		endpoints = append(endpoints, h.Options.ClientURL)
 	}
-	load, err := testbed.StartWriteLoad(w.t.Context(), testbed.LoadOptions{Endpoints: endpoints, Rate: rate, Retry: true})
+	load, err := testbed.StartWriteLoad(w.t.Context(),
+		testbed.LoadOptions{Endpoints: endpoints, Rate: rate, Retry: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -141,7 +142,8 @@ func TestARolloutRestartsEveryHostOnceAndTheLeaderLast(t *testing.T) {
 	before := w.etcdPIDs()
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
-	if _, err := w.hosts[1].Client.StartRollout(ctx, control.RolloutRequest{Work: control.WorkRestart, Reason: "a test"}); err != nil {
+	if _, err := w.hosts[1].Client.StartRollout(ctx,
+		control.RolloutRequest{Work: control.WorkRestart, Reason: "a test"}); err != nil {
 		t.Fatal(err)
 	}
 	load := w.load()

@@ -15,7 +15,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// versions gives the etcd versions to test with, such as "v3.5 v3.6". One that is listed and was not built is a failure.
+// versions gives the etcd versions to test with, such as "v3.5 v3.6". One that is listed and was not built is a
+// failure.
 func versions() []string {
 	list := strings.Fields(os.Getenv("QUORUMD_ETCD_VERSIONS"))
 	if len(list) == 0 {
@@ -43,7 +44,10 @@ func TestMatrix(t *testing.T) {
 	for _, version := range versions() {
 		t.Run("a cluster of "+version, func(t *testing.T) {
 			t.Parallel()
-			o := worldOptions{hosts: 4, voters: 3, standbys: 1, each: withVersions(t, version, version, version, version)}
+			o := worldOptions{
+				hosts: 4, voters: 3, standbys: 1,
+				each: withVersions(t, version, version, version, version),
+			}
 			if version == unsafe { // join and promotion are what it is supported for
 				o.hosts, o.standbys = 3, 0
 			}
@@ -62,7 +66,10 @@ func TestMatrix(t *testing.T) {
 			}
 		})
 		if version == unsafe {
-			t.Run(version+" is refused unless it is accepted", func(t *testing.T) { t.Parallel(); isRefusedUnlessAccepted(t) })
+			t.Run(version+" is refused unless it is accepted", func(t *testing.T) {
+				t.Parallel()
+				isRefusedUnlessAccepted(t)
+			})
 		}
 	}
 	for _, p := range pairs() {
@@ -72,7 +79,10 @@ func TestMatrix(t *testing.T) {
 		if p.joins {
 			t.Run(p.host+" joins "+p.cluster, func(t *testing.T) { t.Parallel(); joinsNextTo(t, p.cluster, p.host) })
 		} else {
-			t.Run(p.host+" stays out of "+p.cluster, func(t *testing.T) { t.Parallel(); staysOut(t, p.cluster, p.host) })
+			t.Run(p.host+" stays out of "+p.cluster, func(t *testing.T) {
+				t.Parallel()
+				staysOut(t, p.cluster, p.host)
+			})
 		}
 	}
 }
@@ -109,9 +119,13 @@ func joinsNextTo(t *testing.T, cluster, host string) {
 	}
 }
 
-// staysOut sees that a host says why it does not join, that its etcd is never started nor added, and that the cluster goes on.
+// staysOut sees that a host says why it does not join, that its etcd is never started nor added, and that the cluster
+// goes on.
 func staysOut(t *testing.T, cluster, host string) {
-	w := newWorld(t, worldOptions{hosts: 2, voters: 1, standbys: 1, set: quickTimes(), each: withVersions(t, cluster, host)})
+	w := newWorld(t, worldOptions{
+		hosts: 2, voters: 1, standbys: 1, set: quickTimes(),
+		each: withVersions(t, cluster, host),
+	})
 	n1, n2 := w.hosts[0], w.hosts[1]
 	w.start()
 	w.bootstrap()
@@ -129,12 +143,15 @@ func staysOut(t *testing.T, cluster, host string) {
 
 // isRefusedUnlessAccepted has two hosts of the unsafe version, only one of which accepts that.
 func isRefusedUnlessAccepted(t *testing.T) {
-	w := newWorld(t, worldOptions{hosts: 2, voters: 1, standbys: 1, set: quickTimes(), each: func(i int, o *testbed.HostOptions) {
-		o.Etcd = testbed.Etcd(t, unsafe)
-		if i == 1 {
-			o.Set["cluster.allowUnsafeVersion"] = "true"
-		}
-	}})
+	w := newWorld(t, worldOptions{
+		hosts: 2, voters: 1, standbys: 1, set: quickTimes(),
+		each: func(i int, o *testbed.HostOptions) {
+			o.Etcd = testbed.Etcd(t, unsafe)
+			if i == 1 {
+				o.Set["cluster.allowUnsafeVersion"] = "true"
+			}
+		},
+	})
 	n1, n2 := w.hosts[0], w.hosts[1]
 	w.start()
 	w.bootstrap()
@@ -144,7 +161,8 @@ func isRefusedUnlessAccepted(t *testing.T) {
 		return listed || n2.etcdPID() != 0
 	})
 	s, _ := n2.status()
-	if text := s.Reasons[0].Text + s.Reasons[0].Remedy; !strings.Contains(text, "3.4.") || !strings.Contains(text, "cluster.allowUnsafeVersion") {
+	if text := s.Reasons[0].Text + s.Reasons[0].Remedy; !strings.Contains(text, "3.4.") ||
+		!strings.Contains(text, "cluster.allowUnsafeVersion") {
 		t.Errorf("the reason does not say which version and what to do: %s", text)
 	}
 	if n1.logHas("allowUnsafeVersion is set") == n2.logHas("allowUnsafeVersion is set") {

@@ -39,14 +39,19 @@ func TestWhatIsClosedToTheAgentIsNamedAndEtcdIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	// All but the file in question is open to everybody.
-	for path, mode := range map[string]os.FileMode{w.dir: 0o755, h.Options.Dir: 0o755, h.ConfigPath(): 0o600, ca.File: 0o644, files.Cert: 0o644, files.Key: 0o600} {
+	for path, mode := range map[string]os.FileMode{
+		w.dir: 0o755, h.Options.Dir: 0o755, h.ConfigPath(): 0o600,
+		ca.File: 0o644, files.Cert: 0o644, files.Key: 0o600,
+	} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
 	}
 	stranger := nobody(t)
-	stranger.runsAgent(h).is(t, "a closed configuration", exitNoPerm, "cannot read the configuration", "permission denied")
-	stranger.runsCtl(t, "config", "check", h.ConfigPath()).is(t, "a closed configuration", exitNoPerm, "permission denied")
+	stranger.runsAgent(h).is(t, "a closed configuration", exitNoPerm, "cannot read the configuration",
+		"permission denied")
+	stranger.runsCtl(t, "config", "check", h.ConfigPath()).is(t, "a closed configuration", exitNoPerm,
+		"permission denied")
 
 	stranger.ctl(h, "status").is(t, "a stranger may look", 0)
 	for _, change := range []string{"pause --reason x", "resume", "bootstrap --yes", "op release --force --reason x"} {
@@ -67,7 +72,8 @@ func TestWhatIsClosedToTheAgentIsNamedAndEtcdIsLeftAlone(t *testing.T) {
 		}
 	}
 	open()
-	stranger.runsAgent(h).is(t, "a closed key", exitConfig, "cluster.tls.key: "+files.Key+" cannot be read: permission denied")
+	stranger.runsAgent(h).is(t, "a closed key", exitConfig,
+		"cluster.tls.key: "+files.Key+" cannot be read: permission denied")
 
 	h.Options.Set = good
 	h.configure(nil)
@@ -85,11 +91,13 @@ func strangers(t *testing.T, h *host) {
 	}
 	h.open(t, 0o755)
 	for _, line := range changes {
-		nobody(t).ctl(h, strings.Fields(line)...).is(t, line+" as nobody", exitNoPerm, "not permitted", "→ run it as root")
+		nobody(t).ctl(h, strings.Fields(line)...).is(t, line+" as nobody", exitNoPerm, "not permitted",
+			"→ run it as root")
 	}
 	h.open(t, 0o700)
 	for _, line := range append(changes, "maintenance status") {
-		nobody(t).ctl(h, strings.Fields(line)...).is(t, line+" at a closed socket", exitNoPerm, "permission denied", "→ ")
+		nobody(t).ctl(h, strings.Fields(line)...).is(t, line+" at a closed socket", exitNoPerm, "permission denied",
+			"→ ")
 	}
 }
 
@@ -110,7 +118,8 @@ func TestAStrangerChangesNothingAtAHost(t *testing.T) {
 	w.eventually("the host is at rest", func() bool { return h.waitsFor(policy.AtRest) })
 	strangers(t, h)
 	w.eventually("nothing was asked, and nothing done", func() bool {
-		return h.waitsFor(policy.AtRest) && h.maintenance() == "" && w.absent(w.keys().Op()) && w.absent(w.keys().Rollout())
+		return h.waitsFor(policy.AtRest) && h.maintenance() == "" && w.absent(w.keys().Op()) &&
+			w.absent(w.keys().Rollout())
 	})
 }
 
@@ -121,7 +130,8 @@ func TestAStrangerMayLookAtACommandAndNotEndIt(t *testing.T) {
 	began, goes := filepath.Join(dir, "began"), filepath.Join(dir, "goes")
 	said := make(chan ended, 1)
 	go func() {
-		said <- me().ctl(n1, "cycle", "--reason", "a test", "--", "sh", "-c", "touch "+began+"; until test -e "+goes+"; do sleep 0.1; done")
+		said <- me().ctl(n1, "cycle", "--reason", "a test", "--", "sh", "-c",
+			"touch "+began+"; until test -e "+goes+"; do sleep 0.1; done")
 	}()
 	w.eventually("the command runs", func() bool { _, err := os.Stat(began); return err == nil })
 	n1.open(t, 0o755)

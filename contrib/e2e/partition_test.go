@@ -18,8 +18,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// front stands before the client URL of a host's etcd and tells one agent's connections from another's, which come from the
-// same address here. Those of each agent flow through a proxy of their own, so that an agent can be cut off alone.
+// front stands before the client URL of a host's etcd and tells one agent's connections from another's, which come from
+// the same address here. Those of each agent flow through a proxy of their own, so that an agent can be cut off alone.
 type front struct {
 	w        *world
 	listener net.Listener

@@ -35,7 +35,9 @@ func TestALearnerThatHasCaughtUpAndIsCutOffIsNotPromoted(t *testing.T) {
 	w := watched(t, stall)
 	n2 := w.hosts[1]
 	w.hinder(testbed.Cut())
-	w.never(stall-time.Second, "n2 was promoted, or the quorum is lost", func() bool { return w.isVoter(n2) || w.members() == nil })
+	w.never(stall-time.Second, "n2 was promoted, or the quorum is lost", func() bool {
+		return w.isVoter(n2) || w.members() == nil
+	})
 	w.eventually("n2 is removed", func() bool { listed, _ := w.is(n2); return !listed && len(w.members()) > 0 })
 	w.unhinder()
 	w.verify(2, 0)
@@ -48,7 +50,9 @@ func TestALearnerThatHasCaughtUpAndIsKilledIsNotPromoted(t *testing.T) {
 	n2 := w.hosts[1]
 	n2.breakEtcd("exit 1") // or it would be started again
 	n2.killEtcd()
-	w.never(stall-time.Second, "n2 was promoted, or the quorum is lost", func() bool { return w.isVoter(n2) || w.members() == nil })
+	w.never(stall-time.Second, "n2 was promoted, or the quorum is lost", func() bool {
+		return w.isVoter(n2) || w.members() == nil
+	})
 	w.eventually("n2 is removed", func() bool { listed, _ := w.is(n2); return !listed && len(w.members()) > 0 })
 	n2.repairEtcd()
 	w.verify(2, 0)

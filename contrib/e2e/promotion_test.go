@@ -41,10 +41,10 @@ const (
 	memoryNeed = 4 << 30
 )
 
-// TestALearnerOfAGigabyteIsPromotedWithoutAGapInTheWrites also promotes as a program does that tries until etcd accepts it,
-// so that it is known what there is to see. A bystander, an etcd of its own on the voter's disk, is written to all the time:
-// its gaps are the machine's. The joining hosts' disks are in memory: on one disk with the voter's, the copying would slow the
-// voter's writes down, which it does not where each host has a disk of its own.
+// TestALearnerOfAGigabyteIsPromotedWithoutAGapInTheWrites also promotes as a program does that tries until etcd accepts
+// it, so that it is known what there is to see. A bystander, an etcd of its own on the voter's disk, is written to all
+// the time: its gaps are the machine's. The joining hosts' disks are in memory: on one disk with the voter's, the
+// copying would slow the voter's writes down, which it does not where each host has a disk of its own.
 func TestALearnerOfAGigabyteIsPromotedWithoutAGapInTheWrites(t *testing.T) {
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) { promotedWithoutAGap(t, version) })
@@ -54,7 +54,8 @@ func TestALearnerOfAGigabyteIsPromotedWithoutAGapInTheWrites(t *testing.T) {
 func promotedWithoutAGap(t *testing.T, version string) {
 	w := newWorld(t, worldOptions{hosts: 3, each: func(i int, o *testbed.HostOptions) {
 		o.Etcd = testbed.Etcd(t, version)
-		o.Set["etcd.environment"] = fmt.Sprintf(`{ETCD_QUOTA_BACKEND_BYTES: "%d", ETCD_SNAPSHOT_COUNT: "10000"}`, quota) // 3.6's own
+		o.Set["etcd.environment"] = fmt.Sprintf(`{ETCD_QUOTA_BACKEND_BYTES: "%d", ETCD_SNAPSHOT_COUNT: "10000"}`,
+			quota) // 3.6's own
 		o.Set["timing.learnerStall"], o.Set["timing.learnerMax"] = "2m", joinBound.String()
 		if i > 1 {
 			o.Disk = inMemory(t)
@@ -69,7 +70,8 @@ func promotedWithoutAGap(t *testing.T, version string) {
 	n1.stop() // its etcd goes on; what follows is no business of quorumd
 	eager, gap := n1.promoteEagerly(version)
 	if allowed := eager.allowed(bystander); gap <= allowed {
-		t.Errorf("eager promotion cost only %v, and %v are the machine's: this run could not have shown the harm", gap, allowed)
+		t.Errorf("eager promotion cost only %v, and %v are the machine's: this run could not have shown the harm", gap,
+			allowed)
 	}
 
 	w.start(n1)
@@ -81,7 +83,8 @@ func promotedWithoutAGap(t *testing.T, version string) {
 	report := load.Stop()
 	w.verify(3, 0)
 
-	t.Logf("etcd %s, eager promotion: longest gap %v, the bystander's %v", version, gap, eager.longestGap(bystander.Report()))
+	t.Logf("etcd %s, eager promotion: longest gap %v, the bystander's %v", version, gap,
+		eager.longestGap(bystander.Report()))
 	for i, s := range spans {
 		gap, allowed := s.longestGap(report), s.allowed(bystander)
 		t.Logf("etcd %s, join %d: longest gap %v, the bystander's %v, in %.1f s",
@@ -159,7 +162,8 @@ func (h *host) fill() {
 func startLoad(t *testing.T, url string) *testbed.WriteLoad {
 	t.Helper()
 	load, err := testbed.StartWriteLoad(context.Background(), testbed.LoadOptions{
-		Endpoints: []string{url}, Rate: loadRate, Timeout: 20 * time.Second, Prefix: fmt.Sprintf("load/%d/", time.Now().UnixNano()),
+		Endpoints: []string{url}, Rate: loadRate, Timeout: 20 * time.Second,
+		Prefix: fmt.Sprintf("load/%d/", time.Now().UnixNano()),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -199,8 +203,8 @@ func (s span) allowed(bystander *testbed.WriteLoad) time.Duration {
 	return max(gapLimit, s.longestGap(bystander.Report())*3/2)
 }
 
-// watchJoins notes when operations begin and end. The function that it gives waits until n have, and for a while after the
-// last of them.
+// watchJoins notes when operations begin and end. The function that it gives waits until n have, and for a while after
+// the last of them.
 func (h *host) watchJoins() func(n int) []span {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.w.t.Cleanup(cancel)
@@ -234,8 +238,8 @@ func (h *host) watchJoins() func(n int) []span {
 	}
 }
 
-// promoteEagerly adds a member and promotes it as soon as etcd accepts that, under load. It gives the time that this took and
-// the longest gap in the writes, and removes the member.
+// promoteEagerly adds a member and promotes it as soon as etcd accepts that, under load. It gives the time that this
+// took and the longest gap in the writes, and removes the member.
 func (h *host) promoteEagerly(version string) (span, time.Duration) {
 	t := h.w.t
 	t.Helper()
@@ -270,7 +274,8 @@ func (h *host) promoteEagerly(version string) (span, time.Duration) {
 	watched.to = time.Now().Add(afterwards)
 	watched.wait(h.w)
 	report := load.Stop()
-	t.Logf("eager promotion was accepted after %.1f s; %d of %d writes failed", promoted.Seconds(), report.Failed, len(report.Writes))
+	t.Logf("eager promotion was accepted after %.1f s; %d of %d writes failed", promoted.Seconds(), report.Failed,
+		len(report.Writes))
 	_, err = h.etcd.MemberRemove(ctx, added.Member.ID)
 	if err = errors.Join(err, member.Kill9()); err != nil {
 		t.Fatal(err)

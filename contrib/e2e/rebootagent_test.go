@@ -45,7 +45,8 @@ func (h *host) hook(when, script string) {
 	dir := filepath.Join(h.Options.Dir, "hooks", when+".d")
 	err := os.MkdirAll(dir, 0o755)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "10-test"), []byte("#!/bin/sh\ncd "+filepath.Dir(dir)+"\n"+script+"\n"), 0o755)
+		err = os.WriteFile(filepath.Join(dir, "10-test"), []byte("#!/bin/sh\ncd "+filepath.Dir(dir)+"\n"+script+"\n"),
+			0o755)
 	}
 	if err != nil {
 		h.w.t.Fatal(err)
@@ -100,14 +101,17 @@ func TestRebootAgentsOfAllHostsAreServedOneByOneAndTheHooksRun(t *testing.T) {
 		if len(turns) > 0 {
 			t.Error("two hosts may reboot at once")
 		}
-		if want := fmt.Sprintf("before reboot of %s by fleetlock: %s\n", h.Options.Name, h.Options.Name); h.hooked() != want {
+		if want := fmt.Sprintf("before reboot of %s by fleetlock: %s\n", h.Options.Name,
+			h.Options.Name); h.hooked() != want {
 			t.Errorf("turn %d: the hooks wrote %q", n, h.hooked())
 		}
-		// Here the machine would reboot. This one does not, which is for the agent the same as a reboot that was called off.
+		// Here the machine would reboot. This one does not, which is for the agent the same as a reboot that was called
+		// off.
 		if status, text := h.rebootAgent("/v1/steady-state"); status != http.StatusOK || !h.etcdRuns() {
 			t.Errorf("%s is not back: %d %s", h.Options.Name, status, text)
 		}
-		if want := fmt.Sprintf("before reboot of %[1]s by fleetlock: %[1]s\nafter reboot of %[1]s by fleetlock: %[1]s\n", h.Options.Name); h.hooked() != want {
+		if want := fmt.Sprintf("before reboot of %[1]s by fleetlock: %[1]s\nafter reboot of %[1]s by fleetlock: "+
+			"%[1]s\n", h.Options.Name); h.hooked() != want {
 			t.Errorf("turn %d: after it the hooks have written %q", n, h.hooked())
 		}
 	}
@@ -134,7 +138,8 @@ func TestAHookThatFailsKeepsTheHostUp(t *testing.T) {
 	n1.ask(control.WorkRestart)
 	w.eventually("the timeout ends it", func() bool {
 		s, ok := n1.status()
-		return ok && s.Maintenance == nil && s.LastMaintenance != nil && strings.Contains(s.LastMaintenance.Text, "took longer than 1s")
+		return ok && s.Maintenance == nil && s.LastMaintenance != nil &&
+			strings.Contains(s.LastMaintenance.Text, "took longer than 1s")
 	})
 	n2.ask(control.WorkRestart)
 	w.eventually("n2 has its turn", func() bool { return n2.ended(policy.Cycled) })

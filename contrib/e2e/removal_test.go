@@ -29,7 +29,8 @@ func (w *world) removed(by *host) {
 	w.t.Helper()
 	w.eventually("the member is removed", func() bool {
 		s, ok := by.status()
-		return ok && s.Op == nil && s.Removal == nil && s.LastRemoval != nil && s.LastRemoval.Code == control.CodeRemoved
+		return ok && s.Op == nil && s.Removal == nil && s.LastRemoval != nil &&
+			s.LastRemoval.Code == control.CodeRemoved
 	})
 }
 
@@ -85,7 +86,8 @@ func TestALiveLeaderThatIsRemovedHandsOverFirstAndStopsAndMayJoinAgain(t *testin
 			codes = append(codes, line.Code)
 		}
 	}
-	if got := strings.Join(codes, " "); !strings.Contains(got, "begin-removal move-leader set-phase remove-member REMOVED") {
+	if got := strings.Join(codes, " "); !strings.Contains(got,
+		"begin-removal move-leader set-phase remove-member REMOVED") {
 		t.Errorf("the steps of n1 are %s", got)
 	}
 	w.eventually("n3 is a voter again", func() bool { return w.has(3, 0) })
@@ -108,7 +110,10 @@ func (h *host) silent(other *host) bool {
 
 func TestARemovalIsBroughtToItsEndByAnAgentThatWasKilledAnywhereInIt(t *testing.T) {
 	t.Parallel()
-	for _, at := range []string{"after take-lock", "after begin-removal", "after set-phase/removing", "before remove-member", "after remove-member"} {
+	for _, at := range []string{
+		"after take-lock", "after begin-removal", "after set-phase/removing",
+		"before remove-member", "after remove-member",
+	} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			w := cycleWorld(t, nil)
@@ -165,5 +170,7 @@ func (h *host) mournFor(other *host) {
 		h.w.t.Fatal(err)
 	}
 	other.running = false
-	h.w.eventually(h.Options.Name+" sees that "+other.Options.Name+" does not answer", func() bool { return h.silent(other) })
+	h.w.eventually(h.Options.Name+" sees that "+other.Options.Name+" does not answer", func() bool {
+		return h.silent(other)
+	})
 }

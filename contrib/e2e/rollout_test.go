@@ -21,7 +21,10 @@ func TestAHostThatDoesNotComeBackKeepsARolloutFromTheOthersUntilAPersonReleasesI
 	first.breakEtcd(`echo "cannot open the WAL" >&2; exit 1`)
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
-	if _, err := next.Client.StartRollout(ctx, control.RolloutRequest{Work: control.WorkRestart, Reason: "a test"}); err != nil {
+	if _, err := next.Client.StartRollout(ctx, control.RolloutRequest{
+		Work:   control.WorkRestart,
+		Reason: "a test",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	w.eventually("etcd of n2 has ended, and does not start", func() bool {
@@ -31,14 +34,16 @@ func TestAHostThatDoesNotComeBackKeepsARolloutFromTheOthersUntilAPersonReleasesI
 	before := next.etcdPID()
 	w.never(5*time.Second, "another host has its turn", func() bool {
 		s, ok := next.status()
-		return ok && (s.Op == nil || s.Op.HostName != "n2" || s.Rollout == nil || s.Rollout.State != control.RolloutRunning)
+		return ok && (s.Op == nil || s.Op.HostName != "n2" || s.Rollout == nil ||
+			s.Rollout.State != control.RolloutRunning)
 	})
 	if _, err := next.Client.ReleaseOp(ctx, control.ReleaseRequest{Force: true, Reason: "n2 is gone"}); err != nil {
 		t.Fatal(err)
 	}
 	w.eventually("the rollout has stopped", func() bool {
 		s, ok := next.status()
-		return ok && s.Rollout != nil && s.Rollout.State == control.RolloutStopped && strings.Contains(s.Rollout.Text, "n2 was released by")
+		return ok && s.Rollout != nil && s.Rollout.State == control.RolloutStopped &&
+			strings.Contains(s.Rollout.Text, "n2 was released by")
 	})
 	first.repairEtcd()
 	w.eventually("n2 is back", first.etcdRuns)

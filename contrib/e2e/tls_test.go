@@ -69,7 +69,8 @@ func place(o *testbed.HostOptions) testbed.CertFiles {
 	return testbed.CertFiles{CA: in("ca.crt"), Cert: in("agent.crt"), Key: in("agent.key")}
 }
 
-// securedWorld is one in which everybody shows a certificate to everybody: agents to etcd, and etcd to agents and peers.
+// securedWorld is one in which everybody shows a certificate to everybody: agents to etcd, and etcd to agents and
+// peers.
 func securedWorld(t *testing.T, a authority, o worldOptions, agentsFiles func(i int) testbed.CertFiles) *world {
 	t.Helper()
 	o.each = func(i int, h *testbed.HostOptions) {
@@ -98,7 +99,10 @@ func securedWorld(t *testing.T, a authority, o worldOptions, agentsFiles func(i 
 		t.Fatal(err)
 	}
 	for _, h := range w.hosts {
-		client, err := clientv3.New(clientv3.Config{Endpoints: []string{h.Options.ClientURL}, TLS: config, Logger: zap.NewNop()})
+		client, err := clientv3.New(clientv3.Config{
+			Endpoints: []string{h.Options.ClientURL}, TLS: config,
+			Logger: zap.NewNop(),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,8 +141,12 @@ func TestHostsJoinOverTLSAndTakeUpCertificatesThatAreReplaced(t *testing.T) {
 	n1, n3, n4 := w.hosts[0], w.hosts[2], w.hosts[3]
 	w.start()
 	w.bootstrap()
-	w.eventually("the host with a stranger's certificate is told", func() bool { return n3.says(policy.ClusterUnreachable, refused) })
-	w.eventually("the host that trusts a stranger is told", func() bool { return n4.says(policy.ClusterUnreachable, untrusted) })
+	w.eventually("the host with a stranger's certificate is told", func() bool {
+		return n3.says(policy.ClusterUnreachable, refused)
+	})
+	w.eventually("the host that trusts a stranger is told", func() bool {
+		return n4.says(policy.ClusterUnreachable, untrusted)
+	})
 	me().ctl(n3, "explain").is(t, "explain", 0, "CLUSTER_UNREACHABLE", refused, "cluster.tls.cert")
 	me().ctl(n4, "explain").is(t, "explain", 0, "CLUSTER_UNREACHABLE", untrusted, "cluster.tls.ca")
 
@@ -149,13 +157,17 @@ func TestHostsJoinOverTLSAndTakeUpCertificatesThatAreReplaced(t *testing.T) {
 
 	untouched := n1.untouched()
 	put(t, place(&n1.Options), a.stranger("late"))
-	w.eventually("the voter uses the certificate that was put in place", func() bool { return n1.says(policy.NoQuorum, refused) })
+	w.eventually("the voter uses the certificate that was put in place", func() bool {
+		return n1.says(policy.NoQuorum, refused)
+	})
 	put(t, place(&n1.Options), a.issue("renewed"))
 	w.eventually("and the next", func() bool { return n1.waitsFor(policy.AtRest) })
 	if err := os.WriteFile(place(&n1.Options).Key, []byte("half a k"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("a damaged key is reported", func() bool { return n1.logHas("TLS files or the password not reloaded, the old ones stay in use") })
+	w.eventually("a damaged key is reported", func() bool {
+		return n1.logHas("TLS files or the password not reloaded, the old ones stay in use")
+	})
 	if !n1.waitsFor(policy.AtRest) {
 		t.Error("the files in use were given up for damaged ones")
 	}

@@ -26,11 +26,13 @@ func (h *host) members() ([]*etcdserverpb.Member, error) {
 	return answer.Members, nil
 }
 
-// verify waits until the cluster has that many voters and learners and is at rest, and checks what must hold of every world,
-// whatever was done to it: nothing is left over, no two operations overlapped, and no data was deleted.
+// verify waits until the cluster has that many voters and learners and is at rest, and checks what must hold of every
+// world, whatever was done to it: nothing is left over, no two operations overlapped, and no data was deleted.
 func (w *world) verify(voters, learners int) {
 	w.t.Helper()
-	w.eventually(fmt.Sprintf("%d voters and %d learners stand", voters, learners), func() bool { return w.has(voters, learners) })
+	w.eventually(fmt.Sprintf("%d voters and %d learners stand", voters, learners), func() bool {
+		return w.has(voters, learners)
+	})
 	w.eventually("no operation is left", func() bool { return w.absent(w.keys().Op()) })
 	w.eventually("no lock is left", func() bool { return w.absent(w.keys().Lock()) })
 	if !w.has(voters, learners) {

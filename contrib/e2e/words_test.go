@@ -30,7 +30,8 @@ func (h *host) now() control.Status {
 func TestWhatACommandHasChangedIsWhatTheNextCommandShows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 1, voters: 1, set: quickTimes(), each: func(_ int, o *testbed.HostOptions) {
-		o.Set["timing.interval"], o.Set["timing.renewEvery"], o.Set["timing.presenceTTL"] = "1s", "1s", "4s" // nobody sees it by luck
+		// nobody sees it by luck
+		o.Set["timing.interval"], o.Set["timing.renewEvery"], o.Set["timing.presenceTTL"] = "1s", "1s", "4s"
 	}})
 	w.start()
 	w.bootstrap()
@@ -95,11 +96,14 @@ func TestAClusterThatIsShortOfMembersSaysWhichAndWhatToType(t *testing.T) {
 	t.Parallel()
 	w := formed(t)
 	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
-	me().ctl(n2, "rollout", "start", "restart", "--reason", "a test", "--wait=2m").is(t, "a rollout", 0, "rollout restart: done, 3 of 3 hosts")
+	me().ctl(n2, "rollout", "start", "restart", "--reason", "a test", "--wait=2m").is(t, "a rollout", 0,
+		"rollout restart: done, 3 of 3 hosts")
 	me().ctl(n2, "rollout", "status").is(t, "and after it", 0, "rollout restart: done, 3 of 3 hosts")
 	n3.lose()
 	for _, h := range []*host{n1, n2} {
-		w.eventually(h.Options.Name+" says that n3 is down", func() bool { return h.says(policy.VoterNotLive, "voter n3 does not answer, for ") })
+		w.eventually(h.Options.Name+" says that n3 is down", func() bool {
+			return h.says(policy.VoterNotLive, "voter n3 does not answer, for ")
+		})
 		me().ctl(h, "explain").is(t, "explain", 0, "quorumctl member remove n3 --reason '<why>'")
 		for _, r := range h.now().Hosts {
 			if r.Waiting != "" {
@@ -117,12 +121,15 @@ func TestAClusterThatIsShortOfMembersSaysWhichAndWhatToType(t *testing.T) {
 	}
 	w.start(n3)
 	w.eventually("n3 says that its member is lost", func() bool {
-		return n3.says(policy.MemberLost, "this host is listed as voter n3 (") && n3.says(policy.MemberLost, "its data directory is empty")
+		return n3.says(policy.MemberLost, "this host is listed as voter n3 (") &&
+			n3.says(policy.MemberLost, "its data directory is empty")
 	})
 	me().ctl(n3, "explain").is(t, "explain", 0, "on another host: quorumctl member remove n3 --reason '<why>'")
 
 	n2.lose()
-	w.eventually("n1 says who answers", func() bool { return n1.says(policy.NoQuorum, "n1 answers; n2 (connection refused) and n3 (") })
+	w.eventually("n1 says who answers", func() bool {
+		return n1.says(policy.NoQuorum, "n1 answers; n2 (connection refused) and n3 (")
+	})
 	s := n1.now()
 	for _, m := range s.Cluster.Members {
 		if m.Live != (m.Name == "n1") {
@@ -135,7 +142,10 @@ func TestAClusterThatIsShortOfMembersSaysWhichAndWhatToType(t *testing.T) {
 		for _, h := range []*host{n1, n3} {
 			for _, command := range []string{"status", "explain"} {
 				said := me().ctl(h, command).said
-				for _, wrong := range []string{"bootstrap", "rpc error", "desc =", "etcdserver:", "context deadline", "is stuck"} {
+				for _, wrong := range []string{
+					"bootstrap", "rpc error", "desc =", "etcdserver:", "context deadline",
+					"is stuck",
+				} {
 					if strings.Contains(said, wrong) {
 						t.Fatalf("%s of %s says %q: %s", command, h.Options.Name, wrong, said)
 					}
@@ -144,7 +154,8 @@ func TestAClusterThatIsShortOfMembersSaysWhichAndWhatToType(t *testing.T) {
 		}
 	}
 	me().ctl(n1, "pause", "--reason", "x").is(t, "pause", exitUnavailable, "cannot pause: ")
-	if said := me().ctl(n1, "history").said; strings.Contains(said, "rpc error") || strings.Contains(said, "etcdserver") {
+	if said := me().ctl(n1, "history").said; strings.Contains(said, "rpc error") ||
+		strings.Contains(said, "etcdserver") {
 		t.Errorf("history: %s", said)
 	}
 }

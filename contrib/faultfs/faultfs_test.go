@@ -47,11 +47,15 @@ func faultfs(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start mounts a faultfs on temporary directories and takes it away after the test. It needs /dev/fuse, and root or fusermount3.
+// start mounts a faultfs on temporary directories and takes it away after the test. It needs /dev/fuse, and root or
+// fusermount3.
 func start(t *testing.T) *mounted {
 	t.Helper()
 	dir := t.TempDir()
-	m := &mounted{back: filepath.Join(dir, "back"), mnt: filepath.Join(dir, "mnt"), sock: filepath.Join(dir, "s"), exited: make(chan error, 1)}
+	m := &mounted{
+		back: filepath.Join(dir, "back"), mnt: filepath.Join(dir, "mnt"), sock: filepath.Join(dir, "s"),
+		exited: make(chan error, 1),
+	}
 	for _, d := range []string{m.back, m.mnt} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			t.Fatal(err)
@@ -119,7 +123,8 @@ func (m *mounted) open(t *testing.T, name string, flags int) *os.File {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_, _ = send(m.sock, "clear") // Close waits for an operation that hangs; the test may have stopped faultfs itself
+		// Close waits for an operation that hangs; the test may have stopped faultfs itself
+		_, _ = send(m.sock, "clear")
 		f.Close()
 	})
 	return f
@@ -139,7 +144,8 @@ func TestEverySyncedWriteMeetsTheFsyncRuleExactlyOnce(t *testing.T) {
 	want := 0
 	for name, flags := range map[string]int{
 		"dsync": unix.O_DSYNC, "sync": unix.O_SYNC,
-		"direct": unix.O_DIRECT, "direct-dsync": unix.O_DIRECT | unix.O_DSYNC, "direct-sync": unix.O_DIRECT | unix.O_SYNC,
+		"direct": unix.O_DIRECT, "direct-dsync": unix.O_DIRECT | unix.O_DSYNC,
+		"direct-sync": unix.O_DIRECT | unix.O_SYNC,
 	} {
 		f := m.open(t, name, flags)
 		for i := range 5 {
@@ -168,7 +174,9 @@ func TestFsyncFdatasyncAndDirectoryFsyncMeetTheFsyncRule(t *testing.T) {
 	}
 	defer dir.Close()
 	for what, sync := range map[string]func() error{
-		"fsync": f.Sync, "fdatasync": func() error { return unix.Fdatasync(int(f.Fd())) }, "fsync of a directory": dir.Sync,
+		"fsync": f.Sync, "fdatasync": func() error {
+			return unix.Fdatasync(int(f.Fd()))
+		}, "fsync of a directory": dir.Sync,
 	} {
 		begun := time.Now()
 		if err := sync(); err != nil {
@@ -212,8 +220,16 @@ func TestErrorsReachTheProgram(t *testing.T) {
 		{"rule write f err=ENOSPC", syscall.ENOSPC, func() error { _, err := f.WriteAt([]byte("x"), 0); return err }},
 		{"rule write f err=ENOSPC", syscall.ENOSPC, func() error { return unix.Fallocate(int(f.Fd()), 0, 0, 1<<20) }},
 		{"rule write f err=EROFS", syscall.EROFS, func() error { return os.Truncate(path, 1) }},
-		{"rule open f err=EROFS", syscall.EROFS, func() error { g, err := os.OpenFile(path, os.O_WRONLY, 0); g.Close(); return err }},
-		{"rule open new err=ENOSPC", syscall.ENOSPC, func() error { g, err := os.Create(filepath.Join(m.mnt, "new")); g.Close(); return err }},
+		{"rule open f err=EROFS", syscall.EROFS, func() error {
+			g, err := os.OpenFile(path, os.O_WRONLY, 0)
+			g.Close()
+			return err
+		}},
+		{"rule open new err=ENOSPC", syscall.ENOSPC, func() error {
+			g, err := os.Create(filepath.Join(m.mnt, "new"))
+			g.Close()
+			return err
+		}},
 		{"rule any * err=EIO", syscall.EIO, f.Sync},
 	} {
 		m.command(t, c.rule)
@@ -335,7 +351,8 @@ func TestACommandItCannotUnderstandIsRefusedWithTheUsage(t *testing.T) {
 	rules := &ruleTable{}
 	for _, line := range []string{
 		"", "rule", "rule fsync *", "rule chmod * hang", "rule fsync [ hang", "rule fsync * delay=3",
-		"rule fsync * delay=-1s", "rule fsync * tail=2:1s", "rule fsync * tail=0.1", "rule fsync * err=EPERM", "rule fsync * slow", "stop",
+		"rule fsync * delay=-1s", "rule fsync * tail=2:1s", "rule fsync * tail=0.1", "rule fsync * err=EPERM",
+		"rule fsync * slow", "stop",
 	} {
 		if out, err := rules.command(line); !errors.Is(err, errUsage) {
 			t.Errorf("%q: got %q and %v", line, out, err)
@@ -353,7 +370,8 @@ func TestAWrongCommandExitsWithAnError(t *testing.T) {
 	cmd := faultfs("-sock", m.sock, "-c", "rule fsync * sleep=1s")
 	cmd.Stdout, cmd.Stderr = io.Discard, &stderr
 	var exit *exec.ExitError
-	if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(stderr.String(), `unknown action "sleep=1s"`) {
+	if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 1 ||
+		!strings.Contains(stderr.String(), `unknown action "sleep=1s"`) {
 		t.Errorf("got %v and %q", err, stderr.String())
 	}
 }
@@ -367,7 +385,10 @@ func TestDelaysAddUpAndATailComesOnTop(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for op, want := range map[string]time.Duration{"fsync": 120 * time.Millisecond, "write": 100 * time.Millisecond} {
+		for op, want := range map[string]time.Duration{
+			"fsync": 120 * time.Millisecond,
+			"write": 100 * time.Millisecond,
+		} {
 			begun := time.Now()
 			rules.apply(op, "dir/f")
 			if took := time.Since(begun); took != want {

@@ -13,12 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownFlags are taken out of an open before it reaches the backing file; towards the program it keeps them.
-// O_DIRECT: requests reach us in buffers without the alignment a direct write needs. O_SYNC, O_DSYNC: the kernel sends an fsync
+// ownFlags are taken out of an open before it reaches the backing file; towards the program it keeps them. O_DIRECT:
+// requests reach us in buffers without the alignment a direct write needs. O_SYNC, O_DSYNC: the kernel sends an fsync
 // after each such write, and that one makes it durable; with the flag on the backing file it would be synced twice.
 const ownFlags = unix.O_DIRECT | unix.O_SYNC | unix.O_DSYNC
 
-// openFlags keeps close, and so every fork and exec of a program with the file open, from waiting for an fsync that is held.
+// openFlags keeps close, and so every fork and exec of a program with the file open, from waiting for an fsync that is
+// held.
 const openFlags = fuse.FOPEN_NOFLUSH
 
 // node is a file or directory. It passes everything through, after the rules.
@@ -60,7 +61,9 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 }
 
 // Tmpfile is refused: a file without a name could not be matched by a rule.
-func (n *node) Tmpfile(context.Context, uint32, uint32, *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
+func (n *node) Tmpfile(context.Context, uint32, uint32,
+	*fuse.EntryOut,
+) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
 	return nil, nil, 0, syscall.EOPNOTSUPP
 }
 

@@ -8,11 +8,11 @@
 //	faultfs -sock PATH -c "rule any *.wal hang"       nothing moves on these files until clear
 //	faultfs -sock PATH -c clear                       or stats: how often each rule was applied
 //
-// fsync is fsync, fdatasync, fsync of a directory, and once for each O_SYNC or O_DSYNC write; write is also fallocate and
-// truncate; open is also create; read is what the page cache cannot answer; any is these four and nothing else.
-// It promises that what no rule names behaves as on the backing directory, that a rule is in force when its command returns,
-// and that an fsync is answered only after the backing file was synced. It plays no power cuts. One thing differs from a disk:
-// while an fsync is held, the kernel holds back writes to the same file too.
+// fsync is fsync, fdatasync, fsync of a directory, and once for each O_SYNC or O_DSYNC write; write is also fallocate
+// and truncate; open is also create; read is what the page cache cannot answer; any is these four and nothing else. It
+// promises that what no rule names behaves as on the backing directory, that a rule is in force when its command
+// returns, and that an fsync is answered only after the backing file was synced. It plays no power cuts. One thing
+// differs from a disk: while an fsync is held, the kernel holds back writes to the same file too.
 package main
 
 import (

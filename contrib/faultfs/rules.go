@@ -60,7 +60,8 @@ func (t *ruleTable) apply(op, name string) syscall.Errno {
 	return 0
 }
 
-// matches compares the glob, checked when the rule was given, with the path below the mount point and with its last element.
+// matches compares the glob, checked when the rule was given, with the path below the mount point and with its last
+// element.
 func (r *rule) matches(op, name string) bool {
 	whole, _ := path.Match(r.glob, name)
 	base, _ := path.Match(r.glob, path.Base(name))

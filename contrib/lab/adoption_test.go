@@ -69,7 +69,9 @@ func TestAClusterPutTogetherByHandIsAdoptedWithoutARestart(t *testing.T) {
 	}
 
 	f.check(voters[1].Reboot(t.Context()))
-	f.eventually("a voter that reboots comes back as it was", func() bool { return f.serves(voters[1]) && f.names(voters[1], "AT_REST") })
+	f.eventually("a voter that reboots comes back as it was", func() bool {
+		return f.serves(voters[1]) && f.names(voters[1], "AT_REST")
+	})
 	if now := f.roles(); !maps.Equal(members, now) {
 		t.Errorf("after a reboot, the members were %v, and are %v", members, now)
 	}
@@ -127,7 +129,8 @@ func (f *fleet) checkPicture(h *lab.Host) {
 			leads++
 		}
 	}
-	if s.Cluster.Voters != 3 || s.Cluster.FailureTolerance != 1 || !s.Cluster.Reachable || leads != 1 || s.Unit.State != "active" {
+	if s.Cluster.Voters != 3 || s.Cluster.FailureTolerance != 1 || !s.Cluster.Reachable || leads != 1 ||
+		s.Unit.State != "active" {
 		f.t.Errorf("%s shows %d leaders, the unit %s, and %+v", h.Name, leads, s.Unit.State, s.Cluster)
 	}
 }

@@ -24,8 +24,8 @@ const (
 	stateSize = 32 << 20
 )
 
-// Disk is a disk of a host, a real ext4 on a loop device. What does not lie on one of its disks lies on the machine's own, which
-// keeps its power.
+// Disk is a disk of a host, a real ext4 on a loop device. What does not lie on one of its disks lies on the machine's
+// own, which keeps its power.
 type Disk struct {
 	dir    string // all that is the disk's own
 	holds  string // the directory of the host that lies on it
@@ -42,10 +42,12 @@ func (d *Disk) Path() string { return filepath.Join(d.dir, "mounted") }
 // source is the directory on the disk that the host sees.
 func (d *Disk) source() string { return filepath.Join(d.Path(), filepath.Base(d.holds)) }
 
-// make makes the file system, or copies the image of an earlier one. With the program faultfs below it, it can be made slow.
+// make makes the file system, or copies the image of an earlier one. With the program faultfs below it, it can be made
+// slow.
 func (d *Disk) make(ctx context.Context, faultfs, from string) error {
 	image, back := filepath.Dir(d.image()), filepath.Join(d.dir, "back")
-	if err := errors.Join(os.MkdirAll(image, 0o755), os.MkdirAll(back, 0o755), os.MkdirAll(d.Path(), 0o755)); err != nil {
+	if err := errors.Join(os.MkdirAll(image, 0o755), os.MkdirAll(back, 0o755),
+		os.MkdirAll(d.Path(), 0o755)); err != nil {
 		return err
 	}
 	if faultfs != "" {

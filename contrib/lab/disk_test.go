@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast has four hosts of which one is slow. It tells why it does not join, in its
-// status and in its journal, and joins when the disk is well.
+// TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast has four hosts of which one is slow. It tells why it does not join,
+// in its status and in its journal, and joins when the disk is well.
 func TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast(t *testing.T) {
 	faultfs, err := testbed.FaultfsBinary()
 	if err != nil {
@@ -39,12 +39,16 @@ func TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast(t *testing.T) {
 
 	f.within(2*bound, "the host with the slow disk says that the disk is unfit", func() bool {
 		s, ok := f.status(slow)
-		return ok && f.is(slow, control.RoleSpare) && f.names(slow, "NOT_QUALIFIED") && len(s.Health.Findings) > 0 && s.Health.Findings[0].Code == "DISK_UNFIT"
+		return ok && f.is(slow, control.RoleSpare) && f.names(slow, "NOT_QUALIFIED") && len(s.Health.Findings) > 0 &&
+			s.Health.Findings[0].Code == "DISK_UNFIT"
 	})
 	t.Logf("quorumctl health on %s:\n%s", slow.Name, f.shell(slow, "quorumctl health || :"))
 	said := f.shell(slow, "journalctl --no-pager -x -u quorumd QUORUMD_CODE=DISK_UNFIT")
 	t.Logf("journalctl -x:\n%s", said)
-	for _, text := range []string{"Subject: DISK_UNFIT: The disk did not pass its qualifying run", "What to do: use a disk whose writes survive a power cut"} {
+	for _, text := range []string{
+		"Subject: DISK_UNFIT: The disk did not pass its qualifying run",
+		"What to do: use a disk whose writes survive a power cut",
+	} {
 		if !strings.Contains(said, text) {
 			t.Errorf("the journal does not say %q", text)
 		}

@@ -30,8 +30,9 @@ ExecStart=
 ExecStart=` + etcdPath + ` $DAEMON_ARGS
 `
 
-// bootDropIn shows quorumd the boot of its host. systemd-nspawn puts the host's own boot ID over the machine's in /proc, and a
-// service with one of these protections gets a /proc without that: each boot would look like the one before.
+// bootDropIn shows quorumd the boot of its host. systemd-nspawn puts the host's own boot ID over the machine's in
+// /proc, and a service with one of these protections gets a /proc without that: each boot would look like the one
+// before.
 const bootDropIn = `[Service]
 ProtectProc=default
 ProtectControlGroups=no
@@ -55,7 +56,8 @@ func (l *Lab) ClientURLs() []string {
 
 // UseEtcd puts another etcd than the distribution's behind the distribution's unit, as an operator would.
 func (h *Host) UseEtcd(binary string) error {
-	return errors.Join(h.Copy(binary, etcdPath), h.Write("/etc/systemd/system/etcd.service.d/version.conf", etcdDropIn, 0o644))
+	return errors.Join(h.Copy(binary, etcdPath), h.Write("/etc/systemd/system/etcd.service.d/version.conf", etcdDropIn,
+		0o644))
 }
 
 // Install installs a package of quorumd as an operator does. Nothing is started by that.
@@ -71,8 +73,9 @@ func (h *Host) Install(ctx context.Context, deb string) error {
 	return err
 }
 
-// Settings are a section of the configuration each: what a host of the lab is told that differs from the default. Everything
-// that a cautious operator waits a minute for takes seconds, and the disk is judged loosely, because all hosts share one.
+// Settings are a section of the configuration each: what a host of the lab is told that differs from the default.
+// Everything that a cautious operator waits a minute for takes seconds, and the disk is judged loosely, because all
+// hosts share one.
 type Settings map[string]map[string]any
 
 // Settings gives those of the host.
@@ -82,11 +85,13 @@ func (h *Host) Settings() Settings {
 		"cluster": {"name": ClusterName, "voters": 3, "standbys": 1, "endpoints": h.lab.ClientURLs()},
 		"etcd":    {"binary": etcdPath, "clientURL": h.ClientURL(), "peerURL": h.PeerURL()},
 		"disk": {
-			"directInterval": "200ms", "qualifySamples": 60, "window": 30, "fsyncLeave": "1s", "fsyncWarm": "2s", "fsyncSlow": "5s",
-			"stall": "20s", "minFree": "64MiB", "starved": 100,
+			"directInterval": "200ms", "qualifySamples": 60, "window": 30, "fsyncLeave": "1s", "fsyncWarm": "2s",
+			"fsyncSlow": "5s",
+			"stall":     "20s", "minFree": "64MiB", "starved": 100,
 		},
 		"timing": {
-			"interval": "500ms", "callTimeout": "2s", "lockTTL": "10s", "orphanGrace": "20s", "renewEvery": "1s", "renewGiveUp": "5s", "stepMargin": "1s",
+			"interval": "500ms", "callTimeout": "2s", "lockTTL": "10s", "orphanGrace": "20s", "renewEvery": "1s",
+			"renewGiveUp": "5s", "stepMargin": "1s",
 			"presenceTTL": "10s", "settle": "5500ms", "cooldown": "1s", "promoteStable": "2s", "steadyLag": "1s",
 			"learnerStall": "30s", "learnerMax": "2m", "joinBackoff": "5s", "returnStable": "4s",
 		},

@@ -32,23 +32,35 @@ func ailments() []ailment {
 			name: "stopped", strike: "systemctl disable --now quorumd",
 			unit: []string{"inactive (dead)"}, cli: []string{unreachable}, cure: "systemctl enable --now quorumd",
 		},
-		{name: "killed", strike: "systemctl kill --signal=KILL quorumd", unit: []string{"status=9/KILL", "Started quorumd"}, cli: []string{"voter"}, heals: true},
+		{
+			name: "killed", strike: "systemctl kill --signal=KILL quorumd",
+			unit: []string{"status=9/KILL", "Started quorumd"}, cli: []string{"voter"}, heals: true,
+		},
 		{
 			name: "hung", strike: "systemctl kill --kill-who=main --signal=STOP quorumd",
-			unit: []string{"Watchdog timeout", "Failed with result 'watchdog'", "(Result: watchdog)"}, cli: []string{"voter"}, heals: true,
+			unit: []string{"Watchdog timeout", "Failed with result 'watchdog'", "(Result: watchdog)"},
+			cli:  []string{"voter"}, heals: true,
 		},
 		{
-			name: "crashing at start", strike: "cp /etc/quorumd/quorumd.yaml /root/ && echo 'modus: manage' >>/etc/quorumd/quorumd.yaml; systemctl restart quorumd; true",
+			name: "crashing at start",
+			strike: "cp /etc/quorumd/quorumd.yaml /root/ && echo 'modus: manage' >>/etc/quorumd/quorumd.yaml; " +
+				"systemctl restart quorumd; true",
 			unit: []string{"unknown key"}, cli: []string{unreachable},
-			cure: "cp /root/quorumd.yaml /etc/quorumd/quorumd.yaml; systemctl reset-failed quorumd; systemctl start quorumd",
-		},
-		{name: "without its bus for a moment", strike: "systemctl restart dbus", unit: []string{`Status: "voter`}, cli: []string{"voter"}, heals: true},
-		{
-			name: "on a full disk", strike: "head -c 64M /dev/zero >/var/lib/quorumd/full; sync; systemctl restart quorumd; true",
-			unit: []string{`Status: "voter`}, cli: []string{"voter"}, cure: "rm /var/lib/quorumd/full",
+			cure: "cp /root/quorumd.yaml /etc/quorumd/quorumd.yaml; systemctl reset-failed quorumd; systemctl start " +
+				"quorumd",
 		},
 		{
-			name: "without polkit", strike: "systemctl mask --now polkit; systemctl restart quorumd", unit: []string{`Status: "voter`}, cli: []string{"voter"},
+			name: "without its bus for a moment", strike: "systemctl restart dbus", unit: []string{`Status: "voter`},
+			cli: []string{"voter"}, heals: true,
+		},
+		{
+			name:   "on a full disk",
+			strike: "head -c 64M /dev/zero >/var/lib/quorumd/full; sync; systemctl restart quorumd; true",
+			unit:   []string{`Status: "voter`}, cli: []string{"voter"}, cure: "rm /var/lib/quorumd/full",
+		},
+		{
+			name: "without polkit", strike: "systemctl mask --now polkit; systemctl restart quorumd",
+			unit: []string{`Status: "voter`}, cli: []string{"voter"},
 			cure: "systemctl unmask polkit",
 		},
 	}
@@ -59,7 +71,8 @@ func TestEtcdServesWhateverBefallsQuorumd(t *testing.T) {
 	f.killed = true
 	h := f.follower(nil)
 	// The unit allows a minute; the watchdog that ends a hung agent is the same.
-	f.shell(h, "mkdir -p /etc/systemd/system/quorumd.service.d && printf '[Service]\nWatchdogSec=6s\n' >/etc/systemd/system/quorumd.service.d/watchdog.conf && systemctl daemon-reload && systemctl restart quorumd")
+	f.shell(h, "mkdir -p /etc/systemd/system/quorumd.service.d && printf '[Service]\nWatchdogSec=6s\n' "+
+		">/etc/systemd/system/quorumd.service.d/watchdog.conf && systemctl daemon-reload && systemctl restart quorumd")
 	f.eventually("the agent is at rest", func() bool { return f.names(h, "AT_REST") })
 	for _, a := range ailments() {
 		began := time.Now()
@@ -128,18 +141,25 @@ func (f *fleet) put(h *lab.Host) {
 	}
 }
 
-// TestAJoinThatCannotBeDoneSaysWhy has ways in which a host lacks what it needs to start etcd. It says so, and joins when it is
-// there.
+// TestAJoinThatCannotBeDoneSaysWhy has ways in which a host lacks what it needs to start etcd. It says so, and joins
+// when it is there.
 func TestAJoinThatCannotBeDoneSaysWhy(t *testing.T) {
 	f := standingFleet(t)
 	f.killed = true
 	const config, full = "/etc/quorumd/quorumd.yaml", "/var/lib/quorumd-etcd"
 	for _, c := range []struct{ name, strike, cure, says string }{
-		{"root's helper is masked", "systemctl mask --now quorumd-helper.socket", "systemctl unmask quorumd-helper.socket; systemctl start quorumd-helper.socket", "quorumd-helper.socket"},
+		{
+			"root's helper is masked", "systemctl mask --now quorumd-helper.socket",
+			"systemctl unmask quorumd-helper.socket; systemctl start quorumd-helper.socket", "quorumd-helper.socket",
+		},
 		{"others than root can write the configuration", "chmod g+w " + config, "chmod g-w " + config, "chmod go-w"},
 		// An agent that has just started writes the environment anew; one that has written the same before does not.
-		{"the disk is full on which the environment lies", "mount -t tmpfs -o size=8k,mode=0755 full " + full + "; head -c 64k /dev/zero >" + full + "/full; systemctl restart quorumd; true",
-			"umount " + full, "no space left"},
+		{
+			"the disk is full on which the environment lies",
+			"mount -t tmpfs -o size=8k,mode=0755 full " + full + "; head -c 64k /dev/zero >" + full +
+				"/full; systemctl restart quorumd; true",
+			"umount " + full, "no space left",
+		},
 	} {
 		hosts := append(f.role(control.RoleSpare), f.role(control.RoleStandby)...)
 		if len(hosts) != 2 {

@@ -65,8 +65,8 @@ func newFleet(t *testing.T, o lab.Options) *fleet {
 	return f
 }
 
-// standingFleet gives five hosts on which three voters, a standby and a spare stand. They were put together once for all tests;
-// since then they were off, and have come back by themselves.
+// standingFleet gives five hosts on which three voters, a standby and a spare stand. They were put together once for
+// all tests; since then they were off, and have come back by themselves.
 func standingFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := newFleet(t, lab.Options{Hosts: 5, From: formedFleet(t)})
@@ -113,8 +113,8 @@ func packageFile(t *testing.T, dir string) string {
 	return found[0]
 }
 
-// manage installs quorumd on a host and starts it in mode manage. The distribution's unit is enabled: it starts at boot without
-// quorumd.
+// manage installs quorumd on a host and starts it in mode manage. The distribution's unit is enabled: it starts at boot
+// without quorumd.
 func (f *fleet) manage(h *lab.Host) error { return f.manageWith(h, func(lab.Settings) {}) }
 
 // manageWith is manage with other settings than usual.

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// groupRoots gives where a host gets control groups of its own: in systemd's tree and in the unified one, or in the only one
-// there is. Hosts that shared one would fight over it.
+// groupRoots gives where a host gets control groups of its own: in systemd's tree and in the unified one, or in the
+// only one there is. Hosts that shared one would fight over it.
 func groupRoots() []string {
 	const top = "/sys/fs/cgroup"
 	var roots []string

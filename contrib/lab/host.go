@@ -40,8 +40,8 @@ const consoleName = "console.log"
 // rebootCode is what systemd-nspawn ends with when the host wants to boot again.
 const rebootCode = 133
 
-// Root is the host's root file system as the machine sees it, also while the host is off. It does not show what the host itself
-// has mounted, such as /run.
+// Root is the host's root file system as the machine sees it, also while the host is off. It does not show what the
+// host itself has mounted, such as /run.
 func (h *Host) Root() string { return filepath.Join(h.dir, "root") }
 
 // Path is a file of a running host as the machine sees it.
@@ -72,7 +72,8 @@ func (h *Host) prepare(ctx context.Context) error {
 	}
 	layers := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", lower, upper, work)
 	if err := syscall.Mount("overlay", h.Root(), "overlay", 0, layers); err != nil {
-		return fmt.Errorf("cannot put %s over %s: %w; the lab's files must not lie on an overlay themselves", upper, h.lab.options.Root, err)
+		return fmt.Errorf("cannot put %s over %s: %w; the lab's files must not lie on an overlay themselves", upper,
+			h.lab.options.Root, err)
 	}
 	if h.lab.options.From != "" {
 		return nil // it knows who it is
@@ -309,12 +310,13 @@ func (h *Host) Command(ctx context.Context, argv ...string) (*exec.Cmd, error) {
 func EnterArgs(pid int, argv ...string) []string {
 	return append([]string{
 		"-t", strconv.Itoa(pid), "-m", "-u", "-i", "-n", "-p", "-C", "--root", "--wd", "--",
-		"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "TERM=xterm",
+		"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8",
+		"TERM=xterm",
 	}, argv...)
 }
 
-// PowerLoss takes the host's power: its network is gone without a word, what was not flushed to its disk is lost, and every
-// process ends at once.
+// PowerLoss takes the host's power: its network is gone without a word, what was not flushed to its disk is lost, and
+// every process ends at once.
 func (h *Host) PowerLoss(ctx context.Context) error {
 	pid, err := h.PID()
 	if err != nil {

@@ -25,7 +25,8 @@ func TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare(t *testing.T) {
 	f.form()
 	f.verify(3, 1)
 	f.eventually("one host is left as a spare", func() bool {
-		return len(f.role(control.RoleVoter)) == 3 && len(f.role(control.RoleStandby)) == 1 && len(f.role(control.RoleSpare)) == 1
+		return len(f.role(control.RoleVoter)) == 3 && len(f.role(control.RoleStandby)) == 1 &&
+			len(f.role(control.RoleSpare)) == 1
 	})
 	for _, h := range f.Hosts {
 		if f.is(h, control.RoleSpare) {
@@ -40,7 +41,9 @@ func TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare(t *testing.T) {
 		if s, _ := f.status(h); s.Host.BootID != strings.TrimSpace(boot) {
 			t.Errorf("the agent on %s is of boot %q, the host of %q", h.Name, s.Host.BootID, boot)
 		}
-		if said := f.shell(h, "journalctl --no-pager -o cat -u 'quorumd-errand@*' -p warning | sort | uniq -c"); said != "" && !strings.Contains(said, "No entries") {
+		if said := f.shell(h,
+			"journalctl --no-pager -o cat -u 'quorumd-errand@*' -p warning | sort | uniq -c"); said != "" &&
+			!strings.Contains(said, "No entries") {
 			t.Errorf("the errands on %s complain:\n%s", h.Name, said)
 		}
 	}
@@ -67,7 +70,8 @@ func (f *fleet) checkDriven(h *lab.Host) {
 			Result  string `json:"JOB_RESULT"`
 		}
 		f.check(json.Unmarshal([]byte(line), &entry))
-		if entry.Type == "start" && entry.Result == "done" && strings.HasPrefix(entry.Message, "Started ") { // one that is skipped is done, too
+		// one that is skipped is done, too
+		if entry.Type == "start" && entry.Result == "done" && strings.HasPrefix(entry.Message, "Started ") {
 			jobs++
 		}
 		if strings.Contains(entry.Message, "killed") {
@@ -75,15 +79,18 @@ func (f *fleet) checkDriven(h *lab.Host) {
 		}
 	}
 	if jobs != 1 || kills != 0 {
-		f.t.Errorf("%s: systemd tells of %d start jobs that were done and of %d kills, want one and none", h.Name, jobs, kills)
+		f.t.Errorf("%s: systemd tells of %d start jobs that were done and of %d kills, want one and none", h.Name, jobs,
+			kills)
 	}
 }
 
 // checkNeverRan sees that a spare's etcd was left alone. At a boot systemd skips it, and says so.
 func (f *fleet) checkNeverRan(h *lab.Host) {
 	f.t.Helper()
-	for line := range strings.Lines(f.shell(h, "journalctl --no-pager -o cat UNIT=etcd.service + _SYSTEMD_UNIT=etcd.service")) {
-		if line = strings.TrimSpace(line); line != "" && !strings.Contains(line, "No entries") && !strings.Contains(line, "etcd.hold") {
+	for line := range strings.Lines(f.shell(h,
+		"journalctl --no-pager -o cat UNIT=etcd.service + _SYSTEMD_UNIT=etcd.service")) {
+		if line = strings.TrimSpace(line); line != "" && !strings.Contains(line, "No entries") &&
+			!strings.Contains(line, "etcd.hold") {
 			f.t.Errorf("%s is a spare, and its etcd did this: %s", h.Name, line)
 		}
 	}

@@ -43,7 +43,8 @@ func (f *fleet) lastBoot(h *lab.Host) bootLog {
 		micros, err := strconv.ParseInt(field("__REALTIME_TIMESTAMP"), 10, 64)
 		f.check(err)
 		log.entries = append(log.entries, entry{
-			at: time.UnixMicro(micros), from: field("SYSLOG_IDENTIFIER"), priority: field("PRIORITY"), text: field("MESSAGE"),
+			at: time.UnixMicro(micros), from: field("SYSLOG_IDENTIFIER"), priority: field("PRIORITY"),
+			text: field("MESSAGE"),
 		})
 	}
 	return log
@@ -76,7 +77,8 @@ func (l bootLog) inOrder(lines ...[2]string) {
 	for _, line := range lines {
 		e := l.must(line[0], line[1])
 		if e.at.Before(before.at) {
-			l.f.t.Errorf("in the journal of %s %q of %v comes before %q of %v", l.host, e.text, e.at, before.text, before.at)
+			l.f.t.Errorf("in the journal of %s %q of %v comes before %q of %v", l.host, e.text, e.at, before.text,
+				before.at)
 		}
 		before = e
 	}
@@ -86,7 +88,8 @@ func (l bootLog) inOrder(lines ...[2]string) {
 func (l bootLog) tail(since time.Time) string {
 	var b strings.Builder
 	for _, e := range l.entries {
-		if e.at.Before(since) || e.from != "quorumd" && e.from != "systemd-logind" && !strings.Contains(e.text, "etcd.service") {
+		if e.at.Before(since) || e.from != "quorumd" && e.from != "systemd-logind" &&
+			!strings.Contains(e.text, "etcd.service") {
 			continue
 		}
 		b.WriteString(e.at.Format("15:04:05.000") + " " + e.from + ": " + e.text + "\n")

@@ -18,7 +18,8 @@ type Options struct {
 	Hosts int    // n1, n2, …
 	// Faultfs is the program of contrib/faultfs, under every host's disk, for Disk.Slow and Disk.Hang. Empty: without.
 	Faultfs string
-	// From is a directory in which Lab.Save has put as many hosts: they boot with those files. Empty: the hosts are bare.
+	// From is a directory in which Lab.Save has put as many hosts: they boot with those files. Empty: the hosts are
+	// bare.
 	From string
 	// Prepare may change a host's files before it boots for the first time. It may be nil.
 	Prepare func(h *Host) error
@@ -59,8 +60,8 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	})
 }
 
-// Save ends the lab in order and keeps what its hosts have written in a directory on the same file system as Options.Dir, for
-// Options.From.
+// Save ends the lab in order and keeps what its hosts have written in a directory on the same file system as
+// Options.Dir, for Options.From.
 func (l *Lab) Save(ctx context.Context, dir string) error {
 	err := l.Each(func(h *Host) error {
 		if err := h.ShutDown(ctx); err != nil {

@@ -38,7 +38,8 @@ func TestAHostLosesPowerNetworkAndDisk(t *testing.T) {
 	if got := run(n2, "cat /proc/1/comm; hostname"); got != "systemd\nn2" {
 		t.Errorf("got %q", got)
 	}
-	run(n1, "echo flushed >/var/lib/quorumd/a; sync /var/lib/quorumd/a; echo lost >/var/lib/quorumd/b; echo kept >/root/c")
+	run(n1, "echo flushed >/var/lib/quorumd/a; sync /var/lib/quorumd/a; echo lost >/var/lib/quorumd/b; echo kept "+
+		">/root/c")
 	check(n1.PowerLoss(t.Context()))
 	check(n1.PowerOn(t.Context()))
 	check(n1.Booted(t.Context()))

@@ -29,8 +29,8 @@ var lanes = flag.Int("lab.lanes", 2, "how many tests run side by side")
 // standingVariable names the directory with the fleet that all tests share; see standingFleet.
 const standingVariable = "QUORUMD_LAB_STANDING"
 
-// early are the tests that begin before all others: the first, because it leaves a fleet for the rest; then some that need
-// none; then those that take longest.
+// early are the tests that begin before all others: the first, because it leaves a fleet for the rest; then some that
+// need none; then those that take longest.
 var early = []string{
 	"TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare",
 	"TestAClusterPutTogetherByHandIsAdoptedWithoutARestart",
@@ -107,7 +107,10 @@ func testNames() ([]string, error) {
 func runAlone(name, shared string) ([]byte, error) {
 	runtime.LockOSThread() // the signal of our death is that of this thread
 	defer runtime.UnlockOSThread()
-	args := []string{"-test.run=^" + name + "$", "-test.v", "-lab.lanes=0", fmt.Sprintf("-lab.rounds=%d", *rounds), "-test.timeout=" + flag.Lookup("test.timeout").Value.String()}
+	args := []string{
+		"-test.run=^" + name + "$", "-test.v", "-lab.lanes=0", fmt.Sprintf("-lab.rounds=%d", *rounds),
+		"-test.timeout=" + flag.Lookup("test.timeout").Value.String(),
+	}
 	cmd := exec.Command("/proc/self/exe", args...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -131,7 +134,8 @@ func standingDir() (dir string, done func(), err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil { // held as long as another test takes to make the fleet
+	// held as long as another test takes to make the fleet
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return "", nil, fmt.Errorf("cannot wait for the fleet: %w", err)
 	}
 	return filepath.Join(dir, "fleet"), func() { lock.Close() }, nil

@@ -20,8 +20,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt has a voter in maintenance lose power, come back with a
-// broken disk, and then go for good. Another kernel cannot be tried: the hosts of a lab share the machine's.
+// TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt has a voter in maintenance lose power, come back
+// with a broken disk, and then go for good. Another kernel cannot be tried: the hosts of a lab share the machine's.
 func TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt(t *testing.T) {
 	f := standingFleet(t)
 	f.killed = true
@@ -31,8 +31,12 @@ func TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt(t *tes
 	f.shell(next, "quorumctl cycle --reason 'new flags' --no-wait")
 	waits := func(what string) {
 		t.Helper()
-		f.never(2*time.Second, "another host goes down "+what, func() bool { return !f.serves(next) || !f.serves(other) })
-		f.eventually("the next host says whom it waits for", func() bool { return f.waitsFor(next, "OPERATION_IN_FLIGHT", "cycle of "+h.Name) })
+		f.never(2*time.Second, "another host goes down "+what, func() bool {
+			return !f.serves(next) || !f.serves(other)
+		})
+		f.eventually("the next host says whom it waits for", func() bool {
+			return f.waitsFor(next, "OPERATION_IN_FLIGHT", "cycle of "+h.Name)
+		})
 	}
 
 	f.check(h.PowerLoss(t.Context()))
@@ -63,20 +67,25 @@ func TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt(t *tes
 		}
 	}
 	status := ""
-	f.eventually("another host says that it is overdue, and what to do", func() bool { // which it knows when the lock is gone, too
+	// which it knows when the lock is gone, too
+	f.eventually("another host says that it is overdue, and what to do", func() bool {
 		status = f.shell(other, "quorumctl status; quorumctl op show")
-		return !slices.ContainsFunc([]string{"OVERDUE by ", "new disk", "quorumctl op release --force"}, func(text string) bool {
-			return !strings.Contains(status, text)
-		})
+		return !slices.ContainsFunc([]string{"OVERDUE by ", "new disk", "quorumctl op release --force"},
+			func(text string) bool {
+				return !strings.Contains(status, text)
+			})
 	})
 	t.Logf("quorumctl status and op show on %s:\n%s", other.Name, status)
 
 	f.releases(other, h)
-	f.eventually("the next one does not go down while the lost one is a voter", func() bool { return f.waitsFor(next, "QUORUM_AT_RISK", h.Name) })
+	f.eventually("the next one does not go down while the lost one is a voter", func() bool {
+		return f.waitsFor(next, "QUORUM_AT_RISK", h.Name)
+	})
 	f.remove(h) // the standby takes its place
 	f.eventually("then it is the next one's turn", func() bool {
 		s, ok := f.status(next)
-		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == control.CodeCycled && s.LastMaintenance.Reason == "new flags"
+		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == control.CodeCycled &&
+			s.LastMaintenance.Reason == "new flags"
 	})
 	f.returnsHarmlessly(h)
 }
@@ -84,7 +93,8 @@ func TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt(t *tes
 // releases has a person on a host release the operation of another, and sees that it is recorded who that was, and why.
 func (f *fleet) releases(by, of *lab.Host) {
 	f.t.Helper()
-	f.t.Logf("quorumctl op release on %s:\n%s", by.Name, f.shell(by, "quorumctl op release --force --reason 'it was stolen'"))
+	f.t.Logf("quorumctl op release on %s:\n%s", by.Name,
+		f.shell(by, "quorumctl op release --force --reason 'it was stolen'"))
 	lines, err := f.history()
 	f.check(err)
 	i := slices.IndexFunc(lines, func(l record.Line) bool { return l.Code == "RELEASED" })
@@ -129,7 +139,9 @@ func (f *fleet) returnsHarmlessly(h *lab.Host) {
 // waitsFor tells whether a host's agent gives this reason, with that text.
 func (f *fleet) waitsFor(h *lab.Host, code, text string) bool {
 	s, ok := f.status(h)
-	return ok && slices.ContainsFunc(s.Reasons, func(r control.Reason) bool { return r.Code == code && strings.Contains(r.Text, text) })
+	return ok && slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {
+		return r.Code == code && strings.Contains(r.Text, text)
+	})
 }
 
 // metric gives a value that a host's agent tells Prometheus; -1 when it does not.

@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// TestWhileAHostIsInMaintenanceNobodyElseGoesDown has a host in maintenance be upgraded, lose power and come back. The next one, which has asked
-// too, waits all the while.
+// TestWhileAHostIsInMaintenanceNobodyElseGoesDown has a host in maintenance be upgraded, lose power and come back. The
+// next one, which has asked too, waits all the while.
 func TestWhileAHostIsInMaintenanceNobodyElseGoesDown(t *testing.T) {
 	f := standingFleet(t)
 	f.killed = true
@@ -27,7 +27,9 @@ func TestWhileAHostIsInMaintenanceNobodyElseGoesDown(t *testing.T) {
 	waits := func(what string) {
 		t.Helper()
 		f.never(3*time.Second, "the next host goes down "+what, func() bool { return !f.serves(next) })
-		f.eventually("the next host says whom it waits for", func() bool { return f.names(next, "OPERATION_IN_FLIGHT") })
+		f.eventually("the next host says whom it waits for", func() bool {
+			return f.names(next, "OPERATION_IN_FLIGHT")
+		})
 	}
 	waits("while the first is in maintenance")
 	f.check(h.Install(t.Context(), packageFile(t, "next")))
@@ -53,7 +55,8 @@ func TestWhileAHostIsInMaintenanceNobodyElseGoesDown(t *testing.T) {
 	f.eventually("the first serves again", func() bool { return f.serves(h) })
 	f.eventually("then it is the next one's turn", func() bool {
 		s, ok := f.status(next)
-		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == control.CodeCycled && s.LastMaintenance.Reason == "new flags"
+		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == control.CodeCycled &&
+			s.LastMaintenance.Reason == "new flags"
 	})
 	f.rest()
 	if now := f.roles(); len(now) != len(members) {

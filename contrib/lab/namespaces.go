@@ -28,8 +28,9 @@ const (
 // Inside tells whether this process is one that Enter has started.
 func Inside() bool { return os.Getenv(stageVariable) != "" }
 
-// Enter runs the program again inside of new namespaces, where it calls inside with a directory for what the lab writes, and
-// gives the exit code. dir is where all labs of a checkout keep their files. Call it first thing in main, or in TestMain.
+// Enter runs the program again inside of new namespaces, where it calls inside with a directory for what the lab
+// writes, and gives the exit code. dir is where all labs of a checkout keep their files. Call it first thing in main,
+// or in TestMain.
 //
 // When this process ends, by whatever signal, the kernel ends all that runs in the lab.
 func Enter(dir string, inside func(run string) int) int {
@@ -100,7 +101,8 @@ func first() error {
 	if err := os.Setenv(stageVariable, stageInside); err != nil {
 		return err
 	}
-	pid, err := syscall.ForkExec("/proc/self/exe", os.Args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}})
+	pid, err := syscall.ForkExec("/proc/self/exe", os.Args,
+		&syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}})
 	if err != nil {
 		return err
 	}
@@ -119,8 +121,8 @@ func first() error {
 	}
 }
 
-// setUp makes what is mounted from here on stay inside, and what is unmounted here be so for the hosts' supervisors too: or a
-// file system would live on in their copies.
+// setUp makes what is mounted from here on stay inside, and what is unmounted here be so for the hosts' supervisors
+// too: or a file system would live on in their copies.
 func setUp() error {
 	mounts := []struct {
 		source, target, kind string
@@ -142,9 +144,9 @@ func setUp() error {
 // pidName is the file in a lab's directory that holds the first process of its namespaces, as seen from outside.
 const pidName = "pid"
 
-// Claim takes away what labs left below dir that were killed, and makes a directory for a new one, which is the caller's as long
-// as the file is open. One lab begins at a time: or it would take the directory of another, which has not claimed it yet, for
-// such a leftover.
+// Claim takes away what labs left below dir that were killed, and makes a directory for a new one, which is the
+// caller's as long as the file is open. One lab begins at a time: or it would take the directory of another, which has
+// not claimed it yet, for such a leftover.
 func Claim(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make a directory for labs: %w", err)
@@ -179,7 +181,8 @@ func claim(dir string) (*os.File, error) {
 // Running gives the directories of the labs below dir that run.
 func Running(dir string) ([]string, error) { return labs(dir, true) }
 
-// First gives the first process of the namespaces of a lab that runs: nsenter(1) leads into them by it, and all ends with it.
+// First gives the first process of the namespaces of a lab that runs: nsenter(1) leads into them by it, and all ends
+// with it.
 func First(run string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(run, pidName))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// The network is a bridge in the lab's own namespace. Whoever runs the lab has a port there too, so that a partition between
-// hosts never keeps it from looking.
+// The network is a bridge in the lab's own namespace. Whoever runs the lab has a port there too, so that a partition
+// between hosts never keeps it from looking.
 const (
 	bridge  = "br0"
 	subnet  = "10.77.0."
@@ -54,13 +54,15 @@ func (h *Host) plug(ctx context.Context) error {
 	}
 	_, err = machine(ctx, strings.Join([]string{
 		"link set lo up",
-		fmt.Sprintf("link set eth0 address 02:00:0a:4d:00:%02x up", h.number), // stays the same, as that of a network card
+		// stays the same, as that of a network card
+		fmt.Sprintf("link set eth0 address 02:00:0a:4d:00:%02x up", h.number),
 		"addr add " + h.Address + "/24 dev eth0",
 	}, "\n"), "ip", "-n", h.Name, "-batch", "-")
 	return err
 }
 
-// unplug takes the host's network away with all connections: the others hear nothing of it. The namespace goes later, by itself.
+// unplug takes the host's network away with all connections: the others hear nothing of it. The namespace goes later,
+// by itself.
 func (h *Host) unplug(ctx context.Context) error {
 	_, err := machine(ctx, "", "ip", "link", "del", h.port())
 	_, nsErr := machine(ctx, "", "ip", "netns", "del", h.Name)
@@ -69,7 +71,8 @@ func (h *Host) unplug(ctx context.Context) error {
 
 // Cut drops all that goes from one host to another, in this direction only.
 func (l *Lab) Cut(ctx context.Context, from, to *Host) error {
-	_, err := machine(ctx, "", "nft", "add", "element", "bridge", "lab", "cut", fmt.Sprintf("{ %s . %s }", from.port(), to.port()))
+	_, err := machine(ctx, "", "nft", "add", "element", "bridge", "lab", "cut",
+		fmt.Sprintf("{ %s . %s }", from.port(), to.port()))
 	return err
 }
 

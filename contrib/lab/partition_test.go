@@ -24,8 +24,8 @@ func (f *fleet) cuts() []cut {
 	return []cut{{"is not heard", f.Mute}, {"hears nothing", f.Deafen}, {"is cut off", f.Isolate}}
 }
 
-// TestNobodyActsWhileAVoterIsCutOff plays every cut on a leader and on a follower: writes go on without the host, nobody takes a
-// step, and all is as before when it is back.
+// TestNobodyActsWhileAVoterIsCutOff plays every cut on a leader and on a follower: writes go on without the host,
+// nobody takes a step, and all is as before when it is back.
 func TestNobodyActsWhileAVoterIsCutOff(t *testing.T) {
 	f := standingFleet(t)
 	members := f.roles()
@@ -59,8 +59,9 @@ func TestNobodyActsWhileAVoterIsCutOff(t *testing.T) {
 	}
 }
 
-// TestAJoinerThatIsCutOff plays every cut on the host that joins: it is the one that holds the lock. It loses it, and nobody else
-// begins; when it is back it ends what it began. If it stays away, the others take its learner out, and it begins anew.
+// TestAJoinerThatIsCutOff plays every cut on the host that joins: it is the one that holds the lock. It loses it, and
+// nobody else begins; when it is back it ends what it began. If it stays away, the others take its learner out, and it
+// begins anew.
 func TestAJoinerThatIsCutOffHoldsNobodyUpForGood(t *testing.T) {
 	f := standingFleet(t)
 	f.killed = true // who is cut off may not come to write that it has begun
@@ -68,7 +69,9 @@ func TestAJoinerThatIsCutOffHoldsNobodyUpForGood(t *testing.T) {
 		f.removeStandby()
 		joiner := f.waitForPhase(policy.PhaseStarted)
 		f.check(c.do(t.Context(), joiner))
-		f.eventually(joiner.Name+", which joins and "+c.name+", loses the lock", func() bool { return f.absent(f.keys().Lock()) })
+		f.eventually(joiner.Name+", which joins and "+c.name+", loses the lock", func() bool {
+			return f.absent(f.keys().Lock())
+		})
 		if op := f.op(); op == nil || op.HostName != joiner.Name {
 			t.Errorf("the operation of %s was not kept for it: %+v", joiner.Name, op)
 		}

@@ -78,7 +78,8 @@ func TestAllHostsLosePowerAtOnce(t *testing.T) {
 	f.check(f.Each(func(h *lab.Host) error { return h.PowerOn(t.Context()) }))
 	f.verify(3, 1)
 	f.eventually("every agent is back", func() bool {
-		return len(f.role(control.RoleVoter)) == 3 && len(f.role(control.RoleStandby)) == 1 && len(f.role(control.RoleSpare)) == 1
+		return len(f.role(control.RoleVoter)) == 3 && len(f.role(control.RoleStandby)) == 1 &&
+			len(f.role(control.RoleSpare)) == 1
 	})
 }
 
@@ -138,8 +139,8 @@ func (f *fleet) removeMember(id uint64) {
 	})
 }
 
-// waitForPhase waits until an operation that began after the last removal is in that phase, however short that is, and gives its
-// host.
+// waitForPhase waits until an operation that began after the last removal is in that phase, however short that is, and
+// gives its host.
 func (f *fleet) waitForPhase(phase policy.OpPhase) *lab.Host {
 	f.t.Helper()
 	client, err := f.client()

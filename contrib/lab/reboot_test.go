@@ -18,8 +18,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestAPlainRebootHandsLeadershipOverFirst types "reboot" on the leader while a client writes, then on a follower, and then on all
-// hosts in the same second. Nobody has asked quorumd: it hears of it from logind, whose delay it has.
+// TestAPlainRebootHandsLeadershipOverFirst types "reboot" on the leader while a client writes, then on a follower, and
+// then on all hosts in the same second. Nobody has asked quorumd: it hears of it from logind, whose delay it has.
 func TestAPlainRebootHandsLeadershipOverFirst(t *testing.T) {
 	f := standingFleet(t)
 	f.killed = true
@@ -32,7 +32,8 @@ func TestAPlainRebootHandsLeadershipOverFirst(t *testing.T) {
 		}
 		f.well()
 		report := f.under(func([]*lab.Host) { f.check(h.Reboot(t.Context())) })
-		t.Logf("%s, the %s, rebooted: %d writes acknowledged, %d failed, longest gap %v", h.Name, role, report.Acked, report.Failed, report.LongestGap)
+		t.Logf("%s, the %s, rebooted: %d writes acknowledged, %d failed, longest gap %v", h.Name, role, report.Acked,
+			report.Failed, report.LongestGap)
 		if report.Failed > 0 {
 			t.Errorf("%d writes failed", report.Failed)
 		}
@@ -62,12 +63,13 @@ func TestAPlainRebootHandsLeadershipOverFirst(t *testing.T) {
 	}
 }
 
-// justBusy has a host rest for the usual minute after whatever happened before, and not for the second of the lab: its agent has
-// just started, and does not know what did.
+// justBusy has a host rest for the usual minute after whatever happened before, and not for the second of the lab: its
+// agent has just started, and does not know what did.
 func (f *fleet) justBusy(h *lab.Host) {
 	f.t.Helper()
 	const settings = "/etc/quorumd/quorumd.yaml"
-	f.shell(h, "grep -q 'cooldown: 1s' "+settings+" && sed -i 's/cooldown: 1s/cooldown: 60s/' "+settings+" && systemctl restart quorumd")
+	f.shell(h, "grep -q 'cooldown: 1s' "+settings+" && sed -i 's/cooldown: 1s/cooldown: 60s/' "+settings+
+		" && systemctl restart quorumd")
 	f.eventually(h.Name+" is content", func() bool { return f.names(h, "AT_REST") })
 }
 
@@ -97,8 +99,8 @@ var (
 	goesDown     = [2]string{"systemd", "Shutting down."}
 )
 
-// wentDownInTurn sees in the journal of a host that has rebooted that quorumd had heard of it, handed the leadership over if it
-// was there, and stopped etcd in order before the machine went down.
+// wentDownInTurn sees in the journal of a host that has rebooted that quorumd had heard of it, handed the leadership
+// over if it was there, and stopped etcd in order before the machine went down.
 func (f *fleet) wentDownInTurn(h *lab.Host, led bool) {
 	f.t.Helper()
 	log := f.lastBoot(h)
@@ -109,8 +111,9 @@ func (f *fleet) wentDownInTurn(h *lab.Host, led bool) {
 	log.inOrder(toldToGoDown, noticed, signalled, etcdEnds, etcdEnded, letGo, goesDown)
 }
 
-// wentDownTogether sees in the journals of all hosts, which were told to reboot in the same second, that one had its turn, and that
-// the others waited for theirs as long as logind lets them. Those whose vote was lost have told everybody who was logged in.
+// wentDownTogether sees in the journals of all hosts, which were told to reboot in the same second, that one had its
+// turn, and that the others waited for theirs as long as logind lets them. Those whose vote was lost have told
+// everybody who was logged in.
 func (f *fleet) wentDownTogether(voters []*lab.Host) {
 	f.t.Helper()
 	var told []time.Time
@@ -129,7 +132,8 @@ func (f *fleet) wentDownTogether(voters []*lab.Host) {
 			log.inOrder(letGo, goesOn)
 			continue
 		}
-		if waited := log.must(goesOn[0], goesOn[1]).at.Sub(begins); waited < 4*time.Second { // half a second is left to logind's 5 s
+		// half a second is left to logind's 5 s
+		if waited := log.must(goesOn[0], goesOn[1]).at.Sub(begins); waited < 4*time.Second {
 			f.t.Errorf("%s went down after %v without its turn", h.Name, waited)
 		}
 		if !slices.Contains(voters, h) {
@@ -147,7 +151,8 @@ func (f *fleet) wentDownTogether(voters []*lab.Host) {
 		f.t.Error("no host had its turn")
 	}
 	f.t.Logf("%v had their turn", turns)
-	if span := slices.MaxFunc(told, time.Time.Compare).Sub(slices.MinFunc(told, time.Time.Compare)); span > time.Second {
+	if span := slices.MaxFunc(told, time.Time.Compare).Sub(slices.MinFunc(told,
+		time.Time.Compare)); span > time.Second {
 		f.t.Errorf("the hosts were told to reboot within %v", span)
 	}
 }
@@ -161,12 +166,13 @@ const screenPath = "/root/screen"
 // logIn has somebody logged in at a terminal of a host.
 func (f *fleet) logIn(h *lab.Host) {
 	f.t.Helper()
-	f.shell(h, "systemd-run --quiet --unit=person sh -c 'sleep 600 | script --quiet --flush --command \"login -f root\" "+screenPath+"'")
+	f.shell(h, "systemd-run --quiet --unit=person sh -c 'sleep 600 | script --quiet --flush --command \"login -f "+
+		"root\" "+screenPath+"'")
 	f.eventually("somebody is logged in on "+h.Name, func() bool { return f.shell(h, "who") != "" })
 }
 
-// under does something to the voters while a client writes, and waits until all of them are back. It gives what became of the
-// writes.
+// under does something to the voters while a client writes, and waits until all of them are back. It gives what became
+// of the writes.
 func (f *fleet) under(do func(voters []*lab.Host)) testbed.LoadReport {
 	f.t.Helper()
 	voters := f.role(control.RoleVoter)

@@ -20,8 +20,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// rounds is how often all members are restarted, or rebooted, by a rollout. The other manners are there to compare, and take a few
-// rounds only.
+// rounds is how often all members are restarted, or rebooted, by a rollout. The other manners are there to compare, and
+// take a few rounds only.
 var rounds = flag.Int("lab.rounds", 1, "how often all members are restarted")
 
 const (
@@ -29,8 +29,8 @@ const (
 	roundsToCompare = 5
 	// roundsToJudge is from how many rounds on the gaps are judged: one that ran beside other tests says little.
 	roundsToJudge = 10
-	// usualGap is the longest that the client of a database should wait while its members are restarted, in nine of ten rounds;
-	// longestGap is what no round may exceed. An election without a word of the old leader takes 1 s and more.
+	// usualGap is the longest that the client of a database should wait while its members are restarted, in nine of ten
+	// rounds; longestGap is what no round may exceed. An election without a word of the old leader takes 1 s and more.
 	usualGap   = 150 * time.Millisecond
 	longestGap = 500 * time.Millisecond
 	// syncEvery is how often voters are asked whether they are in sync, and syncWithin how soon they answer then.
@@ -57,7 +57,10 @@ func manners() []manner {
 	return []manner{
 		{name: "systemctl restart, without waiting", restart: each("systemctl --no-block restart etcd")},
 		{name: "systemctl restart, each waits for active", restart: each("systemctl restart etcd")},
-		{name: "SIGKILL, each waits for active", restart: each("systemctl kill --signal=KILL etcd; systemctl restart etcd")},
+		{
+			name:    "SIGKILL, each waits for active",
+			restart: each("systemctl kill --signal=KILL etcd; systemctl restart etcd"),
+		},
 		{name: "quorumctl rollout start restart", rollout: true, restart: func(f *fleet, voters []*lab.Host) {
 			f.rollOut(control.RolloutRequest{Work: control.WorkRestart, Hosts: names(voters)})
 		}},
@@ -77,8 +80,8 @@ func (o *outcome) note(r testbed.LoadReport) {
 	o.acked, o.failed, o.retried, o.gap, o.slowest = r.Acked, r.Failed, r.Retried, r.LongestGap, r.Slowest
 }
 
-// TestARolloutOfRestartsFailsNoWrite restarts three voters in every manner, under writes of a client that retries for 5 s. The
-// figures of all stand side by side; quorumd's must fail no write.
+// TestARolloutOfRestartsFailsNoWrite restarts three voters in every manner, under writes of a client that retries for 5
+// s. The figures of all stand side by side; quorumd's must fail no write.
 func TestARolloutOfRestartsFailsNoWrite(t *testing.T) {
 	f := standingFleet(t)
 	f.compareManners()

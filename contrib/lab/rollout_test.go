@@ -19,7 +19,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// TestARolloutOfRebootsHasOneMemberDownAtATime reboots every host under writes, in as many rounds as restarts are measured in.
+// TestARolloutOfRebootsHasOneMemberDownAtATime reboots every host under writes, in as many rounds as restarts are
+// measured in.
 func TestARolloutOfRebootsHasOneMemberDownAtATime(t *testing.T) {
 	f := standingFleet(t)
 	members := f.roles()
@@ -29,7 +30,9 @@ func TestARolloutOfRebootsHasOneMemberDownAtATime(t *testing.T) {
 		t.Logf("round %d: %+v", round+1, got)
 		all = append(all, got)
 	}
-	t.Logf("writes while all hosts are rebooted:\n%s", outcomeTable([]string{"quorumctl rollout start reboot"}, map[string][]outcome{"quorumctl rollout start reboot": all}))
+	t.Logf("writes while all hosts are rebooted:\n%s",
+		outcomeTable([]string{"quorumctl rollout start reboot"},
+			map[string][]outcome{"quorumctl rollout start reboot": all}))
 	judge(t, "reboots", all)
 	if now := f.roles(); len(now) != len(members) {
 		t.Errorf("the members were %v, and are %v", members, now)
@@ -58,8 +61,8 @@ func (f *fleet) rebootAll() outcome {
 	return got
 }
 
-// TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown has a program run on all voters, as root in the unit that the
-// package brings, under writes.
+// TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown has a program run on all voters, as root in the unit
+// that the package brings, under writes.
 func TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown(t *testing.T) {
 	f := standingFleet(t)
 	const script = `printf '#!/bin/sh\necho "$(id -un) $(systemctl show -P ActiveState etcd) $QUORUMD_COMMAND $QUORUMD_REASON" >>/var/log/commanded\n' ` +
@@ -151,7 +154,8 @@ func (f *fleet) oneDownAtATime(since time.Time) {
 func (f *fleet) absences(h *lab.Host, since time.Time) []absence {
 	f.t.Helper()
 	var all []absence
-	for line := range strings.Lines(f.shell(h, fmt.Sprintf("journalctl --no-pager -o json --since=@%d _PID=1 UNIT=etcd.service", since.Unix()))) {
+	for line := range strings.Lines(f.shell(h,
+		fmt.Sprintf("journalctl --no-pager -o json --since=@%d _PID=1 UNIT=etcd.service", since.Unix()))) {
 		var entry struct {
 			Message string `json:"MESSAGE"`
 			At      string `json:"__REALTIME_TIMESTAMP"` // in µs

@@ -43,7 +43,10 @@ func Tools(ctx context.Context) error {
 	if _, err := machine(ctx, "", "apt-get", "update", "-q"); err != nil {
 		return fmt.Errorf("cannot install %v: %w", missing, err)
 	}
-	install := []string{"env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-q", "-y", "--no-install-recommends"}
+	install := []string{
+		"env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-q", "-y",
+		"--no-install-recommends",
+	}
 	if _, err := machine(ctx, "", append(install, missing...)...); err != nil {
 		return fmt.Errorf("cannot install %v: %w", missing, err)
 	}
@@ -56,9 +59,9 @@ const suite = "bookworm"
 // packages are on every host: what a minimal server has, and the distribution's etcd.
 const packages = "systemd,systemd-sysv,dbus,polkitd,etcd-server,etcd-client,iproute2,procps,less"
 
-// customize makes the root file system fit for many hosts: each gets an identity of its own at its first boot, nothing is
-// fetched or tidied up in the background, and the journal outlives a boot. etcd is installed, and is not started until someone
-// says so.
+// customize makes the root file system fit for many hosts: each gets an identity of its own at its first boot, nothing
+// is fetched or tidied up in the background, and the journal outlives a boot. etcd is installed, and is not started
+// until someone says so.
 const customize = `set -e; cd "$1"
 rm -f etc/machine-id var/lib/dbus/machine-id etc/hostname etc/resolv.conf
 : >etc/machine-id
@@ -69,7 +72,8 @@ for unit in getty@.service console-getty.service apt-daily.timer apt-daily-upgra
   ln -sf /dev/null "etc/systemd/system/$unit"
 done`
 
-// Root gives the read-only root file system of all hosts. It is made when it is not in the cache yet: that takes half a minute.
+// Root gives the read-only root file system of all hosts. It is made when it is not in the cache yet: that takes half a
+// minute.
 func Root(ctx context.Context, cache string) (string, error) {
 	sum := sha256.Sum256([]byte(suite + "\n" + packages + "\n" + customize))
 	path := filepath.Join(cache, fmt.Sprintf("root-%s-%x", suite, sum[:4]))
@@ -84,7 +88,8 @@ func Root(ctx context.Context, cache string) (string, error) {
 		return "", err
 	}
 	hook := "sh -c '" + strings.ReplaceAll(customize, "'", `'\''`) + `' hook "$1"`
-	_, err := machine(ctx, "", "mmdebstrap", "--quiet", "--variant=minbase", "--include="+packages, "--customize-hook="+hook, suite, temp)
+	_, err := machine(ctx, "", "mmdebstrap", "--quiet", "--variant=minbase", "--include="+packages,
+		"--customize-hook="+hook, suite, temp)
 	if err != nil {
 		return "", fmt.Errorf("cannot make the hosts' root file system: %w", err)
 	}

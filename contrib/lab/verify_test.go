@@ -14,13 +14,14 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// verify waits until the cluster has that many voters and learners and is at rest, and checks what must hold of every fleet,
-// whatever was done to it: nothing is left over, no two operations overlapped, and no data was deleted.
+// verify waits until the cluster has that many voters and learners and is at rest, and checks what must hold of every
+// fleet, whatever was done to it: nothing is left over, no two operations overlapped, and no data was deleted.
 func (f *fleet) verify(voters, learners int) {
 	f.t.Helper()
-	f.eventually(fmt.Sprintf("%d voters and %d learners stand, and nothing is in flight", voters, learners), func() bool {
-		return f.has(voters, learners) && f.atRest()
-	})
+	f.eventually(fmt.Sprintf("%d voters and %d learners stand, and nothing is in flight", voters, learners),
+		func() bool {
+			return f.has(voters, learners) && f.atRest()
+		})
 	f.checkRecords()
 	f.checkHistory()
 	f.checkData()
@@ -82,7 +83,8 @@ func (f *fleet) checkHistory() {
 // noteData remembers every directory with data that there is.
 func (f *fleet) noteData() { f.data.Note(f.dataDirs()) }
 
-// dataDirs gives the directories with data. A host's disk that is not mounted at this moment has those that were seen on it.
+// dataDirs gives the directories with data. A host's disk that is not mounted at this moment has those that were seen
+// on it.
 func (f *fleet) dataDirs() testbed.DataDirs {
 	found := testbed.DataDirs{}
 	for _, h := range f.Hosts {

@@ -64,7 +64,8 @@ func mistakes(ctx context.Context, out io.Writer) bool {
 			ok = false
 			continue
 		}
-		fmt.Fprintf(out, "%-72s %-8s %6d states %3d deep: %s\n", m.Name, r.Breach.Promise, r.States, r.Depth, r.Breach.Text)
+		fmt.Fprintf(out, "%-72s %-8s %6d states %3d deep: %s\n", m.Name, r.Breach.Promise, r.States, r.Depth,
+			r.Breach.Text)
 	}
 	return ok
 }

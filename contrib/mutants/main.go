@@ -27,8 +27,10 @@ const mostLiving = 1.0 / 20
 func main() {
 	var o options
 	flag.StringVar(&o.dir, "package", "agent/policy", "directory of the package to change")
-	flag.StringVar(&o.tests, "tests", "./agent/policy ./agent/policy/model", "packages whose tests look, the quickest first")
-	flag.StringVar(&o.known, "known", "contrib/mutants/equivalent.txt", "mutants that do the same as the source, with the reason")
+	flag.StringVar(&o.tests, "tests", "./agent/policy ./agent/policy/model",
+		"packages whose tests look, the quickest first")
+	flag.StringVar(&o.known, "known", "contrib/mutants/equivalent.txt",
+		"mutants that do the same as the source, with the reason")
 	flag.StringVar(&o.only, "only", "", "only mutants whose name this regular expression matches")
 	flag.IntVar(&o.every, "every", 1, "only every n-th mutant")
 	flag.IntVar(&o.workers, "workers", 2, "so many at once")
@@ -206,7 +208,8 @@ func (s *tally) tell(out io.Writer) error {
 	fmt.Fprintf(out, "%d mutants: %d killed, %d do the same, %d live; %d more do not compile\n",
 		s.tried, s.killed, s.same, len(s.living), s.broken)
 	if most := int(float64(real) * mostLiving); len(s.living) > most {
-		return fmt.Errorf("%d of %d mutants live, at most %d may: write the test that notices, or say in the list why it does the same",
+		return fmt.Errorf("%d of %d mutants live, at most %d may: write the test that notices, or say in the list "+
+			"why it does the same",
 			len(s.living), real, most)
 	}
 	return nil

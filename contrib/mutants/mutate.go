@@ -144,7 +144,10 @@ func (c *collector) statements(n *ast.BlockStmt) {
 }
 
 func (c *collector) add(from, to token.Pos, now string) {
-	m := mutant{file: c.file, function: c.function, line: c.set.Line(from), from: c.set.Offset(from), to: c.set.Offset(to), now: now}
+	m := mutant{
+		file: c.file, function: c.function, line: c.set.Line(from), from: c.set.Offset(from),
+		to: c.set.Offset(to), now: now,
+	}
 	m.was = strings.Join(strings.Fields(string(c.source[m.from:m.to])), " ")
 	m.context = strings.TrimSpace(c.lineOf(m.from))
 	c.found = append(c.found, m)

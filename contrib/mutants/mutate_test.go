@@ -37,8 +37,10 @@ func TestEveryKindOfChangeIsFound(t *testing.T) {
 		got = append(got, m.function+": "+m.was+" → "+m.now)
 	}
 	for _, want := range []string{
-		`: "a", → `, `: "b" → `, "f: < → <=", "f: && → ||", "f: ! → ", "f: true → false", "f: a = b + 1 → ", "f: + → -", "f: 1 → 2",
-		"f: >= → >", "f: 3 → 4", "f: a < b && !ok → (a < b && !ok) && false", "f: a < b && !ok → (a < b && !ok) || true",
+		`: "a", → `, `: "b" → `, "f: < → <=", "f: && → ||", "f: ! → ", "f: true → false", "f: a = b + 1 → ", "f: + → -",
+		"f: 1 → 2",
+		"f: >= → >", "f: 3 → 4", "f: a < b && !ok → (a < b && !ok) && false",
+		"f: a < b && !ok → (a < b && !ok) || true",
 	} {
 		if !strings.Contains(strings.Join(got, "\n")+"\n", want+"\n") {
 			t.Errorf("%q is missing; found:\n%s", want, strings.Join(got, "\n"))

@@ -15,7 +15,8 @@ import (
 // modulePath tells this module's go.mod from those of the nested modules below it.
 const modulePath = "github.com/quorumd/quorumd"
 
-// Root gives the top directory of the checkout: the nearest one, from the working directory upwards, that holds this module's go.mod.
+// Root gives the top directory of the checkout: the nearest one, from the working directory upwards, that holds this
+// module's go.mod.
 func Root() (string, error) {
 	wd, err := os.Getwd()
 	if err != nil {
@@ -30,7 +31,8 @@ func Root() (string, error) {
 			return "", fmt.Errorf("cannot find the checkout: %w", err)
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("cannot find the checkout: no go.mod of %s above %s; run this inside the checkout", modulePath, wd)
+			return "", fmt.Errorf("cannot find the checkout: no go.mod of %s above %s; run this inside the checkout",
+				modulePath, wd)
 		}
 	}
 }
@@ -50,8 +52,8 @@ func Binary(version string) (string, error) {
 // DefaultVersion is the etcd that quorumd is tested with most, as it is released.
 const DefaultVersion = "v3.6"
 
-// Small is that etcd with a write-ahead log in smaller segments, of which a member takes 10 MB of disk instead of 128. Tests
-// use it when they do not say otherwise.
+// Small is that etcd with a write-ahead log in smaller segments, of which a member takes 10 MB of disk instead of 128.
+// Tests use it when they do not say otherwise.
 const Small = DefaultVersion + "/small"
 
 // Etcd is Binary for tests: it fails the test when there is none.

@@ -20,7 +20,8 @@ import (
 	"time"
 )
 
-// CertFiles names the files of one party. The certificate is good for a server and a client alike, as etcd's peers need.
+// CertFiles names the files of one party. The certificate is good for a server and a client alike, as etcd's peers
+// need.
 type CertFiles struct {
 	CA   string // who this party trusts
 	Cert string
@@ -44,8 +45,8 @@ func (f CertFiles) ClientConfig() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
-// CertOptions departs from a good certificate. The zero value is one: 127.0.0.1 to 127.0.0.9 and localhost, from an hour ago
-// until tomorrow.
+// CertOptions departs from a good certificate. The zero value is one: 127.0.0.1 to 127.0.0.9 and localhost, from an
+// hour ago until tomorrow.
 type CertOptions struct {
 	IPs      []net.IP // replaces the addresses and localhost
 	NotAfter time.Time

@@ -85,7 +85,8 @@ func TestGoodCertificatesAreAcceptedAndBadOnesRefusedForTheirFault(t *testing.T)
 			t.Errorf("server with %s: the client says %v, want %q", c.fault, clientErr, c.says)
 		}
 		_, serverErr := handshake(t, bad, good)
-		if refused := serverErr != nil; refused != (c.fault != "wrong-san") { // nobody compares a client's addresses by default
+		// nobody compares a client's addresses by default
+		if refused := serverErr != nil; refused != (c.fault != "wrong-san") {
 			t.Errorf("client with %s: the server says %v", c.fault, serverErr)
 		}
 	}

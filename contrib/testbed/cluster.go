@@ -16,7 +16,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// clusterBound is how long a new cluster may take until every member answers; it takes about a second on an idle machine.
+// clusterBound is how long a new cluster may take until every member answers; it takes about a second on an idle
+// machine.
 const clusterBound = 60 * time.Second
 
 // ClusterOptions says how to run a static cluster.
@@ -33,8 +34,8 @@ type Cluster struct {
 	Members []*Member // n1, n2, …
 }
 
-// StartCluster runs n members, n1 to nN, on 127.0.0.1 and returns when each answers a linearizable read. They are killed when
-// the test has ended, and the ends of their logs shown if it failed.
+// StartCluster runs n members, n1 to nN, on 127.0.0.1 and returns when each answers a linearizable read. They are
+// killed when the test has ended, and the ends of their logs shown if it failed.
 func StartCluster(t testing.TB, n int, o ClusterOptions) *Cluster {
 	t.Helper()
 	if o.Version == "" {

@@ -30,7 +30,8 @@ type Mount struct {
 	proc *process
 }
 
-// FaultfsUsable says why this machine cannot mount a faultfs, or nil when it can: it needs /dev/fuse, and root or fusermount3.
+// FaultfsUsable says why this machine cannot mount a faultfs, or nil when it can: it needs /dev/fuse, and root or
+// fusermount3.
 func FaultfsUsable() error {
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		return fmt.Errorf("cannot use FUSE: %w; run `modprobe fuse`, or give the container the device", err)
@@ -41,8 +42,8 @@ func FaultfsUsable() error {
 	return nil
 }
 
-// MountFaultfs shows back in a temporary directory until the test ends. Clear rules that hang before the test ends: a process
-// stuck in them cannot be killed.
+// MountFaultfs shows back in a temporary directory until the test ends. Clear rules that hang before the test ends: a
+// process stuck in them cannot be killed.
 func MountFaultfs(t testing.TB, back string) *Mount {
 	t.Helper()
 	binary, err := FaultfsBinary()
@@ -61,7 +62,8 @@ func MountFaultfs(t testing.TB, back string) *Mount {
 	return m
 }
 
-// StartFaultfs shows back in dir, both of which exist, and returns when it is mounted. It is unmounted by Unmount, or when we die.
+// StartFaultfs shows back in dir, both of which exist, and returns when it is mounted. It is unmounted by Unmount, or
+// when we die.
 func StartFaultfs(binary, back, dir string) (*Mount, error) {
 	if err := FaultfsUsable(); err != nil {
 		return nil, err
@@ -102,7 +104,8 @@ func (m *Mount) start(binary string) error {
 	return nil
 }
 
-// Rule adds a rule such as "fsync * delay=20ms"; it is in force when Rule returns. See contrib/faultfs for the language.
+// Rule adds a rule such as "fsync * delay=20ms"; it is in force when Rule returns. See contrib/faultfs for the
+// language.
 func (m *Mount) Rule(rule string) error {
 	_, err := m.command("rule " + rule)
 	return err

@@ -66,7 +66,8 @@ func TestADiskIsSlowAsToldOrTheMachineSaysWhyItCannot(t *testing.T) {
 	}
 }
 
-// expectEtcdFeels runs an etcd on the mount, where an fsync takes 60 ms longer: no write can be acknowledged before one.
+// expectEtcdFeels runs an etcd on the mount, where an fsync takes 60 ms longer: no write can be acknowledged before
+// one.
 func expectEtcdFeels(t *testing.T, m *testbed.Mount) {
 	t.Helper()
 	etcd := startAlone(t, t.Context(), t.TempDir(), "--data-dir="+filepath.Join(m.Dir, "data"))
@@ -79,7 +80,10 @@ func expectEtcdFeels(t *testing.T, m *testbed.Mount) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if took := timeOf(t, func() error { _, err := client.Put(within(t), "key", "slow"); return err }); took < 60*time.Millisecond {
+	if took := timeOf(t, func() error {
+		_, err := client.Put(within(t), "key", "slow")
+		return err
+	}); took < 60*time.Millisecond {
 		t.Errorf("a write took %v", took)
 	}
 	if err := etcd.Kill9(); err != nil {

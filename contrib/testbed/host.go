@@ -63,8 +63,9 @@ func (o HostOptions) settings() map[string]string {
 		"disk.fsyncWarm": "100ms", "disk.fsyncSlow": "500ms", "disk.stall": "5s", "disk.minFree": "64MiB",
 		"timing.interval": "250ms", "timing.callTimeout": "1s", "timing.lockTTL": "12s", "timing.renewEvery": "1s",
 		"timing.renewGiveUp": "5s", "timing.stepMargin": "1s", "timing.presenceTTL": "10s", "timing.settle": "5500ms",
-		"timing.cooldown": "1s", "timing.returnStable": "2s", "timing.promoteStable": "2s", "timing.steadyLag": "1s", "timing.learnerStall": "30s",
-		"timing.learnerMax": "2m", "timing.joinBackoff": "5s",
+		"timing.cooldown": "1s", "timing.returnStable": "2s", "timing.promoteStable": "2s", "timing.steadyLag": "1s",
+		"timing.learnerStall": "30s",
+		"timing.learnerMax":   "2m", "timing.joinBackoff": "5s",
 		"control.socket": o.Socket(), "control.group": "root", "metrics.listen": fmt.Sprintf("%q", o.Metrics),
 		"paths.state": o.path("state"), "paths.runtime": o.path("run"),
 	}
@@ -93,7 +94,8 @@ func (o HostOptions) Socket() string { return o.path("s") }
 // NewHost makes the host's directory and configuration. It starts nothing.
 func NewHost(o HostOptions) (*Host, error) {
 	if len(o.Socket()) > 107 {
-		return nil, fmt.Errorf("cannot make a socket in %s: the path is too long; use a directory with a shorter one", o.Dir)
+		return nil, fmt.Errorf("cannot make a socket in %s: the path is too long; use a directory with a shorter one",
+			o.Dir)
 	}
 	if err := errors.Join(os.MkdirAll(o.Dir, 0o755), os.MkdirAll(o.disk(""), 0o755)); err != nil {
 		return nil, err
@@ -127,7 +129,8 @@ func (h *Host) WriteConfig() error {
 		return err
 	}
 	isSection := func(v any) bool { _, is := v.(map[string]string); return is }
-	err = template.Must(template.New("").Funcs(template.FuncMap{"isSection": isSection}).Parse(configTemplate)).Execute(file, tree)
+	err = template.Must(
+		template.New("").Funcs(template.FuncMap{"isSection": isSection}).Parse(configTemplate)).Execute(file, tree)
 	return errors.Join(err, file.Close())
 }
 

@@ -22,9 +22,10 @@ type LoadOptions struct {
 	Timeout   time.Duration // of one write; 5 s when 0
 	ValueSize int           // bytes; 64 when 0
 	Prefix    string        // of the keys; "load/" when empty
-	// Retry sends a write that failed again until its time is up, as a client does that can afford to write twice. A try has a
-	// fifth of that time: a write that is forwarded to a leader which just hands over is lost without a word, and etcd answers
-	// nothing for 7 s. Such a write is told apart from one that was acknowledged at once in Write.Tries.
+	// Retry sends a write that failed again until its time is up, as a client does that can afford to write twice. A
+	// try has a fifth of that time: a write that is forwarded to a leader which just hands over is lost without a word,
+	// and etcd answers nothing for 7 s. Such a write is told apart from one that was acknowledged at once in
+	// Write.Tries.
 	Retry bool
 }
 
@@ -46,14 +47,14 @@ type LoadReport struct {
 	// Retried is how many of the acknowledged ones were sent more than once, and Slowest how long the slowest took.
 	Retried int
 	Slowest time.Duration
-	// LongestGap is the longest time without an acknowledged write, the beginning and the end of the load counting as one;
-	// GapBegan is when it began.
+	// LongestGap is the longest time without an acknowledged write, the beginning and the end of the load counting as
+	// one; GapBegan is when it began.
 	LongestGap time.Duration
 	GapBegan   time.Time
 }
 
-// WriteLoad is an open-loop writer: it begins writes at a steady rate whether or not earlier ones have been answered, so that a
-// pause of the cluster is seen as long as it was.
+// WriteLoad is an open-loop writer: it begins writes at a steady rate whether or not earlier ones have been answered,
+// so that a pause of the cluster is seen as long as it was.
 type WriteLoad struct {
 	options LoadOptions
 	client  *clientv3.Client

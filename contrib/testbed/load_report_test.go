@@ -23,13 +23,18 @@ func TestTheLongestGapMayLieAtTheBeginningBetweenOrAtTheEnd(t *testing.T) {
 		{"at the end", []int{1, 2, 3}, 7, 3},
 		{"an acknowledgement after the end", []int{3, 6, 12}, 6, 6},
 	} {
-		l := &WriteLoad{began: began, ended: began.Add(10 * time.Second), writes: []Write{{Err: errors.New("failed")}, {}}}
+		l := &WriteLoad{
+			began: began, ended: began.Add(10 * time.Second),
+			writes: []Write{{Err: errors.New("failed")}, {}},
+		}
 		for _, s := range c.acks {
 			l.writes = append(l.writes, Write{Acked: began.Add(time.Duration(s) * time.Second)})
 		}
 		r := l.Report()
-		if r.LongestGap != time.Duration(c.gap)*time.Second || r.GapBegan.Sub(began) != time.Duration(c.gapFrom)*time.Second {
-			t.Errorf("%s: %v from %v, want %d s from %d s", c.name, r.LongestGap, r.GapBegan.Sub(began), c.gap, c.gapFrom)
+		if r.LongestGap != time.Duration(c.gap)*time.Second ||
+			r.GapBegan.Sub(began) != time.Duration(c.gapFrom)*time.Second {
+			t.Errorf("%s: %v from %v, want %d s from %d s", c.name, r.LongestGap, r.GapBegan.Sub(began), c.gap,
+				c.gapFrom)
 		}
 		if r.Acked != len(c.acks) || r.Failed != 1 {
 			t.Errorf("%s: %d acknowledged, %d failed", c.name, r.Acked, r.Failed)

@@ -38,8 +38,10 @@ func TestMakeSaysInOneSentenceWhichGoItNeeds(t *testing.T) {
 	}
 	says := func(found string) string { return "need Go ≥ " + need + ", found " + found + ": https://go.dev/dl" }
 	for what, c := range map[string]struct{ script, says string }{
-		"Debian's":              {`echo "go version go1.19.8 linux/amd64"`, says("1.19.8")},
-		"one that may not load": {`[ "$GOTOOLCHAIN" = local ] || { echo "go: toolchain not available" >&2; exit 1; }; echo "go version go1.24.2 linux/arm64"`, says("1.24.2")},
+		"Debian's": {`echo "go version go1.19.8 linux/amd64"`, says("1.19.8")},
+		"one that may not load": {
+			`[ "$GOTOOLCHAIN" = local ] || { echo "go: toolchain not available" >&2; exit 1; }; echo "go version go1.24.2 linux/arm64"`, says("1.24.2"),
+		},
 		"a broken one":          {"exit 1", says("none that tells its version")},
 		"none":                  {"", "found none as "},
 		"the one that is asked": {`echo "go version go` + need + ` linux/amd64"`, ""},
@@ -62,7 +64,8 @@ func TestMakeSaysInOneSentenceWhichGoItNeeds(t *testing.T) {
 				}
 			}
 			out, err := cmd.CombinedOutput()
-			if refused := err != nil; refused != (c.says != "") || !strings.Contains(string(out), c.says) || refused && strings.Count(string(out), "\n") != 1 {
+			if refused := err != nil; refused != (c.says != "") || !strings.Contains(string(out), c.says) ||
+				refused && strings.Count(string(out), "\n") != 1 {
 				t.Errorf("%v: %s; want one line with %q", err, out, c.says)
 			}
 		})

@@ -58,7 +58,8 @@ type Member struct {
 	proc *process // the latest
 }
 
-// StartMember starts an etcd process and returns at once; see WaitReady. The process is killed when ctx ends, or when we die.
+// StartMember starts an etcd process and returns at once; see WaitReady. The process is killed when ctx ends, or when
+// we die.
 func StartMember(ctx context.Context, o MemberOptions) (*Member, error) {
 	m := &Member{Options: o}
 	if err := m.start(ctx); err != nil {
@@ -86,7 +87,8 @@ func (m *Member) start(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, m.Options.Binary, m.Options.flags()...)
 	cmd.Stdout, cmd.Stderr = log, log
 	for _, entry := range os.Environ() {
-		if !strings.HasPrefix(entry, "ETCD_") && !strings.HasPrefix(entry, "NOTIFY_SOCKET=") { // flags to etcd; not its to notify
+		// flags to etcd; not its to notify
+		if !strings.HasPrefix(entry, "ETCD_") && !strings.HasPrefix(entry, "NOTIFY_SOCKET=") {
 			cmd.Env = append(cmd.Env, entry)
 		}
 	}
@@ -129,7 +131,8 @@ func (o MemberOptions) flags() []string {
 	if c := o.TLS; c != nil {
 		flags = append(flags,
 			"--cert-file="+c.Cert, "--key-file="+c.Key, "--trusted-ca-file="+c.CA, "--client-cert-auth",
-			"--peer-cert-file="+c.Cert, "--peer-key-file="+c.Key, "--peer-trusted-ca-file="+c.CA, "--peer-client-cert-auth")
+			"--peer-cert-file="+c.Cert, "--peer-key-file="+c.Key, "--peer-trusted-ca-file="+c.CA,
+			"--peer-client-cert-auth")
 	}
 	return append(flags, o.Extra...)
 }
@@ -146,8 +149,8 @@ func (m *Member) PID() int { return m.process().cmd.Process.Pid }
 // Done is closed when the process has exited.
 func (m *Member) Done() <-chan struct{} { return m.process().done }
 
-// Wait waits until the process has exited: nil for exit code 0, *exec.ExitError for others and for signals, or an error with the
-// cause of ctx when that ends first.
+// Wait waits until the process has exited: nil for exit code 0, *exec.ExitError for others and for signals, or an error
+// with the cause of ctx when that ends first.
 func (m *Member) Wait(ctx context.Context) error { return m.process().wait(ctx) }
 
 // Kill9 sends SIGKILL. A process stuck in its disk goes only when the disk answers; see Wait.
@@ -206,7 +209,10 @@ func newClient(endpoints []string, certs *CertFiles) (*clientv3.Client, error) {
 	}
 	// A connection is tried again soon: what is measured here is etcd, not the patience of gRPC (a second, then more).
 	again := grpc.WithConnectParams(grpc.ConnectParams{
-		Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 200 * time.Millisecond},
+		Backoff: backoff.Config{
+			BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
+			MaxDelay: 200 * time.Millisecond,
+		},
 		MinConnectTimeout: time.Second,
 	})
 	client, err := clientv3.New(clientv3.Config{
@@ -218,8 +224,8 @@ func newClient(endpoints []string, certs *CertFiles) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// WaitReady waits until the member knows a leader and, unless it is a learner, answers a linearizable read. It gives up when ctx
-// ends or the process exits; the error then has the last reason and the end of the log.
+// WaitReady waits until the member knows a leader and, unless it is a learner, answers a linearizable read. It gives up
+// when ctx ends or the process exits; the error then has the last reason and the end of the log.
 func (m *Member) WaitReady(ctx context.Context) error {
 	client, err := m.Client()
 	if err != nil {

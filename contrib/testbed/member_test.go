@@ -109,7 +109,8 @@ func TestAPausedMemberKeepsItsConnectionsAndAnswersWhenResumed(t *testing.T) {
 
 func TestAMemberThatCannotStartIsReportedWithTheEndOfItsLog(t *testing.T) {
 	t.Parallel()
-	m := startAlone(t, t.Context(), t.TempDir(), "--listen-peer-urls=http://192.0.2.1:1") // RFC 5737: nobody has this address
+	// RFC 5737: nobody has this address
+	m := startAlone(t, t.Context(), t.TempDir(), "--listen-peer-urls=http://192.0.2.1:1")
 	m.StopAfter(t)
 	err := m.WaitReady(within(t))
 	if err == nil || !strings.Contains(err.Error(), "it has exited") || !strings.Contains(err.Error(), "192.0.2.1") {
@@ -157,7 +158,8 @@ func startAlone(t *testing.T, ctx context.Context, dir string, extra ...string) 
 	return m
 }
 
-// abandonMember runs in a process of its own: it starts a member, says its process ID, and dies without any chance to clean up.
+// abandonMember runs in a process of its own: it starts a member, says its process ID, and dies without any chance to
+// clean up.
 func abandonMember(dir string) {
 	err := func() error {
 		binary, err := testbed.Binary(testbed.Small)
@@ -171,7 +173,8 @@ func abandonMember(dir string) {
 		defer release()
 		m, err := testbed.StartMember(context.Background(), testbed.MemberOptions{
 			Binary: binary, Name: "orphan", Dir: dir,
-			ClientURL: fmt.Sprintf("http://127.0.0.1:%d", ports[0]), PeerURL: fmt.Sprintf("http://127.0.0.1:%d", ports[1]),
+			ClientURL: fmt.Sprintf("http://127.0.0.1:%d", ports[0]),
+			PeerURL:   fmt.Sprintf("http://127.0.0.1:%d", ports[1]),
 		})
 		if err != nil {
 			return err
@@ -239,13 +242,16 @@ func TestAClusterElectsAnotherLeaderAndTheLoadShowsTheGap(t *testing.T) {
 	expectSignal(t, leader, syscall.SIGKILL)
 	killed := time.Now()
 	testbed.Eventually(t, bound, "a write sent after the kill is acknowledged", func() bool {
-		return slices.ContainsFunc(load.Report().Writes, func(w testbed.Write) bool { return w.Sent.After(killed) && !w.Acked.IsZero() })
+		return slices.ContainsFunc(load.Report().Writes, func(w testbed.Write) bool {
+			return w.Sent.After(killed) && !w.Acked.IsZero()
+		})
 	})
 	report := load.Stop()
 	if report.Acked+report.Failed != len(report.Writes) {
 		t.Errorf("%d acknowledged and %d failed of %d", report.Acked, report.Failed, len(report.Writes))
 	}
-	if report.LongestGap < 300*time.Millisecond { // followers wait at least one election timeout, 500 ms, from the last heartbeat
+	// followers wait at least one election timeout, 500 ms, from the last heartbeat
+	if report.LongestGap < 300*time.Millisecond {
 		t.Errorf("longest gap %v", report.LongestGap)
 	}
 	kvs, err := c.Client(t).Get(within(t), "load/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
@@ -279,16 +285,20 @@ func TestAWriteThatGetsNoAnswerIsSentAgainToAnotherMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := slices.IndexFunc(c.Members, func(m *testbed.Member) bool { return m != leader })
-	load, err := testbed.StartWriteLoad(t.Context(), testbed.LoadOptions{Endpoints: c.Endpoints(), Rate: 50, Timeout: 20 * time.Second, Retry: true})
+	load, err := testbed.StartWriteLoad(t.Context(),
+		testbed.LoadOptions{Endpoints: c.Endpoints(), Rate: 50, Timeout: 20 * time.Second, Retry: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer load.Stop()
-	testbed.Eventually(t, bound, "writes are acknowledged", func() bool { return load.Report().Acked > 20 }) // through all members
+	// through all members
+	testbed.Eventually(t, bound, "writes are acknowledged", func() bool { return load.Report().Acked > 20 })
 	if err := c.Members[i].Pause(); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, bound, "a write is acknowledged that was sent before", func() bool { return load.Report().Retried > 0 })
+	testbed.Eventually(t, bound, "a write is acknowledged that was sent before", func() bool {
+		return load.Report().Retried > 0
+	})
 	if err := c.Members[i].Resume(); err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +310,8 @@ func TestAWriteThatGetsNoAnswerIsSentAgainToAnotherMember(t *testing.T) {
 func TestALoadOnNothingFailsAndItsWholeTimeIsAGap(t *testing.T) {
 	t.Parallel()
 	nobody := fmt.Sprintf("http://127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
-	load, err := testbed.StartWriteLoad(t.Context(), testbed.LoadOptions{Endpoints: []string{nobody}, Timeout: 100 * time.Millisecond})
+	load, err := testbed.StartWriteLoad(t.Context(),
+		testbed.LoadOptions{Endpoints: []string{nobody}, Timeout: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +319,8 @@ func TestALoadOnNothingFailsAndItsWholeTimeIsAGap(t *testing.T) {
 	testbed.Eventually(t, bound, "writes fail", func() bool { return load.Report().Failed > 10 })
 	report := load.Stop()
 	if report.Acked > 0 || report.Failed != len(report.Writes) || report.LongestGap < 100*time.Millisecond {
-		t.Errorf("%d acknowledged, %d failed of %d, longest gap %v", report.Acked, report.Failed, len(report.Writes), report.LongestGap)
+		t.Errorf("%d acknowledged, %d failed of %d, longest gap %v", report.Acked, report.Failed, len(report.Writes),
+			report.LongestGap)
 	}
 }
 

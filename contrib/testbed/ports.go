@@ -27,8 +27,8 @@ func FreePorts(t testing.TB, n int) []int {
 
 // ReservePorts is FreePorts outside a test. The ports are kept until release is called.
 //
-// A port is kept by a socket that is bound to it but never listens. With SO_REUSEADDR on both, as Go sets it, Linux lets someone
-// listen on that port who names it, and gives it to nobody who asks for any port or opens a connection.
+// A port is kept by a socket that is bound to it but never listens. With SO_REUSEADDR on both, as Go sets it, Linux
+// lets someone listen on that port who names it, and gives it to nobody who asks for any port or opens a connection.
 func ReservePorts(n int) (ports []int, release func(), err error) {
 	var sockets []*os.File
 	release = func() {

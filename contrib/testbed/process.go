@@ -22,9 +22,9 @@ type process struct {
 	err  error         // of exec.Cmd.Wait; to be read after done
 }
 
-// startProcess starts cmd in a process group of its own, so that Ctrl-C on the terminal is ours to handle, and has the kernel
-// send it deathSignal should we die. The kernel ties that signal to the thread that started the child, so one thread is kept
-// for it as long as it runs.
+// startProcess starts cmd in a process group of its own, so that Ctrl-C on the terminal is ours to handle, and has the
+// kernel send it deathSignal should we die. The kernel ties that signal to the thread that started the child, so one
+// thread is kept for it as long as it runs.
 func startProcess(cmd *exec.Cmd, deathSignal syscall.Signal) (*process, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: deathSignal}
 	p := &process{cmd: cmd, done: make(chan struct{})}
@@ -73,7 +73,8 @@ func (p *process) stop(bound time.Duration) error {
 	case <-p.done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("process %d does not die of SIGKILL in %v; it may be stuck in its disk", p.cmd.Process.Pid, bound)
+		return fmt.Errorf("process %d does not die of SIGKILL in %v; it may be stuck in its disk", p.cmd.Process.Pid,
+			bound)
 	}
 }
 
@@ -83,7 +84,8 @@ func (p *process) state() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, after, _ := strings.Cut(string(text), ") ") // the command before it may hold anything but etcd's holds no bracket
+	// the command before it may hold anything but etcd's holds no bracket
+	_, after, _ := strings.Cut(string(text), ") ")
 	letter, _, _ := strings.Cut(after, " ")
 	return letter, nil
 }

@@ -18,9 +18,9 @@ import (
 type Faults struct {
 	// Refuse refuses new connections, as a host does where nothing listens. Open ones stay; see Reset.
 	Refuse bool
-	// HoldRequests and HoldResponses stop the bytes of one direction: towards the target, and back. Connections stay open and new
-	// ones are accepted, into silence. What was held arrives when the fault is taken back, late and in order, as TCP would
-	// deliver it after a cut; the end of a connection is held like its bytes.
+	// HoldRequests and HoldResponses stop the bytes of one direction: towards the target, and back. Connections stay
+	// open and new ones are accepted, into silence. What was held arrives when the fault is taken back, late and in
+	// order, as TCP would deliver it after a cut; the end of a connection is held like its bytes.
 	HoldRequests  bool
 	HoldResponses bool
 	// Delay is how much later bytes arrive, each way.
@@ -34,8 +34,8 @@ func Cut() Faults { return Faults{HoldRequests: true, HoldResponses: true} }
 
 // Proxy passes TCP connections on to a target, with faults that can be changed at any time.
 //
-// etcd's own test proxy (go.etcd.io/etcd/pkg/v3/proxy) was no choice: it listens on every address, its Close waits for the peers to
-// hang up, and bytes it drops are missing from the middle of the stream afterwards.
+// etcd's own test proxy (go.etcd.io/etcd/pkg/v3/proxy) was no choice: it listens on every address, its Close waits for
+// the peers to hang up, and bytes it drops are missing from the middle of the stream afterwards.
 type Proxy struct {
 	addr     netip.AddrPort
 	target   string
@@ -120,8 +120,8 @@ func (p *Proxy) Reset() {
 	}
 }
 
-// Close stops listening, resets what is open, and returns when nothing runs any more. Its error is that of listening again
-// after Refuse, which nothing but a shortage can cause. It may be called again.
+// Close stops listening, resets what is open, and returns when nothing runs any more. Its error is that of listening
+// again after Refuse, which nothing but a shortage can cause. It may be called again.
 func (p *Proxy) Close() error {
 	p.cancel()
 	p.Set(Faults{})

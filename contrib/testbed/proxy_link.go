@@ -38,7 +38,8 @@ type chunk struct {
 	err  error
 }
 
-// pump carries one direction until it ends. Reading goes on while bytes are delayed, so that a delay does not become a rate.
+// pump carries one direction until it ends. Reading goes on while bytes are delayed, so that a delay does not become a
+// rate.
 func (l *link) pump(dst, src *net.TCPConn, held func(Faults) bool) {
 	chunks := make(chan chunk, 64)
 	var reader sync.WaitGroup

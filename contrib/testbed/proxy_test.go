@@ -244,7 +244,8 @@ func TestAPutWhoseResponseIsHeldTimesOutAndHasTakenEffect(t *testing.T) {
 	c := testbed.StartCluster(t, 1, testbed.ClusterOptions{})
 	member := c.Members[0]
 	p := testbed.NewProxy(t, strings.TrimPrefix(member.Options.ClientURL, "http://"))
-	proxied := &testbed.Cluster{Members: []*testbed.Member{{Options: testbed.MemberOptions{ClientURL: "http://" + p.Addr()}}}}
+	proxied := &testbed.Cluster{Members: []*testbed.Member{{Options: testbed.MemberOptions{ClientURL: "http://" +
+		p.Addr()}}}}
 	through, direct := proxied.Client(t), c.Client(t)
 	if _, err := through.Put(within(t), "key", "before"); err != nil {
 		t.Fatal(err)

@@ -19,8 +19,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Changes gives every change of quorumd's own records since the cluster was made, in order. It writes a key to know where to
-// stop.
+// Changes gives every change of quorumd's own records since the cluster was made, in order. It writes a key to know
+// where to stop.
 func Changes(ctx context.Context, client *clientv3.Client) ([]*clientv3.Event, error) {
 	put, err := client.Put(ctx, "/quorumd/trail-end", "")
 	if err != nil {
@@ -43,8 +43,9 @@ func Changes(ctx context.Context, client *clientv3.Client) ([]*clientv3.Event, e
 	return nil, errors.Join(errors.New("cannot read all changes: the watch has ended early"), ctx.Err())
 }
 
-// CheckChanges goes through all that ever happened to the lock and to the operation record, and gives what must not have been:
-// the lock goes from holder to holder with a gap, each operation ends before the next begins, and who writes it holds the lock.
+// CheckChanges goes through all that ever happened to the lock and to the operation record, and gives what must not
+// have been: the lock goes from holder to holder with a gap, each operation ends before the next begins, and who writes
+// it holds the lock.
 func CheckChanges(events []*clientv3.Event, keys record.Keys) []error {
 	var wrong []error
 	var op *record.Op
@@ -68,10 +69,13 @@ func CheckChanges(events []*clientv3.Event, keys record.Keys) []error {
 				continue
 			}
 			if op != nil && (op.Host != next.Host || !op.Started.Equal(next.Started)) {
-				wrong = append(wrong, fmt.Errorf("revision %d: the operation of %s replaces that of %s", at, next.HostName, op.HostName))
+				wrong = append(wrong, fmt.Errorf("revision %d: the operation of %s replaces that of %s", at,
+					next.HostName, op.HostName))
 			}
 			if next.Token != holder {
-				wrong = append(wrong, fmt.Errorf("revision %d: the operation of %s was written under token %d, the lock was %d", at, next.HostName, next.Token, holder))
+				wrong = append(wrong,
+					fmt.Errorf("revision %d: the operation of %s was written under token %d, the lock was %d", at,
+						next.HostName, next.Token, holder))
 			}
 			op = &next
 		}
@@ -96,26 +100,29 @@ func History(ctx context.Context, client *clientv3.Client, keys record.Keys) ([]
 	return lines, nil
 }
 
-// CheckHistory sees that what people are shown tells of one operation after the other. An agent that is killed may not come to
-// write that it has begun; the end is written with the deed.
+// CheckHistory sees that what people are shown tells of one operation after the other. An agent that is killed may not
+// come to write that it has begun; the end is written with the deed.
 func CheckHistory(lines []record.Line, killed bool) []error {
 	var wrong []error
 	began := ""
 	for _, l := range lines {
-		begins := l.Kind == "step" && (l.Code == string(policy.StepBeginJoin) || l.Code == string(policy.StepBeginCycle))
+		begins := l.Kind == "step" && (l.Code == string(policy.StepBeginJoin) ||
+			l.Code == string(policy.StepBeginCycle))
 		switch {
 		case begins && strings.HasPrefix(l.Text, record.FailedStep):
 			killed = true // perhaps it has begun all the same, and nobody was told
 		case begins:
 			if began != "" {
-				wrong = append(wrong, fmt.Errorf("history: %s began an operation while that of %s went on", l.Name, began))
+				wrong = append(wrong, fmt.Errorf("history: %s began an operation while that of %s went on", l.Name,
+					began))
 			}
 			began = l.Name
 		case l.Kind == "operator" && l.Code == "RELEASED":
 			began = ""
 		case l.Kind == "op" && ofKind(l, policy.KindJoin, policy.KindCycle) && strings.Contains(l.Text, " has ended: "):
 			if began == "" && !killed {
-				wrong = append(wrong, fmt.Errorf("history: %s ended an operation that has not begun: %s", l.Name, l.Text))
+				wrong = append(wrong, fmt.Errorf("history: %s ended an operation that has not begun: %s", l.Name,
+					l.Text))
 			}
 			began = ""
 		}

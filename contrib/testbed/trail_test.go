@@ -38,22 +38,32 @@ func TestTwoOperationsOrTwoHoldersAtOnceAreFound(t *testing.T) {
 	revision := int64(0)
 	event := func(kind mvccpb.Event_EventType, key string, created int64, value string) *clientv3.Event {
 		revision++
-		return &clientv3.Event{Type: kind, Kv: &mvccpb.KeyValue{Key: []byte(key), Value: []byte(value), CreateRevision: created, ModRevision: revision}}
+		return &clientv3.Event{Type: kind, Kv: &mvccpb.KeyValue{
+			Key: []byte(key), Value: []byte(value),
+			CreateRevision: created, ModRevision: revision,
+		}}
 	}
 	taken := func(created int64) *clientv3.Event { return event(clientv3.EventTypePut, keys.Lock(), created, "") }
 	free := func() *clientv3.Event { return event(clientv3.EventTypeDelete, keys.Lock(), 0, "") }
 	ended := func() *clientv3.Event { return event(clientv3.EventTypeDelete, keys.Op(), 0, "") }
 	op := func(host string, token int64) *clientv3.Event {
-		value, err := record.Encode(record.Op{Kind: "join", Host: host, HostName: host, Token: token, Started: time.Unix(1, 0)})
+		value, err := record.Encode(record.Op{
+			Kind: "join", Host: host, HostName: host, Token: token,
+			Started: time.Unix(1, 0),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return event(clientv3.EventTypePut, keys.Op(), 1, string(value))
 	}
-	fine := []*clientv3.Event{taken(1), op("a", 1), op("a", 1), ended(), free(), taken(6), op("b", 6), free(), taken(9), op("b", 9), ended(), free()}
+	fine := []*clientv3.Event{
+		taken(1), op("a", 1), op("a", 1), ended(), free(), taken(6), op("b", 6), free(), taken(9),
+		op("b", 9), ended(), free(),
+	}
 	expectWrong(t, CheckChanges(fine, keys))
 	expectWrong(t, CheckChanges([]*clientv3.Event{taken(1), taken(2)}, keys), "taken while it was held")
-	expectWrong(t, CheckChanges([]*clientv3.Event{taken(1), op("a", 1), op("b", 1)}, keys), "the operation of b replaces that of a")
+	expectWrong(t, CheckChanges([]*clientv3.Event{taken(1), op("a", 1), op("b", 1)}, keys),
+		"the operation of b replaces that of a")
 	expectWrong(t, CheckChanges([]*clientv3.Event{taken(1), free(), op("a", 1)}, keys), "under token 1, the lock was 0")
 	expectWrong(t, CheckChanges([]*clientv3.Event{event(clientv3.EventTypePut, keys.Op(), 1, "{")}, keys), "revision")
 }
@@ -61,23 +71,40 @@ func TestTwoOperationsOrTwoHoldersAtOnceAreFound(t *testing.T) {
 func TestAHistoryOfJoinsThatOverlapIsFound(t *testing.T) {
 	t.Parallel()
 	begin := func(name string) record.Line {
-		return record.Line{Name: name, Kind: "step", Code: string(policy.StepBeginJoin), Text: "recording the join as voter"}
+		return record.Line{
+			Name: name, Kind: "step", Code: string(policy.StepBeginJoin),
+			Text: "recording the join as voter",
+		}
 	}
 	end := func(name string) record.Line {
-		return record.Line{Name: name, Kind: "op", Code: "JOINED", Text: "join of " + name + " as voter has ended: the host has joined"}
+		return record.Line{
+			Name: name, Kind: "op", Code: "JOINED",
+			Text: "join of " + name + " as voter has ended: the host has joined",
+		}
 	}
 	refused := begin("a")
 	refused.Text = record.FailedStep + refused.Text + ": cannot begin"
 	expectWrong(t, CheckHistory([]record.Line{refused, begin("a"), end("a"), begin("b"), end("b")}, false))
-	expectWrong(t, CheckHistory([]record.Line{begin("a"), begin("b"), end("b")}, false), "b began an operation while that of a went on")
+	expectWrong(t, CheckHistory([]record.Line{begin("a"), begin("b"), end("b")}, false),
+		"b began an operation while that of a went on")
 	expectWrong(t, CheckHistory([]record.Line{end("a")}, false), "a ended an operation that has not begun")
 	expectWrong(t, CheckHistory([]record.Line{end("a")}, true))
 	expectWrong(t, CheckHistory([]record.Line{begin("a")}, true), "the operation of a has not ended")
-	down := record.Line{Name: "a", Kind: "step", Code: string(policy.StepBeginCycle), Text: "recording that this host is taken down: restart: new version"}
-	back := record.Line{Name: "a", Kind: "op", Code: "CYCLED", Text: "cycle of a for restart has ended: the host was taken down and is back"}
+	down := record.Line{
+		Name: "a", Kind: "step", Code: string(policy.StepBeginCycle),
+		Text: "recording that this host is taken down: restart: new version",
+	}
+	back := record.Line{
+		Name: "a", Kind: "op", Code: "CYCLED",
+		Text: "cycle of a for restart has ended: the host was taken down and is back",
+	}
 	expectWrong(t, CheckHistory([]record.Line{down, back, begin("b"), end("b")}, false))
-	expectWrong(t, CheckHistory([]record.Line{down, begin("b"), end("b")}, false), "b began an operation while that of a went on")
-	released := record.Line{Name: "b", Kind: "operator", Code: "RELEASED", Text: "cycle of a in phase ready released by root: it is gone"}
+	expectWrong(t, CheckHistory([]record.Line{down, begin("b"), end("b")}, false),
+		"b began an operation while that of a went on")
+	released := record.Line{
+		Name: "b", Kind: "operator", Code: "RELEASED",
+		Text: "cycle of a in phase ready released by root: it is gone",
+	}
 	expectWrong(t, CheckHistory([]record.Line{down, released, begin("b"), end("b")}, false))
 	late := down
 	late.Text = record.FailedStep + late.Text + ": the lock is lost"

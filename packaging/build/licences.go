@@ -38,8 +38,8 @@ type notice struct {
 	of   []string
 }
 
-// licences stages the notices of all that is linked into the programs. It runs after programs: what these say of themselves
-// has to be among it.
+// licences stages the notices of all that is linked into the programs. It runs after programs: what these say of
+// themselves has to be among it.
 func (j job) licences(ctx context.Context) error {
 	var all []source
 	for _, arch := range j.arches {
@@ -95,7 +95,10 @@ func linkedBy(ctx context.Context, dir, arch string, packages ...string) ([]sour
 		if p.Standard || p.Module == nil || p.Module.Main {
 			continue
 		}
-		m := source{name: p.Module.Path + " " + p.Module.Version, root: p.Module.Dir, dirs: map[string]bool{p.Dir: true}}
+		m := source{
+			name: p.Module.Path + " " + p.Module.Version, root: p.Module.Dir,
+			dirs: map[string]bool{p.Dir: true},
+		}
 		all = append(all, m)
 	}
 }
@@ -141,7 +144,8 @@ func named(all []source, program string) error {
 	}
 	for _, m := range info.Deps {
 		if !slices.ContainsFunc(all, func(s source) bool { return s.name == m.Path+" "+m.Version }) {
-			return fmt.Errorf("%s holds %s %s, which go list does not name: its licence would be missing", program, m.Path, m.Version)
+			return fmt.Errorf("%s holds %s %s, which go list does not name: its licence would be missing", program,
+				m.Path, m.Version)
 		}
 	}
 	return nil

@@ -22,8 +22,10 @@ func TestTheNoticesNameAllThatIsLinkedAndHoldItsLicences(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, wanted := range []string{
-		"\nGo go1.", "\ngoogle.golang.org/grpc v", "\ngo.etcd.io/etcd/client/v3 v", "\ngithub.com/prometheus/client_golang v",
-		"LICENSE, NOTICE", "Apache License", "Redistribution and use in source and binary forms", "Permission is hereby granted, free of charge",
+		"\nGo go1.", "\ngoogle.golang.org/grpc v", "\ngo.etcd.io/etcd/client/v3 v",
+		"\ngithub.com/prometheus/client_golang v",
+		"LICENSE, NOTICE", "Apache License", "Redistribution and use in source and binary forms",
+		"Permission is hereby granted, free of charge",
 	} {
 		if !strings.Contains(text.String(), wanted) {
 			t.Errorf("the notices do not say %q", wanted)
@@ -53,7 +55,9 @@ func moduleWith(t *testing.T, files ...string) string {
 			t.Fatal(err)
 		}
 	}
-	write("main/go.mod", "module example.com/main\n\ngo 1.26\n\nrequire example.com/other v1.0.0\n\nreplace example.com/other => ../other\n")
+	write("main/go.mod",
+		"module example.com/main\n\ngo 1.26\n\nrequire example.com/other v1.0.0\n\nreplace example.com/other => "+
+			"../other\n")
 	write("main/main.go", "package main\n\nimport _ \"example.com/other/inner/linked\"\n\nfunc main() {}\n")
 	write("other/go.mod", "module example.com/other\n\ngo 1.26\n")
 	write("other/inner/linked/linked.go", "package linked\n")
@@ -70,14 +74,16 @@ func TestAModuleWithoutALicenceIsNotPassedOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := writeNotices(&bytes.Buffer{}, all); err == nil || !strings.Contains(err.Error(), "example.com/other v1.0.0 has no licence") {
+	if err := writeNotices(&bytes.Buffer{}, all); err == nil ||
+		!strings.Contains(err.Error(), "example.com/other v1.0.0 has no licence") {
 		t.Errorf("the error is %v", err)
 	}
 }
 
 func TestALicenceBesideALinkedPackageIsPassedOnAndOneBesideAnotherIsNot(t *testing.T) {
 	t.Parallel()
-	all, err := linkedBy(t.Context(), moduleWith(t, "LICENSE.md", "inner/COPYING", "inner/linked/NOTICE", "unused/LICENSE"), "amd64", ".")
+	all, err := linkedBy(t.Context(), moduleWith(t, "LICENSE.md", "inner/COPYING", "inner/linked/NOTICE",
+		"unused/LICENSE"), "amd64", ".")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,10 +91,14 @@ func TestALicenceBesideALinkedPackageIsPassedOnAndOneBesideAnotherIsNot(t *testi
 	if err := writeNotices(&text, all); err != nil {
 		t.Fatal(err)
 	}
-	if wanted := "\nexample.com/other v1.0.0: LICENSE.md, inner/COPYING, inner/linked/NOTICE\n"; !strings.Contains(text.String(), wanted) {
+	if wanted := "\nexample.com/other v1.0.0: LICENSE.md, inner/COPYING, inner/linked/NOTICE\n"; !strings.Contains(
+		text.String(), wanted) {
 		t.Errorf("no line %q in\n%.2000s", wanted, text.String())
 	}
-	for file, wanted := range map[string]bool{"LICENSE.md": true, "inner/COPYING": true, "inner/linked/NOTICE": true, "unused/LICENSE": false} {
+	for file, wanted := range map[string]bool{
+		"LICENSE.md": true, "inner/COPYING": true, "inner/linked/NOTICE": true,
+		"unused/LICENSE": false,
+	} {
 		if strings.Contains(text.String(), "the text of "+file) != wanted {
 			t.Errorf("the text of %s: wanted %v", file, wanted)
 		}

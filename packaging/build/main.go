@@ -186,7 +186,8 @@ func (j job) pack(ctx context.Context, arch, format string) error {
 	}
 	name := map[string]string{
 		"deb": fmt.Sprintf("quorumd_%s-1_%s.deb", j.version, arch),
-		"rpm": fmt.Sprintf("quorumd-%s-1.%s.rpm", j.version, map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch]),
+		"rpm": fmt.Sprintf("quorumd-%s-1.%s.rpm", j.version,
+			map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch]),
 	}[format]
 	path := filepath.Join(j.out, name)
 	recipe, err := os.ReadFile("packaging/nfpm.yaml") // nfpm itself expands variables in few places
@@ -198,7 +199,8 @@ func (j job) pack(ctx context.Context, arch, format string) error {
 	if err := os.WriteFile(filled, []byte(values.Replace(string(recipe))), 0o644); err != nil {
 		return err
 	}
-	if _, err := output(exec.CommandContext(ctx, j.nfpm, "package", "-f", filled, "-p", format, "-t", path)); err != nil {
+	if _, err := output(exec.CommandContext(ctx, j.nfpm, "package", "-f", filled, "-p", format, "-t",
+		path)); err != nil {
 		return err
 	}
 	fmt.Println(path)

@@ -52,7 +52,8 @@ type Request struct {
 // gives the exit code. It returns when the child has ended.
 func Send(socket string, r Request, files ...*os.File) (code int, err error) {
 	fail := func(err error) (int, error) {
-		return 0, fmt.Errorf("cannot run %q through %s: %w; see \"systemctl status 'quorumd-errand@*'\"", first(r.Args), socket, err)
+		return 0, fmt.Errorf("cannot run %q through %s: %w; see \"systemctl status 'quorumd-errand@*'\"", first(r.Args),
+			socket, err)
 	}
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -106,7 +107,8 @@ func Serve(command []string, allow func(Request) error) error {
 	}
 	conn, ok := c.(*net.UnixConn)
 	if !ok {
-		return errors.Join(errors.New("cannot serve: stdin is no unix socket; quorumd-errand.socket starts this command"), c.Close())
+		return errors.Join(errors.New("cannot serve: stdin is no unix socket; quorumd-errand.socket starts this "+
+			"command"), c.Close())
 	}
 	defer conn.Close() //nolint:errcheck // all that counts has been read or written
 	r, files, err := receive(conn)
@@ -152,7 +154,8 @@ func receive(conn *net.UnixConn) (r Request, files []*os.File, err error) {
 		}
 	}
 	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 || len(files) < 3 {
-		return r, files, fmt.Errorf("a request with %d files: between 3 and %d are expected, and at most %d bytes", len(files), maxFiles, maxRequest)
+		return r, files, fmt.Errorf("a request with %d files: between 3 and %d are expected, and at most %d bytes",
+			len(files), maxFiles, maxRequest)
 	}
 	if err := json.Unmarshal(text[:n], &r); err != nil {
 		return r, files, fmt.Errorf("a request that cannot be read: %w", err)

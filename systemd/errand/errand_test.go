@@ -196,7 +196,8 @@ func TestARequestThatIsNoneIsAnEndWithoutAnAnswer(t *testing.T) {
 
 func TestWithoutAServiceTheErrorNamesItsUnit(t *testing.T) {
 	t.Parallel()
-	_, err := Send(filepath.Join(t.TempDir(), "none"), Request{"good", []string{"echo"}}, os.Stdin, os.Stdout, os.Stderr)
+	_, err := Send(filepath.Join(t.TempDir(), "none"), Request{"good", []string{"echo"}}, os.Stdin, os.Stdout,
+		os.Stderr)
 	if err == nil || !strings.Contains(err.Error(), "quorumd-errand@") {
 		t.Fatal(err)
 	}

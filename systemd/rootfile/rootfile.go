@@ -48,7 +48,8 @@ func (t Tree) Read(path string, limit int) ([]byte, error) {
 }
 
 func (t Tree) read(dir *os.File, path string, limit int) ([]byte, error) {
-	fd, err := unix.Openat(int(dir.Fd()), filepath.Base(path), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(int(dir.Fd()), filepath.Base(path),
+		unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, failed("open", path, err)
 	}
@@ -83,7 +84,8 @@ func (t Tree) Write(path string, data []byte, mode fs.FileMode) (err error) {
 		return nil
 	}
 	temp := "." + filepath.Base(path) + "." + rand.Text()
-	fd, err := unix.Openat(int(dir.Fd()), temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	fd, err := unix.Openat(int(dir.Fd()), temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC,
+		0o600)
 	if err != nil {
 		return failed("write", path, err)
 	}
@@ -194,7 +196,8 @@ func (t Tree) trusted(f *os.File, path string) error {
 // failed is an error of the file system, as package os gives it; a link that was met is named as one.
 func failed(doing, path string, err error) error {
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
-		return fmt.Errorf("%s is a symbolic link or no directory, and is not followed: %w", path, &fs.PathError{Op: doing, Path: path, Err: err})
+		return fmt.Errorf("%s is a symbolic link or no directory, and is not followed: %w", path,
+			&fs.PathError{Op: doing, Path: path, Err: err})
 	}
 	return &fs.PathError{Op: doing, Path: path, Err: err}
 }

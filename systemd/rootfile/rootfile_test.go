@@ -20,7 +20,8 @@ func tree(t *testing.T) (trusted Tree, dir, file string) {
 	t.Helper()
 	top := t.TempDir()
 	dir, file = filepath.Join(top, "etc"), filepath.Join(top, "etc", "a.yaml")
-	if err := errors.Join(os.Chmod(top, 0o755), os.Mkdir(dir, 0o755), os.WriteFile(file, []byte("text"), 0o600)); err != nil {
+	if err := errors.Join(os.Chmod(top, 0o755), os.Mkdir(dir, 0o755),
+		os.WriteFile(file, []byte("text"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	return Beneath(top, os.Geteuid()), dir, file
@@ -57,7 +58,9 @@ func TestAFileThatAnotherCouldHaveChangedIsNeitherReadNorWritten(t *testing.T) {
 		{"is a symbolic link", func(dir, _ string) error {
 			return errors.Join(os.Rename(dir, dir+".real"), os.Symlink(dir+".real", dir))
 		}},
-		{"no regular file", func(_, file string) error { return errors.Join(os.Remove(file), unix.Mkfifo(file, 0o600)) }},
+		{"no regular file", func(_, file string) error {
+			return errors.Join(os.Remove(file), unix.Mkfifo(file, 0o600))
+		}},
 	} {
 		trusted, dir, file := tree(t)
 		if err := c.spoil(dir, file); err != nil {

@@ -58,7 +58,8 @@ func (c Client) give(ctx context.Context, o Order) error {
 		if errors.Is(err, fs.ErrPermission) {
 			kind = systemd.ErrNotPermitted
 		}
-		return fmt.Errorf("cannot have root carry out %q: %w: %w; see \"systemctl status quorumd-helper.socket 'quorumd-helper@*'\"", o.Word, kind, err)
+		return fmt.Errorf("cannot have root carry out %q: %w: %w; see \"systemctl status quorumd-helper.socket "+
+			"'quorumd-helper@*'\"", o.Word, kind, err)
 	}
 	if err := o.Check(); err != nil {
 		return fmt.Errorf("cannot have root carry out %q: %w", o.Word, err)

@@ -3,8 +3,8 @@
 
 // Package steward does as root the few things that the agent may not do itself, and no other.
 //
-// The agent is a user of its own. What etcd's unit starts with, whether it may start at all, and that it starts and stops,
-// is systemd's and so root's. The agent gives an Order for it, over a socket that only its user may use:
+// The agent is a user of its own. What etcd's unit starts with, whether it may start at all, and that it starts and
+// stops, is systemd's and so root's. The agent gives an Order for it, over a socket that only its user may use:
 //
 //	agent ── Client ── socket ──► Serve, in a unit of root's ── does ──► one thing
 //
@@ -46,8 +46,8 @@ type Initial struct {
 	Cluster string `json:"cluster"`         // ETCD_INITIAL_CLUSTER
 	State   string `json:"state"`           // ETCD_INITIAL_CLUSTER_STATE
 	Token   string `json:"token,omitempty"` // ETCD_INITIAL_CLUSTER_TOKEN; of a new cluster only
-	// Digest is of all variables as the agent knows them, so that an environment from another configuration than the agent's
-	// is not written.
+	// Digest is of all variables as the agent knows them, so that an environment from another configuration than the
+	// agent's is not written.
 	Digest string `json:"digest"`
 }
 
@@ -82,13 +82,15 @@ var (
 	runID       = regexp.MustCompile(`^[A-Za-z0-9_.:+/ -]{1,200}$`)
 	token       = regexp.MustCompile(`^quorumd-[A-Z2-7]{20,64}$`)
 	digest      = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	member      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}=https?://([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9._-]{1,15})?\]):[0-9]{1,5}$`)
+	member      = regexp.MustCompile(
+		`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}=https?://([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9._-]{1,15})?\]):[0-9]{1,5}$`)
 )
 
 // CheckAgent tells what is wrong with the name of an agent, as in quorumd@NAME.service.
 func CheckAgent(name string) error {
 	if !agentName.MatchString(name) {
-		return fmt.Errorf("%q is no name of an agent: letters, digits, _, - and ., at most 64, and no - or . first", cut(name))
+		return fmt.Errorf("%q is no name of an agent: letters, digits, _, - and ., at most 64, and no - or . first",
+			cut(name))
 	}
 	return nil
 }
@@ -120,7 +122,8 @@ func (i Initial) Names(host string) bool {
 func (i Initial) check() error {
 	members := strings.Split(i.Cluster, ",")
 	if len(i.Cluster) > maxCluster || len(members) > maxMembers {
-		return fmt.Errorf("an initial cluster of %d members in %d bytes: at most %d and %d are taken", len(members), len(i.Cluster), maxMembers, maxCluster)
+		return fmt.Errorf("an initial cluster of %d members in %d bytes: at most %d and %d are taken", len(members),
+			len(i.Cluster), maxMembers, maxCluster)
 	}
 	for _, m := range members {
 		if !member.MatchString(m) {
@@ -145,7 +148,8 @@ func (h Hooks) check() error {
 	case !runID.MatchString(h.ID):
 		return fmt.Errorf("%q is no name of a run", cut(h.ID))
 	case (h.When == "command") != (h.Program != ""), h.Program != "" && !programName.MatchString(h.Program):
-		return fmt.Errorf("%q is no name of a command: letters, digits, - and _, at most 64, and a letter or digit first", cut(h.Program))
+		return fmt.Errorf("%q is no name of a command: letters, digits, - and _, at most 64, and a letter or digit "+
+			"first", cut(h.Program))
 	case h.Until < 0:
 		return errors.New("a time to begin before the machine has")
 	}
@@ -169,7 +173,8 @@ func Digest(vars map[string]string) string {
 // InitialOf takes out of the variables with which etcd is to start what an order says of them.
 func InitialOf(vars map[string]string) Initial {
 	return Initial{
-		Cluster: vars["ETCD_INITIAL_CLUSTER"], State: vars["ETCD_INITIAL_CLUSTER_STATE"], Token: vars["ETCD_INITIAL_CLUSTER_TOKEN"],
+		Cluster: vars["ETCD_INITIAL_CLUSTER"], State: vars["ETCD_INITIAL_CLUSTER_STATE"],
+		Token:  vars["ETCD_INITIAL_CLUSTER_TOKEN"],
 		Digest: Digest(vars),
 	}
 }

@@ -27,8 +27,8 @@ const (
 	maxError = maxAnswer / 8
 )
 
-// Serve carries out one order for the connection that is file descriptor 0, as systemd hands it over with Accept=yes. It
-// takes the order only from the owner of the socket, and from root.
+// Serve carries out one order for the connection that is file descriptor 0, as systemd hands it over with Accept=yes.
+// It takes the order only from the owner of the socket, and from root.
 func Serve(ctx context.Context, do func(context.Context, Order) error) error {
 	in := os.NewFile(0, "connection")
 	defer in.Close()
@@ -84,7 +84,9 @@ func admit(conn *net.UnixConn) error {
 	}
 	var peer *unix.Ucred
 	var failed error
-	if err := raw.Control(func(fd uintptr) { peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+	if err := raw.Control(func(fd uintptr) {
+		peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
 		return err
 	}
 	if failed != nil {

@@ -22,7 +22,8 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// TestMain also is the service, which does nothing but say what it was told, as an error; and one who gives it an order.
+// TestMain also is the service, which does nothing but say what it was told, as an error; and one who gives it an
+// order.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		_ = Serve(context.Background(), func(_ context.Context, o Order) error {
@@ -88,7 +89,8 @@ func service(t *testing.T) string {
 
 func someVars() map[string]string {
 	return map[string]string{
-		"ETCD_NAME": "n1", "ETCD_INITIAL_CLUSTER": "8e9e05c52164694d=https://[2001:db8::2]:2380,n1=http://n1.example:2380",
+		"ETCD_NAME":                  "n1",
+		"ETCD_INITIAL_CLUSTER":       "8e9e05c52164694d=https://[2001:db8::2]:2380,n1=http://n1.example:2380",
 		"ETCD_INITIAL_CLUSTER_STATE": "existing",
 	}
 }
@@ -99,7 +101,8 @@ func TestAnOrderIsCarriedOutAndItsErrorComesBackAsWhatItWas(t *testing.T) {
 	if err := c.SetHeld(t.Context(), true); err != nil {
 		t.Error(err)
 	}
-	if err := c.Drive(t.Context(), Start); !errors.Is(err, systemd.ErrNotInstalled) || !strings.Contains(err.Error(), "masked") {
+	if err := c.Drive(t.Context(), Start); !errors.Is(err, systemd.ErrNotInstalled) ||
+		!strings.Contains(err.Error(), "masked") {
 		t.Errorf("%v", err)
 	}
 	if err := c.Drive(t.Context(), Stop); err == nil || !strings.HasSuffix(err.Error(), "…") {
@@ -110,13 +113,17 @@ func TestAnOrderIsCarriedOutAndItsErrorComesBackAsWhatItWas(t *testing.T) {
 	if err := c.SetEnvironment(t.Context(), someVars()); err == nil || err.Error() != want {
 		t.Errorf("told\n%v\nwant\n%s", err, want)
 	}
-	h := Hooks{When: "command", ID: "1763799000-command", Program: "upgrade", Until: time.Hour, Work: "command", Reason: "a \"fix\"", By: "root"}
+	h := Hooks{
+		When: "command", ID: "1763799000-command", Program: "upgrade", Until: time.Hour, Work: "command",
+		Reason: "a \"fix\"", By: "root",
+	}
 	want = `{"word":"hooks","agent":"a","hooks":{"when":"command","id":"1763799000-command","program":"upgrade","until":3600000000000,` +
 		`"work":"command","reason":"a \"fix\"","by":"root"}}`
 	if err := c.RunHooks(t.Context(), h); err == nil || err.Error() != want {
 		t.Errorf("told\n%v\nwant\n%s", err, want)
 	}
-	if err := (Client{filepath.Join(t.TempDir(), "none"), "a"}).SetHeld(t.Context(), true); !errors.Is(err, systemd.ErrUnavailable) {
+	if err := (Client{filepath.Join(t.TempDir(), "none"), "a"}).SetHeld(t.Context(), true); !errors.Is(err,
+		systemd.ErrUnavailable) {
 		t.Errorf("without a service: %v", err)
 	}
 }
@@ -152,11 +159,17 @@ func odd() map[string]string {
 		initial("", "existing", ""): "no member",
 		initial(strings.Repeat("a=http://a:1,", 70)+"a=http://a:1", "existing", ""): "at most",
 	}
-	for _, agent := range []string{"", ".", "..", "../x", "a/b", "-a", ".a", "a b", "a\nb", "a%b", strings.Repeat("a", 65), "ä"} {
+	for _, agent := range []string{
+		"", ".", "..", "../x", "a/b", "-a", ".a", "a b", "a\nb", "a%b",
+		strings.Repeat("a", 65), "ä",
+	} {
 		text, _ := json.Marshal(Order{Word: HoldBack, Agent: agent})
 		orders[string(text)] = "no name of an agent"
 	}
-	for _, m := range []string{"n1", "n1=", "=http://a:1", "n1=file:///etc/shadow", "n1=http://a:1/x", "n1=http://a", "n1=http://a:1\nLD_PRELOAD=/x", `n1=http://a:1"`, "n1=http://$a:1", "n1=unix://a:1"} {
+	for _, m := range []string{
+		"n1", "n1=", "=http://a:1", "n1=file:///etc/shadow", "n1=http://a:1/x", "n1=http://a",
+		"n1=http://a:1\nLD_PRELOAD=/x", `n1=http://a:1"`, "n1=http://$a:1", "n1=unix://a:1",
+	} {
 		orders[initial(m, "existing", "")] = "no member"
 	}
 	return orders
@@ -196,9 +209,12 @@ func TestWhatIsNoOrderIsNotSent(t *testing.T) {
 		"no name of a command": func() error {
 			return Client{socket, "a"}.RunHooks(t.Context(), Hooks{When: "command", ID: "1", Program: ".."})
 		},
-		"no time of hooks": func() error { return Client{socket, "a"}.RunHooks(t.Context(), Hooks{When: "..", ID: "1"}) },
+		"no time of hooks": func() error {
+			return Client{socket, "a"}.RunHooks(t.Context(), Hooks{When: "..", ID: "1"})
+		},
 		"is no state": func() error {
-			return Client{socket, "a"}.SetEnvironment(t.Context(), map[string]string{"ETCD_INITIAL_CLUSTER": "a=http://a:1"})
+			return Client{socket, "a"}.SetEnvironment(t.Context(),
+				map[string]string{"ETCD_INITIAL_CLUSTER": "a=http://a:1"})
 		},
 		"at most 64, and no - ": func() error { return Client{socket, "-a"}.Drive(t.Context(), Start) },
 	} {

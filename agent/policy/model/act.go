@@ -265,7 +265,8 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 		found = recordOverwritten
 	case !begins && w.opCycle != 0 && int(w.opHost) != h:
 		found = cycleTouched
-	case (step == rollBackKeep || step == rollBackOwn || step == endRemoval) && int(w.opHost) != h && w.opLeft == 0 && w.orphan == 0:
+	case (step == rollBackKeep || step == rollBackOwn || step == endRemoval) && int(w.opHost) != h && w.opLeft == 0 &&
+		w.orphan == 0:
 		found = adoptedEarly
 	}
 	own := w.joining(h)
@@ -319,7 +320,8 @@ func (w *world) put(h int, step uint8, gone bool) {
 	case rollBackOwn:
 		w.opPhase, w.opID = phaseRollback, id
 	case rollBackLeft:
-		w.op, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, w.hosts[h].target, 1, phaseRollback, id, 1, 0
+		w.op, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, w.hosts[h].target, 1, phaseRollback, id, 1,
+			0
 		w.opStandby = 0
 	case beginCycle, beginAgain, setReady, setDown, setBack, endCycle, endKeep:
 		w.putCycle(h, step)

@@ -28,7 +28,10 @@ const (
 )
 
 func workText(ask uint8) string {
-	return [...]string{"nothing", "maintenance", "maintenance of a host whose etcd goes on", "a restart", "a reboot", "a reboot by somebody else", "a command"}[ask]
+	return [...]string{
+		"nothing", "maintenance", "maintenance of a host whose etcd goes on", "a restart", "a reboot",
+		"a reboot by somebody else", "a command",
+	}[ask]
 }
 
 // The values of did. One that was started may begin at any moment: the two are one.
@@ -96,7 +99,8 @@ func (w *world) noteAsk(i int, r rules) {
 	case w.cycles(i):
 		h.seen |= bit(h.ask != nothing && h.over == 0) // while its end is on its way, it is not noted again
 	case w.opHosts(i):
-	case !r.releasedStays && w.released(i) && h.over == 0 && (h.stopped == 0 || (h.unit == active && h.ask != maintenance)),
+	case !r.releasedStays && w.released(i) && h.over == 0 &&
+		(h.stopped == 0 || (h.unit == active && h.ask != maintenance)),
 		w.isOver(i) && h.belief == 0 && free && !w.noted(i):
 		h.cycling = cycling{held: h.held}
 	}
@@ -121,8 +125,8 @@ func (w *world) workDone(i int) bool {
 
 func (h *host) forReboot() bool { return h.ask == rebooted || h.ask == external }
 
-// ranAfterReboot tells whether an etcd that is down ran after the reboot that was asked for: it has started by itself then,
-// since it is held back for maintenance only. So it was a person who has stopped it.
+// ranAfterReboot tells whether an etcd that is down ran after the reboot that was asked for: it has started by itself
+// then, since it is held back for maintenance only. So it was a person who has stopped it.
 func (h *host) ranAfterReboot() bool {
 	return h.unit == inactive && h.forReboot() && h.begun == begunBefore
 }

@@ -48,11 +48,13 @@ func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	}
 	runs := a.unit == starting || a.unit == active
 	released := a.faulted != 0 && !w.cycles(h)
-	if !fails && runs && step != handOver && step != reboot { // a reboot is judged when it is decided: who starts etcd after that has it stopped
+	// a reboot is judged when it is decided: who starts etcd after that has it stopped
+	if !fails && runs && step != handOver && step != reboot {
 		found = w.judgeLanding(h)
 	}
 	a.phase = idle
-	if released && !fails && step != handOver { // by a person, who has let the next one begin: to that one it is a member that fails
+	// by a person, who has let the next one begin: to that one it is a member that fails
+	if released && !fails && step != handOver {
 		w.markFaulted()
 	}
 	switch {
@@ -116,10 +118,12 @@ func (m *machine) note(w *world, h int) {
 func (w *world) putCycle(h int, step uint8) {
 	switch step {
 	case beginCycle:
-		w.op, w.opCycle, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld, w.opRestarted = 1, 1, uint8(h), 0, phaseBegun, 0, 1, 0, 0
+		w.op, w.opCycle, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld, w.opRestarted = 1, 1, uint8(h), 0,
+			phaseBegun, 0, 1, 0, 0
 		w.opStandby, w.hosts[h].freed = 0, 0
 	case beginAgain:
-		w.op, w.opCycle, w.opHost, w.opLeft, w.opPhase, w.opID, w.opStandby, w.opOld = 1, 1, uint8(h), 0, phaseBegun, 0, 0, 0
+		w.op, w.opCycle, w.opHost, w.opLeft, w.opPhase, w.opID, w.opStandby, w.opOld = 1, 1, uint8(h), 0, phaseBegun, 0,
+			0, 0
 		w.opBoot = bit(w.hosts[h].begun == begunNow)
 	case setReady:
 		w.opPhase = phaseReady
@@ -227,7 +231,8 @@ func (w *world) judgeEnd(h int, c choice) breach {
 	case a.list != voter || a.ask == keeping:
 	case c.outcome != policy.Cycled && (a.stopped != 0 || a.unit == stopping || a.unit == restarting):
 		return endedEarly
-	case c.step == endCycle && a.unit != inactive && a.unit != taken && w.opRestarted != 0 && (!w.serves(h) || w.back == 0):
+	case c.step == endCycle && a.unit != inactive && a.unit != taken && w.opRestarted != 0 &&
+		(!w.serves(h) || w.back == 0):
 		return endedEarly
 	case c.outcome == policy.Cycled && (!w.serves(h) || w.back == 0):
 		return endedEarly

@@ -36,8 +36,8 @@
 // and the operation is this host's.
 //
 // The program of a command is one that runs, and may end well or badly at any moment, from when it was started: the
-// moment at which it begins is none of its own. One that runs when its machine goes down has failed, and one may be found
-// to be missing. As long as it runs its etcd is not started, and as long as etcd runs it is not run.
+// moment at which it begins is none of its own. One that runs when its machine goes down has failed, and one may be
+// found to be missing. As long as it runs its etcd is not started, and as long as etcd runs it is not run.
 //
 // What etcd answers to a change of membership stands in answer.go, and what becomes of an etcd that
 // starts in start.go. Some answers no world decides: etcd calls a cluster unhealthy whose

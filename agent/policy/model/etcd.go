@@ -9,7 +9,8 @@ import "github.com/quorumd/quorumd/agent/policy"
 // so that nothing stops it but its own end.
 func (w *world) runs(i int) bool {
 	h := &w.hosts[i]
-	return h.list != unlisted && h.data == current && (h.unit == starting || h.unit == active) && (h.apart == 0 || w.alone(i))
+	return h.list != unlisted && h.data == current && (h.unit == starting || h.unit == active) &&
+		(h.apart == 0 || w.alone(i))
 }
 
 // alone tells whether a member is the only voter.
@@ -113,7 +114,8 @@ func (w *world) spare(i int) bool {
 	return !w.joining(i) && (h.list == unlisted || (h.list == learner && h.named == 0))
 }
 
-// ready tells whether nothing of its own keeps a host from joining. A voter has joined, and waits for what was asked of it.
+// ready tells whether nothing of its own keeps a host from joining. A voter has joined, and waits for what was asked of
+// it.
 func (w *world) ready(i int) bool {
 	h := &w.hosts[i]
 	if h.list == voter {

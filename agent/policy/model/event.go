@@ -10,11 +10,12 @@ type kind uint8
 
 const (
 	// What agents do.
-	evRound   kind = iota // look and decide; arg 1: it ranks after hosts as good as itself
-	evAct                 // begin the step, and end it if it is done at once
-	evLand                // a change of membership takes effect and is answered; arg 1: it is refused, though it need not be
-	evTimeout             // it is not answered in time, and may land later
-	evLateAdd             // a change that was not answered in time lands
+	evRound kind = iota // look and decide; arg 1: it ranks after hosts as good as itself
+	evAct               // begin the step, and end it if it is done at once
+	// a change of membership takes effect and is answered; arg 1: it is refused, though it need not be
+	evLand
+	evTimeout // it is not answered in time, and may land later
+	evLateAdd // a change that was not answered in time lands
 	evLatePromote
 	evLateRemove
 	evLateWrite
@@ -141,7 +142,8 @@ func (e event) class() Faults {
 // global tells the events that belong to no host.
 func (k kind) global() bool {
 	switch k {
-	case evMissed, evSettled, evCooled, evStalled, evOrphaned, evWaits, evServed, evLeaseOver, evOperatorResumes, evTooLong, evOperatorPauses, evOperatorReleases, evDeleted, evRemoveOver:
+	case evMissed, evSettled, evCooled, evStalled, evOrphaned, evWaits, evServed, evLeaseOver, evOperatorResumes,
+		evTooLong, evOperatorPauses, evOperatorReleases, evDeleted, evRemoveOver:
 		return true
 	}
 	return false
@@ -316,16 +318,17 @@ func (w *world) dropWrites(r rules) {
 			continue
 		}
 		token := h.lateToken != 0 || r.noTokenFence || h.lateWrite == takeLock
-		record := h.lateFresh|h.lateBare != 0 || (r.noOpFence && h.lateWrite != takeLock) || (r.takeUnfenced && h.lateWrite == takeLock)
+		record := h.lateFresh|h.lateBare != 0 || (r.noOpFence && h.lateWrite != takeLock) ||
+			(r.takeUnfenced && h.lateWrite == takeLock)
 		if !token || !record {
 			h.lateWrite = 0
 		}
 	}
 }
 
-// dropSteps takes back what can only come to nothing: a step that was decided on under a lock or for
-// a record that is another's by now, a take-down for what was withdrawn, and a call for a member that is gone. The next look is all
-// that follows.
+// dropSteps takes back what can only come to nothing: a step that was decided on under a lock or for a record that is
+// another's by now, a take-down for what was withdrawn, and a call for a member that is gone. The next look is all that
+// follows.
 func (w *world) dropSteps(r rules) {
 	for i := range w.n {
 		h := &w.hosts[i]
@@ -334,11 +337,13 @@ func (w *world) dropSteps(r rules) {
 		}
 		void := h.gone != 0 && changesMembership(h.step)
 		if h.phase == decided {
-			locked := changesMembership(h.step) || cycleCall(h.step) || writesRecord(h.step) || h.step == moveAside || h.step == runCommand
+			locked := changesMembership(h.step) || cycleCall(h.step) || writesRecord(h.step) || h.step == moveAside ||
+				h.step == runCommand
 			bound := writesRecord(h.step) || h.step == takeLock
 			withdrawn := h.ask == nothing || h.over != 0
 			void = void || ((h.step == takeDown || h.step == runCommand) && withdrawn) // its disk is asked once more
-			void = void || (locked && !w.owns(i) && !r.noConfirm) || (bound && h.fresh|h.bare == 0 && !r.noOpFence && !r.takeUnfenced)
+			void = void || (locked && !w.owns(i) && !r.noConfirm) ||
+				(bound && h.fresh|h.bare == 0 && !r.noOpFence && !r.takeUnfenced)
 		}
 		if void {
 			h.phase = idle
@@ -400,7 +405,8 @@ func (m *machine) actEvent(w *world, h int, arg uint8) (ok bool, found breach) {
 	if a.step == startUnit || arg == 2 {
 		return m.diesInStep(w, h, arg)
 	}
-	if (!writesRecord(a.step) && a.step != takeLock) || a.step == rollBackLeft || a.lateWrite != 0 || !m.spend(w, LateCall) {
+	if (!writesRecord(a.step) && a.step != takeLock) || a.step == rollBackLeft || a.lateWrite != 0 ||
+		!m.spend(w, LateCall) {
 		return false, fine
 	}
 	if a.step == takeLock {
@@ -481,7 +487,8 @@ func (m *machine) round(w *world, h int, r rank, leads bool) (ok bool, found bre
 	if r == selfLast && c.step == choices[selfFirst].step && c.target == choices[selfFirst].target {
 		return false, fine // how it ranks decides nothing
 	}
-	if found = w.judgeDecision(h, *c, leads); found == fine && m.view == nil && s.reachable != 0 && c.ready != w.ready(h) {
+	if found = w.judgeDecision(h, *c, leads); found == fine && m.view == nil && s.reachable != 0 &&
+		c.ready != w.ready(h) {
 		found = readyDiffers
 	}
 	if s.reachable != 0 && w.joining(h) {

@@ -68,7 +68,8 @@ type machine struct {
 
 func newMachine(sc Scenario, r rules) *machine {
 	return &machine{
-		Scenario: sc, rules: r, faults: sc.Faults, budget: sc.Budget, cache: map[sight]*[ranks]choice{}, rest: map[uint64]struct{}{},
+		Scenario: sc, rules: r, faults: sc.Faults, budget: sc.Budget, cache: map[sight]*[ranks]choice{},
+		rest: map[uint64]struct{}{},
 		seen: &Result{Steps: map[policy.StepKind]bool{}, Reasons: map[policy.ReasonCode]bool{}},
 	}
 }
@@ -172,7 +173,10 @@ func explore(ctx context.Context, sc Scenario, r rules, workers int) Result {
 }
 
 func newExplorer(sc Scenario, r rules, workers int) *explorer {
-	x := &explorer{sc: sc, result: Result{Scenario: sc, Steps: map[policy.StepKind]bool{}, Reasons: map[policy.ReasonCode]bool{}}}
+	x := &explorer{sc: sc, result: Result{
+		Scenario: sc, Steps: map[policy.StepKind]bool{},
+		Reasons: map[policy.ReasonCode]bool{},
+	}}
 	for range max(1, workers) {
 		x.workers = append(x.workers, &worker{machine: newMachine(sc, r)})
 	}

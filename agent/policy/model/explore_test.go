@@ -37,7 +37,8 @@ func TestThePolicyBreaksNoPromiseInSmallScopes(t *testing.T) {
 	}
 	for code, how := range Reasons() {
 		if (how == Explored) != reasons[code] {
-			t.Errorf("reason %s: how it is modelled is given as %q; seen in the exploration: %t", code, how, reasons[code])
+			t.Errorf("reason %s: how it is modelled is given as %q; seen in the exploration: %t", code, how,
+				reasons[code])
 		}
 	}
 }
@@ -51,7 +52,8 @@ func TestEveryStepAndReasonIsModelled(t *testing.T) {
 	}
 	for _, info := range policy.Reasons() {
 		if Reasons()[info.Code] == "" {
-			t.Errorf("reason %s is not modelled: let the explored worlds lead to it, or say in known.go why not", info.Code)
+			t.Errorf("reason %s is not modelled: let the explored worlds lead to it, or say in known.go why not",
+				info.Code)
 		}
 	}
 }

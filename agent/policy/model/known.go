@@ -20,7 +20,8 @@ const (
 	manages     = "constant: every agent manages"
 	comesBack   = "constant: local steps end at once"
 	readable    = "constant: data can be read, and never vanishes from under a voter"
-	noHooks     = "constant: no hooks are installed; those that run keep a host where it is, as waiting for the lock does"
+	noHooks     = "constant: no hooks are installed; those that run keep a host where it is, as waiting for the lock " +
+		"does"
 	answered    = "constant: every host's verdict is known as it is; to wait for one keeps a host where it is"
 	recordsRead = "constant: every record can be read; one that everything waits for holds back what a pause does"
 	allowed     = "constant: etcd lets every agent do what it asks"
@@ -46,24 +47,31 @@ func Steps() map[policy.StepKind]string {
 func Reasons() map[policy.ReasonCode]string {
 	return map[policy.ReasonCode]string{
 		policy.AtRest: Explored, policy.ModeObserve: manages, policy.Paused: Explored, policy.StepStuck: comesBack,
-		policy.PermissionDenied: allowed, policy.StepFailed: Explored, policy.ClusterUnreachable: Explored, policy.NoQuorum: Explored, policy.ClusterIDMismatch: oneCluster,
+		policy.PermissionDenied: allowed, policy.StepFailed: Explored, policy.ClusterUnreachable: Explored,
+		policy.NoQuorum: Explored, policy.ClusterIDMismatch: oneCluster,
 		policy.HostConflict: noConflict, policy.TargetMet: Explored, policy.HealthUnknown: Explored,
 		policy.NotQualified: qualified, policy.HealthBad: Explored, policy.CommonCause: Explored,
 		policy.VersionUnknown: oneVersion, policy.VersionUnsafe: oneVersion, policy.VersionIncompatible: oneVersion,
-		policy.ClockUnknown: compared, policy.ClockSkew: Explored, policy.SpaceLow: enoughSpace, policy.SpaceNotKnown: enoughSpace,
-		policy.UnitUnusable: usable, policy.UnitNotKnown: usable, policy.UnitDisabled: usable, policy.UnitBusy: Explored, policy.UnitStopped: Explored,
-		policy.DataUnusable: readable, policy.DataNotKnown: readable, policy.BackingOff: Explored, policy.VoterNotLive: Explored,
-		policy.Settling: Explored, policy.LearnerPresent: Explored, policy.EvenVoters: Explored,
+		policy.ClockUnknown: compared, policy.ClockSkew: Explored, policy.SpaceLow: enoughSpace,
+		policy.SpaceNotKnown: enoughSpace,
+		policy.UnitUnusable:  usable, policy.UnitNotKnown: usable, policy.UnitDisabled: usable,
+		policy.UnitBusy: Explored, policy.UnitStopped: Explored,
+		policy.DataUnusable: readable, policy.DataNotKnown: readable, policy.BackingOff: Explored,
+		policy.VoterNotLive: Explored,
+		policy.Settling:     Explored, policy.LearnerPresent: Explored, policy.EvenVoters: Explored,
 		policy.OperationInFlight: Explored, policy.LockHeld: Explored, policy.NotMyTurn: Explored,
 		policy.LearnerBehind: Explored, policy.LearnerNotSteady: Explored, policy.LearnerNotStarted: Explored,
 		policy.LearnerStalled: Explored, policy.JoinTooLong: Explored, policy.HealthLost: Explored,
 		policy.HostRebooted: Explored, policy.Orphaned: Explored, policy.Disowned: Explored, policy.Joined: Explored,
 		policy.ClusterExists: noCluster, policy.Starting: Explored, policy.MemberDown: Explored,
 		policy.MemberLost:   readable,
-		policy.QuorumAtRisk: Explored, policy.LearnerUnsettled: Explored, policy.CycleQueued: Explored, policy.InMaintenance: Explored,
-		policy.MaintenanceOverdue: Explored, policy.RebootAwaited: Explored, policy.VerdictAwaited: answered, policy.LeaderStays: Explored, policy.HookRunning: noHooks,
+		policy.QuorumAtRisk: Explored, policy.LearnerUnsettled: Explored, policy.CycleQueued: Explored,
+		policy.InMaintenance:      Explored,
+		policy.MaintenanceOverdue: Explored, policy.RebootAwaited: Explored, policy.VerdictAwaited: answered,
+		policy.LeaderStays: Explored, policy.HookRunning: noHooks,
 		policy.HookFailed: noHooks, policy.Stopping: Explored, policy.Returning: Explored, policy.NotBack: Explored,
-		policy.CommandRunning: Explored, policy.CommandFailed: Explored, policy.Cycled: Explored, policy.Withdrawn: Explored,
+		policy.CommandRunning: Explored, policy.CommandFailed: Explored, policy.Cycled: Explored,
+		policy.Withdrawn:        Explored,
 		policy.RecordUnreadable: recordsRead,
 		policy.MemberLive:       Explored, policy.Removed: Explored,
 	}

@@ -4,6 +4,7 @@
 package model
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
@@ -67,7 +68,7 @@ func Mistakes() []Mistake {
 	list = append(list, operationMistakes()...)
 	list = append(list, lockMistakes()...)
 	list = append(list, stopMistakes()...)
-	list = append(list, cycleMistakes()...)
+	list = append(list, slices.Concat(cycleMistakes(), cyclingMistakes())...)
 	list = append(list, commandMistakes()...)
 	list = append(list, removalMistakes()...)
 	list = append(list, graveMistakes()...)
@@ -94,17 +95,21 @@ func membershipMistakes() []Mistake {
 		{
 			Name: "a learner is promoted at once", breach: learnerUnready, scope: of(3, 1, 0, 0),
 			rules: seeing(func(v *policy.View) {
-				eachMember(v, func(m *policy.Member) { m.Lag, m.LagKnown, m.SteadyFor, m.LiveFor = 0, true, ages, ages })
+				eachMember(v, func(m *policy.Member) {
+					m.Lag, m.LagKnown, m.SteadyFor, m.LiveFor = 0, true, ages, ages
+				})
 			}),
 		},
 		{
-			Name: "the time for which a learner must be steady is not kept", breach: learnerUnready, scope: of(3, 1, 0, 0),
+			Name: "the time for which a learner must be steady is not kept", breach: learnerUnready,
+			scope: of(3, 1, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.SteadyFor, m.LiveFor = ages, ages })
 			}),
 		},
 		{
-			Name: "a learner that is cut off is taken for one that follows", breach: learnerUnready, scope: of(3, 1, 1, MemberCutOff),
+			Name: "a learner that is cut off is taken for one that follows", breach: learnerUnready,
+			scope: of(3, 1, 1, MemberCutOff),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.StillFor = 0 })
 			}),
@@ -112,7 +117,10 @@ func membershipMistakes() []Mistake {
 		{
 			Name: "the voters become even with nobody to follow", breach: evenVoters, scope: of(2, 1, 0, 0),
 			rules: seeing(func(v *policy.View) {
-				v.Hosts = append(v.Hosts, policy.Host{ID: "Z", Name: "Z", Role: policy.RoleSpare, Health: health.OK, Qualified: true, Manage: true, P99: time.Hour})
+				v.Hosts = append(v.Hosts, policy.Host{
+					ID: "Z", Name: "Z", Role: policy.RoleSpare, Health: health.OK,
+					Qualified: true, Manage: true, P99: time.Hour,
+				})
 			}),
 		},
 		{
@@ -128,7 +136,8 @@ func membershipMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a removed learner is taken out without looking whether it votes by now", breach: voterRemoved, scope: of(3, 1, 1, LateCall),
+			Name: "a removed learner is taken out without looking whether it votes by now", breach: voterRemoved,
+			scope: of(3, 1, 1, LateCall),
 			rules: rules{removeBlindly: true, view: func(v *policy.View) {
 				if v.Op != nil && v.Op.Phase == policy.PhaseRollback {
 					eachMember(v, func(m *policy.Member) { m.Learner = m.Learner || m.ID == v.Op.MemberID })
@@ -142,7 +151,8 @@ func membershipMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a member's ID is not compared with that in its data", breach: memberDataMoved, scope: of(3, 1, 1, EtcdCrash),
+			Name: "a member's ID is not compared with that in its data", breach: memberDataMoved,
+			scope: of(3, 1, 1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Host == v.Self.ID {
 					v.Data.MemberID = goneID
@@ -196,7 +206,8 @@ func hostMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "an etcd that was stopped in order is taken for one that failed", breach: stoppedStarted, scope: of(3, 3, 1, OperatorStop),
+			Name: "an etcd that was stopped in order is taken for one that failed", breach: stoppedStarted,
+			scope: of(3, 3, 1, OperatorStop),
 			rules: seeing(func(v *policy.View) {
 				if v.Unit.State == policy.UnitInactive {
 					v.Unit.State = policy.UnitFailed
@@ -214,7 +225,8 @@ func hostMistakes() []Mistake {
 func operationMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "an operation is adopted at once when its lock is gone", breach: adoptedEarly, scope: faults(1, AgentCrash),
+			Name: "an operation is adopted at once when its lock is gone", breach: adoptedEarly,
+			scope: faults(1, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {
 					v.Op.OrphanedFor = ages
@@ -222,7 +234,8 @@ func operationMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "an orphaned operation is never adopted", breach: operationStuck, scope: lively(faults(1, AgentCrash)),
+			Name: "an orphaned operation is never adopted", breach: operationStuck,
+			scope: lively(faults(1, AgentCrash)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {
 					v.Op.OrphanedFor = 0
@@ -230,7 +243,8 @@ func operationMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a join that makes no progress is never given up", breach: operationStuck, scope: lively(faults(1, MemberCutOff)),
+			Name: "a join that makes no progress is never given up", breach: operationStuck,
+			scope: lively(faults(1, MemberCutOff)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {
 					v.Op.Elapsed = 0
@@ -239,7 +253,8 @@ func operationMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a learner that never started is left for ever", breach: targetMissed, scope: lively(of(3, 1, 2, LateCall|Slowness)),
+			Name: "a learner that never started is left for ever", breach: targetMissed,
+			scope: lively(of(3, 1, 2, LateCall|Slowness)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op == nil {
 					eachMember(v, func(m *policy.Member) { m.DownFor = 0 })
@@ -247,19 +262,23 @@ func operationMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the operation is released when its agent starts", breach: recordReleased, scope: faults(1, AgentCrash),
+			Name: "the operation is released when its agent starts", breach: recordReleased,
+			scope: faults(1, AgentCrash),
 			rules: rules{releaseOpOnStart: true},
 		},
 		{
-			Name: "a write of the record is not bound to the record that was seen", breach: recordOverwritten, scope: faults(1, OperatorRelease),
+			Name: "a write of the record is not bound to the record that was seen", breach: recordOverwritten,
+			scope: faults(1, OperatorRelease),
 			rules: rules{noOpFence: true},
 		},
 		{
-			Name: "a write of the record is not bound to the lock", breach: writeWithoutLock, scope: faults(2, LateCall|AgentCutOff),
+			Name: "a write of the record is not bound to the lock", breach: writeWithoutLock,
+			scope: faults(2, LateCall|AgentCutOff),
 			rules: rules{noTokenFence: true},
 		},
 		{
-			Name: "the lock is taken whatever operation there is, and whoever has it takes that over", breach: adoptedEarly, scope: faults(2, AgentPause|AgentCrash),
+			Name:   "the lock is taken whatever operation there is, and whoever has it takes that over",
+			breach: adoptedEarly, scope: faults(2, AgentPause|AgentCrash),
 			rules: rules{takeUnfenced: true, view: func(v *policy.View) {
 				if v.Op != nil && v.Lock.Mine {
 					v.Op.OrphanedFor = ages
@@ -267,7 +286,8 @@ func operationMistakes() []Mistake {
 			}},
 		},
 		{
-			Name: "one's own operation is gone on with without its lock", breach: changeWithoutLock, scope: faults(1, AgentPause),
+			Name: "one's own operation is gone on with without its lock", breach: changeWithoutLock,
+			scope: faults(1, AgentPause),
 			rules: rules{noConfirm: true, view: func(v *policy.View) {
 				if v.Op != nil && v.Op.Host == v.Self.ID {
 					v.Lock.Mine, v.Lock.Held, v.Lock.Token = true, true, v.Op.Token
@@ -280,11 +300,29 @@ func operationMistakes() []Mistake {
 // lockMistakes are mistakes in the protocol of the lock.
 func lockMistakes() []Mistake {
 	return []Mistake{
-		{Name: "validity counts from receipt", breach: holderWithoutLock, scope: faults(1, AgentPause), rules: rules{leaseBeforeValidity: true}},
-		{Name: "a step starts without asking for the lock again", breach: changeWithoutLock, scope: faults(1, AgentPause), rules: rules{noConfirm: true}},
-		{Name: "a call does not end with the validity", breach: changeWithoutLock, scope: faults(1, AgentPause), rules: rules{noDeadline: true}},
-		{Name: "the lock is renewed beside the loop", breach: operationStuck, scope: lively(faults(1, AgentPause)), rules: rules{renewedAside: true}},
-		{Name: "a lease that nobody uses is kept alive", breach: targetMissed, scope: lively(faults(1, LateCall)), rules: rules{keptAlive: true}},
-		{Name: "an agent that starts believes a lock that bears its name", breach: holderWithoutLock, scope: faults(1, AgentCrash), rules: rules{lockByName: true}},
+		{
+			Name: "validity counts from receipt", breach: holderWithoutLock, scope: faults(1, AgentPause),
+			rules: rules{leaseBeforeValidity: true},
+		},
+		{
+			Name: "a step starts without asking for the lock again", breach: changeWithoutLock,
+			scope: faults(1, AgentPause), rules: rules{noConfirm: true},
+		},
+		{
+			Name: "a call does not end with the validity", breach: changeWithoutLock, scope: faults(1, AgentPause),
+			rules: rules{noDeadline: true},
+		},
+		{
+			Name: "the lock is renewed beside the loop", breach: operationStuck, scope: lively(faults(1, AgentPause)),
+			rules: rules{renewedAside: true},
+		},
+		{
+			Name: "a lease that nobody uses is kept alive", breach: targetMissed, scope: lively(faults(1, LateCall)),
+			rules: rules{keptAlive: true},
+		},
+		{
+			Name: "an agent that starts believes a lock that bears its name", breach: holderWithoutLock,
+			scope: faults(1, AgentCrash), rules: rules{lockByName: true},
+		},
 	}
 }

@@ -19,38 +19,48 @@ func after(r rules, past ...breach) rules {
 func graveMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "validity counts from receipt, and another agent takes the lock", breach: twoHolders, scope: faults(1, AgentPause),
+			Name: "validity counts from receipt, and another agent takes the lock", breach: twoHolders,
+			scope: faults(1, AgentPause),
 			rules: after(rules{leaseBeforeValidity: true}, holderWithoutLock),
 		},
 		{
-			Name: "a call does not end with the validity, and another host joins meanwhile", breach: twoChanges, scope: faults(1, AgentPause),
+			Name: "a call does not end with the validity, and another host joins meanwhile", breach: twoChanges,
+			scope: faults(1, AgentPause),
 			rules: after(rules{noDeadline: true}, changeWithoutLock),
 		},
 		{
-			Name: "a change of membership is sent without asking for the lock again", breach: sentWithoutLock, scope: faults(1, AgentPause),
+			Name: "a change of membership is sent without asking for the lock again", breach: sentWithoutLock,
+			scope: faults(1, AgentPause),
 			rules: after(rules{noConfirm: true}, changeWithoutLock, holderWithoutLock),
 		},
 		{
-			Name: "who holds the lock changes the membership without an operation", breach: changeWithoutOp, scope: of(3, 1, 0, 0),
+			Name: "who holds the lock changes the membership without an operation", breach: changeWithoutOp,
+			scope: of(3, 1, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Op == nil && v.Lock.Mine {
-					v.Op = &policy.Op{Kind: policy.KindJoin, Host: v.Self.ID, Target: policy.RoleVoter, Phase: policy.PhaseBegun, Token: v.Lock.Token, SameBoot: true}
+					v.Op = &policy.Op{
+						Kind: policy.KindJoin, Host: v.Self.ID, Target: policy.RoleVoter,
+						Phase: policy.PhaseBegun, Token: v.Lock.Token, SameBoot: true,
+					}
 				}
 			}),
 		},
 		{
-			Name: "a learner that is down is promoted beside the only voter", breach: quorumLost, scope: of(3, 1, 1, EtcdCrash),
+			Name: "a learner that is down is promoted beside the only voter", breach: quorumLost,
+			scope: of(3, 1, 1, EtcdCrash),
 			rules: after(seeing(func(v *policy.View) {
 				if v.Unit.State == policy.UnitFailed {
 					v.Unit.State = policy.UnitActive
 				}
 				eachMember(v, func(m *policy.Member) {
-					m.Live, m.Version, m.Lag, m.LagKnown, m.SteadyFor, m.LiveFor, m.StillFor = true, etcdVersion(), 0, true, ages, ages, 0
+					m.Live, m.Version, m.Lag, m.LagKnown, m.SteadyFor, m.LiveFor, m.StillFor = true, etcdVersion(), 0,
+						true, ages, ages, 0
 				})
 			}), voterDown, learnerUnready),
 		},
 		{
-			Name: "an etcd that runs is not seen before its data is moved aside", breach: dataMovedUnderEtcd, scope: faults(1, AgentCrash),
+			Name: "an etcd that runs is not seen before its data is moved aside", breach: dataMovedUnderEtcd,
+			scope: faults(1, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Unit.State == policy.UnitActive && v.Cluster.Reachable && v.Data.MemberID == goneID {
 					v.Unit.State = policy.UnitInactive
@@ -66,7 +76,8 @@ func graveMistakes() []Mistake {
 			rules: rules{say: func(d *policy.Decision) { d.Reasons = nil }},
 		},
 		{
-			Name: "a host calls itself ready whatever stands against it", breach: readyDiffers, scope: faults(1, VerdictChange),
+			Name: "a host calls itself ready whatever stands against it", breach: readyDiffers,
+			scope: faults(1, VerdictChange),
 			rules: rules{say: func(d *policy.Decision) { d.Waiting = "" }},
 		},
 	}
@@ -76,7 +87,8 @@ func graveMistakes() []Mistake {
 func graveCycleMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a host is taken down, and another one has released its operation meanwhile", breach: stoppedWithoutOp, scope: asking(3, 1, AgentPause),
+			Name:   "a host is taken down, and another one has released its operation meanwhile",
+			breach: stoppedWithoutOp, scope: asking(3, 1, AgentPause),
 			rules: after(seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Kind == policy.KindCycle && v.Op.Host != v.Self.ID {
 					v.Op.Kind, v.Op.OrphanedFor, v.Op.MemberID = policy.KindJoin, ages, 0
@@ -84,7 +96,8 @@ func graveCycleMistakes() []Mistake {
 			}), cycleTouched),
 		},
 		{
-			Name: "the next host is taken down although the one before is not back", breach: twoDown, scope: asking2(1, AgentCrash),
+			Name: "the next host is taken down although the one before is not back", breach: twoDown,
+			scope: asking2(1, AgentCrash),
 			rules: after(rules{noOpFence: true, takeUnfenced: true, view: func(v *policy.View) {
 				if v.Op != nil && v.Op.Host != v.Self.ID {
 					v.Op, v.IdleFor = nil, ages
@@ -104,7 +117,8 @@ func graveCycleMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "what was asked stays though its operation was released", breach: notBack, scope: lively(asking(3, 1, OperatorRelease)),
+			Name: "what was asked stays though its operation was released", breach: notBack,
+			scope: lively(asking(3, 1, OperatorRelease)),
 			rules: rules{releasedStays: true},
 		},
 		{
@@ -116,7 +130,8 @@ func graveCycleMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "an etcd that a person stops after a reboot is taken for one that has not started", breach: stoppedStarted, scope: asking(3, 1, OperatorStop),
+			Name:   "an etcd that a person stops after a reboot is taken for one that has not started",
+			breach: stoppedStarted, scope: asking(3, 1, OperatorStop),
 			rules: seeing(func(v *policy.View) { v.Unit.Ran = false }),
 		},
 	}

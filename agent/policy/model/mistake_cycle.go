@@ -31,8 +31,14 @@ func phantom(v *policy.View) {
 	if !v.Cluster.Reachable {
 		return
 	}
-	v.Cluster.Members = append(v.Cluster.Members, policy.Member{ID: 99, Name: "Z", PeerURL: "Z", Live: true, Version: etcdVersion(), LagKnown: true})
-	v.Hosts = append(v.Hosts, policy.Host{ID: "Z", Name: "Z", PeerURL: "Z", Role: policy.RoleVoter, Health: health.OK, Qualified: true, Manage: true, Answered: true})
+	v.Cluster.Members = append(v.Cluster.Members, policy.Member{
+		ID: 99, Name: "Z", PeerURL: "Z", Live: true,
+		Version: etcdVersion(), LagKnown: true,
+	})
+	v.Hosts = append(v.Hosts, policy.Host{
+		ID: "Z", Name: "Z", PeerURL: "Z", Role: policy.RoleVoter, Health: health.OK,
+		Qualified: true, Manage: true, Answered: true,
+	})
 }
 
 func ownMember(v *policy.View, change func(m *policy.Member)) {
@@ -61,16 +67,21 @@ func stopMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a voter whose agent tells nothing is taken for well", breach: stopAtRisk, scope: asking(3, 1, AgentCrash),
+			Name: "a voter whose agent tells nothing is taken for well", breach: stopAtRisk,
+			scope: asking(3, 1, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				v.Hosts = v.Hosts[:0:0]
 				eachMember(v, func(m *policy.Member) {
-					v.Hosts = append(v.Hosts, policy.Host{ID: m.PeerURL, Name: m.PeerURL, PeerURL: m.PeerURL, Role: policy.RoleVoter, Health: health.OK, Manage: true, Answered: true})
+					v.Hosts = append(v.Hosts, policy.Host{
+						ID: m.PeerURL, Name: m.PeerURL, PeerURL: m.PeerURL,
+						Role: policy.RoleVoter, Health: health.OK, Manage: true, Answered: true,
+					})
 				})
 			}),
 		},
 		{
-			Name: "a voter is taken down while another one is sick", breach: stopAtRisk, scope: asking(3, 1, VerdictChange),
+			Name: "a voter is taken down while another one is sick", breach: stopAtRisk,
+			scope: asking(3, 1, VerdictChange),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Health = health.OK
@@ -80,7 +91,8 @@ func stopMistakes() []Mistake {
 		{Name: "one of two voters is taken down", breach: stopAtRisk, scope: asking(2, 0, 0), rules: seeing(phantom)},
 		{Name: "one of four voters is taken down", breach: stopAtRisk, scope: asking(4, 0, 0), rules: seeing(phantom)},
 		{
-			Name: "what has been decided is not looked at again before etcd is stopped", breach: stopAtRisk, scope: asking(3, 1, EtcdCrash),
+			Name: "what has been decided is not looked at again before etcd is stopped", breach: stopAtRisk,
+			scope: asking(3, 1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {
 					eachMember(v, func(m *policy.Member) { m.Live = true })
@@ -98,12 +110,16 @@ func stopMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the leadership is not moved before its etcd is stopped", breach: leaderStopped, scope: asking(3, 0, 0),
+			Name: "the leadership is not moved before its etcd is stopped", breach: leaderStopped,
+			scope: asking(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Leader = false })
 			}),
 		},
-		{Name: "etcd is stopped without asking for the lock again", breach: calledWithoutLock, scope: asking(3, 1, AgentPause), rules: rules{noConfirm: true}},
+		{
+			Name: "etcd is stopped without asking for the lock again", breach: calledWithoutLock,
+			scope: asking(3, 1, AgentPause), rules: rules{noConfirm: true},
+		},
 	}
 }
 
@@ -122,7 +138,8 @@ func commandMistakes() []Mistake {
 			rules: state(policy.HooksRunning, policy.HooksDone),
 		},
 		{
-			Name: "etcd is started when a person says that it is over, though the command runs", breach: startedMeanwhile, scope: asking(3, 0, 0),
+			Name:   "etcd is started when a person says that it is over, though the command runs",
+			breach: startedMeanwhile, scope: asking(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Over && v.Asked.Work == policy.WorkCommand {
 					v.Asked.Command.State = policy.HooksDue
@@ -138,7 +155,8 @@ func commandMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a command that has failed is taken for one that has done its work", breach: notRun, scope: asking(3, 0, 0),
+			Name: "a command that has failed is taken for one that has done its work", breach: notRun,
+			scope: asking(3, 0, 0),
 			rules: state(policy.HooksFailed, policy.HooksDone),
 		},
 	}
@@ -148,7 +166,8 @@ func commandMistakes() []Mistake {
 func cycleMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a host is taken down while another one is in its operation", breach: recordOverwritten, scope: asking2(0, 0),
+			Name: "a host is taken down while another one is in its operation", breach: recordOverwritten,
+			scope: asking2(0, 0),
 			rules: rules{noOpFence: true, takeUnfenced: true, view: func(v *policy.View) {
 				if v.Op != nil && v.Op.Host != v.Self.ID {
 					v.Op, v.IdleFor = nil, 90*time.Second
@@ -156,11 +175,13 @@ func cycleMistakes() []Mistake {
 			}},
 		},
 		{
-			Name: "the operation of a host that is down is released when its agent starts", breach: recordReleased, scope: asking(3, 1, AgentCrash),
+			Name: "the operation of a host that is down is released when its agent starts", breach: recordReleased,
+			scope: asking(3, 1, AgentCrash),
 			rules: rules{releaseOpOnStart: true},
 		},
 		{
-			Name: "the operation of a host that is down is adopted by another one", breach: cycleTouched, scope: asking(3, 1, HostCrash),
+			Name: "the operation of a host that is down is adopted by another one", breach: cycleTouched,
+			scope: asking(3, 1, HostCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Kind == policy.KindCycle && v.Op.Host != v.Self.ID {
 					v.Op.Kind, v.Op.OrphanedFor, v.Op.MemberID = policy.KindJoin, ages, 0
@@ -168,15 +189,23 @@ func cycleMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a host is taken down while another one says that it is in its turn", breach: secondTurn, scope: asking2(1, Forgery),
+			Name: "a host is taken down while another one says that it is in its turn", breach: secondTurn,
+			scope: asking2(1, Forgery),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Turn = false
 				}
 			}),
 		},
+	}
+}
+
+// cyclingMistakes are mistakes about a host that is down in its turn, and about its way back.
+func cyclingMistakes() []Mistake {
+	return []Mistake{
 		{
-			Name: "an operation of which somebody has deleted the record is taken for released", breach: startedEarly, scope: asking(3, 1, Forgery),
+			Name: "an operation of which somebody has deleted the record is taken for released", breach: startedEarly,
+			scope: asking(3, 1, Forgery),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Noted {
 					v.Asked.Noted, v.Asked.Released = false, true
@@ -192,10 +221,12 @@ func cycleMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "etcd is not held back in maintenance", breach: startedEarly, scope: asking(3, 1, HostCrash), rules: rules{notHeld: true},
+			Name: "etcd is not held back in maintenance", breach: startedEarly, scope: asking(3, 1, HostCrash),
+			rules: rules{notHeld: true},
 		},
 		{
-			Name: "an etcd that is down already is not held back in maintenance", breach: startedEarly, scope: asking(3, 2, HostCrash|EtcdCrash),
+			Name: "an etcd that is down already is not held back in maintenance", breach: startedEarly,
+			scope: asking(3, 2, HostCrash|EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Unit.State != policy.UnitActive {
 					v.Asked.Stopped = true
@@ -203,26 +234,32 @@ func cycleMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "what holds etcd back is taken away only where it is started", breach: heldBack, scope: asking(3, 2, AgentCrash|HostCrash),
+			Name: "what holds etcd back is taken away only where it is started", breach: heldBack,
+			scope: asking(3, 2, AgentCrash|HostCrash),
 			rules: rules{heldStays: true},
 		},
 		{
-			Name: "that etcd was stopped is not noted", breach: notBack, scope: lively(asking(3, 0, 0)), rules: rules{stopNotNoted: true},
+			Name: "that etcd was stopped is not noted", breach: notBack, scope: lively(asking(3, 0, 0)),
+			rules: rules{stopNotNoted: true},
 		},
 		{
 			Name: "the operation ends before the member serves", breach: endedEarly, scope: asking(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
-				ownMember(v, func(m *policy.Member) { m.Live, m.LagKnown, m.Lag, m.LiveFor, m.SteadyFor = true, true, 0, ages, ages })
+				ownMember(v, func(m *policy.Member) {
+					m.Live, m.LagKnown, m.Lag, m.LiveFor, m.SteadyFor = true, true, 0, ages, ages
+				})
 			}),
 		},
 		{
-			Name: "the operation ends before the member has served for a while", breach: endedEarly, scope: asking(3, 0, 0),
+			Name: "the operation ends before the member has served for a while", breach: endedEarly,
+			scope: asking(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				ownMember(v, func(m *policy.Member) { m.LiveFor, m.SteadyFor = ages, ages })
 			}),
 		},
 		{
-			Name: "an etcd that is stopping is taken for one that runs", breach: targetMissed, scope: lively(asking(3, 0, 0)),
+			Name: "an etcd that is stopping is taken for one that runs", breach: targetMissed,
+			scope: lively(asking(3, 0, 0)),
 			rules: seeing(func(v *policy.View) {
 				if v.Unit.State == policy.UnitDeactivating {
 					v.Unit.State = policy.UnitActive
@@ -230,7 +267,8 @@ func cycleMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a person's stop is taken for the end of the work", breach: stoppedStarted, scope: asking(3, 1, OperatorStop),
+			Name: "a person's stop is taken for the end of the work", breach: stoppedStarted,
+			scope: asking(3, 1, OperatorStop),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Op != nil && v.Unit.State == policy.UnitInactive {
 					v.Unit.State = policy.UnitFailed

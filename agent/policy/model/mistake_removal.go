@@ -33,7 +33,8 @@ func removalMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "that a voter has only just come back is not looked at before etcd is told", breach: liveRemoved, scope: removals(1, EtcdCrash),
+			Name: "that a voter has only just come back is not looked at before etcd is told", breach: liveRemoved,
+			scope: removals(1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Kind == policy.KindRemove {
 					eachMember(v, func(m *policy.Member) { m.Live, m.DownFor = m.Live && m.ID != goes(v), ages })
@@ -41,13 +42,15 @@ func removalMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the live voters are not counted when one is removed", breach: removedAtRisk, scope: removals(1, EtcdCrash),
+			Name: "the live voters are not counted when one is removed", breach: removedAtRisk,
+			scope: removals(1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Live = m.Live || goes(v) != 0 && m.ID != goes(v) })
 			}),
 		},
 		{
-			Name: "a removal does not look at the operation in flight", breach: recordOverwritten, scope: func(sc *Scenario) {
+			Name: "a removal does not look at the operation in flight", breach: recordOverwritten,
+			scope: func(sc *Scenario) {
 				removals(1, AgentCrash)(sc)
 				sc.Voters = 2
 			},
@@ -66,7 +69,8 @@ func removalMistakes() []Mistake {
 			}},
 		},
 		{
-			Name: "a member is removed at once that was never recorded to go", breach: removedUnasked, scope: removals(0, 0),
+			Name: "a member is removed at once that was never recorded to go", breach: removedUnasked,
+			scope: removals(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Removal != nil && v.Removal.Live && v.Op != nil && v.Op.Kind == policy.KindRemove {
 					v.Op.Phase = policy.PhaseRemoving
@@ -74,7 +78,8 @@ func removalMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a removal that etcd may have been told of is given up when its member is back", breach: removalForgotten, scope: removals(2, EtcdCrash|LateCall),
+			Name:   "a removal that etcd may have been told of is given up when its member is back",
+			breach: removalForgotten, scope: removals(2, EtcdCrash|LateCall),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
 					if v.Op != nil && v.Op.Kind == policy.KindRemove && m.ID == v.Op.MemberID && m.Live {

@@ -16,9 +16,11 @@ func TestEveryMistakeIsCaughtWithThePromiseThatItBreaks(t *testing.T) {
 			r := explore(t.Context(), m.Scenario(), m.rules, 1)
 			switch p := promises()[m.breach]; {
 			case r.Breach == nil:
-				t.Fatalf("%d states explored, complete: %t, and nothing found; want %s: %s", r.States, r.Complete, p.name, p.text)
+				t.Fatalf("%d states explored, complete: %t, and nothing found; want %s: %s", r.States, r.Complete,
+					p.name, p.text)
 			case r.Breach.Text != p.text:
-				t.Fatalf("found %s: %s; want %s: %s\n%s", r.Breach.Promise, r.Breach.Text, p.name, p.text, r.Breach.Story)
+				t.Fatalf("found %s: %s; want %s: %s\n%s", r.Breach.Promise, r.Breach.Text, p.name, p.text,
+					r.Breach.Story)
 			}
 			t.Logf("%s after %d states, depth %d, %v", r.Breach.Promise, r.States, r.Depth, r.Took)
 		})
@@ -47,8 +49,10 @@ func TestAStoryTellsWhoDidWhatAndWhatTheySaw(t *testing.T) {
 		story := m.Explore(t.Context()).Breach.Story
 		at := 0
 		for _, want := range []string{
-			"at first    A=voter:up  B=spare  C=spare", "C looks (it sees A voter live; lock free) and decides: take-lock",
-			"C begins: take-lock", "C=spare,has-lock  lock=C", "fault: C's agent is stopped (SIGSTOP)", "the lease of C's lock ends at the server",
+			"at first    A=voter:up  B=spare  C=spare",
+			"C looks (it sees A voter live; lock free) and decides: take-lock",
+			"C begins: take-lock", "C=spare,has-lock  lock=C", "fault: C's agent is stopped (SIGSTOP)",
+			"the lease of C's lock ends at the server",
 		} {
 			i := strings.Index(story[at:], want)
 			if i < 0 {

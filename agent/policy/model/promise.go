@@ -72,11 +72,14 @@ type promise struct{ name, text string }
 
 func promises() map[breach]promise {
 	return map[breach]promise{
-		twoHolders:         {"P1", "two agents believe at once that the lock is theirs"},
-		twoChanges:         {"P1", "two changes of membership are under way at once"},
-		recordOverwritten:  {"P1", "the record of an operation is written over one that the writer has not seen"},
-		recordReleased:     {"P1", "the record of an operation is deleted without the lock"},
-		adoptedEarly:       {"P1", "an operation is taken from its host before it has been without its lock for the grace time"},
+		twoHolders:        {"P1", "two agents believe at once that the lock is theirs"},
+		twoChanges:        {"P1", "two changes of membership are under way at once"},
+		recordOverwritten: {"P1", "the record of an operation is written over one that the writer has not seen"},
+		recordReleased:    {"P1", "the record of an operation is deleted without the lock"},
+		adoptedEarly: {
+			"P1",
+			"an operation is taken from its host before it has been without its lock for the grace time",
+		},
 		changeWithoutOp:    {"P1", "the membership is changed without an operation of this host"},
 		holderWithoutLock:  {"P5", "an agent believes that the lock is its own, and it is not"},
 		changeWithoutLock:  {"P5", "a change of membership is under way that is not covered by the lock"},
@@ -105,26 +108,35 @@ func promises() map[breach]promise {
 		readyDiffers:       {"P8", "the model and the policy differ on whether a host is ready"},
 		cycleTouched:       {"P1", "the operation of a host that is taken down is written by another one"},
 		stoppedWithoutOp:   {"P1", "the etcd of a voter is stopped without an operation of its host"},
-		twoDown:            {"P1", "the etcd of a voter is stopped while that of another one is down for its own operation"},
-		secondTurn:         {"P1", "an operation is begun while another host is in its turn, the record of which somebody has deleted"},
-		endedEarly:         {"P1", "the operation ends before the host that was taken down is back"},
-		calledWithoutLock:  {"P5", "etcd is stopped, or its leadership moved, by an agent that does not hold the lock"},
-		stopAtRisk:         {"P2", "the etcd of a voter is stopped, though the other voters cannot spare it"},
-		leaderStopped:      {"P2", "the etcd of the leader is stopped, and its leadership was not moved first"},
-		rebootedAgain:      {"P2", "a machine that has rebooted for what was asked is rebooted again"},
-		startedEarly:       {"P4", "an etcd that was stopped for maintenance runs again before it is over"},
-		startedMeanwhile:   {"P4", "an etcd is started while the command runs that it was stopped for"},
-		ranMeanwhile:       {"P2", "a command is run while the etcd of its host runs"},
-		notRun:             {"P8", "a cycle is said to have gone well, and its command has not done its work"},
-		liveRemoved:        {"P2", "a voter that answers is to be removed, and nobody has said that it may be"},
-		removedAtRisk:      {"P2", "a voter is removed, though the others have no quorum without it, or one of them is down"},
-		removedUnasked:     {"P1", "a member is removed without an operation for it"},
-		removalForgotten:   {"P5", "the operation of a removal ends while the removal may still land"},
-		heldBack:           {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
-		targetMissed:       {"liveness", "all faults are healed and time passes, and the target is not reached"},
-		notBack:            {"liveness", "all faults are healed, what was asked is over, and a host is not back"},
-		operationStuck:     {"liveness", "time passes, voters live, and the operation is never freed"},
-		noRest:             {"liveness", "all faults have stopped, and the agents do not come to rest"},
+		twoDown: {
+			"P1",
+			"the etcd of a voter is stopped while that of another one is down for its own operation",
+		},
+		secondTurn: {
+			"P1",
+			"an operation is begun while another host is in its turn, the record of which somebody has deleted",
+		},
+		endedEarly:        {"P1", "the operation ends before the host that was taken down is back"},
+		calledWithoutLock: {"P5", "etcd is stopped, or its leadership moved, by an agent that does not hold the lock"},
+		stopAtRisk:        {"P2", "the etcd of a voter is stopped, though the other voters cannot spare it"},
+		leaderStopped:     {"P2", "the etcd of the leader is stopped, and its leadership was not moved first"},
+		rebootedAgain:     {"P2", "a machine that has rebooted for what was asked is rebooted again"},
+		startedEarly:      {"P4", "an etcd that was stopped for maintenance runs again before it is over"},
+		startedMeanwhile:  {"P4", "an etcd is started while the command runs that it was stopped for"},
+		ranMeanwhile:      {"P2", "a command is run while the etcd of its host runs"},
+		notRun:            {"P8", "a cycle is said to have gone well, and its command has not done its work"},
+		liveRemoved:       {"P2", "a voter that answers is to be removed, and nobody has said that it may be"},
+		removedAtRisk: {
+			"P2",
+			"a voter is removed, though the others have no quorum without it, or one of them is down",
+		},
+		removedUnasked:   {"P1", "a member is removed without an operation for it"},
+		removalForgotten: {"P5", "the operation of a removal ends while the removal may still land"},
+		heldBack:         {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
+		targetMissed:     {"liveness", "all faults are healed and time passes, and the target is not reached"},
+		notBack:          {"liveness", "all faults are healed, what was asked is over, and a host is not back"},
+		operationStuck:   {"liveness", "time passes, voters live, and the operation is never freed"},
+		noRest:           {"liveness", "all faults have stopped, and the agents do not come to rest"},
 	}
 }
 
@@ -192,12 +204,14 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		if a.did == runs {
 			return startedMeanwhile
 		}
-		// Where the disk says that the agent stopped it, nobody can tell that a person has stopped it since, but for a boot.
+		// Where the disk says that the agent stopped it, nobody can tell that a person has stopped it since, but for a
+		// boot.
 		noted := a.stopped != 0 && !a.ranAfterReboot()
 		if a.unit == inactive && a.data == current && (!w.joining(h) || a.list == voter) && a.request == 0 && !noted {
 			return stoppedStarted
 		}
-		commandDue := a.ask == command && w.cycles(h) && w.reaches(h) // where it is not seen that it is due, etcd is not kept down for it
+		// where it is not seen that it is due, etcd is not kept down for it
+		commandDue := a.ask == command && w.cycles(h) && w.reaches(h)
 		if a.stopped != 0 && a.ask != restart && (a.ask != command || commandDue) && !w.workDone(h) {
 			return startedEarly
 		}

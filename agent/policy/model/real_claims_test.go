@@ -31,7 +31,10 @@ func ofTheModel() claims {
 			}
 		},
 		may: func(w *world, o operation) answerSet {
-			return w.mayRefuse([...]uint8{addLearner, promote, removeLearner, addLearner, promote, removeLearner}[o.kind], int(o.host))
+			return w.mayRefuse([...]uint8{
+				addLearner, promote, removeLearner, addLearner, promote,
+				removeLearner,
+			}[o.kind], int(o.host))
 		},
 		quorum: (*world).quorum,
 		serves: (*world).serves,

@@ -72,7 +72,8 @@ func newBench(t testing.TB, version string, c claims, voters int, patience time.
 	ports, dir := testbed.FreePorts(t, 3*maxHosts), t.TempDir()
 	for i := range b.hosts {
 		h := &realHost{
-			client: fmt.Sprintf("http://127.0.0.1:%d", ports[3*i]), peer: fmt.Sprintf("http://127.0.0.1:%d", ports[3*i+1]),
+			client: fmt.Sprintf("http://127.0.0.1:%d", ports[3*i]),
+			peer:   fmt.Sprintf("http://127.0.0.1:%d", ports[3*i+1]),
 			listen: fmt.Sprintf("127.0.0.1:%d", ports[3*i+2]), dir: filepath.Join(dir, hostName(i)),
 		}
 		if err := os.Mkdir(h.dir, 0o755); err != nil {
@@ -109,9 +110,11 @@ func (b *bench) spawn(i int) {
 	b.t.Helper()
 	h := b.hosts[i]
 	m, err := testbed.StartMember(context.WithoutCancel(b.ctx), testbed.MemberOptions{
-		Binary: b.binary, Name: hostName(i), Dir: h.dir, ClientURL: h.client, PeerURL: h.peer, ListenPeerURL: "http://" + h.listen,
-		InitialCluster: h.initial, State: h.state, Token: b.hosts[0].peer, Heartbeat: realHeartbeat, Election: realElection,
-		Extra: []string{"--log-level=warn", "--pre-vote=true", "--unsafe-no-fsync"},
+		Binary: b.binary, Name: hostName(i), Dir: h.dir, ClientURL: h.client, PeerURL: h.peer,
+		ListenPeerURL:  "http://" + h.listen,
+		InitialCluster: h.initial, State: h.state, Token: b.hosts[0].peer, Heartbeat: realHeartbeat,
+		Election: realElection,
+		Extra:    []string{"--log-level=warn", "--pre-vote=true", "--unsafe-no-fsync"},
 	})
 	if err != nil {
 		b.t.Fatal(err)
@@ -229,7 +232,8 @@ func (b *bench) voterToAsk(i int) int {
 	found := -1
 	for g := range b.w.n {
 		h := &b.w.hosts[g]
-		if h.list == voter && b.w.runs(g) && (found < 0 || found == i || (h.unit == active && b.w.hosts[found].unit != active && g != i)) {
+		if h.list == voter && b.w.runs(g) && (found < 0 || found == i ||
+			(h.unit == active && b.w.hosts[found].unit != active && g != i)) {
 			found = g
 		}
 	}

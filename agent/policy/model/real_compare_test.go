@@ -35,7 +35,9 @@ func (b *bench) compareVoters() error {
 		if b.w.hosts[i].list != voter || !b.claims.serves(&b.w, i) {
 			continue
 		}
-		says := hostName(i) + " reads linearizably, the members agree on a leader among the voters that run, and the list is as the world is"
+		says := hostName(i) +
+			" reads linearizably, the members agree on a leader among the voters that run, and the list is as the " +
+			"world is"
 		err := b.until(b.patience, func(ctx context.Context) error {
 			list, err := b.list(ctx, i)
 			if err != nil {

@@ -225,7 +225,10 @@ func (b *bench) up(o operation) error {
 	}
 	o.do(&b.w)
 	if got := b.data(i); h.id != 0 && before.data != old && got != want.data {
-		return differ(says, "its data is %s", [...]string{"empty", "its member's", "another member's", "what an etcd left that was no member"}[got])
+		return differ(says, "its data is %s", [...]string{
+			"empty", "its member's", "another member's",
+			"what an etcd left that was no member",
+		}[got])
 	}
 	return nil
 }
@@ -280,8 +283,9 @@ func (b *bench) joins(i int, says string) (how uint8, err error) {
 	return 0, differ(says, "%v; its log ends with\n%s", err, h.member.LogTail(5))
 }
 
-// versionDecided tells whether the cluster has agreed on its version. Before, a member that is started for the first time finds it
-// incompatible, and ends; that is so for less than a second after the first member has started, and the model leaves it out.
+// versionDecided tells whether the cluster has agreed on its version. Before, a member that is started for the first
+// time finds it incompatible, and ends; that is so for less than a second after the first member has started, and the
+// model leaves it out.
 func versionDecided(ctx context.Context, client string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, client+"/version", http.NoBody)
 	if err != nil {

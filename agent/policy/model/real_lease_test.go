@@ -27,7 +27,8 @@ const leaseBound = 30 * time.Second
 func leaseCluster(t *testing.T, version string, members int) *testbed.Cluster {
 	t.Helper()
 	return testbed.StartCluster(t, members, testbed.ClusterOptions{
-		Version: version, Heartbeat: realHeartbeat, Election: realElection, Extra: []string{"--unsafe-no-fsync", "--log-level=warn"},
+		Version: version, Heartbeat: realHeartbeat, Election: realElection,
+		Extra: []string{"--unsafe-no-fsync", "--log-level=warn"},
 	})
 }
 
@@ -125,7 +126,8 @@ func (h *held) neverEarly(ctx context.Context) error {
 	if _, err := h.client.KeepAliveOnce(ctx, h.lease); !errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		return fmt.Errorf("a lease that has ended is renewed: %w", err)
 	}
-	if _, err := h.client.Put(ctx, h.key, "late", clientv3.WithLease(h.lease)); !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+	if _, err := h.client.Put(ctx, h.key, "late", clientv3.WithLease(h.lease)); !errors.Is(err,
+		rpctypes.ErrLeaseNotFound) {
 		return fmt.Errorf("a late write with a lease that has ended: %w", err)
 	}
 	return nil
@@ -145,7 +147,8 @@ func TestALeaseThatIsRevokedTakesItsKeyAndRefusesLateWrites(t *testing.T) {
 		if got, err := client.Get(ctx, "lock"); err != nil || got.Count != 0 {
 			t.Errorf("the key outlives its lease: %v, %v", got, err)
 		}
-		_, err = client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision("lock"), "=", 0)).Then(clientv3.OpPut("lock", "late", clientv3.WithLease(h.lease))).Commit()
+		_, err = client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision("lock"), "=",
+			0)).Then(clientv3.OpPut("lock", "late", clientv3.WithLease(h.lease))).Commit()
 		if !errors.Is(err, rpctypes.ErrLeaseNotFound) {
 			t.Errorf("a late taking of the lock with a lease that was revoked: %v", err)
 		}
@@ -171,9 +174,11 @@ func TestANewLeaderGivesEveryLeaseItsFullTimeAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if lasted := at.Sub(moved); lasted < h.ttl {
-			t.Errorf("the lease of %s ended %s after another member had begun to lead, %s after it was asked for", h.ttl, lasted, at.Sub(h.sent))
+			t.Errorf("the lease of %s ended %s after another member had begun to lead, %s after it was asked for",
+				h.ttl, lasted, at.Sub(h.sent))
 		}
-		t.Logf("a lease of %s lasted %s; the leader changed after %s", h.ttl, at.Sub(h.sent).Round(10*time.Millisecond), moved.Sub(h.sent).Round(10*time.Millisecond))
+		t.Logf("a lease of %s lasted %s; the leader changed after %s", h.ttl, at.Sub(h.sent).Round(10*time.Millisecond),
+			moved.Sub(h.sent).Round(10*time.Millisecond))
 	})
 }
 
@@ -241,13 +246,17 @@ func ignoreExit(err error) error {
 func TestTheShortestLeaseIsOneAndAHalfElectionTimeouts(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, ctx context.Context, version string) {
-		for election, want := range map[time.Duration]int64{300 * time.Millisecond: 1, time.Second: 2, 3 * time.Second: 5} {
+		for election, want := range map[time.Duration]int64{
+			300 * time.Millisecond: 1, time.Second: 2,
+			3 * time.Second: 5,
+		} {
 			cluster := testbed.StartCluster(t, 1, testbed.ClusterOptions{
 				Version: version, Heartbeat: election / 10, Election: election, Extra: []string{"--unsafe-no-fsync"},
 			})
 			got, err := cluster.Client(t).Grant(ctx, 1)
 			if err != nil || got.TTL != want {
-				t.Errorf("with an election timeout of %s the shortest lease is %v, %v; want %d s", election, got, err, want)
+				t.Errorf("with an election timeout of %s the shortest lease is %v, %v; want %d s", election, got, err,
+					want)
 			}
 		}
 	})

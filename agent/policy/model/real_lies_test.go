@@ -105,12 +105,15 @@ func lies() []lie {
 				return w.quorum()
 			}
 		}},
-		{"a voter is removed whatever becomes of the quorum", answers(func(w *world, o operation, honest answer) answer {
-			if o.kind == opRemove && w.hosts[o.host].list == voter {
-				return accepted
-			}
-			return honest
-		})},
+		{
+			"a voter is removed whatever becomes of the quorum",
+			answers(func(w *world, o operation, honest answer) answer {
+				if o.kind == opRemove && w.hosts[o.host].list == voter {
+					return accepted
+				}
+				return honest
+			}),
+		},
 		{"a learner that is cut off looks dead", func(c *claims) { c.looks = c.serves }},
 		{"a learner that is cut off follows", func(c *claims) { c.serves = c.looks }},
 		{"a member that is removed runs on", func(c *claims) {
@@ -158,7 +161,8 @@ func (l lie) showing(met map[pair]int) map[pair]bool {
 		for i := range after.n {
 			h := &after.hosts[i]
 			differs = differs || (h.unit == active && h.data == current && h.list != unlisted &&
-				(honest.serves(&after, i) != lying.serves(&after, i) || honest.looks(&after, i) != lying.looks(&after, i)))
+				(honest.serves(&after, i) != lying.serves(&after, i) ||
+					honest.looks(&after, i) != lying.looks(&after, i)))
 		}
 		switch q.kind {
 		case opAdd, opPromote, opRemove, opLateAdd, opLatePromote, opLateRemove:

@@ -57,7 +57,10 @@ func (a attempt) text() string {
 
 // attempts are all of them.
 func attempts() (list []attempt) {
-	since := map[bool][]string{true: {recordSame, recordChanged, recordGone}, false: {recordSame, recordBegun, recordAgain}}
+	since := map[bool][]string{
+		true:  {recordSame, recordChanged, recordGone},
+		false: {recordSame, recordBegun, recordAgain},
+	}
 	for _, saw := range []bool{false, true} {
 		for _, rec := range since[saw] {
 			for _, late := range []bool{false, true} {
@@ -87,7 +90,8 @@ func (a attempt) claimed() bool {
 	case lockOther:
 		w.lock = other
 	}
-	if w.op = bit(a.record == recordBegun || a.record == recordChanged || (a.saw && a.record == recordSame)); w.op != 0 {
+	if w.op = bit(a.record == recordBegun || a.record == recordChanged ||
+		(a.saw && a.record == recordSame)); w.op != 0 {
 		w.opHost = other
 	}
 	fresh, bare := bit(a.record == recordSame), uint8(0)
@@ -126,7 +130,9 @@ type slowStore struct {
 
 var errNotAnswered = errors.New("not answered in time")
 
-func (s *slowStore) Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error) {
+func (s *slowStore) Txn(ctx context.Context, conditions []clientv3.Cmp,
+	then ...clientv3.Op,
+) (*clientv3.TxnResponse, error) {
 	if !s.keep {
 		return s.Client.Txn(ctx, conditions, then...)
 	}
@@ -253,12 +259,22 @@ func (s *agents) turnLock(ctx context.Context, a attempt) error {
 // commitLies are lies about what is committed.
 func commitLies() map[string]func(a attempt) bool {
 	return map[string]func(a attempt) bool{
-		"a call that is late never lands":               func(a attempt) bool { return !a.late && a.claimed() },
-		"a record that has come and gone is noticed":    func(a attempt) bool { return a.record == recordSame && a.claimed() },
-		"the lock is taken whatever record there is":    func(a attempt) bool { return (a.step == takeLock && a.lock == lockFree) || a.claimed() },
-		"the lock is taken while another has it":        func(a attempt) bool { return (a.step == takeLock && a.record == recordSame) || a.claimed() },
-		"a record is written without the lock":          func(a attempt) bool { return (a.step == setAdded && a.record == recordSame) || a.claimed() },
-		"a record is written over one that is not seen": func(a attempt) bool { return (a.step == setAdded && a.lock == lockMine) || a.claimed() },
+		"a call that is late never lands": func(a attempt) bool { return !a.late && a.claimed() },
+		"a record that has come and gone is noticed": func(a attempt) bool {
+			return a.record == recordSame && a.claimed()
+		},
+		"the lock is taken whatever record there is": func(a attempt) bool {
+			return (a.step == takeLock && a.lock == lockFree) || a.claimed()
+		},
+		"the lock is taken while another has it": func(a attempt) bool {
+			return (a.step == takeLock && a.record == recordSame) || a.claimed()
+		},
+		"a record is written without the lock": func(a attempt) bool {
+			return (a.step == setAdded && a.record == recordSame) || a.claimed()
+		},
+		"a record is written over one that is not seen": func(a attempt) bool {
+			return (a.step == setAdded && a.lock == lockMine) || a.claimed()
+		},
 	}
 }
 

@@ -32,9 +32,18 @@ func scopes() []Scenario {
 		return Scenarios()
 	}
 	return append(small(),
-		Scenario{Name: "3 voters, one fails", Hosts: 5, Voters: 3, Target: policy.Target{Voters: 5}, Faults: EtcdCrash | MemberCutOff, Budget: 1},
-		Scenario{Name: "a voter removed", Hosts: 3, Voters: 3, Target: policy.Target{Voters: 3}, Removals: 1, Faults: EtcdCrash | MemberCutOff, Budget: 1},
-		Scenario{Name: "one voter and a standby", Hosts: 2, Voters: 1, Target: policy.Target{Voters: 3, Standbys: 1}, Faults: EtcdCrash | MemberCutOff, Budget: 2})
+		Scenario{
+			Name: "3 voters, one fails", Hosts: 5, Voters: 3, Target: policy.Target{Voters: 5},
+			Faults: EtcdCrash | MemberCutOff, Budget: 1,
+		},
+		Scenario{
+			Name: "a voter removed", Hosts: 3, Voters: 3, Target: policy.Target{Voters: 3}, Removals: 1,
+			Faults: EtcdCrash | MemberCutOff, Budget: 1,
+		},
+		Scenario{
+			Name: "one voter and a standby", Hosts: 2, Voters: 1, Target: policy.Target{Voters: 3, Standbys: 1},
+			Faults: EtcdCrash | MemberCutOff, Budget: 2,
+		})
 }
 
 // met gives the pairs that explorations meet, and the states that they begin in.
@@ -59,7 +68,8 @@ func met(t *testing.T) (map[pair]int, map[cluster]int) {
 			}
 		}
 	}
-	t.Logf("%d explored states are %d states of etcd, and %d transitions that etcd takes part in and all that could be asked there, are %d pairs of a state and an operation",
+	t.Logf("%d explored states are %d states of etcd, and %d transitions that etcd takes part in and all that could "+
+		"be asked there, are %d pairs of a state and an operation",
 		states, len(seen), transitions, len(p.met))
 	return p.met, firsts
 }
@@ -111,8 +121,10 @@ func TestRealEtcdDoesWhatTheModelSays(t *testing.T) {
 			working.Wait()
 			pairs := len(all)
 			maps.DeleteFunc(all, func(q pair, _ bool) bool { return p.done[q] })
-			t.Logf("etcd %s: %d of %d pairs compared, %d times at the end of %d different paths, in %d traces with %d calls for a change, in %.0f s: %d differences; answers that the model leaves open: %v",
-				version, pairs-len(all), pairs, p.steps, len(p.paths), p.traces, p.calls, time.Since(began).Seconds(), len(p.differ), p.open)
+			t.Logf("etcd %s: %d of %d pairs compared, %d times at the end of %d different paths, in %d traces with "+
+				"%d calls for a change, in %.0f s: %d differences; answers that the model leaves open: %v",
+				version, pairs-len(all), pairs, p.steps, len(p.paths), p.traces, p.calls, time.Since(began).Seconds(),
+				len(p.differ), p.open)
 			for _, story := range p.differ {
 				t.Error(story)
 			}

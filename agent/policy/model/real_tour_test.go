@@ -45,7 +45,8 @@ const logs = "\nthe members:\n"
 
 func newPlan(met map[pair]int, firsts map[cluster]int) *plan {
 	p := &plan{
-		next: map[cluster][]operation{}, left: map[pair]bool{}, mine: map[pair]bool{}, done: map[pair]bool{}, paths: map[uint64]bool{},
+		next: map[cluster][]operation{}, left: map[pair]bool{}, mine: map[pair]bool{}, done: map[pair]bool{},
+		paths:  map[uint64]bool{},
 		firsts: firsts, open: map[string]int{}, enough: 5, at: map[pair]bool{}, patience: longPatience,
 	}
 	for q := range met {
@@ -202,7 +203,9 @@ func (p *plan) differsAt(q pair) {
 
 // begin chooses the states to begin in.
 func (p *plan) begin() []cluster {
-	return slices.SortedFunc(maps.Keys(p.firsts), func(a, b cluster) int { return cmp.Compare(p.firsts[a], p.firsts[b]) })
+	return slices.SortedFunc(maps.Keys(p.firsts), func(a, b cluster) int {
+		return cmp.Compare(p.firsts[a], p.firsts[b])
+	})
 }
 
 // work drives benches through what is left, one after the other.

@@ -5,8 +5,8 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// removing is what a person has asked of a host's agent: that the member of another host be removed for good. It lies on that
-// host's disk. One is asked for at a time: several only queue for the lock, as other work does.
+// removing is what a person has asked of a host's agent: that the member of another host be removed for good. It lies
+// on that host's disk. One is asked for at a time: several only queue for the lock, as other work does.
 type removing struct {
 	rm     uint8 // it is asked for
 	rmBy   uint8 // of this host
@@ -71,7 +71,8 @@ func (w *world) removes(h int) bool { return w.opRemove != 0 && w.opHosts(h) }
 func (w *world) putRemoval(h int, step uint8) {
 	switch step {
 	case beginRemoval:
-		w.op, w.opRemove, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld, w.opCycle, w.opStandby = 1, 1, uint8(h), 0, phaseBegun, 0, 1, 0, 0, 0
+		w.op, w.opRemove, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld, w.opCycle, w.opStandby = 1, 1,
+			uint8(h), 0, phaseBegun, 0, 1, 0, 0, 0
 	case setRemoving:
 		w.opPhase = phaseReady
 	case endRemoval:
@@ -102,7 +103,8 @@ func (s *sight) rmMember() uint64 {
 }
 
 func (s *sight) removalView() *policy.Removal {
-	if s.rm == 0 && (s.opRemove == 0 || s.opHost != s.self) { // its own host knows of one that is in flight, also when its time is over
+	// its own host knows of one that is in flight, also when its time is over
+	if s.rm == 0 && (s.opRemove == 0 || s.opHost != s.self) {
 		return nil
 	}
 	return &policy.Removal{MemberID: s.rmMember(), By: "root", Reason: "testing", Live: s.rmLive != 0, Over: s.rm == 0}
@@ -111,7 +113,8 @@ func (s *sight) removalView() *policy.Removal {
 func (s *sight) removalOp() *policy.Op {
 	name := hostName(int(s.opHost))
 	op := &policy.Op{
-		Kind: policy.KindRemove, Host: name, HostName: name, Phase: policy.PhaseBegun, Token: tokenPast, MemberID: s.rmMember(),
+		Kind: policy.KindRemove, Host: name, HostName: name, Phase: policy.PhaseBegun, Token: tokenPast,
+		MemberID: s.rmMember(),
 		SameBoot: s.opBoot != 0 || s.opHost != s.self, OrphanedFor: long(s.orphan),
 	}
 	if s.opPhase == phaseReady {
@@ -131,7 +134,8 @@ func (s *sight) leaves() uint8 {
 	return s.self
 }
 
-// rmWants tells whether the member of a host is to be removed. It has been silent for long, if it is: for how long is left open.
+// rmWants tells whether the member of a host is to be removed. It has been silent for long, if it is: for how long is
+// left open.
 func (s *sight) rmWants(i int) bool {
 	return s.rm|s.opRemove != 0 && int(s.rmWho) == i && s.rmGone == 0
 }

@@ -99,7 +99,8 @@ func (m *machine) run(w *world, healed bool) breach {
 	var way []uint64
 	mark := hashOf(w, healed)
 	for range passes {
-		if _, known := m.rest[mark]; known || (!healed && (w.op == 0 || w.opCycle != 0)) { // a cycle is its host's alone
+		// a cycle is its host's alone
+		if _, known := m.rest[mark]; known || (!healed && (w.op == 0 || w.opCycle != 0)) {
 			break
 		}
 		way = append(way, mark)
@@ -154,7 +155,8 @@ func (m *machine) pass(w *world) bool {
 func (m *machine) waitAWhile(w *world) bool {
 	before := w.pack()
 	for _, k := range []kind{
-		evSettled, evMissed, evTriedOver, evServed, evCommandEnds, evCooled, evWaits, evValidityOver, evTimeout, evLeaseOver, evOrphaned, evBackoffOver, evStalled, evTooLong,
+		evSettled, evMissed, evTriedOver, evServed, evCommandEnds, evCooled, evWaits, evValidityOver, evTimeout,
+		evLeaseOver, evOrphaned, evBackoffOver, evStalled, evTooLong,
 	} {
 		hosts := w.n
 		if k.global() {

@@ -13,16 +13,29 @@ func small() []Scenario {
 		{Name: "a bootstrap and two joins", Hosts: 3, Target: three, Liveness: true},
 		{Name: "a third voter, a standby, and one spare more", Hosts: 5, Voters: 2, Target: spare, Liveness: true},
 		{Name: "one join, one fault", Hosts: 3, Voters: 2, Target: three, Faults: AllFaults, Budget: 1, Liveness: true},
-		{Name: "a standby, and an operation that nobody has begun", Hosts: 4, Voters: 3, Target: spare, Faults: Forgery, Budget: 1, Liveness: true},
-		{Name: "one join, sick voters", Hosts: 3, Voters: 2, Target: three, Faults: VerdictChange, Budget: 2, Liveness: true},
+		{
+			Name: "a standby, and an operation that nobody has begun", Hosts: 4, Voters: 3, Target: spare,
+			Faults: Forgery,
+			Budget: 1, Liveness: true,
+		},
+		{
+			Name: "one join, sick voters", Hosts: 3, Voters: 2, Target: three, Faults: VerdictChange, Budget: 2,
+			Liveness: true,
+		},
 	}
 }
 
 // Scenarios are the scopes of the full exploration: as deep as a few minutes on two cores allow.
 func Scenarios() []Scenario {
 	return append(small(),
-		Scenario{Name: "3 hosts, 2 faults", Hosts: 3, Voters: 1, Target: policy.Target{Voters: 3}, Faults: AllFaults, Budget: 2, Liveness: true},
-		Scenario{Name: "5 hosts, 1 fault", Hosts: 5, Voters: 3, Target: policy.Target{Voters: 5}, Faults: AllFaults, Budget: 1, Liveness: true},
+		Scenario{
+			Name: "3 hosts, 2 faults", Hosts: 3, Voters: 1, Target: policy.Target{Voters: 3}, Faults: AllFaults,
+			Budget: 2, Liveness: true,
+		},
+		Scenario{
+			Name: "5 hosts, 1 fault", Hosts: 5, Voters: 3, Target: policy.Target{Voters: 5}, Faults: AllFaults,
+			Budget: 1, Liveness: true,
+		},
 	)
 }
 
@@ -31,9 +44,15 @@ func smallCycles() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{
 		{Name: "one host taken down", Hosts: 3, Voters: 3, Target: three, Asks: 1, Liveness: true},
-		{Name: "one host taken down, a fault", Hosts: 3, Voters: 3, Target: three, Asks: 1, Faults: AllFaults, Budget: 1, Liveness: true},
+		{
+			Name: "one host taken down, a fault", Hosts: 3, Voters: 3, Target: three, Asks: 1, Faults: AllFaults,
+			Budget: 1, Liveness: true,
+		},
 		{Name: "two hosts taken down", Hosts: 3, Voters: 3, Target: three, Asks: 2, Liveness: true},
-		{Name: "one host taken down, a standby to be made", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3, Standbys: 1}, Asks: 1, Liveness: true},
+		{
+			Name: "one host taken down, a standby to be made", Hosts: 4, Voters: 3,
+			Target: policy.Target{Voters: 3, Standbys: 1}, Asks: 1, Liveness: true,
+		},
 	}
 }
 
@@ -41,9 +60,18 @@ func smallCycles() []Scenario {
 func Cycles() []Scenario {
 	three := policy.Target{Voters: 3}
 	return append(smallCycles(),
-		Scenario{Name: "one host taken down, 2 faults", Hosts: 3, Voters: 3, Target: three, Asks: 1, Faults: AllFaults, Budget: 2, Liveness: true},
-		Scenario{Name: "two hosts taken down, a fault", Hosts: 3, Voters: 3, Target: three, Asks: 2, Faults: AllFaults, Budget: 1, Liveness: true},
-		Scenario{Name: "one host taken down, and one that joins", Hosts: 3, Voters: 2, Target: three, Asks: 1, Faults: AllFaults, Budget: 1, Liveness: true},
+		Scenario{
+			Name: "one host taken down, 2 faults", Hosts: 3, Voters: 3, Target: three, Asks: 1, Faults: AllFaults,
+			Budget: 2, Liveness: true,
+		},
+		Scenario{
+			Name: "two hosts taken down, a fault", Hosts: 3, Voters: 3, Target: three, Asks: 2, Faults: AllFaults,
+			Budget: 1, Liveness: true,
+		},
+		Scenario{
+			Name: "one host taken down, and one that joins", Hosts: 3, Voters: 2, Target: three, Asks: 1,
+			Faults: AllFaults, Budget: 1, Liveness: true,
+		},
 	)
 }
 
@@ -52,19 +80,31 @@ func smallRemovals() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{
 		{Name: "a voter removed", Hosts: 3, Voters: 3, Target: three, Removals: 1, Liveness: true},
-		{Name: "a dead voter removed", Hosts: 3, Voters: 3, Target: three, Removals: 1, Faults: EtcdCrash, Budget: 1, Liveness: true},
+		{
+			Name: "a dead voter removed", Hosts: 3, Voters: 3, Target: three, Removals: 1, Faults: EtcdCrash, Budget: 1,
+			Liveness: true,
+		},
 	}
 }
 
-// Removals are the scopes of members that people have removed, as deep as a minute on two cores allows: one host is asked for
-// that while another is to be taken down, and the call that removes may land late.
+// Removals are the scopes of members that people have removed, as deep as a minute on two cores allows: one host is
+// asked for that while another is to be taken down, and the call that removes may land late.
 func Removals() []Scenario {
 	three := policy.Target{Voters: 3}
 	late := EtcdCrash | LateCall | AgentCrash | MemberCutOff
 	return append(smallRemovals(),
-		Scenario{Name: "a voter removed, a fault", Hosts: 3, Voters: 3, Target: three, Removals: 1, Faults: AllFaults, Budget: 1, Liveness: true},
-		Scenario{Name: "a voter removed, 2 faults", Hosts: 3, Voters: 3, Target: three, Removals: 1, Faults: late, Budget: 2, Liveness: true},
-		Scenario{Name: "a voter removed, and one host taken down, a fault", Hosts: 3, Voters: 3, Target: three, Removals: 1, Asks: 1, Faults: late, Budget: 1, Liveness: true},
+		Scenario{
+			Name: "a voter removed, a fault", Hosts: 3, Voters: 3, Target: three, Removals: 1, Faults: AllFaults,
+			Budget: 1, Liveness: true,
+		},
+		Scenario{
+			Name: "a voter removed, 2 faults", Hosts: 3, Voters: 3, Target: three, Removals: 1, Faults: late,
+			Budget: 2, Liveness: true,
+		},
+		Scenario{
+			Name: "a voter removed, and one host taken down, a fault", Hosts: 3, Voters: 3, Target: three,
+			Removals: 1, Asks: 1, Faults: late, Budget: 1, Liveness: true,
+		},
 	)
 }
 
@@ -73,10 +113,26 @@ func Removals() []Scenario {
 func Deep() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{
-		{Name: "one host taken down, 3 faults", Hosts: 3, Voters: 3, Target: three, Asks: 1, Faults: AllFaults, Budget: 3, Liveness: true},
-		{Name: "one taken down, and one that joins, 2 faults", Hosts: 3, Voters: 2, Target: three, Asks: 1, Faults: AllFaults, Budget: 2, Liveness: true},
-		{Name: "4 hosts, 2 faults, a standby", Hosts: 4, Voters: 2, Target: policy.Target{Voters: 3, Standbys: 1}, Faults: AllFaults, Budget: 2, Liveness: true},
-		{Name: "two of five hosts taken down, 1 fault", Hosts: 5, Voters: 5, Target: policy.Target{Voters: 5}, Asks: 2, Faults: AllFaults, Budget: 1, Liveness: true},
-		{Name: "two hosts taken down, 2 faults", Hosts: 3, Voters: 3, Target: three, Asks: 2, Faults: AllFaults, Budget: 2, Liveness: true},
+		{
+			Name: "one host taken down, 3 faults", Hosts: 3, Voters: 3, Target: three, Asks: 1, Faults: AllFaults,
+			Budget: 3, Liveness: true,
+		},
+		{
+			Name: "one taken down, and one that joins, 2 faults", Hosts: 3, Voters: 2, Target: three, Asks: 1,
+			Faults: AllFaults, Budget: 2, Liveness: true,
+		},
+		{
+			Name: "4 hosts, 2 faults, a standby", Hosts: 4, Voters: 2, Target: policy.Target{Voters: 3, Standbys: 1},
+			Faults: AllFaults, Budget: 2, Liveness: true,
+		},
+		{
+			Name: "two of five hosts taken down, 1 fault", Hosts: 5, Voters: 5, Target: policy.Target{Voters: 5},
+			Asks:   2,
+			Faults: AllFaults, Budget: 1, Liveness: true,
+		},
+		{
+			Name: "two hosts taken down, 2 faults", Hosts: 3, Voters: 3, Target: three, Asks: 2, Faults: AllFaults,
+			Budget: 2, Liveness: true,
+		},
 	}
 }

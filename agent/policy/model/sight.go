@@ -63,7 +63,8 @@ func (w *world) look(h int) sight {
 	own := &w.hosts[h]
 	s := sight{
 		n: uint8(w.n), self: uint8(h), reachable: bit(w.reaches(h)),
-		cycling: own.cycling, unit: own.unit, data: own.data, tried: own.tried, known: own.known, fit: own.fit, backoff: own.backoff, request: own.request,
+		cycling: own.cycling, unit: own.unit, data: own.data, tried: own.tried, known: own.known, fit: own.fit,
+		backoff: own.backoff, request: own.request,
 	}
 	if own.down != 0 {
 		s.unit = inactive
@@ -82,7 +83,8 @@ func (w *world) look(h int) sight {
 		s.hosts[i] = seen{
 			list: g.list, named: g.named, prog: g.prog, fit: g.fit,
 			live:    bit(w.answers(i) && (i == h || own.blind == 0)),
-			present: bit(i == h || w.present(i)), ready: bit(w.ready(i)), wants: bit(g.ask != nothing && !w.isOver(i)), turn: bit(g.turn()),
+			present: bit(i == h || w.present(i)), ready: bit(w.ready(i)), wants: bit(g.ask != nothing && !w.isOver(i)),
+			turn: bit(g.turn()),
 		}
 		if s.hosts[i].live == 0 {
 			s.hosts[i].prog = behind
@@ -95,7 +97,8 @@ func (w *world) look(h int) sight {
 	s.held, s.mine = bit(w.lock >= 0), bit(w.owns(h))
 	if w.op != 0 {
 		s.op, s.opHost, s.opLeft, s.opPhase, s.opStandby = 1, w.opHost, w.opLeft, w.opPhase, w.opStandby
-		s.opForged, s.opID, s.opToken, s.opBoot, s.opOld, s.orphan = w.opForged, w.opID, w.opToken, w.opBoot, w.opOld, w.orphan
+		s.opForged, s.opID, s.opToken, s.opBoot, s.opOld, s.orphan = w.opForged, w.opID, w.opToken, w.opBoot, w.opOld,
+			w.orphan
 		s.opCycle, s.opRestarted, s.back = w.opCycle, w.opRestarted&bit(w.cycles(h) && own.unit == active), w.back
 	}
 	s.removing = w.removalSeen(h)
@@ -156,10 +159,13 @@ const (
 func (s *sight) view(target policy.Target, r rank) policy.View {
 	me := hostName(int(s.self))
 	v := policy.View{
-		Self:      policy.Self{ID: me, Name: me, PeerURL: me, Mode: policy.Manage, Etcd: etcdVersion()},
-		Target:    target,
-		Limits:    limits(),
-		Unit:      policy.Unit{State: unitState(s.unit), Since: ages, Ran: s.ran(), EnvReady: s.env != 0, SinceStart: policy.Never},
+		Self:   policy.Self{ID: me, Name: me, PeerURL: me, Mode: policy.Manage, Etcd: etcdVersion()},
+		Target: target,
+		Limits: limits(),
+		Unit: policy.Unit{
+			State: unitState(s.unit), Since: ages, Ran: s.ran(), EnvReady: s.env != 0,
+			SinceStart: policy.Never,
+		},
 		Data:      s.dataView(),
 		Health:    policy.Health{State: verdict(s.fit), Qualified: true, Text: verdict(s.fit).String()},
 		Clock:     policy.Clock{Known: true},
@@ -187,7 +193,8 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 		return v
 	}
 	v.Cluster = s.clusterView()
-	v.IdleFor = [...]time.Duration{0, 90 * time.Second, ages}[s.cool] // between the cool-down and the patience of one who waits
+	// between the cool-down and the patience of one who waits
+	v.IdleFor = [...]time.Duration{0, 90 * time.Second, ages}[s.cool]
 	v.Hosts = s.hostsView(r)
 	v.Lock = policy.Lock{Known: true}
 	if s.held != 0 {
@@ -218,7 +225,10 @@ func (s *sight) dataView() policy.Data {
 }
 
 func (s *sight) clusterView() policy.Cluster {
-	c := policy.Cluster{Reachable: true, Listed: true, ID: clusterID, ExpectedID: clusterID, StableFor: long(s.stable), DBSize: 1 << 20}
+	c := policy.Cluster{
+		Reachable: true, Listed: true, ID: clusterID, ExpectedID: clusterID, StableFor: long(s.stable),
+		DBSize: 1 << 20,
+	}
 	led := false
 	for i, g := range s.hosts[:s.n] {
 		if g.list == unlisted {
@@ -303,7 +313,8 @@ func (s *sight) role(i int) policy.Role {
 // joins tells whether a host is in a join; a standby knows which it has not begun itself.
 func (s *sight) joins(i int) bool {
 	g := s.hosts[i]
-	return s.op != 0 && s.opLeft|s.opCycle|s.opRemove == 0 && int(s.opHost) == i && (s.opForged == 0 || g.list != learner || g.named == 0)
+	return s.op != 0 && s.opLeft|s.opCycle|s.opRemove == 0 && int(s.opHost) == i &&
+		(s.opForged == 0 || g.list != learner || g.named == 0)
 }
 
 func (s *sight) opView() *policy.Op {
@@ -315,9 +326,11 @@ func (s *sight) opView() *policy.Op {
 	}
 	name := hostName(int(s.opHost))
 	op := &policy.Op{
-		Kind: policy.KindJoin, Host: name, HostName: name, PeerURL: name, Target: policy.RoleVoter, Phase: opPhase(s.opPhase),
-		Token: tokenPast, SameBoot: s.opBoot != 0 || s.opHost != s.self, Elapsed: long(s.opOld), OrphanedFor: long(s.orphan),
-		WrittenFor: [...]time.Duration{ages, time.Second, time.Minute}[s.probe],
+		Kind: policy.KindJoin, Host: name, HostName: name, PeerURL: name, Target: policy.RoleVoter,
+		Phase: opPhase(s.opPhase),
+		Token: tokenPast, SameBoot: s.opBoot != 0 || s.opHost != s.self, Elapsed: long(s.opOld),
+		OrphanedFor: long(s.orphan),
+		WrittenFor:  [...]time.Duration{ages, time.Second, time.Minute}[s.probe],
 	}
 	if s.opStandby != 0 {
 		op.Target = policy.RoleStandby

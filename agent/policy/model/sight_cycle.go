@@ -15,8 +15,10 @@ func (s *sight) cycleView(v *policy.View) {
 		return
 	}
 	v.Asked = &policy.Asked{
-		Work: work(s.ask), By: "root", Reason: "testing", KeepRunning: s.ask == keeping, External: s.ask == external, Hurried: s.ask == external,
-		Over: s.over != 0, Overdue: s.ownCycle() && s.opOld > 0, Stopped: s.stopped != 0, Rebooted: s.begun == begunBefore,
+		Work: work(s.ask), By: "root", Reason: "testing", KeepRunning: s.ask == keeping, External: s.ask == external,
+		Hurried: s.ask == external,
+		Over:    s.over != 0, Overdue: s.ownCycle() && s.opOld > 0, Stopped: s.stopped != 0,
+		Rebooted:  s.begun == begunBefore,
 		Released:  s.reachable&s.seen&s.freed != 0 && !s.ownCycle(),
 		Noted:     s.reachable&s.seen&(1-s.freed) != 0 && !s.ownCycle(),
 		RebootFor: policy.Never,
@@ -33,8 +35,8 @@ func (s *sight) cycleView(v *policy.View) {
 	}
 }
 
-// ran tells whether etcd has run since the machine booted, where the model knows it: one that was stopped for what was asked
-// may have been stopped before or after the boot.
+// ran tells whether etcd has run since the machine booted, where the model knows it: one that was stopped for what was
+// asked may have been stopped before or after the boot.
 func (s *sight) ran() bool {
 	return s.unit != taken && s.data == current
 }
@@ -44,7 +46,8 @@ func (s *sight) ownCycle() bool { return s.opCycle != 0 && s.opHost == s.self }
 func (s *sight) cycleOp() *policy.Op {
 	name := hostName(int(s.opHost))
 	op := &policy.Op{
-		Kind: policy.KindCycle, Host: name, HostName: name, Phase: opPhase(s.opPhase), Token: tokenPast, MemberID: memberID(int(s.opHost)),
+		Kind: policy.KindCycle, Host: name, HostName: name, Phase: opPhase(s.opPhase), Token: tokenPast,
+		MemberID: memberID(int(s.opHost)),
 		SameBoot: s.opBoot != 0 || !s.ownCycle(), Restarted: s.opRestarted != 0 && s.ownCycle(),
 		// Between the two times after which something is done about a leadership that stays.
 		WrittenFor: [...]time.Duration{0, 45 * time.Second, ages}[s.opOld],
@@ -67,7 +70,10 @@ func askedAt(self bool, r rank) int64 {
 }
 
 func work(ask uint8) policy.Work {
-	return [...]policy.Work{"", policy.WorkMaintenance, policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot, policy.WorkReboot, policy.WorkCommand}[ask]
+	return [...]policy.Work{
+		"", policy.WorkMaintenance, policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot,
+		policy.WorkReboot, policy.WorkCommand,
+	}[ask]
 }
 
 func doing(did uint8) policy.HookState {

@@ -55,7 +55,8 @@ const (
 // writesRecord tells the steps that are one fenced write of the operation record.
 func writesRecord(step uint8) bool {
 	switch step {
-	case beginVoter, beginStandby, stamp, setAdded, setStarted, setPromoted, rollBackKeep, rollBackOwn, rollBackLeft, endJoined, endFailed,
+	case beginVoter, beginStandby, stamp, setAdded, setStarted, setPromoted, rollBackKeep, rollBackOwn, rollBackLeft,
+		endJoined, endFailed,
 		beginCycle, setReady, setDown, setBack, endCycle, endKeep, beginAgain,
 		beginRemoval, setRemoving, endRemoval:
 		return true
@@ -65,7 +66,8 @@ func writesRecord(step uint8) bool {
 
 // begins tells the steps that write a record where there was none.
 func begins(step uint8) bool {
-	return step == beginVoter || step == beginStandby || step == rollBackLeft || step == beginCycle || step == beginAgain || step == beginRemoval
+	return step == beginVoter || step == beginStandby || step == rollBackLeft || step == beginCycle ||
+		step == beginAgain || step == beginRemoval
 }
 
 // changesMembership tells the steps that no transaction can fence.

@@ -71,7 +71,9 @@ func (m *machine) tellRest(b *strings.Builder, from *world, want breach) {
 		if m.run(&run, e.healed) != want {
 			continue
 		}
-		fmt.Fprintf(b, "     From here on no fault comes, and everybody gets a turn. All is healed: %t; late calls land: %t.\n", e.healed, e.landed)
+		fmt.Fprintf(b,
+			"     From here on no fault comes, and everybody gets a turn. All is healed: %t; late calls land: %t.\n",
+			e.healed, e.landed)
 		m.rest = map[uint64]struct{}{}
 		for range 40 {
 			moved := m.pass(&w) || m.waitAWhile(&w)
@@ -97,10 +99,12 @@ func (m *machine) text(e event, w *world) string {
 		if c.step == none {
 			return fmt.Sprintf("%s looks and waits: %s (%s)", n, c.reason, c.why)
 		}
-		return fmt.Sprintf("%s looks (it %s) and decides: %s%s%s", n, s.text(), kindOf(c.step), c.targetText(), orNothing(c.why))
+		return fmt.Sprintf("%s looks (it %s) and decides: %s%s%s", n, s.text(), kindOf(c.step), c.targetText(),
+			orNothing(c.why))
 	case evAct:
 		if e.arg == 2 || a.step == startUnit && e.arg != 0 {
-			return fmt.Sprintf("fault: %s's agent dies in the midst of %s, the %s time", n, kindOf(a.step), [...]string{"", "earlier", "later"}[e.arg])
+			return fmt.Sprintf("fault: %s's agent dies in the midst of %s, the %s time", n, kindOf(a.step),
+				[...]string{"", "earlier", "later"}[e.arg])
 		}
 		if e.arg != 0 {
 			return fmt.Sprintf("%s: %s is not answered in time; it may still land", n, kindOf(a.step))
@@ -121,13 +125,15 @@ func (m *machine) text(e event, w *world) string {
 		}
 		return fmt.Sprintf("etcd on %s comes up, or ends if it cannot", n)
 	case evUnfit:
-		return fmt.Sprintf("fault: %s becomes %s", n, [...]string{"fit", "SLOW", "UNKNOWN", "wrong about the time"}[e.arg])
+		return fmt.Sprintf("fault: %s becomes %s", n,
+			[...]string{"fit", "SLOW", "UNKNOWN", "wrong about the time"}[e.arg])
 	case evCommandEnds:
 		return fmt.Sprintf("the command on %s %s", n, [...]string{"has done its work", "fails, or is missing"}[e.arg])
 	case evAsk:
 		return fmt.Sprintf("%s is asked to be taken down: %s", n, workText(e.arg))
 	case evAskRemove:
-		return fmt.Sprintf("%s is asked to remove %s%s", n, hostName(int(e.arg/2)), [...]string{"", ", live or not"}[e.arg%2])
+		return fmt.Sprintf("%s is asked to remove %s%s", n, hostName(int(e.arg/2)),
+			[...]string{"", ", live or not"}[e.arg%2])
 	case evRemoveOver:
 		return "the time of the removal that was asked for is over"
 	case evMissed:
@@ -239,7 +245,8 @@ func (w *world) text() string {
 		parts = append(parts, "op="+hostName(int(w.opHost))+"/"+phase)
 	}
 	if w.rm|w.opRemove != 0 {
-		parts = append(parts, fmt.Sprintf("remove=%s(asked:%d,op:%d,live:%d,gone:%d)", hostName(int(w.rmWho)), w.rm, w.opRemove, w.rmLive, w.rmGone))
+		parts = append(parts, fmt.Sprintf("remove=%s(asked:%d,op:%d,live:%d,gone:%d)", hostName(int(w.rmWho)), w.rm,
+			w.opRemove, w.rmLive, w.rmGone))
 	}
 	return strings.Join(parts, "  ")
 }

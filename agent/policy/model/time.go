@@ -215,7 +215,8 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 	return ok
 }
 
-// forge writes the record of a join that is to be taken back, for a standby or for a voter: the worst that it can ask for.
+// forge writes the record of a join that is to be taken back, for a standby or for a voter: the worst that it can ask
+// for.
 func (w *world) forge(i int) bool {
 	h := &w.hosts[i]
 	if w.op != 0 || !w.quorum() || h.list == unlisted || h.named == 0 {

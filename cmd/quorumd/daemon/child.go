@@ -24,7 +24,8 @@ const (
 	probeCommand = "probe-disk"
 	sendCommand  = "send-errand"  // stands in the place of a child that runs as etcd's user
 	serveCommand = "serve-errand" // runs that child; quorumd-errand@.service starts it
-	// configs is where the configurations lie that are acted upon with more rights than the agent's: only root writes there.
+	// configs is where the configurations lie that are acted upon with more rights than the agent's: only root writes
+	// there.
 	configs = "/etc/quorumd"
 	// mainAgent is what the agent is called whose configuration is quorumd.yaml.
 	mainAgent = "quorumd"
@@ -63,8 +64,8 @@ func trustedConfig(files rootfile.Tree, dir, agent string) (config.Config, error
 	return config.Parse(path, text)
 }
 
-// Child runs the children that touch the disk, and the operator's hooks. They are no commands for people. It tells whether
-// args call for one, and gives its exit code.
+// Child runs the children that touch the disk, and the operator's hooks. They are no commands for people. It tells
+// whether args call for one, and gives its exit code.
 func Child(args []string) (code int, is bool) {
 	if len(args) == 0 {
 		return 0, false
@@ -82,7 +83,9 @@ func Child(args []string) (code int, is bool) {
 	case hooksCommand:
 		err = runHooks(args[1:])
 	case serveCommand:
-		err = errand.Serve([]string{self}, func(r errand.Request) error { return allowErrand(rootfile.Root(), configs, r) })
+		err = errand.Serve([]string{self}, func(r errand.Request) error {
+			return allowErrand(rootfile.Root(), configs, r)
+		})
 	case helperCommand:
 		err = serveOrders()
 	case moveCommand:

@@ -86,8 +86,11 @@ func Run(ctx context.Context, opt Options) error {
 	}
 	a, err := agent.New(agent.Options{
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
-		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Hold: holdOf(conf, orders), Machine: machine(conf, log), Hooks: hookRunner,
-		EtcdVersion:   func(ctx context.Context) (string, error) { return cluster.BinaryVersion(ctx, conf.Etcd.Binary) },
+		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Hold: holdOf(conf, orders),
+		Machine: machine(conf, log), Hooks: hookRunner,
+		EtcdVersion: func(ctx context.Context) (string, error) {
+			return cluster.BinaryVersion(ctx, conf.Etcd.Binary)
+		},
 		BlockProgress: parts.blocks.Progress,
 		Now:           sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
@@ -95,7 +98,10 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	server := control.NewServer(control.Options{Socket: conf.Control.Socket, Group: conf.Control.Group, Backend: a, Logger: log})
+	server := control.NewServer(control.Options{
+		Socket: conf.Control.Socket, Group: conf.Control.Group, Backend: a,
+		Logger: log,
+	})
 	if err := server.Listen(); err != nil {
 		return err
 	}
@@ -109,7 +115,8 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	log.Info("quorumd starts", "version", opt.Version, "host", conf.Host.Name, "id", conf.Host.ID, "cluster", conf.Cluster.Name, "mode", conf.Mode)
+	log.Info("quorumd starts", "version", opt.Version, "host", conf.Host.Name, "id", conf.Host.ID, "cluster",
+		conf.Cluster.Name, "mode", conf.Mode)
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.Run(ctx) })
@@ -190,7 +197,8 @@ func open(conf config.Config, child []string, orders *steward.Client, log *slog.
 		tls.CA, tls.Cert, tls.Key = conf.Cluster.TLS.CA, conf.Cluster.TLS.Cert, conf.Cluster.TLS.Key
 	}
 	p.etcd, err = cluster.New(cluster.Options{
-		Endpoints: conf.Cluster.Endpoints, TLS: tls, Login: cluster.Login{User: conf.Etcd.User, PasswordFile: conf.Etcd.PasswordFile},
+		Endpoints: conf.Cluster.Endpoints, TLS: tls,
+		Login: cluster.Login{User: conf.Etcd.User, PasswordFile: conf.Etcd.PasswordFile},
 		Probe: record.KeysFor(conf.Cluster.Name).Lock(), CallTimeout: conf.Timing.CallTimeout, Logger: log,
 	})
 	if err != nil {

@@ -35,7 +35,8 @@ func openHooks(conf config.Config, path string, orders *steward.Client) (*hooks.
 	if orders != nil {
 		launch := func(ctx context.Context, run hooks.Run) error {
 			return orders.RunHooks(ctx, steward.Hooks{
-				When: run.When, ID: run.ID, Program: run.Program, Until: run.Until, Work: run.Work, Reason: run.Reason, By: run.By,
+				When: run.When, ID: run.ID, Program: run.Program, Until: run.Until, Work: run.Work, Reason: run.Reason,
+				By: run.By,
 			})
 		}
 		return hooks.NewRunner(conf.Maintenance.Hooks, outcomesOf(agentOf(path)), launch), nil
@@ -61,14 +62,14 @@ func hooksUnit(agent, when string) string {
 // outcomesOf gives the directory in which the service is told what to run for an agent, and tells how it goes.
 func outcomesOf(agent string) string { return filepath.Join(unitOutcomes, agent) }
 
-// makeOutcomes makes the directory in which the service tells how it goes, and the one above it, readable for the agent whatever
-// the umask is.
+// makeOutcomes makes the directory in which the service tells how it goes, and the one above it, readable for the agent
+// whatever the umask is.
 func makeOutcomes(dir string) error {
 	return errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755))
 }
 
-// runHooks is the side that runs the programs. The last argument is before, after or command; in the service, which gives no
-// flags, the name of an agent other than the main one may follow after a colon.
+// runHooks is the side that runs the programs. The last argument is before, after or command; in the service, which
+// gives no flags, the name of an agent other than the main one may follow after a colon.
 func runHooks(args []string) error {
 	flags := flag.NewFlagSet(hooksCommand, flag.ContinueOnError)
 	path := flags.String("config", "", "configuration file")
@@ -105,8 +106,8 @@ func runHooksUnit(instance string) error {
 	return runLine(l, when)
 }
 
-// trustedProgram tells why others than root could have laid a program there, or have changed it. It may be a link from a
-// directory of root's.
+// trustedProgram tells why others than root could have laid a program there, or have changed it. It may be a link from
+// a directory of root's.
 func trustedProgram(files rootfile.Tree, path string) error {
 	if err := files.Check(filepath.Dir(path)); err != nil {
 		return err

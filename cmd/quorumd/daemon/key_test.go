@@ -27,7 +27,8 @@ func TestAKeyThatIsOpenToOthersIsAnErrorInTheJournalAndNoReasonNotToStart(t *tes
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "quorumd.yaml")
-	text := fmt.Sprintf("host: {name: n1, id: n1}\ncluster: {name: prod, endpoints: [\"https://192.0.2.1:2379\"], tls: {ca: %s, cert: %s, key: %s}}\n", files.CA, files.Cert, files.Key) +
+	text := fmt.Sprintf("host: {name: n1, id: n1}\ncluster: {name: prod, endpoints: [\"https://192.0.2.1:2379\"], "+
+		"tls: {ca: %s, cert: %s, key: %s}}\n", files.CA, files.Cert, files.Key) +
 		"etcd: {clientURL: \"https://192.0.2.1:2379\", peerURL: \"https://192.0.2.1:2380\"}\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -40,7 +41,8 @@ func TestAKeyThatIsOpenToOthersIsAnErrorInTheJournalAndNoReasonNotToStart(t *tes
 		if _, err := loadConfig(path, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
 			t.Errorf("mode %o: %v", mode, err)
 		}
-		if said := log.String(); strings.Contains(said, "level=ERROR msg=configuration problem=\"cluster.tls.key: "+files.Key) != open {
+		if said := log.String(); strings.Contains(said,
+			"level=ERROR msg=configuration problem=\"cluster.tls.key: "+files.Key) != open {
 			t.Errorf("mode %o: the log says %s", mode, said)
 		}
 	}

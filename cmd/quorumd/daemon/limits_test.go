@@ -28,9 +28,10 @@ func TestTheProbeTakesWhateverTheConfigurationAllows(t *testing.T) {
 		{time.Second, time.Second, disk.MaxBurstRate + 1, false},
 		{time.Second, time.Second, 100, false},
 	} {
-		conf, err := config.Parse("quorumd.yaml", []byte(fmt.Sprintf("cluster: {name: prod, endpoints: ['http://192.0.2.1:2379']}\n"+
-			"etcd: {clientURL: 'http://192.0.2.1:2379', peerURL: 'http://192.0.2.1:2380'}\n"+
-			"disk: {directInterval: %s, walInterval: %s, qualifyRate: %d}\n", c.direct, c.wal, c.rate)))
+		conf, err := config.Parse("quorumd.yaml",
+			[]byte(fmt.Sprintf("cluster: {name: prod, endpoints: ['http://192.0.2.1:2379']}\n"+
+				"etcd: {clientURL: 'http://192.0.2.1:2379', peerURL: 'http://192.0.2.1:2380'}\n"+
+				"disk: {directInterval: %s, walInterval: %s, qualifyRate: %d}\n", c.direct, c.wal, c.rate)))
 		if (err == nil) != c.fits {
 			t.Errorf("%+v: the configuration: %v", c, err)
 		}

@@ -41,7 +41,9 @@ func scrapeTimes() gate.Times {
 	return gate.Times{Header: 5 * time.Second, Read: 10 * time.Second, Write: 20 * time.Second, Idle: 75 * time.Second}
 }
 
-func listenMetrics(conf config.Metrics, version string, log *slog.Logger, metrics ...prometheus.Collector) (*scrapes, error) {
+func listenMetrics(conf config.Metrics, version string, log *slog.Logger,
+	metrics ...prometheus.Collector,
+) (*scrapes, error) {
 	if err := web.Validate(conf.WebConfig); err != nil {
 		return nil, exitError{exitConfig, fmt.Errorf("cannot use metrics.webConfig: %w", err)}
 	}
@@ -49,7 +51,8 @@ func listenMetrics(conf config.Metrics, version string, log *slog.Logger, metric
 	for _, c := range append(metrics,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "quorumd_build_info", Help: "1, with the version as a label.", ConstLabels: prometheus.Labels{"version": version},
+			Name: "quorumd_build_info", Help: "1, with the version as a label.",
+			ConstLabels: prometheus.Labels{"version": version},
 		}, func() float64 { return 1 }),
 	) {
 		if err := registry.Register(c); err != nil {

@@ -19,7 +19,8 @@ import (
 func TestAScrapeIsAnsweredBesideManyWhoAreIdleAndOnlyToThoseWhoAreAllowed(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
-	s, err := listenMetrics(config.Metrics{Listen: "127.0.0.1:0", Allow: []string{"127.0.0.2/32", "127.0.0.3/32"}}, "1.2.3", log)
+	s, err := listenMetrics(config.Metrics{Listen: "127.0.0.1:0", Allow: []string{"127.0.0.2/32", "127.0.0.3/32"}},
+		"1.2.3", log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,8 @@ func TestAScrapeIsAnsweredBesideManyWhoAreIdleAndOnlyToThoseWhoAreAllowed(t *tes
 		body, err := io.ReadAll(resp.Body)
 		return string(body), err
 	}
-	if text, err := scrape("127.0.0.3"); err != nil || !strings.Contains(text, `quorumd_build_info{version="1.2.3"} 1`) {
+	if text, err := scrape("127.0.0.3"); err != nil ||
+		!strings.Contains(text, `quorumd_build_info{version="1.2.3"} 1`) {
 		t.Errorf("a scrape: %v\n%s", err, text)
 	}
 	if text, err := scrape("127.0.0.4"); err == nil {

@@ -31,9 +31,9 @@ const (
 	mainUnit       = "etcd.service" // which the packages' drop-in is for
 )
 
-// move takes over an environment and a hold from a directory that the agent owns. Nothing of it is believed but three variables,
-// which are checked as if the agent had said them to the helper; where they do not hold, the environment says that this host
-// belongs to a cluster that exists, with which etcd starts from its data and never makes a new one.
+// move takes over an environment and a hold from a directory that the agent owns. Nothing of it is believed but three
+// variables, which are checked as if the agent had said them to the helper; where they do not hold, the environment
+// says that this host belongs to a cluster that exists, with which etcd starts from its data and never makes a new one.
 func (s steering) move(from string) error {
 	dir, err := os.OpenFile(from, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,7 +73,9 @@ func (s steering) move(from string) error {
 		}
 	}
 	if reader := s.readerOf(filepath.Join(from, "etcd.")); reader != "" || conf.Etcd.Unit != mainUnit {
-		fmt.Fprintf(os.Stderr, "quorumd: the files in %s stay, because %s may read them: put %s and %s into its drop-in, then remove them\n",
+		fmt.Fprintf(os.Stderr,
+			"quorumd: the files in %s stay, because %s may read them: put %s and %s into its drop-in, then remove "+
+				"them\n",
 			from, cmp.Or(reader, conf.Etcd.Unit), conf.Etcd.EnvironmentFile, conf.Etcd.HoldFile())
 		return nil
 	}
@@ -82,7 +84,8 @@ func (s steering) move(from string) error {
 			continue
 		}
 		// Whoever owns the directory may have put another thing there since: it is nothing to us.
-		if err := unix.Unlinkat(int(dir.Fd()), name, 0); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EISDIR) {
+		if err := unix.Unlinkat(int(dir.Fd()), name, 0); err != nil && !errors.Is(err, unix.ENOENT) &&
+			!errors.Is(err, unix.EISDIR) {
 			return fmt.Errorf("cannot remove %s: %w", filepath.Join(from, name), err)
 		}
 	}
@@ -117,12 +120,14 @@ func believed(environment func(cluster, token string) map[string]string, alone, 
 	return vars
 }
 
-// suspect reads a file in a directory of somebody who is not trusted: it follows no link, waits for nothing, and is bounded.
-// What is no regular file of that somebody's or of root's, as of a quorumd that ran as root, is none.
+// suspect reads a file in a directory of somebody who is not trusted: it follows no link, waits for nothing, and is
+// bounded. What is no regular file of that somebody's or of root's, as of a quorumd that ran as root, is none.
 func suspect(dir *os.File, name string) (text string, is bool, err error) {
-	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(int(dir.Fd()), name,
+		unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	switch {
-	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV):
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO),
+		errors.Is(err, unix.ENODEV):
 		return "", false, nil
 	case err != nil:
 		return "", false, &fs.PathError{Op: "open", Path: filepath.Join(dir.Name(), name), Err: err}
@@ -142,5 +147,8 @@ func suspect(dir *os.File, name string) (text string, is bool, err error) {
 
 func moveEnvironment() error {
 	hold := config.Etcd{EnvironmentFile: config.DefaultEnvironmentFile}.HoldFile()
-	return steering{files: rootfile.Root(), configs: configs, dropIns: "/etc/systemd/system", defaultHold: hold}.move(formerState)
+	return steering{
+		files: rootfile.Root(), configs: configs, dropIns: "/etc/systemd/system",
+		defaultHold: hold,
+	}.move(formerState)
 }

@@ -65,7 +65,8 @@ type steering struct {
 	// drive has a job queued for the unit that root names.
 	drive func(ctx context.Context, unit, verb string) error
 
-	// To move what an earlier version wrote: where root's drop-ins lie, and the hold where no configuration says another.
+	// To move what an earlier version wrote: where root's drop-ins lie, and the hold where no configuration says
+	// another.
 	dropIns, defaultHold string
 }
 
@@ -73,9 +74,12 @@ func serveOrders() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	root := rootfile.Root()
-	s := steering{files: root, configs: configs, outcomes: outcomesOf, drive: func(ctx context.Context, unit, verb string) error {
-		return driveUnit(ctx, root, unit, verb)
-	}}
+	s := steering{
+		files: root, configs: configs, outcomes: outcomesOf,
+		drive: func(ctx context.Context, unit, verb string) error {
+			return driveUnit(ctx, root, unit, verb)
+		},
+	}
 	return steward.Serve(ctx, s.do)
 }
 
@@ -108,9 +112,11 @@ func (s steering) setEnvironment(conf config.Config, i steward.Initial) error {
 	vars := conf.Environment(i.Cluster, i.Token)
 	switch {
 	case !i.Names(conf.Alone()):
-		return fmt.Errorf("cannot write the environment: %s is not what this host is in the initial cluster", conf.Alone())
+		return fmt.Errorf("cannot write the environment: %s is not what this host is in the initial cluster",
+			conf.Alone())
 	case steward.Digest(vars) != i.Digest:
-		return errors.New("cannot write the environment: the configuration has changed since quorumd has read it: systemctl reload quorumd")
+		return errors.New("cannot write the environment: the configuration has changed since quorumd has read it: " +
+			"systemctl reload quorumd")
 	}
 	return s.writeEnvironment(conf, vars)
 }
@@ -137,15 +143,18 @@ func (s steering) runHooks(ctx context.Context, name string, h steward.Hooks) er
 	if err := makeOutcomes(dir); err != nil {
 		return fmt.Errorf("cannot note what to run: %w", err)
 	}
-	err := hooks.Note(dir, hooks.Run{When: h.When, ID: h.ID, Program: h.Program, Until: h.Until, Work: h.Work, Reason: h.Reason, By: h.By})
+	err := hooks.Note(dir, hooks.Run{
+		When: h.When, ID: h.ID, Program: h.Program, Until: h.Until, Work: h.Work,
+		Reason: h.Reason, By: h.By,
+	})
 	if err != nil {
 		return fmt.Errorf("cannot note what to run: %w", err)
 	}
 	return s.drive(ctx, hooksUnit(name, h.When), steward.Start)
 }
 
-// driveUnit has systemd take a job that any other may take the place of, a shutdown's above all, for a unit that was loaded
-// from a file of root's.
+// driveUnit has systemd take a job that any other may take the place of, a shutdown's above all, for a unit that was
+// loaded from a file of root's.
 func driveUnit(ctx context.Context, files rootfile.Tree, name, verb string) error {
 	unit, err := systemd.NewService(systemd.Options{Unit: name})
 	if err != nil {

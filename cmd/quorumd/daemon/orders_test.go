@@ -40,7 +40,8 @@ func newDesk(t *testing.T) *desk {
 	dir := t.TempDir()
 	d := &desk{t: t, dir: dir, env: filepath.Join(dir, "lib", "etcd.env"), hold: filepath.Join(dir, "lib", "etcd.hold")}
 	for _, sub := range []string{"", "etc", "lib", "former"} {
-		if err := errors.Join(os.MkdirAll(filepath.Join(dir, sub), 0o755), os.Chmod(filepath.Join(dir, sub), 0o755)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, sub), 0o755),
+			os.Chmod(filepath.Join(dir, sub), 0o755)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,7 +63,8 @@ func (d *desk) configure(unit string) {
 	d.write(filepath.Join(d.configs, "quorumd.yaml"), `mode: manage
 host: {name: n1}
 cluster: {name: prod, voters: 1, standbys: 0, endpoints: [http://n1:2379]}
-etcd: {clientURL: http://n1:2379, peerURL: http://n1:2380, listenClientURL: http://127.0.0.1:2379, listenPeerURL: http://127.0.0.1:2380,
+etcd: {clientURL: http://n1:2379, peerURL: http://n1:2380, listenClientURL: http://127.0.0.1:2379,
+  listenPeerURL: http://127.0.0.1:2380,
   unit: `+unit+`, environmentFile: `+d.env+`, environment: {ETCD_LOG_LEVEL: warn}}
 `)
 }
@@ -141,7 +143,10 @@ func TestTheEnvironmentIsMadeFromRootsConfigurationAndTheAgentsInitialCluster(t 
 func TestAHoldAndAJobAreThoseOfTheUnitThatRootNames(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	for _, word := range []string{steward.HoldBack, steward.HoldBack, steward.LetGo, steward.LetGo, steward.Start, steward.Stop, steward.Restart} {
+	for _, word := range []string{
+		steward.HoldBack, steward.HoldBack, steward.LetGo, steward.LetGo, steward.Start,
+		steward.Stop, steward.Restart,
+	} {
 		if err := d.do(t.Context(), steward.Order{Word: word, Agent: mainAgent}); err != nil {
 			t.Fatal(err)
 		}
@@ -153,10 +158,13 @@ func TestAHoldAndAJobAreThoseOfTheUnitThatRootNames(t *testing.T) {
 	if err := d.do(t.Context(), steward.Order{Word: steward.RunHooks, Agent: mainAgent, Hooks: &h}); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(filepath.Join(d.dir, "outcomes/quorumd/hooks-before.json")); err != nil || !strings.Contains(string(text), "new kernel") {
+	if text, err := os.ReadFile(filepath.Join(d.dir, "outcomes/quorumd/hooks-before.json")); err != nil ||
+		!strings.Contains(string(text), "new kernel") {
 		t.Errorf("%s, %v", text, err)
 	}
-	if got := strings.Join(d.jobs, ", "); got != "start etcd@x.service, stop etcd@x.service, restart etcd@x.service, start quorumd-hooks@before.service" {
+	if got := strings.Join(d.jobs,
+		", "); got != "start etcd@x.service, stop etcd@x.service, restart etcd@x.service, start "+
+		"quorumd-hooks@before.service" {
 		t.Error(got)
 	}
 }
@@ -168,16 +176,20 @@ func TestAConfigurationThatOthersCanWriteIsNotActedUpon(t *testing.T) {
 		"is a symbolic link": func(_ *desk, path string) error {
 			return errors.Join(os.Rename(path, path+"x"), os.Symlink(path+"x", path))
 		},
-		"may write":            func(d *desk, _ string) error { return os.Chmod(d.configs, 0o775) },
-		"no such file":         func(_ *desk, path string) error { return os.Remove(path) },
-		"runner of quorumd is": func(d *desk, _ string) error { d.configure("etcd@x.service, runner: process"); return nil },
+		"may write":    func(d *desk, _ string) error { return os.Chmod(d.configs, 0o775) },
+		"no such file": func(_ *desk, path string) error { return os.Remove(path) },
+		"runner of quorumd is": func(d *desk, _ string) error {
+			d.configure("etcd@x.service, runner: process")
+			return nil
+		},
 	} {
 		d := newDesk(t)
 		if err := spoil(d, filepath.Join(d.configs, "quorumd.yaml")); err != nil {
 			t.Fatal(err)
 		}
 		for _, word := range []string{steward.HoldBack, steward.Start} {
-			if err := d.do(t.Context(), steward.Order{Word: word, Agent: mainAgent}); err == nil || !strings.Contains(err.Error(), what) {
+			if err := d.do(t.Context(), steward.Order{Word: word, Agent: mainAgent}); err == nil ||
+				!strings.Contains(err.Error(), what) {
 				t.Errorf("%s, %s: %v", what, word, err)
 			}
 		}
@@ -218,10 +230,22 @@ func TestOfAnEarlierVersionsEnvironmentOnlyTheClusterIsBelieved(t *testing.T) {
 	t.Parallel()
 	joined := "8e9e05c52164694d=http://n2:2380,n1=http://n1:2380"
 	for _, c := range []struct{ what, old, cluster, state, token string }{
-		{"as quorumd wrote it", "ETCD_INITIAL_CLUSTER=\"" + joined + "\"\nETCD_INITIAL_CLUSTER_STATE=existing\n", joined, "existing", ""},
-		{"of a cluster that it made", "ETCD_INITIAL_CLUSTER=n1=http://n1:2380\nETCD_INITIAL_CLUSTER_STATE=new\nETCD_INITIAL_CLUSTER_TOKEN=" + token + "\n", "n1=http://n1:2380", "new", token},
-		{"forged", "LD_PRELOAD=/tmp/x.so\nETCD_DATA_DIR=/root\nETCD_INITIAL_CLUSTER=" + joined + "\nETCD_INITIAL_CLUSTER_STATE=existing\n", joined, "existing", ""},
-		{"of other hosts", "ETCD_INITIAL_CLUSTER=n9=http://n9:2380\nETCD_INITIAL_CLUSTER_STATE=new\nETCD_INITIAL_CLUSTER_TOKEN=" + token + "\n", "n1=http://n1:2380", "existing", ""},
+		{
+			"as quorumd wrote it", "ETCD_INITIAL_CLUSTER=\"" + joined + "\"\nETCD_INITIAL_CLUSTER_STATE=existing\n",
+			joined, "existing", "",
+		},
+		{
+			"of a cluster that it made",
+			"ETCD_INITIAL_CLUSTER=n1=http://n1:2380\nETCD_INITIAL_CLUSTER_STATE=new\nETCD_INITIAL_CLUSTER_TOKEN=" +
+				token + "\n", "n1=http://n1:2380", "new", token,
+		},
+		{"forged", "LD_PRELOAD=/tmp/x.so\nETCD_DATA_DIR=/root\nETCD_INITIAL_CLUSTER=" + joined +
+			"\nETCD_INITIAL_CLUSTER_STATE=existing\n", joined, "existing", ""},
+		{
+			"of other hosts",
+			"ETCD_INITIAL_CLUSTER=n9=http://n9:2380\nETCD_INITIAL_CLUSTER_STATE=new\nETCD_INITIAL_CLUSTER_TOKEN=" +
+				token + "\n", "n1=http://n1:2380", "existing", "",
+		},
 		{"of nothing", "\x00\xff", "n1=http://n1:2380", "existing", ""},
 	} {
 		d := newDesk(t)
@@ -232,7 +256,8 @@ func TestOfAnEarlierVersionsEnvironmentOnlyTheClusterIsBelieved(t *testing.T) {
 			t.Fatalf("%s: %v", c.what, err)
 		}
 		want := d.config().Environment(c.cluster, c.token)
-		if got := d.environment(); steward.Digest(got) != steward.Digest(want) || got["ETCD_INITIAL_CLUSTER_STATE"] != c.state {
+		if got := d.environment(); steward.Digest(got) != steward.Digest(want) ||
+			got["ETCD_INITIAL_CLUSTER_STATE"] != c.state {
 			t.Errorf("%s: %v\nwant %v", c.what, got, want)
 		}
 		if _, err := os.Stat(d.hold); err == nil {

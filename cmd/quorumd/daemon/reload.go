@@ -16,12 +16,12 @@ import (
 // errReload is why an agent ends that starts anew with another configuration.
 var errReload = errors.New("the configuration has changed")
 
-// Serve is Run for a program that can start itself anew: it does so when again is true. At every signal the configuration
-// is read and checked. One that is wrong is refused, and the agent goes on with the one that it has; one that differs ends
-// the agent in order.
+// Serve is Run for a program that can start itself anew: it does so when again is true. At every signal the
+// configuration is read and checked. One that is wrong is refused, and the agent goes on with the one that it has; one
+// that differs ends the agent in order.
 //
-// All keys take effect in that way, and what hangs in the old process ends with it: the same as after a restart, whose rules
-// are well tried, but for the look at the file before.
+// All keys take effect in that way, and what hangs in the old process ends with it: the same as after a restart, whose
+// rules are well tried, but for the look at the file before.
 func Serve(ctx context.Context, opt Options, signals <-chan os.Signal) (again bool, err error) {
 	before, err := loadConfig(opt.Config, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -79,12 +79,14 @@ type command struct {
 
 // commands are all of them. Each takes as many hosts as its args name.
 func commands() []command {
-	host := func(do func(ctx context.Context, h *lab.Host) error) func(context.Context, *lab.Lab, []*lab.Host, []string) (string, error) {
+	host := func(do func(ctx context.Context, h *lab.Host) error) func(context.Context, *lab.Lab, []*lab.Host,
+		[]string) (string, error) {
 		return func(ctx context.Context, _ *lab.Lab, hosts []*lab.Host, _ []string) (string, error) {
 			return "", do(ctx, hosts[0])
 		}
 	}
-	part := func(do func(l *lab.Lab, ctx context.Context, h *lab.Host) error) func(context.Context, *lab.Lab, []*lab.Host, []string) (string, error) {
+	part := func(do func(l *lab.Lab, ctx context.Context, h *lab.Host) error) func(context.Context, *lab.Lab,
+		[]*lab.Host, []string) (string, error) {
 		return func(ctx context.Context, l *lab.Lab, hosts []*lab.Host, _ []string) (string, error) {
 			return "", do(l, ctx, hosts[0])
 		}
@@ -95,12 +97,21 @@ func commands() []command {
 		}
 	}
 	return []command{
-		{"off", "HOST", "take its power", host(func(ctx context.Context, h *lab.Host) error { return h.PowerLoss(ctx) })},
-		{"on", "HOST", "start it again", host(func(ctx context.Context, h *lab.Host) error { return errors.Join(h.PowerOn(ctx), h.Booted(ctx)) })},
-		{"reboot", "HOST", "reboot it in order", host(func(ctx context.Context, h *lab.Host) error { return h.Reboot(ctx) })},
-		{"cut", "HOST HOST", "the second no longer hears the first", func(ctx context.Context, l *lab.Lab, hosts []*lab.Host, _ []string) (string, error) {
-			return "", l.Cut(ctx, hosts[0], hosts[1])
-		}},
+		{"off", "HOST", "take its power", host(func(ctx context.Context, h *lab.Host) error {
+			return h.PowerLoss(ctx)
+		})},
+		{"on", "HOST", "start it again", host(func(ctx context.Context, h *lab.Host) error {
+			return errors.Join(h.PowerOn(ctx), h.Booted(ctx))
+		})},
+		{"reboot", "HOST", "reboot it in order", host(func(ctx context.Context, h *lab.Host) error {
+			return h.Reboot(ctx)
+		})},
+		{
+			"cut", "HOST HOST", "the second no longer hears the first",
+			func(ctx context.Context, l *lab.Lab, hosts []*lab.Host, _ []string) (string, error) {
+				return "", l.Cut(ctx, hosts[0], hosts[1])
+			},
+		},
 		{"isolate", "HOST", "cut it off from all others", part((*lab.Lab).Isolate)},
 		{"mute", "HOST", "nobody hears it, and it hears all", part((*lab.Lab).Mute)},
 		{"deafen", "HOST", "it hears nobody, and all hear it", part((*lab.Lab).Deafen)},
@@ -110,19 +121,25 @@ func commands() []command {
 		{"fill", "HOST", "fill etcd's disk", disk((*lab.Disk).Fill)},
 		{"empty", "HOST", "make it free again", disk((*lab.Disk).Empty)},
 		{"hang", "HOST", "let every flush of etcd's disk hang", disk((*lab.Disk).Hang)},
-		{"slow", "HOST TIME", "let every flush take that much longer, such as 50ms", func(_ context.Context, _ *lab.Lab, hosts []*lab.Host, rest []string) (string, error) {
-			by, err := time.ParseDuration(rest[0])
-			if err != nil {
-				return "", err
-			}
-			return "", hosts[0].Disk.Slow(by)
-		}},
+		{
+			"slow", "HOST TIME", "let every flush take that much longer, such as 50ms",
+			func(_ context.Context, _ *lab.Lab, hosts []*lab.Host, rest []string) (string, error) {
+				by, err := time.ParseDuration(rest[0])
+				if err != nil {
+					return "", err
+				}
+				return "", hosts[0].Disk.Slow(by)
+			},
+		},
 		{"mend", "HOST", "end hang and slow", disk((*lab.Disk).Mend)},
 		{"break", "HOST", "let etcd's disk fail, until off and on", disk((*lab.Disk).Break)},
-		{"pid", "HOST", "its first process, as the lab sees it", func(_ context.Context, _ *lab.Lab, hosts []*lab.Host, _ []string) (string, error) {
-			pid, err := hosts[0].PID()
-			return strconv.Itoa(pid), err
-		}},
+		{
+			"pid", "HOST", "its first process, as the lab sees it",
+			func(_ context.Context, _ *lab.Lab, hosts []*lab.Host, _ []string) (string, error) {
+				pid, err := hosts[0].PID()
+				return strconv.Itoa(pid), err
+			},
+		},
 	}
 }
 
