@@ -87,7 +87,7 @@ test: etcd build ## all tests that need only Go: with real etcd 3.6 as plain pro
 	$(TESTS) $(GO) test -timeout 25m $(E2E)
 
 test-root: etcd build ## what only root can try: to be somebody else (needs root)
-	$(GO) test -count=1 -timeout 10m -tags root -run 'Stranger|Closed' ./contrib/e2e ./agent/reach
+	$(GO) test -count=1 -timeout 10m -tags root -run 'Stranger|Closed' ./contrib/e2e ./agent/reach ./systemd/steward
 
 test-race: etcd build ## the same under the race detector (needs a C compiler)
 	@# A fleet of 1000 takes minutes under it, and does nothing that the small fleets of the other tests do not; the other one is about times.

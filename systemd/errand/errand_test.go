@@ -9,11 +9,12 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
@@ -46,46 +47,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// service accepts connections as systemd does with Accept=yes, until the test ends.
-func service(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "errand")
-	if err != nil {
-		t.Fatal(err)
-	}
-	socket := filepath.Join(dir, "socket")
-	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: socket, Net: "unixpacket"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := listener.AcceptUnix()
-			if err != nil {
-				return
-			}
-			file, err := conn.File()
-			conn.Close()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			command := exec.Command("/proc/self/exe", "serve")
-			command.Stdin = file
-			_ = command.Run() // its errors come back over the socket
-			file.Close()
-		}
-	}()
-	t.Cleanup(func() {
-		listener.Close()
-		<-done
-		os.RemoveAll(dir)
-	})
-	return socket
-}
-
 // pipe gives a file to write to and what was written once the write end is closed.
 func pipe(t *testing.T) (w *os.File, read func() string) {
 	t.Helper()
@@ -106,7 +67,7 @@ func pipe(t *testing.T) (w *os.File, read func() string) {
 
 func TestAnErrandHasTheFilesOfItsSenderAndTheExitCodeOfItsChild(t *testing.T) {
 	t.Parallel()
-	socket := service(t)
+	socket := testbed.AcceptYes(t, "serve")
 	in, err := os.CreateTemp(t.TempDir(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +93,7 @@ func TestAnErrandHasTheFilesOfItsSenderAndTheExitCodeOfItsChild(t *testing.T) {
 
 func TestAnErrandThatIsNotAllowedDoesNotRunAndSaysSo(t *testing.T) {
 	t.Parallel()
-	socket := service(t)
+	socket := testbed.AcceptYes(t, "serve")
 	out, outText := pipe(t)
 	said, saidText := pipe(t)
 	code, err := Send(socket, Request{"bad", []string{"echo"}}, os.Stdin, out, said)
@@ -146,7 +107,7 @@ func TestAnErrandThatIsNotAllowedDoesNotRunAndSaysSo(t *testing.T) {
 
 func TestTheChildEndsWhenItsSenderIsGone(t *testing.T) {
 	t.Parallel()
-	socket := service(t)
+	socket := testbed.AcceptYes(t, "serve")
 	hold, release, err := os.Pipe() // the child reads until it is killed
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +140,7 @@ func TestTheChildEndsWhenItsSenderIsGone(t *testing.T) {
 
 func TestARequestThatIsNoneIsAnEndWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	socket := service(t)
+	socket := testbed.AcceptYes(t, "serve")
 	for name, text := range map[string]string{"no request": "[", "nothing": "x"} {
 		conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: socket, Net: "unixpacket"})
 		if err != nil {

@@ -10,12 +10,12 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
 
 	"go.uber.org/goleak"
 
@@ -47,46 +47,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// service accepts connections as systemd does with Accept=yes, until the test ends.
-func service(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "steward")
-	if err != nil {
-		t.Fatal(err)
-	}
-	socket := filepath.Join(dir, "socket")
-	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: socket, Net: "unixpacket"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := listener.AcceptUnix()
-			if err != nil {
-				return
-			}
-			file, err := conn.File()
-			conn.Close()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			command := exec.Command("/proc/self/exe", "serve")
-			command.Stdin = file
-			_ = command.Run() // its errors come back over the socket
-			file.Close()
-		}
-	}()
-	t.Cleanup(func() {
-		listener.Close()
-		<-done
-		os.RemoveAll(dir)
-	})
-	return socket
-}
-
 func someVars() map[string]string {
 	return map[string]string{
 		"ETCD_NAME":                  "n1",
@@ -97,7 +57,7 @@ func someVars() map[string]string {
 
 func TestAnOrderIsCarriedOutAndItsErrorComesBackAsWhatItWas(t *testing.T) {
 	t.Parallel()
-	c := Client{service(t), "a"}
+	c := Client{testbed.AcceptYes(t, "serve"), "a"}
 	if err := c.SetHeld(t.Context(), true); err != nil {
 		t.Error(err)
 	}
@@ -177,7 +137,7 @@ func odd() map[string]string {
 
 func TestWhatIsNoOrderIsRefusedOnTheOtherSideToo(t *testing.T) {
 	t.Parallel()
-	socket := service(t)
+	socket := testbed.AcceptYes(t, "serve")
 	for text, want := range odd() {
 		conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: socket, Net: "unixpacket"})
 		if err != nil {
@@ -220,28 +180,6 @@ func TestWhatIsNoOrderIsNotSent(t *testing.T) {
 	} {
 		if err := give(); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
-		}
-	}
-}
-
-func TestAnotherUserIsRefusedByTheKernelsWord(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can be another user")
-	}
-	t.Parallel()
-	socket := service(t)
-	if err := errors.Join(os.Chmod(filepath.Dir(socket), 0o755), os.Chmod(socket, 0o666)); err != nil {
-		t.Fatal(err)
-	}
-	for uid, refused := range map[uint32]bool{12345: false, 12346: true, 0: false} {
-		if err := os.Chown(socket, 12345, 12345); err != nil {
-			t.Fatal(err)
-		}
-		c := exec.Command("/proc/self/exe", "say", socket)
-		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-		out, err := c.CombinedOutput()
-		if err != nil || strings.Contains(string(out), "may give no orders here") != refused {
-			t.Errorf("user %d: %s, %v", uid, out, err)
 		}
 	}
 }

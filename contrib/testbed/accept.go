@@ -1,0 +1,54 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// AcceptYes accepts connections as systemd does for a socket unit with Accept=yes, until the test ends: for one after
+// the other it runs the test's own program with these arguments and the connection as its standard input. It gives the
+// path of the socket, of which the directory is its own.
+func AcceptYes(t *testing.T, args ...string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "socket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(dir, "socket")
+	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: socket, Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := listener.AcceptUnix()
+			if err != nil {
+				return
+			}
+			file, err := conn.File()
+			conn.Close()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			command := exec.Command("/proc/self/exe", args...)
+			command.Stdin = file
+			_ = command.Run() // its errors come back over the socket
+			file.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		listener.Close()
+		<-done
+		os.RemoveAll(dir)
+	})
+	return socket
+}
