@@ -32,6 +32,7 @@ type host struct {
 	root string // its files, as seen through the supervisor
 	boss *exec.Cmd
 	pid1 int
+	says string // the file with what its console shows
 }
 
 // bookworm is the oldest Debian that the packages are for, trixie the one after it.
@@ -81,7 +82,8 @@ done
 	h := &host{t: t, boss: exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", script)}
 	h.boss.Env = append(os.Environ(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1", "SYSTEMD_NSPAWN_API_VFS_WRITABLE=network")
 	h.boss.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
-	console, err := os.Create(filepath.Join(dir, "console"))
+	h.says = filepath.Join(dir, "console")
+	console, err := os.Create(h.says)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,9 +219,29 @@ func (h *host) waitUntil(bound time.Duration, what string, is func() bool) {
 	for deadline := time.Now().Add(bound); !is(); <-time.After(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			log, _ := h.try("journalctl --no-pager -n 60; quorumctl status; systemctl --no-pager status quorumd etcd")
-			h.t.Fatalf("not within %s: %s\n%s", bound, what, log)
+			h.t.Fatalf("not within %s: %s\n%s\nits processes:\n%s\nits console:\n%s", bound, what, log, h.processes(),
+				read(h.t, h.says))
 		}
 	}
+}
+
+// processes tells what runs in the host, as seen from outside: also when nothing can be run in it any more.
+func (h *host) processes() string {
+	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", h.pid1))
+	if err != nil {
+		return err.Error()
+	}
+	var out strings.Builder
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		if own, err := os.Readlink(dir + "/ns/pid"); err == nil && own == space {
+			stat, _ := os.ReadFile(dir + "/stat")
+			command, _ := os.ReadFile(dir + "/cmdline")
+			wait, _ := os.ReadFile(dir + "/wchan")
+			fmt.Fprintf(&out, "%.60s … %s: %s\n", stat, wait, strings.ReplaceAll(string(command), "\x00", " "))
+		}
+	}
+	return out.String()
 }
 
 func copyFile(t *testing.T, from, to string) {
