@@ -89,7 +89,7 @@ func (f *fleet) well() {
 // What the journal of a host has that goes down.
 var (
 	toldToGoDown = [2]string{"systemd-logind", "The system will reboot now!"}
-	noticed      = [2]string{"quorumd", "the machine is about to go down waitsAtMost=5s"}
+	noticed      = [2]string{"quorumd", "the machine is about to go down waitsAtMost=10s"}
 	moved        = [2]string{"etcd", "leadership transfer finished"}
 	signalled    = [2]string{"etcd", "received signal; shutting down"}
 	etcdEnds     = [2]string{"etcd", "closed etcd server"}
@@ -132,8 +132,8 @@ func (f *fleet) wentDownTogether(voters []*lab.Host) {
 			log.inOrder(letGo, goesOn)
 			continue
 		}
-		// half a second is left to logind's 5 s
-		if waited := log.must(goesOn[0], goesOn[1]).at.Sub(begins); waited < 4*time.Second {
+		// half a second is left to logind
+		if waited := log.must(goesOn[0], goesOn[1]).at.Sub(begins); waited < lab.ShutdownDelay-time.Second {
 			f.t.Errorf("%s went down after %v without its turn", h.Name, waited)
 		}
 		if !slices.Contains(voters, h) {
@@ -152,7 +152,7 @@ func (f *fleet) wentDownTogether(voters []*lab.Host) {
 	}
 	f.t.Logf("%v had their turn", turns)
 	if span := slices.MaxFunc(told, time.Time.Compare).Sub(slices.MinFunc(told,
-		time.Time.Compare)); span > time.Second {
+		time.Time.Compare)); span > lab.ShutdownDelay/2 {
 		f.t.Errorf("the hosts were told to reboot within %v", span)
 	}
 }
