@@ -110,7 +110,7 @@ func (a *Agent) combine(ctx context.Context, r *round) {
 		_, _ = fmt.Sscanf(want, "%x", &v.Cluster.ExpectedID) // the configuration is checked
 	}
 	v.Unit.EnvReady = a.environmentWritten != nil && maps.Equal(a.environmentWritten, a.wantedEnvironment(r))
-	v.Self.Conflict = a.presence.conflict(r)
+	v.Self.Conflict = policy.Conflict(*v)
 	a.noteSeen(ctx, r)
 	a.viewStandbys(r)
 	if v.Cluster.Reachable && r.etcdAt == r.at { // what was carried over is not the cluster's word of now

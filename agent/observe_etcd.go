@@ -112,7 +112,7 @@ func (a *Agent) askEtcd(ctx context.Context, r *round, want look) {
 // fleet they are megabytes, and it looks again in minutes.
 func (a *Agent) letGo(r *round) {
 	if kept := a.kept(r); len(kept) < len(r.hosts) {
-		r.hosts, r.view.Hosts = kept, viewHosts(kept, r.opAt, r.released)
+		r.hosts, r.view.Hosts = kept, a.viewHosts(kept, r.opAt, r.released)
 	}
 }
 

@@ -205,32 +205,3 @@ func quantised(p99 time.Duration) float64 {
 	}
 	return step.Seconds()
 }
-
-// conflict says which other host claims to be this one, or has its name or its peer URL. Of two with
-// one name or URL neither joins: which of them is meant, only a person knows. Of two with one ID, the
-// one that came first goes on, and the other takes no step.
-func (p *presence) conflict(r *round) string {
-	c := p.opt.Config
-	for _, h := range r.hosts {
-		switch {
-		case h.ID == c.Host.ID && !p.mine(h):
-			return "another agent runs with this host's ID, " + h.ID
-		case h.ID == c.Host.ID:
-		case h.Name == c.Host.Name:
-			return "host " + h.ID + " has the same name, " + h.Name
-		case h.PeerURL == c.Etcd.PeerURL:
-			return "host " + h.Name + " has the same peer URL, " + h.PeerURL
-		}
-	}
-	data := r.view.Data
-	for _, m := range r.view.Cluster.Members {
-		if data.State == policy.DataMember && data.ClusterID == r.view.Cluster.ID && m.ID == data.MemberID &&
-			m.PeerURL != c.Etcd.PeerURL {
-			return "etcd.peerURL is " + c.Etcd.PeerURL + ", but this host's member is registered with " + m.PeerURL
-		}
-		if m.Name == c.Host.Name && m.PeerURL != c.Etcd.PeerURL {
-			return "a member with this host's name has another peer URL, " + m.PeerURL
-		}
-	}
-	return ""
-}

@@ -112,7 +112,7 @@ func firstOf(list []string) string {
 }
 
 // viewHosts makes the view of the hosts, beside an operation of which the record was modified at that revision.
-func viewHosts(hosts []record.Host, opAt int64, freed released) []policy.Host {
+func (a *Agent) viewHosts(hosts []record.Host, opAt int64, freed released) []policy.Host {
 	out := make([]policy.Host, 0, len(hosts))
 	for _, h := range hosts {
 		state, err := health.ParseState(h.Health)
@@ -125,6 +125,7 @@ func viewHosts(hosts []record.Host, opAt int64, freed released) []policy.Host {
 			P99:   time.Duration(h.FsyncP99 * float64(time.Second)),
 			Wants: policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: opAt != 0 && h.Answers == opAt,
 			Turn: !h.Turn.IsZero() && !freed.frees(h.ID, h.Turn),
+			Own:  h.ID == a.opt.Config.Host.ID && a.presence.mine(h),
 		})
 	}
 	return out
@@ -132,7 +133,7 @@ func viewHosts(hosts []record.Host, opAt int64, freed released) []policy.Host {
 
 func (a *Agent) viewRecords(r *round) {
 	v := &r.view
-	v.Hosts = viewHosts(r.hosts, r.opAt, r.released)
+	v.Hosts = a.viewHosts(r.hosts, r.opAt, r.released)
 	token := a.lock.Token()
 	v.Lock = policy.Lock{Known: true, Token: r.lockAt}
 	if r.lock != nil {

@@ -236,6 +236,7 @@ type Host struct {
 	Waiting          ReasonCode    // why it does not go next; empty when it is ready
 	Answered         bool          // its record was written after it had seen that of the operation as it stands
 	Turn             bool          // it is in its turn by its own disk, whatever etcd shows, and nobody has released it
+	Own              bool          // the record is the deciding host's, and its own agent has written it
 }
 
 // Lock is the lock as this host sees it.

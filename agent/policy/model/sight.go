@@ -196,6 +196,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 	// between the cool-down and the patience of one who waits
 	v.IdleFor = [...]time.Duration{0, 90 * time.Second, ages}[s.cool]
 	v.Hosts = s.hostsView(r)
+	v.Self.Conflict = policy.Conflict(v)
 	v.Lock = policy.Lock{Known: true}
 	if s.held != 0 {
 		v.Lock = policy.Lock{Known: true, Held: true, Mine: s.mine != 0, Token: tokenNow, Holder: "somebody"}
@@ -278,6 +279,7 @@ func (s *sight) hostsView(r rank) []policy.Host {
 		h := policy.Host{
 			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: verdict(g.fit),
 			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: true, Turn: g.turn != 0,
+			Own: i == int(s.self),
 		}
 		if g.ready == 0 {
 			h.Waiting = policy.HealthBad // or another reason of its own: which one decides nothing

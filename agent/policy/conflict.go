@@ -1,0 +1,32 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+// Conflict says which other host claims to be this one, or has its name or its peer URL. Of two with
+// one name or URL neither joins: which of them is meant, only a person knows. Of two with one ID, the
+// one that came first goes on, and the other takes no step. It is empty when there is none.
+func Conflict(v View) string {
+	for _, h := range v.Hosts {
+		switch {
+		case h.ID == v.Self.ID && !h.Own:
+			return "another agent runs with this host's ID, " + h.ID
+		case h.ID == v.Self.ID:
+		case h.Name == v.Self.Name:
+			return "host " + h.ID + " has the same name, " + h.Name
+		case h.PeerURL == v.Self.PeerURL:
+			return "host " + h.Name + " has the same peer URL, " + h.PeerURL
+		}
+	}
+	for _, m := range v.Cluster.Members {
+		own := v.Data.State == DataMember && v.Data.ClusterID == v.Cluster.ID && v.Data.MemberID == m.ID
+		switch {
+		case m.PeerURL == v.Self.PeerURL:
+		case own:
+			return "etcd.peerURL is " + v.Self.PeerURL + ", but this host's member is registered with " + m.PeerURL
+		case m.Name == v.Self.Name:
+			return "a member with this host's name has another peer URL, " + m.PeerURL
+		}
+	}
+	return ""
+}

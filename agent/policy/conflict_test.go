@@ -1,0 +1,80 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import "testing"
+
+// published is the view of n3 beside two voters, with the record that it has written itself.
+func published() View {
+	v := spareView()
+	v.Hosts[2].Own = true
+	for i := range v.Hosts {
+		v.Hosts[i].PeerURL = peerPrefix + v.Hosts[i].Name
+	}
+	return v
+}
+
+func TestAHostSaysWhichOtherOneClaimsToBeIt(t *testing.T) {
+	t.Parallel()
+	const elsewhere = peerPrefix + "elsewhere"
+	ownMember := func(v *View) {
+		m := voter(3, "n3")
+		m.PeerURL = elsewhere
+		v.Cluster.Members = append(v.Cluster.Members, m)
+		v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 3}
+	}
+	for what, c := range map[string]struct {
+		edit func(*View)
+		want string
+	}{
+		"none":                          {func(*View) {}, ""},
+		"its record is not written yet": {func(v *View) { v.Hosts = v.Hosts[:2] }, ""},
+		"its record is another's": {
+			func(v *View) { v.Hosts[2].Own = false }, "another agent runs with this host's ID, n3",
+		},
+		"one with its name": {
+			func(v *View) { v.Hosts[1].Name = "n3" }, "host n2 has the same name, n3",
+		},
+		"one with its peer URL": {
+			func(v *View) { v.Hosts[0].PeerURL = v.Self.PeerURL },
+			"host n1 has the same peer URL, " + peerPrefix + "n3",
+		},
+		"a host of another ID is never its own": {
+			func(v *View) { v.Hosts[0].Name, v.Hosts[0].Own = "n3", true }, "host n1 has the same name, n3",
+		},
+		"its own member has another peer URL": {
+			ownMember, "etcd.peerURL is " + peerPrefix + "n3, but this host's member is registered with " + elsewhere,
+		},
+		"the member of its data is of another cluster": {
+			func(v *View) {
+				ownMember(v)
+				v.Cluster.Members[2].Name = ""
+				v.Data.ClusterID++
+			}, "",
+		},
+		"what lies here is no data of a member": {
+			func(v *View) {
+				ownMember(v)
+				v.Cluster.Members[2].Name = ""
+				v.Data.State = DataUnreadable
+			}, "",
+		},
+		"a member has its name, and another peer URL": {
+			func(v *View) { v.Cluster.Members[1].Name = "n3" },
+			"a member with this host's name has another peer URL, " + peerPrefix + "n2",
+		},
+		"its member is registered as it is configured": {
+			func(v *View) {
+				ownMember(v)
+				v.Cluster.Members[2].PeerURL = v.Self.PeerURL
+			}, "",
+		},
+	} {
+		v := published()
+		c.edit(&v)
+		if got := Conflict(v); got != c.want {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+	}
+}
