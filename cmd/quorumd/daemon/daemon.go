@@ -111,7 +111,9 @@ func Run(ctx context.Context, opt Options) error {
 		return err
 	}
 	defer edges.close()
-	scrapes, err := listenMetrics(conf.Metrics, opt.Version, log, append(edges.metrics(), a.Metrics())...)
+	scrapes, err := listenMetrics(conf.Metrics, about{
+		Version: opt.Version, Host: conf.Host.Name, Cluster: conf.Cluster.Name, FleetLock: conf.FleetLock.Listen,
+	}, log, append(edges.metrics(), a.Metrics())...)
 	if err != nil {
 		return err
 	}

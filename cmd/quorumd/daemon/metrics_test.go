@@ -16,15 +16,10 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 )
 
-func TestAScrapeIsAnsweredBesideManyWhoAreIdleAndOnlyToThoseWhoAreAllowed(t *testing.T) {
-	t.Parallel()
-	log := slog.New(slog.DiscardHandler)
-	s, err := listenMetrics(config.Metrics{Listen: "127.0.0.1:0", Allow: []string{"127.0.0.2/32", "127.0.0.3/32"}},
-		"1.2.3", log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
+// served serves what is scraped until the test ends.
+func served(t *testing.T, s *scrapes, log *slog.Logger) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.serve(ctx, log) }()
 	t.Cleanup(func() {
@@ -33,12 +28,23 @@ func TestAScrapeIsAnsweredBesideManyWhoAreIdleAndOnlyToThoseWhoAreAllowed(t *tes
 			t.Error(err)
 		}
 	})
+}
+
+func TestAScrapeIsAnsweredBesideManyWhoAreIdleAndOnlyToThoseWhoAreAllowed(t *testing.T) {
+	t.Parallel()
+	log := slog.New(slog.DiscardHandler)
+	s, err := listenMetrics(config.Metrics{Listen: "127.0.0.1:0", Allow: []string{"127.0.0.2/32", "127.0.0.3/32"}},
+		about{Version: "1.2.3"}, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served(t, s, log)
 	address := s.listener.Addr().String()
 	from := func(ip string) *net.Dialer {
 		return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}, Timeout: 10 * time.Second}
 	}
 	for range 2 * scrapesInAll {
-		idle, err := from("127.0.0.2").DialContext(ctx, "tcp", address)
+		idle, err := from("127.0.0.2").DialContext(t.Context(), "tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +52,7 @@ func TestAScrapeIsAnsweredBesideManyWhoAreIdleAndOnlyToThoseWhoAreAllowed(t *tes
 	}
 	scrape := func(ip string) (string, error) {
 		client := http.Client{Transport: &http.Transport{DialContext: from(ip).DialContext, DisableKeepAlives: true}}
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
 		if err != nil {
 			return "", err
 		}
