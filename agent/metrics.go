@@ -151,6 +151,11 @@ func hostGauges() []gauge {
 				emit(truth(r != nil && r.verdict.Qualified))
 			},
 		},
+		{
+			"quorumd_finding", "1 while this finding on this host holds, beside worse ones too.",
+			[]string{"code", "component"},
+			readFindings,
+		},
 		{"quorumd_role", "1 for what this host is to the cluster, 0 for all others.", []string{"role"}, readRole},
 	}
 }
@@ -249,6 +254,15 @@ func clusterGauges() []gauge {
 				}
 			},
 		},
+	}
+}
+
+func readFindings(_ *Metrics, r *round, emit func(float64, ...string)) {
+	if r == nil {
+		return
+	}
+	for _, f := range r.verdict.Findings {
+		emit(1, string(f.Code), string(f.Component))
 	}
 }
 

@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -11,6 +12,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/health"
 )
 
 func TestEveryMetricThatAnAlertOrTheReadmeNamesExists(t *testing.T) {
@@ -38,4 +42,57 @@ func TestEveryMetricThatAnAlertOrTheReadmeNamesExists(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestEveryFindingIsAMetricWhileItHoldsAndNotTheWorstAlone(t *testing.T) {
+	t.Parallel()
+	m := newMetrics(&disk.Probe{}, func() time.Duration { return 0 })
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m)
+	judge, err := health.New(health.DefaultThresholds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := health.DiskReading{Alive: true, InFlight: 2 * time.Second, Free: 1, Total: 100 << 30}
+	empty := health.DiskReading{Alive: true, InFlight: 2 * time.Second, Free: 99 << 30, Total: 100 << 30}
+	if got := findings(t, registry); len(got) > 0 {
+		t.Errorf("before anybody has looked, it shows %v", got)
+	}
+	for _, look := range []struct {
+		disk health.DiskReading
+		want []string
+	}{
+		{full, []string{"DISK_SPACE_LOW disk 1", "DISK_STALLED disk 1"}},
+		{empty, []string{"DISK_STALLED disk 1"}},
+	} {
+		verdict, _ := judge.Observe(health.Input{Now: time.Hour, Member: true, Disk: look.disk})
+		m.last.Store(&round{verdict: verdict})
+		if got := findings(t, registry); !slices.Equal(got, look.want) {
+			t.Errorf("it shows %v, want %v", got, look.want)
+		}
+	}
+}
+
+// findings gives what a scrape shows of them: code, component and value, in alphabetical order.
+func findings(t *testing.T, registry *prometheus.Registry) []string {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, f := range families {
+		if f.GetName() != "quorumd_finding" {
+			continue
+		}
+		for _, one := range f.GetMetric() {
+			line := ""
+			for _, label := range one.GetLabel() { // code and component: they come in alphabetical order
+				line += label.GetValue() + " "
+			}
+			all = append(all, fmt.Sprint(line, one.GetGauge().GetValue()))
+		}
+	}
+	slices.Sort(all)
+	return all
 }
