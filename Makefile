@@ -27,7 +27,7 @@ $(error $(GO_MISSING))
 endif
 endif
 
-.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-root test-race test-matrix test-faults test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo lint etcd etcd-all clean FORCE
+.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-long test-root test-race test-matrix test-faults test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo lint etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,21 +82,31 @@ $(MD2MAN): packaging/tools/go.mod
 # What tests write lies in the checkout, where there is room: /tmp is often small, or memory.
 TESTS = mkdir -p $(CACHE)/tmp && TMPDIR=$(CACHE)/tmp
 
-test: etcd build ## all tests that need only Go: with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/
-	$(TESTS) $(GO) test -timeout 15m $(UNIT)
-	$(TESTS) $(GO) test -timeout 25m $(E2E)
+# What takes minutes for a reason: large fleets, old stories of the simulation, every step of every operation struck.
+LONG_FLEETS := TestAFleetAsksEtcdForLittleWhateverItsSize|TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne|$\
+	TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder
+LONG_SIM    := TestEverySeededMistakeIsFound|TestSeedsThatOnceFoundSomethingFindNothingAnyMore
+LONG_E2E     = $(shell grep -l '^//go:build long' contrib/e2e/*.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | paste -sd'|')
+
+test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/
+	$(TESTS) $(GO) test -timeout 15m -skip '$(LONG_FLEETS)|$(LONG_SIM)' $(UNIT)
+	$(TESTS) $(GO) test -timeout 15m $(E2E)
+
+test-long: etcd build ## the rest of them: fleets of a thousand, agents struck at every step, learners that fail in every way
+	$(TESTS) $(GO) test -timeout 20m -run '^($(LONG_FLEETS))$$' ./agent
+	$(TESTS) $(GO) test -timeout 25m -tags long -run '^($(LONG_E2E))$$' $(E2E)
 
 test-root: etcd build ## what only root can try: to be somebody else (needs root)
 	$(GO) test -count=1 -timeout 10m -tags root -run 'Stranger|Closed' ./contrib/e2e ./agent/reach ./systemd/steward
 
 test-race: etcd build ## the same under the race detector (needs a C compiler)
-	@# A fleet of 1000 takes minutes under it, and does nothing that the small fleets of the other tests do not; the other one is about times.
-	$(TESTS) CGO_ENABLED=1 $(GO) test -race -timeout 30m -skip 'TestAFleetAsksEtcdForLittleWhateverItsSize|TestHostsThatAllAskARealEtcdAtOnce' $(filter-out %/agent/sim,$(UNIT))
+	@# A fleet of 1000 takes minutes under it, and does nothing that the small fleets of the other tests do not.
+	$(TESTS) CGO_ENABLED=1 $(GO) test -race -timeout 30m -skip '$(LONG_FLEETS)' $(filter-out %/agent/sim,$(UNIT))
 	$(TESTS) CGO_ENABLED=1 $(GO) test -race -timeout 10m -run 'StoryOfASeed|Whatever' ./agent/sim -args -sim.hours=10
 	$(TESTS) CGO_ENABLED=1 $(GO) test -race -timeout 15m -run TestFourHosts $(E2E)
 
 test-matrix: etcd-all build ## join and promotion with etcd 3.4 (Debian's), 3.5, 3.6 and 3.7
-	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.4 v3.5 v3.6 v3.7" $(GO) test -count=1 -timeout 20m -run 'TestMatrix' -v ./contrib/e2e
+	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.4 v3.5 v3.6 v3.7" $(GO) test -count=1 -timeout 20m -tags long -run 'TestMatrix' -v ./contrib/e2e
 	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.5 v3.6 v3.7" $(GO) test -count=1 -timeout 5m -run 'MayUseThePrefixAlone' -v ./agent/cluster
 
 test-faults: etcd build $(CACHE)/faultfs ## tests on a file system with faults (needs root and /dev/fuse)

@@ -18,6 +18,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
+// exitConflict is EX_SOFTWARE: the host is not in the state that the caller expects.
+const exitConflict = 70
+
 // TestWhatNobodyMayAskOfAHostIsRefusedWithWhatToDo asks real agents; how quorumctl and the socket judge every field by
 // itself is held by their own tests.
 func TestWhatNobodyMayAskOfAHostIsRefusedWithWhatToDo(t *testing.T) {

@@ -1,6 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build long
+
 package e2e
 
 import (
@@ -9,9 +11,6 @@ import (
 	"testing"
 	"time"
 )
-
-// exitConflict is EX_SOFTWARE: the host is not in the state that the caller expects.
-const exitConflict = 70
 
 func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackWhateverItsEnd(t *testing.T) {
 	t.Parallel()

@@ -541,3 +541,23 @@ func tail(path string, lines int) string {
 	all := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
+
+// edged makes a world of three voters whose hosts listen to reboot agents and have hooks that write down what they
+// are run for.
+func edged(t *testing.T) *world {
+	t.Helper()
+	ports := testbed.FreePorts(t, 3)
+	w := newWorld(t, worldOptions{hosts: 3, voters: 3, each: func(i int, o *testbed.HostOptions) {
+		o.Set["fleetlock.listen"] = fmt.Sprintf("127.0.0.1:%d", ports[i-1])
+		o.Set["maintenance.hooks"], o.Set["maintenance.hookTimeout"] = filepath.Join(o.Dir, "hooks"), "20s"
+	}})
+	for _, h := range w.hosts {
+		h.hook("before", `echo "before $QUORUMD_WORK of $QUORUMD_HOST by $QUORUMD_BY" >>../log`)
+		h.hook("after", `echo "after $QUORUMD_WORK of $QUORUMD_HOST by $QUORUMD_BY" >>../log`)
+	}
+	w.start(w.hosts...)
+	w.bootstrap()
+	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.rolesAgree()
+	return w
+}

@@ -1,6 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build long
+
 package e2e
 
 import (
@@ -14,19 +16,6 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
-
-// quiet is how long an agent is watched that must not do anything. It is many rounds of its loop.
-const quiet = 4 * time.Second
-
-// steps counts the steps that the agent has taken.
-func (h *host) steps() uint64 {
-	h.w.t.Helper()
-	s, ok := h.status()
-	if !ok {
-		h.w.t.Fatalf("the agent of %s does not answer", h.Options.Name)
-	}
-	return s.Loop.Steps
-}
 
 // checkAnswers sees that the agent answers at once, whatever it waits for itself.
 func (h *host) checkAnswers() {

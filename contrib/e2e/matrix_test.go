@@ -1,11 +1,12 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build long
+
 package e2e
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,16 +15,6 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
-
-// versions gives the etcd versions to test with, such as "v3.5 v3.6". One that is listed and was not built is a
-// failure.
-func versions() []string {
-	list := strings.Fields(os.Getenv("QUORUMD_ETCD_VERSIONS"))
-	if len(list) == 0 {
-		return []string{testbed.DefaultVersion}
-	}
-	return list
-}
 
 // unsafe is the version that is below the floor for membership changes.
 const unsafe = "v3.4"
@@ -184,34 +175,4 @@ func (h *host) runs(version string) bool {
 	defer cancel()
 	status, err := h.etcd.Status(ctx, h.etcd.Endpoints()[0])
 	return err == nil && strings.HasPrefix(status.Version, strings.TrimPrefix(version, "v")+".")
-}
-
-// writes tells whether the host's etcd takes a write.
-func (h *host) writes() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-	defer cancel()
-	_, err := h.etcd.Put(ctx, "written", h.Options.Name)
-	return err == nil
-}
-
-// etcdPID gives the process of the host's etcd, or 0.
-func (h *host) etcdPID() int {
-	h.w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), bound)
-	defer cancel()
-	pid, err := h.EtcdPID(ctx)
-	if err != nil {
-		h.w.t.Fatal(err)
-	}
-	return pid
-}
-
-// logHas tells whether the agent's log holds a text.
-func (h *host) logHas(text string) bool {
-	h.w.t.Helper()
-	log, err := os.ReadFile(h.LogPath())
-	if err != nil {
-		h.w.t.Fatal(err)
-	}
-	return strings.Contains(string(log), text)
 }

@@ -1,6 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build long
+
 package e2e
 
 import (
@@ -8,56 +10,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
-	"github.com/quorumd/quorumd/contrib/testbed"
 )
-
-// edged makes a world of three voters whose hosts listen to reboot agents and have hooks that write down what they
-// are run for.
-func edged(t *testing.T) *world {
-	t.Helper()
-	ports := testbed.FreePorts(t, 3)
-	w := newWorld(t, worldOptions{hosts: 3, voters: 3, each: func(i int, o *testbed.HostOptions) {
-		o.Set["fleetlock.listen"] = fmt.Sprintf("127.0.0.1:%d", ports[i-1])
-		o.Set["maintenance.hooks"], o.Set["maintenance.hookTimeout"] = filepath.Join(o.Dir, "hooks"), "20s"
-	}})
-	for _, h := range w.hosts {
-		h.hook("before", `echo "before $QUORUMD_WORK of $QUORUMD_HOST by $QUORUMD_BY" >>../log`)
-		h.hook("after", `echo "after $QUORUMD_WORK of $QUORUMD_HOST by $QUORUMD_BY" >>../log`)
-	}
-	w.start(w.hosts...)
-	w.bootstrap()
-	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
-	w.rolesAgree()
-	return w
-}
-
-// hook writes a hook of the host, in lines of shell that run in its own directory.
-func (h *host) hook(when, script string) {
-	h.w.t.Helper()
-	dir := filepath.Join(h.Options.Dir, "hooks", when+".d")
-	err := os.MkdirAll(dir, 0o755)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "10-test"), []byte("#!/bin/sh\ncd "+filepath.Dir(dir)+"\n"+script+"\n"),
-			0o755)
-	}
-	if err != nil {
-		h.w.t.Fatal(err)
-	}
-}
-
-// hooked gives what the host's hooks have written.
-func (h *host) hooked() string {
-	text, _ := os.ReadFile(filepath.Join(h.Options.Dir, "log"))
-	return string(text)
-}
 
 // rebootAgent asks the host's quorumd as a reboot agent does, and gives the status and the body of the answer.
 func (h *host) rebootAgent(path string) (int, string) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -69,5 +70,39 @@ func TestMakeSaysInOneSentenceWhichGoItNeeds(t *testing.T) {
 				t.Errorf("%v: %s; want one line with %q", err, out, c.says)
 			}
 		})
+	}
+}
+
+// TestWhatMakeLeavesForLaterIsThere holds the names of the tests that make test leaves out against the tests.
+func TestWhatMakeLeavesForLaterIsThere(t *testing.T) {
+	t.Parallel()
+	root, err := testbed.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for list, dir := range map[string]string{"LONG_FLEETS": "agent", "LONG_SIM": "agent/sim"} {
+		_, after, found := strings.Cut(string(makefile), "\n"+list)
+		names := regexp.MustCompile(`^ *:= ((?:.*\$\\\n)*.*)\n`).FindStringSubmatch(after)
+		if !found || names == nil {
+			t.Fatalf("the Makefile has no %s", list)
+		}
+		files, _ := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
+		var text strings.Builder
+		for _, file := range files {
+			more, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text.Write(more)
+		}
+		for name := range strings.SplitSeq(strings.NewReplacer("$\\\n", "", "\t", "").Replace(names[1]), "|") {
+			if !strings.Contains(text.String(), "\nfunc "+name+"(") {
+				t.Errorf("%s of the Makefile names %s, which is no test in %s", list, name, dir)
+			}
+		}
 	}
 }

@@ -1,0 +1,87 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// hook writes a hook of the host, in lines of shell that run in its own directory.
+func (h *host) hook(when, script string) {
+	h.w.t.Helper()
+	dir := filepath.Join(h.Options.Dir, "hooks", when+".d")
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "10-test"), []byte("#!/bin/sh\ncd "+filepath.Dir(dir)+"\n"+script+"\n"),
+			0o755)
+	}
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+}
+
+// hooked gives what the host's hooks have written.
+func (h *host) hooked() string {
+	text, _ := os.ReadFile(filepath.Join(h.Options.Dir, "log"))
+	return string(text)
+}
+
+// etcdPID gives the process of the host's etcd, or 0.
+func (h *host) etcdPID() int {
+	h.w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	pid, err := h.EtcdPID(ctx)
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+	return pid
+}
+
+// writes tells whether the host's etcd takes a write.
+func (h *host) writes() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	_, err := h.etcd.Put(ctx, "written", h.Options.Name)
+	return err == nil
+}
+
+// logHas tells whether the agent's log holds a text.
+func (h *host) logHas(text string) bool {
+	h.w.t.Helper()
+	log, err := os.ReadFile(h.LogPath())
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+	return strings.Contains(string(log), text)
+}
+
+// quiet is how long an agent is watched that must not do anything. It is many rounds of its loop.
+const quiet = 4 * time.Second
+
+// steps counts the steps that the agent has taken.
+func (h *host) steps() uint64 {
+	h.w.t.Helper()
+	s, ok := h.status()
+	if !ok {
+		h.w.t.Fatalf("the agent of %s does not answer", h.Options.Name)
+	}
+	return s.Loop.Steps
+}
+
+// versions gives the etcd versions to test with, such as "v3.5 v3.6". One that is listed and was not built is a
+// failure.
+func versions() []string {
+	list := strings.Fields(os.Getenv("QUORUMD_ETCD_VERSIONS"))
+	if len(list) == 0 {
+		return []string{testbed.DefaultVersion}
+	}
+	return list
+}
