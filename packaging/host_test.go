@@ -105,10 +105,11 @@ done
 	return h
 }
 
-// reboots waits until the host is up again after the boot with that ID.
+// reboots waits until the host is up again after the boot with that ID. Once all units have ended, systemd gives what is
+// left 90 s to end, and as long again once it has killed it.
 func (h *host) reboots(boot string) {
 	h.t.Helper()
-	h.waitUntil(2*bootTimeout, "the host is up again", func() bool {
+	h.waitUntil(3*time.Minute+bootTimeout, "the host is up again", func() bool {
 		if h.pid1 = payload(h.boss.Process.Pid); h.pid1 == 0 {
 			return false
 		}
