@@ -57,7 +57,7 @@ test-packages: $(NFPM) $(MD2MAN) $(PK)/root $(PK)/root-trixie $(PK)/etcd ## the 
 	$(PACKAGE) -version 0.9.0 -stage $(PK)/stage -out $(PK)/first
 	$(PACKAGE) -version 0.9.0 -stage $(PK)/stage-again -out $(PK)/again -arch amd64
 	$(PACKAGE) -version 9.9.9 -stage $(PK)/stage -out $(PK)/next -arch amd64
-	$(GO) test -count=1 -timeout 10m -tags packages -v ./packaging
+	$(GO) test -count=1 -timeout 15m -tags packages -v ./packaging
 
 # Debian 12, the oldest that the packages are for, and 13, on which the attacks are tried as well.
 $(PK)/root: SUITE := bookworm
