@@ -181,7 +181,7 @@ func (a *Agent) take(ctx context.Context, r *round, step policy.Step) error {
 	case policy.StepReleaseLock:
 		return a.lock.Release(ctx)
 	case policy.StepBeginJoin:
-		a.binary.forget() // an etcd that was exchanged must not be started unseen
+		a.binary.Forget() // an etcd that was exchanged must not be started unseen
 		if err := a.files.setStandby(0); err != nil {
 			return err
 		}
@@ -210,7 +210,7 @@ func (a *Agent) take(ctx context.Context, r *round, step policy.Step) error {
 		return a.opt.Etcd.RemoveMember(ctx, step.MemberID)
 	case policy.StepMoveDataAside:
 		moved, err := a.opt.Data.MoveAside(ctx)
-		a.data.forget()
+		a.data.Forget()
 		if len(moved) > 0 {
 			a.log.Info("old data moved aside", "to", moved)
 		}
@@ -237,7 +237,7 @@ func (a *Agent) driveUnit(ctx context.Context, r *round, step policy.Step) error
 	case policy.StepWriteEnv:
 		return a.opt.Unit.SetEnvironment(ctx, a.wantedEnvironment(r))
 	case policy.StepStartUnit:
-		a.data.forget()
+		a.data.Forget()
 		a.noteCommand(r) // before a reboot can clear it
 		if err := a.files.setHeld(ctx, false); err != nil {
 			return err

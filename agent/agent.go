@@ -26,6 +26,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/beside"
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
@@ -161,19 +162,19 @@ type Agent struct {
 	files     *stateFiles
 	metrics   *Metrics
 	since     since
-	clock     latest[time.Duration]
-	binary    latest[string]
-	data      latest[datadir.Contents]
+	clock     beside.Look[time.Duration]
+	binary    beside.Look[string]
+	data      beside.Look[datadir.Contents]
 	running   *runningStep
-	noted     latest[struct{}]
-	holding   latest[struct{}]
-	notingAsk latest[struct{}]
+	noted     beside.Look[struct{}]
+	holding   beside.Look[struct{}]
+	notingAsk beside.Look[struct{}]
 	// standbys are the learners that their hosts have called standbys when they were last heard of.
 	standbys      map[uint64]bool
-	notingStandby latest[struct{}]
-	ending        latest[struct{}] // of a removal that was asked for
-	tooNew        string           // ID of the rollout of which it was told that this agent does not know its work
-	seeing        latest[struct{}]
+	notingStandby beside.Look[struct{}]
+	ending        beside.Look[struct{}] // of a removal that was asked for
+	tooNew        string                // ID of the rollout of which it was told that this agent does not know its work
+	seeing        beside.Look[struct{}]
 	failed        policy.Failed
 	promoted      mark          // when this process last sent a promotion
 	rebooting     mark          // when this process last asked for a reboot

@@ -110,7 +110,7 @@ func (a *Agent) runCommand(ctx context.Context, r *round) error {
 		run = k.commandOf()
 	})
 	// it may exchange etcd, which must not be started unseen; from here on nobody looks until it has ended
-	a.binary.forget()
+	a.binary.Forget()
 	switch {
 	case err != nil:
 		return err

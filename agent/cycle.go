@@ -145,7 +145,7 @@ func (a *Agent) cycleStep(ctx context.Context, r *round, step policy.Step) error
 	case policy.StepMoveLeader:
 		return a.moveLeader(ctx, r, step)
 	case policy.StepRestartUnit:
-		a.binary.forget()
+		a.binary.Forget()
 		return a.opt.Unit.Restart(ctx)
 	case policy.StepTakeDown:
 		return a.takeDown(ctx, r)
@@ -161,7 +161,7 @@ func (a *Agent) cycleStep(ctx context.Context, r *round, step policy.Step) error
 // beginCycle records the operation. The boot is noted first: a machine that reboots from here on has
 // done what a reboot was asked for.
 func (a *Agent) beginCycle(ctx context.Context, r *round) error {
-	a.binary.forget() // an etcd that was exchanged must not be started unseen
+	a.binary.Forget() // an etcd that was exchanged must not be started unseen
 	asked := *r.asked
 	err := a.files.markAsk(func(k *ask) {
 		k.BootID, k.Began, k.Clock, k.Cluster = a.opt.BootID, r.wall.UTC().Round(0), r.at, record64(r.view.Cluster.ID)
@@ -251,7 +251,7 @@ func (a *Agent) noteAsk(ctx context.Context, r *round) {
 		return
 	}
 	op, in := r.op, record64(r.view.Cluster.ID) // the round may be confirmed while this runs
-	a.notingAsk.refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+	a.notingAsk.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
 		err := a.files.changeAsk(func(now *ask) (*ask, *askEnd) {
 			if now == nil || *now != *k {
 				return now, nil // something else is asked by now

@@ -68,7 +68,7 @@ func (a *Agent) noteHold(ctx context.Context, r *round) {
 	if want == holdAsIs || a.files.held() == (want == holdBack) {
 		return
 	}
-	a.holding.refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(ctx context.Context) (struct{}, error) {
+	a.holding.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(ctx context.Context) (struct{}, error) {
 		err := a.files.setHeld(ctx, want == holdBack)
 		if err != nil {
 			a.log.Error("not noted whether etcd may start by itself", "error", err)

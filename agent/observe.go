@@ -152,7 +152,7 @@ func (a *Agent) noteMembership(ctx context.Context, r *round) {
 		return
 	}
 	id := v.Cluster.ID // the view is made anew when the round is confirmed, while this runs
-	a.noted.refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+	a.noted.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
 		err := a.files.setMembership(id, member)
 		if err != nil {
 			a.log.Error("membership not recorded", "error", err)

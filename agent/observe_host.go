@@ -103,10 +103,10 @@ func (a *Agent) observeData(ctx context.Context, r *round) {
 	if r.view.Unit.State == policy.UnitActive && before != nil && before.view.Data.State == policy.DataMember {
 		every *= maxAge // nobody but etcd changes it now
 	}
-	a.data.refresh(ctx, a.opt.Now, every, lookTimeout, a.opt.Data.Inspect)
-	found, err, ok := a.data.get(r.at, maxAge*every+lookTimeout)
+	a.data.Refresh(ctx, a.opt.Now, every, lookTimeout, a.opt.Data.Inspect)
+	found, err, ok := a.data.Get(r.at, maxAge*every+lookTimeout)
 	d := &r.view.Data
-	d.Age = a.data.age(r.at)
+	d.Age = a.data.Age(r.at)
 	if ok && found.Free >= 0 {
 		d.Free, d.FreeKnown = uint64(found.Free), true
 	}
@@ -131,9 +131,9 @@ func (a *Agent) observeVersion(ctx context.Context, r *round) {
 	every := binaryEvery * a.opt.Config.Timing.Interval
 	if k := r.view.Asked; k == nil || k.Command.State != policy.HooksStarting &&
 		k.Command.State != policy.HooksRunning {
-		a.binary.refresh(ctx, a.opt.Now, every, lookTimeout, a.opt.EtcdVersion)
+		a.binary.Refresh(ctx, a.opt.Now, every, lookTimeout, a.opt.EtcdVersion)
 	}
-	if text, _, ok := a.binary.get(r.at, maxAge*every); ok {
+	if text, _, ok := a.binary.Get(r.at, maxAge*every); ok {
 		r.view.Self.Etcd = policy.ParseVersion(text)
 	}
 }
@@ -155,11 +155,11 @@ func (a *Agent) observeClock(ctx context.Context, r *round) {
 		oldest = maxAge * seldom
 	}
 	if a.pace.attends || r.etcdAt == r.at {
-		a.clock.refresh(ctx, a.opt.Now, every, lookTimeout, func(ctx context.Context) (time.Duration, error) {
+		a.clock.Refresh(ctx, a.opt.Now, every, lookTimeout, func(ctx context.Context) (time.Duration, error) {
 			return a.opt.Etcd.ClockOffset(ctx, a.opt.Wall)
 		})
 	}
-	offset, _, ok := a.clock.get(r.at, oldest)
+	offset, _, ok := a.clock.Get(r.at, oldest)
 	r.view.Clock = policy.Clock{Known: ok, Offset: offset}
 }
 

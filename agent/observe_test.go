@@ -5,12 +5,10 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -146,77 +144,6 @@ func TestALearnerThatDoesNotAnswerMakesNoProgress(t *testing.T) {
 	if got := at(50, 6, true, 120, true); got.StalledFor != 0 {
 		t.Fatalf("while paused it is stalled for %s", got.StalledFor)
 	}
-}
-
-func TestALookThatHangsIsNeverDoubledAndItsValueGrowsOld(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		now := func() time.Duration { return time.Since(start) + 1 }
-		var l latest[int]
-		looks := 0
-		look := func(ctx context.Context) (int, error) {
-			looks++
-			if looks == 2 {
-				<-ctx.Done()
-				return 0, errors.New("the disk does not answer")
-			}
-			return looks, nil
-		}
-		l.refresh(t.Context(), now, time.Second, time.Minute, look)
-		synctest.Wait()
-		if value, err, ok := l.get(now(), time.Second); !ok || value != 1 || err != nil {
-			t.Fatalf("got %d, %v, %v", value, err, ok)
-		}
-		for range 10 { // the second look hangs
-			time.Sleep(2 * time.Second) //nolint:forbidigo // virtual time
-			l.refresh(t.Context(), now, time.Second, time.Minute, look)
-			synctest.Wait()
-		}
-		if looks != 2 {
-			t.Fatalf("%d looks were begun, want 2", looks)
-		}
-		if _, _, ok := l.get(now(), 10*time.Second); ok {
-			t.Fatal("a value of 20 s ago counts as fresh")
-		}
-		time.Sleep(time.Minute) //nolint:forbidigo // virtual time
-		synctest.Wait()
-		if _, err, _ := l.get(now(), time.Second); err == nil {
-			t.Fatal("the look that hung left no error")
-		}
-		l.refresh(t.Context(), now, time.Second, time.Minute, look)
-		synctest.Wait()
-		if value, _, ok := l.get(now(), time.Second); !ok || value != 3 {
-			t.Fatalf("after it got %d, %v, want 3", value, ok)
-		}
-	})
-}
-
-func TestAValueOfBeforeAChangeIsNotUsed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		now := func() time.Duration { return time.Hour }
-		var l latest[string]
-		release := make(chan struct{})
-		l.refresh(t.Context(), now, 0, time.Minute, func(context.Context) (string, error) {
-			<-release
-			return "before", nil
-		})
-		synctest.Wait()
-		l.forget()
-		close(release)
-		synctest.Wait()
-		if value, _, ok := l.get(now(), time.Hour); ok {
-			t.Fatalf("got %q, which was looked at before the change", value)
-		}
-		l.refresh(t.Context(), now, time.Hour, time.Minute, func(context.Context) (string, error) {
-			return "after", nil
-		})
-		synctest.Wait()
-		if value, _, ok := l.get(now(), time.Hour); !ok || value != "after" {
-			t.Fatalf("got %q, %v", value, ok)
-		}
-	})
 }
 
 func TestOwnFilesSurviveARestartAndSayWhenTheyAreDamaged(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorumd/quorumd/agent/beside"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
@@ -32,7 +33,7 @@ type presence struct {
 	p99     float64       // of the disk, as last published
 	p99At   time.Duration // and when that last changed
 	files   *stateFiles
-	noting  latest[struct{}]
+	noting  beside.Look[struct{}]
 }
 
 func newPresence(opt Options, keys record.Keys, files *stateFiles) *presence {
@@ -50,7 +51,7 @@ func (p *presence) note(ctx context.Context) {
 	if slices.Contains(p.files.instances(), p.opt.Instance) {
 		return
 	}
-	p.noting.refresh(ctx, p.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+	p.noting.Refresh(ctx, p.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
 		err := p.files.noteInstance(p.opt.Instance)
 		if err != nil {
 			p.log.Warn("not noted who this agent is: after a loss of power it takes itself for another until its old "+

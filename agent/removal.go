@@ -234,7 +234,7 @@ func (a *Agent) noteRemoval(ctx context.Context, r *round) {
 	default:
 		return
 	}
-	a.ending.refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+	a.ending.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
 		err := a.files.endRemoval(k, code, text, r.wall)
 		if err != nil {
 			a.log.Error("end of the removal not noted", "error", err)

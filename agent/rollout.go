@@ -54,7 +54,7 @@ func (a *Agent) followRollout(ctx context.Context, r *round) {
 		}
 		return
 	}
-	a.notingAsk.refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+	a.notingAsk.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
 		err := a.files.changeAsk(func(k *ask) (*ask, *askEnd) {
 			if k != nil {
 				return k, nil

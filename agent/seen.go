@@ -28,7 +28,7 @@ func (a *Agent) noteSeen(ctx context.Context, r *round) {
 	if !r.listed || r.etcdAt != r.at || id == a.files.lastSeen() || (r.boot != nil && ours) {
 		return
 	}
-	a.seeing.refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+	a.seeing.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
 		err := a.files.setSeen(seenFile{ID: record64(id), At: r.wall})
 		if err != nil {
 			a.log.Error("cluster not recorded as seen", "error", err)

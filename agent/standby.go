@@ -60,7 +60,7 @@ func (a *Agent) noteStandby(ctx context.Context, r *round) {
 	if !ok || !m.Learner || m.Name == "" {
 		return
 	}
-	a.notingStandby.refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+	a.notingStandby.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
 		err := a.files.setStandby(m.ID)
 		if err != nil {
 			a.log.Error("standby not recorded", "error", err)

@@ -1,7 +1,9 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+// Package beside does what may hang beside the loop that needs it: one look at a time, of which it keeps the newest
+// value and its age. Nobody who asks for the value ever waits for the look.
+package beside
 
 import (
 	"context"
@@ -10,9 +12,9 @@ import (
 	"time"
 )
 
-// latest keeps the newest value of something that may hang. At most one look is under way: a look
+// Look keeps the newest value of something that may hang. At most one look is under way: a look
 // that hangs is never doubled, its value just grows old.
-type latest[T any] struct {
+type Look[T any] struct {
 	mu      sync.Mutex
 	busy    bool
 	has     bool
@@ -23,9 +25,9 @@ type latest[T any] struct {
 	discard bool          // the value under way is of before something changed
 }
 
-// refresh starts a look if the last one is older than every and none is under way. bound ends the
+// Refresh starts a look if the last one is older than every and none is under way. bound ends the
 // context of the look.
-func (l *latest[T]) refresh(ctx context.Context, now func() time.Duration, every, bound time.Duration,
+func (l *Look[T]) Refresh(ctx context.Context, now func() time.Duration, every, bound time.Duration,
 	look func(context.Context) (T, error),
 ) {
 	l.mu.Lock()
@@ -53,9 +55,9 @@ func (l *latest[T]) refresh(ctx context.Context, now func() time.Duration, every
 	}()
 }
 
-// get gives the newest value, its age, and the error of the last look. ok is false when there is
+// Get gives the newest value, its age, and the error of the last look. ok is false when there is
 // no value or it is older than oldest.
-func (l *latest[T]) get(now, oldest time.Duration) (value T, err error, ok bool) {
+func (l *Look[T]) Get(now, oldest time.Duration) (value T, err error, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.has || now-l.at > oldest {
@@ -64,8 +66,8 @@ func (l *latest[T]) get(now, oldest time.Duration) (value T, err error, ok bool)
 	return l.value, l.err, true
 }
 
-// age gives the age of the newest value, or the longest time there is when there is none.
-func (l *latest[T]) age(now time.Duration) time.Duration {
+// Age gives the age of the newest value, or the longest time there is when there is none.
+func (l *Look[T]) Age(now time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.has {
@@ -74,8 +76,8 @@ func (l *latest[T]) age(now time.Duration) time.Duration {
 	return now - l.at
 }
 
-// forget drops the value, because something has been done that changes it.
-func (l *latest[T]) forget() {
+// Forget drops the value, because something has been done that changes it.
+func (l *Look[T]) Forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.has, l.tried, l.discard = false, 0, l.busy
