@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -182,7 +183,7 @@ func (a *Agent) take(ctx context.Context, r *round, step policy.Step) error {
 		return a.lock.Release(ctx)
 	case policy.StepBeginJoin:
 		a.binary.Forget() // an etcd that was exchanged must not be started unseen
-		if err := a.files.setStandby(0); err != nil {
+		if err := a.files.SetStandby(0); err != nil {
 			return err
 		}
 		return a.lock.Begin(ctx, a.newOp(r, step))
@@ -190,7 +191,7 @@ func (a *Agent) take(ctx context.Context, r *round, step policy.Step) error {
 		op := *r.op
 		op.Phase, op.MemberID = string(step.Phase), record.MemberID(step.MemberID)
 		if op.Kind == policy.KindCycle && r.asked != nil {
-			op.Until = r.asked.until()
+			op.Until = r.asked.Until()
 		}
 		return a.lock.Advance(ctx, op, r.opAt)
 	case policy.StepRollBack:
@@ -216,7 +217,7 @@ func (a *Agent) take(ctx context.Context, r *round, step policy.Step) error {
 		}
 		return err
 	case policy.StepFinishBootstrap:
-		return a.files.endBootstrap()
+		return a.files.EndBootstrap()
 	case policy.StepBeginCycle, policy.StepRunHooks, policy.StepMoveLeader, policy.StepRestartUnit, policy.StepTakeDown,
 		policy.StepReboot, policy.StepRunCommand, policy.StepRecordAgain:
 		return a.cycleStep(ctx, r, step)
@@ -239,13 +240,13 @@ func (a *Agent) driveUnit(ctx context.Context, r *round, step policy.Step) error
 	case policy.StepStartUnit:
 		a.data.Forget()
 		a.noteCommand(r) // before a reboot can clear it
-		if err := a.files.setHeld(ctx, false); err != nil {
+		if err := a.files.SetHeld(ctx, false); err != nil {
 			return err
 		}
 		if err := a.opt.Unit.Start(ctx); err != nil {
 			return err
 		}
-		return a.files.markAsk(func(k *ask) { k.Stopped = false })
+		return a.files.MarkRequest(func(k *local.Request) { k.Stopped = false })
 	case policy.StepStopUnit:
 		return a.opt.Unit.Stop(ctx)
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -125,7 +126,7 @@ type Options struct {
 	Probe Probe
 	Data  DataDir
 	// Hold keeps etcd's unit from starting; nil: by a file in the state directory.
-	Hold Hold
+	Hold local.Hold
 	// Machine is the host itself; nil when it cannot be rebooted from here.
 	Machine Machine
 	// Hooks run before and after; nil when there are none.
@@ -140,7 +141,7 @@ type Options struct {
 	// Monotonic is the probe's clock. Nil: CLOCK_MONOTONIC.
 	Monotonic func() time.Duration
 	Wall      func() time.Time
-	Files     Files // nil: those of the host
+	Files     local.Files // nil: those of the host
 	Logger    *slog.Logger
 	// Stepping is told of every step before it starts and after it has ended. It may be nil.
 	Stepping func(step policy.Step, done bool)
@@ -159,7 +160,7 @@ type Agent struct {
 	judge     *judge
 	presence  *presence
 	journal   *journal
-	files     *stateFiles
+	files     *local.State
 	metrics   *Metrics
 	since     since
 	clock     beside.Look[time.Duration]
@@ -210,10 +211,10 @@ func New(opt Options) (*Agent, error) {
 		opt.Monotonic = disk.Monotonic
 	}
 	if opt.Files == nil {
-		opt.Files = HostFiles{}
+		opt.Files = local.HostFiles{}
 	}
 	c := opt.Config
-	files, err := openStateFiles(opt.Files, c.Paths.State, c.Paths.Runtime, opt.Hold)
+	files, err := local.Open(opt.Files, c.Paths.State, c.Paths.Runtime, opt.Hold)
 	if err != nil {
 		return nil, err
 	}

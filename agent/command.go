@@ -6,27 +6,11 @@ package agent
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 )
-
-// commandRun is what this host's disk says of the program of a command. That it was started is noted before, so that
-// one that was running when the machine lost power is not run again unseen: how it went lies where a reboot clears it.
-type commandRun struct {
-	Ran     policy.HookState `json:"ran,omitempty"`     // running: it was started; done or failed: how it went
-	RanText string           `json:"ranText,omitempty"` // for people
-	RanIn   string           `json:"ranIn,omitempty"`   // the boot in which it was started
-	RanAt   time.Duration    `json:"ranAt,omitempty"`   // when, since that boot
-}
-
-// commandOf names the run of the program of a command.
-func (k *ask) commandOf() hooks.Run {
-	run := k.hooksOf(hooks.Command)
-	run.Program, run.Until = k.Program, k.RanAt+hooks.BeginWithin
-	return run
-}
 
 // commandHint is what to do about a command that cannot be run here.
 const commandHint = "put the program into commands.d, beside the hooks, on every host, owned by root and writable by " +
@@ -37,7 +21,7 @@ func (a *Agent) unfitFor(ctx context.Context, command string) string {
 	if a.opt.Hooks == nil {
 		return "this agent has no way to run a command"
 	}
-	if err := within(ctx, func() error { return a.opt.Hooks.Find(command) }); err != nil {
+	if err := local.Within(ctx, func() error { return a.opt.Hooks.Find(command) }); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -45,7 +29,7 @@ func (a *Agent) unfitFor(ctx context.Context, command string) string {
 
 // viewCommand tells how the program is doing that this host is taken down for. As long as the host waits for its turn
 // nobody looks: the disk on which the program lies may hang, and the loop with it.
-func (a *Agent) viewCommand(ctx context.Context, r *round, k *ask) policy.Hooks {
+func (a *Agent) viewCommand(ctx context.Context, r *round, k *local.Request) policy.Hooks {
 	started := k.Ran == policy.HooksRunning
 	switch {
 	case k.Ran == policy.HooksDone || k.Ran == policy.HooksFailed:
@@ -62,7 +46,7 @@ func (a *Agent) viewCommand(ctx context.Context, r *round, k *ask) policy.Hooks 
 	case k.BootID == "" && !started:
 		return policy.Hooks{State: policy.HooksDue, Text: k.Program}
 	}
-	run := k.commandOf()
+	run := k.CommandRun()
 	found, err := a.opt.Hooks.State(ctx, run)
 	switch {
 	// it was killed long ago, if it ever began
@@ -96,18 +80,18 @@ func (a *Agent) viewCommand(ctx context.Context, r *round, k *ask) policy.Hooks 
 
 // runCommand starts the program of a command. That is noted first.
 func (a *Agent) runCommand(ctx context.Context, r *round) error {
-	if _, err := a.opt.Hooks.State(ctx, r.asked.commandOf()); err != nil { // nobody would see how it goes
+	if _, err := a.opt.Hooks.State(ctx, r.asked.CommandRun()); err != nil { // nobody would see how it goes
 		return err
 	}
 	stands, run := false, hooks.Run{}
-	err := a.files.markAsk(func(k *ask) {
+	err := a.files.MarkRequest(func(k *local.Request) {
 		if stands = !k.Over && k.Since.Equal(r.asked.Since); !stands {
 			return
 		}
 		if k.Ran == "" {
 			k.Ran, k.RanIn, k.RanAt = policy.HooksRunning, a.opt.BootID, a.opt.Now()
 		}
-		run = k.commandOf()
+		run = k.CommandRun()
 	})
 	// it may exchange etcd, which must not be started unseen; from here on nobody looks until it has ended
 	a.binary.Forget()
@@ -131,7 +115,7 @@ func (a *Agent) noteCommand(r *round) {
 	if now.State != policy.HooksDone && now.State != policy.HooksFailed {
 		return
 	}
-	err := a.files.markAsk(func(k *ask) {
+	err := a.files.MarkRequest(func(k *local.Request) {
 		if k.Since.Equal(r.asked.Since) {
 			k.Ran, k.RanText = now.State, now.Text
 		}

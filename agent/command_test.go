@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -34,10 +35,10 @@ func (t told) Find(string) error { return t.err }
 func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testing.T) {
 	t.Parallel()
 	const minute = time.Minute
-	started := commandRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: minute}
+	started := local.ProgramRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: minute}
 	nothing := hooks.Result{State: hooks.None}
 	for name, c := range map[string]struct {
-		noted commandRun
+		noted local.ProgramRun
 		boot  string
 		at    time.Duration
 		told  told
@@ -45,20 +46,20 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 		says  string
 	}{
 		"it was not started": {
-			commandRun{},
+			local.ProgramRun{},
 			"boot-1", minute,
 			told{result: nothing},
 			policy.HooksDue, "",
 		},
 		"it is missing": {
-			commandRun{},
+			local.ProgramRun{},
 			"boot-1", minute,
 			told{result: hooks.Result{State: hooks.Failed, Hook: "upgrade", Text: "there is none"}},
 			policy.HooksFailed,
 			"upgrade: there is none",
 		},
 		"it was not started, and nobody can look": {
-			commandRun{},
+			local.ProgramRun{},
 			"boot-1", minute,
 			told{err: errors.New("denied")},
 			policy.HooksDue, "denied",
@@ -106,14 +107,14 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 			policy.HooksFailed, "is not run again",
 		},
 		"its end was noted before the reboot": {
-			commandRun{Ran: policy.HooksDone, RanIn: "boot-1"},
+			local.ProgramRun{Ran: policy.HooksDone, RanIn: "boot-1"},
 			"boot-2",
 			minute,
 			told{result: nothing},
 			policy.HooksDone, "",
 		},
 		"its failure was noted": {
-			commandRun{
+			local.ProgramRun{
 				Ran:     policy.HooksFailed,
 				RanText: "upgrade: exit status 7", RanIn: "boot-1",
 			},
@@ -124,16 +125,16 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 	} {
 		a := &Agent{opt: Options{BootID: c.boot, Hooks: c.told}}
 		a.opt.Config.Maintenance.CommandTimeout = 30 * minute
-		k := &ask{
+		k := &local.Request{
 			Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), BootID: "boot-1",
-			commandRun: c.noted,
+			ProgramRun: c.noted,
 		}
 		if got := a.viewCommand(t.Context(), &round{at: c.at}, k); got.State != c.want ||
 			!strings.Contains(got.Text, c.says) {
 			t.Errorf("%s: %+v, want %s with %q", name, got, c.want, c.says)
 		}
 	}
-	if got := (&Agent{}).viewCommand(t.Context(), &round{}, &ask{Program: "upgrade"}); got.State != policy.HooksFailed {
+	if got := (&Agent{}).viewCommand(t.Context(), &round{}, &local.Request{Program: "upgrade"}); got.State != policy.HooksFailed {
 		t.Errorf("an agent without a way to run it: %+v", got)
 	}
 }
@@ -141,7 +142,7 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 func TestNobodyLooksForTheProgramOfACommandBeforeItsTurn(t *testing.T) {
 	t.Parallel()
 	a := &Agent{opt: Options{BootID: "boot-1", Hooks: told{err: errors.New("the disk was asked")}}}
-	got := a.viewCommand(t.Context(), &round{}, &ask{
+	got := a.viewCommand(t.Context(), &round{}, &local.Request{
 		Work: policy.WorkCommand, Program: "upgrade",
 		Since: time.Unix(1, 0),
 	})
@@ -161,14 +162,14 @@ func TestProgramsThatWereStartedJustNowAreWaitedForAndNotStartedAgainAtOnce(t *t
 		},
 	}}
 	a.opt.Config.Timing.Interval = interval
-	k := &ask{
+	k := &local.Request{
 		Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0),
-		commandRun: commandRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: now},
+		ProgramRun: local.ProgramRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: now},
 	}
 	for step, state := range map[policy.StepKind]func(r *round) policy.Hooks{
 		policy.StepRunCommand: func(r *round) policy.Hooks { return a.viewCommand(t.Context(), r, r.asked) },
 		policy.StepRunHooks: func(r *round) policy.Hooks {
-			return a.hooksState(t.Context(), r, r.asked.hooksOf(hooks.Before))
+			return a.hooksState(t.Context(), r, r.asked.HookRun(hooks.Before))
 		},
 	} {
 		r := &round{asked: k, at: now}
@@ -193,11 +194,11 @@ func TestProgramsThatWereStartedJustNowAreWaitedForAndNotStartedAgainAtOnce(t *t
 
 func TestACommandWhoseOutcomeCannotBeReadIsNotStarted(t *testing.T) {
 	t.Parallel()
-	a, k := commandAgent(t, HostFiles{}, told{err: errors.New("denied")})
+	a, k := commandAgent(t, local.HostFiles{}, told{err: errors.New("denied")})
 	if err := a.runCommand(t.Context(), &round{asked: k}); err == nil || err.Error() != "denied" {
 		t.Errorf("it was started: %v", err)
 	}
-	if now, _ := a.files.asked(); now.Ran != "" {
+	if now, _ := a.files.Asked(); now.Ran != "" {
 		t.Errorf("it is noted as %s", now.Ran)
 	}
 }
@@ -220,7 +221,7 @@ func TestTheVersionOfEtcdIsLookedAtAnewAfterACommand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		installed, now := "3.6.16", time.Hour
-		a, k := commandAgent(t, HostFiles{}, told{result: hooks.Result{State: hooks.None}})
+		a, k := commandAgent(t, local.HostFiles{}, told{result: hooks.Result{State: hooks.None}})
 		a.opt.EtcdVersion = func(context.Context) (string, error) { return installed, nil }
 		a.opt.Now = func() time.Duration { return now }
 		a.opt.Config.Timing.Interval = time.Second
@@ -252,15 +253,15 @@ func TestTheVersionOfEtcdIsLookedAtAnewAfterACommand(t *testing.T) {
 }
 
 // commandAgent is an agent that was asked for a command.
-func commandAgent(t *testing.T, disk Files, hooks Hooks) (*Agent, *ask) {
+func commandAgent(t *testing.T, disk local.Files, hooks Hooks) (*Agent, *local.Request) {
 	t.Helper()
 	dir := t.TempDir()
-	files, err := openStateFiles(disk, dir+"/state", dir+"/run", nil)
+	files, err := local.Open(disk, dir+"/state", dir+"/run", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &ask{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0)}
-	if err := files.changeAsk(func(*ask) (*ask, *askEnd) { return k, nil }); err != nil {
+	k := &local.Request{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0)}
+	if err := files.ChangeRequest(func(*local.Request) (*local.Request, *local.End) { return k, nil }); err != nil {
 		t.Fatal(err)
 	}
 	now := func() time.Duration { return time.Hour }
@@ -272,7 +273,7 @@ func commandAgent(t *testing.T, disk Files, hooks Hooks) (*Agent, *ask) {
 
 // fullDisk takes no further file once it is full.
 type fullDisk struct {
-	HostFiles
+	local.HostFiles
 	full bool
 }
 
@@ -330,7 +331,7 @@ func TestAHostIsAtWorkAsLongAsItsCommandMayRun(t *testing.T) {
 	} {
 		a := &Agent{opt: Options{BootID: "boot-1", Wall: time.Now}}
 		a.opt.Config.Host.ID = self
-		k := &ask{
+		k := &local.Request{
 			Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), BootID: "boot-1", Stopped: true,
 			Over: c.over,
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -33,14 +34,6 @@ type Hooks interface {
 	Find(name string) error
 }
 
-// hooksOf names the hooks that are run for an ask at that time. What is asked anew runs them anew.
-func (k *ask) hooksOf(when string) hooks.Run {
-	return hooks.Run{
-		When: when, ID: fmt.Sprintf("%d-%s", k.Since.UnixNano(), when), Work: string(k.Work),
-		Reason: k.Reason, By: k.By,
-	}
-}
-
 // viewHooks makes the view of the hooks of this host's own operation: of those whose time it is.
 func (a *Agent) viewHooks(ctx context.Context, r *round) {
 	if a.opt.Hooks == nil || r.asked == nil || r.op == nil || r.op.Host != a.opt.Config.Host.ID {
@@ -48,9 +41,9 @@ func (a *Agent) viewHooks(ctx context.Context, r *round) {
 	}
 	switch policy.OpPhase(r.op.Phase) {
 	case policy.PhaseBegun:
-		r.view.Asked.Before = a.hooksState(ctx, r, r.asked.hooksOf(hooks.Before))
+		r.view.Asked.Before = a.hooksState(ctx, r, r.asked.HookRun(hooks.Before))
 	case policy.PhaseBack:
-		r.view.Asked.After = a.hooksState(ctx, r, r.asked.hooksOf(hooks.After))
+		r.view.Asked.After = a.hooksState(ctx, r, r.asked.HookRun(hooks.After))
 	}
 }
 
@@ -77,9 +70,9 @@ func (a *Agent) launchedNow(r *round, run hooks.Run) bool {
 func (a *Agent) noteLaunch(r *round, step policy.Step) {
 	switch step.Kind {
 	case policy.StepRunHooks:
-		a.launched = mark{value: r.asked.hooksOf(hooksTime(r)).ID, at: a.opt.Now()}
+		a.launched = mark{value: r.asked.HookRun(hooksTime(r)).ID, at: a.opt.Now()}
 	case policy.StepRunCommand:
-		a.launched = mark{value: r.asked.commandOf().ID, at: a.opt.Now()}
+		a.launched = mark{value: r.asked.CommandRun().ID, at: a.opt.Now()}
 	}
 }
 
@@ -110,16 +103,16 @@ func hooksView(found hooks.Result) policy.Hooks {
 
 // viewAsked makes the view of what was asked of this host.
 func (a *Agent) viewAsked(ctx context.Context, r *round) {
-	asked, _ := a.files.asked()
+	asked, _ := a.files.Asked()
 	if asked == nil {
 		return
 	}
 	v := &policy.Asked{
 		Work: asked.Work, By: asked.By, Reason: asked.Reason, Program: asked.Program, KeepRunning: asked.KeepRunning,
 		External: asked.External, Hurried: asked.Hurried,
-		Over: asked.over(a.opt.BootID) || asked.tooLate(a.opt.BootID), Stopped: asked.Stopped, Waived: asked.Waived,
-		Rebooted: asked.rebooted(a.opt.BootID),
-		Overdue:  overdue(asked.until(), r.wall), RebootFor: policy.Never,
+		Over: asked.IsOver(a.opt.BootID) || asked.TooLate(a.opt.BootID), Stopped: asked.Stopped, Waived: asked.Waived,
+		Rebooted: asked.Rebooted(a.opt.BootID),
+		Overdue:  overdue(asked.Until(), r.wall), RebootFor: policy.Never,
 	}
 	if a.rebooting.value != "" {
 		v.RebootFor = r.at - a.rebooting.at
@@ -139,7 +132,7 @@ func (a *Agent) cycleStep(ctx context.Context, r *round, step policy.Step) error
 	case policy.StepRecordAgain:
 		return a.recordAgain(ctx, r)
 	case policy.StepRunHooks:
-		return a.opt.Hooks.Start(ctx, r.asked.hooksOf(hooksTime(r)))
+		return a.opt.Hooks.Start(ctx, r.asked.HookRun(hooksTime(r)))
 	case policy.StepRunCommand:
 		return a.runCommand(ctx, r)
 	case policy.StepMoveLeader:
@@ -163,8 +156,8 @@ func (a *Agent) cycleStep(ctx context.Context, r *round, step policy.Step) error
 func (a *Agent) beginCycle(ctx context.Context, r *round) error {
 	a.binary.Forget() // an etcd that was exchanged must not be started unseen
 	asked := *r.asked
-	err := a.files.markAsk(func(k *ask) {
-		k.BootID, k.Began, k.Clock, k.Cluster = a.opt.BootID, r.wall.UTC().Round(0), r.at, record64(r.view.Cluster.ID)
+	err := a.files.MarkRequest(func(k *local.Request) {
+		k.BootID, k.Began, k.Clock, k.Cluster = a.opt.BootID, r.wall.UTC().Round(0), r.at, local.ID(r.view.Cluster.ID)
 		asked = *k
 	})
 	if err != nil {
@@ -174,7 +167,7 @@ func (a *Agent) beginCycle(ctx context.Context, r *round) error {
 		return err
 	}
 	// a person may release it before the next round
-	if err := a.files.markAsk(func(k *ask) { k.Seen = true }); err != nil {
+	if err := a.files.MarkRequest(func(k *local.Request) { k.Seen = true }); err != nil {
 		a.log.Error("operation not noted", "error", err)
 	}
 	return nil
@@ -197,7 +190,7 @@ func (a *Agent) moveLeader(ctx context.Context, r *round, step policy.Step) erro
 // someone's hands. What was withdrawn since the decision is not done, whatever has been asked instead.
 func (a *Agent) takeDown(ctx context.Context, r *round) error {
 	stands := false
-	err := a.files.markAsk(func(k *ask) {
+	err := a.files.MarkRequest(func(k *local.Request) {
 		if stands = k.Since.Equal(r.asked.Since) && !k.Over; stands {
 			k.Stopped = true
 		}
@@ -209,7 +202,7 @@ func (a *Agent) takeDown(ctx context.Context, r *round) error {
 		return err
 	}
 	if r.asked.Work == policy.WorkMaintenance {
-		if err := a.files.setHeld(ctx, true); err != nil {
+		if err := a.files.SetHeld(ctx, true); err != nil {
 			return err
 		}
 	}
@@ -240,9 +233,9 @@ func (a *Agent) noteAsk(ctx context.Context, r *round) {
 		return
 	case k.Seen && !k.Over && (!k.Stopped || (up && k.Work != policy.WorkMaintenance)):
 		code, text = policy.Withdrawn, "its operation was released"
-	case k.over(a.opt.BootID) && (up || !listed || !k.Stopped) && a.lock.Token() == 0:
+	case k.IsOver(a.opt.BootID) && (up || !listed || !k.Stopped) && a.lock.Token() == 0:
 		code, text = policy.Cycled, "its operation has ended"
-	case k.tooLate(a.opt.BootID):
+	case k.TooLate(a.opt.BootID):
 		code, text = policy.Withdrawn, "the machine was rebooted before its turn had come"
 	case k.Rollout != "" && k.BootID == "" && (r.rollout == nil || r.rollout.ID != k.Rollout ||
 		r.rollout.State != record.RolloutRunning):
@@ -250,9 +243,9 @@ func (a *Agent) noteAsk(ctx context.Context, r *round) {
 	default:
 		return
 	}
-	op, in := r.op, record64(r.view.Cluster.ID) // the round may be confirmed while this runs
+	op, in := r.op, local.ID(r.view.Cluster.ID) // the round may be confirmed while this runs
 	a.notingAsk.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
-		err := a.files.changeAsk(func(now *ask) (*ask, *askEnd) {
+		err := a.files.ChangeRequest(func(now *local.Request) (*local.Request, *local.End) {
 			if now == nil || *now != *k {
 				return now, nil // something else is asked by now
 			}
@@ -263,7 +256,7 @@ func (a *Agent) noteAsk(ctx context.Context, r *round) {
 				}
 				return now, nil
 			}
-			return nil, k.end(code, text, r.wall)
+			return nil, k.Ended(code, text, r.wall)
 		})
 		if err != nil {
 			a.log.Error("end of what was asked not noted", "error", err)

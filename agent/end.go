@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -53,7 +54,7 @@ func (a *Agent) endOp(ctx context.Context, r *round, step policy.Step) error {
 	ended := step.Outcome == policy.Cycled || step.Outcome == policy.Withdrawn || step.Outcome == policy.HookFailed ||
 		step.Outcome == policy.CommandFailed
 	if cycled { // first on disk: a crash in between must not do it all again, nor look like a release
-		err := a.files.markAsk(func(k *ask) {
+		err := a.files.MarkRequest(func(k *local.Request) {
 			k.Seen = false
 			if ended {
 				k.Over = true
@@ -72,17 +73,17 @@ func (a *Agent) endOp(ctx context.Context, r *round, step policy.Step) error {
 	a.log.Info("operation ended", "code", step.Outcome, "text", text)
 	a.metrics.operation(step.Outcome)
 	if cycled && ended { // else it is asked for still
-		if err := a.files.endAsk(step.Outcome, text, r.wall); err != nil {
+		if err := a.files.EndRequest(step.Outcome, text, r.wall); err != nil {
 			a.log.Error("end of what was asked not noted", "error", err)
 		}
 	}
 	if own && r.op.Kind == policy.KindRemove {
-		if err := a.files.endRemoval(r.removal, step.Outcome, text, r.wall); err != nil {
+		if err := a.files.EndRemoval(r.removal, step.Outcome, text, r.wall); err != nil {
 			a.log.Error("end of the removal not noted", "error", err)
 		}
 	}
 	if own && r.op.Kind == policy.KindJoin && step.Outcome != policy.Disowned {
-		if err := a.files.noteJoin(step.Outcome != policy.Joined, a.opt.BootID, r.at); err != nil {
+		if err := a.files.NoteJoin(step.Outcome != policy.Joined, a.opt.BootID, r.at); err != nil {
 			a.log.Error("failed join not noted", "error", err)
 		}
 	}

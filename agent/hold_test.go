@@ -4,8 +4,6 @@
 package agent
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/quorumd/quorumd/agent/policy"
@@ -63,28 +61,6 @@ func TestAnEtcdIsHeldBackOnlyOnAHostWithoutAMember(t *testing.T) {
 		c.change(&v)
 		if got := wantHold(v); got != c.want {
 			t.Errorf("%s: %d, want %d", what, got, c.want)
-		}
-	}
-}
-
-func TestAHoldOutlivesTheAgent(t *testing.T) {
-	t.Parallel()
-	state, runtime := t.TempDir(), t.TempDir()
-	for _, held := range []bool{true, true, false, false} {
-		f, err := openStateFiles(HostFiles{}, state, runtime, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.setHeld(t.Context(), held); err != nil {
-			t.Fatal(err)
-		}
-		again, err := openStateFiles(HostFiles{}, state, runtime, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, missing := os.Stat(filepath.Join(state, holdName))
-		if again.held() != held || (missing == nil) != held {
-			t.Fatalf("after %v the next agent finds %v, the file %v", held, again.held(), missing)
 		}
 	}
 }

@@ -35,6 +35,9 @@ type judge struct {
 // saveEvery is how often the snapshot is written while nothing changes.
 const saveEvery = 10 * time.Second
 
+// healthName is the file in the runtime directory in which the verdict outlives the agent.
+const healthName = "health.json"
+
 func newJudge(c config.Disk, runtime string, opt Options) (*judge, error) {
 	j := &judge{opt: opt, log: opt.Logger, path: filepath.Join(runtime, healthName), now: opt.Monotonic}
 	limits := health.Thresholds{

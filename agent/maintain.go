@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -33,7 +34,7 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 		return control.Maintenance{}, refuse(http.StatusBadRequest, control.CodeConflict,
 			cannot+"a restart that keeps etcd running is none", "leave one of the two out")
 	}
-	if asked, _ := a.files.asked(); asked == nil && r.op != nil && r.op.Kind == policy.KindCycle &&
+	if asked, _ := a.files.Asked(); asked == nil && r.op != nil && r.op.Kind == policy.KindCycle &&
 		r.op.Host == a.opt.Config.Host.ID {
 		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict,
 			cannot+"the last one is just coming to its end", "try again in a few seconds")
@@ -43,12 +44,12 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 			return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict, cannot+why, commandHint)
 		}
 	}
-	var taken, ran *ask
-	err := a.changeAsk(ctx, func(k *ask) (*ask, *askEnd) {
+	var taken, ran *local.Request
+	err := a.changeAsk(ctx, func(k *local.Request) (*local.Request, *local.End) {
 		if k != nil && (k.Over || k.Work != policy.Work(req.Work) || k.Program != req.Command ||
 			k.KeepRunning != req.KeepRunning || k.External != req.External) {
 			taken = k
-			k.Hurried = k.Hurried || (req.Hurried && k.outlastsReboot()) // the machine goes down now
+			k.Hurried = k.Hurried || (req.Hurried && k.OutlastsReboot()) // the machine goes down now
 			return k, nil
 		}
 		if k != nil && k.Ran != "" { // it runs once
@@ -56,14 +57,14 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 			return k, nil
 		}
 		if k == nil {
-			k = &ask{
+			k = &local.Request{
 				Work: policy.Work(req.Work), Program: req.Command, By: by, Since: a.opt.Wall().UTC(),
 				AskedIn: a.opt.BootID, KeepRunning: req.KeepRunning, External: req.External,
 			}
 		}
 		k.Hurried = k.Hurried || req.Hurried
 		k.Reason = req.Reason
-		k.lasts(req.For, a.opt.Wall())
+		k.Lasts(req.For, a.opt.Wall())
 		return k, nil
 	})
 	switch {
@@ -85,7 +86,7 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 	}
 	a.log.Warn("asked to be taken down", "work", req.Work, "by", by, "reason", req.Reason, "for", req.For)
 	a.Wake()
-	asked, _ := a.files.asked()
+	asked, _ := a.files.Asked()
 	if asked == nil { // somebody has taken it back in this moment
 		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict,
 			cannot+"it was withdrawn at once", "quorumctl maintenance status")
@@ -100,7 +101,7 @@ func (a *Agent) EndMaintenance(ctx context.Context, by string) error {
 	failedAfter := r != nil && r.view.Asked != nil && r.view.Asked.After.State == policy.HooksFailed
 	rolling := r != nil && r.rollout != nil && r.rollout.State == record.RolloutRunning
 	again := false // the rollout would ask for it at once
-	err := a.changeAsk(ctx, func(k *ask) (*ask, *askEnd) {
+	err := a.changeAsk(ctx, func(k *local.Request) (*local.Request, *local.End) {
 		switch {
 		case k == nil:
 			return nil, nil
@@ -108,7 +109,7 @@ func (a *Agent) EndMaintenance(ctx context.Context, by string) error {
 			again = true
 			return k, nil
 		case k.BootID == "" && !k.Stopped:
-			return nil, k.end(policy.Withdrawn, "by "+by, a.opt.Wall().UTC())
+			return nil, k.Ended(policy.Withdrawn, "by "+by, a.opt.Wall().UTC())
 		}
 		k.Over, k.Waived = true, k.Waived || failedAfter
 		return k, nil
@@ -131,7 +132,7 @@ func (a *Agent) EndMaintenance(ctx context.Context, by string) error {
 
 // Unhurry says that the machine does not go down after all: what is asked waits for its turn as any other.
 func (a *Agent) Unhurry(ctx context.Context) error {
-	return a.changeAsk(ctx, func(k *ask) (*ask, *askEnd) {
+	return a.changeAsk(ctx, func(k *local.Request) (*local.Request, *local.End) {
 		if k != nil {
 			k.Hurried = false
 		}
@@ -140,18 +141,18 @@ func (a *Agent) Unhurry(ctx context.Context) error {
 }
 
 // changeAsk changes what is asked at a person's word.
-func (a *Agent) changeAsk(ctx context.Context, change func(k *ask) (*ask, *askEnd)) error {
-	return within(ctx, func() error { return a.files.changeAsk(change) })
+func (a *Agent) changeAsk(ctx context.Context, change func(k *local.Request) (*local.Request, *local.End)) error {
+	return local.Within(ctx, func() error { return a.files.ChangeRequest(change) })
 }
 
 // maintenanceStatus shows what was asked, by what the round has seen.
-func (a *Agent) maintenanceStatus(r *round, k *ask) control.Maintenance {
+func (a *Agent) maintenanceStatus(r *round, k *local.Request) control.Maintenance {
 	out := control.Maintenance{
 		Work: string(k.Work), Command: k.Program, Reason: k.Reason, By: k.By, Since: k.Since,
 		KeepRunning: k.KeepRunning, External: k.External,
 		Rollout: k.Rollout, State: control.MaintenanceWaiting,
 	}
-	out.Until = k.until()
+	out.Until = k.Until()
 	out.Overdue = overdue(out.Until, a.opt.Wall())
 	op := r.op
 	own := op != nil && op.Kind == policy.KindCycle && op.Host == a.opt.Config.Host.ID
@@ -168,7 +169,7 @@ func (a *Agent) maintenanceStatus(r *round, k *ask) control.Maintenance {
 	case command == policy.HooksStarting, command == policy.HooksRunning,
 		command == policy.HooksDue && down && reachable && !k.Over:
 		out.State = control.MaintenanceWorking
-	case k.over(a.opt.BootID) && (own || k.Stopped), own && op.Phase == string(policy.PhaseBack),
+	case k.IsOver(a.opt.BootID) && (own || k.Stopped), own && op.Phase == string(policy.PhaseBack),
 		down && k.Work == policy.WorkCommand:
 		out.State = control.MaintenanceReturning
 	case down:
@@ -179,7 +180,7 @@ func (a *Agent) maintenanceStatus(r *round, k *ask) control.Maintenance {
 	return out
 }
 
-func (e *askEnd) status() *control.MaintenanceEnd {
+func endOf(e *local.End) *control.MaintenanceEnd {
 	return &control.MaintenanceEnd{
 		Work: string(e.Work), Reason: e.Reason, By: e.By, Since: e.Since, Ended: e.Ended, Code: string(e.Code),
 		Text: e.Text,

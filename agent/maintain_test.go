@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -52,22 +53,22 @@ func TestWhoAsksIsAnsweredThoughTheDiskHangs(t *testing.T) {
 func TestATakeDownForWhatWasWithdrawnLeavesWhatIsAskedInsteadAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	files, err := openStateFiles(HostFiles{}, dir+"/state", dir+"/run", nil)
+	files, err := local.Open(local.HostFiles{}, dir+"/state", dir+"/run", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	decided := &ask{Work: policy.WorkMaintenance, Since: time.Unix(1, 0)}
-	instead := &ask{Work: policy.WorkMaintenance, KeepRunning: true, Since: time.Unix(2, 0)}
+	decided := &local.Request{Work: policy.WorkMaintenance, Since: time.Unix(1, 0)}
+	instead := &local.Request{Work: policy.WorkMaintenance, KeepRunning: true, Since: time.Unix(2, 0)}
 	a := &Agent{files: files}
-	if err := files.changeAsk(func(*ask) (*ask, *askEnd) { return instead, nil }); err != nil {
+	if err := files.ChangeRequest(func(*local.Request) (*local.Request, *local.End) { return instead, nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.takeDown(t.Context(), &round{asked: decided}); err == nil ||
 		!strings.Contains(err.Error(), "withdrawn") {
 		t.Errorf("the take-down ended with %v", err)
 	}
-	if now, _ := files.asked(); now.Stopped || files.held() {
-		t.Errorf("etcd is noted as stopped for %+v, held back: %t", now, files.held())
+	if now, _ := files.Asked(); now.Stopped || files.Held() {
+		t.Errorf("etcd is noted as stopped for %+v, held back: %t", now, files.Held())
 	}
 }
 
@@ -91,13 +92,13 @@ func TestWhatWaitsForItsTurnIsHurriedWhenTheMachineGoesDown(t *testing.T) {
 				!strings.Contains(err.Error(), "asked for already") {
 				t.Errorf("%s: the answer is %v", work, err)
 			}
-			if k, _ := h.files.asked(); k == nil || string(k.Work) != work || k.Hurried != want {
+			if k, _ := h.files.Asked(); k == nil || string(k.Work) != work || k.Hurried != want {
 				t.Errorf("%s: what is asked is %+v, want hurried %t", work, k, want)
 			}
 			if err := h.Unhurry(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if k, _ := h.files.asked(); k == nil || k.Hurried {
+			if k, _ := h.files.Asked(); k == nil || k.Hurried {
 				t.Errorf("%s: called off, what is asked is %+v", work, k)
 			}
 		})
@@ -158,11 +159,11 @@ func TestACommandThatWasStartedIsNotAskedForAgain(t *testing.T) {
 		defer f.close()
 		f.pass(time.Minute)
 		h := f.hosts["v2"].agent
-		ran := &ask{
+		ran := &local.Request{
 			Work: policy.WorkCommand, Program: "upgrade", By: "root", Since: time.Now().UTC(),
-			commandRun: commandRun{Ran: policy.HooksDone},
+			ProgramRun: local.ProgramRun{Ran: policy.HooksDone},
 		}
-		must(t, h.files.changeAsk(func(*ask) (*ask, *askEnd) { return ran, nil }))
+		must(t, h.files.ChangeRequest(func(*local.Request) (*local.Request, *local.End) { return ran, nil }))
 		h.opt.Hooks = told{}
 		_, err := h.AskMaintenance(t.Context(), control.MaintenanceRequest{
 			Work:    control.WorkCommand,
@@ -182,8 +183,8 @@ func TestATurnInARolloutThatRunsIsNotWithdrawnOnItsHost(t *testing.T) {
 		f.pass(time.Minute)
 		f.takeDown("v3")
 		v1, v2 := f.hosts["v1"].agent, f.hosts["v2"].agent
-		must(t, v2.files.changeAsk(func(*ask) (*ask, *askEnd) {
-			return &ask{Work: policy.WorkReboot, Rollout: "x", Since: time.Now().UTC()}, nil
+		must(t, v2.files.ChangeRequest(func(*local.Request) (*local.Request, *local.End) {
+			return &local.Request{Work: policy.WorkReboot, Rollout: "x", Since: time.Now().UTC()}, nil
 		}))
 		value, err := record.Encode(record.Rollout{
 			ID: "x", Work: "reboot", State: record.RolloutRunning,

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
@@ -33,10 +34,10 @@ type round struct {
 	unitErr  error
 	verdict  health.Verdict
 	reading  disk.Reading
-	asked    *ask
-	removal  *removal      // that this host was asked for
-	probed   time.Duration // when it was judged, by the probe's clock
-	boot     *bootstrapRequest
+	asked    *local.Request
+	removal  *local.Removal // that this host was asked for
+	probed   time.Duration  // when it was judged, by the probe's clock
+	boot     *local.BootstrapRequest
 	// stepsBefore counts the steps that this process had taken before this round.
 	stepsBefore uint64
 	// reasonFor gives for how long each of the decision's reasons has stood.
@@ -58,7 +59,7 @@ const lookTimeout = 5 * time.Second
 // observe makes the round's view.
 func (a *Agent) observe(ctx context.Context) *round {
 	c := a.opt.Config
-	r := &round{number: a.rounds, at: a.opt.Now(), wall: a.opt.Wall(), boot: a.files.bootstrap(), stepsBefore: a.steps}
+	r := &round{number: a.rounds, at: a.opt.Now(), wall: a.opt.Wall(), boot: a.files.Bootstrap(), stepsBefore: a.steps}
 	v := &r.view
 	v.Limits = a.limits
 	v.Target = policy.Target{Voters: c.Cluster.Voters, Standbys: c.Cluster.Standbys}
@@ -69,10 +70,10 @@ func (a *Agent) observe(ctx context.Context) *round {
 	v.Failed = a.failed
 	v.PromotionPending = a.promoted.value != "" && r.at-a.promoted.at < c.Timing.LockTTL
 
-	id, member := a.files.membership()
+	id, member := a.files.Membership()
 	v.Self.MemberID = member
-	v.Bootstrap = policy.Bootstrap{Requested: r.boot != nil, Done: id != 0, Seen: a.files.lastSeen()}
-	v.Backoff = a.files.backoff(a.opt.BootID, r.at, c.Timing.JoinBackoff)
+	v.Bootstrap = policy.Bootstrap{Requested: r.boot != nil, Done: id != 0, Seen: a.files.LastSeen()}
+	v.Backoff = a.files.Backoff(a.opt.BootID, r.at, c.Timing.JoinBackoff)
 	if a.running != nil {
 		v.Stuck = a.running.text(r.at)
 	}
@@ -105,7 +106,7 @@ func (r *round) fresh() bool {
 // combine fills in what is seen only where etcd and the host are seen together.
 func (a *Agent) combine(ctx context.Context, r *round) {
 	v := &r.view
-	v.Cluster.ExpectedID, _ = a.files.membership()
+	v.Cluster.ExpectedID, _ = a.files.Membership()
 	if want := a.opt.Config.Cluster.ID; want != "" {
 		_, _ = fmt.Sscanf(want, "%x", &v.Cluster.ExpectedID) // the configuration is checked
 	}
@@ -147,13 +148,13 @@ func (a *Agent) noteMembership(ctx context.Context, r *round) {
 	if m, ok := r.membership.ByID(v.Data.MemberID); ok {
 		member = m.ID
 	}
-	cluster, known := a.files.membership()
+	cluster, known := a.files.Membership()
 	if (cluster == v.Cluster.ID && known == member) || (cluster == 0 && member == 0) {
 		return
 	}
 	id := v.Cluster.ID // the view is made anew when the round is confirmed, while this runs
 	a.noted.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
-		err := a.files.setMembership(id, member)
+		err := a.files.SetMembership(id, member)
 		if err != nil {
 			a.log.Error("membership not recorded", "error", err)
 		}

@@ -6,8 +6,6 @@ package agent
 import (
 	"context"
 	"maps"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -145,57 +143,6 @@ func TestALearnerThatDoesNotAnswerMakesNoProgress(t *testing.T) {
 		t.Fatalf("while paused it is stalled for %s", got.StalledFor)
 	}
 }
-
-func TestOwnFilesSurviveARestartAndSayWhenTheyAreDamaged(t *testing.T) {
-	t.Parallel()
-	state, runtime := filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "run")
-	open := func() *stateFiles {
-		t.Helper()
-		f, err := openStateFiles(HostFiles{}, state, runtime, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f
-	}
-	f := open()
-	if f.bootstrap() != nil || clusterOf(f) != 0 || f.backoff("boot", 0, time.Minute) != 0 {
-		t.Fatal("new files say something")
-	}
-	must(t, f.requestBootstrap("root", time.Now()))
-	must(t, f.setMembership(0xfedcba9876543210, 7))
-	must(t, f.setSeen(seenFile{ID: 0xfedcba9876543211}))
-	must(t, f.noteJoin(true, "boot", time.Minute))
-	must(t, f.noteJoin(true, "boot", time.Minute))
-	token := f.bootstrap().Token
-	f = open()
-	if b := f.bootstrap(); b == nil || b.Token != token || b.By != "root" {
-		t.Fatalf("the request is %+v", b)
-	}
-	if clusterOf(f) != 0xfedcba9876543210 {
-		t.Fatalf("the cluster is %x", clusterOf(f))
-	}
-	if f.lastSeen() != 0xfedcba9876543211 {
-		t.Fatalf("the cluster that was seen is %x", f.lastSeen())
-	}
-	if got := f.backoff("boot", 90*time.Second, time.Minute); got != 90*time.Second {
-		t.Fatalf("after two failures the next try is in %s, want 1m30s", got)
-	}
-	if got := f.backoff("another boot", 0, time.Minute); got != 0 {
-		t.Fatalf("after a reboot the next try is in %s", got)
-	}
-	must(t, f.noteJoin(false, "boot", 2*time.Minute))
-	must(t, f.endBootstrap())
-	f = open()
-	if f.bootstrap() != nil || f.backoff("boot", 0, time.Minute) != 0 {
-		t.Fatal("what was ended stands")
-	}
-	must(t, os.WriteFile(filepath.Join(state, clusterName), []byte(`{"id":`), 0o644))
-	if _, err := openStateFiles(HostFiles{}, state, runtime, nil); err == nil {
-		t.Fatal("a damaged file is taken for none: the host would forget its cluster")
-	}
-}
-
-func clusterOf(f *stateFiles) uint64 { id, _ := f.membership(); return id }
 
 func must(t *testing.T, err error) {
 	t.Helper()

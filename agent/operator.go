@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -41,13 +42,13 @@ func (a *Agent) History(ctx context.Context, limit int) ([]control.HistoryLine, 
 
 // Bootstrap records the request to make a new cluster of this host, unless MayBootstrap refuses it.
 func (a *Agent) Bootstrap(ctx context.Context, by string) error {
-	if a.current.Load() != nil && a.files.bootstrap() != nil {
+	if a.current.Load() != nil && a.files.Bootstrap() != nil {
 		return nil // asked twice is asked once
 	}
 	if err := a.MayBootstrap(ctx); err != nil {
 		return err
 	}
-	if err := within(ctx, func() error { return a.files.requestBootstrap(by, a.opt.Wall()) }); err != nil {
+	if err := local.Within(ctx, func() error { return a.files.RequestBootstrap(by, a.opt.Wall()) }); err != nil {
 		return err
 	}
 	a.log.Warn("bootstrap requested", "by", by)
@@ -80,7 +81,7 @@ func (a *Agent) MayBootstrap(ctx context.Context) error {
 		return refuse(http.StatusConflict, codeClusterExists,
 			cannot+"this host has seen cluster "+record.MemberID(v.Bootstrap.Seen).String()+
 				", which does not answer now",
-			"bring that cluster back, and this host joins it; only if it is gone for good, remove "+a.files.seenPath()+
+			"bring that cluster back, and this host joins it; only if it is gone for good, remove "+a.files.SeenPath()+
 				" and restart quorumd")
 	case v.Data.State == policy.DataUnknown:
 		return refuse(http.StatusServiceUnavailable, codeNotYet,

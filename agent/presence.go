@@ -16,6 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent/beside"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
@@ -32,27 +33,27 @@ type presence struct {
 	renewed time.Duration
 	p99     float64       // of the disk, as last published
 	p99At   time.Duration // and when that last changed
-	files   *stateFiles
+	files   *local.State
 	noting  beside.Look[struct{}]
 }
 
-func newPresence(opt Options, keys record.Keys, files *stateFiles) *presence {
+func newPresence(opt Options, keys record.Keys, files *local.State) *presence {
 	return &presence{opt: opt, keys: keys, log: opt.Logger, files: files}
 }
 
 // mine tells whether a record with this host's ID is this host's own: written by this agent, or by the one before a
 // reboot that could not take it back, as when the power is lost.
 func (p *presence) mine(h record.Host) bool {
-	return h.Instance == p.opt.Instance || slices.Contains(p.files.instances(), h.Instance)
+	return h.Instance == p.opt.Instance || slices.Contains(p.files.Instances(), h.Instance)
 }
 
 // note remembers across a reboot who this agent is. It is written beside the loop: the disk may hang.
 func (p *presence) note(ctx context.Context) {
-	if slices.Contains(p.files.instances(), p.opt.Instance) {
+	if slices.Contains(p.files.Instances(), p.opt.Instance) {
 		return
 	}
 	p.noting.Refresh(ctx, p.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
-		err := p.files.noteInstance(p.opt.Instance)
+		err := p.files.NoteInstance(p.opt.Instance)
 		if err != nil {
 			p.log.Warn("not noted who this agent is: after a loss of power it takes itself for another until its old "+
 				"record is gone", "error", err)

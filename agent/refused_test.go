@@ -60,7 +60,7 @@ func TestWhetherAClusterWouldBeMadeIsSaidBeforeItIsAskedFor(t *testing.T) {
 		if asked == nil || done == nil || asked.Error() != done.Error() {
 			t.Errorf("said was %v, and the answer is %v", asked, done)
 		}
-		if a.files.bootstrap() != nil {
+		if a.files.Bootstrap() != nil {
 			t.Error("it was recorded all the same")
 		}
 	})

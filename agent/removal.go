@@ -9,45 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
-
-const removalName = "removal.json"
-
-// removalFile is the removal that this host was asked for, and how the last one ended. It lies in the state directory:
-// the agent may be restarted meanwhile.
-type removalFile struct {
-	Removal *removal    `json:"removal,omitempty"`
-	Last    *removalEnd `json:"last,omitempty"`
-}
-
-// removal is a person's word that a member is to be taken out of etcd for good.
-type removal struct {
-	MemberID record.MemberID `json:"memberID"`
-	Name     string          `json:"name"` // of the member, for people
-	Reason   string          `json:"reason"`
-	By       string          `json:"by"`
-	Live     bool            `json:"live,omitempty"`
-	Since    time.Time       `json:"since"`
-	Until    time.Time       `json:"until"`           // after which it begins no more
-	Begun    bool            `json:"begun,omitempty"` // its operation was, or may have been: it begins no second time
-}
-
-// removalEnd is how a removal ended.
-type removalEnd struct {
-	removal
-	Ended time.Time         `json:"ended"`
-	Code  policy.ReasonCode `json:"code"`
-	Text  string            `json:"text"`
-}
 
 // RemoveMember notes on this host's disk that a member is to be removed, which is then done under the lock when nothing
 // is against it. What no waiting would change is refused at once. Asked again it is the same removal, with the new
@@ -75,7 +45,7 @@ func (a *Agent) RemoveMember(ctx context.Context, req control.RemovalRequest, by
 		return control.Removal{}, err
 	}
 	if m.ID == 0 { // it is gone already
-		_, last := a.files.removals()
+		_, last := a.files.Removals()
 		return control.Removal{
 			MemberID: last.MemberID.String(), Name: last.Name, Reason: last.Reason, By: last.By,
 			Since: last.Since, Until: last.Until, State: control.RemovalDone,
@@ -96,7 +66,7 @@ func (a *Agent) removable(r *round, req control.RemovalRequest, cannot string) (
 			found = append(found, m)
 		}
 	}
-	_, last := a.files.removals()
+	_, last := a.files.Removals()
 	gone := len(found) == 0 && last != nil && last.Code == policy.Removed &&
 		(last.Name == req.Member || last.MemberID.String() == req.Member)
 	switch {
@@ -125,13 +95,13 @@ func (a *Agent) askRemoval(ctx context.Context, r *round, m policy.Member, req c
 ) (control.Removal, error) {
 	cannot := "cannot remove " + req.Member + ": "
 	now := a.opt.Wall().UTC()
-	next := removal{
+	next := local.Removal{
 		MemberID: record.MemberID(m.ID), Name: m.Name, Reason: req.Reason, By: by, Live: req.Live,
 		Since: now, Until: now.Add(req.For),
 	}
-	var other *removal
-	err := within(ctx, func() error {
-		return a.files.changeRemoval(func(f *removalFile) {
+	var other *local.Removal
+	err := local.Within(ctx, func() error {
+		return a.files.ChangeRemoval(func(f *local.Removals) {
 			switch k := f.Removal; {
 			case k != nil && k.MemberID != next.MemberID && (now.Before(k.Until) || a.removes(r)):
 				other = k
@@ -155,10 +125,10 @@ func (a *Agent) askRemoval(ctx context.Context, r *round, m policy.Member, req c
 	a.note(ctx, "REMOVAL_ASKED", "the removal of member "+next.Name+" ("+next.MemberID.String()+") is asked for by "+by+
 		": "+req.Reason)
 	a.Wake()
-	return next.status(control.RemovalWaiting), nil
+	return removalOf(&next, control.RemovalWaiting), nil
 }
 
-func (k *removal) status(state string) control.Removal {
+func removalOf(k *local.Removal, state string) control.Removal {
 	return control.Removal{
 		MemberID: k.MemberID.String(), Name: k.Name, Reason: k.Reason, By: k.By, Live: k.Live, Since: k.Since,
 		Until: k.Until, State: state,
@@ -167,7 +137,7 @@ func (k *removal) status(state string) control.Removal {
 
 // removalStatus shows what this host was asked to remove, and how the last one ended.
 func (a *Agent) removalStatus(r *round) (*control.Removal, *control.RemovalEnd) {
-	k, last := a.files.removals()
+	k, last := a.files.Removals()
 	var now *control.Removal
 	var end *control.RemovalEnd
 	if k != nil {
@@ -175,7 +145,7 @@ func (a *Agent) removalStatus(r *round) (*control.Removal, *control.RemovalEnd) 
 		if r != nil && a.removes(r) {
 			state = control.RemovalRunning
 		}
-		asked := k.status(state)
+		asked := removalOf(k, state)
 		now = &asked
 	}
 	if last != nil {
@@ -194,7 +164,7 @@ func (a *Agent) removes(r *round) bool {
 
 // viewRemoval makes the view of what this host was asked to remove.
 func (a *Agent) viewRemoval(r *round) {
-	k, _ := a.files.removals()
+	k, _ := a.files.Removals()
 	if k == nil {
 		return
 	}
@@ -207,7 +177,7 @@ func (a *Agent) viewRemoval(r *round) {
 // noteRemoval ends what this host was asked to remove when the member is gone, or the time is over, beside the loop:
 // the disk may hang. While it is not seen whether its operation is in flight it stands.
 func (a *Agent) noteRemoval(ctx context.Context, r *round) {
-	k, _ := a.files.removals()
+	k, _ := a.files.Removals()
 	// its operation may be in flight, and etcd told
 	unseen := !r.view.Cluster.Reachable || r.etcdAt != r.at || r.op == nil && r.opAt != 0
 	// one that was released must not begin again while its end is written
@@ -235,7 +205,7 @@ func (a *Agent) noteRemoval(ctx context.Context, r *round) {
 		return
 	}
 	a.ending.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
-		err := a.files.endRemoval(k, code, text, r.wall)
+		err := a.files.EndRemoval(k, code, text, r.wall)
 		if err != nil {
 			a.log.Error("end of the removal not noted", "error", err)
 		}
@@ -246,12 +216,12 @@ func (a *Agent) noteRemoval(ctx context.Context, r *round) {
 // beginRemoval records the operation. That it begins is noted first: a record that is gone later was released, or
 // deleted, and is not written again. When etcd has certainly not taken it, the removal waits on.
 func (a *Agent) beginRemoval(ctx context.Context, r *round, step policy.Step) error {
-	if err := a.files.markRemoval(r.removal, true); err != nil {
+	if err := a.files.MarkRemoval(r.removal, true); err != nil {
 		return err
 	}
 	err := a.lock.Begin(ctx, a.removalOp(r, step))
 	if errors.Is(err, lock.ErrTaken) || errors.Is(err, lock.ErrLost) || cluster.Denied(err) {
-		return errors.Join(err, a.files.markRemoval(r.removal, false))
+		return errors.Join(err, a.files.MarkRemoval(r.removal, false))
 	}
 	return err
 }
@@ -268,56 +238,4 @@ func (a *Agent) removalOp(r *round, step policy.Step) record.Op {
 		op.Target, op.By = r.removal.Name, r.removal.By
 	}
 	return op
-}
-
-// removals gives what this host was asked to remove, or nil, and how the last such thing ended, or nil. The values are
-// not to be changed.
-func (f *stateFiles) removals() (*removal, *removalEnd) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.removal.Removal, f.removal.Last
-}
-
-func (f *stateFiles) changeRemoval(change func(file *removalFile)) error {
-	defer f.turn()()
-	f.mu.Lock()
-	before := f.removal
-	f.mu.Unlock()
-	next := before
-	if change(&next); next == before {
-		return nil
-	}
-	if err := writeJSON(f.disk, filepath.Join(f.state, removalName), next, true); err != nil {
-		return fmt.Errorf("cannot note what is to be removed: %w", err)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.removal = next
-	return nil
-}
-
-// markRemoval notes whether the operation of what was asked has begun, if it is still that.
-func (f *stateFiles) markRemoval(k *removal, begun bool) error {
-	stands := false
-	err := f.changeRemoval(func(file *removalFile) {
-		if stands = k != nil && file.Removal != nil && file.Removal.MemberID == k.MemberID; stands {
-			next := *file.Removal
-			next.Begun = begun
-			file.Removal = &next
-		}
-	})
-	if err == nil && !stands {
-		err = errors.New("cannot begin the removal: what was asked was withdrawn in this moment")
-	}
-	return err
-}
-
-// endRemoval forgets what was asked, if it is still that.
-func (f *stateFiles) endRemoval(k *removal, code policy.ReasonCode, text string, at time.Time) error {
-	return f.changeRemoval(func(file *removalFile) {
-		if k != nil && file.Removal != nil && file.Removal.MemberID == k.MemberID {
-			file.Last = &removalEnd{removal: *file.Removal, Ended: at.UTC(), Code: code, Text: text}
-			file.Removal = nil
-		}
-	})
 }

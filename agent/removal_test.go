@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -64,7 +65,7 @@ func TestAHostThatIsAskedRemovesAMemberThatIsGone(t *testing.T) {
 		if again, err := h.RemoveMember(t.Context(), req, "root"); err != nil || again.State != control.RemovalDone {
 			t.Errorf("asked again: %+v, %v", again, err)
 		}
-		if h.files.backoff("boot-v2", f.now(), time.Minute) != 0 {
+		if h.files.Backoff("boot-v2", f.now(), time.Minute) != 0 {
 			t.Error("the host that removed a member is said to have failed to join")
 		}
 	})
@@ -106,7 +107,7 @@ func TestWhatNoWaitingChangesIsRefusedAtOnce(t *testing.T) {
 		if got := ask("v1", true); !strings.Contains(got, "voter v1 answers, and is needed") {
 			t.Errorf("a live one beside one that is down: %s", got)
 		}
-		if k, _ := h.files.removals(); k != nil {
+		if k, _ := h.files.Removals(); k != nil {
 			t.Errorf("it is noted all the same: %+v", k)
 		}
 	})
@@ -162,8 +163,8 @@ func TestARemovalWhoseOperationIsNotSeenIsNotToldWithdrawn(t *testing.T) {
 				f.pass(time.Minute)
 				h := f.hosts["v2"].agent
 				c.hide(f) // before it can begin
-				if err := h.files.changeRemoval(func(file *removalFile) {
-					file.Removal = &removal{
+				if err := h.files.ChangeRemoval(func(file *local.Removals) {
+					file.Removal = &local.Removal{
 						MemberID: 3, Name: "v3", Reason: "in the bin", By: "root",
 						Since: time.Now(), Until: time.Now().Add(time.Minute),
 					}
@@ -171,12 +172,12 @@ func TestARemovalWhoseOperationIsNotSeenIsNotToldWithdrawn(t *testing.T) {
 					t.Fatal(err)
 				}
 				f.pass(5 * time.Minute)
-				if k, last := h.files.removals(); k == nil || last != nil {
+				if k, last := h.files.Removals(); k == nil || last != nil {
 					t.Fatalf("it is told how it ended: %+v", last)
 				}
 				c.show(f)
 				f.until(5*time.Minute, "its end is told", func() bool {
-					_, last := h.files.removals()
+					_, last := h.files.Removals()
 					return last != nil
 				})
 			})
@@ -196,8 +197,8 @@ func TestARemovalThatAPersonReleasesDoesNotBeginAgain(t *testing.T) {
 				f.loseHost("v3")
 				f.pass(time.Minute)
 				h := f.hosts["v2"].agent
-				if err := h.files.changeRemoval(func(file *removalFile) {
-					file.Removal = &removal{
+				if err := h.files.ChangeRemoval(func(file *local.Removals) {
+					file.Removal = &local.Removal{
 						MemberID: 3, Name: "v3", Reason: "in the bin", By: "root",
 						Since: time.Now(), Until: time.Now().Add(time.Hour), Begun: begun,
 					}
@@ -205,11 +206,11 @@ func TestARemovalThatAPersonReleasesDoesNotBeginAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 				f.until(time.Minute, "its end is told", func() bool {
-					_, last := h.files.removals()
+					_, last := h.files.Removals()
 					return last != nil
 				})
 				f.pass(5 * time.Minute)
-				now, last := h.files.removals()
+				now, last := h.files.Removals()
 				want := policy.Removed
 				if begun {
 					want = policy.Withdrawn

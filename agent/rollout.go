@@ -17,6 +17,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -42,7 +43,7 @@ func (a *Agent) followRollout(ctx context.Context, r *round) {
 		return
 	}
 	rollout := *r.rollout
-	if _, last := a.files.asked(); last != nil && last.had(rollout) {
+	if _, last := a.files.Asked(); last != nil && last.Had(rollout) {
 		a.stopUnended(ctx, r)
 		return
 	}
@@ -55,11 +56,11 @@ func (a *Agent) followRollout(ctx context.Context, r *round) {
 		return
 	}
 	a.notingAsk.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
-		err := a.files.changeAsk(func(k *ask) (*ask, *askEnd) {
+		err := a.files.ChangeRequest(func(k *local.Request) (*local.Request, *local.End) {
 			if k != nil {
 				return k, nil
 			}
-			return &ask{
+			return &local.Request{
 				Work: policy.Work(rollout.Work), Program: rollout.Command, Reason: rollout.Reason, By: rollout.By,
 				Rollout: rollout.ID, RolloutAt: rollout.Since,
 				// nobody says how long: what hangs must be told

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -60,7 +61,7 @@ func TestARolloutIsDoneWithItsLastHostAlsoWhenItWasPausedMeanwhile(t *testing.T)
 	} {
 		a := &Agent{opt: Options{Config: hostConfig()}, keys: record.KeysFor("test")}
 		a.opt.Config.Host.ID = "2"
-		r := &round{asked: &ask{Work: policy.WorkRestart, Rollout: "x"}}
+		r := &round{asked: &local.Request{Work: policy.WorkRestart, Rollout: "x"}}
 		r.op = &record.Op{Kind: policy.KindCycle, Host: "2"}
 		r.view.Op = &policy.Op{}
 		r.rollout = &record.Rollout{
@@ -92,7 +93,7 @@ func TestATurnOfARolloutCountsFromTheEndOfTheOneBefore(t *testing.T) {
 	} {
 		a := &Agent{opt: Options{Config: hostConfig()}, keys: record.KeysFor("test")}
 		a.opt.Config.Host.ID = "2"
-		r := &round{asked: &ask{Work: policy.WorkRestart, Rollout: "x"}, wall: began.Add(70 * time.Second)}
+		r := &round{asked: &local.Request{Work: policy.WorkRestart, Rollout: "x"}, wall: began.Add(70 * time.Second)}
 		r.op = &record.Op{Kind: policy.KindCycle, Host: "2"}
 		r.view.Op = &policy.Op{SameBoot: true, Elapsed: 12 * time.Second}
 		r.rollout = &record.Rollout{
@@ -158,7 +159,7 @@ func TestARolloutOfAWorkThatANewerAgentKnowsIsTakenForNothingElse(t *testing.T) 
 			t.Fatal(err)
 		}
 		f.pass(5 * time.Minute)
-		if k, _ := f.hosts["v2"].agent.files.asked(); k != nil {
+		if k, _ := f.hosts["v2"].agent.files.Asked(); k != nil {
 			t.Errorf("it is taken for %s: %+v", k.Work, k)
 		}
 	})
@@ -193,7 +194,7 @@ func TestAForgedRolloutThatNamesAHostTwiceTakesNobodyDown(t *testing.T) {
 		f.put(record.KeysFor("test").Rollout(),
 			`{"version":1,"id":"x","work":"restart","state":"running","by":"eve","hosts":[`+host+`,`+host+`]}`)
 		f.pass(5 * time.Minute)
-		if k, _ := f.hosts["v2"].agent.files.asked(); k != nil {
+		if k, _ := f.hosts["v2"].agent.files.Asked(); k != nil {
 			t.Errorf("v2 is asked to go: %+v", k)
 		}
 		if text := f.tells("v1", record.KeysFor("test").Rollout()); !strings.Contains(text,

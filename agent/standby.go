@@ -5,8 +5,6 @@ package agent
 
 import (
 	"context"
-	"fmt"
-	"path/filepath"
 
 	"github.com/quorumd/quorumd/agent/policy"
 )
@@ -31,7 +29,7 @@ func (a *Agent) viewStandbys(r *round) {
 			}
 		}
 		if m.Standby = said[m.ID]; m.PeerURL == r.view.Self.PeerURL {
-			m.Standby = a.files.standby() == m.ID && !contradicts(r.view.Data, m.ID)
+			m.Standby = a.files.Standby() == m.ID && !contradicts(r.view.Data, m.ID)
 		}
 	}
 	a.standbys = said
@@ -53,7 +51,7 @@ func contradicts(d policy.Data, id uint64) bool {
 func (a *Agent) noteStandby(ctx context.Context, r *round) {
 	v := &r.view
 	if r.op != nil || v.Data.State != policy.DataMember || v.Data.ClusterID != v.Cluster.ID ||
-		v.Data.MemberID == a.files.standby() {
+		v.Data.MemberID == a.files.Standby() {
 		return
 	}
 	m, ok := r.membership.ByID(v.Data.MemberID)
@@ -61,36 +59,10 @@ func (a *Agent) noteStandby(ctx context.Context, r *round) {
 		return
 	}
 	a.notingStandby.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
-		err := a.files.setStandby(m.ID)
+		err := a.files.SetStandby(m.ID)
 		if err != nil {
 			a.log.Error("standby not recorded", "error", err)
 		}
 		return struct{}{}, err
 	})
-}
-
-// standby gives the member as which this host is a standby, or 0.
-func (f *stateFiles) standby() uint64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return uint64(f.cluster.Standby)
-}
-
-// setStandby notes it; 0 when the host begins a join.
-func (f *stateFiles) setStandby(id uint64) error {
-	defer f.turn()()
-	f.mu.Lock()
-	next := f.cluster
-	f.mu.Unlock()
-	if next.Standby == record64(id) {
-		return nil
-	}
-	next.Standby = record64(id)
-	if err := writeJSON(f.disk, filepath.Join(f.state, clusterName), next, true); err != nil {
-		return fmt.Errorf("cannot note what this host's member is: %w", err)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.cluster = next
-	return nil
 }

@@ -33,9 +33,9 @@ func (a *Agent) Status() control.Status {
 		Unit: control.Unit{Name: unitName(a), Runner: string(c.Etcd.Runner), DataDir: c.Etcd.DataDir},
 	}
 	r := a.current.Load()
-	asked, last := a.files.asked()
+	asked, last := a.files.Asked()
 	if last != nil {
-		s.LastMaintenance = last.status()
+		s.LastMaintenance = endOf(last)
 	}
 	s.Removal, s.LastRemoval = a.removalStatus(r)
 	if r == nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -53,7 +54,7 @@ func (a *Agent) viewTurn(r *round) {
 	gone := k.Seen && (r.opAt == 0 || r.op != nil && r.op.Host != id) // one that cannot be read may be this host's
 	v.Asked.Released = gone && (elsewhere || r.released.frees(id, k.Began))
 	v.Asked.Noted = gone && !v.Asked.Released
-	v.Asked.Retimed = own && !r.op.Until.Equal(k.until())
+	v.Asked.Retimed = own && !r.op.Until.Equal(k.Until())
 }
 
 // turn gives when this host's operation began, for the others to know that it is in its turn; zero when it is not.
@@ -65,12 +66,12 @@ func (r *round) turn() time.Time {
 }
 
 // cycleOp gives the record of this host's operation, by what lies on its disk.
-func (a *Agent) cycleOp(r *round, k *ask) record.Op {
+func (a *Agent) cycleOp(r *round, k *local.Request) record.Op {
 	c := a.opt.Config
 	op := record.Op{
 		Kind: policy.KindCycle, Host: c.Host.ID, HostName: c.Host.Name, Work: string(k.Work),
 		Phase: string(policy.PhaseBegun), BootID: k.BootID, PeerURL: c.Etcd.PeerURL,
-		Started: k.Began, Until: k.until(), Clock: k.Clock, Reason: k.Reason, By: k.By,
+		Started: k.Began, Until: k.Until(), Clock: k.Clock, Reason: k.Reason, By: k.By,
 	}
 	if m, ok := r.membership.ByPeerURL(c.Etcd.PeerURL); ok {
 		op.MemberID = record.MemberID(m.ID)
@@ -81,7 +82,7 @@ func (a *Agent) cycleOp(r *round, k *ask) record.Op {
 // recordAgain writes the record anew that somebody has deleted. What was done under it shows, so it begins with its
 // first phase.
 func (a *Agent) recordAgain(ctx context.Context, r *round) error {
-	asked, _ := a.files.asked()
+	asked, _ := a.files.Asked()
 	if asked == nil || !asked.Seen || !asked.Began.Equal(r.asked.Began) { // it has ended meanwhile
 		return nil
 	}

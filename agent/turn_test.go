@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -136,13 +137,13 @@ func TestAnOperationWhoseEarlyEndHasFailedIsNotedAgainAsItBegan(t *testing.T) {
 		f.pass(time.Minute)
 		f.keeps("v2")
 		files := f.hosts["v2"].agent.files
-		before, _ := files.asked()
+		before, _ := files.Asked()
 		want := *before
-		must(t, files.markAsk(func(k *ask) {
+		must(t, files.MarkRequest(func(k *local.Request) {
 			k.Seen, k.BootID, k.Began, k.Clock, k.Cluster = false, "", time.Time{}, 0, 0
 		}))
 		f.pass(time.Minute)
-		got, _ := files.asked()
+		got, _ := files.Asked()
 		if got == nil || !got.Seen || !got.Began.Equal(want.Began) || got.BootID != want.BootID ||
 			got.Clock != want.Clock || got.Cluster != want.Cluster {
 			t.Errorf("noted is %+v, want %+v", got, want)

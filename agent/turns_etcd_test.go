@@ -269,8 +269,8 @@ func (l *line) askAll() (order []string) {
 	wait.Wait()
 	asked := slices.Clone(l.spares)
 	slices.SortFunc(asked, func(x, y *Agent) int {
-		first, _ := x.files.asked()
-		second, _ := y.files.asked()
+		first, _ := x.files.Asked()
+		second, _ := y.files.Asked()
 		if c := int(first.Since.UnixMilli() - second.Since.UnixMilli()); c != 0 {
 			return c
 		}

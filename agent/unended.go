@@ -9,7 +9,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -27,12 +26,6 @@ func unended(r record.Rollout, host int, why error) []byte {
 		value, _ = record.Encode(record.Rollout{State: record.RolloutStopped, Text: short.Text})
 	}
 	return value
-}
-
-// had tells whether this host has had its turn in a rollout, and that this is not in the record: its end could not be
-// written, or somebody has written over it. A person who lets the rollout go on changes its Since.
-func (e *askEnd) had(r record.Rollout) bool {
-	return e.Rollout == r.ID && e.Code == policy.Cycled && e.RolloutSince.Equal(r.Since)
 }
 
 // stopUnended stops a rollout that has come to this host once more after it was taken down and back: it would be taken

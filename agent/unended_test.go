@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -37,7 +38,7 @@ func TestAHostWhoseTurnInARolloutIsNotInItsRecordIsNotTakenDownOnceMore(t *testi
 		}
 		f.until(10*time.Minute, "it is done", func() bool { return rollout().State == record.RolloutDone })
 		f.until(time.Minute, "it is noted", func() bool {
-			k, _ := f.hosts["s0000"].agent.files.asked()
+			k, _ := f.hosts["s0000"].agent.files.Asked()
 			return k == nil
 		})
 		f.put(key, began) // as it was before
@@ -46,7 +47,7 @@ func TestAHostWhoseTurnInARolloutIsNotInItsRecordIsNotTakenDownOnceMore(t *testi
 			t.Errorf("it says %q", r.Text)
 		}
 		f.pass(5 * time.Minute)
-		if k, _ := f.hosts["s0000"].agent.files.asked(); k != nil {
+		if k, _ := f.hosts["s0000"].agent.files.Asked(); k != nil {
 			t.Errorf("it is asked for once more: %+v", k)
 		}
 		if _, err := f.hosts["v1"].agent.SetRollout(t.Context(), record.RolloutRunning, "root"); err != nil {
@@ -62,7 +63,7 @@ func TestARolloutOfWhichTheEndCannotBeWrittenStops(t *testing.T) {
 	t.Parallel()
 	a := &Agent{opt: Options{Config: hostConfig()}, keys: record.KeysFor("test"), log: slog.New(slog.DiscardHandler)}
 	a.opt.Config.Host.ID = "7"
-	r := &round{asked: &ask{Work: policy.WorkReboot, Rollout: "x"}}
+	r := &round{asked: &local.Request{Work: policy.WorkReboot, Rollout: "x"}}
 	r.op = &record.Op{Kind: policy.KindCycle, Host: "7"}
 	r.view.Op = &policy.Op{}
 	r.rollout = &record.Rollout{ID: "x", State: record.RolloutRunning}

@@ -136,7 +136,7 @@ func TestAHostInMaintenanceIsNotTakenForReleasedWhileItsOperationCannotBeRead(t 
 		f.takeDown("s0000")
 		f.put(record.KeysFor("test").Op(), `{"version":9}`)
 		f.pass(5 * time.Minute)
-		if k, _ := f.hosts["s0000"].agent.files.asked(); k == nil {
+		if k, _ := f.hosts["s0000"].agent.files.Asked(); k == nil {
 			t.Error("what was asked of it was forgotten")
 		}
 	})

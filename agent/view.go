@@ -173,3 +173,6 @@ func (a *Agent) viewOp(r *round) {
 	view.WrittenFor = a.since.of(name+"/written", fmt.Sprint(r.opAt), r.at, r.number)
 	r.view.Op = view
 }
+
+// overdue tells whether that time is over; one that is zero never is.
+func overdue(until, now time.Time) bool { return !until.IsZero() && now.After(until) }

@@ -17,6 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/agent/local"
 	quorumddisk "github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/systemd"
 )
@@ -230,7 +231,7 @@ func (r *remembering) Statuses(ctx context.Context, members []cluster.Member) ma
 }
 
 // forgetful keeps no note of the cluster that has answered.
-type forgetful struct{ agent.Files }
+type forgetful struct{ local.Files }
 
 func (f forgetful) Write(path string, data []byte, durable bool) error {
 	if strings.HasSuffix(path, "/seen.json") {

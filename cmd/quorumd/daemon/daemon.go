@@ -25,6 +25,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/reach"
 	"github.com/quorumd/quorumd/agent/record"
@@ -185,7 +186,7 @@ func open(conf config.Config, child []string, orders *steward.Client, log *slog.
 		return p, err
 	}
 	lockMemory(log)
-	if p.instance, err = agent.Instance(conf.Paths.Runtime); err != nil {
+	if p.instance, err = local.Instance(conf.Paths.Runtime); err != nil {
 		return p, err
 	}
 	if p.blocks, err = disk.NewBlockDevices("/proc", "/sys"); err != nil {

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/quorumd/quorumd/agent"
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/systemd"
 	"github.com/quorumd/quorumd/systemd/rootfile"
 	"github.com/quorumd/quorumd/systemd/steward"
@@ -54,7 +54,7 @@ func (s steering) move(from string) error {
 	conf, err := trustedConfig(s.files, s.configs, mainAgent)
 	if err != nil {
 		if held { // better no etcd than one that makes a cluster of its own
-			err = errors.Join(err, s.files.Write(s.defaultHold, []byte(agent.HoldText), 0o644))
+			err = errors.Join(err, s.files.Write(s.defaultHold, []byte(local.HoldText), 0o644))
 		}
 		return fmt.Errorf("cannot take over etcd's environment: %w", err)
 	}
@@ -68,7 +68,7 @@ func (s steering) move(from string) error {
 		}
 	}
 	if held {
-		if err := s.files.Write(conf.Etcd.HoldFile(), []byte(agent.HoldText), 0o644); err != nil {
+		if err := s.files.Write(conf.Etcd.HoldFile(), []byte(local.HoldText), 0o644); err != nil {
 			return err
 		}
 	}

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/quorumd/quorumd/agent"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/systemd"
 	"github.com/quorumd/quorumd/systemd/rootfile"
 	"github.com/quorumd/quorumd/systemd/steward"
@@ -32,11 +32,11 @@ func ordersTo(opt Options) *steward.Client {
 }
 
 // holdOf gives what keeps etcd's unit from starting; nil where the agent's own child runs etcd.
-func holdOf(conf config.Config, orders *steward.Client) agent.Hold {
+func holdOf(conf config.Config, orders *steward.Client) local.Hold {
 	if conf.Etcd.Runner != config.RunnerSystemd {
 		return nil
 	}
-	own := agent.HoldFile{Files: agent.HostFiles{}, Path: conf.Etcd.HoldFile()}
+	own := local.HoldFile{Files: local.HostFiles{}, Path: conf.Etcd.HoldFile()}
 	if orders == nil {
 		return own
 	}
@@ -45,7 +45,7 @@ func holdOf(conf config.Config, orders *steward.Client) agent.Hold {
 
 // orderedHold is a file that anybody may see and only root makes.
 type orderedHold struct {
-	agent.HoldFile
+	local.HoldFile
 	orders *steward.Client
 }
 
@@ -96,7 +96,7 @@ func (s steering) do(ctx context.Context, o steward.Order) error {
 	case steward.SetEnvironment:
 		return s.setEnvironment(conf, *o.Initial)
 	case steward.HoldBack:
-		return s.files.Write(conf.Etcd.HoldFile(), []byte(agent.HoldText), 0o644)
+		return s.files.Write(conf.Etcd.HoldFile(), []byte(local.HoldText), 0o644)
 	case steward.LetGo:
 		return s.files.Remove(conf.Etcd.HoldFile())
 	case steward.Start, steward.Stop, steward.Restart:

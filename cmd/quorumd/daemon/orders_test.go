@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/quorumd/quorumd/agent"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/systemd"
 	"github.com/quorumd/quorumd/systemd/errand"
 	"github.com/quorumd/quorumd/systemd/rootfile"
@@ -399,7 +399,7 @@ func TestAProgramIsRunAsRootOnlyWhereNobodyElseCanLayOne(t *testing.T) {
 func TestAHoldThatIsAsItShouldBeCostsNoOrder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file := agent.HoldFile{Files: agent.HostFiles{}, Path: filepath.Join(dir, "etcd.hold")}
+	file := local.HoldFile{Files: local.HostFiles{}, Path: filepath.Join(dir, "etcd.hold")}
 	hold := orderedHold{file, &steward.Client{Socket: filepath.Join(dir, "none"), Agent: mainAgent}}
 	for _, held := range []bool{false, true} {
 		if err := file.SetHeld(t.Context(), held); err != nil {

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package local
 
 import (
 	"crypto/rand"
@@ -32,17 +32,17 @@ func Instance(runtime string) (string, error) {
 	return name, writeJSON(disk, path, name, false)
 }
 
-// instances gives the names of this agent that are known to be its own, the newest last.
-func (f *stateFiles) instances() []string {
+// Instances gives the names of this agent that are known to be its own, the newest last.
+func (f *State) Instances() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.names
 }
 
-// noteInstance remembers a name of this agent.
-func (f *stateFiles) noteInstance(name string) error {
+// NoteInstance remembers a name of this agent.
+func (f *State) NoteInstance(name string) error {
 	defer f.turn()()
-	next := append(slices.Clone(f.instances()), name)
+	next := append(slices.Clone(f.Instances()), name)
 	next = next[max(0, len(next)-instancesKept):]
 	if err := writeJSON(f.disk, filepath.Join(f.state, instancesName), next, true); err != nil {
 		return err

@@ -1,0 +1,55 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"crypto/rand"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+const bootstrapName = "bootstrap.json"
+
+// BootstrapRequest is an operator's word that this host shall make a new cluster.
+type BootstrapRequest struct {
+	By    string    `json:"by"`
+	At    time.Time `json:"at"`
+	Token string    `json:"token"` // ETCD_INITIAL_CLUSTER_TOKEN of the new cluster
+}
+
+// Bootstrap gives the request that stands, or nil.
+func (f *State) Bootstrap() *BootstrapRequest {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.request
+}
+
+// RequestBootstrap records an operator's request.
+func (f *State) RequestBootstrap(by string, at time.Time) error {
+	defer f.turn()()
+	if f.Bootstrap() != nil {
+		return nil
+	}
+	request := &BootstrapRequest{By: by, At: at, Token: "quorumd-" + rand.Text()}
+	if err := writeJSON(f.disk, filepath.Join(f.state, bootstrapName), request, true); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.request = request
+	return nil
+}
+
+// EndBootstrap forgets the request: the cluster stands.
+func (f *State) EndBootstrap() error {
+	defer f.turn()()
+	if err := f.disk.Remove(filepath.Join(f.state, bootstrapName)); err != nil {
+		return fmt.Errorf("cannot end the bootstrap: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.request = nil
+	return nil
+}

@@ -1,0 +1,71 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// holdName is the file whose presence keeps etcd's unit from starting, by
+// ConditionPathExists= in the unit's drop-in. etcd must start after a boot without quorumd, so its
+// unit is enabled; but on a host that holds no member of the cluster, an etcd that starts by itself
+// would make a cluster of its own, or come back as a member that was removed. It lies in the state directory unless
+// whoever opens the State says otherwise.
+const holdName = "etcd.hold"
+
+// HoldText is what such a file says.
+const HoldText = `quorumd: this host holds no member of its cluster, so etcd is not to start by itself.
+quorumd removes this file when the host joins. To start etcd by hand all the same, remove it.
+`
+
+// Held tells whether etcd is kept from starting by itself, as it was last noted here.
+func (f *State) Held() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hold
+}
+
+// SetHeld keeps etcd from starting by itself, or lets it go.
+func (f *State) SetHeld(ctx context.Context, held bool) error {
+	defer f.turn()()
+	if err := f.holder.SetHeld(ctx, held); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hold = held
+	return nil
+}
+
+// Hold keeps etcd's unit from starting by itself, for as long as a file is there. What is noted outlives the agent.
+type Hold interface {
+	Held() bool
+	SetHeld(ctx context.Context, held bool) error
+}
+
+// HoldFile is a Hold that the agent writes itself.
+type HoldFile struct {
+	Files Files
+	Path  string
+}
+
+// Held tells whether the file is there, or may be.
+func (h HoldFile) Held() bool {
+	_, err := h.Files.Read(h.Path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// SetHeld makes the file, or removes it.
+func (h HoldFile) SetHeld(_ context.Context, held bool) error {
+	if held {
+		return h.Files.Write(h.Path, []byte(HoldText), true)
+	}
+	if err := h.Files.Remove(h.Path); err != nil {
+		return fmt.Errorf("cannot let etcd start: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package local keeps what an agent must know after a restart and that is not in etcd: the few files on the disk of its
+// host.
+//
+// It promises that they are written one change at a time, and that nobody reads half of a change; that no reader waits
+// for the disk, since whoever writes may hang with it; and that what must outlive a reboot is on the disk before
+// anybody reads it here. What follows from it is decided elsewhere.
+package local
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+)
+
+// State are the few things that an agent must know after a restart and that are not in etcd. What must survive a
+// reboot lies in the state directory: a request to bootstrap, to which cluster this host has ever belonged, which one
+// has answered it, and as whom it was present there. The rest lies in the runtime directory, a file system in memory:
+// it cannot hang, and a reboot clears it.
+//
+// The state directory is read once at start and written only at an operator's word, when the host meets or enters a
+// cluster, and once after a boot; never in an ordinary round.
+type State struct {
+	state, runtime string
+	disk           Files
+	holder         Hold
+
+	writing chan struct{} // holds one while somebody writes, who may hang with the disk; no reader waits for it
+
+	mu       sync.Mutex // of the fields below, held for no longer than it takes to copy them
+	request  *BootstrapRequest
+	cluster  clusterFile
+	seen     seenFile
+	names    []string // what this agent's instances were called, and is; the newest last
+	failures failuresFile
+	hold     bool
+	ask      requestFile
+	removal  Removals
+}
+
+// Open reads what lies in the two directories, which it makes if they are not there. Whether etcd is held back is kept
+// by hold; nil: by a file in the state directory.
+func Open(disk Files, state, runtime string, hold Hold) (*State, error) {
+	if hold == nil {
+		hold = HoldFile{disk, filepath.Join(state, holdName)}
+	}
+	f := &State{state: state, runtime: runtime, disk: disk, holder: hold, writing: make(chan struct{}, 1)}
+	for _, dir := range []string{state, runtime} {
+		if err := disk.MakeDir(dir); err != nil {
+			return nil, fmt.Errorf("cannot make quorumd's own directory: %w; check paths.state and paths.runtime", err)
+		}
+	}
+	var request BootstrapRequest
+	found, err := readJSON(disk, filepath.Join(state, bootstrapName), &request)
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		f.request = &request
+	}
+	if _, err := readJSON(disk, filepath.Join(state, clusterName), &f.cluster); err != nil {
+		return nil, err
+	}
+	if _, err := readJSON(disk, f.SeenPath(), &f.seen); err != nil {
+		return nil, err
+	}
+	if _, err := readJSON(disk, filepath.Join(state, instancesName), &f.names); err != nil {
+		f.names = nil // a record of before the reboot is then another's, until it is gone
+	}
+	if _, err := readJSON(disk, filepath.Join(state, requestName), &f.ask); err != nil {
+		return nil, err
+	}
+	f.hold = hold.Held()
+	if _, err := readJSON(disk, filepath.Join(state, removalName), &f.removal); err != nil {
+		return nil, err
+	}
+	if _, err := readJSON(disk, filepath.Join(runtime, failuresName), &f.failures); err != nil {
+		f.failures = failuresFile{} // it only shortens a wait
+	}
+	return f, nil
+}
+
+// turn waits until nobody else writes, and gives what ends the caller's turn. It is a channel, because
+// time stands still in a synctest bubble while anybody waits for a mutex.
+func (f *State) turn() (done func()) {
+	f.writing <- struct{}{}
+	return func() { <-f.writing }
+}
