@@ -14,6 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 // runningStep is a step that has begun. One that does not come back within its bound runs on
@@ -33,16 +34,16 @@ func (s *runningStep) text(now time.Duration) string {
 const afterwards = 500 * time.Millisecond
 
 // act takes the decided step, and tells whether it has succeeded.
-func (a *Agent) act(ctx context.Context, r *round) bool {
+func (a *Agent) act(ctx context.Context, r *round.Round) bool {
 	if a.running != nil {
 		a.collect(r)
 		return false
 	}
-	step := r.decision.Step
+	step := r.Decision.Step
 	if step.Kind == policy.StepNone {
 		return false
 	}
-	if age, limit := a.opt.Now()-r.at, a.oldest(); age > limit {
+	if age, limit := a.opt.Now()-r.At, a.oldest(); age > limit {
 		a.log.Info("step not taken: what it was decided on is too old", "step", step.Kind, "age", age, "limit", limit)
 		return false
 	}
@@ -102,11 +103,11 @@ func (a *Agent) fail(kind policy.StepKind, err error) {
 }
 
 // collect ends a step that came back late.
-func (a *Agent) collect(r *round) {
+func (a *Agent) collect(r *round.Round) {
 	select {
 	case err := <-a.running.done:
 		a.metrics.step(a.running.step.Kind, err)
-		a.log.Warn("late step has come back", "step", a.running.step.Kind, "after", r.at-a.running.began, "error", err)
+		a.log.Warn("late step has come back", "step", a.running.step.Kind, "after", r.At-a.running.began, "error", err)
 		a.stepping(a.running.step, true)
 		a.running = nil
 	default:
@@ -132,7 +133,7 @@ func (a *Agent) stepping(step policy.Step, done bool) {
 }
 
 // finished says how a step went, to the log, the metrics and the history.
-func (a *Agent) finished(ctx context.Context, r *round, step policy.Step, err error) {
+func (a *Agent) finished(ctx context.Context, r *round.Round, step policy.Step, err error) {
 	a.steps++
 	a.metrics.step(step.Kind, err)
 	a.failed = policy.Failed{}
@@ -163,22 +164,22 @@ func (a *Agent) finished(ctx context.Context, r *round, step policy.Step, err er
 	if err != nil {
 		text = record.FailedStep + text + ": " + err.Error()
 	}
-	if r.view.Cluster.Reachable {
-		a.journal.write(ctx, r.revision, "step", string(step.Kind), text)
+	if r.View.Cluster.Reachable {
+		a.journal.write(ctx, r.Revision, "step", string(step.Kind), text)
 	} else {
 		a.journal.note(0, "step", string(step.Kind), text)
 	}
 }
 
 // take does the work of a step.
-func (a *Agent) take(ctx context.Context, r *round, step policy.Step) error {
+func (a *Agent) take(ctx context.Context, r *round.Round, step policy.Step) error {
 	if step.Kind.Info().Locked && !a.lock.MayAct() {
 		return lock.ErrLost // the machine was suspended since it was confirmed
 	}
 	c := a.opt.Config
 	switch step.Kind { //exhaustive:enforce
 	case policy.StepTakeLock:
-		return a.lock.Take(ctx, r.opAt)
+		return a.lock.Take(ctx, r.OpAt)
 	case policy.StepReleaseLock:
 		return a.lock.Release(ctx)
 	case policy.StepBeginJoin:
@@ -188,12 +189,12 @@ func (a *Agent) take(ctx context.Context, r *round, step policy.Step) error {
 		}
 		return a.lock.Begin(ctx, a.newOp(r, step))
 	case policy.StepSetPhase:
-		op := *r.op
+		op := *r.Op
 		op.Phase, op.MemberID = string(step.Phase), record.MemberID(step.MemberID)
-		if op.Kind == policy.KindCycle && r.asked != nil {
-			op.Until = r.asked.Until()
+		if op.Kind == policy.KindCycle && r.Request != nil {
+			op.Until = r.Request.Until()
 		}
-		return a.lock.Advance(ctx, op, r.opAt)
+		return a.lock.Advance(ctx, op, r.OpAt)
 	case policy.StepRollBack:
 		return a.rollBack(ctx, r, step)
 	case policy.StepEndOp:
@@ -228,8 +229,8 @@ func (a *Agent) take(ctx context.Context, r *round, step policy.Step) error {
 }
 
 // driveUnit takes the steps that concern the local unit.
-func (a *Agent) driveUnit(ctx context.Context, r *round, step policy.Step) error {
-	if r.boot != nil && !r.view.Cluster.Listed && step.Kind != policy.StepStopUnit {
+func (a *Agent) driveUnit(ctx context.Context, r *round.Round, step policy.Step) error {
+	if r.Bootstrap != nil && !r.View.Cluster.Listed && step.Kind != policy.StepStopUnit {
 		if err := a.nobodyElse(ctx); err != nil { // it was true when the operator asked
 			return err
 		}
@@ -253,22 +254,22 @@ func (a *Agent) driveUnit(ctx context.Context, r *round, step policy.Step) error
 	return nil
 }
 
-func (a *Agent) newOp(r *round, step policy.Step) record.Op {
+func (a *Agent) newOp(r *round.Round, step policy.Step) record.Op {
 	c := a.opt.Config
 	return record.Op{
 		Kind: policy.KindJoin, Host: c.Host.ID, HostName: c.Host.Name, Target: string(step.Target),
 		Phase: string(policy.PhaseBegun), BootID: a.opt.BootID, PeerURL: c.Etcd.PeerURL,
-		Started: r.wall, Clock: r.at, By: "policy",
+		Started: r.Wall, Clock: r.At, By: "policy",
 	}
 }
 
 // promote asks the leader, the only member that knows how far the learner is.
-func (a *Agent) promote(ctx context.Context, r *round, step policy.Step) error {
-	for id, s := range r.statuses {
+func (a *Agent) promote(ctx context.Context, r *round.Round, step policy.Step) error {
+	for id, s := range r.Statuses {
 		if s.Err != nil || s.Leader != id {
 			continue
 		}
-		if m, ok := r.membership.ByID(id); ok && len(m.ClientURLs) > 0 {
+		if m, ok := r.Membership.ByID(id); ok && len(m.ClientURLs) > 0 {
 			return a.opt.Etcd.Promote(ctx, step.MemberID, m.ClientURLs[0])
 		}
 	}

@@ -34,6 +34,7 @@ import (
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/systemd"
@@ -199,10 +200,10 @@ type Agent struct {
 
 	wake      chan struct{}
 	hurry     atomic.Bool // somebody waits for a fresh picture of the cluster
-	current   atomic.Pointer[round]
-	begun     atomic.Uint64         // the number of the round that runs, or has ended last
-	published bell                  // rung when there is a new one
-	reached   atomic.Pointer[round] // the last one in which the cluster was reachable
+	current   atomic.Pointer[round.Round]
+	begun     atomic.Uint64               // the number of the round that runs, or has ended last
+	published bell                        // rung when there is a new one
+	reached   atomic.Pointer[round.Round] // the last one in which the cluster was reachable
 }
 
 // New makes an agent. It reads the agent's own files and connects to nothing.
@@ -305,8 +306,8 @@ func (a *Agent) leave(ctx context.Context) {
 			a.log.Warn("lock not given back", "error", err)
 		}
 	}
-	if r := a.reached.Load(); r != nil && a.journal.waiting() && !r.view.Cluster.Foreign() {
-		a.journal.store(ctx, r.revision)
+	if r := a.reached.Load(); r != nil && a.journal.waiting() && !r.View.Cluster.Foreign() {
+		a.journal.store(ctx, r.Revision)
 	}
 	a.presence.leave(ctx)
 	a.judge.save(true)
@@ -332,7 +333,7 @@ func (a *Agent) round(ctx context.Context) bool {
 	a.renew(ctx)
 	r := a.observe(ctx)
 	a.decide(r)
-	if r.decision.Step.Kind != policy.StepNone && !r.fresh() {
+	if r.Decision.Step.Kind != policy.StepNone && !r.Fresh() {
 		a.confirm(ctx, r)
 		a.decide(r)
 	}
@@ -345,7 +346,7 @@ func (a *Agent) round(ctx context.Context) bool {
 	}
 	a.metrics.observeRound(r, a.opt.Now()-began)
 	if a.opt.Rounded != nil {
-		a.opt.Rounded(r.decision, r.verdict)
+		a.opt.Rounded(r.Decision, r.Verdict)
 	}
 	return acted
 }
@@ -380,35 +381,35 @@ func (a *Agent) renew(ctx context.Context) {
 }
 
 // publish tells people and the other hosts what this round has seen and decided.
-func (a *Agent) publish(ctx context.Context, r *round) {
-	if r.view.Cluster.Reachable {
+func (a *Agent) publish(ctx context.Context, r *round.Round) {
+	if r.View.Cluster.Reachable {
 		a.reached.Store(r)
 	}
 	a.tellUnreadable(r)
 	a.current.Store(r)
 	a.published.ring()
 	a.judge.save(false)
-	if r.decision.Step.Kind == policy.StepNone && len(r.decision.Reasons) > 0 {
-		if first, before := r.decision.Reasons[0], firstReason(a.last); first.Code != before.Code ||
+	if r.Decision.Step.Kind == policy.StepNone && len(r.Decision.Reasons) > 0 {
+		if first, before := r.Decision.Reasons[0], firstReason(a.last); first.Code != before.Code ||
 			len(a.last.Reasons) == 0 {
 			a.log.Info("waiting", "code", first.Code, "text", first.Text)
 			a.metrics.refused(first.Code)
 		}
 	}
-	a.caution(r.decision)
-	if !r.view.Cluster.Reachable || r.view.Cluster.Foreign() { // another's cluster is not written to
-		a.last = r.decision
+	a.caution(r.Decision)
+	if !r.View.Cluster.Reachable || r.View.Cluster.Foreign() { // another's cluster is not written to
+		a.last = r.Decision
 		return
 	}
 	a.presence.publish(ctx, r)
-	if r.etcdAt == r.at && a.journal.waiting() {
-		a.journal.store(ctx, r.revision)
+	if r.EtcdAt == r.At && a.journal.waiting() {
+		a.journal.store(ctx, r.Revision)
 	}
 	a.keepQueue(ctx, r)
-	if r.decision.Waiting != a.last.Waiting && r.decision.Waiting != "" && r.decision.Role == policy.RoleSpare {
-		a.journal.write(ctx, r.revision, "refusal", string(r.decision.Waiting), waitingText(r.decision))
+	if r.Decision.Waiting != a.last.Waiting && r.Decision.Waiting != "" && r.Decision.Role == policy.RoleSpare {
+		a.journal.write(ctx, r.Revision, "refusal", string(r.Decision.Waiting), waitingText(r.Decision))
 	}
-	a.last = r.decision
+	a.last = r.Decision
 }
 
 // caution logs what has come up beside the reason. Status shows it for as long as it is so.

@@ -10,6 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 // commandHint is what to do about a command that cannot be run here.
@@ -29,7 +30,7 @@ func (a *Agent) unfitFor(ctx context.Context, command string) string {
 
 // viewCommand tells how the program is doing that this host is taken down for. As long as the host waits for its turn
 // nobody looks: the disk on which the program lies may hang, and the loop with it.
-func (a *Agent) viewCommand(ctx context.Context, r *round, k *local.Request) policy.Hooks {
+func (a *Agent) viewCommand(ctx context.Context, r *round.Round, k *local.Request) policy.Hooks {
 	started := k.Ran == policy.HooksRunning
 	switch {
 	case k.Ran == policy.HooksDone || k.Ran == policy.HooksFailed:
@@ -50,7 +51,7 @@ func (a *Agent) viewCommand(ctx context.Context, r *round, k *local.Request) pol
 	found, err := a.opt.Hooks.State(ctx, run)
 	switch {
 	// it was killed long ago, if it ever began
-	case err != nil && started && r.at > run.Until+a.opt.Config.Maintenance.CommandTimeout+hooks.EndWithin:
+	case err != nil && started && r.At > run.Until+a.opt.Config.Maintenance.CommandTimeout+hooks.EndWithin:
 		return policy.Hooks{
 			State: policy.HooksFailed,
 			Text:  k.Program + ": its time is over, and how it went cannot be told: " + err.Error(),
@@ -59,7 +60,7 @@ func (a *Agent) viewCommand(ctx context.Context, r *round, k *local.Request) pol
 		return policy.Hooks{State: policy.HooksRunning, Text: k.Program + ": " + err.Error()}
 	case err != nil:
 		return policy.Hooks{State: policy.HooksDue, Text: k.Program + ": " + err.Error()}
-	case found.State == hooks.None && started && r.at > run.Until:
+	case found.State == hooks.None && started && r.At > run.Until:
 		return policy.Hooks{
 			State: policy.HooksFailed,
 			Text: k.Program +
@@ -79,13 +80,13 @@ func (a *Agent) viewCommand(ctx context.Context, r *round, k *local.Request) pol
 }
 
 // runCommand starts the program of a command. That is noted first.
-func (a *Agent) runCommand(ctx context.Context, r *round) error {
-	if _, err := a.opt.Hooks.State(ctx, r.asked.CommandRun()); err != nil { // nobody would see how it goes
+func (a *Agent) runCommand(ctx context.Context, r *round.Round) error {
+	if _, err := a.opt.Hooks.State(ctx, r.Request.CommandRun()); err != nil { // nobody would see how it goes
 		return err
 	}
 	stands, run := false, hooks.Run{}
 	err := a.files.MarkRequest(func(k *local.Request) {
-		if stands = !k.Over && k.Since.Equal(r.asked.Since); !stands {
+		if stands = !k.Over && k.Since.Equal(r.Request.Since); !stands {
 			return
 		}
 		if k.Ran == "" {
@@ -107,16 +108,16 @@ func (a *Agent) runCommand(ctx context.Context, r *round) error {
 }
 
 // noteCommand notes how the program of a command went. A disk that takes no note does not keep etcd down.
-func (a *Agent) noteCommand(r *round) {
-	if r.asked == nil || r.asked.Work != policy.WorkCommand {
+func (a *Agent) noteCommand(r *round.Round) {
+	if r.Request == nil || r.Request.Work != policy.WorkCommand {
 		return
 	}
-	now := r.view.Asked.Command
+	now := r.View.Asked.Command
 	if now.State != policy.HooksDone && now.State != policy.HooksFailed {
 		return
 	}
 	err := a.files.MarkRequest(func(k *local.Request) {
-		if k.Since.Equal(r.asked.Since) {
+		if k.Since.Equal(r.Request.Since) {
 			k.Ran, k.RanText = now.State, now.Text
 		}
 	})

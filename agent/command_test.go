@@ -18,6 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 // told is what the side that runs the programs tells.
@@ -129,20 +130,21 @@ func TestACommandThatWasStartedIsTakenForOneThatRunsUntilItsEndIsKnown(t *testin
 			Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), BootID: "boot-1",
 			ProgramRun: c.noted,
 		}
-		if got := a.viewCommand(t.Context(), &round{at: c.at}, k); got.State != c.want ||
+		if got := a.viewCommand(t.Context(), &round.Round{At: c.at}, k); got.State != c.want ||
 			!strings.Contains(got.Text, c.says) {
 			t.Errorf("%s: %+v, want %s with %q", name, got, c.want, c.says)
 		}
 	}
-	if got := (&Agent{}).viewCommand(t.Context(), &round{}, &local.Request{Program: "upgrade"}); got.State != policy.HooksFailed {
-		t.Errorf("an agent without a way to run it: %+v", got)
+	none := (&Agent{}).viewCommand(t.Context(), &round.Round{}, &local.Request{Program: "upgrade"})
+	if none.State != policy.HooksFailed {
+		t.Errorf("an agent without a way to run it: %+v", none)
 	}
 }
 
 func TestNobodyLooksForTheProgramOfACommandBeforeItsTurn(t *testing.T) {
 	t.Parallel()
 	a := &Agent{opt: Options{BootID: "boot-1", Hooks: told{err: errors.New("the disk was asked")}}}
-	got := a.viewCommand(t.Context(), &round{}, &local.Request{
+	got := a.viewCommand(t.Context(), &round.Round{}, &local.Request{
 		Work: policy.WorkCommand, Program: "upgrade",
 		Since: time.Unix(1, 0),
 	})
@@ -166,14 +168,14 @@ func TestProgramsThatWereStartedJustNowAreWaitedForAndNotStartedAgainAtOnce(t *t
 		Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0),
 		ProgramRun: local.ProgramRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: now},
 	}
-	for step, state := range map[policy.StepKind]func(r *round) policy.Hooks{
-		policy.StepRunCommand: func(r *round) policy.Hooks { return a.viewCommand(t.Context(), r, r.asked) },
-		policy.StepRunHooks: func(r *round) policy.Hooks {
-			return a.hooksState(t.Context(), r, r.asked.HookRun(hooks.Before))
+	for step, state := range map[policy.StepKind]func(r *round.Round) policy.Hooks{
+		policy.StepRunCommand: func(r *round.Round) policy.Hooks { return a.viewCommand(t.Context(), r, r.Request) },
+		policy.StepRunHooks: func(r *round.Round) policy.Hooks {
+			return a.hooksState(t.Context(), r, r.Request.HookRun(hooks.Before))
 		},
 	} {
-		r := &round{asked: k, at: now}
-		r.op = &record.Op{Phase: string(policy.PhaseBegun)}
+		r := &round.Round{Request: k, At: now}
+		r.Op = &record.Op{Phase: string(policy.PhaseBegun)}
 		if got := state(r); got.Launched {
 			t.Errorf("%s: before it: %+v", step, got)
 		}
@@ -181,12 +183,12 @@ func TestProgramsThatWereStartedJustNowAreWaitedForAndNotStartedAgainAtOnce(t *t
 		if got := state(r); !got.Launched || got.Text == "" {
 			t.Errorf("%s: after it: %+v", step, got)
 		}
-		if got := state(&round{asked: k, at: now + interval}); got.Launched {
+		if got := state(&round.Round{Request: k, At: now + interval}); got.Launched {
 			t.Errorf("%s: an interval later: %+v", step, got)
 		}
 		another := *k
 		another.Since = time.Unix(2, 0)
-		if got := state(&round{asked: &another, at: now}); got.Launched {
+		if got := state(&round.Round{Request: &another, At: now}); got.Launched {
 			t.Errorf("%s: what is asked anew: %+v", step, got)
 		}
 	}
@@ -195,7 +197,7 @@ func TestProgramsThatWereStartedJustNowAreWaitedForAndNotStartedAgainAtOnce(t *t
 func TestACommandWhoseOutcomeCannotBeReadIsNotStarted(t *testing.T) {
 	t.Parallel()
 	a, k := commandAgent(t, local.HostFiles{}, told{err: errors.New("denied")})
-	if err := a.runCommand(t.Context(), &round{asked: k}); err == nil || err.Error() != "denied" {
+	if err := a.runCommand(t.Context(), &round.Round{Request: k}); err == nil || err.Error() != "denied" {
 		t.Errorf("it was started: %v", err)
 	}
 	if now, _ := a.files.Asked(); now.Ran != "" {
@@ -209,8 +211,8 @@ func TestADiskThatTakesNoNoteDoesNotKeepEtcdDownAfterACommand(t *testing.T) {
 	a, k := commandAgent(t, disk, told{})
 	unit := &startedUnit{}
 	a.opt.Unit, disk.full = unit, true
-	r := &round{asked: k}
-	r.view.Asked = &policy.Asked{Work: policy.WorkCommand, Command: policy.Hooks{State: policy.HooksDone}}
+	r := &round.Round{Request: k}
+	r.View.Asked = &policy.Asked{Work: policy.WorkCommand, Command: policy.Hooks{State: policy.HooksDone}}
 	_ = a.driveUnit(t.Context(), r, policy.Step{Kind: policy.StepStartUnit})
 	if unit.starts != 1 {
 		t.Errorf("etcd was started %d times", unit.starts)
@@ -227,19 +229,19 @@ func TestTheVersionOfEtcdIsLookedAtAnewAfterACommand(t *testing.T) {
 		a.opt.Config.Timing.Interval = time.Second
 		look := func(state policy.HookState) string {
 			now += time.Second
-			r := &round{at: now, asked: k}
-			r.view.Asked = &policy.Asked{Work: policy.WorkCommand, Command: policy.Hooks{State: state}}
+			r := &round.Round{At: now, Request: k}
+			r.View.Asked = &policy.Asked{Work: policy.WorkCommand, Command: policy.Hooks{State: state}}
 			for range 2 {
-				r.view.Self.Etcd = policy.Version{}
+				r.View.Self.Etcd = policy.Version{}
 				a.observeVersion(t.Context(), r)
 				synctest.Wait()
 			}
-			return r.view.Self.Etcd.String()
+			return r.View.Self.Etcd.String()
 		}
 		if got := look(policy.HooksDue); got != "3.6.16" {
 			t.Errorf("before it runs etcd is %s", got)
 		}
-		_ = a.runCommand(t.Context(), &round{asked: k}) // it is noted as started, and then the lock is not ours
+		_ = a.runCommand(t.Context(), &round.Round{Request: k}) // it is noted as started, and then the lock is not ours
 		for _, state := range []policy.HookState{policy.HooksStarting, policy.HooksRunning} {
 			if got := look(state); got == "3.6.16" {
 				t.Errorf("%s: etcd is still taken for %s", state, got)
@@ -335,11 +337,11 @@ func TestAHostIsAtWorkAsLongAsItsCommandMayRun(t *testing.T) {
 			Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), BootID: "boot-1", Stopped: true,
 			Over: c.over,
 		}
-		r := &round{asked: k}
-		r.view.Asked = &policy.Asked{Command: policy.Hooks{State: c.command}}
-		r.view.Unit.State = policy.UnitInactive
-		if r.view.Cluster.Reachable = c.phase != ""; r.view.Cluster.Reachable {
-			r.op = &record.Op{Kind: policy.KindCycle, Host: self, Phase: string(c.phase)}
+		r := &round.Round{Request: k}
+		r.View.Asked = &policy.Asked{Command: policy.Hooks{State: c.command}}
+		r.View.Unit.State = policy.UnitInactive
+		if r.View.Cluster.Reachable = c.phase != ""; r.View.Cluster.Reachable {
+			r.Op = &record.Op{Kind: policy.KindCycle, Host: self, Phase: string(c.phase)}
 		}
 		if got := a.maintenanceStatus(r, k).State; got != c.want {
 			t.Errorf("%s: it is %s, want %s", name, got, c.want)

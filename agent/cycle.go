@@ -12,6 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 // Leadership moves etcd's leadership.
@@ -35,19 +36,19 @@ type Hooks interface {
 }
 
 // viewHooks makes the view of the hooks of this host's own operation: of those whose time it is.
-func (a *Agent) viewHooks(ctx context.Context, r *round) {
-	if a.opt.Hooks == nil || r.asked == nil || r.op == nil || r.op.Host != a.opt.Config.Host.ID {
+func (a *Agent) viewHooks(ctx context.Context, r *round.Round) {
+	if a.opt.Hooks == nil || r.Request == nil || r.Op == nil || r.Op.Host != a.opt.Config.Host.ID {
 		return
 	}
-	switch policy.OpPhase(r.op.Phase) {
+	switch policy.OpPhase(r.Op.Phase) {
 	case policy.PhaseBegun:
-		r.view.Asked.Before = a.hooksState(ctx, r, r.asked.HookRun(hooks.Before))
+		r.View.Asked.Before = a.hooksState(ctx, r, r.Request.HookRun(hooks.Before))
 	case policy.PhaseBack:
-		r.view.Asked.After = a.hooksState(ctx, r, r.asked.HookRun(hooks.After))
+		r.View.Asked.After = a.hooksState(ctx, r, r.Request.HookRun(hooks.After))
 	}
 }
 
-func (a *Agent) hooksState(ctx context.Context, r *round, run hooks.Run) policy.Hooks {
+func (a *Agent) hooksState(ctx context.Context, r *round.Round, run hooks.Run) policy.Hooks {
 	found, err := a.opt.Hooks.State(ctx, run)
 	if err != nil {
 		return policy.Hooks{State: policy.HooksFailed, Text: err.Error()}
@@ -62,23 +63,23 @@ func (a *Agent) hooksState(ctx context.Context, r *round, run hooks.Run) policy.
 // launchedNow tells whether this process has had a run started so short a time ago that it would change nothing to do
 // so again: programs are started beside the agent, which sees them only once they have begun. After an interval of the
 // loop it may be done again, since what has the programs run may have ended before it told of them.
-func (a *Agent) launchedNow(r *round, run hooks.Run) bool {
-	return a.launched.value == run.ID && r.at-a.launched.at < a.opt.Config.Timing.Interval
+func (a *Agent) launchedNow(r *round.Round, run hooks.Run) bool {
+	return a.launched.value == run.ID && r.At-a.launched.at < a.opt.Config.Timing.Interval
 }
 
 // noteLaunch remembers that a step has had programs started.
-func (a *Agent) noteLaunch(r *round, step policy.Step) {
+func (a *Agent) noteLaunch(r *round.Round, step policy.Step) {
 	switch step.Kind {
 	case policy.StepRunHooks:
-		a.launched = mark{value: r.asked.HookRun(hooksTime(r)).ID, at: a.opt.Now()}
+		a.launched = mark{value: r.Request.HookRun(hooksTime(r)).ID, at: a.opt.Now()}
 	case policy.StepRunCommand:
-		a.launched = mark{value: r.asked.CommandRun().ID, at: a.opt.Now()}
+		a.launched = mark{value: r.Request.CommandRun().ID, at: a.opt.Now()}
 	}
 }
 
 // hooksTime tells which hooks are run in the phase of the operation.
-func hooksTime(r *round) string {
-	if policy.OpPhase(r.op.Phase) == policy.PhaseBack {
+func hooksTime(r *round.Round) string {
+	if policy.OpPhase(r.Op.Phase) == policy.PhaseBack {
 		return hooks.After
 	}
 	return hooks.Before
@@ -102,7 +103,7 @@ func hooksView(found hooks.Result) policy.Hooks {
 }
 
 // viewAsked makes the view of what was asked of this host.
-func (a *Agent) viewAsked(ctx context.Context, r *round) {
+func (a *Agent) viewAsked(ctx context.Context, r *round.Round) {
 	asked, _ := a.files.Asked()
 	if asked == nil {
 		return
@@ -112,27 +113,27 @@ func (a *Agent) viewAsked(ctx context.Context, r *round) {
 		External: asked.External, Hurried: asked.Hurried,
 		Over: asked.IsOver(a.opt.BootID) || asked.TooLate(a.opt.BootID), Stopped: asked.Stopped, Waived: asked.Waived,
 		Rebooted: asked.Rebooted(a.opt.BootID),
-		Overdue:  overdue(asked.Until(), r.wall), RebootFor: policy.Never,
+		Overdue:  overdue(asked.Until(), r.Wall), RebootFor: policy.Never,
 	}
 	if a.rebooting.value != "" {
-		v.RebootFor = r.at - a.rebooting.at
+		v.RebootFor = r.At - a.rebooting.at
 	}
 	if asked.Work == policy.WorkCommand {
 		v.Command = a.viewCommand(ctx, r, asked)
 	}
-	v.WaitedFor = a.since.of("asked/"+asked.Since.String(), "", r.at, r.number)
-	r.asked, r.view.Asked = asked, v
+	v.WaitedFor = a.since.of("asked/"+asked.Since.String(), "", r.At, r.Number)
+	r.Request, r.View.Asked = asked, v
 }
 
 // cycleStep takes the steps of an operation that takes this host down and brings it back.
-func (a *Agent) cycleStep(ctx context.Context, r *round, step policy.Step) error {
+func (a *Agent) cycleStep(ctx context.Context, r *round.Round, step policy.Step) error {
 	switch step.Kind {
 	case policy.StepBeginCycle:
 		return a.beginCycle(ctx, r)
 	case policy.StepRecordAgain:
 		return a.recordAgain(ctx, r)
 	case policy.StepRunHooks:
-		return a.opt.Hooks.Start(ctx, r.asked.HookRun(hooksTime(r)))
+		return a.opt.Hooks.Start(ctx, r.Request.HookRun(hooksTime(r)))
 	case policy.StepRunCommand:
 		return a.runCommand(ctx, r)
 	case policy.StepMoveLeader:
@@ -153,11 +154,11 @@ func (a *Agent) cycleStep(ctx context.Context, r *round, step policy.Step) error
 
 // beginCycle records the operation. The boot is noted first: a machine that reboots from here on has
 // done what a reboot was asked for.
-func (a *Agent) beginCycle(ctx context.Context, r *round) error {
+func (a *Agent) beginCycle(ctx context.Context, r *round.Round) error {
 	a.binary.Forget() // an etcd that was exchanged must not be started unseen
-	asked := *r.asked
+	asked := *r.Request
 	err := a.files.MarkRequest(func(k *local.Request) {
-		k.BootID, k.Began, k.Clock, k.Cluster = a.opt.BootID, r.wall.UTC().Round(0), r.at, local.ID(r.view.Cluster.ID)
+		k.BootID, k.Began, k.Clock, k.Cluster = a.opt.BootID, r.Wall.UTC().Round(0), r.At, local.ID(r.View.Cluster.ID)
 		asked = *k
 	})
 	if err != nil {
@@ -174,10 +175,10 @@ func (a *Agent) beginCycle(ctx context.Context, r *round) error {
 }
 
 // moveLeader asks this host's own member, which leads, to hand over, or the one that is to be removed.
-func (a *Agent) moveLeader(ctx context.Context, r *round, step policy.Step) error {
-	m, ok := r.membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
-	if r.op.Kind == policy.KindRemove {
-		m, ok = r.membership.ByID(uint64(r.op.MemberID))
+func (a *Agent) moveLeader(ctx context.Context, r *round.Round, step policy.Step) error {
+	m, ok := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
+	if r.Op.Kind == policy.KindRemove {
+		m, ok = r.Membership.ByID(uint64(r.Op.MemberID))
 	}
 	if !ok || len(m.ClientURLs) == 0 {
 		return errors.New("cannot move the leadership: the member that leads has no client URL")
@@ -188,10 +189,10 @@ func (a *Agent) moveLeader(ctx context.Context, r *round, step policy.Step) erro
 // takeDown stops etcd. That it was this agent is noted first, so that after a crash it is known whose
 // turn it is to start it; for maintenance it is held back, so that a reboot does not start it under
 // someone's hands. What was withdrawn since the decision is not done, whatever has been asked instead.
-func (a *Agent) takeDown(ctx context.Context, r *round) error {
+func (a *Agent) takeDown(ctx context.Context, r *round.Round) error {
 	stands := false
 	err := a.files.MarkRequest(func(k *local.Request) {
-		if stands = k.Since.Equal(r.asked.Since) && !k.Over; stands {
+		if stands = k.Since.Equal(r.Request.Since) && !k.Over; stands {
 			k.Stopped = true
 		}
 	})
@@ -201,7 +202,7 @@ func (a *Agent) takeDown(ctx context.Context, r *round) error {
 	if err != nil {
 		return err
 	}
-	if r.asked.Work == policy.WorkMaintenance {
+	if r.Request.Work == policy.WorkMaintenance {
 		if err := a.files.SetHeld(ctx, true); err != nil {
 			return err
 		}
@@ -215,21 +216,21 @@ func (a *Agent) takeDown(ctx context.Context, r *round) error {
 // noteAsk brings what was asked in line with what the round has seen, beside the loop: the disk may
 // hang. It notes that the operation has been seen, so that one that is gone later is known to be released;
 // it ends what is over and has no operation any more, and what a rollout asked that has ended.
-func (a *Agent) noteAsk(ctx context.Context, r *round) {
-	k := r.asked
+func (a *Agent) noteAsk(ctx context.Context, r *round.Round) {
+	k := r.Request
 	// or whose operation is in flight cannot be read
-	if k == nil || !r.view.Cluster.Reachable || r.etcdAt != r.at || (r.op == nil && r.opAt != 0) {
+	if k == nil || !r.View.Cluster.Reachable || r.EtcdAt != r.At || (r.Op == nil && r.OpAt != 0) {
 		return
 	}
 	code, text := policy.ReasonCode(""), ""
-	_, listed := r.membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
-	up := r.view.Unit.State == policy.UnitActive
-	own := r.op != nil && r.op.Host == a.opt.Config.Host.ID
+	_, listed := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
+	up := r.View.Unit.State == policy.UnitActive
+	own := r.Op != nil && r.Op.Host == a.opt.Config.Host.ID
 	switch {
-	case own && (r.op.Kind != policy.KindCycle || k.Seen || k.Over): // of one that is over, the end is on its way
+	case own && (r.Op.Kind != policy.KindCycle || k.Seen || k.Over): // of one that is over, the end is on its way
 		return
 	case own:
-	case r.view.Asked.Noted: // its record is gone, and it is not
+	case r.View.Asked.Noted: // its record is gone, and it is not
 		return
 	case k.Seen && !k.Over && (!k.Stopped || (up && k.Work != policy.WorkMaintenance)):
 		code, text = policy.Withdrawn, "its operation was released"
@@ -237,13 +238,13 @@ func (a *Agent) noteAsk(ctx context.Context, r *round) {
 		code, text = policy.Cycled, "its operation has ended"
 	case k.TooLate(a.opt.BootID):
 		code, text = policy.Withdrawn, "the machine was rebooted before its turn had come"
-	case k.Rollout != "" && k.BootID == "" && (r.rollout == nil || r.rollout.ID != k.Rollout ||
-		r.rollout.State != record.RolloutRunning):
+	case k.Rollout != "" && k.BootID == "" && (r.Rollout == nil || r.Rollout.ID != k.Rollout ||
+		r.Rollout.State != record.RolloutRunning):
 		code, text = policy.Withdrawn, "the rollout that asked for it does not go on"
 	default:
 		return
 	}
-	op, in := r.op, local.ID(r.view.Cluster.ID) // the round may be confirmed while this runs
+	op, in := r.Op, local.ID(r.View.Cluster.ID) // the round may be confirmed while this runs
 	a.notingAsk.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
 		err := a.files.ChangeRequest(func(now *local.Request) (*local.Request, *local.End) {
 			if now == nil || *now != *k {
@@ -256,7 +257,7 @@ func (a *Agent) noteAsk(ctx context.Context, r *round) {
 				}
 				return now, nil
 			}
-			return nil, k.Ended(code, text, r.wall)
+			return nil, k.Ended(code, text, r.Wall)
 		})
 		if err != nil {
 			a.log.Error("end of what was asked not noted", "error", err)

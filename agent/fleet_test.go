@@ -116,7 +116,7 @@ func (h *fleetHost) boot(id string) {
 		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
 		Now:         f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Stepping: func(step policy.Step, done bool) {
-			if r := h.agent.current.Load(); !done && !r.fresh() {
+			if r := h.agent.current.Load(); !done && !r.Fresh() {
 				f.t.Errorf("%s takes %s on what it saw in an earlier round", name, step)
 			}
 		},
@@ -441,7 +441,7 @@ func (f *fleet) handOver() (took time.Duration, spares asked, called map[string]
 	called = map[string]bool{}
 	took = f.until(10*time.Minute, "a spare has become a voter", func() bool {
 		for name, h := range f.hosts {
-			if strings.HasPrefix(name, "s") && !h.agent.current.Load().view.Resting {
+			if strings.HasPrefix(name, "s") && !h.agent.current.Load().View.Resting {
 				called[name] = true
 			}
 		}
@@ -534,7 +534,7 @@ func TestARestingSpareNoticesAnotherAgentWithItsID(t *testing.T) {
 		f.settled()
 		const name = "s0029"
 		first := f.hosts[name]
-		if !first.agent.current.Load().view.Resting {
+		if !first.agent.current.Load().View.Resting {
 			t.Fatalf("%s does not rest", name)
 		}
 		first.end() // it gives its record back
@@ -547,7 +547,7 @@ func TestARestingSpareNoticesAnotherAgentWithItsID(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.until(30*time.Second, "it says that another agent has its ID", func() bool {
-			return strings.Contains(second.agent.current.Load().view.Self.Conflict,
+			return strings.Contains(second.agent.current.Load().View.Self.Conflict,
 				"another agent runs with this host's ID")
 		})
 	})
@@ -570,7 +570,7 @@ func TestAHostThatLostPowerIsNotInConflictWithWhatItWasBefore(t *testing.T) {
 				f.until(10*time.Second, name+" has written its record anew", func() bool {
 					return strings.Contains(f.etcd.get(key), boot)
 				})
-				if c := h.agent.current.Load().view.Self.Conflict; c != "" {
+				if c := h.agent.current.Load().View.Self.Conflict; c != "" {
 					t.Errorf("%s, boot %s: %s", name, boot, c)
 				}
 			}
@@ -587,7 +587,7 @@ func TestSomebodyWhoLooksAtARestingSpareSoonSeesAFreshPicture(t *testing.T) {
 		h := f.hosts["s0039"].agent
 		f.until(10*time.Minute, "its picture of the members is a while old", func() bool {
 			r := h.current.Load()
-			return f.now()-r.statusesAt > 30*time.Second
+			return f.now()-r.StatusesAt > 30*time.Second
 		})
 		if age := *h.Status().Cluster.AgeSeconds; age < 30 {
 			t.Errorf("it shows a picture of %.0f s ago as if it were of now", age)

@@ -61,8 +61,8 @@ func FuzzWhateverLiesInEtcdCanBeShown(f *testing.F) {
 		a.viewEtcd(t.Context(), r)
 		a.combine(t.Context(), r)
 		a.decide(r)
-		if !r.view.Cluster.Reachable {
-			t.Fatalf("the cluster counts as not reachable: %s", r.view.Cluster.Error)
+		if !r.View.Cluster.Reachable {
+			t.Fatalf("the cluster counts as not reachable: %s", r.View.Cluster.Error)
 		}
 		a.reached.Store(r)
 		a.current.Store(r)
@@ -75,8 +75,8 @@ func FuzzWhateverLiesInEtcdCanBeShown(f *testing.F) {
 		if err != nil || !reflect.DeepEqual(text, again) {
 			t.Errorf("sent %s\ngot %s, %v", text, again, err)
 		}
-		if r.op != nil {
-			if _, err := record.Encode(*r.op); err != nil {
+		if r.Op != nil {
+			if _, err := record.Encode(*r.Op); err != nil {
 				t.Errorf("the operation was read and cannot be written: %v", err)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 // hold is whether the unit is to be held back.
@@ -48,8 +49,8 @@ func wantHold(v policy.View) hold {
 }
 
 // noteHold brings the file in line with what the round has seen, beside the loop: the disk may hang.
-func (a *Agent) noteHold(ctx context.Context, r *round) {
-	want := wantHold(r.view)
+func (a *Agent) noteHold(ctx context.Context, r *round.Round) {
+	want := wantHold(r.View)
 	if want == holdAsIs || a.files.Held() == (want == holdBack) {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 )
@@ -61,8 +62,8 @@ func newJudge(c config.Disk, runtime string, opt Options) (*judge, error) {
 
 // observe judges a reading. member says that etcd runs here, so that the disk must not be written
 // to in bursts.
-func (j *judge) observe(r *round, member bool) health.Verdict {
-	verdict, changes := j.health.Observe(health.Input{Now: j.now(), Member: member, Disk: j.reading(r.reading)})
+func (j *judge) observe(r *round.Round, member bool) health.Verdict {
+	verdict, changes := j.health.Observe(health.Input{Now: j.now(), Member: member, Disk: j.reading(r.Reading)})
 	for _, c := range changes {
 		j.log.Info("health changed", "component", c.Component, "from", c.From, "to", c.To, "code", c.Code, "text",
 			c.Text)

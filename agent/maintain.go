@@ -11,6 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 // AskMaintenance notes on this host's disk that it shall be taken down. Asked again for the same work,
@@ -24,7 +25,7 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 	case r == nil:
 		return control.Maintenance{}, refuse(http.StatusServiceUnavailable, codeNotYet,
 			cannot+"quorumd has just started", "try again in a few seconds")
-	case r.view.Self.Mode != policy.Manage:
+	case r.View.Self.Mode != policy.Manage:
 		return control.Maintenance{}, refuse(http.StatusConflict, codeObserve, cannot+"quorumd only observes",
 			"set mode: manage and restart quorumd; until then, take turns by hand")
 	case req.Work == control.WorkReboot && !req.External && a.opt.Machine == nil:
@@ -34,8 +35,8 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 		return control.Maintenance{}, refuse(http.StatusBadRequest, control.CodeConflict,
 			cannot+"a restart that keeps etcd running is none", "leave one of the two out")
 	}
-	if asked, _ := a.files.Asked(); asked == nil && r.op != nil && r.op.Kind == policy.KindCycle &&
-		r.op.Host == a.opt.Config.Host.ID {
+	if asked, _ := a.files.Asked(); asked == nil && r.Op != nil && r.Op.Kind == policy.KindCycle &&
+		r.Op.Host == a.opt.Config.Host.ID {
 		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict,
 			cannot+"the last one is just coming to its end", "try again in a few seconds")
 	}
@@ -98,14 +99,14 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 // is brought back.
 func (a *Agent) EndMaintenance(ctx context.Context, by string) error {
 	r := a.current.Load()
-	failedAfter := r != nil && r.view.Asked != nil && r.view.Asked.After.State == policy.HooksFailed
-	rolling := r != nil && r.rollout != nil && r.rollout.State == record.RolloutRunning
+	failedAfter := r != nil && r.View.Asked != nil && r.View.Asked.After.State == policy.HooksFailed
+	rolling := r != nil && r.Rollout != nil && r.Rollout.State == record.RolloutRunning
 	again := false // the rollout would ask for it at once
 	err := a.changeAsk(ctx, func(k *local.Request) (*local.Request, *local.End) {
 		switch {
 		case k == nil:
 			return nil, nil
-		case k.BootID == "" && !k.Stopped && rolling && k.Rollout == r.rollout.ID:
+		case k.BootID == "" && !k.Stopped && rolling && k.Rollout == r.Rollout.ID:
 			again = true
 			return k, nil
 		case k.BootID == "" && !k.Stopped:
@@ -123,7 +124,7 @@ func (a *Agent) EndMaintenance(ctx context.Context, by string) error {
 			"cannot end the maintenance: its turn has not come, and the rollout that runs would ask for it again",
 			"quorumctl rollout pause, or quorumctl rollout abort")
 	}
-	if r != nil && r.asked != nil {
+	if r != nil && r.Request != nil {
 		a.log.Warn("maintenance is over", "by", by)
 	}
 	a.Wake()
@@ -146,7 +147,7 @@ func (a *Agent) changeAsk(ctx context.Context, change func(k *local.Request) (*l
 }
 
 // maintenanceStatus shows what was asked, by what the round has seen.
-func (a *Agent) maintenanceStatus(r *round, k *local.Request) control.Maintenance {
+func (a *Agent) maintenanceStatus(r *round.Round, k *local.Request) control.Maintenance {
 	out := control.Maintenance{
 		Work: string(k.Work), Command: k.Program, Reason: k.Reason, By: k.By, Since: k.Since,
 		KeepRunning: k.KeepRunning, External: k.External,
@@ -154,17 +155,17 @@ func (a *Agent) maintenanceStatus(r *round, k *local.Request) control.Maintenanc
 	}
 	out.Until = k.Until()
 	out.Overdue = overdue(out.Until, a.opt.Wall())
-	op := r.op
+	op := r.Op
 	own := op != nil && op.Kind == policy.KindCycle && op.Host == a.opt.Config.Host.ID
 	command := policy.HooksNone
-	if r.asked != nil && r.asked.Since.Equal(k.Since) {
-		command = r.view.Asked.Command.State
+	if r.Request != nil && r.Request.Since.Equal(k.Since) {
+		command = r.View.Asked.Command.State
 	}
-	reachable := r.view.Cluster.Reachable
-	noted := r.view.Asked != nil && r.view.Asked.Noted
+	reachable := r.View.Cluster.Reachable
+	noted := r.View.Asked != nil && r.View.Asked.Noted
 	down := own && op.Phase == string(policy.PhaseDown) ||
-		(!reachable || noted) && k.Stopped && r.view.Unit.State != policy.UnitActive &&
-			r.view.Unit.State != policy.UnitDeactivating
+		(!reachable || noted) && k.Stopped && r.View.Unit.State != policy.UnitActive &&
+			r.View.Unit.State != policy.UnitDeactivating
 	switch {
 	case command == policy.HooksStarting, command == policy.HooksRunning,
 		command == policy.HooksDue && down && reachable && !k.Over:

@@ -16,6 +16,7 @@ import (
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 func TestWhoAsksIsAnsweredThoughTheDiskHangs(t *testing.T) {
@@ -63,7 +64,7 @@ func TestATakeDownForWhatWasWithdrawnLeavesWhatIsAskedInsteadAlone(t *testing.T)
 	if err := files.ChangeRequest(func(*local.Request) (*local.Request, *local.End) { return instead, nil }); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.takeDown(t.Context(), &round{asked: decided}); err == nil ||
+	if err := a.takeDown(t.Context(), &round.Round{Request: decided}); err == nil ||
 		!strings.Contains(err.Error(), "withdrawn") {
 		t.Errorf("the take-down ended with %v", err)
 	}
@@ -138,7 +139,7 @@ func TestNothingIsOverdueThatStillWaitsForItsTurn(t *testing.T) {
 		f.pass(3 * time.Hour)
 		for name, want := range map[string]bool{"v2": true, "v3": false} {
 			s := f.hosts[name].agent.Status()
-			if told := f.hosts[name].agent.current.Load().view.Asked.Overdue; s.Maintenance.Overdue != want ||
+			if told := f.hosts[name].agent.current.Load().View.Asked.Overdue; s.Maintenance.Overdue != want ||
 				told != want {
 				t.Errorf("%s is overdue: %t, and %t to itself; want %t", name, s.Maintenance.Overdue, told, want)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 )
@@ -26,7 +27,7 @@ type Metrics struct {
 
 	probe Probe
 	now   func() time.Duration
-	last  atomic.Pointer[round]
+	last  atomic.Pointer[round.Round]
 	ended atomic.Int64 // when the last round ended, since boot
 }
 
@@ -85,8 +86,8 @@ func (m *Metrics) operation(outcome policy.ReasonCode) {
 	m.operations.WithLabelValues(string(outcome)).Inc()
 }
 
-func (m *Metrics) observeRound(r *round, took time.Duration) {
-	for _, s := range r.reading.Samples {
+func (m *Metrics) observeRound(r *round.Round, took time.Duration) {
+	for _, s := range r.Reading.Samples {
 		if s.Errno == 0 {
 			m.fsync.WithLabelValues(s.Lane.String()).Observe(s.Latency.Seconds())
 		}
@@ -100,7 +101,7 @@ func (m *Metrics) observeRound(r *round, took time.Duration) {
 type gauge struct {
 	name, help string
 	labels     []string
-	read       func(m *Metrics, r *round, emit func(value float64, labels ...string))
+	read       func(m *Metrics, r *round.Round, emit func(value float64, labels ...string))
 }
 
 // gauges declares all of them. What is not known is left out rather than shown as zero.
@@ -114,14 +115,14 @@ func hostGauges() []gauge {
 		{
 			"quorumd_disk_inflight_seconds", "Age of the probe's write that has not come back; 0 when there is none.",
 			nil,
-			func(m *Metrics, _ *round, emit func(float64, ...string)) {
+			func(m *Metrics, _ *round.Round, emit func(float64, ...string)) {
 				age, _ := m.probe.InFlight()
 				emit(age.Seconds())
 			},
 		},
 		{
 			"quorumd_loop_age_seconds", "Time since the last round of the loop ended.", nil,
-			func(m *Metrics, r *round, emit func(float64, ...string)) {
+			func(m *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r != nil {
 					emit((m.now() - time.Duration(m.ended.Load())).Seconds())
 				}
@@ -135,10 +136,10 @@ func hostGauges() []gauge {
 		{
 			"quorumd_health_state", "1 for the verdict on this host, 0 for all others.",
 			[]string{"state"},
-			func(_ *Metrics, r *round, emit func(float64, ...string)) {
+			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				now := health.Unknown
 				if r != nil {
-					now = r.verdict.State
+					now = r.Verdict.State
 				}
 				for state := health.Unknown; state <= health.Failed; state++ {
 					emit(truth(state == now), state.String())
@@ -147,8 +148,8 @@ func hostGauges() []gauge {
 		},
 		{
 			"quorumd_health_qualified", "1 when this host has passed its qualifying run.", nil,
-			func(_ *Metrics, r *round, emit func(float64, ...string)) {
-				emit(truth(r != nil && r.verdict.Qualified))
+			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+				emit(truth(r != nil && r.Verdict.Qualified))
 			},
 		},
 		{
@@ -165,24 +166,24 @@ func turnGauges() []gauge {
 	return []gauge{
 		{
 			"quorumd_lock_held", "1 when this agent holds the lock.", nil,
-			func(_ *Metrics, r *round, emit func(float64, ...string)) {
-				emit(truth(r != nil && r.view.Lock.Mine))
+			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+				emit(truth(r != nil && r.View.Lock.Mine))
 			},
 		},
 		{
 			"quorumd_operation_in_flight", "1 when an operation is in flight in the cluster, by kind and phase.",
 			[]string{"kind", "phase"},
-			func(_ *Metrics, r *round, emit func(float64, ...string)) {
-				if r != nil && r.view.Op != nil {
-					emit(1, r.view.Op.Kind, string(r.view.Op.Phase))
+			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+				if r != nil && r.View.Op != nil {
+					emit(1, r.View.Op.Kind, string(r.View.Op.Phase))
 				}
 			},
 		},
 		{
 			"quorumd_operation_age_seconds", "Age of the operation in flight, as seen by this agent.", nil,
-			func(_ *Metrics, r *round, emit func(float64, ...string)) {
-				if r != nil && r.view.Op != nil {
-					emit(r.view.Op.Elapsed.Seconds())
+			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+				if r != nil && r.View.Op != nil {
+					emit(r.View.Op.Elapsed.Seconds())
 				}
 			},
 		},
@@ -190,8 +191,8 @@ func turnGauges() []gauge {
 			"quorumd_operation_overdue",
 			"1 while the operation in flight lasts longer than was said; every host tells, also when the one that is " +
 				"down is silent.", nil,
-			func(_ *Metrics, r *round, emit func(float64, ...string)) {
-				emit(truth(r != nil && r.view.Op != nil && r.view.Op.Overdue))
+			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+				emit(truth(r != nil && r.View.Op != nil && r.View.Op.Overdue))
 			},
 		},
 		{
@@ -215,8 +216,8 @@ func turnGauges() []gauge {
 		},
 		{
 			"quorumd_paused", "1 while the cluster is paused.", nil,
-			func(_ *Metrics, r *round, emit func(float64, ...string)) {
-				emit(truth(r != nil && r.view.Pause != nil))
+			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+				emit(truth(r != nil && r.View.Pause != nil))
 			},
 		},
 	}
@@ -227,8 +228,8 @@ func clusterGauges() []gauge {
 	return []gauge{
 		{
 			"quorumd_cluster_reachable", "1 when a voter has answered in the last round.", nil,
-			func(_ *Metrics, r *round, emit func(float64, ...string)) {
-				emit(truth(r != nil && r.view.Cluster.Reachable))
+			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+				emit(truth(r != nil && r.View.Cluster.Reachable))
 			},
 		},
 		{
@@ -248,34 +249,34 @@ func clusterGauges() []gauge {
 		},
 		{
 			"quorumd_cluster_failure_tolerance", "How many more voters may fail; negative without a quorum.", nil,
-			func(_ *Metrics, r *round, emit func(float64, ...string)) {
-				if r != nil && r.view.Cluster.Reachable {
-					emit(float64(policy.Tolerance(r.view.Cluster.Counts())))
+			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+				if r != nil && r.View.Cluster.Reachable {
+					emit(float64(policy.Tolerance(r.View.Cluster.Counts())))
 				}
 			},
 		},
 	}
 }
 
-func readFindings(_ *Metrics, r *round, emit func(float64, ...string)) {
+func readFindings(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 	if r == nil {
 		return
 	}
-	for _, f := range r.verdict.Findings {
+	for _, f := range r.Verdict.Findings {
 		emit(1, string(f.Code), string(f.Component))
 	}
 }
 
-func readUnreadable(_ *Metrics, r *round, emit func(float64, ...string)) {
-	if r != nil && r.reachable {
-		emit(float64(len(r.unreadable)))
+func readUnreadable(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+	if r != nil && r.Reachable {
+		emit(float64(len(r.Unreadable)))
 	}
 }
 
-func readRole(_ *Metrics, r *round, emit func(float64, ...string)) {
+func readRole(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 	now := policy.RoleUnknown
 	if r != nil {
-		now = r.decision.Role
+		now = r.Decision.Role
 	}
 	for _, role := range []policy.Role{
 		policy.RoleUnknown, policy.RoleSpare, policy.RoleJoining, policy.RoleStandby,
@@ -285,52 +286,52 @@ func readRole(_ *Metrics, r *round, emit func(float64, ...string)) {
 	}
 }
 
-func readMaintenance(_ *Metrics, r *round, emit func(float64, ...string)) {
+func readMaintenance(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 	for _, work := range []policy.Work{
 		policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot,
 		policy.WorkCommand,
 	} {
-		emit(truth(r != nil && r.view.Asked != nil && r.view.Asked.Work == work), string(work))
+		emit(truth(r != nil && r.View.Asked != nil && r.View.Asked.Work == work), string(work))
 	}
 }
 
-func readOverdue(_ *Metrics, r *round, emit func(float64, ...string)) {
-	emit(truth(r != nil && r.view.Asked != nil && r.view.Asked.Overdue))
+func readOverdue(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+	emit(truth(r != nil && r.View.Asked != nil && r.View.Asked.Overdue))
 }
 
-func readRollout(_ *Metrics, r *round, emit func(float64, ...string)) {
-	if r != nil && r.rollout != nil {
-		emit(1, r.rollout.State)
+func readRollout(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+	if r != nil && r.Rollout != nil {
+		emit(1, r.Rollout.State)
 	}
 }
 
-func readReason(_ *Metrics, r *round, emit func(float64, ...string)) {
-	if r != nil && len(r.decision.Reasons) > 0 {
-		emit(1, string(r.decision.Reasons[0].Code))
+func readReason(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+	if r != nil && len(r.Decision.Reasons) > 0 {
+		emit(1, string(r.Decision.Reasons[0].Code))
 	}
 }
 
-func readClusterAge(m *Metrics, r *round, emit func(float64, ...string)) {
+func readClusterAge(m *Metrics, r *round.Round, emit func(float64, ...string)) {
 	if r != nil {
-		emit((m.now() - r.etcdAt).Seconds())
+		emit((m.now() - r.EtcdAt).Seconds())
 	}
 }
 
-func readHostsAge(m *Metrics, r *round, emit func(float64, ...string)) {
-	if r != nil && r.hostsAt != 0 {
-		emit((m.now() - r.hostsAt).Seconds())
+func readHostsAge(m *Metrics, r *round.Round, emit func(float64, ...string)) {
+	if r != nil && r.HostsAt != 0 {
+		emit((m.now() - r.HostsAt).Seconds())
 	}
 }
 
-func readResting(_ *Metrics, r *round, emit func(float64, ...string)) {
-	emit(truth(r != nil && r.view.Resting))
+func readResting(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+	emit(truth(r != nil && r.View.Resting))
 }
 
-func readVoters(_ *Metrics, r *round, emit func(float64, ...string)) {
-	if r == nil || !r.view.Cluster.Reachable {
+func readVoters(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+	if r == nil || !r.View.Cluster.Reachable {
 		return
 	}
-	voters, live := r.view.Cluster.Counts()
+	voters, live := r.View.Cluster.Counts()
 	emit(float64(voters), "listed")
 	emit(float64(live), "live")
 }

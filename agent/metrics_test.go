@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 )
@@ -66,7 +67,7 @@ func TestEveryFindingIsAMetricWhileItHoldsAndNotTheWorstAlone(t *testing.T) {
 		{empty, []string{"DISK_STALLED disk 1"}},
 	} {
 		verdict, _ := judge.Observe(health.Input{Now: time.Hour, Member: true, Disk: look.disk})
-		m.last.Store(&round{verdict: verdict})
+		m.last.Store(&round.Round{Verdict: verdict})
 		if got := findings(t, registry); !slices.Equal(got, look.want) {
 			t.Errorf("it shows %v, want %v", got, look.want)
 		}

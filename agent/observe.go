@@ -14,35 +14,9 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
-	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
-	"github.com/quorumd/quorumd/disk"
-	"github.com/quorumd/quorumd/health"
-	"github.com/quorumd/quorumd/systemd"
+	"github.com/quorumd/quorumd/agent/round"
 )
-
-// round is everything that one turn of the loop has seen and decided. It is not changed once it
-// is published.
-type round struct {
-	number   uint64
-	at       time.Duration
-	wall     time.Time
-	view     policy.View
-	decision policy.Decision
-	seen     // of etcd
-	unit     systemd.Status
-	unitErr  error
-	verdict  health.Verdict
-	reading  disk.Reading
-	asked    *local.Request
-	removal  *local.Removal // that this host was asked for
-	probed   time.Duration  // when it was judged, by the probe's clock
-	boot     *local.BootstrapRequest
-	// stepsBefore counts the steps that this process had taken before this round.
-	stepsBefore uint64
-	// reasonFor gives for how long each of the decision's reasons has stood.
-	reasonFor map[policy.ReasonCode]time.Duration
-}
 
 // How often things that seldom change are looked at, in intervals of the loop; and how old they
 // may grow.
@@ -57,10 +31,12 @@ const (
 const lookTimeout = 5 * time.Second
 
 // observe makes the round's view.
-func (a *Agent) observe(ctx context.Context) *round {
+func (a *Agent) observe(ctx context.Context) *round.Round {
 	c := a.opt.Config
-	r := &round{number: a.rounds, at: a.opt.Now(), wall: a.opt.Wall(), boot: a.files.Bootstrap(), stepsBefore: a.steps}
-	v := &r.view
+	r := &round.Round{
+		Number: a.rounds, At: a.opt.Now(), Wall: a.opt.Wall(), Bootstrap: a.files.Bootstrap(), StepsBefore: a.steps,
+	}
+	v := &r.View
 	v.Limits = a.limits
 	v.Target = policy.Target{Voters: c.Cluster.Voters, Standbys: c.Cluster.Standbys}
 	v.Self = policy.Self{
@@ -68,14 +44,14 @@ func (a *Agent) observe(ctx context.Context) *round {
 		Binary: c.Etcd.Binary,
 	}
 	v.Failed = a.failed
-	v.PromotionPending = a.promoted.value != "" && r.at-a.promoted.at < c.Timing.LockTTL
+	v.PromotionPending = a.promoted.value != "" && r.At-a.promoted.at < c.Timing.LockTTL
 
 	id, member := a.files.Membership()
 	v.Self.MemberID = member
-	v.Bootstrap = policy.Bootstrap{Requested: r.boot != nil, Done: id != 0, Seen: a.files.LastSeen()}
-	v.Backoff = a.files.Backoff(a.opt.BootID, r.at, c.Timing.JoinBackoff)
+	v.Bootstrap = policy.Bootstrap{Requested: r.Bootstrap != nil, Done: id != 0, Seen: a.files.LastSeen()}
+	v.Backoff = a.files.Backoff(a.opt.BootID, r.At, c.Timing.JoinBackoff)
 	if a.running != nil {
-		v.Stuck = a.running.text(r.at)
+		v.Stuck = a.running.text(r.At)
 	}
 	a.viewAsked(ctx, r)
 	a.viewRemoval(r)
@@ -91,21 +67,16 @@ func (a *Agent) observe(ctx context.Context) *round {
 
 // confirm observes etcd anew, and completely, in a round that has found a step on something that was
 // carried over: a step is decided on one picture, and that is of now.
-func (a *Agent) confirm(ctx context.Context, r *round) {
+func (a *Agent) confirm(ctx context.Context, r *round.Round) {
 	a.askEtcd(ctx, r, look{etcd: true, members: true, hosts: true})
 	a.viewEtcd(ctx, r)
 	a.observeClock(ctx, r)
 	a.combine(ctx, r)
 }
 
-// fresh tells whether all that stands in the view of a round was seen in that round.
-func (r *round) fresh() bool {
-	return r.etcdAt == r.at && (!r.reachable || (r.statusesAt == r.at && r.hostsAt == r.at))
-}
-
 // combine fills in what is seen only where etcd and the host are seen together.
-func (a *Agent) combine(ctx context.Context, r *round) {
-	v := &r.view
+func (a *Agent) combine(ctx context.Context, r *round.Round) {
+	v := &r.View
 	v.Cluster.ExpectedID, _ = a.files.Membership()
 	if want := a.opt.Config.Cluster.ID; want != "" {
 		_, _ = fmt.Sscanf(want, "%x", &v.Cluster.ExpectedID) // the configuration is checked
@@ -114,11 +85,11 @@ func (a *Agent) combine(ctx context.Context, r *round) {
 	v.Self.Conflict = policy.Conflict(*v)
 	a.noteSeen(ctx, r)
 	a.viewStandbys(r)
-	if v.Cluster.Reachable && r.etcdAt == r.at { // what was carried over is not the cluster's word of now
+	if v.Cluster.Reachable && r.EtcdAt == r.At { // what was carried over is not the cluster's word of now
 		a.noteMembership(ctx, r)
 		a.noteStandby(ctx, r)
 	}
-	if !v.Cluster.Reachable || r.etcdAt == r.at {
+	if !v.Cluster.Reachable || r.EtcdAt == r.At {
 		a.noteHold(ctx, r)
 	}
 	a.noteAsk(ctx, r)
@@ -127,25 +98,25 @@ func (a *Agent) combine(ctx context.Context, r *round) {
 }
 
 // decide asks the policy, and measures for how long its reasons have stood.
-func (a *Agent) decide(r *round) {
-	r.decision = policy.Decide(r.view)
-	r.reasonFor = map[policy.ReasonCode]time.Duration{}
-	for _, reason := range r.decision.Reasons {
-		r.reasonFor[reason.Code] = a.since.of("reason/"+string(reason.Code), "", r.at, r.number)
+func (a *Agent) decide(r *round.Round) {
+	r.Decision = policy.Decide(r.View)
+	r.ReasonFor = map[policy.ReasonCode]time.Duration{}
+	for _, reason := range r.Decision.Reasons {
+		r.ReasonFor[reason.Code] = a.since.of("reason/"+string(reason.Code), "", r.At, r.Number)
 	}
-	a.since.forget(r.number)
+	a.since.forget(r.Number)
 }
 
 // noteMembership records on disk which member of which cluster this host is, and when it is none
 // any more. It is written beside the loop: the disk may hang.
-func (a *Agent) noteMembership(ctx context.Context, r *round) {
-	v := &r.view
+func (a *Agent) noteMembership(ctx context.Context, r *round.Round) {
+	v := &r.View
 	if v.Data.State != policy.DataMember || (v.Cluster.ExpectedID != 0 && v.Cluster.ExpectedID != v.Cluster.ID) ||
 		v.Data.ClusterID != v.Cluster.ID {
 		return
 	}
 	var member uint64
-	if m, ok := r.membership.ByID(v.Data.MemberID); ok {
+	if m, ok := r.Membership.ByID(v.Data.MemberID); ok {
 		member = m.ID
 	}
 	cluster, known := a.files.Membership()
@@ -168,7 +139,7 @@ const noteEvery = 2 * time.Second
 // ran tells whether the local unit ran in the round before.
 func (a *Agent) ran() bool {
 	before := a.current.Load()
-	return before != nil && before.view.Unit.State == policy.UnitActive
+	return before != nil && before.View.Unit.State == policy.UnitActive
 }
 
 // explain makes of an unreachable cluster an error that names the layer which fails.

@@ -9,123 +9,91 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
-
-// seen is what was read from etcd, and when. A round that does not ask carries over what the round
-// before had.
-type seen struct {
-	etcdAt     time.Duration // when etcd was asked
-	reachable  bool
-	listed     bool // at least the member list was read
-	problem    string
-	denied     bool // etcd's users and roles stand against it
-	membership cluster.Membership
-	statuses   map[uint64]cluster.Status
-	statusesAt time.Duration // when the members were asked
-	answers    answers       // while there is no quorum
-	hosts      []record.Host // by ID
-	hostsAt    time.Duration // when all of them were read
-	counted    int           // how many there are, if they were counted
-	ownHost    *record.Host  // our own key's record, whoever wrote it
-	ownHostAt  int64         // and its modification revision
-	op         *record.Op
-	opAt       int64 // its modification revision
-	endedAt    int64 // modification revision of the line with which the last one ended
-	lock       *record.Lock
-	lockAt     int64 // its create revision: the token
-	pause      *record.Pause
-	queue      *record.Queue
-	queueAt    int64 // its modification revision
-	rollout    *record.Rollout
-	rolloutAt  int64 // its modification revision
-	released   released
-	revision   int64 // of the store when the records were read
-	unreadable []policy.Unreadable
-}
 
 // hostsKept is how many hosts' records a resting host keeps between two looks at them all. Of a
 // larger fleet it keeps those that concern it.
 const hostsKept = 200
 
 // observeEtcd asks etcd for what is due, and carries the rest over.
-func (a *Agent) observeEtcd(ctx context.Context, r *round) {
+func (a *Agent) observeEtcd(ctx context.Context, r *round.Round) {
 	hurry, before := a.hurry.Swap(false), a.current.Load()
-	want := a.pace.due(r.at, hurry)
-	if a.lightly && !hurry && before != nil && before.reachable {
+	want := a.pace.due(r.At, hurry)
+	if a.lightly && !hurry && before != nil && before.Reachable {
 		want = look{etcd: true, behind: a.last.Behind}
 	}
 	if before == nil || want.etcd {
 		a.askEtcd(ctx, r, want)
 	} else {
-		r.seen = before.seen
-		r.hosts = a.kept(before)
+		r.Seen = before.Seen
+		r.Hosts = a.kept(before)
 	}
-	if want = a.pace.due(r.at, false); r.reachable && r.etcdAt == r.at && !a.lightly && want.hosts &&
-		r.hostsAt != r.at {
+	if want = a.pace.due(r.At, false); r.Reachable && r.EtcdAt == r.At && !a.lightly && want.hosts &&
+		r.HostsAt != r.At {
 		a.askEtcd(ctx, r, want) // it has just learned that it is called, or how few hosts there are
 	}
 	a.viewEtcd(ctx, r)
 }
 
 // askEtcd asks etcd, and paces what comes next by what it has found.
-func (a *Agent) askEtcd(ctx context.Context, r *round, want look) {
-	r.seen = seen{etcdAt: r.at}
+func (a *Agent) askEtcd(ctx context.Context, r *round.Round, want look) {
+	r.Seen = round.Seen{EtcdAt: r.At}
 	if old := a.reached.Load(); old != nil {
-		r.statuses, r.statusesAt = old.statuses, old.statusesAt
-		r.hosts, r.hostsAt = a.kept(old), old.hostsAt
+		r.Statuses, r.StatusesAt = old.Statuses, old.StatusesAt
+		r.Hosts, r.HostsAt = a.kept(old), old.HostsAt
 	}
 	err := a.askMembers(ctx, r, want.members)
 	if err == nil {
-		r.listed = true
+		r.Listed = true
 		err = a.askRecords(ctx, r, want)
 	}
 	if err != nil { // half a picture is none
-		if r.problem = err.Error(); cluster.Denied(err) {
-			r.denied, r.problem = true, a.deniedText(err)
+		if r.Problem = err.Error(); cluster.Denied(err) {
+			r.Denied, r.Problem = true, a.deniedText(err)
 		}
-		r.hosts, r.op, r.lock, r.pause, r.queue, r.rollout = nil, nil, nil, nil, nil, nil
-		r.opAt, r.lockAt, r.queueAt, r.rolloutAt, r.unreadable = 0, 0, 0, 0, nil
+		r.Hosts, r.Op, r.Lock, r.Pause, r.Queue, r.Rollout = nil, nil, nil, nil, nil, nil
+		r.OpAt, r.LockAt, r.QueueAt, r.RolloutAt, r.Unreadable = 0, 0, 0, 0, nil
 	}
-	r.reachable = err == nil
-	if r.reachable {
-		a.pace.guide(r.at, r.queue != nil)
+	r.Reachable = err == nil
+	if r.Reachable {
+		a.pace.guide(r.At, r.Queue != nil)
 	}
 	switch {
-	case !r.reachable:
+	case !r.Reachable:
 	case want.hosts:
-		a.pace.learn(r.at, len(r.hosts))
-	case r.queue != nil && sizeClass(a.pace.size) != r.queue.Hosts:
-		a.pace.learn(r.at, r.queue.Hosts)
+		a.pace.learn(r.At, len(r.Hosts))
+	case r.Queue != nil && sizeClass(a.pace.size) != r.Queue.Hosts:
+		a.pace.learn(r.At, r.Queue.Hosts)
 	case want.count:
-		a.pace.learn(r.at, max(1, r.counted))
+		a.pace.learn(r.At, max(1, r.Counted))
 	}
-	a.pace.asked(r.at, look{etcd: true, members: r.reachable && want.members, hosts: r.reachable && want.hosts})
-	a.pace.attend(r.at, a.attentive(r))
+	a.pace.asked(r.At, look{etcd: true, members: r.Reachable && want.members, hosts: r.Reachable && want.hosts})
+	a.pace.attend(r.At, a.attentive(r))
 }
 
 // letGo drops the records that a host which rests has no use for any more, now that it has decided: of a large
 // fleet they are megabytes, and it looks again in minutes.
-func (a *Agent) letGo(r *round) {
-	if kept := a.kept(r); len(kept) < len(r.hosts) {
-		r.hosts, r.view.Hosts = kept, a.viewHosts(kept, r.opAt, r.released)
+func (a *Agent) letGo(r *round.Round) {
+	if kept := a.kept(r); len(kept) < len(r.Hosts) {
+		r.Hosts, r.View.Hosts = kept, a.viewHosts(kept, r.OpAt, r.Released)
 	}
 }
 
 // kept gives the host records that are carried over.
-func (a *Agent) kept(before *round) []record.Host {
-	if a.pace.attends || len(before.hosts) <= hostsKept {
-		return before.hosts
+func (a *Agent) kept(before *round.Round) []record.Host {
+	if a.pace.attends || len(before.Hosts) <= hostsKept {
+		return before.Hosts
 	}
 	c := a.opt.Config
 	var out []record.Host
-	for _, h := range before.hosts {
-		_, member := before.membership.ByPeerURL(h.PeerURL)
-		queued := before.queue != nil && queues(before.queue, h.ID)
+	for _, h := range before.Hosts {
+		_, member := before.Membership.ByPeerURL(h.PeerURL)
+		queued := before.Queue != nil && queues(before.Queue, h.ID)
 		ours := h.ID == c.Host.ID || h.Name == c.Host.Name || h.PeerURL == c.Etcd.PeerURL
 		if member || queued || ours || !h.Turn.IsZero() {
 			out = append(out, h)
@@ -135,7 +103,7 @@ func (a *Agent) kept(before *round) []record.Host {
 }
 
 // askMembers reads the member list, and asks every member if it shall.
-func (a *Agent) askMembers(ctx context.Context, r *round, all bool) error {
+func (a *Agent) askMembers(ctx context.Context, r *round.Round, all bool) error {
 	listCtx, cancel := context.WithTimeout(ctx, 2*a.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	list, err := a.opt.Etcd.Members(listCtx)
@@ -148,7 +116,7 @@ func (a *Agent) askMembers(ctx context.Context, r *round, all bool) error {
 		}
 		return a.explain(ctx, err)
 	}
-	r.membership = list
+	r.Membership = list
 	if !all {
 		return nil
 	}
@@ -158,12 +126,12 @@ func (a *Agent) askMembers(ctx context.Context, r *round, all bool) error {
 			asked[i].ClientURLs = []string{a.opt.Config.Etcd.ClientURL} // not published yet
 		}
 	}
-	r.statuses, r.statusesAt = a.opt.Etcd.Statuses(ctx, asked), r.at
+	r.Statuses, r.StatusesAt = a.opt.Etcd.Statuses(ctx, asked), r.At
 	return nil
 }
 
 // askRecords reads quorumd's own records at one revision: all of them, or those that concern this host.
-func (a *Agent) askRecords(ctx context.Context, r *round, want look) error {
+func (a *Agent) askRecords(ctx context.Context, r *round.Round, want look) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*a.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	var spans []cluster.Span
@@ -184,14 +152,14 @@ func (a *Agent) askRecords(ctx context.Context, r *round, want look) error {
 	}
 	found, err := a.opt.Etcd.Read(ctx, spans...)
 	if err == nil {
-		r.counted = found.Counted
+		r.Counted = found.Counted
 		a.parseRecords(r, found, want)
 	}
 	return err
 }
 
-func (a *Agent) parseRecords(r *round, found cluster.Range, want look) {
-	r.revision = found.Revision
+func (a *Agent) parseRecords(r *round.Round, found cluster.Range, want look) {
+	r.Revision = found.Revision
 	hosts := make([]record.Host, 0, len(found.Pairs))
 	for _, pair := range found.Pairs {
 		var err error
@@ -202,51 +170,51 @@ func (a *Agent) parseRecords(r *round, found cluster.Range, want look) {
 		case strings.HasPrefix(pair.Key, a.keys.Releases()):
 			a.parseRelease(r, pair)
 		case pair.Key == a.keys.Lock():
-			kind, r.lockAt = policy.RecordLock, pair.CreateRevision
-			if r.lock, err = a.parsed.lock.of(pair); err != nil {
-				r.lock = &record.Lock{Name: "one whose record cannot be read"}
+			kind, r.LockAt = policy.RecordLock, pair.CreateRevision
+			if r.Lock, err = a.parsed.lock.of(pair); err != nil {
+				r.Lock = &record.Lock{Name: "one whose record cannot be read"}
 			}
 		case pair.Key == a.keys.Op():
-			kind, r.opAt = policy.RecordOp, pair.ModRevision
-			r.op, err = a.parsed.op.of(pair)
+			kind, r.OpAt = policy.RecordOp, pair.ModRevision
+			r.Op, err = a.parsed.op.of(pair)
 		case pair.Key == a.keys.Ended():
-			r.endedAt = pair.ModRevision
+			r.EndedAt = pair.ModRevision
 		case pair.Key == a.keys.Pause():
 			kind = policy.RecordPause
-			r.pause, err = a.parsed.pause.of(pair)
+			r.Pause, err = a.parsed.pause.of(pair)
 		case pair.Key == a.keys.Rollout():
-			kind, r.rolloutAt = policy.RecordRollout, pair.ModRevision
-			r.rollout, err = a.parsed.rollout.of(pair)
+			kind, r.RolloutAt = policy.RecordRollout, pair.ModRevision
+			r.Rollout, err = a.parsed.rollout.of(pair)
 		case pair.Key == a.keys.Queue():
-			r.queue, _ = a.parsed.queue.of(pair) // it is advice: one that cannot be read is none
-			r.queueAt = pair.ModRevision
+			r.Queue, _ = a.parsed.queue.of(pair) // it is advice: one that cannot be read is none
+			r.QueueAt = pair.ModRevision
 		}
 		if err != nil {
-			r.note(kind, pair, err)
+			r.NoteUnreadable(kind, pair, err)
 		}
 	}
 	if found.Rest != "" {
-		r.note(policy.RecordHost, cluster.Pair{Key: found.Rest},
+		r.NoteUnreadable(policy.RecordHost, cluster.Pair{Key: found.Rest},
 			errors.New("it was not read, nor what follows, because too much lies before it"))
 	}
 	if want.hosts {
-		r.hosts, r.hostsAt = hosts, r.at
+		r.Hosts, r.HostsAt = hosts, r.At
 		a.remember(found.Pairs, hosts)
 		return
 	}
 	if before := a.reached.Load(); before != nil {
-		r.carryUnreadable(before.unreadable, a.keys.Host(a.opt.Config.Host.ID))
+		r.CarryUnreadable(before.Unreadable, a.keys.Host(a.opt.Config.Host.ID))
 	}
 	id := a.opt.Config.Host.ID
-	r.hosts = slices.DeleteFunc(slices.Clone(r.hosts), func(h record.Host) bool {
+	r.Hosts = slices.DeleteFunc(slices.Clone(r.Hosts), func(h record.Host) bool {
 		return h.ID == id || slices.Contains(want.behind, h.ID)
 	})
-	r.hosts = append(r.hosts, hosts...)
-	slices.SortStableFunc(r.hosts, func(x, y record.Host) int { return strings.Compare(x.ID, y.ID) })
+	r.Hosts = append(r.Hosts, hosts...)
+	slices.SortStableFunc(r.Hosts, func(x, y record.Host) int { return strings.Compare(x.ID, y.ID) })
 }
 
 // parseHost adds a host's record to those that were read.
-func (a *Agent) parseHost(r *round, hosts []record.Host, pair cluster.Pair) []record.Host {
+func (a *Agent) parseHost(r *round.Round, hosts []record.Host, pair cluster.Pair) []record.Host {
 	id := strings.TrimPrefix(pair.Key, a.keys.Hosts())
 	h, known := a.decoded[pair.ModRevision]
 	var err error
@@ -255,13 +223,13 @@ func (a *Agent) parseHost(r *round, hosts []record.Host, pair cluster.Pair) []re
 	}
 	own := id == a.opt.Config.Host.ID
 	if own {
-		r.ownHostAt = pair.ModRevision
+		r.OwnHostAt = pair.ModRevision
 	}
 	if own && (err == nil || errors.Is(err, record.ErrVersion)) { // any other that cannot be read is written over
-		r.ownHost = &h
+		r.OwnHost = &h
 	}
 	if err != nil {
-		r.note(policy.RecordHost, pair, err)
+		r.NoteUnreadable(policy.RecordHost, pair, err)
 		return hosts
 	}
 	return append(hosts, h)

@@ -10,36 +10,37 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/systemd"
 )
 
 // observeUnit asks for the state of the local etcd unit.
-func (a *Agent) observeUnit(ctx context.Context, r *round) {
+func (a *Agent) observeUnit(ctx context.Context, r *round.Round) {
 	ctx, cancel := context.WithTimeout(ctx, a.opt.Config.Timing.CallTimeout)
 	defer cancel()
-	r.unit, r.unitErr = a.opt.Unit.Status(ctx)
-	u := &r.view.Unit
+	r.Unit, r.UnitErr = a.opt.Unit.Status(ctx)
+	u := &r.View.Unit
 	u.SinceStart = policy.Never
 	if a.started.value != "" {
-		u.SinceStart = r.at - a.started.at
+		u.SinceStart = r.At - a.started.at
 	}
 	switch {
-	case errors.Is(r.unitErr, systemd.ErrNotInstalled) || (r.unitErr == nil && !r.unit.Installed()):
+	case errors.Is(r.UnitErr, systemd.ErrNotInstalled) || (r.UnitErr == nil && !r.Unit.Installed()):
 		u.State, u.Detail = policy.UnitMissing, fmt.Sprintf("%s is %s", a.opt.Config.Etcd.Unit,
-			orText(r.unit.LoadState, "not installed"))
-	case r.unitErr != nil:
-		u.State, u.Detail = policy.UnitUnknown, r.unitErr.Error()
+			orText(r.Unit.LoadState, "not installed"))
+	case r.UnitErr != nil:
+		u.State, u.Detail = policy.UnitUnknown, r.UnitErr.Error()
 	default:
-		u.State, u.Detail = unitState(r.unit.State), unitDetail(r.unit)
+		u.State, u.Detail = unitState(r.Unit.State), unitDetail(r.Unit)
 	}
-	u.NotAtBoot = r.unitErr == nil && r.unit.NotAtBoot()
-	if r.unit.Program != a.opt.Config.Etcd.Binary {
-		u.Program = r.unit.Program
+	u.NotAtBoot = r.UnitErr == nil && r.Unit.NotAtBoot()
+	if r.Unit.Program != a.opt.Config.Etcd.Binary {
+		u.Program = r.Unit.Program
 	}
 	// one that never ran has been in its state since no moment
-	u.Ran = r.unitErr == nil && (r.unit.State != systemd.Inactive || r.unit.Since > 0)
-	u.State = withJob(u.State, r.unit.Job)
-	u.Since = a.since.of("unit", string(u.State), r.at, r.number)
+	u.Ran = r.UnitErr == nil && (r.Unit.State != systemd.Inactive || r.Unit.Since > 0)
+	u.State = withJob(u.State, r.Unit.Job)
+	u.Since = a.since.of("unit", string(u.State), r.At, r.Number)
 }
 
 // withJob gives the state that a unit is about to leave for: a job that is queued is as good as begun.
@@ -89,24 +90,24 @@ func unitDetail(s systemd.Status) string {
 
 // wantedEnvironment is what etcd should be started with, as things are: for a new cluster when
 // one is asked for and none answers, otherwise for the present member list.
-func (a *Agent) wantedEnvironment(r *round) map[string]string {
-	if r.boot != nil && !r.view.Cluster.Reachable {
-		return environment(a.opt.Config, nil, r.boot.Token)
+func (a *Agent) wantedEnvironment(r *round.Round) map[string]string {
+	if r.Bootstrap != nil && !r.View.Cluster.Reachable {
+		return environment(a.opt.Config, nil, r.Bootstrap.Token)
 	}
-	return environment(a.opt.Config, r.membership.Members, "")
+	return environment(a.opt.Config, r.Membership.Members, "")
 }
 
 // observeData looks at the data directory, beside the loop.
-func (a *Agent) observeData(ctx context.Context, r *round) {
+func (a *Agent) observeData(ctx context.Context, r *round.Round) {
 	every := dataEvery * a.opt.Config.Timing.Interval
 	before := a.current.Load()
-	if r.view.Unit.State == policy.UnitActive && before != nil && before.view.Data.State == policy.DataMember {
+	if r.View.Unit.State == policy.UnitActive && before != nil && before.View.Data.State == policy.DataMember {
 		every *= maxAge // nobody but etcd changes it now
 	}
 	a.data.Refresh(ctx, a.opt.Now, every, lookTimeout, a.opt.Data.Inspect)
-	found, err, ok := a.data.Get(r.at, maxAge*every+lookTimeout)
-	d := &r.view.Data
-	d.Age = a.data.Age(r.at)
+	found, err, ok := a.data.Get(r.At, maxAge*every+lookTimeout)
+	d := &r.View.Data
+	d.Age = a.data.Age(r.At)
 	if ok && found.Free >= 0 {
 		d.Free, d.FreeKnown = uint64(found.Free), true
 	}
@@ -127,14 +128,14 @@ func (a *Agent) observeData(ctx context.Context, r *round) {
 
 // observeVersion finds the version of the local etcd: the running member's own word, otherwise
 // the binary's. It is not looked at while a command runs, which may exchange it: the first look is after its end.
-func (a *Agent) observeVersion(ctx context.Context, r *round) {
+func (a *Agent) observeVersion(ctx context.Context, r *round.Round) {
 	every := binaryEvery * a.opt.Config.Timing.Interval
-	if k := r.view.Asked; k == nil || k.Command.State != policy.HooksStarting &&
+	if k := r.View.Asked; k == nil || k.Command.State != policy.HooksStarting &&
 		k.Command.State != policy.HooksRunning {
 		a.binary.Refresh(ctx, a.opt.Now, every, lookTimeout, a.opt.EtcdVersion)
 	}
-	if text, _, ok := a.binary.Get(r.at, maxAge*every); ok {
-		r.view.Self.Etcd = policy.ParseVersion(text)
+	if text, _, ok := a.binary.Get(r.At, maxAge*every); ok {
+		r.View.Self.Etcd = policy.ParseVersion(text)
 	}
 }
 
@@ -142,37 +143,37 @@ func (a *Agent) observeVersion(ctx context.Context, r *round) {
 // asks etcd, and in turns that do: their moments have drifted apart, so that the hosts of a fleet that were started
 // together do not all compare at once. What it has found then still counts when it becomes attentive, until there was
 // time to compare again.
-func (a *Agent) observeClock(ctx context.Context, r *round) {
-	if !r.view.Cluster.Reachable {
+func (a *Agent) observeClock(ctx context.Context, r *round.Round) {
+	if !r.View.Cluster.Reachable {
 		return
 	}
 	every := max(clockEvery*a.opt.Config.Timing.Interval, time.Second)
 	oldest := maxAge * every
 	if seldom := max(clockEvery*a.pace.rest(), time.Second); !a.pace.attends {
 		every, oldest = seldom, maxAge*seldom
-		a.rested = r.at
-	} else if a.rested != 0 && r.at-a.rested <= oldest {
+		a.rested = r.At
+	} else if a.rested != 0 && r.At-a.rested <= oldest {
 		oldest = maxAge * seldom
 	}
-	if a.pace.attends || r.etcdAt == r.at {
+	if a.pace.attends || r.EtcdAt == r.At {
 		a.clock.Refresh(ctx, a.opt.Now, every, lookTimeout, func(ctx context.Context) (time.Duration, error) {
 			return a.opt.Etcd.ClockOffset(ctx, a.opt.Wall)
 		})
 	}
-	offset, _, ok := a.clock.Get(r.at, oldest)
-	r.view.Clock = policy.Clock{Known: ok, Offset: offset}
+	offset, _, ok := a.clock.Get(r.At, oldest)
+	r.View.Clock = policy.Clock{Known: ok, Offset: offset}
 }
 
 // observeHealth judges what the probe has measured.
-func (a *Agent) observeHealth(r *round) {
-	v := &r.view
-	_, listed := r.membership.ByPeerURL(v.Self.PeerURL)
+func (a *Agent) observeHealth(r *round.Round) {
+	v := &r.View
+	_, listed := r.Membership.ByPeerURL(v.Self.PeerURL)
 	// In doubt it is one: the disk of a member must not be written to in bursts.
 	member := (v.Cluster.Listed && listed) || (!v.Cluster.Listed && v.Data.State != policy.DataEmpty)
-	r.reading, r.probed = a.opt.Probe.Read(), a.judge.now()
-	r.verdict = a.judge.observe(r, member)
+	r.Reading, r.Probed = a.opt.Probe.Read(), a.judge.now()
+	r.Verdict = a.judge.observe(r, member)
 	v.Health = policy.Health{
-		State: r.verdict.State, Qualified: r.verdict.Qualified, Text: r.verdict.Text,
-		Hangs: r.reading.InFlightAge > a.opt.Config.Disk.Stall,
+		State: r.Verdict.State, Qualified: r.Verdict.Qualified, Text: r.Verdict.Text,
+		Hangs: r.Reading.InFlightAge > a.opt.Config.Disk.Stall,
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/systemd"
 )
 
@@ -73,9 +74,9 @@ func TestAUnitIsAskedWhatItStartsAndWhetherABootDoes(t *testing.T) {
 		{systemd.Status{LoadState: "loaded"}, "", false}, // of a plain process
 	} {
 		a := &Agent{opt: Options{Config: c, Unit: unitOf{status: k.status}}, since: since{marks: map[string]mark{}}}
-		r := &round{}
+		r := &round.Round{}
 		a.observeUnit(t.Context(), r)
-		if u := r.view.Unit; u.Program != k.program || u.NotAtBoot != k.notAtBoot {
+		if u := r.View.Unit; u.Program != k.program || u.NotAtBoot != k.notAtBoot {
 			t.Errorf("%+v: %+v", k.status, u)
 		}
 	}

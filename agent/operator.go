@@ -65,7 +65,7 @@ func (a *Agent) MayBootstrap(ctx context.Context) error {
 		return refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"quorumd has just started",
 			"try again in a few seconds")
 	}
-	v := r.view
+	v := r.View
 	switch {
 	case v.Self.Mode != policy.Manage:
 		return refuse(http.StatusConflict, codeObserve, cannot+"quorumd only observes",
@@ -166,7 +166,7 @@ func (a *Agent) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by st
 		return a.releaseUnreadable(ctx, u, req.Reason, by)
 	}
 	// not the one that was shown
-	if r := a.current.Load(); r != nil && r.op != nil && r.opAt != found.Pairs[0].ModRevision {
+	if r := a.current.Load(); r != nil && r.Op != nil && r.OpAt != found.Pairs[0].ModRevision {
 		return refuse(http.StatusConflict, control.CodeConflict, cannot+"it has moved on meanwhile",
 			"quorumctl op show, and try again")
 	}
@@ -204,7 +204,7 @@ func (a *Agent) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by st
 func (a *Agent) note(ctx context.Context, code, text string) {
 	var revision int64
 	if r := a.current.Load(); r != nil {
-		revision = r.revision
+		revision = r.Revision
 	}
 	a.log.Warn("by an operator", "code", code, "text", text)
 	a.journal.write(ctx, revision, "operator", code, text)

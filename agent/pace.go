@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 // pace is how often a host asks etcd, and for what. The loop turns at its interval on every host;
@@ -155,21 +156,21 @@ func (p *pace) chance() float64 {
 
 // attentive tells whether this host may have to act: it is a member or becomes one, holds the lock,
 // was told to make a cluster, is called, or has seen for itself that it goes first.
-func (a *Agent) attentive(r *round) bool {
-	if r.boot != nil || r.removal != nil || a.lock.Token() != 0 || a.running != nil {
+func (a *Agent) attentive(r *round.Round) bool {
+	if r.Bootstrap != nil || r.Removal != nil || a.lock.Token() != 0 || a.running != nil {
 		return true
 	}
-	if !r.reachable {
+	if !r.Reachable {
 		return a.pace.attends // as before; in a small fleet it asks in every turn anyway
 	}
-	_, listed := r.membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
-	return listed || a.called(r) || a.goesFirst || (r.op != nil && r.op.Host == a.opt.Config.Host.ID)
+	_, listed := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
+	return listed || a.called(r) || a.goesFirst || (r.Op != nil && r.Op.Host == a.opt.Config.Host.ID)
 }
 
 // first tells whether a round has found that nobody else goes first. It matters when nobody keeps
 // the queue, or keeps it badly.
-func first(r *round) bool {
-	v, d := r.view, r.decision
+func first(r *round.Round) bool {
+	v, d := r.View, r.Decision
 	if !v.Cluster.Reachable || v.Self.Mode != policy.Manage || d.Role != policy.RoleSpare || d.Waiting != "" ||
 		(v.Resting && !v.Looked) {
 		return false

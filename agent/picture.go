@@ -40,7 +40,7 @@ func (a *Agent) LookAgain(ctx context.Context) error {
 	begun := a.begun.Load() // this round may have looked already
 	for {
 		published := a.published.rung()
-		if r := a.current.Load(); r != nil && r.number > begun && r.looked() {
+		if r := a.current.Load(); r != nil && r.Number > begun && r.Looked() {
 			return nil
 		}
 		a.Wake() // again: the round that took the wish in may have begun before
@@ -50,9 +50,4 @@ func (a *Agent) LookAgain(ctx context.Context) error {
 		case <-published:
 		}
 	}
-}
-
-// looked tells whether a round has seen the cluster anew, as far as it could.
-func (r *round) looked() bool {
-	return r.etcdAt == r.at && (!r.reachable || r.statusesAt == r.at)
 }

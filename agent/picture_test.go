@@ -12,6 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -98,10 +99,10 @@ func TestALookThatIsNotTakenEndsWithItsTime(t *testing.T) {
 
 func TestTheRowOfTheHostThatAnswersSaysWhatTheRestOfTheStatusSays(t *testing.T) {
 	t.Parallel()
-	r := &round{}
-	r.decision = policy.Decision{Role: policy.RoleVoter}
-	r.verdict = health.Verdict{State: health.Failed, Code: health.DiskFailed}
-	r.view.Cluster.Reachable = true
+	r := &round.Round{}
+	r.Decision = policy.Decision{Role: policy.RoleVoter}
+	r.Verdict = health.Verdict{State: health.Failed, Code: health.DiskFailed}
+	r.View.Cluster.Reachable = true
 	read := func() []control.HostRecord { // as the records were read last
 		return []control.HostRecord{
 			{ID: "1", Role: "joining", Health: "OK", Waiting: "HEALTH_BAD"},
@@ -117,7 +118,7 @@ func TestTheRowOfTheHostThatAnswersSaysWhatTheRestOfTheStatusSays(t *testing.T) 
 	if hosts[1] != read()[1] {
 		t.Errorf("the row of another says %+v", hosts[1])
 	}
-	r.view.Cluster.Reachable, r.decision.Role = false, policy.RoleUnknown
+	r.View.Cluster.Reachable, r.Decision.Role = false, policy.RoleUnknown
 	hosts = read()
 	ownRow(hosts, "1", r)
 	if h := hosts[0]; h.Role != control.RoleJoining || h.Health != "FAILED" {

@@ -19,6 +19,7 @@ import (
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -66,22 +67,22 @@ func (p *presence) note(ctx context.Context) {
 const renewals = 3
 
 // publish writes the record if it has changed, or if it is gone.
-func (p *presence) publish(ctx context.Context, r *round) {
-	if r.ownHost != nil && !p.mine(*r.ownHost) {
+func (p *presence) publish(ctx context.Context, r *round.Round) {
+	if r.OwnHost != nil && !p.mine(*r.OwnHost) {
 		return // another agent's; conflict says so
 	}
 	p.note(ctx)
 	ctx, cancel := context.WithTimeout(ctx, 2*p.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	p.renew(ctx)
-	if r.etcdAt != r.at {
+	if r.EtcdAt != r.At {
 		return // what stands in etcd is not known well enough to write over it
 	}
 	own := p.record(r)
-	if r.ownHost != nil && p.lease != 0 && reflect.DeepEqual(own, p.written) {
+	if r.OwnHost != nil && p.lease != 0 && reflect.DeepEqual(own, p.written) {
 		return
 	}
-	if err := p.write(ctx, own, r.ownHostAt); err != nil {
+	if err := p.write(ctx, own, r.OwnHostAt); err != nil {
 		p.log.Warn("own record not written", "error", err)
 	}
 }
@@ -143,40 +144,40 @@ func (p *presence) leave(ctx context.Context) {
 }
 
 // record is what this host says of itself.
-func (p *presence) record(r *round) record.Host {
-	c, v := p.opt.Config, r.view
+func (p *presence) record(r *round.Round) record.Host {
+	c, v := p.opt.Config, r.View
 	h := record.Host{
 		ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Instance: p.opt.Instance, BootID: p.opt.BootID,
 		ClientURL: c.Etcd.ClientURL, PeerURL: c.Etcd.PeerURL, Mode: string(c.Mode), AgentVersion: p.opt.Version,
-		Role: string(r.decision.Role), Health: r.verdict.State.String(), Qualified: r.verdict.Qualified,
-		Waiting: string(r.decision.Waiting), FsyncP99: p.steadyP99(r.at, r.verdict.Figures.WAL.P99),
+		Role: string(r.Decision.Role), Health: r.Verdict.State.String(), Qualified: r.Verdict.Qualified,
+		Waiting: string(r.Decision.Waiting), FsyncP99: p.steadyP99(r.At, r.Verdict.Figures.WAL.P99),
 	}
-	if r.asked != nil && !r.view.Asked.Over {
-		h.Wants, h.AskedAt = string(r.asked.Work), r.asked.Since.UnixMilli()
+	if r.Request != nil && !r.View.Asked.Over {
+		h.Wants, h.AskedAt = string(r.Request.Work), r.Request.Since.UnixMilli()
 	}
-	h.Turn = r.turn()
+	h.Turn = r.Turn()
 	if h.Answers = p.written.Answers; p.asks(r) {
-		h.Answers = r.opAt
+		h.Answers = r.OpAt
 	}
 	if v.Self.Etcd.Known() {
 		h.EtcdVersion = v.Self.Etcd.String()
 	}
-	if m, ok := r.membership.ByPeerURL(c.Etcd.PeerURL); ok {
+	if m, ok := r.Membership.ByPeerURL(c.Etcd.PeerURL); ok {
 		h.MemberID = record.MemberID(m.ID)
 	}
-	if r.verdict.State != health.OK && r.verdict.State != health.Qualifying {
-		h.HealthText = string(r.verdict.Code) // the code, not the text with its ever new numbers
+	if r.Verdict.State != health.OK && r.Verdict.State != health.Qualifying {
+		h.HealthText = string(r.Verdict.Code) // the code, not the text with its ever new numbers
 	}
 	return h
 }
 
 // asks tells whether the operation in flight asks this host how it is: a host is about to stop its voter, and waits for
 // the word of every other. A round that has slept does not answer, its verdict may be as old as its sleep.
-func (p *presence) asks(r *round) bool {
-	op := r.op
+func (p *presence) asks(r *round.Round) bool {
+	op := r.Op
 	return op != nil && op.Kind == policy.KindCycle && policy.OpPhase(op.Phase) == policy.PhaseReady &&
 		op.Host != p.opt.Config.Host.ID &&
-		r.decision.Role == policy.RoleVoter && p.opt.Now()-r.at < 2*p.opt.Config.Timing.CallTimeout
+		r.Decision.Role == policy.RoleVoter && p.opt.Now()-r.At < 2*p.opt.Config.Timing.CallTimeout
 }
 
 // p99Every is how often the published p99 of the disk may change. It ranks hosts and decides nothing

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 func TestThePublishedP99ChangesSeldomAndNotForNoise(t *testing.T) {
@@ -37,30 +38,30 @@ func TestOnlyAVoterWhoseVerdictIsNewAnswersAHostThatIsAboutToStopItsOwn(t *testi
 	t.Parallel()
 	const callTimeout = time.Second
 	for name, c := range map[string]struct {
-		change  func(r *round, p *presence)
+		change  func(r *round.Round, p *presence)
 		answers bool
 	}{
-		"it does":      {func(*round, *presence) {}, true},
-		"nobody asks":  {func(r *round, _ *presence) { r.op = nil }, false},
-		"a host joins": {func(r *round, _ *presence) { r.op.Kind = policy.KindJoin }, false},
-		"the host is not ready yet": {func(r *round, _ *presence) {
-			r.op.Phase = string(policy.PhaseBegun)
+		"it does":      {func(*round.Round, *presence) {}, true},
+		"nobody asks":  {func(r *round.Round, _ *presence) { r.Op = nil }, false},
+		"a host joins": {func(r *round.Round, _ *presence) { r.Op.Kind = policy.KindJoin }, false},
+		"the host is not ready yet": {func(r *round.Round, _ *presence) {
+			r.Op.Phase = string(policy.PhaseBegun)
 		}, false},
-		"the host is down": {func(r *round, _ *presence) {
-			r.op.Phase = string(policy.PhaseDown)
+		"the host is down": {func(r *round.Round, _ *presence) {
+			r.Op.Phase = string(policy.PhaseDown)
 		}, false},
-		"it is the host itself": {func(r *round, _ *presence) { r.op.Host = "id-n1" }, false},
-		"it is a standby": {func(r *round, _ *presence) {
-			r.decision.Role = policy.RoleStandby
+		"it is the host itself": {func(r *round.Round, _ *presence) { r.Op.Host = "id-n1" }, false},
+		"it is a standby": {func(r *round.Round, _ *presence) {
+			r.Decision.Role = policy.RoleStandby
 		}, false},
-		"it slept between look and word":    {func(r *round, _ *presence) { r.at -= 2 * callTimeout }, false},
-		"it was asked before, and has told": {func(_ *round, p *presence) { p.written.Answers = 41 }, true},
+		"it slept between look and word":    {func(r *round.Round, _ *presence) { r.At -= 2 * callTimeout }, false},
+		"it was asked before, and has told": {func(_ *round.Round, p *presence) { p.written.Answers = 41 }, true},
 	} {
 		p := &presence{opt: Options{Now: func() time.Duration { return time.Minute }}}
 		p.opt.Config.Host.ID, p.opt.Config.Timing.CallTimeout = "id-n1", callTimeout
-		r := &round{at: time.Minute}
-		r.op, r.opAt = &record.Op{Kind: policy.KindCycle, Host: "id-n2", Phase: string(policy.PhaseReady)}, 42
-		r.decision.Role = policy.RoleVoter
+		r := &round.Round{At: time.Minute}
+		r.Op, r.OpAt = &record.Op{Kind: policy.KindCycle, Host: "id-n2", Phase: string(policy.PhaseReady)}, 42
+		r.Decision.Role = policy.RoleVoter
 		c.change(r, p)
 		want := p.written.Answers
 		if c.answers {

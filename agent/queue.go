@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 // queueLength is how many spares are called: one that goes, one that makes the number of voters odd
@@ -27,8 +28,8 @@ const downLength = 2
 const trimEvery = 10 * time.Minute
 
 // called tells whether the queue names this host.
-func (a *Agent) called(r *round) bool {
-	return r.queue != nil && queues(r.queue, a.opt.Config.Host.ID)
+func (a *Agent) called(r *round.Round) bool {
+	return r.Queue != nil && queues(r.Queue, a.opt.Config.Host.ID)
 }
 
 func queues(q *record.Queue, id string) bool {
@@ -37,14 +38,14 @@ func queues(q *record.Queue, id string) bool {
 
 // keepQueue writes the queue when it has changed. The first voter whose agent is present keeps it;
 // two that both take themselves for the first do no harm, since the queue only says who looks.
-func (a *Agent) keepQueue(ctx context.Context, r *round) {
-	if r.hostsAt != r.at || a.presence.lease == 0 || !a.keepsQueue(r) {
+func (a *Agent) keepQueue(ctx context.Context, r *round.Round) {
+	if r.HostsAt != r.At || a.presence.lease == 0 || !a.keepsQueue(r) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.opt.Config.Timing.CallTimeout)
 	defer cancel()
-	if r.at-a.trimmed > trimEvery {
-		a.trimmed = r.at
+	if r.At-a.trimmed > trimEvery {
+		a.trimmed = r.At
 		a.journal.trim(ctx)
 	}
 	q, changed := nextQueue(r)
@@ -54,7 +55,7 @@ func (a *Agent) keepQueue(ctx context.Context, r *round) {
 	value, err := record.Encode(q)
 	if err == nil {
 		key := a.keys.Queue()
-		_, err = a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.queueAt)},
+		_, err = a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.QueueAt)},
 			clientv3.OpPut(key, string(value), clientv3.WithLease(a.presence.lease)))
 	}
 	if err != nil {
@@ -63,11 +64,11 @@ func (a *Agent) keepQueue(ctx context.Context, r *round) {
 }
 
 // keepsQueue tells whether this is the first voter, by host ID, whose agent is present.
-func (a *Agent) keepsQueue(r *round) bool {
-	if r.decision.Role != policy.RoleVoter || r.view.Self.Conflict != "" {
+func (a *Agent) keepsQueue(r *round.Round) bool {
+	if r.Decision.Role != policy.RoleVoter || r.View.Self.Conflict != "" {
 		return false
 	}
-	for _, h := range r.hosts { // by ID
+	for _, h := range r.Hosts { // by ID
 		if h.Role == string(policy.RoleVoter) {
 			return h.ID == a.opt.Config.Host.ID
 		}
@@ -78,23 +79,23 @@ func (a *Agent) keepsQueue(r *round) bool {
 // nextQueue gives the queue as it should be, and whether that is news. While a voter does not answer
 // nobody can join, and those that are called say so and count as not ready: calling others then would
 // go through the whole fleet.
-func nextQueue(r *round) (record.Queue, bool) {
-	q := record.Queue{Hosts: sizeClass(len(r.hosts)), Next: policy.Next(r.view, queueLength)}
+func nextQueue(r *round.Round) (record.Queue, bool) {
+	q := record.Queue{Hosts: sizeClass(len(r.Hosts)), Next: policy.Next(r.View, queueLength)}
 	var waiting []string
-	if r.rollout != nil && r.rollout.State == record.RolloutRunning {
-		waiting = r.rollout.Waiting()
+	if r.Rollout != nil && r.Rollout.State == record.RolloutRunning {
+		waiting = r.Rollout.Waiting()
 	}
-	q.Down = policy.NextDown(r.view, waiting, downLength)
-	if r.queue == nil {
+	q.Down = policy.NextDown(r.View, waiting, downLength)
+	if r.Queue == nil {
 		return q, true
 	}
-	if n := len(r.hosts); n <= r.queue.Hosts && n > r.queue.Hosts/4 {
-		q.Hosts = r.queue.Hosts // it does not change with every host that comes or goes
+	if n := len(r.Hosts); n <= r.Queue.Hosts && n > r.Queue.Hosts/4 {
+		q.Hosts = r.Queue.Hosts // it does not change with every host that comes or goes
 	}
-	if voters, live := r.view.Cluster.Counts(); live < voters {
-		q.Next = r.queue.Next
+	if voters, live := r.View.Cluster.Counts(); live < voters {
+		q.Next = r.Queue.Next
 	}
-	return q, q.Hosts != r.queue.Hosts || !slices.Equal(q.Next, r.queue.Next) || !slices.Equal(q.Down, r.queue.Down)
+	return q, q.Hosts != r.Queue.Hosts || !slices.Equal(q.Next, r.Queue.Next) || !slices.Equal(q.Down, r.Queue.Down)
 }
 
 // sizeClass rounds up to a power of two.

@@ -17,6 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 // RemoveMember notes on this host's disk that a member is to be removed, which is then done under the lock when nothing
@@ -29,15 +30,15 @@ func (a *Agent) RemoveMember(ctx context.Context, req control.RemovalRequest, by
 	case r == nil:
 		return control.Removal{}, refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"quorumd has just started",
 			"try again in a few seconds")
-	case r.view.Self.Mode != policy.Manage:
+	case r.View.Self.Mode != policy.Manage:
 		return control.Removal{}, refuse(http.StatusConflict, codeObserve, cannot+"quorumd only observes on this host",
 			"ask on a host whose mode is manage, or set it here and restart quorumd")
-	case !r.view.Cluster.Reachable || r.view.Cluster.Foreign():
+	case !r.View.Cluster.Reachable || r.View.Cluster.Foreign():
 		return control.Removal{}, refuse(http.StatusServiceUnavailable, codeUnreachable,
 			cannot+"the cluster cannot be reached from here", "quorumctl explain; without a quorum etcd removes nobody")
-	case r.view.Pause != nil:
+	case r.View.Pause != nil:
 		return control.Removal{}, refuse(http.StatusConflict, string(policy.Paused),
-			cannot+"the cluster is paused by "+r.view.Pause.By+": "+r.view.Pause.Reason,
+			cannot+"the cluster is paused by "+r.View.Pause.By+": "+r.View.Pause.Reason,
 			"quorumctl resume, and ask again")
 	}
 	m, err := a.removable(r, req, cannot)
@@ -56,10 +57,10 @@ func (a *Agent) RemoveMember(ctx context.Context, req control.RemovalRequest, by
 
 // removable finds the member that a person names, and refuses what no waiting would change. It gives none for one that
 // this host has removed already.
-func (a *Agent) removable(r *round, req control.RemovalRequest, cannot string) (policy.Member, error) {
+func (a *Agent) removable(r *round.Round, req control.RemovalRequest, cannot string) (policy.Member, error) {
 	var found []policy.Member
 	var names []string
-	for _, m := range r.view.Cluster.Members {
+	for _, m := range r.View.Cluster.Members {
 		id := record.MemberID(m.ID).String()
 		names = append(names, fmt.Sprintf("%s (%s)", cmp.Or(m.Name, "one that has never started"), id))
 		if id == req.Member || m.Name != "" && m.Name == req.Member {
@@ -83,14 +84,14 @@ func (a *Agent) removable(r *round, req control.RemovalRequest, cannot string) (
 			"ask on another host")
 	}
 	asked := policy.Removal{MemberID: found[0].ID, Live: req.Live}
-	if reason, holds := policy.AgainstRemoval(r.view, asked); holds {
+	if reason, holds := policy.AgainstRemoval(r.View, asked); holds {
 		return policy.Member{}, refuse(http.StatusConflict, string(reason.Code), cannot+reason.Text,
 			strings.ReplaceAll(reason.Code.Info().Remedy, "remove NAME", "remove "+req.Member))
 	}
 	return found[0], nil
 }
 
-func (a *Agent) askRemoval(ctx context.Context, r *round, m policy.Member, req control.RemovalRequest,
+func (a *Agent) askRemoval(ctx context.Context, r *round.Round, m policy.Member, req control.RemovalRequest,
 	by string,
 ) (control.Removal, error) {
 	cannot := "cannot remove " + req.Member + ": "
@@ -136,7 +137,7 @@ func removalOf(k *local.Removal, state string) control.Removal {
 }
 
 // removalStatus shows what this host was asked to remove, and how the last one ended.
-func (a *Agent) removalStatus(r *round) (*control.Removal, *control.RemovalEnd) {
+func (a *Agent) removalStatus(r *round.Round) (*control.Removal, *control.RemovalEnd) {
 	k, last := a.files.Removals()
 	var now *control.Removal
 	var end *control.RemovalEnd
@@ -158,45 +159,45 @@ func (a *Agent) removalStatus(r *round) (*control.Removal, *control.RemovalEnd) 
 }
 
 // removes tells whether the operation in flight is a removal of this host's.
-func (a *Agent) removes(r *round) bool {
-	return r.op != nil && r.op.Kind == policy.KindRemove && r.op.Host == a.opt.Config.Host.ID
+func (a *Agent) removes(r *round.Round) bool {
+	return r.Op != nil && r.Op.Kind == policy.KindRemove && r.Op.Host == a.opt.Config.Host.ID
 }
 
 // viewRemoval makes the view of what this host was asked to remove.
-func (a *Agent) viewRemoval(r *round) {
+func (a *Agent) viewRemoval(r *round.Round) {
 	k, _ := a.files.Removals()
 	if k == nil {
 		return
 	}
-	r.removal = k
-	r.view.Removal = &policy.Removal{
-		MemberID: uint64(k.MemberID), By: k.By, Reason: k.Reason, Live: k.Live, Over: !r.wall.Before(k.Until),
+	r.Removal = k
+	r.View.Removal = &policy.Removal{
+		MemberID: uint64(k.MemberID), By: k.By, Reason: k.Reason, Live: k.Live, Over: !r.Wall.Before(k.Until),
 	}
 }
 
 // noteRemoval ends what this host was asked to remove when the member is gone, or the time is over, beside the loop:
 // the disk may hang. While it is not seen whether its operation is in flight it stands.
-func (a *Agent) noteRemoval(ctx context.Context, r *round) {
+func (a *Agent) noteRemoval(ctx context.Context, r *round.Round) {
 	k, _ := a.files.Removals()
 	// its operation may be in flight, and etcd told
-	unseen := !r.view.Cluster.Reachable || r.etcdAt != r.at || r.op == nil && r.opAt != 0
+	unseen := !r.View.Cluster.Reachable || r.EtcdAt != r.At || r.Op == nil && r.OpAt != 0
 	// one that was released must not begin again while its end is written
-	if r.removal != nil {
-		r.view.Removal.Over = !r.wall.Before(r.removal.Until) || r.removal.Begun && !a.removes(r)
+	if r.Removal != nil {
+		r.View.Removal.Over = !r.Wall.Before(r.Removal.Until) || r.Removal.Begun && !a.removes(r)
 	}
 	if k == nil || unseen || a.removes(r) {
 		return
 	}
-	_, listed := r.membership.ByID(uint64(k.MemberID))
+	_, listed := r.Membership.ByID(uint64(k.MemberID))
 	code, text := policy.Removed, "it is in the member list no more"
 	switch {
-	case !r.view.Cluster.Foreign() && !listed:
-	case k.Begun && (r.removal == nil || !r.removal.Begun): // it has only just begun: this round saw what was before
+	case !r.View.Cluster.Foreign() && !listed:
+	case k.Begun && (r.Removal == nil || !r.Removal.Begun): // it has only just begun: this round saw what was before
 		return
 	case k.Begun:
 		code, text = policy.Withdrawn,
 			"its operation was released, or deleted, or ended by another host, or etcd did not say whether it had begun"
-	case !r.wall.Before(k.Until):
+	case !r.Wall.Before(k.Until):
 		code, text = policy.Withdrawn, "its time was over before its turn came"
 		if first := firstReason(a.last); first.Code != "" {
 			text += "; " + string(first.Code) + ": " + first.Text
@@ -205,7 +206,7 @@ func (a *Agent) noteRemoval(ctx context.Context, r *round) {
 		return
 	}
 	a.ending.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
-		err := a.files.EndRemoval(k, code, text, r.wall)
+		err := a.files.EndRemoval(k, code, text, r.Wall)
 		if err != nil {
 			a.log.Error("end of the removal not noted", "error", err)
 		}
@@ -215,27 +216,27 @@ func (a *Agent) noteRemoval(ctx context.Context, r *round) {
 
 // beginRemoval records the operation. That it begins is noted first: a record that is gone later was released, or
 // deleted, and is not written again. When etcd has certainly not taken it, the removal waits on.
-func (a *Agent) beginRemoval(ctx context.Context, r *round, step policy.Step) error {
-	if err := a.files.MarkRemoval(r.removal, true); err != nil {
+func (a *Agent) beginRemoval(ctx context.Context, r *round.Round, step policy.Step) error {
+	if err := a.files.MarkRemoval(r.Removal, true); err != nil {
 		return err
 	}
 	err := a.lock.Begin(ctx, a.removalOp(r, step))
 	if errors.Is(err, lock.ErrTaken) || errors.Is(err, lock.ErrLost) || cluster.Denied(err) {
-		return errors.Join(err, a.files.MarkRemoval(r.removal, false))
+		return errors.Join(err, a.files.MarkRemoval(r.Removal, false))
 	}
 	return err
 }
 
 // removalOp is the record of a removal that begins.
-func (a *Agent) removalOp(r *round, step policy.Step) record.Op {
+func (a *Agent) removalOp(r *round.Round, step policy.Step) record.Op {
 	c := a.opt.Config
 	op := record.Op{
 		Kind: policy.KindRemove, Host: c.Host.ID, HostName: c.Host.Name, Phase: string(policy.PhaseBegun),
 		BootID:   a.opt.BootID,
-		MemberID: record.MemberID(step.MemberID), Started: r.wall, Clock: r.at, Reason: step.Why, By: "policy",
+		MemberID: record.MemberID(step.MemberID), Started: r.Wall, Clock: r.At, Reason: step.Why, By: "policy",
 	}
-	if r.removal != nil {
-		op.Target, op.By = r.removal.Name, r.removal.By
+	if r.Removal != nil {
+		op.Target, op.By = r.Removal.Name, r.Removal.By
 	}
 	return op
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 // knows tells whether this agent knows what a rollout is for.
@@ -30,19 +31,19 @@ func knows(work string) bool {
 
 // followRollout asks this host to be taken down when a rollout that runs has come to it, beside the
 // loop: the disk may hang.
-func (a *Agent) followRollout(ctx context.Context, r *round) {
-	v := &r.view
-	if r.rollout == nil || r.rollout.State != record.RolloutRunning || r.asked != nil || v.Op != nil ||
-		v.Pause != nil || r.opAt != 0 || slices.ContainsFunc(v.Unreadable, func(u policy.Unreadable) bool {
+func (a *Agent) followRollout(ctx context.Context, r *round.Round) {
+	v := &r.View
+	if r.Rollout == nil || r.Rollout.State != record.RolloutRunning || r.Request != nil || v.Op != nil ||
+		v.Pause != nil || r.OpAt != 0 || slices.ContainsFunc(v.Unreadable, func(u policy.Unreadable) bool {
 		return u.Kind == policy.RecordPause
 	}) ||
-		v.Self.Mode != policy.Manage || v.Self.Conflict != "" || r.hostsAt != r.at {
+		v.Self.Mode != policy.Manage || v.Self.Conflict != "" || r.HostsAt != r.At {
 		return
 	}
-	if policy.RolloutNext(*v, r.rollout.Waiting()) != v.Self.ID {
+	if policy.RolloutNext(*v, r.Rollout.Waiting()) != v.Self.ID {
 		return
 	}
-	rollout := *r.rollout
+	rollout := *r.Rollout
 	if _, last := a.files.Asked(); last != nil && last.Had(rollout) {
 		a.stopUnended(ctx, r)
 		return
@@ -64,7 +65,7 @@ func (a *Agent) followRollout(ctx context.Context, r *round) {
 				Work: policy.Work(rollout.Work), Program: rollout.Command, Reason: rollout.Reason, By: rollout.By,
 				Rollout: rollout.ID, RolloutAt: rollout.Since,
 				// nobody says how long: what hangs must be told
-				Since: r.wall.UTC(), AskedIn: a.opt.BootID, For: control.DefaultMaintenance,
+				Since: r.Wall.UTC(), AskedIn: a.opt.BootID, For: control.DefaultMaintenance,
 			}, nil
 		})
 		if err != nil {
@@ -77,17 +78,17 @@ func (a *Agent) followRollout(ctx context.Context, r *round) {
 
 // rolledOut gives the rollout as it is once this host's operation has ended, to be written with that
 // end. A host that did not come back as it should stops the rollout.
-func (a *Agent) rolledOut(r *round, step policy.Step) []lock.Also {
-	k := r.asked
-	if r.rollout == nil || k == nil || r.op.Kind != policy.KindCycle || r.op.Host != a.opt.Config.Host.ID ||
-		r.rollout.ID != k.Rollout {
+func (a *Agent) rolledOut(r *round.Round, step policy.Step) []lock.Also {
+	k := r.Request
+	if r.Rollout == nil || k == nil || r.Op.Kind != policy.KindCycle || r.Op.Host != a.opt.Config.Host.ID ||
+		r.Rollout.ID != k.Rollout {
 		return nil
 	}
-	next := *r.rollout
+	next := *r.Rollout
 	next.Hosts = slices.Clone(next.Hosts)
 	i := slices.IndexFunc(next.Hosts, func(h record.RolloutHost) bool { return h.ID == a.opt.Config.Host.ID })
-	own, _ := r.membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
-	version := r.statuses[own.ID].Version
+	own, _ := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
+	version := r.Statuses[own.ID].Version
 	switch {
 	case i < 0:
 		return nil
@@ -103,8 +104,8 @@ func (a *Agent) rolledOut(r *round, step policy.Step) []lock.Also {
 	default:
 		h := &next.Hosts[i]
 		h.State, h.Seconds = record.HostDone, took(r).Seconds()
-		h.Turn = max(h.Seconds, turn(next, r.wall).Seconds())
-		next.Since = r.wall.UTC()
+		h.Turn = max(h.Seconds, turn(next, r.Wall).Seconds())
+		next.Since = r.Wall.UTC()
 		if len(next.Waiting()) == 0 && (next.State == record.RolloutRunning || next.State == record.RolloutPaused) {
 			next.State, next.Text = record.RolloutDone, ""
 		}
@@ -114,16 +115,16 @@ func (a *Agent) rolledOut(r *round, step policy.Step) []lock.Also {
 		a.log.Error("rollout stopped: how far it is cannot be written", "error", err)
 		value = unended(next, i, err)
 	}
-	return []lock.Also{{Key: a.keys.Rollout(), Seen: r.rolloutAt, Value: value}}
+	return []lock.Also{{Key: a.keys.Rollout(), Seen: r.RolloutAt, Value: value}}
 }
 
 // took gives how long this host's own operation has lasted, for people. The clock of the boot in which it began ended
 // with it: across a reboot the wall clock tells.
-func took(r *round) time.Duration {
-	if r.view.Op.SameBoot {
-		return r.view.Op.Elapsed
+func took(r *round.Round) time.Duration {
+	if r.View.Op.SameBoot {
+		return r.View.Op.Elapsed
 	}
-	return max(r.wall.Sub(r.op.Started), r.view.Op.Elapsed)
+	return max(r.Wall.Sub(r.Op.Started), r.View.Op.Elapsed)
 }
 
 // turn gives how long a rollout has been at the host that it is at, for people: hosts' clocks may differ. 0 when it
@@ -212,7 +213,7 @@ func (a *Agent) StartRollout(ctx context.Context, req control.RolloutRequest, by
 func (a *Agent) runningVersions() map[record.MemberID]string {
 	out := map[record.MemberID]string{}
 	if r := a.reached.Load(); r != nil {
-		for id, s := range r.statuses {
+		for id, s := range r.Statuses {
 			out[record.MemberID(id)] = s.Version
 		}
 	}
@@ -304,7 +305,7 @@ func (a *Agent) SetRollout(ctx context.Context, state, by string) (control.Rollo
 // operation gives the operation in flight, as it was last seen.
 func (a *Agent) operation() *record.Op {
 	if r := a.reached.Load(); r != nil {
-		return r.op
+		return r.Op
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 func TestTheHostThatARolloutIsAtIsToldFromThoseThatWait(t *testing.T) {
@@ -61,10 +62,10 @@ func TestARolloutIsDoneWithItsLastHostAlsoWhenItWasPausedMeanwhile(t *testing.T)
 	} {
 		a := &Agent{opt: Options{Config: hostConfig()}, keys: record.KeysFor("test")}
 		a.opt.Config.Host.ID = "2"
-		r := &round{asked: &local.Request{Work: policy.WorkRestart, Rollout: "x"}}
-		r.op = &record.Op{Kind: policy.KindCycle, Host: "2"}
-		r.view.Op = &policy.Op{}
-		r.rollout = &record.Rollout{
+		r := &round.Round{Request: &local.Request{Work: policy.WorkRestart, Rollout: "x"}}
+		r.Op = &record.Op{Kind: policy.KindCycle, Host: "2"}
+		r.View.Op = &policy.Op{}
+		r.Rollout = &record.Rollout{
 			ID: "x", State: state,
 			Hosts: []record.RolloutHost{{ID: "1", State: record.HostDone}, {ID: "2", State: record.HostWaiting}},
 		}
@@ -93,16 +94,18 @@ func TestATurnOfARolloutCountsFromTheEndOfTheOneBefore(t *testing.T) {
 	} {
 		a := &Agent{opt: Options{Config: hostConfig()}, keys: record.KeysFor("test")}
 		a.opt.Config.Host.ID = "2"
-		r := &round{asked: &local.Request{Work: policy.WorkRestart, Rollout: "x"}, wall: began.Add(70 * time.Second)}
-		r.op = &record.Op{Kind: policy.KindCycle, Host: "2"}
-		r.view.Op = &policy.Op{SameBoot: true, Elapsed: 12 * time.Second}
-		r.rollout = &record.Rollout{
+		r := &round.Round{
+			Request: &local.Request{Work: policy.WorkRestart, Rollout: "x"}, Wall: began.Add(70 * time.Second),
+		}
+		r.Op = &record.Op{Kind: policy.KindCycle, Host: "2"}
+		r.View.Op = &policy.Op{SameBoot: true, Elapsed: 12 * time.Second}
+		r.Rollout = &record.Rollout{
 			ID: "x", State: record.RolloutRunning, Since: c.since,
 			Hosts: []record.RolloutHost{{ID: "2", State: record.HostWaiting}, {ID: "3", State: record.HostWaiting}},
 		}
 		also := a.rolledOut(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
 		next, err := record.Decode[record.Rollout](also[0].Value)
-		if err != nil || next.Hosts[0].Seconds != 12 || next.Hosts[0].Turn != c.want || !next.Since.Equal(r.wall) {
+		if err != nil || next.Hosts[0].Seconds != 12 || next.Hosts[0].Turn != c.want || !next.Since.Equal(r.Wall) {
 			t.Errorf("%s: %+v, %v", name, next, err)
 		}
 	}
@@ -111,8 +114,8 @@ func TestATurnOfARolloutCountsFromTheEndOfTheOneBefore(t *testing.T) {
 func TestWhatAHostTookInARolloutCountsFromBeforeItsReboot(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	r := &round{wall: began.Add(40 * time.Second)}
-	r.op = &record.Op{Started: began}
+	r := &round.Round{Wall: began.Add(40 * time.Second)}
+	r.Op = &record.Op{Started: began}
 	for name, c := range map[string]struct {
 		op   policy.Op
 		want time.Duration
@@ -121,7 +124,7 @@ func TestWhatAHostTookInARolloutCountsFromBeforeItsReboot(t *testing.T) {
 		"after a reboot":          {policy.Op{Elapsed: 5 * time.Second}, 40 * time.Second},
 		"after its clock was set": {policy.Op{Elapsed: 2 * time.Minute}, 2 * time.Minute},
 	} {
-		r.view.Op = &c.op
+		r.View.Op = &c.op
 		if got := took(r); got != c.want {
 			t.Errorf("%s: it took %v, want %v", name, got, c.want)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -45,8 +46,8 @@ func (a *Agent) Status() control.Status {
 		}}
 		return s
 	}
-	age := (a.opt.Now() - r.at).Seconds()
-	s.Role = control.Role(r.decision.Role)
+	age := (a.opt.Now() - r.At).Seconds()
+	s.Role = control.Role(r.Decision.Role)
 	s.Next, s.Reasons = decisionStatus(r)
 	s.Health = a.healthStatus(r)
 	if asked != nil {
@@ -55,23 +56,23 @@ func (a *Agent) Status() control.Status {
 	}
 	s.Cluster = a.clusterStatus(s.Cluster, r)
 	if seen := a.reached.Load(); seen != nil { // what lies in etcd, as it was last read
-		s.Hosts = hostsStatus(seen, (a.opt.Now() - seen.hostsAt).Seconds())
+		s.Hosts = hostsStatus(seen, (a.opt.Now() - seen.HostsAt).Seconds())
 		ownRow(s.Hosts, c.Host.ID, r)
-		if a.opt.Now()-seen.statusesAt > blink*c.Timing.Interval {
+		if a.opt.Now()-seen.StatusesAt > blink*c.Timing.Interval {
 			a.hurry.Store(true)
 		}
 		s.Lock, s.Op, s.Pause = recordsStatus(seen)
-		if seen.rollout != nil {
-			rollout := rolloutStatus(*seen.rollout, seen.op)
+		if seen.Rollout != nil {
+			rollout := rolloutStatus(*seen.Rollout, seen.Op)
 			s.Rollout = &rollout
 		}
 	}
-	s.Unit.State, s.Unit.Since, s.Unit.Detail = orText(string(r.view.Unit.State), "unknown"),
-		r.wall.Add(-r.view.Unit.Since), r.view.Unit.Detail
-	if v := r.view.Self.Etcd; v.Known() {
+	s.Unit.State, s.Unit.Since, s.Unit.Detail = orText(string(r.View.Unit.State), "unknown"),
+		r.Wall.Add(-r.View.Unit.Since), r.View.Unit.Detail
+	if v := r.View.Self.Etcd; v.Known() {
 		s.Unit.EtcdVersion = v.String()
 	}
-	s.Loop.AgeSeconds, s.Loop.Rounds, s.Loop.Steps = &age, r.number, r.stepsBefore
+	s.Loop.AgeSeconds, s.Loop.Rounds, s.Loop.Steps = &age, r.Number, r.StepsBefore
 	return s
 }
 
@@ -86,8 +87,8 @@ func unitName(a *Agent) string {
 	return a.opt.Config.Etcd.Unit
 }
 
-func decisionStatus(r *round) (control.Next, []control.Reason) {
-	d := r.decision
+func decisionStatus(r *round.Round) (control.Next, []control.Reason) {
+	d := r.Decision
 	next := control.Next{Step: string(d.Step.Kind)}
 	if next.Step != "" {
 		next.Text = d.Step.Text()
@@ -98,47 +99,47 @@ func decisionStatus(r *round) (control.Next, []control.Reason) {
 		reasons = append(reasons, control.Reason{
 			Caution: slices.Contains(cautions, reason),
 
-			Code: string(reason.Code), Text: reason.Text, Remedy: policy.Remedy(r.view, reason.Code),
-			Since: r.wall.Add(-r.reasonFor[reason.Code]),
+			Code: string(reason.Code), Text: reason.Text, Remedy: policy.Remedy(r.View, reason.Code),
+			Since: r.Wall.Add(-r.ReasonFor[reason.Code]),
 		})
 	}
 	return next, reasons
 }
 
 // clusterStatus shows the cluster as it was last seen, with the age of that.
-func (a *Agent) clusterStatus(out control.Cluster, r *round) control.Cluster {
-	out.Reachable, out.Error = r.view.Cluster.Reachable, r.view.Cluster.Error
+func (a *Agent) clusterStatus(out control.Cluster, r *round.Round) control.Cluster {
+	out.Reachable, out.Error = r.View.Cluster.Reachable, r.View.Cluster.Error
 	now := r
 	if seen := a.reached.Load(); !out.Reachable && seen != nil {
 		r = seen
 	}
-	v := r.view.Cluster
+	v := r.View.Cluster
 	if !v.Reachable {
 		return out
 	}
-	age := (a.opt.Now() - r.statusesAt).Seconds()
+	age := (a.opt.Now() - r.StatusesAt).Seconds()
 	out.AgeSeconds = &age
 	out.ID = record.MemberID(v.ID).String()
 	voters, live := v.Counts()
 	if !out.Reachable {
-		live = min(now.answering(), policy.Quorum(voters)-1) // whoever answers, there is no quorum for this host
+		live = min(now.Answering(), policy.Quorum(voters)-1) // whoever answers, there is no quorum for this host
 	}
-	out.Voters, out.Standbys, out.FailureTolerance = voters, policy.Standbys(r.view), policy.Tolerance(voters, live)
+	out.Voters, out.Standbys, out.FailureTolerance = voters, policy.Standbys(r.View), policy.Tolerance(voters, live)
 	var lowest policy.Version
 	for _, m := range v.Members {
 		member := control.Member{
 			ID: record.MemberID(m.ID).String(), Name: m.Name, Role: control.RoleVoter,
 			Leader: m.Leader && out.Reachable, Live: m.Live,
-			DBSize: r.statuses[m.ID].DBSize,
+			DBSize: r.Statuses[m.ID].DBSize,
 		}
 		if !m.Live && out.Reachable {
 			down := m.DownFor.Seconds()
 			member.DownSeconds = &down
 		}
 		if !out.Reachable {
-			member.Live = now.answered(m.ID)
+			member.Live = now.Answered(m.ID)
 		}
-		listed, _ := r.membership.ByID(m.ID)
+		listed, _ := r.Membership.ByID(m.ID)
 		member.ClientURLs, member.PeerURLs = listed.ClientURLs, listed.PeerURLs
 		if m.Learner {
 			member.Role = control.RoleLearner
@@ -161,9 +162,9 @@ func (a *Agent) clusterStatus(out control.Cluster, r *round) control.Cluster {
 }
 
 // hostsStatus lists the hosts whose presence stood in etcd when it was last read, age seconds ago.
-func hostsStatus(r *round, age float64) []control.HostRecord {
+func hostsStatus(r *round.Round, age float64) []control.HostRecord {
 	var out []control.HostRecord
-	for _, h := range r.hosts {
+	for _, h := range r.Hosts {
 		host := control.HostRecord{
 			ID: h.ID, Name: h.Name, Domain: h.Domain, Role: control.Role(h.Role), Health: h.Health,
 			HealthText: h.HealthText,
@@ -180,48 +181,48 @@ func hostsStatus(r *round, age float64) []control.HostRecord {
 
 // ownRow shows the host that answers as it is now, and not as its record said when that was last read: the rest of the
 // status says the same of it.
-func ownRow(hosts []control.HostRecord, id string, now *round) {
+func ownRow(hosts []control.HostRecord, id string, now *round.Round) {
 	for i := range hosts {
 		h := &hosts[i]
 		if h.ID != id {
 			continue
 		}
-		h.Health, h.HealthText = now.verdict.State.String(), string(now.verdict.Code)
-		if now.view.Cluster.Reachable { // else nothing newer is known
-			h.Role, h.Waiting = control.Role(now.decision.Role), string(now.decision.Waiting)
+		h.Health, h.HealthText = now.Verdict.State.String(), string(now.Verdict.Code)
+		if now.View.Cluster.Reachable { // else nothing newer is known
+			h.Role, h.Waiting = control.Role(now.Decision.Role), string(now.Decision.Waiting)
 		}
 	}
 }
 
-func recordsStatus(r *round) (l control.Lock, op *control.Op, pause *control.Pause) {
-	if r.lock != nil {
-		l = control.Lock{Holder: r.lock.Host, HolderName: r.lock.Name, Mine: r.view.Lock.Mine}
+func recordsStatus(r *round.Round) (l control.Lock, op *control.Op, pause *control.Pause) {
+	if r.Lock != nil {
+		l = control.Lock{Holder: r.Lock.Host, HolderName: r.Lock.Name, Mine: r.View.Lock.Mine}
 		if l.Mine {
-			l.ValidForSeconds = r.view.Lock.ValidFor.Seconds()
+			l.ValidForSeconds = r.View.Lock.ValidFor.Seconds()
 		}
 	}
-	if r.op != nil {
+	if r.Op != nil {
 		op = &control.Op{
-			Kind: r.op.Kind, Host: r.op.Host, HostName: r.op.HostName, Target: r.op.Target, Phase: r.op.Phase,
-			Started: r.op.Started, Deadline: r.op.Until, Reason: r.op.Reason, By: r.op.By,
-			Orphaned: r.view.Op != nil && r.view.Op.OrphanedFor > 0,
+			Kind: r.Op.Kind, Host: r.Op.Host, HostName: r.Op.HostName, Target: r.Op.Target, Phase: r.Op.Phase,
+			Started: r.Op.Started, Deadline: r.Op.Until, Reason: r.Op.Reason, By: r.Op.By,
+			Orphaned: r.View.Op != nil && r.View.Op.OrphanedFor > 0,
 		}
-		if r.op.MemberID != 0 {
-			op.MemberID = r.op.MemberID.String()
+		if r.Op.MemberID != 0 {
+			op.MemberID = r.Op.MemberID.String()
 		}
-		if len(r.decision.Reasons) > 0 && r.decision.Role == policy.RoleJoining {
-			op.Progress = r.decision.Reasons[0].Text
+		if len(r.Decision.Reasons) > 0 && r.Decision.Role == policy.RoleJoining {
+			op.Progress = r.Decision.Reasons[0].Text
 		}
 	}
-	if r.view.Pause != nil {
-		pause = &control.Pause{By: r.pause.By, Reason: r.pause.Reason, Since: r.pause.Since, Until: r.pause.Until}
+	if r.View.Pause != nil {
+		pause = &control.Pause{By: r.Pause.By, Reason: r.Pause.Reason, Since: r.Pause.Since, Until: r.Pause.Until}
 	}
 	return l, op, pause
 }
 
-func (a *Agent) healthStatus(r *round) control.Health {
-	verdict := r.verdict
-	wall := func(moment time.Duration) time.Time { return r.wall.Add(moment - r.probed) }
+func (a *Agent) healthStatus(r *round.Round) control.Health {
+	verdict := r.Verdict
+	wall := func(moment time.Duration) time.Time { return r.Wall.Add(moment - r.Probed) }
 	out := control.Health{
 		State: verdict.State.String(), Since: wall(verdict.Since), Text: verdict.Text, Remedy: verdict.Remedy,
 		Qualified: verdict.Qualified,
@@ -240,11 +241,11 @@ func (a *Agent) healthStatus(r *round) control.Health {
 	out.Disk.LeftOut, out.Disk.Samples = uint64(verdict.Figures.LeftOut), uint64(verdict.Figures.Samples)
 	age, op := a.opt.Probe.InFlight()
 	out.Disk.InFlightSeconds, out.Disk.InFlightOp = age.Seconds(), op
-	if u := r.reading.Usage; u != nil {
+	if u := r.Reading.Usage; u != nil {
 		out.Disk.FreeBytes = u.Free
 	}
 	if f := verdict.Figures; f.WAL.Count+f.Direct.Count > 0 {
-		seconds := (f.Age + a.opt.Now() - r.at).Seconds()
+		seconds := (f.Age + a.opt.Now() - r.At).Seconds()
 		out.Disk.AgeSeconds = &seconds
 	}
 	return out

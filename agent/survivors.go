@@ -11,22 +11,17 @@ import (
 	"strings"
 
 	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/round"
 )
-
-// answers are what the members say, each for itself, while none has a quorum behind it.
-type answers struct {
-	membership cluster.Membership // as it was last listed; without names and IDs when it never was
-	of         map[uint64]cluster.Status
-}
 
 // askSurvivors asks every member that is known by itself, when the member list could not be read: those that run say so
 // also without a quorum. It gives nothing when that explains nothing.
-func (a *Agent) askSurvivors(ctx context.Context, r *round) error {
+func (a *Agent) askSurvivors(ctx context.Context, r *round.Round) error {
 	list := a.lastListed()
-	found := answers{membership: list, of: a.opt.Etcd.Statuses(ctx, list.Members)}
+	found := round.Answers{Membership: list, Of: a.opt.Etcd.Statuses(ctx, list.Members)}
 	var runs, silent []string
 	for _, m := range list.Members {
-		s := found.of[m.ID]
+		s := found.Of[m.ID]
 		switch {
 		case m.Learner:
 		case s.Err != nil:
@@ -39,7 +34,7 @@ func (a *Agent) askSurvivors(ctx context.Context, r *round) error {
 	}
 	slices.Sort(runs) // the order of the list is that of random IDs
 	slices.Sort(silent)
-	r.answers = found
+	r.Answers = found
 	if len(runs) == 0 {
 		return nil
 	}
@@ -52,7 +47,7 @@ func (a *Agent) askSurvivors(ctx context.Context, r *round) error {
 // lastListed gives the members as they were last listed; before that, what may stand at the configured endpoints.
 func (a *Agent) lastListed() cluster.Membership {
 	if r := a.reached.Load(); r != nil {
-		return r.membership
+		return r.Membership
 	}
 	var list cluster.Membership
 	for i, endpoint := range a.opt.Config.Cluster.Endpoints {
@@ -70,20 +65,4 @@ func enumerate(names []string, one, many string) string {
 		return strings.Join(names[:n-1], ", ") + " and " + names[n-1] + " " + many
 	}
 	return names[0] + " " + one
-}
-
-// answered tells whether a member has answered for itself when there was last no quorum to ask.
-func (r *round) answered(id uint64) bool {
-	s, asked := r.answers.of[id]
-	return asked && s.Err == nil && r.answers.membership.ClusterID != 0
-}
-
-// answering counts the voters that have.
-func (r *round) answering() (n int) {
-	for _, m := range r.answers.membership.Members {
-		if !m.Learner && r.answered(m.ID) {
-			n++
-		}
-	}
-	return n
 }

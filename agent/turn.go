@@ -7,7 +7,6 @@ import (
 	"context"
 	"net/http"
 	"strings"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -16,64 +15,48 @@ import (
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
-// released are the operations that persons have released: for every host when the last of them began.
-type released map[string]time.Time
-
 // parseRelease adds a record of a release to those that were read. One that cannot be read releases nothing.
-func (a *Agent) parseRelease(r *round, pair cluster.Pair) {
+func (a *Agent) parseRelease(r *round.Round, pair cluster.Pair) {
 	release, err := record.Decode[record.Release](pair.Value)
 	if err != nil || release.Host != strings.TrimPrefix(pair.Key, a.keys.Releases()) {
 		a.log.Debug("release not read", "key", pair.Key, "error", err)
 		return
 	}
-	if r.released == nil {
-		r.released = released{}
+	if r.Released == nil {
+		r.Released = round.Released{}
 	}
-	r.released[release.Host] = release.Started
-}
-
-// frees tells whether the operation of a host that began at that time was released.
-func (s released) frees(host string, began time.Time) bool {
-	at, found := s[host]
-	return found && at.Equal(began)
+	r.Released[release.Host] = release.Started
 }
 
 // viewTurn makes the view of what has become of the operation that this host was asked for: it stands by this host's
 // disk until it has ended here, was released, or the cluster is another one.
-func (a *Agent) viewTurn(r *round) {
-	k, v := r.asked, &r.view
+func (a *Agent) viewTurn(r *round.Round) {
+	k, v := r.Request, &r.View
 	if k == nil {
 		return
 	}
 	id := a.opt.Config.Host.ID
-	own := r.op != nil && r.op.Kind == policy.KindCycle && r.op.Host == id
+	own := r.Op != nil && r.Op.Kind == policy.KindCycle && r.Op.Host == id
 	// also where it is not known: that was begun before agents knew of this
 	elsewhere := uint64(k.Cluster) != v.Cluster.ID
-	gone := k.Seen && (r.opAt == 0 || r.op != nil && r.op.Host != id) // one that cannot be read may be this host's
-	v.Asked.Released = gone && (elsewhere || r.released.frees(id, k.Began))
+	gone := k.Seen && (r.OpAt == 0 || r.Op != nil && r.Op.Host != id) // one that cannot be read may be this host's
+	v.Asked.Released = gone && (elsewhere || r.Released.Frees(id, k.Began))
 	v.Asked.Noted = gone && !v.Asked.Released
-	v.Asked.Retimed = own && !r.op.Until.Equal(k.Until())
-}
-
-// turn gives when this host's operation began, for the others to know that it is in its turn; zero when it is not.
-func (r *round) turn() time.Time {
-	if r.asked == nil || !r.asked.Seen || r.view.Asked.Released {
-		return time.Time{}
-	}
-	return r.asked.Began
+	v.Asked.Retimed = own && !r.Op.Until.Equal(k.Until())
 }
 
 // cycleOp gives the record of this host's operation, by what lies on its disk.
-func (a *Agent) cycleOp(r *round, k *local.Request) record.Op {
+func (a *Agent) cycleOp(r *round.Round, k *local.Request) record.Op {
 	c := a.opt.Config
 	op := record.Op{
 		Kind: policy.KindCycle, Host: c.Host.ID, HostName: c.Host.Name, Work: string(k.Work),
 		Phase: string(policy.PhaseBegun), BootID: k.BootID, PeerURL: c.Etcd.PeerURL,
 		Started: k.Began, Until: k.Until(), Clock: k.Clock, Reason: k.Reason, By: k.By,
 	}
-	if m, ok := r.membership.ByPeerURL(c.Etcd.PeerURL); ok {
+	if m, ok := r.Membership.ByPeerURL(c.Etcd.PeerURL); ok {
 		op.MemberID = record.MemberID(m.ID)
 	}
 	return op
@@ -81,18 +64,18 @@ func (a *Agent) cycleOp(r *round, k *local.Request) record.Op {
 
 // recordAgain writes the record anew that somebody has deleted. What was done under it shows, so it begins with its
 // first phase.
-func (a *Agent) recordAgain(ctx context.Context, r *round) error {
+func (a *Agent) recordAgain(ctx context.Context, r *round.Round) error {
 	asked, _ := a.files.Asked()
-	if asked == nil || !asked.Seen || !asked.Began.Equal(r.asked.Began) { // it has ended meanwhile
+	if asked == nil || !asked.Seen || !asked.Began.Equal(r.Request.Began) { // it has ended meanwhile
 		return nil
 	}
 	return a.lock.Begin(ctx, a.cycleOp(r, asked))
 }
 
 // standing gives the operation that a host says it is in, of which somebody has deleted the record.
-func standing(r *round) (record.Op, bool) {
-	for _, h := range r.hosts {
-		if h.Turn.IsZero() || r.released.frees(h.ID, h.Turn) {
+func standing(r *round.Round) (record.Op, bool) {
+	for _, h := range r.Hosts {
+		if h.Turn.IsZero() || r.Released.Frees(h.ID, h.Turn) {
 			continue
 		}
 		return record.Op{Kind: policy.KindCycle, Host: h.ID, HostName: h.Name, Work: h.Wants, Started: h.Turn}, true

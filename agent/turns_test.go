@@ -113,7 +113,7 @@ func TestTheNextInTheLineKeepsLookingAtAllOthers(t *testing.T) {
 		f.pass(time.Hour)
 		r := f.hosts[order[1]].agent.current.Load()
 		limit := 2 * f.hosts[order[1]].agent.opt.Config.Timing.Interval
-		if members, hosts := r.at-r.statusesAt, r.at-r.hostsAt; members > limit || hosts > limit {
+		if members, hosts := r.At-r.StatusesAt, r.At-r.HostsAt; members > limit || hosts > limit {
 			t.Errorf("after an hour %s, which waits for %s, has last seen how the members are %s ago, and the other "+
 				"hosts %s ago", order[1], order[0], members, hosts)
 		}

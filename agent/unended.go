@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 // unended gives the record of a rollout, stopped, of which the full one cannot be written: there was room for it when
@@ -30,10 +31,10 @@ func unended(r record.Rollout, host int, why error) []byte {
 
 // stopUnended stops a rollout that has come to this host once more after it was taken down and back: it would be taken
 // down again and again.
-func (a *Agent) stopUnended(ctx context.Context, r *round) {
-	next := *r.rollout
+func (a *Agent) stopUnended(ctx context.Context, r *round.Round) {
+	next := *r.Rollout
 	next.State = record.RolloutStopped
-	next.Text = r.view.Self.Name +
+	next.Text = r.View.Self.Name +
 		" was taken down and is back, but its record did not say so: see who else writes there, then quorumctl " +
 		"rollout resume takes this host down once more"
 	value, err := record.Encode(next)
@@ -41,7 +42,7 @@ func (a *Agent) stopUnended(ctx context.Context, r *round) {
 		ctx, cancel := context.WithTimeout(ctx, a.opt.Config.Timing.CallTimeout)
 		defer cancel()
 		key := a.keys.Rollout()
-		_, err = a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.rolloutAt)},
+		_, err = a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.RolloutAt)},
 			clientv3.OpPut(key, string(value)))
 	}
 	a.log.Error("rollout stopped: "+next.Text, "rollout", next.ID, "error", err)

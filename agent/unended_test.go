@@ -17,6 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 func TestAHostWhoseTurnInARolloutIsNotInItsRecordIsNotTakenDownOnceMore(t *testing.T) {
@@ -63,12 +64,12 @@ func TestARolloutOfWhichTheEndCannotBeWrittenStops(t *testing.T) {
 	t.Parallel()
 	a := &Agent{opt: Options{Config: hostConfig()}, keys: record.KeysFor("test"), log: slog.New(slog.DiscardHandler)}
 	a.opt.Config.Host.ID = "7"
-	r := &round{asked: &local.Request{Work: policy.WorkReboot, Rollout: "x"}}
-	r.op = &record.Op{Kind: policy.KindCycle, Host: "7"}
-	r.view.Op = &policy.Op{}
-	r.rollout = &record.Rollout{ID: "x", State: record.RolloutRunning}
+	r := &round.Round{Request: &local.Request{Work: policy.WorkReboot, Rollout: "x"}}
+	r.Op = &record.Op{Kind: policy.KindCycle, Host: "7"}
+	r.View.Op = &policy.Op{}
+	r.Rollout = &record.Rollout{ID: "x", State: record.RolloutRunning}
 	for i := range record.MaxHosts {
-		r.rollout.Hosts = append(r.rollout.Hosts, record.RolloutHost{
+		r.Rollout.Hosts = append(r.Rollout.Hosts, record.RolloutHost{
 			ID: fmt.Sprint(i), Name: strings.Repeat("n", 200),
 			State: record.HostWaiting,
 		})

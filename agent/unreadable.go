@@ -16,10 +16,8 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
-
-// unreadableKept bounds how many records of hosts are named that cannot be read.
-const unreadableKept = 100
 
 // codeUnreadable is what a request is refused with because of a record that cannot be read.
 const codeUnreadable = string(policy.RecordUnreadable)
@@ -33,31 +31,11 @@ type unreadable struct {
 // Error says what a person is told.
 func (u *unreadable) Error() string { return u.Key + ": " + u.Why }
 
-// note adds a record that cannot be read to what a round has seen.
-func (r *round) note(kind policy.RecordKind, pair cluster.Pair, err error) {
-	if kind == policy.RecordHost && len(r.unreadable) >= unreadableKept {
-		return
-	}
-	r.unreadable = append(r.unreadable, policy.Unreadable{
-		Kind: kind, Key: pair.Key,
-		Why: record.Shorten(err.Error(), 300),
-	})
-}
-
-// carryUnreadable keeps what was said of the hosts' records, in a turn that does not read them.
-func (r *round) carryUnreadable(before []policy.Unreadable, ownKey string) {
-	for _, u := range before {
-		if u.Kind == policy.RecordHost && u.Key != ownKey {
-			r.unreadable = append(r.unreadable, u)
-		}
-	}
-}
-
 // tellUnreadable logs each record when it turns out that it cannot be read.
-func (a *Agent) tellUnreadable(r *round) {
+func (a *Agent) tellUnreadable(r *round.Round) {
 	before := a.current.Load()
-	for _, u := range r.unreadable {
-		if before == nil || !slices.Contains(before.unreadable, u) {
+	for _, u := range r.Unreadable {
+		if before == nil || !slices.Contains(before.Unreadable, u) {
 			a.log.Error("a record in etcd cannot be read", "code", policy.RecordUnreadable, "key", u.Key, "why", u.Why,
 				"remedy", u.Hint())
 		}

@@ -11,35 +11,36 @@ import (
 
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/systemd"
 )
 
 // viewEtcd makes the view of what was seen. It may be made twice in a round.
-func (a *Agent) viewEtcd(ctx context.Context, r *round) {
-	v := &r.view
-	v.Cluster = policy.Cluster{Reachable: r.reachable, Listed: r.listed, Error: r.problem, Denied: r.denied}
-	v.Hosts, v.Op, v.Pause, v.Lock, v.Unreadable = nil, nil, nil, policy.Lock{}, r.unreadable
-	v.Resting, v.Looked = !a.pace.attends, r.hostsAt == r.at && r.reachable
-	if r.listed {
-		v.Cluster.ID = r.membership.ClusterID
-		v.Cluster.StableFor = a.since.of("membership", signature(r.membership), r.at, r.number)
+func (a *Agent) viewEtcd(ctx context.Context, r *round.Round) {
+	v := &r.View
+	v.Cluster = policy.Cluster{Reachable: r.Reachable, Listed: r.Listed, Error: r.Problem, Denied: r.Denied}
+	v.Hosts, v.Op, v.Pause, v.Lock, v.Unreadable = nil, nil, nil, policy.Lock{}, r.Unreadable
+	v.Resting, v.Looked = !a.pace.attends, r.HostsAt == r.At && r.Reachable
+	if r.Listed {
+		v.Cluster.ID = r.Membership.ClusterID
+		v.Cluster.StableFor = a.since.of("membership", signature(r.Membership), r.At, r.Number)
 	}
-	if !r.reachable {
+	if !r.Reachable {
 		return
 	}
 	a.viewRecords(r)
 	a.checkLock(ctx, r)
 	a.viewMembers(r)
-	if before := a.current.Load(); before != nil && r.at-before.etcdAt > blink*a.opt.Config.Timing.Interval {
-		a.since.truth("idle", false, r.at, r.number) // an operation may have begun and ended unseen
+	if before := a.current.Load(); before != nil && r.At-before.EtcdAt > blink*a.opt.Config.Timing.Interval {
+		a.since.truth("idle", false, r.At, r.Number) // an operation may have begun and ended unseen
 	}
-	v.IdleFor = min(a.since.truth("idle", r.opAt == 0, r.at, r.number),
-		a.since.of("ended", fmt.Sprint(r.endedAt), r.at, r.number))
+	v.IdleFor = min(a.since.truth("idle", r.OpAt == 0, r.At, r.Number),
+		a.since.of("ended", fmt.Sprint(r.EndedAt), r.At, r.Number))
 	a.viewOp(r)
 	a.viewTurn(r)
 	a.viewHooks(ctx, r)
-	v.FreeFor = a.since.truth("free", r.opAt == 0 && r.lock == nil && policy.PlaceFree(*v), r.at, r.number)
+	v.FreeFor = a.since.truth("free", r.OpAt == 0 && r.Lock == nil && policy.PlaceFree(*v), r.At, r.Number)
 }
 
 // blink is for how many intervals a host may not look and still count what it saw before and after
@@ -47,29 +48,29 @@ func (a *Agent) viewEtcd(ctx context.Context, r *round) {
 const blink = 5
 
 // checkLock gives a lock up that a linearizable read shows to be gone, though its lease may live.
-func (a *Agent) checkLock(ctx context.Context, r *round) {
-	if token := a.lock.Token(); token != 0 && token != r.lockAt {
+func (a *Agent) checkLock(ctx context.Context, r *round.Round) {
+	if token := a.lock.Token(); token != 0 && token != r.LockAt {
 		a.log.Warn("lock is gone", "token", token)
 		_ = a.lock.Release(ctx) // the lease ends by itself if this cannot be told to etcd
-		r.view.Lock.Mine = false
+		r.View.Lock.Mine = false
 	}
 }
 
 // viewMembers makes the view's members of the list and the answers. It comes after the records,
 // because a pause stops the clocks of learners.
-func (a *Agent) viewMembers(r *round) {
-	v := &r.view
+func (a *Agent) viewMembers(r *round.Round) {
+	v := &r.View
 	var leader, term uint64
-	for _, s := range r.statuses {
+	for _, s := range r.Statuses {
 		if s.Err == nil && s.Leader != 0 && s.Term >= term {
 			leader, term = s.Leader, s.Term
 		}
 		v.Cluster.DBSize = max(v.Cluster.DBSize, uint64(max(0, s.DBSize)))
 	}
-	head, listed := r.statuses[leader]
+	head, listed := r.Statuses[leader]
 	headKnown := listed && head.Err == nil && head.Leader == leader
-	for _, m := range r.membership.Members {
-		s := r.statuses[m.ID]
+	for _, m := range r.Membership.Members {
+		s := r.Statuses[m.ID]
 		member := policy.Member{
 			ID: m.ID, Name: m.Name, PeerURL: firstOf(m.PeerURLs), Learner: m.Learner,
 			Leader: m.ID == leader, ThinksLearner: s.Learner, Version: a.version(s.Version), RTT: s.RTT,
@@ -83,8 +84,8 @@ func (a *Agent) viewMembers(r *round) {
 			member.LagKnown = true
 			member.Lag = max(head.Index, s.Applied) - s.Applied
 		}
-		if r.statusesAt == r.at { // durations are of answers, not of what was carried over
-			a.since.trackMember(&member, s.Applied, v.Limits, v.Pause != nil, r.at, r.number)
+		if r.StatusesAt == r.At { // durations are of answers, not of what was carried over
+			a.since.trackMember(&member, s.Applied, v.Limits, v.Pause != nil, r.At, r.Number)
 		}
 		v.Cluster.Members = append(v.Cluster.Members, member)
 	}
@@ -112,7 +113,7 @@ func firstOf(list []string) string {
 }
 
 // viewHosts makes the view of the hosts, beside an operation of which the record was modified at that revision.
-func (a *Agent) viewHosts(hosts []record.Host, opAt int64, freed released) []policy.Host {
+func (a *Agent) viewHosts(hosts []record.Host, opAt int64, freed round.Released) []policy.Host {
 	out := make([]policy.Host, 0, len(hosts))
 	for _, h := range hosts {
 		state, err := health.ParseState(h.Health)
@@ -124,54 +125,54 @@ func (a *Agent) viewHosts(hosts []record.Host, opAt int64, freed released) []pol
 			Qualified: h.Qualified, Manage: h.Mode == string(policy.Manage), Waiting: policy.ReasonCode(h.Waiting),
 			P99:   time.Duration(h.FsyncP99 * float64(time.Second)),
 			Wants: policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: opAt != 0 && h.Answers == opAt,
-			Turn: !h.Turn.IsZero() && !freed.frees(h.ID, h.Turn),
+			Turn: !h.Turn.IsZero() && !freed.Frees(h.ID, h.Turn),
 			Own:  h.ID == a.opt.Config.Host.ID && a.presence.mine(h),
 		})
 	}
 	return out
 }
 
-func (a *Agent) viewRecords(r *round) {
-	v := &r.view
-	v.Hosts = a.viewHosts(r.hosts, r.opAt, r.released)
+func (a *Agent) viewRecords(r *round.Round) {
+	v := &r.View
+	v.Hosts = a.viewHosts(r.Hosts, r.OpAt, r.Released)
 	token := a.lock.Token()
-	v.Lock = policy.Lock{Known: true, Token: r.lockAt}
-	if r.lock != nil {
-		v.Lock.Held, v.Lock.Holder = true, r.lock.Name
-		v.Lock.Mine = token != 0 && token == r.lockAt
+	v.Lock = policy.Lock{Known: true, Token: r.LockAt}
+	if r.Lock != nil {
+		v.Lock.Held, v.Lock.Holder = true, r.Lock.Name
+		v.Lock.Mine = token != 0 && token == r.LockAt
 		v.Lock.ValidFor = a.lock.ValidFor()
 	}
-	if r.pause != nil { // it lies under a lease that ends with it: wall clocks may be wrong
-		v.Pause = &policy.Pause{By: r.pause.By, Reason: r.pause.Reason}
+	if r.Pause != nil { // it lies under a lease that ends with it: wall clocks may be wrong
+		v.Pause = &policy.Pause{By: r.Pause.By, Reason: r.Pause.Reason}
 	}
 }
 
 // viewOp makes the view's operation.
-func (a *Agent) viewOp(r *round) {
-	if r.op == nil {
+func (a *Agent) viewOp(r *round.Round) {
+	if r.Op == nil {
 		return
 	}
-	op := r.op
+	op := r.Op
 	own := op.Host == a.opt.Config.Host.ID
 	view := &policy.Op{
 		Kind: op.Kind, Host: op.Host, HostName: op.HostName, Target: policy.Role(op.Target),
 		Phase: policy.OpPhase(op.Phase), Token: op.Token, MemberID: uint64(op.MemberID), PeerURL: op.PeerURL,
 		Reason: op.Reason, SameBoot: !own || op.BootID == a.opt.BootID,
-		Overdue: overdue(op.Until, r.wall),
+		Overdue: overdue(op.Until, r.Wall),
 	}
-	running := r.unitErr == nil && r.unit.State == systemd.Active && r.unit.Job == ""
+	running := r.UnitErr == nil && r.Unit.State == systemd.Active && r.Unit.Job == ""
 	view.Restarted = own && running && (!view.SameBoot ||
-		(op.Clock > 0 && r.unit.Since > 0 && r.at-r.unit.Since > op.Clock))
+		(op.Clock > 0 && r.Unit.Since > 0 && r.At-r.Unit.Since > op.Clock))
 	name := "op/" + op.Host + op.Started.String()
-	view.Elapsed = a.since.of(name, "", r.at, r.number)
+	view.Elapsed = a.since.of(name, "", r.At, r.Number)
 	if own && view.SameBoot && op.Clock > 0 {
-		view.Elapsed = r.at - op.Clock // also across a restart of the agent
+		view.Elapsed = r.At - op.Clock // also across a restart of the agent
 	}
-	orphaned := r.lock == nil || r.lockAt != op.Token
+	orphaned := r.Lock == nil || r.LockAt != op.Token
 	// Of that token: an agent that was asleep may have missed that somebody took the operation over meanwhile.
-	view.OrphanedFor = a.since.truth(fmt.Sprintf("%s/orphaned of %d", name, op.Token), orphaned, r.at, r.number)
-	view.WrittenFor = a.since.of(name+"/written", fmt.Sprint(r.opAt), r.at, r.number)
-	r.view.Op = view
+	view.OrphanedFor = a.since.truth(fmt.Sprintf("%s/orphaned of %d", name, op.Token), orphaned, r.At, r.Number)
+	view.WrittenFor = a.since.of(name+"/written", fmt.Sprint(r.OpAt), r.At, r.Number)
+	r.View.Op = view
 }
 
 // overdue tells whether that time is over; one that is zero never is.

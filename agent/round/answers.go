@@ -1,0 +1,30 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package round
+
+import (
+	"github.com/quorumd/quorumd/agent/cluster"
+)
+
+// Answers are what the members say, each for itself, while none has a quorum behind it.
+type Answers struct {
+	Membership cluster.Membership // as it was last listed; without names and IDs when it never was
+	Of         map[uint64]cluster.Status
+}
+
+// Answered tells whether a member has answered for itself when there was last no quorum to ask.
+func (r *Round) Answered(id uint64) bool {
+	s, asked := r.Answers.Of[id]
+	return asked && s.Err == nil && r.Answers.Membership.ClusterID != 0
+}
+
+// Answering counts the voters that have.
+func (r *Round) Answering() (n int) {
+	for _, m := range r.Answers.Membership.Members {
+		if !m.Learner && r.Answered(m.ID) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,57 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package round is what one turn of the loop has seen and decided: data that the rooms of the agent hand to each other.
+// It asks nobody and writes nothing. Once a round is published nobody changes it.
+package round
+
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/health"
+	"github.com/quorumd/quorumd/systemd"
+)
+
+// Round is everything that one turn of the loop has seen and decided. It is not changed once it
+// is published.
+type Round struct {
+	Number    uint64
+	At        time.Duration
+	Wall      time.Time
+	View      policy.View
+	Decision  policy.Decision
+	Seen      // of etcd
+	Unit      systemd.Status
+	UnitErr   error
+	Verdict   health.Verdict
+	Reading   disk.Reading
+	Request   *local.Request
+	Removal   *local.Removal // that this host was asked for
+	Probed    time.Duration  // when it was judged, by the probe's clock
+	Bootstrap *local.BootstrapRequest
+	// StepsBefore counts the steps that this process had taken before this round.
+	StepsBefore uint64
+	// ReasonFor gives for how long each of the decision's reasons has stood.
+	ReasonFor map[policy.ReasonCode]time.Duration
+}
+
+// Fresh tells whether all that stands in the view of a round was seen in that round.
+func (r *Round) Fresh() bool {
+	return r.EtcdAt == r.At && (!r.Reachable || (r.StatusesAt == r.At && r.HostsAt == r.At))
+}
+
+// Looked tells whether a round has seen the cluster anew, as far as it could.
+func (r *Round) Looked() bool {
+	return r.EtcdAt == r.At && (!r.Reachable || r.StatusesAt == r.At)
+}
+
+// Turn gives when this host's operation began, for the others to know that it is in its turn; zero when it is not.
+func (r *Round) Turn() time.Time {
+	if r.Request == nil || !r.Request.Seen || r.View.Asked.Released {
+		return time.Time{}
+	}
+	return r.Request.Began
+}
