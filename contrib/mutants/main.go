@@ -74,6 +74,9 @@ func run(ctx context.Context, out io.Writer, o options) error {
 		return err
 	}
 	defer t.close()
+	if err := t.build(ctx, all); err != nil {
+		return err
+	}
 	if err := t.unchanged(ctx); err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -29,7 +31,14 @@ type trial struct {
 	sources map[string][]byte
 	dir     string
 	root    string // of the package, absolute: overlays are by full path
+
+	numbers map[mutant]int // of those that the binaries hold
+	broken  map[int]bool   // those that do not compile
+	tests   []binary
 }
+
+// binary holds the tests of one package, with all mutants.
+type binary struct{ path, dir string }
 
 func newTrial(o options, sources map[string][]byte) (*trial, error) {
 	dir, err := os.MkdirTemp("", "mutants-*")
@@ -40,16 +49,103 @@ func newTrial(o options, sources map[string][]byte) (*trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &trial{o: o, sources: sources, dir: dir, root: root}, nil
+	return &trial{o: o, sources: sources, dir: dir, root: root, numbers: map[mutant]int{}, broken: map[int]bool{}}, nil
 }
 
 func (t *trial) close() { _ = os.RemoveAll(t.dir) }
 
+// build makes the binaries with all mutants that compile.
+func (t *trial) build(ctx context.Context, all []mutant) error {
+	byFile := map[string][]numbered{}
+	for i, m := range all {
+		byFile[m.file] = append(byFile[m.file], numbered{m, i + 1})
+	}
+	overlay := filepath.Join(t.dir, "overlay.json")
+	for {
+		if err := t.writeAll(overlay, byFile); err != nil {
+			return err
+		}
+		cmd := exec.CommandContext(ctx, "go", "build", "-gcflags=-e", "-overlay", overlay, "./"+t.o.dir)
+		text, err := cmd.CombinedOutput()
+		if err == nil {
+			break
+		}
+		found := blamed.FindAllSubmatch(text, -1)
+		if len(found) == 0 {
+			return fmt.Errorf("cannot build the mutants: %w:\n%s", err, text)
+		}
+		for _, match := range found {
+			number, _ := strconv.Atoi(string(match[1]))
+			t.broken[number] = true
+		}
+	}
+	for _, tests := range strings.Fields(t.o.tests) {
+		path := filepath.Join(t.dir, fmt.Sprintf("%d.test", len(t.tests)))
+		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", path, tests)
+		if text, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("cannot build the tests of %s: %w:\n%s", tests, err, text)
+		}
+		t.tests = append(t.tests, binary{path, tests})
+	}
+	return nil
+}
+
+// blamed finds the mutant in what a compiler says.
+var blamed = regexp.MustCompile(`\bmutant(\d+)\.go:\d`)
+
+// writeAll writes the sources with all mutants that are not known not to compile.
+func (t *trial) writeAll(overlay string, byFile map[string][]numbered) error {
+	replaced := map[string]string{}
+	name := ""
+	for file, of := range byFile {
+		var left []numbered
+		for _, m := range of {
+			if !t.broken[m.number] {
+				left = append(left, m)
+			}
+			t.numbers[m.mutant] = m.number
+		}
+		whole, pkg, outside, err := combine(file, t.sources[file], left)
+		if err != nil {
+			return err
+		}
+		for _, m := range left {
+			for _, number := range outside {
+				if m.number == number {
+					delete(t.numbers, m.mutant)
+				}
+			}
+		}
+		name = pkg
+		if err := t.replace(replaced, file, whole); err != nil {
+			return err
+		}
+	}
+	if err := t.replace(replaced, "chosen_mutant.go", chooser(name)); err != nil {
+		return err
+	}
+	return writeOverlay(overlay, replaced)
+}
+
+func (t *trial) replace(replaced map[string]string, file string, text []byte) error {
+	path := filepath.Join(t.dir, file)
+	replaced[filepath.Join(t.root, file)] = path
+	return os.WriteFile(path, text, 0o600)
+}
+
+func writeOverlay(path string, replaced map[string]string) error {
+	text, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600)
+}
+
 // unchanged runs all tests on the source as it is: mutants tell nothing where these fail.
 func (t *trial) unchanged(ctx context.Context) error {
-	for _, tests := range strings.Fields(t.o.tests) {
-		if text, err := t.test(ctx, "", tests); err != nil {
-			return fmt.Errorf("the tests of %s fail on the source as it is:\n%s", tests, text)
+	for _, tests := range t.tests {
+		if text, err := t.choose(ctx, tests, 0); err != nil {
+			return fmt.Errorf("the tests of %s fail on the source as it is:\n%s", tests.dir, text)
 		}
 	}
 	return nil
@@ -57,6 +153,31 @@ func (t *trial) unchanged(ctx context.Context) error {
 
 // try gives what becomes of one mutant. The tests run one package after another until one notices.
 func (t *trial) try(ctx context.Context, m mutant) (outcome, error) {
+	number, held := t.numbers[m]
+	switch {
+	case t.broken[number]:
+		return notCompiled, nil
+	case !held:
+		return t.alone(ctx, m)
+	}
+	for _, tests := range t.tests {
+		if _, err := t.choose(ctx, tests, number); err != nil {
+			return killed, ctx.Err()
+		}
+	}
+	return lives, ctx.Err()
+}
+
+// choose runs the tests of one package on one mutant of those that the binary holds, or on none: 0.
+func (t *trial) choose(ctx context.Context, tests binary, number int) (string, error) {
+	cmd := exec.CommandContext(ctx, tests.path, "-test.failfast", "-test.timeout", t.o.limit.String())
+	cmd.Dir = tests.dir
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", chosenBy, number))
+	return outputOf(cmd)
+}
+
+// alone tries a mutant that lies outside of functions, with a binary of its own.
+func (t *trial) alone(ctx context.Context, m mutant) (outcome, error) {
 	dir, err := os.MkdirTemp(t.dir, "")
 	if err != nil {
 		return lives, err
@@ -66,38 +187,31 @@ func (t *trial) try(ctx context.Context, m mutant) (outcome, error) {
 	if err := os.WriteFile(changed, m.apply(t.sources[m.file]), 0o600); err != nil {
 		return lives, err
 	}
-	text, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(t.root, m.file): changed}})
-	if err != nil {
-		return lives, err
-	}
 	overlay := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(overlay, text, 0o600); err != nil {
+	if err := writeOverlay(overlay, map[string]string{filepath.Join(t.root, m.file): changed}); err != nil {
 		return lives, err
 	}
 	if err := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "./"+t.o.dir).Run(); err != nil {
 		return notCompiled, ctx.Err()
 	}
-	for _, tests := range strings.Fields(t.o.tests) {
-		if _, err := t.test(ctx, overlay, tests); err != nil {
+	for _, tests := range t.tests {
+		cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-failfast", "-vet=off", "-timeout",
+			t.o.limit.String(), "-overlay", overlay, tests.dir)
+		if _, err := outputOf(cmd); err != nil {
 			return killed, ctx.Err()
 		}
 	}
 	return lives, ctx.Err()
 }
 
-// test runs the tests of one package. Its error is that they failed, or took too long.
-func (t *trial) test(ctx context.Context, overlay, tests string) (string, error) {
-	args := []string{"test", "-count=1", "-failfast", "-vet=off", "-timeout", t.o.limit.String()}
-	if overlay != "" {
-		args = append(args, "-overlay", overlay)
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, tests)...)
+// outputOf runs tests. Its error is that they failed, or took too long.
+func outputOf(cmd *exec.Cmd) (string, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	var failed *exec.ExitError
 	if err != nil && !errors.As(err, &failed) {
-		return out.String(), fmt.Errorf("cannot run go test: %w", err)
+		return out.String(), fmt.Errorf("cannot run the tests: %w", err)
 	}
 	return out.String(), err
 }
