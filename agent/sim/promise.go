@@ -104,13 +104,24 @@ func (p *promises) stepping(by *process, step policy.Step, done bool) {
 	}
 	w.happen(by.host, happenedStep, uint64(len(step.Kind)), "begins %s", step)
 	p.spins(by, step)
-	if step.Kind.Info().Locked && p.lockOwner() != by {
+	if !withoutLock(step.Kind) && p.lockOwner() != by {
 		p.breach("P5", by.host, fmt.Sprintf("%s is begun by an agent that does not hold the lock", step.Kind))
 	}
 	if step.Kind == policy.StepRollBack && step.Outcome == policy.HealthLost && by.host.disk.state == probeDead &&
 		w.now()-by.host.disk.since > p.stale() {
 		p.breach("P6", by.host, "a join is given up because nothing is known of its host")
 	}
+}
+
+// withoutLock tells the steps that anybody may take. It is the judge's own list, and not what the policy declares, which
+// it judges: every other step, also a new one, is for the holder of the lock.
+func withoutLock(kind policy.StepKind) bool {
+	switch kind {
+	case policy.StepTakeLock, policy.StepReleaseLock, policy.StepWriteEnv, policy.StepStartUnit, policy.StepStopUnit,
+		policy.StepFinishBootstrap:
+		return true
+	}
+	return false
 }
 
 // spins judges that an agent begins the same step again and again at once: one that changes nothing has to wait.

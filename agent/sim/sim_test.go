@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 var (
@@ -202,6 +204,15 @@ func TestSeedsThatOnceFoundSomethingFindNothingAnyMore(t *testing.T) {
 	for _, once := range regressions() {
 		if r := run(t, Options{Seed: once.seed}); r.Breach != nil {
 			t.Errorf("seed %d, which once found that %s: %v", once.seed, once.found, r.Breach)
+		}
+	}
+}
+
+func TestThePolicyDeclaresWhichStepsNeedTheLockAsTheJudgeDoes(t *testing.T) {
+	t.Parallel()
+	for _, info := range policy.Steps() {
+		if info.Locked == withoutLock(info.Kind) {
+			t.Errorf("%s is declared to need the lock: %v, and the judge says otherwise", info.Kind, info.Locked)
 		}
 	}
 }

@@ -337,8 +337,7 @@ func (w *world) dropSteps(r rules) {
 		}
 		void := h.gone != 0 && changesMembership(h.step)
 		if h.phase == decided {
-			locked := changesMembership(h.step) || cycleCall(h.step) || writesRecord(h.step) || h.step == moveAside ||
-				h.step == runCommand
+			locked := underLock(h.step)
 			bound := writesRecord(h.step) || h.step == takeLock
 			withdrawn := h.ask == nothing || h.over != 0
 			void = void || ((h.step == takeDown || h.step == runCommand) && withdrawn) // its disk is asked once more

@@ -66,6 +66,19 @@ func TestEveryStepThatThePolicyCanNameIsDeclaredAndModelled(t *testing.T) {
 	}
 }
 
+func TestThePolicyHasThoseStepsTakenUnderTheLockThatTheModelDoes(t *testing.T) {
+	t.Parallel()
+	for step := takeLock; step <= endRemoval; step++ {
+		if kind := kindOf(step); kind.Info().Locked != underLock(step) {
+			t.Errorf("%s is declared to need the lock: %v; in the model it does: %v", kind, kind.Info().Locked,
+				underLock(step))
+		}
+	}
+	if !policy.StepRunHooks.Info().Locked { // which is in no explored world
+		t.Error("hooks are run by whoever does not hold the lock")
+	}
+}
+
 func TestEveryReasonThatThePolicyCanGiveIsDeclaredAndModelled(t *testing.T) {
 	t.Parallel()
 	all := declared(t, "ReasonCode")

@@ -75,6 +75,12 @@ func changesMembership(step uint8) bool {
 	return step == addLearner || step == promote || step == removeLearner || step == removeMember
 }
 
+// underLock tells the steps that only the holder of the lock takes. It is a list of its own: what the policy declares is
+// held against it.
+func underLock(step uint8) bool {
+	return changesMembership(step) || cycleCall(step) || writesRecord(step) || step == moveAside || step == runCommand
+}
+
 // namesTarget tells the steps that name the member of a host, which may be another one.
 func namesTarget(step uint8) bool {
 	return step == removeLearner || step == rollBackLeft || step == removeMember
