@@ -42,8 +42,8 @@ func recall(t *testing.T, base func() View, scenes []scene) {
 		t.Fatalf("%v: go test ./agent/policy -update writes it", err)
 	}
 	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("the scenes of %s end otherwise; go test ./agent/policy -update, and read what git diff shows. Now:\n%s",
-			path, &got)
+		t.Errorf("the scenes of %s end otherwise; go test ./agent/policy -update, and read what git diff shows. "+
+			"Now:\n%s", path, &got)
 	}
 }
 

@@ -40,6 +40,17 @@ func TestARolloutTakesSickHostsFirstThenThoseWithoutAVoteAndTheLeaderLast(t *tes
 		t.Errorf("the order is %v, want %v", order, want)
 	}
 
+	for i, name := range []string{"a", "c", "b", "f", "d", "e"} { // what a host is counts for more than its name
+		v.Hosts[i].Name = name
+	}
+	waiting, order = slices.Clone(want), nil
+	for next := RolloutNext(v, waiting); next != ""; next = RolloutNext(v, waiting) {
+		order = append(order, next)
+		waiting = slices.DeleteFunc(waiting, func(id string) bool { return id == next })
+	}
+	if !slices.Equal(order, []string{"sick", "spare", "standby", "follower-a", "follower-b", "leader"}) {
+		t.Errorf("with names in another order it is %v", order)
+	}
 	v.Hosts[1].Wants = WorkRestart
 	if next := RolloutNext(v, want); next != "" {
 		t.Errorf("%s is next, though one has been asked already", next)
