@@ -27,7 +27,7 @@ $(error $(GO_MISSING))
 endif
 endif
 
-.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-long test-root test-race test-matrix test-faults test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo lint etcd etcd-all clean FORCE
+.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-long test-root test-race test-matrix test-faults test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo bench bench-compare lint etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -197,6 +197,21 @@ demo: $(CACHE)/etcd/v3.6/etcd build $(if $(SLOW),$(CACHE)/faultfs) ## four hosts
 	$(BUILD) -o bin/demo ./contrib/demo
 	bin/demo -quorumd bin/quorumd -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE)/faultfs -dir $(CACHE)/demo \
 	  $(if $(SLOW),-slow $(SLOW)) $(if $(ONCE),-once)
+
+# Without the module proxy there is no node_exporter, and its column of one row says so.
+NODE_EXPORTER := $(CACHE)/bench/node_exporter
+
+bench: $(CACHE)/etcd/v3.6/etcd build ## what the README claims, each figure beside the plain way; ROWS=join SIZES=empty ROUNDS=1 QUICK=1 JSON=FILE
+	@$(MAKE) --no-print-directory $(NODE_EXPORTER) || echo "bench: no node_exporter to compare with"
+	$(BUILD) -o bin/bench ./contrib/bench
+	bin/bench -quorumd bin/quorumd -etcd $(CACHE)/etcd/v3.6/etcd -exporter $(NODE_EXPORTER) -dir $(CACHE)/bench \
+	  -rows '$(ROWS)' -sizes '$(SIZES)' -rounds $(or $(ROUNDS),1) $(if $(QUICK),-quick) $(if $(JSON),-json '$(JSON)')
+
+bench-compare: ## two files of make bench JSON=FILE beside each other: OLD=old.json NEW=new.json
+	@$(GO) run ./contrib/bench -compare '$(OLD)' '$(NEW)'
+
+$(NODE_EXPORTER): contrib/bench/exporter/go.mod
+	$(GO) build -C contrib/bench/exporter $(BUILDFLAGS) -ldflags "-s -w" -o $@ github.com/prometheus/node_exporter
 
 lint: $(LINT) ## go vet and golangci-lint
 	$(GO) vet ./...

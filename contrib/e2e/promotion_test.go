@@ -182,21 +182,7 @@ func (s span) wait(w *world) {
 }
 
 // longestGap gives the longest time in a span during which no write was acknowledged.
-func (s span) longestGap(r testbed.LoadReport) time.Duration {
-	acks := []time.Time{s.to}
-	for _, write := range r.Writes {
-		if write.Acked.After(s.from) && write.Acked.Before(s.to) {
-			acks = append(acks, write.Acked)
-		}
-	}
-	slices.SortFunc(acks, time.Time.Compare)
-	var longest time.Duration
-	last := s.from
-	for _, ack := range acks {
-		longest, last = max(longest, ack.Sub(last)), ack
-	}
-	return longest
-}
+func (s span) longestGap(r testbed.LoadReport) time.Duration { return r.GapWithin(s.from, s.to) }
 
 // allowed is how long a gap in this span may be on this machine.
 func (s span) allowed(bystander *testbed.WriteLoad) time.Duration {

@@ -37,6 +37,8 @@ type HostOptions struct {
 	Disk string
 	// Set changes keys of the configuration, given as "section.key".
 	Set map[string]string
+	// Shipped leaves the times to quorumd's own defaults, instead of those that suit tests.
+	Shipped bool
 }
 
 // Host is a host that is being run.
@@ -68,6 +70,11 @@ func (o HostOptions) settings() map[string]string {
 		"timing.learnerMax":   "2m", "timing.joinBackoff": "5s",
 		"control.socket": o.Socket(), "control.group": "root", "metrics.listen": fmt.Sprintf("%q", o.Metrics),
 		"paths.state": o.path("state"), "paths.runtime": o.path("run"),
+	}
+	if o.Shipped {
+		maps.DeleteFunc(s, func(key, _ string) bool {
+			return strings.HasPrefix(key, "timing.") || key == "disk.directInterval"
+		})
 	}
 	if o.ListenClientURL != "" {
 		s["etcd.listenClientURL"] = o.ListenClientURL

@@ -195,13 +195,31 @@ func (l *WriteLoad) Report() LoadReport {
 		}
 	}
 	r.Acked = len(acks)
+	r.LongestGap, r.GapBegan = longestGap(acks, l.began, end)
+	return r
+}
+
+// GapWithin gives the longest time between two moments during which no write was acknowledged.
+func (r LoadReport) GapWithin(from, to time.Time) time.Duration {
+	var acks []time.Time
+	for _, w := range r.Writes {
+		if w.Acked.After(from) && w.Acked.Before(to) {
+			acks = append(acks, w.Acked)
+		}
+	}
+	gap, _ := longestGap(acks, from, to)
+	return gap
+}
+
+// longestGap gives the longest time without an acknowledged write, and when it began.
+func longestGap(acks []time.Time, from, to time.Time) (longest time.Duration, began time.Time) {
 	slices.SortFunc(acks, time.Time.Compare)
-	last := l.began
-	for _, t := range append(acks, end) {
-		if gap := t.Sub(last); gap > r.LongestGap {
-			r.LongestGap, r.GapBegan = gap, last
+	last := from
+	for _, t := range append(acks, to) {
+		if gap := t.Sub(last); gap > longest {
+			longest, began = gap, last
 		}
 		last = t
 	}
-	return r
+	return longest, began
 }

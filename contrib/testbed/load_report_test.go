@@ -41,3 +41,15 @@ func TestTheLongestGapMayLieAtTheBeginningBetweenOrAtTheEnd(t *testing.T) {
 		}
 	}
 }
+
+func TestAGapWithinASpanCountsFromItsBeginningToItsEnd(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
+	r := LoadReport{Writes: []Write{{Acked: at(30)}, {Acked: at(1)}, {Acked: at(12)}, {Acked: at(14)}, {}}}
+	for _, c := range []struct{ from, to, want int }{{10, 20, 6}, {2, 15, 10}, {13, 14, 1}, {15, 25, 10}} {
+		if got := r.GapWithin(at(c.from), at(c.to)); got != time.Duration(c.want)*time.Second {
+			t.Errorf("from %d s to %d s: %v, want %d s", c.from, c.to, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+)
+
+// compareFiles lays two reports beside each other.
+func compareFiles(out io.Writer, before, after string) error {
+	older, err := readReport(before)
+	if err != nil {
+		return err
+	}
+	newer, err := readReport(after)
+	if err != nil {
+		return err
+	}
+	compare(out, older, newer)
+	return nil
+}
+
+// compare shows every figure of quorumd's side in both reports, and beside it how the plain way has changed: what both
+// have in common is the machine's doing.
+func compare(out io.Writer, older, newer Report) {
+	if older.Machine != newer.Machine {
+		fmt.Fprintf(out, "not the same machine: %+v, and now %+v\n", older.Machine, newer.Machine)
+	}
+	if older.Etcd != newer.Etcd {
+		fmt.Fprintf(out, "not the same etcd: %s, and now %s\n", older.Etcd, newer.Etcd)
+	}
+	if older.Clocks != newer.Clocks {
+		fmt.Fprintf(out, "not the same times of quorumd: %s, and now %s\n", older.Clocks, newer.Clocks)
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ROW\tFIGURE\tBEFORE\tNOW\tCHANGE\tPLAIN BEFORE\tNOW\tCHANGE")
+	for _, now := range newer.Rows {
+		i := slices.IndexFunc(older.Rows, func(r Result) bool { return r.Row == now.Row })
+		if i < 0 {
+			continue
+		}
+		name := now.Row
+		for _, m := range now.Figures {
+			j := slices.IndexFunc(older.Rows[i].Figures, func(o Measured) bool {
+				return o.Name == m.Name && o.Unit == m.Unit
+			})
+			if j < 0 {
+				continue
+			}
+			was := older.Rows[i].Figures[j]
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, m.Name,
+				was.show(was.Quorumd), m.show(m.Quorumd), change(was.Quorumd, m.Quorumd),
+				was.show(was.Plain), m.show(m.Plain), change(was.Plain, m.Plain))
+			name = ""
+		}
+	}
+	_ = table.Flush() // to a terminal, or to what its owner watches
+	alone(out, "only before", older, newer)
+	alone(out, "only now", newer, older)
+}
+
+// alone names the rows that only one report has.
+func alone(out io.Writer, what string, has, lacks Report) {
+	for _, r := range has.Rows {
+		if !slices.ContainsFunc(lacks.Rows, func(o Result) bool { return o.Row == r.Row }) {
+			fmt.Fprintf(out, "%s: %s\n", what, r.Row)
+		}
+	}
+}
+
+// change says by how much a median has changed.
+func change(before, now []float64) string {
+	switch {
+	case len(before) == 0 || len(now) == 0:
+		return "–"
+	case median(before) == median(now):
+		return "same"
+	case median(before) == 0:
+		return "from none"
+	}
+	return fmt.Sprintf("%+.0f %%", 100*(median(now)/median(before)-1))
+}

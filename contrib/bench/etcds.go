@@ -1,0 +1,188 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	fillWrites = 11_000 // more than etcd keeps in its raft log, so that a learner is sent the whole database
+	fillers    = 16
+	quota      = 4 * gibibyte // of etcd's database
+
+	// readyBound is how long an etcd may take to answer, and joinBound how long a join may take.
+	readyBound = time.Minute
+	joinBound  = 10 * time.Minute
+	// afterwards is how long writes are watched after what they are watched for.
+	afterwards = 3 * time.Second
+)
+
+// etcds starts n members of one cluster, plainly, and returns when each answers.
+func (s *site) etcds(prefix string, n int) ([]*testbed.Member, error) {
+	ports, err := s.ports(2 * n)
+	if err != nil {
+		return nil, err
+	}
+	var initial []string
+	for i := range n {
+		initial = append(initial, fmt.Sprintf("%s%d=%s", prefix, i+1, loopback(ports[2*i+1])))
+	}
+	var members []*testbed.Member
+	for i := range n {
+		name := fmt.Sprintf("%s%d", prefix, i+1)
+		m, err := s.etcdProcess(testbed.MemberOptions{
+			Name: name, ClientURL: loopback(ports[2*i]), PeerURL: loopback(ports[2*i+1]),
+			InitialCluster: strings.Join(initial, ","), Token: fmt.Sprintf("bench-%d", ports[0]),
+		})
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, m)
+	}
+	for _, m := range members {
+		if err := s.ready(m); err != nil {
+			return nil, err
+		}
+	}
+	return members, nil
+}
+
+// etcdProcess starts one etcd.
+func (s *site) etcdProcess(o testbed.MemberOptions) (*testbed.Member, error) {
+	o.Binary, o.Dir = s.etcd, filepath.Join(s.dir, o.Name)
+	o.Extra = append(o.Extra, fmt.Sprintf("--quota-backend-bytes=%d", quota))
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	m, err := testbed.StartMember(context.WithoutCancel(s.ctx), o)
+	if err != nil {
+		return nil, err
+	}
+	s.atEnd(func(ctx context.Context) error {
+		_ = m.Kill9() // it may have exited
+		if err := m.Wait(ctx); ctx.Err() != nil {
+			return fmt.Errorf("%s does not end: %w", o.Name, err)
+		}
+		return nil
+	})
+	return m, nil
+}
+
+func (s *site) ready(m *testbed.Member) error {
+	ctx, cancel := context.WithTimeout(s.ctx, readyBound)
+	defer cancel()
+	return m.WaitReady(ctx)
+}
+
+func loopback(port int) string { return fmt.Sprintf("http://127.0.0.1:%d", port) }
+
+func urls(members []*testbed.Member) []string {
+	var all []string
+	for _, m := range members {
+		all = append(all, m.Options.ClientURL)
+	}
+	return all
+}
+
+// fill writes a database of a size.
+func (s *site) fill(client *clientv3.Client, valueSize int) error {
+	if valueSize == 0 {
+		return nil
+	}
+	began, value := time.Now(), strings.Repeat("v", valueSize)
+	var next atomic.Int64
+	group, ctx := errgroup.WithContext(s.ctx)
+	for range fillers {
+		group.Go(func() error {
+			for n := next.Add(1); n <= fillWrites; n = next.Add(1) {
+				if _, err := client.Put(ctx, fmt.Sprintf("fill/%06d", n), value); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("cannot fill the database: %w", err)
+	}
+	s.say("%s: a database of %d MiB written in %.0f s", s.row, fillWrites*valueSize/mebibyte,
+		time.Since(began).Seconds())
+	return nil
+}
+
+// watched is a load on the cluster that is measured, and the same on an etcd that stands by, on the same disk.
+type watched struct {
+	load, idle *testbed.WriteLoad
+	from       time.Time
+}
+
+// watch begins to write.
+func (s *site) watch(o testbed.LoadOptions) (*watched, error) {
+	bystander, err := s.etcds("idle", 1)
+	if err != nil {
+		return nil, fmt.Errorf("the etcd that stands by: %w", err)
+	}
+	w := &watched{}
+	if w.load, err = testbed.StartWriteLoad(s.ctx, o); err != nil {
+		return nil, err
+	}
+	s.atEnd(func(context.Context) error { w.load.Stop(); return nil })
+	if w.idle, err = testbed.StartWriteLoad(s.ctx, testbed.LoadOptions{
+		Endpoints: urls(bystander), Rate: o.Rate,
+	}); err != nil {
+		return nil, err
+	}
+	s.atEnd(func(context.Context) error { w.idle.Stop(); return nil })
+	return w, s.pass(time.Second) // the connections stand
+}
+
+// begin says that what is measured begins now.
+func (w *watched) begin() { w.from = time.Now() }
+
+// end says that it has ended, and gives what the writes saw from the beginning until a while after now.
+func (w *watched) end(s *site) (values, error) {
+	ended := time.Now()
+	if err := s.pass(afterwards); err != nil {
+		return nil, err
+	}
+	to := time.Now()
+	report, idle := w.load.Stop(), w.idle.Stop()
+	v := values{
+		worstGap:   milliseconds(report.GapWithin(w.from, to)),
+		machineGap: milliseconds(idle.GapWithin(w.from, to)),
+		taken:      ended.Sub(w.from).Seconds(),
+		failed:     0, retried: 0, writes: 0,
+	}
+	for _, write := range report.Writes {
+		if write.Sent.Before(w.from) || write.Sent.After(to) {
+			continue
+		}
+		v[writes]++
+		switch {
+		case write.Err != nil:
+			v[failed]++
+		case write.Tries > 1:
+			v[retried]++
+		}
+	}
+	if v[writes] == 0 {
+		return nil, errors.New("no write was sent: this has measured nothing")
+	}
+	return v, nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,184 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	clusterName = "demo" // as testbed.Host names it
+	// formBound is how long hosts may take to form a cluster, and restBound how long until nothing is to do.
+	formBound = 4 * time.Minute
+	restBound = 2 * time.Minute
+	// askBound is how long one question may take.
+	askBound = 2 * time.Second
+)
+
+// fleet is some hosts, each with an agent and an etcd as plain processes.
+type fleet struct {
+	s     *site
+	hosts []*testbed.Host // n1, n2, …
+}
+
+// fleet makes hosts and starts none.
+func (s *site) fleet(n int, each func(i int, o *testbed.HostOptions) error) (*fleet, error) {
+	ports, err := s.ports(3 * n)
+	if err != nil {
+		return nil, err
+	}
+	var endpoints []string
+	for i := range n {
+		endpoints = append(endpoints, loopback(ports[3*i]))
+	}
+	f := &fleet{s: s}
+	for i := range n {
+		name := fmt.Sprintf("n%d", i+1)
+		o := testbed.HostOptions{
+			Name: name, Dir: filepath.Join(s.dir, name), Agent: []string{s.quorumd, "run"}, Etcd: s.etcd,
+			ClientURL: endpoints[i], PeerURL: loopback(ports[3*i+1]),
+			Metrics: fmt.Sprintf("127.0.0.1:%d", ports[3*i+2]), Endpoints: endpoints, Set: settings(n),
+		}
+		if err := each(i, &o); err != nil {
+			return nil, err
+		}
+		h, err := testbed.NewHost(o)
+		if err != nil {
+			return nil, err
+		}
+		s.atEnd(h.Stop)
+		f.hosts = append(f.hosts, h)
+	}
+	return f, nil
+}
+
+// settings are what differs from a real host: the disk is judged loosely, because all share one.
+func settings(voters int) map[string]string {
+	return map[string]string{
+		"cluster.voters": fmt.Sprint(voters), "cluster.standbys": "0",
+		"etcd.environment":    fmt.Sprintf(`{ETCD_QUOTA_BACKEND_BYTES: "%d"}`, quota),
+		"disk.qualifySamples": "30", "disk.window": "20", "disk.starved": "100",
+		"disk.fsyncLeave": "1s", "disk.fsyncWarm": "2s", "disk.fsyncSlow": "5s", "disk.stall": "20s",
+	}
+}
+
+// start starts the agents of these hosts.
+func (f *fleet) start(indexes ...int) error {
+	for _, i := range indexes {
+		if err := f.hosts[i].Start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bootstrap starts the first host, which makes the cluster.
+func (f *fleet) bootstrap() error {
+	if err := f.start(0); err != nil {
+		return err
+	}
+	first := f.hosts[0]
+	asked := false
+	err := f.s.until("n1 to make a cluster", formBound, func(ctx context.Context) bool {
+		ctx, cancel := context.WithTimeout(ctx, askBound)
+		defer cancel()
+		if !asked {
+			_, err := first.Client.Bootstrap(ctx, clusterName)
+			asked = err == nil
+		}
+		status, err := first.Client.Status(ctx)
+		return err == nil && status.Role == control.RoleVoter
+	})
+	return f.explain(err)
+}
+
+// form makes a cluster of all hosts, with the times of the demo, and then has them run with those that are asked for.
+func (s *site) form(n int, set map[string]string) (*fleet, error) {
+	f, err := s.fleet(n, func(_ int, o *testbed.HostOptions) error {
+		for key, value := range set {
+			o.Set[key] = value
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := f.bootstrap(); err != nil {
+		return nil, err
+	}
+	for i := 1; i < n; i++ {
+		if err := f.start(i); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.rest(formBound); err != nil || s.quick {
+		return f, err
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, endBound)
+	defer cancel()
+	for i, h := range f.hosts {
+		h.Options.Shipped = true
+		if err := errors.Join(h.StopAgent(ctx), h.WriteConfig(), f.start(i)); err != nil {
+			return nil, err
+		}
+	}
+	return f, f.rest(restBound)
+}
+
+// rest waits until every host is a voter with nothing to do.
+func (f *fleet) rest(bound time.Duration) error {
+	err := f.s.until("every host to be a voter at rest", bound, func(ctx context.Context) bool {
+		return !slices.ContainsFunc(f.hosts, func(h *testbed.Host) bool {
+			status, err := f.status(ctx, h)
+			return err != nil || status.Role != control.RoleVoter || status.Op != nil || len(status.Reasons) == 0 ||
+				status.Reasons[0].Code != string(policy.AtRest)
+		})
+	})
+	return f.explain(err)
+}
+
+func (f *fleet) status(ctx context.Context, h *testbed.Host) (control.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, askBound)
+	defer cancel()
+	return h.Client.Status(ctx)
+}
+
+// explain adds to an error what each host waits for.
+func (f *fleet) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", err, f.why())
+}
+
+func (f *fleet) why() string {
+	var parts []string
+	for _, h := range f.hosts {
+		status, err := f.status(context.WithoutCancel(f.s.ctx), h)
+		text := "does not answer"
+		if err == nil && len(status.Reasons) > 0 {
+			text = fmt.Sprintf("%s, %s: %s", status.Role, status.Reasons[0].Code, status.Reasons[0].Text)
+		}
+		parts = append(parts, h.Options.Name+": "+text)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// etcd gives a client of one host's etcd.
+func (f *fleet) etcd(i int) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: []string{f.hosts[i].Options.ClientURL}, Logger: zap.NewNop()})
+}

@@ -1,0 +1,207 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench measures what the README claims, each figure beside the plain way to do the same, on the same machine
+// in the same run: real etcd and real agents as plain processes on loopback.
+//
+// A row is declared in rows.go: what is measured, in which units, how the plain way does it and how quorumd does. What
+// it prints is for people; with -json it also writes a file, and -compare lays two of those beside each other. Writes
+// that are watched are watched on an etcd that stands by as well, which nobody touches: its gaps are the machine's own.
+//
+// quorumd runs with the times that it is shipped with, or, with -quick, with those of the demo. Two things differ from
+// a real host: a disk is qualified by 30 writes instead of 3000, and the limits on its fsync are loose, because here
+// many processes share one disk. Hosts that join have theirs in memory if there is room, so that copying a database
+// does not slow down the disk that it is copied from, which it does not where each host has its own.
+//
+// It leaves no process and, outside its own directory, no file; of a row that has failed the logs stay there.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	var o options
+	flag.StringVar(&o.quorumd, "quorumd", "bin/quorumd", "the agent")
+	flag.StringVar(&o.etcd, "etcd", "", "the etcd server")
+	flag.StringVar(&o.exporter, "exporter", "", "node_exporter, to compare an agent at rest with")
+	flag.StringVar(&o.dir, "dir", "", "the bench's own directory")
+	flag.StringVar(&o.memory, "memory", "/dev/shm", "where the disks of joining hosts lie if there is room")
+	flag.StringVar(&o.rows, "rows", "", "which rows, such as join or restart/3; all when empty")
+	flag.StringVar(&o.sizes, "sizes", "", "which sizes of the rows that have some, such as 100MB or 5; all when empty")
+	flag.IntVar(&o.rounds, "rounds", 1, "so often; the table then shows the median and the worst")
+	flag.BoolVar(&o.quick, "quick", false, "quorumd with the times of the demo instead of those it is shipped with")
+	flag.DurationVar(&o.limit, "limit", time.Hour, "how long all may take")
+	flag.StringVar(&o.json, "json", "", "write the figures to this file as well")
+	flag.BoolVar(&o.list, "list", false, "only list the rows")
+	flag.BoolVar(&o.compare, "compare", false, "only compare two files that -json wrote: bench -compare OLD NEW")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	err := run(ctx, os.Stdout, o, flag.Args())
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are what the command line says.
+type options struct {
+	quorumd, etcd, exporter string
+	dir, memory             string
+	rows, sizes, json       string
+	rounds                  int
+	limit                   time.Duration
+	quick, list, compare    bool
+}
+
+func run(ctx context.Context, out io.Writer, o options, args []string) error {
+	if o.compare {
+		if len(args) != 2 {
+			return errors.New("cannot compare: name two files that -json wrote, the older one first")
+		}
+		return compareFiles(out, args[0], args[1])
+	}
+	if len(args) > 0 {
+		return fmt.Errorf("cannot start: %q is no flag", args[0])
+	}
+	if o.rounds < 1 {
+		return fmt.Errorf("cannot start: -rounds is %d, and is at least 1", o.rounds)
+	}
+	chosen, err := choose(rows(), o.rows, o.sizes)
+	if err != nil {
+		return err
+	}
+	if o.list {
+		for _, r := range chosen {
+			fmt.Fprintf(out, "%-12s %s\n", r.name, r.about)
+		}
+		return nil
+	}
+	b, err := newBench(o, out)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = b.lock.Close() }() // it is only held
+	if err := b.room(chosen); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.limit)
+	defer cancel()
+	report := newReport(o)
+	if report.Etcd, err = b.version(ctx); err != nil {
+		return err
+	}
+	failed := b.measure(ctx, chosen, &report)
+	fmt.Fprintln(out)
+	report.print(out)
+	if o.json != "" {
+		failed = errors.Join(failed, report.write(o.json))
+	}
+	return failed
+}
+
+// measure runs every row as often as was asked for, round after round, so that all rounds of a row do not meet the
+// same noise of the machine. A row that fails does not keep the others from running.
+func (b *bench) measure(ctx context.Context, chosen []row, report *Report) error {
+	var failed []error
+	for round := range b.rounds {
+		for _, r := range chosen {
+			if ctx.Err() != nil {
+				failed = append(failed, fmt.Errorf("%s was not run: %w", r.name, context.Cause(ctx)))
+				continue
+			}
+			if b.rounds > 1 {
+				b.say("%s, round %d of %d", r.name, round+1, b.rounds)
+			}
+			plain, quorumd, note, err := b.row(ctx, r)
+			if err != nil {
+				failed = append(failed, fmt.Errorf("%s: %w", r.name, err))
+			}
+			report.add(r, plain, quorumd, note)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// row runs both sides of a row. A side that is not there to be run is told in the note.
+func (b *bench) row(ctx context.Context, r row) (plain, quorumd values, note string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.bound)
+	defer cancel()
+	if r.both != nil {
+		err = b.side(ctx, r, "both", func(s *site) (err error) {
+			plain, quorumd, err = r.both(s)
+			return err
+		})
+		return plain, quorumd, "", err
+	}
+	err = b.side(ctx, r, "plain", func(s *site) (err error) {
+		plain, err = r.plain(s)
+		return err
+	})
+	var missing *notThere
+	if errors.As(err, &missing) {
+		b.say("%s: %v", r.name, missing)
+		note, err = missing.Error(), nil
+	}
+	if err == nil {
+		err = b.side(ctx, r, "quorumd", func(s *site) (err error) {
+			quorumd, err = r.quorumd(s)
+			return err
+		})
+	}
+	return plain, quorumd, note, err
+}
+
+// notThere says why a side cannot be run on this machine. That is no failure.
+type notThere struct{ why string }
+
+func (n *notThere) Error() string { return n.why }
+
+// choose gives the rows that were named, in the order in which they are declared. A row is named by its whole name or
+// by what stands before the slash; sizes choose among the rows of a group that has one of them.
+func choose(all []row, names, sizes string) ([]row, error) {
+	wanted, fits := words(names), words(sizes)
+	used := map[string]bool{}
+	sized := map[string]bool{} // groups with a size that was named
+	for _, r := range all {
+		if group, size, _ := strings.Cut(r.name, "/"); slices.Contains(fits, size) {
+			sized[group] = true
+		}
+	}
+	var chosen []row
+	for _, r := range all {
+		group, size, _ := strings.Cut(r.name, "/")
+		named := slices.Contains(wanted, r.name) || slices.Contains(wanted, group)
+		used[r.name], used[group] = true, true
+		if size != "" {
+			used[size] = true
+		}
+		if (len(wanted) == 0 || named) && (!sized[group] || slices.Contains(fits, size)) {
+			chosen = append(chosen, r)
+		}
+	}
+	for _, word := range append(wanted, fits...) {
+		if !used[word] {
+			return nil, fmt.Errorf("cannot measure %q: there is no such row or size; -list names all", word)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, errors.New("cannot measure: no row is of that name and that size; -list names all")
+	}
+	return chosen, nil
+}
+
+func words(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}

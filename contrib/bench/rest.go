@@ -1,0 +1,146 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/prometheus/procfs"
+)
+
+const (
+	// restFor is how long a process at rest is watched, and scrapeEvery how often it is scraped meanwhile.
+	restFor     = time.Minute
+	scrapeEvery = 15 * time.Second
+	// beforeRest is how long it is left alone first.
+	beforeRest = 15 * time.Second
+)
+
+// agentAtRest watches the agent of one voter.
+func agentAtRest(s *site) (values, error) {
+	f, err := s.form(3, nil)
+	if err != nil {
+		return nil, err
+	}
+	h := f.hosts[0]
+	etcd, err := h.EtcdPID(s.ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.atRest(h.AgentPID(), etcd, "http://"+h.Options.Metrics+"/metrics")
+}
+
+// exporterAtRest watches node_exporter.
+func exporterAtRest(s *site) (values, error) {
+	if _, err := os.Stat(s.exporter); s.exporter == "" || err != nil {
+		return nil, &notThere{"there is no node_exporter: make bench builds it, when the Go module proxy answers"}
+	}
+	ports, err := s.ports(1)
+	if err != nil {
+		return nil, err
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	command := exec.Command(s.exporter, "--web.listen-address="+address, "--log.level=error")
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("cannot start node_exporter: %w", err)
+	}
+	s.atEnd(func(context.Context) error {
+		err := command.Process.Kill()
+		_ = command.Wait() // it was killed
+		return err
+	})
+	url := "http://" + address + "/metrics"
+	if err := s.until("node_exporter to answer", readyBound, func(ctx context.Context) bool {
+		_, err := scrape(ctx, url)
+		return err == nil
+	}); err != nil {
+		return nil, err
+	}
+	return s.atRest(command.Process.Pid, 0, url)
+}
+
+// atRest watches a process and all that it has started, but for one.
+func (s *site) atRest(pid, except int, url string) (values, error) {
+	if err := s.pass(beforeRest); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	before, err := costOf(pid, except)
+	if err != nil {
+		return nil, err
+	}
+	var sizes, times []float64
+	for range int(restFor / scrapeEvery) {
+		if err := s.pass(scrapeEvery); err != nil {
+			return nil, err
+		}
+		got, err := scrape(s.ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		sizes, times = append(sizes, float64(len(got.text))/1024), append(times, milliseconds(got.took))
+	}
+	after, err := costOf(pid, except)
+	if err != nil {
+		return nil, err
+	}
+	return values{
+		cpu: (after.cpu - before.cpu) / time.Since(began).Minutes(), pss: float64(after.pss) / mebibyte,
+		scrapeSize: median(sizes), scrapeTime: median(times),
+	}, nil
+}
+
+// cost is what a process and all that it has started have used.
+type cost struct {
+	cpu float64 // seconds, since the beginning
+	pss uint64  // bytes, now
+}
+
+// costOf adds up a process and its descendants, those of one of them left out.
+func costOf(pid, except int) (cost, error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return cost{}, err
+	}
+	children := map[int][]procfs.Proc{}
+	byID := map[int]procfs.Proc{}
+	for _, p := range all {
+		if stat, err := p.Stat(); err == nil { // it may have ended meanwhile
+			children[stat.PPID] = append(children[stat.PPID], p)
+			byID[p.PID] = p
+		}
+	}
+	root, ok := byID[pid]
+	if !ok {
+		return cost{}, fmt.Errorf("process %d has ended", pid)
+	}
+	var sum cost
+	for todo := []procfs.Proc{root}; len(todo) > 0; {
+		p := todo[0]
+		todo = todo[1:]
+		if p.PID == except {
+			continue
+		}
+		stat, statErr := p.Stat()
+		memory, memoryErr := p.ProcSMapsRollup()
+		if err := errors.Join(statErr, memoryErr); err != nil {
+			if p.PID != pid {
+				continue // it has ended: its time is in its parent's
+			}
+			return cost{}, err
+		}
+		sum.cpu += stat.CPUTime() + float64(stat.CUTime+stat.CSTime)/ticksPerSecond
+		sum.pss += memory.Pss
+		todo = append(todo, children[p.PID]...)
+	}
+	return sum, nil
+}
+
+// ticksPerSecond is the unit of times in /proc, which is the same on every Linux that Go runs on.
+const ticksPerSecond = 100

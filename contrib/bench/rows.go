@@ -1,0 +1,145 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// row is one line of what is claimed: the same thing done in the plain way and by quorumd.
+type row struct {
+	name    string // GROUP or GROUP/SIZE
+	about   string
+	plainly string // what the plain way is
+	ours    string // what quorumd's is
+	figures []figure
+	need    uint64        // bytes below the bench's directory
+	bound   time.Duration // of both sides together
+
+	plain, quorumd func(s *site) (values, error)
+	// both measures the two at once, where they watch the same thing. The other two are nil then.
+	both func(s *site) (plain, quorumd values, err error)
+}
+
+// figure is one measured thing of a row. Less of it is better, unless it only says what the others stand on.
+type figure struct {
+	name, unit string
+	digits     int // behind the point
+	basis      bool
+}
+
+// values are what a side has measured, by the name of the figure. What a side does not have is left out.
+type values map[string]float64
+
+// The names of the figures, which the sides fill in.
+const (
+	worstGap    = "worst write gap"
+	machineGap  = "of an idle etcd meanwhile"
+	failed      = "failed writes"
+	retried     = "writes sent twice"
+	writes      = "writes"
+	taken       = "taken"
+	cpu         = "CPU"
+	pss         = "memory (PSS)"
+	scrapeSize  = "scrape, size"
+	scrapeTime  = "scrape, time"
+	fsyncMiddle = "fsync p50"
+	fsyncTail   = "fsync p99"
+	fsyncs      = "fsyncs"
+)
+
+const (
+	mebibyte = 1 << 20
+	gibibyte = 1 << 30
+)
+
+// rows are all that can be measured.
+func rows() []row {
+	return slices.Concat(joins(), restarts(), []row{
+		{
+			name: "rest", about: "what an agent costs at rest, on a voter of three, scraped every 15 s",
+			plainly: "node_exporter as it comes, scraped as often",
+			ours:    "the agent of one voter with its probe; its etcd is not counted",
+			figures: []figure{
+				{name: cpu, unit: "s/min", digits: 2},
+				{name: pss, unit: "MiB", digits: 1},
+				{name: scrapeSize, unit: "KiB", digits: 1},
+				{name: scrapeTime, unit: "ms", digits: 1},
+			},
+			need: gibibyte, bound: 8 * time.Minute,
+			plain: exporterAtRest, quorumd: agentAtRest,
+		},
+		{
+			name: "probe", about: "what the probe says of a disk, beside what etcd measures of its own log on it",
+			plainly: "etcd_disk_wal_fsync_duration_seconds, under 50 writes/s",
+			ours:    "quorumd_disk_fsync_duration_seconds of the lane \"wal\", in the same minute, every 200 ms",
+			figures: []figure{
+				{name: fsyncMiddle, unit: "ms", digits: 2, basis: true},
+				{name: fsyncTail, unit: "ms", digits: 2, basis: true},
+				{name: fsyncs, unit: "", basis: true},
+			},
+			need: gibibyte / 2, bound: 5 * time.Minute,
+			both: probeBesideEtcd,
+		},
+	})
+}
+
+// joins are rows for databases of several sizes.
+func joins() []row {
+	var all []row
+	for _, size := range []struct {
+		name      string
+		valueSize int // of each of fillWrites
+		need      uint64
+		bound     time.Duration
+	}{
+		{"empty", 0, gibibyte, 6 * time.Minute},
+		{"100MB", 9_100, gibibyte + gibibyte/2, 8 * time.Minute},
+		{"1GB", 91_000, 4 * gibibyte, 15 * time.Minute},
+	} {
+		all = append(all, row{
+			name:    "join/" + size.name,
+			about:   "a second voter joins a first one, whose database is of this size, under 100 writes/s",
+			plainly: "member add --learner, start etcd, then member promote every second until it is accepted",
+			ours:    "the join of a host that is ready, from its record to the end of it",
+			figures: []figure{
+				{name: worstGap, unit: "ms"},
+				{name: machineGap, unit: "ms", basis: true},
+				{name: failed},
+				{name: taken, unit: "s", digits: 1},
+			},
+			need: size.need, bound: size.bound,
+			plain:   func(s *site) (values, error) { return plainJoin(s, size.valueSize) },
+			quorumd: func(s *site) (values, error) { return agentJoin(s, size.valueSize) },
+		})
+	}
+	return all
+}
+
+// restarts are rows for clusters of several sizes.
+func restarts() []row {
+	var all []row
+	for _, n := range []int{3, 5} {
+		all = append(all, row{
+			name:    fmt.Sprintf("restart/%d", n),
+			about:   fmt.Sprintf("every etcd of %d is restarted, one by one, under 50 writes/s that retry for 5 s", n),
+			plainly: "SIGTERM, start, the next one as soon as it answers a linearizable read",
+			ours:    "quorumctl rollout start restart",
+			figures: []figure{
+				{name: worstGap, unit: "ms"},
+				{name: machineGap, unit: "ms", basis: true},
+				{name: failed},
+				{name: retried},
+				{name: writes, basis: true},
+				{name: taken, unit: "s", digits: 1},
+			},
+			need: uint64(n) * gibibyte / 2, bound: time.Duration(4+2*n) * time.Minute,
+			plain:   func(s *site) (values, error) { return plainRestart(s, n) },
+			quorumd: func(s *site) (values, error) { return agentRestart(s, n) },
+		})
+	}
+	return all
+}

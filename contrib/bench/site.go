@@ -1,0 +1,237 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// endBound is how long all processes of a side may take to end.
+const endBound = time.Minute
+
+// bench is one run.
+type bench struct {
+	options
+	out  io.Writer
+	lock *os.File // locked while the directory is this run's
+}
+
+func newBench(o options, out io.Writer) (*bench, error) {
+	if o.dir == "" {
+		return nil, errors.New("cannot start without -dir, a directory of its own")
+	}
+	for _, path := range []*string{&o.quorumd, &o.etcd, &o.dir} {
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			return nil, err
+		}
+		*path = absolute
+	}
+	for _, path := range []string{o.quorumd, o.etcd} {
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("cannot start: %w; run make bench, which builds it", err)
+		}
+	}
+	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(o.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot start: another bench runs in %s; wait for its end", o.dir),
+			lock.Close())
+	}
+	b := &bench{options: o, out: out, lock: lock}
+	if err := b.sweep(); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot remove what an earlier run has left in %s: %w", b.sides(), err),
+			lock.Close())
+	}
+	return b, nil
+}
+
+// sides is the directory that holds those of the sides.
+func (b *bench) sides() string { return filepath.Join(b.dir, "run") }
+
+// sweep ends the etcds that agents of an earlier run have left, and removes its files.
+func (b *bench) sweep() error {
+	configs, err := filepath.Glob(filepath.Join(b.sides(), "*", "*", "quorumd.yaml"))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), endBound)
+	defer cancel()
+	for _, config := range configs {
+		h := testbed.Host{Options: testbed.HostOptions{Dir: filepath.Dir(config), Etcd: b.etcd}}
+		if err := h.Stop(ctx); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(b.sides())
+}
+
+// room says what the rows need, and refuses when that much is not free.
+func (b *bench) room(chosen []row) error {
+	var need uint64
+	var bound time.Duration
+	for _, r := range chosen {
+		need, bound = max(need, r.need), bound+r.bound
+	}
+	free, err := freeBytes(b.dir)
+	if err != nil {
+		return err
+	}
+	b.say("%d rows, each %d times: up to %s below %s, and up to %v", len(chosen), b.rounds, gib(need), b.dir,
+		min(b.limit, bound*time.Duration(b.rounds)))
+	if free < need {
+		return fmt.Errorf("cannot start: %s are free in %s, and %s are needed; choose smaller ones with ROWS and SIZES",
+			gib(free), b.dir, gib(need))
+	}
+	return nil
+}
+
+func freeBytes(dir string) (uint64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, fmt.Errorf("cannot see how much room there is in %s: %w", dir, err)
+	}
+	return s.Bavail * uint64(s.Bsize), nil
+}
+
+func gib(bytes uint64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/gibibyte) }
+
+// version asks the etcd server which one it is.
+func (b *bench) version(ctx context.Context) (string, error) {
+	answer, err := exec.CommandContext(ctx, b.etcd, "--version").Output()
+	first, _, _ := strings.Cut(string(answer), "\n")
+	_, version, found := strings.Cut(first, "etcd Version: ")
+	if err == nil && !found {
+		err = fmt.Errorf("%q is no version of an etcd", first)
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot start: %s --version: %w", b.etcd, err)
+	}
+	return version, nil
+}
+
+// say tells how far it is.
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(b.out, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+}
+
+// site is where one side of a row happens. All that is started there ends with it.
+type site struct {
+	*bench
+	ctx  context.Context // of the row
+	row  string
+	dir  string
+	need uint64 // of the row, in bytes
+	ends []func(ctx context.Context) error
+}
+
+// side runs one side of a row.
+func (b *bench) side(ctx context.Context, r row, name string, do func(s *site) error) error {
+	dir := filepath.Join(b.sides(), name)
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
+		return err
+	}
+	s := &site{bench: b, ctx: ctx, row: r.name, dir: dir, need: r.need}
+	b.say("%s, %s", r.name, name)
+	began := time.Now()
+	err := do(s)
+	if ctx.Err() != nil {
+		err = errors.Join(err, context.Cause(ctx))
+	}
+	failed := err
+	err = errors.Join(err, s.end())
+	var missing *notThere
+	if failed != nil && !errors.As(failed, &missing) {
+		return fmt.Errorf("%w\nThe logs stay until the next run: %s", err, dir)
+	}
+	b.say("%s, %s: done in %.0f s", r.name, name, time.Since(began).Seconds())
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// atEnd has something done when the side ends, the last first.
+func (s *site) atEnd(do func(ctx context.Context) error) { s.ends = append(s.ends, do) }
+
+func (s *site) end() error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), endBound)
+	defer cancel()
+	var failed []error
+	for _, do := range slices.Backward(s.ends) {
+		failed = append(failed, do(ctx))
+	}
+	return errors.Join(failed...)
+}
+
+// ports gives ports that stay free until the side ends.
+func (s *site) ports(n int) ([]int, error) {
+	ports, release, err := testbed.ReservePorts(n)
+	if err != nil {
+		return nil, err
+	}
+	s.atEnd(func(context.Context) error { release(); return nil })
+	return ports, nil
+}
+
+// otherDisk gives a directory for the disk of a host that joins: in memory if there is room, else beside the others.
+func (s *site) otherDisk(name string) (string, error) {
+	free, err := freeBytes(s.memory)
+	if err != nil {
+		free = 0 // there is no such directory, which is the same
+	}
+	if free < s.need {
+		s.say("%s: no %s are free in %s: the disk of %s is that of the others", s.row, gib(s.need), s.memory, name)
+		return filepath.Join(s.dir, name+"-disk"), nil
+	}
+	dir, err := os.MkdirTemp(s.memory, "quorumd-bench-")
+	if err != nil {
+		return "", err
+	}
+	s.atEnd(func(context.Context) error { return os.RemoveAll(dir) })
+	return filepath.Join(dir, name), nil
+}
+
+// until waits until cond holds. What it waits for becomes the error.
+func (s *site) until(what string, limit time.Duration, cond func(ctx context.Context) bool) error {
+	ctx, cancel := context.WithTimeout(s.ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for !cond(ctx) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waited for %s: %w", what, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// pass lets time pass.
+func (s *site) pass(d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-s.ctx.Done():
+		return context.Cause(s.ctx)
+	}
+}
