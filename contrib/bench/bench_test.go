@@ -146,6 +146,27 @@ func TestARowThatFailsKeepsItsLogsAndTheNextIsRun(t *testing.T) {
 	}
 }
 
+func TestASideThatLeavesAFigureOutIsAFailure(t *testing.T) {
+	t.Parallel()
+	r := row{figures: []figure{{name: taken}, {name: cpu}}}
+	all, part := values{taken: 1, cpu: 0}, values{taken: 1}
+	for _, c := range []struct {
+		plain, quorumd values
+		note           string
+		fits           bool
+	}{
+		{all, all, "", true},
+		{nil, all, "not there", true},
+		{nil, all, "", false},
+		{all, part, "", false},
+		{part, all, "", false},
+	} {
+		if err := r.whole(c.plain, c.quorumd, c.note); (err == nil) != c.fits {
+			t.Errorf("%v and %v: %v", c.plain, c.quorumd, err)
+		}
+	}
+}
+
 func TestAQuantileIsThatOfTheTimeBetweenTwoLooks(t *testing.T) {
 	t.Parallel()
 	const text = `# TYPE fsync histogram

@@ -162,24 +162,24 @@ func (w *watched) end(s *site) (values, error) {
 	to := time.Now()
 	report, idle := w.load.Stop(), w.idle.Stop()
 	v := values{
-		worstGap:   milliseconds(report.GapWithin(w.from, to)),
-		machineGap: milliseconds(idle.GapWithin(w.from, to)),
-		taken:      ended.Sub(w.from).Seconds(),
-		failed:     0, retried: 0, writes: 0,
+		worstGap:     milliseconds(report.GapWithin(w.from, to)),
+		machineGap:   milliseconds(idle.GapWithin(w.from, to)),
+		taken:        ended.Sub(w.from).Seconds(),
+		failedWrites: 0, sentTwice: 0, allWrites: 0,
 	}
 	for _, write := range report.Writes {
 		if write.Sent.Before(w.from) || write.Sent.After(to) {
 			continue
 		}
-		v[writes]++
+		v[allWrites]++
 		switch {
 		case write.Err != nil:
-			v[failed]++
+			v[failedWrites]++
 		case write.Tries > 1:
-			v[retried]++
+			v[sentTwice]++
 		}
 	}
-	if v[writes] == 0 {
+	if v[allWrites] == 0 {
 		return nil, errors.New("no write was sent: this has measured nothing")
 	}
 	return v, nil

@@ -106,8 +106,9 @@ func (f *fleet) bootstrap() error {
 	return f.explain(err)
 }
 
-// form makes a cluster of all hosts, with the times of the demo, and then has them run with those that are asked for.
-func (s *site) form(n int, set map[string]string) (*fleet, error) {
+// form makes a cluster of all hosts, with the times of the demo, and then has them run with those that quorumd is
+// shipped with, if they shall.
+func (s *site) form(n int, shipped bool, set map[string]string) (*fleet, error) {
 	f, err := s.fleet(n, func(_ int, o *testbed.HostOptions) error {
 		for key, value := range set {
 			o.Set[key] = value
@@ -125,7 +126,7 @@ func (s *site) form(n int, set map[string]string) (*fleet, error) {
 			return nil, err
 		}
 	}
-	if err := f.rest(formBound); err != nil || s.quick {
+	if err := f.rest(formBound); err != nil || !shipped {
 		return f, err
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, endBound)

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -139,10 +138,14 @@ func agentJoin(s *site, valueSize int) (values, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range list.Members[:min(2, len(list.Members))] {
-		if m.IsLearner || len(list.Members) < 2 {
-			return nil, errors.New("the operation has ended, and its host is no voter")
+	voters := 0
+	for _, m := range list.Members {
+		if !m.IsLearner {
+			voters++
 		}
+	}
+	if voters != 2 {
+		return nil, fmt.Errorf("the join has ended, and there are %d voters", voters)
 	}
 	return v, nil
 }

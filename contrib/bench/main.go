@@ -125,6 +125,9 @@ func (b *bench) measure(ctx context.Context, chosen []row, report *Report) error
 				b.say("%s, round %d of %d", r.name, round+1, b.rounds)
 			}
 			plain, quorumd, note, err := b.row(ctx, r)
+			if err == nil {
+				err = r.whole(plain, quorumd, note)
+			}
 			if err != nil {
 				failed = append(failed, fmt.Errorf("%s: %w", r.name, err))
 			}
@@ -161,6 +164,18 @@ func (b *bench) row(ctx context.Context, r row) (plain, quorumd values, note str
 		})
 	}
 	return plain, quorumd, note, err
+}
+
+// whole tells whether each side that was run has measured every figure.
+func (r row) whole(plain, quorumd values, note string) error {
+	for _, f := range r.figures {
+		_, have := plain[f.name]
+		_, ours := quorumd[f.name]
+		if !ours || !have && note == "" {
+			return fmt.Errorf("%q was not measured", f.name)
+		}
+	}
+	return nil
 }
 
 // notThere says why a side cannot be run on this machine. That is no failure.

@@ -34,7 +34,7 @@ const (
 
 // probeBesideEtcd has both measure the same disk in the same minute.
 func probeBesideEtcd(s *site) (plain, quorumd values, err error) {
-	f, err := s.form(1, map[string]string{"disk.walInterval": probeEvery.String()})
+	f, err := s.form(1, true, map[string]string{"disk.walInterval": probeEvery.String()})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -24,7 +24,7 @@ const (
 
 // agentAtRest watches the agent of one voter.
 func agentAtRest(s *site) (values, error) {
-	f, err := s.form(3, nil)
+	f, err := s.form(3, true, nil)
 	if err != nil {
 		return nil, err
 	}

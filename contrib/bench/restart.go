@@ -13,7 +13,7 @@ import (
 )
 
 // restartBound is how long the restart of all members may take.
-const restartBound = 8 * time.Minute
+const restartBound = 12 * time.Minute
 
 // restartLoad is a client that can afford to write twice: 5 s for each write, 1 s for each try.
 func restartLoad(endpoints []string) testbed.LoadOptions {
@@ -50,7 +50,7 @@ func plainRestart(s *site, n int) (values, error) {
 
 // agentRestart has a rollout do it.
 func agentRestart(s *site, n int) (values, error) {
-	f, err := s.form(n, nil)
+	f, err := s.form(n, !s.quick, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -218,7 +218,7 @@ func (s *site) until(what string, limit time.Duration, cond func(ctx context.Con
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("waited for %s: %w", what, context.Cause(ctx))
+			return fmt.Errorf("waited up to %v for %s: %w", limit, what, context.Cause(ctx))
 		}
 	}
 	return nil
