@@ -60,10 +60,27 @@ func (s *site) fleet(n int, each func(i int, o *testbed.HostOptions) error) (*fl
 		if err != nil {
 			return nil, err
 		}
-		s.atEnd(h.Stop)
+		s.atEnd(func(ctx context.Context) error { return stop(ctx, h) })
 		f.hosts = append(f.hosts, h)
 	}
 	return f, nil
+}
+
+// stop ends a host's processes. On a disk that is busy the look at one may come too late, and is repeated.
+func stop(ctx context.Context, h *testbed.Host) error {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := h.Stop(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // settings are what differs from a real host: the disk is judged loosely, because all share one.

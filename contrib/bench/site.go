@@ -77,8 +77,8 @@ func (b *bench) sweep() error {
 	ctx, cancel := context.WithTimeout(context.Background(), endBound)
 	defer cancel()
 	for _, config := range configs {
-		h := testbed.Host{Options: testbed.HostOptions{Dir: filepath.Dir(config), Etcd: b.etcd}}
-		if err := h.Stop(ctx); err != nil {
+		h := &testbed.Host{Options: testbed.HostOptions{Dir: filepath.Dir(config), Etcd: b.etcd}}
+		if err := stop(ctx, h); err != nil {
 			return err
 		}
 	}
