@@ -65,6 +65,11 @@ func newJudge(c config.Disk, runtime string, opt Options) (*judge, error) {
 func (j *judge) observe(r *round.Round, member bool) health.Verdict {
 	verdict, changes := j.health.Observe(health.Input{Now: j.now(), Member: member, Disk: j.reading(r.Reading)})
 	for _, c := range changes {
+		if c.NotAvailable != "" {
+			j.log.Info("check not available, it counts for nothing", "check", c.Check, "component", c.Component, "why",
+				c.NotAvailable)
+			continue
+		}
 		j.log.Info("health changed", "component", c.Component, "from", c.From, "to", c.To, "code", c.Code, "text",
 			c.Text)
 		j.unsaved = true

@@ -234,6 +234,11 @@ func (a *Agent) healthStatus(r *round.Round) control.Health {
 			Since:  wall(f.Since),
 		})
 	}
+	for _, n := range verdict.NotAvailable {
+		out.NotAvailable = append(out.NotAvailable, control.Absence{
+			Check: n.Check, Component: string(n.Component), Why: n.Why,
+		})
+	}
 	out.Disk = control.Disk{
 		WAL: lane(verdict.Figures.WAL), Direct: lane(verdict.Figures.Direct),
 		LimitSeconds: a.opt.Config.Disk.FsyncWarm.Seconds(),

@@ -8,24 +8,56 @@ import (
 	"time"
 )
 
-// A check judges one thing. It is a declaration, the rules, and a reader that turns an [Input] into the evidence the
-// rules ask.
+// check judges one thing by its declaration, its evidence and its rules.
 type check struct {
-	name      string // in snapshots; never changed
-	component Component
-	start     State // the state before the first input,
-	startCode Code  // and its code
-	// rules are tried in order; the first that holds is followed, and then all are tried again.
-	rules []rule
+	declaration
+	evidence
+	*track
+
+	rules []rule // the ways of the evidence
+	told  string // why it was not available when that was said last
+}
+
+// evidence is what a check holds against the machine. One that has nothing to say to some of it embeds [plain].
+type evidence interface {
+	// ways gives the rules. They are tried in order; the first that holds is followed, and then all are tried again.
+	ways() []rule
+	// begin says that nobody looked before now.
+	begin(now time.Duration)
 	// read takes in what is new.
-	read func(Input)
+	read(Input)
+	// absent says why there is nothing to judge by, without numbers that change; empty when there is. A vital check has
+	// a rule for that instead.
+	absent() string
 	// text describes the present state by the newest evidence; it is asked when there is a problem, or to say what is
 	// well.
-	text func() string
-	// entered is told of every change, nil if the evidence does not care.
-	entered func(from State)
+	text() string
+	// entered is told of every change.
+	entered(from State)
+	// report adds what was measured to the verdict.
+	report(*Verdict)
+	// memory gives what has to survive a restart of the agent beside the track, as JSON makes it; nil for nothing.
+	memory() any
+	// recall takes what memory gave in a snapshot of that moment.
+	recall(memory []byte, at, now time.Duration) error
+}
 
-	*track
+// plain is evidence of which nothing but the reading counts.
+type plain struct{}
+
+func (plain) begin(time.Duration)                               {}
+func (plain) absent() string                                    { return "" }
+func (plain) entered(State)                                     {}
+func (plain) report(*Verdict)                                   {}
+func (plain) memory() any                                       { return nil }
+func (plain) recall([]byte, time.Duration, time.Duration) error { return nil }
+
+// newCheck gives a check that has seen nothing yet.
+func newCheck(d declaration) *check {
+	c := &check{declaration: d, track: &track{State: d.start, Code: d.startCode}}
+	c.evidence = d.gather(c.track)
+	c.rules = c.ways()
+	return c
 }
 
 // rule is one way from a state to another, or from a code to another within a state.
@@ -81,8 +113,18 @@ func (t *track) remember(to State, now time.Duration) {
 	t.Returns[to] = slices.Clone(kept[max(0, len(kept)-returnsKept):])
 }
 
-// settle follows the rules until none holds, and gives the changes.
+// settle follows the rules until none holds, and gives the changes. While there is nothing to judge by it says so once
+// and stays where it is.
 func (c *check) settle(now time.Duration) []Change {
+	if why := c.absent(); why != "" {
+		if why == c.told {
+			return nil
+		}
+		c.told = why
+		return []Change{{
+			Component: c.Component, Check: c.Name, From: c.State, To: c.State, Code: c.Code, NotAvailable: why, At: now,
+		}}
+	}
 	var changes []Change
 	for range stepsPerRound {
 		change, moved := c.step(now)
@@ -111,22 +153,29 @@ func (c *check) step(now time.Duration) (Change, bool) {
 		if r.isReturn {
 			c.remember(r.to, now)
 		}
-		if c.entered != nil {
-			c.entered(from)
-		}
-		return Change{Component: c.component, From: from, To: r.to, Code: r.code, Text: measured, At: now}, true
+		c.entered(from)
+		return Change{
+			Component: c.Component, Check: c.Name, From: from, To: r.to, Code: r.code, Text: measured, At: now,
+		}, true
 	}
 	return Change{}, false
 }
 
-// finding gives what is wrong, and false if nothing is.
+// finding gives what is wrong, and false if nothing is. What is known to be harmful does not get better by falling
+// silent; anything less does not outlive its reading.
 func (c *check) finding() (Finding, bool) {
-	if c.State == OK {
+	why := c.absent()
+	if c.State == OK || why != "" && Slow.WorseThan(c.State) {
 		return Finding{}, false
 	}
-	problem, _ := c.Code.Problem()
-	return Finding{
-		Code: c.Code, Component: c.component, State: c.State,
-		Text: c.text(), Remedy: problem.Remedy, Since: c.Since,
-	}, true
+	f := Finding{
+		Code: c.Code, Component: c.Component, State: c.State, Gates: c.Gates, Text: c.text(), Since: c.Since,
+	}
+	if why != "" {
+		f.Text = c.Reason + "; " + why + ", so this may be out of date"
+	}
+	if i := slices.IndexFunc(c.Problems, func(p Problem) bool { return p.Code == c.Code }); i >= 0 {
+		f.Remedy = c.Problems[i].Remedy
+	}
+	return f, true
 }

@@ -58,7 +58,7 @@ func TestEveryCodeIsReachedByARuleAndEveryRuleLeadsToItsCodesState(t *testing.T)
 	}
 	for _, c := range j.checks { // what a snapshot is held to
 		if !slices.ContainsFunc(c.rules, func(r rule) bool { return r.to == c.start && r.code == c.startCode }) {
-			t.Errorf("%s starts as %s %q, where no rule leads", c.name, c.start, c.startCode)
+			t.Errorf("%s starts as %s %q, where no rule leads", c.Name, c.start, c.startCode)
 		}
 	}
 	for _, p := range Problems() {
@@ -88,30 +88,4 @@ func TestTheRulesReadWell(t *testing.T) {
 			r.When, again)
 	}
 	golden(t, "testdata/rules.golden", page.String())
-}
-
-func TestANewCheckIsHeardWithoutTouchingTheJudge(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, DefaultThresholds())
-	hot := false
-	b.j.checks = append(b.j.checks, &check{
-		name: "heat", component: Machine, start: OK,
-		rules: []rule{
-			{[]State{OK}, Warm, CPUStarved, "hot", func() (string, bool) { return "81 °C, limit 80 °C", hot }, false},
-			{[]State{Warm}, OK, "", "cool", func() (string, bool) { return "70 °C, limit 80 °C", !hot }, true},
-		},
-		read: func(Input) {}, text: func() string { return "81 °C, limit 80 °C" }, track: &track{State: OK},
-	})
-	b.member = true
-	b.each(400e9, ms)
-	if b.verdict.State != OK {
-		t.Fatalf("before, the verdict is %s: %s", b.verdict.State, b.verdict.Text)
-	}
-	hot = true
-	if changes := b.look(); len(changes) != 1 || changes[0].To != Warm || changes[0].Text != "81 °C, limit 80 °C" {
-		t.Fatalf("heat gives %+v", changes)
-	}
-	if b.verdict.State != Warm || len(b.verdict.Findings) != 1 || b.verdict.Since != b.now {
-		t.Errorf("heat gives %+v", b.verdict)
-	}
 }

@@ -14,29 +14,48 @@ const (
 	cpuFewest = 10
 )
 
+// CPUStarved is the code of the check of the processor.
+const CPUStarved Code = "CPU_STARVED"
+
+// declareCPU declares the check of the processor. It is optional because it has no data of its own: when the samples
+// are missing the disk is UNKNOWN already.
+func declareCPU(t Thresholds) declaration {
+	limit := Limit{
+		Of: "samples of a minute", Unit: "%", Enter: float64(t.Starved), Leave: float64(t.Starved) / 2,
+	}
+	return declaration{
+		Check: Check{
+			Name: "cpu", Component: Machine, Gates: Everything,
+			Source: "how late the probe was woken around each of its writes",
+			Limits: []Limit{limit},
+			Problems: []Problem{
+				{CPUStarved, Machine, Warm, "The processor is short.", "The agent was not woken in time while it measured, so those writes say nothing about the disk and are " + "left out. etcd waits for the processor in the same way.", "look at 'top' and /proc/pressure/cpu; move other work off this host, or give it a lower priority"},
+			},
+			Runbook: findingRunbook,
+		},
+		start:  OK,
+		gather: func(at *track) evidence { return &cpu{limit: limit, track: at} },
+	}
+}
+
 // cpu is the evidence on the processor: how many of the last minute's samples it spoiled.
 type cpu struct {
+	plain
+
 	now     time.Duration
-	limit   int // the percentage above which the processor is short; half of it, and it is well again
+	limit   Limit
 	track   *track
 	recent  samples
 	began   time.Duration // of the samples without a gap of a minute
 	lastBad time.Duration
 }
 
-// cpuCheck judges the processor. It starts as OK: it has no data of its own, and when the samples are missing the disk
-// is UNKNOWN already.
-func cpuCheck(limit int) (*cpu, *check) {
-	c := &cpu{limit: limit, track: &track{}}
-	return c, &check{
-		name: "cpu", component: Machine, start: OK,
-		rules: []rule{
-			{[]State{OK}, Warm, CPUStarved, fmt.Sprintf("more than %d %% of the samples of %s contaminated", limit,
-				show(cpuSpan)), c.starved, false},
-			{[]State{Warm}, OK, "", fmt.Sprintf("at most %d %% of the samples of %s contaminated, for %s", limit/2,
-				show(cpuSpan), show(cpuSpan)), c.relieved, true},
-		},
-		read: c.read, text: c.text, track: c.track,
+func (c *cpu) ways() []rule {
+	return []rule{
+		{[]State{OK}, Warm, CPUStarved, fmt.Sprintf("more than %.0f %% of the samples of %s contaminated", c.limit.Enter,
+			show(cpuSpan)), c.starved, false},
+		{[]State{Warm}, OK, "", fmt.Sprintf("at most %d %% of the samples of %s contaminated, for %s",
+			int(c.limit.Leave), show(cpuSpan), show(cpuSpan)), c.relieved, true},
 	}
 }
 
@@ -47,7 +66,7 @@ func (c *cpu) read(in Input) {
 	if len(in.Disk.Samples) > 0 && len(c.recent) <= len(in.Disk.Samples) {
 		c.began = in.Disk.Samples[0].End
 	}
-	if len(c.recent) < cpuFewest || c.percent() > float64(c.limit)/2 {
+	if len(c.recent) < cpuFewest || c.limit.beyond(c.percent(), true) {
 		c.lastBad = c.now
 	}
 }
@@ -67,7 +86,7 @@ func (c *cpu) percent() float64 {
 }
 
 func (c *cpu) starved() (string, bool) {
-	return c.text(), len(c.recent) >= cpuFewest && c.now-c.began >= cpuSpan && c.percent() > float64(c.limit)
+	return c.text(), len(c.recent) >= cpuFewest && c.now-c.began >= cpuSpan && c.limit.beyond(c.percent(), false)
 }
 
 func (c *cpu) relieved() (string, bool) {
@@ -75,6 +94,10 @@ func (c *cpu) relieved() (string, bool) {
 }
 
 func (c *cpu) text() string {
-	return fmt.Sprintf("%d of the last %s contaminated by a lack of processor time, limit %d %%",
-		c.contaminated(), plural(len(c.recent), "sample"), c.limit)
+	return fmt.Sprintf("%d of the last %s contaminated by a lack of processor time, limit %.0f %%",
+		c.contaminated(), plural(len(c.recent), "sample"), c.limit.Enter)
+}
+
+func (c *cpu) report(v *Verdict) {
+	v.Figures.Contaminated, v.Figures.LeftOut, v.Figures.Samples = c.percent(), c.contaminated(), len(c.recent)
 }

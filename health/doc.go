@@ -24,8 +24,11 @@
 //
 // # Adding a check
 //
-// A check is a function that gives a check value: its rules, which are the ways between its states with their
-// conditions in words and numbers, and its reader, which takes the evidence out of an [Input]. Space is the shortest
-// example. Declare its codes in [Problems], put what it reads into Input, and name it in [New]. Combining, hysteresis,
-// snapshots, findings and changes come with it.
+// A check is one file with its test, and one line in declarations: what it is, see [Check]; its codes and what they
+// mean; its evidence, which reads an [Input], has the rules, which are the ways between its states with their conditions
+// in words and numbers, and says what was measured. Space is the shortest example. Put what it reads into Input.
+// Combining, hiding, hysteresis, snapshots, findings, changes and the metric of each finding come with it.
+//
+// Only a check that etcd's safety hangs on is vital, and UNKNOWN without data. Any other is optional: while it cannot be
+// read it is not available and counts for nothing, unless what it found last was SLOW or worse.
 package health

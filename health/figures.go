@@ -41,29 +41,25 @@ type LaneFigures struct {
 	Age, Span time.Duration
 }
 
-func (j *Judge) figures() Figures {
-	f, d := j.fsync, j.fsync.disk
-	figures := Figures{
-		WAL: j.laneFigures(f.lanes[LaneWAL]), Direct: j.laneFigures(f.lanes[LaneDirect]),
-		Limit: j.limits.FsyncWarm, Age: j.now - f.lastSample,
-		InFlight: d.InFlight, InFlightOp: d.InFlightOp,
-		Free: d.Free, Total: d.Total, UsageAge: d.UsageAge,
-		Score: f.score.value, Contaminated: j.cpu.percent(), LeftOut: j.cpu.contaminated(), Samples: len(j.cpu.recent),
-	}
+func (f *fsync) report(v *Verdict) {
+	v.Qualified = f.qualified
+	to := &v.Figures
+	to.WAL, to.Direct = f.laneFigures(f.lanes[LaneWAL]), f.laneFigures(f.lanes[LaneDirect])
+	to.Limit, to.Age, to.Score = f.limits.FsyncWarm, f.now-f.lastSample, f.score.value
+	to.InFlight, to.InFlightOp = f.disk.InFlight, f.disk.InFlightOp
 	if f.track.State == Qualifying && !f.member {
-		figures.WAL = j.laneFigures(f.run)
-		figures.QualifyDone, figures.QualifyNeed = len(f.run), j.limits.QualifySamples
+		to.WAL = f.laneFigures(f.run)
+		to.QualifyDone, to.QualifyNeed = len(f.run), f.limits.QualifySamples
 	}
-	return figures
 }
 
-func (j *Judge) laneFigures(lane samples) LaneFigures {
+func (f *fsync) laneFigures(lane samples) LaneFigures {
 	if len(lane) == 0 {
 		return LaneFigures{}
 	}
 	all, oldest, newest := lane.spread(), lane[0].End, lane[len(lane)-1].End
 	return LaneFigures{
-		Count: len(lane), P50: all.at(500), P99: all.at(990), Max: all.at(1000), Over: lane.over(j.limits.FsyncWarm),
-		Age: j.now - newest, Span: newest - oldest,
+		Count: len(lane), P50: all.at(500), P99: all.at(990), Max: all.at(1000), Over: lane.over(f.limits.FsyncWarm),
+		Age: f.now - newest, Span: newest - oldest,
 	}
 }

@@ -24,7 +24,7 @@ func TestTheVerdictNamesTheFigureOfTheTableAndWhatIsLeftOutIsCounted(t *testing.
 	if f.WAL.P99 != 3*ms || f.Direct.P99 != ms {
 		t.Errorf("the p99 of the lanes are %s and %s", f.WAL.P99, f.Direct.P99)
 	}
-	if got, want := b.j.fsync.recentSummary(), "fsync p99 "+show(f.WAL.P99)+
+	if got, want := fsyncOf(b.j).recentSummary(), "fsync p99 "+show(f.WAL.P99)+
 		" over the last 300 writes, limit 10 ms"; got != want {
 		t.Errorf("the verdict says %q, want %q", got, want)
 	}

@@ -8,9 +8,12 @@ import (
 	"time"
 )
 
-// fsync is the evidence on how long the disk takes to make a write durable. Its rules are in fsync_rules.go, what they
-// ask in fsync_conditions.go, and what people read in fsync_text.go.
+// fsync is the evidence on how long the disk takes to make a write durable. It is declared in fsync_declaration.go;
+// its rules are in fsync_rules.go, what they ask in fsync_conditions.go, what people read in fsync_text.go, and what
+// survives a restart in fsync_memory.go.
 type fsync struct {
+	plain
+
 	limits Thresholds
 	pace   pace
 	track  *track
@@ -47,14 +50,6 @@ type fsync struct {
 
 // samplesKept bounds what is kept for the rules if the window is small and the probe fast.
 const samplesKept = 1 << 16
-
-func fsyncCheck(t Thresholds) (*fsync, *check) {
-	f := &fsync{limits: t, pace: t.pace(), track: &track{}, score: score{value: scoreLeast}}
-	return f, &check{
-		name: "fsync", component: Disk, start: Unknown, startCode: DiskGathering,
-		rules: f.rules(), read: f.read, text: f.text, entered: f.entered, track: f.track,
-	}
-}
 
 // begin says that nobody looked before now: the first sample is not overdue yet.
 func (f *fsync) begin(now time.Duration) {

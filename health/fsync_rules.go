@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// rules are the ways between the verdicts on the disk: in fast, out slowly. The numbers have their sources at
+// ways are those between the verdicts on the disk: in fast, out slowly. The numbers have their sources at
 // [Thresholds]; the rest is: trip from the binomial distribution, the slow score from TiKV, the calm direct lane from
 // Pebble.
-func (f *fsync) rules() []rule {
+func (f *fsync) ways() []rule {
 	alive := []State{Unknown, Qualifying, OK, Warm, Slow, Stalled}
 	answering := []State{Unknown, Qualifying, OK, Warm, Slow}
 	ageing := []State{Unknown, Qualifying, OK, Warm}

@@ -4,6 +4,7 @@
 package health
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,19 +13,28 @@ import (
 
 // Verdict is what there is to say about the machine at one moment.
 type Verdict struct {
-	// State is the worst of all checks, and Since the moment it was entered.
+	// State is the worst of all checks that gate anything, and Since the moment it was entered.
 	State State
 	Since time.Duration
-	// Code, Text and Remedy are those of the worst finding. With none, Code and Remedy are empty and Text says what was
-	// measured.
+	// Code, Text and Remedy are those of the worst finding that gates anything. With none, Code and Remedy are empty and
+	// Text says what was measured.
 	Code   Code
 	Text   string
 	Remedy string
 	// Qualified says that the disk passed a qualifying run and has been OK or WARM ever since.
 	Qualified bool
-	// Findings are all there are, the worst first.
+	// Findings are all there are, the worst first, and those that advise only after all that gate something.
 	Findings []Finding
-	Figures  Figures
+	// NotAvailable lists the optional checks that have nothing to judge by. They count for nothing.
+	NotAvailable []Absence
+	Figures      Figures
+}
+
+// Absence says that an optional check has nothing to judge by.
+type Absence struct {
+	Check     string
+	Component Component
+	Why       string
 }
 
 // Finding is one thing that is wrong, or not known yet.
@@ -32,6 +42,7 @@ type Finding struct {
 	Code      Code
 	Component Component
 	State     State  // the verdict that this finding alone calls for
+	Gates     Gate   // what it keeps from happening
 	Text      string // what was measured, against its limit
 	Remedy    string
 	Since     time.Duration // the moment its state was entered
@@ -40,24 +51,25 @@ type Finding struct {
 // Change is the edge from one state of a check to another, or from one code to another within a state.
 type Change struct {
 	Component Component
+	Check     string // its name
 	From, To  State
 	Code      Code   // of the problem from now on, empty if To is OK
 	Text      string // what was measured when it happened
-	At        time.Duration
+	// NotAvailable says why the check has nothing to judge by any more; then all else is as before.
+	NotAvailable string
+	At           time.Duration
 }
 
 // Judge holds what must be remembered between two looks at the machine. It is not safe for concurrent use.
 type Judge struct {
-	limits Thresholds
 	checks []*check
-	fsync  *fsync
-	cpu    *cpu
 
-	now   time.Duration
-	begun bool
-	reset bool
-	state State
-	since time.Duration
+	now    time.Duration
+	newest time.Duration // when the newest sample came back
+	begun  bool
+	reset  bool
+	state  State
+	since  time.Duration
 }
 
 // New gives a judge who knows nothing yet. The error says which thresholds make no sense.
@@ -65,14 +77,21 @@ func New(t Thresholds) (*Judge, error) {
 	if err := t.check(); err != nil {
 		return nil, fmt.Errorf("cannot judge by these thresholds: %w", err)
 	}
-	j := &Judge{limits: t}
-	var disk, processor *check
-	j.fsync, disk = fsyncCheck(t)
-	j.cpu, processor = cpuCheck(t.Starved)
-	// A new check is one line here: its function declares it and has its reader.
-	j.checks = []*check{disk, spaceCheck(t), processor}
-	for _, c := range j.checks {
-		c.State, c.Code = c.start, c.startCode
+	return judgeBy(declarations(t))
+}
+
+// judgeBy gives a judge who runs over these checks.
+func judgeBy(all []declaration) (*Judge, error) {
+	j := &Judge{}
+	for i, d := range all {
+		if err := d.valid(all[:i]); err != nil {
+			return nil, fmt.Errorf("cannot judge by these checks: %w", err)
+		}
+		c := newCheck(d)
+		if err := c.consistent(); err != nil {
+			return nil, fmt.Errorf("cannot judge by these checks: %w", err)
+		}
+		j.checks = append(j.checks, c)
 	}
 	return j, nil
 }
@@ -104,10 +123,10 @@ func (j *Judge) Reset() error {
 }
 
 func (j *Judge) begin(now time.Duration) {
-	j.begun, j.since = true, now
-	j.fsync.begin(now)
+	j.begun, j.since, j.newest = true, now, now
 	for _, c := range j.checks {
 		c.Since = now
+		c.begin(now)
 	}
 }
 
@@ -122,33 +141,59 @@ func (j *Judge) plausible(in Input) Input {
 	}
 	d.Samples = slices.Clone(d.Samples)
 	d.Samples = slices.DeleteFunc(d.Samples, func(s Sample) bool { return s.Lane > LaneWAL })
-	newest := j.fsync.lastSample
 	for i := range d.Samples {
 		s := &d.Samples[i]
-		s.End, s.Latency = min(max(s.End, newest), in.Now), max(s.Latency, 0)
-		newest = s.End
+		s.End, s.Latency = min(max(s.End, j.newest), in.Now), max(s.Latency, 0)
+		j.newest = s.End
 	}
 	return in
 }
 
 func (j *Judge) verdict() Verdict {
-	v := Verdict{State: OK, Qualified: j.fsync.qualified, Figures: j.figures()}
+	v := Verdict{State: OK, Findings: j.findings()}
 	for _, c := range j.checks {
-		v.State = Worst(v.State, c.State)
-		if f, wrong := c.finding(); wrong {
-			v.Findings = append(v.Findings, f)
+		c.report(&v)
+		if why := c.absent(); why != "" {
+			v.NotAvailable = append(v.NotAvailable, Absence{c.Name, c.Component, why})
 		}
 	}
-	slices.SortStableFunc(v.Findings, func(a, b Finding) int { return b.State.weight() - a.State.weight() })
+	v.Text = j.checks[0].text()
+	if len(v.Findings) > 0 && v.Findings[0].Gates != Nothing {
+		worst := v.Findings[0]
+		v.State, v.Code, v.Text, v.Remedy = worst.State, worst.Code, worst.Text, worst.Remedy
+	}
 	if v.State != j.state {
 		j.state, j.since = v.State, j.now
 	}
-	v.Since, v.Text = j.since, j.fsync.text()
-	if len(v.Findings) > 0 {
-		worst := v.Findings[0]
-		v.Code, v.Text, v.Remedy = worst.Code, worst.Text, worst.Remedy
-	}
+	v.Since = j.since
 	return v
+}
+
+// findings gives what is wrong, without what its cause says already: first what gates something, the worst first, and
+// then what advises only.
+func (j *Judge) findings() []Finding {
+	var listed []Finding
+	found := map[string]Finding{}
+	for _, c := range j.checks {
+		f, wrong := c.finding()
+		if !wrong {
+			continue
+		}
+		found[c.Name] = f
+		if !slices.ContainsFunc(c.Behind, func(cause string) bool {
+			of, holds := found[cause]
+			return holds && !f.State.WorseThan(of.State) && of.Gates.covers(f.Gates)
+		}) {
+			listed = append(listed, f)
+		}
+	}
+	slices.SortStableFunc(listed, func(a, b Finding) int {
+		return cmp.Or(
+			cmp.Compare(min(b.Gates, 1), min(a.Gates, 1)),
+			cmp.Compare(b.State.weight(), a.State.weight()),
+		)
+	})
+	return listed
 }
 
 // Rule declares one way from a state to another, or from a code to another within a state.
@@ -166,7 +211,7 @@ func (j *Judge) Rules() []Rule {
 	var all []Rule
 	for _, c := range j.checks {
 		for _, r := range c.rules {
-			all = append(all, Rule{c.component, r.from, r.to, r.code, r.when, r.isReturn})
+			all = append(all, Rule{c.Component, r.from, r.to, r.code, r.when, r.isReturn})
 		}
 	}
 	return all

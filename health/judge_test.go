@@ -51,7 +51,7 @@ func (b *bench) until(s State, limit time.Duration) time.Duration {
 	from := b.now
 	for b.disk() != s {
 		if b.now-from >= limit {
-			b.t.Fatalf("after %s the disk is still %s: %s", limit, b.disk(), b.j.fsync.text())
+			b.t.Fatalf("after %s the disk is still %s: %s", limit, b.disk(), fsyncOf(b.j).text())
 		}
 		b.each(time.Second, ms)
 	}
@@ -244,7 +244,7 @@ func TestTheMemoryOfAJudgeIsBounded(t *testing.T) {
 		b.now += time.Second
 		b.look()
 	}
-	f := b.j.fsync
+	f := fsyncOf(b.j)
 	if len(f.recent) != samplesKept || len(f.run) != 3000 || len(f.lanes[LaneWAL]) != 300 {
 		t.Errorf("it keeps %d, %d of the run, %d of the lane", len(f.recent), len(f.run), len(f.lanes[LaneWAL]))
 	}
@@ -281,8 +281,8 @@ func TestTheSlowScoreKeepsADiskSlowUntilItIsDown(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	b.put(b.j.checks[0], Slow)
-	b.j.fsync.dirty = 0
-	b.j.fsync.score.value = 100
+	fsyncOf(b.j).dirty = 0
+	fsyncOf(b.j).score.value = 100
 	b.each(290*time.Second, ms) // 29 or 30 clean rounds of 3.3 points
 	b.want(Slow)
 	b.each(20*time.Second, ms)
@@ -461,26 +461,26 @@ func TestTenPercentOfTenSamplesIsTheMostAProcessorThatIsWellAgainMayShow(t *test
 	t.Parallel()
 	for bad, want := range map[int]State{1: OK, 2: Warm} {
 		b := member(t)
-		b.j.cpu.lastBad = b.now
+		cpuOf(b.j).lastBad = b.now
 		b.put(b.j.checks[2], Warm)
 		for i := range 40 { // one each 6.1 s is ten in the minute
 			b.now += 6100 * ms
 			b.pending = []Sample{{End: b.now, Latency: ms, Contaminated: i%10 < bad}}
 			b.look()
 		}
-		if got := b.j.cpu.track.State; got != want {
+		if got := cpuOf(b.j).track.State; got != want {
 			t.Errorf("with %d of ten it is %s", bad, got)
 		}
 	}
 	b := member(t)
-	b.j.cpu.recent, b.j.cpu.lastBad = nil, b.now
+	cpuOf(b.j).recent, cpuOf(b.j).lastBad = nil, b.now
 	b.put(b.j.checks[2], Warm)
 	for range 40 { // one each 7 s is nine
 		b.now += 7 * time.Second
 		b.sample(LaneDirect, ms)
 		b.look()
 	}
-	if got := b.j.cpu.track.State; got != Warm {
+	if got := cpuOf(b.j).track.State; got != Warm {
 		t.Errorf("with nine samples in the minute it is %s", got)
 	}
 }
@@ -489,12 +489,12 @@ func TestTheFirstMinuteSaysNothingAboutTheProcessor(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.spoil(60 * time.Second)
-	if b.j.cpu.track.State != OK {
-		t.Errorf("after 60 s it is %s", b.j.cpu.track.State)
+	if cpuOf(b.j).track.State != OK {
+		t.Errorf("after 60 s it is %s", cpuOf(b.j).track.State)
 	}
 	b.spoil(time.Second)
-	if b.j.cpu.track.State != Warm {
-		t.Errorf("after 61 s it is %s", b.j.cpu.track.State)
+	if cpuOf(b.j).track.State != Warm {
+		t.Errorf("after 61 s it is %s", cpuOf(b.j).track.State)
 	}
 }
 

@@ -62,6 +62,10 @@ func newBench(t testing.TB, limits Thresholds) *bench {
 	return b
 }
 
+func fsyncOf(j *Judge) *fsync { return j.checks[0].evidence.(*fsync) }
+
+func cpuOf(j *Judge) *cpu { return j.checks[2].evidence.(*cpu) }
+
 // sample adds one that came back just now.
 func (b *bench) sample(lane Lane, latency time.Duration) {
 	b.pending = append(b.pending, Sample{Lane: lane, End: b.now, Latency: latency})
@@ -82,7 +86,7 @@ func (b *bench) look() []Change {
 }
 
 // disk gives the state of the disk alone.
-func (b *bench) disk() State { return b.j.fsync.track.State }
+func (b *bench) disk() State { return fsyncOf(b.j).track.State }
 
 // each lets the span pass second by second: one direct sample each, and after each a look.
 func (b *bench) each(span, latency time.Duration) {
@@ -129,6 +133,6 @@ func (b *bench) put(c *check, s State) {
 func (b *bench) want(s State) {
 	b.t.Helper()
 	if b.disk() != s {
-		b.t.Fatalf("after %s the disk is %s (%s), want %s", b.now-time.Hour, b.disk(), b.j.fsync.text(), s)
+		b.t.Fatalf("after %s the disk is %s (%s), want %s", b.now-time.Hour, b.disk(), fsyncOf(b.j).text(), s)
 	}
 }

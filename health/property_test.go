@@ -193,7 +193,7 @@ func (w *witness) live(r *rand.Rand, sky weather) {
 
 func (w *witness) restart() {
 	w.t.Helper()
-	was, qualified := w.disk(), w.j.fsync.qualified
+	was, qualified := w.disk(), fsyncOf(w.j).qualified
 	data, err := w.j.Snapshot("boot")
 	if err != nil {
 		w.t.Fatal(err)
@@ -202,8 +202,8 @@ func (w *witness) restart() {
 	if w.j, err = Restore(data, w.limits, "boot", w.now); err != nil {
 		w.t.Fatal(err)
 	}
-	if w.disk() != was || w.j.fsync.qualified != qualified {
-		w.t.Fatalf("%s, qualified %v, came back as %s, %v", was, qualified, w.disk(), w.j.fsync.qualified)
+	if w.disk() != was || fsyncOf(w.j).qualified != qualified {
+		w.t.Fatalf("%s, qualified %v, came back as %s, %v", was, qualified, w.disk(), fsyncOf(w.j).qualified)
 	}
 	w.run, w.next.Err = nil, nil
 }
@@ -264,9 +264,9 @@ func TestContaminatedSamplesNeverBlameTheDisk(t *testing.T) {
 				}
 				b.look()
 				if s := b.disk(); s != Unknown && s != Qualifying && s != OK {
-					t.Fatalf("seed %d: the disk is %s: %s", seed, s, b.j.fsync.text())
+					t.Fatalf("seed %d: the disk is %s: %s", seed, s, fsyncOf(b.j).text())
 				}
-				if b.j.fsync.track.Code == DiskUnfit {
+				if fsyncOf(b.j).track.Code == DiskUnfit {
 					t.Fatalf("seed %d: the disk did not pass: %s", seed, b.verdict.Text)
 				}
 			}

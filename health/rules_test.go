@@ -73,7 +73,9 @@ func walk(t *testing.T, check, rule int, from State, e edge) {
 	}
 	b.changes = nil
 	e.over(b)
-	want := Change{Component: c.component, From: from, To: c.rules[rule].to, Code: c.rules[rule].code, At: b.now}
+	want := Change{
+		Component: c.Component, Check: c.Name, From: from, To: c.rules[rule].to, Code: c.rules[rule].code, At: b.now,
+	}
 	i := slices.IndexFunc(b.changes, func(got Change) bool { got.Text = ""; return got == want })
 	if fired != 1 || i < 0 {
 		t.Fatalf("it held %d times, and what changed is %+v", fired, b.changes)
@@ -166,9 +168,9 @@ func dataEdges() []edge {
 		{
 			"the host has no member any more",
 			func(b *bench) {
-				b.member, b.j.fsync.qualified = false, true
+				b.member, fsyncOf(b.j).qualified = false, true
 				b.look()
-				b.member, b.j.fsync.qualified = true, false
+				b.member, fsyncOf(b.j).qualified = true, false
 				b.look()
 			},
 			func(b *bench) { b.member = false; b.look() },
@@ -195,7 +197,7 @@ func runEdges() []edge {
 		},
 		{
 			"the host has a member, 300 samples, and was",
-			func(b *bench) { b.j.fsync.wasWarm = true; b.each(199*time.Second, ms) },
+			func(b *bench) { fsyncOf(b.j).wasWarm = true; b.each(199*time.Second, ms) },
 			func(b *bench) { b.each(time.Second, ms) },
 		},
 		{
@@ -296,9 +298,9 @@ func cpuEdges() []edge {
 		{
 			"at most 10 % of the samples",
 			func(b *bench) {
-				b.j.cpu.lastBad = b.now
+				cpuOf(b.j).lastBad = b.now
 				b.spoil(20 * time.Second)
-				for b.j.cpu.percent() > 10 {
+				for cpuOf(b.j).percent() > 10 {
 					b.each(time.Second, ms)
 				}
 				b.each(cpuSpan-2*time.Second, ms)

@@ -59,11 +59,11 @@ func TestAWriteAtTheLimitIsNotSlowForTheScore(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	b.each(time.Minute, 100*ms)
-	if got := b.j.fsync.score.value; got != 1 {
+	if got := fsyncOf(b.j).score.value; got != 1 {
 		t.Errorf("the score is %g", got)
 	}
 	b.each(20*time.Second, 100*ms+1)
-	if got := b.j.fsync.score.value; got < 2 {
+	if got := fsyncOf(b.j).score.value; got < 2 {
 		t.Errorf("the score is %g", got)
 	}
 }

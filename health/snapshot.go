@@ -17,11 +17,11 @@ import (
 // reboot is one way to clear FAILED.
 var ErrOtherBoot = errors.New("it is from before the machine was last started")
 
+var errImpossible = errors.New("it tells of moments that cannot be")
+
 const (
 	snapshotVersion = 1
 	snapshotLimit   = 1 << 20
-	// outliersKept are more than it takes for a verdict.
-	outliersKept = 16
 )
 
 // snapshot is what survives a restart of the agent: the verdicts and what binds them, but no samples.
@@ -32,48 +32,50 @@ type snapshot struct {
 	State   State            `json:"state"`
 	Since   time.Duration    `json:"since"`
 	Checks  map[string]track `json:"checks"`
-	Disk    diskMemory       `json:"disk"`
+	// Memory is what the checks have to remember beside that, by their names. That of fsync lies in Disk: it was there
+	// before there were others.
+	Disk   json.RawMessage            `json:"disk"`
+	Memory map[string]json.RawMessage `json:"memory,omitempty"`
 }
 
-type diskMemory struct {
-	Qualified  bool          `json:"qualified,omitempty"`
-	Run        runLimits     `json:"run"` // what the run was held to
-	WasWarm    bool          `json:"wasWarm,omitempty"`
-	Score      float64       `json:"score"`
-	LastSample time.Duration `json:"lastSample"`
-	LastJudged time.Duration `json:"lastJudged"`
-	Dirty      time.Duration `json:"dirty,omitempty"`
-	Outliers   []outlier     `json:"outliers,omitempty"`
+func (s *snapshot) remember(name string, memory any) error {
+	if memory == nil {
+		return nil
+	}
+	data, err := json.Marshal(memory)
+	if err != nil {
+		return err
+	}
+	if name == fsyncName {
+		s.Disk = data
+		return nil
+	}
+	if s.Memory == nil {
+		s.Memory = map[string]json.RawMessage{}
+	}
+	s.Memory[name] = data
+	return nil
 }
 
-type runLimits struct {
-	Samples int           `json:"samples"`
-	Warm    time.Duration `json:"warm"`
-	Slow    time.Duration `json:"slow"`
+// of gives the memory of a check, and false if it has none.
+func (s *snapshot) of(name string) (json.RawMessage, bool) {
+	if name == fsyncName {
+		return s.Disk, true
+	}
+	data, known := s.Memory[name]
+	return data, known
 }
-
-type outlier struct {
-	End     time.Duration `json:"end"`
-	Latency time.Duration `json:"latency"`
-}
-
-func (t Thresholds) run() runLimits { return runLimits{t.QualifySamples, t.FsyncWarm, t.FsyncSlow} }
 
 // Snapshot gives what [Restore] needs, as JSON. Boot is the boot ID of the machine.
 func (j *Judge) Snapshot(boot string) ([]byte, error) {
-	f := j.fsync
 	s := snapshot{
 		Version: snapshotVersion, Boot: boot, At: j.now, State: j.state, Since: j.since, Checks: map[string]track{},
-		Disk: diskMemory{
-			Qualified: f.qualified, Run: j.limits.run(), WasWarm: f.wasWarm, Score: f.score.value,
-			LastSample: f.lastSample, LastJudged: f.lastJudged, Dirty: f.dirty,
-		},
-	}
-	for _, o := range f.outliers.last(outliersKept) {
-		s.Disk.Outliers = append(s.Disk.Outliers, outlier{o.End, o.Latency})
 	}
 	for _, c := range j.checks {
-		s.Checks[c.name] = *c.track
+		s.Checks[c.Name] = *c.track
+		if err := s.remember(c.Name, c.memory()); err != nil {
+			return nil, fmt.Errorf("cannot write the snapshot of the verdict: %w", err)
+		}
 	}
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -112,13 +114,8 @@ func readSnapshot(data []byte, boot string, now time.Duration) (snapshot, error)
 	if head.Version != snapshotVersion {
 		return s, fmt.Errorf("it has version %d, known is %d", head.Version, snapshotVersion)
 	}
-	from := json.NewDecoder(bytes.NewReader(data))
-	from.DisallowUnknownFields()
-	if err := from.Decode(&s); err != nil {
+	if err := strictly(data, &s); err != nil {
 		return s, err
-	}
-	if _, err := from.Token(); err != io.EOF {
-		return s, errors.New("more follows after its end")
 	}
 	if s.Boot != boot {
 		return s, ErrOtherBoot
@@ -126,12 +123,22 @@ func readSnapshot(data []byte, boot string, now time.Duration) (snapshot, error)
 	return s, s.check(now)
 }
 
-// check tells whether the moments lie in the past and the numbers in their range.
-func (s snapshot) check(now time.Duration) error {
-	moments := []time.Duration{s.Since, s.Disk.LastSample, s.Disk.LastJudged, s.Disk.Dirty}
-	for _, o := range s.Disk.Outliers {
-		moments = append(moments, o.End)
+// strictly reads JSON that has nothing that is not known.
+func strictly(data []byte, to any) error {
+	from := json.NewDecoder(bytes.NewReader(data))
+	from.DisallowUnknownFields()
+	if err := from.Decode(to); err != nil {
+		return err
 	}
+	if _, err := from.Token(); err != io.EOF {
+		return errors.New("more follows after its end")
+	}
+	return nil
+}
+
+// check tells whether the moments lie in the past.
+func (s snapshot) check(now time.Duration) error {
+	moments := []time.Duration{s.Since}
 	for _, t := range s.Checks {
 		moments = append(moments, t.Since)
 		for _, returns := range t.Returns {
@@ -141,50 +148,39 @@ func (s snapshot) check(now time.Duration) error {
 	switch {
 	case s.At < 0 || s.At > now:
 		return fmt.Errorf("it is from %s, and now it is %s", s.At, now)
-	case slices.Min(moments) < 0 || slices.Max(moments) > s.At:
-		return errors.New("it tells of moments that cannot be")
-	case !(s.Disk.Score >= scoreLeast && s.Disk.Score <= scoreMost):
-		return fmt.Errorf("its slow score is %g", s.Disk.Score)
+	case !past(s.At, moments...):
+		return errImpossible
 	}
 	return nil
 }
 
+// past tells whether the moments lie between the start of the machine and the one given.
+func past(at time.Duration, moments ...time.Duration) bool {
+	return slices.Min(moments) >= 0 && slices.Max(moments) <= at
+}
+
 func (j *Judge) recall(s snapshot, now time.Duration) error {
 	j.begun, j.now, j.state, j.since = true, now, s.State, s.Since
+	j.newest = s.At // what the probe says from now on came back after that
 	for _, c := range j.checks {
-		was, known := s.Checks[c.name]
+		was, known := s.Checks[c.Name]
 		if !known { // it was taken before there was this check
 			c.Since = now
+			c.begin(now)
 			continue
 		}
 		reached := slices.ContainsFunc(c.rules, func(r rule) bool {
 			return r.to == was.State && r.code == was.Code
 		})
 		if !reached {
-			return fmt.Errorf("it has %s %q for %s", was.State, was.Code, c.name)
+			return fmt.Errorf("it has %s %q for %s", was.State, was.Code, c.Name)
 		}
 		*c.track = was
-	}
-	return j.fsync.recall(s.Disk, now)
-}
-
-// recall gives the probe the time that a first sample takes, unless the newest is too old to count.
-func (f *fsync) recall(m diskMemory, now time.Duration) error {
-	if m.Qualified && f.track.State != OK && f.track.State != Warm {
-		return fmt.Errorf("it has a disk that is qualified and %s", f.track.State)
-	}
-	f.qualified = m.Qualified && m.Run == f.limits.run()
-	f.wasWarm, f.dirty, f.now = m.WasWarm, m.Dirty, now
-	f.lastSample, f.lastJudged = m.LastSample, m.LastJudged
-	f.score.value, f.score.began = m.Score, now
-	for _, o := range m.Outliers {
-		f.outliers = append(f.outliers, Sample{End: o.End, Latency: o.Latency})
-	}
-	if f.track.Code == DiskUnfit { // the run begins anew
-		f.track.Code = DiskQualifying
-	}
-	if now-f.lastSample <= f.pace.unjudged {
-		f.due = now
+		if memory, kept := s.of(c.Name); kept {
+			if err := c.recall(memory, s.At, now); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

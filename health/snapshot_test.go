@@ -203,7 +203,7 @@ func TestASnapshotOfASnapshotIsTheSame(t *testing.T) {
 	b.warm()
 	b.each(3*time.Second, 800*ms)
 	b.want(Slow)
-	b.j.fsync.score.value = scoreMost
+	fsyncOf(b.j).score.value = scoreMost
 	first, err := b.j.Snapshot("boot")
 	if err != nil {
 		t.Fatal(err)
@@ -216,6 +216,19 @@ func TestASnapshotOfASnapshotIsTheSame(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(first, second) {
 		t.Errorf("%v: the first is\n%s, the second\n%s", err, first, second)
 	}
+}
+
+// TestTheSnapshotIsWrittenAsEver holds the format, so that an agent of another version reads it.
+func TestTheSnapshotIsWrittenAsEver(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	b.warm()
+	b.each(3*time.Second, 800*ms)
+	data, err := b.j.Snapshot("boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/snapshot.golden", string(data)+"\n")
 }
 
 func FuzzRestore(f *testing.F) {
@@ -240,7 +253,7 @@ func FuzzRestore(f *testing.F) {
 			return
 		}
 		b := &bench{t: t, j: j, now: now, member: true}
-		was, qualified := b.disk(), j.fsync.qualified
+		was, qualified := b.disk(), fsyncOf(j).qualified
 		b.look()
 		b.burst(60, 200*ms)
 		if was == Failed && b.disk() != Failed {

@@ -11,44 +11,81 @@ import (
 // usageFresh is how long free space is believed. The probe asks every 30 s.
 const usageFresh = 5 * time.Minute
 
+// The codes of the check of free space.
+const (
+	DiskSpaceLow     Code = "DISK_SPACE_LOW"
+	DiskSpaceUnknown Code = "DISK_SPACE_UNKNOWN"
+)
+
+// declareSpace declares the check of the room left. It is left only when a tenth more than needed is free, so that it
+// does not flap.
+func declareSpace(t Thresholds) declaration {
+	enough := t.MinFree + t.MinFree/10
+	return declaration{
+		Check: Check{
+			Name: "space", Component: Disk, Gates: Everything, Vital: true,
+			Source: "statfs of the file system that the probe writes to",
+			Limits: []Limit{{
+				Of: "free", Unit: "bytes", Enter: float64(t.MinFree), Leave: float64(enough), Below: true,
+			}},
+			Problems: spaceProblems(), Runbook: findingRunbook,
+		},
+		start: Unknown, startCode: DiskSpaceUnknown,
+		gather: func(*track) evidence { return &space{minFree: t.MinFree, enough: enough} },
+	}
+}
+
+func spaceProblems() []Problem {
+	return []Problem{
+		{
+			DiskSpaceLow, Disk, Warm, "The disk is nearly full.",
+			"There is less room than a join needs. An etcd that runs out of room stops.",
+			"free some space on the file system of etcd's data directory, or lower disk.minFree",
+		},
+		{
+			DiskSpaceUnknown, Disk, Unknown, "It is not known how full the disk is.",
+			"The probe has not asked yet, or the file system does not answer.",
+			"if it stays so, look at 'journalctl -u quorumd' for what the probe says",
+		},
+	}
+}
+
 // space is the evidence on the room left.
 type space struct {
+	plain
+
 	minFree, enough uint64
-	free            uint64
-	fresh           bool
+	disk            DiskReading
 }
 
-// spaceCheck judges the room left. It is left only when a tenth more than needed is free, so that it does not flap.
-func spaceCheck(t Thresholds) *check {
-	s := &space{minFree: t.MinFree, enough: t.MinFree + t.MinFree/10}
-	unknown := func() (string, bool) { return s.text(), !s.fresh }
-	low := func() (string, bool) { return s.text(), s.fresh && s.free < s.minFree }
-	fine := func() (string, bool) { return s.text(), s.fresh && s.free >= s.minFree }
-	fineAgain := func() (string, bool) { return s.text(), s.fresh && s.free >= s.enough }
-	return &check{
-		name: "space", component: Disk, start: Unknown, startCode: DiskSpaceUnknown,
-		rules: []rule{
-			{
-				[]State{OK, Warm},
-				Unknown, DiskSpaceUnknown,
-				"free space was not asked, or not answered, for " + show(usageFresh), unknown, false,
-			},
-			{[]State{Unknown, OK}, Warm, DiskSpaceLow, "less than " + showBytes(s.minFree) + " free", low, false},
-			{[]State{Unknown}, OK, "", showBytes(s.minFree) + " or more free", fine, false},
-			{[]State{Warm}, OK, "", showBytes(s.enough) + " or more free", fineAgain, false},
+func (s *space) ways() []rule {
+	unknown := func() (string, bool) { return s.text(), !s.fresh() }
+	low := func() (string, bool) { return s.text(), s.fresh() && s.disk.Free < s.minFree }
+	fine := func() (string, bool) { return s.text(), s.fresh() && s.disk.Free >= s.minFree }
+	fineAgain := func() (string, bool) { return s.text(), s.fresh() && s.disk.Free >= s.enough }
+	return []rule{
+		{
+			[]State{OK, Warm},
+			Unknown, DiskSpaceUnknown,
+			"free space was not asked, or not answered, for " + show(usageFresh), unknown, false,
 		},
-		read: s.read, text: s.text, track: &track{},
+		{[]State{Unknown, OK}, Warm, DiskSpaceLow, "less than " + showBytes(s.minFree) + " free", low, false},
+		{[]State{Unknown}, OK, "", showBytes(s.minFree) + " or more free", fine, false},
+		{[]State{Warm}, OK, "", showBytes(s.enough) + " or more free", fineAgain, false},
 	}
 }
 
-func (s *space) read(in Input) {
-	s.free = in.Disk.Free
-	s.fresh = in.Disk.Total > 0 && in.Disk.UsageAge <= usageFresh
-}
+func (s *space) read(in Input) { s.disk = in.Disk }
+
+func (s *space) fresh() bool { return s.disk.Total > 0 && s.disk.UsageAge <= usageFresh }
 
 func (s *space) text() string {
-	if !s.fresh {
+	if !s.fresh() {
 		return "free space not known"
 	}
-	return fmt.Sprintf("%s free, limit %s", showBytes(s.free), showBytes(s.minFree))
+	return fmt.Sprintf("%s free, limit %s", showBytes(s.disk.Free), showBytes(s.minFree))
+}
+
+func (s *space) report(v *Verdict) {
+	v.Figures.Free, v.Figures.Total, v.Figures.UsageAge = s.disk.Free, s.disk.Total, s.disk.UsageAge
 }

@@ -13,7 +13,16 @@ type Health struct {
 	Remedy    string    `json:"remedy,omitempty"`
 	Qualified bool      `json:"qualified"` // has passed the run that a first join needs
 	Findings  []Finding `json:"findings"`
-	Disk      Disk      `json:"disk"`
+	// NotAvailable lists the optional checks that have nothing to judge by on this machine. They count for nothing.
+	NotAvailable []Absence `json:"notAvailable,omitempty"`
+	Disk         Disk      `json:"disk"`
+}
+
+// Absence says why an optional check has nothing to judge by.
+type Absence struct {
+	Check     string `json:"check"`
+	Component string `json:"component"`
+	Why       string `json:"why"`
 }
 
 // Finding is one thing that is wrong, or not known yet.

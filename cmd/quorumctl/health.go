@@ -42,6 +42,9 @@ func writeHealth(p *page, s control.Status) {
 		p.line("    in %s%s", f.Component, sinceIf(f.Since, s.Time))
 		do(p, f.Remedy)
 	}
+	for _, n := range h.NotAvailable {
+		p.line("not available: %s, in %s: %s", n.Check, n.Component, n.Why)
+	}
 	p.raw("")
 	writeDisk(p, h)
 	p.raw("")

@@ -214,3 +214,16 @@ func FuzzPage(f *testing.F) {
 		}
 	})
 }
+
+func TestHealthSaysWhichCheckIsNotAvailableAndWhy(t *testing.T) {
+	t.Parallel()
+	d := scene(t, "steady")
+	d.status.Health.NotAvailable = []control.Absence{{
+		Check: "ecc", Component: "machine", Why: "the kernel has no driver for this memory controller",
+	}}
+	socket, _ := serving(t, d)
+	out := quorumctl(t, socket, "health").stdout
+	if !strings.Contains(out, "\nnot available: ecc, in machine: the kernel has no driver for this memory controller\n") {
+		t.Errorf("health says\n%s", out)
+	}
+}

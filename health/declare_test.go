@@ -1,0 +1,324 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	heatHigh     Code = "HEAT_HIGH"
+	heatTooHigh  Code = "HEAT_TOO_HIGH"
+	fanSlow      Code = "FAN_SLOW"
+	heatRunbook       = "Heat"
+	noSensorText      = "there is no sensor"
+)
+
+// heat is a check of the tests' own: a sensor that may be missing.
+type heat struct {
+	plain
+
+	code, worse Code
+	celsius     int
+	missing     string
+	rounds      int // what it remembers
+	recalled    int
+}
+
+func (h *heat) ways() []rule {
+	over := func(limit int) func() (string, bool) {
+		return func() (string, bool) { return h.text(), h.celsius > limit }
+	}
+	cool := func() (string, bool) { return h.text(), h.celsius <= 80 }
+	ways := []rule{
+		{[]State{OK}, Warm, h.code, "over 80 °C", over(80), false},
+		{[]State{Warm, Slow}, OK, "", "80 °C or less", cool, true},
+	}
+	if h.worse != "" {
+		ways = append([]rule{{[]State{OK, Warm}, Slow, h.worse, "over 95 °C", over(95), false}}, ways...)
+	}
+	return ways
+}
+
+func (h *heat) read(Input)     { h.rounds++ }
+func (h *heat) absent() string { return h.missing }
+func (h *heat) text() string   { return fmt.Sprintf("%d °C, limit 80 °C", h.celsius) }
+func (h *heat) memory() any    { return h.rounds }
+
+func (h *heat) recall(memory []byte, _, _ time.Duration) error {
+	return json.Unmarshal(memory, &h.recalled)
+}
+
+// declared declares heat by other names.
+func (h *heat) declared(name string, gates Gate, behind ...string) declaration {
+	d := declaration{
+		Check: Check{
+			Name: name, Component: Machine, Source: "a sensor", Gates: gates, Behind: behind, Runbook: heatRunbook,
+			Problems: []Problem{{Code: h.code, Component: Machine, State: Warm, Remedy: "cool it"}},
+		},
+		start: OK, gather: func(*track) evidence { return h },
+	}
+	if h.worse != "" {
+		d.Problems = append(d.Problems, Problem{Code: h.worse, Component: Machine, State: Slow, Remedy: "stop it"})
+	}
+	return d
+}
+
+// beside gives a bench of a healthy member whose judge runs over these checks too.
+func beside(t *testing.T, more ...declaration) *bench {
+	t.Helper()
+	b := newBench(t, DefaultThresholds())
+	var err error
+	if b.j, err = judgeBy(append(declarations(DefaultThresholds()), more...)); err != nil {
+		t.Fatal(err)
+	}
+	b.member = true
+	b.each(400*time.Second, ms)
+	if b.verdict.State != OK || len(b.verdict.Findings) > 0 {
+		t.Fatalf("before, the verdict is %+v", b.verdict)
+	}
+	b.changes = nil
+	return b
+}
+
+func (b *bench) finds(codes ...Code) {
+	b.t.Helper()
+	var got []Code
+	for _, f := range b.verdict.Findings {
+		got = append(got, f.Code)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(codes) {
+		b.t.Errorf("it finds %v, want %v", got, codes)
+	}
+}
+
+func TestANewCheckIsHeardWithoutTouchingTheJudge(t *testing.T) {
+	t.Parallel()
+	h := &heat{code: heatHigh}
+	b := beside(t, h.declared("heat", Everything))
+	h.celsius = 81
+	if changes := b.look(); len(changes) != 1 || changes[0].To != Warm || changes[0].Text != "81 °C, limit 80 °C" {
+		t.Fatalf("heat gives %+v", changes)
+	}
+	b.finds(heatHigh)
+	v := b.verdict
+	if v.State != Warm || v.Code != heatHigh || v.Text != "81 °C, limit 80 °C" || v.Remedy != "cool it" ||
+		v.Since != b.now {
+		t.Errorf("heat gives %+v", v)
+	}
+}
+
+func TestACheckThatGatesNothingAdvisesAndLeavesTheVerdictAlone(t *testing.T) {
+	t.Parallel()
+	h := &heat{code: heatHigh, worse: heatTooHigh}
+	b := beside(t, h.declared("heat", Nothing))
+	before := b.verdict
+	h.celsius = 96
+	b.look()
+	b.finds(heatTooHigh)
+	v := b.verdict
+	if v.State != OK || v.Code != "" || v.Remedy != "" || v.Text != before.Text || v.Since != before.Since {
+		t.Errorf("an advice makes the verdict %+v", v)
+	}
+	b.next.Free = 1 // WARM, and yet before the advice, which is SLOW
+	b.look()
+	b.finds(DiskSpaceLow, heatTooHigh)
+	if b.verdict.State != Warm || b.verdict.Code != DiskSpaceLow {
+		t.Errorf("the verdict is %+v", b.verdict)
+	}
+}
+
+func TestAnOptionalCheckThatCannotBeReadSaysSoOnceAndCountsForNothing(t *testing.T) {
+	t.Parallel()
+	h := &heat{code: heatHigh}
+	b := beside(t, h.declared("heat", Everything))
+	h.celsius = 90
+	b.look()
+	h.missing = noSensorText
+	b.changes = nil
+	for range 3 {
+		b.each(time.Second, ms)
+		b.finds()
+		if b.verdict.State != OK {
+			t.Fatalf("a check that cannot be read makes the machine %s", b.verdict.State)
+		}
+		if len(b.verdict.NotAvailable) != 1 ||
+			b.verdict.NotAvailable[0] != (Absence{Check: "heat", Component: Machine, Why: noSensorText}) {
+			t.Fatalf("not available are %+v", b.verdict.NotAvailable)
+		}
+	}
+	if len(b.changes) != 1 || b.changes[0].NotAvailable != noSensorText || b.changes[0].Check != "heat" {
+		t.Errorf("it says %+v, want it once", b.changes)
+	}
+	h.missing = ""
+	b.each(time.Second, ms)
+	b.finds(heatHigh)
+	h.missing = noSensorText
+	b.each(time.Second, ms)
+	if len(b.changes) != 1 {
+		t.Errorf("a sensor that comes and goes says %+v", b.changes[1:])
+	}
+}
+
+func TestWhatIsKnownToBeHarmfulDoesNotGetBetterByFallingSilent(t *testing.T) {
+	t.Parallel()
+	h := &heat{code: heatHigh, worse: heatTooHigh}
+	b := beside(t, h.declared("heat", Everything))
+	h.celsius = 96
+	b.look()
+	h.celsius, h.missing = 20, noSensorText
+	b.look()
+	b.finds(heatTooHigh)
+	b.says("96 °C, limit 80 °C; there is no sensor, so this may be out of date")
+	if b.verdict.State != Slow {
+		t.Errorf("the verdict is %s", b.verdict.State)
+	}
+	h.missing = ""
+	b.look()
+	b.finds()
+}
+
+func TestAConsequenceHidesBehindItsCauseUnlessItIsWorseOrGatesMore(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		gates          Gate
+		worse          Code
+		celsius        int
+		want           []Code
+		causeGates     Gate
+		causeIsPresent bool
+	}{
+		{Everything, "", 81, []Code{fanSlow}, Everything, true},
+		{Joins, "", 81, []Code{fanSlow}, Everything, true},
+		{Everything, "", 81, []Code{fanSlow, heatHigh}, Joins, true},
+		{Everything, heatTooHigh, 96, []Code{heatTooHigh, fanSlow}, Everything, true},
+		{Everything, "", 81, []Code{heatHigh}, Everything, false},
+	} {
+		fan, h := &heat{code: fanSlow}, &heat{code: heatHigh, worse: c.worse}
+		b := beside(t, fan.declared("fan", c.causeGates), h.declared("heat", c.gates, "fan"))
+		h.celsius = c.celsius
+		if c.causeIsPresent {
+			fan.celsius = 81
+		}
+		b.look()
+		b.finds(c.want...)
+	}
+}
+
+func TestACheckKeepsItsMemoryOverARestart(t *testing.T) {
+	t.Parallel()
+	h := &heat{code: heatHigh}
+	b := beside(t, h.declared("heat", Everything))
+	data, err := b.j.Snapshot("boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := readSnapshot(data, "boot", b.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := &heat{code: heatHigh}
+	j, err := judgeBy(append(declarations(DefaultThresholds()), again.declared("heat", Everything)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.recall(s, b.now); err != nil || again.recalled != h.rounds {
+		t.Errorf("%v: it remembers %d, want %d", err, again.recalled, h.rounds)
+	}
+	if _, err := Restore(data, DefaultThresholds(), "boot", b.now); err != nil {
+		t.Errorf("a judge without that check refuses its memory: %v", err)
+	}
+}
+
+func TestADeclarationThatCannotBeIsRefused(t *testing.T) {
+	t.Parallel()
+	fine := func() declaration { return (&heat{code: heatHigh}).declared("heat", Everything) }
+	for want, spoil := range map[string]func(*declaration){
+		"heat is vital and gates nothing":        func(d *declaration) { d.Vital, d.Gates = true, Nothing },
+		"heat is optional and starts as":         func(d *declaration) { d.start = Unknown },
+		"HEAT_HIGH makes the verdict UNKNOWN":    func(d *declaration) { d.Problems[0].State = Unknown },
+		"and HEAT_HIGH about the disk":           func(d *declaration) { d.Problems[0].Component = Disk },
+		"cpu is declared twice":                  func(d *declaration) { d.Name = "cpu" },
+		"CPU_STARVED, which is a code of cpu":    func(d *declaration) { d.Problems[0].Code = CPUStarved },
+		"heat stands behind fan":                 func(d *declaration) { d.Behind = []string{"fan"} },
+		"a rule to WARM \"HEAT_HIGH\", which it": func(d *declaration) { d.Problems[0].State = Slow },
+	} {
+		d := fine()
+		spoil(&d)
+		_, err := judgeBy(append(declarations(DefaultThresholds()), d))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+	if _, err := judgeBy(append(declarations(DefaultThresholds()), fine())); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEveryCheckIsDeclaredInFull(t *testing.T) {
+	t.Parallel()
+	var page strings.Builder
+	for _, c := range Checks(DefaultThresholds()) {
+		if c.Name == "" || c.Source == "" || len(c.Limits) == 0 || len(c.Problems) == 0 {
+			t.Errorf("not declared in full: %+v", c)
+		}
+		page.WriteString(described(c))
+	}
+	golden(t, "testdata/checks.golden", page.String())
+}
+
+// described writes a declaration down as people read it.
+func described(c Check) string {
+	kind := "optional"
+	if c.Vital {
+		kind = "vital"
+	}
+	var gates []string
+	for i, name := range []string{"joins", "leadership", "maintenance"} {
+		if c.Gates.covers(1 << i) {
+			gates = append(gates, name)
+		}
+	}
+	page := fmt.Sprintf("%s (%s, %s; gates %s): %s\n", c.Name, c.Component, kind, strings.Join(gates, ", "), c.Source)
+	for _, l := range c.Limits {
+		sense := "over"
+		if l.Below {
+			sense = "below"
+		}
+		page += fmt.Sprintf("    %s: bad %s %.10g %s, well again at %.10g\n", l.Of, sense, l.Enter, l.Unit,
+			l.Leave)
+	}
+	for _, p := range c.Problems {
+		page += fmt.Sprintf("    %s %s\n", p.State, p.Code)
+	}
+	return page
+}
+
+func TestALimitIsEnteredAtOneNumberAndLeftAtAnother(t *testing.T) {
+	t.Parallel()
+	high, low := Limit{Enter: 20, Leave: 10}, Limit{Enter: 10, Leave: 20, Below: true}
+	for _, c := range []struct {
+		limit Limit
+		value float64
+		bad   bool
+		want  bool
+	}{
+		{high, 20, false, false},
+		{high, 21, false, true},
+		{high, 11, true, true},
+		{high, 10, true, false},
+		{low, 10, false, false},
+		{low, 9, false, true},
+		{low, 19, true, true},
+		{low, 20, true, false},
+	} {
+		if got := c.limit.beyond(c.value, c.bad); got != c.want {
+			t.Errorf("%+v: %g, bad before %v, is beyond: %v", c.limit, c.value, c.bad, got)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"time"
+)
+
+// fsyncName is the check's name in snapshots.
+const fsyncName = "fsync"
+
+// outliersKept are more than it takes for a verdict.
+const outliersKept = 16
+
+// diskMemory is what survives a restart of the agent beside the state: what binds it, but no samples.
+type diskMemory struct {
+	Qualified  bool          `json:"qualified,omitempty"`
+	Run        runLimits     `json:"run"` // what the run was held to
+	WasWarm    bool          `json:"wasWarm,omitempty"`
+	Score      float64       `json:"score"`
+	LastSample time.Duration `json:"lastSample"`
+	LastJudged time.Duration `json:"lastJudged"`
+	Dirty      time.Duration `json:"dirty,omitempty"`
+	Outliers   []outlier     `json:"outliers,omitempty"`
+}
+
+type runLimits struct {
+	Samples int           `json:"samples"`
+	Warm    time.Duration `json:"warm"`
+	Slow    time.Duration `json:"slow"`
+}
+
+type outlier struct {
+	End     time.Duration `json:"end"`
+	Latency time.Duration `json:"latency"`
+}
+
+func (t Thresholds) run() runLimits { return runLimits{t.QualifySamples, t.FsyncWarm, t.FsyncSlow} }
+
+func (f *fsync) memory() any {
+	m := diskMemory{
+		Qualified: f.qualified, Run: f.limits.run(), WasWarm: f.wasWarm, Score: f.score.value,
+		LastSample: f.lastSample, LastJudged: f.lastJudged, Dirty: f.dirty,
+	}
+	for _, o := range f.outliers.last(outliersKept) {
+		m.Outliers = append(m.Outliers, outlier{o.End, o.Latency})
+	}
+	return m
+}
+
+// check tells whether the moments lie before the one of the snapshot and the numbers in their range.
+func (m diskMemory) check(at time.Duration) error {
+	moments := []time.Duration{m.LastSample, m.LastJudged, m.Dirty}
+	for _, o := range m.Outliers {
+		moments = append(moments, o.End)
+	}
+	if !past(at, moments...) {
+		return errImpossible
+	}
+	if !(m.Score >= scoreLeast && m.Score <= scoreMost) {
+		return fmt.Errorf("its slow score is %g", m.Score)
+	}
+	return nil
+}
+
+// recall gives the probe the time that a first sample takes, unless the newest is too old to count.
+func (f *fsync) recall(memory []byte, at, now time.Duration) error {
+	var m diskMemory
+	if err := strictly(memory, &m); err != nil {
+		return err
+	}
+	if err := m.check(at); err != nil {
+		return err
+	}
+	if m.Qualified && f.track.State != OK && f.track.State != Warm {
+		return fmt.Errorf("it has a disk that is qualified and %s", f.track.State)
+	}
+	f.qualified = m.Qualified && m.Run == f.limits.run()
+	f.wasWarm, f.dirty, f.now = m.WasWarm, m.Dirty, now
+	f.lastSample, f.lastJudged = m.LastSample, m.LastJudged
+	f.score.value, f.score.began = m.Score, now
+	for _, o := range m.Outliers {
+		f.outliers = append(f.outliers, Sample{End: o.End, Latency: o.Latency})
+	}
+	if f.track.Code == DiskUnfit { // the run begins anew
+		f.track.Code = DiskQualifying
+	}
+	if now-f.lastSample <= f.pace.unjudged {
+		f.due = now
+	}
+	return nil
+}
