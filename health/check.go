@@ -113,6 +113,14 @@ func (t *track) remember(to State, now time.Duration) {
 	t.Returns[to] = slices.Clone(kept[max(0, len(kept)-returnsKept):])
 }
 
+// absent says why an optional check has nothing to judge by. A vital one counts whatever its evidence says.
+func (c *check) absent() string {
+	if c.Vital {
+		return ""
+	}
+	return c.evidence.absent()
+}
+
 // settle follows the rules until none holds, and gives the changes. While there is nothing to judge by it says so once
 // and stays where it is.
 func (c *check) settle(now time.Duration) []Change {

@@ -29,7 +29,12 @@ func declareCPU(t Thresholds) declaration {
 			Source: "how late the probe was woken around each of its writes",
 			Limits: []Limit{limit},
 			Problems: []Problem{
-				{CPUStarved, Machine, Warm, "The processor is short.", "The agent was not woken in time while it measured, so those writes say nothing about the disk and are " + "left out. etcd waits for the processor in the same way.", "look at 'top' and /proc/pressure/cpu; move other work off this host, or give it a lower priority"},
+				{
+					CPUStarved, Machine, Warm, "The processor is short.",
+					"The agent was not woken in time while it measured, so those writes say nothing about the disk " +
+						"and are left out. etcd waits for the processor in the same way.",
+					"look at 'top' and /proc/pressure/cpu; move other work off this host, or give it a lower priority",
+				},
 			},
 			Runbook: findingRunbook,
 		},
@@ -52,8 +57,8 @@ type cpu struct {
 
 func (c *cpu) ways() []rule {
 	return []rule{
-		{[]State{OK}, Warm, CPUStarved, fmt.Sprintf("more than %.0f %% of the samples of %s contaminated", c.limit.Enter,
-			show(cpuSpan)), c.starved, false},
+		{[]State{OK}, Warm, CPUStarved, fmt.Sprintf("more than %.0f %% of the samples of %s contaminated",
+			c.limit.Enter, show(cpuSpan)), c.starved, false},
 		{[]State{Warm}, OK, "", fmt.Sprintf("at most %d %% of the samples of %s contaminated, for %s",
 			int(c.limit.Leave), show(cpuSpan), show(cpuSpan)), c.relieved, true},
 	}

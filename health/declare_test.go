@@ -165,6 +165,20 @@ func TestAnOptionalCheckThatCannotBeReadSaysSoOnceAndCountsForNothing(t *testing
 	}
 }
 
+func TestAVitalCheckIsNeverLeftOut(t *testing.T) {
+	t.Parallel()
+	h := &heat{code: heatHigh, missing: noSensorText}
+	d := h.declared("heat", Everything)
+	d.Vital = true
+	b := beside(t, d)
+	h.celsius = 81
+	b.look()
+	b.finds(heatHigh)
+	if len(b.verdict.NotAvailable) > 0 {
+		t.Errorf("not available are %+v", b.verdict.NotAvailable)
+	}
+}
+
 func TestWhatIsKnownToBeHarmfulDoesNotGetBetterByFallingSilent(t *testing.T) {
 	t.Parallel()
 	h := &heat{code: heatHigh, worse: heatTooHigh}

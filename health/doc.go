@@ -25,10 +25,10 @@
 // # Adding a check
 //
 // A check is one file with its test, and one line in declarations: what it is, see [Check]; its codes and what they
-// mean; its evidence, which reads an [Input], has the rules, which are the ways between its states with their conditions
-// in words and numbers, and says what was measured. Space is the shortest example. Put what it reads into Input.
+// mean; its evidence, which reads an [Input], has the rules, and says what was measured. The rules are the ways between
+// its states with their conditions in words and numbers. Space is the shortest example. Put what it reads into Input.
 // Combining, hiding, hysteresis, snapshots, findings, changes and the metric of each finding come with it.
 //
-// Only a check that etcd's safety hangs on is vital, and UNKNOWN without data. Any other is optional: while it cannot be
-// read it is not available and counts for nothing, unless what it found last was SLOW or worse.
+// Only a check that etcd's safety hangs on is vital, and UNKNOWN without data. Any other is optional: while it cannot
+// be read it is not available and counts for nothing, unless what it found last was SLOW or worse.
 package health

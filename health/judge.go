@@ -16,8 +16,8 @@ type Verdict struct {
 	// State is the worst of all checks that gate anything, and Since the moment it was entered.
 	State State
 	Since time.Duration
-	// Code, Text and Remedy are those of the worst finding that gates anything. With none, Code and Remedy are empty and
-	// Text says what was measured.
+	// Code, Text and Remedy are those of the worst finding that gates anything. With none, Code and Remedy are empty
+	// and Text says what was measured.
 	Code   Code
 	Text   string
 	Remedy string

@@ -223,7 +223,8 @@ func TestHealthSaysWhichCheckIsNotAvailableAndWhy(t *testing.T) {
 	}}
 	socket, _ := serving(t, d)
 	out := quorumctl(t, socket, "health").stdout
-	if !strings.Contains(out, "\nnot available: ecc, in machine: the kernel has no driver for this memory controller\n") {
+	want := "\nnot available: ecc, in machine: the kernel has no driver for this memory controller\n"
+	if !strings.Contains(out, want) {
 		t.Errorf("health says\n%s", out)
 	}
 }
