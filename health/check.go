@@ -20,8 +20,13 @@ type check struct {
 
 // evidence is what a check holds against the machine. One that has nothing to say to some of it embeds [plain].
 type evidence interface {
-	// ways gives the rules. They are tried in order; the first that holds is followed, and then all are tried again.
-	ways() []rule
+	reader
+	teller
+	keeper
+}
+
+// reader takes in what there is to judge by.
+type reader interface {
 	// begin says that nobody looked before now.
 	begin(now time.Duration)
 	// read takes in what is new.
@@ -29,14 +34,24 @@ type evidence interface {
 	// absent says why there is nothing to judge by, without numbers that change; empty when there is. A vital check has
 	// a rule for that instead.
 	absent() string
+}
+
+// teller says how things are.
+type teller interface {
+	// ways gives the rules. They are tried in order; the first that holds is followed, and then all are tried again.
+	ways() []rule
+	// entered is told of every change.
+	entered(from State)
 	// text describes the present state by the newest evidence; it is asked when there is a problem, or to say what is
 	// well.
 	text() string
-	// entered is told of every change.
-	entered(from State)
 	// report adds what was measured to the verdict.
 	report(*Verdict)
-	// memory gives what has to survive a restart of the agent beside the track, as JSON makes it; nil for nothing.
+}
+
+// keeper is what survives a restart of the agent beside the track.
+type keeper interface {
+	// memory gives it as JSON makes it; nil for nothing.
 	memory() any
 	// recall takes what memory gave in a snapshot of that moment.
 	recall(memory []byte, at, now time.Duration) error

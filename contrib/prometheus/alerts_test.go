@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/quorumd/quorumd/health"
 )
 
 func TestEveryAlertHasARunbookAndATest(t *testing.T) {
@@ -31,5 +33,31 @@ func TestEveryAlertHasARunbookAndATest(t *testing.T) {
 	}
 	if runbooksOf := strings.Count(runbooks, "\n## "); len(alerts) == 0 || runbooksOf != len(alerts) {
 		t.Errorf("%d alerts, %d runbooks", len(alerts), runbooksOf)
+	}
+}
+
+func TestEveryCheckHasARunbookAndTheAlertsNameCodesThatExist(t *testing.T) {
+	t.Parallel()
+	text := func(name string) string {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	runbooks := text("runbooks.md")
+	for _, c := range health.Checks(health.DefaultThresholds()) {
+		if !strings.Contains(runbooks, "\n## "+c.Runbook+"\n") {
+			t.Errorf("the check %s names the runbook %q, which is not there", c.Name, c.Runbook)
+		}
+	}
+	left := regexp.MustCompile(`quorumd_finding\{code!~"([A-Z_|]+)"\}`).FindStringSubmatch(text("quorumd.rules.yaml"))
+	if left == nil {
+		t.Fatal("no alert is raised for findings")
+	}
+	for _, code := range strings.Split(left[1], "|") {
+		if _, known := health.Code(code).Problem(); !known {
+			t.Errorf("the alert leaves out %s, which nobody declares", code)
+		}
 	}
 }
