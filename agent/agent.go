@@ -191,7 +191,6 @@ type Agent struct {
 	versions           map[string]policy.Version
 	lightly            bool          // the next round is one in between: it asks etcd for little
 	turned             time.Duration // when the last turn of the loop began, the rounds in between apart
-	goesFirst          bool          // the last round has found that nobody else goes first
 	rested             time.Duration // when this host was last not attentive
 	trimmed            time.Duration // when the history was last trimmed for the queue's keeper
 	rounds             uint64
@@ -337,7 +336,6 @@ func (a *Agent) round(ctx context.Context) bool {
 		a.confirm(ctx, r)
 		a.decide(r)
 	}
-	a.goesFirst = first(r)
 	a.letGo(r)
 	a.publish(ctx, r)
 	acted := a.act(ctx, r)

@@ -154,31 +154,12 @@ func (p *pace) chance() float64 {
 	return float64(h.Sum64()>>11) / (1 << 53)
 }
 
-// attentive tells whether this host may have to act: it is a member or becomes one, holds the lock,
-// was told to make a cluster, is called, or has seen for itself that it goes first.
+// attentive tells whether this host may have to act.
 func (a *Agent) attentive(r *round.Round) bool {
-	if r.Bootstrap != nil || r.Removal != nil || a.lock.Token() != 0 || a.running != nil {
-		return true
-	}
-	if !r.Reachable {
-		return a.pace.attends // as before; in a small fleet it asks in every turn anyway
-	}
 	_, listed := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
-	return listed || a.called(r) || a.goesFirst || (r.Op != nil && r.Op.Host == a.opt.Config.Host.ID)
-}
-
-// first tells whether a round has found that nobody else goes first. It matters when nobody keeps
-// the queue, or keeps it badly.
-func first(r *round.Round) bool {
-	v, d := r.View, r.Decision
-	if !v.Cluster.Reachable || v.Self.Mode != policy.Manage || d.Role != policy.RoleSpare || d.Waiting != "" ||
-		(v.Resting && !v.Looked) {
-		return false
-	}
-	for _, reason := range d.Reasons {
-		if reason.Code == policy.TargetMet || reason.Code == policy.NotMyTurn {
-			return false
-		}
-	}
-	return true
+	return policy.Attends(policy.Attention{
+		Bootstraps: r.Bootstrap != nil, Removes: r.Removal != nil, HoldsLock: a.lock.Token() != 0, Steps: a.running != nil,
+		Silent: !r.Reachable, Attended: a.pace.attends, Listed: listed, Called: a.called(r), GoesFirst: a.last.First,
+		Operated: r.Op != nil && r.Op.Host == a.opt.Config.Host.ID,
+	})
 }

@@ -14,6 +14,7 @@ func Decide(v View) Decision {
 	if d.Step.Kind == StepNone {
 		d.Reasons = caution(v, d.Reasons)
 	}
+	d.First = goesFirst(v, d)
 	return d
 }
 

@@ -332,4 +332,5 @@ type Decision struct {
 	// see then.
 	Again  time.Duration
 	Behind []string
+	First  bool // it is a spare that is ready, and nobody else goes first
 }
