@@ -294,57 +294,41 @@ type startedUnit struct {
 
 func (u *startedUnit) Start(context.Context) error { u.starts++; return nil }
 
-func TestAHostIsAtWorkAsLongAsItsCommandMayRun(t *testing.T) {
+func TestWhatWasAskedSinceTheRoundIsNotAtWorkWithTheProgramOfTheOneBefore(t *testing.T) {
 	t.Parallel()
-	const self = "id-n1"
-	for name, c := range map[string]struct {
-		command policy.HookState
-		phase   policy.OpPhase // none when no voter answers
-		over    bool
-		want    string
-	}{
-		"etcd is being stopped": {policy.HooksDue, policy.PhaseReady, false, control.MaintenanceStopping},
-		"it is about to begin":  {policy.HooksDue, policy.PhaseDown, false, control.MaintenanceWorking},
-		"it is about to begin, and a person says that it is over": {
-			policy.HooksDue, policy.PhaseDown, true,
-			control.MaintenanceReturning,
-		},
-		"it is being started": {policy.HooksStarting, policy.PhaseDown, false, control.MaintenanceWorking},
-		"it runs":             {policy.HooksRunning, policy.PhaseDown, false, control.MaintenanceWorking},
-		"it runs, and a person says that it is over": {
-			policy.HooksRunning, policy.PhaseDown, true,
-			control.MaintenanceWorking,
-		},
-		"it runs, and no voter answers": {policy.HooksRunning, "", false, control.MaintenanceWorking},
-		"it is done": {
-			policy.HooksDone, policy.PhaseDown, false,
-			control.MaintenanceReturning,
-		},
-		"it has failed": {
-			policy.HooksFailed, policy.PhaseDown, false,
-			control.MaintenanceReturning,
-		},
-		"it is done, and no voter answers":       {policy.HooksDone, "", false, control.MaintenanceReturning},
-		"it has not begun, and no voter answers": {policy.HooksDue, "", false, control.MaintenanceReturning},
-		"etcd is back": {
-			policy.HooksDone, policy.PhaseBack, false,
-			control.MaintenanceReturning,
-		},
+	a := &Agent{opt: Options{BootID: "boot-1", Wall: time.Now}}
+	k := &local.Request{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0)}
+	r := &round.Round{Request: k}
+	r.View.Cluster.Reachable = true
+	r.View.Asked = &policy.Asked{Work: policy.WorkCommand, Command: policy.Hooks{State: policy.HooksRunning}}
+	if got := a.maintenanceStatus(r, k).State; got != control.MaintenanceWorking {
+		t.Errorf("what runs is %s", got)
+	}
+	anew := &local.Request{Work: policy.WorkReboot, Since: time.Unix(2, 0)}
+	if got := a.maintenanceStatus(r, anew).State; got != control.MaintenanceWaiting {
+		t.Errorf("what was asked since is %s", got)
+	}
+	rebooted := &local.Request{Work: policy.WorkReboot, Since: time.Unix(2, 0), BootID: "boot-0", Stopped: true}
+	if got := a.maintenanceStatus(r, rebooted).State; got != control.MaintenanceReturning {
+		t.Errorf("what has rebooted is %s", got)
+	}
+	if a.maintenanceStatus(&round.Round{}, k).State != control.MaintenanceWaiting {
+		t.Error("what the round has not seen does not wait")
+	}
+	if r.View.Asked.Work != policy.WorkCommand || r.View.Asked.Stopped {
+		t.Error("the round was changed, which others read")
+	}
+}
+
+func TestTheStatesOfARequestAreThoseOfTheSocket(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[policy.RequestState]string{
+		policy.RequestWaiting: control.MaintenanceWaiting, policy.RequestStopping: control.MaintenanceStopping,
+		policy.RequestSafe: control.MaintenanceSafe, policy.RequestWorking: control.MaintenanceWorking,
+		policy.RequestReturning: control.MaintenanceReturning,
 	} {
-		a := &Agent{opt: Options{BootID: "boot-1", Wall: time.Now}}
-		a.opt.Config.Host.ID = self
-		k := &local.Request{
-			Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0), BootID: "boot-1", Stopped: true,
-			Over: c.over,
-		}
-		r := &round.Round{Request: k}
-		r.View.Asked = &policy.Asked{Command: policy.Hooks{State: c.command}}
-		r.View.Unit.State = policy.UnitInactive
-		if r.View.Cluster.Reachable = c.phase != ""; r.View.Cluster.Reachable {
-			r.Op = &record.Op{Kind: policy.KindCycle, Host: self, Phase: string(c.phase)}
-		}
-		if got := a.maintenanceStatus(r, k).State; got != c.want {
-			t.Errorf("%s: it is %s, want %s", name, got, c.want)
+		if string(state) != want {
+			t.Errorf("%s is %s there", state, want)
 		}
 	}
 }

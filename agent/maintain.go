@@ -151,34 +151,26 @@ func (a *Agent) maintenanceStatus(r *round.Round, k *local.Request) control.Main
 	out := control.Maintenance{
 		Work: string(k.Work), Command: k.Program, Reason: k.Reason, By: k.By, Since: k.Since,
 		KeepRunning: k.KeepRunning, External: k.External,
-		Rollout: k.Rollout, State: control.MaintenanceWaiting,
+		Rollout: k.Rollout,
 	}
 	out.Until = k.Until()
 	out.Overdue = overdue(out.Until, a.opt.Wall())
-	op := r.Op
-	own := op != nil && op.Kind == policy.KindCycle && op.Host == a.opt.Config.Host.ID
-	command := policy.HooksNone
-	if r.Request != nil && r.Request.Since.Equal(k.Since) {
-		command = r.View.Asked.Command.State
-	}
-	reachable := r.View.Cluster.Reachable
-	noted := r.View.Asked != nil && r.View.Asked.Noted
-	down := own && op.Phase == string(policy.PhaseDown) ||
-		(!reachable || noted) && k.Stopped && r.View.Unit.State != policy.UnitActive &&
-			r.View.Unit.State != policy.UnitDeactivating
-	switch {
-	case command == policy.HooksStarting, command == policy.HooksRunning,
-		command == policy.HooksDue && down && reachable && !k.Over:
-		out.State = control.MaintenanceWorking
-	case k.IsOver(a.opt.BootID) && (own || k.Stopped), own && op.Phase == string(policy.PhaseBack),
-		down && k.Work == policy.WorkCommand:
-		out.State = control.MaintenanceReturning
-	case down:
-		out.State = control.MaintenanceSafe
-	case own:
-		out.State = control.MaintenanceStopping
-	}
+	out.State = string(policy.StateOf(a.viewOf(r, k)))
 	return out
+}
+
+// viewOf gives the view of a round, with what is asked by now: it may have been asked since.
+func (a *Agent) viewOf(r *round.Round, k *local.Request) policy.View {
+	v, now := r.View, policy.Asked{}
+	if v.Asked != nil {
+		now = *v.Asked
+	}
+	if r.Request == nil || !r.Request.Since.Equal(k.Since) { // the program is that of something else
+		now.Command = policy.Hooks{}
+	}
+	now.Work, now.Over, now.Stopped = k.Work, k.IsOver(a.opt.BootID), k.Stopped
+	v.Asked = &now
+	return v
 }
 
 func endOf(e *local.End) *control.MaintenanceEnd {

@@ -1,0 +1,39 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+// RequestState is how far what was asked of a host has come, for people and for programs that wait for it.
+type RequestState string
+
+// The states of a request, in order.
+const (
+	RequestWaiting   RequestState = "waiting"
+	RequestStopping  RequestState = "stopping"
+	RequestSafe      RequestState = "safe"
+	RequestWorking   RequestState = "working"
+	RequestReturning RequestState = "returning"
+)
+
+// StateOf gives how far what was asked of this host has come. While nobody answers, and when somebody has deleted the
+// record of its operation, this host's own disk and unit tell whether etcd is down for it.
+func StateOf(v View) RequestState {
+	a := v.Asked
+	if a == nil {
+		return RequestWaiting
+	}
+	own := v.Op != nil && v.Op.Kind == KindCycle && v.Op.Host == v.Self.ID
+	stopped := a.Stopped && v.Unit.State != UnitActive && v.Unit.State != UnitDeactivating
+	down := own && v.Op.Phase == PhaseDown || (!v.Cluster.Reachable || a.Noted) && stopped
+	switch {
+	case mayRun(v), a.Command.State == HooksDue && down && v.Cluster.Reachable && !a.Over:
+		return RequestWorking
+	case a.Over && (own || a.Stopped), own && v.Op.Phase == PhaseBack, down && a.Work == WorkCommand:
+		return RequestReturning
+	case down:
+		return RequestSafe
+	case own:
+		return RequestStopping
+	}
+	return RequestWaiting
+}

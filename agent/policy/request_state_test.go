@@ -1,0 +1,105 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import "testing"
+
+func TestAHostIsAtWorkAsLongAsItsCommandMayRun(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		command HookState
+		phase   OpPhase // none when no voter answers
+		over    bool
+		want    RequestState
+	}{
+		"etcd is being stopped": {HooksDue, PhaseReady, false, RequestStopping},
+		"it is about to begin":  {HooksDue, PhaseDown, false, RequestWorking},
+		"it is about to begin, and a person says that it is over": {
+			HooksDue, PhaseDown, true,
+			RequestReturning,
+		},
+		"it is being started": {HooksStarting, PhaseDown, false, RequestWorking},
+		"it runs":             {HooksRunning, PhaseDown, false, RequestWorking},
+		"it runs, and a person says that it is over": {
+			HooksRunning, PhaseDown, true,
+			RequestWorking,
+		},
+		"it runs, and no voter answers": {HooksRunning, "", false, RequestWorking},
+		"it is done": {
+			HooksDone, PhaseDown, false,
+			RequestReturning,
+		},
+		"it has failed": {
+			HooksFailed, PhaseDown, false,
+			RequestReturning,
+		},
+		"it is done, and no voter answers":       {HooksDone, "", false, RequestReturning},
+		"it has not begun, and no voter answers": {HooksDue, "", false, RequestReturning},
+		"etcd is back": {
+			HooksDone, PhaseBack, false,
+			RequestReturning,
+		},
+	} {
+		v := threeVoters()
+		v.Asked = &Asked{Work: WorkCommand, Program: "upgrade", Stopped: true, Over: c.over}
+		v.Asked.Command.State = c.command
+		v.Unit.State = UnitInactive
+		if v.Cluster.Reachable = c.phase != ""; v.Cluster.Reachable {
+			v.Op = &Op{Kind: KindCycle, Host: v.Self.ID, Phase: c.phase}
+		}
+		if got := StateOf(v); got != c.want {
+			t.Errorf("%s: it is %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestARequestIsSafeOnlyWhileEtcdIsDownForIt(t *testing.T) {
+	t.Parallel()
+	in := func(phase OpPhase) func(*View) {
+		return func(v *View) { v.Op = &Op{Kind: KindCycle, Host: v.Self.ID, Phase: phase} }
+	}
+	taken := func(edit func(*View)) func(*View) {
+		return func(v *View) {
+			v.Unit.State, v.Asked.Stopped = UnitInactive, true
+			edit(v)
+		}
+	}
+	unreached := func(v *View) { v.Cluster = Cluster{} }
+	for what, c := range map[string]struct {
+		edit func(*View)
+		want RequestState
+	}{
+		"nothing is asked":           {func(v *View) { v.Asked = nil }, RequestWaiting},
+		"its turn has not come":      {func(*View) {}, RequestWaiting},
+		"another host is taken down": {func(v *View) { v.Op = &Op{Kind: KindCycle, Host: "n2"} }, RequestWaiting},
+		"this host joins": {
+			func(v *View) { v.Op = &Op{Kind: KindJoin, Host: v.Self.ID} }, RequestWaiting,
+		},
+		"its turn has begun":             {in(PhaseBegun), RequestStopping},
+		"etcd is down for it":            {taken(in(PhaseDown)), RequestSafe},
+		"etcd is on its way back":        {in(PhaseBack), RequestReturning},
+		"it is over, in its turn":        {func(v *View) { in(PhaseDown)(v); v.Asked.Over = true }, RequestReturning},
+		"it is over, and was stopped":    {taken(func(v *View) { v.Asked.Over = true }), RequestReturning},
+		"it is over before its turn":     {func(v *View) { v.Asked.Over = true }, RequestWaiting},
+		"nobody answers, and it is down": {taken(unreached), RequestSafe},
+		"nobody answers, and it runs yet": {
+			taken(func(v *View) { unreached(v); v.Unit.State = UnitActive }), RequestWaiting,
+		},
+		"nobody answers, and it stops": {
+			taken(func(v *View) { unreached(v); v.Unit.State = UnitDeactivating }), RequestWaiting,
+		},
+		"nobody answers, and a person has stopped it": {
+			func(v *View) { unreached(v); v.Unit.State = UnitInactive }, RequestWaiting,
+		},
+		"somebody has deleted its record":   {taken(func(v *View) { v.Asked.Noted = true }), RequestSafe},
+		"it was stopped, and released then": {taken(func(*View) {}), RequestWaiting},
+	} {
+		v := threeVoters()
+		v.Asked = &Asked{Work: WorkMaintenance, By: "root"}
+		c.edit(&v)
+		if got := StateOf(v); got != c.want {
+			t.Errorf("%s: it is %s, want %s", what, got, c.want)
+		}
+	}
+}
