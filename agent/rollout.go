@@ -87,28 +87,30 @@ func (a *Agent) rolledOut(r *round.Round, step policy.Step) []lock.Also {
 	next := *r.Rollout
 	next.Hosts = slices.Clone(next.Hosts)
 	i := slices.IndexFunc(next.Hosts, func(h record.RolloutHost) bool { return h.ID == a.opt.Config.Host.ID })
-	own, _ := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
-	version := r.Statuses[own.ID].Version
-	switch {
-	case i < 0:
+	if i < 0 {
 		return nil
-	case step.Outcome == policy.Withdrawn:
-		next.State, next.Text = record.RolloutStopped, next.Hosts[i].Name+" was withdrawn from it"
-	case step.Outcome == policy.HookFailed || step.Outcome == policy.CommandFailed:
-		next.State, next.Text = record.RolloutStopped, "on "+next.Hosts[i].Name+": "+step.Why
-	case step.Outcome != policy.Cycled:
-		return nil // it is asked for still
-	case next.Etcd != "" && own.ID != 0 && version != next.Etcd:
-		next.State, next.Text = record.RolloutStopped,
-			fmt.Sprintf("%s came back with etcd %s, not %s", next.Hosts[i].Name, orText(version, "unknown"), next.Etcd)
-	default:
-		h := &next.Hosts[i]
+	}
+	own, _ := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
+	h, others := &next.Hosts[i], len(next.Waiting())
+	if h.State == record.HostWaiting {
+		others--
+	}
+	end := policy.RolloutAfter(policy.RolloutTurn{
+		Host: h.Name, Goes: next.State == record.RolloutRunning || next.State == record.RolloutPaused,
+		Waiting: others, Wants: next.Etcd, Runs: r.Statuses[own.ID].Version, Member: own.ID != 0,
+	}, step)
+	switch {
+	case end.HostDone:
 		h.State, h.Seconds = record.HostDone, took(r).Seconds()
 		h.Turn = max(h.Seconds, turn(next, r.Wall).Seconds())
 		next.Since = r.Wall.UTC()
-		if len(next.Waiting()) == 0 && (next.State == record.RolloutRunning || next.State == record.RolloutPaused) {
+		if end.Done {
 			next.State, next.Text = record.RolloutDone, ""
 		}
+	case end.Stopped != "":
+		next.State, next.Text = record.RolloutStopped, end.Stopped
+	default:
+		return nil // it is asked for still
 	}
 	value, err := record.Encode(next)
 	if err != nil {

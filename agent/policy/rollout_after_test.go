@@ -1,0 +1,64 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import "testing"
+
+func TestARolloutGoesOnOnlyAfterAHostThatIsBackAsItShouldBe(t *testing.T) {
+	t.Parallel()
+	upgrade := RolloutTurn{Host: "n2", Goes: true, Waiting: 1, Member: true, Wants: "3.6.5", Runs: "3.6.5"}
+	for what, c := range map[string]struct {
+		edit func(*RolloutTurn)
+		step Step
+		want RolloutEnd
+	}{
+		"it is back": {func(*RolloutTurn) {}, Step{Outcome: Cycled}, RolloutEnd{HostDone: true}},
+		"it is back, and was the last": {
+			func(r *RolloutTurn) { r.Waiting = 0 }, Step{Outcome: Cycled}, RolloutEnd{HostDone: true, Done: true},
+		},
+		"it was the last of one that was aborted": {
+			func(r *RolloutTurn) { r.Waiting, r.Goes = 0, false }, Step{Outcome: Cycled}, RolloutEnd{HostDone: true},
+		},
+		"it was withdrawn": {
+			func(*RolloutTurn) {}, Step{Outcome: Withdrawn}, RolloutEnd{Stopped: "n2 was withdrawn from it"},
+		},
+		"its hook has failed": {
+			func(*RolloutTurn) {}, Step{Outcome: HookFailed, Why: "drain: exit 1"},
+			RolloutEnd{Stopped: "on n2: drain: exit 1"},
+		},
+		"its command has failed": {
+			func(*RolloutTurn) {}, Step{Outcome: CommandFailed, Why: "upgrade: exit 2"},
+			RolloutEnd{Stopped: "on n2: upgrade: exit 2"},
+		},
+		"a person had stopped its etcd": {func(*RolloutTurn) {}, Step{Outcome: UnitStopped}, RolloutEnd{}},
+		"it came back with what it had": {
+			func(r *RolloutTurn) { r.Runs = "3.6.4" }, Step{Outcome: Cycled},
+			RolloutEnd{Stopped: "n2 came back with etcd 3.6.4, not 3.6.5"},
+		},
+		"it came back with one before the release": {
+			func(r *RolloutTurn) { r.Runs = "3.6.5-rc.0" }, Step{Outcome: Cycled},
+			RolloutEnd{Stopped: "n2 came back with etcd 3.6.5-rc.0, not 3.6.5"},
+		},
+		"neither can be read as a version": {
+			func(r *RolloutTurn) { r.Wants, r.Runs = "ours", "theirs" }, Step{Outcome: Cycled},
+			RolloutEnd{Stopped: "n2 came back with etcd theirs, not ours"},
+		},
+		"it has not said what it runs": {
+			func(r *RolloutTurn) { r.Runs = "" }, Step{Outcome: Cycled},
+			RolloutEnd{Stopped: "n2 came back with etcd unknown, not 3.6.5"},
+		},
+		"it is no member": {
+			func(r *RolloutTurn) { r.Runs, r.Member = "", false }, Step{Outcome: Cycled}, RolloutEnd{HostDone: true},
+		},
+		"any version will do": {
+			func(r *RolloutTurn) { r.Wants = "" }, Step{Outcome: Cycled}, RolloutEnd{HostDone: true},
+		},
+	} {
+		turn := upgrade
+		c.edit(&turn)
+		if got := RolloutAfter(turn, c.step); got != c.want {
+			t.Errorf("%s: %+v, want %+v", what, got, c.want)
+		}
+	}
+}
