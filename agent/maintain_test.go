@@ -61,9 +61,7 @@ func TestATakeDownForWhatWasWithdrawnLeavesWhatIsAskedInsteadAlone(t *testing.T)
 	decided := &local.Request{Work: policy.WorkMaintenance, Since: time.Unix(1, 0)}
 	instead := &local.Request{Work: policy.WorkMaintenance, KeepRunning: true, Since: time.Unix(2, 0)}
 	a := &Agent{files: files}
-	if err := files.ChangeRequest(func(*local.Request) (*local.Request, *local.End) { return instead, nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, files.ChangeRequest(func(*local.Request) (*local.Request, *local.End) { return instead, nil }))
 	if err := a.takeDown(t.Context(), &round.Round{Request: decided}); err == nil ||
 		!strings.Contains(err.Error(), "withdrawn") {
 		t.Errorf("the take-down ended with %v", err)

@@ -66,7 +66,7 @@ func TestARoomImportsOnlyWhatTheHouseAllows(t *testing.T) {
 		imported := importsOf(t, r.dir())
 		for name, file := range imported {
 			if !slices.Contains(allowed, name) {
-				t.Errorf("%s imports %s: the room %s may import of quorumd no more than %q", file, name, r.name, allowed)
+				t.Errorf("%s imports %s: of quorumd, %s may import no more than %q", file, name, r.name, allowed)
 			}
 		}
 		for _, name := range allowed {
