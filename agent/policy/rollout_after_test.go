@@ -24,28 +24,34 @@ func TestARolloutGoesOnOnlyAfterAHostThatIsBackAsItShouldBe(t *testing.T) {
 			func(*RolloutTurn) {}, Step{Outcome: Withdrawn}, RolloutEnd{Stopped: "n2 was withdrawn from it"},
 		},
 		"its hook has failed": {
-			func(*RolloutTurn) {}, Step{Outcome: HookFailed, Why: "drain: exit 1"},
+			func(*RolloutTurn) {},
+			Step{Outcome: HookFailed, Why: "drain: exit 1"},
 			RolloutEnd{Stopped: "on n2: drain: exit 1"},
 		},
 		"its command has failed": {
-			func(*RolloutTurn) {}, Step{Outcome: CommandFailed, Why: "upgrade: exit 2"},
+			func(*RolloutTurn) {},
+			Step{Outcome: CommandFailed, Why: "upgrade: exit 2"},
 			RolloutEnd{Stopped: "on n2: upgrade: exit 2"},
 		},
 		"a person had stopped its etcd": {func(*RolloutTurn) {}, Step{Outcome: UnitStopped}, RolloutEnd{}},
 		"it came back with what it had": {
-			func(r *RolloutTurn) { r.Runs = "3.6.4" }, Step{Outcome: Cycled},
+			func(r *RolloutTurn) { r.Runs = "3.6.4" },
+			Step{Outcome: Cycled},
 			RolloutEnd{Stopped: "n2 came back with etcd 3.6.4, not 3.6.5"},
 		},
 		"it came back with one before the release": {
-			func(r *RolloutTurn) { r.Runs = "3.6.5-rc.0" }, Step{Outcome: Cycled},
+			func(r *RolloutTurn) { r.Runs = "3.6.5-rc.0" },
+			Step{Outcome: Cycled},
 			RolloutEnd{Stopped: "n2 came back with etcd 3.6.5-rc.0, not 3.6.5"},
 		},
 		"neither can be read as a version": {
-			func(r *RolloutTurn) { r.Wants, r.Runs = "ours", "theirs" }, Step{Outcome: Cycled},
+			func(r *RolloutTurn) { r.Wants, r.Runs = "ours", "theirs" },
+			Step{Outcome: Cycled},
 			RolloutEnd{Stopped: "n2 came back with etcd theirs, not ours"},
 		},
 		"it has not said what it runs": {
-			func(r *RolloutTurn) { r.Runs = "" }, Step{Outcome: Cycled},
+			func(r *RolloutTurn) { r.Runs = "" },
+			Step{Outcome: Cycled},
 			RolloutEnd{Stopped: "n2 came back with etcd unknown, not 3.6.5"},
 		},
 		"it is no member": {
