@@ -232,6 +232,11 @@ func TestWhoIsCalledWhenAPlaceIsFree(t *testing.T) {
 	if got := Next(v, 0); got != nil {
 		t.Errorf("none: %v", got)
 	}
+	v.Self.ID = "c1"
+	if got := Next(v, 2); !slices.Equal(got, []string{"c2", "a1"}) {
+		t.Errorf("a spare calls itself: %v", got)
+	}
+	v.Self.ID = "n1"
 	v.Hosts[6].Role, v.Hosts[6].Wants = RoleJoining, WorkReboot
 	if got := Next(v, 2); !slices.Equal(got, []string{"c1", "c2"}) {
 		t.Errorf("beside one that joins: %v", got)

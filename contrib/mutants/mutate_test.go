@@ -89,6 +89,24 @@ func TestAMutantThatIsKnownToDoTheSameNeedsAReason(t *testing.T) {
 	}
 }
 
+func TestWhatIsListedAsDoingTheSameIsAMutantStill(t *testing.T) {
+	t.Parallel()
+	known, err := readKnown("equivalent.txt")
+	if err != nil || len(known) == 0 {
+		t.Fatalf("%d listed: %v", len(known), err)
+	}
+	all, _, err := collect(options{dir: "../../agent/policy", every: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		delete(known, m.String())
+	}
+	for name := range known {
+		t.Errorf("there is no such mutant any more, take it off the list: %s", name)
+	}
+}
+
 // module makes a package with one test below the directory of this package, where the module's go.mod is found, and
 // gives its directory. The name begins with "testdata", so that no other command takes it for a package of quorumd.
 func module(t *testing.T, body string) string {
