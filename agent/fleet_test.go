@@ -158,7 +158,11 @@ func (f *fleet) close() {
 	}
 }
 
-func (f *fleet) pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // virtual time
+// pass lets time pass, and all that is done at its end be done: what is looked at then does not change meanwhile.
+func (f *fleet) pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // virtual time
+	synctest.Wait()
+}
 
 // until lets time pass until a condition holds.
 func (f *fleet) until(limit time.Duration, what string, holds func() bool) time.Duration {
