@@ -105,8 +105,8 @@ done
 	return h
 }
 
-// reboots waits until the host is up again after the boot with that ID. Once all units have ended, systemd gives what is
-// left 90 s to end, and as long again once it has killed it.
+// reboots waits until the host is up again after the boot with that ID. Once all units have ended, systemd gives what
+// is left 90 s to end, and as long again once it has killed it.
 func (h *host) reboots(boot string) {
 	h.t.Helper()
 	h.waitUntil(3*time.Minute+bootTimeout, "the host is up again", func() bool {

@@ -113,8 +113,8 @@ func (p *promises) stepping(by *process, step policy.Step, done bool) {
 	}
 }
 
-// withoutLock tells the steps that anybody may take. It is the judge's own list, and not what the policy declares, which
-// it judges: every other step, also a new one, is for the holder of the lock.
+// withoutLock tells the steps that anybody may take. It is the judge's own list, and not what the policy declares,
+// which it judges: every other step, also a new one, is for the holder of the lock.
 func withoutLock(kind policy.StepKind) bool {
 	switch kind {
 	case policy.StepTakeLock, policy.StepReleaseLock, policy.StepWriteEnv, policy.StepStartUnit, policy.StepStopUnit,

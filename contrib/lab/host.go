@@ -97,8 +97,8 @@ func (h *Host) prepare(ctx context.Context) error {
 	return nil
 }
 
-// ShutdownDelay is how long logind of a host waits at most for those who want to do something before it goes down. It is
-// twice what is usual: hosts that share two cores are slower than a machine of their own.
+// ShutdownDelay is how long logind of a host waits at most for those who want to do something before it goes down. It
+// is twice what is usual: hosts that share two cores are slower than a machine of their own.
 const ShutdownDelay = 10 * time.Second
 
 // What is saved of a host.

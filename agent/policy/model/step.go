@@ -75,8 +75,8 @@ func changesMembership(step uint8) bool {
 	return step == addLearner || step == promote || step == removeLearner || step == removeMember
 }
 
-// underLock tells the steps that only the holder of the lock takes. It is a list of its own: what the policy declares is
-// held against it.
+// underLock tells the steps that only the holder of the lock takes. It is a list of its own: what the policy declares
+// is held against it.
 func underLock(step uint8) bool {
 	return changesMembership(step) || cycleCall(step) || writesRecord(step) || step == moveAside || step == runCommand
 }
