@@ -21,6 +21,7 @@ import (
 // beside the loop, which takes no other step meanwhile.
 type runningStep struct {
 	step  policy.Step
+	on    *round.Round // in which it was decided
 	began time.Duration
 	done  chan error
 }
@@ -36,8 +37,7 @@ const afterwards = 500 * time.Millisecond
 // act takes the decided step, and tells whether it has succeeded.
 func (a *Agent) act(ctx context.Context, r *round.Round) bool {
 	if a.running != nil {
-		a.collect(r)
-		return false
+		return a.collect(ctx, r)
 	}
 	step := r.Decision.Step
 	if step.Kind == policy.StepNone {
@@ -66,7 +66,7 @@ func (a *Agent) act(ctx context.Context, r *round.Round) bool {
 	case policy.StepReboot:
 		a.rebooting = mark{value: "sent", at: a.opt.Now()}
 	}
-	running := &runningStep{step: step, began: a.opt.Now(), done: make(chan error, 1)}
+	running := &runningStep{step: step, on: r, began: a.opt.Now(), done: make(chan error, 1)}
 	go func() {
 		defer cancel()
 		running.done <- a.take(stepCtx, r, step)
@@ -75,8 +75,7 @@ func (a *Agent) act(ctx context.Context, r *round.Round) bool {
 	defer timer.Stop()
 	select {
 	case err := <-running.done:
-		a.finished(ctx, r, step, err)
-		return err == nil
+		return a.finished(ctx, r, running, err)
 	case <-timer.C:
 		a.log.Error("step has not come back", "step", step.Kind, "after", bound+afterwards)
 		a.running = running
@@ -102,15 +101,16 @@ func (a *Agent) fail(kind policy.StepKind, err error) {
 	}
 }
 
-// collect ends a step that came back late.
-func (a *Agent) collect(r *round.Round) {
+// collect ends a step that came back late, and tells whether it has succeeded.
+func (a *Agent) collect(ctx context.Context, now *round.Round) bool {
 	select {
 	case err := <-a.running.done:
-		a.metrics.step(a.running.step.Kind, err)
-		a.log.Warn("late step has come back", "step", a.running.step.Kind, "after", r.At-a.running.began, "error", err)
-		a.stepping(a.running.step, true)
+		late := a.running
 		a.running = nil
+		a.log.Warn("late step has come back", "step", late.step.Kind, "after", now.At-late.began)
+		return a.finished(ctx, now, late, err)
 	default:
+		return false
 	}
 }
 
@@ -132,8 +132,11 @@ func (a *Agent) stepping(step policy.Step, done bool) {
 	}
 }
 
-// finished says how a step went, to the log, the metrics and the history.
-func (a *Agent) finished(ctx context.Context, r *round.Round, step policy.Step, err error) {
+// finished is the end of every step, whether it came back in its own round or late: it says how the step went, to the
+// log, the metrics and the history, and tells whether it has succeeded. What the step has done is as its own round
+// wanted it; the history is written as this round sees etcd.
+func (a *Agent) finished(ctx context.Context, now *round.Round, s *runningStep, err error) bool {
+	step := s.step
 	a.steps++
 	a.metrics.step(step.Kind, err)
 	a.failed = policy.Failed{}
@@ -142,33 +145,36 @@ func (a *Agent) finished(ctx context.Context, r *round.Round, step policy.Step, 
 	}
 	a.stepping(step, true)
 	if errors.Is(err, lock.ErrTaken) && step.Kind == policy.StepTakeLock {
-		return // somebody was quicker
-	}
-	switch {
-	case err != nil:
-	case step.Kind == policy.StepWriteEnv:
-		a.environmentWritten = a.wantedEnvironment(r)
-	case step.Kind == policy.StepRunHooks, step.Kind == policy.StepRunCommand:
-		a.noteLaunch(r, step)
+		return false // somebody was quicker
 	}
 	if err != nil {
 		a.log.Warn("step failed", "step", step.Kind, "why", step.Why, "error", err)
-	} else {
-		a.log.Info("step taken", "step", step.Kind, "why", step.Why)
+		a.tell(ctx, now, step, record.FailedStep+step.Text()+": "+err.Error())
+		return false
 	}
-	if err == nil && (step.Kind == policy.StepEndOp || step.Kind == policy.StepTakeLock ||
-		step.Kind == policy.StepReleaseLock) {
-		return // the end writes its own line; the lock is no news
+	switch step.Kind {
+	case policy.StepWriteEnv:
+		a.environmentWritten = a.wantedEnvironment(s.on)
+	case policy.StepRunHooks, policy.StepRunCommand:
+		a.noteLaunch(s.on, step)
 	}
-	text := step.Text()
-	if err != nil {
-		text = record.FailedStep + text + ": " + err.Error()
+	a.log.Info("step taken", "step", step.Kind, "why", step.Why)
+	switch step.Kind {
+	case policy.StepEndOp, policy.StepTakeLock, policy.StepReleaseLock:
+	default: // the end writes its own line; the lock is no news
+		a.tell(ctx, now, step, step.Text())
 	}
-	if r.View.Cluster.Reachable {
-		a.journal.write(ctx, r.Revision, "step", string(step.Kind), text)
-	} else {
-		a.journal.note(0, "step", string(step.Kind), text)
+	return true
+}
+
+// tell writes the line of a step into the history: at once, if this round has asked the cluster that this host belongs
+// to, or else when one has.
+func (a *Agent) tell(ctx context.Context, now *round.Round, step policy.Step, text string) {
+	if now.EtcdAt == now.At && now.View.Cluster.Reachable && !now.View.Cluster.Foreign() {
+		a.journal.write(ctx, now.Revision, "step", string(step.Kind), text)
+		return
 	}
+	a.journal.note(0, "step", string(step.Kind), text)
 }
 
 // take does the work of a step.

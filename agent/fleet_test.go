@@ -56,6 +56,7 @@ type fleetHost struct {
 	member uint64
 	files  map[string][]byte
 	hang   chan struct{} // writes of files wait until it is closed, if there is one
+	late   chan error    // stopping etcd comes back with what is sent here, if there is one
 	last   time.Duration // when the disk was last read
 	reads  int
 }
@@ -247,6 +248,14 @@ func (h *fleetHost) Start(context.Context) error {
 func (h *fleetHost) Stop(context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if late := h.late; late != nil {
+		h.mu.Unlock()
+		err := <-late
+		h.mu.Lock()
+		if err != nil {
+			return err
+		}
+	}
 	h.active = false
 	return nil
 }
