@@ -149,7 +149,7 @@ func (a *Agent) finished(ctx context.Context, now *round.Round, s *runningStep, 
 	}
 	if err != nil {
 		a.log.Warn("step failed", "step", step.Kind, "why", step.Why, "error", err)
-		a.tell(ctx, now, step, record.FailedStep+step.Text()+": "+err.Error())
+		a.tell(ctx, now, step, record.StepError, record.FailedStep+step.Text()+": "+err.Error())
 		return false
 	}
 	switch step.Kind {
@@ -162,19 +162,20 @@ func (a *Agent) finished(ctx context.Context, now *round.Round, s *runningStep, 
 	switch step.Kind {
 	case policy.StepEndOp, policy.StepTakeLock, policy.StepReleaseLock:
 	default: // the end writes its own line; the lock is no news
-		a.tell(ctx, now, step, step.Text())
+		a.tell(ctx, now, step, record.StepOK, step.Text())
 	}
 	return true
 }
 
 // tell writes the line of a step into the history: at once, if this round has asked the cluster that this host belongs
 // to, or else when one has.
-func (a *Agent) tell(ctx context.Context, now *round.Round, step policy.Step, text string) {
+func (a *Agent) tell(ctx context.Context, now *round.Round, step policy.Step, outcome, text string) {
+	e := entry{kind: "step", code: string(step.Kind), outcome: outcome, text: text}
 	if now.EtcdAt == now.At && now.View.Cluster.Reachable && !now.View.Cluster.Foreign() {
-		a.journal.write(ctx, now.Revision, "step", string(step.Kind), text)
+		a.journal.write(ctx, now.Revision, e)
 		return
 	}
-	a.journal.note(0, "step", string(step.Kind), text)
+	a.journal.note(0, e)
 }
 
 // take does the work of a step.

@@ -405,7 +405,9 @@ func (a *Agent) publish(ctx context.Context, r *round.Round) {
 	}
 	a.keepQueue(ctx, r)
 	if r.Decision.Waiting != a.last.Waiting && r.Decision.Waiting != "" && r.Decision.Role == policy.RoleSpare {
-		a.journal.write(ctx, r.Revision, "refusal", string(r.Decision.Waiting), waitingText(r.Decision))
+		a.journal.write(ctx, r.Revision, entry{
+			kind: "refusal", code: string(r.Decision.Waiting), text: waitingText(r.Decision),
+		})
 	}
 	a.last = r.Decision
 }

@@ -21,11 +21,12 @@ func (a *Agent) rollBack(ctx context.Context, r *round.Round, step policy.Step) 
 		return a.lock.Begin(ctx, record.Op{
 			Kind: policy.KindJoin, Host: "member-" + record.MemberID(step.MemberID).String(), HostName: "a learner",
 			Phase: string(policy.PhaseRollback), MemberID: record.MemberID(step.MemberID),
-			Started: r.Wall, Reason: string(step.Outcome) + ": " + step.Why, By: "policy",
+			Started: r.Wall, Outcome: string(step.Outcome), Reason: string(step.Outcome) + ": " + step.Why, By: "policy",
 		})
 	}
 	op := *r.Op
-	op.Phase, op.Reason = string(policy.PhaseRollback), string(step.Outcome)+": "+step.Why
+	op.Phase, op.Outcome = string(policy.PhaseRollback), string(step.Outcome)
+	op.Reason = op.Outcome + ": " + step.Why
 	if step.MemberID != 0 {
 		op.MemberID = record.MemberID(step.MemberID)
 	}
@@ -49,7 +50,9 @@ func (a *Agent) endOp(ctx context.Context, r *round.Round, step policy.Step) err
 	} else if r.Op.Reason != "" {
 		text += " (" + r.Op.Reason + ")"
 	}
-	key, line := a.journal.line(r.Revision, "op", string(step.Outcome), text)
+	key, line := a.journal.line(r.Revision, entry{
+		kind: "op", code: string(step.Outcome), text: text, operation: r.Op.Kind, outcome: string(step.Outcome),
+	})
 	own := r.Op.Host == a.opt.Config.Host.ID
 	cycled := own && r.Op.Kind == policy.KindCycle
 	ended := step.Outcome == policy.Cycled || step.Outcome == policy.Withdrawn || step.Outcome == policy.HookFailed ||

@@ -61,16 +61,25 @@ func newJournal(opt Options, keys record.Keys) *journal {
 	return &journal{opt: opt, keys: keys, reading: make(chan struct{}, 1)}
 }
 
-// line makes a line and the key under which it is to be stored.
-func (j *journal) line(revision int64, kind, code, text string) (string, record.Line) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.nextKey(revision), j.newLine(kind, code, text)
+// entry is what a line says beside when and where.
+type entry struct {
+	kind, code, text   string
+	operation, outcome string // see record.Line
 }
 
-func (j *journal) newLine(kind, code, text string) record.Line {
+// line makes a line and the key under which it is to be stored.
+func (j *journal) line(revision int64, e entry) (string, record.Line) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.nextKey(revision), j.newLine(e)
+}
+
+func (j *journal) newLine(e entry) record.Line {
 	h := j.opt.Config.Host
-	return record.Line{Time: j.opt.Wall(), Host: h.ID, Name: h.Name, Kind: kind, Code: code, Text: text}
+	return record.Line{
+		Time: j.opt.Wall(), Host: h.ID, Name: h.Name, Kind: e.kind, Code: e.code, Text: e.text,
+		Operation: e.operation, Outcome: e.outcome,
+	}
 }
 
 func (j *journal) nextKey(revision int64) string {
@@ -91,13 +100,13 @@ func (j *journal) keep(revision int64, l record.Line) {
 func shown(revision int64, l record.Line) control.HistoryLine {
 	return control.HistoryLine{
 		Revision: revision, Time: l.Time, Host: l.Host, HostName: l.Name, Kind: l.Kind,
-		Code: l.Code, Text: l.Text,
+		Code: l.Code, Text: l.Text, Operation: l.Operation, Outcome: l.Outcome,
 	}
 }
 
 // write stores a line, and those that could not be stored before.
-func (j *journal) write(ctx context.Context, revision int64, kind, code, text string) {
-	if !j.note(revision, kind, code, text) {
+func (j *journal) write(ctx context.Context, revision int64, e entry) {
+	if !j.note(revision, e) {
 		return
 	}
 	j.store(ctx, revision)
@@ -108,15 +117,15 @@ func (j *journal) write(ctx context.Context, revision int64, kind, code, text st
 
 // note takes a line that store is to store: the member that would be asked now may be the one that a step has just
 // stopped, or no voter may answer. revision is 0 when it is not known. It tells whether the line is news.
-func (j *journal) note(revision int64, kind, code, text string) bool {
-	if j.repeats(kind, code, text) {
+func (j *journal) note(revision int64, e entry) bool {
+	if j.repeats(e) {
 		return false
 	}
-	l := j.newLine(kind, code, text)
+	l := j.newLine(e)
 	j.keep(revision, l)
 	value, err := record.Encode(l)
 	if err != nil { // the other lines are stored all the same
-		j.opt.Logger.Error("a line of the history cannot be stored", "kind", kind, "code", code, "error", err)
+		j.opt.Logger.Error("a line of the history cannot be stored", "kind", e.kind, "code", e.code, "error", err)
 		return false
 	}
 	j.mu.Lock()
@@ -163,14 +172,14 @@ func (j *journal) store(ctx context.Context, revision int64) {
 }
 
 // repeats tells whether the last line of this host says the same.
-func (j *journal) repeats(kind, code, text string) bool {
+func (j *journal) repeats(e entry) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.lines) == 0 {
 		return false
 	}
 	last := j.lines[len(j.lines)-1]
-	return last.Kind == kind && last.Code == code && last.Text == text
+	return last.Kind == e.kind && last.Code == e.code && last.Text == e.text
 }
 
 func (j *journal) count() int {

@@ -33,6 +33,15 @@ func newTestJournal(t *testing.T) (*journal, *fleetEtcd) {
 // stored gives the texts of the lines in etcd, in the order in which people are shown them.
 func stored(t *testing.T, etcd *fleetEtcd) (texts []string) {
 	t.Helper()
+	for _, l := range storedLines(t, etcd) {
+		texts = append(texts, l.Text)
+	}
+	return texts
+}
+
+// storedLines gives the lines in etcd in that order.
+func storedLines(t *testing.T, etcd *fleetEtcd) (lines []record.Line) {
+	t.Helper()
 	etcd.mu.Lock()
 	keys := slices.Clone(etcd.sorted)
 	etcd.mu.Unlock()
@@ -44,29 +53,29 @@ func stored(t *testing.T, etcd *fleetEtcd) (texts []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		texts = append(texts, l.Text)
+		lines = append(lines, l)
 	}
-	return texts
+	return lines
 }
 
 // The member that the agent asks is the one that it restarts: the line about it finds it closed.
 func TestALineThatEtcdDoesNotTakeIsStoredInItsPlaceWhenItAnswersAgain(t *testing.T) {
 	t.Parallel()
 	j, etcd := newTestJournal(t)
-	j.write(t.Context(), 10, "step", "begin", "begin")
+	j.write(t.Context(), 10, entry{kind: "step", code: "begin", text: "begin"})
 	etcd.cutOff(true)
-	j.write(t.Context(), 11, "step", "restart-unit", "restarting etcd")
+	j.write(t.Context(), 11, entry{kind: "step", code: "restart-unit", text: "restarting etcd"})
 	if !j.waiting() {
 		t.Fatal("the line is not kept")
 	}
 	j.store(t.Context(), 12)
 	etcd.cutOff(false)
-	j.write(t.Context(), 13, "step", "set-phase", "back") // takes it along
+	j.write(t.Context(), 13, entry{kind: "step", code: "set-phase", text: "back"}) // takes it along
 	if got := stored(t, etcd); !slices.Equal(got, []string{"begin", "restarting etcd", "back"}) || j.waiting() {
 		t.Errorf("stored is %q", got)
 	}
 	before := etcd.revision
-	if j.write(t.Context(), 14, "step", "set-phase", "back"); etcd.revision != before {
+	if j.write(t.Context(), 14, entry{kind: "step", code: "set-phase", text: "back"}); etcd.revision != before {
 		t.Error("a line that says the same as the last one is stored")
 	}
 }
@@ -74,9 +83,9 @@ func TestALineThatEtcdDoesNotTakeIsStoredInItsPlaceWhenItAnswersAgain(t *testing
 func TestWhatWasDoneWhileNoVoterAnsweredIsStoredAfterwardsAndOnlyOnce(t *testing.T) {
 	t.Parallel()
 	j, etcd := newTestJournal(t)
-	j.write(t.Context(), 10, "step", "take-down", "stopping etcd")
+	j.write(t.Context(), 10, entry{kind: "step", code: "take-down", text: "stopping etcd"})
 	etcd.cutOff(true)
-	j.note(0, "step", "start-unit", "starting etcd")
+	j.note(0, entry{kind: "step", code: "start-unit", text: "starting etcd"})
 	j.store(t.Context(), 20) // a try that fails may have been taken all the same
 	etcd.cutOff(false)
 	j.store(t.Context(), 30)
@@ -92,10 +101,10 @@ func TestALineThatIsTooLongDoesNotKeepTheOthersBack(t *testing.T) {
 	t.Parallel()
 	j, etcd := newTestJournal(t)
 	etcd.cutOff(true)
-	j.write(t.Context(), 10, "step", "begin", "begin")
-	j.write(t.Context(), 11, "step", "set-phase", strings.Repeat("x", record.MaxBytes))
+	j.write(t.Context(), 10, entry{kind: "step", code: "begin", text: "begin"})
+	j.write(t.Context(), 11, entry{kind: "step", code: "set-phase", text: strings.Repeat("x", record.MaxBytes)})
 	etcd.cutOff(false)
-	j.write(t.Context(), 12, "step", "set-phase", "back")
+	j.write(t.Context(), 12, entry{kind: "step", code: "set-phase", text: "back"})
 	got := stored(t, etcd)
 	if len(got) != 3 || got[0] != "begin" || got[2] != "back" || !strings.HasSuffix(got[1], "x…") || j.waiting() {
 		t.Errorf("%d lines are stored, and one waits: %v", len(got), j.waiting())
@@ -107,7 +116,7 @@ func TestOnlySoManyLinesWaitForEtcd(t *testing.T) {
 	j, etcd := newTestJournal(t)
 	etcd.cutOff(true)
 	for i := range 3 * keptPending {
-		j.write(t.Context(), int64(i), "step", "code", fmt.Sprint(i))
+		j.write(t.Context(), int64(i), entry{kind: "step", code: "code", text: fmt.Sprint(i)})
 	}
 	etcd.cutOff(false)
 	j.store(t.Context(), 1000)
@@ -122,7 +131,7 @@ func TestAnAgentThatEndsInOrderLeavesNoLineBehind(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
 		defer f.close()
 		f.pass(time.Minute)
-		f.hosts["v1"].agent.journal.note(0, "step", "start-unit", "starting etcd")
+		f.hosts["v1"].agent.journal.note(0, entry{kind: "step", code: "start-unit", text: "starting etcd"})
 		f.hosts["v1"].end()
 		if got := stored(t, f.etcd); !slices.Contains(got, "starting etcd") {
 			t.Errorf("stored is %q", got)
@@ -145,7 +154,7 @@ func TestManyWhoLookAtTheHistoryAtOnceAskEtcdOnce(t *testing.T) {
 	if first, again := asked(), asked(); first != 1 || again != 0 {
 		t.Errorf("the first asks %d times, the next %d", first, again)
 	}
-	j.write(t.Context(), 10, "step", "begin", "begin")
+	j.write(t.Context(), 10, entry{kind: "step", code: "begin", text: "begin"})
 	if after := asked(); after != 1 {
 		t.Errorf("after this host has written one more, it is asked %d times", after)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
@@ -62,8 +63,8 @@ func newMetrics(probe Probe, now func() time.Duration) *Metrics {
 		m.fsync.WithLabelValues(lane.String())
 	}
 	for _, info := range policy.Steps() {
-		m.steps.WithLabelValues(string(info.Kind), "ok")
-		m.steps.WithLabelValues(string(info.Kind), "error")
+		m.steps.WithLabelValues(string(info.Kind), record.StepOK)
+		m.steps.WithLabelValues(string(info.Kind), record.StepError)
 	}
 	for _, info := range policy.Reasons() {
 		m.refusals.WithLabelValues(string(info.Code))
@@ -73,9 +74,9 @@ func newMetrics(probe Probe, now func() time.Duration) *Metrics {
 }
 
 func (m *Metrics) step(kind policy.StepKind, err error) {
-	result := "ok"
+	result := record.StepOK
 	if err != nil {
-		result = "error"
+		result = record.StepError
 	}
 	m.steps.WithLabelValues(string(kind), result).Inc()
 }

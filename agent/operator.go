@@ -207,5 +207,5 @@ func (a *Agent) note(ctx context.Context, code, text string) {
 		revision = r.Revision
 	}
 	a.log.Warn("by an operator", "code", code, "text", text)
-	a.journal.write(ctx, revision, "operator", code, text)
+	a.journal.write(ctx, revision, entry{kind: "operator", code: code, text: text})
 }

@@ -39,7 +39,7 @@ func TestAPauseThatIsNotThereIsNotEnded(t *testing.T) {
 func TestTheHistorySaysWhetherItIsTheNewest(t *testing.T) {
 	t.Parallel()
 	j, etcd := newTestJournal(t)
-	j.write(t.Context(), 10, "step", "begin", "begin")
+	j.write(t.Context(), 10, entry{kind: "step", code: "begin", text: "begin"})
 	if _, err := j.read(t.Context(), 10); err != nil {
 		t.Errorf("a voter answers: %v", err)
 	}

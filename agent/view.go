@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
@@ -157,7 +158,7 @@ func (a *Agent) viewOp(r *round.Round) {
 	view := &policy.Op{
 		Kind: op.Kind, Host: op.Host, HostName: op.HostName, Target: policy.Role(op.Target),
 		Phase: policy.OpPhase(op.Phase), Token: op.Token, MemberID: uint64(op.MemberID), PeerURL: op.PeerURL,
-		Reason: op.Reason, SameBoot: !own || op.BootID == a.opt.BootID,
+		Reason: op.Reason, Outcome: outcomeOf(op), SameBoot: !own || op.BootID == a.opt.BootID,
 		Overdue: overdue(op.Until, r.Wall),
 	}
 	running := r.UnitErr == nil && r.Unit.State == systemd.Active && r.Unit.Job == ""
@@ -177,3 +178,12 @@ func (a *Agent) viewOp(r *round.Round) {
 
 // overdue tells whether that time is over; one that is zero never is.
 func overdue(until, now time.Time) bool { return !until.IsZero() && now.After(until) }
+
+// outcomeOf gives the code with which an operation is rolled back. An older agent has written it into the reason only.
+func outcomeOf(op *record.Op) policy.ReasonCode {
+	if op.Outcome != "" || policy.OpPhase(op.Phase) != policy.PhaseRollback {
+		return policy.ReasonCode(op.Outcome)
+	}
+	code, _, _ := strings.Cut(op.Reason, ": ")
+	return policy.ReasonCode(code)
+}

@@ -35,4 +35,9 @@ type HistoryLine struct {
 	Kind     string    `json:"kind"` // step, refusal or op
 	Code     string    `json:"code"`
 	Text     string    `json:"text"`
+	// Operation is the kind of the operation whose end the line tells: join, cycle or remove; else it is left out.
+	Operation string `json:"operation,omitempty"`
+	// Outcome is how it went: of a step "ok" or "error", of an operation that has ended the code of its end. It is left
+	// out on a line that tells of no end, and on those that an older agent has written.
+	Outcome string `json:"outcome,omitempty"`
 }

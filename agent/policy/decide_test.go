@@ -394,13 +394,14 @@ func TestAJoinIsGivenUp(t *testing.T) {
 	})
 	back := func() View {
 		v := joinView()
-		v.Op.Phase, v.Op.Reason = PhaseRollback, "LEARNER_STALLED: no progress"
+		v.Op.Phase, v.Op.Outcome, v.Op.Reason = PhaseRollback, LearnerStalled, "LEARNER_STALLED: no progress"
 		return v
 	}
 	play(t, back, []scene{
 		{"the learner goes first", nil, StepRemoveLearner, ""},
 		{"also one that could be promoted: nobody does that any more", func(v *View) {
-			v.Op.Reason, v.Self.MemberID = "ORPHANED: the agent of n3 is gone", v.Cluster.Members[2].ID
+			v.Op.Outcome, v.Op.Reason = Orphaned, "ORPHANED: the agent of n3 is gone"
+			v.Self.MemberID = v.Cluster.Members[2].ID
 		}, StepRemoveLearner, ""},
 		{"then its etcd", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepStopUnit, ""},
 		{"then the record", func(v *View) {
@@ -410,6 +411,25 @@ func TestAJoinIsGivenUp(t *testing.T) {
 		{"a late promotion is no failure", func(v *View) { v.Cluster.Members[2].Learner = false }, StepEndOp, ""},
 		{"another voter is not touched", func(v *View) { v.Op.MemberID, v.Op.PeerURL = 1, "" }, StepEndOp, ""},
 	})
+}
+
+func TestARollBackEndsWithTheCodeOfItsRecordWhateverItsTextSays(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		said, want ReasonCode
+	}{
+		{LearnerStalled, LearnerStalled},
+		{HealthLost, HealthLost},
+		{"", Orphaned},
+		{"A_CODE_OF_A_NEWER_AGENT", Orphaned},
+	} {
+		v := joinView()
+		v.Op.Phase, v.Op.Outcome, v.Op.Reason = PhaseRollback, c.said, "LEARNER_MAX: that is what a text says"
+		v.Cluster.Members, v.Unit.State = v.Cluster.Members[:2], UnitFailed
+		if got := Decide(v).Step; got.Kind != StepEndOp || got.Outcome != c.want {
+			t.Errorf("with %q: %s with %q, want %q", c.said, got.Kind, got.Outcome, c.want)
+		}
+	}
 }
 
 // voterView is n1, a voter, while n3 joins.

@@ -303,17 +303,16 @@ func rollBack(v View) Decision {
 		}
 		return do(Step{Kind: StepStopUnit, Why: v.Op.Reason})
 	}
-	return do(Step{Kind: StepEndOp, Outcome: outcome(v.Op.Reason)})
+	return do(Step{Kind: StepEndOp, Outcome: v.Op.rolledBack()})
 }
 
-// outcome finds the code with which a rollback was begun; the record's reason starts with it.
-func outcome(reason string) ReasonCode {
-	for _, info := range Reasons() {
-		if len(reason) >= len(info.Code) && reason[:len(info.Code)] == string(info.Code) {
-			return info.Code
-		}
+// rolledBack is the code with which the roll-back was begun. One that this agent does not know, or none, says nothing
+// but that nobody went on with the operation.
+func (op *Op) rolledBack() ReasonCode {
+	if op.Outcome.Info().Meaning == "" {
+		return Orphaned
 	}
-	return Orphaned
+	return op.Outcome
 }
 
 // othersOperation lets a voter's agent take back a join whose own agent is gone, and end a removal that etcd was not

@@ -294,6 +294,7 @@ type Op struct {
 	MemberID    uint64
 	PeerURL     string
 	Reason      string
+	Outcome     ReasonCode    // with which it is rolled back, as its record has it
 	Overdue     bool          // it lasts longer than was said; that is told, and changes nothing
 	SameBoot    bool          // its host has not rebooted since it began; only its own host knows
 	Restarted   bool          // etcd has been started since it began; only its own host knows

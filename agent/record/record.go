@@ -91,6 +91,7 @@ type Op struct {
 	Until    time.Time     `json:"until,omitzero"`  // after which a cycle is overdue: all others know it when its host is silent
 	Clock    time.Duration `json:"clock,omitempty"` // time since boot of the operated host when it started, meaningful with BootID
 	Reason   string        `json:"reason,omitempty" bound:"text"`
+	Outcome  string        `json:"outcome,omitempty"` // the code with which it is rolled back; the reason of an older agent begins with it
 	By       string        `json:"by,omitempty"`
 	Extra    Extra         `json:"-"`
 }
@@ -118,8 +119,14 @@ type Queue struct {
 }
 
 // FailedStep begins the text of a line about a step that has failed, or that nobody has answered. Its cause ends the
-// text.
+// text. It is for people: Outcome tells programs.
 const FailedStep = "failed: "
+
+// The outcomes of a step. They are named as the metrics name its results.
+const (
+	StepOK    = "ok"
+	StepError = "error" // it has failed, or nobody has answered
+)
 
 // Line is one line of history.
 type Line struct {
@@ -130,7 +137,12 @@ type Line struct {
 	Kind    string    `json:"kind"` // step, refusal or operation
 	Code    string    `json:"code"`
 	Text    string    `json:"text" bound:"text"`
-	Extra   Extra     `json:"-"`
+	// Operation is the kind of the operation whose end the line tells; empty on any other line.
+	Operation string `json:"operation,omitempty"`
+	// Outcome is how it went: of a step StepOK or StepError, of an operation that has ended the code of its end. It is
+	// empty on a line that tells of no end, and on those of older agents.
+	Outcome string `json:"outcome,omitempty"`
+	Extra   Extra  `json:"-"`
 }
 
 // Extra holds the fields of a record that this agent does not know, to be written back.

@@ -264,7 +264,7 @@ func (w *world) tells(h *host, step policy.StepKind) bool {
 	lines, err := w.history()
 	return err == nil && slices.ContainsFunc(lines, func(l record.Line) bool {
 		return l.Name == h.Options.Name && l.Kind == "step" && l.Code == string(step) &&
-			!strings.HasPrefix(l.Text, record.FailedStep)
+			l.Outcome == record.StepOK
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -109,7 +108,7 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 		begins := l.Kind == "step" && (l.Code == string(policy.StepBeginJoin) ||
 			l.Code == string(policy.StepBeginCycle))
 		switch {
-		case begins && strings.HasPrefix(l.Text, record.FailedStep):
+		case begins && l.Outcome == record.StepError:
 			killed = true // perhaps it has begun all the same, and nobody was told
 		case begins:
 			if began != "" {
@@ -119,7 +118,7 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 			began = l.Name
 		case l.Kind == "operator" && l.Code == "RELEASED":
 			began = ""
-		case l.Kind == "op" && ofKind(l, policy.KindJoin, policy.KindCycle) && strings.Contains(l.Text, " has ended: "):
+		case l.Operation == policy.KindJoin || l.Operation == policy.KindCycle:
 			if began == "" && !killed {
 				wrong = append(wrong, fmt.Errorf("history: %s ended an operation that has not begun: %s", l.Name,
 					l.Text))
@@ -131,11 +130,6 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 		wrong = append(wrong, fmt.Errorf("history: the operation of %s has not ended", began))
 	}
 	return wrong
-}
-
-// ofKind tells whether a line is about an operation of one of these kinds.
-func ofKind(l record.Line, kinds ...string) bool {
-	return slices.ContainsFunc(kinds, func(kind string) bool { return strings.HasPrefix(l.Text, kind+" of ") })
 }
 
 // DataDirs are directories with data of etcd, by what stays the same when they are renamed.

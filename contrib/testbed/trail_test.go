@@ -78,12 +78,12 @@ func TestAHistoryOfJoinsThatOverlapIsFound(t *testing.T) {
 	}
 	end := func(name string) record.Line {
 		return record.Line{
-			Name: name, Kind: "op", Code: "JOINED",
+			Name: name, Kind: "op", Code: "JOINED", Operation: policy.KindJoin, Outcome: "JOINED",
 			Text: "join of " + name + " as voter has ended: the host has joined",
 		}
 	}
 	refused := begin("a")
-	refused.Text = record.FailedStep + refused.Text + ": cannot begin"
+	refused.Text, refused.Outcome = record.FailedStep+refused.Text+": cannot begin", record.StepError
 	expectWrong(t, CheckHistory([]record.Line{refused, begin("a"), end("a"), begin("b"), end("b")}, false))
 	expectWrong(t, CheckHistory([]record.Line{begin("a"), begin("b"), end("b")}, false),
 		"b began an operation while that of a went on")
@@ -95,7 +95,7 @@ func TestAHistoryOfJoinsThatOverlapIsFound(t *testing.T) {
 		Text: "recording that this host is taken down: restart: new version",
 	}
 	back := record.Line{
-		Name: "a", Kind: "op", Code: "CYCLED",
+		Name: "a", Kind: "op", Code: "CYCLED", Operation: policy.KindCycle, Outcome: "CYCLED",
 		Text: "cycle of a for restart has ended: the host was taken down and is back",
 	}
 	expectWrong(t, CheckHistory([]record.Line{down, back, begin("b"), end("b")}, false))
@@ -107,7 +107,7 @@ func TestAHistoryOfJoinsThatOverlapIsFound(t *testing.T) {
 	}
 	expectWrong(t, CheckHistory([]record.Line{down, released, begin("b"), end("b")}, false))
 	late := down
-	late.Text = record.FailedStep + late.Text + ": the lock is lost"
+	late.Text, late.Outcome = record.FailedStep+late.Text+": the lock is lost", record.StepError
 	expectWrong(t, CheckHistory([]record.Line{late, down, back}, false))
 }
 

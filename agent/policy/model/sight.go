@@ -353,7 +353,7 @@ func (s *sight) opView() *policy.Op {
 		op.MemberID = goneID
 	}
 	if s.opPhase == phaseRollback {
-		op.Reason = string(policy.Orphaned) + ": it was given up"
+		op.Outcome, op.Reason = policy.Orphaned, string(policy.Orphaned)+": it was given up"
 	}
 	return op
 }
