@@ -11,13 +11,13 @@ import (
 
 // ownMemberDown explains a member of this host that does not answer.
 func ownMemberDown(v View, m Member) Decision {
-	if r, holds := vetoed(v, HostConflict, DataUnusable); holds {
+	if r, holds := vetoed(v, vetoHostConflict, vetoDataUnusable); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if text, gone := dataGone(v, m); gone {
 		return wait(MemberLost, "%s", text)
 	}
-	if r, holds := vetoed(v, UnitUnusable); holds {
+	if r, holds := vetoed(v, vetoUnitUnusable); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	return wait(MemberDown, "the unit is %s, the data directory is %s, and member %s does not answer", v.Unit.State,

@@ -28,7 +28,7 @@ func bootstrap(v View) (Decision, bool) {
 		}), true
 	}
 	if v.Data.State == DataMember { // made by us before a crash
-		if r, holds := vetoed(v, VersionUnknown, VersionUnsafe); holds {
+		if r, holds := vetoed(v, vetoVersionUnknown, vetoVersionUnsafe); holds {
 			return Decision{Reasons: []Reason{r}}, true
 		}
 		// one that has crashed is failed; after a reboot it has not run yet
@@ -47,8 +47,8 @@ func bootstrap(v View) (Decision, bool) {
 		return wait(DataUnusable,
 			"etcd has ended in its first start, before it was a member: see its log, and move what it left away"), true
 	}
-	if r, holds := vetoed(v, HostConflict, VersionUnknown, VersionUnsafe, HealthUnknown, NotQualified, HealthBad,
-		SpaceLow, UnitUnusable, DataUnusable); holds {
+	if r, holds := vetoed(v, vetoHostConflict, vetoVersionUnknown, vetoVersionUnsafe, vetoHealthUnknown,
+		vetoNotQualified, vetoHealthBad, vetoSpaceLow, vetoUnitUnusable, vetoDataUnusable); holds {
 		return Decision{Reasons: []Reason{r}}, true
 	}
 	if !v.Unit.EnvReady && (v.Unit.State == UnitInactive || v.Unit.State == UnitFailed) {
@@ -75,7 +75,7 @@ func bringUp(v View) Decision {
 		}
 		return do(Step{Kind: StepStartUnit})
 	case UnitUnknown, UnitMissing:
-		return because(v, UnitUnusable)
+		return because(v, vetoUnitUnusable)
 	}
 	return wait(Starting, "etcd is %s", v.Unit.State)
 }

@@ -7,8 +7,8 @@ package policy
 // as long as it is so, whatever the mode, on a host that is a member or may become one.
 func cautions() []veto {
 	return []veto{
-		{VersionUnsafe, true, tooOld},
-		{UnitDisabled, true, unitDisabled},
+		vetoTooOld(),
+		vetoUnitDisabled(),
 	}
 }
 

@@ -109,17 +109,17 @@ func cycle(v View) (Decision, bool) {
 // cycleVetoes declares what keeps a host from being taken down, in the order in which they are named.
 func cycleVetoes() []veto {
 	return []veto{
-		{HostConflict, true, hostConflict},
-		{UnitUnusable, true, memberUnitUnusable},
-		{UnitStopped, true, restartOfStopped},
-		{UnitBusy, true, strangerRuns},
-		{OperationInFlight, false, operationInFlight},
-		{LockHeld, false, lockHeld},
-		{CommonCause, false, commonCause},
-		{QuorumAtRisk, false, quorumAtRisk},
-		{LearnerUnsettled, false, learnerUnsettled},
-		{Settling, false, notSettled},
-		{CycleQueued, false, cycleQueued},
+		vetoHostConflict(),
+		vetoMemberUnitUnusable(),
+		vetoRestartOfStopped(),
+		vetoStrangerRuns(),
+		vetoOperationInFlight(),
+		vetoLockHeld(),
+		vetoCommonCause(),
+		vetoQuorumAtRisk(),
+		vetoLearnerUnsettled(),
+		vetoNotSettled(),
+		vetoCycleQueued(),
 	}
 }
 

@@ -45,7 +45,7 @@ func takeDown(v View, m Member, listed bool) Decision {
 	}
 	switch v.Unit.State {
 	case UnitUnknown, UnitMissing:
-		return because(v, UnitUnusable)
+		return because(v, vetoUnitUnusable)
 	case UnitDeactivating:
 		return wait(Stopping, "etcd is stopping")
 	case UnitActivating:
@@ -230,7 +230,7 @@ func startMember(v View, m Member) Decision {
 		return wait(DataUnusable, "member %s is this host's, but the data directory is %s", m.label(),
 			orUnknown(v.Data.State))
 	}
-	if r, holds := vetoed(v, UnitUnusable, VersionUnknown, VersionIncompatible); holds {
+	if r, holds := vetoed(v, vetoUnitUnusable, vetoVersionUnknown, vetoVersionIncompatible); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	return bringUp(v)

@@ -108,10 +108,10 @@ func wait(code ReasonCode, format string, args ...any) Decision {
 // rest explains why nothing is to do.
 func rest(v View) Decision {
 	if v.foreign() {
-		return because(v, ClusterIDMismatch)
+		return because(v, vetoIDMismatch)
 	}
 	if v.Op != nil {
-		return because(v, OperationInFlight)
+		return because(v, vetoOperationInFlight)
 	}
 	if m, listed := v.member(); listed && !m.Live {
 		return ownMemberDown(v, m)
@@ -235,7 +235,7 @@ func (v View) listed(id uint64) bool {
 // startAgain starts a member's etcd that has ended on its own account. It needs no lock: a
 // member that comes back takes nothing from anybody.
 func startAgain(v View) Decision {
-	if r, holds := vetoed(v, VersionUnknown, VersionIncompatible); holds {
+	if r, holds := vetoed(v, vetoVersionUnknown, vetoVersionIncompatible); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if left := v.Limits.StartRetry - v.Unit.SinceStart; left > 0 {

@@ -16,11 +16,11 @@ func ownOperation(v View) (Decision, bool) {
 	}
 	switch {
 	case v.Self.Conflict != "": // perhaps it is the operation of another host with our ID
-		return because(v, HostConflict), true
+		return because(v, vetoHostConflict), true
 	case !v.Cluster.Reachable:
 		return silent(v), true
 	case v.foreign():
-		return because(v, ClusterIDMismatch), true
+		return because(v, vetoIDMismatch), true
 	case op.Kind == KindCycle:
 		return ownCycle(v), true
 	case op.Kind == KindRemove:
@@ -54,7 +54,7 @@ func ownOperation(v View) (Decision, bool) {
 func underLock(v View, why string) (Decision, bool) {
 	switch {
 	case !v.Lock.Known || (v.Lock.Held && !v.Lock.Mine):
-		return because(v, LockHeld), true
+		return because(v, vetoLockHeld), true
 	case !v.Lock.Mine:
 		return do(Step{Kind: StepTakeLock, Why: why}), true
 	case v.Op.Token != v.Lock.Token:
@@ -71,7 +71,7 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	if v.PromotionPending {
 		return "", "" // its promotion may still land: then it is a voter that would be removed
 	}
-	_, common := check(v, CommonCause)
+	_, common := vetoCommonCause().reason(v)
 	switch {
 	case !v.Op.SameBoot:
 		return HostRebooted, "the host has rebooted since the join began"
@@ -120,7 +120,7 @@ func follows(v View, m Member, then Step) Decision {
 
 // addLearner gets this host into the member list.
 func addLearner(v View) Decision {
-	if r, holds := vetoed(v, UnitUnusable); holds {
+	if r, holds := vetoed(v, vetoUnitUnusable); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if unitRuns(v) {
@@ -132,8 +132,8 @@ func addLearner(v View) Decision {
 	if v.Data.State == DataMember || v.Data.State == DataRemains {
 		return moveAside(v)
 	}
-	if r, holds := vetoed(v, HostConflict, HealthUnknown, NotQualified, HealthBad, CommonCause, VersionIncompatible,
-		ClockSkew, DataUnusable, VoterNotLive, LearnerPresent); holds {
+	if r, holds := vetoed(v, vetoHostConflict, vetoHealthUnknown, vetoNotQualified, vetoHealthBad, vetoCommonCause,
+		vetoVersionIncompatible, vetoClockSkew, vetoDataUnusable, vetoVoterNotLive, vetoLearnerPresent); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if v.Cluster.StableFor < v.Limits.Settle {
@@ -152,7 +152,7 @@ func unitRuns(v View) bool {
 
 // moveAside gets data out of the way that a new member must not start with. Nothing is deleted.
 func moveAside(v View) Decision {
-	if r, holds := vetoed(v, DataUnusable); holds {
+	if r, holds := vetoed(v, vetoDataUnusable); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	why := fmt.Sprintf("it belongs to member %x, which is gone", v.Data.MemberID)
@@ -170,12 +170,12 @@ func followLearner(v View, m Member) Decision {
 	stale := v.Data.State == DataRemains || (v.Data.State == DataMember && v.Data.MemberID != m.ID)
 	if !unitRuns(v) {
 		// A version that does not fit could crash the leader.
-		if r, holds := vetoed(v, UnitUnusable, VersionUnknown, VersionIncompatible); holds {
+		if r, holds := vetoed(v, vetoUnitUnusable, vetoVersionUnknown, vetoVersionIncompatible); holds {
 			return Decision{Reasons: []Reason{r}}
 		}
 		switch {
 		case v.Data.State == DataUnknown || v.Data.State == DataUnreadable:
-			return because(v, DataUnusable)
+			return because(v, vetoDataUnusable)
 		case stale:
 			return moveAside(v)
 		case !v.Unit.EnvReady && v.Data.State == DataEmpty:
@@ -209,8 +209,8 @@ func (v View) votersMissing() bool {
 // promote makes the learner a voter, if all that may be against it is not the case at this
 // moment. etcd itself would promote a learner that is dead, or a tenth of the log behind.
 func promote(v View, m Member) Decision {
-	if r, holds := vetoed(v, HostConflict, HealthUnknown, HealthBad, VersionIncompatible, ClockSkew, CommonCause,
-		VoterNotLive, EvenVoters); holds {
+	if r, holds := vetoed(v, vetoHostConflict, vetoHealthUnknown, vetoHealthBad, vetoVersionIncompatible,
+		vetoClockSkew, vetoCommonCause, vetoVoterNotLive, vetoEvenVoters); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if m.Errors {
@@ -235,7 +235,7 @@ func finishJoin(v View, m Member) Decision {
 		if v.Unit.State == UnitInactive { // it ran when it was promoted, so somebody has stopped it since
 			return leaveStopped(v, m)
 		}
-		if r, holds := vetoed(v, UnitUnusable, VersionUnknown, VersionIncompatible); holds {
+		if r, holds := vetoed(v, vetoUnitUnusable, vetoVersionUnknown, vetoVersionIncompatible); holds {
 			return Decision{Reasons: []Reason{r}}
 		}
 		return bringUp(v)
@@ -294,7 +294,7 @@ func rollBack(v View) Decision {
 		}
 		return do(Step{Kind: StepRemoveLearner, MemberID: m.ID, Why: v.Op.Reason})
 	}
-	if r, holds := vetoed(v, UnitUnusable); holds && v.Op.Host == v.Self.ID {
+	if r, holds := vetoed(v, vetoUnitUnusable); holds && v.Op.Host == v.Self.ID {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if v.Op.Host == v.Self.ID && unitRuns(v) {

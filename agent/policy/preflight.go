@@ -50,20 +50,10 @@ func blanks() []blank {
 	}
 }
 
-// check asks one declared veto.
-func check(v View, code ReasonCode) (Reason, bool) {
-	for _, veto := range vetoes() {
-		if veto.code == code {
-			return veto.reason(v)
-		}
-	}
-	return Reason{}, false
-}
-
 // vetoed gives the first of these vetoes that holds.
-func vetoed(v View, codes ...ReasonCode) (Reason, bool) {
-	for _, code := range codes {
-		if r, holds := check(v, code); holds {
+func vetoed(v View, list ...func() veto) (Reason, bool) {
+	for _, veto := range list {
+		if r, holds := veto().reason(v); holds {
 			return r, true
 		}
 	}
@@ -71,10 +61,10 @@ func vetoed(v View, codes ...ReasonCode) (Reason, bool) {
 }
 
 // because is the decision to wait for what a veto says.
-func because(v View, code ReasonCode) Decision {
-	r, holds := check(v, code)
+func because(v View, by func() veto) Decision {
+	r, holds := by().reason(v)
 	if !holds {
-		r = Reason{Code: code}
+		r = Reason{Code: by().code}
 	}
 	return Decision{Reasons: []Reason{r}}
 }
@@ -83,53 +73,43 @@ func because(v View, code ReasonCode) Decision {
 // that holds is the reason.
 func vetoes() []veto {
 	return []veto{
-		{NoQuorum, false, noQuorum},
-		{ClusterUnreachable, false, unreachable},
-		{ClusterIDMismatch, true, idMismatch},
-		{HostConflict, true, hostConflict},
-		{MaintenanceOverdue, true, maintenanceOverdue},
-		{InMaintenance, true, inMaintenance},
-		{CycleQueued, true, awaitsTurn},
+		vetoNoQuorum(),
+		vetoUnreachable(),
+		vetoIDMismatch(),
+		vetoHostConflict(),
+		vetoMaintenanceOverdue(),
+		vetoInMaintenance(),
+		vetoAwaitsTurn(),
 		// Own, although it is about others: a host that alone cannot reach a voter must not keep the
 		// next one waiting.
-		{VoterNotLive, true, voterNotLive},
-		{TargetMet, false, targetMet},
-		{VersionUnknown, true, versionUnknown}, // before a qualifying run, which takes a while
-		{VersionUnsafe, true, versionUnsafe},
-		{VersionIncompatible, true, versionIncompatible},
-		{HealthUnknown, true, healthUnknown},
-		{NotQualified, true, notQualified},
-		{HealthBad, true, healthBad},
-		{ClockUnknown, true, clockUnknown},
-		{ClockSkew, true, clockSkew},
-		{SpaceLow, true, spaceLow},
-		{UnitUnusable, true, unitUnusable},
-		{UnitBusy, true, unitBusy},
-		{DataUnusable, true, dataUnusable},
-		{BackingOff, true, backingOff},
-		{StepStuck, true, stepStuck},
-		{OperationInFlight, false, operationInFlight},
-		{LockHeld, false, lockHeld},
-		{CommonCause, false, commonCause},
-		{LearnerPresent, false, learnerPresent},
-		{Settling, false, settling},
-		{NotMyTurn, false, notMyTurn},
-		{EvenVoters, false, evenVoters},
+		vetoVoterNotLive(),
+		vetoTargetMet(),
+		vetoVersionUnknown(), // before a qualifying run, which takes a while
+		vetoVersionUnsafe(),
+		vetoVersionIncompatible(),
+		vetoHealthUnknown(),
+		vetoNotQualified(),
+		vetoHealthBad(),
+		vetoClockUnknown(),
+		vetoClockSkew(),
+		vetoSpaceLow(),
+		vetoUnitUnusable(),
+		vetoUnitBusy(),
+		vetoDataUnusable(),
+		vetoBackingOff(),
+		vetoStepStuck(),
+		vetoOperationInFlight(),
+		vetoLockHeld(),
+		vetoCommonCause(),
+		vetoLearnerPresent(),
+		vetoSettling(),
+		vetoNotMyTurn(),
+		vetoEvenVoters(),
 	}
 }
 
 // preflight gives all reasons why this host may not begin a join now.
 func preflight(v View) []Reason { return against(v, vetoes()) }
-
-// firstOf gives the first of a list of vetoes that is among these and holds.
-func firstOf(v View, list []veto, codes ...ReasonCode) (Reason, bool) {
-	for _, veto := range list {
-		if r, holds := veto.reason(v); holds && slices.Contains(codes, veto.code) {
-			return r, true
-		}
-	}
-	return Reason{}, false
-}
 
 // against gives all of these vetoes that hold.
 func against(v View, list []veto) []Reason {
@@ -181,7 +161,7 @@ func (v View) knowsCluster() bool {
 
 // silent is the decision to wait for a cluster that does not answer.
 func silent(v View) Decision {
-	r, _ := vetoed(v, NoQuorum, ClusterUnreachable)
+	r, _ := vetoed(v, vetoNoQuorum, vetoUnreachable)
 	return Decision{Reasons: []Reason{r}}
 }
 

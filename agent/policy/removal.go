@@ -51,12 +51,12 @@ func removal(v View) (Decision, bool) {
 // removalVetoes declares what keeps a member from being removed, in the order in which they are named.
 func removalVetoes() []veto {
 	return []veto{
-		{HostConflict, true, hostConflict},
-		{MemberLive, false, removesLive},
-		{QuorumAtRisk, false, removalAtRisk},
-		{OperationInFlight, false, operationInFlight},
-		{LockHeld, false, lockHeld},
-		{Settling, false, listUnsettled},
+		vetoHostConflict(),
+		vetoRemovesLive(),
+		vetoRemovalAtRisk(),
+		vetoOperationInFlight(),
+		vetoLockHeld(),
+		vetoListUnsettled(),
 	}
 }
 
@@ -65,9 +65,9 @@ func removalVetoes() []veto {
 func AgainstRemoval(v View, r Removal) (Reason, bool) {
 	v.Removal = &r
 	if m, _ := v.memberByID(r.MemberID); !m.Live && !m.Learner { // for how long it has been silent is waited for
-		return firstOf(v, removalVetoes(), QuorumAtRisk)
+		return vetoed(v, vetoRemovalAtRisk)
 	}
-	return firstOf(v, removalVetoes(), MemberLive, QuorumAtRisk)
+	return vetoed(v, vetoRemovesLive, vetoRemovalAtRisk)
 }
 
 func (v View) memberByID(id uint64) (Member, bool) {
@@ -180,7 +180,7 @@ func carryRemoval(v View) Decision {
 	case asked.Over:
 		return do(Step{Kind: StepEndOp, Outcome: Withdrawn})
 	}
-	if r, holds := firstOf(v, removalVetoes(), MemberLive, QuorumAtRisk); holds {
+	if r, holds := vetoed(v, vetoRemovesLive, vetoRemovalAtRisk); holds {
 		return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 	}
 	if best, found := bestVoter(v, m.PeerURL); found && m.Leader && !m.Learner {

@@ -11,7 +11,7 @@ import (
 
 // stopMember stops the member's etcd, after the operator's own hooks and without its leadership.
 func stopMember(v View, m Member) Decision {
-	if r, holds := firstOf(v, cycleVetoes(), OperationInFlight, CommonCause, QuorumAtRisk, LearnerUnsettled); holds {
+	if r, holds := vetoed(v, vetoOperationInFlight, vetoCommonCause, vetoQuorumAtRisk, vetoLearnerUnsettled); holds {
 		// nothing is done yet: others may go first
 		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped {
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})

@@ -22,11 +22,11 @@ func turnElsewhere(v View) (Host, bool) {
 // recordAgain writes the record of this host's operation anew, under the lock. As long as that cannot be, the host does
 // what it has to do for its member meanwhile.
 func recordAgain(v View) Decision {
-	reason, holds := vetoed(v, HostConflict, LockHeld)
+	reason, holds := vetoed(v, vetoHostConflict, vetoLockHeld)
 	switch {
 	case holds:
 	case v.Op != nil:
-		reason = because(v, OperationInFlight).Reasons[0]
+		reason = because(v, vetoOperationInFlight).Reasons[0]
 	case v.Pause != nil:
 		reason = Reason{Paused, fmt.Sprintf("by %s: %s", v.Pause.By, v.Pause.Reason)}
 	case v.holdsAll():

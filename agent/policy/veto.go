@@ -1,0 +1,50 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+// Each veto is declared here once, and handed on as this function: one that is declared nowhere does not compile, where
+// a code that no list holds would mean that nothing is against a step.
+
+func vetoNoQuorum() veto            { return veto{NoQuorum, false, noQuorum} }
+func vetoUnreachable() veto         { return veto{ClusterUnreachable, false, unreachable} }
+func vetoIDMismatch() veto          { return veto{ClusterIDMismatch, true, idMismatch} }
+func vetoHostConflict() veto        { return veto{HostConflict, true, hostConflict} }
+func vetoMaintenanceOverdue() veto  { return veto{MaintenanceOverdue, true, maintenanceOverdue} }
+func vetoInMaintenance() veto       { return veto{InMaintenance, true, inMaintenance} }
+func vetoAwaitsTurn() veto          { return veto{CycleQueued, true, awaitsTurn} }
+func vetoVoterNotLive() veto        { return veto{VoterNotLive, true, voterNotLive} }
+func vetoTargetMet() veto           { return veto{TargetMet, false, targetMet} }
+func vetoVersionUnknown() veto      { return veto{VersionUnknown, true, versionUnknown} }
+func vetoVersionUnsafe() veto       { return veto{VersionUnsafe, true, versionUnsafe} }
+func vetoVersionIncompatible() veto { return veto{VersionIncompatible, true, versionIncompatible} }
+func vetoHealthUnknown() veto       { return veto{HealthUnknown, true, healthUnknown} }
+func vetoNotQualified() veto        { return veto{NotQualified, true, notQualified} }
+func vetoHealthBad() veto           { return veto{HealthBad, true, healthBad} }
+func vetoClockUnknown() veto        { return veto{ClockUnknown, true, clockUnknown} }
+func vetoClockSkew() veto           { return veto{ClockSkew, true, clockSkew} }
+func vetoSpaceLow() veto            { return veto{SpaceLow, true, spaceLow} }
+func vetoUnitUnusable() veto        { return veto{UnitUnusable, true, unitUnusable} }
+func vetoUnitBusy() veto            { return veto{UnitBusy, true, unitBusy} }
+func vetoDataUnusable() veto        { return veto{DataUnusable, true, dataUnusable} }
+func vetoBackingOff() veto          { return veto{BackingOff, true, backingOff} }
+func vetoStepStuck() veto           { return veto{StepStuck, true, stepStuck} }
+func vetoOperationInFlight() veto   { return veto{OperationInFlight, false, operationInFlight} }
+func vetoLockHeld() veto            { return veto{LockHeld, false, lockHeld} }
+func vetoCommonCause() veto         { return veto{CommonCause, false, commonCause} }
+func vetoLearnerPresent() veto      { return veto{LearnerPresent, false, learnerPresent} }
+func vetoSettling() veto            { return veto{Settling, false, settling} }
+func vetoNotMyTurn() veto           { return veto{NotMyTurn, false, notMyTurn} }
+func vetoEvenVoters() veto          { return veto{EvenVoters, false, evenVoters} }
+func vetoMemberUnitUnusable() veto  { return veto{UnitUnusable, true, memberUnitUnusable} }
+func vetoRestartOfStopped() veto    { return veto{UnitStopped, true, restartOfStopped} }
+func vetoStrangerRuns() veto        { return veto{UnitBusy, true, strangerRuns} }
+func vetoQuorumAtRisk() veto        { return veto{QuorumAtRisk, false, quorumAtRisk} }
+func vetoLearnerUnsettled() veto    { return veto{LearnerUnsettled, false, learnerUnsettled} }
+func vetoNotSettled() veto          { return veto{Settling, false, notSettled} }
+func vetoCycleQueued() veto         { return veto{CycleQueued, false, cycleQueued} }
+func vetoRemovesLive() veto         { return veto{MemberLive, false, removesLive} }
+func vetoRemovalAtRisk() veto       { return veto{QuorumAtRisk, false, removalAtRisk} }
+func vetoListUnsettled() veto       { return veto{Settling, false, listUnsettled} }
+func vetoTooOld() veto              { return veto{VersionUnsafe, true, tooOld} }
+func vetoUnitDisabled() veto        { return veto{UnitDisabled, true, unitDisabled} }
