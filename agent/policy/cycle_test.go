@@ -63,6 +63,26 @@ func backView() View {
 	return v
 }
 
+func TestAHostThatSettlesIsToldHowMuchOfWhatRemains(t *testing.T) {
+	t.Parallel()
+	limits := Limits{Settle: 30 * time.Second, Cooldown: time.Minute}
+	for _, c := range []struct {
+		stable, idle time.Duration
+		want         string
+	}{
+		{25 * time.Second, time.Hour, "5s of the settle period of 30s remain"},
+		{time.Hour, 56800 * time.Millisecond, "3.2s of the cooldown of 1m0s remain"},
+		{time.Second, 58 * time.Second, "29s of the settle period of 30s remain"},
+		{25 * time.Second, 10 * time.Second, "50s of the cooldown of 1m0s remain"},
+		{time.Hour, time.Hour, ""},
+	} {
+		v := View{Limits: limits, Cluster: Cluster{StableFor: c.stable}, IdleFor: c.idle}
+		if got, holds := settling(v); got != c.want || holds != (c.want != "") {
+			t.Errorf("stable for %s, idle for %s: %q, want %q", c.stable, c.idle, got, c.want)
+		}
+	}
+}
+
 func TestAVoterIsTakenDownOnlyWhenTheOthersCanSpareIt(t *testing.T) {
 	t.Parallel()
 	play(t, askedView, []scene{

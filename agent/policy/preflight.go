@@ -475,11 +475,11 @@ func settlingFor(v View) time.Duration {
 }
 
 func settling(v View) (string, bool) {
-	left := settlingFor(v)
-	if left <= 0 {
-		return "", false
+	if ended := v.Limits.Cooldown - v.IdleFor; ended > 0 && ended == settlingFor(v) {
+		return fmt.Sprintf("%s of the cooldown of %s remain",
+			ended.Round(100*time.Millisecond), v.Limits.Cooldown), true
 	}
-	return fmt.Sprintf("for another %s", left.Round(100*time.Millisecond)), true
+	return listUnsettled(v)
 }
 
 func notMyTurn(v View) (string, bool) {

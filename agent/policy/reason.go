@@ -271,13 +271,14 @@ func memberReasons() []ReasonInfo {
 		},
 		{HookRunning, "the hooks that run before etcd is stopped have not ended", ""},
 		{
-			HookFailed, "a hook has failed, which stops the line",
+			HookFailed, "a hook has failed, and the hosts that follow in its rollout wait for a person",
 			"see the journal for its output, and mend it; if it ran after etcd was back, quorumctl maintenance off " +
 				"ends the turn all the same",
 		},
 		{CommandRunning, "the command that this host is taken down for has not ended", ""},
 		{
-			CommandFailed, "the command that the host was taken down for has failed, which stops the line",
+			CommandFailed, "the command that the host was taken down for has failed, and the hosts that follow in its " +
+				"rollout wait for a person",
 			"see the journal for its output, and mend it; then quorumctl rollout resume, or ask again",
 		},
 		{Stopping, "etcd is on its way down", ""},

@@ -135,7 +135,8 @@ func listUnsettled(v View) (string, bool) {
 	if left <= 0 {
 		return "", false
 	}
-	return fmt.Sprintf("for another %s", left.Round(100*time.Millisecond)), true
+	return fmt.Sprintf("%s of the settle period of %s remain",
+		left.Round(100*time.Millisecond), v.Limits.Settle), true
 }
 
 // ownRemoval carries on the removal that this host was asked for.
