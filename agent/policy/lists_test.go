@@ -113,7 +113,7 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 	if got := ReasonCode("DANCE").Info(); got != (ReasonInfo{Code: "DANCE"}) {
 		t.Errorf("a code that nobody has declared gives %+v", got)
 	}
-	if got := because(spareView(), LockHeld); !slices.Equal(got.Reasons, []Reason{{Code: LockHeld}}) {
+	if got := because(spareView(), vetoLockHeld); !slices.Equal(got.Reasons, []Reason{{Code: LockHeld}}) {
 		t.Errorf("a veto that does not hold any more is told as %+v", got)
 	}
 }
