@@ -205,7 +205,7 @@ func TestAJoinIsTakenBackAtTheVeryLimits(t *testing.T) {
 	t.Parallel()
 	back := func() View {
 		v := joinView()
-		v.Op.Phase, v.Op.Reason = PhaseRollback, "LEARNER_STALLED: no progress"
+		v.Op.Phase, v.Op.Outcome, v.Op.Reason = PhaseRollback, LearnerStalled, "LEARNER_STALLED: no progress"
 		return v
 	}
 	gone := func(change func(*View)) func(*View) {
@@ -215,9 +215,9 @@ func TestAJoinIsTakenBackAtTheVeryLimits(t *testing.T) {
 		}
 	}
 	play(t, back, []scene{
-		{"the code alone is written", gone(func(v *View) { v.Op.Reason = "LEARNER_STALLED" }), StepEndOp, ""},
-		{"nothing is written", gone(func(v *View) { v.Op.Reason = "" }), StepEndOp, ""},
-		{"nothing that is known", gone(func(v *View) { v.Op.Reason = "LEARNER_STALL" }), StepEndOp, ""},
+		{"the code alone is written", gone(func(v *View) { v.Op.Reason = "" }), StepEndOp, ""},
+		{"nothing is written", gone(func(v *View) { v.Op.Outcome = "" }), StepEndOp, ""},
+		{"nothing that is known", gone(func(v *View) { v.Op.Outcome = "LEARNER_STALL" }), StepEndOp, ""},
 		{"its unit is not known", gone(func(v *View) { v.Unit.State = UnitUnknown }), StepNone, UnitNotKnown},
 		{"its etcd is on its way down", gone(func(v *View) { v.Unit.State = UnitDeactivating }), StepNone, UnitBusy},
 		{"its etcd is on its way up", gone(func(v *View) { v.Unit.State = UnitActivating }), StepStopUnit, ""},
@@ -226,7 +226,7 @@ func TestAJoinIsTakenBackAtTheVeryLimits(t *testing.T) {
 		v := voterView()
 		v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 9}
 		v.Op.OrphanedFor, v.Op.Token, v.Op.Phase = 2*time.Minute, 9, PhaseRollback
-		v.Op.Reason = "ORPHANED: the agent of n3 is gone"
+		v.Op.Outcome, v.Op.Reason = Orphaned, "ORPHANED: the agent of n3 is gone"
 		return v
 	}
 	play(t, adopted, []scene{
