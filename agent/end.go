@@ -21,7 +21,8 @@ func (a *Agent) rollBack(ctx context.Context, r *round.Round, step policy.Step) 
 		return a.lock.Begin(ctx, record.Op{
 			Kind: policy.KindJoin, Host: "member-" + record.MemberID(step.MemberID).String(), HostName: "a learner",
 			Phase: string(policy.PhaseRollback), MemberID: record.MemberID(step.MemberID),
-			Started: r.Wall, Outcome: string(step.Outcome), Reason: string(step.Outcome) + ": " + step.Why, By: "policy",
+			Started: r.Wall, Outcome: string(step.Outcome), Reason: string(step.Outcome) + ": " + step.Why,
+			By: "policy",
 		})
 	}
 	op := *r.Op

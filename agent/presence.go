@@ -56,7 +56,8 @@ func (p *presence) note(ctx context.Context) {
 	p.noting.Refresh(ctx, p.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
 		err := p.files.NoteInstance(p.opt.Instance)
 		if err != nil {
-			p.log.Warn("cannot save the instance ID; after a loss of power this agent takes its own old record for that "+
+			p.log.Warn("cannot save the instance ID; after a loss of power this agent takes its own old record for "+
+				"that "+
 				"of another agent, until the record's lease ends", "error", err)
 		}
 		return struct{}{}, err

@@ -209,7 +209,8 @@ func TestABusThatRefusesSaysNotPermitted(t *testing.T) {
 	i.service("a.service", "sleeper", "")
 	s := i.drive("a.service")
 	err := s.Start(t.Context())
-	if !errors.Is(err, ErrNotPermitted) || errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "root's helper") {
+	if !errors.Is(err, ErrNotPermitted) || errors.Is(err, ErrUnavailable) ||
+		!strings.Contains(err.Error(), "root's helper") {
 		t.Error(err)
 	}
 	if st := look(t, s); st.State != Inactive || st.LastJob != "" || st.Job != "" {

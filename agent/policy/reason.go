@@ -277,7 +277,8 @@ func memberReasons() []ReasonInfo {
 		},
 		{CommandRunning, "the command that this host is taken down for has not ended", ""},
 		{
-			CommandFailed, "the command that the host was taken down for has failed, and the hosts that follow in its " +
+			CommandFailed,
+			"the command that the host was taken down for has failed, and the hosts that follow in its " +
 				"rollout wait for a person",
 			"see the journal for its output, and mend it; then quorumctl rollout resume, or ask again",
 		},
