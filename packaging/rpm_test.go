@@ -77,7 +77,7 @@ host: {name: n1-blue, id: n1-blue}
 	h.run("systemctl start quorumd quorumd@blue")
 	h.expect("quorumctl --socket /run/quorumd/blue/control.sock status", "this host: n1-blue")
 	h.expect("quorumctl status", "this host: n1 ")
-	h.expect("systemctl list-units 'quorumd-errand@*'", "loaded active running")
+	h.expect("systemctl list-units --no-legend --state=running 'quorumd-errand@*'", "quorumd-errand@")
 	h.run("systemctl stop quorumd@blue")
 	h.expect("quorumctl status", "this host: n1 ")
 }
