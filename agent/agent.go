@@ -148,6 +148,15 @@ type Options struct {
 	Stepping func(step policy.Step, done bool)
 	// Rounded is told of every finished round: what feeds the watchdog. It may be nil.
 	Rounded func(policy.Decision, health.Verdict)
+	// Noting is told what is about to be written to this host's disk beside the loop, and by whose goroutine: a
+	// simulation gives each a moment of its own, so that none depends on which the scheduler runs first. It may be nil.
+	Noting func(what string)
+}
+
+func (o Options) noting(what string) {
+	if o.Noting != nil {
+		o.Noting(what)
+	}
 }
 
 // Agent is one host's loop. Make it with New and run it once.

@@ -246,6 +246,7 @@ func (a *Agent) noteAsk(ctx context.Context, r *round.Round) {
 	}
 	op, in := r.Op, local.ID(r.View.Cluster.ID) // the round may be confirmed while this runs
 	a.notingAsk.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+		a.opt.noting("request")
 		err := a.files.ChangeRequest(func(now *local.Request) (*local.Request, *local.End) {
 			if now == nil || *now != *k {
 				return now, nil // something else is asked by now

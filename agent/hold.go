@@ -55,6 +55,7 @@ func (a *Agent) noteHold(ctx context.Context, r *round.Round) {
 		return
 	}
 	a.holding.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(ctx context.Context) (struct{}, error) {
+		a.opt.noting("guard")
 		err := a.files.SetHeld(ctx, want == holdBack)
 		if err != nil {
 			a.log.Error("not noted whether etcd may start by itself", "error", err)

@@ -125,6 +125,7 @@ func (a *Agent) noteMembership(ctx context.Context, r *round.Round) {
 	}
 	id := v.Cluster.ID // the view is made anew when the round is confirmed, while this runs
 	a.noted.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+		a.opt.noting("membership")
 		err := a.files.SetMembership(id, member)
 		if err != nil {
 			a.log.Error("membership not recorded", "error", err)

@@ -54,6 +54,7 @@ func (p *presence) note(ctx context.Context) {
 		return
 	}
 	p.noting.Refresh(ctx, p.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+		p.opt.noting("instance")
 		err := p.files.NoteInstance(p.opt.Instance)
 		if err != nil {
 			p.log.Warn("cannot save the instance ID; after a loss of power this agent takes its own old record for "+

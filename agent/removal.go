@@ -206,6 +206,7 @@ func (a *Agent) noteRemoval(ctx context.Context, r *round.Round) {
 		return
 	}
 	a.ending.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+		a.opt.noting("removal")
 		err := a.files.EndRemoval(k, code, text, r.Wall)
 		if err != nil {
 			a.log.Error("end of the removal not noted", "error", err)

@@ -57,6 +57,7 @@ func (a *Agent) followRollout(ctx context.Context, r *round.Round) {
 		return
 	}
 	a.notingAsk.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+		a.opt.noting("rollout")
 		err := a.files.ChangeRequest(func(k *local.Request) (*local.Request, *local.End) {
 			if k != nil {
 				return k, nil

@@ -18,6 +18,7 @@ func (a *Agent) noteSeen(ctx context.Context, r *round.Round) {
 		return
 	}
 	a.seeing.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+		a.opt.noting("cluster")
 		err := a.files.SetSeen(id, r.Wall)
 		if err != nil {
 			a.log.Error("cluster not recorded as seen", "error", err)

@@ -60,6 +60,7 @@ func (a *Agent) noteStandby(ctx context.Context, r *round.Round) {
 		return
 	}
 	a.notingStandby.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+		a.opt.noting("standby")
 		err := a.files.SetStandby(m.ID)
 		if err != nil {
 			a.log.Error("standby not recorded", "error", err)

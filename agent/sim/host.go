@@ -169,6 +169,7 @@ func (h *host) startAgent() {
 		Machine: machine{p}, Hooks: commands{p}, Files: agentFiles{p, h.files}, Logger: w.logger(h),
 		Stepping: func(step policy.Step, done bool) { w.promises.stepping(p, step, done) },
 		Rounded:  func(d policy.Decision, v health.Verdict) { w.promises.rounded(p, d, v) },
+		Noting:   p.passAs,
 	}
 	if w.mistake.parts != nil {
 		w.mistake.parts(p, &opt)

@@ -96,6 +96,18 @@ func (p *process) passBy(l lane) {
 	p.gate(l)
 }
 
+// passAs lets a moment pass before what is to be noted reaches for the files, which one writes at a time: who comes
+// first must not depend on the scheduler either.
+func (p *process) passAs(what string) {
+	w, l := p.host.world, p.host.lane(laneFile)
+	about := []uint64{uint64(l), 28}
+	for _, c := range []byte(what) {
+		about = append(about, uint64(c))
+	}
+	w.wait(w.moment(between(w.draw(about...), time.Millisecond, 5*time.Millisecond), l))
+	p.gate(laneFile)
+}
+
 // after does something at a moment of the world's own, under the lock of the world.
 func (w *world) after(d time.Duration, l lane, do func()) {
 	at := int64(w.moment(d, l))
