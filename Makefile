@@ -153,7 +153,7 @@ mutants: ## change the policy in one place at a time, and look whether its tests
 	$(GO) run ./contrib/mutants -every $(or $(EVERY),6) $(if $(ONLY),-only '$(ONLY)')
 
 test-model-etcd: $(CACHE)/etcd/v3.5/etcd $(CACHE)/etcd/v3.6/etcd ## hold what the model says about etcd against etcd 3.5 and 3.6; DEEP=1
-	$(TESTS) $(GO) test -count=1 -parallel 16 -timeout $(if $(DEEP),12h,15m) -tags realetcd -run 'RealEtcd|Lie|Lease' -v ./agent/policy/model $(if $(DEEP),-args -deep -bound 11h)
+	$(TESTS) $(GO) test -count=1 -parallel 16 -timeout $(if $(DEEP),12h,20m) -tags realetcd -run 'RealEtcd|Lie|Lease' -v ./agent/policy/model $(if $(DEEP),-args -deep -bound 11h)
 
 test-systemd: ## the systemd package against a real systemd (needs root, and Debian's systemd and dbus)
 	$(GO) test -count=1 -timeout 10m -tags systemdtest ./systemd

@@ -18,7 +18,7 @@ import (
 var (
 	benches = flag.Int("benches", 10, "so many real clusters at once, for each version of etcd")
 	deep    = flag.Bool("deep", false, "all that the full exploration meets, not only the small scopes")
-	bound   = flag.Duration("bound", 10*time.Minute, "what is not compared by then is an error")
+	bound   = flag.Duration("bound", 14*time.Minute, "what is not compared by then is an error")
 )
 
 // least is how many comparisons are made at least, so that every pair is met on several paths.
