@@ -97,3 +97,19 @@ func TestACautionKeepsNobodyFromAStep(t *testing.T) {
 		t.Errorf("got %+v", d)
 	}
 }
+
+func TestWhatIsToldBesideAReasonIsACaution(t *testing.T) {
+	t.Parallel()
+	d := Decision{Reasons: []Reason{
+		{VersionUnsafe, "first"}, {UnitDisabled, "second"}, {LockHeld, "third"}, {VersionUnsafe, "fourth"},
+	}}
+	if got := d.Cautions(); !slices.Equal(got, []Reason{{UnitDisabled, "second"}, {VersionUnsafe, "fourth"}}) {
+		t.Errorf("got %v", got)
+	}
+	play(t, spareView, []scene{
+		{"what was said is not said again", func(v *View) { v.Self.Etcd = v36(11) }, StepNone, VersionUnsafe},
+		{"a unit that is not there is not called disabled", func(v *View) {
+			v.Unit = Unit{State: UnitMissing, NotAtBoot: true, Detail: "etcd.service is not-found"}
+		}, StepNone, UnitUnusable},
+	})
+}

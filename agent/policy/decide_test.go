@@ -16,94 +16,9 @@ const (
 	peerPrefix = "http://10.0.0."
 )
 
-func v36(patch int64) Version { return Version{3, 6, patch} }
-
-func voter(n uint64, name string) Member {
-	return Member{
-		ID: n, Name: name, PeerURL: peerPrefix + name, Live: true, Leader: n == 1, Version: v36(16),
-		LagKnown: true, LiveFor: time.Hour, SteadyFor: time.Hour,
-	}
-}
-
-func ready(name string, role Role) Host {
-	return Host{
-		ID: name, Name: name, PeerURL: peerPrefix + name, Role: role, Health: health.OK, Qualified: true,
-		Manage: true,
-	}
-}
-
 // spareView is a healthy spare n3 beside two voters, with nothing against its joining.
-func spareView() View {
-	return View{
-		Self:   Self{ID: "n3", Name: "n3", PeerURL: peerPrefix + "n3", Mode: Manage, Etcd: v36(16)},
-		Target: Target{Voters: 3, Standbys: 1},
-		Limits: Limits{
-			Settle: 6 * time.Second, Cooldown: time.Minute, PromoteStable: time.Minute, SteadyLag: 30 * time.Second,
-			PromoteLag:   100,
-			LearnerStall: 5 * time.Minute, LearnerMax: 2 * time.Hour, OrphanGrace: 65 * time.Second,
-			LockTTL:    30 * time.Second,
-			StartRetry: 6 * time.Second, ClockOffset: 5 * time.Second,
-		},
-		Unit:   Unit{State: UnitInactive, SinceStart: Never},
-		Data:   Data{State: DataEmpty, Free: 100 << 30, FreeKnown: true},
-		Health: Health{State: health.OK, Qualified: true, Text: "fsync p99 1 ms"},
-		Clock:  Clock{Known: true}, IdleFor: time.Hour,
-		Cluster: Cluster{
-			Reachable: true, ID: clusterID, StableFor: time.Hour, DBSize: 1 << 30,
-			Members: []Member{voter(1, "n1"), voter(2, "n2")},
-		},
-		Hosts: []Host{ready("n1", RoleVoter), ready("n2", RoleVoter), ready("n3", RoleSpare)},
-		Lock:  Lock{Known: true},
-	}
-}
-
 // joinView is n3 in the middle of its join: a learner that has caught up and has been steady.
-func joinView() View {
-	v := spareView()
-	m := voter(3, "n3")
-	m.Learner, m.ThinksLearner = true, true
-	v.Cluster.Members = append(v.Cluster.Members, m)
-	v.Hosts[2].Role = RoleJoining
-	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: 20 * time.Second, Token: 7, Holder: "n3"}
-	v.Op = &Op{
-		Kind: KindJoin, Host: "n3", HostName: "n3", Target: RoleVoter, Phase: PhaseStarted, Token: 7,
-		MemberID: 3, PeerURL: peerPrefix + "n3", SameBoot: true, Elapsed: 2 * time.Minute,
-	}
-	v.Unit = Unit{State: UnitActive, EnvReady: true, SinceStart: time.Minute}
-	v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 3, Free: 100 << 30, FreeKnown: true}
-	v.Self.MemberID = 3
-	return v
-}
-
 // A scene is a view, what is changed in it, and what must come of it.
-type scene struct {
-	name   string
-	change func(v *View)
-	step   StepKind
-	reason ReasonCode // the first one; not looked at when a step is expected
-}
-
-func play(t *testing.T, base func() View, scenes []scene) {
-	t.Helper()
-	recall(t, base, scenes)
-	for _, s := range scenes {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			v := base()
-			if s.change != nil {
-				s.change(&v)
-			}
-			d := Decide(v)
-			if d.Step.Kind != s.step {
-				t.Fatalf("step is %q, want %q; reasons %v", d.Step.Kind, s.step, d.Reasons)
-			}
-			if s.step == StepNone && (len(d.Reasons) == 0 || d.Reasons[0].Code != s.reason) {
-				t.Fatalf("reasons are %v, want %s first", d.Reasons, s.reason)
-			}
-		})
-	}
-}
-
 func TestASpareJoinsOnlyWhenNothingIsAgainstIt(t *testing.T) {
 	t.Parallel()
 	play(t, spareView, []scene{
@@ -433,14 +348,6 @@ func TestARollBackEndsWithTheCodeOfItsRecordWhateverItsTextSays(t *testing.T) {
 }
 
 // voterView is n1, a voter, while n3 joins.
-func voterView() View {
-	v := joinView()
-	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n1", "n1", peerPrefix+"n1"
-	v.Lock = Lock{Known: true, Held: true, Holder: "n3", Token: 7}
-	v.Data.MemberID = 1
-	return v
-}
-
 func TestAVoterTakesBackAJoinWhoseAgentIsGone(t *testing.T) {
 	t.Parallel()
 	gone := func(after time.Duration) func(*View) {
@@ -571,49 +478,6 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true}
 		}, StepReleaseLock, ""},
 	})
-}
-
-func TestANewClusterIsMadeOnce(t *testing.T) {
-	t.Parallel()
-	asked := func() View {
-		v := spareView()
-		v.Bootstrap.Requested = true
-		v.Cluster, v.Clock, v.Hosts, v.Lock = Cluster{Error: "refused"}, Clock{}, nil, Lock{}
-		return v
-	}
-	play(t, asked, []scene{
-		{"the environment is written", nil, StepWriteEnv, ""},
-		{"etcd is started", func(v *View) { v.Unit.EnvReady = true }, StepStartUnit, ""},
-		{"etcd is waited for", func(v *View) { v.Unit.State, v.Unit.EnvReady = UnitActive, true }, StepNone, Starting},
-		{"only on a qualified host", func(v *View) {
-			v.Health = Health{State: health.Qualifying, Text: "0 of 3000"}
-		}, StepNone, NotQualified},
-		{"only with a safe version", func(v *View) { v.Self.Etcd = Version{3, 4, 23} }, StepNone, VersionUnsafe},
-		{"not on data that cannot be read", func(v *View) { v.Data.State = DataUnreadable }, StepNone, DataUnusable},
-		{"after a crash etcd is started on what it made", func(v *View) {
-			v.Data = Data{State: DataMember, ClusterID: 1, MemberID: 1}
-		}, StepStartUnit, ""},
-		{"not when a person has stopped it since", func(v *View) {
-			v.Data, v.Unit.Ran = Data{State: DataMember, ClusterID: 1, MemberID: 1}, true
-		}, StepNone, UnitStopped},
-		{"not when only the records cannot be read", func(v *View) { v.Cluster.Listed = true }, StepNone, NoQuorum},
-		{"not on what a failed first start left", func(v *View) { v.Data.State = DataRemains }, StepNone, DataUnusable},
-		{"not when a cluster answers", func(v *View) { v.Cluster = spareView().Cluster }, StepFinishBootstrap, ""},
-		{"not when one has ever answered", func(v *View) { v.Bootstrap.Seen = clusterID }, StepFinishBootstrap, ""},
-		{"though what it made is its own", func(v *View) {
-			v.Bootstrap.Seen, v.Data = clusterID, Data{State: DataMember, ClusterID: clusterID, MemberID: 1}
-		}, StepStartUnit, ""},
-		{"not on a host that has belonged to one", func(v *View) { v.Bootstrap.Done = true }, StepFinishBootstrap, ""},
-	})
-}
-
-func TestAnEmptyDiskNeverMeansANewCluster(t *testing.T) {
-	t.Parallel()
-	v := spareView()
-	v.Cluster = Cluster{Error: "refused"}
-	if d := Decide(v); d.Step.Kind != StepNone {
-		t.Fatalf("step is %q without a request to bootstrap", d.Step.Kind)
-	}
 }
 
 func TestEveryReasonAndStepIsDeclaredOnce(t *testing.T) {

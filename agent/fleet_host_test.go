@@ -1,0 +1,200 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/systemd"
+)
+
+type fleetHost struct {
+	f     *fleet
+	name  string
+	agent *Agent
+	end   func()
+
+	mu     sync.Mutex
+	active bool
+	member uint64
+	files  map[string][]byte
+	hang   chan struct{} // writes of files wait until it is closed, if there is one
+	late   chan error    // stopping etcd comes back with what is sent here, if there is one
+	last   time.Duration // when the disk was last read
+	reads  int
+}
+
+func (h *fleetHost) boot(id string) {
+	f, name := h.f, h.name
+	c, err := config.Parse("test", fmt.Appendf(nil, fleetConfig, name, "rack-"+name[len(name)-1:], f.standbys))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	h.agent, err = New(Options{
+		Config: c, Instance: id, BootID: id, Version: "test",
+		Etcd: f.etcd.of(name), Unit: h, Probe: (*fleetProbe)(h), Data: (*fleetData)(h), Files: (*fleetFiles)(h),
+		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
+		Now:         f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Stepping: func(step policy.Step, done bool) {
+			if r := h.agent.current.Load(); !done && !r.Fresh() {
+				f.t.Errorf("%s takes %s on what it saw in an earlier round", name, step)
+			}
+		},
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	h.agent.pace.limits = f.pace
+	ctx, cancel := context.WithCancel(f.t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = h.agent.Run(ctx) }()
+	h.end = func() { cancel(); <-done }
+}
+
+func (h *fleetHost) die() {
+	h.f.etcd.cutOff(true)
+	h.end()
+	h.f.etcd.cutOff(false)
+}
+
+func (h *fleetHost) runs() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.active
+}
+
+func (h *fleetHost) losePower(id string) {
+	h.die()
+	maps.DeleteFunc(h.files, func(path string, _ []byte) bool { return strings.HasPrefix(path, "/run/") })
+	h.boot(id)
+}
+
+func (h *fleetHost) Status(context.Context) (systemd.Status, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := systemd.Status{LoadState: "loaded", State: systemd.Inactive}
+	if h.active {
+		s.State = systemd.Active
+	}
+	return s, nil
+}
+
+func (h *fleetHost) Start(context.Context) error {
+	id := h.f.etcd.started(h.name, "http://"+h.name+":2380")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.active, h.member = true, id
+	return nil
+}
+
+func (h *fleetHost) Stop(context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if late := h.late; late != nil {
+		h.mu.Unlock()
+		err := <-late
+		h.mu.Lock()
+		if err != nil {
+			return err
+		}
+	}
+	h.active = false
+	return nil
+}
+
+func (h *fleetHost) Restart(ctx context.Context) error {
+	return errors.Join(h.Stop(ctx), h.Start(ctx))
+}
+
+func (h *fleetHost) SetEnvironment(context.Context, map[string]string) error { return nil }
+
+type fleetProbe fleetHost
+
+func (p *fleetProbe) Read() disk.Reading {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.f.now()
+	p.reads++
+	r := disk.Reading{
+		Alive: true, NextDirect: time.Second, NextWAL: time.Second,
+		Usage: &disk.Usage{Total: 1 << 40, Free: 1 << 39},
+	}
+	latency := 3800 * time.Microsecond
+	if p.reads/30%2 == 1 { // for a minute
+		latency = 4200 * time.Microsecond
+	}
+	n := 2
+	if p.last == 0 {
+		n = 40
+	}
+	for i := range n {
+		at := now - time.Duration(n-i)*time.Millisecond
+		r.Samples = append(r.Samples, disk.Sample{Lane: disk.LaneDirect, End: at, Latency: latency},
+			disk.Sample{Lane: disk.LaneWAL, End: at, Latency: latency})
+	}
+	p.last = now
+	return r
+}
+
+func (p *fleetProbe) InFlight() (time.Duration, string) { return 0, "" }
+
+func (p *fleetProbe) SetBurst(bool) {}
+
+type fleetData fleetHost
+
+func (d *fleetData) Inspect(context.Context) (datadir.Contents, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.member == 0 {
+		return datadir.Contents{Empty: true, Free: 1 << 39}, nil
+	}
+	return datadir.Contents{ClusterID: 1, MemberID: d.member, Free: 1 << 39}, nil
+}
+
+func (d *fleetData) MoveAside(context.Context) ([]string, error) { return nil, nil }
+
+type fleetFiles fleetHost
+
+func (f *fleetFiles) MakeDir(string) error { return nil }
+
+func (f *fleetFiles) Read(path string) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if data, ok := f.files[path]; ok {
+		return data, nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+func (f *fleetFiles) Write(path string, data []byte, _ bool) error {
+	f.mu.Lock()
+	hang := f.hang
+	f.mu.Unlock()
+	if hang != nil {
+		<-hang
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.files[path] = data
+	return nil
+}
+
+func (f *fleetFiles) Remove(path string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.files, path)
+	return nil
+}

@@ -1,0 +1,80 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		list []veto
+		want []own
+	}{
+		"from joining": {vetoes(), []own{
+			{NoQuorum, false},
+			{ClusterUnreachable, false},
+			{ClusterIDMismatch, true},
+			{HostConflict, true},
+			{MaintenanceOverdue, true},
+			{InMaintenance, true},
+			{CycleQueued, true},
+			{VoterNotLive, true},
+			{TargetMet, false},
+			{VersionUnknown, true},
+			{VersionUnsafe, true},
+			{VersionIncompatible, true},
+			{HealthUnknown, true},
+			{NotQualified, true},
+			{HealthBad, true},
+			{ClockUnknown, true},
+			{ClockSkew, true},
+			{SpaceLow, true},
+			{UnitUnusable, true},
+			{UnitBusy, true},
+			{DataUnusable, true},
+			{BackingOff, true},
+			{StepStuck, true},
+			{OperationInFlight, false},
+			{LockHeld, false},
+			{CommonCause, false},
+			{LearnerPresent, false},
+			{Settling, false},
+			{NotMyTurn, false},
+			{EvenVoters, false},
+		}},
+		"from being taken down": {cycleVetoes(), []own{
+			{HostConflict, true},
+			{UnitUnusable, true},
+			{UnitStopped, true},
+			{UnitBusy, true},
+			{OperationInFlight, false},
+			{LockHeld, false},
+			{CommonCause, false},
+			{QuorumAtRisk, false},
+			{LearnerUnsettled, false},
+			{Settling, false},
+			{CycleQueued, false},
+		}},
+		"from removing a member": {removalVetoes(), []own{
+			{HostConflict, true},
+			{MemberLive, false},
+			{QuorumAtRisk, false},
+			{OperationInFlight, false},
+			{LockHeld, false},
+			{Settling, false},
+		}},
+		"from nothing": {cautions(), []own{{VersionUnsafe, true}, {UnitDisabled, true}}},
+	} {
+		var got []own
+		for _, v := range c.list {
+			got = append(got, own{v.code, v.own})
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("what keeps a host %s is\n%v\nand shall be\n%v", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestHostsAreRankedByRoleFailureDomainDiskAndID(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		target Role
+		change func(v *View)
+		want   []string
+	}{
+		{"for a voter the standby goes first", RoleVoter, nil, []string{"s1", "c1", "c2", "a1", "b1"}},
+		{"for a standby no standby", RoleStandby, nil, []string{"c1", "c2", "a1", "b1"}},
+		{"a rack with two voters comes last", RoleStandby, func(v *View) {
+			v.Hosts = append(v.Hosts, ready("n4", RoleVoter))
+			v.Hosts[7].Domain = "a"
+		}, []string{"c1", "c2", "b1", "a1"}},
+		{"only voters fill a rack", RoleStandby, func(v *View) {
+			v.Hosts = append(v.Hosts, ready("s3", RoleStandby))
+			v.Hosts[7].Domain = "c"
+		}, []string{"c1", "c2", "a1", "b1"}},
+		{"one that joins is under way", RoleStandby, func(v *View) {
+			v.Hosts[0].Role = RoleJoining
+		}, []string{"a1", "c1", "c2", "b1"}},
+		{"a disk that is not known comes behind", RoleStandby, func(v *View) {
+			v.Hosts[2].P99, v.Hosts[3].P99 = 0, time.Hour
+		}, []string{"c2", "c1", "a1", "b1"}},
+		{"a figure of a nanosecond is one", RoleStandby, func(v *View) {
+			v.Hosts[2].P99, v.Hosts[3].P99 = 2, 1
+		}, []string{"c2", "c1", "a1", "b1"}},
+		{"one that is not ready is none", RoleStandby, func(v *View) {
+			v.Hosts[2].Waiting = NotQualified
+		}, []string{"c2", "a1", "b1"}},
+		{"one that only observes is none", RoleStandby, func(v *View) {
+			v.Hosts[2].Manage = false
+		}, []string{"c2", "a1", "b1"}},
+	} {
+		v := rankView()
+		if c.change != nil {
+			c.change(&v)
+		}
+		if got := ids(candidates(v, c.target, false)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	v := rankView()
+	v.Self.ID, v.Hosts[2].Waiting = "c1", NotQualified // as it has published, which may be a while ago
+	if got := ids(candidates(v, RoleStandby, true)); !slices.Equal(got, []string{"c1", "c2", "a1", "b1"}) {
+		t.Errorf("ready by what it knows of itself: %v", got)
+	}
+	v.Hosts[2].Waiting = ""
+	if got := ids(candidates(v, RoleStandby, false)); !slices.Equal(got, []string{"c2", "a1", "b1"}) {
+		t.Errorf("not ready by what it knows of itself: %v", got)
+	}
+}
+
+func TestWhoIsCalledWhenAPlaceIsFree(t *testing.T) {
+	t.Parallel()
+	v := rankView()
+	if got := Next(v, 2); !slices.Equal(got, []string{"c1", "c2"}) {
+		t.Errorf("for a voter: %v", got)
+	}
+	if got := Next(v, 9); !slices.Equal(got, []string{"c1", "c2", "a1", "b1"}) {
+		t.Errorf("all: %v", got)
+	}
+	if got := Next(v, 0); got != nil {
+		t.Errorf("none: %v", got)
+	}
+	v.Self.ID = "c1"
+	if got := Next(v, 2); !slices.Equal(got, []string{"c2", "a1"}) {
+		t.Errorf("a spare calls itself: %v", got)
+	}
+	v.Self.ID = "n1"
+	v.Hosts[6].Role, v.Hosts[6].Wants = RoleJoining, WorkReboot
+	if got := Next(v, 2); !slices.Equal(got, []string{"c1", "c2"}) {
+		t.Errorf("beside one that joins: %v", got)
+	}
+}
+
+func TestWhoIsTakenDownNext(t *testing.T) {
+	t.Parallel()
+	v := rankView()
+	asked := func(i int, at int64) { v.Hosts[i].Wants, v.Hosts[i].AskedAt = WorkReboot, at }
+	if got := NextDown(v, []string{"b1", "c1"}, 2); !slices.Equal(got, []string{"b1"}) {
+		t.Errorf("of a rollout: %v", got)
+	}
+	if got := NextDown(v, []string{"b1"}, 0); got != nil {
+		t.Errorf("none: %v", got)
+	}
+	asked(3, 20)
+	asked(2, 30)
+	asked(0, 10)
+	asked(4, 5) // a voter looks closely in any case
+	for n, want := range [][]string{nil, {"a1"}, {"a1", "c2"}, {"a1", "c2", "c1"}} {
+		if got := NextDown(v, nil, n); !slices.Equal(got, want) {
+			t.Errorf("%d of those that were asked: %v, want %v", n, got, want)
+		}
+	}
+	if got := NextDown(v, []string{"b1"}, 9); !slices.Equal(got, []string{"a1", "c2", "c1", "b1"}) {
+		t.Errorf("those that were asked, and one of a rollout: %v", got)
+	}
+	if got := NextDown(v, []string{"b1"}, 3); !slices.Equal(got, []string{"a1", "c2", "c1"}) {
+		t.Errorf("no more than that many: %v", got)
+	}
+	if got := NextDown(v, []string{"a1", "b1"}, 9); !slices.Equal(got, []string{"a1", "c2", "c1"}) {
+		t.Errorf("one of the rollout was asked already: %v", got)
+	}
+}
+
+func TestWhichPlaceAVoterHasInTheLine(t *testing.T) {
+	t.Parallel()
+	v := spareView()
+	if got := voterTurn(v); got >= 0 {
+		t.Errorf("a spare has place %d", got)
+	}
+	v.Cluster.Members = append(v.Cluster.Members, voter(3, "n3"))
+	if got := voterTurn(v); got != 2 {
+		t.Errorf("the third has place %d", got)
+	}
+	v.Cluster.Members[0].Live, v.Cluster.Members[1].Learner = false, true
+	if got := voterTurn(v); got != 0 {
+		t.Errorf("beside one that is down and a learner: %d", got)
+	}
+	v.Cluster.Members[2].Live = false
+	if got := voterTurn(v); got >= 0 {
+		t.Errorf("one that is down has place %d", got)
+	}
+}
+
+func TestDistancesAreToldApartFromTwoMillisecondsOn(t *testing.T) {
+	t.Parallel()
+	for rtt, want := range map[time.Duration]int{
+		1: 0, 2*time.Millisecond - 1: 0, 2 * time.Millisecond: 1, 4*time.Millisecond - 1: 1, 4 * time.Millisecond: 2,
+		8 * time.Millisecond: 3,
+	} {
+		if got := distance(Member{RTT: rtt}); got != want {
+			t.Errorf("%s is %d steps away, want %d", rtt, got, want)
+		}
+	}
+	if distance(Member{}) <= distance(Member{RTT: time.Hour}) {
+		t.Error("a distance that is not known is nearer than an hour")
+	}
+}

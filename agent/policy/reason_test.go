@@ -1,0 +1,53 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+	"testing"
+)
+
+// own is what a list of vetoes must hold, in this order: each code, and whether it is the host's own affair.
+type own struct {
+	code ReasonCode
+	own  bool
+}
+
+func TestEveryReasonIsDeclared(t *testing.T) {
+	t.Parallel()
+	all := []ReasonCode{
+		AtRest, ModeObserve, Paused, StepStuck, ClusterUnreachable, NoQuorum, PermissionDenied, ClusterIDMismatch,
+		HostConflict, TargetMet, HealthUnknown, NotQualified, HealthBad, CommonCause, VersionUnknown,
+		VersionUnsafe, VersionIncompatible, ClockUnknown, ClockSkew, SpaceLow, SpaceNotKnown, UnitUnusable,
+		UnitNotKnown, UnitDisabled, UnitBusy, UnitStopped, DataUnusable, DataNotKnown, BackingOff, VoterNotLive,
+		Settling, LearnerPresent, EvenVoters, OperationInFlight, LockHeld, NotMyTurn, LearnerBehind,
+		LearnerNotSteady, LearnerNotStarted, LearnerStalled, JoinTooLong, HealthLost, HostRebooted, Orphaned,
+		Disowned, Joined, ClusterExists, Starting, MemberDown, MemberLost, StepFailed, QuorumAtRisk,
+		LearnerUnsettled, CycleQueued, InMaintenance, MaintenanceOverdue, RebootAwaited, VerdictAwaited,
+		LeaderStays, HookRunning, HookFailed, CommandRunning, CommandFailed, Stopping, Returning, NotBack, Cycled,
+		Withdrawn, RecordUnreadable, MemberLive, Removed,
+	}
+	for _, code := range all {
+		if info := code.Info(); info.Code != code || info.Meaning == "" {
+			t.Errorf("%s is declared as %+v", code, info)
+		}
+	}
+	if len(Reasons()) != len(all) {
+		t.Errorf("%d reasons are declared, and %d known here", len(Reasons()), len(all))
+	}
+	if got := ReasonCode("DANCE").Info(); got != (ReasonInfo{Code: "DANCE"}) {
+		t.Errorf("a code that nobody has declared gives %+v", got)
+	}
+	if got := because(spareView(), vetoLockHeld); !slices.Equal(got.Reasons, []Reason{{Code: LockHeld}}) {
+		t.Errorf("a veto that does not hold any more is told as %+v", got)
+	}
+}
+
+// forgotten is a host in its turn, the record of which somebody has deleted.
+func forgotten() View {
+	v := downView()
+	v.Op, v.Asked.Noted = nil, true
+	v.Lock = Lock{Known: true}
+	return v
+}

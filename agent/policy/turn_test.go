@@ -1,0 +1,68 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"testing"
+	"time"
+)
+
+func TestATurnWhoseRecordIsGoneIsRecordedAgain(t *testing.T) {
+	t.Parallel()
+	failed := func(change func(*View)) func(*View) { // its etcd, which is not held back
+		return func(v *View) {
+			v.Asked.Stopped, v.Unit.State = false, UnitFailed
+			change(v)
+		}
+	}
+	play(t, forgotten, []scene{
+		{"the lock is free", nil, StepTakeLock, ""},
+		{"it has the lock", func(v *View) { v.Lock.Held, v.Lock.Mine = true, true }, StepRecordAgain, ""},
+		{"another host has its name", func(v *View) { v.Self.Conflict = "n9" }, StepNone, InMaintenance},
+		{"another agent holds the lock", func(v *View) {
+			v.Lock.Held, v.Lock.Holder = true, "n1"
+		}, StepNone, InMaintenance},
+		{"another host's operation is in flight", func(v *View) {
+			v.Op = &Op{Kind: KindCycle, Host: "n1", HostName: "n1", Phase: PhaseDown}
+		}, StepNone, InMaintenance},
+		{"the cluster is paused", func(v *View) {
+			v.Pause = &Pause{By: "root", Reason: "move"}
+		}, StepNone, InMaintenance},
+		{"the pause cannot be read", func(v *View) {
+			v.Unreadable = []Unreadable{{RecordPause, "/quorumd/pause", "not JSON"}}
+		}, StepNone, InMaintenance},
+		{"its disk hangs", func(v *View) { v.Health.Hangs = true }, StepNone, InMaintenance},
+		{"its etcd has failed, and the lock is another's", failed(func(v *View) {
+			v.Lock.Held, v.Lock.Holder = true, "n1"
+		}), StepStartUnit, ""},
+		{"an orphaned join keeps it from that", failed(func(v *View) {
+			v.Op = &Op{Kind: KindJoin, Host: "n9", HostName: "n9", Phase: PhaseAdded, OrphanedFor: time.Hour}
+			v.Cluster.Members[2].Live = true
+		}), StepTakeLock, ""},
+		{"it has nothing else to do, and waits", func(v *View) {
+			v.Data, v.Lock.Held, v.Lock.Holder = Data{State: DataEmpty}, true, "n1"
+		}, StepNone, LockHeld},
+		{"nobody answers", func(v *View) { v.Cluster.Reachable = false }, StepNone, InMaintenance},
+		{"it is asked to remove a member, too", func(v *View) {
+			v.Removal = &Removal{MemberID: 2, By: "root", Reason: "in the bin", Live: true}
+		}, StepTakeLock, ""},
+	})
+	for _, c := range []struct {
+		name  string
+		hosts []Host
+		op    *Op
+		want  string
+	}{
+		{"nobody says so", []Host{{ID: "n1"}, {ID: "n3"}}, nil, ""},
+		{"this host says so", []Host{{ID: "n3", Turn: true}}, nil, ""},
+		{"another says so", []Host{{ID: "n1"}, {ID: "n2", Turn: true}}, nil, "n2"},
+		{"its record is there", []Host{{ID: "n2", Turn: true}}, &Op{Host: "n2"}, ""},
+		{"another's record is there", []Host{{ID: "n2", Turn: true}}, &Op{Host: "n1"}, "n2"},
+	} {
+		h, found := turnElsewhere(View{Self: Self{ID: "n3"}, Hosts: c.hosts, Op: c.op})
+		if h.ID != c.want || found != (c.want != "") {
+			t.Errorf("%s: %q, %v", c.name, h.ID, found)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"testing"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+func TestWhatWaitsForARecordThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		kind  RecordKind
+		holds bool
+		hint  string
+	}{
+		{RecordOp, true, "quorumctl op release --force --reason '<why>' deletes it"},
+		{RecordPause, true, "quorumctl resume deletes it"},
+		{RecordRollout, false, "quorumctl rollout abort deletes it"},
+		{RecordLock, false, "if it stays: etcdctl del KEY"},
+		{RecordHost, false, "restart quorumd there, as new as here; if there is no such host: etcdctl del KEY"},
+		{"dance", true, ""},
+	} {
+		u := Unreadable{c.kind, "KEY", "not JSON"}
+		if got := u.info(); got.kind != c.kind || got.holds != c.holds {
+			t.Errorf("%s: %+v", c.kind, got)
+		}
+		if got := u.Hint(); got != c.hint {
+			t.Errorf("%s: %q, want %q", c.kind, got, c.hint)
+		}
+		if got := (View{Unreadable: []Unreadable{u}}).holdsAll(); got != c.holds {
+			t.Errorf("%s keeps everything back: %v", c.kind, got)
+		}
+	}
+	host := Unreadable{RecordHost, "/quorumd/hosts/n9", "not JSON"}
+	pause := Unreadable{RecordPause, "/quorumd/pause", "too long"}
+	of := func(list ...Unreadable) func(*View) { return func(v *View) { v.Unreadable = list } }
+	mine := func(change func(*View)) func(*View) {
+		return func(v *View) {
+			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
+			change(v)
+		}
+	}
+	play(t, spareView, []scene{
+		{"that of a host", of(host), StepTakeLock, ""},
+		{"that of a pause", of(pause), StepNone, RecordUnreadable},
+		{"that of a rollout", of(Unreadable{RecordRollout, "/quorumd/rollout", "no end"}), StepTakeLock, ""},
+		{"that of a new kind", of(Unreadable{"dance", "/quorumd/dance", "new"}), StepNone, RecordUnreadable},
+		{"both, the weightier one is named", of(host, pause), StepNone, RecordUnreadable},
+		{"both, the other way around", of(pause, host), StepNone, RecordUnreadable},
+		{"three of hosts", of(host, host, host), StepTakeLock, ""},
+		{"that of a host, and nothing is to do", func(v *View) {
+			of(host)(v)
+			v.Health.State = health.Slow
+		}, StepNone, HealthBad},
+		{"that of a pause, and nothing is to do", func(v *View) {
+			of(pause)(v)
+			v.Health.State = health.Slow
+		}, StepNone, RecordUnreadable},
+		{"under a lock with nothing to do under it", mine(func(v *View) {
+			of(pause)(v)
+			v.Health.State = health.Slow
+		}), StepReleaseLock, ""},
+	})
+	play(t, downView, []scene{
+		{"what was stopped comes back all the same", func(v *View) {
+			of(pause)(v)
+			v.Asked.Over = true
+		}, StepStartUnit, ""},
+		{"what comes after does not", func(v *View) {
+			of(pause)(v)
+			v.Asked.Work = WorkReboot
+		}, StepNone, RecordUnreadable},
+	})
+}
