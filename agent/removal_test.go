@@ -144,6 +144,19 @@ func TestARemovalOutlivesItsAgentAndEndsByItself(t *testing.T) {
 	})
 }
 
+// noteRemoval writes on the host's disk that a person has asked for v3 to be removed.
+func noteRemoval(t *testing.T, h *Agent, within time.Duration, begun bool) {
+	t.Helper()
+	if err := h.files.ChangeRemoval(func(file *local.Removals) {
+		file.Removal = &local.Removal{
+			MemberID: 3, Name: "v3", Reason: "in the bin", By: "root",
+			Since: time.Now(), Until: time.Now().Add(within), Begun: begun,
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestARemovalWhoseOperationIsNotSeenIsNotToldWithdrawn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ hide, show func(f *fleet) }{
@@ -163,14 +176,7 @@ func TestARemovalWhoseOperationIsNotSeenIsNotToldWithdrawn(t *testing.T) {
 				f.pass(time.Minute)
 				h := f.hosts["v2"].agent
 				c.hide(f) // before it can begin
-				if err := h.files.ChangeRemoval(func(file *local.Removals) {
-					file.Removal = &local.Removal{
-						MemberID: 3, Name: "v3", Reason: "in the bin", By: "root",
-						Since: time.Now(), Until: time.Now().Add(time.Minute),
-					}
-				}); err != nil {
-					t.Fatal(err)
-				}
+				noteRemoval(t, h, time.Minute, false)
 				f.pass(5 * time.Minute)
 				if k, last := h.files.Removals(); k == nil || last != nil {
 					t.Fatalf("it is told how it ended: %+v", last)
@@ -197,14 +203,7 @@ func TestARemovalThatAPersonReleasesDoesNotBeginAgain(t *testing.T) {
 				f.loseHost("v3")
 				f.pass(time.Minute)
 				h := f.hosts["v2"].agent
-				if err := h.files.ChangeRemoval(func(file *local.Removals) {
-					file.Removal = &local.Removal{
-						MemberID: 3, Name: "v3", Reason: "in the bin", By: "root",
-						Since: time.Now(), Until: time.Now().Add(time.Hour), Begun: begun,
-					}
-				}); err != nil {
-					t.Fatal(err)
-				}
+				noteRemoval(t, h, time.Hour, begun)
 				f.until(time.Minute, "its end is told", func() bool {
 					_, last := h.files.Removals()
 					return last != nil

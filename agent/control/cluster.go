@@ -7,16 +7,18 @@ import "time"
 
 // Cluster is the etcd cluster as this host last saw it.
 type Cluster struct {
-	Name             string   `json:"name"`
-	ID               string   `json:"id,omitempty"` // hexadecimal, as etcdctl prints it; empty while there is no cluster
-	Reachable        bool     `json:"reachable"`    // a quorum has just answered
-	AgeSeconds       *float64 `json:"ageSeconds,omitempty"`
-	Error            string   `json:"error,omitempty"` // why it is not reachable
-	Version          string   `json:"version,omitempty"`
-	Voters           int      `json:"voters"`
-	Target           int      `json:"target"` // voters wanted
-	Standbys         int      `json:"standbys"`
-	FailureTolerance int      `json:"failureTolerance"` // voters that may fail from here on with a quorum left; below 0 when there is none now
+	Name string `json:"name"`
+	// hexadecimal, as etcdctl prints it; empty while there is no cluster
+	ID         string   `json:"id,omitempty"`
+	Reachable  bool     `json:"reachable"` // a quorum has just answered
+	AgeSeconds *float64 `json:"ageSeconds,omitempty"`
+	Error      string   `json:"error,omitempty"` // why it is not reachable
+	Version    string   `json:"version,omitempty"`
+	Voters     int      `json:"voters"`
+	Target     int      `json:"target"` // voters wanted
+	Standbys   int      `json:"standbys"`
+	// voters that may fail from here on with a quorum left; below 0 when there is none now
+	FailureTolerance int      `json:"failureTolerance"`
 	Members          []Member `json:"members"`
 }
 
@@ -40,13 +42,14 @@ type Member struct {
 
 // HostRecord is what another host, or this one, last said of itself.
 type HostRecord struct {
-	ID          string   `json:"id"`
-	Name        string   `json:"name"`
-	Domain      string   `json:"domain,omitempty"`
-	Role        Role     `json:"role"`
-	Health      string   `json:"health"`
-	HealthText  string   `json:"healthText,omitempty"`
-	P99Seconds  float64  `json:"p99Seconds,omitempty"` // of its WAL lane, at most: it is rounded up. Absent when nothing was measured
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	Domain     string `json:"domain,omitempty"`
+	Role       Role   `json:"role"`
+	Health     string `json:"health"`
+	HealthText string `json:"healthText,omitempty"`
+	// of its WAL lane, at most: it is rounded up. Absent when nothing was measured
+	P99Seconds  float64  `json:"p99Seconds,omitempty"`
 	Mode        string   `json:"mode"`
 	Version     string   `json:"version"`
 	EtcdVersion string   `json:"etcdVersion,omitempty"`
@@ -65,10 +68,11 @@ type Lock struct {
 
 // Op is the one operation in flight.
 type Op struct {
-	Kind     string    `json:"kind"` // join, cycle or remove
-	Host     string    `json:"host"` // the host it is done to
-	HostName string    `json:"hostName"`
-	Target   string    `json:"target,omitempty"` // what a join leads to, voter or standby; of a removal the name of the member
+	Kind     string `json:"kind"` // join, cycle or remove
+	Host     string `json:"host"` // the host it is done to
+	HostName string `json:"hostName"`
+	// what a join leads to, voter or standby; of a removal the name of the member
+	Target   string    `json:"target,omitempty"`
 	Phase    string    `json:"phase"`
 	MemberID string    `json:"memberID,omitempty"`
 	Started  time.Time `json:"started"`

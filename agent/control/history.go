@@ -19,7 +19,8 @@ const (
 type History struct {
 	APIVersion string        `json:"apiVersion"`
 	Lines      []HistoryLine `json:"lines"`
-	NotNewest  bool          `json:"notNewest,omitempty"` // no voter answers: newer ones, and those of other hosts, may be missing
+	// no voter answers: newer ones, and those of other hosts, may be missing
+	NotNewest bool `json:"notNewest,omitempty"`
 }
 
 // ErrNotNewest comes with lines that are not known to be the newest.

@@ -55,8 +55,9 @@ type RemovalEnd struct {
 	By       string    `json:"by"`
 	Since    time.Time `json:"since"`
 	Ended    time.Time `json:"ended"`
-	Code     string    `json:"code"` // CodeRemoved, CodeWithdrawn when its time was over, or that of the reason why it ended otherwise
-	Text     string    `json:"text"`
+	// CodeRemoved, CodeWithdrawn when its time was over, or that of the reason why it ended otherwise
+	Code string `json:"code"`
+	Text string `json:"text"`
 }
 
 // removalBody is a RemovalRequest on the wire.

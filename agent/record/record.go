@@ -76,24 +76,27 @@ type Lock struct {
 
 // Op is the one operation in flight. It has no lease: a host that is down stays "the one".
 type Op struct {
-	Version  int           `json:"version"`
-	Kind     string        `json:"kind"`
-	Host     string        `json:"host"` // the host that is operated on
-	HostName string        `json:"hostName"`
-	Target   string        `json:"target,omitempty"` // what a join leads to, voter or standby; of a removal the name of the member
-	Work     string        `json:"work,omitempty"`   // what a cycle is for: maintenance, restart, reboot or command
-	Phase    string        `json:"phase"`
-	Token    int64         `json:"token"` // create revision of the lock under which it was last advanced
-	BootID   string        `json:"bootID,omitempty"`
-	MemberID MemberID      `json:"memberID,omitempty"`
-	PeerURL  string        `json:"peerURL,omitempty"`
-	Started  time.Time     `json:"started"`
-	Until    time.Time     `json:"until,omitzero"`  // after which a cycle is overdue: all others know it when its host is silent
-	Clock    time.Duration `json:"clock,omitempty"` // time since boot of the operated host when it started, meaningful with BootID
-	Reason   string        `json:"reason,omitempty" bound:"text"`
-	Outcome  string        `json:"outcome,omitempty"` // the code with which it is rolled back; the reason of an older agent begins with it
-	By       string        `json:"by,omitempty"`
-	Extra    Extra         `json:"-"`
+	Version  int    `json:"version"`
+	Kind     string `json:"kind"`
+	Host     string `json:"host"` // the host that is operated on
+	HostName string `json:"hostName"`
+	// what a join leads to, voter or standby; of a removal the name of the member
+	Target   string    `json:"target,omitempty"`
+	Work     string    `json:"work,omitempty"` // what a cycle is for: maintenance, restart, reboot or command
+	Phase    string    `json:"phase"`
+	Token    int64     `json:"token"` // create revision of the lock under which it was last advanced
+	BootID   string    `json:"bootID,omitempty"`
+	MemberID MemberID  `json:"memberID,omitempty"`
+	PeerURL  string    `json:"peerURL,omitempty"`
+	Started  time.Time `json:"started"`
+	Until    time.Time `json:"until,omitzero"` // after which a cycle is overdue: all others know it when its host is silent
+	// time since boot of the operated host when it started, meaningful with BootID
+	Clock  time.Duration `json:"clock,omitempty"`
+	Reason string        `json:"reason,omitempty" bound:"text"`
+	// the code with which it is rolled back; the reason of an older agent begins with it
+	Outcome string `json:"outcome,omitempty"`
+	By      string `json:"by,omitempty"`
+	Extra   Extra  `json:"-"`
 }
 
 // Pause stops every step of every host. It always has an end.

@@ -14,9 +14,10 @@ import (
 
 // rollout is the document of the rollout commands.
 type rollout struct {
-	APIVersion       string           `json:"apiVersion"`
-	Rollout          *control.Rollout `json:"rollout"`
-	RemainingSeconds *float64         `json:"remainingSeconds,omitempty"` // as estimated; absent when there is nothing to estimate from
+	APIVersion string           `json:"apiVersion"`
+	Rollout    *control.Rollout `json:"rollout"`
+	// as estimated; absent when there is nothing to estimate from
+	RemainingSeconds *float64 `json:"remainingSeconds,omitempty"`
 }
 
 func rolloutOf(s control.Status) rollout {

@@ -7,6 +7,7 @@ package model
 
 import (
 	"cmp"
+	"container/heap"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -19,7 +20,7 @@ import (
 // plan is which pairs are still to be compared. Several benches work through it at once.
 type plan struct {
 	mu     sync.Mutex
-	next   map[cluster][]operation
+	next   map[cluster][]edge
 	left   map[pair]bool   // not yet compared, in this round
 	mine   map[pair]bool   // that somebody is on the way to
 	done   map[pair]bool   // compared
@@ -37,6 +38,19 @@ type plan struct {
 	patience time.Duration
 }
 
+// edge is an operation with what is known of it beforehand: a way is looked for thousands of times.
+type edge struct {
+	operation
+	essence pair
+	to      cluster
+	cost    int
+}
+
+func (q pair) edge() edge {
+	w := q.at.world(maxHosts)
+	return edge{q.operation, q.essence(), q.after(), q.cost(&w)}
+}
+
 // free tells the operations that only prepare others.
 func (o operation) free() bool { return o.kind == opEnv || o.kind == opAside }
 
@@ -45,17 +59,17 @@ const logs = "\nthe members:\n"
 
 func newPlan(met map[pair]int, firsts map[cluster]int) *plan {
 	p := &plan{
-		next: map[cluster][]operation{}, left: map[pair]bool{}, mine: map[pair]bool{}, done: map[pair]bool{},
+		next: map[cluster][]edge{}, left: map[pair]bool{}, mine: map[pair]bool{}, done: map[pair]bool{},
 		paths:  map[uint64]bool{},
 		firsts: firsts, open: map[string]int{}, enough: 5, at: map[pair]bool{}, patience: longPatience,
 	}
 	for q := range met {
 		if !q.chance() {
-			p.next[q.at] = append(p.next[q.at], q.operation)
+			p.next[q.at] = append(p.next[q.at], q.edge())
 		}
 	}
 	for _, list := range p.next {
-		slices.SortFunc(list, func(a, b operation) int {
+		slices.SortFunc(list, func(a, b edge) int {
 			return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.host, b.host), cmp.Compare(a.arg, b.arg))
 		})
 	}
@@ -73,10 +87,9 @@ func (p *plan) fill() {
 			continue
 		}
 		seen[at] = true
-		for _, o := range p.next[at] {
-			q := pair{at, o}
-			if list = append(list, q.after()); !q.free() {
-				p.left[q.essence()] = true
+		for _, e := range p.next[at] {
+			if list = append(list, e.to); !e.free() {
+				p.left[e.essence] = true
 			}
 		}
 	}
@@ -129,40 +142,60 @@ func (q pair) after() cluster {
 func (p *plan) way(from cluster) []pair {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	type at struct {
-		cost int
-		by   pair
-	}
-	reached := map[cluster]at{from: {}}
-	open := map[cluster]bool{from: true}
-	for len(open) > 0 {
-		here := slices.MinFunc(slices.Collect(maps.Keys(open)), func(a, b cluster) int {
-			return cmp.Or(cmp.Compare(reached[a].cost, reached[b].cost), slices.Compare(a.key[:], b.key[:]))
-		})
-		delete(open, here)
-		for _, o := range p.next[here] {
-			q := pair{here, o}
-			if e := q.essence(); p.left[e] && !p.mine[e] {
-				p.mine[e] = true
-				list := []pair{q}
-				for s := here; s != from; s = reached[s].by.at {
-					list = append(list, reached[s].by)
-				}
-				slices.Reverse(list)
-				return list
+	reached := map[cluster]*spot{from: {at: from}}
+	for open := (spots{reached[from]}); len(open) > 0; {
+		here := heap.Pop(&open).(*spot)
+		for _, e := range p.next[here.at] {
+			if p.left[e.essence] && !p.mine[e.essence] {
+				p.mine[e.essence] = true
+				return append(here.way(reached), pair{here.at, e.operation})
 			}
 		}
-		w := here.world(maxHosts)
-		for _, o := range p.next[here] {
-			q := pair{here, o}
-			next, cost := q.after(), reached[here].cost+o.cost(&w)
-			if known, ok := reached[next]; !ok || cost < known.cost {
-				reached[next] = at{cost, q}
-				open[next] = true
+		for _, e := range p.next[here.at] {
+			cost, by := here.cost+e.cost, pair{here.at, e.operation}
+			switch there := reached[e.to]; {
+			case there == nil:
+				reached[e.to] = &spot{at: e.to, cost: cost, by: by}
+				heap.Push(&open, reached[e.to])
+			case cost < there.cost: // no cost is below zero: it is open still
+				there.cost, there.by = cost, by
+				heap.Fix(&open, there.place)
 			}
 		}
 	}
 	return nil
+}
+
+// spot is a state on the way, and how it is reached.
+type spot struct {
+	at    cluster
+	cost  int
+	by    pair // the last operation before it
+	place int  // among the open ones
+}
+
+// way gives what leads here.
+func (s *spot) way(reached map[cluster]*spot) (list []pair) {
+	for ; s.by != (pair{}); s = reached[s.by.at] {
+		list = append(list, s.by)
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// spots are the open ones of a search, the cheapest first.
+type spots []*spot
+
+func (l spots) Len() int { return len(l) }
+func (l spots) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(l[i].cost, l[j].cost), slices.Compare(l[i].at.key[:], l[j].at.key[:])) < 0
+}
+func (l spots) Swap(i, j int) { l[i], l[j] = l[j], l[i]; l[i].place, l[j].place = i, j }
+func (l *spots) Push(s any)   { s.(*spot).place = len(*l); *l = append(*l, s.(*spot)) }
+func (l *spots) Pop() any {
+	s := (*l)[len(*l)-1]
+	*l = (*l)[:len(*l)-1]
+	return s
 }
 
 // giveBack lets others go to the pair that a way was to end with.
