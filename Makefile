@@ -86,13 +86,18 @@ TESTS = mkdir -p $(CACHE)/tmp && TMPDIR=$(CACHE)/tmp
 LONG_FLEETS := TestAFleetAsksEtcdForLittleWhateverItsSize|TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne|$\
 	TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder
 LONG_SIM    := TestEverySeededMistakeIsFound|TestSeedsThatOnceFoundSomethingFindNothingAnyMore
-LONG_E2E     = $(shell grep -l '^//go:build long' contrib/e2e/*.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | paste -sd'|')
+TESTS_WITH   = $(shell grep -l '^//go:build $(1)$$' contrib/e2e/*.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | paste -sd'|')
+LONG_E2E     = $(call TESTS_WITH,long)
+NIGHTLY_E2E  = $(call TESTS_WITH,nightly)
+# Of the lab: what takes longest, and strikes where other tests of it strike less hard.
+NIGHTLY_LAB := TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHoldsNobodyUpForGood|$\
+	TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt|TestARolloutOverFiveVotersFailsNoWrite
 
 test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/
 	$(TESTS) $(GO) test -timeout 15m -skip '$(LONG_FLEETS)|$(LONG_SIM)' $(UNIT)
 	$(TESTS) $(GO) test -timeout 15m $(E2E)
 
-test-long: etcd build ## the rest of them: fleets of a thousand, agents struck at every step, learners that fail in every way
+test-long: etcd build ## the rest of them: fleets of a thousand, agents struck at every step
 	$(TESTS) $(GO) test -timeout 20m -run '^($(LONG_FLEETS))$$' ./agent
 	$(TESTS) $(GO) test -timeout 25m -tags long -run '^($(LONG_E2E))$$' $(E2E)
 
@@ -143,10 +148,13 @@ endif
 sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: SPARES=2000
 	GOGC=50 $(GO) test -count=1 -timeout 3h -run AFleetAsksEtcdForLittle -v ./agent -args -fleet.spares=$(or $(SPARES),2000)
 
-nightly: model-deep ## what is too long for every change: large scopes, 10,000 simulated hours, every mutant, twenty rounds of restarts
+nightly: model-deep etcd build ## what is too long for every change: large scopes, 10,000 simulated hours, every mutant, the whole lab
+	$(TESTS) $(GO) test -timeout 25m -tags 'long nightly' -run '^($(NIGHTLY_E2E))$$' $(E2E)
 	$(MAKE) sim HOURS=10000
 	$(MAKE) mutants EVERY=1
 	$(MAKE) test-promotion
+	$(MAKE) fuzz FUZZTIME=5m
+	$(MAKE) lab
 	$(MAKE) lab-restarts
 
 mutants: ## change the policy in one place at a time, and look whether its tests notice: EVERY=6 of them, ONLY='quorum.go'
@@ -169,8 +177,8 @@ LAB := $(CACHE)/lab
 LAB_PACKAGE = $(GO) run ./packaging/build -arch $$($(GO) env GOARCH) -format deb -nfpm $(NFPM) -md2man $(MD2MAN)
 LAB_COMMAND = bin/lab -dir $(LAB) -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE)/faultfs -deb $(LAB)/packages/now/*.deb
 
-lab: lab-packages etcd $(CACHE)/faultfs ## real hosts: join, power loss, partition, upgrade (needs root); RUN='Power' LANES=1
-	$(GO) test -count=1 -timeout 45m -tags lab $(if $(RUN),-run '$(RUN)') -v ./contrib/lab $(if $(LANES),-args -lab.lanes=$(LANES))
+lab: lab-packages etcd $(CACHE)/faultfs ## real hosts: join, power loss, partition, upgrade (needs root); RUN='Power' LANES=1 SHORT=1
+	$(GO) test -count=1 -timeout 45m -tags lab $(if $(RUN),-run '$(RUN)') $(if $(SHORT),-skip '$(NIGHTLY_LAB)') -v ./contrib/lab $(if $(LANES),-args -lab.lanes=$(LANES))
 
 lab-restarts: lab-packages etcd $(CACHE)/faultfs ## writes while all is restarted and rebooted, ROUNDS=20 times; wants a quiet machine
 	$(GO) test -count=1 -timeout 90m -tags lab -run 'Rollout' -v ./contrib/lab -args -lab.lanes=1 -lab.rounds=$(or $(ROUNDS),20)

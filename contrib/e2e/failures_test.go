@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build long
+//go:build nightly
 
 package e2e
 
@@ -90,32 +90,6 @@ func (w *world) givesWay(code policy.ReasonCode, limit time.Duration) {
 		w.t.Errorf("the join of n2 ended with %q, want %s", how, code)
 	}
 	w.checkUnitStopped(n2)
-}
-
-// ending gives the code with which a host's join has ended, by the history.
-func (w *world) ending(h *host) policy.ReasonCode {
-	w.t.Helper()
-	lines, err := w.history()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, l := range lines {
-		if l.Kind == "op" && strings.HasPrefix(l.Text, "join of "+h.Options.Name+" ") {
-			return policy.ReasonCode(l.Code)
-		}
-	}
-	return ""
-}
-
-// checkUnitStopped sees that nothing runs any more on a host that is no member.
-func (w *world) checkUnitStopped(h *host) {
-	w.t.Helper()
-	w.eventually("etcd of "+h.Options.Name+" is stopped", func() bool {
-		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-		defer cancel()
-		pid, err := h.EtcdPID(ctx)
-		return err == nil && pid == 0
-	})
 }
 
 func TestALearnerThatNeverStartsGivesWayToTheNextHost(t *testing.T) {

@@ -8,6 +8,7 @@ package e2e
 import (
 	"context"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -193,4 +194,36 @@ func (w *world) standing() string {
 		text += "\n" + m.String()
 	}
 	return text
+}
+
+// checkUnitStopped sees that nothing runs any more on a host that is no member.
+func (w *world) checkUnitStopped(h *host) {
+	w.t.Helper()
+	w.eventually("etcd of "+h.Options.Name+" is stopped", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+		defer cancel()
+		pid, err := h.EtcdPID(ctx)
+		return err == nil && pid == 0
+	})
+}
+
+// ending gives the code with which a host's join has ended, by the history.
+func (w *world) ending(h *host) policy.ReasonCode {
+	w.t.Helper()
+	lines, err := w.history()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, l := range lines {
+		if l.Kind == "op" && strings.HasPrefix(l.Text, "join of "+h.Options.Name+" ") {
+			return policy.ReasonCode(l.Code)
+		}
+	}
+	return ""
+}
+
+// isVoter tells whether a host is a voter.
+func (w *world) isVoter(h *host) bool {
+	listed, learner := w.is(h)
+	return listed && !learner
 }

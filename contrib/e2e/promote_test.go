@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build long
+//go:build nightly
 
 package e2e
 
@@ -23,12 +23,6 @@ func watched(t *testing.T, stall time.Duration) *world {
 	w.start(n2)
 	w.eventually("n2 is watched", func() bool { return n2.waitsFor(policy.LearnerNotSteady) })
 	return w
-}
-
-// isVoter tells whether n2 was promoted.
-func (w *world) isVoter(h *host) bool {
-	listed, learner := w.is(h)
-	return listed && !learner
 }
 
 func TestALearnerThatHasCaughtUpAndIsCutOffIsNotPromoted(t *testing.T) {

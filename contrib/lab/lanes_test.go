@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -83,9 +84,9 @@ func inLanes(cache string) int {
 }
 
 // again runs what has failed beside other tests once more by itself: ten hosts on two cores are slower than any that
-// people run. More than two that fail are no matter of time, nor is what fails with the machine to itself.
+// people run. More than four that fail are no matter of time, nor is what fails with the machine to itself.
 func again(failed []string, shared string) (code int) {
-	if len(failed) > 2 || *lanes < 2 {
+	if len(failed) > 4 || *lanes < 2 {
 		return min(len(failed), 1)
 	}
 	for _, name := range failed {
@@ -112,6 +113,13 @@ func testNames() ([]string, error) {
 		return nil, fmt.Errorf("cannot list the tests: %w", err)
 	}
 	names := strings.Fields(string(list))
+	if skip := flag.Lookup("test.skip").Value.String(); skip != "" { // -test.list does not look at it
+		pattern, err := regexp.Compile("^(" + skip + ")$")
+		if err != nil {
+			return nil, fmt.Errorf("cannot tell what to skip: %w", err)
+		}
+		names = slices.DeleteFunc(names, pattern.MatchString)
+	}
 	rank := func(name string) int {
 		if i := slices.Index(early, name); i >= 0 {
 			return i

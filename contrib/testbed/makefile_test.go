@@ -41,7 +41,8 @@ func TestMakeSaysInOneSentenceWhichGoItNeeds(t *testing.T) {
 	for what, c := range map[string]struct{ script, says string }{
 		"Debian's": {`echo "go version go1.19.8 linux/amd64"`, says("1.19.8")},
 		"one that may not load": {
-			`[ "$GOTOOLCHAIN" = local ] || { echo "go: toolchain not available" >&2; exit 1; }; echo "go version go1.24.2 linux/arm64"`, says("1.24.2"),
+			`[ "$GOTOOLCHAIN" = local ] || { echo "go: toolchain not available" >&2; exit 1; }; ` +
+				`echo "go version go1.24.2 linux/arm64"`, says("1.24.2"),
 		},
 		"a broken one":          {"exit 1", says("none that tells its version")},
 		"none":                  {"", "found none as "},
@@ -84,7 +85,7 @@ func TestWhatMakeLeavesForLaterIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for list, dir := range map[string]string{"LONG_FLEETS": "agent", "LONG_SIM": "agent/sim"} {
+	for list, dir := range map[string]string{"LONG_FLEETS": "agent", "LONG_SIM": "agent/sim", "NIGHTLY_LAB": "contrib/lab"} {
 		_, after, found := strings.Cut(string(makefile), "\n"+list)
 		names := regexp.MustCompile(`^ *:= ((?:.*\$\\\n)*.*)\n`).FindStringSubmatch(after)
 		if !found || names == nil {
