@@ -8,6 +8,17 @@ import (
 	"time"
 )
 
+// cycles is the operation that takes a host down and brings it back. Nobody ends it but that host or a person: only
+// they know whether somebody works there.
+func cycles() operation {
+	return operation{
+		kind:   KindCycle,
+		noun:   "cycle",
+		phases: []OpPhase{PhaseBegun, PhaseReady, PhaseDown, PhaseBack},
+		carry:  ownCycle,
+	}
+}
+
 // ownCycle carries on the operation that takes this host down and brings it back, from whatever point
 // it is seen at. What takes it further down is done under the lock; to start etcd again needs none.
 func ownCycle(v View) Decision {

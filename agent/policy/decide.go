@@ -150,28 +150,6 @@ func roleOf(v View) Role {
 	return RoleSpare // a learner that never started and has no join is none that counts
 }
 
-// join begins a join of this host, if nothing is against it.
-func join(v View) (Decision, bool) {
-	role := roleOf(v)
-	if role == RoleVoter {
-		return Decision{}, false
-	}
-	target, place := joinTarget(v)
-	if role == RoleStandby && !place {
-		return Decision{}, false
-	}
-	if reasons := preflight(v); len(reasons) > 0 {
-		if v.Lock.Mine {
-			return do(Step{Kind: StepReleaseLock, Why: reasons[0].Text}), true
-		}
-		return Decision{Reasons: reasons}, true
-	}
-	if !v.Lock.Mine {
-		return do(Step{Kind: StepTakeLock, Why: "to join as " + string(target)}), true
-	}
-	return do(Step{Kind: StepBeginJoin, Target: target}), true
-}
-
 // ownUnit keeps the etcd of a member running and stops that of one that was removed.
 func ownUnit(v View) (Decision, bool) {
 	if v.Data.State != DataMember || v.foreign() || (v.Cluster.Reachable && v.Data.ClusterID != v.Cluster.ID) {

@@ -4,16 +4,48 @@
 package policy
 
 import (
-	"fmt"
 	"time"
 )
 
-// ownOperation carries this host's own operation on, from whatever point it is seen at.
+// operation declares a kind of operation. Whoever adds one declares it in a file of its own, and lists it below.
+type operation struct {
+	kind   string
+	noun   string    // what it is called by people
+	phases []OpPhase // that its record may be in, in order
+	// carry carries it on, on the host that its record names, from whatever point it is seen at.
+	carry func(View) Decision
+	// orphan is what a voter's agent does under the lock when the agent of that host is gone; nil where nobody does
+	// anything: it waits for its own host, or for a person.
+	orphan func(View) Decision
+	// mine tells whether it is for its own host alone now, agent or none; nil where it never is.
+	mine func(View) bool
+}
+
+func operations() []operation { return []operation{joins(), cycles(), removals()} }
+
+// operationOf gives the declaration of a kind.
+func operationOf(kind string) (operation, bool) {
+	for _, o := range operations() {
+		if o.kind == kind {
+			return o, true
+		}
+	}
+	return operation{}, false
+}
+
+// Phases gives those that the record of a kind of operation may be in, in order; none for a kind that is not known.
+func Phases(kind string) []OpPhase {
+	o, _ := operationOf(kind)
+	return o.phases
+}
+
+// ownOperation carries this host's own operation on.
 func ownOperation(v View) (Decision, bool) {
 	op := v.Op
 	if op == nil || op.Host != v.Self.ID {
 		return Decision{}, false
 	}
+	o, known := operationOf(op.Kind)
 	switch {
 	case v.Self.Conflict != "": // perhaps it is the operation of another host with our ID
 		return because(v, vetoHostConflict), true
@@ -21,33 +53,10 @@ func ownOperation(v View) (Decision, bool) {
 		return silent(v), true
 	case v.foreign():
 		return because(v, vetoIDMismatch), true
-	case op.Kind == KindCycle:
-		return ownCycle(v), true
-	case op.Kind == KindRemove:
-		return ownRemoval(v), true
-	case op.Kind != KindJoin:
+	case !known:
 		return wait(OperationInFlight, "%q is an operation that this agent does not know: upgrade it", op.Kind), true
 	}
-	if d, decided := underLock(v, "to go on with the join"); decided {
-		return d, true
-	}
-	m, listed := v.member()
-	if listed && m.Standby {
-		return disown(m), true
-	}
-	if op.Phase == PhaseRollback {
-		return rollBack(v), true
-	}
-	if code, text := giveUp(v, m, listed); code != "" {
-		return do(Step{Kind: StepRollBack, MemberID: m.ID, Outcome: code, Why: text}), true
-	}
-	switch {
-	case !listed:
-		return addLearner(v), true
-	case m.Learner:
-		return followLearner(v, m), true
-	}
-	return finishJoin(v, m), true
+	return o.carry(v), true
 }
 
 // underLock makes sure that the lock is ours and that the operation record carries its token.
@@ -63,268 +72,19 @@ func underLock(v View, why string) (Decision, bool) {
 	return Decision{}, false
 }
 
-// giveUp tells why a join must be rolled back. A voter is never given up here.
-func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
-	if listed && !m.Learner {
-		return "", ""
-	}
-	if v.PromotionPending {
-		return "", "" // its promotion may still land: then it is a voter that would be removed
-	}
-	_, common := vetoCommonCause().reason(v)
-	switch {
-	case !v.Op.SameBoot:
-		return HostRebooted, "the host has rebooted since the join began"
-	case v.Op.MemberID != 0 && !listed:
-		return Orphaned, "the learner was removed by somebody else"
-	case !Permits(v.Health.State).Hold && !common: // with a common cause nothing is changed
-		return HealthLost, v.Health.Text
-	case !listed && v.Op.Elapsed > v.Limits.LearnerStall:
-		return JoinTooLong, fmt.Sprintf("it could not be added for %s, the limit is %s",
-			v.Op.Elapsed.Round(time.Second), v.Limits.LearnerStall)
-	case v.Op.Elapsed > v.Limits.LearnerMax:
-		return JoinTooLong, fmt.Sprintf("it has lasted %s, the limit is %s", v.Op.Elapsed.Round(time.Second),
-			v.Limits.LearnerMax)
-	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missed(v, m)):
-		return LearnerStalled, fmt.Sprintf("no progress for %s, the limit is %s", m.StalledFor.Round(time.Second),
-			v.Limits.LearnerStall)
-	}
-	return "", ""
-}
-
-// steady tells whether the learner answers and is where the leader is: in a cluster at rest there
-// is no further progress to make.
-func steady(v View, m Member) bool {
-	return m.Live && m.LagKnown && m.Lag <= v.Limits.PromoteLag
-}
-
-// missed tells whether a learner that looks as if it had caught up has not applied a write of a
-// while ago.
-func missed(v View, m Member) bool {
-	return v.Op.WrittenFor > v.Limits.Settle && v.Op.WrittenFor < m.StillFor
-}
-
-// follows makes sure that the learner has applied something at this very moment. In a cluster at
-// rest one that is cut off looks like one that has caught up: neither index moves. It answers its
-// clients, and a learner never notices that its leader is gone. So something is written for it.
-func follows(v View, m Member, then Step) Decision {
-	switch {
-	case m.StillFor == 0:
-		return do(then)
-	case v.Op.WrittenFor < m.StillFor:
-		return wait(LearnerNotSteady, "it has not followed a write of %s ago",
-			v.Op.WrittenFor.Round(100*time.Millisecond))
-	}
-	return do(Step{Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: m.ID, Why: "to see whether the learner follows"})
-}
-
-// addLearner gets this host into the member list.
-func addLearner(v View) Decision {
-	if r, holds := vetoed(v, vetoUnitUnusable); holds {
-		return Decision{Reasons: []Reason{r}}
-	}
-	if unitRuns(v) {
-		return wait(UnitBusy, "the unit is %s", v.Unit.State)
-	}
-	if v.Op.Target == RoleVoter && !v.votersMissing() {
-		return do(Step{Kind: StepEndOp, Outcome: TargetMet, Why: "others have become voters meanwhile"})
-	}
-	if v.Data.State == DataMember || v.Data.State == DataRemains {
-		return moveAside(v)
-	}
-	if r, holds := vetoed(v, vetoHostConflict, vetoHealthUnknown, vetoNotQualified, vetoHealthBad, vetoCommonCause,
-		vetoVersionIncompatible, vetoClockSkew, vetoDataUnusable, vetoVoterNotLive, vetoLearnerPresent); holds {
-		return Decision{Reasons: []Reason{r}}
-	}
-	if v.Cluster.StableFor < v.Limits.Settle {
-		return wait(Settling, "the membership changed %s ago", v.Cluster.StableFor.Round(100*time.Millisecond))
-	}
-	return do(Step{Kind: StepAddLearner})
-}
-
-func unitRuns(v View) bool {
-	switch v.Unit.State {
-	case UnitActive, UnitActivating, UnitDeactivating:
-		return true
-	}
-	return false
-}
-
-// moveAside gets data out of the way that a new member must not start with. Nothing is deleted.
-func moveAside(v View) Decision {
-	if r, holds := vetoed(v, vetoDataUnusable); holds {
-		return Decision{Reasons: []Reason{r}}
-	}
-	why := fmt.Sprintf("it belongs to member %x, which is gone", v.Data.MemberID)
-	if v.Data.State == DataRemains {
-		why = "it is of an etcd that ended before it was a member"
-	}
-	return do(Step{Kind: StepMoveDataAside, Why: why})
-}
-
-// followLearner starts the learner's etcd and follows it until it may be promoted.
-func followLearner(v View, m Member) Decision {
-	if v.Op.MemberID != m.ID {
-		return do(Step{Kind: StepSetPhase, Phase: PhaseAdded, MemberID: m.ID})
-	}
-	stale := v.Data.State == DataRemains || (v.Data.State == DataMember && v.Data.MemberID != m.ID)
-	if !unitRuns(v) {
-		// A version that does not fit could crash the leader.
-		if r, holds := vetoed(v, vetoUnitUnusable, vetoVersionUnknown, vetoVersionIncompatible); holds {
-			return Decision{Reasons: []Reason{r}}
-		}
-		switch {
-		case v.Data.State == DataUnknown || v.Data.State == DataUnreadable:
-			return because(v, vetoDataUnusable)
-		case stale:
-			return moveAside(v)
-		case !v.Unit.EnvReady && v.Data.State == DataEmpty:
-			return do(Step{Kind: StepWriteEnv})
-		}
-		return bringUp(v)
-	}
-	switch {
-	case m.Name == "" || !m.Live:
-		return wait(LearnerNotStarted, "etcd runs, but does not serve yet; %s without progress",
-			m.StalledFor.Round(time.Second))
-	case v.Op.Phase != PhaseStarted:
-		return do(Step{Kind: StepSetPhase, Phase: PhaseStarted, MemberID: m.ID})
-	case !steady(v, m):
-		return wait(LearnerBehind, "%d entries behind the leader, at most %d", m.Lag, v.Limits.PromoteLag)
-	case m.SteadyFor < v.Limits.SteadyLag || m.LiveFor < v.Limits.PromoteStable:
-		return wait(LearnerNotSteady, "caught up for %s of %s, up for %s of %s",
-			m.SteadyFor.Round(time.Second), v.Limits.SteadyLag, m.LiveFor.Round(time.Second), v.Limits.PromoteStable)
-	case v.Op.Target != RoleVoter || !v.votersMissing():
-		return follows(v, m, Step{Kind: StepEndOp, Outcome: Joined, Why: "caught up, it stays a learner"})
-	}
-	return promote(v, m)
-}
-
-// votersMissing tells whether fewer vote than wanted. Others may have become voters meanwhile.
-func (v View) votersMissing() bool {
-	voters, _ := v.Cluster.Counts()
-	return voters < v.Target.Voters
-}
-
-// promote makes the learner a voter, if all that may be against it is not the case at this
-// moment. etcd itself would promote a learner that is dead, or a tenth of the log behind.
-func promote(v View, m Member) Decision {
-	if r, holds := vetoed(v, vetoHostConflict, vetoHealthUnknown, vetoHealthBad, vetoVersionIncompatible,
-		vetoClockSkew, vetoCommonCause, vetoVoterNotLive, vetoEvenVoters); holds {
-		return Decision{Reasons: []Reason{r}}
-	}
-	if m.Errors {
-		return wait(LearnerNotSteady, "the learner reports errors of its own")
-	}
-	if v.Cluster.StableFor < v.Limits.Settle {
-		return wait(Settling, "the membership changed %s ago", v.Cluster.StableFor.Round(100*time.Millisecond))
-	}
-	if v.Self.MemberID != m.ID { // with it, its etcd is started again even when the quorum is lost
-		return wait(LearnerNotSteady, "this host has not noted on its disk yet that it is member %x", m.ID)
-	}
-	return follows(v, m, Step{Kind: StepPromote, MemberID: m.ID})
-}
-
-// finishJoin waits until the new voter itself knows that it is one and serves.
-func finishJoin(v View, m Member) Decision {
-	if !unitRuns(v) {
-		// A voter that starts on an empty disk has forgotten what it acknowledged.
-		if v.Data.State != DataMember || v.Data.MemberID != m.ID {
-			return wait(DataUnusable, "member %x votes, but the data directory is %s", m.ID, orUnknown(v.Data.State))
-		}
-		if v.Unit.State == UnitInactive { // it ran when it was promoted, so somebody has stopped it since
-			return leaveStopped(v, m)
-		}
-		if r, holds := vetoed(v, vetoUnitUnusable, vetoVersionUnknown, vetoVersionIncompatible); holds {
-			return Decision{Reasons: []Reason{r}}
-		}
-		return bringUp(v)
-	}
-	switch {
-	case m.DownFor > v.Limits.LearnerStall:
-		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it votes, but has not answered for long"})
-	case v.Op.Phase != PhasePromoted:
-		return do(Step{Kind: StepSetPhase, Phase: PhasePromoted, MemberID: m.ID})
-	case !m.Live || m.ThinksLearner:
-		return wait(Starting, "the member list says voter, the member itself does not serve as one yet")
-	}
-	return do(Step{Kind: StepEndOp, Outcome: Joined})
-}
-
-// leaveStopped leaves a new voter alone that somebody has stopped. The operation does not wait for that person for
-// ever.
-func leaveStopped(v View, m Member) Decision {
-	if m.DownFor > v.Limits.LearnerStall {
-		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it votes, and somebody has stopped its etcd"})
-	}
-	return stopped(v)
-}
-
-func orUnknown(s DataState) string {
-	if s == DataUnknown {
-		return "unknown"
-	}
-	return string(s)
-}
-
-// disown ends a join that the learner's own host has not begun: whoever can write the record could else have a standby
-// removed, or started anew.
-func disown(m Member) Decision {
-	why := fmt.Sprintf("the learner %s is a standby by its own host's word, and joins nothing", m.label())
-	return do(Step{Kind: StepEndOp, Outcome: Disowned, Why: why})
-}
-
-// concerns tells whether the operation is about a member. The host that it names knows its own, whichever the record
-// names.
-func (op *Op) concerns(v View, m Member) bool {
-	own := op.Host == v.Self.ID && m.PeerURL == v.Self.PeerURL
-	return own || m.ID == op.MemberID || op.PeerURL != "" && m.PeerURL == op.PeerURL
-}
-
-// rollBack takes a join back: the learner leaves the member list, its etcd stops, the record goes.
-func rollBack(v View) Decision {
-	for _, m := range v.Cluster.Members {
-		switch {
-		case !v.Op.concerns(v, m):
-			continue
-		case !m.Learner: // a promotion that had timed out has landed
-			return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it is a voter by now"})
-		case m.Standby:
-			return disown(m)
-		}
-		return do(Step{Kind: StepRemoveLearner, MemberID: m.ID, Why: v.Op.Reason})
-	}
-	if r, holds := vetoed(v, vetoUnitUnusable); holds && v.Op.Host == v.Self.ID {
-		return Decision{Reasons: []Reason{r}}
-	}
-	if v.Op.Host == v.Self.ID && unitRuns(v) {
-		if v.Unit.State == UnitDeactivating {
-			return wait(UnitBusy, "etcd is stopping")
-		}
-		return do(Step{Kind: StepStopUnit, Why: v.Op.Reason})
-	}
-	return do(Step{Kind: StepEndOp, Outcome: v.Op.rolledBack()})
-}
-
-// rolledBack is the code with which the roll-back was begun. One that this agent does not know, or none, says nothing
-// but that nobody went on with the operation.
-func (op *Op) rolledBack() ReasonCode {
-	if op.Outcome.Info().Meaning == "" {
-		return Orphaned
-	}
-	return op.Outcome
-}
-
-// othersOperation lets a voter's agent take back a join whose own agent is gone, and end a removal that etcd was not
-// told of yet, or that is done. Removing a learner never costs quorum. Nothing else of another host is touched.
+// othersOperation lets a voter's agent end what the agent of another host has begun, and is gone. Nothing else of
+// another host is touched.
 func othersOperation(v View) (Decision, bool) {
 	op := v.Op
-	if op == nil || op.Host == v.Self.ID || op.Kind != KindJoin && op.Kind != KindRemove || !v.Cluster.Reachable ||
-		v.foreign() {
+	if op == nil || op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() {
 		return Decision{}, false
 	}
-	if op.Kind == KindRemove && !removalEnds(v) {
-		return Decision{Step: Step{Kind: StepReleaseLock, Why: "a removal of " + op.HostName + " is in flight"}},
+	o, known := operationOf(op.Kind)
+	if !known || o.orphan == nil {
+		return Decision{}, false
+	}
+	if o.mine != nil && o.mine(v) {
+		return Decision{Step: Step{Kind: StepReleaseLock, Why: "a " + o.noun + " of " + op.HostName + " is in flight"}},
 			v.Lock.Mine
 	}
 	if !v.Lock.Mine {
@@ -335,48 +95,12 @@ func othersOperation(v View) (Decision, bool) {
 		if v.Op.OrphanedFor < v.Limits.OrphanGrace+time.Duration(turn)*v.Limits.LockTTL {
 			return Decision{}, false
 		}
-		return do(Step{Kind: StepTakeLock, Why: "to take back the " + op.Kind + " of " + op.HostName +
+		return do(Step{Kind: StepTakeLock, Why: "to take back the " + o.noun + " of " + op.HostName +
 			", whose agent is gone"}), true
 	}
 	// it was written while this host held the lock
 	if op.Token != v.Lock.Token && v.Op.OrphanedFor < v.Limits.OrphanGrace {
 		return do(Step{Kind: StepReleaseLock, Why: "an operation of " + op.HostName + " was recorded meanwhile"}), true
 	}
-	if op.Kind == KindRemove {
-		return carryRemoval(v), true
-	}
-	if op.Token != v.Lock.Token {
-		return do(Step{
-			Kind: StepRollBack, MemberID: op.MemberID, Outcome: Orphaned,
-			Why: "the agent of " + op.HostName + " is gone",
-		}), true
-	}
-	return rollBack(v), true
-}
-
-// leftover lets a voter's agent remove a learner that has never started and that no operation
-// stands for: an add that landed after its join was taken back. It would block every other join.
-func leftover(v View) (Decision, bool) {
-	if v.Op != nil || !v.Cluster.Reachable || v.foreign() || v.Self.Conflict != "" {
-		return Decision{}, false
-	}
-	if _, other := turnElsewhere(v); other {
-		return Decision{}, false
-	}
-	turn := voterTurn(v)
-	for m := range v.Cluster.learners() {
-		if m.Name != "" || turn < 0 || m.DownFor < v.Limits.LearnerStall+time.Duration(turn)*v.Limits.LockTTL {
-			continue
-		}
-		switch {
-		case v.Lock.Mine:
-			return do(Step{
-				Kind: StepRollBack, MemberID: m.ID, Outcome: LearnerStalled,
-				Why: "it has never started and belongs to no join",
-			}), true
-		case v.Lock.Known && !v.Lock.Held:
-			return do(Step{Kind: StepTakeLock, Why: "to remove a learner that has never started"}), true
-		}
-	}
-	return Decision{}, false
+	return o.orphan(v), true
 }

@@ -139,20 +139,26 @@ func listUnsettled(v View) (string, bool) {
 		left.Round(100*time.Millisecond), v.Limits.Settle), true
 }
 
-// ownRemoval carries on the removal that this host was asked for.
-func ownRemoval(v View) Decision {
-	if d, decided := underLock(v, "to go on with the removal"); decided {
-		return d
+// removals is the operation that takes a member out for good. The host that was asked carries it on. Another ends it
+// when the member is gone, or etcd was not told yet. Any other is for its own host alone, which knows from its disk
+// that a person has asked for it: whoever can write the record could else have members removed.
+func removals() operation {
+	return operation{
+		kind:   KindRemove,
+		noun:   "removal",
+		phases: []OpPhase{PhaseBegun, PhaseRemoving},
+		carry: func(v View) Decision {
+			if d, decided := underLock(v, "to go on with the removal"); decided {
+				return d
+			}
+			return carryRemoval(v)
+		},
+		orphan: carryRemoval,
+		mine: func(v View) bool {
+			_, listed := v.memberByID(v.Op.MemberID)
+			return listed && v.Op.Phase == PhaseRemoving
+		},
 	}
-	return carryRemoval(v)
-}
-
-// removalEnds tells whether a removal can be ended by anybody: the member is gone, or etcd was not told yet. Any other
-// is for its own host alone, which knows from its disk that a person has asked for it: whoever can write the record
-// could else have members removed.
-func removalEnds(v View) bool {
-	_, listed := v.memberByID(v.Op.MemberID)
-	return !listed || v.Op.Phase != PhaseRemoving
 }
 
 // carryRemoval takes the member out. Once etcd may have been told, nobody can take that back: it is told again until

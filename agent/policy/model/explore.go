@@ -41,7 +41,14 @@ type Result struct {
 	Breach      *Breach
 	Steps       map[policy.StepKind]bool   // that were decided on
 	Reasons     map[policy.ReasonCode]bool // that were given
+	Phases      map[Phase]bool             // that operations were seen in
 	Took        time.Duration
+}
+
+// Phase is one of a kind of operation.
+type Phase struct {
+	Kind  string
+	Phase policy.OpPhase
 }
 
 // Breach is a promise that does not hold, with the shortest story in which it breaks.
@@ -70,7 +77,9 @@ func newMachine(sc Scenario, r rules) *machine {
 	return &machine{
 		Scenario: sc, rules: r, faults: sc.Faults, budget: sc.Budget, cache: map[sight]*[ranks]choice{},
 		rest: map[uint64]struct{}{},
-		seen: &Result{Steps: map[policy.StepKind]bool{}, Reasons: map[policy.ReasonCode]bool{}},
+		seen: &Result{
+			Steps: map[policy.StepKind]bool{}, Reasons: map[policy.ReasonCode]bool{}, Phases: map[Phase]bool{},
+		},
 	}
 }
 
@@ -90,6 +99,9 @@ func (m *machine) decide(s *sight) *[ranks]choice {
 			m.say(&d)
 		}
 		m.seen.Steps[d.Step.Kind] = true
+		if v.Op != nil {
+			m.seen.Phases[Phase{v.Op.Kind, v.Op.Phase}] = true
+		}
 		for _, r := range d.Reasons {
 			m.seen.Reasons[r.Code] = true
 		}
@@ -174,7 +186,7 @@ func explore(ctx context.Context, sc Scenario, r rules, workers int) Result {
 
 func newExplorer(sc Scenario, r rules, workers int) *explorer {
 	x := &explorer{sc: sc, result: Result{
-		Scenario: sc, Steps: map[policy.StepKind]bool{},
+		Scenario: sc, Steps: map[policy.StepKind]bool{}, Phases: map[Phase]bool{},
 		Reasons: map[policy.ReasonCode]bool{},
 	}}
 	for range max(1, workers) {
@@ -200,6 +212,7 @@ func (x *explorer) run(ctx context.Context) Result {
 	for _, m := range x.workers {
 		x.result.Transitions += m.transitions
 		maps.Copy(x.result.Steps, m.seen.Steps)
+		maps.Copy(x.result.Phases, m.seen.Phases)
 		maps.Copy(x.result.Reasons, m.seen.Reasons)
 	}
 	x.result.Took = time.Since(began)

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestThePolicyBreaksNoPromiseInSmallScopes(t *testing.T) {
 	t.Parallel()
-	steps, reasons := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}
+	steps, reasons, phases := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}, map[Phase]bool{}
 	for _, sc := range append(append(small(), smallCycles()...), smallRemovals()...) {
 		r := Explore(t.Context(), sc, 2)
 		t.Log(r)
@@ -29,6 +29,16 @@ func TestThePolicyBreaksNoPromiseInSmallScopes(t *testing.T) {
 		}
 		maps.Copy(steps, r.Steps)
 		maps.Copy(reasons, r.Reasons)
+		maps.Copy(phases, r.Phases)
+	}
+	declared := map[Phase]bool{}
+	for _, kind := range []string{policy.KindJoin, policy.KindCycle, policy.KindRemove} {
+		for _, phase := range policy.Phases(kind) {
+			declared[Phase{kind, phase}] = true
+		}
+	}
+	if !maps.Equal(phases, declared) {
+		t.Errorf("operations were seen in the phases %v; declared are %v", phases, declared)
 	}
 	for kind, how := range Steps() {
 		if how == Explored && !steps[kind] {
