@@ -13,6 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
@@ -51,7 +52,7 @@ func (a *Agent) act(ctx context.Context, r *round.Round) bool {
 	stepCtx, cancel, err := a.stepContext(ctx, step, bound)
 	if err != nil {
 		a.log.Info("step not taken", "step", step.Kind, "error", err)
-		a.metrics.step(step.Kind, err)
+		a.metrics.Step(step.Kind, err)
 		a.fail(step.Kind, err)
 		return false
 	}
@@ -138,7 +139,7 @@ func (a *Agent) stepping(step policy.Step, done bool) {
 func (a *Agent) finished(ctx context.Context, now *round.Round, s *runningStep, err error) bool {
 	step := s.step
 	a.steps++
-	a.metrics.step(step.Kind, err)
+	a.metrics.Step(step.Kind, err)
 	a.failed = policy.Failed{}
 	if err != nil {
 		a.fail(step.Kind, err)
@@ -170,12 +171,12 @@ func (a *Agent) finished(ctx context.Context, now *round.Round, s *runningStep, 
 // tell writes the line of a step into the history: at once, if this round has asked the cluster that this host belongs
 // to, or else when one has.
 func (a *Agent) tell(ctx context.Context, now *round.Round, step policy.Step, outcome, text string) {
-	e := entry{kind: "step", code: string(step.Kind), outcome: outcome, text: text}
+	e := publish.Entry{Kind: "step", Code: string(step.Kind), Outcome: outcome, Text: text}
 	if now.EtcdAt == now.At && now.View.Cluster.Reachable && !now.View.Cluster.Foreign() {
-		a.journal.write(ctx, now.Revision, e)
+		a.journal.Write(ctx, now.Revision, e)
 		return
 	}
-	a.journal.note(0, e)
+	a.journal.Note(0, e)
 }
 
 // take does the work of a step.

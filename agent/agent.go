@@ -33,6 +33,7 @@ import (
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
@@ -168,10 +169,10 @@ type Agent struct {
 
 	lock      *lock.Lock
 	judge     *judge
-	presence  *presence
-	journal   *journal
+	presence  *publish.Presence
+	journal   *publish.Journal
 	files     *local.State
-	metrics   *Metrics
+	metrics   *publish.Metrics
 	since     since
 	clock     beside.Look[time.Duration]
 	binary    beside.Look[string]
@@ -231,7 +232,7 @@ func New(opt Options) (*Agent, error) {
 		opt: opt, log: opt.Logger, keys: record.KeysFor(c.Cluster.Name), limits: limitsOf(c),
 		files: files, wake: make(chan struct{}, 1),
 		since: since{marks: map[string]mark{}}, versions: map[string]policy.Version{},
-		metrics: newMetrics(opt.Probe, opt.Now),
+		metrics: publish.NewMetrics(opt.Probe, opt.Now),
 	}
 	a.lock = lock.New(opt.Etcd, lock.Options{
 		Keys: a.keys, Host: c.Host.ID, Name: c.Host.Name,
@@ -241,8 +242,13 @@ func New(opt Options) (*Agent, error) {
 		return nil, err
 	}
 	a.pace = pace{interval: c.Timing.Interval, host: c.Host.ID, limits: usualPace()}
-	a.presence = newPresence(opt, a.keys, files)
-	a.journal = newJournal(opt, a.keys)
+	told := publish.Options{
+		Config: c, Instance: opt.Instance, BootID: opt.BootID, Version: opt.Version,
+		Etcd: opt.Etcd, Now: opt.Now, Wall: opt.Wall, Logger: opt.Logger,
+		Noting: opt.Noting,
+	}
+	a.presence = publish.NewPresence(told, a.keys, files)
+	a.journal = publish.NewJournal(told, a.keys)
 	return a, nil
 }
 
@@ -262,7 +268,7 @@ func limitsOf(c config.Config) policy.Limits {
 }
 
 // Metrics gives the agent's metrics, for a registry.
-func (a *Agent) Metrics() *Metrics { return a.metrics }
+func (a *Agent) Metrics() *publish.Metrics { return a.metrics }
 
 // Run rounds until the context ends, then gives the lock and the presence back. etcd is left as
 // it is.
@@ -314,10 +320,10 @@ func (a *Agent) leave(ctx context.Context) {
 			a.log.Warn("lock not given back", "error", err)
 		}
 	}
-	if r := a.reached.Load(); r != nil && a.journal.waiting() && !r.View.Cluster.Foreign() {
-		a.journal.store(ctx, r.Revision)
+	if r := a.reached.Load(); r != nil && a.journal.Waiting() && !r.View.Cluster.Foreign() {
+		a.journal.Store(ctx, r.Revision)
 	}
-	a.presence.leave(ctx)
+	a.presence.Leave(ctx)
 	a.judge.save(true)
 }
 
@@ -351,7 +357,7 @@ func (a *Agent) round(ctx context.Context) bool {
 	if acted {
 		a.hurry.Store(true) // what was seen before the step is not so any more
 	}
-	a.metrics.observeRound(r, a.opt.Now()-began)
+	a.metrics.Round(r, a.opt.Now()-began)
 	if a.opt.Rounded != nil {
 		a.opt.Rounded(r.Decision, r.Verdict)
 	}
@@ -400,7 +406,7 @@ func (a *Agent) publish(ctx context.Context, r *round.Round) {
 		if first, before := r.Decision.Reasons[0], firstReason(a.last); first.Code != before.Code ||
 			len(a.last.Reasons) == 0 {
 			a.log.Info("waiting", "code", first.Code, "text", first.Text)
-			a.metrics.refused(first.Code)
+			a.metrics.Refused(first.Code)
 		}
 	}
 	a.caution(r.Decision)
@@ -408,14 +414,14 @@ func (a *Agent) publish(ctx context.Context, r *round.Round) {
 		a.last = r.Decision
 		return
 	}
-	a.presence.publish(ctx, r)
-	if r.EtcdAt == r.At && a.journal.waiting() {
-		a.journal.store(ctx, r.Revision)
+	a.presence.Publish(ctx, r)
+	if r.EtcdAt == r.At && a.journal.Waiting() {
+		a.journal.Store(ctx, r.Revision)
 	}
 	a.keepQueue(ctx, r)
 	if r.Decision.Waiting != a.last.Waiting && r.Decision.Waiting != "" && r.Decision.Role == policy.RoleSpare {
-		a.journal.write(ctx, r.Revision, entry{
-			kind: "refusal", code: string(r.Decision.Waiting), text: waitingText(r.Decision),
+		a.journal.Write(ctx, r.Revision, publish.Entry{
+			Kind: "refusal", Code: string(r.Decision.Waiting), Text: waitingText(r.Decision),
 		})
 	}
 	a.last = r.Decision

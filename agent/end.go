@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
@@ -51,8 +52,8 @@ func (a *Agent) endOp(ctx context.Context, r *round.Round, step policy.Step) err
 	} else if r.Op.Reason != "" {
 		text += " (" + r.Op.Reason + ")"
 	}
-	key, line := a.journal.line(r.Revision, entry{
-		kind: "op", code: string(step.Outcome), text: text, operation: r.Op.Kind, outcome: string(step.Outcome),
+	key, line := a.journal.Line(r.Revision, publish.Entry{
+		Kind: "op", Code: string(step.Outcome), Text: text, Operation: r.Op.Kind, Outcome: string(step.Outcome),
 	})
 	own := r.Op.Host == a.opt.Config.Host.ID
 	cycled := own && r.Op.Kind == policy.KindCycle
@@ -74,9 +75,9 @@ func (a *Agent) endOp(ctx context.Context, r *round.Round, step policy.Step) err
 	if err := a.lock.End(ctx, r.OpAt, key, line, a.rolledOut(r, step)...); err != nil {
 		return err
 	}
-	a.journal.keep(r.Revision, line)
+	a.journal.Keep(r.Revision, line)
 	a.log.Info("operation ended", "code", step.Outcome, "text", text)
-	a.metrics.operation(step.Outcome)
+	a.metrics.Operation(step.Outcome)
 	if cycled && ended { // else it is asked for still
 		if err := a.files.EndRequest(step.Outcome, text, r.Wall); err != nil {
 			a.log.Error("end of what was asked not noted", "error", err)
@@ -92,6 +93,6 @@ func (a *Agent) endOp(ctx context.Context, r *round.Round, step policy.Step) err
 			a.log.Error("failed join not noted", "error", err)
 		}
 	}
-	a.journal.trim(ctx)
+	a.journal.Trim(ctx)
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -211,7 +212,7 @@ func (f *fleet) rests() map[string]asked {
 	if rate := per(rest.requests - rest.renewed); rate > 3*max(50, float64(spares)/60) {
 		f.t.Errorf("all spares made %.1f requests/s", rate)
 	}
-	if rate := per(rest.renewed); rate > 1.2*renewals*float64(spares)/60 {
+	if rate := per(rest.renewed); rate > 1.2*publish.Renewals*float64(spares)/60 {
 		f.t.Errorf("all spares renewed %.1f leases/s", rate)
 	}
 	if rate := per(rest.records); rate > 8000 {

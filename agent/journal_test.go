@@ -13,21 +13,28 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
 // newTestJournal gives a journal that writes to an etcd which can be cut off.
-func newTestJournal(t *testing.T) (*journal, *fleetEtcd) {
+func newTestJournal(t *testing.T) (*publish.Journal, *fleetEtcd) {
+	t.Helper()
+	var looked time.Duration
+	// each look is a while after the one before
+	return newJournalAt(t, func() time.Duration { looked += time.Second; return looked })
+}
+
+func newJournalAt(t *testing.T, now func() time.Duration) (*publish.Journal, *fleetEtcd) {
 	t.Helper()
 	c, err := config.Parse("test", fmt.Appendf(nil, fleetConfig, "a", "rack", 0))
 	if err != nil {
 		t.Fatal(err)
 	}
 	etcd := newFleetEtcd()
-	opt := Options{Config: c, Etcd: etcd.of("a"), Wall: time.Now, Logger: slog.New(slog.DiscardHandler)}
-	var looked time.Duration
-	opt.Now = func() time.Duration { looked += readEvery; return looked } // each look is a while after the one before
-	return newJournal(opt, record.KeysFor("test")), etcd
+	opt := publish.Options{Config: c, Etcd: etcd.of("a"), Wall: time.Now, Logger: slog.New(slog.DiscardHandler)}
+	opt.Now = now
+	return publish.NewJournal(opt, record.KeysFor("test")), etcd
 }
 
 // stored gives the texts of the lines in etcd, in the order in which people are shown them.
@@ -62,20 +69,20 @@ func storedLines(t *testing.T, etcd *fleetEtcd) (lines []record.Line) {
 func TestALineThatEtcdDoesNotTakeIsStoredInItsPlaceWhenItAnswersAgain(t *testing.T) {
 	t.Parallel()
 	j, etcd := newTestJournal(t)
-	j.write(t.Context(), 10, entry{kind: "step", code: "begin", text: "begin"})
+	j.Write(t.Context(), 10, publish.Entry{Kind: "step", Code: "begin", Text: "begin"})
 	etcd.cutOff(true)
-	j.write(t.Context(), 11, entry{kind: "step", code: "restart-unit", text: "restarting etcd"})
-	if !j.waiting() {
+	j.Write(t.Context(), 11, publish.Entry{Kind: "step", Code: "restart-unit", Text: "restarting etcd"})
+	if !j.Waiting() {
 		t.Fatal("the line is not kept")
 	}
-	j.store(t.Context(), 12)
+	j.Store(t.Context(), 12)
 	etcd.cutOff(false)
-	j.write(t.Context(), 13, entry{kind: "step", code: "set-phase", text: "back"}) // takes it along
-	if got := stored(t, etcd); !slices.Equal(got, []string{"begin", "restarting etcd", "back"}) || j.waiting() {
+	j.Write(t.Context(), 13, publish.Entry{Kind: "step", Code: "set-phase", Text: "back"}) // takes it along
+	if got := stored(t, etcd); !slices.Equal(got, []string{"begin", "restarting etcd", "back"}) || j.Waiting() {
 		t.Errorf("stored is %q", got)
 	}
 	before := etcd.revision
-	if j.write(t.Context(), 14, entry{kind: "step", code: "set-phase", text: "back"}); etcd.revision != before {
+	if j.Write(t.Context(), 14, publish.Entry{Kind: "step", Code: "set-phase", Text: "back"}); etcd.revision != before {
 		t.Error("a line that says the same as the last one is stored")
 	}
 }
@@ -83,16 +90,16 @@ func TestALineThatEtcdDoesNotTakeIsStoredInItsPlaceWhenItAnswersAgain(t *testing
 func TestWhatWasDoneWhileNoVoterAnsweredIsStoredAfterwardsAndOnlyOnce(t *testing.T) {
 	t.Parallel()
 	j, etcd := newTestJournal(t)
-	j.write(t.Context(), 10, entry{kind: "step", code: "take-down", text: "stopping etcd"})
+	j.Write(t.Context(), 10, publish.Entry{Kind: "step", Code: "take-down", Text: "stopping etcd"})
 	etcd.cutOff(true)
-	j.note(0, entry{kind: "step", code: "start-unit", text: "starting etcd"})
-	j.store(t.Context(), 20) // a try that fails may have been taken all the same
+	j.Note(0, publish.Entry{Kind: "step", Code: "start-unit", Text: "starting etcd"})
+	j.Store(t.Context(), 20) // a try that fails may have been taken all the same
 	etcd.cutOff(false)
-	j.store(t.Context(), 30)
-	if got := stored(t, etcd); !slices.Equal(got, []string{"stopping etcd", "starting etcd"}) || j.waiting() {
+	j.Store(t.Context(), 30)
+	if got := stored(t, etcd); !slices.Equal(got, []string{"stopping etcd", "starting etcd"}) || j.Waiting() {
 		t.Errorf("stored is %q", got)
 	}
-	if key := etcd.sorted[1]; key != j.keys.HistoryLine(20, j.opt.Config.Host.ID, 2) {
+	if key := etcd.sorted[1]; key != record.KeysFor("test").HistoryLine(20, "id-a", 2) {
 		t.Errorf("the key of the second try is %s, another than that of the first", key)
 	}
 }
@@ -101,26 +108,27 @@ func TestALineThatIsTooLongDoesNotKeepTheOthersBack(t *testing.T) {
 	t.Parallel()
 	j, etcd := newTestJournal(t)
 	etcd.cutOff(true)
-	j.write(t.Context(), 10, entry{kind: "step", code: "begin", text: "begin"})
-	j.write(t.Context(), 11, entry{kind: "step", code: "set-phase", text: strings.Repeat("x", record.MaxBytes)})
+	j.Write(t.Context(), 10, publish.Entry{Kind: "step", Code: "begin", Text: "begin"})
+	j.Write(t.Context(), 11, publish.Entry{Kind: "step", Code: "set-phase", Text: strings.Repeat("x", record.MaxBytes)})
 	etcd.cutOff(false)
-	j.write(t.Context(), 12, entry{kind: "step", code: "set-phase", text: "back"})
+	j.Write(t.Context(), 12, publish.Entry{Kind: "step", Code: "set-phase", Text: "back"})
 	got := stored(t, etcd)
-	if len(got) != 3 || got[0] != "begin" || got[2] != "back" || !strings.HasSuffix(got[1], "x…") || j.waiting() {
-		t.Errorf("%d lines are stored, and one waits: %v", len(got), j.waiting())
+	if len(got) != 3 || got[0] != "begin" || got[2] != "back" || !strings.HasSuffix(got[1], "x…") || j.Waiting() {
+		t.Errorf("%d lines are stored, and one waits: %v", len(got), j.Waiting())
 	}
 }
 
 func TestOnlySoManyLinesWaitForEtcd(t *testing.T) {
 	t.Parallel()
+	const kept = 50
 	j, etcd := newTestJournal(t)
 	etcd.cutOff(true)
-	for i := range 3 * keptPending {
-		j.write(t.Context(), int64(i), entry{kind: "step", code: "code", text: fmt.Sprint(i)})
+	for i := range 3 * kept {
+		j.Write(t.Context(), int64(i), publish.Entry{Kind: "step", Code: "code", Text: fmt.Sprint(i)})
 	}
 	etcd.cutOff(false)
-	j.store(t.Context(), 1000)
-	if got := stored(t, etcd); len(got) != keptPending || got[keptPending-1] != fmt.Sprint(3*keptPending-1) {
+	j.Store(t.Context(), 1000)
+	if got := stored(t, etcd); len(got) != kept || got[kept-1] != fmt.Sprint(3*kept-1) {
 		t.Errorf("%d lines are stored, the last is %q", len(got), got[len(got)-1])
 	}
 }
@@ -131,7 +139,7 @@ func TestAnAgentThatEndsInOrderLeavesNoLineBehind(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
 		defer f.close()
 		f.pass(time.Minute)
-		f.hosts["v1"].agent.journal.note(0, entry{kind: "step", code: "start-unit", text: "starting etcd"})
+		f.hosts["v1"].agent.journal.Note(0, publish.Entry{Kind: "step", Code: "start-unit", Text: "starting etcd"})
 		f.hosts["v1"].end()
 		if got := stored(t, f.etcd); !slices.Contains(got, "starting etcd") {
 			t.Errorf("stored is %q", got)
@@ -141,12 +149,11 @@ func TestAnAgentThatEndsInOrderLeavesNoLineBehind(t *testing.T) {
 
 func TestManyWhoLookAtTheHistoryAtOnceAskEtcdOnce(t *testing.T) {
 	t.Parallel()
-	j, etcd := newTestJournal(t)
 	now := time.Minute
-	j.opt.Now = func() time.Duration { return now }
+	j, etcd := newJournalAt(t, func() time.Duration { return now })
 	asked := func() int {
 		before := etcd.count()["a"].requests
-		if _, err := j.read(t.Context(), 10); err != nil {
+		if _, err := j.Read(t.Context(), 10); err != nil {
 			t.Fatal(err)
 		}
 		return etcd.count()["a"].requests - before
@@ -154,7 +161,7 @@ func TestManyWhoLookAtTheHistoryAtOnceAskEtcdOnce(t *testing.T) {
 	if first, again := asked(), asked(); first != 1 || again != 0 {
 		t.Errorf("the first asks %d times, the next %d", first, again)
 	}
-	j.write(t.Context(), 10, entry{kind: "step", code: "begin", text: "begin"})
+	j.Write(t.Context(), 10, publish.Entry{Kind: "step", Code: "begin", Text: "begin"})
 	if after := asked(); after != 1 {
 		t.Errorf("after this host has written one more, it is asked %d times", after)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -33,7 +34,7 @@ func refuse(status int, code, message, hint string) error {
 
 // History gives the newest lines, oldest first.
 func (a *Agent) History(ctx context.Context, limit int) ([]control.HistoryLine, error) {
-	lines, err := a.journal.read(ctx, limit)
+	lines, err := a.journal.Read(ctx, limit)
 	if cluster.Denied(err) {
 		err = a.refuseCall("cannot read the history: ", err, "")
 	}
@@ -207,5 +208,5 @@ func (a *Agent) note(ctx context.Context, code, text string) {
 		revision = r.Revision
 	}
 	a.log.Warn("by an operator", "code", code, "text", text)
-	a.journal.write(ctx, revision, entry{kind: "operator", code: code, text: text})
+	a.journal.Write(ctx, revision, publish.Entry{Kind: "operator", Code: code, Text: text})
 }

@@ -39,14 +39,14 @@ func queues(q *record.Queue, id string) bool {
 // keepQueue writes the queue when it has changed. The first voter whose agent is present keeps it;
 // two that both take themselves for the first do no harm, since the queue only says who looks.
 func (a *Agent) keepQueue(ctx context.Context, r *round.Round) {
-	if r.HostsAt != r.At || a.presence.lease == 0 || !a.keepsQueue(r) {
+	if r.HostsAt != r.At || a.presence.Lease() == 0 || !a.keepsQueue(r) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	if r.At-a.trimmed > trimEvery {
 		a.trimmed = r.At
-		a.journal.trim(ctx)
+		a.journal.Trim(ctx)
 	}
 	q, changed := nextQueue(r)
 	if !changed {
@@ -56,7 +56,7 @@ func (a *Agent) keepQueue(ctx context.Context, r *round.Round) {
 	if err == nil {
 		key := a.keys.Queue()
 		_, err = a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.QueueAt)},
-			clientv3.OpPut(key, string(value), clientv3.WithLease(a.presence.lease)))
+			clientv3.OpPut(key, string(value), clientv3.WithLease(a.presence.Lease())))
 	}
 	if err != nil {
 		a.log.Debug("queue not written", "error", err) // it is tried again when the hosts are looked at next

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/publish"
 )
 
 func TestAPauseThatIsNotThereIsNotEnded(t *testing.T) {
@@ -39,12 +40,12 @@ func TestAPauseThatIsNotThereIsNotEnded(t *testing.T) {
 func TestTheHistorySaysWhetherItIsTheNewest(t *testing.T) {
 	t.Parallel()
 	j, etcd := newTestJournal(t)
-	j.write(t.Context(), 10, entry{kind: "step", code: "begin", text: "begin"})
-	if _, err := j.read(t.Context(), 10); err != nil {
+	j.Write(t.Context(), 10, publish.Entry{Kind: "step", Code: "begin", Text: "begin"})
+	if _, err := j.Read(t.Context(), 10); err != nil {
 		t.Errorf("a voter answers: %v", err)
 	}
 	etcd.cutOff(true)
-	if lines, err := j.read(t.Context(), 10); !errors.Is(err, control.ErrNotNewest) || len(lines) != 1 {
+	if lines, err := j.Read(t.Context(), 10); !errors.Is(err, control.ErrNotNewest) || len(lines) != 1 {
 		t.Errorf("%d lines, %v", len(lines), err)
 	}
 }

@@ -127,7 +127,7 @@ func (a *Agent) viewHosts(hosts []record.Host, opAt int64, freed round.Released)
 			P99:   time.Duration(h.FsyncP99 * float64(time.Second)),
 			Wants: policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: opAt != 0 && h.Answers == opAt,
 			Turn: !h.Turn.IsZero() && !freed.Frees(h.ID, h.Turn),
-			Own:  h.ID == a.opt.Config.Host.ID && a.presence.mine(h),
+			Own:  h.ID == a.opt.Config.Host.ID && a.presence.Mine(h),
 		})
 	}
 	return out

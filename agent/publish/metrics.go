@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package publish
 
 import (
 	"slices"
@@ -37,7 +37,8 @@ type Metrics struct {
 // can be laid over each other.
 func FsyncBuckets() []float64 { return prometheus.ExponentialBuckets(0.000125, 2, 17) }
 
-func newMetrics(probe Probe, now func() time.Duration) *Metrics {
+// NewMetrics makes them, for a registry; probe is asked for the write that is under way when they are scraped.
+func NewMetrics(probe Probe, now func() time.Duration) *Metrics {
 	m := &Metrics{
 		probe: probe, now: now,
 		fsync: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -73,7 +74,8 @@ func newMetrics(probe Probe, now func() time.Duration) *Metrics {
 	return m
 }
 
-func (m *Metrics) step(kind policy.StepKind, err error) {
+// Step counts a step that has ended.
+func (m *Metrics) Step(kind policy.StepKind, err error) {
 	result := record.StepOK
 	if err != nil {
 		result = record.StepError
@@ -81,13 +83,16 @@ func (m *Metrics) step(kind policy.StepKind, err error) {
 	m.steps.WithLabelValues(string(kind), result).Inc()
 }
 
-func (m *Metrics) refused(code policy.ReasonCode) { m.refusals.WithLabelValues(string(code)).Inc() }
+// Refused counts what has become the first reason for doing nothing.
+func (m *Metrics) Refused(code policy.ReasonCode) { m.refusals.WithLabelValues(string(code)).Inc() }
 
-func (m *Metrics) operation(outcome policy.ReasonCode) {
+// Operation counts one that this agent has ended.
+func (m *Metrics) Operation(outcome policy.ReasonCode) {
 	m.operations.WithLabelValues(string(outcome)).Inc()
 }
 
-func (m *Metrics) observeRound(r *round.Round, took time.Duration) {
+// Round has a round shown from now on, which took that long.
+func (m *Metrics) Round(r *round.Round, took time.Duration) {
 	for _, s := range r.Reading.Samples {
 		if s.Errno == 0 {
 			m.fsync.WithLabelValues(s.Lane.String()).Observe(s.Latency.Seconds())

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package publish
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ import (
 
 func TestEveryMetricThatAnAlertOrTheReadmeNamesExists(t *testing.T) {
 	t.Parallel()
-	m := newMetrics(nil, func() time.Duration { return 0 })
+	m := NewMetrics(nil, func() time.Duration { return 0 })
 	described := make(chan *prometheus.Desc, 100)
 	m.Describe(described)
 	close(described)
@@ -28,7 +28,7 @@ func TestEveryMetricThatAnAlertOrTheReadmeNamesExists(t *testing.T) {
 	for d := range described {
 		names = append(names, regexp.MustCompile(`quorumd_[a-z_]+`).FindString(d.String()))
 	}
-	for _, path := range []string{"../contrib/prometheus/quorumd.rules.yaml", "../README.md"} {
+	for _, path := range []string{"../../contrib/prometheus/quorumd.rules.yaml", "../../README.md"} {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -47,7 +47,7 @@ func TestEveryMetricThatAnAlertOrTheReadmeNamesExists(t *testing.T) {
 
 func TestEveryFindingIsAMetricWhileItHoldsAndNotTheWorstAlone(t *testing.T) {
 	t.Parallel()
-	m := newMetrics(&disk.Probe{}, func() time.Duration { return 0 })
+	m := NewMetrics(&disk.Probe{}, func() time.Duration { return 0 })
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m)
 	judge, err := health.New(health.DefaultThresholds())

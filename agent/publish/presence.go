@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package publish
 
 import (
 	"context"
@@ -23,9 +23,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// presence keeps this host's record in etcd. It is written when what it says changes, and its
+// Presence keeps this host's record in etcd. It is written when what it says changes, and its
 // lease is renewed from the loop, so that the record of a loop that hangs goes away.
-type presence struct {
+type Presence struct {
 	opt     Options
 	keys    record.Keys
 	log     *slog.Logger
@@ -38,39 +38,39 @@ type presence struct {
 	noting  beside.Look[struct{}]
 }
 
-func newPresence(opt Options, keys record.Keys, files *local.State) *presence {
-	return &presence{opt: opt, keys: keys, log: opt.Logger, files: files}
+// NewPresence makes one that has written nothing yet.
+func NewPresence(opt Options, keys record.Keys, files *local.State) *Presence {
+	return &Presence{opt: opt, keys: keys, log: opt.Logger, files: files}
 }
 
-// mine tells whether a record with this host's ID is this host's own: written by this agent, or by the one before a
+// Mine tells whether a record with this host's ID is this host's own: written by this agent, or by the one before a
 // reboot that could not take it back, as when the power is lost.
-func (p *presence) mine(h record.Host) bool {
+func (p *Presence) Mine(h record.Host) bool {
 	return h.Instance == p.opt.Instance || slices.Contains(p.files.Instances(), h.Instance)
 }
 
 // note remembers across a reboot who this agent is. It is written beside the loop: the disk may hang.
-func (p *presence) note(ctx context.Context) {
+func (p *Presence) note(ctx context.Context) {
 	if slices.Contains(p.files.Instances(), p.opt.Instance) {
 		return
 	}
-	p.noting.Refresh(ctx, p.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+	p.noting.Refresh(ctx, p.opt.Now, noteEvery, noteBound, func(context.Context) (struct{}, error) {
 		p.opt.noting("instance")
 		err := p.files.NoteInstance(p.opt.Instance)
 		if err != nil {
 			p.log.Warn("cannot save the instance ID; after a loss of power this agent takes its own old record for "+
-				"that "+
-				"of another agent, until the record's lease ends", "error", err)
+				"that of another agent, until the record's lease ends", "error", err)
 		}
 		return struct{}{}, err
 	})
 }
 
-// renewals is how often in its time to live the presence lease is renewed.
-const renewals = 3
+// Renewals is how often in its time to live the presence lease is renewed.
+const Renewals = 3
 
-// publish writes the record if it has changed, or if it is gone.
-func (p *presence) publish(ctx context.Context, r *round.Round) {
-	if r.OwnHost != nil && !p.mine(*r.OwnHost) {
+// Publish writes the record if it has changed, or if it is gone.
+func (p *Presence) Publish(ctx context.Context, r *round.Round) {
+	if r.OwnHost != nil && !p.Mine(*r.OwnHost) {
 		return // another agent's; conflict says so
 	}
 	p.note(ctx)
@@ -90,10 +90,10 @@ func (p *presence) publish(ctx context.Context, r *round.Round) {
 }
 
 // renew keeps the lease alive, and forgets it when etcd does not know it any more.
-func (p *presence) renew(ctx context.Context) {
+func (p *Presence) renew(ctx context.Context) {
 	ttl := p.opt.Config.Timing.PresenceTTL
 	now := p.opt.Now()
-	if p.lease == 0 || now-p.renewed < ttl/renewals {
+	if p.lease == 0 || now-p.renewed < ttl/Renewals {
 		return
 	}
 	left, err := p.opt.Etcd.KeepAliveOnce(ctx, p.lease)
@@ -108,7 +108,7 @@ func (p *presence) renew(ctx context.Context) {
 }
 
 // write puts the record if the key is still as it was seen.
-func (p *presence) write(ctx context.Context, own record.Host, seen int64) error {
+func (p *Presence) write(ctx context.Context, own record.Host, seen int64) error {
 	value, err := record.Encode(own)
 	if err != nil {
 		return err
@@ -135,8 +135,11 @@ func (p *presence) write(ctx context.Context, own record.Host, seen int64) error
 	return nil
 }
 
-// leave ends the lease, and with it the record.
-func (p *presence) leave(ctx context.Context) {
+// Lease gives the lease of the record, or 0: what else stands for as long as this agent runs may hang on it.
+func (p *Presence) Lease() clientv3.LeaseID { return p.lease }
+
+// Leave ends the lease, and with it the record.
+func (p *Presence) Leave(ctx context.Context) {
 	if p.lease == 0 {
 		return
 	}
@@ -146,7 +149,7 @@ func (p *presence) leave(ctx context.Context) {
 }
 
 // record is what this host says of itself.
-func (p *presence) record(r *round.Round) record.Host {
+func (p *Presence) record(r *round.Round) record.Host {
 	c, v := p.opt.Config, r.View
 	h := record.Host{
 		ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Instance: p.opt.Instance, BootID: p.opt.BootID,
@@ -175,7 +178,7 @@ func (p *presence) record(r *round.Round) record.Host {
 
 // asks tells whether the operation in flight asks this host how it is: a host is about to stop its voter, and waits for
 // the word of every other. A round that has slept does not answer, its verdict may be as old as its sleep.
-func (p *presence) asks(r *round.Round) bool {
+func (p *Presence) asks(r *round.Round) bool {
 	op := r.Op
 	return op != nil && op.Kind == policy.KindCycle && policy.OpPhase(op.Phase) == policy.PhaseReady &&
 		op.Host != p.opt.Config.Host.ID &&
@@ -188,7 +191,7 @@ const p99Every = 10 * time.Minute
 
 // steadyP99 gives the p99 to publish: the one before, unless the disk has become clearly quicker or
 // slower and the last change is a while ago. A disk that was not measured has the p99 of before.
-func (p *presence) steadyP99(now, p99 time.Duration) float64 {
+func (p *Presence) steadyP99(now, p99 time.Duration) float64 {
 	level := quantised(p99)
 	seconds := p99.Seconds()
 	within := seconds > p.p99/2*0.75 && seconds <= p.p99*1.25 // a quarter beyond the bounds of its step

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package publish
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// journal is the history that people read: in etcd, for all hosts, and the last lines of this
+// Journal is the history that people read: in etcd, for all hosts, and the last lines of this
 // host in memory, for when etcd is down.
-type journal struct {
+type Journal struct {
 	opt  Options
 	keys record.Keys
 
@@ -57,38 +57,39 @@ const (
 	trimBatch   = 100
 )
 
-func newJournal(opt Options, keys record.Keys) *journal {
-	return &journal{opt: opt, keys: keys, reading: make(chan struct{}, 1)}
+// NewJournal makes one that has nothing to store.
+func NewJournal(opt Options, keys record.Keys) *Journal {
+	return &Journal{opt: opt, keys: keys, reading: make(chan struct{}, 1)}
 }
 
-// entry is what a line says beside when and where.
-type entry struct {
-	kind, code, text   string
-	operation, outcome string // see record.Line
+// Entry is what a line says beside when and where.
+type Entry struct {
+	Kind, Code, Text   string
+	Operation, Outcome string // see record.Line
 }
 
-// line makes a line and the key under which it is to be stored.
-func (j *journal) line(revision int64, e entry) (string, record.Line) {
+// Line makes a line and the key under which it is to be stored.
+func (j *Journal) Line(revision int64, e Entry) (string, record.Line) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.nextKey(revision), j.newLine(e)
 }
 
-func (j *journal) newLine(e entry) record.Line {
+func (j *Journal) newLine(e Entry) record.Line {
 	h := j.opt.Config.Host
 	return record.Line{
-		Time: j.opt.Wall(), Host: h.ID, Name: h.Name, Kind: e.kind, Code: e.code, Text: e.text,
-		Operation: e.operation, Outcome: e.outcome,
+		Time: j.opt.Wall(), Host: h.ID, Name: h.Name, Kind: e.Kind, Code: e.Code, Text: e.Text,
+		Operation: e.Operation, Outcome: e.Outcome,
 	}
 }
 
-func (j *journal) nextKey(revision int64) string {
+func (j *Journal) nextKey(revision int64) string {
 	j.n++
 	return j.keys.HistoryLine(revision, j.opt.Config.Host.ID, j.n)
 }
 
-// keep puts a line into memory.
-func (j *journal) keep(revision int64, l record.Line) {
+// Keep puts a line into memory.
+func (j *Journal) Keep(revision int64, l record.Line) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.lines = append(j.lines, shown(revision, l))
@@ -104,28 +105,28 @@ func shown(revision int64, l record.Line) control.HistoryLine {
 	}
 }
 
-// write stores a line, and those that could not be stored before.
-func (j *journal) write(ctx context.Context, revision int64, e entry) {
-	if !j.note(revision, e) {
+// Write stores a line, and those that could not be stored before.
+func (j *Journal) Write(ctx context.Context, revision int64, e Entry) {
+	if !j.Note(revision, e) {
 		return
 	}
-	j.store(ctx, revision)
+	j.Store(ctx, revision)
 	if j.count()%trimBatch == 0 {
-		j.trim(ctx)
+		j.Trim(ctx)
 	}
 }
 
-// note takes a line that store is to store: the member that would be asked now may be the one that a step has just
+// Note takes a line that Store is to store: the member that would be asked now may be the one that a step has just
 // stopped, or no voter may answer. revision is 0 when it is not known. It tells whether the line is news.
-func (j *journal) note(revision int64, e entry) bool {
+func (j *Journal) Note(revision int64, e Entry) bool {
 	if j.repeats(e) {
 		return false
 	}
 	l := j.newLine(e)
-	j.keep(revision, l)
+	j.Keep(revision, l)
 	value, err := record.Encode(l)
 	if err != nil { // the other lines are stored all the same
-		j.opt.Logger.Error("a line of the history cannot be stored", "kind", e.kind, "code", e.code, "error", err)
+		j.opt.Logger.Error("a line of the history cannot be stored", "kind", e.Kind, "code", e.Code, "error", err)
 		return false
 	}
 	j.mu.Lock()
@@ -139,15 +140,15 @@ func (j *journal) note(revision int64, e entry) bool {
 	return true
 }
 
-// waiting tells whether there are lines to store.
-func (j *journal) waiting() bool {
+// Waiting tells whether there are lines to store.
+func (j *Journal) Waiting() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.pending) > 0
 }
 
-// store stores the lines that wait for it, in one transaction. What fails is tried again at the next call.
-func (j *journal) store(ctx context.Context, revision int64) {
+// Store stores the lines that wait for it, in one transaction. What fails is tried again at the next call.
+func (j *Journal) Store(ctx context.Context, revision int64) {
 	ctx, cancel := context.WithTimeout(ctx, j.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	j.mu.Lock()
@@ -172,25 +173,25 @@ func (j *journal) store(ctx context.Context, revision int64) {
 }
 
 // repeats tells whether the last line of this host says the same.
-func (j *journal) repeats(e entry) bool {
+func (j *Journal) repeats(e Entry) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.lines) == 0 {
 		return false
 	}
 	last := j.lines[len(j.lines)-1]
-	return last.Kind == e.kind && last.Code == e.code && last.Text == e.text
+	return last.Kind == e.Kind && last.Code == e.Code && last.Text == e.Text
 }
 
-func (j *journal) count() int {
+func (j *Journal) count() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.n
 }
 
-// trim deletes the oldest lines when there are too many. It is called at the end of an operation
+// Trim deletes the oldest lines when there are too many. It is called at the end of an operation
 // and by whoever has written many lines.
-func (j *journal) trim(ctx context.Context) {
+func (j *Journal) Trim(ctx context.Context) {
 	oldest, err := j.opt.Etcd.ReadLast(ctx, j.keys.History(), keptInEtcd+trimBatch)
 	if err != nil || len(oldest.Pairs) < keptInEtcd+trimBatch {
 		return
@@ -201,9 +202,9 @@ func (j *journal) trim(ctx context.Context) {
 	}
 }
 
-// read gives the newest lines, oldest first: those in etcd; or, while no voter answers, those that this process has
+// Read gives the newest lines, oldest first: those in etcd; or, while no voter answers, those that this process has
 // written, with control.ErrNotNewest.
-func (j *journal) read(ctx context.Context, limit int) ([]control.HistoryLine, error) {
+func (j *Journal) Read(ctx context.Context, limit int) ([]control.HistoryLine, error) {
 	select {
 	case j.reading <- struct{}{}:
 		defer func() { <-j.reading }()
