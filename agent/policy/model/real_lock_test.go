@@ -283,7 +283,7 @@ func TestRealEtcdCommitsWhatTheModelCommits(t *testing.T) {
 	eachVersion(t, func(t *testing.T, ctx context.Context, version string) {
 		etcd := leaseCluster(t, version, 1)
 		client, err := clusterclient.New(clusterclient.Options{
-			Endpoints: etcd.Endpoints(), CallTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
+			Endpoints: etcd.Endpoints(), CallTimeout: 20 * time.Second, Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)
