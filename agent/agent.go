@@ -26,6 +26,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/act"
 	"github.com/quorumd/quorumd/agent/beside"
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
@@ -167,7 +168,7 @@ type Agent struct {
 	keys   record.Keys
 	limits policy.Limits
 
-	lock      *lock.Lock
+	actor     *act.Actor
 	judge     *judge
 	presence  *publish.Presence
 	journal   *publish.Journal
@@ -177,7 +178,6 @@ type Agent struct {
 	clock     beside.Look[time.Duration]
 	binary    beside.Look[string]
 	data      beside.Look[datadir.Contents]
-	running   *runningStep
 	noted     beside.Look[struct{}]
 	holding   beside.Look[struct{}]
 	notingAsk beside.Look[struct{}]
@@ -187,25 +187,16 @@ type Agent struct {
 	ending        beside.Look[struct{}] // of a removal that was asked for
 	tooNew        string                // ID of the rollout of which it was told that this agent does not know its work
 	seeing        beside.Look[struct{}]
-	failed        policy.Failed
-	promoted      mark          // when this process last sent a promotion
-	rebooting     mark          // when this process last asked for a reboot
-	launched      mark          // what run of programs this process has last had started, and when
-	started       mark          // when this process last started the unit, for the retry
-	renewed       time.Duration // when the lock was last renewed
-	// environmentWritten is what this process wrote last as the environment of the unit.
-	environmentWritten map[string]string
-	pace               pace
-	decoded            map[int64]record.Host // the host records that were read last, by modification revision
-	parsed             parsed                // the cluster's other records, as they were read last
-	versions           map[string]policy.Version
-	lightly            bool          // the next round is one in between: it asks etcd for little
-	turned             time.Duration // when the last turn of the loop began, the rounds in between apart
-	rested             time.Duration // when this host was last not attentive
-	trimmed            time.Duration // when the history was last trimmed for the queue's keeper
-	rounds             uint64
-	steps              uint64
-	last               policy.Decision
+	pace          pace
+	decoded       map[int64]record.Host // the host records that were read last, by modification revision
+	parsed        parsed                // the cluster's other records, as they were read last
+	versions      map[string]policy.Version
+	lightly       bool          // the next round is one in between: it asks etcd for little
+	turned        time.Duration // when the last turn of the loop began, the rounds in between apart
+	rested        time.Duration // when this host was last not attentive
+	trimmed       time.Duration // when the history was last trimmed for the queue's keeper
+	rounds        uint64
+	last          policy.Decision
 
 	wake      chan struct{}
 	hurry     atomic.Bool // somebody waits for a fresh picture of the cluster
@@ -234,10 +225,6 @@ func New(opt Options) (*Agent, error) {
 		since: since{marks: map[string]mark{}}, versions: map[string]policy.Version{},
 		metrics: publish.NewMetrics(opt.Probe, opt.Now),
 	}
-	a.lock = lock.New(opt.Etcd, lock.Options{
-		Keys: a.keys, Host: c.Host.ID, Name: c.Host.Name,
-		TTL: c.Timing.LockTTL, Margin: c.Timing.LockTTL / lockMarginShare, Now: opt.Now, Wall: opt.Wall,
-	})
 	if a.judge, err = newJudge(c.Disk, c.Paths.Runtime, opt); err != nil {
 		return nil, err
 	}
@@ -249,12 +236,14 @@ func New(opt Options) (*Agent, error) {
 	}
 	a.presence = publish.NewPresence(told, a.keys, files)
 	a.journal = publish.NewJournal(told, a.keys)
+	a.actor = act.New(act.Options{
+		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe, Data: opt.Data,
+		Machine: opt.Machine, Hooks: opt.Hooks, Files: files, Line: a.journal.Line,
+		ForgetData: a.data.Forget, ForgetBinary: a.binary.Forget,
+		Now: opt.Now, Wall: opt.Wall, Logger: opt.Logger, Stepping: opt.Stepping,
+	})
 	return a, nil
 }
-
-// lockMarginShare is the part of the lock's time to live by which its validity ends early: room
-// for clocks that run at different rates and for a process that is woken late.
-const lockMarginShare = 10
 
 func limitsOf(c config.Config) policy.Limits {
 	t := c.Timing
@@ -315,11 +304,7 @@ func (a *Agent) again() time.Duration {
 func (a *Agent) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.opt.Config.Timing.CallTimeout)
 	defer cancel()
-	if a.lock.Token() != 0 {
-		if err := a.lock.Release(ctx); err != nil {
-			a.log.Warn("lock not given back", "error", err)
-		}
-	}
+	a.actor.Leave(ctx)
 	if r := a.reached.Load(); r != nil && a.journal.Waiting() && !r.View.Cluster.Foreign() {
 		a.journal.Store(ctx, r.Revision)
 	}
@@ -344,7 +329,7 @@ func (a *Agent) round(ctx context.Context) bool {
 	if !a.lightly {
 		a.turned = began
 	}
-	a.renew(ctx)
+	a.actor.Renew(ctx)
 	r := a.observe(ctx)
 	a.decide(r)
 	if r.Decision.Step.Kind != policy.StepNone && !r.Fresh() {
@@ -353,7 +338,12 @@ func (a *Agent) round(ctx context.Context) bool {
 	}
 	a.letGo(r)
 	a.publish(ctx, r)
-	acted := a.act(ctx, r)
+	done, acted := a.actor.Act(ctx, r)
+	if acted {
+		a.metrics.Completed(done)
+		a.journal.Completed(ctx, r, done)
+		acted = done.Err == nil
+	}
 	if acted {
 		a.hurry.Store(true) // what was seen before the step is not so any more
 	}
@@ -362,35 +352,6 @@ func (a *Agent) round(ctx context.Context) bool {
 		a.opt.Rounded(r.Decision, r.Verdict)
 	}
 	return acted
-}
-
-// renew keeps a held lock alive. It stops while the local disk hangs: a holder that cannot go on
-// must not keep the others waiting.
-func (a *Agent) renew(ctx context.Context) {
-	t := a.opt.Config.Timing
-	if a.lock.Token() == 0 || a.opt.Now()-a.renewed < t.RenewEvery {
-		return
-	}
-	if a.running != nil && a.opt.Now()-a.running.began > t.RenewGiveUp {
-		a.log.Warn("lock not renewed: a step hangs", "step", a.running.step.Kind)
-		return
-	}
-	if age, op := a.opt.Probe.InFlight(); age > a.opt.Config.Disk.Stall {
-		a.log.Warn("lock not renewed: the disk hangs", "operation", op, "for", age)
-		return
-	}
-	sent := a.opt.Now()
-	ctx, cancel := context.WithTimeout(ctx, 2*t.CallTimeout)
-	defer cancel()
-	if err := a.lock.Renew(ctx); err != nil {
-		a.log.Warn("lock not renewed", "error", err, "validFor", a.lock.ValidFor())
-		if sent-a.renewed > t.RenewGiveUp {
-			a.log.Error("lock given up", "after", sent-a.renewed)
-			_ = a.lock.Release(ctx) // it runs out by itself if this cannot be told to etcd
-		}
-		return
-	}
-	a.renewed = sent
 }
 
 // publish tells people and the other hosts what this round has seen and decided.

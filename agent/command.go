@@ -5,7 +5,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/local"
@@ -77,51 +76,4 @@ func (a *Agent) viewCommand(ctx context.Context, r *round.Round, k *local.Reques
 		view.Text = k.Program + " runs"
 	}
 	return view
-}
-
-// runCommand starts the program of a command. That is noted first.
-func (a *Agent) runCommand(ctx context.Context, r *round.Round) error {
-	if _, err := a.opt.Hooks.State(ctx, r.Request.CommandRun()); err != nil { // nobody would see how it goes
-		return err
-	}
-	stands, run := false, hooks.Run{}
-	err := a.files.MarkRequest(func(k *local.Request) {
-		if stands = !k.Over && k.Since.Equal(r.Request.Since); !stands {
-			return
-		}
-		if k.Ran == "" {
-			k.Ran, k.RanIn, k.RanAt = policy.HooksRunning, a.opt.BootID, a.opt.Now()
-		}
-		run = k.CommandRun()
-	})
-	// it may exchange etcd, which must not be started unseen; from here on nobody looks until it has ended
-	a.binary.Forget()
-	switch {
-	case err != nil:
-		return err
-	case !stands:
-		return errors.New("cannot run the command: what was asked was withdrawn in this moment")
-	case !a.lock.MayAct(): // the disk may have hung
-		return errors.New("cannot run the command: the lock is not ours any more")
-	}
-	return a.opt.Hooks.Start(ctx, run)
-}
-
-// noteCommand notes how the program of a command went. A disk that takes no note does not keep etcd down.
-func (a *Agent) noteCommand(r *round.Round) {
-	if r.Request == nil || r.Request.Work != policy.WorkCommand {
-		return
-	}
-	now := r.View.Asked.Command
-	if now.State != policy.HooksDone && now.State != policy.HooksFailed {
-		return
-	}
-	err := a.files.MarkRequest(func(k *local.Request) {
-		if k.Since.Equal(r.Request.Since) {
-			k.Ran, k.RanText = now.State, now.Text
-		}
-	})
-	if err != nil {
-		a.log.Error("end of the command not noted", "error", err)
-	}
 }

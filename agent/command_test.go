@@ -6,7 +6,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,9 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/local"
-	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
-	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
 
@@ -168,54 +165,29 @@ func TestProgramsThatWereStartedJustNowAreWaitedForAndNotStartedAgainAtOnce(t *t
 		Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0),
 		ProgramRun: local.ProgramRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: now},
 	}
-	for step, state := range map[policy.StepKind]func(r *round.Round) policy.Hooks{
-		policy.StepRunCommand: func(r *round.Round) policy.Hooks { return a.viewCommand(t.Context(), r, r.Request) },
-		policy.StepRunHooks: func(r *round.Round) policy.Hooks {
+	for run, state := range map[hooks.Run]func(r *round.Round) policy.Hooks{
+		k.CommandRun(): func(r *round.Round) policy.Hooks { return a.viewCommand(t.Context(), r, r.Request) },
+		k.HookRun(hooks.Before): func(r *round.Round) policy.Hooks {
 			return a.hooksState(t.Context(), r, r.Request.HookRun(hooks.Before))
 		},
 	} {
 		r := &round.Round{Request: k, At: now}
-		r.Op = &record.Op{Phase: string(policy.PhaseBegun)}
 		if got := state(r); got.Launched {
-			t.Errorf("%s: before it: %+v", step, got)
+			t.Errorf("%s: before it: %+v", run.When, got)
 		}
-		a.noteLaunch(r, policy.Step{Kind: step})
+		started := round.Did{Launched: round.Stamp{Is: true, At: now, Of: run.ID}}
+		r.Did = started
 		if got := state(r); !got.Launched || got.Text == "" {
-			t.Errorf("%s: after it: %+v", step, got)
+			t.Errorf("%s: after it: %+v", run.When, got)
 		}
-		if got := state(&round.Round{Request: k, At: now + interval}); got.Launched {
-			t.Errorf("%s: an interval later: %+v", step, got)
+		if got := state(&round.Round{Request: k, At: now + interval, Did: started}); got.Launched {
+			t.Errorf("%s: an interval later: %+v", run.When, got)
 		}
 		another := *k
 		another.Since = time.Unix(2, 0)
-		if got := state(&round.Round{Request: &another, At: now}); got.Launched {
-			t.Errorf("%s: what is asked anew: %+v", step, got)
+		if got := state(&round.Round{Request: &another, At: now, Did: started}); got.Launched {
+			t.Errorf("%s: what is asked anew: %+v", run.When, got)
 		}
-	}
-}
-
-func TestACommandWhoseOutcomeCannotBeReadIsNotStarted(t *testing.T) {
-	t.Parallel()
-	a, k := commandAgent(t, local.HostFiles{}, told{err: errors.New("denied")})
-	if err := a.runCommand(t.Context(), &round.Round{Request: k}); err == nil || err.Error() != "denied" {
-		t.Errorf("it was started: %v", err)
-	}
-	if now, _ := a.files.Asked(); now.Ran != "" {
-		t.Errorf("it is noted as %s", now.Ran)
-	}
-}
-
-func TestADiskThatTakesNoNoteDoesNotKeepEtcdDownAfterACommand(t *testing.T) {
-	t.Parallel()
-	disk := &fullDisk{}
-	a, k := commandAgent(t, disk, told{})
-	unit := &startedUnit{}
-	a.opt.Unit, disk.full = unit, true
-	r := &round.Round{Request: k}
-	r.View.Asked = &policy.Asked{Work: policy.WorkCommand, Command: policy.Hooks{State: policy.HooksDone}}
-	_ = a.driveUnit(t.Context(), r, policy.Step{Kind: policy.StepStartUnit})
-	if unit.starts != 1 {
-		t.Errorf("etcd was started %d times", unit.starts)
 	}
 }
 
@@ -223,9 +195,11 @@ func TestTheVersionOfEtcdIsLookedAtAnewAfterACommand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		installed, now := "3.6.16", time.Hour
-		a, k := commandAgent(t, local.HostFiles{}, told{result: hooks.Result{State: hooks.None}})
-		a.opt.EtcdVersion = func(context.Context) (string, error) { return installed, nil }
-		a.opt.Now = func() time.Duration { return now }
+		k := &local.Request{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0)}
+		a := &Agent{opt: Options{
+			EtcdVersion: func(context.Context) (string, error) { return installed, nil },
+			Now:         func() time.Duration { return now },
+		}}
 		a.opt.Config.Timing.Interval = time.Second
 		look := func(state policy.HookState) string {
 			now += time.Second
@@ -241,7 +215,7 @@ func TestTheVersionOfEtcdIsLookedAtAnewAfterACommand(t *testing.T) {
 		if got := look(policy.HooksDue); got != "3.6.16" {
 			t.Errorf("before it runs etcd is %s", got)
 		}
-		_ = a.runCommand(t.Context(), &round.Round{Request: k}) // it is noted as started, and then the lock is not ours
+		a.binary.Forget() // as who starts it does
 		for _, state := range []policy.HookState{policy.HooksStarting, policy.HooksRunning} {
 			if got := look(state); got == "3.6.16" {
 				t.Errorf("%s: etcd is still taken for %s", state, got)
@@ -253,46 +227,6 @@ func TestTheVersionOfEtcdIsLookedAtAnewAfterACommand(t *testing.T) {
 		}
 	})
 }
-
-// commandAgent is an agent that was asked for a command.
-func commandAgent(t *testing.T, disk local.Files, hooks Hooks) (*Agent, *local.Request) {
-	t.Helper()
-	dir := t.TempDir()
-	files, err := local.Open(disk, dir+"/state", dir+"/run", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := &local.Request{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0)}
-	if err := files.ChangeRequest(func(*local.Request) (*local.Request, *local.End) { return k, nil }); err != nil {
-		t.Fatal(err)
-	}
-	now := func() time.Duration { return time.Hour }
-	return &Agent{
-		files: files, lock: lock.New(nil, lock.Options{Now: now}), log: slog.New(slog.DiscardHandler),
-		opt: Options{BootID: "boot-1", Hooks: hooks, Now: now},
-	}, k
-}
-
-// fullDisk takes no further file once it is full.
-type fullDisk struct {
-	local.HostFiles
-	full bool
-}
-
-func (d *fullDisk) Write(path string, data []byte, sync bool) error {
-	if d.full {
-		return errors.New("no space left on device")
-	}
-	return d.HostFiles.Write(path, data, sync)
-}
-
-// startedUnit counts how often it is started.
-type startedUnit struct {
-	Unit
-	starts int
-}
-
-func (u *startedUnit) Start(context.Context) error { u.starts++; return nil }
 
 func TestWhatWasAskedSinceTheRoundIsNotAtWorkWithTheProgramOfTheOneBefore(t *testing.T) {
 	t.Parallel()

@@ -5,8 +5,6 @@ package agent
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/local"
@@ -64,25 +62,7 @@ func (a *Agent) hooksState(ctx context.Context, r *round.Round, run hooks.Run) p
 // so again: programs are started beside the agent, which sees them only once they have begun. After an interval of the
 // loop it may be done again, since what has the programs run may have ended before it told of them.
 func (a *Agent) launchedNow(r *round.Round, run hooks.Run) bool {
-	return a.launched.value == run.ID && r.At-a.launched.at < a.opt.Config.Timing.Interval
-}
-
-// noteLaunch remembers that a step has had programs started.
-func (a *Agent) noteLaunch(r *round.Round, step policy.Step) {
-	switch step.Kind {
-	case policy.StepRunHooks:
-		a.launched = mark{value: r.Request.HookRun(hooksTime(r)).ID, at: a.opt.Now()}
-	case policy.StepRunCommand:
-		a.launched = mark{value: r.Request.CommandRun().ID, at: a.opt.Now()}
-	}
-}
-
-// hooksTime tells which hooks are run in the phase of the operation.
-func hooksTime(r *round.Round) string {
-	if policy.OpPhase(r.Op.Phase) == policy.PhaseBack {
-		return hooks.After
-	}
-	return hooks.Before
+	return r.Did.Launched.Of == run.ID && r.Did.Launched.Age(r.At) < a.opt.Config.Timing.Interval
 }
 
 func hooksView(found hooks.Result) policy.Hooks {
@@ -113,104 +93,13 @@ func (a *Agent) viewAsked(ctx context.Context, r *round.Round) {
 		External: asked.External, Hurried: asked.Hurried,
 		Over: asked.IsOver(a.opt.BootID) || asked.TooLate(a.opt.BootID), Stopped: asked.Stopped, Waived: asked.Waived,
 		Rebooted: asked.Rebooted(a.opt.BootID),
-		Overdue:  overdue(asked.Until(), r.Wall), RebootFor: policy.Never,
-	}
-	if a.rebooting.value != "" {
-		v.RebootFor = r.At - a.rebooting.at
+		Overdue:  overdue(asked.Until(), r.Wall), RebootFor: r.Did.Rebooted.Age(r.At),
 	}
 	if asked.Work == policy.WorkCommand {
 		v.Command = a.viewCommand(ctx, r, asked)
 	}
 	v.WaitedFor = a.since.of("asked/"+asked.Since.String(), "", r.At, r.Number)
 	r.Request, r.View.Asked = asked, v
-}
-
-// cycleStep takes the steps of an operation that takes this host down and brings it back.
-func (a *Agent) cycleStep(ctx context.Context, r *round.Round, step policy.Step) error {
-	switch step.Kind {
-	case policy.StepBeginCycle:
-		return a.beginCycle(ctx, r)
-	case policy.StepRecordAgain:
-		return a.recordAgain(ctx, r)
-	case policy.StepRunHooks:
-		return a.opt.Hooks.Start(ctx, r.Request.HookRun(hooksTime(r)))
-	case policy.StepRunCommand:
-		return a.runCommand(ctx, r)
-	case policy.StepMoveLeader:
-		return a.moveLeader(ctx, r, step)
-	case policy.StepRestartUnit:
-		a.binary.Forget()
-		return a.opt.Unit.Restart(ctx)
-	case policy.StepTakeDown:
-		return a.takeDown(ctx, r)
-	case policy.StepReboot:
-		if a.opt.Machine == nil {
-			return errors.New("cannot reboot the machine: this agent has no way to; reboot it by hand")
-		}
-		return a.opt.Machine.Reboot(ctx)
-	}
-	return fmt.Errorf("cannot take step %q: it is none of a cycle", step.Kind)
-}
-
-// beginCycle records the operation. The boot is noted first: a machine that reboots from here on has
-// done what a reboot was asked for.
-func (a *Agent) beginCycle(ctx context.Context, r *round.Round) error {
-	a.binary.Forget() // an etcd that was exchanged must not be started unseen
-	asked := *r.Request
-	err := a.files.MarkRequest(func(k *local.Request) {
-		k.BootID, k.Began, k.Clock, k.Cluster = a.opt.BootID, r.Wall.UTC().Round(0), r.At, local.ID(r.View.Cluster.ID)
-		asked = *k
-	})
-	if err != nil {
-		return err
-	}
-	if err := a.lock.Begin(ctx, a.cycleOp(r, &asked)); err != nil {
-		return err
-	}
-	// a person may release it before the next round
-	if err := a.files.MarkRequest(func(k *local.Request) { k.Seen = true }); err != nil {
-		a.log.Error("operation not noted", "error", err)
-	}
-	return nil
-}
-
-// moveLeader asks this host's own member, which leads, to hand over, or the one that is to be removed.
-func (a *Agent) moveLeader(ctx context.Context, r *round.Round, step policy.Step) error {
-	m, ok := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
-	if r.Op.Kind == policy.KindRemove {
-		m, ok = r.Membership.ByID(uint64(r.Op.MemberID))
-	}
-	if !ok || len(m.ClientURLs) == 0 {
-		return errors.New("cannot move the leadership: the member that leads has no client URL")
-	}
-	return a.opt.Etcd.MoveLeader(ctx, m.ClientURLs[0], step.MemberID)
-}
-
-// takeDown stops etcd. That it was this agent is noted first, so that after a crash it is known whose
-// turn it is to start it; for maintenance it is held back, so that a reboot does not start it under
-// someone's hands. What was withdrawn since the decision is not done, whatever has been asked instead.
-func (a *Agent) takeDown(ctx context.Context, r *round.Round) error {
-	stands := false
-	err := a.files.MarkRequest(func(k *local.Request) {
-		if stands = k.Since.Equal(r.Request.Since) && !k.Over; stands {
-			k.Stopped = true
-		}
-	})
-	if err == nil && !stands {
-		err = errors.New("cannot stop etcd: what was asked was withdrawn in this moment")
-	}
-	if err != nil {
-		return err
-	}
-	if r.Request.Work == policy.WorkMaintenance {
-		if err := a.files.SetHeld(ctx, true); err != nil {
-			return err
-		}
-	}
-	if !a.lock.MayAct() { // the disk may have hung
-		return errors.New("cannot stop etcd: the lock is not ours any more")
-	}
-	return a.opt.Unit.Stop(ctx)
 }
 
 // noteAsk brings what was asked in line with what the round has seen, beside the loop: the disk may
@@ -234,7 +123,7 @@ func (a *Agent) noteAsk(ctx context.Context, r *round.Round) {
 		return
 	case k.Seen && !k.Over && (!k.Stopped || (up && k.Work != policy.WorkMaintenance)):
 		code, text = policy.Withdrawn, "its operation was released"
-	case k.IsOver(a.opt.BootID) && (up || !listed || !k.Stopped) && a.lock.Token() == 0:
+	case k.IsOver(a.opt.BootID) && (up || !listed || !k.Stopped) && r.Did.Token == 0:
 		code, text = policy.Cycled, "its operation has ended"
 	case k.TooLate(a.opt.BootID):
 		code, text = policy.Withdrawn, "the machine was rebooted before its turn had come"

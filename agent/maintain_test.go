@@ -16,7 +16,6 @@ import (
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
-	"github.com/quorumd/quorumd/agent/round"
 )
 
 func TestWhoAsksIsAnsweredThoughTheDiskHangs(t *testing.T) {
@@ -49,26 +48,6 @@ func TestWhoAsksIsAnsweredThoughTheDiskHangs(t *testing.T) {
 			return s.Maintenance == nil && s.LastMaintenance != nil
 		})
 	})
-}
-
-func TestATakeDownForWhatWasWithdrawnLeavesWhatIsAskedInsteadAlone(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	files, err := local.Open(local.HostFiles{}, dir+"/state", dir+"/run", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	decided := &local.Request{Work: policy.WorkMaintenance, Since: time.Unix(1, 0)}
-	instead := &local.Request{Work: policy.WorkMaintenance, KeepRunning: true, Since: time.Unix(2, 0)}
-	a := &Agent{files: files}
-	must(t, files.ChangeRequest(func(*local.Request) (*local.Request, *local.End) { return instead, nil }))
-	if err := a.takeDown(t.Context(), &round.Round{Request: decided}); err == nil ||
-		!strings.Contains(err.Error(), "withdrawn") {
-		t.Errorf("the take-down ended with %v", err)
-	}
-	if now, _ := files.Asked(); now.Stopped || files.Held() {
-		t.Errorf("etcd is noted as stopped for %+v, held back: %t", now, files.Held())
-	}
 }
 
 func TestWhatWaitsForItsTurnIsHurriedWhenTheMachineGoesDown(t *testing.T) {

@@ -34,8 +34,9 @@ const lookTimeout = 5 * time.Second
 func (a *Agent) observe(ctx context.Context) *round.Round {
 	c := a.opt.Config
 	r := &round.Round{
-		Number: a.rounds, At: a.opt.Now(), Wall: a.opt.Wall(), Bootstrap: a.files.Bootstrap(), StepsBefore: a.steps,
+		Number: a.rounds, At: a.opt.Now(), Wall: a.opt.Wall(), Bootstrap: a.files.Bootstrap(), Did: a.actor.Did(),
 	}
+	r.StepsBefore = r.Did.Steps
 	v := &r.View
 	v.Limits = a.limits
 	v.Target = policy.Target{Voters: c.Cluster.Voters, Standbys: c.Cluster.Standbys}
@@ -43,16 +44,13 @@ func (a *Agent) observe(ctx context.Context) *round.Round {
 		ID: c.Host.ID, Name: c.Host.Name, PeerURL: c.Etcd.PeerURL, Mode: policy.Mode(c.Mode),
 		Binary: c.Etcd.Binary,
 	}
-	v.Failed = a.failed
-	v.PromotionPending = a.promoted.value != "" && r.At-a.promoted.at < c.Timing.LockTTL
+	v.Failed, v.Stuck = r.Did.Failed, r.Did.Stuck
+	v.PromotionPending = r.Did.Promoted.Age(r.At) < c.Timing.LockTTL
 
 	id, member := a.files.Membership()
 	v.Self.MemberID = member
 	v.Bootstrap = policy.Bootstrap{Requested: r.Bootstrap != nil, Done: id != 0, Seen: a.files.LastSeen()}
 	v.Backoff = a.files.Backoff(a.opt.BootID, r.At, c.Timing.JoinBackoff)
-	if a.running != nil {
-		v.Stuck = a.running.text(r.At)
-	}
 	a.viewAsked(ctx, r)
 	a.viewRemoval(r)
 	a.observeUnit(ctx, r)
@@ -81,7 +79,8 @@ func (a *Agent) combine(ctx context.Context, r *round.Round) {
 	if want := a.opt.Config.Cluster.ID; want != "" {
 		_, _ = fmt.Sscanf(want, "%x", &v.Cluster.ExpectedID) // the configuration is checked
 	}
-	v.Unit.EnvReady = a.environmentWritten != nil && maps.Equal(a.environmentWritten, a.wantedEnvironment(r))
+	r.Environment = a.wantedEnvironment(r)
+	v.Unit.EnvReady = r.Did.Environment != nil && maps.Equal(r.Did.Environment, r.Environment)
 	v.Self.Conflict = policy.Conflict(*v)
 	a.noteSeen(ctx, r)
 	a.viewStandbys(r)

@@ -20,10 +20,7 @@ func (a *Agent) observeUnit(ctx context.Context, r *round.Round) {
 	defer cancel()
 	r.Unit, r.UnitErr = a.opt.Unit.Status(ctx)
 	u := &r.View.Unit
-	u.SinceStart = policy.Never
-	if a.started.value != "" {
-		u.SinceStart = r.At - a.started.at
-	}
+	u.SinceStart = r.Did.Started.Age(r.At)
 	switch {
 	case errors.Is(r.UnitErr, systemd.ErrNotInstalled) || (r.UnitErr == nil && !r.Unit.Installed()):
 		u.State, u.Detail = policy.UnitMissing, fmt.Sprintf("%s is %s", a.opt.Config.Etcd.Unit,

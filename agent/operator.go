@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"syscall"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -94,26 +93,14 @@ func (a *Agent) MayBootstrap(ctx context.Context) error {
 	return a.nobodyElse(ctx)
 }
 
-// nobodyElse makes sure that no etcd runs at the other endpoints: each must refuse connections.
-// Silence proves nothing, since a cluster may be behind it.
+// nobodyElse makes sure that no etcd runs at the other endpoints.
 func (a *Agent) nobodyElse(ctx context.Context) error {
-	for _, endpoint := range a.opt.Config.Cluster.Endpoints {
-		if endpoint == a.opt.Config.Etcd.ClientURL {
-			continue
-		}
-		err := a.opt.Etcd.Diagnose(ctx, endpoint)
-		switch {
-		case errors.Is(err, syscall.ECONNREFUSED):
-		case err == nil:
-			return refuse(http.StatusConflict, codeClusterExists, "cannot bootstrap: something answers at "+endpoint,
-				"see whether a cluster runs there without a quorum; correct cluster.endpoints if it is not etcd")
-		default:
-			return refuse(http.StatusConflict, codeClusterExists,
-				"cannot bootstrap: it is not known whether a cluster runs at "+endpoint+": "+err.Error(),
-				"bring that host up, or leave it out of cluster.endpoints until it is")
-		}
+	c := a.opt.Config
+	err := cluster.Silent(ctx, a.opt.Etcd.Diagnose, c.Cluster.Endpoints, c.Etcd.ClientURL)
+	if e, is := errors.AsType[*cluster.NotSilent](err); is {
+		return refuse(http.StatusConflict, codeClusterExists, "cannot bootstrap: "+e.Why, e.Remedy)
 	}
-	return nil
+	return err
 }
 
 // Pause writes the pause of the whole cluster, under a lease that ends with it.

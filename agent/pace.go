@@ -158,8 +158,8 @@ func (p *pace) chance() float64 {
 func (a *Agent) attentive(r *round.Round) bool {
 	_, listed := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
 	return policy.Attends(policy.Attention{
-		Bootstraps: r.Bootstrap != nil, Removes: r.Removal != nil, HoldsLock: a.lock.Token() != 0,
-		Steps:  a.running != nil,
+		Bootstraps: r.Bootstrap != nil, Removes: r.Removal != nil, HoldsLock: r.Did.Token != 0,
+		Steps:  r.Did.Stuck != "",
 		Silent: !r.Reachable, Attended: a.pace.attends, Listed: listed, Called: a.called(r), GoesFirst: a.last.First,
 		Operated: r.Op != nil && r.Op.Host == a.opt.Config.Host.ID,
 	})

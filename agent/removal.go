@@ -6,15 +6,12 @@ package agent
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
-	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/local"
-	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
@@ -213,31 +210,4 @@ func (a *Agent) noteRemoval(ctx context.Context, r *round.Round) {
 		}
 		return struct{}{}, err
 	})
-}
-
-// beginRemoval records the operation. That it begins is noted first: a record that is gone later was released, or
-// deleted, and is not written again. When etcd has certainly not taken it, the removal waits on.
-func (a *Agent) beginRemoval(ctx context.Context, r *round.Round, step policy.Step) error {
-	if err := a.files.MarkRemoval(r.Removal, true); err != nil {
-		return err
-	}
-	err := a.lock.Begin(ctx, a.removalOp(r, step))
-	if errors.Is(err, lock.ErrTaken) || errors.Is(err, lock.ErrLost) || cluster.Denied(err) {
-		return errors.Join(err, a.files.MarkRemoval(r.Removal, false))
-	}
-	return err
-}
-
-// removalOp is the record of a removal that begins.
-func (a *Agent) removalOp(r *round.Round, step policy.Step) record.Op {
-	c := a.opt.Config
-	op := record.Op{
-		Kind: policy.KindRemove, Host: c.Host.ID, HostName: c.Host.Name, Phase: string(policy.PhaseBegun),
-		BootID:   a.opt.BootID,
-		MemberID: record.MemberID(step.MemberID), Started: r.Wall, Clock: r.At, Reason: step.Why, By: "policy",
-	}
-	if r.Removal != nil {
-		op.Target, op.By = r.Removal.Name, r.Removal.By
-	}
-	return op
 }

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -75,68 +74,6 @@ func (a *Agent) followRollout(ctx context.Context, r *round.Round) {
 		a.Wake()
 		return struct{}{}, err
 	})
-}
-
-// rolledOut gives the rollout as it is once this host's operation has ended, to be written with that
-// end. A host that did not come back as it should stops the rollout.
-func (a *Agent) rolledOut(r *round.Round, step policy.Step) []lock.Also {
-	k := r.Request
-	if r.Rollout == nil || k == nil || r.Op.Kind != policy.KindCycle || r.Op.Host != a.opt.Config.Host.ID ||
-		r.Rollout.ID != k.Rollout {
-		return nil
-	}
-	next := *r.Rollout
-	next.Hosts = slices.Clone(next.Hosts)
-	i := slices.IndexFunc(next.Hosts, func(h record.RolloutHost) bool { return h.ID == a.opt.Config.Host.ID })
-	if i < 0 {
-		return nil
-	}
-	own, _ := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
-	h, others := &next.Hosts[i], len(next.Waiting())
-	if h.State == record.HostWaiting {
-		others--
-	}
-	end := policy.RolloutAfter(policy.RolloutTurn{
-		Host: h.Name, Goes: next.State == record.RolloutRunning || next.State == record.RolloutPaused,
-		Waiting: others, Wants: next.Etcd, Runs: r.Statuses[own.ID].Version, Member: own.ID != 0,
-	}, step)
-	switch {
-	case end.HostDone:
-		h.State, h.Seconds = record.HostDone, took(r).Seconds()
-		h.Turn = max(h.Seconds, turn(next, r.Wall).Seconds())
-		next.Since = r.Wall.UTC()
-		if end.Done {
-			next.State, next.Text = record.RolloutDone, ""
-		}
-	case end.Stopped != "":
-		next.State, next.Text = record.RolloutStopped, end.Stopped
-	default:
-		return nil // it is asked for still
-	}
-	value, err := record.Encode(next)
-	if err != nil {
-		a.log.Error("rollout stopped: how far it is cannot be written", "error", err)
-		value = unended(next, i, err)
-	}
-	return []lock.Also{{Key: a.keys.Rollout(), Seen: r.RolloutAt, Value: value}}
-}
-
-// took gives how long this host's own operation has lasted, for people. The clock of the boot in which it began ended
-// with it: across a reboot the wall clock tells.
-func took(r *round.Round) time.Duration {
-	if r.View.Op.SameBoot {
-		return r.View.Op.Elapsed
-	}
-	return max(r.Wall.Sub(r.Op.Started), r.View.Op.Elapsed)
-}
-
-// turn gives how long a rollout has been at the host that it is at, for people: hosts' clocks may differ. 0 when it
-// cannot be told.
-func turn(rollout record.Rollout, now time.Time) time.Duration {
-	if rollout.Since.IsZero() { // of an agent that does not write it
-		return 0
-	}
-	return now.Sub(rollout.Since)
 }
 
 // stopFor gives the rollout, stopped, when the operation of one of its hosts is released by a person: the

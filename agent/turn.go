@@ -12,7 +12,6 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
@@ -46,30 +45,6 @@ func (a *Agent) viewTurn(r *round.Round) {
 	v.Asked.Released = gone && (elsewhere || r.Released.Frees(id, k.Began))
 	v.Asked.Noted = gone && !v.Asked.Released
 	v.Asked.Retimed = own && !r.Op.Until.Equal(k.Until())
-}
-
-// cycleOp gives the record of this host's operation, by what lies on its disk.
-func (a *Agent) cycleOp(r *round.Round, k *local.Request) record.Op {
-	c := a.opt.Config
-	op := record.Op{
-		Kind: policy.KindCycle, Host: c.Host.ID, HostName: c.Host.Name, Work: string(k.Work),
-		Phase: string(policy.PhaseBegun), BootID: k.BootID, PeerURL: c.Etcd.PeerURL,
-		Started: k.Began, Until: k.Until(), Clock: k.Clock, Reason: k.Reason, By: k.By,
-	}
-	if m, ok := r.Membership.ByPeerURL(c.Etcd.PeerURL); ok {
-		op.MemberID = record.MemberID(m.ID)
-	}
-	return op
-}
-
-// recordAgain writes the record anew that somebody has deleted. What was done under it shows, so it begins with its
-// first phase.
-func (a *Agent) recordAgain(ctx context.Context, r *round.Round) error {
-	asked, _ := a.files.Asked()
-	if asked == nil || !asked.Seen || !asked.Began.Equal(r.Request.Began) { // it has ended meanwhile
-		return nil
-	}
-	return a.lock.Begin(ctx, a.cycleOp(r, asked))
 }
 
 // standing gives the operation that a host says it is in, of which somebody has deleted the record.

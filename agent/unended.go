@@ -5,29 +5,12 @@ package agent
 
 import (
 	"context"
-	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
-
-// unended gives the record of a rollout, stopped, of which the full one cannot be written: there was room for it when
-// it was started, so somebody else has written it since. It lists one host only, the one that is done.
-func unended(r record.Rollout, host int, why error) []byte {
-	short := record.Rollout{
-		ID: r.ID, Work: r.Work, By: r.By, State: record.RolloutStopped, Started: r.Started, Since: r.Since,
-		Text: fmt.Sprintf("after %s it could not be written how far it is, with its %d hosts: %v", r.Hosts[host].Name,
-			len(r.Hosts), why),
-		Hosts: []record.RolloutHost{r.Hosts[host]},
-	}
-	value, err := record.Encode(short)
-	if err != nil { // of names that nobody could read
-		value, _ = record.Encode(record.Rollout{State: record.RolloutStopped, Text: short.Text})
-	}
-	return value
-}
 
 // stopUnended stops a rollout that has come to this host once more after it was taken down and back: it would be taken
 // down again and again.

@@ -5,7 +5,6 @@ package agent
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,10 +13,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/local"
-	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
-	"github.com/quorumd/quorumd/agent/round"
 )
 
 func TestAHostWhoseTurnInARolloutIsNotInItsRecordIsNotTakenDownOnceMore(t *testing.T) {
@@ -58,31 +54,6 @@ func TestAHostWhoseTurnInARolloutIsNotInItsRecordIsNotTakenDownOnceMore(t *testi
 			return rollout().State == record.RolloutDone
 		})
 	})
-}
-
-func TestARolloutOfWhichTheEndCannotBeWrittenStops(t *testing.T) {
-	t.Parallel()
-	a := &Agent{opt: Options{Config: hostConfig()}, keys: record.KeysFor("test"), log: slog.New(slog.DiscardHandler)}
-	a.opt.Config.Host.ID = "7"
-	r := &round.Round{Request: &local.Request{Work: policy.WorkReboot, Rollout: "x"}}
-	r.Op = &record.Op{Kind: policy.KindCycle, Host: "7"}
-	r.View.Op = &policy.Op{}
-	r.Rollout = &record.Rollout{ID: "x", State: record.RolloutRunning}
-	for i := range record.MaxHosts {
-		r.Rollout.Hosts = append(r.Rollout.Hosts, record.RolloutHost{
-			ID: fmt.Sprint(i), Name: strings.Repeat("n", 200),
-			State: record.HostWaiting,
-		})
-	}
-	also := a.rolledOut(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
-	if len(also) != 1 {
-		t.Fatalf("%d writes, and it would come to this host again", len(also))
-	}
-	next, err := record.Decode[record.Rollout](also[0].Value)
-	if err != nil || next.State != record.RolloutStopped || len(next.Waiting()) != 0 ||
-		!strings.Contains(next.Text, "1000 hosts") {
-		t.Errorf("it becomes %+v, %v", next, err)
-	}
 }
 
 func TestARolloutThatWouldOutgrowItsRecordIsNotStarted(t *testing.T) {

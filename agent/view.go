@@ -48,12 +48,10 @@ func (a *Agent) viewEtcd(ctx context.Context, r *round.Round) {
 // as one stretch.
 const blink = 5
 
-// checkLock gives a lock up that a linearizable read shows to be gone, though its lease may live.
+// checkLock gives a lock up that is gone.
 func (a *Agent) checkLock(ctx context.Context, r *round.Round) {
-	if token := a.lock.Token(); token != 0 && token != r.LockAt {
-		a.log.Warn("lock is gone", "token", token)
-		_ = a.lock.Release(ctx) // the lease ends by itself if this cannot be told to etcd
-		r.View.Lock.Mine = false
+	if a.actor.Check(ctx, r.LockAt) {
+		r.Did, r.View.Lock.Mine = a.actor.Did(), false
 	}
 }
 
@@ -136,12 +134,11 @@ func (a *Agent) viewHosts(hosts []record.Host, opAt int64, freed round.Released)
 func (a *Agent) viewRecords(r *round.Round) {
 	v := &r.View
 	v.Hosts = a.viewHosts(r.Hosts, r.OpAt, r.Released)
-	token := a.lock.Token()
 	v.Lock = policy.Lock{Known: true, Token: r.LockAt}
 	if r.Lock != nil {
 		v.Lock.Held, v.Lock.Holder = true, r.Lock.Name
-		v.Lock.Mine = token != 0 && token == r.LockAt
-		v.Lock.ValidFor = a.lock.ValidFor()
+		v.Lock.Mine = r.Did.Token != 0 && r.Did.Token == r.LockAt
+		v.Lock.ValidFor = r.Did.ValidFor(a.opt.Now())
 	}
 	if r.Pause != nil { // it lies under a lease that ends with it: wall clocks may be wrong
 		v.Pause = &policy.Pause{By: r.Pause.By, Reason: r.Pause.Reason}

@@ -68,11 +68,14 @@ type Entry struct {
 	Operation, Outcome string // see record.Line
 }
 
-// Line makes a line and the key under which it is to be stored.
-func (j *Journal) Line(revision int64, e Entry) (string, record.Line) {
+// Line makes of what a line is to say a whole one, and the key under which it is to be stored. Who stores it tells
+// Completed.
+func (j *Journal) Line(revision int64, l record.Line) (string, record.Line) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.nextKey(revision), j.newLine(e)
+	return j.nextKey(revision), j.newLine(Entry{
+		Kind: l.Kind, Code: l.Code, Text: l.Text, Operation: l.Operation, Outcome: l.Outcome,
+	})
 }
 
 func (j *Journal) newLine(e Entry) record.Line {
@@ -88,8 +91,8 @@ func (j *Journal) nextKey(revision int64) string {
 	return j.keys.HistoryLine(revision, j.opt.Config.Host.ID, j.n)
 }
 
-// Keep puts a line into memory.
-func (j *Journal) Keep(revision int64, l record.Line) {
+// keep puts a line into memory.
+func (j *Journal) keep(revision int64, l record.Line) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.lines = append(j.lines, shown(revision, l))
@@ -123,7 +126,7 @@ func (j *Journal) Note(revision int64, e Entry) bool {
 		return false
 	}
 	l := j.newLine(e)
-	j.Keep(revision, l)
+	j.keep(revision, l)
 	value, err := record.Encode(l)
 	if err != nil { // the other lines are stored all the same
 		j.opt.Logger.Error("a line of the history cannot be stored", "kind", e.Kind, "code", e.Code, "error", err)

@@ -74,20 +74,11 @@ func NewMetrics(probe Probe, now func() time.Duration) *Metrics {
 	return m
 }
 
-// Step counts a step that has ended.
-func (m *Metrics) Step(kind policy.StepKind, err error) {
-	result := record.StepOK
-	if err != nil {
-		result = record.StepError
-	}
-	m.steps.WithLabelValues(string(kind), result).Inc()
-}
-
 // Refused counts what has become the first reason for doing nothing.
 func (m *Metrics) Refused(code policy.ReasonCode) { m.refusals.WithLabelValues(string(code)).Inc() }
 
-// Operation counts one that this agent has ended.
-func (m *Metrics) Operation(outcome policy.ReasonCode) {
+// operation counts one that this agent has ended.
+func (m *Metrics) operation(outcome policy.ReasonCode) {
 	m.operations.WithLabelValues(string(outcome)).Inc()
 }
 

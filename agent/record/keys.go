@@ -15,6 +15,9 @@ type Keys struct{ prefix string }
 // KeysFor gives the keys of the cluster with that name.
 func KeysFor(cluster string) Keys { return Keys{prefix: "/quorumd/" + cluster + "/"} }
 
+// Prefix is that of all keys.
+func (k Keys) Prefix() string { return k.prefix }
+
 // Host is the key of a host's presence.
 func (k Keys) Host(id string) string { return k.prefix + "hosts/" + id }
 

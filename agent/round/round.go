@@ -32,6 +32,9 @@ type Round struct {
 	Removal   *local.Removal // that this host was asked for
 	Probed    time.Duration  // when it was judged, by the probe's clock
 	Bootstrap *local.BootstrapRequest
+	Did       Did // by this process, before this round
+	// Environment is what etcd should be started with, as things are.
+	Environment map[string]string
 	// StepsBefore counts the steps that this process had taken before this round.
 	StepsBefore uint64
 	// ReasonFor gives for how long each of the decision's reasons has stood.

@@ -1,0 +1,157 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/lock"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+func TestEveryStepOfThePolicyIsTakenInOneWay(t *testing.T) {
+	t.Parallel()
+	ways := map[policy.StepKind]int{}
+	for _, w := range New(options(t, local.HostFiles{})).table() {
+		ways[w.kind]++
+		if w.do == nil {
+			t.Errorf("%s does nothing", w.kind)
+		}
+	}
+	for _, info := range policy.Steps() {
+		if n := ways[info.Kind]; n != 1 {
+			t.Errorf("%s is taken in %d ways", info.Kind, n)
+		}
+		if info.Calls <= 0 || info.Doing == "" {
+			t.Errorf("%s has no bound, or nobody is told what it does: %+v", info.Kind, info)
+		}
+		delete(ways, info.Kind)
+	}
+	for kind := range ways {
+		t.Errorf("the policy does not know %s", kind)
+	}
+}
+
+func TestAStepThatNeedsTheLockDoesNotBeginWithoutIt(t *testing.T) {
+	t.Parallel()
+	opt := options(t, local.HostFiles{})
+	began := false
+	opt.Stepping = func(policy.Step, bool) { began = true }
+	a := New(opt)
+	for _, info := range policy.Steps() {
+		if !info.Locked {
+			continue
+		}
+		done, ended := a.Act(t.Context(), decided(info.Kind, nil))
+		if !ended || !errors.Is(done.Err, lock.ErrLost) || !done.Unsaid || began {
+			t.Errorf("%s: %+v, %t, begun: %t", info.Kind, done, ended, began)
+		}
+		if d := a.Did(); d.Failed.Kind != info.Kind || d.Steps != 0 {
+			t.Errorf("%s: it is handed out as %+v", info.Kind, d)
+		}
+	}
+}
+
+func TestNothingIsDoneOnWhatWasSeenTooLongAgo(t *testing.T) {
+	t.Parallel()
+	opt := options(t, local.HostFiles{})
+	unit := &startedUnit{}
+	opt.Unit = unit
+	a := New(opt)
+	r := decided(policy.StepStartUnit, nil)
+	r.At -= a.oldest() + 1
+	if done, ended := a.Act(t.Context(), r); ended || unit.starts != 0 {
+		t.Errorf("etcd was started %d times; %+v, %t", unit.starts, done, ended)
+	}
+	r.At++
+	if done, ended := a.Act(t.Context(), r); !ended || done.Err != nil || unit.starts != 1 {
+		t.Errorf("etcd was started %d times; %+v, %t", unit.starts, done, ended)
+	}
+}
+
+// slowUnit is one whose stop comes back when it is told to.
+type slowUnit struct {
+	startedUnit
+	back chan error
+}
+
+func (u *slowUnit) Stop(context.Context) error { return <-u.back }
+
+func TestAStepThatComesBackLateIsToldOfOnceOnTheRoundThatDecidedIt(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{nil, errors.New("no")} {
+		synctest.Test(t, func(t *testing.T) {
+			opt := options(t, local.HostFiles{})
+			unit := &slowUnit{back: make(chan error)}
+			opt.Unit = unit
+			a := New(opt)
+			r := decided(policy.StepStopUnit, nil)
+			if done, ended := a.Act(t.Context(), r); ended {
+				t.Fatalf("it has ended before it has come back: %+v", done)
+			}
+			if d := a.Did(); d.Stuck == "" || d.Steps != 0 {
+				t.Errorf("it is handed out as %+v", d)
+			}
+			another := decided(policy.StepStartUnit, nil)
+			if done, ended := a.Act(t.Context(), another); ended || unit.starts != 0 {
+				t.Errorf("another has begun beside it: %+v", done)
+			}
+			unit.back <- err
+			synctest.Wait()
+			done, ended := a.Act(t.Context(), another)
+			if !ended || done.On != r || done.Step.Kind != policy.StepStopUnit || done.Err != err || unit.starts != 0 {
+				t.Errorf("told is %+v, %t", done, ended)
+			}
+			if d := a.Did(); d.Stuck != "" || d.Steps != 1 || (d.Failed.Kind != "") != (err != nil) {
+				t.Errorf("it is handed out as %+v", d)
+			}
+			if done, ended := a.Act(t.Context(), decided(policy.StepNone, nil)); ended {
+				t.Errorf("it is told of twice: %+v", done)
+			}
+		})
+	}
+}
+
+func TestWhatWasWrittenForTheUnitIsKnownOnceItIsWritten(t *testing.T) {
+	t.Parallel()
+	opt := options(t, local.HostFiles{})
+	unit := &startedUnit{err: errors.New("no")}
+	opt.Unit = unit
+	a := New(opt)
+	r := decided(policy.StepWriteEnv, nil)
+	r.Environment = map[string]string{"ETCD_NAME": "n2"}
+	a.Act(t.Context(), r)
+	if got := a.Did().Environment; got != nil {
+		t.Errorf("it could not be written, and %v is", got)
+	}
+	unit.err = nil
+	a.Act(t.Context(), r)
+	if got := a.Did().Environment; got["ETCD_NAME"] != "n2" {
+		t.Errorf("written is %v", got)
+	}
+}
+
+func TestWhatWasDoneIsStampedWhenItBegins(t *testing.T) {
+	t.Parallel()
+	for kind, stamp := range map[policy.StepKind]func(round.Did) round.Stamp{
+		policy.StepStartUnit: func(d round.Did) round.Stamp { return d.Started },
+		policy.StepPromote:   func(d round.Did) round.Stamp { return d.Promoted },
+		policy.StepReboot:    func(d round.Did) round.Stamp { return d.Rebooted },
+	} {
+		a := New(options(t, local.HostFiles{}))
+		if age := stamp(a.Did()).Age(testNow); age != policy.Never {
+			t.Errorf("%s: it was done %s ago before it was", kind, age)
+		}
+		a.ways[kind].begins(nil)
+		if age := stamp(a.Did()).Age(testNow + time.Minute); age != time.Minute {
+			t.Errorf("%s: it was done %s ago, want 1m", kind, age)
+		}
+	}
+}

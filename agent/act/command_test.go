@@ -1,0 +1,108 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+func TestACommandWhoseOutcomeCannotBeReadIsNotStarted(t *testing.T) {
+	t.Parallel()
+	opt, k := commandOptions(t, local.HostFiles{}, told{err: errors.New("denied")})
+	err := New(opt).runCommand(t.Context(), &task{on: &round.Round{Request: k}})
+	if err == nil || err.Error() != "denied" {
+		t.Errorf("it was started: %v", err)
+	}
+	if now, _ := opt.Files.Asked(); now.Ran != "" {
+		t.Errorf("it is noted as %s", now.Ran)
+	}
+}
+
+func TestACommandMakesTheVersionOfEtcdUnknownAlsoWhenItIsOnlyNotedAsStarted(t *testing.T) {
+	t.Parallel()
+	opt, k := commandOptions(t, local.HostFiles{}, told{result: hooks.Result{State: hooks.None}})
+	forgotten := 0
+	opt.ForgetBinary = func() { forgotten++ }
+	if err := New(opt).runCommand(t.Context(), &task{on: &round.Round{Request: k}}); err == nil {
+		t.Error("it was started without the lock")
+	}
+	if now, _ := opt.Files.Asked(); now.Ran != policy.HooksRunning || forgotten != 1 {
+		t.Errorf("it is noted as %q, and the version was forgotten %d times", now.Ran, forgotten)
+	}
+}
+
+func TestADiskThatTakesNoNoteDoesNotKeepEtcdDownAfterACommand(t *testing.T) {
+	t.Parallel()
+	disk := &fullDisk{}
+	opt, k := commandOptions(t, disk, told{})
+	unit := &startedUnit{}
+	opt.Unit, disk.full = unit, true
+	r := decided(policy.StepStartUnit, k)
+	r.View.Asked = &policy.Asked{Work: policy.WorkCommand, Command: policy.Hooks{State: policy.HooksDone}}
+	New(opt).Act(t.Context(), r)
+	if unit.starts != 1 {
+		t.Errorf("etcd was started %d times", unit.starts)
+	}
+}
+
+func TestWhichProgramsWereStartedLastIsHandedOut(t *testing.T) {
+	t.Parallel()
+	opt, k := commandOptions(t, local.HostFiles{}, told{})
+	for kind, want := range map[policy.StepKind]hooks.Run{
+		policy.StepRunCommand: k.CommandRun(), policy.StepRunHooks: k.HookRun(hooks.Before),
+	} {
+		a := New(opt)
+		r := decided(kind, k)
+		a.finished(&task{step: r.Decision.Step, on: r}, errors.New("no"))
+		if got := a.Did().Launched; got.Is {
+			t.Errorf("%s has failed, and %+v was started", kind, got)
+		}
+		a.finished(&task{step: r.Decision.Step, on: r}, nil)
+		if got := a.Did().Launched; got.Of != want.ID || got.Age(testNow) != 0 {
+			t.Errorf("%s: started was %+v, want %s", kind, got, want.ID)
+		}
+	}
+}
+
+// commandOptions are those of an actor on a host that was asked for a command.
+func commandOptions(t *testing.T, disk local.Files, programs Hooks) (Options, *local.Request) {
+	t.Helper()
+	opt := options(t, disk)
+	opt.Hooks = programs
+	k := &local.Request{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0)}
+	ask(t, opt, k)
+	return opt, k
+}
+
+// fullDisk takes no further file once it is full.
+type fullDisk struct {
+	local.HostFiles
+	full bool
+}
+
+func (d *fullDisk) Write(path string, data []byte, sync bool) error {
+	if d.full {
+		return errors.New("no space left on device")
+	}
+	return d.HostFiles.Write(path, data, sync)
+}
+
+// startedUnit counts how often it is started.
+type startedUnit struct {
+	Unit
+	starts int
+	err    error // of writing its environment
+}
+
+func (u *startedUnit) Start(context.Context) error { u.starts++; return nil }
+
+func (u *startedUnit) SetEnvironment(context.Context, map[string]string) error { return u.err }

@@ -1,0 +1,134 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"errors"
+
+	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// beginCycle records the operation. The boot is noted first: a machine that reboots from here on has
+// done what a reboot was asked for.
+func (a *Actor) beginCycle(ctx context.Context, t *task) error {
+	a.opt.ForgetBinary() // an etcd that was exchanged must not be started unseen
+	r, asked := t.on, *t.on.Request
+	err := a.opt.Files.MarkRequest(func(k *local.Request) {
+		k.BootID, k.Began, k.Clock, k.Cluster = a.opt.BootID, r.Wall.UTC().Round(0), r.At, local.ID(r.View.Cluster.ID)
+		asked = *k
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.lock.Begin(ctx, a.cycleOp(r, &asked)); err != nil {
+		return err
+	}
+	// a person may release it before the next round
+	if err := a.opt.Files.MarkRequest(func(k *local.Request) { k.Seen = true }); err != nil {
+		a.log.Error("operation not noted", "error", err)
+	}
+	return nil
+}
+
+// cycleOp gives the record of this host's operation, by what lies on its disk.
+func (a *Actor) cycleOp(r *round.Round, k *local.Request) record.Op {
+	c := a.opt.Config
+	op := record.Op{
+		Kind: policy.KindCycle, Host: c.Host.ID, HostName: c.Host.Name, Work: string(k.Work),
+		Phase: string(policy.PhaseBegun), BootID: k.BootID, PeerURL: c.Etcd.PeerURL,
+		Started: k.Began, Until: k.Until(), Clock: k.Clock, Reason: k.Reason, By: k.By,
+	}
+	if m, ok := r.Membership.ByPeerURL(c.Etcd.PeerURL); ok {
+		op.MemberID = record.MemberID(m.ID)
+	}
+	return op
+}
+
+// recordAgain writes the record anew that somebody has deleted. What was done under it shows, so it begins with its
+// first phase.
+func (a *Actor) recordAgain(ctx context.Context, t *task) error {
+	asked, _ := a.opt.Files.Asked()
+	if asked == nil || !asked.Seen || !asked.Began.Equal(t.on.Request.Began) { // it has ended meanwhile
+		return nil
+	}
+	return a.lock.Begin(ctx, a.cycleOp(t.on, asked))
+}
+
+func (a *Actor) runHooks(ctx context.Context, t *task) error {
+	return a.opt.Hooks.Start(ctx, hooksOf(t.on))
+}
+
+func (a *Actor) hooksLaunched(t *task) { a.launched(hooksOf(t.on)) }
+
+func (a *Actor) launched(run hooks.Run) {
+	a.did.Launched = a.now()
+	a.did.Launched.Of = run.ID
+}
+
+// hooksOf gives the hooks that are run in the phase of the operation.
+func hooksOf(r *round.Round) hooks.Run {
+	if policy.OpPhase(r.Op.Phase) == policy.PhaseBack {
+		return r.Request.HookRun(hooks.After)
+	}
+	return r.Request.HookRun(hooks.Before)
+}
+
+// moveLeader asks this host's own member, which leads, to hand over, or the one that is to be removed.
+func (a *Actor) moveLeader(ctx context.Context, t *task) error {
+	r := t.on
+	m, ok := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
+	if r.Op.Kind == policy.KindRemove {
+		m, ok = r.Membership.ByID(uint64(r.Op.MemberID))
+	}
+	if !ok || len(m.ClientURLs) == 0 {
+		return errors.New("cannot move the leadership: the member that leads has no client URL")
+	}
+	return a.opt.Etcd.MoveLeader(ctx, m.ClientURLs[0], t.step.MemberID)
+}
+
+func (a *Actor) restartUnit(ctx context.Context, _ *task) error {
+	a.opt.ForgetBinary()
+	return a.opt.Unit.Restart(ctx)
+}
+
+// takeDown stops etcd. That it was this agent is noted first, so that after a crash it is known whose
+// turn it is to start it; for maintenance it is held back, so that a reboot does not start it under
+// someone's hands. What was withdrawn since the decision is not done, whatever has been asked instead.
+func (a *Actor) takeDown(ctx context.Context, t *task) error {
+	stands, r := false, t.on
+	err := a.opt.Files.MarkRequest(func(k *local.Request) {
+		if stands = k.Since.Equal(r.Request.Since) && !k.Over; stands {
+			k.Stopped = true
+		}
+	})
+	if err == nil && !stands {
+		err = errors.New("cannot stop etcd: what was asked was withdrawn in this moment")
+	}
+	if err != nil {
+		return err
+	}
+	if r.Request.Work == policy.WorkMaintenance {
+		if err := a.opt.Files.SetHeld(ctx, true); err != nil {
+			return err
+		}
+	}
+	if !a.lock.MayAct() { // the disk may have hung
+		return errors.New("cannot stop etcd: the lock is not ours any more")
+	}
+	return a.opt.Unit.Stop(ctx)
+}
+
+func (a *Actor) reboot(ctx context.Context, _ *task) error {
+	if a.opt.Machine == nil {
+		return errors.New("cannot reboot the machine: this agent has no way to; reboot it by hand")
+	}
+	return a.opt.Machine.Reboot(ctx)
+}
+
+func (a *Actor) rebootSent(*task) { a.did.Rebooted = a.now() }

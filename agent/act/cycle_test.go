@@ -1,0 +1,28 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+func TestATakeDownForWhatWasWithdrawnLeavesWhatIsAskedInsteadAlone(t *testing.T) {
+	t.Parallel()
+	opt := options(t, local.HostFiles{})
+	decided := &local.Request{Work: policy.WorkMaintenance, Since: time.Unix(1, 0)}
+	ask(t, opt, &local.Request{Work: policy.WorkMaintenance, KeepRunning: true, Since: time.Unix(2, 0)})
+	if err := New(opt).takeDown(t.Context(), &task{on: &round.Round{Request: decided}}); err == nil ||
+		!strings.Contains(err.Error(), "withdrawn") {
+		t.Errorf("the take-down ended with %v", err)
+	}
+	if now, _ := opt.Files.Asked(); now.Stopped || opt.Files.Held() {
+		t.Errorf("etcd is noted as stopped for %+v, held back: %t", now, opt.Files.Held())
+	}
+}

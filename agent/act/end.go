@@ -1,0 +1,78 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// endOp deletes the record of the operation and notes how it went.
+func (a *Actor) endOp(ctx context.Context, t *task) error {
+	r, step := t.on, t.step
+	text := endText(r.Op, step)
+	key, line := a.opt.Line(r.Revision, record.Line{
+		Kind: "op", Code: string(step.Outcome), Text: text, Operation: r.Op.Kind, Outcome: string(step.Outcome),
+	})
+	own := r.Op.Host == a.opt.Config.Host.ID
+	cycled := own && r.Op.Kind == policy.KindCycle
+	ended := step.Outcome == policy.Cycled || step.Outcome == policy.Withdrawn || step.Outcome == policy.HookFailed ||
+		step.Outcome == policy.CommandFailed
+	if cycled { // first on disk: a crash in between must not do it all again, nor look like a release
+		err := a.opt.Files.MarkRequest(func(k *local.Request) {
+			k.Seen = false
+			if ended {
+				k.Over = true
+			} else {
+				k.BootID, k.Began, k.Clock, k.Cluster = "", time.Time{}, 0, 0
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := a.lock.End(ctx, r.OpAt, key, line, a.rolledOut(r, step)...); err != nil {
+		return err
+	}
+	t.ended = &line
+	a.log.Info("operation ended", "code", step.Outcome, "text", text)
+	if cycled && ended { // else it is asked for still
+		if err := a.opt.Files.EndRequest(step.Outcome, text, r.Wall); err != nil {
+			a.log.Error("end of what was asked not noted", "error", err)
+		}
+	}
+	if own && r.Op.Kind == policy.KindRemove {
+		if err := a.opt.Files.EndRemoval(r.Removal, step.Outcome, text, r.Wall); err != nil {
+			a.log.Error("end of the removal not noted", "error", err)
+		}
+	}
+	if own && r.Op.Kind == policy.KindJoin && step.Outcome != policy.Disowned {
+		if err := a.opt.Files.NoteJoin(step.Outcome != policy.Joined, a.opt.BootID, r.At); err != nil {
+			a.log.Error("failed join not noted", "error", err)
+		}
+	}
+	return nil
+}
+
+// endText says how the operation has ended.
+func endText(op *record.Op, step policy.Step) string {
+	meaning, why := step.Outcome.Info().Meaning, cmp.Or(step.Why, op.Reason)
+	text := fmt.Sprintf("%s of %s as %s has ended: %s", op.Kind, op.HostName, cmp.Or(op.Target, "member"), meaning)
+	switch op.Kind {
+	case policy.KindRemove:
+		text = fmt.Sprintf("removal of member %s (%s) by %s has ended: %s", op.Target, op.MemberID, op.HostName, meaning)
+	case policy.KindCycle:
+		text = fmt.Sprintf("%s of %s for %s has ended: %s", op.Kind, op.HostName, op.Work, meaning)
+	}
+	if why != "" {
+		text += " (" + why + ")"
+	}
+	return text
+}

@@ -1,0 +1,61 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"errors"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// beginJoin records the operation.
+func (a *Actor) beginJoin(ctx context.Context, t *task) error {
+	a.opt.ForgetBinary() // an etcd that was exchanged must not be started unseen
+	if err := a.opt.Files.SetStandby(0); err != nil {
+		return err
+	}
+	c := a.opt.Config
+	return a.lock.Begin(ctx, record.Op{
+		Kind: policy.KindJoin, Host: c.Host.ID, HostName: c.Host.Name, Target: string(t.step.Target),
+		Phase: string(policy.PhaseBegun), BootID: a.opt.BootID, PeerURL: c.Etcd.PeerURL,
+		Started: t.on.Wall, Clock: t.on.At, By: "policy",
+	})
+}
+
+func (a *Actor) moveDataAside(ctx context.Context, _ *task) error {
+	moved, err := a.opt.Data.MoveAside(ctx)
+	a.opt.ForgetData()
+	if len(moved) > 0 {
+		a.log.Info("old data moved aside", "to", moved)
+	}
+	return err
+}
+
+func (a *Actor) addLearner(ctx context.Context, _ *task) error {
+	_, err := a.opt.Etcd.AddLearner(ctx, a.opt.Config.Etcd.PeerURL)
+	return err
+}
+
+// promote asks the leader, the only member that knows how far the learner is.
+func (a *Actor) promote(ctx context.Context, t *task) error {
+	for id, s := range t.on.Statuses {
+		if s.Err != nil || s.Leader != id {
+			continue
+		}
+		if m, ok := t.on.Membership.ByID(id); ok && len(m.ClientURLs) > 0 {
+			return a.opt.Etcd.Promote(ctx, t.step.MemberID, m.ClientURLs[0])
+		}
+	}
+	return errors.New("cannot promote the learner: no member says that it leads")
+}
+
+func (a *Actor) promotionSent(*task) { a.did.Promoted = a.now() }
+
+func (a *Actor) removeLearner(ctx context.Context, t *task) error {
+	return a.opt.Etcd.RemoveLearner(ctx, t.step.MemberID)
+}
+
+func (a *Actor) finishBootstrap(context.Context, *task) error { return a.opt.Files.EndBootstrap() }

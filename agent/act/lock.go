@@ -1,0 +1,73 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// Did gives what this process holds and has done.
+func (a *Actor) Did() round.Did {
+	now, d := a.opt.Now(), a.did
+	d.Token, d.ValidUntil = a.lock.Token(), now+a.lock.ValidFor()
+	if t := a.running; t != nil {
+		d.Stuck = fmt.Sprintf("%s has not come back for %s", t.step.Kind, (now - t.began).Round(time.Second))
+	}
+	return d
+}
+
+// Renew keeps a held lock alive. It stops while the local disk hangs: a holder that cannot go on
+// must not keep the others waiting.
+func (a *Actor) Renew(ctx context.Context) {
+	t := a.opt.Config.Timing
+	if a.lock.Token() == 0 || a.opt.Now()-a.renewed < t.RenewEvery {
+		return
+	}
+	if a.running != nil && a.opt.Now()-a.running.began > t.RenewGiveUp {
+		a.log.Warn("lock not renewed: a step hangs", "step", a.running.step.Kind)
+		return
+	}
+	if age, op := a.opt.Probe.InFlight(); age > a.opt.Config.Disk.Stall {
+		a.log.Warn("lock not renewed: the disk hangs", "operation", op, "for", age)
+		return
+	}
+	sent := a.opt.Now()
+	ctx, cancel := context.WithTimeout(ctx, 2*t.CallTimeout)
+	defer cancel()
+	if err := a.lock.Renew(ctx); err != nil {
+		a.log.Warn("lock not renewed", "error", err, "validFor", a.lock.ValidFor())
+		if sent-a.renewed > t.RenewGiveUp {
+			a.log.Error("lock given up", "after", sent-a.renewed)
+			_ = a.lock.Release(ctx) // it runs out by itself if this cannot be told to etcd
+		}
+		return
+	}
+	a.renewed = sent
+}
+
+// Check gives the lock up when the one that a linearizable read has seen, by its token, is another: it is gone, though
+// its lease may live. It tells whether it did.
+func (a *Actor) Check(ctx context.Context, seen int64) bool {
+	token := a.lock.Token()
+	if token == 0 || token == seen {
+		return false
+	}
+	a.log.Warn("lock is gone", "token", token)
+	_ = a.lock.Release(ctx) // the lease ends by itself if this cannot be told to etcd
+	return true
+}
+
+// Leave gives the lock back: the next agent need not wait for its lease to run out.
+func (a *Actor) Leave(ctx context.Context) {
+	if a.lock.Token() == 0 {
+		return
+	}
+	if err := a.lock.Release(ctx); err != nil {
+		a.log.Warn("lock not given back", "error", err)
+	}
+}

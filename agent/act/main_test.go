@@ -1,0 +1,70 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const testNow = time.Hour // since boot
+
+// options are those of an actor on a host whose own files lie on that disk. It reaches no etcd, so it holds no lock.
+func options(t *testing.T, disk local.Files) Options {
+	t.Helper()
+	dir := t.TempDir()
+	files, err := local.Open(disk, dir+"/state", dir+"/run", nil)
+	must(t, err)
+	opt := Options{
+		BootID: "boot-1", Files: files, Logger: slog.New(slog.DiscardHandler), Wall: time.Now,
+		Now:        func() time.Duration { return testNow },
+		ForgetData: func() {}, ForgetBinary: func() {},
+	}
+	opt.Config.Host.ID, opt.Config.Cluster.Name = "2", "test"
+	opt.Config.Timing.CallTimeout = time.Minute
+	return opt
+}
+
+// ask notes that a host is to be taken down.
+func ask(t *testing.T, opt Options, k *local.Request) {
+	t.Helper()
+	must(t, opt.Files.ChangeRequest(func(*local.Request) (*local.Request, *local.End) { return k, nil }))
+}
+
+// decided is a round that has decided on a step.
+func decided(kind policy.StepKind, k *local.Request) *round.Round {
+	r := &round.Round{At: testNow, Request: k}
+	r.Decision.Step.Kind = kind
+	r.Op = &record.Op{Kind: policy.KindCycle, Host: "2", Phase: string(policy.PhaseBegun)}
+	return r
+}
+
+// told is what the side that runs the programs tells.
+type told struct {
+	result hooks.Result
+	err    error
+}
+
+func (t told) Start(context.Context, hooks.Run) error { return t.err }
+
+func (t told) State(context.Context, hooks.Run) (hooks.Result, error) { return t.result, t.err }

@@ -1,0 +1,46 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"errors"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/lock"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// beginRemoval records the operation. That it begins is noted first: a record that is gone later was released, or
+// deleted, and is not written again. When etcd has certainly not taken it, the removal waits on.
+func (a *Actor) beginRemoval(ctx context.Context, t *task) error {
+	asked := t.on.Removal
+	if err := a.opt.Files.MarkRemoval(asked, true); err != nil {
+		return err
+	}
+	err := a.lock.Begin(ctx, a.removalOp(t))
+	if errors.Is(err, lock.ErrTaken) || errors.Is(err, lock.ErrLost) || cluster.Denied(err) {
+		return errors.Join(err, a.opt.Files.MarkRemoval(asked, false))
+	}
+	return err
+}
+
+// removalOp is the record of a removal that begins.
+func (a *Actor) removalOp(t *task) record.Op {
+	c, r := a.opt.Config, t.on
+	op := record.Op{
+		Kind: policy.KindRemove, Host: c.Host.ID, HostName: c.Host.Name, Phase: string(policy.PhaseBegun),
+		BootID:   a.opt.BootID,
+		MemberID: record.MemberID(t.step.MemberID), Started: r.Wall, Clock: r.At, Reason: t.step.Why, By: "policy",
+	}
+	if r.Removal != nil {
+		op.Target, op.By = r.Removal.Name, r.Removal.By
+	}
+	return op
+}
+
+func (a *Actor) removeMember(ctx context.Context, t *task) error {
+	return a.opt.Etcd.RemoveMember(ctx, t.step.MemberID)
+}

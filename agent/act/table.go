@@ -1,0 +1,56 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// way is how steps of a kind are taken. Whether they need the lock, how long they may take and what people are told
+// they do is declared in policy.Steps.
+type way struct {
+	kind policy.StepKind
+	// do is the work. It runs beside the loop, and writes nothing that the loop remembers.
+	do func(ctx context.Context, t *task) error
+	// begins and done write what the loop remembers, before the work and after it has succeeded. They may be nil.
+	begins, done func(t *task)
+	// unsaid: it is no news for the history that it has succeeded.
+	unsaid bool
+}
+
+// table declares how every step is taken.
+func (a *Actor) table() []way {
+	return []way{
+		{kind: policy.StepTakeLock, do: a.takeLock, begins: a.lockTaken, unsaid: true},
+		{kind: policy.StepReleaseLock, do: a.releaseLock, unsaid: true},
+		{kind: policy.StepSetPhase, do: a.setPhase},
+		{kind: policy.StepRollBack, do: a.rollBack},
+		{kind: policy.StepEndOp, do: a.endOp, unsaid: true}, // its line is the one with which the operation ends
+
+		{kind: policy.StepBeginJoin, do: a.beginJoin},
+		{kind: policy.StepMoveDataAside, do: a.moveDataAside},
+		{kind: policy.StepAddLearner, do: a.addLearner},
+		{kind: policy.StepPromote, do: a.promote, begins: a.promotionSent},
+		{kind: policy.StepRemoveLearner, do: a.removeLearner},
+		{kind: policy.StepFinishBootstrap, do: a.finishBootstrap},
+
+		{kind: policy.StepWriteEnv, do: a.writeEnvironment, done: a.environmentWritten},
+		{kind: policy.StepStartUnit, do: a.startUnit, begins: a.unitStarted},
+		{kind: policy.StepStopUnit, do: a.stopUnit},
+
+		{kind: policy.StepBeginCycle, do: a.beginCycle},
+		{kind: policy.StepRecordAgain, do: a.recordAgain},
+		{kind: policy.StepRunHooks, do: a.runHooks, done: a.hooksLaunched},
+		{kind: policy.StepRunCommand, do: a.runCommand, done: a.commandLaunched},
+		{kind: policy.StepMoveLeader, do: a.moveLeader},
+		{kind: policy.StepRestartUnit, do: a.restartUnit},
+		{kind: policy.StepTakeDown, do: a.takeDown},
+		{kind: policy.StepReboot, do: a.reboot, begins: a.rebootSent},
+
+		{kind: policy.StepBeginRemoval, do: a.beginRemoval},
+		{kind: policy.StepRemoveMember, do: a.removeMember},
+	}
+}

@@ -1,0 +1,20 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import "fmt"
+
+// DeniedText says what etcd has refused, to whom, and the commands that allow it. Below its own prefix a role is
+// enough; who adds members, promotes and removes them, or moves the leadership, must have etcd's role root.
+func DeniedText(err error, who, prefix string) string {
+	if who == "" {
+		return fmt.Sprintf("etcd wants to know who asks (%s): set etcd.user and etcd.passwordFile, or give quorumd a "+
+			"client certificate with a common name", err)
+	}
+	return fmt.Sprintf("etcd refuses user %[1]s (%[2]s); to allow it: etcdctl role add quorumd; etcdctl role "+
+		"grant-permission quorumd readwrite --prefix=true %[3]s; "+
+		"etcdctl user grant-role %[1]s quorumd; and, as only that role may change members and move the leadership: "+
+		"etcdctl user grant-role %[1]s root",
+		who, err, prefix)
+}

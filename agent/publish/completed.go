@@ -1,0 +1,45 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// Completed counts a step that has come to its end, and the operation that it has ended.
+func (m *Metrics) Completed(c round.Completion) {
+	result := record.StepOK
+	if c.Err != nil {
+		result = record.StepError
+	}
+	m.steps.WithLabelValues(string(c.Step.Kind), result).Inc()
+	if c.Ended != nil {
+		m.operation(policy.ReasonCode(c.Ended.Outcome))
+	}
+}
+
+// Completed tells how a step went that has come to its end in this round, which may not be the one in which it was
+// decided: at once, if this round has asked the cluster that this host belongs to, or else when one has.
+func (j *Journal) Completed(ctx context.Context, now *round.Round, c round.Completion) {
+	if c.Ended != nil {
+		j.keep(c.On.Revision, *c.Ended)
+		j.Trim(ctx)
+	}
+	if c.Unsaid {
+		return
+	}
+	e := Entry{Kind: "step", Code: string(c.Step.Kind), Outcome: record.StepOK, Text: c.Step.Text()}
+	if c.Err != nil {
+		e.Outcome, e.Text = record.StepError, record.FailedStep+e.Text+": "+c.Err.Error()
+	}
+	if now.EtcdAt == now.At && now.View.Cluster.Reachable && !now.View.Cluster.Foreign() {
+		j.Write(ctx, now.Revision, e)
+		return
+	}
+	j.Note(0, e)
+}
