@@ -336,6 +336,7 @@ func (a *Agent) round(ctx context.Context) bool {
 		a.confirm(ctx, r)
 		a.decide(r)
 	}
+	a.noteHold(ctx, r)
 	a.letGo(r)
 	a.publish(ctx, r)
 	done, acted := a.actor.Act(ctx, r)

@@ -88,9 +88,6 @@ func (a *Agent) combine(ctx context.Context, r *round.Round) {
 		a.noteMembership(ctx, r)
 		a.noteStandby(ctx, r)
 	}
-	if !v.Cluster.Reachable || r.EtcdAt == r.At {
-		a.noteHold(ctx, r)
-	}
 	a.noteAsk(ctx, r)
 	a.noteRemoval(ctx, r)
 	a.followRollout(ctx, r)

@@ -20,7 +20,9 @@ import (
 // viewEtcd makes the view of what was seen. It may be made twice in a round.
 func (a *Agent) viewEtcd(ctx context.Context, r *round.Round) {
 	v := &r.View
-	v.Cluster = policy.Cluster{Reachable: r.Reachable, Listed: r.Listed, Error: r.Problem, Denied: r.Denied}
+	v.Cluster = policy.Cluster{
+		Reachable: r.Reachable, Listed: r.Listed, Fresh: r.EtcdAt == r.At, Error: r.Problem, Denied: r.Denied,
+	}
 	v.Hosts, v.Op, v.Pause, v.Lock, v.Unreadable = nil, nil, nil, policy.Lock{}, r.Unreadable
 	v.Resting, v.Looked = !a.pace.attends, r.HostsAt == r.At && r.Reachable
 	if r.Listed {

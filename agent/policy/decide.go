@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// Decide gives the next step, if there is one, and the reasons why there is not more.
+// Decide gives the next step, if there is one, the reasons why there is not more, and what the disk is to say.
 func Decide(v View) Decision {
 	d := v.tell(held(v))
 	if d.Step.Kind == StepNone {
 		d.Reasons = caution(v, d.Reasons)
 	}
 	d.First = goesFirst(v, d)
+	d.Notes = Notes{Hold: WantHold(v)}
 	return d
 }
 

@@ -334,5 +334,6 @@ type Decision struct {
 	// see then.
 	Again  time.Duration
 	Behind []string
-	First  bool // it is a spare that is ready, and nobody else goes first
+	First  bool  // it is a spare that is ready, and nobody else goes first
+	Notes  Notes // what this host's disk is to say, whatever the step
 }

@@ -176,6 +176,7 @@ type Bootstrap struct {
 type Cluster struct {
 	Reachable  bool // the member list and the records were read, linearizably, when that was last tried
 	Listed     bool // at least the member list was
+	Fresh      bool // it was tried in this very round, and is not carried over from one before
 	ID         uint64
 	ExpectedID uint64 // from the configuration or from this host's own past; 0 when there is none
 	Members    []Member

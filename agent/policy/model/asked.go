@@ -3,6 +3,8 @@
 
 package model
 
+import "github.com/quorumd/quorumd/agent/policy"
+
 // cycling is what was asked of a host and what its disk says about that. It outlives agents and boots.
 type cycling struct {
 	ask     uint8
@@ -88,7 +90,7 @@ func (m *machine) askEvent(w *world, k kind, i int, arg uint8) bool {
 }
 
 // noteAsk is what an agent does in every round about what lies on its disk: what is over, or was released, and
-// belongs to no operation is forgotten, and an etcd that it has not stopped is not held back.
+// belongs to no operation is forgotten.
 func (w *world) noteAsk(i int, r rules) {
 	h := &w.hosts[i]
 	if !w.reaches(i) {
@@ -104,7 +106,16 @@ func (w *world) noteAsk(i int, r rules) {
 		w.isOver(i) && h.belief == 0 && free && !w.noted(i):
 		h.cycling = cycling{held: h.held}
 	}
-	if h.list != unlisted && h.stopped == 0 && !r.heldStays {
+}
+
+// noteHold is what an agent writes of its decision: whether etcd may start by itself. Where nothing lies that a boot
+// could start, it is not remembered.
+func (w *world) noteHold(i int, want policy.Hold, r rules) {
+	h := &w.hosts[i]
+	switch {
+	case want == policy.HoldBack && (h.data == current || h.data == old):
+		h.held = 1
+	case want == policy.HoldNot && !r.heldStays:
 		h.held = 0
 	}
 }
@@ -236,6 +247,8 @@ func (w *world) boots(i int) breach {
 	h.down, h.agent, h.unit = 0, up, inactive
 	switch {
 	case h.data != current && h.data != old:
+		return fine
+	case h.held != 0 && h.data == old: // it is no member any more
 		return fine
 	case h.held != 0:
 		h.unit = taken

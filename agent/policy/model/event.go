@@ -490,6 +490,10 @@ func (m *machine) round(w *world, h int, r rank, leads bool) (ok bool, found bre
 		c.ready != w.ready(h) {
 		found = readyDiffers
 	}
+	if found == fine {
+		found = w.judgeHold(h, c.hold)
+	}
+	w.noteHold(h, c.hold, m.rules)
 	if s.reachable != 0 && w.joining(h) {
 		w.moved = 0
 	}

@@ -200,6 +200,15 @@ func cycleMistakes() []Mistake {
 	}
 }
 
+// guarding is a mistake about the start guard: one thing is taken for another.
+func guarding(right, wrong policy.Hold) rules {
+	return rules{say: func(d *policy.Decision) {
+		if d.Notes.Hold == right {
+			d.Notes.Hold = wrong
+		}
+	}}
+}
+
 // cyclingMistakes are mistakes about a host that is down in its turn, and about its way back.
 func cyclingMistakes() []Mistake {
 	return []Mistake{
@@ -237,6 +246,22 @@ func cyclingMistakes() []Mistake {
 			Name: "what holds etcd back is taken away only where it is started", breach: heldBack,
 			scope: asking(3, 2, AgentCrash|HostCrash),
 			rules: rules{heldStays: true},
+		},
+		{
+			Name: "the start guard takes what was just read for old", breach: leftLoose,
+			rules: seeing(func(v *policy.View) { v.Cluster.Fresh = false }),
+		},
+		{
+			Name: "the start guard of a spare is taken away", breach: leftLoose,
+			rules: guarding(policy.HoldBack, policy.HoldNot),
+		},
+		{
+			Name: "a member is held back as a spare is", breach: heldBack,
+			rules: guarding(policy.HoldNot, policy.HoldBack),
+		},
+		{
+			Name: "the start guard of a maintenance is taken away before it is over", breach: startedEarly,
+			scope: asking(3, 1, HostCrash), rules: guarding(policy.HoldAsIs, policy.HoldNot),
 		},
 		{
 			Name: "that etcd was stopped is not noted", breach: notBack, scope: lively(asking(3, 0, 0)),

@@ -174,7 +174,7 @@ func operationOf(e event, before, after *world) (o operation, ok bool) {
 		o.kind = opStart
 	case evHostBoots:
 		o.kind = opStart
-		return o, h.data == current || h.data == old
+		return o, h.held == 0 && (h.data == current || h.data == old)
 	case evMemberCut:
 		o.kind = opCut
 	case evMemberHeals:

@@ -61,6 +61,7 @@ const (
 	removedUnasked
 	removalForgotten
 	heldBack
+	leftLoose
 	targetMissed
 	notBack
 	operationStuck
@@ -133,6 +134,7 @@ func promises() map[breach]promise {
 		removedUnasked:   {"P1", "a member is removed without an operation for it"},
 		removalForgotten: {"P5", "the operation of a removal ends while the removal may still land"},
 		heldBack:         {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
+		leftLoose:        {"P2", "the etcd of a host that is no member is left to start by itself at a boot"},
 		targetMissed:     {"liveness", "all faults are healed and time passes, and the target is not reached"},
 		notBack:          {"liveness", "all faults are healed, what was asked is over, and a host is not back"},
 		operationStuck:   {"liveness", "time passes, voters live, and the operation is never freed"},
@@ -230,6 +232,21 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		if c.outcome == policy.HealthLost && a.fit == unknown {
 			return unknownEvicts
 		}
+	}
+	return fine
+}
+
+// judgeHold asks of a decision whether what becomes of the start guard fits the host.
+func (w *world) judgeHold(h int, hold policy.Hold) breach {
+	a := &w.hosts[h]
+	down := a.unit == inactive || a.unit == failed || a.unit == taken
+	switch {
+	case a.list != unlisted && a.data == current && hold == policy.HoldBack:
+		return heldBack
+	case a.list == unlisted && a.request == 0 && hold == policy.HoldNot,
+		a.list == unlisted && a.request|a.stopped == 0 && down && w.reaches(h) && !w.opHosts(h) &&
+			hold != policy.HoldBack:
+		return leftLoose
 	}
 	return fine
 }

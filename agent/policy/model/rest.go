@@ -72,7 +72,7 @@ func (w *world) heal() {
 		if h.unit == taken && h.stopped == 0 {
 			h.unit = inactive
 		}
-		if h.down != 0 && h.held != 0 { // the agent starts it
+		if h.down != 0 && h.held != 0 && h.data == current { // the agent starts it
 			h.unit = taken
 		} else if h.down != 0 || (h.unit == inactive && h.data == current) || (h.unit == failed && h.data == current) {
 			h.unit = inactive

@@ -70,6 +70,7 @@ func (w *world) look(h int) sight {
 		s.unit = inactive
 	}
 	s.over = bit(w.isOver(h))
+	s.cycling.held = 0 // no decision depends on what lies there
 	wanted := joinEnv
 	if s.reachable == 0 && own.request != 0 {
 		wanted = newEnv
@@ -227,7 +228,7 @@ func (s *sight) dataView() policy.Data {
 
 func (s *sight) clusterView() policy.Cluster {
 	c := policy.Cluster{
-		Reachable: true, Listed: true, ID: clusterID, ExpectedID: clusterID, StableFor: long(s.stable),
+		Reachable: true, Listed: true, Fresh: true, ID: clusterID, ExpectedID: clusterID, StableFor: long(s.stable),
 		DBSize: 1 << 20,
 	}
 	led := false
