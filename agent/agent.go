@@ -337,6 +337,7 @@ func (a *Agent) round(ctx context.Context) bool {
 		a.decide(r)
 	}
 	a.noteHold(ctx, r)
+	a.noteRequest(ctx, r)
 	a.letGo(r)
 	a.publish(ctx, r)
 	done, acted := a.actor.Act(ctx, r)

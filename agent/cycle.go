@@ -7,9 +7,7 @@ import (
 	"context"
 
 	"github.com/quorumd/quorumd/agent/hooks"
-	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
-	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
 
@@ -91,67 +89,14 @@ func (a *Agent) viewAsked(ctx context.Context, r *round.Round) {
 	v := &policy.Asked{
 		Work: asked.Work, By: asked.By, Reason: asked.Reason, Program: asked.Program, KeepRunning: asked.KeepRunning,
 		External: asked.External, Hurried: asked.Hurried,
-		Over: asked.IsOver(a.opt.BootID) || asked.TooLate(a.opt.BootID), Stopped: asked.Stopped, Waived: asked.Waived,
-		Rebooted: asked.Rebooted(a.opt.BootID),
-		Overdue:  overdue(asked.Until(), r.Wall), RebootFor: r.Did.Rebooted.Age(r.At),
+		Over:  asked.IsOver(a.opt.BootID) || asked.TooLate(a.opt.BootID),
+		Ended: asked.Over, TooLate: asked.TooLate(a.opt.BootID), Seen: asked.Seen, Unbegun: asked.BootID == "",
+		Rollout: asked.Rollout, Stopped: asked.Stopped, Waived: asked.Waived, Rebooted: asked.Rebooted(a.opt.BootID),
+		Overdue: overdue(asked.Until(), r.Wall), RebootFor: r.Did.Rebooted.Age(r.At),
 	}
 	if asked.Work == policy.WorkCommand {
 		v.Command = a.viewCommand(ctx, r, asked)
 	}
 	v.WaitedFor = a.since.of("asked/"+asked.Since.String(), "", r.At, r.Number)
 	r.Request, r.View.Asked = asked, v
-}
-
-// noteAsk brings what was asked in line with what the round has seen, beside the loop: the disk may
-// hang. It notes that the operation has been seen, so that one that is gone later is known to be released;
-// it ends what is over and has no operation any more, and what a rollout asked that has ended.
-func (a *Agent) noteAsk(ctx context.Context, r *round.Round) {
-	k := r.Request
-	// or whose operation is in flight cannot be read
-	if k == nil || !r.View.Cluster.Reachable || r.EtcdAt != r.At || (r.Op == nil && r.OpAt != 0) {
-		return
-	}
-	code, text := policy.ReasonCode(""), ""
-	_, listed := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
-	up := r.View.Unit.State == policy.UnitActive
-	own := r.Op != nil && r.Op.Host == a.opt.Config.Host.ID
-	switch {
-	case own && (r.Op.Kind != policy.KindCycle || k.Seen || k.Over): // of one that is over, the end is on its way
-		return
-	case own:
-	case r.View.Asked.Noted: // its record is gone, and it is not
-		return
-	case k.Seen && !k.Over && (!k.Stopped || (up && k.Work != policy.WorkMaintenance)):
-		code, text = policy.Withdrawn, "its operation was released"
-	case k.IsOver(a.opt.BootID) && (up || !listed || !k.Stopped) && r.Did.Token == 0:
-		code, text = policy.Cycled, "its operation has ended"
-	case k.TooLate(a.opt.BootID):
-		code, text = policy.Withdrawn, "the machine was rebooted before its turn had come"
-	case k.Rollout != "" && k.BootID == "" && (r.Rollout == nil || r.Rollout.ID != k.Rollout ||
-		r.Rollout.State != record.RolloutRunning):
-		code, text = policy.Withdrawn, "the rollout that asked for it does not go on"
-	default:
-		return
-	}
-	op, in := r.Op, local.ID(r.View.Cluster.ID) // the round may be confirmed while this runs
-	a.notingAsk.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
-		a.opt.noting("request")
-		err := a.files.ChangeRequest(func(now *local.Request) (*local.Request, *local.End) {
-			if now == nil || *now != *k {
-				return now, nil // something else is asked by now
-			}
-			if own {
-				now.Seen = true
-				if now.Began.IsZero() { // its early end was noted, and has failed
-					now.BootID, now.Began, now.Clock, now.Cluster = op.BootID, op.Started, op.Clock, in
-				}
-				return now, nil
-			}
-			return nil, k.Ended(code, text, r.Wall)
-		})
-		if err != nil {
-			a.log.Error("end of what was asked not noted", "error", err)
-		}
-		return struct{}{}, err
-	})
 }

@@ -88,9 +88,7 @@ func (a *Agent) combine(ctx context.Context, r *round.Round) {
 		a.noteMembership(ctx, r)
 		a.noteStandby(ctx, r)
 	}
-	a.noteAsk(ctx, r)
 	a.noteRemoval(ctx, r)
-	a.followRollout(ctx, r)
 }
 
 // decide asks the policy, and measures for how long its reasons have stood.

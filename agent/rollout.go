@@ -16,64 +16,22 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// knows tells whether this agent knows what a rollout is for.
-func knows(work string) bool {
-	return work == control.WorkRestart || work == control.WorkReboot || work == control.WorkCommand
-}
-
-// followRollout asks this host to be taken down when a rollout that runs has come to it, beside the
-// loop: the disk may hang.
-func (a *Agent) followRollout(ctx context.Context, r *round.Round) {
-	v := &r.View
-	if r.Rollout == nil || r.Rollout.State != record.RolloutRunning || r.Request != nil || v.Op != nil ||
-		v.Pause != nil || r.OpAt != 0 || slices.ContainsFunc(v.Unreadable, func(u policy.Unreadable) bool {
-		return u.Kind == policy.RecordPause
-	}) ||
-		v.Self.Mode != policy.Manage || v.Self.Conflict != "" || r.HostsAt != r.At {
+// viewRollout makes the view of the rollout.
+func (a *Agent) viewRollout(r *round.Round) {
+	if r.Rollout == nil {
 		return
 	}
-	if policy.RolloutNext(*v, r.Rollout.Waiting()) != v.Self.ID {
-		return
+	_, last := a.files.Asked()
+	r.View.Rollout = &policy.Rollout{
+		ID: r.Rollout.ID, Work: policy.Work(r.Rollout.Work), Runs: r.Rollout.State == record.RolloutRunning,
+		Waiting: r.Rollout.Waiting(), Due: last == nil || !last.Had(*r.Rollout),
 	}
-	rollout := *r.Rollout
-	if _, last := a.files.Asked(); last != nil && last.Had(rollout) {
-		a.stopUnended(ctx, r)
-		return
-	}
-	if !knows(rollout.Work) { // it is of a newer quorumd, and to be taken for nothing else
-		if a.tooNew != rollout.ID {
-			a.tooNew = rollout.ID
-			a.log.Error("turn in the rollout not taken: this quorumd is too old for that work: upgrade it, or "+
-				"quorumctl rollout abort", "work", rollout.Work, "rollout", rollout.ID)
-		}
-		return
-	}
-	a.notingAsk.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
-		a.opt.noting("rollout")
-		err := a.files.ChangeRequest(func(k *local.Request) (*local.Request, *local.End) {
-			if k != nil {
-				return k, nil
-			}
-			return &local.Request{
-				Work: policy.Work(rollout.Work), Program: rollout.Command, Reason: rollout.Reason, By: rollout.By,
-				Rollout: rollout.ID, RolloutAt: rollout.Since,
-				// nobody says how long: what hangs must be told
-				Since: r.Wall.UTC(), AskedIn: a.opt.BootID, For: control.DefaultMaintenance,
-			}, nil
-		})
-		if err != nil {
-			a.log.Error("turn in the rollout not noted", "error", err)
-		}
-		a.Wake()
-		return struct{}{}, err
-	})
 }
 
 // stopFor gives the rollout, stopped, when the operation of one of its hosts is released by a person: the

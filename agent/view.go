@@ -23,7 +23,7 @@ func (a *Agent) viewEtcd(ctx context.Context, r *round.Round) {
 	v.Cluster = policy.Cluster{
 		Reachable: r.Reachable, Listed: r.Listed, Fresh: r.EtcdAt == r.At, Error: r.Problem, Denied: r.Denied,
 	}
-	v.Hosts, v.Op, v.Pause, v.Lock, v.Unreadable = nil, nil, nil, policy.Lock{}, r.Unreadable
+	v.Hosts, v.Op, v.Pause, v.Rollout, v.Lock, v.Unreadable = nil, nil, nil, nil, policy.Lock{}, r.Unreadable
 	v.Resting, v.Looked = !a.pace.attends, r.HostsAt == r.At && r.Reachable
 	if r.Listed {
 		v.Cluster.ID = r.Membership.ClusterID
@@ -42,6 +42,7 @@ func (a *Agent) viewEtcd(ctx context.Context, r *round.Round) {
 		a.since.of("ended", fmt.Sprint(r.EndedAt), r.At, r.Number))
 	a.viewOp(r)
 	a.viewTurn(r)
+	a.viewRollout(r)
 	a.viewHooks(ctx, r)
 	v.FreeFor = a.since.truth("free", r.OpAt == 0 && r.Lock == nil && policy.PlaceFree(*v), r.At, r.Number)
 }

@@ -3,11 +3,10 @@
 
 package policy
 
-import "slices"
-
 // Notes are what this host's disk is to say from now on. They are carried out beside the loop: the disk may hang.
 type Notes struct {
-	Hold Hold
+	Hold    Hold
+	Request RequestNote
 }
 
 // Hold says whether etcd's unit is to be kept from starting by itself. At a boot it would start before there is
@@ -27,8 +26,7 @@ const (
 // one. It lets go only where the data of a listed member lie: until a join has started etcd, which lets go as well,
 // the unit's environment is not that of the join.
 func WantHold(v View) Hold {
-	unknown := slices.ContainsFunc(v.Unreadable, func(u Unreadable) bool { return u.Kind == RecordOp })
-	joining := unknown || v.Op != nil && v.Op.Host == v.Self.ID
+	joining := v.cannotRead(RecordOp) || v.Op != nil && v.Op.Host == v.Self.ID
 	down := v.Unit.State == UnitInactive || v.Unit.State == UnitFailed
 	bare := v.Data.State == DataEmpty && v.Cluster.ExpectedID == 0
 	_, listed := v.member()

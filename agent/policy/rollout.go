@@ -8,6 +8,15 @@ import (
 	"slices"
 )
 
+// Rollout takes one host after another down for the same work.
+type Rollout struct {
+	ID      string
+	Work    Work     // one that this agent may not know
+	Runs    bool     // it is neither paused nor stopped, aborted or done
+	Waiting []string // the hosts that wait for their turn
+	Due     bool     // by its own disk this host has not had its turn since the rollout was last let go on
+}
+
 // RolloutNext gives the host of a rollout that is taken down next, among those that wait: first the
 // sick ones, then those without a vote, then voters that follow, and the leader last. Hosts that are
 // not present are passed over. It is empty when none can be next, or when one of them was asked

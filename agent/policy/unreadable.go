@@ -48,6 +48,11 @@ func records() []recordInfo {
 	}
 }
 
+// cannotRead tells whether there is a record of that kind which cannot be read.
+func (v View) cannotRead(kind RecordKind) bool {
+	return slices.ContainsFunc(v.Unreadable, func(u Unreadable) bool { return u.Kind == kind })
+}
+
 // Hint says what a person does about a record of that kind which cannot be read.
 func (u Unreadable) Hint() string {
 	for _, info := range records() {

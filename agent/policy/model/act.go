@@ -22,7 +22,6 @@ type rules struct {
 	stopNotNoted        bool // that a take-down stops etcd is not noted on the disk
 	notHeld             bool // etcd is not held back while its host is in maintenance
 	heldStays           bool // and what holds it is taken away only where it is started
-	releasedStays       bool // what was asked is not ended when its operation was released
 	keptAlive           bool // a lease that nobody uses is kept alive as long as the process lives
 	renewedAside        bool // the lock of a loop that hangs is renewed beside it
 	removeBlindly       bool // what is removed is not looked up first

@@ -47,6 +47,7 @@ const (
 const (
 	begunNow    uint8 = iota + 1
 	begunBefore       // and the machine has rebooted since
+	tooLate           // it was not, and the machine has rebooted, which was all that was waited for
 )
 
 func (h *host) tidyCycle() {
@@ -77,7 +78,7 @@ func (m *machine) askEvent(w *world, k kind, i int, arg uint8) bool {
 			return false
 		}
 		h.over = 1
-		if h.begun|h.stopped == 0 {
+		if (h.begun == 0 || h.begun == tooLate) && h.stopped == 0 {
 			h.ask = nothing
 		}
 	case evReboots:
@@ -89,22 +90,17 @@ func (m *machine) askEvent(w *world, k kind, i int, arg uint8) bool {
 	return true
 }
 
-// noteAsk is what an agent does in every round about what lies on its disk: what is over, or was released, and
-// belongs to no operation is forgotten.
-func (w *world) noteAsk(i int, r rules) {
+// noteRequest is what an agent writes of its decision about what was asked of its host.
+func (w *world) noteRequest(i int, note policy.RequestChange) {
 	h := &w.hosts[i]
-	if !w.reaches(i) {
-		return
-	}
-	free := h.stopped == 0 || h.list == unlisted || h.unit == active
-	switch {
-	case w.cycles(i):
-		h.seen |= bit(h.ask != nothing && h.over == 0) // while its end is on its way, it is not noted again
-	case w.opHosts(i):
-	case !r.releasedStays && w.released(i) && h.over == 0 &&
-		(h.stopped == 0 || (h.unit == active && h.ask != maintenance)),
-		w.isOver(i) && h.belief == 0 && free && !w.noted(i):
+	switch note {
+	case policy.RequestStays:
+	case policy.RequestSeen:
+		h.seen = 1
+	case policy.RequestEnds:
 		h.cycling = cycling{held: h.held}
+	default:
+		panic("the model knows no rollouts")
 	}
 }
 
@@ -134,7 +130,7 @@ func (w *world) workDone(i int) bool {
 	return w.isOver(i) || h.did > runs || (h.forReboot() && (w.released(i) || (w.cycles(i) && w.opBoot == 0)))
 }
 
-func (h *host) forReboot() bool { return h.ask == rebooted || h.ask == external }
+func (c *cycling) forReboot() bool { return c.ask == rebooted || c.ask == external }
 
 // ranAfterReboot tells whether an etcd that is down ran after the reboot that was asked for: it has started by itself
 // then, since it is held back for maintenance only. So it was a person who has stopped it.
@@ -155,9 +151,10 @@ func (w *world) noted(i int) bool {
 func (h *host) turn() bool { return h.seen != 0 && h.freed == 0 }
 
 // isOver tells whether nothing more is taken down for what was asked.
-func (w *world) isOver(i int) bool {
-	h := &w.hosts[i]
-	return h.over != 0 || (h.begun == begunBefore && h.forReboot())
+func (w *world) isOver(i int) bool { return w.hosts[i].isOver() }
+
+func (c *cycling) isOver() bool {
+	return c.over != 0 || c.begun == tooLate || (c.begun == begunBefore && c.forReboot())
 }
 
 // inMaintenance tells whether etcd was stopped for maintenance that is not over.
@@ -222,10 +219,10 @@ func (w *world) goesDown(i int) {
 		h.did = ranBadly
 	}
 	switch {
-	case h.begun != 0:
+	case h.begun == begunNow:
 		h.begun = begunBefore
-	case h.ask == external: // it is not waited for any more
-		h.over = 1
+	case h.begun == 0 && h.ask == external:
+		h.begun = tooLate
 	}
 	if w.opHosts(i) {
 		w.opBoot = 0

@@ -466,7 +466,6 @@ func (m *machine) round(w *world, h int, r rank, leads bool) (ok bool, found bre
 	if a.agent != up || a.phase != idle || a.down != 0 || (leads && !w.mayLead(h)) {
 		return false, fine
 	}
-	w.noteAsk(h, m.rules)
 	w.noteRemoval(h)
 	if w.reaches(h) {
 		a.known = bit(a.list != unlisted && a.data == current)
@@ -493,7 +492,11 @@ func (m *machine) round(w *world, h int, r rank, leads bool) (ok bool, found bre
 	if found == fine {
 		found = w.judgeHold(h, c.hold)
 	}
+	if found == fine {
+		found = w.judgeRequest(h, c.request)
+	}
 	w.noteHold(h, c.hold, m.rules)
+	w.noteRequest(h, c.request)
 	if s.reachable != 0 && w.joining(h) {
 		w.moved = 0
 	}

@@ -69,6 +69,7 @@ func Mistakes() []Mistake {
 	list = append(list, lockMistakes()...)
 	list = append(list, stopMistakes()...)
 	list = append(list, slices.Concat(cycleMistakes(), cyclingMistakes())...)
+	list = append(list, requestMistakes()...)
 	list = append(list, commandMistakes()...)
 	list = append(list, removalMistakes()...)
 	list = append(list, graveMistakes()...)

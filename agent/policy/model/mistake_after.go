@@ -119,7 +119,7 @@ func graveCycleMistakes() []Mistake {
 		{
 			Name: "what was asked stays though its operation was released", breach: notBack,
 			scope: lively(asking(3, 1, OperatorRelease)),
-			rules: rules{releasedStays: true},
+			rules: requesting(policy.RequestEnds, policy.RequestStays),
 		},
 		{
 			Name: "it is not seen that etcd has been restarted", breach: noRest, scope: lively(asking(3, 0, 0)),

@@ -209,17 +209,71 @@ func guarding(right, wrong policy.Hold) rules {
 	}}
 }
 
+// requesting is a mistake about what becomes of what was asked: one thing is taken for another.
+func requesting(right, wrong policy.RequestChange) rules {
+	return rules{say: func(d *policy.Decision) {
+		if d.Notes.Request.Change == right {
+			d.Notes.Request.Change = wrong
+		}
+	}}
+}
+
+// takenForReleased is the mistake that a record which somebody has deleted is taken for one that a person has.
+func takenForReleased() rules {
+	return seeing(func(v *policy.View) {
+		if v.Asked != nil && v.Asked.Noted {
+			v.Asked.Noted, v.Asked.Released = false, true
+		}
+	})
+}
+
+// requestMistakes are mistakes about when what was asked of a host is over.
+func requestMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "what was asked is forgotten when its record is deleted", breach: forgotten,
+			scope: asking(3, 1, Forgery), rules: takenForReleased(),
+		},
+		{
+			Name: "what was asked is forgotten as soon as its operation is in flight", breach: forgotten,
+			scope: asking(3, 0, 0), rules: requesting(policy.RequestSeen, policy.RequestEnds),
+		},
+		{
+			Name: "a maintenance that was released is forgotten while etcd is down", breach: forgotten,
+			scope: asking(3, 1, OperatorRelease),
+			rules: seeing(func(v *policy.View) {
+				if v.Asked != nil && v.Asked.Released {
+					v.Asked.Stopped = false
+				}
+			}),
+		},
+		{
+			Name: "what is over is forgotten before etcd has started again", breach: forgotten,
+			scope: asking(3, 2, AgentCrash|OperatorRelease),
+			rules: seeing(func(v *policy.View) {
+				if v.Asked != nil && v.Asked.Over && v.Op == nil {
+					v.Asked.Stopped = false
+				}
+			}),
+		},
+		{
+			Name: "it is not noted that the operation is in flight", breach: turnUnnoted, scope: asking(3, 0, 0),
+			rules: requesting(policy.RequestSeen, policy.RequestStays),
+		},
+		{
+			Name: "what is over is not forgotten when its agent has died at its end", breach: notBack,
+			scope: lively(asking(3, 1, AgentCrash)), rules: requesting(policy.RequestEnds, policy.RequestStays),
+		},
+	}
+}
+
 // cyclingMistakes are mistakes about a host that is down in its turn, and about its way back.
 func cyclingMistakes() []Mistake {
 	return []Mistake{
 		{
 			Name: "an operation of which somebody has deleted the record is taken for released", breach: startedEarly,
 			scope: asking(3, 1, Forgery),
-			rules: seeing(func(v *policy.View) {
-				if v.Asked != nil && v.Asked.Noted {
-					v.Asked.Noted, v.Asked.Released = false, true
-				}
-			}),
+			rules: after(takenForReleased(), forgotten),
 		},
 		{
 			Name: "a maintenance is taken for over", breach: startedEarly, scope: asking(3, 0, 0),

@@ -62,6 +62,8 @@ const (
 	removalForgotten
 	heldBack
 	leftLoose
+	turnUnnoted
+	forgotten
 	targetMissed
 	notBack
 	operationStuck
@@ -135,10 +137,15 @@ func promises() map[breach]promise {
 		removalForgotten: {"P5", "the operation of a removal ends while the removal may still land"},
 		heldBack:         {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
 		leftLoose:        {"P2", "the etcd of a host that is no member is left to start by itself at a boot"},
-		targetMissed:     {"liveness", "all faults are healed and time passes, and the target is not reached"},
-		notBack:          {"liveness", "all faults are healed, what was asked is over, and a host is not back"},
-		operationStuck:   {"liveness", "time passes, voters live, and the operation is never freed"},
-		noRest:           {"liveness", "all faults have stopped, and the agents do not come to rest"},
+		turnUnnoted:      {"P1", "a host does not note that the operation is in flight that it was asked for"},
+		forgotten: {
+			"P1",
+			"what was asked of a host is forgotten before it is over or was released, or while etcd is down for it",
+		},
+		targetMissed:   {"liveness", "all faults are healed and time passes, and the target is not reached"},
+		notBack:        {"liveness", "all faults are healed, what was asked is over, and a host is not back"},
+		operationStuck: {"liveness", "time passes, voters live, and the operation is never freed"},
+		noRest:         {"liveness", "all faults have stopped, and the agents do not come to rest"},
 	}
 }
 
@@ -247,6 +254,22 @@ func (w *world) judgeHold(h int, hold policy.Hold) breach {
 		a.list == unlisted && a.request|a.stopped == 0 && down && w.reaches(h) && !w.opHosts(h) &&
 			hold != policy.HoldBack:
 		return leftLoose
+	}
+	return fine
+}
+
+// judgeRequest asks of a decision whether what becomes of what was asked fits what has become of its operation.
+func (w *world) judgeRequest(h int, note policy.RequestChange) breach {
+	a := &w.hosts[h]
+	cycles, reaches := w.cycles(h), w.reaches(h)
+	down := a.stopped != 0 && a.list != unlisted && a.unit != active
+	done := a.over != 0 || a.begun == tooLate || a.begun == begunBefore && a.forReboot()
+	freed := a.seen != 0 && a.freed != 0
+	switch {
+	case note == policy.RequestEnds && (!reaches || cycles || w.noted(h) || down || !done && !freed):
+		return forgotten
+	case a.ask != nothing && a.over == 0 && a.seen == 0 && reaches && cycles && note != policy.RequestSeen:
+		return turnUnnoted
 	}
 	return fine
 }

@@ -69,7 +69,6 @@ func (w *world) look(h int) sight {
 	if own.down != 0 {
 		s.unit = inactive
 	}
-	s.over = bit(w.isOver(h))
 	s.cycling.held = 0 // no decision depends on what lies there
 	wanted := joinEnv
 	if s.reachable == 0 && own.request != 0 {
@@ -193,7 +192,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 		}
 		return v
 	}
-	v.Cluster = s.clusterView()
+	v.Cluster, v.Looked = s.clusterView(), true
 	// between the cool-down and the patience of one who waits
 	v.IdleFor = [...]time.Duration{0, 90 * time.Second, ages}[s.cool]
 	v.Hosts = s.hostsView(r)

@@ -107,6 +107,7 @@ type choice struct {
 	target  uint8
 	outcome policy.ReasonCode // of a roll-back
 	hold    policy.Hold       // what becomes of the start guard
+	request policy.RequestChange
 	ready   bool              // it would tell the others that it is ready
 	reason  policy.ReasonCode // the first one
 	why     string
@@ -115,7 +116,7 @@ type choice struct {
 // choose turns a decision into a choice. A step that it does not know is a panic: whoever adds a
 // step models it.
 func (s *sight) choose(v *policy.View, d policy.Decision) choice {
-	c := choice{ready: d.Waiting == "", outcome: d.Step.Outcome, hold: d.Notes.Hold}
+	c := choice{ready: d.Waiting == "", outcome: d.Step.Outcome, hold: d.Notes.Hold, request: d.Notes.Request.Change}
 	if len(d.Reasons) > 0 {
 		c.reason, c.why = d.Reasons[0].Code, d.Reasons[0].Text
 	} else if d.Step.Kind != policy.StepNone {

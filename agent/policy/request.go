@@ -1,0 +1,73 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+// RequestChange says what becomes of what was asked of this host.
+type RequestChange uint8
+
+// What becomes of a request. The zero value leaves it as it is.
+const (
+	RequestStays  RequestChange = iota
+	RequestSeen                 // its operation is in flight, and stands by this host's disk from now on
+	RequestEnds                 // it is over
+	RequestTurn                 // there is none, and a rollout has come to this host: it is asked for that
+	RequestAgain                // it would be, but has had its turn: the rollout is to stop
+	RequestTooNew               // it would be, but this agent does not know that work
+)
+
+// RequestNote is what this host's disk is to say of what was asked of it.
+type RequestNote struct {
+	Change RequestChange
+	Code   ReasonCode // with which it ends
+	Text   string
+}
+
+// isOver tells whether nothing more is to be taken down for what was asked.
+func (a *Asked) isOver() bool { return a.Ended || a.Work == WorkReboot && a.Rebooted }
+
+// noteRequest brings what was asked in line with what was seen. It notes that the operation has been seen, so that one
+// that is gone later is known to be released; it ends what is over and has no operation any more, and what a rollout
+// asked that has ended; and it takes this host's turn in a rollout.
+func noteRequest(v View) RequestNote {
+	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.cannotRead(RecordOp) { // then whose operation is in flight
+		return RequestNote{}
+	}
+	a := v.Asked
+	if a == nil {
+		return RequestNote{Change: turnIn(v)}
+	}
+	own := v.Op != nil && v.Op.Host == v.Self.ID
+	_, listed := v.member()
+	up := v.Unit.State == UnitActive
+	switch {
+	case own && v.Op.Kind == KindCycle && !a.Seen && !a.Ended: // of one that is over, the end is on its way
+		return RequestNote{Change: RequestSeen}
+	case own, a.Noted: // its record is gone, and it is not
+	case a.Seen && !a.Ended && (!a.Stopped || up && a.Work != WorkMaintenance):
+		return RequestNote{RequestEnds, Withdrawn, "its operation was released"}
+	case a.isOver() && (up || !listed || !a.Stopped) && !v.Lock.Mine && !v.cannotRead(RecordLock):
+		return RequestNote{RequestEnds, Cycled, "its operation has ended"}
+	case a.TooLate:
+		return RequestNote{RequestEnds, Withdrawn, "the machine was rebooted before its turn had come"}
+	case a.Unbegun && a.Rollout != "" && (v.Rollout == nil || v.Rollout.ID != a.Rollout || !v.Rollout.Runs):
+		return RequestNote{RequestEnds, Withdrawn, "the rollout that asked for it does not go on"}
+	}
+	return RequestNote{}
+}
+
+// turnIn tells whether a rollout that runs has come to this host.
+func turnIn(v View) RequestChange {
+	r := v.Rollout
+	switch {
+	case r == nil || !r.Runs || !v.Looked || v.Op != nil || v.Pause != nil || v.cannotRead(RecordPause),
+		v.Self.Mode != Manage || v.Self.Conflict != "",
+		RolloutNext(v, r.Waiting) != v.Self.ID:
+		return RequestStays
+	case !r.Due:
+		return RequestAgain
+	case r.Work != WorkRestart && r.Work != WorkReboot && r.Work != WorkCommand:
+		return RequestTooNew
+	}
+	return RequestTurn
+}

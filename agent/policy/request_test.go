@@ -1,0 +1,153 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import "testing"
+
+// requestView is the voter n2, which was asked for maintenance, and whose turn has not come.
+func requestView() View {
+	v := spareView()
+	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n2", "n2", peerPrefix+"n2"
+	v.Cluster.Fresh, v.Looked = true, true
+	v.Unit.State, v.Data.State, v.Data.MemberID = UnitActive, DataMember, 2
+	v.Asked = &Asked{Work: WorkMaintenance, By: "root", Unbegun: true, RebootFor: Never}
+	return v
+}
+
+func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
+	t.Parallel()
+	began := func(v *View) { v.Asked.Seen, v.Asked.Unbegun = true, false }
+	own := func(v *View) { v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", SameBoot: true} }
+	over := func(v *View) { began(v); v.Asked.Seen, v.Asked.Ended, v.Asked.Over = false, true, true }
+	down := func(v *View) { v.Asked.Stopped, v.Unit.State = true, UnitInactive }
+	released := func(v *View) { began(v); v.Asked.Released = true }
+	rolling := func(v *View) {
+		v.Asked.Work, v.Asked.Rollout, v.Rollout = WorkRestart, "r1", &Rollout{ID: "r1", Runs: true}
+	}
+	for _, c := range []struct {
+		when   string
+		change func(v *View)
+		want   RequestNote
+	}{
+		{"its turn has not come", func(*View) {}, RequestNote{}},
+		{"its operation is in flight", own, RequestNote{Change: RequestSeen}},
+		{"and was seen", func(v *View) { own(v); began(v) }, RequestNote{}},
+		{"and its end is on its way", func(v *View) { own(v); over(v) }, RequestNote{}},
+		{"this host joins meanwhile", func(v *View) { own(v); v.Op.Kind = KindJoin }, RequestNote{}},
+		{"another host is in its turn", func(v *View) { own(v); v.Op.Host = "n1" }, RequestNote{}},
+		{"its record was deleted", func(v *View) { began(v); v.Asked.Noted = true }, RequestNote{}},
+		{"its operation was released", released, releasedNote()},
+		{"while etcd is down for it", func(v *View) { released(v); down(v) }, RequestNote{}},
+		{"and etcd has been started by hand", func(v *View) {
+			released(v)
+			v.Asked.Stopped = true
+		}, RequestNote{}},
+		{"a restart that has started etcd was released", func(v *View) {
+			released(v)
+			v.Asked.Stopped, v.Asked.Work = true, WorkRestart
+		}, releasedNote()},
+		{"it is over", over, overNote()},
+		{"it is over, and this host has the lock", func(v *View) {
+			over(v)
+			v.Lock = Lock{Known: true, Held: true, Mine: true}
+		}, RequestNote{}},
+		{"it is over, and whose the lock is cannot be read", func(v *View) {
+			over(v)
+			v.Unreadable = []Unreadable{{Kind: RecordLock}}
+		}, RequestNote{}},
+		{"it is over, and etcd is down for it", func(v *View) { over(v); down(v) }, RequestNote{}},
+		{"it is over on a host that is no member any more", func(v *View) {
+			over(v)
+			down(v)
+			v.Cluster.Members = v.Cluster.Members[:1]
+		}, overNote()},
+		{"the machine has rebooted for it", func(v *View) {
+			began(v)
+			v.Asked.Seen, v.Asked.Work, v.Asked.Rebooted, v.Asked.Over = false, WorkReboot, true, true
+		}, overNote()},
+		{"the machine has rebooted in its maintenance", func(v *View) {
+			began(v)
+			v.Asked.Seen, v.Asked.Rebooted = false, true
+		}, RequestNote{}},
+		{"somebody has rebooted the machine before its turn", func(v *View) {
+			v.Asked.Work, v.Asked.External, v.Asked.TooLate, v.Asked.Over = WorkReboot, true, true, true
+		}, RequestNote{RequestEnds, Withdrawn, "the machine was rebooted before its turn had come"}},
+		{"its rollout runs", rolling, RequestNote{}},
+		{"its rollout has stopped", func(v *View) { rolling(v); v.Rollout.Runs = false }, haltedNote()},
+		{"another rollout runs", func(v *View) { rolling(v); v.Rollout.ID = "r2" }, haltedNote()},
+		{"its rollout is gone", func(v *View) { rolling(v); v.Rollout = nil }, haltedNote()},
+		{"its rollout has stopped after it began", func(v *View) {
+			rolling(v)
+			v.Asked.Unbegun, v.Rollout = false, nil
+		}, RequestNote{}},
+	} {
+		v := requestView()
+		c.change(&v)
+		if got := Decide(v).Notes.Request; got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.when, got, c.want)
+		}
+		for what, unseen := range map[string]func(*View){
+			"nobody answers":                          func(v *View) { v.Cluster.Reachable = false },
+			"etcd was not asked in this turn":         func(v *View) { v.Cluster.Fresh = false },
+			"whose operation there is cannot be read": func(v *View) { v.Unreadable = []Unreadable{{Kind: RecordOp}} },
+		} {
+			unsure := v
+			unseen(&unsure)
+			if got := Decide(unsure).Notes.Request; got != (RequestNote{}) {
+				t.Errorf("%s, and %s: %+v", c.when, what, got)
+			}
+		}
+	}
+}
+
+func TestAHostTakesItsTurnInARolloutThatHasComeToIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		when   string
+		change func(v *View)
+		want   RequestChange
+	}{
+		{"it has come to this host", func(*View) {}, RequestTurn},
+		{"for a reboot", func(v *View) { v.Rollout.Work = WorkReboot }, RequestTurn},
+		{"for a command", func(v *View) { v.Rollout.Work = WorkCommand }, RequestTurn},
+		{"for a work of a newer quorumd", func(v *View) { v.Rollout.Work = "defragment" }, RequestTooNew},
+		{"for maintenance, which is none of a rollout's", func(v *View) {
+			v.Rollout.Work = WorkMaintenance
+		}, RequestTooNew},
+		{"it has had its turn, which is not recorded", func(v *View) { v.Rollout.Due = false }, RequestAgain},
+		{"the leader waits for it, too, and goes last", func(v *View) { v.Rollout.Waiting = []string{"n1", "n2"} }, RequestTurn},
+		{"this host does not wait for it", func(v *View) { v.Rollout.Waiting = []string{"n1"} }, RequestStays},
+		{"another host was asked already", func(v *View) {
+			v.Rollout.Waiting, v.Hosts[0].Wants = []string{"n1", "n2"}, WorkRestart
+		}, RequestStays},
+		{"it does not run", func(v *View) { v.Rollout.Runs = false }, RequestStays},
+		{"there is none", func(v *View) { v.Rollout = nil }, RequestStays},
+		{"the hosts were not looked at in this turn", func(v *View) { v.Looked = false }, RequestStays},
+		{"an operation is in flight", func(v *View) { v.Op = &Op{Kind: KindJoin, Host: "n3"} }, RequestStays},
+		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root"} }, RequestStays},
+		{"whether it is paused cannot be read", func(v *View) {
+			v.Unreadable = []Unreadable{{Kind: RecordPause}}
+		}, RequestStays},
+		{"this host only observes", func(v *View) { v.Self.Mode = Observe }, RequestStays},
+		{"another host has its name", func(v *View) { v.Self.Conflict = "n9" }, RequestStays},
+	} {
+		v := requestView()
+		v.Asked, v.Rollout = nil, &Rollout{
+			ID: "r1", Work: WorkRestart, Runs: true, Due: true, Waiting: []string{"n2"},
+		}
+		c.change(&v)
+		if got := Decide(v).Notes.Request; got != (RequestNote{Change: c.want}) {
+			t.Errorf("%s: %+v, want %d", c.when, got, c.want)
+		}
+	}
+}
+
+func releasedNote() RequestNote {
+	return RequestNote{RequestEnds, Withdrawn, "its operation was released"}
+}
+func overNote() RequestNote { return RequestNote{RequestEnds, Cycled, "its operation has ended"} }
+
+func haltedNote() RequestNote {
+	return RequestNote{RequestEnds, Withdrawn, "the rollout that asked for it does not go on"}
+}
