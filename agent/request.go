@@ -16,7 +16,7 @@ import (
 // noteRequest carries out what the round has decided about what was asked of this host.
 func (a *Agent) noteRequest(ctx context.Context, r *round.Round) {
 	switch note := r.Decision.Notes.Request; note.Change { //exhaustive:enforce
-	case policy.RequestStays:
+	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // the last two go with their step
 	case policy.RequestSeen, policy.RequestEnds:
 		a.noteAsked(ctx, r, note)
 	case policy.RequestTurn:

@@ -23,8 +23,7 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 	})
 	own := r.Op.Host == a.opt.Config.Host.ID
 	cycled := own && r.Op.Kind == policy.KindCycle
-	ended := step.Outcome == policy.Cycled || step.Outcome == policy.Withdrawn || step.Outcome == policy.HookFailed ||
-		step.Outcome == policy.CommandFailed
+	ended := r.Decision.Notes.Request.Change == policy.RequestEnding
 	if cycled { // first on disk: a crash in between must not do it all again, nor look like a release
 		err := a.opt.Files.MarkRequest(func(k *local.Request) {
 			k.Seen = false

@@ -8,12 +8,14 @@ type RequestChange uint8
 
 // What becomes of a request. The zero value leaves it as it is.
 const (
-	RequestStays  RequestChange = iota
-	RequestSeen                 // its operation is in flight, and stands by this host's disk from now on
-	RequestEnds                 // it is over
-	RequestTurn                 // there is none, and a rollout has come to this host: it is asked for that
-	RequestAgain                // it would be, but has had its turn: the rollout is to stop
-	RequestTooNew               // it would be, but this agent does not know that work
+	RequestStays   RequestChange = iota
+	RequestSeen                  // its operation is in flight, and stands by this host's disk from now on
+	RequestEnds                  // it is over
+	RequestEnding                // it is over with the step, which ends its operation
+	RequestRetried               // it is asked for still, though the step ends its operation
+	RequestTurn                  // there is none, and a rollout has come to this host: it is asked for that
+	RequestAgain                 // it would be, but has had its turn: the rollout is to stop
+	RequestTooNew                // it would be, but this agent does not know that work
 )
 
 // RequestNote is what this host's disk is to say of what was asked of it.
@@ -28,8 +30,11 @@ func (a *Asked) isOver() bool { return a.Ended || a.Work == WorkReboot && a.Rebo
 
 // noteRequest brings what was asked in line with what was seen. It notes that the operation has been seen, so that one
 // that is gone later is known to be released; it ends what is over and has no operation any more, and what a rollout
-// asked that has ended; and it takes this host's turn in a rollout.
-func noteRequest(v View) RequestNote {
+// asked that has ended; and it takes this host's turn in a rollout. A step that ends the operation may end the request, too.
+func noteRequest(v View, step Step) RequestNote {
+	if step.Kind == StepEndOp && v.Op != nil && v.Op.Kind == KindCycle && v.Op.Host == v.Self.ID {
+		return RequestNote{Change: endsWith(step.Outcome)}
+	}
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.cannotRead(RecordOp) { // then whose operation is in flight
 		return RequestNote{}
 	}
@@ -54,6 +59,16 @@ func noteRequest(v View) RequestNote {
 		return RequestNote{RequestEnds, Withdrawn, "the rollout that asked for it does not go on"}
 	}
 	return RequestNote{}
+}
+
+// endsWith tells what becomes of what was asked with the end of its operation. Where nothing was done, and nothing has
+// failed, it waits for another turn.
+func endsWith(outcome ReasonCode) RequestChange {
+	switch outcome {
+	case Cycled, Withdrawn, HookFailed, CommandFailed:
+		return RequestEnding
+	}
+	return RequestRetried
 }
 
 // turnIn tells whether a rollout that runs has come to this host.

@@ -101,6 +101,30 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 	}
 }
 
+func TestARequestEndsWithItsOperationUnlessNothingWasDone(t *testing.T) {
+	t.Parallel()
+	for outcome, want := range map[ReasonCode]RequestChange{
+		Cycled: RequestEnding, Withdrawn: RequestEnding, HookFailed: RequestEnding, CommandFailed: RequestEnding,
+		UnitStopped: RequestRetried, UnitBusy: RequestRetried,
+	} {
+		v := requestView()
+		v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", SameBoot: true}
+		if got := noteRequest(v, Step{Kind: StepEndOp, Outcome: outcome}).Change; got != want {
+			t.Errorf("%s: %d, want %d", outcome, got, want)
+		}
+		if v.Op.Kind = KindRemove; noteRequest(v, Step{Kind: StepEndOp, Outcome: outcome}) != (RequestNote{}) {
+			t.Errorf("%s of a removal changes what was asked", outcome)
+		}
+	}
+	v := requestView()
+	v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", Phase: PhaseBegun, SameBoot: true, Token: 7}
+	v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 7, ValidFor: v.Limits.LockTTL}
+	v.Asked.Ended, v.Asked.Over = true, true
+	if d := Decide(v); d.Step.Outcome != Withdrawn || d.Notes.Request.Change != RequestEnding {
+		t.Errorf("withdrawn before anything was done: %+v, %+v", d.Step, d.Notes)
+	}
+}
+
 func TestAHostTakesItsTurnInARolloutThatHasComeToIt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

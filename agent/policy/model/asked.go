@@ -94,7 +94,7 @@ func (m *machine) askEvent(w *world, k kind, i int, arg uint8) bool {
 func (w *world) noteRequest(i int, note policy.RequestChange) {
 	h := &w.hosts[i]
 	switch note {
-	case policy.RequestStays:
+	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // the last two go with their step: see note
 	case policy.RequestSeen:
 		h.seen = 1
 	case policy.RequestEnds:

@@ -493,7 +493,7 @@ func (m *machine) round(w *world, h int, r rank, leads bool) (ok bool, found bre
 		found = w.judgeHold(h, c.hold)
 	}
 	if found == fine {
-		found = w.judgeRequest(h, c.request)
+		found = w.judgeRequest(h, *c)
 	}
 	w.noteHold(h, c.hold, m.rules)
 	w.noteRequest(h, c.request)

@@ -257,6 +257,14 @@ func requestMistakes() []Mistake {
 			}),
 		},
 		{
+			Name: "what was asked is forgotten when its turn ends because somebody has stopped etcd", breach: forgotten,
+			scope: asking(3, 1, OperatorStop), rules: requesting(policy.RequestRetried, policy.RequestEnding),
+		},
+		{
+			Name: "what was asked is asked for still when its work is done", breach: noRest,
+			scope: lively(asking(3, 0, 0)), rules: requesting(policy.RequestEnding, policy.RequestRetried),
+		},
+		{
 			Name: "it is not noted that the operation is in flight", breach: turnUnnoted, scope: asking(3, 0, 0),
 			rules: requesting(policy.RequestSeen, policy.RequestStays),
 		},

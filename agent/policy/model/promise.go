@@ -259,7 +259,8 @@ func (w *world) judgeHold(h int, hold policy.Hold) breach {
 }
 
 // judgeRequest asks of a decision whether what becomes of what was asked fits what has become of its operation.
-func (w *world) judgeRequest(h int, note policy.RequestChange) breach {
+func (w *world) judgeRequest(h int, c choice) breach {
+	note := c.request
 	a := &w.hosts[h]
 	cycles, reaches := w.cycles(h), w.reaches(h)
 	down := a.stopped != 0 && a.list != unlisted && a.unit != active
@@ -268,6 +269,10 @@ func (w *world) judgeRequest(h int, note policy.RequestChange) breach {
 	switch {
 	case note == policy.RequestEnds && (!reaches || cycles || w.noted(h) || down || !done && !freed):
 		return forgotten
+	case note == policy.RequestEnding && c.outcome != policy.Cycled && c.outcome != policy.Withdrawn &&
+		c.outcome != policy.HookFailed && c.outcome != policy.CommandFailed:
+		return forgotten
+	case c.step == endCycle || c.step == endKeep: // with its operation
 	case a.ask != nothing && a.over == 0 && a.seen == 0 && reaches && cycles && note != policy.RequestSeen:
 		return turnUnnoted
 	}

@@ -122,11 +122,12 @@ func (s *sight) choose(v *policy.View, d policy.Decision) choice {
 	} else if d.Step.Kind != policy.StepNone {
 		c.why = d.Step.Why
 	}
-	c.step, c.target = s.translate(v, d.Step)
+	c.step, c.target = s.translate(v, d)
 	return c
 }
 
-func (s *sight) translate(v *policy.View, step policy.Step) (kind, target uint8) {
+func (s *sight) translate(v *policy.View, d policy.Decision) (kind, target uint8) {
+	step := d.Step
 	simple := map[policy.StepKind]uint8{
 		policy.StepNone: none, policy.StepTakeLock: takeLock, policy.StepReleaseLock: releaseLock,
 		policy.StepMoveDataAside: moveAside, policy.StepAddLearner: addLearner, policy.StepStartUnit: startUnit,
@@ -166,16 +167,16 @@ func (s *sight) translate(v *policy.View, step policy.Step) (kind, target uint8)
 	case policy.StepRemoveMember:
 		return removeMember, uint8(step.MemberID - 1)
 	case policy.StepEndOp:
-		return s.endStep(step.Outcome), 0
+		return s.endStep(step.Outcome, d.Notes.Request.Change), 0
 	}
 	panic(fmt.Sprintf("the model does not know the step %+v", step))
 }
 
-func (s *sight) endStep(outcome policy.ReasonCode) uint8 {
+func (s *sight) endStep(outcome policy.ReasonCode, note policy.RequestChange) uint8 {
 	switch {
 	case s.opRemove != 0:
 		return endRemoval
-	case s.opCycle != 0 && (outcome == policy.Cycled || outcome == policy.Withdrawn || outcome == policy.CommandFailed):
+	case s.opCycle != 0 && note == policy.RequestEnding:
 		return endCycle
 	case s.opCycle != 0:
 		return endKeep
