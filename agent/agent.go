@@ -331,9 +331,13 @@ func (a *Agent) round(ctx context.Context) bool {
 	}
 	a.actor.Renew(ctx)
 	r := a.observe(ctx)
+	a.checkLock(ctx, r)
+	a.keep(ctx, r)
 	a.decide(r)
 	if r.Decision.Step.Kind != policy.StepNone && !r.Fresh() {
 		a.confirm(ctx, r)
+		a.checkLock(ctx, r)
+		a.keep(ctx, r)
 		a.decide(r)
 	}
 	a.noteHold(ctx, r)
@@ -354,6 +358,23 @@ func (a *Agent) round(ctx context.Context) bool {
 		a.opt.Rounded(r.Decision, r.Verdict)
 	}
 	return acted
+}
+
+// checkLock gives a lock up that a linearizable read shows to be gone, though its lease may live.
+func (a *Agent) checkLock(ctx context.Context, r *round.Round) {
+	if r.Reachable && a.actor.Check(ctx, r.LockAt) {
+		r.Did = a.actor.Did()
+	}
+}
+
+// keep brings what lies on this host's disk in line with what the round has seen, beside the loop.
+func (a *Agent) keep(ctx context.Context, r *round.Round) {
+	a.noteSeen(ctx, r)
+	if r.Reachable && r.EtcdAt == r.At { // what was carried over is not the cluster's word of now
+		a.noteMembership(ctx, r)
+		a.noteStandby(ctx, r)
+	}
+	a.noteRemoval(ctx, r)
 }
 
 // publish tells people and the other hosts what this round has seen and decided.

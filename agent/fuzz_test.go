@@ -59,7 +59,9 @@ func FuzzWhateverLiesInEtcdCanBeShown(f *testing.F) {
 		r := a.observe(t.Context())
 		a.askEtcd(t.Context(), r, look{etcd: true, members: true, hosts: true})
 		a.viewEtcd(t.Context(), r)
-		a.combine(t.Context(), r)
+		a.checkLock(t.Context(), r)
+		a.combine(r)
+		a.keep(t.Context(), r)
 		a.decide(r)
 		if !r.View.Cluster.Reachable {
 			t.Fatalf("the cluster counts as not reachable: %s", r.View.Cluster.Error)

@@ -59,7 +59,7 @@ func (a *Agent) observe(ctx context.Context) *round.Round {
 	a.observeVersion(ctx, r)
 	a.observeClock(ctx, r)
 	a.observeHealth(r)
-	a.combine(ctx, r)
+	a.combine(r)
 	return r
 }
 
@@ -69,11 +69,11 @@ func (a *Agent) confirm(ctx context.Context, r *round.Round) {
 	a.askEtcd(ctx, r, look{etcd: true, members: true, hosts: true})
 	a.viewEtcd(ctx, r)
 	a.observeClock(ctx, r)
-	a.combine(ctx, r)
+	a.combine(r)
 }
 
 // combine fills in what is seen only where etcd and the host are seen together.
-func (a *Agent) combine(ctx context.Context, r *round.Round) {
+func (a *Agent) combine(r *round.Round) {
 	v := &r.View
 	v.Cluster.ExpectedID, _ = a.files.Membership()
 	if want := a.opt.Config.Cluster.ID; want != "" {
@@ -82,13 +82,10 @@ func (a *Agent) combine(ctx context.Context, r *round.Round) {
 	r.Environment = a.wantedEnvironment(r)
 	v.Unit.EnvReady = r.Did.Environment != nil && maps.Equal(r.Did.Environment, r.Environment)
 	v.Self.Conflict = policy.Conflict(*v)
-	a.noteSeen(ctx, r)
 	a.viewStandbys(r)
-	if v.Cluster.Reachable && r.EtcdAt == r.At { // what was carried over is not the cluster's word of now
-		a.noteMembership(ctx, r)
-		a.noteStandby(ctx, r)
+	if r.Removal != nil { // one that was released must not begin again while its end is written
+		v.Removal.Over = !r.Wall.Before(r.Removal.Until) || r.Removal.Begun && !a.removes(r)
 	}
-	a.noteRemoval(ctx, r)
 }
 
 // decide asks the policy, and measures for how long its reasons have stood.

@@ -178,10 +178,6 @@ func (a *Agent) noteRemoval(ctx context.Context, r *round.Round) {
 	k, _ := a.files.Removals()
 	// its operation may be in flight, and etcd told
 	unseen := !r.View.Cluster.Reachable || r.EtcdAt != r.At || r.Op == nil && r.OpAt != 0
-	// one that was released must not begin again while its end is written
-	if r.Removal != nil {
-		r.View.Removal.Over = !r.Wall.Before(r.Removal.Until) || r.Removal.Begun && !a.removes(r)
-	}
 	if k == nil || unseen || a.removes(r) {
 		return
 	}

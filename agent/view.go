@@ -33,7 +33,6 @@ func (a *Agent) viewEtcd(ctx context.Context, r *round.Round) {
 		return
 	}
 	a.viewRecords(r)
-	a.checkLock(ctx, r)
 	a.viewMembers(r)
 	if before := a.current.Load(); before != nil && r.At-before.EtcdAt > blink*a.opt.Config.Timing.Interval {
 		a.since.truth("idle", false, r.At, r.Number) // an operation may have begun and ended unseen
@@ -50,13 +49,6 @@ func (a *Agent) viewEtcd(ctx context.Context, r *round.Round) {
 // blink is for how many intervals a host may not look and still count what it saw before and after
 // as one stretch.
 const blink = 5
-
-// checkLock gives a lock up that is gone.
-func (a *Agent) checkLock(ctx context.Context, r *round.Round) {
-	if a.actor.Check(ctx, r.LockAt) {
-		r.Did, r.View.Lock.Mine = a.actor.Did(), false
-	}
-}
 
 // viewMembers makes the view's members of the list and the answers. It comes after the records,
 // because a pause stops the clocks of learners.
