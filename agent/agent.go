@@ -14,7 +14,7 @@
 //   - A step starts only under a lock that was confirmed by a fresh transaction and is valid for
 //     as long as the step may take, and only if it was decided on what was seen in its own round.
 //   - What etcd has to do for the agents does not grow with the number of hosts that are no members
-//     and have nothing to do; see pace.go and queue.go.
+//     and have nothing to do; see observe/pace.go and queue.go.
 //   - What must survive a crash is in etcd or on disk, so that an agent that was killed anywhere
 //     goes on from what it sees.
 package agent
@@ -33,6 +33,7 @@ import (
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/lock"
+	"github.com/quorumd/quorumd/agent/observe"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
@@ -163,37 +164,26 @@ func (o Options) noting(what string) {
 
 // Agent is one host's loop. Make it with New and run it once.
 type Agent struct {
-	opt    Options
-	log    *slog.Logger
-	keys   record.Keys
-	limits policy.Limits
+	opt  Options
+	log  *slog.Logger
+	keys record.Keys
 
-	actor     *act.Actor
-	judge     *judge
-	presence  *publish.Presence
-	journal   *publish.Journal
-	files     *local.State
-	metrics   *publish.Metrics
-	since     since
-	clock     beside.Look[time.Duration]
-	binary    beside.Look[string]
-	data      beside.Look[datadir.Contents]
-	noted     beside.Look[struct{}]
-	holding   beside.Look[struct{}]
-	notingAsk beside.Look[struct{}]
-	// standbys are the learners that their hosts have called standbys when they were last heard of.
-	standbys      map[uint64]bool
+	actor         *act.Actor
+	observer      *observe.Observer
+	presence      *publish.Presence
+	journal       *publish.Journal
+	files         *local.State
+	metrics       *publish.Metrics
+	reasons       observe.Since // of the decisions
+	noted         beside.Look[struct{}]
+	holding       beside.Look[struct{}]
+	notingAsk     beside.Look[struct{}]
 	notingStandby beside.Look[struct{}]
 	ending        beside.Look[struct{}] // of a removal that was asked for
 	tooNew        string                // ID of the rollout of which it was told that this agent does not know its work
 	seeing        beside.Look[struct{}]
-	pace          pace
-	decoded       map[int64]record.Host // the host records that were read last, by modification revision
-	parsed        parsed                // the cluster's other records, as they were read last
-	versions      map[string]policy.Version
 	lightly       bool          // the next round is one in between: it asks etcd for little
 	turned        time.Duration // when the last turn of the loop began, the rounds in between apart
-	rested        time.Duration // when this host was last not attentive
 	trimmed       time.Duration // when the history was last trimmed for the queue's keeper
 	rounds        uint64
 	last          policy.Decision
@@ -220,15 +210,22 @@ func New(opt Options) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{
-		opt: opt, log: opt.Logger, keys: record.KeysFor(c.Cluster.Name), limits: limitsOf(c),
+		opt: opt, log: opt.Logger, keys: record.KeysFor(c.Cluster.Name),
 		files: files, wake: make(chan struct{}, 1),
-		since: since{marks: map[string]mark{}}, versions: map[string]policy.Version{},
 		metrics: publish.NewMetrics(opt.Probe, opt.Now),
 	}
-	if a.judge, err = newJudge(c.Disk, c.Paths.Runtime, opt); err != nil {
+	looks := observe.Options{
+		Config: c, Instance: opt.Instance, BootID: opt.BootID,
+		Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe, Data: opt.Data, Local: files, Memory: opt.Files,
+		EtcdVersion: opt.EtcdVersion, BlockProgress: opt.BlockProgress,
+		Now: opt.Now, Monotonic: opt.Monotonic, Wall: opt.Wall, Logger: opt.Logger,
+	}
+	if opt.Hooks != nil {
+		looks.Programs = opt.Hooks
+	}
+	if a.observer, err = observe.New(looks); err != nil {
 		return nil, err
 	}
-	a.pace = pace{interval: c.Timing.Interval, host: c.Host.ID, limits: usualPace()}
 	told := publish.Options{
 		Config: c, Instance: opt.Instance, BootID: opt.BootID, Version: opt.Version,
 		Etcd: opt.Etcd, Now: opt.Now, Wall: opt.Wall, Logger: opt.Logger,
@@ -239,21 +236,10 @@ func New(opt Options) (*Agent, error) {
 	a.actor = act.New(act.Options{
 		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe, Data: opt.Data,
 		Machine: opt.Machine, Hooks: opt.Hooks, Files: files, Line: a.journal.Line,
-		ForgetData: a.data.Forget, ForgetBinary: a.binary.Forget,
+		ForgetData: a.observer.ForgetData, ForgetBinary: a.observer.ForgetBinary,
 		Now: opt.Now, Wall: opt.Wall, Logger: opt.Logger, Stepping: opt.Stepping,
 	})
 	return a, nil
-}
-
-func limitsOf(c config.Config) policy.Limits {
-	t := c.Timing
-	return policy.Limits{
-		Settle: t.Settle, Cooldown: t.Cooldown, PromoteStable: t.PromoteStable, SteadyLag: t.SteadyLag,
-		PromoteLag: uint64(t.PromoteLag), LearnerStall: t.LearnerStall, LearnerMax: t.LearnerMax,
-		HandOver: t.HandOver, ReturnStable: t.ReturnStable, ReturnMax: t.ReturnMax, OrphanGrace: t.OrphanGrace,
-		LockTTL: t.LockTTL, StartRetry: t.Settle, ClockOffset: t.ClockMaxOffset,
-		AllowUnsafe: c.Cluster.AllowUnsafeVersion,
-	}
 }
 
 // Metrics gives the agent's metrics, for a registry.
@@ -309,7 +295,7 @@ func (a *Agent) leave(ctx context.Context) {
 		a.journal.Store(ctx, r.Revision)
 	}
 	a.presence.Leave(ctx)
-	a.judge.save(true)
+	a.observer.Save(true)
 }
 
 // Wake makes the next round start at once, and ask etcd.
@@ -330,19 +316,22 @@ func (a *Agent) round(ctx context.Context) bool {
 		a.turned = began
 	}
 	a.actor.Renew(ctx)
-	r := a.observe(ctx)
+	r := a.observer.Look(ctx, round.In{
+		Number: a.rounds, Did: a.actor.Did(), Hurry: a.hurry.Swap(false), Light: a.lightly, Behind: a.last.Behind,
+		First: a.last.First,
+	})
 	a.checkLock(ctx, r)
 	a.keep(ctx, r)
 	a.decide(r)
 	if r.Decision.Step.Kind != policy.StepNone && !r.Fresh() {
-		a.confirm(ctx, r)
+		a.observer.Confirm(ctx, r)
 		a.checkLock(ctx, r)
 		a.keep(ctx, r)
 		a.decide(r)
 	}
 	a.noteHold(ctx, r)
 	a.noteRequest(ctx, r)
-	a.letGo(r)
+	a.observer.Done(r)
 	a.publish(ctx, r)
 	done, acted := a.actor.Act(ctx, r)
 	if acted {
@@ -367,6 +356,16 @@ func (a *Agent) checkLock(ctx context.Context, r *round.Round) {
 	}
 }
 
+// decide asks the policy, and measures for how long its reasons have stood.
+func (a *Agent) decide(r *round.Round) {
+	r.Decision = policy.Decide(r.View)
+	r.ReasonFor = map[policy.ReasonCode]time.Duration{}
+	for _, reason := range r.Decision.Reasons {
+		r.ReasonFor[reason.Code] = a.reasons.Of("reason/"+string(reason.Code), "", r.At, r.Number)
+	}
+	a.reasons.Forget(r.Number)
+}
+
 // keep brings what lies on this host's disk in line with what the round has seen, beside the loop.
 func (a *Agent) keep(ctx context.Context, r *round.Round) {
 	a.noteSeen(ctx, r)
@@ -385,7 +384,7 @@ func (a *Agent) publish(ctx context.Context, r *round.Round) {
 	a.tellUnreadable(r)
 	a.current.Store(r)
 	a.published.ring()
-	a.judge.save(false)
+	a.observer.Save(false)
 	if r.Decision.Step.Kind == policy.StepNone && len(r.Decision.Reasons) > 0 {
 		if first, before := r.Decision.Reasons[0], firstReason(a.last); first.Code != before.Code ||
 			len(a.last.Reasons) == 0 {

@@ -57,7 +57,7 @@ func (h *fleetHost) boot(id string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	h.agent.pace.limits = f.pace
+	h.agent.observer.SetPace(f.pace)
 	ctx, cancel := context.WithCancel(f.t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = h.agent.Run(ctx) }()

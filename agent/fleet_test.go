@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/observe"
 	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -24,15 +25,17 @@ type fleet struct {
 	etcd  *fleetEtcd
 	start time.Time
 	hosts map[string]*fleetHost
-	pace  paceLimits
+	pace  observe.Pace
 
 	standbys int // that are wanted
 }
 
 // smallPace makes a fleet behave like one that is ten times as large.
-func smallPace() paceLimits {
-	return paceLimits{restFrom: 10, restMost: 30, resting: 1, attentive: 40, guided: 20}
+func smallPace() observe.Pace {
+	return observe.Pace{RestFrom: 10, RestMost: 30, Resting: 1, Attentive: 40, Guided: 20}
 }
+
+func usualPace() observe.Pace { return observe.UsualPace() }
 
 // fleetHost is a host: its unit, its data directory, its disk and its files are all in memory.
 const fleetConfig = `
@@ -44,11 +47,11 @@ etcd: {clientURL: http://%[1]s:2379, peerURL: http://%[1]s:2380, listenClientURL
 disk: {qualifySamples: 30, window: 20}
 `
 
-func newFleet(t *testing.T, spares int, pace paceLimits) *fleet {
+func newFleet(t *testing.T, spares int, pace observe.Pace) *fleet {
 	return newFleetWith(t, spares, 0, pace)
 }
 
-func newFleetWith(t *testing.T, spares, standbys int, pace paceLimits) *fleet {
+func newFleetWith(t *testing.T, spares, standbys int, pace observe.Pace) *fleet {
 	f := &fleet{
 		t: t, pace: pace, standbys: standbys, etcd: newFleetEtcd(), start: time.Now(),
 		hosts: map[string]*fleetHost{},

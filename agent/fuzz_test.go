@@ -17,6 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 // still gives an agent of the first voter that does nothing by itself, and its etcd.
@@ -56,11 +57,9 @@ func FuzzWhateverLiesInEtcdCanBeShown(f *testing.F) {
 			_, err := a.opt.Etcd.Txn(t.Context(), nil, clientv3.OpPut(key, string(value)))
 			must(t, err)
 		}
-		r := a.observe(t.Context())
-		a.askEtcd(t.Context(), r, look{etcd: true, members: true, hosts: true})
-		a.viewEtcd(t.Context(), r)
+		r := a.observer.Look(t.Context(), round.In{Number: 1})
+		a.observer.Confirm(t.Context(), r)
 		a.checkLock(t.Context(), r)
-		a.combine(r)
 		a.keep(t.Context(), r)
 		a.decide(r)
 		if !r.View.Cluster.Reachable {

@@ -16,7 +16,7 @@ func (a *Agent) noteHold(ctx context.Context, r *round.Round) {
 	if want == policy.HoldAsIs || a.files.Held() == (want == policy.HoldBack) {
 		return
 	}
-	a.holding.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(ctx context.Context) (struct{}, error) {
+	a.holding.Refresh(ctx, a.opt.Now, noteEvery, noteTimeout, func(ctx context.Context) (struct{}, error) {
 		a.opt.noting("guard")
 		err := a.files.SetHeld(ctx, want == policy.HoldBack)
 		if err != nil {

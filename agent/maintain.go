@@ -154,7 +154,7 @@ func (a *Agent) maintenanceStatus(r *round.Round, k *local.Request) control.Main
 		Rollout: k.Rollout,
 	}
 	out.Until = k.Until()
-	out.Overdue = overdue(out.Until, a.opt.Wall())
+	out.Overdue = round.Overdue(out.Until, a.opt.Wall())
 	out.State = string(policy.StateOf(a.viewOf(r, k)))
 	return out
 }

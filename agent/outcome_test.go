@@ -12,30 +12,6 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-func TestTheOutcomeOfARollBackIsThatOfItsRecordOrOfAnOlderAgentsReason(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		op   record.Op
-		want policy.ReasonCode
-	}{
-		"the record names it": {
-			record.Op{Phase: "rollback", Outcome: "HEALTH_LOST", Reason: "LEARNER_STALLED: no progress"},
-			policy.HealthLost,
-		},
-		"an older agent's reason begins with it": {
-			record.Op{Phase: "rollback", Reason: "LEARNER_STALLED: no progress"}, policy.LearnerStalled,
-		},
-		"a reason that only begins like a code": {
-			record.Op{Phase: "rollback", Reason: "ORPHANED by nobody"}, "ORPHANED by nobody",
-		},
-		"an operation that goes on has none": {record.Op{Phase: "added", Reason: "ORPHANED: no"}, ""},
-	} {
-		if got := outcomeOf(&c.op); got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
-	}
-}
-
 func TestTheHistoryTellsProgramsHowItWent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

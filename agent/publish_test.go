@@ -4,9 +4,6 @@
 package agent
 
 import (
-	"errors"
-	"fmt"
-	"net"
 	"testing"
 
 	"github.com/quorumd/quorumd/agent/policy"
@@ -23,26 +20,5 @@ func TestARefusalIsToldInItsOwnWords(t *testing.T) {
 	d.Reasons, d.Step = nil, policy.Step{Kind: policy.StepReleaseLock} // the reasons come in the next round
 	if got := waitingText(d); got != policy.BackingOff.Info().Meaning {
 		t.Errorf("it says %q", got)
-	}
-}
-
-func TestTheEndpointThatGotFurthestIsTheOneThatIsNamed(t *testing.T) {
-	t.Parallel()
-	closed := fmt.Errorf("cannot connect: %w", &net.OpError{Op: "dial", Err: errors.New("connection refused")})
-	untrusted := errors.New("TLS: this host does not trust its certificate")
-	refused := fmt.Errorf("TLS: %w", &net.OpError{Op: "remote error", Err: errors.New("bad certificate")})
-	for name, c := range map[string]struct {
-		whys []error
-		want int
-	}{
-		"a certificate":                  {[]error{closed, untrusted, closed}, 1},
-		"a certificate of our own":       {[]error{closed, closed, refused}, 2},
-		"none":                           {[]error{closed, closed, closed}, 0},
-		"none, and some say nothing":     {[]error{closed, nil, closed}, 0},
-		"some say nothing, one says why": {[]error{nil, nil, untrusted}, 2},
-	} {
-		if got := telling(c.whys, 0); got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
-		}
 	}
 }

@@ -5,7 +5,6 @@ package agent
 
 import (
 	"context"
-	"math/bits"
 	"slices"
 	"time"
 
@@ -26,15 +25,6 @@ const downLength = 2
 
 // trimEvery is how often the history is trimmed while nobody ends an operation.
 const trimEvery = 10 * time.Minute
-
-// called tells whether the queue names this host.
-func (a *Agent) called(r *round.Round) bool {
-	return r.Queue != nil && queues(r.Queue, a.opt.Config.Host.ID)
-}
-
-func queues(q *record.Queue, id string) bool {
-	return slices.Contains(q.Next, id) || slices.Contains(q.Down, id)
-}
 
 // keepQueue writes the queue when it has changed. The first voter whose agent is present keeps it;
 // two that both take themselves for the first do no harm, since the queue only says who looks.
@@ -80,7 +70,7 @@ func (a *Agent) keepsQueue(r *round.Round) bool {
 // nobody can join, and those that are called say so and count as not ready: calling others then would
 // go through the whole fleet.
 func nextQueue(r *round.Round) (record.Queue, bool) {
-	q := record.Queue{Hosts: sizeClass(len(r.Hosts)), Next: policy.Next(r.View, queueLength)}
+	q := record.Queue{Hosts: record.SizeClass(len(r.Hosts)), Next: policy.Next(r.View, queueLength)}
 	var waiting []string
 	if r.Rollout != nil && r.Rollout.State == record.RolloutRunning {
 		waiting = r.Rollout.Waiting()
@@ -97,6 +87,3 @@ func nextQueue(r *round.Round) (record.Queue, bool) {
 	}
 	return q, q.Hosts != r.Queue.Hosts || !slices.Equal(q.Next, r.Queue.Next) || !slices.Equal(q.Down, r.Queue.Down)
 }
-
-// sizeClass rounds up to a power of two.
-func sizeClass(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }

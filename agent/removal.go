@@ -157,19 +157,7 @@ func (a *Agent) removalStatus(r *round.Round) (*control.Removal, *control.Remova
 
 // removes tells whether the operation in flight is a removal of this host's.
 func (a *Agent) removes(r *round.Round) bool {
-	return r.Op != nil && r.Op.Kind == policy.KindRemove && r.Op.Host == a.opt.Config.Host.ID
-}
-
-// viewRemoval makes the view of what this host was asked to remove.
-func (a *Agent) viewRemoval(r *round.Round) {
-	k, _ := a.files.Removals()
-	if k == nil {
-		return
-	}
-	r.Removal = k
-	r.View.Removal = &policy.Removal{
-		MemberID: uint64(k.MemberID), By: k.By, Reason: k.Reason, Live: k.Live, Over: !r.Wall.Before(k.Until),
-	}
+	return r.Removes(a.opt.Config.Host.ID)
 }
 
 // noteRemoval ends what this host was asked to remove when the member is gone, or the time is over, beside the loop:
@@ -198,7 +186,7 @@ func (a *Agent) noteRemoval(ctx context.Context, r *round.Round) {
 	default:
 		return
 	}
-	a.ending.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+	a.ending.Refresh(ctx, a.opt.Now, noteEvery, noteTimeout, func(context.Context) (struct{}, error) {
 		a.opt.noting("removal")
 		err := a.files.EndRemoval(k, code, text, r.Wall)
 		if err != nil {

@@ -35,7 +35,7 @@ func (a *Agent) noteRequest(ctx context.Context, r *round.Round) {
 // noteAsked writes what becomes of what was asked, beside the loop: the disk may hang.
 func (a *Agent) noteAsked(ctx context.Context, r *round.Round, note policy.RequestNote) {
 	k, op, in := r.Request, r.Op, local.ID(r.View.Cluster.ID)
-	a.notingAsk.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+	a.notingAsk.Refresh(ctx, a.opt.Now, noteEvery, noteTimeout, func(context.Context) (struct{}, error) {
 		a.opt.noting("request")
 		err := a.files.ChangeRequest(func(now *local.Request) (*local.Request, *local.End) {
 			if now == nil || *now != *k {
@@ -60,7 +60,7 @@ func (a *Agent) noteAsked(ctx context.Context, r *round.Round, note policy.Reque
 // takeTurn asks this host to be taken down for the rollout that has come to it, beside the loop: the disk may hang.
 func (a *Agent) takeTurn(ctx context.Context, r *round.Round) {
 	rollout := *r.Rollout
-	a.notingAsk.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+	a.notingAsk.Refresh(ctx, a.opt.Now, noteEvery, noteTimeout, func(context.Context) (struct{}, error) {
 		a.opt.noting("rollout")
 		err := a.files.ChangeRequest(func(k *local.Request) (*local.Request, *local.End) {
 			if k != nil {

@@ -22,18 +22,6 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// viewRollout makes the view of the rollout.
-func (a *Agent) viewRollout(r *round.Round) {
-	if r.Rollout == nil {
-		return
-	}
-	_, last := a.files.Asked()
-	r.View.Rollout = &policy.Rollout{
-		ID: r.Rollout.ID, Work: policy.Work(r.Rollout.Work), Runs: r.Rollout.State == record.RolloutRunning,
-		Waiting: r.Rollout.Waiting(), Due: last == nil || !last.Had(*r.Rollout),
-	}
-}
-
 // stopFor gives the rollout, stopped, when the operation of one of its hosts is released by a person: the
 // next host must not go as if that one were back.
 func (a *Agent) stopFor(ctx context.Context, op record.Op, by string) ([]lock.Also, error) {
@@ -126,7 +114,7 @@ func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest
 	var out []record.RolloutHost
 	named := slices.Clone(req.Hosts)
 	for _, pair := range found.Pairs {
-		h, err := decodeHost(pair, strings.TrimPrefix(pair.Key, prefix))
+		h, err := round.DecodeHost(pair, strings.TrimPrefix(pair.Key, prefix))
 		switch {
 		case err != nil && len(req.Hosts) > 0:
 			continue // if it is named, it is said below that it is not present

@@ -17,11 +17,12 @@ import (
 // cannot even be written here. What is not listed (the simulation, who speaks to the socket) is imported by no room.
 func house() []room {
 	return []room{
-		{"agent", "publish act round local beside policy config control lock cluster hooks datadir record " +
+		{"agent", "publish act observe round local beside policy config control lock cluster hooks datadir record " +
 			"disk health systemd"},
 		{"publish", "round local beside policy config control cluster record disk health"},
 		{"act", "round local policy config lock cluster hooks record"},
-		{"round", "local policy cluster record disk health systemd"},
+		{"observe", "round local beside policy config cluster hooks datadir record disk health systemd"},
+		{"round", "local policy cluster hooks datadir record disk health systemd"},
 		{"local", "policy hooks record"},
 		{"beside", ""},
 		{"policy", "health"},

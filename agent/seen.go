@@ -5,7 +5,9 @@ package agent
 
 import (
 	"context"
+	"time"
 
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
 )
 
@@ -17,7 +19,7 @@ func (a *Agent) noteSeen(ctx context.Context, r *round.Round) {
 	if !r.Listed || r.EtcdAt != r.At || id == a.files.LastSeen() || (r.Bootstrap != nil && ours) {
 		return
 	}
-	a.seeing.Refresh(ctx, a.opt.Now, noteEvery, lookTimeout, func(context.Context) (struct{}, error) {
+	a.seeing.Refresh(ctx, a.opt.Now, noteEvery, noteTimeout, func(context.Context) (struct{}, error) {
 		a.opt.noting("cluster")
 		err := a.files.SetSeen(id, r.Wall)
 		if err != nil {
@@ -26,3 +28,36 @@ func (a *Agent) noteSeen(ctx context.Context, r *round.Round) {
 		return struct{}{}, err
 	})
 }
+
+// noteMembership records on disk which member of which cluster this host is, and when it is none
+// any more. It is written beside the loop: the disk may hang.
+func (a *Agent) noteMembership(ctx context.Context, r *round.Round) {
+	v := &r.View
+	if v.Data.State != policy.DataMember || (v.Cluster.ExpectedID != 0 && v.Cluster.ExpectedID != v.Cluster.ID) ||
+		v.Data.ClusterID != v.Cluster.ID {
+		return
+	}
+	var member uint64
+	if m, ok := r.Membership.ByID(v.Data.MemberID); ok {
+		member = m.ID
+	}
+	cluster, known := a.files.Membership()
+	if (cluster == v.Cluster.ID && known == member) || (cluster == 0 && member == 0) {
+		return
+	}
+	id := v.Cluster.ID // the view is made anew when the round is confirmed, while this runs
+	a.noted.Refresh(ctx, a.opt.Now, noteEvery, noteTimeout, func(context.Context) (struct{}, error) {
+		a.opt.noting("membership")
+		err := a.files.SetMembership(id, member)
+		if err != nil {
+			a.log.Error("membership not recorded", "error", err)
+		}
+		return struct{}{}, err
+	})
+}
+
+// noteEvery is how often it is tried to note something.
+const noteEvery = 2 * time.Second
+
+// noteTimeout bounds a note that may hang with the disk.
+const noteTimeout = 5 * time.Second

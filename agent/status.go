@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -58,7 +59,7 @@ func (a *Agent) Status() control.Status {
 	if seen := a.reached.Load(); seen != nil { // what lies in etcd, as it was last read
 		s.Hosts = hostsStatus(seen, (a.opt.Now() - seen.HostsAt).Seconds())
 		ownRow(s.Hosts, c.Host.ID, r)
-		if a.opt.Now()-seen.StatusesAt > blink*c.Timing.Interval {
+		if a.opt.Now()-seen.StatusesAt > round.Blink*c.Timing.Interval {
 			a.hurry.Store(true)
 		}
 		s.Lock, s.Op, s.Pause = recordsStatus(seen)
@@ -67,7 +68,7 @@ func (a *Agent) Status() control.Status {
 			s.Rollout = &rollout
 		}
 	}
-	s.Unit.State, s.Unit.Since, s.Unit.Detail = orText(string(r.View.Unit.State), "unknown"),
+	s.Unit.State, s.Unit.Since, s.Unit.Detail = cmp.Or(string(r.View.Unit.State), "unknown"),
 		r.Wall.Add(-r.View.Unit.Since), r.View.Unit.Detail
 	if v := r.View.Self.Etcd; v.Known() {
 		s.Unit.EtcdVersion = v.String()

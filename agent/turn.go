@@ -6,46 +6,14 @@ package agent
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
-
-// parseRelease adds a record of a release to those that were read. One that cannot be read releases nothing.
-func (a *Agent) parseRelease(r *round.Round, pair cluster.Pair) {
-	release, err := record.Decode[record.Release](pair.Value)
-	if err != nil || release.Host != strings.TrimPrefix(pair.Key, a.keys.Releases()) {
-		a.log.Debug("release not read", "key", pair.Key, "error", err)
-		return
-	}
-	if r.Released == nil {
-		r.Released = round.Released{}
-	}
-	r.Released[release.Host] = release.Started
-}
-
-// viewTurn makes the view of what has become of the operation that this host was asked for: it stands by this host's
-// disk until it has ended here, was released, or the cluster is another one.
-func (a *Agent) viewTurn(r *round.Round) {
-	k, v := r.Request, &r.View
-	if k == nil {
-		return
-	}
-	id := a.opt.Config.Host.ID
-	own := r.Op != nil && r.Op.Kind == policy.KindCycle && r.Op.Host == id
-	// also where it is not known: that was begun before agents knew of this
-	elsewhere := uint64(k.Cluster) != v.Cluster.ID
-	gone := k.Seen && (r.OpAt == 0 || r.Op != nil && r.Op.Host != id) // one that cannot be read may be this host's
-	v.Asked.Released = gone && (elsewhere || r.Released.Frees(id, k.Began))
-	v.Asked.Noted = gone && !v.Asked.Released
-	v.Asked.Retimed = own && !r.Op.Until.Equal(k.Until())
-}
 
 // standing gives the operation that a host says it is in, of which somebody has deleted the record.
 func standing(r *round.Round) (record.Op, bool) {

@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -207,7 +208,7 @@ func (f *fleet) alone(order []string, i int) {
 		f.t.Fatalf("turn %d is that of %s, want %s", i, op.HostName, order[i])
 	}
 	for _, name := range order {
-		if got := f.state(name); name != order[i] && strings.Contains("safe stopping", orText(got, "none")) {
+		if got := f.state(name); name != order[i] && strings.Contains("safe stopping", cmp.Or(got, "none")) {
 			f.t.Errorf("%s is %s in the turn of %s", name, got, order[i])
 		}
 	}

@@ -45,7 +45,7 @@ func (a *Agent) tellUnreadable(r *round.Round) {
 // decoded reads the record of a pair.
 func decoded[T record.Lock | record.Op | record.Rollout](kind policy.RecordKind, pair cluster.Pair) (T, error) {
 	var r T
-	err := oversized[T](pair)
+	err := round.Oversized[T](pair)
 	if err == nil {
 		r, err = record.Decode[T](pair.Value)
 	}
@@ -53,31 +53,6 @@ func decoded[T record.Lock | record.Op | record.Rollout](kind policy.RecordKind,
 		return r, &unreadable{policy.Unreadable{Kind: kind, Key: pair.Key, Why: err.Error()}, pair.ModRevision}
 	}
 	return r, nil
-}
-
-// oversized is an error for a value that was left out because of its size.
-func oversized[T any](pair cluster.Pair) error {
-	if pair.Oversized > 0 {
-		var r T
-		bound := record.MaxBytes
-		if _, is := any(r).(record.Rollout); is {
-			bound = record.MaxRolloutBytes
-		}
-		return fmt.Errorf("%d bytes or more, the bound is %d", pair.Oversized, bound)
-	}
-	return nil
-}
-
-// decodeHost reads a host's record, which must be that of the host under whose key it lies.
-func decodeHost(pair cluster.Pair, id string) (record.Host, error) {
-	if err := oversized[record.Host](pair); err != nil {
-		return record.Host{}, err
-	}
-	h, err := record.Decode[record.Host](pair.Value)
-	if err == nil && h.ID != id {
-		err = fmt.Errorf("it is the record of host %q", record.Shorten(h.ID, 60))
-	}
-	return h, err
 }
 
 // refuseRead makes of an error of a read what a person is told.

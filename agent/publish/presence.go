@@ -43,9 +43,9 @@ func NewPresence(opt Options, keys record.Keys, files *local.State) *Presence {
 	return &Presence{opt: opt, keys: keys, log: opt.Logger, files: files}
 }
 
-// Mine tells whether a record with this host's ID is this host's own: written by this agent, or by the one before a
+// mine tells whether a record with this host's ID is this host's own: written by this agent, or by the one before a
 // reboot that could not take it back, as when the power is lost.
-func (p *Presence) Mine(h record.Host) bool {
+func (p *Presence) mine(h record.Host) bool {
 	return h.Instance == p.opt.Instance || slices.Contains(p.files.Instances(), h.Instance)
 }
 
@@ -70,7 +70,7 @@ const Renewals = 3
 
 // Publish writes the record if it has changed, or if it is gone.
 func (p *Presence) Publish(ctx context.Context, r *round.Round) {
-	if r.OwnHost != nil && !p.Mine(*r.OwnHost) {
+	if r.OwnHost != nil && !p.mine(*r.OwnHost) {
 		return // another agent's; conflict says so
 	}
 	p.note(ctx)

@@ -8,6 +8,7 @@ package round
 import (
 	"time"
 
+	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/disk"
@@ -18,23 +19,31 @@ import (
 // Round is everything that one turn of the loop has seen and decided. It is not changed once it
 // is published.
 type Round struct {
-	Number    uint64
-	At        time.Duration
-	Wall      time.Time
-	View      policy.View
-	Decision  policy.Decision
-	Seen      // of etcd
-	Unit      systemd.Status
-	UnitErr   error
-	Verdict   health.Verdict
-	Reading   disk.Reading
-	Request   *local.Request
-	Removal   *local.Removal // that this host was asked for
-	Probed    time.Duration  // when it was judged, by the probe's clock
-	Bootstrap *local.BootstrapRequest
-	Did       Did // by this process, before this round
+	Number      uint64
+	At          time.Duration
+	Wall        time.Time
+	View        policy.View
+	Decision    policy.Decision
+	Seen        // of etcd
+	Unit        systemd.Status
+	UnitErr     error
+	Verdict     health.Verdict
+	Reading     disk.Reading
+	Request     *local.Request
+	LastRequest *local.End     // how the one before has ended
+	Removal     *local.Removal // that this host was asked for
+	Probed      time.Duration  // when it was judged, by the probe's clock
+	Bootstrap   *local.BootstrapRequest
+	Did         Did // by this process, before this round
 	// Environment is what etcd should be started with, as things are.
 	Environment map[string]string
+	Noted       local.Noted
+	Data        Found[datadir.Contents]
+	Binary      Found[string] // the version of the local etcd
+	Clock       Found[time.Duration]
+	Programs    Programs
+	Resting     bool          // others go before this host, so it looks seldom
+	ViewedAt    time.Duration // when the view was made
 	// StepsBefore counts the steps that this process had taken before this round.
 	StepsBefore uint64
 	// ReasonFor gives for how long each of the decision's reasons has stood.
@@ -58,3 +67,15 @@ func (r *Round) Turn() time.Time {
 	}
 	return r.Request.Began
 }
+
+// Removes tells whether the operation in flight is a removal by that host.
+func (r *Round) Removes(host string) bool {
+	return r.Op != nil && r.Op.Kind == policy.KindRemove && r.Op.Host == host
+}
+
+// Overdue tells whether that time is over; one that is zero never is.
+func Overdue(until, now time.Time) bool { return !until.IsZero() && now.After(until) }
+
+// Blink is for how many intervals a host may not look and still count what it saw before and after
+// as one stretch.
+const Blink = 5

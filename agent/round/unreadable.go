@@ -4,6 +4,8 @@
 package round
 
 import (
+	"fmt"
+
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -30,4 +32,29 @@ func (r *Round) CarryUnreadable(before []policy.Unreadable, ownKey string) {
 			r.Unreadable = append(r.Unreadable, u)
 		}
 	}
+}
+
+// Oversized is an error for a value that was left out because of its size.
+func Oversized[T any](pair cluster.Pair) error {
+	if pair.Oversized > 0 {
+		var r T
+		bound := record.MaxBytes
+		if _, is := any(r).(record.Rollout); is {
+			bound = record.MaxRolloutBytes
+		}
+		return fmt.Errorf("%d bytes or more, the bound is %d", pair.Oversized, bound)
+	}
+	return nil
+}
+
+// DecodeHost reads a host's record, which must be that of the host under whose key it lies.
+func DecodeHost(pair cluster.Pair, id string) (record.Host, error) {
+	if err := Oversized[record.Host](pair); err != nil {
+		return record.Host{}, err
+	}
+	h, err := record.Decode[record.Host](pair.Value)
+	if err == nil && h.ID != id {
+		err = fmt.Errorf("it is the record of host %q", record.Shorten(h.ID, 60))
+	}
+	return h, err
 }

@@ -1,14 +1,17 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package observe
 
 import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/round"
@@ -16,9 +19,9 @@ import (
 
 // askSurvivors asks every member that is known by itself, when the member list could not be read: those that run say so
 // also without a quorum. It gives nothing when that explains nothing.
-func (a *Agent) askSurvivors(ctx context.Context, r *round.Round) error {
-	list := a.lastListed()
-	found := round.Answers{Membership: list, Of: a.opt.Etcd.Statuses(ctx, list.Members)}
+func (o *Observer) askSurvivors(ctx context.Context, r *round.Round) error {
+	list := o.lastListed()
+	found := round.Answers{Membership: list, Of: o.opt.Etcd.Statuses(ctx, list.Members)}
 	var runs, silent []string
 	for _, m := range list.Members {
 		s := found.Of[m.ID]
@@ -45,12 +48,12 @@ func (a *Agent) askSurvivors(ctx context.Context, r *round.Round) error {
 }
 
 // lastListed gives the members as they were last listed; before that, what may stand at the configured endpoints.
-func (a *Agent) lastListed() cluster.Membership {
-	if r := a.reached.Load(); r != nil {
+func (o *Observer) lastListed() cluster.Membership {
+	if r := o.reached; r != nil {
 		return r.Membership
 	}
 	var list cluster.Membership
-	for i, endpoint := range a.opt.Config.Cluster.Endpoints {
+	for i, endpoint := range o.opt.Config.Cluster.Endpoints {
 		list.Members = append(list.Members, cluster.Member{
 			ID: uint64(i) + 1, Name: endpoint,
 			ClientURLs: []string{endpoint},
@@ -65,4 +68,33 @@ func enumerate(names []string, one, many string) string {
 		return strings.Join(names[:n-1], ", ") + " and " + names[n-1] + " " + many
 	}
 	return names[0] + " " + one
+}
+
+// explain makes of an unreachable cluster an error that names the layer which fails.
+func (o *Observer) explain(ctx context.Context, err error) error {
+	endpoints := o.opt.Config.Cluster.Endpoints
+	whys := make([]error, len(endpoints))
+	var wait sync.WaitGroup
+	for i, endpoint := range endpoints {
+		wait.Go(func() { whys[i] = o.opt.Etcd.Diagnose(ctx, endpoint) })
+	}
+	wait.Wait()
+	i := telling(whys, int(o.in.Number)%len(endpoints))
+	if whys[i] != nil {
+		return fmt.Errorf("no voter answers; %s: %w", endpoints[i], whys[i])
+	}
+	return err // every connection can be made: it tells what became of each call
+}
+
+// telling finds the endpoint whose failure says most: one that accepts connections and then fails,
+// or else the one whose turn it is. A host that is no member always finds its own endpoint closed.
+func telling(whys []error, turn int) int {
+	for i, why := range whys {
+		op, ok := errors.AsType[*net.OpError](why)
+		closed := ok && op.Op == "dial"
+		if why != nil && !closed {
+			return i
+		}
+	}
+	return turn
 }

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package observe
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 // environment gives the variables with which the local etcd starts. members is the present
@@ -35,4 +36,13 @@ func initialCluster(c config.Config, members []cluster.Member) string {
 		}
 	}
 	return strings.Join(parts, ",")
+}
+
+// wantedEnvironment is what etcd should be started with, as things are: for a new cluster when
+// one is asked for and none answers, otherwise for the present member list.
+func wantedEnvironment(c config.Config, r *round.Round) map[string]string {
+	if r.Bootstrap != nil && !r.Reachable {
+		return environment(c, nil, r.Bootstrap.Token)
+	}
+	return environment(c, r.Membership.Members, "")
 }

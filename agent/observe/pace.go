@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package observe
 
 import (
 	"fmt"
@@ -23,11 +23,11 @@ import (
 //
 // The records of all hosts are read so seldom that what a host reads in a second has a bound,
 // whatever the size of the fleet. What is not asked is carried over from the turn before with its
-// age. No step is taken on it: see Agent.round.
+// age. No step is taken on it: see Observer.Confirm.
 type pace struct {
 	interval time.Duration
 	host     string
-	limits   paceLimits
+	limits   Pace
 	size     int  // hosts that are present, as last known; 0 when that is not known yet
 	turns    int  // of the jitter
 	begun    bool // the members have been asked once
@@ -37,21 +37,21 @@ type pace struct {
 	etcd, hosts time.Duration // when each is due next
 }
 
-// paceLimits are the numbers of a pace.
-type paceLimits struct {
-	restFrom  int // hosts that may ask in every turn of the loop
-	restMost  int // intervals between two turns that ask, at most
-	resting   int // host records that a resting host reads in an interval, on average
-	attentive int // and an attentive one
-	guided    int // hosts that may look as often although somebody keeps the queue
+// Pace are the numbers of how often a host looks.
+type Pace struct {
+	RestFrom  int // hosts that may ask in every turn of the loop
+	RestMost  int // intervals between two turns that ask, at most
+	Resting   int // host records that a resting host reads in an interval, on average
+	Attentive int // and an attentive one
+	Guided    int // hosts that may look as often although somebody keeps the queue
 }
 
-// usualPace is for any fleet. At the default interval all spares together make 50 turns a second
+// UsualPace is for any fleet. At the default interval all spares together make 50 turns a second
 // that ask etcd, each of them at least one in a minute. A host record has about 0.5 KiB: a resting
 // host reads 2.5 KiB/s of them, an attentive one 100 KiB/s, and while somebody keeps the queue all that
 // rest read 2.5 MiB/s together, however many they are.
-func usualPace() paceLimits {
-	return paceLimits{restFrom: 100, restMost: 30, resting: 10, attentive: 400, guided: 1000}
+func UsualPace() Pace {
+	return Pace{RestFrom: 100, RestMost: 30, Resting: 10, Attentive: 400, Guided: 1000}
 }
 
 // look says what a turn asks of etcd.
@@ -113,25 +113,25 @@ func (p *pace) guide(now time.Duration, queued bool) {
 		return
 	}
 	p.queued = queued
-	if p.size > p.limits.guided { // how often it looks depends on that
+	if p.size > p.limits.Guided { // how often it looks depends on that
 		p.hosts = now + time.Duration(float64(p.round())*p.chance())
 	}
 }
 
 // rest is the time between two turns that ask etcd, on a host that rests.
 func (p *pace) rest() time.Duration {
-	from := p.limits.restFrom
-	return p.interval * time.Duration(min(max(p.size, from), from*p.limits.restMost)) / time.Duration(from)
+	from := p.limits.RestFrom
+	return p.interval * time.Duration(min(max(p.size, from), from*p.limits.RestMost)) / time.Duration(from)
 }
 
 // round is the time between two looks at all hosts.
 func (p *pace) round() time.Duration {
-	share := p.limits.resting
+	share := p.limits.Resting
 	if p.attends {
-		share = p.limits.attentive
+		share = p.limits.Attentive
 	}
 	wait := p.interval * time.Duration(max(p.size, share)) / time.Duration(share)
-	if guided := p.limits.guided; p.queued && !p.attends && p.size > guided {
+	if guided := p.limits.Guided; p.queued && !p.attends && p.size > guided {
 		wait = wait * time.Duration(p.size) / time.Duration(guided) // it would be called
 	}
 	return wait
@@ -155,12 +155,13 @@ func (p *pace) chance() float64 {
 }
 
 // attentive tells whether this host may have to act.
-func (a *Agent) attentive(r *round.Round) bool {
-	_, listed := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
+func (o *Observer) attentive(r *round.Round) bool {
+	id := o.opt.Config.Host.ID
+	_, listed := r.Membership.ByPeerURL(o.opt.Config.Etcd.PeerURL)
 	return policy.Attends(policy.Attention{
 		Bootstraps: r.Bootstrap != nil, Removes: r.Removal != nil, HoldsLock: r.Did.Token != 0,
 		Steps:  r.Did.Stuck != "",
-		Silent: !r.Reachable, Attended: a.pace.attends, Listed: listed, Called: a.called(r), GoesFirst: a.last.First,
-		Operated: r.Op != nil && r.Op.Host == a.opt.Config.Host.ID,
+		Silent: !r.Reachable, Attended: o.pace.attends, Listed: listed, Called: r.Queue.Calls(id),
+		GoesFirst: o.in.First, Operated: r.Op != nil && r.Op.Host == id,
 	})
 }

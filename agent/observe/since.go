@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package observe
 
 import (
 	"fmt"
@@ -11,10 +11,10 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// since remembers when something was first seen to be as it is. It is the agent's only memory
+// Since remembers when something was first seen to be as it is. It is the agent's only memory
 // between rounds, and it only measures: an agent that has just started begins at zero, which
 // makes every wait longer and none shorter.
-type since struct {
+type Since struct {
 	marks map[string]mark
 }
 
@@ -24,19 +24,22 @@ type mark struct {
 	round uint64
 }
 
-// of gives how long value has been what name is, this round included.
-func (s *since) of(name, value string, now time.Duration, round uint64) time.Duration {
+// Of gives how long value has been what name is, this round included.
+func (s *Since) Of(name, value string, now time.Duration, round uint64) time.Duration {
 	m, ok := s.marks[name]
 	if !ok || m.value != value {
 		m = mark{value: value, at: now}
 	}
 	m.round = round
+	if s.marks == nil {
+		s.marks = map[string]mark{}
+	}
 	s.marks[name] = m
 	return now - m.at
 }
 
-// forget drops what was not asked for in this round: a break starts the count anew.
-func (s *since) forget(round uint64) {
+// Forget drops what was not asked for in this round: a break starts the count anew.
+func (s *Since) Forget(round uint64) {
 	for name, m := range s.marks {
 		if m.round != round {
 			delete(s.marks, name)
@@ -45,16 +48,16 @@ func (s *since) forget(round uint64) {
 }
 
 // truth gives how long a condition has held without break; 0 when it does not hold.
-func (s *since) truth(name string, holds bool, now time.Duration, round uint64) time.Duration {
+func (s *Since) truth(name string, holds bool, now time.Duration, round uint64) time.Duration {
 	if !holds {
 		delete(s.marks, name)
 		return 0
 	}
-	return s.of(name, "", now, round)
+	return s.Of(name, "", now, round)
 }
 
 // trackMember fills in the durations of a member.
-func (s *since) trackMember(m *policy.Member, applied uint64, limits policy.Limits, paused bool, now time.Duration,
+func (s *Since) trackMember(m *policy.Member, applied uint64, limits policy.Limits, paused bool, now time.Duration,
 	round uint64,
 ) {
 	name := "member/" + strconv.FormatUint(m.ID, 16) + "/"
@@ -65,14 +68,14 @@ func (s *since) trackMember(m *policy.Member, applied uint64, limits policy.Limi
 		applied = s.lastApplied(name + "applied")
 	}
 	value := strconv.FormatUint(applied, 10)
-	m.StillFor = s.of(name+"still", value, now, round)
+	m.StillFor = s.Of(name+"still", value, now, round)
 	if paused { // nobody may help it along now
 		value += fmt.Sprintf("/paused at %d", round)
 	}
-	m.StalledFor = s.of(name+"applied", value, now, round)
+	m.StalledFor = s.Of(name+"applied", value, now, round)
 }
 
-func (s *since) lastApplied(name string) uint64 {
+func (s *Since) lastApplied(name string) uint64 {
 	var n uint64
 	if m, ok := s.marks[name]; ok {
 		_, _ = fmt.Sscan(m.value, &n) // zero when it was never seen

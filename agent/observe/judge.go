@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package observe
 
 import (
 	"errors"
@@ -47,7 +47,7 @@ func newJudge(c config.Disk, runtime string, opt Options) (*judge, error) {
 		Stall:     c.Stall, Fail: c.Fail, Starved: c.Starved, MinFree: uint64(c.MinFree),
 		DirectInterval: c.DirectInterval,
 	}
-	data, err := opt.Files.Read(j.path)
+	data, err := opt.Memory.Read(j.path)
 	if err == nil {
 		if j.health, err = health.Restore(data, limits, opt.BootID, j.now()); err == nil {
 			return j, nil
@@ -132,7 +132,7 @@ func (j *judge) save(force bool) {
 	}
 	data, err := j.health.Snapshot(j.opt.BootID)
 	if err == nil {
-		err = j.opt.Files.Write(j.path, append(data, '\n'), false)
+		err = j.opt.Memory.Write(j.path, append(data, '\n'), false)
 	}
 	if err != nil {
 		j.log.Warn("verdict not saved; a restart of the agent judges anew", "error", err)

@@ -1,0 +1,24 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import "time"
+
+// Noted is what this host's disk says of its past.
+type Noted struct {
+	Cluster, Member uint64 // that it was last a member of
+	Met             uint64 // the cluster that last answered
+	Standby         uint64 // this host's learner, if it is a standby
+	Instances       []string
+	Backoff         time.Duration // before the next join
+}
+
+// Noted gives what stands on this host's disk; base is how long to wait after the first join that failed.
+func (f *State) Noted(bootID string, now, base time.Duration) Noted {
+	n := Noted{
+		Met: f.LastSeen(), Standby: f.Standby(), Instances: f.Instances(), Backoff: f.Backoff(bootID, now, base),
+	}
+	n.Cluster, n.Member = f.Membership()
+	return n
+}

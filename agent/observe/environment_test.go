@@ -1,0 +1,56 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/config"
+)
+
+func hostConfig() config.Config {
+	var c config.Config
+	c.Host.Name = "n2"
+	c.Etcd.DataDir = "/data"
+	c.Etcd.ClientURL, c.Etcd.PeerURL = "http://c2", "http://p2"
+	c.Etcd.ListenClientURL, c.Etcd.ListenPeerURL = "http://lc2", "http://lp2"
+	return c
+}
+
+func TestTheEnvironmentOfAJoinListsAllMembersByPeerURL(t *testing.T) {
+	t.Parallel()
+	env := environment(hostConfig(), []cluster.Member{
+		{ID: 0xa1, Name: "n1", PeerURLs: []string{"http://p1", "http://p1b"}},
+		{ID: 0xa2, PeerURLs: []string{"http://p2"}},
+		{ID: 0xa3, PeerURLs: []string{"http://p3"}},
+	}, "")
+	want := map[string]string{
+		"ETCD_NAME": "n2", "ETCD_DATA_DIR": "/data",
+		"ETCD_LISTEN_CLIENT_URLS": "http://lc2", "ETCD_LISTEN_PEER_URLS": "http://lp2",
+		"ETCD_ADVERTISE_CLIENT_URLS": "http://c2", "ETCD_INITIAL_ADVERTISE_PEER_URLS": "http://p2",
+		"ETCD_INITIAL_CLUSTER":       "a1=http://p1,a1=http://p1b,n2=http://p2,a3=http://p3",
+		"ETCD_INITIAL_CLUSTER_STATE": "existing",
+	}
+	if !maps.Equal(env, want) {
+		t.Fatalf("environment is %v, want %v", env, want)
+	}
+}
+
+func TestTheEnvironmentOfANewClusterNamesThisHostAlone(t *testing.T) {
+	t.Parallel()
+	c := hostConfig()
+	c.Etcd.Environment = map[string]string{"ETCD_QUOTA_BACKEND_BYTES": "8589934592"}
+	env := environment(c, nil, "token")
+	for name, want := range map[string]string{
+		"ETCD_INITIAL_CLUSTER": "n2=http://p2", "ETCD_INITIAL_CLUSTER_STATE": "new",
+		"ETCD_INITIAL_CLUSTER_TOKEN": "token",
+		"ETCD_QUOTA_BACKEND_BYTES":   "8589934592",
+	} {
+		if env[name] != want {
+			t.Errorf("%s is %q, want %q", name, env[name], want)
+		}
+	}
+}

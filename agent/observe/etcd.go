@@ -1,0 +1,148 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"slices"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// hostsKept is how many hosts' records a resting host keeps between two looks at them all. Of a
+// larger fleet it keeps those that concern it.
+const hostsKept = 200
+
+// lookAtEtcd asks etcd for what is due, and carries the rest over.
+func (o *Observer) lookAtEtcd(ctx context.Context, r *round.Round) {
+	hurry, before := o.in.Hurry, o.before
+	want := o.pace.due(r.At, hurry)
+	if o.in.Light && !hurry && before != nil && before.Reachable {
+		want = look{etcd: true, behind: o.in.Behind}
+	}
+	if before == nil || want.etcd {
+		o.askEtcd(ctx, r, want)
+	} else {
+		r.Seen = before.Seen
+		r.Hosts = o.kept(before)
+	}
+	if want = o.pace.due(r.At, false); r.Reachable && r.EtcdAt == r.At && !o.in.Light && want.hosts &&
+		r.HostsAt != r.At {
+		o.askEtcd(ctx, r, want) // it has just learned that it is called, or how few hosts there are
+	}
+}
+
+// askEtcd asks etcd, and paces what comes next by what it has found.
+func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
+	r.Seen = round.Seen{EtcdAt: r.At}
+	if old := o.reached; old != nil {
+		r.Statuses, r.StatusesAt = old.Statuses, old.StatusesAt
+		r.Hosts, r.HostsAt = o.kept(old), old.HostsAt
+	}
+	err := o.askMembers(ctx, r, want.members)
+	if err == nil {
+		r.Listed = true
+		err = o.askRecords(ctx, r, want)
+	}
+	if err != nil { // half a picture is none
+		if r.Problem = err.Error(); cluster.Denied(err) {
+			r.Denied, r.Problem = true, cluster.DeniedText(err, o.opt.Etcd.Who(), o.keys.Prefix())
+		}
+		r.Hosts, r.Op, r.Lock, r.Pause, r.Queue, r.Rollout = nil, nil, nil, nil, nil, nil
+		r.OpAt, r.LockAt, r.QueueAt, r.RolloutAt, r.Unreadable = 0, 0, 0, 0, nil
+	}
+	r.Reachable = err == nil
+	if r.Reachable {
+		o.pace.guide(r.At, r.Queue != nil)
+	}
+	switch {
+	case !r.Reachable:
+	case want.hosts:
+		o.pace.learn(r.At, len(r.Hosts))
+	case r.Queue != nil && record.SizeClass(o.pace.size) != r.Queue.Hosts:
+		o.pace.learn(r.At, r.Queue.Hosts)
+	case want.count:
+		o.pace.learn(r.At, max(1, r.Counted))
+	}
+	o.pace.asked(r.At, look{etcd: true, members: r.Reachable && want.members, hosts: r.Reachable && want.hosts})
+	o.pace.attend(r.At, o.attentive(r))
+}
+
+// kept gives the host records that are carried over.
+func (o *Observer) kept(before *round.Round) []record.Host {
+	if o.pace.attends || len(before.Hosts) <= hostsKept {
+		return before.Hosts
+	}
+	c := o.opt.Config
+	var out []record.Host
+	for _, h := range before.Hosts {
+		_, member := before.Membership.ByPeerURL(h.PeerURL)
+		queued := before.Queue.Calls(h.ID)
+		ours := h.ID == c.Host.ID || h.Name == c.Host.Name || h.PeerURL == c.Etcd.PeerURL
+		if member || queued || ours || !h.Turn.IsZero() {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// askMembers reads the member list, and asks every member if it shall.
+func (o *Observer) askMembers(ctx context.Context, r *round.Round, all bool) error {
+	listCtx, cancel := context.WithTimeout(ctx, 2*o.opt.Config.Timing.CallTimeout)
+	defer cancel()
+	list, err := o.opt.Etcd.Members(listCtx)
+	switch {
+	case cluster.Denied(err):
+		return err
+	case err != nil:
+		if why := o.askSurvivors(ctx, r); why != nil {
+			return why
+		}
+		return o.explain(ctx, err)
+	}
+	r.Membership = list
+	if !all {
+		return nil
+	}
+	asked := slices.Clone(list.Members)
+	for i, m := range asked {
+		if slices.Contains(m.PeerURLs, o.opt.Config.Etcd.PeerURL) && len(m.ClientURLs) == 0 && o.before != nil &&
+			stateOfUnit(o.before) == policy.UnitActive {
+			asked[i].ClientURLs = []string{o.opt.Config.Etcd.ClientURL} // not published yet
+		}
+	}
+	r.Statuses, r.StatusesAt = o.opt.Etcd.Statuses(ctx, asked), r.At
+	return nil
+}
+
+// askRecords reads quorumd's own records at one revision: all of them, or those that concern this host.
+func (o *Observer) askRecords(ctx context.Context, r *round.Round, want look) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*o.opt.Config.Timing.CallTimeout)
+	defer cancel()
+	var spans []cluster.Span
+	for _, key := range o.keys.Cluster() {
+		spans = append(spans, cluster.Span{Start: key})
+	}
+	spans = append(spans, cluster.Span{Start: o.keys.Releases(), End: o.keys.ReleasesEnd()})
+	if want.hosts {
+		spans = append(spans, cluster.Span{Start: o.keys.Hosts(), End: o.keys.Lock()})
+	} else {
+		spans = append(spans, cluster.Span{Start: o.keys.Host(o.opt.Config.Host.ID)})
+		for _, id := range want.behind {
+			spans = append(spans, cluster.Span{Start: o.keys.Host(id)})
+		}
+	}
+	if want.count {
+		spans = append(spans, cluster.Span{Start: o.keys.Hosts(), End: o.keys.Lock(), Count: true})
+	}
+	found, err := o.opt.Etcd.Read(ctx, spans...)
+	if err == nil {
+		r.Counted = found.Counted
+		o.parseRecords(r, found, want)
+	}
+	return err
+}

@@ -1,0 +1,79 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/beside"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// found gives what a look beside the loop has found, unless that is older than oldest.
+func found[T any](l *beside.Look[T], now, oldest time.Duration) round.Found[T] {
+	value, err, ok := l.Get(now, oldest)
+	return round.Found[T]{Value: value, Err: err, OK: ok, Age: l.Age(now)}
+}
+
+// askUnit asks for the state of the local etcd unit.
+func (o *Observer) askUnit(ctx context.Context, r *round.Round) {
+	ctx, cancel := context.WithTimeout(ctx, o.opt.Config.Timing.CallTimeout)
+	defer cancel()
+	r.Unit, r.UnitErr = o.opt.Unit.Status(ctx)
+}
+
+// lookAtData looks at the data directory, beside the loop.
+func (o *Observer) lookAtData(ctx context.Context, r *round.Round) {
+	every := dataEvery * o.opt.Config.Timing.Interval
+	if stateOfUnit(r) == policy.UnitActive && o.before != nil && stateOfData(o.before.Data) == policy.DataMember {
+		every *= maxAge // nobody but etcd changes it now
+	}
+	o.data.Refresh(ctx, o.opt.Now, every, lookTimeout, o.opt.Data.Inspect)
+	r.Data = found(&o.data, r.At, maxAge*every+lookTimeout)
+}
+
+// askVersion finds the version of the local etcd: the running member's own word, otherwise
+// the binary's. It is not looked at while a command runs, which may exchange it: the first look is after its end.
+func (o *Observer) askVersion(ctx context.Context, r *round.Round) {
+	every := binaryEvery * o.opt.Config.Timing.Interval
+	if s := o.view.command(r).State; s != policy.HooksStarting && s != policy.HooksRunning {
+		o.binary.Refresh(ctx, o.opt.Now, every, lookTimeout, o.opt.EtcdVersion)
+	}
+	r.Binary = found(&o.binary, r.At, maxAge*every)
+}
+
+// askClock compares the wall clock with the voters', beside the loop. A host that rests does so as seldom as it
+// asks etcd, and in turns that do: their moments have drifted apart, so that the hosts of a fleet that were started
+// together do not all compare at once. What it has found then still counts when it becomes attentive, until there was
+// time to compare again.
+func (o *Observer) askClock(ctx context.Context, r *round.Round) {
+	if !r.Reachable {
+		return
+	}
+	every := max(clockEvery*o.opt.Config.Timing.Interval, time.Second)
+	oldest := maxAge * every
+	if seldom := max(clockEvery*o.pace.rest(), time.Second); !o.pace.attends {
+		every, oldest = seldom, maxAge*seldom
+		o.rested = r.At
+	} else if o.rested != 0 && r.At-o.rested <= oldest {
+		oldest = maxAge * seldom
+	}
+	if o.pace.attends || r.EtcdAt == r.At {
+		o.clock.Refresh(ctx, o.opt.Now, every, lookTimeout, func(ctx context.Context) (time.Duration, error) {
+			return o.opt.Etcd.ClockOffset(ctx, o.opt.Wall)
+		})
+	}
+	r.Clock = found(&o.clock, r.At, oldest)
+}
+
+// judgeHealth judges what the probe has measured.
+func (o *Observer) judgeHealth(r *round.Round) {
+	_, listed := r.Membership.ByPeerURL(o.opt.Config.Etcd.PeerURL)
+	// In doubt it is one: the disk of a member must not be written to in bursts.
+	member := (r.Listed && listed) || (!r.Listed && stateOfData(r.Data) != policy.DataEmpty)
+	r.Reading, r.Probed = o.opt.Probe.Read(), o.judge.now()
+	r.Verdict = o.judge.observe(r, member)
+}

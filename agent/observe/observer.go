@@ -1,0 +1,211 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package observe asks etcd, the host, its disks and the operator's programs, as often as each needs it, and makes the
+// view of what it has found that the policy decides on. It promises:
+//
+//   - It changes nothing: no file that says who this host is, no record, no lease. What it writes is the verdict's memory.
+//   - No look waits longer than its bound. What may hang runs beside the loop, and its absence shows as an old value.
+//   - A look puts what it has found into the round, and reads what others have found there. One builder makes the view
+//     of that, and nobody else does.
+package observe
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/beside"
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/systemd"
+)
+
+// Members tells who is a member.
+type Members interface {
+	Members(ctx context.Context) (cluster.Membership, error)
+	Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status
+}
+
+// Peers tells who is at the other end.
+type Peers interface {
+	ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error)
+	Diagnose(ctx context.Context, endpoint string) error
+	// Who names as whom etcd sees this host; empty for nobody.
+	Who() string
+}
+
+// Etcd is what looks ask of the cluster.
+type Etcd interface {
+	Members
+	Peers
+	Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error)
+}
+
+// Unit is the local etcd service.
+type Unit interface {
+	Status(ctx context.Context) (systemd.Status, error)
+}
+
+// Probe measures the disk under etcd's write-ahead log. Its methods never wait.
+type Probe interface {
+	Read() disk.Reading
+	SetBurst(on bool)
+}
+
+// Data is the local data directory. Its method may hang with the disk.
+type Data interface {
+	Inspect(ctx context.Context) (datadir.Contents, error)
+}
+
+// Programs are the operator's own. A look never waits for one.
+type Programs interface {
+	State(ctx context.Context, run hooks.Run) (hooks.Result, error)
+}
+
+// Local is what lies on this host's disk, as it was last read or written.
+type Local interface {
+	Asked() (*local.Request, *local.End)
+	Removals() (*local.Removal, *local.RemovalEnd)
+	Bootstrap() *local.BootstrapRequest
+	Noted(bootID string, now, base time.Duration) local.Noted
+}
+
+// Memory keeps the verdict across a restart of the agent.
+type Memory interface {
+	Read(path string) ([]byte, error)
+	Write(path string, data []byte, durable bool) error
+}
+
+// Options are the parts of an observer.
+type Options struct {
+	Config           config.Config
+	Instance, BootID string
+
+	Etcd     Etcd
+	Unit     Unit
+	Probe    Probe
+	Data     Data
+	Programs Programs // nil when there are none
+	Local    Local
+	Memory   Memory
+
+	EtcdVersion   func(ctx context.Context) (string, error)
+	BlockProgress func(device uint64) (disk.Progress, error) // nil when that cannot be told
+	Now           func() time.Duration
+	Monotonic     func() time.Duration // the probe's clock
+	Wall          func() time.Time
+	Logger        *slog.Logger
+}
+
+// Observer looks. All its methods belong to the loop, save those that forget.
+type Observer struct {
+	opt   Options
+	log   *slog.Logger
+	keys  record.Keys
+	view  *Builder
+	judge *judge
+	pace  pace
+	in    round.In // of the turn that runs
+
+	before  *round.Round // the turn that was published last
+	reached *round.Round // the last one in which the cluster was reachable
+
+	clock   beside.Look[time.Duration]
+	binary  beside.Look[string]
+	data    beside.Look[datadir.Contents]
+	decoded map[int64]record.Host // the host records that were read last, by modification revision
+	parsed  parsed                // the cluster's other records, as they were read last
+	rested  time.Duration         // when this host was last not attentive
+}
+
+// New makes an observer. It reads the verdict of the agent before and connects to nothing.
+func New(opt Options) (*Observer, error) {
+	c := opt.Config
+	o := &Observer{
+		opt: opt, log: opt.Logger, keys: record.KeysFor(c.Cluster.Name),
+		view: NewBuilder(c, opt.BootID, opt.Instance, opt.Programs != nil),
+		pace: pace{interval: c.Timing.Interval, host: c.Host.ID, limits: UsualPace()},
+	}
+	var err error
+	o.judge, err = newJudge(c.Disk, c.Paths.Runtime, opt)
+	return o, err
+}
+
+// How often things that seldom change are looked at, in intervals of the loop; and how old they
+// may grow.
+const (
+	clockEvery  = 5
+	dataEvery   = 2
+	binaryEvery = 30
+	maxAge      = 5 // in turns of their own rhythm
+)
+
+// lookTimeout bounds a look that may hang with the disk.
+const lookTimeout = 5 * time.Second
+
+// Look begins a round with all that is due.
+func (o *Observer) Look(ctx context.Context, in round.In) *round.Round {
+	o.in = in
+	r := &round.Round{Number: in.Number, At: o.opt.Now(), Wall: o.opt.Wall(), Did: in.Did, StepsBefore: in.Did.Steps}
+	r.Request, r.LastRequest = o.opt.Local.Asked()
+	r.Removal, _ = o.opt.Local.Removals()
+	r.Bootstrap = o.opt.Local.Bootstrap()
+	r.Noted = o.opt.Local.Noted(o.opt.BootID, r.At, o.opt.Config.Timing.JoinBackoff)
+	o.askCommand(ctx, r)
+	o.askUnit(ctx, r)
+	o.lookAtEtcd(ctx, r)
+	o.askHooks(ctx, r)
+	o.lookAtData(ctx, r)
+	o.askVersion(ctx, r)
+	o.askClock(ctx, r)
+	o.judgeHealth(r)
+	o.build(r)
+	return r
+}
+
+// Confirm looks at etcd anew, and completely, in a round that has found a step on something that was
+// carried over: a step is decided on one picture, and that is of now.
+func (o *Observer) Confirm(ctx context.Context, r *round.Round) {
+	o.askEtcd(ctx, r, look{etcd: true, members: true, hosts: true})
+	o.askHooks(ctx, r)
+	o.askClock(ctx, r)
+	o.build(r)
+}
+
+func (o *Observer) build(r *round.Round) {
+	r.Resting, r.ViewedAt = !o.pace.attends, o.opt.Now()
+	r.Environment = wantedEnvironment(o.opt.Config, r)
+	r.View = o.view.View(r, o.before)
+}
+
+// Done takes in a round that has decided, before anybody else may read it. Of a large fleet the records are megabytes: a
+// host which rests drops those that it has no use for, and looks again in minutes.
+func (o *Observer) Done(r *round.Round) {
+	if kept := o.kept(r); len(kept) < len(r.Hosts) {
+		r.Hosts = kept
+		r.View.Hosts = o.view.hosts(r)
+	}
+	o.before = r
+	if r.Reachable {
+		o.reached = r
+	}
+}
+
+// Save writes the verdict's memory if something has changed, and from time to time.
+func (o *Observer) Save(force bool) { o.judge.save(force) }
+
+// ForgetData says that what was found in the data directory is so no more.
+func (o *Observer) ForgetData() { o.data.Forget() }
+
+// ForgetBinary says that the local etcd may be another one.
+func (o *Observer) ForgetBinary() { o.binary.Forget() }
+
+// SetPace gives the observer another pace than the usual one.
+func (o *Observer) SetPace(p Pace) { o.pace.limits = p }

@@ -1,0 +1,30 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAHostThatRestsLooksSeldomAsLongAsSomebodyKeepsTheQueue(t *testing.T) {
+	t.Parallel()
+	p := pace{interval: 2 * time.Second, host: "h", limits: UsualPace()}
+	p.learn(0, 10000)
+	if p.guide(0, true); p.hosts <= 2000*time.Second {
+		t.Errorf("it looks in %s, as if nobody kept the queue", p.hosts) // by chance; the same in every run
+	}
+	if got, want := p.round(), 20000*time.Second; got != want { // 5000 records a second, all together
+		t.Errorf("it looks once in %s, want %s", got, want)
+	}
+	p.asked(0, look{etcd: true, hosts: true})
+	const gone = time.Minute
+	if p.guide(gone, false); p.hosts > gone+2000*time.Second {
+		t.Errorf("%s after nobody keeps the queue any more it looks, at the latest after 2000 s", p.hosts-gone)
+	}
+	p.guide(gone, true)
+	if p.attend(gone, true); p.hosts != gone || p.round() != 50*time.Second {
+		t.Errorf("it is called at %s, and looks at %s and then once in %s", gone, p.hosts, p.round())
+	}
+}

@@ -1,0 +1,164 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) {
+	r.Revision = found.Revision
+	hosts := make([]record.Host, 0, len(found.Pairs))
+	for _, pair := range found.Pairs {
+		var err error
+		var kind policy.RecordKind
+		switch {
+		case strings.HasPrefix(pair.Key, o.keys.Hosts()):
+			hosts = o.parseHost(r, hosts, pair)
+		case strings.HasPrefix(pair.Key, o.keys.Releases()):
+			o.parseRelease(r, pair)
+		case pair.Key == o.keys.Lock():
+			kind, r.LockAt = policy.RecordLock, pair.CreateRevision
+			if r.Lock, err = o.parsed.lock.of(pair); err != nil {
+				r.Lock = &record.Lock{Name: "one whose record cannot be read"}
+			}
+		case pair.Key == o.keys.Op():
+			kind, r.OpAt = policy.RecordOp, pair.ModRevision
+			r.Op, err = o.parsed.op.of(pair)
+		case pair.Key == o.keys.Ended():
+			r.EndedAt = pair.ModRevision
+		case pair.Key == o.keys.Pause():
+			kind = policy.RecordPause
+			r.Pause, err = o.parsed.pause.of(pair)
+		case pair.Key == o.keys.Rollout():
+			kind, r.RolloutAt = policy.RecordRollout, pair.ModRevision
+			r.Rollout, err = o.parsed.rollout.of(pair)
+		case pair.Key == o.keys.Queue():
+			r.Queue, _ = o.parsed.queue.of(pair) // it is advice: one that cannot be read is none
+			r.QueueAt = pair.ModRevision
+		}
+		if err != nil {
+			r.NoteUnreadable(kind, pair, err)
+		}
+	}
+	if found.Rest != "" {
+		r.NoteUnreadable(policy.RecordHost, cluster.Pair{Key: found.Rest},
+			errors.New("it was not read, nor what follows, because too much lies before it"))
+	}
+	if want.hosts {
+		r.Hosts, r.HostsAt = hosts, r.At
+		o.remember(found.Pairs, hosts)
+		return
+	}
+	if before := o.reached; before != nil {
+		r.CarryUnreadable(before.Unreadable, o.keys.Host(o.opt.Config.Host.ID))
+	}
+	id := o.opt.Config.Host.ID
+	r.Hosts = slices.DeleteFunc(slices.Clone(r.Hosts), func(h record.Host) bool {
+		return h.ID == id || slices.Contains(want.behind, h.ID)
+	})
+	r.Hosts = append(r.Hosts, hosts...)
+	slices.SortStableFunc(r.Hosts, func(x, y record.Host) int { return strings.Compare(x.ID, y.ID) })
+}
+
+// parseRelease adds a record of a release to those that were read. One that cannot be read releases nothing.
+func (o *Observer) parseRelease(r *round.Round, pair cluster.Pair) {
+	release, err := record.Decode[record.Release](pair.Value)
+	if err != nil || release.Host != strings.TrimPrefix(pair.Key, o.keys.Releases()) {
+		o.log.Debug("release not read", "key", pair.Key, "error", err)
+		return
+	}
+	if r.Released == nil {
+		r.Released = round.Released{}
+	}
+	r.Released[release.Host] = release.Started
+}
+
+// parseHost adds a host's record to those that were read.
+func (o *Observer) parseHost(r *round.Round, hosts []record.Host, pair cluster.Pair) []record.Host {
+	id := strings.TrimPrefix(pair.Key, o.keys.Hosts())
+	h, known := o.decoded[pair.ModRevision]
+	var err error
+	if !known || h.ID != id {
+		h, err = round.DecodeHost(pair, id)
+	}
+	own := id == o.opt.Config.Host.ID
+	if own {
+		r.OwnHostAt = pair.ModRevision
+	}
+	if own && (err == nil || errors.Is(err, record.ErrVersion)) { // any other that cannot be read is written over
+		r.OwnHost = &h
+	}
+	if err != nil {
+		r.NoteUnreadable(policy.RecordHost, pair, err)
+		return hosts
+	}
+	return append(hosts, h)
+}
+
+// remember keeps the records that were read, for the next time: most will be as they were. A resting
+// host of a large fleet, which reads them seldom, keeps none.
+func (o *Observer) remember(pairs []cluster.Pair, hosts []record.Host) {
+	if len(o.decoded) == len(hosts) && !slices.ContainsFunc(pairs, func(p cluster.Pair) bool {
+		_, known := o.decoded[p.ModRevision]
+		return !known && strings.HasPrefix(p.Key, o.keys.Hosts())
+	}) {
+		return
+	}
+	o.decoded = nil
+	if !o.pace.attends && len(hosts) > hostsKept {
+		return
+	}
+	revisions := map[string]int64{}
+	for _, pair := range pairs {
+		revisions[pair.Key] = pair.ModRevision
+	}
+	o.decoded = map[int64]record.Host{}
+	for _, h := range hosts {
+		o.decoded[revisions[o.keys.Host(h.ID)]] = h
+	}
+}
+
+// parsed are the records of the cluster as they were read last. Most are as they were.
+type parsed struct {
+	lock    parsedRecord[record.Lock]
+	op      parsedRecord[record.Op]
+	pause   parsedRecord[record.Pause]
+	queue   parsedRecord[record.Queue]
+	rollout parsedRecord[record.Rollout]
+}
+
+// parsedRecord is a record with the bytes that it was decoded from, or the error that came of them.
+type parsedRecord[T record.Lock | record.Op | record.Pause | record.Queue | record.Rollout] struct {
+	from  []byte
+	value *T
+	err   error
+}
+
+// of decodes a record, unless it is the one of the time before. What it gives is not to be changed; it is nil with an
+// error.
+func (p *parsedRecord[T]) of(pair cluster.Pair) (*T, error) {
+	if err := round.Oversized[T](pair); err != nil {
+		*p = parsedRecord[T]{}
+		return nil, err
+	}
+	b := pair.Value
+	if p.from != nil && bytes.Equal(p.from, b) {
+		return p.value, p.err
+	}
+	p.from, p.value = b, nil
+	value, err := record.Decode[T](b)
+	if p.err = err; err == nil {
+		p.value = &value
+	}
+	return p.value, p.err
+}

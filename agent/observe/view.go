@@ -1,0 +1,215 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
+)
+
+// Builder makes the policy's view of what a round has found. It asks nobody: all that it remembers from round to
+// round is since when something has been as it is, and which learners were last known to be standbys.
+type Builder struct {
+	config           config.Config
+	bootID, instance string
+	programs         bool // this agent can run the operator's programs
+	limits           policy.Limits
+
+	since    Since
+	versions map[string]policy.Version
+	// standbys are the learners that their hosts have called standbys when they were last heard of.
+	standbys map[uint64]bool
+}
+
+// NewBuilder makes a builder for the process of that name, in that boot of the host.
+func NewBuilder(c config.Config, bootID, instance string, programs bool) *Builder {
+	return &Builder{
+		config: c, bootID: bootID, instance: instance, programs: programs, limits: limitsOf(c),
+		versions: map[string]policy.Version{},
+	}
+}
+
+func limitsOf(c config.Config) policy.Limits {
+	t := c.Timing
+	return policy.Limits{
+		Settle: t.Settle, Cooldown: t.Cooldown, PromoteStable: t.PromoteStable, SteadyLag: t.SteadyLag,
+		PromoteLag: uint64(t.PromoteLag), LearnerStall: t.LearnerStall, LearnerMax: t.LearnerMax,
+		HandOver: t.HandOver, ReturnStable: t.ReturnStable, ReturnMax: t.ReturnMax, OrphanGrace: t.OrphanGrace,
+		LockTTL: t.LockTTL, StartRetry: t.Settle, ClockOffset: t.ClockMaxOffset,
+		AllowUnsafe: c.Cluster.AllowUnsafeVersion,
+	}
+}
+
+// View makes the view of a round. It may be made twice in a round, and gives the same for the same facts. before is the
+// round before, if there was one.
+func (b *Builder) View(r, before *round.Round) policy.View {
+	c := b.config
+	v := policy.View{
+		Limits: b.limits, Target: policy.Target{Voters: c.Cluster.Voters, Standbys: c.Cluster.Standbys},
+		Self: policy.Self{
+			ID: c.Host.ID, Name: c.Host.Name, PeerURL: c.Etcd.PeerURL, Mode: policy.Mode(c.Mode),
+			Binary: c.Etcd.Binary, MemberID: r.Noted.Member,
+		},
+		Failed: r.Did.Failed, Stuck: r.Did.Stuck, PromotionPending: r.Did.Promoted.Age(r.At) < c.Timing.LockTTL,
+		Bootstrap: policy.Bootstrap{
+			Requested: r.Bootstrap != nil, Done: r.Noted.Cluster != 0, Seen: r.Noted.Met,
+		},
+		Backoff: r.Noted.Backoff, Unreadable: r.Unreadable,
+		Resting: r.Resting, Looked: r.HostsAt == r.At && r.Reachable,
+		Asked: b.asked(r), Removal: b.removal(r), Unit: b.unit(r), Data: dataOf(r), Health: b.health(r),
+		Clock: policy.Clock{Known: r.Clock.OK, Offset: r.Clock.Value},
+	}
+	if r.Binary.OK {
+		v.Self.Etcd = policy.ParseVersion(r.Binary.Value)
+	}
+	v.Cluster = policy.Cluster{
+		Reachable: r.Reachable, Listed: r.Listed, Fresh: r.EtcdAt == r.At, Error: r.Problem, Denied: r.Denied,
+	}
+	if r.Listed {
+		v.Cluster.ID = r.Membership.ClusterID
+		v.Cluster.StableFor = b.since.Of("membership", signature(r.Membership), r.At, r.Number)
+	}
+	if r.Reachable {
+		b.etcd(&v, r, before)
+	}
+	v.Cluster.ExpectedID = r.Noted.Cluster
+	if want := c.Cluster.ID; want != "" {
+		_, _ = fmt.Sscanf(want, "%x", &v.Cluster.ExpectedID) // the configuration is checked
+	}
+	v.Self.Conflict = policy.Conflict(v)
+	b.markStandbys(&v, r)
+	b.since.Forget(r.Number)
+	return v
+}
+
+// etcd makes the view of a cluster that can be reached.
+func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
+	b.records(v, r)
+	b.members(v, r)
+	if before != nil && r.At-before.EtcdAt > round.Blink*b.config.Timing.Interval {
+		b.since.truth("idle", false, r.At, r.Number) // an operation may have begun and ended unseen
+	}
+	v.IdleFor = min(b.since.truth("idle", r.OpAt == 0, r.At, r.Number),
+		b.since.Of("ended", fmt.Sprint(r.EndedAt), r.At, r.Number))
+	v.Op = b.operation(r)
+	b.turn(v, r)
+	v.Rollout = rolloutOf(r)
+	v.FreeFor = b.since.truth("free", r.OpAt == 0 && r.Lock == nil && policy.PlaceFree(*v), r.At, r.Number)
+}
+
+// members makes the view's members of the list and the answers. It comes after the records,
+// because a pause stops the clocks of learners.
+func (b *Builder) members(v *policy.View, r *round.Round) {
+	var leader, term uint64
+	for _, s := range r.Statuses {
+		if s.Err == nil && s.Leader != 0 && s.Term >= term {
+			leader, term = s.Leader, s.Term
+		}
+		v.Cluster.DBSize = max(v.Cluster.DBSize, uint64(max(0, s.DBSize)))
+	}
+	head, listed := r.Statuses[leader]
+	headKnown := listed && head.Err == nil && head.Leader == leader
+	for _, m := range r.Membership.Members {
+		s := r.Statuses[m.ID]
+		member := policy.Member{
+			ID: m.ID, Name: m.Name, PeerURL: firstOf(m.PeerURLs), Learner: m.Learner,
+			Leader: m.ID == leader, ThinksLearner: s.Learner, Version: b.version(s.Version), RTT: s.RTT,
+			Live:   s.Err == nil && s.MemberID == m.ID && s.Leader != 0 && (m.Learner || s.Linearizable),
+			Errors: len(s.Errors) > 0,
+		}
+		if slices.Contains(m.PeerURLs, v.Self.PeerURL) {
+			member.PeerURL = v.Self.PeerURL
+		}
+		if s.Err == nil && headKnown {
+			member.LagKnown = true
+			member.Lag = max(head.Index, s.Applied) - s.Applied
+		}
+		if r.StatusesAt == r.At { // durations are of answers, not of what was carried over
+			b.since.trackMember(&member, s.Applied, v.Limits, v.Pause != nil, r.At, r.Number)
+		}
+		v.Cluster.Members = append(v.Cluster.Members, member)
+	}
+}
+
+// version reads a member's version, which is mostly one that was read before.
+func (b *Builder) version(text string) policy.Version {
+	v, known := b.versions[text]
+	if !known {
+		if v = policy.ParseVersion(text); len(b.versions) < versionsKept {
+			b.versions[text] = v
+		}
+	}
+	return v
+}
+
+// versionsKept bounds what is remembered of them: a cluster runs two at a time.
+const versionsKept = 16
+
+func firstOf(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}
+
+// hosts makes the view of the hosts.
+func (b *Builder) hosts(r *round.Round) []policy.Host {
+	out := make([]policy.Host, 0, len(r.Hosts))
+	for _, h := range r.Hosts {
+		state, err := health.ParseState(h.Health)
+		if err != nil {
+			state = health.Unknown
+		}
+		out = append(out, policy.Host{
+			ID: h.ID, Name: h.Name, Domain: h.Domain, PeerURL: h.PeerURL, Role: policy.Role(h.Role), Health: state,
+			Qualified: h.Qualified, Manage: h.Mode == string(policy.Manage), Waiting: policy.ReasonCode(h.Waiting),
+			P99:   time.Duration(h.FsyncP99 * float64(time.Second)),
+			Wants: policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: r.OpAt != 0 && h.Answers == r.OpAt,
+			Turn: !h.Turn.IsZero() && !r.Released.Frees(h.ID, h.Turn),
+			Own:  h.ID == b.config.Host.ID && b.ours(r, h.Instance),
+		})
+	}
+	return out
+}
+
+// ours tells whether a record is of this agent, or of the one before a reboot that could not take it back, as when the
+// power is lost.
+func (b *Builder) ours(r *round.Round, instance string) bool {
+	return instance == b.instance || slices.Contains(r.Noted.Instances, instance)
+}
+
+// records makes the view of what the agents have written, the operation apart.
+func (b *Builder) records(v *policy.View, r *round.Round) {
+	v.Hosts = b.hosts(r)
+	v.Lock = policy.Lock{Known: true, Token: r.LockAt}
+	if r.Lock != nil {
+		v.Lock.Held, v.Lock.Holder = true, r.Lock.Name
+		v.Lock.Mine = r.Did.Token != 0 && r.Did.Token == r.LockAt
+		v.Lock.ValidFor = r.Did.ValidFor(r.ViewedAt)
+	}
+	if r.Pause != nil { // it lies under a lease that ends with it: wall clocks may be wrong
+		v.Pause = &policy.Pause{By: r.Pause.By, Reason: r.Pause.Reason}
+	}
+}
+
+// signature tells one member list from another.
+func signature(list cluster.Membership) string {
+	var b []byte
+	for _, m := range list.Members {
+		b = strconv.AppendBool(append(strconv.AppendUint(b, m.ID, 16), ' '), m.Learner)
+		for _, url := range m.PeerURLs {
+			b = append(append(b, ' '), url...)
+		}
+		b = append(b, ';')
+	}
+	return string(b)
+}

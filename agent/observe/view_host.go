@@ -1,0 +1,163 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/systemd"
+)
+
+// unit makes the view of the local etcd unit.
+func (b *Builder) unit(r *round.Round) policy.Unit {
+	u := policy.Unit{
+		State: stateOfUnit(r), SinceStart: r.Did.Started.Age(r.At),
+		NotAtBoot: r.UnitErr == nil && r.Unit.NotAtBoot(),
+		// one that never ran has been in its state since no moment
+		Ran:      r.UnitErr == nil && (r.Unit.State != systemd.Inactive || r.Unit.Since > 0),
+		EnvReady: r.Did.Environment != nil && maps.Equal(r.Did.Environment, r.Environment),
+	}
+	switch {
+	case u.State == policy.UnitMissing:
+		u.Detail = fmt.Sprintf("%s is %s", b.config.Etcd.Unit, cmp.Or(r.Unit.LoadState, "not installed"))
+	case r.UnitErr != nil:
+		u.Detail = r.UnitErr.Error()
+	default:
+		u.Detail = unitDetail(r.Unit)
+	}
+	if r.Unit.Program != b.config.Etcd.Binary {
+		u.Program = r.Unit.Program
+	}
+	u.Since = b.since.Of("unit", string(u.State), r.At, r.Number)
+	return u
+}
+
+// stateOfUnit gives the state that the local etcd unit is in, or about to leave for.
+func stateOfUnit(r *round.Round) policy.UnitState {
+	switch {
+	case errors.Is(r.UnitErr, systemd.ErrNotInstalled) || (r.UnitErr == nil && !r.Unit.Installed()):
+		return withJob(policy.UnitMissing, r.Unit.Job)
+	case r.UnitErr != nil:
+		return withJob(policy.UnitUnknown, r.Unit.Job)
+	}
+	return withJob(unitState(r.Unit.State), r.Unit.Job)
+}
+
+// withJob gives the state that a unit is about to leave for: a job that is queued is as good as begun.
+func withJob(state policy.UnitState, job string) policy.UnitState {
+	switch {
+	case state == policy.UnitActive && (job == "stop" || job == "restart"):
+		return policy.UnitDeactivating
+	case (state == policy.UnitInactive || state == policy.UnitFailed) && (job == "start" || job == "restart"):
+		return policy.UnitActivating
+	}
+	return state
+}
+
+func unitState(s systemd.State) policy.UnitState {
+	switch s { //exhaustive:enforce
+	case systemd.Inactive:
+		return policy.UnitInactive
+	case systemd.Activating:
+		return policy.UnitActivating
+	case systemd.Active:
+		return policy.UnitActive
+	case systemd.Deactivating:
+		return policy.UnitDeactivating
+	case systemd.Failed:
+		return policy.UnitFailed
+	case systemd.Unknown:
+	}
+	return policy.UnitUnknown
+}
+
+func unitDetail(s systemd.Status) string {
+	switch {
+	case s.Signal != "":
+		return fmt.Sprintf("%s, ended by %s", s.Result, s.Signal)
+	case s.State == systemd.Failed && s.ExitCode >= 0:
+		return fmt.Sprintf("%s, exit code %d", s.Result, s.ExitCode)
+	}
+	return s.Result
+}
+
+// dataOf makes the view of the data directory.
+func dataOf(r *round.Round) policy.Data {
+	f, found := r.Data, r.Data.Value
+	d := policy.Data{State: stateOfData(f), Age: f.Age}
+	if f.OK && found.Free >= 0 {
+		d.Free, d.FreeKnown = uint64(found.Free), true
+	}
+	switch {
+	case !f.OK && f.Err != nil:
+		d.Detail = f.Err.Error()
+	case d.State == policy.DataUnreadable:
+		d.Detail = found.Problem
+	case d.State == policy.DataMember:
+		d.ClusterID, d.MemberID = found.ClusterID, found.MemberID
+	}
+	return d
+}
+
+func stateOfData(f round.Found[datadir.Contents]) policy.DataState {
+	switch {
+	case !f.OK:
+		return policy.DataUnknown
+	case f.Value.Problem != "":
+		return policy.DataUnreadable
+	case f.Value.Empty:
+		return policy.DataEmpty
+	case f.Value.MemberID == 0:
+		return policy.DataRemains
+	}
+	return policy.DataMember
+}
+
+// health makes the view of the verdict.
+func (b *Builder) health(r *round.Round) policy.Health {
+	return policy.Health{
+		State: r.Verdict.State, Qualified: r.Verdict.Qualified, Text: r.Verdict.Text,
+		Hangs: r.Reading.InFlightAge > b.config.Disk.Stall,
+	}
+}
+
+// asked makes the view of what was asked of this host.
+func (b *Builder) asked(r *round.Round) *policy.Asked {
+	asked := r.Request
+	if asked == nil {
+		return nil
+	}
+	v := &policy.Asked{
+		Work: asked.Work, By: asked.By, Reason: asked.Reason, Program: asked.Program, KeepRunning: asked.KeepRunning,
+		External: asked.External, Hurried: asked.Hurried,
+		Over:  asked.IsOver(b.bootID) || asked.TooLate(b.bootID),
+		Ended: asked.Over, TooLate: asked.TooLate(b.bootID), Seen: asked.Seen, Unbegun: asked.BootID == "",
+		Rollout: asked.Rollout, Stopped: asked.Stopped, Waived: asked.Waived, Rebooted: asked.Rebooted(b.bootID),
+		Overdue: round.Overdue(asked.Until(), r.Wall), RebootFor: r.Did.Rebooted.Age(r.At),
+		Command: b.command(r), Before: b.hooks(r, r.Programs.Before, hooks.Before),
+		After: b.hooks(r, r.Programs.After, hooks.After),
+	}
+	v.WaitedFor = b.since.Of("asked/"+asked.Since.String(), "", r.At, r.Number)
+	return v
+}
+
+// removal makes the view of what this host was asked to remove. One that was released must not begin again while its end
+// is written.
+func (b *Builder) removal(r *round.Round) *policy.Removal {
+	k := r.Removal
+	if k == nil {
+		return nil
+	}
+	return &policy.Removal{
+		MemberID: uint64(k.MemberID), By: k.By, Reason: k.Reason, Live: k.Live,
+		Over: !r.Wall.Before(k.Until) || k.Begun && !r.Removes(b.config.Host.ID),
+	}
+}

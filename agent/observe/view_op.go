@@ -1,0 +1,116 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/systemd"
+)
+
+// operation makes the view of the operation in flight.
+func (b *Builder) operation(r *round.Round) *policy.Op {
+	if r.Op == nil {
+		return nil
+	}
+	op := r.Op
+	own := op.Host == b.config.Host.ID
+	view := &policy.Op{
+		Kind: op.Kind, Host: op.Host, HostName: op.HostName, Target: policy.Role(op.Target),
+		Phase: policy.OpPhase(op.Phase), Token: op.Token, MemberID: uint64(op.MemberID), PeerURL: op.PeerURL,
+		Reason: op.Reason, Outcome: outcomeOf(op), SameBoot: !own || op.BootID == b.bootID,
+		Overdue: round.Overdue(op.Until, r.Wall),
+	}
+	running := r.UnitErr == nil && r.Unit.State == systemd.Active && r.Unit.Job == ""
+	view.Restarted = own && running && (!view.SameBoot ||
+		(op.Clock > 0 && r.Unit.Since > 0 && r.At-r.Unit.Since > op.Clock))
+	name := "op/" + op.Host + op.Started.String()
+	view.Elapsed = b.since.Of(name, "", r.At, r.Number)
+	if own && view.SameBoot && op.Clock > 0 {
+		view.Elapsed = r.At - op.Clock // also across a restart of the agent
+	}
+	orphaned := r.Lock == nil || r.LockAt != op.Token
+	// Of that token: an agent that was asleep may have missed that somebody took the operation over meanwhile.
+	view.OrphanedFor = b.since.truth(fmt.Sprintf("%s/orphaned of %d", name, op.Token), orphaned, r.At, r.Number)
+	view.WrittenFor = b.since.Of(name+"/written", fmt.Sprint(r.OpAt), r.At, r.Number)
+	return view
+}
+
+// outcomeOf gives the code with which an operation is rolled back. An older agent has written it into the reason only.
+func outcomeOf(op *record.Op) policy.ReasonCode {
+	if op.Outcome != "" || policy.OpPhase(op.Phase) != policy.PhaseRollback {
+		return policy.ReasonCode(op.Outcome)
+	}
+	code, _, _ := strings.Cut(op.Reason, ": ")
+	return policy.ReasonCode(code)
+}
+
+// turn makes the view of what has become of the operation that this host was asked for: it stands by this host's
+// disk until it has ended here, was released, or the cluster is another one.
+func (b *Builder) turn(v *policy.View, r *round.Round) {
+	k := r.Request
+	if k == nil {
+		return
+	}
+	id := b.config.Host.ID
+	own := r.Op != nil && r.Op.Kind == policy.KindCycle && r.Op.Host == id
+	// also where it is not known: that was begun before agents knew of this
+	elsewhere := uint64(k.Cluster) != v.Cluster.ID
+	gone := k.Seen && (r.OpAt == 0 || r.Op != nil && r.Op.Host != id) // one that cannot be read may be this host's
+	v.Asked.Released = gone && (elsewhere || r.Released.Frees(id, k.Began))
+	v.Asked.Noted = gone && !v.Asked.Released
+	v.Asked.Retimed = own && !r.Op.Until.Equal(k.Until())
+}
+
+// rolloutOf makes the view of the rollout.
+func rolloutOf(r *round.Round) *policy.Rollout {
+	if r.Rollout == nil {
+		return nil
+	}
+	return &policy.Rollout{
+		ID: r.Rollout.ID, Work: policy.Work(r.Rollout.Work), Runs: r.Rollout.State == record.RolloutRunning,
+		Waiting: r.Rollout.Waiting(), Due: r.LastRequest == nil || !r.LastRequest.Had(*r.Rollout),
+	}
+}
+
+// markStandbys tells of the learners which of them their own hosts call standbys, or did when they were last heard of.
+// Of this host's own its disk tells: what stands in etcd may have been written by anybody who can write there.
+func (b *Builder) markStandbys(v *policy.View, r *round.Round) {
+	members := v.Cluster.Members
+	if len(members) == 0 { // nothing was heard in this round
+		return
+	}
+	said := map[uint64]bool{}
+	for i := range members {
+		m := &members[i]
+		if !m.Learner {
+			continue
+		}
+		said[m.ID] = b.standbys[m.ID]
+		for _, h := range v.Hosts {
+			if h.PeerURL == m.PeerURL {
+				said[m.ID] = h.Role == policy.RoleStandby
+			}
+		}
+		if m.Standby = said[m.ID]; m.PeerURL == v.Self.PeerURL {
+			m.Standby = r.Noted.Standby == m.ID && !contradicts(v.Data, m.ID)
+		}
+	}
+	b.standbys = said
+}
+
+// contradicts tells whether the data directory is known not to be that of a member: then it is caught up no more.
+func contradicts(d policy.Data, id uint64) bool {
+	switch d.State {
+	case policy.DataUnknown, policy.DataUnreadable:
+		return false
+	case policy.DataMember:
+		return d.MemberID != id
+	}
+	return true
+}

@@ -1,0 +1,17 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// Calls tells whether a queue, if there is one, calls the host with that ID.
+func (q *Queue) Calls(id string) bool {
+	return q != nil && (slices.Contains(q.Next, id) || slices.Contains(q.Down, id))
+}
+
+// SizeClass rounds a number of hosts up to a power of two.
+func SizeClass(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
