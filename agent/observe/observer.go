@@ -4,7 +4,8 @@
 // Package observe asks etcd, the host, its disks and the operator's programs, as often as each needs it, and makes the
 // view of what it has found that the policy decides on. It promises:
 //
-//   - It changes nothing: no file that says who this host is, no record, no lease. What it writes is the verdict's memory.
+//   - It changes nothing: no file that says who this host is, no record, no lease. What it writes is the memory of the
+//     verdict.
 //   - No look waits longer than its bound. What may hang runs beside the loop, and its absence shows as an old value.
 //   - A look puts what it has found into the round, and reads what others have found there. One builder makes the view
 //     of that, and nobody else does.
@@ -185,8 +186,8 @@ func (o *Observer) build(r *round.Round) {
 	r.View = o.view.View(r, o.before)
 }
 
-// Done takes in a round that has decided, before anybody else may read it. Of a large fleet the records are megabytes: a
-// host which rests drops those that it has no use for, and looks again in minutes.
+// Done takes in a round that has decided, before anybody else may read it. Of a large fleet the records are megabytes:
+// a host which rests drops those that it has no use for, and looks again in minutes.
 func (o *Observer) Done(r *round.Round) {
 	if kept := o.kept(r); len(kept) < len(r.Hosts) {
 		r.Hosts = kept

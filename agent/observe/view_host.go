@@ -149,8 +149,8 @@ func (b *Builder) asked(r *round.Round) *policy.Asked {
 	return v
 }
 
-// removal makes the view of what this host was asked to remove. One that was released must not begin again while its end
-// is written.
+// removal makes the view of what this host was asked to remove. One that was released must not begin again while its
+// end is written.
 func (b *Builder) removal(r *round.Round) *policy.Removal {
 	k := r.Removal
 	if k == nil {

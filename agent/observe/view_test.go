@@ -4,8 +4,13 @@
 package observe
 
 import (
+	"fmt"
+	"reflect"
 	"testing"
+	"time"
 
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
@@ -30,7 +35,8 @@ func TestAUnitIsAskedWhatItStartsAndWhetherABootDoes(t *testing.T) {
 		{systemd.Status{LoadState: "loaded"}, "", false}, // of a plain process
 	} {
 		r := &round.Round{Unit: k.status}
-		if u := NewBuilder(c, "boot-1", "i", false).View(r, nil).Unit; u.Program != k.program || u.NotAtBoot != k.notAtBoot {
+		u := NewBuilder(c, "boot-1", "i", false).View(r, nil).Unit
+		if u.Program != k.program || u.NotAtBoot != k.notAtBoot {
 			t.Errorf("%+v: %+v", k.status, u)
 		}
 	}
@@ -57,5 +63,63 @@ func TestTheOutcomeOfARollBackIsThatOfItsRecordOrOfAnOlderAgentsReason(t *testin
 		if got := outcomeOf(&c.op); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// quiet gives what a voter of three finds in a round that asked at that time.
+func quiet(number uint64, at time.Duration) *round.Round {
+	r := &round.Round{Number: number, At: at}
+	r.Seen = round.Seen{
+		EtcdAt: at, StatusesAt: at, HostsAt: at, Reachable: true, Listed: true, Statuses: map[uint64]cluster.Status{},
+	}
+	r.Membership.ClusterID = 7
+	for id := uint64(1); id <= 3; id++ {
+		r.Membership.Members = append(r.Membership.Members, cluster.Member{
+			ID: id, Name: "n", PeerURLs: []string{fmt.Sprintf("http://p%d", id)},
+		})
+		r.Statuses[id] = cluster.Status{MemberID: id, Leader: 1, Term: 2, Index: 9, Applied: 9, Linearizable: true}
+		r.Hosts = append(r.Hosts, record.Host{ID: fmt.Sprintf("id-n%d", id), PeerURL: fmt.Sprintf("http://p%d", id)})
+	}
+	return r
+}
+
+func TestTheViewOfARoundIsTheSameHoweverOftenItIsMade(t *testing.T) {
+	t.Parallel()
+	b := NewBuilder(hostConfig(), "boot-1", "i", false)
+	var before *round.Round
+	for i := range 3 {
+		r := quiet(uint64(i)+1, time.Duration(i+1)*time.Second)
+		r.Op = &record.Op{Kind: policy.KindJoin, Host: "id-n3", Started: time.Unix(1, 0)}
+		r.OpAt, r.Request = 5, &local.Request{Work: policy.WorkRestart, Since: time.Unix(2, 0)}
+		first := b.View(r, before)
+		if again := b.View(r, before); !reflect.DeepEqual(first, again) {
+			t.Fatalf("round %d: first %+v, then %+v", r.Number, first, again)
+		}
+		if want := time.Duration(i) * time.Second; first.Asked.WaitedFor != want ||
+			first.Cluster.Members[0].LiveFor != want || first.Op.WrittenFor != want {
+			t.Errorf("round %d: waited for %s, live for %s, written for %s, want %s", r.Number, first.Asked.WaitedFor,
+				first.Cluster.Members[0].LiveFor, first.Op.WrittenFor, want)
+		}
+		before = r
+	}
+}
+
+func TestNothingStaysInTheViewOfAClusterThatIsGoneWhenItIsAskedAnew(t *testing.T) {
+	t.Parallel()
+	c := hostConfig()
+	c.Timing.Interval = time.Second
+	b := NewBuilder(c, "boot-1", "i", false)
+	first := quiet(1, time.Second)
+	b.View(first, nil)
+	r := quiet(2, 2*time.Second) // as it was carried over
+	r.EtcdAt, r.StatusesAt, r.HostsAt = first.At, first.At, first.At
+	if v := b.View(r, first); v.IdleFor != time.Second || v.Cluster.Members[0].LiveFor != 0 || len(v.Hosts) != 3 {
+		t.Errorf("carried over: idle for %s, live for %s, %d hosts", v.IdleFor, v.Cluster.Members[0].LiveFor,
+			len(v.Hosts))
+	}
+	r.Seen = round.Seen{EtcdAt: r.At, Problem: "no voter answers"} // when it was confirmed
+	if v := b.View(r, first); v.IdleFor != 0 || v.FreeFor != 0 || len(v.Cluster.Members)+len(v.Hosts) != 0 ||
+		v.Lock.Known || v.Cluster.Reachable {
+		t.Errorf("nobody answers: %+v", v)
 	}
 }
