@@ -73,7 +73,7 @@ func (a *Agent) Status() control.Status {
 	if v := r.View.Self.Etcd; v.Known() {
 		s.Unit.EtcdVersion = v.String()
 	}
-	s.Loop.AgeSeconds, s.Loop.Rounds, s.Loop.Steps = &age, r.Number, r.StepsBefore
+	s.Loop.AgeSeconds, s.Loop.Rounds, s.Loop.Steps = &age, r.Number, r.Did.Steps
 	return s
 }
 

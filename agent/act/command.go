@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/quorumd/quorumd/agent/hooks"
-	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
 )
@@ -19,16 +17,7 @@ func (a *Actor) runCommand(ctx context.Context, t *task) error {
 	if _, err := a.opt.Hooks.State(ctx, r.Request.CommandRun()); err != nil { // nobody would see how it goes
 		return err
 	}
-	stands, run := false, hooks.Run{}
-	err := a.opt.Files.MarkRequest(func(k *local.Request) {
-		if stands = !k.Over && k.Since.Equal(r.Request.Since); !stands {
-			return
-		}
-		if k.Ran == "" {
-			k.Ran, k.RanIn, k.RanAt = policy.HooksRunning, a.opt.BootID, a.opt.Now()
-		}
-		run = k.CommandRun()
-	})
+	run, stands, err := a.opt.Files.ProgramStarted(r.Request, a.opt.BootID, a.opt.Now())
 	// it may exchange etcd, which must not be started unseen; from here on nobody looks until it has ended
 	a.opt.ForgetBinary()
 	switch {
@@ -53,12 +42,7 @@ func (a *Actor) noteCommand(r *round.Round) {
 	if now.State != policy.HooksDone && now.State != policy.HooksFailed {
 		return
 	}
-	err := a.opt.Files.MarkRequest(func(k *local.Request) {
-		if k.Since.Equal(r.Request.Since) {
-			k.Ran, k.RanText = now.State, now.Text
-		}
-	})
-	if err != nil {
+	if err := a.opt.Files.ProgramEnded(r.Request, now.State, now.Text); err != nil {
 		a.log.Error("end of the command not noted", "error", err)
 	}
 }

@@ -18,19 +18,21 @@ import (
 // done what a reboot was asked for.
 func (a *Actor) beginCycle(ctx context.Context, t *task) error {
 	a.opt.ForgetBinary() // an etcd that was exchanged must not be started unseen
-	r, asked := t.on, *t.on.Request
-	err := a.opt.Files.MarkRequest(func(k *local.Request) {
-		k.BootID, k.Began, k.Clock, k.Cluster = a.opt.BootID, r.Wall.UTC().Round(0), r.At, local.ID(r.View.Cluster.ID)
-		asked = *k
+	r := t.on
+	asked, err := a.opt.Files.BeginOperation(local.Beginning{
+		BootID: a.opt.BootID, At: r.Wall, Clock: r.At, Cluster: r.View.Cluster.ID,
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case asked == nil:
+		return errors.New("cannot begin: what was asked was withdrawn in this moment")
 	}
-	if err := a.lock.Begin(ctx, a.cycleOp(r, &asked)); err != nil {
+	if err := a.lock.Begin(ctx, a.cycleOp(r, asked)); err != nil {
 		return err
 	}
 	// a person may release it before the next round
-	if err := a.opt.Files.MarkRequest(func(k *local.Request) { k.Seen = true }); err != nil {
+	if err := a.opt.Files.OperationRecorded(); err != nil {
 		a.log.Error("operation not noted", "error", err)
 	}
 	return nil
@@ -101,12 +103,8 @@ func (a *Actor) restartUnit(ctx context.Context, _ *task) error {
 // turn it is to start it; for maintenance it is held back, so that a reboot does not start it under
 // someone's hands. What was withdrawn since the decision is not done, whatever has been asked instead.
 func (a *Actor) takeDown(ctx context.Context, t *task) error {
-	stands, r := false, t.on
-	err := a.opt.Files.MarkRequest(func(k *local.Request) {
-		if stands = k.Since.Equal(r.Request.Since) && !k.Over; stands {
-			k.Stopped = true
-		}
-	})
+	r := t.on
+	stands, err := a.opt.Files.EtcdStopped(r.Request)
 	if err == nil && !stands {
 		err = errors.New("cannot stop etcd: what was asked was withdrawn in this moment")
 	}

@@ -26,3 +26,12 @@ func TestATakeDownForWhatWasWithdrawnLeavesWhatIsAskedInsteadAlone(t *testing.T)
 		t.Errorf("etcd is noted as stopped for %+v, held back: %t", now, opt.Files.Held())
 	}
 }
+
+func TestNoOperationBeginsForWhatWasWithdrawn(t *testing.T) {
+	t.Parallel()
+	opt := options(t, local.HostFiles{})
+	r := decided(policy.StepBeginCycle, &local.Request{Work: policy.WorkRestart, Since: time.Unix(1, 0)})
+	if err := New(opt).beginCycle(t.Context(), &task{on: r}); err == nil || !strings.Contains(err.Error(), "withdrawn") {
+		t.Errorf("it ended with %v", err)
+	}
+}

@@ -7,9 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
-	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -24,16 +22,12 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 	own := r.Op.Host == a.opt.Config.Host.ID
 	cycled := own && r.Op.Kind == policy.KindCycle
 	ended := r.Decision.Notes.Request.Change == policy.RequestEnding
-	if cycled { // first on disk: a crash in between must not do it all again, nor look like a release
-		err := a.opt.Files.MarkRequest(func(k *local.Request) {
-			k.Seen = false
-			if ended {
-				k.Over = true
-			} else {
-				k.BootID, k.Began, k.Clock, k.Cluster = "", time.Time{}, 0, 0
-			}
-		})
-		if err != nil {
+	if cycled { // first on disk
+		note := a.opt.Files.OperationGivenUp
+		if ended {
+			note = a.opt.Files.OperationEnds
+		}
+		if err := note(); err != nil {
 			return err
 		}
 	}

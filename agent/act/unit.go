@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/quorumd/quorumd/agent/cluster"
-	"github.com/quorumd/quorumd/agent/local"
 )
 
 func (a *Actor) writeEnvironment(ctx context.Context, t *task) error {
@@ -32,7 +31,7 @@ func (a *Actor) startUnit(ctx context.Context, t *task) error {
 	if err := a.opt.Unit.Start(ctx); err != nil {
 		return err
 	}
-	return a.opt.Files.MarkRequest(func(k *local.Request) { k.Stopped = false })
+	return a.opt.Files.EtcdStarted()
 }
 
 func (a *Actor) unitStarted(*task) { a.did.Started = a.now() }

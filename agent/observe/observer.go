@@ -154,7 +154,7 @@ const lookTimeout = 5 * time.Second
 // Look begins a round with all that is due.
 func (o *Observer) Look(ctx context.Context, in round.In) *round.Round {
 	o.in = in
-	r := &round.Round{Number: in.Number, At: o.opt.Now(), Wall: o.opt.Wall(), Did: in.Did, StepsBefore: in.Did.Steps}
+	r := &round.Round{Number: in.Number, At: o.opt.Now(), Wall: o.opt.Wall(), Did: in.Did}
 	r.Request, r.LastRequest = o.opt.Local.Asked()
 	r.Removal, _ = o.opt.Local.Removals()
 	r.Bootstrap = o.opt.Local.Bootstrap()

@@ -44,8 +44,6 @@ type Round struct {
 	Programs    Programs
 	Resting     bool          // others go before this host, so it looks seldom
 	ViewedAt    time.Duration // when the view was made
-	// StepsBefore counts the steps that this process had taken before this round.
-	StepsBefore uint64
 	// ReasonFor gives for how long each of the decision's reasons has stood.
 	ReasonFor map[policy.ReasonCode]time.Duration
 }

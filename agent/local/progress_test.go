@@ -1,0 +1,115 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// asked opens own files and notes that something is asked, or nothing.
+func asked(t *testing.T, k *Request) *State {
+	t.Helper()
+	dir := t.TempDir()
+	f, err := Open(HostFiles{}, dir+"/state", dir+"/run", nil)
+	must(t, err)
+	must(t, f.ChangeRequest(func(*Request) (*Request, *End) { return k, nil }))
+	return f
+}
+
+// is tells that what is asked is that, now and for an agent that has just started.
+func is(t *testing.T, f *State, want Request) {
+	t.Helper()
+	again, err := Open(f.disk, f.state, f.runtime, nil)
+	must(t, err)
+	for who, f := range map[string]*State{"this agent": f, "the next one": again} {
+		if now, _ := f.Asked(); now == nil || *now != want {
+			t.Errorf("to %s what is asked is %+v, want %+v", who, now, want)
+		}
+	}
+}
+
+func TestWhatAnOperationHasComeToIsNotedInTurn(t *testing.T) {
+	t.Parallel()
+	k := Request{Work: policy.WorkRestart, Since: time.Unix(1, 0).UTC()}
+	f, want := asked(t, &k), k
+	began := time.Unix(2, 0)
+	got, err := f.BeginOperation(Beginning{BootID: "boot-1", At: began, Clock: time.Minute, Cluster: 7})
+	must(t, err)
+	want.BootID, want.Began, want.Clock, want.Cluster = "boot-1", began.UTC(), time.Minute, 7
+	if *got != want {
+		t.Errorf("it begins as %+v, want %+v", got, want)
+	}
+	is(t, f, want)
+	must(t, f.OperationRecorded())
+	want.Seen = true
+	is(t, f, want)
+	if stands, err := f.EtcdStopped(&k); err != nil || !stands {
+		t.Errorf("it stands: %t, %v", stands, err)
+	}
+	want.Stopped = true
+	is(t, f, want)
+	must(t, f.EtcdStarted())
+	want.Stopped = false
+	is(t, f, want)
+	must(t, f.OperationEnds())
+	want.Seen, want.Over = false, true
+	is(t, f, want)
+}
+
+func TestAnOperationThatIsGivenUpLeavesWhatIsAskedAsIfItHadNeverBegun(t *testing.T) {
+	t.Parallel()
+	k := Request{Work: policy.WorkRestart, Since: time.Unix(1, 0).UTC()}
+	f := asked(t, &k)
+	_, err := f.BeginOperation(Beginning{BootID: "boot-1", At: time.Unix(2, 0), Clock: time.Minute, Cluster: 7})
+	must(t, err)
+	must(t, f.OperationRecorded())
+	must(t, f.OperationGivenUp())
+	is(t, f, k)
+}
+
+func TestAProgramKeepsTheTimeAtWhichItWasFirstStarted(t *testing.T) {
+	t.Parallel()
+	k := Request{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0).UTC()}
+	f, want := asked(t, &k), k
+	want.ProgramRun = ProgramRun{Ran: policy.HooksRunning, RanIn: "boot-1", RanAt: time.Minute}
+	for _, at := range []time.Duration{time.Minute, time.Hour} {
+		run, stands, err := f.ProgramStarted(&k, "boot-1", at)
+		if err != nil || !stands || run != want.CommandRun() {
+			t.Errorf("at %s it is run as %+v, and stands: %t, %v", at, run, stands, err)
+		}
+		is(t, f, want)
+	}
+	must(t, f.ProgramEnded(&k, policy.HooksFailed, "exit status 7"))
+	want.Ran, want.RanText = policy.HooksFailed, "exit status 7"
+	is(t, f, want)
+}
+
+func TestNothingIsNotedForARequestThatWasWithdrawn(t *testing.T) {
+	t.Parallel()
+	was := Request{Work: policy.WorkCommand, Program: "upgrade", Since: time.Unix(1, 0).UTC()}
+	over, another := was, was
+	over.Over, another.Since = true, time.Unix(2, 0).UTC()
+	for name, now := range map[string]*Request{"nothing is asked": nil, "it is over": &over, "another is": &another} {
+		f := asked(t, now)
+		if stands, err := f.EtcdStopped(&was); err != nil || stands {
+			t.Errorf("%s: etcd is to be stopped for it: %t, %v", name, stands, err)
+		}
+		if run, stands, err := f.ProgramStarted(&was, "boot-1", time.Minute); err != nil || stands || run.ID != "" {
+			t.Errorf("%s: its program is to be started: %+v, %t, %v", name, run, stands, err)
+		}
+		if now != nil {
+			is(t, f, *now)
+		}
+	}
+	f := asked(t, nil)
+	if k, err := f.BeginOperation(Beginning{BootID: "boot-1"}); err != nil || k != nil {
+		t.Errorf("nothing is asked, and %+v begins: %v", k, err)
+	}
+	f = asked(t, &another)
+	must(t, f.ProgramEnded(&was, policy.HooksDone, ""))
+	is(t, f, another)
+}
