@@ -95,8 +95,11 @@ func (w *world) noteRequest(i int, note policy.RequestChange) {
 	h := &w.hosts[i]
 	switch note {
 	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // the last two go with their step: see note
-	case policy.RequestSeen:
+	case policy.RequestSeen: // and what its record says of it, if it was asked for anew since that was written
 		h.seen = 1
+		if h.begun == 0 || h.begun == tooLate {
+			h.begun = begunBefore - w.opBoot
+		}
 	case policy.RequestEnds:
 		h.cycling = cycling{held: h.held}
 	default:
