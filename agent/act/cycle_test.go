@@ -31,7 +31,8 @@ func TestNoOperationBeginsForWhatWasWithdrawn(t *testing.T) {
 	t.Parallel()
 	opt := options(t, local.HostFiles{})
 	r := decided(policy.StepBeginCycle, &local.Request{Work: policy.WorkRestart, Since: time.Unix(1, 0)})
-	if err := New(opt).beginCycle(t.Context(), &task{on: r}); err == nil || !strings.Contains(err.Error(), "withdrawn") {
+	err := New(opt).beginCycle(t.Context(), &task{on: r})
+	if err == nil || !strings.Contains(err.Error(), "withdrawn") {
 		t.Errorf("it ended with %v", err)
 	}
 }

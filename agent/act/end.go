@@ -60,7 +60,8 @@ func endText(op *record.Op, step policy.Step) string {
 	text := fmt.Sprintf("%s of %s as %s has ended: %s", op.Kind, op.HostName, cmp.Or(op.Target, "member"), meaning)
 	switch op.Kind {
 	case policy.KindRemove:
-		text = fmt.Sprintf("removal of member %s (%s) by %s has ended: %s", op.Target, op.MemberID, op.HostName, meaning)
+		text = fmt.Sprintf("removal of member %s (%s) by %s has ended: %s", op.Target, op.MemberID, op.HostName,
+			meaning)
 	case policy.KindCycle:
 		text = fmt.Sprintf("%s of %s for %s has ended: %s", op.Kind, op.HostName, op.Work, meaning)
 	}

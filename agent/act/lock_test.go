@@ -1,0 +1,231 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/lock"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// bench is an actor beside a real etcd.
+type bench struct {
+	*Actor
+	t     *testing.T
+	store *cluster.Client
+	probe *hangingProbe
+	now   time.Duration // which only the test moves
+}
+
+// hangingProbe tells that a write has been under way for that long.
+type hangingProbe struct{ age time.Duration }
+
+func (p *hangingProbe) InFlight() (time.Duration, string) { return p.age, "fdatasync" }
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	member := testbed.StartCluster(t, 1, testbed.ClusterOptions{Extra: []string{"--unsafe-no-fsync"}}).Members[0]
+	store, err := cluster.New(cluster.Options{
+		Endpoints: []string{member.Options.ClientURL}, CallTimeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
+	})
+	must(t, err)
+	t.Cleanup(func() { _ = store.Close() })
+	b := &bench{t: t, store: store, probe: &hangingProbe{}, now: testNow}
+	opt := options(t, local.HostFiles{})
+	opt.Etcd, opt.Probe = store, b.probe
+	opt.Now = func() time.Duration { return b.now }
+	opt.Config.Timing = config.Timing{
+		CallTimeout: 10 * time.Second, Interval: time.Minute, LockTTL: 2 * time.Minute, RenewGiveUp: time.Minute,
+	}
+	opt.Config.Disk.Stall = time.Second
+	opt.Line = func(revision int64, l record.Line) (string, record.Line) {
+		return record.KeysFor("test").HistoryLine(revision, "2", 1), l
+	}
+	b.Actor = New(opt)
+	return b
+}
+
+// seen gives what lies in etcd in a round of now, as far as steps need it.
+func (b *bench) seen() *round.Round {
+	b.t.Helper()
+	r := &round.Round{At: b.opt.Now(), Wall: b.opt.Wall()}
+	found, err := b.store.Read(b.t.Context(), cluster.Span{Start: b.keys.Op()}, cluster.Span{Start: b.keys.Lock()})
+	must(b.t, err)
+	r.Revision = found.Revision
+	for _, pair := range found.Pairs {
+		switch pair.Key {
+		case b.keys.Lock():
+			r.LockAt = pair.CreateRevision
+		case b.keys.Op():
+			op, err := record.Decode[record.Op](pair.Value)
+			must(b.t, err)
+			r.Op, r.OpAt = &op, pair.ModRevision
+		}
+	}
+	return r
+}
+
+// step has a step taken on what lies in etcd now, and gives what lies there then.
+func (b *bench) step(s policy.Step) (round.Completion, *round.Round) {
+	b.t.Helper()
+	r := b.seen()
+	r.Decision.Step = s
+	done, ended := b.Act(b.t.Context(), r)
+	if !ended || done.On != r {
+		b.t.Fatalf("%s: %+v, %t", s.Kind, done, ended)
+	}
+	return done, b.seen()
+}
+
+// must has a step taken that has to succeed.
+func (b *bench) must(s policy.Step) (round.Completion, *round.Round) {
+	b.t.Helper()
+	done, r := b.step(s)
+	if done.Err != nil {
+		b.t.Fatalf("%s: %v", s.Kind, done.Err)
+	}
+	return done, r
+}
+
+func TestAnOperationIsTakenFromItsLockToItsEnd(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	done, r := b.must(policy.Step{Kind: policy.StepTakeLock})
+	if d := b.Did(); !done.Unsaid || d.Token == 0 || d.Token != r.LockAt || d.ValidFor(b.opt.Now()) <= 0 {
+		t.Errorf("the lock lies at %d, and it is handed out as %+v; %+v", r.LockAt, d, done)
+	}
+	done, r = b.must(policy.Step{Kind: policy.StepBeginJoin, Target: policy.RoleVoter})
+	if done.Unsaid || r.Op.Kind != policy.KindJoin || r.Op.Host != "2" || r.Op.Phase != string(policy.PhaseBegun) ||
+		r.Op.Target != "voter" || r.Op.Token != b.Did().Token || r.Op.BootID != "boot-1" {
+		t.Errorf("it has begun as %+v", r.Op)
+	}
+	_, r = b.must(policy.Step{Kind: policy.StepSetPhase, Phase: policy.PhaseAdded, MemberID: 7})
+	if r.Op.Phase != string(policy.PhaseAdded) || r.Op.MemberID != 7 {
+		t.Errorf("it is at %+v", r.Op)
+	}
+	_, r = b.must(policy.Step{Kind: policy.StepRollBack, Outcome: policy.HealthLost, Why: "slow"})
+	if r.Op.Phase != string(policy.PhaseRollback) || r.Op.Outcome != "HEALTH_LOST" || r.Op.MemberID != 7 ||
+		r.Op.Reason != "HEALTH_LOST: slow" {
+		t.Errorf("it is rolled back as %+v", r.Op)
+	}
+	done, r = b.must(policy.Step{Kind: policy.StepEndOp, Outcome: policy.HealthLost})
+	if r.Op != nil || !done.Unsaid || done.Ended == nil || done.Ended.Outcome != "HEALTH_LOST" {
+		t.Errorf("in etcd there is %+v, and it is told as %+v", r.Op, done)
+	}
+	line, err := b.store.ReadLast(t.Context(), b.keys.History(), 10)
+	must(t, err)
+	if len(line.Pairs) != 1 {
+		t.Fatalf("the history has %d lines", len(line.Pairs))
+	}
+	if l, err := record.Decode[record.Line](line.Pairs[0].Value); err != nil || l.Text != done.Ended.Text {
+		t.Errorf("the history says %+v, %v", l, err)
+	}
+	if b.opt.Files.Backoff("boot-1", b.opt.Now(), time.Hour) == 0 {
+		t.Error("it is not noted that the join has failed")
+	}
+	if _, r = b.must(policy.Step{Kind: policy.StepReleaseLock}); r.LockAt != 0 || b.Did().Token != 0 {
+		t.Errorf("the lock lies at %d, and it is handed out as %+v", r.LockAt, b.Did())
+	}
+}
+
+func TestWhoIsTooLateForTheLockSaysNothingOfIt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	other := lock.New(b.store, lock.Options{
+		Keys: b.keys, Host: "1", Name: "n1", TTL: time.Minute, Now: b.opt.Now, Wall: b.opt.Wall,
+	})
+	must(t, other.Take(t.Context(), 0))
+	done, _ := b.step(policy.Step{Kind: policy.StepTakeLock})
+	if !errors.Is(done.Err, lock.ErrTaken) || !done.Unsaid || b.Did().Token != 0 {
+		t.Errorf("%+v; it is handed out as %+v", done, b.Did())
+	}
+}
+
+func TestTheLockIsKeptAliveOnlyWhileNothingHangs(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.must(policy.Step{Kind: policy.StepTakeLock})
+	renewed := func() bool {
+		before := b.Did().ValidUntil
+		b.now += time.Second
+		b.Renew(t.Context())
+		return b.Did().ValidUntil > before
+	}
+	if !renewed() {
+		t.Error("it is not renewed, though nothing hangs")
+	}
+	if b.probe.age = time.Second + 1; renewed() {
+		t.Error("it is renewed while the disk hangs")
+	}
+	b.probe.age = 0
+	hangs := &task{began: b.opt.Now() - time.Minute - 1}
+	if b.running = hangs; renewed() {
+		t.Error("it is renewed while a step hangs")
+	}
+	hangs.began = b.now
+	if !renewed() {
+		t.Error("it is not renewed while a step runs")
+	}
+	b.running = nil
+	b.opt.Config.Timing.RenewEvery = time.Minute
+	if renewed() {
+		t.Error("it is renewed more often than it has to be")
+	}
+	b.Leave(t.Context())
+	if r := b.seen(); r.LockAt != 0 {
+		t.Errorf("it lies at %d after its holder has left", r.LockAt)
+	}
+}
+
+func TestALockThatIsSeenToBeGoneIsGivenUp(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	if b.Check(t.Context(), 7) {
+		t.Error("one that is not held is given up")
+	}
+	_, r := b.must(policy.Step{Kind: policy.StepTakeLock})
+	if b.Check(t.Context(), r.LockAt) || b.Did().Token == 0 {
+		t.Error("one that is there is given up")
+	}
+	for _, seen := range []int64{0, r.LockAt + 1} {
+		if b.Did().Token == 0 {
+			b.must(policy.Step{Kind: policy.StepTakeLock})
+		}
+		if !b.Check(t.Context(), seen) || b.Did().Token != 0 || b.Did().ValidFor(b.opt.Now()) != 0 {
+			t.Errorf("seen at %d: it is handed out as %+v", seen, b.Did())
+		}
+	}
+}
+
+func TestAStepEndsWithItsBound(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.must(policy.Step{Kind: policy.StepTakeLock})
+	unit := &waitingUnit{}
+	b.opt.Unit = unit
+	b.opt.Config.Timing.CallTimeout = 10 * time.Millisecond
+	r := b.seen()
+	r.Request = &local.Request{Work: policy.WorkRestart, Since: time.Unix(1, 0)}
+	r.Decision.Step.Kind = policy.StepRestartUnit
+	done, ended := b.Act(t.Context(), r)
+	if !ended || !errors.Is(done.Err, context.DeadlineExceeded) {
+		t.Errorf("%+v, %t", done, ended)
+	}
+}
+
+// waitingUnit is one whose restart ends with its context.
+type waitingUnit struct{ Unit }
+
+func (*waitingUnit) Restart(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
