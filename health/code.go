@@ -11,7 +11,7 @@ type Component string
 // The components.
 const (
 	Disk    Component = "disk"    // the one that holds the WAL of etcd
-	Machine Component = "machine" // processor and memory
+	Machine Component = "machine" // processor, memory and clock
 )
 
 // Code is the one word for a problem, the same in the CLI, the log, the metric, the alert and the API.

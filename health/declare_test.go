@@ -298,7 +298,11 @@ func described(c Check) string {
 			gates = append(gates, name)
 		}
 	}
-	page := fmt.Sprintf("%s (%s, %s; gates %s): %s\n", c.Name, c.Component, kind, strings.Join(gates, ", "), c.Source)
+	effect := "advises only"
+	if len(gates) > 0 {
+		effect = "gates " + strings.Join(gates, ", ")
+	}
+	page := fmt.Sprintf("%s (%s, %s; %s): %s\n", c.Name, c.Component, kind, effect, c.Source)
 	for _, l := range c.Limits {
 		sense := "over"
 		if l.Below {

@@ -17,6 +17,8 @@ type Input struct {
 	// one has to pass a qualifying run.
 	Member bool
 	Disk   DiskReading
+	// Machine is what the kernel told last of the rest of the machine; it may be as old as a few rounds.
+	Machine MachineReading
 
 	reset bool // an operator wants FAILED gone
 }

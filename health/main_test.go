@@ -45,6 +45,7 @@ type bench struct {
 	j       *Judge
 	now     time.Duration
 	next    DiskReading // what the next look finds, samples aside
+	machine MachineReading
 	pending []Sample
 	member  bool
 	verdict Verdict
@@ -59,7 +60,18 @@ func newBench(t testing.TB, limits Thresholds) *bench {
 	}
 	b := &bench{t: t, j: j, now: time.Hour}
 	b.next = DiskReading{Alive: true, Free: 50 << 30, Total: 100 << 30}
+	b.machine = wellMachine()
 	return b
+}
+
+func known(value float64) Figure { return Figure{Value: value, Known: true} }
+
+// wellMachine is one that has everything to tell, and nothing to complain of.
+func wellMachine() MachineReading {
+	return MachineReading{
+		MemoryAvailable: known(60), MemoryStalled: known(0), ProcessesKilled: known(3), MemoryCorrected: known(100),
+		MemoryUncorrected: known(0), ClockError: known(0.05),
+	}
 }
 
 func fsyncOf(j *Judge) *fsync { return j.checks[0].evidence.(*fsync) }
@@ -77,7 +89,7 @@ func (b *bench) contaminated(lane Lane, latency time.Duration) {
 
 // look lets the judge look, and gives what it found to have changed on the disk.
 func (b *bench) look() []Change {
-	in := Input{Now: b.now, Member: b.member, Disk: b.next}
+	in := Input{Now: b.now, Member: b.member, Disk: b.next, Machine: b.machine}
 	in.Disk.Samples, b.pending = b.pending, nil
 	v, changes := b.j.Observe(in)
 	b.verdict = v

@@ -26,7 +26,8 @@ const quiet = 6 * ms
 // quiet.
 func TestEveryRuleHoldsFromItsNumberOnAndNotBefore(t *testing.T) {
 	t.Parallel()
-	all := slices.Concat(hangEdges(), dataEdges(), runEdges(), latencyEdges(), spaceEdges(), cpuEdges())
+	all := slices.Concat(hangEdges(), dataEdges(), runEdges(), latencyEdges(), spaceEdges(), cpuEdges(),
+		machineEdges())
 	j, err := New(DefaultThresholds())
 	if err != nil {
 		t.Fatal(err)
@@ -306,6 +307,71 @@ func cpuEdges() []edge {
 				b.each(cpuSpan-2*time.Second, ms)
 			},
 			func(b *bench) { b.each(time.Second, ms) },
+		},
+	}
+}
+
+func machineEdges() []edge {
+	set := func(f func(m *MachineReading), span time.Duration) func(*bench) {
+		return func(b *bench) {
+			f(&b.machine)
+			b.each(span, quiet)
+		}
+	}
+	then := func(first, second func(*bench)) func(*bench) { return func(b *bench) { first(b); second(b) } }
+	nothing := func(*MachineReading) {}
+	available := func(value float64) func(m *MachineReading) {
+		return func(m *MachineReading) { m.MemoryAvailable = known(value) }
+	}
+	stalled := func(value float64) func(m *MachineReading) {
+		return func(m *MachineReading) { m.MemoryStalled = known(value) }
+	}
+	off := func(value float64) func(m *MachineReading) {
+		return func(m *MachineReading) { m.ClockError = known(value) }
+	}
+	killed := func(n float64) func(m *MachineReading) {
+		return func(m *MachineReading) { m.ProcessesKilled.Value += n }
+	}
+	corrected := func(n float64) func(m *MachineReading) {
+		return func(m *MachineReading) { m.MemoryCorrected.Value += n }
+	}
+	const minute, second = time.Minute, time.Second
+	return []edge{
+		{
+			"memory available below 10 %",
+			then(set(available(10), minute), set(available(9.9), minute-second)), set(nothing, second),
+		},
+		{
+			"memory available at least 12 %",
+			then(set(available(11.9), minute), set(available(12), minute-second)), set(nothing, second),
+		},
+		{"time in which all wait for memory over 5 %", set(stalled(5), minute), set(stalled(5.1), second)},
+		{
+			"time in which all wait for memory at most 2 %",
+			then(set(stalled(2.1), minute), set(stalled(2), minute-second)), set(nothing, second),
+		},
+		{
+			"largest error of the clock over 1 s",
+			then(set(off(1), minute), set(off(1.1), 10*minute-second)), set(nothing, second),
+		},
+		{
+			"largest error of the clock at most 0.5 s",
+			then(set(off(0.6), minute), set(off(0.5), minute-second)), set(nothing, second),
+		},
+		{"processes killed over 0", set(nothing, minute), set(killed(1), second)},
+		{
+			"processes killed at most 0",
+			then(set(killed(1), second), set(nothing, time.Hour-second)), set(nothing, second),
+		},
+		{"corrected errors over 10", set(corrected(10), minute), set(corrected(1), second)},
+		{
+			"corrected errors at most 5",
+			then(set(corrected(6), second), func(b *bench) { b.now += 24*time.Hour - second; b.look() }),
+			set(nothing, second),
+		},
+		{
+			"an error that could not be corrected", set(nothing, minute),
+			set(func(m *MachineReading) { m.MemoryUncorrected = known(1) }, second),
 		},
 	}
 }

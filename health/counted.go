@@ -1,0 +1,110 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// counted is the evidence of a check that holds the growth of a counter of the kernel over a span against a limit. What
+// had been counted before it first looked counts for nothing: nobody can tell when that was.
+type counted struct {
+	plain
+
+	now    time.Duration
+	code   Code
+	limit  Limit
+	span   time.Duration
+	track  *track
+	of     func(MachineReading) Figure
+	words  func(n float64, l Limit) string
+	figure Figure
+	kept   growth
+}
+
+// growth is what survives a restart of the agent.
+type growth struct {
+	Seen  bool    `json:"seen,omitempty"` // there is a Last
+	Last  float64 `json:"last,omitempty"`
+	Marks []mark  `json:"marks,omitempty"`
+}
+
+// mark is by how much the counter had grown when that was seen.
+type mark struct {
+	At time.Duration `json:"at"`
+	N  float64       `json:"n"`
+}
+
+// growthKept bounds the marks; older ones are added up.
+const growthKept = 64
+
+func (c *counted) read(in Input) {
+	c.now, c.figure = in.Now, c.of(in.Machine)
+	k := &c.kept
+	if c.figure.Known {
+		if k.Seen && c.figure.Value > k.Last {
+			k.Marks = append(k.Marks, mark{c.now, c.figure.Value - k.Last})
+		}
+		k.Seen, k.Last = true, c.figure.Value
+	}
+	k.Marks = slices.DeleteFunc(k.Marks, func(m mark) bool { return c.now-m.At >= c.span })
+	for len(k.Marks) > growthKept {
+		k.Marks[1].N += k.Marks[0].N
+		k.Marks = slices.Delete(k.Marks, 0, 1)
+	}
+}
+
+func (c *counted) absent() string { return c.figure.absent() }
+
+// grown is by how much the counter has grown over the span.
+func (c *counted) grown() (n float64) {
+	for _, m := range c.kept.Marks {
+		n += m.N
+	}
+	return n
+}
+
+func (c *counted) text() string { return c.words(c.grown(), c.limit) }
+
+func (c *counted) ways() []rule {
+	return []rule{
+		{
+			[]State{OK},
+			Warm, c.code, fmt.Sprintf("%s over %.10g in %s", c.limit.Of, c.limit.Enter, show(c.span)),
+			func() (string, bool) { return c.text(), c.limit.beyond(c.grown(), false) },
+			false,
+		},
+		{
+			[]State{Warm},
+			OK, "", fmt.Sprintf("%s at most %.10g in %s", c.limit.Of, c.limit.Leave, show(c.span)),
+			func() (string, bool) { return c.text(), !c.limit.beyond(c.grown(), true) },
+			true,
+		},
+	}
+}
+
+func (c *counted) memory() any { return c.kept }
+
+func (c *counted) recall(memory []byte, at, _ time.Duration) error {
+	var k growth
+	if err := strictly(memory, &k); err != nil {
+		return err
+	}
+	if len(k.Marks) > growthKept {
+		return fmt.Errorf("it has %d marks of a counter, more than %d", len(k.Marks), growthKept)
+	}
+	for _, m := range k.Marks {
+		if !past(at, m.At) {
+			return errImpossible
+		}
+		if !(m.N > 0) {
+			return errors.New("it has a counter that did not grow")
+		}
+	}
+	c.kept = k
+	return nil
+}

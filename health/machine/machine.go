@@ -1,0 +1,166 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package machine reads what the kernel tells of a machine beside its disk: memory, its modules, and the clock.
+//
+// It promises that a look asks the kernel alone, never a device, and reads a bounded number of bounded files; and that
+// what is missing, or makes no sense, is a figure that says why it is absent, never zero.
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// Reader reads the kernel's files. Make it with [New].
+type Reader struct {
+	proc, sys string
+	clock     func() (seconds float64, err error)
+}
+
+// New gives a reader of this machine.
+func New() *Reader { return &Reader{proc: procfs.DefaultMountPoint, sys: "/sys", clock: maxError} }
+
+// Read gives what the kernel tells at this moment.
+func (r *Reader) Read() health.MachineReading {
+	return health.MachineReading{
+		MemoryAvailable: figure(r.available()), MemoryStalled: figure(r.stalled()), ProcessesKilled: figure(r.killed()),
+		MemoryCorrected: figure(r.modules("ce_count")), MemoryUncorrected: figure(r.modules("ue_count")),
+		ClockError: figure(r.clock()),
+	}
+}
+
+// absence is the error of a figure that this kernel does not have: why, without numbers that change.
+type absence string
+
+func (a absence) Error() string { return string(a) }
+
+func figure(value float64, err error) health.Figure {
+	switch {
+	case err != nil:
+		return health.Figure{Absent: err.Error()}
+	case !(value >= 0): // nor a number at all
+		return health.Figure{Absent: "the kernel gives a number that cannot be"}
+	}
+	return health.Figure{Value: value, Known: true}
+}
+
+// available is the part of the memory that can be had, in percent.
+func (r *Reader) available() (float64, error) {
+	proc, err := procfs.NewFS(r.proc)
+	if err != nil {
+		return 0, absence("there is no " + r.proc)
+	}
+	info, err := proc.Meminfo()
+	if err != nil {
+		return 0, absence("cannot read " + r.proc + "/meminfo")
+	}
+	if info.MemAvailable == nil || info.MemTotal == nil || *info.MemTotal == 0 || *info.MemAvailable > *info.MemTotal {
+		return 0, absence(r.proc + "/meminfo does not tell how much memory is available")
+	}
+	return 100 * float64(*info.MemAvailable) / float64(*info.MemTotal), nil
+}
+
+// stalled is the part of the last minute in which all waited for memory, in percent.
+func (r *Reader) stalled() (float64, error) {
+	proc, err := procfs.NewFS(r.proc)
+	if err != nil {
+		return 0, absence("there is no " + r.proc)
+	}
+	stats, err := proc.PSIStatsForResource("memory")
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EOPNOTSUPP):
+		return 0, absence("the kernel does not measure it: boot with psi=1")
+	case err != nil || stats.Full == nil || stats.Full.Avg60 > 100:
+		return 0, absence("cannot read " + r.proc + "/pressure/memory")
+	}
+	return stats.Full.Avg60, nil
+}
+
+const (
+	smallFile      = 64 << 10 // what one of the kernel's files may have at most
+	mostOfAKind    = 64       // memory controllers that are looked at
+	edac           = "devices/system/edac/mc"
+	noMemoryErrors = absence("the kernel has no driver that counts errors of this memory (EDAC)")
+)
+
+// killed is how many processes the kernel has ended for want of memory.
+func (r *Reader) killed() (float64, error) {
+	path := filepath.Join(r.proc, "vmstat")
+	text, err := read(path)
+	if err != nil {
+		return 0, absence("cannot read " + path)
+	}
+	for line := range strings.Lines(text) {
+		if n, found := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); found {
+			return count(path, n)
+		}
+	}
+	return 0, absence(path + " does not tell: the kernel is older than 4.13")
+}
+
+// modules adds a counter up over all memory controllers.
+func (r *Reader) modules(counter string) (float64, error) {
+	paths, err := filepath.Glob(filepath.Join(r.sys, edac, "mc*", counter))
+	if err != nil || len(paths) == 0 {
+		return 0, noMemoryErrors
+	}
+	if len(paths) > mostOfAKind {
+		return 0, absence(fmt.Sprintf("there are more than %d memory controllers", mostOfAKind))
+	}
+	sum := 0.0
+	for _, path := range paths {
+		text, err := read(path)
+		if err != nil {
+			return 0, absence("cannot read " + path)
+		}
+		n, err := count(path, strings.TrimSpace(text))
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+func count(path, text string) (float64, error) {
+	n, err := strconv.ParseUint(text, 10, 53) // what a float64 holds exactly
+	if err != nil {
+		return 0, absence(path + " is no number")
+	}
+	return float64(n), nil
+}
+
+// read gives a small file of the kernel.
+func read(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, smallFile+1))
+	if err == nil && len(data) > smallFile {
+		err = fmt.Errorf("%s has more than %d bytes", path, smallFile)
+	}
+	return string(data), err
+}
+
+// maxError is what the kernel thinks the wall clock is off at most. To ask changes nothing and needs no privilege.
+func maxError() (float64, error) {
+	var state unix.Timex
+	if _, err := unix.Adjtimex(&state); err != nil {
+		return 0, absence("the kernel does not tell how far the clock may be off: " + err.Error())
+	}
+	return float64(state.Maxerror) / 1e6, nil // microseconds
+}

@@ -1,0 +1,148 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// tree writes the kernel's files below a directory of its own.
+func tree(t *testing.T, files map[string]string) *Reader {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &Reader{
+		proc: filepath.Join(dir, "proc"), sys: filepath.Join(dir, "sys"),
+		clock: func() (float64, error) { return 0.25, nil },
+	}
+}
+
+func kernel() map[string]string {
+	return map[string]string{
+		"proc/meminfo": "MemTotal:       16000000 kB\nMemFree:          500000 kB\nMemAvailable:    4000000 kB\n",
+		"proc/pressure/memory": "some avg10=9.00 avg60=8.00 avg300=7.00 total=1\n" +
+			"full avg10=6.00 avg60=5.25 avg300=4.00 total=1\n",
+		"proc/vmstat": "nr_free_pages 12\noom_kill 3\nzone_reclaim 0\n",
+		"sys/devices/system/edac/mc/mc0/ce_count": "7\n",
+		"sys/devices/system/edac/mc/mc0/ue_count": "0\n",
+		"sys/devices/system/edac/mc/mc1/ce_count": "5\n",
+		"sys/devices/system/edac/mc/mc1/ue_count": "1\n",
+	}
+}
+
+func TestEveryFigureIsReadFromItsFile(t *testing.T) {
+	t.Parallel()
+	known := func(v float64) health.Figure { return health.Figure{Value: v, Known: true} }
+	want := health.MachineReading{
+		MemoryAvailable: known(25), MemoryStalled: known(5.25), ProcessesKilled: known(3), MemoryCorrected: known(12),
+		MemoryUncorrected: known(1), ClockError: known(0.25),
+	}
+	if got := tree(t, kernel()).Read(); got != want {
+		t.Errorf("read\n%+v, want\n%+v", got, want)
+	}
+}
+
+func TestWhatCannotBeReadSaysWhyAndIsNotZero(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		file, text string
+		figure     func(health.MachineReading) health.Figure
+		why        string
+	}{
+		"no memory is told of": {"proc/meminfo", "MemFree: 1 kB\n", memory, "how much memory is available"},
+		"more is available than there is": {
+			"proc/meminfo", "MemTotal: 1 kB\nMemAvailable: 2 kB\n", memory, "how much memory is available",
+		},
+		"not a memory at all":          {"proc/meminfo", "\x00\x01", memory, "meminfo"},
+		"the kernel has no pressure":   {"proc/pressure/memory", "", stalled, "boot with psi=1"},
+		"a pressure of more than all":  {"proc/pressure/memory", "full avg10=1 avg60=400 avg300=1 total=1\n", stalled, "cannot"},
+		"a pressure that is no number": {"proc/pressure/memory", "full avg10=1 avg60=NaN avg300=1 total=1\n", stalled, "can"},
+		"an old kernel":                {"proc/vmstat", "nr_free_pages 12\n", killed, "older than 4.13"},
+		"a negative count":             {"proc/vmstat", "oom_kill -1\n", killed, "is no number"},
+		"an endless file":              {"proc/vmstat", strings.Repeat("x", 1<<20), killed, "cannot read"},
+		"errors that are no number":    {"sys/devices/system/edac/mc/mc1/ue_count", "many\n", broken, "is no number"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			files := kernel()
+			if files[c.file] = c.text; c.text == "" {
+				delete(files, c.file)
+			}
+			got := c.figure(tree(t, files).Read())
+			if got.Known || got.Value != 0 || !strings.Contains(got.Absent, c.why) {
+				t.Errorf("read %+v, want why: %s", got, c.why)
+			}
+		})
+	}
+}
+
+func memory(m health.MachineReading) health.Figure  { return m.MemoryAvailable }
+func stalled(m health.MachineReading) health.Figure { return m.MemoryStalled }
+func killed(m health.MachineReading) health.Figure  { return m.ProcessesKilled }
+func broken(m health.MachineReading) health.Figure  { return m.MemoryUncorrected }
+
+func TestAMachineThatTellsNothingIsNotWell(t *testing.T) {
+	t.Parallel()
+	r := tree(t, nil)
+	r.clock = func() (float64, error) { return 0, errors.New("not permitted") }
+	m := r.Read()
+	for _, f := range []health.Figure{
+		m.MemoryAvailable, m.MemoryStalled, m.ProcessesKilled, m.MemoryCorrected, m.MemoryUncorrected, m.ClockError,
+	} {
+		if f.Known || f.Absent == "" {
+			t.Errorf("read %+v", f)
+		}
+	}
+	if m.MemoryUncorrected.Absent != string(noMemoryErrors) {
+		t.Errorf("without a driver: %q", m.MemoryUncorrected.Absent)
+	}
+}
+
+func TestThisMachineTellsItsMemoryAndItsClock(t *testing.T) {
+	t.Parallel()
+	m := New().Read()
+	if f := m.MemoryAvailable; !f.Known || f.Value <= 0 || f.Value > 100 {
+		t.Errorf("memory: %+v", f)
+	}
+	if f := m.ClockError; !f.Known && !strings.Contains(f.Absent, "not permitted") {
+		t.Errorf("clock: %+v", f)
+	}
+	t.Logf("%+v", m)
+}
+
+// FuzzRead gives the reader files of anybody's making.
+func FuzzRead(f *testing.F) {
+	for name, text := range kernel() {
+		f.Add(name, text)
+	}
+	f.Fuzz(func(t *testing.T, name, text string) {
+		files := kernel()
+		if _, known := files[name]; !known {
+			return
+		}
+		files[name] = text
+		m := tree(t, files).Read()
+		for _, figure := range []health.Figure{
+			m.MemoryAvailable, m.MemoryStalled, m.ProcessesKilled, m.MemoryCorrected, m.MemoryUncorrected,
+		} {
+			if figure.Known == (figure.Absent != "") || figure.Value != figure.Value || figure.Value < 0 {
+				t.Errorf("read %+v", figure)
+			}
+		}
+	})
+}

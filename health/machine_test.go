@@ -1,0 +1,108 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAMachineWithoutSensorsIsNeitherWellNorSick(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member, b.machine = true, MachineReading{MemoryUncorrected: Figure{Absent: "no EDAC driver"}}
+	b.each(10*time.Minute, ms)
+	if b.verdict.State != OK || len(b.verdict.Findings) > 0 {
+		t.Errorf("the verdict is %+v", b.verdict)
+	}
+	if n := len(b.verdict.NotAvailable); n != 6 {
+		t.Errorf("%d checks are not available: %+v", n, b.verdict.NotAvailable)
+	}
+	told := 0
+	for _, c := range b.changes {
+		if c.NotAvailable == "no EDAC driver" {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("that there is no driver is told %d times", told)
+	}
+}
+
+func TestShortMemoryIsNamedAndKeepsNothingFromHappening(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	b.each(10*time.Minute, ms)
+	b.machine.MemoryAvailable, b.machine.MemoryStalled = known(4), known(12)
+	b.each(2*time.Minute, ms)
+	v := b.verdict
+	if v.State != OK || v.Code != "" {
+		t.Errorf("the verdict is %s %s", v.State, v.Code)
+	}
+	if len(v.Findings) != 1 || v.Findings[0].Code != MemoryLow ||
+		v.Findings[0].Text != "4 % of the memory is available, limit 10 %" {
+		t.Errorf("the findings are %+v; waiting for memory is a consequence of having little", v.Findings)
+	}
+}
+
+func TestBrokenMemoryKeepsAHostOutUntilAnOperatorSaysThatItIsRepaired(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	b.each(10*time.Minute, ms)
+	b.machine.MemoryUncorrected = known(2)
+	b.each(time.Second, ms)
+	if b.verdict.State != Failed || b.verdict.Code != MemoryBroken {
+		t.Fatalf("the verdict is %s %s", b.verdict.State, b.verdict.Code)
+	}
+	b.reborn()
+	b.machine.MemoryUncorrected = Figure{Absent: "the driver was unloaded"}
+	b.each(time.Second, ms)
+	if b.verdict.State != Failed {
+		t.Errorf("without its driver the memory is %s", b.verdict.State)
+	}
+	b.machine.MemoryUncorrected = known(2)
+	if err := b.j.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	b.each(time.Second, ms)
+	b.reborn() // what the operator has said is remembered
+	b.each(10*time.Minute, ms)
+	if b.verdict.State != OK {
+		t.Errorf("after it was repaired: %s %s", b.verdict.State, b.verdict.Text)
+	}
+	b.machine.MemoryUncorrected = known(3)
+	b.each(time.Second, ms)
+	if b.verdict.State != Failed {
+		t.Errorf("another error: %s", b.verdict.State)
+	}
+}
+
+func TestWhatWasKilledBeforeAnybodyLookedIsNotHeldAgainstAMachine(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member, b.machine.ProcessesKilled = true, known(40)
+	b.each(time.Minute, ms)
+	b.reborn()
+	b.machine.ProcessesKilled = known(41) // while the agent was not there
+	b.each(10*time.Minute, ms)
+	if len(b.verdict.Findings) != 1 || b.verdict.Findings[0].Text !=
+		"1 killed in the last hour for want of memory, limit 0" {
+		t.Errorf("the findings are %+v", b.verdict.Findings)
+	}
+}
+
+// reborn restarts the agent.
+func (b *bench) reborn() {
+	b.t.Helper()
+	data, err := b.j.Snapshot("boot")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.now += 3 * time.Second
+	if b.j, err = Restore(data, DefaultThresholds(), "boot", b.now); err != nil {
+		b.t.Fatal(err)
+	}
+}

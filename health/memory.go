@@ -1,0 +1,89 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"time"
+)
+
+// The codes of the checks of memory.
+const (
+	MemoryLow      Code = "MEMORY_LOW"
+	MemoryPressure Code = "MEMORY_PRESSURE"
+)
+
+// The limits of the memory: below a tenth the kernel drops what etcd reads from the page cache; the part of the time in
+// which everybody waits for memory is that at which systemd-oomd and others begin to act.
+const (
+	memoryLow, memoryLowLeave   = 10, 12 // percent
+	memoryFull, memoryFullLeave = 5, 2   // percent of a minute
+	memoryFor                   = time.Minute
+)
+
+// declareMemory declares the check of the room in memory. It advises only: etcd on such a machine still works, and the
+// probe sees when it no longer does.
+func declareMemory() declaration {
+	limit := Limit{
+		Of: "memory available", Unit: "%", Enter: memoryLow, Leave: memoryLowLeave, Below: true,
+	}
+	return declaration{
+		Check: Check{
+			Name: "memory", Component: Machine, Gates: Nothing,
+			Source: "MemAvailable of /proc/meminfo",
+			Limits: []Limit{limit},
+			Problems: []Problem{
+				{
+					MemoryLow, Machine, Warm, "Memory is short.",
+					"Little memory is left that can be had without swapping. The kernel drops the pages of etcd's " +
+						"database first, and ends processes at last: etcd may be one of them.",
+					"look at 'ps aux --sort=-rss'; move other work off this host, or give it less memory",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			return &level{
+				code: MemoryLow, limit: limit, track: at, badFor: memoryFor, wellFor: memoryFor,
+				of: func(m MachineReading) Figure { return m.MemoryAvailable },
+				words: func(f Figure, l Limit) string {
+					return fmt.Sprintf("%.0f %% of the memory is available, limit %.0f %%", f.Value, l.Enter)
+				},
+			}
+		},
+	}
+}
+
+// declarePressure declares the check of the time that is lost waiting for memory.
+func declarePressure() declaration {
+	limit := Limit{Of: "time in which all wait for memory", Unit: "%", Enter: memoryFull, Leave: memoryFullLeave}
+	return declaration{
+		Check: Check{
+			Name: "pressure", Component: Machine, Gates: Nothing, Behind: []string{"memory"},
+			Source: "full avg60 of /proc/pressure/memory",
+			Limits: []Limit{limit},
+			Problems: []Problem{
+				{
+					MemoryPressure, Machine, Warm, "The machine waits for memory.",
+					"For a part of each minute no process runs, because all wait for memory. etcd misses its " +
+						"heartbeats in the same time.",
+					"look at 'vmstat 1' for swapping and at 'ps aux --sort=-rss'; move other work off this host",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			return &level{
+				code: MemoryPressure, limit: limit, track: at, wellFor: memoryFor,
+				of: func(m MachineReading) Figure { return m.MemoryStalled },
+				words: func(f Figure, l Limit) string {
+					return fmt.Sprintf("for %.1f %% of the last minute all processes waited for memory, limit %.0f %%",
+						f.Value, l.Enter)
+				},
+			}
+		},
+	}
+}

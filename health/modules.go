@@ -1,0 +1,120 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"time"
+)
+
+// The codes of the checks of the memory modules.
+const (
+	MemoryCorrected Code = "MEMORY_ERRORS_CORRECTED"
+	MemoryBroken    Code = "MEMORY_BROKEN"
+)
+
+const (
+	modulesSpan  = 24 * time.Hour
+	modulesLimit = 10 // corrected errors in that time
+)
+
+// declareModules declares the check of errors that the memory has corrected. They cost nothing; modules that have many
+// soon have one that cannot be corrected.
+func declareModules() declaration {
+	limit := Limit{Of: "corrected errors", Unit: "a day", Enter: modulesLimit, Leave: modulesLimit / 2}
+	return declaration{
+		Check: Check{
+			Name: "modules", Component: Machine, Gates: Nothing,
+			Source: "ce_count of the memory controllers (EDAC)",
+			Limits: []Limit{limit},
+			Problems: []Problem{
+				{
+					MemoryCorrected, Machine, Warm, "A memory module corrects many errors.",
+					"Each was corrected, and nothing is lost. Modules on which they become many fail more often than " +
+						"others.",
+					"look at 'edac-util -v' or 'ras-mc-ctl --errors' for which module; have it replaced",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			return &counted{
+				code: MemoryCorrected, limit: limit, span: modulesSpan, track: at,
+				of: func(m MachineReading) Figure { return m.MemoryCorrected },
+				words: func(n float64, l Limit) string {
+					return fmt.Sprintf("%.0f errors of the memory corrected in the last day, limit %.0f", n, l.Enter)
+				},
+			}
+		},
+	}
+}
+
+// declareBroken declares the check of errors that could not be corrected. What such memory holds is wrong, and etcd
+// would write it to its disk and send it to the others.
+func declareBroken() declaration {
+	return declaration{
+		Check: Check{
+			Name: "uncorrectable", Component: Machine, Gates: Everything,
+			Source: "ue_count of the memory controllers (EDAC)",
+			Limits: []Limit{{Of: "uncorrectable errors", Unit: "since the boot"}},
+			Problems: []Problem{
+				{
+					MemoryBroken, Machine, Failed, "The memory has errors that cannot be corrected.",
+					"What was in that memory is lost or wrong. An etcd that runs here may write it to its disk and " +
+						"send it to the others.",
+					"take the host down with 'quorumctl maintenance on' and replace the module; a boot, or " +
+						"'quorumctl health reset', puts the machine to the proof again",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start:  OK,
+		gather: func(*track) evidence { return &uncorrectable{} },
+	}
+}
+
+// uncorrectable is the evidence on memory that is broken: errors beyond those that an operator knows of.
+type uncorrectable struct {
+	plain
+
+	figure Figure
+	reset  bool
+	known  float64 // errors of which an operator has said that they are dealt with
+}
+
+func (u *uncorrectable) read(in Input) { u.figure, u.reset = in.Machine.MemoryUncorrected, in.reset }
+
+func (u *uncorrectable) absent() string { return u.figure.absent() }
+
+func (u *uncorrectable) text() string {
+	return fmt.Sprintf("%.0f uncorrectable errors of the memory, limit 0", u.figure.Value-u.known)
+}
+
+func (u *uncorrectable) ways() []rule {
+	return []rule{
+		{
+			[]State{OK},
+			Failed, MemoryBroken, "an error that could not be corrected",
+			func() (string, bool) { return u.text(), u.figure.Value > u.known }, false,
+		},
+		{
+			[]State{Failed},
+			OK, "", "an operator says that it is repaired",
+			func() (string, bool) { return "an operator said that it is repaired", u.reset }, false,
+		},
+	}
+}
+
+func (u *uncorrectable) entered(from State) {
+	if from == Failed {
+		u.reset, u.known = false, u.figure.Value
+	}
+}
+
+func (u *uncorrectable) memory() any { return u.known }
+
+func (u *uncorrectable) recall(memory []byte, _, _ time.Duration) error {
+	return strictly(memory, &u.known)
+}
