@@ -140,6 +140,8 @@ type Options struct {
 	// BlockProgress tells what the block device under the probe has done; nil when that cannot be
 	// told.
 	BlockProgress func(device uint64) (disk.Progress, error)
+	// Sensors tells how the machine is beside its disk; nil when nobody can. It may hang.
+	Sensors func() health.MachineReading
 
 	Now func() time.Duration // since boot, running on while suspended
 	// Monotonic is the probe's clock. Nil: CLOCK_MONOTONIC.
@@ -217,7 +219,7 @@ func New(opt Options) (*Agent, error) {
 	looks := observe.Options{
 		Config: c, Instance: opt.Instance, BootID: opt.BootID,
 		Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe, Data: opt.Data, Local: files, Memory: opt.Files,
-		EtcdVersion: opt.EtcdVersion, BlockProgress: opt.BlockProgress,
+		EtcdVersion: opt.EtcdVersion, BlockProgress: opt.BlockProgress, Sensors: opt.Sensors,
 		Now: opt.Now, Monotonic: opt.Monotonic, Wall: opt.Wall, Logger: opt.Logger,
 	}
 	if opt.Hooks != nil {

@@ -140,7 +140,7 @@ func (c *check) absent() string {
 // and stays where it is.
 func (c *check) settle(now time.Duration) []Change {
 	if why := c.absent(); why != "" {
-		if why == c.told {
+		if why == c.told || why == notYet {
 			return nil
 		}
 		c.told = why

@@ -4,6 +4,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -32,15 +33,15 @@ type Figure struct {
 	Absent string
 }
 
+// notYet says why there is no figure before the first look.
+const notYet = "not looked at yet"
+
 // absent says why there is no figure; empty when there is.
 func (f Figure) absent() string {
-	switch {
-	case f.Known:
+	if f.Known {
 		return ""
-	case f.Absent == "":
-		return "not looked at yet"
 	}
-	return f.Absent
+	return cmp.Or(f.Absent, notYet)
 }
 
 // level is the evidence of a check that holds one figure of the machine against one limit: beyond it for a while things

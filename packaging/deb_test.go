@@ -9,6 +9,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,12 @@ func TestAnInstallAnUpgradeARemovalAndAPurgeLeaveARunningEtcdAlone(t *testing.T)
 	}
 	h.waitUntil(30*time.Second, "the probe measures", func() bool {
 		return strings.Contains(h.run("quorumctl health"), "measured 0s ago")
+	})
+	h.waitUntil(30*time.Second, "the service looks at memory and clock, within what its unit allows", func() bool {
+		health := h.run("quorumctl health")
+		return !slices.ContainsFunc([]string{"memory", "kills", "clock"}, func(check string) bool {
+			return strings.Contains(health, "not available: "+check)
+		})
 	})
 	same("the first look")
 

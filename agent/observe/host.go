@@ -70,10 +70,10 @@ func (o *Observer) askClock(ctx context.Context, r *round.Round) {
 }
 
 // judgeHealth judges what the probe has measured.
-func (o *Observer) judgeHealth(r *round.Round) {
+func (o *Observer) judgeHealth(ctx context.Context, r *round.Round) {
 	_, listed := r.Membership.ByPeerURL(o.opt.Config.Etcd.PeerURL)
 	// In doubt it is one: the disk of a member must not be written to in bursts.
 	member := (r.Listed && listed) || (!r.Listed && stateOfData(r.Data) != policy.DataEmpty)
 	r.Reading, r.Probed = o.opt.Probe.Read(), o.judge.now()
-	r.Verdict = o.judge.observe(r, member)
+	r.Verdict = o.judge.observe(ctx, r, member)
 }

@@ -4,12 +4,14 @@
 package observe
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/beside"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
@@ -31,10 +33,14 @@ type judge struct {
 	unsaved   bool
 	completed uint64        // flushes of the block device, as last seen
 	progress  time.Duration // when they last grew without our own write coming back
+	sensors   beside.Look[health.MachineReading]
 }
 
 // saveEvery is how often the snapshot is written while nothing changes.
 const saveEvery = 10 * time.Second
+
+// sensorsEvery is how often the machine is looked at beside its disk.
+const sensorsEvery = 10 * time.Second
 
 // healthName is the file in the runtime directory in which the verdict outlives the agent.
 const healthName = "health.json"
@@ -62,8 +68,10 @@ func newJudge(c config.Disk, runtime string, opt Options) (*judge, error) {
 
 // observe judges a reading. member says that etcd runs here, so that the disk must not be written
 // to in bursts.
-func (j *judge) observe(r *round.Round, member bool) health.Verdict {
-	verdict, changes := j.health.Observe(health.Input{Now: j.now(), Member: member, Disk: j.reading(r.Reading)})
+func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health.Verdict {
+	verdict, changes := j.health.Observe(health.Input{
+		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Machine: j.machine(ctx),
+	})
 	for _, c := range changes {
 		if c.NotAvailable != "" {
 			j.log.Info("check not available, it counts for nothing", "check", c.Check, "component", c.Component, "why",
@@ -76,6 +84,18 @@ func (j *judge) observe(r *round.Round, member bool) health.Verdict {
 	}
 	j.opt.Probe.SetBurst(!member && verdict.State != health.Failed && verdict.Figures.QualifyNeed > 0)
 	return verdict
+}
+
+// machine looks at the rest of the machine, beside the loop, and gives what was seen last.
+func (j *judge) machine(ctx context.Context) health.MachineReading {
+	if j.opt.Sensors == nil {
+		return health.MachineReading{}
+	}
+	j.sensors.Refresh(ctx, j.opt.Now, sensorsEvery, lookTimeout, func(context.Context) (health.MachineReading, error) {
+		return j.opt.Sensors(), nil
+	})
+	seen, _, _ := j.sensors.Get(j.opt.Now(), maxAge*sensorsEvery)
+	return seen
 }
 
 func (j *judge) reading(from disk.Reading) health.DiskReading {

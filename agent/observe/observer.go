@@ -25,6 +25,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/systemd"
 )
 
@@ -99,6 +100,7 @@ type Options struct {
 
 	EtcdVersion   func(ctx context.Context) (string, error)
 	BlockProgress func(device uint64) (disk.Progress, error) // nil when that cannot be told
+	Sensors       func() health.MachineReading               // nil when nobody can tell; it may hang
 	Now           func() time.Duration
 	Monotonic     func() time.Duration // the probe's clock
 	Wall          func() time.Time
@@ -166,7 +168,7 @@ func (o *Observer) Look(ctx context.Context, in round.In) *round.Round {
 	o.lookAtData(ctx, r)
 	o.askVersion(ctx, r)
 	o.askClock(ctx, r)
-	o.judgeHealth(r)
+	o.judgeHealth(ctx, r)
 	o.build(r)
 	return r
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
+	"github.com/quorumd/quorumd/health/sensors"
 	"github.com/quorumd/quorumd/systemd"
 	"github.com/quorumd/quorumd/systemd/steward"
 )
@@ -92,8 +93,8 @@ func Run(ctx context.Context, opt Options) error {
 		EtcdVersion: func(ctx context.Context) (string, error) {
 			return cluster.BinaryVersion(ctx, conf.Etcd.Binary)
 		},
-		BlockProgress: parts.blocks.Progress,
-		Now:           sinceBoot, Wall: wall, Logger: log,
+		BlockProgress: parts.blocks.Progress, Sensors: sensors.New().Read,
+		Now: sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
 	})
 	if err != nil {

@@ -1,11 +1,11 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machine reads what the kernel tells of a machine beside its disk: memory, its modules, and the clock.
+// Package sensors reads what the kernel tells of a machine beside its disk: memory, its modules, and the clock.
 //
 // It promises that a look asks the kernel alone, never a device, and reads a bounded number of bounded files; and that
 // what is missing, or makes no sense, is a figure that says why it is absent, never zero.
-package machine
+package sensors
 
 import (
 	"errors"
