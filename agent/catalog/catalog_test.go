@@ -5,6 +5,7 @@ package catalog_test
 
 import (
 	"flag"
+	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -20,28 +21,42 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestTheCatalogIsTheOneThatPeopleKnow fails when an ID has changed. That must not be: a code that is there stays, with
-// its ID.
-func TestTheCatalogIsTheOneThatPeopleKnow(t *testing.T) {
-	t.Parallel()
+// golden holds a text against a file, and gives it.
+func golden(t *testing.T, file string, write func(w io.Writer) error) string {
+	t.Helper()
 	var text strings.Builder
-	if err := catalog.Write(&text); err != nil {
+	if err := write(&text); err != nil {
 		t.Fatal(err)
 	}
-	const golden = "testdata/quorumd.catalog.golden"
 	if *update {
-		if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(golden)
+	want, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), text.String()); diff != "" {
-		t.Errorf("the catalog has changed (-was +is); go test -update writes it anew\n%s", diff)
+		t.Errorf("%s has changed (-was +is); go test ./agent/catalog -update writes it anew\n%s", file, diff)
 	}
-	for line := range strings.Lines(text.String()) {
+	return text.String()
+}
+
+// TestTheManualNamesEveryCheck holds the page that the packages bring against what is declared.
+func TestTheManualNamesEveryCheck(t *testing.T) {
+	t.Parallel()
+	golden(t, "../../packaging/man/quorumd-checks.7.md", func(w io.Writer) error {
+		return catalog.WriteChecks(w, health.DefaultThresholds())
+	})
+}
+
+// TestTheCatalogIsTheOneThatPeopleKnow fails when an ID has changed. That must not be: a code that is there stays, with
+// its ID.
+func TestTheCatalogIsTheOneThatPeopleKnow(t *testing.T) {
+	t.Parallel()
+	text := golden(t, "testdata/quorumd.catalog.golden", catalog.Write)
+	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "Subject: ") && utf8.RuneCountInString(line) > 81 {
 			t.Errorf("too long: %s", line)
 		}

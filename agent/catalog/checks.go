@@ -1,0 +1,90 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+const checksHead = `quorumd-checks 7 "" "quorumd" "Miscellaneous Information"
+=========================================================
+
+# NAME
+
+quorumd-checks - what quorumd looks at on a machine
+
+# DESCRIPTION
+
+The verdict on a machine is the worst of what its checks find, of those that keep something from happening: a join, being given the
+leadership, another voter's maintenance. The others advise only: what they find is listed by **quorumctl health** and counted in
+*quorumd_finding*, and the verdict is as if it were not there.
+
+While a vital check has no reading, the verdict is UNKNOWN. Any other that cannot be read is said to be not available, once, and
+counts for nothing.
+
+# CHECKS
+
+`
+
+// WriteChecks writes the manual page on what quorumd looks at, with the limits of these thresholds.
+func WriteChecks(w io.Writer, t health.Thresholds) error {
+	var page strings.Builder
+	page.WriteString(checksHead)
+	for _, c := range health.Checks(t) {
+		fmt.Fprintf(&page, "**%s**\n: %s; %s. Source: %s.\n", c.Name, c.Component, effect(c), c.Source)
+		for _, l := range c.Limits {
+			fmt.Fprintf(&page, "%s\n", bounds(l))
+		}
+		for _, p := range c.Problems {
+			fmt.Fprintf(&page, "*%s* is %s: %s\n", p.Code, p.State, p.Title)
+		}
+		page.WriteByte('\n')
+	}
+	page.WriteString("# SEE ALSO\n\n**quorumctl**(1), **quorumd.yaml**(5), **quorumd**(8)\n")
+	_, err := io.WriteString(w, page.String())
+	return err
+}
+
+// effect says what a check's findings do.
+func effect(c health.Check) string {
+	var what []string
+	for _, g := range []struct {
+		gate health.Gate
+		name string
+	}{{health.Joins, "joins"}, {health.Leadership, "leadership"}, {health.Maintenance, "maintenance"}} {
+		if c.Gates&g.gate != 0 {
+			what = append(what, g.name)
+		}
+	}
+	switch {
+	case len(what) == 0:
+		return "advises only"
+	case c.Vital:
+		return "vital; gates " + strings.Join(what, ", ")
+	}
+	return "gates " + strings.Join(what, ", ")
+}
+
+// bounds says where a limit lies.
+func bounds(l health.Limit) string {
+	sense, well := "over", "less"
+	if l.Below {
+		sense, well = "below", "more"
+	}
+	value := func(v float64) string {
+		if l.Unit == "bytes" && v >= 1<<20 {
+			return fmt.Sprintf("%.0f MiB", v/(1<<20))
+		}
+		return fmt.Sprintf("%.10g %s", v, l.Unit)
+	}
+	name := strings.ToUpper(l.Of[:1]) + l.Of[1:]
+	if l.Enter == l.Leave {
+		return fmt.Sprintf("%s: bad %s %s.", name, sense, value(l.Enter))
+	}
+	return fmt.Sprintf("%s: bad %s %s, well again at %s or %s.", name, sense, value(l.Enter), value(l.Leave), well)
+}
