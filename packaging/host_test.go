@@ -76,7 +76,8 @@ status=133 # nspawn ends with it when the host reboots
 while [ $status = 133 ]; do
 status=0
 setpriv --pdeathsig KILL systemd-nspawn -q -D %[2]s/root --boot --register=no --keep-unit --machine=quorumd-pk --private-network \
-	--resolv-conf=off --timezone=off --link-journal=no --console=pipe --capability=CAP_BPF,CAP_IPC_LOCK --system-call-filter=bpf || status=$?
+	--resolv-conf=off --timezone=off --link-journal=no --console=pipe --capability=CAP_BPF,CAP_IPC_LOCK \
+	--system-call-filter="bpf adjtimex" || status=$?
 done
 `, cached(t, root), dir, cgroups, group)
 	h := &host{t: t, boss: exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", script)}
