@@ -18,6 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/systemd"
 )
 
@@ -35,6 +36,8 @@ type fleetHost struct {
 	late   chan error    // stopping etcd comes back with what is sent here, if there is one
 	last   time.Duration // when the disk was last read
 	reads  int
+
+	sensors func() health.MachineReading
 }
 
 func (h *fleetHost) boot(id string) {
@@ -47,6 +50,7 @@ func (h *fleetHost) boot(id string) {
 		Config: c, Instance: id, BootID: id, Version: "test",
 		Etcd: f.etcd.of(name), Unit: h, Probe: (*fleetProbe)(h), Data: (*fleetData)(h), Files: (*fleetFiles)(h),
 		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
+		Sensors:     h.sensors,
 		Now:         f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Stepping: func(step policy.Step, done bool) {
 			if r := h.agent.current.Load(); !done && !r.Fresh() {

@@ -1,0 +1,51 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/observe"
+	"github.com/quorumd/quorumd/health"
+)
+
+func TestAKernelThatDoesNotAnswerHoldsNobodyUpAndIsJudgedByWhenItDoes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 0, observe.UsualPace())
+		defer f.close()
+		answers := make(chan struct{})
+		h := &fleetHost{f: f, name: "s1", files: map[string][]byte{}, sensors: func() health.MachineReading {
+			<-answers
+			return health.MachineReading{MemoryAvailable: health.Figure{Value: 3, Known: true}}
+		}}
+		f.hosts[h.name] = h
+		h.boot("boot-s1")
+		f.pass(time.Minute)
+		before := h.agent.Status()
+		f.pass(time.Minute)
+		now := h.agent.Status()
+		if now.Loop.Rounds <= before.Loop.Rounds || low(now) {
+			t.Errorf("%d rounds, then %d; findings %+v", before.Loop.Rounds, now.Loop.Rounds, now.Health.Findings)
+		}
+		if !slices.ContainsFunc(now.Health.NotAvailable, func(a control.Absence) bool { return a.Check == "memory" }) {
+			t.Errorf("not available: %+v", now.Health.NotAvailable)
+		}
+		close(answers)
+		f.pass(3 * time.Minute)
+		if s := h.agent.Status(); !low(s) {
+			t.Errorf("the findings are %+v, not available %+v", s.Health.Findings, s.Health.NotAvailable)
+		}
+	})
+}
+
+func low(s control.Status) bool {
+	return slices.ContainsFunc(s.Health.Findings, func(f control.Finding) bool {
+		return f.Code == string(health.MemoryLow)
+	})
+}
