@@ -20,8 +20,8 @@ type MachineReading struct {
 	ProcessesKilled Figure
 	// MemoryCorrected and MemoryUncorrected are errors of the memory modules since the boot (EDAC).
 	MemoryCorrected, MemoryUncorrected Figure
-	// ClockError is what the kernel thinks the wall clock may be off at most, in seconds. It grows while nobody corrects
-	// it.
+	// ClockError is what the kernel thinks the wall clock may be off at most, in seconds. It grows while nobody
+	// corrects it.
 	ClockError Figure
 }
 

@@ -20,12 +20,12 @@ quorumd-checks - what quorumd looks at on a machine
 
 # DESCRIPTION
 
-The verdict on a machine is the worst of what its checks find, of those that keep something from happening: a join, being given the
-leadership, another voter's maintenance. The others advise only: what they find is listed by **quorumctl health** and counted in
-*quorumd_finding*, and the verdict is as if it were not there.
+The verdict on a machine is the worst of what its checks find, of those that keep something from happening: a join,
+being given the leadership, another voter's maintenance. The others advise only: what they find is listed by
+**quorumctl health** and counted in *quorumd_finding*, and the verdict is as if it were not there.
 
-While a vital check has no reading, the verdict is UNKNOWN. Any other that cannot be read is said to be not available, once, and
-counts for nothing.
+While a vital check has no reading, the verdict is UNKNOWN. Any other that cannot be read is said to be not available,
+once, and counts for nothing.
 
 # CHECKS
 

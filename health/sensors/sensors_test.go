@@ -68,14 +68,18 @@ func TestWhatCannotBeReadSaysWhyAndIsNotZero(t *testing.T) {
 		"more is available than there is": {
 			"proc/meminfo", "MemTotal: 1 kB\nMemAvailable: 2 kB\n", memory, "how much memory is available",
 		},
-		"not a memory at all":          {"proc/meminfo", "\x00\x01", memory, "meminfo"},
-		"the kernel has no pressure":   {"proc/pressure/memory", "", stalled, "boot with psi=1"},
-		"a pressure of more than all":  {"proc/pressure/memory", "full avg10=1 avg60=400 avg300=1 total=1\n", stalled, "cannot"},
-		"a pressure that is no number": {"proc/pressure/memory", "full avg10=1 avg60=NaN avg300=1 total=1\n", stalled, "can"},
-		"an old kernel":                {"proc/vmstat", "nr_free_pages 12\n", killed, "older than 4.13"},
-		"a negative count":             {"proc/vmstat", "oom_kill -1\n", killed, "is no number"},
-		"an endless file":              {"proc/vmstat", strings.Repeat("x", 1<<20), killed, "cannot read"},
-		"errors that are no number":    {"sys/devices/system/edac/mc/mc1/ue_count", "many\n", broken, "is no number"},
+		"not a memory at all":        {"proc/meminfo", "\x00\x01", memory, "meminfo"},
+		"the kernel has no pressure": {"proc/pressure/memory", "", stalled, "boot with psi=1"},
+		"a pressure of more than all": {
+			"proc/pressure/memory", "full avg10=1 avg60=400 avg300=1 total=1\n", stalled, "cannot read",
+		},
+		"a pressure that is no number": {
+			"proc/pressure/memory", "full avg10=1 avg60=NaN avg300=1 total=1\n", stalled, "that cannot be",
+		},
+		"an old kernel":             {"proc/vmstat", "nr_free_pages 12\n", killed, "older than 4.13"},
+		"a negative count":          {"proc/vmstat", "oom_kill -1\n", killed, "is no number"},
+		"an endless file":           {"proc/vmstat", strings.Repeat("x", 1<<20), killed, "cannot read"},
+		"errors that are no number": {"sys/devices/system/edac/mc/mc1/ue_count", "many\n", broken, "is no number"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
