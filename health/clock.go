@@ -12,7 +12,7 @@ import (
 const ClockUnsynchronised Code = "CLOCK_UNSYNCHRONISED"
 
 // The kernel adds half a millisecond to what it thinks the clock is off at most in every second in which nobody
-// corrects it (MAXFREQ of 500 ppm), so that it passes a second after half an hour without an answer of a time server. It
+// corrects it (MAXFREQ of 500 ppm): it passes a second after half an hour without an answer of a time server. It
 // gives the clock up at 16 s.
 const (
 	clockError, clockErrorLeave = 1.0, 0.5 // seconds

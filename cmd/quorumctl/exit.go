@@ -28,7 +28,7 @@ const (
 // failure is an error that has been made fit for people.
 type failure struct {
 	code    int
-	message string // "cannot …: cause"
+	message string // "cannot …: cause"; empty when stdout says it all
 	hint    string // what to do
 
 	details []string // lines between the two
@@ -82,6 +82,9 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 	f, ok := errors.AsType[*failure](err)
 	if !ok {
 		f = misread(cmd, err)
+	}
+	if f.message == "" {
+		return f.code
 	}
 	lines := append([]string{"quorumctl: " + f.message}, f.details...)
 	if f.hint != "" {

@@ -1,0 +1,115 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// grade is what a monitoring system of the Nagios kind makes of the exit code of a plugin.
+type grade int
+
+// The grades, by their exit codes. CRITICAL is said only when writes fail, or would with the next failure.
+const (
+	gradeOK grade = iota
+	gradeWarning
+	gradeCritical
+	gradeUnknown
+)
+
+func (g grade) String() string { return [...]string{"OK", "WARNING", "CRITICAL", "UNKNOWN"}[g] }
+
+func (a *app) checkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "check",
+		GroupID: groupInspect,
+		Short:   "Tell a monitoring system of the Nagios kind how things are, by exit code and one line",
+		Long: "One line with the figures behind it, and the exit code of a Nagios plugin: 0 all is well, 1 WARNING,\n" +
+			"2 CRITICAL: writes fail, or would with the next failure, 3 quorumd cannot be asked.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.client().Status(cmd.Context())
+			g, text := gradeUnknown, ""
+			if err != nil {
+				text = err.Error()
+			} else {
+				g, text = graded(s)
+				text = strings.ReplaceAll(text, "|", "/") + after(" | ", perfdata(s))
+			}
+			fmt.Fprintf(a.out, "QUORUMD %s - %s\n", g, clean(text))
+			if g != gradeOK {
+				return &failure{code: int(g)} // all is said
+			}
+			return nil
+		},
+	}
+}
+
+// graded says how bad things are, and by what.
+func graded(s control.Status) (grade, string) {
+	c, h := s.Cluster, s.Health
+	hung := s.Loop.AgeSeconds != nil && s.Loop.StuckAfterSeconds > 0 && *s.Loop.AgeSeconds > s.Loop.StuckAfterSeconds
+	late := s.Op != nil && !s.Op.Deadline.IsZero() && s.Time.After(s.Op.Deadline)
+	planned := s.Op != nil && s.Op.Kind == "cycle" && !late
+	switch {
+	case hung:
+		return gradeUnknown, fmt.Sprintf("quorumd has done nothing for %.0f s, limit %.0f s", *s.Loop.AgeSeconds,
+			s.Loop.StuckAfterSeconds)
+	case c.ID != "" && !c.Reachable:
+		return gradeCritical, "no quorum" + after(": ", c.Error)
+	case !c.Reachable:
+		return gradeWarning, "there is no cluster yet" + after(": ", c.Error)
+	case c.FailureTolerance < 1 && c.Voters > 2 && !planned:
+		return gradeCritical, fmt.Sprintf("of %d voters none more may fail%s", c.Voters, first(s))
+	case h.State == "FAILED" || h.State == "STALLED" || h.State == "SLOW":
+		return gradeWarning, fmt.Sprintf("health %s: %s", h.State, h.Text)
+	case late:
+		return gradeWarning, fmt.Sprintf("the %s of %s lasts longer than was said", s.Op.Kind, s.Op.HostName)
+	case c.Voters < c.Target:
+		return gradeWarning, fmt.Sprintf("%d of %d voters%s", c.Voters, c.Target, first(s))
+	}
+	for _, r := range s.Reasons {
+		if r.Caution {
+			return gradeWarning, r.Code + ": " + r.Text
+		}
+	}
+	for _, f := range h.Findings {
+		return gradeWarning, f.Code + ": " + f.Text
+	}
+	return gradeOK, fmt.Sprintf("%s is a %s, health %s, %d of %d voters, %d may fail", s.Host.Name, s.Role, h.State,
+		c.Voters, c.Target, c.FailureTolerance)
+}
+
+// first is the first reason why this host does no more, if there is one beside that nothing is to do.
+func first(s control.Status) string {
+	if len(s.Reasons) == 0 {
+		return ""
+	}
+	return "; " + s.Reasons[0].Code + ": " + s.Reasons[0].Text
+}
+
+// perfdata gives the figures as the guidelines of the Nagios plugins have them.
+func perfdata(s control.Status) string {
+	d := s.Health.Disk
+	var out []string
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if d.WAL.Count > 0 {
+		add("fsync_wal_p99=%gs;%g", d.WAL.P99, d.LimitSeconds)
+	}
+	if d.Direct.Count > 0 {
+		add("fsync_direct_p99=%gs", d.Direct.P99)
+	}
+	if d.FreeBytes > 0 {
+		add("disk_free=%dB", d.FreeBytes)
+	}
+	if s.Cluster.Reachable {
+		add("voters=%d tolerance=%d standbys=%d", s.Cluster.Voters, s.Cluster.FailureTolerance, s.Cluster.Standbys)
+	}
+	return strings.Join(out, " ")
+}

@@ -1,0 +1,55 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+func TestAMonitoringSystemIsToldHowThingsAre(t *testing.T) {
+	t.Parallel()
+	form := regexp.MustCompile(`^QUORUMD (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+` +
+		`( \|( [a-z_0-9]+=[0-9.e+-]+[sB]?(;[0-9.e+-]+)?)+)?\n$`)
+	var all bytes.Buffer
+	for _, name := range scenes() {
+		socket, _ := serving(t, scene(t, name))
+		r := quorumctl(t, socket, "check")
+		if !form.MatchString(r.stdout) || r.stderr != "" || r.code > 3 {
+			t.Errorf("%s: %d %q %q", name, r.code, r.stdout, r.stderr)
+		}
+		fmt.Fprintf(&all, "%s: exit code %d\n    %s", name, r.code, r.stdout)
+	}
+	golden(t, "check.golden", all.Bytes())
+}
+
+func TestAQuorumdThatDoesNotAnswerIsUnknown(t *testing.T) {
+	t.Parallel()
+	r := quorumctl(t, filepath.Join(folder(t), "none"), "check")
+	if r.code != 3 || !strings.HasPrefix(r.stdout, "QUORUMD UNKNOWN - ") || r.stderr != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAVoterThatIsDownForItsMaintenanceIsNoAlarmUntilItIsLate(t *testing.T) {
+	t.Parallel()
+	s := scene(t, "voter-down").status
+	if g, text := graded(s); g != gradeCritical {
+		t.Errorf("a voter is down: %s: %s", g, text)
+	}
+	s.Op = &control.Op{Kind: "cycle", HostName: "n3", Deadline: s.Time.Add(1)}
+	if g, text := graded(s); g == gradeCritical {
+		t.Errorf("in its maintenance: %s: %s", g, text)
+	}
+	s.Op.Deadline = s.Time.Add(-1)
+	if g, text := graded(s); g != gradeCritical {
+		t.Errorf("it is late: %s: %s", g, text)
+	}
+}
