@@ -35,7 +35,8 @@ func (a *app) checkCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.client().Status(cmd.Context())
-			g, text := gradeUnknown, ""
+			var text string
+			g := gradeUnknown
 			if err != nil {
 				text = err.Error()
 			} else {
