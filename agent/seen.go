@@ -32,23 +32,22 @@ func (a *Agent) noteSeen(ctx context.Context, r *round.Round) {
 // noteMembership records on disk which member of which cluster this host is, and when it is none
 // any more. It is written beside the loop: the disk may hang.
 func (a *Agent) noteMembership(ctx context.Context, r *round.Round) {
-	v := &r.View
-	if v.Data.State != policy.DataMember || (v.Cluster.ExpectedID != 0 && v.Cluster.ExpectedID != v.Cluster.ID) ||
-		v.Data.ClusterID != v.Cluster.ID {
+	data, in := r.View.Data, r.View.Cluster
+	if data.State != policy.DataMember || (in.ExpectedID != 0 && in.ExpectedID != in.ID) ||
+		data.ClusterID != in.ID {
 		return
 	}
 	var member uint64
-	if m, ok := r.Membership.ByID(v.Data.MemberID); ok {
+	if m, ok := r.Membership.ByID(data.MemberID); ok {
 		member = m.ID
 	}
 	cluster, known := a.files.Membership()
-	if (cluster == v.Cluster.ID && known == member) || (cluster == 0 && member == 0) {
+	if (cluster == in.ID && known == member) || (cluster == 0 && member == 0) {
 		return
 	}
-	id := v.Cluster.ID // the view is made anew when the round is confirmed, while this runs
 	a.noted.Refresh(ctx, a.opt.Now, noteEvery, noteTimeout, func(context.Context) (struct{}, error) {
 		a.opt.noting("membership")
-		err := a.files.SetMembership(id, member)
+		err := a.files.SetMembership(in.ID, member)
 		if err != nil {
 			a.log.Error("membership not recorded", "error", err)
 		}

@@ -13,12 +13,12 @@ import (
 // noteStandby records on disk that this host's learner is a standby, when no operation names this host: from then on it
 // is one until this host begins a join itself. It is written beside the loop: the disk may hang.
 func (a *Agent) noteStandby(ctx context.Context, r *round.Round) {
-	v := &r.View
-	if r.Op != nil || v.Data.State != policy.DataMember || v.Data.ClusterID != v.Cluster.ID ||
-		v.Data.MemberID == a.files.Standby() {
+	data, in := r.View.Data, r.View.Cluster
+	if r.Op != nil || data.State != policy.DataMember || data.ClusterID != in.ID ||
+		data.MemberID == a.files.Standby() {
 		return
 	}
-	m, ok := r.Membership.ByID(v.Data.MemberID)
+	m, ok := r.Membership.ByID(data.MemberID)
 	if !ok || !m.Learner || m.Name == "" {
 		return
 	}

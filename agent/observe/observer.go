@@ -4,8 +4,8 @@
 // Package observe asks etcd, the host, its disks and the operator's programs, as often as each needs it, and makes the
 // view of what it has found that the policy decides on. It promises:
 //
-//   - It changes nothing: no file that says who this host is, no record, no lease. What it writes is the memory of the
-//     verdict.
+//   - It changes nothing: no file that says who this host is, no record, no lease. It writes the memory of the verdict,
+//     and tells the probe how closely to measure.
 //   - No look waits longer than its bound. What may hang runs beside the loop, and its absence shows as an old value.
 //   - A look puts what it has found into the round, and reads what others have found there. One builder makes the view
 //     of that, and nobody else does.
