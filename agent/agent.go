@@ -22,7 +22,6 @@ package agent
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +29,7 @@ import (
 	"github.com/quorumd/quorumd/agent/beside"
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/lock"
@@ -172,10 +172,8 @@ type Agent struct {
 
 	actor         *act.Actor
 	observer      *observe.Observer
-	presence      *publish.Presence
-	journal       *publish.Journal
+	told          *publish.Publisher
 	files         *local.State
-	metrics       *publish.Metrics
 	reasons       observe.Since // of the decisions
 	noted         beside.Look[struct{}]
 	holding       beside.Look[struct{}]
@@ -186,16 +184,12 @@ type Agent struct {
 	seeing        beside.Look[struct{}]
 	lightly       bool          // the next round is one in between: it asks etcd for little
 	turned        time.Duration // when the last turn of the loop began, the rounds in between apart
-	trimmed       time.Duration // when the history was last trimmed for the queue's keeper
 	rounds        uint64
 	last          policy.Decision
 
-	wake      chan struct{}
-	hurry     atomic.Bool // somebody waits for a fresh picture of the cluster
-	current   atomic.Pointer[round.Round]
-	begun     atomic.Uint64               // the number of the round that runs, or has ended last
-	published bell                        // rung when there is a new one
-	reached   atomic.Pointer[round.Round] // the last one in which the cluster was reachable
+	wake  chan struct{}
+	hurry atomic.Bool   // somebody waits for a fresh picture of the cluster
+	begun atomic.Uint64 // the number of the round that runs, or has ended last
 }
 
 // New makes an agent. It reads the agent's own files and connects to nothing.
@@ -214,7 +208,6 @@ func New(opt Options) (*Agent, error) {
 	a := &Agent{
 		opt: opt, log: opt.Logger, keys: record.KeysFor(c.Cluster.Name),
 		files: files, wake: make(chan struct{}, 1),
-		metrics: publish.NewMetrics(opt.Probe, opt.Now),
 	}
 	looks := observe.Options{
 		Config: c, Instance: opt.Instance, BootID: opt.BootID,
@@ -228,16 +221,14 @@ func New(opt Options) (*Agent, error) {
 	if a.observer, err = observe.New(looks); err != nil {
 		return nil, err
 	}
-	told := publish.Options{
+	a.told = publish.New(publish.Options{
 		Config: c, Instance: opt.Instance, BootID: opt.BootID, Version: opt.Version,
-		Etcd: opt.Etcd, Now: opt.Now, Wall: opt.Wall, Logger: opt.Logger,
-		Noting: opt.Noting,
-	}
-	a.presence = publish.NewPresence(told, a.keys, files)
-	a.journal = publish.NewJournal(told, a.keys)
+		Etcd: opt.Etcd, Probe: opt.Probe, Now: opt.Now, Wall: opt.Wall, Logger: opt.Logger,
+		Hurry: func() { a.hurry.Store(true) }, Noting: opt.Noting,
+	}, a.keys, files)
 	a.actor = act.New(act.Options{
 		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe, Data: opt.Data,
-		Machine: opt.Machine, Hooks: opt.Hooks, Files: files, Line: a.journal.Line,
+		Machine: opt.Machine, Hooks: opt.Hooks, Files: files, Line: a.told.Journal().Line,
 		ForgetData: a.observer.ForgetData, ForgetBinary: a.observer.ForgetBinary,
 		Now: opt.Now, Wall: opt.Wall, Logger: opt.Logger, Stepping: opt.Stepping,
 	})
@@ -245,7 +236,10 @@ func New(opt Options) (*Agent, error) {
 }
 
 // Metrics gives the agent's metrics, for a registry.
-func (a *Agent) Metrics() *publish.Metrics { return a.metrics }
+func (a *Agent) Metrics() *publish.Metrics { return a.told.Metrics() }
+
+// Status gives the picture of the last finished observation. It waits for nothing.
+func (a *Agent) Status() control.Status { return a.told.Status() }
 
 // Run rounds until the context ends, then gives the lock and the presence back. etcd is left as
 // it is.
@@ -293,10 +287,7 @@ func (a *Agent) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	a.actor.Leave(ctx)
-	if r := a.reached.Load(); r != nil && a.journal.Waiting() && !r.View.Cluster.Foreign() {
-		a.journal.Store(ctx, r.Revision)
-	}
-	a.presence.Leave(ctx)
+	a.told.Leave(ctx)
 	a.observer.Save(true)
 }
 
@@ -334,17 +325,19 @@ func (a *Agent) round(ctx context.Context) bool {
 	a.noteHold(ctx, r)
 	a.noteRequest(ctx, r)
 	a.observer.Done(r)
-	a.publish(ctx, r)
+	a.told.Show(r)
+	a.observer.Save(false)
+	a.told.Publish(ctx, r)
+	a.last = r.Decision
 	done, acted := a.actor.Act(ctx, r)
 	if acted {
-		a.metrics.Completed(done)
-		a.journal.Completed(ctx, r, done)
+		a.told.Completed(ctx, r, done)
 		acted = done.Err == nil
 	}
 	if acted {
 		a.hurry.Store(true) // what was seen before the step is not so any more
 	}
-	a.metrics.Round(r, a.opt.Now()-began)
+	a.told.Metrics().Round(r, a.opt.Now()-began)
 	if a.opt.Rounded != nil {
 		a.opt.Rounded(r.Decision, r.Verdict)
 	}
@@ -376,61 +369,6 @@ func (a *Agent) keep(ctx context.Context, r *round.Round) {
 		a.noteStandby(ctx, r)
 	}
 	a.noteRemoval(ctx, r)
-}
-
-// publish tells people and the other hosts what this round has seen and decided.
-func (a *Agent) publish(ctx context.Context, r *round.Round) {
-	if r.View.Cluster.Reachable {
-		a.reached.Store(r)
-	}
-	a.tellUnreadable(r)
-	a.current.Store(r)
-	a.published.ring()
-	a.observer.Save(false)
-	if r.Decision.Step.Kind == policy.StepNone && len(r.Decision.Reasons) > 0 {
-		if first, before := r.Decision.Reasons[0], firstReason(a.last); first.Code != before.Code ||
-			len(a.last.Reasons) == 0 {
-			a.log.Info("waiting", "code", first.Code, "text", first.Text)
-			a.metrics.Refused(first.Code)
-		}
-	}
-	a.caution(r.Decision)
-	if !r.View.Cluster.Reachable || r.View.Cluster.Foreign() { // another's cluster is not written to
-		a.last = r.Decision
-		return
-	}
-	a.presence.Publish(ctx, r)
-	if r.EtcdAt == r.At && a.journal.Waiting() {
-		a.journal.Store(ctx, r.Revision)
-	}
-	a.keepQueue(ctx, r)
-	if r.Decision.Waiting != a.last.Waiting && r.Decision.Waiting != "" && r.Decision.Role == policy.RoleSpare {
-		a.journal.Write(ctx, r.Revision, publish.Entry{
-			Kind: "refusal", Code: string(r.Decision.Waiting), Text: waitingText(r.Decision),
-		})
-	}
-	a.last = r.Decision
-}
-
-// caution logs what has come up beside the reason. Status shows it for as long as it is so.
-func (a *Agent) caution(d policy.Decision) {
-	before := a.last.Cautions()
-	for _, r := range d.Cautions() {
-		if !slices.ContainsFunc(before, func(b policy.Reason) bool { return b.Code == r.Code }) {
-			a.log.Warn("not as it should be", "code", r.Code, "text", r.Text)
-		}
-	}
-}
-
-// waitingText says with numbers what the host waits for, or in general if the decision has a step
-// and no reasons.
-func waitingText(d policy.Decision) string {
-	for _, reason := range d.Reasons {
-		if reason.Code == d.Waiting {
-			return reason.Text
-		}
-	}
-	return d.Waiting.Info().Meaning
 }
 
 func firstReason(d policy.Decision) policy.Reason {

@@ -53,7 +53,7 @@ func (h *fleetHost) boot(id string) {
 		Sensors:     h.sensors,
 		Now:         f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Stepping: func(step policy.Step, done bool) {
-			if r := h.agent.current.Load(); !done && !r.Fresh() {
+			if r := h.agent.told.Current(); !done && !r.Fresh() {
 				f.t.Errorf("%s takes %s on what it saw in an earlier round", name, step)
 			}
 		},

@@ -165,7 +165,7 @@ var sparesFlag = flag.Int("fleet.spares", 0, "measure a fleet with so many spare
 // settled waits until a fleet rests: the queue calls as many as it may.
 func (f *fleet) settled() {
 	f.t.Helper()
-	f.until(10*time.Minute, "the queue calls three spares", func() bool { return len(f.queue()) == queueLength })
+	f.until(10*time.Minute, "the queue calls three spares", func() bool { return len(f.queue()) == publish.QueueLength })
 	f.pass(max(time.Minute, time.Duration(len(f.hosts)/50)*time.Second)) // until the last has asked etcd some times
 }
 
@@ -253,7 +253,7 @@ func (f *fleet) costOfAHandOver(quiet map[string]asked) {
 	if got.writes > 30 {
 		f.t.Errorf("the spares wrote %d times", got.writes)
 	}
-	if extra > 350 || len(called) > queueLength+1 { // whatever the size
+	if extra > 350 || len(called) > publish.QueueLength+1 { // whatever the size
 		f.t.Errorf("the hand-over cost %.0f requests of the %d spares that were called", extra, len(called))
 	}
 	if now, quiet := rate(others, took), rate(othersAtRest, restSpan); now > 1.1*quiet+1 {
@@ -270,7 +270,7 @@ func (f *fleet) handOver() (took time.Duration, spares asked, called map[string]
 	called = map[string]bool{}
 	took = f.until(10*time.Minute, "a spare has become a voter", func() bool {
 		for name, h := range f.hosts {
-			if strings.HasPrefix(name, "s") && !h.agent.current.Load().View.Resting {
+			if strings.HasPrefix(name, "s") && !h.agent.told.Current().View.Resting {
 				called[name] = true
 			}
 		}
@@ -305,10 +305,10 @@ func TestTheNextVoterKeepsTheQueueWhenItsKeeperIsGone(t *testing.T) {
 		if q := f.queue(); q != nil {
 			t.Errorf("the queue %v outlives its keeper", q)
 		}
-		f.until(time.Minute, "the queue stands again", func() bool { return len(f.queue()) == queueLength })
+		f.until(time.Minute, "the queue stands again", func() bool { return len(f.queue()) == publish.QueueLength })
 		f.hosts[strings.TrimPrefix(f.queue()[0], "id-")].end()
 		f.until(2*time.Minute, "three spares that are there are called", func() bool {
-			return len(f.queue()) == queueLength
+			return len(f.queue()) == publish.QueueLength
 		})
 	})
 }
@@ -363,7 +363,7 @@ func TestARestingSpareNoticesAnotherAgentWithItsID(t *testing.T) {
 		f.settled()
 		const name = "s0029"
 		first := f.hosts[name]
-		if !first.agent.current.Load().View.Resting {
+		if !first.agent.told.Current().View.Resting {
 			t.Fatalf("%s does not rest", name)
 		}
 		first.end() // it gives its record back
@@ -376,7 +376,7 @@ func TestARestingSpareNoticesAnotherAgentWithItsID(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.until(30*time.Second, "it says that another agent has its ID", func() bool {
-			return strings.Contains(second.agent.current.Load().View.Self.Conflict,
+			return strings.Contains(second.agent.told.Current().View.Self.Conflict,
 				"another agent runs with this host's ID")
 		})
 	})
@@ -399,7 +399,7 @@ func TestAHostThatLostPowerIsNotInConflictWithWhatItWasBefore(t *testing.T) {
 				f.until(10*time.Second, name+" has written its record anew", func() bool {
 					return strings.Contains(f.etcd.get(key), boot)
 				})
-				if c := h.agent.current.Load().View.Self.Conflict; c != "" {
+				if c := h.agent.told.Current().View.Self.Conflict; c != "" {
 					t.Errorf("%s, boot %s: %s", name, boot, c)
 				}
 			}
@@ -415,7 +415,7 @@ func TestSomebodyWhoLooksAtARestingSpareSoonSeesAFreshPicture(t *testing.T) {
 		f.settled()
 		h := f.hosts["s0039"].agent
 		f.until(10*time.Minute, "its picture of the members is a while old", func() bool {
-			r := h.current.Load()
+			r := h.told.Current()
 			return f.now()-r.StatusesAt > 30*time.Second
 		})
 		if age := *h.Status().Cluster.AgeSeconds; age < 30 {

@@ -65,8 +65,7 @@ func FuzzWhateverLiesInEtcdCanBeShown(f *testing.F) {
 		if !r.View.Cluster.Reachable {
 			t.Fatalf("the cluster counts as not reachable: %s", r.View.Cluster.Error)
 		}
-		a.reached.Store(r)
-		a.current.Store(r)
+		a.told.Show(r)
 		sent := a.Status()
 		text, err := json.Marshal(sent)
 		must(t, err)

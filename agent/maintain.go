@@ -11,7 +11,6 @@ import (
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
-	"github.com/quorumd/quorumd/agent/round"
 )
 
 // AskMaintenance notes on this host's disk that it shall be taken down. Asked again for the same work,
@@ -20,7 +19,7 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 	by string,
 ) (control.Maintenance, error) {
 	const cannot = "cannot ask for maintenance: "
-	r := a.current.Load()
+	r := a.told.Current()
 	switch {
 	case r == nil:
 		return control.Maintenance{}, refuse(http.StatusServiceUnavailable, codeNotYet,
@@ -92,13 +91,13 @@ func (a *Agent) AskMaintenance(ctx context.Context, req control.MaintenanceReque
 		return control.Maintenance{}, refuse(http.StatusConflict, control.CodeConflict,
 			cannot+"it was withdrawn at once", "quorumctl maintenance status")
 	}
-	return a.maintenanceStatus(r, asked), nil
+	return a.told.Maintenance(r, asked), nil
 }
 
 // EndMaintenance says that what was asked is over. What has not begun is withdrawn; a host that is down
 // is brought back.
 func (a *Agent) EndMaintenance(ctx context.Context, by string) error {
-	r := a.current.Load()
+	r := a.told.Current()
 	failedAfter := r != nil && r.View.Asked != nil && r.View.Asked.After.State == policy.HooksFailed
 	rolling := r != nil && r.Rollout != nil && r.Rollout.State == record.RolloutRunning
 	again := false // the rollout would ask for it at once
@@ -144,38 +143,4 @@ func (a *Agent) Unhurry(ctx context.Context) error {
 // changeAsk changes what is asked at a person's word.
 func (a *Agent) changeAsk(ctx context.Context, change func(k *local.Request) (*local.Request, *local.End)) error {
 	return local.Within(ctx, func() error { return a.files.ChangeRequest(change) })
-}
-
-// maintenanceStatus shows what was asked, by what the round has seen.
-func (a *Agent) maintenanceStatus(r *round.Round, k *local.Request) control.Maintenance {
-	out := control.Maintenance{
-		Work: string(k.Work), Command: k.Program, Reason: k.Reason, By: k.By, Since: k.Since,
-		KeepRunning: k.KeepRunning, External: k.External,
-		Rollout: k.Rollout,
-	}
-	out.Until = k.Until()
-	out.Overdue = round.Overdue(out.Until, a.opt.Wall())
-	out.State = string(policy.StateOf(a.viewOf(r, k)))
-	return out
-}
-
-// viewOf gives the view of a round, with what is asked by now: it may have been asked since.
-func (a *Agent) viewOf(r *round.Round, k *local.Request) policy.View {
-	v, now := r.View, policy.Asked{}
-	if v.Asked != nil {
-		now = *v.Asked
-	}
-	if r.Request == nil || !r.Request.Since.Equal(k.Since) { // the program is that of something else
-		now.Command = policy.Hooks{}
-	}
-	now.Work, now.Over, now.Stopped = k.Work, k.IsOver(a.opt.BootID), k.Stopped
-	v.Asked = &now
-	return v
-}
-
-func endOf(e *local.End) *control.MaintenanceEnd {
-	return &control.MaintenanceEnd{
-		Work: string(e.Work), Reason: e.Reason, By: e.By, Since: e.Since, Ended: e.Ended, Code: string(e.Code),
-		Text: e.Text,
-	}
 }

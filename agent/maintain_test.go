@@ -116,7 +116,7 @@ func TestNothingIsOverdueThatStillWaitsForItsTurn(t *testing.T) {
 		f.pass(3 * time.Hour)
 		for name, want := range map[string]bool{"v2": true, "v3": false} {
 			s := f.hosts[name].agent.Status()
-			if told := f.hosts[name].agent.current.Load().View.Asked.Overdue; s.Maintenance.Overdue != want ||
+			if told := f.hosts[name].agent.told.Current().View.Asked.Overdue; s.Maintenance.Overdue != want ||
 				told != want {
 				t.Errorf("%s is overdue: %t, and %t to itself; want %t", name, s.Maintenance.Overdue, told, want)
 			}

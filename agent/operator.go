@@ -33,7 +33,7 @@ func refuse(status int, code, message, hint string) error {
 
 // History gives the newest lines, oldest first.
 func (a *Agent) History(ctx context.Context, limit int) ([]control.HistoryLine, error) {
-	lines, err := a.journal.Read(ctx, limit)
+	lines, err := a.told.Journal().Read(ctx, limit)
 	if cluster.Denied(err) {
 		err = a.refuseCall("cannot read the history: ", err, "")
 	}
@@ -42,7 +42,7 @@ func (a *Agent) History(ctx context.Context, limit int) ([]control.HistoryLine, 
 
 // Bootstrap records the request to make a new cluster of this host, unless MayBootstrap refuses it.
 func (a *Agent) Bootstrap(ctx context.Context, by string) error {
-	if a.current.Load() != nil && a.files.Bootstrap() != nil {
+	if a.told.Current() != nil && a.files.Bootstrap() != nil {
 		return nil // asked twice is asked once
 	}
 	if err := a.MayBootstrap(ctx); err != nil {
@@ -60,7 +60,7 @@ func (a *Agent) Bootstrap(ctx context.Context, by string) error {
 // is any sign of a cluster: "new" happens once.
 func (a *Agent) MayBootstrap(ctx context.Context) error {
 	const cannot = "cannot bootstrap: "
-	r := a.current.Load()
+	r := a.told.Current()
 	if r == nil {
 		return refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"quorumd has just started",
 			"try again in a few seconds")
@@ -154,7 +154,7 @@ func (a *Agent) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by st
 		return a.releaseUnreadable(ctx, u, req.Reason, by)
 	}
 	// not the one that was shown
-	if r := a.current.Load(); r != nil && r.Op != nil && r.OpAt != found.Pairs[0].ModRevision {
+	if r := a.told.Current(); r != nil && r.Op != nil && r.OpAt != found.Pairs[0].ModRevision {
 		return refuse(http.StatusConflict, control.CodeConflict, cannot+"it has moved on meanwhile",
 			"quorumctl op show, and try again")
 	}
@@ -191,9 +191,9 @@ func (a *Agent) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by st
 // note writes what a person has done into the history.
 func (a *Agent) note(ctx context.Context, code, text string) {
 	var revision int64
-	if r := a.current.Load(); r != nil {
+	if r := a.told.Current(); r != nil {
 		revision = r.Revision
 	}
 	a.log.Warn("by an operator", "code", code, "text", text)
-	a.journal.Write(ctx, revision, publish.Entry{Kind: "operator", Code: code, Text: text})
+	a.told.Journal().Write(ctx, revision, publish.Entry{Kind: "operator", Code: code, Text: text})
 }

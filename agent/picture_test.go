@@ -10,10 +10,8 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
-	"github.com/quorumd/quorumd/agent/round"
-	"github.com/quorumd/quorumd/health"
 )
 
 // Whoever looks twice asks a voter, and a spare of a large fleet, which looks at the cluster once in a while.
@@ -86,42 +84,12 @@ func TestAMemberThatIsGoneIsCountedNoMoreAfterANewLook(t *testing.T) {
 func TestALookThatIsNotTakenEndsWithItsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := &Agent{opt: Options{Now: func() time.Duration {
-			return time.Hour
-		}}, keys: record.KeysFor("test"), wake: make(chan struct{}, 1)}
+		keys := record.KeysFor("test")
+		a := &Agent{told: publish.New(publish.Options{}, keys, nil), keys: keys, wake: make(chan struct{}, 1)}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := a.LookAgain(ctx); err == nil {
 			t.Error("the loop does not run, and there is a picture")
 		}
 	})
-}
-
-func TestTheRowOfTheHostThatAnswersSaysWhatTheRestOfTheStatusSays(t *testing.T) {
-	t.Parallel()
-	r := &round.Round{}
-	r.Decision = policy.Decision{Role: policy.RoleVoter}
-	r.Verdict = health.Verdict{State: health.Failed, Code: health.DiskFailed}
-	r.View.Cluster.Reachable = true
-	read := func() []control.HostRecord { // as the records were read last
-		return []control.HostRecord{
-			{ID: "1", Role: "joining", Health: "OK", Waiting: "HEALTH_BAD"},
-			{ID: "2", Role: "spare", Health: "OK", Waiting: "SPACE_LOW"},
-		}
-	}
-	hosts := read()
-	ownRow(hosts, "1", r)
-	if h := hosts[0]; h.Role != control.RoleVoter || h.Health != "FAILED" || h.HealthText != "DISK_FAILED" ||
-		h.Waiting != "" {
-		t.Errorf("its row says %+v", h)
-	}
-	if hosts[1] != read()[1] {
-		t.Errorf("the row of another says %+v", hosts[1])
-	}
-	r.View.Cluster.Reachable, r.Decision.Role = false, policy.RoleUnknown
-	hosts = read()
-	ownRow(hosts, "1", r)
-	if h := hosts[0]; h.Role != control.RoleJoining || h.Health != "FAILED" {
-		t.Errorf("without a quorum its row says %+v, and not what was last known", h)
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
@@ -22,7 +23,7 @@ import (
 // reason and time.
 func (a *Agent) RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error) {
 	cannot := "cannot remove " + req.Member + ": "
-	r := a.current.Load()
+	r := a.told.Current()
 	switch {
 	case r == nil:
 		return control.Removal{}, refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"quorumd has just started",
@@ -123,36 +124,7 @@ func (a *Agent) askRemoval(ctx context.Context, r *round.Round, m policy.Member,
 	a.note(ctx, "REMOVAL_ASKED", "the removal of member "+next.Name+" ("+next.MemberID.String()+") is asked for by "+by+
 		": "+req.Reason)
 	a.Wake()
-	return removalOf(&next, control.RemovalWaiting), nil
-}
-
-func removalOf(k *local.Removal, state string) control.Removal {
-	return control.Removal{
-		MemberID: k.MemberID.String(), Name: k.Name, Reason: k.Reason, By: k.By, Live: k.Live, Since: k.Since,
-		Until: k.Until, State: state,
-	}
-}
-
-// removalStatus shows what this host was asked to remove, and how the last one ended.
-func (a *Agent) removalStatus(r *round.Round) (*control.Removal, *control.RemovalEnd) {
-	k, last := a.files.Removals()
-	var now *control.Removal
-	var end *control.RemovalEnd
-	if k != nil {
-		state := control.RemovalWaiting
-		if r != nil && a.removes(r) {
-			state = control.RemovalRunning
-		}
-		asked := removalOf(k, state)
-		now = &asked
-	}
-	if last != nil {
-		end = &control.RemovalEnd{
-			MemberID: last.MemberID.String(), Name: last.Name, Reason: last.Reason, By: last.By, Since: last.Since,
-			Ended: last.Ended, Code: string(last.Code), Text: last.Text,
-		}
-	}
-	return now, end
+	return publish.RemovalOf(&next, control.RemovalWaiting), nil
 }
 
 // removes tells whether the operation in flight is a removal of this host's.

@@ -18,6 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
@@ -92,13 +93,13 @@ func (a *Agent) StartRollout(ctx context.Context, req control.RolloutRequest, by
 	a.note(ctx, "ROLLOUT_STARTED", fmt.Sprintf("%s of %d hosts started by %s: %s", req.Work, len(rollout.Hosts), by,
 		req.Reason))
 	a.Wake()
-	return rolloutStatus(rollout, nil), nil
+	return publish.RolloutOf(rollout, nil), nil
 }
 
 // runningVersions gives the version of every member that has told its own.
 func (a *Agent) runningVersions() map[record.MemberID]string {
 	out := map[record.MemberID]string{}
-	if r := a.reached.Load(); r != nil {
+	if r := a.told.Reached(); r != nil {
 		for id, s := range r.Statuses {
 			out[record.MemberID(id)] = s.Version
 		}
@@ -171,7 +172,7 @@ func (a *Agent) SetRollout(ctx context.Context, state, by string) (control.Rollo
 		return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"there is none",
 			"quorumctl rollout start")
 	case found.State == state:
-		return rolloutStatus(*found, a.operation()), nil
+		return publish.RolloutOf(*found, a.operation()), nil
 	case found.State == record.RolloutDone || found.State == record.RolloutAborted:
 		return control.Rollout{}, refuse(http.StatusConflict, control.CodeConflict, cannot+"it is "+found.State,
 			"quorumctl rollout start starts another")
@@ -185,12 +186,12 @@ func (a *Agent) SetRollout(ctx context.Context, state, by string) (control.Rollo
 	}
 	a.note(ctx, "ROLLOUT_"+strings.ToUpper(state), "rollout "+found.ID+" is "+state+", by "+by)
 	a.Wake()
-	return rolloutStatus(*found, a.operation()), nil
+	return publish.RolloutOf(*found, a.operation()), nil
 }
 
 // operation gives the operation in flight, as it was last seen.
 func (a *Agent) operation() *record.Op {
-	if r := a.reached.Load(); r != nil {
+	if r := a.told.Reached(); r != nil {
 		return r.Op
 	}
 	return nil
@@ -221,20 +222,4 @@ func (a *Agent) writeRollout(ctx context.Context, rollout record.Rollout, seen i
 			"quorumctl rollout status, and try again")
 	}
 	return nil
-}
-
-// rolloutStatus shows a rollout. The operation in flight, if there is one, tells which host is next.
-func rolloutStatus(r record.Rollout, op *record.Op) control.Rollout {
-	out := control.Rollout{
-		ID: r.ID, Work: r.Work, Command: r.Command, Version: r.Etcd, Reason: r.Reason, By: r.By,
-		State: r.State, Text: r.Text, Started: r.Started,
-	}
-	for _, h := range r.Hosts {
-		host := control.RolloutHost{ID: h.ID, Name: h.Name, State: h.State, Seconds: h.Seconds, TurnSeconds: h.Turn}
-		if h.State == record.HostWaiting && op != nil && op.Kind == policy.KindCycle && op.Host == h.ID {
-			host.State = control.RolloutHostCurrent
-		}
-		out.Hosts = append(out.Hosts, host)
-	}
-	return out
 }

@@ -38,7 +38,7 @@ func (a *Agent) releaseOf(op record.Op, req control.ReleaseRequest, by string) (
 // releaseStanding releases an operation that only its own host still tells of: somebody has deleted its record.
 func (a *Agent) releaseStanding(ctx context.Context, req control.ReleaseRequest, by string) error {
 	const cannot = "cannot release the operation: "
-	r := a.current.Load()
+	r := a.told.Current()
 	if r == nil {
 		return refuse(http.StatusServiceUnavailable, codeNotYet, cannot+"quorumd has just started",
 			"try again in a few seconds")

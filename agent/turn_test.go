@@ -89,7 +89,7 @@ func TestNoOtherHostGoesDownAlthoughTheHostWhoseRecordIsDeletedCannotWriteItAgai
 		if s := f.state("v3"); s != control.MaintenanceWaiting {
 			t.Errorf("v3 is %s while v2 is in its turn", s)
 		}
-		if d := f.hosts["v3"].agent.current.Load().Decision; d.Reasons[0].Code != policy.OperationInFlight {
+		if d := f.hosts["v3"].agent.told.Current().Decision; d.Reasons[0].Code != policy.OperationInFlight {
 			t.Errorf("v3 waits for %v", d.Reasons)
 		}
 	})

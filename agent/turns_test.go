@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -75,7 +76,7 @@ func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T
 					watchful = append(watchful, host)
 				}
 			}
-			if most := turns + 1 + downLength; len(watchful) > most { // whose turn it is, and who are called meanwhile
+			if most := turns + 1 + publish.DownLength; len(watchful) > most { // whose turn it is, and who are called meanwhile
 				t.Errorf("%d spares: %d of them asked more than at rest, and not at most %d: %v", spares, len(watchful),
 					most, watchful)
 			}
@@ -112,7 +113,7 @@ func TestTheNextInTheLineKeepsLookingAtAllOthers(t *testing.T) {
 			return f.state(order[0]) == control.MaintenanceSafe
 		})
 		f.pass(time.Hour)
-		r := f.hosts[order[1]].agent.current.Load()
+		r := f.hosts[order[1]].agent.told.Current()
 		limit := 2 * f.hosts[order[1]].agent.opt.Config.Timing.Interval
 		if members, hosts := r.At-r.StatusesAt, r.At-r.HostsAt; members > limit || hosts > limit {
 			t.Errorf("after an hour %s, which waits for %s, has last seen how the members are %s ago, and the other "+

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -30,17 +29,6 @@ type unreadable struct {
 
 // Error says what a person is told.
 func (u *unreadable) Error() string { return u.Key + ": " + u.Why }
-
-// tellUnreadable logs each record when it turns out that it cannot be read.
-func (a *Agent) tellUnreadable(r *round.Round) {
-	before := a.current.Load()
-	for _, u := range r.Unreadable {
-		if before == nil || !slices.Contains(before.Unreadable, u) {
-			a.log.Error("a record in etcd cannot be read", "code", policy.RecordUnreadable, "key", u.Key, "why", u.Why,
-				"remedy", u.Hint())
-		}
-	}
-}
 
 // decoded reads the record of a pair.
 func decoded[T record.Lock | record.Op | record.Rollout](kind policy.RecordKind, pair cluster.Pair) (T, error) {

@@ -5,8 +5,8 @@
 // history, and whoever scrapes by metrics.
 //
 // It promises that nothing it does changes what is decided, that a record is written only over the one that was seen,
-// and that a line of the history that etcd does not take is stored later, once and in its place. A Presence belongs to
-// the loop, which alone renews its lease; the Journal and the Metrics are for everybody at once.
+// and that a line of the history that etcd does not take is stored later, once and in its place. A Presence and the
+// queue belong to the loop, which alone renews their lease; the rest is for everybody at once.
 package publish
 
 import (
@@ -47,9 +47,12 @@ type Options struct {
 	Version  string // of quorumd
 
 	Etcd   Etcd
+	Probe  Probe
 	Now    func() time.Duration // since boot, running on while suspended
 	Wall   func() time.Time
 	Logger *slog.Logger
+	// Hurry has the next round ask the cluster anew: somebody looks at an old picture. It must not wait.
+	Hurry func()
 	// Noting is told what is about to be written to this host's disk beside the loop. It may be nil.
 	Noting func(what string)
 }

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package publish
 
 import (
 	"context"
@@ -15,28 +15,28 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// queueLength is how many spares are called: one that goes, one that makes the number of voters odd
+// QueueLength is how many spares are called: one that goes, one that makes the number of voters odd
 // again if it must be, and one in reserve.
-const queueLength = 3
+const QueueLength = 3
 
-// downLength is how many hosts without a member are called that wait to be taken down: the next, and one in
+// DownLength is how many hosts without a member are called that wait to be taken down: the next, and one in
 // reserve.
-const downLength = 2
+const DownLength = 2
 
 // trimEvery is how often the history is trimmed while nobody ends an operation.
 const trimEvery = 10 * time.Minute
 
 // keepQueue writes the queue when it has changed. The first voter whose agent is present keeps it;
 // two that both take themselves for the first do no harm, since the queue only says who looks.
-func (a *Agent) keepQueue(ctx context.Context, r *round.Round) {
-	if r.HostsAt != r.At || a.presence.Lease() == 0 || !a.keepsQueue(r) {
+func (p *Publisher) keepQueue(ctx context.Context, r *round.Round) {
+	if r.HostsAt != r.At || p.presence.Lease() == 0 || !p.keepsQueue(r) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.opt.Config.Timing.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.opt.Config.Timing.CallTimeout)
 	defer cancel()
-	if r.At-a.trimmed > trimEvery {
-		a.trimmed = r.At
-		a.journal.Trim(ctx)
+	if r.At-p.trimmed > trimEvery {
+		p.trimmed = r.At
+		p.journal.Trim(ctx)
 	}
 	q, changed := nextQueue(r)
 	if !changed {
@@ -44,23 +44,23 @@ func (a *Agent) keepQueue(ctx context.Context, r *round.Round) {
 	}
 	value, err := record.Encode(q)
 	if err == nil {
-		key := a.keys.Queue()
-		_, err = a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.QueueAt)},
-			clientv3.OpPut(key, string(value), clientv3.WithLease(a.presence.Lease())))
+		key := p.keys.Queue()
+		_, err = p.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.QueueAt)},
+			clientv3.OpPut(key, string(value), clientv3.WithLease(p.presence.Lease())))
 	}
 	if err != nil {
-		a.log.Debug("queue not written", "error", err) // it is tried again when the hosts are looked at next
+		p.log.Debug("queue not written", "error", err) // it is tried again when the hosts are looked at next
 	}
 }
 
 // keepsQueue tells whether this is the first voter, by host ID, whose agent is present.
-func (a *Agent) keepsQueue(r *round.Round) bool {
+func (p *Publisher) keepsQueue(r *round.Round) bool {
 	if r.Decision.Role != policy.RoleVoter || r.View.Self.Conflict != "" {
 		return false
 	}
 	for _, h := range r.Hosts { // by ID
 		if h.Role == string(policy.RoleVoter) {
-			return h.ID == a.opt.Config.Host.ID
+			return h.ID == p.opt.Config.Host.ID
 		}
 	}
 	return false
@@ -70,12 +70,12 @@ func (a *Agent) keepsQueue(r *round.Round) bool {
 // nobody can join, and those that are called say so and count as not ready: calling others then would
 // go through the whole fleet.
 func nextQueue(r *round.Round) (record.Queue, bool) {
-	q := record.Queue{Hosts: record.SizeClass(len(r.Hosts)), Next: policy.Next(r.View, queueLength)}
+	q := record.Queue{Hosts: record.SizeClass(len(r.Hosts)), Next: policy.Next(r.View, QueueLength)}
 	var waiting []string
 	if r.Rollout != nil && r.Rollout.State == record.RolloutRunning {
 		waiting = r.Rollout.Waiting()
 	}
-	q.Down = policy.NextDown(r.View, waiting, downLength)
+	q.Down = policy.NextDown(r.View, waiting, DownLength)
 	if r.Queue == nil {
 		return q, true
 	}

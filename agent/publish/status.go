@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package publish
 
 import (
 	"cmp"
@@ -17,13 +17,13 @@ import (
 
 // Status gives the picture of the last finished observation. It waits for nothing. When what it shows
 // of the cluster is old, as it is on a host that rests in a large fleet, the next round asks anew.
-func (a *Agent) Status() control.Status {
-	c := a.opt.Config
+func (p *Publisher) Status() control.Status {
+	c := p.opt.Config
 	s := control.Status{
-		Time: a.opt.Wall(),
+		Time: p.opt.Wall(),
 		Host: control.Host{
 			ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Mode: string(c.Mode),
-			Version: a.opt.Version, BootID: a.opt.BootID,
+			Version: p.opt.Version, BootID: p.opt.BootID,
 		},
 		Role:    control.RoleUnknown,
 		Cluster: control.Cluster{Name: c.Cluster.Name, Target: c.Cluster.Voters},
@@ -32,14 +32,14 @@ func (a *Agent) Status() control.Status {
 			IntervalSeconds:   c.Timing.Interval.Seconds(),
 			StuckAfterSeconds: (5*c.Timing.Interval + waits*c.Timing.CallTimeout).Seconds(),
 		},
-		Unit: control.Unit{Name: unitName(a), Runner: string(c.Etcd.Runner), DataDir: c.Etcd.DataDir},
+		Unit: control.Unit{Name: p.unitName(), Runner: string(c.Etcd.Runner), DataDir: c.Etcd.DataDir},
 	}
-	r := a.current.Load()
-	asked, last := a.files.Asked()
+	r := p.current.Load()
+	asked, last := p.files.Asked()
 	if last != nil {
 		s.LastMaintenance = endOf(last)
 	}
-	s.Removal, s.LastRemoval = a.removalStatus(r)
+	s.Removal, s.LastRemoval = p.removalStatus(r)
 	if r == nil {
 		s.Reasons = []control.Reason{{
 			Code: string(policy.Starting),
@@ -47,24 +47,24 @@ func (a *Agent) Status() control.Status {
 		}}
 		return s
 	}
-	age := (a.opt.Now() - r.At).Seconds()
+	age := (p.opt.Now() - r.At).Seconds()
 	s.Role = control.Role(r.Decision.Role)
 	s.Next, s.Reasons = decisionStatus(r)
-	s.Health = a.healthStatus(r)
+	s.Health = p.healthStatus(r)
 	if asked != nil {
-		m := a.maintenanceStatus(r, asked)
+		m := p.Maintenance(r, asked)
 		s.Maintenance = &m
 	}
-	s.Cluster = a.clusterStatus(s.Cluster, r)
-	if seen := a.reached.Load(); seen != nil { // what lies in etcd, as it was last read
-		s.Hosts = hostsStatus(seen, (a.opt.Now() - seen.HostsAt).Seconds())
+	s.Cluster = p.clusterStatus(s.Cluster, r)
+	if seen := p.reached.Load(); seen != nil { // what lies in etcd, as it was last read
+		s.Hosts = hostsStatus(seen, (p.opt.Now() - seen.HostsAt).Seconds())
 		ownRow(s.Hosts, c.Host.ID, r)
-		if a.opt.Now()-seen.StatusesAt > round.Blink*c.Timing.Interval {
-			a.hurry.Store(true)
+		if p.opt.Now()-seen.StatusesAt > round.Blink*c.Timing.Interval {
+			p.opt.Hurry()
 		}
 		s.Lock, s.Op, s.Pause = recordsStatus(seen)
 		if seen.Rollout != nil {
-			rollout := rolloutStatus(*seen.Rollout, seen.Op)
+			rollout := RolloutOf(*seen.Rollout, seen.Op)
 			s.Rollout = &rollout
 		}
 	}
@@ -81,11 +81,11 @@ func (a *Agent) Status() control.Status {
 // the age of what is shown is that of the turn before while one runs.
 const waits = 10
 
-func unitName(a *Agent) string {
-	if a.opt.Config.Etcd.Runner == "process" {
+func (p *Publisher) unitName() string {
+	if p.opt.Config.Etcd.Runner == "process" {
 		return "etcd"
 	}
-	return a.opt.Config.Etcd.Unit
+	return p.opt.Config.Etcd.Unit
 }
 
 func decisionStatus(r *round.Round) (control.Next, []control.Reason) {
@@ -108,17 +108,17 @@ func decisionStatus(r *round.Round) (control.Next, []control.Reason) {
 }
 
 // clusterStatus shows the cluster as it was last seen, with the age of that.
-func (a *Agent) clusterStatus(out control.Cluster, r *round.Round) control.Cluster {
+func (p *Publisher) clusterStatus(out control.Cluster, r *round.Round) control.Cluster {
 	out.Reachable, out.Error = r.View.Cluster.Reachable, r.View.Cluster.Error
 	now := r
-	if seen := a.reached.Load(); !out.Reachable && seen != nil {
+	if seen := p.reached.Load(); !out.Reachable && seen != nil {
 		r = seen
 	}
 	v := r.View.Cluster
 	if !v.Reachable {
 		return out
 	}
-	age := (a.opt.Now() - r.StatusesAt).Seconds()
+	age := (p.opt.Now() - r.StatusesAt).Seconds()
 	out.AgeSeconds = &age
 	out.ID = record.MemberID(v.ID).String()
 	voters, live := v.Counts()
@@ -221,7 +221,7 @@ func recordsStatus(r *round.Round) (l control.Lock, op *control.Op, pause *contr
 	return l, op, pause
 }
 
-func (a *Agent) healthStatus(r *round.Round) control.Health {
+func (p *Publisher) healthStatus(r *round.Round) control.Health {
 	verdict := r.Verdict
 	wall := func(moment time.Duration) time.Time { return r.Wall.Add(moment - r.Probed) }
 	out := control.Health{
@@ -242,16 +242,16 @@ func (a *Agent) healthStatus(r *round.Round) control.Health {
 	}
 	out.Disk = control.Disk{
 		WAL: lane(verdict.Figures.WAL), Direct: lane(verdict.Figures.Direct),
-		LimitSeconds: a.opt.Config.Disk.FsyncWarm.Seconds(),
+		LimitSeconds: p.opt.Config.Disk.FsyncWarm.Seconds(),
 	}
 	out.Disk.LeftOut, out.Disk.Samples = uint64(verdict.Figures.LeftOut), uint64(verdict.Figures.Samples)
-	age, op := a.opt.Probe.InFlight()
+	age, op := p.opt.Probe.InFlight()
 	out.Disk.InFlightSeconds, out.Disk.InFlightOp = age.Seconds(), op
 	if u := r.Reading.Usage; u != nil {
 		out.Disk.FreeBytes = u.Free
 	}
 	if f := verdict.Figures; f.WAL.Count+f.Direct.Count > 0 {
-		seconds := (f.Age + a.opt.Now() - r.At).Seconds()
+		seconds := (f.Age + p.opt.Now() - r.At).Seconds()
 		out.Disk.AgeSeconds = &seconds
 	}
 	return out

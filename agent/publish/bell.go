@@ -1,0 +1,31 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import "sync"
+
+// bell wakes all who wait for the next published round.
+type bell struct {
+	mu   sync.Mutex
+	next chan struct{}
+}
+
+// rung gives a channel that is closed when the bell is rung next.
+func (b *bell) rung() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next == nil {
+		b.next = make(chan struct{})
+	}
+	return b.next
+}
+
+func (b *bell) ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next != nil {
+		close(b.next)
+		b.next = nil
+	}
+}

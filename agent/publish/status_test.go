@@ -1,0 +1,42 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
+)
+
+func TestTheRowOfTheHostThatAnswersSaysWhatTheRestOfTheStatusSays(t *testing.T) {
+	t.Parallel()
+	r := &round.Round{}
+	r.Decision = policy.Decision{Role: policy.RoleVoter}
+	r.Verdict = health.Verdict{State: health.Failed, Code: health.DiskFailed}
+	r.View.Cluster.Reachable = true
+	read := func() []control.HostRecord { // as the records were read last
+		return []control.HostRecord{
+			{ID: "1", Role: "joining", Health: "OK", Waiting: "HEALTH_BAD"},
+			{ID: "2", Role: "spare", Health: "OK", Waiting: "SPACE_LOW"},
+		}
+	}
+	hosts := read()
+	ownRow(hosts, "1", r)
+	if h := hosts[0]; h.Role != control.RoleVoter || h.Health != "FAILED" || h.HealthText != "DISK_FAILED" ||
+		h.Waiting != "" {
+		t.Errorf("its row says %+v", h)
+	}
+	if hosts[1] != read()[1] {
+		t.Errorf("the row of another says %+v", hosts[1])
+	}
+	r.View.Cluster.Reachable, r.Decision.Role = false, policy.RoleUnknown
+	hosts = read()
+	ownRow(hosts, "1", r)
+	if h := hosts[0]; h.Role != control.RoleJoining || h.Health != "FAILED" {
+		t.Errorf("without a quorum its row says %+v, and not what was last known", h)
+	}
+}
