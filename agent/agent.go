@@ -34,6 +34,7 @@ import (
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/observe"
+	"github.com/quorumd/quorumd/agent/operate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
@@ -170,22 +171,23 @@ type Agent struct {
 	log  *slog.Logger
 	keys record.Keys
 
-	actor         *act.Actor
-	observer      *observe.Observer
-	told          *publish.Publisher
-	files         *local.State
-	reasons       observe.Since // of the decisions
-	noted         beside.Look[struct{}]
-	holding       beside.Look[struct{}]
-	notingAsk     beside.Look[struct{}]
-	notingStandby beside.Look[struct{}]
-	ending        beside.Look[struct{}] // of a removal that was asked for
-	tooNew        string                // ID of the rollout of which it was told that this agent does not know its work
-	seeing        beside.Look[struct{}]
-	lightly       bool          // the next round is one in between: it asks etcd for little
-	turned        time.Duration // when the last turn of the loop began, the rounds in between apart
-	rounds        uint64
-	last          policy.Decision
+	*operate.Operator // answers the socket, beside Status and LookAgain
+	actor             *act.Actor
+	observer          *observe.Observer
+	told              *publish.Publisher
+	files             *local.State
+	reasons           observe.Since // of the decisions
+	noted             beside.Look[struct{}]
+	holding           beside.Look[struct{}]
+	notingAsk         beside.Look[struct{}]
+	notingStandby     beside.Look[struct{}]
+	ending            beside.Look[struct{}] // of a removal that was asked for
+	tooNew            string                // ID of the rollout of which it was told that this agent does not know its work
+	seeing            beside.Look[struct{}]
+	lightly           bool          // the next round is one in between: it asks etcd for little
+	turned            time.Duration // when the last turn of the loop began, the rounds in between apart
+	rounds            uint64
+	last              policy.Decision
 
 	wake  chan struct{}
 	hurry atomic.Bool   // somebody waits for a fresh picture of the cluster
@@ -231,6 +233,10 @@ func New(opt Options) (*Agent, error) {
 		Machine: opt.Machine, Hooks: opt.Hooks, Files: files, Line: a.told.Journal().Line,
 		ForgetData: a.observer.ForgetData, ForgetBinary: a.observer.ForgetBinary,
 		Now: opt.Now, Wall: opt.Wall, Logger: opt.Logger, Stepping: opt.Stepping,
+	})
+	a.Operator = operate.New(operate.Options{
+		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Rounds: a.told, History: a.told.Journal(), Files: files,
+		Commands: opt.Hooks, Reboots: opt.Machine != nil, Wall: opt.Wall, Wake: a.Wake, Logger: opt.Logger,
 	})
 	return a, nil
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +16,9 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/operate"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -43,14 +44,21 @@ func (o overfull) Read(ctx context.Context, spans ...cluster.Span) (cluster.Rang
 	return found, err
 }
 
+// operatorOf gives one that asks that etcd, on a host of which nothing was seen yet.
+func operatorOf(etcd operate.Etcd) *operate.Operator {
+	c := hostConfig()
+	c.Cluster.Name = "test"
+	return operate.New(operate.Options{
+		Config: c, Etcd: etcd, Rounds: publish.New(publish.Options{}, record.KeysFor("test"), nil), Wall: time.Now,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+}
+
 func TestARolloutOfAllHostsIsRefusedWhenNotAllWereRead(t *testing.T) {
 	t.Parallel()
-	a := &Agent{
-		opt:  Options{Config: hostConfig(), Etcd: overfull{newFleetEtcd().of("v1")}, Wall: time.Now},
-		keys: record.KeysFor("test"),
-	}
+	a := operatorOf(overfull{newFleetEtcd().of("v1")})
 	_, err := a.StartRollout(t.Context(), control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
-	if e, is := errors.AsType[*control.Error](err); !is || e.Code != codeUnreadable ||
+	if e, is := errors.AsType[*control.Error](err); !is || e.Code != string(policy.RecordUnreadable) ||
 		!strings.Contains(e.Message, "hosts/x: it was not read") {
 		t.Errorf("got %v", err)
 	}
@@ -58,13 +66,7 @@ func TestARolloutOfAllHostsIsRefusedWhenNotAllWereRead(t *testing.T) {
 
 func TestWhatEtcdForbidsIsNotToldAsALackOfAQuorum(t *testing.T) {
 	t.Parallel()
-	a := &Agent{
-		opt: Options{
-			Config: hostConfig(), Etcd: forbidding{newFleetEtcd().of("v1")}, Wall: time.Now,
-			Logger: slog.New(slog.DiscardHandler),
-		},
-		keys: record.KeysFor("test"),
-	}
+	a := operatorOf(forbidding{newFleetEtcd().of("v1")})
 	for name, do := range map[string]func() error{
 		"pause": func() error {
 			_, err := a.Pause(t.Context(), control.PauseRequest{Reason: "a test", For: time.Hour}, "root")
@@ -81,7 +83,7 @@ func TestWhatEtcdForbidsIsNotToldAsALackOfAQuorum(t *testing.T) {
 		},
 	} {
 		e, is := errors.AsType[*control.Error](do())
-		if !is || e.Status != http.StatusForbidden || e.Code != string(policy.PermissionDenied) ||
+		if !is || e.Kind != control.Forbidden || e.Code != string(policy.PermissionDenied) ||
 			!strings.Contains(e.Message, "permission denied") {
 			t.Errorf("%s: %+v", name, e)
 		}

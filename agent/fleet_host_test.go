@@ -40,6 +40,7 @@ type fleetHost struct {
 	sensors func() health.MachineReading
 }
 
+// boot starts the host's agent, in a boot of that name.
 func (h *fleetHost) boot(id string) {
 	f, name := h.f, h.name
 	c, err := config.Parse("test", fmt.Appendf(nil, fleetConfig, name, "rack-"+name[len(name)-1:], f.standbys))
@@ -68,22 +69,24 @@ func (h *fleetHost) boot(id string) {
 	h.end = func() { cancel(); <-done }
 }
 
+// die ends the agent before it can take anything back.
 func (h *fleetHost) die() {
 	h.f.etcd.cutOff(true)
 	h.end()
 	h.f.etcd.cutOff(false)
 }
 
+// runs tells whether the host's etcd does.
 func (h *fleetHost) runs() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.active
 }
 
-func (h *fleetHost) losePower(id string) {
+// losePower ends the agent before it can take anything back, and what lay in memory is gone.
+func (h *fleetHost) losePower() {
 	h.die()
 	maps.DeleteFunc(h.files, func(path string, _ []byte) bool { return strings.HasPrefix(path, "/run/") })
-	h.boot(id)
 }
 
 func (h *fleetHost) Status(context.Context) (systemd.Status, error) {

@@ -81,10 +81,6 @@ func (f *fleet) add(name string, member uint64) {
 	h.boot("boot-" + name)
 }
 
-// boot starts the host's agent, in a boot of that name.
-// die ends the agent before it can take anything back.
-// runs tells whether the host's etcd does.
-// losePower ends the agent before it can take anything back, and boots anew: what lay in memory is gone.
 func (f *fleet) close() {
 	for _, h := range f.hosts {
 		h.end()
@@ -392,10 +388,11 @@ func TestAHostThatLostPowerIsNotInConflictWithWhatItWasBefore(t *testing.T) {
 			h, key := f.hosts[name], record.KeysFor("test").Host("id-"+name)
 			for _, boot := range []string{"second", "third"} {
 				before := f.etcd.get(key)
-				h.losePower(boot)
+				h.losePower()
 				if before == "" || f.etcd.get(key) != before {
 					t.Fatalf("the record of %s should outlive its power: %q, before %q", name, f.etcd.get(key), before)
 				}
+				h.boot(boot)
 				f.until(10*time.Second, name+" has written its record anew", func() bool {
 					return strings.Contains(f.etcd.get(key), boot)
 				})

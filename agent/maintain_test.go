@@ -130,29 +130,6 @@ func TestNothingIsOverdueThatStillWaitsForItsTurn(t *testing.T) {
 	})
 }
 
-func TestACommandThatWasStartedIsNotAskedForAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, usualPace())
-		defer f.close()
-		f.pass(time.Minute)
-		h := f.hosts["v2"].agent
-		ran := &local.Request{
-			Work: policy.WorkCommand, Program: "upgrade", By: "root", Since: time.Now().UTC(),
-			ProgramRun: local.ProgramRun{Ran: policy.HooksDone},
-		}
-		must(t, h.files.ChangeRequest(func(*local.Request) (*local.Request, *local.End) { return ran, nil }))
-		h.opt.Hooks = told{}
-		_, err := h.AskMaintenance(t.Context(), control.MaintenanceRequest{
-			Work:    control.WorkCommand,
-			Command: "upgrade", Reason: "again", For: time.Hour,
-		}, "root")
-		if err == nil || !strings.Contains(err.Error(), "was started already") {
-			t.Errorf("the answer is %v", err)
-		}
-	})
-}
-
 func TestATurnInARolloutThatRunsIsNotWithdrawnOnItsHost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -5,7 +5,6 @@ package agent
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -75,7 +74,7 @@ func TestARolloutThatWouldOutgrowItsRecordIsNotStarted(t *testing.T) {
 		_, err := f.hosts["v1"].agent.StartRollout(t.Context(),
 			control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
 		refused, is := err.(*control.Error)
-		if !is || refused.Status != http.StatusBadRequest ||
+		if !is || refused.Kind != control.Wrong ||
 			!strings.Contains(refused.Message, "704 hosts would outgrow 131072 bytes") {
 			t.Errorf("got %v", err)
 		}

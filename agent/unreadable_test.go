@@ -172,7 +172,7 @@ func TestARecordOfAHostThatCannotBeReadIsNamedAndItsOwnAgentWritesOverIt(t *test
 		}
 		_, err := f.hosts["v1"].agent.StartRollout(t.Context(),
 			control.RolloutRequest{Work: control.WorkReboot, Reason: "a test"}, "root")
-		if refused, is := err.(*control.Error); !is || refused.Code != codeUnreadable {
+		if refused, is := err.(*control.Error); !is || refused.Code != string(policy.RecordUnreadable) {
 			t.Errorf("a rollout of all hosts, one of which is not known: %v", err)
 		}
 	})

@@ -28,7 +28,7 @@ type Reader interface {
 
 // Operator does what an operator asks for. By says who asks, such as "root" or
 // "uid 1000 (alice)". The context carries a deadline. An error that is an *Error reaches the
-// caller as it is, with its status, code and hint; the message begins with "cannot".
+// caller as it is, with the status of its kind, its code and hint; the message begins with "cannot".
 type Operator interface {
 	// Bootstrap asks for a new cluster to be started on this host. It returns once the wish is
 	// accepted; the status shows how it goes.
@@ -60,8 +60,8 @@ type Maintainer interface {
 	// has. When nothing was asked for it does nothing and succeeds.
 	EndMaintenance(ctx context.Context, by string) error
 	// StartRollout has one host after another restarted or rebooted, or run a command. While another rollout is
-	// running or paused it is refused with CodeConflict, and a host that nobody knows with a
-	// status of 400.
+	// running or paused it is refused with CodeConflict, and a host that nobody knows as
+	// Wrong.
 	StartRollout(ctx context.Context, req RolloutRequest, by string) (Rollout, error)
 	// SetRollout makes the rollout RolloutRunning (again), RolloutPaused or RolloutAborted, and
 	// gives it as it stands. When there is none it is refused with CodeConflict.

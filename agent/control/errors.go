@@ -29,11 +29,39 @@ const (
 
 // Error is a refusal or failure as the other side of the socket sees it.
 type Error struct {
-	Status  int    `json:"-"` // HTTP status; 0 for an error of the client's own
+	Kind    Kind   `json:"-"` // of a Backend's refusal
+	Status  int    `json:"-"` // HTTP status; 0 for a Backend's refusal and for an error of the client's own
 	Code    string `json:"code"`
 	Message string `json:"message"`        // "cannot …: cause"
 	Hint    string `json:"hint,omitempty"` // what to do
 	Err     error  `json:"-"`              // the cause, if there is one on this side
+}
+
+// Kind tells a caller in which way it is refused. A Backend gives it; the server makes a status of HTTP of it.
+type Kind int
+
+// The kinds of refusals.
+const (
+	Fault     Kind = iota // no refusal: it has failed
+	NotNow                // something is missing that may come: the same request may succeed later
+	Conflicts             // the host or the cluster is not in the state that the caller expects
+	Wrong                 // the request itself: do not repeat it as it is
+	Forbidden             // it is not allowed
+)
+
+func (k Kind) status() int {
+	switch k { //exhaustive:enforce
+	case NotNow:
+		return http.StatusServiceUnavailable
+	case Conflicts:
+		return http.StatusConflict
+	case Wrong:
+		return http.StatusBadRequest
+	case Forbidden:
+		return http.StatusForbidden
+	case Fault:
+	}
+	return http.StatusInternalServerError
 }
 
 // Error gives the message, and the hint after a semicolon.
@@ -57,7 +85,7 @@ func wireError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		shown := *e
 		if shown.Status < 400 || shown.Status > 599 {
-			shown.Status = http.StatusInternalServerError
+			shown.Status = shown.Kind.status()
 		}
 		return &shown
 	}

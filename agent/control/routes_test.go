@@ -382,6 +382,10 @@ func TestAnErrorOfAnyKindHasAStatusOfAnError(t *testing.T) {
 		{&Error{Code: "X", Message: "cannot x"}, 500, "X"},
 		{&Error{Status: 200, Code: "X", Message: "cannot x"}, 500, "X"},
 		{&Error{Status: 503, Code: "X", Message: "cannot x"}, 503, "X"},
+		{&Error{Kind: NotNow, Code: "X", Message: "cannot x"}, 503, "X"},
+		{&Error{Kind: Conflicts, Code: "X", Message: "cannot x"}, 409, "X"},
+		{&Error{Kind: Wrong, Code: "X", Message: "cannot x"}, 400, "X"},
+		{&Error{Kind: Forbidden, Code: "X", Message: "cannot x"}, 403, "X"},
 	} {
 		if e := wireError(c.err); e.Status != c.status || e.Code != c.code {
 			t.Errorf("%v: got %d %s, want %d %s", c.err, e.Status, e.Code, c.status, c.code)

@@ -70,6 +70,24 @@ func (f *State) ChangeRemoval(change func(file *Removals)) error {
 	return nil
 }
 
+// AskRemoval makes k what this host is to remove, or renews what stands for the same member, and gives it as it stands.
+// Another one that is still in time, or whose operation runs, stays, and is given as other.
+func (f *State) AskRemoval(k Removal, runs bool) (stands Removal, other *Removal, err error) {
+	now := k.Since
+	err = f.ChangeRemoval(func(file *Removals) {
+		switch before := file.Removal; {
+		case before == nil:
+		case before.MemberID == k.MemberID:
+			k.Since, k.Begun = before.Since, before.Begun
+		case now.Before(before.Until) || runs:
+			other = before
+			return
+		}
+		file.Removal = &k
+	})
+	return k, other, err
+}
+
 // MarkRemoval notes whether the operation of what was asked has begun, if it is still that.
 func (f *State) MarkRemoval(k *Removal, begun bool) error {
 	stands := false

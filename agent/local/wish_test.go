@@ -1,0 +1,145 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+func newState(t *testing.T) *State {
+	t.Helper()
+	dir := t.TempDir()
+	f, err := Open(HostFiles{}, dir+"/state", dir+"/run", nil)
+	must(t, err)
+	return f
+}
+
+func reboot() Wish {
+	return Wish{Work: policy.WorkReboot, Reason: "kernel", By: "root", For: time.Hour, At: time.Unix(1000, 0)}
+}
+
+func TestWhatIsWishedAgainIsRenewedAndKeepsItsPlaceInTheQueue(t *testing.T) {
+	t.Parallel()
+	f := newState(t)
+	for i, reason := range []string{"kernel", "firmware"} {
+		w := reboot()
+		w.Reason, w.For, w.At = reason, time.Duration(i+1)*time.Hour, w.At.Add(time.Duration(i)*time.Minute)
+		against, err := f.Ask(w)
+		must(t, err)
+		if against != nil {
+			t.Fatalf("%+v stands against it", against)
+		}
+	}
+	k, _ := f.Asked()
+	if !k.Since.Equal(reboot().At) || k.Reason != "firmware" || k.For != 2*time.Hour {
+		t.Errorf("what is asked is %+v", k)
+	}
+}
+
+func TestWhatStandsAgainstAWishStaysAndIsGiven(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		stands func(*Request)
+		wish   func(*Wish)
+		same   bool
+	}{
+		"another work":        {func(*Request) {}, func(w *Wish) { w.Work = policy.WorkRestart }, false},
+		"another program":     {func(*Request) {}, func(w *Wish) { w.Program = "upgrade" }, false},
+		"etcd keeps running":  {func(*Request) {}, func(w *Wish) { w.KeepRunning = true }, false},
+		"by somebody else":    {func(*Request) {}, func(w *Wish) { w.External = true }, false},
+		"it is over":          {func(k *Request) { k.Over = true }, func(*Wish) {}, true},
+		"its command has run": {func(k *Request) { k.Ran = policy.HooksRunning }, func(*Wish) {}, true},
+	} {
+		f := newState(t)
+		_, err := f.Ask(reboot())
+		must(t, err)
+		must(t, f.MarkRequest(c.stands))
+		before, _ := f.Asked()
+		w := reboot()
+		w.Reason = "another"
+		c.wish(&w)
+		against, err := f.Ask(w)
+		must(t, err)
+		if now, _ := f.Asked(); against == nil || *now != *before || *against != *before || w.Same(against) != c.same {
+			t.Errorf("%s: %+v stands against it, and what is asked is %+v", name, against, now)
+		}
+	}
+}
+
+func TestAPersonsWordEndsWhatWaitsAndBringsBackWhatIsDown(t *testing.T) {
+	t.Parallel()
+	rollout := &record.Rollout{ID: "x"}
+	for name, c := range map[string]struct {
+		stands       func(*Request)
+		word         Word
+		over, waived bool
+		gone, again  bool
+	}{
+		"it waits":                            {stands: func(*Request) {}, gone: true},
+		"it waits, of the rollout that runs":  {func(k *Request) { k.Rollout = "x" }, Word{Rolling: rollout}, false, false, false, true},
+		"it waits, of another rollout":        {stands: func(k *Request) { k.Rollout = "y" }, word: Word{Rolling: rollout}, gone: true},
+		"it has begun":                        {stands: func(k *Request) { k.BootID = "boot" }, over: true},
+		"it has begun, of the rollout":        {stands: func(k *Request) { k.BootID, k.Rollout = "boot", "x" }, word: Word{Rolling: rollout}, over: true},
+		"etcd is stopped":                     {stands: func(k *Request) { k.Stopped = true }, over: true},
+		"the programs after it have failed":   {stands: func(k *Request) { k.Stopped = true }, word: Word{Waives: true}, over: true, waived: true},
+		"they had failed when it was said so": {stands: func(k *Request) { k.Stopped, k.Waived = true, true }, over: true, waived: true},
+	} {
+		f := newState(t)
+		_, err := f.Ask(reboot())
+		must(t, err)
+		must(t, f.MarkRequest(c.stands))
+		c.word.By, c.word.At = "root", time.Unix(2000, 0)
+		again, err := f.Finish(c.word)
+		must(t, err)
+		k, end := f.Asked()
+		switch {
+		case again != c.again || (k == nil) != c.gone:
+			t.Errorf("%s: again %t, what is asked is %+v", name, again, k)
+		case c.gone && (end == nil || end.Code != policy.Withdrawn || end.Text != "by root"):
+			t.Errorf("%s: it ended as %+v", name, end)
+		case !c.gone && (k.Over != c.over || k.Waived != c.waived || end != nil):
+			t.Errorf("%s: what is asked is %+v, ended %+v", name, k, end)
+		}
+	}
+	if again, err := newState(t).Finish(Word{}); again || err != nil {
+		t.Errorf("nothing is asked: %t, %v", again, err)
+	}
+}
+
+func TestAnotherRemovalWaitsUntilTheFirstIsOutOfTimeAndDoesNotRun(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1000, 0).UTC()
+	first := Removal{MemberID: 1, By: "root", Since: start, Until: start.Add(time.Hour)}
+	f := newState(t)
+	_, _, err := f.AskRemoval(first, false)
+	must(t, err)
+	must(t, f.MarkRemoval(&first, true))
+	ask := func(member record.MemberID, after time.Duration, runs bool) (Removal, *Removal) {
+		t.Helper()
+		k := Removal{MemberID: member, Since: start.Add(after), Until: start.Add(after + time.Hour)}
+		stands, other, err := f.AskRemoval(k, runs)
+		must(t, err)
+		return stands, other
+	}
+	if stands, other := ask(1, time.Minute, true); other != nil || !stands.Since.Equal(start) || !stands.Begun ||
+		!stands.Until.Equal(start.Add(61*time.Minute)) {
+		t.Errorf("asked again it is %+v, against it %+v", stands, other)
+	}
+	if _, other := ask(2, 2*time.Minute, false); other == nil || other.MemberID != 1 {
+		t.Errorf("while the first is in time there is against another: %+v", other)
+	}
+	if _, other := ask(2, 2*time.Hour, true); other == nil || other.MemberID != 1 {
+		t.Errorf("while the first runs there is against another: %+v", other)
+	}
+	if stands, other := ask(2, 2*time.Hour, false); other != nil || stands.MemberID != 2 || stands.Begun {
+		t.Errorf("after that it is %+v, against it %+v", stands, other)
+	}
+	if k, _ := f.Removals(); k == nil || k.MemberID != 2 {
+		t.Errorf("what is asked is %+v", k)
+	}
+}

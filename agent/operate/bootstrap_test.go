@@ -1,0 +1,139 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package operate
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/publish"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// dialing is an etcd of which nothing can be asked but whether its endpoints take connections.
+type dialing struct{ Etcd }
+
+func (dialing) Diagnose(ctx context.Context, endpoint string) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", endpoint)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// upgrade is the only command that there is.
+type upgrade struct{}
+
+func (upgrade) Find(name string) error {
+	if name != "upgrade" {
+		return errors.New("there is no command " + name)
+	}
+	return nil
+}
+
+// host is an Operator on a host whose rounds the test shows, and how often the loop was woken.
+type host struct {
+	*Operator
+	told  *publish.Publisher
+	files *local.State
+	woken int
+}
+
+func newHost(t *testing.T, endpoints ...string) *host {
+	t.Helper()
+	dir := t.TempDir()
+	files, err := local.Open(local.HostFiles{}, dir+"/state", dir+"/run", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &host{files: files}
+	var c config.Config
+	c.Cluster.Endpoints = endpoints
+	log := slog.New(slog.DiscardHandler)
+	h.told = publish.New(publish.Options{Config: c, Wall: time.Now, Logger: log}, record.KeysFor("test"), files)
+	h.Operator = New(Options{
+		Config: c, Etcd: dialing{}, Rounds: h.told, History: h.told.Journal(), Files: files, Wall: time.Now,
+		Commands: upgrade{}, Wake: func() { h.woken++ }, Logger: log,
+	})
+	return h
+}
+
+// managed is a round in which quorumd manages the host and sees nothing yet.
+func managed() *round.Round {
+	return &round.Round{View: policy.View{
+		Self: policy.Self{Mode: policy.Manage}, Data: policy.Data{State: policy.DataEmpty},
+	}}
+}
+
+func TestANewClusterIsMadeOnlyWhereThereIsNoSignOfOne(t *testing.T) {
+	t.Parallel()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := listener.Addr().String()
+	t.Cleanup(func() { _ = listener.Close() })
+	for name, c := range map[string]struct {
+		see       func(*policy.View)
+		endpoints []string
+		kind      control.Kind
+		code      policy.ReasonCode
+	}{
+		"it only observes":         {func(v *policy.View) { v.Self.Mode = policy.Observe }, nil, control.Conflicts, policy.ModeObserve},
+		"a cluster answers":        {func(v *policy.View) { v.Cluster.Listed = true }, nil, control.Conflicts, policy.ClusterExists},
+		"it belonged to one":       {func(v *policy.View) { v.Bootstrap.Done = true }, nil, control.Conflicts, policy.ClusterExists},
+		"it has seen one":          {func(v *policy.View) { v.Bootstrap.Seen = 7 }, nil, control.Conflicts, policy.ClusterExists},
+		"its disk is not read yet": {func(v *policy.View) { v.Data.State = policy.DataUnknown }, nil, control.NotNow, policy.Starting},
+		"there is data":            {func(v *policy.View) { v.Data.State = policy.DataRemains }, nil, control.Conflicts, policy.ClusterExists},
+		"something answers":        {func(*policy.View) {}, []string{open}, control.Conflicts, policy.ClusterExists},
+		"a host says nothing":      {func(*policy.View) {}, []string{"no such endpoint"}, control.Conflicts, policy.ClusterExists},
+	} {
+		h := newHost(t, c.endpoints...)
+		r := managed()
+		c.see(&r.View)
+		h.told.Show(r)
+		e, is := errors.AsType[*control.Error](h.Bootstrap(t.Context(), "root"))
+		if !is || e.Kind != c.kind || e.Code != string(c.code) || h.files.Bootstrap() != nil || h.woken != 0 {
+			t.Errorf("%s: %+v, asked %+v, woken %d times", name, e, h.files.Bootstrap(), h.woken)
+		}
+	}
+}
+
+func TestANewClusterIsAskedForOnce(t *testing.T) {
+	t.Parallel()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := (dialing{}).Diagnose(t.Context(), closed); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Skipf("%s is somebody's by now: %v", closed, err)
+	}
+	h := newHost(t, closed)
+	if e, is := errors.AsType[*control.Error](h.Bootstrap(t.Context(), "root")); !is || e.Kind != control.NotNow {
+		t.Errorf("before the first round the answer is %v", e)
+	}
+	h.told.Show(managed())
+	for range 2 {
+		if err := h.Bootstrap(t.Context(), "root"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b := h.files.Bootstrap(); b == nil || b.By != "root" || h.woken != 1 {
+		t.Errorf("what is asked is %+v, and the loop was woken %d times", b, h.woken)
+	}
+}

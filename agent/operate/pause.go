@@ -1,0 +1,51 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package operate
+
+import (
+	"context"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// Pause writes the pause of the whole cluster, under a lease that ends with it.
+func (o *Operator) Pause(ctx context.Context, req control.PauseRequest, by string) (control.Pause, error) {
+	now := o.opt.Wall()
+	pause := record.Pause{By: by, Host: o.opt.Config.Host.Name, Reason: req.Reason, Since: now, Until: now.Add(req.For)}
+	value, err := record.Encode(pause)
+	if err != nil {
+		return control.Pause{}, err
+	}
+	lease, _, err := o.opt.Etcd.Grant(ctx, int64(req.For.Round(time.Second)/time.Second))
+	if err == nil {
+		_, err = o.opt.Etcd.Txn(ctx, nil, clientv3.OpPut(o.keys.Pause(), string(value), clientv3.WithLease(lease)))
+	}
+	if err != nil {
+		return control.Pause{}, o.refuseCall("cannot pause: ", err,
+			"without a quorum no agent takes a step in any case")
+	}
+	o.note(ctx, "PAUSED", "paused by "+by+": "+req.Reason)
+	o.opt.Wake()
+	return control.Pause{By: by, Reason: req.Reason, Since: pause.Since, Until: pause.Until}, nil
+}
+
+// Resume ends the pause.
+func (o *Operator) Resume(ctx context.Context, by string) error {
+	found, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: o.keys.Pause()})
+	if err == nil && len(found.Pairs) == 0 {
+		return refuse(control.Conflicts, control.CodeNotPaused, "cannot resume: nothing is paused",
+			"quorumctl status")
+	}
+	if _, err := o.opt.Etcd.Txn(ctx, nil, clientv3.OpDelete(o.keys.Pause())); err != nil {
+		return o.refuseCall("cannot resume: ", err, "try again when the cluster has a quorum")
+	}
+	o.note(ctx, "RESUMED", "resumed by "+by)
+	o.opt.Wake()
+	return nil
+}

@@ -1,0 +1,156 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// ReleaseOp deletes the record of the operation in flight, at a person's word.
+func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by string) error {
+	const cannot = "cannot release the operation: "
+	found, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: o.keys.Op()})
+	switch {
+	case err != nil:
+		return o.refuseCall(cannot, err, "try again when the cluster has a quorum")
+	case len(found.Pairs) == 0:
+		return o.releaseStanding(ctx, req, by)
+	}
+	op, err := decoded[record.Op](policy.RecordOp, found.Pairs[0])
+	if u, unread := errors.AsType[*unreadable](err); unread {
+		return o.releaseUnreadable(ctx, u, req.Reason, by)
+	}
+	// not the one that was shown
+	if r := o.opt.Rounds.Current(); r != nil && r.Op != nil && r.OpAt != found.Pairs[0].ModRevision {
+		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has moved on meanwhile",
+			"quorumctl op show, and try again")
+	}
+	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(o.keys.Op()), "=", found.Pairs[0].ModRevision)}
+	then := []clientv3.Op{clientv3.OpDelete(o.keys.Op())}
+	if op.Kind == policy.KindCycle {
+		put, err := o.releaseOf(op, req, by)
+		if err != nil {
+			return refuse(control.Conflicts, control.CodeConflict, cannot+err.Error(), "give a shorter --reason")
+		}
+		then = append(then, put)
+	}
+	unmoved, stop, err := o.stopFor(ctx, op, by)
+	if err != nil {
+		return o.refuseCall(cannot, err, "try again when the cluster has a quorum")
+	}
+	answer, err := o.opt.Etcd.Txn(ctx, append(conditions, unmoved...), append(then, stop...)...)
+	switch {
+	case err != nil:
+		return o.refuseCall(cannot, err, "quorumctl op show tells whether it is gone")
+	case !answer.Succeeded:
+		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has moved on meanwhile",
+			"quorumctl op show, and try again")
+	}
+	o.note(ctx, "RELEASED", op.Kind+" of "+op.HostName+" in phase "+op.Phase+" released by "+by+": "+req.Reason)
+	o.opt.Wake()
+	return nil
+}
+
+// releaseStanding releases an operation that only its own host still tells of: somebody has deleted its record.
+func (o *Operator) releaseStanding(ctx context.Context, req control.ReleaseRequest, by string) error {
+	const cannot = "cannot release the operation: "
+	r := o.opt.Rounds.Current()
+	if r == nil {
+		return refuse(control.NotNow, codeNotYet, cannot+"quorumd has just started",
+			"try again in a few seconds")
+	}
+	op, found := standing(r)
+	if !found {
+		return refuse(control.Conflicts, control.CodeConflict, cannot+"there is none", "quorumctl op show")
+	}
+	put, err := o.releaseOf(op, req, by)
+	if err != nil {
+		return refuse(control.Conflicts, control.CodeConflict, cannot+err.Error(), "give a shorter --reason")
+	}
+	answer, err := o.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(o.keys.Op()), "=", 0)}, put)
+	switch {
+	case err != nil:
+		return o.refuseCall(cannot, err, "quorumctl op show")
+	case !answer.Succeeded:
+		return refuse(control.Conflicts, control.CodeConflict, cannot+"its host has just recorded it again",
+			"quorumctl op show, and try again")
+	}
+	o.note(ctx, "RELEASED", op.Kind+" of "+op.HostName+" whose record was deleted, released by "+by+": "+req.Reason)
+	o.opt.Wake()
+	return nil
+}
+
+// standing gives the operation that a host says it is in, of which somebody has deleted the record.
+func standing(r *round.Round) (record.Op, bool) {
+	for _, h := range r.Hosts {
+		if h.Turn.IsZero() || r.Released.Frees(h.ID, h.Turn) {
+			continue
+		}
+		return record.Op{Kind: policy.KindCycle, Host: h.ID, HostName: h.Name, Work: h.Wants, Started: h.Turn}, true
+	}
+	return record.Op{}, false
+}
+
+// releaseOf writes that a person has released an operation: without that, its host takes the record for deleted.
+func (o *Operator) releaseOf(op record.Op, req control.ReleaseRequest, by string) (clientv3.Op, error) {
+	value, err := record.Encode(record.Release{
+		Host: op.Host, Started: op.Started, Time: o.opt.Wall().UTC(), By: by,
+		Reason: req.Reason,
+	})
+	return clientv3.OpPut(o.keys.Release(op.Host), string(value)), err
+}
+
+// stopFor stops the rollout of which one host's operation is released by a person, in the same transaction: the next
+// host must not go as if that one were back.
+func (o *Operator) stopFor(ctx context.Context, op record.Op, by string) ([]clientv3.Cmp, []clientv3.Op, error) {
+	found, seen, err := o.readRollout(ctx)
+	if _, unread := errors.AsType[*unreadable](err); unread {
+		return nil, nil, nil // it goes on for nobody
+	}
+	if err != nil || found == nil || found.State != record.RolloutRunning || op.Kind != policy.KindCycle ||
+		!slices.Contains(found.Waiting(), op.Host) {
+		return nil, nil, err
+	}
+	found.State, found.Text = record.RolloutStopped, "the operation of "+op.HostName+" was released by "+by
+	value, err := record.Encode(*found)
+	return []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(o.keys.Rollout()), "=", seen)},
+		[]clientv3.Op{clientv3.OpPut(o.keys.Rollout(), string(value))}, err
+}
+
+// releaseUnreadable deletes the record of an operation that cannot be read. Nobody knows whose it was, so a rollout
+// that runs is stopped.
+func (o *Operator) releaseUnreadable(ctx context.Context, u *unreadable, reason, by string) error {
+	var also []clientv3.Op
+	found, _, err := o.readRollout(ctx)
+	if _, is := errors.AsType[*unreadable](err); err != nil && !is {
+		return o.refuseRead("cannot release the operation: ", err)
+	}
+	if err == nil && found != nil && found.State == record.RolloutRunning {
+		found.State, found.Text = record.RolloutStopped,
+			"an operation whose record could not be read was released by "+by
+		value, err := record.Encode(*found)
+		if err != nil {
+			return fmt.Errorf("cannot release the operation: %w", err)
+		}
+		also = append(also, clientv3.OpPut(o.keys.Rollout(), string(value)))
+	}
+	if err := o.discard(ctx, u, also...); err != nil {
+		return err
+	}
+	o.note(ctx, "RELEASED", "an operation whose record could not be read was released by "+by+": "+reason+" ("+u.Why+
+		")")
+	o.opt.Wake()
+	return nil
+}

@@ -1,0 +1,52 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package operate
+
+import (
+	"context"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// unreadable is a record in etcd that could not be read.
+type unreadable struct {
+	policy.Unreadable
+	at int64 // its modification revision
+}
+
+// Error says what a person is told.
+func (u *unreadable) Error() string { return u.Key + ": " + u.Why }
+
+// decoded reads the record of a pair.
+func decoded[T record.Lock | record.Op | record.Rollout](kind policy.RecordKind, pair cluster.Pair) (T, error) {
+	var r T
+	err := round.Oversized[T](pair)
+	if err == nil {
+		r, err = record.Decode[T](pair.Value)
+	}
+	if err != nil {
+		return r, &unreadable{policy.Unreadable{Kind: kind, Key: pair.Key, Why: err.Error()}, pair.ModRevision}
+	}
+	return r, nil
+}
+
+// discard deletes a record that cannot be read, if it is still that one.
+func (o *Operator) discard(ctx context.Context, u *unreadable, also ...clientv3.Op) error {
+	answer, err := o.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(u.Key), "=", u.at)},
+		append(also, clientv3.OpDelete(u.Key))...)
+	switch {
+	case err != nil:
+		return o.refuseCall("cannot delete "+u.Key+": ", err, "try again when the cluster has a quorum")
+	case !answer.Succeeded:
+		return refuse(control.Conflicts, control.CodeConflict, "cannot delete "+u.Key+": it was written meanwhile",
+			"look at it, and try again")
+	}
+	return nil
+}
