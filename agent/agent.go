@@ -14,7 +14,7 @@
 //   - A step starts only under a lock that was confirmed by a fresh transaction and is valid for
 //     as long as the step may take, and only if it was decided on what was seen in its own round.
 //   - What etcd has to do for the agents does not grow with the number of hosts that are no members
-//     and have nothing to do; see observe/pace.go and queue.go.
+//     and have nothing to do; see observe/pace.go and publish/queue.go.
 //   - What must survive a crash is in etcd or on disk, so that an agent that was killed anywhere
 //     goes on from what it sees.
 package agent
