@@ -23,13 +23,13 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Presence keeps this host's record in etcd. It is written when what it says changes, and its
+// presence keeps this host's record in etcd. It is written when what it says changes, and its
 // lease is renewed from the loop, so that the record of a loop that hangs goes away.
-type Presence struct {
+type presence struct {
 	opt     Options
 	keys    record.Keys
 	log     *slog.Logger
-	lease   clientv3.LeaseID
+	lease   clientv3.LeaseID // or 0; what else stands for as long as this agent runs may hang on it
 	written record.Host
 	renewed time.Duration
 	p99     float64       // of the disk, as last published
@@ -38,19 +38,19 @@ type Presence struct {
 	noting  beside.Look[struct{}]
 }
 
-// NewPresence makes one that has written nothing yet.
-func NewPresence(opt Options, keys record.Keys, files *local.State) *Presence {
-	return &Presence{opt: opt, keys: keys, log: opt.Logger, files: files}
+// newPresence makes one that has written nothing yet.
+func newPresence(opt Options, keys record.Keys, files *local.State) *presence {
+	return &presence{opt: opt, keys: keys, log: opt.Logger, files: files}
 }
 
 // mine tells whether a record with this host's ID is this host's own: written by this agent, or by the one before a
 // reboot that could not take it back, as when the power is lost.
-func (p *Presence) mine(h record.Host) bool {
+func (p *presence) mine(h record.Host) bool {
 	return h.Instance == p.opt.Instance || slices.Contains(p.files.Instances(), h.Instance)
 }
 
 // note remembers across a reboot who this agent is. It is written beside the loop: the disk may hang.
-func (p *Presence) note(ctx context.Context) {
+func (p *presence) note(ctx context.Context) {
 	if slices.Contains(p.files.Instances(), p.opt.Instance) {
 		return
 	}
@@ -68,8 +68,8 @@ func (p *Presence) note(ctx context.Context) {
 // Renewals is how often in its time to live the presence lease is renewed.
 const Renewals = 3
 
-// Publish writes the record if it has changed, or if it is gone.
-func (p *Presence) Publish(ctx context.Context, r *round.Round) {
+// publish writes the record if it has changed, or if it is gone.
+func (p *presence) publish(ctx context.Context, r *round.Round) {
 	if r.OwnHost != nil && !p.mine(*r.OwnHost) {
 		return // another agent's; conflict says so
 	}
@@ -90,7 +90,7 @@ func (p *Presence) Publish(ctx context.Context, r *round.Round) {
 }
 
 // renew keeps the lease alive, and forgets it when etcd does not know it any more.
-func (p *Presence) renew(ctx context.Context) {
+func (p *presence) renew(ctx context.Context) {
 	ttl := p.opt.Config.Timing.PresenceTTL
 	now := p.opt.Now()
 	if p.lease == 0 || now-p.renewed < ttl/Renewals {
@@ -108,7 +108,7 @@ func (p *Presence) renew(ctx context.Context) {
 }
 
 // write puts the record if the key is still as it was seen.
-func (p *Presence) write(ctx context.Context, own record.Host, seen int64) error {
+func (p *presence) write(ctx context.Context, own record.Host, seen int64) error {
 	value, err := record.Encode(own)
 	if err != nil {
 		return err
@@ -135,11 +135,8 @@ func (p *Presence) write(ctx context.Context, own record.Host, seen int64) error
 	return nil
 }
 
-// Lease gives the lease of the record, or 0: what else stands for as long as this agent runs may hang on it.
-func (p *Presence) Lease() clientv3.LeaseID { return p.lease }
-
-// Leave ends the lease, and with it the record.
-func (p *Presence) Leave(ctx context.Context) {
+// leave ends the lease, and with it the record.
+func (p *presence) leave(ctx context.Context) {
 	if p.lease == 0 {
 		return
 	}
@@ -149,7 +146,7 @@ func (p *Presence) Leave(ctx context.Context) {
 }
 
 // record is what this host says of itself.
-func (p *Presence) record(r *round.Round) record.Host {
+func (p *presence) record(r *round.Round) record.Host {
 	c, v := p.opt.Config, r.View
 	h := record.Host{
 		ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Instance: p.opt.Instance, BootID: p.opt.BootID,
@@ -178,7 +175,7 @@ func (p *Presence) record(r *round.Round) record.Host {
 
 // asks tells whether the operation in flight asks this host how it is: a host is about to stop its voter, and waits for
 // the word of every other. A round that has slept does not answer, its verdict may be as old as its sleep.
-func (p *Presence) asks(r *round.Round) bool {
+func (p *presence) asks(r *round.Round) bool {
 	op := r.Op
 	return op != nil && op.Kind == policy.KindCycle && policy.OpPhase(op.Phase) == policy.PhaseReady &&
 		op.Host != p.opt.Config.Host.ID &&
@@ -191,7 +188,7 @@ const p99Every = 10 * time.Minute
 
 // steadyP99 gives the p99 to publish: the one before, unless the disk has become clearly quicker or
 // slower and the last change is a while ago. A disk that was not measured has the p99 of before.
-func (p *Presence) steadyP99(now, p99 time.Duration) float64 {
+func (p *presence) steadyP99(now, p99 time.Duration) float64 {
 	level := quantised(p99)
 	seconds := p99.Seconds()
 	within := seconds > p.p99/2*0.75 && seconds <= p.p99*1.25 // a quarter beyond the bounds of its step

@@ -15,7 +15,7 @@ import (
 func TestThePublishedP99ChangesSeldomAndNotForNoise(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
-	var p Presence
+	var p presence
 	at := func(now, p99 time.Duration, want time.Duration) {
 		t.Helper()
 		if got := p.steadyP99(now, p99); got != want.Seconds() {
@@ -38,26 +38,26 @@ func TestOnlyAVoterWhoseVerdictIsNewAnswersAHostThatIsAboutToStopItsOwn(t *testi
 	t.Parallel()
 	const callTimeout = time.Second
 	for name, c := range map[string]struct {
-		change  func(r *round.Round, p *Presence)
+		change  func(r *round.Round, p *presence)
 		answers bool
 	}{
-		"it does":      {func(*round.Round, *Presence) {}, true},
-		"nobody asks":  {func(r *round.Round, _ *Presence) { r.Op = nil }, false},
-		"a host joins": {func(r *round.Round, _ *Presence) { r.Op.Kind = policy.KindJoin }, false},
-		"the host is not ready yet": {func(r *round.Round, _ *Presence) {
+		"it does":      {func(*round.Round, *presence) {}, true},
+		"nobody asks":  {func(r *round.Round, _ *presence) { r.Op = nil }, false},
+		"a host joins": {func(r *round.Round, _ *presence) { r.Op.Kind = policy.KindJoin }, false},
+		"the host is not ready yet": {func(r *round.Round, _ *presence) {
 			r.Op.Phase = string(policy.PhaseBegun)
 		}, false},
-		"the host is down": {func(r *round.Round, _ *Presence) {
+		"the host is down": {func(r *round.Round, _ *presence) {
 			r.Op.Phase = string(policy.PhaseDown)
 		}, false},
-		"it is the host itself": {func(r *round.Round, _ *Presence) { r.Op.Host = "id-n1" }, false},
-		"it is a standby": {func(r *round.Round, _ *Presence) {
+		"it is the host itself": {func(r *round.Round, _ *presence) { r.Op.Host = "id-n1" }, false},
+		"it is a standby": {func(r *round.Round, _ *presence) {
 			r.Decision.Role = policy.RoleStandby
 		}, false},
-		"it slept between look and word":    {func(r *round.Round, _ *Presence) { r.At -= 2 * callTimeout }, false},
-		"it was asked before, and has told": {func(_ *round.Round, p *Presence) { p.written.Answers = 41 }, true},
+		"it slept between look and word":    {func(r *round.Round, _ *presence) { r.At -= 2 * callTimeout }, false},
+		"it was asked before, and has told": {func(_ *round.Round, p *presence) { p.written.Answers = 41 }, true},
 	} {
-		p := &Presence{opt: Options{Now: func() time.Duration { return time.Minute }}}
+		p := &presence{opt: Options{Now: func() time.Duration { return time.Minute }}}
 		p.opt.Config.Host.ID, p.opt.Config.Timing.CallTimeout = "id-n1", callTimeout
 		r := &round.Round{At: time.Minute}
 		r.Op, r.OpAt = &record.Op{Kind: policy.KindCycle, Host: "id-n2", Phase: string(policy.PhaseReady)}, 42

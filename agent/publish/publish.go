@@ -5,8 +5,8 @@
 // history, and whoever scrapes by metrics.
 //
 // It promises that nothing it does changes what is decided, that a record is written only over the one that was seen,
-// and that a line of the history that etcd does not take is stored later, once and in its place. A Presence and the
-// queue belong to the loop, which alone renews their lease; the rest is for everybody at once.
+// and that a line of the history that etcd does not take is stored later, once and in its place. The host's record and
+// the queue belong to the loop, which alone renews their lease; the rest is for everybody at once.
 package publish
 
 import (

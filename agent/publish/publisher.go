@@ -25,7 +25,7 @@ type Publisher struct {
 	files    *local.State
 	journal  *Journal
 	metrics  *Metrics
-	presence *Presence
+	presence *presence
 	trimmed  time.Duration // when the history was last trimmed for the queue's keeper
 	last     policy.Decision
 
@@ -38,7 +38,7 @@ type Publisher struct {
 func New(opt Options, keys record.Keys, files *local.State) *Publisher {
 	return &Publisher{
 		opt: opt, keys: keys, log: opt.Logger, files: files, journal: NewJournal(opt, keys),
-		metrics: NewMetrics(opt.Probe, opt.Now), presence: NewPresence(opt, keys, files),
+		metrics: NewMetrics(opt.Probe, opt.Now), presence: newPresence(opt, keys, files),
 	}
 }
 
@@ -76,7 +76,7 @@ func (p *Publisher) Publish(ctx context.Context, r *round.Round) {
 	if !r.View.Cluster.Reachable || r.View.Cluster.Foreign() { // another's cluster is not written to
 		return
 	}
-	p.presence.Publish(ctx, r)
+	p.presence.publish(ctx, r)
 	if r.EtcdAt == r.At && p.journal.Waiting() {
 		p.journal.Store(ctx, r.Revision)
 	}
@@ -99,7 +99,7 @@ func (p *Publisher) Leave(ctx context.Context) {
 	if r := p.reached.Load(); r != nil && p.journal.Waiting() && !r.View.Cluster.Foreign() {
 		p.journal.Store(ctx, r.Revision)
 	}
-	p.presence.Leave(ctx)
+	p.presence.leave(ctx)
 }
 
 // tellReason logs and counts why no step is taken, when that is another reason than before.

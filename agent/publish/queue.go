@@ -29,7 +29,7 @@ const trimEvery = 10 * time.Minute
 // keepQueue writes the queue when it has changed. The first voter whose agent is present keeps it;
 // two that both take themselves for the first do no harm, since the queue only says who looks.
 func (p *Publisher) keepQueue(ctx context.Context, r *round.Round) {
-	if r.HostsAt != r.At || p.presence.Lease() == 0 || !p.keepsQueue(r) {
+	if r.HostsAt != r.At || p.presence.lease == 0 || !p.keepsQueue(r) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.opt.Config.Timing.CallTimeout)
@@ -46,7 +46,7 @@ func (p *Publisher) keepQueue(ctx context.Context, r *round.Round) {
 	if err == nil {
 		key := p.keys.Queue()
 		_, err = p.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.QueueAt)},
-			clientv3.OpPut(key, string(value), clientv3.WithLease(p.presence.Lease())))
+			clientv3.OpPut(key, string(value), clientv3.WithLease(p.presence.lease)))
 	}
 	if err != nil {
 		p.log.Debug("queue not written", "error", err) // it is tried again when the hosts are looked at next
