@@ -182,7 +182,7 @@ type Agent struct {
 	notingAsk         beside.Look[struct{}]
 	notingStandby     beside.Look[struct{}]
 	ending            beside.Look[struct{}] // of a removal that was asked for
-	tooNew            string                // ID of the rollout of which it was told that this agent does not know its work
+	tooNew            string                // ID of the rollout of which it was told that its work is not known here
 	seeing            beside.Look[struct{}]
 	lightly           bool          // the next round is one in between: it asks etcd for little
 	turned            time.Duration // when the last turn of the loop began, the rounds in between apart

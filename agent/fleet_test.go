@@ -161,7 +161,9 @@ var sparesFlag = flag.Int("fleet.spares", 0, "measure a fleet with so many spare
 // settled waits until a fleet rests: the queue calls as many as it may.
 func (f *fleet) settled() {
 	f.t.Helper()
-	f.until(10*time.Minute, "the queue calls three spares", func() bool { return len(f.queue()) == publish.QueueLength })
+	f.until(10*time.Minute, "the queue calls three spares", func() bool {
+		return len(f.queue()) == publish.QueueLength
+	})
 	f.pass(max(time.Minute, time.Duration(len(f.hosts)/50)*time.Second)) // until the last has asked etcd some times
 }
 

@@ -139,7 +139,8 @@ func TestAnAgentThatEndsInOrderLeavesNoLineBehind(t *testing.T) {
 		f := newFleet(t, 1, usualPace())
 		defer f.close()
 		f.pass(time.Minute)
-		f.hosts["v1"].agent.told.Journal().Note(0, publish.Entry{Kind: "step", Code: "start-unit", Text: "starting etcd"})
+		line := publish.Entry{Kind: "step", Code: "start-unit", Text: "starting etcd"}
+		f.hosts["v1"].agent.told.Journal().Note(0, line)
 		f.hosts["v1"].end()
 		if got := stored(t, f.etcd); !slices.Contains(got, "starting etcd") {
 			t.Errorf("stored is %q", got)

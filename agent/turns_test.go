@@ -76,7 +76,7 @@ func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T
 					watchful = append(watchful, host)
 				}
 			}
-			if most := turns + 1 + publish.DownLength; len(watchful) > most { // whose turn it is, and who are called meanwhile
+			if most := turns + 1 + publish.DownLength; len(watchful) > most { // whose turn it is, and who are called
 				t.Errorf("%d spares: %d of them asked more than at rest, and not at most %d: %v", spares, len(watchful),
 					most, watchful)
 			}

@@ -80,14 +80,35 @@ func TestAPersonsWordEndsWhatWaitsAndBringsBackWhatIsDown(t *testing.T) {
 		over, waived bool
 		gone, again  bool
 	}{
-		"it waits":                            {stands: func(*Request) {}, gone: true},
-		"it waits, of the rollout that runs":  {func(k *Request) { k.Rollout = "x" }, Word{Rolling: rollout}, false, false, false, true},
-		"it waits, of another rollout":        {stands: func(k *Request) { k.Rollout = "y" }, word: Word{Rolling: rollout}, gone: true},
-		"it has begun":                        {stands: func(k *Request) { k.BootID = "boot" }, over: true},
-		"it has begun, of the rollout":        {stands: func(k *Request) { k.BootID, k.Rollout = "boot", "x" }, word: Word{Rolling: rollout}, over: true},
-		"etcd is stopped":                     {stands: func(k *Request) { k.Stopped = true }, over: true},
-		"the programs after it have failed":   {stands: func(k *Request) { k.Stopped = true }, word: Word{Waives: true}, over: true, waived: true},
-		"they had failed when it was said so": {stands: func(k *Request) { k.Stopped, k.Waived = true, true }, over: true, waived: true},
+		"it waits": {stands: func(*Request) {}, gone: true},
+		"it waits, of the rollout that runs": {
+			stands: func(k *Request) { k.Rollout = "x" },
+			word:   Word{Rolling: rollout},
+			again:  true,
+		},
+		"it waits, of another rollout": {
+			stands: func(k *Request) { k.Rollout = "y" },
+			word:   Word{Rolling: rollout},
+			gone:   true,
+		},
+		"it has begun": {stands: func(k *Request) { k.BootID = "boot" }, over: true},
+		"it has begun, of the rollout": {
+			stands: func(k *Request) { k.BootID, k.Rollout = "boot", "x" },
+			word:   Word{Rolling: rollout},
+			over:   true,
+		},
+		"etcd is stopped": {stands: func(k *Request) { k.Stopped = true }, over: true},
+		"the programs after it have failed": {
+			stands: func(k *Request) { k.Stopped = true },
+			word:   Word{Waives: true},
+			over:   true,
+			waived: true,
+		},
+		"they had failed when it was said so": {
+			stands: func(k *Request) { k.Stopped, k.Waived = true, true },
+			over:   true,
+			waived: true,
+		},
 	} {
 		f := newState(t)
 		_, err := f.Ask(reboot())

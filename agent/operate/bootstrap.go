@@ -55,8 +55,8 @@ func (o *Operator) MayBootstrap(ctx context.Context) error {
 		return refuse(control.Conflicts, codeClusterExists,
 			cannot+"this host has seen cluster "+record.MemberID(v.Bootstrap.Seen).String()+
 				", which does not answer now",
-			"bring that cluster back, and this host joins it; only if it is gone for good, remove "+o.opt.Files.SeenPath()+
-				" and restart quorumd")
+			"bring that cluster back, and this host joins it; only if it is gone for good, remove "+
+				o.opt.Files.SeenPath()+" and restart quorumd")
 	case v.Data.State == policy.DataUnknown:
 		return refuse(control.NotNow, codeNotYet,
 			cannot+"the data directory has not been looked at yet: "+v.Data.Detail, "try again in a few seconds")

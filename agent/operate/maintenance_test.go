@@ -16,7 +16,9 @@ import (
 
 func TestWhatIsAskedForAgainstWhatStandsIsRefusedInItsOwnWords(t *testing.T) {
 	t.Parallel()
-	command := control.MaintenanceRequest{Work: control.WorkCommand, Command: "upgrade", Reason: "a test", For: time.Hour}
+	command := control.MaintenanceRequest{
+		Work: control.WorkCommand, Command: "upgrade", Reason: "a test", For: time.Hour,
+	}
 	for name, c := range map[string]struct {
 		stands local.ProgramRun
 		over   bool

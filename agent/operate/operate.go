@@ -4,8 +4,9 @@
 // Package operate does what operators ask for over the socket: it looks whether that may be, notes it on this host's
 // disk or in etcd, and wakes the loop. It decides nothing that the policy decides, and takes no step.
 //
-// It promises that what it refuses it has not begun, that a record is changed only if it is still the one that was read,
-// and that what a person has done to the cluster stands in the history. Everything here may be called by several at once.
+// It promises that what it refuses it has not begun, that a record is changed only if it is still the one that was
+// read, and that what a person has done to the cluster stands in the history. Everything here may be called by several
+// at once.
 package operate
 
 import (
@@ -113,7 +114,8 @@ func refuse(kind control.Kind, code, message, hint string) error {
 // lack of a quorum.
 func (o *Operator) refuseCall(cannot string, err error, hint string) error {
 	if cluster.Denied(err) {
-		return refuse(control.Forbidden, string(policy.PermissionDenied), cannot+cluster.DeniedText(err, o.opt.Etcd.Who(), o.keys.Prefix()),
+		return refuse(control.Forbidden, string(policy.PermissionDenied),
+			cannot+cluster.DeniedText(err, o.opt.Etcd.Who(), o.keys.Prefix()),
 			policy.PermissionDenied.Info().Remedy)
 	}
 	return refuse(control.NotNow, codeUnreachable, cannot+err.Error(), hint)
