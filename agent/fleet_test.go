@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/observe"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -162,7 +163,7 @@ var sparesFlag = flag.Int("fleet.spares", 0, "measure a fleet with so many spare
 func (f *fleet) settled() {
 	f.t.Helper()
 	f.until(10*time.Minute, "the queue calls three spares", func() bool {
-		return len(f.queue()) == publish.QueueLength
+		return len(f.queue()) == policy.QueueLength
 	})
 	f.pass(max(time.Minute, time.Duration(len(f.hosts)/50)*time.Second)) // until the last has asked etcd some times
 }
@@ -251,7 +252,7 @@ func (f *fleet) costOfAHandOver(quiet map[string]asked) {
 	if got.writes > 30 {
 		f.t.Errorf("the spares wrote %d times", got.writes)
 	}
-	if extra > 350 || len(called) > publish.QueueLength+1 { // whatever the size
+	if extra > 350 || len(called) > policy.QueueLength+1 { // whatever the size
 		f.t.Errorf("the hand-over cost %.0f requests of the %d spares that were called", extra, len(called))
 	}
 	if now, quiet := rate(others, took), rate(othersAtRest, restSpan); now > 1.1*quiet+1 {
@@ -303,10 +304,10 @@ func TestTheNextVoterKeepsTheQueueWhenItsKeeperIsGone(t *testing.T) {
 		if q := f.queue(); q != nil {
 			t.Errorf("the queue %v outlives its keeper", q)
 		}
-		f.until(time.Minute, "the queue stands again", func() bool { return len(f.queue()) == publish.QueueLength })
+		f.until(time.Minute, "the queue stands again", func() bool { return len(f.queue()) == policy.QueueLength })
 		f.hosts[strings.TrimPrefix(f.queue()[0], "id-")].end()
 		f.until(2*time.Minute, "three spares that are there are called", func() bool {
-			return len(f.queue()) == publish.QueueLength
+			return len(f.queue()) == policy.QueueLength
 		})
 	})
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
-	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -76,7 +75,7 @@ func TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder(t *testing.T
 					watchful = append(watchful, host)
 				}
 			}
-			if most := turns + 1 + publish.DownLength; len(watchful) > most { // whose turn it is, and who are called
+			if most := turns + 1 + policy.DownLength; len(watchful) > most { // whose turn it is, and who are called
 				t.Errorf("%d spares: %d of them asked more than at rest, and not at most %d: %v", spares, len(watchful),
 					most, watchful)
 			}

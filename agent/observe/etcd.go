@@ -63,7 +63,7 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 	case !r.Reachable:
 	case want.hosts:
 		o.pace.learn(r.At, len(r.Hosts))
-	case r.Queue != nil && record.SizeClass(o.pace.size) != r.Queue.Hosts:
+	case r.Queue != nil && policy.SizeClass(o.pace.size) != r.Queue.Hosts:
 		o.pace.learn(r.At, r.Queue.Hosts)
 	case want.count:
 		o.pace.learn(r.At, max(1, r.Counted))

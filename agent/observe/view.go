@@ -199,6 +199,9 @@ func (b *Builder) records(v *policy.View, r *round.Round) {
 	if r.Pause != nil { // it lies under a lease that ends with it: wall clocks may be wrong
 		v.Pause = &policy.Pause{By: r.Pause.By, Reason: r.Pause.Reason}
 	}
+	if r.Queue != nil {
+		v.Queue = &policy.Queue{Hosts: r.Queue.Hosts, Next: r.Queue.Next, Down: r.Queue.Down}
+	}
 }
 
 // signature tells one member list from another.

@@ -15,7 +15,7 @@ func Decide(v View) Decision {
 		d.Reasons = caution(v, d.Reasons)
 	}
 	d.First = goesFirst(v, d)
-	d.Notes = Notes{Hold: WantHold(v), Request: noteRequest(v, d.Step)}
+	d.Notes = Notes{Hold: WantHold(v), Request: noteRequest(v, d.Step), Queue: noteQueue(v, d.Role)}
 	return d
 }
 

@@ -3,10 +3,12 @@
 
 package policy
 
-// Notes are what this host's disk is to say from now on. They are carried out beside the loop: the disk may hang.
+// Notes are what is to be written beside the step: what this host's disk is to say from now on, which is done beside
+// the loop, since the disk may hang, and the queue in etcd.
 type Notes struct {
 	Hold    Hold
 	Request RequestNote
+	Queue   QueueNote
 }
 
 // Hold says whether etcd's unit is to be kept from starting by itself. At a boot it would start before there is

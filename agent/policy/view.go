@@ -30,6 +30,7 @@ type View struct {
 	Op         *Op           // the operation in flight, or nil
 	Pause      *Pause        // the pause in force, or nil
 	Rollout    *Rollout      // the last one, or nil
+	Queue      *Queue        // the one that lies in etcd, or nil
 	Unreadable []Unreadable  // records in etcd that cannot be read: what they say is neither true nor false
 	IdleFor    time.Duration // since when no operation has been in flight
 	FreeFor    time.Duration // since when a place for this host has stood free, without an operation or a lock

@@ -3,15 +3,9 @@
 
 package record
 
-import (
-	"math/bits"
-	"slices"
-)
+import "slices"
 
 // Calls tells whether a queue, if there is one, calls the host with that ID.
 func (q *Queue) Calls(id string) bool {
 	return q != nil && (slices.Contains(q.Next, id) || slices.Contains(q.Down, id))
 }
-
-// SizeClass rounds a number of hosts up to a power of two.
-func SizeClass(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }

@@ -1,0 +1,72 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// QueueLength is how many spares are called: one that goes, one that makes the number of voters odd
+// again if it must be, and one in reserve.
+const QueueLength = 3
+
+// DownLength is how many hosts without a member are called that wait to be taken down: the next, and one in
+// reserve.
+const DownLength = 2
+
+// Queue names the hosts without a member that look at the cluster in every turn, since they may have to act. The others
+// rest.
+type Queue struct {
+	Hosts int      // how many are present, as SizeClass has it
+	Next  []string // IDs of the spares that join, best first
+	Down  []string // and of the hosts that are taken down, in their order
+}
+
+// QueueNote is what this host writes of the queue into etcd.
+type QueueNote struct {
+	Keeps bool  // this host keeps it
+	News  bool  // it is to be another than the one that lies there
+	Queue Queue // as it is to be
+}
+
+// noteQueue gives the queue as it is to be, on the host that keeps it: the first voter whose agent is present. Two that
+// both take themselves for the first do no harm, since the queue only says who looks. While a voter does not answer
+// nobody can join, and those that are called say so and count as not ready: calling others then would go through the
+// whole fleet.
+func noteQueue(v View, role Role) QueueNote {
+	if !v.Looked || v.foreign() || !keepsQueue(v, role) {
+		return QueueNote{}
+	}
+	q := Queue{Hosts: SizeClass(len(v.Hosts)), Next: Next(v, QueueLength)}
+	var waiting []string
+	if v.Rollout != nil && v.Rollout.Runs {
+		waiting = v.Rollout.Waiting
+	}
+	q.Down = NextDown(v, waiting, DownLength)
+	old := v.Queue
+	if old == nil {
+		return QueueNote{Keeps: true, News: true, Queue: q}
+	}
+	if n := len(v.Hosts); n <= old.Hosts && n > old.Hosts/4 {
+		q.Hosts = old.Hosts // it does not change with every host that comes or goes
+	}
+	if voters, live := v.Cluster.Counts(); live < voters {
+		q.Next = old.Next
+	}
+	same := q.Hosts == old.Hosts && slices.Equal(q.Next, old.Next) && slices.Equal(q.Down, old.Down)
+	return QueueNote{Keeps: true, News: !same, Queue: q}
+}
+
+// keepsQueue tells whether this is the first voter, by host ID, whose agent is present.
+func keepsQueue(v View, role Role) bool {
+	if role != RoleVoter || v.Self.Conflict != "" {
+		return false
+	}
+	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.Role == RoleVoter }) // by ID
+	return i >= 0 && v.Hosts[i].ID == v.Self.ID
+}
+
+// SizeClass rounds a number of hosts up to a power of two.
+func SizeClass(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
