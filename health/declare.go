@@ -37,7 +37,8 @@ const findingRunbook = "QuorumdFinding"
 // Gate is a set of what findings keep from happening.
 type Gate uint8
 
-// The gates. What a host publishes of itself is one state, the worst of all checks that gate anything.
+// The gates. What a host publishes of itself is one state, the worst of all checks that gate anything, and what none of
+// their findings gates.
 const (
 	Joins       Gate = 1 << iota // becoming a member, and a voter
 	Leadership                   // being given the leadership
@@ -46,6 +47,33 @@ const (
 	Nothing    Gate = 0
 	Everything      = Joins | Leadership | Maintenance
 )
+
+// Without gives what g has and other has not.
+func (g Gate) Without(other Gate) Gate { return g &^ other }
+
+// Names gives the names of the gates in the set.
+func (g Gate) Names() []string {
+	var names []string
+	for i, name := range gateNames() {
+		if g.covers(1 << i) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ParseGates gives the set of the gates with these names. One that is not known is none.
+func ParseGates(names []string) (g Gate) {
+	for i, name := range gateNames() {
+		if slices.Contains(names, name) {
+			g |= 1 << i
+		}
+	}
+	return g
+}
+
+// gateNames gives the names of the gates in the order of their bits.
+func gateNames() []string { return []string{"joins", "leadership", "maintenance"} }
 
 // covers tells whether g has all of other.
 func (g Gate) covers(other Gate) bool { return g&other == other }

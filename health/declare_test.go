@@ -133,6 +133,37 @@ func TestACheckThatGatesNothingAdvisesAndLeavesTheVerdictAlone(t *testing.T) {
 	}
 }
 
+func TestAVerdictGatesWhatItsFindingsGateAllTogether(t *testing.T) {
+	t.Parallel()
+	h := &heat{code: heatHigh}
+	b := beside(t, h.declared("heat", Leadership))
+	if v := b.verdict; v.State != OK || v.Gates != Nothing {
+		t.Errorf("what is well gates %v: %+v", v.Gates.Names(), v)
+	}
+	h.celsius = 90
+	b.look()
+	if v := b.verdict; v.State != Warm || v.Gates != Leadership {
+		t.Errorf("heat alone gates %v: %+v", v.Gates.Names(), v)
+	}
+	b.next.Free = 1
+	b.look()
+	if v := b.verdict; v.Gates != Everything {
+		t.Errorf("with little space it gates %v: %+v", v.Gates.Names(), v)
+	}
+}
+
+func TestAGateIsReadByItsName(t *testing.T) {
+	t.Parallel()
+	for g := range Everything + 1 {
+		if got := ParseGates(g.Names()); got != g {
+			t.Errorf("%v is read as %v", g.Names(), got.Names())
+		}
+	}
+	if got := ParseGates([]string{"parking", "maintenance"}); got != Maintenance {
+		t.Errorf("a gate that is not known makes %v", got.Names())
+	}
+}
+
 func TestAnOptionalCheckThatCannotBeReadSaysSoOnceAndCountsForNothing(t *testing.T) {
 	t.Parallel()
 	h := &heat{code: heatHigh}
@@ -292,15 +323,9 @@ func described(c Check) string {
 	if c.Vital {
 		kind = "vital"
 	}
-	var gates []string
-	for i, name := range []string{"joins", "leadership", "maintenance"} {
-		if c.Gates.covers(1 << i) {
-			gates = append(gates, name)
-		}
-	}
 	effect := "advises only"
-	if len(gates) > 0 {
-		effect = "gates " + strings.Join(gates, ", ")
+	if c.Gates != Nothing {
+		effect = "gates " + strings.Join(c.Gates.Names(), ", ")
 	}
 	page := fmt.Sprintf("%s (%s, %s; %s): %s\n", c.Name, c.Component, kind, effect, c.Source)
 	for _, l := range c.Limits {

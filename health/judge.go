@@ -16,6 +16,8 @@ type Verdict struct {
 	// State is the worst of all checks that gate anything, and Since the moment it was entered.
 	State State
 	Since time.Duration
+	// Gates is what the findings keep from happening, all together.
+	Gates Gate
 	// Code, Text and Remedy are those of the worst finding that gates anything. With none, Code and Remedy are empty
 	// and Text says what was measured.
 	Code   Code
@@ -161,6 +163,9 @@ func (j *Judge) verdict() Verdict {
 	if len(v.Findings) > 0 && v.Findings[0].Gates != Nothing {
 		worst := v.Findings[0]
 		v.State, v.Code, v.Text, v.Remedy = worst.State, worst.Code, worst.Text, worst.Remedy
+		for _, f := range v.Findings {
+			v.Gates |= f.Gates
+		}
 	}
 	if v.State != j.state {
 		j.state, j.since = v.State, j.now

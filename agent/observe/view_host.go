@@ -13,6 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/systemd"
 )
 
@@ -125,7 +126,8 @@ func stateOfData(f round.Found[datadir.Contents]) policy.DataState {
 func (b *Builder) health(r *round.Round) policy.Health {
 	return policy.Health{
 		State: r.Verdict.State, Qualified: r.Verdict.Qualified, Text: r.Verdict.Text,
-		Hangs: r.Reading.InFlightAge > b.config.Disk.Stall,
+		Hangs:  r.Reading.InFlightAge > b.config.Disk.Stall,
+		Spares: health.Everything.Without(r.Verdict.Gates),
 	}
 }
 

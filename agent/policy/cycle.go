@@ -176,7 +176,7 @@ func quorumAtRisk(v View) (string, bool) {
 		if other.ID == m.ID {
 			continue
 		}
-		if doubt := v.doubt(other); doubt != "" {
+		if doubt := v.doubt(other, health.Maintenance); doubt != "" {
 			why = "voter " + other.label() + " " + doubt
 			continue
 		}
@@ -191,8 +191,8 @@ func quorumAtRisk(v View) (string, bool) {
 	return why, true
 }
 
-// doubt says why a voter is not known to be live and healthy; empty when it is.
-func (v View) doubt(m Member) string {
+// doubt says why a voter is not known to be live, and healthy enough for what its findings may gate; empty when it is.
+func (v View) doubt(m Member, to health.Gate) string {
 	if !m.Live {
 		return "does not answer a linearizable read"
 	}
@@ -203,7 +203,7 @@ func (v View) doubt(m Member) string {
 	switch {
 	case i < 0:
 		return "has no quorumd that tells how it is"
-	case v.Hosts[i].Health != health.OK && v.Hosts[i].Health != health.Warm:
+	case v.Hosts[i].Health != health.Warm && gates(v.Hosts[i].Health, v.Hosts[i].Spares, to):
 		return "is " + v.Hosts[i].Health.String()
 	}
 	return ""

@@ -6,6 +6,8 @@ package policy
 import (
 	"fmt"
 	"time"
+
+	"github.com/quorumd/quorumd/health"
 )
 
 // cycles is the operation that takes a host down and brings it back. Nobody ends it but that host or a person: only
@@ -194,7 +196,7 @@ func returned(v View, m Member) Decision {
 	case m.SteadyFor < v.Limits.ReturnStable || m.LiveFor < v.Limits.ReturnStable:
 		why = fmt.Sprintf("it has served for %s of %s", min(m.LiveFor, m.SteadyFor).Round(time.Second),
 			v.Limits.ReturnStable)
-	case sick(v.Health.State):
+	case sick(v.Health.State) && v.Health.gates(health.Maintenance):
 		why = v.Health.Text
 	default:
 		return wellAgain(v)

@@ -43,5 +43,6 @@
 // restart agrees that an etcd which somebody has stopped is started by it, until that restart is recorded as done; and
 // nobody can tell who has stopped an etcd that this host's disk still says was stopped by its agent, unless the machine
 // has since rebooted as it was asked to. Constant are versions, space, qualification, unique names, one cluster, data
-// that can be read, a voter's log that is level once it serves, and that no hooks are installed.
+// that can be read, a voter's log that is level once it serves, that no hooks are installed, and that a finding gates
+// all that a finding can.
 package policy

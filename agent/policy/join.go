@@ -6,6 +6,8 @@ package policy
 import (
 	"fmt"
 	"time"
+
+	"github.com/quorumd/quorumd/health"
 )
 
 // join begins a join of this host, if nothing is against it.
@@ -91,7 +93,8 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 		return HostRebooted, "the host has rebooted since the join began"
 	case v.Op.MemberID != 0 && !listed:
 		return Orphaned, "the learner was removed by somebody else"
-	case !Permits(v.Health.State).Hold && !common: // with a common cause nothing is changed
+	// with a common cause nothing is changed
+	case !Permits(v.Health.State).Hold && v.Health.gates(health.Joins) && !common:
 		return HealthLost, v.Health.Text
 	case !listed && v.Op.Elapsed > v.Limits.LearnerStall:
 		return JoinTooLong, fmt.Sprintf("it could not be added for %s, the limit is %s",

@@ -24,6 +24,22 @@ func Permits(s health.State) Permission {
 	return Permission{Hold: true} // a verdict this agent does not know is unknown
 }
 
+// gates tells whether a verdict keeps something from happening. One that nothing is known of, or that is being made,
+// has no findings that could spare it.
+func gates(s health.State, spares, what health.Gate) bool {
+	switch s { //exhaustive:enforce
+	case health.OK:
+		return false
+	case health.Warm, health.Slow, health.Stalled, health.Failed:
+		return spares&what == 0
+	case health.Unknown, health.Qualifying:
+	}
+	return true
+}
+
+// gates tells whether this host's verdict keeps something from happening.
+func (h Health) gates(what health.Gate) bool { return gates(h.State, h.Spares, what) }
+
 // sick tells whether a verdict says that the host harms the cluster.
 func sick(s health.State) bool {
 	return s == health.Slow || s == health.Stalled || s == health.Failed

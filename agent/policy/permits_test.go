@@ -29,3 +29,74 @@ func TestWhatAVerdictPermits(t *testing.T) {
 		}
 	}
 }
+
+func TestAFindingKeepsFromHappeningOnlyWhatItGates(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[health.State]bool{
+		health.OK: false, health.Warm: false, health.Slow: false, health.Stalled: false, health.Failed: false,
+		health.Unknown: true, health.Qualifying: true, health.State(99): true,
+	} {
+		if gates(state, health.Joins, health.Joins) != want {
+			t.Errorf("%s gates joins: %t, though its findings spare them", state, !want)
+		}
+		if gates(state, health.Leadership|health.Maintenance, health.Joins) != (state != health.OK) {
+			t.Errorf("%s gates joins: %t", state, state == health.OK)
+		}
+	}
+}
+
+// slow is a host whose disk is SLOW, of which the finding gates all but that.
+func slow(h *Host, spares health.Gate) { h.Health, h.Spares = health.Slow, spares }
+
+func TestAFindingThatSparesJoinsKeepsNoHostFromJoining(t *testing.T) {
+	t.Parallel()
+	for spares, want := range map[health.Gate]StepKind{
+		health.Nothing: StepNone, health.Leadership | health.Maintenance: StepNone, health.Joins: StepTakeLock,
+	} {
+		v := spareView()
+		v.Health.State, v.Health.Spares = health.Slow, spares
+		if d := Decide(v); d.Step.Kind != want {
+			t.Errorf("one that spares %v decides %s: %v", spares.Names(), d.Step.Kind, d.Reasons)
+		}
+	}
+}
+
+func TestAFindingThatSparesJoinsGivesUpNone(t *testing.T) {
+	t.Parallel()
+	for spares, want := range map[health.Gate]ReasonCode{
+		health.Nothing: HealthLost, health.Leadership | health.Maintenance: HealthLost, health.Joins: "",
+	} {
+		v := joinView()
+		v.Health.State, v.Health.Spares = health.Slow, spares
+		m, listed := v.member()
+		if code, text := giveUp(v, m, listed); code != want {
+			t.Errorf("one that spares %v gives %q: %s", spares.Names(), code, text)
+		}
+	}
+}
+
+func TestAFindingThatSparesMaintenanceKeepsNoOtherVoterUp(t *testing.T) {
+	t.Parallel()
+	for spares, want := range map[health.Gate]string{
+		health.Nothing: "is SLOW", health.Joins | health.Leadership: "is SLOW", health.Maintenance: "",
+	} {
+		v := spareView()
+		slow(&v.Hosts[1], spares)
+		if got := v.doubt(v.Cluster.Members[1], health.Maintenance); got != want {
+			t.Errorf("one that spares %v: %q, want %q", spares.Names(), got, want)
+		}
+	}
+}
+
+func TestAFindingThatSparesTheLeadershipLeavesAVoterTheBestLeader(t *testing.T) {
+	t.Parallel()
+	for spares, want := range map[health.Gate]uint64{
+		health.Nothing: 2, health.Joins | health.Maintenance: 2, health.Leadership: 1,
+	} {
+		v := spareView() // n1 has the lower ID
+		slow(&v.Hosts[0], spares)
+		if best, found := bestVoter(v, peerPrefix+"n3"); !found || best.ID != want {
+			t.Errorf("one that spares %v: %d, want %d", spares.Names(), best.ID, want)
+		}
+	}
+}

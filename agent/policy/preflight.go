@@ -268,7 +268,7 @@ func (v View) isLearner() bool {
 }
 
 func healthBad(v View) (string, bool) {
-	if _, said := notQualified(v); said || Permits(v.Health.State).Join {
+	if _, said := notQualified(v); said || Permits(v.Health.State).Join || !v.Health.gates(health.Joins) {
 		return "", false
 	}
 	return v.Health.Text, true

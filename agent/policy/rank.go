@@ -74,7 +74,7 @@ func betterLeader(a Member, ah Host, b Member, bh Host) bool {
 	}
 	return cmp.Or(
 		cmp.Compare(wants(ah), wants(bh)),
-		cmp.Compare(healthRank(ah.Health), healthRank(bh.Health)),
+		cmp.Compare(leadershipRank(ah), leadershipRank(bh)),
 		cmp.Compare(known(ah.P99), known(bh.P99)),
 		cmp.Compare(distance(a), distance(b)),
 		cmp.Compare(b.LiveFor, a.LiveFor),
@@ -86,11 +86,12 @@ func betterLeader(a Member, ah Host, b Member, bh Host) bool {
 // room is chance.
 func distance(m Member) int { return bits.Len64(uint64(known(m.RTT) / (2 * time.Millisecond))) }
 
-func healthRank(s health.State) int {
-	if s == health.OK {
-		return 0
+// leadershipRank puts a host behind the others whose verdict keeps it from being given the leadership.
+func leadershipRank(h Host) int {
+	if gates(h.Health, h.Spares, health.Leadership) {
+		return 1
 	}
-	return 1
+	return 0
 }
 
 // patience is for how long a host in that place of a line waits for those before it: one that is first

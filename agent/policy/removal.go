@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/quorumd/quorumd/health"
 )
 
 // Removal is what a person has asked on this host: that a member is taken out of etcd for good. It lies on the host's
@@ -111,8 +113,8 @@ func (v View) lossAtRisk(id uint64, well bool) (string, bool) {
 		case other.ID == m.ID:
 		case !other.Live:
 			why = "voter " + other.label() + " does not answer a linearizable read"
-		case well && m.Live && v.doubt(other) != "":
-			why = "voter " + other.label() + " " + v.doubt(other)
+		case well && m.Live && v.doubt(other, health.Maintenance) != "":
+			why = "voter " + other.label() + " " + v.doubt(other, health.Maintenance)
 		default:
 			others++
 		}

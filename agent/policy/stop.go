@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quorumd/quorumd/health"
 )
 
 // stopMember stops the member's etcd, after the operator's own hooks and without its leadership.
@@ -110,7 +112,7 @@ func bestVoter(v View, leaves string) (Member, bool) {
 	found := false
 	for m := range v.Cluster.voters() {
 		i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == m.PeerURL })
-		if m.PeerURL == leaves || i < 0 || v.doubt(m) != "" {
+		if m.PeerURL == leaves || i < 0 || v.doubt(m, health.Leadership) != "" {
 			continue
 		}
 		if h := v.Hosts[i]; !found || betterLeader(m, h, best, bestHost) {

@@ -154,6 +154,7 @@ type Data struct {
 // Health is this host's verdict.
 type Health struct {
 	State     health.State
+	Spares    health.Gate // what none of its findings keeps from happening
 	Qualified bool
 	Hangs     bool   // a write to the disk hangs at this moment: a lock would not be renewed
 	Text      string // with the measured number and its limit
@@ -231,6 +232,7 @@ type Host struct {
 	PeerURL          string
 	Role             Role
 	Health           health.State
+	Spares           health.Gate // what no finding of that verdict keeps from happening
 	Qualified        bool
 	Manage           bool
 	P99              time.Duration // of its fsync, quantised; 0 when unknown

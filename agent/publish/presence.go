@@ -169,6 +169,7 @@ func (p *presence) record(r *round.Round) record.Host {
 	}
 	if r.Verdict.State != health.OK && r.Verdict.State != health.Qualifying {
 		h.HealthText = string(r.Verdict.Code) // the code, not the text with its ever new numbers
+		h.Spares = health.Everything.Without(r.Verdict.Gates).Names()
 	}
 	return h
 }

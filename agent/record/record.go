@@ -53,6 +53,7 @@ type Host struct {
 	Role         string   `json:"role"`
 	Health       string   `json:"health"`
 	HealthText   string   `json:"healthText,omitempty" bound:"text"`
+	Spares       []string `json:"spares,omitempty"` // what no finding of that verdict gates, by names of health
 	Qualified    bool     `json:"qualified,omitempty"`
 	FsyncP99     float64  `json:"fsyncP99,omitempty"` // seconds, rounded up to a power of two of 0.125 ms
 	Wants        string   `json:"wants,omitempty"`    // what it was asked to be taken down for

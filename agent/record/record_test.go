@@ -27,6 +27,7 @@ const (
 	hostJSON = `{"version":1,"id":"h3","name":"rack3-db","domain":"rack3","instance":"i-7","bootID":"b-1",` +
 		`"clientURL":"https://10.0.0.3:2379","peerURL":"https://10.0.0.3:2380","mode":"manage","agentVersion":"1.0.0",` +
 		`"etcdVersion":"3.6.16","memberID":"8e9e05c52164694d","role":"voter","health":"SLOW","healthText":"the disk is slow",` +
+		`"spares":["leadership"],` +
 		`"qualified":true,"fsyncP99":0.004,"waiting":"DISK_SLOW"}`
 	lockJSON = `{"version":1,"host":"h3","name":"rack3-db","since":"2026-03-01T12:00:00Z"}`
 	opJSON   = `{"version":1,"kind":"join","host":"h3","hostName":"rack3-db","target":"voter","phase":"added","token":42,` +
@@ -46,8 +47,8 @@ func TestEveryRecordIsWrittenAsOthersExpectItAndReadBackEqual(t *testing.T) {
 		Version: 1, ID: "h3", Name: "rack3-db", Domain: "rack3", Instance: "i-7", BootID: "b-1",
 		ClientURL: "https://10.0.0.3:2379", PeerURL: "https://10.0.0.3:2380", Mode: "manage", AgentVersion: "1.0.0",
 		EtcdVersion: "3.6.16", MemberID: 0x8e9e05c52164694d, Role: "voter", Health: "SLOW",
-		HealthText: "the disk is slow",
-		Qualified:  true, FsyncP99: 0.004, Waiting: "DISK_SLOW",
+		HealthText: "the disk is slow", Spares: []string{"leadership"},
+		Qualified: true, FsyncP99: 0.004, Waiting: "DISK_SLOW",
 	})
 	expect(t, lockJSON, record.Lock{Version: 1, Host: "h3", Name: "rack3-db", Since: noon})
 	expect(t, opJSON, record.Op{
