@@ -36,7 +36,9 @@ func TestTheFirstVoterThatIsPresentKeepsTheQueue(t *testing.T) {
 		{"the first is not present", func(v *View) {
 			v.Self.ID, v.Self.PeerURL, v.Hosts = "n2", peerPrefix+"n2", v.Hosts[1:]
 		}, true},
-		{"a host before it is a spare", func(v *View) { v.Hosts = slices.Insert(v.Hosts, 0, ready("a", RoleSpare)) }, true},
+		{"a host before it is a spare", func(v *View) {
+			v.Hosts = slices.Insert(v.Hosts, 0, ready("a", RoleSpare))
+		}, true},
 		{"another host claims its name", func(v *View) { v.Self.Conflict = "n9" }, false},
 		{"it is no voter by the member list", func(v *View) { v.Cluster.Members[0].Learner = true }, false},
 		{"no host is present", func(v *View) { v.Hosts = nil }, false},
@@ -70,12 +72,15 @@ func TestTheQueueIsWrittenOnlyWhenItChanges(t *testing.T) {
 		{"nothing has changed", func(*View) {}, false, func(*Queue) {}},
 		{"a host has gone", func(v *View) { v.Hosts = v.Hosts[:7] }, false, func(*Queue) {}},
 		{"all places are taken", func(v *View) { *v = queueView(5); v.Queue = &first.Queue }, false, func(*Queue) {}},
-		{"one more than the class has come", func(v *View) { *v = queueView(6); v.Queue = &first.Queue }, true,
-			func(q *Queue) { q.Hosts = 16 }},
+		{"one more than the class has come", func(v *View) {
+			*v = queueView(6)
+			v.Queue = &first.Queue
+		}, true, func(q *Queue) { q.Hosts = 16 }},
 		{"three of four have gone", func(v *View) { v.Queue.Hosts = 32 }, true, func(*Queue) {}},
 		{"not quite so many have", func(v *View) { v.Queue.Hosts = 16 }, false, func(q *Queue) { q.Hosts = 16 }},
-		{"a spare that was called is not ready any more", func(v *View) { v.Hosts[3].Waiting = HealthBad }, true,
-			func(q *Queue) { q.Next = []string{"s01", "s02", "s03"} }},
+		{"a spare that was called is not ready any more", func(v *View) {
+			v.Hosts[3].Waiting = HealthBad
+		}, true, func(q *Queue) { q.Next = []string{"s01", "s02", "s03"} }},
 		{"and a voter does not answer", func(v *View) {
 			v.Hosts[3].Waiting, v.Cluster.Members[1].Live = HealthBad, false
 		}, false, func(*Queue) {}},

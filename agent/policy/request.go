@@ -30,7 +30,8 @@ func (a *Asked) isOver() bool { return a.Ended || a.Work == WorkReboot && a.Rebo
 
 // noteRequest brings what was asked in line with what was seen. It notes that the operation has been seen, so that one
 // that is gone later is known to be released; it ends what is over and has no operation any more, and what a rollout
-// asked that has ended; and it takes this host's turn in a rollout. A step that ends the operation may end the request, too.
+// asked that has ended; and it takes this host's turn in a rollout. A step that ends the operation may end the request,
+// too.
 func noteRequest(v View, step Step) RequestNote {
 	if step.Kind == StepEndOp && v.Op != nil && v.Op.Kind == KindCycle && v.Op.Host == v.Self.ID {
 		return RequestNote{Change: endsWith(step.Outcome)}

@@ -140,7 +140,9 @@ func TestAHostTakesItsTurnInARolloutThatHasComeToIt(t *testing.T) {
 			v.Rollout.Work = WorkMaintenance
 		}, RequestTooNew},
 		{"it has had its turn, which is not recorded", func(v *View) { v.Rollout.Due = false }, RequestAgain},
-		{"the leader waits for it, too, and goes last", func(v *View) { v.Rollout.Waiting = []string{"n1", "n2"} }, RequestTurn},
+		{"the leader waits for it, too, and goes last", func(v *View) {
+			v.Rollout.Waiting = []string{"n1", "n2"}
+		}, RequestTurn},
 		{"this host does not wait for it", func(v *View) { v.Rollout.Waiting = []string{"n1"} }, RequestStays},
 		{"another host was asked already", func(v *View) {
 			v.Rollout.Waiting, v.Hosts[0].Wants = []string{"n1", "n2"}, WorkRestart
