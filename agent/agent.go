@@ -27,12 +27,9 @@ import (
 
 	"github.com/quorumd/quorumd/agent/act"
 	"github.com/quorumd/quorumd/agent/beside"
-	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/local"
-	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/observe"
 	"github.com/quorumd/quorumd/agent/operate"
 	"github.com/quorumd/quorumd/agent/policy"
@@ -41,83 +38,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
-	"github.com/quorumd/quorumd/systemd"
 )
-
-// Membership reads and changes the member list of etcd.
-type Membership interface {
-	Members(ctx context.Context) (cluster.Membership, error)
-	AddLearner(ctx context.Context, peerURL string) (cluster.Member, error)
-	Promote(ctx context.Context, id uint64, leaderURL string) error
-}
-
-// Removal takes members out of etcd's list.
-type Removal interface {
-	RemoveLearner(ctx context.Context, id uint64) error
-	RemoveMember(ctx context.Context, id uint64) error
-}
-
-// Observer asks members about themselves.
-type Observer interface {
-	Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status
-	ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error)
-	Diagnose(ctx context.Context, endpoint string) error
-	// Who names as whom etcd sees this host; empty for nobody.
-	Who() string
-}
-
-// Records reads what lies in etcd.
-type Records interface {
-	Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error)
-	ReadLast(ctx context.Context, prefix string, limit int64) (cluster.Range, error)
-}
-
-// Raft changes who votes and who leads.
-type Raft interface {
-	Membership
-	Removal
-	Leadership
-}
-
-// Etcd is all that the agent asks of the cluster.
-type Etcd interface {
-	Raft
-	Observer
-	Records
-	lock.Store
-}
-
-// Unit is the local etcd service.
-type Unit interface {
-	Status(ctx context.Context) (systemd.Status, error)
-	Jobs
-	Environment
-}
-
-// Jobs start and stop the local etcd service. They are queued: how they go is seen from its status.
-type Jobs interface {
-	Start(ctx context.Context) error
-	Stop(ctx context.Context) error
-	Restart(ctx context.Context) error
-}
-
-// Environment is that of the local etcd service.
-type Environment interface {
-	SetEnvironment(ctx context.Context, vars map[string]string) error
-}
-
-// Probe measures the disk under etcd's write-ahead log. Its methods never wait.
-type Probe interface {
-	Read() disk.Reading
-	InFlight() (age time.Duration, op string)
-	SetBurst(on bool)
-}
-
-// DataDir is the local data directory. Its methods may hang with the disk.
-type DataDir interface {
-	Inspect(ctx context.Context) (datadir.Contents, error)
-	MoveAside(ctx context.Context) ([]string, error)
-}
 
 // Options are the parts of an agent.
 type Options struct {
