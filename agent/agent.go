@@ -26,9 +26,9 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/act"
-	"github.com/quorumd/quorumd/agent/beside"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/keep"
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/observe"
 	"github.com/quorumd/quorumd/agent/operate"
@@ -80,12 +80,6 @@ type Options struct {
 	Noting func(what string)
 }
 
-func (o Options) noting(what string) {
-	if o.Noting != nil {
-		o.Noting(what)
-	}
-}
-
 // Agent is one host's loop. Make it with New and run it once.
 type Agent struct {
 	opt  Options
@@ -98,13 +92,7 @@ type Agent struct {
 	told              *publish.Publisher
 	files             *local.State
 	reasons           observe.Since // of the decisions
-	noted             beside.Look[struct{}]
-	holding           beside.Look[struct{}]
-	notingAsk         beside.Look[struct{}]
-	notingStandby     beside.Look[struct{}]
-	ending            beside.Look[struct{}] // of a removal that was asked for
-	tooNew            string                // ID of the rollout of which it was told that its work is not known here
-	seeing            beside.Look[struct{}]
+	keeper            *keep.Keeper
 	lightly           bool          // the next round is one in between: it asks etcd for little
 	turned            time.Duration // when the last turn of the loop began, the rounds in between apart
 	rounds            uint64
@@ -149,6 +137,10 @@ func New(opt Options) (*Agent, error) {
 		Etcd: opt.Etcd, Probe: opt.Probe, Now: opt.Now, Wall: opt.Wall, Logger: opt.Logger,
 		Hurry: func() { a.hurry.Store(true) }, Noting: opt.Noting,
 	}, a.keys, files)
+	a.keeper = keep.New(keep.Options{
+		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Files: files, Now: opt.Now, Logger: opt.Logger,
+		Wake: a.Wake, Noting: opt.Noting,
+	})
 	a.actor = act.New(act.Options{
 		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe, Data: opt.Data,
 		Machine: opt.Machine, Hooks: opt.Hooks, Files: files, Line: a.told.Journal().Line,
@@ -241,16 +233,15 @@ func (a *Agent) round(ctx context.Context) bool {
 		First: a.last.First,
 	})
 	a.checkLock(ctx, r)
-	a.keep(ctx, r)
+	a.keeper.Seen(ctx, r, a.last)
 	a.decide(r)
 	if r.Decision.Step.Kind != policy.StepNone && !r.Fresh() {
 		a.observer.Confirm(ctx, r)
 		a.checkLock(ctx, r)
-		a.keep(ctx, r)
+		a.keeper.Seen(ctx, r, a.last)
 		a.decide(r)
 	}
-	a.noteHold(ctx, r)
-	a.noteRequest(ctx, r)
+	a.keeper.Decided(ctx, r)
 	a.observer.Done(r)
 	a.told.Show(r)
 	a.observer.Save(false)
@@ -286,21 +277,4 @@ func (a *Agent) decide(r *round.Round) {
 		r.ReasonFor[reason.Code] = a.reasons.Of("reason/"+string(reason.Code), "", r.At, r.Number)
 	}
 	a.reasons.Forget(r.Number)
-}
-
-// keep brings what lies on this host's disk in line with what the round has seen, beside the loop.
-func (a *Agent) keep(ctx context.Context, r *round.Round) {
-	a.noteSeen(ctx, r)
-	if r.Reachable && r.EtcdAt == r.At { // what was carried over is not the cluster's word of now
-		a.noteMembership(ctx, r)
-		a.noteStandby(ctx, r)
-	}
-	a.noteRemoval(ctx, r)
-}
-
-func firstReason(d policy.Decision) policy.Reason {
-	if len(d.Reasons) == 0 {
-		return policy.Reason{}
-	}
-	return d.Reasons[0]
 }

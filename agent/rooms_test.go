@@ -17,12 +17,13 @@ import (
 // cannot even be written here. What is not listed (the simulation, who speaks to the socket) is imported by no room.
 func house() []room {
 	return []room{
-		{"agent", "operate publish act observe round local beside policy config control lock " +
+		{"agent", "operate publish act observe keep round local policy config control lock " +
 			"cluster hooks datadir record disk health systemd"},
 		{"operate", "publish round local policy config control cluster record"},
 		{"publish", "round local beside policy config control cluster record disk health"},
 		{"act", "round local policy config lock cluster hooks record"},
 		{"observe", "round local beside policy config cluster hooks datadir record disk health systemd"},
+		{"keep", "round local beside policy config control record"},
 		{"round", "local policy cluster hooks datadir record disk health systemd"},
 		{"local", "policy hooks record"},
 		{"beside", ""},

@@ -10,9 +10,9 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// What the steps of an operation note of the request that it is for, each by its own name. A step was decided on a
-// request that may have been withdrawn since, and another asked for instead: what is done for one request only takes
-// that one, and tells whether it stands.
+// What is noted of a request while it comes to its end, each by its own name. It was decided on a request that may have
+// been withdrawn since, and another asked for instead: what is for one request only takes that one, and steps are told
+// whether it stands.
 
 // Beginning is when and where the operation of a request begins.
 type Beginning struct {
@@ -36,6 +36,40 @@ func (f *State) BeginOperation(b Beginning) (*Request, error) {
 // OperationRecorded notes that the operation is in etcd: one that is gone later was released.
 func (f *State) OperationRecorded() error {
 	return f.MarkRequest(func(k *Request) { k.Seen = true })
+}
+
+// OperationSeen notes that the operation of that request was seen in etcd, if exactly that is asked still. It says how
+// that began where the disk does not: its early end was noted, and has failed.
+func (f *State) OperationSeen(of *Request, b Beginning) error {
+	return f.MarkRequest(func(k *Request) {
+		if *k != *of {
+			return
+		}
+		k.Seen = true
+		if k.Began.IsZero() {
+			k.BootID, k.Began, k.Clock, k.Cluster = b.BootID, b.At, b.Clock, ID(b.Cluster)
+		}
+	})
+}
+
+// StandingEnds forgets that request, if exactly that is asked still: it has ended in that way.
+func (f *State) StandingEnds(of *Request, code policy.ReasonCode, text string, at time.Time) error {
+	return f.ChangeRequest(func(k *Request) (*Request, *End) {
+		if k == nil || *k != *of {
+			return k, nil
+		}
+		return nil, k.Ended(code, text, at)
+	})
+}
+
+// TakeTurn asks what a rollout asks of this host, if nothing is asked.
+func (f *State) TakeTurn(next *Request) error {
+	return f.ChangeRequest(func(k *Request) (*Request, *End) {
+		if k != nil {
+			return k, nil
+		}
+		return next, nil
+	})
 }
 
 // EtcdStopped notes, before it is done, that etcd is stopped for that request, if it stands.

@@ -113,3 +113,34 @@ func TestNothingIsNotedForARequestThatWasWithdrawn(t *testing.T) {
 	must(t, f.ProgramEnded(&was, policy.HooksDone, ""))
 	is(t, f, another)
 }
+
+func TestWhatWasSeenOrHasEndedIsNotedOfExactlyThatRequest(t *testing.T) {
+	t.Parallel()
+	k := Request{Work: policy.WorkRestart, Since: time.Unix(1, 0).UTC()}
+	changed := k
+	changed.For = time.Hour
+	b := Beginning{BootID: "boot-1", At: time.Unix(2, 0).UTC(), Clock: time.Minute, Cluster: 7}
+	f := asked(t, &changed)
+	must(t, f.OperationSeen(&k, b))
+	must(t, f.StandingEnds(&k, policy.Withdrawn, "x", time.Unix(3, 0)))
+	is(t, f, changed)
+	must(t, f.OperationSeen(&changed, b))
+	want := changed
+	want.Seen, want.BootID, want.Began, want.Clock, want.Cluster = true, "boot-1", b.At, time.Minute, 7
+	is(t, f, want)
+	must(t, f.OperationSeen(&want, Beginning{BootID: "boot-2", At: time.Unix(9, 0)})) // the disk knows better
+	is(t, f, want)
+	must(t, f.StandingEnds(&want, policy.Withdrawn, "x", time.Unix(3, 0)))
+	if now, last := f.Asked(); now != nil || last.Code != policy.Withdrawn || last.Text != "x" {
+		t.Errorf("what is asked is %+v, and what ended %+v", now, last)
+	}
+}
+
+func TestATurnInARolloutIsTakenOnlyWhenNothingElseIsAsked(t *testing.T) {
+	t.Parallel()
+	first, second := Request{Rollout: "x", Since: time.Unix(1, 0).UTC()}, Request{Rollout: "y"}
+	f := asked(t, nil)
+	must(t, f.TakeTurn(&first))
+	must(t, f.TakeTurn(&second))
+	is(t, f, first)
+}

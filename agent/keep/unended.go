@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agent
+package keep
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // stopUnended stops a rollout that has come to this host once more after it was taken down and back: it would be taken
 // down again and again.
-func (a *Agent) stopUnended(ctx context.Context, r *round.Round) {
+func (k *Keeper) stopUnended(ctx context.Context, r *round.Round) {
 	next := *r.Rollout
 	next.State = record.RolloutStopped
 	next.Text = r.View.Self.Name +
@@ -22,11 +22,11 @@ func (a *Agent) stopUnended(ctx context.Context, r *round.Round) {
 		"rollout resume takes this host down once more"
 	value, err := record.Encode(next)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, a.opt.Config.Timing.CallTimeout)
+		ctx, cancel := context.WithTimeout(ctx, k.opt.Config.Timing.CallTimeout)
 		defer cancel()
-		key := a.keys.Rollout()
-		_, err = a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.RolloutAt)},
+		key := k.keys.Rollout()
+		_, err = k.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.RolloutAt)},
 			clientv3.OpPut(key, string(value)))
 	}
-	a.log.Error("rollout stopped: "+next.Text, "rollout", next.ID, "error", err)
+	k.log.Error("rollout stopped: "+next.Text, "rollout", next.ID, "error", err)
 }

@@ -1,0 +1,97 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package keep brings what lies on this host's disk in line with what a round has seen and decided: which cluster has
+// answered, which member of it this host is, whether etcd may start by itself, what was asked of this host.
+//
+// It promises that the loop never waits for it. A note is written beside the loop, each kind once at a time, and one
+// that fails is tried again in a later round. It notes only what was seen in the round itself, not what was carried
+// over; and a request that a person has changed meanwhile it leaves alone.
+package keep
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/beside"
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// Etcd is where a rollout is stopped that this host cannot go on with.
+type Etcd interface {
+	Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error)
+}
+
+// Options are whose disk is written to, and by what.
+type Options struct {
+	Config config.Config // complete: host.name and host.id are set
+	BootID string
+	Etcd   Etcd
+	Files  *local.State
+	Now    func() time.Duration // since boot, running on while suspended
+	Logger *slog.Logger
+	// Wake has the next round begin at once: this host's turn in a rollout was noted.
+	Wake func()
+	// Noting is told what is about to be written, by whose goroutine. It may be nil.
+	Noting func(what string)
+}
+
+// Keeper notes. Its methods are for the loop alone.
+type Keeper struct {
+	opt    Options
+	log    *slog.Logger
+	keys   record.Keys
+	files  *local.State
+	tooNew string // ID of the rollout of which it was told that this agent does not know its work
+
+	met, member, standby, hold, request, removal beside.Look[struct{}]
+}
+
+// New makes one that has noted nothing.
+func New(opt Options) *Keeper {
+	return &Keeper{opt: opt, log: opt.Logger, keys: record.KeysFor(opt.Config.Cluster.Name), files: opt.Files}
+}
+
+// Seen notes what a round has seen, before it decides. last is what the round before has decided.
+func (k *Keeper) Seen(ctx context.Context, r *round.Round, last policy.Decision) {
+	k.noteSeen(ctx, r)
+	if r.Reachable && r.EtcdAt == r.At { // what was carried over is not the cluster's word of now
+		k.noteMembership(ctx, r)
+		k.noteStandby(ctx, r)
+	}
+	k.noteRemoval(ctx, r, last)
+}
+
+// Decided carries out what a round has decided to note.
+func (k *Keeper) Decided(ctx context.Context, r *round.Round) {
+	k.noteHold(ctx, r)
+	k.noteRequest(ctx, r)
+}
+
+const (
+	noteEvery = 2 * time.Second // how often it is tried to note something
+	noteBound = 5 * time.Second // of a note that may hang with the disk
+)
+
+// note writes something beside the loop, unless a note of that kind is being written or was just tried.
+func (k *Keeper) note(ctx context.Context, kind *beside.Look[struct{}], what, failed string,
+	write func(context.Context) error,
+) {
+	kind.Refresh(ctx, k.opt.Now, noteEvery, noteBound, func(ctx context.Context) (struct{}, error) {
+		if k.opt.Noting != nil {
+			k.opt.Noting(what)
+		}
+		err := write(ctx)
+		if err != nil {
+			k.log.Error(failed, "error", err)
+		}
+		return struct{}{}, err
+	})
+}

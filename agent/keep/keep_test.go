@@ -1,0 +1,259 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package keep
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// disk is one that hangs until it is let go, if it is to, and takes nothing while it is full.
+type disk struct {
+	local.HostFiles
+	hang chan struct{}
+	full bool
+}
+
+func (d *disk) Write(path string, data []byte, sync bool) error {
+	if d.hang != nil {
+		<-d.hang
+	}
+	if d.full {
+		return errors.New("no space left on device")
+	}
+	return d.HostFiles.Write(path, data, sync)
+}
+
+// bench is a keeper in a bubble of time of its own, and what it was about to note.
+type bench struct {
+	*Keeper
+	t     *testing.T
+	disk  *disk
+	woken int
+
+	mu    sync.Mutex
+	noted []string
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b, dir, began := &bench{t: t, disk: &disk{}}, t.TempDir(), time.Now()
+	files, err := local.Open(b.disk, dir+"/state", dir+"/run", nil)
+	must(t, err)
+	opt := Options{
+		BootID: "boot-1", Files: files, Logger: slog.New(slog.DiscardHandler),
+		Now:  func() time.Duration { return time.Hour + time.Since(began) },
+		Wake: func() { b.woken++ },
+		Noting: func(what string) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.noted = append(b.noted, what)
+		},
+	}
+	opt.Config.Host.ID = "2"
+	b.Keeper = New(opt)
+	return b
+}
+
+// round is one that has asked cluster 7 just now, of which this host is no member.
+func (b *bench) round() *round.Round {
+	r := &round.Round{At: b.opt.Now(), Wall: time.Now().UTC()}
+	r.EtcdAt, r.Reachable, r.Listed = r.At, true, true
+	r.Membership = cluster.Membership{ClusterID: 7, Members: []cluster.Member{{ID: 1, Name: "n1"}}}
+	r.View.Cluster.Reachable, r.View.Cluster.ID = true, 7
+	return r
+}
+
+// keep has noted what a round has seen and decided.
+func (b *bench) keep(r *round.Round) {
+	b.Seen(b.t.Context(), r, policy.Decision{})
+	b.Decided(b.t.Context(), r)
+	synctest.Wait()
+}
+
+func (b *bench) notes(want ...string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !slices.Equal(b.noted, want) {
+		b.t.Errorf("noted were %q, want %q", b.noted, want)
+	}
+	b.noted = nil
+}
+
+func TestTheLoopIsNotKeptByADiskThatHangsAndNothingIsWrittenTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.disk.hang = make(chan struct{})
+		for range 3 {
+			b.keep(b.round())
+			time.Sleep(time.Minute) //nolint:forbidigo // virtual time
+		}
+		close(b.disk.hang)
+		synctest.Wait()
+		if b.notes("cluster"); b.files.LastSeen() != 7 {
+			t.Errorf("seen was %d", b.files.LastSeen())
+		}
+		b.keep(b.round())
+		b.notes()
+	})
+}
+
+func TestANoteThatFailsIsTriedAgainAndNotAllTheTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.disk.full = true
+		b.keep(b.round())
+		b.keep(b.round())
+		b.notes("cluster")
+		time.Sleep(noteEvery) //nolint:forbidigo // virtual time
+		b.disk.full = false
+		b.keep(b.round())
+		if b.notes("cluster"); b.files.LastSeen() != 7 {
+			t.Errorf("seen was %d", b.files.LastSeen())
+		}
+	})
+}
+
+func TestWhatWasCarriedOverIsNotNoted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		r := b.round()
+		r.EtcdAt--
+		r.View.Data = policy.Data{State: policy.DataMember, ClusterID: 7, MemberID: 1}
+		b.keep(r)
+		b.notes()
+		r.EtcdAt++
+		b.keep(r)
+		if id, member := b.files.Membership(); id != 7 || member != 1 {
+			t.Errorf("this host is member %d of %d", member, id)
+		}
+	})
+}
+
+func TestTheLearnerOfNoOperationIsNotedAsAStandby(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		r := b.round()
+		r.Membership.Members = []cluster.Member{{ID: 2, Name: "n2", Learner: true}}
+		r.View.Data = policy.Data{State: policy.DataMember, ClusterID: 7, MemberID: 2}
+		r.Op = &record.Op{Kind: policy.KindJoin}
+		if b.keep(r); b.files.Standby() != 0 {
+			t.Error("a learner is noted as a standby while an operation is in flight")
+		}
+		r.Op = nil
+		if b.keep(r); b.files.Standby() != 2 {
+			t.Errorf("member %d is noted as a standby", b.files.Standby())
+		}
+	})
+}
+
+func TestTheStartGuardIsAsTheRoundHasDecided(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		for _, c := range []struct {
+			want policy.Hold
+			held bool
+		}{{policy.HoldBack, true}, {policy.HoldAsIs, true}, {policy.HoldNot, false}} {
+			r := b.round()
+			r.Decision.Notes.Hold = c.want
+			if b.keep(r); b.files.Held() != c.held {
+				t.Errorf("%v: held back: %t", c.want, b.files.Held())
+			}
+			time.Sleep(noteEvery) //nolint:forbidigo // virtual time
+		}
+	})
+}
+
+func TestAHostThatARolloutHasComeToAsksForItsTurnOnceAndLooksAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		r := b.round()
+		r.Rollout = &record.Rollout{ID: "x", Work: "reboot", Reason: "a test", By: "root", Since: time.Now().UTC()}
+		r.Decision.Notes.Request.Change = policy.RequestTurn
+		b.keep(r)
+		k, _ := b.files.Asked()
+		if k == nil || k.Rollout != "x" || k.Work != policy.WorkReboot || k.AskedIn != "boot-1" || k.For <= 0 ||
+			!k.RolloutAt.Equal(r.Rollout.Since) || b.woken != 1 {
+			t.Fatalf("asked is %+v, and the loop was woken %d times", k, b.woken)
+		}
+		time.Sleep(noteEvery) //nolint:forbidigo // virtual time
+		again := b.round()
+		again.Rollout, again.Decision = r.Rollout, r.Decision
+		b.keep(again)
+		if now, _ := b.files.Asked(); now != k {
+			t.Errorf("asked anew is %+v", now)
+		}
+	})
+}
+
+func TestTheEndOfARequestIsNotNotedOfOneThatAPersonHasChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		seen := &local.Request{Work: policy.WorkMaintenance, Since: time.Unix(1, 0)}
+		now := *seen
+		now.For = time.Hour
+		must(t, b.files.ChangeRequest(func(*local.Request) (*local.Request, *local.End) { return &now, nil }))
+		r := b.round()
+		r.Request = seen
+		r.Decision.Notes.Request = policy.RequestNote{Change: policy.RequestEnds, Code: policy.Withdrawn, Text: "x"}
+		b.keep(r)
+		if k, last := b.files.Asked(); k == nil || last != nil {
+			t.Errorf("asked is %+v, and what ended %+v", k, last)
+		}
+		time.Sleep(noteEvery) //nolint:forbidigo // virtual time
+		r.Request = &now
+		b.keep(r)
+		if k, last := b.files.Asked(); k != nil || last == nil || last.Code != policy.Withdrawn || last.Text != "x" {
+			t.Errorf("asked is %+v, and what ended %+v", k, last)
+		}
+	})
+}
+
+func TestTheEndOfARemovalSaysWhatItWaitedForLast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		r := b.round()
+		asked := &local.Removal{MemberID: 1, Name: "n1", Since: r.Wall, Until: r.Wall.Add(-time.Second)}
+		must(t, b.files.ChangeRemoval(func(f *local.Removals) { f.Removal = asked }))
+		r.Removal = asked
+		b.Seen(t.Context(), r, policy.Decision{Reasons: []policy.Reason{{Code: policy.Paused, Text: "by root"}}})
+		synctest.Wait()
+		k, last := b.files.Removals()
+		if k != nil || last == nil || last.Code != policy.Withdrawn ||
+			last.Text != "its time was over before its turn came; PAUSED: by root" {
+			t.Errorf("asked is %+v, and what ended %+v", k, last)
+		}
+	})
+}

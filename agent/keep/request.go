@@ -1,0 +1,65 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package keep
+
+import (
+	"context"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// noteRequest carries out what the round has decided about what was asked of this host.
+func (k *Keeper) noteRequest(ctx context.Context, r *round.Round) {
+	switch note := r.Decision.Notes.Request; note.Change { //exhaustive:enforce
+	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // the last two go with their step
+	case policy.RequestSeen, policy.RequestEnds:
+		k.noteAsked(ctx, r, note)
+	case policy.RequestTurn:
+		k.takeTurn(ctx, r)
+	case policy.RequestAgain:
+		k.stopUnended(ctx, r)
+	case policy.RequestTooNew: // it is of a newer quorumd, and to be taken for nothing else
+		if k.tooNew != r.Rollout.ID {
+			k.tooNew = r.Rollout.ID
+			k.log.Error("turn in the rollout not taken: this quorumd is too old for that work: upgrade it, or "+
+				"quorumctl rollout abort", "work", r.Rollout.Work, "rollout", r.Rollout.ID)
+		}
+	}
+}
+
+// noteAsked writes what becomes of what was asked, beside the loop: the disk may hang.
+func (k *Keeper) noteAsked(ctx context.Context, r *round.Round, note policy.RequestNote) {
+	asked, op, in := r.Request, r.Op, r.View.Cluster.ID // the round may be confirmed while this runs
+	k.note(ctx, &k.request, "request", "end of what was asked not noted", func(context.Context) error {
+		if note.Change == policy.RequestEnds {
+			return k.files.StandingEnds(asked, note.Code, note.Text, r.Wall)
+		}
+		return k.files.OperationSeen(asked, local.Beginning{
+			BootID: op.BootID, At: op.Started, Clock: op.Clock, Cluster: in,
+		})
+	})
+}
+
+// takeTurn asks this host to be taken down for the rollout that has come to it, beside the loop: the disk may hang.
+func (k *Keeper) takeTurn(ctx context.Context, r *round.Round) {
+	rollout := *r.Rollout
+	k.note(ctx, &k.request, "rollout", "turn in the rollout not noted", func(context.Context) error {
+		err := k.files.TakeTurn(requestOf(rollout, r, k.opt.BootID))
+		k.opt.Wake()
+		return err
+	})
+}
+
+// requestOf gives what a rollout asks of this host. Nobody says how long it may take: what hangs must be told.
+func requestOf(rollout record.Rollout, r *round.Round, bootID string) *local.Request {
+	return &local.Request{
+		Work: policy.Work(rollout.Work), Program: rollout.Command, Reason: rollout.Reason, By: rollout.By,
+		Rollout: rollout.ID, RolloutAt: rollout.Since,
+		Since: r.Wall.UTC(), AskedIn: bootID, For: control.DefaultMaintenance,
+	}
+}
