@@ -38,7 +38,8 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	member := testbed.StartCluster(t, 1, testbed.ClusterOptions{Extra: []string{"--unsafe-no-fsync"}}).Members[0]
 	store, err := cluster.New(cluster.Options{
-		Endpoints: []string{member.Options.ClientURL}, CallTimeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		Endpoints: []string{member.Options.ClientURL}, CallTimeout: 10 * time.Second,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	must(t, err)
 	t.Cleanup(func() { _ = store.Close() })

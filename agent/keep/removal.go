@@ -23,8 +23,8 @@ func (k *Keeper) noteRemoval(ctx context.Context, r *round.Round, last policy.De
 	code, text := policy.Removed, "it is in the member list no more"
 	switch {
 	case !r.View.Cluster.Foreign() && !listed:
-	case asked.Begun && (r.Removal == nil || !r.Removal.Begun): // it has only just begun: this round saw what was before
-		return
+	case asked.Begun && (r.Removal == nil || !r.Removal.Begun):
+		return // it has only just begun: this round saw what was before
 	case asked.Begun:
 		code, text = policy.Withdrawn,
 			"its operation was released, or deleted, or ended by another host, or etcd did not say whether it had begun"
