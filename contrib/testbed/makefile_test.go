@@ -85,7 +85,9 @@ func TestWhatMakeLeavesForLaterIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for list, dir := range map[string]string{"LONG_FLEETS": "agent", "LONG_SIM": "agent/sim", "NIGHTLY_LAB": "contrib/lab"} {
+	for list, dir := range map[string]string{
+		"LONG_FLEETS": "agent", "LONG_SIM": "agent/sim", "NIGHTLY_LAB": "contrib/lab",
+	} {
 		_, after, found := strings.Cut(string(makefile), "\n"+list)
 		names := regexp.MustCompile(`^ *:= ((?:.*\$\\\n)*.*)\n`).FindStringSubmatch(after)
 		if !found || names == nil {
