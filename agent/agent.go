@@ -264,7 +264,7 @@ func (a *Agent) round(ctx context.Context) bool {
 
 // checkLock gives a lock up that a linearizable read shows to be gone, though its lease may live.
 func (a *Agent) checkLock(ctx context.Context, r *round.Round) {
-	if r.Reachable && a.actor.Check(ctx, r.LockAt) {
+	if r.Reachable && r.Did.Token != 0 && a.actor.Check(ctx, r.LockAt) { // one that was taken since is not in it yet
 		r.Did = a.actor.Did()
 	}
 }

@@ -49,3 +49,31 @@ func low(s control.Status) bool {
 		return f.Code == string(health.MemoryLow)
 	})
 }
+
+func TestAKernelThatFallsSilentIsSaidToBeSilent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 0, observe.UsualPace())
+		defer f.close()
+		silent, end := make(chan struct{}), make(chan struct{})
+		h := &fleetHost{f: f, name: "s1", files: map[string][]byte{}, sensors: func() health.MachineReading {
+			select {
+			case <-silent:
+				<-end
+			default:
+			}
+			return health.MachineReading{MemoryAvailable: health.Figure{Value: 60, Known: true}}
+		}}
+		f.hosts[h.name] = h
+		h.boot("boot-s1")
+		f.pass(time.Minute)
+		close(silent)
+		f.pass(3 * time.Minute)
+		if !slices.ContainsFunc(h.agent.Status().Health.NotAvailable, func(a control.Absence) bool {
+			return a.Check == "memory" && a.Why == "the kernel has not answered for a while"
+		}) {
+			t.Errorf("not available: %+v", h.agent.Status().Health.NotAvailable)
+		}
+		close(end)
+	})
+}

@@ -25,6 +25,12 @@ type MachineReading struct {
 	ClockError Figure
 }
 
+// Silent is the reading of a machine that tells nothing, and why.
+func Silent(why string) MachineReading {
+	f := Figure{Absent: why}
+	return MachineReading{f, f, f, f, f, f}
+}
+
 // Figure is a number that may not be there. The zero value says that nobody has looked.
 type Figure struct {
 	Value float64

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"time"
 
@@ -94,7 +95,11 @@ func (j *judge) machine(ctx context.Context) health.MachineReading {
 	j.sensors.Refresh(ctx, j.opt.Now, sensorsEvery, lookTimeout, func(context.Context) (health.MachineReading, error) {
 		return j.opt.Sensors(), nil
 	})
-	seen, _, _ := j.sensors.Get(j.opt.Now(), maxAge*sensorsEvery)
+	now := j.opt.Now()
+	seen, _, fresh := j.sensors.Get(now, maxAge*sensorsEvery)
+	if !fresh && j.sensors.Age(now) < math.MaxInt64 {
+		return health.Silent("the kernel has not answered for a while")
+	}
 	return seen
 }
 

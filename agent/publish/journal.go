@@ -195,6 +195,8 @@ func (j *Journal) count() int {
 // Trim deletes the oldest lines when there are too many. It is called at the end of an operation
 // and by whoever has written many lines.
 func (j *Journal) Trim(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, j.opt.Config.Timing.CallTimeout) // the loop waits for it
+	defer cancel()
 	oldest, err := j.opt.Etcd.ReadLast(ctx, j.keys.History(), keptInEtcd+trimBatch)
 	if err != nil || len(oldest.Pairs) < keptInEtcd+trimBatch {
 		return
