@@ -34,7 +34,7 @@ func (k *Keeper) noteRequest(ctx context.Context, r *round.Round) {
 
 // noteAsked writes what becomes of what was asked, beside the loop: the disk may hang.
 func (k *Keeper) noteAsked(ctx context.Context, r *round.Round, note policy.RequestNote) {
-	asked, op, in := r.Request, r.Op, r.View.Cluster.ID // the round may be confirmed while this runs
+	asked, op, in := r.Request, r.Op, r.View.Cluster.ID
 	k.note(ctx, &k.request, "request", "end of what was asked not noted", func(context.Context) error {
 		if note.Change == policy.RequestEnds {
 			return k.files.StandingEnds(asked, note.Code, note.Text, r.Wall)

@@ -14,7 +14,7 @@ import (
 // is one until this host begins a join itself. It is written beside the loop: the disk may hang.
 func (k *Keeper) noteStandby(ctx context.Context, r *round.Round) {
 	data, in := r.View.Data, r.View.Cluster
-	if r.Op != nil || data.State != policy.DataMember || data.ClusterID != in.ID ||
+	if r.OpAt != 0 || data.State != policy.DataMember || data.ClusterID != in.ID ||
 		data.MemberID == k.files.Standby() {
 		return
 	}

@@ -88,7 +88,7 @@ func cycle(v View) (Decision, bool) {
 	if v.Asked.Noted {
 		return recordAgain(v), true
 	}
-	if v.Asked.Over {
+	if v.Asked.Over || halted(v) {
 		return Decision{}, false
 	}
 	reasons := against(v, cycleVetoes())

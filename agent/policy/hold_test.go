@@ -31,6 +31,10 @@ func TestAnEtcdIsHeldBackOnlyOnAHostWithoutAMember(t *testing.T) {
 		"that is the first of a cluster": {func(v *View) {
 			v.Cluster, v.Bootstrap.Requested = Cluster{}, true
 		}, HoldNot},
+		"that is asked to be the first of a cluster, and has been a member of one": {func(v *View) {
+			v.Cluster, v.Bootstrap.Requested = Cluster{}, true
+			v.Data.State, v.Data.MemberID = DataMember, 9
+		}, HoldAsIs},
 		"that has not asked etcd in this round": {func(v *View) { v.Cluster.Fresh = false }, HoldAsIs},
 		"whose etcd was stopped for what was asked": {func(v *View) {
 			v.Asked = &Asked{Work: WorkMaintenance, Stopped: true}

@@ -88,6 +88,31 @@ func TestAFindingThatSparesMaintenanceKeepsNoOtherVoterUp(t *testing.T) {
 	}
 }
 
+func TestOfTheOtherVotersOnlyWhatGatesMaintenanceKeepsAVoterFromGoingDown(t *testing.T) {
+	t.Parallel()
+	for spares, risk := range map[health.Gate]bool{
+		health.Nothing: true, health.Joins | health.Leadership: true, health.Maintenance: false,
+	} {
+		v := askedView()
+		slow(&v.Hosts[0], spares)
+		if _, holds := quorumAtRisk(v); holds != risk {
+			t.Errorf("taken down beside one that spares %v: at risk %t", spares.Names(), holds)
+		}
+		v = removalView()
+		aliveAgain(&v)
+		v.Removal.Live = true
+		slow(&v.Hosts[0], spares)
+		if _, holds := removalAtRisk(v); holds != risk {
+			t.Errorf("removed beside one that spares %v: at risk %t", spares.Names(), holds)
+		}
+		v = backView()
+		v.Health.State, v.Health.Spares, v.Health.Text = health.Slow, spares, "slow"
+		if d := Decide(v); (d.Step.Kind == StepNone) != risk {
+			t.Errorf("back with a finding that spares %v: %+v", spares.Names(), d)
+		}
+	}
+}
+
 func TestAFindingThatSparesTheLeadershipLeavesAVoterTheBestLeader(t *testing.T) {
 	t.Parallel()
 	for spares, want := range map[health.Gate]uint64{

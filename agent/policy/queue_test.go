@@ -71,7 +71,6 @@ func TestTheQueueIsWrittenOnlyWhenItChanges(t *testing.T) {
 	}{
 		{"nothing has changed", func(*View) {}, false, func(*Queue) {}},
 		{"a host has gone", func(v *View) { v.Hosts = v.Hosts[:7] }, false, func(*Queue) {}},
-		{"all places are taken", func(v *View) { *v = queueView(5); v.Queue = &first.Queue }, false, func(*Queue) {}},
 		{"one more than the class has come", func(v *View) {
 			*v = queueView(6)
 			v.Queue = &first.Queue

@@ -56,10 +56,19 @@ func noteRequest(v View, step Step) RequestNote {
 		return RequestNote{RequestEnds, Cycled, "its operation has ended"}
 	case a.TooLate:
 		return RequestNote{RequestEnds, Withdrawn, "the machine was rebooted before its turn had come"}
-	case a.Unbegun && a.Rollout != "" && (v.Rollout == nil || v.Rollout.ID != a.Rollout || !v.Rollout.Runs):
+	case halted(v):
 		return RequestNote{RequestEnds, Withdrawn, "the rollout that asked for it does not go on"}
 	}
 	return RequestNote{}
+}
+
+// halted tells whether the rollout that asked for this host's turn, which has not come, does not go on: it is paused, or
+// over. The host is not taken down then, also while the end of what was asked is not on its disk yet. Another cluster
+// has other rollouts, and says nothing about it.
+func halted(v View) bool {
+	a := v.Asked
+	return a != nil && a.Unbegun && a.Rollout != "" && !v.foreign() &&
+		(v.Rollout == nil || v.Rollout.ID != a.Rollout || !v.Rollout.Runs)
 }
 
 // endsWith tells what becomes of what was asked with the end of its operation. Where nothing was done, and nothing has
@@ -77,7 +86,7 @@ func turnIn(v View) RequestChange {
 	r := v.Rollout
 	switch {
 	case r == nil || !r.Runs || !v.Looked || v.Op != nil || v.Pause != nil || v.cannotRead(RecordPause),
-		v.Self.Mode != Manage || v.Self.Conflict != "",
+		v.Self.Mode != Manage || v.Self.Conflict != "" || v.foreign(),
 		RolloutNext(v, r.Waiting) != v.Self.ID:
 		return RequestStays
 	case !r.Due:

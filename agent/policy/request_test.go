@@ -3,7 +3,10 @@
 
 package policy
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // requestView is the voter n2, which was asked for maintenance, and whose turn has not come.
 func requestView() View {
@@ -48,6 +51,14 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 			v.Asked.Stopped, v.Asked.Work = true, WorkRestart
 		}, releasedNote()},
 		{"it is over", over, overNote()},
+		{"it is over, and its operation was released after that", func(v *View) {
+			over(v)
+			v.Asked.Seen = true
+		}, overNote()},
+		{"it is over, and etcd runs that was stopped for it", func(v *View) {
+			over(v)
+			v.Asked.Stopped = true
+		}, overNote()},
 		{"it is over, and this host has the lock", func(v *View) {
 			over(v)
 			v.Lock = Lock{Known: true, Held: true, Mine: true}
@@ -77,6 +88,10 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 		{"its rollout has stopped", func(v *View) { rolling(v); v.Rollout.Runs = false }, haltedNote()},
 		{"another rollout runs", func(v *View) { rolling(v); v.Rollout.ID = "r2" }, haltedNote()},
 		{"its rollout is gone", func(v *View) { rolling(v); v.Rollout = nil }, haltedNote()},
+		{"another cluster answers, which has no such rollout", func(v *View) {
+			rolling(v)
+			v.Rollout, v.Cluster.ExpectedID = nil, v.Cluster.ID+1
+		}, RequestNote{}},
 		{"its rollout has stopped after it began", func(v *View) {
 			rolling(v)
 			v.Asked.Unbegun, v.Rollout = false, nil
@@ -157,6 +172,7 @@ func TestAHostTakesItsTurnInARolloutThatHasComeToIt(t *testing.T) {
 		}, RequestStays},
 		{"this host only observes", func(v *View) { v.Self.Mode = Observe }, RequestStays},
 		{"another host has its name", func(v *View) { v.Self.Conflict = "n9" }, RequestStays},
+		{"another cluster answers", func(v *View) { v.Cluster.ExpectedID = v.Cluster.ID + 1 }, RequestStays},
 	} {
 		v := requestView()
 		v.Asked, v.Rollout = nil, &Rollout{
@@ -165,6 +181,30 @@ func TestAHostTakesItsTurnInARolloutThatHasComeToIt(t *testing.T) {
 		c.change(&v)
 		if got := Decide(v).Notes.Request; got != (RequestNote{Change: c.want}) {
 			t.Errorf("%s: %+v, want %d", c.when, got, c.want)
+		}
+	}
+}
+
+func TestAHostIsNotTakenDownForARolloutThatDoesNotGoOn(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		rollout *Rollout
+		goesOn  bool
+	}{
+		"it runs": {&Rollout{ID: "r1", Runs: true}, true}, "it is paused": {&Rollout{ID: "r1"}, false},
+		"it is over": {nil, false}, "another one runs": {&Rollout{ID: "r2", Runs: true}, false},
+	} {
+		for _, mine := range []bool{false, true} {
+			v := askedView()
+			v.Asked.Work, v.Asked.Rollout, v.Asked.Unbegun, v.Rollout = WorkRestart, "r1", true, c.rollout
+			want := StepTakeLock
+			if mine {
+				v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 7, ValidFor: time.Minute}
+				want = StepBeginCycle
+			}
+			if d := Decide(v); (d.Step.Kind == want) != c.goesOn {
+				t.Errorf("%s, the lock is ours: %t: %s %+v", what, mine, d.Step, d.Reasons)
+			}
 		}
 	}
 }
