@@ -4,9 +4,9 @@
 // Package keep brings what lies on this host's disk in line with what a round has seen and decided: which cluster has
 // answered, which member of it this host is, whether etcd may start by itself, what was asked of this host.
 //
-// It promises that the loop never waits for this host's disk. A note is written beside the loop, each kind once at a time, and one
-// that fails is tried again in a later round. It notes only what was seen in the round itself, not what was carried
-// over; and a request that a person has changed meanwhile it leaves alone.
+// It promises that the loop never waits for this host's disk. A note is written beside the loop, each kind once at a
+// time, and one that fails is tried again in a later round. It notes only what was seen in the round itself, not what
+// was carried over; and a request that a person has changed meanwhile it leaves alone.
 package keep
 
 import (

@@ -62,9 +62,9 @@ func noteRequest(v View, step Step) RequestNote {
 	return RequestNote{}
 }
 
-// halted tells whether the rollout that asked for this host's turn, which has not come, does not go on: it is paused, or
-// over. The host is not taken down then, also while the end of what was asked is not on its disk yet. Another cluster
-// has other rollouts, and says nothing about it.
+// halted tells whether the rollout that asked for this host's turn, which has not come, does not go on: it is paused,
+// or over. The host is not taken down then, also while the end of what was asked is not on its disk yet. Another
+// cluster has other rollouts, and says nothing about it.
 func halted(v View) bool {
 	a := v.Asked
 	return a != nil && a.Unbegun && a.Rollout != "" && !v.foreign() &&
