@@ -11,8 +11,9 @@
 //     right to act.
 //   - Nothing in the loop waits longer than its bound. What may hang (the disk, a binary on it,
 //     a step) runs beside the loop, once at a time, and its absence shows as an old value.
-//   - A step starts only under a lock that was confirmed by a fresh transaction and is valid for
-//     as long as the step may take, and only if it was decided on what was seen in its own round.
+//   - A step starts only if it was decided on what was seen in its own round. One that needs the lock
+//     (see policy.Steps) starts only under a lock that was confirmed by a fresh transaction and is
+//     valid for as long as the step may take.
 //   - What etcd has to do for the agents does not grow with the number of hosts that are no members
 //     and have nothing to do; see observe/pace.go and publish/queue.go.
 //   - What must survive a crash is in etcd or on disk, so that an agent that was killed anywhere

@@ -156,18 +156,6 @@ func (a *Actor) oldest() time.Duration {
 // observedCalls is how many calls stand between the first observation of a round and its step.
 const observedCalls = 4
 
-// stepContext gives the context for a step: bounded, and for a locked step only after the lock
-// was confirmed.
-func (a *Actor) stepContext(ctx context.Context, step policy.Step,
-	bound time.Duration,
-) (context.Context, context.CancelFunc, error) {
-	if !step.Kind.Info().Locked {
-		stepCtx, cancel := context.WithTimeout(ctx, bound)
-		return stepCtx, cancel, nil
-	}
-	return a.lock.Confirm(ctx, bound, a.opt.Config.Timing.StepMargin)
-}
-
 // take does the work of a step, beside the loop.
 func (a *Actor) take(ctx context.Context, w way, t *task) error {
 	if t.step.Kind.Info().Locked && !a.lock.MayAct() {

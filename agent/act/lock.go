@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
 )
 
@@ -70,4 +71,16 @@ func (a *Actor) Leave(ctx context.Context) {
 	if err := a.lock.Release(ctx); err != nil {
 		a.log.Warn("lock not given back", "error", err)
 	}
+}
+
+// stepContext gives the context for a step: bounded, and for a locked step only after the lock
+// was confirmed.
+func (a *Actor) stepContext(ctx context.Context, step policy.Step, bound time.Duration) (
+	context.Context, context.CancelFunc, error,
+) {
+	if !step.Kind.Info().Locked {
+		stepCtx, cancel := context.WithTimeout(ctx, bound)
+		return stepCtx, cancel, nil
+	}
+	return a.lock.Confirm(ctx, bound, a.opt.Config.Timing.StepMargin)
 }

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// operation declares a kind of operation. Whoever adds one declares it in a file of its own, and lists it below.
+// operation declares a kind of operation. Whoever adds one declares it in a file of its own, lists it below, and lets
+// decide ask the part that begins it; its steps stand in step.go and in act's table, its reasons in reason.go.
 type operation struct {
 	kind   string
 	noun   string    // what it is called by people
@@ -17,8 +18,9 @@ type operation struct {
 	// orphan is what a voter's agent does under the lock when the agent of that host is gone; nil where nobody does
 	// anything: it waits for its own host, or for a person.
 	orphan func(View) Decision
-	// mine tells whether it is for its own host alone now, agent or none; nil where it never is.
-	mine func(View) bool
+	// ownerOnly tells whether nobody but its own host may touch it now, with its agent gone or not; nil where that
+	// never is so.
+	ownerOnly func(View) bool
 }
 
 func operations() []operation { return []operation{joins(), cycles(), removals()} }
@@ -83,7 +85,7 @@ func othersOperation(v View) (Decision, bool) {
 	if !known || o.orphan == nil {
 		return Decision{}, false
 	}
-	if o.mine != nil && o.mine(v) {
+	if o.ownerOnly != nil && o.ownerOnly(v) {
 		return Decision{Step: Step{Kind: StepReleaseLock, Why: "a " + o.noun + " of " + op.HostName + " is in flight"}},
 			v.Lock.Mine
 	}

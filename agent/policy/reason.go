@@ -102,7 +102,7 @@ func Reasons() []ReasonInfo {
 // clusterReasons are those of the agent, of the cluster and of the way to it.
 func clusterReasons() []ReasonInfo {
 	return []ReasonInfo{
-		{AtRest, "everything is as it shall be", ""},
+		{AtRest, "everything is as it should be", ""},
 		{
 			ModeObserve, "the agent only says what it would do",
 			"set mode: manage in the configuration and restart quorumd",
@@ -222,7 +222,7 @@ func joinReasons() []ReasonInfo {
 		{JoinTooLong, "the join has lasted too long", "journalctl -u etcd on that host"},
 		{HealthLost, "the host has become unfit while it joined", "quorumctl health on that host"},
 		{HostRebooted, "the host has rebooted while it joined", ""},
-		{Orphaned, "the joining host's agent is gone", "see why quorumd on that host does not answer"},
+		{Orphaned, "the agent of the host that began the operation is gone", "see why quorumd on that host does not answer"},
 		{
 			Disowned, "the operation was recorded for a host that has not begun it",
 			"quorumctl history, and see who can write below quorumd's prefix in etcd: whoever can is an operator",
@@ -259,17 +259,17 @@ func memberReasons() []ReasonInfo {
 		},
 		{
 			RebootAwaited, "the machine is ready to reboot, and has not yet",
-			"reboot it; or quorumctl maintenance off, if it shall not",
+			"reboot it; or quorumctl maintenance off, if it is not to be rebooted",
 		},
 		{
-			VerdictAwaited, "another voter's host has not told how it is since it is this host's turn",
+			VerdictAwaited, "another voter's host has not said how it is since this host's turn began",
 			"if it goes on, see on that host whether quorumd runs and is as new as here: quorumctl version",
 		},
 		{
 			LeaderStays, "the leadership cannot be moved to another voter",
 			"see etcd's log on this host; quorumctl maintenance off withdraws what was asked",
 		},
-		{HookRunning, "the hooks that run before etcd is stopped have not ended", ""},
+		{HookRunning, "the operator's hooks are still running", ""},
 		{
 			HookFailed, "a hook has failed, and the hosts that follow in its rollout wait for a person",
 			"see the journal for its output, and mend it; if it ran after etcd was back, quorumctl maintenance off " +
@@ -285,7 +285,7 @@ func memberReasons() []ReasonInfo {
 		{Stopping, "etcd is on its way down", ""},
 		{Returning, "the member is coming back", ""},
 		{
-			NotBack, "the member has not come back to health for long, and its place in the line is kept",
+			NotBack, "the member has been back for too long without being well, and the hosts that follow wait for it",
 			"journalctl -u etcd and quorumctl health on this host; if it is gone for good: quorumctl op release " +
 				"--force",
 		},
@@ -294,7 +294,7 @@ func memberReasons() []ReasonInfo {
 			RecordUnreadable, "a record of quorumd's in etcd cannot be read, and what depends on it waits",
 			"what is named after its key; see who else writes under /quorumd/, and that all agents are of one version",
 		},
-		{Withdrawn, "what was asked was withdrawn before anything was done", ""},
+		{Withdrawn, "what was asked was withdrawn, or its operation was released", ""},
 		{
 			MemberLive, "the voter that is to be removed answers, or has until just now",
 			"if it is to go all the same: quorumctl member remove NAME --live --reason '<why>'",

@@ -156,7 +156,7 @@ func removals() operation {
 			return carryRemoval(v)
 		},
 		orphan: carryRemoval,
-		mine: func(v View) bool {
+		ownerOnly: func(v View) bool {
 			_, listed := v.memberByID(v.Op.MemberID)
 			return listed && v.Op.Phase == PhaseRemoving
 		},

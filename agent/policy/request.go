@@ -25,8 +25,8 @@ type RequestNote struct {
 	Text   string
 }
 
-// isOver tells whether nothing more is to be taken down for what was asked.
-func (a *Asked) isOver() bool { return a.Ended || a.Work == WorkReboot && a.Rebooted }
+// workOver tells whether the host need not be taken down any more for what was asked.
+func (a *Asked) workOver() bool { return a.Ended || a.Work == WorkReboot && a.Rebooted }
 
 // noteRequest brings what was asked in line with what was seen. It notes that the operation has been seen, so that one
 // that is gone later is known to be released; it ends what is over and has no operation any more, and what a rollout
@@ -52,7 +52,7 @@ func noteRequest(v View, step Step) RequestNote {
 	case own, a.Noted: // its record is gone, and it is not
 	case a.Seen && !a.Ended && (!a.Stopped || up && a.Work != WorkMaintenance):
 		return RequestNote{RequestEnds, Withdrawn, "its operation was released"}
-	case a.isOver() && (up || !listed || !a.Stopped) && !v.Lock.Mine && !v.cannotRead(RecordLock):
+	case a.workOver() && (up || !listed || !a.Stopped) && !v.Lock.Mine && !v.cannotRead(RecordLock):
 		return RequestNote{RequestEnds, Cycled, "its operation has ended"}
 	case a.TooLate:
 		return RequestNote{RequestEnds, Withdrawn, "the machine was rebooted before its turn had come"}

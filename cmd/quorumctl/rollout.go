@@ -25,10 +25,10 @@ func (a *app) rolloutCommand() *cobra.Command {
 	}
 	cmd.AddCommand(
 		a.rolloutStartCommand(), a.rolloutStatusCommand(),
-		a.rolloutSetCommand("pause", control.RolloutPaused, "Let no further host begin",
-			"Let no further host begin, until quorumctl rollout resume. A host that is down comes back first."),
-		a.rolloutSetCommand("resume", control.RolloutRunning, "Let a rollout go on that was paused or has stopped",
-			"Let a rollout go on that was paused, or that has stopped because a host did not come back well."),
+		a.rolloutSetCommand("pause", control.RolloutPaused, "Pause the rollout: take no further host down",
+			"Take no further host down, until quorumctl rollout resume. A host that is down still comes back."),
+		a.rolloutSetCommand("resume", control.RolloutRunning, "Resume a rollout that was paused or has stopped",
+			"Resume a rollout that was paused, or that has stopped because a host did not come back well."),
 		a.rolloutSetCommand("abort", control.RolloutAborted, "Give the rollout up",
 			"Give the rollout up: no further host begins, and it cannot be resumed. One that is down comes back."),
 	)

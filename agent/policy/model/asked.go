@@ -154,9 +154,9 @@ func (w *world) noted(i int) bool {
 func (h *host) turn() bool { return h.seen != 0 && h.freed == 0 }
 
 // isOver tells whether nothing more is taken down for what was asked.
-func (w *world) isOver(i int) bool { return w.hosts[i].isOver() }
+func (w *world) isOver(i int) bool { return w.hosts[i].workOver() }
 
-func (c *cycling) isOver() bool {
+func (c *cycling) workOver() bool {
 	return c.over != 0 || c.begun == tooLate || (c.begun == begunBefore && c.forReboot())
 }
 

@@ -17,7 +17,7 @@ func (s *sight) cycleView(v *policy.View) {
 	v.Asked = &policy.Asked{
 		Work: work(s.ask), By: "root", Reason: "testing", KeepRunning: s.ask == keeping, External: s.ask == external,
 		Hurried: s.ask == external,
-		Over:    s.isOver(), Ended: s.over != 0, TooLate: s.begun == tooLate, Seen: s.seen != 0,
+		Over:    s.workOver(), Ended: s.over != 0, TooLate: s.begun == tooLate, Seen: s.seen != 0,
 		Unbegun: s.begun == 0 || s.begun == tooLate,
 		Overdue: s.ownCycle() && s.opOld > 0, Stopped: s.stopped != 0, Rebooted: s.begun == begunBefore,
 		Released:  s.reachable&s.seen&s.freed != 0 && !s.ownCycle(),
