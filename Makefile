@@ -150,6 +150,7 @@ sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: S
 
 nightly: model-deep etcd build ## what is too long for every change: large scopes, 10,000 simulated hours, every mutant, the whole lab
 	$(TESTS) $(GO) test -timeout 25m -tags 'long nightly' -run '^($(NIGHTLY_E2E))$$' $(E2E)
+	$(MAKE) test-model-etcd
 	$(MAKE) sim HOURS=10000
 	$(MAKE) mutants EVERY=1
 	$(MAKE) test-promotion
@@ -160,8 +161,8 @@ nightly: model-deep etcd build ## what is too long for every change: large scope
 mutants: ## change the policy in one place at a time, and look whether its tests notice: EVERY=6 of them, ONLY='quorum.go'
 	$(GO) run ./contrib/mutants -every $(or $(EVERY),6) $(if $(ONLY),-only '$(ONLY)')
 
-test-model-etcd: $(CACHE)/etcd/v3.5/etcd $(CACHE)/etcd/v3.6/etcd ## hold what the model says about etcd against etcd 3.5 and 3.6; DEEP=1
-	$(TESTS) $(GO) test -count=1 -parallel 16 -timeout $(if $(DEEP),12h,20m) -tags realetcd -run 'RealEtcd|Lie|Lease' -v ./agent/policy/model $(if $(DEEP),-args -deep -bound 11h)
+test-model-etcd: $(CACHE)/etcd/v3.5/etcd $(CACHE)/etcd/v3.6/etcd ## hold what the model says about etcd against etcd 3.5 and 3.6; DEEP=1 PART=3m
+	$(TESTS) $(GO) test -count=1 -parallel 16 -timeout $(if $(DEEP),12h,20m) -tags realetcd -run 'RealEtcd|Lie|Lease' -v ./agent/policy/model $(if $(DEEP),-args -deep -bound 11h) $(if $(PART),-args -part $(PART))
 
 test-systemd: ## the systemd package against a real systemd (needs root, and Debian's systemd and dbus)
 	$(GO) test -count=1 -timeout 10m -tags systemdtest ./systemd
