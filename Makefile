@@ -129,8 +129,8 @@ $(PROMTOOL):
 test-promotion: etcd build ## a learner of 1 GB under write load: no gap in the writes (wants a quiet machine)
 	$(GO) test -count=1 -timeout 15m -tags slow -run 'TestALearnerOfAGigabyte' -v ./contrib/e2e
 
-model: ## explore the policy exhaustively, and look whether every seeded mistake is found
-	$(GO) run ./contrib/model
+model: ## explore the policy exhaustively, and look whether every seeded mistake is found; SHORT=1 without the largest scope
+	$(GO) run ./contrib/model $(if $(SHORT),-short)
 
 model-deep: ## larger scopes, each to its fixpoint or to 20 million states
 	GOMEMLIMIT=12GiB $(GO) run ./contrib/model -deep -states 20000000
@@ -150,6 +150,7 @@ sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: S
 
 nightly: model-deep etcd build ## what is too long for every change: large scopes, 10,000 simulated hours, every mutant, the whole lab
 	$(TESTS) $(GO) test -timeout 25m -tags 'long nightly' -run '^($(NIGHTLY_E2E))$$' $(E2E)
+	$(MAKE) model
 	$(MAKE) test-model-etcd
 	$(MAKE) sim HOURS=10000
 	$(MAKE) mutants EVERY=1

@@ -22,23 +22,32 @@ import (
 
 func main() {
 	deep := flag.Bool("deep", false, "explore the large scopes, for hours and with much memory")
+	short := flag.Bool("short", false, "leave out what takes many minutes")
 	most := flag.Int("states", 0, "stop a large scope at so many states; 0 for none")
 	workers := flag.Int("workers", runtime.GOMAXPROCS(0), "so many at once")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	ok := run(ctx, os.Stdout, *deep, *most, *workers)
+	ok := run(ctx, os.Stdout, scopes(*deep, *short), *deep, *most, *workers)
 	stop()
 	if !ok {
 		os.Exit(1)
 	}
 }
 
-// run explores and tells, and gives whether all is as it shall be.
-func run(ctx context.Context, out io.Writer, deep bool, most, workers int) bool {
-	scopes := slices.Concat(model.Scenarios(), model.Cycles(), model.Removals())
-	if deep {
-		scopes = model.Deep()
+// scopes gives what is explored.
+func scopes(deep, short bool) []model.Scenario {
+	all := slices.Concat(model.Scenarios(), model.Cycles(), model.Removals())
+	switch {
+	case deep:
+		return model.Deep()
+	case short:
+		return slices.DeleteFunc(all, func(sc model.Scenario) bool { return sc.Long })
 	}
+	return all
+}
+
+// run explores and tells, and gives whether all is as it should be.
+func run(ctx context.Context, out io.Writer, scopes []model.Scenario, deep bool, most, workers int) bool {
 	ok := true
 	for _, sc := range scopes {
 		if deep {

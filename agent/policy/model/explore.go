@@ -29,6 +29,8 @@ type Scenario struct {
 	Founders  int // so many hosts are asked to bootstrap, where there are no voters; 0 is one
 	// Liveness looks from every state whether the cluster comes to rest at its target.
 	Liveness bool
+	// Long says that it takes many minutes and most of the memory of a usual machine.
+	Long bool
 }
 
 // Result is what an exploration has found.

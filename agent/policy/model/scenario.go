@@ -30,7 +30,7 @@ func Scenarios() []Scenario {
 	return append(small(),
 		Scenario{
 			Name: "3 hosts, 2 faults", Hosts: 3, Voters: 1, Target: policy.Target{Voters: 3}, Faults: AllFaults,
-			Budget: 2, Liveness: true,
+			Budget: 2, Liveness: true, Long: true,
 		},
 		Scenario{
 			Name: "5 hosts, 1 fault", Hosts: 5, Voters: 3, Target: policy.Target{Voters: 5}, Faults: AllFaults,
