@@ -513,7 +513,7 @@ func (p *promises) afterEffect() {
 	if e := w.etcd.store.entries[w.keys.Lock()]; e != nil {
 		token = e.created
 	}
-	owned := op == nil || op.Token == token
+	owned := op == nil || token != 0 && op.Token == token // nobody has the lock of a record that names none
 	if owned || p.ownedOp {
 		p.orphan = w.now()
 	}
