@@ -106,7 +106,7 @@ test-root: etcd build ## what only root can try: to be somebody else (needs root
 
 test-race: etcd build ## the same under the race detector (needs a C compiler)
 	@# A fleet of 1000 takes minutes under it, and does nothing that the small fleets of the other tests do not.
-	$(TESTS) CGO_ENABLED=1 $(GO) test -race -timeout 30m -skip '$(LONG_FLEETS)' $(filter-out %/agent/sim,$(UNIT))
+	$(TESTS) CGO_ENABLED=1 $(GO) test -race -timeout 30m -skip '$(LONG_FLEETS)' $(filter-out %/agent/sim %/policy/model,$(UNIT))
 	$(TESTS) CGO_ENABLED=1 $(GO) test -race -timeout 10m -run 'StoryOfASeed|Whatever' ./agent/sim -args -sim.hours=10
 	$(TESTS) CGO_ENABLED=1 $(GO) test -race -timeout 15m -run TestFourHosts $(E2E)
 
@@ -151,6 +151,7 @@ sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: S
 nightly: model-deep etcd build ## what is too long for every change: large scopes, 10,000 simulated hours, every mutant, the whole lab
 	$(TESTS) $(GO) test -timeout 25m -tags 'long nightly' -run '^($(NIGHTLY_E2E))$$' $(E2E)
 	$(MAKE) model
+	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./agent/policy/model
 	$(MAKE) test-model-etcd
 	$(MAKE) sim HOURS=10000
 	$(MAKE) mutants EVERY=1
