@@ -31,7 +31,7 @@ func declareClock() declaration {
 			Problems: []Problem{
 				{
 					ClockUnsynchronised, Machine, Warm, "Nobody corrects the clock.",
-					"Nobody has told the kernel the time for a long while. Certificates, logs and whoever compares times " +
+					"Nobody has told the kernel the time for a while. Certificates, logs and whoever compares times " +
 						"go wrong with it; etcd's leases do not.",
 					"look at 'timedatectl' or 'chronyc tracking'; start chronyd or systemd-timesyncd, and let it " +
 						"reach its servers",

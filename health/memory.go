@@ -38,7 +38,7 @@ func declareMemory() declaration {
 					MemoryLow, Machine, Warm, "Memory is short.",
 					"Little memory is left that can be had without swapping. The kernel drops the pages of etcd's " +
 						"database first, and in the end kills processes: etcd may be one of them.",
-					"look at 'ps aux --sort=-rss'; move other work off this host, or bound the memory of what runs here",
+					"look at 'ps aux --sort=-rss'; move other work off this host, or bound its memory",
 				},
 			},
 			Runbook: findingRunbook,

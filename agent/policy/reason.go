@@ -222,7 +222,10 @@ func joinReasons() []ReasonInfo {
 		{JoinTooLong, "the join has lasted too long", "journalctl -u etcd on that host"},
 		{HealthLost, "the host has become unfit while it joined", "quorumctl health on that host"},
 		{HostRebooted, "the host has rebooted while it joined", ""},
-		{Orphaned, "the agent of the host that began the operation is gone", "see why quorumd on that host does not answer"},
+		{
+			Orphaned, "the agent of the host that began the operation is gone",
+			"see why quorumd on that host does not answer",
+		},
 		{
 			Disowned, "the operation was recorded for a host that has not begun it",
 			"quorumctl history, and see who can write below quorumd's prefix in etcd: whoever can is an operator",

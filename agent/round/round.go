@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package round is what one turn of the loop has seen and decided: data that the packages below agent hand to each other.
+// Package round is what one turn of the loop has seen and decided: data that the packages below agent hand on.
 // It asks nobody and writes nothing. Once a round is published nobody changes it.
 package round
 
