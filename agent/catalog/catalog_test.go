@@ -47,7 +47,7 @@ func golden(t *testing.T, file string, write func(w io.Writer) error) string {
 func TestTheManualNamesEveryCheck(t *testing.T) {
 	t.Parallel()
 	golden(t, "../../packaging/man/quorumd-checks.7.md", func(w io.Writer) error {
-		return catalog.WriteChecks(w, health.DefaultThresholds())
+		return writeChecks(w, health.DefaultThresholds())
 	})
 }
 

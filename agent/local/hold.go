@@ -18,9 +18,10 @@ import (
 const holdName = "etcd.hold"
 
 // HoldText is what such a file says.
-const HoldText = `quorumd keeps etcd from starting by itself: this host holds no member of its cluster, or it is in maintenance.
-'quorumctl maintenance status' says which. quorumd removes this file when the host joins, or when its maintenance ends.
-To start etcd by hand all the same, remove it.
+const HoldText = `quorumd keeps etcd from starting by itself: this host holds no member of its
+cluster, or is in maintenance; 'quorumctl maintenance status' says which. quorumd removes
+this file when the host joins, or when its maintenance ends. To start etcd by hand all the
+same, remove it.
 `
 
 // Held tells whether etcd is kept from starting by itself, as it was last noted here.

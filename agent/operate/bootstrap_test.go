@@ -6,6 +6,7 @@ package operate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"syscall"
@@ -138,20 +139,31 @@ func TestANewClusterIsMadeOnlyWhereThereIsNoSignOfOne(t *testing.T) {
 	}
 }
 
-func TestANewClusterIsAskedForOnce(t *testing.T) {
-	t.Parallel()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+// refusing gives an address that refuses every connection: its port is taken, and nobody listens there.
+func refusing(t *testing.T) string {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	closed := listener.Addr().String()
-	if err := listener.Close(); err != nil {
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := (dialing{}).Diagnose(t.Context(), closed); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Skipf("%s is somebody's by now: %v", closed, err)
+	at, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
 	}
-	h := newHost(t, closed)
+	address := fmt.Sprintf("127.0.0.1:%d", at.(*syscall.SockaddrInet4).Port)
+	if err := (dialing{}).Diagnose(t.Context(), address); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Fatalf("%s does not refuse: %v", address, err)
+	}
+	return address
+}
+
+func TestANewClusterIsAskedForOnce(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, refusing(t))
 	if e, is := errors.AsType[*control.Error](h.Bootstrap(t.Context(), "root")); !is || e.Kind != control.NotNow {
 		t.Errorf("before the first round the answer is %v", e)
 	}

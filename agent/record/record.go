@@ -90,7 +90,8 @@ type Op struct {
 	MemberID MemberID  `json:"memberID,omitempty"`
 	PeerURL  string    `json:"peerURL,omitempty"`
 	Started  time.Time `json:"started"`
-	Until    time.Time `json:"until,omitzero"` // after which a cycle is overdue: all others know it when its host is silent
+	// after which a cycle is overdue: all others know it when its host is silent
+	Until time.Time `json:"until,omitzero"`
 	// time since boot of the operated host when it started, meaningful with BootID
 	Clock  time.Duration `json:"clock,omitempty"`
 	Reason string        `json:"reason,omitempty" bound:"text"`

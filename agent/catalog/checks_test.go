@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package catalog
+package catalog_test
 
 import (
 	"fmt"
@@ -31,8 +31,8 @@ once, and counts for nothing.
 
 `
 
-// WriteChecks writes the manual page on what quorumd looks at, with the limits of these thresholds.
-func WriteChecks(w io.Writer, t health.Thresholds) error {
+// writeChecks writes the manual page on what quorumd looks at, with the limits of these thresholds.
+func writeChecks(w io.Writer, t health.Thresholds) error {
 	var page strings.Builder
 	page.WriteString(checksHead)
 	for _, c := range health.Checks(t) {
