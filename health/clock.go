@@ -43,7 +43,7 @@ func declareClock() declaration {
 		gather: func(at *track) evidence {
 			return &level{
 				code: ClockUnsynchronised, limit: limit, track: at, badFor: clockFor, wellFor: time.Minute,
-				of: func(m MachineReading) Figure { return m.ClockError },
+				of: func(in Input) Figure { return in.Machine.ClockError },
 				words: func(f Figure, l Limit) string {
 					return fmt.Sprintf("the clock may be off by %.1f s, limit %.0f s", f.Value, l.Enter)
 				},

@@ -20,7 +20,7 @@ type counted struct {
 	limit  Limit
 	span   time.Duration
 	track  *track
-	of     func(MachineReading) Figure
+	of     func(Input) Figure
 	words  func(n float64, l Limit) string
 	figure Figure
 	kept   growth
@@ -43,7 +43,7 @@ type mark struct {
 const growthKept = 64
 
 func (c *counted) read(in Input) {
-	c.now, c.figure = in.Now, c.of(in.Machine)
+	c.now, c.figure = in.Now, c.of(in)
 	k := &c.kept
 	if c.figure.Known {
 		if k.Seen && c.figure.Value > k.Last {

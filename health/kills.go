@@ -35,7 +35,7 @@ func declareKills() declaration {
 		gather: func(at *track) evidence {
 			return &counted{
 				code: ProcessesKilled, limit: limit, span: killsSpan, track: at,
-				of: func(m MachineReading) Figure { return m.ProcessesKilled },
+				of: func(in Input) Figure { return in.Machine.ProcessesKilled },
 				words: func(n float64, _ Limit) string {
 					return fmt.Sprintf("%.0f killed in the last hour for want of memory, limit 0", n)
 				},

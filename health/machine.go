@@ -50,7 +50,7 @@ func (f Figure) absent() string {
 	return cmp.Or(f.Absent, notYet)
 }
 
-// level is the evidence of a check that holds one figure of the machine against one limit: beyond it for a while things
+// level is the evidence of a check that holds one figure against one limit: beyond it for a while things
 // are bad, within the other one for a while they are well again.
 type level struct {
 	plain
@@ -59,7 +59,7 @@ type level struct {
 	code    Code
 	limit   Limit
 	track   *track
-	of      func(MachineReading) Figure
+	of      func(Input) Figure
 	words   func(Figure, Limit) string
 	figure  Figure
 	begun   bool
@@ -70,7 +70,7 @@ type level struct {
 }
 
 func (l *level) read(in Input) {
-	l.now, l.figure = in.Now, l.of(in.Machine)
+	l.now, l.figure = in.Now, l.of(in)
 	if !l.begun {
 		l.begun, l.lastOK, l.lastBad = true, l.now, l.now
 	}

@@ -47,7 +47,7 @@ func declareMemory() declaration {
 		gather: func(at *track) evidence {
 			return &level{
 				code: MemoryLow, limit: limit, track: at, badFor: memoryFor, wellFor: memoryFor,
-				of: func(m MachineReading) Figure { return m.MemoryAvailable },
+				of: func(in Input) Figure { return in.Machine.MemoryAvailable },
 				words: func(f Figure, l Limit) string {
 					return fmt.Sprintf("%.0f %% of the memory is available, limit %.0f %%", f.Value, l.Enter)
 				},
@@ -78,7 +78,7 @@ func declarePressure() declaration {
 		gather: func(at *track) evidence {
 			return &level{
 				code: MemoryPressure, limit: limit, track: at, wellFor: memoryFor,
-				of: func(m MachineReading) Figure { return m.MemoryStalled },
+				of: func(in Input) Figure { return in.Machine.MemoryStalled },
 				words: func(f Figure, l Limit) string {
 					return fmt.Sprintf("for %.1f %% of the last minute all processes waited for memory, limit %.0f %%",
 						f.Value, l.Enter)

@@ -42,7 +42,7 @@ func declareModules() declaration {
 		gather: func(at *track) evidence {
 			return &counted{
 				code: MemoryCorrected, limit: limit, span: modulesSpan, track: at,
-				of: func(m MachineReading) Figure { return m.MemoryCorrected },
+				of: func(in Input) Figure { return in.Machine.MemoryCorrected },
 				words: func(n float64, l Limit) string {
 					return fmt.Sprintf("%.0f errors of the memory corrected in the last day, limit %.0f", n, l.Enter)
 				},
