@@ -54,6 +54,9 @@ func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go prober.canary.run(ctx)
+	if set.exam {
+		return prober.exam(ctx, cancel, stdin)
+	}
 	go prober.run(ctx)
 	_, _ = io.Copy(io.Discard, stdin)
 	return 0

@@ -35,6 +35,9 @@
 // timer in the same process came more than 5 ms late meanwhile, and late by a quarter of the latency in sum: then the
 // processor was short, and the disk is not to blame.
 //
+// An examination ([Options.Exam]) has the second lane alone, without a rest, and leaves nothing behind: it is for a
+// disk that carries nothing yet.
+//
 // An operation that took longer than 100 ms is followed by a rest of ten times its length, up to one minute, so that a
 // disk in trouble gets no more of it from here.
 //

@@ -15,8 +15,8 @@ import (
 const (
 	backoffFirst = time.Second
 	backoffLimit = time.Minute
-	// closeLimit bounds Close even if the supervisor is stuck in starting a child.
-	closeLimit = 2*patience + 200*time.Millisecond
+	// closeGrace bounds Close even if the supervisor is stuck in starting a child.
+	closeGrace = patience + 200*time.Millisecond
 )
 
 // Probe measures one disk through a child process. All its methods may be called at the same time, and none of them
@@ -35,6 +35,7 @@ type Probe struct {
 	page     *page // nil once closed
 	pid      int   // 0 while there is no child
 	restarts uint64
+	tidy     bool   // the child ended by itself when it was asked to
 	read     uint64 // samples pulled so far
 	failure  *Failure
 	usage    *Usage
@@ -88,7 +89,10 @@ func (p *Probe) supervise(c *child) {
 		begun := time.Now()
 		select {
 		case <-p.stop:
-			c.stop()
+			tidy := c.stop(p.patience())
+			p.mu.Lock()
+			p.tidy = tidy
+			p.mu.Unlock()
 			return
 		case <-c.exited:
 		}
@@ -220,16 +224,32 @@ func (p *Probe) refresh() {
 }
 
 // Close ends the child and gives everything back. A child that does not end within a second is killed, and one that is
-// stuck in the kernel is left behind, to be reaped when the disk lets go of it. Close takes about 2 s at most.
+// stuck in the kernel is left behind, to be reaped when the disk lets go of it. Close takes about 2 s at most; 6 s
+// after an examination, whose child takes its files away first.
 func (p *Probe) Close() {
 	p.stopOnce.Do(func() { close(p.stop) })
-	timer := time.NewTimer(closeLimit)
+	timer := time.NewTimer(p.patience() + closeGrace)
 	defer timer.Stop()
 	select {
 	case <-p.done:
 	case <-timer.C:
 	}
 	p.forget()
+}
+
+// Tidy tells after [Probe.Close] whether the child ended by itself: that of an examination has removed its files then.
+func (p *Probe) Tidy() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tidy
+}
+
+// patience is how long the child may take to end by itself.
+func (p *Probe) patience() time.Duration {
+	if p.set.exam {
+		return examPatience
+	}
+	return patience
 }
 
 func (p *Probe) forget() {

@@ -199,7 +199,7 @@ func TestAStoppedChildDoesNotStopItsParent(t *testing.T) {
 		t.Errorf("a child that is stopped was replaced: %+v", f.last)
 	}
 	// It cannot see the end of its stdin, so it has to be killed.
-	closesWithin(t, f.Probe, closeLimit)
+	closesWithin(t, f.Probe, patience+closeGrace)
 }
 
 func TestAStoppedChildIsSeenBetweenOperations(t *testing.T) {

@@ -132,13 +132,14 @@ type Failure struct {
 
 // Error says what failed and what to do about it.
 func (f *Failure) Error() string {
-	return fmt.Sprintf("cannot probe the disk in %s: %s: %s; %s", f.Dir, f.Op, f.cause(), f.remedy())
+	return fmt.Sprintf("cannot probe the disk in %s: %s: %s; %s", f.Dir, f.Op, f.Cause(), f.Remedy())
 }
 
 // Unwrap gives the errno.
 func (f *Failure) Unwrap() error { return f.Errno }
 
-func (f *Failure) cause() string {
+// Cause says what went wrong.
+func (f *Failure) Cause() string {
 	switch f.Errno {
 	case syscall.EBADMSG:
 		return "other bytes came back than were written"
@@ -151,7 +152,8 @@ func (f *Failure) cause() string {
 	}
 }
 
-func (f *Failure) remedy() string {
+// Remedy says what to do about it.
+func (f *Failure) Remedy() string {
 	switch f.Errno {
 	case syscall.EBADMSG:
 		return "take this machine out of service and replace the disk"

@@ -38,6 +38,10 @@ type Options struct {
 	// UsageInterval is how often space and device are looked at: 30 s, not less than 200 ms.
 	UsageInterval time.Duration
 
+	// Exam makes it an examination, for a disk that carries nothing yet: LaneWAL alone, one write after the other
+	// without a rest, and the child removes its files and Dir when it ends.
+	Exam bool
+
 	// Logger hears about children that start and end, and what they have to say. Nil: nobody does.
 	Logger *slog.Logger
 }
@@ -53,11 +57,12 @@ type settings struct {
 	dir, target                string
 	direct, wal, verify, usage time.Duration
 	burst                      int
+	exam                       bool
 }
 
 func (o Options) settings() (settings, error) {
 	s := settings{
-		dir: o.Dir, target: o.Target, burst: o.BurstRate,
+		dir: o.Dir, target: o.Target, burst: o.BurstRate, exam: o.Exam,
 		direct: o.DirectInterval, wal: o.WALInterval, verify: o.VerifyInterval, usage: o.UsageInterval,
 	}
 	for _, d := range []struct {
@@ -109,7 +114,7 @@ func (s settings) args() []string {
 		"-dir", s.dir, "-target", s.target,
 		"-direct-interval", s.direct.String(), "-wal-interval", s.wal.String(),
 		"-verify-interval", s.verify.String(), "-usage-interval", s.usage.String(),
-		"-burst-rate", strconv.Itoa(s.burst),
+		"-burst-rate", strconv.Itoa(s.burst), "-exam=" + strconv.FormatBool(s.exam),
 	}
 }
 
@@ -124,6 +129,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.DurationVar(&s.verify, "verify-interval", 0, "rest between two read-backs")
 	flags.DurationVar(&s.usage, "usage-interval", 0, "rest between two looks at the space left")
 	flags.IntVar(&s.burst, "burst-rate", 0, "WAL writes per second in a burst")
+	flags.BoolVar(&s.exam, "exam", false, "WAL writes without a rest, and leave nothing behind")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}

@@ -17,6 +17,8 @@ import (
 const (
 	// patience is how long a child may take to end by itself, and again after it was killed.
 	patience = time.Second
+	// examPatience is that of an examination: the write that is under way comes back first, then the files go.
+	examPatience = 5 * time.Second
 	// childLines is how much of what one child says is passed on.
 	childLines = 100
 )
@@ -72,14 +74,15 @@ func (c *child) reap(said *os.File, log *slog.Logger) {
 	c.err = c.cmd.Wait()
 }
 
-// stop asks the child to end, then kills it, then leaves it to reap.
-func (c *child) stop() {
+// stop asks the child to end, then kills it, then leaves it to reap. It tells whether the child ended by itself.
+func (c *child) stop(within time.Duration) bool {
 	c.stdin.Close()
-	if c.gone(patience) {
-		return
+	if c.gone(within) {
+		return c.err == nil
 	}
 	_ = c.cmd.Process.Kill()
 	c.gone(patience)
+	return false
 }
 
 func (c *child) gone(within time.Duration) bool {

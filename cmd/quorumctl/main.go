@@ -22,6 +22,7 @@ import (
 	"syscall"
 
 	"github.com/quorumd/quorumd/agent/reach"
+	"github.com/quorumd/quorumd/disk"
 )
 
 func main() {
@@ -31,6 +32,9 @@ func main() {
 			os.Exit(exitFault)
 		}
 		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == probeCommand { // likewise
+		os.Exit(disk.ChildMain(os.Args[2:], os.Stdin, os.Stderr))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)

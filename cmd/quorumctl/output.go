@@ -72,7 +72,7 @@ func (a *app) render(doc any, text func(*page)) (b []byte, err error) {
 	case formatYAML:
 		b, err = asYAML(doc)
 	default:
-		p := &page{coloured: a.coloured(), wide: a.format == formatWide}
+		p := &page{coloured: a.coloured(), wide: a.format == formatWide, blocks: isTerminal(a.out)}
 		text(p)
 		b = []byte(p.String())
 	}

@@ -18,6 +18,7 @@ type page struct {
 	text     strings.Builder
 	coloured bool
 	wide     bool // lines are not bounded
+	blocks   bool // a terminal shows it: bars are drawn with blocks
 }
 
 // style is how a word is painted: the parameters of the terminal's SGR sequence.

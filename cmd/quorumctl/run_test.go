@@ -25,7 +25,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("QUORUMCTL_TEST_MAIN") != "" { // as the program itself, for what only a process can show
+	child := len(os.Args) > 1 && os.Args[1] == probeCommand
+	if child || os.Getenv("QUORUMCTL_TEST_MAIN") != "" { // as the program itself, for what only a process can show
 		main()
 	}
 	flag.Bool("update", false, "rewrite the golden files")

@@ -1,0 +1,153 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/qualify"
+)
+
+// examined is a report with everything in it.
+func examined(t *testing.T) qualify.Report {
+	t.Helper()
+	b, err := os.ReadFile("testdata/qualify.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	var r qualify.Report
+	if err := dec.Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestAReportIsDrawn(t *testing.T) {
+	t.Parallel()
+	var all bytes.Buffer
+	for _, p := range []*page{{}, {blocks: true, coloured: true}} {
+		writeReport(p, examined(t))
+		all.WriteString(p.String())
+		for line := range strings.Lines(p.String()) {
+			if width(strings.TrimSuffix(line, "\n")) > columns {
+				t.Errorf("%d columns: %s", width(line), line)
+			}
+		}
+	}
+	golden(t, "qualify.golden", all.Bytes())
+}
+
+func TestTheNamesInTheDocumentOfAReportStay(t *testing.T) {
+	t.Parallel()
+	b, err := asJSON(examined(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("testdata/qualify.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(b, want) {
+		t.Errorf("the document is\n%s", b)
+	}
+}
+
+func TestThisMachineIsExamined(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := quorumctl(t, "none", "qualify", dir, "--duration", "1s", "--writers", "2", "-o", "json")
+	var doc qualify.Report
+	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil {
+		t.Fatalf("%v: exit %d: %s%s", err, r.code, r.stdout, r.stderr)
+	}
+	codes := map[qualify.Result]int{qualify.Pass: 0, qualify.Fail: exitUnfit, qualify.Undecided: exitUndecided}
+	code, known := codes[doc.Result]
+	if !known || r.code != code || r.stderr != "" || doc.Dir != dir || len(doc.Runs) != 2 || doc.Runs[1].Writers != 2 {
+		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	vacant(t, dir)
+}
+
+func vacant(t *testing.T, dir string) {
+	t.Helper()
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("%v is left, %v", entries, err)
+	}
+}
+
+func TestAnExaminationThatCannotBeSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	got := transcript(t, "none", "qualify /dev/null/etcd", "qualify a b", "qualify --writers 0", "qualify --writers 65",
+		"qualify --writers one", "qualify --writers ''", "qualify --duration 1ms", "qualify --duration 2h",
+		"qualify --duration soon")
+	golden(t, "qualify-mistakes.golden", got)
+}
+
+// TestNothingStaysOnTheDisk ends a process that writes, in three ways.
+func TestNothingStaysOnTheDisk(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said bytes.Buffer
+			cmd := exec.CommandContext(t.Context(), self, "qualify", dir, "--duration", "1h")
+			cmd.Env = append(os.Environ(), "QUORUMCTL_TEST_MAIN=1")
+			cmd.Stderr = &said
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			entries := func() int {
+				list, err := os.ReadDir(dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return len(list)
+			}
+			soon(t, "a file of its", func() bool { return entries() > 0 })
+			_ = cmd.Process.Signal(signal)
+			_ = cmd.Wait()
+			want := "quorumctl: cannot finish the examination: it was interrupted\n"
+			if signal == syscall.SIGKILL { // then the child takes them away
+				want = ""
+				soon(t, "an empty directory", func() bool { return entries() == 0 })
+			} else if code := cmd.ProcessState.ExitCode(); code != exitUndecided {
+				t.Errorf("exit %d", code)
+			}
+			if said.String() != want {
+				t.Errorf("it said %q", &said)
+			}
+			vacant(t, dir)
+		})
+	}
+}
+
+// soon waits until a condition holds.
+func soon(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(time.Minute)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}

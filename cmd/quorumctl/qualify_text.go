@@ -1,0 +1,109 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quorumd/quorumd/qualify"
+)
+
+// writeReport writes what an examination found: first the figures, last what they mean.
+func writeReport(p *page, r qualify.Report) {
+	p.line("%s%s", word{r.Dir, bold}, after(" on ", r.Device))
+	p.raw("")
+	writeRuns(p, r.Runs)
+	p.raw("")
+	writeDistribution(p, r.Runs)
+	p.raw("")
+	for _, f := range r.Findings {
+		p.line("[%s] %s: %s", outcome(f.Result), word{f.Name, bold}, f.Text)
+		do(p, f.Remedy)
+	}
+	p.raw("")
+	p.line("%s", outcome(r.Result))
+}
+
+func outcome(r qualify.Result) word {
+	switch r {
+	case qualify.Pass:
+		return word{string(r), good}
+	case qualify.Fail:
+		return word{string(r), bad}
+	case qualify.NotAvailable:
+		return word{string(r), plain}
+	default:
+		return word{string(r), warn}
+	}
+}
+
+func writeRuns(p *page, runs []qualify.Run) {
+	t := table{head: []string{
+		"WRITERS", "WRITES", "PER SECOND", "P50", "P90", "P99", "95% SURE", "P99.9", "MAX", "P99 / ONE'S",
+	}}
+	for _, r := range runs {
+		sure := "over " + latency(r.P99Low)
+		if r.P99High > 0 {
+			sure = strings.TrimSuffix(latency(r.P99Low), " ms") + "…" + latency(r.P99High)
+		}
+		times := ""
+		if one := runs[0].P99; one > 0 && r.Writers > 1 {
+			times = significant(r.P99/one) + "×"
+		}
+		t.add(cells(strconv.Itoa(r.Writers), strconv.Itoa(r.Writes), significant(r.Rate), latency(r.P50),
+			latency(r.P90), latency(r.P99), sure, latency(r.P999), latency(r.Max), times)...)
+	}
+	p.table(t)
+}
+
+const (
+	drawnRuns = 3  // side by side
+	barWidth  = 24 // columns of the longest bar
+)
+
+// writeDistribution draws how long the writes took, on a logarithmic scale, the runs side by side.
+func writeDistribution(p *page, runs []qualify.Run) {
+	if len(runs) > drawnRuns {
+		runs = append(slices.Clone(runs[:drawnRuns-1]), runs[len(runs)-1])
+	}
+	t := table{head: []string{"UP TO"}}
+	counts := make([]map[float64]int, len(runs))
+	most := make([]int, len(runs))
+	bounds := map[float64]bool{}
+	for i, r := range runs {
+		t.head = append(t.head, strings.ToUpper(count(r.Writers, "writer", "writers")))
+		counts[i] = map[float64]int{}
+		for _, b := range r.Distribution {
+			counts[i][b.UpTo], bounds[b.UpTo] = b.Count, true
+			most[i] = max(most[i], b.Count)
+		}
+	}
+	for _, bound := range slices.Sorted(maps.Keys(bounds)) {
+		row := cells(latency(bound))
+		for i := range runs {
+			row = append(row, word{p.bar(counts[i][bound], most[i]), plain})
+		}
+		t.add(row...)
+	}
+	p.table(t)
+}
+
+// bar draws a number beside the largest one. One that is too small to be seen is a dot.
+func (p *page) bar(n, most int) string {
+	full, dot := "#", "."
+	if p.blocks {
+		full, dot = "█", "·"
+	}
+	switch length := (n*barWidth + most/2) / max(most, 1); {
+	case n == 0:
+		return ""
+	case length == 0:
+		return dot
+	default:
+		return strings.Repeat(full, length)
+	}
+}

@@ -1,0 +1,93 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package disk
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// exam gives the options of an examination.
+func exam(t *testing.T) Options {
+	t.Helper()
+	dir := t.TempDir()
+	return Options{Command: command(asChild), Dir: filepath.Join(dir, "probe"), Target: dir, Exam: true}
+}
+
+func TestAnExaminationWritesWithoutARestAndLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	o := exam(t)
+	f := follow(t, o)
+	var good []Sample
+	f.until("two hundred writes", func() bool {
+		good = f.good(LaneWAL)
+		return len(good) >= 200
+	})
+	var rests []time.Duration
+	for i := 1; i < len(good); i++ {
+		rests = append(rests, good[i].End-good[i].Latency-good[i-1].End)
+	}
+	slices.Sort(rests)
+	if rest := rests[len(rests)/2]; rest > 10*time.Millisecond { // a burst would rest for 20 ms
+		t.Errorf("it rests for %s between two writes", rest)
+	}
+	if n := len(f.good(LaneDirect)); n != 0 || f.last.Device == 0 || f.last.Failure != nil {
+		t.Errorf("%d samples of the other lane; %+v", n, f.last)
+	}
+	f.Close()
+	if !f.Tidy() {
+		t.Error("the child did not end by itself")
+	}
+	if entries, err := os.ReadDir(o.Target); err != nil || len(entries) != 0 {
+		t.Errorf("%v is left, %v", entries, err)
+	}
+}
+
+func TestAnExaminationWhoseParentIsGoneLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	o := exam(t)
+	set, err := o.settings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, page, err := createPage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer memory.Close()
+	defer page.unmap()
+	c, err := spawn(o.Command, set.args(), memory, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a write", func() bool { return page.head.Load() > 0 }, func() string { return "" })
+	c.stdin.Close() // which is what the end of the parent does
+	if !c.gone(examPatience) || c.err != nil {
+		t.Fatalf("the child stays: %v", c.err)
+	}
+	if entries, err := os.ReadDir(o.Target); err != nil || len(entries) != 0 {
+		t.Errorf("%v is left, %v", entries, err)
+	}
+}
+
+func TestAnExaminationOfADirectoryThatIsNotThereSaysSo(t *testing.T) {
+	t.Parallel()
+	o := exam(t)
+	o.Dir = filepath.Join(o.Target, "none", "probe")
+	f := follow(t, o)
+	f.until("the failure", func() bool { return f.failedWith(OpOpen, syscall.ENOENT) })
+	if !errors.Is(f.last.Failure, syscall.ENOENT) {
+		t.Error(f.last.Failure)
+	}
+	f.Close()
+	if !f.Tidy() {
+		t.Error("the child did not end by itself")
+	}
+}

@@ -1,0 +1,182 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package qualify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/disk"
+)
+
+// Limit is what the 99th percentile of the time that one writer's fdatasync takes has to stay under: etcd's guidance
+// for its write-ahead log.
+const Limit = 10 * time.Millisecond
+
+// The limits of what an examination does to a machine. Each writer is a process.
+const (
+	MostWriters = 64
+	ShortestRun = time.Second
+	LongestRun  = time.Hour
+)
+
+// Options tell what to examine. Child, Dir and For are needed.
+type Options struct {
+	// Child starts the child of package disk, for instance {"/proc/self/exe", "probe-disk"}.
+	Child []string
+	// Dir is where to write: an absolute path on the disk that etcd is to have.
+	Dir string
+	// Writers are how many write at once, run after run. One alone, which is judged, is always the first.
+	Writers []int
+	// Beside has several write at once even where an etcd has its files on the same disk.
+	Beside bool
+	// For is how long each run takes.
+	For time.Duration
+	// Said hears how far it is, often. Nil: nobody does.
+	Said func(what, text string)
+}
+
+// Check tells whether a machine may be examined with the options.
+func (o Options) Check() error {
+	for _, n := range o.Writers {
+		if n < 1 || n > MostWriters {
+			return fmt.Errorf("%d writers are out of range; take 1 to %d", n, MostWriters)
+		}
+	}
+	if o.For < ShortestRun || o.For > LongestRun {
+		return fmt.Errorf("a run of %s is out of range; take %s to %s", o.For, ShortestRun, LongestRun)
+	}
+	return nil
+}
+
+// Examine examines the machine. An error is an [Error].
+func Examine(ctx context.Context, o Options) (Report, error) {
+	r := Report{Dir: o.Dir, Limit: Limit.Seconds(), Runs: []Run{}, Findings: []Finding{}}
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(append([]int{1}, o.Writers...)))) {
+		run, left, err := write(ctx, o, n, func(text string) {
+			if o.Said != nil {
+				o.Said(plural(n), text)
+			}
+		})
+		if err != nil {
+			return r, leaving(err, left)
+		}
+		r.Runs = append(r.Runs, run)
+		if len(left) > 0 {
+			r.find("files", Warn, "when the disk answers again: rm -r "+strings.Join(left, " "),
+				"what was written could not be removed, because the disk hangs")
+			break // the next would hang too
+		}
+		if n == 1 && r.meetNeighbours(o.Beside) && !o.Beside {
+			break
+		}
+	}
+	r.judgeRuns()
+	r.Result = r.sum()
+	return r, nil
+}
+
+// leaving adds to an error what it leaves behind.
+func leaving(err error, left []string) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || len(left) == 0 {
+		return err
+	}
+	remedy := "remove what could not be removed: rm -r " + strings.Join(left, " ")
+	if e.Remedy != "" {
+		remedy = e.Remedy + "; then " + remedy
+	}
+	return &Error{Message: e.Message, Remedy: remedy}
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return "1 writer"
+	}
+	return fmt.Sprintf("%d writers", n)
+}
+
+// meetNeighbours says who else is on the disk, and tells whether it is an etcd.
+func (r *Report) meetNeighbours(beside bool) bool {
+	r.Device = deviceName(r.Runs[0].device)
+	var hidden int
+	r.Neighbour, hidden = etcdBeside(r.Runs[0].device)
+	switch {
+	case r.Neighbour != 0:
+		only := ""
+		if !beside {
+			only = "; so one writer had to do, unless --writers asks for several"
+		}
+		r.find("neighbours", Warn, "examine a disk before etcd runs on it, or stop etcd",
+			"etcd, process %d, writes to the same disk: it waits for these writes, and they for it%s", r.Neighbour,
+			only)
+	case hidden != 0:
+		r.find("neighbours", Warn, "run it as root",
+			"etcd, process %d, runs, and whether it writes to the same disk cannot be seen", hidden)
+	}
+	return r.Neighbour != 0
+}
+
+// deviceName gives the whole disk behind a device number, empty where there is no block device. It asks sysfs only.
+func deviceName(number uint64) string {
+	devices, err := disk.NewBlockDevices("", "")
+	if err != nil {
+		return ""
+	}
+	progress, err := devices.Progress(number)
+	if err != nil {
+		return ""
+	}
+	return progress.Name
+}
+
+// judgeRuns holds one writer against etcd's guidance, and says where several make it much worse.
+func (r *Report) judgeRuns() {
+	const (
+		other  = "take another disk: an SSD with power-loss protection, which nothing else writes to"
+		longer = "measure longer: --duration"
+	)
+	one := r.Runs[0]
+	figure := fmt.Sprintf("the 99th percentile of %d writes is %s", one.Writes, show(one.P99))
+	limit := show(r.Limit)
+	switch between := fmt.Sprintf("%s to %s with 95 %% confidence", show(one.P99Low), show(one.P99High)); {
+	case one.Hung > 0 && one.Max > 1:
+		r.find("fsync", Fail, other, "a write had not come back after %s", show(one.Max))
+	case one.P99Low > r.Limit:
+		r.find("fsync", Fail, other, "%s, and surely more than %s; limit %s", figure, show(one.P99Low), limit)
+	case one.P99High == 0:
+		r.find("fsync", Undecided, longer, "%s, and they are too few to prove it; limit %s", figure, limit)
+	case one.P99High > r.Limit:
+		r.find("fsync", Undecided, longer, "%s (%s), too close to the limit of %s to tell", figure, between, limit)
+	default:
+		r.find("fsync", Pass, "", "%s (%s), limit %s", figure, between, limit)
+	}
+	for _, run := range r.Runs[1:] {
+		if run.P99Low > r.Limit {
+			r.find("concurrent fsync", Warn, "let nothing else write to etcd's disk",
+				"with %d writers at once the 99th percentile is %s", run.Writers, show(run.P99))
+			break
+		}
+	}
+	for _, run := range r.Runs {
+		if run.LeftOut > run.Writes/4 {
+			r.find("processor", Warn, "examine the machine while it is idle",
+				"with %s the processor was short in %d of %d writes, which are left out", plural(run.Writers),
+				run.LeftOut, run.Writes+run.LeftOut)
+			break
+		}
+	}
+}
+
+// show shows seconds for people.
+func show(seconds float64) string {
+	if seconds < 0.9995 {
+		return fmt.Sprintf("%.3g ms", seconds*1000)
+	}
+	return fmt.Sprintf("%.3g s", seconds)
+}

@@ -1,0 +1,53 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package qualify
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/disk"
+)
+
+// What the test binary can be started as instead of running the tests: the real child, in a few surroundings.
+const (
+	asChild       = "probe-disk"
+	asSmallChild  = "probe-disk-with-a-file-size-limit"
+	asNobodyChild = "probe-disk-as-nobody"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case asSmallChild:
+			limit := unix.Rlimit{Cur: 64 << 10, Max: 64 << 10}
+			must(unix.Setrlimit(unix.RLIMIT_FSIZE, &limit))
+		case asNobodyChild:
+			if os.Geteuid() == 0 {
+				must(syscall.Setgroups(nil))
+				must(syscall.Setgid(65534))
+				must(syscall.Setuid(65534))
+			}
+		}
+		switch os.Args[1] {
+		case asChild, asSmallChild, asNobodyChild:
+			os.Exit(disk.ChildMain(os.Args[2:], os.Stdin, os.Stderr))
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func command(as string) []string { return []string{"/proc/self/exe", as} }

@@ -1,0 +1,192 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package qualify
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/quorumd/quorumd/disk"
+)
+
+const (
+	// look is how often what the children have written down is fetched: their memory holds 4096 writes.
+	look = 10 * time.Millisecond
+	// firstWrite is how long the writers may take until each has written once; then the run begins without the rest.
+	firstWrite = 5 * time.Second
+	// mostWrites ends a run early: more prove nothing more.
+	mostWrites = 1 << 20
+)
+
+// Run is how the disk did under so many writers at once. Times are in seconds.
+type Run struct {
+	Writers int `json:"writers"`
+	// Writes are those that count. LeftOut says nothing about the disk because the processor was short, Lost came too
+	// fast to be counted one by one, and Hung had not come back at the end: these count, with the time they had taken.
+	Writes  int     `json:"writes"`
+	LeftOut int     `json:"leftOut"`
+	Lost    int     `json:"lost"`
+	Hung    int     `json:"hung"`
+	Seconds float64 `json:"seconds"`
+	Rate    float64 `json:"perSecond"`
+	P50     float64 `json:"p50Seconds"`
+	P90     float64 `json:"p90Seconds"`
+	P99     float64 `json:"p99Seconds"`
+	// P99Low and P99High hold the true one with 95 % confidence. High is absent when too few writes prove none.
+	P99Low       float64 `json:"p99LowSeconds"`
+	P99High      float64 `json:"p99HighSeconds,omitempty"`
+	P999         float64 `json:"p999Seconds"`
+	Max          float64 `json:"maxSeconds"`
+	Distribution []Bin   `json:"distribution"`
+
+	device uint64 // the number of the directory's, 0 if not known
+}
+
+// writers are the children that write side by side, each into files of its own.
+type writers struct {
+	probes []*disk.Probe
+	dirs   []string
+
+	begun, end time.Duration
+	first      []bool // which have written
+	latencies  []time.Duration
+	run        Run
+}
+
+// write has so many children write to the directory for so long, and takes their files away. Left names the
+// directories that it could not remove.
+func write(ctx context.Context, o Options, n int, said func(string)) (run Run, left []string, err error) {
+	w := &writers{first: make([]bool, n), run: Run{Writers: n}}
+	defer func() { left = w.close() }()
+	for i := range n {
+		dir := filepath.Join(o.Dir, fmt.Sprintf(".quorumctl-qualify-%d-%d", os.Getpid(), i))
+		probe, err := disk.StartProbe(disk.Options{Command: o.Child, Dir: dir, Target: o.Dir, Exam: true})
+		if err != nil {
+			return w.run, nil, cannot("look for what uses up memory and processes", "examine the disk: %v", err)
+		}
+		w.probes, w.dirs = append(w.probes, probe), append(w.dirs, dir)
+	}
+	if err := w.measure(ctx, o.For, said); err != nil {
+		return w.run, nil, err
+	}
+	w.conclude()
+	return w.run, nil, nil
+}
+
+// measure collects writes until the time is over, or there are enough.
+func (w *writers) measure(ctx context.Context, length time.Duration, said func(string)) error {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	started := disk.Monotonic()
+	for {
+		select {
+		case <-ctx.Done():
+			return cannot("", "finish the examination: it was interrupted")
+		case <-tick.C:
+		}
+		now := disk.Monotonic()
+		for i, p := range w.probes {
+			if err := w.take(i, p.Read()); err != nil {
+				return err
+			}
+		}
+		if w.begun == 0 && (w.all() || now-started > firstWrite) {
+			w.begun = now
+			w.latencies = w.latencies[:0]
+			w.run.LeftOut, w.run.Lost = 0, 0
+		}
+		if w.begun == 0 {
+			continue
+		}
+		w.end = now
+		said(fmt.Sprintf("%.0f s of %.0f s, %d writes", (now - w.begun).Seconds(), length.Seconds(), len(w.latencies)))
+		if now-w.begun >= length || len(w.latencies) >= mostWrites {
+			return nil
+		}
+	}
+}
+
+// all tells whether every child has written.
+func (w *writers) all() bool {
+	for _, first := range w.first {
+		if !first {
+			return false
+		}
+	}
+	return true
+}
+
+// take counts what one child has written since the last look.
+func (w *writers) take(i int, r disk.Reading) error {
+	switch {
+	case r.Failure != nil:
+		return failed(r.Failure)
+	case !r.Alive:
+		return cannot("look into the kernel log for what has ended it", "examine the disk: the child that writes died")
+	}
+	w.run.device = r.Device
+	w.run.Lost += int(r.Lost)
+	for _, s := range r.Samples {
+		w.first[i] = true
+		switch {
+		case s.Contaminated:
+			w.run.LeftOut++
+		default:
+			w.latencies = append(w.latencies, s.Latency)
+		}
+	}
+	return nil
+}
+
+// failed words an error of the disk, or of the way to it.
+func failed(f *disk.Failure) error {
+	remedy := f.Remedy()
+	if f.Errno == syscall.EACCES || f.Errno == syscall.EPERM {
+		remedy = "run it as the user of etcd, or as root"
+	}
+	return cannot(remedy, "write in %s: %s: %s", f.Target, f.Op, f.Cause())
+}
+
+// conclude makes figures of the writes. One that has not come back has taken at least as long as it is under way; only
+// those that are longer than most count, or else every run would have a few short ones too many.
+func (w *writers) conclude() {
+	usual := sorted(w.latencies).at(0.99)
+	for _, p := range w.probes {
+		if age, _ := p.InFlight(); age > max(usual, Limit) {
+			w.latencies = append(w.latencies, age)
+			w.run.Hung++
+		}
+	}
+	s := sorted(w.latencies)
+	low, high := s.within(0.99)
+	r := &w.run
+	r.Writes, r.Seconds = len(s), (w.end - w.begun).Seconds()
+	if r.Seconds > 0 {
+		r.Rate = float64(r.Writes+r.LeftOut+r.Lost-r.Hung) / r.Seconds
+	}
+	r.P50, r.P90, r.P99 = s.at(0.5).Seconds(), s.at(0.9).Seconds(), s.at(0.99).Seconds()
+	r.P999, r.Max = s.at(0.999).Seconds(), s.at(1).Seconds()
+	r.P99Low, r.P99High = low.Seconds(), high.Seconds()
+	r.Distribution = s.bins()
+}
+
+// close ends the children, side by side, and names the directories that could not be removed.
+func (w *writers) close() (left []string) {
+	var wait sync.WaitGroup
+	for _, p := range w.probes {
+		wait.Go(p.Close)
+	}
+	wait.Wait()
+	for i, p := range w.probes {
+		if !p.Tidy() {
+			left = append(left, w.dirs[i])
+		}
+	}
+	return left
+}

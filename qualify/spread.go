@@ -1,0 +1,85 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package qualify
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// spread are latencies, shortest first.
+type spread []time.Duration
+
+func sorted(latencies []time.Duration) spread {
+	slices.Sort(latencies)
+	return latencies
+}
+
+// at gives the smallest one measured that this share of all do not exceed. 0 for none.
+func (s spread) at(share float64) time.Duration {
+	if len(s) == 0 {
+		return 0
+	}
+	rank := int(math.Ceil(share * float64(len(s))))
+	return s[min(max(rank, 1), len(s))-1]
+}
+
+// doubt is how often the true figure may lie outside of an interval, half of it on each side.
+const doubt = 0.05
+
+// within gives the interval that holds the true quantile with 95 % confidence, from the order of the measured alone, as
+// if they did not depend on each other: so many of n are above it as a binomial with the share above allows. No high
+// end is proven by too few: high is 0 then, as with fewer than 368 for the 99th percentile.
+func (s spread) within(share float64) (low, high time.Duration) {
+	n := len(s)
+	if n == 0 {
+		return 0, 0
+	}
+	above := 1 - share
+	// below is the probability of fewer than k above it, term that of exactly k. Logarithms, because share^n is too
+	// small for a float64 when n is large.
+	below, term := 0.0, float64(n)*math.Log1p(-above)
+	odds := math.Log(above) - math.Log1p(-above)
+	for k := 0; k < n; k++ {
+		if k > 0 && below <= doubt/2 {
+			high = s[n-k] // the k-th largest
+		}
+		below += math.Exp(term)
+		if below >= 1-doubt/2 {
+			return s[n-1-k], high
+		}
+		term += math.Log(float64(n-k)) - math.Log(float64(k+1)) + odds
+	}
+	return s[0], high
+}
+
+// Bin is a part of a distribution: so many were longer than the bin before and at most so long.
+type Bin struct {
+	UpTo  float64 `json:"upToSeconds"`
+	Count int     `json:"count"`
+}
+
+// bins gives the distribution in steps of the square root of two, from the one that holds the shortest to the one that
+// holds the longest. Every second bound is etcd's own: a millisecond times a power of two.
+func (s spread) bins() []Bin {
+	var bins []Bin
+	for i, j := 0, firstStep; i < len(s); j++ {
+		bound := time.Duration(math.Round(float64(time.Millisecond) * math.Pow(2, float64(j)/2)))
+		n := 0
+		for ; i < len(s) && (s[i] <= bound || j == lastStep); i++ {
+			n++
+		}
+		if n > 0 || len(bins) > 0 {
+			bins = append(bins, Bin{UpTo: bound.Seconds(), Count: n})
+		}
+	}
+	return bins
+}
+
+// The first and the last bound of bins: a microsecond and about half an hour.
+const (
+	firstStep = -20
+	lastStep  = 42
+)
