@@ -65,6 +65,8 @@ type Options struct {
 	BlockProgress func(device uint64) (disk.Progress, error)
 	// Sensors tells how the machine is beside its disk; nil when nobody can. It may hang.
 	Sensors func() health.MachineReading
+	// EtcdMetrics asks the local etcd for what it tells of itself; nil when nobody can.
+	EtcdMetrics func(ctx context.Context) health.EtcdReading
 
 	Now func() time.Duration // since boot, running on while suspended
 	// Monotonic is the probe's clock. Nil: CLOCK_MONOTONIC.
@@ -124,8 +126,8 @@ func New(opt Options) (*Agent, error) {
 	looks := observe.Options{
 		Config: c, Instance: opt.Instance, BootID: opt.BootID,
 		Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe, Data: opt.Data, Local: files, Memory: opt.Files,
-		EtcdVersion: opt.EtcdVersion, BlockProgress: opt.BlockProgress, Sensors: opt.Sensors,
-		Now: opt.Now, Monotonic: opt.Monotonic, Wall: opt.Wall, Logger: opt.Logger,
+		EtcdVersion: opt.EtcdVersion, EtcdMetrics: opt.EtcdMetrics, BlockProgress: opt.BlockProgress,
+		Sensors: opt.Sensors, Now: opt.Now, Monotonic: opt.Monotonic, Wall: opt.Wall, Logger: opt.Logger,
 	}
 	if opt.Hooks != nil {
 		looks.Programs = opt.Hooks

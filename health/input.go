@@ -19,6 +19,8 @@ type Input struct {
 	Disk   DiskReading
 	// Machine is what the kernel told last of the rest of the machine; it may be as old as a few rounds.
 	Machine MachineReading
+	// Etcd is what the local etcd told last of itself; it may be as old as a few of its own looks.
+	Etcd EtcdReading
 
 	reset bool // an operator wants FAILED gone
 }

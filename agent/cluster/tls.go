@@ -47,6 +47,9 @@ func (s *tlsSource) config() *tls.Config {
 	return s.conf.Clone()
 }
 
+// TLS gives the configuration of the moment for connections to etcd, or nil for connections without TLS.
+func (c *Client) TLS() *tls.Config { return c.tls.config() }
+
 // commonName gives the name in the client certificate, as whom etcd takes it where it authenticates; empty without one.
 func (s *tlsSource) commonName() string {
 	conf := s.config()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/beside"
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
@@ -35,6 +36,7 @@ type judge struct {
 	completed uint64        // flushes of the block device, as last seen
 	progress  time.Duration // when they last grew without our own write coming back
 	sensors   beside.Look[health.MachineReading]
+	etcd      beside.Look[health.EtcdReading]
 }
 
 // saveEvery is how often the snapshot is written while nothing changes.
@@ -42,6 +44,9 @@ const saveEvery = 10 * time.Second
 
 // sensorsEvery is how often the machine is looked at beside its disk.
 const sensorsEvery = 10 * time.Second
+
+// metricsEvery is how often the local etcd is asked for what it tells of itself.
+const metricsEvery = 30 * time.Second
 
 // healthName is the file in the runtime directory in which the verdict outlives the agent.
 const healthName = "health.json"
@@ -72,6 +77,7 @@ func newJudge(c config.Disk, runtime string, opt Options) (*judge, error) {
 func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health.Verdict {
 	verdict, changes := j.health.Observe(health.Input{
 		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Machine: j.machine(ctx),
+		Etcd: j.local(ctx, stateOfUnit(r)),
 	})
 	for _, c := range changes {
 		if c.NotAvailable != "" {
@@ -99,6 +105,29 @@ func (j *judge) machine(ctx context.Context) health.MachineReading {
 	seen, _, fresh := j.sensors.Get(now, maxAge*sensorsEvery)
 	if !fresh && j.sensors.Age(now) < math.MaxInt64 {
 		return health.Silent("the kernel has not answered for a while")
+	}
+	return seen
+}
+
+// local asks the etcd of this host for what it tells of itself, beside the loop, and gives what was seen last.
+func (j *judge) local(ctx context.Context, unit policy.UnitState) health.EtcdReading {
+	switch {
+	case j.opt.EtcdMetrics == nil:
+		return health.EtcdReading{}
+	case unit != policy.UnitActive && unit != policy.UnitUnknown:
+		j.etcd.Forget() // the next one counts from zero
+		return health.SilentEtcd("etcd does not run here")
+	}
+	j.etcd.Refresh(ctx, j.opt.Now, metricsEvery, lookTimeout, func(ctx context.Context) (health.EtcdReading, error) {
+		at := j.now()
+		seen := j.opt.EtcdMetrics(ctx)
+		seen.At = at
+		return seen, nil
+	})
+	now := j.opt.Now()
+	seen, _, fresh := j.etcd.Get(now, maxAge*metricsEvery)
+	if !fresh && j.etcd.Age(now) < math.MaxInt64 {
+		return health.SilentEtcd("etcd has not answered for a while")
 	}
 	return seen
 }

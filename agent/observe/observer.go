@@ -99,8 +99,9 @@ type Options struct {
 	Memory   Memory
 
 	EtcdVersion   func(ctx context.Context) (string, error)
-	BlockProgress func(device uint64) (disk.Progress, error) // nil when that cannot be told
-	Sensors       func() health.MachineReading               // nil when nobody can tell; it may hang
+	BlockProgress func(device uint64) (disk.Progress, error)   // nil when that cannot be told
+	Sensors       func() health.MachineReading                 // nil when nobody can tell; it may hang
+	EtcdMetrics   func(ctx context.Context) health.EtcdReading // nil when nobody can tell
 	Now           func() time.Duration
 	Monotonic     func() time.Duration // the probe's clock
 	Wall          func() time.Time

@@ -6,6 +6,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
+	"github.com/quorumd/quorumd/health/scrape"
 	"github.com/quorumd/quorumd/health/sensors"
 	"github.com/quorumd/quorumd/systemd"
 	"github.com/quorumd/quorumd/systemd/steward"
@@ -81,6 +83,10 @@ func Run(ctx context.Context, opt Options) error {
 		return err
 	}
 
+	metrics, err := scrape.New(metricsURL(conf.Etcd), parts.etcd.TLS)
+	if err != nil {
+		return err
+	}
 	notifier := systemd.NewNotifier()
 	wall := opt.Wall
 	if wall == nil {
@@ -93,7 +99,7 @@ func Run(ctx context.Context, opt Options) error {
 		EtcdVersion: func(ctx context.Context) (string, error) {
 			return cluster.BinaryVersion(ctx, conf.Etcd.Binary)
 		},
-		BlockProgress: parts.blocks.Progress, Sensors: sensors.New().Read,
+		BlockProgress: parts.blocks.Progress, Sensors: sensors.New().Read, EtcdMetrics: metrics.Read,
 		Now: sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
 	})
@@ -133,6 +139,9 @@ func Run(ctx context.Context, opt Options) error {
 	log.Info("quorumd ends; etcd is left as it is")
 	return err
 }
+
+// metricsURL is where the local etcd tells of itself: where it was told to beside the client URL, or there.
+func metricsURL(e config.Etcd) string { return cmp.Or(e.MetricsURL, e.ClientURL) }
 
 // loadConfig reads the configuration and the files that it names, and fills in who this host is.
 func loadConfig(path string, log *slog.Logger) (config.Config, error) {

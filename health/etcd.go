@@ -1,0 +1,33 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import "time"
+
+// EtcdReading is what the local etcd tells of itself, at one moment. The zero value says that nothing is known.
+// Counters count since that etcd has started.
+type EtcdReading struct {
+	// At is the moment it was asked, on the clock of [Input].
+	At time.Duration
+	// WALFsync and BackendCommit are how long its own writes took to become durable: of its log, and of its database.
+	WALFsync, BackendCommit Histogram
+	// HasLeader is 1 while it knows a leader, and LeaderChanges how many it has seen come.
+	HasLeader, LeaderChanges Figure
+	// ProposalsFailed are writes that were not agreed on; ProposalsPending those that wait for it now.
+	ProposalsFailed, ProposalsPending Figure
+	// SlowApplies are requests that took over 100 ms to carry out; HeartbeatFailures heartbeats that it sent late as
+	// the leader, for want of disk or processor.
+	SlowApplies, HeartbeatFailures Figure
+	// DBSize is the size of the database file in bytes, DBInUse what of it is not free, and Quota what it may grow to.
+	DBSize, DBInUse, Quota Figure
+}
+
+// SilentEtcd is the reading of an etcd that tells nothing, and why.
+func SilentEtcd(why string) EtcdReading {
+	h, f := Histogram{Absent: why}, Figure{Absent: why}
+	return EtcdReading{
+		WALFsync: h, BackendCommit: h, HasLeader: f, LeaderChanges: f, ProposalsFailed: f, ProposalsPending: f,
+		SlowApplies: f, HeartbeatFailures: f, DBSize: f, DBInUse: f, Quota: f,
+	}
+}

@@ -1,0 +1,95 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Histogram is how often something took how long, counted by somebody else since that one has started. The zero value
+// says that nobody has looked.
+type Histogram struct {
+	// Known says that there is one, and Absent otherwise why not, without numbers that change.
+	Known  bool
+	Absent string
+	// Bounds are the upper bounds of the buckets in seconds, ascending; Counts has one more: what took longer than all.
+	Bounds []float64
+	Counts []uint64
+	Sum    float64 // of all, in seconds
+}
+
+// Bucket is the range in which a latency lies. With an Upto of 0 it has no upper end.
+type Bucket struct{ Over, Upto time.Duration }
+
+// Count is how many were counted.
+func (h Histogram) Count() (n uint64) {
+	for _, c := range h.Counts {
+		n += c
+	}
+	return n
+}
+
+// Mean is their mean, 0 for none.
+func (h Histogram) Mean() time.Duration {
+	n := h.Count()
+	if n == 0 {
+		return 0
+	}
+	return seconds(h.Sum / float64(n))
+}
+
+// Delta gives what was counted after an earlier look, and false when that cannot be told: one of the two is not known,
+// or the counting has begun anew in between.
+func (h Histogram) Delta(before Histogram) (Histogram, bool) {
+	if !h.Known || !before.Known || !slices.Equal(h.Bounds, before.Bounds) || len(h.Counts) != len(before.Counts) {
+		return Histogram{}, false
+	}
+	grown := Histogram{Known: true, Bounds: h.Bounds, Counts: slices.Clone(h.Counts), Sum: max(0, h.Sum-before.Sum)}
+	for i, was := range before.Counts {
+		if grown.Counts[i] < was {
+			return Histogram{}, false
+		}
+		grown.Counts[i] -= was
+	}
+	return grown, true
+}
+
+// Quantile gives the bucket that holds the latency which so many of a thousand (990 for the 99th percentile) do not
+// exceed, and false when nothing was counted.
+func (h Histogram) Quantile(perMille int) (Bucket, bool) {
+	n := h.Count()
+	if n == 0 {
+		return Bucket{}, false
+	}
+	rank := max(1, uint64(math.Ceil(float64(n)*float64(perMille)/1000)))
+	for i, c := range h.Counts {
+		if rank > c {
+			rank -= c
+			continue
+		}
+		var at Bucket
+		if i > 0 {
+			at.Over = seconds(h.Bounds[i-1])
+		}
+		if i < len(h.Bounds) {
+			at.Upto = seconds(h.Bounds[i])
+		}
+		return at, true
+	}
+	return Bucket{}, false
+}
+
+// Beyond is how many took longer than the limit for certain: those of buckets that begin at it or later.
+func (h Histogram) Beyond(limit time.Duration) (n uint64) {
+	for i, c := range h.Counts {
+		if i > 0 && seconds(h.Bounds[i-1]) >= limit {
+			n += c
+		}
+	}
+	return n
+}
+
+func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }

@@ -1,0 +1,169 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scrape
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+const (
+	mostBytes   = 8 << 20  // of an answer; etcd 3.6 gives 170 KB
+	mostWanted  = 64 << 10 // of the lines in it that are looked at
+	mostLine    = 16 << 10
+	mostBuckets = 64
+	mostCounted = 1 << 53 // what a float64 holds exactly
+)
+
+// The families that are read.
+const (
+	walFsync      = "etcd_disk_wal_fsync_duration_seconds"
+	backendCommit = "etcd_disk_backend_commit_duration_seconds"
+)
+
+// figures gives where the value of each family goes that has but one.
+func figures(to *health.EtcdReading) map[string]*health.Figure {
+	return map[string]*health.Figure{
+		"etcd_server_has_leader":                    &to.HasLeader,
+		"etcd_server_leader_changes_seen_total":     &to.LeaderChanges,
+		"etcd_server_proposals_failed_total":        &to.ProposalsFailed,
+		"etcd_server_proposals_pending":             &to.ProposalsPending,
+		"etcd_server_slow_apply_total":              &to.SlowApplies,
+		"etcd_server_heartbeat_send_failures_total": &to.HeartbeatFailures,
+		"etcd_mvcc_db_total_size_in_bytes":          &to.DBSize,
+		"etcd_mvcc_db_total_size_in_use_in_bytes":   &to.DBInUse,
+		"etcd_server_quota_backend_bytes":           &to.Quota,
+	}
+}
+
+// Parse reads an answer of etcd's /metrics. An error says that it is none.
+func Parse(from io.Reader) (health.EtcdReading, error) {
+	var reading health.EtcdReading
+	numbers := figures(&reading)
+	lines, err := wanted(from, func(family string) bool {
+		return numbers[family] != nil || family == walFsync || family == backendCommit
+	})
+	if err != nil {
+		return health.EtcdReading{}, err
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(lines))
+	if err != nil {
+		return health.EtcdReading{}, refusal("what etcd tells of itself makes no sense")
+	}
+	for name, to := range numbers {
+		*to = figure(families[name], name)
+	}
+	reading.WALFsync = histogram(families[walFsync], walFsync)
+	reading.BackendCommit = histogram(families[backendCommit], backendCommit)
+	return reading, nil
+}
+
+// wanted gives the lines of the families that are wanted, their types among them.
+func wanted(from io.Reader, want func(family string) bool) ([]byte, error) {
+	limited := &io.LimitedReader{R: from, N: mostBytes + 1}
+	lines := bufio.NewScanner(limited)
+	lines.Buffer(nil, mostLine)
+	var kept bytes.Buffer
+	for lines.Scan() {
+		line := lines.Text()
+		if !want(familyOf(line)) {
+			continue
+		}
+		kept.WriteString(line)
+		kept.WriteByte('\n')
+		if kept.Len() > mostWanted {
+			return nil, refusal("etcd tells more of itself than can be")
+		}
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong) || limited.N <= 0:
+		return nil, refusal("etcd tells more of itself than can be")
+	case err != nil:
+		return nil, err
+	}
+	return kept.Bytes(), nil
+}
+
+// familyOf gives the family that a line belongs to; empty for one that says nothing.
+func familyOf(line string) string {
+	if rest, typed := strings.CutPrefix(line, "# TYPE "); typed {
+		name, _, _ := strings.Cut(rest, " ")
+		return name
+	}
+	name := line[:max(0, strings.IndexAny(line, "{ "))]
+	for _, part := range []string{"_bucket", "_sum", "_count"} {
+		if family, is := strings.CutSuffix(name, part); is {
+			return family
+		}
+	}
+	return name
+}
+
+// figure gives the one value of a family.
+func figure(family *dto.MetricFamily, name string) health.Figure {
+	if len(family.GetMetric()) == 0 {
+		return health.Figure{Absent: "etcd does not tell " + name}
+	}
+	m := family.GetMetric()[0]
+	value := math.NaN()
+	switch {
+	case len(family.GetMetric()) > 1:
+	case m.GetGauge() != nil:
+		value = m.GetGauge().GetValue()
+	case m.GetCounter() != nil:
+		value = m.GetCounter().GetValue()
+	case m.GetUntyped() != nil:
+		value = m.GetUntyped().GetValue()
+	}
+	if !(value >= 0 && value <= mostCounted) { // nor a number at all
+		return health.Figure{Absent: "etcd gives a number that cannot be: " + name}
+	}
+	return health.Figure{Value: value, Known: true}
+}
+
+// histogram gives the one histogram of a family.
+func histogram(family *dto.MetricFamily, name string) health.Histogram {
+	if len(family.GetMetric()) == 0 {
+		return health.Histogram{Absent: "etcd does not tell " + name}
+	}
+	h, plausible := buckets(family.GetMetric()[0].GetHistogram())
+	if !plausible || len(family.GetMetric()) > 1 {
+		return health.Histogram{Absent: "etcd gives a histogram that cannot be: " + name}
+	}
+	return h
+}
+
+// buckets tells apart what is counted bucket by bucket, and false when it cannot be so.
+func buckets(from *dto.Histogram) (health.Histogram, bool) {
+	h := health.Histogram{Known: true, Sum: from.GetSampleSum()}
+	all := from.GetBucket()
+	if len(all) < 2 || len(all) > mostBuckets || from.GetSampleCount() > mostCounted || !(h.Sum >= 0) ||
+		math.IsInf(h.Sum, 1) || !math.IsInf(all[len(all)-1].GetUpperBound(), 1) {
+		return health.Histogram{}, false
+	}
+	var below uint64
+	for _, b := range all {
+		n := b.GetCumulativeCount()
+		if n < below || b.CumulativeCountFloat != nil {
+			return health.Histogram{}, false
+		}
+		h.Counts, below = append(h.Counts, n-below), n
+		h.Bounds = append(h.Bounds, b.GetUpperBound())
+	}
+	ascending := slices.IsSorted(h.Bounds) && len(slices.Compact(slices.Clone(h.Bounds))) == len(h.Bounds)
+	h.Bounds = h.Bounds[:len(h.Bounds)-1]
+	return h, ascending && h.Bounds[0] > 0 && below == from.GetSampleCount()
+}
