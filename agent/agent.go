@@ -137,7 +137,7 @@ func New(opt Options) (*Agent, error) {
 	}
 	a.told = publish.New(publish.Options{
 		Config: c, Instance: opt.Instance, BootID: opt.BootID, Version: opt.Version,
-		Etcd: opt.Etcd, Probe: opt.Probe, Now: opt.Now, Wall: opt.Wall, Logger: opt.Logger,
+		Etcd: opt.Etcd, Probe: opt.Probe, Checks: a.observer.Checks(), Now: opt.Now, Wall: opt.Wall, Logger: opt.Logger,
 		Hurry: func() { a.hurry.Store(true) }, Noting: opt.Noting,
 	}, a.keys, files)
 	a.keeper = keep.New(keep.Options{
@@ -162,6 +162,9 @@ func (a *Agent) Metrics() *publish.Metrics { return a.told.Metrics() }
 
 // Status gives the picture of the last finished observation. It waits for nothing.
 func (a *Agent) Status() control.Status { return a.told.Status() }
+
+// Checks gives what is looked at on this machine, and where each check stands. It waits for nothing.
+func (a *Agent) Checks() control.Checks { return a.told.Checks() }
 
 // Run rounds until the context ends, then gives the lock and the presence back. etcd is left as
 // it is.

@@ -27,6 +27,8 @@ type Check struct {
 	// Problems are the codes that it may find, and Limits the numbers between which it decides.
 	Problems []Problem
 	Limits   []Limit
+	// Rules are the ways between its states, in the order in which they are tried. [Checks] gives them.
+	Rules []Rule
 	// Runbook is the section of contrib/prometheus/runbooks.md on its findings.
 	Runbook string
 }
@@ -122,7 +124,9 @@ func declarations(t Thresholds) []declaration {
 func Checks(t Thresholds) []Check {
 	var all []Check
 	for _, d := range declarations(t) {
-		all = append(all, d.Check)
+		c := d.Check
+		c.Rules = newCheck(d).declared()
+		all = append(all, c)
 	}
 	return all
 }

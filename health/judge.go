@@ -27,6 +27,8 @@ type Verdict struct {
 	Qualified bool
 	// Findings are all there are, the worst first, and those that advise only after all that gate something.
 	Findings []Finding
+	// Checks tells where each check stands, in the order of [Checks].
+	Checks []Standing
 	// NotAvailable lists the optional checks that have nothing to judge by. They count for nothing.
 	NotAvailable []Absence
 	Figures      Figures
@@ -152,14 +154,14 @@ func (j *Judge) plausible(in Input) Input {
 }
 
 func (j *Judge) verdict() Verdict {
-	v := Verdict{State: OK, Findings: j.findings()}
+	v := Verdict{State: OK, Findings: j.findings(), Checks: j.standings()}
 	for _, c := range j.checks {
 		c.report(&v)
 		if why := c.absent(); why != "" {
 			v.NotAvailable = append(v.NotAvailable, Absence{c.Name, c.Component, why})
 		}
 	}
-	v.Text = j.checks[0].text()
+	v.Text = v.Checks[0].Text
 	if len(v.Findings) > 0 && v.Findings[0].Gates != Nothing {
 		worst := v.Findings[0]
 		v.State, v.Code, v.Text, v.Remedy = worst.State, worst.Code, worst.Text, worst.Remedy
@@ -178,17 +180,8 @@ func (j *Judge) verdict() Verdict {
 // then what advises only.
 func (j *Judge) findings() []Finding {
 	var listed []Finding
-	found := map[string]Finding{}
 	for _, c := range j.checks {
-		f, wrong := c.finding()
-		if !wrong {
-			continue
-		}
-		found[c.Name] = f
-		if !slices.ContainsFunc(c.Behind, func(cause string) bool {
-			of, holds := found[cause]
-			return holds && !f.State.WorseThan(of.State) && of.Gates.covers(f.Gates)
-		}) {
+		if f, wrong := c.finding(); wrong && j.cause(c, f) == "" {
 			listed = append(listed, f)
 		}
 	}
@@ -215,9 +208,16 @@ type Rule struct {
 func (j *Judge) Rules() []Rule {
 	var all []Rule
 	for _, c := range j.checks {
-		for _, r := range c.rules {
-			all = append(all, Rule{c.Component, r.from, r.to, r.code, r.when, r.isReturn})
-		}
+		all = append(all, c.declared()...)
+	}
+	return all
+}
+
+// declared gives the rules of one check.
+func (c *check) declared() []Rule {
+	var all []Rule
+	for _, r := range c.rules {
+		all = append(all, Rule{c.Component, r.from, r.to, r.code, r.when, r.isReturn})
 	}
 	return all
 }

@@ -36,9 +36,10 @@ func writeChecks(w io.Writer, t health.Thresholds) error {
 	var page strings.Builder
 	page.WriteString(checksHead)
 	for _, c := range health.Checks(t) {
-		fmt.Fprintf(&page, "**%s**\n: %s; %s. Source: %s.\n", c.Name, c.Component, effect(c), c.Source)
+		fmt.Fprintf(&page, "**%s**\n: %s; %s. Source: %s.\n", c.Name, c.Component, c.Effect(), c.Source)
 		for _, l := range c.Limits {
-			fmt.Fprintf(&page, "%s\n", bounds(l))
+			bounds := l.String()
+			fmt.Fprintf(&page, "%s.\n", strings.ToUpper(bounds[:1])+bounds[1:])
 		}
 		for _, p := range c.Problems {
 			fmt.Fprintf(&page, "*%s* is %s: %s\n", p.Code, p.State, p.Title)
@@ -48,43 +49,4 @@ func writeChecks(w io.Writer, t health.Thresholds) error {
 	page.WriteString("# SEE ALSO\n\n**quorumctl**(1), **quorumd.yaml**(5), **quorumd**(8)\n")
 	_, err := io.WriteString(w, page.String())
 	return err
-}
-
-// effect says what a check's findings do.
-func effect(c health.Check) string {
-	var what []string
-	for _, g := range []struct {
-		gate health.Gate
-		name string
-	}{{health.Joins, "joins"}, {health.Leadership, "leadership"}, {health.Maintenance, "maintenance"}} {
-		if c.Gates&g.gate != 0 {
-			what = append(what, g.name)
-		}
-	}
-	switch {
-	case len(what) == 0:
-		return "advises only"
-	case c.Vital:
-		return "vital; gates " + strings.Join(what, ", ")
-	}
-	return "gates " + strings.Join(what, ", ")
-}
-
-// bounds says where a limit lies.
-func bounds(l health.Limit) string {
-	sense, well := "over", "less"
-	if l.Below {
-		sense, well = "below", "more"
-	}
-	value := func(v float64) string {
-		if l.Unit == "bytes" && v >= 1<<20 {
-			return fmt.Sprintf("%.0f MiB", v/(1<<20))
-		}
-		return fmt.Sprintf("%.10g %s", v, l.Unit)
-	}
-	name := strings.ToUpper(l.Of[:1]) + l.Of[1:]
-	if l.Enter == l.Leave {
-		return fmt.Sprintf("%s: bad %s %s.", name, sense, value(l.Enter))
-	}
-	return fmt.Sprintf("%s: bad %s %s, well again at %s or %s.", name, sense, value(l.Enter), value(l.Leave), well)
 }

@@ -30,12 +30,7 @@ func suggest(name, section string) string {
 			names = append(names, k.name)
 		}
 	}
-	best, distance := "", maxTypos(name)+1
-	for _, candidate := range names {
-		if d := typos(name, candidate); d < distance {
-			best, distance = candidate, d
-		}
-	}
+	best, distance := nearest(name, names)
 	if distance > 0 { // a key spelt exactly so elsewhere is a better guess than one spelt almost so here
 		for _, k := range slices.Backward(keys) {
 			if wanted := letters(name); wanted == letters(k.name) || wanted == letters(k.path) {
@@ -47,6 +42,23 @@ func suggest(name, section string) string {
 		return "did you mean " + best + "?"
 	}
 	return "the keys " + place(section) + " are " + strings.Join(names, ", ")
+}
+
+// Nearest gives the one of these names that was probably meant; empty for none.
+func Nearest(name string, names []string) string {
+	best, _ := nearest(name, names)
+	return best
+}
+
+// nearest gives the name with the fewest slips, and how many; empty when it takes too many.
+func nearest(name string, names []string) (best string, distance int) {
+	distance = maxTypos(name) + 1
+	for _, candidate := range names {
+		if d := typos(name, candidate); d < distance {
+			best, distance = candidate, d
+		}
+	}
+	return best, distance
 }
 
 // place says where the keys of a section stand.

@@ -13,10 +13,17 @@ type Backend interface {
 	Maintainer
 }
 
+// Picture is what was seen last. Its methods answer from memory and must not wait for anything.
+type Picture interface {
+	// Status gives the newest picture.
+	Status() Status
+	// Checks gives what is looked at on this machine, and where each check stands.
+	Checks() Checks
+}
+
 // Reader answers those who look.
 type Reader interface {
-	// Status gives the newest picture from memory. It must not wait for anything.
-	Status() Status
+	Picture
 	// MayBootstrap gives the error with which Bootstrap would be refused now, and changes nothing.
 	MayBootstrap(ctx context.Context) error
 	// LookAgain waits until Status gives what was seen after the call. It ends with the context.

@@ -53,6 +53,13 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return s, err
 }
 
+// Checks gives what is looked at on this machine, and where each check stands.
+func (c *Client) Checks(ctx context.Context) (Checks, error) {
+	var all Checks
+	err := c.do(ctx, http.MethodGet, "/v1/checks", nil, &all)
+	return all, err
+}
+
 // History gives the newest limit lines of the cluster's history, oldest first; DefaultHistory
 // lines when limit is 0. They come with ErrNotNewest when newer ones may be missing.
 func (c *Client) History(ctx context.Context, limit int) ([]HistoryLine, error) {

@@ -47,6 +47,7 @@ func (s *Server) routes() []route {
 	changes := make(chan struct{}, s.limits.waiting)
 	return []route{
 		{"GET", "/v1/status", look, nil, nil, s.getStatus},
+		{"GET", "/v1/checks", look, nil, nil, s.getChecks},
 		{"GET", "/v1/history", look, []string{"limit"}, reads, s.getHistory},
 		{"GET", "/v1/bootstrap", look, nil, reads, s.getBootstrap},
 		{"POST", "/v1/bootstrap", change, nil, changes, s.postBootstrap},
@@ -63,6 +64,10 @@ func (s *Server) routes() []route {
 
 func (s *Server) getStatus(request) (response, error) {
 	return response{http.StatusOK, s.opt.Backend.Status().complete()}, nil
+}
+
+func (s *Server) getChecks(request) (response, error) {
+	return response{http.StatusOK, s.opt.Backend.Checks().complete()}, nil
 }
 
 func (s *Server) getHistory(r request) (response, error) {

@@ -24,6 +24,10 @@ func TestEveryRouteReachesTheBackend(t *testing.T) {
 	if err != nil || len(lines) != 1 || lines[0].Revision != 7 {
 		t.Errorf("history: %v, %v", lines, err)
 	}
+	if all, err := c.Checks(ctx); err != nil || all.APIVersion != APIVersion || len(all.Checks) != 1 ||
+		all.Checks[0].Name != "fsync" || all.Checks[0].Limits == nil {
+		t.Errorf("checks: %+v, %v", all, err)
+	}
 	if _, err := c.History(ctx, 0); err != nil {
 		t.Error(err)
 	}

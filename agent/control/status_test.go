@@ -56,6 +56,7 @@ func TestTheDocumentsKeepTheirShape(t *testing.T) {
 	for name, doc := range map[string]any{
 		"status.golden":  example[Status](),
 		"history.golden": example[History](),
+		"checks.golden":  example[Checks](),
 		"error.golden":   errorDocument{&Error{Code: CodeBusy, Message: "cannot …: cause", Hint: "what to do"}},
 	} {
 		b, err := json.MarshalIndent(doc, "", "  ")

@@ -53,12 +53,7 @@ const healthName = "health.json"
 
 func newJudge(c config.Disk, runtime string, opt Options) (*judge, error) {
 	j := &judge{opt: opt, log: opt.Logger, path: filepath.Join(runtime, healthName), now: opt.Monotonic}
-	limits := health.Thresholds{
-		QualifySamples: c.QualifySamples, Window: c.Window, FsyncWarm: c.FsyncWarm, FsyncLeave: c.FsyncLeave,
-		FsyncSlow: c.FsyncSlow,
-		Stall:     c.Stall, Fail: c.Fail, Starved: c.Starved, MinFree: uint64(c.MinFree),
-		DirectInterval: c.DirectInterval,
-	}
+	limits := thresholds(c)
 	data, err := opt.Memory.Read(j.path)
 	if err == nil {
 		if j.health, err = health.Restore(data, limits, opt.BootID, j.now()); err == nil {
@@ -70,6 +65,16 @@ func newJudge(c config.Disk, runtime string, opt Options) (*judge, error) {
 	}
 	j.health, err = health.New(limits)
 	return j, err
+}
+
+// thresholds gives what a verdict rests on by the configuration.
+func thresholds(c config.Disk) health.Thresholds {
+	return health.Thresholds{
+		QualifySamples: c.QualifySamples, Window: c.Window, FsyncWarm: c.FsyncWarm, FsyncLeave: c.FsyncLeave,
+		FsyncSlow: c.FsyncSlow,
+		Stall:     c.Stall, Fail: c.Fail, Starved: c.Starved, MinFree: uint64(c.MinFree),
+		DirectInterval: c.DirectInterval,
+	}
 }
 
 // observe judges a reading. member says that etcd runs here, so that the disk must not be written

@@ -205,6 +205,9 @@ func (o *Observer) Done(r *round.Round) {
 // Save writes the verdict's memory if something has changed, and from time to time.
 func (o *Observer) Save(force bool) { o.judge.save(force) }
 
+// Checks gives what is looked at on this machine.
+func (o *Observer) Checks() []health.Check { return health.Checks(thresholds(o.opt.Config.Disk)) }
+
 // ForgetData says that what was found in the data directory is so no more.
 func (o *Observer) ForgetData() { o.data.Forget() }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/health"
 )
 
 // Etcd is what is asked of the cluster.
@@ -48,6 +49,7 @@ type Options struct {
 
 	Etcd   Etcd
 	Probe  Probe
+	Checks []health.Check       // what is looked at on this machine
 	Now    func() time.Duration // since boot, running on while suspended
 	Wall   func() time.Time
 	Logger *slog.Logger

@@ -223,7 +223,7 @@ func recordsStatus(r *round.Round) (l control.Lock, op *control.Op, pause *contr
 
 func (p *Publisher) healthStatus(r *round.Round) control.Health {
 	verdict := r.Verdict
-	wall := func(moment time.Duration) time.Time { return r.Wall.Add(moment - r.Probed) }
+	wall := func(moment time.Duration) time.Time { return wallOf(r, moment) }
 	out := control.Health{
 		State: verdict.State.String(), Since: wall(verdict.Since), Text: verdict.Text, Remedy: verdict.Remedy,
 		Qualified: verdict.Qualified,

@@ -13,11 +13,18 @@ import (
 
 func (a *app) healthCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "health",
+		Use:     "health [CODE]",
 		GroupID: groupInspect,
-		Short:   "Show the verdict on this machine and what it was measured from",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Short:   "Show the verdict on this machine and what it was measured from; or explain one finding",
+		Long: "Show the verdict on this machine and what it was measured from. With a code, such as\n" +
+			"DISK_FSYNC_SLOW, or the name of a check, such as fsync, explain it: what is measured, over what\n" +
+			"time, against which limits, where it stands, what it keeps from happening, and what to do.",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.FixedCompletions(findingNames(), cobra.ShellCompDirectiveNoFileComp),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return a.explainFinding(cmd.Context(), args[0])
+			}
 			s, err := a.status(cmd.Context(), "read the health")
 			if err != nil {
 				return err

@@ -40,6 +40,7 @@ type desk struct {
 	looks  int
 	onLook func(look int, s *control.Status) // called with the number of the look
 	fail   error                             // of everything but the status
+	checks control.Checks
 	lines  []control.HistoryLine
 
 	down, back []moment // what the looks see after the host was asked to go down, and after it was to come back
@@ -101,6 +102,8 @@ func (d *desk) step() {
 		d.status.Reasons = []control.Reason{{Code: now.code, Text: now.text}}
 	}
 }
+
+func (d *desk) Checks() control.Checks { return d.checks }
 
 func (d *desk) LookAgain(context.Context) error { return nil }
 

@@ -1,0 +1,67 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
+)
+
+// Checks gives what is looked at on this machine, and where each check stood in the last round. It waits for nothing.
+func (p *Publisher) Checks() control.Checks {
+	out := control.Checks{Time: p.opt.Wall()}
+	r := p.current.Load()
+	for _, c := range p.opt.Checks {
+		shown := declared(c)
+		if r != nil {
+			stands(&shown, r)
+		}
+		out.Checks = append(out.Checks, shown)
+	}
+	return out
+}
+
+// declared is what is known of a check beforehand.
+func declared(c health.Check) control.Check {
+	out := control.Check{
+		Name: c.Name, Component: string(c.Component), Source: c.Source, Effect: c.Effect(), Vital: c.Vital,
+		Gates: c.Gates.Names(), Runbook: c.Runbook,
+	}
+	for _, l := range c.Limits {
+		out.Limits = append(out.Limits, control.Limit{
+			Of: l.Of, Unit: l.Unit, Enter: l.Enter, Leave: l.Leave, Below: l.Below, Text: l.String(),
+		})
+	}
+	for _, r := range c.Rules {
+		rule := control.Rule{To: r.To.String(), Code: string(r.Code), When: r.When, Return: r.Return}
+		for _, from := range r.From {
+			rule.From = append(rule.From, from.String())
+		}
+		out.Rules = append(out.Rules, rule)
+	}
+	for _, p := range c.Problems {
+		out.Codes = append(out.Codes, control.Code{
+			Code: string(p.Code), State: p.State.String(), Title: p.Title, Meaning: p.Meaning, Remedy: p.Remedy,
+		})
+	}
+	return out
+}
+
+// stands adds where a check stood in a round.
+func stands(c *control.Check, r *round.Round) {
+	i := slices.IndexFunc(r.Verdict.Checks, func(s health.Standing) bool { return s.Check == c.Name })
+	if i < 0 {
+		return
+	}
+	s := r.Verdict.Checks[i]
+	c.State, c.Code, c.Since, c.Text = s.State.String(), string(s.Code), wallOf(r, s.Since), s.Text
+	c.NotAvailable, c.Behind = s.NotAvailable, s.Behind
+}
+
+// wallOf gives when a moment on the probe's clock was.
+func wallOf(r *round.Round, moment time.Duration) time.Time { return r.Wall.Add(moment - r.Probed) }

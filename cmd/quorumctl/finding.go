@@ -1,0 +1,138 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// finding is the document of one finding: the check that may find it, and the code that was asked for.
+type finding struct {
+	APIVersion string        `json:"apiVersion"`
+	Time       time.Time     `json:"time"`
+	Code       *control.Code `json:"code,omitempty"` // none when a check was asked for that finds nothing
+	Holds      bool          `json:"holds"`
+	Check      control.Check `json:"check"`
+}
+
+// findingNames gives the codes that the shell completes.
+func findingNames() []string {
+	var names []string
+	for _, c := range codes() {
+		if c.Kind == kindProblem {
+			names = append(names, c.Code)
+		}
+	}
+	return names
+}
+
+// explainFinding says all there is to say of a code, or of a check by its name.
+func (a *app) explainFinding(ctx context.Context, name string) error {
+	all, err := a.client().Checks(ctx)
+	if err != nil {
+		return cannot("explain "+name, err)
+	}
+	doc, err := findingOf(all, name)
+	if err != nil {
+		return err
+	}
+	return a.emit(doc, func(p *page) { writeFinding(p, doc) })
+}
+
+// findingOf looks a code or a check up. People copy codes from a log, where they may stand in lower case.
+func findingOf(all control.Checks, name string) (finding, error) {
+	doc := finding{APIVersion: all.APIVersion, Time: all.Time}
+	var names []string
+	for _, c := range all.Checks {
+		wanted := c.Code
+		if name != c.Name {
+			wanted = strings.ToUpper(name)
+		}
+		for _, k := range c.Codes {
+			names = append(names, k.Code)
+			if k.Code == wanted && (doc.Code == nil || k.State == c.State) {
+				doc.Code = &k
+			}
+		}
+		if doc.Code != nil || name == c.Name {
+			doc.Check, doc.Holds = c, doc.Code != nil && doc.Code.Code == c.Code
+			return doc, nil
+		}
+		names = append(names, c.Name)
+	}
+	hint := "quorumctl codes lists all"
+	if near := config.Nearest(name, names); near != "" {
+		hint = "did you mean: quorumctl health " + near
+	} else if slices.Contains(codeNames(), strings.ToUpper(name)) {
+		hint = "it is a reason and no finding: quorumctl explain " + strings.ToUpper(name)
+	}
+	return finding{}, usage(hint, "cannot explain %q: no check finds that", name)
+}
+
+func writeFinding(p *page, f finding) {
+	c := f.Check
+	if f.Code != nil {
+		p.line("[%s] %s: %s", verdict(f.Code.State), word{f.Code.Code, bold}, f.Code.Title)
+		p.line("    %s", f.Code.Meaning)
+	}
+	p.line("%s", now(f))
+	p.raw("")
+	p.line("check: %s, in %s", c.Name, c.Component)
+	p.line("measured from: %s", c.Source)
+	p.line("effect: %s", c.Effect)
+	for _, l := range c.Limits {
+		p.line("limit: %s", l.Text)
+	}
+	for _, r := range c.Rules {
+		if f.Code == nil || concerns(r, *f.Code) {
+			p.line("%s → %s: %s%s", strings.Join(r.From, ", "), goal(r), r.When, again(r))
+		}
+	}
+	if c.Runbook != "" {
+		p.line("runbook: %s in /usr/share/doc/quorumd/prometheus/runbooks.md", c.Runbook)
+	}
+	if f.Code != nil {
+		do(p, f.Code.Remedy)
+	}
+}
+
+// concerns tells whether a rule leads to a code, or back from its state.
+func concerns(r control.Rule, k control.Code) bool {
+	return r.Code == k.Code || (r.Code == "" || r.Return) && slices.Contains(r.From, k.State)
+}
+
+// now says how things are at this moment.
+func now(f finding) string {
+	c := f.Check
+	text := after(": ", c.Text)
+	switch {
+	case c.State == "":
+		return "now: nothing was looked at yet"
+	case c.NotAvailable != "" && !f.Holds:
+		return "now: not available, and counts for nothing: " + c.NotAvailable
+	case c.Behind != "":
+		return "now: found, and not listed, because " + c.Behind + " says it already" + text
+	case f.Holds || f.Code == nil && c.Code != "":
+		return "now: found, since " + since(c.Since, f.Time) + text
+	case c.Code != "":
+		return "now: not this, but " + c.Code + ", since " + since(c.Since, f.Time) + text
+	}
+	return "now: not found" + text
+}
+
+func goal(r control.Rule) string { return strings.TrimSpace(r.To + " " + r.Code) }
+
+// again says how a recovery becomes harder.
+func again(r control.Rule) string {
+	if r.Return {
+		return "; twice as long for each time in the last day"
+	}
+	return ""
+}

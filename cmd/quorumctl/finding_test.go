@@ -1,0 +1,93 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/publish"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
+)
+
+// looked gives what the checks say of a machine whose disk has become slow and whose memory is short, and which has no
+// memory modules that count their errors.
+func looked(t *testing.T) control.Checks {
+	t.Helper()
+	limits := health.DefaultThresholds()
+	judge, err := health.New(limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := func(v float64) health.Figure { return health.Figure{Value: v, Known: true} }
+	machine := health.Silent("there is no memory controller that counts (EDAC)")
+	machine.MemoryAvailable, machine.MemoryStalled, machine.ClockError = known(4), known(9), known(0.002)
+	var verdict health.Verdict
+	now := time.Hour
+	for ; now < time.Hour+20*time.Minute; now += time.Second {
+		took := 2 * time.Millisecond
+		if now > time.Hour+18*time.Minute {
+			took = 210 * time.Millisecond
+		}
+		verdict, _ = judge.Observe(health.Input{
+			Now: now, Member: true, Machine: machine,
+			Disk: health.DiskReading{
+				Samples: []health.Sample{{Lane: health.LaneWAL, End: now, Latency: took}}, Alive: true,
+				Free: 1 << 40, Total: 1 << 41,
+			},
+		})
+	}
+	wall := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	p := publish.New(publish.Options{
+		Checks: health.Checks(limits), Wall: func() time.Time { return wall.Add(time.Second) },
+	}, record.KeysFor("test"), nil)
+	r := &round.Round{Wall: wall, Probed: now}
+	r.Verdict = verdict
+	p.Show(r)
+	return p.Checks()
+}
+
+func TestOneFindingIsExplained(t *testing.T) {
+	t.Parallel()
+	d := scene(t, "slow")
+	d.checks = looked(t)
+	socket, _ := serving(t, d)
+	golden(t, "finding.golden", transcript(t, socket,
+		"health disk_fsync_slow", "health DISK_STALLED", "health MEMORY_LOW -o yaml", "health MEMORY_PRESSURE",
+		"health MEMORY_ERRORS_CORRECTED", "health fsync", "health clock", "health DISK_FSYNC_SLWO",
+		"health NOT_MY_TURN", "health NONSENSE", "health A B"))
+	if r := quorumctl(t, filepath.Join(folder(t), "none"), "health", "MEMORY_LOW"); r.code != exitUnavailable {
+		t.Errorf("without quorumd: exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+func TestEveryFindingThereIsIsExplainedInFull(t *testing.T) {
+	t.Parallel()
+	d := scene(t, "steady")
+	d.checks = looked(t)
+	socket, _ := serving(t, d)
+	for _, p := range health.Problems() {
+		var doc finding
+		r := quorumctl(t, socket, "health", string(p.Code), "-o", "json")
+		if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil || doc.Code == nil ||
+			doc.Code.Code != string(p.Code) || doc.Code.Remedy != p.Remedy {
+			t.Errorf("%s: exit %d, %v: %s%s", p.Code, r.code, err, r.stdout, r.stderr)
+		}
+		text := quorumctl(t, socket, "health", string(p.Code), "-o", "wide").stdout
+		for _, want := range []string{
+			p.Title, p.Meaning, "→ " + p.Remedy, "\nnow: ", "\nmeasured from: ", "\neffect: ", "\nrunbook: ",
+			" → " + p.State.String() + " " + string(p.Code) + ": ",
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s does not say %q:\n%s", p.Code, want, text)
+			}
+		}
+	}
+}
