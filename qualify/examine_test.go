@@ -34,7 +34,8 @@ func TestARealDiskIsMeasuredAloneAndUnderSeveralWriters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Runs) != 2 || r.Runs[0].Writers != 1 || r.Runs[1].Writers != 3 || !heard["1 writer"] || !heard["3 writers"] {
+	if len(r.Runs) != 2 || r.Runs[0].Writers != 1 || r.Runs[1].Writers != 3 || !heard["1 writer"] ||
+		!heard["3 writers"] {
 		t.Fatalf("%+v, heard %v", r, heard)
 	}
 	for _, run := range r.Runs {
@@ -135,8 +136,12 @@ func TestOnlyWhatIsProvenPasses(t *testing.T) {
 		result Result
 		text   string // of some finding
 	}{
-		{"fit", []Run{fit}, Pass, "the 99th percentile of 5000 writes is 2 ms (1.8 ms to 2.3 ms with 95 % confidence), " +
-			"limit 10 ms"},
+		{
+			"fit",
+			[]Run{fit},
+			Pass,
+			"the 99th percentile of 5000 writes is 2 ms (1.8 ms to 2.3 ms with 95 % confidence), limit 10 ms",
+		},
 		{
 			"slow",
 			[]Run{with(func(r *Run) { r.P99, r.P99Low, r.P99High = 0.02, 0.018, 0.03 })},
@@ -153,8 +158,8 @@ func TestOnlyWhatIsProvenPasses(t *testing.T) {
 			"close",
 			[]Run{with(func(r *Run) { r.P99High = 0.011 })},
 			Undecided,
-			"the 99th percentile of 5000 writes is 2 ms (1.8 ms to 11 ms with 95 % confidence), too close to the limit " +
-				"of 10 ms to tell",
+			"the 99th percentile of 5000 writes is 2 ms (1.8 ms to 11 ms with 95 % confidence), too close to the " +
+				"limit of 10 ms to tell",
 		},
 		{
 			"few",

@@ -63,11 +63,12 @@ func (r *Report) find(name string, result Result, remedy, format string, args ..
 func (r *Report) sum() Result {
 	sum := Pass
 	for _, f := range r.Findings {
-		switch {
-		case f.Result == Fail:
+		switch f.Result {
+		case Fail:
 			return Fail
-		case f.Result == Undecided:
+		case Undecided:
 			sum = Undecided
+		default:
 		}
 	}
 	return sum
