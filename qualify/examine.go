@@ -35,6 +35,10 @@ type Options struct {
 	Writers []int
 	// Beside has several write at once even where an etcd has its files on the same disk.
 	Beside bool
+	// Peers are HOST:PORT of other members, to be, the network to which is examined.
+	Peers []string
+	// Fio runs fio too, if it is installed, and compares.
+	Fio bool
 	// For is how long each run takes.
 	For time.Duration
 	// Said hears how far it is, often. Nil: nobody does.
@@ -46,6 +50,14 @@ func (o Options) Check() error {
 	for _, n := range o.Writers {
 		if n < 1 || n > MostWriters {
 			return fmt.Errorf("%d writers are out of range; take 1 to %d", n, MostWriters)
+		}
+	}
+	if len(o.Peers) > MostPeers {
+		return fmt.Errorf("%d peers are too many; name up to %d", len(o.Peers), MostPeers)
+	}
+	for _, address := range o.Peers {
+		if err := CheckPeer(address); err != nil {
+			return err
 		}
 	}
 	if o.For < ShortestRun || o.For > LongestRun {
@@ -67,16 +79,30 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 			return r, leaving(err, left)
 		}
 		r.Runs = append(r.Runs, run)
+		r.Device = deviceName(r.Runs[0].device)
 		if len(left) > 0 {
 			r.find("files", Warn, "when the disk answers again: rm -r "+strings.Join(left, " "),
 				"what was written could not be removed, because the disk hangs")
 			break // the next would hang too
+		}
+		if n == 1 && o.Fio {
+			if o.Said != nil {
+				o.Said("fio", "for up to "+o.For.String())
+			}
+			r.askFio(ctx, o.For)
 		}
 		if n == 1 && r.meetNeighbours(o.Beside) && !o.Beside {
 			break
 		}
 	}
 	r.judgeRuns()
+	if len(o.Peers) > 0 {
+		r.meetPeers(ctx, o.Peers)
+	}
+	if ctx.Err() != nil {
+		return r, cannot("", "finish the examination: it was interrupted")
+	}
+	r.judgeMachine(thisKernel())
 	r.Result = r.sum()
 	return r, nil
 }
@@ -103,7 +129,6 @@ func plural(n int) string {
 
 // meetNeighbours says who else is on the disk, and tells whether it is an etcd.
 func (r *Report) meetNeighbours(beside bool) bool {
-	r.Device = deviceName(r.Runs[0].device)
 	var hidden int
 	r.Neighbour, hidden = etcdBeside(r.Runs[0].device)
 	switch {

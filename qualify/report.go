@@ -33,6 +33,12 @@ type Report struct {
 	Limit  float64 `json:"limitSeconds"`     // of the 99th percentile of one writer
 	Runs   []Run   `json:"runs"`
 
+	// Peers are the addresses that were named.
+	Peers []Peer `json:"peers,omitempty"`
+
+	// Fio is there when it was asked for, and ran.
+	Fio *Fio `json:"fio,omitempty"`
+
 	// Neighbour is the process of an etcd that writes to the same disk.
 	Neighbour int `json:"etcdPID,omitempty"`
 

@@ -50,6 +50,8 @@ func (a *app) qualifyCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	durationVar(flags, &o.For, "duration", 10*time.Second, "of each run")
+	flags.StringArrayVar(&o.Peers, "peer", nil, "HOST:PORT of another member, to examine the network; more than once")
+	flags.BoolVar(&o.Fio, "fio", false, "run fio too, as etcd's documentation has it, and compare")
 	flags.IntSliceVar(&o.Writers, "writers", []int{1, 4, 16}, "how many write at once, run after run")
 	return cmd
 }

@@ -89,7 +89,7 @@ func TestAnExaminationThatCannotBeSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	got := transcript(t, "none", "qualify /dev/null/etcd", "qualify a b", "qualify --writers 0", "qualify --writers 65",
 		"qualify --writers one", "qualify --writers ''", "qualify --duration 1ms", "qualify --duration 2h",
-		"qualify --duration soon")
+		"qualify --duration soon", "qualify --peer n1", "qualify --peer http://n1:2380")
 	golden(t, "qualify-mistakes.golden", got)
 }
 

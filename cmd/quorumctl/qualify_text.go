@@ -20,12 +20,24 @@ func writeReport(p *page, r qualify.Report) {
 	p.raw("")
 	writeDistribution(p, r.Runs)
 	p.raw("")
+	writePeers(p, r.Peers)
 	for _, f := range r.Findings {
 		p.line("[%s] %s: %s", outcome(f.Result), word{f.Name, bold}, f.Text)
 		do(p, f.Remedy)
 	}
 	p.raw("")
-	p.line("%s", outcome(r.Result))
+	p.line("%s%s", outcome(r.Result), after(": ", strings.Join(names(r), ", ")))
+}
+
+// names gives those of the findings that made the result what it is.
+func names(r qualify.Report) []string {
+	var names []string
+	for _, f := range r.Findings {
+		if f.Result == r.Result && r.Result != qualify.Pass {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 func outcome(r qualify.Result) word {
@@ -43,7 +55,7 @@ func outcome(r qualify.Result) word {
 
 func writeRuns(p *page, runs []qualify.Run) {
 	t := table{head: []string{
-		"WRITERS", "WRITES", "PER SECOND", "P50", "P90", "P99", "95% SURE", "P99.9", "MAX", "P99 / ONE'S",
+		"WRITERS", "WRITES", "RATE", "P50", "P90", "P99", "95% SURE", "P99.9", "MAX", "P99/1",
 	}}
 	for _, r := range runs {
 		sure := "over " + latency(r.P99Low)
@@ -54,10 +66,29 @@ func writeRuns(p *page, runs []qualify.Run) {
 		if one := runs[0].P99; one > 0 && r.Writers > 1 {
 			times = significant(r.P99/one) + "×"
 		}
-		t.add(cells(strconv.Itoa(r.Writers), strconv.Itoa(r.Writes), significant(r.Rate), latency(r.P50),
+		t.add(cells(strconv.Itoa(r.Writers), strconv.Itoa(r.Writes), significant(r.Rate)+"/s", latency(r.P50),
 			latency(r.P90), latency(r.P99), sure, latency(r.P999), latency(r.Max), times)...)
 	}
 	p.table(t)
+}
+
+func writePeers(p *page, peers []qualify.Peer) {
+	if len(peers) == 0 {
+		return
+	}
+	t := table{head: []string{"PEER", "CONNECTIONS", "REFUSED", "FAILED", "P50", "P99", "MAX", "LARGE REQUEST"}}
+	for _, one := range peers {
+		large := "lost"
+		if one.Large {
+			large = "answered"
+		} else if !one.Small {
+			large = "not answered"
+		}
+		t.add(cells(one.Address, strconv.Itoa(one.Tries), strconv.Itoa(one.Refused), strconv.Itoa(one.Failed),
+			latency(one.P50), latency(one.P99), latency(one.Max), large)...)
+	}
+	p.table(t)
+	p.raw("")
 }
 
 const (

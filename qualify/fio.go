@@ -1,0 +1,136 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package qualify
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// fioGrace is how long fio may take beside the run itself, and again to end after it was asked to.
+	fioGrace = 10 * time.Second
+	// mostOfFio is how much of what it says is read.
+	mostOfFio = 1 << 20
+)
+
+// Fio is what fio says of the same disk. Times are in seconds.
+type Fio struct {
+	Version string  `json:"version"`
+	Writes  int     `json:"writes"`
+	P50     float64 `json:"p50Seconds"`
+	P99     float64 `json:"p99Seconds"`
+	Max     float64 `json:"maxSeconds"`
+	Ratio   float64 `json:"p99Ratio"` // of this examination's 99th percentile to fio's
+}
+
+// fioCommand gives what etcd's documentation has people type to judge a disk, with a bound in time.
+func fioCommand(path string, length time.Duration) []string {
+	return []string{
+		"fio", "--name=etcd", "--rw=write", "--ioengine=sync", "--fdatasync=1", "--size=22m", "--bs=2300",
+		"--filename=" + strings.ReplaceAll(path, ":", `\:`), "--unlink=1", "--output-format=json",
+		fmt.Sprintf("--runtime=%d", int(math.Ceil(length.Seconds()))),
+	}
+}
+
+// askFio runs fio once and says how far its figures are from those of one writer.
+func (r *Report) askFio(ctx context.Context, length time.Duration) {
+	command := fioCommand(filepath.Join(r.Dir, fmt.Sprintf(".quorumctl-qualify-%d-fio", os.Getpid())), length)
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		r.find("fio", NotAvailable, "", "it is not installed")
+		return
+	}
+	said, err := runFio(ctx, path, command[1:], length)
+	if err == nil {
+		r.Fio, err = readFio(said)
+	}
+	if err != nil {
+		r.find("fio", Warn, strings.Join(command, " "), "%s failed: %v", path, err)
+		return
+	}
+	if r.Fio.P99 > 0 {
+		r.Fio.Ratio = r.Runs[0].P99 / r.Fio.P99
+	}
+	text := fmt.Sprintf("%s: the 99th percentile of %d writes is %s; that of this examination is %.2f times that",
+		r.Fio.Version, r.Fio.Writes, show(r.Fio.P99), r.Fio.Ratio)
+	if (r.Fio.P99 > r.Limit) != (r.Runs[0].P99 > r.Limit) {
+		r.find("fio", Warn, "examine the machine again while it is idle, and longer: --duration",
+			"%s, on the other side of the limit", text)
+		return
+	}
+	r.find("fio", Pass, "", "%s", text)
+}
+
+// runFio gives what fio says. It removes the file itself, when it is interrupted too.
+func runFio(ctx context.Context, path string, args []string, length time.Duration) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, length+fioGrace)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	cmd.WaitDelay = fioGrace
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // or else Ctrl-C would reach it twice
+	var said, complaint bounded
+	cmd.Stdout, cmd.Stderr = &said, &complaint
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("it did not end within %s", length+fioGrace)
+	}
+	if first, _, _ := strings.Cut(complaint.String(), "\n"); err != nil && first != "" {
+		return nil, fmt.Errorf("%w: %s", err, first)
+	}
+	return said.Bytes(), err
+}
+
+// bounded keeps the beginning of what is written to it.
+type bounded struct{ bytes.Buffer }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	b.Buffer.Write(p[:min(len(p), mostOfFio-b.Len())])
+	return len(p), nil
+}
+
+// readFio reads the figures of fdatasync. Fio may print lines before its document.
+func readFio(said []byte) (*Fio, error) {
+	var doc struct {
+		Version string `json:"fio version"`
+		Jobs    []struct {
+			Sync struct {
+				Latency struct {
+					N          int                `json:"N"`
+					Max        float64            `json:"max"`
+					Percentile map[string]float64 `json:"percentile"`
+				} `json:"lat_ns"`
+			} `json:"sync"`
+		} `json:"jobs"`
+	}
+	if begin := bytes.IndexByte(said, '{'); begin > 0 {
+		said = said[begin:]
+	}
+	if err := json.Unmarshal(said, &doc); err != nil {
+		return nil, fmt.Errorf("cannot read what it says: %w", err)
+	}
+	if len(doc.Jobs) != 1 {
+		return nil, errors.New("cannot read what it says: it has not run one job")
+	}
+	took := doc.Jobs[0].Sync.Latency
+	f := &Fio{
+		Version: doc.Version, Writes: took.N, Max: took.Max / 1e9,
+		P50: took.Percentile["50.000000"] / 1e9, P99: took.Percentile["99.000000"] / 1e9,
+	}
+	if f.Writes <= 0 || !(f.P50 > 0 && f.P50 <= f.P99 && f.P99 <= 2*f.Max) {
+		return nil, errors.New("it gives no figures of fdatasync")
+	}
+	return f, nil
+}

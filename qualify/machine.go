@@ -1,0 +1,137 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package qualify
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/quorumd/quorumd/health"
+	"github.com/quorumd/quorumd/health/sensors"
+)
+
+// kernel is what the kernel tells of the machine; it asks no device.
+type kernel struct {
+	proc, sys string
+	machine   health.MachineReading
+}
+
+func thisKernel() kernel { return kernel{procfs.DefaultMountPoint, "/sys", sensors.New().Read()} }
+
+// judgeMachine says what the kernel tells of the clock, the memory and the disk.
+func (r *Report) judgeMachine(k kernel) {
+	r.judgeClock(k.machine.ClockError)
+	r.judgeMemory(k.machine)
+	r.judgeDevice(k)
+	r.judgeRAID(k)
+}
+
+func (r *Report) judgeClock(f health.Figure) {
+	limit := 0.0
+	for _, c := range health.Checks(health.DefaultThresholds()) {
+		if c.Name == "clock" {
+			limit = c.Limits[0].Enter
+		}
+	}
+	text := fmt.Sprintf("it may be off by %s, limit %s", show(f.Value), show(limit))
+	switch {
+	case !f.Known:
+		r.find("clock", NotAvailable, "", "%s", f.Absent)
+	case f.Value > limit:
+		r.find("clock", Warn, "start chronyd or systemd-timesyncd, and let it reach its servers", "%s", text)
+	default:
+		r.find("clock", Pass, "", "%s", text)
+	}
+}
+
+func (r *Report) judgeMemory(m health.MachineReading) {
+	bad, mended := m.MemoryUncorrected, m.MemoryCorrected
+	switch {
+	case !bad.Known || !mended.Known:
+		r.find("memory errors", NotAvailable, "", "%s", cmp.Or(bad.Absent, mended.Absent))
+	case bad.Value > 0:
+		r.find("memory errors", Fail, "replace the module that 'edac-util -v' or the kernel log names",
+			"%.0f since the boot that could not be corrected", bad.Value)
+	case mended.Value > 0:
+		r.find("memory errors", Warn, "watch whether there are more: 'edac-util -v' names the module",
+			"%.0f since the boot, all corrected", mended.Value)
+	default:
+		r.find("memory errors", Pass, "", "none since the boot")
+	}
+}
+
+// judgeDevice says what kind of disk is behind the directory.
+func (r *Report) judgeDevice(k kernel) {
+	if r.Device == "" {
+		r.find("device", NotAvailable, "", "there is not one block device behind the directory")
+		return
+	}
+	queue := filepath.Join(k.sys, "class", "block", r.Device, "queue")
+	turns, err := word(filepath.Join(queue, "rotational"))
+	if err != nil {
+		r.find("device", NotAvailable, "", "the kernel does not tell what %s is", r.Device)
+		return
+	}
+	cache, err := word(filepath.Join(queue, "write_cache"))
+	switch {
+	case err != nil:
+		cache = "of which the kernel tells nothing"
+	case cache == "write back":
+		cache = "that has to be flushed: write back"
+	case cache == "write through":
+		cache = "that needs no flush: write through"
+	}
+	if turns == "1" {
+		r.find("device", Warn, "take an SSD with power-loss protection",
+			"the kernel takes %s for a disk with platters that turn, with a cache %s", r.Device, cache)
+		return
+	}
+	r.find("device", Pass, "", "%s is no disk with platters that turn, and has a cache %s", r.Device, cache)
+}
+
+// judgeRAID says whether an array of the machine lacks a disk; without arrays there is nothing to say.
+func (r *Report) judgeRAID(k kernel) {
+	fs, err := procfs.NewFS(k.proc)
+	if err != nil {
+		return
+	}
+	arrays, err := fs.MDStat()
+	if os.IsNotExist(err) {
+		return
+	}
+	if err != nil {
+		r.find("RAID", NotAvailable, "", "cannot read %s/mdstat", k.proc)
+		return
+	}
+	for _, a := range arrays {
+		name := "RAID " + a.Name
+		switch {
+		case a.DisksDown > 0 || a.DisksFailed > 0:
+			r.find(name, Warn, "replace the disk that 'mdadm --detail /dev/"+a.Name+"' names",
+				"%d of %d disks are missing or failed", max(a.DisksDown, a.DisksFailed), a.DisksTotal)
+		case a.ActivityState != "active" && a.ActivityState != "inactive":
+			r.find(name, Warn, "examine the machine again when that is over: 'cat /proc/mdstat'", "it is %s",
+				a.ActivityState)
+		default:
+			r.find(name, Pass, "", "%s, all %d disks", a.ActivityState, a.DisksTotal)
+		}
+	}
+}
+
+// word reads a file of sysfs with one short line.
+func word(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, 64))
+	return strings.TrimSpace(string(b)), err
+}

@@ -1,0 +1,176 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package qualify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// MostPeers is how many may be named.
+	MostPeers = 16
+	// connects is how often each is connected to, and connectRest the time between two.
+	connects    = 50
+	connectRest = 20 * time.Millisecond
+	// peerPatience is how long a connection and an answer are waited for.
+	peerPatience = 2 * time.Second
+	// mostFailures ends the tries: the others would take as long.
+	mostFailures = 3
+	// padding is what makes a request larger than any packet of Ethernet but a jumbo one.
+	padding = 4 << 10
+	// heartbeat is etcd's interval unless it is configured; it shall be about the time that a round trip takes.
+	heartbeat = 100 * time.Millisecond
+)
+
+// Peer is how the network to one address did. Times are in seconds, of TCP connections.
+type Peer struct {
+	Address string `json:"address"`
+	// Tries are the connections that were tried, and Failed those without any answer. One that is refused is answered.
+	Tries   int     `json:"tries"`
+	Failed  int     `json:"failed"`
+	Refused int     `json:"refused"`
+	Error   string  `json:"error,omitempty"` // the last
+	P50     float64 `json:"p50Seconds"`
+	P99     float64 `json:"p99Seconds"`
+	Max     float64 `json:"maxSeconds"`
+	// Small and Large tell whether a request that fits a packet was answered, and one that does not.
+	Small bool `json:"smallAnswered"`
+	Large bool `json:"largeAnswered"`
+}
+
+// CheckPeer tells whether an address may be examined.
+func CheckPeer(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" || port == "" || strings.Contains(address, "/") {
+		return fmt.Errorf("%q is no address; give HOST:PORT", address)
+	}
+	return nil
+}
+
+// meetPeers connects to all at the same time.
+func (r *Report) meetPeers(ctx context.Context, addresses []string) {
+	r.Peers = make([]Peer, len(addresses))
+	var wait sync.WaitGroup
+	for i, address := range addresses {
+		wait.Go(func() { r.Peers[i] = meet(ctx, address) })
+	}
+	wait.Wait()
+	for _, p := range r.Peers {
+		r.judgePeer(p)
+	}
+}
+
+// meet connects to one address again and again, and asks it.
+func meet(ctx context.Context, address string) Peer {
+	p := Peer{Address: address}
+	var took []time.Duration
+	rest := time.NewTicker(connectRest)
+	defer rest.Stop()
+	for p.Tries < connects && p.Failed < mostFailures && ctx.Err() == nil {
+		conn, length, err := connect(ctx, address)
+		p.Tries++
+		switch {
+		case err == nil:
+			conn.Close()
+			took = append(took, length)
+		case errors.Is(err, syscall.ECONNREFUSED):
+			p.Refused, p.Error = p.Refused+1, "connection refused"
+			took = append(took, length)
+		default:
+			p.Failed, p.Error = p.Failed+1, cause(err)
+		}
+		<-rest.C
+	}
+	s := sorted(took)
+	p.P50, p.P99, p.Max = s.at(0.5).Seconds(), s.at(0.99).Seconds(), s.at(1).Seconds()
+	if p.Refused+p.Failed < p.Tries {
+		p.Large = answers(ctx, address, padding)
+		p.Small = p.Large || answers(ctx, address, 0)
+	}
+	return p
+}
+
+// connect gives a connection, and how long it took since the name was known.
+func connect(ctx context.Context, address string) (net.Conn, time.Duration, error) {
+	began := time.Now()
+	dialer := net.Dialer{
+		Timeout: peerPatience, FallbackDelay: -1,
+		Control: func(string, string, syscall.RawConn) error { began = time.Now(); return nil },
+	}
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	return conn, time.Since(began), err
+}
+
+// cause gives what went wrong, without the addresses that are known.
+func cause(err error) string {
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		return "no answer within " + peerPatience.String()
+	}
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
+		return "the name cannot be resolved: " + e.Err
+	}
+	if e, ok := errors.AsType[syscall.Errno](err); ok {
+		return e.Error()
+	}
+	return err.Error()
+}
+
+// answers asks for the version in plain HTTP, with so much padding. Any answer will do, even that the request is too
+// large or should be TLS, and so does hanging up: the request has arrived.
+func answers(ctx context.Context, address string, padding int) bool {
+	conn, _, err := connect(ctx, address)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(peerPatience)); err != nil {
+		return false
+	}
+	request := fmt.Sprintf("GET /version HTTP/1.1\r\nHost: %s\r\nUser-Agent: quorumctl\r\nX-Padding: %s\r\n"+
+		"Connection: close\r\n\r\n", address, strings.Repeat("p", padding))
+	if _, err := io.WriteString(conn, request); err != nil {
+		return !errors.Is(err, os.ErrDeadlineExceeded)
+	}
+	var first [1]byte
+	_, err = conn.Read(first[:])
+	return !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, syscall.ETIMEDOUT)
+}
+
+func (r *Report) judgePeer(p Peer) {
+	const (
+		down = "start what is to listen there, or name a port that somebody listens on"
+		path = "see whether a firewall, the route or the cable is in the way"
+		slow = "give etcd a --heartbeat-interval of that and an --election-timeout of ten times that, on all members"
+		mtu  = "make the MTU the same along the way, and let ICMP 'fragmentation needed' through"
+	)
+	name := "network to " + p.Address
+	answered := p.Tries - p.Failed
+	figure := fmt.Sprintf("%d of %d connections, the 99th percentile in %s", answered, p.Tries, show(p.P99))
+	switch {
+	case answered == 0:
+		r.find(name, Fail, path, "no connection: %s", cmp.Or(p.Error, "it was interrupted"))
+	case p.Failed > 0:
+		r.find(name, Fail, path, "%d of %d connections failed: %s", p.Failed, p.Tries, p.Error)
+	case p.Refused == p.Tries:
+		r.find(name, Warn, down, "nobody listens there; the host refuses within %s", show(p.P99))
+	case p.Small && !p.Large:
+		r.find(name, Fail, mtu, "a request of %d bytes is lost, and a small one is answered", padding)
+	case p.P99 > heartbeat.Seconds():
+		r.find(name, Warn, slow, "%s, longer than etcd's heartbeat of %s", figure, heartbeat)
+	case !p.Large:
+		r.find(name, NotAvailable, "", "%s; whether large packets arrive: it answers no request", figure)
+	default:
+		r.find(name, Pass, "", "%s; large packets arrive", figure)
+	}
+}
