@@ -1,0 +1,322 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package network
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// etcd runs a member, for whose clients these are the certificates if it has any.
+func etcd(t *testing.T, secured bool) (m *testbed.Member, ca *testbed.CA) {
+	t.Helper()
+	o := testbed.ClusterOptions{Extra: []string{"--unsafe-no-fsync"}}
+	if secured {
+		var err error
+		if ca, err = testbed.NewCA(t.TempDir()); err != nil {
+			t.Fatal(err)
+		}
+		files, err := ca.Issue("server", testbed.CertOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.TLS = &files
+	}
+	return testbed.StartCluster(t, 1, o).Members[0], ca
+}
+
+func where(t *testing.T, url string) port {
+	t.Helper()
+	at, ok := portOf(url)
+	if !ok {
+		t.Fatalf("%s has no port", url)
+	}
+	return at
+}
+
+func TestEtcdAnswersOnBothPortsToSmallAndLargeAndComplainsOfNothing(t *testing.T) {
+	t.Parallel()
+	for _, secured := range []bool{false, true} {
+		m, ca := etcd(t, secured)
+		l := looker{answer: 10 * time.Second}
+		if secured {
+			files, err := ca.Issue("agent", testbed.CertOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.tls = func() *tls.Config {
+				conf, err := files.ClientConfig()
+				if err != nil {
+					t.Error(err)
+				}
+				return conf
+			}
+		}
+		for _, url := range []string{m.Options.PeerURL, m.Options.ClientURL} {
+			for _, large := range []bool{false, true} {
+				found := l.look(t.Context(), where(t, url), large)
+				if found.state != Answers || found.barred || found.took <= 0 || found.sent == 0 {
+					t.Errorf("%s, large %t: %+v", url, large, found)
+				}
+			}
+		}
+		log, err := os.ReadFile(m.LogPath())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(log), "rejected connection") {
+			t.Errorf("etcd has complained of what was asked:\n%s", log)
+		}
+	}
+}
+
+func TestAnEtcdThatRefusesTheCertificateIsReachedAndAskedSeldom(t *testing.T) {
+	t.Parallel()
+	m, _ := etcd(t, true)
+	found := looker{answer: 10 * time.Second}.look(t.Context(), where(t, m.Options.PeerURL), true)
+	if found.state != Answers || !found.barred {
+		t.Errorf("found %+v", found)
+	}
+	p := New(Options{Now: func() time.Duration { return 0 }})
+	w := way{}
+	w.found(found)
+	if wait := p.wait(&w); wait < barredEvery*3/4 {
+		t.Errorf("it is asked again after %s, and logs each time", wait)
+	}
+}
+
+// listens gives a port of this test, and what answers there.
+func listens(t *testing.T, answer func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			answer(conn)
+			conn.Close()
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-done })
+	return "://" + l.Addr().String()
+}
+
+// short is a looker who does not wait for long for what does not come.
+var short = looker{answer: 300 * time.Millisecond}
+
+func TestAPortOnWhichNothingListensIsRefusedAndTheWayIsGood(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	found := short.look(t.Context(), where(t, "http://"+address), false)
+	if found.state != Refused || found.state.Broken() {
+		t.Errorf("found %+v", found)
+	}
+}
+
+func TestWhoTakesConnectionsAndSaysNothingIsSilent(t *testing.T) {
+	t.Parallel()
+	held := listens(t, func(conn net.Conn) { _ = readUntilClosed(conn) })
+	for _, scheme := range []string{"http", "https"} {
+		for _, large := range []bool{false, true} {
+			if found := short.look(t.Context(), where(t, scheme+held), large); found.state != Silent {
+				t.Errorf("%s, large %t: found %+v", scheme, large, found)
+			}
+		}
+	}
+}
+
+func readUntilClosed(conn net.Conn) int {
+	var all int
+	b := make([]byte, 1<<10)
+	for {
+		n, err := conn.Read(b)
+		if all += n; err != nil {
+			return all
+		}
+	}
+}
+
+// A black hole for what is larger than a packet, as the questions meet it: they are never answered.
+func TestAWayOnWhichOnlySmallPacketsComeThroughIsToldApart(t *testing.T) {
+	t.Parallel()
+	small := func(conn net.Conn) {
+		var b [8 << 10]byte
+		if n, err := conn.Read(b[:]); err == nil && n < 1400 {
+			_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\n\r\n"))
+			return
+		}
+		_ = readUntilClosed(conn)
+	}
+	url := "http" + listens(t, small)
+	if found := short.look(t.Context(), where(t, url), true); found.state != LargeLost {
+		t.Errorf("found %+v", found)
+	}
+	if found := short.look(t.Context(), where(t, url), false); found.state != Answers {
+		t.Errorf("a small question: %+v", found)
+	}
+}
+
+// With TLS it is the answer that is large: the certificates.
+func TestAnAnswerThatIsTooLargeForTheWayBackIsToldFromSilence(t *testing.T) {
+	t.Parallel()
+	hello := func(conn net.Conn) {
+		var b [8 << 10]byte
+		if n, _ := conn.Read(b[:]); n > 0 && b[0] == 22 { // a TLS handshake: whatever it answers is lost
+			_ = readUntilClosed(conn)
+		}
+	}
+	found := short.look(t.Context(), where(t, "https"+listens(t, hello)), false)
+	if found.state != LargeLost {
+		t.Errorf("found %+v", found)
+	}
+}
+
+func TestTheBeginningOfTLSFitsIntoASmallPacketUnlessItShallNot(t *testing.T) {
+	t.Parallel()
+	for _, large := range []bool{false, true} {
+		sizes := make(chan int, 2)
+		url := "https" + listens(t, func(conn net.Conn) {
+			var b [16 << 10]byte
+			n, _ := conn.Read(b[:])
+			sizes <- n
+		})
+		short.look(t.Context(), where(t, url), large)
+		if n := <-sizes; (n < 600) == large || (n > padding) != large {
+			t.Errorf("large %t: it has %d bytes", large, n)
+		}
+	}
+}
+
+func TestAnAnswerThatNeverEndsIsNotReadToItsEnd(t *testing.T) {
+	t.Parallel()
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	go func() {
+		defer theirs.Close()
+		for {
+			if _, err := theirs.Write(make([]byte, 64<<10)); err != nil {
+				return
+			}
+		}
+	}()
+	h := &heard{Conn: ours}
+	if n := readUntilClosed(h); n != mostOfAnswer {
+		t.Errorf("%d bytes were read", n)
+	}
+}
+
+func TestOneLostQuestionSaysNothingAndThreeInARowDo(t *testing.T) {
+	t.Parallel()
+	var w way
+	look3 := func(states ...State) {
+		for _, s := range states {
+			w.found(look{state: s, took: time.Millisecond})
+		}
+	}
+	look3(Answers)
+	if w.shown.State != Answers || w.shown.RTT != time.Millisecond {
+		t.Errorf("after an answer: %+v", w.shown)
+	}
+	look3(Unreachable, Unreachable, Answers, Silent, Unreachable)
+	if w.shown.State != Answers {
+		t.Errorf("after two without an answer: %+v", w.shown)
+	}
+	if look3(Unreachable); w.shown.State != Unreachable {
+		t.Errorf("after three: %+v", w.shown)
+	}
+	look3(Answers, Answers, Answers, Answers, Answers)
+	if w.shown.State != Unreachable {
+		t.Errorf("after five answers: %+v", w.shown)
+	}
+	if look3(Answers); w.shown.State != Answers {
+		t.Errorf("after six: %+v", w.shown)
+	}
+}
+
+func TestALargeQuestionIsAskedEachMinuteAndAtOnceAgainWhileItIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	w := way{asked: true, largeAt: time.Hour}
+	w.found(look{state: Answers, large: true})
+	if w.large(time.Hour+largeEvery-1) || !w.large(time.Hour+largeEvery) {
+		t.Error("it is not asked each minute")
+	}
+	w.found(look{state: LargeLost, large: true})
+	if !w.large(time.Hour) {
+		t.Error("it is not asked at once again")
+	}
+}
+
+func TestAProberLooksAtWhomItIsToldToAndForgetsOthers(t *testing.T) {
+	t.Parallel()
+	url := "http" + listens(t, func(conn net.Conn) { _, _ = conn.Write([]byte("x")) })
+	began := time.Now()
+	p := New(Options{Now: func() time.Duration { return time.Since(began) }})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); p.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	p.Watch([]Member{{2, "n2", url, "unix:///nowhere"}, {1, "n1", url, url}}, 20*time.Millisecond)
+	testbed.Eventually(t, 30*time.Second, "both are reached", func() bool {
+		s := p.Sights()
+		return len(s) == 2 && s[0].Member == 1 && s[0].Peer.State == Answers && s[0].Client.State == Answers &&
+			s[1].Name == "n2" && s[1].Peer.State == Answers && s[1].Peer.RTT > 0 && s[1].Client.State == Unknown
+	})
+	p.Watch([]Member{{2, "n2", url, "unix:///nowhere"}}, 20*time.Millisecond)
+	if s := p.Sights(); len(s) != 1 || s[0].Peer.State != Answers {
+		t.Errorf("what was seen of who stays is %+v", s)
+	}
+	p.Watch(make([]Member, 100), time.Second)
+	if n := len(p.Sights()); n != MostMembers {
+		t.Errorf("%d members are looked at", n)
+	}
+}
+
+func TestASpareOfALargeFleetLooksSeldomAndAMemberAlwaysOften(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rests bool
+		hosts int
+		want  time.Duration
+	}{{false, 1000, Every}, {true, 5, Every}, {true, 1000, 100 * time.Second}} {
+		if got := Pace(c.rests, c.hosts); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+func TestAStateIsReadByItsName(t *testing.T) {
+	t.Parallel()
+	for s := Unknown; s <= LargeLost; s++ {
+		if ParseState(s.String()) != s {
+			t.Errorf("%s is read as %s", s, ParseState(s.String()))
+		}
+	}
+	if ParseState("of a later version") != Unknown || slices.Contains(stateNames(), State(99).String()) {
+		t.Error("a state that there is not has a name")
+	}
+}
