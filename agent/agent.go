@@ -67,6 +67,8 @@ type Options struct {
 	Sensors func() health.MachineReading
 	// EtcdMetrics asks the local etcd for what it tells of itself; nil when nobody can.
 	EtcdMetrics func(ctx context.Context) health.EtcdReading
+	// Network tells whether the members are reached from here; nil when nobody looks.
+	Network Network
 
 	Now func() time.Duration // since boot, running on while suspended
 	// Monotonic is the probe's clock. Nil: CLOCK_MONOTONIC.
@@ -131,6 +133,9 @@ func New(opt Options) (*Agent, error) {
 	}
 	if opt.Hooks != nil {
 		looks.Programs = opt.Hooks
+	}
+	if opt.Network != nil {
+		looks.Network = opt.Network
 	}
 	if a.observer, err = observe.New(looks); err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/lock"
+	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/systemd"
 )
@@ -93,6 +94,12 @@ type DataDir interface {
 // Leadership moves etcd's leadership.
 type Leadership interface {
 	MoveLeader(ctx context.Context, leaderURL string, to uint64) error
+}
+
+// Network looks at the members from this host. Its methods never wait.
+type Network interface {
+	Watch(members []network.Member, every time.Duration)
+	Sights() []network.Sight
 }
 
 // Machine is the host itself.

@@ -18,13 +18,13 @@ import (
 func house() []room {
 	return []room{
 		{"agent", "operate publish act observe keep round local policy config control lock " +
-			"cluster hooks datadir record disk health systemd"},
+			"cluster network hooks datadir record disk health systemd"},
 		{"operate", "publish round local policy config control cluster record"},
-		{"publish", "round local beside policy config control cluster record disk health"},
+		{"publish", "round local beside policy config control cluster network record disk health"},
 		{"act", "round local policy config lock cluster hooks record"},
-		{"observe", "round local beside policy config cluster hooks datadir record disk health systemd"},
+		{"observe", "round local beside policy config cluster network hooks datadir record disk health systemd"},
 		{"keep", "round local beside policy config control record"},
-		{"round", "local policy cluster hooks datadir record disk health systemd"},
+		{"round", "local policy cluster network hooks datadir record disk health systemd"},
 		{"local", "policy hooks record"},
 		{"beside", ""},
 		{"policy", "health"},
@@ -33,6 +33,7 @@ func house() []room {
 		{"control", "hooks"},
 		{"lock", "record"},
 		{"cluster", ""},
+		{"network", ""},
 		{"hooks", ""},
 		{"datadir", ""},
 		{"record", ""},

@@ -100,6 +100,8 @@ func (l looker) ask(ctx context.Context, at port, question func(context.Context,
 	if err := conn.SetDeadline(time.Now().Add(l.answer)); err != nil {
 		return look{state: Unreachable}
 	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // called off: it waits no longer
+	defer stop()
 	hears := &heard{Conn: conn}
 	barred, err := question(ctx, hears)
 	found := look{state: Answers, took: took, barred: barred}

@@ -22,6 +22,7 @@ import (
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
@@ -71,6 +72,12 @@ type Programs interface {
 	State(ctx context.Context, run hooks.Run) (hooks.Result, error)
 }
 
+// Network looks at the members from this host. Its methods never wait.
+type Network interface {
+	Watch(members []network.Member, every time.Duration)
+	Sights() []network.Sight
+}
+
 // Local is what lies on this host's disk, as it was last read or written.
 type Local interface {
 	Asked() (*local.Request, *local.End)
@@ -95,6 +102,7 @@ type Options struct {
 	Probe    Probe
 	Data     Data
 	Programs Programs // nil when there are none
+	Network  Network  // nil when nobody looks
 	Local    Local
 	Memory   Memory
 
@@ -169,6 +177,7 @@ func (o *Observer) Look(ctx context.Context, in round.In) *round.Round {
 	o.lookAtData(ctx, r)
 	o.askVersion(ctx, r)
 	o.askClock(ctx, r)
+	o.lookAtNetwork(r)
 	o.judgeHealth(ctx, r)
 	o.build(r)
 	return r

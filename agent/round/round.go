@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
@@ -42,8 +43,9 @@ type Round struct {
 	Binary      Found[string] // the version of the local etcd
 	Clock       Found[time.Duration]
 	Programs    Programs
-	Resting     bool          // others go before this host, so it looks seldom
-	ViewedAt    time.Duration // when the view was made
+	Sights      []network.Sight // of the members, from this host
+	Resting     bool            // others go before this host, so it looks seldom
+	ViewedAt    time.Duration   // when the view was made
 	// ReasonFor gives for how long each of the decision's reasons has stood.
 	ReasonFor map[policy.ReasonCode]time.Duration
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/reach"
 	"github.com/quorumd/quorumd/agent/record"
@@ -92,6 +93,7 @@ func Run(ctx context.Context, opt Options) error {
 	if wall == nil {
 		wall = time.Now
 	}
+	prober := network.New(network.Options{TLS: parts.etcd.TLS, Now: sinceBoot})
 	a, err := agent.New(agent.Options{
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
 		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Hold: holdOf(conf, orders),
@@ -100,7 +102,8 @@ func Run(ctx context.Context, opt Options) error {
 			return cluster.BinaryVersion(ctx, conf.Etcd.Binary)
 		},
 		BlockProgress: parts.blocks.Progress, Sensors: sensors.New().Read, EtcdMetrics: metrics.Read,
-		Now: sinceBoot, Wall: wall, Logger: log,
+		Network: prober,
+		Now:     sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
 	})
 	if err != nil {
@@ -131,6 +134,7 @@ func Run(ctx context.Context, opt Options) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.Run(ctx) })
 	group.Go(func() error { return server.Serve(ctx) })
+	group.Go(func() error { prober.Run(ctx); return nil })
 	group.Go(func() error { return scrapes.serve(ctx, log) })
 	edges.run(ctx, group)
 	group.Go(func() error { reloadTLS(ctx, parts.etcd, tlsEvery*conf.Timing.Interval, log); return nil })

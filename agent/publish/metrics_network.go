@@ -1,0 +1,61 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// networkGauges tell how this host reaches the other members: two ports of 16 members at most, by their IDs.
+func networkGauges() []gauge {
+	labels := []string{"member", "name", "port"}
+	return []gauge{
+		{
+			"quorumd_network_reached",
+			"1 when that port of a member answers this host, small packets and large ones, or says that nothing listens.",
+			labels,
+			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+				eachWay(r, func(way network.Way, of ...string) {
+					if way.State != network.Unknown {
+						emit(truth(!way.State.Broken()), of...)
+					}
+				})
+			},
+		},
+		{
+			"quorumd_network_rtt_seconds",
+			"What it takes to connect to that port of a member: the median of the last 30 connections.", labels,
+			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+				eachWay(r, func(way network.Way, of ...string) {
+					if way.RTT > 0 {
+						emit(way.RTT.Seconds(), of...)
+					}
+				})
+			},
+		},
+	}
+}
+
+// labelBytes bounds a member's name in a label: whoever starts a member names it.
+const labelBytes = 64
+
+func eachWay(r *round.Round, each func(way network.Way, of ...string)) {
+	if r == nil {
+		return
+	}
+	for _, s := range r.Sights {
+		id, name := record.MemberID(s.Member).String(), strings.ToValidUTF8(s.Name, "?")
+		for len(name) > labelBytes {
+			_, size := utf8.DecodeLastRuneInString(name)
+			name = name[:len(name)-size]
+		}
+		each(s.Peer, id, name, "peer")
+		each(s.Client, id, name, "client")
+	}
+}
