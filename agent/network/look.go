@@ -23,7 +23,7 @@ const (
 	connectBound = 3 * time.Second // in which the kernel sends its SYN three times
 	answerBound  = 2 * time.Second // of a question that was sent
 	mostOfAnswer = 256 << 10       // bytes that are read
-	padding      = 4 << 10         // bytes by which a large question is larger: several packets of any Ethernet but jumbo
+	padding      = 4 << 10         // bytes by which a large question is larger: some packets
 	paddingPart  = 255             // the longest name of a protocol that TLS may offer
 )
 
@@ -79,8 +79,11 @@ func (l looker) look(ctx context.Context, at port, large bool) look {
 	return found
 }
 
+// question asks on a connection, and waits for an answer. It tells whether this host's certificate was refused.
+type question func(context.Context, net.Conn) (barred bool, err error)
+
 // ask connects, and gives what came of a question.
-func (l looker) ask(ctx context.Context, at port, question func(context.Context, net.Conn) (barred bool, err error)) look {
+func (l looker) ask(ctx context.Context, at port, asks question) look {
 	ctx, cancel := context.WithTimeout(ctx, connectBound+l.answer)
 	defer cancel()
 	began := time.Now()
@@ -103,7 +106,7 @@ func (l looker) ask(ctx context.Context, at port, question func(context.Context,
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // called off: it waits no longer
 	defer stop()
 	hears := &heard{Conn: conn}
-	barred, err := question(ctx, hears)
+	barred, err := asks(ctx, hears)
 	found := look{state: Answers, took: took, barred: barred}
 	if hears.bytes == 0 && late(err) {
 		found.state = Silent
@@ -135,7 +138,7 @@ func (h *heard) Read(b []byte) (int, error) {
 }
 
 // question gives what to ask a port of etcd.
-func (l looker) question(at port, large bool) func(context.Context, net.Conn) (bool, error) {
+func (l looker) question(at port, large bool) question {
 	pad := ""
 	if large {
 		pad = "X-Padding: " + strings.Repeat("p", padding) + "\r\n"
@@ -165,7 +168,8 @@ func (l looker) hello(at port, large bool) *tls.Config {
 		}
 	}
 	conf.ServerName, conf.MinVersion = at.host, tls.VersionTLS12
-	conf.InsecureSkipVerify = true                                   // whoever answers, the way is there; nothing is told it and nothing believed
+	// Whoever answers, the way is there. Nothing is told to whoever that is, and nothing believed.
+	conf.InsecureSkipVerify = true
 	conf.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256} // newer ones fill a packet alone
 	conf.NextProtos = []string{"http/1.1"}
 	for n := 0; large && n < padding; n += paddingPart {
@@ -175,9 +179,9 @@ func (l looker) hello(at port, large bool) *tls.Config {
 }
 
 // plain asks and reads the beginning of the answer.
-func plain(question string) func(context.Context, net.Conn) (bool, error) {
+func plain(text string) question {
 	return func(_ context.Context, conn net.Conn) (bool, error) {
-		if _, err := io.WriteString(conn, question); err != nil {
+		if _, err := io.WriteString(conn, text); err != nil {
 			return false, err
 		}
 		var beginning [64]byte

@@ -20,7 +20,7 @@ const (
 	largeEvery = time.Minute
 	// barredEvery is how often a port is asked that refuses this host's certificate: etcd logs each time.
 	barredEvery = time.Minute
-	// perHost is by how much longer spares wait from one look to the next, each, for every host of the fleet: all of them
+	// perHost is by how much longer each spare waits from one look to the next for every host of the fleet: all spares
 	// together look at a member ten times a second, however many they are.
 	perHost = 100 * time.Millisecond
 )
