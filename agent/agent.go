@@ -69,6 +69,8 @@ type Options struct {
 	EtcdMetrics func(ctx context.Context) health.EtcdReading
 	// Network tells whether the members are reached from here; nil when nobody looks.
 	Network Network
+	// Devices tells of the devices below a file system, by its device number; nil when nobody can. It may hang.
+	Devices func(device uint64) health.DevicesReading
 
 	Now func() time.Duration // since boot, running on while suspended
 	// Monotonic is the probe's clock. Nil: CLOCK_MONOTONIC.
@@ -129,7 +131,8 @@ func New(opt Options) (*Agent, error) {
 		Config: c, Instance: opt.Instance, BootID: opt.BootID,
 		Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe, Data: opt.Data, Local: files, Memory: opt.Files,
 		EtcdVersion: opt.EtcdVersion, EtcdMetrics: opt.EtcdMetrics, BlockProgress: opt.BlockProgress,
-		Sensors: opt.Sensors, Now: opt.Now, Monotonic: opt.Monotonic, Wall: opt.Wall, Logger: opt.Logger,
+		Sensors: opt.Sensors, Devices: opt.Devices, Now: opt.Now, Monotonic: opt.Monotonic, Wall: opt.Wall,
+		Logger: opt.Logger,
 	}
 	if opt.Hooks != nil {
 		looks.Programs = opt.Hooks

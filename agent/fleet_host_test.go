@@ -38,6 +38,7 @@ type fleetHost struct {
 	reads  int
 
 	sensors func() health.MachineReading
+	devices func(device uint64) health.DevicesReading
 }
 
 // boot starts the host's agent, in a boot of that name.
@@ -51,8 +52,8 @@ func (h *fleetHost) boot(id string) {
 		Config: c, Instance: id, BootID: id, Version: "test",
 		Etcd: f.etcd.of(name), Unit: h, Probe: (*fleetProbe)(h), Data: (*fleetData)(h), Files: (*fleetFiles)(h),
 		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
-		Sensors:     h.sensors,
-		Now:         f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Sensors:     h.sensors, Devices: h.devices,
+		Now: f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Stepping: func(step policy.Step, done bool) {
 			if r := h.agent.told.Current(); !done && !r.Fresh() {
 				f.t.Errorf("%s takes %s on what it saw in an earlier round", name, step)
@@ -130,6 +131,9 @@ func (h *fleetHost) SetEnvironment(context.Context, map[string]string) error { r
 
 type fleetProbe fleetHost
 
+// fleetDevice is the number of the device that every host's data lies on.
+const fleetDevice = 0x801
+
 func (p *fleetProbe) Read() disk.Reading {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,7 +141,7 @@ func (p *fleetProbe) Read() disk.Reading {
 	p.reads++
 	r := disk.Reading{
 		Alive: true, NextDirect: time.Second, NextWAL: time.Second,
-		Usage: &disk.Usage{Total: 1 << 40, Free: 1 << 39},
+		Usage: &disk.Usage{Total: 1 << 40, Free: 1 << 39}, Device: fleetDevice,
 	}
 	latency := 3800 * time.Microsecond
 	if p.reads/30%2 == 1 { // for a minute

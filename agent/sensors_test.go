@@ -44,6 +44,42 @@ func TestAKernelThatDoesNotAnswerHoldsNobodyUpAndIsJudgedByWhenItDoes(t *testing
 	})
 }
 
+func TestTheDevicesBelowTheDataAreShownAndOneThatHangsHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 0, observe.UsualPace())
+		defer f.close()
+		hangs, end := make(chan struct{}), make(chan struct{})
+		h := &fleetHost{f: f, name: "s1", files: map[string][]byte{}, devices: func(n uint64) health.DevicesReading {
+			select {
+			case <-hangs:
+				<-end
+			default:
+			}
+			if n != fleetDevice {
+				return health.SilentDevices("another device")
+			}
+			return health.DevicesReading{Chain: []health.Device{
+				{Name: "md0", Kind: "raid", On: []string{"sda"}}, {Name: "sda", Kind: "disk", Serial: "Z1"},
+			}}
+		}}
+		f.hosts[h.name] = h
+		h.boot("boot-s1")
+		f.pass(time.Minute)
+		if d := h.agent.Status().Health.Devices; len(d) != 2 || d[0].On[0] != "sda" || d[1].Serial != "Z1" {
+			t.Errorf("the devices are %+v", d)
+		}
+		close(hangs)
+		rounds := h.agent.Status().Loop.Rounds
+		f.pass(3 * time.Minute)
+		if s := h.agent.Status(); s.Loop.Rounds <= rounds || len(s.Health.Devices) > 0 {
+			t.Errorf("%d rounds and then %d; what was seen last is shown for ever: %+v", rounds, s.Loop.Rounds,
+				s.Health.Devices)
+		}
+		close(end)
+	})
+}
+
 func low(s control.Status) bool {
 	return slices.ContainsFunc(s.Health.Findings, func(f control.Finding) bool {
 		return f.Code == string(health.MemoryLow)

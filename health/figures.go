@@ -27,6 +27,8 @@ type Figures struct {
 	LeftOut, Samples int
 	// QualifyDone and QualifyNeed tell how far the qualifying run is; both 0 when there is none.
 	QualifyDone, QualifyNeed int
+	// Devices are those below etcd's data.
+	Devices DevicesReading
 }
 
 // LaneFigures are those of the newest samples of a lane, as many as [Thresholds.Window], contaminated ones left out; of

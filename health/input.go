@@ -19,6 +19,8 @@ type Input struct {
 	Disk   DiskReading
 	// Machine is what the kernel told last of the rest of the machine; it may be as old as a few rounds.
 	Machine MachineReading
+	// Devices is what the kernel told last of the devices below etcd's data; it may be as old.
+	Devices DevicesReading
 	// Etcd is what the local etcd told last of itself; it may be as old as a few of its own looks.
 	Etcd EtcdReading
 

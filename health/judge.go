@@ -70,10 +70,12 @@ type Judge struct {
 
 	now    time.Duration
 	newest time.Duration // when the newest sample came back
-	begun  bool
-	reset  bool
-	state  State
-	since  time.Duration
+	// devices are those below etcd's data, as told last
+	devices DevicesReading
+	begun   bool
+	reset   bool
+	state   State
+	since   time.Duration
 }
 
 // New gives a judge who knows nothing yet. The error says which thresholds make no sense.
@@ -107,7 +109,7 @@ func (j *Judge) Observe(in Input) (Verdict, []Change) {
 	if !j.begun {
 		j.begin(in.Now)
 	}
-	j.now, j.reset = in.Now, false
+	j.now, j.reset, j.devices = in.Now, false, in.Devices
 	var changes []Change
 	for _, c := range j.checks {
 		c.read(in)
@@ -154,7 +156,9 @@ func (j *Judge) plausible(in Input) Input {
 }
 
 func (j *Judge) verdict() Verdict {
-	v := Verdict{State: OK, Findings: j.findings(), Checks: j.standings()}
+	v := Verdict{
+		State: OK, Findings: j.findings(), Checks: j.standings(), Figures: Figures{Devices: j.devices},
+	}
 	for _, c := range j.checks {
 		c.report(&v)
 		if why := c.absent(); why != "" {

@@ -16,6 +16,20 @@ type Health struct {
 	// NotAvailable lists the optional checks that have nothing to judge by on this machine. They count for nothing.
 	NotAvailable []Absence `json:"notAvailable,omitempty"`
 	Disk         Disk      `json:"disk"`
+	// Devices are the block devices below etcd's data, from the one with the file system down to the leaves.
+	Devices []Device `json:"devices,omitempty"`
+}
+
+// Device is a block device. What the kernel does not tell of it is left out. Model to Cache are told of leaves.
+type Device struct {
+	Name   string   `json:"name"`
+	Kind   string   `json:"kind"`            // disk, partition, raid, loop, lvm, crypt, multipath or dm
+	Label  string   `json:"label,omitempty"` // the name that people have given to a device of the device mapper
+	On     []string `json:"on,omitempty"`    // the devices that it lies on; none for a leaf
+	Model  string   `json:"model,omitempty"`
+	Serial string   `json:"serial,omitempty"`
+	Medium string   `json:"medium,omitempty"` // rotating or solid
+	Cache  string   `json:"cache,omitempty"`  // write back or write through
 }
 
 // Absence says why an optional check has nothing to judge by.

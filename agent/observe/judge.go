@@ -37,6 +37,7 @@ type judge struct {
 	progress  time.Duration // when they last grew without our own write coming back
 	sensors   beside.Look[health.MachineReading]
 	etcd      beside.Look[health.EtcdReading]
+	devices   beside.Look[health.DevicesReading]
 }
 
 // saveEvery is how often the snapshot is written while nothing changes.
@@ -82,7 +83,8 @@ func thresholds(c config.Disk) health.Thresholds {
 func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health.Verdict {
 	verdict, changes := j.health.Observe(health.Input{
 		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Machine: j.machine(ctx),
-		Etcd: j.local(ctx, stateOfUnit(r)),
+		Etcd:    j.local(ctx, stateOfUnit(r)),
+		Devices: j.below(ctx, r.Reading.Device),
 	})
 	for _, c := range changes {
 		if c.NotAvailable != "" {
@@ -133,6 +135,22 @@ func (j *judge) local(ctx context.Context, unit policy.UnitState) health.EtcdRea
 	seen, _, fresh := j.etcd.Get(now, maxAge*metricsEvery)
 	if !fresh && j.etcd.Age(now) < math.MaxInt64 {
 		return health.SilentEtcd("etcd has not answered for a while")
+	}
+	return seen
+}
+
+// below looks at the devices below etcd's data, beside the loop, and gives what was seen last.
+func (j *judge) below(ctx context.Context, device uint64) health.DevicesReading {
+	if j.opt.Devices == nil || device == 0 {
+		return health.DevicesReading{}
+	}
+	j.devices.Refresh(ctx, j.opt.Now, sensorsEvery, lookTimeout, func(context.Context) (health.DevicesReading, error) {
+		return j.opt.Devices(device), nil
+	})
+	now := j.opt.Now()
+	seen, _, fresh := j.devices.Get(now, maxAge*sensorsEvery)
+	if !fresh && j.devices.Age(now) < math.MaxInt64 {
+		return health.SilentDevices("the kernel has not answered for a while")
 	}
 	return seen
 }

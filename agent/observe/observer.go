@@ -110,10 +110,12 @@ type Options struct {
 	BlockProgress func(device uint64) (disk.Progress, error)   // nil when that cannot be told
 	Sensors       func() health.MachineReading                 // nil when nobody can tell; it may hang
 	EtcdMetrics   func(ctx context.Context) health.EtcdReading // nil when nobody can tell
-	Now           func() time.Duration
-	Monotonic     func() time.Duration // the probe's clock
-	Wall          func() time.Time
-	Logger        *slog.Logger
+	// Devices tells of the devices below a file system, by its device number; nil when nobody can. It may hang.
+	Devices   func(device uint64) health.DevicesReading
+	Now       func() time.Duration
+	Monotonic func() time.Duration // the probe's clock
+	Wall      func() time.Time
+	Logger    *slog.Logger
 }
 
 // Observer looks. All its methods belong to the loop, save those that forget.

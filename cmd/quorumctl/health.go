@@ -5,6 +5,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -55,6 +56,10 @@ func writeHealth(p *page, s control.Status) {
 	p.raw("")
 	writeDisk(p, h)
 	p.raw("")
+	if len(h.Devices) > 0 {
+		p.table(devices(h.Devices))
+		p.raw("")
+	}
 	p.line("next: %s", next(s))
 }
 
@@ -87,6 +92,15 @@ func writeDisk(p *page, h control.Health) {
 		return
 	}
 	p.line("measured %s ago%s", age(d.AgeSeconds), free)
+}
+
+// devices gives the devices below etcd's data, each below those that lie on it.
+func devices(all []control.Device) table {
+	t := table{head: []string{"DEVICE", "KIND", "NAME", "ON", "MODEL", "SERIAL", "MEDIUM", "CACHE"}}
+	for _, d := range all {
+		t.add(cells(d.Name, d.Kind, d.Label, strings.Join(d.On, " "), d.Model, d.Serial, d.Medium, d.Cache)...)
+	}
+	return t
 }
 
 // failed tells whether a verdict makes what was measured before it worthless.

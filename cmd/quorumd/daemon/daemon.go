@@ -89,6 +89,7 @@ func Run(ctx context.Context, opt Options) error {
 		return err
 	}
 	notifier := systemd.NewNotifier()
+	kernel := sensors.New()
 	wall := opt.Wall
 	if wall == nil {
 		wall = time.Now
@@ -101,7 +102,7 @@ func Run(ctx context.Context, opt Options) error {
 		EtcdVersion: func(ctx context.Context) (string, error) {
 			return cluster.BinaryVersion(ctx, conf.Etcd.Binary)
 		},
-		BlockProgress: parts.blocks.Progress, Sensors: sensors.New().Read, EtcdMetrics: metrics.Read,
+		BlockProgress: parts.blocks.Progress, Sensors: kernel.Read, Devices: kernel.Devices, EtcdMetrics: metrics.Read,
 		Network: prober,
 		Now:     sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),

@@ -1,0 +1,188 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sensors
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+const (
+	mostDevices = 64  // that a chain may have
+	longestWord = 128 // bytes that are shown of what a device says of itself
+
+	noBlockDevice = absence("the file system of etcd's data lies on no block device that the kernel names")
+)
+
+// Devices gives what the kernel tells of the devices below the file system with this device number (st_dev).
+func (r *Reader) Devices(device uint64) health.DevicesReading {
+	chain, err := r.chain(device)
+	if err != nil {
+		return health.SilentDevices(err.Error())
+	}
+	return health.DevicesReading{Chain: chain}
+}
+
+// chain gives the device with this number and all that it lies on, each once, those that lie higher first.
+func (r *Reader) chain(number uint64) ([]health.Device, error) {
+	top := filepath.Join(r.sys, "dev", "block", fmt.Sprintf("%d:%d", unix.Major(number), unix.Minor(number)))
+	dir, err := filepath.EvalSymlinks(top)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, noBlockDevice
+	}
+	if err != nil {
+		return nil, absence("cannot follow " + top)
+	}
+	var chain []health.Device
+	dirs := []string{dir}
+	for i := 0; i < len(dirs); i++ {
+		below, err := under(dirs[i])
+		if err != nil {
+			return nil, err
+		}
+		d := describe(dirs[i])
+		for _, dir := range below {
+			d.On = append(d.On, filepath.Base(dir))
+			if !slices.Contains(dirs, dir) {
+				dirs = append(dirs, dir)
+			}
+		}
+		if len(dirs) > mostDevices {
+			return nil, absence(fmt.Sprintf("etcd's data lies on more than %d devices", mostDevices))
+		}
+		if d.Leaf() {
+			identify(dirs[i], &d)
+		}
+		chain = append(chain, d)
+	}
+	return chain, nil
+}
+
+// under gives the directories of the devices that the one in dir lies on: the disk of a partition, the parts of others.
+func under(dir string) ([]string, error) {
+	if exists(dir, "partition") {
+		return []string{filepath.Dir(dir)}, nil
+	}
+	slaves := filepath.Join(dir, "slaves")
+	names, err := list(slaves)
+	if err != nil {
+		return nil, absence("cannot read " + slaves)
+	}
+	var below []string
+	for _, name := range names {
+		part, err := filepath.EvalSymlinks(filepath.Join(slaves, name))
+		if err != nil {
+			return nil, absence("cannot follow " + filepath.Join(slaves, name))
+		}
+		below = append(below, part)
+	}
+	return below, nil
+}
+
+// describe tells what a device is.
+func describe(dir string) health.Device {
+	d := health.Device{Name: word(filepath.Base(dir)), Kind: "disk"}
+	switch {
+	case exists(dir, "partition"):
+		d.Kind = "partition"
+	case exists(dir, "md"):
+		d.Kind = "raid"
+	case exists(dir, "loop"):
+		d.Kind = "loop"
+	case exists(dir, "dm"):
+		d.Kind, d.Label = "dm", attribute(dir, "dm/name")
+		made, _, _ := strings.Cut(attribute(dir, "dm/uuid"), "-") // by whom
+		switch made {
+		case "LVM":
+			d.Kind = "lvm"
+		case "CRYPT":
+			d.Kind = "crypt"
+		case "mpath":
+			d.Kind = "multipath"
+		}
+	}
+	return d
+}
+
+// identify tells which piece of hardware a leaf is, and how it keeps what is written to it.
+func identify(dir string, d *health.Device) {
+	d.Model = attribute(dir, "device/model")
+	d.Serial = cmp.Or(attribute(dir, "device/serial"), attribute(dir, "serial"), serialPage(dir))
+	switch attribute(dir, "queue/rotational") {
+	case "0":
+		d.Medium = "solid"
+	case "1":
+		d.Medium = "rotating"
+	}
+	if cache := attribute(dir, "queue/write_cache"); cache == "write back" || cache == "write through" {
+		d.Cache = cache
+	}
+}
+
+// serialPage gives the serial number of a SCSI device, which the kernel keeps as the device gave it: four bytes, of
+// which the second is the number of the page and the last two are the length, and then the serial number.
+func serialPage(dir string) string {
+	const header, page = 4, 0x80
+	text, err := read(filepath.Join(dir, "device/vpd_pg80"))
+	if err != nil || len(text) < header || text[1] != page {
+		return ""
+	}
+	length := int(text[2])<<8 | int(text[3])
+	return word(text[header:min(header+length, len(text))])
+}
+
+func exists(dir, name string) bool {
+	_, err := os.Stat(filepath.Join(dir, name))
+	return err == nil
+}
+
+// attribute gives a short text of the kernel, or nothing if there is none.
+func attribute(dir, name string) string {
+	text, err := read(filepath.Join(dir, name))
+	if err != nil {
+		return ""
+	}
+	return word(text)
+}
+
+// word gives what a device says of itself as one short line that no terminal obeys.
+func word(text string) string {
+	text = strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) || c == unicode.ReplacementChar {
+			return ' '
+		}
+		return c
+	}, text[:min(len(text), longestWord)])
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// list gives the names in a directory, sorted. One that is not there has none.
+func list(dir string) ([]string, error) {
+	f, err := os.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(mostDevices + 1)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	slices.Sort(names)
+	return names, err
+}
