@@ -160,7 +160,8 @@ func New(opt Options) (*Agent, error) {
 	})
 	a.Operator = operate.New(operate.Options{
 		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Rounds: a.told, History: a.told.Journal(), Files: files,
-		Commands: opt.Hooks, Reboots: opt.Machine != nil, Wall: opt.Wall, Wake: a.Wake, Logger: opt.Logger,
+		Commands: opt.Hooks, Reboots: opt.Machine != nil, Checks: a.observer.Checks(),
+		Wall: opt.Wall, Wake: a.Wake, Logger: opt.Logger,
 	})
 	return a, nil
 }

@@ -19,13 +19,13 @@ func house() []room {
 	return []room{
 		{"agent", "operate publish act observe keep round local policy config control lock " +
 			"cluster network hooks datadir record disk health systemd"},
-		{"operate", "publish round local policy config control cluster record"},
+		{"operate", "publish round local policy config control cluster record health"},
 		{"publish", "round local beside policy config control cluster network record disk health"},
 		{"act", "round local policy config lock cluster hooks record"},
 		{"observe", "round local beside policy config cluster network hooks datadir record disk health systemd"},
 		{"keep", "round local beside policy config control record"},
 		{"round", "local policy cluster network hooks datadir record disk health systemd"},
-		{"local", "policy hooks record"},
+		{"local", "policy hooks record health"},
 		{"beside", ""},
 		{"policy", "health"},
 		{"config", "trigger disk"},

@@ -113,3 +113,36 @@ func TestAKernelThatFallsSilentIsSaidToBeSilent(t *testing.T) {
 		close(end)
 	})
 }
+
+func TestAFindingThatIsMutedIsToldAgainWhenItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 0, observe.UsualPace())
+		defer f.close()
+		h := &fleetHost{f: f, name: "s1", files: map[string][]byte{}, sensors: func() health.MachineReading {
+			return health.MachineReading{MemoryAvailable: health.Figure{Value: 3, Known: true}}
+		}}
+		f.hosts[h.name] = h
+		h.boot("boot-s1")
+		f.pass(3 * time.Minute)
+		_, err := h.agent.Mute(t.Context(), control.MuteRequest{
+			Code: string(health.MemoryLow), Reason: "a test", For: time.Hour,
+		}, "root")
+		must(t, err)
+		f.pass(10 * time.Second)
+		h.die()
+		h.boot("boot-s2") // what is muted outlives a reboot
+		f.pass(3 * time.Minute)
+		if s := h.agent.Status().Health; len(s.Mutes) != 1 || !s.Findings[len(s.Findings)-1].Muted ||
+			!low(h.agent.Status()) {
+			t.Errorf("muted are %+v, the findings %+v", s.Mutes, s.Findings)
+		}
+		f.pass(time.Hour)
+		if s := h.agent.Status().Health; len(s.Mutes) != 0 || s.Findings[len(s.Findings)-1].Muted {
+			t.Errorf("muted are %+v, the findings %+v", s.Mutes, s.Findings)
+		}
+		if hold, over := h.agent.files.Mutes(nil, time.Time{}); len(hold)+len(over) != 0 {
+			t.Errorf("%+v and %+v are kept", hold, over)
+		}
+	})
+}

@@ -10,7 +10,13 @@ type Backend interface {
 	Reader
 	Operator
 	Remover
+	Caretaker
+}
+
+// Caretaker does what concerns single hosts, when an operator asks for it.
+type Caretaker interface {
 	Maintainer
+	Muter
 }
 
 // Picture is what was seen last. Its methods answer from memory and must not wait for anything.

@@ -62,6 +62,7 @@ type Code struct {
 	Title   string `json:"title"`
 	Meaning string `json:"meaning"`
 	Remedy  string `json:"remedy,omitempty"`
+	Muted   *Mute  `json:"muted,omitempty"`
 }
 
 // complete gives lists that are absent as empty ones.

@@ -13,6 +13,7 @@ type Health struct {
 	Remedy    string    `json:"remedy,omitempty"`
 	Qualified bool      `json:"qualified"` // has passed the run that a first join needs
 	Findings  []Finding `json:"findings"`
+	Mutes     []Mute    `json:"mutes,omitempty"` // what a person has said need not be told
 	// NotAvailable lists the optional checks that have nothing to judge by on this machine. They count for nothing.
 	NotAvailable []Absence `json:"notAvailable,omitempty"`
 	Disk         Disk      `json:"disk"`
@@ -47,6 +48,7 @@ type Finding struct {
 	Text      string    `json:"text"`
 	Remedy    string    `json:"remedy,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
+	Muted     bool      `json:"muted,omitempty"` // it is known: see Mutes
 }
 
 // Disk is what the fsync probe measures on the file system of the etcd WAL.

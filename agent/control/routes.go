@@ -57,6 +57,8 @@ func (s *Server) routes() []route {
 		{"PUT", "/v1/removal", change, nil, changes, s.putRemoval},
 		{"PUT", "/v1/maintenance", change, nil, changes, s.putMaintenance},
 		{"DELETE", "/v1/maintenance", change, nil, changes, s.deleteMaintenance},
+		{"PUT", "/v1/mute", change, nil, changes, s.putMute},
+		{"DELETE", "/v1/mute", change, []string{"code"}, changes, s.deleteMute},
 		{"POST", "/v1/rollout", change, nil, changes, s.postRollout},
 		{"PUT", "/v1/rollout/state", change, nil, changes, s.putRolloutState},
 	}

@@ -28,6 +28,16 @@ func TestEveryRouteReachesTheBackend(t *testing.T) {
 		all.Checks[0].Name != "fsync" || all.Checks[0].Limits == nil {
 		t.Errorf("checks: %+v, %v", all, err)
 	}
+	if m, err := c.Mute(ctx, MuteRequest{Code: "MEMORY_LOW", Reason: " a batch job ", For: time.Hour}); err != nil ||
+		m.Code != "MEMORY_LOW" || m.Until.Sub(m.Since) != time.Hour {
+		t.Errorf("mute: %+v, %v", m, err)
+	}
+	if _, err := c.Mute(ctx, MuteRequest{Code: "A_B", Reason: "it is known"}); err != nil {
+		t.Error(err)
+	}
+	if done, err := c.Unmute(ctx, "A_B"); err != nil || done.By != d.me() {
+		t.Errorf("unmute: %+v, %v", done, err)
+	}
 	if _, err := c.History(ctx, 0); err != nil {
 		t.Error(err)
 	}
@@ -96,6 +106,9 @@ func TestEveryRouteReachesTheBackend(t *testing.T) {
 		t.Errorf("state of the rollout: %+v, %v", r, err)
 	}
 	want := fmt.Sprintf(`history 3
+mute MEMORY_LOW "a batch job" for 1h0m0s by %[1]s
+mute A_B "it is known" for 4h0m0s by %[1]s
+unmute A_B by %[1]s
 history 50
 bootstrap by %[1]s
 pause "disk swap" for 1h30m0s by %[1]s
@@ -171,6 +184,11 @@ func TestWhatIsNotUnderstoodIsRefusedWithWhatToDo(t *testing.T) {
 			"PUT", "/v1/pause", `{"reason":"x","for":"168h1s"}`, 400, CodeBadRequest,
 			"at most 168h",
 		},
+		"a mute of nothing":       {"PUT", "/v1/mute", `{"reason":"x"}`, 400, CodeBadRequest, "quorumctl codes"},
+		"a mute of a screen":      {"PUT", "/v1/mute", `{"code":"A B","reason":"x"}`, 400, CodeBadRequest, "is none"},
+		"a mute for no reason":    {"PUT", "/v1/mute", `{"code":"A"}`, 400, CodeBadRequest, "reason is missing"},
+		"a mute of months":        {"PUT", "/v1/mute", `{"code":"A","reason":"x","for":"721h"}`, 400, CodeBadRequest, "720h"},
+		"an end of no mute":       {"DELETE", "/v1/mute", "", 400, CodeBadRequest, "quorumctl codes"},
 		"a release without force": {"POST", "/v1/op/release", `{"reason":"x"}`, 400, CodeBadRequest, "--force"},
 		"a removal of nobody":     {"PUT", "/v1/removal", `{"reason":"x"}`, 400, CodeBadRequest, "no name or ID"},
 		"a removal of a screen": {

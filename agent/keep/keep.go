@@ -51,7 +51,7 @@ type Keeper struct {
 	files  *local.State
 	tooNew string // ID of the rollout of which it was told that this agent does not know its work
 
-	met, member, standby, hold, request, removal beside.Look[struct{}]
+	met, member, standby, hold, request, removal, mutes beside.Look[struct{}]
 }
 
 // New makes one that has noted nothing.
@@ -67,6 +67,7 @@ func (k *Keeper) Seen(ctx context.Context, r *round.Round, last policy.Decision)
 		k.noteStandby(ctx, r)
 	}
 	k.noteRemoval(ctx, r, last)
+	k.noteMutes(ctx, r)
 }
 
 // Decided carries out what a round has decided to note.

@@ -38,6 +38,7 @@ type State struct {
 	hold     bool
 	ask      requestFile
 	removal  Removals
+	mutes    []Mute // replaced, never changed
 }
 
 // Open reads what lies in the two directories, which it makes if they are not there. Whether etcd is held back is kept
@@ -76,6 +77,7 @@ func Open(disk Files, state, runtime string, hold Hold) (*State, error) {
 	if _, err := readJSON(disk, filepath.Join(state, removalName), &f.removal); err != nil {
 		return nil, err
 	}
+	f.openMutes()
 	if _, err := readJSON(disk, filepath.Join(runtime, failuresName), &f.failures); err != nil {
 		f.failures = failuresFile{} // it only shortens a wait
 	}

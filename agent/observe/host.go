@@ -76,4 +76,5 @@ func (o *Observer) judgeHealth(ctx context.Context, r *round.Round) {
 	member := (r.Listed && listed) || (!r.Listed && stateOfData(r.Data) != policy.DataEmpty)
 	r.Reading, r.Probed = o.opt.Probe.Read(), o.judge.now()
 	r.Verdict = o.judge.observe(ctx, r, member)
+	r.Mutes, r.MutesOver = o.opt.Local.Mutes(r.Verdict.Findings, r.Wall)
 }

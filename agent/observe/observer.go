@@ -83,6 +83,12 @@ type Local interface {
 	Asked() (*local.Request, *local.End)
 	Removals() (*local.Removal, *local.RemovalEnd)
 	Bootstrap() *local.BootstrapRequest
+	Memos
+}
+
+// Memos are what was noted that no operation hangs on.
+type Memos interface {
+	Mutes(found []health.Finding, now time.Time) (hold []local.Mute, over []local.MuteEnd)
 	Noted(bootID string, now, base time.Duration) local.Noted
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
 )
 
 // Etcd is what is asked of the cluster.
@@ -80,6 +81,7 @@ type Options struct {
 	Files    *local.State
 	Commands Commands // nil when there is no way to run one
 	Reboots  bool     // this machine can be rebooted from here
+	Checks   []health.Check
 
 	Wall   func() time.Time
 	Wake   func() // has the loop look at once

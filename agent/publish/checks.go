@@ -61,6 +61,14 @@ func stands(c *control.Check, r *round.Round) {
 	s := r.Verdict.Checks[i]
 	c.State, c.Code, c.Since, c.Text = s.State.String(), string(s.Code), wallOf(r, s.Since), s.Text
 	c.NotAvailable, c.Behind = s.NotAvailable, s.Behind
+	for _, m := range r.Mutes {
+		for i := range c.Codes {
+			if c.Codes[i].Code == string(m.Code) {
+				shown := muteStatus(m)
+				c.Codes[i].Muted = &shown
+			}
+		}
+	}
 }
 
 // wallOf gives when a moment on the probe's clock was.

@@ -154,6 +154,11 @@ func hostGauges() []gauge {
 			[]string{"code", "component"},
 			readFindings,
 		},
+		{
+			"quorumd_finding_muted", "1 while a person has muted this finding on this host, whether or not it holds.",
+			[]string{"code"},
+			readMuted,
+		},
 		{"quorumd_role", "1 for what this host is to the cluster, 0 for all others.", []string{"role"}, readRole},
 	}
 }

@@ -28,6 +28,7 @@ type Publisher struct {
 	presence *presence
 	trimmed  time.Duration // when the history was last trimmed for the queue's keeper
 	last     policy.Decision
+	unmuted  []local.MuteEnd // that were told
 
 	current atomic.Pointer[round.Round]
 	reached atomic.Pointer[round.Round] // the last one in which the cluster was reachable
@@ -73,6 +74,7 @@ func (p *Publisher) Publish(ctx context.Context, r *round.Round) {
 	p.last = r.Decision
 	p.tellReason(before, r.Decision)
 	p.caution(before, r.Decision)
+	p.tellMutes(r)
 	if !r.View.Cluster.Reachable || r.View.Cluster.Foreign() { // another's cluster is not written to
 		return
 	}

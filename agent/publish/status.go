@@ -232,9 +232,10 @@ func (p *Publisher) healthStatus(r *round.Round) control.Health {
 		out.Findings = append(out.Findings, control.Finding{
 			Code: string(f.Code), Component: string(f.Component), State: f.State.String(), Text: f.Text,
 			Remedy: f.Remedy,
-			Since:  wall(f.Since),
+			Since:  wall(f.Since), Muted: muted(r, f.Code),
 		})
 	}
+	out.Mutes = mutesStatus(r)
 	for _, n := range verdict.NotAvailable {
 		out.NotAvailable = append(out.NotAvailable, control.Absence{
 			Check: n.Check, Component: string(n.Component), Why: n.Why,

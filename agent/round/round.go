@@ -33,7 +33,9 @@ type Round struct {
 	Request     *local.Request
 	LastRequest *local.End     // how the one before has ended
 	Removal     *local.Removal // that this host was asked for
-	Probed      time.Duration  // when it was judged, by the probe's clock
+	Mutes       []local.Mute   // those that hold
+	MutesOver   []local.MuteEnd
+	Probed      time.Duration // when it was judged, by the probe's clock
 	Bootstrap   *local.BootstrapRequest
 	Did         Did // by this process, before this round
 	// Environment is what etcd should be started with, as things are.

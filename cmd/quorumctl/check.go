@@ -80,11 +80,15 @@ func graded(s control.Status) (grade, string) {
 			return gradeWarning, r.Code + ": " + r.Text
 		}
 	}
+	var known []string
 	for _, f := range h.Findings {
-		return gradeWarning, f.Code + ": " + f.Text
+		if !f.Muted {
+			return gradeWarning, f.Code + ": " + f.Text
+		}
+		known = append(known, f.Code)
 	}
-	return gradeOK, fmt.Sprintf("%s is a %s, health %s, %d of %d voters, %d may fail", s.Host.Name, s.Role, h.State,
-		c.Voters, c.Target, c.FailureTolerance)
+	return gradeOK, fmt.Sprintf("%s is a %s, health %s, %d of %d voters, %d may fail%s", s.Host.Name, s.Role, h.State,
+		c.Voters, c.Target, c.FailureTolerance, after(", muted: ", strings.Join(known, ", ")))
 }
 
 // first is the first reason why this host does no more, if there is one beside that nothing is to do.

@@ -39,7 +39,7 @@ func (a *app) explainFinding(ctx context.Context, name string) error {
 	if err != nil {
 		return cannot("explain "+name, err)
 	}
-	doc, err := findingOf(all, name)
+	doc, err := findingOf(all, "explain", name)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (a *app) explainFinding(ctx context.Context, name string) error {
 }
 
 // findingOf looks a code or a check up. People copy codes from a log, where they may stand in lower case.
-func findingOf(all control.Checks, name string) (finding, error) {
+func findingOf(all control.Checks, what, name string) (finding, error) {
 	doc := finding{APIVersion: all.APIVersion, Time: all.Time}
 	var names []string
 	for _, c := range all.Checks {
@@ -69,11 +69,11 @@ func findingOf(all control.Checks, name string) (finding, error) {
 	}
 	hint := "quorumctl codes lists all"
 	if near := config.Nearest(name, names); near != "" {
-		hint = "did you mean: quorumctl health " + near
+		hint = "did you mean " + near + "?"
 	} else if slices.Contains(codeNames(), strings.ToUpper(name)) {
 		hint = "it is a reason and no finding: quorumctl explain " + strings.ToUpper(name)
 	}
-	return finding{}, usage(hint, "cannot explain %q: no check finds that", name)
+	return finding{}, usage(hint, "cannot %s %q: no check finds that", what, name)
 }
 
 func writeFinding(p *page, f finding) {
@@ -83,6 +83,9 @@ func writeFinding(p *page, f finding) {
 		p.line("    %s", f.Code.Meaning)
 	}
 	p.line("%s", now(f))
+	if f.Code != nil && f.Code.Muted != nil {
+		p.line("%s", muteText(*f.Code.Muted, f.Time))
+	}
 	p.raw("")
 	p.line("check: %s, in %s", c.Name, c.Component)
 	p.line("measured from: %s", c.Source)

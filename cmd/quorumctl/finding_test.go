@@ -91,3 +91,24 @@ func TestEveryFindingThereIsIsExplainedInFull(t *testing.T) {
 		}
 	}
 }
+
+func TestAFindingIsMutedForAWhile(t *testing.T) {
+	t.Parallel()
+	d := scene(t, "steady")
+	d.checks = looked(t)
+	for _, code := range []string{"MEMORY_LOW", "CLOCK_UNSYNCHRONISED"} {
+		d.status.Health.Findings = append(d.status.Health.Findings, control.Finding{
+			Code: code, Component: "machine", State: "WARM", Text: "this and that",
+		})
+	}
+	d.onLook = func(_ int, s *control.Status) { s.Health.Findings[0].Muted = len(s.Health.Mutes) > 0 }
+	socket, _ := serving(t, d)
+	got := transcript(t, socket, "check", "health mute memory_low --for 1d --reason 'the backup runs'", "check",
+		"health", "status", "health mute MEMORY_LOW", "health mute MEMORY_LWO --reason x",
+		"health mute MEMORY_LOW --for 31d --reason x", "health unmute memory_low", "health unmute")
+	d.status.Health.Findings = d.status.Health.Findings[:1]
+	golden(t, "mute.golden", append(got, transcript(t, socket, "check")...))
+	if got := d.was(); got != "unmute MEMORY_LOW" {
+		t.Errorf("asked: %s", got)
+	}
+}

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) healthCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:     "health [CODE]",
 		GroupID: groupInspect,
 		Short:   "Show the verdict on this machine and what it was measured from; or explain one finding",
@@ -33,6 +33,8 @@ func (a *app) healthCommand() *cobra.Command {
 			return a.emit(s.Health, func(p *page) { writeHealth(p, s) })
 		},
 	}
+	cmd.AddCommand(a.muteCommand(), a.unmuteCommand())
+	return cmd
 }
 
 func writeHealth(p *page, s control.Status) {
@@ -47,9 +49,10 @@ func writeHealth(p *page, s control.Status) {
 	do(p, h.Remedy)
 	for _, f := range h.Findings {
 		p.line("[%s] %s: %s", verdict(f.State), word{f.Code, bold}, f.Text)
-		p.line("    in %s%s", f.Component, sinceIf(f.Since, s.Time))
+		p.line("    in %s%s%s", f.Component, sinceIf(f.Since, s.Time), mutedIf(f.Muted))
 		do(p, f.Remedy)
 	}
+	writeMutes(p, s, "")
 	for _, n := range h.NotAvailable {
 		p.line("not available: %s, in %s: %s", n.Check, n.Component, n.Why)
 	}
@@ -61,6 +64,13 @@ func writeHealth(p *page, s control.Status) {
 		p.raw("")
 	}
 	p.line("next: %s", next(s))
+}
+
+func mutedIf(muted bool) string {
+	if muted {
+		return ", muted"
+	}
+	return ""
 }
 
 // writeDisk writes the figures of the probe beside their limit. Those of a disk that has failed since say nothing.

@@ -105,6 +105,26 @@ func (d *desk) step() {
 
 func (d *desk) Checks() control.Checks { return d.checks }
 
+func (d *desk) Mute(_ context.Context, req control.MuteRequest, _ string) (control.Mute, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := control.Mute{
+		Code: req.Code, State: "WARM", Reason: req.Reason, By: "root", Since: d.status.Time,
+		Until: d.status.Time.Add(req.For),
+	}
+	if d.fail == nil {
+		d.status.Health.Mutes = append(d.status.Health.Mutes, m)
+	}
+	return m, d.fail
+}
+
+func (d *desk) Unmute(_ context.Context, code, _ string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asked = append(d.asked, "unmute "+code)
+	return d.fail
+}
+
 func (d *desk) LookAgain(context.Context) error { return nil }
 
 func (d *desk) History(_ context.Context, limit int) ([]control.HistoryLine, error) {

@@ -18,9 +18,9 @@ import (
 
 func TestHelpOfEveryCommand(t *testing.T) {
 	t.Parallel()
-	help := transcript(t, "SOCKET", "", "status --help", "health --help", "explain --help", "history --help",
-		"codes --help", "qualify --help", "bootstrap --help", "pause --help", "resume --help", "op", "op show --help",
-		"op release --help",
+	help := transcript(t, "SOCKET", "", "status --help", "health --help", "health mute --help",
+		"health unmute --help", "explain --help", "history --help", "codes --help", "qualify --help",
+		"bootstrap --help", "pause --help", "resume --help", "op", "op show --help", "op release --help",
 		"maintenance", "maintenance on --help", "maintenance off --help", "maintenance status --help", "cycle --help",
 		"rollout", "rollout start --help", "rollout status --help", "rollout pause --help", "rollout resume --help",
 		"rollout abort --help",

@@ -306,6 +306,7 @@ func writeThisHost(p *page, s control.Status) {
 	p.line("this host: %s · %s · %s · mode %s", word{s.Host.Name, bold}, lastRole(s), verdict(s.Health.State),
 		s.Host.Mode)
 	p.line("  next: %s", next(s))
+	writeMutes(p, s, "  ")
 	if len(s.Reasons) == 0 {
 		return
 	}

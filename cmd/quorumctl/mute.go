@@ -1,0 +1,88 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+func (a *app) muteCommand() *cobra.Command {
+	var req control.MuteRequest
+	cmd := &cobra.Command{
+		Use:   "mute CODE --reason TEXT",
+		Short: "Say that a finding on this host is known, and need not be told for a while",
+		Long: "Say that a finding on this host is known. Until the time is over, or it becomes worse, no alert is\n" +
+			"raised for it and quorumctl check counts it not; status and health still show it. What keeps a\n" +
+			"step from happening is never muted. Muted again, it gets the new reason and time.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.FixedCompletions(findingNames(), cobra.ShellCompDirectiveNoFileComp),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if req.For <= 0 || req.For > control.MaxMute {
+				return usage("quorumctl health mute "+args[0]+" --reason '<why>' --for 4h",
+					"cannot mute: --for %s is out of bounds, it is over 0 and at most %s", req.For,
+					shortDuration(control.MaxMute))
+			}
+			all, err := a.client().Checks(cmd.Context())
+			if err != nil {
+				return cannot("mute "+args[0], err)
+			}
+			of, err := findingOf(all, "mute", args[0])
+			if err != nil {
+				return err
+			}
+			if req.Code = args[0]; of.Code != nil {
+				req.Code = of.Code.Code
+			}
+			m, err := a.client().Mute(cmd.Context(), req)
+			if err != nil {
+				return cannot("mute "+args[0], err)
+			}
+			return a.emit(m, func(p *page) {
+				p.line("%s", muteText(m, m.Since))
+				p.line("→ quorumctl health unmute %s ends it earlier", m.Code)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&req.Reason, "reason", "", "why, in one line; it is shown and recorded")
+	durationVar(cmd.Flags(), &req.For, "for", control.DefaultMute, "how long, at most "+shortDuration(control.MaxMute))
+	if err := cmd.MarkFlagRequired("reason"); err != nil {
+		panic(err) // the flag is not there: the program is wrong
+	}
+	return cmd
+}
+
+func (a *app) unmuteCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "unmute CODE",
+		Short:             "Have a finding on this host told again",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.FixedCompletions(findingNames(), cobra.ShellCompDirectiveNoFileComp),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			code := strings.ToUpper(args[0])
+			done, err := a.client().Unmute(cmd.Context(), code)
+			if err != nil {
+				return cannot("unmute "+code, err)
+			}
+			return a.emit(done, func(p *page) { p.line("%s is told again, said %s", code, done.By) })
+		},
+	}
+}
+
+// muteText says who has muted what, until when and why.
+func muteText(m control.Mute, now time.Time) string {
+	return m.Code + " is muted by " + m.By + " until " + stamp(m.Until) + " (" + span(m.Until.Sub(now)) +
+		" left), unless it becomes worse than " + m.State + ": " + m.Reason
+}
+
+// writeMutes writes what is not told.
+func writeMutes(p *page, s control.Status, indent string) {
+	for _, m := range s.Health.Mutes {
+		p.line(indent+"%s", muteText(m, s.Time))
+	}
+}
