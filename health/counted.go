@@ -82,7 +82,7 @@ func (c *counted) ways() []rule {
 			[]State{Warm},
 			OK, "", fmt.Sprintf("%s at most %.10g in %s", c.limit.Of, c.limit.Leave, show(c.span)),
 			func() (string, bool) { return c.text(), !c.limit.beyond(c.grown(), true) },
-			true,
+			false, // a whole span without is long enough each time
 		},
 	}
 }

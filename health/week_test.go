@@ -1,0 +1,198 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// habit is something that a healthy machine does from time to time.
+type habit struct {
+	every, from, lasts time.Duration // from: into each period
+	slower             float64       // writes take so many times as long
+	tail               float64       // of a write, the chance to take 8 to 40 ms instead
+	starved            float64       // of a sample, the chance to be contaminated
+	memory, stalled    float64       // percent that are less available, and of the time in which all wait
+	clock              float64       // seconds that the clock's error is larger
+}
+
+// machine is one as it stands in a rack, and well.
+type machine struct {
+	name   string
+	median time.Duration // of a write of the direct lane; the WAL lane takes twice that
+	spread float64       // of the logarithm
+	tail   float64
+	habits []habit
+}
+
+const week = 7 * 24 * time.Hour
+
+// healthyMachines are noisy in the ways in which machines are that nobody would call sick.
+func healthyMachines() []machine {
+	nightly := habit{
+		every: 24 * time.Hour, from: 2 * time.Hour, lasts: 50 * time.Minute, slower: 4, tail: 0.004, starved: 0.02,
+		memory: 25, stalled: 1.5,
+	}
+	scrub := habit{every: week, from: 6*24*time.Hour + time.Hour, lasts: 7 * time.Hour, slower: 3, tail: 0.006}
+	batch := habit{
+		every: time.Hour, from: 10 * time.Minute, lasts: 4 * time.Minute, slower: 2, tail: 0.002, starved: 0.04,
+		memory: 30, stalled: 2,
+	}
+	hiccup := habit{ // a flash translation layer that cleans up
+		every: 13 * time.Minute, from: time.Minute, lasts: 3 * time.Second, slower: 30, tail: 0.5,
+	}
+	hours := habit{every: 6 * time.Hour, from: time.Hour, lasts: 4 * time.Minute, clock: 1.2} // without a time server
+	shared := nightly
+	shared.slower = 2
+	return []machine{
+		{"NVMe with power-loss protection", 60 * time.Microsecond, 0.3, 0.0001, []habit{nightly, batch}},
+		{"SATA SSD in a mirror", 500 * time.Microsecond, 0.4, 0.0005, []habit{nightly, scrub, batch, hiccup, hours}},
+		{"disk of a virtual machine", 1200 * time.Microsecond, 0.35, 0.002, []habit{shared, batch, hours}},
+	}
+}
+
+// now gives what a machine does at a moment of the week.
+func (m machine) now(at time.Duration) habit {
+	sum := habit{slower: 1, tail: m.tail}
+	for _, h := range m.habits {
+		if into := at%h.every - h.from; into < 0 || into >= h.lasts {
+			continue
+		}
+		sum.slower = max(sum.slower, h.slower)
+		sum.tail = max(sum.tail, h.tail)
+		sum.starved += h.starved
+		sum.memory += h.memory
+		sum.stalled += h.stalled
+		sum.clock += h.clock
+	}
+	return sum
+}
+
+// write draws how long a write takes.
+func (m machine) write(r *rand.Rand, h habit, lane Lane) time.Duration {
+	if r.Float64() < h.tail {
+		return time.Duration(8+32*r.Float64()) * ms
+	}
+	took := float64(m.median) * h.slower * math.Exp(m.spread*r.NormFloat64())
+	if lane == LaneWAL {
+		took *= 2
+	}
+	return time.Duration(took).Round(10 * time.Microsecond)
+}
+
+// live lets a second of a machine's week pass.
+func (b *bench) live(r *rand.Rand, m machine, at time.Duration) {
+	h := m.now(at)
+	b.now += time.Second
+	lanes := []Lane{LaneDirect}
+	if at%(10*time.Second) == 0 {
+		lanes = append(lanes, LaneWAL)
+	}
+	for _, lane := range lanes {
+		b.pending = append(b.pending, Sample{
+			Lane: lane, End: b.now, Latency: m.write(r, h, lane), Contaminated: r.Float64() < h.starved,
+		})
+	}
+	if at%(10*time.Second) == 0 { // as often as the sensors are read
+		b.machine.MemoryAvailable = known(math.Round(70 - h.memory + 3*r.NormFloat64()))
+		b.machine.MemoryStalled = known(math.Round(10*max(0, h.stalled+0.3*r.NormFloat64())) / 10)
+		b.machine.ClockError = known(math.Round(100*(0.05+h.clock)) / 100)
+		b.machine.MemoryCorrected.Value += float64(r.IntN(5000) / 4999) // one or two a day
+	}
+}
+
+func TestAWeekOfHealthyMachinesRaisesNoAlarmThatGatesAndHardlyAnyOther(t *testing.T) {
+	t.Parallel()
+	pages := make([]string, len(healthyMachines()))
+	t.Run("machines", func(t *testing.T) {
+		for i, m := range healthyMachines() {
+			t.Run(m.name, func(t *testing.T) {
+				t.Parallel()
+				pages[i] = weekOf(t, m, uint64(i))
+			})
+		}
+	})
+	golden(t, "testdata/week.golden", strings.Join(pages, "\n"))
+}
+
+// weekOf lets a machine live for a week, and gives what the judge has said: every change, and how things were at noon.
+func weekOf(t *testing.T, m machine, seed uint64) string {
+	t.Helper()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	r := rand.New(rand.NewPCG(seed, 7))
+	var page strings.Builder
+	fmt.Fprintf(&page, "# %s\n", m.name)
+	warm, settled := map[time.Duration]int{}, false
+	for at := time.Duration(0); at < week; at += time.Second {
+		b.live(r, m, at)
+		if at%(10*time.Second) != 0 {
+			continue
+		}
+		for _, c := range b.look() {
+			if c.NotAvailable != "" {
+				continue
+			}
+			fmt.Fprintf(&page, "%-9s %s: %s -> %s %s\n          %s\n", at, c.Check, c.From, c.To, c.Code, c.Text)
+			if c.To.WorseThan(c.From) && c.To == Warm {
+				warm[at/(24*time.Hour)]++
+			}
+		}
+		settled = settled || b.verdict.State == OK
+		if s := b.verdict.State; settled && s != OK && s != Warm {
+			t.Fatalf("after %s the verdict on a healthy machine is %s: %s", at, s, b.verdict.Text)
+		}
+		if at%(24*time.Hour) == 12*time.Hour {
+			fmt.Fprintf(&page, "%-9s %s %s gates %q: %s\n", at, b.verdict.State, b.verdict.Code,
+				b.verdict.Gates.Names(), b.verdict.Text)
+			for _, f := range b.verdict.Findings {
+				fmt.Fprintf(&page, "          %s %s since %s: %s\n", f.State, f.Code, f.Since-time.Hour, f.Text)
+			}
+		}
+	}
+	if !settled || b.verdict.State != OK {
+		t.Errorf("after a week it is %s: %s", b.verdict.State, b.verdict.Text)
+	}
+	for day, n := range warm {
+		if n > 1 {
+			t.Errorf("on day %d something became WARM %d times", day+1, n)
+		}
+	}
+	return page.String()
+}
+
+// TestASickDiskIsSeenThroughTheNoiseOfAHealthyMachine shows that the quiet of the week is not deafness: it has the same
+// noise, and a tail beside it.
+func TestASickDiskIsSeenThroughTheNoiseOfAHealthyMachine(t *testing.T) {
+	t.Parallel()
+	for _, sick := range []struct {
+		tail   float64
+		state  State
+		within time.Duration
+	}{{0.08, Warm, 15 * time.Minute}, {0.3, Warm, 3 * time.Minute}} {
+		for i, m := range healthyMachines() {
+			b, r := newBench(t, DefaultThresholds()), rand.New(rand.NewPCG(uint64(i), 11))
+			b.member = true
+			at := time.Duration(0)
+			for ; at < 30*time.Minute; at += time.Second {
+				b.live(r, m, at)
+				b.look()
+			}
+			m.tail = sick.tail
+			began := at
+			for ; b.verdict.State != sick.state && at-began < time.Hour; at += time.Second {
+				b.live(r, m, at)
+				b.look()
+			}
+			if took := at - began; took > sick.within {
+				t.Errorf("%s, %.0f %% of its writes slow: %s only after %s", m.name, 100*sick.tail, sick.state, took)
+			}
+		}
+	}
+}
