@@ -39,6 +39,7 @@ type fleetHost struct {
 
 	sensors func() health.MachineReading
 	devices func(device uint64) health.DevicesReading
+	metrics func(ctx context.Context) health.EtcdReading
 }
 
 // boot starts the host's agent, in a boot of that name.
@@ -52,7 +53,7 @@ func (h *fleetHost) boot(id string) {
 		Config: c, Instance: id, BootID: id, Version: "test",
 		Etcd: f.etcd.of(name), Unit: h, Probe: (*fleetProbe)(h), Data: (*fleetData)(h), Files: (*fleetFiles)(h),
 		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
-		Sensors:     h.sensors, Devices: h.devices,
+		Sensors:     h.sensors, Devices: h.devices, EtcdMetrics: h.metrics,
 		Now: f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Stepping: func(step policy.Step, done bool) {
 			if r := h.agent.told.Current(); !done && !r.Fresh() {

@@ -12,6 +12,7 @@ type Component string
 const (
 	Disk    Component = "disk"    // the one that holds the WAL of etcd
 	Machine Component = "machine" // processor, memory and clock
+	Etcd    Component = "etcd"    // the local member itself
 )
 
 // Code is the one word for a problem, the same in the CLI, the log, the metric, the alert and the API.

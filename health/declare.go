@@ -117,6 +117,8 @@ func declarations(t Thresholds) []declaration {
 	return []declaration{
 		declareFsync(t), declareSpace(t), declareCPU(t),
 		declareMemory(), declarePressure(), declareKills(), declareModules(), declareBroken(), declareClock(),
+		declareLeaders(), declareProposals(), declareApplies(), declareHeartbeats(), declareEtcdFsync(),
+		declareEtcdCommit(), declareQuota(), declareAlarm(), declareSizeApart(),
 	}
 }
 

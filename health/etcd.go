@@ -21,13 +21,23 @@ type EtcdReading struct {
 	SlowApplies, HeartbeatFailures Figure
 	// DBSize is the size of the database file in bytes, DBInUse what of it is not free, and Quota what it may grow to.
 	DBSize, DBInUse, Quota Figure
+
+	// Alarms is how many errors the local member reports of itself, and Errors are their words.
+	Alarms Figure
+	Errors []string
+	// OwnSize is the size of its database as it tells the others, and SmallestSize that of the other voter with the
+	// smallest, in bytes.
+	OwnSize, SmallestSize Figure
 }
+
+// etcdSource is where the local etcd tells of itself.
+const etcdSource = " of the local etcd's /metrics"
 
 // SilentEtcd is the reading of an etcd that tells nothing, and why.
 func SilentEtcd(why string) EtcdReading {
 	h, f := Histogram{Absent: why}, Figure{Absent: why}
 	return EtcdReading{
 		WALFsync: h, BackendCommit: h, HasLeader: f, LeaderChanges: f, ProposalsFailed: f, ProposalsPending: f,
-		SlowApplies: f, HeartbeatFailures: f, DBSize: f, DBInUse: f, Quota: f,
+		SlowApplies: f, HeartbeatFailures: f, DBSize: f, DBInUse: f, Quota: f, Alarms: f, OwnSize: f, SmallestSize: f,
 	}
 }

@@ -46,6 +46,7 @@ type bench struct {
 	now     time.Duration
 	next    DiskReading // what the next look finds, samples aside
 	machine MachineReading
+	etcd    localEtcd
 	pending []Sample
 	member  bool
 	verdict Verdict
@@ -60,7 +61,7 @@ func newBench(t testing.TB, limits Thresholds) *bench {
 	}
 	b := &bench{t: t, j: j, now: time.Hour}
 	b.next = DiskReading{Alive: true, Free: 50 << 30, Total: 100 << 30}
-	b.machine = wellMachine()
+	b.machine, b.etcd = wellMachine(), wellEtcd()
 	return b
 }
 
@@ -89,7 +90,8 @@ func (b *bench) contaminated(lane Lane, latency time.Duration) {
 
 // look lets the judge look, and gives what it found to have changed on the disk.
 func (b *bench) look() []Change {
-	in := Input{Now: b.now, Member: b.member, Disk: b.next, Machine: b.machine}
+	b.etcd.asked(b.now)
+	in := Input{Now: b.now, Member: b.member, Disk: b.next, Machine: b.machine, Etcd: b.etcd.EtcdReading}
 	in.Disk.Samples, b.pending = b.pending, nil
 	v, changes := b.j.Observe(in)
 	b.verdict = v

@@ -10,11 +10,12 @@ import (
 	"log/slog"
 	"math"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/beside"
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
@@ -45,9 +46,6 @@ const saveEvery = 10 * time.Second
 
 // sensorsEvery is how often the machine is looked at beside its disk.
 const sensorsEvery = 10 * time.Second
-
-// metricsEvery is how often the local etcd is asked for what it tells of itself.
-const metricsEvery = 30 * time.Second
 
 // healthName is the file in the runtime directory in which the verdict outlives the agent.
 const healthName = "health.json"
@@ -83,13 +81,12 @@ func thresholds(c config.Disk) health.Thresholds {
 func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health.Verdict {
 	verdict, changes := j.health.Observe(health.Input{
 		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Machine: j.machine(ctx),
-		Etcd:    j.local(ctx, stateOfUnit(r)),
+		Etcd:    j.local(ctx, r),
 		Devices: j.below(ctx, r.Reading.Device),
 	})
+	j.sayAbsent(changes)
 	for _, c := range changes {
 		if c.NotAvailable != "" {
-			j.log.Info("check not available, it counts for nothing", "check", c.Check, "component", c.Component, "why",
-				c.NotAvailable)
 			continue
 		}
 		j.log.Info("health changed", "component", c.Component, "from", c.From, "to", c.To, "code", c.Code, "text",
@@ -98,6 +95,24 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 	}
 	j.opt.Probe.SetBurst(!member && verdict.State != health.Failed && verdict.Figures.QualifyNeed > 0)
 	return verdict
+}
+
+// sayAbsent says which checks have nothing to judge by, those together that have the same reason.
+func (j *judge) sayAbsent(changes []health.Change) {
+	for i, c := range changes {
+		same := func(o health.Change) bool { return o.NotAvailable == c.NotAvailable && o.Component == c.Component }
+		if c.NotAvailable == "" || slices.ContainsFunc(changes[:i], same) {
+			continue
+		}
+		var names []string
+		for _, o := range changes[i:] {
+			if same(o) {
+				names = append(names, o.Check)
+			}
+		}
+		j.log.Info("check not available, it counts for nothing", "check", strings.Join(names, ", "), "component",
+			c.Component, "why", c.NotAvailable)
+	}
 }
 
 // machine looks at the rest of the machine, beside the loop, and gives what was seen last.
@@ -112,29 +127,6 @@ func (j *judge) machine(ctx context.Context) health.MachineReading {
 	seen, _, fresh := j.sensors.Get(now, maxAge*sensorsEvery)
 	if !fresh && j.sensors.Age(now) < math.MaxInt64 {
 		return health.Silent("the kernel has not answered for a while")
-	}
-	return seen
-}
-
-// local asks the etcd of this host for what it tells of itself, beside the loop, and gives what was seen last.
-func (j *judge) local(ctx context.Context, unit policy.UnitState) health.EtcdReading {
-	switch {
-	case j.opt.EtcdMetrics == nil:
-		return health.EtcdReading{}
-	case unit != policy.UnitActive && unit != policy.UnitUnknown:
-		j.etcd.Forget() // the next one counts from zero
-		return health.SilentEtcd("etcd does not run here")
-	}
-	j.etcd.Refresh(ctx, j.opt.Now, metricsEvery, lookTimeout, func(ctx context.Context) (health.EtcdReading, error) {
-		at := j.now()
-		seen := j.opt.EtcdMetrics(ctx)
-		seen.At = at
-		return seen, nil
-	})
-	now := j.opt.Now()
-	seen, _, fresh := j.etcd.Get(now, maxAge*metricsEvery)
-	if !fresh && j.etcd.Age(now) < math.MaxInt64 {
-		return health.SilentEtcd("etcd has not answered for a while")
 	}
 	return seen
 }

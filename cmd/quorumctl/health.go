@@ -53,7 +53,7 @@ func writeHealth(p *page, s control.Status) {
 		do(p, f.Remedy)
 	}
 	writeMutes(p, s, "")
-	for _, n := range h.NotAvailable {
+	for _, n := range together(h.NotAvailable) {
 		p.line("not available: %s, in %s: %s", n.Check, n.Component, n.Why)
 	}
 	p.raw("")

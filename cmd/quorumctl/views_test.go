@@ -220,10 +220,15 @@ func TestHealthSaysWhichCheckIsNotAvailableAndWhy(t *testing.T) {
 	d := scene(t, "steady")
 	d.status.Health.NotAvailable = []control.Absence{{
 		Check: "ecc", Component: "machine", Why: "the kernel has no driver for this memory controller",
+	}, {
+		Check: "etcd-leaders", Component: "etcd", Why: "etcd does not run here",
+	}, {
+		Check: "etcd-size", Component: "etcd", Why: "etcd does not run here",
 	}}
 	socket, _ := serving(t, d)
 	out := quorumctl(t, socket, "health").stdout
-	want := "\nnot available: ecc, in machine: the kernel has no driver for this memory controller\n"
+	want := "\nnot available: ecc, in machine: the kernel has no driver for this memory controller\n" +
+		"not available: etcd-leaders, etcd-size, in etcd: etcd does not run here\n"
 	if !strings.Contains(out, want) {
 		t.Errorf("health says\n%s", out)
 	}

@@ -1,0 +1,199 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"slices"
+	"time"
+)
+
+// localEtcd is the etcd on the bench: what it tells, and into which of its buckets its writes fall from now on.
+type localEtcd struct {
+	EtcdReading
+
+	fsyncs, commits int
+}
+
+const metricsEvery = 30 * time.Second
+
+// wellEtcd is one that has everything to tell, and nothing to complain of.
+func wellEtcd() localEtcd {
+	var bounds []float64
+	for b := 0.001; len(bounds) < 14; b *= 2 {
+		bounds = append(bounds, b)
+	}
+	h := Histogram{Known: true, Bounds: bounds, Counts: make([]uint64, len(bounds)+1)}
+	return localEtcd{EtcdReading: EtcdReading{
+		WALFsync: h, BackendCommit: h, HasLeader: known(1), LeaderChanges: known(4), ProposalsFailed: known(7),
+		ProposalsPending: known(0), SlowApplies: known(20), HeartbeatFailures: known(2),
+		DBSize: known(1.2 * (1 << 30)), DBInUse: known(1 << 30), Quota: known(2 << 30),
+		Alarms: known(0), OwnSize: known(1.2 * (1 << 30)), SmallestSize: known(1 << 30),
+	}}
+}
+
+// asked lets it be asked when it is time: it has written 1000 times meanwhile.
+func (m *localEtcd) asked(now time.Duration) {
+	if !m.WALFsync.Known || now-m.At < metricsEvery {
+		return
+	}
+	m.At = now
+	for h, bucket := range map[*Histogram]int{&m.WALFsync: m.fsyncs, &m.BackendCommit: m.commits} {
+		h.Counts = slices.Clone(h.Counts) // the judge keeps the others
+		h.Counts[bucket] += 1000
+	}
+}
+
+// the buckets of a member on the bench
+const (
+	over4ms  = 3
+	over8ms  = 4
+	over16ms = 5
+	over32ms = 6
+)
+
+// etcdEdges walks what the local etcd tells.
+func etcdEdges() []edge {
+	set := func(f func(m *localEtcd), span time.Duration) func(*bench) {
+		return func(b *bench) {
+			f(&b.etcd)
+			b.each(span, quiet)
+		}
+	}
+	then := func(all ...func(*bench)) func(*bench) {
+		return func(b *bench) {
+			for _, do := range all {
+				do(b)
+			}
+		}
+	}
+	nothing := func(*localEtcd) {}
+	const minute, second = time.Minute, time.Second
+	count := func(of func(*localEtcd) *Figure) func(n float64) func(*localEtcd) {
+		return func(n float64) func(*localEtcd) { return func(m *localEtcd) { of(m).Value += n } }
+	}
+	leaders := count(func(m *localEtcd) *Figure { return &m.LeaderChanges })
+	failed := count(func(m *localEtcd) *Figure { return &m.ProposalsFailed })
+	applies := count(func(m *localEtcd) *Figure { return &m.SlowApplies })
+	late := count(func(m *localEtcd) *Figure { return &m.HeartbeatFailures })
+	rises := func(when string, n func(float64) func(*localEtcd), limit float64) edge {
+		return edge{when, set(n(limit), minute), set(n(1), second)}
+	}
+	falls := func(when string, n func(float64) func(*localEtcd), limit float64) edge {
+		return edge{when, then(set(n(limit+1), second), set(nothing, 15*minute-second)), set(nothing, second)}
+	}
+	alarms := func(n float64) func(*localEtcd) { return func(m *localEtcd) { m.Alarms = known(n) } }
+	times := func(n float64) func(*localEtcd) {
+		return func(m *localEtcd) { m.SmallestSize = known(m.OwnSize.Value / n) }
+	}
+	return slices.Concat([]edge{
+		rises("other leaders over 3", leaders, 3), falls("other leaders at most 1", leaders, 1),
+		rises("writes that failed over 5", failed, 5), falls("writes that failed at most 0", failed, 0),
+		rises("requests that took over 100 ms over 50", applies, 50),
+		falls("requests that took over 100 ms at most 10", applies, 10),
+		rises("late heartbeats over 5", late, 5), falls("late heartbeats at most 0", late, 0),
+		{"errors that etcd reports over 0", set(alarms(0), minute), set(alarms(1), second)},
+		{
+			"errors that etcd reports at most 0",
+			then(set(alarms(1), minute), set(alarms(0), minute-second)), set(nothing, second),
+		},
+		{
+			"size of the database over 3",
+			then(set(times(3), minute), set(times(3.1), 60*minute-second)), set(nothing, second),
+		},
+		{
+			"size of the database at most 2",
+			then(set(times(2.1), minute), set(times(2), minute-second)), set(nothing, second),
+		},
+	}, quotaEdges(), writeEdges("99th percentile of etcd's own syncs", "etcd-fsync", [3]int{over8ms, over16ms, over4ms},
+		func(m *localEtcd) *int { return &m.fsyncs }),
+		writeEdges("99th percentile of etcd's own commits", "etcd-commit", [3]int{over16ms, over32ms, over8ms},
+			func(m *localEtcd) *int { return &m.commits }))
+}
+
+// writeEdges walks a check of one of etcd's histograms: the worst bucket that is still fine, the first that is not, and
+// the worst that is well again.
+func writeEdges(what, name string, buckets [3]int, of func(*localEtcd) *int) []edge {
+	figure := func(b *bench) Figure {
+		i := slices.IndexFunc(b.j.checks, func(c *check) bool { return c.Name == name })
+		return b.j.checks[i].evidence.(*level).figure
+	}
+	until := func(b *bench, holds func() bool) {
+		for range 3600 {
+			if holds() {
+				return
+			}
+			b.each(time.Second, quiet)
+		}
+		b.t.Fatalf("%s stays at %+v", what, figure(b))
+	}
+	turns := func(b *bench, bucket int) {
+		*of(&b.etcd) = bucket
+		was := figure(b)
+		until(b, func() bool { return figure(b) != was })
+	}
+	return []edge{
+		{
+			what + " over",
+			func(b *bench) { *of(&b.etcd) = buckets[0]; b.each(2*etcdWritesSpan, quiet) },
+			func(b *bench) { turns(b, buckets[1]) },
+		},
+		{
+			what + " at most",
+			func(b *bench) {
+				*of(&b.etcd) = buckets[0]
+				b.each(2*etcdWritesSpan, quiet)
+				turns(b, buckets[2])
+				b.each(etcdWritesSpan-2*time.Second, quiet)
+			},
+			func(b *bench) { b.each(time.Second, quiet) },
+		},
+	}
+}
+
+func quotaEdges() []edge {
+	sized := func(part float64) func(*bench) {
+		return func(b *bench) {
+			b.etcd.DBSize.Value = part * b.etcd.Quota.Value
+			b.each(time.Second, quiet)
+		}
+	}
+	grows := func(b *bench, halfHours int) {
+		for range halfHours {
+			b.now += 30 * time.Minute
+			b.etcd.DBInUse.Value += 10 << 20 // half a GiB a day
+			b.look()
+		}
+	}
+	return []edge{
+		{"part of the quota in use over 80 %", sized(0.8), sized(0.801)},
+		{"part of the quota in use at most 70 %", sized(0.701), sized(0.7)},
+		{
+			"time until the database is full below 3 days",
+			func(b *bench) { grows(b, 11) }, func(b *bench) { grows(b, 1) },
+		},
+	}
+}
+
+// weather is how the etcd of a random machine is for a while. Counters say by how much they grow.
+func (m *localEtcd) weather(chance func(percent int) bool) {
+	m.fsyncs, m.commits = 0, 0
+	if chance(30) {
+		m.fsyncs = over16ms
+	}
+	if chance(30) {
+		m.commits = over32ms
+	}
+	for _, f := range []*Figure{&m.LeaderChanges, &m.ProposalsFailed, &m.SlowApplies, &m.HeartbeatFailures} {
+		if chance(10) {
+			f.Value += 60
+		}
+	}
+	m.DBSize, m.Alarms = known(1<<30), known(0)
+	if chance(10) {
+		m.DBSize = known(1.9 * (1 << 30))
+	}
+	if chance(10) {
+		m.Alarms, m.Errors = known(1), []string{"alarm:NOSPACE"}
+	}
+}

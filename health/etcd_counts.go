@@ -1,0 +1,107 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"time"
+)
+
+// The codes of the checks of what the local etcd counts.
+const (
+	EtcdLeaderChanges  Code = "ETCD_LEADER_CHANGES"
+	EtcdProposalsFail  Code = "ETCD_PROPOSALS_FAIL"
+	EtcdAppliesSlow    Code = "ETCD_APPLIES_SLOW"
+	EtcdHeartbeatsLate Code = "ETCD_HEARTBEATS_LATE"
+	etcdCountsSpan          = 15 * time.Minute
+	leaderChanges           = 3 // as etcd's own alerts
+	proposalsFail           = 5 // as etcd's own alerts
+	heartbeatsLate          = 5
+	appliesSlow             = 50 // an expensive read counts too; a disk that is too slow makes hundreds
+	appliesSlowLeave        = 10
+)
+
+// declareLeaders declares the check of how often the cluster has another leader.
+func declareLeaders() declaration {
+	return countsOfEtcd(Check{
+		Name: "etcd-leaders", Gates: Nothing, Behind: []string{fsyncName, "cpu"},
+		Source: "etcd_server_leader_changes_seen_total" + etcdSource,
+	}, Problem{
+		Code: EtcdLeaderChanges, Title: "The cluster changes its leader too often.",
+		Meaning: "While there is no leader nobody can write, about a second each time. Leaders that come and go have " +
+			"a disk, a processor or a network that keeps them from their heartbeats.",
+		Remedy: "look at 'quorumctl status' for who leads and at 'quorumctl health' on the hosts that have led: " +
+			"their disks and processors, and the network between them",
+	}, etcdCountsSpan, Limit{Of: "other leaders", Enter: leaderChanges, Leave: 1},
+		"%.0f times another leader in the last %s",
+		func(in Input) Figure { return in.Etcd.LeaderChanges })
+}
+
+// declareProposals declares the check of writes that are not agreed on.
+func declareProposals() declaration {
+	return countsOfEtcd(Check{
+		Name: "etcd-proposals", Gates: Nothing,
+		Source: "etcd_server_proposals_failed_total" + etcdSource,
+	}, Problem{
+		Code: EtcdProposalsFail, Title: "Writes are not agreed on.",
+		Meaning: "Members were asked to agree on these writes and did not in time: there was no leader, or no quorum " +
+			"that could be reached. Their clients were told so.",
+		Remedy: "look at 'quorumctl status' for members that do not answer, and at 'quorumctl health' on each host",
+	}, etcdCountsSpan, Limit{Of: "writes that failed", Enter: proposalsFail, Leave: 0},
+		"%.0f writes failed in the last %s",
+		func(in Input) Figure { return in.Etcd.ProposalsFailed })
+}
+
+// declareApplies declares the check of requests that take this member long to carry out.
+func declareApplies() declaration {
+	return countsOfEtcd(Check{
+		Name: "etcd-applies", Gates: Nothing, Behind: []string{fsyncName, "cpu"},
+		Source: "etcd_server_slow_apply_total" + etcdSource,
+	}, Problem{
+		Code: EtcdAppliesSlow, Title: "etcd takes long to carry out many requests.",
+		Meaning: "Each of these took over 100 ms on this member. A slow disk or processor does that, and so do " +
+			"clients that read very many keys at once.",
+		Remedy: "look at 'journalctl -u etcd -g \"took too long\"' for which requests; when they read whole ranges, " +
+			"let their clients read page by page",
+	}, etcdCountsSpan, Limit{Of: "requests that took over 100 ms", Enter: appliesSlow, Leave: appliesSlowLeave},
+		"%.0f requests took over 100 ms in the last %s",
+		func(in Input) Figure { return in.Etcd.SlowApplies })
+}
+
+// declareHeartbeats declares the check of heartbeats that a leader sends late.
+func declareHeartbeats() declaration {
+	return countsOfEtcd(Check{
+		Name: "etcd-heartbeats", Gates: Nothing, Behind: []string{fsyncName, "cpu"},
+		Source: "etcd_server_heartbeat_send_failures_total" + etcdSource,
+	}, Problem{
+		Code: EtcdHeartbeatsLate, Title: "The leader sends its heartbeats late.",
+		Meaning: "This member leads, and was held up for so long that its heartbeats were late. The others elect " +
+			"another leader when they miss ten of them.",
+		Remedy: "look at 'quorumctl health' for the disk and at 'vmstat 1' for the processor; move other work off " +
+			"this host",
+	}, etcdCountsSpan, Limit{Of: "late heartbeats", Enter: heartbeatsLate, Leave: 0},
+		"%.0f heartbeats were sent late in the last %s",
+		func(in Input) Figure { return in.Etcd.HeartbeatFailures })
+}
+
+// countsOfEtcd declares a check that advises when a counter of the local etcd grows by too much; it begins anew with
+// etcd. words have a place for the number and one for the span.
+func countsOfEtcd(c Check, p Problem, span time.Duration, limit Limit, words string,
+	of func(Input) Figure,
+) declaration {
+	limit.Unit = "in " + show(span)
+	p.Component, p.State = Etcd, Warm
+	c.Component, c.Limits, c.Problems, c.Runbook = Etcd, []Limit{limit}, []Problem{p}, findingRunbook
+	return declaration{
+		Check: c, start: OK,
+		gather: func(at *track) evidence {
+			return &counted{
+				code: p.Code, limit: limit, span: span, track: at, of: of,
+				words: func(n float64, l Limit) string {
+					return fmt.Sprintf(words+", limit %.0f", n, show(span), l.Enter)
+				},
+			}
+		},
+	}
+}

@@ -1,0 +1,125 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The codes of the checks of the local member beside the others.
+const (
+	EtcdAlarm     Code = "ETCD_ALARM"
+	EtcdSizeApart Code = "ETCD_SIZE_APART"
+)
+
+const (
+	sizeApart, sizeApartLeave = 3, 2 // times the smallest of the others
+	sizeApartFrom             = 256 << 20
+	sizeApartFor              = time.Hour
+)
+
+// declareAlarm declares the check of what etcd itself reports to be wrong.
+func declareAlarm() declaration {
+	limit := Limit{Of: "errors that etcd reports", Unit: "at a time"}
+	return declaration{
+		Check: Check{
+			Name: "etcd-alarm", Component: Etcd, Gates: Nothing, Source: "the status of the local member",
+			Limits: []Limit{limit},
+			Problems: []Problem{
+				{
+					EtcdAlarm, Etcd, Warm, "etcd reports an error of its own.",
+					"etcd says itself that something is wrong. With NOSPACE it takes no more writes, with CORRUPT " +
+						"one member has other data than the rest.",
+					"look at 'etcdctl alarm list'; for NOSPACE compact, then 'etcdctl defrag', then 'etcdctl alarm " +
+						"disarm'; for CORRUPT replace the member that it names",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			var errors []string
+			return &level{
+				code: EtcdAlarm, limit: limit, track: at, wellFor: time.Minute,
+				of: func(in Input) Figure {
+					errors = in.Etcd.Errors
+					return in.Etcd.Alarms
+				},
+				words: func(Figure, Limit) string { return "etcd reports: " + few(errors) },
+			}
+		},
+	}
+}
+
+// declareSizeApart declares the check of a database that is larger than the others': the same content with more holes.
+func declareSizeApart() declaration {
+	limit := Limit{
+		Of: "size of the database", Unit: "times that of the smallest voter's", Enter: sizeApart, Leave: sizeApartLeave,
+	}
+	return declaration{
+		Check: Check{
+			Name: "etcd-size", Component: Etcd, Gates: Nothing, Source: "the status of each member",
+			Limits: []Limit{limit},
+			Problems: []Problem{
+				{
+					EtcdSizeApart, Etcd, Warm, "The database here is far larger than another member's.",
+					"All members have the same keys. The rest of this file is free pages: it is read, copied and " +
+						"sent as they are, and counts against the quota.",
+					"'etcdctl defrag' on this member alone, in a quiet hour: it answers nobody meanwhile",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			var seen EtcdReading
+			return &level{
+				code: EtcdSizeApart, limit: limit, track: at, badFor: sizeApartFor, wellFor: time.Minute,
+				of: func(in Input) Figure {
+					seen = in.Etcd
+					return apart(seen)
+				},
+				words: func(f Figure, l Limit) string {
+					return fmt.Sprintf("the database has %s here and %s on the smallest other voter: %.1f times as "+
+						"much, limit %.0f"+
+						"", showBytes(uint64(seen.OwnSize.Value)), showBytes(uint64(seen.SmallestSize.Value)),
+						f.Value, l.Enter)
+				},
+			}
+		},
+	}
+}
+
+// apart is how many times as large the local database is as the smallest of the others. Of small ones it says nothing.
+func apart(r EtcdReading) Figure {
+	switch own, least := r.OwnSize, r.SmallestSize; {
+	case !own.Known:
+		return own
+	case !least.Known:
+		return least
+	case own.Value < sizeApartFrom:
+		return Figure{Known: true, Value: 1}
+	default:
+		return Figure{Known: true, Value: own.Value / max(least.Value, 1)}
+	}
+}
+
+// few writes what another program says in a bounded room.
+func few(texts []string) string {
+	const most, longest = 4, 120
+	shown := make([]string, 0, most+1)
+	for i, text := range texts {
+		if i == most {
+			shown = append(shown, fmt.Sprintf("and %d more", len(texts)-most))
+			break
+		}
+		if len(text) > longest {
+			text = strings.ToValidUTF8(text[:longest], "") + "…"
+		}
+		shown = append(shown, text)
+	}
+	return strings.Join(shown, "; ")
+}

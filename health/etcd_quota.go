@@ -1,0 +1,180 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// The codes of the check of the room in etcd's database.
+const (
+	EtcdQuotaLow     Code = "ETCD_QUOTA_LOW"
+	EtcdQuotaFilling Code = "ETCD_QUOTA_FILLING"
+)
+
+const (
+	quotaUsed, quotaUsedLeave = 80, 70 // percent
+	quotaSoon, quotaSoonLeave = 3, 5   // days
+	quotaEvery                = 30 * time.Minute
+	quotaSpan                 = 24 * time.Hour
+	quotaLeast                = 6 * time.Hour // over which growth is looked at before anything is foretold
+	quotaMarks                = 64
+	day                       = 24 * time.Hour
+)
+
+// declareQuota declares the check of the room in etcd's database. At its quota etcd takes no more writes, those of
+// quorumd among them.
+func declareQuota() declaration {
+	used := Limit{Of: "part of the quota in use", Unit: "%", Enter: quotaUsed, Leave: quotaUsedLeave}
+	soon := Limit{
+		Of: "time until the database is full", Unit: "days", Enter: quotaSoon, Leave: quotaSoonLeave, Below: true,
+	}
+	const remedy = "look at which keys grow ('etcdctl get --prefix --keys-only'), let their owner compact or delete; " +
+		"'etcdctl defrag' gives room back that is not in use; or raise quota-backend-bytes on all members"
+	return declaration{
+		Check: Check{
+			Name: "etcd-quota", Component: Etcd, Gates: Nothing,
+			Source: "etcd_mvcc_db_total_size_in_bytes, …_in_use_in_bytes and etcd_server_quota_backend_bytes" +
+				"" + etcdSource,
+			Limits: []Limit{used, soon},
+			Problems: []Problem{
+				{
+					EtcdQuotaLow, Etcd, Warm, "etcd's database is nearly as large as it may become.",
+					"At its quota etcd raises the alarm NOSPACE and takes no more writes until a person has made room.",
+					remedy,
+				},
+				{
+					EtcdQuotaFilling, Etcd, Warm, "etcd's database will soon be full.",
+					"It has grown so fast since yesterday that its quota is reached within days. Then etcd takes no " +
+						"more writes.",
+					remedy,
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start:  OK,
+		gather: func(*track) evidence { return &quota{used: used, soon: soon} },
+	}
+}
+
+// quota is the evidence on the room in etcd's database.
+type quota struct {
+	plain
+
+	used, soon Limit
+	now        time.Duration
+	etcd       EtcdReading
+	kept       []mark // bytes in use
+}
+
+func (q *quota) read(in Input) {
+	q.now, q.etcd = in.Now, in.Etcd
+	if n := len(q.kept); q.etcd.DBInUse.Known && (n == 0 || q.now-q.kept[n-1].At >= quotaEvery) {
+		q.kept = append(q.kept, mark{q.now, q.etcd.DBInUse.Value})
+	}
+	q.kept = slices.DeleteFunc(q.kept, func(m mark) bool { return q.now-m.At > quotaSpan })
+}
+
+func (q *quota) absent() string {
+	for _, f := range []Figure{q.etcd.DBSize, q.etcd.DBInUse, q.etcd.Quota} {
+		if why := f.absent(); why != "" {
+			return why
+		}
+	}
+	if q.etcd.Quota.Value == 0 {
+		return "etcd has no quota"
+	}
+	return ""
+}
+
+// percent is how much of the quota the file has.
+func (q *quota) percent() float64 { return 100 * q.etcd.DBSize.Value / max(q.etcd.Quota.Value, 1) }
+
+// days is after how many days what is in use reaches the quota when it goes on growing as it has, on the line of least
+// squares; false when that cannot be told, or never.
+func (q *quota) days() (float64, bool) {
+	n := float64(len(q.kept))
+	if n < 3 || q.kept[len(q.kept)-1].At-q.kept[0].At < quotaLeast {
+		return 0, false
+	}
+	var t, used float64
+	for _, m := range q.kept {
+		t, used = t+m.At.Hours()/n, used+m.N/n
+	}
+	var both, square float64
+	for _, m := range q.kept {
+		d := m.At.Hours() - t
+		both, square = both+d*(m.N-used), square+d*d
+	}
+	if grows := both / square * day.Hours(); grows > 0 { // bytes a day
+		return max(0, q.etcd.Quota.Value-q.etcd.DBInUse.Value) / grows, true
+	}
+	return 0, false
+}
+
+func (q *quota) text() string {
+	text := fmt.Sprintf("etcd's database has %s of %s, %s of them in use: %.0f %%, limit %.0f %%",
+		showBytes(uint64(q.etcd.DBSize.Value)), showBytes(uint64(q.etcd.Quota.Value)),
+		showBytes(uint64(q.etcd.DBInUse.Value)), q.percent(), q.used.Enter)
+	days, growing := q.days()
+	switch {
+	case !growing || days > 100:
+		return text
+	case days < 2:
+		return text + fmt.Sprintf("; full in about %.0f hours, limit %.0f days", days*24, q.soon.Enter)
+	}
+	return text + fmt.Sprintf("; full in about %.0f days, limit %.0f", days, q.soon.Enter)
+}
+
+func (q *quota) filling(bad bool) bool {
+	days, growing := q.days()
+	return growing && q.soon.beyond(days, bad)
+}
+
+func (q *quota) ways() []rule {
+	low := func(bad bool) func() (string, bool) {
+		return func() (string, bool) { return q.text(), q.used.beyond(q.percent(), bad) }
+	}
+	return []rule{
+		{
+			[]State{OK, Warm},
+			Warm, EtcdQuotaLow, fmt.Sprintf("%s over %.10g %%", q.used.Of, q.used.Enter), low(false), false,
+		},
+		{
+			[]State{OK},
+			Warm, EtcdQuotaFilling, fmt.Sprintf("%s below %.10g days", q.soon.Of, q.soon.Enter),
+			func() (string, bool) { return q.text(), q.filling(false) }, false,
+		},
+		{
+			[]State{Warm},
+			OK, "", fmt.Sprintf("%s at most %.10g %%, and %s at least %.10g days", q.used.Of, q.used.Leave, q.soon.Of,
+				q.soon.Leave),
+			func() (string, bool) {
+				return q.text(), !q.used.beyond(q.percent(), true) && !q.filling(true)
+			},
+			true,
+		},
+	}
+}
+
+func (q *quota) memory() any { return q.kept }
+
+func (q *quota) recall(memory []byte, at, _ time.Duration) error {
+	var kept []mark
+	if err := strictly(memory, &kept); err != nil {
+		return err
+	}
+	if len(kept) > quotaMarks {
+		return fmt.Errorf("it has %d sizes of the database, more than %d", len(kept), quotaMarks)
+	}
+	for i, m := range kept {
+		if !past(at, m.At) || m.N < 0 || i > 0 && m.At <= kept[i-1].At {
+			return errImpossible
+		}
+	}
+	q.kept = kept
+	return nil
+}

@@ -1,0 +1,156 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// textOf gives what the finding of a code says; empty when there is none.
+func textOf(v Verdict, code Code) string {
+	for _, f := range v.Findings {
+		if f.Code == code {
+			return f.Text
+		}
+	}
+	return ""
+}
+
+func TestWhatEtcdTellsOfItselfAdvisesAndLeavesTheVerdictAlone(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	b.each(10*time.Minute, ms)
+	if len(b.verdict.Findings) > 0 || len(b.verdict.NotAvailable) > 0 {
+		t.Fatalf("an etcd that is well: %+v", b.verdict)
+	}
+	b.etcd.LeaderChanges.Value += 4
+	b.etcd.ProposalsFailed.Value += 9
+	b.etcd.SlowApplies.Value += 73
+	b.etcd.HeartbeatFailures.Value += 6
+	b.etcd.DBSize = known(1.75 * (1 << 30))
+	b.etcd.Alarms, b.etcd.Errors = known(1), []string{"memberID:1 alarm:NOSPACE"}
+	b.etcd.fsyncs, b.etcd.commits = over16ms, over32ms
+	b.each(2*time.Minute, ms)
+	if b.verdict.State != OK || b.verdict.Gates != Nothing {
+		t.Errorf("the verdict is %s, gates %v", b.verdict.State, b.verdict.Gates.Names())
+	}
+	for code, want := range map[Code]string{
+		EtcdLeaderChanges:  "4 times another leader in the last 15 min, limit 3",
+		EtcdProposalsFail:  "9 writes failed in the last 15 min, limit 5",
+		EtcdAppliesSlow:    "73 requests took over 100 ms in the last 15 min, limit 50",
+		EtcdHeartbeatsLate: "6 heartbeats were sent late in the last 15 min, limit 5",
+		EtcdQuotaLow:       "etcd's database has 1.75 GiB of 2 GiB, 1 GiB of them in use: 88 %, limit 80 %",
+		EtcdAlarm:          "etcd reports: memberID:1 alarm:NOSPACE",
+		EtcdFsyncSlow: "one in a hundred of etcd's own syncs of its log took over 16 ms in the last 5 min, " +
+			"limit 10 ms",
+		EtcdCommitSlow: "one in a hundred of etcd's own commits of its database took over 32 ms in the last 5 min, " +
+			"limit 25 ms",
+	} {
+		if got := textOf(b.verdict, code); got != want {
+			t.Errorf("%s says %q, want %q", code, got, want)
+		}
+	}
+}
+
+func TestADatabaseThatGrowsIsForetoldToBeFullAndARestartOfTheAgentDoesNotForget(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	for i := range 40 { // 20 h
+		b.now += 30 * time.Minute
+		b.etcd.DBInUse.Value += 10 << 20
+		b.look()
+		if i == 6 {
+			b.reborn()
+		}
+		if text := textOf(b.verdict, EtcdQuotaFilling); (text != "") != (i >= 12) {
+			t.Fatalf("after %d half hours: %q", i, text)
+		}
+	}
+	if got := textOf(b.verdict, EtcdQuotaFilling); got != "etcd's database has 1.2 GiB of 2 GiB, 1.39 GiB of them in "+
+		"use: 60 %, limit 80 %; full in about 31 hours, limit 3 days" {
+		t.Errorf("it says %q", got)
+	}
+	for range 40 {
+		b.now += 30 * time.Minute
+		b.look()
+	}
+	if text := textOf(b.verdict, EtcdQuotaFilling); text != "" {
+		t.Errorf("a database that grows no more: %q", text)
+	}
+}
+
+func TestADatabaseWithoutAQuotaHasNone(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.etcd.Quota = known(0)
+	b.each(time.Second, ms)
+	for _, a := range b.verdict.NotAvailable {
+		if a.Check == "etcd-quota" && a.Why == "etcd has no quota" {
+			return
+		}
+	}
+	t.Errorf("not available: %+v", b.verdict.NotAvailable)
+}
+
+func TestAnotherEtcdCountsFromZeroAndIsNotBlamedForTheOneBefore(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	b.each(10*time.Minute, ms)
+	b.etcd.fsyncs = over16ms
+	b.each(30*time.Second, ms)
+	if textOf(b.verdict, EtcdFsyncSlow) == "" {
+		t.Fatal("its slow syncs are not found")
+	}
+	b.etcd = wellEtcd()
+	b.etcd.LeaderChanges = known(1) // it was 4
+	b.each(20*time.Minute, ms)
+	if len(b.verdict.Findings) > 0 {
+		t.Errorf("the findings are %+v", b.verdict.Findings)
+	}
+}
+
+func TestAnEtcdThatWritesLittleIsNeitherWellNorSick(t *testing.T) {
+	t.Parallel()
+	var k recent
+	h := wellEtcd().WALFsync
+	for at := time.Duration(0); at <= 2*etcdWritesSpan; at += 30 * time.Second {
+		h.Counts = append([]uint64{}, h.Counts...)
+		h.Counts[over32ms] += 9 // 90 to 99 in the span
+		f := k.slowest(at, h)
+		if f.Known || at > etcdWritesSpan && !strings.Contains(f.Absent, "too little") {
+			t.Errorf("after %s: %+v", at, f)
+		}
+	}
+}
+
+func TestSizesOfADatabaseThatCannotBeAreRefused(t *testing.T) {
+	t.Parallel()
+	for what, memory := range map[string]string{
+		"out of order":  `[{"at":5,"n":1},{"at":4,"n":1}]`,
+		"of the future": `[{"at":50,"n":1}]`,
+		"negative":      `[{"at":5,"n":-1}]`,
+		"too many":      "[" + strings.Repeat(`{"at":5,"n":1},`, quotaMarks) + `{"at":6,"n":1}]`,
+		"another thing": `[{"at":5,"m":1}]`,
+	} {
+		if err := (&quota{}).recall([]byte(memory), 10, 20); err == nil {
+			t.Errorf("%s is taken", what)
+		}
+	}
+}
+
+func TestWhatEtcdReportsIsShownInABoundedRoom(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 200)
+	got := few([]string{long, "b", "c", "d", "e", "f"})
+	if want := strings.Repeat("é", 60) + "…; b; c; d; and 2 more"; got != want {
+		t.Errorf("it shows %q", got)
+	}
+	if got := few([]string{"x" + long}); got != "x"+strings.Repeat("é", 59)+"…" {
+		t.Errorf("half a letter is shown: %q", got)
+	}
+}

@@ -1,0 +1,124 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// The codes of the checks of how long etcd's own writes take.
+const (
+	EtcdFsyncSlow  Code = "ETCD_FSYNC_SLOW"
+	EtcdCommitSlow Code = "ETCD_COMMIT_SLOW"
+)
+
+// What etcd's guide wants 99 of 100 of them to stay under; and over what time they are looked at. Of fewer than that
+// many nobody can say anything.
+const (
+	etcdFsync, etcdFsyncLeave   = 10, 5  // ms
+	etcdCommit, etcdCommitLeave = 25, 10 // ms
+	etcdWritesSpan              = 5 * time.Minute
+	etcdWritesFewest            = 100
+)
+
+// declareEtcdFsync declares the check of how long etcd waits for its log. It advises only: whether the disk is fit the
+// probe tells, which is the same for all hosts and goes on when etcd is stuck.
+func declareEtcdFsync() declaration {
+	return writesOfEtcd("etcd-fsync", walFsyncSource, "syncs of its log",
+		func(r EtcdReading) Histogram { return r.WALFsync },
+		Limit{Of: "99th percentile of etcd's own syncs", Unit: "ms", Enter: etcdFsync, Leave: etcdFsyncLeave},
+		Problem{
+			Code: EtcdFsyncSlow, Title: "etcd waits long for its log.",
+			Meaning: "By its own count one in a hundred syncs of etcd's log is slower than its guide allows. Each " +
+				"holds up the writes of all clients while this member leads.",
+			Remedy: "look at 'quorumctl health' for the disk by itself; when that is well, other work on this host's " +
+				"disk or processor is in the way ('iostat -x 1', 'pidstat -d 1')",
+		})
+}
+
+// declareEtcdCommit declares the check of how long etcd waits for its database.
+func declareEtcdCommit() declaration {
+	return writesOfEtcd("etcd-commit", backendCommitSource, "commits of its database",
+		func(r EtcdReading) Histogram { return r.BackendCommit },
+		Limit{
+			Of: "99th percentile of etcd's own commits", Unit: "ms", Enter: etcdCommit,
+			Leave: etcdCommitLeave,
+		},
+		Problem{
+			Code: EtcdCommitSlow, Title: "etcd waits long for its database.",
+			Meaning: "By its own count one in a hundred commits of etcd's database is slower than its guide allows. " +
+				"Reads wait for them, and a member that is slow at it falls behind.",
+			Remedy: "look at 'quorumctl health' for the disk by itself; when that is well, the writes are large or " +
+				"many: see 'etcdctl endpoint status' for the size, and which clients write most",
+		})
+}
+
+const (
+	walFsyncSource      = "etcd_disk_wal_fsync_duration_seconds" + etcdSource
+	backendCommitSource = "etcd_disk_backend_commit_duration_seconds" + etcdSource
+)
+
+// writesOfEtcd declares a check of one of etcd's histograms.
+func writesOfEtcd(name, source, what string, of func(EtcdReading) Histogram, limit Limit, p Problem) declaration {
+	p.Component, p.State = Etcd, Warm
+	return declaration{
+		Check: Check{
+			Name: name, Component: Etcd, Gates: Nothing, Behind: []string{fsyncName, "cpu"}, Source: source,
+			Limits: []Limit{limit}, Problems: []Problem{p}, Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			kept := &recent{}
+			return &level{
+				code: p.Code, limit: limit, track: at, wellFor: etcdWritesSpan,
+				of: func(in Input) Figure { return kept.slowest(in.Etcd.At, of(in.Etcd)) },
+				words: func(f Figure, l Limit) string {
+					return fmt.Sprintf("one in a hundred of etcd's own %s took over %.0f ms in the last %s, limit "+
+						"%.0f ms",
+						what, f.Value, show(etcdWritesSpan), l.Enter)
+				},
+			}
+		},
+	}
+}
+
+// recent keeps what a histogram was over a span.
+type recent struct {
+	at   []time.Duration
+	seen []Histogram
+}
+
+// slowest takes what was seen at a moment, and gives what one in a hundred has taken longer than for certain since the
+// beginning of the span, in milliseconds.
+func (k *recent) slowest(at time.Duration, now Histogram) Figure {
+	if !now.Known {
+		k.at, k.seen = nil, nil
+		return Figure{Absent: now.Absent}
+	}
+	if n := len(k.at); n == 0 || k.at[n-1] < at {
+		if n > 0 {
+			if _, same := now.Delta(k.seen[n-1]); !same { // another etcd: it counts from zero
+				k.at, k.seen = nil, nil
+			}
+		}
+		k.at, k.seen = append(k.at, at), append(k.seen, now)
+	}
+	for len(k.at) > 2 && at-k.at[1] >= etcdWritesSpan || len(k.at) > recentKept {
+		k.at, k.seen = slices.Delete(k.at, 0, 1), slices.Delete(k.seen, 0, 1)
+	}
+	if at-k.at[0] < etcdWritesSpan {
+		return Figure{} // it has not been looked at for long enough
+	}
+	grown, _ := now.Delta(k.seen[0])
+	if grown.Count() < etcdWritesFewest {
+		return Figure{Absent: "etcd has written too little to tell"}
+	}
+	slow, _ := grown.Quantile(990)
+	return Figure{Value: float64(slow.Over) / float64(time.Millisecond), Known: true}
+}
+
+// recentKept bounds what is kept.
+const recentKept = 64
