@@ -60,13 +60,18 @@ func TestTheDevicesBelowTheDataAreShownAndOneThatHangsHoldsNobodyUp(t *testing.T
 				return health.SilentDevices("another device")
 			}
 			return health.DevicesReading{Chain: []health.Device{
-				{Name: "md0", Kind: "raid", On: []string{"sda"}}, {Name: "sda", Kind: "disk", Serial: "Z1"},
-			}}
+				{Name: "md0", Kind: "raid", On: []string{"sda"}},
+				{
+					Name: "sda", Kind: "disk", Serial: "Z1", Errors: health.Figure{Value: 2, Known: true},
+					Traffic: health.Traffic{Known: true, Flushes: 4, FlushTime: 2 * time.Second},
+				},
+			}, Arrays: []health.Array{{Name: "md0", Level: "raid1", Missing: 1, Failed: []string{"sdb"}}}}
 		}}
 		f.hosts[h.name] = h
 		h.boot("boot-s1")
 		f.pass(time.Minute)
-		if d := h.agent.Status().Health.Devices; len(d) != 2 || d[0].On[0] != "sda" || d[1].Serial != "Z1" {
+		if d := h.agent.Status().Health.Devices; len(d) != 2 || d[0].On[0] != "sda" || d[1].Serial != "Z1" ||
+			d[0].Array.Failed[0] != "sdb" || *d[1].Errors != 2 || d[1].FlushSeconds != 0.5 {
 			t.Errorf("the devices are %+v", d)
 		}
 		close(hangs)

@@ -17,7 +17,7 @@ import (
 const (
 	// pageVersion changes whenever the layout of page or the meaning of a word does: an agent that was replaced on disk
 	// may start a child of the new kind.
-	pageVersion = 0x71_70_62_00_01
+	pageVersion = 0x71_70_62_00_02
 	// ringSize holds more than a minute of samples at the highest rate; a power of two.
 	ringSize  = 4096
 	pageBytes = int(unsafe.Sizeof(page{}))
@@ -35,6 +35,7 @@ type page struct {
 	failures atomic.Uint64
 	failure  record // errno, opCode, moment
 	usage    record // total, free, moment
+	inodes   record // total, free
 	head     atomic.Uint64
 	ring     [ringSize]record // latency, end, lane | contaminated | errno
 }

@@ -113,6 +113,7 @@ func (p *place) usage() error {
 		return err
 	}
 	now := Monotonic()
+	p.page.inodes.put(uint64(now), usage.InodesTotal, usage.InodesFree, 0)
 	p.page.usage.put(uint64(now), usage.Total, usage.Free, uint64(now))
 	return nil
 }

@@ -218,7 +218,13 @@ func (p *Probe) refresh() {
 		p.failedAt = time.Duration(at)
 	}
 	if stamp, total, free, at := p.page.usage.get(); stamp != 0 {
-		p.usage = &Usage{Total: total, Free: free}
+		now := Usage{Total: total, Free: free}
+		if stamp, inodes, left, _ := p.page.inodes.get(); stamp != 0 {
+			now.Inodes, now.InodesFree = inodes, left
+		} else if p.usage != nil {
+			now.Inodes, now.InodesFree = p.usage.Inodes, p.usage.InodesFree
+		}
+		p.usage = &now
 		p.usedAt = time.Duration(at)
 	}
 }

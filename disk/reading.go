@@ -115,7 +115,9 @@ type Reading struct {
 type Usage struct {
 	Total uint64
 	Free  uint64 // to ordinary users, which leaves out what the file system reserves
-	Age   time.Duration
+	// Inodes are how many files it can have, InodesFree how many more; both 0 where there is no such number.
+	Inodes, InodesFree uint64
+	Age                time.Duration
 }
 
 // Failure is an error the disk, or the way to it, gave to the child. errors.Is finds its Errno.

@@ -44,6 +44,9 @@ type DiskReading struct {
 	// Free and Total are the bytes of the file system, UsageAge the age of both. With a Total of 0 they are not known.
 	Free, Total uint64
 	UsageAge    time.Duration
+	// Inodes are how many files it can have, and InodesFree how many of them it can still make. With 0 Inodes it knows
+	// no such number.
+	Inodes, InodesFree uint64
 	// LastCompletion is the moment of the last write to this disk by somebody else, etcd first of all, that was seen to
 	// become durable; 0 if not known. It vouches for the disk while the probe's own write hangs, for
 	// [Thresholds.Stall], so it should be looked at twice as often as that.

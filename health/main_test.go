@@ -47,6 +47,7 @@ type bench struct {
 	next    DiskReading // what the next look finds, samples aside
 	machine MachineReading
 	etcd    localEtcd
+	devices DevicesReading
 	pending []Sample
 	member  bool
 	verdict Verdict
@@ -60,8 +61,8 @@ func newBench(t testing.TB, limits Thresholds) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{t: t, j: j, now: time.Hour}
-	b.next = DiskReading{Alive: true, Free: 50 << 30, Total: 100 << 30}
-	b.machine, b.etcd = wellMachine(), wellEtcd()
+	b.next = DiskReading{Alive: true, Free: 50 << 30, Total: 100 << 30, Inodes: 1000, InodesFree: 900}
+	b.machine, b.etcd, b.devices = wellMachine(), wellEtcd(), wellDevices()
 	return b
 }
 
@@ -72,6 +73,19 @@ func wellMachine() MachineReading {
 	return MachineReading{
 		MemoryAvailable: known(60), MemoryStalled: known(0), ProcessesKilled: known(3), MemoryCorrected: known(100),
 		MemoryUncorrected: known(0), ClockError: known(0.05),
+	}
+}
+
+// wellDevices are a mirror of two drives that has everything to tell, and nothing to complain of.
+func wellDevices() DevicesReading {
+	return DevicesReading{
+		Chain: []Device{
+			{Name: "md0", Kind: "raid", On: []string{"sda", "sdb"}},
+			{Name: "sda", Kind: "disk", Errors: known(2)},
+			{Name: "sdb", Kind: "disk", Errors: known(0)},
+		},
+		Arrays:     []Array{{Name: "md0", Level: "raid1", Doing: "idle"}},
+		FileSystem: FileSystem{Type: "ext4", ReadOnly: known(0), Errors: known(0)},
 	}
 }
 
@@ -91,7 +105,9 @@ func (b *bench) contaminated(lane Lane, latency time.Duration) {
 // look lets the judge look, and gives what it found to have changed on the disk.
 func (b *bench) look() []Change {
 	b.etcd.asked(b.now)
-	in := Input{Now: b.now, Member: b.member, Disk: b.next, Machine: b.machine, Etcd: b.etcd.EtcdReading}
+	in := Input{
+		Now: b.now, Member: b.member, Disk: b.next, Machine: b.machine, Etcd: b.etcd.EtcdReading, Devices: b.devices,
+	}
 	in.Disk.Samples, b.pending = b.pending, nil
 	v, changes := b.j.Observe(in)
 	b.verdict = v

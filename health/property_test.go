@@ -23,6 +23,8 @@ type weather struct {
 	member       bool
 	free         uint64
 	machine      MachineReading
+	devices      DevicesReading
+	inodesFree   uint64
 	restarts     bool // the agent restarts at the end
 	resets       bool // the operator resets at the end
 	lasts        int  // seconds
@@ -57,7 +59,10 @@ func someWeather(r *rand.Rand) weather {
 	if chance(5) {
 		w.free = 1 << 20
 	}
-	w.machine = someMachine(chance)
+	w.machine, w.devices, w.inodesFree = someMachine(chance), someDevices(chance), 900
+	if chance(10) {
+		w.inodesFree = 10
+	}
 	return w
 }
 
@@ -106,7 +111,7 @@ func (w *witness) watch() {
 	}
 	changes := w.look()
 	for _, c := range changes {
-		if c.Component == Disk && c.Text != w.j.checks[1].text() { // and not of the space check
+		if c.Check == fsyncName {
 			w.mayChange(c, was, reset)
 			was = c.To
 		}
@@ -193,7 +198,8 @@ func (w *witness) live(r *rand.Rand, sky weather) {
 	m.ProcessesKilled.Value += w.machine.ProcessesKilled.Value
 	m.MemoryCorrected.Value += w.machine.MemoryCorrected.Value
 	m.MemoryUncorrected.Value += w.machine.MemoryUncorrected.Value
-	w.machine = m
+	w.machine, w.next.InodesFree = m, sky.inodesFree
+	w.devices = sky.devices.grown(w.devices)
 	w.etcd.weather(func(percent int) bool { return r.IntN(100) < percent })
 	if sky.errno != 0 {
 		w.next.Err = &DiskError{"wal write+sync", sky.errno, w.now}

@@ -31,6 +31,22 @@ type Device struct {
 	Serial string   `json:"serial,omitempty"`
 	Medium string   `json:"medium,omitempty"` // rotating or solid
 	Cache  string   `json:"cache,omitempty"`  // write back or write through
+	// Errors are commands that it has not answered in time, and of a leg of a RAID array also what could not be read
+	// from it, since the boot; left out where the kernel does not count them.
+	Errors *uint64 `json:"errors,omitempty"`
+	// FlushSeconds is the mean of its flushes since the boot.
+	FlushSeconds float64 `json:"flushSeconds,omitempty"`
+	// Array is told of a RAID array.
+	Array *Array `json:"array,omitempty"`
+}
+
+// Array is what a RAID array is and does.
+type Array struct {
+	Level   string   `json:"level"`
+	Missing int      `json:"missing"`          // legs that it lacks
+	Failed  []string `json:"failed,omitempty"` // those of them that are still there
+	Doing   string   `json:"doing,omitempty"`  // idle, check, repair, resync, recover or reshape
+	Done    float64  `json:"done,omitempty"`   // what part of that is done
 }
 
 // Absence says why an optional check has nothing to judge by.

@@ -171,6 +171,7 @@ func (j *judge) reading(from disk.Reading) health.DiskReading {
 	}
 	if u := from.Usage; u != nil {
 		out.Free, out.Total, out.UsageAge = u.Free, u.Total, u.Age
+		out.Inodes, out.InodesFree = u.Inodes, u.InodesFree
 	}
 	return out
 }

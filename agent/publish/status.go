@@ -246,12 +246,7 @@ func (p *Publisher) healthStatus(r *round.Round) control.Health {
 		LimitSeconds: p.opt.Config.Disk.FsyncWarm.Seconds(),
 	}
 	out.Disk.LeftOut, out.Disk.Samples = uint64(verdict.Figures.LeftOut), uint64(verdict.Figures.Samples)
-	for _, d := range verdict.Figures.Devices.Chain {
-		out.Devices = append(out.Devices, control.Device{
-			Name: d.Name, Kind: d.Kind, Label: d.Label, On: d.On, Model: d.Model, Serial: d.Serial, Medium: d.Medium,
-			Cache: d.Cache,
-		})
-	}
+	out.Devices = devices(verdict.Figures.Devices)
 	age, op := p.opt.Probe.InFlight()
 	out.Disk.InFlightSeconds, out.Disk.InFlightOp = age.Seconds(), op
 	if u := r.Reading.Usage; u != nil {

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -106,9 +107,20 @@ func writeDisk(p *page, h control.Health) {
 
 // devices gives the devices below etcd's data, each below those that lie on it.
 func devices(all []control.Device) table {
-	t := table{head: []string{"DEVICE", "KIND", "NAME", "ON", "MODEL", "SERIAL", "MEDIUM", "CACHE"}}
+	t := table{head: []string{"DEVICE", "KIND", "ON", "NAME", "SERIAL", "MEDIUM", "CACHE", "FLUSH", "ERRORS"}}
 	for _, d := range all {
-		t.add(cells(d.Name, d.Kind, d.Label, strings.Join(d.On, " "), d.Model, d.Serial, d.Medium, d.Cache)...)
+		kind, flush, errors := d.Kind, "", ""
+		if d.Array != nil {
+			kind = d.Array.Level
+		}
+		if d.FlushSeconds > 0 {
+			flush = latency(d.FlushSeconds)
+		}
+		if d.Errors != nil {
+			errors = strconv.FormatUint(*d.Errors, 10)
+		}
+		t.add(cells(d.Name, kind, strings.Join(d.On, " "), cmp.Or(d.Label, d.Model), d.Serial, d.Medium,
+			strings.TrimPrefix(d.Cache, "write "), flush, errors)...)
 	}
 	return t
 }

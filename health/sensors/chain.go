@@ -27,31 +27,22 @@ const (
 	noBlockDevice = absence("the file system of etcd's data lies on no block device that the kernel names")
 )
 
-// Devices gives what the kernel tells of the devices below the file system with this device number (st_dev).
-func (r *Reader) Devices(device uint64) health.DevicesReading {
-	chain, err := r.chain(device)
-	if err != nil {
-		return health.SilentDevices(err.Error())
-	}
-	return health.DevicesReading{Chain: chain}
-}
-
-// chain gives the device with this number and all that it lies on, each once, those that lie higher first.
-func (r *Reader) chain(number uint64) ([]health.Device, error) {
+// chain gives the device with this number and all that it lies on, each once and with its directory, those that lie
+// higher first.
+func (r *Reader) chain(number uint64) (dirs []string, chain []health.Device, err error) {
 	top := filepath.Join(r.sys, "dev", "block", fmt.Sprintf("%d:%d", unix.Major(number), unix.Minor(number)))
 	dir, err := filepath.EvalSymlinks(top)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, noBlockDevice
+		return nil, nil, noBlockDevice
 	}
 	if err != nil {
-		return nil, absence("cannot follow " + top)
+		return nil, nil, absence("cannot follow " + top)
 	}
-	var chain []health.Device
-	dirs := []string{dir}
+	dirs = []string{dir}
 	for i := 0; i < len(dirs); i++ {
 		below, err := under(dirs[i])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		d := describe(dirs[i])
 		for _, dir := range below {
@@ -61,14 +52,14 @@ func (r *Reader) chain(number uint64) ([]health.Device, error) {
 			}
 		}
 		if len(dirs) > mostDevices {
-			return nil, absence(fmt.Sprintf("etcd's data lies on more than %d devices", mostDevices))
+			return nil, nil, absence(fmt.Sprintf("etcd's data lies on more than %d devices", mostDevices))
 		}
 		if d.Leaf() {
 			identify(dirs[i], &d)
 		}
 		chain = append(chain, d)
 	}
-	return chain, nil
+	return dirs, chain, nil
 }
 
 // under gives the directories of the devices that the one in dir lies on: the disk of a partition, the parts of others.

@@ -84,9 +84,9 @@ func TestEveryDeviceBelowAVolumeIsFoundDownToItsDrives(t *testing.T) {
 			Cache: "write back",
 		},
 	}
-	got := linked(t, lvmOnRAID()).Devices(unix.Mkdev(252, 0))
-	if diff := cmp.Diff(health.DevicesReading{Chain: want}, got); diff != "" {
-		t.Error(diff)
+	_, got, err := linked(t, lvmOnRAID()).chain(unix.Mkdev(252, 0))
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
 	}
 }
 
@@ -156,13 +156,13 @@ func TestTheDevicesBelowThisDirectoryAreFound(t *testing.T) {
 
 // FuzzDevices gives the reader files of anybody's making.
 func FuzzDevices(f *testing.F) {
-	for name, text := range lvmOnRAID() {
+	for name, text := range degraded() {
 		if !strings.HasPrefix(text, "-> ") {
 			f.Add(name, text)
 		}
 	}
 	f.Fuzz(func(t *testing.T, name, text string) {
-		files := maps.Clone(lvmOnRAID())
+		files := maps.Clone(degraded())
 		if was, known := files[name]; !known || strings.HasPrefix(was, "-> ") || strings.HasPrefix(text, "-> ") {
 			return
 		}
@@ -170,6 +170,16 @@ func FuzzDevices(f *testing.F) {
 		got := linked(t, files).Devices(unix.Mkdev(252, 0))
 		if len(got.Chain) != 5 || got.Absent != "" {
 			t.Fatalf("read %+v", got)
+		}
+		for _, f := range []health.Figure{got.FileSystem.ReadOnly, got.FileSystem.Errors} {
+			if f.Known == (f.Absent != "") || f.Value < 0 {
+				t.Errorf("read %+v", f)
+			}
+		}
+		for _, a := range got.Arrays {
+			if a.Missing < 0 || !(a.Done >= 0 && a.Done <= 1) {
+				t.Errorf("read %+v", a)
+			}
 		}
 		for _, d := range got.Chain {
 			for _, word := range []string{d.Label, d.Model, d.Serial} {

@@ -16,10 +16,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
+	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -27,10 +29,13 @@ import (
 type Reader struct {
 	proc, sys string
 	clock     func() (seconds float64, err error)
+	now       func() time.Duration // since boot, as the probe counts it
 }
 
 // New gives a reader of this machine.
-func New() *Reader { return &Reader{proc: procfs.DefaultMountPoint, sys: "/sys", clock: maxError} }
+func New() *Reader {
+	return &Reader{proc: procfs.DefaultMountPoint, sys: "/sys", clock: maxError, now: disk.Monotonic}
+}
 
 // Read gives what the kernel tells at this moment.
 func (r *Reader) Read() health.MachineReading {

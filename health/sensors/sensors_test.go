@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quorumd/quorumd/health"
 )
@@ -29,6 +30,7 @@ func tree(t *testing.T, files map[string]string) *Reader {
 	return &Reader{
 		proc: filepath.Join(dir, "proc"), sys: filepath.Join(dir, "sys"),
 		clock: func() (float64, error) { return 0.25, nil },
+		now:   func() time.Duration { return time.Hour },
 	}
 }
 

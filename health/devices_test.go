@@ -1,0 +1,161 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// someDevices are how the devices are for a while. Counters say by how much they grow.
+func someDevices(chance func(percent int) bool) DevicesReading {
+	d := wellDevices()
+	d.Chain[1].Errors.Value = 0
+	if chance(10) {
+		d.Arrays[0].Missing, d.Arrays[0].Failed, d.Arrays[0].Doing = 1, []string{"sda"}, "recover"
+	}
+	if chance(50) {
+		d.Arrays[0].Doing = "resync"
+	}
+	if chance(10) {
+		d.FileSystem.ReadOnly.Value = 1
+	}
+	if chance(10) {
+		d.FileSystem.Errors.Value = 3
+	}
+	if chance(10) {
+		d.Chain[1].Errors.Value = 2
+	}
+	if chance(10) {
+		return SilentDevices("the kernel does not tell")
+	}
+	return d
+}
+
+// grown adds what a counter stood at before.
+func (d DevicesReading) grown(before DevicesReading) DevicesReading {
+	if len(d.Chain) > 1 && len(before.Chain) > 1 {
+		d.Chain[1].Errors.Value += before.Chain[1].Errors.Value
+	}
+	return d
+}
+
+// deviceEdges walk the rules of the checks of what lies under etcd's data.
+func deviceEdges() []edge {
+	set := func(how func(*bench), lasting time.Duration) func(*bench) {
+		return func(b *bench) {
+			how(b)
+			b.each(lasting, quiet)
+		}
+	}
+	then := func(first, second func(*bench)) func(*bench) {
+		return func(b *bench) { first(b); second(b) }
+	}
+	nothing := func(*bench) {}
+	well := func(b *bench) { b.devices = wellDevices() }
+	readOnly := func(b *bench) { b.devices.FileSystem.ReadOnly = known(1) }
+	noted := func(b *bench) { b.devices.FileSystem.Errors = known(1) }
+	lacking := func(b *bench) { b.devices.Arrays = []Array{{Name: "md0", Level: "raid1", Missing: 1}} }
+	resync := func(b *bench) { b.devices.Arrays = []Array{{Name: "md0", Level: "raid1", Doing: "resync"}} }
+	failing := func(b *bench) { b.devices.Chain[1].Errors.Value++ }
+	left := func(n uint64) func(*bench) { return func(b *bench) { b.next.InodesFree = n } }
+	const second, minute = time.Second, time.Minute
+	gone := then(set(well, minute-second), nothing)
+	return []edge{
+		{"the file system is read-only", set(nothing, minute), set(readOnly, second)},
+		{"the file system takes writes", then(set(readOnly, second), gone), set(nothing, second)},
+		{"errors are noted", set(nothing, minute), set(noted, second)},
+		{"no error is noted", then(set(noted, second), gone), set(nothing, second)},
+		{"an array lacks", set(nothing, minute), set(lacking, second)},
+		{"no array lacks", then(set(lacking, second), gone), set(nothing, second)},
+		{"an array is resynchronised", set(resync, minute-second), set(nothing, second)},
+		{"no array is resynchronised", then(set(resync, second), gone), set(nothing, second)},
+		{"free inodes below 5 %", then(set(left(50), minute), set(left(49), minute-second)), set(nothing, second)},
+		{"free inodes at least 7 %", then(set(left(69), minute), set(left(70), minute-second)), set(nothing, second)},
+		{"errors of the drives over 0", set(nothing, minute), set(failing, second)},
+		{
+			"errors of the drives at most 0",
+			then(set(failing, second), func(b *bench) { b.now += 24*time.Hour - second; b.look() }),
+			set(nothing, second),
+		},
+	}
+}
+
+// found gives the text of a finding, and nothing if there is none.
+func (b *bench) found(code Code) string {
+	for _, f := range b.verdict.Findings {
+		if f.Code == code {
+			return f.Text
+		}
+	}
+	return ""
+}
+
+func TestAnArrayThatLacksALegNamesItAndKeepsNothingFromHappening(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	b.each(10*time.Minute, ms)
+	b.devices.Arrays = []Array{{
+		Name: "md127", Level: "raid1", Missing: 1, Failed: []string{"sda2"}, Doing: "recover", Done: 0.453,
+	}}
+	b.each(time.Second, ms)
+	want := "md127 (raid1) lacks 1 leg, failed: sda2; a new leg is filled, 45 % done"
+	if got := b.found(RAIDDegraded); got != want || b.verdict.State != OK {
+		t.Errorf("the verdict is %s, and of the array %q, want %q", b.verdict.State, got, want)
+	}
+	b.devices = wellDevices()
+	b.each(2*time.Minute, ms)
+	if len(b.verdict.Findings) > 0 {
+		t.Errorf("after it was repaired: %+v", b.verdict.Findings)
+	}
+}
+
+func TestACheckOfAnArrayIsNothingToBeTold(t *testing.T) {
+	t.Parallel()
+	for _, doing := range []string{"check", "repair", "idle", "frozen", ""} {
+		b := newBench(t, DefaultThresholds())
+		b.member = true
+		b.each(10*time.Minute, ms)
+		b.devices.Arrays = []Array{{Name: "md127", Level: "raid1", Doing: doing, Done: 0.1}}
+		b.each(10*time.Minute, ms)
+		if len(b.verdict.Findings) > 0 {
+			t.Errorf("while it is in %q: %+v", doing, b.verdict.Findings)
+		}
+	}
+}
+
+func TestAFileSystemThatWasFoundDamagedSaysHowOftenAndWhenLast(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	b.each(10*time.Minute, ms)
+	b.devices.FileSystem.Errors = known(3)
+	b.devices.FileSystem.LastError = time.Date(2026, 11, 20, 9, 12, 0, 0, time.UTC)
+	b.each(time.Second, ms)
+	want := "ext4 has noted 3 errors, limit 0, the last on 2026-11-20 09:12:00Z"
+	if got := b.found(FileSystemErrors); got != want {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+func TestDevicesThatTellNothingAreNeitherWellNorSick(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	b.devices = SilentDevices("tmpfs lies on none")
+	b.next.Inodes = 0
+	b.each(10*time.Minute, ms)
+	var names []string
+	for _, a := range b.verdict.NotAvailable {
+		names = append(names, a.Check)
+	}
+	if got := strings.Join(names, " "); got != "readonly damage inodes raid resync drives" {
+		t.Errorf("not available: %s", got)
+	}
+	if b.verdict.State != OK || len(b.verdict.Findings) > 0 {
+		t.Errorf("the verdict is %+v", b.verdict)
+	}
+}

@@ -1,0 +1,160 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// The codes of the checks of the file system.
+const (
+	FileSystemReadOnly Code = "FILESYSTEM_READ_ONLY"
+	FileSystemErrors   Code = "FILESYSTEM_ERRORS"
+	InodesLow          Code = "INODES_LOW"
+)
+
+// FileSystem is what the kernel tells of the file system of etcd's data.
+type FileSystem struct {
+	Type string // "ext4", say
+	// ReadOnly is 1 while nothing can be written to it, whoever asks, and 0 otherwise.
+	ReadOnly Figure
+	// Errors is how often it was found damaged since it was last checked, and LastError when that was last, by the
+	// wall clock; zero if not known.
+	Errors    Figure
+	LastError time.Time
+	// Unsafe names the option by which it does not flush the device, so that acknowledged writes may be lost.
+	Unsafe string
+}
+
+// inodesLow is the part of the inodes that has to be free, in percent.
+const inodesLow, inodesLeave = 5, 7
+
+// declareReadOnly declares the check of whether the file system can be written to. The probe finds out by itself; this
+// says why.
+func declareReadOnly() declaration {
+	return declaration{
+		Check: Check{
+			Name: "readonly", Component: Disk, Gates: Nothing,
+			Source: "the options of the file system of etcd's data in /proc/self/mountinfo",
+			Limits: []Limit{{Of: "read-only file systems", Unit: "under etcd's data"}},
+			Problems: []Problem{
+				{
+					FileSystemReadOnly, Disk, Warm, "The file system of etcd's data is read-only.",
+					"It was mounted so, or the kernel made it so because it found it damaged. etcd cannot write there.",
+					"look at 'journalctl -k' for why; repair it with fsck while it is not mounted, then mount it again",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			return &seen{
+				code: FileSystemReadOnly, track: at, wrong: "the file system is read-only",
+				well: "the file system takes writes", wellFor: time.Minute,
+				of: func(in Input) sight {
+					s := in.Devices.FileSystem
+					if s.ReadOnly.Known && s.ReadOnly.Value > 0 {
+						return sight{wrong: "the " + s.Type + " of etcd's data is read-only"}
+					}
+					return sight{why: s.ReadOnly.absent()}
+				},
+			}
+		},
+	}
+}
+
+// declareErrors declares the check of damage that the file system has found in itself. It is remembered on the disk
+// until the file system is checked.
+func declareErrors() declaration {
+	return declaration{
+		Check: Check{
+			Name: "damage", Component: Disk, Gates: Nothing,
+			Source: "errors_count of ext4; other file systems keep no count",
+			Limits: []Limit{{Of: "noted errors", Unit: "since it was checked"}},
+			Problems: []Problem{
+				{
+					FileSystemErrors, Disk, Warm, "The file system of etcd's data was found damaged.",
+					"The kernel noted an error in it that was not repaired since. Files may be damaged, and the next " +
+						"error may make it read-only.",
+					"look at 'journalctl -k -g EXT4-fs' for what it was; check it with 'e2fsck -f' in a maintenance, " +
+						"while it is not mounted",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			return &seen{
+				code: FileSystemErrors, track: at, wrong: "errors are noted in the file system",
+				well: "no error is noted in the file system", wellFor: time.Minute,
+				of: func(in Input) sight { return in.Devices.FileSystem.damage() },
+			}
+		},
+	}
+}
+
+func (s FileSystem) damage() sight {
+	if !s.Errors.Known || s.Errors.Value == 0 {
+		return sight{why: s.Errors.absent()}
+	}
+	text := fmt.Sprintf("%s has noted %s, limit 0", s.Type, plural(int(s.Errors.Value), "error"))
+	if !s.LastError.IsZero() {
+		text += ", the last on " + s.LastError.UTC().Format("2006-01-02 15:04:05Z")
+	}
+	return sight{wrong: text}
+}
+
+// declareInodes declares the check of the files that can still be made.
+func declareInodes() declaration {
+	limit := Limit{Of: "free inodes", Unit: "%", Enter: inodesLow, Leave: inodesLeave, Below: true}
+	return declaration{
+		Check: Check{
+			Name: "inodes", Component: Disk, Gates: Nothing,
+			Source: "statfs of the file system that the probe writes to",
+			Limits: []Limit{limit},
+			Problems: []Problem{
+				{
+					InodesLow, Disk, Warm, "The file system of etcd's data has few inodes left.",
+					"Without any no file can be made, and etcd, which makes one for every 64 MB of its log, stops as " +
+						"if the disk were full.",
+					"look at 'df -i' and remove what makes many small files from the file system of etcd's data",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			return &level{
+				code: InodesLow, limit: limit, track: at, badFor: time.Minute, wellFor: time.Minute,
+				of: func(in Input) Figure { return in.Disk.inodes() },
+				words: func(f Figure, l Limit) string {
+					return fmt.Sprintf("%.1f %% of the inodes are free, limit %.0f %%", f.Value, l.Enter)
+				},
+			}
+		},
+	}
+}
+
+// inodes is the part of them that is free, in percent.
+func (d DiskReading) inodes() Figure {
+	switch {
+	case d.Total == 0:
+		return Figure{}
+	case d.UsageAge > usageFresh:
+		return Figure{Absent: "the file system has not answered for a while"}
+	case d.Inodes == 0:
+		return Figure{Absent: "the file system has no fixed number of inodes"}
+	}
+	return Figure{Value: 100 * float64(min(d.InodesFree, d.Inodes)) / float64(d.Inodes), Known: true}
+}
+
+// absent says why there is no chain of devices; empty when there is.
+func (d DevicesReading) absent() string {
+	if len(d.Chain) > 0 {
+		return ""
+	}
+	return cmp.Or(d.Absent, notYet)
+}

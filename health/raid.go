@@ -1,0 +1,121 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The codes of the checks of RAID arrays.
+const (
+	RAIDDegraded  Code = "RAID_DEGRADED"
+	RAIDResyncing Code = "RAID_RESYNCING"
+)
+
+// Array is a RAID array of the kernel (md).
+type Array struct {
+	Name, Level string
+	Missing     int      // how many legs it lacks
+	Failed      []string // those of them that the kernel has put out and that are still there
+	// Doing is what it does beside its work: "idle", "check", "repair", "resync", "recover" or "reshape"; empty when
+	// the kernel does not tell. A check reads all legs, as most systems have it every month, and nothing is wrong.
+	Doing  string
+	Done   float64 // what part of that is done, from 0 to 1
+	Broken bool    // it lacks more legs than it can do without
+}
+
+// declareRAID declares the check of arrays that lack a leg.
+func declareRAID() declaration {
+	return declaration{
+		Check: Check{
+			Name: "raid", Component: Disk, Gates: Nothing,
+			Source: "degraded, array_state and sync_action of the RAID arrays under etcd's data (md)",
+			Limits: []Limit{{Of: "missing legs", Unit: "in an array"}},
+			Problems: []Problem{
+				{
+					RAIDDegraded, Disk, Warm, "A RAID array under etcd's data lacks a leg.",
+					"All data is there. The next leg that fails may take it along, and while a new one is filled " +
+						"writes are slower.",
+					"look at 'cat /proc/mdstat' and 'mdadm --detail'; replace the drive that failed and add it with " +
+						"'mdadm --add'",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			return &seen{
+				code: RAIDDegraded, track: at, wrong: "an array lacks a leg", well: "no array lacks a leg",
+				wellFor: time.Minute,
+				of:      func(in Input) sight { return arrays(in, Array.lacking) },
+			}
+		},
+	}
+}
+
+// declareResync declares the check of arrays that are made the same again on all legs. A check of an
+// array is not that.
+func declareResync() declaration {
+	return declaration{
+		Check: Check{
+			Name: "resync", Component: Disk, Gates: Nothing, Behind: []string{"raid"},
+			Source: "sync_action of the RAID arrays under etcd's data (md); a check or repair of an array is none",
+			Limits: []Limit{{Of: "arrays that are resynchronised", Unit: "for 1 min"}},
+			Problems: []Problem{
+				{
+					RAIDResyncing, Disk, Warm, "A RAID array under etcd's data is being resynchronised.",
+					"The host went down without stopping it, or the array is new or changes its shape. Until that is " +
+						"done its legs differ, and writes are slower.",
+					"nothing, it ends by itself; 'cat /proc/mdstat' shows how far it is",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			return &seen{
+				code: RAIDResyncing, track: at, wrong: "an array is resynchronised", well: "no array is resynchronised",
+				badFor: time.Minute, wellFor: time.Minute,
+				of: func(in Input) sight { return arrays(in, Array.resyncing) },
+			}
+		},
+	}
+}
+
+// arrays asks all arrays under etcd's data what is wrong with them.
+func arrays(in Input, wrong func(Array) string) sight {
+	var all []string
+	for _, a := range in.Devices.Arrays {
+		if text := wrong(a); text != "" {
+			all = append(all, fmt.Sprintf("%s (%s) %s", a.Name, a.Level, text))
+		}
+	}
+	return sight{wrong: strings.Join(all, "; "), why: in.Devices.absent()}
+}
+
+func (a Array) lacking() string {
+	if a.Missing == 0 && !a.Broken {
+		return ""
+	}
+	text := fmt.Sprintf("lacks %s", plural(a.Missing, "leg"))
+	if a.Broken {
+		text = "is broken, it lacks more legs than it can do without"
+	}
+	if len(a.Failed) > 0 {
+		text += ", failed: " + strings.Join(a.Failed, " ")
+	}
+	if a.Doing == "recover" {
+		text += fmt.Sprintf("; a new leg is filled, %.0f %% done", 100*a.Done)
+	}
+	return text
+}
+
+func (a Array) resyncing() string {
+	if a.Doing != "resync" && a.Doing != "reshape" {
+		return ""
+	}
+	return fmt.Sprintf("is in a %s, %.0f %% done", a.Doing, 100*a.Done)
+}

@@ -1,0 +1,200 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sensors
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"github.com/prometheus/procfs/blockdevice"
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// Devices gives what the kernel tells of the devices below the file system with this device number (st_dev).
+func (r *Reader) Devices(device uint64) health.DevicesReading {
+	dirs, chain, err := r.chain(device)
+	if err != nil {
+		return health.SilentDevices(err.Error())
+	}
+	out := health.DevicesReading{Chain: chain, At: r.now(), FileSystem: r.fileSystem(device, chain[0].Name)}
+	for i := range chain {
+		d := &chain[i]
+		if d.Kind == "raid" {
+			out.Arrays = append(out.Arrays, array(dirs[i], d.Name))
+		}
+		if d.Leaf() {
+			d.Errors = timeouts(dirs[i])
+		}
+		if d.Leaf() || i == 0 && d.Kind != "partition" {
+			d.Traffic = r.traffic(d.Name)
+		}
+	}
+	for i, d := range chain {
+		if d.Kind == "raid" {
+			legErrors(dirs[i], chain)
+		}
+	}
+	return out
+}
+
+// array reads a RAID array. One without redundancy has neither missing legs nor anything to do beside its work.
+func array(dir, name string) health.Array {
+	a := health.Array{
+		Name: name, Level: attribute(dir, "md/level"), Doing: attribute(dir, "md/sync_action"),
+		Broken: attribute(dir, "md/array_state") == "broken",
+	}
+	if n, err := strconv.ParseUint(attribute(dir, "md/degraded"), 10, 16); err == nil {
+		a.Missing = int(n)
+	}
+	for _, leg := range legs(dir) {
+		for state := range strings.SplitSeq(attribute(dir, filepath.Join("md", leg, "state")), ",") {
+			if state == "faulty" {
+				a.Failed = append(a.Failed, word(strings.TrimPrefix(leg, "dev-")))
+			}
+		}
+	}
+	done, all, both := strings.Cut(attribute(dir, "md/sync_completed"), " / ")
+	n, err := strconv.ParseUint(done, 10, 64)
+	of, err2 := strconv.ParseUint(all, 10, 64)
+	if both && err == nil && err2 == nil && of > 0 && n <= of {
+		a.Done = float64(n) / float64(of)
+	}
+	return a
+}
+
+// legs gives the names of the directories of an array's legs.
+func legs(dir string) []string {
+	names, err := list(filepath.Join(dir, "md"))
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, name := range names {
+		if strings.HasPrefix(name, "dev-") {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// legErrors adds to the devices of the chain what could not be read from them as legs of the array.
+func legErrors(dir string, chain []health.Device) {
+	for _, leg := range legs(dir) {
+		n, err := strconv.ParseUint(attribute(dir, filepath.Join("md", leg, "errors")), 10, 53)
+		if err != nil {
+			continue
+		}
+		for i := range chain {
+			if chain[i].Name == strings.TrimPrefix(leg, "dev-") {
+				chain[i].Errors = health.Figure{Value: chain[i].Errors.Value + float64(n), Known: true}
+			}
+		}
+	}
+}
+
+// timeouts is how many commands a drive has not answered in time. The kernel writes the number in hexadecimal.
+func timeouts(dir string) health.Figure {
+	text := attribute(dir, "device/iotmo_cnt")
+	if text == "" {
+		return health.Figure{Absent: "the kernel counts no errors of drives of this kind"}
+	}
+	n, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 53)
+	if err != nil {
+		return health.Figure{Absent: "the kernel gives a number that cannot be"}
+	}
+	return health.Figure{Value: float64(n), Known: true}
+}
+
+// traffic is what a whole device has done.
+func (r *Reader) traffic(name string) health.Traffic {
+	const sector = 512 // bytes, whatever the device has
+	block, err := blockdevice.NewFS(r.proc, r.sys)
+	if err != nil {
+		return health.Traffic{}
+	}
+	s, n, err := block.SysBlockDeviceStat(name)
+	if err != nil || n < 11 {
+		return health.Traffic{}
+	}
+	ms := func(n uint64) time.Duration { return time.Duration(min(n, 1<<40)) * time.Millisecond }
+	return health.Traffic{
+		Known: true, Writes: s.WriteIOs, Flushes: s.FlushRequestsCompleted,
+		Written: s.WriteSectors * sector, Read: s.ReadSectors * sector,
+		WriteTime: ms(s.WriteTicks), FlushTime: ms(s.TimeSpentFlushing), Busy: ms(s.IOsTotalTicks),
+		InFlight: s.IOsInProgress,
+	}
+}
+
+// fileSystem reads what the kernel tells of a file system, by its device number and the name of its device.
+func (r *Reader) fileSystem(number uint64, name string) health.FileSystem {
+	var out health.FileSystem
+	out.Type, out.ReadOnly, out.Unsafe = r.options(number)
+	out.Errors = figure(r.noted(out.Type, name))
+	if at, err := r.ext4(name, "last_error_time"); err == nil && at > 0 {
+		out.LastError = time.Unix(int64(at), 0)
+	}
+	return out
+}
+
+// options gives the type of a file system, whether it is read-only for all, and the option by which it does not flush.
+func (r *Reader) options(number uint64) (kind string, readOnly health.Figure, unsafe string) {
+	unknown := health.Figure{Absent: "the file system of etcd's data is not in " + r.proc + "/self/mountinfo"}
+	proc, err := procfs.NewFS(r.proc)
+	if err != nil {
+		return "", unknown, ""
+	}
+	mounts, err := proc.GetMounts()
+	if err != nil {
+		return "", health.Figure{Absent: "cannot read " + r.proc + "/self/mountinfo"}, ""
+	}
+	for _, m := range mounts {
+		if m.MajorMinorVer != fmt.Sprintf("%d:%d", unix.Major(number), unix.Minor(number)) {
+			continue
+		}
+		readOnly = health.Figure{Known: true}
+		for _, option := range []string{"ro", "emergency_ro", "shutdown"} {
+			if _, is := m.SuperOptions[option]; is {
+				readOnly.Value = 1
+			}
+		}
+		if _, is := m.SuperOptions["nobarrier"]; is || m.SuperOptions["barrier"] == "0" {
+			unsafe = "nobarrier"
+		}
+		return word(m.FSType), readOnly, unsafe
+	}
+	return "", unknown, ""
+}
+
+// noted is how many errors a file system has noted in itself.
+func (r *Reader) noted(kind, name string) (float64, error) {
+	n, err := r.ext4(name, "errors_count")
+	if errors.Is(err, fs.ErrNotExist) {
+		if kind == "ext4" {
+			return 0, absence("the kernel does not tell the errors of this ext4")
+		}
+		return 0, absence("only ext4 keeps a count of its errors")
+	}
+	return n, err
+}
+
+// ext4 gives a number that an ext4 tells of itself.
+func (r *Reader) ext4(name, number string) (float64, error) {
+	path := filepath.Join(r.sys, "fs/ext4", name, number)
+	text, err := read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	if err != nil {
+		return 0, absence("cannot read " + path)
+	}
+	return count(path, strings.TrimSpace(text))
+}
