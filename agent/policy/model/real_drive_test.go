@@ -274,13 +274,20 @@ func (b *bench) joins(i int, says string) (how uint8, err error) {
 	case err == nil && h.runs():
 		return 0, nil
 	case err != nil:
-	case b.claims.old(&b.w, i) && strings.Contains(h.member.LogTail(20), "member count is unequal"):
+	case b.claims.old(&b.w, i) && givenOldList(h.member.LogTail(20)):
 		b.open["one that joins is given an old list"]++
 		return 1, nil
 	default:
 		err = errors.New("it has ended")
 	}
 	return 0, differ(says, "%v; its log ends with\n%s", err, h.member.LogTail(5))
+}
+
+// givenOldList tells whether an etcd has ended because the list that it was given is not the one that it was started
+// with: it has more or fewer members, or others, such as a learner that was removed before this one was added.
+func givenOldList(log string) bool {
+	return strings.Contains(log, "member count is unequal") ||
+		strings.Contains(log, "no match found for existing member")
 }
 
 // versionDecided tells whether the cluster has agreed on its version. Before, a member that is started for the first

@@ -50,7 +50,7 @@ func (w *world) firstStart(i int, how uint8) (ok bool, found breach) {
 		w.stable = 0
 	case how == 0 && w.mayJoin(i):
 		h.data = current
-	default: // "member count is unequal", nobody to ask for the list, or a voter without its data
+	default: // "error validating peerURLs", nobody to ask for the list, or a voter without its data
 		h.unit, h.data = failed, remains
 	}
 	return true, fine
@@ -63,7 +63,7 @@ func (w *world) mayJoin(i int) bool {
 }
 
 // asksOldList tells whether one that joins may yet be given a list that it is not in, and end with
-// "member count is unequal": it takes the first answer, be it from a follower that has not heard of
+// "error validating peerURLs": it takes the first answer, be it from a follower that has not heard of
 // it, or from a member that has just started and is not yet at the end of its log.
 func (w *world) asksOldList(i int) bool {
 	voters, _ := w.votes()
