@@ -6,37 +6,30 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
 	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/sim/keyspace"
 )
 
 // fleetEtcd keeps keys with revisions and leases, and a member list, as etcd does, and counts what
 // each host asks of it. Its clock is that of the test's bubble.
 type fleetEtcd struct {
-	mu       sync.Mutex
-	revision int64
-	keys     map[string]*mvccpb.KeyValue
-	sorted   []string // of keys
-	leases   map[clientv3.LeaseID]time.Time
-	ends     time.Time // no lease ends before
-	ttl      map[clientv3.LeaseID]int64
-	members  []cluster.Member
-	silent   map[uint64]bool   // members that do not answer
-	asked    map[string]*asked // by host
-	cut      bool              // nobody is answered
-	nextID   uint64
+	mu      sync.Mutex
+	store   *keyspace.Store
+	members []cluster.Member
+	silent  map[uint64]bool   // members that do not answer
+	asked   map[string]*asked // by host
+	cut     bool              // nobody is answered
+	nextID  uint64
 }
 
 // asked is what a host has asked of etcd.
@@ -51,11 +44,7 @@ type asked struct {
 }
 
 func newFleetEtcd() *fleetEtcd {
-	return &fleetEtcd{
-		revision: 1, keys: map[string]*mvccpb.KeyValue{}, leases: map[clientv3.LeaseID]time.Time{},
-		ttl:   map[clientv3.LeaseID]int64{},
-		asked: map[string]*asked{}, nextID: 100,
-	}
+	return &fleetEtcd{store: keyspace.New(), asked: map[string]*asked{}, nextID: 100}
 }
 
 // of gives one host's way to it.
@@ -77,45 +66,22 @@ func (e *fleetEtcd) count() map[string]asked {
 	return out
 }
 
-func (e *fleetEtcd) expire() {
-	now := time.Now()
-	if now.Before(e.ends) {
-		return
-	}
-	e.ends = now.Add(time.Hour)
-	for id, end := range e.leases {
-		switch {
-		case !now.Before(end):
-			e.drop(id)
-		case end.Before(e.ends):
-			e.ends = end
-		}
-	}
-}
-
 // bytes gives the size of all keys and values.
 func (e *fleetEtcd) bytes() (sum int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for key, kv := range e.keys {
-		sum += len(key) + len(kv.Value)
+	for _, kv := range e.store.Prefix("") {
+		sum += len(kv.Key) + len(kv.Value)
 	}
 	return sum
-}
-
-func (e *fleetEtcd) drop(id clientv3.LeaseID) {
-	delete(e.leases, id)
-	e.revision++
-	maps.DeleteFunc(e.keys, func(_ string, kv *mvccpb.KeyValue) bool { return kv.Lease == int64(id) })
-	e.sorted = slices.DeleteFunc(e.sorted, func(key string) bool { return e.keys[key] == nil })
 }
 
 // get gives the value of a key; "" when it is not there.
 func (e *fleetEtcd) get(key string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.expire()
-	if kv := e.keys[key]; kv != nil {
+	e.store.Expire()
+	if kv := e.store.Get(key); kv != nil {
 		return string(kv.Value)
 	}
 	return ""
@@ -150,7 +116,7 @@ type fleetClient struct {
 }
 
 func (c *fleetClient) ask() *asked {
-	c.e.expire()
+	c.e.store.Expire()
 	n := c.e.asked[c.host]
 	n.requests++
 	return n
@@ -234,7 +200,7 @@ func (c *fleetClient) Statuses(_ context.Context, members []cluster.Member) map[
 			out[m.ID] = cluster.Status{Err: errors.New("it does not answer")}
 			continue
 		}
-		index := uint64(c.e.revision)
+		index := uint64(c.e.store.Revision())
 		out[m.ID] = cluster.Status{
 			MemberID: m.ID, ClusterID: 1, Leader: c.e.members[0].ID, Term: 2, Index: index, Applied: index,
 			Learner: m.Learner,
@@ -262,21 +228,22 @@ func (c *fleetClient) Read(_ context.Context, spans ...cluster.Span) (cluster.Ra
 	if c.e.cut {
 		return cluster.Range{}, errCut
 	}
-	out := cluster.Range{Revision: c.e.revision}
+	out := cluster.Range{Revision: c.e.store.Revision()}
 	for _, span := range spans {
-		from, _ := slices.BinarySearch(c.e.sorted, span.Start)
-		for _, key := range c.e.sorted[from:] {
-			if key != span.Start && key >= span.End {
-				break
-			}
-			if span.Count {
-				out.Counted++
-				continue
-			}
+		found, err := c.e.store.Range(&pb.RangeRequest{
+			Key: []byte(span.Start), RangeEnd: []byte(span.End), CountOnly: span.Count,
+		})
+		if err != nil {
+			return cluster.Range{}, err
+		}
+		if span.Count {
+			out.Counted += int(found.Count)
+		}
+		for _, kv := range found.Kvs {
+			key := string(kv.Key)
 			if strings.Contains(key, "/hosts/") {
 				n.records++
 			}
-			kv := c.e.keys[key]
 			out.Pairs = append(out.Pairs, cluster.Pair{
 				Key: key, Value: kv.Value, CreateRevision: kv.CreateRevision,
 				ModRevision: kv.ModRevision, Lease: kv.Lease,
@@ -292,7 +259,7 @@ func (c *fleetClient) ReadLast(context.Context, string, int64) (cluster.Range, e
 	if c.ask(); c.e.cut {
 		return cluster.Range{}, errCut
 	}
-	return cluster.Range{Revision: c.e.revision}, nil
+	return cluster.Range{Revision: c.e.store.Revision()}, nil
 }
 
 // fleetTxn takes a transaction as it goes to the server, which the client's own code makes of it.
@@ -312,62 +279,17 @@ func (t fleetTxn) Txn(_ context.Context, request *pb.TxnRequest, _ ...grpc.CallO
 	if e.cut {
 		return nil, errCut
 	}
-	answer := &pb.TxnResponse{Succeeded: true}
-	for _, c := range request.Compare {
-		created, modified := int64(0), int64(0)
-		if kv := e.keys[string(c.Key)]; kv != nil {
-			created, modified = kv.CreateRevision, kv.ModRevision
-		}
-		switch target := c.TargetUnion.(type) {
-		case *pb.Compare_CreateRevision:
-			answer.Succeeded = answer.Succeeded && created == target.CreateRevision
-		case *pb.Compare_ModRevision:
-			answer.Succeeded = answer.Succeeded && modified == target.ModRevision
-		default:
-			return nil, fmt.Errorf("a comparison of %T is not known here", target)
+	answer, err := e.store.Txn(request)
+	if err != nil || !answer.Succeeded {
+		return answer, err
+	}
+	n.writes += len(request.Success)
+	for _, op := range request.Success {
+		if strings.HasSuffix(string(op.GetRequestPut().GetKey()), "/lock") {
+			n.locked++
 		}
 	}
-	if answer.Succeeded {
-		for _, op := range request.Success {
-			if put := op.GetRequestPut(); put != nil && put.Lease != 0 &&
-				e.leases[clientv3.LeaseID(put.Lease)].IsZero() {
-				return nil, rpctypes.ErrLeaseNotFound
-			}
-		}
-		if len(request.Success) > 0 {
-			e.revision++
-		}
-		for _, op := range request.Success {
-			e.apply(n, op)
-		}
-	}
-	answer.Header = &pb.ResponseHeader{Revision: e.revision}
 	return answer, nil
-}
-
-func (e *fleetEtcd) apply(n *asked, op *pb.RequestOp) {
-	n.writes++
-	if del := op.GetRequestDeleteRange(); del != nil {
-		delete(e.keys, string(del.Key))
-		e.sorted = slices.DeleteFunc(e.sorted, func(key string) bool { return e.keys[key] == nil })
-		return
-	}
-	put := op.GetRequestPut()
-	key := string(put.Key)
-	if strings.HasSuffix(key, "/lock") {
-		n.locked++
-	}
-	kv := &mvccpb.KeyValue{
-		Key: put.Key, Value: put.Value, Lease: put.Lease, CreateRevision: e.revision,
-		ModRevision: e.revision,
-	}
-	if old := e.keys[key]; old != nil {
-		kv.CreateRevision = old.CreateRevision
-	} else {
-		at, _ := slices.BinarySearch(e.sorted, key)
-		e.sorted = slices.Insert(e.sorted, at, key)
-	}
-	e.keys[key] = kv
 }
 
 func (c *fleetClient) Grant(_ context.Context, ttl int64) (clientv3.LeaseID, int64, error) {
@@ -376,13 +298,7 @@ func (c *fleetClient) Grant(_ context.Context, ttl int64) (clientv3.LeaseID, int
 	if c.ask().takes++; c.e.cut {
 		return 0, 0, errCut
 	}
-	c.e.nextID++
-	id := clientv3.LeaseID(c.e.nextID)
-	end := time.Now().Add(time.Duration(ttl) * time.Second)
-	c.e.leases[id], c.e.ttl[id] = end, ttl
-	if end.Before(c.e.ends) {
-		c.e.ends = end
-	}
+	id := clientv3.LeaseID(c.e.store.Grant(time.Duration(ttl) * time.Second).ID)
 	return id, ttl, nil
 }
 
@@ -393,11 +309,11 @@ func (c *fleetClient) KeepAliveOnce(_ context.Context, id clientv3.LeaseID) (int
 	if c.e.cut {
 		return 0, errCut
 	}
-	if c.e.leases[id].IsZero() {
-		return 0, rpctypes.ErrLeaseNotFound
+	l, err := c.e.store.Renew(int64(id))
+	if err != nil {
+		return 0, rpctypes.Error(err)
 	}
-	c.e.leases[id] = time.Now().Add(time.Duration(c.e.ttl[id]) * time.Second)
-	return c.e.ttl[id], nil
+	return int64(l.TTL / time.Second), nil
 }
 
 func (c *fleetClient) Revoke(_ context.Context, id clientv3.LeaseID) error {
@@ -406,6 +322,6 @@ func (c *fleetClient) Revoke(_ context.Context, id clientv3.LeaseID) error {
 	if c.ask(); c.e.cut {
 		return errCut
 	}
-	c.e.drop(id)
-	return nil
+	_, err := c.e.store.Revoke(int64(id))
+	return rpctypes.Error(err)
 }

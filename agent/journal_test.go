@@ -50,13 +50,10 @@ func stored(t *testing.T, etcd *fleetEtcd) (texts []string) {
 func storedLines(t *testing.T, etcd *fleetEtcd) (lines []record.Line) {
 	t.Helper()
 	etcd.mu.Lock()
-	keys := slices.Clone(etcd.sorted)
+	kvs := etcd.store.Prefix(record.KeysFor("test").History())
 	etcd.mu.Unlock()
-	for _, key := range keys {
-		if !strings.HasPrefix(key, record.KeysFor("test").History()) {
-			continue
-		}
-		l, err := record.Decode[record.Line]([]byte(etcd.get(key)))
+	for _, kv := range kvs {
+		l, err := record.Decode[record.Line](kv.Value)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,8 +78,8 @@ func TestALineThatEtcdDoesNotTakeIsStoredInItsPlaceWhenItAnswersAgain(t *testing
 	if got := stored(t, etcd); !slices.Equal(got, []string{"begin", "restarting etcd", "back"}) || j.Waiting() {
 		t.Errorf("stored is %q", got)
 	}
-	before := etcd.revision
-	if j.Write(t.Context(), 14, publish.Entry{Kind: "step", Code: "set-phase", Text: "back"}); etcd.revision != before {
+	before := etcd.store.Revision()
+	if j.Write(t.Context(), 14, publish.Entry{Kind: "step", Code: "set-phase", Text: "back"}); etcd.store.Revision() != before {
 		t.Error("a line that says the same as the last one is stored")
 	}
 }
@@ -99,7 +96,7 @@ func TestWhatWasDoneWhileNoVoterAnsweredIsStoredAfterwardsAndOnlyOnce(t *testing
 	if got := stored(t, etcd); !slices.Equal(got, []string{"stopping etcd", "starting etcd"}) || j.Waiting() {
 		t.Errorf("stored is %q", got)
 	}
-	if key := etcd.sorted[1]; key != record.KeysFor("test").HistoryLine(20, "id-a", 2) {
+	if key := string(etcd.store.Prefix("")[1].Key); key != record.KeysFor("test").HistoryLine(20, "id-a", 2) {
 		t.Errorf("the key of the second try is %s, another than that of the first", key)
 	}
 }

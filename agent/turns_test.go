@@ -219,7 +219,7 @@ func (f *fleet) op() (op record.Op, at int64) {
 	f.t.Helper()
 	f.etcd.mu.Lock()
 	defer f.etcd.mu.Unlock()
-	kv := f.etcd.keys[record.KeysFor("test").Op()]
+	kv := f.etcd.store.Get(record.KeysFor("test").Op())
 	if kv == nil {
 		return record.Op{}, 0
 	}

@@ -89,7 +89,7 @@ func TestARecordThatCannotBeReadIsNamedOnEveryHostAndAPersonCanDeleteIt(t *testi
 func (e *fleetEtcd) has(key string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.keys[key] != nil
+	return e.store.Get(key) != nil
 }
 
 func TestNothingIsBegunWhileTheOperationOrThePauseCannotBeRead(t *testing.T) {

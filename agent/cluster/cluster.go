@@ -48,6 +48,7 @@ type Options struct {
 	Probe       string
 	CallTimeout time.Duration // for one call to one endpoint
 	Logger      *slog.Logger
+	Dial        []grpc.DialOption // what else connections are made with: simulations carry their calls themselves
 }
 
 // Client is a connection to the cluster. It may be used from several goroutines.
@@ -138,7 +139,7 @@ func (c *Client) conn(endpoint string) (*clientv3.Client, error) {
 		DialTimeout:          c.opt.CallTimeout,
 		Logger:               zap.NewNop(),
 		TLS:                  c.tls.config(),
-		DialOptions:          append(dialOptions(), grpc.WithPerRPCCredentials(c.token)),
+		DialOptions:          append(append(dialOptions(), grpc.WithPerRPCCredentials(c.token)), c.opt.Dial...),
 		MaxCallRecvMsgSize:   answerBytes,
 		MaxUnaryRetries:      1, // whom to ask next is decided here
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -124,10 +125,10 @@ func (c *Client) Statuses(ctx context.Context, members []Member) map[uint64]Stat
 func (c *Client) status(ctx context.Context, m Member) Status {
 	endpoint := m.ClientURLs[0]
 	began := time.Now()
-	s, err := once(ctx, c, endpoint, func(ctx context.Context,
-		conn *clientv3.Client,
-	) (*clientv3.StatusResponse, error) {
-		return conn.Status(ctx, endpoint)
+	s, err := once(ctx, c, endpoint, func(ctx context.Context, conn *clientv3.Client) (*pb.StatusResponse, error) {
+		// the etcd client's own Status would make a connection for every call
+		answer, err := pb.NewMaintenanceClient(conn.ActiveConnection()).Status(ctx, &pb.StatusRequest{})
+		return answer, clientv3.ContextError(ctx, err)
 	})
 	if err != nil {
 		return Status{Err: err}

@@ -132,7 +132,7 @@ func (r *reading) full() bool {
 
 // flush remembers what was found side by side.
 func (r *reading) flush() {
-	if r.until.IsZero() {
+	if r.until.IsZero() && len(r.run) > 0 {
 		r.until = time.Now().Add(skipFor)
 	}
 	r.c.skips.learn(r.run, r.until)

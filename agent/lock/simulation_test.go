@@ -14,43 +14,24 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"github.com/quorumd/quorumd/agent/lock"
+	"github.com/quorumd/quorumd/agent/sim/keyspace"
 )
 
-// leaseServer keeps leases and one key, in virtual time. It ends a lease in the very moment it may:
-// real etcd is later, which would hide an overlap.
+// leaseServer ends a lease in the very moment it may: real etcd is later, which would hide an overlap.
 type leaseServer struct {
-	mu       sync.Mutex
-	random   *rand.Rand
-	ends     map[clientv3.LeaseID]time.Time
-	revision int64
-	created  int64            // the key's create revision; 0 when it is not there
-	owner    clientv3.LeaseID // the lease of the key
-}
-
-// expire ends what has run out.
-func (s *leaseServer) expire() {
-	for id, end := range s.ends {
-		if !time.Now().Before(end) {
-			s.drop(id)
-		}
-	}
-}
-
-func (s *leaseServer) drop(id clientv3.LeaseID) {
-	delete(s.ends, id)
-	if s.owner == id && s.created != 0 {
-		s.revision++
-		s.created = 0
-	}
+	mu     sync.Mutex
+	random *rand.Rand
+	store  *keyspace.Store
 }
 
 // network is one host's way to the server: every request and every answer takes its own time, or
 // is lost.
 type network struct {
-	server *leaseServer
-	lease  clientv3.LeaseID // what was granted last
+	pb.KVClient // nil but for Txn
+	server      *leaseServer
 }
 
 const simulatedTTL = 10
@@ -83,7 +64,7 @@ func call[T any](ctx context.Context, n *network, serve func() (T, error)) (T, e
 	if !lost {
 		time.AfterFunc(there, func() {
 			n.server.mu.Lock()
-			n.server.expire()
+			n.server.store.Expire()
 			value, err := serve()
 			n.server.mu.Unlock()
 			if !lostBack {
@@ -101,52 +82,35 @@ func call[T any](ctx context.Context, n *network, serve func() (T, error)) (T, e
 }
 
 func (n *network) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error) {
-	s := n.server
-	id, err := call(ctx, n, func() (clientv3.LeaseID, error) {
-		id := clientv3.LeaseID(s.random.Int64())
-		s.ends[id] = time.Now().Add(time.Duration(ttl) * time.Second)
-		return id, nil
+	id, err := call(ctx, n, func() (int64, error) {
+		return n.server.store.Grant(time.Duration(ttl) * time.Second).ID, nil
 	})
-	n.lease = id
-	return id, ttl, err
+	return clientv3.LeaseID(id), ttl, err
 }
 
-// Txn knows two: to take the key when it is absent, and to ask whether it is the caller's.
 func (n *network) Txn(ctx context.Context, conditions []clientv3.Cmp,
 	then ...clientv3.Op,
 ) (*clientv3.TxnResponse, error) {
-	s, lease := n.server, n.lease
-	want := conditions[0].GetCompare().GetCreateRevision()
-	return call(ctx, n, func() (*clientv3.TxnResponse, error) {
-		ok := s.created == want
-		if ok && len(then) > 0 {
-			if _, alive := s.ends[lease]; !alive {
-				return nil, rpctypes.ErrLeaseNotFound
-			}
-			s.revision++
-			s.created, s.owner = s.revision, lease
-		}
-		return &clientv3.TxnResponse{Header: &pb.ResponseHeader{Revision: s.revision}, Succeeded: ok}, nil
-	})
+	return clientv3.NewKVFromKVClient(sent{n}, nil).Txn(ctx).If(conditions...).Then(then...).Commit()
+}
+
+// sent takes a transaction as it goes to the server, which the client's own code makes of it.
+type sent struct{ *network }
+
+func (s sent) Txn(ctx context.Context, in *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
+	return call(ctx, s.network, func() (*pb.TxnResponse, error) { return s.server.store.Txn(in) })
 }
 
 func (n *network) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (int64, error) {
-	s := n.server
 	return call(ctx, n, func() (int64, error) {
-		if _, alive := s.ends[id]; !alive {
-			return 0, rpctypes.ErrLeaseNotFound
-		}
-		s.ends[id] = time.Now().Add(simulatedTTL * time.Second)
-		return simulatedTTL, nil
+		_, err := n.server.store.Renew(int64(id))
+		return simulatedTTL, rpctypes.Error(err)
 	})
 }
 
 func (n *network) Revoke(ctx context.Context, id clientv3.LeaseID) error {
-	_, err := call(ctx, n, func() (bool, error) {
-		n.server.drop(id)
-		return true, nil
-	})
-	return err
+	_, err := call(ctx, n, func() ([]string, error) { return n.server.store.Revoke(int64(id)) })
+	return rpctypes.Error(err)
 }
 
 // host is a loop like the agent's: it renews what it holds, tries to take what it does not, and
@@ -191,7 +155,7 @@ func TestInAnyScheduleOfDelaysAndLossesOneHostMayActAtMost(t *testing.T) {
 // simulate runs four hosts for ten minutes and counts how often the lock changes hands.
 func simulate(t *testing.T, seed uint64) (takeovers int) {
 	began := time.Now()
-	server := &leaseServer{random: rand.New(rand.NewPCG(seed, 1)), ends: map[clientv3.LeaseID]time.Time{}}
+	server := &leaseServer{random: rand.New(rand.NewPCG(seed, 1)), store: keyspace.New()}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	var hosts []*lock.Lock

@@ -20,15 +20,15 @@
 //
 // What is simulated:
 //
-//   - etcd (etcd.go, store.go, members.go): a store with revisions, transactions and leases, the
+//   - etcd (etcd.go, keyspace, members.go): a store with revisions, transactions and leases, the
 //     member list with learners, an elected leader with a quorum, indices that learners follow, the
 //     checks that etcd makes when it is asked for a change and those that it makes when it applies
 //     one, all as measured. Raft itself is taken to be right: there is one history. A change of
 //     leader gives every lease its full time again. A lease otherwise ends in the very moment it
 //     may, which real etcd never does so quickly.
-//   - The way there (client.go, network.go): whom the real client of package cluster would ask, in
-//     its order and with its bounds. Links are cut one way or both; requests and answers are lost or
-//     slow; a write may be applied minutes after its caller has given up.
+//   - The way there (client.go, wire.go, network.go): agents ask with the real client of package cluster, which
+//     chooses whom, in what order and for how long; only what it would send is carried by the world. Links are cut one
+//     way or both; requests and answers are lost or slow; a write may be applied minutes after its caller has given up.
 //   - Agents (host.go): killed, restarted in order, or frozen, at any moment or in the middle of a
 //     chosen call. Between two calls of an agent no virtual time passes, so that this is the same as
 //     doing it at any line. A frozen agent may still send what it was about to send.

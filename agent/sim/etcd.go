@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/quorumd/quorumd/agent/sim/keyspace"
 )
 
 // etcd is the cluster: what its members have agreed on, and who of them leads. Raft itself is taken
@@ -17,7 +19,8 @@ type etcd struct {
 	clusterID uint64 // 0 until somebody makes it
 	members   []*member
 	removed   map[uint64]*member
-	store     *store
+	store     *keyspace.Store
+	holder    *process // that wrote the lock last
 	leader    *member
 	term      uint64
 	electing  bool
@@ -167,10 +170,7 @@ func (e *etcd) lead(m *member) {
 	e.index++
 	e.w.counts.Elections++
 	e.w.happen(m.host, happenedEtcd, e.term, "etcd: %x leads in term %d", m.id, e.term)
-	for _, id := range sorted(e.store.leases) {
-		l := e.store.leases[id]
-		l.ends = e.w.now() + l.ttl
-	}
+	e.store.RenewAll()
 }
 
 // advance brings every member's log up to this moment.
@@ -200,13 +200,13 @@ func (e *etcd) last() uint64 {
 
 // expire ends a lease when its time has come.
 func (e *etcd) expire(id int64) {
-	l := e.store.leases[id]
+	l := e.store.Lease(id)
 	if l == nil {
 		return
 	}
-	left := l.ends - e.w.now()
+	left := time.Until(l.Ends)
 	if left <= 0 && e.leads() {
-		keys, _ := e.store.revoke(id) // it was just found
+		keys, _ := e.store.Revoke(id) // it was just found
 		e.index++
 		e.w.happen(nil, happenedEtcd, uint64(id), "etcd: lease %d has run out: %v", id, keys)
 		e.w.promises.hostsChanged = e.w.now()
@@ -257,11 +257,11 @@ func (e *etcd) strict(asked *member) bool {
 func (e *etcd) addLearner(asked *member, h *host) error {
 	switch {
 	case len(e.learners()) > 0:
-		return rpctypes.ErrTooManyLearners
+		return rpctypes.ErrGRPCTooManyLearners
 	case e.on(h) != nil:
-		return rpctypes.ErrPeerURLExist
+		return rpctypes.ErrGRPCPeerURLExist
 	case !e.strict(asked):
-		return rpctypes.ErrUnhealthy
+		return rpctypes.ErrGRPCUnhealthy
 	}
 	return nil
 }
@@ -292,11 +292,11 @@ func (e *etcd) promote(id uint64) error {
 	m := e.find(id)
 	switch {
 	case m == nil:
-		return rpctypes.ErrMemberNotFound
+		return rpctypes.ErrGRPCMemberNotFound
 	case !m.learner:
-		return rpctypes.ErrMemberNotLearner
+		return rpctypes.ErrGRPCMemberNotLearner
 	case m.name == "" || float64(m.applied) < 0.9*float64(e.last()):
-		return rpctypes.ErrMemberLearnerNotReady
+		return rpctypes.ErrGRPCLearnerNotReady
 	}
 	return nil
 }
@@ -316,11 +316,11 @@ func (e *etcd) moveLeader(asked *member, to uint64) error {
 	m := e.find(to)
 	switch {
 	case asked != e.leader:
-		return rpctypes.ErrNotLeader
+		return rpctypes.ErrGRPCNotLeader
 	case m == nil || m.learner:
-		return rpctypes.ErrBadLeaderTransferee
+		return rpctypes.ErrGRPCBadLeaderTransferee
 	case !e.reaches(m) || !e.backed(m):
-		return rpctypes.ErrTimeout
+		return rpctypes.ErrGRPCTimeout
 	}
 	return nil
 }
@@ -330,7 +330,7 @@ func (e *etcd) remove(asked *member, id uint64) error {
 	m := e.find(id)
 	switch {
 	case m == nil:
-		return rpctypes.ErrMemberNotFound
+		return rpctypes.ErrGRPCMemberNotFound
 	case m.learner || e.w.linkedFor(asked, m) == 0:
 		return nil
 	}
@@ -341,7 +341,7 @@ func (e *etcd) remove(asked *member, id uint64) error {
 		}
 	}
 	if n := len(e.voters()); n == 1 || connected-1 < 1+(n-1)/2 {
-		return rpctypes.ErrUnhealthy
+		return rpctypes.ErrGRPCUnhealthy
 	}
 	return nil
 }
@@ -363,13 +363,4 @@ func (e *etcd) listChanged(h *host, what uint64, text string, id uint64) {
 	e.changed = e.w.now()
 	e.w.happen(h, happenedEtcd, what, text, id)
 	e.settle()
-}
-
-func sorted[V any](m map[int64]V) []int64 {
-	keys := make([]int64, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -85,7 +85,6 @@ type process struct {
 	frozen atomic.Int64 // until when
 	stood  atomic.Int64 // for how long it was frozen
 	began  time.Duration
-	client *client
 	busy   bool // a person is asking it something
 }
 
@@ -150,12 +149,16 @@ func (h *host) startAgent() {
 	w := h.world
 	h.agents++
 	p := &process{host: h, number: h.agents, began: h.booted - uptime}
-	p.client = newClient(p)
+	client, err := newClient(p)
+	if err != nil {
+		w.promises.breach("P8", h, fmt.Sprintf("the agent has no client of etcd: %v", err))
+		return
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.end = cancel
 	opt := agent.Options{
 		Config: h.config, Instance: fmt.Sprintf("%s-%d", h.name, h.boot), BootID: h.bootID(), Version: "sim",
-		Etcd: p.client, Unit: agentUnit{p, h.unit}, Probe: &probe{p: p, disk: h.disk, began: w.now(), read: w.now()},
+		Etcd: client, Unit: agentUnit{p, h.unit}, Probe: &probe{p: p, disk: h.disk, began: w.now(), read: w.now()},
 		Data: agentData{p, h.data},
 		EtcdVersion: func(context.Context) (string, error) {
 			p.passBy(laneVersion)
@@ -183,6 +186,7 @@ func (h *host) startAgent() {
 	w.happen(h, happenedFault, uint64(h.agents), "agent starts")
 	begin := w.moment(time.Duration(1+h.index)*100*time.Millisecond, h.lane(laneLoop))
 	go func() {
+		defer client.Close() // of its connections, of which none goes anywhere
 		w.wait(begin)
 		p.gate(laneLoop)
 		_ = a.Run(ctx) // it returns nil

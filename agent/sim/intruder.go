@@ -7,7 +7,8 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/cluster"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -28,18 +29,13 @@ func intruders() []fault {
 	return []fault{
 		moment("somebody deletes the record of the operation", func(w *world, _ *host) {
 			if op := w.promises.currentOp(); op != nil {
-				w.intrude(func(s *store) { s.remove(w.keys.Op()) })
+				w.intrude(clientv3.OpDelete(w.keys.Op()))
 			}
 		}),
 		moment("somebody deletes the record of the operation, and what its host says of itself",
 			func(w *world, _ *host) {
 				if op := w.promises.currentOp(); op != nil {
-					w.intrude(func(s *store) {
-						s.remove(w.keys.Op())
-						if s.entries[w.keys.Host(op.Host)] != nil {
-							s.remove(w.keys.Host(op.Host))
-						}
-					})
+					w.intrude(clientv3.OpDelete(w.keys.Op()), clientv3.OpDelete(w.keys.Host(op.Host)))
 				}
 			}),
 		moment("somebody writes a join of a standby that is to be taken back", func(w *world, _ *host) {
@@ -56,7 +52,7 @@ func intruders() []fault {
 					By: somebody,
 				}
 				if value, err := record.Encode(op); err == nil {
-					w.intrude(func(s *store) { s.put(w.keys.Op(), value, 0, s.revision+1, nil) })
+					w.intrude(clientv3.OpPut(w.keys.Op(), string(value)))
 				}
 			}
 		}),
@@ -66,10 +62,9 @@ func intruders() []fault {
 // somebody is who writes what no agent has.
 const somebody = "somebody"
 
-func (w *world) intrude(do func(s *store)) {
+func (w *world) intrude(ops ...clientv3.Op) {
 	w.etcd.index++
-	do(w.etcd.store)
-	w.etcd.store.revision++
+	_, _ = w.etcd.store.Txn(request(ops)) // it has no condition
 	w.promises.intruded = w.now()
 	w.promises.afterEffect()
 }
@@ -81,11 +76,11 @@ func (p *promises) justIntruded() bool {
 
 // hostRecord gives what a host says of itself.
 func (p *promises) hostRecord(id string) (record.Host, bool) {
-	e := p.w.etcd.store.entries[p.w.keys.Host(id)]
-	if e == nil {
+	kv := p.w.etcd.store.Get(p.w.keys.Host(id))
+	if kv == nil {
 		return record.Host{}, false
 	}
-	h, err := record.Decode[record.Host](e.value)
+	h, err := record.Decode[record.Host](kv.Value)
 	return h, err == nil
 }
 
@@ -96,13 +91,13 @@ func (p *promises) beside(by *process, next record.Op) {
 	if own, ok := p.hostRecord(next.Host); ok && own.Turn.Equal(next.Started) { // it is recorded again
 		return
 	}
-	for _, pair := range w.etcd.store.read(cluster.Span{Start: w.keys.Hosts(), End: w.keys.Hosts() + "\xff"}).Pairs {
+	for _, pair := range w.etcd.store.Prefix(w.keys.Hosts()) {
 		h, err := record.Decode[record.Host](pair.Value)
 		if err != nil || h.Turn.IsZero() || h.ID == next.Host || w.now()-p.hostsChanged < p.stale() {
 			continue
 		}
-		if e := w.etcd.store.entries[w.keys.Release(h.ID)]; e != nil {
-			if r, err := record.Decode[record.Release](e.value); err == nil && r.Started.Equal(h.Turn) {
+		if kv := w.etcd.store.Get(w.keys.Release(h.ID)); kv != nil {
+			if r, err := record.Decode[record.Release](kv.Value); err == nil && r.Started.Equal(h.Turn) {
 				continue
 			}
 		}

@@ -163,8 +163,8 @@ func (w *world) stillAsked() string {
 			return h.name + " was asked to be taken down, and that has not ended"
 		}
 	}
-	if e := w.etcd.store.entries[w.keys.Rollout()]; e != nil {
-		if r, err := record.Decode[record.Rollout](e.value); err != nil || r.State == record.RolloutRunning {
+	if kv := w.etcd.store.Get(w.keys.Rollout()); kv != nil {
+		if r, err := record.Decode[record.Rollout](kv.Value); err != nil || r.State == record.RolloutRunning {
 			return "a rollout has not ended"
 		}
 	}

@@ -10,47 +10,35 @@ import (
 	"slices"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
 	"github.com/quorumd/quorumd/agent/cluster"
 )
 
-func (c *client) list() cluster.Membership {
-	e := c.p.host.world.etcd
-	out := cluster.Membership{ClusterID: e.clusterID, Members: make([]cluster.Member, 0, len(e.members))}
-	c.voters = c.voters[:0:0]
+// header is what every answer of a member says.
+func (e *etcd) header(m *member) *pb.ResponseHeader {
+	return &pb.ResponseHeader{ClusterId: e.clusterID, MemberId: m.id, RaftTerm: e.term, Revision: e.store.Revision()}
+}
+
+func (e *etcd) list() (out []*pb.Member) {
 	for _, m := range e.members {
-		entry := cluster.Member{ID: m.id, Name: m.name, PeerURLs: []string{m.host.peerURL()}, Learner: m.learner}
+		entry := &pb.Member{ID: m.id, Name: m.name, PeerURLs: []string{m.host.peerURL()}, IsLearner: m.learner}
 		if m.name != "" {
 			entry.ClientURLs = []string{m.host.clientURL()}
 		}
-		if !m.learner {
-			c.voters = append(c.voters, m.host)
-		}
-		out.Members = append(out.Members, entry)
+		out = append(out, entry)
 	}
 	return out
 }
 
-// Members reads the member list.
-func (c *client) Members(ctx context.Context) (cluster.Membership, error) {
-	return c.membersOn(ctx, laneLoop)
-}
-
-func (c *client) membersOn(ctx context.Context, l lane) (cluster.Membership, error) {
-	var out cluster.Membership
-	err := c.ask(ctx, call{name: "members", lane: l, apply: func(*member) error {
-		out = c.list()
-		return nil
-	}})
-	return out, err
-}
-
-// Statuses asks members about themselves, all at once.
+// Statuses asks members about themselves, all at once. It alone is not the real client's, whose requests go side by
+// side: they take one moment here, which halves the time that a simulation takes.
 func (c *client) Statuses(_ context.Context, members []cluster.Member) map[uint64]cluster.Status {
 	p, w := c.p, c.p.host.world
 	p.pass(laneLoop, "status", true)
 	l := p.host.lane(laneLoop)
 	bound := w.now() + p.host.config.Timing.CallTimeout
-	w.wait(w.moment(w.travel(p.host, call{name: "status"}), l))
+	w.wait(w.moment(w.travel(p.host, p.host, call{name: "status"}), l))
 	w.mu.Lock()
 	w.counts.Calls += len(members)
 	w.etcd.advance()
@@ -77,8 +65,7 @@ func (c *client) status(asked cluster.Member) (s cluster.Status, hung bool) {
 	if len(asked.ClientURLs) == 0 {
 		return cluster.Status{Err: errors.New("it has never started")}, false
 	}
-	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.clientURL() == asked.ClientURLs[0] })
-	to := w.hosts[i]
+	to := w.at(asked.ClientURLs[0])
 	if !w.linked(from, to) {
 		return cluster.Status{Err: errTimeout}, true
 	}
@@ -108,147 +95,59 @@ func (c *client) status(asked cluster.Member) (s cluster.Status, hung bool) {
 	return s, !asked.Learner && !s.Linearizable
 }
 
-// AddLearner adds a learner, as the real client does: it looks, asks, and looks again.
-func (c *client) AddLearner(ctx context.Context, peerURL string) (cluster.Member, error) {
+// membership gives the call for a request about members. The promises are told of a change when it is about to be
+// sent, and once more when it is applied.
+func (c *client) membership(ctx context.Context, req, reply any) call {
 	w := c.p.host.world
-	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.peerURL() == peerURL })
-	list, err := c.membersOn(ctx, laneStep)
-	if err != nil {
-		return cluster.Member{}, err
-	}
-	if m, ok := list.ByPeerURL(peerURL); ok {
-		return m, nil
-	}
-	c.changes("add")
-	sent := w.now()
-	addErr := c.tell(ctx, call{
-		name: "add learner", lane: laneStep, write: true,
-		check: func(m *member) error { return w.etcd.addLearner(m, w.hosts[i]) },
-		apply: func(*member) error {
-			w.promises.beforeAdd(c.p, w.now()-sent)
-			w.etcd.applyAdd(w.hosts[i])
+	e, sent, name := w.etcd, w.now(), c.beside(ctx)
+	change := func(what string, check func(*member) error, apply func(after time.Duration)) call {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.promises.beforeChange(c.p, what)
+		return call{name: name, lane: laneStep, write: true, check: check, apply: func(*member) error {
+			apply(w.now() - sent)
 			return nil
-		},
-	})
-	if list, err = c.membersOn(ctx, laneStep); err != nil {
-		return cluster.Member{}, errors.Join(addErr, err)
+		}}
 	}
-	m, ok := list.ByPeerURL(peerURL)
-	switch {
-	case ok:
-		return m, nil
-	case addErr != nil:
-		return cluster.Member{}, fmt.Errorf("cannot add a learner: %w", addErr)
-	}
-	return cluster.Member{}, cluster.ErrNotListed
-}
-
-// changes tells the promises that a change of membership is about to be sent.
-func (c *client) changes(what string) {
-	w := c.p.host.world
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.promises.beforeChange(c.p, what)
-}
-
-// Promote makes a learner a voter; it asks the leader.
-func (c *client) Promote(ctx context.Context, id uint64, leaderURL string) error {
-	w := c.p.host.world
-	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.clientURL() == leaderURL })
-	c.changes("promote")
-	sent := w.now()
-	promoteErr := c.once(ctx, w.hosts[i], call{
-		name: "promote", lane: laneStep, write: true,
-		check: func(*member) error { return w.etcd.promote(id) },
-		apply: func(*member) error {
-			w.promises.beforePromote(c.p, id, w.now()-sent)
-			w.etcd.applyPromote(id)
+	switch req := req.(type) {
+	case *pb.MemberListRequest:
+		return call{name: "members", lane: c.lane(ctx), apply: func(m *member) error {
+			out := reply.(*pb.MemberListResponse)
+			out.Header, out.Members = e.header(m), e.list()
 			return nil
-		},
-	})
-	list, err := c.membersOn(ctx, laneStep)
-	if err != nil {
-		return errors.Join(promoteErr, err)
+		}}
+	case *pb.MemberAddRequest:
+		i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.peerURL() == req.PeerURLs[0] })
+		return change("add", func(m *member) error { return e.addLearner(m, w.hosts[i]) }, func(after time.Duration) {
+			w.promises.beforeAdd(c.p, after)
+			e.applyAdd(w.hosts[i])
+		})
+	case *pb.MemberPromoteRequest:
+		return change("promote", func(*member) error { return e.promote(req.ID) }, func(after time.Duration) {
+			w.promises.beforePromote(c.p, req.ID, after)
+			e.applyPromote(req.ID)
+		})
+	case *pb.MemberRemoveRequest:
+		judge := w.promises.beforeRemove
+		if name == "remove member" {
+			judge = w.promises.beforeRemoval
+		}
+		return change("remove", func(m *member) error { return e.remove(m, req.ID) }, func(after time.Duration) {
+			judge(c.p, req.ID, after)
+			e.applyRemove(req.ID)
+		})
+	case *pb.MoveLeaderRequest:
+		return call{
+			name: "move leader", lane: laneStep, write: true,
+			check: func(asked *member) error { return e.moveLeader(asked, req.TargetID) },
+			apply: func(*member) error {
+				if m := e.find(req.TargetID); m != nil && m != e.leader {
+					e.lead(m)
+					e.settle()
+				}
+				return nil
+			},
+		}
 	}
-	m, ok := list.ByID(id)
-	switch {
-	case ok && !m.Learner:
-		return nil
-	case !ok:
-		return errors.Join(cluster.ErrNotListed, promoteErr)
-	case promoteErr != nil:
-		return fmt.Errorf("cannot promote the learner: %w", promoteErr)
-	}
-	return errors.New("cannot promote the learner: the member list still says learner")
-}
-
-// MoveLeader hands leadership from the member at leaderURL to another voter.
-func (c *client) MoveLeader(ctx context.Context, leaderURL string, to uint64) error {
-	w := c.p.host.world
-	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.clientURL() == leaderURL })
-	return c.once(ctx, w.hosts[i], call{
-		name: "move leader", lane: laneStep, write: true,
-		check: func(asked *member) error { return w.etcd.moveLeader(asked, to) },
-		apply: func(*member) error {
-			if m := w.etcd.find(to); m != nil && m != w.etcd.leader {
-				w.etcd.lead(m)
-				w.etcd.settle()
-			}
-			return nil
-		},
-	})
-}
-
-// RemoveLearner removes a learner. One that votes by now is left alone.
-func (c *client) RemoveLearner(ctx context.Context, id uint64) error {
-	w := c.p.host.world
-	list, err := c.membersOn(ctx, laneStep)
-	if err != nil {
-		return err
-	}
-	m, ok := list.ByID(id)
-	if !ok {
-		return nil
-	}
-	if !m.Learner {
-		return fmt.Errorf("cannot remove learner %x: it is a voter by now", id)
-	}
-	return c.remove(ctx, "remove learner", id, w.promises.beforeRemove)
-}
-
-// RemoveMember removes a member, whatever it is.
-func (c *client) RemoveMember(ctx context.Context, id uint64) error {
-	list, err := c.membersOn(ctx, laneStep)
-	if err != nil {
-		return err
-	}
-	if _, ok := list.ByID(id); !ok {
-		return nil
-	}
-	return c.remove(ctx, "remove member", id, c.p.host.world.promises.beforeRemoval)
-}
-
-func (c *client) remove(ctx context.Context, name string, id uint64,
-	judge func(by *process, id uint64, after time.Duration),
-) error {
-	w := c.p.host.world
-	c.changes("remove")
-	sent := w.now()
-	removeErr := c.tell(ctx, call{
-		name: name, lane: laneStep, write: true,
-		check: func(m *member) error { return w.etcd.remove(m, id) },
-		apply: func(*member) error {
-			judge(c.p, id, w.now()-sent)
-			w.etcd.applyRemove(id)
-			return nil
-		},
-	})
-	list, err := c.membersOn(ctx, laneStep)
-	if err != nil {
-		return errors.Join(removeErr, err)
-	}
-	if _, still := list.ByID(id); still {
-		return fmt.Errorf("cannot %s %x: it is still listed: %w", name, id, removeErr)
-	}
-	return nil
+	panic(fmt.Sprintf("the simulated etcd does not know %T", req))
 }

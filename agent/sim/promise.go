@@ -11,7 +11,6 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
-	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -86,8 +85,8 @@ func (p *promises) breach(promise string, h *host, text string) {
 
 // lockOwner gives the process that wrote the lock, or nil.
 func (p *promises) lockOwner() *process {
-	if e := p.w.etcd.store.entries[p.w.keys.Lock()]; e != nil {
-		return e.by
+	if p.w.etcd.store.Get(p.w.keys.Lock()) != nil {
+		return p.w.etcd.holder
 	}
 	return nil
 }
@@ -153,7 +152,7 @@ func (p *promises) rounded(by *process, d policy.Decision, v health.Verdict) {
 func (p *promises) beforeTxn(by *process, req *pb.TxnRequest) {
 	w := p.w
 	for _, c := range req.Compare {
-		if !w.etcd.store.holds(c) {
+		if holds, err := w.etcd.store.Holds(c); !holds || err != nil {
 			return
 		}
 	}
@@ -237,15 +236,15 @@ func (p *promises) endOp(by *process) {
 
 // currentOp gives the operation in flight, or nil. Nobody changes what it gives.
 func (p *promises) currentOp() *record.Op {
-	e := p.w.etcd.store.entries[p.w.keys.Op()]
+	kv := p.w.etcd.store.Get(p.w.keys.Op())
 	switch {
-	case e == nil:
+	case kv == nil:
 		return nil
-	case e.edited == p.decodedAt:
+	case kv.ModRevision == p.decodedAt:
 		return p.decoded
 	}
-	p.decoded, p.decodedAt = nil, e.edited
-	if op, err := record.Decode[record.Op](e.value); err == nil {
+	p.decoded, p.decodedAt = nil, kv.ModRevision
+	if op, err := record.Decode[record.Op](kv.Value); err == nil {
 		p.decoded = &op
 	}
 	return p.decoded
@@ -291,7 +290,7 @@ func (p *promises) odd(by *process) {
 	if len(w.etcd.voters())%2 == 0 {
 		return
 	}
-	for _, pair := range w.etcd.store.read(cluster.Span{Start: w.keys.Hosts(), End: w.keys.Hosts() + "\xff"}).Pairs {
+	for _, pair := range w.etcd.store.Prefix(w.keys.Hosts()) {
 		h, err := record.Decode[record.Host](pair.Value)
 		fits := h.Role == string(policy.RoleSpare) || h.Role == string(policy.RoleStandby)
 		recent := w.now()-w.etcd.changed < p.stale()
@@ -510,8 +509,8 @@ func (p *promises) afterEffect() {
 	}
 	p.owner = owner
 	token := int64(0)
-	if e := w.etcd.store.entries[w.keys.Lock()]; e != nil {
-		token = e.created
+	if kv := w.etcd.store.Get(w.keys.Lock()); kv != nil {
+		token = kv.CreateRevision
 	}
 	owned := op == nil || token != 0 && op.Token == token // nobody has the lock of a record that names none
 	if owned || p.ownedOp {

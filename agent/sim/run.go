@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/sim/keyspace"
 )
 
 // Options say what to simulate.
@@ -91,7 +92,7 @@ func newWorld(p plan, opt Options) *world {
 		w: w, owned: map[*process]time.Duration{}, commands: map[string]bool{},
 		taking: map[*process]taking{},
 	}
-	w.etcd = &etcd{w: w, store: newStore(), removed: map[uint64]*member{}, index: 10, term: 1}
+	w.etcd = &etcd{w: w, store: keyspace.New(), removed: map[uint64]*member{}, index: 10, term: 1}
 	for i := range p.Hosts {
 		w.hosts = append(w.hosts, newHost(w, i))
 		w.links = append(w.links, make([]link, p.Hosts))

@@ -1,0 +1,298 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package keyspace keeps keys, revisions and leases as etcd does, in the virtual time of a bubble of testing/synctest.
+// The tests' simulated etcds stand on it: agent/sim's, the fleets' of package agent, and that of package lock. Who
+// answers, when, and whether at all is theirs. It promises:
+//
+//   - It answers as etcd would whose members have agreed: a transaction is applied as a whole, at one revision, or not
+//     at all; a read at a revision sees what was there then, for as long as that is kept.
+//   - A lease ends in no other moment than its owner says, who may say so in the very moment it may end. Real etcd is
+//     later, which would hide an overlap.
+//   - What it does not know is an error, never a guess.
+//
+// It does not lock: its owner does.
+package keyspace
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+)
+
+// Store is a key-value store. The pairs that it gives are never changed.
+type Store struct {
+	now    state
+	past   []state // before now, oldest first
+	leases map[int64]*Lease
+	nextID int64
+	next   time.Time // no lease ends before
+}
+
+// state is what lies there at a revision, by its key. It is never changed either.
+type state struct {
+	revision int64
+	pairs    []*mvccpb.KeyValue
+}
+
+// Lease is a lease, with the moment when it may end.
+type Lease struct {
+	ID   int64
+	TTL  time.Duration
+	Ends time.Time
+}
+
+// kept is how many revisions are kept.
+const kept = 256
+
+// New makes an empty store.
+func New() *Store { return &Store{now: state{revision: 1}, leases: map[int64]*Lease{}} }
+
+// Revision gives the last revision.
+func (s *Store) Revision() int64 { return s.now.revision }
+
+// Get gives the pair of a key, or nil.
+func (s *Store) Get(key string) *mvccpb.KeyValue {
+	if at, found := s.now.find([]byte(key)); found {
+		return s.now.pairs[at]
+	}
+	return nil
+}
+
+// Prefix gives the pairs whose keys begin so, by their keys.
+func (s *Store) Prefix(prefix string) []*mvccpb.KeyValue {
+	from, _ := s.now.find([]byte(prefix))
+	to := from
+	for to < len(s.now.pairs) && bytes.HasPrefix(s.now.pairs[to].Key, []byte(prefix)) {
+		to++
+	}
+	return s.now.pairs[from:to:to]
+}
+
+func (s state) find(key []byte) (at int, found bool) {
+	return slices.BinarySearchFunc(s.pairs, key, func(kv *mvccpb.KeyValue, key []byte) int {
+		return bytes.Compare(kv.Key, key)
+	})
+}
+
+// span gives the pairs from a key up to but without end, or that of the key alone.
+func (s state) span(key, end []byte) []*mvccpb.KeyValue {
+	from, found := s.find(key)
+	to := from
+	switch {
+	case len(end) == 1 && end[0] == 0: // all that follow
+		to = len(s.pairs)
+	case len(end) > 0:
+		to, _ = s.find(end)
+	case found:
+		to++
+	}
+	return s.pairs[from:max(from, to)]
+}
+
+// Range reads.
+func (s *Store) Range(in *pb.RangeRequest) (*pb.RangeResponse, error) {
+	at := s.now
+	if in.Revision > at.revision {
+		return nil, rpctypes.ErrGRPCFutureRev
+	}
+	if in.Revision > 0 && in.Revision < at.revision {
+		i := len(s.past) - 1
+		for i >= 0 && s.past[i].revision > in.Revision {
+			i--
+		}
+		if i < 0 {
+			return nil, rpctypes.ErrGRPCCompacted
+		}
+		at = s.past[i]
+	}
+	found := at.span(in.Key, in.RangeEnd)
+	out := &pb.RangeResponse{Header: s.header(), Count: int64(len(found))}
+	if in.Limit > 0 && int64(len(found)) > in.Limit {
+		found, out.More = found[:in.Limit], true
+	}
+	switch {
+	case in.CountOnly:
+		out.More = false
+	case in.KeysOnly || in.SortOrder != pb.RangeRequest_NONE:
+		return nil, errors.New("such a read is not known here")
+	default:
+		out.Kvs = slices.Clip(found)
+	}
+	return out, nil
+}
+
+func (s *Store) header() *pb.ResponseHeader { return &pb.ResponseHeader{Revision: s.now.revision} }
+
+// Holds tells whether a condition of a transaction is true.
+func (s *Store) Holds(c *pb.Compare) (bool, error) {
+	kv := s.Get(string(c.Key))
+	if kv == nil {
+		kv = &mvccpb.KeyValue{}
+	}
+	switch {
+	case c.Result != pb.Compare_EQUAL:
+	case c.Target == pb.Compare_CREATE:
+		return kv.CreateRevision == c.GetCreateRevision(), nil
+	case c.Target == pb.Compare_MOD:
+		return kv.ModRevision == c.GetModRevision(), nil
+	}
+	return false, fmt.Errorf("a condition of %v that is %v is not known here", c.Target, c.Result)
+}
+
+// Txn applies a transaction.
+func (s *Store) Txn(in *pb.TxnRequest) (*pb.TxnResponse, error) {
+	out := &pb.TxnResponse{Succeeded: true}
+	for _, c := range in.Compare {
+		holds, err := s.Holds(c)
+		if err != nil {
+			return nil, err
+		}
+		out.Succeeded = out.Succeeded && holds
+	}
+	ops := in.Success
+	if !out.Succeeded {
+		ops = in.Failure
+	}
+	for _, op := range ops {
+		if lease := op.GetRequestPut().GetLease(); lease != 0 && s.leases[lease] == nil {
+			return nil, rpctypes.ErrGRPCLeaseNotFound
+		}
+	}
+	next, changed := state{revision: s.now.revision + 1}, false
+	if slices.ContainsFunc(ops, func(op *pb.RequestOp) bool { return op.GetRequestRange() == nil }) {
+		next.pairs = slices.Clone(s.now.pairs)
+	}
+	for _, op := range ops {
+		switch op := op.Request.(type) {
+		case *pb.RequestOp_RequestRange: // as it was before: nothing is read here that the same transaction writes
+			answer, err := s.Range(op.RequestRange)
+			if err != nil {
+				return nil, err
+			}
+			out.Responses = append(out.Responses, &pb.ResponseOp{
+				Response: &pb.ResponseOp_ResponseRange{ResponseRange: answer},
+			})
+		case *pb.RequestOp_RequestPut:
+			next.put(op.RequestPut)
+			changed = true
+		case *pb.RequestOp_RequestDeleteRange:
+			gone := next.span(op.RequestDeleteRange.Key, op.RequestDeleteRange.RangeEnd)
+			changed = changed || len(gone) > 0
+			next.remove(gone)
+		default:
+			return nil, fmt.Errorf("%T is not known here", op)
+		}
+	}
+	if changed {
+		s.become(next)
+	}
+	out.Header = s.header()
+	return out, nil
+}
+
+func (s *Store) become(next state) {
+	if len(s.past) == kept {
+		s.past = slices.Delete(s.past, 0, 1)
+	}
+	s.past = append(s.past, s.now)
+	s.now = next
+}
+
+func (s *state) put(in *pb.PutRequest) {
+	kv := &mvccpb.KeyValue{
+		Key: in.Key, Value: in.Value, Lease: in.Lease, CreateRevision: s.revision, ModRevision: s.revision, Version: 1,
+	}
+	at, found := s.find(in.Key)
+	if !found {
+		s.pairs = slices.Insert(s.pairs, at, kv)
+		return
+	}
+	kv.CreateRevision, kv.Version = s.pairs[at].CreateRevision, s.pairs[at].Version+1
+	s.pairs[at] = kv
+}
+
+func (s *state) remove(gone []*mvccpb.KeyValue) {
+	gone = slices.Clone(gone)
+	s.pairs = slices.DeleteFunc(s.pairs, func(kv *mvccpb.KeyValue) bool { return slices.Contains(gone, kv) })
+}
+
+// Grant makes a lease.
+func (s *Store) Grant(ttl time.Duration) *Lease {
+	s.nextID++
+	l := &Lease{ID: s.nextID, TTL: ttl}
+	s.leases[l.ID] = l
+	s.refresh(l)
+	return l
+}
+
+// Lease gives a lease, or nil.
+func (s *Store) Lease(id int64) *Lease { return s.leases[id] }
+
+// Renew gives a lease its full time again.
+func (s *Store) Renew(id int64) (*Lease, error) {
+	l := s.leases[id]
+	if l == nil || !time.Now().Before(l.Ends) {
+		return nil, rpctypes.ErrGRPCLeaseNotFound
+	}
+	s.refresh(l)
+	return l, nil
+}
+
+// RenewAll gives every lease its full time again, as a new leader does.
+func (s *Store) RenewAll() {
+	for _, l := range s.leases {
+		s.refresh(l)
+	}
+}
+
+func (s *Store) refresh(l *Lease) {
+	l.Ends = time.Now().Add(l.TTL)
+	if l.Ends.Before(s.next) {
+		s.next = l.Ends
+	}
+}
+
+// Expire ends every lease whose time has come.
+func (s *Store) Expire() {
+	now := time.Now()
+	if now.Before(s.next) {
+		return
+	}
+	s.next = now.Add(24 * time.Hour)
+	for _, id := range slices.Sorted(maps.Keys(s.leases)) {
+		switch l := s.leases[id]; {
+		case !now.Before(l.Ends):
+			_, _ = s.Revoke(id) // it was just found
+		case l.Ends.Before(s.next):
+			s.next = l.Ends
+		}
+	}
+}
+
+// Revoke ends a lease and deletes its keys, which it gives.
+func (s *Store) Revoke(id int64) (keys []string, err error) {
+	if s.leases[id] == nil {
+		return nil, rpctypes.ErrGRPCLeaseNotFound
+	}
+	delete(s.leases, id)
+	next := state{revision: s.now.revision + 1}
+	for _, kv := range s.now.pairs {
+		if kv.Lease == id {
+			keys = append(keys, string(kv.Key))
+		} else {
+			next.pairs = append(next.pairs, kv)
+		}
+	}
+	if len(keys) > 0 {
+		s.become(next)
+	}
+	return keys, nil
+}

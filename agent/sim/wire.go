@@ -1,0 +1,296 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"path"
+	"slices"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Errors of the way to etcd, as gRPC words them.
+var (
+	errTimeout = status.FromContextError(context.DeadlineExceeded).Err()
+	errRefused = status.Error(codes.Unavailable, "connection error: connect: connection refused")
+)
+
+// call describes a call.
+type call struct {
+	name  string
+	lane  lane
+	write bool // it is proposed to raft: it may be applied late
+	// check is what the member that is asked checks first, apply what is committed.
+	check func(m *member) error
+	apply func(m *member) error
+}
+
+// unary carries a call instead of gRPC.
+func (c *client) unary(ctx context.Context, _ string, req, reply any, conn *grpc.ClientConn, _ grpc.UnaryInvoker,
+	_ ...grpc.CallOption,
+) error {
+	return c.once(ctx, c.target(conn), c.call(ctx, req, reply))
+}
+
+// stream carries the only stream that is known: one that renews a lease once.
+func (c *client) stream(ctx context.Context, _ *grpc.StreamDesc, conn *grpc.ClientConn, _ string, _ grpc.Streamer,
+	_ ...grpc.CallOption,
+) (grpc.ClientStream, error) {
+	return &renewal{ctx: ctx, c: c, to: c.target(conn)}, nil
+}
+
+// target finds the host that a connection is to.
+func (c *client) target(conn *grpc.ClientConn) *host {
+	return c.p.host.world.at("http://" + path.Base(conn.Target()))
+}
+
+// at finds the host with that client URL.
+func (w *world) at(clientURL string) *host {
+	return w.hosts[slices.IndexFunc(w.hosts, func(h *host) bool { return h.clientURL() == clientURL })]
+}
+
+type renewal struct {
+	grpc.ClientStream
+	ctx context.Context
+	c   *client
+	to  *host
+	id  int64
+}
+
+// SendMsg takes the request.
+func (r *renewal) SendMsg(m any) error {
+	r.id = m.(*pb.LeaseKeepAliveRequest).ID
+	return nil
+}
+
+// RecvMsg carries it, and the answer back.
+func (r *renewal) RecvMsg(m any) error {
+	store, out := r.c.p.host.world.etcd.store, m.(*pb.LeaseKeepAliveResponse)
+	return r.c.once(r.ctx, r.to, call{name: "keepalive", lane: laneLoop, apply: func(*member) error {
+		if l, err := store.Renew(r.id); err == nil { // of one that is gone etcd says that it has no time
+			out.TTL = int64(l.TTL / time.Second)
+		}
+		return nil
+	}})
+}
+
+// call says what becomes of a request: of those for keys and leases, and of those about members.
+func (c *client) call(ctx context.Context, req, reply any) call {
+	w := c.p.host.world
+	store := w.etcd.store
+	switch req := req.(type) {
+	case *pb.RangeRequest:
+		return call{name: "read", lane: c.lane(ctx), apply: func(*member) error {
+			found, err := store.Range(req)
+			if err == nil {
+				out := reply.(*pb.RangeResponse)
+				out.Header, out.Kvs, out.More, out.Count = found.Header, found.Kvs, found.More, found.Count
+			}
+			return err
+		}}
+	case *pb.TxnRequest:
+		return c.txn(req, reply.(*pb.TxnResponse))
+	case *pb.LeaseGrantRequest:
+		return call{name: "grant", lane: laneStep, write: true, apply: func(*member) error {
+			l := store.Grant(time.Duration(req.TTL) * time.Second)
+			w.after(l.TTL, laneEtcd, func() { w.etcd.expire(l.ID) })
+			out := reply.(*pb.LeaseGrantResponse)
+			out.ID, out.TTL = l.ID, req.TTL
+			return nil
+		}}
+	case *pb.LeaseRevokeRequest:
+		return call{name: "revoke", lane: laneStep, write: true, apply: func(*member) error {
+			_, err := store.Revoke(req.ID)
+			return err
+		}}
+	}
+	return c.membership(ctx, req, reply)
+}
+
+func (c *client) txn(req *pb.TxnRequest, out *pb.TxnResponse) call {
+	w := c.p.host.world
+	do := call{name: "write", lane: laneStep, write: true}
+	switch {
+	case len(req.Success) == 0:
+		do.name, do.write = "confirm", false
+	case req.Success[0].GetRequestRange() != nil:
+		do = call{name: "read", lane: laneLoop}
+	}
+	do.apply = func(*member) error {
+		if w.mistake.unfenced {
+			req.Compare = nil
+		}
+		w.promises.beforeTxn(c.p, req)
+		answer, err := w.etcd.store.Txn(req)
+		if err != nil {
+			return err
+		}
+		if answer.Succeeded && slices.ContainsFunc(req.Success, func(op *pb.RequestOp) bool {
+			return string(op.GetRequestPut().GetKey()) == w.keys.Lock()
+		}) {
+			w.etcd.holder = c.p
+		}
+		out.Header, out.Succeeded, out.Responses = answer.Header, answer.Succeeded, answer.Responses
+		return nil
+	}
+	return do
+}
+
+// once carries a request to one host's etcd and its answer back.
+func (c *client) once(ctx context.Context, to *host, do call) error {
+	p, w := c.p, c.p.host.world
+	l := p.host.lane(do.lane)
+	deadline, _ := ctx.Deadline() // the client gives every call one
+	bound := deadline.Sub(w.began)
+	p.pass(do.lane, do.name, true)
+	w.mu.Lock()
+	w.counts.Calls++
+	there := w.travel(p.host, to, do)
+	// One whose time was over while the agent was frozen may still leave: the bytes were written, or
+	// it was frozen between its look at the clock and the write.
+	if w.now() > bound && chance(w.draw(uint64(l), 20), 50) {
+		w.mu.Unlock()
+		return errTimeout
+	}
+	w.mu.Unlock()
+	arrives := w.moment(there, l)
+	w.wait(arrives)
+	w.mu.Lock()
+	answer, back := c.arrive(to, do)
+	w.mu.Unlock()
+	gives := w.moment(bound+give(w, l)-w.now(), l)
+	if !answer.ok || w.now()+back > gives {
+		w.wait(max(gives, w.moment(0, l)))
+		p.pass(do.lane, do.name, false)
+		return errTimeout
+	}
+	if back > 0 {
+		w.wait(w.moment(back, l))
+	}
+	p.pass(do.lane, do.name, false)
+	return answer.err
+}
+
+// give is how late a client notices that its time is over.
+func give(w *world, l lane) time.Duration {
+	return between(w.draw(uint64(l), 21), 10*time.Microsecond, 500*time.Microsecond)
+}
+
+// travel is how long a request is on its way.
+func (w *world) travel(h, to *host, do call) time.Duration {
+	about := func(n uint64) uint64 { return w.draw(uint64(h.index), uint64(to.index), uint64(len(do.name)), n) }
+	d := between(about(22), 200*time.Microsecond, 3*time.Millisecond)
+	if slow := time.Duration(h.slow.Load()); slow > 0 {
+		d += between(about(23), 0, slow)
+	}
+	return d
+}
+
+// answer is a member's word; the zero value is silence.
+type answer struct {
+	err error
+	ok  bool
+}
+
+// arrive lets a request arrive. back is how long the answer takes.
+func (c *client) arrive(to *host, do call) (a answer, back time.Duration) {
+	w, from := c.p.host.world, c.p.host
+	if !w.carries(from, to) {
+		return answer{}, 0
+	}
+	heard := w.carries(to, from)
+	if !to.unit.process {
+		return answer{errRefused, heard}, 0
+	}
+	m := w.etcd.find(to.data.member)
+	if m == nil || !to.unit.ready() || to.disk.hangs() {
+		return answer{}, 0
+	}
+	if m.learner {
+		return answer{rpctypes.ErrGRPCNotSupportedForLearner, heard}, 0
+	}
+	if do.check != nil && w.etcd.reaches(m) {
+		if err := do.check(m); err != nil {
+			return answer{err, heard}, 0
+		}
+	}
+	drawn := w.draw(uint64(from.index), uint64(to.index), uint64(len(do.name)), 24)
+	if do.write && (chance(drawn, from.late) || !w.etcd.reaches(m)) {
+		return c.later(m, do, drawn), 0
+	}
+	if !w.etcd.reaches(m) {
+		return answer{}, 0
+	}
+	w.etcd.index += do.entries()
+	err := do.apply(m)
+	w.promises.afterEffect()
+	lost := chance(drawn>>8, from.lossy) || (do.name == "keepalive" && from.mute)
+	return answer{err, heard && !lost}, c.back(drawn)
+}
+
+func (d call) entries() uint64 {
+	if d.write {
+		return 1
+	}
+	return 0
+}
+
+// back is how long an answer is on its way, beyond what the request's way counts for both.
+func (c *client) back(drawn uint64) time.Duration {
+	slow := time.Duration(c.p.host.slow.Load())
+	if slow == 0 {
+		return 0
+	}
+	return between(drawn, 0, slow)
+}
+
+// later lets a write be applied after its caller has given up: etcd holds it until it can be
+// committed, unless its leader changes meanwhile.
+func (c *client) later(m *member, do call, drawn uint64) answer {
+	w := c.p.host.world
+	term := w.etcd.term
+	after := between(drawn, 2*time.Second, 30*time.Second)
+	if chance(drawn>>16, 20) {
+		after = between(drawn, 30*time.Second, 10*time.Minute)
+	}
+	w.happen(c.p.host, happenedCall, uint64(after), "%s is held up for %s", do.name, after.Round(time.Millisecond))
+	w.after(after, laneLate, func() {
+		if w.etcd.term != term || !w.etcd.leads() {
+			return // the leader that had it is gone
+		}
+		w.etcd.index += do.entries()
+		w.promises.late = true
+		err := do.apply(m)
+		w.promises.afterEffect()
+		w.promises.late = false
+		w.happen(c.p.host, happenedCall, 2, "%s is applied late: %v", do.name, err)
+	})
+	return answer{}
+}
+
+// request makes of operations what the etcd client would send.
+func request(ops []clientv3.Op) *pb.TxnRequest {
+	var sent wire
+	_, _ = clientv3.NewKVFromKVClient(&sent, nil).Txn(context.Background()).Then(ops...).Commit() // it always fails
+	return sent.txn
+}
+
+// wire takes a request down instead of sending it.
+type wire struct {
+	pb.KVClient
+	txn *pb.TxnRequest
+}
+
+// Txn takes the transaction down.
+func (k *wire) Txn(_ context.Context, in *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
+	k.txn = in
+	return nil, errTimeout
+}
