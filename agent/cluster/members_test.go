@@ -4,16 +4,20 @@
 package cluster_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/contrib/testbed"
@@ -274,4 +278,30 @@ func TestPausedMembersAreReportedInTheTimeOfTwoCallsAndHideNothing(t *testing.T)
 		}
 		return true
 	})
+}
+
+func TestAMemberIsAskedForItsStatusOverOneConnection(t *testing.T) {
+	t.Parallel()
+	var dialled atomic.Int64
+	etcd := testbed.StartCluster(t, 1, quick())
+	c := connectWith(t, cluster.Options{
+		Endpoints: etcd.Endpoints(), CallTimeout: time.Second,
+		Dial: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			dialled.Add(1)
+			var d net.Dialer
+			return d.DialContext(ctx, "tcp", address)
+		})},
+	})
+	list := members(t, c)
+	before := dialled.Load()
+	for range 5 {
+		for _, s := range c.Statuses(within(t), list.Members) {
+			if s.Err != nil {
+				t.Fatal(s.Err)
+			}
+		}
+	}
+	if n := dialled.Load() - before; n != 0 {
+		t.Errorf("five statuses took %d connections beside the one that there was", n)
+	}
 }
