@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -11,14 +12,15 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// follower waits for a maintenance of this host and shows how it goes.
+// follower waits for what quorumd tells of in its status, and shows how it goes.
 type follower struct {
 	app      *app
 	progress *progress
 	most     time.Duration // to wait; 0 for as long as it takes
 	goal     string        // what is waited for, as in "until the host is back"
-	stands   string        // what happens to the wish when the waiting ends early
+	stands   string        // what happens to the wish when the waiting ends early; empty when there is none
 	hint     string        // what to do about it
+	lost     string        // why nothing is waited for any more that quorumd does not tell of
 }
 
 // patience is how long a maintenance may be missing from the status before it counts as lost: the
@@ -29,53 +31,53 @@ const patienceForLost = 15 * time.Second
 // shown until it has looked again, unless that takes so long that it must be said.
 const staleFor = 3 * time.Second
 
-// until looks until the maintenance that was asked for at since satisfies reached, or has ended.
-// It gives the status in which it saw that; see ended. A daemon that does not answer may be
-// restarting, and is waited for.
-func (f *follower) until(ctx context.Context, since time.Time,
-	reached func(control.Maintenance) bool,
-) (control.Status, error) {
+// sight is what a look at the status shows of what is waited for.
+type sight struct {
+	state, text string
+	says        string // in the failure of a wait that ends here
+	over        bool   // it is there, or cannot come any more
+	missing     bool   // quorumd does not tell of it
+	quiet       bool   // nothing is to be shown of this look
+}
+
+// follow looks until see says that it is over, and gives the status that showed it. A daemon that does not answer may
+// be restarting, and is waited for.
+func (f *follower) follow(ctx context.Context, now time.Time, see func(control.Status) sight) (control.Status, error) {
 	bounded, cancel := f.bound(ctx)
 	defer cancel()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	var missing time.Time // since when it is neither asked for nor over
-	var first control.Status
-	last, now := "quorumd has not answered", since
+	var missing time.Time // since when quorumd does not tell of it
+	last := "quorumd has not answered"
 	for {
+		seen := sight{state: "unknown", text: "quorumd does not answer"}
 		s, err := f.app.client().Status(bounded)
 		switch {
-		case err == nil && (ended(s, since) != nil || asked(s, since) && reached(*s.Maintenance)):
-			return s, f.progress.end()
 		case err == nil:
-			now = s.Time
-			if first.Time.IsZero() {
-				first = s
-			}
-			state, text := standing(s, first, since)
-			last = state + after(", ", text)
-			if s.Loop.Rounds == first.Loop.Rounds && now.Sub(first.Time) < staleFor {
-				break
-			}
-			if err := f.progress.show(now, state, text); err != nil {
-				return s, err
-			}
+			now, seen = s.Time, see(s)
+			last = seen.says
 		case bounded.Err() != nil || past(bounded): // cut off: what was seen before says more
+			return s, f.early(ctx.Err() != nil, last)
 		case !passing(err):
 			return s, cannot("wait "+f.goal, err)
 		default:
 			last = err.Error()
-			if err := f.progress.show(now, "unknown", "quorumd does not answer"); err != nil {
+		}
+		if seen.over {
+			return s, f.progress.end()
+		}
+		if !seen.quiet {
+			if err := f.progress.show(now, seen.state, seen.text); err != nil {
 				return s, err
 			}
 		}
 		switch {
-		case err != nil || asked(s, since):
+		case !seen.missing:
 			missing = time.Time{}
 		case missing.IsZero():
 			missing = s.Time
 		case s.Time.Sub(missing) > patienceForLost:
-			return s, f.lost()
+			return s, f.gone()
 		}
 		select {
 		case <-bounded.Done():
@@ -83,6 +85,25 @@ func (f *follower) until(ctx context.Context, since time.Time,
 		case <-tick.C:
 		}
 	}
+}
+
+// until follows the maintenance that was asked for at since, until it satisfies reached or has ended; see ended.
+func (f *follower) until(ctx context.Context, since time.Time,
+	reached func(control.Maintenance) bool,
+) (control.Status, error) {
+	f.lost = "quorumd no longer knows that it was asked for"
+	var first control.Status
+	return f.follow(ctx, since, func(s control.Status) sight {
+		if first.Time.IsZero() {
+			first = s
+		}
+		state, text := standing(s, first, since)
+		return sight{
+			state: state, text: text, says: state + after(", ", text), missing: !asked(s, since),
+			over:  ended(s, since) != nil || asked(s, since) && reached(*s.Maintenance),
+			quiet: s.Loop.Rounds == first.Loop.Rounds && s.Time.Sub(first.Time) < staleFor,
+		}
+	})
 }
 
 func (f *follower) bound(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -103,24 +124,26 @@ func (f *follower) early(interrupted bool, last string) error {
 	if err := f.progress.end(); err != nil {
 		return err
 	}
-	e := &failure{code: exitTimeout, hint: f.hint}
-	e.message = fmt.Sprintf("cannot wait longer than %s %s: %s; %s", f.most, f.goal, last, f.stands)
 	if interrupted {
-		e.code, e.message = exitFault, fmt.Sprintf("cannot wait %s: interrupted; %s", f.goal, f.stands)
+		return &failure{
+			code: exitFault, hint: f.hint,
+			message: fmt.Sprintf("cannot wait %s: interrupted; %s", f.goal, cmp.Or(f.stands, last)),
+		}
 	}
-	return e
+	return &failure{
+		code: exitTimeout, hint: f.hint,
+		message: fmt.Sprintf("cannot wait longer than %s %s: %s", f.most, f.goal, last+after("; ", f.stands)),
+	}
 }
 
-func (f *follower) lost() error { return f.gone("quorumd no longer knows that it was asked for") }
-
 // gone is the failure of a wait for something that is not there any more.
-func (f *follower) gone(why string) error {
+func (f *follower) gone() error {
 	if err := f.progress.end(); err != nil {
 		return err
 	}
 	return &failure{
 		code: exitFault, hint: "quorumctl history tells what became of it",
-		message: "cannot wait " + f.goal + ": " + why,
+		message: "cannot wait " + f.goal + ": " + f.lost,
 	}
 }
 

@@ -11,59 +11,30 @@ import (
 )
 
 // followRollout shows how a rollout goes until it is over, and how it ended. A daemon that does not answer may be
-// restarting, perhaps because it is its host's turn, and is waited for.
+// restarting, perhaps because it is its host's turn.
 func (a *app) followRollout(ctx context.Context, started control.Rollout, most time.Duration) error {
 	f := &follower{
 		app: a, progress: a.progressOn(a.out), most: most, goal: "until the rollout is over",
 		stands: "it goes on", hint: "quorumctl rollout status tells how it goes, quorumctl rollout abort ends it",
+		lost: "another rollout has been started, or quorumd no longer knows of this one",
 	}
-	bounded, cancel := f.bound(ctx)
-	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	last, now := progressOf(started), started.Started
-	var missing time.Time // since when it is not the one that the status shows
-	for {
-		s, err := a.client().Status(bounded)
-		state, text := "unknown", "quorumd does not answer"
-		switch {
-		case err == nil && s.Rollout != nil && s.Rollout.ID == started.ID:
-			if goesOn := s.Rollout.State == control.RolloutRunning ||
-				s.Rollout.State == control.RolloutPaused; !goesOn {
-				return a.rolloutOver(f, s)
-			}
-			now, missing = s.Time, time.Time{}
-			state, last = s.Rollout.State, rolloutStanding(s)
-			text = last
-		case err == nil:
-			now, text = s.Time, "quorumd has not looked at it yet"
-			if missing.IsZero() {
-				missing = now
-			}
-			if now.Sub(missing) > patienceForLost {
-				return f.gone("another rollout has been started, or quorumd no longer knows of this one")
-			}
-		case bounded.Err() != nil || past(bounded): // cut off: what was seen before says more
-			return f.early(ctx.Err() != nil, last)
-		case !passing(err):
-			return cannot("wait "+f.goal, err)
+	last := progressOf(started)
+	s, err := f.follow(ctx, started.Started, func(s control.Status) sight {
+		if s.Rollout == nil || s.Rollout.ID != started.ID {
+			return sight{state: "unknown", text: "quorumd has not looked at it yet", says: last, missing: true}
 		}
-		if err := f.progress.show(now, state, text); err != nil {
-			return err
-		}
-		select {
-		case <-bounded.Done():
-			return f.early(ctx.Err() != nil, last)
-		case <-tick.C:
-		}
+		last = rolloutStanding(s)
+		goesOn := s.Rollout.State == control.RolloutRunning || s.Rollout.State == control.RolloutPaused
+		return sight{state: s.Rollout.State, text: last, says: last, over: !goesOn}
+	})
+	if err != nil {
+		return err
 	}
+	return a.rolloutOver(s)
 }
 
 // rolloutOver shows a rollout that is over. One that has not ended well is an error.
-func (a *app) rolloutOver(f *follower, s control.Status) error {
-	if err := f.progress.end(); err != nil {
-		return err
-	}
+func (a *app) rolloutOver(s control.Status) error {
 	if err := a.emit(rolloutOf(s), func(p *page) { writeRollout(p, s) }); err != nil {
 		return err
 	}

@@ -80,38 +80,14 @@ func (a *app) waitCommand() *cobra.Command {
 
 // wait looks until the condition holds. A daemon that does not answer may be about to.
 func (a *app) wait(ctx context.Context, c condition, timeout time.Duration) error {
-	deadline := time.Now().Add(timeout)
-	bounded, cancel := context.WithDeadline(ctx, deadline)
-	defer cancel()
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	last := "quorumd has not answered"
-	for {
-		s, err := a.client().Status(bounded)
-		switch {
-		case err == nil && c.holds(s):
-			return a.emit(s, func(p *page) { p.line("%s: %s", c.name, condensed(s)) })
-		case err == nil:
-			last = condensed(s)
-		case bounded.Err() != nil || !time.Now().Before(deadline): // cut off: what was seen before says more
-		case !passing(err):
-			return cannot("wait", err)
-		default:
-			last = err.Error()
-		}
-		select {
-		case <-bounded.Done():
-			if ctx.Err() != nil {
-				return &failure{
-					code: exitFault, message: "cannot wait for " + c.name + ": interrupted; " + last,
-					hint: "quorumctl explain",
-				}
-			}
-			return &failure{code: exitTimeout, message: fmt.Sprintf("cannot wait longer than %s for %s: %s", timeout,
-				c.name, last), hint: "quorumctl explain"}
-		case <-tick.C:
-		}
+	f := &follower{app: a, progress: &progress{}, most: timeout, goal: "for " + c.name, hint: "quorumctl explain"}
+	s, err := f.follow(ctx, time.Time{}, func(s control.Status) sight {
+		return sight{says: condensed(s), over: c.holds(s)}
+	})
+	if err != nil {
+		return err
 	}
+	return a.emit(s, func(p *page) { p.line("%s: %s", c.name, condensed(s)) })
 }
 
 func passing(err error) bool {
