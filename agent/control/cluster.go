@@ -56,6 +56,19 @@ type HostRecord struct {
 	MemberID    string   `json:"memberID,omitempty"`
 	AgeSeconds  *float64 `json:"ageSeconds,omitempty"`
 	Waiting     string   `json:"waiting,omitempty"` // the code of the reason it waits for
+	// how it reaches the other members; one that it has not looked at is not in it
+	Sees []Sight `json:"sees,omitempty"`
+}
+
+// Sight is how a host reaches a member.
+type Sight struct {
+	MemberID string `json:"memberID"` // hexadecimal, as etcdctl prints it
+	// How the port for peers is found, and the one for clients: answers, refused, unreachable, silent or large-lost;
+	// absent when it is not known.
+	Peer   string `json:"peer,omitempty"`
+	Client string `json:"client,omitempty"`
+	// to connect, at most: it is rounded up. Absent when no connection was made
+	RTTSeconds float64 `json:"rttSeconds,omitempty"`
 }
 
 // Lock says who may act on the cluster at this moment.

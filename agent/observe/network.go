@@ -15,6 +15,7 @@ func (o *Observer) lookAtNetwork(r *round.Round) {
 	if o.opt.Network == nil {
 		return
 	}
+	r.SightEvery = network.Pace(!o.pace.attends, o.pace.size)
 	if r.Listed {
 		var others []network.Member
 		for _, m := range r.Membership.Members {
@@ -25,7 +26,7 @@ func (o *Observer) lookAtNetwork(r *round.Round) {
 				ID: m.ID, Name: m.Name, Peer: first(m.PeerURLs), Client: first(m.ClientURLs),
 			})
 		}
-		o.opt.Network.Watch(others, network.Pace(!o.pace.attends, o.pace.size))
+		o.opt.Network.Watch(others, r.SightEvery)
 	}
 	r.Sights = o.opt.Network.Sights()
 }

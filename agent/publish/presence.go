@@ -34,6 +34,7 @@ type presence struct {
 	renewed time.Duration
 	p99     float64       // of the disk, as last published
 	p99At   time.Duration // and when that last changed
+	sights  sights
 	files   *local.State
 	noting  beside.Look[struct{}]
 }
@@ -158,6 +159,7 @@ func (p *presence) record(r *round.Round) record.Host {
 		h.Wants, h.AskedAt = string(r.Request.Work), r.Request.Since.UnixMilli()
 	}
 	h.Turn = r.Turn()
+	h.Sees = p.sights.steady(r.At, r.SightEvery, r.Sights)
 	if h.Answers = p.written.Answers; p.asks(r) {
 		h.Answers = r.OpAt
 	}
@@ -191,9 +193,7 @@ const p99Every = 10 * time.Minute
 // slower and the last change is a while ago. A disk that was not measured has the p99 of before.
 func (p *presence) steadyP99(now, p99 time.Duration) float64 {
 	level := quantised(p99)
-	seconds := p99.Seconds()
-	within := seconds > p.p99/2*0.75 && seconds <= p.p99*1.25 // a quarter beyond the bounds of its step
-	if level == 0 || within || (p.p99 != 0 && now-p.p99At < p99Every) {
+	if level == 0 || near(p99, p.p99) || (p.p99 != 0 && now-p.p99At < p99Every) {
 		return p.p99
 	}
 	p.p99, p.p99At = level, now

@@ -170,7 +170,7 @@ func hostsStatus(r *round.Round, age float64) []control.HostRecord {
 			ID: h.ID, Name: h.Name, Domain: h.Domain, Role: control.Role(h.Role), Health: h.Health,
 			HealthText: h.HealthText,
 			P99Seconds: h.FsyncP99, Mode: h.Mode, Version: h.AgentVersion, AgeSeconds: &age, EtcdVersion: h.EtcdVersion,
-			Waiting: h.Waiting,
+			Waiting: h.Waiting, Sees: sightsStatus(h.Sees),
 		}
 		if h.MemberID != 0 {
 			host.MemberID = h.MemberID.String()
@@ -188,6 +188,9 @@ func ownRow(hosts []control.HostRecord, id string, now *round.Round) {
 		if h.ID != id {
 			continue
 		}
+		var live sights
+		seen, _ := live.quantised(now.Sights)
+		h.Sees = sightsStatus(seen)
 		h.Health, h.HealthText = now.Verdict.State.String(), string(now.Verdict.Code)
 		if now.View.Cluster.Reachable { // else nothing newer is known
 			h.Role, h.Waiting = control.Role(now.Decision.Role), string(now.Decision.Waiting)

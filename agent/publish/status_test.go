@@ -4,6 +4,7 @@
 package publish
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -30,7 +31,7 @@ func TestTheRowOfTheHostThatAnswersSaysWhatTheRestOfTheStatusSays(t *testing.T) 
 		h.Waiting != "" {
 		t.Errorf("its row says %+v", h)
 	}
-	if hosts[1] != read()[1] {
+	if !reflect.DeepEqual(hosts[1], read()[1]) {
 		t.Errorf("the row of another says %+v", hosts[1])
 	}
 	r.View.Cluster.Reachable, r.Decision.Role = false, policy.RoleUnknown

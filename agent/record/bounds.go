@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -24,12 +25,17 @@ const (
 	maxFields  = 64        // how many they are
 	maxDepth   = 32        // of lists and objects within each other
 	maxList    = 32        // of names
+	maxWord    = 32        // of a word that quorumd has made
 	maxSeconds = 1e9       // of a time in seconds
 	cutMark    = "…"       // ends a text that was shortened
 	textTag    = "text"    // marks a field as a text for people: `bound:"text"`
+	wordTag    = "word"    // and as such a word
 	hundredths = 100.0     // seconds are written so exactly
 	dayOfHours = 24 * 3600 // no zone is as far from UTC
 )
+
+// MaxSights bounds the members that a host says it sees.
+const MaxSights = 16
 
 // MaxHosts bounds the hosts of a rollout.
 const MaxHosts = 1000
@@ -69,6 +75,8 @@ func fieldWithin(v reflect.Value, bound string, strictly bool) error {
 				return err
 			}
 		}
+	case []Sight:
+		return sightsWithin(v, value, strictly)
 	case []RolloutHost:
 		return hostsWithin(v, value, strictly)
 	case Extra:
@@ -90,6 +98,9 @@ func inUTC(at time.Time) (time.Time, error) {
 }
 
 func stringWithin(v reflect.Value, s, bound string, strictly bool) error {
+	if bound == wordTag && longer(s, maxWord) {
+		return fmt.Errorf("%d bytes, the bound is %d", len(s), maxWord)
+	}
 	if bound != textTag {
 		return nameWithin(s)
 	}
@@ -144,6 +155,21 @@ func hostsWithin(v reflect.Value, hosts []RolloutHost, strictly bool) error {
 	}
 	if hosts != nil && held == nil {
 		held = []RolloutHost{}
+	}
+	v.Set(reflect.ValueOf(held))
+	return nil
+}
+
+// sightsWithin leaves the list as it is for its owner, too.
+func sightsWithin(v reflect.Value, sights []Sight, strictly bool) error {
+	if len(sights) > MaxSights {
+		return fmt.Errorf("%d members, the bound is %d", len(sights), MaxSights)
+	}
+	held := slices.Clone(sights)
+	for i := range held {
+		if err := within(&held[i], strictly); err != nil {
+			return fmt.Errorf("member %d: %w", i, err)
+		}
 	}
 	v.Set(reflect.ValueOf(held))
 	return nil

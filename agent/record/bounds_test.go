@@ -88,6 +88,8 @@ func TestWhatIsOverABoundIsNeitherWrittenNorRead(t *testing.T) {
 		"hosts": func() ([]byte, error) {
 			return record.Encode(record.Rollout{Hosts: make([]record.RolloutHost, 1001)})
 		},
+		"members":        func() ([]byte, error) { return record.Encode(record.Host{Sees: sights(17, 1)}) },
+		"a word":         func() ([]byte, error) { return record.Encode(record.Host{Sees: sights(1, 33)}) },
 		"unknown fields": func() ([]byte, error) { return record.Encode(record.Op{Extra: fields(65, 1)}) },
 		"unknown bytes":  func() ([]byte, error) { return record.Encode(record.Op{Extra: fields(1, 17<<10)}) },
 	} {
@@ -102,6 +104,11 @@ func TestWhatIsOverABoundIsNeitherWrittenNorRead(t *testing.T) {
 	} {
 		if _, err := record.Decode[record.Op]([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40s: got %v, want %q", text, err, want)
+		}
+	}
+	for _, rtt := range []string{"-1", "1e300"} {
+		if _, err := record.Decode[record.Host]([]byte(`{"version":1,"sees":[{"rtt":` + rtt + `}]}`)); err == nil {
+			t.Errorf("a member that is %s seconds away was read", rtt)
 		}
 	}
 	for _, p99 := range []string{"-1", "1e300"} {
@@ -134,12 +141,21 @@ func fields(n, size int) record.Extra {
 // An operation, or a line of history, that could be begun and not be written on would never end.
 func TestEveryRecordHasRoomForTheMostThatItCanHold(t *testing.T) {
 	t.Parallel()
-	roomy(t, record.Host{})
+	roomy(t, record.Host{Spares: filled(32, 512), Sees: sights(record.MaxSights, 32)})
 	roomy(t, record.Lock{})
 	roomy(t, record.Op{})
 	roomy(t, record.Pause{})
 	roomy(t, record.Line{})
 	roomy(t, record.Queue{Next: filled(32, 512), Down: filled(32, 512)})
+}
+
+func sights(n, size int) []record.Sight {
+	word := strings.Repeat("w", size)
+	out := make([]record.Sight, n)
+	for i := range out {
+		out[i] = record.Sight{Member: math.MaxUint64, Peer: word, Client: word, RTT: 1.0 / 3}
+	}
+	return out
 }
 
 func filled(n, size int) []string {

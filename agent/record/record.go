@@ -62,8 +62,19 @@ type Host struct {
 	Answers      int64    `json:"answers,omitempty"`  // of a voter: the revision of the record of another host's turn that it had seen when it wrote this
 	// Turn is when the operation began that takes the host down, as its own disk has it: the host is in its turn
 	// although the record of that may have been deleted. Zero when it is not.
-	Turn  time.Time `json:"turn,omitzero"`
-	Extra Extra     `json:"-"`
+	Turn time.Time `json:"turn,omitzero"`
+	// Sees is how the host reaches the other members, as it has stood for a while; no member is in it that it does not
+	// know about.
+	Sees  []Sight `json:"sees,omitempty"`
+	Extra Extra   `json:"-"`
+}
+
+// Sight is how a host reaches a member. The states are named by package network; one that is empty is not known.
+type Sight struct {
+	Member MemberID `json:"member"`
+	Peer   string   `json:"peer,omitempty" bound:"word"`
+	Client string   `json:"client,omitempty" bound:"word"`
+	RTT    float64  `json:"rtt,omitempty"` // seconds to connect, rounded up to a power of two of 0.125 ms
 }
 
 // Lock says who is acting. It lies under the lock lease.

@@ -45,6 +45,7 @@ type Round struct {
 	Binary      Found[string] // the version of the local etcd
 	Clock       Found[time.Duration]
 	Programs    Programs
+	SightEvery  time.Duration   // how often this host looks at a member
 	Sights      []network.Sight // of the members, from this host
 	Resting     bool            // others go before this host, so it looks seldom
 	ViewedAt    time.Duration   // when the view was made
