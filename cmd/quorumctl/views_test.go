@@ -40,7 +40,7 @@ func TestNoLineForPeopleIsTooLongOrObeyedByATerminal(t *testing.T) {
 		}}
 		socket, _ := serving(t, d)
 		for _, command := range []string{
-			"status", "explain", "health", "op show", "maintenance status",
+			"status", "explain", "health", "network", "op show", "maintenance status",
 			"rollout status", "member list", "bootstrap", "history", "wait --for voter --timeout 1ms",
 		} {
 			for _, form := range []string{"table", "wide", "yaml", "json"} {

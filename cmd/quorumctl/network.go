@@ -1,0 +1,150 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+func (a *app) networkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "network",
+		GroupID: groupInspect,
+		Short:   "Show which host reaches which member, and how fast",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.status(cmd.Context(), "read the network")
+			if err != nil {
+				return err
+			}
+			doc := networkOf(s)
+			return a.emit(doc, func(p *page) { writeNetwork(p, doc) })
+		},
+	}
+}
+
+// networkDocument is the document of network.
+type networkDocument struct {
+	APIVersion string            `json:"apiVersion"`
+	Members    []networkMember   `json:"members"`
+	Hosts      []networkHost     `json:"hosts"`
+	Findings   []control.Finding `json:"findings"` // on the network of the host that answers
+}
+
+// networkMember is whom the hosts look at.
+type networkMember struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// networkHost is who looks.
+type networkHost struct {
+	Name       string          `json:"name"`
+	MemberID   string          `json:"memberID,omitempty"`
+	AgeSeconds *float64        `json:"ageSeconds,omitempty"` // of its record
+	Sees       []control.Sight `json:"sees"`
+}
+
+func networkOf(s control.Status) networkDocument {
+	doc := networkDocument{
+		APIVersion: s.APIVersion, Members: []networkMember{}, Hosts: []networkHost{}, Findings: []control.Finding{},
+	}
+	for _, m := range s.Cluster.Members {
+		named := networkMember{m.ID, cmp.Or(m.Name, m.ID)}
+		doc.Members = append(doc.Members, named)
+		if !slices.ContainsFunc(s.Hosts, func(h control.HostRecord) bool { return h.MemberID == m.ID }) {
+			doc.Hosts = append(doc.Hosts, networkHost{Name: named.Name, MemberID: m.ID, Sees: []control.Sight{}})
+		}
+	}
+	for _, h := range s.Hosts {
+		seen := h.Sees
+		if seen == nil {
+			seen = []control.Sight{}
+		}
+		doc.Hosts = append(doc.Hosts, networkHost{h.Name, h.MemberID, h.AgeSeconds, seen})
+	}
+	for _, f := range s.Health.Findings {
+		if f.Component == "network" {
+			doc.Findings = append(doc.Findings, f)
+		}
+	}
+	slices.SortStableFunc(doc.Members, func(a, b networkMember) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(doc.Hosts, func(a, b networkHost) int { return cmp.Compare(a.Name, b.Name) })
+	return doc
+}
+
+func writeNetwork(p *page, doc networkDocument) {
+	if len(doc.Members) == 0 {
+		p.line("nobody has told this host who is a member")
+		return
+	}
+	t := table{head: []string{"FROM"}}
+	for _, m := range doc.Members {
+		t.head = append(t.head, "TO "+m.Name)
+	}
+	well, asked := 0, 0
+	for _, h := range doc.Hosts {
+		if h.MemberID == "" && !p.wide && reachesAll(h, doc.Members) {
+			well++
+			continue
+		}
+		row := cells(h.Name)
+		for _, m := range doc.Members {
+			row = append(row, wayTo(h, m))
+		}
+		t.add(row...)
+	}
+	for _, h := range doc.Hosts {
+		asked += len(h.Sees)
+	}
+	p.table(t)
+	if well > 0 {
+		p.line("%s more, no members, reach every member: -o wide", count(well, "host", "hosts"))
+	}
+	if asked == 0 {
+		p.line("no host has looked often enough yet, or all are of a version that does not look")
+	}
+	for _, f := range doc.Findings {
+		p.line("[%s] %s: %s", verdict(f.State), word{f.Code, bold}, f.Text)
+		do(p, f.Remedy)
+	}
+}
+
+// reachesAll tells whether a host has looked at every member, and found nothing.
+func reachesAll(h networkHost, members []networkMember) bool {
+	return !slices.ContainsFunc(members, func(m networkMember) bool {
+		i := slices.IndexFunc(h.Sees, func(s control.Sight) bool { return s.MemberID == m.ID })
+		return i < 0 || h.Sees[i].Peer != reached || h.Sees[i].Client != reached
+	})
+}
+
+const reached = "answers" // a port that does
+
+// wayTo says how a host reaches a member: the time when both ports answer, or else what is wrong.
+func wayTo(h networkHost, m networkMember) word {
+	if h.MemberID == m.ID {
+		return word{"-", plain}
+	}
+	i := slices.IndexFunc(h.Sees, func(s control.Sight) bool { return s.MemberID == m.ID })
+	if i < 0 {
+		return word{"not known", plain}
+	}
+	s := h.Sees[i]
+	switch {
+	case s.Peer == reached && s.Client == reached:
+		return word{"≤ " + latency(s.RTTSeconds), good}
+	case s.Peer == s.Client:
+		return word{s.Peer, bad}
+	case s.Client == reached || s.Client == "":
+		return word{"peer " + cmp.Or(s.Peer, "not known"), bad}
+	case s.Peer == reached || s.Peer == "":
+		return word{"client " + s.Client, bad}
+	}
+	return word{"peer " + s.Peer + ", client " + s.Client, bad}
+}

@@ -1,0 +1,56 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+// Of four hosts with a member, n3 does not get through to n1, large packets are lost between n1 and n2, and n4 has an
+// agent that does not look. Of two spares one reaches all.
+func TestTheNetworkIsShownAsWhoReachesWhom(t *testing.T) {
+	t.Parallel()
+	d := scene(t, "steady")
+	ids := map[string]string{}
+	for _, h := range d.status.Hosts {
+		ids[h.Name] = h.MemberID
+	}
+	see := func(name, peer, client string, rtt float64) control.Sight {
+		return control.Sight{MemberID: ids[name], Peer: peer, Client: client, RTTSeconds: rtt}
+	}
+	hosts := d.status.Hosts
+	hosts[0].Sees = []control.Sight{
+		see("n2", "large-lost", "large-lost", 0.00025), see("n3", "answers", "answers", 0.0005),
+		see("n4", "refused", "refused", 0),
+	}
+	hosts[1].Sees = []control.Sight{
+		see("n1", "large-lost", "answers", 0.00025), see("n3", "answers", "answers", 0.0005), see("n4", "", "silent", 0),
+	}
+	hosts[2].Sees = []control.Sight{
+		see("n1", "unreachable", "silent", 0.001), see("n2", "answers", "refused", 0.0005),
+		see("n4", "answers", "answers", 0.128),
+	}
+	spare := func(name string, all ...control.Sight) {
+		d.status.Hosts = append(d.status.Hosts, control.HostRecord{ID: name, Name: name, Role: "spare", Sees: all})
+	}
+	spare("s1", see("n1", "answers", "answers", 0.001), see("n2", "answers", "answers", 0.001),
+		see("n3", "answers", "answers", 0.001), see("n4", "answers", "answers", 0.001))
+	spare("s2", see("n1", "unreachable", "unreachable", 0))
+	d.status.Health.Findings = []control.Finding{
+		{Code: "DISK_SPACE_LOW", Component: "disk", State: "WARM", Text: "not of the network", Since: d.status.Time},
+		{
+			Code: "NETWORK_ONE_WAY", Component: "network", State: "WARM", Text: "n3 does not reach n1, and n1 does reach n3",
+			Remedy: "look at the rules of the firewalls between them", Since: d.status.Time.Add(-time.Minute),
+		},
+	}
+	socket, _ := serving(t, d)
+	empty, _ := serving(t, scene(t, "starting"))
+	young, _ := serving(t, scene(t, "steady"))
+	got := transcript(t, socket, "network", "network -o wide", "network -o json")
+	got = append(got, transcript(t, empty, "network")...)
+	golden(t, "network.golden", append(got, transcript(t, young, "network")...))
+}
