@@ -67,6 +67,8 @@ type Options struct {
 	Sensors func() health.MachineReading
 	// EtcdMetrics asks the local etcd for what it tells of itself; nil when nobody can.
 	EtcdMetrics func(ctx context.Context) health.EtcdReading
+	// Plugins are the operator's own checks; nil when there are none.
+	Plugins Plugins
 	// Network tells whether the members are reached from here; nil when nobody looks.
 	Network Network
 	// Devices tells of the devices below a file system, by its device number; nil when nobody can. It may hang.
@@ -137,6 +139,7 @@ func New(opt Options) (*Agent, error) {
 	if opt.Hooks != nil {
 		looks.Programs = opt.Hooks
 	}
+	looks.Plugins = opt.Plugins
 	if opt.Network != nil {
 		looks.Network = opt.Network
 	}

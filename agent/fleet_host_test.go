@@ -38,6 +38,8 @@ type fleetHost struct {
 	reads  int
 
 	sensors func() health.MachineReading
+	plugins Plugins
+	config  string // beside that of all
 	devices func(device uint64) health.DevicesReading
 	metrics func(ctx context.Context) health.EtcdReading
 }
@@ -45,7 +47,8 @@ type fleetHost struct {
 // boot starts the host's agent, in a boot of that name.
 func (h *fleetHost) boot(id string) {
 	f, name := h.f, h.name
-	c, err := config.Parse("test", fmt.Appendf(nil, fleetConfig, name, "rack-"+name[len(name)-1:], f.standbys))
+	text := fmt.Appendf(nil, fleetConfig, name, "rack-"+name[len(name)-1:], f.standbys)
+	c, err := config.Parse("test", append(text, h.config...))
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -53,6 +56,7 @@ func (h *fleetHost) boot(id string) {
 		Config: c, Instance: id, BootID: id, Version: "test",
 		Etcd: f.etcd.of(name), Unit: h, Probe: (*fleetProbe)(h), Data: (*fleetData)(h), Files: (*fleetFiles)(h),
 		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
+		Plugins:     h.plugins,
 		Sensors:     h.sensors, Devices: h.devices, EtcdMetrics: h.metrics,
 		Now: f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Stepping: func(step policy.Step, done bool) {

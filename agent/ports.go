@@ -13,6 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/systemd"
 )
 
@@ -100,6 +101,12 @@ type Leadership interface {
 type Network interface {
 	Watch(members []network.Member, every time.Duration)
 	Sights() []network.Sight
+}
+
+// Plugins are the operator's own checks. Its methods never wait.
+type Plugins interface {
+	Plugins(gates func(name string) health.Gate) []health.Plugin
+	Read(ctx context.Context) []health.PluginReading
 }
 
 // Machine is the host itself.

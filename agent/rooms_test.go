@@ -36,6 +36,7 @@ func house() []room {
 		{"network", ""},
 		{"hooks", ""},
 		{"datadir", ""},
+		{"plugins", "health"},
 		{"record", ""},
 		{"disk", ""},
 		{"health", ""},

@@ -114,12 +114,12 @@ type declaration struct {
 // declarations gives all checks. The first one says how the machine is when nothing is wrong. A new check is one line
 // here; a check that it stands behind comes before it.
 func declarations(t Thresholds) []declaration {
-	return append([]declaration{
+	return slices.Concat([]declaration{
 		declareFsync(t), declareSpace(t), declareCPU(t),
 		declareMemory(), declarePressure(), declareKills(), declareModules(), declareBroken(), declareClock(),
 		declareLeaders(), declareProposals(), declareApplies(), declareHeartbeats(), declareEtcdFsync(),
 		declareEtcdCommit(), declareQuota(), declareAlarm(), declareSizeApart(),
-	}, declareDevices()...)
+	}, declareDevices(), declarePlugins(t))
 }
 
 // Checks gives what the judge of these thresholds looks at.

@@ -23,6 +23,8 @@ type Input struct {
 	Devices DevicesReading
 	// Etcd is what the local etcd told last of itself; it may be as old as a few of its own looks.
 	Etcd EtcdReading
+	// Plugins is what the operator's own checks have said last.
+	Plugins []PluginReading
 
 	reset bool // an operator wants FAILED gone
 }

@@ -48,6 +48,7 @@ type bench struct {
 	machine MachineReading
 	etcd    localEtcd
 	devices DevicesReading
+	plugins []PluginReading
 	pending []Sample
 	member  bool
 	verdict Verdict
@@ -107,6 +108,7 @@ func (b *bench) look() []Change {
 	b.etcd.asked(b.now)
 	in := Input{
 		Now: b.now, Member: b.member, Disk: b.next, Machine: b.machine, Etcd: b.etcd.EtcdReading, Devices: b.devices,
+		Plugins: b.plugins,
 	}
 	in.Disk.Samples, b.pending = b.pending, nil
 	v, changes := b.j.Observe(in)

@@ -39,6 +39,9 @@ type Thresholds struct {
 	MinFree uint64
 	// DirectInterval is the rest between two writes of the direct lane, after which a sample is overdue.
 	DirectInterval time.Duration
+
+	// Plugins are the checks of the operator's own.
+	Plugins []Plugin
 }
 
 // DefaultThresholds are those for production.

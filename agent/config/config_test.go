@@ -166,6 +166,7 @@ func TestTheShortestFileGetsEveryDefault(t *testing.T) {
 			ReturnMax: 10 * time.Minute, OrphanGrace: 65 * time.Second, JoinBackoff: time.Minute,
 			ClockMaxOffset: 5 * time.Second,
 		},
+		Checks: Checks{Dir: "/etc/quorumd/checks.d", Interval: time.Minute, Timeout: 10 * time.Second},
 		Maintenance: Maintenance{
 			Hooks: "/etc/quorumd/hooks", HookTimeout: 5 * time.Minute, CommandTimeout: time.Hour,
 			Windows: []string{"daily 02:00-05:00"}, Veto: "/etc/quorumd/veto.d",
@@ -246,6 +247,7 @@ timing:
   orphanGrace: 12s
   joinBackoff: 5s
   clockMaxOffset: 1s
+checks: {dir: /c, interval: 2m, timeout: 20s, joins: [raid, check_ntp], leadership: [raid], maintenance: [a-b]}
 maintenance:
   hooks: /h
   hookTimeout: 1m
@@ -297,6 +299,10 @@ func TestEveryKeyIsTaken(t *testing.T) {
 			SteadyLag:  time.Second, LearnerStall: 30 * time.Second, LearnerMax: 5 * time.Minute,
 			HandOver: 7 * time.Second, ReturnStable: 2 * time.Second, ReturnMax: 3 * time.Minute,
 			OrphanGrace: 12 * time.Second, JoinBackoff: 5 * time.Second, ClockMaxOffset: time.Second,
+		},
+		Checks: Checks{
+			Dir: "/c", Interval: 2 * time.Minute, Timeout: 20 * time.Second, Joins: []string{"raid", "check_ntp"},
+			Leadership: []string{"raid"}, Maintenance: []string{"a-b"},
 		},
 		Maintenance: Maintenance{
 			Hooks: "/h", HookTimeout: time.Minute, CommandTimeout: 2 * time.Hour, AutoReboot: true,

@@ -34,7 +34,7 @@ func kindOfFormat(format string) string {
 		"network":  "a network as in 192.0.2.0/24 or 192.0.2.7",
 		"window":   "a window as in \"Mon..Fri 02:00-04:00 Europe/Berlin\"",
 		"blackout": "a date or range as in 2026-12-24 or 12-20..01-06", "unit": "a unit name as in etcd.service",
-		"group": "a group name",
+		"group": "a group name", "check": "a name as in check_raid",
 	}
 	return words[format]
 }
@@ -125,6 +125,8 @@ func parseFormat(format, s string) (string, error) {
 		return s, checkUnit(s)
 	case "group":
 		return s, checkGroup(s)
+	case "check":
+		return s, checkCheck(s)
 	}
 	return s, fmt.Errorf("has the undeclared format %q", format)
 }
@@ -151,6 +153,15 @@ func checkName(s string) error {
 	}) || !isAlphanumeric(rune(s[0])) {
 		return fmt.Errorf("must be 1 to 63 letters, digits, dots, dashes and underscores, beginning with a letter or "+
 			"digit, not %s", quote(s))
+	}
+	return nil
+}
+
+// checkCheck accepts what a program in checks.dir may be called.
+func checkCheck(s string) error {
+	if len(s) > 32 || strings.Contains(s, ".") || checkName(s) != nil {
+		return fmt.Errorf("must be 1 to 32 letters, digits, dashes and underscores, beginning with a letter or digit, "+
+			"not %s", quote(s))
 	}
 	return nil
 }

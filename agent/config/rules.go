@@ -24,6 +24,7 @@ type rule struct {
 // checkRules reports every rule that does not hold. A rule is skipped when one of its keys has a problem of its own.
 func (d *decoder) checkRules(c *Config) {
 	for _, r := range slices.Concat(d.timingRules(&c.Timing), d.diskRules(&c.Disk), maintenanceRules(&c.Maintenance),
+		d.checksRules(&c.Checks),
 		d.urlRules(c), d.pathRules(c)) {
 		unusable := slices.ContainsFunc(r.keys, func(path string) bool { return d.bad[path] })
 		if r.holds || unusable {
@@ -48,6 +49,15 @@ func (d *decoder) show(path string, value any) string {
 		return fmt.Sprintf("%s (%v)", path, value)
 	}
 	return fmt.Sprintf("%s (%v, the default)", path, value)
+}
+
+func (d *decoder) checksRules(k *Checks) []rule {
+	return []rule{{
+		[]string{"checks.timeout", "checks.interval"},
+		k.Timeout <= k.Interval,
+		d.show("checks.timeout", k.Timeout) + " must be at most " + d.show("checks.interval", k.Interval) +
+			", because a check that is not over is not run again; lower the first or raise the second",
+	}}
 }
 
 func (d *decoder) timingRules(t *Timing) []rule {
@@ -353,6 +363,7 @@ func (d *decoder) pathRules(c *Config) []rule {
 		{"metrics.webConfig", c.Metrics.WebConfig},
 		{"maintenance.hooks", c.Maintenance.Hooks},
 		{"maintenance.veto", c.Maintenance.Veto},
+		{"checks.dir", c.Checks.Dir},
 		{"paths.state", c.Paths.State},
 		{"paths.runtime", c.Paths.Runtime},
 	}

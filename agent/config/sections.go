@@ -40,6 +40,9 @@ type Config struct {
 	// How the disk under the etcd WAL is measured and judged.
 	Disk Disk `yaml:"disk"`
 
+	// Checks of the operator's own, beside those of quorumd.
+	Checks Checks `yaml:"checks"`
+
 	// The clocks. They are checked against each other; the rule stands with the key it binds.
 	Timing Timing `yaml:"timing"`
 
@@ -346,6 +349,30 @@ type Maintenance struct {
 
 	// Directory of vetoes: while any file lies in it, autoReboot does not ask. Its name and first line are shown.
 	Veto string `yaml:"veto" default:"/etc/quorumd/veto.d" is:"path"`
+}
+
+// Checks describes the operator's own checks.
+type Checks struct {
+	// Directory of programs that say how things are as Nagios plugins do: by their exit code, a line of text, and
+	// figures behind a "|". They run as the service's own user. Only what root or that user alone may write is run, and
+	// only what lies there when quorumd starts: at most 32, of letters, digits, dash and underscore.
+	Dir string `yaml:"dir" default:"/etc/quorumd/checks.d" is:"path"`
+
+	// Time between two runs of each.
+	Interval time.Duration `yaml:"interval" default:"60s" min:"1s"`
+
+	// How long each may take before it is killed, with all that it has started. Not more than interval.
+	Timeout time.Duration `yaml:"timeout" default:"10s" min:"1s"`
+
+	// What these find keeps this host from becoming a member and a voter. What is in none of the three lists advises
+	// only.
+	Joins []string `yaml:"joins" default:"" is:"check"`
+
+	// What these find keeps this host from being given the leadership.
+	Leadership []string `yaml:"leadership" default:"" is:"check"`
+
+	// What these find keeps other voters from being taken down while this one has to serve.
+	Maintenance []string `yaml:"maintenance" default:"" is:"check"`
 }
 
 // FleetLock describes the listener for reboot agents.

@@ -31,8 +31,17 @@ type Check struct {
 	Text  string    `json:"text,omitempty"`  // what was measured, against its limit
 	// NotAvailable says why there is nothing to judge by.
 	NotAvailable string `json:"notAvailable,omitempty"`
+	// Figures are what a check of the operator's own has measured, by its own word.
+	Figures []Figure `json:"figures,omitempty"`
 	// Behind names the check that says already what this one has found.
 	Behind string `json:"behind,omitempty"`
+}
+
+// Figure is one number that a check of the operator's own has measured.
+type Figure struct {
+	Label string  `json:"label"`
+	Unit  string  `json:"unit,omitempty"`
+	Value float64 `json:"value"`
 }
 
 // Limit is a number that a check decides by.

@@ -50,9 +50,10 @@ const sensorsEvery = 10 * time.Second
 // healthName is the file in the runtime directory in which the verdict outlives the agent.
 const healthName = "health.json"
 
-func newJudge(c config.Disk, runtime string, opt Options) (*judge, error) {
-	j := &judge{opt: opt, log: opt.Logger, path: filepath.Join(runtime, healthName), now: opt.Monotonic}
-	limits := thresholds(c)
+func newJudge(opt Options) (*judge, error) {
+	path := filepath.Join(opt.Config.Paths.Runtime, healthName)
+	j := &judge{opt: opt, log: opt.Logger, path: path, now: opt.Monotonic}
+	limits := thresholds(opt)
 	data, err := opt.Memory.Read(j.path)
 	if err == nil {
 		if j.health, err = health.Restore(data, limits, opt.BootID, j.now()); err == nil {
@@ -67,20 +68,41 @@ func newJudge(c config.Disk, runtime string, opt Options) (*judge, error) {
 }
 
 // thresholds gives what a verdict rests on by the configuration.
-func thresholds(c config.Disk) health.Thresholds {
-	return health.Thresholds{
+func thresholds(opt Options) health.Thresholds {
+	c := opt.Config.Disk
+	t := health.Thresholds{
 		QualifySamples: c.QualifySamples, Window: c.Window, FsyncWarm: c.FsyncWarm, FsyncLeave: c.FsyncLeave,
 		FsyncSlow: c.FsyncSlow,
 		Stall:     c.Stall, Fail: c.Fail, Starved: c.Starved, MinFree: uint64(c.MinFree),
 		DirectInterval: c.DirectInterval,
 	}
+	if opt.Plugins != nil {
+		t.Plugins = opt.Plugins.Plugins(func(name string) health.Gate { return gatesOf(opt.Config.Checks, name) })
+	}
+	return t
+}
+
+// gatesOf gives what the findings of one of the operator's own checks keep from happening.
+func gatesOf(c config.Checks, name string) (g health.Gate) {
+	for gate, names := range map[health.Gate][]string{
+		health.Joins: c.Joins, health.Leadership: c.Leadership, health.Maintenance: c.Maintenance,
+	} {
+		if slices.Contains(names, name) {
+			g |= gate
+		}
+	}
+	return g
 }
 
 // observe judges a reading. member says that etcd runs here, so that the disk must not be written
 // to in bursts.
 func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health.Verdict {
+	if j.opt.Plugins != nil {
+		r.Plugins = j.opt.Plugins.Read(ctx)
+	}
 	verdict, changes := j.health.Observe(health.Input{
-		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Machine: j.machine(ctx),
+		Plugins: r.Plugins,
+		Now:     j.now(), Member: member, Disk: j.reading(r.Reading), Machine: j.machine(ctx),
 		Etcd:    j.local(ctx, r),
 		Devices: j.below(ctx, r.Reading.Device),
 	})

@@ -78,6 +78,12 @@ type Network interface {
 	Sights() []network.Sight
 }
 
+// Plugins are the operator's own checks. Its methods never wait.
+type Plugins interface {
+	Plugins(gates func(name string) health.Gate) []health.Plugin
+	Read(ctx context.Context) []health.PluginReading
+}
+
 // Local is what lies on this host's disk, as it was last read or written.
 type Local interface {
 	Asked() (*local.Request, *local.End)
@@ -109,6 +115,7 @@ type Options struct {
 	Data     Data
 	Programs Programs // nil when there are none
 	Network  Network  // nil when nobody looks
+	Plugins  Plugins  // nil when there are none
 	Local    Local
 	Memory   Memory
 
@@ -154,7 +161,7 @@ func New(opt Options) (*Observer, error) {
 		pace: pace{interval: c.Timing.Interval, host: c.Host.ID, limits: UsualPace()},
 	}
 	var err error
-	o.judge, err = newJudge(c.Disk, c.Paths.Runtime, opt)
+	o.judge, err = newJudge(opt)
 	return o, err
 }
 
@@ -223,7 +230,7 @@ func (o *Observer) Done(r *round.Round) {
 func (o *Observer) Save(force bool) { o.judge.save(force) }
 
 // Checks gives what is looked at on this machine.
-func (o *Observer) Checks() []health.Check { return health.Checks(thresholds(o.opt.Config.Disk)) }
+func (o *Observer) Checks() []health.Check { return health.Checks(thresholds(o.opt)) }
 
 // ForgetData says that what was found in the data directory is so no more.
 func (o *Observer) ForgetData() { o.data.Forget() }

@@ -60,7 +60,7 @@ func stands(c *control.Check, r *round.Round) {
 	}
 	s := r.Verdict.Checks[i]
 	c.State, c.Code, c.Since, c.Text = s.State.String(), string(s.Code), wallOf(r, s.Since), s.Text
-	c.NotAvailable, c.Behind = s.NotAvailable, s.Behind
+	c.NotAvailable, c.Behind, c.Figures = s.NotAvailable, s.Behind, figuresOf(r, c.Name)
 	for _, m := range r.Mutes {
 		for i := range c.Codes {
 			if c.Codes[i].Code == string(m.Code) {

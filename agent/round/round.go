@@ -29,6 +29,7 @@ type Round struct {
 	Unit        systemd.Status
 	UnitErr     error
 	Verdict     health.Verdict
+	Plugins     []health.PluginReading // what the operator's own checks have said last
 	Reading     disk.Reading
 	Request     *local.Request
 	LastRequest *local.End     // how the one before has ended

@@ -83,6 +83,9 @@ func writeFinding(p *page, f finding) {
 		p.line("    %s", f.Code.Meaning)
 	}
 	p.line("%s", now(f))
+	for _, v := range c.Figures {
+		p.line("    %s: %s", v.Label, strings.TrimSpace(significant(v.Value)+" "+v.Unit))
+	}
 	if f.Code != nil && f.Code.Muted != nil {
 		p.line("%s", muteText(*f.Code.Muted, f.Time))
 	}

@@ -103,8 +103,8 @@ func Run(ctx context.Context, opt Options) error {
 			return cluster.BinaryVersion(ctx, conf.Etcd.Binary)
 		},
 		BlockProgress: parts.blocks.Progress, Sensors: kernel.Read, Devices: kernel.Devices, EtcdMetrics: metrics.Read,
-		Network: prober,
-		Now:     sinceBoot, Wall: wall, Logger: log,
+		Network: prober, Plugins: openPlugins(conf.Checks, log),
+		Now: sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
 	})
 	if err != nil {

@@ -1,0 +1,302 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plugins
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// scripts puts programs into a directory that nobody else may write.
+func scripts(t *testing.T, programs map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.Chmod(dir, 0o755))
+	for name, text := range programs {
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o600))
+		must(t, os.Chmod(path, 0o755))
+	}
+	return dir
+}
+
+// bench is a runner whose clock is the test's.
+type bench struct {
+	*Runner
+	t    *testing.T
+	log  bytes.Buffer
+	from time.Time
+}
+
+func open(t *testing.T, dir string, timeout time.Duration, named ...string) *bench {
+	t.Helper()
+	b := &bench{t: t, from: time.Now()}
+	b.Runner = Open(Options{
+		Dir: dir, Named: named, Interval: 10 * time.Millisecond, Timeout: timeout,
+		Now:    func() time.Duration { return time.Hour + time.Since(b.from) },
+		Logger: slog.New(slog.NewTextHandler(&b.log, nil)),
+	})
+	return b
+}
+
+// until reads until a plugin's reading is as wanted.
+func (b *bench) until(ctx context.Context, name string, is func(health.PluginReading) bool) health.PluginReading {
+	b.t.Helper()
+	var last health.PluginReading
+	for range 2000 {
+		for _, r := range b.Read(ctx) {
+			if r.Name != name {
+				continue
+			}
+			if last = r; is(r) {
+				return r
+			}
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	b.t.Fatalf("%s says %+v", name, last)
+	return last
+}
+
+func told(r health.PluginReading) bool { return r.Runs > 0 || r.Absent != "" }
+
+func TestWhatAPluginSaysIsUnderstood(t *testing.T) {
+	t.Parallel()
+	b := open(t, scripts(t, map[string]string{
+		"fine":    "echo 'LOAD OK - 1 | load1=0.5;5;10;0; users=3'",
+		"warning": "echo 'DISK WARNING - /var'; exit 1",
+		"bad":     `printf 'RAID CRITICAL\033[2J\nmore text\nand | rebuild=3%%\n'; echo to stderr >&2; exit 2`,
+		"unknown": "echo what; exit 3",
+		"odd":     "exit 7",
+		"dies":    "kill -9 $$",
+		"silent":  "",
+		"flood":   "yes 'OK - a long line' | head -c 3000000; exit 0",
+	}), 10*time.Second, "missing")
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	for name, want := range map[string]health.PluginReading{
+		"fine": {State: health.OK, Text: "LOAD OK - 1", Figures: []health.PluginFigure{
+			{Label: "load1", Value: 0.5}, {Label: "users", Value: 3},
+		}},
+		"warning": {State: health.Warm, Text: "DISK WARNING - /var"},
+		"bad": {
+			State: health.Slow, Text: "RAID CRITICAL?[2J",
+			Figures: []health.PluginFigure{{Label: "rebuild", Unit: "%", Value: 3}},
+		},
+		"unknown": {Text: "what", Absent: "it says UNKNOWN"},
+		"odd":     {Absent: "its exit code is 7, which no Nagios plugin has"},
+		"dies":    {Absent: "a signal has ended it"},
+		"silent":  {State: health.OK},
+		"flood":   {State: health.OK, Text: "OK - a long line"},
+		"missing": {Absent: "there is no " + filepath.Join(b.opt.Dir, "missing")},
+	} {
+		r := b.until(ctx, name, told)
+		want.Name, want.Runs, want.Took = name, r.Runs, r.Took
+		if (r.Runs == 0) != (want.Absent != "") {
+			t.Errorf("%s: %d runs told something", name, r.Runs)
+		}
+		if got, want := fmt.Sprintf("%+v", r), fmt.Sprintf("%+v", want); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+	b.settle(end)
+}
+
+// settle waits until no run is under way.
+func (b *bench) settle(end func()) {
+	b.t.Helper()
+	end()
+	for range 2000 {
+		busy := false
+		for _, p := range b.programs {
+			p.mu.Lock()
+			busy = busy || p.running
+			p.mu.Unlock()
+		}
+		if !busy {
+			return
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	b.t.Error("a plugin runs on after the end")
+}
+
+// alive tells whether a process that has noted its number is there.
+func alive(t *testing.T, file string) bool {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	must(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	must(t, err)
+	state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(state), ") Z ") && unix.Kill(pid, 0) == nil
+}
+
+func gone(t *testing.T, file string) {
+	t.Helper()
+	for range 400 {
+		if !alive(t, file) {
+			return
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	t.Errorf("the process in %s is still there", file)
+}
+
+func TestAPluginThatTakesTooLongIsKilledWithAllThatItHasStarted(t *testing.T) {
+	t.Parallel()
+	pids := t.TempDir()
+	b := open(t, scripts(t, map[string]string{
+		"slow": "sleep 300 & echo $! >" + pids + "/slow; trap '' TERM; wait",
+	}), 300*time.Millisecond)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	r := b.until(ctx, "slow", told)
+	if r.Absent != "it did not end within 300ms, and was killed" || r.Hung {
+		t.Errorf("%+v", r)
+	}
+	gone(t, pids+"/slow")
+	b.settle(end)
+}
+
+func TestWhatAPluginLeavesBehindIsSweptUp(t *testing.T) {
+	t.Parallel()
+	pids := t.TempDir()
+	b := open(t, scripts(t, map[string]string{
+		"leaves": "sleep 300 & echo $! >" + pids + "/left; echo OK",
+	}), 10*time.Second)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	began := time.Now()
+	if r := b.until(ctx, "leaves", told); r.State != health.OK || r.Text != "OK" || time.Since(began) > 5*time.Second {
+		t.Errorf("%+v after %s", r, time.Since(began))
+	}
+	gone(t, pids+"/left")
+	b.settle(end)
+}
+
+// TestOneThatCannotBeKilledIsCountedNeverDoubledAndKeepsNobodyElse has a kill that does nothing: a process in an
+// uninterruptible sleep takes no other.
+func TestOneThatCannotBeKilledIsCountedNeverDoubledAndKeepsNobodyElse(t *testing.T) {
+	t.Parallel()
+	pids := t.TempDir()
+	b := open(t, scripts(t, map[string]string{
+		"hangs-a": "echo $$ >>" + pids + "/a; exec sleep 300", "hangs-b": "exec sleep 300",
+		"hangs-c": "exec sleep 300", "well": "echo OK",
+	}), 50*time.Millisecond)
+	groups := make(chan int, 10)
+	for _, p := range b.programs {
+		if p.name != "well" {
+			p.kill = func(group int) { groups <- group }
+		}
+	}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	b.from = b.from.Add(-time.Minute)
+	for _, name := range []string{"hangs-a", "hangs-b", "hangs-c"} {
+		r := b.until(ctx, name, func(r health.PluginReading) bool { return r.Hung })
+		if !strings.Contains(r.Absent, "does not end") {
+			t.Errorf("%+v", r)
+		}
+	}
+	r := b.until(ctx, "well", func(r health.PluginReading) bool { return r.Runs > 2 })
+	if r.State != health.OK {
+		t.Errorf("%+v", r)
+	}
+	text, err := os.ReadFile(pids + "/a")
+	must(t, err)
+	if n := strings.Count(string(text), "\n"); n != 1 {
+		t.Errorf("%d instances were started", n)
+	}
+	for range 3 { // now the sleep is over
+		killGroup(<-groups)
+	}
+	b.until(ctx, "hangs-a", func(r health.PluginReading) bool { return !r.Hung })
+	for range 3 {
+		select {
+		case group := <-groups:
+			killGroup(group)
+		default:
+		}
+	}
+	for _, p := range b.programs {
+		p.mu.Lock()
+		p.kill = killGroup
+		p.mu.Unlock()
+	}
+	b.settle(end)
+}
+
+func TestWhatOthersMayChangeIsNotRun(t *testing.T) {
+	t.Parallel()
+	dir := scripts(t, map[string]string{"shared": "echo OK", "plain": "echo OK", "not-a-check.sh": "echo OK"})
+	must(t, os.Chmod(filepath.Join(dir, "shared"), 0o777))
+	must(t, os.Chmod(filepath.Join(dir, "plain"), 0o644))
+	elsewhere := scripts(t, map[string]string{"target": "echo linked"})
+	must(t, os.Symlink(filepath.Join(elsewhere, "target"), filepath.Join(dir, "linked")))
+	b := open(t, dir, 5*time.Second)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	for name, why := range map[string]string{
+		"shared": "others than its owner may write " + filepath.Join(dir, "shared") + ": chmod go-w",
+		"plain":  "it is no program: make it executable (chmod +x), or move it away",
+	} {
+		if r := b.until(ctx, name, told); r.Absent != why {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if r := b.until(ctx, "linked", told); r.Text != "linked" {
+		t.Errorf("a link is not followed: %+v", r)
+	}
+	must(t, os.Chmod(elsewhere, 0o777))
+	r := b.until(ctx, "linked", func(r health.PluginReading) bool { return r.Absent != "" })
+	if !strings.Contains(r.Absent, elsewhere+": chmod go-w") {
+		t.Errorf("%+v", r)
+	}
+	if len(b.programs) != 3 || !strings.Contains(b.log.String(), "not-a-check.sh") {
+		t.Errorf("%d programs; the log says %s", len(b.programs), &b.log)
+	}
+	b.settle(end)
+}
+
+func TestThereIsABoundOnHowManyThereAre(t *testing.T) {
+	t.Parallel()
+	programs := map[string]string{"a-b": "", "a_b": ""}
+	for i := range MaxPrograms + 5 {
+		programs[fmt.Sprintf("c%d", i)] = ""
+	}
+	b := open(t, scripts(t, programs), time.Second)
+	plugins := b.Plugins(func(string) health.Gate { return health.Joins })
+	limits := health.DefaultThresholds()
+	limits.Plugins = plugins
+	if _, err := health.New(limits); err != nil || len(plugins) != MaxPrograms || plugins[0].Gates != health.Joins {
+		t.Errorf("%d programs: %v", len(plugins), err)
+	}
+	none := open(t, filepath.Join(t.TempDir(), "none"), time.Second)
+	if len(none.Plugins(nil)) != 0 {
+		t.Error("a directory that is not there holds something")
+	}
+}

@@ -1,0 +1,55 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/observe"
+	"github.com/quorumd/quorumd/health"
+)
+
+// raid is a check of the operator's own that says CRITICAL every time that it is asked.
+type raid struct{ runs uint64 }
+
+func (*raid) Plugins(gates func(string) health.Gate) []health.Plugin {
+	return []health.Plugin{{Name: "raid", Gates: gates("raid")}}
+}
+
+func (r *raid) Read(context.Context) []health.PluginReading {
+	r.runs++
+	return []health.PluginReading{{Name: "raid", Runs: r.runs, State: health.Slow, Text: "a leg is lost"}}
+}
+
+func TestACheckOfTheOperatorsOwnAdvisesOnlyUnlessTheConfigurationSaysMore(t *testing.T) {
+	t.Parallel()
+	for text, state := range map[string]string{"": "QUALIFYING", "checks: {joins: [raid]}\n": "SLOW"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, 0, observe.UsualPace())
+			defer f.close()
+			h := &fleetHost{f: f, name: "s1", files: map[string][]byte{}, plugins: &raid{}, config: text}
+			f.hosts[h.name] = h
+			h.boot("boot-s1")
+			f.pass(time.Minute)
+			s := h.agent.Status()
+			found := false
+			for _, x := range s.Health.Findings {
+				found = found || x.Code == "PLUGIN_RAID" && x.Text == "a leg is lost"
+			}
+			if !found || (s.Health.State == "SLOW") != (state == "SLOW") {
+				t.Errorf("%q: the verdict is %s: %+v", text, s.Health.State, s.Health.Findings)
+			}
+			_, err := h.agent.Mute(t.Context(), control.MuteRequest{
+				Code: "PLUGIN_RAID", Reason: "a test", For: time.Hour,
+			}, "root")
+			if (err == nil) != (text == "") {
+				t.Errorf("%q: muted: %v", text, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,91 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"slices"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
+)
+
+// pluginGauges tell of the operator's own checks.
+func pluginGauges() []gauge {
+	return []gauge{
+		{
+			"quorumd_plugin_state",
+			"What a check of the operator's own has said last: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN or nothing.",
+			[]string{"plugin"},
+			eachPlugin(func(p health.PluginReading, emit func(float64, ...string)) { emit(pluginState(p), p.Name) }),
+		},
+		{
+			"quorumd_plugin_duration_seconds", "Time that the last run of a check of the operator's own took.",
+			[]string{"plugin"},
+			eachPlugin(func(p health.PluginReading, emit func(float64, ...string)) {
+				if p.Took > 0 {
+					emit(p.Took.Seconds(), p.Name)
+				}
+			}),
+		},
+		{
+			"quorumd_plugin_value", "What a check of the operator's own has measured, in its own units.",
+			[]string{"plugin", "label", "unit"},
+			eachPlugin(func(p health.PluginReading, emit func(float64, ...string)) {
+				for _, f := range p.Figures {
+					emit(f.Value, p.Name, f.Label, f.Unit)
+				}
+			}),
+		},
+		{
+			"quorumd_plugins_hung", "Checks of the operator's own that were killed and have not ended.", nil,
+			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+				n := 0
+				if r != nil {
+					for _, p := range r.Plugins {
+						if p.Hung {
+							n++
+						}
+					}
+				}
+				emit(float64(n))
+			},
+		},
+	}
+}
+
+// eachPlugin reads something of each plugin that was looked at.
+func eachPlugin(read func(p health.PluginReading, emit func(float64, ...string)),
+) func(*Metrics, *round.Round, func(float64, ...string)) {
+	return func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+		if r == nil {
+			return
+		}
+		for _, p := range r.Plugins {
+			if p.Runs > 0 || p.Absent != "" {
+				read(p, emit)
+			}
+		}
+	}
+}
+
+func pluginState(p health.PluginReading) float64 {
+	if p.Absent != "" {
+		return 3
+	}
+	return float64(slices.Index([]health.State{health.OK, health.Warm, health.Slow}, p.State))
+}
+
+// figuresOf shows what the plugin of a check has measured.
+func figuresOf(r *round.Round, check string) (all []control.Figure) {
+	for _, p := range r.Plugins {
+		if health.PluginCheck(p.Name) != check {
+			continue
+		}
+		for _, f := range p.Figures {
+			all = append(all, control.Figure{Label: f.Label, Unit: f.Unit, Value: f.Value})
+		}
+	}
+	return all
+}

@@ -1,0 +1,92 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/health"
+)
+
+// series gives the values of the metrics with these names, each with its labels.
+func series(t *testing.T, from prometheus.Gatherer, names ...string) map[string]float64 {
+	t.Helper()
+	families, err := from.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]float64{}
+	for _, f := range families {
+		for _, name := range names {
+			if f.GetName() != name {
+				continue
+			}
+			for _, m := range f.GetMetric() {
+				var labels []string
+				for _, l := range m.GetLabel() {
+					labels = append(labels, l.GetName()+"="+l.GetValue())
+				}
+				out[fmt.Sprint(name, labels)] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	return out
+}
+
+func TestWhatPluginsSayAndWhatIsMutedAreMetricsAndShown(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics(&disk.Probe{}, func() time.Duration { return 0 })
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m)
+	names := []string{
+		"quorumd_plugin_state", "quorumd_plugin_value", "quorumd_plugin_duration_seconds", "quorumd_plugins_hung",
+		"quorumd_finding_muted",
+	}
+	if got := fmt.Sprint(series(t, registry, names...)); got != "map[quorumd_plugins_hung[]:0]" {
+		t.Errorf("before the first round: %s", got)
+	}
+	limits := health.DefaultThresholds()
+	limits.Plugins = []health.Plugin{{Name: "raid"}, {Name: "ntp"}, {Name: "new"}}
+	r := &round.Round{Plugins: []health.PluginReading{
+		{
+			Name: "raid", Runs: 2, State: health.Slow, Text: "a leg is lost", Took: time.Second,
+			Figures: []health.PluginFigure{{Label: "legs", Unit: "c", Value: 1}},
+		},
+		{Name: "ntp", Absent: "it was killed and does not end", Hung: true},
+		{Name: "new"},
+	}}
+	r.Mutes = []local.Mute{{Code: "PLUGIN_RAID", State: health.Slow, By: "root"}}
+	r.Verdict.Findings = []health.Finding{{Code: "PLUGIN_RAID"}, {Code: health.MemoryLow}}
+	r.Verdict.Checks = []health.Standing{{Check: "plugin raid", State: health.Slow, Code: "PLUGIN_RAID"}}
+	m.Round(r, 0)
+	want := "map[quorumd_finding_muted[code=PLUGIN_RAID]:1 quorumd_plugin_duration_seconds[plugin=raid]:1 " +
+		"quorumd_plugin_state[plugin=ntp]:3 quorumd_plugin_state[plugin=raid]:2 " +
+		"quorumd_plugin_value[label=legs plugin=raid unit=c]:1 quorumd_plugins_hung[]:1]"
+	if got := fmt.Sprint(series(t, registry, names...)); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+
+	p := New(Options{Checks: health.Checks(limits), Wall: time.Now}, record.KeysFor("test"), nil)
+	p.Show(r)
+	for _, c := range p.Checks().Checks {
+		if c.Name == "plugin raid" && (len(c.Figures) != 1 || c.Figures[0] != control.Figure{
+			Label: "legs", Unit: "c", Value: 1,
+		} || c.Codes[0].Muted == nil || c.Codes[0].Muted.By != "root" || c.State != "SLOW") {
+			t.Errorf("the check is %+v", c)
+		}
+	}
+	shown := mutesStatus(r)
+	if len(shown) != 1 || !muted(r, "PLUGIN_RAID") || muted(r, health.MemoryLow) {
+		t.Errorf("muted are %+v", shown)
+	}
+}

@@ -1,0 +1,20 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"log/slog"
+	"slices"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/plugins"
+)
+
+// openPlugins gives what runs the operator's own checks.
+func openPlugins(c config.Checks, log *slog.Logger) *plugins.Runner {
+	return plugins.Open(plugins.Options{
+		Dir: c.Dir, Named: slices.Concat(c.Joins, c.Leadership, c.Maintenance), Interval: c.Interval,
+		Timeout: c.Timeout, Now: sinceBoot, Logger: log,
+	})
+}

@@ -1,0 +1,157 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Plugin is a check of the operator's own: a program that says how things are as Nagios plugins do.
+type Plugin struct {
+	Name  string // letters, digits, "-" and "_"
+	Path  string // for people
+	Gates Gate
+}
+
+// PluginReading is what a plugin has said last. The zero value says that nothing is known.
+type PluginReading struct {
+	Name string
+	// Runs counts those that told how things are: each counts once.
+	Runs  uint64
+	State State  // OK, or WARM for WARNING, or SLOW for CRITICAL
+	Text  string // one line
+	// Absent says why nothing is known now, without numbers that change.
+	Absent  string
+	Figures []PluginFigure
+	Took    time.Duration
+	Hung    bool // it was killed, and has not ended
+}
+
+// PluginFigure is one number that a plugin has measured.
+type PluginFigure struct {
+	Label, Unit string
+	Value       float64
+}
+
+// pluginAgain is how many times in a row a plugin must say so before it is believed.
+const pluginAgain = 2
+
+// pluginCalm is how long a plugin must say OK, before patience doubles that.
+const pluginCalm = time.Minute
+
+// PluginCode gives the code of what a plugin finds.
+func PluginCode(name string) Code {
+	return Code("PLUGIN_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
+}
+
+// PluginCheck gives the name of the check, which is none of quorumd's own.
+func PluginCheck(name string) string { return "plugin " + name }
+
+// declarePlugins declares the operator's own checks.
+func declarePlugins(t Thresholds) (all []declaration) {
+	for _, p := range t.Plugins {
+		all = append(all, declarePlugin(p))
+	}
+	return all
+}
+
+func declarePlugin(p Plugin) declaration {
+	code := PluginCode(p.Name)
+	const remedy = "run it by hand, as the user quorumd; what it looks at is known to whoever has put it there"
+	problem := func(s State, said string) Problem {
+		return Problem{
+			code, Machine, s, "The operator's own check " + p.Name + " says " + said + ".",
+			"It is a program of this site, and its text is its own.", remedy,
+		}
+	}
+	return declaration{
+		Check: Check{
+			Name: PluginCheck(p.Name), Component: Machine, Gates: p.Gates, Source: "the program " + p.Path,
+			Problems: []Problem{problem(Warm, "WARNING"), problem(Slow, "CRITICAL")},
+			Runbook:  findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			return &plugin{name: p.Name, code: code, track: at}
+		},
+	}
+}
+
+// plugin is the evidence of one of the operator's own checks. It is believed when it says the same again.
+type plugin struct {
+	plain
+
+	name    string
+	code    Code
+	track   *track
+	now     time.Duration
+	seen    PluginReading
+	said    []State // the newest results, each once
+	begun   bool
+	lastBad time.Duration
+}
+
+func (p *plugin) read(in Input) {
+	p.now = in.Now
+	if !p.begun {
+		p.begun, p.lastBad = true, p.now
+	}
+	i := slices.IndexFunc(in.Plugins, func(r PluginReading) bool { return r.Name == p.name })
+	if i < 0 {
+		return
+	}
+	before := p.seen.Runs
+	if p.seen = in.Plugins[i]; p.seen.Runs == before {
+		return
+	}
+	p.said = append(p.said, p.seen.State)
+	p.said = slices.Clone(p.said[max(0, len(p.said)-pluginAgain):])
+	if p.seen.State != OK {
+		p.lastBad = p.now
+	}
+}
+
+func (p *plugin) absent() string {
+	if p.seen.Absent == "" && p.seen.Runs == 0 {
+		return notYet
+	}
+	return p.seen.Absent
+}
+
+func (p *plugin) text() string { return p.seen.Text }
+
+// all tells whether every one of the newest results is as wanted.
+func (p *plugin) all(wanted func(State) bool) bool {
+	for _, s := range p.said {
+		if !wanted(s) {
+			return false
+		}
+	}
+	return len(p.said) == pluginAgain
+}
+
+func (p *plugin) ways() []rule {
+	says := func(wanted func(State) bool) func() (string, bool) {
+		return func() (string, bool) { return p.text(), p.all(wanted) }
+	}
+	critical := func(s State) bool { return s == Slow }
+	bad := func(s State) bool { return s != OK }
+	warning := func(s State) bool { return s == Warm }
+	return []rule{
+		{[]State{OK, Warm}, Slow, p.code, "it says CRITICAL twice in a row", says(critical), false},
+		{[]State{OK}, Warm, p.code, "it says WARNING or CRITICAL twice in a row", says(bad), false},
+		{[]State{Slow}, Warm, p.code, "it says WARNING twice in a row", says(warning), false},
+		{
+			[]State{Warm, Slow},
+			OK, "", "it says OK twice in a row, and nothing else for " + show(pluginCalm),
+			func() (string, bool) {
+				return p.text(), p.all(func(s State) bool { return s == OK }) &&
+					p.now-p.lastBad >= p.track.patience(OK, pluginCalm, p.now)
+			},
+			true,
+		},
+	}
+}
