@@ -34,9 +34,12 @@ func (o *output) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// run runs the program once, and gives what it says. It returns when the program is gone; killed is called when its
-// time is over, though it may never be.
-func (p *program) run(ctx context.Context, timeout time.Duration, killed func()) health.PluginReading {
+// run runs the program once, and gives what it says. It returns when the program is gone; late is called when its time
+// is over, though it may never be, or the disk on which it lies may not answer.
+func (p *program) run(ctx context.Context, timeout time.Duration, late func()) health.PluginReading {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	defer context.AfterFunc(ctx, late)()
 	path, why := fit(p.path)
 	if why != "" {
 		return health.PluginReading{Absent: why}
@@ -52,12 +55,7 @@ func (p *program) run(ctx context.Context, timeout time.Duration, killed func())
 	}
 	group := cmd.Process.Pid
 	giveUp(group)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() {
-		p.kill(group)
-		killed()
-	})
+	stop := context.AfterFunc(ctx, func() { p.kill(group) })
 	await(group)
 	inTime := stop()
 	killGroup(group) // what it has left behind; the number is its own until Wait has taken it in
