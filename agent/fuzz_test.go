@@ -60,7 +60,7 @@ func FuzzWhateverLiesInEtcdCanBeShown(f *testing.F) {
 		r := a.observer.Look(t.Context(), round.In{Number: 1})
 		a.observer.Confirm(t.Context(), r)
 		a.checkLock(t.Context(), r)
-		a.keeper.Seen(t.Context(), r, a.last)
+		a.keeper.Seen(t.Context(), r)
 		a.decide(r)
 		if !r.View.Cluster.Reachable {
 			t.Fatalf("the cluster counts as not reachable: %s", r.View.Cluster.Error)

@@ -19,7 +19,6 @@ import (
 	"github.com/quorumd/quorumd/agent/beside"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/local"
-	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
@@ -59,14 +58,13 @@ func New(opt Options) *Keeper {
 	return &Keeper{opt: opt, log: opt.Logger, keys: record.KeysFor(opt.Config.Cluster.Name), files: opt.Files}
 }
 
-// Seen notes what a round has seen, before it decides. last is what the round before has decided.
-func (k *Keeper) Seen(ctx context.Context, r *round.Round, last policy.Decision) {
+// Seen notes what a round has seen, before it decides.
+func (k *Keeper) Seen(ctx context.Context, r *round.Round) {
 	k.noteSeen(ctx, r)
 	if r.Reachable && r.EtcdAt == r.At { // what was carried over is not the cluster's word of now
 		k.noteMembership(ctx, r)
 		k.noteStandby(ctx, r)
 	}
-	k.noteRemoval(ctx, r, last)
 	k.noteMutes(ctx, r)
 }
 
@@ -74,6 +72,7 @@ func (k *Keeper) Seen(ctx context.Context, r *round.Round, last policy.Decision)
 func (k *Keeper) Decided(ctx context.Context, r *round.Round) {
 	k.noteHold(ctx, r)
 	k.noteRequest(ctx, r)
+	k.noteRemoval(ctx, r)
 }
 
 const (

@@ -89,7 +89,7 @@ func (b *bench) round() *round.Round {
 
 // keep has noted what a round has seen and decided.
 func (b *bench) keep(r *round.Round) {
-	b.Seen(b.t.Context(), r, policy.Decision{})
+	b.Seen(b.t.Context(), r)
 	b.Decided(b.t.Context(), r)
 	synctest.Wait()
 }
@@ -240,19 +240,27 @@ func TestTheEndOfARequestIsNotNotedOfOneThatAPersonHasChangedMeanwhile(t *testin
 	})
 }
 
-func TestTheEndOfARemovalSaysWhatItWaitedForLast(t *testing.T) {
+func TestTheEndOfARemovalIsNotNotedOfOneThatHasBegunMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		r := b.round()
-		asked := &local.Removal{MemberID: 1, Name: "n1", Since: r.Wall, Until: r.Wall.Add(-time.Second)}
-		must(t, b.files.ChangeRemoval(func(f *local.Removals) { f.Removal = asked }))
-		r.Removal = asked
-		b.Seen(t.Context(), r, policy.Decision{Reasons: []policy.Reason{{Code: policy.Paused, Text: "by root"}}})
-		synctest.Wait()
-		k, last := b.files.Removals()
-		if k != nil || last == nil || last.Code != policy.Withdrawn ||
-			last.Text != "its time was over before its turn came; PAUSED: by root" {
+		must(t, b.files.ChangeRemoval(func(f *local.Removals) {
+			f.Removal = &local.Removal{MemberID: 1, Name: "n1", Since: r.Wall, Until: r.Wall.Add(-time.Second)}
+		}))
+		r.Removal, _ = b.files.Removals()
+		must(t, b.files.MarkRemoval(r.Removal, true))
+		r.Decision.Notes.Removal = policy.RemovalNote{Ends: true, Code: policy.Withdrawn, Text: "x"}
+		if b.keep(r); b.noted == nil {
+			t.Error("nothing was tried")
+		}
+		if k, last := b.files.Removals(); k == nil || last != nil {
+			t.Errorf("asked is %+v, and what ended %+v", k, last)
+		}
+		time.Sleep(noteEvery) //nolint:forbidigo // virtual time
+		r.Removal, _ = b.files.Removals()
+		b.keep(r)
+		if k, last := b.files.Removals(); k != nil || last == nil || last.Code != policy.Withdrawn || last.Text != "x" {
 			t.Errorf("asked is %+v, and what ended %+v", k, last)
 		}
 	})

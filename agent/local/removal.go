@@ -104,12 +104,25 @@ func (f *State) MarkRemoval(k *Removal, begun bool) error {
 	return err
 }
 
+// RemovalStandingEnds forgets that removal, if exactly that is asked still: it was neither asked anew nor begun since.
+func (f *State) RemovalStandingEnds(of *Removal, code policy.ReasonCode, text string, at time.Time) error {
+	return f.ChangeRemoval(func(file *Removals) {
+		if of != nil && file.Removal != nil && *file.Removal == *of {
+			file.end(code, text, at)
+		}
+	})
+}
+
 // EndRemoval forgets what was asked, if it is still that.
 func (f *State) EndRemoval(k *Removal, code policy.ReasonCode, text string, at time.Time) error {
 	return f.ChangeRemoval(func(file *Removals) {
 		if k != nil && file.Removal != nil && file.Removal.MemberID == k.MemberID {
-			file.Last = &RemovalEnd{Removal: *file.Removal, Ended: at.UTC(), Code: code, Text: text}
-			file.Removal = nil
+			file.end(code, text, at)
 		}
 	})
+}
+
+func (r *Removals) end(code policy.ReasonCode, text string, at time.Time) {
+	r.Last = &RemovalEnd{Removal: *r.Removal, Ended: at.UTC(), Code: code, Text: text}
+	r.Removal = nil
 }

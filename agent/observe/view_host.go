@@ -151,8 +151,7 @@ func (b *Builder) asked(r *round.Round) *policy.Asked {
 	return v
 }
 
-// removal makes the view of what this host was asked to remove. One that was released must not begin again while its
-// end is written.
+// removal makes the view of what this host was asked to remove.
 func (b *Builder) removal(r *round.Round) *policy.Removal {
 	k := r.Removal
 	if k == nil {
@@ -160,6 +159,6 @@ func (b *Builder) removal(r *round.Round) *policy.Removal {
 	}
 	return &policy.Removal{
 		MemberID: uint64(k.MemberID), By: k.By, Reason: k.Reason, Live: k.Live,
-		Over: !r.Wall.Before(k.Until) || k.Begun && !r.Removes(b.config.Host.ID),
+		Over: !r.Wall.Before(k.Until), Begun: k.Begun,
 	}
 }

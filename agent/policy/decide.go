@@ -15,7 +15,9 @@ func Decide(v View) Decision {
 		d.Reasons = caution(v, d.Reasons)
 	}
 	d.First = goesFirst(v, d)
-	d.Notes = Notes{Hold: WantHold(v), Request: noteRequest(v, d.Step), Queue: noteQueue(v, d.Role)}
+	d.Notes = Notes{
+		Hold: WantHold(v), Request: noteRequest(v, d.Step), Removal: noteRemoval(v), Queue: noteQueue(v, d.Role),
+	}
 	return d
 }
 

@@ -8,6 +8,7 @@ package policy
 type Notes struct {
 	Hold    Hold
 	Request RequestNote
+	Removal RemovalNote
 	Queue   QueueNote
 }
 

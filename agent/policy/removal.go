@@ -18,6 +18,7 @@ type Removal struct {
 	By, Reason string
 	Live       bool // also a voter that answers
 	Over       bool // its time is over: it does not begin any more
+	Begun      bool // its operation was, or may have been: it begins no second time
 }
 
 // removal begins the operation that takes a member out, if nothing is against it. It is asked for where a member is
@@ -27,7 +28,7 @@ func removal(v View) (Decision, bool) {
 	if v.Asked != nil && v.Asked.Noted { // its own operation is recorded again first
 		return Decision{}, false
 	}
-	if r == nil || r.Over || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() ||
+	if r == nil || r.Over || r.Begun || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() ||
 		!v.listed(r.MemberID) {
 		return Decision{}, false
 	}
@@ -48,6 +49,44 @@ func removal(v View) (Decision, bool) {
 		return do(Step{Kind: StepReleaseLock, Why: reasons[0].Text}), true
 	}
 	return Decision{Reasons: reasons}, true
+}
+
+// RemovalNote is what this host's disk is to say of the removal that it was asked for.
+type RemovalNote struct {
+	Ends bool
+	Code ReasonCode // with which it ends
+	Text string
+}
+
+// noteRemoval ends what was asked when the member is gone, when its operation is and the member is not, or when its
+// time is over before it has begun. While it is not seen whether its operation is in flight it stands.
+func noteRemoval(v View) RemovalNote {
+	r := v.Removal
+	own := v.Op != nil && v.Op.Kind == KindRemove && v.Op.Host == v.Self.ID
+	switch {
+	case r == nil || own || !v.Cluster.Reachable || !v.Cluster.Fresh || v.cannotRead(RecordOp):
+		return RemovalNote{}
+	case !v.foreign() && !v.listed(r.MemberID):
+		return RemovalNote{true, Removed, "it is in the member list no more"}
+	case r.Begun:
+		return RemovalNote{
+			true, Withdrawn,
+			"its operation was released, or deleted, or ended by another host, or etcd did not say whether it had begun",
+		}
+	case r.Over:
+		return RemovalNote{true, Withdrawn, "its time was over before its turn came" + lastAgainst(v)}
+	}
+	return RemovalNote{}
+}
+
+// lastAgainst tells what still keeps a removal from beginning whose time is over.
+func lastAgainst(v View) string {
+	r := *v.Removal
+	r.Over, v.Removal = false, &r
+	if d := held(v); len(d.Reasons) > 0 {
+		return fmt.Sprintf("; %s: %s", d.Reasons[0].Code, d.Reasons[0].Text)
+	}
+	return ""
 }
 
 // removalVetoes declares what keeps a member from being removed, in the order in which they are named.

@@ -228,3 +228,81 @@ func TestOnlyItsOwnHostCarriesARemovalOnThatEtcdMayHaveBeenToldOf(t *testing.T) 
 		t.Errorf("within the grace time: %+v", d)
 	}
 }
+
+func TestWhatWasAskedToBeRemovedEndsWhenItIsGoneOrReleasedOrItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	const released = "its operation was released, or deleted, or ended by another host, or etcd did not say whether " +
+		"it had begun"
+	gone := func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }
+	over := func(v *View) { v.Removal.Over = true }
+	begun := func(v *View) { v.Removal.Begun = true }
+	for name, c := range map[string]struct {
+		change []func(v *View)
+		want   RemovalNote
+	}{
+		"it waits":         {nil, RemovalNote{}},
+		"nothing is asked": {[]func(v *View){gone, func(v *View) { v.Removal = nil }}, RemovalNote{}},
+		"it is gone":       {[]func(v *View){gone}, RemovalNote{true, Removed, "it is in the member list no more"}},
+		"it is gone, and its time is over": {
+			[]func(v *View){gone, over, begun}, RemovalNote{true, Removed, "it is in the member list no more"},
+		},
+		"its time is over": {
+			[]func(v *View){over}, RemovalNote{true, Withdrawn, "its time was over before its turn came"},
+		},
+		"its time is over, and something is against it": {
+			[]func(v *View){over, func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }},
+			RemovalNote{true, Withdrawn, "its time was over before its turn came; PAUSED: by root: lunch"},
+		},
+		"its operation is gone":                       {[]func(v *View){begun}, RemovalNote{true, Withdrawn, released}},
+		"its operation is gone, and its time is over": {[]func(v *View){begun, over}, RemovalNote{true, Withdrawn, released}},
+		"its operation is in flight": {
+			[]func(v *View){begun, over, func(v *View) { inRemoval(v, PhaseBegun) }}, RemovalNote{},
+		},
+		"another host removes something": {
+			[]func(v *View){begun, func(v *View) { inRemoval(v, PhaseBegun); v.Op.Host = "n1" }},
+			RemovalNote{true, Withdrawn, released},
+		},
+		"this host joins": {
+			[]func(v *View){begun, func(v *View) { inRemoval(v, PhaseBegun); v.Op.Kind = KindJoin }},
+			RemovalNote{true, Withdrawn, released},
+		},
+		"nobody answers": {
+			[]func(v *View){over, begun, gone, func(v *View) { v.Cluster.Reachable = false }}, RemovalNote{},
+		},
+		"what is seen was carried over": {
+			[]func(v *View){over, begun, gone, func(v *View) { v.Cluster.Fresh = false }}, RemovalNote{},
+		},
+		"the operation cannot be read": {
+			[]func(v *View){over, begun, gone, func(v *View) { v.Unreadable = []Unreadable{{Kind: RecordOp}} }},
+			RemovalNote{},
+		},
+		"another record cannot be read": {
+			[]func(v *View){gone, func(v *View) { v.Unreadable = []Unreadable{{Kind: RecordHost}} }},
+			RemovalNote{true, Removed, "it is in the member list no more"},
+		},
+		"another cluster does not list it": {
+			[]func(v *View){gone, func(v *View) { v.Cluster.ExpectedID = 9 }}, RemovalNote{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := removalView()
+			v.Cluster.Fresh = true
+			for _, change := range c.change {
+				change(&v)
+			}
+			if got := Decide(v).Notes.Removal; got != c.want {
+				t.Errorf("what becomes of it is %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestARemovalWhoseOperationIsGoneDoesNotBeginAgain(t *testing.T) {
+	t.Parallel()
+	v := removalView()
+	v.Removal.Begun = true
+	if d := Decide(v); d.Step.Kind != StepNone {
+		t.Errorf("it begins again: %+v", d)
+	}
+}

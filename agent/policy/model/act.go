@@ -43,6 +43,9 @@ func (m *machine) act(w *world, h int) breach {
 		if m.confirm(w, h) {
 			m.note(w, h)
 			found = m.write(w, h, step, w.owns(h), w.unchanged(a.fresh, a.bare), a.gone != 0, false)
+			if step == beginRemoval && !w.removes(h) { // it is not taken
+				w.rmRuns = 0
+			}
 		}
 		a.phase = idle
 		return found
@@ -278,6 +281,9 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 	}
 	if a := &w.hosts[h]; step == endCycle && !late {
 		a.cycling = cycling{held: a.held}
+	}
+	if step == endRemoval && int(w.rmBy) == h && !late { // it is over, however it went
+		w.rm = 0
 	}
 	w.recordWritten()
 	w.opToken, w.orphan = w.op, 0

@@ -81,6 +81,11 @@ func (m *machine) diesInStep(w *world, h int, arg uint8) (ok bool, found breach)
 		if arg == 2 {
 			w.starts(h)
 		}
+	case a.step == beginRemoval && arg == 2:
+		if !m.confirm(w, h) {
+			return false, fine
+		}
+		m.note(w, h)
 	case a.step == endCycle:
 		if !m.confirm(w, h) {
 			return false, fine
@@ -101,6 +106,7 @@ func (m *machine) diesInStep(w *world, h int, arg uint8) (ok bool, found breach)
 // dies then would do the work once more.
 func (m *machine) note(w *world, h int) {
 	a := &w.hosts[h]
+	w.noteRemovalBegins(a.step)
 	if a.ask == nothing {
 		return
 	}

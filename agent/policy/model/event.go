@@ -260,7 +260,7 @@ func (w *world) possible(k kind, i int) bool {
 	case evOver:
 		return h.ask != nothing
 	case evRemoveOver:
-		return w.rm != 0
+		return w.rm != 0 && w.rmOver == 0
 	case evAskRemove:
 		return w.rm|w.opRemove == 0
 	case evReboots:
@@ -282,7 +282,7 @@ func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 	case e.kind == evAskRemove:
 		ok = m.askRemoval(w, h, e.arg)
 	case e.kind == evRemoveOver:
-		w.rm, ok = 0, true
+		w.rmOver, ok = 1, true
 	case e.kind <= evAsk:
 		ok = m.askEvent(w, e.kind, h, e.arg)
 	default:
@@ -466,7 +466,6 @@ func (m *machine) round(w *world, h int, r rank, leads bool) (ok bool, found bre
 	if a.agent != up || a.phase != idle || a.down != 0 || (leads && !w.mayLead(h)) {
 		return false, fine
 	}
-	w.noteRemoval(h)
 	if w.reaches(h) {
 		a.known = bit(a.list != unlisted && a.data == current)
 		if a.belief != 0 {
@@ -495,8 +494,12 @@ func (m *machine) round(w *world, h int, r rank, leads bool) (ok bool, found bre
 	if found == fine {
 		found = w.judgeRequest(h, *c)
 	}
+	if found == fine {
+		found = w.judgeRemovalNote(h, c.removed)
+	}
 	w.noteHold(h, c.hold, m.rules)
 	w.noteRequest(h, c.request)
+	w.noteRemoval(c.removed)
 	if s.reachable != 0 && w.joining(h) {
 		w.moved = 0
 	}

@@ -88,5 +88,34 @@ func removalMistakes() []Mistake {
 				})
 			}),
 		},
+		{
+			Name: "a removal is withdrawn before its time is over", breach: removalDropped, scope: removals(0, 0),
+			rules: seeing(func(v *policy.View) {
+				if v.Removal != nil {
+					v.Removal.Over = true
+				}
+			}),
+		},
+		{
+			Name: "a removal is withdrawn while its operation is in flight", breach: removalDropped, scope: removals(0, 0),
+			rules: seeing(func(v *policy.View) {
+				if v.Removal != nil && v.Removal.Begun {
+					v.Op = nil
+				}
+			}),
+		},
+		{
+			Name: "a removal is taken for one that has not begun", breach: removedAgain,
+			scope: removals(1, OperatorRelease),
+			rules: seeing(func(v *policy.View) {
+				if v.Removal != nil {
+					v.Removal.Begun = false
+				}
+			}),
+		},
+		{
+			Name: "what was asked to be removed is never forgotten", breach: removalStands, scope: lively(removals(0, 0)),
+			rules: rules{say: func(d *policy.Decision) { d.Notes.Removal = policy.RemovalNote{} }},
+		},
 	}
 }

@@ -60,6 +60,8 @@ const (
 	removedAtRisk
 	removedUnasked
 	removalForgotten
+	removalDropped
+	removedAgain
 	heldBack
 	leftLoose
 	turnUnnoted
@@ -68,6 +70,7 @@ const (
 	notBack
 	operationStuck
 	noRest
+	removalStands
 )
 
 // promise says which promise of the design a breach breaks, and how.
@@ -135,9 +138,14 @@ func promises() map[breach]promise {
 		},
 		removedUnasked:   {"P1", "a member is removed without an operation for it"},
 		removalForgotten: {"P5", "the operation of a removal ends while the removal may still land"},
-		heldBack:         {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
-		leftLoose:        {"P2", "the etcd of a host that is no member is left to start by itself at a boot"},
-		turnUnnoted:      {"P1", "a host does not note that the operation is in flight that it was asked for"},
+		removalDropped: {
+			"P1",
+			"what a host was asked to remove is forgotten before it is gone, over or was released, or while it runs",
+		},
+		removedAgain: {"P4", "a removal that a person has released is begun again"},
+		heldBack:     {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
+		leftLoose:    {"P2", "the etcd of a host that is no member is left to start by itself at a boot"},
+		turnUnnoted:  {"P1", "a host does not note that the operation is in flight that it was asked for"},
 		forgotten: {
 			"P1",
 			"what was asked of a host is forgotten before it is over or was released, or while etcd is down for it",
@@ -146,6 +154,7 @@ func promises() map[breach]promise {
 		notBack:        {"liveness", "all faults are healed, what was asked is over, and a host is not back"},
 		operationStuck: {"liveness", "time passes, voters live, and the operation is never freed"},
 		noRest:         {"liveness", "all faults have stopped, and the agents do not come to rest"},
+		removalStands:  {"liveness", "all faults are healed, the time of a removal is over, and it stands"},
 	}
 }
 

@@ -13,6 +13,8 @@ type removing struct {
 	rmWho  uint8 // whose member is to go
 	rmLive uint8 // also if it answers
 	rmGone uint8 // that member has left the list
+	rmOver uint8 // the time of what was asked is over
+	rmRuns uint8 // its operation was, or may have been, as that host's disk says
 
 	opRemove uint8 // the operation is one; its phase is begun or, once etcd may have been told, ready
 	rms      uint8 // so many were asked for
@@ -24,6 +26,8 @@ func (r *removing) pack(p *packer) {
 	p.put(r.rmWho, 3)
 	p.put(r.rmLive, 1)
 	p.put(r.rmGone, 1)
+	p.put(r.rmOver, 1)
+	p.put(r.rmRuns, 1)
 	p.put(r.opRemove, 1)
 	p.put(r.rms, 2)
 }
@@ -32,12 +36,16 @@ func (r *removing) unpack(p *packer) {
 	r.rm = p.get(1)
 	r.rmBy, r.rmWho = p.get(3), p.get(3)
 	r.rmLive, r.rmGone = p.get(1), p.get(1)
+	r.rmOver, r.rmRuns = p.get(1), p.get(1)
 	r.opRemove, r.rms = p.get(1), p.get(2)
 }
 
 func (w *world) tidyRemoval() {
 	if w.op == 0 {
 		w.opRemove = 0
+	}
+	if w.rm == 0 {
+		w.rmOver, w.rmRuns = 0, 0
 	}
 	if w.rm|w.opRemove == 0 {
 		w.removing = removing{rms: w.rms}
@@ -57,10 +65,25 @@ func (m *machine) askRemoval(w *world, by int, arg uint8) bool {
 	return true
 }
 
-// noteRemoval is what an agent does in every round about what it was asked: it forgets what is done.
-func (w *world) noteRemoval(h int) {
-	if w.rm != 0 && int(w.rmBy) == h && w.reaches(h) && w.rmGone != 0 && !w.removes(h) {
+// noteRemoval is what an agent writes of its decision about what it was asked.
+func (w *world) noteRemoval(ends bool) {
+	if ends {
 		w.rm = 0
+	}
+}
+
+// judgeRemovalNote asks of a decision whether what was asked may end there: it is done, or over, or was released.
+func (w *world) judgeRemovalNote(h int, ends bool) breach {
+	if ends && (!w.reaches(h) || w.removes(h) || w.rmGone|w.rmRuns|w.rmOver == 0) {
+		return removalDropped
+	}
+	return fine
+}
+
+// noteRemovalBegins is what is written before the record of a removal is: one that is gone later was released.
+func (w *world) noteRemovalBegins(step uint8) {
+	if step == beginRemoval {
+		w.rmRuns = 1
 	}
 }
 
@@ -77,20 +100,18 @@ func (w *world) putRemoval(h int, step uint8) {
 		w.opPhase = phaseReady
 	case endRemoval:
 		w.op = 0
-		if int(w.opHost) == h { // it is over, however it went
-			w.rm = 0
-		}
 	}
 }
 
-// removalSeen gives what an agent sees of a removal: all see the operation, only its own host what was asked.
+// removalSeen gives what an agent sees of a removal: all that reach etcd see the operation, only its own host what was
+// asked.
 func (w *world) removalSeen(h int) removing {
 	var r removing
-	if w.opRemove != 0 {
+	if w.opRemove != 0 && w.reaches(h) {
 		r = removing{opRemove: 1, rmWho: w.rmWho, rmGone: w.rmGone}
 	}
-	if (w.rm != 0 || w.opRemove != 0) && int(w.rmBy) == h {
-		r.rm, r.rmWho, r.rmLive, r.rmGone = w.rm, w.rmWho, w.rmLive, w.rmGone
+	if w.rm != 0 && int(w.rmBy) == h {
+		r.rm, r.rmWho, r.rmLive, r.rmGone, r.rmOver, r.rmRuns = w.rm, w.rmWho, w.rmLive, w.rmGone, w.rmOver, w.rmRuns
 	}
 	return r
 }
@@ -103,11 +124,13 @@ func (s *sight) rmMember() uint64 {
 }
 
 func (s *sight) removalView() *policy.Removal {
-	// its own host knows of one that is in flight, also when its time is over
-	if s.rm == 0 && (s.opRemove == 0 || s.opHost != s.self) {
+	if s.rm == 0 {
 		return nil
 	}
-	return &policy.Removal{MemberID: s.rmMember(), By: "root", Reason: "testing", Live: s.rmLive != 0, Over: s.rm == 0}
+	return &policy.Removal{
+		MemberID: s.rmMember(), By: "root", Reason: "testing", Live: s.rmLive != 0, Over: s.rmOver != 0,
+		Begun: s.rmRuns != 0,
+	}
 }
 
 func (s *sight) removalOp() *policy.Op {
@@ -178,6 +201,8 @@ func (w *world) judgeRemoval(h int, c choice) breach {
 		return removedUnasked
 	case c.step != removeMember && (w.rm == 0 || int(w.rmBy) != h):
 		return removedUnasked
+	case c.step == beginRemoval && w.rmRuns != 0:
+		return removedAgain
 	case c.step != removeMember && target.list == voter && w.rmLive == 0 && w.answers(who):
 		return liveRemoved
 	case !w.spares(who):

@@ -52,8 +52,8 @@ func (m *machine) end(from *world, e ending) world {
 // the late calls, which then never land.
 func (w *world) forget(late bool) {
 	w.faults = 0
-	w.pause = 0 // every pause ends
-	w.rm = 0    // and what is asked
+	w.pause = 0     // every pause ends
+	w.rmOver = w.rm // and what is asked
 	for i := range w.n {
 		h := &w.hosts[i]
 		h.faulted = 0
@@ -201,6 +201,8 @@ func (m *machine) judgeRest(w *world, healed bool) breach {
 		}
 	}
 	switch {
+	case w.rm != 0:
+		return removalStands
 	case voters != want || w.op != 0 || w.lock >= 0 || !w.allServe():
 		return targetMissed
 	case voters == m.Target.Voters && learners != min(m.Target.Standbys, w.n-voters):

@@ -75,6 +75,7 @@ func (w *world) look(h int) sight {
 		wanted = newEnv
 	}
 	s.env = bit(own.env == wanted)
+	s.removing = w.removalSeen(h)
 	if s.reachable == 0 {
 		return s
 	}
@@ -101,7 +102,6 @@ func (w *world) look(h int) sight {
 			w.orphan
 		s.opCycle, s.opRestarted, s.back = w.opCycle, w.opRestarted&bit(w.cycles(h) && own.unit == active), w.back
 	}
-	s.removing = w.removalSeen(h)
 	return s
 }
 
@@ -185,6 +185,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 		v.PromotionPending = true
 	}
 	s.cycleView(&v)
+	v.Removal = s.removalView()
 	if s.reachable == 0 {
 		v.Cluster.Error = "no voter answers"
 		if s.known != 0 {
@@ -205,7 +206,6 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 	if s.op != 0 {
 		v.Op = s.opView()
 	}
-	v.Removal = s.removalView()
 	if s.pause != 0 {
 		v.Pause = &policy.Pause{By: "root", Reason: "testing"}
 	}

@@ -108,6 +108,7 @@ type choice struct {
 	outcome policy.ReasonCode // of a roll-back
 	hold    policy.Hold       // what becomes of the start guard
 	request policy.RequestChange
+	removed bool              // what was asked to be removed ends
 	ready   bool              // it would tell the others that it is ready
 	reason  policy.ReasonCode // the first one
 	why     string
@@ -116,7 +117,10 @@ type choice struct {
 // choose turns a decision into a choice. A step that it does not know is a panic: whoever adds a
 // step models it.
 func (s *sight) choose(v *policy.View, d policy.Decision) choice {
-	c := choice{ready: d.Waiting == "", outcome: d.Step.Outcome, hold: d.Notes.Hold, request: d.Notes.Request.Change}
+	c := choice{
+		ready: d.Waiting == "", outcome: d.Step.Outcome, hold: d.Notes.Hold, request: d.Notes.Request.Change,
+		removed: d.Notes.Removal.Ends,
+	}
 	if len(d.Reasons) > 0 {
 		c.reason, c.why = d.Reasons[0].Code, d.Reasons[0].Text
 	} else if d.Step.Kind != policy.StepNone {

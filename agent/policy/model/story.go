@@ -245,8 +245,8 @@ func (w *world) text() string {
 		parts = append(parts, "op="+hostName(int(w.opHost))+"/"+phase)
 	}
 	if w.rm|w.opRemove != 0 {
-		parts = append(parts, fmt.Sprintf("remove=%s(asked:%d,op:%d,live:%d,gone:%d)", hostName(int(w.rmWho)), w.rm,
-			w.opRemove, w.rmLive, w.rmGone))
+		parts = append(parts, fmt.Sprintf("remove=%s(asked:%d,over:%d,noted:%d,op:%d,live:%d,gone:%d)",
+			hostName(int(w.rmWho)), w.rm, w.rmOver, w.rmRuns, w.opRemove, w.rmLive, w.rmGone))
 	}
 	return strings.Join(parts, "  ")
 }
