@@ -70,8 +70,8 @@ func noteRemoval(v View) RemovalNote {
 		return RemovalNote{true, Removed, "it is in the member list no more"}
 	case r.Begun:
 		return RemovalNote{
-			true, Withdrawn,
-			"its operation was released, or deleted, or ended by another host, or etcd did not say whether it had begun",
+			true, Withdrawn, "its operation was released, or deleted, or ended by another host, or etcd did not say " +
+				"whether it had begun",
 		}
 	case r.Over:
 		return RemovalNote{true, Withdrawn, "its time was over before its turn came" + lastAgainst(v)}

@@ -253,8 +253,10 @@ func TestWhatWasAskedToBeRemovedEndsWhenItIsGoneOrReleasedOrItsTimeIsOver(t *tes
 			[]func(v *View){over, func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }},
 			RemovalNote{true, Withdrawn, "its time was over before its turn came; PAUSED: by root: lunch"},
 		},
-		"its operation is gone":                       {[]func(v *View){begun}, RemovalNote{true, Withdrawn, released}},
-		"its operation is gone, and its time is over": {[]func(v *View){begun, over}, RemovalNote{true, Withdrawn, released}},
+		"its operation is gone": {[]func(v *View){begun}, RemovalNote{true, Withdrawn, released}},
+		"its operation is gone, and its time is over": {
+			[]func(v *View){begun, over}, RemovalNote{true, Withdrawn, released},
+		},
 		"its operation is in flight": {
 			[]func(v *View){begun, over, func(v *View) { inRemoval(v, PhaseBegun) }}, RemovalNote{},
 		},

@@ -97,7 +97,8 @@ func removalMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a removal is withdrawn while its operation is in flight", breach: removalDropped, scope: removals(0, 0),
+			Name: "a removal is withdrawn while its operation is in flight", breach: removalDropped,
+			scope: removals(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Removal != nil && v.Removal.Begun {
 					v.Op = nil
@@ -114,7 +115,8 @@ func removalMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "what was asked to be removed is never forgotten", breach: removalStands, scope: lively(removals(0, 0)),
+			Name: "what was asked to be removed is never forgotten", breach: removalStands,
+			scope: lively(removals(0, 0)),
 			rules: rules{say: func(d *policy.Decision) { d.Notes.Removal = policy.RemovalNote{} }},
 		},
 	}
