@@ -251,12 +251,10 @@ func (a *Agent) round(ctx context.Context) bool {
 		First: a.last.First,
 	})
 	a.checkLock(ctx, r)
-	a.keeper.Seen(ctx, r)
 	a.decide(r)
 	if r.Decision.Step.Kind != policy.StepNone && !r.Fresh() {
 		a.observer.Confirm(ctx, r)
 		a.checkLock(ctx, r)
-		a.keeper.Seen(ctx, r)
 		a.decide(r)
 	}
 	a.keeper.Decided(ctx, r)

@@ -60,8 +60,8 @@ func FuzzWhateverLiesInEtcdCanBeShown(f *testing.F) {
 		r := a.observer.Look(t.Context(), round.In{Number: 1})
 		a.observer.Confirm(t.Context(), r)
 		a.checkLock(t.Context(), r)
-		a.keeper.Seen(t.Context(), r)
 		a.decide(r)
+		a.keeper.Decided(t.Context(), r)
 		if !r.View.Cluster.Reachable {
 			t.Fatalf("the cluster counts as not reachable: %s", r.View.Cluster.Error)
 		}

@@ -1,12 +1,12 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keep brings what lies on this host's disk in line with what a round has seen and decided: which cluster has
+// Package keep brings what lies on this host's disk in line with what a round has decided: which cluster has
 // answered, which member of it this host is, whether etcd may start by itself, what was asked of this host.
 //
 // It promises that the loop never waits for this host's disk. A note is written beside the loop, each kind once at a
-// time, and one that fails is tried again in a later round. It notes only what was seen in the round itself, not what
-// was carried over; and a request that a person has changed meanwhile it leaves alone.
+// time, and one that fails is tried again in a later round. What is noted the policy decides; a request that a person has
+// changed meanwhile is left alone.
 package keep
 
 import (
@@ -58,21 +58,13 @@ func New(opt Options) *Keeper {
 	return &Keeper{opt: opt, log: opt.Logger, keys: record.KeysFor(opt.Config.Cluster.Name), files: opt.Files}
 }
 
-// Seen notes what a round has seen, before it decides.
-func (k *Keeper) Seen(ctx context.Context, r *round.Round) {
-	k.noteSeen(ctx, r)
-	if r.Reachable && r.EtcdAt == r.At { // what was carried over is not the cluster's word of now
-		k.noteMembership(ctx, r)
-		k.noteStandby(ctx, r)
-	}
-	k.noteMutes(ctx, r)
-}
-
 // Decided carries out what a round has decided to note.
 func (k *Keeper) Decided(ctx context.Context, r *round.Round) {
+	k.noteSelf(ctx, r)
 	k.noteHold(ctx, r)
 	k.noteRequest(ctx, r)
 	k.noteRemoval(ctx, r)
+	k.noteMutes(ctx, r)
 }
 
 const (

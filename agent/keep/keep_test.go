@@ -14,7 +14,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -78,18 +77,15 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// round is one that has asked cluster 7 just now, of which this host is no member.
+// round is one that cluster 7 has answered, which is to be noted if it is not.
 func (b *bench) round() *round.Round {
 	r := &round.Round{At: b.opt.Now(), Wall: time.Now().UTC()}
-	r.EtcdAt, r.Reachable, r.Listed = r.At, true, true
-	r.Membership = cluster.Membership{ClusterID: 7, Members: []cluster.Member{{ID: 1, Name: "n1"}}}
-	r.View.Cluster.Reachable, r.View.Cluster.ID = true, 7
+	r.View.Cluster.ID, r.Decision.Notes.Self.Met = 7, b.files.LastSeen() != 7
 	return r
 }
 
-// keep has noted what a round has seen and decided.
+// keep has noted what a round has decided.
 func (b *bench) keep(r *round.Round) {
-	b.Seen(b.t.Context(), r)
 	b.Decided(b.t.Context(), r)
 	synctest.Wait()
 }
@@ -140,37 +136,22 @@ func TestANoteThatFailsIsTriedAgainAndNotAllTheTime(t *testing.T) {
 	})
 }
 
-func TestWhatWasCarriedOverIsNotNoted(t *testing.T) {
+func TestWhatThisHostIsToTheClusterIsNotedAsTheRoundHasDecided(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		r := b.round()
-		r.EtcdAt--
-		r.View.Data = policy.Data{State: policy.DataMember, ClusterID: 7, MemberID: 1}
+		r.Decision.Notes.Self = policy.SelfNote{Member: true, MemberID: 1, Standby: 1}
 		b.keep(r)
-		b.notes()
-		r.EtcdAt++
+		if id, member := b.files.Membership(); id != 7 || member != 1 || b.files.Standby() != 1 {
+			t.Errorf("this host is member %d of %d, and standby %d", member, id, b.files.Standby())
+		}
+		time.Sleep(noteEvery) //nolint:forbidigo // virtual time
+		r = b.round()
+		r.Decision.Notes.Self = policy.SelfNote{Member: true}
 		b.keep(r)
-		if id, member := b.files.Membership(); id != 7 || member != 1 {
-			t.Errorf("this host is member %d of %d", member, id)
-		}
-	})
-}
-
-func TestTheLearnerOfNoOperationIsNotedAsAStandby(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		r := b.round()
-		r.Membership.Members = []cluster.Member{{ID: 2, Name: "n2", Learner: true}}
-		r.View.Data = policy.Data{State: policy.DataMember, ClusterID: 7, MemberID: 2}
-		r.OpAt = 5 // whether or not it can be read
-		if b.keep(r); b.files.Standby() != 0 {
-			t.Error("a learner is noted as a standby while an operation is in flight")
-		}
-		r.OpAt = 0
-		if b.keep(r); b.files.Standby() != 2 {
-			t.Errorf("member %d is noted as a standby", b.files.Standby())
+		if id, member := b.files.Membership(); id != 7 || member != 0 || b.files.Standby() != 1 {
+			t.Errorf("this host is member %d of %d, and standby %d", member, id, b.files.Standby())
 		}
 	})
 }

@@ -57,7 +57,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		Limits: b.limits, Target: policy.Target{Voters: c.Cluster.Voters, Standbys: c.Cluster.Standbys},
 		Self: policy.Self{
 			ID: c.Host.ID, Name: c.Host.Name, PeerURL: c.Etcd.PeerURL, Mode: policy.Mode(c.Mode),
-			Binary: c.Etcd.Binary, MemberID: r.Noted.Member,
+			Binary: c.Etcd.Binary, MemberID: r.Noted.Member, ClusterID: r.Noted.Cluster, StandbyID: r.Noted.Standby,
 		},
 		Failed: r.Did.Failed, Stuck: r.Did.Stuck, PromotionPending: r.Did.Promoted.Age(r.At) < c.Timing.LockTTL,
 		Bootstrap: policy.Bootstrap{
@@ -75,6 +75,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		Reachable: r.Reachable, Listed: r.Listed, Fresh: r.EtcdAt == r.At, Error: r.Problem, Denied: r.Denied,
 	}
 	if r.Listed {
+		_, v.Bootstrap.Lists = r.Membership.ByPeerURL(c.Etcd.PeerURL)
 		v.Cluster.ID = r.Membership.ClusterID
 		v.Cluster.StableFor = b.since.Of("membership", signature(r.Membership), r.At, r.Number)
 	}

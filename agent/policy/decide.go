@@ -16,7 +16,8 @@ func Decide(v View) Decision {
 	}
 	d.First = goesFirst(v, d)
 	d.Notes = Notes{
-		Hold: WantHold(v), Request: noteRequest(v, d.Step), Removal: noteRemoval(v), Queue: noteQueue(v, d.Role),
+		Hold: WantHold(v), Request: noteRequest(v, d.Step), Removal: noteRemoval(v), Self: noteSelf(v),
+		Queue: noteQueue(v, d.Role),
 	}
 	return d
 }

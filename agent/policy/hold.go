@@ -9,6 +9,7 @@ type Notes struct {
 	Hold    Hold
 	Request RequestNote
 	Removal RemovalNote
+	Self    SelfNote
 	Queue   QueueNote
 }
 

@@ -70,7 +70,9 @@ type Self struct {
 	Etcd     Version // of the binary that was asked; zero when unknown
 	Binary   string  // its path
 	Conflict string  // another host that claims our ID, name or peer URL; empty when there is none
-	MemberID uint64  // the member this host was last known to be, from its own disk; 0 when there is none
+	// From its own disk: the member this host was last known to be, the cluster that this was in, and the learner as
+	// which it is a standby; 0 when there is none.
+	MemberID, ClusterID, StandbyID uint64
 }
 
 // Target is what the cluster shall look like.
@@ -172,7 +174,8 @@ type Bootstrap struct {
 	Done      bool // this host has belonged to a cluster: an empty disk does not mean "new" any more
 	// Seen is the cluster that has answered this host without its being a member, also long ago; 0 when none has.
 	// There is one, then, even if nothing of it runs.
-	Seen uint64
+	Seen  uint64
+	Lists bool // the cluster that answers lists this host
 }
 
 // Cluster is the etcd cluster.

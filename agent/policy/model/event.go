@@ -467,7 +467,6 @@ func (m *machine) round(w *world, h int, r rank, leads bool) (ok bool, found bre
 		return false, fine
 	}
 	if w.reaches(h) {
-		a.known = bit(a.list != unlisted && a.data == current)
 		if a.belief != 0 {
 			a.belief = bit(w.owns(h))
 			a.valid = a.belief
@@ -497,9 +496,13 @@ func (m *machine) round(w *world, h int, r rank, leads bool) (ok bool, found bre
 	if found == fine {
 		found = w.judgeRemovalNote(h, c.removed)
 	}
+	if found == fine {
+		found = w.judgeSelf(h, c.self)
+	}
 	w.noteHold(h, c.hold, m.rules)
 	w.noteRequest(h, c.request)
 	w.noteRemoval(c.removed)
+	a.noteSelf(c.self)
 	if s.reachable != 0 && w.joining(h) {
 		w.moved = 0
 	}

@@ -72,6 +72,10 @@ func graveMistakes() []Mistake {
 			scope: func(sc *Scenario) { sc.Hosts, sc.Voters, sc.Founders = 3, 0, 2 },
 		},
 		{
+			Name: "a host that becomes a member does not note that", breach: selfUnnoted, scope: of(3, 1, 0, 0),
+			rules: rules{say: func(d *policy.Decision) { d.Notes.Self = policy.SelfNote{} }},
+		},
+		{
 			Name: "it is not said why nothing is done", breach: noReason, scope: of(3, 1, 0, 0),
 			rules: rules{say: func(d *policy.Decision) { d.Reasons = nil }},
 		},

@@ -65,6 +65,7 @@ const (
 	heldBack
 	leftLoose
 	turnUnnoted
+	selfUnnoted
 	forgotten
 	targetMissed
 	notBack
@@ -145,6 +146,7 @@ func promises() map[breach]promise {
 		removedAgain: {"P4", "a removal that a person has released is begun again"},
 		heldBack:     {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
 		leftLoose:    {"P2", "the etcd of a host that is no member is left to start by itself at a boot"},
+		selfUnnoted:  {"P2", "a host does not note which member it is, or that it is none any more"},
 		turnUnnoted:  {"P1", "a host does not note that the operation is in flight that it was asked for"},
 		forgotten: {
 			"P1",
@@ -284,6 +286,16 @@ func (w *world) judgeRequest(h int, c choice) breach {
 	case c.step == endCycle || c.step == endKeep: // with its operation
 	case a.ask != nothing && a.over == 0 && a.seen == 0 && reaches && cycles && note != policy.RequestSeen:
 		return turnUnnoted
+	}
+	return fine
+}
+
+// judgeSelf asks of a decision of a host that reaches etcd whether its disk knows by then which member it is.
+func (w *world) judgeSelf(h int, note policy.SelfNote) breach {
+	after := w.hosts[h]
+	after.noteSelf(note)
+	if w.reaches(h) && after.known != bit(after.list != unlisted && after.data == current) {
+		return selfUnnoted
 	}
 	return fine
 }

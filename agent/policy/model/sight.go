@@ -178,7 +178,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 		v.Backoff = time.Minute
 	}
 	if s.known != 0 {
-		v.Self.MemberID, v.Bootstrap.Done = v.Data.MemberID, true
+		v.Self.MemberID, v.Self.ClusterID, v.Bootstrap.Done = v.Data.MemberID, clusterID, true
 	}
 	if s.tried != 0 && s.opCycle == 0 {
 		v.Failed = policy.Failed{Kind: policy.StepPromote, Text: "it timed out"}

@@ -108,7 +108,8 @@ type choice struct {
 	outcome policy.ReasonCode // of a roll-back
 	hold    policy.Hold       // what becomes of the start guard
 	request policy.RequestChange
-	removed bool              // what was asked to be removed ends
+	removed bool // what was asked to be removed ends
+	self    policy.SelfNote
 	ready   bool              // it would tell the others that it is ready
 	reason  policy.ReasonCode // the first one
 	why     string
@@ -119,7 +120,7 @@ type choice struct {
 func (s *sight) choose(v *policy.View, d policy.Decision) choice {
 	c := choice{
 		ready: d.Waiting == "", outcome: d.Step.Outcome, hold: d.Notes.Hold, request: d.Notes.Request.Change,
-		removed: d.Notes.Removal.Ends,
+		removed: d.Notes.Removal.Ends, self: d.Notes.Self,
 	}
 	if len(d.Reasons) > 0 {
 		c.reason, c.why = d.Reasons[0].Code, d.Reasons[0].Text

@@ -3,6 +3,8 @@
 
 package model
 
+import "github.com/quorumd/quorumd/agent/policy"
+
 // maxHosts bounds a scenario.
 const maxHosts = 5
 
@@ -114,6 +116,13 @@ type host struct {
 	lateBare    uint8 // it expects none
 
 	faulted uint8 // a fault has come since the change of membership was sent
+}
+
+// noteSelf is what an agent writes of its decision about the member that its host is.
+func (h *host) noteSelf(note policy.SelfNote) {
+	if note.Member {
+		h.known = bit(note.MemberID != 0)
+	}
 }
 
 // world is a state of the model.

@@ -1,0 +1,31 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package keep
+
+import (
+	"context"
+
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// noteSelf records what the round has decided of the cluster that has answered and of what this host is to it, each
+// beside the loop: the disk may hang.
+func (k *Keeper) noteSelf(ctx context.Context, r *round.Round) {
+	note, id := r.Decision.Notes.Self, r.View.Cluster.ID
+	if note.Met {
+		k.note(ctx, &k.met, "cluster", "cluster not recorded as seen", func(context.Context) error {
+			return k.files.SetSeen(id, r.Wall)
+		})
+	}
+	if note.Member {
+		k.note(ctx, &k.member, "membership", "membership not recorded", func(context.Context) error {
+			return k.files.SetMembership(id, note.MemberID)
+		})
+	}
+	if note.Standby != 0 {
+		k.note(ctx, &k.standby, "standby", "standby not recorded", func(context.Context) error {
+			return k.files.SetStandby(note.Standby)
+		})
+	}
+}

@@ -1,0 +1,36 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+// SelfNote is what this host's disk is to say of the cluster and of what this host is to it. The zero value leaves it as
+// it is.
+type SelfNote struct {
+	Met      bool   // that this cluster has answered
+	Member   bool   // that this host is MemberID of it; with 0, that it is none any more
+	MemberID uint64 //
+	Standby  uint64 // the learner as which it is a standby, from now on until this host begins a join itself
+}
+
+// noteSelf tells what is to be remembered of a cluster that has answered in this very round. A cluster that this host is
+// making itself, at an operator's word, is none that was there before. A learner is a standby when no operation is in
+// flight.
+func noteSelf(v View) SelfNote {
+	c, data := v.Cluster, v.Data
+	if !c.Listed || !c.Fresh {
+		return SelfNote{}
+	}
+	n := SelfNote{Met: c.ID != v.Bootstrap.Seen && !(v.Bootstrap.Requested && v.Bootstrap.Lists)}
+	if !c.Reachable || data.State != DataMember || data.ClusterID != c.ID {
+		return n
+	}
+	m, listed := v.memberByID(data.MemberID)
+	known := v.Self.ClusterID == c.ID && v.Self.MemberID == m.ID || v.Self.ClusterID == 0 && !listed
+	if !v.foreign() && !known {
+		n.Member, n.MemberID = true, m.ID
+	}
+	if v.Op == nil && !v.cannotRead(RecordOp) && m.Learner && m.Name != "" && m.ID != v.Self.StandbyID {
+		n.Standby = m.ID
+	}
+	return n
+}

@@ -1,0 +1,75 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import "testing"
+
+// metView is the voter n1, whose disk knows nothing yet.
+func metView() View {
+	v := voterView()
+	v.Op, v.Lock = nil, Lock{Known: true}
+	v.Cluster.Listed, v.Cluster.Fresh, v.Self.MemberID = true, true, 0
+	return v
+}
+
+func TestWhatIsRememberedOfAClusterThatAnswers(t *testing.T) {
+	t.Parallel()
+	member := SelfNote{Met: true, Member: true, MemberID: 1}
+	met := SelfNote{Met: true}
+	known := func(v *View) { v.Self.ClusterID, v.Self.MemberID = clusterID, 1 }
+	learns := func(v *View) { v.Cluster.Members[0].Learner = true }
+	gone := func(v *View) { v.Data.MemberID = 9 }
+	for name, c := range map[string]struct {
+		change []func(v *View)
+		want   SelfNote
+	}{
+		"nothing is known":     {nil, member},
+		"it has been met":      {[]func(v *View){func(v *View) { v.Bootstrap.Seen = clusterID }}, SelfNote{Member: true, MemberID: 1}},
+		"another has been met": {[]func(v *View){func(v *View) { v.Bootstrap.Seen = 9 }}, member},
+		"it is being made here": {
+			[]func(v *View){func(v *View) { v.Bootstrap.Requested, v.Bootstrap.Lists = true, true }},
+			SelfNote{Member: true, MemberID: 1},
+		},
+		"another one is to be made here": {[]func(v *View){func(v *View) { v.Bootstrap.Requested = true }}, member},
+		"it lists this host":             {[]func(v *View){func(v *View) { v.Bootstrap.Lists = true }}, member},
+		"what is seen was carried over":  {[]func(v *View){func(v *View) { v.Cluster.Fresh = false }}, SelfNote{}},
+		"nobody gives a list":            {[]func(v *View){func(v *View) { v.Cluster.Listed = false }}, SelfNote{}},
+		"only the list is there":         {[]func(v *View){func(v *View) { v.Cluster.Reachable = false }}, met},
+		"the member is known":            {[]func(v *View){known}, met},
+		"as another one":                 {[]func(v *View){known, func(v *View) { v.Self.MemberID = 2 }}, member},
+		"as one of another cluster":      {[]func(v *View){known, func(v *View) { v.Self.ClusterID = 9 }}, member},
+		"it is none any more":            {[]func(v *View){known, gone}, SelfNote{Met: true, Member: true}},
+		"it never was one":               {[]func(v *View){gone}, met},
+		"its data are gone":              {[]func(v *View){known, func(v *View) { v.Data.State = DataEmpty }}, met},
+		"its data are another cluster's": {[]func(v *View){func(v *View) { v.Data.ClusterID = 9 }}, met},
+		"the cluster is another's":       {[]func(v *View){func(v *View) { v.Cluster.ExpectedID = 9 }}, met},
+		"it is a learner":                {[]func(v *View){known, learns}, SelfNote{Met: true, Standby: 1}},
+		"it is a learner that is known": {
+			[]func(v *View){known, learns, func(v *View) { v.Self.StandbyID = 1 }}, met,
+		},
+		"it is another learner than before": {
+			[]func(v *View){known, learns, func(v *View) { v.Self.StandbyID = 2 }}, SelfNote{Met: true, Standby: 1},
+		},
+		"it is a learner that has never started": {
+			[]func(v *View){known, learns, func(v *View) { v.Cluster.Members[0].Name = "" }}, met,
+		},
+		"it is a learner, and an operation is in flight": {
+			[]func(v *View){known, learns, func(v *View) { v.Op = &Op{Kind: KindCycle, Host: "n2"} }}, met,
+		},
+		"it is a learner, and the operation cannot be read": {
+			[]func(v *View){known, learns, func(v *View) { v.Unreadable = []Unreadable{{Kind: RecordOp}} }}, met,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := metView()
+			for _, change := range c.change {
+				change(&v)
+			}
+			if got := Decide(v).Notes.Self; got != c.want {
+				t.Errorf("what is remembered is %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
