@@ -5,8 +5,8 @@
 // answered, which member of it this host is, whether etcd may start by itself, what was asked of this host.
 //
 // It promises that the loop never waits for this host's disk. A note is written beside the loop, each kind once at a
-// time, and one that fails is tried again in a later round. What is noted the policy decides; a request that a person has
-// changed meanwhile is left alone.
+// time, and one that fails is tried again in a later round. What is noted the policy decides; a request that a person
+// has changed meanwhile is left alone.
 package keep
 
 import (

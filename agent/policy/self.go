@@ -3,24 +3,25 @@
 
 package policy
 
-// SelfNote is what this host's disk is to say of the cluster and of what this host is to it. The zero value leaves it as
-// it is.
+// SelfNote is what this host's disk is to say of the cluster and of what this host is to it. The zero value leaves it
+// as it is.
 type SelfNote struct {
 	Met      bool   // that this cluster has answered
 	Member   bool   // that this host is MemberID of it; with 0, that it is none any more
-	MemberID uint64 //
+	MemberID uint64
 	Standby  uint64 // the learner as which it is a standby, from now on until this host begins a join itself
 }
 
-// noteSelf tells what is to be remembered of a cluster that has answered in this very round. A cluster that this host is
-// making itself, at an operator's word, is none that was there before. A learner is a standby when no operation is in
-// flight.
+// noteSelf tells what is to be remembered of a cluster that has answered in this very round. A cluster that this host
+// is making itself, at an operator's word, is none that was there before. A learner is a standby when no operation is
+// in flight.
 func noteSelf(v View) SelfNote {
 	c, data := v.Cluster, v.Data
 	if !c.Listed || !c.Fresh {
 		return SelfNote{}
 	}
-	n := SelfNote{Met: c.ID != v.Bootstrap.Seen && !(v.Bootstrap.Requested && v.Bootstrap.Lists)}
+	made := v.Bootstrap.Requested && v.Bootstrap.Lists
+	n := SelfNote{Met: c.ID != v.Bootstrap.Seen && !made}
 	if !c.Reachable || data.State != DataMember || data.ClusterID != c.ID {
 		return n
 	}

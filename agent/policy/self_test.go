@@ -24,8 +24,10 @@ func TestWhatIsRememberedOfAClusterThatAnswers(t *testing.T) {
 		change []func(v *View)
 		want   SelfNote
 	}{
-		"nothing is known":     {nil, member},
-		"it has been met":      {[]func(v *View){func(v *View) { v.Bootstrap.Seen = clusterID }}, SelfNote{Member: true, MemberID: 1}},
+		"nothing is known": {nil, member},
+		"it has been met": {
+			[]func(v *View){func(v *View) { v.Bootstrap.Seen = clusterID }}, SelfNote{Member: true, MemberID: 1},
+		},
 		"another has been met": {[]func(v *View){func(v *View) { v.Bootstrap.Seen = 9 }}, member},
 		"it is being made here": {
 			[]func(v *View){func(v *View) { v.Bootstrap.Requested, v.Bootstrap.Lists = true, true }},
