@@ -6,8 +6,8 @@ package policy
 // SelfNote is what this host's disk is to say of the cluster and of what this host is to it. The zero value leaves it
 // as it is.
 type SelfNote struct {
-	Met      bool   // that this cluster has answered
-	Member   bool   // that this host is MemberID of it; with 0, that it is none any more
+	Met      bool // that this cluster has answered
+	Member   bool // that this host is MemberID of it; with 0, that it is none any more
 	MemberID uint64
 	Standby  uint64 // the learner as which it is a standby, from now on until this host begins a join itself
 }
