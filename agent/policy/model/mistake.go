@@ -154,15 +154,15 @@ func membershipMistakes() []Mistake {
 		{
 			Name: "a member's ID is not compared with that in its data", breach: memberDataMoved,
 			scope: of(3, 1, 1, EtcdCrash),
-			rules: seeing(func(v *policy.View) {
+			rules: after(seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Host == v.Self.ID {
 					v.Data.MemberID = goneID
 				}
-			}),
+			}), selfUnnoted),
 		},
 		{
 			Name: "a voter is not found in the list", breach: voterStopped, scope: of(3, 2, 0, 0),
-			rules: seeing(func(v *policy.View) { v.Data.MemberID = goneID }),
+			rules: after(seeing(func(v *policy.View) { v.Data.MemberID = goneID }), selfUnnoted),
 		},
 	}
 }
