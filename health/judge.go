@@ -50,6 +50,10 @@ type Finding struct {
 	Text      string // what was measured, against its limit
 	Remedy    string
 	Since     time.Duration // the moment its state was entered
+	// Cause is what writes are most likely slow because of, where that is what was found, and Why says what was
+	// measured that speaks for it. Both are empty when nothing does.
+	Cause Cause
+	Why   string
 }
 
 // Change is the edge from one state of a check to another, or from one code to another within a state.
@@ -72,6 +76,7 @@ type Judge struct {
 	newest time.Duration // when the newest sample came back
 	// devices are those below etcd's data, as told last
 	devices DevicesReading
+	why     why
 	begun   bool
 	reset   bool
 	state   State
@@ -110,6 +115,7 @@ func (j *Judge) Observe(in Input) (Verdict, []Change) {
 		j.begin(in.Now)
 	}
 	j.now, j.reset, j.devices = in.Now, false, in.Devices
+	j.why.read(in)
 	var changes []Change
 	for _, c := range j.checks {
 		c.read(in)
@@ -166,6 +172,7 @@ func (j *Judge) verdict() Verdict {
 		}
 	}
 	v.Text = v.Checks[0].Text
+	j.why.attributed(&v)
 	if len(v.Findings) > 0 && v.Findings[0].Gates != Nothing {
 		worst := v.Findings[0]
 		v.State, v.Code, v.Text, v.Remedy = worst.State, worst.Code, worst.Text, worst.Remedy

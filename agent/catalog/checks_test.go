@@ -31,6 +31,14 @@ once, and counts for nothing.
 
 `
 
+const causesHead = `# LIKELY CAUSES
+
+When writes are slow, **quorumctl health** names the likely cause and what was measured that speaks for it. It decides
+nothing. The causes are tried in this order, and the first that holds is named. When etcd's own writes are slow and those
+of the probe are not, and none of the first three holds, the cause is **etcd** itself.
+
+`
+
 // writeChecks writes the manual page on what quorumd looks at, with the limits of these thresholds.
 func writeChecks(w io.Writer, t health.Thresholds) error {
 	var page strings.Builder
@@ -45,6 +53,10 @@ func writeChecks(w io.Writer, t health.Thresholds) error {
 			fmt.Fprintf(&page, "*%s* is %s: %s\n", p.Code, p.State, p.Title)
 		}
 		page.WriteByte('\n')
+	}
+	page.WriteString(causesHead)
+	for _, a := range health.Attributions() {
+		fmt.Fprintf(&page, "**%s**\n: %s.\n\n", a.Cause, a.When)
 	}
 	page.WriteString("# SEE ALSO\n\n**quorumctl**(1), **quorumd.yaml**(5), **quorumd**(8)\n")
 	_, err := io.WriteString(w, page.String())

@@ -65,6 +65,10 @@ type Finding struct {
 	Remedy    string    `json:"remedy,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
 	Muted     bool      `json:"muted,omitempty"` // it is known: see Mutes
+	// Cause is what writes are most likely slow because of: processor, raid, other-writers, device, file-system or
+	// etcd. Why says what was measured that speaks for it.
+	Cause string `json:"cause,omitempty"`
+	Why   string `json:"why,omitempty"`
 }
 
 // Disk is what the fsync probe measures on the file system of the etcd WAL.

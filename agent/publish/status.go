@@ -235,7 +235,7 @@ func (p *Publisher) healthStatus(r *round.Round) control.Health {
 		out.Findings = append(out.Findings, control.Finding{
 			Code: string(f.Code), Component: string(f.Component), State: f.State.String(), Text: f.Text,
 			Remedy: f.Remedy,
-			Since:  wall(f.Since), Muted: muted(r, f.Code),
+			Since:  wall(f.Since), Muted: muted(r, f.Code), Cause: string(f.Cause), Why: f.Why,
 		})
 	}
 	out.Mutes = mutesStatus(r)

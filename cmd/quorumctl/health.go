@@ -51,6 +51,9 @@ func writeHealth(p *page, s control.Status) {
 	for _, f := range h.Findings {
 		p.line("[%s] %s: %s", verdict(f.State), word{f.Code, bold}, f.Text)
 		p.line("    in %s%s%s", f.Component, sinceIf(f.Since, s.Time), mutedIf(f.Muted))
+		if f.Cause != "" {
+			p.line("    likely cause: %s: %s", f.Cause, f.Why)
+		}
 		do(p, f.Remedy)
 	}
 	writeMutes(p, s, "")

@@ -1,0 +1,295 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Cause is what writes are most likely slow because of. It decides nothing: it tells people where to look first.
+type Cause string
+
+// The causes.
+const (
+	CauseProcessor  Cause = "processor"
+	CauseRAID       Cause = "raid"
+	CauseOthers     Cause = "other-writers"
+	CauseDevice     Cause = "device"
+	CauseFileSystem Cause = "file-system"
+	CauseEtcd       Cause = "etcd"
+)
+
+// Attribution says when a cause is named.
+type Attribution struct {
+	Cause Cause
+	When  string
+}
+
+// Attributions gives the causes in the order in which they are tried. The first that holds is named.
+func Attributions() []Attribution {
+	var all []Attribution
+	for _, a := range attributions() {
+		all = append(all, a.Attribution)
+	}
+	return all
+}
+
+// attribution is a cause and the measurements that speak for it.
+type attribution struct {
+	Attribution
+	// of gives what was measured, with its numbers, and whether that speaks for the cause.
+	of func(facts) (string, bool)
+}
+
+const (
+	factsSpan     = time.Minute
+	factsKept     = 32
+	othersWritten = 16 << 20 // bytes a second; etcd writes a hundredth of that
+	othersBusy    = 80       // percent of the time
+	lanesSpan     = 5 * time.Minute
+	lanesKept     = 1024
+	fewestWrites  = 20 // of a lane, to say anything by them
+)
+
+// facts are what was measured while writes were slow.
+type facts struct {
+	limit   time.Duration // what a write may take
+	stalled bool          // a write hangs at this moment
+	lanes   [2]samples    // of the probe, of the last five minutes
+	starved float64       // percentage of samples taken while the processor was short
+	arrays  []Array
+	leaves  []work
+	etcd    Histogram // its own syncs within the span
+}
+
+// work is what a drive did within the span.
+type work struct {
+	name     string
+	writes   uint64        // that it completed, flushes included
+	flush    time.Duration // mean of its flushes, or of its writes where the kernel need not flush
+	written  float64       // bytes a second
+	busy     float64       // percentage of the span
+	inFlight uint64
+}
+
+// attributions are tried in this order: what spoils a measurement comes before what is measured.
+func attributions() []attribution {
+	declare := func(c Cause, when string, of func(facts) (string, bool)) attribution {
+		return attribution{Attribution{c, when}, of}
+	}
+	return []attribution{
+		declare(CauseProcessor, "a fifth or more of the last minute's samples was taken while the processor was short",
+			func(f facts) (string, bool) {
+				return fmt.Sprintf("%.0f %% of the last minute's samples were taken while the processor was short",
+					f.starved), f.starved >= 20
+			}),
+		declare(CauseRAID, "an array is checked, repaired, filled or resynchronised", facts.rebuilding),
+		declare(CauseOthers, "a drive is busy for 80 % of the time or more with 16 MiB a second or more", facts.crowded),
+		declare(CauseFileSystem, "a write hangs and no drive has anything in flight", facts.held),
+		declare(CauseDevice, "a write hangs and a drive that has something in flight completes nothing", facts.hung),
+		declare(CauseDevice, "writes past the page cache are slow as well", facts.slowBeneath),
+		declare(CauseFileSystem, "writes past the page cache take less than half of the limit", facts.slowAbove),
+	}
+}
+
+// attribute gives the cause that the facts speak for, and why; none if they speak for none.
+func attribute(f facts) (Cause, string) {
+	for _, a := range attributions() {
+		if text, holds := a.of(f); holds {
+			return a.Cause, text + f.asEtcdSees()
+		}
+	}
+	return "", ""
+}
+
+func (f facts) rebuilding() (string, bool) {
+	for _, a := range f.arrays {
+		if slices.Contains([]string{"check", "repair", "resync", "recover", "reshape"}, a.Doing) {
+			return fmt.Sprintf("%s is in a %s, %.0f %% done", a.Name, a.Doing, 100*a.Done), true
+		}
+	}
+	return "", false
+}
+
+func (f facts) crowded() (string, bool) {
+	for _, w := range f.leaves {
+		if w.written >= othersWritten && w.busy >= othersBusy {
+			return fmt.Sprintf("%s was busy for %.0f %% of the last minute and took %s a second", w.name,
+				min(w.busy, 100), showBytes(uint64(w.written))), true
+		}
+	}
+	return "", false
+}
+
+func (f facts) held() (string, bool) {
+	idle := !slices.ContainsFunc(f.leaves, func(w work) bool { return w.inFlight > 0 })
+	return "no drive under it has anything in flight", f.stalled && len(f.leaves) > 0 && idle
+}
+
+func (f facts) hung() (string, bool) {
+	for _, w := range f.leaves {
+		if f.stalled && w.inFlight > 0 && w.writes == 0 {
+			return fmt.Sprintf("%s has %d in flight and has completed no write for a minute", w.name, w.inFlight), true
+		}
+	}
+	return "", false
+}
+
+func (f facts) slowBeneath() (string, bool) {
+	direct := f.lanes[LaneDirect]
+	text := fmt.Sprintf("p99 of the last five minutes' writes past the page cache is %s, limit %s",
+		show(direct.spread().at(990)), show(f.limit))
+	worst := work{}
+	for _, w := range f.leaves {
+		if w.flush > worst.flush {
+			worst = w
+		}
+	}
+	if worst.flush > 0 {
+		text += fmt.Sprintf("; a flush of %s took %s on average", worst.name, show(worst.flush))
+	}
+	return text, !f.stalled && len(direct) >= fewestWrites && direct.spread().at(990) > f.limit
+}
+
+func (f facts) slowAbove() (string, bool) {
+	wal, direct := f.lanes[LaneWAL], f.lanes[LaneDirect]
+	beneath := direct.spread().at(990)
+	return fmt.Sprintf("%d of the last five minutes' %d writes took longer than %s, and p99 of those past the page "+
+			"cache is %s", wal.over(f.limit), len(wal), show(f.limit), show(beneath)),
+		!f.stalled && len(wal) >= fewestWrites && len(direct) >= fewestWrites && wal.over(f.limit) > 1 &&
+			beneath <= f.limit/2
+}
+
+// asEtcdSees says what etcd has measured itself.
+func (f facts) asEtcdSees() string {
+	at, counted := f.etcd.Quantile(990)
+	switch {
+	case !counted || f.etcd.Count() < fewestWrites:
+		return ""
+	case at.Upto == 0:
+		return fmt.Sprintf("; etcd's own p99 is over %s", show(at.Over))
+	}
+	return fmt.Sprintf("; etcd's own p99 is at most %s", show(at.Upto))
+}
+
+// why keeps what the causes are told by.
+type why struct {
+	devices []DevicesReading // of the last minute, oldest first
+	etcds   []EtcdReading
+	lanes   [2]samples // not contaminated, of the last five minutes
+}
+
+// read takes in what is new.
+func (w *why) read(in Input) {
+	for _, s := range in.Disk.Samples {
+		if !s.Contaminated {
+			w.lanes[s.Lane] = append(w.lanes[s.Lane], s)
+		}
+	}
+	for i, lane := range w.lanes {
+		recent := lane.since(in.Now - lanesSpan)
+		w.lanes[i] = lane.keep(min(len(recent), lanesKept))
+	}
+	w.devices = keep(w.devices, in.Devices, in.Now, func(d DevicesReading) (time.Duration, bool) {
+		return d.At, len(d.Chain) > 0
+	})
+	w.etcds = keep(w.etcds, in.Etcd, in.Now, func(e EtcdReading) (time.Duration, bool) {
+		return e.At, e.WALFsync.Known
+	})
+}
+
+// keep adds a reading if it is a new one, and drops those that a later one of before the span stands for.
+func keep[R any](all []R, last R, now time.Duration, of func(R) (at time.Duration, known bool)) []R {
+	at, known := of(last)
+	if !known {
+		return nil
+	}
+	if n := len(all); n > 0 {
+		before, _ := of(all[n-1])
+		if at <= before {
+			return all
+		}
+	}
+	all = append(all, last)
+	for len(all) > 2 {
+		if next, _ := of(all[1]); now-next < factsSpan && len(all) <= factsKept {
+			break
+		}
+		all = slices.Delete(all, 0, 1)
+	}
+	return all
+}
+
+// facts gives what was measured, beside the figures of a verdict.
+func (w *why) facts(v Figures, stalled bool) facts {
+	f := facts{
+		limit: v.Limit, stalled: stalled, lanes: w.lanes, starved: v.Contaminated,
+		arrays: v.Devices.Arrays,
+	}
+	if n := len(w.devices); n > 1 {
+		f.leaves = worked(w.devices[0], w.devices[n-1])
+	}
+	if n := len(w.etcds); n > 1 {
+		f.etcd, _ = w.etcds[n-1].WALFsync.Delta(w.etcds[0].WALFsync)
+	}
+	return f
+}
+
+// worked gives what the drives did between two readings. One whose counters began anew is left out.
+func worked(first, last DevicesReading) []work {
+	var all []work
+	span := (last.At - first.At).Seconds()
+	for _, d := range last.Chain {
+		i := slices.IndexFunc(first.Chain, func(was Device) bool { return was.Name == d.Name })
+		if !d.Leaf() || i < 0 || span <= 0 {
+			continue
+		}
+		was, is := first.Chain[i].Traffic, d.Traffic
+		if !was.Known || !is.Known || is.Writes < was.Writes || is.Flushes < was.Flushes || is.Written < was.Written {
+			continue
+		}
+		w := work{
+			name: d.Name, writes: is.Writes - was.Writes + is.Flushes - was.Flushes, inFlight: is.InFlight,
+			written: float64(is.Written-was.Written) / span, busy: 100 * max(0, (is.Busy-was.Busy).Seconds()) / span,
+		}
+		if n := is.Flushes - was.Flushes; n > 0 {
+			w.flush = max(0, is.FlushTime-was.FlushTime) / time.Duration(n)
+		} else if n := is.Writes - was.Writes; n > 0 {
+			w.flush = max(0, is.WriteTime-was.WriteTime) / time.Duration(n)
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// attributed names the causes of the findings that say that writes are slow.
+func (w *why) attributed(v *Verdict) {
+	for i := range v.Findings {
+		f := &v.Findings[i]
+		switch f.Code {
+		case DiskFsyncWarm, DiskFsyncSlow, DiskUnfit, DiskStalled:
+			f.Cause, f.Why = attribute(w.facts(v.Figures, f.Code == DiskStalled))
+		case EtcdFsyncSlow:
+			f.Cause, f.Why = w.etcdAlone(v.Figures)
+		}
+	}
+}
+
+// etcdAlone tells whether etcd's writes are slow where the probe's are not.
+func (w *why) etcdAlone(v Figures) (Cause, string) {
+	f := w.facts(v, false)
+	wal := f.lanes[LaneWAL]
+	if len(wal) < fewestWrites || wal.over(v.Limit) > 1 {
+		return attribute(f)
+	}
+	for _, a := range attributions()[:3] { // which slow etcd, that writes more, before they slow the probe
+		if text, holds := a.of(f); holds {
+			return a.Cause, text + f.asEtcdSees()
+		}
+	}
+	return CauseEtcd, fmt.Sprintf("the probe's p99 on the same file system is %s, limit %s: large or many writes, or a "+
+		"bound on the I/O of its unit", show(wal.spread().at(990)), show(v.Limit)) + f.asEtcdSees()
+}

@@ -1,0 +1,188 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// working lets a machine work for a while: each second a write of either lane takes that long, and each ten seconds the
+// kernel tells what the drive has done.
+func (b *bench) working(span, wal, direct time.Duration, did func(*Traffic)) {
+	traffic := b.devices.Chain[1].Traffic
+	traffic.Known = true
+	for i := range span / time.Second {
+		b.now += time.Second
+		b.sample(LaneDirect, direct)
+		b.sample(LaneWAL, wal)
+		did(&traffic)
+		if i%10 == 9 {
+			b.devices.At, b.devices.Chain = b.now, slices.Clone(b.devices.Chain) // a reading is not changed by the next
+			b.devices.Chain[1].Traffic = traffic
+		}
+		b.look()
+	}
+}
+
+// flushing is a second in which a drive makes ten flushes that take so long each.
+func flushing(each time.Duration) func(*Traffic) {
+	return func(t *Traffic) {
+		t.Writes, t.Flushes, t.FlushTime = t.Writes+10, t.Flushes+10, t.FlushTime+10*each
+		t.Written, t.Busy = t.Written+40<<10, t.Busy+200*ms
+	}
+}
+
+func (b *bench) cause(code Code) (Cause, string) {
+	for _, f := range b.verdict.Findings {
+		if f.Code == code {
+			return f.Cause, f.Why
+		}
+	}
+	return "", "no finding"
+}
+
+func (b *bench) blames(code Code, cause Cause, words ...string) {
+	b.t.Helper()
+	got, why := b.cause(code)
+	if got != cause {
+		b.t.Errorf("%s is blamed on %q (%s), want %q", code, got, why, cause)
+	}
+	for _, w := range words {
+		if !strings.Contains(why, w) {
+			b.t.Errorf("%s is said to be blamed because %q, want %q in it", code, why, w)
+		}
+	}
+}
+
+func atWork(t *testing.T) *bench {
+	t.Helper()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	b.working(10*time.Minute, ms, ms, flushing(ms/2))
+	if len(b.verdict.Findings) > 0 {
+		t.Fatalf("a machine that is well has %+v", b.verdict.Findings)
+	}
+	return b
+}
+
+func TestAFastMachineHasNobodyToBlame(t *testing.T) {
+	t.Parallel()
+	atWork(t)
+}
+
+func TestASlowDeviceIsBlamedByWhatItsFlushesTake(t *testing.T) {
+	t.Parallel()
+	b := atWork(t)
+	b.working(5*time.Minute, 42*ms, 40*ms, flushing(38*ms))
+	b.blames(DiskFsyncWarm, CauseDevice, "past the page cache is 40 ms, limit 10 ms", "a flush of sda took 38 ms")
+}
+
+func TestASlowFileSystemOnAFastDeviceIsBlamedAndNotTheDevice(t *testing.T) {
+	t.Parallel()
+	b := atWork(t)
+	b.working(5*time.Minute, 42*ms, ms, flushing(ms/2))
+	b.blames(DiskFsyncWarm, CauseFileSystem, "took longer than 10 ms", "past the page cache is 1 ms")
+}
+
+func TestOtherWritersAreBlamedBeforeTheDeviceThatTheyKeepBusy(t *testing.T) {
+	t.Parallel()
+	b := atWork(t)
+	b.working(5*time.Minute, 42*ms, 40*ms, func(t *Traffic) {
+		flushing(38 * ms)(t)
+		t.Written, t.Busy = t.Written+80<<20, t.Busy+760*ms
+	})
+	b.blames(DiskFsyncWarm, CauseOthers, "sda was busy for 96 %", "80 MiB a second")
+}
+
+func TestACheckOfAnArrayIsBlamedBeforeItsDrives(t *testing.T) {
+	t.Parallel()
+	b := atWork(t)
+	b.devices.Arrays = []Array{{Name: "md0", Level: "raid1", Doing: "check", Done: 0.25}}
+	b.working(5*time.Minute, 42*ms, 40*ms, flushing(38*ms))
+	b.blames(DiskFsyncWarm, CauseRAID, "md0 is in a check, 25 % done")
+}
+
+func TestAProcessorThatIsShortIsBlamedAndNotTheDisk(t *testing.T) {
+	t.Parallel()
+	b := atWork(t)
+	b.working(2*time.Minute, 42*ms, 40*ms, flushing(38*ms))
+	b.blames(DiskFsyncWarm, CauseDevice)
+	for range 60 {
+		b.contaminated(LaneDirect, 300*ms)
+		b.working(time.Second, 42*ms, 40*ms, flushing(38*ms))
+	}
+	b.blames(DiskFsyncWarm, CauseProcessor, "33 % of the last minute's samples")
+}
+
+func TestAStarvedProcessorAloneMakesNoDiskSlow(t *testing.T) {
+	t.Parallel()
+	b := atWork(t)
+	for range 300 {
+		b.now += time.Second
+		b.contaminated(LaneDirect, 300*ms)
+		b.contaminated(LaneWAL, 300*ms)
+		b.sample(LaneDirect, ms)
+		b.look()
+	}
+	for _, f := range b.verdict.Findings {
+		if f.Component == Disk {
+			t.Errorf("the disk is blamed: %+v", f)
+		}
+	}
+}
+
+func TestAWriteThatHangsIsBlamedOnTheDriveOnlyWhileTheDriveHoldsIt(t *testing.T) {
+	t.Parallel()
+	hang := func(inFlight uint64) *bench {
+		b := atWork(t)
+		for i := range 90 {
+			b.now += time.Second
+			b.next.InFlight, b.next.InFlightOp = time.Duration(i+1)*time.Second/4, "wal write+sync"
+			b.devices.At, b.devices.Chain = b.now, slices.Clone(b.devices.Chain)
+			b.devices.Chain[1].Traffic.InFlight = inFlight
+			b.devices.Chain[2].Traffic.Known = true
+			b.look()
+		}
+		return b
+	}
+	hang(2).blames(DiskStalled, CauseDevice, "sda has 2 in flight and has completed no write")
+	hang(0).blames(DiskStalled, CauseFileSystem, "no drive under it has anything in flight")
+}
+
+func TestWithoutTheDevicesFiguresTheProbeAloneTellsDeviceFromFileSystem(t *testing.T) {
+	t.Parallel()
+	for direct, want := range map[time.Duration]Cause{40 * ms: CauseDevice, ms: CauseFileSystem, 7 * ms: ""} {
+		b := newBench(t, DefaultThresholds())
+		b.member, b.devices = true, SilentDevices("the kernel does not tell")
+		for range 600 {
+			b.now += time.Second
+			b.sample(LaneDirect, direct)
+			b.sample(LaneWAL, 42*ms)
+			b.look()
+		}
+		b.blames(DiskFsyncWarm, want)
+	}
+}
+
+func TestEtcdIsBlamedWhenItsOwnWritesAreSlowAndTheProbesAreNot(t *testing.T) {
+	t.Parallel()
+	b := atWork(t)
+	for range 300 {
+		b.etcd.WALFsync.Counts[over32ms] += 10
+		b.working(time.Second, ms, ms, flushing(ms/2))
+	}
+	b.blames(EtcdFsyncSlow, CauseEtcd, "the probe's p99 on the same file system is 1 ms, limit 10 ms", "etcd's own p99")
+}
+
+func TestEveryCauseSaysWhenItIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, a := range Attributions() {
+		if a.Cause == "" || a.When == "" {
+			t.Errorf("not declared in full: %+v", a)
+		}
+	}
+}
