@@ -87,7 +87,8 @@ func attributions() []attribution {
 					f.starved), f.starved >= 20
 			}),
 		declare(CauseRAID, "an array is checked, repaired, filled or resynchronised", facts.rebuilding),
-		declare(CauseOthers, "a drive is busy for 80 % of the time or more with 16 MiB a second or more", facts.crowded),
+		declare(CauseOthers, "a drive is busy for 80 % of the time with 16 MiB a second of writes or more",
+			facts.crowded),
 		declare(CauseFileSystem, "a write hangs and no drive has anything in flight", facts.held),
 		declare(CauseDevice, "a write hangs and a drive that has something in flight completes nothing", facts.hung),
 		declare(CauseDevice, "writes past the page cache are slow as well", facts.slowBeneath),
@@ -290,6 +291,6 @@ func (w *why) etcdAlone(v Figures) (Cause, string) {
 			return a.Cause, text + f.asEtcdSees()
 		}
 	}
-	return CauseEtcd, fmt.Sprintf("the probe's p99 on the same file system is %s, limit %s: large or many writes, or a "+
-		"bound on the I/O of its unit", show(wal.spread().at(990)), show(v.Limit)) + f.asEtcdSees()
+	return CauseEtcd, fmt.Sprintf("the probe's p99 on the same file system is %s, limit %s: large or many writes, or "+
+		"a bound on the I/O of its unit", show(wal.spread().at(990)), show(v.Limit)) + f.asEtcdSees()
 }
