@@ -22,7 +22,7 @@ type DevicesReading struct {
 // Device is a block device. What the kernel does not tell of it is empty.
 type Device struct {
 	Name  string   // the kernel's
-	Kind  string   // "disk", "partition", "raid", "loop", "lvm", "crypt", "multipath", "dm"
+	Kind  string   // "disk", "partition", "raid", "loop", "memory", "lvm", "crypt", "multipath", "dm"
 	Label string   // the name that people have given to a device of the device mapper
 	On    []string // the devices that it lies on; none for a leaf
 
@@ -33,6 +33,8 @@ type Device struct {
 	// Cache is "write back" when the kernel has to flush the device before a write is durable, and "write through" when
 	// it relies on the device to keep what it has acknowledged.
 	Cache string
+	// OwnCache is what a SCSI or SATA drive says of its cache itself; a person may have told the kernel otherwise.
+	OwnCache string
 	// Errors are commands that it did not answer in time, as SCSI counts them; of a leg of a RAID array also what could
 	// not be read from it.
 	Errors Figure
@@ -63,5 +65,6 @@ func SilentDevices(why string) DevicesReading {
 func declareDevices() []declaration {
 	return []declaration{
 		declareReadOnly(), declareErrors(), declareInodes(), declareRAID(), declareResync(), declareDeviceErrors(),
+		declareDurability(),
 	}
 }

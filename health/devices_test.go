@@ -25,6 +25,9 @@ func someDevices(chance func(percent int) bool) DevicesReading {
 	if chance(10) {
 		d.FileSystem.Errors.Value = 3
 	}
+	if chance(80) { // it takes five minutes
+		d.FileSystem.Unsafe = "nobarrier"
+	}
 	if chance(10) {
 		d.Chain[1].Errors.Value = 2
 	}
@@ -59,6 +62,7 @@ func deviceEdges() []edge {
 	noted := func(b *bench) { b.devices.FileSystem.Errors = known(1) }
 	lacking := func(b *bench) { b.devices.Arrays = []Array{{Name: "md0", Level: "raid1", Missing: 1}} }
 	resync := func(b *bench) { b.devices.Arrays = []Array{{Name: "md0", Level: "raid1", Doing: "resync"}} }
+	unsafe := func(b *bench) { b.devices.FileSystem.Unsafe = "nobarrier" }
 	failing := func(b *bench) { b.devices.Chain[1].Errors.Value++ }
 	left := func(n uint64) func(*bench) { return func(b *bench) { b.next.InodesFree = n } }
 	const second, minute = time.Second, time.Minute
@@ -74,6 +78,11 @@ func deviceEdges() []edge {
 		{"no array is resynchronised", then(set(resync, second), gone), set(nothing, second)},
 		{"free inodes below 5 %", then(set(left(50), minute), set(left(49), minute-second)), set(nothing, second)},
 		{"free inodes at least 7 %", then(set(left(69), minute), set(left(70), minute-second)), set(nothing, second)},
+		{"writes may be acknowledged early", set(unsafe, 5*minute-second), set(nothing, second)},
+		{
+			"nothing says that writes are acknowledged early",
+			then(set(unsafe, second), then(set(well, 5*minute-second), nothing)), set(nothing, second),
+		},
 		{"errors of the drives over 0", set(nothing, minute), set(failing, second)},
 		{
 			"errors of the drives at most 0",
@@ -152,7 +161,7 @@ func TestDevicesThatTellNothingAreNeitherWellNorSick(t *testing.T) {
 	for _, a := range b.verdict.NotAvailable {
 		names = append(names, a.Check)
 	}
-	if got := strings.Join(names, " "); got != "readonly damage inodes raid resync drives" {
+	if got := strings.Join(names, " "); got != "readonly damage inodes raid resync drives durability" {
 		t.Errorf("not available: %s", got)
 	}
 	if b.verdict.State != OK || len(b.verdict.Findings) > 0 {

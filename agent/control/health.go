@@ -24,7 +24,7 @@ type Health struct {
 // Device is a block device. What the kernel does not tell of it is left out. Model to Cache are told of leaves.
 type Device struct {
 	Name   string   `json:"name"`
-	Kind   string   `json:"kind"`            // disk, partition, raid, loop, lvm, crypt, multipath or dm
+	Kind   string   `json:"kind"`            // disk, partition, raid, loop, memory, lvm, crypt, multipath or dm
 	Label  string   `json:"label,omitempty"` // the name that people have given to a device of the device mapper
 	On     []string `json:"on,omitempty"`    // the devices that it lies on; none for a leaf
 	Model  string   `json:"model,omitempty"`

@@ -93,6 +93,8 @@ func describe(dir string) health.Device {
 		d.Kind = "raid"
 	case exists(dir, "loop"):
 		d.Kind = "loop"
+	case strings.HasPrefix(d.Name, "ram") || strings.HasPrefix(d.Name, "zram"):
+		d.Kind = "memory"
 	case exists(dir, "dm"):
 		d.Kind, d.Label = "dm", attribute(dir, "dm/name")
 		made, _, _ := strings.Cut(attribute(dir, "dm/uuid"), "-") // by whom
@@ -120,6 +122,9 @@ func identify(dir string, d *health.Device) {
 	}
 	if cache := attribute(dir, "queue/write_cache"); cache == "write back" || cache == "write through" {
 		d.Cache = cache
+	}
+	if names, err := list(filepath.Join(dir, "device/scsi_disk")); err == nil && len(names) == 1 {
+		d.OwnCache = attribute(dir, filepath.Join("device/scsi_disk", names[0], "cache_type"))
 	}
 }
 

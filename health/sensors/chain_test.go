@@ -31,11 +31,12 @@ func lvmOnRAID() map[string]string {
 		"sys/devices/virtual/block/md127/slaves/sda2":    "-> ../../../../pci0/ata1/block/sda/sda2",
 		"sys/devices/virtual/block/md127/slaves/nvme0n1": "-> ../../../../pci0/nvme/nvme0/nvme0n1",
 
-		"sys/devices/pci0/ata1/block/sda/sda2/partition":    "2\n",
-		"sys/devices/pci0/ata1/block/sda/device/model":      "ST4000NM0035-1V4\n",
-		"sys/devices/pci0/ata1/block/sda/device/vpd_pg80":   "\x00\x80\x00\x14            ZC18ABCD",
-		"sys/devices/pci0/ata1/block/sda/queue/rotational":  "1\n",
-		"sys/devices/pci0/ata1/block/sda/queue/write_cache": "write back\n",
+		"sys/devices/pci0/ata1/block/sda/sda2/partition":                      "2\n",
+		"sys/devices/pci0/ata1/block/sda/device/model":                        "ST4000NM0035-1V4\n",
+		"sys/devices/pci0/ata1/block/sda/device/vpd_pg80":                     "\x00\x80\x00\x14            ZC18ABCD",
+		"sys/devices/pci0/ata1/block/sda/queue/rotational":                    "1\n",
+		"sys/devices/pci0/ata1/block/sda/device/scsi_disk/2:0:0:0/cache_type": "write back\n",
+		"sys/devices/pci0/ata1/block/sda/queue/write_cache":                   "write back\n",
 
 		"sys/devices/pci0/nvme/nvme0/nvme0n1/device":            "-> ../../nvme0",
 		"sys/devices/pci0/nvme/nvme0/model":                     "SAMSUNG MZQL2960HCJR-00A07              \n",
@@ -81,7 +82,7 @@ func TestEveryDeviceBelowAVolumeIsFoundDownToItsDrives(t *testing.T) {
 		{Name: "sda2", Kind: "partition", On: []string{"sda"}},
 		{
 			Name: "sda", Kind: "disk", Model: "ST4000NM0035-1V4", Serial: "ZC18ABCD", Medium: "rotating",
-			Cache: "write back",
+			Cache: "write back", OwnCache: "write back",
 		},
 	}
 	_, got, err := linked(t, lvmOnRAID()).chain(unix.Mkdev(252, 0))

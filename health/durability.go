@@ -1,0 +1,92 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// DurabilityDoubtful is the code of the check of whether what is acknowledged is durable.
+const DurabilityDoubtful Code = "DURABILITY_DOUBTFUL"
+
+const (
+	// No drive takes a write over its bus, flushes it to its medium and answers in less.
+	fastestFlush   = 15 * time.Microsecond
+	durabilityFor  = 5 * time.Minute
+	durabilityKept = 300 // writes past the page cache
+)
+
+// declareDurability declares the check of whether a device may acknowledge a write before that is durable. It is a
+// suspicion: nobody can tell without cutting the power.
+func declareDurability() declaration {
+	return declaration{
+		Check: Check{
+			Name: "durability", Component: Disk, Gates: Nothing,
+			Source: "the options of the file system, the cache modes of the drives under etcd's data, and the median " +
+				"of the probe's writes past the page cache",
+			Limits: []Limit{{
+				Of: "median of writes to a drive that has to flush them", Unit: "s", Enter: fastestFlush.Seconds(),
+				Leave: fastestFlush.Seconds(), Below: true,
+			}},
+			Problems: []Problem{
+				{
+					DurabilityDoubtful, Disk, Warm, "Writes may be acknowledged before they are durable.",
+					"A power cut may then take back what etcd has promised. A member that forgets breaks the " +
+						"cluster's promises, and nothing finds out before.",
+					"mount without nobarrier, write 'write back' to queue/write_cache, use no RAM disk and no cache " +
+						"mode 'unsafe' of a virtual machine; where a battery or capacitors keep the cache, all is well",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			var direct samples
+			return &seen{
+				code: DurabilityDoubtful, track: at, wrong: "writes may be acknowledged early",
+				well: "nothing says that writes are acknowledged early", badFor: durabilityFor,
+				wellFor: durabilityFor,
+				of: func(in Input) sight {
+					for _, s := range in.Disk.Samples {
+						if s.Lane == LaneDirect {
+							direct = append(direct, s)
+						}
+					}
+					direct = direct.keep(durabilityKept)
+					return in.Devices.durability(direct)
+				},
+			}
+		},
+	}
+}
+
+// durability tells what speaks against what the devices acknowledge.
+func (d DevicesReading) durability(direct samples) sight {
+	if why := d.absent(); why != "" {
+		return sight{why: why}
+	}
+	var wrong []string
+	if d.FileSystem.Unsafe != "" {
+		wrong = append(wrong, fmt.Sprintf("%s is mounted with %s and does not flush the device", d.FileSystem.Type,
+			d.FileSystem.Unsafe))
+	}
+	flushed := true
+	for _, leaf := range d.Chain {
+		switch {
+		case !leaf.Leaf():
+		case leaf.Kind == "memory":
+			wrong = append(wrong, leaf.Name+" is in memory and ends with the power")
+		case leaf.Cache == "write through" && strings.HasPrefix(leaf.OwnCache, "write back"):
+			wrong = append(wrong, leaf.Name+" has a cache that the kernel was told not to flush (queue/write_cache)")
+		}
+		flushed = flushed && (!leaf.Leaf() || leaf.Cache == "write back")
+	}
+	if median := direct.spread().at(500); flushed && len(direct) == durabilityKept && median < fastestFlush {
+		wrong = append(wrong, fmt.Sprintf("the median of %d writes with a flush is %s, limit %s", len(direct),
+			show(median), show(fastestFlush)))
+	}
+	return sight{wrong: strings.Join(wrong, "; ")}
+}
