@@ -44,7 +44,8 @@ func TestAProbeGivesSamplesOfBothLanes(t *testing.T) {
 	if f.last.Device != stat.Dev {
 		t.Errorf("device is %#x, want %#x", f.last.Device, stat.Dev)
 	}
-	if u := f.last.Usage; u.Total == 0 || u.InodesFree > u.Inodes || u.Free > u.Total || u.Age < 0 || u.Age > 30*time.Second {
+	if u := f.last.Usage; u.Total == 0 || u.InodesFree > u.Inodes || u.Free > u.Total || u.Age < 0 ||
+		u.Age > 30*time.Second {
 		t.Errorf("usage is %+v", u)
 	}
 	if f.last.Failure != nil || f.last.Lost != 0 || !f.last.Alive || f.last.PID == 0 || f.last.Restarts != 0 {
