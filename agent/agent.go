@@ -60,6 +60,11 @@ type Options struct {
 	Hooks Hooks
 	// EtcdVersion asks the local binary. It may hang with the disk.
 	EtcdVersion func(ctx context.Context) (string, error)
+	// Certificates looks until when those are valid that connections to etcd hang on, in files and at these URLs; nil
+	// when nobody can.
+	Certificates func(ctx context.Context, urls []string) health.CertificateReading
+	// EtcdSettings tells how the etcd with that process ID is set; nil when nobody can. It may hang.
+	EtcdSettings func(pid int) health.EtcdSettings
 	// BlockProgress tells what the block device under the probe has done; nil when that cannot be
 	// told.
 	BlockProgress func(device uint64) (disk.Progress, error)
@@ -136,6 +141,7 @@ func New(opt Options) (*Agent, error) {
 		Sensors: opt.Sensors, Devices: opt.Devices, Now: opt.Now, Monotonic: opt.Monotonic, Wall: opt.Wall,
 		Logger: opt.Logger,
 	}
+	looks.Certificates, looks.EtcdSettings = opt.Certificates, opt.EtcdSettings
 	if opt.Hooks != nil {
 		looks.Programs = opt.Hooks
 	}

@@ -117,6 +117,7 @@ func declarations(t Thresholds) []declaration {
 	return slices.Concat([]declaration{
 		declareFsync(t), declareSpace(t), declareCPU(t),
 		declareMemory(), declarePressure(), declareKills(), declareModules(), declareBroken(), declareClock(),
+		declareCertificates(), declareVersion(), declareSettings(), declareHeartbeatSet(),
 		declareLeaders(), declareProposals(), declareApplies(), declareHeartbeats(), declareEtcdFsync(),
 		declareEtcdCommit(), declareQuota(), declareAlarm(), declareSizeApart(),
 	}, declareDevices(), declarePlugins(t))

@@ -28,6 +28,13 @@ type EtcdReading struct {
 	// OwnSize is the size of its database as it tells the others, and SmallestSize that of the other voter with the
 	// smallest, in bytes.
 	OwnSize, SmallestSize Figure
+	// Version is that of the local member, and FarthestRTT the longest that another voter takes to answer, in seconds.
+	Version     string
+	FarthestRTT Figure
+	// Settings is how the local etcd is set.
+	Settings EtcdSettings
+	// Certificates are those that connections to etcd hang on, as they were seen last.
+	Certificates CertificateReading
 }
 
 // etcdSource is where the local etcd tells of itself.
@@ -39,5 +46,6 @@ func SilentEtcd(why string) EtcdReading {
 	return EtcdReading{
 		WALFsync: h, BackendCommit: h, HasLeader: f, LeaderChanges: f, ProposalsFailed: f, ProposalsPending: f,
 		SlowApplies: f, HeartbeatFailures: f, DBSize: f, DBInUse: f, Quota: f, Alarms: f, OwnSize: f, SmallestSize: f,
+		FarthestRTT: f, Settings: EtcdSettings{Absent: why},
 	}
 }

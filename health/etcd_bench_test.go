@@ -29,6 +29,8 @@ func wellEtcd() localEtcd {
 		ProposalsPending: known(0), SlowApplies: known(20), HeartbeatFailures: known(2),
 		DBSize: known(1.2 * (1 << 30)), DBInUse: known(1 << 30), Quota: known(2 << 30),
 		Alarms: known(0), OwnSize: known(1.2 * (1 << 30)), SmallestSize: known(1 << 30),
+		Version: "3.6.16", FarthestRTT: known(0.004), Settings: EtcdSettings{Known: true},
+		Certificates: certificatesWith(90 * day),
 	}}
 }
 
@@ -83,6 +85,11 @@ func etcdEdges() []edge {
 		return edge{when, then(set(n(limit+1), second), set(nothing, 15*minute-second)), set(nothing, second)}
 	}
 	alarms := func(n float64) func(*localEtcd) { return func(m *localEtcd) { m.Alarms = known(n) } }
+	release := func(version string) func(*localEtcd) { return func(m *localEtcd) { m.Version = version } }
+	flag := func(name, value string) func(*localEtcd) {
+		return func(m *localEtcd) { m.Settings = EtcdSettings{Known: true, Flags: map[string]string{name: value}} }
+	}
+	far := func(rtt float64) func(*localEtcd) { return func(m *localEtcd) { m.FarthestRTT = known(rtt) } }
 	times := func(n float64) func(*localEtcd) {
 		return func(m *localEtcd) { m.SmallestSize = known(m.OwnSize.Value / n) }
 	}
@@ -105,7 +112,28 @@ func etcdEdges() []edge {
 			"size of the database at most 2",
 			then(set(times(2.1), minute), set(times(2), minute-second)), set(nothing, second),
 		},
-	}, quotaEdges(), writeEdges("99th percentile of etcd's own syncs", "etcd-fsync", [3]int{over8ms, over16ms, over4ms},
+		{
+			"releases below the one that mends what is known over 0", set(release("3.6.14"), minute),
+			set(release("3.6.13"), second),
+		},
+		{
+			"releases below the one that mends what is known at most 0",
+			then(set(release("3.6.13"), minute), set(release("3.6.14"), minute-second)), set(nothing, second),
+		},
+		{"settings that may do harm over 0", set(flag("max-wals", "1"), minute), set(flag("max-wals", "0"), second)},
+		{
+			"settings that may do harm at most 0",
+			then(set(flag("max-wals", "0"), minute), set(flag("max-wals", "5"), minute-second)), set(nothing, second),
+		},
+		{
+			"time to the farthest other voter and back, of etcd's heartbeat interval over 50 %",
+			then(set(far(0.050), minute), set(far(0.051), 10*minute-second)), set(nothing, second),
+		},
+		{
+			"time to the farthest other voter and back, of etcd's heartbeat interval at most 40 %",
+			then(set(far(0.041), minute), set(far(0.040), 10*minute-second)), set(nothing, second),
+		},
+	}, quotaEdges(), certificateEdges(), writeEdges("99th percentile of etcd's own syncs", "etcd-fsync", [3]int{over8ms, over16ms, over4ms},
 		func(m *localEtcd) *int { return &m.fsyncs }),
 		writeEdges("99th percentile of etcd's own commits", "etcd-commit", [3]int{over16ms, over32ms, over8ms},
 			func(m *localEtcd) *int { return &m.commits }))
@@ -189,9 +217,18 @@ func (m *localEtcd) weather(chance func(percent int) bool) {
 			f.Value += 60
 		}
 	}
-	m.DBSize, m.Alarms = known(1<<30), known(0)
+	m.DBSize, m.Alarms, m.Certificates = known(1<<30), known(0), certificatesWith(90*day)
 	if chance(10) {
 		m.DBSize = known(1.9 * (1 << 30))
+	}
+	for _, left := range []time.Duration{20 * day, 3 * day, 0} {
+		if chance(10) {
+			m.Certificates = certificatesWith(left)
+		}
+	}
+	m.Version, m.Settings = "3.6.16", EtcdSettings{Known: true}
+	if chance(10) {
+		m.Version, m.Settings.Flags = "3.5.2", map[string]string{"auto-tls": "true"}
 	}
 	if chance(10) {
 		m.Alarms, m.Errors = known(1), []string{"alarm:NOSPACE"}

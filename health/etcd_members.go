@@ -4,6 +4,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -48,7 +49,7 @@ func declareAlarm() declaration {
 					errors = in.Etcd.Errors
 					return in.Etcd.Alarms
 				},
-				words: func(Figure, Limit) string { return "etcd reports: " + few(errors) },
+				words: func(Figure, Limit) string { return "etcd reports: " + cmp.Or(few(errors), "no error now") },
 			}
 		},
 	}

@@ -28,6 +28,8 @@ import (
 type judge struct {
 	opt    Options
 	log    *slog.Logger
+	shown  beside.Look[health.CertificateReading]
+	shows  []string // the URLs at which certificates are looked at
 	health *health.Judge
 	path   string
 	now    func() time.Duration

@@ -6,6 +6,7 @@ package observe
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
@@ -14,35 +15,49 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// metricsEvery is how often the local etcd is asked for what it tells of itself.
-const metricsEvery = 30 * time.Second
+// metricsEvery is how often the local etcd is asked for what it tells of itself, and silentEvery how often one that has
+// told nothing: mostly it has just been started.
+const (
+	metricsEvery = 30 * time.Second
+	silentEvery  = 5 * time.Second
+)
 
 // local gives what the etcd of this host has told last of itself, and what its members have in their statuses.
 func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 	unit := stateOfUnit(r)
 	if unit != policy.UnitActive && unit != policy.UnitUnknown {
 		j.etcd.Forget() // the next one counts from zero
-		return health.SilentEtcd("etcd does not run here")
+		silent := health.SilentEtcd("etcd does not run here")
+		silent.Certificates = j.certificates(ctx, r)
+		return silent
 	}
-	seen := j.metrics(ctx)
+	seen := j.metrics(ctx, r.Unit.PID)
 	seen.Alarms, seen.OwnSize, seen.SmallestSize = health.Figure{}, health.Figure{}, health.Figure{}
+	seen.FarthestRTT, seen.Certificates = health.Figure{}, j.certificates(ctx, r)
 	own, listed := r.Membership.ByPeerURL(j.opt.Config.Etcd.PeerURL)
 	if s, answered := answer(r.Statuses, own.ID); listed && answered {
 		seen.Errors, seen.Alarms = s.Errors, known(float64(len(s.Errors)))
 		seen.OwnSize, seen.SmallestSize = known(float64(s.DBSize)), smallest(r, own.ID)
+		seen.Version, seen.FarthestRTT = s.Version, farthest(r, own.ID)
 	}
 	return seen
 }
 
 // metrics asks the etcd of this host for its metrics, beside the loop, and gives what was seen last.
-func (j *judge) metrics(ctx context.Context) health.EtcdReading {
+func (j *judge) metrics(ctx context.Context, pid int) health.EtcdReading {
 	if j.opt.EtcdMetrics == nil {
 		return health.EtcdReading{}
 	}
-	j.etcd.Refresh(ctx, j.opt.Now, metricsEvery, lookTimeout, func(ctx context.Context) (health.EtcdReading, error) {
+	every := metricsEvery
+	if last, _, looked := j.etcd.Get(j.opt.Now(), metricsEvery); looked && !last.HasLeader.Known {
+		every = silentEvery
+	}
+	j.etcd.Refresh(ctx, j.opt.Now, every, lookTimeout, func(ctx context.Context) (health.EtcdReading, error) {
 		at := j.now()
 		seen := j.opt.EtcdMetrics(ctx)
-		seen.At = at
+		if seen.At = at; j.opt.EtcdSettings != nil {
+			seen.Settings = j.opt.EtcdSettings(pid)
+		}
 		return seen, nil
 	})
 	now := j.opt.Now()
@@ -66,6 +81,17 @@ func smallest(r *round.Round, own uint64) health.Figure {
 	return least
 }
 
+// farthest is the longest that another voter takes to answer, in seconds.
+func farthest(r *round.Round, own uint64) health.Figure {
+	most := health.Figure{Absent: "no other voter answers"}
+	for _, m := range r.Membership.Members {
+		if s, answered := answer(r.Statuses, m.ID); answered && m.ID != own && !m.Learner {
+			most = known(max(most.Value, s.RTT.Seconds()))
+		}
+	}
+	return most
+}
+
 // answer gives the status of a member, and false when it has not told one that can be.
 func answer(all map[uint64]cluster.Status, id uint64) (cluster.Status, bool) {
 	s, asked := all[id]
@@ -73,3 +99,49 @@ func answer(all map[uint64]cluster.Status, id uint64) (cluster.Status, bool) {
 }
 
 func known(value float64) health.Figure { return health.Figure{Value: value, Known: true} }
+
+// certificatesEvery is how often certificates are looked at.
+const certificatesEvery = 10 * time.Minute
+
+// certificates looks at those that connections to etcd hang on, beside the loop, and gives what was seen last. A host
+// with a member looks at what all members show; another one only at its own files.
+func (j *judge) certificates(ctx context.Context, r *round.Round) health.CertificateReading {
+	if j.opt.Certificates == nil {
+		return health.CertificateReading{}
+	}
+	if urls := j.membersURLs(r); !slices.Equal(urls, j.shows) {
+		j.shows = urls
+		j.shown.Forget()
+	}
+	urls := j.shows
+	j.shown.Refresh(ctx, j.opt.Now, certificatesEvery, lookTimeout,
+		func(ctx context.Context) (health.CertificateReading, error) {
+			return j.opt.Certificates(ctx, urls), nil
+		})
+	now := j.opt.Now()
+	seen, _, fresh := j.shown.Get(now, maxAge*certificatesEvery)
+	if !fresh && j.shown.Age(now) < math.MaxInt64 {
+		return health.CertificateReading{Absent: "they could not be looked at for a while"}
+	}
+	return seen
+}
+
+// membersURLs is where certificates are shown. While nobody can tell who is a member it is where it was.
+func (j *judge) membersURLs(r *round.Round) []string {
+	c := j.opt.Config.Etcd
+	_, member := r.Membership.ByPeerURL(c.PeerURL)
+	switch {
+	case !r.Listed && len(j.shows) > 0:
+		return j.shows
+	case !r.Listed && stateOfUnit(r) == policy.UnitActive:
+		return []string{c.ClientURL}
+	case !member:
+		return nil
+	}
+	urls := []string{c.ClientURL}
+	for _, m := range r.Membership.Members {
+		urls = append(urls, m.ClientURLs...)
+	}
+	slices.Sort(urls)
+	return slices.Compact(urls)
+}

@@ -4,8 +4,12 @@
 package observe
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
@@ -47,4 +51,68 @@ func TestTheLocalMemberIsHeldAgainstTheSmallestOtherVoterThatTellsItsSize(t *tes
 	if got := j.local(t.Context(), r); got.OwnSize != (health.Figure{}) || got.Alarms.Known {
 		t.Errorf("without its status: %+v", got)
 	}
+}
+
+func TestAHostWithAMemberLooksAtWhatAllMembersShowAndAnotherOneAtNone(t *testing.T) {
+	t.Parallel()
+	c := config.Config{Etcd: config.Etcd{PeerURL: "https://n1:2380", ClientURL: "https://n1:2379"}}
+	active := systemd.Status{LoadState: "loaded", State: systemd.Active}
+	listed := func(members ...cluster.Member) *round.Round {
+		r := &round.Round{Unit: active}
+		r.Listed, r.Membership = true, cluster.Membership{Members: members}
+		return r
+	}
+	own := cluster.Member{ID: 1, PeerURLs: []string{c.Etcd.PeerURL}, ClientURLs: []string{c.Etcd.ClientURL}}
+	other := cluster.Member{ID: 2, PeerURLs: []string{"https://n2:2380"}, ClientURLs: []string{"https://n2:2379"}}
+	both := []string{"https://n1:2379", "https://n2:2379"}
+	for _, s := range []struct {
+		what  string
+		round *round.Round
+		shows []string
+		want  []string
+	}{
+		{"a member", listed(own, other), nil, both},
+		{"no member", listed(other), both, nil},
+		{"nobody can tell who is a member", &round.Round{Unit: active}, both, both},
+		{"nobody could tell yet", &round.Round{Unit: active}, nil, both[:1]},
+		{"nor does etcd run here", &round.Round{Unit: systemd.Status{LoadState: "loaded"}}, nil, nil},
+	} {
+		j := &judge{opt: Options{Config: c}, shows: s.shows}
+		if got := j.membersURLs(s.round); !slices.Equal(got, s.want) {
+			t.Errorf("%s: %v, want %v", s.what, got, s.want)
+		}
+	}
+}
+
+func TestCertificatesAreLookedAtAnewWhenThereAreOtherMembers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var looked []int
+		j := &judge{opt: Options{
+			Config: config.Config{Etcd: config.Etcd{PeerURL: "https://n1:2380", ClientURL: "https://n1:2379"}},
+			Now:    func() time.Duration { return time.Since(began) + time.Hour },
+			Certificates: func(_ context.Context, urls []string) health.CertificateReading {
+				looked = append(looked, len(urls))
+				return health.CertificateReading{Known: true, All: make([]health.Certificate, len(urls))}
+			},
+		}}
+		own := cluster.Member{ID: 1, PeerURLs: []string{"https://n1:2380"}, ClientURLs: []string{"https://n1:2379"}}
+		r := &round.Round{Unit: systemd.Status{LoadState: "loaded", State: systemd.Active}}
+		r.Listed, r.Membership.Members = true, []cluster.Member{own}
+		turn := func() health.CertificateReading {
+			seen := j.certificates(t.Context(), r)
+			synctest.Wait()
+			return seen
+		}
+		for range 20 { // for 10 min, a look every 30 s
+			turn()
+			time.Sleep(30 * time.Second) //nolint:forbidigo // virtual time
+		}
+		r.Membership.Members = []cluster.Member{own, {ID: 2, ClientURLs: []string{"https://n2:2379"}}}
+		turn()
+		if seen := turn(); !slices.Equal(looked, []int{1, 2}) || len(seen.All) != 2 {
+			t.Errorf("looked at %v URLs, and seen is %+v", looked, seen)
+		}
+	})
 }

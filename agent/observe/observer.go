@@ -119,6 +119,11 @@ type Options struct {
 	Local    Local
 	Memory   Memory
 
+	// Certificates looks at what connections to etcd hang on, in files and at these URLs; EtcdSettings at how the etcd
+	// with that process ID is set. They are nil when nobody can tell; they may hang.
+	Certificates func(ctx context.Context, urls []string) health.CertificateReading
+	EtcdSettings func(pid int) health.EtcdSettings
+
 	EtcdVersion   func(ctx context.Context) (string, error)
 	BlockProgress func(device uint64) (disk.Progress, error)   // nil when that cannot be told
 	Sensors       func() health.MachineReading                 // nil when nobody can tell; it may hang

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -172,5 +174,11 @@ func TestHostsJoinOverTLSAndTakeUpCertificatesThatAreReplaced(t *testing.T) {
 		t.Error("the files in use were given up for damaged ones")
 	}
 	untouched("certificates were replaced")
+	w.eventually("its etcd tells of itself, and shows until when its certificate is valid", func() bool {
+		s, ok := n1.status()
+		return ok && !slices.ContainsFunc(s.Health.NotAvailable, func(a control.Absence) bool {
+			return a.Check == "etcd-quota" || a.Check == "etcd-leaders" || a.Check == "certificates"
+		})
+	})
 	w.verify(3, 0)
 }

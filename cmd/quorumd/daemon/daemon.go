@@ -33,8 +33,10 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
+	"github.com/quorumd/quorumd/health/expiry"
 	"github.com/quorumd/quorumd/health/scrape"
 	"github.com/quorumd/quorumd/health/sensors"
+	"github.com/quorumd/quorumd/health/settings"
 	"github.com/quorumd/quorumd/systemd"
 	"github.com/quorumd/quorumd/systemd/steward"
 )
@@ -99,6 +101,8 @@ func Run(ctx context.Context, opt Options) error {
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
 		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Hold: holdOf(conf, orders),
 		Machine: machine(conf, log), Hooks: hookRunner,
+		Certificates: expiry.New(certificates(conf), parts.etcd.TLS, wall).Read,
+		EtcdSettings: settings.Reader{Environment: conf.Etcd.Environment}.Read,
 		EtcdVersion: func(ctx context.Context) (string, error) {
 			return cluster.BinaryVersion(ctx, conf.Etcd.Binary)
 		},

@@ -1,0 +1,26 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/health/expiry"
+)
+
+// certificates names the files of certificates that connections to etcd hang on. Those of etcd itself may be in its
+// unit, or not for this user to read.
+func certificates(conf config.Config) expiry.Files {
+	env := conf.Etcd.Environment
+	files := expiry.Files{
+		Chains: []string{
+			env["ETCD_CERT_FILE"], env["ETCD_CLIENT_CERT_FILE"], env["ETCD_PEER_CERT_FILE"],
+			env["ETCD_PEER_CLIENT_CERT_FILE"],
+		},
+		Authorities: []string{env["ETCD_TRUSTED_CA_FILE"], env["ETCD_PEER_TRUSTED_CA_FILE"]},
+	}
+	if t := conf.Cluster.TLS; t != nil {
+		files.Chains, files.Authorities = append(files.Chains, t.Cert), append(files.Authorities, t.CA)
+	}
+	return files
+}

@@ -1,0 +1,221 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The codes of the check of certificates.
+const (
+	CertificateEnds     Code = "ETCD_CERTIFICATE_ENDS"
+	CertificateEndsSoon Code = "ETCD_CERTIFICATE_ENDS_SOON"
+	CertificateInvalid  Code = "ETCD_CERTIFICATE_INVALID"
+)
+
+// Certificate is one that a connection to or within etcd hangs on, as of a look.
+type Certificate struct {
+	Name  string        // its file, or the host and port that shows it
+	Until time.Time     // its last moment
+	Left  time.Duration // until then
+	Life  time.Duration // from its first moment to its last
+}
+
+// CertificateReading are the certificates that were seen. The zero value says that nobody has looked.
+type CertificateReading struct {
+	// Known says that some were, and Absent otherwise why not, without numbers that change.
+	Known  bool
+	Absent string
+	All    []Certificate
+}
+
+// How early a person should know. Of one that lives shorter, as one that is renewed every day, a part of its life.
+const (
+	certificateEnds = 30 // days
+	certificateSoon = 7
+	partEnds        = 4
+	partSoon        = 10
+)
+
+// declareCertificates declares the check of how long certificates are valid. It advises only: one that has ended shows
+// in what no longer connects.
+func declareCertificates() declaration {
+	limit := func(of string, enter float64) Limit {
+		return Limit{Of: of, Unit: "days", Enter: enter, Leave: enter, Below: true}
+	}
+	const remedy = "issue it anew and put it in its place: etcd and quorumd read certificates again without a " +
+		"restart, certificate authorities when they start"
+	return declaration{
+		Check: Check{
+			Name: "certificates", Component: Etcd, Gates: Nothing,
+			Source: "cluster.tls, the files of etcd.environment that may be read, and what members show at their " +
+				"client URLs",
+			Limits: []Limit{
+				limit("validity that is left, or a quarter of all", certificateEnds),
+				limit("validity that is left, or a tenth of all", certificateSoon),
+				limit("validity", 0),
+			},
+			Problems: []Problem{
+				{
+					CertificateEnds, Etcd, Warm, "A certificate ends within weeks.",
+					"When it has ended nobody connects with it any more. One of the members' or of a certificate " +
+						"authority ends for all hosts at once.", remedy,
+				},
+				{
+					CertificateEndsSoon, Etcd, Slow, "A certificate ends within days.",
+					"It should have been renewed by now, so what renews it does not work. When it has ended nobody " +
+						"connects with it any more.", remedy,
+				},
+				{
+					CertificateInvalid, Etcd, Slow, "A certificate is not valid now.",
+					"Whoever looks at its dates refuses the connection: members lose one another, or clients lose " +
+						"them. A clock that is wrong does the same.",
+					"look at 'timedatectl' whether this clock is right; then " + remedy,
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start:  OK,
+		gather: func(at *track) evidence { return &certificates{track: at} },
+	}
+}
+
+// certificates is the evidence on how long certificates are valid.
+type certificates struct {
+	plain
+
+	track *track
+	seen  CertificateReading
+	clock Figure // by how much the wall clock may be off, in seconds
+}
+
+// urgency says how little is left of a certificate.
+type urgency int
+
+const (
+	plenty urgency = iota
+	ends
+	endsSoon
+	invalid
+)
+
+func (c Certificate) urgency() urgency {
+	switch {
+	case c.Left <= 0 || c.Left > c.Life: // ended, or not begun
+		return invalid
+	case c.Left < min(certificateSoon*day, c.Life/partSoon):
+		return endsSoon
+	case c.Left < min(certificateEnds*day, c.Life/partEnds):
+		return ends
+	}
+	return plenty
+}
+
+func (c *certificates) read(in Input) { c.seen, c.clock = in.Etcd.Certificates, in.Machine.ClockError }
+
+func (c *certificates) absent() string {
+	if c.seen.Known {
+		return ""
+	}
+	return cmp.Or(c.seen.Absent, notYet)
+}
+
+// worst gives those that are most urgent, of which the one that ends first is the first.
+func (c *certificates) worst() (most urgency, which []Certificate) {
+	for _, one := range c.seen.All {
+		switch u := one.urgency(); {
+		case u > most:
+			most, which = u, []Certificate{one}
+		case u == most:
+			which = append(which, one)
+		}
+	}
+	slices.SortStableFunc(which, func(a, b Certificate) int { return cmp.Compare(a.Left, b.Left) })
+	return most, which
+}
+
+func (c *certificates) text() string {
+	most, which := c.worst()
+	if len(which) == 0 || most == plenty {
+		return plural(len(c.seen.All), "certificate") + " with enough validity left"
+	}
+	var all []string
+	for _, one := range which[:min(len(which), certificatesNamed)] {
+		all = append(all, one.String())
+	}
+	text := strings.Join(all, "; ")
+	if more := len(which) - certificatesNamed; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	switch most {
+	case ends:
+		text += fmt.Sprintf(", limit %d days or a quarter of its life", certificateEnds)
+	case endsSoon:
+		text += fmt.Sprintf(", limit %d days or a tenth of its life", certificateSoon)
+	}
+	if c.clock.Known && c.clock.Value > clockError {
+		text += "; nobody corrects the clock of this host, by which this is told"
+	}
+	return text
+}
+
+// certificatesNamed bounds a text.
+const certificatesNamed = 3
+
+// String names it with its dates.
+func (c Certificate) String() string {
+	at := c.Until.UTC().Format("2006-01-02 15:04") + " UTC"
+	switch {
+	case c.Left <= 0:
+		return fmt.Sprintf("%s ended on %s", c.Name, at)
+	case c.Left > c.Life:
+		return fmt.Sprintf("%s is valid only from %s on", c.Name,
+			c.Until.Add(-c.Life).UTC().Format("2006-01-02 15:04")+" UTC")
+	case c.Left < 2*day:
+		return fmt.Sprintf("%s ends on %s, in %.0f hours", c.Name, at, c.Left.Hours())
+	}
+	return fmt.Sprintf("%s ends on %s, in %.0f days", c.Name, at, c.Left.Hours()/24)
+}
+
+func (c *certificates) ways() []rule {
+	when := func(u urgency) func() (string, bool) {
+		return func() (string, bool) {
+			most, _ := c.worst()
+			return c.text(), most == u
+		}
+	}
+	return []rule{
+		{
+			[]State{OK, Warm, Slow},
+			Slow, CertificateInvalid, "a certificate is not valid now", when(invalid), false,
+		},
+		{
+			[]State{OK, Warm},
+			Slow, CertificateEndsSoon,
+			fmt.Sprintf("a certificate ends within %d days and a tenth of its life"+
+				"", certificateSoon), when(endsSoon), false,
+		},
+		{
+			[]State{OK},
+			Warm, CertificateEnds,
+			fmt.Sprintf("a certificate ends within %d days and a quarter of its life"+
+				"", certificateEnds), when(ends), false,
+		},
+		{
+			[]State{Warm, Slow},
+			OK, "", "no certificate is as urgent any more",
+			func() (string, bool) {
+				most, _ := c.worst()
+				return c.text(), most < map[Code]urgency{
+					CertificateEnds: ends, CertificateEndsSoon: endsSoon, CertificateInvalid: invalid,
+				}[c.track.Code]
+			},
+			true,
+		},
+	}
+}

@@ -1,0 +1,98 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"testing"
+	"time"
+)
+
+// certificatesWith gives two of a year: one with half of it left, and one with this.
+func certificatesWith(left time.Duration) CertificateReading {
+	at := time.Date(2026, time.November, 22, 18, 30, 0, 0, time.UTC)
+	of := func(name string, left time.Duration) Certificate {
+		return Certificate{Name: name, Until: at.Add(left), Left: left, Life: 365 * day}
+	}
+	return CertificateReading{
+		Known: true, All: []Certificate{of("/etc/quorumd/pki/ca.crt", 180*day), of("192.0.2.1:2379", left)},
+	}
+}
+
+func certificateEdges() []edge {
+	left := func(left time.Duration) func(*bench) {
+		return func(b *bench) {
+			b.etcd.Certificates = certificatesWith(left)
+			b.look()
+		}
+	}
+	return []edge{
+		{"a certificate is not valid now", left(1), left(0)},
+		{"a certificate ends within 7 days", left(7 * day), left(7*day - 1)},
+		{"a certificate ends within 30 days", left(30 * day), left(30*day - 1)},
+		{"no certificate is as urgent", left(7*day - 1), left(30 * day)},
+	}
+}
+
+func TestACertificateIsNamedWithItsDateLongBeforeItEnds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		left time.Duration
+		code Code
+		text string
+	}{
+		{
+			20 * day, CertificateEnds,
+			"192.0.2.1:2379 ends on 2026-12-12 18:30 UTC, in 20 days, limit 30 days or a quarter of its life",
+		},
+		{
+			30 * time.Hour, CertificateEndsSoon,
+			"192.0.2.1:2379 ends on 2026-11-24 00:30 UTC, in 30 hours, limit 7 days or a tenth of its life",
+		},
+		{-day, CertificateInvalid, "192.0.2.1:2379 ended on 2026-11-21 18:30 UTC"},
+		{400 * day, CertificateInvalid, "192.0.2.1:2379 is valid only from 2026-12-27 18:30 UTC on"},
+	} {
+		b := newBench(t, DefaultThresholds())
+		b.etcd.Certificates = certificatesWith(c.left)
+		b.look()
+		if got := textOf(b.verdict, c.code); got != c.text || b.verdict.Gates.covers(Joins) && b.disk() == OK {
+			t.Errorf("with %s left: %q, want %q", c.left, got, c.text)
+		}
+		b.machine.ClockError = known(16)
+		b.look()
+		if got := textOf(b.verdict, c.code); got != c.text+"; nobody corrects the clock of this host, by which this "+
+			"is told" {
+			t.Errorf("by a clock that may be wrong: %q", got)
+		}
+		b.etcd.Certificates = certificatesWith(90 * day)
+		b.look()
+		if got := textOf(b.verdict, c.code); got != "" {
+			t.Errorf("renewed: %q", got)
+		}
+	}
+}
+
+func TestACertificateThatLivesForADayIsFineForMostOfIt(t *testing.T) {
+	t.Parallel()
+	for left, want := range map[time.Duration]urgency{
+		18 * time.Hour: plenty, 6 * time.Hour: plenty, 5 * time.Hour: ends, 2 * time.Hour: endsSoon, 0: invalid,
+	} {
+		if got := (Certificate{Left: left, Life: day}).urgency(); got != want {
+			t.Errorf("with %s left: %d, want %d", left, got, want)
+		}
+	}
+}
+
+func TestManyCertificatesAreNotAllNamed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.etcd.Certificates.All = nil
+	for range 6 {
+		b.etcd.Certificates.All = append(b.etcd.Certificates.All, certificatesWith(-day).All[1])
+	}
+	b.look()
+	const one = "192.0.2.1:2379 ended on 2026-11-21 18:30 UTC; "
+	if got := textOf(b.verdict, CertificateInvalid); got != one+one+one+"and 3 more" {
+		t.Errorf("it says %q", got)
+	}
+}

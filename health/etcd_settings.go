@@ -1,0 +1,182 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The codes of the checks of how the local etcd is set.
+const (
+	EtcdSettingsRisky  Code = "ETCD_SETTINGS_RISKY"
+	EtcdHeartbeatShort Code = "ETCD_HEARTBEAT_SHORT"
+)
+
+// EtcdSettings are the flags of the local etcd that are known, with their values. The zero value says that nobody has
+// looked.
+type EtcdSettings struct {
+	// Known says that they are, and Absent otherwise why not, without numbers that change.
+	Known  bool
+	Absent string
+	Flags  map[string]string
+}
+
+func (s EtcdSettings) absent() string {
+	if s.Known {
+		return ""
+	}
+	return cmp.Or(s.Absent, notYet)
+}
+
+// risk is a flag of etcd whose value may do harm.
+type risk struct {
+	flag  string
+	risky func(value string) bool
+	harm  string
+}
+
+// risks are the settings that a person should know of. That snapshot-count is 0 is none: etcd takes its default then.
+func risks() []risk {
+	is := func(want bool) func(string) bool {
+		return func(value string) bool {
+			got, err := strconv.ParseBool(value)
+			return err == nil && got == want
+		}
+	}
+	beyond := func(low, high int64) func(string) bool {
+		return func(value string) bool {
+			n, err := strconv.ParseInt(value, 10, 64)
+			return err == nil && (n < low || n > high)
+		}
+	}
+	const most, unlimited = 8 << 30, 1<<63 - 1
+	return []risk{
+		{"unsafe-no-fsync", is(true), "what etcd has confirmed may be lost when the host stops"},
+		{"auto-tls", is(true), "nobody can tell who answers, and its certificate ends after a year"},
+		{"peer-auto-tls", is(true), "anybody may take part as a peer, and its certificate ends after a year"},
+		{"strict-reconfig-check", is(false), "etcd does not refuse a change of members that costs the quorum"},
+		{"pre-vote", is(false), "a member that comes back makes the cluster elect a leader anew"},
+		{"quota-backend-bytes", beyond(0, most), "etcd is made for up to 8 GiB, and a negative number is no limit at " +
+			"all"},
+		{"max-wals", beyond(1, unlimited), "old files of the log are never removed, until the disk is full"},
+		{"max-snapshots", beyond(1, unlimited), "old snapshots are never removed, until the disk is full"},
+	}
+}
+
+// declareSettings declares the check of flags that may do harm.
+func declareSettings() declaration {
+	limit := Limit{Of: "settings that may do harm", Unit: "at a time"}
+	return declaration{
+		Check: Check{
+			Name: "etcd-settings", Component: Etcd, Gates: Nothing,
+			Source: "etcd.environment, and the command line of the local etcd",
+			Limits: []Limit{limit},
+			Problems: []Problem{
+				{
+					EtcdSettingsRisky, Etcd, Warm, "etcd is set in a way that may do harm.",
+					"Nothing is wrong yet. Each of these settings takes away something that protects the cluster.",
+					"take the setting out of etcd.environment or of etcd's unit, on all hosts, and roll it out with " +
+						"'quorumctl rollout'",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			var set EtcdSettings
+			return &level{
+				code: EtcdSettingsRisky, limit: limit, track: at, wellFor: time.Minute,
+				of: func(in Input) Figure {
+					if set = in.Etcd.Settings; !set.Known {
+						return Figure{Absent: set.absent()}
+					}
+					return Figure{Value: float64(len(set.harms())), Known: true}
+				},
+				words: func(Figure, Limit) string {
+					return cmp.Or(strings.Join(set.harms(), "; "), "nothing is set any more that may do harm")
+				},
+			}
+		},
+	}
+}
+
+// harms says what may happen.
+func (s EtcdSettings) harms() (texts []string) {
+	for _, r := range risks() {
+		if value, set := s.Flags[r.flag]; set && r.risky(value) {
+			texts = append(texts, fmt.Sprintf("%s is %s: %s", r.flag, value, r.harm))
+		}
+	}
+	return texts
+}
+
+const (
+	heartbeatUsed, heartbeatUsedLeave = 50, 40 // percent
+	heartbeatFor                      = 10 * time.Minute
+	usualHeartbeat                    = 100 // ms
+)
+
+// declareHeartbeatSet declares the check of etcd's heartbeat against how far away the others are.
+func declareHeartbeatSet() declaration {
+	limit := Limit{
+		Of: "time to the farthest other voter and back, of etcd's heartbeat interval", Unit: "%", Enter: heartbeatUsed,
+		Leave: heartbeatUsedLeave,
+	}
+	return declaration{
+		Check: Check{
+			Name: "etcd-heartbeat-set", Component: Etcd, Gates: Nothing,
+			Source: "the statuses of the members, and heartbeat-interval as etcd-settings knows it",
+			Limits: []Limit{limit},
+			Problems: []Problem{
+				{
+					EtcdHeartbeatShort, Etcd, Warm, "etcd's heartbeat is short for the way to the others.",
+					"A heartbeat has to be on its way for less than its interval. Else members miss some whenever " +
+						"the network is a little slower, and elect another leader.",
+					"look at 'quorumctl network' for which way is slow; or set heartbeat-interval to about that time " +
+						"and election-timeout to ten times as much, the same on all hosts",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			var seen EtcdReading
+			return &level{
+				code: EtcdHeartbeatShort, limit: limit, track: at, badFor: heartbeatFor, wellFor: heartbeatFor,
+				of: func(in Input) Figure {
+					seen = in.Etcd
+					return seen.heartbeatUsed()
+				},
+				words: func(f Figure, l Limit) string {
+					return fmt.Sprintf("the farthest other voter answers in %s, %.0f %% of the heartbeat interval of "+
+						"%s, limit %.0f %%", show(time.Duration(seen.FarthestRTT.Value*float64(time.Second))), f.Value,
+						show(seen.Settings.heartbeat()), l.Enter)
+				},
+			}
+		},
+	}
+}
+
+// heartbeat is the interval that is set, or etcd's default.
+func (s EtcdSettings) heartbeat() time.Duration {
+	if n, err := strconv.ParseUint(s.Flags["heartbeat-interval"], 10, 20); err == nil && n > 0 {
+		return time.Duration(n) * time.Millisecond
+	}
+	return usualHeartbeat * time.Millisecond
+}
+
+// heartbeatUsed is the part of the heartbeat interval that an answer of the farthest voter takes, in percent.
+func (r EtcdReading) heartbeatUsed() Figure {
+	if !r.Settings.Known {
+		return Figure{Absent: r.Settings.absent()}
+	}
+	if !r.FarthestRTT.Known {
+		return r.FarthestRTT
+	}
+	return Figure{Value: 100 * r.FarthestRTT.Value / r.Settings.heartbeat().Seconds(), Known: true}
+}

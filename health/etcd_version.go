@@ -1,0 +1,90 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// EtcdVersionUnsafe is the code of the check of the version of etcd.
+const EtcdVersionUnsafe Code = "ETCD_VERSION_UNSAFE"
+
+// securityFloor is the first release of a minor version without the holes that are known of, when they were told and as
+// what.
+type securityFloor struct {
+	major, minor, patch int
+	told, as            string
+}
+
+// securityFloors are those of all minor versions that still get fixes. What is older than the oldest gets none: 3.4 was
+// the last to end, in May 2026. See https://github.com/etcd-io/etcd/security/advisories; as of 2026-11-22.
+func securityFloors() []securityFloor {
+	const told, as = "2026-07-23", "GHSA-6vch-q96h-7gc3, GHSA-xg4h-6gfc-h4m8"
+	return []securityFloor{{3, 5, 33, told, as}, {3, 6, 14, told, as}, {3, 7, 1, told, as}}
+}
+
+// declareVersion declares the check of the version of the local etcd. It advises only: what membership hangs on is a
+// floor of its own, which the policy holds.
+func declareVersion() declaration {
+	limit := Limit{Of: "releases below the one that mends what is known", Unit: "of its minor version"}
+	return declaration{
+		Check: Check{
+			Name: "etcd-version", Component: Etcd, Gates: Nothing, Source: "the status of the local member",
+			Limits: []Limit{limit},
+			Problems: []Problem{
+				{
+					EtcdVersionUnsafe, Etcd, Warm, "This version of etcd has holes that are known.",
+					"Newer releases of the same minor version mend what its security advisories describe. They can " +
+						"be put in place without a change of data.",
+					"install a newer release of etcd on all hosts and roll it out with 'quorumctl rollout'",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			var version string
+			return &level{
+				code: EtcdVersionUnsafe, limit: limit, track: at, wellFor: time.Minute,
+				of: func(in Input) Figure {
+					if !in.Etcd.Alarms.Known { // there is no status
+						return in.Etcd.Alarms
+					}
+					version = in.Etcd.Version
+					behind, _ := belowFloor(version)
+					return behind
+				},
+				words: func(Figure, Limit) string {
+					_, text := belowFloor(version)
+					return text
+				},
+			}
+		},
+	}
+}
+
+// belowFloor tells how many releases a version is below the one that mends what is known, and in words.
+func belowFloor(version string) (Figure, string) {
+	var major, minor, patch int
+	if n, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil || n < 3 {
+		return Figure{Absent: "the local member does not tell its version"}, ""
+	}
+	oldest := securityFloors()[0]
+	for _, f := range securityFloors() {
+		if f.major != major || f.minor != minor {
+			continue
+		}
+		return Figure{Value: float64(max(0, f.patch-patch)), Known: true},
+			fmt.Sprintf("etcd is %d.%d.%d, limit %d.%d.%d, which mends what was told on %s (%s)", major, minor, patch,
+				f.major, f.minor, f.patch, f.told, f.as)
+	}
+	if cmp.Or(cmp.Compare(major, oldest.major), cmp.Compare(minor, oldest.minor)) < 0 {
+		return Figure{Value: 1, Known: true}, fmt.Sprintf("etcd is %d.%d.%d, which gets no more fixes, limit %d.%d.%d"+
+			"", major, minor, patch,
+			oldest.major, oldest.minor, oldest.patch)
+	}
+	return Figure{Known: true}, fmt.Sprintf("etcd is %d.%d.%d", major, minor, patch)
+}

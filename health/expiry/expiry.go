@@ -1,0 +1,171 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package expiry looks until when certificates are valid: those in files, and those that etcd's members show.
+//
+// It promises that a look takes no longer than its context allows, reads a bounded number of bounded files, and makes
+// one handshake with each member, after which it hangs up. Whether a certificate is trusted it does not judge.
+package expiry
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// Files name what to look at in files. One that cannot be read is left out: not all are for everybody to read.
+type Files struct {
+	// Chains hold a certificate and those that vouch for it: it is valid for as long as all of them are.
+	Chains []string
+	// Authorities hold one or more of them beside one another, as during a renewal: the one that ends last counts.
+	Authorities []string
+}
+
+const (
+	mostBytes   = 1 << 20 // of a file
+	mostInFile  = 256     // certificates
+	mostMembers = 32      // that are asked in one look
+)
+
+// Reader looks at certificates. Make it with [New].
+type Reader struct {
+	files Files
+	tls   func() *tls.Config
+	wall  func() time.Time
+}
+
+// New gives a reader of these files. config gives the TLS configuration of the moment, nil for none.
+func New(files Files, config func() *tls.Config, wall func() time.Time) *Reader {
+	return &Reader{files: files, tls: config, wall: wall}
+}
+
+// Read looks at the files, and at what is shown at these URLs by those that answer.
+func (r *Reader) Read(ctx context.Context, urls []string) health.CertificateReading {
+	now := r.wall()
+	var all []health.Certificate
+	for _, path := range distinct(r.files.Chains) {
+		if certs := inFile(path); len(certs) > 0 {
+			all = append(all, named(path, first(certs), now))
+		}
+	}
+	for _, path := range distinct(r.files.Authorities) {
+		if certs := inFile(path); len(certs) > 0 {
+			all = append(all, named(path, last(certs), now))
+		}
+	}
+	all = append(all, r.shown(ctx, urls, now)...)
+	if len(all) == 0 {
+		return health.CertificateReading{Absent: "there is none: etcd is reached without TLS, or does not answer"}
+	}
+	return health.CertificateReading{Known: true, All: all}
+}
+
+func distinct(paths []string) []string {
+	sorted := slices.Compact(slices.Sorted(slices.Values(paths)))
+	return slices.DeleteFunc(sorted, func(path string) bool { return path == "" })
+}
+
+func named(name string, c *x509.Certificate, now time.Time) health.Certificate {
+	return health.Certificate{
+		Name: name, Until: c.NotAfter, Left: c.NotAfter.Sub(now), Life: c.NotAfter.Sub(c.NotBefore),
+	}
+}
+
+// first gives the one that ends first.
+func first(certs []*x509.Certificate) *x509.Certificate {
+	return slices.MinFunc(certs, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
+}
+
+// last gives the one that ends last.
+func last(certs []*x509.Certificate) *x509.Certificate {
+	return slices.MaxFunc(certs, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
+}
+
+// inFile gives the certificates of a PEM file, none when it cannot be read.
+func inFile(path string) []*x509.Certificate {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
+	if err != nil || len(data) > mostBytes {
+		return nil
+	}
+	return inPEM(data)
+}
+
+func inPEM(data []byte) (certs []*x509.Certificate) {
+	for block, rest := pem.Decode(data); block != nil && len(certs) < mostInFile; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
+			certs = append(certs, c)
+		}
+	}
+	return certs
+}
+
+// shown gives what is shown at the URLs, at all of them at once.
+func (r *Reader) shown(ctx context.Context, urls []string, now time.Time) []health.Certificate {
+	config := r.tls()
+	if config == nil {
+		return nil
+	}
+	var hosts []string
+	for _, text := range urls {
+		if u, err := url.Parse(text); err == nil && u.Scheme == "https" {
+			hosts = append(hosts, net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))
+		}
+	}
+	hosts = distinct(hosts)
+	hosts = hosts[:min(len(hosts), mostMembers)]
+	found := make([]*x509.Certificate, len(hosts))
+	var wait sync.WaitGroup
+	for i, host := range hosts {
+		wait.Go(func() { found[i] = shownAt(ctx, host, config.Clone()) })
+	}
+	wait.Wait()
+	var all []health.Certificate
+	for i, c := range found {
+		if c != nil {
+			all = append(all, named(hosts[i], c, now))
+		}
+	}
+	return all
+}
+
+// shownAt gives the certificate that is shown there and ends first; nil when there is none.
+func shownAt(ctx context.Context, host string, config *tls.Config) (shown *x509.Certificate) {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		return nil
+	}
+	config.ServerName = name
+	config.InsecureSkipVerify = true // one that has ended is to be seen too; nothing is sent over the connection
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		if len(state.PeerCertificates) > 0 {
+			shown = first(state.PeerCertificates)
+		}
+		return nil
+	}
+	dialer := tls.Dialer{Config: config}
+	conn, err := dialer.DialContext(ctx, "tcp", host)
+	if err != nil {
+		return shown // that it then refuses ours is said elsewhere
+	}
+	conn.Close()
+	return shown
+}

@@ -1,0 +1,87 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package settings tells how the local etcd is set: by the environment that quorumd gives it, and by the flags on its
+// command line, which outweigh that. It reads one file of the kernel and asks nobody.
+package settings
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+const (
+	mostFlags = 512
+	mostBytes = 256 // of a name or a value
+)
+
+// Reader tells how one etcd is set.
+type Reader struct {
+	Environment map[string]string // that it is started with, as far as quorumd says
+	Proc        string            // empty for /proc
+}
+
+// Read gives the flags of the etcd with that process ID.
+func (r Reader) Read(pid int) health.EtcdSettings {
+	absent := health.EtcdSettings{Absent: "the command line of etcd cannot be read"}
+	proc, err := procfs.NewFS(cmp.Or(r.Proc, procfs.DefaultMountPoint))
+	if err != nil {
+		return absent
+	}
+	process, err := proc.Proc(pid)
+	if err != nil {
+		return absent
+	}
+	args, err := process.CmdLine()
+	if err != nil || len(args) == 0 {
+		return absent
+	}
+	flags := map[string]string{}
+	for name, value := range r.Environment {
+		if flag, is := strings.CutPrefix(name, "ETCD_"); is {
+			note(flags, strings.ToLower(strings.ReplaceAll(flag, "_", "-")), value)
+		}
+	}
+	parse(flags, args[1:])
+	if flags["config-file"] != "" {
+		return health.EtcdSettings{Absent: "etcd reads a file of its own, beside which it takes no other settings"}
+	}
+	return health.EtcdSettings{Known: true, Flags: flags}
+}
+
+// parse adds the flags of a command line: one that has no value of its own has the next argument, or is true.
+func parse(flags map[string]string, args []string) {
+	for i := 0; i < len(args); i++ {
+		arg, dashed := strings.CutPrefix(args[i], "-")
+		if !dashed {
+			continue
+		}
+		name, value, has := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
+		if !has {
+			value = "true"
+			if i+1 < len(args) && !isFlag(args[i+1]) {
+				i++
+				value = args[i]
+			}
+		}
+		note(flags, name, value)
+	}
+}
+
+// isFlag tells a flag from a negative number.
+func isFlag(arg string) bool {
+	_, err := strconv.ParseFloat(arg, 64)
+	return strings.HasPrefix(arg, "-") && err != nil
+}
+
+// note keeps a flag by the name that it has since it is no experiment any more.
+func note(flags map[string]string, name, value string) {
+	if name != "" && len(name) <= mostBytes && len(value) <= mostBytes && len(flags) < mostFlags {
+		flags[strings.TrimPrefix(name, "experimental-")] = value
+	}
+}
