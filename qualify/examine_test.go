@@ -110,11 +110,11 @@ func TestADiskThatHangsFailsAndWhatIsLeftIsNamed(t *testing.T) {
 	if err := unix.Mkfifo(filepath.Join(probe, "wal.next"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Examine(t.Context(), Options{Child: command(asChild), Dir: dir, Writers: []int{1, 2}, For: ShortestRun})
+	r, err := Examine(t.Context(), Options{Child: command(asChild), Dir: dir, Writers: []int{1, 2}, For: LongestRun})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Result != Fail || len(r.Runs) != 1 || r.Runs[0].Hung != 1 || r.Runs[0].Max < 5 || len(r.Findings) < 2 ||
+	if r.Result != Fail || len(r.Runs) != 1 || r.Runs[0].Hung != 1 || r.Runs[0].Max < longestWait.Seconds() || len(r.Findings) < 2 ||
 		r.Findings[0].Remedy != "when the disk answers again: rm -r "+probe ||
 		!strings.HasPrefix(r.Findings[1].Text, "a write had not come back after ") {
 		t.Errorf("%+v", r)

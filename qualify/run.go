@@ -20,6 +20,8 @@ const (
 	look = 10 * time.Millisecond
 	// firstWrite is how long the writers may take until each has written once; then the run begins without the rest.
 	firstWrite = 5 * time.Second
+	// longestWait ends a run whose disk hangs: so long does no write take that may come back in time.
+	longestWait = 10 * time.Second
 	// mostWrites ends a run early: more prove nothing more.
 	mostWrites = 1 << 20
 )
@@ -79,7 +81,7 @@ func write(ctx context.Context, o Options, n int, said func(string)) (run Run, l
 	return w.run, nil, nil
 }
 
-// measure collects writes until the time is over, or there are enough.
+// measure collects writes until the time is over, there are enough, or one hangs.
 func (w *writers) measure(ctx context.Context, length time.Duration, said func(string)) error {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -90,11 +92,13 @@ func (w *writers) measure(ctx context.Context, length time.Duration, said func(s
 			return cannot("", "finish the examination: it was interrupted")
 		case <-tick.C:
 		}
-		now := disk.Monotonic()
+		now, hangs := disk.Monotonic(), time.Duration(0)
 		for i, p := range w.probes {
-			if err := w.take(i, p.Read()); err != nil {
+			r := p.Read()
+			if err := w.take(i, r); err != nil {
 				return err
 			}
+			hangs = max(hangs, r.InFlightAge)
 		}
 		if w.begun == 0 && (w.all() || now-started > firstWrite) {
 			w.begun = now
@@ -106,7 +110,7 @@ func (w *writers) measure(ctx context.Context, length time.Duration, said func(s
 		}
 		w.end = now
 		said(fmt.Sprintf("%.0f s of %.0f s, %d writes", (now - w.begun).Seconds(), length.Seconds(), len(w.latencies)))
-		if now-w.begun >= length || len(w.latencies) >= mostWrites {
+		if now-w.begun >= length || len(w.latencies) >= mostWrites || hangs > longestWait {
 			return nil
 		}
 	}
