@@ -114,7 +114,8 @@ func TestADiskThatHangsFailsAndWhatIsLeftIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Result != Fail || len(r.Runs) != 1 || r.Runs[0].Hung != 1 || r.Runs[0].Max < longestWait.Seconds() || len(r.Findings) < 2 ||
+	if r.Result != Fail || len(r.Runs) != 1 || r.Runs[0].Hung != 1 || r.Runs[0].Max < longestWait.Seconds() ||
+		len(r.Findings) < 2 ||
 		r.Findings[0].Remedy != "when the disk answers again: rm -r "+probe ||
 		!strings.HasPrefix(r.Findings[1].Text, "a write had not come back after ") {
 		t.Errorf("%+v", r)
