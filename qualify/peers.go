@@ -114,11 +114,11 @@ func connect(ctx context.Context, address string) (net.Conn, time.Duration, erro
 
 // cause gives what went wrong, without the addresses that are known.
 func cause(err error) string {
-	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
-		return "no answer within " + peerPatience.String()
-	}
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
 		return "the name cannot be resolved: " + e.Err
+	}
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		return "no answer within " + peerPatience.String()
 	}
 	if e, ok := errors.AsType[syscall.Errno](err); ok {
 		return e.Error()
