@@ -46,6 +46,12 @@ func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGXFSZ)
 	settleIn(stderr)
 
+	if set.exam {
+		if err := becomeOwner(set.target); err != nil {
+			fmt.Fprintf(stderr, "cannot become the owner of %s: %v\n", set.target, err)
+			return exitSoftware
+		}
+	}
 	prober, err := newProber(page, set)
 	if err != nil {
 		fmt.Fprintf(stderr, "cannot probe the disk: %v; look for what uses up the memory\n", err)

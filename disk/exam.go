@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"runtime"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,6 +37,38 @@ func (p *prober) exam(ctx context.Context, cancel context.CancelFunc, stdin io.R
 		return exitSoftware
 	}
 	return 0
+}
+
+// becomeOwner gives up root for the user who owns a directory: whoever may rename what is in it could have root follow
+// a link. What cannot be looked at is told by the first write.
+func becomeOwner(dir string) error {
+	var stat unix.Stat_t
+	if known := unix.Stat(dir, &stat) == nil; unix.Geteuid() != 0 || !known || stat.Uid == 0 {
+		return nil
+	}
+	if err := syscall.Setgroups(nil); err != nil {
+		return err
+	}
+	if err := syscall.Setgid(int(stat.Gid)); err != nil {
+		return err
+	}
+	return syscall.Setuid(int(stat.Uid))
+}
+
+// own makes the directory of an examination. One that is there already must be ours, and no link.
+func (p *place) own() error {
+	err := uninterrupted(func() error { return unix.Mkdir(p.dir, 0o700) })
+	if err != unix.EEXIST {
+		return err
+	}
+	var stat unix.Stat_t
+	if err := uninterrupted(func() error { return unix.Lstat(p.dir, &stat) }); err != nil {
+		return err
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFDIR || stat.Mode&0o077 != 0 || int(stat.Uid) != unix.Geteuid() {
+		return unix.EEXIST
+	}
+	return nil
 }
 
 // leave removes the files of the probe and its directory. What is not there is no error, nor a directory above it.

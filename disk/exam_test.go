@@ -77,6 +77,56 @@ func TestAnExaminationWhoseParentIsGoneLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+func TestAnExaminationFollowsNoLinkAndTakesNoDirectoryOfOthers(t *testing.T) {
+	t.Parallel()
+	for name, put := range map[string]func(path string) error{
+		"link":      func(path string) error { return os.Symlink(filepath.Dir(path), path) },
+		"file":      func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"for all":   func(path string) error { return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o777)) },
+		"dangling":  func(path string) error { return os.Symlink(path+"-none", path) },
+		"its group": func(path string) error { return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o750)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := exam(t)
+			if err := put(o.Dir); err != nil {
+				t.Fatal(err)
+			}
+			f := follow(t, o)
+			f.until("the failure", func() bool { return f.failedWith(OpOpen, syscall.EEXIST) })
+			f.Close()
+			if len(f.samples) != 0 {
+				t.Errorf("%d writes", len(f.samples))
+			}
+		})
+	}
+}
+
+func TestAnExaminationByRootIsDoneByTheOwnerOfTheDirectory(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		return // who is not root writes as who it is
+	}
+	o := exam(t)
+	if err := os.Chown(o.Target, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	// The test's directory lies in one that nobody else may search.
+	if err := os.Chmod(filepath.Dir(o.Target), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f := follow(t, o)
+	f.until("a write", func() bool { return len(f.good(LaneWAL)) > 0 })
+	info, err := os.Stat(o.Dir)
+	if err != nil || info.Sys().(*syscall.Stat_t).Uid != 65534 {
+		t.Errorf("%v, %v", info, err)
+	}
+	f.Close()
+	if entries, err := os.ReadDir(o.Target); err != nil || len(entries) != 0 || !f.Tidy() {
+		t.Errorf("%v is left, %v", entries, err)
+	}
+}
+
 func TestAnExaminationOfADirectoryThatIsNotThereSaysSo(t *testing.T) {
 	t.Parallel()
 	o := exam(t)

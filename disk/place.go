@@ -20,10 +20,11 @@ type place struct {
 	*watched
 	dir, target string
 	lock        int
+	exam        bool
 }
 
 func newPlace(w *watched, set settings) *place {
-	return &place{watched: w, dir: set.dir, target: set.target, lock: -1}
+	return &place{watched: w, dir: set.dir, target: set.target, lock: -1, exam: set.exam}
 }
 
 // claim takes the directory, if that has not been done yet. The lock goes away with the process, and a process that is
@@ -54,6 +55,11 @@ func (p *place) release() { closeFD(&p.lock) }
 // enter opens the lock file, and makes it and the directory only if need be: while the disk is stalled, whatever may
 // change it would get stuck here and never come to see the lock of a probe that is stuck already.
 func (p *place) enter() (err error) {
+	if p.exam {
+		if err := p.own(); err != nil {
+			return err
+		}
+	}
 	path := filepath.Join(p.dir, lockName)
 	if p.lock, err = open(path, unix.O_RDONLY); err != syscall.ENOENT {
 		return err

@@ -46,15 +46,19 @@ func fioCommand(path string, length time.Duration) []string {
 
 // askFio runs fio once and says how far its figures are from those of one writer.
 func (r *Report) askFio(ctx context.Context, length time.Duration) {
-	command := fioCommand(filepath.Join(r.Dir, fmt.Sprintf(".quorumctl-qualify-%d-fio", os.Getpid())), length)
+	command := fioCommand("FILE", length)
 	path, err := exec.LookPath(command[0])
 	if err != nil {
 		r.find("fio", NotAvailable, "", "it is not installed")
 		return
 	}
-	said, err := runFio(ctx, path, command[1:], length)
+	at, err := fioPlace(r.Dir)
 	if err == nil {
-		r.Fio, err = readFio(said)
+		defer at.remove()
+		var said []byte
+		if said, err = runFio(ctx, path, at, length); err == nil {
+			r.Fio, err = readFio(said)
+		}
 	}
 	if err != nil {
 		r.find("fio", Warn, strings.Join(command, " "), "%s failed: %v", path, err)
@@ -73,14 +77,44 @@ func (r *Report) askFio(ctx context.Context, length time.Duration) {
 	r.find("fio", Pass, "", "%s", text)
 }
 
-// runFio gives what fio says. It removes the file itself, when it is interrupted too.
-func runFio(ctx context.Context, path string, args []string, length time.Duration) ([]byte, error) {
+// place is where fio writes, and as whom.
+type place struct {
+	file, dir string // dir is ours, empty where it needs none
+	as        *syscall.Credential
+}
+
+// fioPlace gives a file that nobody can have replaced by a link to one of root's: fio runs as the owner of the
+// directory, or where that is root, or not for us to become, in a directory of our own.
+func fioPlace(dir string) (place, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return place{}, err
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 && owner.Uid != 0 {
+		file := filepath.Join(dir, fmt.Sprintf(".quorumctl-qualify-%d-fio", os.Getpid()))
+		return place{file: file, as: &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}}, nil
+	}
+	own, err := os.MkdirTemp(dir, ".quorumctl-qualify-fio-")
+	return place{file: filepath.Join(own, "file"), dir: own}, err
+}
+
+// remove takes away what fio has not: it removes its file itself unless it was killed.
+func (p place) remove() {
+	os.Remove(p.file)
+	if p.dir != "" {
+		os.Remove(p.dir)
+	}
+}
+
+// runFio gives what fio says.
+func runFio(ctx context.Context, path string, at place, length time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, length+fioGrace)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, args...)
+	cmd := exec.CommandContext(ctx, path, fioCommand(at.file, length)[1:]...)
+	cmd.Dir = "/"
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
 	cmd.WaitDelay = fioGrace
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // or else Ctrl-C would reach it twice
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: at.as} // or else Ctrl-C would reach it twice
 	var said, complaint bounded
 	cmd.Stdout, cmd.Stderr = &said, &complaint
 	err := cmd.Run()

@@ -154,6 +154,9 @@ func failed(f *disk.Failure) error {
 	if f.Errno == syscall.EACCES || f.Errno == syscall.EPERM {
 		remedy = "run it as the user of etcd, or as root"
 	}
+	if f.Errno == syscall.EEXIST {
+		remedy = "remove " + f.Dir + ", and find out who has put it there"
+	}
 	return cannot(remedy, "write in %s: %s: %s", f.Target, f.Op, f.Cause())
 }
 
