@@ -186,7 +186,7 @@ func (h *host) startAgent() {
 	w.happen(h, happenedFault, uint64(h.agents), "agent starts")
 	begin := w.moment(time.Duration(1+h.index)*100*time.Millisecond, h.lane(laneLoop))
 	go func() {
-		defer client.Close() // of its connections, of which none goes anywhere
+		defer func() { _ = client.Close() }() // none of its connections goes anywhere
 		w.wait(begin)
 		p.gate(laneLoop)
 		_ = a.Run(ctx) // it returns nil
