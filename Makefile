@@ -94,7 +94,8 @@ NIGHTLY_LAB := TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHol
 	TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt|TestARolloutOverFiveVotersFailsNoWrite
 
 test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/
-	$(TESTS) $(GO) test -timeout 15m -skip '$(LONG_FLEETS)|$(LONG_SIM)' $(UNIT)
+	@# More packages at once than processors: many wait for an etcd, a timeout or a program, and not for a processor.
+	$(TESTS) $(GO) test -p 4 -timeout 15m -skip '$(LONG_FLEETS)|$(LONG_SIM)' $(UNIT)
 	$(TESTS) $(GO) test -timeout 15m $(E2E)
 
 test-long: etcd build ## the rest of them: fleets of a thousand, agents struck at every step
