@@ -78,6 +78,8 @@ type Options struct {
 	Network Network
 	// Devices tells of the devices below a file system, by its device number; nil when nobody can. It may hang.
 	Devices func(device uint64) health.DevicesReading
+	// Hardware tells what drives and sensors say of themselves; nil when nobody can. It may hang.
+	Hardware func() health.HardwareReading
 
 	Now func() time.Duration // since boot, running on while suspended
 	// Monotonic is the probe's clock. Nil: CLOCK_MONOTONIC.
@@ -138,8 +140,8 @@ func New(opt Options) (*Agent, error) {
 		Config: c, Instance: opt.Instance, BootID: opt.BootID,
 		Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe, Data: opt.Data, Local: files, Memory: opt.Files,
 		EtcdVersion: opt.EtcdVersion, EtcdMetrics: opt.EtcdMetrics, BlockProgress: opt.BlockProgress,
-		Sensors: opt.Sensors, Devices: opt.Devices, Now: opt.Now, Monotonic: opt.Monotonic, Wall: opt.Wall,
-		Logger: opt.Logger,
+		Sensors: opt.Sensors, Devices: opt.Devices, Hardware: opt.Hardware, Now: opt.Now,
+		Monotonic: opt.Monotonic, Wall: opt.Wall, Logger: opt.Logger,
 	}
 	looks.Certificates, looks.EtcdSettings = opt.Certificates, opt.EtcdSettings
 	if opt.Hooks != nil {

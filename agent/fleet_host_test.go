@@ -42,6 +42,8 @@ type fleetHost struct {
 	config  string // beside that of all
 	devices func(device uint64) health.DevicesReading
 	metrics func(ctx context.Context) health.EtcdReading
+	// hardware is what drives and sensors say; nil when nobody asks.
+	hardware func() health.HardwareReading
 }
 
 // boot starts the host's agent, in a boot of that name.
@@ -58,6 +60,7 @@ func (h *fleetHost) boot(id string) {
 		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
 		Plugins:     h.plugins,
 		Sensors:     h.sensors, Devices: h.devices, EtcdMetrics: h.metrics,
+		Sensors:     h.sensors, Devices: h.devices, EtcdMetrics: h.metrics, Hardware: h.hardware,
 		Now: f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Stepping: func(step policy.Step, done bool) {
 			if r := h.agent.told.Current(); !done && !r.Fresh() {

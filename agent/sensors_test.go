@@ -151,3 +151,51 @@ func TestAFindingThatIsMutedIsToldAgainWhenItsTimeIsOver(t *testing.T) {
 		}
 	})
 }
+
+func TestADriveThatDoesNotAnswerHoldsNothingElseUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 0, observe.UsualPace())
+		defer f.close()
+		silent, end := make(chan struct{}), make(chan struct{})
+		worn := 103
+		h := &fleetHost{
+			f: f, name: "s1", files: map[string][]byte{},
+			sensors: func() health.MachineReading {
+				return health.MachineReading{MemoryAvailable: health.Figure{Value: 3, Known: true}}
+			},
+			hardware: func() health.HardwareReading {
+				select {
+				case <-silent:
+					<-end
+				default:
+				}
+				return health.HardwareReading{
+					Drives: health.Several[health.Drive]{
+						Known: true, All: []health.Drive{{Name: "nvme0", Used: &worn}},
+					},
+				}
+			},
+		}
+		f.hosts[h.name] = h
+		h.boot("boot-s1")
+		f.pass(3 * time.Minute)
+		has := func(s control.Status) bool {
+			return slices.ContainsFunc(s.Health.Findings, func(f control.Finding) bool {
+				return f.Code == string(health.DriveWorn)
+			})
+		}
+		if s := h.agent.Status(); !has(s) || !low(s) {
+			t.Errorf("the findings are %+v", s.Health.Findings)
+		}
+		close(silent)
+		f.pass(10 * time.Minute)
+		s := h.agent.Status()
+		if has(s) || !low(s) || !slices.ContainsFunc(s.Health.NotAvailable, func(a control.Absence) bool {
+			return a.Check == "smart" && a.Why == "drives and sensors have not answered for a while"
+		}) {
+			t.Errorf("the findings are %+v, not available %+v", s.Health.Findings, s.Health.NotAvailable)
+		}
+		close(end)
+	})
+}

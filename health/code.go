@@ -11,7 +11,7 @@ type Component string
 // The components.
 const (
 	Disk    Component = "disk"    // the one that holds the WAL of etcd
-	Machine Component = "machine" // processor, memory and clock
+	Machine Component = "machine" // processor, memory, clock, drives and sensors
 	Etcd    Component = "etcd"    // the local member itself
 )
 

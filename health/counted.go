@@ -44,44 +44,69 @@ const growthKept = 64
 
 func (c *counted) read(in Input) {
 	c.now, c.figure = in.Now, c.of(in)
-	k := &c.kept
 	if c.figure.Known {
-		if k.Seen && c.figure.Value > k.Last {
-			k.Marks = append(k.Marks, mark{c.now, c.figure.Value - k.Last})
-		}
-		k.Seen, k.Last = true, c.figure.Value
+		c.kept.take(c.now, c.figure.Value)
 	}
-	k.Marks = slices.DeleteFunc(k.Marks, func(m mark) bool { return c.now-m.At >= c.span })
+	c.kept.age(c.now, c.span)
+}
+
+// take notes what the counter says now.
+func (k *growth) take(now time.Duration, value float64) {
+	if k.Seen && value > k.Last {
+		k.Marks = append(k.Marks, mark{now, value - k.Last})
+	}
+	k.Seen, k.Last = true, value
 	for len(k.Marks) > growthKept {
 		k.Marks[1].N += k.Marks[0].N
 		k.Marks = slices.Delete(k.Marks, 0, 1)
 	}
 }
 
-func (c *counted) absent() string { return c.figure.absent() }
+// age forgets what is older than the span.
+func (k *growth) age(now, span time.Duration) {
+	k.Marks = slices.DeleteFunc(k.Marks, func(m mark) bool { return now-m.At >= span })
+}
 
-// grown is by how much the counter has grown over the span.
-func (c *counted) grown() (n float64) {
-	for _, m := range c.kept.Marks {
+// sum is by how much the counter has grown over the span.
+func (k growth) sum() (n float64) {
+	for _, m := range k.Marks {
 		n += m.N
 	}
 	return n
 }
 
-func (c *counted) text() string { return c.words(c.grown(), c.limit) }
+// check tells why a growth that was kept until that moment cannot be.
+func (k growth) check(at time.Duration) error {
+	if len(k.Marks) > growthKept {
+		return fmt.Errorf("it has %d marks of a counter, more than %d", len(k.Marks), growthKept)
+	}
+	for _, m := range k.Marks {
+		if !past(at, m.At) {
+			return errImpossible
+		}
+		if !(m.N > 0) {
+			return errors.New("it has a counter that did not grow")
+		}
+	}
+	return nil
+}
+
+func (c *counted) absent() string { return c.figure.absent() }
+
+func (c *counted) text() string { return c.words(c.kept.sum(), c.limit) }
 
 func (c *counted) ways() []rule {
 	return []rule{
 		{
 			[]State{OK},
 			Warm, c.code, fmt.Sprintf("%s over %.10g in %s", c.limit.Of, c.limit.Enter, show(c.span)),
-			func() (string, bool) { return c.text(), c.limit.beyond(c.grown(), false) },
+			func() (string, bool) { return c.text(), c.limit.beyond(c.kept.sum(), false) },
 			false,
 		},
 		{
 			[]State{Warm},
 			OK, "", fmt.Sprintf("%s at most %.10g in %s", c.limit.Of, c.limit.Leave, show(c.span)),
-			func() (string, bool) { return c.text(), !c.limit.beyond(c.grown(), true) },
+			func() (string, bool) { return c.text(), !c.limit.beyond(c.kept.sum(), true) },
 			false, // a whole span without is long enough each time
 		},
 	}
@@ -94,16 +119,8 @@ func (c *counted) recall(memory []byte, at, _ time.Duration) error {
 	if err := strictly(memory, &k); err != nil {
 		return err
 	}
-	if len(k.Marks) > growthKept {
-		return fmt.Errorf("it has %d marks of a counter, more than %d", len(k.Marks), growthKept)
-	}
-	for _, m := range k.Marks {
-		if !past(at, m.At) {
-			return errImpossible
-		}
-		if !(m.N > 0) {
-			return errors.New("it has a counter that did not grow")
-		}
+	if err := k.check(at); err != nil {
+		return err
 	}
 	c.kept = k
 	return nil

@@ -17,6 +17,8 @@ type Input struct {
 	// one has to pass a qualifying run.
 	Member bool
 	Disk   DiskReading
+	// Hardware is what drives and sensors told last when they were asked.
+	Hardware HardwareReading
 	// Machine is what the kernel told last of the rest of the machine; it may be as old as a few rounds.
 	Machine MachineReading
 	// Devices is what the kernel told last of the devices below etcd's data; it may be as old.

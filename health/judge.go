@@ -165,9 +165,13 @@ func (j *Judge) verdict() Verdict {
 	v := Verdict{
 		State: OK, Findings: j.findings(), Checks: j.standings(), Figures: Figures{Devices: j.devices},
 	}
+	missing := map[string]string{}
 	for _, c := range j.checks {
 		c.report(&v)
-		if why := c.absent(); why != "" {
+		why := c.absent()
+		missing[c.Name] = why
+		said := slices.ContainsFunc(c.Behind, func(cause string) bool { return missing[cause] == why })
+		if why != "" && !said {
 			v.NotAvailable = append(v.NotAvailable, Absence{c.Name, c.Component, why})
 		}
 	}

@@ -53,6 +53,12 @@ type bench struct {
 	member  bool
 	verdict Verdict
 	changes []Change
+	// hardware is what drives and sensors tell.
+	hardware HardwareReading
+	pending  []Sample
+	member   bool
+	verdict  Verdict
+	changes  []Change
 }
 
 func newBench(t testing.TB, limits Thresholds) *bench {
@@ -63,7 +69,7 @@ func newBench(t testing.TB, limits Thresholds) *bench {
 	}
 	b := &bench{t: t, j: j, now: time.Hour}
 	b.next = DiskReading{Alive: true, Free: 50 << 30, Total: 100 << 30, Inodes: 1000, InodesFree: 900}
-	b.machine, b.etcd, b.devices = wellMachine(), wellEtcd(), wellDevices()
+	b.machine, b.etcd, b.devices, b.hardware = wellMachine(), wellEtcd(), wellDevices(), wellHardware()
 	return b
 }
 
@@ -109,6 +115,7 @@ func (b *bench) look() []Change {
 	in := Input{
 		Now: b.now, Member: b.member, Disk: b.next, Machine: b.machine, Etcd: b.etcd.EtcdReading, Devices: b.devices,
 		Plugins: b.plugins,
+		Hardware: b.hardware,
 	}
 	in.Disk.Samples, b.pending = b.pending, nil
 	v, changes := b.j.Observe(in)

@@ -25,6 +25,7 @@ type weather struct {
 	machine      MachineReading
 	devices      DevicesReading
 	inodesFree   uint64
+	hardware     HardwareReading
 	restarts     bool // the agent restarts at the end
 	resets       bool // the operator resets at the end
 	lasts        int  // seconds
@@ -59,6 +60,7 @@ func someWeather(r *rand.Rand) weather {
 	if chance(5) {
 		w.free = 1 << 20
 	}
+	w.hardware = someHardware(chance)
 	w.machine, w.devices, w.inodesFree = someMachine(chance), someDevices(chance), 900
 	if chance(10) {
 		w.inodesFree = 10
@@ -199,6 +201,7 @@ func (w *witness) live(r *rand.Rand, sky weather) {
 	m.MemoryCorrected.Value += w.machine.MemoryCorrected.Value
 	m.MemoryUncorrected.Value += w.machine.MemoryUncorrected.Value
 	w.machine, w.next.InodesFree = m, sky.inodesFree
+	w.hardware = sky.hardware
 	w.devices = sky.devices.grown(w.devices)
 	w.etcd.weather(func(percent int) bool { return r.IntN(100) < percent })
 	if sky.errno != 0 {

@@ -143,7 +143,7 @@ func TestTheServicesAreHardened(t *testing.T) {
 	score := regexp.MustCompile(`Overall exposure level for \S+: (\S+)`)
 	for _, unit := range []string{
 		"quorumd.service", "quorumd@.service", "quorumd-errand@.service",
-		"quorumd-helper@.service",
+		"quorumd-helper@.service", "quorumd-smart.service",
 	} {
 		out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--no-pager", "--offline=true",
 			"--threshold=20", "systemd/"+unit).CombinedOutput()

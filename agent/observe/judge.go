@@ -36,6 +36,7 @@ type judge struct {
 
 	saved     time.Duration
 	unsaved   bool
+	hardware  beside.Look[health.HardwareReading]
 	completed uint64        // flushes of the block device, as last seen
 	progress  time.Duration // when they last grew without our own write coming back
 	sensors   beside.Look[health.MachineReading]
@@ -103,8 +104,8 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 		r.Plugins = j.opt.Plugins.Read(ctx)
 	}
 	verdict, changes := j.health.Observe(health.Input{
-		Plugins: r.Plugins,
-		Now:     j.now(), Member: member, Disk: j.reading(r.Reading), Machine: j.machine(ctx),
+		Plugins: r.Plugins, Hardware: j.askHardware(ctx),
+		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Machine: j.machine(ctx),
 		Etcd:    j.local(ctx, r),
 		Devices: j.below(ctx, r.Reading.Device),
 	})

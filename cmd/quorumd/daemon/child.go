@@ -14,6 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/disk/smart"
 	"github.com/quorumd/quorumd/systemd/errand"
 	"github.com/quorumd/quorumd/systemd/rootfile"
 	"github.com/quorumd/quorumd/systemd/steward"
@@ -24,6 +25,7 @@ const (
 	probeCommand = "probe-disk"
 	sendCommand  = "send-errand"  // stands in the place of a child that runs as etcd's user
 	serveCommand = "serve-errand" // runs that child; quorumd-errand@.service starts it
+	smartCommand = "ask-drives"   // quorumd-smart.service starts it
 	// configs is where the configurations lie that are acted upon with more rights than the agent's: only root writes
 	// there.
 	configs = "/etc/quorumd"
@@ -90,6 +92,8 @@ func Child(args []string) (code int, is bool) {
 		err = serveOrders()
 	case moveCommand:
 		err = moveEnvironment()
+	case smartCommand:
+		err = smart.Main(rootfile.Root(), os.Stderr)
 	default:
 		return 0, false
 	}

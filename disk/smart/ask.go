@@ -1,0 +1,167 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package smart
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/health"
+	"github.com/quorumd/quorumd/systemd/rootfile"
+)
+
+const (
+	program     = "/usr/sbin/smartctl"
+	outputLimit = 1 << 20
+	eachTakes   = 20 * time.Second
+	allTake     = 5 * time.Minute
+)
+
+// asker has smartctl ask the drives of a machine.
+type asker struct {
+	program string
+	sys     string
+	dir     string // for the locks
+	each    time.Duration
+	all     time.Duration
+}
+
+// Main asks all drives and hands over what they say. It tells news what it has not been told before.
+func Main(files rootfile.Tree, news io.Writer) error {
+	a := asker{program: program, sys: "/sys", dir: Dir, each: eachTakes, all: allTake}
+	return a.handOver(context.Background(), files, news)
+}
+
+func (a asker) handOver(ctx context.Context, files rootfile.Tree, news io.Writer) error {
+	path := filepath.Join(a.dir, File)
+	var before answers
+	if data, err := files.Read(path, fileLimit); err == nil {
+		before, _ = parseAnswers(data) //nolint:errcheck // what is spoilt is written anew, and said again
+	}
+	now := a.ask(ctx)
+	for _, d := range now.Drives {
+		if d.Absent != "" && !slices.ContainsFunc(before.Drives, func(was health.Drive) bool {
+			return was.Name == d.Name && was.Absent == d.Absent
+		}) {
+			fmt.Fprintf(news, "%s is not asked how it is: %s\n", d.Name, d.Absent)
+		}
+	}
+	data, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	if err := files.Write(path, append(data, '\n'), 0o644); err != nil {
+		return fmt.Errorf("cannot hand over what the drives say: %w", err)
+	}
+	return nil
+}
+
+func (a asker) ask(ctx context.Context) answers {
+	if _, err := os.Stat(a.program); err != nil {
+		return answers{At: Monotonic(), Absent: "smartctl is not installed"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.all)
+	defer cancel()
+	var all []health.Drive
+	for _, name := range a.drives() {
+		said, err := a.smartctl(ctx, name)
+		if err != nil {
+			all = append(all, health.Drive{Name: name, Absent: err.Error()})
+			continue
+		}
+		all = append(all, understand(name, said))
+	}
+	return answers{At: Monotonic(), Drives: all}
+}
+
+// drives names the NVMe controllers and the SCSI and SATA disks.
+func (a asker) drives() []string {
+	var names []string
+	controllers, _ := filepath.Glob(filepath.Join(a.sys, "class/nvme/nvme*")) //nolint:errcheck // the pattern is fine
+	for _, path := range controllers {
+		names = append(names, filepath.Base(path))
+	}
+	disks, _ := filepath.Glob(filepath.Join(a.sys, "block/sd*")) //nolint:errcheck // the pattern is fine
+	for _, path := range disks {
+		removable, err := os.ReadFile(filepath.Join(path, "removable"))
+		if err == nil && strings.TrimSpace(string(removable)) == "0" {
+			names = append(names, filepath.Base(path))
+		}
+	}
+	return names[:min(len(names), mostDrives)]
+}
+
+var (
+	errHangs   = errors.New("it does not answer: its smartctl hangs")
+	errTooMuch = errors.New("smartctl says too much")
+	errNoTime  = errors.New("it was not its turn: other drives take too long")
+)
+
+// smartctl gives what it says of a drive. The error has no numbers that change. A process that hangs in the kernel
+// cannot be killed: it is left, and its lock keeps others from being started.
+func (a asker) smartctl(ctx context.Context, name string) ([]byte, error) {
+	if ctx.Err() != nil {
+		return nil, errNoTime
+	}
+	lock, err := os.OpenFile(filepath.Join(a.dir, "."+name), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, errors.New("cannot lock it")
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errHangs
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.each)
+	defer cancel()
+	out := &bounded{}
+	cmd := exec.CommandContext(ctx, a.program, "--json=c", "-i", "-H", "-A", "-n", "standby", "/dev/"+name)
+	cmd.Env = []string{"LC_ALL=C", "PATH=/usr/sbin:/usr/bin"}
+	cmd.Stdout, cmd.ExtraFiles, cmd.WaitDelay = out, []*os.File{lock}, time.Second
+	if err := cmd.Start(); err != nil {
+		return nil, errors.New("cannot start smartctl")
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err = <-ended:
+	case <-time.After(a.each + 2*time.Second): // after it was killed
+		return nil, errHangs
+	}
+	var status *exec.ExitError // its bits say what the text says as well
+	switch {
+	case out.over:
+		return nil, errTooMuch
+	case ctx.Err() != nil:
+		return nil, errHangs
+	case err != nil && !errors.As(err, &status):
+		return nil, errors.New("smartctl did not end as it should")
+	}
+	return out.kept, nil
+}
+
+// bounded keeps what is written to it up to a limit, and refuses the rest.
+type bounded struct {
+	kept []byte
+	over bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if len(b.kept)+len(p) > outputLimit {
+		b.over = true
+		return 0, errTooMuch
+	}
+	b.kept = append(b.kept, p...)
+	return len(p), nil
+}

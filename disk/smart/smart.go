@@ -1,0 +1,110 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package smart asks drives how they are, and hands the answers over in a file.
+//
+// To ask takes rights that the agent does not have, and a drive may not answer. So a unit of its own runs [Main] every
+// now and then as root with two capabilities; it has smartctl ask, drive by drive, and writes down what health judges
+// by. The agent reads that file with [Read]: it asks no drive, and waits for none.
+//
+// What smartctl says is bounded in bytes and time, and what it does not say is not known, never zero. A smartctl that
+// hangs with its drive holds a lock: no second one is started for that drive.
+package smart
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/health"
+	"github.com/quorumd/quorumd/systemd/rootfile"
+)
+
+const (
+	// Dir is the directory of the unit; root alone writes there.
+	Dir = "/run/quorumd-smart"
+	// File is what is handed over in it.
+	File = "drives.json"
+
+	fileLimit  = 256 << 10
+	mostDrives = 64
+	mostErrors = 4
+	longest    = 200 // characters of a text
+	// stale is when an answer counts no longer: after four that did not come.
+	stale = 2 * time.Hour
+)
+
+// answers is the file.
+type answers struct {
+	// At is when they were collected, on CLOCK_MONOTONIC.
+	At     time.Duration  `json:"at"`
+	Absent string         `json:"absent,omitempty"`
+	Drives []health.Drive `json:"drives,omitempty"`
+}
+
+// Read gives what was handed over last. Now is the moment on CLOCK_MONOTONIC.
+func Read(files rootfile.Tree, path string, now time.Duration) health.Several[health.Drive] {
+	absent := func(why string) health.Several[health.Drive] { return health.Several[health.Drive]{Absent: why} }
+	data, err := files.Read(path, fileLimit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return absent("nobody has asked the drives; see 'systemctl status quorumd-smart.timer'")
+	}
+	if err != nil {
+		return absent(err.Error())
+	}
+	a, err := parseAnswers(data)
+	switch {
+	case err != nil:
+		return absent("cannot read " + path + ": " + err.Error())
+	case now-a.At > stale || a.At > now:
+		return absent("nobody has asked the drives for a while; see 'systemctl status quorumd-smart.service'")
+	case a.Absent != "":
+		return absent(a.Absent)
+	}
+	return told(a.Drives)
+}
+
+// told gives the drives, unless none of them has told anything.
+func told(drives []health.Drive) health.Several[health.Drive] {
+	for _, d := range drives {
+		if d.Absent == "" {
+			return health.Several[health.Drive]{Known: true, All: drives}
+		}
+	}
+	if len(drives) == 0 {
+		return health.Several[health.Drive]{
+			Absent: "there is no drive that could be asked: neither NVMe nor SCSI nor SATA",
+		}
+	}
+	return health.Several[health.Drive]{Absent: drives[0].Name + ": " + drives[0].Absent}
+}
+
+func parseAnswers(data []byte) (answers, error) {
+	var a answers
+	if err := json.Unmarshal(data, &a); err != nil {
+		return a, errors.New("it is not what quorumd writes")
+	}
+	if len(a.Drives) > mostDrives {
+		return a, fmt.Errorf("it has more than %d drives", mostDrives)
+	}
+	for i := range a.Drives {
+		if a.Drives[i].Name == "" || len(a.Drives[i].Errors) > mostErrors {
+			return a, errors.New("it has a drive that cannot be")
+		}
+		tidy(&a.Drives[i])
+	}
+	return a, nil
+}
+
+// Monotonic is the present moment on CLOCK_MONOTONIC.
+func Monotonic() time.Duration {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return 0 // it cannot fail on Linux
+	}
+	return time.Duration(now.Nano())
+}

@@ -1,0 +1,168 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package smart
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"unicode"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// output is what smartctl --json says, as far as it is used.
+type output struct {
+	Smartctl struct {
+		Messages []struct {
+			String   string `json:"string"`
+			Severity string `json:"severity"`
+		} `json:"messages"`
+	} `json:"smartctl"`
+	Model  string `json:"model_name"`
+	SCSI   string `json:"scsi_model_name"`
+	Serial string `json:"serial_number"`
+	Status *struct {
+		Passed *bool `json:"passed"`
+	} `json:"smart_status"`
+	NVMe *struct {
+		Warnings   uint8   `json:"critical_warning"`
+		Spare      *int    `json:"available_spare"`
+		SpareLimit *int    `json:"available_spare_threshold"`
+		Used       *int    `json:"percentage_used"`
+		Errors     *uint64 `json:"media_errors"`
+	} `json:"nvme_smart_health_information_log"`
+	ATA *struct {
+		Table []struct {
+			ID  int `json:"id"`
+			Raw struct {
+				Value uint64 `json:"value"`
+			} `json:"raw"`
+		} `json:"table"`
+	} `json:"ata_smart_attributes"`
+	Grown  *uint64 `json:"scsi_grown_defect_list"`
+	Errors map[string]struct {
+		Uncorrected uint64 `json:"total_uncorrected_errors"`
+	} `json:"scsi_error_counter_log"`
+	Used *int `json:"scsi_percentage_used_endurance_indicator"`
+}
+
+// attribute names those counters of an ATA drive that tell of its medium. In most others vendors count what they like.
+func attribute(id int) string {
+	switch id {
+	case 5:
+		return "reallocated sectors"
+	case 187, 198:
+		return "uncorrectable errors"
+	case 197:
+		return "sectors that cannot be read"
+	}
+	return ""
+}
+
+// understand makes a drive of what smartctl said about it.
+func understand(name string, said []byte) health.Drive {
+	d := health.Drive{Name: name}
+	var o output
+	if err := json.Unmarshal(said, &o); err != nil {
+		d.Absent = "smartctl says nothing that can be read: " + reason(err)
+		return d
+	}
+	d.Model, d.Serial = o.Model, o.Serial
+	if d.Model == "" {
+		d.Model = o.SCSI
+	}
+	if o.Status == nil || o.Status.Passed == nil {
+		if o.NVMe == nil {
+			d.Absent = refusal(o)
+			tidy(&d)
+			return d
+		}
+	} else {
+		d.Failed = !*o.Status.Passed
+	}
+	if n := o.NVMe; n != nil {
+		d.Warnings, d.Spare, d.SpareLimit, d.Used = n.Warnings, n.Spare, n.SpareLimit, n.Used
+		add(&d, "media errors", n.Errors)
+	}
+	if o.Used != nil {
+		d.Used = o.Used
+	}
+	if o.ATA != nil {
+		for _, a := range o.ATA.Table {
+			if of := attribute(a.ID); of != "" {
+				add(&d, of, &a.Raw.Value)
+			}
+		}
+	}
+	add(&d, "grown defects", o.Grown)
+	for _, of := range []string{"read", "write", "verify"} {
+		if c, counted := o.Errors[of]; counted {
+			add(&d, "uncorrectable errors", &c.Uncorrected)
+		}
+	}
+	tidy(&d)
+	return d
+}
+
+// reason names an error of JSON without its offset, which changes.
+func reason(err error) string {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return kind.Field + " is no " + kind.Type.String()
+	}
+	return "it is no JSON"
+}
+
+// refusal says why a drive has no verdict.
+func refusal(o output) string {
+	for _, m := range o.Smartctl.Messages {
+		if m.String != "" && m.Severity == "error" {
+			return m.String
+		}
+	}
+	return "the drive has no SMART"
+}
+
+// add counts errors; those of one kind are added up.
+func add(d *health.Drive, of string, n *uint64) {
+	const most = 1 << 48 // six bytes are what an ATA drive has for a counter
+	if n == nil || *n > most {
+		return
+	}
+	for i := range d.Errors {
+		if d.Errors[i].Of == of {
+			d.Errors[i].N += *n
+			return
+		}
+	}
+	if len(d.Errors) < mostErrors {
+		d.Errors = append(d.Errors, health.DriveErrors{Of: of, N: *n})
+	}
+}
+
+// tidy bounds the texts, which the maker of a drive has chosen, and drops percentages that cannot be.
+func tidy(d *health.Drive) {
+	for _, text := range []*string{&d.Name, &d.Model, &d.Serial, &d.Absent} {
+		*text = strings.TrimSpace(strings.Map(func(r rune) rune {
+			if !unicode.IsPrint(r) {
+				return -1
+			}
+			return r
+		}, strings.ToValidUTF8(*text, "")))
+		if r := []rune(*text); len(r) > longest {
+			*text = string(r[:longest])
+		}
+	}
+	for i := range d.Errors {
+		if of := []rune(d.Errors[i].Of); len(of) > longest {
+			d.Errors[i].Of = string(of[:longest])
+		}
+	}
+	for _, percent := range []**int{&d.Spare, &d.SpareLimit, &d.Used} {
+		if p := *percent; p != nil && (*p < 0 || *p > 255) { // what the byte of the log holds
+			*percent = nil
+		}
+	}
+}

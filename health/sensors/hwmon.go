@@ -1,0 +1,118 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sensors
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+const (
+	hwmon        = "class/hwmon"
+	mostSensors  = 256
+	highestLimit = 200 // °C; drives without a limit give the largest number there is
+)
+
+// Sensors gives what the hardware's monitors tell (hwmon). Unlike [Reader.Read] it asks chips and drives, so that an
+// answer may be long in coming, or never come.
+func (r *Reader) Sensors() health.Several[health.Sensor] {
+	chips, err := filepath.Glob(filepath.Join(r.sys, hwmon, "hwmon*"))
+	if err != nil || len(chips) == 0 {
+		return health.Several[health.Sensor]{Absent: "the kernel has no driver for a sensor of this machine (hwmon)"}
+	}
+	var all []health.Sensor
+	for _, chip := range chips[:min(len(chips), mostOfAKind)] {
+		if name := text(filepath.Join(chip, "name")); name == "nvme" || name == "drivetemp" {
+			all = append(all, thermometer(chip)...)
+		} else {
+			all = append(all, alarms(chip, name)...)
+		}
+	}
+	return health.Several[health.Sensor]{Known: true, All: all[:min(len(all), mostSensors)]}
+}
+
+// thermometer is the one of a drive that has a limit to hold it against.
+func thermometer(chip string) []health.Sensor {
+	s := health.Sensor{Of: driveOf(chip), Label: "temp1", Drive: true}
+	var known bool
+	if s.Celsius, known = celsius(filepath.Join(chip, "temp1_input")); !known || s.Of == "" {
+		return nil
+	}
+	for _, limit := range []string{"temp1_max", "temp1_crit"} {
+		if value, known := celsius(filepath.Join(chip, limit)); known && value > 0 && value < highestLimit {
+			s.Limit = value
+			break
+		}
+	}
+	return []health.Sensor{s}
+}
+
+// driveOf names the drive that a chip belongs to.
+func driveOf(chip string) string {
+	if disks, err := filepath.Glob(filepath.Join(chip, "device/block/*")); err == nil && len(disks) == 1 {
+		return filepath.Base(disks[0])
+	}
+	device, err := os.Readlink(filepath.Join(chip, "device"))
+	if err != nil {
+		return ""
+	}
+	return filepath.Base(device)
+}
+
+// alarming tells the alarms that mean the same on every machine. Limits of voltages, and whether the case is open, are
+// often not set up by anybody.
+func alarming(name string) bool {
+	of, what, _ := strings.Cut(name, "_")
+	switch strings.TrimRight(of, "0123456789") + " " + what {
+	case "temp crit_alarm", "temp emergency_alarm", "fan alarm", "fan fault", "power alarm", "power crit_alarm",
+		"curr crit_alarm", "in crit_alarm", "in lcrit_alarm":
+		return true
+	}
+	return false
+}
+
+func alarms(chip, name string) (all []health.Sensor) {
+	files, err := os.ReadDir(chip)
+	if err != nil {
+		return nil
+	}
+	for _, f := range files {
+		if !alarming(f.Name()) {
+			continue
+		}
+		value := text(filepath.Join(chip, f.Name()))
+		if value != "0" && value != "1" {
+			continue
+		}
+		of, what, _ := strings.Cut(f.Name(), "_")
+		label := text(filepath.Join(chip, of+"_label"))
+		if label == "" {
+			label = of
+		}
+		all = append(all, health.Sensor{
+			Of: name, Label: label + " " + strings.ReplaceAll(what, "_", " "), Alarm: value == "1",
+		})
+	}
+	return all
+}
+
+// celsius gives a temperature, which the kernel tells in thousandths of a degree.
+func celsius(path string) (float64, bool) {
+	n, err := strconv.ParseInt(text(path), 10, 32)
+	return float64(n) / 1000, err == nil
+}
+
+// text gives what a small file of one line says; nothing when it cannot be read or says more.
+func text(path string) string {
+	all, err := read(path)
+	line := strings.TrimSpace(all)
+	if err != nil || len(line) > 64 || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return ""
+	}
+	return line
+}

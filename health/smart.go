@@ -1,0 +1,198 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"time"
+)
+
+// The codes of the checks of what drives say of themselves.
+const (
+	DriveFailing Code = "DRIVE_FAILING"
+	DriveWorn    Code = "DRIVE_WORN"
+	DriveHot     Code = "DRIVE_HOT"
+)
+
+const (
+	smartSource = "smartctl, which quorumd-smart.service asks every half an hour"
+	drivesFor   = 10 * time.Minute
+	usedMost    = 100 // percent of the rated life
+	cooler      = 5   // degrees below its limit a drive has to be to be well again
+)
+
+// warningHeat is the bit of the critical warnings that is about the temperature. The others are about the drive.
+const warningHeat = 1 << 1
+
+// warnings says what the bits of the critical warnings mean, in their order.
+func warnings() []string {
+	return []string{
+		"its spare blocks run out", "it is too hot or too cold", "its reliability is degraded", "it is read-only",
+		"its capacitor has failed, and a loss of power loses writes", "its persistent memory is unreliable",
+	}
+}
+
+// declareDrives declares the check of what drives say of themselves. It advises only: drives that say they fail may run
+// on for a year, and a quarter of those that fail never said so; the probe sees what etcd would see.
+func declareDrives() declaration {
+	return declaration{
+		Check: Check{
+			Name: "smart", Component: Machine, Gates: Nothing,
+			Source: smartSource,
+			Limits: []Limit{{Of: "critical warnings, or a verdict of failed", Unit: "of any drive"}},
+			Problems: []Problem{
+				{
+					DriveFailing, Machine, Warm, "A drive says that it fails.",
+					"The drive counts itself as failed, or warns that it is near to that, and fails more often than " +
+						"one that does not. One whose capacitor has failed loses writes that it has acknowledged.",
+					"look at 'smartctl -x /dev/NAME'; take the host down with 'quorumctl maintenance on' and have " +
+						"the drive replaced",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			return eachDrive(at, DriveFailing, "a drive's verdict is failed, or it gives a critical warning",
+				"no drive's verdict is failed, and none gives a critical warning", failing)
+		},
+	}
+}
+
+// eachDrive gives the evidence of a check that looks at every drive by itself.
+func eachDrive(at *track, code Code, sick, well string, look func(Drive) string) *listed {
+	return &listed{
+		code: code, track: at, sick: sick, well: well, wellFor: drivesFor,
+		missing: func(in Input) string { return in.Hardware.Drives.absent() },
+		look: func(in Input, _ bool) (found []string) {
+			for _, d := range in.Hardware.Drives.All {
+				if what := look(d); what != "" && d.Absent == "" {
+					found = append(found, d.title()+": "+what)
+				}
+			}
+			return found
+		},
+	}
+}
+
+// failing says what a drive has against itself.
+func failing(d Drive) string {
+	for bit, what := range warnings() {
+		if d.Warnings&^warningHeat&(1<<bit) != 0 {
+			return fmt.Sprintf("%s (critical warning 0x%02x, limit 0)", what, d.Warnings)
+		}
+	}
+	switch {
+	case d.Warnings&^warningHeat != 0:
+		return fmt.Sprintf("it warns of something that is not known here (critical warning 0x%02x, limit 0)",
+			d.Warnings)
+	case d.Failed && d.Warnings == 0: // an NVMe drive that is too hot says FAILED, too
+		return "its own verdict is FAILED"
+	}
+	return ""
+}
+
+// declareWear declares the check of what is left of drives.
+func declareWear() declaration {
+	return declaration{
+		Check: Check{
+			Name: "driveWear", Component: Machine, Gates: Nothing, Behind: []string{"smart"},
+			Source: smartSource,
+			Limits: []Limit{{Of: "rated life used", Unit: "%", Enter: usedMost - 1, Leave: usedMost - 1}},
+			Problems: []Problem{
+				{
+					DriveWorn, Machine, Warm, "A drive is worn out.",
+					"It has been written to as much as it was made for, or the blocks that stand in for worn ones " +
+						"run out. It works, and nobody promises for how long; in the end it refuses writes.",
+					"look at 'smartctl -x /dev/NAME'; plan to have the drive replaced",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			return eachDrive(at, DriveWorn,
+				"a drive's spare blocks are below its own threshold, or its rated life is over",
+				"every drive has spare blocks and some of its rated life left", worn)
+		},
+	}
+}
+
+// worn says how little is left of a drive.
+func worn(d Drive) string {
+	switch {
+	case d.Spare != nil && d.SpareLimit != nil && *d.Spare < *d.SpareLimit:
+		return fmt.Sprintf("%d %% of its spare blocks are left, limit %d %%", *d.Spare, *d.SpareLimit)
+	case d.Used != nil && *d.Used >= usedMost:
+		return fmt.Sprintf("%d %% of its rated life is used, limit %d %%", *d.Used, usedMost)
+	}
+	return ""
+}
+
+// declareHeat declares the check of the temperature of drives. A hot one slows itself down.
+func declareHeat() declaration {
+	return declaration{
+		Check: Check{
+			Name: "driveHeat", Component: Machine, Gates: Nothing,
+			Source: "hwmon of the drives, and the critical warnings that " + smartSource,
+			Limits: []Limit{{Of: "temperature over the drive's own limit", Unit: "°C", Leave: -cooler}},
+			Problems: []Problem{
+				{
+					DriveHot, Machine, Warm, "A drive is too hot.",
+					"It is hotter than its maker allows. It slows itself down to cool, so that writes take longer, " +
+						"and switches itself off when that does not help.",
+					"look at fans, filters and what lies before the air inlet; 'sensors' shows all temperatures",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			return &listed{
+				code: DriveHot, track: at, sick: "a drive is hotter than its own limit, or warns of its temperature",
+				well:   fmt.Sprintf("every drive that was too hot is %d °C below its limit", cooler),
+				badFor: time.Minute, wellFor: drivesFor, look: tooHot, missing: noTemperature,
+			}
+		},
+	}
+}
+
+func noTemperature(in Input) string {
+	if in.Hardware.Drives.Known {
+		return ""
+	}
+	if why := in.Hardware.Sensors.absent(); why != "" {
+		return why
+	}
+	for _, s := range in.Hardware.Sensors.All {
+		if s.Drive {
+			return ""
+		}
+	}
+	return "no drive tells its temperature"
+}
+
+// tooHot names the drives that are. One that was is too hot until it has cooled by a few degrees more.
+func tooHot(in Input, bad bool) (found []string) {
+	told := map[string]bool{}
+	for _, s := range in.Hardware.Sensors.All {
+		over := s.Limit
+		if bad {
+			over -= cooler
+		}
+		if s.Drive && s.Limit > 0 {
+			told[s.Of] = true
+			if s.Celsius > over {
+				found = append(found, fmt.Sprintf("%s: %.0f °C, limit %.0f °C", s.Of, s.Celsius, s.Limit))
+			}
+		}
+	}
+	for _, d := range in.Hardware.Drives.All {
+		if d.Absent == "" && d.Warnings&warningHeat != 0 && !told[d.Name] {
+			found = append(found, fmt.Sprintf("%s: %s (critical warning 0x%02x, limit 0)", d.title(),
+				warnings()[1], d.Warnings))
+		}
+	}
+	return found
+}

@@ -1,0 +1,272 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func percent(n int) *int { return &n }
+
+// wellDrive is an NVMe drive that has a few old errors and nothing to complain of.
+func wellDrive() Drive {
+	return Drive{
+		Name: "nvme0", Model: "M", Serial: "S1", Spare: percent(100), SpareLimit: percent(10), Used: percent(4),
+		Errors: []DriveErrors{{"media errors", 2}},
+	}
+}
+
+// wellHardware is a drive and its thermometer.
+func wellHardware() HardwareReading {
+	return HardwareReading{
+		Drives: Several[Drive]{Known: true, All: []Drive{wellDrive()}},
+		Sensors: Several[Sensor]{Known: true, All: []Sensor{
+			{Of: "nvme0", Label: "Composite", Drive: true, Celsius: 40, Limit: 80},
+			{Of: "coretemp", Label: "temp1_crit_alarm"},
+		}},
+	}
+}
+
+// driven gives hardware with another drive.
+func driven(spoil func(*Drive)) HardwareReading {
+	h := wellHardware()
+	spoil(&h.Drives.All[0])
+	return h
+}
+
+// heated gives hardware with a drive of another temperature.
+func heated(celsius float64) HardwareReading {
+	h := wellHardware()
+	h.Sensors.All[0].Celsius = celsius
+	return h
+}
+
+// someHardware is how drives and sensors are for a while.
+func someHardware(chance func(percent int) bool) HardwareReading {
+	h := wellHardware()
+	d := &h.Drives.All[0]
+	if chance(10) {
+		d.Warnings = 1 << 4
+	}
+	if chance(10) {
+		d.Used = percent(101)
+	}
+	if chance(10) {
+		d.Errors[0].N++
+	}
+	if chance(30) {
+		h.Sensors.All[0].Celsius = 90
+	}
+	h.Sensors.All[1].Alarm = chance(50)
+	if chance(10) {
+		h.Drives = Several[Drive]{Absent: "smartctl is not installed"}
+	}
+	return h
+}
+
+func driveEdges() []edge {
+	set := func(h HardwareReading, span time.Duration) func(b *bench) {
+		return func(b *bench) { b.hardware = h; b.each(span, quiet) }
+	}
+	then := func(first, second func(b *bench)) func(b *bench) {
+		return func(b *bench) { first(b); second(b) }
+	}
+	const second, minute = time.Second, time.Minute
+	well := wellHardware()
+	warned := driven(func(d *Drive) { d.Warnings = 1 << 2 })
+	used := func(n int) HardwareReading { return driven(func(d *Drive) { d.Used = &n }) }
+	alarmed := wellHardware()
+	alarmed.Sensors.All[1].Alarm = true
+	grown := driven(func(d *Drive) { d.Errors = []DriveErrors{{"media errors", 3}} })
+	return []edge{
+		{
+			"a drive's verdict is failed", set(driven(func(d *Drive) { d.Warnings = warningHeat }), minute),
+			set(warned, second),
+		},
+		{
+			"no drive's verdict is failed",
+			then(set(warned, second), set(well, drivesFor-second)), set(well, second),
+		},
+		{"a drive's spare blocks", set(used(99), minute), set(used(100), second)},
+		{"every drive has spare blocks", then(set(used(100), second), set(well, drivesFor-second)), set(well, second)},
+		{"a counter of a drive has grown", set(well, minute), set(grown, second)},
+		{
+			"no counter of a drive has grown",
+			then(set(grown, second), func(b *bench) { b.now += driveErrorsSpan - second; b.look() }),
+			set(grown, second),
+		},
+		{
+			"a drive is hotter than its own limit", then(set(heated(80), minute), set(heated(81), minute-second)),
+			set(heated(81), second),
+		},
+		{
+			"every drive that was too hot",
+			then(set(heated(76), minute), set(heated(75), drivesFor-second)), set(heated(75), second),
+		},
+		{"a chip gives an alarm", then(set(well, minute), set(alarmed, alarmFor-second)), set(alarmed, second)},
+		{"no chip gives an alarm", then(set(alarmed, minute), set(well, alarmWell-second)), set(well, second)},
+	}
+}
+
+func TestWhatIsWrongWithADriveIsNamedWithItsNumberAndLimit(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		drive func(*Drive)
+		code  Code
+		text  string
+	}{
+		"its spare blocks run out": {
+			func(d *Drive) { d.Warnings, d.Failed, d.Spare = 1, true, percent(3) }, DriveFailing,
+			"nvme0 (S1): its spare blocks run out (critical warning 0x01, limit 0)",
+		},
+		"it is read-only": {
+			func(d *Drive) { d.Warnings, d.Failed = 8, true }, DriveFailing,
+			"nvme0 (S1): it is read-only (critical warning 0x08, limit 0)",
+		},
+		"its capacitor failed": {
+			func(d *Drive) { d.Warnings = 16 }, DriveFailing,
+			"nvme0 (S1): its capacitor has failed, and a loss of power loses writes (critical warning 0x10, limit 0)",
+		},
+		"it says so itself": {
+			func(d *Drive) { d.Failed = true }, DriveFailing, "nvme0 (S1): its own verdict is FAILED",
+		},
+		"a bit that nobody knows": {
+			func(d *Drive) { d.Warnings, d.Failed = 1<<7, true }, DriveFailing,
+			"nvme0 (S1): it warns of something that is not known here (critical warning 0x80, limit 0)",
+		},
+		"few spare blocks": {
+			func(d *Drive) { d.Spare = percent(9) }, DriveWorn,
+			"nvme0 (S1): 9 % of its spare blocks are left, limit 10 %",
+		},
+		"more than its life": {
+			func(d *Drive) { d.Used = percent(140) }, DriveWorn,
+			"nvme0 (S1): 140 % of its rated life is used, limit 100 %",
+		},
+		"new errors": {
+			func(d *Drive) { d.Errors[0].N = 5 }, DriveErrorsGrown,
+			"nvme0 (S1): 3 more media errors in a week, limit 0",
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			b := beside(t)
+			b.hardware = driven(c.drive)
+			b.each(2*time.Second, ms)
+			b.finds(c.code)
+			b.advises(c.text)
+			if b.verdict.State != OK {
+				t.Errorf("the verdict is %s", b.verdict.State)
+			}
+		})
+	}
+}
+
+// advises tells what the first finding says, which need not be the verdict.
+func (b *bench) advises(text string) {
+	b.t.Helper()
+	if len(b.verdict.Findings) == 0 || b.verdict.Findings[0].Text != text {
+		b.t.Errorf("the findings are %+v, want %q", b.verdict.Findings, text)
+	}
+}
+
+func TestManyBadDrivesAreCountedAndAFewNamed(t *testing.T) {
+	t.Parallel()
+	b := beside(t)
+	b.hardware.Drives.All = nil
+	for i := range 5 {
+		b.hardware.Drives.All = append(b.hardware.Drives.All, Drive{Name: fmt.Sprintf("sd%d", i), Failed: true})
+	}
+	b.look()
+	b.finds(DriveFailing)
+	text := b.verdict.Findings[0].Text
+	if strings.Count(text, "FAILED") != 3 || !strings.HasSuffix(text, "; and 2 more") {
+		t.Errorf("it says %q", text)
+	}
+}
+
+func TestADriveThatTellsNothingIsNeitherWellNorSick(t *testing.T) {
+	t.Parallel()
+	b := beside(t)
+	b.hardware = driven(func(d *Drive) { d.Absent, d.Failed, d.Used = "behind a RAID controller", true, percent(200) })
+	b.each(time.Minute, ms)
+	b.finds()
+	if len(b.verdict.NotAvailable) > 0 {
+		t.Errorf("not available: %+v", b.verdict.NotAvailable)
+	}
+}
+
+func TestThatNoDriveCanBeAskedIsSaidOnceAndNotByEveryCheck(t *testing.T) {
+	t.Parallel()
+	b := beside(t)
+	b.hardware.Drives = Several[Drive]{Absent: "smartctl is not installed"}
+	b.each(time.Minute, ms)
+	b.finds()
+	want := []Absence{{"smart", Machine, "smartctl is not installed"}}
+	if fmt.Sprint(b.verdict.NotAvailable) != fmt.Sprint(want) {
+		t.Errorf("not available: %+v", b.verdict.NotAvailable)
+	}
+}
+
+func TestADriveWithoutAThermometerOfItsOwnIsHotWhenItSaysSo(t *testing.T) {
+	t.Parallel()
+	b := beside(t)
+	b.hardware = driven(func(d *Drive) { d.Warnings, d.Failed = warningHeat, true })
+	b.each(2*time.Minute, ms) // its thermometer says that all is well
+	b.finds()
+	b.hardware.Sensors = Several[Sensor]{Absent: "there is no hwmon"}
+	b.each(2*time.Minute, ms)
+	b.finds(DriveHot)
+	b.advises("nvme0 (S1): it is too hot or too cold (critical warning 0x02, limit 0)")
+}
+
+func TestAnAlarmOfAChipIsNamedUnlessItIsShort(t *testing.T) {
+	t.Parallel()
+	b := beside(t)
+	b.hardware.Sensors.All[1].Alarm = true
+	b.each(alarmFor-time.Second, ms)
+	b.finds()
+	b.each(2*time.Second, ms)
+	b.finds(HardwareAlarm)
+	b.advises("coretemp temp1_crit_alarm")
+}
+
+func TestWhatADriveCountedIsRememberedOverARestart(t *testing.T) {
+	t.Parallel()
+	b := beside(t)
+	b.reborn()
+	b.hardware = driven(func(d *Drive) { d.Errors[0].N = 9 }) // while the agent was not there
+	b.each(time.Second, ms)
+	b.finds(DriveErrorsGrown)
+	b.reborn()
+	b.each(24*time.Minute, ms)
+	b.finds(DriveErrorsGrown)
+	b.advises("nvme0 (S1): 7 more media errors in a week, limit 0")
+}
+
+func TestCountersThatCannotBeAreRefused(t *testing.T) {
+	t.Parallel()
+	many := map[string]growth{}
+	for i := range countersKept + 1 {
+		many[fmt.Sprint(i)] = growth{Seen: true}
+	}
+	for what, kept := range map[string]map[string]growth{
+		"more than":       many,
+		"nobody has seen": {"sda": {}},
+		"did not grow":    {"sda": {Seen: true, Marks: []mark{{1, -1}}}},
+		"cannot be":       {"sda": {Seen: true, Marks: []mark{{time.Hour, 1}}}},
+	} {
+		data, err := json.Marshal(kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh := &driveErrors{}
+		if err := fresh.recall(data, time.Minute, time.Hour); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("want %q, got %v", what, err)
+		}
+	}
+}
