@@ -53,12 +53,8 @@ type bench struct {
 	member  bool
 	verdict Verdict
 	changes []Change
-	// hardware is what drives and sensors tell.
-	hardware HardwareReading
-	pending  []Sample
-	member   bool
-	verdict  Verdict
-	changes  []Change
+
+	hardware HardwareReading // what drives and sensors tell
 }
 
 func newBench(t testing.TB, limits Thresholds) *bench {
@@ -114,7 +110,7 @@ func (b *bench) look() []Change {
 	b.etcd.asked(b.now)
 	in := Input{
 		Now: b.now, Member: b.member, Disk: b.next, Machine: b.machine, Etcd: b.etcd.EtcdReading, Devices: b.devices,
-		Plugins: b.plugins,
+		Plugins:  b.plugins,
 		Hardware: b.hardware,
 	}
 	in.Disk.Samples, b.pending = b.pending, nil
