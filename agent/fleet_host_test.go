@@ -59,7 +59,6 @@ func (h *fleetHost) boot(id string) {
 		Etcd: f.etcd.of(name), Unit: h, Probe: (*fleetProbe)(h), Data: (*fleetData)(h), Files: (*fleetFiles)(h),
 		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
 		Plugins:     h.plugins,
-		Sensors:     h.sensors, Devices: h.devices, EtcdMetrics: h.metrics,
 		Sensors:     h.sensors, Devices: h.devices, EtcdMetrics: h.metrics, Hardware: h.hardware,
 		Now: f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Stepping: func(step policy.Step, done bool) {
