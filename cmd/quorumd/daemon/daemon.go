@@ -101,7 +101,7 @@ func Run(ctx context.Context, opt Options) error {
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
 		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Hold: holdOf(conf, orders),
 		Machine: machine(conf, log), Hooks: hookRunner,
-		Hardware: hardware,
+		Hardware:     hardware,
 		Certificates: expiry.New(certificates(conf), parts.etcd.TLS, wall).Read,
 		EtcdSettings: settings.Reader{Environment: conf.Etcd.Environment}.Read,
 		EtcdVersion: func(ctx context.Context) (string, error) {
