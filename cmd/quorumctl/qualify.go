@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorumd/quorumd/qualify"
+	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
 // The exit codes of qualify beside 0, and those of wrong flags.

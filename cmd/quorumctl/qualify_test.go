@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/qualify"
+	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
 // examined is a report with everything in it.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quorumd/quorumd/qualify"
+	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
 // writeReport writes what an examination found: first the figures, last what they mean.
