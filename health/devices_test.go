@@ -161,7 +161,7 @@ func TestDevicesThatTellNothingAreNeitherWellNorSick(t *testing.T) {
 	for _, a := range b.verdict.NotAvailable {
 		names = append(names, a.Check)
 	}
-	if got := strings.Join(names, " "); got != "readonly damage inodes raid drives durability" { // resync says what raid says
+	if got := strings.Join(names, " "); got != "readonly damage inodes raid drives durability" {
 		t.Errorf("not available: %s", got)
 	}
 	if b.verdict.State != OK || len(b.verdict.Findings) > 0 {

@@ -48,7 +48,7 @@ func (a asker) handOver(ctx context.Context, files rootfile.Tree, news io.Writer
 	path := filepath.Join(a.dir, File)
 	var before answers
 	if data, err := files.Read(path, fileLimit); err == nil {
-		before, _ = parseAnswers(data) //nolint:errcheck // what is spoilt is written anew, and said again
+		before, _ = parseAnswers(data) // what is spoilt is written anew, and said again
 	}
 	now := a.ask(ctx)
 	for _, d := range now.Drives {
@@ -89,11 +89,11 @@ func (a asker) ask(ctx context.Context) answers {
 // drives names the NVMe controllers and the SCSI and SATA disks.
 func (a asker) drives() []string {
 	var names []string
-	controllers, _ := filepath.Glob(filepath.Join(a.sys, "class/nvme/nvme*")) //nolint:errcheck // the pattern is fine
+	controllers, _ := filepath.Glob(filepath.Join(a.sys, "class/nvme/nvme*"))
 	for _, path := range controllers {
 		names = append(names, filepath.Base(path))
 	}
-	disks, _ := filepath.Glob(filepath.Join(a.sys, "block/sd*")) //nolint:errcheck // the pattern is fine
+	disks, _ := filepath.Glob(filepath.Join(a.sys, "block/sd*"))
 	for _, path := range disks {
 		removable, err := os.ReadFile(filepath.Join(path, "removable"))
 		if err == nil && strings.TrimSpace(string(removable)) == "0" {

@@ -240,13 +240,12 @@ func TestAnAnswerThatIsOldOrStrangeIsNone(t *testing.T) {
 		many:                           "it has more than 64 drives",
 		strings.Repeat(" ", fileLimit): "has more than 262144 bytes",
 	} {
-		_, files := machine(t, "")
 		dir := t.TempDir()
 		path := filepath.Join(dir, File)
 		if err := os.WriteFile(path, []byte(text+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		files = rootfile.Beneath(dir, os.Getuid())
+		files := rootfile.Beneath(dir, os.Getuid())
 		got := Read(files, path, 3*time.Hour)
 		if got.Known != (why == "") || !strings.Contains(got.Absent, why) {
 			t.Errorf("%.80s is read as %+v, want why: %s", text, got, why)
