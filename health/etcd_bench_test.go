@@ -133,8 +133,9 @@ func etcdEdges() []edge {
 			"time to the farthest other voter and back, of etcd's heartbeat interval at most 40 %",
 			then(set(far(0.041), minute), set(far(0.040), 10*minute-second)), set(nothing, second),
 		},
-	}, quotaEdges(), certificateEdges(), writeEdges("99th percentile of etcd's own syncs", "etcd-fsync", [3]int{over8ms, over16ms, over4ms},
-		func(m *localEtcd) *int { return &m.fsyncs }),
+	}, quotaEdges(), certificateEdges(),
+		writeEdges("99th percentile of etcd's own syncs", "etcd-fsync", [3]int{over8ms, over16ms, over4ms},
+			func(m *localEtcd) *int { return &m.fsyncs }),
 		writeEdges("99th percentile of etcd's own commits", "etcd-commit", [3]int{over16ms, over32ms, over8ms},
 			func(m *localEtcd) *int { return &m.commits }))
 }
