@@ -13,6 +13,7 @@ const (
 	Disk    Component = "disk"    // the one that holds the WAL of etcd
 	Machine Component = "machine" // processor, memory, clock, drives and sensors
 	Etcd    Component = "etcd"    // the local member itself
+	Network Component = "network" // between this host and the members
 )
 
 // Code is the one word for a problem, the same in the CLI, the log, the metric, the alert and the API.

@@ -121,7 +121,7 @@ func declarations(t Thresholds) []declaration {
 		declareCertificates(), declareVersion(), declareSettings(), declareHeartbeatSet(),
 		declareLeaders(), declareProposals(), declareApplies(), declareHeartbeats(), declareEtcdFsync(),
 		declareEtcdCommit(), declareQuota(), declareAlarm(), declareSizeApart(),
-	}, declareDevices(), declarePlugins(t))
+	}, declareDevices(), declareNetwork(), declarePlugins(t))
 }
 
 // Checks gives what the judge of these thresholds looks at.

@@ -25,7 +25,7 @@ func declareDriveErrors() declaration {
 	limit := Limit{Of: "errors that a drive counts", Unit: "a week"}
 	return declaration{
 		Check: Check{
-			Name: "driveErrors", Component: Machine, Gates: Nothing, Behind: []string{"smart"},
+			Name: "drive-errors", Component: Machine, Gates: Nothing, Behind: []string{"smart"},
 			Source: smartSource,
 			Limits: []Limit{limit},
 			Problems: []Problem{

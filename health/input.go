@@ -27,6 +27,8 @@ type Input struct {
 	Etcd EtcdReading
 	// Plugins is what the operator's own checks have said last.
 	Plugins []PluginReading
+	// Network is who reaches whom, as far as the hosts have told.
+	Network NetworkReading
 
 	reset bool // an operator wants FAILED gone
 }

@@ -49,6 +49,7 @@ type bench struct {
 	etcd    localEtcd
 	devices DevicesReading
 	plugins []PluginReading
+	network NetworkReading
 	pending []Sample
 	member  bool
 	verdict Verdict
@@ -66,6 +67,7 @@ func newBench(t testing.TB, limits Thresholds) *bench {
 	b := &bench{t: t, j: j, now: time.Hour}
 	b.next = DiskReading{Alive: true, Free: 50 << 30, Total: 100 << 30, Inodes: 1000, InodesFree: 900}
 	b.machine, b.etcd, b.devices, b.hardware = wellMachine(), wellEtcd(), wellDevices(), wellHardware()
+	b.network = wellNetwork()
 	return b
 }
 
@@ -112,6 +114,7 @@ func (b *bench) look() []Change {
 		Now: b.now, Member: b.member, Disk: b.next, Machine: b.machine, Etcd: b.etcd.EtcdReading, Devices: b.devices,
 		Plugins:  b.plugins,
 		Hardware: b.hardware,
+		Network:  b.network,
 	}
 	in.Disk.Samples, b.pending = b.pending, nil
 	v, changes := b.j.Observe(in)

@@ -204,6 +204,7 @@ func (w *witness) live(r *rand.Rand, sky weather) {
 	w.hardware = sky.hardware
 	w.devices = sky.devices.grown(w.devices)
 	w.etcd.weather(func(percent int) bool { return r.IntN(100) < percent })
+	w.network = networkAt(w.now, w.network)
 	if sky.errno != 0 {
 		w.next.Err = &DiskError{"wal write+sync", sky.errno, w.now}
 	}

@@ -97,7 +97,7 @@ func failing(d Drive) string {
 func declareWear() declaration {
 	return declaration{
 		Check: Check{
-			Name: "driveWear", Component: Machine, Gates: Nothing, Behind: []string{"smart"},
+			Name: "drive-wear", Component: Machine, Gates: Nothing, Behind: []string{"smart"},
 			Source: smartSource,
 			Limits: []Limit{{Of: "rated life used", Unit: "%", Enter: usedMost - 1, Leave: usedMost - 1}},
 			Problems: []Problem{
@@ -134,7 +134,7 @@ func worn(d Drive) string {
 func declareHeat() declaration {
 	return declaration{
 		Check: Check{
-			Name: "driveHeat", Component: Machine, Gates: Nothing,
+			Name: "drive-heat", Component: Machine, Gates: Nothing,
 			Source: "hwmon of the drives, and the critical warnings that " + smartSource,
 			Limits: []Limit{{Of: "temperature over the drive's own limit", Unit: "°C", Leave: -cooler}},
 			Problems: []Problem{

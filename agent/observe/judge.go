@@ -107,6 +107,7 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 		Plugins: r.Plugins, Hardware: j.askHardware(ctx),
 		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Machine: j.machine(ctx),
 		Etcd:    j.local(ctx, r),
+		Network: j.network(r),
 		Devices: j.below(ctx, r.Reading.Device),
 	})
 	j.sayAbsent(changes)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
 )
 
 // lookAtNetwork has all other members looked at, beside the loop, and takes in what was seen last.
@@ -36,4 +37,62 @@ func first(urls []string) string {
 		return ""
 	}
 	return urls[0]
+}
+
+// network gives who reaches whom; nobody knows where nobody looks.
+func (j *judge) network(r *round.Round) health.NetworkReading {
+	if j.opt.Network == nil {
+		return health.NetworkReading{}
+	}
+	return networkReading(r, j.opt.Config.Host.Name)
+}
+
+// networkReading gives who reaches whom: what this host sees, and what the others say of themselves in their records. A
+// host whose record is gone is not in it: it may be down.
+func networkReading(r *round.Round, self string) health.NetworkReading {
+	switch {
+	case !r.Reachable:
+		return health.NetworkReading{Absent: "the cluster does not answer, so nobody tells who is up"}
+	case r.HostsAt == 0:
+		return health.NetworkReading{}
+	}
+	out := health.NetworkReading{Known: true, Self: self}
+	names := map[uint64]string{}
+	for _, h := range r.Hosts {
+		if h.MemberID != 0 {
+			names[uint64(h.MemberID)] = h.Name
+		}
+	}
+	add := func(from string, member uint64, state health.WayState) {
+		if to := names[member]; to != "" && to != from && state != health.WayUnknown {
+			out.Ways = append(out.Ways, health.Way{From: from, To: to, State: state})
+		}
+	}
+	for _, s := range r.Sights {
+		add(self, s.Member, wayState(s.Peer.State, s.Client.State))
+	}
+	for _, h := range r.Hosts {
+		if h.MemberID == 0 || h.Name == self { // spares are many, and their ways no cluster rests on
+			continue
+		}
+		for _, s := range h.Sees {
+			add(h.Name, uint64(s.Member), wayState(network.ParseState(s.Peer), network.ParseState(s.Client)))
+		}
+	}
+	return out
+}
+
+// wayState judges a way by both ports. Where one is silent it is etcd that hangs, and where one is refused it is not
+// running: the host was reached.
+func wayState(peer, client network.State) health.WayState {
+	either := func(s network.State) bool { return peer == s || client == s }
+	switch {
+	case either(network.Unreachable):
+		return health.WayLost
+	case either(network.LargeLost):
+		return health.WayLargeLost
+	case either(network.Answers) || either(network.Refused):
+		return health.WayWell
+	}
+	return health.WayUnknown
 }

@@ -4,13 +4,16 @@
 package observe
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
 )
 
 func TestAHostLooksAtAllMembersButItselfAndGoesOnWhenTheListIsNotRead(t *testing.T) {
@@ -30,5 +33,37 @@ func TestAHostLooksAtAllMembersButItselfAndGoesOnWhenTheListIsNotRead(t *testing
 		if len(r.Sights) != 2 || r.Sights[0].Member != 2 || r.Sights[1].Name != "n3" {
 			t.Errorf("it sees %+v", r.Sights)
 		}
+	}
+}
+
+// n1 looks itself; n2 and n3 say what they see; n4 is down and has no record; s1 is a spare.
+func TestWhoReachesWhomIsKnownOfHostsThatAreThereAndHaveAMember(t *testing.T) {
+	t.Parallel()
+	answers, none := network.Way{State: network.Answers}, network.Way{State: network.Unreachable}
+	r := &round.Round{
+		Sights: []network.Sight{
+			{Member: 2, Peer: answers, Client: network.Way{State: network.Refused}},
+			{Member: 3, Peer: none, Client: answers}, {Member: 4, Peer: none, Client: none},
+		},
+		Seen: round.Seen{Reachable: true, HostsAt: time.Hour, Hosts: []record.Host{
+			{Name: "n1", MemberID: 1, Sees: []record.Sight{{Member: 3, Peer: "answers"}}}, // older than the sights
+			{
+				Name: "n2", MemberID: 2,
+				Sees: []record.Sight{{Member: 1, Peer: "large-lost"}, {Member: 3, Peer: "silent"}},
+			},
+			{Name: "n3", MemberID: 3, Sees: []record.Sight{{Member: 1, Peer: "of a later version"}}},
+			{Name: "s1", Sees: []record.Sight{{Member: 1, Peer: "unreachable"}}},
+		}},
+	}
+	want := health.NetworkReading{Known: true, Self: "n1", Ways: []health.Way{
+		{From: "n1", To: "n2", State: health.WayWell}, {From: "n1", To: "n3", State: health.WayLost},
+		{From: "n2", To: "n1", State: health.WayLargeLost},
+	}}
+	if got := networkReading(r, "n1"); !reflect.DeepEqual(got, want) {
+		t.Errorf("it is %+v", got)
+	}
+	r.Reachable = false
+	if got := networkReading(r, "n1"); got.Known || got.Absent == "" {
+		t.Errorf("without a cluster it is %+v", got)
 	}
 }

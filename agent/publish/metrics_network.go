@@ -18,7 +18,7 @@ func networkGauges() []gauge {
 	return []gauge{
 		{
 			"quorumd_network_reached",
-			"1 when that port of a member answers this host, small packets and large ones, or says that nothing listens.",
+			"1 when that port of a member answers this host, large packets too, or says that nothing listens.",
 			labels,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				eachWay(r, func(way network.Way, of ...string) {

@@ -12,13 +12,12 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// sights is what this host publishes of its way to the others. After the first time it changes at most every six looks,
+// sights is what this host publishes of its way to the others. For the same members it changes at most every six looks,
 // and for a time alone every ten minutes: a network that is never the same makes a member write once a minute, and all
 // spares of a fleet together less than twice a second.
 type sights struct {
 	shown []record.Sight
 	begun bool
-	told  bool          // something was published
 	at    time.Duration // when the shown ones last changed
 }
 
@@ -32,12 +31,14 @@ func (s *sights) steady(now, every time.Duration, seen []network.Sight) []record
 	}
 	next, known := s.quantised(seen)
 	stood := now - s.at
-	first := !s.told && known && len(next) > 0 // all has been looked at
+	others := known && len(next) > 0 && !slices.EqualFunc(next, s.shown, func(a, b record.Sight) bool {
+		return a.Member == b.Member
+	}) // all members have been looked at; they change by operations alone
 	other := !slices.EqualFunc(next, s.shown, func(a, b record.Sight) bool {
 		return a.Member == b.Member && a.Peer == b.Peer && a.Client == b.Client
 	})
-	if first || other && stood >= sightTurns*every || !slices.Equal(next, s.shown) && stood >= p99Every {
-		s.shown, s.at, s.told = next, now, true
+	if others || other && stood >= sightTurns*every || !slices.Equal(next, s.shown) && stood >= p99Every {
+		s.shown, s.at = next, now
 	}
 	return s.shown
 }

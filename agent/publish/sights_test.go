@@ -48,6 +48,15 @@ func TestANetworkThatStaysTheSameIsWrittenOnceAndOneThatNeverDoesOnceAMinute(t *
 	if n := writes(noisy); n < 2 || n > 60 {
 		t.Errorf("a network that never stays the same is written %d times in an hour", n)
 	}
+	joined := func(second int) []network.Sight {
+		of := network.State(min(second/5, 1))
+		both := append(sight(network.Answers, time.Millisecond), sight(of, time.Millisecond)...)
+		both[1].Member = 11
+		return both[:min(second/2, 2)]
+	}
+	if n := writes(joined); n != 2 {
+		t.Errorf("a second member that was looked at is written %d times", n)
+	}
 	slower := func(second int) []network.Sight {
 		return sight(network.Answers, time.Duration(second%9+1)*time.Millisecond)
 	}

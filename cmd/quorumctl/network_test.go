@@ -28,7 +28,8 @@ func TestTheNetworkIsShownAsWhoReachesWhom(t *testing.T) {
 		see("n4", "refused", "refused", 0),
 	}
 	hosts[1].Sees = []control.Sight{
-		see("n1", "large-lost", "answers", 0.00025), see("n3", "answers", "answers", 0.0005), see("n4", "", "silent", 0),
+		see("n1", "large-lost", "answers", 0.00025), see("n3", "answers", "answers", 0.0005),
+		see("n4", "", "silent", 0),
 	}
 	hosts[2].Sees = []control.Sight{
 		see("n1", "unreachable", "silent", 0.001), see("n2", "answers", "refused", 0.0005),
@@ -43,7 +44,8 @@ func TestTheNetworkIsShownAsWhoReachesWhom(t *testing.T) {
 	d.status.Health.Findings = []control.Finding{
 		{Code: "DISK_SPACE_LOW", Component: "disk", State: "WARM", Text: "not of the network", Since: d.status.Time},
 		{
-			Code: "NETWORK_ONE_WAY", Component: "network", State: "WARM", Text: "n3 does not reach n1, and n1 does reach n3",
+			Code: "NETWORK_ONE_WAY", Component: "network", State: "WARM",
+			Text:   "n3 does not reach n1, and n1 does reach n3",
 			Remedy: "look at the rules of the firewalls between them", Since: d.status.Time.Add(-time.Minute),
 		},
 	}

@@ -1,0 +1,157 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build root
+
+package network
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	insideVariable = "QUORUMD_NETWORK_INSIDE" // this process has a network of its own
+	far            = "10.99.0.2"
+	lookEvery      = time.Second // a tenth of the usual: all times below are that much shorter
+)
+
+// The test runs itself again in a network namespace of its own, and a real etcd in another one at the other end of a
+// cable. What is dropped on the cable is dropped by the kernel's packet filter.
+func TestFaultsOfARealNetworkAreToldApart(t *testing.T) {
+	if os.Getenv(insideVariable) == "" {
+		c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1")
+		c.Env = append(os.Environ(), insideVariable+"=1")
+		c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+		out, err := c.CombinedOutput()
+		if t.Logf("%s", out); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	w := newWire(t)
+	began := time.Now()
+	p := New(Options{Now: func() time.Duration { return time.Since(began) }})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); p.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	p.Watch([]Member{{1, "n2", "http://" + far + ":2380", "http://" + far + ":2379"}}, lookEvery)
+	becomes := func(what string, want State) {
+		t.Helper()
+		from := time.Now()
+		testbed.Eventually(t, 3*time.Minute, what, func() bool {
+			s := p.Sights()
+			return s[0].Peer.State == want && s[0].Client.State == want
+		})
+		t.Logf("%-45s %-12s after %s", what, want, time.Since(from).Round(100*time.Millisecond))
+	}
+	becomes("a sound network", Answers)
+	for _, fault := range []struct {
+		what, hook, drop string
+		state            State
+	}{
+		{"packets from here are dropped", "output", "ip daddr " + far, Unreachable},
+		{"packets to here are dropped", "input", "ip saddr " + far, Unreachable},
+		{"packets over 1300 bytes are dropped", "output", "ip daddr " + far + " meta length > 1300", LargeLost},
+		{"etcd hangs", "", "", Silent},
+	} {
+		heal := w.drop(fault.hook, fault.drop)
+		becomes(fault.what, fault.state)
+		heal()
+		becomes("  mended", Answers)
+	}
+	for _, percent := range []int{1, 5} {
+		before := p.Sights()[0]
+		heal := w.drop("output", fmt.Sprintf("ip daddr %s numgen random mod 100 < %d", far, percent))
+		after := before
+		testbed.Eventually(t, 5*time.Minute, "600 segments are sent", func() bool {
+			after = p.Sights()[0]
+			return after.Peer.Sent+after.Client.Sent > before.Peer.Sent+before.Client.Sent+600
+		})
+		heal()
+		sent := after.Peer.Sent + after.Client.Sent - before.Peer.Sent - before.Client.Sent
+		resent := after.Peer.Resent + after.Client.Resent - before.Peer.Resent - before.Client.Resent
+		t.Logf("%d %% of the packets lost: %s, %s; %d of %d segments sent again", percent, after.Peer.State,
+			after.Client.State, resent, sent)
+		if after.Peer.State != Answers || after.Client.State != Answers {
+			t.Errorf("a network that loses %d %% is %s, %s", percent, after.Peer.State, after.Client.State)
+		}
+	}
+}
+
+// wire is a cable to an etcd.
+type wire struct {
+	t    *testing.T
+	etcd int // its process
+}
+
+func newWire(t *testing.T) wire {
+	t.Helper()
+	dir := t.TempDir()
+	c := exec.CommandContext(t.Context(), testbed.Etcd(t, testbed.Small), "--data-dir="+dir+"/data", "--name=n2",
+		"--listen-peer-urls=http://0.0.0.0:2380", "--listen-client-urls=http://0.0.0.0:2379",
+		"--advertise-client-urls=http://127.0.0.1:2379", "--unsafe-no-fsync", "--logger=zap", "--log-level=error")
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	c.Stderr = os.Stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	w := wire{t, c.Process.Pid}
+	pid := strconv.Itoa(w.etcd)
+	for _, command := range []string{
+		"ip link set lo up",
+		"ip link add v1 type veth peer name v2 netns " + pid,
+		"ip addr add 10.99.0.1/24 dev v1", "ip link set v1 up",
+		"nsenter -n -t " + pid + " ip link set lo up",
+		"nsenter -n -t " + pid + " ip addr add " + far + "/24 dev v2",
+		"nsenter -n -t " + pid + " ip link set v2 up",
+	} {
+		w.run(command)
+	}
+	testbed.Eventually(t, time.Minute, "etcd listens", func() bool {
+		conn, err := net.DialTimeout("tcp", far+":2379", time.Second)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+	return w
+}
+
+func (w wire) run(command string) {
+	w.t.Helper()
+	words := strings.Fields(command)
+	if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+		w.t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+}
+
+// drop has what matches dropped at this end until it is healed; without a hook it is etcd that hangs.
+func (w wire) drop(hook, match string) (heal func()) {
+	w.t.Helper()
+	if hook == "" {
+		signal := func(s syscall.Signal) {
+			if err := syscall.Kill(w.etcd, s); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+		signal(syscall.SIGSTOP)
+		return func() { signal(syscall.SIGCONT) }
+	}
+	w.run("nft add table ip faults")
+	w.run("nft add chain ip faults " + hook + " { type filter hook " + hook + " priority 0 ; }")
+	w.run("nft add rule ip faults " + hook + " " + match + " drop")
+	return func() { w.run("nft delete table ip faults") }
+}

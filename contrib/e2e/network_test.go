@@ -1,0 +1,48 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build long
+
+package e2e
+
+import (
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+func TestEachHostTellsTheOthersWhomItReaches(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{hosts: 3})
+	w.start(w.hosts...)
+	w.bootstrap()
+	w.eventually("there are three voters", func() bool { return w.has(3, 0) })
+	for _, h := range w.hosts {
+		w.eventually(h.Options.Name+" knows of every host that it reaches the other two", func() bool {
+			s, ok := h.status()
+			return ok && len(s.Hosts) == 3 && reaches(s.Hosts, 2)
+		})
+		if s, _ := h.status(); len(s.Health.NotAvailable) > 0 {
+			for _, a := range s.Health.NotAvailable {
+				if a.Component == "network" {
+					t.Errorf("%s: %+v", h.Options.Name, a)
+				}
+			}
+		}
+	}
+}
+
+// reaches tells whether every host has found that both ports of that many members answer.
+func reaches(hosts []control.HostRecord, members int) bool {
+	for _, h := range hosts {
+		if len(h.Sees) != members {
+			return false
+		}
+		for _, s := range h.Sees {
+			if s.Peer != "answers" || s.Client != "answers" || s.RTTSeconds == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}

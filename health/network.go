@@ -1,0 +1,190 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The codes of the checks of the network.
+const (
+	NetworkPartition Code = "NETWORK_PARTITION"
+	NetworkOneWay    Code = "NETWORK_ONE_WAY"
+	NetworkLargeLost Code = "NETWORK_LARGE_PACKETS_LOST"
+)
+
+// NetworkReading is who reaches whom, as the hosts that are present in the cluster say. The zero value says that nobody
+// has looked.
+type NetworkReading struct {
+	Known  bool
+	Absent string // why nothing is known, without numbers that change
+	Self   string // the name of this host
+	Ways   []Way  // between hosts that are present, each way once
+}
+
+// Way is how one host reaches the member of another.
+type Way struct {
+	From, To string // names of hosts
+	State    WayState
+}
+
+// WayState is how a way was found.
+type WayState uint8
+
+// The states of a way.
+const (
+	WayUnknown   WayState = iota
+	WayWell               // the host is reached
+	WayLost               // no connection is made
+	WayLargeLost          // what fits into a small packet gets there, and more than that does not
+)
+
+const (
+	// networkBad is longer than the record of a host that has gone stays by the default: who is down is not cut off.
+	networkBad = 90 * time.Second
+	// networkWell is short: who looks has seen six answers in a row by then.
+	networkWell = time.Minute
+	// observersAgree is how many hosts must not reach one before that is believed without a word from it.
+	observersAgree = 2
+	waysNamed      = 3 // in a text
+)
+
+const networkSource = "what each host finds on the members' peer and client ports; see quorumctl network"
+
+// declareNetwork declares all checks of the network.
+func declareNetwork() []declaration {
+	return []declaration{declarePartition(), declareOneWay(), declareLargeLost()}
+}
+
+// declarePartition declares the check of hosts that do not reach each other while both belong to the cluster.
+func declarePartition() declaration {
+	return declareWays("partition", "hosts cut off", Problem{
+		NetworkPartition, Network, Warm, "Hosts that are both up do not reach each other.",
+		"Both tell the cluster that they are there, over others, and no connection between them is made. The cluster " +
+			"works as long as a leader reaches a majority; with the next failure it may not.",
+		"look at 'quorumctl network' for what the ways have in common: a cable, a switch, a route, a firewall",
+	}, NetworkReading.parted)
+}
+
+// declareOneWay declares the check of hosts of which one reaches the other and the other does not.
+func declareOneWay() declaration {
+	return declareWays("one-way", "ways in one direction only", Problem{
+		NetworkOneWay, Network, Warm, "A host does not reach another one that reaches it.",
+		"Connections are made in one direction only. etcd's members need both: each sends to the other on " +
+			"connections of its own.",
+		"look at the rules of the firewalls on and between the two, for the ports of etcd",
+	}, NetworkReading.oneWay)
+}
+
+// declareLargeLost declares the check of ways on which only small packets get through.
+func declareLargeLost() declaration {
+	return declareWays("large-packets", "ways that lose large packets", Problem{
+		NetworkLargeLost, Network, Warm, "Large packets are lost on a way on which small ones get through.",
+		"Heartbeats arrive and entries do not: a member looks alive and falls behind, or never gets its snapshot. " +
+			"Something on the way takes only smaller packets, and what should say so is dropped (an MTU black hole).",
+		"compare the MTU of both hosts and of what lies between: 'ip link', 'tracepath'; let ICMP \"fragmentation " +
+			"needed\" through",
+	}, NetworkReading.large)
+}
+
+// declareWays declares a check of the ways from and to this host of which something is wrong with some.
+func declareWays(name, of string, problem Problem, wrong func(NetworkReading) []string) declaration {
+	limit := Limit{Of: of, Unit: "from or to this host"}
+	return declaration{
+		Check: Check{
+			Name: name, Component: Network, Gates: Nothing, Source: networkSource, Limits: []Limit{limit},
+			Problems: []Problem{problem}, Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			var said []string
+			return &level{
+				code: problem.Code, limit: limit, track: at, badFor: networkBad, wellFor: networkWell,
+				of: func(in Input) Figure {
+					n := in.Network
+					if said = nil; !n.Known {
+						return Figure{Absent: n.Absent}
+					}
+					said = wrong(n)
+					return Figure{Value: float64(len(said)), Known: true}
+				},
+				words: func(Figure, Limit) string { return waysListed(said) },
+			}
+		},
+	}
+}
+
+// listed joins what is said, and bounds it.
+func waysListed(said []string) string {
+	if len(said) == 0 {
+		return "none from or to this host"
+	}
+	more := ""
+	if n := len(said) - waysNamed; n > 0 {
+		said, more = said[:waysNamed], fmt.Sprintf("; and %d more", n)
+	}
+	return strings.Join(said, "; ") + more
+}
+
+// state gives how a way was found by its owner.
+func (n NetworkReading) state(from, to string) WayState {
+	for _, w := range n.Ways {
+		if w.From == from && w.To == to {
+			return w.State
+		}
+	}
+	return WayUnknown
+}
+
+// each says something of each way from or to this host that is in that state.
+func (n NetworkReading) each(state WayState, say func(from, to string) string) (said []string) {
+	for _, w := range n.Ways {
+		if w.State != state || w.From != n.Self && w.To != n.Self {
+			continue
+		}
+		if text := say(w.From, w.To); text != "" {
+			said = append(said, text)
+		}
+	}
+	return said
+}
+
+func (n NetworkReading) oneWay() []string {
+	return n.each(WayLost, func(from, to string) string {
+		if n.state(to, from) != WayWell {
+			return ""
+		}
+		return fmt.Sprintf("%s does not reach %s, and %s reaches %s", from, to, to, from)
+	})
+}
+
+func (n NetworkReading) parted() []string {
+	return n.each(WayLost, func(from, to string) string {
+		back := n.state(to, from)
+		observers := 0
+		for _, w := range n.Ways {
+			if w.To == to && w.State == WayLost {
+				observers++
+			}
+		}
+		switch {
+		case back == WayLost && to == n.Self:
+			return "" // said of the way from here
+		case back == WayLost:
+			return fmt.Sprintf("%s and %s do not reach each other, and both reach the cluster", from, to)
+		case back == WayUnknown && observers >= observersAgree:
+			return fmt.Sprintf("%d hosts do not reach %s, %s among them, and it reaches the cluster",
+				observers, to, from)
+		}
+		return ""
+	})
+}
+
+func (n NetworkReading) large() []string {
+	return n.each(WayLargeLost, func(from, to string) string {
+		return fmt.Sprintf("from %s to %s small packets get through and large ones do not", from, to)
+	})
+}
