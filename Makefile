@@ -100,6 +100,7 @@ test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain pro
 
 test-long: etcd build ## the rest of them: fleets of a thousand, agents struck at every step
 	$(TESTS) $(GO) test -timeout 20m -run '^($(LONG_FLEETS))$$' ./agent
+	$(GO) test -timeout 10m -tags long -run 'AWeekOf' ./health
 	$(TESTS) $(GO) test -timeout 25m -tags long -run '^($(LONG_E2E))$$' $(E2E)
 
 test-root: etcd build ## what only root can try: to be somebody else (needs root)
@@ -156,6 +157,7 @@ nightly: model-deep etcd build ## what is too long for every change: large scope
 	$(MAKE) test-model-etcd
 	$(MAKE) sim HOURS=10000
 	$(MAKE) mutants EVERY=1
+	$(GO) test -count=1 -timeout 15m -tags root -run 'CutOff|Packets|Namespace' ./agent/network
 	$(MAKE) test-promotion
 	$(MAKE) fuzz FUZZTIME=5m
 	$(MAKE) lab

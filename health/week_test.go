@@ -107,22 +107,18 @@ func (b *bench) live(r *rand.Rand, m machine, at time.Duration) {
 	}
 }
 
-func TestAWeekOfHealthyMachinesRaisesNoAlarmThatGatesAndHardlyAnyOther(t *testing.T) {
+func TestADayOfHealthyMachinesRaisesNoAlarmThatGatesAndHardlyAnyOther(t *testing.T) {
 	t.Parallel()
-	pages := make([]string, len(healthyMachines()))
-	t.Run("machines", func(t *testing.T) {
-		for i, m := range healthyMachines() {
-			t.Run(m.name, func(t *testing.T) {
-				t.Parallel()
-				pages[i] = weekOf(t, m, uint64(i))
-			})
-		}
-	})
-	golden(t, "testdata/week.golden", strings.Join(pages, "\n"))
+	for i, m := range healthyMachines() {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			lifeOf(t, m, uint64(i), 24*time.Hour)
+		})
+	}
 }
 
-// weekOf lets a machine live for a week, and gives what the judge has said: every change, and how things were at noon.
-func weekOf(t *testing.T, m machine, seed uint64) string {
+// lifeOf lets a machine live for days, and gives what the judge has said: every change, and how things were at noon.
+func lifeOf(t *testing.T, m machine, seed uint64, life time.Duration) string {
 	t.Helper()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
@@ -130,7 +126,7 @@ func weekOf(t *testing.T, m machine, seed uint64) string {
 	var page strings.Builder
 	fmt.Fprintf(&page, "# %s\n", m.name)
 	warm, settled := map[time.Duration]int{}, false
-	for at := time.Duration(0); at < week; at += time.Second {
+	for at := time.Duration(0); at < life; at += time.Second {
 		b.live(r, m, at)
 		if at%(10*time.Second) != 0 {
 			continue
@@ -157,7 +153,7 @@ func weekOf(t *testing.T, m machine, seed uint64) string {
 		}
 	}
 	if !settled || b.verdict.State != OK {
-		t.Errorf("after a week it is %s: %s", b.verdict.State, b.verdict.Text)
+		t.Errorf("after %s it is %s: %s", life, b.verdict.State, b.verdict.Text)
 	}
 	for day, n := range warm {
 		if n > 1 {

@@ -17,7 +17,7 @@ import (
 const mutesName = "mutes.json"
 
 // MaxMutes bounds the mutes of a host.
-const MaxMutes = 32
+const MaxMutes = 128
 
 // ErrTooManyMutes says that there are MaxMutes already.
 var ErrTooManyMutes = errors.New("there are as many mutes as a host may have")
