@@ -157,7 +157,7 @@ nightly: model-deep etcd build ## what is too long for every change: large scope
 	$(MAKE) test-model-etcd
 	$(MAKE) sim HOURS=10000
 	$(MAKE) mutants EVERY=1
-	$(GO) test -count=1 -timeout 15m -tags root -run 'CutOff|Packets|Namespace' ./agent/network
+	$(GO) test -count=1 -timeout 15m -tags root -run FaultsOfARealNetwork ./agent/network
 	$(MAKE) test-promotion
 	$(MAKE) fuzz FUZZTIME=5m
 	$(MAKE) lab

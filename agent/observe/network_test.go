@@ -43,7 +43,8 @@ func TestWhoReachesWhomIsKnownOfHostsThatAreThereAndHaveAMember(t *testing.T) {
 	r := &round.Round{
 		Sights: []network.Sight{
 			{Member: 2, Peer: answers, Client: network.Way{State: network.Refused}},
-			{Member: 3, Peer: none, Client: answers}, {Member: 4, Peer: none, Client: none},
+			{Member: 3, Peer: none, Client: answers},
+			{Member: 4, Peer: none, Client: none},
 		},
 		Seen: round.Seen{Reachable: true, HostsAt: time.Hour, Hosts: []record.Host{
 			{Name: "n1", MemberID: 1, Sees: []record.Sight{{Member: 3, Peer: "answers"}}}, // older than the sights
@@ -56,7 +57,8 @@ func TestWhoReachesWhomIsKnownOfHostsThatAreThereAndHaveAMember(t *testing.T) {
 		}},
 	}
 	want := health.NetworkReading{Known: true, Self: "n1", Ways: []health.Way{
-		{From: "n1", To: "n2", State: health.WayWell}, {From: "n1", To: "n3", State: health.WayLost},
+		{From: "n1", To: "n2", State: health.WayWell},
+		{From: "n1", To: "n3", State: health.WayLost},
 		{From: "n2", To: "n1", State: health.WayLargeLost},
 	}}
 	if got := networkReading(r, "n1"); !reflect.DeepEqual(got, want) {

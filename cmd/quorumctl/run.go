@@ -73,7 +73,8 @@ func (a *app) rootCommand() *cobra.Command {
 	complete(root, "output", formats())
 	complete(root, "color", colours())
 	root.AddCommand(
-		a.statusCommand(), a.healthCommand(), a.networkCommand(), a.explainCommand(), a.historyCommand(), a.codesCommand(),
+		a.statusCommand(), a.healthCommand(), a.networkCommand(), a.explainCommand(), a.historyCommand(),
+		a.codesCommand(),
 		a.checkCommand(), a.qualifyCommand(),
 		a.bootstrapCommand(), a.pauseCommand(), a.resumeCommand(), a.opCommand(),
 		a.maintenanceCommand(), a.cycleCommand(), a.rolloutCommand(), a.memberCommand(),
