@@ -37,7 +37,8 @@ func declareDurability() declaration {
 					"A power cut may then take back what etcd has promised. A member that forgets breaks the " +
 						"cluster's promises, and nothing finds out before.",
 					"mount without nobarrier, write 'write back' to queue/write_cache, use no RAM disk and no cache " +
-						"mode 'unsafe' of a virtual machine; where a battery or capacitors keep the cache, all is well",
+						"mode 'unsafe' of a virtual machine; where a battery or capacitors keep the cache, all is " +
+						"well: 'quorumctl health mute DURABILITY_DOUBTFUL' says that you know",
 				},
 			},
 			Runbook: findingRunbook,

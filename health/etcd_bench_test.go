@@ -113,11 +113,11 @@ func etcdEdges() []edge {
 			then(set(times(2.1), minute), set(times(2), minute-second)), set(nothing, second),
 		},
 		{
-			"releases below the one that mends what is known over 0", set(release("3.6.14"), minute),
+			"patch releases behind the first fixed one over 0", set(release("3.6.14"), minute),
 			set(release("3.6.13"), second),
 		},
 		{
-			"releases below the one that mends what is known at most 0",
+			"patch releases behind the first fixed one at most 0",
 			then(set(release("3.6.13"), minute), set(release("3.6.14"), minute-second)), set(nothing, second),
 		},
 		{"settings that may do harm over 0", set(flag("max-wals", "1"), minute), set(flag("max-wals", "0"), second)},

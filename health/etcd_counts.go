@@ -16,7 +16,7 @@ const (
 	EtcdHeartbeatsLate Code = "ETCD_HEARTBEATS_LATE"
 	etcdCountsSpan          = 15 * time.Minute
 	leaderChanges           = 3 // as etcd's own alerts
-	proposalsFail           = 5 // as etcd's own alerts
+	proposalsFail           = 5
 	heartbeatsLate          = 5
 	appliesSlow             = 50 // an expensive read counts too; a disk that is too slow makes hundreds
 	appliesSlowLeave        = 10
@@ -41,12 +41,12 @@ func declareLeaders() declaration {
 // declareProposals declares the check of writes that are not agreed on.
 func declareProposals() declaration {
 	return countsOfEtcd(Check{
-		Name: "etcd-proposals", Gates: Nothing,
+		Name: "etcd-proposals", Gates: Nothing, Behind: []string{fsyncName, "cpu"},
 		Source: "etcd_server_proposals_failed_total" + etcdSource,
 	}, Problem{
 		Code: EtcdProposalsFail, Title: "Writes are not agreed on.",
 		Meaning: "Members were asked to agree on these writes and did not in time: there was no leader, or no quorum " +
-			"that could be reached. Their clients were told so.",
+			"that could be reached, or the client gave up first. Their clients were told so.",
 		Remedy: "look at 'quorumctl status' for members that do not answer, and at 'quorumctl health' on each host",
 	}, etcdCountsSpan, Limit{Of: "writes that failed", Enter: proposalsFail, Leave: 0},
 		"%.0f writes failed in the last %s",

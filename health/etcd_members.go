@@ -34,8 +34,9 @@ func declareAlarm() declaration {
 					EtcdAlarm, Etcd, Warm, "etcd reports an error of its own.",
 					"etcd says itself that something is wrong. With NOSPACE it takes no more writes, with CORRUPT " +
 						"one member has other data than the rest.",
-					"look at 'etcdctl alarm list'; for NOSPACE compact, then 'etcdctl defrag', then 'etcdctl alarm " +
-						"disarm'; for CORRUPT replace the member that it names",
+					"look at 'etcdctl alarm list'; for NOSPACE 'etcdctl compact REVISION', then 'etcdctl " +
+						"--command-timeout=10m defrag' on one member after the other, the leader last, then 'etcdctl " +
+						"alarm disarm'; for CORRUPT replace the member that it names, then disarm",
 				},
 			},
 			Runbook: findingRunbook,
@@ -69,7 +70,8 @@ func declareSizeApart() declaration {
 					EtcdSizeApart, Etcd, Warm, "The database here is far larger than another member's.",
 					"All members have the same keys. The rest of this file is free pages: it is read, copied and " +
 						"sent as they are, and counts against the quota.",
-					"'etcdctl defrag' on this member alone, in a quiet hour: it answers nobody meanwhile",
+					"'etcdctl --command-timeout=10m defrag' on this member alone, in a quiet hour: it answers nobody " +
+						"meanwhile",
 				},
 			},
 			Runbook: findingRunbook,

@@ -29,14 +29,14 @@ func securityFloors() []securityFloor {
 // declareVersion declares the check of the version of the local etcd. It advises only: what membership hangs on is a
 // floor of its own, which the policy holds.
 func declareVersion() declaration {
-	limit := Limit{Of: "releases below the one that mends what is known", Unit: "of its minor version"}
+	limit := Limit{Of: "patch releases behind the first fixed one", Unit: "of its minor version"}
 	return declaration{
 		Check: Check{
 			Name: "etcd-version", Component: Etcd, Gates: Nothing, Source: "the status of the local member",
 			Limits: []Limit{limit},
 			Problems: []Problem{
 				{
-					EtcdVersionUnsafe, Etcd, Warm, "This version of etcd has holes that are known.",
+					EtcdVersionUnsafe, Etcd, Warm, "This version of etcd has known vulnerabilities.",
 					"Newer releases of the same minor version mend what its security advisories describe. They can " +
 						"be put in place without a change of data.",
 					"install a newer release of etcd on all hosts and roll it out with 'quorumctl rollout'",

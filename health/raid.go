@@ -37,8 +37,8 @@ func declareRAID() declaration {
 			Problems: []Problem{
 				{
 					RAIDDegraded, Disk, Warm, "A RAID array under etcd's data lacks a leg.",
-					"All data is there. The next leg that fails may take it along, and while a new one is filled " +
-						"writes are slower.",
+					"Unless the text says that it is broken, all data is there. The next leg that fails may take it " +
+						"along, and while a new one is filled writes are slower.",
 					"look at 'cat /proc/mdstat' and 'mdadm --detail'; replace the drive that failed and add it with " +
 						"'mdadm --add'",
 				},

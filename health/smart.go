@@ -43,11 +43,11 @@ func declareDrives() declaration {
 			Limits: []Limit{{Of: "critical warnings, or a verdict of failed", Unit: "of any drive"}},
 			Problems: []Problem{
 				{
-					DriveFailing, Machine, Warm, "A drive says that it fails.",
+					DriveFailing, Machine, Warm, "A drive reports that it is failing.",
 					"The drive counts itself as failed, or warns that it is near to that, and fails more often than " +
 						"one that does not. One whose capacitor has failed loses writes that it has acknowledged.",
-					"look at 'smartctl -x /dev/NAME'; take the host down with 'quorumctl maintenance on' and have " +
-						"the drive replaced",
+					"look at 'smartctl -x /dev/NAME'; take the host down with 'quorumctl maintenance on --reason " +
+						"…' and have the drive replaced",
 				},
 			},
 			Runbook: findingRunbook,
@@ -60,15 +60,25 @@ func declareDrives() declaration {
 	}
 }
 
-// eachDrive gives the evidence of a check that looks at every drive by itself.
+// eachDrive gives the evidence of a check that looks at every drive by itself. One that no longer answers is as it was
+// when it last did: to fall silent is no recovery.
 func eachDrive(at *track, code Code, sick, well string, look func(Drive) string) *listed {
+	last := map[string]string{}
 	return &listed{
 		code: code, track: at, sick: sick, well: well, wellFor: drivesFor,
 		missing: func(in Input) string { return in.Hardware.Drives.absent() },
 		look: func(in Input, _ bool) (found []string) {
+			before := last
+			last = map[string]string{}
 			for _, d := range in.Hardware.Drives.All {
-				if what := look(d); what != "" && d.Absent == "" {
-					found = append(found, d.title()+": "+what)
+				if d.Absent != "" {
+					if what := before[d.Name]; what != "" {
+						last[d.Name] = what
+						found = append(found, what+", and it no longer answers")
+					}
+				} else if what := look(d); what != "" {
+					last[d.Name] = d.title() + ": " + what
+					found = append(found, last[d.Name])
 				}
 			}
 			return found

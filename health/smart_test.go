@@ -270,3 +270,27 @@ func TestCountersThatCannotBeAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestADriveThatFallsSilentHasNotRecovered(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	second := wellDrive()
+	second.Name, second.Serial = "nvme1", "S2"
+	failing := wellDrive()
+	failing.Failed = true
+	b.hardware.Drives.All = []Drive{failing, second}
+	b.pass(time.Minute, ms)
+	if text := b.found(DriveFailing); !strings.HasPrefix(text, "nvme0 (S1): ") {
+		t.Fatalf("a failing drive gives %q", text)
+	}
+	b.hardware.Drives.All = []Drive{{Name: "nvme0", Absent: "smartctl did not end"}, second}
+	b.pass(time.Hour, ms)
+	if text := b.found(DriveFailing); !strings.HasSuffix(text, ", and it no longer answers") {
+		t.Errorf("silent, it gives %q", text)
+	}
+	b.hardware.Drives.All = []Drive{wellDrive(), second}
+	b.pass(time.Hour, ms)
+	if text := b.found(DriveFailing); text != "" {
+		t.Errorf("answering well again, it gives %q", text)
+	}
+}

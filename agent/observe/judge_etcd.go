@@ -7,6 +7,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
@@ -36,11 +37,26 @@ func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 	seen.FarthestRTT, seen.Certificates = health.Figure{}, j.certificates(ctx, r)
 	own, listed := r.Membership.ByPeerURL(j.opt.Config.Etcd.PeerURL)
 	if s, answered := answer(r.Statuses, own.ID); listed && answered {
-		seen.Errors, seen.Alarms = s.Errors, known(float64(len(s.Errors)))
+		seen.Errors = alarms(s.Errors)
+		seen.Alarms = known(float64(len(seen.Errors)))
 		seen.OwnSize, seen.SmallestSize = known(float64(s.DBSize)), smallest(r, own.ID)
+		if own.Learner {
+			seen.OwnSize = health.Figure{Absent: "etcd defragments no learner"}
+		}
 		seen.Version, seen.FarthestRTT = s.Version, farthest(r, own.ID)
 	}
 	return seen
+}
+
+// alarms gives what etcd reports to be wrong. That it has no leader just now is none: an election ends, and leaders that
+// change too often are a finding of their own.
+func alarms(errors []string) (all []string) {
+	for _, text := range errors {
+		if !strings.Contains(text, "no leader") {
+			all = append(all, text)
+		}
+	}
+	return all
 }
 
 // metrics asks the etcd of this host for its metrics, beside the loop, and gives what was seen last.

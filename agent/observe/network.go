@@ -59,12 +59,14 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 	out := health.NetworkReading{Known: true, Self: self}
 	names := map[uint64]string{}
 	for _, h := range r.Hosts {
-		if h.MemberID != 0 {
+		if _, listed := r.Membership.ByID(uint64(h.MemberID)); listed { // else anybody could claim to be many
 			names[uint64(h.MemberID)] = h.Name
 		}
 	}
+	said := map[[2]string]bool{}
 	add := func(from string, member uint64, state health.WayState) {
-		if to := names[member]; to != "" && to != from && state != health.WayUnknown {
+		if to := names[member]; to != "" && to != from && state != health.WayUnknown && !said[[2]string{from, to}] {
+			said[[2]string{from, to}] = true
 			out.Ways = append(out.Ways, health.Way{From: from, To: to, State: state})
 		}
 	}
@@ -72,7 +74,7 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 		add(self, s.Member, wayState(s.Peer.State, s.Client.State))
 	}
 	for _, h := range r.Hosts {
-		if h.MemberID == 0 || h.Name == self { // spares are many, and their ways no cluster rests on
+		if h.Name == self || names[uint64(h.MemberID)] != h.Name { // spares are many, and no cluster rests on their ways
 			continue
 		}
 		for _, s := range h.Sees {

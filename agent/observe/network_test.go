@@ -46,14 +46,17 @@ func TestWhoReachesWhomIsKnownOfHostsThatAreThereAndHaveAMember(t *testing.T) {
 			{Member: 3, Peer: none, Client: answers},
 			{Member: 4, Peer: none, Client: none},
 		},
-		Seen: round.Seen{Reachable: true, HostsAt: time.Hour, Hosts: []record.Host{
+		Seen: round.Seen{Reachable: true, HostsAt: time.Hour, Membership: members(1, 2, 3, 4), Hosts: []record.Host{
 			{Name: "n1", MemberID: 1, Sees: []record.Sight{{Member: 3, Peer: "answers"}}}, // older than the sights
 			{
 				Name: "n2", MemberID: 2,
-				Sees: []record.Sight{{Member: 1, Peer: "large-lost"}, {Member: 3, Peer: "silent"}},
+				Sees: []record.Sight{
+					{Member: 1, Peer: "large-lost"}, {Member: 3, Peer: "silent"}, {Member: 1, Peer: "answers"}, // twice
+				},
 			},
 			{Name: "n3", MemberID: 3, Sees: []record.Sight{{Member: 1, Peer: "of a later version"}}},
 			{Name: "s1", Sees: []record.Sight{{Member: 1, Peer: "unreachable"}}},
+			{Name: "x1", MemberID: 9, Sees: []record.Sight{{Member: 1, Peer: "unreachable"}}}, // etcd lists no such member
 		}},
 	}
 	want := health.NetworkReading{Known: true, Self: "n1", Ways: []health.Way{
@@ -68,4 +71,11 @@ func TestWhoReachesWhomIsKnownOfHostsThatAreThereAndHaveAMember(t *testing.T) {
 	if got := networkReading(r, "n1"); got.Known || got.Absent == "" {
 		t.Errorf("without a cluster it is %+v", got)
 	}
+}
+
+func members(ids ...uint64) (list cluster.Membership) {
+	for _, id := range ids {
+		list.Members = append(list.Members, cluster.Member{ID: id})
+	}
+	return list
 }

@@ -90,6 +90,9 @@ func alarms(chip, name string) (all []health.Sensor) {
 			continue
 		}
 		of, what, _ := strings.Cut(f.Name(), "_")
+		if strings.HasPrefix(of, "fan") && what == "alarm" && !turnsTooSlowly(chip, of) {
+			value = "0"
+		}
 		label := text(filepath.Join(chip, of+"_label"))
 		if label == "" {
 			label = of
@@ -99,6 +102,14 @@ func alarms(chip, name string) (all []health.Sensor) {
 		})
 	}
 	return all
+}
+
+// turnsTooSlowly says that a fan which turns is below the limit that somebody has set. Many boards give an alarm for a fan
+// of which the limit is 0, and for every connector without a fan.
+func turnsTooSlowly(chip, fan string) bool {
+	turns, err := strconv.ParseUint(text(filepath.Join(chip, fan+"_input")), 10, 32)
+	least, errLeast := strconv.ParseUint(text(filepath.Join(chip, fan+"_min")), 10, 32)
+	return err == nil && errLeast == nil && turns > 0 && turns < least
 }
 
 // celsius gives a temperature, which the kernel tells in thousandths of a degree.

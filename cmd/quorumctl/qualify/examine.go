@@ -7,8 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/quorumd/quorumd/disk"
@@ -69,6 +72,9 @@ func (o Options) Check() error {
 // Examine examines the machine. An error is an [Error].
 func Examine(ctx context.Context, o Options) (Report, error) {
 	r := Report{Dir: o.Dir, Limit: Limit.Seconds(), Runs: []Run{}, Findings: []Finding{}}
+	if err := safeFor(os.Geteuid(), o.Dir); err != nil {
+		return r, err
+	}
 	for _, n := range slices.Compact(slices.Sorted(slices.Values(append([]int{1}, o.Writers...)))) {
 		run, left, err := write(ctx, o, n, func(text string) {
 			if o.Said != nil {
@@ -106,6 +112,25 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 	r.Result = r.sum()
 	return r, nil
 }
+
+// safeFor refuses to write as root where others could put a link in the way: into a directory of root's in which they may
+// rename. In one of another user's it is that user who writes.
+func safeFor(user int, dir string) error {
+	info, err := os.Stat(dir)
+	if user != 0 || err != nil { // the first write tells what is wrong
+		return nil //nolint:nilerr // see above
+	}
+	owner, known := info.Sys().(*syscall.Stat_t)
+	if known && owner.Uid == 0 && othersMayRename(info.Mode()) {
+		return cannot("have it written to by root alone (chmod go-w "+dir+"), or run this as another user",
+			"examine %s as root: others may write there, mode %04o, and could have root write elsewhere", dir,
+			info.Mode().Perm())
+	}
+	return nil
+}
+
+// othersMayRename says whether users who do not own a directory may rename what lies in it.
+func othersMayRename(mode fs.FileMode) bool { return mode.Perm()&0o022 != 0 && mode&fs.ModeSticky == 0 }
 
 // leaving adds to an error what it leaves behind.
 func leaving(err error, left []string) error {

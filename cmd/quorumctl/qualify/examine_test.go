@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -209,6 +210,28 @@ func TestOptionsOutOfRangeAreRefused(t *testing.T) {
 		}
 	}
 	if err := (Options{For: time.Minute, Writers: []int{1, MostWriters}}).Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRootWritesWhereNobodyElseMayRename(t *testing.T) {
+	t.Parallel()
+	for mode, others := range map[fs.FileMode]bool{
+		fs.ModeDir | 0o755: false, fs.ModeDir | 0o775: true, fs.ModeDir | 0o757: true,
+		fs.ModeDir | fs.ModeSticky | 0o777: false,
+	} {
+		if othersMayRename(mode) != others {
+			t.Errorf("%s: others may rename: %t", mode, !others)
+		}
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := safeFor(1000, dir); err != nil { // who is not root risks no file of root's
+		t.Error(err)
+	}
+	if err := safeFor(0, dir); (err != nil) != (os.Geteuid() == 0) { // a directory of another's is that one's to write to
 		t.Error(err)
 	}
 }
