@@ -23,8 +23,8 @@ func declareAlarms() declaration {
 			Problems: []Problem{
 				{
 					HardwareAlarm, Machine, Warm, "A sensor of the hardware gives an alarm.",
-					"A fan turns too slowly or has failed, a power supply is beyond what it can give, or a part is as hot as it may " +
-						"be. Machines slow down, and then switch themselves off.",
+					"A fan turns too slowly or has failed, a power supply is beyond what it can give, or a part is " +
+						"as hot as it may be. Machines slow down, and then switch themselves off.",
 					"look at 'sensors' and at the machine's management controller; mend what it names",
 				},
 			},

@@ -32,9 +32,9 @@ func declareQuota() declaration {
 	soon := Limit{
 		Of: "time until the database is full", Unit: "days", Enter: quotaSoon, Leave: quotaSoonLeave, Below: true,
 	}
-	const remedy = "look at which keys grow ('etcdctl get \"\" --prefix --keys-only --limit=1000') and have their owner delete " +
-		"some; 'etcdctl compact REVISION', and then 'etcdctl --command-timeout=10m defrag' on one member after the other, " +
-		"give room back; or raise quota-backend-bytes on all members, to at most 8 GiB"
+	const remedy = "look at which keys grow ('etcdctl get \"\" --prefix --keys-only --limit=1000') and have their " +
+		"owner delete some; 'etcdctl compact REVISION', and then 'etcdctl --command-timeout=10m defrag' on one " +
+		"member after the other, give room back; or raise quota-backend-bytes on all members, to at most 8 GiB"
 	return declaration{
 		Check: Check{
 			Name: "etcd-quota", Component: Etcd, Gates: Nothing,

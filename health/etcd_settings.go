@@ -57,21 +57,34 @@ func risks() []risk {
 	}
 	const most, unlimited = 8 << 30, 1<<63 - 1
 	return []risk{
-		{"unsafe-no-fsync", is(true), "what etcd has confirmed may be lost when the host stops",
-			"take it out"},
-		{"auto-tls", is(true), "nobody can tell who answers, and its certificate expires after a year",
-			"give etcd cert-file and key-file, and take it out with that"},
-		{"peer-auto-tls", is(true), "anybody may take part as a peer, and its certificate expires after a year",
-			"give etcd the files of a peer certificate, and take it out with that"},
-		{"strict-reconfig-check", is(false), "etcd does not refuse a change of members that costs the quorum",
-			"take it out"},
+		{
+			"unsafe-no-fsync", is(true), "what etcd has confirmed may be lost when the host stops",
+			"take it out",
+		},
+		{
+			"auto-tls", is(true), "nobody can tell who answers, and its certificate expires after a year",
+			"give etcd cert-file and key-file, and take it out with that",
+		},
+		{
+			"peer-auto-tls", is(true), "anybody may take part as a peer, and its certificate expires after a year",
+			"give etcd the files of a peer certificate, and take it out with that",
+		},
+		{
+			"strict-reconfig-check", is(false), "etcd does not refuse a change of members that costs the quorum",
+			"take it out",
+		},
 		{"pre-vote", is(false), "a member that comes back makes the cluster elect a leader anew", "take it out"},
 		{"quota-backend-bytes", beyond(0, most), "etcd is made for up to 8 GiB, and a negative number is no limit at " +
-			"all", "set 8 GiB, and not before the database is smaller: without the setting the quota is 2 GiB, and etcd " +
-			"takes no writes beyond it"},
-		{"max-wals", beyond(1, unlimited), "old files of the log are never removed, until the disk is full",
-			"take it out"},
-		{"max-snapshots", beyond(1, unlimited), "old snapshots are never removed, until the disk is full", "take it out"},
+			"all", "set 8 GiB, and not before the database is smaller: without the setting the quota is 2 GiB, and " +
+			"etcd takes no writes beyond it"},
+		{
+			"max-wals", beyond(1, unlimited), "old files of the log are never removed, until the disk is full",
+			"take it out",
+		},
+		{
+			"max-snapshots", beyond(1, unlimited), "old snapshots are never removed, until the disk is full",
+			"take it out",
+		},
 	}
 }
 
@@ -144,8 +157,8 @@ func declareHeartbeatSet() declaration {
 					EtcdHeartbeatShort, Etcd, Warm, "etcd's heartbeat is short for the way to the others.",
 					"A heartbeat has to be on its way for less than its interval. Else members miss some whenever " +
 						"the network is a little slower, and elect another leader.",
-					"look at 'quorumctl network' for which way is slow; or set heartbeat-interval to at least two and a " +
-						"half times that time and election-timeout to ten times the interval, the same on all hosts",
+					"look at 'quorumctl network' for which way is slow; or set heartbeat-interval to at least two " +
+						"and a half times that time and election-timeout to ten times the interval, the same on all hosts",
 				},
 			},
 			Runbook: findingRunbook,

@@ -44,7 +44,8 @@ func declareReadOnly() declaration {
 				{
 					FileSystemReadOnly, Disk, Warm, "The file system of etcd's data is read-only.",
 					"It was mounted so, or the kernel made it so because it found it damaged. etcd cannot write there.",
-					"look at 'journalctl -k' for why; repair it (fsck, or xfs_repair) while it is not mounted, then mount it again",
+					"look at 'journalctl -k' for why; repair it (fsck, or xfs_repair) while it is not mounted, then " +
+						"mount it again",
 				},
 			},
 			Runbook: findingRunbook,

@@ -48,8 +48,8 @@ func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 	return seen
 }
 
-// alarms gives what etcd reports to be wrong. That it has no leader just now is none: an election ends, and leaders that
-// change too often are a finding of their own.
+// alarms gives what etcd reports to be wrong. That it has no leader just now is none: an election ends, and leaders
+// that change too often are a finding of their own.
 func alarms(errors []string) (all []string) {
 	for _, text := range errors {
 		if !strings.Contains(text, "no leader") {

@@ -74,7 +74,8 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 		add(self, s.Member, wayState(s.Peer.State, s.Client.State))
 	}
 	for _, h := range r.Hosts {
-		if h.Name == self || names[uint64(h.MemberID)] != h.Name { // spares are many, and no cluster rests on their ways
+		// Spares are many, and no cluster rests on their ways.
+		if h.Name == self || names[uint64(h.MemberID)] != h.Name {
 			continue
 		}
 		for _, s := range h.Sees {

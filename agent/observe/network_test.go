@@ -56,7 +56,8 @@ func TestWhoReachesWhomIsKnownOfHostsThatAreThereAndHaveAMember(t *testing.T) {
 			},
 			{Name: "n3", MemberID: 3, Sees: []record.Sight{{Member: 1, Peer: "of a later version"}}},
 			{Name: "s1", Sees: []record.Sight{{Member: 1, Peer: "unreachable"}}},
-			{Name: "x1", MemberID: 9, Sees: []record.Sight{{Member: 1, Peer: "unreachable"}}}, // etcd lists no such member
+			// etcd lists no such member
+			{Name: "x1", MemberID: 9, Sees: []record.Sight{{Member: 1, Peer: "unreachable"}}},
 		}},
 	}
 	want := health.NetworkReading{Known: true, Self: "n1", Ways: []health.Way{

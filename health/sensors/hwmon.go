@@ -104,8 +104,8 @@ func alarms(chip, name string) (all []health.Sensor) {
 	return all
 }
 
-// turnsTooSlowly says that a fan which turns is below the limit that somebody has set. Many boards give an alarm for a fan
-// of which the limit is 0, and for every connector without a fan.
+// turnsTooSlowly says that a fan which turns is below the limit that somebody has set. Many boards give an alarm for a
+// fan of which the limit is 0, and for every connector without a fan.
 func turnsTooSlowly(chip, fan string) bool {
 	turns, err := strconv.ParseUint(text(filepath.Join(chip, fan+"_input")), 10, 32)
 	least, errLeast := strconv.ParseUint(text(filepath.Join(chip, fan+"_min")), 10, 32)

@@ -113,8 +113,8 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 	return r, nil
 }
 
-// safeFor refuses to write as root where others could put a link in the way: into a directory of root's in which they may
-// rename. In one of another user's it is that user who writes.
+// safeFor refuses to write as root where others could put a link in the way: into a directory of root's in which they
+// may rename. In one of another user's it is that user who writes.
 func safeFor(user int, dir string) error {
 	info, err := os.Stat(dir)
 	if user != 0 || err != nil { // the first write tells what is wrong

@@ -231,7 +231,8 @@ func TestRootWritesWhereNobodyElseMayRename(t *testing.T) {
 	if err := safeFor(1000, dir); err != nil { // who is not root risks no file of root's
 		t.Error(err)
 	}
-	if err := safeFor(0, dir); (err != nil) != (os.Geteuid() == 0) { // a directory of another's is that one's to write to
+	// A directory of another user's is that one's to write to.
+	if err := safeFor(0, dir); (err != nil) != (os.Geteuid() == 0) {
 		t.Error(err)
 	}
 }
