@@ -158,7 +158,8 @@ func declareHeartbeatSet() declaration {
 					"A heartbeat has to be on its way for less than its interval. Else members miss some whenever " +
 						"the network is a little slower, and elect another leader.",
 					"look at 'quorumctl network' for which way is slow; or set heartbeat-interval to at least two " +
-						"and a half times that time and election-timeout to ten times the interval, the same on all hosts",
+						"and a half times that time and election-timeout to ten times the interval, the same on " +
+						"all hosts",
 				},
 			},
 			Runbook: findingRunbook,
