@@ -33,8 +33,8 @@ func declareAlarms() declaration {
 		start: OK,
 		gather: func(at *track) evidence {
 			return &listed{
-				code: HardwareAlarm, track: at, badFor: alarmFor, wellFor: alarmWell,
-				sick: "a chip gives an alarm", well: "no chip gives an alarm", look: alarming,
+				spell: spell{code: HardwareAlarm, track: at, badFor: alarmFor, wellFor: alarmWell},
+				sick:  "a chip gives an alarm", well: "no chip gives an alarm", look: alarming,
 				missing: func(in Input) string { return in.Hardware.Sensors.absent() },
 			}
 		},

@@ -176,15 +176,15 @@ func (f facts) asEtcdSees() string {
 	return fmt.Sprintf("; etcd's own p99 is at most %s", show(at.Upto))
 }
 
-// why keeps what the causes are told by.
-type why struct {
+// circumstances keeps what the causes are told by.
+type circumstances struct {
 	devices []DevicesReading // of the last minute, oldest first
 	etcds   []EtcdReading
 	lanes   [2]samples // not contaminated, of the last five minutes
 }
 
 // read takes in what is new.
-func (w *why) read(in Input) {
+func (w *circumstances) read(in Input) {
 	for _, s := range in.Disk.Samples {
 		if !s.Contaminated {
 			w.lanes[s.Lane] = append(w.lanes[s.Lane], s)
@@ -225,7 +225,7 @@ func keep[R any](all []R, last R, now time.Duration, of func(R) (at time.Duratio
 }
 
 // facts gives what was measured, beside the figures of a verdict.
-func (w *why) facts(v Figures, stalled bool) facts {
+func (w *circumstances) facts(v Figures, stalled bool) facts {
 	f := facts{
 		limit: v.Limit, stalled: stalled, lanes: w.lanes, starved: v.Contaminated,
 		arrays: v.Devices.Arrays,
@@ -267,7 +267,7 @@ func worked(first, last DevicesReading) []work {
 }
 
 // attributed names the causes of the findings that say that writes are slow.
-func (w *why) attributed(v *Verdict) {
+func (w *circumstances) attributed(v *Verdict) {
 	for i := range v.Findings {
 		f := &v.Findings[i]
 		switch f.Code {
@@ -280,7 +280,7 @@ func (w *why) attributed(v *Verdict) {
 }
 
 // etcdAlone tells whether etcd's writes are slow where the probe's are not.
-func (w *why) etcdAlone(v Figures) (Cause, string) {
+func (w *circumstances) etcdAlone(v Figures) (Cause, string) {
 	f := w.facts(v, false)
 	wal := f.lanes[LaneWAL]
 	if len(wal) < fewestWrites || wal.over(v.Limit) > 1 {

@@ -42,8 +42,9 @@ func declareClock() declaration {
 		start: OK,
 		gather: func(at *track) evidence {
 			return &level{
-				code: ClockUnsynchronised, limit: limit, track: at, badFor: clockFor, wellFor: time.Minute,
-				of: func(in Input) Figure { return in.Machine.ClockError },
+				spell: spell{code: ClockUnsynchronised, track: at, badFor: clockFor, wellFor: time.Minute},
+				limit: limit,
+				of:    func(in Input) Figure { return in.Machine.ClockError },
 				words: func(f Figure, l Limit) string {
 					return fmt.Sprintf("the clock may be off by %.1f s, limit %.0f s", f.Value, l.Enter)
 				},

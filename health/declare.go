@@ -116,7 +116,7 @@ type declaration struct {
 func declarations(t Thresholds) []declaration {
 	return slices.Concat([]declaration{
 		declareFsync(t), declareSpace(t), declareCPU(t),
-		declareDrives(), declareWear(), declareDriveErrors(), declareHeat(), declareAlarms(),
+		declareFailing(), declareWear(), declareDriveErrors(), declareHeat(), declareAlarms(),
 		declareMemory(), declarePressure(), declareKills(), declareModules(), declareBroken(), declareClock(),
 		declareCertificates(), declareVersion(), declareSettings(), declareHeartbeatSet(),
 		declareLeaders(), declareProposals(), declareApplies(), declareHeartbeats(), declareEtcdFsync(),

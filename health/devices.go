@@ -64,7 +64,7 @@ func SilentDevices(why string) DevicesReading {
 // declareDevices declares the checks of what lies under etcd's data.
 func declareDevices() []declaration {
 	return []declaration{
-		declareReadOnly(), declareErrors(), declareInodes(), declareRAID(), declareResync(), declareDeviceErrors(),
+		declareReadOnly(), declareDamage(), declareInodes(), declareRAID(), declareResync(), declareDeviceErrors(),
 		declareDurability(),
 	}
 }

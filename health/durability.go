@@ -46,11 +46,11 @@ func declareDurability() declaration {
 		start: OK,
 		gather: func(at *track) evidence {
 			var direct samples
-			return &seen{
-				code: DurabilityDoubtful, track: at, wrong: "writes may be acknowledged early",
-				well: "nothing says that writes are acknowledged early", badFor: durabilityFor,
-				wellFor: durabilityFor,
-				of: func(in Input) sight {
+			return &listed{
+				spell: spell{code: DurabilityDoubtful, track: at, badFor: durabilityFor, wellFor: durabilityFor},
+				sick:  "writes may be acknowledged early", well: "nothing says that writes are acknowledged early",
+				missing: func(in Input) string { return in.Devices.absent() },
+				look: func(in Input, _ bool) []string {
 					for _, s := range in.Disk.Samples {
 						if s.Lane == LaneDirect {
 							direct = append(direct, s)
@@ -65,11 +65,7 @@ func declareDurability() declaration {
 }
 
 // durability tells what speaks against what the devices acknowledge.
-func (d DevicesReading) durability(direct samples) sight {
-	if why := d.absent(); why != "" {
-		return sight{why: why}
-	}
-	var wrong []string
+func (d DevicesReading) durability(direct samples) (wrong []string) {
 	if d.FileSystem.Unsafe != "" {
 		wrong = append(wrong, fmt.Sprintf("%s is mounted with %s and does not flush the device", d.FileSystem.Type,
 			d.FileSystem.Unsafe))
@@ -89,5 +85,5 @@ func (d DevicesReading) durability(direct samples) sight {
 		wrong = append(wrong, fmt.Sprintf("the median of %d writes with a flush is %s, limit %s", len(direct),
 			show(median), show(fastestFlush)))
 	}
-	return sight{wrong: strings.Join(wrong, "; ")}
+	return wrong
 }

@@ -84,7 +84,7 @@ func etcdEdges() []edge {
 	falls := func(when string, n func(float64) func(*localEtcd), limit float64) edge {
 		return edge{when, then(set(n(limit+1), second), set(nothing, 15*minute-second)), set(nothing, second)}
 	}
-	alarms := func(n float64) func(*localEtcd) { return func(m *localEtcd) { m.Alarms = known(n) } }
+	alarms := func(n float64) func(*localEtcd) { return func(m *localEtcd) { m.Alarms, m.Errors = known(n), slices.Repeat([]string{"alarm:NOSPACE"}, int(n)) } }
 	release := func(version string) func(*localEtcd) { return func(m *localEtcd) { m.Version = version } }
 	flag := func(name, value string) func(*localEtcd) {
 		return func(m *localEtcd) { m.Settings = EtcdSettings{Known: true, Flags: map[string]string{name: value}} }
@@ -99,9 +99,9 @@ func etcdEdges() []edge {
 		rises("requests that took over 100 ms over 50", applies, 50),
 		falls("requests that took over 100 ms at most 10", applies, 10),
 		rises("late heartbeats over 5", late, 5), falls("late heartbeats at most 0", late, 0),
-		{"errors that etcd reports over 0", set(alarms(0), minute), set(alarms(1), second)},
+		{"etcd reports an error", set(alarms(0), minute), set(alarms(1), second)},
 		{
-			"errors that etcd reports at most 0",
+			"etcd reports no error",
 			then(set(alarms(1), minute), set(alarms(0), minute-second)), set(nothing, second),
 		},
 		{
@@ -120,9 +120,9 @@ func etcdEdges() []edge {
 			"patch releases behind the first fixed one at most 0",
 			then(set(release("3.6.13"), minute), set(release("3.6.14"), minute-second)), set(nothing, second),
 		},
-		{"settings that may do harm over 0", set(flag("max-wals", "1"), minute), set(flag("max-wals", "0"), second)},
+		{"a setting may do harm", set(flag("max-wals", "1"), minute), set(flag("max-wals", "0"), second)},
 		{
-			"settings that may do harm at most 0",
+			"nothing is set that may do harm",
 			then(set(flag("max-wals", "0"), minute), set(flag("max-wals", "5"), minute-second)), set(nothing, second),
 		},
 		{
@@ -218,7 +218,8 @@ func (m *localEtcd) weather(chance func(percent int) bool) {
 			f.Value += 60
 		}
 	}
-	m.DBSize, m.Alarms, m.Certificates = known(1<<30), known(0), certificatesWith(90*day)
+	m.DBSize, m.Certificates = known(1<<30), certificatesWith(90*day)
+	m.Alarms, m.Errors = known(0), nil
 	if chance(10) {
 		m.DBSize = known(1.9 * (1 << 30))
 	}

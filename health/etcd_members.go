@@ -4,7 +4,6 @@
 package health
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -24,11 +23,10 @@ const (
 
 // declareAlarm declares the check of what etcd itself reports to be wrong.
 func declareAlarm() declaration {
-	limit := Limit{Of: "errors that etcd reports", Unit: "at a time"}
 	return declaration{
 		Check: Check{
 			Name: "etcd-alarm", Component: Etcd, Gates: Nothing, Source: "the status of the local member",
-			Limits: []Limit{limit},
+			Limits: []Limit{{Of: "errors that etcd reports", Unit: "at a time"}},
 			Problems: []Problem{
 				{
 					EtcdAlarm, Etcd, Warm, "etcd reports an error of its own.",
@@ -43,14 +41,11 @@ func declareAlarm() declaration {
 		},
 		start: OK,
 		gather: func(at *track) evidence {
-			var errors []string
-			return &level{
-				code: EtcdAlarm, limit: limit, track: at, wellFor: time.Minute,
-				of: func(in Input) Figure {
-					errors = in.Etcd.Errors
-					return in.Etcd.Alarms
-				},
-				words: func(Figure, Limit) string { return "etcd reports: " + cmp.Or(few(errors), "no error now") },
+			return &listed{
+				spell: spell{code: EtcdAlarm, track: at, wellFor: time.Minute},
+				sick:  "etcd reports an error", well: "etcd reports no error",
+				look:    func(in Input, _ bool) []string { return reported(in.Etcd.Errors) },
+				missing: func(in Input) string { return in.Etcd.Alarms.absent() },
 			}
 		},
 	}
@@ -80,7 +75,8 @@ func declareSizeApart() declaration {
 		gather: func(at *track) evidence {
 			var seen EtcdReading
 			return &level{
-				code: EtcdSizeApart, limit: limit, track: at, badFor: sizeApartFor, wellFor: time.Minute,
+				spell: spell{code: EtcdSizeApart, track: at, badFor: sizeApartFor, wellFor: time.Minute},
+				limit: limit,
 				of: func(in Input) Figure {
 					seen = in.Etcd
 					return apart(seen)
@@ -110,19 +106,14 @@ func apart(r EtcdReading) Figure {
 	}
 }
 
-// few writes what another program says in a bounded room.
-func few(texts []string) string {
-	const most, longest = 4, 120
-	shown := make([]string, 0, most+1)
-	for i, text := range texts {
-		if i == most {
-			shown = append(shown, fmt.Sprintf("and %d more", len(texts)-most))
-			break
-		}
+// reported bounds what another program says.
+func reported(texts []string) (found []string) {
+	const longest = 120
+	for _, text := range texts {
 		if len(text) > longest {
 			text = strings.ToValidUTF8(text[:longest], "") + "…"
 		}
-		shown = append(shown, text)
+		found = append(found, "etcd reports: "+text)
 	}
-	return strings.Join(shown, "; ")
+	return found
 }

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -90,12 +89,11 @@ func risks() []risk {
 
 // declareSettings declares the check of flags that may do harm.
 func declareSettings() declaration {
-	limit := Limit{Of: "settings that may do harm", Unit: "at a time"}
 	return declaration{
 		Check: Check{
 			Name: "etcd-settings", Component: Etcd, Gates: Nothing,
 			Source: "etcd.environment, and the command line of the local etcd",
-			Limits: []Limit{limit},
+			Limits: []Limit{{Of: "settings that may do harm", Unit: "at a time"}},
 			Problems: []Problem{
 				{
 					EtcdSettingsRisky, Etcd, Warm, "etcd is set in a way that may do harm.",
@@ -108,18 +106,11 @@ func declareSettings() declaration {
 		},
 		start: OK,
 		gather: func(at *track) evidence {
-			var set EtcdSettings
-			return &level{
-				code: EtcdSettingsRisky, limit: limit, track: at, wellFor: time.Minute,
-				of: func(in Input) Figure {
-					if set = in.Etcd.Settings; !set.Known {
-						return Figure{Absent: set.absent()}
-					}
-					return Figure{Value: float64(len(set.harms())), Known: true}
-				},
-				words: func(Figure, Limit) string {
-					return cmp.Or(strings.Join(set.harms(), "; "), "nothing is set any more that may do harm")
-				},
+			return &listed{
+				spell: spell{code: EtcdSettingsRisky, track: at, wellFor: time.Minute},
+				sick:  "a setting may do harm", well: "nothing is set that may do harm",
+				look:    func(in Input, _ bool) []string { return in.Etcd.Settings.harms() },
+				missing: func(in Input) string { return in.Etcd.Settings.absent() },
 			}
 		},
 	}
@@ -168,7 +159,8 @@ func declareHeartbeatSet() declaration {
 		gather: func(at *track) evidence {
 			var seen EtcdReading
 			return &level{
-				code: EtcdHeartbeatShort, limit: limit, track: at, badFor: heartbeatFor, wellFor: heartbeatFor,
+				spell: spell{code: EtcdHeartbeatShort, track: at, badFor: heartbeatFor, wellFor: heartbeatFor},
+				limit: limit,
 				of: func(in Input) Figure {
 					seen = in.Etcd
 					return seen.heartbeatUsed()

@@ -146,11 +146,11 @@ func TestSizesOfADatabaseThatCannotBeAreRefused(t *testing.T) {
 func TestWhatEtcdReportsIsShownInABoundedRoom(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 200)
-	got := few([]string{long, "b", "c", "d", "e", "f"})
-	if want := strings.Repeat("é", 60) + "…; b; c; d; and 2 more"; got != want {
+	b := newBench(t, DefaultThresholds())
+	b.member, b.etcd.Alarms, b.etcd.Errors = true, known(6), []string{"x" + long, "b", "c", "d", "e", "f"}
+	b.each(10*time.Minute, ms)
+	want := "etcd reports: x" + strings.Repeat("é", 59) + "…; etcd reports: b; etcd reports: c; and 3 more"
+	if got := b.found(EtcdAlarm); got != want {
 		t.Errorf("it shows %q", got)
-	}
-	if got := few([]string{"x" + long}); got != "x"+strings.Repeat("é", 59)+"…" {
-		t.Errorf("half a letter is shown: %q", got)
 	}
 }

@@ -48,7 +48,8 @@ func declareVersion() declaration {
 		gather: func(at *track) evidence {
 			var version string
 			return &level{
-				code: EtcdVersionUnsafe, limit: limit, track: at, wellFor: time.Minute,
+				spell: spell{code: EtcdVersionUnsafe, track: at, wellFor: time.Minute},
+				limit: limit,
 				of: func(in Input) Figure {
 					if !in.Etcd.Alarms.Known { // there is no status
 						return in.Etcd.Alarms

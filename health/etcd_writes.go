@@ -73,8 +73,9 @@ func writesOfEtcd(name, source, what string, of func(EtcdReading) Histogram, lim
 		gather: func(at *track) evidence {
 			kept := &recent{}
 			return &level{
-				code: p.Code, limit: limit, track: at, wellFor: etcdWritesSpan,
-				of: func(in Input) Figure { return kept.slowest(in.Etcd.At, of(in.Etcd)) },
+				spell: spell{code: p.Code, track: at, wellFor: etcdWritesSpan},
+				limit: limit,
+				of:    func(in Input) Figure { return kept.slowest(in.Etcd.At, of(in.Etcd)) },
 				words: func(f Figure, l Limit) string {
 					return fmt.Sprintf("one in a hundred of etcd's own %s took over %.0f ms in the last %s, limit "+
 						"%.0f ms",

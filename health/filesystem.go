@@ -52,24 +52,24 @@ func declareReadOnly() declaration {
 		},
 		start: OK,
 		gather: func(at *track) evidence {
-			return &seen{
-				code: FileSystemReadOnly, track: at, wrong: "the file system is read-only",
-				well: "the file system takes writes", wellFor: time.Minute,
-				of: func(in Input) sight {
-					s := in.Devices.FileSystem
-					if s.ReadOnly.Known && s.ReadOnly.Value > 0 {
-						return sight{wrong: "the " + s.Type + " of etcd's data is read-only"}
+			return &listed{
+				spell: spell{code: FileSystemReadOnly, track: at, wellFor: time.Minute},
+				sick:  "the file system is read-only", well: "the file system takes writes",
+				missing: func(in Input) string { return in.Devices.FileSystem.ReadOnly.absent() },
+				look: func(in Input, _ bool) []string {
+					if in.Devices.FileSystem.ReadOnly.Value == 0 {
+						return nil
 					}
-					return sight{why: s.ReadOnly.absent()}
+					return []string{"the " + in.Devices.FileSystem.Type + " of etcd's data is read-only"}
 				},
 			}
 		},
 	}
 }
 
-// declareErrors declares the check of damage that the file system has found in itself. It is remembered on the disk
+// declareDamage declares the check of damage that the file system has found in itself. It is remembered on the disk
 // until the file system is checked.
-func declareErrors() declaration {
+func declareDamage() declaration {
 	return declaration{
 		Check: Check{
 			Name: "damage", Component: Disk, Gates: Nothing,
@@ -88,24 +88,25 @@ func declareErrors() declaration {
 		},
 		start: OK,
 		gather: func(at *track) evidence {
-			return &seen{
-				code: FileSystemErrors, track: at, wrong: "errors are noted in the file system",
-				well: "no error is noted in the file system", wellFor: time.Minute,
-				of: func(in Input) sight { return in.Devices.FileSystem.damage() },
+			return &listed{
+				spell: spell{code: FileSystemErrors, track: at, wellFor: time.Minute},
+				sick:  "errors are noted in the file system", well: "no error is noted in the file system",
+				missing: func(in Input) string { return in.Devices.FileSystem.Errors.absent() },
+				look:    func(in Input, _ bool) []string { return in.Devices.FileSystem.damage() },
 			}
 		},
 	}
 }
 
-func (s FileSystem) damage() sight {
-	if !s.Errors.Known || s.Errors.Value == 0 {
-		return sight{why: s.Errors.absent()}
+func (s FileSystem) damage() []string {
+	if s.Errors.Value == 0 {
+		return nil
 	}
 	text := fmt.Sprintf("%s has noted %s, limit 0", s.Type, plural(int(s.Errors.Value), "error"))
 	if !s.LastError.IsZero() {
 		text += ", the last on " + s.LastError.UTC().Format("2006-01-02 15:04:05Z")
 	}
-	return sight{wrong: text}
+	return []string{text}
 }
 
 // declareInodes declares the check of the files that can still be made.
@@ -129,8 +130,9 @@ func declareInodes() declaration {
 		start: OK,
 		gather: func(at *track) evidence {
 			return &level{
-				code: InodesLow, limit: limit, track: at, badFor: time.Minute, wellFor: time.Minute,
-				of: func(in Input) Figure { return in.Disk.inodes() },
+				spell: spell{code: InodesLow, track: at, badFor: time.Minute, wellFor: time.Minute},
+				limit: limit,
+				of:    func(in Input) Figure { return in.Disk.inodes() },
 				words: func(f Figure, l Limit) string {
 					return fmt.Sprintf("%.1f %% of the inodes are free, limit %.0f %%", f.Value, l.Enter)
 				},

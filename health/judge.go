@@ -75,12 +75,12 @@ type Judge struct {
 	now    time.Duration
 	newest time.Duration // when the newest sample came back
 	// devices are those below etcd's data, as told last
-	devices DevicesReading
-	why     why
-	begun   bool
-	reset   bool
-	state   State
-	since   time.Duration
+	devices       DevicesReading
+	circumstances circumstances
+	begun         bool
+	reset         bool
+	state         State
+	since         time.Duration
 }
 
 // New gives a judge who knows nothing yet. The error says which thresholds make no sense.
@@ -115,7 +115,7 @@ func (j *Judge) Observe(in Input) (Verdict, []Change) {
 		j.begin(in.Now)
 	}
 	j.now, j.reset, j.devices = in.Now, false, in.Devices
-	j.why.read(in)
+	j.circumstances.read(in)
 	var changes []Change
 	for _, c := range j.checks {
 		c.read(in)
@@ -176,7 +176,7 @@ func (j *Judge) verdict() Verdict {
 		}
 	}
 	v.Text = v.Checks[0].Text
-	j.why.attributed(&v)
+	j.circumstances.attributed(&v)
 	if len(v.Findings) > 0 && v.Findings[0].Gates != Nothing {
 		worst := v.Findings[0]
 		v.State, v.Code, v.Text, v.Remedy = worst.State, worst.Code, worst.Text, worst.Remedy

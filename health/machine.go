@@ -3,12 +3,6 @@
 
 package health
 
-import (
-	"cmp"
-	"fmt"
-	"time"
-)
-
 // MachineReading is what the kernel tells of the machine beside its disk, at one moment. The zero value says that
 // nothing is known.
 type MachineReading struct {
@@ -29,87 +23,4 @@ type MachineReading struct {
 func Silent(why string) MachineReading {
 	f := Figure{Absent: why}
 	return MachineReading{f, f, f, f, f, f}
-}
-
-// Figure is a number that may not be there. The zero value says that nobody has looked.
-type Figure struct {
-	Value float64
-	// Known says that there is one, and Absent otherwise why not, without numbers that change.
-	Known  bool
-	Absent string
-}
-
-// notYet says why there is no figure before the first look.
-const notYet = "not looked at yet"
-
-// absent says why there is no figure; empty when there is.
-func (f Figure) absent() string {
-	if f.Known {
-		return ""
-	}
-	return cmp.Or(f.Absent, notYet)
-}
-
-// level is the evidence of a check that holds one figure against one limit: beyond it for a while things
-// are bad, within the other one for a while they are well again.
-type level struct {
-	plain
-
-	now     time.Duration
-	code    Code
-	limit   Limit
-	track   *track
-	of      func(Input) Figure
-	words   func(Figure, Limit) string
-	figure  Figure
-	begun   bool
-	badFor  time.Duration // that it must be beyond the limit
-	wellFor time.Duration // that it must be within the other one, before patience doubles that
-	lastOK  time.Duration // when it was last within the limit
-	lastBad time.Duration // when it was last beyond the limit that it is left by
-}
-
-func (l *level) read(in Input) {
-	l.now, l.figure = in.Now, l.of(in)
-	if !l.begun {
-		l.begun, l.lastOK, l.lastBad = true, l.now, l.now
-	}
-	if !l.figure.Known || !l.limit.beyond(l.figure.Value, false) {
-		l.lastOK = l.now
-	}
-	if !l.figure.Known || l.limit.beyond(l.figure.Value, true) {
-		l.lastBad = l.now
-	}
-}
-
-func (l *level) absent() string { return l.figure.absent() }
-
-func (l *level) text() string { return l.words(l.figure, l.limit) }
-
-func (l *level) ways() []rule {
-	bad, well := "over", "at most"
-	if l.limit.Below {
-		bad, well = "below", "at least"
-	}
-	lasting := ""
-	if l.badFor > 0 {
-		lasting = " for " + show(l.badFor)
-	}
-	return []rule{
-		{
-			[]State{OK},
-			Warm, l.code, fmt.Sprintf("%s %s %.10g %s%s", l.limit.Of, bad, l.limit.Enter, l.limit.Unit, lasting),
-			func() (string, bool) { return l.text(), l.now-l.lastOK >= l.badFor && l.lastOK < l.now },
-			false,
-		},
-		{
-			[]State{Warm},
-			OK, "", fmt.Sprintf("%s %s %.10g %s for %s", l.limit.Of, well, l.limit.Leave, l.limit.Unit,
-				show(l.wellFor)),
-			func() (string, bool) {
-				return l.text(), l.now-l.lastBad >= l.track.patience(OK, l.wellFor, l.now)
-			},
-			true,
-		},
-	}
 }

@@ -46,8 +46,9 @@ func declareMemory() declaration {
 		start: OK,
 		gather: func(at *track) evidence {
 			return &level{
-				code: MemoryLow, limit: limit, track: at, badFor: memoryFor, wellFor: memoryFor,
-				of: func(in Input) Figure { return in.Machine.MemoryAvailable },
+				spell: spell{code: MemoryLow, track: at, badFor: memoryFor, wellFor: memoryFor},
+				limit: limit,
+				of:    func(in Input) Figure { return in.Machine.MemoryAvailable },
 				words: func(f Figure, l Limit) string {
 					return fmt.Sprintf("%.0f %% of the memory is available, limit %.0f %%", f.Value, l.Enter)
 				},
@@ -77,8 +78,9 @@ func declarePressure() declaration {
 		start: OK,
 		gather: func(at *track) evidence {
 			return &level{
-				code: MemoryPressure, limit: limit, track: at, wellFor: memoryFor,
-				of: func(in Input) Figure { return in.Machine.MemoryStalled },
+				spell: spell{code: MemoryPressure, track: at, wellFor: memoryFor},
+				limit: limit,
+				of:    func(in Input) Figure { return in.Machine.MemoryStalled },
 				words: func(f Figure, l Limit) string {
 					return fmt.Sprintf("for %.1f %% of the last minute all processes waited for memory, limit %.0f %%",
 						f.Value, l.Enter)

@@ -5,7 +5,6 @@ package health
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -49,7 +48,6 @@ const (
 	networkWell = time.Minute
 	// observersAgree is how many hosts must not reach one before that is believed without a word from it.
 	observersAgree = 2
-	waysNamed      = 3 // in a text
 )
 
 const networkSource = "what each host finds on the members' peer and client ports; see quorumctl network"
@@ -92,41 +90,21 @@ func declareLargeLost() declaration {
 
 // declareWays declares a check of the ways from and to this host of which something is wrong with some.
 func declareWays(name, of string, problem Problem, wrong func(NetworkReading) []string) declaration {
-	limit := Limit{Of: of, Unit: "from or to this host"}
 	return declaration{
 		Check: Check{
-			Name: name, Component: Network, Gates: Nothing, Source: networkSource, Limits: []Limit{limit},
+			Name: name, Component: Network, Gates: Nothing, Source: networkSource, Limits: []Limit{{Of: of, Unit: "from or to this host"}},
 			Problems: []Problem{problem}, Runbook: findingRunbook,
 		},
 		start: OK,
 		gather: func(at *track) evidence {
-			var said []string
-			return &level{
-				code: problem.Code, limit: limit, track: at, badFor: networkBad, wellFor: networkWell,
-				of: func(in Input) Figure {
-					n := in.Network
-					if said = nil; !n.Known {
-						return Figure{Absent: n.Absent}
-					}
-					said = wrong(n)
-					return Figure{Value: float64(len(said)), Known: true}
-				},
-				words: func(Figure, Limit) string { return waysListed(said) },
+			return &listed{
+				spell: spell{code: problem.Code, track: at, badFor: networkBad, wellFor: networkWell},
+				sick:  of, well: "no " + of + " from or to this host",
+				look:    func(in Input, _ bool) []string { return wrong(in.Network) },
+				missing: func(in Input) string { return Figure{Known: in.Network.Known, Absent: in.Network.Absent}.absent() },
 			}
 		},
 	}
-}
-
-// listed joins what is said, and bounds it.
-func waysListed(said []string) string {
-	if len(said) == 0 {
-		return "none from or to this host"
-	}
-	more := ""
-	if n := len(said) - waysNamed; n > 0 {
-		said, more = said[:waysNamed], fmt.Sprintf("; and %d more", n)
-	}
-	return strings.Join(said, "; ") + more
 }
 
 // state gives how a way was found by its owner.

@@ -91,13 +91,6 @@ func TestAHostThatHasGoneIsNotCutOff(t *testing.T) {
 	}
 }
 
-func TestATextOfManyWaysIsBounded(t *testing.T) {
-	t.Parallel()
-	if got := waysListed([]string{"a", "b", "c", "d", "e"}); got != "a; b; c; and 2 more" {
-		t.Errorf("it is %q", got)
-	}
-}
-
 // networkAt is the network in a weather that begins at that moment: mostly that of before.
 func networkAt(now time.Duration, before NetworkReading) NetworkReading {
 	faults := []string{"", "n1>n3 lost", "n1>n3 lost,n3>n1 lost", "n2>n1 large"}
@@ -122,12 +115,12 @@ func networkEdges() []edge {
 	} {
 		all = append(all,
 			edge{
-				name + " over 0",
+				name + " for",
 				func(b *bench) { set("", time.Minute)(b); set(ways, networkBad-time.Second)(b) },
 				set(ways, time.Second),
 			},
 			edge{
-				name + " at most 0",
+				"no " + name,
 				func(b *bench) { set(ways, time.Minute)(b); set("", networkWell-time.Second)(b) }, set("", time.Second),
 			})
 	}

@@ -47,11 +47,8 @@ func declareRAID() declaration {
 		},
 		start: OK,
 		gather: func(at *track) evidence {
-			return &seen{
-				code: RAIDDegraded, track: at, wrong: "an array lacks a leg", well: "no array lacks a leg",
-				wellFor: time.Minute,
-				of:      func(in Input) sight { return arrays(in, Array.lacking) },
-			}
+			return eachArray(spell{code: RAIDDegraded, track: at, wellFor: time.Minute},
+				"an array lacks a leg", "no array lacks a leg", Array.lacking)
 		},
 	}
 }
@@ -76,24 +73,26 @@ func declareResync() declaration {
 		},
 		start: OK,
 		gather: func(at *track) evidence {
-			return &seen{
-				code: RAIDResyncing, track: at, wrong: "an array is resynchronised", well: "no array is resynchronised",
-				badFor: time.Minute, wellFor: time.Minute,
-				of: func(in Input) sight { return arrays(in, Array.resyncing) },
-			}
+			return eachArray(spell{code: RAIDResyncing, track: at, badFor: time.Minute, wellFor: time.Minute},
+				"an array is resynchronised", "no array is resynchronised", Array.resyncing)
 		},
 	}
 }
 
-// arrays asks all arrays under etcd's data what is wrong with them.
-func arrays(in Input, wrong func(Array) string) sight {
-	var all []string
-	for _, a := range in.Devices.Arrays {
-		if text := wrong(a); text != "" {
-			all = append(all, fmt.Sprintf("%s (%s) %s", a.Name, a.Level, text))
-		}
+// eachArray gives the evidence of a check that asks each array under etcd's data what is wrong with it.
+func eachArray(timing spell, sick, well string, wrong func(Array) string) *listed {
+	return &listed{
+		spell: timing, sick: sick, well: well,
+		missing: func(in Input) string { return in.Devices.absent() },
+		look: func(in Input, _ bool) (found []string) {
+			for _, a := range in.Devices.Arrays {
+				if text := wrong(a); text != "" {
+					found = append(found, fmt.Sprintf("%s (%s) %s", a.Name, a.Level, text))
+				}
+			}
+			return found
+		},
 	}
-	return sight{wrong: strings.Join(all, "; "), why: in.Devices.absent()}
 }
 
 func (a Array) lacking() string {

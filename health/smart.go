@@ -33,9 +33,9 @@ func warnings() []string {
 	}
 }
 
-// declareDrives declares the check of what drives say of themselves. It advises only: drives that say they fail may run
+// declareFailing declares the check of what drives say of themselves. It advises only: drives that say they fail may run
 // on for a year, and a quarter of those that fail never said so; the probe sees what etcd would see.
-func declareDrives() declaration {
+func declareFailing() declaration {
 	return declaration{
 		Check: Check{
 			Name: "smart", Component: Machine, Gates: Nothing,
@@ -65,7 +65,7 @@ func declareDrives() declaration {
 func eachDrive(at *track, code Code, sick, well string, look func(Drive) string) *listed {
 	last := map[string]string{}
 	return &listed{
-		code: code, track: at, sick: sick, well: well, wellFor: drivesFor,
+		spell: spell{code: code, track: at, wellFor: drivesFor}, sick: sick, well: well,
 		missing: func(in Input) string { return in.Hardware.Drives.absent() },
 		look: func(in Input, _ bool) (found []string) {
 			before := last
@@ -160,9 +160,10 @@ func declareHeat() declaration {
 		start: OK,
 		gather: func(at *track) evidence {
 			return &listed{
-				code: DriveHot, track: at, sick: "a drive is hotter than its own limit, or warns of its temperature",
-				well:   fmt.Sprintf("every drive that was too hot is %d °C below its limit", cooler),
-				badFor: time.Minute, wellFor: drivesFor, look: tooHot, missing: noTemperature,
+				spell: spell{code: DriveHot, track: at, badFor: time.Minute, wellFor: drivesFor},
+				sick:  "a drive is hotter than its own limit, or warns of its temperature",
+				well:  fmt.Sprintf("every drive that was too hot is %d °C below its limit", cooler),
+				look:  tooHot, missing: noTemperature,
 			}
 		},
 	}

@@ -181,7 +181,7 @@ func TestManyBadDrivesAreCountedAndAFewNamed(t *testing.T) {
 	for i := range 5 {
 		b.hardware.Drives.All = append(b.hardware.Drives.All, Drive{Name: fmt.Sprintf("sd%d", i), Failed: true})
 	}
-	b.look()
+	b.each(time.Second, ms)
 	b.finds(DriveFailing)
 	text := b.verdict.Findings[0].Text
 	if strings.Count(text, "FAILED") != 3 || !strings.HasSuffix(text, "; and 2 more") {
@@ -279,7 +279,7 @@ func TestADriveThatFallsSilentHasNotRecovered(t *testing.T) {
 	failing := wellDrive()
 	failing.Failed = true
 	b.hardware.Drives.All = []Drive{failing, second}
-	b.pass(time.Minute, ms)
+	b.pass(2*time.Minute, ms)
 	if text := b.found(DriveFailing); !strings.HasPrefix(text, "nvme0 (S1): ") {
 		t.Fatalf("a failing drive gives %q", text)
 	}

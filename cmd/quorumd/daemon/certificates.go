@@ -5,14 +5,14 @@ package daemon
 
 import (
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/health/expiry"
+	"github.com/quorumd/quorumd/health/certificates"
 )
 
-// certificates names the files of certificates that connections to etcd hang on. Those of etcd itself may be in its
+// certificateFiles names the files of certificates that connections to etcd hang on. Those of etcd itself may be in its
 // unit, or not for this user to read.
-func certificates(conf config.Config) expiry.Files {
+func certificateFiles(conf config.Config) certificates.Files {
 	env := conf.Etcd.Environment
-	files := expiry.Files{
+	files := certificates.Files{
 		Chains: []string{
 			env["ETCD_CERT_FILE"], env["ETCD_CLIENT_CERT_FILE"], env["ETCD_PEER_CERT_FILE"],
 			env["ETCD_PEER_CLIENT_CERT_FILE"],

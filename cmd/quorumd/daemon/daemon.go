@@ -33,10 +33,10 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
-	"github.com/quorumd/quorumd/health/expiry"
-	"github.com/quorumd/quorumd/health/scrape"
+	"github.com/quorumd/quorumd/health/certificates"
+	"github.com/quorumd/quorumd/health/etcdflags"
+	"github.com/quorumd/quorumd/health/etcdmetrics"
 	"github.com/quorumd/quorumd/health/sensors"
-	"github.com/quorumd/quorumd/health/settings"
 	"github.com/quorumd/quorumd/systemd"
 	"github.com/quorumd/quorumd/systemd/steward"
 )
@@ -86,7 +86,7 @@ func Run(ctx context.Context, opt Options) error {
 		return err
 	}
 
-	metrics, err := scrape.New(metricsURL(conf.Etcd), parts.etcd.TLS)
+	metrics, err := etcdmetrics.New(metricsURL(conf.Etcd), parts.etcd.TLS)
 	if err != nil {
 		return err
 	}
@@ -102,8 +102,8 @@ func Run(ctx context.Context, opt Options) error {
 		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Hold: holdOf(conf, orders),
 		Machine: machine(conf, log), Hooks: hookRunner,
 		Hardware:     hardware,
-		Certificates: expiry.New(certificates(conf), parts.etcd.TLS, wall).Read,
-		EtcdSettings: settings.Reader{Environment: conf.Etcd.Environment}.Read,
+		Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
+		EtcdSettings: etcdflags.Reader{Environment: conf.Etcd.Environment}.Read,
 		EtcdVersion: func(ctx context.Context) (string, error) {
 			return cluster.BinaryVersion(ctx, conf.Etcd.Binary)
 		},

@@ -1,11 +1,11 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scrape reads what the local etcd tells of itself at /metrics.
+// Package etcdmetrics reads what the local etcd tells of itself at /metrics.
 //
 // It promises that a look takes no longer than its context allows and reads a bounded number of bytes; and that what is
 // missing, or makes no sense, is a figure that says why it is absent, never zero.
-package scrape
+package etcdmetrics
 
 import (
 	"context"

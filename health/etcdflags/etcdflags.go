@@ -1,9 +1,9 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package settings tells how the local etcd is set: by the environment that quorumd gives it, and by the flags on its
+// Package etcdflags tells how the local etcd is set: by the environment that quorumd gives it, and by the flags on its
 // command line, which outweigh that. It reads one file of the kernel and asks nobody.
-package settings
+package etcdflags
 
 import (
 	"cmp"

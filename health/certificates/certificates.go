@@ -1,11 +1,11 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expiry looks until when certificates are valid: those in files, and those that etcd's members show.
+// Package certificates looks until when certificates are valid: those in files, and those that etcd's members show.
 //
 // It promises that a look takes no longer than its context allows, reads a bounded number of bounded files, and makes
 // one handshake with each member, after which it hangs up. Whether a certificate is trusted it does not judge.
-package expiry
+package certificates
 
 import (
 	"cmp"

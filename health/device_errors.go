@@ -20,7 +20,7 @@ func declareDeviceErrors() declaration {
 	limit := Limit{Of: "errors of the drives", Unit: "a day"}
 	return declaration{
 		Check: Check{
-			Name: "drives", Component: Disk, Gates: Nothing,
+			Name: "device-errors", Component: Disk, Gates: Nothing,
 			Source: "iotmo_cnt of SCSI and SATA drives under etcd's data, errors of the legs of its arrays (md)",
 			Limits: []Limit{limit},
 			Problems: []Problem{

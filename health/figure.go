@@ -1,0 +1,25 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import "cmp"
+
+// Figure is a number that may not be there. The zero value says that nobody has looked.
+type Figure struct {
+	Value float64
+	// Known says that there is one, and Absent otherwise why not, without numbers that change.
+	Known  bool
+	Absent string
+}
+
+// notYet says why there is no figure before the first look.
+const notYet = "not looked at yet"
+
+// absent says why there is no figure; empty when there is.
+func (f Figure) absent() string {
+	if f.Known {
+		return ""
+	}
+	return cmp.Or(f.Absent, notYet)
+}

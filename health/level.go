@@ -1,0 +1,43 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import "fmt"
+
+// level is the evidence of a check that holds one figure against one limit: beyond it things are bad, within the other
+// one they are well again.
+type level struct {
+	plain
+	spell
+
+	limit  Limit
+	of     func(Input) Figure
+	words  func(Figure, Limit) string
+	figure Figure
+}
+
+func (l *level) read(in Input) {
+	l.figure = l.of(in)
+	known, value := l.figure.Known, l.figure.Value
+	text := ""
+	if known {
+		text = l.present()
+	}
+	l.see(in.Now, known && l.limit.beyond(value, false), known && !l.limit.beyond(value, true), text)
+}
+
+func (l *level) absent() string { return l.figure.absent() }
+
+func (l *level) present() string { return l.words(l.figure, l.limit) }
+
+func (l *level) text() string { return l.tell(l.present()) }
+
+func (l *level) ways() []rule {
+	bad, well := "over", "at most"
+	if l.limit.Below {
+		bad, well = "below", "at least"
+	}
+	return l.rules(fmt.Sprintf("%s %s %.10g %s", l.limit.Of, bad, l.limit.Enter, l.limit.Unit),
+		fmt.Sprintf("%s %s %.10g %s", l.limit.Of, well, l.limit.Leave, l.limit.Unit), l.present)
+}

@@ -1,0 +1,69 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"testing"
+	"time"
+)
+
+func TestWhatIsOnItsWayBackIsToldInTheWordsOfTheFault(t *testing.T) {
+	t.Parallel()
+	for code, how := range map[Code]struct {
+		spoil func(*bench)
+		bad   time.Duration
+		text  string
+	}{
+		MemoryLow: {
+			func(b *bench) { b.machine.MemoryAvailable = known(4) }, 2 * time.Minute,
+			"4 % of the memory is available, limit 10 %",
+		},
+		EtcdAlarm: {
+			func(b *bench) { b.etcd.Alarms, b.etcd.Errors = known(1), []string{"alarm:NOSPACE"} }, time.Minute,
+			"etcd reports: alarm:NOSPACE",
+		},
+		NetworkOneWay: {
+			func(b *bench) { b.network = network("n1>n3 lost") }, 2 * time.Minute,
+			"n1 does not reach n3, and n3 reaches n1",
+		},
+		FileSystemReadOnly: {
+			func(b *bench) { b.devices.FileSystem.ReadOnly = known(1) }, time.Minute,
+			"the ext4 of etcd's data is read-only",
+		},
+		HardwareAlarm: {
+			func(b *bench) {
+				b.hardware.Sensors = Several[Sensor]{Known: true, All: []Sensor{{Of: "it87", Label: "fan1", Alarm: true}}}
+			}, 3 * time.Minute, "it87 fan1",
+		},
+	} {
+		b := newBench(t, DefaultThresholds())
+		b.member = true
+		b.each(10*time.Minute, ms)
+		machine, etcd, devices, hardware, network := b.machine, b.etcd, b.devices, b.hardware, b.network
+		how.spoil(b)
+		b.each(how.bad, ms)
+		if got := b.found(code); got != how.text {
+			t.Errorf("found is %q, want %q", got, how.text)
+		}
+		b.machine, b.etcd, b.devices, b.hardware, b.network = machine, etcd, devices, hardware, network
+		b.each(10*time.Second, ms)
+		if got := b.found(code); got != how.text+", until just now" {
+			t.Errorf("on its way back it is %q", got)
+		}
+		b.reborn() // and nobody has seen it since
+		b.each(10*time.Second, ms)
+		if got := b.found(code); got != how.text+", until just now" {
+			t.Errorf("after a restart it is %q", got)
+		}
+		b.each(10*time.Minute, ms)
+		if got := b.found(code); got != "" {
+			t.Errorf("after ten minutes it is %q", got)
+		}
+		for _, s := range b.verdict.Checks {
+			if s.State == OK && len(s.Text) > 15 && s.Text[len(s.Text)-15:] == ", until just now" {
+				t.Errorf("what is well says %q", s.Text)
+			}
+		}
+	}
+}
