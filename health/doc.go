@@ -26,7 +26,7 @@
 //
 // A check is one file with its test, and one line in declarations: what it is, see [Check]; its codes and what they
 // mean; its evidence, which reads an [Input], has the rules, and says what was measured. The rules are the ways between
-// its states with their conditions in words and numbers. Kills, in kills.go, is the shortest example. Put what it reads into Input.
+// its states with their conditions in words and numbers. Kills is the shortest example. Put what it reads into Input.
 // Combining, hiding, hysteresis, snapshots, findings, changes and the metric of each finding come with it.
 //
 // Only a check that etcd's safety hangs on is vital, and UNKNOWN without data. Any other is optional: while it cannot

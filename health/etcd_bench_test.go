@@ -84,7 +84,11 @@ func etcdEdges() []edge {
 	falls := func(when string, n func(float64) func(*localEtcd), limit float64) edge {
 		return edge{when, then(set(n(limit+1), second), set(nothing, 15*minute-second)), set(nothing, second)}
 	}
-	alarms := func(n float64) func(*localEtcd) { return func(m *localEtcd) { m.Alarms, m.Errors = known(n), slices.Repeat([]string{"alarm:NOSPACE"}, int(n)) } }
+	alarms := func(n float64) func(*localEtcd) {
+		return func(m *localEtcd) {
+			m.Alarms, m.Errors = known(n), slices.Repeat([]string{"alarm:NOSPACE"}, int(n))
+		}
+	}
 	release := func(version string) func(*localEtcd) { return func(m *localEtcd) { m.Version = version } }
 	flag := func(name, value string) func(*localEtcd) {
 		return func(m *localEtcd) { m.Settings = EtcdSettings{Known: true, Flags: map[string]string{name: value}} }

@@ -24,6 +24,8 @@ type NetworkReading struct {
 	Ways   []Way  // between hosts that are present, each way once
 }
 
+func (n NetworkReading) absent() string { return Figure{Known: n.Known, Absent: n.Absent}.absent() }
+
 // Way is how one host reaches the member of another.
 type Way struct {
 	From, To string // names of hosts
@@ -92,7 +94,8 @@ func declareLargeLost() declaration {
 func declareWays(name, of string, problem Problem, wrong func(NetworkReading) []string) declaration {
 	return declaration{
 		Check: Check{
-			Name: name, Component: Network, Gates: Nothing, Source: networkSource, Limits: []Limit{{Of: of, Unit: "from or to this host"}},
+			Name: name, Component: Network, Gates: Nothing, Source: networkSource,
+			Limits:   []Limit{{Of: of, Unit: "from or to this host"}},
 			Problems: []Problem{problem}, Runbook: findingRunbook,
 		},
 		start: OK,
@@ -101,7 +104,7 @@ func declareWays(name, of string, problem Problem, wrong func(NetworkReading) []
 				spell: spell{code: problem.Code, track: at, badFor: networkBad, wellFor: networkWell},
 				sick:  of, well: "no " + of + " from or to this host",
 				look:    func(in Input, _ bool) []string { return wrong(in.Network) },
-				missing: func(in Input) string { return Figure{Known: in.Network.Known, Absent: in.Network.Absent}.absent() },
+				missing: func(in Input) string { return in.Network.absent() },
 			}
 		},
 	}

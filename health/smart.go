@@ -33,8 +33,8 @@ func warnings() []string {
 	}
 }
 
-// declareFailing declares the check of what drives say of themselves. It advises only: drives that say they fail may run
-// on for a year, and a quarter of those that fail never said so; the probe sees what etcd would see.
+// declareFailing declares the check of what drives say of themselves. It advises only: drives that say they fail may
+// run on for a year, and a quarter of those that fail never said so; the probe sees what etcd would see.
 func declareFailing() declaration {
 	return declaration{
 		Check: Check{

@@ -33,7 +33,8 @@ func TestWhatIsOnItsWayBackIsToldInTheWordsOfTheFault(t *testing.T) {
 		},
 		HardwareAlarm: {
 			func(b *bench) {
-				b.hardware.Sensors = Several[Sensor]{Known: true, All: []Sensor{{Of: "it87", Label: "fan1", Alarm: true}}}
+				b.hardware.Sensors.Known = true
+				b.hardware.Sensors.All = []Sensor{{Of: "it87", Label: "fan1", Alarm: true}}
 			}, 3 * time.Minute, "it87 fan1",
 		},
 	} {
