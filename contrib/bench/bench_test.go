@@ -20,11 +20,11 @@ import (
 func TestRowsAreChosenByNameByGroupAndBySize(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ rows, sizes, want string }{
-		{"", "", "join/empty join/100MB join/1GB restart/3 restart/5 rest probe"},
+		{"", "", "join/empty join/100MB join/1GB restart/3 restart/5 probe/10 probe/50 probe/300 busy rest"},
 		{"join", "", "join/empty join/100MB join/1GB"},
-		{"probe,join/1GB", "", "join/1GB probe"},
+		{"probe,join/1GB", "", "join/1GB probe/10 probe/50 probe/300"},
 		{"join", "empty 100MB", "join/empty join/100MB"},
-		{"", "5", "join/empty join/100MB join/1GB restart/5 rest probe"},
+		{"", "5", "join/empty join/100MB join/1GB restart/5 probe/10 probe/50 probe/300 busy rest"},
 		{"rest restart", "3", "restart/3 rest"},
 	} {
 		chosen, err := choose(rows(), c.rows, c.sizes)
@@ -185,9 +185,16 @@ fsync_count{lane="wal"} 201
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := all.since(histogram{{1, 100}, {2, 100}, {4, 100}, {math.Inf(1), 100}})
+	h := all.since(histogram{[]bucket{{1, 100}, {2, 100}, {4, 100}, {math.Inf(1), 100}}, 0.5})
 	if h.count() != 101 {
 		t.Errorf("%v values were counted, want 101", h.count())
+	}
+	if h.mean() != 0.5/101 || h.holding(0.5) != 4 || h.holding(0.25) != 2 || !math.IsInf(h.holding(1), 1) {
+		t.Errorf("the mean is %v, and quantiles lie in buckets up to %v", h.mean(), h.holding(0.5))
+	}
+	coarse := h.withBounds(histogram{buckets: []bucket{{4, 0}, {8, 0}, {math.Inf(1), 0}}})
+	if coarse.holding(0.25) != 4 || coarse.count() != 101 {
+		t.Errorf("in coarser buckets it is %+v", coarse)
 	}
 	for q, want := range map[float64]float64{0.25: 1.505, 50.0 / 101: 2, 75.0 / 101: 3, 1: 4} {
 		if got := h.quantile(q); math.Abs(got-want) > 1e-9 {

@@ -104,29 +104,12 @@ type cost struct {
 
 // costOf adds up a process and its descendants, those of one of them left out.
 func costOf(pid, except int) (cost, error) {
-	all, err := procfs.AllProcs()
+	all, err := family(pid, except)
 	if err != nil {
 		return cost{}, err
 	}
-	children := map[int][]procfs.Proc{}
-	byID := map[int]procfs.Proc{}
-	for _, p := range all {
-		if stat, err := p.Stat(); err == nil { // it may have ended meanwhile
-			children[stat.PPID] = append(children[stat.PPID], p)
-			byID[p.PID] = p
-		}
-	}
-	root, ok := byID[pid]
-	if !ok {
-		return cost{}, fmt.Errorf("process %d has ended", pid)
-	}
 	var sum cost
-	for todo := []procfs.Proc{root}; len(todo) > 0; {
-		p := todo[0]
-		todo = todo[1:]
-		if p.PID == except {
-			continue
-		}
+	for _, p := range all {
 		stat, statErr := p.Stat()
 		memory, memoryErr := p.ProcSMapsRollup()
 		if err := errors.Join(statErr, memoryErr); err != nil {
@@ -137,10 +120,38 @@ func costOf(pid, except int) (cost, error) {
 		}
 		sum.cpu += stat.CPUTime() + float64(stat.CUTime+stat.CSTime)/ticksPerSecond
 		sum.pss += memory.Pss
-		todo = append(todo, children[p.PID]...)
 	}
 	return sum, nil
 }
 
 // ticksPerSecond is the unit of times in /proc, which is the same on every Linux that Go runs on.
 const ticksPerSecond = 100
+
+// family gives a process and all below it, but for one and what is below that.
+func family(pid, except int) ([]procfs.Proc, error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return nil, err
+	}
+	children := map[int][]procfs.Proc{}
+	var found []procfs.Proc
+	for _, p := range all {
+		if stat, err := p.Stat(); err == nil { // it may have ended meanwhile
+			children[stat.PPID] = append(children[stat.PPID], p)
+		}
+		if p.PID == pid && pid != except {
+			found = append(found, p)
+		}
+	}
+	if len(found) == 0 && pid != except {
+		return nil, fmt.Errorf("process %d has ended", pid)
+	}
+	for i := 0; i < len(found); i++ {
+		for _, child := range children[found[i].PID] {
+			if child.PID != except {
+				found = append(found, child)
+			}
+		}
+	}
+	return found, nil
+}

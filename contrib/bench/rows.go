@@ -46,8 +46,12 @@ const (
 	pss          = "memory (PSS)"
 	scrapeSize   = "scrape, size"
 	scrapeTime   = "scrape, time"
-	fsyncMiddle  = "fsync p50"
+	fsyncMean    = "fsync mean"
 	fsyncTail    = "fsync p99"
+	fsyncBucket  = "its bucket, up to"
+	writeMiddle  = "write p50"
+	writeTail    = "write p99"
+	tailRatio    = "of the plain p99"
 	fsyncs       = "fsyncs"
 )
 
@@ -58,7 +62,8 @@ const (
 
 // rows are all that can be measured.
 func rows() []row {
-	return slices.Concat(joins(), restarts(), []row{
+	return slices.Concat(joins(), restarts(), probes(), []row{
+		busy(),
 		{
 			name: "rest", about: "what an agent costs at rest, on a voter of three, scraped every 15 s",
 			plainly: "node_exporter as it comes, scraped as often",
@@ -71,18 +76,6 @@ func rows() []row {
 			},
 			need: gibibyte, bound: 8 * time.Minute,
 			plain: exporterAtRest, quorumd: agentAtRest,
-		},
-		{
-			name: "probe", about: "what the probe says of a disk, beside what etcd measures of its own log on it",
-			plainly: "etcd_disk_wal_fsync_duration_seconds, under 50 writes/s",
-			ours:    "quorumd_disk_fsync_duration_seconds of the lane \"wal\", in the same minute, every 200 ms",
-			figures: []figure{
-				{name: fsyncMiddle, unit: "ms", digits: 2, basis: true},
-				{name: fsyncTail, unit: "ms", digits: 2, basis: true},
-				{name: fsyncs, unit: "", basis: true},
-			},
-			need: gibibyte / 2, bound: 5 * time.Minute,
-			both: probeBesideEtcd,
 		},
 	})
 }
