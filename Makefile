@@ -120,7 +120,7 @@ test-matrix: etcd-all build ## join and promotion with etcd 3.4 (Debian's), 3.5,
 
 test-faults: etcd build $(CACHE)/faultfs ## tests on a file system with faults (needs root and /dev/fuse)
 	$(GO) test -C contrib/faultfs -count=1 -timeout 5m ./...
-	$(GO) test -count=1 -timeout 15m -tags faultfs -run 'Disk|Faultfs' ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify
+	$(GO) test -count=1 -timeout 15m -tags faultfs -run 'Disk|Faultfs' ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify ./agent/plugins
 
 test-alerts: $(PROMTOOL) ## the alerts of contrib/prometheus, against series of which it is known when they are raised
 	cd contrib/prometheus && $(PROMTOOL) check rules quorumd.rules.yaml && $(PROMTOOL) test rules quorumd.rules.test.yaml

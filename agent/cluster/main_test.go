@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/launch"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -30,6 +31,10 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == launch.Command {
+		_ = launch.Main(os.Args[2:]) // it has told why it returns
+		os.Exit(1)
+	}
 	switch filepath.Base(os.Args[0]) {
 	case asHanging:
 		<-time.After(bound)

@@ -8,20 +8,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"regexp"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/launch"
 )
 
 // binaryVersionTimeout bounds asking a binary for its version.
 const binaryVersionTimeout = 5 * time.Second
 
-// BinaryVersion asks an etcd binary for its version, such as "3.6.16". It reads the binary from
-// a disk that may be sick: call it where waiting hurts nobody.
-func BinaryVersion(ctx context.Context, path string) (string, error) {
+// BinaryVersion asks an etcd binary for its version, such as "3.6.16". The binary lies on a disk that
+// may be sick: child, a command line, becomes it, and this may return long after the context has ended.
+func BinaryVersion(ctx context.Context, child []string, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, binaryVersionTimeout)
 	defer cancel()
-	command := exec.CommandContext(ctx, path, "--version")
+	command := launch.New(ctx, child, path, "--version")
 	command.WaitDelay = time.Second
 	command.Env = []string{} // no ETCD_ variable of ours may confuse it
 	var out answer

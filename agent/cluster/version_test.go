@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/launch"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -29,9 +30,19 @@ func program(t *testing.T, as string) string {
 	return path
 }
 
+// launched is the test binary as the child that becomes a program; see TestMain.
+func launched(t *testing.T) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{self, launch.Command}
+}
+
 func TestAnEtcdBinaryTellsItsVersion(t *testing.T) {
 	t.Parallel()
-	got, err := cluster.BinaryVersion(within(t), testbed.Etcd(t, "v3.6"))
+	got, err := cluster.BinaryVersion(within(t), launched(t), testbed.Etcd(t, "v3.6"))
 	if err != nil || !strings.HasPrefix(got, "3.6.") {
 		t.Errorf("got %s, %v", got, err)
 	}
@@ -39,7 +50,7 @@ func TestAnEtcdBinaryTellsItsVersion(t *testing.T) {
 
 func TestABinaryIsAskedWithoutOurEnvironment(t *testing.T) {
 	t.Parallel()
-	if got, err := cluster.BinaryVersion(within(t), program(t, asLiar)); err != nil || got != "3.6.0" {
+	if got, err := cluster.BinaryVersion(within(t), launched(t), program(t, asLiar)); err != nil || got != "3.6.0" {
 		t.Errorf("got %s, %v; the last number counts the variables", got, err)
 	}
 }
@@ -56,7 +67,7 @@ func TestWhatIsNoEtcdHasNoVersion(t *testing.T) {
 		filepath.Join(t.TempDir(), "not-here"): "no such file or directory",
 		notExecutable:                          "permission denied",
 	} {
-		got, err := cluster.BinaryVersion(within(t), path)
+		got, err := cluster.BinaryVersion(within(t), launched(t), path)
 		if !contains(err, want) || !contains(err, "cannot ask "+path+" for its version: ") {
 			t.Errorf("%s: got %q, %v; want %q", path, got, err, want)
 		}
@@ -69,7 +80,7 @@ func TestABinaryThatHangsIsGivenUpWithTheContext(t *testing.T) {
 	began := time.Now() // before the context, whose time runs from here
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	got, err := cluster.BinaryVersion(ctx, hanging)
+	got, err := cluster.BinaryVersion(ctx, launched(t), hanging)
 	if took := time.Since(began); err == nil || took < 200*time.Millisecond || took > 5*time.Second {
 		t.Errorf("got %q, %v after %v", got, err, took)
 	}
@@ -78,7 +89,7 @@ func TestABinaryThatHangsIsGivenUpWithTheContext(t *testing.T) {
 func TestABinaryThatHangsIsGivenUpAfterAFewSecondsWithoutAContext(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	got, err := cluster.BinaryVersion(within(t), program(t, asHanging))
+	got, err := cluster.BinaryVersion(within(t), launched(t), program(t, asHanging))
 	if took := time.Since(began); err == nil || took > 10*time.Second {
 		t.Errorf("got %q, %v after %v", got, err, took)
 	}
@@ -87,7 +98,7 @@ func TestABinaryThatHangsIsGivenUpAfterAFewSecondsWithoutAContext(t *testing.T) 
 func TestABinaryThatNeverStopsPrintingIsCutShort(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	got, err := cluster.BinaryVersion(within(t), program(t, asBabbling))
+	got, err := cluster.BinaryVersion(within(t), launched(t), program(t, asBabbling))
 	if took := time.Since(began); err == nil || took > 4*time.Second {
 		t.Errorf("got %q, %v after %v; the bound of a binary that hangs is 5s", got, err, took)
 	}

@@ -355,13 +355,14 @@ type Maintenance struct {
 type Checks struct {
 	// Directory of programs that say how things are as Nagios plugins do: by their exit code, a line of text, and
 	// figures behind a "|". They run as the service's own user. Only what root or that user alone may write is run, and
-	// only what lies there when quorumd starts: at most 32, of letters, digits, dash and underscore.
+	// all directories on the way to it must be such; and only what lies there when quorumd starts: at most 32, of
+	// letters, digits, dash and underscore.
 	Dir string `yaml:"dir" default:"/etc/quorumd/checks.d" is:"path"`
 
 	// Time between two runs of each.
 	Interval time.Duration `yaml:"interval" default:"60s" min:"1s"`
 
-	// How long each may take before it is killed, with all that it has started. Not more than interval.
+	// How long each may take before it is killed, with its process group. Not more than interval.
 	Timeout time.Duration `yaml:"timeout" default:"10s" min:"1s"`
 
 	// What these find keeps this host from becoming a member and a voter. What is in none of the three lists advises

@@ -7,7 +7,8 @@
 // It promises that nobody ever waits for one. Each runs beside the caller, in a process group of its own that is killed
 // when its time is over, and with it what it has left behind when it ends; at most one instance of each is there, so
 // that one which cannot even be killed is counted and not run again until it has ended; few run at once; and of what
-// they write only so much is read. Only what nobody but root or quorumd's own user may change is run.
+// they write only so much is read. Only what nobody but root or quorumd's own user may change is run. A child of the
+// agent's own program becomes the operator's: nobody waits for the disk on which that lies either.
 package plugins
 
 import (
@@ -39,6 +40,7 @@ var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$`)
 
 // Options say what is run, and how often.
 type Options struct {
+	Child    []string // the command line that calls [Main], without the program's path
 	Dir      string
 	Named    []string // that there should be
 	Interval time.Duration
@@ -57,6 +59,7 @@ type Runner struct {
 // program is one of them. The fields below the mutex are those of its newest run.
 type program struct {
 	name, path string
+	child      []string // that becomes it
 	kill       func(group int)
 
 	mu      sync.Mutex
@@ -79,7 +82,8 @@ func Open(opt Options) *Runner {
 		}
 		codes[code] = name
 		r.programs = append(r.programs, &program{
-			name: name, path: filepath.Join(opt.Dir, name), kill: killGroup, seen: health.PluginReading{Name: name},
+			name: name, path: filepath.Join(opt.Dir, name), child: opt.Child,
+			kill: killGroup, seen: health.PluginReading{Name: name},
 		})
 	}
 	return r

@@ -21,7 +21,14 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain is the child that becomes a program too. The directory of temporary files may be everybody's.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == Command {
+		_ = Main(os.Args[3:], os.Args[2]) // it has told why it returns
+		os.Exit(2)                        // as a program that says CRITICAL
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -54,8 +61,11 @@ type bench struct {
 func open(t *testing.T, dir string, timeout time.Duration, named ...string) *bench {
 	t.Helper()
 	b := &bench{t: t, from: time.Now()}
+	self, err := os.Executable()
+	must(t, err)
 	b.Runner = Open(Options{
-		Dir: dir, Named: named, Interval: 10 * time.Millisecond, Timeout: timeout,
+		Child: []string{self, Command, filepath.Dir(dir)}, Dir: dir, Named: named,
+		Interval: 10 * time.Millisecond, Timeout: timeout,
 		Now:    func() time.Duration { return time.Hour + time.Since(b.from) },
 		Logger: slog.New(slog.NewTextHandler(&b.log, nil)),
 	})

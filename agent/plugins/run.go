@@ -7,16 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quorumd/quorumd/agent/launch"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -40,12 +37,8 @@ func (p *program) run(ctx context.Context, timeout time.Duration, late func()) h
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	defer context.AfterFunc(ctx, late)()
-	path, why := fit(p.path)
-	if why != "" {
-		return health.PluginReading{Absent: why}
-	}
 	var out output
-	cmd := exec.Command(path) // no context: the group is killed, and not the program alone
+	cmd := launch.New(context.Background(), p.child, p.path) // no context: the group is killed, not the program alone
 	cmd.Dir, cmd.Stdout = "/", &out
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -54,15 +47,17 @@ func (p *program) run(ctx context.Context, timeout time.Duration, late func()) h
 		return health.PluginReading{Absent: "it cannot be started: " + plain(err.Error())}
 	}
 	group := cmd.Process.Pid
-	giveUp(group)
 	stop := context.AfterFunc(ctx, func() { p.kill(group) })
 	await(group)
 	inTime := stop()
 	killGroup(group) // what it has left behind; the number is its own until Wait has taken it in
 	err := cmd.Wait()
+	refused, is := errors.AsType[launch.RefusedError](err)
 	switch state := cmd.ProcessState; {
 	case !inTime:
 		return health.PluginReading{Absent: fmt.Sprintf("it did not end within %s, and was killed", timeout)}
+	case is:
+		return health.PluginReading{Absent: plain(string(refused))}
 	case state == nil:
 		return health.PluginReading{Absent: "it is not known how it ended: " + plain(err.Error())}
 	default:
@@ -98,38 +93,3 @@ func await(pid int) {
 }
 
 func killGroup(group int) { _ = unix.Kill(-group, unix.SIGKILL) }
-
-// giveUp has the kernel end the program, and not the agent, where memory is short. It is no promise: what cannot be
-// written stays as it is.
-func giveUp(pid int) {
-	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("1000"), 0)
-}
-
-// fit gives the program behind a path, or why it is not run: somebody might have changed it who may not say what
-// quorumd runs. A link is followed, as /usr/lib/nagios/plugins is where plugins lie.
-func fit(path string) (string, string) {
-	target, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", "there is no " + path
-	}
-	if err != nil {
-		return "", plain(err.Error())
-	}
-	for _, place := range []string{filepath.Dir(path), filepath.Dir(target), target} {
-		info, err := os.Stat(place)
-		if err != nil {
-			return "", plain(err.Error())
-		}
-		owner, known := info.Sys().(*syscall.Stat_t)
-		if !known || owner.Uid != 0 && int(owner.Uid) != os.Geteuid() {
-			return "", place + " does not belong to root: chown root:root"
-		}
-		if info.Mode()&0o022 != 0 {
-			return "", "others than its owner may write " + place + ": chmod go-w"
-		}
-		if place == target && (!info.Mode().IsRegular() || info.Mode()&0o111 == 0) {
-			return "", "it is no program: make it executable (chmod +x), or move it away"
-		}
-	}
-	return target, ""
-}

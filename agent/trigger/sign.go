@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/quorumd/quorumd/agent/launch"
 )
 
 const (
@@ -27,9 +29,10 @@ const (
 
 // Signs are the places where a host says that it should be rebooted, and where people say that it should not.
 type Signs struct {
-	Sentinel string // the file that Debian's packages leave, with one beside it that ends with .pkgs
-	Ask      string // the program of the RPM world that knows; not asked where it is not installed
-	Veto     string // directory: any file in it is a veto
+	Child    []string // becomes the program to ask, whose disk may not answer
+	Sentinel string   // the file that Debian's packages leave, with one beside it that ends with .pkgs
+	Ask      string   // the program of the RPM world that knows; not asked where it is not installed
+	Veto     string   // directory: any file in it is a veto
 }
 
 // Required gives why the machine should be rebooted; an empty text says that it need not be.
@@ -56,7 +59,7 @@ func (s Signs) ask(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var said limited
-	c := exec.CommandContext(ctx, s.Ask, "-r")
+	c := launch.New(ctx, s.Child, s.Ask, "-r")
 	c.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C", "LC_ALL=C"}
 	c.Stdout, c.Stderr = &said, &said
 	c.WaitDelay = time.Second

@@ -17,7 +17,17 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/launch"
 )
+
+// TestMain is the child that becomes a program too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == launch.Command {
+		_ = launch.Main(os.Args[2:]) // it has told why it returns
+		os.Exit(1)
+	}
+	m.Run()
+}
 
 func TestARebootIsAskedForOnlyWhenEverythingAllowsIt(t *testing.T) {
 	t.Parallel()
@@ -68,7 +78,12 @@ type place struct {
 func newPlace(t *testing.T) *place {
 	t.Helper()
 	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	return &place{t, dir, Signs{
+		Child:    []string{self, launch.Command},
 		Sentinel: filepath.Join(dir, "reboot-required"), Ask: filepath.Join(dir, "needs-restarting"),
 		Veto: filepath.Join(dir, "veto.d"),
 	}}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/launch"
+	"github.com/quorumd/quorumd/agent/plugins"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/disk/smart"
 	"github.com/quorumd/quorumd/systemd/errand"
@@ -66,8 +68,8 @@ func trustedConfig(files rootfile.Tree, dir, agent string) (config.Config, error
 	return config.Parse(path, text)
 }
 
-// Child runs the children that touch the disk, and the operator's hooks. They are no commands for people. It tells
-// whether args call for one, and gives its exit code.
+// Child runs the children that touch the disk, and those that become the operator's hooks and checks. They are no
+// commands for people. It tells whether args call for one, and gives its exit code.
 func Child(args []string) (code int, is bool) {
 	if len(args) == 0 {
 		return 0, false
@@ -80,6 +82,10 @@ func Child(args []string) (code int, is bool) {
 		err = datadir.InspectMain(args[1:], os.Stdout)
 	case datadir.MoveAsideCommand:
 		err = datadir.MoveAsideMain(args[1:], os.Stdout)
+	case launch.Command:
+		err = launch.Main(args[1:])
+	case plugins.Command:
+		err = plugins.Main(args[1:], "/")
 	case sendCommand:
 		code, err = sendErrand(args[1:])
 	case hooksCommand:

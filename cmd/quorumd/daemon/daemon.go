@@ -26,6 +26,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/launch"
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/policy"
@@ -105,7 +106,7 @@ func Run(ctx context.Context, opt Options) error {
 		Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
 		EtcdSettings: etcdflags.Reader{Environment: conf.Etcd.Environment}.Read,
 		EtcdVersion: func(ctx context.Context) (string, error) {
-			return cluster.BinaryVersion(ctx, conf.Etcd.Binary)
+			return cluster.BinaryVersion(ctx, []string{self, launch.Command}, conf.Etcd.Binary)
 		},
 		BlockProgress: parts.blocks.Progress, Sensors: kernel.Read, Devices: kernel.Devices, EtcdMetrics: metrics.Read,
 		Network: prober, Plugins: openPlugins(conf.Checks, log),

@@ -14,6 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/fleetlock"
+	"github.com/quorumd/quorumd/agent/launch"
 	"github.com/quorumd/quorumd/agent/shutdown"
 	"github.com/quorumd/quorumd/agent/trigger"
 	"github.com/quorumd/quorumd/systemd"
@@ -65,7 +66,10 @@ func openEdges(conf config.Config, a *agent.Agent, wall func() time.Time, log *s
 		}
 		e.trigger = &trigger.Trigger{
 			Host: a, Settings: settings, Wall: wall, Up: sinceBoot, Logger: log,
-			Signs: trigger.Signs{Sentinel: sentinel, Ask: rebootProgram, Veto: conf.Maintenance.Veto},
+			Signs: trigger.Signs{
+				Child: []string{self, launch.Command}, Sentinel: sentinel, Ask: rebootProgram,
+				Veto: conf.Maintenance.Veto,
+			},
 		}
 	}
 	return e, nil

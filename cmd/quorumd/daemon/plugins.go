@@ -14,7 +14,8 @@ import (
 // openPlugins gives what runs the operator's own checks.
 func openPlugins(c config.Checks, log *slog.Logger) *plugins.Runner {
 	return plugins.Open(plugins.Options{
-		Dir: c.Dir, Named: slices.Concat(c.Joins, c.Leadership, c.Maintenance), Interval: c.Interval,
+		Child: []string{self, plugins.Command},
+		Dir:   c.Dir, Named: slices.Concat(c.Joins, c.Leadership, c.Maintenance), Interval: c.Interval,
 		Timeout: c.Timeout, Now: sinceBoot, Logger: log,
 	})
 }
