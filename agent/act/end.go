@@ -19,8 +19,7 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 	key, line := a.opt.Line(r.Revision, record.Line{
 		Kind: "op", Code: string(step.Outcome), Text: text, Operation: r.Op.Kind, Outcome: string(step.Outcome),
 	})
-	own := r.Op.Host == a.opt.Config.Host.ID
-	cycled := own && r.Op.Kind == policy.KindCycle
+	cycled := r.Op.Is(policy.KindCycle, a.opt.Config.Host.ID)
 	ended := r.Decision.Notes.Request.Change == policy.RequestEnding
 	if cycled { // first on disk
 		note := a.opt.Files.OperationGivenUp
@@ -41,12 +40,12 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 			a.log.Error("end of what was asked not noted", "error", err)
 		}
 	}
-	if own && r.Op.Kind == policy.KindRemove {
+	if r.Removes(a.opt.Config.Host.ID) {
 		if err := a.opt.Files.EndRemoval(r.Removal, step.Outcome, text, r.Wall); err != nil {
 			a.log.Error("end of the removal not noted", "error", err)
 		}
 	}
-	if own && r.Op.Kind == policy.KindJoin && step.Outcome != policy.Disowned {
+	if r.Op.Is(policy.KindJoin, a.opt.Config.Host.ID) && step.Outcome != policy.Disowned {
 		if err := a.opt.Files.NoteJoin(step.Outcome != policy.Joined, a.opt.BootID, r.At); err != nil {
 			a.log.Error("failed join not noted", "error", err)
 		}

@@ -33,8 +33,7 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 		return control.Maintenance{}, refuse(control.Wrong, control.CodeConflict,
 			cannot+"a restart that keeps etcd running is none", "leave one of the two out")
 	}
-	if asked, _ := o.opt.Files.Asked(); asked == nil && r.Op != nil && r.Op.Kind == policy.KindCycle &&
-		r.Op.Host == o.opt.Config.Host.ID {
+	if asked, _ := o.opt.Files.Asked(); asked == nil && r.Op.Is(policy.KindCycle, o.opt.Config.Host.ID) {
 		return control.Maintenance{}, refuse(control.Conflicts, control.CodeConflict,
 			cannot+"the last one is just coming to its end", "try again in a few seconds")
 	}

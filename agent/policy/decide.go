@@ -142,7 +142,7 @@ func roleOf(v View) Role {
 		return RoleUnknown
 	}
 	m, listed := v.member()
-	joining := v.Op != nil && v.Op.Kind == KindJoin && v.Op.Host == v.Self.ID && (!listed || !m.Standby)
+	joining := v.owns(KindJoin) && (!listed || !m.Standby)
 	switch {
 	case listed && !m.Learner:
 		return RoleVoter

@@ -41,6 +41,11 @@ func Phases(kind string) []OpPhase {
 	return o.phases
 }
 
+// owns tells whether the operation in flight is this host's, and of that kind.
+func (v View) owns(kind string) bool {
+	return v.Op != nil && v.Op.Kind == kind && v.Op.Host == v.Self.ID
+}
+
 // ownOperation carries this host's own operation on.
 func ownOperation(v View) (Decision, bool) {
 	op := v.Op

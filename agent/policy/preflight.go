@@ -181,8 +181,7 @@ func (v View) foreign() bool { return v.Cluster.Foreign() }
 // inMaintenance holds from when the host's turn has come: also while nobody answers, and once its operation was
 // released.
 func inMaintenance(v View) (string, bool) {
-	own := v.Op != nil && v.Op.Kind == KindCycle && v.Op.Host == v.Self.ID
-	if v.Asked == nil || !own && !v.Asked.Stopped && !v.Asked.Over && !v.Asked.Released && !v.Asked.Noted {
+	if v.Asked == nil || !v.owns(KindCycle) && !v.Asked.Stopped && !v.Asked.Over && !v.Asked.Released && !v.Asked.Noted {
 		return "", false
 	}
 	return fmt.Sprintf("%s was asked for by %s: %s", v.Asked.Work, v.Asked.By, v.Asked.Reason), true

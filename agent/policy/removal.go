@@ -62,9 +62,8 @@ type RemovalNote struct {
 // time is over before it has begun. While it is not seen whether its operation is in flight it stands.
 func noteRemoval(v View) RemovalNote {
 	r := v.Removal
-	own := v.Op != nil && v.Op.Kind == KindRemove && v.Op.Host == v.Self.ID
 	switch {
-	case r == nil || own || !v.Cluster.Reachable || !v.Cluster.Fresh || v.cannotRead(RecordOp):
+	case r == nil || v.owns(KindRemove) || !v.Cluster.Reachable || !v.Cluster.Fresh || v.cannotRead(RecordOp):
 		return RemovalNote{}
 	case !v.foreign() && !v.listed(r.MemberID):
 		return RemovalNote{true, Removed, "it is in the member list no more"}

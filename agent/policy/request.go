@@ -33,7 +33,7 @@ func (a *Asked) workOver() bool { return a.Ended || a.Work == WorkReboot && a.Re
 // asked that has ended; and it takes this host's turn in a rollout. A step that ends the operation may end the request,
 // too.
 func noteRequest(v View, step Step) RequestNote {
-	if step.Kind == StepEndOp && v.Op != nil && v.Op.Kind == KindCycle && v.Op.Host == v.Self.ID {
+	if step.Kind == StepEndOp && v.owns(KindCycle) {
 		return RequestNote{Change: endsWith(step.Outcome)}
 	}
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.cannotRead(RecordOp) { // then whose operation is in flight
@@ -47,7 +47,7 @@ func noteRequest(v View, step Step) RequestNote {
 	_, listed := v.member()
 	up := v.Unit.State == UnitActive
 	switch {
-	case own && v.Op.Kind == KindCycle && !a.Seen && !a.Ended: // of one that is over, the end is on its way
+	case v.owns(KindCycle) && !a.Seen && !a.Ended: // of one that is over, the end is on its way
 		return RequestNote{Change: RequestSeen}
 	case own, a.Noted: // its record is gone, and it is not
 	case a.Seen && !a.Ended && (!a.Stopped || up && a.Work != WorkMaintenance):

@@ -22,7 +22,7 @@ func StateOf(v View) RequestState {
 	if a == nil {
 		return RequestWaiting
 	}
-	own := v.Op != nil && v.Op.Kind == KindCycle && v.Op.Host == v.Self.ID
+	own := v.owns(KindCycle)
 	stopped := a.Stopped && v.Unit.State != UnitActive && v.Unit.State != UnitDeactivating
 	down := own && v.Op.Phase == PhaseDown || (!v.Cluster.Reachable || a.Noted) && stopped
 	switch {

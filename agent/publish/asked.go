@@ -83,7 +83,7 @@ func RolloutOf(r record.Rollout, op *record.Op) control.Rollout {
 	}
 	for _, h := range r.Hosts {
 		host := control.RolloutHost{ID: h.ID, Name: h.Name, State: h.State, Seconds: h.Seconds, TurnSeconds: h.Turn}
-		if h.State == record.HostWaiting && op != nil && op.Kind == policy.KindCycle && op.Host == h.ID {
+		if h.State == record.HostWaiting && op.Is(policy.KindCycle, h.ID) {
 			host.State = control.RolloutHostCurrent
 		}
 		out.Hosts = append(out.Hosts, host)

@@ -112,6 +112,9 @@ type Op struct {
 	Extra   Extra  `json:"-"`
 }
 
+// Is tells whether it is of that kind and of that host; none is not.
+func (o *Op) Is(kind, host string) bool { return o != nil && o.Kind == kind && o.Host == host }
+
 // Pause stops every step of every host. It always has an end.
 type Pause struct {
 	Version int       `json:"version"`

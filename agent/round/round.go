@@ -74,7 +74,7 @@ func (r *Round) Turn() time.Time {
 
 // Removes tells whether the operation in flight is a removal by that host.
 func (r *Round) Removes(host string) bool {
-	return r.Op != nil && r.Op.Kind == policy.KindRemove && r.Op.Host == host
+	return r.Op.Is(policy.KindRemove, host)
 }
 
 // Overdue tells whether that time is over; one that is zero never is.
