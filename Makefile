@@ -27,7 +27,7 @@ $(error $(GO_MISSING))
 endif
 endif
 
-.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-long test-root test-race test-matrix test-faults test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo bench bench-compare lint etcd etcd-all clean FORCE
+.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-long test-root test-race test-matrix test-faults fault-table test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo bench bench-compare lint etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -121,6 +121,11 @@ test-matrix: etcd-all build ## join and promotion with etcd 3.4 (Debian's), 3.5,
 test-faults: etcd build $(CACHE)/faultfs ## tests on a file system with faults (needs root and /dev/fuse)
 	$(GO) test -C contrib/faultfs -count=1 -timeout 5m ./...
 	$(GO) test -count=1 -timeout 15m -tags faultfs -run 'Disk|Faultfs' ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify ./agent/plugins
+	$(TESTS) $(GO) test -count=1 -timeout 10m -tags faultfs ./contrib/faults
+
+fault-table: etcd build $(CACHE)/faultfs ## provoke every fault, and make contrib/faults/FAULTS.md of what was found (needs root)
+	$(TESTS) QUORUMD_FAULT_ROWS=. $(GO) test -count=1 -timeout 30m -tags 'faultfs long' -run InTime -v ./contrib/faults
+	$(GO) test ./contrib/faults -update
 
 test-alerts: $(PROMTOOL) ## the alerts of contrib/prometheus, against series of which it is known when they are raised
 	cd contrib/prometheus && $(PROMTOOL) check rules quorumd.rules.yaml && $(PROMTOOL) test rules quorumd.rules.test.yaml
@@ -161,6 +166,7 @@ nightly: model-deep etcd build ## what is too long for every change: large scope
 	$(MAKE) mutants EVERY=1
 	$(GO) test -count=1 -timeout 15m -tags root -run FaultsOfARealNetwork ./agent/network
 	$(MAKE) test-promotion
+	$(MAKE) fault-table
 	$(MAKE) fuzz FUZZTIME=5m
 	$(MAKE) lab
 	$(MAKE) lab-restarts

@@ -1,0 +1,158 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build faultfs
+
+package faults
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// seen is a verdict, with its code, and how long it may take.
+type seen struct {
+	verdict, code string
+	within        time.Duration
+}
+
+// diskFault is what is wrong with a disk.
+type diskFault struct {
+	name string
+	rule string // of contrib/faultfs
+	long bool   // it takes minutes, or wants a machine that is quiet
+	// joining has it wrong from the start, on a host that wants to join, with the whole qualifying run.
+	joining bool
+	wants   seen          // what it has to lead to
+	quiet   time.Duration // or, without a verdict, for so long nothing may be found
+}
+
+func diskFaults() []diskFault {
+	warm := seen{"WARM", "DISK_FSYNC_WARM", time.Minute}
+	slow := seen{"SLOW", "DISK_FSYNC_SLOW", 2 * time.Minute}
+	const tail = "fsync * tail=0.01:500ms"
+	return []diskFault{
+		{name: "every fsync takes 5 ms", rule: "fsync * delay=5ms", long: true, quiet: 2 * time.Minute},
+		{name: "every fsync takes 20 ms", rule: "fsync * delay=20ms", wants: warm},
+		{name: "every fsync takes 50 ms", rule: "fsync * delay=50ms", long: true, wants: warm},
+		{name: "every fsync takes 200 ms", rule: "fsync * delay=200ms", wants: slow},
+		{name: "every fsync takes 900 ms", rule: "fsync * delay=900ms", long: true, wants: slow},
+		{name: "one fsync in a hundred takes 500 ms", rule: tail, long: true, quiet: 2 * time.Minute},
+		{
+			name: "the same, on a host that wants to join", rule: tail, long: true, joining: true,
+			wants: seen{"QUALIFYING", "DISK_UNFIT", 8 * time.Minute},
+		},
+		{name: "a write hangs", rule: "fsync * hang", wants: seen{"STALLED", "DISK_STALLED", 15 * time.Second}},
+		{
+			name: "a write hangs for good", rule: "fsync * hang", long: true,
+			wants: seen{"FAILED", "DISK_FAILED", time.Minute},
+		},
+		{
+			name: "every fsync fails with EIO", rule: "fsync * err=EIO",
+			wants: seen{"FAILED", "DISK_FAILED", 30 * time.Second},
+		},
+		{
+			name: "every write finds the disk read-only", rule: "write * err=EROFS", long: true,
+			wants: seen{"FAILED", "DISK_FAILED", time.Minute},
+		},
+		{
+			name: "every write finds the disk full", rule: "write * err=ENOSPC", long: true,
+			wants: seen{"UNKNOWN", "DISK_PROBE_DOWN", time.Minute},
+		},
+	}
+}
+
+// TestDiskFaultsAreFoundInTime has a host for each fault, all at once.
+func TestDiskFaultsAreFoundInTime(t *testing.T) {
+	t.Parallel()
+	made := tableOf(t, "disk")
+	for i, f := range diskFaults() {
+		if f.long && !patient {
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			m := testbed.MountFaultfs(t, memory(t))
+			t.Cleanup(func() {
+				if err := m.Clear(); err != nil {
+					t.Error(err)
+				}
+			})
+			f.happens(t, made, i, m)
+		})
+	}
+}
+
+func (f diskFault) happens(t *testing.T, made *table, i int, m *testbed.Mount) {
+	t.Helper()
+	set := map[string]string{}
+	if f.joining {
+		set["disk.qualifySamples"] = "3000"
+		f.begins(t, m)
+	}
+	h := start(t, m.Dir, set)
+	if !f.joining {
+		until(t, h, readyBound, "OK", "")
+		rests(t, h)
+		f.begins(t, m)
+	}
+	began, row := time.Now(), Row{Fault: f.name, How: "`" + f.rule + "`"}
+	if f.wants.code != "" {
+		until(t, h, f.wants.within, f.wants.verdict, f.wants.code)
+		made.add(t, i, row, time.Since(began), h, f.wants.code)
+		return
+	}
+	testbed.Eventually(t, f.quiet+time.Minute, "the time is over", func() bool {
+		if now := asked(h); now.State != "OK" && now.State != "" {
+			t.Fatalf("something was found: %s: %s", now.State, now.Text)
+		}
+		return time.Since(began) >= f.quiet
+	})
+	made.add(t, i, row, f.quiet, h, "")
+}
+
+func (f diskFault) begins(t *testing.T, m *testbed.Mount) {
+	t.Helper()
+	if err := m.Rule(f.rule); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rests waits until the probe writes as seldom as in service: while a disk qualifies, it is much faster.
+func rests(t *testing.T, h *testbed.Host) {
+	t.Helper()
+	const span, seldom = 5 * time.Second, 8
+	since, before := time.Now(), asked(h).Disk.Samples
+	testbed.Eventually(t, readyBound, "the probe rests", func() bool {
+		if time.Since(since) < span {
+			return false
+		}
+		now := asked(h).Disk.Samples
+		rare := now <= before+seldom && now <= mostInAMinute
+		since, before = time.Now(), now
+		return rare
+	})
+}
+
+// memory gives a directory that is as fast as memory: what is slow there is what a rule makes slow.
+func memory(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "back")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256m"); err != nil {
+		t.Fatalf("cannot mount a tmpfs: %v; run this as root", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}

@@ -1,0 +1,200 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build faultfs
+
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	callTimeout = 5 * time.Second
+	// pollEvery is how exact the times of the table are.
+	pollEvery = 100 * time.Millisecond
+	// readyBound is for a disk's qualifying run, on a machine that is busy.
+	readyBound = 5 * time.Minute
+	// rowsVariable names the directory to write rows to; without it, they are only held against their limits.
+	rowsVariable = "QUORUMD_FAULT_ROWS"
+)
+
+// shipped are the limits that quorumd comes with, where testbed has others, but for a shorter qualifying run. Many
+// hosts share the machine here, and none of them minds a lack of processor time.
+func shipped() map[string]string {
+	return map[string]string{
+		"mode": "observe", "disk.directInterval": "1s", "disk.walInterval": "10s", "disk.window": "300",
+		"disk.qualifySamples": "300", "disk.fsyncLeave": "5ms", "disk.fsyncWarm": "10ms", "disk.fsyncSlow": "100ms",
+		"disk.stall": "1s", "disk.fail": "30s", "disk.minFree": "64MiB", "disk.starved": "100",
+	}
+}
+
+// program gives quorumd or quorumctl as make has built it.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	root, err := testbed.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(root, "bin", name)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("cannot find %s: %v; run `make build`", name, err)
+	}
+	return path
+}
+
+// start starts quorumd on a host that has no member; its data would lie on that disk. Where the disk is empty, it is
+// that of the host's own directory.
+func start(t *testing.T, disk string, set map[string]string) *testbed.Host {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "q") // t.TempDir is too long for a control socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	ports := testbed.FreePorts(t, 3)
+	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", ports[i]) }
+	all := shipped()
+	maps.Copy(all, set)
+	h, err := testbed.NewHost(testbed.HostOptions{
+		Name: "n1", Dir: dir, Disk: disk, Etcd: testbed.Etcd(t, testbed.Small), Shipped: true, Set: all,
+		Agent:     []string{"setpriv", "--pdeathsig", "KILL", program(t, "quorumd"), "run"},
+		ClientURL: "http://" + at(0), PeerURL: "http://" + at(1), Metrics: at(2),
+		Endpoints: []string{"http://" + at(0)},
+	})
+	if err == nil {
+		err = h.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if log, err := os.ReadFile(h.LogPath()); t.Failed() && err == nil {
+			t.Logf("the agent's log:\n%s", log)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := h.KillAgent(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// asked asks the agent itself, which costs less than to run quorumctl.
+func asked(h *testbed.Host) control.Health {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	s, err := h.Client.Status(ctx)
+	if err != nil {
+		return control.Health{}
+	}
+	return s.Health
+}
+
+// shown asks quorumctl, as people do.
+func shown(t *testing.T, h *testbed.Host) control.Health {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, program(t, "quorumctl"), "--socket", h.Options.Socket(), "health", "-o", "json")
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("cannot run quorumctl health: %v", err)
+	}
+	var got control.Health
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("cannot read what quorumctl health shows: %v", err)
+	}
+	return got
+}
+
+func finding(h control.Health, code string) (control.Finding, bool) {
+	i := slices.IndexFunc(h.Findings, func(f control.Finding) bool { return f.Code == code })
+	if i < 0 {
+		return control.Finding{}, false
+	}
+	return h.Findings[i], true
+}
+
+// until waits until the verdict is this, and the code among the findings if there is one. It asks every pollEvery.
+func until(t *testing.T, h *testbed.Host, bound time.Duration, verdict, code string) {
+	t.Helper()
+	var next time.Time
+	var last control.Health
+	defer func() {
+		if t.Failed() {
+			t.Logf("last seen: %s: %s; %+v", last.State, last.Text, last.Findings)
+		}
+	}()
+	testbed.Eventually(t, bound, fmt.Sprintf("the verdict is %s for %q", verdict, code), func() bool {
+		if time.Now().Before(next) {
+			return false
+		}
+		next = time.Now().Add(pollEvery)
+		last = asked(h)
+		_, found := finding(last, code)
+		return last.State == verdict && (found || code == "")
+	})
+}
+
+// table collects the rows of a place, in the order of its faults.
+type table struct {
+	mu   sync.Mutex
+	rows map[int][]Row
+}
+
+// tableOf gives a table that is written when all faults of the place were found in time.
+func tableOf(t *testing.T, place string) *table {
+	t.Helper()
+	made := &table{rows: map[int][]Row{}}
+	t.Cleanup(func() {
+		dir := os.Getenv(rowsVariable)
+		if dir == "" || t.Failed() {
+			return
+		}
+		var all []Row
+		for _, i := range slices.Sorted(maps.Keys(made.rows)) {
+			all = append(all, made.rows[i]...)
+		}
+		if err := save(dir, place, all); err != nil {
+			t.Error(err)
+		}
+	})
+	return made
+}
+
+// add notes what quorumctl shows, for the i-th fault of the place.
+func (b *table) add(t *testing.T, i int, r Row, took time.Duration, h *testbed.Host, code string) {
+	t.Helper()
+	now := shown(t, h)
+	r.Seconds, r.Verdict, r.Text = math.Round(10*took.Seconds())/10, now.State, now.Text
+	if code != "" {
+		f, found := finding(now, code)
+		if !found {
+			t.Errorf("%s: quorumctl does not show %s, which was found: %+v", r.Fault, code, now)
+		}
+		r.Code, r.Finding, r.Text = f.Code, f.State, f.Text
+		if f.Cause != "" {
+			r.Cause = f.Cause + ": " + f.Why
+		}
+	}
+	t.Logf("%s", r.line())
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rows[i] = append(b.rows[i], r)
+}

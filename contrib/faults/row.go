@@ -1,0 +1,111 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Row is a fault and what quorumd made of it.
+type Row struct {
+	Fault string `json:"fault"`
+	How   string `json:"how"` // it was provoked
+	// Recorded says that no device was at fault: quorumd was given what one has said.
+	Recorded bool `json:"recorded,omitempty"`
+	// Seconds from the fault until quorumctl shows it. Without a Code, for how long it was looked for.
+	Seconds float64 `json:"seconds"`
+	// Verdict is that on the machine, and Finding what this finding alone calls for: it may advise only.
+	Verdict string `json:"verdict"`
+	Finding string `json:"finding,omitempty"`
+	Code    string `json:"code,omitempty"` // empty when nothing was found, as it should be
+	Text    string `json:"text"`
+	Cause   string `json:"cause,omitempty"` // with why
+}
+
+// place is where harm is done, and the file of its rows.
+type place struct{ name, title, about string }
+
+func places() []place {
+	return []place{
+		{"disk", "The disk", "A file system of FUSE that misbehaves on request (contrib/faultfs), over memory, on a " +
+			"host without a member. Its qualifying run is short, but for the host that wants to join, and the fault " +
+			"begins when the probe writes as seldom as in service."},
+	}
+}
+
+const rowsDir = "rows"
+
+func rowsFile(dir, name string) string { return filepath.Join(dir, rowsDir, name+".json") }
+
+// save writes the rows of a place.
+func save(dir, name string, rows []Row) error {
+	text, err := json.MarshalIndent(rows, "", "  ")
+	if err != nil {
+		return fmt.Errorf("cannot write the rows of %s: %w", name, err)
+	}
+	return os.WriteFile(rowsFile(dir, name), append(text, '\n'), 0o644)
+}
+
+// load reads the rows of a place.
+func load(dir, name string) ([]Row, error) {
+	text, err := os.ReadFile(rowsFile(dir, name))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the rows of %s: %w; make them with `make fault-table`", name, err)
+	}
+	var rows []Row
+	if err := json.Unmarshal(text, &rows); err != nil {
+		return nil, fmt.Errorf("cannot read the rows of %s: %w; make them with `make fault-table`", name, err)
+	}
+	return rows, nil
+}
+
+const intro = `# Faults, and what quorumd makes of them
+
+Made by ` + "`make fault-table`" + ` on one machine, by quorumd as it is built and with the limits that it comes with.
+Each fault was provoked, and the time taken until ` + "`quorumctl health`" + ` showed it. *nothing* is what should be
+found: it was looked for as long as the row says. What advises only leaves the verdict as it is, which stands before it.
+`
+
+// document gives the table of all places.
+func document(dir string) (string, error) {
+	var b strings.Builder
+	b.WriteString(intro)
+	for _, p := range places() {
+		rows, err := load(dir, p.name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", p.title, p.about)
+		b.WriteString("| Fault | Provoked by | After | Verdict | Code | What is shown |\n|---|---|---|---|---|---|\n")
+		for _, r := range rows {
+			b.WriteString(r.line())
+		}
+	}
+	return b.String(), nil
+}
+
+func (r Row) line() string {
+	verdict, code, text, how := r.Verdict, "*nothing*", r.Text, r.How
+	if r.Code != "" {
+		code = r.Code
+	}
+	if r.Finding != "" && r.Finding != r.Verdict {
+		verdict += ", advises " + r.Finding
+	}
+	if r.Cause != "" {
+		text += "; likely cause: " + r.Cause
+	}
+	if r.Recorded {
+		how = "recorded: " + how
+	}
+	cells := []string{r.Fault, how, fmt.Sprintf("%.1f s", r.Seconds), verdict, code, text}
+	for i := range cells {
+		cells[i] = strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace(cells[i])
+	}
+	return "| " + strings.Join(cells, " | ") + " |\n"
+}
