@@ -22,8 +22,9 @@ func TestATakeDownForWhatWasWithdrawnLeavesWhatIsAskedInsteadAlone(t *testing.T)
 		!strings.Contains(err.Error(), "withdrawn") {
 		t.Errorf("the take-down ended with %v", err)
 	}
-	if now, _ := opt.Files.Asked(); now.Stopped || opt.Files.Held() {
-		t.Errorf("etcd is noted as stopped for %+v, held back: %t", now, opt.Files.Held())
+	held, _ := opt.Files.Held()
+	if now, _ := opt.Files.Asked(); now.Stopped || held {
+		t.Errorf("etcd is noted as stopped for %+v, held back: %t", now, held)
 	}
 }
 

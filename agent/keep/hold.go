@@ -13,7 +13,8 @@ import (
 // noteHold brings the file in line with what the round has decided, beside the loop: the disk may hang.
 func (k *Keeper) noteHold(ctx context.Context, r *round.Round) {
 	want := r.Decision.Notes.Hold
-	if want == policy.HoldAsIs || k.files.Held() == (want == policy.HoldBack) {
+	held, known := k.files.Held()
+	if want == policy.HoldAsIs || known && held == (want == policy.HoldBack) {
 		return
 	}
 	k.note(ctx, &k.hold, "guard", "not noted whether etcd may start by itself", func(ctx context.Context) error {

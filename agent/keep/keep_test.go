@@ -6,6 +6,7 @@ package keep
 import (
 	"errors"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -166,12 +167,42 @@ func TestTheStartGuardIsAsTheRoundHasDecided(t *testing.T) {
 		}{{policy.HoldBack, true}, {policy.HoldAsIs, true}, {policy.HoldNot, false}} {
 			r := b.round()
 			r.Decision.Notes.Hold = c.want
-			if b.keep(r); b.files.Held() != c.held {
-				t.Errorf("%v: held back: %t", c.want, b.files.Held())
+			b.keep(r)
+			if held, known := b.files.Held(); held != c.held || !known {
+				t.Errorf("%v: held back: %t, known: %t", c.want, held, known)
 			}
 			time.Sleep(noteEvery) //nolint:forbidigo // virtual time
 		}
 	})
+}
+
+func TestAStartGuardThatCannotBeReadIsPutInPlaceAndNotTakenForGranted(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		want  policy.Hold
+		there bool
+	}{{policy.HoldBack, true}, {policy.HoldNot, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			dir := t.TempDir()
+			path := dir + "/etcd.hold"
+			must(t, os.Symlink(path, path)) // who follows it finds no end
+			files, err := local.Open(b.disk, dir, dir, nil)
+			must(t, err)
+			b.files = files
+			r := b.round()
+			r.Decision.Notes.Hold = policy.HoldAsIs
+			b.keep(r)
+			if _, err := os.Lstat(path); err != nil {
+				t.Errorf("what nobody has decided on was changed: %v", err)
+			}
+			r.Decision.Notes.Hold = c.want
+			b.keep(r)
+			if _, err := os.Stat(path); (err == nil) != c.there {
+				t.Errorf("%v: the file %v", c.want, err)
+			}
+		})
+	}
 }
 
 func TestAHostThatARolloutHasComeToAsksForItsTurnOnceAndLooksAgainAtOnce(t *testing.T) {

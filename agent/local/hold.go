@@ -24,11 +24,11 @@ this file when the host joins, or when its maintenance ends. To start etcd by ha
 same, remove it.
 `
 
-// Held tells whether etcd is kept from starting by itself, as it was last noted here.
-func (f *State) Held() bool {
+// Held tells whether etcd is kept from starting by itself, as it was last noted here, and whether that is known.
+func (f *State) Held() (held, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.hold
+	return f.hold, f.holdKnown
 }
 
 // SetHeld keeps etcd from starting by itself, or lets it go.
@@ -39,13 +39,14 @@ func (f *State) SetHeld(ctx context.Context, held bool) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.hold = held
+	f.hold, f.holdKnown = held, true
 	return nil
 }
 
 // Hold keeps etcd's unit from starting by itself, for as long as a file is there. What is noted outlives the agent.
+// Where it is not known whether the file is there, it must be made or removed anew: neither may be taken for granted.
 type Hold interface {
-	Held() bool
+	Held() (held, known bool)
 	SetHeld(ctx context.Context, held bool) error
 }
 
@@ -55,10 +56,10 @@ type HoldFile struct {
 	Path  string
 }
 
-// Held tells whether the file is there, or may be.
-func (h HoldFile) Held() bool {
+// Held tells whether the file is there, if that can be told.
+func (h HoldFile) Held() (held, known bool) {
 	_, err := h.Files.Read(h.Path)
-	return !errors.Is(err, fs.ErrNotExist)
+	return err == nil, err == nil || errors.Is(err, fs.ErrNotExist)
 }
 
 // SetHeld makes the file, or removes it.

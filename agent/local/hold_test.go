@@ -25,8 +25,33 @@ func TestAHoldOutlivesTheAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, missing := os.Stat(filepath.Join(state, holdName))
-		if again.Held() != held || (missing == nil) != held {
-			t.Fatalf("after %v the next agent finds %v, the file %v", held, again.Held(), missing)
+		if found, known := again.Held(); !known || found != held || (missing == nil) != held {
+			t.Fatalf("after %v the next agent finds %v, known %t, the file %v", held, found, known, missing)
+		}
+	}
+}
+
+func TestAHoldThatCannotBeReadIsNeitherThereNorNot(t *testing.T) {
+	t.Parallel()
+	for _, held := range []bool{true, false} {
+		state, runtime := t.TempDir(), t.TempDir()
+		path := filepath.Join(state, holdName)
+		if err := os.Symlink(path, path); err != nil { // who follows it finds no end
+			t.Fatal(err)
+		}
+		f, err := Open(HostFiles{}, state, runtime, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, known := f.Held(); found || known {
+			t.Errorf("held %t, known %t", found, known)
+		}
+		if err := f.SetHeld(t.Context(), held); err != nil {
+			t.Fatal(err)
+		}
+		_, missing := os.Stat(path)
+		if found, known := f.Held(); found != held || !known || (missing == nil) != held {
+			t.Errorf("held %t, known %t, the file %v; want %t", found, known, missing, held)
 		}
 	}
 }

@@ -29,16 +29,17 @@ type State struct {
 
 	writing chan struct{} // holds one while somebody writes, who may hang with the disk; no reader waits for it
 
-	mu       sync.Mutex // of the fields below, held for no longer than it takes to copy them
-	request  *BootstrapRequest
-	cluster  clusterFile
-	seen     seenFile
-	names    []string // what this agent's instances were called, and is; the newest last
-	failures failuresFile
-	hold     bool
-	ask      requestFile
-	removal  Removals
-	mutes    []Mute // replaced, never changed
+	mu        sync.Mutex // of the fields below, held for no longer than it takes to copy them
+	request   *BootstrapRequest
+	cluster   clusterFile
+	seen      seenFile
+	names     []string // what this agent's instances were called, and is; the newest last
+	failures  failuresFile
+	hold      bool
+	holdKnown bool // else what hold says is worth nothing
+	ask       requestFile
+	removal   Removals
+	mutes     []Mute // replaced, never changed
 }
 
 // Open reads what lies in the two directories, which it makes if they are not there. Whether etcd is held back is kept
@@ -73,7 +74,7 @@ func Open(disk Files, state, runtime string, hold Hold) (*State, error) {
 	if _, err := readJSON(disk, filepath.Join(state, requestName), &f.ask); err != nil {
 		return nil, err
 	}
-	f.hold = hold.Held()
+	f.hold, f.holdKnown = hold.Held()
 	if _, err := readJSON(disk, filepath.Join(state, removalName), &f.removal); err != nil {
 		return nil, err
 	}

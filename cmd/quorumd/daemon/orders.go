@@ -51,7 +51,7 @@ type orderedHold struct {
 
 // SetHeld has root make the file, or remove it, unless that is so: an order takes its time, and a step has little.
 func (h orderedHold) SetHeld(ctx context.Context, held bool) error {
-	if h.Held() == held {
+	if is, known := h.Held(); known && is == held {
 		return nil
 	}
 	return h.orders.SetHeld(ctx, held)

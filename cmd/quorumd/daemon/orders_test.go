@@ -412,4 +412,12 @@ func TestAHoldThatIsAsItShouldBeCostsNoOrder(t *testing.T) {
 			t.Errorf("held %t: nobody was asked to change it", held)
 		}
 	}
+	if err := errors.Join(os.Remove(file.Path), os.Symlink(file.Path, file.Path)); err != nil { // it has no end
+		t.Fatal(err)
+	}
+	for _, held := range []bool{false, true} {
+		if err := hold.SetHeld(t.Context(), held); err == nil {
+			t.Errorf("held %t: nobody was asked to see to it, though it cannot be told how it is", held)
+		}
+	}
 }
