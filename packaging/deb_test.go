@@ -329,3 +329,22 @@ func TestAnAgentThatHangsIsReplacedAndEtcdGoesOn(t *testing.T) {
 		t.Errorf("etcd is process %s, it was %s", pid, etcd)
 	}
 }
+
+// TestTheServiceSeesHowEtcdIsSet has an etcd with a risky flag that only its command line knows.
+func TestTheServiceSeesHowEtcdIsSet(t *testing.T) {
+	t.Parallel()
+	h := hostWithEtcd(t)
+	h.run("mkdir -p /etc/systemd/system/etcd.service.d; printf " +
+		"'[Service]\\nExecStart=\\nExecStart=/usr/bin/etcd $DAEMON_ARGS --max-wals=0\\n' " +
+		">/etc/systemd/system/etcd.service.d/risky.conf; systemctl daemon-reload; systemctl restart etcd")
+	h.run("dpkg -i /pk/first.deb")
+	h.configure(config("observe"))
+	h.run("systemctl start quorumd")
+	h.waitUntil(time.Minute, "quorumd has judged etcd's settings", func() bool {
+		says, _ := h.try("quorumctl health")
+		return strings.Contains(says, "ETCD_SETTINGS_RISKY") && strings.Contains(says, "max-wals is 0")
+	})
+	if says := h.run("quorumctl health"); strings.Contains(says, "the command line of etcd cannot be read") {
+		t.Errorf("a check that goes by etcd's command line has nothing to judge by:\n%s", says)
+	}
+}
