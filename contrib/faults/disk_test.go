@@ -15,12 +15,6 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// seen is a verdict, with its code, and how long it may take.
-type seen struct {
-	verdict, code string
-	within        time.Duration
-}
-
 // diskFault is what is wrong with a disk.
 type diskFault struct {
 	name string

@@ -1,11 +1,12 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build faultfs
+//go:build faultfs || vm
 
 package faults
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -32,6 +33,12 @@ const (
 	// rowsVariable names the directory to write rows to; without it, they are only held against their limits.
 	rowsVariable = "QUORUMD_FAULT_ROWS"
 )
+
+// seen is a verdict, with its code, and how long it may take.
+type seen struct {
+	verdict, code string
+	within        time.Duration
+}
 
 // shipped are the limits that quorumd comes with, where testbed has others, but for a shorter qualifying run. Many
 // hosts share the machine here, and none of them minds a lack of processor time.
@@ -181,8 +188,13 @@ func tableOf(t *testing.T, place string) *table {
 // add notes what quorumctl shows, for the i-th fault of the place.
 func (b *table) add(t *testing.T, i int, r Row, took time.Duration, h *testbed.Host, code string) {
 	t.Helper()
-	now := shown(t, h)
-	r.Seconds, r.Verdict, r.Text = math.Round(10*took.Seconds())/10, now.State, now.Text
+	b.note(t, i, r, took, shown(t, h), code)
+}
+
+// note is add for what quorumctl has shown.
+func (b *table) note(t *testing.T, i int, r Row, took time.Duration, now control.Health, code string) {
+	t.Helper()
+	r.Seconds, r.Verdict, r.Text = math.Round(10*took.Seconds())/10, now.State, cmp.Or(r.Text, now.Text)
 	if code != "" {
 		f, found := finding(now, code)
 		if !found {

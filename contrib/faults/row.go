@@ -35,6 +35,7 @@ func places() []place {
 		{"disk", "The disk", "A file system of FUSE that misbehaves on request (contrib/faultfs), over memory, on a " +
 			"host without a member. Its qualifying run is short, but for the host that wants to join, and the fault " +
 			"begins when the probe writes as seldom as in service."},
+		{"network", "The network", "Three voters with a real etcd, each in a network of its own; n1 tells."},
 	}
 }
 

@@ -1,0 +1,215 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build faultfs && long
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// networkFault is what n1's packet filter drops of what it sends to n2.
+type networkFault struct {
+	name, drop string
+	code       string        // found on n1
+	within     time.Duration // or, without a code, for so long nothing may be found
+}
+
+func networkFaults() []networkFault {
+	const to, bound = "ip daddr 10.98.0.2 ", 4 * time.Minute
+	return []networkFault{
+		{"nothing gets from n1 to n2, and all from n2 to n1", to, "NETWORK_PARTITION", bound},
+		{"n1 may not connect to n2, and n2 may to n1", to + "tcp dport { 2379, 2380 }", "NETWORK_ONE_WAY", bound},
+		{"an MTU black hole from n1 to n2", to + "meta length > 1300", "NETWORK_LARGE_PACKETS_LOST", bound},
+		{"1 % of the packets from n1 to n2 are lost", to + "numgen random mod 100 < 1", "", 3 * time.Minute},
+		{"5 % of the packets from n1 to n2 are lost", to + "numgen random mod 100 < 5", "", 3 * time.Minute},
+	}
+}
+
+// TestNetworkFaultsAreFoundInTime has three hosts with a real etcd for each fault, each host in a network of its own
+// at a switch.
+func TestNetworkFaultsAreFoundInTime(t *testing.T) {
+	t.Parallel()
+	made := tableOf(t, "network")
+	for i, f := range networkFaults() {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			s := threeHosts(t)
+			row := Row{Fault: f.name, How: "`nft … " + strings.TrimSpace(f.drop) + " drop` on n1"}
+			began := time.Now()
+			s.drop(0, f.drop)
+			if f.code != "" {
+				until(t, s.hosts[0], f.within, "OK", f.code)
+				made.add(t, i, row, time.Since(began), s.hosts[0], f.code)
+				return
+			}
+			testbed.Eventually(t, f.within+time.Minute, "the time is over", func() bool {
+				for _, found := range asked(s.hosts[0]).Findings {
+					if found.Component == "network" {
+						t.Fatalf("something was found: %+v", found)
+					}
+				}
+				return time.Since(began) >= f.within
+			})
+			if !s.ready(s.hosts[0]) {
+				t.Error("a host is no voter, or a way does not answer")
+			}
+			row.Text = "every way answers"
+			made.add(t, i, row, f.within, s.hosts[0], "")
+		})
+	}
+}
+
+// site is hosts at a switch.
+type site struct {
+	t     *testing.T
+	hosts []*testbed.Host
+	nets  []string // process IDs that hold the hosts' networks
+}
+
+// threeHosts gives three voters.
+func threeHosts(t *testing.T) *site {
+	t.Helper()
+	s := &site{t: t}
+	bridge := s.namespace()
+	s.inside(bridge, "ip link add sw type bridge", "ip link set sw up")
+	dir, err := os.MkdirTemp("", "q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	var endpoints []string
+	for i := range 3 {
+		endpoints = append(endpoints, fmt.Sprintf("http://10.98.0.%d:2379", i+1))
+	}
+	for i := range 3 {
+		net, cable := s.namespace(), fmt.Sprintf("p%d", i+1)
+		s.nets = append(s.nets, net)
+		s.inside(bridge, "ip link add "+cable+" type veth peer name eth0 netns "+net,
+			"ip link set "+cable+" master sw", "ip link set "+cable+" up")
+		s.inside(net, "ip link set lo up", fmt.Sprintf("ip addr add 10.98.0.%d/24 dev eth0", i+1),
+			"ip link set eth0 up")
+		s.add(dir, i, endpoints)
+	}
+	s.form()
+	return s
+}
+
+func (s *site) add(dir string, i int, endpoints []string) {
+	s.t.Helper()
+	name := fmt.Sprintf("n%d", i+1)
+	h, err := testbed.NewHost(testbed.HostOptions{
+		Name: name, Dir: filepath.Join(dir, name), Etcd: testbed.Etcd(s.t, testbed.Small), Endpoints: endpoints,
+		Agent: []string{
+			"nsenter", "-n", "-t", s.nets[i], "setpriv", "--pdeathsig", "KILL", program(s.t, "quorumd"), "run",
+		},
+		ClientURL: endpoints[i], PeerURL: strings.Replace(endpoints[i], "2379", "2380", 1), Metrics: "127.0.0.1:9379",
+		Set: map[string]string{ // the disk is not what is looked at, and is shared by many
+			"disk.qualifySamples": "30", "disk.window": "20", "disk.fsyncLeave": "1s", "disk.fsyncWarm": "2s",
+			"disk.fsyncSlow": "5s", "disk.stall": "20s", "disk.directInterval": "5s", "disk.starved": "100",
+			"cluster.standbys": "0",
+		},
+	})
+	if err == nil {
+		err = h.Start()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		_, killed := h.KillEtcd(ctx)
+		if err := errors.Join(h.KillAgent(ctx), killed, h.Stop(ctx)); err != nil {
+			s.t.Errorf("cannot end %s: %v", name, err)
+		}
+	})
+	s.hosts = append(s.hosts, h)
+}
+
+// form waits until all are voters and every way is found well.
+func (s *site) form() {
+	s.t.Helper()
+	testbed.Eventually(s.t, 2*time.Minute, "n1 takes the request to bootstrap", func() bool {
+		ctx, cancel := context.WithTimeout(s.t.Context(), callTimeout)
+		defer cancel()
+		_, err := s.hosts[0].Client.Bootstrap(ctx, "demo")
+		return err == nil
+	})
+	var next time.Time
+	testbed.Eventually(s.t, 5*time.Minute, "three voters answer each other", func() bool {
+		if time.Now().Before(next) {
+			return false
+		}
+		next = time.Now().Add(pollEvery)
+		for _, h := range s.hosts {
+			if !s.ready(h) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// ready tells whether a host is a voter whose verdict is OK, and knows of a way to each of the others.
+func (s *site) ready(h *testbed.Host) bool {
+	ctx, cancel := context.WithTimeout(s.t.Context(), callTimeout)
+	defer cancel()
+	now, err := h.Client.Status(ctx)
+	if err != nil || now.Role != control.RoleVoter || now.Health.State != "OK" {
+		return false
+	}
+	answers := 0
+	for _, other := range now.Hosts {
+		for _, w := range other.Sees {
+			if w.Peer == "answers" && w.Client == "answers" {
+				answers++
+			}
+		}
+	}
+	return answers >= len(s.hosts)*(len(s.hosts)-1)
+}
+
+// namespace makes a network without cables, and gives the process that holds it.
+func (s *site) namespace() string {
+	s.t.Helper()
+	c := exec.Command("sleep", "infinity")
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	if err := c.Start(); err != nil {
+		s.t.Fatalf("cannot make a network: %v; run this as root", err)
+	}
+	s.t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	return strconv.Itoa(c.Process.Pid)
+}
+
+func (s *site) inside(net string, commands ...string) {
+	s.t.Helper()
+	for _, command := range commands {
+		words := append([]string{"-n", "-t", net}, strings.Fields(command)...)
+		if out, err := exec.Command("nsenter", words...).CombinedOutput(); err != nil {
+			s.t.Fatalf("%s: %v\n%s", command, err, out)
+		}
+	}
+}
+
+// drop has the packet filter of a host drop what it sends and what matches.
+func (s *site) drop(host int, match string) {
+	s.t.Helper()
+	s.inside(s.nets[host], "nft add table ip faults",
+		"nft add chain ip faults out { type filter hook output priority 0 ; }",
+		"nft add rule ip faults out "+match+" drop")
+}
