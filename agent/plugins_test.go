@@ -18,7 +18,7 @@ import (
 type raid struct{ runs uint64 }
 
 func (*raid) Plugins(gates func(string) health.Gate) []health.Plugin {
-	return []health.Plugin{{Name: "raid", Gates: gates("raid")}}
+	return []health.Plugin{{Name: "raid", Gates: gates("raid"), Interval: time.Minute}}
 }
 
 func (r *raid) Read(context.Context) []health.PluginReading {

@@ -30,5 +30,6 @@
 // Combining, hiding, hysteresis, snapshots, findings, changes and the metric of each finding come with it.
 //
 // Only a check that etcd's safety hangs on is vital, and UNKNOWN without data. Any other is optional: while it cannot
-// be read it is not available and counts for nothing, unless what it found last was SLOW or worse.
+// be read it is not available and counts for nothing, unless what it found last was SLOW or worse. That is so for ever,
+// but for a plugin: nobody knows whether it will tell anything again.
 package health

@@ -103,7 +103,7 @@ func (b *bench) reborn() {
 		b.t.Fatal(err)
 	}
 	b.now += 3 * time.Second
-	if b.j, err = Restore(data, DefaultThresholds(), "boot", b.now); err != nil {
+	if b.j, err = Restore(data, b.limits, "boot", b.now); err != nil {
 		b.t.Fatal(err)
 	}
 }

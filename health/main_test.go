@@ -43,6 +43,7 @@ const ms = time.Millisecond
 type bench struct {
 	t       testing.TB
 	j       *Judge
+	limits  Thresholds
 	now     time.Duration
 	next    DiskReading // what the next look finds, samples aside
 	machine MachineReading
@@ -64,7 +65,7 @@ func newBench(t testing.TB, limits Thresholds) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, j: j, now: time.Hour}
+	b := &bench{t: t, j: j, limits: limits, now: time.Hour}
 	b.next = DiskReading{Alive: true, Free: 50 << 30, Total: 100 << 30, Inodes: 1000, InodesFree: 900}
 	b.machine, b.etcd, b.devices, b.hardware = wellMachine(), wellEtcd(), wellDevices(), wellHardware()
 	b.network = wellNetwork()

@@ -4,6 +4,7 @@
 package health
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,8 @@ type Plugin struct {
 	Name  string // letters, digits, "-" and "_"
 	Path  string // for people
 	Gates Gate
+	// Interval is the time between two runs.
+	Interval time.Duration
 }
 
 // PluginReading is what a plugin has said last. The zero value says that nothing is known.
@@ -41,6 +44,10 @@ const pluginAgain = 2
 
 // pluginCalm is how long a plugin must say OK, before patience doubles that.
 const pluginCalm = time.Minute
+
+// pluginSilence is how many intervals what a plugin has found outlives its word. Whether it will ever tell again nobody
+// knows, and what it gates would be gated for ever.
+const pluginSilence = 10
 
 // PluginCode gives the code of what a plugin finds.
 func PluginCode(name string) Code {
@@ -75,7 +82,7 @@ func declarePlugin(p Plugin) declaration {
 		},
 		start: OK,
 		gather: func(at *track) evidence {
-			return &plugin{name: p.Name, code: code, track: at}
+			return &plugin{name: p.Name, code: code, silence: pluginSilence * p.Interval, track: at}
 		},
 	}
 }
@@ -86,8 +93,10 @@ type plugin struct {
 
 	name    string
 	code    Code
+	silence time.Duration // after which it is no longer held to its word
 	track   *track
 	now     time.Duration
+	heard   time.Duration // when it was last not silent
 	seen    PluginReading
 	said    []State // the newest results, each once
 	begun   bool
@@ -97,8 +106,16 @@ type plugin struct {
 func (p *plugin) read(in Input) {
 	p.now = in.Now
 	if !p.begun {
-		p.begun, p.lastBad = true, p.now
+		p.begun, p.lastBad, p.heard = true, p.now, p.now
 	}
+	p.hear(in)
+	if p.why() == "" {
+		p.heard = p.now
+	}
+}
+
+// hear takes in what it has said since.
+func (p *plugin) hear(in Input) {
 	i := slices.IndexFunc(in.Plugins, func(r PluginReading) bool { return r.Name == p.name })
 	if i < 0 {
 		return
@@ -114,11 +131,30 @@ func (p *plugin) read(in Input) {
 	}
 }
 
+// absent is empty when it has been silent for too long: what ends its finding is a rule.
 func (p *plugin) absent() string {
+	if p.forgotten() {
+		return ""
+	}
+	return p.why()
+}
+
+// why says why it is silent; empty when it is not.
+func (p *plugin) why() string {
 	if p.seen.Absent == "" && p.seen.Runs == 0 {
 		return notYet
 	}
 	return p.seen.Absent
+}
+
+// forgotten tells whether it has been silent for too long to be held to its word.
+func (p *plugin) forgotten() bool { return p.track.State != OK && p.now-p.heard >= p.silence }
+
+// entered makes one whose word no longer counts say it again from the beginning.
+func (p *plugin) entered(State) {
+	if p.track.State == OK {
+		p.said = nil
+	}
 }
 
 func (p *plugin) text() string { return p.seen.Text }
@@ -141,6 +177,14 @@ func (p *plugin) ways() []rule {
 	bad := func(s State) bool { return s != OK }
 	warning := func(s State) bool { return s == Warm }
 	return []rule{
+		{
+			[]State{Warm, Slow},
+			OK, "", fmt.Sprintf("it has told nothing for %s, %d of its intervals", show(p.silence), pluginSilence),
+			func() (string, bool) {
+				return fmt.Sprintf("it has told nothing for %s: %s", show(p.silence), p.why()), p.forgotten()
+			},
+			false, // it has not recovered
+		},
 		{[]State{OK, Warm}, Slow, p.code, "it says CRITICAL twice in a row", says(critical), false},
 		{[]State{OK}, Warm, p.code, "it says WARNING or CRITICAL twice in a row", says(bad), false},
 		{[]State{Slow}, Warm, p.code, "it says WARNING twice in a row", says(warning), false},

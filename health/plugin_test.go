@@ -14,7 +14,10 @@ import (
 func plugged(t *testing.T) *bench {
 	t.Helper()
 	limits := DefaultThresholds()
-	limits.Plugins = []Plugin{{Name: "load", Path: "/x/load"}, {Name: "raid-a", Path: "/x/raid-a", Gates: Joins}}
+	limits.Plugins = []Plugin{
+		{Name: "load", Path: "/x/load", Interval: 10 * time.Second},
+		{Name: "raid-a", Path: "/x/raid-a", Gates: Joins, Interval: 10 * time.Second},
+	}
 	b := newBench(t, limits)
 	b.member = true
 	b.each(6*time.Minute, ms)
@@ -75,6 +78,40 @@ func TestAPluginThatCannotTellCountsForNothing(t *testing.T) {
 		return a.Check == "plugin raid-a" && a.Why == "it says UNKNOWN"
 	}) {
 		t.Errorf("the verdict is %s, found is %+v, not available %+v", v.State, v.Findings, v.NotAvailable)
+	}
+}
+
+func TestAPluginThatFallsSilentIsHeldToItsWordForTenIntervalsOnly(t *testing.T) {
+	t.Parallel()
+	b := plugged(t)
+	b.pluginSays("raid-a", Slow, "a leg is lost")
+	b.plugins[0].Absent = "it took over 10 s"
+	b.each(99*time.Second, ms)
+	if v := b.verdict; v.State != Slow || v.Gates != Joins ||
+		v.Text != "a leg is lost; it took over 10 s, so this may be out of date" {
+		t.Fatalf("silent for a while, the verdict is %s, gates %v: %s", v.State, v.Gates.Names(), v.Text)
+	}
+	b.reborn() // nobody knows how long it was silent before
+	b.each(99*time.Second, ms)
+	if b.verdict.State != Slow {
+		t.Fatalf("after a restart the verdict is %s", b.verdict.State)
+	}
+	b.changes = nil
+	b.each(10*time.Minute, ms)
+	if v := b.verdict; v.State != OK || len(v.Findings) > 0 {
+		t.Errorf("silent for ten intervals, the verdict is %s: %+v", v.State, v.Findings)
+	}
+	if len(b.changes) != 1 || b.changes[0].Text != "it has told nothing for 100 s: it took over 10 s" {
+		t.Errorf("told is %+v", b.changes)
+	}
+	b.plugins[0].Runs, b.plugins[0].Absent = b.plugins[0].Runs+1, ""
+	b.each(10*time.Second, ms)
+	if b.verdict.State != OK {
+		t.Errorf("said once after that, it is believed: %s", b.verdict.Text)
+	}
+	b.pluginSays("raid-a", Slow, "a leg is lost")
+	if b.verdict.State != Slow {
+		t.Errorf("said again, it is not believed: %s", b.verdict.Text)
 	}
 }
 

@@ -25,7 +25,8 @@ being given the leadership, another voter's maintenance. The others advise only:
 **quorumctl health** and counted in *quorumd_finding*, and the verdict is as if it were not there.
 
 While a vital check has no reading, the verdict is UNKNOWN. Any other that cannot be read is said to be not available,
-once, and counts for nothing.
+once, and counts for nothing, unless what it found last was SLOW or worse: then that stays until it can be read again.
+Of a check of your own it stays for ten of its intervals only; see **quorumd**(8).
 
 # CHECKS
 

@@ -112,7 +112,9 @@ func namesIn(opt Options) []string {
 // Plugins gives what is run, for the judge, with what each gates by the names of those that do.
 func (r *Runner) Plugins(gates func(name string) health.Gate) (all []health.Plugin) {
 	for _, p := range r.programs {
-		all = append(all, health.Plugin{Name: p.name, Path: p.path, Gates: gates(p.name)})
+		all = append(all, health.Plugin{
+			Name: p.name, Path: p.path, Gates: gates(p.name), Interval: r.opt.Interval,
+		})
 	}
 	return all
 }
