@@ -61,13 +61,15 @@ type facts struct {
 	lanes   [2]samples    // of the probe, of the last five minutes
 	starved float64       // percentage of samples taken while the processor was short
 	arrays  []Array
-	leaves  []work
+	leaves  []work    // within the span,
+	lately  []work    // and between the last two looks at them, if the last was while the write hung
 	etcd    Histogram // its own syncs within the span
 }
 
 // work is what a drive did within the span.
 type work struct {
 	name     string
+	span     time.Duration
 	writes   uint64        // that it completed, flushes included
 	flush    time.Duration // mean of its flushes, or of its writes where the kernel need not flush
 	written  float64       // bytes a second
@@ -126,14 +128,15 @@ func (f facts) crowded() (string, bool) {
 }
 
 func (f facts) held() (string, bool) {
-	idle := !slices.ContainsFunc(f.leaves, func(w work) bool { return w.inFlight > 0 })
-	return "no drive under it has anything in flight", f.stalled && len(f.leaves) > 0 && idle
+	idle := !slices.ContainsFunc(f.lately, func(w work) bool { return w.inFlight > 0 })
+	return "no drive under it has anything in flight", len(f.lately) > 0 && idle
 }
 
 func (f facts) hung() (string, bool) {
-	for _, w := range f.leaves {
-		if f.stalled && w.inFlight > 0 && w.writes == 0 {
-			return fmt.Sprintf("%s has %d in flight and has completed no write for a minute", w.name, w.inFlight), true
+	for _, w := range f.lately {
+		if w.inFlight > 0 && w.writes == 0 {
+			return fmt.Sprintf("%s has %d in flight and has completed no write for %s", w.name, w.inFlight,
+				show(w.span)), true
 		}
 	}
 	return "", false
@@ -178,6 +181,7 @@ func (f facts) asEtcdSees() string {
 
 // circumstances keeps what the causes are told by.
 type circumstances struct {
+	now     time.Duration
 	devices []DevicesReading // of the last minute, oldest first
 	etcds   []EtcdReading
 	lanes   [2]samples // not contaminated, of the last five minutes
@@ -185,6 +189,7 @@ type circumstances struct {
 
 // read takes in what is new.
 func (w *circumstances) read(in Input) {
+	w.now = in.Now
 	for _, s := range in.Disk.Samples {
 		if !s.Contaminated {
 			w.lanes[s.Lane] = append(w.lanes[s.Lane], s)
@@ -232,6 +237,9 @@ func (w *circumstances) facts(v Figures, stalled bool) facts {
 	}
 	if n := len(w.devices); n > 1 {
 		f.leaves = worked(w.devices[0], w.devices[n-1])
+		if stalled && w.devices[n-1].At > w.now-v.InFlight {
+			f.lately = worked(w.devices[n-2], w.devices[n-1])
+		}
 	}
 	if n := len(w.etcds); n > 1 {
 		f.etcd, _ = w.etcds[n-1].WALFsync.Delta(w.etcds[0].WALFsync)
@@ -242,7 +250,7 @@ func (w *circumstances) facts(v Figures, stalled bool) facts {
 // worked gives what the drives did between two readings. One whose counters began anew is left out.
 func worked(first, last DevicesReading) []work {
 	var all []work
-	span := (last.At - first.At).Seconds()
+	span := last.At - first.At
 	for _, d := range last.Chain {
 		i := slices.IndexFunc(first.Chain, func(was Device) bool { return was.Name == d.Name })
 		if !d.Leaf() || i < 0 || span <= 0 {
@@ -253,8 +261,9 @@ func worked(first, last DevicesReading) []work {
 			continue
 		}
 		w := work{
-			name: d.Name, writes: is.Writes - was.Writes + is.Flushes - was.Flushes, inFlight: is.InFlight,
-			written: float64(is.Written-was.Written) / span, busy: 100 * max(0, (is.Busy-was.Busy).Seconds()) / span,
+			name: d.Name, span: span, writes: is.Writes - was.Writes + is.Flushes - was.Flushes, inFlight: is.InFlight,
+			written: float64(is.Written-was.Written) / span.Seconds(),
+			busy:    100 * max(0, (is.Busy-was.Busy).Seconds()) / span.Seconds(),
 		}
 		if n := is.Flushes - was.Flushes; n > 0 {
 			w.flush = max(0, is.FlushTime-was.FlushTime) / time.Duration(n)

@@ -137,20 +137,35 @@ func TestAStarvedProcessorAloneMakesNoDiskSlow(t *testing.T) {
 
 func TestAWriteThatHangsIsBlamedOnTheDriveOnlyWhileTheDriveHoldsIt(t *testing.T) {
 	t.Parallel()
-	hang := func(inFlight uint64) *bench {
+	// Each ten seconds the kernel tells what the drives do; the write hangs from five seconds after that on.
+	hang := func(lasting time.Duration, before, inFlight uint64) *bench {
 		b := atWork(t)
-		for i := range 90 {
-			b.now += time.Second
-			b.next.InFlight, b.next.InFlightOp = time.Duration(i+1)*time.Second/4, "wal write+sync"
+		writes := b.devices.Chain[1].Traffic.Writes
+		tell := func(inFlight uint64) {
 			b.devices.At, b.devices.Chain = b.now, slices.Clone(b.devices.Chain)
-			b.devices.Chain[1].Traffic.InFlight = inFlight
+			b.devices.Chain[1].Traffic.Writes, b.devices.Chain[1].Traffic.InFlight = writes, inFlight
 			b.devices.Chain[2].Traffic.Known = true
+		}
+		b.now += time.Second
+		tell(before)
+		b.each(5*time.Second, ms)
+		writes += 5
+		for i := range lasting / time.Second {
+			b.now += time.Second
+			b.next.InFlight, b.next.InFlightOp = (i+1)*time.Second, "wal write+sync"
+			if i%10 == 5 {
+				tell(inFlight)
+			}
 			b.look()
 		}
 		return b
 	}
-	hang(2).blames(DiskStalled, CauseDevice, "sda has 2 in flight and has completed no write")
-	hang(0).blames(DiskStalled, CauseFileSystem, "no drive under it has anything in flight")
+	hang(25*time.Second, 0, 2).blames(DiskStalled, CauseDevice, "sda has 2 in flight and has completed no write for 10 s")
+	hang(25*time.Second, 2, 0).blames(DiskStalled, CauseFileSystem, "no drive under it has anything in flight")
+	for _, before := range []uint64{0, 2} { // what the drive did before says nothing
+		hang(4*time.Second, before, 2).blames(DiskStalled, "")
+	}
+	hang(9*time.Second, 0, 2).blames(DiskStalled, "") // what it had completed may have been before
 }
 
 func TestWithoutTheDevicesFiguresTheProbeAloneTellsDeviceFromFileSystem(t *testing.T) {
