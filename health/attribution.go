@@ -51,7 +51,8 @@ const (
 	othersBusy    = 80       // percent of the time
 	lanesSpan     = 5 * time.Minute
 	lanesKept     = 1024
-	fewestWrites  = 20 // of a lane, to say anything by them
+	fewestWrites  = 20  // of the WAL lane, to say anything by them
+	fewestDirect  = 100 // of the direct lane, whose p99 is told
 )
 
 // facts are what was measured while writes were slow.
@@ -155,7 +156,7 @@ func (f facts) slowBeneath() (string, bool) {
 	if worst.flush > 0 {
 		text += fmt.Sprintf("; a flush of %s took %s on average", worst.name, show(worst.flush))
 	}
-	return text, !f.stalled && len(direct) >= fewestWrites && direct.spread().at(990) > f.limit
+	return text, !f.stalled && len(direct) >= fewestDirect && direct.spread().at(990) > f.limit
 }
 
 func (f facts) slowAbove() (string, bool) {
@@ -163,20 +164,17 @@ func (f facts) slowAbove() (string, bool) {
 	beneath := direct.spread().at(990)
 	return fmt.Sprintf("%d of the last five minutes' %d writes took longer than %s, and p99 of those past the page "+
 			"cache is %s", wal.over(f.limit), len(wal), show(f.limit), show(beneath)),
-		!f.stalled && len(wal) >= fewestWrites && len(direct) >= fewestWrites && wal.over(f.limit) > 1 &&
+		!f.stalled && len(wal) >= fewestWrites && len(direct) >= fewestDirect && wal.over(f.limit) > 1 &&
 			beneath <= f.limit/2
 }
 
 // asEtcdSees says what etcd has measured itself.
 func (f facts) asEtcdSees() string {
-	at, counted := f.etcd.Quantile(990)
-	switch {
-	case !counted || f.etcd.Count() < fewestWrites:
+	if f.etcd.Count() < etcdWritesFewest {
 		return ""
-	case at.Upto == 0:
-		return fmt.Sprintf("; etcd's own p99 is over %s", show(at.Over))
 	}
-	return fmt.Sprintf("; etcd's own p99 is at most %s", show(at.Upto))
+	at, _ := f.etcd.Quantile(990)
+	return "; etcd's own p99 is " + at.String()
 }
 
 // circumstances keeps what the causes are told by.
@@ -300,6 +298,7 @@ func (w *circumstances) etcdAlone(v Figures) (Cause, string) {
 			return a.Cause, text + f.asEtcdSees()
 		}
 	}
-	return CauseEtcd, fmt.Sprintf("the probe's p99 on the same file system is %s, limit %s: large or many writes, or "+
-		"a bound on the I/O of its unit", show(wal.spread().at(990)), show(v.Limit)) + f.asEtcdSees()
+	return CauseEtcd, fmt.Sprintf("%d of the probe's last %d writes on the same file system took longer than %s: "+
+		"large or many writes, or a bound on the I/O of its unit", wal.over(v.Limit), len(wal), show(v.Limit)) +
+		f.asEtcdSees()
 }

@@ -14,8 +14,8 @@ type EtcdReading struct {
 	WALFsync, BackendCommit Histogram
 	// HasLeader is 1 while it knows a leader, and LeaderChanges how many it has seen come.
 	HasLeader, LeaderChanges Figure
-	// ProposalsFailed are writes that were not agreed on; ProposalsPending those that wait for it now.
-	ProposalsFailed, ProposalsPending Figure
+	// ProposalsFailed are writes that were not agreed on.
+	ProposalsFailed Figure
 	// SlowApplies are requests that took over 100 ms to carry out; HeartbeatFailures heartbeats that it sent late as
 	// the leader, for want of disk or processor.
 	SlowApplies, HeartbeatFailures Figure
@@ -44,7 +44,7 @@ const etcdSource = " of the local etcd's /metrics"
 func SilentEtcd(why string) EtcdReading {
 	h, f := Histogram{Absent: why}, Figure{Absent: why}
 	return EtcdReading{
-		WALFsync: h, BackendCommit: h, HasLeader: f, LeaderChanges: f, ProposalsFailed: f, ProposalsPending: f,
+		WALFsync: h, BackendCommit: h, HasLeader: f, LeaderChanges: f, ProposalsFailed: f,
 		SlowApplies: f, HeartbeatFailures: f, DBSize: f, DBInUse: f, Quota: f, Alarms: f, OwnSize: f, SmallestSize: f,
 		FarthestRTT: f, Settings: EtcdSettings{Absent: why},
 	}

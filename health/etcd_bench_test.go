@@ -26,7 +26,7 @@ func wellEtcd() localEtcd {
 	h := Histogram{Known: true, Bounds: bounds, Counts: make([]uint64, len(bounds)+1)}
 	return localEtcd{EtcdReading: EtcdReading{
 		WALFsync: h, BackendCommit: h, HasLeader: known(1), LeaderChanges: known(4), ProposalsFailed: known(7),
-		ProposalsPending: known(0), SlowApplies: known(20), HeartbeatFailures: known(2),
+		SlowApplies: known(20), HeartbeatFailures: known(2),
 		DBSize: known(1.2 * (1 << 30)), DBInUse: known(1 << 30), Quota: known(2 << 30),
 		Alarms: known(0), OwnSize: known(1.2 * (1 << 30)), SmallestSize: known(1 << 30),
 		Version: "3.6.16", FarthestRTT: known(0.004), Settings: EtcdSettings{Known: true},
@@ -168,8 +168,13 @@ func writeEdges(what, name string, buckets [3]int, of func(*localEtcd) *int) []e
 	return []edge{
 		{
 			what + " over",
-			func(b *bench) { *of(&b.etcd) = buckets[0]; b.each(2*etcdWritesSpan, quiet) },
-			func(b *bench) { turns(b, buckets[1]) },
+			func(b *bench) {
+				*of(&b.etcd) = buckets[0]
+				b.each(2*etcdWritesSpan, quiet)
+				turns(b, buckets[1])
+				b.each(etcdWritesBad-2*time.Second, quiet)
+			},
+			func(b *bench) { b.each(time.Second, quiet) },
 		},
 		{
 			what + " at most",

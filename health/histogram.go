@@ -18,11 +18,21 @@ type Histogram struct {
 	// Bounds are the upper bounds of the buckets in seconds, ascending; Counts has one more: what took longer than all.
 	Bounds []float64
 	Counts []uint64
-	Sum    float64 // of all, in seconds
 }
 
 // Bucket is the range in which a latency lies. With an Upto of 0 it has no upper end.
 type Bucket struct{ Over, Upto time.Duration }
+
+// String says where it lies.
+func (b Bucket) String() string {
+	switch {
+	case b.Upto == 0:
+		return "over " + show(b.Over)
+	case b.Over == 0:
+		return "at most " + show(b.Upto)
+	}
+	return "between " + show(b.Over) + " and " + show(b.Upto)
+}
 
 // Count is how many were counted.
 func (h Histogram) Count() (n uint64) {
@@ -32,22 +42,13 @@ func (h Histogram) Count() (n uint64) {
 	return n
 }
 
-// Mean is their mean, 0 for none.
-func (h Histogram) Mean() time.Duration {
-	n := h.Count()
-	if n == 0 {
-		return 0
-	}
-	return seconds(h.Sum / float64(n))
-}
-
 // Delta gives what was counted after an earlier look, and false when that cannot be told: one of the two is not known,
 // or the counting has begun anew in between.
 func (h Histogram) Delta(before Histogram) (Histogram, bool) {
 	if !h.Known || !before.Known || !slices.Equal(h.Bounds, before.Bounds) || len(h.Counts) != len(before.Counts) {
 		return Histogram{}, false
 	}
-	grown := Histogram{Known: true, Bounds: h.Bounds, Counts: slices.Clone(h.Counts), Sum: max(0, h.Sum-before.Sum)}
+	grown := Histogram{Known: true, Bounds: h.Bounds, Counts: slices.Clone(h.Counts)}
 	for i, was := range before.Counts {
 		if grown.Counts[i] < was {
 			return Histogram{}, false
@@ -80,16 +81,6 @@ func (h Histogram) Quantile(perMille int) (Bucket, bool) {
 		return at, true
 	}
 	return Bucket{}, false
-}
-
-// Beyond is how many took longer than the limit for certain: those of buckets that begin at it or later.
-func (h Histogram) Beyond(limit time.Duration) (n uint64) {
-	for i, c := range h.Counts {
-		if i > 0 && seconds(h.Bounds[i-1]) >= limit {
-			n += c
-		}
-	}
-	return n
 }
 
 func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }

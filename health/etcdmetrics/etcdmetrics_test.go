@@ -40,10 +40,9 @@ func TestEveryFigureIsReadFromWhatEtcdHasAnswered(t *testing.T) {
 	for version, want := range map[string]struct {
 		size, used      float64
 		fsyncs, commits []uint64
-		sum             float64
 	}{
-		"3.5": {888832, 843776, []uint64{176, 10, 13, 6}, []uint64{12, 17, 11, 11, 4}, 0.17353092700000008},
-		"3.6": {880640, 851968, []uint64{166, 10, 25, 6}, []uint64{18, 15, 12, 10, 3}, 0.20218930699999985},
+		"3.5": {888832, 843776, []uint64{176, 10, 13, 6}, []uint64{12, 17, 11, 11, 4}},
+		"3.6": {880640, 851968, []uint64{166, 10, 25, 6}, []uint64{18, 15, 12, 10, 3}},
 	} {
 		got, err := Parse(bytes.NewReader(recorded(t, version)))
 		if err != nil {
@@ -53,7 +52,6 @@ func TestEveryFigureIsReadFromWhatEtcdHasAnswered(t *testing.T) {
 			"has leader":     {got.HasLeader, known(1)},
 			"leader changes": {got.LeaderChanges, known(1)},
 			"failed":         {got.ProposalsFailed, known(0)},
-			"pending":        {got.ProposalsPending, known(0)},
 			"slow applies":   {got.SlowApplies, known(0)},
 			"heartbeats":     {got.HeartbeatFailures, known(0)},
 			"size":           {got.DBSize, known(want.size)},
@@ -66,7 +64,7 @@ func TestEveryFigureIsReadFromWhatEtcdHasAnswered(t *testing.T) {
 		}
 		fsync, commit := got.WALFsync, got.BackendCommit
 		if !fsync.Known || len(fsync.Bounds) != 14 || len(fsync.Counts) != 15 || fsync.Bounds[0] != 0.001 ||
-			fsync.Sum != want.sum || !slices.Equal(fsync.Counts[:4], want.fsyncs) || slices.Max(fsync.Counts[4:]) != 0 {
+			!slices.Equal(fsync.Counts[:4], want.fsyncs) || slices.Max(fsync.Counts[4:]) != 0 {
 			t.Errorf("%s: its syncs are %+v", version, fsync)
 		}
 		if !commit.Known || !slices.Equal(commit.Counts[:5], want.commits) {

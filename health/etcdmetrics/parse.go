@@ -39,7 +39,6 @@ func figures(to *health.EtcdReading) map[string]*health.Figure {
 		"etcd_server_has_leader":                    &to.HasLeader,
 		"etcd_server_leader_changes_seen_total":     &to.LeaderChanges,
 		"etcd_server_proposals_failed_total":        &to.ProposalsFailed,
-		"etcd_server_proposals_pending":             &to.ProposalsPending,
 		"etcd_server_slow_apply_total":              &to.SlowApplies,
 		"etcd_server_heartbeat_send_failures_total": &to.HeartbeatFailures,
 		"etcd_mvcc_db_total_size_in_bytes":          &to.DBSize,
@@ -148,10 +147,10 @@ func histogram(family *dto.MetricFamily, name string) health.Histogram {
 
 // buckets tells apart what is counted bucket by bucket, and false when it cannot be so.
 func buckets(from *dto.Histogram) (health.Histogram, bool) {
-	h := health.Histogram{Known: true, Sum: from.GetSampleSum()}
-	all := from.GetBucket()
-	if len(all) < 2 || len(all) > mostBuckets || from.GetSampleCount() > mostCounted || !(h.Sum >= 0) ||
-		math.IsInf(h.Sum, 1) || !math.IsInf(all[len(all)-1].GetUpperBound(), 1) {
+	h := health.Histogram{Known: true}
+	all, sum := from.GetBucket(), from.GetSampleSum()
+	if len(all) < 2 || len(all) > mostBuckets || from.GetSampleCount() > mostCounted || !(sum >= 0) ||
+		math.IsInf(sum, 1) || !math.IsInf(all[len(all)-1].GetUpperBound(), 1) {
 		return health.Histogram{}, false
 	}
 	var below uint64
