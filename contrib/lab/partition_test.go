@@ -29,7 +29,7 @@ func (f *fleet) cuts() []cut {
 func TestNobodyActsWhileAVoterIsCutOff(t *testing.T) {
 	f := standingFleet(t)
 	members := f.roles()
-	steps := len(f.steps())
+	steps := len(f.acts())
 	for _, role := range []string{"leader", "follower"} {
 		for _, c := range f.cuts() {
 			h := f.leader()
@@ -51,7 +51,7 @@ func TestNobodyActsWhileAVoterIsCutOff(t *testing.T) {
 		}
 	}
 	f.verify(3, 1)
-	if now := f.steps(); len(now) != steps {
+	if now := f.acts(); len(now) != steps {
 		t.Errorf("these steps were taken: %v", now[steps:])
 	}
 	if now := f.roles(); len(now) != len(members) {

@@ -9,7 +9,9 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -58,18 +60,25 @@ func (f *fleet) history() ([]record.Line, error) {
 	return testbed.History(ctx, client, f.keys())
 }
 
-// steps gives all that was done, as people are shown it, without what was refused.
-func (f *fleet) steps() []string {
+// steps gives all that was done, as people are shown it, without what was refused and without some kinds.
+func (f *fleet) steps(but ...policy.StepKind) []string {
 	f.t.Helper()
 	lines, err := f.history()
 	f.check(err)
 	var steps []string
 	for _, l := range lines {
-		if l.Kind != "refusal" {
+		if l.Kind != "refusal" && !slices.Contains(but, policy.StepKind(l.Code)) {
 			steps = append(steps, l.Name+" "+l.Text)
 		}
 	}
 	return steps
+}
+
+// acts gives those that change something. A host that gives the lock back just when it is cut off tells that it could
+// not: it held it, and did nothing under it.
+func (f *fleet) acts() []string {
+	f.t.Helper()
+	return f.steps(policy.StepTakeLock, policy.StepReleaseLock)
 }
 
 // checkHistory sees that what people are shown tells of one operation after the other.
