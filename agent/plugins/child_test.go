@@ -91,8 +91,7 @@ func TestWhatTheChildSaysIsNotWhatThePluginSays(t *testing.T) {
 	dir := scripts(t, map[string]string{
 		"says": "echo what it finds; exit 2", "limits": "echo $(ulimit -c) $(cat /proc/self/oom_score_adj)",
 	})
-	must(t, os.WriteFile(filepath.Join(dir, "no-program"), []byte("\x7fELF, or so it says\n"), 0o600))
-	must(t, os.Chmod(filepath.Join(dir, "no-program"), 0o755))
+	writeProgram(t, filepath.Join(dir, "no-program"), "\x7fELF, or so it says\n")
 	b := open(t, dir, time.Minute)
 	ctx, end := context.WithCancel(t.Context())
 	defer end()

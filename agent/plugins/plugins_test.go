@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -44,11 +45,18 @@ func scripts(t *testing.T, programs map[string]string) string {
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o755))
 	for name, text := range programs {
-		path := filepath.Join(dir, name)
-		must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o600))
-		must(t, os.Chmod(path, 0o755))
+		writeProgram(t, filepath.Join(dir, name), "#!/bin/sh\n"+text+"\n")
 	}
 	return dir
+}
+
+// writeProgram makes a file that can be run. A process of its own writes it: one that another test forks meanwhile would
+// hold it open for writing, and what is open so cannot be run.
+func writeProgram(t *testing.T, path, text string) {
+	t.Helper()
+	write := exec.Command("/bin/sh", "-c", `cat >"$0" && chmod 755 "$0"`, path)
+	write.Stdin = strings.NewReader(text)
+	must(t, write.Run())
 }
 
 // bench is a runner whose clock is the test's.

@@ -90,3 +90,27 @@ func TestAFullDiskIsOneErrorThatSaysWhatToDo(t *testing.T) {
 	}
 	empty(t, dir)
 }
+
+func TestFioOnADiskWhoseSyncHangsKeepsNobodyWaitingAndIsGoneWithIt(t *testing.T) {
+	t.Parallel()
+	m := testbed.MountFaultfs(t, t.TempDir())
+	if err := m.Rule("fsync * hang"); err != nil {
+		t.Fatal(err)
+	}
+	fio := script(t, "for a; do case $a in --filename=*) f=${a#*=};; esac; done\n"+
+		"dd if=/dev/zero of=\"$f\" bs=4k count=1 conv=fsync 2>&1")
+	gone := make(chan struct{})
+	began := time.Now()
+	_, err := inTime(func() ([]byte, error) {
+		defer close(gone)
+		return runFio(t.Context(), fio, m.Dir, 100*time.Millisecond, 100*time.Millisecond)
+	}, 2*time.Second)
+	if err == nil || !strings.Contains(err.Error(), "did not end within 2s, as it waits for the disk") {
+		t.Errorf("after %s: %v", time.Since(began), err)
+	}
+	if err := m.Clear(); err != nil {
+		t.Fatal(err)
+	}
+	<-gone
+	empty(t, m.Dir)
+}

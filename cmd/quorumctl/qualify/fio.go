@@ -52,13 +52,9 @@ func (r *Report) askFio(ctx context.Context, length time.Duration) {
 		r.find("fio", NotAvailable, "", "it is not installed")
 		return
 	}
-	at, err := fioPlace(r.Dir)
+	said, err := inTime(func() ([]byte, error) { return runFio(ctx, path, r.Dir, length, fioGrace) }, length+4*fioGrace)
 	if err == nil {
-		defer at.remove()
-		var said []byte
-		if said, err = runFio(ctx, path, at, length); err == nil {
-			r.Fio, err = readFio(said)
-		}
+		r.Fio, err = readFio(said)
 	}
 	if err != nil {
 		r.find("fio", Warn, strings.Join(command, " "), "%s failed: %v", path, err)
@@ -106,20 +102,67 @@ func (p place) remove() {
 	}
 }
 
-// runFio gives what fio says.
-func runFio(ctx context.Context, path string, at place, length time.Duration) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, length+fioGrace)
+// inTime gives what run gives, but waits no longer than bound: a process that waits for a disk cannot be killed, and who
+// touches that disk waits with it.
+func inTime(run func() ([]byte, error), bound time.Duration) ([]byte, error) {
+	type end struct {
+		said []byte
+		err  error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		said, err := run()
+		ended <- end{said, err}
+	}()
+	late := time.NewTimer(bound)
+	defer late.Stop()
+	select {
+	case e := <-ended:
+		return e.said, e.err
+	case <-late.C:
+		return nil, fmt.Errorf("it was killed and did not end within %s, as it waits for the disk; it goes, and its file "+
+			"stays, once the disk answers", bound)
+	}
+}
+
+// runFio gives what fio says of a directory. It is asked to end when its time is over, and killed after grace, with all
+// that it has started: it does its work in a process of its own.
+func runFio(ctx context.Context, path, dir string, length, grace time.Duration) ([]byte, error) {
+	at, err := fioPlace(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer at.remove()
+	ctx, cancel := context.WithTimeout(ctx, length+grace)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, fioCommand(at.file, length)[1:]...)
-	cmd.Dir = "/"
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
-	cmd.WaitDelay = fioGrace
+	cmd := exec.Command(path, fioCommand(at.file, length)[1:]...)
+	cmd.Dir, cmd.WaitDelay = "/", grace
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: at.as} // or else Ctrl-C would reach it twice
 	var said, complaint bounded
 	cmd.Stdout, cmd.Stderr = &said, &complaint
-	err := cmd.Run()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err = cmd.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		group := -cmd.Process.Pid
+		_ = syscall.Kill(group, syscall.SIGINT) // there may be nobody left
+		select {
+		case <-ended:
+		case <-time.After(grace):
+			_ = syscall.Kill(group, syscall.SIGKILL)
+			<-ended
+		}
+	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("it did not end within %s", length+fioGrace)
+		return nil, fmt.Errorf("it did not end within %s", length+grace)
 	}
 	if first, _, _ := strings.Cut(complaint.String(), "\n"); err != nil && first != "" {
 		return nil, fmt.Errorf("%w: %s", err, first)

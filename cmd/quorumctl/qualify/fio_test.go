@@ -7,9 +7,12 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
 // recorded is what fio 3.33 of Debian 12 has said.
@@ -91,4 +94,45 @@ func TestTheRealFioIsCompared(t *testing.T) {
 		t.Errorf("%+v, %+v", f, r.Fio)
 	}
 	t.Error("nothing is said of fio")
+}
+
+// script is a program in fio's place. It is written by a process of its own: one that another test forks meanwhile would
+// hold the file open for writing, and what is open so cannot be run.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "fio")
+	write := exec.Command("/bin/sh", "-c", `cat >"$0" && chmod 700 "$0"`, path)
+	write.Stdin = strings.NewReader("#!/bin/sh\n" + text + "\n")
+	if err := write.Run(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestFioIsKilledWithWhatItHasStarted(t *testing.T) {
+	t.Parallel()
+	dir, note := t.TempDir(), filepath.Join(t.TempDir(), "pid")
+	began := time.Now()
+	_, err := runFio(t.Context(), script(t, "trap '' INT; sleep 300 & echo $! >"+note+"; wait; wait"), dir,
+		time.Second, time.Second)
+	if err == nil || err.Error() != "it did not end within 2s" || time.Since(began) > time.Minute {
+		t.Errorf("after %s: %v", time.Since(began), err)
+	}
+	pid, err := os.ReadFile(note)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testbed.Eventually(t, time.Minute, "what it has started is gone", func() bool {
+		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	})
+	empty(t, dir)
+}
+
+func TestFioKnowsNothingOfWhoeverAsks(t *testing.T) {
+	t.Setenv("SECRET_OF_THE_OPERATOR", "x")
+	said, err := runFio(t.Context(), script(t, "env"), t.TempDir(), time.Minute, time.Minute)
+	if err != nil || strings.Contains(string(said), "SECRET") || !strings.Contains(string(said), "LC_ALL=C\n") {
+		t.Errorf("%s, %v", said, err)
+	}
 }
