@@ -154,8 +154,8 @@ func plural(n int) string {
 
 // meetNeighbours says who else is on the disk, and tells whether it is an etcd.
 func (r *Report) meetNeighbours(beside bool) bool {
-	var hidden int
-	r.Neighbour, hidden = etcdBeside(r.Runs[0].device)
+	found := usualSearch().etcdOn(r.Runs[0].device)
+	r.Neighbour = found.pid
 	switch {
 	case r.Neighbour != 0:
 		only := ""
@@ -165,9 +165,11 @@ func (r *Report) meetNeighbours(beside bool) bool {
 		r.find("neighbours", Warn, "examine a disk before etcd runs on it, or stop etcd",
 			"etcd, process %d, writes to the same disk: it waits for these writes, and they for it%s", r.Neighbour,
 			only)
-	case hidden != 0:
+	case found.hidden != 0:
 		r.find("neighbours", Warn, "run it as root",
-			"etcd, process %d, runs, and whether it writes to the same disk cannot be seen", hidden)
+			"etcd, process %d, runs, and whether it writes to the same disk cannot be seen", found.hidden)
+	case found.cut != "":
+		r.find("neighbours", NotAvailable, "", "whether an etcd writes to the same disk cannot be told: %s", found.cut)
 	}
 	return r.Neighbour != 0
 }

@@ -4,46 +4,92 @@
 package qualify
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
-// mostFiles bounds how many open files of one etcd are looked at.
-const mostFiles = 4096
+// search looks for an etcd among the processes of a machine, within bounds: a machine may run more than it takes time
+// to look at. It asks /proc and sysfs only, never the disk. The library bounds the bytes of each file.
+type search struct {
+	proc      string
+	processes int // that are looked at
+	files     int // that are looked at, those of all etcds together
+	time      time.Duration
+}
 
-// etcdBeside gives the process of an etcd that has files open for writing on the disk of a device number, 0 if there is
-// none; hidden is one whose files may not be looked at. It asks /proc and sysfs only, never the disk.
-func etcdBeside(device uint64) (pid, hidden int) {
-	procs, err := procfs.AllProcs()
+// usualSearch is one of this machine.
+func usualSearch() *search {
+	return &search{proc: procfs.DefaultMountPoint, processes: 1 << 16, files: 1 << 14, time: 3 * time.Second}
+}
+
+// neighbour is what a search has found.
+type neighbour struct {
+	pid    int    // an etcd that has files open for writing on the disk, 0 if there is none
+	hidden int    // one whose files may not be looked at
+	cut    string // why not all was looked at
+}
+
+// etcdOn looks for an etcd that has files open for writing on the disk of a device number.
+func (s *search) etcdOn(device uint64) (found neighbour) {
+	began := time.Now()
+	fs, err := procfs.NewFS(s.proc)
 	if err != nil {
-		return 0, 0
+		return neighbour{cut: err.Error()}
 	}
-	for _, p := range procs {
-		if name, err := p.Comm(); err != nil || name != "etcd" {
-			continue
-		}
-		devices, err := writesTo(p)
+	all, err := os.Open(s.proc)
+	if err != nil {
+		return neighbour{cut: err.Error()}
+	}
+	defer all.Close()
+	for {
+		names, err := all.Readdirnames(256)
 		if err != nil {
-			hidden = p.PID
-			continue
+			return found // it is the end: this directory of the kernel has no other error
 		}
-		for other := range devices {
-			if name := deviceName(other); other == device || name != "" && name == deviceName(device) {
-				return p.PID, 0
+		for _, name := range names {
+			pid, err := strconv.Atoi(name)
+			if err != nil {
+				continue
+			}
+			if s.processes--; s.processes < 0 || time.Since(began) > s.time {
+				found.cut = "there are too many processes to look at all"
+				return found
+			}
+			p, err := fs.Proc(pid)
+			if err != nil {
+				continue // it has ended
+			}
+			if name, err := p.Comm(); err != nil || name != "etcd" {
+				continue
+			}
+			switch writes, err := s.writesTo(p, device, began); {
+			case writes:
+				return neighbour{pid: pid}
+			case errors.Is(err, errTooManyFiles):
+				found.cut = fmt.Sprintf("etcd, process %d, has too many files open to look at all", pid)
+				return found
+			case err != nil:
+				found.hidden = pid
 			}
 		}
 	}
-	return 0, hidden
 }
 
-// writesTo gives the device numbers of the file systems on which a process has files open for writing.
-func writesTo(p procfs.Proc) (map[uint64]bool, error) {
+var errTooManyFiles = errors.New("too many files")
+
+// writesTo tells whether a process has a file open for writing on the disk of a device number.
+func (s *search) writesTo(p procfs.Proc, device uint64, began time.Time) (bool, error) {
 	mounts, err := p.MountInfo()
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	numbers := map[string]uint64{}
 	for _, m := range mounts {
@@ -52,16 +98,33 @@ func writesTo(p procfs.Proc) (map[uint64]bool, error) {
 			numbers[strconv.Itoa(m.MountID)] = unix.Mkdev(major, minor)
 		}
 	}
-	files, err := p.FileDescriptorsInfo()
+	open, err := os.Open(filepath.Join(s.proc, strconv.Itoa(p.PID), "fd"))
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	devices := map[uint64]bool{}
-	for _, f := range files[:min(len(files), mostFiles)] {
+	defer open.Close()
+	files, err := open.Readdirnames(s.files + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	disk, seen := deviceName(device), map[uint64]bool{}
+	for _, name := range files {
+		if s.files--; s.files < 0 || time.Since(began) > s.time {
+			return false, errTooManyFiles
+		}
+		f, err := p.FDInfo(name)
+		if err != nil {
+			continue // it was closed
+		}
 		flags, err := strconv.ParseUint(f.Flags, 8, 64)
-		if device, known := numbers[f.MntID]; err == nil && known && flags&unix.O_ACCMODE != unix.O_RDONLY {
-			devices[device] = true
+		other, known := numbers[f.MntID]
+		if err != nil || !known || flags&unix.O_ACCMODE == unix.O_RDONLY || seen[other] {
+			continue
+		}
+		seen[other] = true
+		if other == device || disk != "" && deviceName(other) == disk {
+			return true, nil
 		}
 	}
-	return devices, nil
+	return false, nil
 }
