@@ -78,6 +78,8 @@ type Options struct {
 	Network Network
 	// Devices tells of the devices below a file system, by its device number; nil when nobody can. It may hang.
 	Devices func(device uint64) health.DevicesReading
+	// Links tells of the interfaces that carry etcd's traffic; nil when nobody can. It may hang.
+	Links func(context.Context) health.LinkReading
 	// Hardware tells what drives and sensors say of themselves; nil when nobody can. It may hang.
 	Hardware func() health.HardwareReading
 
@@ -140,7 +142,7 @@ func New(opt Options) (*Agent, error) {
 		Config: c, Instance: opt.Instance, BootID: opt.BootID,
 		Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe, Data: opt.Data, Local: files, Memory: opt.Files,
 		EtcdVersion: opt.EtcdVersion, EtcdMetrics: opt.EtcdMetrics, BlockProgress: opt.BlockProgress,
-		Sensors: opt.Sensors, Devices: opt.Devices, Hardware: opt.Hardware, Now: opt.Now,
+		Sensors: opt.Sensors, Devices: opt.Devices, Links: opt.Links, Hardware: opt.Hardware, Now: opt.Now,
 		Monotonic: opt.Monotonic, Wall: opt.Wall, Logger: opt.Logger,
 	}
 	looks.Certificates, looks.EtcdSettings = opt.Certificates, opt.EtcdSettings

@@ -118,10 +118,12 @@ func declarations(t Thresholds) []declaration {
 		declareFsync(t), declareSpace(t), declareCPU(t),
 		declareFailing(), declareWear(), declareDriveErrors(), declareHeat(), declareAlarms(),
 		declareMemory(), declarePressure(), declareKills(), declareModules(), declareBroken(), declareClock(),
+		declareSteps(), declareClockSource(), declareThrottling(), declareMachineChecks(), declareHung(),
+		declareCPUPressure(), declareIOPressure(),
 		declareCertificates(), declareVersion(), declareSettings(), declareHeartbeatSet(),
 		declareLeaders(), declareProposals(), declareApplies(), declareHeartbeats(), declareEtcdFsync(),
 		declareEtcdCommit(), declareQuota(), declareAlarm(), declareSizeApart(),
-	}, declareDevices(), declareNetwork(), declarePlugins(t))
+	}, declareDevices(), declareNetwork(), declareLinks(), []declaration{declareRetransmissions()}, declarePlugins(t))
 }
 
 // Checks gives what the judge of these thresholds looks at.

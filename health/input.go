@@ -27,6 +27,8 @@ type Input struct {
 	Etcd EtcdReading
 	// Plugins is what the operator's own checks have said last.
 	Plugins []PluginReading
+	// Links is what the kernel told last of the interfaces that carry etcd's traffic; it may be as old.
+	Links LinkReading
 	// Network is who reaches whom, as far as the hosts have told.
 	Network NetworkReading
 

@@ -51,6 +51,7 @@ type bench struct {
 	devices DevicesReading
 	plugins []PluginReading
 	network NetworkReading
+	links   LinkReading
 	pending []Sample
 	member  bool
 	verdict Verdict
@@ -68,7 +69,7 @@ func newBench(t testing.TB, limits Thresholds) *bench {
 	b := &bench{t: t, j: j, limits: limits, now: time.Hour}
 	b.next = DiskReading{Alive: true, Free: 50 << 30, Total: 100 << 30, Inodes: 1000, InodesFree: 900}
 	b.machine, b.etcd, b.devices, b.hardware = wellMachine(), wellEtcd(), wellDevices(), wellHardware()
-	b.network = wellNetwork()
+	b.network, b.links = wellNetwork(), wellLinks()
 	return b
 }
 
@@ -78,8 +79,23 @@ func known(value float64) Figure { return Figure{Value: value, Known: true} }
 func wellMachine() MachineReading {
 	return MachineReading{
 		MemoryAvailable: known(60), MemoryStalled: known(0), ProcessesKilled: known(3), MemoryCorrected: known(100),
-		MemoryUncorrected: known(0), ClockError: known(0.05),
+		MemoryUncorrected: known(0), ClockError: known(0.05), Booted: known(1.8e9), ClockSource: "tsc",
+		Throttled: known(40), MachineChecks: known(0), TasksHung: known(0), ProcessorWaited: known(5),
+		DiskWaited: known(1), Segments: Part{Known: true, Of: 1000, Among: 1e6},
+		Processor: Part{Known: true, Of: 10, Among: 1e7},
 	}
+}
+
+// wellLinks are a bond of two ports that has everything to tell, and nothing to complain of.
+func wellLinks() LinkReading {
+	port := func(name string) Link {
+		return Link{
+			Name: name, Carrier: known(1), Speed: known(10_000), Changes: known(4), Packets: known(1e7),
+			Errors: known(3), Lost: known(50),
+		}
+	}
+	bond := Link{Name: "bond0", On: []string{"eth0", "eth1"}, Carrier: known(1), Speed: known(20_000)}
+	return LinkReading{Links: []Link{bond, port("eth0"), port("eth1")}}
 }
 
 // wellDevices are a mirror of two drives that has everything to tell, and nothing to complain of.
@@ -111,11 +127,13 @@ func (b *bench) contaminated(lane Lane, latency time.Duration) {
 // look lets the judge look, and gives what it found to have changed on the disk.
 func (b *bench) look() []Change {
 	b.etcd.asked(b.now)
+	b.machine.At, b.links.At = b.now, b.now
 	in := Input{
 		Now: b.now, Member: b.member, Disk: b.next, Machine: b.machine, Etcd: b.etcd.EtcdReading, Devices: b.devices,
 		Plugins:  b.plugins,
 		Hardware: b.hardware,
 		Network:  b.network,
+		Links:    b.links,
 	}
 	in.Disk.Samples, b.pending = b.pending, nil
 	v, changes := b.j.Observe(in)

@@ -24,6 +24,7 @@ type weather struct {
 	free         uint64
 	machine      MachineReading
 	devices      DevicesReading
+	links        LinkReading // counters say by how much they grow
 	inodesFree   uint64
 	hardware     HardwareReading
 	restarts     bool // the agent restarts at the end
@@ -62,6 +63,7 @@ func someWeather(r *rand.Rand) weather {
 	}
 	w.hardware = someHardware(chance)
 	w.machine, w.devices, w.inodesFree = someMachine(chance), someDevices(chance), 900
+	w.links = someLinks(chance)
 	if chance(10) {
 		w.inodesFree = 10
 	}
@@ -72,6 +74,7 @@ func someWeather(r *rand.Rand) weather {
 func someMachine(chance func(percent int) bool) MachineReading {
 	m := wellMachine()
 	m.ProcessesKilled.Value, m.MemoryCorrected.Value = 0, 0
+	m.Throttled.Value, m.Booted.Value, m.Segments.Of, m.Segments.Among = 0, 0, 1, 5000
 	if chance(10) {
 		m.MemoryAvailable.Value = 3
 	}
@@ -89,6 +92,21 @@ func someMachine(chance func(percent int) bool) MachineReading {
 	}
 	if chance(90) { // it takes ten minutes
 		m.ClockError.Value = 20
+	}
+	if chance(10) {
+		m.Throttled.Value, m.TasksHung.Value, m.Booted.Value = 20, 1, 3
+	}
+	if chance(10) {
+		m.ClockSource, m.Segments.Of = "hpet", 500
+	}
+	if chance(5) {
+		m.MachineChecks.Value = 1
+	}
+	if chance(85) { // it takes five minutes
+		m.ProcessorWaited.Value, m.DiskWaited.Value = 90, 95
+	}
+	if chance(10) {
+		m.Booted, m.ClockSource, m.Segments = Figure{}, "", Part{}
 	}
 	if chance(10) {
 		m.MemoryAvailable, m.MemoryStalled = Figure{}, Figure{Absent: "the kernel does not tell"}
@@ -200,9 +218,13 @@ func (w *witness) live(r *rand.Rand, sky weather) {
 	m.ProcessesKilled.Value += w.machine.ProcessesKilled.Value
 	m.MemoryCorrected.Value += w.machine.MemoryCorrected.Value
 	m.MemoryUncorrected.Value += w.machine.MemoryUncorrected.Value
+	m.Throttled.Value += w.machine.Throttled.Value
+	m.TasksHung.Value += w.machine.TasksHung.Value
+	m.Booted.Value += w.machine.Booted.Value
+	m.Segments.Of, m.Segments.Among = m.Segments.Of+w.machine.Segments.Of, m.Segments.Among+w.machine.Segments.Among
 	w.machine, w.next.InodesFree = m, sky.inodesFree
 	w.hardware = sky.hardware
-	w.devices = sky.devices.grown(w.devices)
+	w.devices, w.links = sky.devices.grown(w.devices), sky.links.grown(w.links)
 	w.etcd.weather(func(percent int) bool { return r.IntN(100) < percent })
 	w.network = networkAt(w.now, w.network)
 	if sky.errno != 0 {

@@ -27,7 +27,7 @@ const quiet = 6 * ms
 func TestEveryRuleHoldsFromItsNumberOnAndNotBefore(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(hangEdges(), dataEdges(), runEdges(), latencyEdges(), spaceEdges(), cpuEdges(),
-		machineEdges(), etcdEdges(), deviceEdges(), driveEdges(), networkEdges())
+		machineEdges(), processorEdges(), linkEdges(), etcdEdges(), deviceEdges(), driveEdges(), networkEdges())
 	j, err := New(DefaultThresholds())
 	if err != nil {
 		t.Fatal(err)

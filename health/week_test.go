@@ -20,6 +20,10 @@ type habit struct {
 	starved            float64       // of a sample, the chance to be contaminated
 	memory, stalled    float64       // percent that are less available, and of the time in which all wait
 	clock              float64       // seconds that the clock's error is larger
+	waited, disks      float64       // percent of the time in which one waits for the processor, and all for the disks
+	resent, lost       float64       // share of the segments that are sent again, and of packets without room
+	hot                int           // times a minute that a processor is slowed down
+	flaps              bool          // a link goes and comes when it begins
 }
 
 // machine is one as it stands in a rack, and well.
@@ -37,22 +41,24 @@ const week = 7 * 24 * time.Hour
 func healthyMachines() []machine {
 	nightly := habit{
 		every: 24 * time.Hour, from: 2 * time.Hour, lasts: 50 * time.Minute, slower: 4, tail: 0.004, starved: 0.02,
-		memory: 25, stalled: 1.5,
+		memory: 25, stalled: 1.5, waited: 35, disks: 45, resent: 0.004, lost: 0.0003,
 	}
 	scrub := habit{every: week, from: 6*24*time.Hour + time.Hour, lasts: 7 * time.Hour, slower: 3, tail: 0.006}
 	batch := habit{
 		every: time.Hour, from: 10 * time.Minute, lasts: 4 * time.Minute, slower: 2, tail: 0.002, starved: 0.04,
-		memory: 30, stalled: 2,
+		memory: 30, stalled: 2, waited: 70, disks: 10, resent: 0.002, hot: 1,
 	}
 	hiccup := habit{ // a flash translation layer that cleans up
 		every: 13 * time.Minute, from: time.Minute, lasts: 3 * time.Second, slower: 30, tail: 0.5,
 	}
+	switches := habit{every: week, from: 3*24*time.Hour + 5*time.Hour, lasts: time.Minute, flaps: true}
 	hours := habit{every: 6 * time.Hour, from: time.Hour, lasts: 4 * time.Minute, clock: 1.2} // without a time server
 	shared := nightly
 	shared.slower = 2
+	all := []habit{nightly, batch, switches}
 	return []machine{
-		{"NVMe with power-loss protection", 60 * time.Microsecond, 0.3, 0.0001, []habit{nightly, batch}},
-		{"SATA SSD in a mirror", 500 * time.Microsecond, 0.4, 0.0005, []habit{nightly, scrub, batch, hiccup, hours}},
+		{"NVMe with power-loss protection", 60 * time.Microsecond, 0.3, 0.0001, all},
+		{"SATA SSD in a mirror", 500 * time.Microsecond, 0.4, 0.0005, append(all, scrub, hiccup, hours)},
 		{"disk of a virtual machine", 1200 * time.Microsecond, 0.35, 0.002, []habit{shared, batch, hours}},
 	}
 }
@@ -70,6 +76,12 @@ func (m machine) now(at time.Duration) habit {
 		sum.memory += h.memory
 		sum.stalled += h.stalled
 		sum.clock += h.clock
+		sum.waited += h.waited
+		sum.disks += h.disks
+		sum.resent += h.resent
+		sum.lost += h.lost
+		sum.hot += h.hot
+		sum.flaps = sum.flaps || h.flaps && at%h.every < h.from+10*time.Second
 	}
 	return sum
 }
@@ -104,6 +116,39 @@ func (b *bench) live(r *rand.Rand, m machine, at time.Duration) {
 		b.machine.MemoryStalled = known(math.Round(10*max(0, h.stalled+0.3*r.NormFloat64())) / 10)
 		b.machine.ClockError = known(math.Round(100*(0.05+h.clock)) / 100)
 		b.machine.MemoryCorrected.Value += float64(r.IntN(5000) / 4999) // one or two a day
+		r := rand.New(rand.NewPCG(uint64(at), 3))                       // so that the series of the disk stays as it is
+		b.processors(r, h, at)
+		b.ports(r, h)
+	}
+}
+
+// processors lets ten seconds pass for the processors, the clock and TCP.
+func (b *bench) processors(r *rand.Rand, h habit, at time.Duration) {
+	m := &b.machine
+	m.ProcessorWaited = known(min(100, math.Round(max(0, 8+h.waited+6*r.NormFloat64()))))
+	m.DiskWaited = known(min(100, math.Round(max(0, 2+h.disks+4*r.NormFloat64()))))
+	m.Booted.Value += 1e-5 * r.NormFloat64() // two clocks are never looked at at once
+	if at%time.Minute == 0 {
+		m.Throttled.Value += float64(h.hot)
+	}
+	sent := 2000 + 1000*r.Float64()
+	m.Segments.Among += math.Round(sent)
+	m.Segments.Of += math.Round(sent * (0.0005 + h.resent))
+	m.Processor.Among += 4000
+	m.Processor.Of += math.Round(40 * r.Float64())
+}
+
+// ports lets ten seconds pass for the ports of the bond.
+func (b *bench) ports(r *rand.Rand, h habit) {
+	for i := range b.links.Links {
+		l := &b.links.Links[i]
+		packets := math.Round(20_000 * r.Float64())
+		l.Packets.Value += packets
+		l.Lost.Value += math.Round(packets * h.lost)
+		l.Errors.Value += float64(r.IntN(5000) / 4999)
+		if l.Carrier = known(1); h.flaps && i == 1 {
+			l.Carrier, l.Changes = known(0), known(l.Changes.Value+2)
+		}
 	}
 }
 

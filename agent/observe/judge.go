@@ -42,6 +42,7 @@ type judge struct {
 	sensors   beside.Look[health.MachineReading]
 	etcd      beside.Look[health.EtcdReading]
 	devices   beside.Look[health.DevicesReading]
+	links     beside.Look[health.LinkReading]
 }
 
 // saveEvery is how often the snapshot is written while nothing changes.
@@ -108,7 +109,7 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Machine: j.machine(ctx),
 		Etcd:    j.local(ctx, r),
 		Network: j.network(r),
-		Devices: j.below(ctx, r.Reading.Device),
+		Devices: j.below(ctx, r.Reading.Device), Links: j.linked(ctx),
 	})
 	j.sayAbsent(changes)
 	for _, c := range changes {
@@ -169,6 +170,22 @@ func (j *judge) below(ctx context.Context, device uint64) health.DevicesReading 
 	seen, _, fresh := j.devices.Get(now, maxAge*sensorsEvery)
 	if !fresh && j.devices.Age(now) < math.MaxInt64 {
 		return health.SilentDevices("the kernel has not answered for a while")
+	}
+	return seen
+}
+
+// linked looks at the interfaces that carry etcd's traffic, beside the loop, and gives what was seen last.
+func (j *judge) linked(ctx context.Context) health.LinkReading {
+	if j.opt.Links == nil {
+		return health.LinkReading{}
+	}
+	j.links.Refresh(ctx, j.opt.Now, sensorsEvery, lookTimeout, func(ctx context.Context) (health.LinkReading, error) {
+		return j.opt.Links(ctx), nil
+	})
+	now := j.opt.Now()
+	seen, _, fresh := j.links.Get(now, maxAge*sensorsEvery)
+	if !fresh && j.links.Age(now) < math.MaxInt64 {
+		return health.LinkReading{Absent: "the kernel has not answered for a while"}
 	}
 	return seen
 }

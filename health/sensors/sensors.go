@@ -8,10 +8,9 @@
 package sensors
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,7 +18,6 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
-	"golang.org/x/sys/unix"
 
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
@@ -30,11 +28,17 @@ type Reader struct {
 	proc, sys string
 	clock     func() (seconds float64, err error)
 	now       func() time.Duration // since boot, as the probe counts it
+	wall      func() (sinceBoot float64, err error)
+	holder    func([]netip.Addr) (string, error) // the interface that has one of these addresses
+	names     resolved
 }
 
 // New gives a reader of this machine.
 func New() *Reader {
-	return &Reader{proc: procfs.DefaultMountPoint, sys: "/sys", clock: maxError, now: disk.Monotonic}
+	return &Reader{
+		proc: procfs.DefaultMountPoint, sys: "/sys", clock: maxError, now: disk.Monotonic, wall: bootedAt,
+		holder: holderOf,
+	}
 }
 
 // Read gives what the kernel tells at this moment.
@@ -42,7 +46,10 @@ func (r *Reader) Read() health.MachineReading {
 	return health.MachineReading{
 		MemoryAvailable: figure(r.available()), MemoryStalled: figure(r.stalled()), ProcessesKilled: figure(r.killed()),
 		MemoryCorrected: figure(r.modules("ce_count")), MemoryUncorrected: figure(r.modules("ue_count")),
-		ClockError: figure(r.clock()),
+		ClockError: figure(r.clock()), Booted: figure(r.wall()), ClockSource: attribute(r.sys, clockSource),
+		At: r.now(), Throttled: figure(r.throttled()), MachineChecks: figure(r.machineChecks()), TasksHung: figure(r.hung()),
+		ProcessorWaited: figure(r.waited("cpu")), DiskWaited: figure(r.waited("io")), Segments: r.segments(),
+		Processor: r.processor(),
 	}
 }
 
@@ -79,15 +86,11 @@ func (r *Reader) available() (float64, error) {
 
 // stalled is the part of the last minute in which all waited for memory, in percent.
 func (r *Reader) stalled() (float64, error) {
-	proc, err := procfs.NewFS(r.proc)
-	if err != nil {
-		return 0, absence("there is no " + r.proc)
-	}
-	stats, err := proc.PSIStatsForResource("memory")
+	stats, err := r.pressure("memory")
 	switch {
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EOPNOTSUPP):
-		return 0, absence("the kernel does not measure it: boot with psi=1")
-	case err != nil || stats.Full == nil || stats.Full.Avg60 > 100:
+	case err != nil:
+		return 0, err
+	case stats.Full == nil || stats.Full.Avg60 > 100:
 		return 0, absence("cannot read " + r.proc + "/pressure/memory")
 	}
 	return stats.Full.Avg60, nil
@@ -159,13 +162,4 @@ func read(path string) (string, error) {
 		err = fmt.Errorf("%s has more than %d bytes", path, smallFile)
 	}
 	return string(data), err
-}
-
-// maxError is what the kernel thinks the wall clock is off at most. To ask changes nothing and needs no privilege.
-func maxError() (float64, error) {
-	var state unix.Timex
-	if _, err := unix.Adjtimex(&state); err != nil {
-		return 0, absence("the kernel does not tell how far the clock may be off: " + err.Error())
-	}
-	return float64(state.Maxerror) / 1e6, nil // microseconds
 }

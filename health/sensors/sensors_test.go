@@ -5,8 +5,11 @@ package sensors
 
 import (
 	"errors"
+	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +34,13 @@ func tree(t *testing.T, files map[string]string) *Reader {
 		proc: filepath.Join(dir, "proc"), sys: filepath.Join(dir, "sys"),
 		clock: func() (float64, error) { return 0.25, nil },
 		now:   func() time.Duration { return time.Hour },
+		wall:  func() (float64, error) { return 1e9, nil },
+		holder: func(a []netip.Addr) (string, error) {
+			if !slices.Contains(a, netip.MustParseAddr("192.0.2.1")) {
+				return "", noHolder
+			}
+			return "bond0.7", nil
+		},
 	}
 }
 
@@ -39,6 +49,21 @@ func kernel() map[string]string {
 		"proc/meminfo": "MemTotal:       16000000 kB\nMemFree:          500000 kB\nMemAvailable:    4000000 kB\n",
 		"proc/pressure/memory": "some avg10=9.00 avg60=8.00 avg300=7.00 total=1\n" +
 			"full avg10=6.00 avg60=5.25 avg300=4.00 total=1\n",
+		"proc/pressure/cpu": "some avg10=9.00 avg60=31.50 avg300=7.00 total=1\n" +
+			"full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
+		"proc/pressure/io": "some avg10=9.00 avg60=8.00 avg300=7.00 total=1\n" +
+			"full avg10=6.00 avg60=2.75 avg300=4.00 total=1\n",
+		"proc/stat": "cpu  100 20 300 4000 50 6 7 80 9 1\ncpu0 100 20 300 4000 50 6 7 80 9 1\nintr 12 0 0\n",
+		"proc/net/snmp": "Ip: Forwarding DefaultTTL\nIp: 2 64\n" +
+			"Tcp: RtoAlgorithm RtoMin MaxConn InSegs OutSegs RetransSegs\nTcp: 1 200 -1 900 1000 12\n",
+		"proc/sys/kernel/tainted":                                             "4113\n",
+		"proc/sys/kernel/hung_task_detect_count":                              "2\n",
+		"sys/devices/system/machinecheck/machinecheck0/check_interval":        "12c\n",
+		"sys/devices/system/clocksource/clocksource0/current_clocksource":     "tsc\n",
+		"sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count":    "4\n",
+		"sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count": "10\n",
+		"sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count":    "6\n",
+		"sys/devices/system/cpu/cpu1/thermal_throttle/package_throttle_count": "0\n",
 		"proc/vmstat": "nr_free_pages 12\noom_kill 3\nzone_reclaim 0\n",
 		"sys/devices/system/edac/mc/mc0/ce_count": "7\n",
 		"sys/devices/system/edac/mc/mc0/ue_count": "0\n",
@@ -52,7 +77,10 @@ func TestEveryFigureIsReadFromItsFile(t *testing.T) {
 	known := func(v float64) health.Figure { return health.Figure{Value: v, Known: true} }
 	want := health.MachineReading{
 		MemoryAvailable: known(25), MemoryStalled: known(5.25), ProcessesKilled: known(3), MemoryCorrected: known(12),
-		MemoryUncorrected: known(1), ClockError: known(0.25),
+		MemoryUncorrected: known(1), ClockError: known(0.25), Booted: known(1e9), ClockSource: "tsc",
+		Throttled: known(8), MachineChecks: known(1), TasksHung: known(2), ProcessorWaited: known(31.5),
+		DiskWaited: known(2.75), Segments: health.Part{Known: true, Of: 12, Among: 1000},
+		Processor: health.Part{Known: true, Of: 80, Among: 4563}, At: time.Hour,
 	}
 	if got := tree(t, kernel()).Read(); got != want {
 		t.Errorf("read\n%+v, want\n%+v", got, want)
@@ -78,16 +106,33 @@ func TestWhatCannotBeReadSaysWhyAndIsNotZero(t *testing.T) {
 		"a pressure that is no number": {
 			"proc/pressure/memory", "full avg10=1 avg60=NaN avg300=1 total=1\n", stalled, "that cannot be",
 		},
-		"an old kernel":             {"proc/vmstat", "nr_free_pages 12\n", killed, "older than 4.13"},
-		"a negative count":          {"proc/vmstat", "oom_kill -1\n", killed, "is no number"},
-		"an endless file":           {"proc/vmstat", strings.Repeat("x", 1<<20), killed, "cannot read"},
-		"errors that are no number": {"sys/devices/system/edac/mc/mc1/ue_count", "many\n", broken, "is no number"},
+		"an old kernel":                          {"proc/vmstat", "nr_free_pages 12\n", killed, "older than 4.13"},
+		"a negative count":                       {"proc/vmstat", "oom_kill -1\n", killed, "is no number"},
+		"an endless file":                        {"proc/vmstat", strings.Repeat("x", 1<<20), killed, "cannot read"},
+		"the kernel has no pressure of the disk": {"proc/pressure/io", "", waited, "boot with psi=1"},
+		"a pressure of the disk of half a line":  {"proc/pressure/io", "full avg10=1\n", waited, "cannot read"},
+		"a kernel that does not count the hung":  {hungCount, "", hung, "older than 6.13"},
+		"less than none that hang":               {hungCount, "-1", hung, "is no number"},
+		"a virtual machine without heat":         {throttle, "", throttled, "does not count how often"},
+		"heat that is no number":                 {throttled1, "warm", throttled, "is no number"},
+		"a processor without machine checks":     {examiner, "", checks, "no machine checks"},
+		"no number of what taints":               {"proc/sys/kernel/tainted", "M", checks, "is no number"},
+		"no TCP":                                 {"proc/net/snmp", "Ip: 1\n", resent, "does not tell of TCP"},
+		"TCP without its names": {
+			"proc/net/snmp", "Tcp: 1 2 3\nTcp: 1 2 3\n", resent, "numbers that cannot be",
+		},
+		"TCP with too few numbers": {
+			"proc/net/snmp", "Tcp: OutSegs RetransSegs\nTcp: 7\n", resent, "numbers that cannot be",
+		},
+		"a processor of an old kernel": {"proc/stat", "cpu 1 2 3 4\n", stolen, "numbers that cannot be"},
+		"another line":                 {"proc/stat", "cpu0 1 2 3 4 5 6 7 8\n", stolen, "numbers that cannot be"},
+		"errors that are no number":    {"sys/devices/system/edac/mc/mc1/ue_count", "many\n", broken, "is no number"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			files := kernel()
 			if files[c.file] = c.text; c.text == "" {
-				delete(files, c.file)
+				maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasPrefix(name, c.file) })
 			}
 			got := c.figure(tree(t, files).Read())
 			if got.Known || got.Value != 0 || !strings.Contains(got.Absent, c.why) {
@@ -102,6 +147,24 @@ func stalled(m health.MachineReading) health.Figure { return m.MemoryStalled }
 func killed(m health.MachineReading) health.Figure  { return m.ProcessesKilled }
 func broken(m health.MachineReading) health.Figure  { return m.MemoryUncorrected }
 
+const (
+	hungCount  = "proc/sys/kernel/hung_task_detect_count"
+	throttle   = "sys/devices/system/cpu/cpu"
+	throttled1 = throttle + "1/thermal_throttle/core_throttle_count"
+	examiner   = "sys/devices/system/machinecheck"
+)
+
+func throttled(m health.MachineReading) health.Figure { return m.Throttled }
+func checks(m health.MachineReading) health.Figure    { return m.MachineChecks }
+func hung(m health.MachineReading) health.Figure      { return m.TasksHung }
+func waited(m health.MachineReading) health.Figure    { return m.DiskWaited }
+func resent(m health.MachineReading) health.Figure    { return ofPart(m.Segments) }
+func stolen(m health.MachineReading) health.Figure    { return ofPart(m.Processor) }
+
+func ofPart(p health.Part) health.Figure {
+	return health.Figure{Value: p.Of, Known: p.Known, Absent: p.Absent}
+}
+
 func TestAMachineThatTellsNothingIsNotWell(t *testing.T) {
 	t.Parallel()
 	r := tree(t, nil)
@@ -109,6 +172,8 @@ func TestAMachineThatTellsNothingIsNotWell(t *testing.T) {
 	m := r.Read()
 	for _, f := range []health.Figure{
 		m.MemoryAvailable, m.MemoryStalled, m.ProcessesKilled, m.MemoryCorrected, m.MemoryUncorrected, m.ClockError,
+		m.Throttled, m.MachineChecks, m.TasksHung, m.ProcessorWaited, m.DiskWaited, ofPart(m.Segments),
+		ofPart(m.Processor),
 	} {
 		if f.Known || f.Absent == "" {
 			t.Errorf("read %+v", f)
@@ -145,6 +210,9 @@ func FuzzRead(f *testing.F) {
 		m := tree(t, files).Read()
 		for _, figure := range []health.Figure{
 			m.MemoryAvailable, m.MemoryStalled, m.ProcessesKilled, m.MemoryCorrected, m.MemoryUncorrected,
+			m.Throttled, m.MachineChecks, m.TasksHung, m.ProcessorWaited, m.DiskWaited, ofPart(m.Segments),
+			ofPart(m.Processor),
+			{Value: m.Segments.Among, Known: m.Segments.Known, Absent: m.Segments.Absent},
 		} {
 			if figure.Known == (figure.Absent != "") || figure.Value != figure.Value || figure.Value < 0 {
 				t.Errorf("read %+v", figure)

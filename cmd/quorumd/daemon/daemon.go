@@ -109,6 +109,7 @@ func Run(ctx context.Context, opt Options) error {
 			return cluster.BinaryVersion(ctx, []string{self, launch.Command}, conf.Etcd.Binary)
 		},
 		BlockProgress: parts.blocks.Progress, Sensors: kernel.Read, Devices: kernel.Devices, EtcdMetrics: metrics.Read,
+		Links:   func(ctx context.Context) health.LinkReading { return kernel.Links(ctx, peerHost(conf.Etcd)) },
 		Network: prober, Plugins: openPlugins(conf.Checks, log),
 		Now: sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),

@@ -1,0 +1,26 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/config"
+)
+
+func TestTheInterfaceOfEtcdIsTheOneThatItListensOn(t *testing.T) {
+	t.Parallel()
+	const peer = "https://n1.example.com:2380"
+	for listen, want := range map[string]string{
+		"https://192.0.2.1:2380":   "192.0.2.1",
+		"https://[2001:db8::1]:23": "2001:db8::1",
+		"https://0.0.0.0:2380":     "n1.example.com",
+		"https://[::]:2380":        "n1.example.com",
+		"":                         "n1.example.com",
+	} {
+		if got := peerHost(config.Etcd{PeerURL: peer, ListenPeerURL: listen}); got != want {
+			t.Errorf("of %q it is %q, want %q", listen, got, want)
+		}
+	}
+}

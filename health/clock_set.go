@@ -1,0 +1,111 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// The codes of the checks of what the wall clock is set to and read from.
+const (
+	ClockStepped    Code = "CLOCK_STEPPED"
+	ClockSourceSlow Code = "CLOCK_SOURCE_SLOW"
+)
+
+const (
+	clockStep     = 0.5 // seconds
+	clockSpan     = time.Hour
+	clockSettled  = 10 * time.Minute // after the boot; until then a clock without a battery is set
+	clockUnstable = time.Minute
+)
+
+// declareSteps declares the check of a wall clock that is set, and not corrected by and by.
+func declareSteps() declaration {
+	limit := Limit{Of: "times the clock was set", Unit: "an hour"}
+	p := Problem{
+		ClockStepped, Machine, Warm, "The clock was set while the machine ran.",
+		"It jumped by half a second or more. etcd's leases do not follow it; logs, certificates and whoever " +
+			"compares times do. A clock that is set again and again has two who set it.",
+		"look at 'journalctl -u chronyd -u systemd-timesyncd' and 'chronyc tracking' for who did; let one of them " +
+			"keep the clock, by slewing",
+	}
+	return advises("clock-steps", "the wall clock held against the time since the boot, every 10 s", limit, p,
+		func(at *track) evidence {
+			s := &steps{}
+			return &counted{
+				code: ClockStepped, limit: limit, span: clockSpan, track: at, of: s.of,
+				words: func(n float64, _ Limit) string {
+					times := "once"
+					if n != 1 {
+						times = fmt.Sprintf("%.0f times", n)
+					}
+					return fmt.Sprintf("the clock was set %s in the last hour%s, limit 0", times, s.last())
+				},
+			}
+		})
+}
+
+// steps counts how often the clock was set since it first looked.
+type steps struct {
+	begun  bool
+	booted float64
+	by     float64 // the last time, in seconds
+	n      float64
+}
+
+func (s *steps) of(in Input) Figure {
+	booted := in.Machine.Booted
+	if !booted.Known {
+		return Figure{Absent: booted.absent()}
+	}
+	by := booted.Value - s.booted
+	if s.begun && math.Abs(by) >= clockStep && in.Now >= clockSettled {
+		s.n, s.by = s.n+1, by
+	}
+	s.begun, s.booted = true, booted.Value
+	return Figure{Value: s.n, Known: true}
+}
+
+// last says by how much; nothing when that was before the agent was started.
+func (s *steps) last() string {
+	if s.n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", last by %+.1f s", s.by)
+}
+
+// declareClockSource declares the check of what the kernel reads the time from.
+func declareClockSource() declaration {
+	p := Problem{
+		ClockSourceSlow, Machine, Warm, "The kernel reads the time from a slow clock.",
+		"It found the processor's own counter not to be trusted. Each look at the clock asks a chip now and takes " +
+			"a microsecond or more; etcd looks often.",
+		"look at 'journalctl -k -g clocksource' for why; a newer firmware or kernel often mends it, as does a boot",
+	}
+	limit := Limit{Of: "slow clock sources", Unit: "in use"}
+	return advises("clock-source", "current_clocksource of the kernel", limit, p,
+		func(at *track) evidence {
+			return &listed{
+				spell: spell{code: ClockSourceSlow, track: at, badFor: clockUnstable, wellFor: clockUnstable},
+				sick:  "the time comes from a slow clock", well: "the time comes from a fast clock",
+				missing: func(in Input) string {
+					if in.Machine.ClockSource != "" {
+						return ""
+					}
+					return cmp.Or(in.Machine.Booted.absent(), "the kernel does not tell what it reads the time from")
+				},
+				look: func(in Input, _ bool) []string {
+					source := in.Machine.ClockSource
+					if !slices.Contains([]string{"hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"}, source) {
+						return nil
+					}
+					return []string{"the kernel reads the time from " + source}
+				},
+			}
+		})
+}

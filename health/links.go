@@ -1,0 +1,303 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// The codes of the checks of network interfaces.
+const (
+	LinkDown     Code = "LINK_DOWN"
+	LinkSlow     Code = "LINK_SLOW"
+	LinkFlapping Code = "LINK_FLAPPING"
+	LinkErrors   Code = "LINK_ERRORS"
+)
+
+// LinkReading is what the kernel tells, at one moment, of the interface that carries etcd's peer traffic. The zero
+// value says that nobody has looked.
+type LinkReading struct {
+	// Absent says why there is nothing to tell.
+	Absent string
+	// At is the moment.
+	At time.Duration
+	// Links are the interface and those that it runs over, as a bond, bridge or VLAN does; those higher first.
+	Links []Link
+}
+
+// Link is a network interface.
+type Link struct {
+	Name string
+	On   []string // those that it runs over; none of what is hardware
+	// Carrier is 1 when it has a link, and 0 when not.
+	Carrier Figure
+	// Apart says that it is a leg of a bond whose switch does not have it in the same group (LACP).
+	Apart bool
+	Speed Figure // in Mbit/s
+	Half  bool   // it cannot send and receive at a time
+	// Changes is how often the link came or went, since the boot as all counters.
+	Changes Figure
+	Packets Figure // received and sent
+	Errors  Figure // packets that were broken
+	Lost    Figure // packets for which there was no room
+}
+
+const (
+	linkSource    = " of the interface that has the address of etcd's peer URL, and of those below it"
+	linkFor       = time.Minute
+	linkFlapSpan  = 10 * time.Minute
+	linkFlaps     = 2 // changes; a link that goes and comes has two
+	linkErrorSpan = 10 * time.Minute
+	linkFewest    = 10_000 // packets
+	linksKept     = 64
+
+	linkErrors, linkErrorsLeave = 0.1, 0.02 // percent of the packets
+)
+
+func (r LinkReading) absent() string {
+	if len(r.Links) > 0 {
+		return ""
+	}
+	return cmp.Or(r.Absent, notYet)
+}
+
+// ports are those that run over no others.
+func (r LinkReading) ports() []Link {
+	return slices.DeleteFunc(slices.Clone(r.Links), func(l Link) bool { return len(l.On) > 0 })
+}
+
+// declareLinks declares all checks of network interfaces.
+func declareLinks() []declaration {
+	return []declaration{declareLink(), declareLinkSpeed(), declareFlaps(), declareLinkErrors()}
+}
+
+// declareLink declares the check of interfaces without a link. That etcd cannot be reached is found by other ways; this
+// says why, and sees the leg of a bond of which nobody else notices anything.
+func declareLink() declaration {
+	p := Problem{
+		LinkDown, Network, Warm, "An interface that carries etcd's traffic has no link.",
+		"Of a bond, a leg is missing: it works on, and not without the next one. An interface that stands alone " +
+			"carries nothing.",
+		"'ip link' and /proc/net/bonding show it; look at its cable, its module and the port of the switch",
+	}
+	return advises("link", "carrier"+linkSource+"; mii_status and ad_aggregator_id of the legs of a bond",
+		Limit{Of: "interfaces without a link", Unit: "of all"}, p, func(at *track) evidence {
+			return &listed{
+				spell: spell{code: LinkDown, track: at, badFor: linkFor, wellFor: linkFor},
+				sick:  "an interface has no link", well: "every interface has its link",
+				missing: func(in Input) string { return in.Links.absent() },
+				look:    func(in Input, _ bool) []string { return in.Links.down() },
+			}
+		})
+}
+
+// down names the interfaces without a link, not those above them.
+func (r LinkReading) down() (all []string) {
+	for _, l := range r.Links {
+		bad := l.Carrier.Known && l.Carrier.Value == 0
+		below := slices.ContainsFunc(r.Links, func(o Link) bool {
+			return slices.Contains(l.On, o.Name) && o.Carrier.Known && o.Carrier.Value == 0
+		})
+		switch {
+		case bad && !below:
+			all = append(all, l.Name+" has no link")
+		case !bad && l.Apart:
+			all = append(all, l.Name+" is not in the same group as the other legs of its bond (LACP)")
+		}
+	}
+	return all
+}
+
+// declareLinkSpeed declares the check of interfaces that are slower than they were.
+func declareLinkSpeed() declaration {
+	p := Problem{
+		LinkSlow, Network, Warm, "An interface that carries etcd's traffic is slower than it was.",
+		"It agreed with the switch on less than before, or on sending and receiving in turns. Snapshots take longer, " +
+			"and heartbeats wait behind them.",
+		"look at 'ethtool' of it for what both sides offer; replace the cable or the module. If it shall be so, " +
+			"mute it with 'quorumctl health mute'",
+	}
+	return advises("link-speed", "speed and duplex"+linkSource,
+		Limit{Of: "interfaces slower than at best", Unit: "since the boot"}, p, func(at *track) evidence {
+			e := &linkSpeed{best: map[string]float64{}}
+			e.listed = listed{
+				spell: spell{code: LinkSlow, track: at, badFor: linkFor, wellFor: linkFor},
+				sick:  "an interface is slower than it was", well: "every interface is as fast as it was",
+				missing: e.missing, look: e.look,
+			}
+			return e
+		})
+}
+
+// linkSpeed is the evidence on speeds.
+type linkSpeed struct {
+	listed
+
+	best map[string]float64 // since the boot, by the interface's name
+}
+
+func (e *linkSpeed) missing(in Input) string {
+	if why := in.Links.absent(); why != "" || len(e.best) > 0 {
+		return why
+	}
+	why := ""
+	for _, l := range in.Links.ports() {
+		if l.Speed.Known || l.Half {
+			return ""
+		}
+		why = l.Speed.absent()
+	}
+	return why
+}
+
+func (e *linkSpeed) look(in Input, _ bool) (all []string) {
+	ports := in.Links.ports()
+	if len(e.best)+len(ports) > linksKept {
+		maps.DeleteFunc(e.best, func(name string, _ float64) bool {
+			return !slices.ContainsFunc(ports, func(l Link) bool { return l.Name == name })
+		})
+	}
+	for _, l := range ports {
+		if l.Half {
+			all = append(all, l.Name+" sends and receives in turns (half duplex)")
+		}
+		if !l.Speed.Known {
+			continue
+		}
+		if e.best[l.Name] = max(e.best[l.Name], l.Speed.Value); l.Speed.Value < e.best[l.Name] {
+			all = append(all, fmt.Sprintf("%s runs at %.0f Mbit/s, and did at %.0f", l.Name, l.Speed.Value,
+				e.best[l.Name]))
+		}
+	}
+	return all
+}
+
+func (e *linkSpeed) memory() any { return e.best }
+
+func (e *linkSpeed) recall(memory []byte, _, _ time.Duration) error {
+	best := map[string]float64{}
+	if err := strictly(memory, &best); err != nil {
+		return err
+	}
+	for _, speed := range best {
+		if !(speed > 0) || len(best) > linksKept {
+			return errors.New("it has speeds of interfaces that cannot be")
+		}
+	}
+	if best != nil {
+		e.best = best
+	}
+	return nil
+}
+
+// declareFlaps declares the check of links that come and go.
+func declareFlaps() declaration {
+	limit := Limit{Of: "changes of links", Unit: "in ten minutes", Enter: linkFlaps}
+	p := Problem{
+		LinkFlapping, Network, Warm, "A link comes and goes.",
+		"With each change packets are lost, and a switch may send nothing for seconds after it. Leaders change with " +
+			"it.",
+		"look at 'journalctl -k' for which and when; replace its cable or module, or try another port of the switch",
+	}
+	return advises("link-flaps", "carrier_changes"+linkSource, limit, p, func(at *track) evidence {
+		return &counted{
+			code: LinkFlapping, limit: limit, span: linkFlapSpan, track: at,
+			of: func(in Input) Figure { return in.Links.changes() },
+			words: func(n float64, l Limit) string {
+				return fmt.Sprintf("links came or went %.0f times in the last ten minutes, limit %.0f", n, l.Enter)
+			},
+		}
+	})
+}
+
+// changes adds up how often links came or went.
+func (r LinkReading) changes() Figure {
+	all := Figure{Absent: r.absent()}
+	for _, l := range r.ports() {
+		if !l.Changes.Known {
+			return l.Changes
+		}
+		all = Figure{Value: all.Value + l.Changes.Value, Known: true}
+	}
+	return all
+}
+
+// declareLinkErrors declares the check of packets that arrive broken, or for which there is no room. What the kernel
+// calls dropped is none of them: that is also every packet that nobody on this host wants.
+func declareLinkErrors() declaration {
+	limit := Limit{
+		Of: "packets that are broken or lost", Unit: "% in ten minutes", Enter: linkErrors, Leave: linkErrorsLeave,
+	}
+	p := Problem{
+		LinkErrors, Network, Warm, "Packets of etcd's traffic are broken or lost on this host.",
+		"Broken ones speak of a cable, a module or a port; lost ones of a host that does not take them in time. Each " +
+			"is sent again a fifth of a second later, when etcd's heartbeat is overdue.",
+		"look at 'ip -s -s link' and 'ethtool -S' for which; replace cable or module; if they are missed, look at " +
+			"what keeps the processors",
+	}
+	return advises("link-errors", "rx_errors, tx_errors, rx_missed_errors, rx_fifo_errors and tx_dropped"+linkSource,
+		limit, p, func(at *track) evidence {
+			e := &linkLosses{limit: limit, by: map[string]*losses{}}
+			return &listed{
+				spell:   spell{code: LinkErrors, track: at, badFor: linkFor, wellFor: linkErrorSpan},
+				sick:    fmt.Sprintf("over %.10g %% of an interface's packets are broken or lost", limit.Enter),
+				well:    fmt.Sprintf("at most %.10g %% of any interface's packets are broken or lost", limit.Leave),
+				look:    e.look,
+				missing: func(in Input) string { return in.Links.counts() },
+			}
+		})
+}
+
+// counts says why nobody counts broken packets.
+func (r LinkReading) counts() string {
+	if why := r.absent(); why != "" {
+		return why
+	}
+	for _, l := range r.ports() {
+		if l.Packets.Known && l.Errors.Known && l.Lost.Known {
+			return ""
+		}
+	}
+	return "the kernel counts no errors of interfaces of this kind"
+}
+
+// linkLosses keeps what was counted of each interface.
+type linkLosses struct {
+	limit Limit
+	by    map[string]*losses
+}
+
+type losses struct{ broken, lost window }
+
+func (e *linkLosses) look(in Input, bad bool) (all []string) {
+	ports := in.Links.ports()
+	maps.DeleteFunc(e.by, func(name string, _ *losses) bool {
+		return !slices.ContainsFunc(ports, func(l Link) bool { return l.Name == name })
+	})
+	for _, l := range ports {
+		w := e.by[l.Name]
+		if w == nil {
+			w = &losses{window{span: linkErrorSpan}, window{span: linkErrorSpan}}
+			e.by[l.Name] = w
+		}
+		known := l.Packets.Known && l.Errors.Known && l.Lost.Known
+		w.broken.take(in.Links.At, Part{Of: l.Errors.Value, Among: l.Packets.Value, Known: known})
+		w.lost.take(in.Links.At, Part{Of: l.Lost.Value, Among: l.Packets.Value, Known: known})
+		for _, k := range []struct {
+			what string
+			w    window
+		}{{"broken", w.broken}, {"lost for want of room", w.lost}} {
+			if share := k.w.share(linkFewest); e.limit.beyond(share, bad) {
+				all = append(all, fmt.Sprintf("%.2g %% of the packets of %s were %s in the last ten minutes, "+
+					"limit %.10g %%", share, l.Name, k.what, e.limit.Enter))
+			}
+		}
+	}
+	return all
+}

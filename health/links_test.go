@@ -1,0 +1,250 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// someLinks is how the interfaces are for a while.
+func someLinks(chance func(percent int) bool) LinkReading {
+	r := wellLinks()
+	for i := range r.Links {
+		l := &r.Links[i]
+		l.Packets.Value, l.Errors.Value, l.Lost.Value, l.Changes.Value = 50_000, 0, 1, 0
+	}
+	eth1 := &r.Links[2]
+	if chance(30) {
+		eth1.Carrier.Value = 0
+	}
+	eth1.Apart = chance(10)
+	if chance(30) {
+		eth1.Speed.Value = 1000
+	}
+	if chance(10) {
+		eth1.Changes.Value, eth1.Errors.Value = 4, 500
+	}
+	if chance(10) {
+		eth1.Packets, eth1.Speed = Figure{}, Figure{Absent: "the driver tells no speed"}
+	}
+	if chance(5) {
+		r = LinkReading{Absent: "no interface has it"}
+	}
+	return r
+}
+
+// grown adds the counters of a reading to those of the one before.
+func (r LinkReading) grown(was LinkReading) LinkReading {
+	for i := range r.Links {
+		k := slices.IndexFunc(was.Links, func(o Link) bool { return o.Name == r.Links[i].Name })
+		if k < 0 {
+			continue
+		}
+		l, o := &r.Links[i], was.Links[k]
+		l.Packets.Value += o.Packets.Value
+		l.Errors.Value += o.Errors.Value
+		l.Lost.Value += o.Lost.Value
+		l.Changes.Value += o.Changes.Value
+	}
+	return r
+}
+
+// linkEdges walks the checks of the interfaces.
+func linkEdges() []edge {
+	const minute, second = time.Minute, time.Second
+	set := func(f func(eth1 *Link), span time.Duration) func(*bench) {
+		return func(b *bench) {
+			b.links.Links = slices.Clone(b.links.Links)
+			f(&b.links.Links[2])
+			b.each(span, quiet)
+		}
+	}
+	then := func(first, second func(*bench)) func(*bench) { return func(b *bench) { first(b); second(b) } }
+	nothing, now := func(*Link) {}, func(b *bench) { b.each(second, quiet) }
+	down := func(l *Link) { l.Carrier = known(0) }
+	up := func(l *Link) { l.Carrier = known(1) }
+	slow := func(l *Link) { l.Speed = known(1000) }
+	fast := func(l *Link) { l.Speed = known(10_000) }
+	flap := func(n float64) func(*Link) { return func(l *Link) { l.Changes.Value += n } }
+	lost := func(n, packets float64) func(*Link) {
+		return func(l *Link) { l.Lost.Value += n; l.Packets.Value += packets }
+	}
+	return []edge{
+		{"an interface has no link", then(set(nothing, minute), set(down, minute-second)), now},
+		{"every interface has its link", then(set(down, minute), set(up, minute-second)), now},
+		{"an interface is slower than it was", then(set(nothing, minute), set(slow, minute-second)), now},
+		{"every interface is as fast as it was", then(set(slow, minute), set(fast, minute-second)), now},
+		{"changes of links over 2", set(flap(2), minute), set(flap(1), second)},
+		{"changes of links at most 0", then(set(flap(1), second), set(nothing, 10*minute-second)), now},
+		{
+			"over 0.1 % of an interface's packets",
+			then(set(lost(10, 10_000), minute), set(lost(1, 0), minute-second)), now,
+		},
+		{
+			"at most 0.02 % of any interface's packets",
+			then(set(lost(3, 10_000), second), set(lost(0, 5000), 10*minute-second)), now,
+		},
+	}
+}
+
+// linked is a bench of a healthy member that has been looked at for a while.
+func linked(t *testing.T) *bench {
+	t.Helper()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	b.each(6*time.Minute, ms)
+	return b
+}
+
+// findsOnly fails unless exactly one thing is found, with this code and these words.
+func (b *bench) findsOnly(code Code, text string) {
+	b.t.Helper()
+	if f := b.verdict.Findings; len(f) != 1 || f[0].Code != code || f[0].Text != text {
+		b.t.Errorf("the findings are %+v, want %s: %s", f, code, text)
+	}
+	if b.verdict.State != OK {
+		b.t.Errorf("the verdict is %s: %s", b.verdict.State, b.verdict.Text)
+	}
+}
+
+func TestALegOfABondWithoutALinkIsNamedAndNotTheBond(t *testing.T) {
+	t.Parallel()
+	b := linked(t)
+	b.links.Links[2].Carrier = known(0)
+	b.each(2*time.Minute, ms)
+	b.findsOnly(LinkDown, "eth1 has no link")
+	for i := range b.links.Links {
+		b.links.Links[i].Carrier = known(0)
+	}
+	b.each(time.Second, ms)
+	b.findsOnly(LinkDown, "eth0 has no link; eth1 has no link")
+}
+
+func TestALegInAnotherGroupThanTheBondIsNamed(t *testing.T) {
+	t.Parallel()
+	b := linked(t)
+	b.links.Links[1].Apart = true
+	b.each(2*time.Minute, ms)
+	b.findsOnly(LinkDown, "eth0 is not in the same group as the other legs of its bond (LACP)")
+}
+
+func TestASpeedIsHeldAgainstTheBestSinceTheBootAlsoAfterARestartOfTheAgent(t *testing.T) {
+	t.Parallel()
+	b := linked(t)
+	b.reborn()
+	b.links.Links[1].Speed = known(1000)
+	b.each(2*time.Minute, ms)
+	b.findsOnly(LinkSlow, "eth0 runs at 1000 Mbit/s, and did at 10000")
+	b.links.Links[1].Speed = known(10_000)
+	b.links.Links[1].Half = true
+	b.each(time.Second, ms)
+	b.findsOnly(LinkSlow, "eth0 sends and receives in turns (half duplex)")
+}
+
+func TestASpeedOfAnotherMakingIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, memory := range []string{`{"eth0":-1}`, `{"eth0":0}`, `{"eth0":"fast"}`, `[]`, `{"eth0":1} {}`} {
+		e := &linkSpeed{best: map[string]float64{}}
+		if err := e.recall([]byte(memory), 0, 0); err == nil || len(e.best) > 0 {
+			t.Errorf("%s is taken over: %v", memory, e.best)
+		}
+	}
+}
+
+func TestADriverThatTellsNoSpeedIsNeitherSlowNorFast(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	for i := range b.links.Links {
+		b.links.Links[i].Speed = Figure{Absent: "the driver tells no speed"}
+	}
+	b.each(400*time.Second, ms)
+	n := slices.IndexFunc(b.verdict.NotAvailable, func(a Absence) bool { return a.Check == "link-speed" })
+	if len(b.verdict.Findings) > 0 || n < 0 || b.verdict.NotAvailable[n].Why != "the driver tells no speed" {
+		t.Errorf("the verdict is %+v", b.verdict)
+	}
+}
+
+func TestOneFlapInAWhileIsQuietAndTwoInTenMinutesAreNot(t *testing.T) {
+	t.Parallel()
+	b := linked(t)
+	for range 3 {
+		b.links.Links[1].Changes.Value += 2
+		b.each(11*time.Minute, ms)
+	}
+	if len(b.verdict.Findings) > 0 || len(b.changes) > 3 {
+		t.Errorf("the findings are %+v after %+v", b.verdict.Findings, b.changes)
+	}
+	b.links.Links[1].Changes.Value += 2
+	b.each(time.Minute, ms)
+	b.links.Links[2].Changes.Value += 2
+	b.each(time.Second, ms)
+	b.findsOnly(LinkFlapping, "links came or went 4 times in the last ten minutes, limit 2")
+}
+
+func TestBrokenPacketsAreHeldAgainstTheInterfaceThatHasThemAndCountersMayBeginAnew(t *testing.T) {
+	t.Parallel()
+	b := linked(t)
+	eth0, eth1 := &b.links.Links[1], &b.links.Links[2]
+	lives := func(seconds int, broken float64) {
+		for range seconds {
+			eth0.Packets.Value += 1000
+			eth1.Packets.Value += 1000
+			eth1.Errors.Value += broken
+			b.each(time.Second, ms)
+		}
+	}
+	lives(600, 0)
+	lives(30, 500)
+	if len(b.verdict.Findings) > 0 {
+		t.Errorf("too early: %+v", b.verdict.Findings)
+	}
+	lives(90, 500)
+	if f := b.verdict.Findings; len(f) != 1 || f[0].Code != LinkErrors ||
+		!strings.Contains(f[0].Text, "of the packets of eth1 were broken in the last ten minutes, limit 0.1 %") {
+		t.Errorf("the findings are %+v", f)
+	}
+	eth1.Packets, eth1.Errors = known(0), known(0) // the driver was loaded anew
+	lives(1300, 0)
+	if len(b.verdict.Findings) > 0 {
+		t.Errorf("after the cable was replaced: %+v", b.verdict.Findings)
+	}
+}
+
+func TestLinksOfWhichNothingIsKnownSayWhy(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member, b.links = true, LinkReading{Absent: "no interface has it"}
+	b.each(400*time.Second, ms)
+	n := 0
+	for _, a := range b.verdict.NotAvailable {
+		if strings.HasPrefix(a.Check, "link") && a.Why == "no interface has it" {
+			n++
+		}
+	}
+	if n != 4 || len(b.verdict.Findings) > 0 {
+		t.Errorf("%d checks of links are not available, and found is %+v", n, b.verdict.Findings)
+	}
+}
+
+func TestAWindowHoldsItsSpanAndNoMoreMomentsThanItMay(t *testing.T) {
+	t.Parallel()
+	w := window{span: 5 * time.Minute}
+	for at := range 3600 {
+		n := float64(at)
+		w.take(time.Duration(at)*time.Second, Part{Of: n, Among: 100 * n, Known: true})
+		if len(w.all) > windowKept {
+			t.Fatalf("it keeps %d moments", len(w.all))
+		}
+	}
+	if of, among := w.grown(); of < 300 || of > 306 || among != 100*of {
+		t.Errorf("over five minutes it has grown by %v of %v", of, among)
+	}
+	if w.take(time.Hour, Part{}); w.share(1) != 0 {
+		t.Errorf("what is not known any more is still counted: %v", w.share(1))
+	}
+}

@@ -1,0 +1,62 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"time"
+)
+
+// The codes of the checks of what processes wait for, beside memory.
+const (
+	CPUPressure Code = "CPU_PRESSURE"
+	IOPressure  Code = "IO_PRESSURE"
+)
+
+const (
+	waited, waitedLeave = 80, 50 // percent of a minute
+	waitedFor           = 5 * time.Minute
+)
+
+// declareCPUPressure declares the check of processes that wait for the processor. Those of other work may wait while
+// etcd does not: the check of the processor sees whether the probe waits.
+func declareCPUPressure() declaration {
+	limit := Limit{Of: "time in which one waits for the processor", Unit: "%", Enter: waited, Leave: waitedLeave}
+	p := Problem{
+		CPUPressure, Machine, Warm, "There is more work than processors.",
+		"Nearly always a process waits that could run. Which one waits is up to priorities: etcd may be among them.",
+		"look at 'top'; move other work off this host, or give it a lower priority",
+	}
+	return waits("cpu-pressure", "cpu", "some avg60 of /proc/pressure/cpu", limit, p,
+		"for %.0f %% of the last minute a process waited for the processor, limit %.0f %%",
+		func(m MachineReading) Figure { return m.ProcessorWaited })
+}
+
+// declareIOPressure declares the check of the time in which nothing runs because all wait for the disks.
+func declareIOPressure() declaration {
+	limit := Limit{Of: "time in which all wait for disks", Unit: "%", Enter: waited, Leave: waitedLeave}
+	p := Problem{
+		IOPressure, Machine, Warm, "The machine waits for its disks.",
+		"Nearly always no process runs, because all that could wait for a disk, etcd's or another one.",
+		"look at 'iostat -x' for which disk, and at 'iotop' for who writes; move that to another host or hour",
+	}
+	return waits("io-pressure", "fsync", "full avg60 of /proc/pressure/io", limit, p,
+		"for %.0f %% of the last minute all processes waited for disks, limit %.0f %%",
+		func(m MachineReading) Figure { return m.DiskWaited })
+}
+
+// waits declares a check of what is waited for, which stands behind the one of that itself.
+func waits(
+	name, behind, source string, limit Limit, p Problem, words string, of func(MachineReading) Figure,
+) declaration {
+	d := advises(name, source, limit, p, func(at *track) evidence {
+		return &level{
+			spell: spell{code: p.Code, track: at, badFor: waitedFor, wellFor: waitedFor}, limit: limit,
+			of:    func(in Input) Figure { return of(in.Machine) },
+			words: func(f Figure, l Limit) string { return fmt.Sprintf(words, f.Value, l.Enter) },
+		}
+	})
+	d.Behind = []string{behind}
+	return d
+}

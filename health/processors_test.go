@@ -1,0 +1,131 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// processorEdges walks the checks of processors, the clock and what processes wait for.
+func processorEdges() []edge {
+	const minute, second = time.Minute, time.Second
+	set := func(f func(m *MachineReading), span time.Duration) func(*bench) {
+		return func(b *bench) {
+			f(&b.machine)
+			b.each(span, quiet)
+		}
+	}
+	then := func(first, second func(*bench)) func(*bench) { return func(b *bench) { first(b); second(b) } }
+	anHour := func(b *bench) { b.now += time.Hour - time.Second; b.look() } // less the second of the next step
+	type change = func(m *MachineReading)
+	nothing := func(*MachineReading) {}
+	waits := func(percent float64) change { return func(m *MachineReading) { m.ProcessorWaited = known(percent) } }
+	disks := func(percent float64) change { return func(m *MachineReading) { m.DiskWaited = known(percent) } }
+	hot := func(n float64) change { return func(m *MachineReading) { m.Throttled.Value += n } }
+	hung := func(m *MachineReading) { m.TasksHung.Value++ }
+	clock := func(by float64) change { return func(m *MachineReading) { m.Booted.Value += by } }
+	source := func(name string) change { return func(m *MachineReading) { m.ClockSource = name } }
+	checks := func(n float64) change { return func(m *MachineReading) { m.MachineChecks = known(n) } }
+	resend := func(n, among float64) change {
+		return func(m *MachineReading) { m.Segments.Of += n; m.Segments.Among += among }
+	}
+	lasting := func(when string, just, bad change, span time.Duration) edge {
+		return edge{when, then(set(just, minute), set(bad, span-second)), set(nothing, second)}
+	}
+	return []edge{
+		lasting("time in which one waits for the processor over 80 %", waits(80), waits(80.1), 5*minute),
+		lasting("time in which one waits for the processor at most 50 %", waits(50.1), waits(50), 5*minute),
+		lasting("time in which all wait for disks over 80 %", disks(80), disks(80.1), 5*minute),
+		lasting("time in which all wait for disks at most 50 %", disks(50.1), disks(50), 5*minute),
+		lasting("the time comes from a slow clock", nothing, source("hpet"), minute),
+		lasting("the time comes from a fast clock", source("acpi_pm"), source("arch_sys_counter"), minute),
+		{"a machine check", set(nothing, minute), set(checks(1), second)},
+		lasting("no machine check", checks(1), checks(0), minute),
+		{"times a processor was slowed down over 10", set(hot(10), minute), set(hot(1), second)},
+		{
+			"times a processor was slowed down at most 0",
+			then(set(hot(1), second), anHour), set(nothing, second),
+		},
+		{"tasks that hung over 0", set(nothing, minute), set(hung, second)},
+		{"tasks that hung at most 0", then(set(hung, second), anHour), set(nothing, second)},
+		{"times the clock was set over 0", set(clock(0.4), minute), set(clock(0.5), second)},
+		{
+			"times the clock was set at most 0",
+			then(set(clock(-0.5), second), anHour), set(nothing, second),
+		},
+		lasting("segments sent again over 1 %", resend(10, 1000), resend(1, 0), minute),
+		{
+			"segments sent again at most 0.5 %",
+			then(set(resend(6, 1000), second), set(resend(0, 200), 5*minute-second)), set(nothing, second),
+		},
+	}
+}
+
+func TestAClockThatIsSetIsToldWithHowMuch(t *testing.T) {
+	t.Parallel()
+	b := linked(t)
+	b.machine.Booted.Value -= 3.25
+	b.each(time.Second, ms)
+	b.findsOnly(ClockStepped, "the clock was set once in the last hour, last by -3.2 s, limit 0")
+	b.machine.Booted = Figure{Absent: "the processor is too short to look at two clocks at a time"}
+	b.each(time.Minute, ms)
+	b.machine.Booted = known(1.8e9) // set back meanwhile
+	b.each(time.Second, ms)
+	b.findsOnly(ClockStepped, "the clock was set 2 times in the last hour, last by +3.2 s, limit 0")
+	b.reborn()
+	b.each(time.Second, ms)
+	b.findsOnly(ClockStepped, "the clock was set 2 times in the last hour, limit 0")
+	b.machine.Booted.Value += 0.01 // never by so little at a time
+	b.pass(time.Hour, ms)
+	if len(b.verdict.Findings) > 0 {
+		t.Errorf("after an hour: %+v", b.verdict.Findings)
+	}
+}
+
+func TestAClockThatIsSetRightAfterTheBootIsNoFault(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member, b.now = true, time.Minute
+	b.each(time.Minute, ms)
+	b.machine.Booted.Value += 1e8 // there is no battery
+	b.each(20*time.Minute, ms)
+	if len(b.verdict.Findings) > 0 {
+		t.Errorf("the findings are %+v", b.verdict.Findings)
+	}
+}
+
+func TestHeatHungTasksAndMachineChecksAdviseOnly(t *testing.T) {
+	t.Parallel()
+	b := linked(t)
+	b.machine.Throttled.Value += 500
+	b.machine.TasksHung.Value += 2
+	b.machine.MachineChecks.Value = 1
+	b.each(time.Second, ms)
+	var told []string
+	for _, f := range b.verdict.Findings {
+		told = append(told, f.Text)
+	}
+	want := "a processor was slowed down for heat 500 times in the last hour, limit 10; there was a machine check " +
+		"since the boot, limit 0; 2 tasks hung in the last hour, limit 0"
+	if got := strings.Join(told, "; "); got != want || b.verdict.State != OK || b.verdict.Gates != Nothing {
+		t.Errorf("%s, gates %v: %s", b.verdict.State, b.verdict.Gates.Names(), got)
+	}
+}
+
+func TestAFewSegmentsOnAQuietHostAreNoShare(t *testing.T) {
+	t.Parallel()
+	b := linked(t)
+	b.machine.Segments.Of += 9
+	b.machine.Segments.Among += 9
+	b.each(3*time.Minute, ms)
+	if len(b.verdict.Findings) > 0 {
+		t.Errorf("nine segments are %+v", b.verdict.Findings)
+	}
+	b.machine.Segments.Of += 30
+	b.machine.Segments.Among += 991
+	b.each(90*time.Second, ms)
+	b.findsOnly(Retransmissions, "3.9 % of the segments of the last five minutes were sent again, limit 1 %")
+}

@@ -1,0 +1,52 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"time"
+)
+
+// Retransmissions is the code of the check of what TCP has to send again.
+const Retransmissions Code = "RETRANSMISSIONS"
+
+const (
+	resentSpan   = 5 * time.Minute
+	resentFewest = 1000 // segments
+
+	resent, resentLeave = 1.0, 0.5 // percent
+)
+
+// declareRetransmissions declares the check of TCP segments that are sent again. The kernel counts those of all
+// connections of the host, whoever has them, those within the host too.
+func declareRetransmissions() declaration {
+	limit := Limit{Of: "segments sent again", Unit: "% in five minutes", Enter: resent, Leave: resentLeave}
+	p := Problem{
+		Retransmissions, Network, Warm, "Many segments have to be sent again.",
+		"The network loses packets, here or on the way. Whatever was behind a lost one waits for it, a fifth of a " +
+			"second at least: the leader's heartbeats come late.",
+		"'ss -ti' shows on which connections ('retrans'); if all go to one host look there, otherwise here: " +
+			"'ip -s link', cables, the switch",
+	}
+	d := advises("retransmissions", "RetransSegs and OutSegs of /proc/net/snmp, over the whole host", limit, p,
+		func(at *track) evidence {
+			w := window{span: resentSpan}
+			return &level{
+				spell: spell{code: Retransmissions, track: at, badFor: time.Minute, wellFor: resentSpan}, limit: limit,
+				of: func(in Input) Figure {
+					s := in.Machine.Segments
+					if w.take(in.Machine.At, s); !s.Known {
+						return Figure{Absent: s.Absent}
+					}
+					return Figure{Value: w.share(resentFewest), Known: true}
+				},
+				words: func(f Figure, l Limit) string {
+					return fmt.Sprintf("%.2g %% of the segments of the last five minutes were sent again, "+
+						"limit %.0f %%", f.Value, l.Enter)
+				},
+			}
+		})
+	d.Behind = []string{"link", "link-errors"}
+	return d
+}

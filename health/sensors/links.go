@@ -1,0 +1,181 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sensors
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+const (
+	netClass      = "class/net"
+	mostLinks     = 16
+	resolvedAgain = 5 * time.Minute // how long the addresses of a name are taken for its own
+
+	noAddress = absence("the address of etcd's peer URL is not known")
+	noHolder  = absence("no interface of this host has the address of etcd's peer URL")
+)
+
+// resolved are the addresses of a name.
+type resolved struct {
+	of   string
+	at   time.Duration
+	all  []netip.Addr
+	once bool
+}
+
+// Links gives what the kernel tells of the interface that has an address of this host name, and of those below it. To
+// look a name up may take until the context ends.
+func (r *Reader) Links(ctx context.Context, host string) health.LinkReading {
+	addresses, err := r.addressesOf(ctx, host)
+	if err != nil {
+		return health.LinkReading{Absent: err.Error()}
+	}
+	name, err := r.holder(addresses)
+	if err != nil {
+		return health.LinkReading{Absent: err.Error()}
+	}
+	all := r.links(name, "", nil)
+	if len(all) == 0 {
+		return health.LinkReading{Absent: "cannot read " + filepath.Join(r.sys, netClass, name)}
+	}
+	return health.LinkReading{At: r.now(), Links: all}
+}
+
+func (r *Reader) addressesOf(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a.WithZone("").Unmap()}, nil
+	}
+	if now := r.now(); !r.names.once || r.names.of != host || now-r.names.at >= resolvedAgain {
+		all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		if err != nil {
+			return nil, noAddress
+		}
+		for i := range all {
+			all[i] = all[i].Unmap()
+		}
+		r.names = resolved{host, now, all, true}
+	}
+	return r.names.all, nil
+}
+
+// holderOf names the interface that has one of these addresses.
+func holderOf(wanted []netip.Addr) (string, error) {
+	answer, err := syscall.NetlinkRIB(syscall.RTM_GETADDR, syscall.AF_UNSPEC)
+	if err != nil {
+		return "", absence("the kernel does not tell the addresses of this host")
+	}
+	messages, err := syscall.ParseNetlinkMessage(answer)
+	if err != nil {
+		return "", absence("the kernel does not tell the addresses of this host")
+	}
+	for _, m := range messages {
+		if m.Header.Type != syscall.RTM_NEWADDR || len(m.Data) < syscall.SizeofIfAddrmsg {
+			continue
+		}
+		attributes, err := syscall.ParseNetlinkRouteAttr(&m)
+		if err != nil {
+			continue
+		}
+		for _, a := range attributes {
+			got, ok := netip.AddrFromSlice(a.Value)
+			local := a.Attr.Type == syscall.IFA_LOCAL ||
+				a.Attr.Type == syscall.IFA_ADDRESS && m.Data[0] == syscall.AF_INET6 // of IPv4 it may be the other end's
+			if !local || !ok || !slices.Contains(wanted, got) {
+				continue
+			}
+			one, err := net.InterfaceByIndex(int(binary.NativeEndian.Uint32(m.Data[4:])))
+			if err == nil {
+				return one.Name, nil
+			}
+		}
+	}
+	return "", noHolder
+}
+
+// links adds an interface and what it runs over. Of those below it, the ones that end in no hardware are left out: the
+// ports of a bridge to virtual machines come and go.
+func (r *Reader) links(name, bond string, all []health.Link) []health.Link {
+	known := func(l health.Link) bool { return l.Name == name }
+	if len(all) >= mostLinks || slices.ContainsFunc(all, known) || name == "" || strings.ContainsAny(name, "/\x00") {
+		return all
+	}
+	dir := filepath.Join(r.sys, netClass, name)
+	lower, err := filepath.Glob(filepath.Join(dir, "lower_*"))
+	if err != nil || !exists(dir, "operstate") || len(lower) == 0 && len(all) > 0 && !exists(dir, "device") {
+		return all
+	}
+	at := len(all)
+	all = append(all, describeLink(dir, name))
+	if exists(dir, "bonding") {
+		bond = filepath.Join(dir, "bonding")
+	} else if bond != "" {
+		group := attribute(dir, "bonding_slave/ad_aggregator_id")
+		whole := attribute(bond, "ad_aggregator")
+		all[at].Apart = group != "" && whole != "" && group != whole
+		bond = ""
+	}
+	for _, l := range lower {
+		below := strings.TrimPrefix(filepath.Base(l), "lower_")
+		before := len(all)
+		if all = r.links(below, bond, all); len(all) > before {
+			all[at].On = append(all[at].On, word(below))
+		}
+	}
+	if at > 0 && len(lower) > 0 && len(all[at].On) == 0 && !exists(dir, "device") {
+		return all[:at]
+	}
+	return all
+}
+
+// describeLink tells how an interface is.
+func describeLink(dir, name string) health.Link {
+	l := health.Link{Name: word(name), Half: attribute(dir, "duplex") == "half"}
+	state := attribute(dir, "operstate")
+	switch carrier := attribute(dir, "carrier"); {
+	case carrier == "0" || state == "down" || attribute(dir, "bonding_slave/mii_status") == "down":
+		l.Carrier = health.Figure{Known: true}
+	case carrier == "1":
+		l.Carrier = health.Figure{Known: true, Value: 1}
+	default:
+		l.Carrier.Absent = "the kernel does not tell whether there is a link"
+	}
+	l.Speed.Absent = "the driver tells no speed"
+	if n, err := strconv.ParseUint(attribute(dir, "speed"), 10, 31); err == nil && n > 0 {
+		l.Speed = health.Figure{Known: true, Value: float64(n)}
+	}
+	l.Changes = figure(sum(dir, "carrier_changes"))
+	l.Packets = figure(sum(dir, "statistics/rx_packets", "statistics/tx_packets"))
+	l.Errors = figure(sum(dir, "statistics/rx_errors", "statistics/tx_errors"))
+	l.Lost = figure(sum(dir, "statistics/rx_missed_errors", "statistics/rx_fifo_errors", "statistics/tx_dropped"))
+	return l
+}
+
+// sum adds counters up.
+func sum(dir string, counters ...string) (float64, error) {
+	all := 0.0
+	for _, c := range counters {
+		path := filepath.Join(dir, c)
+		text, err := read(path)
+		if err != nil {
+			return 0, absence("cannot read " + path)
+		}
+		n, err := count(path, strings.TrimSpace(text))
+		if err != nil {
+			return 0, err
+		}
+		all += n
+	}
+	return all, nil
+}

@@ -1,0 +1,223 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sensors
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+const (
+	clockSource    = "devices/system/clocksource/clocksource0/current_clocksource"
+	mostProcessors = 4096
+	givenUp        = 16    // seconds of error at which the kernel gives the clock up
+	apart          = 0.001 // seconds between two looks at clocks that are held against each other
+
+	noPressure  = absence("the kernel does not measure it: boot with psi=1")
+	noThrottle  = absence("the kernel does not count how often it slows processors of this kind down")
+	noExaminers = absence("the kernel is told of no machine checks of this processor")
+)
+
+// pressure is how processes wait for one thing.
+func (r *Reader) pressure(of string) (procfs.PSIStats, error) {
+	proc, err := procfs.NewFS(r.proc)
+	if err != nil {
+		return procfs.PSIStats{}, absence("there is no " + r.proc)
+	}
+	stats, err := proc.PSIStatsForResource(of)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EOPNOTSUPP):
+		return stats, noPressure
+	case err != nil:
+		return stats, absence("cannot read " + r.proc + "/pressure/" + of)
+	}
+	return stats, nil
+}
+
+// waited is the part of the last minute in which a process waited for the processor, or all for the disk, in percent.
+// That all wait for the processor cannot be.
+func (r *Reader) waited(of string) (float64, error) {
+	stats, err := r.pressure(of)
+	line := stats.Full
+	if of == "cpu" {
+		line = stats.Some
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case line == nil || line.Avg60 > 100:
+		return 0, absence("cannot read " + r.proc + "/pressure/" + of)
+	}
+	return line.Avg60, nil
+}
+
+// maxError is what the kernel thinks the wall clock is off at most. To ask changes nothing and needs no privilege.
+func maxError() (float64, error) {
+	var state unix.Timex
+	if _, err := unix.Adjtimex(&state); err != nil {
+		return 0, absence("the kernel does not tell how far the clock may be off: " + err.Error())
+	}
+	return offAtMost(state), nil
+}
+
+// offAtMost is the error in seconds; a clock that the kernel has given up is off by any amount, whatever it says.
+func offAtMost(state unix.Timex) float64 {
+	off := float64(state.Maxerror) / 1e6 // microseconds
+	if state.Status&unix.STA_UNSYNC != 0 {
+		return max(off, givenUp)
+	}
+	return off
+}
+
+// bootedAt is when the machine was booted by the wall clock, in seconds. It changes when the clock is set, and does not
+// when it is corrected by and by: both clocks then go at the same pace.
+func bootedAt() (float64, error) {
+	for range 5 { // until nobody takes the processor away in between
+		var before, wall, after unix.Timespec
+		err := errors.Join(unix.ClockGettime(unix.CLOCK_BOOTTIME, &before),
+			unix.ClockGettime(unix.CLOCK_REALTIME, &wall), unix.ClockGettime(unix.CLOCK_BOOTTIME, &after))
+		if err != nil {
+			return 0, absence("the kernel does not tell its clocks: " + err.Error())
+		}
+		if took := float64(after.Nano()-before.Nano()) / 1e9; took < apart {
+			return float64(wall.Nano())/1e9 - float64(before.Nano())/1e9 - took/2, nil
+		}
+	}
+	return 0, absence("the processor is too short to look at two clocks at a time")
+}
+
+// throttled is how often a processor was slowed down for heat, by itself or with its package, on average over all.
+func (r *Reader) throttled() (float64, error) {
+	dirs, err := filepath.Glob(filepath.Join(r.sys, "devices/system/cpu/cpu[0-9]*/thermal_throttle"))
+	if err != nil || len(dirs) == 0 || len(dirs) > mostProcessors {
+		return 0, noThrottle
+	}
+	all := 0.0
+	for _, dir := range dirs {
+		worse := 0.0
+		for _, counter := range []string{"core_throttle_count", "package_throttle_count"} {
+			if !exists(dir, counter) {
+				continue // not every processor has both
+			}
+			n, err := sum(dir, counter)
+			if err != nil {
+				return 0, err
+			}
+			worse = max(worse, n)
+		}
+		all += worse
+	}
+	return all / float64(len(dirs)), nil
+}
+
+// machineChecks is 1 when the processor has found an error that it could not correct (TAINT_MACHINE_CHECK).
+func (r *Reader) machineChecks() (float64, error) {
+	const checked = 1 << 4
+	if !exists(r.sys, "devices/system/machinecheck") {
+		return 0, noExaminers
+	}
+	path := filepath.Join(r.proc, "sys/kernel/tainted")
+	text, err := read(path)
+	if err != nil {
+		return 0, absence("cannot read " + path)
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
+	if err != nil {
+		return 0, absence(path + " is no number")
+	}
+	return float64(n & checked / checked), nil
+}
+
+// hung is how many tasks the kernel has found that did not run for minutes while they waited for a device.
+func (r *Reader) hung() (float64, error) {
+	const file = "sys/kernel/hung_task_detect_count"
+	if !exists(r.proc, file) {
+		return 0, absence("the kernel does not count tasks that hang: it is older than 6.13, or does not look for them")
+	}
+	return sum(r.proc, file)
+}
+
+// segments are those of TCP that all of this host has sent, and of them those that it has sent again.
+func (r *Reader) segments() health.Part {
+	path := filepath.Join(r.proc, "net/snmp")
+	text, err := read(path)
+	if err != nil {
+		return health.Part{Absent: "cannot read " + path}
+	}
+	var names []string
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] != "Tcp:" {
+			continue
+		}
+		if names == nil {
+			names = fields
+			continue
+		}
+		return part(path, names, fields, []string{"RetransSegs"}, []string{"OutSegs"})
+	}
+	return health.Part{Absent: path + " does not tell of TCP"}
+}
+
+// processor is the time of all processors, and of it that which the host of a virtual machine has taken for others.
+func (r *Reader) processor() health.Part {
+	path := filepath.Join(r.proc, "stat")
+	text, err := begin(path)
+	if err != nil {
+		return health.Part{Absent: "cannot read " + path}
+	}
+	first, _, _ := strings.Cut(text, "\n")
+	// that of guests is within user's and nice's
+	names := []string{"cpu", "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"}
+	return part(path, names, strings.Fields(first), []string{"steal"}, names[1:])
+}
+
+// begin gives the beginning of a file that may be long.
+func begin(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	const enough = 4 << 10
+	data, err := io.ReadAll(io.LimitReader(f, enough))
+	return string(data), err
+}
+
+// part adds up the counters of a line by their names.
+func part(path string, names, line []string, of, among []string) (out health.Part) {
+	add := func(wanted []string) float64 {
+		all := 0.0
+		for _, w := range wanted {
+			n := math.NaN()
+			for i := 1; i < min(len(names), len(line)); i++ {
+				if names[i] != w {
+					continue
+				}
+				if value, err := strconv.ParseUint(line[i], 10, 53); err == nil {
+					n = float64(value)
+				}
+			}
+			all += n
+		}
+		return all
+	}
+	out.Of, out.Among = add(of), add(among)
+	if !(out.Of >= 0 && out.Among >= 0) || len(line) == 0 || line[0] != names[0] {
+		return health.Part{Absent: path + " gives numbers that cannot be"}
+	}
+	out.Known = true
+	return out
+}
