@@ -42,6 +42,7 @@ type fleetHost struct {
 	config  string // beside that of all
 	devices func(device uint64) health.DevicesReading
 	metrics func(ctx context.Context) health.EtcdReading
+	links   func(ctx context.Context) health.LinkReading
 	// hardware is what drives and sensors say; nil when nobody asks.
 	hardware func() health.HardwareReading
 }
@@ -59,7 +60,7 @@ func (h *fleetHost) boot(id string) {
 		Etcd: f.etcd.of(name), Unit: h, Probe: (*fleetProbe)(h), Data: (*fleetData)(h), Files: (*fleetFiles)(h),
 		EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil },
 		Plugins:     h.plugins,
-		Sensors:     h.sensors, Devices: h.devices, EtcdMetrics: h.metrics, Hardware: h.hardware,
+		Sensors:     h.sensors, Devices: h.devices, EtcdMetrics: h.metrics, Hardware: h.hardware, Links: h.links,
 		Now: f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Stepping: func(step policy.Step, done bool) {
 			if r := h.agent.told.Current(); !done && !r.Fresh() {

@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -40,6 +41,33 @@ func TestAKernelThatDoesNotAnswerHoldsNobodyUpAndIsJudgedByWhenItDoes(t *testing
 		f.pass(3 * time.Minute)
 		if s := h.agent.Status(); !low(s) {
 			t.Errorf("the findings are %+v, not available %+v", s.Health.Findings, s.Health.NotAvailable)
+		}
+	})
+}
+
+func TestALinkThatIsLostIsToldAndADriverThatDoesNotAnswerHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 0, observe.UsualPace())
+		defer f.close()
+		answers := make(chan struct{})
+		h := &fleetHost{f: f, name: "s1", files: map[string][]byte{}, links: func(context.Context) health.LinkReading {
+			<-answers
+			return health.LinkReading{Links: []health.Link{{Name: "eth0", Carrier: health.Figure{Known: true}}}}
+		}}
+		f.hosts[h.name] = h
+		h.boot("boot-s1")
+		f.pass(time.Minute)
+		before := h.agent.Status().Loop.Rounds
+		f.pass(time.Minute)
+		if now := h.agent.Status().Loop.Rounds; now <= before {
+			t.Errorf("%d rounds, then %d", before, now)
+		}
+		close(answers)
+		f.pass(3 * time.Minute)
+		found := h.agent.Status().Health.Findings
+		if !slices.ContainsFunc(found, func(f control.Finding) bool { return f.Code == string(health.LinkDown) }) {
+			t.Errorf("the findings are %+v", found)
 		}
 	})
 }
