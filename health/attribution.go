@@ -53,6 +53,8 @@ const (
 	lanesKept     = 1024
 	fewestWrites  = 20  // of the WAL lane, to say anything by them
 	fewestDirect  = 100 // of the direct lane, whose p99 is told
+	stolenMuch    = 10  // percent
+	fewestTicks   = 1   // of all processors
 )
 
 // facts are what was measured while writes were slow.
@@ -61,6 +63,8 @@ type facts struct {
 	stalled bool          // a write hangs at this moment
 	lanes   [2]samples    // of the probe, of the last five minutes
 	starved float64       // percentage of samples taken while the processor was short
+	stolen  float64       // percentage of the processors' time that the host of a virtual machine gave to others
+	waited  float64       // percentage of the time in which a process waited for the processor
 	arrays  []Array
 	leaves  []work    // within the span,
 	lately  []work    // and between the last two looks at them, if the last was while the write hung
@@ -88,6 +92,16 @@ func attributions() []attribution {
 			func(f facts) (string, bool) {
 				return fmt.Sprintf("%.0f %% of the last minute's samples were taken while the processor was short",
 					f.starved), f.starved >= 20
+			}),
+		declare(CauseProcessor, "the host of this virtual machine gave 10 % or more of its processors' time to others",
+			func(f facts) (string, bool) {
+				return fmt.Sprintf("the host of this virtual machine gave %.0f %% of its processors' time to others in "+
+					"the last minute", f.stolen), f.stolen >= stolenMuch
+			}),
+		declare(CauseProcessor, "for 80 % of the time or more a process waited for the processor (PSI)",
+			func(f facts) (string, bool) {
+				return fmt.Sprintf("for %.0f %% of the last minute a process waited for the processor", f.waited),
+					f.waited >= waited
 			}),
 		declare(CauseRAID, "an array is checked, repaired, filled or resynchronised", facts.rebuilding),
 		declare(CauseOthers, "a drive is busy for 80 % of the time with 16 MiB a second of writes or more",
@@ -183,6 +197,8 @@ type circumstances struct {
 	devices []DevicesReading // of the last minute, oldest first
 	etcds   []EtcdReading
 	lanes   [2]samples // not contaminated, of the last five minutes
+	ticks   window     // of the processors
+	waited  Figure
 }
 
 // read takes in what is new.
@@ -197,6 +213,8 @@ func (w *circumstances) read(in Input) {
 		recent := lane.since(in.Now - lanesSpan)
 		w.lanes[i] = lane.keep(min(len(recent), lanesKept))
 	}
+	w.ticks.span, w.waited = factsSpan, in.Machine.ProcessorWaited
+	w.ticks.take(in.Machine.At, in.Machine.Processor)
 	w.devices = keep(w.devices, in.Devices, in.Now, func(d DevicesReading) (time.Duration, bool) {
 		return d.At, len(d.Chain) > 0
 	})
@@ -231,7 +249,7 @@ func keep[R any](all []R, last R, now time.Duration, of func(R) (at time.Duratio
 func (w *circumstances) facts(v Figures, stalled bool) facts {
 	f := facts{
 		limit: v.Limit, stalled: stalled, lanes: w.lanes, starved: v.Contaminated,
-		arrays: v.Devices.Arrays,
+		stolen: w.ticks.share(fewestTicks), waited: w.waited.Value, arrays: v.Devices.Arrays,
 	}
 	if n := len(w.devices); n > 1 {
 		f.leaves = worked(w.devices[0], w.devices[n-1])
@@ -293,7 +311,7 @@ func (w *circumstances) etcdAlone(v Figures) (Cause, string) {
 	if len(wal) < fewestWrites || wal.over(v.Limit) > 1 {
 		return attribute(f)
 	}
-	for _, a := range attributions()[:3] { // which slow etcd, that writes more, before they slow the probe
+	for _, a := range attributions()[:5] { // which slow etcd, that writes more, before they slow the probe
 		if text, holds := a.of(f); holds {
 			return a.Cause, text + f.asEtcdSees()
 		}

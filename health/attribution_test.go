@@ -202,3 +202,30 @@ func TestEveryCauseSaysWhenItIsNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatOthersTakeOfTheProcessorIsBlamedAndNotTheDisk(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		stolen, waited float64 // percent
+		cause          Cause
+		words          string
+	}{
+		"much is given to other machines": {
+			25, 5, CauseProcessor, "the host of this virtual machine gave 25 % of its processors' time to others",
+		},
+		"more work than processors": {0, 85, CauseProcessor, "for 85 % of the last minute a process waited"},
+		"no more than usual":        {3, 60, CauseDevice, "a flush of sda took 38 ms"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			b := atWork(t)
+			b.machine.ProcessorWaited = known(c.waited)
+			b.working(5*time.Minute, 42*ms, 40*ms, func(tr *Traffic) {
+				b.machine.Processor.Of += 2 * c.stolen
+				b.machine.Processor.Among += 200 // two processors
+				flushing(38 * ms)(tr)
+			})
+			b.blames(DiskFsyncWarm, c.cause, c.words)
+		})
+	}
+}

@@ -24,7 +24,7 @@ func TestEachHostTellsTheOthersWhomItReaches(t *testing.T) {
 		})
 		if s, _ := h.status(); len(s.Health.NotAvailable) > 0 {
 			for _, a := range s.Health.NotAvailable {
-				if a.Component == "network" {
+				if a.Component == "network" && a.Check != "link-speed" { // the loopback tells none
 					t.Errorf("%s: %+v", h.Options.Name, a)
 				}
 			}
