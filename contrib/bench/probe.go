@@ -27,7 +27,7 @@ func probes() []row {
 	for _, rate := range []int{10, 50, 300} {
 		all = append(all, row{
 			name:    fmt.Sprintf("probe/%d", rate),
-			about:   "what the probe says of a disk, beside what etcd measures of its own log on it, at one of three loads",
+			about:   "what the probe says of a disk, beside what etcd measures of its own log on it, at a load",
 			plainly: fmt.Sprintf("%s, under %d writes/s", etcdFsync, rate),
 			ours:    probeFsync + " of the lane \"wal\", in the same minute, every 200 ms",
 			figures: []figure{
