@@ -48,7 +48,8 @@ func (f *fsync) hangsForGood() (string, bool) {
 }
 
 func (f *fsync) returned() (string, bool) {
-	back := f.lastSample > f.track.Since || f.disk.Err != nil && f.disk.Err.At > f.track.Since
+	e := f.disk.Err
+	back := f.lastSample > f.track.Since || e != nil && !e.refused() && e.At > f.track.Since
 	return fmt.Sprintf("an operation hung for %s or more and came back, limit %s", show(max(f.hung, f.limits.Stall)),
 			show(f.limits.Stall)),
 		back && f.disk.InFlight <= f.limits.Stall

@@ -101,6 +101,10 @@ func (e *DiskError) broken() bool {
 	}
 }
 
+// refused tells that the probe did not get to the disk: another one is there, which the agent before this one may have
+// left behind, stuck.
+func (e *DiskError) refused() bool { return e.Errno == syscall.EWOULDBLOCK }
+
 // String tells what failed and how.
 func (e *DiskError) String() string {
 	cause := e.Errno.Error()
@@ -111,6 +115,8 @@ func (e *DiskError) String() string {
 		cause = "the medium cannot be read or written"
 	case syscall.ENODEV, syscall.ENXIO:
 		cause = "the device is gone"
+	case syscall.EWOULDBLOCK:
+		cause = "another probe is there, at work or stuck"
 	case syscall.EXDEV:
 		cause = "the probe directory is not on the file system of etcd's data"
 	}

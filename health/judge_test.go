@@ -349,6 +349,19 @@ func TestAProbeThatVanishesDuringAStallDoesNotEndIt(t *testing.T) {
 	b.says("so this may be out of date")
 }
 
+// The probe of an agent that was started anew finds that of its predecessor, which hangs.
+func TestAStallIsNotOverBecauseAnotherProbeIsRefused(t *testing.T) {
+	t.Parallel()
+	b := member(t)
+	b.next.InFlight = 2 * time.Second
+	b.look()
+	b.now += time.Minute
+	b.next.InFlight, b.next.Err = 0, &DiskError{"lock", syscall.EWOULDBLOCK, b.now}
+	b.look()
+	b.want(Stalled)
+	b.says("so this may be out of date")
+}
+
 func TestOnlyErrorsOfABrokenDiskMeanFailed(t *testing.T) {
 	t.Parallel()
 	broken := []syscall.Errno{

@@ -1,0 +1,72 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build faultfs
+
+package faults
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// kills is how often an agent is killed, and started again, while its disk hangs.
+const kills = 3
+
+// A probe that is stuck in the kernel outlives its agent, and nobody can end it. The next agent's probe sees that it is
+// there and leaves the disk alone: it is asked for nothing more, however often that happens, and it stays STALLED.
+func TestADiskThatHangsIsAskedForNothingMoreHoweverOftenTheAgentIsKilled(t *testing.T) {
+	t.Parallel()
+	m := testbed.MountFaultfs(t, memory(t))
+	t.Cleanup(func() {
+		if err := m.Clear(); err != nil {
+			t.Error(err)
+		}
+	})
+	h := start(t, m.Dir, nil)
+	testbed.Eventually(t, readyBound, "the probe writes", func() bool { return asked(h).Disk.Samples > 0 })
+	if err := m.Rule("fsync * hang"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, h, readyBound, "STALLED", "DISK_STALLED")
+	before := stats(t, m)
+	for range kills {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		err := h.KillAgent(ctx)
+		cancel()
+		if err == nil {
+			err = h.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		until(t, h, readyBound, "STALLED", "DISK_STALLED")
+		testbed.Eventually(t, readyBound, "its probe is refused", func() bool {
+			return strings.Contains(asked(h).Text, "so this may be out of date")
+		})
+		if now := stats(t, m); now != before {
+			t.Errorf("the disk is asked for %s, and for %s before", now, before)
+		}
+	}
+	if err := m.Clear(); err != nil {
+		t.Fatal(err)
+	}
+	testbed.Eventually(t, readyBound, "the last agent's own probe writes", func() bool {
+		return asked(h).Disk.Samples > 0
+	})
+	until(t, h, readyBound, "SLOW", "DISK_FSYNC_SLOW")
+}
+
+// stats gives what was asked of the disk since a rule was given.
+func stats(t *testing.T, m *testbed.Mount) string {
+	t.Helper()
+	said, err := m.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(said)
+}
