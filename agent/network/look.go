@@ -156,7 +156,7 @@ func (l looker) question(at port, large bool) question {
 		}
 		_, err := ask(ctx, secured)
 		// With TLS 1.3 the other side looks at the certificate when this side is done already. It says that it refuses
-		// it, and hangs up; but what was asked meanwhile resets the connection, and may destroy those words on their way.
+		// it, and hangs up; but what was asked meanwhile resets the connection, and may destroy those words.
 		return err != nil && !late(err), err
 	}
 }
