@@ -3,7 +3,10 @@
 
 package health
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // HardwareAlarm is the code of the check of what the hardware's monitors find themselves.
 const HardwareAlarm Code = "HARDWARE_ALARM"
@@ -35,10 +38,21 @@ func declareAlarms() declaration {
 			return &listed{
 				spell: spell{code: HardwareAlarm, track: at, badFor: alarmFor, wellFor: alarmWell},
 				sick:  "a chip gives an alarm", well: "no chip gives an alarm", look: alarming,
-				missing: func(in Input) string { return in.Hardware.Sensors.absent() },
+				missing: noAlarm,
 			}
 		},
 	}
+}
+
+// noAlarm says why nothing could give an alarm.
+func noAlarm(in Input) string {
+	if why := in.Hardware.Sensors.absent(); why != "" {
+		return why
+	}
+	if !slices.ContainsFunc(in.Hardware.Sensors.All, func(s Sensor) bool { return !s.Drive }) {
+		return "no chip has an alarm"
+	}
+	return ""
 }
 
 func alarming(in Input, _ bool) (found []string) {

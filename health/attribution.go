@@ -126,10 +126,23 @@ func attribute(f facts) (Cause, string) {
 func (f facts) rebuilding() (string, bool) {
 	for _, a := range f.arrays {
 		if slices.Contains([]string{"check", "repair", "resync", "recover", "reshape"}, a.Doing) {
-			return fmt.Sprintf("%s is in a %s, %.0f %% done", a.Name, a.Doing, 100*a.Done), true
+			return fmt.Sprintf("%s %s, %.0f %% done", a.Name, busyWith(a.Doing), 100*a.Done), true
 		}
 	}
 	return "", false
+}
+
+// busyWith says what an array does beside its work.
+func busyWith(doing string) string {
+	switch doing {
+	case "check":
+		return "is checked"
+	case "repair":
+		return "is repaired"
+	case "recover":
+		return "fills a new member device"
+	}
+	return doing + "s"
 }
 
 func (f facts) crowded() (string, bool) {

@@ -103,7 +103,7 @@ func TestACheckOfAnArrayIsBlamedBeforeItsDrives(t *testing.T) {
 	b := atWork(t)
 	b.devices.Arrays = []Array{{Name: "md0", Level: "raid1", Doing: "check", Done: 0.25}}
 	b.working(5*time.Minute, 42*ms, 40*ms, flushing(38*ms))
-	b.blames(DiskFsyncWarm, CauseRAID, "md0 is in a check, 25 % done")
+	b.blames(DiskFsyncWarm, CauseRAID, "md0 is checked, 25 % done")
 }
 
 func TestAProcessorThatIsShortIsBlamedAndNotTheDisk(t *testing.T) {

@@ -39,7 +39,9 @@ const (
 	certificateEnds = 30 // days
 	certificateSoon = 7
 	partEnds        = 4
-	partSoon        = 10
+	// beginsAhead is by how much the clock of whoever issues certificates may be ahead of this one.
+	beginsAhead = 5 * time.Minute
+	partSoon    = 10
 )
 
 // declareCertificates declares the check of how long certificates are valid. It advises only: one that has ended shows
@@ -62,13 +64,13 @@ func declareCertificates() declaration {
 			},
 			Problems: []Problem{
 				{
-					CertificateEnds, Etcd, Warm, "A certificate ends within weeks.",
-					"When it has ended nobody connects with it any more. One of the members' or of a certificate " +
-						"authority ends for all hosts at once.", remedy,
+					CertificateEnds, Etcd, Warm, "A certificate expires within weeks.",
+					"When it has expired nobody connects with it any more. One of the members' or of a certificate " +
+						"authority expires for all hosts at once.", remedy,
 				},
 				{
-					CertificateEndsSoon, Etcd, Slow, "A certificate ends within days.",
-					"It should have been renewed by now, so what renews it does not work. When it has ended nobody " +
+					CertificateEndsSoon, Etcd, Slow, "A certificate expires within days.",
+					"It should have been renewed by now, so what renews it does not work. When it has expired nobody " +
 						"connects with it any more.", remedy,
 				},
 				{
@@ -106,7 +108,7 @@ const (
 
 func (c Certificate) urgency() urgency {
 	switch {
-	case c.Left <= 0 || c.Left > c.Life: // ended, or not begun
+	case c.Left <= 0 || c.Left > c.Life+beginsAhead: // ended, or not begun
 		return invalid
 	case c.Left < min(certificateSoon*day, c.Life/partSoon):
 		return endsSoon
@@ -172,14 +174,14 @@ func (c Certificate) String() string {
 	at := c.Until.UTC().Format("2006-01-02 15:04") + " UTC"
 	switch {
 	case c.Left <= 0:
-		return fmt.Sprintf("%s ended on %s", c.Name, at)
+		return fmt.Sprintf("%s expired on %s", c.Name, at)
 	case c.Left > c.Life:
 		return fmt.Sprintf("%s is valid only from %s on", c.Name,
 			c.Until.Add(-c.Life).UTC().Format("2006-01-02 15:04")+" UTC")
 	case c.Left < 2*day:
-		return fmt.Sprintf("%s ends on %s, in %.0f hours", c.Name, at, c.Left.Hours())
+		return fmt.Sprintf("%s expires on %s, in %.0f hours", c.Name, at, c.Left.Hours())
 	}
-	return fmt.Sprintf("%s ends on %s, in %.0f days", c.Name, at, c.Left.Hours()/24)
+	return fmt.Sprintf("%s expires on %s, in %.0f days", c.Name, at, c.Left.Hours()/24)
 }
 
 func (c *certificates) ways() []rule {
@@ -197,13 +199,13 @@ func (c *certificates) ways() []rule {
 		{
 			[]State{OK, Warm},
 			Slow, CertificateEndsSoon,
-			fmt.Sprintf("a certificate ends within %d days and a tenth of its life"+
+			fmt.Sprintf("a certificate expires within %d days and a tenth of its life"+
 				"", certificateSoon), when(endsSoon), false,
 		},
 		{
 			[]State{OK},
 			Warm, CertificateEnds,
-			fmt.Sprintf("a certificate ends within %d days and a quarter of its life"+
+			fmt.Sprintf("a certificate expires within %d days and a quarter of its life"+
 				"", certificateEnds), when(ends), false,
 		},
 		{

@@ -28,8 +28,8 @@ func certificateEdges() []edge {
 	}
 	return []edge{
 		{"a certificate is not valid now", left(1), left(0)},
-		{"a certificate ends within 7 days", left(7 * day), left(7*day - 1)},
-		{"a certificate ends within 30 days", left(30 * day), left(30*day - 1)},
+		{"a certificate expires within 7 days", left(7 * day), left(7*day - 1)},
+		{"a certificate expires within 30 days", left(30 * day), left(30*day - 1)},
 		{"no certificate is as urgent", left(7*day - 1), left(30 * day)},
 	}
 }
@@ -43,13 +43,13 @@ func TestACertificateIsNamedWithItsDateLongBeforeItEnds(t *testing.T) {
 	}{
 		{
 			20 * day, CertificateEnds,
-			"192.0.2.1:2379 ends on 2026-12-12 18:30 UTC, in 20 days, limit 30 days or a quarter of its life",
+			"192.0.2.1:2379 expires on 2026-12-12 18:30 UTC, in 20 days, limit 30 days or a quarter of its life",
 		},
 		{
 			30 * time.Hour, CertificateEndsSoon,
-			"192.0.2.1:2379 ends on 2026-11-24 00:30 UTC, in 30 hours, limit 7 days or a tenth of its life",
+			"192.0.2.1:2379 expires on 2026-11-24 00:30 UTC, in 30 hours, limit 7 days or a tenth of its life",
 		},
-		{-day, CertificateInvalid, "192.0.2.1:2379 ended on 2026-11-21 18:30 UTC"},
+		{-day, CertificateInvalid, "192.0.2.1:2379 expired on 2026-11-21 18:30 UTC"},
 		{400 * day, CertificateInvalid, "192.0.2.1:2379 is valid only from 2026-12-27 18:30 UTC on"},
 	} {
 		b := newBench(t, DefaultThresholds())
@@ -83,6 +83,17 @@ func TestACertificateThatLivesForADayIsFineForMostOfIt(t *testing.T) {
 	}
 }
 
+func TestACertificateThatBeginsWithinTheSkewOfAClockIsValid(t *testing.T) {
+	t.Parallel()
+	for ahead, want := range map[time.Duration]urgency{
+		0: plenty, 5 * time.Second: plenty, 5 * time.Minute: plenty, 5*time.Minute + 1: invalid,
+	} {
+		if got := (Certificate{Left: 90*day + ahead, Life: 90 * day}).urgency(); got != want {
+			t.Errorf("%s before it begins: %d, want %d", ahead, got, want)
+		}
+	}
+}
+
 func TestManyCertificatesAreNotAllNamed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
@@ -91,7 +102,7 @@ func TestManyCertificatesAreNotAllNamed(t *testing.T) {
 		b.etcd.Certificates.All = append(b.etcd.Certificates.All, certificatesWith(-day).All[1])
 	}
 	b.look()
-	const one = "192.0.2.1:2379 ended on 2026-11-21 18:30 UTC; "
+	const one = "192.0.2.1:2379 expired on 2026-11-21 18:30 UTC; "
 	if got := textOf(b.verdict, CertificateInvalid); got != one+one+one+"and 3 more" {
 		t.Errorf("it says %q", got)
 	}

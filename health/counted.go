@@ -45,6 +45,9 @@ const growthKept = 64
 func (c *counted) read(in Input) {
 	c.now, c.figure = in.Now, c.of(in)
 	if c.figure.Known {
+		if c.figure.Value < c.kept.Last {
+			c.kept.Last = 0 // it began anew: with another etcd, or another driver
+		}
 		c.kept.take(c.now, c.figure.Value)
 	}
 	c.kept.age(c.now, c.span)

@@ -72,8 +72,8 @@ func deviceEdges() []edge {
 		{"the file system takes writes", then(set(readOnly, second), gone), set(nothing, second)},
 		{"errors are noted", set(nothing, minute), set(noted, second)},
 		{"no error is noted", then(set(noted, second), gone), set(nothing, second)},
-		{"an array lacks", set(nothing, minute), set(lacking, second)},
-		{"no array lacks", then(set(lacking, second), gone), set(nothing, second)},
+		{"an array is missing", set(nothing, minute), set(lacking, second)},
+		{"no array is missing", then(set(lacking, second), gone), set(nothing, second)},
 		{"an array is resynchronised", set(resync, minute-second), set(nothing, second)},
 		{"no array is resynchronised", then(set(resync, second), gone), set(nothing, second)},
 		{"free inodes below 5 %", then(set(left(50), minute), set(left(49), minute-second)), set(nothing, second)},
@@ -83,9 +83,9 @@ func deviceEdges() []edge {
 			"nothing says that writes are acknowledged early",
 			then(set(unsafe, second), then(set(well, 5*minute-second), nothing)), set(nothing, second),
 		},
-		{"errors of the drives over 0", set(nothing, minute), set(failing, second)},
+		{"the count of a device has grown", set(nothing, minute), set(failing, second)},
 		{
-			"errors of the drives at most 0",
+			"no count of a device has grown",
 			then(set(failing, second), func(b *bench) { b.now += 24*time.Hour - second; b.look() }),
 			set(nothing, second),
 		},
@@ -111,7 +111,7 @@ func TestAnArrayThatLacksALegNamesItAndKeepsNothingFromHappening(t *testing.T) {
 		Name: "md127", Level: "raid1", Missing: 1, Failed: []string{"sda2"}, Doing: "recover", Done: 0.453,
 	}}
 	b.each(time.Second, ms)
-	want := "md127 (raid1) lacks 1 leg, failed: sda2; a new leg is filled, 45 % done"
+	want := "md127 (raid1) is missing 1 member device, failed: sda2; a new one is filled, 45 % done"
 	if got := b.found(RAIDDegraded); got != want || b.verdict.State != OK {
 		t.Errorf("the verdict is %s, and of the array %q, want %q", b.verdict.State, got, want)
 	}
@@ -147,6 +147,38 @@ func TestAFileSystemThatWasFoundDamagedSaysHowOftenAndWhenLast(t *testing.T) {
 	want := "ext4 has noted 3 errors, limit 0, the last on 2026-11-20 09:12:00Z"
 	if got := b.found(FileSystemErrors); got != want {
 		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+func TestADeviceThatCountsErrorsIsNamedWhateverAnotherOneStoodAt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	b.each(10*time.Minute, ms)
+	chain := b.devices.Chain
+	b.devices.Chain = []Device{chain[0], chain[1]} // sdb goes,
+	b.each(time.Second, ms)
+	b.devices.Chain = []Device{chain[0], chain[1], {Name: "sdc", Kind: "disk", Errors: known(40)}} // and another comes
+	b.each(time.Second, ms)
+	if got := b.found(DeviceErrors); got != "" {
+		t.Errorf("what a drive has counted elsewhere is held against it: %q", got)
+	}
+	b.devices.Chain[2].Errors = known(43)
+	b.each(time.Second, ms)
+	if got := b.found(DeviceErrors); got != "sdc: 3 more timeouts and read errors in a day, limit 0" {
+		t.Errorf("found %q", got)
+	}
+}
+
+func TestDataInMemoryIsNotDurable(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	b.devices = SilentDevices("no block device lies behind it")
+	b.devices.FileSystem.Type = "tmpfs"
+	b.each(10*time.Minute, ms)
+	if got := b.found(DurabilityDoubtful); got != "etcd's data lies on tmpfs: it is in memory and ends with the power" {
+		t.Errorf("found %q", got)
 	}
 }
 

@@ -49,7 +49,12 @@ func declareDurability() declaration {
 			return &listed{
 				spell: spell{code: DurabilityDoubtful, track: at, badFor: durabilityFor, wellFor: durabilityFor},
 				sick:  "writes may be acknowledged early", well: "nothing says that writes are acknowledged early",
-				missing: func(in Input) string { return in.Devices.absent() },
+				missing: func(in Input) string {
+					if in.Devices.FileSystem.inMemory() {
+						return ""
+					}
+					return in.Devices.absent()
+				},
 				look: func(in Input, _ bool) []string {
 					for _, s := range in.Disk.Samples {
 						if s.Lane == LaneDirect {
@@ -66,6 +71,9 @@ func declareDurability() declaration {
 
 // durability tells what speaks against what the devices acknowledge.
 func (d DevicesReading) durability(direct samples) (wrong []string) {
+	if d.FileSystem.inMemory() {
+		return []string{"etcd's data lies on " + d.FileSystem.Type + ": it is in memory and ends with the power"}
+	}
 	if d.FileSystem.Unsafe != "" {
 		wrong = append(wrong, fmt.Sprintf("%s is mounted with %s and does not flush the device", d.FileSystem.Type,
 			d.FileSystem.Unsafe))

@@ -204,8 +204,18 @@ func quotaEdges() []edge {
 		}
 	}
 	return []edge{
-		{"part of the quota in use over 80 %", sized(0.8), sized(0.801)},
-		{"part of the quota in use at most 70 %", sized(0.701), sized(0.7)},
+		{"part of the quota that the file has over 80 %", sized(0.8), sized(0.801)},
+		{"part of the quota that the file has at most 70 %, and", sized(0.701), sized(0.7)},
+		{
+			"part of the quota that the file has at most 70 %, but time until the database is full below 5 days",
+			func(b *bench) {
+				sized(0.701)(b)
+				grows(b, 13)
+				i := slices.IndexFunc(b.j.checks, func(c *check) bool { return c.Name == "etcd-quota" })
+				b.j.checks[i].Code = EtcdQuotaLow
+			},
+			sized(0.7),
+		},
 		{
 			"time until the database is full below 3 days",
 			func(b *bench) { grows(b, 11) }, func(b *bench) { grows(b, 1) },

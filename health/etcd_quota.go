@@ -28,7 +28,7 @@ const (
 // declareQuota declares the check of the room in etcd's database. At its quota etcd takes no more writes, those of
 // quorumd among them.
 func declareQuota() declaration {
-	used := Limit{Of: "part of the quota in use", Unit: "%", Enter: quotaUsed, Leave: quotaUsedLeave}
+	used := Limit{Of: "part of the quota that the file has", Unit: "%", Enter: quotaUsed, Leave: quotaUsedLeave}
 	soon := Limit{
 		Of: "time until the database is full", Unit: "days", Enter: quotaSoon, Leave: quotaSoonLeave, Below: true,
 	}
@@ -117,17 +117,17 @@ func (q *quota) days() (float64, bool) {
 }
 
 func (q *quota) text() string {
-	text := fmt.Sprintf("etcd's database has %s of %s, %s of them in use: %.0f %%, limit %.0f %%",
-		showBytes(uint64(q.etcd.DBSize.Value)), showBytes(uint64(q.etcd.Quota.Value)),
-		showBytes(uint64(q.etcd.DBInUse.Value)), q.percent(), q.used.Enter)
+	text := fmt.Sprintf("the file of etcd's database has %s, %.0f %% of its quota of %s, limit %.0f %%; %s of it in use",
+		showBytes(uint64(q.etcd.DBSize.Value)), q.percent(), showBytes(uint64(q.etcd.Quota.Value)), q.used.Enter,
+		showBytes(uint64(q.etcd.DBInUse.Value)))
 	days, growing := q.days()
 	switch {
 	case !growing || days > 100:
 		return text
 	case days < 2:
-		return text + fmt.Sprintf("; full in about %.0f hours, limit %.0f days", days*24, q.soon.Enter)
+		return text + fmt.Sprintf("; full with that in about %.0f hours, limit %.0f days", days*24, q.soon.Enter)
 	}
-	return text + fmt.Sprintf("; full in about %.0f days, limit %.0f", days, q.soon.Enter)
+	return text + fmt.Sprintf("; full with that in about %.0f days, limit %.0f", days, q.soon.Enter)
 }
 
 func (q *quota) filling(bad bool) bool {
@@ -148,6 +148,12 @@ func (q *quota) ways() []rule {
 			[]State{OK},
 			Warm, EtcdQuotaFilling, fmt.Sprintf("%s below %.10g days", q.soon.Of, q.soon.Enter),
 			func() (string, bool) { return q.text(), q.filling(false) }, false,
+		},
+		{
+			[]State{Warm},
+			Warm, EtcdQuotaFilling, fmt.Sprintf("%s at most %.10g %%, but %s below %.10g days", q.used.Of, q.used.Leave,
+				q.soon.Of, q.soon.Leave),
+			func() (string, bool) { return q.text(), !q.used.beyond(q.percent(), true) && q.filling(true) }, false,
 		},
 		{
 			[]State{Warm},

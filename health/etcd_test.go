@@ -43,7 +43,7 @@ func TestWhatEtcdTellsOfItselfAdvisesAndLeavesTheVerdictAlone(t *testing.T) {
 		EtcdProposalsFail:  "9 writes failed in the last 15 min, limit 5",
 		EtcdAppliesSlow:    "73 requests took over 100 ms in the last 15 min, limit 50",
 		EtcdHeartbeatsLate: "6 heartbeats were sent late in the last 15 min, limit 5",
-		EtcdQuotaLow:       "etcd's database has 1.75 GiB of 2 GiB, 1 GiB of them in use: 88 %, limit 80 %",
+		EtcdQuotaLow:       "the file of etcd's database has 1.75 GiB, 88 % of its quota of 2 GiB, limit 80 %; 1 GiB of it in use",
 		EtcdAlarm:          "etcd reports: memberID:1 alarm:NOSPACE",
 		EtcdFsyncSlow: "p99 of etcd's own syncs of its log in the last 5 min is between 16 ms and 32 ms, " +
 			"limit 16 ms",
@@ -70,8 +70,8 @@ func TestADatabaseThatGrowsIsForetoldToBeFullAndARestartOfTheAgentDoesNotForget(
 			t.Fatalf("after %d half hours: %q", i, text)
 		}
 	}
-	if got := textOf(b.verdict, EtcdQuotaFilling); got != "etcd's database has 1.2 GiB of 2 GiB, 1.39 GiB of them in "+
-		"use: 60 %, limit 80 %; full in about 31 hours, limit 3 days" {
+	if got := textOf(b.verdict, EtcdQuotaFilling); got != "the file of etcd's database has 1.2 GiB, 60 % of its quota "+
+		"of 2 GiB, limit 80 %; 1.39 GiB of it in use; full with that in about 31 hours, limit 3 days" {
 		t.Errorf("it says %q", got)
 	}
 	for range 40 {
@@ -111,6 +111,24 @@ func TestAnotherEtcdCountsFromZeroAndIsNotBlamedForTheOneBefore(t *testing.T) {
 	b.each(20*time.Minute, ms)
 	if len(b.verdict.Findings) > 0 {
 		t.Errorf("the findings are %+v", b.verdict.Findings)
+	}
+}
+
+func TestADatabaseThatWasDefragmentedAndStillFillsSaysSo(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	for i := range 40 { // 20 h
+		b.now += 30 * time.Minute
+		b.etcd.DBInUse.Value += 10 << 20
+		b.etcd.DBSize = known(1.9 * (1 << 30))
+		if b.look(); textOf(b.verdict, EtcdQuotaLow) == "" {
+			t.Fatalf("after %d half hours it is not low", i)
+		}
+	}
+	b.etcd.DBSize = b.etcd.DBInUse
+	b.each(time.Second, ms)
+	if textOf(b.verdict, EtcdQuotaFilling) == "" || textOf(b.verdict, EtcdQuotaLow) != "" {
+		t.Errorf("with 70 %% of its quota, which is full in days, it finds %+v", b.verdict.Findings)
 	}
 }
 

@@ -29,6 +29,9 @@ type FileSystem struct {
 	Unsafe string
 }
 
+// inMemory tells whether it lies on no device at all.
+func (s FileSystem) inMemory() bool { return s.Type == "tmpfs" || s.Type == "ramfs" }
+
 // inodesLow is the part of the inodes that has to be free, in percent.
 const inodesLow, inodesLeave = 5, 7
 

@@ -95,6 +95,18 @@ func TestWhatWasKilledBeforeAnybodyLookedIsNotHeldAgainstAMachine(t *testing.T) 
 	}
 }
 
+func TestACounterThatBeganAnewHasGrownByWhatItSays(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	b.each(10*time.Minute, ms)
+	b.machine.MemoryCorrected = known(12) // it was 100
+	b.each(time.Second, ms)
+	if got := b.found(MemoryCorrected); got != "12 errors of the memory corrected in the last day, limit 10" {
+		t.Errorf("found %q", got)
+	}
+}
+
 // reborn restarts the agent.
 func (b *bench) reborn() {
 	b.t.Helper()

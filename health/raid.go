@@ -18,26 +18,26 @@ const (
 // Array is a RAID array of the kernel (md).
 type Array struct {
 	Name, Level string
-	Missing     int      // how many legs it lacks
+	Missing     int      // how many member devices it is missing
 	Failed      []string // those of them that the kernel has put out and that are still there
 	// Doing is what it does beside its work: "idle", "check", "repair", "resync", "recover" or "reshape"; empty when
-	// the kernel does not tell. A check reads all legs, as most systems have it every month, and nothing is wrong.
+	// the kernel does not tell. A check reads all member devices, as most systems have it every month, and nothing is wrong.
 	Doing  string
 	Done   float64 // what part of that is done, from 0 to 1
-	Broken bool    // it lacks more legs than it can do without
+	Broken bool    // it is missing more member devices than it can do without
 }
 
-// declareRAID declares the check of arrays that lack a leg.
+// declareRAID declares the check of arrays that are missing a member device.
 func declareRAID() declaration {
 	return declaration{
 		Check: Check{
 			Name: "raid", Component: Disk, Gates: Nothing,
 			Source: "degraded, array_state and sync_action of the RAID arrays under etcd's data (md)",
-			Limits: []Limit{{Of: "missing legs", Unit: "in an array"}},
+			Limits: []Limit{{Of: "missing member devices", Unit: "in an array"}},
 			Problems: []Problem{
 				{
-					RAIDDegraded, Disk, Warm, "A RAID array under etcd's data lacks a leg.",
-					"Unless the text says that it is broken, all data is there. The next leg that fails may take it " +
+					RAIDDegraded, Disk, Warm, "A RAID array under etcd's data is missing a member device.",
+					"Unless the text says that it is broken, all data is there. The next one that fails may take it " +
 						"along, and while a new one is filled writes are slower.",
 					"look at 'cat /proc/mdstat' and 'mdadm --detail'; replace the drive that failed and add it with " +
 						"'mdadm --add'",
@@ -48,12 +48,12 @@ func declareRAID() declaration {
 		start: OK,
 		gather: func(at *track) evidence {
 			return eachArray(spell{code: RAIDDegraded, track: at, wellFor: time.Minute},
-				"an array lacks a leg", "no array lacks a leg", Array.lacking)
+				"an array is missing a member device", "no array is missing a member device", Array.lacking)
 		},
 	}
 }
 
-// declareResync declares the check of arrays that are made the same again on all legs. A check of an
+// declareResync declares the check of arrays that are made the same again on all member devices. A check of an
 // array is not that.
 func declareResync() declaration {
 	return declaration{
@@ -65,7 +65,7 @@ func declareResync() declaration {
 				{
 					RAIDResyncing, Disk, Warm, "A RAID array under etcd's data is being resynchronised.",
 					"The host went down without stopping it, or the array is new or changes its shape. Until that is " +
-						"done its legs differ, and writes are slower.",
+						"done its member devices differ, and writes are slower.",
 					"nothing, it ends by itself; 'cat /proc/mdstat' shows how far it is",
 				},
 			},
@@ -99,15 +99,15 @@ func (a Array) lacking() string {
 	if a.Missing == 0 && !a.Broken {
 		return ""
 	}
-	text := fmt.Sprintf("lacks %s", plural(a.Missing, "leg"))
+	text := "is missing " + plural(a.Missing, "member device")
 	if a.Broken {
-		text = "is broken, it lacks more legs than it can do without"
+		text = "is broken, it is missing more member devices than it can do without"
 	}
 	if len(a.Failed) > 0 {
 		text += ", failed: " + strings.Join(a.Failed, " ")
 	}
 	if a.Doing == "recover" {
-		text += fmt.Sprintf("; a new leg is filled, %.0f %% done", 100*a.Done)
+		text += fmt.Sprintf("; a new one is filled, %.0f %% done", 100*a.Done)
 	}
 	return text
 }
@@ -116,5 +116,5 @@ func (a Array) resyncing() string {
 	if a.Doing != "resync" && a.Doing != "reshape" {
 		return ""
 	}
-	return fmt.Sprintf("is in a %s, %.0f %% done", a.Doing, 100*a.Done)
+	return fmt.Sprintf("%s, %.0f %% done", busyWith(a.Doing), 100*a.Done)
 }

@@ -16,7 +16,7 @@ const (
 )
 
 const (
-	smartSource = "smartctl, which quorumd-smart.service asks every half an hour"
+	smartSource = "smartctl, which quorumd-smart.service asks every half hour"
 	drivesFor   = 10 * time.Minute
 	usedMost    = 100 // percent of the rated life
 	cooler      = 5   // degrees below its limit a drive has to be to be well again

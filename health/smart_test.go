@@ -235,6 +235,17 @@ func TestAnAlarmOfAChipIsNamedUnlessItIsShort(t *testing.T) {
 	b.advises("coretemp temp1_crit_alarm")
 }
 
+func TestThatNoChipHasAnAlarmIsNotThatNoneGivesOne(t *testing.T) {
+	t.Parallel()
+	b := beside(t)
+	b.hardware.Sensors.All = b.hardware.Sensors.All[:1] // the temperature of a drive
+	b.each(time.Minute, ms)
+	want := []Absence{{"alarms", Machine, "no chip has an alarm"}}
+	if fmt.Sprint(b.verdict.NotAvailable) != fmt.Sprint(want) {
+		t.Errorf("not available: %+v", b.verdict.NotAvailable)
+	}
+}
+
 func TestWhatADriveCountedIsRememberedOverARestart(t *testing.T) {
 	t.Parallel()
 	b := beside(t)
@@ -264,7 +275,7 @@ func TestCountersThatCannotBeAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fresh := &driveErrors{}
+		fresh := &counters{}
 		if err := fresh.recall(data, time.Minute, time.Hour); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("want %q, got %v", what, err)
 		}

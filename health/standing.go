@@ -73,13 +73,19 @@ func (l Limit) String() string {
 		sense, well = "below", "more"
 	}
 	value := func(v float64) string {
-		if l.Unit == "bytes" && v >= 1<<20 {
+		switch {
+		case l.Unit == "bytes" && v >= 1<<20:
 			return fmt.Sprintf("%.0f MiB", v/(1<<20))
+		case l.Unit == "s":
+			return show(seconds(v))
 		}
 		return fmt.Sprintf("%.10g %s", v, l.Unit)
 	}
-	if l.Enter == l.Leave {
+	switch {
+	case l.Enter == l.Leave:
 		return fmt.Sprintf("%s: bad %s %s", l.Of, sense, value(l.Enter))
+	case l.Leave < 0:
+		return fmt.Sprintf("%s: bad %s %s, well again %s below that", l.Of, sense, value(l.Enter), value(-l.Leave))
 	}
 	return fmt.Sprintf("%s: bad %s %s, well again at %s or %s", l.Of, sense, value(l.Enter), value(l.Leave), well)
 }

@@ -58,3 +58,18 @@ func TestALargeWindowDoesNotLengthenTheTimes(t *testing.T) {
 		t.Errorf("the times are %+v, want %+v", got, want)
 	}
 }
+
+func TestALimitIsWrittenAsPeopleReadIt(t *testing.T) {
+	t.Parallel()
+	for want, limit := range map[string]Limit{
+		"heat: bad over 0 °C, well again 5 °C below that": {Of: "heat", Unit: "°C", Leave: -5},
+		"median: bad below 15 µs": {
+			Of: "median", Unit: "s", Enter: 1.5e-05, Leave: 1.5e-05, Below: true,
+		},
+		"error: bad over 1 s, well again at 500 ms or less": {Of: "error", Unit: "s", Enter: 1, Leave: 0.5},
+	} {
+		if got := limit.String(); got != want {
+			t.Errorf("it is %q, want %q", got, want)
+		}
+	}
+}

@@ -23,7 +23,12 @@ import (
 func (r *Reader) Devices(device uint64) health.DevicesReading {
 	dirs, chain, err := r.chain(device)
 	if err != nil {
-		return health.SilentDevices(err.Error())
+		silent := health.SilentDevices(err.Error())
+		if kind, readOnly, unsafe := r.options(device); kind != "" {
+			fs := &silent.FileSystem
+			fs.Type, fs.ReadOnly, fs.Unsafe = kind, readOnly, unsafe
+		}
+		return silent
 	}
 	out := health.DevicesReading{Chain: chain, At: r.now(), FileSystem: r.fileSystem(device, chain[0].Name)}
 	for i := range chain {

@@ -1,0 +1,105 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// counters is the evidence of a check of several counters of errors: it finds something while one has grown over a
+// span. What they stood at when they were first looked at counts for nothing.
+type counters struct {
+	plain
+
+	code       Code
+	span       time.Duration
+	over       string // the span, as a rate has it
+	sick, well string
+	missing    func(Input) string // says why there is nothing to look at
+	look       func(Input) []counter
+
+	why   string
+	found []string
+	kept  map[string]growth // by the keys of the counters
+}
+
+// counter is one of them: a key of its own, whose it is, what it counts, and where it stands.
+type counter struct {
+	key, title, of string
+	value          float64
+}
+
+// countersKept bounds how many are remembered.
+const countersKept = 256
+
+func (e *counters) read(in Input) {
+	e.why = e.missing(in)
+	for key, k := range e.kept {
+		k.age(in.Now, e.span)
+		e.kept[key] = k
+	}
+	if e.why != "" {
+		return
+	}
+	e.found = nil
+	for _, c := range e.look(in) {
+		k, known := e.kept[c.key]
+		if !known && len(e.kept) >= countersKept {
+			continue
+		}
+		k.take(in.Now, c.value)
+		e.kept[c.key] = k
+		if n := k.sum(); n > 0 {
+			e.found = append(e.found, fmt.Sprintf("%s: %.0f more %s in %s, limit 0", c.title, n, c.of, e.over))
+		}
+	}
+}
+
+func (e *counters) absent() string { return e.why }
+
+func (e *counters) text() string { return enumerated(e.found, e.well+" in "+show(e.span)) }
+
+func (e *counters) ways() []rule {
+	return []rule{
+		{
+			[]State{OK},
+			Warm, e.code, e.sick + " in " + show(e.span),
+			func() (string, bool) { return e.text(), len(e.found) > 0 }, false,
+		},
+		{
+			[]State{Warm},
+			OK, "", e.well + " in " + show(e.span),
+			func() (string, bool) { return e.text(), len(e.found) == 0 },
+			false, // a whole span without is long enough each time
+		},
+	}
+}
+
+func (e *counters) memory() any { return e.kept }
+
+func (e *counters) recall(memory []byte, at, _ time.Duration) error {
+	var kept map[string]growth
+	if err := strictly(memory, &kept); err != nil {
+		return err
+	}
+	if len(kept) > countersKept {
+		return fmt.Errorf("it has %d counters of errors, more than %d", len(kept), countersKept)
+	}
+	for _, key := range slices.Sorted(maps.Keys(kept)) {
+		if err := kept[key].check(at); err != nil {
+			return err
+		}
+		if !kept[key].Seen {
+			return errors.New("it has a counter that nobody has seen")
+		}
+	}
+	if kept != nil {
+		e.kept = kept
+	}
+	return nil
+}
