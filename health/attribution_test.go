@@ -150,9 +150,10 @@ func TestAWriteThatHangsIsBlamedOnTheDriveOnlyWhileTheDriveHoldsIt(t *testing.T)
 		tell(before)
 		b.each(5*time.Second, ms)
 		writes += 5
+		began := b.now
 		for i := range lasting / time.Second {
 			b.now += time.Second
-			b.next.InFlight, b.next.InFlightOp = (i+1)*time.Second, "wal write+sync"
+			b.next.InFlight, b.next.InFlightOp = b.now-began, "wal write+sync"
 			if i%10 == 5 {
 				tell(inFlight)
 			}
@@ -160,7 +161,8 @@ func TestAWriteThatHangsIsBlamedOnTheDriveOnlyWhileTheDriveHoldsIt(t *testing.T)
 		}
 		return b
 	}
-	hang(25*time.Second, 0, 2).blames(DiskStalled, CauseDevice, "sda has 2 in flight and has completed no write for 10 s")
+	hang(25*time.Second, 0, 2).blames(DiskStalled, CauseDevice,
+		"sda has 2 in flight and has completed no write for 10 s")
 	hang(25*time.Second, 2, 0).blames(DiskStalled, CauseFileSystem, "no drive under it has anything in flight")
 	for _, before := range []uint64{0, 2} { // what the drive did before says nothing
 		hang(4*time.Second, before, 2).blames(DiskStalled, "")
@@ -190,7 +192,8 @@ func TestEtcdIsBlamedWhenItsOwnWritesAreSlowAndTheProbesAreNot(t *testing.T) {
 		b.etcd.WALFsync.Counts[over32ms] += 10
 		b.working(time.Second, ms, ms, flushing(ms/2))
 	}
-	b.blames(EtcdFsyncSlow, CauseEtcd, "0 of the probe's last 30", "writes on the same file system took longer than 10 ms",
+	b.blames(EtcdFsyncSlow, CauseEtcd, "0 of the probe's last 30",
+		"writes on the same file system took longer than 10 ms",
 		"etcd's own p99 is between 32 ms and 64 ms")
 }
 

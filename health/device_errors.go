@@ -11,13 +11,14 @@ const DeviceErrors Code = "DEVICE_ERRORS"
 const deviceErrorsSpan = 24 * time.Hour
 
 // declareDeviceErrors declares the check of commands that a drive did not answer in time, and of reads that a RAID
-// array had to take from another member device. What SCSI counts as an error is none of them: it is also any command that the
-// drive does not know, such as half of what smartctl asks.
+// array had to take from another member device. What SCSI counts as an error is none of them: it is also any command
+// that the drive does not know, such as half of what smartctl asks.
 func declareDeviceErrors() declaration {
 	return declaration{
 		Check: Check{
 			Name: "device-errors", Component: Disk, Gates: Nothing,
-			Source: "iotmo_cnt of SCSI and SATA drives under etcd's data, errors of the member devices of its arrays (md)",
+			Source: "iotmo_cnt of SCSI and SATA drives under etcd's data, errors of the member devices of its arrays " +
+				"(md)",
 			Limits: []Limit{{Of: "errors of a device", Unit: "a day"}},
 			Problems: []Problem{
 				{

@@ -97,7 +97,16 @@ func etcdEdges() []edge {
 	times := func(n float64) func(*localEtcd) {
 		return func(m *localEtcd) { m.SmallestSize = known(m.OwnSize.Value / n) }
 	}
+	led := func(n float64) func(*localEtcd) { return func(m *localEtcd) { m.HasLeader = known(n) } }
 	return slices.Concat([]edge{
+		{
+			"the member knows no leader", then(set(led(1), minute), set(led(0), noLeaderFor-second)),
+			set(nothing, second),
+		},
+		{
+			"the member knows a leader", then(set(led(0), second), set(led(1), minute-second)),
+			set(nothing, second),
+		},
 		rises("other leaders over 3", leaders, 3), falls("other leaders at most 1", leaders, 1),
 		rises("writes that failed over 5", failed, 5), falls("writes that failed at most 0", failed, 0),
 		rises("requests that took over 100 ms over 50", applies, 50),
@@ -247,7 +256,10 @@ func (m *localEtcd) weather(chance func(percent int) bool) {
 			m.Certificates = certificatesWith(left)
 		}
 	}
-	m.Version, m.Settings = "3.6.16", EtcdSettings{Known: true}
+	m.Version, m.Settings, m.HasLeader = "3.6.16", EtcdSettings{Known: true}, known(1)
+	if chance(10) {
+		m.HasLeader = known(0)
+	}
 	if chance(10) {
 		m.Version, m.Settings.Flags = "3.5.2", map[string]string{"auto-tls": "true"}
 	}

@@ -43,8 +43,9 @@ func TestWhatEtcdTellsOfItselfAdvisesAndLeavesTheVerdictAlone(t *testing.T) {
 		EtcdProposalsFail:  "9 writes failed in the last 15 min, limit 5",
 		EtcdAppliesSlow:    "73 requests took over 100 ms in the last 15 min, limit 50",
 		EtcdHeartbeatsLate: "6 heartbeats were sent late in the last 15 min, limit 5",
-		EtcdQuotaLow:       "the file of etcd's database has 1.75 GiB, 88 % of its quota of 2 GiB, limit 80 %; 1 GiB of it in use",
-		EtcdAlarm:          "etcd reports: memberID:1 alarm:NOSPACE",
+		EtcdQuotaLow: "the file of etcd's database has 1.75 GiB, 88 % of its quota of 2 GiB, limit 80 %; " +
+			"1 GiB of it in use",
+		EtcdAlarm: "etcd reports: memberID:1 alarm:NOSPACE",
 		EtcdFsyncSlow: "p99 of etcd's own syncs of its log in the last 5 min is between 16 ms and 32 ms, " +
 			"limit 16 ms",
 		EtcdCommitSlow: "p99 of etcd's own commits of its database in the last 5 min is between 32 ms and " +
@@ -129,6 +130,22 @@ func TestADatabaseThatWasDefragmentedAndStillFillsSaysSo(t *testing.T) {
 	b.each(time.Second, ms)
 	if textOf(b.verdict, EtcdQuotaFilling) == "" || textOf(b.verdict, EtcdQuotaLow) != "" {
 		t.Errorf("with 70 %% of its quota, which is full in days, it finds %+v", b.verdict.Findings)
+	}
+}
+
+func TestAMemberWithoutALeaderIsToldAfterAnElectionShouldHaveEnded(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.member = true
+	b.each(10*time.Minute, ms)
+	b.etcd.HasLeader = known(0)
+	b.each(20*time.Second, ms)
+	if got := b.found(EtcdNoLeader); got != "" {
+		t.Errorf("in an election: %q", got)
+	}
+	b.each(15*time.Second, ms)
+	if got := b.found(EtcdNoLeader); got == "" || b.verdict.State != OK || b.verdict.Gates != Nothing {
+		t.Errorf("found %q, and the verdict is %s", got, b.verdict.State)
 	}
 }
 

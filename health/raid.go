@@ -21,7 +21,8 @@ type Array struct {
 	Missing     int      // how many member devices it is missing
 	Failed      []string // those of them that the kernel has put out and that are still there
 	// Doing is what it does beside its work: "idle", "check", "repair", "resync", "recover" or "reshape"; empty when
-	// the kernel does not tell. A check reads all member devices, as most systems have it every month, and nothing is wrong.
+	// the kernel does not tell. A check reads all member devices, as most systems have it every month, and nothing is
+	// wrong.
 	Doing  string
 	Done   float64 // what part of that is done, from 0 to 1
 	Broken bool    // it is missing more member devices than it can do without
