@@ -121,7 +121,8 @@ func declarations(t Thresholds) []declaration {
 		declareSteps(), declareClockSource(), declareThrottling(), declareMachineChecks(), declareHung(),
 		declareCPUPressure(), declareIOPressure(),
 		declareCertificates(), declareVersion(), declareSettings(), declareHeartbeatSet(),
-		declareLeaderless(), declareLeaders(), declareProposals(), declareApplies(), declareHeartbeats(), declareEtcdFsync(),
+		declareLeaderless(), declareLeaders(), declareProposals(), declareApplies(), declareHeartbeats(),
+		declareEtcdFsync(),
 		declareEtcdCommit(), declareQuota(), declareAlarm(), declareSizeApart(),
 	}, declareDevices(), declareNetwork(), declareLinks(), []declaration{declareRetransmissions()}, declarePlugins(t))
 }

@@ -20,8 +20,8 @@ func declareLeaderless() declaration {
 			Problems: []Problem{
 				{
 					EtcdNoLeader, Etcd, Warm, "The member here has no leader.",
-					"It answers nobody who wants to write or to read what all have agreed on. Either no quorum is up, " +
-						"or this member reaches none of it.",
+					"It answers nobody who wants to write or to read what all have agreed on. Either no quorum is " +
+						"up, or this member reaches none of it.",
 					"look at 'quorumctl status' for the other members and at 'quorumctl network' for the way to them",
 				},
 			},

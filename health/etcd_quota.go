@@ -118,7 +118,8 @@ func (q *quota) days() (float64, bool) {
 
 func (q *quota) text() string {
 	text := fmt.Sprintf("the file of etcd's database has %s, %.0f %% of its quota of %s, limit %.0f %%; "+
-		"%s of it in use", showBytes(uint64(q.etcd.DBSize.Value)), q.percent(), showBytes(uint64(q.etcd.Quota.Value)), q.used.Enter,
+		"%s of it in use", showBytes(uint64(q.etcd.DBSize.Value)), q.percent(),
+		showBytes(uint64(q.etcd.Quota.Value)), q.used.Enter,
 		showBytes(uint64(q.etcd.DBInUse.Value)))
 	days, growing := q.days()
 	switch {
