@@ -14,6 +14,7 @@ package plugins
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -28,9 +29,11 @@ import (
 )
 
 const (
-	// MaxPrograms bounds how many there are.
+	// MaxPrograms bounds how many are run.
 	MaxPrograms = 32
-	atOnce      = 2
+	// maxLeft bounds how many more are shown as left out.
+	maxLeft = 32
+	atOnce  = 2
 	// grace is how long a program that was killed may take to be gone before it counts as one that hangs.
 	grace = 2 * time.Second
 )
@@ -61,6 +64,7 @@ type program struct {
 	name, path string
 	child      []string // that becomes it
 	kill       func(group int)
+	left       bool // out: it is only shown, and never run
 
 	mu      sync.Mutex
 	busy    bool          // an instance is there, or waits for its turn
@@ -72,30 +76,42 @@ type program struct {
 // Open looks what lies in the directory. One that is not there, or cannot be read, holds nothing.
 func Open(opt Options) *Runner {
 	r := &Runner{opt: opt, slots: make(chan struct{}, atOnce)}
-	codes := map[health.Code]string{}
+	codes, left := map[health.Code]string{}, []string{}
 	for _, name := range namesIn(opt) {
 		code := health.PluginCode(name)
-		if other, taken := codes[code]; taken || len(r.programs) >= MaxPrograms {
-			opt.Logger.Warn("a check of the operator's own is left out: there are too many, or one of nearly its name",
-				"name", name, "other", other, "limit", MaxPrograms)
+		if other, taken := codes[code]; taken {
+			opt.Logger.Warn("a check of the operator's own is left out: there is one of nearly its name",
+				"name", name, "other", other)
 			continue
 		}
 		codes[code] = name
-		r.programs = append(r.programs, &program{
+		p := &program{
 			name: name, path: filepath.Join(opt.Dir, name), child: opt.Child,
 			kill: killGroup, seen: health.PluginReading{Name: name},
-		})
+		}
+		if p.left = len(r.programs) >= MaxPrograms; p.left {
+			left = append(left, name)
+			p.seen.Absent = fmt.Sprintf("it is not run: there are more than %d checks in %s, and those that gate come first",
+				MaxPrograms, opt.Dir)
+		}
+		if len(r.programs) < MaxPrograms+maxLeft {
+			r.programs = append(r.programs, p)
+		}
+	}
+	if len(left) > 0 {
+		opt.Logger.Warn("too many checks of the operator's own: some are not run; move others away", "limit", MaxPrograms,
+			"notRun", len(left), "names", strings.Join(left[:min(len(left), maxLeft)], " "))
 	}
 	return r
 }
 
-// namesIn gives the names of the programs there are, and of those there should be.
+// namesIn gives the names of the programs there should be, in their order, and behind them of the others there are.
 func namesIn(opt Options) []string {
 	entries, err := os.ReadDir(opt.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		opt.Logger.Warn("the operator's own checks are not run", "error", err)
 	}
-	names := slices.Clone(opt.Named)
+	named, names := slices.Sorted(slices.Values(opt.Named)), []string{}
 	for _, e := range entries {
 		switch {
 		case programName.MatchString(e.Name()):
@@ -105,11 +121,11 @@ func namesIn(opt Options) []string {
 				"name", e.Name(), "dir", opt.Dir)
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(named, name) })
+	return append(slices.Compact(named), names...)
 }
 
-// Plugins gives what is run, for the judge, with what each gates by the names of those that do.
+// Plugins gives what is run or left out, for the judge, with what each gates by the names of those that do.
 func (r *Runner) Plugins(gates func(name string) health.Gate) (all []health.Plugin) {
 	for _, p := range r.programs {
 		all = append(all, health.Plugin{
@@ -133,7 +149,7 @@ func (r *Runner) Read(ctx context.Context) (all []health.PluginReading) {
 func (r *Runner) begin(ctx context.Context, p *program, now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.busy || p.began != 0 && now-p.began < r.opt.Interval || ctx.Err() != nil {
+	if p.left || p.busy || p.began != 0 && now-p.began < r.opt.Interval || ctx.Err() != nil {
 		return
 	}
 	p.busy = true

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -301,12 +302,40 @@ func TestThereIsABoundOnHowManyThereAre(t *testing.T) {
 	for i := range MaxPrograms + 5 {
 		programs[fmt.Sprintf("c%d", i)] = ""
 	}
-	b := open(t, scripts(t, programs), time.Second)
+	for name := range programs {
+		programs[name] = "echo OK"
+	}
+	b := open(t, scripts(t, programs), 10*time.Second, "z-last", "a_b")
 	plugins := b.Plugins(func(string) health.Gate { return health.Joins })
 	limits := health.DefaultThresholds()
 	limits.Plugins = plugins
-	if _, err := health.New(limits); err != nil || len(plugins) != MaxPrograms || plugins[0].Gates != health.Joins {
+	if _, err := health.New(limits); err != nil || plugins[0].Gates != health.Joins {
 		t.Errorf("%d programs: %v", len(plugins), err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	run, left := []string{}, []string{}
+	for _, p := range plugins {
+		if r := b.until(ctx, p.Name, told); strings.Contains(r.Absent, "it is not run: there are more than 32 checks") {
+			left = append(left, p.Name)
+		} else {
+			run = append(run, p.Name)
+		}
+	}
+	b.settle(end)
+	if len(run) != MaxPrograms || run[0] != "a_b" || run[1] != "z-last" || slices.Contains(run, "a-b") {
+		t.Errorf("run are %v", run)
+	}
+	if want := "notRun=" + strconv.Itoa(len(left)) + ` names="` + strings.Join(left, " ") + `"`; len(left) != 7 ||
+		strings.Count(b.log.String(), want) != 1 {
+		t.Errorf("left out are %v; the log says\n%s", left, &b.log)
+	}
+	crowd := map[string]string{}
+	for i := range 3 * MaxPrograms {
+		crowd[fmt.Sprintf("c%d", i)] = ""
+	}
+	if n := len(open(t, scripts(t, crowd), time.Second).programs); n != MaxPrograms+maxLeft {
+		t.Errorf("%d are shown", n)
 	}
 	none := open(t, filepath.Join(t.TempDir(), "none"), time.Second)
 	if len(none.Plugins(nil)) != 0 {
