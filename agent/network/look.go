@@ -15,8 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -29,11 +27,10 @@ const (
 
 // look is what one look at a port has found.
 type look struct {
-	state        State
-	took         time.Duration // to connect
-	large        bool          // a question larger than a packet was asked
-	barred       bool
-	sent, resent uint64
+	state  State
+	took   time.Duration // to connect
+	large  bool          // a question larger than a packet was asked
+	barred bool
 }
 
 // port is where to look.
@@ -75,7 +72,6 @@ func (l looker) look(ctx context.Context, at port, large bool) look {
 	if again.state == Answers {
 		found.state = LargeLost
 	}
-	found.sent, found.resent = found.sent+again.sent, found.resent+again.resent
 	return found
 }
 
@@ -111,7 +107,6 @@ func (l looker) ask(ctx context.Context, at port, asks question) look {
 	if hears.bytes == 0 && late(err) {
 		found.state = Silent
 	}
-	found.sent, found.resent = segments(conn)
 	return found
 }
 
@@ -196,22 +191,4 @@ func plain(text string) question {
 func refuses(err error) bool {
 	alert, is := errors.AsType[*net.OpError](err)
 	return is && alert.Op == "remote error" // as crypto/tls calls an alert of the other side
-}
-
-// segments gives what the kernel has sent on a connection, and sent again.
-func segments(conn net.Conn) (sent, resent uint64) {
-	tcp, is := conn.(*net.TCPConn)
-	if !is {
-		return 0, 0
-	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return 0, 0
-	}
-	_ = raw.Control(func(fd uintptr) { // a figure that is not there counts for nothing
-		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
-			sent, resent = uint64(info.Segs_out), uint64(info.Total_retrans)
-		}
-	})
-	return sent, resent
 }

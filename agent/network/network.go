@@ -69,8 +69,6 @@ type Way struct {
 	State State
 	// RTT is what it takes to make a connection, the median of the newest ones; 0 when there was none.
 	RTT time.Duration
-	// Sent and Resent are the segments of the connections that were made, since the agent began to look.
-	Sent, Resent uint64
 }
 
 // Sight is what this host sees of a member.

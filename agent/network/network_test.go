@@ -68,7 +68,7 @@ func TestEtcdAnswersOnBothPortsToSmallAndLargeAndComplainsOfNothing(t *testing.T
 		for _, url := range []string{m.Options.PeerURL, m.Options.ClientURL} {
 			for _, large := range []bool{false, true} {
 				found := l.look(t.Context(), where(t, url), large)
-				if found.state != Answers || found.barred || found.took <= 0 || found.sent == 0 {
+				if found.state != Answers || found.barred || found.took <= 0 {
 					t.Errorf("%s, large %t: %+v", url, large, found)
 				}
 			}

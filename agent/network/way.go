@@ -34,8 +34,6 @@ type way struct {
 
 // found takes in what one look has found.
 func (w *way) found(l look) {
-	w.shown.Sent += l.sent
-	w.shown.Resent += l.resent
 	w.barred = l.barred
 	if l.state != Unreachable && l.state != Refused {
 		w.times = append(w.times, l.took)

@@ -15,7 +15,6 @@ type Window struct {
 	days     [7]bool // of the beginning, by time.Weekday
 	from, to int     // minutes since midnight; to <= from: it ends on the next day
 	zone     *time.Location
-	text     string
 }
 
 const dayMinutes = 24 * 60
@@ -30,7 +29,7 @@ func ParseWindow(text string) (Window, error) {
 			fmt.Errorf("%q is no window; write days, hours and perhaps a time zone, as in \"Mon..Fri 02:00-04:00 "+
 				"Europe/Berlin\"", text)
 	}
-	w := Window{zone: time.Local, text: strings.Join(fields, " ")}
+	w := Window{zone: time.Local}
 	var err error
 	if w.days, err = parseDays(fields[0]); err != nil {
 		return Window{}, err
@@ -121,9 +120,6 @@ func (w Window) Contains(at time.Time) bool {
 	}
 	return today && minute >= w.from || yesterday && minute < w.to
 }
-
-// String gives the window as it was written.
-func (w Window) String() string { return w.text }
 
 // opens gives when the first of some windows opens after a time at which all are shut, or zero if none does within nine
 // days.
