@@ -340,12 +340,14 @@ func TestTheServiceSeesHowEtcdIsSet(t *testing.T) {
 		">/etc/systemd/system/etcd.service.d/risky.conf; systemctl daemon-reload; systemctl restart etcd")
 	h.run("dpkg -i /pk/first.deb")
 	h.configure(config("observe"))
-	write(t, h.root+"/etc/quorumd/checks.d/own", "#!/bin/sh\necho it runs as $(id -un) with cores of $(ulimit -c); exit 1\n")
+	write(t, h.root+"/etc/quorumd/checks.d/own",
+		"#!/bin/sh\necho it runs as $(id -un) with cores of $(ulimit -c); exit 1\n")
 	h.run("chmod 0755 /etc/quorumd/checks.d/own; systemctl start quorumd")
 	h.waitUntil(time.Minute, "quorumd has run the check, and etcd's program", func() bool {
 		status, _ := h.try("quorumctl status -o json")
 		own, _ := h.try("quorumctl health PLUGIN_OWN")
-		return strings.Contains(status, `"etcdVersion": "3.4.`) && strings.Contains(own, "it runs as quorumd with cores of 0")
+		return strings.Contains(status, `"etcdVersion": "3.4.`) &&
+			strings.Contains(own, "it runs as quorumd with cores of 0")
 	})
 	h.waitUntil(time.Minute, "quorumd has judged etcd's settings", func() bool {
 		says, _ := h.try("quorumctl health")

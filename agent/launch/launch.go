@@ -36,6 +36,8 @@ const (
 	answerWait = time.Second
 )
 
+var errByHand = errors.New("quorumd starts this command itself, do not run it by hand")
+
 // RefusedError is why the child has not become the program.
 type RefusedError string
 
@@ -107,8 +109,8 @@ func Main(args []string) error {
 func Child(args []string, find func(path string) (string, error)) error {
 	unix.CloseOnExec(answerFD)
 	answer := os.NewFile(answerFD, "answer")
-	if answer == nil || len(args) == 0 {
-		return errors.New("quorumd starts this command itself, do not run it by hand")
+	if len(args) == 0 {
+		return errByHand
 	}
 	err := become(args, answer, find)
 	_, _ = answer.WriteString(err.Error()) // who reads it may be gone
@@ -128,7 +130,7 @@ func become(args []string, answer io.StringWriter, find func(path string) (strin
 		return err
 	}
 	if _, err := answer.WriteString(ready); err != nil {
-		return err
+		return errByHand
 	}
 	return unix.Exec(path, append([]string{path}, args[1:]...), os.Environ())
 }

@@ -91,16 +91,16 @@ func Open(opt Options) *Runner {
 		}
 		if p.left = len(r.programs) >= MaxPrograms; p.left {
 			left = append(left, name)
-			p.seen.Absent = fmt.Sprintf("it is not run: there are more than %d checks in %s, and those that gate come first",
-				MaxPrograms, opt.Dir)
+			p.seen.Absent = fmt.Sprintf("it is not run: there are more than %d checks in %s, and those that gate come "+
+				"first", MaxPrograms, opt.Dir)
 		}
 		if len(r.programs) < MaxPrograms+maxLeft {
 			r.programs = append(r.programs, p)
 		}
 	}
 	if len(left) > 0 {
-		opt.Logger.Warn("too many checks of the operator's own: some are not run; move others away", "limit", MaxPrograms,
-			"notRun", len(left), "names", strings.Join(left[:min(len(left), maxLeft)], " "))
+		opt.Logger.Warn("too many checks of the operator's own: some are not run; move others away",
+			"limit", MaxPrograms, "notRun", len(left), "names", strings.Join(left[:min(len(left), maxLeft)], " "))
 	}
 	return r
 }

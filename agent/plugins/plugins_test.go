@@ -51,8 +51,8 @@ func scripts(t *testing.T, programs map[string]string) string {
 	return dir
 }
 
-// writeProgram makes a file that can be run. A process of its own writes it: one that another test forks meanwhile would
-// hold it open for writing, and what is open so cannot be run.
+// writeProgram makes a file that can be run. A process of its own writes it: one that another test forks meanwhile
+// would hold it open for writing, and what is open so cannot be run.
 func writeProgram(t *testing.T, path, text string) {
 	t.Helper()
 	write := exec.Command("/bin/sh", "-c", `cat >"$0" && chmod 755 "$0"`, path)

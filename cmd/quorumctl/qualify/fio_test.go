@@ -96,8 +96,8 @@ func TestTheRealFioIsCompared(t *testing.T) {
 	t.Error("nothing is said of fio")
 }
 
-// script is a program in fio's place. It is written by a process of its own: one that another test forks meanwhile would
-// hold the file open for writing, and what is open so cannot be run.
+// script is a program in fio's place. It is written by a process of its own: one that another test forks meanwhile
+// would hold the file open for writing, and what is open so cannot be run.
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fio")
