@@ -102,8 +102,8 @@ func (p place) remove() {
 	}
 }
 
-// inTime gives what run gives, but waits no longer than bound: a process that waits for a disk cannot be killed, and who
-// touches that disk waits with it.
+// inTime gives what run gives, but waits no longer than bound: a process that waits for a disk cannot be killed, and
+// who touches that disk waits with it.
 func inTime(run func() ([]byte, error), bound time.Duration) ([]byte, error) {
 	type end struct {
 		said []byte
@@ -120,8 +120,8 @@ func inTime(run func() ([]byte, error), bound time.Duration) ([]byte, error) {
 	case e := <-ended:
 		return e.said, e.err
 	case <-late.C:
-		return nil, fmt.Errorf("it was killed and did not end within %s, as it waits for the disk; it goes, and its file "+
-			"stays, once the disk answers", bound)
+		return nil, fmt.Errorf("it was killed and did not end within %s, as it waits for the disk; it goes once "+
+			"the disk answers", bound)
 	}
 }
 
