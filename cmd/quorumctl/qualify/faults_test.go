@@ -103,9 +103,9 @@ func TestFioOnADiskWhoseSyncHangsKeepsNobodyWaitingAndIsGoneWithIt(t *testing.T)
 	began := time.Now()
 	_, err := inTime(func() ([]byte, error) {
 		defer close(gone)
-		return runFio(t.Context(), fio, m.Dir, 100*time.Millisecond, 100*time.Millisecond)
-	}, 2*time.Second)
-	if err == nil || !strings.Contains(err.Error(), "did not end within 2s, as it waits for the disk") {
+		return runFio(t.Context(), fio, m.Dir, 3*time.Second, 100*time.Millisecond)
+	}, 8*time.Second)
+	if err == nil || !strings.Contains(err.Error(), "did not end within 8s, as it waits for the disk") {
 		t.Errorf("after %s: %v", time.Since(began), err)
 	}
 	if err := m.Clear(); err != nil {
