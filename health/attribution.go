@@ -95,8 +95,8 @@ func attributions() []attribution {
 			}),
 		declare(CauseProcessor, "the host of this virtual machine gave 10 % or more of its processors' time to others",
 			func(f facts) (string, bool) {
-				return fmt.Sprintf("the host of this virtual machine gave %.0f %% of its processors' time to others in "+
-					"the last minute", f.stolen), f.stolen >= stolenMuch
+				return fmt.Sprintf("the host of this virtual machine gave %.0f %% of its processors' time to others "+
+					"in the last minute", f.stolen), f.stolen >= stolenMuch
 			}),
 		declare(CauseProcessor, "for 80 % of the time or more a process waited for the processor (PSI)",
 			func(f facts) (string, bool) {

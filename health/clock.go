@@ -26,7 +26,7 @@ func declareClock() declaration {
 	return declaration{
 		Check: Check{
 			Name: "clock", Component: Machine, Gates: Nothing,
-			Source: "maxerror of adjtimex(2)",
+			Source: "maxerror and STA_UNSYNC of adjtimex(2)",
 			Limits: []Limit{limit},
 			Problems: []Problem{
 				{

@@ -46,8 +46,8 @@ func Silent(why string) MachineReading {
 	f, p := Figure{Absent: why}, Part{Absent: why}
 	return MachineReading{
 		MemoryAvailable: f, MemoryStalled: f, ProcessesKilled: f, MemoryCorrected: f, MemoryUncorrected: f,
-		ClockError: f, Booted: f, Throttled: f, MachineChecks: f, TasksHung: f, ProcessorWaited: f, DiskWaited: f, Segments: p,
-		Processor: p,
+		ClockError: f, Booted: f, Throttled: f, MachineChecks: f, TasksHung: f, ProcessorWaited: f, DiskWaited: f,
+		Segments: p, Processor: p,
 	}
 }
 

@@ -130,7 +130,7 @@ type Options struct {
 	EtcdMetrics   func(ctx context.Context) health.EtcdReading // nil when nobody can tell
 	// Devices tells of the devices below a file system, by its device number; nil when nobody can. It may hang.
 	Devices   func(device uint64) health.DevicesReading
-	Links     func(context.Context) health.LinkReading // of the interfaces of etcd's traffic; nil as above, and may hang
+	Links     func(context.Context) health.LinkReading // the interfaces of etcd's traffic; nil as above, may hang
 	Hardware  func() health.HardwareReading            // what drives and sensors say; nil when nobody asks. It may hang
 	Now       func() time.Duration
 	Monotonic func() time.Duration // the probe's clock

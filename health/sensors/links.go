@@ -5,14 +5,12 @@ package sensors
 
 import (
 	"context"
-	"encoding/binary"
 	"net"
 	"net/netip"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/quorumd/quorumd/health"
@@ -68,40 +66,6 @@ func (r *Reader) addressesOf(ctx context.Context, host string) ([]netip.Addr, er
 		r.names = resolved{host, now, all, true}
 	}
 	return r.names.all, nil
-}
-
-// holderOf names the interface that has one of these addresses.
-func holderOf(wanted []netip.Addr) (string, error) {
-	answer, err := syscall.NetlinkRIB(syscall.RTM_GETADDR, syscall.AF_UNSPEC)
-	if err != nil {
-		return "", absence("the kernel does not tell the addresses of this host")
-	}
-	messages, err := syscall.ParseNetlinkMessage(answer)
-	if err != nil {
-		return "", absence("the kernel does not tell the addresses of this host")
-	}
-	for _, m := range messages {
-		if m.Header.Type != syscall.RTM_NEWADDR || len(m.Data) < syscall.SizeofIfAddrmsg {
-			continue
-		}
-		attributes, err := syscall.ParseNetlinkRouteAttr(&m)
-		if err != nil {
-			continue
-		}
-		for _, a := range attributes {
-			got, ok := netip.AddrFromSlice(a.Value)
-			local := a.Attr.Type == syscall.IFA_LOCAL ||
-				a.Attr.Type == syscall.IFA_ADDRESS && m.Data[0] == syscall.AF_INET6 // of IPv4 it may be the other end's
-			if !local || !ok || !slices.Contains(wanted, got) {
-				continue
-			}
-			one, err := net.InterfaceByIndex(int(binary.NativeEndian.Uint32(m.Data[4:])))
-			if err == nil {
-				return one.Name, nil
-			}
-		}
-	}
-	return "", noHolder
 }
 
 // links adds an interface and what it runs over. Of those below it, the ones that end in no hardware are left out: the

@@ -69,6 +69,17 @@ func TestEveryInterfaceBelowEtcdsAddressIsFoundDownToItsPorts(t *testing.T) {
 	}
 }
 
+func TestAnIPv6AddressIsFoundTooAndWhatIsNoneIsPassedOver(t *testing.T) {
+	t.Parallel()
+	files := vlanOnBond()
+	files["proc/net/if_inet6"] = "zz010db8000000000000000000000001 04 40 00 82     eth0\n2001\n" +
+		"20010db8000000000000000000000001 04 40 00 82     bond0\n"
+	got := linked(t, files).Links(t.Context(), "2001:db8::1")
+	if len(got.Links) != 3 || got.Links[0].Name != "bond0" {
+		t.Errorf("read %+v", got)
+	}
+}
+
 func TestPortsOfABridgeToVirtualMachinesAreNotEtcds(t *testing.T) {
 	t.Parallel()
 	files := vlanOnBond()
@@ -108,14 +119,11 @@ func TestAnInterfaceThatCannotBeFoundSaysWhy(t *testing.T) {
 
 func TestTheLoopbackOfThisMachineHasItsAddress(t *testing.T) {
 	t.Parallel()
-	name, err := holderOf([]netip.Addr{netip.MustParseAddr("127.0.0.1")})
-	if name != "lo" || err != nil {
-		t.Errorf("127.0.0.1 is at %q, %v", name, err)
-	}
-	if _, err := holderOf([]netip.Addr{netip.MustParseAddr("192.0.2.77")}); !errors.Is(err, noHolder) {
+	r := New()
+	if _, err := r.holder([]netip.Addr{netip.MustParseAddr("192.0.2.77")}); !errors.Is(err, noHolder) {
 		t.Errorf("nobody's address: %v", err)
 	}
-	got := New().Links(t.Context(), "localhost")
+	got := r.Links(t.Context(), "127.0.0.1")
 	if len(got.Links) != 1 || got.Links[0].Name != "lo" || got.Links[0].Carrier.Value != 1 {
 		t.Errorf("read %+v", got)
 	}

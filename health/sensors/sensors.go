@@ -1,7 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sensors reads what the kernel tells of a machine beside its disk: memory, its modules, and the clock.
+// Package sensors reads what the kernel tells of a machine beside its disk: memory, its modules, processors, the clock,
+// and the interfaces of etcd's traffic.
 //
 // It promises that a look asks the kernel alone, never a device, and reads a bounded number of bounded files; and that
 // what is missing, or makes no sense, is a figure that says why it is absent, never zero.
@@ -10,7 +11,6 @@ package sensors
 import (
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -29,7 +29,7 @@ type Reader struct {
 	clock     func() (seconds float64, err error)
 	now       func() time.Duration // since boot, as the probe counts it
 	wall      func() (sinceBoot float64, err error)
-	holder    func([]netip.Addr) (string, error) // the interface that has one of these addresses
+	ipv4      func() ([]held, error)
 	names     resolved
 }
 
@@ -37,7 +37,7 @@ type Reader struct {
 func New() *Reader {
 	return &Reader{
 		proc: procfs.DefaultMountPoint, sys: "/sys", clock: maxError, now: disk.Monotonic, wall: bootedAt,
-		holder: holderOf,
+		ipv4: ipv4,
 	}
 }
 
@@ -47,8 +47,9 @@ func (r *Reader) Read() health.MachineReading {
 		MemoryAvailable: figure(r.available()), MemoryStalled: figure(r.stalled()), ProcessesKilled: figure(r.killed()),
 		MemoryCorrected: figure(r.modules("ce_count")), MemoryUncorrected: figure(r.modules("ue_count")),
 		ClockError: figure(r.clock()), Booted: figure(r.wall()), ClockSource: attribute(r.sys, clockSource),
-		At: r.now(), Throttled: figure(r.throttled()), MachineChecks: figure(r.machineChecks()), TasksHung: figure(r.hung()),
-		ProcessorWaited: figure(r.waited("cpu")), DiskWaited: figure(r.waited("io")), Segments: r.segments(),
+		At: r.now(), Throttled: figure(r.throttled()), MachineChecks: figure(r.machineChecks()),
+		TasksHung: figure(r.hung()), ProcessorWaited: figure(r.waited("cpu")),
+		DiskWaited: figure(r.waited("io")), Segments: r.segments(),
 		Processor: r.processor(),
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,12 +34,7 @@ func tree(t *testing.T, files map[string]string) *Reader {
 		clock: func() (float64, error) { return 0.25, nil },
 		now:   func() time.Duration { return time.Hour },
 		wall:  func() (float64, error) { return 1e9, nil },
-		holder: func(a []netip.Addr) (string, error) {
-			if !slices.Contains(a, netip.MustParseAddr("192.0.2.1")) {
-				return "", noHolder
-			}
-			return "bond0.7", nil
-		},
+		ipv4:  func() ([]held, error) { return []held{{netip.MustParseAddr("192.0.2.1"), "bond0.7:etcd"}}, nil },
 	}
 }
 

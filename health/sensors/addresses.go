@@ -1,0 +1,92 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sensors
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// held is an address and the name of the interface that has it.
+type held struct {
+	address netip.Addr
+	by      string
+}
+
+// holder names the interface that has one of these addresses. The kernel is asked without netlink, which the agent's
+// service is kept from.
+func (r *Reader) holder(wanted []netip.Addr) (string, error) {
+	all, err := r.ipv4()
+	if err != nil {
+		return "", absence("the kernel does not tell the addresses of this host: " + err.Error())
+	}
+	for _, h := range append(all, r.ipv6()...) {
+		if slices.Contains(wanted, h.address) {
+			name, _, _ := strings.Cut(h.by, ":") // a label of the old kind
+			return name, nil
+		}
+	}
+	return "", noHolder
+}
+
+// ipv6 gives the addresses that the kernel lists in a file; a host without IPv6 has no such file.
+func (r *Reader) ipv6() (all []held) {
+	text, err := read(filepath.Join(r.proc, "net/if_inet6"))
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) != 6 {
+			continue
+		}
+		raw, err := hex.DecodeString(fields[0])
+		if a, ok := netip.AddrFromSlice(raw); ok && err == nil {
+			all = append(all, held{a, fields[5]})
+		}
+	}
+	return all
+}
+
+// interfaceRequest is struct ifreq of netdevice(7): 40 bytes on every machine with pointers of 64 bits.
+type interfaceRequest struct {
+	name    [unix.IFNAMSIZ]byte
+	address [24]byte
+}
+
+// ipv4 asks for the IPv4 addresses of all interfaces, the further ones of each too.
+func ipv4() (all []held, err error) {
+	const most = 1024
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(socket) //nolint:errcheck // nothing was written to it
+	found := make([]interfaceRequest, most)
+	ask := struct {
+		bytes int32
+		_     int32
+		to    *interfaceRequest
+	}{bytes: int32(most * unsafe.Sizeof(found[0])), to: &found[0]}
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(socket), unix.SIOCGIFCONF,
+		uintptr(unsafe.Pointer(&ask))); errno != 0 { //nolint:gosec // the kernel is told where to write, and how much
+		return nil, errno
+	}
+	n := min(most, max(0, int(ask.bytes)/int(unsafe.Sizeof(found[0]))))
+	for _, f := range found[:n] {
+		name, _, _ := bytes.Cut(f.name[:], []byte{0})
+		if binary.NativeEndian.Uint16(f.address[:]) == unix.AF_INET {
+			all = append(all, held{netip.AddrFrom4([4]byte(f.address[4:8])), string(name)})
+		}
+	}
+	return all, nil
+}
