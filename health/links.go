@@ -206,9 +206,10 @@ func declareFlaps() declaration {
 		"look at 'journalctl -k' for which and when; replace its cable or module, or try another port of the switch",
 	}
 	return advises("link-flaps", "carrier_changes"+linkSource, limit, p, func(at *track) evidence {
+		r := risen{}
 		return &counted{
 			code: LinkFlapping, limit: limit, span: linkFlapSpan, track: at,
-			of: func(in Input) Figure { return in.Links.changes() },
+			of: func(in Input) Figure { return in.Links.changes(&r) },
 			words: func(n float64, l Limit) string {
 				return fmt.Sprintf("links came or went %.0f times in the last ten minutes, limit %.0f", n, l.Enter)
 			},
@@ -217,15 +218,18 @@ func declareFlaps() declaration {
 }
 
 // changes adds up how often links came or went.
-func (r LinkReading) changes() Figure {
-	all := Figure{Absent: r.absent()}
+func (r LinkReading) changes(seen *risen) Figure {
+	if why := r.absent(); why != "" {
+		return Figure{Absent: why}
+	}
+	last := map[string]float64{}
 	for _, l := range r.ports() {
 		if !l.Changes.Known {
 			return l.Changes
 		}
-		all = Figure{Value: all.Value + l.Changes.Value, Known: true}
+		last[l.Name] = l.Changes.Value
 	}
-	return all
+	return seen.figure(last)
 }
 
 // declareLinkErrors declares the check of packets that arrive broken, or for which there is no room. What the kernel

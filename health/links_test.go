@@ -186,6 +186,19 @@ func TestOneFlapInAWhileIsQuietAndTwoInTenMinutesAreNot(t *testing.T) {
 	b.findsOnly(LinkFlapping, "links came or went 4 times in the last ten minutes, limit 2")
 }
 
+func TestALegThatIsTakenOutOfItsBondOrPutInHasNotFlapped(t *testing.T) {
+	t.Parallel()
+	b := linked(t)
+	whole := b.links.Links
+	b.links.Links = whole[:2]
+	b.each(time.Minute, ms)
+	b.links.Links = whole
+	b.each(time.Minute, ms)
+	if len(b.verdict.Findings) > 0 {
+		t.Errorf("the findings are %+v", b.verdict.Findings)
+	}
+}
+
 func TestBrokenPacketsAreHeldAgainstTheInterfaceThatHasThemAndCountersMayBeginAnew(t *testing.T) {
 	t.Parallel()
 	b := linked(t)

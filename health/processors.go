@@ -33,9 +33,16 @@ func declareThrottling() declaration {
 	}
 	return advises("throttling", "core_throttle_count and package_throttle_count, the mean of all processors", limit, p,
 		func(at *track) evidence {
+			r := risen{}
 			return &counted{
 				code: Throttled, limit: limit, span: throttleSpan, track: at,
-				of: func(in Input) Figure { return in.Machine.Throttled },
+				of: func(in Input) Figure {
+					n := in.Machine.Throttled
+					if !n.Known {
+						return n
+					}
+					return r.figure(map[string]float64{"": n.Value})
+				},
 				words: func(n float64, l Limit) string {
 					return fmt.Sprintf("a processor was slowed down for heat %.0f times in the last hour, limit %.0f",
 						n, l.Enter)

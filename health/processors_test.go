@@ -115,6 +115,16 @@ func TestHeatHungTasksAndMachineChecksAdviseOnly(t *testing.T) {
 	}
 }
 
+func TestProcessorsAreNotHotBecauseOneWasTakenOut(t *testing.T) {
+	t.Parallel()
+	b := linked(t)
+	b.machine.Throttled = known(20)
+	b.each(time.Minute, ms)
+	if len(b.verdict.Findings) > 0 {
+		t.Errorf("the findings are %+v", b.verdict.Findings)
+	}
+}
+
 func TestAFewSegmentsOnAQuietHostAreNoShare(t *testing.T) {
 	t.Parallel()
 	b := linked(t)

@@ -53,6 +53,24 @@ func (w *window) grown() (of, among float64) {
 	return last.of - first.of, last.among - first.among
 }
 
+// risen adds up by how much counters have grown while they were looked at. One that is new, or has fallen, as the mean
+// of the processors does when one is taken out, has not grown.
+type risen struct {
+	last map[string]float64
+	by   float64
+}
+
+// figure gives the sum, with what they say now.
+func (r *risen) figure(now map[string]float64) Figure {
+	for name, value := range now {
+		if last, known := r.last[name]; known {
+			r.by += max(0, value-last)
+		}
+	}
+	r.last = now
+	return Figure{Value: r.by, Known: true}
+}
+
 // share is how much of the growth the one is of the other, in percent. That is taken for fewest at least, so that one
 // of a few does not count for many.
 func (w *window) share(fewest float64) float64 {
