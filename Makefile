@@ -27,7 +27,7 @@ $(error $(GO_MISSING))
 endif
 endif
 
-.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-long test-root test-race test-matrix test-faults fault-table test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo bench bench-compare lint etcd etcd-all clean FORCE
+.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-long test-root test-race test-matrix test-faults fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo bench bench-compare lint etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -127,6 +127,13 @@ fault-table: etcd build $(CACHE)/faultfs ## provoke every fault, and make contri
 	$(TESTS) QUORUMD_FAULT_ROWS=. $(GO) test -count=1 -timeout 30m -tags 'faultfs long' -run InTime -v ./contrib/faults
 	$(GO) test ./contrib/faults -update
 
+vm: build $(CACHE)/vm/initrd ## the faults that need a kernel of their own, in a virtual machine (needs root, Debian and qemu)
+	$(TESTS) QUORUMD_FAULT_ROWS=. $(GO) test -count=1 -timeout 40m -tags vm -run Machine -v ./contrib/faults
+	$(GO) test ./contrib/faults -update
+
+$(CACHE)/vm/initrd: $(wildcard contrib/faults/vm/*)
+	contrib/faults/vm/build.sh $(CACHE)/vm
+
 test-alerts: $(PROMTOOL) ## the alerts of contrib/prometheus, against series of which it is known when they are raised
 	cd contrib/prometheus && $(PROMTOOL) check rules quorumd.rules.yaml && $(PROMTOOL) test rules quorumd.rules.test.yaml
 
@@ -167,6 +174,7 @@ nightly: model-deep etcd build ## what is too long for every change: large scope
 	$(GO) test -count=1 -timeout 15m -tags root -run FaultsOfARealNetwork ./agent/network
 	$(MAKE) test-promotion
 	$(MAKE) fault-table
+	$(MAKE) vm
 	$(MAKE) fuzz FUZZTIME=5m
 	$(MAKE) lab
 	$(MAKE) lab-restarts

@@ -6,6 +6,7 @@
 // for each place where harm can be done; FAULTS.md is made of it and holds nothing else.
 //
 //	make fault-table    provoke all, write what was measured, and make the table of it (needs root)
+//	make vm             the same in a virtual machine, for what needs a kernel of its own (needs qemu too)
 //	make test-faults    provoke what takes seconds, and hold it against the same limits
 //
 // A fault that is not found in time, or for which another one is blamed, fails its test.

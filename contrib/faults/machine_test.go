@@ -1,0 +1,223 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build vm
+
+package faults
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	bootBound    = 5 * time.Minute // 20 s on an idle machine
+	commandBound = 5 * time.Minute
+	driveSize    = 512 << 20
+	drives       = 3 // NVMe, nvme0 to nvme2
+)
+
+// machine is a virtual one, with a kernel and drives of its own. It is emulated: its times are real, its speed is not.
+type machine struct {
+	t    *testing.T
+	port net.Conn // carries out a line, and answers: see vm/init
+	said *bufio.Reader
+	qmp  string
+	dir  string // shown inside as /work
+}
+
+// boot starts a machine, and ends it with the test.
+func boot(t *testing.T) *machine {
+	t.Helper()
+	root, err := testbed.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "q") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	m := &machine{t: t, qmp: filepath.Join(dir, "qmp"), dir: filepath.Join(dir, "work")}
+	listener, err := net.Listen("unix", filepath.Join(dir, "port"))
+	if err = errors.Join(err, os.Mkdir(m.dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	for _, name := range []string{"quorumd", "quorumctl"} {
+		if out, err := exec.Command("cp", program(t, name), m.dir).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	built := filepath.Join(root, ".cache", "vm")
+	args := []string{
+		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1536", "-display", "none",
+		"-no-user-config", "-nodefaults", "-no-reboot", "-kernel", filepath.Join(built, "vmlinuz"),
+		"-initrd", filepath.Join(built, "initrd"), "-append", "console=ttyS0 quiet panic=-1 mitigations=off nowatchdog",
+		"-serial", "file:" + filepath.Join(dir, "serial"), "-qmp", "unix:" + m.qmp + ",server=on,wait=off",
+		"-device", "virtio-serial-pci", "-chardev", "socket,id=port,path=" + filepath.Join(dir, "port"),
+		"-device", "virtserialport,chardev=port,name=faults", "-device", "virtio-rng-pci",
+		"-virtfs", "local,path=" + m.dir + ",mount_tag=work,security_model=none",
+	}
+	for i := range drives {
+		file := filepath.Join(dir, fmt.Sprintf("drive%d", i))
+		if err := errors.Join(os.WriteFile(file, nil, 0o644), os.Truncate(file, driveSize)); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "-drive", fmt.Sprintf("if=none,id=d%d,file=%s,format=raw", i, file),
+			"-device", fmt.Sprintf("nvme,id=nvme%d,serial=FAULT%d,drive=d%d", i, i, i))
+	}
+	qemu := exec.Command("qemu-system-x86_64", args...)
+	qemu.Stderr = os.Stderr
+	qemu.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := qemu.Start(); err != nil {
+		t.Fatalf("cannot start a virtual machine: %v; install qemu-system-x86", err)
+	}
+	t.Cleanup(func() {
+		_ = qemu.Process.Kill()
+		_ = qemu.Wait()
+		if log, err := os.ReadFile(filepath.Join(dir, "serial")); t.Failed() && err == nil {
+			t.Logf("the machine's console:\n%s", log)
+		}
+	})
+	if err := listener.(*net.UnixListener).SetDeadline(time.Now().Add(bootBound)); err != nil {
+		t.Fatal(err)
+	}
+	if m.port, err = listener.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.port.Close() })
+	m.said = bufio.NewReader(m.port)
+	began := time.Now()
+	m.run("cp /work/quorumd /work/quorumctl /usr/bin/")
+	t.Logf("booted in %.0f s", time.Since(began).Seconds())
+	return m
+}
+
+// try runs a line of shell inside.
+func (m *machine) try(line string) (said string, code int) {
+	m.t.Helper()
+	err := m.port.SetDeadline(time.Now().Add(commandBound))
+	if err == nil {
+		_, err = fmt.Fprintln(m.port, strings.ReplaceAll(line, "\n", " "))
+	}
+	var end string
+	if err == nil {
+		said, err = m.said.ReadString('\036')
+	}
+	if err == nil {
+		end, err = m.said.ReadString('\n')
+	}
+	if err == nil {
+		code, err = strconv.Atoi(strings.TrimSpace(end))
+	}
+	if err != nil {
+		m.t.Fatalf("%s: the machine does not answer: %v; %s", line, err, said)
+	}
+	return strings.TrimSuffix(said, "\036"), code
+}
+
+func (m *machine) run(line string) string {
+	m.t.Helper()
+	said, code := m.try(line)
+	if code != 0 {
+		m.t.Fatalf("%s: exit code %d: %s", line, code, said)
+	}
+	return said
+}
+
+// set changes a property of a device, as its firmware would.
+func (m *machine) set(device, property string, value int) {
+	m.t.Helper()
+	conn, err := net.Dial("unix", m.qmp)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(commandBound)) // fails only on a closed connection, which the read will tell
+	answers := bufio.NewScanner(conn)
+	answers.Scan() // the greeting
+	for _, ask := range []string{
+		`{"execute":"qmp_capabilities"}`,
+		fmt.Sprintf(`{"execute":"qom-set","arguments":{"path":"/machine/peripheral/%s","property":%q,"value":%d}}`,
+			device, property, value),
+	} {
+		_, err := fmt.Fprintln(conn, ask)
+		if err != nil || !answers.Scan() || strings.Contains(answers.Text(), `"error"`) {
+			m.t.Fatalf("%s: %v: %s", ask, err, answers.Text())
+		}
+	}
+}
+
+// agent starts quorumd inside, on a host whose data lie in that directory, and waits for a verdict of OK.
+func (m *machine) agent(name, dir string) {
+	m.t.Helper()
+	config := fmt.Sprintf(`mode: observe
+host: {name: n1, id: host-n1}
+cluster: {name: demo, endpoints: ["http://127.0.0.1:2379"]}
+etcd:
+  {runner: process, binary: /usr/bin/true, dataDir: %[2]s/etcd, clientURL: "http://127.0.0.1:2379",
+   peerURL: "http://127.0.0.1:2380", logFile: /run/%[1]s/etcd.log}
+disk:
+  {qualifySamples: 100, window: 100, minFree: 64MiB, starved: 100, directInterval: 500ms, fsyncLeave: 100ms,
+   fsyncWarm: 200ms, fsyncSlow: 1s, stall: 3s}
+control: {socket: /run/%[1]s/s, group: root}
+metrics: {listen: "127.0.0.1:9379"}
+paths: {state: /run/%[1]s/state, runtime: /run/%[1]s/run}
+`, name, dir)
+	if err := os.WriteFile(filepath.Join(m.dir, name+".yaml"), []byte(config), 0o644); err != nil {
+		m.t.Fatal(err)
+	}
+	m.run(fmt.Sprintf("mkdir -p /run/%[1]s && { setsid quorumd run --config /work/%[1]s.yaml >/work/%[1]s.log 2>&1 & "+
+		"echo $! >/run/%[1]s/pid; }", name))
+	m.t.Cleanup(func() {
+		if log, err := os.ReadFile(filepath.Join(m.dir, name+".log")); m.t.Failed() && err == nil {
+			m.t.Logf("the agent's log of %s:\n%s", name, log)
+		}
+	})
+	m.until(name, bootBound, "OK", "")
+}
+
+// end ends the agent, if there is one.
+func (m *machine) end(name string) { m.try(fmt.Sprintf("kill -9 $(cat /run/%s/pid)", name)) }
+
+func (m *machine) shown(name string) (h control.Health) {
+	m.t.Helper()
+	said, code := m.try(fmt.Sprintf("quorumctl --socket /run/%s/s health -o json", name))
+	if code == 0 {
+		if err := json.Unmarshal([]byte(said), &h); err != nil {
+			m.t.Fatalf("cannot read what quorumctl health shows: %v: %s", err, said)
+		}
+	}
+	return h
+}
+
+// until waits for a verdict, and for a finding if one is named.
+func (m *machine) until(name string, bound time.Duration, verdict, code string) control.Health {
+	m.t.Helper()
+	var last control.Health
+	for end := time.Now().Add(bound); ; {
+		last = m.shown(name)
+		if _, found := finding(last, code); last.State == verdict && (found || code == "") {
+			return last
+		}
+		if time.Now().After(end) {
+			m.t.Fatalf("%s: not %s for %q in %v: %s: %s; %+v", name, verdict, code, bound, last.State, last.Text,
+				last.Findings)
+		}
+	}
+}
