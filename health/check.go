@@ -194,6 +194,9 @@ func (c *check) finding() (Finding, bool) {
 	f := Finding{
 		Code: c.Code, Component: c.Component, State: c.State, Gates: c.Gates, Text: c.text(), Since: c.Since,
 	}
+	if many, is := c.evidence.(interface{ count() int }); is {
+		f.Count = many.count()
+	}
 	if why != "" {
 		f.Text = c.Reason + "; " + why + ", so this may be out of date"
 	}

@@ -60,6 +60,8 @@ func (e *counters) read(in Input) {
 	}
 }
 
+func (e *counters) count() int { return len(e.found) }
+
 func (e *counters) absent() string { return e.why }
 
 func (e *counters) text() string { return enumerated(e.found, e.well+" in "+show(e.span)) }

@@ -50,6 +50,8 @@ type Finding struct {
 	Text      string // what was measured, against its limit
 	Remedy    string
 	Since     time.Duration // the moment its state was entered
+	// Count is how many things are so, each for long enough; 0 where they are not counted.
+	Count int
 	// Cause is what writes are most likely slow because of, where that is what was found, and Why says what was
 	// measured that speaks for it. Both are empty when nothing does.
 	Cause Cause

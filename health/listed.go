@@ -6,6 +6,7 @@ package health
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // listed is the evidence of a check that looks for things that are not well: it finds something while there is one, and
@@ -22,8 +23,10 @@ type listed struct {
 	// sick and well say when something is not well and when all is, for people.
 	sick, well string
 
-	why   string
-	found []string
+	why    string
+	found  []string
+	lasted int           // how many things were not well for long enough
+	rose   time.Duration // when it was last not more than that
 }
 
 // listedMost is how many things are named.
@@ -36,7 +39,12 @@ func (l *listed) read(in Input) {
 	}
 	l.found = l.look(in, l.track.State != OK)
 	l.see(in.Now, len(l.found) > 0, len(l.found) == 0, l.present())
+	if n := len(l.found); n <= l.lasted || l.now-l.rose >= l.badFor {
+		l.lasted, l.rose = n, l.now
+	}
 }
+
+func (l *listed) count() int { return l.lasted }
 
 func (l *listed) absent() string { return l.why }
 

@@ -246,6 +246,35 @@ func TestThatNoChipHasAnAlarmIsNotThatNoneGivesOne(t *testing.T) {
 	}
 }
 
+func TestAFindingCountsWhatIsSoForLongEnough(t *testing.T) {
+	t.Parallel()
+	b := beside(t)
+	count := func() int {
+		for _, f := range b.verdict.Findings {
+			if f.Code == HardwareAlarm {
+				return f.Count
+			}
+		}
+		return 0
+	}
+	chip := b.hardware.Sensors.All[1]
+	chip.Alarm = true
+	b.hardware.Sensors.All = []Sensor{chip, wellHardware().Sensors.All[1]}
+	b.each(2*alarmFor, ms)
+	if count() != 1 {
+		t.Fatalf("of one alarm it finds %d", count())
+	}
+	b.hardware.Sensors.All = []Sensor{chip, chip}
+	b.each(alarmFor-time.Second, ms)
+	if count() != 1 {
+		t.Errorf("an alarm that is short is counted: %d", count())
+	}
+	b.each(2*time.Second, ms)
+	if count() != 2 {
+		t.Errorf("of two alarms it finds %d", count())
+	}
+}
+
 func TestWhatADriveCountedIsRememberedOverARestart(t *testing.T) {
 	t.Parallel()
 	b := beside(t)

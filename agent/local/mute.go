@@ -26,7 +26,8 @@ var ErrTooManyMutes = errors.New("there are as many mutes as a host may have")
 // state directory: the agent may be restarted meanwhile, and the machine too.
 type Mute struct {
 	Code   health.Code  `json:"code"`
-	State  health.State `json:"state"` // a worse one breaks it
+	State  health.State `json:"state"`           // a worse one breaks it
+	Count  int          `json:"count,omitempty"` // how many things were found, if that is told; more break it
 	Reason string       `json:"reason"`
 	By     string       `json:"by"`
 	Since  time.Time    `json:"since"`
@@ -51,6 +52,8 @@ func (m Mute) Over(found []health.Finding, now time.Time) string {
 			return "it gates " + strings.Join(f.Gates.Names(), ", ") + " now"
 		case f.State.WorseThan(m.State):
 			return fmt.Sprintf("it has become worse: %s, and was %s", f.State, m.State)
+		case m.Count > 0 && f.Count > m.Count:
+			return fmt.Sprintf("more is found: %d of them, and it was %d", f.Count, m.Count)
 		}
 	}
 	return ""

@@ -29,7 +29,7 @@ func (o *Operator) Mute(ctx context.Context, req control.MuteRequest, by string)
 			"cannot mute %s: it %s, and what keeps a step from happening is never muted", code, check.Effect()),
 			"quorumctl health "+req.Code+" says what to do about it")
 	}
-	m.State = o.stateOf(check, code)
+	m.State, m.Count = o.foundAs(check, code)
 	err := local.Within(ctx, func() error { return o.opt.Files.Mute(m) })
 	switch {
 	case errors.Is(err, local.ErrTooManyMutes):
@@ -78,12 +78,13 @@ func (o *Operator) checkOf(code health.Code) (health.Check, bool) {
 	return o.opt.Checks[i], true
 }
 
-// stateOf gives the state that a finding has now; while it is not found, the lightest that it may have.
-func (o *Operator) stateOf(c health.Check, code health.Code) health.State {
+// foundAs gives the state that a finding has now, and how many things it is of; while it is not found, the lightest
+// state that it may have.
+func (o *Operator) foundAs(c health.Check, code health.Code) (health.State, int) {
 	if r := o.opt.Rounds.Current(); r != nil {
 		for _, f := range r.Verdict.Findings {
 			if f.Code == code {
-				return f.State
+				return f.State, f.Count
 			}
 		}
 	}
@@ -93,5 +94,5 @@ func (o *Operator) stateOf(c health.Check, code health.Code) health.State {
 			lightest = p.State
 		}
 	}
-	return lightest
+	return lightest, 0
 }
