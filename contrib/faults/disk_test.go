@@ -27,8 +27,8 @@ type diskFault struct {
 }
 
 func diskFaults() []diskFault {
-	warm := seen{"WARM", "DISK_FSYNC_WARM", time.Minute}
-	slow := seen{"SLOW", "DISK_FSYNC_SLOW", 2 * time.Minute}
+	warm := seen{"WARM", "DISK_FSYNC_WARM", 3 * time.Minute}
+	slow := seen{"SLOW", "DISK_FSYNC_SLOW", 3 * time.Minute}
 	const tail = "fsync * tail=0.01:500ms"
 	return []diskFault{
 		{name: "every fsync takes 5 ms", rule: "fsync * delay=5ms", long: true, quiet: 2 * time.Minute},
@@ -41,14 +41,14 @@ func diskFaults() []diskFault {
 			name: "the same, on a host that wants to join", rule: tail, long: true, joining: true,
 			wants: seen{"QUALIFYING", "DISK_UNFIT", 8 * time.Minute},
 		},
-		{name: "a write hangs", rule: "fsync * hang", wants: seen{"STALLED", "DISK_STALLED", 15 * time.Second}},
+		{name: "a write hangs", rule: "fsync * hang", wants: seen{"STALLED", "DISK_STALLED", time.Minute}},
 		{
 			name: "a write hangs for good", rule: "fsync * hang", long: true,
 			wants: seen{"FAILED", "DISK_FAILED", time.Minute},
 		},
 		{
 			name: "every fsync fails with EIO", rule: "fsync * err=EIO",
-			wants: seen{"FAILED", "DISK_FAILED", 30 * time.Second},
+			wants: seen{"FAILED", "DISK_FAILED", time.Minute},
 		},
 		{
 			name: "every write finds the disk read-only", rule: "write * err=EROFS", long: true,
