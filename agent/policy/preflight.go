@@ -181,10 +181,11 @@ func (v View) foreign() bool { return v.Cluster.Foreign() }
 // inMaintenance holds from when the host's turn has come: also while nobody answers, and once its operation was
 // released.
 func inMaintenance(v View) (string, bool) {
-	if v.Asked == nil || !v.owns(KindCycle) && !v.Asked.Stopped && !v.Asked.Over && !v.Asked.Released && !v.Asked.Noted {
+	a := v.Asked
+	if a == nil || !v.owns(KindCycle) && !a.Stopped && !a.Over && !a.Released && !a.Noted {
 		return "", false
 	}
-	return fmt.Sprintf("%s was asked for by %s: %s", v.Asked.Work, v.Asked.By, v.Asked.Reason), true
+	return fmt.Sprintf("%s was asked for by %s: %s", a.Work, a.By, a.Reason), true
 }
 
 // awaitsTurn keeps a host that is to be taken down from joining before.

@@ -210,3 +210,12 @@ func (b *table) note(t *testing.T, i int, r Row, took time.Duration, now control
 	defer b.mu.Unlock()
 	b.rows[i] = append(b.rows[i], r)
 }
+
+// save writes the rows of a place.
+func save(dir, name string, rows []Row) error {
+	text, err := json.MarshalIndent(rows, "", "  ")
+	if err != nil {
+		return fmt.Errorf("cannot write the rows of %s: %w", name, err)
+	}
+	return os.WriteFile(rowsFile(dir, name), append(text, '\n'), 0o644)
+}

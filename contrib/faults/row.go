@@ -46,15 +46,6 @@ const rowsDir = "rows"
 
 func rowsFile(dir, name string) string { return filepath.Join(dir, rowsDir, name+".json") }
 
-// save writes the rows of a place.
-func save(dir, name string, rows []Row) error {
-	text, err := json.MarshalIndent(rows, "", "  ")
-	if err != nil {
-		return fmt.Errorf("cannot write the rows of %s: %w", name, err)
-	}
-	return os.WriteFile(rowsFile(dir, name), append(text, '\n'), 0o644)
-}
-
 // load reads the rows of a place.
 func load(dir, name string) ([]Row, error) {
 	text, err := os.ReadFile(rowsFile(dir, name))
