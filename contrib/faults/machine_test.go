@@ -37,7 +37,7 @@ type machine struct {
 	port net.Conn // carries out a line, and answers: see vm/init
 	said *bufio.Reader
 	qmp  string
-	dir  string // shown inside as /work
+	dir  string // shown inside as /share
 }
 
 // boot starts a machine, and ends it with the test.
@@ -52,7 +52,7 @@ func boot(t *testing.T) *machine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	m := &machine{t: t, qmp: filepath.Join(dir, "qmp"), dir: filepath.Join(dir, "work")}
+	m := &machine{t: t, qmp: filepath.Join(dir, "qmp"), dir: filepath.Join(dir, "share")}
 	listener, err := net.Listen("unix", filepath.Join(dir, "port"))
 	if err = errors.Join(err, os.Mkdir(m.dir, 0o755)); err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func boot(t *testing.T) *machine {
 		"-serial", "file:" + filepath.Join(dir, "serial"), "-qmp", "unix:" + m.qmp + ",server=on,wait=off",
 		"-device", "virtio-serial-pci", "-chardev", "socket,id=port,path=" + filepath.Join(dir, "port"),
 		"-device", "virtserialport,chardev=port,name=faults", "-device", "virtio-rng-pci",
-		"-virtfs", "local,path=" + m.dir + ",mount_tag=work,security_model=none",
+		"-virtfs", "local,path=" + m.dir + ",mount_tag=share,security_model=none",
 	}
 	for i := range drives {
 		file := filepath.Join(dir, fmt.Sprintf("drive%d", i))
@@ -103,7 +103,7 @@ func boot(t *testing.T) *machine {
 	t.Cleanup(func() { m.port.Close() })
 	m.said = bufio.NewReader(m.port)
 	began := time.Now()
-	m.run("cp /work/quorumd /work/quorumctl /usr/bin/")
+	m.run("cp /share/quorumd /share/quorumctl /usr/bin/")
 	t.Logf("booted in %.0f s", time.Since(began).Seconds())
 	return m
 }
@@ -182,7 +182,7 @@ paths: {state: /run/%[1]s/state, runtime: /run/%[1]s/run}
 	if err := os.WriteFile(filepath.Join(m.dir, name+".yaml"), []byte(config), 0o644); err != nil {
 		m.t.Fatal(err)
 	}
-	m.run(fmt.Sprintf("mkdir -p /run/%[1]s && { setsid quorumd run --config /work/%[1]s.yaml >/work/%[1]s.log 2>&1 & "+
+	m.run(fmt.Sprintf("mkdir -p /run/%[1]s && { setsid quorumd run --config /share/%[1]s.yaml >/share/%[1]s.log 2>&1 & "+
 		"echo $! >/run/%[1]s/pid; }", name))
 	m.t.Cleanup(func() {
 		if log, err := os.ReadFile(filepath.Join(m.dir, name+".log")); m.t.Failed() && err == nil {

@@ -36,8 +36,8 @@ func places() []place {
 			"host without a member. Its qualifying run is short, but for the host that wants to join, and the fault " +
 			"begins when the probe writes as seldom as in service."},
 		{"network", "The network", "Three voters with a real etcd, each in a network of its own; n1 tells."},
-		{"machine", "The machine", "A virtual machine with drives and a kernel of its own (`make vm`). It is emulated: a " +
-			"write may take 200 ms there and hang for 3 s, a verdict looks back on 100 samples, and the processor " +
+		{"machine", "The machine", "A virtual machine with drives and a kernel of its own (`make vm`). It is emulated: " +
+			"a write may take 200 ms there and hang for 3 s, a verdict looks back on 100 samples, and the processor " +
 			"is short beside what it has to do."},
 	}
 }

@@ -72,7 +72,8 @@ func TestEveryRowNamesACodeThatThereIs(t *testing.T) {
 			if r.Code != "" && !slices.ContainsFunc(known, func(k health.Problem) bool {
 				return string(k.Code) == r.Code && k.State.String() == r.Finding
 			}) {
-				t.Errorf("%s: %s: no problem %s calls for %s; run `make fault-table`", p.name, r.Fault, r.Code, r.Finding)
+				t.Errorf("%s: %s: no problem %s calls for %s; run `make fault-table`",
+					p.name, r.Fault, r.Code, r.Finding)
 			}
 		}
 	}

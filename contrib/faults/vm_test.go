@@ -59,8 +59,9 @@ func machineFaults() []machineFault {
 			wants:  seen{"WARM", "DISK_FSYNC_WARM", seldom},
 		},
 		{
-			name: "then the device does not answer", how: "`dmsetup suspend`", begins: "dmsetup suspend --nolockfs sick",
-			wants: seen{"STALLED", "DISK_STALLED", seldom},
+			name: "then the device does not answer", how: "`dmsetup suspend`",
+			begins: "dmsetup suspend --nolockfs sick",
+			wants:  seen{"STALLED", "DISK_STALLED", seldom},
 		},
 		{
 			name: "then the device fails", how: "`dmsetup load … error`", begins: remap + "error" + resumed,

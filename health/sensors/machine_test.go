@@ -26,8 +26,14 @@ func TestAClockThatTheKernelHasGivenUpIsOffByAnyAmount(t *testing.T) {
 func TestTheMomentOfTheBootIsThatOfTheKernelAndStandsStill(t *testing.T) {
 	t.Parallel()
 	booted, err := bootedAt()
+	for range 1000 { // on a machine that is busy the two clocks may be read too far apart
+		if err == nil {
+			break
+		}
+		booted, err = bootedAt()
+	}
 	if err != nil {
-		t.Skip(err) // the machine is too busy
+		t.Fatal(err)
 	}
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
