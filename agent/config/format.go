@@ -47,6 +47,8 @@ func (k key) kind() string {
 	switch reflect.Zero(k.field.Type).Interface().(type) {
 	case time.Duration:
 		return "a duration as in 2s"
+	case Grace:
+		return "off or a duration as in 10m"
 	case Size:
 		return "a size as in 512MiB"
 	case bool:

@@ -24,7 +24,7 @@ type rule struct {
 // checkRules reports every rule that does not hold. A rule is skipped when one of its keys has a problem of its own.
 func (d *decoder) checkRules(c *Config) {
 	for _, r := range slices.Concat(d.timingRules(&c.Timing), d.diskRules(&c.Disk), maintenanceRules(&c.Maintenance),
-		d.checksRules(&c.Checks),
+		d.checksRules(&c.Checks), d.repairRules(c),
 		d.urlRules(c), d.pathRules(c)) {
 		unusable := slices.ContainsFunc(r.keys, func(path string) bool { return d.bad[path] })
 		if r.holds || unusable {
@@ -186,6 +186,21 @@ func maintenanceRules(m *Maintenance) []rule {
 		!m.AutoReboot || len(m.Windows) > 0,
 		"maintenance.windows is empty, but maintenance.autoReboot is true and asks only in a window; add one, as in " +
 			"\"Mon..Fri 02:00-04:00\", or remove autoReboot",
+	}}
+}
+
+// leastGrace is in how long each voter's host looks at another voter often enough to call it dead.
+const leastGrace = 30 * time.Second
+
+// repairRules say that nobody is taken for dead too soon.
+func (d *decoder) repairRules(c *Config) []rule {
+	dead, ttl := c.Repair.Dead, c.Timing.PresenceTTL
+	return []rule{{
+		[]string{"repair.dead", "timing.presenceTTL"},
+		dead == 0 || time.Duration(dead) >= max(leastGrace, 2*ttl),
+		d.show("repair.dead", dead) + " must be off, or at least " + formatDuration(leastGrace) + " and twice " +
+			d.show("timing.presenceTTL", ttl) + ", because a host that falls silent is listed as present for that " +
+			"time; raise the first or lower the second",
 	}}
 }
 

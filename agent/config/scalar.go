@@ -52,6 +52,13 @@ func setScalar(v reflect.Value, k key, n *yaml.Node) error {
 		value, err := parseDuration(n.Value, k.tag("min") != "")
 		v.SetInt(int64(value))
 		return err
+	case Grace:
+		if n.Value == graceOff {
+			return nil
+		}
+		value, err := parseDuration(n.Value, false)
+		v.SetInt(int64(value))
+		return err
 	case Size:
 		value, err := parseSize(n.Value)
 		v.SetUint(uint64(value))

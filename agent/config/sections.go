@@ -49,6 +49,9 @@ type Config struct {
 	// How this host is taken down for a restart, a reboot or repairs.
 	Maintenance Maintenance `yaml:"maintenance"`
 
+	// What is done about a voter that is lost. All hosts of a cluster should say the same.
+	Repair Repair `yaml:"repair"`
+
 	// The listener for reboot agents that speak FleetLock, such as Zincati.
 	FleetLock FleetLock `yaml:"fleetlock"`
 
@@ -350,6 +353,31 @@ type Maintenance struct {
 	// Directory of vetoes: while any file lies in it, autoReboot does not ask. Its name and first line are shown.
 	Veto string `yaml:"veto" default:"/etc/quorumd/veto.d" is:"path"`
 }
+
+// Repair says when a voter that is lost gives way to another host.
+type Repair struct {
+	// After how long a dead voter is replaced by a standby or spare, in mode manage. Dead is one of which all live
+	// voters' hosts, two at least and the leader's among them, say that neither of its ports takes a connection, while
+	// no quorumd is alive on its host. At least 30s and 2 x presenceTTL; longer than a machine takes to boot.
+	// Off: that is told, and nothing is done.
+	Dead Grace `yaml:"dead" default:"off"`
+
+	// How many voters are replaced within 24 hours without a person's word.
+	PerDay int `yaml:"perDay" default:"2" unit:"voters" min:"1" max:"9"`
+}
+
+// Grace is for how long something must last before quorumd acts by itself; 0 when it does not, written as off.
+type Grace time.Duration
+
+// String writes the grace as the file does.
+func (g Grace) String() string {
+	if g == 0 {
+		return graceOff
+	}
+	return formatDuration(time.Duration(g))
+}
+
+const graceOff = "off"
 
 // Checks describes the operator's own checks.
 type Checks struct {

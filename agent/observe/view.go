@@ -46,6 +46,7 @@ func limitsOf(c config.Config) policy.Limits {
 		HandOver: t.HandOver, ReturnStable: t.ReturnStable, ReturnMax: t.ReturnMax, OrphanGrace: t.OrphanGrace,
 		LockTTL: t.LockTTL, StartRetry: t.Settle, ClockOffset: t.ClockMaxOffset,
 		AllowUnsafe: c.Cluster.AllowUnsafeVersion,
+		DeadGrace:   time.Duration(c.Repair.Dead), RepairsPerDay: c.Repair.PerDay,
 	}
 }
 

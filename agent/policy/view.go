@@ -99,6 +99,9 @@ type Limits struct {
 	ReturnMax    time.Duration // one that has not come back for so long is reported
 	ClockOffset  time.Duration // a host whose clock is further off takes no step
 	AllowUnsafe  bool          // etcd below the safe floor is accepted
+	// DeadGrace is for how long a voter must have been dead before another takes its place; 0 when none does.
+	DeadGrace     time.Duration
+	RepairsPerDay int // that need no person
 }
 
 // UnitState is the state of the local etcd unit.
@@ -215,6 +218,9 @@ type Member struct {
 	StalledFor time.Duration // since when a learner's applied index has not moved, but for pauses
 	StillFor   time.Duration // since when it has not moved, pauses or not; 0 when it has in this round
 	DownFor    time.Duration // since when it has not answered
+	// AgentGoneFor is since when no agent of its host has been there: a record outlives its agent by the presence TTL,
+	// which is counted in. 0 while there is one, or when that is not known.
+	AgentGoneFor time.Duration
 }
 
 // Role is what a host is to the cluster.
@@ -245,6 +251,9 @@ type Host struct {
 	Answered         bool          // its record was written after it had seen that of the operation as it stands
 	Turn             bool          // it is in its turn by its own disk, whatever etcd shows, and nobody has released it
 	Own              bool          // the record is the deciding host's, and its own agent has written it
+	Sees             []Sight       // the other members, of a host that is a member or that decides
+	// MemberLostFor is since when it has said that its own member can never come back; 0 when it does not.
+	MemberLostFor time.Duration
 }
 
 // Lock is the lock as this host sees it.

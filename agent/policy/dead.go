@@ -1,0 +1,162 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Who is dead, and by whose word. Nobody is dead of whom one agent alone says so, and one contradiction keeps everybody
+// alive: a member that anybody reaches, or that the leader's etcd is connected to, may still serve.
+
+// Sight is what a host's agent says of a member. Of one that it has not looked at often enough it says nothing.
+type Sight struct {
+	MemberID uint64
+	// Lost: when last looked at, more than once in a row, neither its client nor its peer port took a connection. Also
+	// where both refused it: the machine is there, and neither etcd nor anything else listens.
+	Lost bool
+	// Connected: that host's own etcd counts an active connection to it, where that is known. It is asked of a member
+	// that is lost.
+	Connected, ConnectedKnown bool
+	// For is since when this word stands, without another in between, as the deciding agent has seen it.
+	For time.Duration
+}
+
+// deadFor gives for how long a member has been dead by the word of all live voters' agents, and the leader's etcd, with
+// no contradiction; 0 and the reason when it is not. It is for deciding: what was not seen in this round proves nothing.
+func (v View) deadFor(m Member) (since time.Duration, why string) {
+	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.Resting && !v.Looked {
+		return 0, "the cluster was not seen in this round"
+	}
+	return v.calledDead(m)
+}
+
+// calledDead is deadFor by what was seen last.
+func (v View) calledDead(m Member) (since time.Duration, why string) {
+	gone, why := v.abandoned(m)
+	if why != "" {
+		return 0, why
+	}
+	words, why := v.words(m)
+	if why != "" {
+		return 0, why
+	}
+	return min(gone, words), ""
+}
+
+// abandoned gives since when nobody on a member's own host has held it: its agent is gone, or says itself that the
+// member can never come back. An agent that is there answers for an etcd that does not run: it was stopped in order, or
+// is about to be started.
+func (v View) abandoned(m Member) (since time.Duration, why string) {
+	switch {
+	case m.Live:
+		return 0, "it answers this host"
+	case v.cannotRead(RecordOp) || v.cannotRead(RecordHost):
+		return 0, "a record in etcd cannot be read, which may be of its host"
+	case v.Op != nil && v.Op.Kind == KindCycle && (v.Op.MemberID == m.ID || v.Op.PeerURL == m.PeerURL):
+		return 0, "it is taken down in order"
+	}
+	since = m.AgentGoneFor
+	for _, h := range v.Hosts {
+		switch {
+		case h.PeerURL != m.PeerURL:
+		case h.MemberLostFor == 0:
+			return 0, "quorumd is alive on its host, and takes care of it"
+		default:
+			since = h.MemberLostFor
+		}
+	}
+	if since == 0 {
+		return 0, "quorumd on its host has only just gone"
+	}
+	return since, ""
+}
+
+// words gives for how long all who must have said that a member is dead, and nobody else otherwise.
+func (v View) words(m Member) (since time.Duration, why string) {
+	since = Never
+	leader, speakers := false, 0
+	for voter := range v.Cluster.voters() {
+		if !voter.Live || voter.ID == m.ID {
+			continue
+		}
+		said, why := v.word(voter, m)
+		if why != "" {
+			return 0, why
+		}
+		leader = leader || voter.Leader
+		speakers++
+		since = min(since, said)
+	}
+	for _, h := range v.Hosts { // those who need not say so must not say otherwise
+		if s, says := h.sight(m.ID); says && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL {
+			if why := s.contradicts(h.Name); why != "" {
+				return 0, why
+			}
+		}
+	}
+	switch {
+	case !leader:
+		return 0, "no live leader is known that could say so"
+	case speakers < 2:
+		return 0, "only one live voter is left to say so, and two must"
+	}
+	return max(since, 1), ""
+}
+
+// word gives for how long the agent of a live voter has said that a member is dead.
+func (v View) word(voter, m Member) (since time.Duration, why string) {
+	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == voter.PeerURL })
+	if i < 0 {
+		return 0, "voter " + voter.label() + " has no quorumd that tells whether it reaches it"
+	}
+	s, says := v.Hosts[i].sight(m.ID)
+	if !says {
+		return 0, voter.label() + " has not told yet whether it reaches it"
+	}
+	if why := s.contradicts(voter.label()); why != "" {
+		return 0, why
+	}
+	if voter.Leader && !s.ConnectedKnown {
+		return 0, fmt.Sprintf("the etcd of %s, which leads, does not tell whether it is connected to it", voter.label())
+	}
+	return s.For, ""
+}
+
+// contradicts says how a word keeps a member alive; empty when it does not.
+func (s Sight) contradicts(name string) string {
+	switch {
+	case !s.Lost:
+		return name + " reaches it"
+	case s.ConnectedKnown && s.Connected:
+		return "the etcd of " + name + " is connected to it"
+	}
+	return ""
+}
+
+// sight gives what a host says of a member, if it does.
+func (h Host) sight(id uint64) (Sight, bool) {
+	i := slices.IndexFunc(h.Sees, func(s Sight) bool { return s.MemberID == id })
+	if i < 0 {
+		return Sight{}, false
+	}
+	return h.Sees[i], true
+}
+
+// isMember tells whether the host at a peer URL has a member.
+func (v View) isMember(peerURL string) bool {
+	return slices.ContainsFunc(v.Cluster.Members, func(m Member) bool { return m.PeerURL == peerURL })
+}
+
+// OwnMemberLost tells whether this host's member can never come back, for the others to know.
+func OwnMemberLost(v View) bool {
+	m, listed := v.member()
+	if !listed || m.Live {
+		return false
+	}
+	_, gone := dataGone(v, m)
+	return gone
+}

@@ -1,0 +1,149 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// deadView is what a spare sees 11 min after voter n3 has lost its power, in a cluster of three that n1 leads.
+func deadView() View {
+	v := spareView()
+	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n4", "n4", peerPrefix+"n4"
+	v.Cluster.Fresh = true
+	v.Limits.DeadGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
+	lost := voter(3, "n3")
+	lost.Live, lost.LiveFor, lost.SteadyFor, lost.DownFor = false, 0, 0, 11*time.Minute
+	lost.AgentGoneFor = 11 * time.Minute
+	v.Cluster.Members = append(v.Cluster.Members, lost)
+	v.Hosts = []Host{ready("n1", RoleVoter), ready("n2", RoleVoter), ready("n4", RoleSpare)}
+	v.Hosts[0].Sees = []Sight{
+		{MemberID: 2, For: time.Hour},
+		{MemberID: 3, Lost: true, ConnectedKnown: true, For: 11 * time.Minute},
+	}
+	v.Hosts[1].Sees = []Sight{{MemberID: 3, Lost: true, For: 10 * time.Minute}}
+	v.Hosts[2].Own = true
+	return v
+}
+
+func TestAVoterIsDeadByTheWordOfAllLiveVotersForAsLongAsTheLastOfThemHasSaidSo(t *testing.T) {
+	t.Parallel()
+	v := deadView()
+	m, _ := v.memberByID(3)
+	if since, why := v.deadFor(m); since != 10*time.Minute || why != "" {
+		t.Errorf("dead for %s, not because %q", since, why)
+	}
+}
+
+func TestWhoeverIsNotCertainlyDeadIsNot(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(v *View)
+		why    string
+	}{
+		"a minority decides": {func(v *View) { v.Cluster.Reachable = false }, "not seen in this round"},
+		"the cluster was seen a while ago": {
+			func(v *View) { v.Cluster.Fresh = false }, "not seen in this round",
+		},
+		"the records were seen a while ago": {func(v *View) { v.Resting = true }, "not seen in this round"},
+		"it answers this host":              {func(v *View) { v.Cluster.Members[2].Live = true }, "it answers"},
+		"one voter reaches it": {
+			func(v *View) { v.Hosts[1].Sees[0].Lost = false }, "n2 reaches it",
+		},
+		"the leader reaches it": {func(v *View) { v.Hosts[0].Sees[1].Lost = false }, "n1 reaches it"},
+		"the leader's etcd is connected to it": {
+			func(v *View) { v.Hosts[0].Sees[1].Connected = true }, "etcd of n1 is connected",
+		},
+		"a follower's etcd is connected to it": {
+			func(v *View) { v.Hosts[1].Sees[0].Connected, v.Hosts[1].Sees[0].ConnectedKnown = true, true },
+			"etcd of n2 is connected",
+		},
+		"the leader's metrics cannot be read": {
+			func(v *View) { v.Hosts[0].Sees[1].ConnectedKnown = false }, "n1, which leads, does not tell",
+		},
+		"the leader has not told": {func(v *View) { v.Hosts[0].Sees = nil }, "n1 has not told yet"},
+		"a follower has not told": {func(v *View) { v.Hosts[1].Sees = nil }, "n2 has not told yet"},
+		"the leader has no agent": {func(v *View) { v.Hosts = v.Hosts[1:] }, "voter n1 has no quorumd"},
+		"a follower has no agent": {
+			func(v *View) { v.Hosts = append(v.Hosts[:1:1], v.Hosts[2]) }, "voter n2 has no quorumd",
+		},
+		"nobody leads": {func(v *View) { v.Cluster.Members[0].Leader = false }, "no live leader"},
+		"the dead one leads still": {
+			func(v *View) { v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true }, "no live leader",
+		},
+		"one live voter alone says so": {
+			func(v *View) { v.Cluster.Members[1].Live = false }, "only one live voter",
+		},
+		"a voter that this host does not reach itself does": {
+			func(v *View) {
+				v.Cluster.Members = append(v.Cluster.Members, voter(5, "n5"), voter(6, "n6"))
+				v.Cluster.Members[3].Live = false
+				h5, h6 := ready("n5", RoleVoter), ready("n6", RoleVoter)
+				h5.Sees = []Sight{{MemberID: 3}}
+				h6.Sees = []Sight{{MemberID: 3, Lost: true, For: time.Hour}}
+				v.Hosts = append(v.Hosts, h5, h6)
+			}, "n5 reaches it",
+		},
+		"the deciding host reaches it": {func(v *View) { v.Hosts[2].Sees = []Sight{{MemberID: 3}} }, "n4 reaches it"},
+		"its agent is there, and etcd is stopped": {
+			func(v *View) { v.Hosts = append(v.Hosts, ready("n3", RoleVoter)) }, "quorumd is alive on its host",
+		},
+		"its agent was there a moment ago": {
+			func(v *View) { v.Cluster.Members[2].AgentGoneFor = 0 }, "has only just gone",
+		},
+		"it is in maintenance": {
+			func(v *View) { v.Op = &Op{Kind: KindCycle, MemberID: 3, Phase: PhaseDown} }, "taken down in order",
+		},
+		"a record of a host cannot be read": {
+			func(v *View) { v.Unreadable = []Unreadable{{Kind: RecordHost}} }, "cannot be read",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := deadView()
+			c.change(&v)
+			m, _ := v.memberByID(3)
+			if since, why := v.deadFor(m); since != 0 || !strings.Contains(why, c.why) {
+				t.Errorf("dead for %s, not because %q", since, why)
+			}
+		})
+	}
+}
+
+func TestASpareThatIsNoMemberHasNoWordInIt(t *testing.T) {
+	t.Parallel()
+	v := deadView()
+	other := ready("n5", RoleSpare)
+	other.Sees = []Sight{{MemberID: 3}}
+	v.Hosts = append(v.Hosts, other)
+	m, _ := v.memberByID(3)
+	if since, why := v.deadFor(m); since == 0 {
+		t.Errorf("not dead: %s", why)
+	}
+}
+
+func TestAMemberWhoseDataIsGoneIsDeadAlthoughItsAgentLives(t *testing.T) {
+	t.Parallel()
+	v := deadView()
+	own := ready("n3", RoleVoter)
+	own.MemberLostFor = 5 * time.Minute
+	v.Hosts = append(v.Hosts, own)
+	v.Cluster.Members[2].AgentGoneFor = 0
+	m, _ := v.memberByID(3)
+	if since, why := v.deadFor(m); since != 5*time.Minute {
+		t.Errorf("dead for %s, not because %q", since, why)
+	}
+}
+
+func TestAnAgentThatHasOnlyJustGoneIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	v := deadView()
+	v.Cluster.Members[2].AgentGoneFor = time.Minute
+	m, _ := v.memberByID(3)
+	if since, why := v.deadFor(m); since != time.Minute {
+		t.Errorf("dead for %s, not because %q", since, why)
+	}
+}
