@@ -45,7 +45,9 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 			a.log.Error("end of the removal not noted", "error", err)
 		}
 	}
-	if r.Op.Is(policy.KindJoin, a.opt.Config.Host.ID) && step.Outcome != policy.Disowned {
+	joined := r.Op.Is(policy.KindJoin, a.opt.Config.Host.ID) ||
+		r.Op.Is(policy.KindReplace, a.opt.Config.Host.ID) && policy.OpPhase(r.Op.Phase) != policy.PhaseBegun
+	if joined && step.Outcome != policy.Disowned {
 		if err := a.opt.Files.NoteJoin(step.Outcome != policy.Joined, a.opt.BootID, r.At); err != nil {
 			a.log.Error("failed join not noted", "error", err)
 		}

@@ -23,7 +23,11 @@ func (a *Actor) setPhase(ctx context.Context, t *task) error {
 	if op.Kind == policy.KindCycle && r.Request != nil {
 		op.Until = r.Request.Until()
 	}
-	return a.lock.Advance(ctx, op, r.OpAt)
+	also, err := a.repaired(r, op)
+	if err != nil {
+		return err
+	}
+	return a.lock.Advance(ctx, op, r.OpAt, also...)
 }
 
 // rollBack turns the operation onto its way back. For a learner that no operation stands for, it

@@ -52,5 +52,6 @@ func (a *Actor) table() []way {
 
 		{kind: policy.StepBeginRemoval, do: a.beginRemoval},
 		{kind: policy.StepRemoveMember, do: a.removeMember},
+		{kind: policy.StepBeginReplace, do: a.beginReplace},
 	}
 }

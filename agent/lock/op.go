@@ -21,9 +21,9 @@ func (l *Lock) Begin(ctx context.Context, op record.Op) error {
 
 // Advance rewrites the operation record, under the lock and only if it is still the one that
 // was last written at revision seen. It stamps the record with the lock's token: advancing an
-// orphaned record adopts it.
-func (l *Lock) Advance(ctx context.Context, op record.Op, seen int64) error {
-	return l.write(ctx, op, seen)
+// orphaned record adopts it. What else changes with it is written in the same transaction.
+func (l *Lock) Advance(ctx context.Context, op record.Op, seen int64, also ...Also) error {
+	return l.write(ctx, op, seen, also...)
 }
 
 // Also is a further record that is replaced in the same transaction, if it is still the one that was
@@ -41,25 +41,32 @@ func (l *Lock) End(ctx context.Context, seen int64, historyKey string, line reco
 	if err != nil {
 		return err
 	}
-	var conditions []clientv3.Cmp
-	then := []clientv3.Op{
+	conditions, more := replaced(also)
+	then := append([]clientv3.Op{
 		clientv3.OpDelete(l.opt.Keys.Op()), clientv3.OpPut(historyKey, string(value)),
 		clientv3.OpPut(l.opt.Keys.Ended(), string(value)),
-	}
+	}, more...)
+	return l.commit(ctx, "end", seen, conditions, then...)
+}
+
+// replaced gives the conditions on further records, and what replaces them.
+func replaced(also []Also) (conditions []clientv3.Cmp, then []clientv3.Op) {
 	for _, a := range also {
 		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(a.Key), "=", a.Seen))
 		then = append(then, clientv3.OpPut(a.Key, string(a.Value)))
 	}
-	return l.commit(ctx, "end", seen, conditions, then...)
+	return conditions, then
 }
 
-func (l *Lock) write(ctx context.Context, op record.Op, seen int64) error {
+func (l *Lock) write(ctx context.Context, op record.Op, seen int64, also ...Also) error {
 	op.Token = l.Token()
 	value, err := record.Encode(op)
 	if err != nil {
 		return err
 	}
-	return l.commit(ctx, "write", seen, nil, clientv3.OpPut(l.opt.Keys.Op(), string(value)))
+	conditions, then := replaced(also)
+	return l.commit(ctx, "write", seen, conditions,
+		append([]clientv3.Op{clientv3.OpPut(l.opt.Keys.Op(), string(value))}, then...)...)
 }
 
 func (l *Lock) commit(ctx context.Context, verb string, seen int64, more []clientv3.Cmp, then ...clientv3.Op) error {

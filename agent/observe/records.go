@@ -42,6 +42,9 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 		case pair.Key == o.keys.Rollout():
 			kind, r.RolloutAt = policy.RecordRollout, pair.ModRevision
 			r.Rollout, err = o.parsed.rollout.of(pair)
+		case pair.Key == o.keys.Repairs():
+			kind, r.RepairsAt = policy.RecordRepairs, pair.ModRevision
+			r.Repairs, err = o.parsed.repairs.of(pair)
 		case pair.Key == o.keys.Queue():
 			r.Queue, _ = o.parsed.queue.of(pair) // it is advice: one that cannot be read is none
 			r.QueueAt = pair.ModRevision
@@ -135,10 +138,11 @@ type parsed struct {
 	pause   parsedRecord[record.Pause]
 	queue   parsedRecord[record.Queue]
 	rollout parsedRecord[record.Rollout]
+	repairs parsedRecord[record.Repairs]
 }
 
 // parsedRecord is a record with the bytes that it was decoded from, or the error that came of them.
-type parsedRecord[T record.Lock | record.Op | record.Pause | record.Queue | record.Rollout] struct {
+type parsedRecord[T record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Repairs] struct {
 	from  []byte
 	value *T
 	err   error

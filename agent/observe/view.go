@@ -28,6 +28,7 @@ type Builder struct {
 	versions map[string]policy.Version
 	// standbys are the learners that their hosts have called standbys when they were last heard of.
 	standbys map[uint64]bool
+	domains  map[string]string // of the members' hosts, by peer URL, as they were last heard of
 }
 
 // NewBuilder makes a builder for the process of that name, in that boot of the host.
@@ -96,7 +97,9 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 // etcd makes the view of a cluster that can be reached.
 func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	b.records(v, r)
+	v.Repairs = r.Repairs.Today(r.Wall)
 	b.members(v, r)
+	b.markDomains(v)
 	if before != nil && r.At-before.EtcdAt > round.Blink*b.config.Timing.Interval {
 		b.since.truth("idle", false, r.At, r.Number) // an operation may have begun and ended unseen
 	}

@@ -22,7 +22,8 @@ func (b *Builder) operation(r *round.Round) *policy.Op {
 	own := op.Host == b.config.Host.ID
 	view := &policy.Op{
 		Kind: op.Kind, Host: op.Host, HostName: op.HostName, Target: policy.Role(op.Target),
-		Phase: policy.OpPhase(op.Phase), Token: op.Token, MemberID: uint64(op.MemberID), PeerURL: op.PeerURL,
+		Phase: policy.OpPhase(op.Phase), Token: op.Token, MemberID: uint64(op.MemberID),
+		Replaces: uint64(op.Replaces), PeerURL: op.PeerURL,
 		Reason: op.Reason, Outcome: outcomeOf(op), SameBoot: !own || op.BootID == b.bootID,
 		Overdue: round.Overdue(op.Until, r.Wall),
 	}
@@ -102,6 +103,22 @@ func (b *Builder) markStandbys(v *policy.View, r *round.Round) {
 		}
 	}
 	b.standbys = said
+}
+
+// markDomains tells of the members in which failure domain their hosts are, or were when they were last heard of.
+func (b *Builder) markDomains(v *policy.View) {
+	known := map[string]string{}
+	for i := range v.Cluster.Members {
+		m := &v.Cluster.Members[i]
+		m.Domain = b.domains[m.PeerURL]
+		for _, h := range v.Hosts {
+			if h.PeerURL == m.PeerURL {
+				m.Domain = h.Domain
+			}
+		}
+		known[m.PeerURL] = m.Domain
+	}
+	b.domains = known
 }
 
 // contradicts tells whether the data directory is known not to be that of a member: then it is caught up no more.

@@ -17,6 +17,7 @@ func cycles() operation {
 		kind:   KindCycle,
 		noun:   "cycle",
 		phases: []OpPhase{PhaseBegun, PhaseReady, PhaseDown, PhaseBack},
+		asks:   []OpPhase{PhaseReady},
 		carry:  ownCycle,
 	}
 }

@@ -94,6 +94,7 @@ func decide(v View) Decision {
 		othersOperation,
 		ownUnit,
 		leftover,
+		replace,
 		join,
 	} {
 		if d, decided := part(v); decided {
@@ -142,7 +143,7 @@ func roleOf(v View) Role {
 		return RoleUnknown
 	}
 	m, listed := v.member()
-	joining := v.owns(KindJoin) && (!listed || !m.Standby)
+	joining := v.Op.joins() && v.Op.Host == v.Self.ID && (!listed || !m.Standby)
 	switch {
 	case listed && !m.Learner:
 		return RoleVoter

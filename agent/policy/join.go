@@ -39,6 +39,7 @@ func joins() operation {
 		kind:   KindJoin,
 		noun:   "join",
 		phases: []OpPhase{PhaseBegun, PhaseAdded, PhaseStarted, PhasePromoted, PhaseRollback},
+		joins:  true,
 		carry:  carryJoin,
 		orphan: takeBack,
 	}
@@ -181,7 +182,7 @@ func moveAside(v View) Decision {
 
 // followLearner starts the learner's etcd and follows it until it may be promoted.
 func followLearner(v View, m Member) Decision {
-	if v.Op.MemberID != m.ID {
+	if v.Op.MemberID != m.ID && !m.Standby {
 		return do(Step{Kind: StepSetPhase, Phase: PhaseAdded, MemberID: m.ID})
 	}
 	stale := v.Data.State == DataRemains || (v.Data.State == DataMember && v.Data.MemberID != m.ID)
@@ -233,7 +234,7 @@ func promote(v View, m Member) Decision {
 	if m.Errors {
 		return wait(LearnerNotSteady, "the learner reports errors of its own")
 	}
-	if v.Cluster.StableFor < v.Limits.Settle {
+	if v.Cluster.StableFor < v.Limits.Settle && !m.Standby { // a standby takes the place of one that was removed just now
 		return wait(Settling, "the membership changed %s ago", v.Cluster.StableFor.Round(100*time.Millisecond))
 	}
 	if v.Self.MemberID != m.ID { // with it, its etcd is started again even when the quorum is lost

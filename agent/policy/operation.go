@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"slices"
 	"time"
 )
 
@@ -18,12 +19,16 @@ type operation struct {
 	// orphan is what a voter's agent does under the lock when the agent of that host is gone; nil where nobody does
 	// anything: it waits for its own host, or for a person.
 	orphan func(View) Decision
+	// joins tells whether its host becomes a member by it.
+	joins bool
+	// asks are the phases in which every voter's host tells anew how it is, and what it sees.
+	asks []OpPhase
 	// ownerOnly tells whether nobody but its own host may touch it now, with its agent gone or not; nil where that
 	// never is so.
 	ownerOnly func(View) bool
 }
 
-func operations() []operation { return []operation{joins(), cycles(), removals()} }
+func operations() []operation { return []operation{joins(), cycles(), removals(), replaces()} }
 
 // operationOf gives the declaration of a kind.
 func operationOf(kind string) (operation, bool) {
@@ -39,6 +44,22 @@ func operationOf(kind string) (operation, bool) {
 func Phases(kind string) []OpPhase {
 	o, _ := operationOf(kind)
 	return o.phases
+}
+
+// Asks tells whether an operation of that kind waits in that phase for every voter's host to tell anew how it is, and
+// what it sees.
+func Asks(kind string, phase OpPhase) bool {
+	o, _ := operationOf(kind)
+	return slices.Contains(o.asks, phase)
+}
+
+// joins tells whether its host becomes a member by it.
+func (op *Op) joins() bool {
+	if op == nil {
+		return false
+	}
+	o, _ := operationOf(op.Kind)
+	return o.joins
 }
 
 // owns tells whether the operation in flight is this host's, and of that kind.

@@ -134,7 +134,7 @@ func waiting(v View) ReasonCode {
 			veto.code) {
 			continue
 		}
-		if !veto.own || (v.Resting && veto.code == VoterNotLive) { // others go before it: nobody waits for it
+		if !veto.own || veto.code == VoterNotLive && (v.Resting || v.awaitsRepair()) { // others go before it: nobody waits for it
 			continue
 		}
 		if r, holds := veto.reason(v); holds {
@@ -445,6 +445,9 @@ func commonCause(v View) (string, bool) {
 
 func voterNotLive(v View) (string, bool) {
 	if mayChange(v.Cluster.Counts()) {
+		return "", false
+	}
+	if v.owns(KindReplace) && v.allDead() { // of several in one failure domain one is replaced after the other
 		return "", false
 	}
 	if text, down := voterDown(v); down {

@@ -59,7 +59,7 @@ func (c Cluster) learning() int {
 func Standbys(v View) int {
 	n := 0
 	for m := range v.Cluster.learners() {
-		joining := v.Op != nil && v.Op.Kind == KindJoin && (v.Op.MemberID == m.ID || v.Op.PeerURL == m.PeerURL)
+		joining := v.Op.joins() && !m.Standby && (v.Op.MemberID == m.ID || v.Op.PeerURL == m.PeerURL)
 		if m.Name != "" && !joining {
 			n++
 		}
@@ -88,6 +88,13 @@ func mayRemove(voters, others int, live bool) bool {
 		return left > 0 && others == left
 	}
 	return left > 0 && others >= Quorum(left)
+}
+
+// mayReplaceDead tells whether one of so many voters that are down may be taken out for good, and another host put in
+// its place, when proven of the others are known at this moment to be live and healthy. All of them must be, and what
+// they have is a quorum also before anything is changed.
+func mayReplaceDead(voters, down, proven int) bool {
+	return down > 0 && proven == voters-down && proven >= Quorum(voters)
 }
 
 // spareText says why that many voters can spare none.

@@ -85,6 +85,7 @@ const (
 	RecordUnreadable    ReasonCode = "RECORD_UNREADABLE"
 	MemberLive          ReasonCode = "MEMBER_LIVE"
 	Removed             ReasonCode = "REMOVED"
+	RepairsSpent        ReasonCode = "REPAIRS_SPENT"
 )
 
 // ReasonInfo declares a reason.
@@ -303,6 +304,11 @@ func memberReasons() []ReasonInfo {
 			"if it is to go all the same: quorumctl member remove NAME --live --reason '<why>'",
 		},
 		{Removed, "the member was removed, as a person asked", ""},
+		{
+			RepairsSpent, "as many voters as may be were replaced within a day, so the next one waits for a person",
+			"see why machines die: quorumctl history; then quorumctl member remove NAME --reason '<why>', or raise " +
+				"repair.perDay",
+		},
 	}
 }
 

@@ -37,6 +37,7 @@ const (
 	StepRecordAgain     StepKind = "record-again"
 	StepBeginRemoval    StepKind = "begin-removal"
 	StepRemoveMember    StepKind = "remove-member"
+	StepBeginReplace    StepKind = "begin-replace"
 )
 
 // StepInfo declares what a step is.
@@ -88,7 +89,8 @@ func Steps() []StepInfo {
 		{StepRunCommand, true, order, "running the command"},
 		{StepRecordAgain, true, quick, "recording again that this host is taken down"},
 		{StepBeginRemoval, true, quick, "recording that a member is to be removed"},
-		{StepRemoveMember, true, member, "removing a member for good, at a person's word"},
+		{StepRemoveMember, true, member, "removing a member for good"},
+		{StepBeginReplace, true, quick, "recording that this host takes the place of a dead voter"},
 	}
 }
 
@@ -107,8 +109,8 @@ type Step struct {
 	Kind   StepKind
 	Target Role    // begin-join: what it leads to
 	Phase  OpPhase // set-phase
-	// promote, remove-learner, roll-back: the learner; move-leader: the next leader; begin-removal, remove-member: who
-	// goes
+	// promote, remove-learner, roll-back: the learner; move-leader: the next leader; begin-removal, remove-member,
+	// begin-replace: who goes
 	MemberID uint64
 	New      bool // write-environment: for a new cluster
 	Outcome  ReasonCode

@@ -35,7 +35,8 @@ func declaredSteps() []StepInfo {
 		{StepRunCommand, true, 3, "running the command"},
 		{StepRecordAgain, true, 2, "recording again that this host is taken down"},
 		{StepBeginRemoval, true, 2, "recording that a member is to be removed"},
-		{StepRemoveMember, true, 3, "removing a member for good, at a person's word"},
+		{StepRemoveMember, true, 3, "removing a member for good"},
+		{StepBeginReplace, true, 2, "recording that this host takes the place of a dead voter"},
 	}
 }
 

@@ -53,7 +53,7 @@ func hearOthers(v View, m Member) (Decision, bool) {
 	if v.Op.Phase != PhaseReady || m.Learner || v.Asked.Hurried {
 		return Decision{}, false
 	}
-	if ids, names := unheard(v); len(ids) > 0 {
+	if ids, names := unheard(v, v.Self.PeerURL); len(ids) > 0 {
 		d := wait(VerdictAwaited, "waiting for the verdict of %s", strings.Join(names, ", "))
 		d.Again, d.Behind = lookSoon, ids
 		return d, true
@@ -70,11 +70,12 @@ func hearOthers(v View, m Member) (Decision, bool) {
 }
 
 // unheard gives the hosts of the other voters that have not told how they are since this one was ready to be stopped.
-// Until they have, their verdicts may be as old as an agent that hangs is given before it counts as gone.
-func unheard(v View) (ids, names []string) {
+// Until they have, their verdicts may be as old as an agent that hangs is given before it counts as gone. The member with
+// that peer URL is not asked.
+func unheard(v View, but string) (ids, names []string) {
 	for m := range v.Cluster.voters() {
 		i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == m.PeerURL })
-		if m.PeerURL != v.Self.PeerURL && i >= 0 && !v.Hosts[i].Answered {
+		if m.PeerURL != but && i >= 0 && !v.Hosts[i].Answered {
 			ids, names = append(ids, v.Hosts[i].ID), append(names, v.Hosts[i].Name)
 		}
 	}

@@ -6,6 +6,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // RecordKind says what a record in etcd is about.
@@ -18,6 +19,7 @@ const (
 	RecordRollout RecordKind = "rollout"
 	RecordLock    RecordKind = "lock"
 	RecordHost    RecordKind = "host"
+	RecordRepairs RecordKind = "repairs"
 )
 
 // Unreadable is a record in etcd that this agent cannot read.
@@ -40,6 +42,7 @@ func records() []recordInfo {
 		{RecordOp, true, "so nothing is begun", "quorumctl op release --force --reason '<why>' deletes it"},
 		{RecordPause, true, "so the cluster counts as paused", "quorumctl resume deletes it"},
 		{RecordRollout, false, "so no rollout goes on", "quorumctl rollout abort deletes it"},
+		{RecordRepairs, false, "so no voter is replaced", "etcdctl del %s"},
 		{RecordLock, false, "so the lock counts as another's", "if it stays: etcdctl del %s"},
 		{
 			RecordHost, false, "so nothing is known of that host",
@@ -56,7 +59,7 @@ func (v View) cannotRead(kind RecordKind) bool {
 // Hint says what a person does about a record of that kind which cannot be read.
 func (u Unreadable) Hint() string {
 	for _, info := range records() {
-		if info.kind == u.Kind && (u.Kind == RecordLock || u.Kind == RecordHost) {
+		if info.kind == u.Kind && strings.Contains(info.remedy, "%s") {
 			return fmt.Sprintf(info.remedy, u.Key)
 		}
 		if info.kind == u.Kind {

@@ -47,4 +47,12 @@ func vetoRemovesLive() veto         { return veto{MemberLive, false, removesLive
 func vetoRemovalAtRisk() veto       { return veto{QuorumAtRisk, false, removalAtRisk} }
 func vetoListUnsettled() veto       { return veto{Settling, false, listUnsettled} }
 func vetoTooOld() veto              { return veto{VersionUnsafe, true, tooOld} }
+func vetoSeveralDown() veto         { return veto{CommonCause, false, severalDown} }
+func vetoReplaceAtRisk() veto       { return veto{QuorumAtRisk, false, replaceAtRisk} }
+func vetoReplacesLive() veto        { return veto{MemberLive, false, replacesLive} }
+func vetoRepairsUnreadable() veto   { return veto{RecordUnreadable, false, repairsUnreadable} }
+func vetoRepairsSpent() veto        { return veto{RepairsSpent, false, repairsSpent} }
+func vetoStandbyBehind() veto       { return veto{LearnerNotSteady, true, standbyBehind} }
+func vetoNotNext() veto             { return veto{NotMyTurn, false, notNext} }
+func vetoReplaceEven() veto         { return veto{EvenVoters, false, replaceEven} }
 func vetoUnitDisabled() veto        { return veto{UnitDisabled, true, unitDisabled} }

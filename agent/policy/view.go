@@ -31,6 +31,7 @@ type View struct {
 	Pause      *Pause        // the pause in force, or nil
 	Rollout    *Rollout      // the last one, or nil
 	Queue      *Queue        // the one that lies in etcd, or nil
+	Repairs    int           // so many voters were replaced in the last day
 	Unreadable []Unreadable  // records in etcd that cannot be read: what they say is neither true nor false
 	IdleFor    time.Duration // since when no operation has been in flight
 	FreeFor    time.Duration // since when a place for this host has stood free, without an operation or a lock
@@ -200,6 +201,7 @@ type Member struct {
 	ID      uint64
 	Name    string // empty until it has started once
 	PeerURL string
+	Domain  string // of its host, as that was last heard of; empty when it is not known
 	Learner bool
 	Live    bool // it has answered when it was last asked; a voter also a linearizable read
 	Leader  bool
@@ -300,6 +302,10 @@ const KindCycle = "cycle"
 // was asked, not that of the member.
 const KindRemove = "remove"
 
+// KindReplace is the kind of operation that puts a host in the place of a voter that is dead: a join that names whom it
+// replaces. Its host is the one that joins.
+const KindReplace = "replace"
+
 // Op is the operation in flight.
 type Op struct {
 	Kind        string
@@ -309,6 +315,7 @@ type Op struct {
 	Phase       OpPhase
 	Token       int64
 	MemberID    uint64
+	Replaces    uint64 // the member that is replaced
 	PeerURL     string
 	Reason      string
 	Outcome     ReasonCode    // with which it is rolled back, as its record has it

@@ -77,6 +77,8 @@ func fieldWithin(v reflect.Value, bound string, strictly bool) error {
 		}
 	case []Sight:
 		return sightsWithin(v, value, strictly)
+	case []Repair:
+		return repairsWithin(v, value, strictly)
 	case []RolloutHost:
 		return hostsWithin(v, value, strictly)
 	case Extra:
@@ -169,6 +171,21 @@ func sightsWithin(v reflect.Value, sights []Sight, strictly bool) error {
 	for i := range held {
 		if err := within(&held[i], strictly); err != nil {
 			return fmt.Errorf("member %d: %w", i, err)
+		}
+	}
+	v.Set(reflect.ValueOf(held))
+	return nil
+}
+
+// repairsWithin leaves the list as it is for its owner, too.
+func repairsWithin(v reflect.Value, repairs []Repair, strictly bool) error {
+	if len(repairs) > MaxRepairs {
+		return fmt.Errorf("%d repairs, the bound is %d", len(repairs), MaxRepairs)
+	}
+	held := slices.Clone(repairs)
+	for i := range held {
+		if err := within(&held[i], strictly); err != nil {
+			return fmt.Errorf("repair %d: %w", i, err)
 		}
 	}
 	v.Set(reflect.ValueOf(held))

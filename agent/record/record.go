@@ -99,6 +99,7 @@ type Op struct {
 	Token    int64     `json:"token"` // create revision of the lock under which it was last advanced
 	BootID   string    `json:"bootID,omitempty"`
 	MemberID MemberID  `json:"memberID,omitempty"`
+	Replaces MemberID  `json:"replaces,omitempty"` // of a replacement: the member whose place the host takes
 	PeerURL  string    `json:"peerURL,omitempty"`
 	Started  time.Time `json:"started"`
 	// after which a cycle is overdue: all others know it when its host is silent
@@ -193,7 +194,7 @@ func (id *MemberID) UnmarshalJSON(b []byte) error {
 // kind is one of the record types. The extra fields are reached through it so that encode
 // and decode are written once.
 type kind interface {
-	Host | Lock | Op | Pause | Queue | Rollout | Release | Line
+	Host | Lock | Op | Pause | Queue | Rollout | Release | Repairs | Line
 }
 
 // Encode gives the JSON of a record, stamped with Version and with its unknown fields. Texts for people are shortened
@@ -329,6 +330,8 @@ func header(r any) (version *int, extra *Extra) {
 	case *Rollout:
 		return &r.Version, &r.Extra
 	case *Release:
+		return &r.Version, &r.Extra
+	case *Repairs:
 		return &r.Version, &r.Extra
 	case *Line:
 		return &r.Version, &r.Extra

@@ -38,6 +38,8 @@ type Seen struct {
 	QueueAt    int64 // its modification revision
 	Rollout    *record.Rollout
 	RolloutAt  int64 // its modification revision
+	Repairs    *record.Repairs
+	RepairsAt  int64 // its modification revision
 	Released   Released
 	Revision   int64 // of the store when the records were read
 	Unreadable []policy.Unreadable

@@ -1,0 +1,46 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+
+	"github.com/quorumd/quorumd/agent/lock"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// beginReplace records the operation. A standby stays one on its disk until it votes; of a spare the record names the
+// peer URL, so that whoever ends it takes back what was added for it.
+func (a *Actor) beginReplace(ctx context.Context, t *task) error {
+	a.opt.ForgetBinary() // an etcd that was exchanged must not be started unseen
+	c := a.opt.Config
+	op := record.Op{
+		Kind: policy.KindReplace, Host: c.Host.ID, HostName: c.Host.Name, Target: string(t.step.Target),
+		Phase: string(policy.PhaseBegun), BootID: a.opt.BootID, Replaces: record.MemberID(t.step.MemberID),
+		Started: t.on.Wall, Clock: t.on.At, Reason: t.step.Why, By: "policy",
+	}
+	if t.on.Decision.Role != policy.RoleStandby {
+		op.PeerURL = c.Etcd.PeerURL
+	}
+	return a.lock.Begin(ctx, op)
+}
+
+// repaired gives what is written with the record of a replacement of which etcd may be told from then on: one repair
+// more. It counts also when nobody is removed after all.
+func (a *Actor) repaired(r *round.Round, op record.Op) ([]lock.Also, error) {
+	if op.Kind != policy.KindReplace || policy.OpPhase(op.Phase) != policy.PhaseRemoving || r.Op.Phase == op.Phase {
+		return nil, nil
+	}
+	var all record.Repairs
+	if r.Repairs != nil {
+		all = *r.Repairs
+	}
+	dead, _ := r.Membership.ByID(uint64(op.Replaces))
+	value, err := record.Encode(all.And(record.Repair{
+		Time: r.Wall, Host: op.Host, Name: op.HostName, Member: op.Replaces, Dead: dead.Name,
+	}))
+	return []lock.Also{{Key: a.keys.Repairs(), Seen: r.RepairsAt, Value: value}}, err
+}

@@ -1,0 +1,50 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"slices"
+	"time"
+)
+
+// Repairs are the last voters that were replaced without a person. It has no lease: an agent that starts anew must not
+// replace as many again.
+type Repairs struct {
+	Version int      `json:"version"`
+	Last    []Repair `json:"last"` // the youngest at the end
+	Extra   Extra    `json:"-"`
+}
+
+// Repair is a voter that was replaced, or was about to be.
+type Repair struct {
+	Time   time.Time `json:"time"` // of the host that replaced it
+	Host   string    `json:"host"` // the ID of that host
+	Name   string    `json:"name"` // of the host that replaced it
+	Member MemberID  `json:"member"`
+	Dead   string    `json:"dead,omitempty"` // the name of that member
+}
+
+// MaxRepairs bounds the repairs that are remembered.
+const MaxRepairs = 16
+
+// Repairs is the key of the last repairs.
+func (k Keys) Repairs() string { return k.prefix + "repairs" }
+
+// And gives the repairs with one more. The oldest are forgotten.
+func (r Repairs) And(one Repair) Repairs {
+	r.Last = append(slices.Clone(r.Last), one)
+	r.Last = r.Last[max(0, len(r.Last)-MaxRepairs):]
+	return r
+}
+
+// Today counts those of a day. Hosts' clocks may differ: one that seems yet to come counts, too.
+func (r *Repairs) Today(now time.Time) int {
+	n := 0
+	for i := 0; r != nil && i < len(r.Last); i++ {
+		if now.Sub(r.Last[i].Time) < 24*time.Hour {
+			n++
+		}
+	}
+	return n
+}
