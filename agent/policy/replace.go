@@ -26,7 +26,7 @@ func replace(v View) (Decision, bool) {
 	switch {
 	case len(reasons) == 0 && v.Lock.Mine:
 		since, _ := v.deadFor(dead)
-		why := fmt.Sprintf("in place of %s, which is dead for %s", dead.label(), since.Round(time.Second))
+		why := fmt.Sprintf("in place of %s, which has been dead for %s", dead.label(), since.Round(time.Second))
 		return do(Step{Kind: StepBeginReplace, Target: RoleVoter, MemberID: dead.ID, Why: why}), true
 	case len(reasons) == 0:
 		return do(Step{Kind: StepTakeLock, Why: "to take the place of " + dead.label() + ", which is dead"}), true
@@ -184,15 +184,17 @@ func replaceEven(v View) (string, bool) {
 	return fmt.Sprintf("there are %d voters, and %d are wanted", voters, v.Target.Voters), true
 }
 
-// awaitsRepair tells whether every voter that does not answer is one that the others call dead: a host is ready to take
-// its place.
+// awaitsRepair tells whether voters do not answer, and every one of them is called dead: a host is ready to take its
+// place.
 func (v View) awaitsRepair() bool {
+	down := false
 	for m := range v.Cluster.voters() {
-		if since, _ := v.calledDead(m); v.Limits.DeadGrace == 0 || !m.Live && since == 0 {
+		if since, _ := v.calledDead(m); !m.Live && (v.Limits.DeadGrace == 0 || since == 0) {
 			return false
 		}
+		down = down || !m.Live
 	}
-	return true
+	return down
 }
 
 // allDead tells whether every voter that does not answer is dead.
@@ -275,8 +277,10 @@ func replacesLive(v View) (string, bool) {
 		return "", false
 	}
 	since, why := v.deadFor(m)
-	return fmt.Sprintf("%s has been dead for %s of %s: %s", m.label(), since.Round(time.Second), v.Limits.DeadGrace,
-		why), true
+	if why != "" {
+		return m.label() + " is not dead: " + why, true
+	}
+	return fmt.Sprintf("%s has been dead for %s of %s", m.label(), since.Round(time.Second), v.Limits.DeadGrace), true
 }
 
 // removeDead takes the dead voter out, once every live voter's host has told anew what it sees: since the operation was

@@ -25,6 +25,7 @@ const (
 	answered    = "constant: every host's verdict is known as it is; to wait for one keeps a host where it is"
 	recordsRead = "constant: every record can be read; one that everything waits for holds back what a pause does"
 	allowed     = "constant: etcd lets every agent do what it asks"
+	noRepair    = "constant: repair is off, no voter is replaced"
 	noCluster   = "constant: a bootstrap is asked for once, where there is no cluster"
 )
 
@@ -40,6 +41,7 @@ func Steps() map[policy.StepKind]string {
 		policy.StepRestartUnit: Explored, policy.StepTakeDown: Explored, policy.StepReboot: Explored,
 		policy.StepRunCommand: Explored, policy.StepRecordAgain: Explored,
 		policy.StepBeginRemoval: Explored, policy.StepRemoveMember: Explored,
+		policy.StepBeginReplace: noRepair,
 	}
 }
 
@@ -73,6 +75,6 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.CommandRunning: Explored, policy.CommandFailed: Explored, policy.Cycled: Explored,
 		policy.Withdrawn:        Explored,
 		policy.RecordUnreadable: recordsRead,
-		policy.MemberLive:       Explored, policy.Removed: Explored,
+		policy.MemberLive:       Explored, policy.Removed: Explored, policy.RepairsSpent: noRepair,
 	}
 }

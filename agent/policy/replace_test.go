@@ -1,0 +1,283 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// standbyOfDead is what a standby, n4, sees 11 min after voter n3 has lost its power.
+func standbyOfDead() View {
+	v := deadView()
+	m := voter(4, "n4")
+	m.Learner, m.ThinksLearner, m.Standby = true, true, true
+	v.Cluster.Members = append(v.Cluster.Members, m)
+	v.Cluster.ID = clusterID
+	v.Hosts[2].Role = RoleStandby
+	v.Unit = Unit{State: UnitActive, EnvReady: true, SinceStart: time.Hour}
+	v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 4, Free: 100 << 30, FreeKnown: true}
+	v.Self.MemberID, v.Self.StandbyID = 4, 4
+	return v
+}
+
+// replacing puts this host's replacement of n3 in flight, which all voters have seen.
+func replacing(base func() View, phase OpPhase) func() View {
+	return func() View {
+		v := base()
+		v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: 20 * time.Second, Token: 7, Holder: "n4"}
+		v.Op = &Op{
+			Kind: KindReplace, Host: "n4", HostName: "n4", Target: RoleVoter, Phase: phase, Token: 7, Replaces: 3,
+			SameBoot: true, Elapsed: 10 * time.Second, WrittenFor: 2 * time.Second,
+		}
+		if len(v.Cluster.Members) == 3 {
+			v.Op.PeerURL = v.Self.PeerURL
+		}
+		for i := range v.Hosts {
+			v.Hosts[i].Answered = true
+		}
+		return v
+	}
+}
+
+func without(v *View, id uint64) {
+	for i, m := range v.Cluster.Members {
+		if m.ID == id {
+			v.Cluster.Members = append(v.Cluster.Members[:i:i], v.Cluster.Members[i+1:]...)
+			return
+		}
+	}
+}
+
+func lostToo(v *View, name, domain string) {
+	for i := range v.Cluster.Members {
+		if m := &v.Cluster.Members[i]; m.Name == name {
+			m.Live, m.AgentGoneFor, m.Domain = false, 11*time.Minute, domain
+		}
+	}
+	for i, h := range v.Hosts {
+		if h.Name == name {
+			v.Hosts = append(v.Hosts[:i:i], v.Hosts[i+1:]...)
+			break
+		}
+	}
+	m, _ := v.memberByID(3)
+	for i := range v.Hosts {
+		for _, gone := range v.Cluster.Members {
+			if gone.Name == name && gone.ID != m.ID {
+				sees := append([]Sight(nil), v.Hosts[i].Sees...)
+				v.Hosts[i].Sees = append(sees, Sight{
+					MemberID: gone.ID, Lost: true, ConnectedKnown: true, For: 11 * time.Minute,
+				})
+			}
+		}
+	}
+}
+
+// ofFive is a spare that sees two of five voters dead, in these failure domains.
+func ofFive(domain, other string) func(v *View) {
+	return func(v *View) {
+		v.Target.Voters = 5
+		for id, name := range map[uint64]string{5: "n5", 6: "n6"} {
+			m, h := voter(id, name), ready(name, RoleVoter)
+			h.Sees = v.Hosts[1].Sees
+			v.Cluster.Members, v.Hosts = append(v.Cluster.Members, m), append(v.Hosts, h)
+		}
+		for i := range v.Cluster.Members {
+			v.Cluster.Members[i].Domain = "hall"
+		}
+		lostToo(v, "n3", domain)
+		lostToo(v, "n6", other)
+	}
+}
+
+func TestAHostTakesThePlaceOfADeadVoterIfNothingIsAgainstIt(t *testing.T) {
+	t.Parallel()
+	play(t, deadView, []scene{
+		{"a spare that is ready takes the lock", nil, StepTakeLock, ""},
+		{"and records whom it replaces", func(v *View) {
+			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
+		}, StepBeginReplace, ""},
+		{"the grace is not over", func(v *View) { v.Limits.DeadGrace = time.Hour }, StepNone, VoterNotLive},
+		{"nobody is replaced by default", func(v *View) { v.Limits.DeadGrace = 0 }, StepNone, VoterNotLive},
+		{"one voter reaches it still", func(v *View) { v.Hosts[1].Sees[0].Lost = false }, StepNone, VoterNotLive},
+		{"another voter is sick", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
+		{"another voter is not known", func(v *View) { v.Hosts[1].Health = health.Unknown }, StepNone, QuorumAtRisk},
+		{"the voter that leads reports errors", func(v *View) {
+			v.Cluster.Members[0].Errors = true
+		}, StepNone, QuorumAtRisk},
+		{"this host is sick", func(v *View) { v.Health.State = health.Slow }, StepNone, HealthBad},
+		{"this host is not qualified", func(v *View) { v.Health.Qualified = false }, StepNone, NotQualified},
+		{"there is no space", func(v *View) { v.Data.Free = 1 }, StepNone, SpaceLow},
+		{"the last join has failed", func(v *View) { v.Backoff = time.Minute }, StepNone, BackingOff},
+		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }, StepNone, Paused},
+		{"the agent only observes", func(v *View) { v.Self.Mode = Observe }, StepNone, ModeObserve},
+		{"another operation is in flight", func(v *View) {
+			v.Op = &Op{Kind: KindJoin, Host: "n5", HostName: "n5"}
+		}, StepNone, VoterNotLive},
+		{"somebody says that it is in its turn", func(v *View) { v.Hosts[1].Turn = true }, StepNone, OperationInFlight},
+		{"another agent holds the lock", func(v *View) { v.Lock.Held = true }, StepNone, LockHeld},
+		{"the list has changed just now", func(v *View) { v.Cluster.StableFor = time.Second }, StepNone, Settling},
+		{"an operation has ended just now", func(v *View) { v.IdleFor = time.Second }, StepNone, Settling},
+		{"a better spare goes first", func(v *View) {
+			v.Hosts, v.IdleFor = append(v.Hosts, ready("n0", RoleSpare)), 10*time.Second
+			v.Limits.Cooldown = 0
+		}, StepNone, NotMyTurn},
+		{"a learner is there already", func(v *View) {
+			m := voter(9, "n9")
+			m.Learner = true
+			v.Cluster.Members = append(v.Cluster.Members, m)
+		}, StepNone, LearnerPresent},
+		{"as many were replaced today as may be", func(v *View) { v.Repairs = 2 }, StepNone, RepairsSpent},
+		{"how many were is not known", func(v *View) {
+			v.Unreadable = []Unreadable{{RecordRepairs, "/quorumd/c/repairs", "bad JSON"}}
+		}, StepNone, RecordUnreadable},
+		{"two of five are dead in one failure domain", ofFive("rack", "rack"), StepTakeLock, ""},
+		{"in different ones", ofFive("rack", "shelf"), StepNone, CommonCause},
+		{"in none", ofFive("", ""), StepNone, CommonCause},
+		{"in one in which others vote", ofFive("hall", "hall"), StepNone, CommonCause},
+	})
+}
+
+func TestAStandbyTakesThePlaceOfADeadVoter(t *testing.T) {
+	t.Parallel()
+	play(t, standbyOfDead, []scene{
+		{"one that has caught up takes the lock", nil, StepTakeLock, ""},
+		{"one that lags does not", func(v *View) { v.Cluster.Members[3].Lag = 1000 }, StepNone, LearnerNotSteady},
+		{"nor one that does not for long enough", func(v *View) {
+			v.Cluster.Members[3].SteadyFor = time.Second
+		}, StepNone, LearnerNotSteady},
+		{"nor one whose health is not known", func(v *View) {
+			v.Health = Health{State: health.Unknown, Qualified: true}
+		}, StepNone, HealthUnknown},
+	})
+}
+
+func TestADeadVoterIsRemovedOnceAllHaveSaidAnewThatItIsDead(t *testing.T) {
+	t.Parallel()
+	play(t, replacing(deadView, PhaseBegun), []scene{
+		{"all have said so", nil, StepSetPhase, ""},
+		{"a voter has not", func(v *View) { v.Hosts[1].Answered = false }, StepNone, VerdictAwaited},
+		{"it answers again", aliveAgain, StepEndOp, ""},
+		{"a voter reaches it", func(v *View) { v.Hosts[1].Sees[0].Lost = false }, StepEndOp, ""},
+		{"another voter is sick by now", func(v *View) { v.Hosts[1].Health = health.Slow }, StepEndOp, ""},
+		{"this host is sick by now", func(v *View) { v.Health.State = health.Failed }, StepEndOp, ""},
+		{"nobody is to be replaced", func(v *View) { v.Limits.DeadGrace = 0 }, StepEndOp, ""},
+		{"a voter does not say anything for too long", func(v *View) {
+			v.Hosts[1].Answered, v.Op.Elapsed = false, time.Hour
+		}, StepEndOp, ""},
+		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root"} }, StepNone, Paused},
+	})
+	play(t, replacing(deadView, PhaseRemoving), []scene{
+		{"etcd is told", nil, StepRemoveMember, ""},
+		{"but not before all have said so once more", func(v *View) {
+			v.Hosts[0].Answered = false
+		}, StepNone, VerdictAwaited},
+		{"nor when it answers again, when etcd may have been told", aliveAgain, StepRollBack, ""},
+		{"nor when a voter reaches it", func(v *View) { v.Hosts[1].Sees[0].Lost = false }, StepRollBack, ""},
+		{"once it is gone this host joins", func(v *View) { without(v, 3) }, StepAddLearner, ""},
+		{"which is sick by now", func(v *View) { without(v, 3); v.Health.State = health.Failed }, StepRollBack, ""},
+	})
+	play(t, replacing(standbyOfDead, PhaseRemoving), []scene{
+		{"etcd is told by the standby", nil, StepRemoveMember, ""},
+		{"not by one that has fallen behind", func(v *View) { v.Cluster.Members[3].Lag = 1000 }, StepRollBack, ""},
+		{"once it is gone the standby says so", func(v *View) { without(v, 3) }, StepSetPhase, ""},
+	})
+}
+
+func TestAStandbyIsPromotedAtOnceWhenTheDeadVoterIsGone(t *testing.T) {
+	t.Parallel()
+	play(t, replacing(standbyOfDead, PhaseStarted), []scene{
+		{"though the list has changed just now", func(v *View) {
+			without(v, 3)
+			v.Cluster.StableFor = 0
+		}, StepPromote, ""},
+		{"but not when another voter is down", func(v *View) {
+			without(v, 3)
+			v.Cluster.Members[0].Live = false
+		}, StepNone, VoterNotLive},
+		{"when it votes the operation is over", func(v *View) {
+			without(v, 3)
+			m := &v.Cluster.Members[2]
+			m.Learner, m.ThinksLearner, m.Standby, v.Op.Phase = false, false, false, PhasePromoted
+		}, StepEndOp, ""},
+	})
+}
+
+func TestAReplacementThatIsGivenUpEndsWhenNothingCanLandAnyMore(t *testing.T) {
+	t.Parallel()
+	play(t, replacing(deadView, PhaseRollback), []scene{
+		{"what etcd was told may land yet", nil, StepNone, Settling},
+		{"it cannot", func(v *View) { v.Op.WrittenFor = time.Minute }, StepEndOp, ""},
+		{"it has", func(v *View) { without(v, 3) }, StepEndOp, ""},
+		{"the learner that was added goes", func(v *View) {
+			without(v, 3)
+			m := voter(4, "n4")
+			m.Learner = true
+			v.Cluster.Members = append(v.Cluster.Members, m)
+		}, StepRemoveLearner, ""},
+	})
+	play(t, replacing(standbyOfDead, PhaseRollback), []scene{
+		{"a standby stays one", func(v *View) { without(v, 3) }, StepEndOp, ""},
+		{"also when the dead one is back", func(v *View) {
+			aliveAgain(v)
+			v.Op.WrittenFor = time.Minute
+		}, StepEndOp, ""},
+	})
+	play(t, orphanOf(PhaseRemoving), []scene{
+		{"a voter's agent gives up what an agent that is gone has begun", nil, StepTakeLock, ""},
+		{"but not at once", func(v *View) { v.Op.OrphanedFor = 10 * time.Second }, StepNone, OperationInFlight},
+		{"under its own lock", func(v *View) {
+			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 9}
+		}, StepRollBack, ""},
+	})
+	play(t, orphanOf(PhaseRollback), []scene{{"it removes nobody", func(v *View) {
+		v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
+		v.Op.WrittenFor = time.Minute
+	}, StepEndOp, ""}})
+}
+
+// orphanOf is what voter n1 sees of a replacement whose agent is gone.
+func orphanOf(phase OpPhase) func() View {
+	return func() View {
+		v := replacing(standbyOfDead, phase)()
+		v.Self = Self{ID: "n1", Name: "n1", PeerURL: peerPrefix + "n1", Mode: Manage, Etcd: v36(16), MemberID: 1}
+		v.Data.MemberID, v.Lock, v.Op.OrphanedFor = 1, Lock{Known: true}, time.Hour
+		v.Hosts[0].Own, v.Hosts[2].Own = true, false
+		return v
+	}
+}
+
+func TestOfAllThatMayTakeThePlaceOfADeadVoterTheStandbyGoesFirst(t *testing.T) {
+	t.Parallel()
+	v := deadView()
+	v.Limits.Cooldown, v.IdleFor = 0, 10*time.Second
+	v.Hosts = append(v.Hosts, ready("n9", RoleStandby))
+	if text, holds := notNext(v); !holds || text != "n9 goes first" {
+		t.Errorf("said is %q", text)
+	}
+	if v.IdleFor = time.Hour; len(v.Hosts[2].Waiting) != 0 {
+		t.Error("n4 is not ready")
+	}
+	if d := Decide(v); d.Waiting != "" {
+		t.Errorf("a spare that is ready tells the others that it waits for %s", d.Waiting)
+	}
+}
+
+func TestADeadVoterIsReplacedOnlyWhenAllOthersAreWellAndHaveAQuorum(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		voters, down, proven int
+		want                 bool
+	}{
+		{3, 1, 2, true}, {3, 1, 1, false}, {3, 0, 3, false}, {2, 1, 1, false}, {1, 1, 0, false},
+		{5, 1, 4, true}, {5, 1, 3, false}, {5, 2, 3, true}, {5, 3, 2, false}, {4, 1, 3, true}, {4, 2, 2, false},
+	} {
+		if got := mayReplaceDead(c.voters, c.down, c.proven); got != c.want {
+			t.Errorf("%+v gives %t", c, got)
+		}
+	}
+}

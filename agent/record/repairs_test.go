@@ -1,0 +1,39 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTheLastRepairsAreRememberedAndThoseOfADayAreCounted(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
+	var none *Repairs
+	if n := none.Today(now); n != 0 {
+		t.Errorf("%d repairs where there was none", n)
+	}
+	all := Repairs{}
+	for i := range 20 {
+		all = all.And(Repair{Time: now.Add(time.Duration(i-18) * 2 * time.Hour), Host: "n4", Member: 7})
+	}
+	b, err := Encode(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Decode[Repairs](b)
+	if err != nil || len(again.Last) != MaxRepairs || again.Last[15].Member != 7 {
+		t.Errorf("read are %+v, %v", again, err)
+	}
+	// eleven of the 24 hours before, the one of now, and one by a clock that is ahead
+	if n := again.Today(now); n != 13 {
+		t.Errorf("%d in a day", n)
+	}
+	long := strings.Replace(string(b), `"last":[`, `"last":[`+strings.Repeat(`{"host":"x","member":"1"},`, 8), 1)
+	if _, err := Decode[Repairs]([]byte(long)); err == nil || !strings.Contains(err.Error(), "24 repairs") {
+		t.Errorf("24 repairs are read: %v", err)
+	}
+}
