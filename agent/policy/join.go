@@ -234,7 +234,8 @@ func promote(v View, m Member) Decision {
 	if m.Errors {
 		return wait(LearnerNotSteady, "the learner reports errors of its own")
 	}
-	if v.Cluster.StableFor < v.Limits.Settle && !m.Standby { // a standby takes the place of one that was removed just now
+	// a standby takes the place of one that was removed just now
+	if v.Cluster.StableFor < v.Limits.Settle && !m.Standby {
 		return wait(Settling, "the membership changed %s ago", v.Cluster.StableFor.Round(100*time.Millisecond))
 	}
 	if v.Self.MemberID != m.ID { // with it, its etcd is started again even when the quorum is lost

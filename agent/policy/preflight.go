@@ -134,7 +134,8 @@ func waiting(v View) ReasonCode {
 			veto.code) {
 			continue
 		}
-		if !veto.own || veto.code == VoterNotLive && (v.Resting || v.awaitsRepair()) { // others go before it: nobody waits for it
+		// others go before it: nobody waits for it; or it is to take the place of that voter
+		if !veto.own || veto.code == VoterNotLive && (v.Resting || v.awaitsRepair()) {
 			continue
 		}
 		if r, holds := veto.reason(v); holds {

@@ -273,8 +273,17 @@ func TestADeadVoterIsReplacedOnlyWhenAllOthersAreWellAndHaveAQuorum(t *testing.T
 		voters, down, proven int
 		want                 bool
 	}{
-		{3, 1, 2, true}, {3, 1, 1, false}, {3, 0, 3, false}, {2, 1, 1, false}, {1, 1, 0, false},
-		{5, 1, 4, true}, {5, 1, 3, false}, {5, 2, 3, true}, {5, 3, 2, false}, {4, 1, 3, true}, {4, 2, 2, false},
+		{3, 1, 2, true},
+		{3, 1, 1, false},
+		{3, 0, 3, false},
+		{2, 1, 1, false},
+		{1, 1, 0, false},
+		{5, 1, 4, true},
+		{5, 1, 3, false},
+		{5, 2, 3, true},
+		{5, 3, 2, false},
+		{4, 1, 3, true},
+		{4, 2, 2, false},
 	} {
 		if got := mayReplaceDead(c.voters, c.down, c.proven); got != c.want {
 			t.Errorf("%+v gives %t", c, got)

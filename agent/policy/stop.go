@@ -70,8 +70,8 @@ func hearOthers(v View, m Member) (Decision, bool) {
 }
 
 // unheard gives the hosts of the other voters that have not told how they are since this one was ready to be stopped.
-// Until they have, their verdicts may be as old as an agent that hangs is given before it counts as gone. The member with
-// that peer URL is not asked.
+// Until they have, their verdicts may be as old as an agent that hangs is given before it counts as gone. The member
+// with that peer URL is not asked.
 func unheard(v View, but string) (ids, names []string) {
 	for m := range v.Cluster.voters() {
 		i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == m.PeerURL })

@@ -176,8 +176,9 @@ func (p *presence) record(r *round.Round) record.Host {
 	return h
 }
 
-// asks tells whether the operation in flight asks this host how it is: a host is about to stop its voter, or to take the
-// place of a dead one, and waits for the word of every other. A round that has slept does not answer, its verdict may be as old as its sleep.
+// asks tells whether the operation in flight asks this host how it is: a host is about to stop its voter, or to take
+// the place of a dead one, and waits for the word of every other. A round that has slept does not answer, its verdict
+// may be as old as its sleep.
 func (p *presence) asks(r *round.Round) bool {
 	op := r.Op
 	return op != nil && policy.Asks(op.Kind, policy.OpPhase(op.Phase)) && op.Host != p.opt.Config.Host.ID &&
