@@ -39,7 +39,8 @@
 // disk that carries nothing yet.
 //
 // An operation that took longer than 100 ms is followed by a rest of ten times its length, up to one minute, so that a
-// disk in trouble gets no more of it from here.
+// disk in trouble gets no more of it from here. The first two are followed by the next one after the usual time, so
+// that three tell soon whether the disk is slow from now on; then it rests ten times as long as all three took.
 //
 // # What it costs
 //

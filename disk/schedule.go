@@ -17,6 +17,12 @@ const (
 	restFactor = 10
 	// restLimit keeps one long stall from blinding the probe for ten times as long.
 	restLimit = time.Minute
+	// confirmations is how many slow operations are followed by another one soon, after confirmRest, so that a disk
+	// that is slow from now on is told from one that was slow once. The rest that they owe comes after the last, and
+	// none is put off for operations that have taken longer than confirmLimit together.
+	confirmations = 2
+	confirmRest   = time.Second
+	confirmLimit  = 3 * time.Second
 )
 
 // turn is something the child does again and again.
@@ -28,6 +34,9 @@ type turn struct {
 	ended, took time.Duration
 	failed      bool
 	jitter      float64
+
+	owed   time.Duration // how long slow operations took for which the disk has not rested yet
+	unpaid int           // how many there were since nothing was owed
 }
 
 // due is the moment to begin, on Monotonic. It counts from the end of the turn before, so turns never pile up.
@@ -36,17 +45,33 @@ func (t *turn) due() time.Duration {
 		return 0
 	}
 	rest := time.Duration(float64(t.interval(t.failed)) * t.jitter)
-	if t.took > slow {
-		rest = max(rest, min(restFactor*t.took, restLimit))
+	switch {
+	case t.took <= slow:
+	case t.unpaid <= confirmations && t.owed <= confirmLimit:
+		rest = max(rest, confirmRest)
+	default:
+		rest = max(rest, restFactor*t.owed)
 	}
 	return t.ended + rest
 }
 
+// settle keeps the account of what the disk is owed.
+func (t *turn) settle(rested, took time.Duration) {
+	if t.owed = max(0, t.owed-rested/restFactor); t.owed == 0 {
+		t.unpaid = 0
+	}
+	if t.took = took; took > slow {
+		t.owed = min(t.owed+took, restLimit/restFactor)
+		t.unpaid++
+	}
+}
+
 func (t *turn) run() {
 	begun := Monotonic()
+	rested := begun - t.ended
 	t.failed = t.act() != nil
 	t.ended = Monotonic()
-	t.took = t.ended - begun
+	t.settle(rested, t.ended-begun)
 	t.jitter = 0.9 + 0.2*rand.Float64()
 }
 

@@ -6,27 +6,87 @@ package disk
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"testing"
 	"time"
 )
 
-func TestASlowOperationIsFollowedByARestInProportion(t *testing.T) {
+func TestSlowOperationsAreFollowedByARestInProportion(t *testing.T) {
 	t.Parallel()
+	const ms = time.Millisecond
 	for _, c := range []struct {
-		name                 string
-		interval, took, want time.Duration
+		name       string
+		interval   time.Duration
+		took, want []time.Duration
 	}{
-		{"quick", time.Second, 5 * time.Millisecond, time.Second},
-		{"at the limit", 20 * time.Millisecond, 100 * time.Millisecond, 20 * time.Millisecond},
-		{"slow in a burst", 20 * time.Millisecond, 150 * time.Millisecond, 1500 * time.Millisecond},
-		{"slow, but the interval is longer", 10 * time.Second, 150 * time.Millisecond, 10 * time.Second},
-		{"a stall", time.Second, 10 * time.Minute, time.Minute},
+		{"quick", time.Second, []time.Duration{5 * ms}, []time.Duration{time.Second}},
+		{"at the limit", 20 * ms, []time.Duration{100 * ms}, []time.Duration{20 * ms}},
+		{
+			"slow: two are confirmed, and then the disk rests for all", time.Second,
+			[]time.Duration{900 * ms, 900 * ms, 900 * ms, 900 * ms, 900 * ms},
+			[]time.Duration{time.Second, time.Second, 25 * time.Second, time.Second, time.Second},
+		},
+		{
+			"slow now and then", time.Second,
+			[]time.Duration{900 * ms, ms, 900 * ms, ms, 900 * ms, ms, 900 * ms},
+			[]time.Duration{
+				time.Second, time.Second, time.Second, time.Second, 23 * time.Second, time.Second, time.Second,
+			},
+		},
+		{
+			"slow in a burst", 20 * ms,
+			[]time.Duration{150 * ms, 150 * ms, 150 * ms, ms},
+			[]time.Duration{time.Second, time.Second, 2500 * ms, 20 * ms},
+		},
+		{
+			"so slow that two are enough", time.Second,
+			[]time.Duration{1600 * ms, 1600 * ms, 1600 * ms},
+			[]time.Duration{time.Second, 31 * time.Second, time.Second},
+		},
+		{
+			"slow, but the interval is longer", 10 * time.Second,
+			[]time.Duration{150 * ms, 150 * ms},
+			[]time.Duration{10 * time.Second, 10 * time.Second},
+		},
+		{
+			"a stall, after which it is well", time.Second,
+			[]time.Duration{10 * time.Minute, ms, 900 * ms},
+			[]time.Duration{time.Minute, time.Second, time.Second},
+		},
 	} {
-		turn := &turn{interval: func(bool) time.Duration {
-			return c.interval
-		}, ended: time.Hour, took: c.took, jitter: 1}
-		if got := turn.due() - time.Hour; got != c.want {
-			t.Errorf("%s: rests %s, want %s", c.name, got, c.want)
+		turn := &turn{interval: func(bool) time.Duration { return c.interval }, jitter: 1}
+		rested := c.interval
+		for i, took := range c.took {
+			turn.ended += rested + took
+			turn.settle(rested, took)
+			if rested = turn.due() - turn.ended; rested != c.want[i] {
+				t.Errorf("%s: rests %s after the %d. operation, want %s", c.name, rested, i+1, c.want[i])
+			}
+		}
+	}
+}
+
+// However the disk behaves, it is not busy with the probe for more than a tenth of the time, the first three aside.
+func TestADiskInTroubleIsLeftAloneForNineTenthsOfTheTime(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		turn := &turn{interval: func(bool) time.Duration { return time.Second }, jitter: 1}
+		slowest := time.Duration(r.Int64N(int64(6*time.Second))) + slow
+		var busy, now time.Duration
+		for now < time.Hour {
+			took := time.Millisecond
+			if r.IntN(3) > 0 {
+				took = slow + time.Duration(r.Int64N(int64(slowest)))
+				busy += took
+			}
+			rested := max(0, turn.due()-now)
+			now += rested + took
+			turn.settle(rested, took)
+			turn.ended = now
+		}
+		if most := now/restFactor + confirmations*confirmLimit; busy > most {
+			t.Errorf("seed %d: busy for %s of %s, at most %s", seed, busy, now, most)
 		}
 	}
 }

@@ -105,22 +105,12 @@ func (f *fsync) fails() (string, bool) {
 	return f.unfit(), true
 }
 
-// tripped is the sign of WARM: more samples over the limit than chance explains. Fewer samples than the window do as
-// well if that many of them are over.
-func (f *fsync) tripped() (string, bool) {
-	for _, n := range []int{f.limits.Window, 3 * f.limits.Window} {
-		window, k := f.recent.last(n), trip(n)
-		if over := window.over(f.limits.FsyncWarm); over >= k {
-			return fmt.Sprintf("%d of the last %d writes took longer than %s, at most %d may", over, len(window),
-				show(f.limits.FsyncWarm), k-1), true
-		}
+// ofMember asks for a sign of WARM while the host has a member and there is data.
+func (f *fsync) ofMember(s sign) func() (string, bool) {
+	return func() (string, bool) {
+		measured, holds := s.holds()
+		return measured, f.member && f.flows() && holds
 	}
-	return "", false
-}
-
-func (f *fsync) memberTripped() (string, bool) {
-	measured, tripped := f.tripped()
-	return measured, f.member && f.flows() && tripped
 }
 
 func (f *fsync) memberStillWarm() (string, bool) {
@@ -145,11 +135,6 @@ func (f *fsync) slowNow() (string, bool) {
 	}
 	return fmt.Sprintf("fsync p99 %s over the last %s (%s), limit %s",
 		show(window.spread().at(990)), show(f.pace.sharp), plural(len(window), "write"), show(f.limits.FsyncSlow)), true
-}
-
-func (f *fsync) outlying() (string, bool) {
-	return fmt.Sprintf("%d writes took longer than %s within %s, the slowest %s; at most 1 may",
-		len(f.outliers), show(f.limits.outlier()), show(f.pace.outliers), show(f.outliers.max())), len(f.outliers) >= 2
 }
 
 // recovered asks for samples besides time, because no data is no recovery.

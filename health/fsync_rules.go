@@ -74,12 +74,15 @@ func (f *fsync) qualifyingRules() []rule {
 
 // latencyRules are for a disk at work.
 func (f *fsync) latencyRules(open []State) []rule {
-	t, p := f.limits, f.pace
-	short, long := t.Window, 3*t.Window
-	tripped := fmt.Sprintf("%d of the last %d samples, or %d of %d, over %s", trip(short), short, trip(long), long,
-		show(t.FsyncWarm))
-	return []rule{
-		{open, Warm, DiskFsyncWarm, "the host has a member, and " + tripped, f.memberTripped, false},
+	t, p, short := f.limits, f.pace, f.limits.Window
+	var begin, later []rule
+	for _, s := range f.signs() {
+		begin = append(begin, rule{
+			open, Warm, DiskFsyncWarm, "the host has a member, and " + s.when, f.ofMember(s), false,
+		})
+		later = append(later, rule{[]State{OK}, Warm, DiskFsyncWarm, s.when, s.holds, false})
+	}
+	return slices.Concat(begin, []rule{
 		{
 			[]State{Unknown},
 			Warm, DiskFsyncWarm,
@@ -87,10 +90,10 @@ func (f *fsync) latencyRules(open []State) []rule {
 			f.memberStillWarm, false,
 		},
 		{
-			open, OK, "", fmt.Sprintf("the host has a member, %d samples, and neither of these", short), f.memberFine,
+			open, OK, "", fmt.Sprintf("the host has a member, %d samples, and none of these", short), f.memberFine,
 			false,
 		},
-		{[]State{OK}, Warm, DiskFsyncWarm, tripped, f.tripped, false},
+	}, later, []rule{
 		{
 			[]State{Warm},
 			Slow, DiskFsyncSlow,
@@ -99,8 +102,8 @@ func (f *fsync) latencyRules(open []State) []rule {
 		},
 		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("p99 proves to be over %s within %s", show(t.FsyncSlow),
 			show(p.sharp)), f.slowNow, false},
-		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("2 samples over %s within %s", show(t.outlier()),
-			show(p.outliers)), f.outlying, false},
+		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("%d samples over %s within %s, the last of them since it is "+
+			"WARM", outliersMost+1, show(t.outlier()), show(p.outliers)), f.outlyingStill, false},
 		{
 			[]State{Slow},
 			Warm, DiskFsyncWarm,
@@ -115,5 +118,5 @@ func (f *fsync) latencyRules(open []State) []rule {
 				show(p.settle), allowed(short), short, show(t.FsyncLeave), show(t.calm()), show(p.calm)), f.calmAgain,
 			true,
 		},
-	}
+	})
 }

@@ -142,6 +142,6 @@ func (f *fsync) warmOutlook() string {
 
 // slowOutlook says what is missing for WARM.
 func (f *fsync) slowOutlook() string {
-	return fmt.Sprintf("WARM again when no write takes %s or more for %s (now %s)", show(f.limits.FsyncSlow),
+	return fmt.Sprintf("WARM again when no write takes %s or more for %s (so far for %s)", show(f.limits.FsyncSlow),
 		show(f.track.patience(Warm, f.pace.clean, f.now)), show(f.now-f.dirty))
 }

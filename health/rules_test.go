@@ -193,8 +193,30 @@ func runEdges() []edge {
 		},
 		{
 			"the host has a member, and 11 of",
-			func(b *bench) { b.each(10*time.Second, 10*ms+1) },
+			func(b *bench) {
+				b.each(5*time.Second, 10*ms+1)
+				b.each(time.Second, ms)
+				b.each(5*time.Second, 10*ms+1)
+			},
+			func(b *bench) { b.each(time.Second, ms); b.each(time.Second, 10*ms+1) },
+		},
+		{
+			"the host has a member, and 3 samples of a lane in a row",
+			func(b *bench) {
+				b.each(2*time.Second, 100*ms+1)
+				b.each(time.Second, 100*ms)
+				b.each(2*time.Second, 100*ms+1)
+			},
+			func(b *bench) { b.each(time.Second, 100*ms+1) },
+		},
+		{
+			"the host has a member, and 6 samples of a lane in a row", sixSoon,
 			func(b *bench) { b.each(time.Second, 10*ms+1) },
+		},
+		{
+			"the host has a member, and 2 samples over 500 ms",
+			func(b *bench) { b.each(time.Second, 500*ms+1); b.each(time.Second, 500*ms); b.each(time.Second, quiet) },
+			func(b *bench) { b.each(time.Second, 500*ms+1) },
 		},
 		{
 			"the host has a member, 300 samples, and was",
@@ -202,10 +224,21 @@ func runEdges() []edge {
 			func(b *bench) { b.each(time.Second, ms) },
 		},
 		{
-			"the host has a member, 300 samples, and neither",
+			"the host has a member, 300 samples, and none of these",
 			func(b *bench) { b.each(199*time.Second, ms) },
 			func(b *bench) { b.each(time.Second, ms) },
 		},
+	}
+}
+
+// sixSoon gives as many slow writes in a row as tell, and yet not for as long.
+func sixSoon(b *bench) {
+	b.each(time.Second, 10*ms+1)
+	b.each(time.Second, 10*ms)
+	for range 6 {
+		b.now += 900 * ms
+		b.sample(LaneDirect, 10*ms+1)
+		b.look()
 	}
 }
 
@@ -243,12 +276,33 @@ func latencyEdges() []edge {
 			func(b *bench) { b.each(time.Second, 100*ms+1) },
 		},
 		{
-			"2 samples over 500 ms",
+			"3 samples of a lane in a row over 100 ms",
+			func(b *bench) {
+				b.each(2*time.Second, 100*ms+1)
+				b.each(time.Second, 100*ms)
+				b.each(2*time.Second, 100*ms+1)
+			},
+			func(b *bench) { b.each(time.Second, 100*ms+1) },
+		},
+		{"6 samples of a lane in a row over 10 ms", sixSoon, func(b *bench) { b.each(time.Second, 10*ms+1) }},
+		{
+			"2 samples over 500 ms within 10 min, the last of them",
 			func(b *bench) {
 				b.each(time.Second, 500*ms+1)
 				b.each(10*time.Minute, quiet)
 				b.each(time.Second, 500*ms+1)
 				b.each(time.Second, 500*ms)
+			},
+			func(b *bench) { b.each(time.Second, 500*ms+1) },
+		},
+		{
+			"2 samples over 500 ms",
+			func(b *bench) {
+				b.each(time.Second, 500*ms+1)
+				b.each(10*time.Minute, quiet)
+				b.each(time.Second, 500*ms)
+				b.each(time.Second, quiet)
+				b.each(time.Second, 500*ms+1)
 			},
 			func(b *bench) { b.each(time.Second, 500*ms+1) },
 		},

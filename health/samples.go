@@ -32,6 +32,21 @@ func (s samples) over(limit time.Duration) int {
 	return n
 }
 
+// streak gives the newest of a lane that took longer than the limit one after another, the newest first.
+func (s samples) streak(lane Lane, limit time.Duration) samples {
+	var streak samples
+	for _, one := range slices.Backward(s) {
+		if one.Lane != lane {
+			continue
+		}
+		if one.Latency <= limit {
+			break
+		}
+		streak = append(streak, one)
+	}
+	return streak
+}
+
 // max gives the longest, 0 for none.
 func (s samples) max() time.Duration {
 	longest := time.Duration(0)

@@ -107,6 +107,7 @@ func (t Thresholds) calm() time.Duration { return t.FsyncWarm * 5 / 2 }
 type pace struct {
 	round    time.Duration // of the slow score; TiKV: 3 s at ten samples a second
 	sharp    time.Duration // in which a 99th percentile over fsyncSlow is looked for
+	streak   time.Duration // how long writes in a row have to be over fsyncWarm
 	outliers time.Duration // in which outliers are counted
 	decay    time.Duration // in which the slow score falls from 100 to 0 by itself; TiKV: 5 min
 	settle   time.Duration // how long WARM has to be calm
@@ -123,6 +124,7 @@ func (t Thresholds) pace() pace {
 	return pace{
 		round:    max(scaled(10*time.Second), t.DirectInterval),
 		sharp:    scaled(time.Minute),
+		streak:   scaled(5 * time.Second),
 		outliers: scaled(10 * time.Minute),
 		decay:    scaled(5 * time.Minute),
 		settle:   scaled(5 * time.Minute),

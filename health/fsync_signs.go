@@ -1,0 +1,99 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"time"
+)
+
+// sign is something that a healthy disk does not show: any one of them is enough for WARM, and none may be left for OK.
+type sign struct {
+	when  string // the condition with its numbers, for people
+	holds func() (string, bool)
+}
+
+// How many writes of a lane in a row tell a disk that is slow from now on from one that was slow once. A disk that
+// cleans up does so for two or three seconds, and no healthy one has taken as long as fsyncSlow three times in a row.
+const (
+	warmInARow = 6
+	slowInARow = 3
+	// outliersMost is how many outliers a disk may have before it is WARM. Of the seldom writes of the probe one in a
+	// hundred is enough for them within minutes.
+	outliersMost = 1
+)
+
+// signs are in the order of how much they look back on.
+func (f *fsync) signs() []sign {
+	t, p := f.limits, f.pace
+	short, long := t.Window, 3*t.Window
+	return []sign{
+		{
+			fmt.Sprintf("%d of the last %d samples, or %d of %d, over %s", trip(short), short, trip(long), long,
+				show(t.FsyncWarm)), f.often,
+		},
+		{fmt.Sprintf("%d samples of a lane in a row over %s", slowInARow, show(t.FsyncSlow)), func() (string, bool) {
+			return f.inARow(slowInARow, t.FsyncSlow, 0)
+		}},
+		{
+			fmt.Sprintf("%d samples of a lane in a row over %s, for %s or more", warmInARow, show(t.FsyncWarm),
+				show(p.streak)), func() (string, bool) { return f.inARow(warmInARow, t.FsyncWarm, p.streak) },
+		},
+		{
+			fmt.Sprintf("%d samples over %s within %s", outliersMost+1, show(t.outlier()), show(p.outliers)),
+			f.outlying,
+		},
+	}
+}
+
+// tripped tells whether there is any sign of WARM.
+func (f *fsync) tripped() (string, bool) {
+	for _, s := range f.signs() {
+		if measured, holds := s.holds(); holds {
+			return measured, true
+		}
+	}
+	return "", false
+}
+
+// often tells whether more samples are over the limit than chance explains. Fewer samples than the window do as well if
+// that many of them are over.
+func (f *fsync) often() (string, bool) {
+	for _, n := range []int{f.limits.Window, 3 * f.limits.Window} {
+		window, k := f.recent.last(n), trip(n)
+		if over := window.over(f.limits.FsyncWarm); over >= k {
+			return fmt.Sprintf("%d of the last %d writes took longer than %s, at most %d may", over, len(window),
+				show(f.limits.FsyncWarm), k-1), true
+		}
+	}
+	return "", false
+}
+
+// inARow tells whether the newest n samples of a lane were over the limit, and for how long.
+func (f *fsync) inARow(n int, limit, span time.Duration) (string, bool) {
+	for _, lane := range []Lane{LaneDirect, LaneWAL} {
+		streak := f.recent.streak(lane, limit)
+		if len(streak) < n {
+			continue
+		}
+		newest, oldest := streak[0], streak[len(streak)-1]
+		if lasts := newest.End - oldest.End; lasts >= span {
+			return fmt.Sprintf("%d writes in a row took longer than %s within %s, the slowest %s; at most %d may",
+				len(streak), show(limit), show(lasts), show(streak.max()), n-1), true
+		}
+	}
+	return "", false
+}
+
+func (f *fsync) outlying() (string, bool) {
+	return fmt.Sprintf("%d writes took longer than %s within %s, the slowest %s; at most %d may", len(f.outliers),
+			show(f.limits.outlier()), show(f.pace.outliers), show(f.outliers.max()), outliersMost),
+		len(f.outliers) > outliersMost
+}
+
+// outlyingStill asks for one more than what has made the disk WARM.
+func (f *fsync) outlyingStill() (string, bool) {
+	measured, holds := f.outlying()
+	return measured, holds && f.outliers[len(f.outliers)-1].End > f.track.Since
+}
