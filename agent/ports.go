@@ -101,6 +101,7 @@ type Leadership interface {
 type Network interface {
 	Watch(members []network.Member, every time.Duration)
 	Sights() []network.Sight
+	LookAgain(member uint64, since time.Duration)
 }
 
 // Plugins are the operator's own checks. Its methods never wait.

@@ -31,10 +31,18 @@ type EtcdReading struct {
 	// Version is that of the local member, and FarthestRTT the longest that another voter takes to answer, in seconds.
 	Version     string
 	FarthestRTT Figure
+	// Peers are the other members that it has a connection to, or has had, by their IDs; nil when it tells of none.
+	Peers map[uint64]Peer
 	// Settings is how the local etcd is set.
 	Settings EtcdSettings
 	// Certificates are those that connections to etcd hang on, as they were seen last.
 	Certificates CertificateReading
+}
+
+// Peer is what the local etcd tells of another member.
+type Peer struct {
+	Connected bool
+	Received  float64 // bytes from it so far
 }
 
 // etcdSource is where the local etcd tells of itself.

@@ -31,6 +31,7 @@ type look struct {
 	took   time.Duration // to connect
 	large  bool          // a question larger than a packet was asked
 	barred bool
+	unsure bool // no connection was made, for a reason that may lie on this host, or in its names
 }
 
 // port is where to look.
@@ -93,11 +94,11 @@ func (l looker) ask(ctx context.Context, at port, asks question) look {
 		return look{state: Refused}
 	}
 	if err != nil {
-		return look{state: Unreachable}
+		return look{state: Unreachable, unsure: !nobodyThere(err)}
 	}
 	defer conn.Close() // nothing was written that could be lost
 	if err := conn.SetDeadline(time.Now().Add(l.answer)); err != nil {
-		return look{state: Unreachable}
+		return look{state: Unreachable, unsure: true}
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // called off: it waits no longer
 	defer stop()
@@ -114,6 +115,12 @@ func (l looker) ask(ctx context.Context, at port, asks question) look {
 func late(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, syscall.ETIMEDOUT) || errors.Is(err, syscall.EHOSTUNREACH)
+}
+
+// nobodyThere tells of the error of a connection that was not made that it is the other side's, or the network's.
+func nobodyThere(err error) bool {
+	_, unnamed := errors.AsType[*net.DNSError](err)
+	return !unnamed && (late(err) || errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.ECONNRESET))
 }
 
 // heard counts what comes in, and ends what has no end.

@@ -64,6 +64,9 @@ func ParseState(name string) State {
 // Broken tells whether the network is at fault, or the host behind it: one on which only the port is closed is reached.
 func (s State) Broken() bool { return s == Unreachable || s == Silent || s == LargeLost }
 
+// takes tells whether something takes connections there: what hangs behind it does so too.
+func (s State) takes() bool { return s == Answers || s == Silent || s == LargeLost }
+
 // Way is what was seen of one port of a member.
 type Way struct {
 	State State
@@ -76,4 +79,11 @@ type Sight struct {
 	Member       uint64
 	Name         string
 	Peer, Client Way
+	// Lost: neither port has taken a connection lately, each in several looks in a row, of which the first began at
+	// LostAt. One connection ends it.
+	Lost   bool
+	LostAt time.Duration
+	// LookedAt is when the older of the last looks at both ports began; 0 when one was not looked at, or cannot be.
+	LookedAt time.Duration
+	Missed   bool // the last look at one of them has made no connection
 }

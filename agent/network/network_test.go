@@ -320,3 +320,79 @@ func TestAStateIsReadByItsName(t *testing.T) {
 		t.Error("a state that there is not has a name")
 	}
 }
+
+func TestAMemberIsLostWhenNeitherPortTakesAConnectionTwiceAndFoundAtTheFirstThatDoes(t *testing.T) {
+	t.Parallel()
+	m := member{Member: Member{ID: 2}}
+	sees := func(at time.Duration, peer, client look) Sight {
+		m.ways[0].took(at, peer)
+		m.ways[1].took(at+time.Second, client)
+		return m.sight(at - time.Minute)
+	}
+	gone, closed, hangs := look{state: Unreachable}, look{state: Refused}, look{state: Silent}
+	answers, unsure := look{state: Answers}, look{state: Unreachable, unsure: true}
+	for i, c := range []struct {
+		what         string
+		peer, client look
+		lost         bool
+	}{
+		{"a first look", gone, gone, false},
+		{"a second one", gone, closed, true},
+		{"a third one", closed, gone, true},
+		{"one that this host could not make", unsure, gone, true},
+		{"something hangs behind a port", gone, hangs, false},
+		{"once more nobody", gone, gone, false},
+		{"and again", gone, gone, true},
+		{"the peer port alone answers", answers, gone, false},
+	} {
+		at := time.Duration(i+1) * 10 * time.Second
+		s := sees(at, c.peer, c.client)
+		if s.Lost != c.lost {
+			t.Errorf("%s: %+v", c.what, s)
+		}
+		if c.what == "a third one" && (s.LostAt != 11*time.Second || s.LookedAt != 30*time.Second) {
+			t.Errorf("lost since %s, looked at %s", s.LostAt, s.LookedAt)
+		}
+	}
+}
+
+func TestALookThatIsTooOldCallsNobodyLost(t *testing.T) {
+	t.Parallel()
+	m := member{}
+	for _, at := range []time.Duration{time.Minute, 70 * time.Second} {
+		m.ways[0].took(at, look{state: Unreachable})
+		m.ways[1].took(at, look{state: Unreachable})
+	}
+	if s := m.sight(70 * time.Second); !s.Lost {
+		t.Errorf("%+v", s)
+	}
+	if s := m.sight(71 * time.Second); s.Lost {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestAPortThatClosesIsLookedAtAgainWithinSecondsAndAtOnceWhenAsked(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + l.Addr().String()
+	l.Close()
+	began := time.Now()
+	p := New(Options{Now: func() time.Duration { return time.Since(began) }})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); p.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	p.Watch([]Member{{2, "n2", url, url}}, time.Hour)
+	p.LookAgain(2, 1)
+	testbed.Eventually(t, 30*time.Second, "it is lost, although it is looked at once an hour", func() bool {
+		return p.Sights()[0].Lost
+	})
+	asked := time.Since(began)
+	p.LookAgain(2, asked)
+	testbed.Eventually(t, 30*time.Second, "it is looked at again", func() bool {
+		return p.Sights()[0].LookedAt >= asked
+	})
+}

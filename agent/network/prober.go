@@ -88,10 +88,7 @@ func (p *Prober) Watch(members []Member, every time.Duration) {
 		next = append(next, p.members[i])
 	}
 	p.members = next
-	select {
-	case p.change <- struct{}{}:
-	default:
-	}
+	p.wake()
 }
 
 // Sights gives what was seen last, in the order of the members' IDs.
@@ -100,10 +97,50 @@ func (p *Prober) Sights() []Sight {
 	defer p.mu.Unlock()
 	var all []Sight
 	for _, m := range p.members {
-		all = append(all, Sight{Member: m.ID, Name: m.Name, Peer: m.ways[0].shown, Client: m.ways[1].shown})
+		all = append(all, m.sight(p.opt.Now()-staleAfter*p.every))
 	}
 	slices.SortFunc(all, func(a, b Sight) int { return cmp.Compare(a.Member, b.Member) })
 	return all
+}
+
+// staleAfter is after how many times the usual wait a look is too old to call anybody lost.
+const staleAfter = 3
+
+// sight gives what was seen of a member. Looks from before oldest call nobody lost.
+func (m *member) sight(oldest time.Duration) Sight {
+	peer, client := &m.ways[0], &m.ways[1]
+	s := Sight{
+		Member: m.ID, Name: m.Name, Peer: peer.shown, Client: client.shown,
+		LookedAt: min(peer.lookedAt, client.lookedAt), Missed: peer.missed+client.missed > 0,
+	}
+	s.Lost = min(peer.missed, client.missed) >= lostAfter && s.LookedAt >= oldest
+	if s.Lost {
+		s.LostAt = max(peer.missedAt, client.missedAt)
+	}
+	return s
+}
+
+// LookAgain has a member looked at at once, if the last look at one of its ports is not younger than that.
+func (p *Prober) LookAgain(id uint64, since time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.members, func(m *member) bool { return m.ID == id })
+	if i < 0 {
+		return
+	}
+	for w := range p.members[i].ways {
+		if way := &p.members[i].ways[w]; way.lookedAt < since {
+			way.due = min(way.due, p.opt.Now())
+		}
+	}
+	p.wake()
+}
+
+func (p *Prober) wake() {
+	select {
+	case p.change <- struct{}{}:
+	default:
+	}
 }
 
 // Run looks until the context ends, and then waits for the looks that are under way.
@@ -142,7 +179,7 @@ func (p *Prober) begin(ctx context.Context, under *sync.WaitGroup) time.Duration
 					w.asked, w.largeAt = true, now
 				}
 				w.due = now + p.wait(w)
-				under.Go(func() { p.look(ctx, w, at, large) })
+				under.Go(func() { p.look(ctx, w, at, large, now) })
 			}
 			next = min(next, max(w.due-now, min(p.every, time.Second)))
 		}
@@ -153,18 +190,26 @@ func (p *Prober) begin(ctx context.Context, under *sync.WaitGroup) time.Duration
 // wait is how long to wait for the next look. Hosts that were started together drift apart.
 func (p *Prober) wait(w *way) time.Duration {
 	every := p.every
-	if w.barred {
+	switch {
+	case w.barred:
 		every = max(every, barredEvery)
+	case w.missed > 0 && w.missed < lostAfter:
+		every = min(every, missedEvery)
 	}
 	return every*3/4 + rand.N(every/2)
 }
 
-func (p *Prober) look(ctx context.Context, w *way, at port, large bool) {
+func (p *Prober) look(ctx context.Context, w *way, at port, large bool, began time.Duration) {
 	found := p.looks.look(ctx, at, large)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.busy = false
 	if ctx.Err() == nil { // else it was called off
 		w.found(found)
+		w.took(began, found)
+		if w.missed > 0 && w.missed < lostAfter {
+			w.due = min(w.due, p.opt.Now()+p.wait(w))
+			p.wake()
+		}
 	}
 }

@@ -13,6 +13,10 @@ const (
 	badAfter = 3
 	// wellAfter is how often in a row it must answer again.
 	wellAfter = 6
+	// lostAfter is how often in a row it must take no connection before a member may be called lost, missedEvery how
+	// soon it is looked at again until then. That is said early: one connection ends it, and whoever acts on it waits.
+	lostAfter   = 2
+	missedEvery = time.Second
 	// connectsKept are the connections by whose median the way is measured: five minutes of them.
 	connectsKept = 30
 )
@@ -23,6 +27,10 @@ type way struct {
 	times []time.Duration // that the newest connections took
 	well  int             // answers in a row
 	bad   int             // looks in a row with no answer
+
+	missed   int           // looks in a row in which it took no connection
+	missedAt time.Duration // when the first of them began
+	lookedAt time.Duration // when the last look that has ended began
 
 	busy    bool
 	due     time.Duration
@@ -53,6 +61,21 @@ func (w *way) found(l look) {
 	w.well, w.bad = 0, w.bad+1
 	if w.bad >= badAfter {
 		w.shown.State = l.state
+	}
+}
+
+// took takes in whether a look that began at that time was given a connection.
+func (w *way) took(began time.Duration, l look) {
+	if l.unsure {
+		return
+	}
+	w.lookedAt = began
+	if l.state.takes() {
+		w.missed = 0
+		return
+	}
+	if w.missed++; w.missed == 1 {
+		w.missedAt = began
 	}
 }
 

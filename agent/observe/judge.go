@@ -41,6 +41,7 @@ type judge struct {
 	progress  time.Duration // when they last grew without our own write coming back
 	sensors   beside.Look[health.MachineReading]
 	etcd      beside.Look[health.EtcdReading]
+	peers     peers
 	devices   beside.Look[health.DevicesReading]
 	links     beside.Look[health.LinkReading]
 }

@@ -11,16 +11,19 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
 
-// metricsEvery is how often the local etcd is asked for what it tells of itself, and silentEvery how often one that has
-// told nothing: mostly it has just been started.
+// metricsEvery is how often the local etcd is asked for what it tells of itself; silentEvery how often one that has
+// told nothing, since mostly it has just been started, and while a member takes no connection; and askedEvery while
+// somebody waits for what it says of its connections.
 const (
 	metricsEvery = 30 * time.Second
 	silentEvery  = 5 * time.Second
+	askedEvery   = time.Second
 )
 
 // local gives what the etcd of this host has told last of itself, and what its members have in their statuses.
@@ -28,11 +31,16 @@ func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 	unit := stateOfUnit(r)
 	if unit != policy.UnitActive && unit != policy.UnitUnknown {
 		j.etcd.Forget() // the next one counts from zero
+		j.peers = peers{}
 		silent := health.SilentEtcd("etcd does not run here")
 		silent.Certificates = j.certificates(ctx, r)
 		return silent
 	}
-	seen := j.metrics(ctx, r.Unit.PID)
+	seen := j.metrics(ctx, r)
+	if j.opt.EtcdMetrics != nil {
+		j.peers.read(seen)
+		r.Connections = j.peers.connections(j.now(), r.At)
+	}
 	seen.Alarms, seen.OwnSize, seen.SmallestSize = health.Figure{}, health.Figure{}, health.Figure{}
 	seen.FarthestRTT, seen.Certificates = health.Figure{}, j.certificates(ctx, r)
 	own, listed := r.Membership.ByPeerURL(j.opt.Config.Etcd.PeerURL)
@@ -60,19 +68,23 @@ func alarms(errors []string) (all []string) {
 }
 
 // metrics asks the etcd of this host for its metrics, beside the loop, and gives what was seen last.
-func (j *judge) metrics(ctx context.Context, pid int) health.EtcdReading {
+func (j *judge) metrics(ctx context.Context, r *round.Round) health.EtcdReading {
 	if j.opt.EtcdMetrics == nil {
 		return health.EtcdReading{}
 	}
 	every := metricsEvery
-	if last, _, looked := j.etcd.Get(j.opt.Now(), metricsEvery); looked && !last.HasLeader.Known {
+	last, _, looked := j.etcd.Get(j.opt.Now(), metricsEvery)
+	switch {
+	case j.opt.Now()-j.etcd.Age(j.opt.Now()) < r.AskedSince: // somebody asks who is connected at this moment
+		every = askedEvery
+	case looked && !last.HasLeader.Known, slices.ContainsFunc(r.Sights, func(s network.Sight) bool { return s.Missed }):
 		every = silentEvery
 	}
 	j.etcd.Refresh(ctx, j.opt.Now, every, lookTimeout, func(ctx context.Context) (health.EtcdReading, error) {
 		at := j.now()
 		seen := j.opt.EtcdMetrics(ctx)
 		if seen.At = at; j.opt.EtcdSettings != nil {
-			seen.Settings = j.opt.EtcdSettings(pid)
+			seen.Settings = j.opt.EtcdSettings(r.Unit.PID)
 		}
 		return seen, nil
 	})

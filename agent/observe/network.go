@@ -5,8 +5,10 @@ package observe
 
 import (
 	"slices"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
@@ -30,6 +32,47 @@ func (o *Observer) lookAtNetwork(r *round.Round) {
 		o.opt.Network.Watch(others, r.SightEvery)
 	}
 	r.Sights = o.opt.Network.Sights()
+	o.noteAsked(r)
+	o.lookAgain(r)
+}
+
+// lookAgain has members looked at again whose last look is too old for somebody who waits: whoever has only just
+// stopped answering what this host asks its etcd, and every one when another host asks who is dead. Spares are too many
+// for it.
+func (o *Observer) lookAgain(r *round.Round) {
+	if !o.pace.attends || o.before == nil {
+		return
+	}
+	for _, s := range r.Sights {
+		since := r.AskedSince
+		for _, m := range o.before.View.Cluster.Members {
+			if m.ID == s.Member && !m.Live {
+				since = max(since, o.before.At-m.DownFor)
+			}
+		}
+		if s.LookedAt < since {
+			o.opt.Network.LookAgain(s.Member, since)
+		}
+	}
+}
+
+// noteAsked notes when this agent first saw the record of an operation as it stands that asks who is dead. What was
+// seen before is no answer to it.
+func (o *Observer) noteAsked(r *round.Round) {
+	if r.Op == nil || !policy.AsksWhoIsDead(r.Op.Kind) {
+		o.asked, r.AskedSince = asked{}, 0
+		return
+	}
+	if o.asked.at != r.OpAt {
+		o.asked = asked{r.OpAt, o.opt.Now()}
+	}
+	r.AskedSince = o.asked.since
+}
+
+// asked is when a record with that modification revision was first seen.
+type asked struct {
+	at    int64
+	since time.Duration
 }
 
 func first(urls []string) string {

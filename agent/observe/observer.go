@@ -76,6 +76,7 @@ type Programs interface {
 type Network interface {
 	Watch(members []network.Member, every time.Duration)
 	Sights() []network.Sight
+	LookAgain(member uint64, since time.Duration)
 }
 
 // Plugins are the operator's own checks. Its methods never wait.
@@ -157,6 +158,7 @@ type Observer struct {
 	decoded map[int64]record.Host // the host records that were read last, by modification revision
 	parsed  parsed                // the cluster's other records, as they were read last
 	rested  time.Duration         // when this host was last not attentive
+	asked   asked
 }
 
 // New makes an observer. It reads the verdict of the agent before and connects to nothing.
@@ -215,6 +217,7 @@ func (o *Observer) Confirm(ctx context.Context, r *round.Round) {
 }
 
 func (o *Observer) build(r *round.Round) {
+	o.noteAsked(r)
 	r.Resting, r.ViewedAt = !o.pace.attends, o.opt.Now()
 	r.Environment = wantedEnvironment(o.opt.Config, r)
 	r.View = o.view.View(r, o.before)

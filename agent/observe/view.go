@@ -141,6 +141,7 @@ func (b *Builder) members(v *policy.View, r *round.Round) {
 		if r.StatusesAt == r.At { // durations are of answers, not of what was carried over
 			b.since.trackMember(&member, s.Applied, v.Limits, v.Pause != nil, r.At, r.Number)
 		}
+		member.AgentGoneFor = b.agentGone(r, member.PeerURL)
 		v.Cluster.Members = append(v.Cluster.Members, member)
 	}
 }
@@ -182,6 +183,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			Wants:   policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: r.OpAt != 0 && h.Answers == r.OpAt,
 			Turn: !h.Turn.IsZero() && !r.Released.Frees(h.ID, h.Turn),
 			Own:  h.ID == b.config.Host.ID && b.ours(r, h.Instance),
+			Sees: b.sees(r, h), MemberLostFor: b.memberLost(r, h),
 		})
 	}
 	return out

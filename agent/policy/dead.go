@@ -26,7 +26,8 @@ type Sight struct {
 }
 
 // deadFor gives for how long a member has been dead by the word of all live voters' agents, and the leader's etcd, with
-// no contradiction; 0 and the reason when it is not. It is for deciding: what was not seen in this round proves nothing.
+// no contradiction; 0 and the reason when it is not. It is for deciding: what was not seen in this round proves
+// nothing.
 func (v View) deadFor(m Member) (since time.Duration, why string) {
 	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.Resting && !v.Looked {
 		return 0, "the cluster was not seen in this round"
@@ -160,3 +161,7 @@ func OwnMemberLost(v View) bool {
 	_, gone := dataGone(v, m)
 	return gone
 }
+
+// AsksWhoIsDead tells whether an operation of that kind waits for what every voter's agent says of the one that it
+// replaces, by a look that is younger than its record.
+func AsksWhoIsDead(kind string) bool { return kind == "replace" }

@@ -159,8 +159,9 @@ func (p *presence) record(r *round.Round) record.Host {
 		h.Wants, h.AskedAt = string(r.Request.Work), r.Request.Since.UnixMilli()
 	}
 	h.Turn = r.Turn()
-	h.Sees = p.sights.steady(r.At, r.SightEvery, r.Sights)
-	if h.Answers = p.written.Answers; p.asks(r) {
+	h.Sees = p.sights.steady(r)
+	h.MemberLost = policy.OwnMemberLost(v)
+	if h.Answers = p.written.Answers; p.asks(r) && answersNow(r) {
 		h.Answers = r.OpAt
 	}
 	if v.Self.Etcd.Known() {

@@ -9,27 +9,38 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 // sights is what this host publishes of its way to the others. For the same members it changes at most every six looks,
 // and for a time alone every ten minutes: a network that is never the same makes a member write once a minute, and all
-// spares of a fleet together less than twice a second.
+// spares of a fleet together less than twice a second. That a member is lost, or is so no more, members say at once.
 type sights struct {
 	shown []record.Sight
 	begun bool
 	at    time.Duration // when the shown ones last changed
+	lost  map[uint64]lost
+}
+
+// lost is since when a member has been so: on this host's clock, and as it is published.
+type lost struct {
+	at time.Duration
+	on time.Time
 }
 
 // sightTurns is for how many looks at a member what is published of it stays as it is.
 const sightTurns = 6
 
-// steady gives what to publish. every is how often this host looks at a member.
-func (s *sights) steady(now, every time.Duration, seen []network.Sight) []record.Sight {
+// steady gives what to publish of what a round has seen.
+func (s *sights) steady(r *round.Round) []record.Sight {
+	now, every := r.At, r.SightEvery
 	if !s.begun {
 		s.begun, s.at = true, now
 	}
-	next, known := s.quantised(seen)
+	next, known := s.quantised(r.Sights)
+	s.words(next, r)
 	stood := now - s.at
 	others := known && len(next) > 0 && !slices.EqualFunc(next, s.shown, func(a, b record.Sight) bool {
 		return a.Member == b.Member
@@ -37,10 +48,57 @@ func (s *sights) steady(now, every time.Duration, seen []network.Sight) []record
 	other := !slices.EqualFunc(next, s.shown, func(a, b record.Sight) bool {
 		return a.Member == b.Member && a.Peer == b.Peer && a.Client == b.Client
 	})
-	if others || other && stood >= sightTurns*every || !slices.Equal(next, s.shown) && stood >= p99Every {
+	words := says(next, s.shown) || says(s.shown, next)
+	if others || words || other && stood >= sightTurns*every || !slices.Equal(next, s.shown) && stood >= p99Every {
 		s.shown, s.at = next, now
 	}
 	return s.shown
+}
+
+// words adds to what is to be published who is lost, and whether this host's etcd is connected to it. Spares, which are
+// many, have no word in it.
+func (s *sights) words(next []record.Sight, r *round.Round) {
+	before := s.lost
+	s.lost = map[uint64]lost{}
+	if r.Decision.Role != policy.RoleVoter && r.Decision.Role != policy.RoleStandby {
+		return
+	}
+	for _, m := range r.Sights {
+		i := slices.IndexFunc(next, func(to record.Sight) bool { return uint64(to.Member) == m.Member })
+		if i < 0 || !m.Lost {
+			continue
+		}
+		l, same := before[m.Member]
+		if !same || l.at != m.LostAt {
+			l = lost{m.LostAt, r.Wall.Add(m.LostAt - r.At).UTC().Truncate(time.Millisecond)}
+		}
+		s.lost[m.Member], next[i].Lost = l, l.on
+		switch {
+		case !r.Connections.Known:
+		case r.Connections.Of[m.Member]:
+			next[i].Link = record.LinkUp
+		default:
+			next[i].Link = record.LinkNone
+		}
+	}
+}
+
+// says tells whether a list calls somebody lost otherwise than another one does.
+func says(list, other []record.Sight) bool {
+	return slices.ContainsFunc(list, func(a record.Sight) bool {
+		return !a.Lost.IsZero() && !slices.ContainsFunc(other, func(b record.Sight) bool {
+			return a.Member == b.Member && a.Lost.Equal(b.Lost) && a.Link == b.Link
+		})
+	})
+}
+
+// answersNow tells whether all that a round says of who is lost was seen after somebody has asked.
+func answersNow(r *round.Round) bool {
+	if r.AskedSince == 0 {
+		return true
+	}
+	old := func(m network.Sight) bool { return m.LookedAt != 0 && m.LookedAt <= r.AskedSince }
+	return (!r.Connections.Known || r.Connections.At > r.AskedSince) && !slices.ContainsFunc(r.Sights, old)
 }
 
 // quantised gives the sights as they are published, and whether none is missing.
@@ -48,7 +106,7 @@ func (s *sights) quantised(seen []network.Sight) (out []record.Sight, known bool
 	known = true
 	for _, m := range seen[:min(len(seen), record.MaxSights)] {
 		to := record.Sight{Member: record.MemberID(m.Member), Peer: named(m.Peer.State), Client: named(m.Client.State)}
-		if to.Peer == "" && to.Client == "" {
+		if to.Peer == "" && to.Client == "" && !m.Lost {
 			known = false
 			continue
 		}

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 func sight(state network.State, rtt time.Duration) []network.Sight {
@@ -22,7 +24,8 @@ func writes(of func(second int) []network.Sight) (n int) {
 	var s sights
 	var before []record.Sight
 	for second := range 3600 {
-		now := s.steady(time.Duration(second)*time.Second, network.Every, of(second))
+		at := time.Duration(second) * time.Second
+		now := s.steady(&round.Round{At: at, SightEvery: network.Every, Sights: of(second)})
 		if !reflect.DeepEqual(now, before) {
 			n++
 		}
@@ -68,10 +71,10 @@ func TestANetworkThatStaysTheSameIsWrittenOnceAndOneThatNeverDoesOnceAMinute(t *
 func TestWhatIsPublishedOfAMemberIsHowItsPortsAreAndATimeRoundedUp(t *testing.T) {
 	t.Parallel()
 	var s sights
-	got := s.steady(time.Hour, network.Every, []network.Sight{{
+	got := s.steady(&round.Round{At: time.Hour, SightEvery: network.Every, Sights: []network.Sight{{
 		Member: 10, Name: "n1", Peer: network.Way{State: network.LargeLost, RTT: 300 * time.Microsecond},
 		Client: network.Way{State: network.Unreachable},
-	}})
+	}}})
 	want := []record.Sight{{Member: 10, Peer: "large-lost", Client: "unreachable", RTT: 0.0005}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("it is %+v", got)
@@ -82,5 +85,110 @@ func TestWhatIsPublishedOfAMemberIsHowItsPortsAreAndATimeRoundedUp(t *testing.T)
 	}
 	if back, err := record.Decode[record.Host](encoded); err != nil || !reflect.DeepEqual(back.Sees, want) {
 		t.Errorf("read again it is %+v, %v", back.Sees, err)
+	}
+}
+
+// told is a round of a voter that has seen that of the members n2, whose number is 2, and so on.
+func told(at time.Duration, seen ...network.Sight) *round.Round {
+	r := &round.Round{
+		At: at, Wall: time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC).Add(at), SightEvery: network.Every, Sights: seen,
+		Connections: round.Connections{Known: true, At: at, Of: map[uint64]bool{2: true}},
+	}
+	r.Decision.Role = policy.RoleVoter
+	return r
+}
+
+func reaches(id uint64) network.Sight {
+	way := network.Way{State: network.Answers, RTT: time.Millisecond}
+	return network.Sight{Member: id, Peer: way, Client: way}
+}
+
+// loses is what is seen of a member that was just lost: its ports are not said to be otherwise yet.
+func loses(id uint64, at time.Duration) network.Sight {
+	s := reaches(id)
+	s.Lost, s.LostAt = true, at
+	return s
+}
+
+func TestThatAMemberIsLostIsSaidAtOnceAndSoThatItIsFound(t *testing.T) {
+	t.Parallel()
+	var s sights
+	on := func(at time.Duration) time.Time { return told(at).Wall }
+	for i, c := range []struct {
+		r    *round.Round
+		lost time.Time
+		link string
+	}{
+		{told(10*time.Second, reaches(2), reaches(3)), time.Time{}, ""},
+		{told(12*time.Second, reaches(2), loses(3, 11*time.Second)), on(11 * time.Second), record.LinkNone},
+		{told(14*time.Second, reaches(2), loses(3, 11*time.Second)), on(11 * time.Second), record.LinkNone},
+		{told(15*time.Second, reaches(2), reaches(3)), time.Time{}, ""},
+		{told(17*time.Second, reaches(2), loses(3, 16*time.Second)), on(16 * time.Second), record.LinkNone},
+	} {
+		got := s.steady(c.r)
+		if len(got) != 2 || !got[0].Lost.IsZero() || !got[1].Lost.Equal(c.lost) || got[1].Link != c.link {
+			t.Errorf("%d: %+v, want lost %s, link %q", i, got, c.lost, c.link)
+		}
+	}
+	stepped := told(18*time.Second, reaches(2), loses(3, 16*time.Second))
+	stepped.Wall = stepped.Wall.Add(-time.Hour)
+	if got := s.steady(stepped); !got[1].Lost.Equal(on(16 * time.Second)) {
+		t.Errorf("a step of the wall clock has made it another word: %+v", got[1])
+	}
+}
+
+func TestWhatALostMemberIsSaidToBeConnectedByIsWhatEtcdTells(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(r *round.Round)
+		lost   bool
+		link   string
+	}{
+		"etcd counts none":       {func(*round.Round) {}, true, record.LinkNone},
+		"etcd is connected":      {func(r *round.Round) { r.Connections.Of[3] = true }, true, record.LinkUp},
+		"etcd does not tell":     {func(r *round.Round) { r.Connections.Known = false }, true, ""},
+		"a spare has no word":    {func(r *round.Round) { r.Decision.Role = policy.RoleSpare }, false, ""},
+		"nor one that is unsure": {func(r *round.Round) { r.Decision.Role = policy.RoleUnknown }, false, ""},
+	} {
+		var s sights
+		r := told(time.Minute, reaches(2), loses(3, 50*time.Second))
+		c.change(r)
+		got := s.steady(r)
+		if len(got) != 2 || got[1].Lost.IsZero() == c.lost || got[1].Link != c.link {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestAnAgentThatHasJustStartedSaysWhoIsLostBeforeItHasLookedOftenEnoughForMore(t *testing.T) {
+	t.Parallel()
+	var s sights
+	lost := network.Sight{Member: 3, Lost: true, LostAt: time.Second}
+	got := s.steady(told(8*time.Second, network.Sight{Member: 2}, lost))
+	if len(got) != 1 || got[0].Member != 3 || got[0].Lost.IsZero() {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestWhoAsksWhoIsDeadIsAnsweredByLooksThatAreYounger(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change  func(r *round.Round)
+		answers bool
+	}{
+		"all was looked at since":   {func(*round.Round) {}, true},
+		"nobody asks":               {func(r *round.Round) { r.AskedSince, r.Sights[0].LookedAt = 0, 1 }, true},
+		"one was looked at before":  {func(r *round.Round) { r.Sights[0].LookedAt = r.AskedSince }, false},
+		"etcd has told before":      {func(r *round.Round) { r.Connections.At = r.AskedSince }, false},
+		"etcd does not tell at all": {func(r *round.Round) { r.Connections = round.Connections{} }, true},
+		"one cannot be looked at":   {func(r *round.Round) { r.Sights[1].LookedAt = 0 }, true},
+	} {
+		r := told(time.Minute, reaches(2), loses(3, time.Second))
+		r.AskedSince = 50 * time.Second
+		r.Sights[0].LookedAt, r.Sights[1].LookedAt = 51*time.Second, 52*time.Second
+		c.change(r)
+		if got := answersNow(r); got != c.answers {
+			t.Errorf("%s: answered %t", name, got)
+		}
 	}
 }

@@ -65,8 +65,10 @@ type Host struct {
 	Turn time.Time `json:"turn,omitzero"`
 	// Sees is how the host reaches the other members, as it has stood for a while; no member is in it that it does not
 	// know about.
-	Sees  []Sight `json:"sees,omitempty"`
-	Extra Extra   `json:"-"`
+	Sees []Sight `json:"sees,omitempty"`
+	// MemberLost tells that its member can never come back: what that has acknowledged does not lie there any more.
+	MemberLost bool  `json:"memberLost,omitempty"`
+	Extra      Extra `json:"-"`
 }
 
 // Sight is how a host reaches a member. The states are named by package network; one that is empty is not known.
@@ -75,7 +77,19 @@ type Sight struct {
 	Peer   string   `json:"peer,omitempty" bound:"word"`
 	Client string   `json:"client,omitempty" bound:"word"`
 	RTT    float64  `json:"rtt,omitempty"` // seconds to connect, rounded up to a power of two of 0.125 ms
+	// Lost is since when neither port has taken a connection, each in several looks in a row; zero when one has, and
+	// when that is not known. Another time is another word. Members alone say it, at once.
+	Lost time.Time `json:"lost,omitzero"`
+	// Link tells of one that is lost whether the host's own etcd is connected to it: [LinkUp] or [LinkNone]; empty when
+	// that is not known.
+	Link string `json:"link,omitempty" bound:"word"`
 }
+
+// What a Link may be.
+const (
+	LinkUp   = "up"
+	LinkNone = "none"
+)
 
 // Lock says who is acting. It lies under the lock lease.
 type Lock struct {

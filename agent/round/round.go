@@ -48,10 +48,20 @@ type Round struct {
 	Programs    Programs
 	SightEvery  time.Duration   // how often this host looks at a member
 	Sights      []network.Sight // of the members, from this host
+	Connections Connections     // that its etcd has to them
+	AskedSince  time.Duration   // when the record was first seen that asks who is dead; 0 when none does
 	Resting     bool            // others go before this host, so it looks seldom
 	ViewedAt    time.Duration   // when the view was made
 	// ReasonFor gives for how long each of the decision's reasons has stood.
 	ReasonFor map[policy.ReasonCode]time.Duration
+}
+
+// Connections are those of this host's etcd to the other members: a connection that it counts, or one over which it has
+// heard of the member lately.
+type Connections struct {
+	Known bool
+	At    time.Duration // when it was asked
+	Of    map[uint64]bool
 }
 
 // Fresh tells whether all that stands in the view of a round was seen in that round.

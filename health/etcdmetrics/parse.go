@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
@@ -25,12 +26,15 @@ const (
 	mostLine    = 16 << 10
 	mostBuckets = 64
 	mostCounted = 1 << 53 // what a float64 holds exactly
+	mostPeers   = 64
 )
 
 // The families that are read.
 const (
 	walFsync      = "etcd_disk_wal_fsync_duration_seconds"
 	backendCommit = "etcd_disk_backend_commit_duration_seconds"
+	activePeers   = "etcd_network_active_peers"
+	peerReceived  = "etcd_network_peer_received_bytes_total"
 )
 
 // figures gives where the value of each family goes that has but one.
@@ -52,7 +56,8 @@ func Parse(from io.Reader) (health.EtcdReading, error) {
 	var reading health.EtcdReading
 	numbers := figures(&reading)
 	lines, err := wanted(from, func(family string) bool {
-		return numbers[family] != nil || family == walFsync || family == backendCommit
+		return numbers[family] != nil || family == walFsync || family == backendCommit || family == activePeers ||
+			family == peerReceived
 	})
 	if err != nil {
 		return health.EtcdReading{}, err
@@ -67,6 +72,7 @@ func Parse(from io.Reader) (health.EtcdReading, error) {
 	}
 	reading.WALFsync = histogram(families[walFsync], walFsync)
 	reading.BackendCommit = histogram(families[backendCommit], backendCommit)
+	reading.Peers = peers(families[activePeers], families[peerReceived])
 	return reading, nil
 }
 
@@ -131,6 +137,45 @@ func figure(family *dto.MetricFamily, name string) health.Figure {
 		return health.Figure{Absent: "etcd gives a number that cannot be: " + name}
 	}
 	return health.Figure{Value: value, Known: true}
+}
+
+// peers gives the members that etcd has been connected to; nil when it tells of none, or nonsense. It counts a member
+// from its first connection on.
+func peers(active, received *dto.MetricFamily) map[uint64]health.Peer {
+	if n := len(active.GetMetric()); n == 0 || n > mostPeers || len(received.GetMetric()) > mostPeers {
+		return nil
+	}
+	all := map[uint64]health.Peer{}
+	for _, m := range active.GetMetric() {
+		id, named := peerID(m, "Remote")
+		if value := m.GetGauge().GetValue(); named && value >= 0 && value <= mostCounted {
+			all[id] = health.Peer{Connected: value > 0}
+			continue
+		}
+		return nil
+	}
+	for _, m := range received.GetMetric() {
+		id, named := peerID(m, "From")
+		value := m.GetCounter().GetValue()
+		if !named || !(value >= 0 && !math.IsInf(value, 1)) {
+			return nil
+		}
+		p := all[id]
+		p.Received = value
+		all[id] = p
+	}
+	return all
+}
+
+// peerID gives the member that a label names.
+func peerID(m *dto.Metric, label string) (uint64, bool) {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == label {
+			id, err := strconv.ParseUint(l.GetValue(), 16, 64)
+			return id, err == nil
+		}
+	}
+	return 0, false
 }
 
 // histogram gives the one histogram of a family.

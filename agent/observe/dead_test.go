@@ -1,0 +1,135 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/health"
+)
+
+func TestAMemberFromWhichNothingMoreComesIsNotConnectedOnceEtcdHasToldTwice(t *testing.T) {
+	t.Parallel()
+	type answer struct {
+		at     int // seconds
+		peers  map[uint64]health.Peer
+		known  bool
+		active bool // of member 3
+	}
+	gone, alive := health.Peer{Received: 100}, health.Peer{Connected: true, Received: 100}
+	only := func(p health.Peer) map[uint64]health.Peer { return map[uint64]health.Peer{3: p} }
+	other := map[uint64]health.Peer{2: alive}
+	for name, answers := range map[string][]answer{
+		"it is connected":        {{5, only(alive), false, false}, {10, only(alive), true, true}},
+		"it is gone":             {{5, only(gone), false, false}, {10, only(gone), true, false}},
+		"etcd never heard of it": {{5, other, false, false}, {10, other, true, false}},
+		"it can connect to the leader, and not the leader to it": {
+			{5, only(gone), false, false},
+			{10, only(health.Peer{Received: 101}), true, true},
+			{15, only(health.Peer{Received: 101}), true, true},
+			{21, only(health.Peer{Received: 101}), true, false},
+		},
+		"etcd was started anew": {
+			{5, only(gone), false, false}, {10, only(health.Peer{}), true, true},
+		},
+		"one answer could not be read": {
+			{5, only(gone), false, false},
+			{10, nil, false, false},
+			{15, only(gone), true, false},
+			{20, nil, true, false},
+			{36, nil, false, false},
+		},
+	} {
+		var p peers
+		for _, a := range answers {
+			at := time.Duration(a.at) * time.Second
+			p.read(health.EtcdReading{At: at, Peers: a.peers})
+			got := p.connections(at, at+time.Hour)
+			if got.Known != a.known || got.Of[3] != a.active || a.known && a.peers != nil && got.At != at+time.Hour {
+				t.Errorf("%s, after %s: %+v", name, at, got)
+			}
+		}
+	}
+}
+
+func TestAWordCountsFromWhenItWasFirstSeenAndAnotherOneFromTheStart(t *testing.T) {
+	t.Parallel()
+	b := NewBuilder(hostConfig(), "boot-1", "i", false)
+	on := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
+	says := func(number uint64, at time.Duration, instance string, s record.Sight) policy.Sight {
+		r := quiet(number, at)
+		r.Hosts[0].Instance, r.Hosts[0].Sees = instance, []record.Sight{s, {Member: 99}}
+		v := b.View(r, nil)
+		if len(v.Hosts[0].Sees) != 1 {
+			t.Fatalf("it sees %+v", v.Hosts[0].Sees)
+		}
+		return v.Hosts[0].Sees[0]
+	}
+	lost := record.Sight{Member: 3, Lost: on, Link: record.LinkNone}
+	says(1, time.Second, "a", lost)
+	if s := says(2, 11*time.Second, "a", lost); !s.Lost || s.Connected || !s.ConnectedKnown || s.For != 10*time.Second {
+		t.Errorf("%+v", s)
+	}
+	again := lost
+	again.Lost = on.Add(5 * time.Second) // it was found in between, which nobody has seen
+	if s := says(3, 12*time.Second, "a", again); !s.Lost || s.For != 0 {
+		t.Errorf("lost anew: %+v", s)
+	}
+	if s := says(4, 13*time.Second, "b", again); s.For != 0 {
+		t.Errorf("said by another agent: %+v", s)
+	}
+	again.Link = record.LinkUp
+	if s := says(5, 14*time.Second, "b", again); s.For != 0 || !s.Connected || !s.ConnectedKnown {
+		t.Errorf("connected: %+v", s)
+	}
+	again.Link = "of a later version"
+	if s := says(6, 15*time.Second, "b", again); s.For != 0 || s.Connected || s.ConnectedKnown {
+		t.Errorf("a word that is not known: %+v", s)
+	}
+	if s := says(7, 16*time.Second, "b", record.Sight{Member: 3, Peer: "unreachable"}); s.Lost {
+		t.Errorf("not called lost: %+v", s)
+	}
+}
+
+func TestAnAgentIsGoneSinceItsRecordIsAndForTheTimeThatOutlivesIt(t *testing.T) {
+	t.Parallel()
+	c := hostConfig()
+	c.Timing.PresenceTTL = time.Minute
+	b := NewBuilder(c, "boot-1", "i", false)
+	gone := func(number uint64, at time.Duration, there, lost bool) (agent, member time.Duration) {
+		r := quiet(number, at)
+		r.Hosts[2].MemberLost = lost
+		if !there {
+			r.Hosts = r.Hosts[:2]
+		}
+		v := b.View(r, nil)
+		if there {
+			member = v.Hosts[2].MemberLostFor
+		}
+		return v.Cluster.Members[2].AgentGoneFor, member
+	}
+	for i, c := range []struct {
+		at            int // all times are in seconds
+		there, lost   bool
+		agent, member int
+	}{
+		{1, true, false, 0, 0},
+		{2, false, false, 60, 0},
+		{12, false, false, 70, 0},
+		{13, true, false, 0, 0},
+		{14, false, false, 60, 0},
+		{15, true, true, 0, 0},
+		{25, true, true, 0, 10},
+		{26, true, false, 0, 0},
+		{27, true, true, 0, 0},
+	} {
+		agent, member := gone(uint64(i+1), time.Duration(c.at)*time.Second, c.there, c.lost)
+		if agent.Seconds() != float64(c.agent) || member.Seconds() != float64(c.member) {
+			t.Errorf("after %d s its agent is gone for %s, its member lost for %s", c.at, agent, member)
+		}
+	}
+}

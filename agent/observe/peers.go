@@ -1,0 +1,61 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
+)
+
+// peers remembers what the local etcd has told of the other members, to see from whom it hears. That it counts no
+// connection is not enough: where it cannot connect to a member that can connect to it, that member may serve well.
+type peers struct {
+	at    time.Duration // of the last answer that has told of them, on the clock of health.Input
+	of    map[uint64]health.Peer
+	heard map[uint64]time.Duration // when more was last seen to have come from a member
+	twice bool                     // there was an answer before
+}
+
+const (
+	heardFor    = 10 * time.Second // of whom etcd has heard so lately it is connected to
+	peersOldest = 20 * time.Second // how old an answer may be
+)
+
+// read takes in what etcd has told last, if that is new.
+func (p *peers) read(seen health.EtcdReading) {
+	if seen.Peers == nil || seen.At == p.at && p.of != nil {
+		return
+	}
+	p.twice = p.of != nil
+	if p.heard == nil {
+		p.heard = map[uint64]time.Duration{}
+	}
+	for id, peer := range seen.Peers {
+		if p.twice && peer.Received != p.of[id].Received {
+			p.heard[id] = seen.At
+		}
+	}
+	for id := range p.heard {
+		if _, told := seen.Peers[id]; !told {
+			delete(p.heard, id)
+		}
+	}
+	p.at, p.of = seen.At, seen.Peers
+}
+
+// connections gives those of the last answer; now is on the clock of health.Input, and at the same moment on that of
+// rounds. They are not known before etcd has told twice, nor when that was long ago.
+func (p *peers) connections(now, at time.Duration) round.Connections {
+	if !p.twice || now-p.at > peersOldest {
+		return round.Connections{}
+	}
+	c := round.Connections{Known: true, At: at - (now - p.at), Of: map[uint64]bool{}}
+	for id, peer := range p.of {
+		heard, ever := p.heard[id]
+		c.Of[id] = peer.Connected || ever && p.at-heard < heardFor
+	}
+	return c
+}
