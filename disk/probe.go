@@ -142,7 +142,7 @@ func (p *Probe) replace(backoff *time.Duration) *child {
 	}
 }
 
-// SetBurst turns the burst of LaneWAL on or off. The child notices within a quarter of a second, or when the operation
+// SetBurst turns the burst of LaneWAL on or off. The child notices within a second, or when the operation
 // it is at comes back.
 func (p *Probe) SetBurst(on bool) {
 	p.mu.Lock()

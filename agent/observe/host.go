@@ -28,17 +28,37 @@ func (o *Observer) askUnit(ctx context.Context, r *round.Round) {
 // lookAtData looks at the data directory, beside the loop.
 func (o *Observer) lookAtData(ctx context.Context, r *round.Round) {
 	every := dataEvery * o.opt.Config.Timing.Interval
-	if stateOfUnit(r) == policy.UnitActive && o.before != nil && stateOfData(o.before.Data) == policy.DataMember {
+	if o.serves(r) {
 		every *= maxAge // nobody but etcd changes it now
+		if calm(r) {
+			every *= calmShare
+		}
 	}
 	o.data.Refresh(ctx, o.opt.Now, every, lookTimeout, o.opt.Data.Inspect)
 	r.Data = found(&o.data, r.At, maxAge*every+lookTimeout)
+}
+
+// calmShare is how much more seldom a child process is started for a look, on a host whose etcd serves and is left alone:
+// a child costs as much as ten rounds of the loop.
+const calmShare = 4
+
+// calm tells whether nothing is asked of this host, and no operation is in flight.
+func calm(r *round.Round) bool {
+	return r.Request == nil && r.Op == nil && r.Bootstrap == nil && r.Removal == nil
+}
+
+// serves tells whether etcd runs here, on the data of a member.
+func (o *Observer) serves(r *round.Round) bool {
+	return stateOfUnit(r) == policy.UnitActive && o.before != nil && stateOfData(o.before.Data) == policy.DataMember
 }
 
 // askVersion finds the version of the local etcd: the running member's own word, otherwise
 // the binary's. It is not looked at while a command runs, which may exchange it: the first look is after its end.
 func (o *Observer) askVersion(ctx context.Context, r *round.Round) {
 	every := binaryEvery * o.opt.Config.Timing.Interval
+	if o.serves(r) && calm(r) { // it is a start, or a restart, that wants to know
+		every *= calmShare
+	}
 	if s := o.view.command(r).State; s != policy.HooksStarting && s != policy.HooksRunning {
 		o.binary.Refresh(ctx, o.opt.Now, every, lookTimeout, o.opt.EtcdVersion)
 	}
