@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -63,9 +64,9 @@ func voterDown(v View) (string, bool) {
 		return "", false
 	}
 	voters, live := v.Cluster.Counts()
-	return fmt.Sprintf("%s, for %s: %d of %d voters are live, and %s", doNotAnswer(down), since.Round(time.Second),
-		live, voters,
-		spareFailures(voters, live)), true
+	fates, _ := v.fates()
+	return fmt.Sprintf("%s, for %s: %d of %d voters are live, and %s%s", doNotAnswer(down), since.Round(time.Second),
+		live, voters, spareFailures(voters, live), fates), true
 }
 
 func doNotAnswer(names []string) string {
@@ -93,6 +94,9 @@ func Remedy(v View, code ReasonCode) string {
 
 // concerned names the member that a reason is about: by its ID if it has never told its name.
 func concerned(v View, code ReasonCode) string {
+	if dead := DeadVoters(v); code == VoterDead && len(dead) > 0 {
+		return cmp.Or(dead[0].Member.Name, fmt.Sprintf("%x", dead[0].Member.ID))
+	}
 	for _, m := range v.Cluster.Members {
 		own := m.PeerURL == v.Self.PeerURL
 		if (code == VoterNotLive && !m.Learner && !m.Live) || (code == LearnerPresent && m.Learner && !own) ||

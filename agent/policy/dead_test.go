@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/health"
 )
 
 // deadView is what a spare sees 11 min after voter n3 has lost its power, in a cluster of three that n1 leads.
@@ -145,5 +147,85 @@ func TestAnAgentThatHasOnlyJustGoneIsWaitedFor(t *testing.T) {
 	m, _ := v.memberByID(3)
 	if since, why := v.deadFor(m); since != time.Minute {
 		t.Errorf("dead for %s, not because %q", since, why)
+	}
+}
+
+// besideDead is what the leader of that cluster sees.
+func besideDead() View {
+	v := deadView()
+	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n1", "n1", peerPrefix+"n1"
+	v.Hosts[2].Own, v.Hosts[0].Own = false, true
+	v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 1}
+	v.Unit.State = UnitActive
+	return v
+}
+
+func TestADeadVoterIsNamedWithWhoSaysSoAndWhatHappensWhen(t *testing.T) {
+	t.Parallel()
+	const down = "voter n3 does not answer, for 11m0s: 2 of 3 voters are live, and no other can be lost; "
+	const dead = down + "n3 has been dead for 10m0s by the word of n1, n2; "
+	for name, c := range map[string]struct {
+		change func(v *View)
+		code   ReasonCode
+		text   string
+	}{
+		"repair is off": {
+			func(v *View) { v.Limits.DeadGrace = 0 }, VoterDead,
+			dead + "nobody takes its place, because repair.dead is off",
+		},
+		"a spare waits for the grace": {
+			func(v *View) { v.Limits.DeadGrace = 12 * time.Minute }, VoterDead,
+			dead + "another host takes its place in 2m0s",
+		},
+		"the grace is over": {func(*View) {}, VoterDead, dead + "another host is about to take its place"},
+		"nobody could": {
+			func(v *View) { v.Hosts = v.Hosts[:2] }, VoterDead,
+			dead + "another host may take its place after 10m0s, but: there is no standby and no spare",
+		},
+		"the spare is not ready": {
+			func(v *View) { v.Hosts[2].Waiting, v.Limits.DeadGrace = HealthBad, 15*time.Minute }, VoterDead,
+			dead + "another host may take its place in 5m0s, but: no standby or spare is ready: n4 waits for " +
+				"HEALTH_BAD",
+		},
+		"the spare only observes": {
+			func(v *View) { v.Hosts[2].Manage = false }, VoterDead,
+			dead + "another host may take its place after 10m0s, but: no standby or spare is ready: n4 only observes",
+		},
+		"enough were replaced": {
+			func(v *View) { v.Repairs = 2 }, VoterDead,
+			dead + "another host may take its place after 10m0s, but: 2 voters were replaced in the last 24 hours, " +
+				"the limit is 2",
+		},
+		"another voter is sick": {
+			func(v *View) { v.Hosts[1].Health = health.Slow }, VoterDead,
+			dead + "another host may take its place after 10m0s, but: 2 members look sick or dead at the same time, " +
+				"and not all that stands in one failure domain",
+		},
+		"one voter reaches it": {
+			func(v *View) { v.Hosts[1].Sees[0].Lost = false }, VoterNotLive,
+			down + "n3 is not taken for dead: n2 reaches it",
+		},
+		"it was stopped": {
+			func(v *View) { v.Hosts = append(v.Hosts, ready("n3", RoleVoter)) }, VoterNotLive,
+			down + "n3 is not taken for dead: quorumd is alive on its host, and takes care of it",
+		},
+	} {
+		v := besideDead()
+		c.change(&v)
+		d := Decide(v)
+		if len(d.Reasons) == 0 || d.Reasons[0].Code != c.code || d.Reasons[0].Text != c.text {
+			t.Errorf("%s: %v\nwant %s: %s", name, d.Reasons, c.code, c.text)
+		}
+	}
+}
+
+func TestWhatToDoAboutADeadVoterNamesItAndNotAnotherThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	v := besideDead()
+	other := voter(0, "n0")
+	other.Live = false
+	v.Cluster.Members = append([]Member{other}, v.Cluster.Members...)
+	if got := Remedy(v, VoterDead); !strings.Contains(got, "quorumctl member remove n3 --reason '<why>'") {
+		t.Error(got)
 	}
 }

@@ -122,6 +122,9 @@ func rest(v View) Decision {
 		return ownMemberDown(v, m)
 	}
 	if text, down := voterDown(v); down { // that is no rest, on whichever host one looks
+		if _, dead := v.fates(); dead {
+			return wait(VoterDead, "%s", text)
+		}
 		return wait(VoterNotLive, "%s", text)
 	}
 	return wait(AtRest, "this host is a %s and nothing is to do", roleOf(v))

@@ -86,6 +86,7 @@ const (
 	MemberLive          ReasonCode = "MEMBER_LIVE"
 	Removed             ReasonCode = "REMOVED"
 	RepairsSpent        ReasonCode = "REPAIRS_SPENT"
+	VoterDead           ReasonCode = "VOTER_DEAD"
 )
 
 // ReasonInfo declares a reason.
@@ -304,6 +305,11 @@ func memberReasons() []ReasonInfo {
 			"if it is to go all the same: quorumctl member remove NAME --live --reason '<why>'",
 		},
 		{Removed, "the member was removed, as a person asked", ""},
+		{
+			VoterDead, "a voter is dead: no live voter's host reaches it, and quorumd does not answer there either",
+			"see to its machine; if it is gone for good: quorumctl member remove NAME --reason '<why>'. With " +
+				"repair.dead in quorumd.yaml another host takes the place of such a voter by itself",
+		},
 		{
 			RepairsSpent, "as many voters as may be were replaced within a day, so the next one waits for a person",
 			"see why machines die: quorumctl history; then quorumctl member remove NAME --reason '<why>', or raise " +

@@ -4,10 +4,12 @@
 package publish
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
@@ -16,6 +18,13 @@ import (
 func networkGauges() []gauge {
 	labels := []string{"member", "name", "port"}
 	return []gauge{
+		{
+			"quorumd_voter_dead_seconds",
+			"For how long a voter has been dead by the word of all live voters' hosts, as this host has seen it; 0 " +
+				"when it is not.",
+			[]string{"member", "name"},
+			deadVoters,
+		},
 		{
 			"quorumd_network_reached",
 			"1 when that port of a member answers this host, large packets too, or says that nothing listens.",
@@ -42,6 +51,23 @@ func networkGauges() []gauge {
 	}
 }
 
+func deadVoters(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+	if r == nil || !r.View.Cluster.Reachable {
+		return
+	}
+	dead := policy.DeadVoters(r.View)
+	for i, m := range r.View.Cluster.Members {
+		if m.Learner || i >= network.MostMembers {
+			continue
+		}
+		since := 0.0
+		if d := slices.IndexFunc(dead, func(d policy.Dead) bool { return d.Member.ID == m.ID }); d >= 0 {
+			since = dead[d].For.Seconds()
+		}
+		emit(since, record.MemberID(m.ID).String(), labelName(m.Name))
+	}
+}
+
 // labelBytes bounds a member's name in a label: whoever starts a member names it.
 const labelBytes = 64
 
@@ -50,12 +76,17 @@ func eachWay(r *round.Round, each func(way network.Way, of ...string)) {
 		return
 	}
 	for _, s := range r.Sights {
-		id, name := record.MemberID(s.Member).String(), strings.ToValidUTF8(s.Name, "?")
-		for len(name) > labelBytes {
-			_, size := utf8.DecodeLastRuneInString(name)
-			name = name[:len(name)-size]
-		}
+		id, name := record.MemberID(s.Member).String(), labelName(s.Name)
 		each(s.Peer, id, name, "peer")
 		each(s.Client, id, name, "client")
 	}
+}
+
+func labelName(name string) string {
+	name = strings.ToValidUTF8(name, "?")
+	for len(name) > labelBytes {
+		_, size := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-size]
+	}
+	return name
 }

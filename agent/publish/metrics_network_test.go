@@ -4,6 +4,7 @@
 package publish
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
 )
 
@@ -47,5 +49,39 @@ func TestTheWayToEachMemberIsAMetricAndWhatIsNotKnownIsNone(t *testing.T) {
 		if got[series] != value {
 			t.Errorf("%s is %v, want %v", series, got[series], value)
 		}
+	}
+}
+
+func TestAVoterThatIsDeadIsAMetricAndTheOthersAreZero(t *testing.T) {
+	t.Parallel()
+	voter := func(id uint64, name string, live bool) policy.Member {
+		return policy.Member{ID: id, Name: name, PeerURL: "http://" + name, Live: live, Leader: id == 1}
+	}
+	says := func(name string) policy.Host {
+		return policy.Host{
+			ID: name, Name: name, PeerURL: "http://" + name, Role: policy.RoleVoter,
+			Sees: []policy.Sight{{MemberID: 3, Lost: true, ConnectedKnown: true, For: time.Minute}},
+		}
+	}
+	r := &round.Round{}
+	r.View.Cluster.Reachable = true
+	r.View.Cluster.Members = []policy.Member{voter(1, "n1", true), voter(2, "n2", true), voter(3, "n3", false)}
+	r.View.Cluster.Members[2].AgentGoneFor = 50 * time.Second
+	r.View.Cluster.Members = append(r.View.Cluster.Members, policy.Member{ID: 4, Learner: true})
+	r.View.Hosts = []policy.Host{says("n1"), says("n2")}
+	read := func() map[string]float64 {
+		got := map[string]float64{}
+		deadVoters(nil, r, func(value float64, labels ...string) { got[strings.Join(labels, " ")] = value })
+		return got
+	}
+	if got, want := read(), (map[string]float64{"1 n1": 0, "2 n2": 0, "3 n3": 50}); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	r.View.Hosts[1].Sees[0].Lost = false
+	if got := read(); got["3 n3"] != 0 {
+		t.Errorf("one reaches it: %v", got)
+	}
+	if r.View.Cluster.Reachable = false; len(read()) != 0 {
+		t.Errorf("nobody answers: %v", read())
 	}
 }

@@ -26,6 +26,7 @@ const (
 	recordsRead = "constant: every record can be read; one that everything waits for holds back what a pause does"
 	allowed     = "constant: etcd lets every agent do what it asks"
 	noRepair    = "constant: repair is off, no voter is replaced"
+	noWord      = "constant: no agent tells whom it reaches, so that nobody is dead"
 	noCluster   = "constant: a bootstrap is asked for once, where there is no cluster"
 )
 
@@ -76,5 +77,6 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.Withdrawn:        Explored,
 		policy.RecordUnreadable: recordsRead,
 		policy.MemberLive:       Explored, policy.Removed: Explored, policy.RepairsSpent: noRepair,
+		policy.VoterDead: noWord,
 	}
 }

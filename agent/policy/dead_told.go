@@ -1,0 +1,117 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Dead is a voter that is dead by the word of all who must say so.
+type Dead struct {
+	Member Member
+	For    time.Duration
+	By     []string // the hosts that say so
+	// In is how long it takes until another host may take its place; 0 when it may, or when nobody ever does by itself.
+	In time.Duration
+	// Held is why nothing will happen, for people; empty when something will.
+	Held string
+}
+
+// DeadVoters gives the voters that are dead, by what was seen last, and what becomes of each.
+func DeadVoters(v View) []Dead {
+	if !v.Cluster.Reachable || v.foreign() {
+		return nil
+	}
+	var all []Dead
+	for m := range v.Cluster.voters() {
+		since, _ := v.calledDead(m)
+		if since == 0 {
+			continue
+		}
+		d := Dead{Member: m, For: since, In: max(0, v.Limits.DeadGrace-since)}
+		for voter := range v.Cluster.voters() {
+			if voter.Live {
+				d.By = append(d.By, voter.label())
+			}
+		}
+		d.Held = v.deadHeld(m)
+		all = append(all, d)
+	}
+	return all
+}
+
+// deadHeld says why nobody takes the place of a dead voter, whatever the hosts that could are like; empty when one may.
+func (v View) deadHeld(m Member) string {
+	switch {
+	case v.Limits.DeadGrace == 0:
+		return "repair.dead is off"
+	case v.Pause != nil:
+		return "the cluster is paused by " + v.Pause.By
+	case v.holdsAll():
+		return "a record in etcd cannot be read"
+	}
+	if r, holds := vetoed(v, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable, vetoRepairsSpent); holds {
+		return r.Text
+	}
+	return v.nobodyReady(m)
+}
+
+// nobodyReady says why no host could take the place of a dead voter; empty when one could.
+func (v View) nobodyReady(dead Member) string {
+	var why []string
+	for _, h := range v.Hosts {
+		switch {
+		case h.Role != RoleSpare && h.Role != RoleStandby || h.PeerURL == dead.PeerURL:
+		case !h.Manage:
+			why = append(why, h.Name+" only observes")
+		case h.Waiting == "" || h.Waiting == VoterNotLive:
+			return ""
+		default:
+			why = append(why, fmt.Sprintf("%s waits for %s", h.Name, h.Waiting))
+		}
+	}
+	if len(why) == 0 {
+		return "there is no standby and no spare"
+	}
+	return "no standby or spare is ready: " + strings.Join(why[:min(len(why), mostNamed)], ", ")
+}
+
+// mostNamed bounds the hosts that a reason names.
+const mostNamed = 3
+
+// Text says it for people, with what happens when.
+func (d Dead) Text(grace time.Duration) string {
+	text := fmt.Sprintf("%s has been dead for %s by the word of %s", d.Member.label(), d.For.Round(time.Second),
+		strings.Join(d.By, ", "))
+	switch {
+	case grace == 0:
+		return text + "; nobody takes its place, because " + d.Held
+	case d.Held != "" && d.In > 0:
+		return fmt.Sprintf("%s; another host may take its place in %s, but: %s", text, d.In.Round(time.Second), d.Held)
+	case d.Held != "":
+		return fmt.Sprintf("%s; another host may take its place after %s, but: %s", text, grace, d.Held)
+	case d.In > 0:
+		return fmt.Sprintf("%s; another host takes its place in %s", text, d.In.Round(time.Second))
+	}
+	return text + "; another host is about to take its place"
+}
+
+// fates says of the voters that do not answer which of them are dead, and what becomes of them. Where dead voters are
+// replaced it also says why another one is not taken for dead.
+func (v View) fates() (text string, dead bool) {
+	for _, d := range DeadVoters(v) {
+		text, dead = text+"; "+d.Text(v.Limits.DeadGrace), true
+	}
+	for m := range v.Cluster.voters() {
+		if m.Live || v.Limits.DeadGrace == 0 {
+			continue
+		}
+		if since, why := v.calledDead(m); since == 0 {
+			text += fmt.Sprintf("; %s is not taken for dead: %s", m.label(), why)
+		}
+	}
+	return text, dead
+}
