@@ -124,11 +124,11 @@ test-faults: etcd build $(CACHE)/faultfs ## tests on a file system with faults (
 	$(TESTS) $(GO) test -count=1 -timeout 10m -tags faultfs ./contrib/faults
 
 fault-table: etcd build $(CACHE)/faultfs ## provoke every fault, and make contrib/faults/FAULTS.md of what was found (needs root)
-	$(TESTS) QUORUMD_FAULT_ROWS=. $(GO) test -count=1 -timeout 30m -tags 'faultfs long' -run InTime -v ./contrib/faults
+	$(TESTS) QUORUMD_FAULT_ROWS=. $(GO) test -count=1 -timeout 45m -tags 'faultfs long' -run InTime -v ./contrib/faults
 	$(GO) test ./contrib/faults -update
 
 vm: build $(CACHE)/vm/initrd ## the faults that need a kernel of their own, in a virtual machine (needs root, Debian and qemu)
-	$(TESTS) QUORUMD_FAULT_ROWS=. $(GO) test -count=1 -timeout 40m -tags vm -run Machine -v ./contrib/faults
+	$(TESTS) QUORUMD_FAULT_ROWS=. $(GO) test -count=1 -timeout 40m -parallel 1 -tags vm -run Machine -v ./contrib/faults
 	$(GO) test ./contrib/faults -update
 
 $(CACHE)/vm/initrd: $(wildcard contrib/faults/vm/*)

@@ -178,6 +178,8 @@ func (c Certificate) String() string {
 	case c.Left > c.Life:
 		return fmt.Sprintf("%s is valid only from %s on", c.Name,
 			c.Until.Add(-c.Life).UTC().Format("2006-01-02 15:04")+" UTC")
+	case c.Left < 2*time.Hour:
+		return fmt.Sprintf("%s expires on %s, in %.0f minutes", c.Name, at, c.Left.Minutes())
 	case c.Left < 2*day:
 		return fmt.Sprintf("%s expires on %s, in %.0f hours", c.Name, at, c.Left.Hours())
 	}

@@ -49,6 +49,10 @@ func TestACertificateIsNamedWithItsDateLongBeforeItEnds(t *testing.T) {
 			30 * time.Hour, CertificateEndsSoon,
 			"192.0.2.1:2379 expires on 2026-11-24 00:30 UTC, in 30 hours, limit 7 days or a tenth of its life",
 		},
+		{
+			90 * time.Minute, CertificateEndsSoon,
+			"192.0.2.1:2379 expires on 2026-11-22 20:00 UTC, in 90 minutes, limit 7 days or a tenth of its life",
+		},
 		{-day, CertificateInvalid, "192.0.2.1:2379 expired on 2026-11-21 18:30 UTC"},
 		{400 * day, CertificateInvalid, "192.0.2.1:2379 is valid only from 2026-12-27 18:30 UTC on"},
 	} {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -23,6 +24,7 @@ type diskFault struct {
 	// joining has it wrong from the start, on a host that wants to join, with the whole qualifying run.
 	joining bool
 	wants   seen          // what it has to lead to
+	early   bool          // before that, a leader has to be gone: the verdict is WARM or worse soon
 	quiet   time.Duration // or, without a verdict, for so long nothing may be found
 }
 
@@ -33,10 +35,14 @@ func diskFaults() []diskFault {
 	return []diskFault{
 		{name: "every fsync takes 5 ms", rule: "fsync * delay=5ms", long: true, quiet: 2 * time.Minute},
 		{name: "every fsync takes 20 ms", rule: "fsync * delay=20ms", wants: warm},
-		{name: "every fsync takes 50 ms", rule: "fsync * delay=50ms", long: true, wants: warm},
-		{name: "every fsync takes 200 ms", rule: "fsync * delay=200ms", wants: slow},
-		{name: "every fsync takes 900 ms", rule: "fsync * delay=900ms", long: true, wants: slow},
-		{name: "one fsync in a hundred takes 500 ms", rule: tail, long: true, quiet: 2 * time.Minute},
+		{name: "every fsync takes 50 ms", rule: "fsync * delay=50ms", long: true, early: true},
+		{name: "every fsync takes 200 ms", rule: "fsync * delay=200ms", wants: slow, early: true},
+		{name: "every fsync takes 500 ms", rule: "fsync * delay=500ms", long: true, wants: slow, early: true},
+		{name: "every fsync takes 900 ms", rule: "fsync * delay=900ms", long: true, wants: slow, early: true},
+		{
+			name: "one fsync in a hundred takes 500 ms", rule: tail, long: true,
+			wants: seen{"WARM", "DISK_FSYNC_WARM", 20 * time.Minute},
+		},
 		{
 			name: "the same, on a host that wants to join", rule: tail, long: true, joining: true,
 			wants: seen{"QUALIFYING", "DISK_UNFIT", 8 * time.Minute},
@@ -96,9 +102,19 @@ func (f diskFault) happens(t *testing.T, made *table, i int, m *testbed.Mount) {
 		f.begins(t, m)
 	}
 	began, row := time.Now(), Row{Fault: f.name, How: "`" + f.rule + "`"}
+	if f.early {
+		now := untilItGates(t, h)
+		made.note(t, i, row, time.Since(began), now, now.Findings[0].Code)
+		row.Fault = "the same, until the verdict is " + f.wants.verdict
+		if now.State == f.wants.verdict {
+			return
+		}
+	}
 	if f.wants.code != "" {
 		until(t, h, f.wants.within, f.wants.verdict, f.wants.code)
 		made.add(t, i, row, time.Since(began), h, f.wants.code)
+	}
+	if f.quiet == 0 {
 		return
 	}
 	testbed.Eventually(t, f.quiet+time.Minute, "the time is over", func() bool {
@@ -115,6 +131,24 @@ func (f diskFault) begins(t *testing.T, m *testbed.Mount) {
 	if err := m.Rule(f.rule); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// untilItGates waits until quorumctl shows a verdict on the disk that a leader has to give way for.
+func untilItGates(t *testing.T, h *testbed.Host) (now control.Health) {
+	t.Helper()
+	var next time.Time
+	testbed.Eventually(t, soon, "the verdict is WARM or SLOW", func() bool {
+		if time.Now().Before(next) {
+			return false
+		}
+		next = time.Now().Add(pollEvery)
+		if s := asked(h).State; s != "WARM" && s != "SLOW" {
+			return false
+		}
+		now = shown(t, h)
+		return len(now.Findings) > 0
+	})
+	return now
 }
 
 // rests waits until the probe writes as seldom as in service: while a disk qualifies, it is much faster.

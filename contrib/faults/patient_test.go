@@ -5,9 +5,13 @@
 
 package faults
 
+import "time"
+
 const (
 	// patient says that all faults are provoked, as `make fault-table` does.
 	patient = true
 	// mostInAMinute are writes of the probe: the minute before a fault holds none of the qualifying run.
 	mostInAMinute = 80
+	// soon is what a verdict may take of the 20 s in which a slow leader has to be gone.
+	soon = 12 * time.Second
 )
