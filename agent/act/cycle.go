@@ -94,6 +94,19 @@ func (a *Actor) moveLeader(ctx context.Context, t *task) error {
 	return a.opt.Etcd.MoveLeader(ctx, m.ClientURLs[0], t.step.MemberID)
 }
 
+// giveWay asks this host's own member, which leads and should not, to hand over. Another one that leads by now refuses.
+func (a *Actor) giveWay(ctx context.Context, t *task) error {
+	m, ok := t.on.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
+	if !ok || len(m.ClientURLs) == 0 {
+		return errors.New("cannot hand the leadership over: this host's member has no client URL")
+	}
+	return a.opt.Etcd.MoveLeader(ctx, m.ClientURLs[0], t.step.MemberID)
+}
+
+func (a *Actor) gaveWay(t *task) {
+	a.did.GaveWay, a.did.GaveWayInRow = a.now(), t.on.View.GaveWay.Again(t.on.View.Limits)
+}
+
 func (a *Actor) restartUnit(ctx context.Context, _ *task) error {
 	a.opt.ForgetBinary()
 	return a.opt.Unit.Restart(ctx)

@@ -46,6 +46,7 @@ func (a *Actor) table() []way {
 		{kind: policy.StepRunHooks, do: a.runHooks, done: a.hooksLaunched},
 		{kind: policy.StepRunCommand, do: a.runCommand, done: a.commandLaunched},
 		{kind: policy.StepMoveLeader, do: a.moveLeader},
+		{kind: policy.StepGiveWay, do: a.giveWay, begins: a.gaveWay},
 		{kind: policy.StepRestartUnit, do: a.restartUnit},
 		{kind: policy.StepTakeDown, do: a.takeDown},
 		{kind: policy.StepReboot, do: a.reboot, begins: a.rebootSent},

@@ -162,7 +162,7 @@ func TestTheShortestFileGetsEveryDefault(t *testing.T) {
 			RenewEvery: 5 * time.Second, RenewGiveUp: 15 * time.Second, StepMargin: 5 * time.Second,
 			PresenceTTL: time.Minute, Settle: 6 * time.Second, PromoteStable: time.Minute, PromoteLag: 100,
 			SteadyLag: 30 * time.Second, LearnerStall: 5 * time.Minute, LearnerMax: 2 * time.Hour,
-			Cooldown: time.Minute, HandOver: 30 * time.Second, ReturnStable: 15 * time.Second,
+			Cooldown: time.Minute, HandOver: 30 * time.Second, GiveWay: time.Minute, ReturnStable: 15 * time.Second,
 			ReturnMax: 10 * time.Minute, OrphanGrace: 65 * time.Second, JoinBackoff: time.Minute,
 			ClockMaxOffset: 5 * time.Second,
 		},
@@ -243,6 +243,7 @@ timing:
   learnerMax: 5m
   cooldown: 0s
   handOver: 7s
+  giveWay: 9s
   returnStable: 2s
   returnMax: 3m
   orphanGrace: 12s
@@ -299,8 +300,9 @@ func TestEveryKeyIsTaken(t *testing.T) {
 			PresenceTTL: 5 * time.Second, Settle: 5500 * time.Millisecond, PromoteStable: 3 * time.Second,
 			PromoteLag: 10,
 			SteadyLag:  time.Second, LearnerStall: 30 * time.Second, LearnerMax: 5 * time.Minute,
-			HandOver: 7 * time.Second, ReturnStable: 2 * time.Second, ReturnMax: 3 * time.Minute,
-			OrphanGrace: 12 * time.Second, JoinBackoff: 5 * time.Second, ClockMaxOffset: time.Second,
+			HandOver: 7 * time.Second, GiveWay: 9 * time.Second, ReturnStable: 2 * time.Second,
+			ReturnMax: 3 * time.Minute, OrphanGrace: 12 * time.Second, JoinBackoff: 5 * time.Second,
+			ClockMaxOffset: time.Second,
 		},
 		Checks: Checks{
 			Dir: "/c", Interval: 2 * time.Minute, Timeout: 20 * time.Second, Joins: []string{"raid", "check_ntp"},

@@ -120,6 +120,12 @@ func (d *decoder) timingRules(t *Timing) []rule {
 				"or lower the others",
 		},
 		{
+			keys("giveWay", "interval", "callTimeout"),
+			t.GiveWay >= t.Interval+t.CallTimeout && t.GiveWay <= MaxGiveWay,
+			show("giveWay", t.GiveWay) + " must be at least " + interval + " and " + call + " together, and at most " +
+				formatDuration(MaxGiveWay) + ", because it doubles",
+		},
+		{
 			keys("joinBackoff"), t.JoinBackoff <= MaxJoinBackoff,
 			show("joinBackoff", t.JoinBackoff) + " must be at most " + formatDuration(MaxJoinBackoff) +
 				", where its doubling ends; lower it",

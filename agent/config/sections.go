@@ -300,6 +300,11 @@ type Timing struct {
 	// the machine is not kept waiting for longer; a restart or a reboot is.
 	HandOver time.Duration `yaml:"handOver" default:"30s"`
 
+	// A leader that is not well, as by a slow disk, hands the leadership over to a voter that is. It does so again only
+	// after this time, and each further time after twice as long as before. When quorumd has just started it waits as
+	// long.
+	GiveWay time.Duration `yaml:"giveWay" default:"1m"`
+
 	// A member that was taken down counts as back when it has served, caught up, for so long.
 	ReturnStable time.Duration `yaml:"returnStable" default:"15s"`
 
@@ -321,6 +326,8 @@ const (
 	// orphanElection is the time an etcd election may add to a lease: with its defaults, a few tries of 1 s to 2 s.
 	orphanElection = 5 * time.Second
 
+	// MaxGiveWay is the longest timing.giveWay.
+	MaxGiveWay = time.Hour
 	// MaxJoinBackoff is where the doubling of timing.joinBackoff ends.
 	MaxJoinBackoff = time.Hour
 )

@@ -44,8 +44,8 @@ func limitsOf(c config.Config) policy.Limits {
 	return policy.Limits{
 		Settle: t.Settle, Cooldown: t.Cooldown, PromoteStable: t.PromoteStable, SteadyLag: t.SteadyLag,
 		PromoteLag: uint64(t.PromoteLag), LearnerStall: t.LearnerStall, LearnerMax: t.LearnerMax,
-		HandOver: t.HandOver, ReturnStable: t.ReturnStable, ReturnMax: t.ReturnMax, OrphanGrace: t.OrphanGrace,
-		LockTTL: t.LockTTL, StartRetry: t.Settle, ClockOffset: t.ClockMaxOffset,
+		HandOver: t.HandOver, GiveWay: t.GiveWay, ReturnStable: t.ReturnStable, ReturnMax: t.ReturnMax,
+		OrphanGrace: t.OrphanGrace, LockTTL: t.LockTTL, StartRetry: t.Settle, ClockOffset: t.ClockMaxOffset,
 		AllowUnsafe: c.Cluster.AllowUnsafeVersion,
 		DeadGrace:   time.Duration(c.Repair.Dead), RepairsPerDay: c.Repair.PerDay,
 	}
@@ -89,6 +89,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		_, _ = fmt.Sscanf(want, "%x", &v.Cluster.ExpectedID) // the configuration is checked
 	}
 	v.Self.Conflict = policy.Conflict(v)
+	v.GaveWay = b.gaveWay(&v, r)
 	b.markStandbys(&v, r)
 	b.since.Forget(r.Number)
 	return v

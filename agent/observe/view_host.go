@@ -162,3 +162,16 @@ func (b *Builder) removal(r *round.Round) *policy.Removal {
 		Over: !r.Wall.Before(k.Until), Begun: k.Begun,
 	}
 }
+
+// gaveWay makes the view of this host's leadership. What this process does not know of it counts from its first look.
+func (b *Builder) gaveWay(v *policy.View, r *round.Round) policy.GaveWay {
+	leads := false
+	for _, m := range v.Cluster.Members {
+		leads = leads || m.Leader && m.PeerURL == v.Self.PeerURL
+	}
+	return policy.GaveWay{
+		LeadsFor: b.since.truth("leads", leads, r.At, r.Number),
+		LastFor:  min(r.Did.GaveWay.Age(r.At), b.since.Of("looks", "", r.At, r.Number)),
+		InRow:    r.Did.GaveWayInRow,
+	}
+}

@@ -123,3 +123,33 @@ func TestNothingStaysInTheViewOfAClusterThatIsGoneWhenItIsAskedAnew(t *testing.T
 		t.Errorf("nobody answers: %+v", v)
 	}
 }
+
+func TestWhatIsNotKnownOfAHandOverCountsFromTheFirstLook(t *testing.T) {
+	t.Parallel()
+	c := hostConfig()
+	b := NewBuilder(c, "boot-1", "i", false)
+	look := func(n uint64, at time.Duration, leads bool, did round.Did) policy.GaveWay {
+		v := &policy.View{}
+		v.Self.PeerURL = "http://n1"
+		v.Cluster.Members = []policy.Member{
+			{PeerURL: "http://n2", Leader: !leads}, {PeerURL: "http://n1", Leader: leads},
+		}
+		return b.gaveWay(v, &round.Round{Number: n, At: at, Did: did})
+	}
+	did := round.Did{GaveWay: round.Stamp{Is: true, At: 40 * time.Second}, GaveWayInRow: 2}
+	for i, c := range []struct {
+		at    time.Duration
+		leads bool
+		did   round.Did
+		want  policy.GaveWay
+	}{
+		{10 * time.Second, true, round.Did{}, policy.GaveWay{}},
+		{30 * time.Second, true, round.Did{}, policy.GaveWay{LeadsFor: 20 * time.Second, LastFor: 20 * time.Second}},
+		{50 * time.Second, false, did, policy.GaveWay{LastFor: 10 * time.Second, InRow: 2}},
+		{70 * time.Second, true, did, policy.GaveWay{LastFor: 30 * time.Second, InRow: 2}},
+	} {
+		if got := look(uint64(i+1), c.at, c.leads, c.did); got != c.want {
+			t.Errorf("at %s it is %+v, want %+v", c.at, got, c.want)
+		}
+	}
+}

@@ -9,6 +9,7 @@ func cautions() []veto {
 	return []veto{
 		vetoTooOld(),
 		vetoUnitDisabled(),
+		vetoLeaderSlow(),
 	}
 }
 

@@ -89,6 +89,7 @@ func decide(v View) Decision {
 	for _, part := range []func(View) (Decision, bool){
 		bootstrap,
 		ownOperation,
+		giveWay,
 		removal,
 		cycle,
 		othersOperation,
@@ -126,6 +127,9 @@ func rest(v View) Decision {
 			return wait(VoterDead, "%s", text)
 		}
 		return wait(VoterNotLive, "%s", text)
+	}
+	if r, slow := leaderSlow(v); slow {
+		return Decision{Reasons: []Reason{r}}
 	}
 	return wait(AtRest, "this host is a %s and nothing is to do", roleOf(v))
 }

@@ -67,7 +67,14 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 			{LockHeld, false},
 			{Settling, false},
 		}},
-		"from nothing": {cautions(), []own{{VersionUnsafe, true}, {UnitDisabled, true}}},
+		"from giving way": {giveWayVetoes(), []own{
+			{HostConflict, true},
+			{OperationInFlight, true},
+			{CommonCause, true},
+			{LeaderSlow, true},
+			{LeaderSlow, true},
+		}},
+		"from nothing": {cautions(), []own{{VersionUnsafe, true}, {UnitDisabled, true}, {LeaderSlow, true}}},
 	} {
 		var got []own
 		for _, v := range c.list {

@@ -73,6 +73,7 @@ const (
 	RebootAwaited       ReasonCode = "REBOOT_AWAITED"
 	VerdictAwaited      ReasonCode = "VERDICT_AWAITED"
 	LeaderStays         ReasonCode = "LEADER_STAYS"
+	LeaderSlow          ReasonCode = "LEADER_SLOW"
 	HookRunning         ReasonCode = "HOOK_RUNNING"
 	HookFailed          ReasonCode = "HOOK_FAILED"
 	CommandRunning      ReasonCode = "COMMAND_RUNNING"
@@ -273,6 +274,10 @@ func memberReasons() []ReasonInfo {
 		{
 			LeaderStays, "the leadership cannot be moved to another voter",
 			"see etcd's log on this host; quorumctl maintenance off withdraws what was asked",
+		},
+		{
+			LeaderSlow, "this host leads, its verdict says that it should not, and it has not handed over yet",
+			"mend what quorumctl health names; where no voter is better, bring one to health OK",
 		},
 		{HookRunning, "the operator's hooks are still running", ""},
 		{

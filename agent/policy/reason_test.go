@@ -25,8 +25,8 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 		LearnerNotSteady, LearnerNotStarted, LearnerStalled, JoinTooLong, HealthLost, HostRebooted, Orphaned,
 		Disowned, Joined, ClusterExists, Starting, MemberDown, MemberLost, StepFailed, QuorumAtRisk,
 		LearnerUnsettled, CycleQueued, InMaintenance, MaintenanceOverdue, RebootAwaited, VerdictAwaited,
-		LeaderStays, HookRunning, HookFailed, CommandRunning, CommandFailed, Stopping, Returning, NotBack, Cycled,
-		Withdrawn, RecordUnreadable, MemberLive, Removed, RepairsSpent, VoterDead,
+		LeaderStays, LeaderSlow, HookRunning, HookFailed, CommandRunning, CommandFailed, Stopping, Returning, NotBack,
+		Cycled, Withdrawn, RecordUnreadable, MemberLive, Removed, RepairsSpent, VoterDead,
 	}
 	for _, code := range all {
 		if info := code.Info(); info.Code != code || info.Meaning == "" {

@@ -35,6 +35,7 @@ func spareView() View {
 			PromoteLag:   100,
 			LearnerStall: 5 * time.Minute, LearnerMax: 2 * time.Hour, OrphanGrace: 65 * time.Second,
 			LockTTL:    30 * time.Second,
+			GiveWay:    time.Minute,
 			StartRetry: 6 * time.Second, ClockOffset: 5 * time.Second,
 		},
 		Unit:   Unit{State: UnitInactive, SinceStart: Never},

@@ -30,6 +30,7 @@ const (
 	StepBeginCycle      StepKind = "begin-cycle"
 	StepRunHooks        StepKind = "run-hooks"
 	StepMoveLeader      StepKind = "move-leader"
+	StepGiveWay         StepKind = "give-way"
 	StepRestartUnit     StepKind = "restart-unit"
 	StepTakeDown        StepKind = "take-down"
 	StepReboot          StepKind = "reboot"
@@ -83,6 +84,7 @@ func Steps() []StepInfo {
 		{StepBeginCycle, true, quick, "recording that this host is taken down"},
 		{StepRunHooks, true, order, "running the hooks"},
 		{StepMoveLeader, true, member, "moving the leadership"},
+		{StepGiveWay, false, member, "handing the leadership over"},
 		{StepRestartUnit, true, order, "restarting etcd"},
 		{StepTakeDown, true, order, "stopping etcd"},
 		{StepReboot, true, quick, "rebooting the machine"},
@@ -109,8 +111,8 @@ type Step struct {
 	Kind   StepKind
 	Target Role    // begin-join: what it leads to
 	Phase  OpPhase // set-phase
-	// promote, remove-learner, roll-back: the learner; move-leader: the next leader; begin-removal, remove-member,
-	// begin-replace: who goes
+	// promote, remove-learner, roll-back: the learner; move-leader, give-way: the next leader; begin-removal,
+	// remove-member, begin-replace: who goes
 	MemberID uint64
 	New      bool // write-environment: for a new cluster
 	Outcome  ReasonCode

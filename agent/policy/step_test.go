@@ -29,6 +29,7 @@ func declaredSteps() []StepInfo {
 		{StepBeginCycle, true, 2, "recording that this host is taken down"},
 		{StepRunHooks, true, 3, "running the hooks"},
 		{StepMoveLeader, true, 3, "moving the leadership"},
+		{StepGiveWay, false, 3, "handing the leadership over"},
 		{StepRestartUnit, true, 3, "restarting etcd"},
 		{StepTakeDown, true, 3, "stopping etcd"},
 		{StepReboot, true, 2, "rebooting the machine"},

@@ -108,15 +108,22 @@ func handOver(v View) (Decision, bool) {
 // bestVoter gives the voter that leadership is best moved to before the one with that peer URL stops or goes: one that
 // is not to be taken down soon itself, in good health, with the quicker disk, the nearer, connected the longest.
 func bestVoter(v View, leaves string) (Member, bool) {
+	return bestVoterOf(v, func(m Member) bool {
+		return m.PeerURL != leaves && v.doubt(m, health.Leadership) == ""
+	})
+}
+
+// bestVoterOf gives that of the voters that may, whose agents are present.
+func bestVoterOf(v View, may func(Member) bool) (Member, bool) {
 	var best Member
 	var bestHost Host
 	found := false
 	for m := range v.Cluster.voters() {
-		i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == m.PeerURL })
-		if m.PeerURL == leaves || i < 0 || v.doubt(m, health.Leadership) != "" {
+		h, present := v.hostOf(m)
+		if !present || !may(m) {
 			continue
 		}
-		if h := v.Hosts[i]; !found || betterLeader(m, h, best, bestHost) {
+		if !found || betterLeader(m, h, best, bestHost) {
 			best, bestHost, found = m, h, true
 		}
 	}

@@ -56,3 +56,8 @@ func vetoStandbyBehind() veto       { return veto{LearnerNotSteady, true, standb
 func vetoNotNext() veto             { return veto{NotMyTurn, false, notNext} }
 func vetoReplaceEven() veto         { return veto{EvenVoters, false, replaceEven} }
 func vetoUnitDisabled() veto        { return veto{UnitDisabled, true, unitDisabled} }
+func vetoOwnTurn() veto             { return veto{OperationInFlight, true, ownTurn} }
+func vetoAllSick() veto             { return veto{CommonCause, true, allSick} }
+func vetoNoneBetter() veto          { return veto{LeaderSlow, true, noneBetter} }
+func vetoGaveWay() veto             { return veto{LeaderSlow, true, tooSoonAgain} }
+func vetoLeaderSlow() veto          { return veto{LeaderSlow, true, leaderSlowText} }

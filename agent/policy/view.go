@@ -37,6 +37,7 @@ type View struct {
 	FreeFor    time.Duration // since when a place for this host has stood free, without an operation or a lock
 	Backoff    time.Duration // until the next try, after a join that failed
 	Stuck      string        // a step that was started and has not come back, or empty
+	GaveWay    GaveWay       // of this host's leadership
 	Failed     Failed        // the step that failed when it was last tried, if there is one
 	// Resting tells that this host is a spare which others go before: the members' answers and Hosts
 	// may be of a while ago, unless Looked says that they are of this round. Of a host that does not
@@ -96,6 +97,7 @@ type Limits struct {
 	StartRetry    time.Duration // between two starts of a unit that failed
 	// leadership that cannot be moved for so long is reported; also between two tries to reboot
 	HandOver     time.Duration
+	GiveWay      time.Duration // between two times that a leader which is not well hands over
 	ReturnStable time.Duration // a member that was taken down must have served again for so long
 	ReturnMax    time.Duration // one that has not come back for so long is reported
 	ClockOffset  time.Duration // a host whose clock is further off takes no step

@@ -117,7 +117,7 @@ func (p *promises) stepping(by *process, step policy.Step, done bool) {
 func withoutLock(kind policy.StepKind) bool {
 	switch kind {
 	case policy.StepTakeLock, policy.StepReleaseLock, policy.StepWriteEnv, policy.StepStartUnit, policy.StepStopUnit,
-		policy.StepFinishBootstrap:
+		policy.StepFinishBootstrap, policy.StepGiveWay:
 		return true
 	}
 	return false

@@ -160,6 +160,9 @@ func (w *world) mayLead(h int) bool {
 	if w.removes(h) {
 		return w.opPhase == phaseBegun && w.hosts[w.rmWho].list == voter && w.serves(int(w.rmWho))
 	}
+	if w.mayGiveWay(h) {
+		return true
+	}
 	return w.cycles(h) && w.hosts[h].list == voter && w.serves(h) && w.opPhase == phaseReady
 }
 

@@ -168,7 +168,7 @@ func (k kind) args() uint8 {
 	return 1
 }
 
-// args leaves out the variants that only cycles have, where there are none.
+// args leaves out the variants that only cycles have, and leaders that are not well, where there are none.
 func (m *machine) args(k kind) uint8 {
 	switch {
 	case k == evAskRemove && m.Removals == 0:
@@ -176,6 +176,7 @@ func (m *machine) args(k kind) uint8 {
 	case m.Asks+m.Removals > 0:
 	case k == evAsk:
 		return 0
+	case k == evRound && m.faults&VerdictChange != 0: // a leader that is not well gives way
 	case k.args() > 2 && k != evUnfit:
 		return 2
 	}

@@ -72,6 +72,7 @@ func Mistakes() []Mistake {
 	list = append(list, requestMistakes()...)
 	list = append(list, commandMistakes()...)
 	list = append(list, removalMistakes()...)
+	list = append(list, giveWayMistakes()...)
 	list = append(list, graveMistakes()...)
 	list = append(list, graveCycleMistakes()...)
 	for i := range list {
@@ -200,11 +201,11 @@ func hostMistakes() []Mistake {
 		},
 		{
 			Name: "a common cause is not looked for", breach: commonCause, scope: of(3, 2, 2, VerdictChange),
-			rules: seeing(func(v *policy.View) {
+			rules: after(seeing(func(v *policy.View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Health = health.OK
 				}
-			}),
+			}), gaveWayToWorse),
 		},
 		{
 			Name: "an etcd that was stopped in order is taken for one that failed", breach: stoppedStarted,

@@ -43,6 +43,10 @@ const (
 	secondCluster
 	noReason
 	readyDiffers
+	gaveWayInTurn
+	gaveWayToDead
+	gaveWayToWorse
+	gaveWayToTaken
 	cycleTouched
 	stoppedWithoutOp
 	twoDown
@@ -113,8 +117,18 @@ func promises() map[breach]promise {
 		commonCause:        {"P7", "a member is added, though several look sick together"},
 		noReason:           {"P8", "a decision has neither a step nor a reason"},
 		readyDiffers:       {"P8", "the model and the policy differ on whether a host is ready"},
-		cycleTouched:       {"P1", "the operation of a host that is taken down is written by another one"},
-		stoppedWithoutOp:   {"P1", "the etcd of a voter is stopped without an operation of its host"},
+		gaveWayInTurn: {
+			"P1",
+			"a host hands its leadership over while it is in an operation, or about to begin one",
+		},
+		gaveWayToDead:  {"P2", "the leadership is handed over to a voter that does not serve"},
+		gaveWayToWorse: {"P6", "the leadership is handed over to a host that is not known to be well"},
+		gaveWayToTaken: {
+			"P1",
+			"the leadership is handed over to a host that is taken down or taken out, or is to be",
+		},
+		cycleTouched:     {"P1", "the operation of a host that is taken down is written by another one"},
+		stoppedWithoutOp: {"P1", "the etcd of a voter is stopped without an operation of its host"},
 		twoDown: {
 			"P1",
 			"the etcd of a voter is stopped while that of another one is down for its own operation",
@@ -242,6 +256,8 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 			return rebootedAgain
 		}
 		return w.judgeStop(h, leads)
+	case giveWay:
+		return w.judgeGiveWay(h, int(c.target))
 	case endCycle, endKeep:
 		return w.judgeEnd(h, c)
 	case beginRemoval, setRemoving, removeMember, endRemoval:

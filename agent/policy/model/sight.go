@@ -141,7 +141,7 @@ func limits() policy.Limits {
 		Settle: 6 * time.Second, Cooldown: time.Minute, PromoteStable: time.Minute, SteadyLag: 30 * time.Second,
 		PromoteLag: 100, LearnerStall: 5 * time.Minute, LearnerMax: 2 * time.Hour, OrphanGrace: time.Minute,
 		LockTTL: 30 * time.Second, StartRetry: 6 * time.Second, ClockOffset: 5 * time.Second,
-		HandOver: 30 * time.Second, ReturnStable: 10 * time.Second, ReturnMax: 40 * time.Second,
+		HandOver: 30 * time.Second, GiveWay: time.Minute, ReturnStable: 10 * time.Second, ReturnMax: 40 * time.Second,
 	}
 }
 
@@ -179,6 +179,9 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 	}
 	if s.known != 0 {
 		v.Self.MemberID, v.Self.ClusterID, v.Bootstrap.Done = v.Data.MemberID, clusterID, true
+	}
+	if s.leads != 0 {
+		v.GaveWay = policy.GaveWay{LeadsFor: ages, LastFor: ages}
 	}
 	if s.tried != 0 && s.opCycle == 0 {
 		v.Failed = policy.Failed{Kind: policy.StepPromote, Text: "it timed out"}

@@ -50,6 +50,7 @@ const (
 	setRemoving
 	removeMember
 	endRemoval
+	giveWay
 )
 
 // writesRecord tells the steps that are one fenced write of the operation record.
@@ -83,7 +84,7 @@ func underLock(step uint8) bool {
 
 // namesTarget tells the steps that name the member of a host, which may be another one.
 func namesTarget(step uint8) bool {
-	return step == removeLearner || step == rollBackLeft || step == removeMember
+	return step == removeLearner || step == rollBackLeft || step == removeMember || step == giveWay
 }
 
 // kindOf gives the policy's name of a step.
@@ -97,7 +98,7 @@ func kindOf(step uint8) policy.StepKind {
 		policy.StepBeginCycle, policy.StepSetPhase, policy.StepSetPhase, policy.StepSetPhase, policy.StepMoveLeader,
 		policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot, policy.StepEndOp, policy.StepEndOp,
 		policy.StepRunCommand, policy.StepRecordAgain,
-		policy.StepBeginRemoval, policy.StepSetPhase, policy.StepRemoveMember, policy.StepEndOp,
+		policy.StepBeginRemoval, policy.StepSetPhase, policy.StepRemoveMember, policy.StepEndOp, policy.StepGiveWay,
 	}[step]
 }
 
@@ -169,6 +170,8 @@ func (s *sight) translate(v *policy.View, d policy.Decision) (kind, target uint8
 		}
 	case policy.StepRemoveLearner:
 		return removeLearner, uint8(step.MemberID - 1)
+	case policy.StepGiveWay:
+		return giveWay, uint8(step.MemberID - 1)
 	case policy.StepRemoveMember:
 		return removeMember, uint8(step.MemberID - 1)
 	case policy.StepEndOp:

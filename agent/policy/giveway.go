@@ -1,0 +1,190 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// A leader that is merely slow leads for ever: etcd votes out only one that is silent. So the agent of a leader whose
+// own verdict keeps it from being given the leadership hands it over, to a voter whose verdict does not. It takes
+// nothing from the quorum, and needs no lock, whose own writes would have to go through the slow leader.
+//
+// It goes in no circle: it only ever goes to a host that is well from one that is not, and each further time within
+// the memory of the one before waits twice as long, whatever became of that one.
+
+// GaveWay is what this agent knows of its own member's leadership, and of when it has handed it over.
+type GaveWay struct {
+	LeadsFor time.Duration // since when its member has led without break; 0 when it does not
+	LastFor  time.Duration // since it last asked to hand over; if it never has, since it began to look
+	InRow    int           // so many times it has, each within the memory of the one before
+}
+
+// giveWayDoublings bounds the wait for another try: 32 times the first.
+const giveWayDoublings = 5
+
+// pace is how long after the last time it is handed over again.
+func (g GaveWay) pace(l Limits) time.Duration {
+	return l.GiveWay << min(max(g.InRow-1, 0), giveWayDoublings)
+}
+
+// Again gives how many times in a row it is when one more comes now. It is forgotten after twice the longest wait.
+func (g GaveWay) Again(l Limits) int {
+	if g.LastFor > l.GiveWay<<(giveWayDoublings+1) {
+		return 1
+	}
+	return g.InRow + 1
+}
+
+// giveWay hands the leadership over, if this host leads, should not, and nothing is against it.
+func giveWay(v View) (Decision, bool) {
+	if !leadsBadly(v) || len(against(v, giveWayVetoes())) > 0 {
+		return Decision{}, false
+	}
+	to, _ := betterVoter(v)
+	return do(Step{Kind: StepGiveWay, MemberID: to.ID, Why: "to " + to.label() + ": " + v.leads()}), true
+}
+
+// giveWayVetoes declares what keeps a leader that is not well from handing over, in the order in which they are named.
+func giveWayVetoes() []veto {
+	return []veto{
+		vetoHostConflict(),
+		vetoOwnTurn(),
+		vetoAllSick(),
+		vetoNoneBetter(),
+		vetoGaveWay(),
+	}
+}
+
+// leaderSlow is what people are told of a leader that is not well and leads on.
+func leaderSlow(v View) (Reason, bool) {
+	if !leadsBadly(v) {
+		return Reason{}, false
+	}
+	return vetoed(v, vetoAllSick, vetoNoneBetter, vetoGaveWay)
+}
+
+// leaderSlowText is that beside another reason.
+func leaderSlowText(v View) (string, bool) {
+	r, holds := leaderSlow(v)
+	return r.Text, holds && r.Code == LeaderSlow
+}
+
+// leadsBadly tells whether this host's member leads, and its verdict keeps it from being given the leadership. One
+// that nothing is known of leads on.
+func leadsBadly(v View) bool {
+	m, listed := v.member()
+	known := v.Health.State == health.Warm || sick(v.Health.State)
+	return v.Cluster.Reachable && !v.foreign() && listed && m.Leader && !m.Learner && known &&
+		v.Health.gates(health.Leadership)
+}
+
+// leads says that of this host.
+func (v View) leads() string {
+	return fmt.Sprintf("%s leads and is %s (%s)", v.Self.Name, v.Health.State, v.Health.Text)
+}
+
+// ownTurn tells whether this host is about to begin an operation, or in one of which the record is gone: those move the
+// leadership themselves. One whose record is there goes before.
+func ownTurn(v View) (string, bool) {
+	return "this host is in an operation, or about to begin one",
+		v.Lock.Mine || v.Op != nil && v.Op.Host == v.Self.ID || v.Asked != nil && (v.Asked.Noted || v.Asked.Stopped)
+}
+
+// allSick tells whether all voters are sick together: what they share is the cause, and to move the leadership would
+// mend nothing.
+func allSick(v View) (string, bool) {
+	others := 0
+	for m := range v.Cluster.voters() {
+		if m.PeerURL == v.Self.PeerURL {
+			continue
+		}
+		if h, present := v.hostOf(m); !m.Live || !present || !sick(h.Health) {
+			return "", false
+		}
+		others++
+	}
+	return v.leads() + ", and all other voters are sick as well: the leadership stays",
+		others > 0 && sick(v.Health.State)
+}
+
+// noneBetter tells that there is nobody to hand over to, and why not.
+func noneBetter(v View) (string, bool) {
+	if _, found := betterVoter(v); found {
+		return "", false
+	}
+	var why []string
+	for m := range v.Cluster.voters() {
+		if m.PeerURL != v.Self.PeerURL {
+			why = append(why, m.label()+" "+v.notBetter(m))
+		}
+	}
+	if len(why) == 0 {
+		why = []string{"it is the only one"}
+	}
+	return v.leads() + ", and no voter is better: " + strings.Join(why, ", "), true
+}
+
+// tooSoonAgain tells whether the last time is too short a time ago, or that this host has led at all.
+func tooSoonAgain(v View) (string, bool) {
+	g := v.GaveWay
+	left := max(g.pace(v.Limits)-g.LastFor, v.Limits.Settle-g.LeadsFor)
+	if left <= 0 {
+		return "", false
+	}
+	text := v.leads()
+	if to, found := betterVoter(v); found {
+		text += fmt.Sprintf("; it hands over to %s in %s", to.label(), left.Round(100*time.Millisecond))
+	}
+	if v.Failed.Kind == StepGiveWay {
+		text += "; the last time etcd refused: " + v.Failed.Text
+	}
+	return text, true
+}
+
+// betterVoter gives the best of the voters that this host may hand its leadership over to.
+func betterVoter(v View) (Member, bool) {
+	return bestVoterOf(v, func(m Member) bool { return m.PeerURL != v.Self.PeerURL && v.notBetter(m) == "" })
+}
+
+// notBetter says why the leadership is not handed over to a voter; empty when it may be. One that is taken down, or is
+// to be, would have to move it again.
+func (v View) notBetter(m Member) string {
+	if doubt := v.doubt(m, health.Leadership); doubt != "" {
+		return doubt
+	}
+	h, _ := v.hostOf(m)
+	down := v.Queue != nil && slices.Contains(v.Queue.Down, h.ID)
+	next := v.Rollout != nil && v.Rollout.Runs && RolloutNext(v, v.Rollout.Waiting) == h.ID
+	switch {
+	case gates(h.Health, h.Spares, health.Leadership): // WARM is no doubt elsewhere
+		return "is " + h.Health.String()
+	case h.Turn, v.Op.names(h, m):
+		return "is in an operation"
+	case v.Removal != nil && v.Removal.MemberID == m.ID:
+		return "is to be removed"
+	case h.Wants != "", h.Waiting != "", down, next:
+		return "is to be taken down"
+	}
+	return ""
+}
+
+// hostOf gives what the host of a member has published.
+func (v View) hostOf(m Member) (Host, bool) {
+	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == m.PeerURL })
+	if i < 0 {
+		return Host{}, false
+	}
+	return v.Hosts[i], true
+}
+
+// names tells whether an operation is one of that host, or of its member.
+func (op *Op) names(h Host, m Member) bool {
+	return op != nil && (op.Host == h.ID || op.MemberID == m.ID || op.Replaces == m.ID || op.PeerURL == m.PeerURL)
+}

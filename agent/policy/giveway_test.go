@@ -1,0 +1,163 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// slowLeader is n1 of three voters: it leads, its disk is slow, and the others are well.
+func slowLeader() View {
+	v := restingVoter()
+	v.Hosts[2].Role = RoleVoter
+	v.Health = Health{State: health.Slow, Qualified: true, Text: "99 of 100 writes took up to 200 ms"}
+	v.Hosts[0].Health = health.Slow
+	v.Hosts[1].P99, v.Hosts[2].P99 = 3*time.Millisecond, 2*time.Millisecond
+	v.GaveWay = GaveWay{LeadsFor: time.Hour, LastFor: time.Hour}
+	return v
+}
+
+func TestALeaderThatIsNotWellHandsOver(t *testing.T) {
+	t.Parallel()
+	play(t, slowLeader, []scene{
+		{"to the best of the others", nil, StepGiveWay, ""},
+		{"already when it is only warm", func(v *View) { v.Health.State = health.Warm }, StepGiveWay, ""},
+		{"not when it is well", func(v *View) { v.Health.State = health.OK }, StepNone, AtRest},
+		{"not when nothing is known of it", func(v *View) { v.Health.State = health.Unknown }, StepNone, AtRest},
+		{"not for a finding that spares the leadership", func(v *View) {
+			v.Health.Spares = health.Leadership
+		}, StepNone, AtRest},
+		{"not when another leads", func(v *View) {
+			v.Cluster.Members[0].Leader, v.Cluster.Members[1].Leader = false, true
+		}, StepNone, AtRest},
+		{"to the other when the better disk is sick", func(v *View) {
+			v.Hosts[2].Health = health.Slow
+		}, StepGiveWay, ""},
+		{"also while a voter is down", func(v *View) {
+			v.Cluster.Members[2].Live = false
+		}, StepGiveWay, ""},
+		{"also during the join of another host", func(v *View) {
+			v.Op = &Op{Kind: KindJoin, Host: "n4", HostName: "n4", MemberID: 4, PeerURL: peerPrefix + "n4"}
+		}, StepGiveWay, ""},
+		{"not in a pause", func(v *View) { v.Pause = &Pause{By: "root", Reason: "testing"} }, StepNone, Paused},
+		{"only in word where it observes", func(v *View) { v.Self.Mode = Observe }, StepNone, ModeObserve},
+		{"not under its own lock", func(v *View) {
+			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 7}
+		}, StepReleaseLock, ""},
+		{"not in a cluster that is another's", func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch},
+	})
+}
+
+func TestALeaderHandsOverToNobodyWhoIsNotBetter(t *testing.T) {
+	t.Parallel()
+	both := func(change func(v *View, m *Member, h *Host)) func(v *View) {
+		return func(v *View) {
+			for i := range 2 {
+				change(v, &v.Cluster.Members[i+1], &v.Hosts[i+1])
+			}
+		}
+	}
+	play(t, slowLeader, []scene{
+		{"they are warm", both(func(_ *View, _ *Member, h *Host) { h.Health = health.Warm }), StepNone, LeaderSlow},
+		{"nothing is known of them", both(func(_ *View, _ *Member, h *Host) {
+			h.Health = health.Unknown
+		}), StepNone, LeaderSlow},
+		{"all are sick together", both(func(_ *View, _ *Member, h *Host) {
+			h.Health = health.Stalled
+		}), StepNone, CommonCause},
+		{"one is sick and the other is not known", func(v *View) {
+			v.Hosts[1].Health, v.Hosts[2].Health = health.Slow, health.Unknown
+		}, StepNone, LeaderSlow},
+		{"one is down and the other sick", func(v *View) {
+			v.Cluster.Members[1].Live, v.Hosts[2].Health = false, health.Slow
+		}, StepNone, VoterNotLive},
+		{"they report errors", both(func(_ *View, m *Member, _ *Host) { m.Errors = true }), StepNone, LeaderSlow},
+		{"their agents are gone", func(v *View) { v.Hosts = v.Hosts[:1] }, StepNone, LeaderSlow},
+		{"they are to be taken down", both(func(_ *View, _ *Member, h *Host) {
+			h.Wants, h.Waiting = WorkReboot, CycleQueued
+		}), StepNone, LeaderSlow},
+		{"one is in a turn without a record, the other waits", func(v *View) {
+			v.Hosts[1].Turn, v.Hosts[2].Waiting = true, InMaintenance
+		}, StepNone, LeaderSlow},
+		{"one is called next, the other is next in a rollout", func(v *View) {
+			v.Queue = &Queue{Down: []string{"n2"}}
+			v.Rollout = &Rollout{Runs: true, Waiting: []string{"n3"}}
+		}, StepNone, LeaderSlow},
+		{"one is in an operation, the other sick", func(v *View) {
+			v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", MemberID: 2}
+			v.Hosts[2].Health = health.Slow
+		}, StepNone, OperationInFlight},
+		{"one is being removed by the other", func(v *View) {
+			v.Op = &Op{Kind: KindRemove, Host: "n3", HostName: "n3", MemberID: 2, Phase: PhaseRemoving}
+		}, StepNone, OperationInFlight},
+		{"one is being replaced, the other sick", func(v *View) {
+			v.Op = &Op{Kind: KindReplace, Host: "n4", HostName: "n4", Replaces: 2, Phase: PhaseBegun}
+			v.Hosts[2].Health = health.Slow
+		}, StepNone, OperationInFlight},
+		{"it is the only voter", func(v *View) {
+			v.Cluster.Members, v.Hosts, v.Target.Voters = v.Cluster.Members[:1], v.Hosts[:1], 1
+		}, StepNone, LeaderSlow},
+	})
+}
+
+func TestALeaderThatHasHandedOverWaitsTwiceAsLongEachTime(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		inRow int
+		pace  time.Duration
+	}{
+		{0, time.Minute},
+		{1, time.Minute},
+		{2, 2 * time.Minute},
+		{6, 32 * time.Minute},
+		{7, 32 * time.Minute},
+		{1000, 32 * time.Minute},
+	} {
+		v := slowLeader()
+		v.GaveWay.InRow = c.inRow
+		v.GaveWay.LastFor = c.pace - 1
+		if d := Decide(v); d.Step.Kind != StepNone || d.Reasons[0].Code != LeaderSlow {
+			t.Errorf("%d times: before %s it decides %+v", c.inRow, c.pace, d)
+		}
+		v.GaveWay.LastFor = c.pace
+		if d := Decide(v); d.Step.Kind != StepGiveWay {
+			t.Errorf("%d times: after %s it waits: %v", c.inRow, c.pace, d.Reasons)
+		}
+	}
+	play(t, slowLeader, []scene{
+		{"it has only just become the leader", func(v *View) {
+			v.GaveWay.LeadsFor = v.Limits.Settle - time.Second
+		}, StepNone, LeaderSlow},
+		{"it has led for long enough", func(v *View) { v.GaveWay.LeadsFor = v.Limits.Settle }, StepGiveWay, ""},
+		{"etcd has refused", func(v *View) {
+			v.GaveWay.LastFor, v.GaveWay.InRow = 48*time.Second, 1
+			v.Failed = Failed{Kind: StepGiveWay, Text: "request timed out"}
+		}, StepNone, LeaderSlow},
+	})
+}
+
+func TestHowOftenALeaderHasHandedOverIsForgottenInTime(t *testing.T) {
+	t.Parallel()
+	limits := Limits{GiveWay: time.Minute}
+	for last, want := range map[time.Duration]int{0: 4, 64 * time.Minute: 4, 64*time.Minute + 1: 1, Never: 1} {
+		if got := (GaveWay{LastFor: last, InRow: 3}).Again(limits); got != want {
+			t.Errorf("%s after the third time it is number %d, want %d", last, got, want)
+		}
+	}
+}
+
+func TestASlowLeaderIsToldBesideWhatElseThereIs(t *testing.T) {
+	t.Parallel()
+	v := slowLeader()
+	v.Hosts[1].Health = health.Slow
+	v.Cluster.Members[2].Live = false
+	d := Decide(v)
+	if len(d.Reasons) != 2 || d.Reasons[0].Code != VoterNotLive || d.Reasons[1].Code != LeaderSlow ||
+		len(d.Cautions()) != 1 {
+		t.Errorf("told is %v", d.Reasons)
+	}
+}
