@@ -128,7 +128,7 @@ fault-table: etcd build $(CACHE)/faultfs ## provoke every fault, and make contri
 	$(GO) test ./contrib/faults -update
 
 vm: build $(CACHE)/vm/initrd ## the faults that need a kernel of their own, in a virtual machine (needs root, Debian and qemu)
-	$(TESTS) QUORUMD_FAULT_ROWS=. $(GO) test -count=1 -timeout 40m -parallel 1 -tags vm -run Machine -v ./contrib/faults
+	$(TESTS) QUORUMD_FAULT_ROWS=. $(GO) test -count=1 -timeout 40m -tags vm -run Machine -v ./contrib/faults
 	$(GO) test ./contrib/faults -update
 
 $(CACHE)/vm/initrd: $(wildcard contrib/faults/vm/*)

@@ -135,9 +135,13 @@ func (f *fsync) warmOutlook() string {
 			show(f.track.patience(OK, f.pace.settle, f.now)))
 	}
 	window := f.recent.last(f.limits.Window)
-	return fmt.Sprintf("OK again when at most %d of %d take longer than %s (now %d of %d)", allowed(f.limits.Window),
-		f.limits.Window,
-		show(f.limits.FsyncLeave), window.over(f.limits.FsyncLeave), len(window))
+	so := fmt.Sprintf("OK again when at most %d of %d take longer than %s (now %d of %d)", allowed(f.limits.Window),
+		f.limits.Window, show(f.limits.FsyncLeave), window.over(f.limits.FsyncLeave), len(window))
+	if n := len(f.outliers); n > outliersMost {
+		so += fmt.Sprintf(", and at most %d longer than %s within %s (now %d)", outliersMost, show(f.limits.outlier()),
+			show(f.pace.outliers), n)
+	}
+	return so
 }
 
 // slowOutlook says what is missing for WARM.

@@ -29,7 +29,6 @@ const (
 	commandBound = 5 * time.Minute
 	driveSize    = 512 << 20
 	drives       = 3 // NVMe, nvme0 to nvme2
-	peerAddress  = "10.97.0.1"
 )
 
 // machine is a virtual one, with a kernel and drives of its own. It is emulated: its times are real, its speed is not.
@@ -105,7 +104,6 @@ func boot(t *testing.T) *machine {
 	m.said = bufio.NewReader(m.port)
 	began := time.Now()
 	m.run("cp /share/quorumd /share/quorumctl /usr/bin/")
-	m.run("set -e; " + cables)
 	t.Logf("booted in %.0f s", time.Since(began).Seconds())
 	return m
 }
@@ -173,14 +171,14 @@ host: {name: n1, id: host-n1}
 cluster: {name: demo, endpoints: ["http://127.0.0.1:2379"]}
 etcd:
   {runner: process, binary: /usr/bin/true, dataDir: %[2]s/etcd, clientURL: "http://127.0.0.1:2379",
-   peerURL: "http://%[3]s:2380", logFile: /run/%[1]s/etcd.log}
+   peerURL: "http://127.0.0.1:2380", logFile: /run/%[1]s/etcd.log}
 disk:
   {qualifySamples: 100, window: 100, minFree: 64MiB, starved: 100, directInterval: 500ms, fsyncLeave: 100ms,
    fsyncWarm: 200ms, fsyncSlow: 1s, stall: 3s}
 control: {socket: /run/%[1]s/s, group: root}
 metrics: {listen: "127.0.0.1:9379"}
 paths: {state: /run/%[1]s/state, runtime: /run/%[1]s/run}
-`, name, dir, peerAddress)
+`, name, dir)
 	if err := os.WriteFile(filepath.Join(m.dir, name+".yaml"), []byte(config), 0o644); err != nil {
 		m.t.Fatal(err)
 	}

@@ -1,0 +1,60 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build faultfs && long
+
+package faults
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// TestHostFaultsAreFoundInTime has a certificate that has lived for most of its life.
+func TestHostFaultsAreFoundInTime(t *testing.T) {
+	t.Parallel()
+	made := tableOf(t, "host")
+	dir, err := os.MkdirTemp("", "q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	ca, err := testbed.NewCA(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := ca.Issue("client", testbed.CertOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const nobody = "https://127.0.0.1:1" // listens there
+	h := start(t, testbed.MountFaultfs(t, memory(t)).Dir, map[string]string{
+		"cluster.endpoints": "[" + nobody + "]", "etcd.clientURL": nobody,
+		"cluster.tls": fmt.Sprintf("{ca: %s, cert: %s, key: %s}", files.CA, files.Cert, files.Key),
+	})
+	until(t, h, readyBound, "OK", "")
+
+	// It is looked at every ten minutes, and when an agent is started.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := h.KillAgent(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ca.Issue("client", testbed.CertOptions{NotAfter: time.Now().Add(5 * time.Minute)}); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := h.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, h, 4*time.Minute, "OK", "ETCD_CERTIFICATE_ENDS_SOON")
+	made.add(t, 0, Row{
+		Fault: "a certificate is about to expire",
+		How:   "`cluster.tls.cert` of 65 minutes with 5 left, there when quorumd is started again",
+	}, time.Since(began), h, "ETCD_CERTIFICATE_ENDS_SOON")
+}
