@@ -219,6 +219,19 @@ func TestADeadVoterIsNamedWithWhoSaysSoAndWhatHappensWhen(t *testing.T) {
 	}
 }
 
+func TestADeadVoterWhoseHeirIsAtWorkSaysWhoThatIsAndAnotherOperationEndsFirst(t *testing.T) {
+	t.Parallel()
+	v := besideDead()
+	v.Op = &Op{Kind: KindReplace, Host: "n4", HostName: "n4", Replaces: 3}
+	if got, _ := v.fates(); !strings.HasSuffix(got, "by the word of n1, n2; n4 is taking its place") {
+		t.Error(got)
+	}
+	v.Op.Kind, v.Op.Replaces = KindJoin, 0
+	if got, _ := v.fates(); !strings.HasSuffix(got, "but: the join of n4 ends first") {
+		t.Error(got)
+	}
+}
+
 func TestWhatToDoAboutADeadVoterNamesItAndNotAnotherThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	v := besideDead()

@@ -18,6 +18,7 @@ type Dead struct {
 	In time.Duration
 	// Held is why nothing will happen, for people; empty when something will.
 	Held string
+	Heir string // the host that is taking its place; empty when none is yet
 }
 
 // DeadVoters gives the voters that are dead, by what was seen last, and what becomes of each.
@@ -37,7 +38,9 @@ func DeadVoters(v View) []Dead {
 				d.By = append(d.By, voter.label())
 			}
 		}
-		d.Held = v.deadHeld(m)
+		if d.Held = v.deadHeld(m); v.Op != nil && v.Op.Kind == KindReplace && v.Op.Replaces == m.ID {
+			d.Held, d.Heir = "", v.Op.HostName
+		}
 		all = append(all, d)
 	}
 	return all
@@ -50,6 +53,8 @@ func (v View) deadHeld(m Member) string {
 		return "repair.dead is off"
 	case v.Pause != nil:
 		return "the cluster is paused by " + v.Pause.By
+	case v.Op != nil:
+		return fmt.Sprintf("the %s of %s ends first", v.Op.Kind, v.Op.HostName)
 	case v.holdsAll():
 		return "a record in etcd cannot be read"
 	}
@@ -87,6 +92,8 @@ func (d Dead) Text(grace time.Duration) string {
 	text := fmt.Sprintf("%s has been dead for %s by the word of %s", d.Member.label(), d.For.Round(time.Second),
 		strings.Join(d.By, ", "))
 	switch {
+	case d.Heir != "":
+		return text + "; " + d.Heir + " is taking its place"
 	case grace == 0:
 		return text + "; nobody takes its place, because " + d.Held
 	case d.Held != "" && d.In > 0:

@@ -84,21 +84,10 @@ func withhold(d Decision, r Reason) Decision {
 	return d
 }
 
-// decide asks the parts of the policy in order; the first that has something to say decides.
+// decide asks the parts of the policy in the order of their concerns; the first that has something to say decides.
 func decide(v View) Decision {
-	for _, part := range []func(View) (Decision, bool){
-		bootstrap,
-		ownOperation,
-		giveWay,
-		removal,
-		cycle,
-		othersOperation,
-		ownUnit,
-		leftover,
-		replace,
-		join,
-	} {
-		if d, decided := part(v); decided {
+	for _, c := range concerns() {
+		if d, decided := c.part(v); decided {
 			return d
 		}
 	}

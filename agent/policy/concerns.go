@@ -1,0 +1,28 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+// concern is one thing that a host may have to see to.
+type concern struct {
+	name string
+	part func(View) (Decision, bool)
+}
+
+// concerns declares what goes before what. Whatever is under way is brought to its end before anything is begun; a dead
+// voter is replaced before the cluster grows. A pause, and what holds all like one, comes after what is under way on
+// this host only in that it keeps down no etcd that its agent has stopped: see held.
+func concerns() []concern {
+	return []concern{
+		{"a cluster is made", bootstrap},
+		{"this host's operation is in flight", ownOperation},
+		{"a leader that is not well gives way", giveWay},
+		{"a person has a member removed", removal},
+		{"this host is to be taken down", cycle},
+		{"another host's operation is in flight", othersOperation},
+		{"etcd of this host's member runs", ownUnit},
+		{"what was left over is taken away", leftover},
+		{"a voter is dead", replace},
+		{"the cluster has its size", join},
+	}
+}

@@ -1,0 +1,68 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestWhatIsUnderWayGoesBeforeADeadVoterAndThatBeforeTheSize(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, c := range concerns() {
+		names = append(names, c.name)
+	}
+	want := []string{
+		"a cluster is made", "this host's operation is in flight", "a leader that is not well gives way",
+		"a person has a member removed", "this host is to be taken down", "another host's operation is in flight", "etcd of this host's member runs",
+		"what was left over is taken away", "a voter is dead", "the cluster has its size",
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("%q", names)
+	}
+}
+
+// Of two concerns that both have something to say the earlier one decides.
+func TestOfTwoConcernsTheEarlierOneDecides(t *testing.T) {
+	t.Parallel()
+	says := func(v View, name string) bool {
+		i := slices.IndexFunc(concerns(), func(c concern) bool { return c.name == name })
+		_, decided := concerns()[i].part(v)
+		return decided
+	}
+	for name, c := range map[string]struct {
+		change func(v *View)
+		later  string
+		step   StepKind
+		reason ReasonCode
+	}{
+		"a dead voter, and a cluster that is too small": {
+			func(v *View) { v.Target.Voters = 5 }, "the cluster has its size", StepTakeLock, "",
+		},
+		"a pause, and a dead voter": {
+			func(v *View) { v.Pause = &Pause{By: "ann"} }, "a voter is dead", StepNone, Paused,
+		},
+		"a host that is to be taken down, and a dead voter": {
+			func(v *View) {
+				v.Asked = &Asked{Work: WorkReboot, WaitedFor: time.Minute}
+				v.Hosts[2].Wants = WorkReboot
+			}, "a voter is dead", StepTakeLock, "",
+		},
+		"an operation in flight, and a cluster that is too small": {
+			func(v *View) {
+				v.Target.Voters = 5
+				v.Op = &Op{Kind: KindJoin, Host: "n5", HostName: "n5", Phase: PhaseBegun}
+			}, "the cluster has its size", StepNone, VoterNotLive,
+		},
+	} {
+		v := deadView()
+		c.change(&v)
+		d := Decide(v)
+		if !says(v, c.later) || d.Step.Kind != c.step || c.step == StepNone && d.Reasons[0].Code != c.reason {
+			t.Errorf("%s: step %q, reasons %v", name, d.Step.Kind, d.Reasons)
+		}
+	}
+}
