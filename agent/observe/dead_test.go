@@ -30,8 +30,8 @@ func TestAMemberFromWhichNothingMoreComesIsNotConnectedOnceEtcdHasToldTwice(t *t
 		"it can connect to the leader, and not the leader to it": {
 			{5, only(gone), false, false},
 			{10, only(health.Peer{Received: 101}), true, true},
-			{15, only(health.Peer{Received: 101}), true, true},
-			{21, only(health.Peer{Received: 101}), true, false},
+			{12, only(health.Peer{Received: 101}), true, true},
+			{15, only(health.Peer{Received: 101}), true, false},
 		},
 		"etcd was started anew": {
 			{5, only(gone), false, false}, {10, only(health.Peer{}), true, true},

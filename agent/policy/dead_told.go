@@ -5,6 +5,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -38,6 +39,7 @@ func DeadVoters(v View) []Dead {
 				d.By = append(d.By, voter.label())
 			}
 		}
+		slices.Sort(d.By)
 		if d.Held = v.deadHeld(m); v.Op != nil && v.Op.Kind == KindReplace && v.Op.Replaces == m.ID {
 			d.Held, d.Heir = "", v.Op.HostName
 		}

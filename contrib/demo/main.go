@@ -61,6 +61,9 @@ const (
 	metricsPort = 19379
 )
 
+// repairDead is after how long another host takes the place of one whose processes were killed.
+const repairDead = "30s"
+
 // slowFsync is what the slow host's fsync takes.
 const slowFsync = 250 * time.Millisecond
 
@@ -154,7 +157,7 @@ func (d *demo) prepare(names []string) error {
 			Agent: []string{d.quorumd, "run"}, Etcd: d.etcd,
 			ClientURL: url(i+1, clientPort), PeerURL: url(i+1, peerPort),
 			Metrics:   fmt.Sprintf("127.0.0.%d:%d", i+1, metricsPort),
-			Endpoints: endpoints,
+			Endpoints: endpoints, Set: map[string]string{"repair.dead": repairDead},
 		}
 		d.hosts = append(d.hosts, &testbed.Host{Options: options[i]})
 	}
