@@ -17,7 +17,8 @@ func TestWhatIsUnderWayGoesBeforeADeadVoterAndThatBeforeTheSize(t *testing.T) {
 	}
 	want := []string{
 		"a cluster is made", "this host's operation is in flight", "a leader that is not well gives way",
-		"a person has a member removed", "this host is to be taken down", "another host's operation is in flight", "etcd of this host's member runs",
+		"a person has a member removed", "this host is to be taken down", "another host's operation is in flight",
+		"etcd of this host's member runs",
 		"what was left over is taken away", "a voter is dead", "the cluster has its size",
 	}
 	if !slices.Equal(names, want) {
