@@ -225,10 +225,11 @@ type Disk struct {
 	// How fast these syncs are done. Only a host without a member does this.
 	QualifyRate int `yaml:"qualifyRate" default:"50" unit:"syncs per second" min:"1" max:"50"`
 
-	// A sync that takes longer counts against the verdict OK.
+	// A sync that takes longer counts against the verdict OK. Six in a row, for 5s, make the disk WARM.
 	FsyncWarm time.Duration `yaml:"fsyncWarm" default:"10ms"`
 
-	// A sync that takes longer counts towards the verdict SLOW. More than fsyncWarm.
+	// A sync that takes longer counts towards the verdict SLOW. Three in a row make the disk WARM, as do two within 10m
+	// that take five times as long. More than fsyncWarm.
 	FsyncSlow time.Duration `yaml:"fsyncSlow" default:"100ms"`
 
 	// Syncs must be faster than this for the verdict to become OK again. Less than fsyncWarm, so that a disk

@@ -12,6 +12,6 @@ const (
 	patient = true
 	// mostInAMinute are writes of the probe: the minute before a fault holds none of the qualifying run.
 	mostInAMinute = 80
-	// soon is what a verdict may take of the 20 s in which a slow leader has to be gone.
-	soon = 12 * time.Second
+	// soon is what a verdict may take: within it a slow leader has to be gone, which takes 2 s more.
+	soon = 18 * time.Second
 )
