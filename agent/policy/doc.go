@@ -29,7 +29,7 @@
 // Covered, on two to five hosts:
 //
 //   - operations: joins to voter and to standby with their roll-back and adoption, leftover learners, bootstrap,
-//     removals that people have asked for, and hosts that are taken down for maintenance, a restart or a reboot and
+//     removals that people have asked for, dead voters whose place a standby or spare takes, and hosts that are taken down for maintenance, a restart or a reboot and
 //     brought back;
 //   - faults: crashes of agents, members and hosts, agents that are paused past their lock, partitions, verdicts and
 //     clocks that change, calls that land late or never, and whatever operators do;
@@ -58,14 +58,16 @@
 //   - steps on the local unit and disk end at once, but for the calls of a cycle;
 //   - a call that stops etcd, moves its leadership or reboots the machine lands at any time while its agent lives, also
 //     long after its lock is gone; once that agent's process has ended it has landed or never will;
+//   - of a voter that is replaced what the others say may be old until they are asked anew, but all say the same; one
+//     is called dead at a time; and a removal that is not answered in time lands before it is given up, or never;
 //   - one late write per agent is remembered, and one removal is asked for at a time;
 //   - a reboot that was asked for comes at once or not at all;
 //   - whoever asks for a restart agrees that it starts an etcd which somebody has stopped, until that restart is
 //     recorded as done.
 //
 // Left out, because it withholds steps and gives none: hosts that rest (View.Resting), a program that was started just
-// now (Hooks.Launched), and a verdict that comes late from the host that it is of (Host.Answered, for which a voter
-// waits that is ready to be stopped). Nobody waits so long for its turn to join that it goes out of turn.
+// now (Hooks.Launched), and a verdict that comes late from the host that it is of (Host.Answered, where a voter waits
+// for it that is ready to be stopped). Nobody waits so long for its turn to join that it goes out of turn.
 //
 // Constant: versions, space, qualification, unique names, one cluster, data that can be read, a voter's log that is
 // level once it serves, no hooks installed, and a finding that gates all that a finding can.

@@ -286,6 +286,12 @@ func replacesLive(v View) (string, bool) {
 // removeDead takes the dead voter out, once every live voter's host has told anew what it sees: since the operation was
 // recorded, and since etcd may be told.
 func removeDead(v View, dead Member) Decision {
+	// this host could not take the place now: that is waited for, not for long
+	if r, holds := vetoed(v, vetoHealthUnknown, vetoNotQualified, vetoHealthBad, vetoVersionUnknown,
+		vetoVersionIncompatible, vetoClockUnknown, vetoClockSkew, vetoUnitUnusable, vetoDataUnusable,
+		vetoLearnerPresent); holds {
+		return Decision{Reasons: []Reason{r}}
+	}
 	if ids, names := unheard(v, dead.PeerURL); len(ids) > 0 {
 		d := wait(VerdictAwaited, "waiting for what %s see of %s", strings.Join(names, ", "), dead.label())
 		d.Again, d.Behind = lookSoon, ids

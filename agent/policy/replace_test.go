@@ -164,6 +164,9 @@ func TestADeadVoterIsRemovedOnceAllHaveSaidAnewThatItIsDead(t *testing.T) {
 		{"it answers again", aliveAgain, StepEndOp, ""},
 		{"a voter reaches it", func(v *View) { v.Hosts[1].Sees[0].Lost = false }, StepEndOp, ""},
 		{"another voter is sick by now", func(v *View) { v.Hosts[1].Health = health.Slow }, StepEndOp, ""},
+		{"nothing is known of this host", func(v *View) {
+			v.Health = Health{State: health.Unknown}
+		}, StepNone, HealthUnknown},
 		{"this host is sick by now", func(v *View) { v.Health.State = health.Failed }, StepEndOp, ""},
 		{"nobody is to be replaced", func(v *View) { v.Limits.DeadGrace = 0 }, StepEndOp, ""},
 		{"a voter does not say anything for too long", func(v *View) {

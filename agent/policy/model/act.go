@@ -286,7 +286,7 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 		w.rm = 0
 	}
 	w.recordWritten()
-	w.opToken, w.orphan = w.op, 0
+	w.opToken, w.orphan, w.opTold = w.op, 0, 0
 	w.probe = 1
 	w.follows()
 	return found
@@ -332,6 +332,8 @@ func (w *world) put(h int, step uint8, gone bool) {
 		w.putCycle(h, step)
 	case beginRemoval, setRemoving, endRemoval:
 		w.putRemoval(h, step)
+	case beginReplace:
+		w.putReplacement(h, gone)
 	case endJoined, endFailed:
 		w.op = 0
 	}

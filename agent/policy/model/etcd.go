@@ -122,7 +122,7 @@ func (w *world) ready(i int) bool {
 		return h.ask == nothing
 	}
 	busy := w.spare(i) && (h.unit == starting || h.unit == active || h.unit == stopping || h.unit == restarting)
-	return h.fit == fit && h.backoff == 0 && !busy && h.ask == nothing && w.seesAll(i)
+	return h.fit == fit && h.backoff == 0 && !busy && h.ask == nothing && (w.seesAll(i) || w.awaitsRepair(i))
 }
 
 // seesAll tells whether an agent finds every voter live.
@@ -192,6 +192,9 @@ func (w *world) remove(i int, late bool) {
 	}
 	if w.rm|w.opRemove != 0 && int(w.rmWho) == i {
 		w.rmGone = 1
+	}
+	if w.opReplace != 0 && int(w.rpWho) == i {
+		w.rpGone = 1
 	}
 }
 

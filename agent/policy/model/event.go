@@ -34,6 +34,8 @@ const (
 	evServed
 	evCommandEnds // arg 1: it has failed
 	evValidityOver
+	evGraceOver // a voter has been dead for the grace
+	evTold      // every voter's agent has told anew what it sees
 	evLeaseOver
 
 	// What heals.
@@ -142,7 +144,7 @@ func (e event) class() Faults {
 // global tells the events that belong to no host.
 func (k kind) global() bool {
 	switch k {
-	case evMissed, evSettled, evCooled, evStalled, evOrphaned, evWaits, evServed, evLeaseOver, evOperatorResumes,
+	case evMissed, evSettled, evCooled, evStalled, evOrphaned, evWaits, evServed, evTold, evLeaseOver, evOperatorResumes,
 		evTooLong, evOperatorPauses, evOperatorReleases, evDeleted, evRemoveOver:
 		return true
 	}
@@ -256,6 +258,10 @@ func (w *world) possible(k kind, i int) bool {
 		return (h.unit == inactive || h.unit == taken) && h.data == current
 	case evCommandEnds:
 		return h.ask == command && h.did <= runs
+	case evGraceOver:
+		return w.dead == 0 && h.list == voter
+	case evTold:
+		return w.dead|w.opReplace != 0
 	case evWaits, evServed:
 		return w.opCycle != 0
 	case evOver:

@@ -22,11 +22,12 @@ type Scenario struct {
 	Voters    int // hosts that are live voters when it begins; with 0 a bootstrap is asked for
 	Target    policy.Target
 	Faults    Faults
-	Budget    int // so many faults in one story
-	MaxStates int // the exploration stops at so many; 0 for none
-	Asks      int // so many times a host is asked to be taken down
-	Removals  int // so many times a host is asked to remove a member
-	Founders  int // so many hosts are asked to bootstrap, where there are no voters; 0 is one
+	Budget    int  // so many faults in one story
+	MaxStates int  // the exploration stops at so many; 0 for none
+	Asks      int  // so many times a host is asked to be taken down
+	Removals  int  // so many times a host is asked to remove a member
+	Repair    bool // dead voters are replaced
+	Founders  int  // so many hosts are asked to bootstrap, where there are no voters; 0 is one
 	// Liveness looks from every state whether the cluster comes to rest at its target.
 	Liveness bool
 	// Long says that it takes many minutes and most of the memory of a usual machine.
@@ -93,6 +94,9 @@ func (m *machine) decide(s *sight) *[ranks]choice {
 	var all [ranks]choice
 	for r := range ranks {
 		v := s.view(m.Target, r)
+		if m.Repair {
+			v.Limits.DeadGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
+		}
 		if m.view != nil {
 			m.view(&v)
 		}

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestThePolicyBreaksNoPromiseInSmallScopes(t *testing.T) {
 	t.Parallel()
 	steps, reasons, phases := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}, map[Phase]bool{}
-	for _, sc := range append(append(small(), smallCycles()...), smallRemovals()...) {
+	for _, sc := range slices.Concat(small(), smallCycles(), smallRemovals(), smallReplacements()) {
 		r := Explore(t.Context(), sc, 2)
 		t.Log(r)
 		if r.Breach != nil {
@@ -32,7 +32,7 @@ func TestThePolicyBreaksNoPromiseInSmallScopes(t *testing.T) {
 		maps.Copy(phases, r.Phases)
 	}
 	declared := map[Phase]bool{}
-	for _, kind := range []string{policy.KindJoin, policy.KindCycle, policy.KindRemove} {
+	for _, kind := range []string{policy.KindJoin, policy.KindCycle, policy.KindRemove, policy.KindReplace} {
 		for _, phase := range policy.Phases(kind) {
 			declared[Phase{kind, phase}] = true
 		}
@@ -70,7 +70,7 @@ func TestEveryStepAndReasonIsModelled(t *testing.T) {
 
 func TestAWorldIsTheSameAfterPackingAndUnpacking(t *testing.T) {
 	t.Parallel()
-	for _, sc := range []Scenario{small()[0], smallCycles()[1], smallRemovals()[1]} {
+	for _, sc := range []Scenario{small()[0], smallCycles()[1], smallRemovals()[1], smallReplacements()[1]} {
 		sameAfterPacking(t, sc)
 	}
 }

@@ -22,11 +22,9 @@ const (
 	readable    = "constant: data can be read, and never vanishes from under a voter"
 	noHooks     = "constant: no hooks are installed; those that run keep a host where it is, as waiting for the lock " +
 		"does"
-	answered    = "constant: every host's verdict is known as it is; to wait for one keeps a host where it is"
 	recordsRead = "constant: every record can be read; one that everything waits for holds back what a pause does"
 	allowed     = "constant: etcd lets every agent do what it asks"
-	noRepair    = "constant: repair is off, no voter is replaced"
-	noWord      = "constant: no agent tells whom it reaches, so that nobody is dead"
+	repairsLeft = "constant: the repairs of the day are not used up"
 	noCluster   = "constant: a bootstrap is asked for once, where there is no cluster"
 )
 
@@ -43,7 +41,7 @@ func Steps() map[policy.StepKind]string {
 		policy.StepRestartUnit: Explored, policy.StepTakeDown: Explored, policy.StepReboot: Explored,
 		policy.StepRunCommand: Explored, policy.StepRecordAgain: Explored,
 		policy.StepBeginRemoval: Explored, policy.StepRemoveMember: Explored,
-		policy.StepBeginReplace: noRepair,
+		policy.StepBeginReplace: Explored,
 	}
 }
 
@@ -71,13 +69,13 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.MemberLost:   readable,
 		policy.QuorumAtRisk: Explored, policy.LearnerUnsettled: Explored, policy.CycleQueued: Explored,
 		policy.InMaintenance:      Explored,
-		policy.MaintenanceOverdue: Explored, policy.RebootAwaited: Explored, policy.VerdictAwaited: answered,
+		policy.MaintenanceOverdue: Explored, policy.RebootAwaited: Explored, policy.VerdictAwaited: Explored,
 		policy.LeaderStays: Explored, policy.LeaderSlow: Explored, policy.HookRunning: noHooks,
 		policy.HookFailed: noHooks, policy.Stopping: Explored, policy.Returning: Explored, policy.NotBack: Explored,
 		policy.CommandRunning: Explored, policy.CommandFailed: Explored, policy.Cycled: Explored,
 		policy.Withdrawn:        Explored,
 		policy.RecordUnreadable: recordsRead,
-		policy.MemberLive:       Explored, policy.Removed: Explored, policy.RepairsSpent: noRepair,
-		policy.VoterDead: noWord,
+		policy.MemberLive:       Explored, policy.Removed: Explored, policy.RepairsSpent: repairsLeft,
+		policy.VoterDead: Explored,
 	}
 }

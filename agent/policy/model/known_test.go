@@ -68,7 +68,7 @@ func TestEveryStepThatThePolicyCanNameIsDeclaredAndModelled(t *testing.T) {
 
 func TestThePolicyHasThoseStepsTakenUnderTheLockThatTheModelDoes(t *testing.T) {
 	t.Parallel()
-	for step := takeLock; step <= endRemoval; step++ {
+	for step := takeLock; step <= beginReplace; step++ {
 		if kind := kindOf(step); kind.Info().Locked != underLock(step) {
 			t.Errorf("%s is declared to need the lock: %v; in the model it does: %v", kind, kind.Info().Locked,
 				underLock(step))

@@ -71,8 +71,7 @@ func Mistakes() []Mistake {
 	list = append(list, slices.Concat(cycleMistakes(), cyclingMistakes())...)
 	list = append(list, requestMistakes()...)
 	list = append(list, commandMistakes()...)
-	list = append(list, removalMistakes()...)
-	list = append(list, giveWayMistakes()...)
+	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), giveWayMistakes())...)
 	list = append(list, graveMistakes()...)
 	list = append(list, graveCycleMistakes()...)
 	for i := range list {

@@ -66,6 +66,10 @@ const (
 	removalForgotten
 	removalDropped
 	removedAgain
+	liveReplaced
+	replacedUntold
+	replacedInCommon
+	replacedForNothing
 	heldBack
 	leftLoose
 	turnUnnoted
@@ -76,6 +80,7 @@ const (
 	operationStuck
 	noRest
 	removalStands
+	notReplaced
 )
 
 // promise says which promise of the design a breach breaks, and how.
@@ -158,10 +163,16 @@ func promises() map[breach]promise {
 			"what a host was asked to remove is forgotten before it is gone, over or was released, or while it runs",
 		},
 		removedAgain: {"P4", "a removal that a person has released is begun again"},
-		heldBack:     {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
-		leftLoose:    {"P2", "the etcd of a host that is no member is left to start by itself at a boot"},
-		selfUnnoted:  {"P2", "a host does not note which member it is, or that it is none any more"},
-		turnUnnoted:  {"P1", "a host does not note that the operation is in flight that it was asked for"},
+		liveReplaced: {
+			"P2", "a voter is replaced that answers, or whose agent does, or that not all others call dead",
+		},
+		replacedUntold:     {"P2", "a voter is removed on words that are older than the record of its replacement"},
+		replacedInCommon:   {"P7", "a voter is replaced, though another member looks sick"},
+		replacedForNothing: {"P2", "a voter is removed, and nobody stands ready to take its place"},
+		heldBack:           {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
+		leftLoose:          {"P2", "the etcd of a host that is no member is left to start by itself at a boot"},
+		selfUnnoted:        {"P2", "a host does not note which member it is, or that it is none any more"},
+		turnUnnoted:        {"P1", "a host does not note that the operation is in flight that it was asked for"},
 		forgotten: {
 			"P1",
 			"what was asked of a host is forgotten before it is over or was released, or while etcd is down for it",
@@ -170,7 +181,10 @@ func promises() map[breach]promise {
 		notBack:        {"liveness", "all faults are healed, what was asked is over, and a host is not back"},
 		operationStuck: {"liveness", "time passes, voters live, and the operation is never freed"},
 		noRest:         {"liveness", "all faults have stopped, and the agents do not come to rest"},
-		removalStands:  {"liveness", "all faults are healed, the time of a removal is over, and it stands"},
+		notReplaced: {
+			"liveness", "a voter stays dead, all else is healed and time passes, and nobody takes its place",
+		},
+		removalStands: {"liveness", "all faults are healed, the time of a removal is over, and it stands"},
 	}
 }
 
@@ -260,8 +274,15 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		return w.judgeGiveWay(h, int(c.target))
 	case endCycle, endKeep:
 		return w.judgeEnd(h, c)
+	case beginReplace:
+		return w.judgeReplacement(h, c)
 	case beginRemoval, setRemoving, removeMember, endRemoval:
+		if w.opReplace != 0 {
+			return w.judgeReplacement(h, c)
+		}
 		return w.judgeRemoval(h, c)
+	case endJoined, endFailed:
+		return w.endsReplacement()
 	case rollBackKeep, rollBackOwn:
 		if c.outcome == policy.HealthLost && a.fit == unknown {
 			return unknownEvicts
@@ -356,7 +377,7 @@ func (w *world) judgeChange(h int) breach {
 		return changeWithoutOp
 	case !w.allServe():
 		return voterDown
-	case w.stable == 0:
+	case w.stable == 0 && w.opReplace&w.opStandby == 0: // a standby is promoted at once
 		return unsettled
 	}
 	return w.judgeFitness(h)

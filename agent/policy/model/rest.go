@@ -15,20 +15,30 @@ const passes = 400
 // ending is a way in which faults may end before a run.
 type ending struct {
 	healed bool // everything is healed, otherwise nothing
+	stays  bool // but hosts that are down stay so
 	landed bool // late calls land, otherwise they never do
 }
 
-func endings() []ending { return []ending{{true, true}, {true, false}, {false, false}} }
+func (m *machine) endings() []ending {
+	list := []ending{{healed: true, landed: true}, {healed: true}, {}}
+	if m.Repair {
+		list = append(list, ending{healed: true, stays: true}, ending{healed: true, stays: true, landed: true})
+	}
+	return list
+}
 
 // comesToRest looks at the runs from a state: with all faults healed and the late calls landing
 // or not, the target must be reached; with nothing healed, the operation must still be freed.
 func (m *machine) comesToRest(from *world) breach {
 	m.inOrder = true
 	defer func() { m.inOrder = false }()
-	for _, e := range endings() {
-		m.boots = e.healed
+	for _, e := range m.endings() {
+		m.boots = e.healed && !e.stays
 		w := m.end(from, e)
-		if found := m.run(&w, e.healed); found != fine {
+		if e.stays && !w.unreplaced(m.Target) {
+			continue
+		}
+		if found := m.run(&w, e); found != fine {
 			return found
 		}
 	}
@@ -40,7 +50,7 @@ func (m *machine) end(from *world, e ending) world {
 	w := *from
 	w.forget(!e.landed)
 	if e.healed {
-		w.heal()
+		w.heal(e.stays)
 	}
 	if e.landed {
 		w.landAll(m)
@@ -65,10 +75,13 @@ func (w *world) forget(late bool) {
 }
 
 // heal undoes all faults.
-func (w *world) heal() {
+func (w *world) heal(stays bool) {
 	w.askedIsOver()
 	for i := range w.n {
 		h := &w.hosts[i]
+		if stays && h.down != 0 {
+			continue
+		}
 		if h.unit == taken && h.stopped == 0 {
 			h.unit = inactive
 		}
@@ -95,9 +108,10 @@ func (w *world) landAll(m *machine) {
 }
 
 // run runs a world to rest and judges it there.
-func (m *machine) run(w *world, healed bool) breach {
+func (m *machine) run(w *world, e ending) breach {
 	var way []uint64
-	mark := hashOf(w, healed)
+	healed := e.healed
+	mark := hashOf(w, e)
 	for range passes {
 		// a cycle is its host's alone
 		if _, known := m.rest[mark]; known || (!healed && (w.op == 0 || w.opCycle != 0)) {
@@ -105,14 +119,14 @@ func (m *machine) run(w *world, healed bool) breach {
 		}
 		way = append(way, mark)
 		moved := m.pass(w)
-		round := slices.Contains(way, hashOf(w, healed)) // such as a unit that fails at every start
+		round := slices.Contains(way, hashOf(w, e)) // such as a unit that fails at every start
 		if (!moved || round) && !m.waitAWhile(w) && !moved {
-			if found := m.judgeRest(w, healed); found != fine {
+			if found := m.judgeRest(w, e); found != fine {
 				return found
 			}
 			break
 		}
-		mark = hashOf(w, healed)
+		mark = hashOf(w, e)
 	}
 	switch {
 	case len(way) == passes && healed:
@@ -126,12 +140,16 @@ func (m *machine) run(w *world, healed bool) breach {
 	return fine
 }
 
-func hashOf(w *world, healed bool) uint64 {
+func hashOf(w *world, e ending) uint64 {
 	k := w.canonical()
-	if healed {
+	if e.healed {
 		k[maxHosts] |= 1 << 63
 	}
-	return hash(&k)
+	h := hash(&k)
+	if e.stays {
+		h = ^h
+	}
+	return h
 }
 
 // pass gives everybody one turn, and tells whether anything has moved.
@@ -155,8 +173,8 @@ func (m *machine) pass(w *world) bool {
 func (m *machine) waitAWhile(w *world) bool {
 	before := w.pack()
 	for _, k := range []kind{
-		evSettled, evMissed, evTriedOver, evServed, evCommandEnds, evCooled, evWaits, evValidityOver, evTimeout,
-		evLeaseOver, evOrphaned, evBackoffOver, evStalled, evTooLong,
+		evTold, evSettled, evMissed, evTriedOver, evServed, evCommandEnds, evCooled, evWaits, evValidityOver, evTimeout,
+		evLeaseOver, evGraceOver, evOrphaned, evBackoffOver, evStalled, evTooLong,
 	} {
 		hosts := w.n
 		if k.global() {
@@ -179,12 +197,15 @@ func (m *machine) waitAWhile(w *world) bool {
 }
 
 // judgeRest says what is wrong with a world in which nothing moves any more.
-func (m *machine) judgeRest(w *world, healed bool) breach {
-	if !healed {
+func (m *machine) judgeRest(w *world, e ending) breach {
+	if !e.healed {
 		if w.op != 0 && w.quorum() && w.tended() && !w.held() {
 			return operationStuck
 		}
 		return fine
+	}
+	if e.stays {
+		return w.judgeRepaired(m.Target)
 	}
 	voters, _ := w.votes()
 	want := min(m.Target.Voters, w.n)

@@ -55,6 +55,7 @@ type sight struct {
 	cycling
 	leads, opCycle, opRestarted, back uint8
 
+	replacing
 	removing // of whoever asked it: what only its host knows is not there otherwise
 }
 
@@ -91,6 +92,7 @@ func (w *world) look(h int) sight {
 			s.hosts[i].prog = behind
 		}
 	}
+	s.dead = w.dead
 	s.pause, s.stable, s.cool, s.stall = w.pause, w.stable, w.cool, w.stall
 	if w.joining(h) {
 		s.moved, s.probe = w.moved, w.probe
@@ -100,6 +102,7 @@ func (w *world) look(h int) sight {
 		s.op, s.opHost, s.opLeft, s.opPhase, s.opStandby = 1, w.opHost, w.opLeft, w.opPhase, w.opStandby
 		s.opForged, s.opID, s.opToken, s.opBoot, s.opOld, s.orphan = w.opForged, w.opID, w.opToken, w.opBoot, w.opOld,
 			w.orphan
+		s.replacing = w.replacing
 		s.opCycle, s.opRestarted, s.back = w.opCycle, w.opRestarted&bit(w.cycles(h) && own.unit == active), w.back
 	}
 	return s
@@ -248,6 +251,7 @@ func (s *sight) clusterView() policy.Cluster {
 		if g.named != 0 {
 			m.Name = hostName(i)
 		}
+		m.AgentGoneFor = long(bit(int(s.dead) == i+1) &^ g.present)
 		if g.list == voter {
 			m.Leader = !led && m.Live && (s.leads != 0) == (i == int(s.leaves()))
 			led = led || m.Leader
@@ -282,7 +286,10 @@ func (s *sight) hostsView(r rank) []policy.Host {
 		h := policy.Host{
 			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: verdict(g.fit),
 			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: true, Turn: g.turn != 0,
-			Own: i == int(s.self),
+			Own: i == int(s.self), Sees: s.wordOf(i),
+		}
+		if s.opReplace != 0 {
+			h.Answered = s.opTold != 0
 		}
 		if g.ready == 0 {
 			h.Waiting = policy.HealthBad // or another reason of its own: which one decides nothing
@@ -319,7 +326,7 @@ func (s *sight) role(i int) policy.Role {
 func (s *sight) joins(i int) bool {
 	g := s.hosts[i]
 	return s.op != 0 && s.opLeft|s.opCycle|s.opRemove == 0 && int(s.opHost) == i &&
-		(s.opForged == 0 || g.list != learner || g.named == 0)
+		s.opReplace&s.opStandby == 0 && (s.opForged == 0 || g.list != learner || g.named == 0)
 }
 
 func (s *sight) opView() *policy.Op {
@@ -328,6 +335,9 @@ func (s *sight) opView() *policy.Op {
 	}
 	if s.opRemove != 0 {
 		return s.removalOp()
+	}
+	if s.opReplace != 0 {
+		return s.lockedID(s.replacementOp())
 	}
 	name := hostName(int(s.opHost))
 	op := &policy.Op{
@@ -343,20 +353,26 @@ func (s *sight) opView() *policy.Op {
 	if s.opLeft != 0 {
 		op.Host, op.HostName, op.PeerURL, op.Target = "member-"+name, "a learner", "", ""
 	}
-	if s.opToken != 0 {
-		op.Token = tokenNow
-	}
 	if s.opForged != 0 && s.opID == 2 {
 		op.PeerURL = ""
+	}
+	s.lockedID(op)
+	if s.opPhase == phaseRollback {
+		op.Outcome, op.Reason = policy.Orphaned, string(policy.Orphaned)+": it was given up"
+	}
+	return op
+}
+
+// lockedID adds the token and the member's ID to an operation.
+func (s *sight) lockedID(op *policy.Op) *policy.Op {
+	if s.opToken != 0 {
+		op.Token = tokenNow
 	}
 	switch s.opID {
 	case 1:
 		op.MemberID = memberID(int(s.opHost))
 	case 2:
 		op.MemberID = goneID
-	}
-	if s.opPhase == phaseRollback {
-		op.Outcome, op.Reason = policy.Orphaned, string(policy.Orphaned)+": it was given up"
 	}
 	return op
 }

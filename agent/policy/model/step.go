@@ -50,7 +50,11 @@ const (
 	setRemoving
 	removeMember
 	endRemoval
+<<<<<<< HEAD
 	giveWay
+=======
+	beginReplace
+>>>>>>> ddd8fdf (model: a dead voter whose place a standby or spare takes, with promises of its own and twenty mistakes that break them)
 )
 
 // writesRecord tells the steps that are one fenced write of the operation record.
@@ -59,7 +63,7 @@ func writesRecord(step uint8) bool {
 	case beginVoter, beginStandby, stamp, setAdded, setStarted, setPromoted, rollBackKeep, rollBackOwn, rollBackLeft,
 		endJoined, endFailed,
 		beginCycle, setReady, setDown, setBack, endCycle, endKeep, beginAgain,
-		beginRemoval, setRemoving, endRemoval:
+		beginRemoval, setRemoving, endRemoval, beginReplace:
 		return true
 	}
 	return false
@@ -68,7 +72,7 @@ func writesRecord(step uint8) bool {
 // begins tells the steps that write a record where there was none.
 func begins(step uint8) bool {
 	return step == beginVoter || step == beginStandby || step == rollBackLeft || step == beginCycle ||
-		step == beginAgain || step == beginRemoval
+		step == beginAgain || step == beginRemoval || step == beginReplace
 }
 
 // changesMembership tells the steps that no transaction can fence.
@@ -84,7 +88,11 @@ func underLock(step uint8) bool {
 
 // namesTarget tells the steps that name the member of a host, which may be another one.
 func namesTarget(step uint8) bool {
+<<<<<<< HEAD
 	return step == removeLearner || step == rollBackLeft || step == removeMember || step == giveWay
+=======
+	return step == removeLearner || step == rollBackLeft || step == removeMember || step == beginReplace
+>>>>>>> ddd8fdf (model: a dead voter whose place a standby or spare takes, with promises of its own and twenty mistakes that break them)
 }
 
 // kindOf gives the policy's name of a step.
@@ -98,7 +106,12 @@ func kindOf(step uint8) policy.StepKind {
 		policy.StepBeginCycle, policy.StepSetPhase, policy.StepSetPhase, policy.StepSetPhase, policy.StepMoveLeader,
 		policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot, policy.StepEndOp, policy.StepEndOp,
 		policy.StepRunCommand, policy.StepRecordAgain,
+<<<<<<< HEAD
 		policy.StepBeginRemoval, policy.StepSetPhase, policy.StepRemoveMember, policy.StepEndOp, policy.StepGiveWay,
+=======
+		policy.StepBeginRemoval, policy.StepSetPhase, policy.StepRemoveMember, policy.StepEndOp,
+		policy.StepBeginReplace,
+>>>>>>> ddd8fdf (model: a dead voter whose place a standby or spare takes, with promises of its own and twenty mistakes that break them)
 	}[step]
 }
 
@@ -170,8 +183,13 @@ func (s *sight) translate(v *policy.View, d policy.Decision) (kind, target uint8
 		}
 	case policy.StepRemoveLearner:
 		return removeLearner, uint8(step.MemberID - 1)
+<<<<<<< HEAD
 	case policy.StepGiveWay:
 		return giveWay, uint8(step.MemberID - 1)
+=======
+	case policy.StepBeginReplace:
+		return beginReplace, uint8(step.MemberID - 1)
+>>>>>>> ddd8fdf (model: a dead voter whose place a standby or spare takes, with promises of its own and twenty mistakes that break them)
 	case policy.StepRemoveMember:
 		return removeMember, uint8(step.MemberID - 1)
 	case policy.StepEndOp:

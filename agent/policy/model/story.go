@@ -64,16 +64,17 @@ func (x *explorer) story(f find) *Breach {
 // tellRest tells the run that does not end as it shall.
 func (m *machine) tellRest(b *strings.Builder, from *world, want breach) {
 	m.inOrder = true
-	for _, e := range endings() {
+	for _, e := range m.endings() {
+		m.boots = e.healed && !e.stays
 		w := m.end(from, e)
 		run := w
 		m.rest = map[uint64]struct{}{}
-		if m.run(&run, e.healed) != want {
+		if e.stays && !w.unreplaced(m.Target) || m.run(&run, e) != want {
 			continue
 		}
 		fmt.Fprintf(b,
-			"     From here on no fault comes, and everybody gets a turn. All is healed: %t; late calls land: %t.\n",
-			e.healed, e.landed)
+			"     From here on no fault comes, and everybody gets a turn. All is healed: %t, but hosts that are "+
+				"down: %t; late calls land: %t.\n", e.healed, e.stays, e.landed)
 		m.rest = map[uint64]struct{}{}
 		for range 40 {
 			moved := m.pass(&w) || m.waitAWhile(&w)
@@ -144,6 +145,8 @@ func (m *machine) text(e event, w *world) string {
 		return "the cool-down passes"
 	case evStalled:
 		return "the learner has made no progress for its time"
+	case evTold:
+		return "every voter's agent has told anew what it sees"
 	case evOrphaned:
 		return "the operation has been without its lock for the grace time"
 	case evLeaseOver:
@@ -157,6 +160,7 @@ func eventText() map[kind]string {
 		evLateAdd:          "the late add-learner of %s lands",
 		evLatePromote:      "the late promotion of %s lands",
 		evLateRemove:       "the late removal of %s lands",
+		evGraceOver:        "%s has been dead for the grace, by all voters' word",
 		evProgress:         "the learner on %s catches up and stays so for a while",
 		evTriedOver:        "%s's failed promotion is a while ago",
 		evBackoffOver:      "%s's backoff is over",
@@ -243,6 +247,10 @@ func (w *world) text() string {
 	if w.op != 0 {
 		phase := string(opPhase(w.opPhase))
 		parts = append(parts, "op="+hostName(int(w.opHost))+"/"+phase)
+	}
+	if w.dead|w.opReplace != 0 {
+		parts = append(parts, fmt.Sprintf("dead=%d(op:%d,who:%d,gone:%d,told:%d)", w.dead, w.opReplace, w.rpWho,
+			w.rpGone, w.opTold))
 	}
 	if w.rm|w.opRemove != 0 {
 		parts = append(parts, fmt.Sprintf("remove=%s(asked:%d,over:%d,noted:%d,op:%d,live:%d,gone:%d)",

@@ -62,6 +62,10 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 			return false, fine
 		}
 		h.did = ranWell + arg
+	case evGraceOver:
+		return m.graceOver(w, i), fine
+	case evTold:
+		return w.told(), fine
 	case evValidityOver:
 		return m.validityOver(w, i), fine
 	case evLeaseOver:

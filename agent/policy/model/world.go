@@ -158,7 +158,8 @@ type world struct {
 
 	asks uint8 // so many hosts were asked for a cycle
 
-	removing // what a person has asked to be taken out
+	removing  // what a person has asked to be taken out
+	replacing // the voter that is dead, and who takes its place
 
 	faults uint8 // so many have happened
 	second uint8 // a second cluster was made
@@ -314,6 +315,7 @@ func (w *world) packRest() uint64 {
 	p.put(w.back, 1)
 	p.put(w.asks, 3)
 	w.removing.pack(&p)
+	w.replacing.pack(&p)
 	return p.v
 }
 
@@ -344,7 +346,8 @@ func (w *world) unpackRest(v uint64) {
 	w.opRestarted = p.get(1)
 	w.back = p.get(1)
 	w.asks = p.get(3)
-	w.unpack(&p)
+	w.removing.unpack(&p)
+	w.replacing.unpack(&p)
 }
 
 // pack gives the world's key as its hosts stand.
@@ -415,6 +418,7 @@ func (w *world) permuted(order [maxHosts]uint8) world {
 	if w.rm|w.opRemove != 0 {
 		p.rmBy, p.rmWho = place[w.rmBy], place[w.rmWho]
 	}
+	p.permute(&place)
 	return p
 }
 
@@ -491,6 +495,7 @@ func (w *world) tidy() {
 		w.cool = 0
 	}
 	w.tidyRemoval()
+	w.tidyReplacement()
 	if w.opCycle == 0 || w.opPhase != phaseBack || !w.serves(int(w.opHost)) {
 		w.back = 0
 	}

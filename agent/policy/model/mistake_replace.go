@@ -1,0 +1,250 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"slices"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/health"
+)
+
+// replacements is a scope in which a dead one of three voters is replaced by a spare, with so many faults of these
+// classes beside that its host goes down.
+func replacements(n int, class Faults) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		sc.Hosts, sc.Voters, sc.Repair, sc.Faults, sc.Budget = 4, 3, true, HostCrash|class, n+1
+		sc.Target = policy.Target{Voters: 3}
+	}
+}
+
+// byStandby is the same with a standby.
+func byStandby(n int, class Faults) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		replacements(n, class)(sc)
+		sc.Target.Standbys = 1
+	}
+}
+
+// inReplacement tells whether a replacement is in flight or could begin.
+func inReplacement(v *policy.View) bool { return v.Op != nil && v.Op.Kind == policy.KindReplace }
+
+// callDead makes everybody call a member dead, at whatever it does.
+func callDead(v *policy.View, id uint64) {
+	url := ""
+	eachMember(v, func(m *policy.Member) {
+		if m.ID == id {
+			m.Live, m.AgentGoneFor, url = false, ages, m.PeerURL
+		}
+	})
+	v.Hosts = slices.DeleteFunc(slices.Clone(v.Hosts), func(h policy.Host) bool { return h.PeerURL == url })
+	for i := range v.Hosts {
+		v.Hosts[i].Sees = []policy.Sight{{MemberID: id, Lost: true, ConnectedKnown: true, For: ages}}
+	}
+}
+
+// replacementMistakes are mistakes about voters that are replaced.
+func replacementMistakes() []Mistake {
+	return slices.Concat(deadMistakes(), repairMistakes(), givenUpMistakes())
+}
+
+// deadMistakes are mistakes about who is dead.
+func deadMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "a voter whose agent is gone is taken for dead", breach: liveReplaced,
+			scope: replacements(0, AgentCrash),
+			rules: seeing(func(v *policy.View) {
+				for _, m := range v.Cluster.Members {
+					gone := !slices.ContainsFunc(v.Hosts, func(h policy.Host) bool { return h.PeerURL == m.PeerURL })
+					if gone && !m.Learner {
+						callDead(v, m.ID)
+					}
+				}
+			}),
+		},
+		{
+			Name: "a voter whose etcd does not run is taken for dead, though its agent is there", breach: liveReplaced,
+			scope: replacements(0, EtcdCrash),
+			rules: seeing(func(v *policy.View) {
+				for _, m := range v.Cluster.Members {
+					if !m.Live && !m.Learner {
+						callDead(v, m.ID)
+					}
+				}
+			}),
+		},
+		{
+			Name: "one agent's own look makes a voter dead", breach: liveReplaced,
+			scope: replacements(0, HostCrash|AgentCrash|EtcdCrash),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) {
+					if m.DownFor = 0; !m.Live && !m.Learner && m.AgentGoneFor == 0 {
+						m.AgentGoneFor = ages
+					}
+				})
+				for i := range v.Hosts {
+					v.Hosts[i].MemberLostFor = ages
+					for _, m := range v.Cluster.Members {
+						if !m.Live && !m.Learner {
+							v.Hosts[i].Sees = []policy.Sight{{MemberID: m.ID, Lost: true, ConnectedKnown: true, For: ages}}
+						}
+					}
+				}
+			}),
+		},
+		{
+			Name: "a dead voter that is back is not looked at before etcd is told", breach: liveReplaced,
+			scope: replacements(0, 0),
+			rules: seeing(func(v *policy.View) {
+				if inReplacement(v) {
+					callDead(v, v.Op.Replaces)
+				}
+			}),
+		},
+		{
+			Name: "the words of before the operation are taken for new ones", breach: replacedUntold,
+			scope: replacements(0, 0),
+			rules: seeing(func(v *policy.View) {
+				for i := range v.Hosts {
+					v.Hosts[i].Answered = true
+				}
+			}),
+		},
+		{
+			Name: "a voter of which one contradicts that it is dead is replaced", breach: liveReplaced,
+			scope: replacements(0, AgentCutOff),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) {
+					present := slices.ContainsFunc(v.Hosts, func(h policy.Host) bool { return h.PeerURL == m.PeerURL })
+					if m.Live && !m.Learner && !present { // its agent has no word, and it answers this one
+						callDead(v, m.ID)
+					}
+				})
+			}),
+		},
+	}
+}
+
+// repairMistakes are mistakes about when a dead voter is replaced, and by whom.
+func repairMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "a dead voter is replaced while another one is sick", breach: replacedInCommon,
+			scope: replacements(1, VerdictChange),
+			rules: seeing(func(v *policy.View) {
+				for i := range v.Hosts {
+					v.Hosts[i].Health = health.OK
+				}
+			}),
+		},
+		{
+			Name: "a spare that is sick takes a place", breach: replacedForNothing,
+			scope: replacements(1, VerdictChange),
+			rules: seeing(func(v *policy.View) { v.Health.State = health.OK }),
+		},
+		{
+			Name: "a spare whose clock is off takes a place", breach: replacedForNothing,
+			scope: replacements(1, ClockChange),
+			rules: seeing(func(v *policy.View) { v.Clock.Offset = 0 }),
+		},
+		{
+			Name: "a standby that has not caught up takes a place", breach: replacedForNothing,
+			scope: byStandby(1, Slowness),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) {
+					m.Lag, m.LagKnown, m.SteadyFor, m.LiveFor = 0, true, ages, ages
+				})
+			}),
+		},
+		{
+			Name: "the list has changed just now, and a dead voter is replaced", breach: unsettled,
+			scope: byStandby(0, 0),
+			rules: seeing(func(v *policy.View) { v.Cluster.StableFor, v.IdleFor = ages, ages }),
+		},
+		{
+			Name: "a replacement does not wait for the lock", breach: writeWithoutLock, scope: replacements(0, 0),
+			rules: rules{noConfirm: true, noTokenFence: true, view: func(v *policy.View) {
+				v.Lock.Held, v.Lock.Mine, v.Lock.Token = true, true, tokenNow
+			}},
+		},
+		{
+			Name: "etcd is told of a removal that was never recorded to come", breach: removedUnasked,
+			scope: replacements(0, 0),
+			rules: after(seeing(func(v *policy.View) {
+				if inReplacement(v) && v.Op.Phase == policy.PhaseBegun {
+					v.Op.Phase = policy.PhaseRemoving
+				}
+			}), replacedUntold),
+		},
+		{
+			Name: "a dead voter is never replaced", breach: notReplaced, scope: lively(replacements(0, 0)),
+			rules: seeing(func(v *policy.View) { v.Limits.DeadGrace = 0 }),
+		},
+		{
+			Name: "a spare that waits for a dead voter to answer counts as one that is not ready", breach: readyDiffers,
+			scope: replacements(0, 0),
+			rules: rules{say: func(d *policy.Decision) {
+				if d.Waiting == "" && d.Role == policy.RoleSpare {
+					d.Waiting = policy.VoterNotLive
+				}
+			}},
+		},
+	}
+}
+
+// givenUpMistakes are mistakes about a replacement that does not come to its end.
+func givenUpMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "a replacement ends while the removal that etcd was told of may land", breach: removalForgotten,
+			scope: replacements(1, LateCall),
+			rules: seeing(func(v *policy.View) {
+				if inReplacement(v) {
+					v.Op.WrittenFor = ages
+				}
+			}),
+		},
+		{
+			Name: "a replacement of which etcd may have been told ends as if it were not", breach: removalForgotten,
+			scope: replacements(1, LateCall),
+			rules: seeing(func(v *policy.View) {
+				if inReplacement(v) && v.Op.Phase == policy.PhaseRemoving {
+					if dead := v.Cluster.Members; slices.ContainsFunc(dead, func(m policy.Member) bool {
+						return m.ID == v.Op.Replaces && m.Live
+					}) {
+						v.Op.Phase = policy.PhaseBegun
+					}
+				}
+			}),
+		},
+		{
+			Name: "a replacement is adopted at once when its lock is gone", breach: adoptedEarly,
+			scope: replacements(1, AgentCrash),
+			rules: seeing(func(v *policy.View) {
+				if inReplacement(v) {
+					v.Op.OrphanedFor = ages
+				}
+			}),
+		},
+		{
+			Name: "a replacement whose agent is gone is never adopted", breach: operationStuck,
+			scope: lively(replacements(1, AgentCrash)),
+			rules: seeing(func(v *policy.View) {
+				if inReplacement(v) {
+					v.Op.OrphanedFor = 0
+				}
+			}),
+		},
+		{
+			Name: "what a replacement that is given up waits for never ends", breach: operationStuck,
+			scope: lively(replacements(1, AgentCrash)),
+			rules: seeing(func(v *policy.View) {
+				if inReplacement(v) && v.Op.Phase == policy.PhaseRollback {
+					v.Op.WrittenFor = 0
+				}
+			}),
+		},
+	}
+}

@@ -1,0 +1,265 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// replacing is what the agents know of a voter that is dead, and the operation that puts a host in its place. One voter
+// is called dead at a time: of several that are down only a whole failure domain is replaced, which is no part of the
+// model. What they say of it may be old until they are asked anew.
+type replacing struct {
+	dead uint8 // the host whose member all call dead, and have for the grace, plus 1
+
+	opReplace uint8 // the operation is one; opStandby then says that its host was a standby when it began
+	rpWho     uint8 // whose place is taken
+	rpGone    uint8 // that member has left the list
+	// every voter has told anew since the record was written; of one that is given up: what etcd was told lands no more
+	opTold uint8
+}
+
+func (r *replacing) pack(p *packer) {
+	p.put(r.dead, 3)
+	p.put(r.opReplace, 1)
+	p.put(r.rpWho, 3)
+	p.put(r.rpGone, 1)
+	p.put(r.opTold, 1)
+}
+
+func (r *replacing) unpack(p *packer) {
+	r.dead, r.opReplace, r.rpWho, r.rpGone, r.opTold = p.get(3), p.get(1), p.get(3), p.get(1), p.get(1)
+}
+
+func (r *replacing) permute(place *[maxHosts]uint8) {
+	if r.dead != 0 {
+		r.dead = place[r.dead-1] + 1
+	}
+	if r.opReplace != 0 {
+		r.rpWho = place[r.rpWho]
+	}
+}
+
+func (w *world) tidyReplacement() {
+	if w.op == 0 || w.opReplace == 0 {
+		w.replacing = replacing{dead: w.dead}
+	}
+	if w.dead != 0 && w.hosts[w.dead-1].list != voter {
+		w.dead = 0
+	}
+}
+
+// seemsDead tells whether nobody is to be found on a host: neither its agent, nor an etcd that anybody reaches.
+func (w *world) seemsDead(i int) bool {
+	return w.hosts[i].list == voter && !w.present(i) && !w.runs(i)
+}
+
+// graceOver lets a voter have been dead for the grace.
+func (m *machine) graceOver(w *world, i int) bool {
+	if !m.Repair || w.dead != 0 || !w.seemsDead(i) || !w.quorum() {
+		return false
+	}
+	w.dead = uint8(i) + 1
+	return true
+}
+
+// told lets every voter's agent tell anew what it sees, or the time be over in which what etcd was told of a removal
+// may land: it does within the lock's time to live or never.
+func (w *world) told() bool {
+	heard := w.dead != 0 && !w.seemsDead(int(w.dead-1))
+	if heard {
+		w.dead = 0
+	}
+	if w.opReplace == 0 || w.opTold != 0 || w.hosts[w.rpWho].lateRemove != 0 && w.rpGone == 0 {
+		return heard
+	}
+	w.opTold = 1
+	return true
+}
+
+// replaces tells whether the operation is a replacement by this host.
+func (w *world) replaces(h int) bool { return w.opReplace != 0 && w.opHosts(h) }
+
+// putReplacement records that a host takes the place of another.
+func (w *world) putReplacement(h int, gone bool) {
+	a := &w.hosts[h]
+	w.op, w.opReplace, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, 1, uint8(h), 0, phaseBegun, 0, 1, 0
+	w.opStandby, w.rpWho, w.rpGone = bit(a.list == learner), a.target, bit(gone)
+}
+
+// calledDead tells whether a host, by all that it sees, must find that the one that is called dead is.
+func (w *world) calledDead(h int) bool {
+	if w.dead == 0 || w.present(int(w.dead-1)) {
+		return false
+	}
+	speakers := 0
+	for i := range w.n {
+		if w.hosts[i].list != voter || !w.answers(i) || i != h && w.hosts[h].blind != 0 {
+			continue
+		}
+		if i == int(w.dead-1) || !w.present(i) && i != h {
+			return false
+		}
+		speakers++
+	}
+	return speakers >= 2
+}
+
+// awaitsRepair tells whether the only voter that a host does not see live is called dead.
+func (w *world) awaitsRepair(h int) bool {
+	if w.hosts[h].blind != 0 || !w.calledDead(h) || w.cycles(int(w.dead-1)) {
+		return false
+	}
+	for i := range w.n {
+		if w.hosts[i].list == voter && !w.answers(i) && i != int(w.dead-1) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *sight) replacementOp() *policy.Op {
+	name := hostName(int(s.opHost))
+	op := &policy.Op{
+		Kind: policy.KindReplace, Host: name, HostName: name, PeerURL: name, Target: policy.RoleVoter,
+		Phase: opPhase(s.opPhase), Token: tokenPast, Replaces: memberID(int(s.rpWho)),
+		SameBoot: s.opBoot != 0 || s.opHost != s.self, Elapsed: long(s.opOld), OrphanedFor: long(s.orphan),
+		WrittenFor: [...]time.Duration{ages, time.Second, time.Minute}[s.probe],
+	}
+	if s.rpGone != 0 {
+		op.Replaces = goneID
+	}
+	if s.opStandby != 0 {
+		op.PeerURL = ""
+	}
+	switch s.opPhase {
+	case phaseReady:
+		op.Phase = policy.PhaseRemoving
+	case phaseRollback:
+		op.WrittenFor = long(s.opTold)
+		op.Outcome, op.Reason = policy.Orphaned, string(policy.Orphaned)+": it was given up"
+	}
+	return op
+}
+
+// wordOf is what a voter's host says of the one that is called dead.
+func (s *sight) wordOf(i int) []policy.Sight {
+	if s.dead == 0 || s.hosts[i].list != voter || i == int(s.dead-1) {
+		return nil
+	}
+	return []policy.Sight{{MemberID: memberID(int(s.dead - 1)), Lost: true, ConnectedKnown: true, For: ages}}
+}
+
+// judgeReplacement holds a step that takes a dead voter out, or is about to, against the world at the moment of the
+// view.
+func (w *world) judgeReplacement(h int, c choice) breach {
+	who := int(w.rpWho)
+	if c.step == beginReplace {
+		who = int(c.target)
+	}
+	others, serving, sick := 0, 0, 0
+	for i := range w.n {
+		g := &w.hosts[i]
+		sick += int(bit(i != who && g.list != unlisted && g.named != 0 && g.fit == slow && w.present(i)))
+		if i != who && g.list == voter {
+			others++
+			serving += int(bit(w.serves(i)))
+		}
+	}
+	switch {
+	case c.step == removeMember && (!w.replaces(h) || w.opPhase != phaseReady || int(c.target) != who || w.rpGone != 0):
+		return removedUnasked
+	case c.step != beginReplace && w.opTold == 0:
+		return replacedUntold
+	case w.answers(who) || w.present(who) || int(w.dead) != who+1:
+		return liveReplaced
+	case sick > 0:
+		return replacedInCommon
+	case serving < others || serving < policy.Quorum(others+1):
+		return removedAtRisk
+	case c.step == beginReplace && w.stable == 0:
+		return unsettled
+	}
+	return w.judgeStandsReady(h)
+}
+
+// judgeStandsReady asks whether a host could take a place now.
+func (w *world) judgeStandsReady(h int) breach {
+	a := &w.hosts[h]
+	l := w.learnerAt()
+	caughtUp := a.list == learner && a.named != 0 && a.prog == steady && w.answers(h)
+	if a.fit != fit || l >= 0 && l != h || l == h && !caughtUp {
+		return replacedForNothing
+	}
+	return fine
+}
+
+// endsReplacement asks whether the operation may end: what etcd was told must not land later.
+func (w *world) endsReplacement() breach {
+	target := &w.hosts[w.rpWho]
+	if w.opReplace != 0 && w.rpGone == 0 && target.lateRemove != 0 && target.faulted == 0 {
+		return removalForgotten
+	}
+	return fine
+}
+
+// unreplaced tells whether a world shows that a voter stays dead: nothing but its host is down, and another one could
+// have taken its place.
+func (w *world) unreplaced(target policy.Target) bool {
+	dead, others := 0, 0
+	for i := range w.n {
+		h := &w.hosts[i]
+		switch {
+		case h.down != 0 && h.list == voter:
+			dead++
+		case h.down != 0:
+			return false
+		default:
+			others++
+		}
+	}
+	return dead == 1 && others >= target.Voters && w.quorum()
+}
+
+// judgeRepaired says what is wrong with a world at rest in which nothing but the host of a dead voter is down.
+func (w *world) judgeRepaired(target policy.Target) breach {
+	voters, _ := w.votes()
+	if voters != target.Voters || w.op != 0 || w.lock >= 0 || !w.allServe() {
+		return notReplaced
+	}
+	return fine
+}
+
+// smallReplacements are the scopes of dead voters that are replaced which every test run explores.
+func smallReplacements() []Scenario {
+	return []Scenario{
+		{
+			Name: "a dead voter replaced", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3}, Repair: true,
+			Faults: HostCrash, Budget: 1, Liveness: true,
+		},
+		{
+			Name: "a dead voter replaced by a standby", Hosts: 4, Voters: 3,
+			Target: policy.Target{Voters: 3, Standbys: 1}, Repair: true, Faults: HostCrash, Budget: 1, Liveness: true,
+		},
+	}
+}
+
+// Replacements are the scopes of dead voters that are replaced, as deep as some minutes on two cores allow: a second
+// fault of every class comes at every step of it.
+func Replacements() []Scenario {
+	late := HostCrash | LateCall | AgentCrash | VerdictChange
+	return append(smallReplacements(),
+		Scenario{
+			Name: "a dead voter replaced, a late call or crash", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3},
+			Repair: true, Faults: late, Budget: 2, Liveness: true, Long: true,
+		},
+		Scenario{
+			Name: "a dead voter replaced by a standby, 2 faults", Hosts: 4, Voters: 3,
+			Target: policy.Target{Voters: 3, Standbys: 1}, Repair: true, Faults: AllFaults, Budget: 2, Liveness: true,
+			Long: true,
+		},
+	)
+}
