@@ -29,8 +29,8 @@
 // Covered, on two to five hosts:
 //
 //   - operations: joins to voter and to standby with their roll-back and adoption, leftover learners, bootstrap,
-//     removals that people have asked for, dead voters whose place a standby or spare takes, and hosts that are taken down for maintenance, a restart or a reboot and
-//     brought back;
+//     removals that people have asked for, dead voters whose place a standby or spare takes, and hosts that are taken
+//     down for maintenance, a restart or a reboot and brought back;
 //   - faults: crashes of agents, members and hosts, agents that are paused past their lock, partitions, verdicts and
 //     clocks that change, calls that land late or never, and whatever operators do;
 //   - etcd: what it accepts and refuses, for good or for a while; who votes and who serves; what becomes of a member
