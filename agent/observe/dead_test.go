@@ -4,9 +4,11 @@
 package observe
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
@@ -131,5 +133,23 @@ func TestAnAgentIsGoneSinceItsRecordIsAndForTheTimeThatOutlivesIt(t *testing.T) 
 		if agent.Seconds() != float64(c.agent) || member.Seconds() != float64(c.member) {
 			t.Errorf("after %d s its agent is gone for %s, its member lost for %s", c.at, agent, member)
 		}
+	}
+}
+
+func TestASpareThatPublishesNoWordsGoesByItsOwnLooks(t *testing.T) {
+	t.Parallel()
+	c := hostConfig()
+	b := NewBuilder(c, "boot-1", "i", false)
+	r := quiet(1, time.Second)
+	r.Hosts = append(r.Hosts, record.Host{
+		ID: c.Host.ID, PeerURL: "http://of-no-member", Sees: []record.Sight{{Member: 3, Peer: "reached"}},
+	})
+	r.Sights = []network.Sight{
+		{Member: 1, Peer: network.Way{State: network.Answers}}, {Member: 2}, {Member: 3, Lost: true},
+	}
+	got := b.sees(r, r.Hosts[len(r.Hosts)-1])
+	want := []policy.Sight{{MemberID: 1}, {MemberID: 3, Lost: true}}
+	if !slices.Equal(got, want) {
+		t.Errorf("it sees %+v", got)
 	}
 }

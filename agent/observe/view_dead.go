@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
@@ -15,8 +16,8 @@ import (
 
 // sees makes the view of what a host says of the members: a host that is one itself, or this one.
 func (b *Builder) sees(r *round.Round, h record.Host) (all []policy.Sight) {
-	if _, member := r.Membership.ByPeerURL(h.PeerURL); !member && h.ID != b.config.Host.ID {
-		return nil
+	if _, member := r.Membership.ByPeerURL(h.PeerURL); !member {
+		return b.seesItself(r, h)
 	}
 	for _, s := range h.Sees {
 		if _, listed := r.Membership.ByID(uint64(s.Member)); !listed {
@@ -30,6 +31,19 @@ func (b *Builder) sees(r *round.Round, h record.Host) (all []policy.Sight) {
 		word.For = b.since.Of(fmt.Sprintf("host/%s/sees/%x", h.ID, uint64(s.Member)),
 			fmt.Sprint(h.Instance, s.Lost.UnixMilli(), s.Link), r.At, r.Number)
 		all = append(all, word)
+	}
+	return all
+}
+
+// seesItself makes it of what this host sees, where it is a spare: those publish no such words.
+func (b *Builder) seesItself(r *round.Round, h record.Host) (all []policy.Sight) {
+	if h.ID != b.config.Host.ID {
+		return nil
+	}
+	for _, s := range r.Sights {
+		if s.Lost || s.Peer.State != network.Unknown || s.Client.State != network.Unknown {
+			all = append(all, policy.Sight{MemberID: s.Member, Lost: s.Lost})
+		}
 	}
 	return all
 }

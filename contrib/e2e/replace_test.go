@@ -1,0 +1,148 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build long
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// grace is the shortest that the configuration allows.
+const grace = 30 * time.Second
+
+// repairWorld is three voters, which n1 leads, and n4, a standby or a spare, that replace whoever is dead.
+func repairWorld(t *testing.T, standbys int) *world {
+	t.Helper()
+	w := newWorld(t, worldOptions{hosts: 4, standbys: standbys, set: map[string]string{"repair.dead": grace.String()}})
+	w.start(w.hosts[:3]...)
+	w.bootstrap()
+	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.start(w.hosts[3])
+	w.within(2*formation, "n4 stands ready", func() bool { return w.has(3, standbys) })
+	w.rolesAgree()
+	w.lead(w.hosts[0])
+	return w
+}
+
+// powerOff ends the agent and the etcd of a host, at once and for good.
+func (h *host) powerOff() {
+	h.w.t.Helper()
+	if err := h.end(); err != nil {
+		h.w.t.Fatal(err)
+	}
+	h.running, h.w.killed = false, true
+}
+
+// replaced waits until a host is gone from the members, and three others vote.
+func (w *world) replaced(dead *host) {
+	w.t.Helper()
+	began := time.Now()
+	w.within(grace+bound, "another takes the place of "+dead.Options.Name, func() bool {
+		listed, _ := w.is(dead)
+		return !listed && w.has(3, 0)
+	})
+	w.t.Logf("full strength %s after the power was lost, %s of it grace", time.Since(began).Round(100*time.Millisecond), grace)
+}
+
+// repairOf gives the text with which the last replacement by a host has ended.
+func (w *world) repairOf(h *host) string {
+	w.t.Helper()
+	lines, err := w.history()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, l := range lines {
+		if l.Kind == "op" && strings.HasPrefix(l.Text, "replace of "+h.Options.Name+" ") {
+			return l.Code + ": " + l.Text
+		}
+	}
+	return ""
+}
+
+func TestADeadFollowersPlaceIsTakenByTheStandbyAndItComesBackAsOne(t *testing.T) {
+	t.Parallel()
+	w := repairWorld(t, 1)
+	n3, n4 := w.hosts[2], w.hosts[3]
+	n3.powerOff()
+	w.replaced(n3)
+	w.verify(3, 0)
+	if got := w.repairOf(n4); !strings.Contains(got, "JOINED: ") || !strings.Contains(got, "in place of n3") {
+		t.Errorf("history tells %q", got)
+	}
+	w.start(n3)
+	w.within(2*formation, "n3 is back as a standby", func() bool { return w.has(3, 1) })
+	w.verify(3, 1)
+}
+
+func TestADeadLeadersPlaceIsTakenByASpareAndItComesBackAsOne(t *testing.T) {
+	t.Parallel()
+	w := repairWorld(t, 0)
+	n1 := w.hosts[0]
+	n1.powerOff()
+	w.replaced(n1)
+	w.verify(3, 0)
+	w.start(n1)
+	w.rolesAgree()
+	w.verify(3, 0)
+	if w.isVoter(n1) || n1.role() != "spare" {
+		t.Errorf("n1 is a %s", n1.role())
+	}
+}
+
+func TestADeadVoterThatIsBackBeforeItsRemovalStays(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"after begin-replace", "before remove-member"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			w := repairWorld(t, 1)
+			n3, n4 := w.hosts[2], w.hosts[3]
+			before := w.id(n3)
+			n4.stopAt(at)
+			n3.powerOff()
+			w.within(grace+bound, n4.Options.Name+" stands still "+at, n4.stopped)
+			w.start(n3)
+			w.eventually("n3 answers", func() bool { return w.leader(n3) != 0 })
+			if at == "after begin-replace" {
+				n4.resume()
+			} else { // its last look was before; what it does next is looked at once more
+				n4.strike(at, agentOnly)
+				n4.resume()
+				w.start(n4)
+			}
+			w.verify(3, 1)
+			if w.id(n3) != before || !w.isVoter(n3) {
+				t.Errorf("n3 was removed: %v", w.members())
+			}
+			if got := w.repairOf(n4); at == "after begin-replace" && !strings.Contains(got, string(policy.MemberLive)) {
+				t.Errorf("history tells %q", got)
+			}
+		})
+	}
+}
+
+func TestWhoeverIsKilledInTheMidstOfAReplacementFullStrengthComesBack(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{
+		"after begin-replace", "after set-phase/removing", "after remove-member", "after add-learner", "after promote",
+	} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			w := repairWorld(t, 0)
+			n3, n4 := w.hosts[2], w.hosts[3]
+			n4.stopAt(at)
+			n3.powerOff()
+			w.within(grace+bound, n4.Options.Name+" stands still "+at, n4.stopped)
+			n4.strike(at, both)
+			n4.resume()
+			w.start(n4)
+			w.replaced(n3)
+			w.verify(3, 0)
+		})
+	}
+}
