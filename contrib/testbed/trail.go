@@ -106,7 +106,7 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 	began := ""
 	for _, l := range lines {
 		begins := l.Kind == "step" && (l.Code == string(policy.StepBeginJoin) ||
-			l.Code == string(policy.StepBeginCycle))
+			l.Code == string(policy.StepBeginCycle) || l.Code == string(policy.StepBeginReplace))
 		switch {
 		case begins && l.Outcome == record.StepError:
 			killed = true // perhaps it has begun all the same, and nobody was told
@@ -118,7 +118,7 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 			began = l.Name
 		case l.Kind == "operator" && l.Code == "RELEASED":
 			began = ""
-		case l.Operation == policy.KindJoin || l.Operation == policy.KindCycle:
+		case l.Operation == policy.KindJoin || l.Operation == policy.KindCycle || l.Operation == policy.KindReplace:
 			if began == "" && !killed {
 				wrong = append(wrong, fmt.Errorf("history: %s ended an operation that has not begun: %s", l.Name,
 					l.Text))
