@@ -50,11 +50,8 @@ const (
 	setRemoving
 	removeMember
 	endRemoval
-<<<<<<< HEAD
 	giveWay
-=======
 	beginReplace
->>>>>>> ddd8fdf (model: a dead voter whose place a standby or spare takes, with promises of its own and twenty mistakes that break them)
 )
 
 // writesRecord tells the steps that are one fenced write of the operation record.
@@ -88,11 +85,11 @@ func underLock(step uint8) bool {
 
 // namesTarget tells the steps that name the member of a host, which may be another one.
 func namesTarget(step uint8) bool {
-<<<<<<< HEAD
-	return step == removeLearner || step == rollBackLeft || step == removeMember || step == giveWay
-=======
-	return step == removeLearner || step == rollBackLeft || step == removeMember || step == beginReplace
->>>>>>> ddd8fdf (model: a dead voter whose place a standby or spare takes, with promises of its own and twenty mistakes that break them)
+	switch step {
+	case removeLearner, rollBackLeft, removeMember, giveWay, beginReplace:
+		return true
+	}
+	return false
 }
 
 // kindOf gives the policy's name of a step.
@@ -106,12 +103,8 @@ func kindOf(step uint8) policy.StepKind {
 		policy.StepBeginCycle, policy.StepSetPhase, policy.StepSetPhase, policy.StepSetPhase, policy.StepMoveLeader,
 		policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot, policy.StepEndOp, policy.StepEndOp,
 		policy.StepRunCommand, policy.StepRecordAgain,
-<<<<<<< HEAD
 		policy.StepBeginRemoval, policy.StepSetPhase, policy.StepRemoveMember, policy.StepEndOp, policy.StepGiveWay,
-=======
-		policy.StepBeginRemoval, policy.StepSetPhase, policy.StepRemoveMember, policy.StepEndOp,
 		policy.StepBeginReplace,
->>>>>>> ddd8fdf (model: a dead voter whose place a standby or spare takes, with promises of its own and twenty mistakes that break them)
 	}[step]
 }
 
@@ -183,13 +176,10 @@ func (s *sight) translate(v *policy.View, d policy.Decision) (kind, target uint8
 		}
 	case policy.StepRemoveLearner:
 		return removeLearner, uint8(step.MemberID - 1)
-<<<<<<< HEAD
 	case policy.StepGiveWay:
 		return giveWay, uint8(step.MemberID - 1)
-=======
 	case policy.StepBeginReplace:
 		return beginReplace, uint8(step.MemberID - 1)
->>>>>>> ddd8fdf (model: a dead voter whose place a standby or spare takes, with promises of its own and twenty mistakes that break them)
 	case policy.StepRemoveMember:
 		return removeMember, uint8(step.MemberID - 1)
 	case policy.StepEndOp:
