@@ -30,13 +30,11 @@ func repairWorld(t *testing.T, standbys int) *world {
 	return w
 }
 
-// powerOff ends the agent and the etcd of a host, at once and for good.
+// powerOff kills the agent and the etcd of a host.
 func (h *host) powerOff() {
 	h.w.t.Helper()
-	if err := h.end(); err != nil {
-		h.w.t.Fatal(err)
-	}
-	h.running, h.w.killed = false, true
+	h.kill()
+	h.killEtcd()
 }
 
 // replaced waits until a host is gone from the members, and three others vote.
@@ -47,7 +45,7 @@ func (w *world) replaced(dead *host) {
 		listed, _ := w.is(dead)
 		return !listed && w.has(3, 0)
 	})
-	w.t.Logf("full strength %s after the power was lost, %s of it grace", time.Since(began).Round(100*time.Millisecond), grace)
+	w.t.Logf("full strength %s later, of a grace of %s", time.Since(began).Round(100*time.Millisecond), grace)
 }
 
 // repairOf gives the text with which the last replacement by a host has ended.
@@ -138,7 +136,7 @@ func TestWhoeverIsKilledInTheMidstOfAReplacementFullStrengthComesBack(t *testing
 			n4.stopAt(at)
 			n3.powerOff()
 			w.within(grace+bound, n4.Options.Name+" stands still "+at, n4.stopped)
-			n4.strike(at, both)
+			n4.strike(at, agentOnly)
 			n4.resume()
 			w.start(n4)
 			w.replaced(n3)

@@ -144,7 +144,8 @@ func (e event) class() Faults {
 // global tells the events that belong to no host.
 func (k kind) global() bool {
 	switch k {
-	case evMissed, evSettled, evCooled, evStalled, evOrphaned, evWaits, evServed, evTold, evLeaseOver, evOperatorResumes,
+	case evMissed, evSettled, evCooled, evStalled, evOrphaned, evWaits, evServed, evTold, evLeaseOver,
+		evOperatorResumes,
 		evTooLong, evOperatorPauses, evOperatorReleases, evDeleted, evRemoveOver:
 		return true
 	}

@@ -88,7 +88,9 @@ func deadMistakes() []Mistake {
 					v.Hosts[i].MemberLostFor = ages
 					for _, m := range v.Cluster.Members {
 						if !m.Live && !m.Learner {
-							v.Hosts[i].Sees = []policy.Sight{{MemberID: m.ID, Lost: true, ConnectedKnown: true, For: ages}}
+							v.Hosts[i].Sees = []policy.Sight{{
+								MemberID: m.ID, Lost: true, ConnectedKnown: true, For: ages,
+							}}
 						}
 					}
 				}
