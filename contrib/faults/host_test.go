@@ -65,8 +65,8 @@ func program(t *testing.T, name string) string {
 }
 
 // start starts quorumd on a host that has no member; its data would lie on that disk. Where the disk is empty, it is
-// that of the host's own directory.
-func start(t *testing.T, disk string, set map[string]string) *testbed.Host {
+// that of the host's own directory. The command within, if any, is given quorumd's own to run.
+func start(t *testing.T, disk string, set map[string]string, within ...string) *testbed.Host {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "q") // t.TempDir is too long for a control socket
 	if err != nil {
@@ -79,7 +79,7 @@ func start(t *testing.T, disk string, set map[string]string) *testbed.Host {
 	maps.Copy(all, set)
 	h, err := testbed.NewHost(testbed.HostOptions{
 		Name: "n1", Dir: dir, Disk: disk, Etcd: testbed.Etcd(t, testbed.Small), Shipped: true, Set: all,
-		Agent:     []string{"setpriv", "--pdeathsig", "KILL", program(t, "quorumd"), "run"},
+		Agent:     append(within, "setpriv", "--pdeathsig", "KILL", program(t, "quorumd"), "run"),
 		ClientURL: "http://" + at(0), PeerURL: "http://" + at(1), Metrics: at(2),
 		Endpoints: []string{"http://" + at(0)},
 	})

@@ -39,6 +39,7 @@ func places() []place {
 		{"machine", "The machine", "A virtual machine with drives and a kernel of its own (`make vm`). It is emulated: " +
 			"a write may take 200 ms there and hang for 3 s, a verdict looks back on 100 samples, and the processor " +
 			"is short beside what it has to do."},
+		{"link", "The link", "A host in a network of its own, at the end of a cable."},
 		{"host", "The host", "A host of this machine, on a disk that is well."},
 	}
 }
