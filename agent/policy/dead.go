@@ -164,4 +164,4 @@ func OwnMemberLost(v View) bool {
 
 // AsksWhoIsDead tells whether an operation of that kind waits for what every voter's agent says of the one that it
 // replaces, by a look that is younger than its record.
-func AsksWhoIsDead(kind string) bool { return kind == "replace" }
+func AsksWhoIsDead(kind string) bool { return kind == KindReplace }

@@ -135,6 +135,14 @@ func TestThatAMemberIsLostIsSaidAtOnceAndSoThatItIsFound(t *testing.T) {
 	if got := s.steady(stepped); !got[1].Lost.Equal(on(16 * time.Second)) {
 		t.Errorf("a step of the wall clock has made it another word: %+v", got[1])
 	}
+	encoded, err := record.Encode(record.Host{Sees: s.shown, MemberLost: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := record.Decode[record.Host](encoded)
+	if err != nil || !back.MemberLost || !reflect.DeepEqual(back.Sees, s.shown) {
+		t.Errorf("read again it is %+v, %v", back, err)
+	}
 }
 
 func TestWhatALostMemberIsSaidToBeConnectedByIsWhatEtcdTells(t *testing.T) {
