@@ -38,8 +38,8 @@ func (o *Observer) lookAtData(ctx context.Context, r *round.Round) {
 	r.Data = found(&o.data, r.At, maxAge*every+lookTimeout)
 }
 
-// calmShare is how much more seldom a child process is started for a look, on a host whose etcd serves and is left alone:
-// a child costs as much as ten rounds of the loop.
+// calmShare is how much more seldom a child process is started for a look, on a host whose etcd serves and is left
+// alone: a child costs as much as ten rounds of the loop.
 const calmShare = 4
 
 // calm tells whether nothing is asked of this host, and no operation is in flight.

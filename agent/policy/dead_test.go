@@ -249,12 +249,12 @@ func TestAHostSaysThatItsMemberIsLostWhenItsDataIsGoneAndNotWhileItServes(t *tes
 		change func(v *View)
 		lost   bool
 	}{
-		"it is down and its directory is empty": {func(*View) {}, true},
-		"it serves still":                       {func(v *View) { v.Cluster.Members[0].Live = true }, false},
-		"its data is there":                     {func(v *View) { v.Data = Data{State: DataMember, MemberID: 1} }, false},
-		"its data is another member's":          {func(v *View) { v.Data = Data{State: DataMember, MemberID: 9} }, true},
-		"its data cannot be looked at":          {func(v *View) { v.Data = Data{State: DataUnknown} }, false},
-		"it is no member":                       {func(v *View) { v.Self.PeerURL = peerPrefix + "n9" }, false},
+		"its directory is empty": {func(*View) {}, true},
+		"it serves still":        {func(v *View) { v.Cluster.Members[0].Live = true }, false},
+		"its data is there":      {func(v *View) { v.Data = Data{State: DataMember, MemberID: 1} }, false},
+		"it is another's data":   {func(v *View) { v.Data = Data{State: DataMember, MemberID: 9} }, true},
+		"its data is not known":  {func(v *View) { v.Data = Data{State: DataUnknown} }, false},
+		"it is no member":        {func(v *View) { v.Self.PeerURL = peerPrefix + "n9" }, false},
 	} {
 		v := threeVoters()
 		v.Cluster.Members[0].Live, v.Data, v.Unit.State = false, Data{State: DataEmpty}, UnitInactive
