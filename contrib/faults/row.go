@@ -40,6 +40,7 @@ func places() []place {
 			"a write may take 200 ms there and hang for 3 s, a verdict looks back on 100 samples, and the processor " +
 			"is short beside what it has to do."},
 		{"link", "The link", "A host in a network of its own, at the end of a cable."},
+		{"processor", "The processor", "A host of this machine, on a disk that is well; the limit is as shipped."},
 		{"host", "The host", "A host of this machine, on a disk that is well."},
 	}
 }
