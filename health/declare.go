@@ -119,6 +119,7 @@ func declarations(t Thresholds) []declaration {
 		declareFailing(), declareWear(), declareDriveErrors(), declareHeat(), declareAlarms(),
 		declareMemory(), declarePressure(), declareKills(), declareModules(), declareBroken(), declareClock(),
 		declareSteps(), declareClockSource(), declareThrottling(), declareMachineChecks(), declareHung(),
+		declareBootLoop(), declareUnexpectedReboot(),
 		declareCPUPressure(), declareIOPressure(),
 		declareCertificates(), declareVersion(), declareSettings(), declareHeartbeatSet(),
 		declareLeaderless(), declareLeaders(), declareProposals(), declareApplies(), declareHeartbeats(),

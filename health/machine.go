@@ -37,6 +37,9 @@ type MachineReading struct {
 	// Processor is the time of all processors since the boot, and of it that which the host of a virtual machine has
 	// taken for others.
 	Processor Part
+	// Boots is how often the machine was booted within BootLoopSpan, and BootsUnexpected how often within
+	// UnexpectedSpan although the agent had not been told to end.
+	Boots, BootsUnexpected Figure
 	// At is the moment of the look.
 	At time.Duration
 }
@@ -47,7 +50,7 @@ func Silent(why string) MachineReading {
 	return MachineReading{
 		MemoryAvailable: f, MemoryStalled: f, ProcessesKilled: f, MemoryCorrected: f, MemoryUncorrected: f,
 		ClockError: f, Booted: f, Throttled: f, MachineChecks: f, TasksHung: f, ProcessorWaited: f, DiskWaited: f,
-		Segments: p, Processor: p,
+		Boots: f, BootsUnexpected: f, Segments: p, Processor: p,
 	}
 }
 

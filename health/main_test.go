@@ -81,7 +81,8 @@ func wellMachine() MachineReading {
 		MemoryAvailable: known(60), MemoryStalled: known(0), ProcessesKilled: known(3), MemoryCorrected: known(100),
 		MemoryUncorrected: known(0), ClockError: known(0.05), Booted: known(1.8e9), ClockSource: "tsc",
 		Throttled: known(40), MachineChecks: known(0), TasksHung: known(0), ProcessorWaited: known(5),
-		DiskWaited: known(1), Segments: Part{Known: true, Of: 1000, Among: 1e6},
+		DiskWaited: known(1), Boots: known(1), BootsUnexpected: known(0),
+		Segments:  Part{Known: true, Of: 1000, Among: 1e6},
 		Processor: Part{Known: true, Of: 10, Among: 1e7},
 	}
 }

@@ -29,6 +29,9 @@ func processorEdges() []edge {
 	clock := func(by float64) change { return func(m *MachineReading) { m.Booted.Value += by } }
 	source := func(name string) change { return func(m *MachineReading) { m.ClockSource = name } }
 	checks := func(n float64) change { return func(m *MachineReading) { m.MachineChecks = known(n) } }
+	boots := func(all, unexpected float64) change {
+		return func(m *MachineReading) { m.Boots, m.BootsUnexpected = known(all), known(unexpected) }
+	}
 	resend := func(n, among float64) change {
 		return func(m *MachineReading) { m.Segments.Of += n; m.Segments.Among += among }
 	}
@@ -42,6 +45,10 @@ func processorEdges() []edge {
 		lasting("time in which all wait for disks at most 50 %", disks(50.1), disks(50), 5*minute),
 		lasting("the time comes from a slow clock", nothing, source("hpet"), minute),
 		lasting("the time comes from a fast clock", source("acpi_pm"), source("arch_sys_counter"), minute),
+		{"boots over 2", set(boots(2, 0), minute), set(boots(3, 0), second)},
+		lasting("boots at most 2", boots(3, 0), boots(2, 0), minute),
+		{"reboots without a word over 0", set(nothing, minute), set(boots(1, 1), second)},
+		lasting("reboots without a word at most 0", boots(1, 1), boots(1, 0), minute),
 		{"a machine check", set(nothing, minute), set(checks(1), second)},
 		lasting("no machine check", checks(1), checks(0), minute),
 		{"times a processor was slowed down over 10", set(hot(10), minute), set(hot(1), second)},

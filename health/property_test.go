@@ -100,7 +100,7 @@ func someMachine(chance func(percent int) bool) MachineReading {
 		m.ClockSource, m.Segments.Of = "hpet", 500
 	}
 	if chance(5) {
-		m.MachineChecks.Value = 1
+		m.MachineChecks.Value, m.Boots.Value, m.BootsUnexpected.Value = 1, 4, 1
 	}
 	if chance(85) { // it takes five minutes
 		m.ProcessorWaited.Value, m.DiskWaited.Value = 90, 95

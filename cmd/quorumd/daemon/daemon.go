@@ -97,6 +97,8 @@ func Run(ctx context.Context, opt Options) error {
 	if wall == nil {
 		wall = time.Now
 	}
+	boots := notedBoots(conf.Paths.State, parts.bootID, wall, log)
+	defer boots.end(log)
 	prober := network.New(network.Options{TLS: parts.etcd.TLS, Now: sinceBoot})
 	a, err := agent.New(agent.Options{
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
@@ -108,9 +110,10 @@ func Run(ctx context.Context, opt Options) error {
 		EtcdVersion: func(ctx context.Context) (string, error) {
 			return cluster.BinaryVersion(ctx, []string{self, launch.Command}, conf.Etcd.Binary)
 		},
-		BlockProgress: parts.blocks.Progress, Sensors: kernel.Read, Devices: kernel.Devices, EtcdMetrics: metrics.Read,
-		Links:   func(ctx context.Context) health.LinkReading { return kernel.Links(ctx, peerHost(conf.Etcd)) },
-		Network: prober, Plugins: openPlugins(conf.Checks, log),
+		BlockProgress: parts.blocks.Progress, Sensors: boots.beside(kernel.Read), Devices: kernel.Devices,
+		EtcdMetrics: metrics.Read,
+		Links:       func(ctx context.Context) health.LinkReading { return kernel.Links(ctx, peerHost(conf.Etcd)) },
+		Network:     prober, Plugins: openPlugins(conf.Checks, log),
 		Now: sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
 	})

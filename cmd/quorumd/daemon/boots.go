@@ -1,0 +1,54 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/health"
+)
+
+// bootsWithin is how long the end waits for the note that the agent was told to end.
+const bootsWithin = time.Second
+
+// boots are those of this machine, as the health checks want them.
+type boots struct {
+	noted *local.Boots
+	wall  func() time.Time
+}
+
+// notedBoots opens what is noted and notes, beside the caller, that the agent runs.
+func notedBoots(state, bootID string, wall func() time.Time, log *slog.Logger) boots {
+	b := boots{local.OpenBoots(local.HostFiles{}, state, bootID, wall().Add(-sinceBoot())), wall}
+	go func() {
+		if err := b.noted.Begin(); err != nil {
+			log.Warn("an unexpected reboot would not be noticed", "error", err)
+		}
+	}()
+	return b
+}
+
+// end notes that the agent was told to end, unless the disk does not answer.
+func (b boots) end(log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), bootsWithin)
+	defer cancel()
+	if err := local.Within(ctx, b.noted.End); err != nil {
+		log.Warn("the next boot will be taken for unexpected", "error", err)
+	}
+}
+
+// beside adds what is known of the boots to what the kernel tells.
+func (b boots) beside(read func() health.MachineReading) func() health.MachineReading {
+	return func() health.MachineReading {
+		out, now := read(), b.wall()
+		all, _ := b.noted.Since(now.Add(-health.BootLoopSpan))
+		_, unexpected := b.noted.Since(now.Add(-health.UnexpectedSpan))
+		out.Boots = health.Figure{Value: float64(all), Known: true}
+		out.BootsUnexpected = health.Figure{Value: float64(unexpected), Known: true}
+		return out
+	}
+}
