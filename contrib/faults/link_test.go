@@ -33,7 +33,8 @@ func TestLinkFaultsAreFoundInTime(t *testing.T) {
 	}{
 		{
 			"the interface of etcd's traffic loses its link", "`ip link set … down` at the other end of its cable",
-			[]string{"down"}, "LINK_DOWN",
+			[]string{"down"},
+			"LINK_DOWN",
 		},
 		{"then its link comes and goes", "the same, up and down", []string{"up", "down", "up"}, "LINK_FLAPPING"},
 	} {

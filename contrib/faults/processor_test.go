@@ -19,8 +19,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestProcessorFaultsAreFoundInTime has an agent and its probe that hardly get the processor. The disk is well, and must
-// not be blamed.
+// TestProcessorFaultsAreFoundInTime has an agent and its probe that hardly get the processor. The disk is well, and
+// must not be blamed.
 func TestProcessorFaultsAreFoundInTime(t *testing.T) {
 	t.Parallel()
 	made := tableOf(t, "processor")

@@ -36,9 +36,9 @@ func places() []place {
 			"host without a member. Its qualifying run is short, but for the host that wants to join, and the fault " +
 			"begins when the probe writes as seldom as in service."},
 		{"network", "The network", "Three voters with a real etcd, each in a network of its own; n1 tells."},
-		{"machine", "The machine", "A virtual machine with drives and a kernel of its own (`make vm`). It is emulated: " +
-			"a write may take 200 ms there and hang for 3 s, a verdict looks back on 100 samples, and the processor " +
-			"is short beside what it has to do."},
+		{"machine", "The machine", "A virtual machine with drives and a kernel of its own (`make vm`). It is " +
+			"emulated: a write may take 200 ms there and hang for 3 s, a verdict looks back on 100 samples, and the " +
+			"processor is short beside what it has to do."},
 		{"link", "The link", "A host in a network of its own, at the end of a cable."},
 		{"processor", "The processor", "A host of this machine, on a disk that is well; the limit is as shipped."},
 		{"host", "The host", "A host of this machine, on a disk that is well."},
