@@ -110,6 +110,12 @@ func Mistakes() []Mistake {
 				opt.Unit = eager{opt.Unit}
 			},
 		},
+		{
+			Name: "every other host is taken for well", Promise: "P6",
+			parts: asking(func(c agent.Etcd, p *process) agent.Etcd {
+				return &praising{c, "/" + p.host.config.Host.ID}
+			}),
+		},
 	}
 }
 

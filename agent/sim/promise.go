@@ -43,6 +43,7 @@ type promises struct {
 	late  bool // what is applied now has left its sender long ago
 
 	op           *record.Op    // as it last was
+	opSince      time.Duration // since when there is one, or none
 	decoded      *record.Op    // the record as it was last decoded
 	decodedAt    int64         // and its revision
 	hostsChanged time.Duration // when a host's record last changed
@@ -103,6 +104,9 @@ func (p *promises) stepping(by *process, step policy.Step, done bool) {
 	}
 	w.happen(by.host, happenedStep, uint64(len(step.Kind)), "begins %s", step)
 	p.spins(by, step)
+	if step.Kind == policy.StepGiveWay {
+		p.beforeGiveWay(by, step)
+	}
 	if !withoutLock(step.Kind) && p.lockOwner() != by {
 		p.breach("P5", by.host, fmt.Sprintf("%s is begun by an agent that does not hold the lock", step.Kind))
 	}
@@ -519,6 +523,9 @@ func (p *promises) afterEffect() {
 	p.ownedOp = owned
 	if p.op != nil && op == nil {
 		w.happen(nil, happenedEtcd, 6, "the operation of %s has ended", p.op.HostName)
+	}
+	if (p.op == nil) != (op == nil) {
+		p.opSince = w.now()
 	}
 	p.op = op
 	if n := len(w.etcd.learners()); n > 1 {

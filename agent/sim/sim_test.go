@@ -143,13 +143,15 @@ func (s *totals) add(r Result) {
 	s.Steps += r.Steps
 	s.Calls += r.Calls
 	s.Promoted += r.Promoted
+	s.GaveWay += r.GaveWay
 	s.Elections += r.Elections
 }
 
 func (s *totals) String() string {
 	return fmt.Sprintf("%d seeds, %.0f hours of cluster life: %d faults, %d elections, %d rounds, %d calls, %d "+
-		"steps, %d promotions; the target stood again %s after the last fault at the latest",
-		s.seeds, s.lasted.Hours(), s.Faults, s.Elections, s.Rounds, s.Calls, s.Steps, s.Promoted,
+		"steps, %d promotions, %d times a leader gave way; the target stood again %s after the last fault at the "+
+		"latest",
+		s.seeds, s.lasted.Hours(), s.Faults, s.Elections, s.Rounds, s.Calls, s.Steps, s.Promoted, s.GaveWay,
 		s.slow.Round(time.Second))
 }
 

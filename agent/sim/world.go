@@ -37,7 +37,7 @@ type world struct {
 
 // counts say how much was simulated.
 type counts struct {
-	Faults, Rounds, Steps, Calls, Promoted, Elections int
+	Faults, Rounds, Steps, Calls, Promoted, Elections, GaveWay int
 }
 
 // A lane keeps moments apart. Everything that happens has a moment of its own, to the nanosecond:
