@@ -117,7 +117,7 @@ func rest(v View) Decision {
 		}
 		return wait(VoterNotLive, "%s", text)
 	}
-	if r, slow := leaderSlow(v); slow {
+	if r, slow := leaderSlow(v); slow && sick(v.Health.State) { // one that is only warm is told beside
 		return Decision{Reasons: []Reason{r}}
 	}
 	return wait(AtRest, "this host is a %s and nothing is to do", roleOf(v))

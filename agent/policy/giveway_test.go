@@ -62,6 +62,9 @@ func TestALeaderHandsOverToNobodyWhoIsNotBetter(t *testing.T) {
 		}
 	}
 	play(t, slowLeader, []scene{
+		{"it is only warm, and so are they", func(v *View) {
+			v.Health.State, v.Hosts[1].Health, v.Hosts[2].Health = health.Warm, health.Warm, health.Warm
+		}, StepNone, AtRest},
 		{"they are warm", both(func(_ *View, _ *Member, h *Host) { h.Health = health.Warm }), StepNone, LeaderSlow},
 		{"nothing is known of them", both(func(_ *View, _ *Member, h *Host) {
 			h.Health = health.Unknown
