@@ -39,7 +39,8 @@
 // Abstracted:
 //
 //   - time: every duration is 0 or beyond its limit, and a lease ends only after its holder's validity;
-//   - the leader: only whether there is a quorum;
+//   - the leader: only whether there is a quorum; how often one that is not well hands over is a walk of its own, which
+//     knows who leads;
 //   - raft's log: a learner is behind, near or steady, and follows or does not;
 //   - ranks: who goes first among equals is left open.
 //

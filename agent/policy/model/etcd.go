@@ -36,8 +36,8 @@ func (w *world) votes() (voters, running int) {
 	return voters, running
 }
 
-// quorum tells whether etcd answers at all. Which member leads is left out: nothing that quorumd
-// does depends on it, and a change of leader only lengthens leases, whose end is open anyway.
+// quorum tells whether etcd answers at all. Which member leads is left out: it is open at every look
+// where something depends on it, and a change of leader only lengthens leases, whose end is open anyway.
 func (w *world) quorum() bool {
 	voters, running := w.votes()
 	return voters > 0 && running >= policy.Quorum(voters)
