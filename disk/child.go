@@ -19,8 +19,8 @@ import (
 const (
 	// PageFD is where the child finds the shared page.
 	PageFD = 3
-	// longestNap is how late the child may notice that a burst was asked for. To look more often would be a good part of
-	// what the probe costs at rest.
+	// longestNap is how late the child may notice that a burst was asked for. To look more often would be a good part
+	// of what the probe costs at rest.
 	longestNap = time.Second
 
 	exitUsage    = 64 // EX_USAGE
