@@ -25,7 +25,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -77,24 +76,26 @@ const (
 	maxSaid    = 4 << 10 // bytes of a text that is passed on to a program
 )
 
-// Every child of the agent has this package in it: what only an order needs is made when one comes.
-var (
-	agentName   = form(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
-	programName = form(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
-	runID       = form(`^[A-Za-z0-9_.:+/ -]{1,200}$`)
-	token       = form(`^quorumd-[A-Z2-7]{20,64}$`)
-	digest      = form(`^[0-9a-f]{64}$`)
-	member      = form(
-		`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}=https?://([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9._-]{1,15})?\]):[0-9]{1,5}$`)
+const (
+	maxRunID = 200
+	// maxMember is of a name of 63 bytes, and of a URL whose host has 253.
+	maxMember = 63 + len("=https://") + 253 + len(":65535")
 )
 
-func form(text string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
-}
+// Every child of the agent makes these when it starts: long repetitions, which take long to make, are bounded beside.
+var (
+	agentName   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
+	programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+	runID       = regexp.MustCompile(`^[A-Za-z0-9_.:+/ -]+$`)
+	token       = regexp.MustCompile(`^quorumd-[A-Z2-7]{20,64}$`)
+	digest      = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	member      = regexp.MustCompile(
+		`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}=https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9._-]{1,15})?\]):[0-9]{1,5}$`)
+)
 
 // CheckAgent tells what is wrong with the name of an agent, as in quorumd@NAME.service.
 func CheckAgent(name string) error {
-	if !agentName().MatchString(name) {
+	if !agentName.MatchString(name) {
 		return fmt.Errorf("%q is no name of an agent: letters, digits, _, - and ., at most 64, and no - or . first",
 			cut(name))
 	}
@@ -132,16 +133,16 @@ func (i Initial) check() error {
 			len(i.Cluster), maxMembers, maxCluster)
 	}
 	for _, m := range members {
-		if !member().MatchString(m) {
+		if len(m) > maxMember || !member.MatchString(m) {
 			return fmt.Errorf("%q in the initial cluster is no member: NAME=http://HOST:PORT is expected", cut(m))
 		}
 	}
 	switch {
 	case i.State != "new" && i.State != "existing":
 		return fmt.Errorf("%q is no state of an initial cluster: it is new or existing", cut(i.State))
-	case i.State == "new" && !token().MatchString(i.Token), i.State == "existing" && i.Token != "":
+	case i.State == "new" && !token.MatchString(i.Token), i.State == "existing" && i.Token != "":
 		return fmt.Errorf("a cluster that is %s with such a token", i.State)
-	case !digest().MatchString(i.Digest):
+	case !digest.MatchString(i.Digest):
 		return errors.New("the digest of the environment is none")
 	}
 	return nil
@@ -151,9 +152,9 @@ func (h Hooks) check() error {
 	switch {
 	case h.When != "before" && h.When != "after" && h.When != "command":
 		return fmt.Errorf("%q is no time of hooks: before, after or command", cut(h.When))
-	case !runID().MatchString(h.ID):
+	case len(h.ID) > maxRunID, !runID.MatchString(h.ID):
 		return fmt.Errorf("%q is no name of a run", cut(h.ID))
-	case (h.When == "command") != (h.Program != ""), h.Program != "" && !programName().MatchString(h.Program):
+	case (h.When == "command") != (h.Program != ""), h.Program != "" && !programName.MatchString(h.Program):
 		return fmt.Errorf("%q is no name of a command: letters, digits, - and _, at most 64, and a letter or digit "+
 			"first", cut(h.Program))
 	case h.Until < 0:
