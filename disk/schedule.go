@@ -12,7 +12,7 @@ import (
 
 const (
 	// slow is the length from which on an operation is followed by a rest in proportion, and restFactor the proportion:
-	// a disk in trouble is busy with the probe for a tenth of the time at most.
+	// a disk in trouble is busy with each lane for a tenth of the time at most.
 	slow       = 100 * time.Millisecond
 	restFactor = 10
 	// restLimit keeps one long stall from blinding the probe for ten times as long.

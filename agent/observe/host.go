@@ -56,6 +56,9 @@ func (o *Observer) serves(r *round.Round) bool {
 // the binary's. It is not looked at while a command runs, which may exchange it: the first look is after its end.
 func (o *Observer) askVersion(ctx context.Context, r *round.Round) {
 	every := binaryEvery * o.opt.Config.Timing.Interval
+	if o.before != nil && stateOfUnit(o.before) == policy.UnitActive && stateOfUnit(r) != policy.UnitActive {
+		o.binary.Forget() // it may have been exchanged since etcd was started, and is what would be started now
+	}
 	if o.serves(r) && calm(r) { // it is a start, or a restart, that wants to know
 		every *= calmShare
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/systemd"
 )
 
 // told is what the side that runs the programs tells.
@@ -237,6 +238,43 @@ func TestTheVersionOfEtcdIsLookedAtAnewAfterACommand(t *testing.T) {
 		installed = "3.5.17"
 		if got := look(policy.HooksRunning, hooks.Done); got != installed {
 			t.Errorf("after it etcd is %s, want %s", got, installed)
+		}
+	})
+}
+
+func TestTheVersionOfEtcdIsLookedAtAnewWhenEtcdHasEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		installed, now := "3.6.16", time.Hour
+		var c config.Config
+		c.Timing.Interval = time.Second
+		o := observerOf(Options{
+			Config: c, BootID: "boot-1",
+			EtcdVersion: func(context.Context) (string, error) { return installed, nil },
+			Now:         func() time.Duration { return now },
+		})
+		look := func(state systemd.State) round.Found[string] {
+			now += time.Second
+			r := &round.Round{At: now}
+			r.Unit.LoadState, r.Unit.State = "loaded", state
+			o.askVersion(t.Context(), r)
+			synctest.Wait()
+			o.before = r
+			return r.Binary
+		}
+		look(systemd.Active)
+		if got := look(systemd.Active); got.Value != "3.6.16" {
+			t.Errorf("the version is %+v", got)
+		}
+		installed = "3.5.17" // by an upgrade of the package
+		if got := look(systemd.Active); got.Value != "3.6.16" {
+			t.Errorf("while etcd runs the version is %+v", got)
+		}
+		if got := look(systemd.Failed); got.OK {
+			t.Errorf("what is started next is taken for what ran before: %+v", got)
+		}
+		if got := look(systemd.Failed); got.Value != installed {
+			t.Errorf("the version is %+v, want %s", got, installed)
 		}
 	})
 }

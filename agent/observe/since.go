@@ -56,6 +56,12 @@ func (s *Since) truth(name string, holds bool, now time.Duration, round uint64) 
 	return s.Of(name, "", now, round)
 }
 
+// holds tells whether a condition held when it was last looked at.
+func (s *Since) holds(name string) bool {
+	_, ok := s.marks[name]
+	return ok
+}
+
 // trackMember fills in the durations of a member.
 func (s *Since) trackMember(m *policy.Member, applied uint64, limits policy.Limits, paused bool, now time.Duration,
 	round uint64,

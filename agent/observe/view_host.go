@@ -163,14 +163,16 @@ func (b *Builder) removal(r *round.Round) *policy.Removal {
 	}
 }
 
-// gaveWay makes the view of this host's leadership. What this process does not know of it counts from its first look.
+// gaveWay makes the view of this host's leadership. What this process does not know of it counts from its first look; a
+// turn in which etcd did not answer, as behind a slow leader, says nothing of who leads.
 func (b *Builder) gaveWay(v *policy.View, r *round.Round) policy.GaveWay {
-	leads := false
+	leads := !r.Reachable && b.since.holds("leads")
 	for _, m := range v.Cluster.Members {
 		leads = leads || m.Leader && m.PeerURL == v.Self.PeerURL
 	}
 	return policy.GaveWay{
 		LeadsFor: b.since.truth("leads", leads, r.At, r.Number),
+		BadFor:   b.since.truth("keeps from leading", policy.KeepsFromLeading(v.Health), r.At, r.Number),
 		LastFor:  min(r.Did.GaveWay.Age(r.At), b.since.Of("looks", "", r.At, r.Number)),
 		InRow:    r.Did.GaveWayInRow,
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/systemd"
 )
 
@@ -128,27 +129,35 @@ func TestWhatIsNotKnownOfAHandOverCountsFromTheFirstLook(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	b := NewBuilder(c, "boot-1", "i", false)
-	look := func(n uint64, at time.Duration, leads bool, did round.Did) policy.GaveWay {
-		v := &policy.View{}
+	look := func(n uint64, at time.Duration, leads, reached bool, did round.Did) policy.GaveWay {
+		v := &policy.View{Health: policy.Health{State: health.Slow}}
 		v.Self.PeerURL = "http://n1"
+		r := &round.Round{Number: n, At: at, Did: did}
+		r.Reachable = reached
+		if !reached {
+			return b.gaveWay(v, r)
+		}
 		v.Cluster.Members = []policy.Member{
 			{PeerURL: "http://n2", Leader: !leads}, {PeerURL: "http://n1", Leader: leads},
 		}
-		return b.gaveWay(v, &round.Round{Number: n, At: at, Did: did})
+		return b.gaveWay(v, r)
 	}
 	did := round.Did{GaveWay: round.Stamp{Is: true, At: 40 * time.Second}, GaveWayInRow: 2}
+	const s = time.Second
 	for i, c := range []struct {
-		at    time.Duration
-		leads bool
-		did   round.Did
-		want  policy.GaveWay
+		at             time.Duration
+		leads, reached bool
+		did            round.Did
+		want           policy.GaveWay
 	}{
-		{10 * time.Second, true, round.Did{}, policy.GaveWay{}},
-		{30 * time.Second, true, round.Did{}, policy.GaveWay{LeadsFor: 20 * time.Second, LastFor: 20 * time.Second}},
-		{50 * time.Second, false, did, policy.GaveWay{LastFor: 10 * time.Second, InRow: 2}},
-		{70 * time.Second, true, did, policy.GaveWay{LastFor: 30 * time.Second, InRow: 2}},
+		{10 * s, true, true, round.Did{}, policy.GaveWay{}},
+		{30 * s, true, true, round.Did{}, policy.GaveWay{LeadsFor: 20 * s, BadFor: 20 * s, LastFor: 20 * s}},
+		{50 * s, false, true, did, policy.GaveWay{BadFor: 40 * s, LastFor: 10 * s, InRow: 2}},
+		{70 * s, true, true, did, policy.GaveWay{BadFor: 60 * s, LastFor: 30 * s, InRow: 2}},
+		{80 * s, false, false, did, policy.GaveWay{LeadsFor: 10 * s, BadFor: 70 * s, LastFor: 40 * s, InRow: 2}},
+		{90 * s, true, true, did, policy.GaveWay{LeadsFor: 20 * s, BadFor: 80 * s, LastFor: 50 * s, InRow: 2}},
 	} {
-		if got := look(uint64(i+1), c.at, c.leads, c.did); got != c.want {
+		if got := look(uint64(i+1), c.at, c.leads, c.reached, c.did); got != c.want {
 			t.Errorf("at %s it is %+v, want %+v", c.at, got, c.want)
 		}
 	}

@@ -16,12 +16,17 @@ import (
 // own verdict keeps it from being given the leadership hands it over, to a voter whose verdict does not. It takes
 // nothing from the quorum, and needs no lock, whose own writes would have to go through the slow leader.
 //
+// The others' verdicts are those that they have published: one that became sick with this host has to have had time to
+// say so, or the leadership would go from one slow disk to the next. One whose agent has ended within the last
+// presence lease counts by its last word.
+//
 // It goes in no circle: it only ever goes to a host that is well from one that is not, and each further time within
 // the memory of the one before waits twice as long, whatever became of that one.
 
 // GaveWay is what this agent knows of its own member's leadership, and of when it has handed it over.
 type GaveWay struct {
 	LeadsFor time.Duration // since when its member has led without break; 0 when it does not
+	BadFor   time.Duration // since when its verdict has kept it from leading without break; 0 when it does not
 	LastFor  time.Duration // since it last asked to hand over; if it never has, since it began to look
 	InRow    int           // so many times it has, each within the memory of the one before
 }
@@ -80,9 +85,12 @@ func leaderSlowText(v View) (string, bool) {
 // that nothing is known of leads on.
 func leadsBadly(v View) bool {
 	m, listed := v.member()
-	known := v.Health.State == health.Warm || sick(v.Health.State)
-	return v.Cluster.Reachable && !v.foreign() && listed && m.Leader && !m.Learner && known &&
-		v.Health.gates(health.Leadership)
+	return v.Cluster.Reachable && !v.foreign() && listed && m.Leader && !m.Learner && KeepsFromLeading(v.Health)
+}
+
+// KeepsFromLeading tells whether a host with that verdict should not lead.
+func KeepsFromLeading(h Health) bool {
+	return (h.State == health.Warm || sick(h.State)) && h.gates(health.Leadership)
 }
 
 // leads says that of this host.
@@ -131,10 +139,11 @@ func noneBetter(v View) (string, bool) {
 	return v.leads() + ", and no voter is better: " + strings.Join(why, ", "), true
 }
 
-// tooSoonAgain tells whether the last time is too short a time ago, or that this host has led at all.
+// tooSoonAgain tells whether the last time is too short a time ago, or that this host has led at all, or that its
+// verdict keeps it from that: the others have to tell theirs first.
 func tooSoonAgain(v View) (string, bool) {
 	g := v.GaveWay
-	left := max(g.pace(v.Limits)-g.LastFor, v.Limits.Settle-g.LeadsFor)
+	left := max(g.pace(v.Limits)-g.LastFor, v.Limits.Settle-g.LeadsFor, v.Limits.Settle-g.BadFor)
 	if left <= 0 {
 		return "", false
 	}

@@ -17,7 +17,7 @@ func slowLeader() View {
 	v.Health = Health{State: health.Slow, Qualified: true, Text: "99 of 100 writes took up to 200 ms"}
 	v.Hosts[0].Health = health.Slow
 	v.Hosts[1].P99, v.Hosts[2].P99 = 3*time.Millisecond, 2*time.Millisecond
-	v.GaveWay = GaveWay{LeadsFor: time.Hour, LastFor: time.Hour}
+	v.GaveWay = GaveWay{LeadsFor: time.Hour, BadFor: time.Hour, LastFor: time.Hour}
 	return v
 }
 
@@ -135,6 +135,12 @@ func TestALeaderThatHasHandedOverWaitsTwiceAsLongEachTime(t *testing.T) {
 		{"it has only just become the leader", func(v *View) {
 			v.GaveWay.LeadsFor = v.Limits.Settle - time.Second
 		}, StepNone, LeaderSlow},
+		{"its verdict is so new that the others may not have told theirs", func(v *View) {
+			v.GaveWay.BadFor = v.Limits.Settle - time.Second
+		}, StepNone, LeaderSlow},
+		{"its verdict has stood for long enough", func(v *View) {
+			v.GaveWay.BadFor = v.Limits.Settle
+		}, StepGiveWay, ""},
 		{"it has led for long enough", func(v *View) { v.GaveWay.LeadsFor = v.Limits.Settle }, StepGiveWay, ""},
 		{"etcd has refused", func(v *View) {
 			v.GaveWay.LastFor, v.GaveWay.InRow = 48*time.Second, 1

@@ -21,7 +21,7 @@ type ring struct {
 func newRing(states []health.State, leader int) *ring {
 	r := &ring{states: states, leader: leader, gave: make([]policy.GaveWay, len(states))}
 	for i := range r.gave {
-		r.gave[i] = policy.GaveWay{LeadsFor: ages, LastFor: ages}
+		r.gave[i] = policy.GaveWay{LeadsFor: ages, BadFor: ages, LastFor: ages}
 	}
 	return r
 }

@@ -184,7 +184,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 		v.Self.MemberID, v.Self.ClusterID, v.Bootstrap.Done = v.Data.MemberID, clusterID, true
 	}
 	if s.leads != 0 {
-		v.GaveWay = policy.GaveWay{LeadsFor: ages, LastFor: ages}
+		v.GaveWay = policy.GaveWay{LeadsFor: ages, BadFor: ages, LastFor: ages}
 	}
 	if s.tried != 0 && s.opCycle == 0 {
 		v.Failed = policy.Failed{Kind: policy.StepPromote, Text: "it timed out"}

@@ -32,9 +32,12 @@ func notedBoots(state, bootID string, wall func() time.Time, log *slog.Logger) b
 	return b
 }
 
-// end notes that the agent was told to end, unless the disk does not answer.
-func (b boots) end(log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), bootsWithin)
+// end notes that the agent was told to end, by the end of told, unless the disk does not answer.
+func (b boots) end(told context.Context, log *slog.Logger) {
+	if told.Err() == nil {
+		return // it ends for a reason of its own
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(told), bootsWithin)
 	defer cancel()
 	if err := local.Within(ctx, b.noted.End); err != nil {
 		log.Warn("the next boot will be taken for unexpected", "error", err)

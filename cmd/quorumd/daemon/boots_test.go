@@ -4,6 +4,7 @@
 package daemon
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"time"
@@ -30,9 +31,12 @@ func TestAMachineThatStoppedWithoutAWordIsFoundAfterTheNextBoot(t *testing.T) {
 			if err := first.noted.Begin(); err != nil {
 				t.Fatal(err)
 			}
+			ctx, tell := context.WithCancel(t.Context())
+			defer tell()
 			if tc.told {
-				first.end(log)
+				tell()
 			}
+			first.end(ctx, log)
 			got := look(state, "b")
 			if got.Boots.Value != 2 || got.BootsUnexpected.Value != tc.want || !got.BootsUnexpected.Known {
 				t.Errorf("%v boots, %v of them unexpected; want 2 and %v", got.Boots, got.BootsUnexpected, tc.want)

@@ -98,7 +98,7 @@ func Run(ctx context.Context, opt Options) error {
 		wall = time.Now
 	}
 	boots := notedBoots(conf.Paths.State, parts.bootID, wall, log)
-	defer boots.end(log)
+	defer boots.end(ctx, log)
 	prober := network.New(network.Options{TLS: parts.etcd.TLS, Now: sinceBoot})
 	a, err := agent.New(agent.Options{
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
