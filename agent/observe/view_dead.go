@@ -16,36 +16,44 @@ import (
 
 // sees makes the view of what a host says of the members: a host that is one itself, or this one.
 func (b *Builder) sees(r *round.Round, h record.Host) (all []policy.Sight) {
+	if h.ID == b.config.Host.ID {
+		return b.seesItself(r)
+	}
 	if _, member := r.Membership.ByPeerURL(h.PeerURL); !member {
-		return b.seesItself(r, h)
+		return nil
 	}
 	for _, s := range h.Sees {
 		if _, listed := r.Membership.ByID(uint64(s.Member)); !listed {
 			continue
 		}
-		word := policy.Sight{
+		// The time and the agent are part of the word: one that was taken back unseen in between is another.
+		all = append(all, b.word(r, h.ID, fmt.Sprint(h.Instance, s.Lost.UnixMilli(), s.Link), policy.Sight{
 			MemberID: uint64(s.Member), Lost: !s.Lost.IsZero(),
 			Connected: s.Link == record.LinkUp, ConnectedKnown: s.Link == record.LinkUp || s.Link == record.LinkNone,
-		}
-		// The time and the agent are part of the word: one that was taken back unseen in between is another.
-		word.For = b.since.Of(fmt.Sprintf("host/%s/sees/%x", h.ID, uint64(s.Member)),
-			fmt.Sprint(h.Instance, s.Lost.UnixMilli(), s.Link), r.At, r.Number)
-		all = append(all, word)
+		}))
 	}
 	return all
 }
 
-// seesItself makes it of what this host sees, where it is a spare: those publish no such words.
-func (b *Builder) seesItself(r *round.Round, h record.Host) (all []policy.Sight) {
-	if h.ID != b.config.Host.ID {
-		return nil
-	}
+// seesItself makes it of what this host sees now: its record may be older, and a spare publishes no such words.
+func (b *Builder) seesItself(r *round.Round) (all []policy.Sight) {
 	for _, s := range r.Sights {
-		if s.Lost || s.Peer.State != network.Unknown || s.Client.State != network.Unknown {
-			all = append(all, policy.Sight{MemberID: s.Member, Lost: s.Lost})
+		if !s.Lost && s.Peer.State == network.Unknown && s.Client.State == network.Unknown {
+			continue
 		}
+		known := s.Lost && r.Connections.Known
+		up := known && r.Connections.Of[s.Member]
+		all = append(all, b.word(r, b.config.Host.ID, fmt.Sprint(s.LostAt, known, up), policy.Sight{
+			MemberID: s.Member, Lost: s.Lost, Connected: up, ConnectedKnown: known,
+		}))
 	}
 	return all
+}
+
+// word gives a sight with for how long a host has said it so.
+func (b *Builder) word(r *round.Round, host, words string, s policy.Sight) policy.Sight {
+	s.For = b.since.Of(fmt.Sprintf("host/%s/sees/%x", host, s.MemberID), words, r.At, r.Number)
+	return s
 }
 
 // agentGone gives since when no record of the host at a peer URL has been seen. It outlives its agent by the presence

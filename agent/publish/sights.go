@@ -56,11 +56,13 @@ func (s *sights) steady(r *round.Round) []record.Sight {
 }
 
 // words adds to what is to be published who is lost, and whether this host's etcd is connected to it. Spares, which are
-// many, have no word in it.
+// many, have no word in it. One that joins has: from a member that says nothing of it, a lost one counts as reached.
 func (s *sights) words(next []record.Sight, r *round.Round) {
 	before := s.lost
 	s.lost = map[uint64]lost{}
-	if r.Decision.Role != policy.RoleVoter && r.Decision.Role != policy.RoleStandby {
+	switch r.Decision.Role {
+	case policy.RoleVoter, policy.RoleStandby, policy.RoleJoining:
+	default:
 		return
 	}
 	for _, m := range r.Sights {

@@ -152,9 +152,12 @@ func TestWhatALostMemberIsSaidToBeConnectedByIsWhatEtcdTells(t *testing.T) {
 		lost   bool
 		link   string
 	}{
-		"etcd counts none":       {func(*round.Round) {}, true, record.LinkNone},
-		"etcd is connected":      {func(r *round.Round) { r.Connections.Of[3] = true }, true, record.LinkUp},
-		"etcd does not tell":     {func(r *round.Round) { r.Connections.Known = false }, true, ""},
+		"etcd counts none":   {func(*round.Round) {}, true, record.LinkNone},
+		"etcd is connected":  {func(r *round.Round) { r.Connections.Of[3] = true }, true, record.LinkUp},
+		"etcd does not tell": {func(r *round.Round) { r.Connections.Known = false }, true, ""},
+		"it is about to join": {
+			func(r *round.Round) { r.Decision.Role = policy.RoleJoining }, true, record.LinkNone,
+		},
 		"a spare has no word":    {func(r *round.Round) { r.Decision.Role = policy.RoleSpare }, false, ""},
 		"nor one that is unsure": {func(r *round.Round) { r.Decision.Role = policy.RoleUnknown }, false, ""},
 	} {

@@ -78,7 +78,7 @@ type Sight struct {
 	Client string   `json:"client,omitempty" bound:"word"`
 	RTT    float64  `json:"rtt,omitempty"` // seconds to connect, rounded up to a power of two of 0.125 ms
 	// Lost is since when neither port has taken a connection, each in several looks in a row; zero when one has, and
-	// when that is not known. Another time is another word. Members alone say it, at once.
+	// when that is not known. Another time is another word. Members say it, and who is about to be one, at once.
 	Lost time.Time `json:"lost,omitzero"`
 	// Link tells of one that is lost whether the host's own etcd is connected to it: [LinkUp] or [LinkNone]; empty when
 	// that is not known.

@@ -1,0 +1,88 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/observe"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// fleetWithHeir is what each agent finds in a cluster of five in which n4 is dead, n5 was dead and is removed, and n6
+// joins in the place of that: the member list, the answers, and what all others have published.
+func fleetWithHeir(t *testing.T, number uint64, at time.Duration, heirs *sights) *round.Round {
+	t.Helper()
+	r := told(at)
+	r.Number = number
+	r.Seen = round.Seen{
+		EtcdAt: at, StatusesAt: at, HostsAt: at, Reachable: true, Listed: true, Statuses: map[uint64]cluster.Status{},
+	}
+	r.Membership.ClusterID = 7
+	for _, id := range []uint64{1, 2, 3, 4, 6} {
+		url, name := fmt.Sprintf("http://p%d", id), fmt.Sprintf("n%d", id)
+		m := cluster.Member{ID: id, Name: name, PeerURLs: []string{url}, Learner: id == 6}
+		r.Membership.Members = append(r.Membership.Members, m)
+		if id == 4 {
+			continue
+		}
+		said := told(at, reaches(2), loses(4, time.Second))
+		role, speaker := policy.RoleVoter, &sights{}
+		if id == 6 {
+			role, speaker = policy.RoleJoining, heirs
+		}
+		said.Decision.Role = role
+		value, err := record.Encode(record.Host{
+			ID: "id-" + name, Name: name, PeerURL: url, Role: string(role), Sees: speaker.steady(said),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		host, err := record.Decode[record.Host](value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Hosts = append(r.Hosts, host)
+		r.Statuses[id] = cluster.Status{MemberID: id, Leader: 1, Term: 2, Linearizable: true, Learner: id == 6}
+	}
+	r.Sights = []network.Sight{reaches(1), reaches(2), loses(4, time.Second)}
+	return r
+}
+
+func TestAnotherVoterStaysDeadForAllWhileAHostJoinsInThePlaceOfTheFirst(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"n2", "n6"} {
+		var c config.Config
+		c.Host.ID, c.Host.Name, c.Timing.PresenceTTL = "id-"+id, id, time.Minute
+		c.Etcd.PeerURL = "http://p" + id[1:]
+		b, heirs := observe.NewBuilder(c, "boot-1", "i", false), &sights{}
+		var v policy.View
+		for i := range 3 {
+			v = b.View(fleetWithHeir(t, uint64(i)+1, time.Minute+time.Duration(i)*10*time.Second, heirs), nil)
+		}
+		dead := policy.DeadVoters(v)
+		if len(dead) != 1 || dead[0].Member.ID != 4 || dead[0].For != 20*time.Second {
+			t.Errorf("%s sees as dead: %+v; hosts %+v", id, dead, v.Hosts)
+		}
+	}
+}
+
+func TestAJoiningHostThatLosesAVoterSaysSoBeforeItsRecordIsWritten(t *testing.T) {
+	t.Parallel()
+	var c config.Config
+	c.Host.ID, c.Host.Name, c.Etcd.PeerURL, c.Timing.PresenceTTL = "id-n6", "n6", "http://p6", time.Minute
+	b := observe.NewBuilder(c, "boot-1", "i", false)
+	r := fleetWithHeir(t, 1, time.Minute, &sights{})
+	r.Hosts[len(r.Hosts)-1].Sees = []record.Sight{{Member: 4, Peer: "answers"}} // as it stood before it was lost
+	if dead := policy.DeadVoters(b.View(r, nil)); len(dead) != 1 {
+		t.Errorf("it sees as dead: %+v", dead)
+	}
+}
