@@ -256,7 +256,7 @@ func carryReplace(v View) Decision {
 }
 
 // spared tells why the voter that is to be replaced is not removed, if there is a reason: it is looked at anew in every
-// turn until it is gone.
+// turn until it is gone. Once etcd may be told, what is likely to pass does not end it, and [removeDead] waits.
 func spared(v View) (ReasonCode, string) {
 	if v.Limits.DeadGrace == 0 || v.Op.Target != RoleVoter {
 		return Disowned, "by its own configuration this host replaces nobody"
@@ -265,9 +265,14 @@ func spared(v View) (ReasonCode, string) {
 		return JoinTooLong, fmt.Sprintf("the dead voter could not be removed for %s, the limit is %s",
 			v.Op.Elapsed.Round(time.Second), v.Limits.LearnerStall)
 	}
-	r, _ := vetoed(v, vetoReplacesLive, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable,
-		vetoStandbyBehind)
-	return r.Code, r.Text
+	list := []veto{vetoReplacesLive(), vetoSeveralDown(), vetoRepairsUnreadable()}
+	if v.Op.Phase != PhaseRemoving {
+		list = append(list, vetoReplaceAtRisk(), vetoStandbyBehind())
+	}
+	if reasons := against(v, list); len(reasons) > 0 {
+		return reasons[0].Code, reasons[0].Text
+	}
+	return "", ""
 }
 
 // replacesLive tells whether the voter that is to be replaced is not dead, or not any more.
@@ -286,10 +291,10 @@ func replacesLive(v View) (string, bool) {
 // removeDead takes the dead voter out, once every live voter's host has told anew what it sees: since the operation was
 // recorded, and since etcd may be told.
 func removeDead(v View, dead Member) Decision {
-	// this host could not take the place now: that is waited for, not for long
-	if r, holds := vetoed(v, vetoHealthUnknown, vetoNotQualified, vetoHealthBad, vetoVersionUnknown,
-		vetoVersionIncompatible, vetoClockUnknown, vetoClockSkew, vetoUnitUnusable, vetoDataUnusable,
-		vetoLearnerPresent); holds {
+	// the others could not spare it now, or this host not take the place: that is waited for, not for long
+	if r, holds := vetoed(v, vetoReplaceAtRisk, vetoStandbyBehind, vetoHealthUnknown, vetoNotQualified, vetoHealthBad,
+		vetoVersionUnknown, vetoVersionIncompatible, vetoClockUnknown, vetoClockSkew, vetoUnitUnusable,
+		vetoDataUnusable, vetoLearnerPresent); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if ids, names := unheard(v, dead.PeerURL); len(ids) > 0 {

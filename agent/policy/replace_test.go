@@ -181,12 +181,26 @@ func TestADeadVoterIsRemovedOnceAllHaveSaidAnewThatItIsDead(t *testing.T) {
 		}, StepNone, VerdictAwaited},
 		{"nor when it answers again, when etcd may have been told", aliveAgain, StepRollBack, ""},
 		{"nor when a voter reaches it", func(v *View) { v.Hosts[1].Sees[0].Lost = false }, StepRollBack, ""},
+		{"nor while another voter is not known to be well", func(v *View) {
+			v.Hosts[1].Health = health.Unknown
+		}, StepNone, QuorumAtRisk},
+		{"which is not waited for for ever", func(v *View) {
+			v.Hosts[1].Health, v.Op.Elapsed = health.Unknown, time.Hour
+		}, StepRollBack, ""},
+		{"nor when another voter is sick, which ends it", func(v *View) {
+			v.Hosts[1].Health = health.Slow
+		}, StepRollBack, ""},
 		{"once it is gone this host joins", func(v *View) { without(v, 3) }, StepAddLearner, ""},
 		{"which is sick by now", func(v *View) { without(v, 3); v.Health.State = health.Failed }, StepRollBack, ""},
 	})
 	play(t, replacing(standbyOfDead, PhaseRemoving), []scene{
 		{"etcd is told by the standby", nil, StepRemoveMember, ""},
-		{"not by one that has fallen behind", func(v *View) { v.Cluster.Members[3].Lag = 1000 }, StepRollBack, ""},
+		{"not by one that has fallen behind, which may catch up", func(v *View) {
+			v.Cluster.Members[3].Lag = 1000
+		}, StepNone, LearnerNotSteady},
+		{"but not for ever", func(v *View) {
+			v.Cluster.Members[3].Lag, v.Op.Elapsed = 1000, time.Hour
+		}, StepRollBack, ""},
 		{"once it is gone the standby says so", func(v *View) { without(v, 3) }, StepSetPhase, ""},
 	})
 }

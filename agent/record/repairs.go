@@ -31,9 +31,11 @@ const MaxRepairs = 16
 // Repairs is the key of the last repairs.
 func (k Keys) Repairs() string { return k.prefix + "repairs" }
 
-// And gives the repairs with one more. The oldest are forgotten.
+// And gives the repairs with one more. The oldest are forgotten, and of the same member every earlier try: it was not
+// replaced then.
 func (r Repairs) And(one Repair) Repairs {
-	r.Last = append(slices.Clone(r.Last), one)
+	again := func(other Repair) bool { return other.Member == one.Member }
+	r.Last = append(slices.DeleteFunc(slices.Clone(r.Last), again), one)
 	r.Last = r.Last[max(0, len(r.Last)-MaxRepairs):]
 	return r
 }
