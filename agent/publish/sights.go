@@ -94,12 +94,14 @@ func says(list, other []record.Sight) bool {
 	})
 }
 
-// answersNow tells whether all that a round says of who is lost was seen after somebody has asked.
+// answersNow tells whether what a round says of the member that is to be replaced was seen after somebody has asked.
 func answersNow(r *round.Round) bool {
-	if r.AskedSince == 0 {
+	if r.AskedSince == 0 || r.Op == nil {
 		return true
 	}
-	old := func(m network.Sight) bool { return m.LookedAt != 0 && m.LookedAt <= r.AskedSince }
+	old := func(m network.Sight) bool {
+		return m.Member == uint64(r.Op.Replaces) && m.LookedAt != 0 && m.LookedAt <= r.AskedSince
+	}
 	return (!r.Connections.Known || r.Connections.At > r.AskedSince) && !slices.ContainsFunc(r.Sights, old)
 }
 

@@ -187,15 +187,16 @@ func TestWhoAsksWhoIsDeadIsAnsweredByLooksThatAreYounger(t *testing.T) {
 		change  func(r *round.Round)
 		answers bool
 	}{
-		"all was looked at since":   {func(*round.Round) {}, true},
-		"nobody asks":               {func(r *round.Round) { r.AskedSince, r.Sights[0].LookedAt = 0, 1 }, true},
-		"one was looked at before":  {func(r *round.Round) { r.Sights[0].LookedAt = r.AskedSince }, false},
+		"all were looked at since":  {func(*round.Round) {}, true},
+		"nobody asks":               {func(r *round.Round) { r.AskedSince, r.Sights[1].LookedAt = 0, 1 }, true},
+		"it was looked at before":   {func(r *round.Round) { r.Sights[1].LookedAt = r.AskedSince }, false},
+		"another one was":           {func(r *round.Round) { r.Sights[0].LookedAt = r.AskedSince }, true},
 		"etcd has told before":      {func(r *round.Round) { r.Connections.At = r.AskedSince }, false},
 		"etcd does not tell at all": {func(r *round.Round) { r.Connections = round.Connections{} }, true},
-		"one cannot be looked at":   {func(r *round.Round) { r.Sights[1].LookedAt = 0 }, true},
+		"it cannot be looked at":    {func(r *round.Round) { r.Sights[1].LookedAt = 0 }, true},
 	} {
 		r := told(time.Minute, reaches(2), loses(3, time.Second))
-		r.AskedSince = 50 * time.Second
+		r.AskedSince, r.Op = 50*time.Second, &record.Op{Kind: policy.KindReplace, Replaces: 3}
 		r.Sights[0].LookedAt, r.Sights[1].LookedAt = 51*time.Second, 52*time.Second
 		c.change(r)
 		if got := answersNow(r); got != c.answers {
