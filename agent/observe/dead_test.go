@@ -11,6 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -132,6 +133,49 @@ func TestAnAgentIsGoneSinceItsRecordIsAndForTheTimeThatOutlivesIt(t *testing.T) 
 		agent, member := gone(uint64(i+1), time.Duration(c.at)*time.Second, c.there, c.lost)
 		if agent.Seconds() != float64(c.agent) || member.Seconds() != float64(c.member) {
 			t.Errorf("after %d s its agent is gone for %s, its member lost for %s", c.at, agent, member)
+		}
+	}
+}
+
+func TestWhoIsDeadIsSoStillAfterABlinkInWhichNobodyCouldBeAskedAndNotAfterALongerOne(t *testing.T) {
+	t.Parallel()
+	c := hostConfig()
+	c.Timing.Interval, c.Timing.PresenceTTL = time.Second, time.Minute
+	b := NewBuilder(c, "boot-1", "i", false)
+	on := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
+	for i, k := range []struct {
+		at        int // all times are in seconds
+		reachable bool
+		lost      time.Time
+		said      int
+		gone      int
+	}{
+		{10, true, on, 0, 60},
+		{20, true, on, 10, 70},
+		{21, false, on, 0, 0},
+		{25, false, on, 0, 0},
+		{26, true, on, 16, 76},
+		{27, false, on, 0, 0},
+		{28, true, on.Add(time.Second), 0, 78}, // another word
+		{29, true, on.Add(time.Second), 1, 79},
+		{34, false, on, 0, 0},
+		{35, false, on, 0, 0},
+		{36, true, on.Add(time.Second), 0, 60},
+	} {
+		r := quiet(uint64(i)+1, time.Duration(k.at)*time.Second)
+		r.Hosts[0].Sees = []record.Sight{{Member: 3, Lost: k.lost, Link: record.LinkNone}}
+		r.Hosts = r.Hosts[:2]
+		if !k.reachable {
+			r.Seen = round.Seen{EtcdAt: r.At, Problem: "no voter answers"}
+		}
+		v := b.View(r, nil)
+		if !k.reachable {
+			continue
+		}
+		s, gone := v.Hosts[0].Sees[0].For.Seconds(), v.Cluster.Members[2].AgentGoneFor.Seconds()
+		if s != float64(k.said) || gone != float64(k.gone) {
+			t.Errorf("after %d s it is called lost for %v s, its agent gone for %v s; want %d and %d", k.at, s, gone,
+				k.said, k.gone)
 		}
 	}
 }

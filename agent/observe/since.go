@@ -6,6 +6,7 @@ package observe
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
@@ -21,6 +22,7 @@ type Since struct {
 type mark struct {
 	value string
 	at    time.Duration
+	seen  time.Duration // when it was last asked for
 	round uint64
 }
 
@@ -30,7 +32,7 @@ func (s *Since) Of(name, value string, now time.Duration, round uint64) time.Dur
 	if !ok || m.value != value {
 		m = mark{value: value, at: now}
 	}
-	m.round = round
+	m.seen, m.round = now, round
 	if s.marks == nil {
 		s.marks = map[string]mark{}
 	}
@@ -43,6 +45,19 @@ func (s *Since) Forget(round uint64) {
 	for name, m := range s.marks {
 		if m.round != round {
 			delete(s.marks, name)
+		}
+	}
+}
+
+// said begins the name of what a round in which nobody could be asked does not end.
+const said = "said/"
+
+// carry keeps what was said over such a round, if it was seen since then.
+func (s *Since) carry(oldest time.Duration, round uint64) {
+	for name, m := range s.marks {
+		if strings.HasPrefix(name, said) && m.seen >= oldest {
+			m.round = round
+			s.marks[name] = m
 		}
 	}
 }

@@ -83,6 +83,8 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 	}
 	if r.Reachable {
 		b.etcd(&v, r, before)
+	} else { // who is dead was not contradicted in a blink
+		b.since.carry(r.At-round.Blink*c.Timing.Interval, r.Number)
 	}
 	v.Cluster.ExpectedID = r.Noted.Cluster
 	if want := c.Cluster.ID; want != "" {

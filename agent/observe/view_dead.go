@@ -52,7 +52,7 @@ func (b *Builder) seesItself(r *round.Round) (all []policy.Sight) {
 
 // word gives a sight with for how long a host has said it so.
 func (b *Builder) word(r *round.Round, host, words string, s policy.Sight) policy.Sight {
-	s.For = b.since.Of(fmt.Sprintf("host/%s/sees/%x", host, s.MemberID), words, r.At, r.Number)
+	s.For = b.since.Of(fmt.Sprintf(said+"host/%s/sees/%x", host, s.MemberID), words, r.At, r.Number)
 	return s
 }
 
@@ -60,7 +60,7 @@ func (b *Builder) word(r *round.Round, host, words string, s policy.Sight) polic
 // TTL.
 func (b *Builder) agentGone(r *round.Round, peerURL string) time.Duration {
 	gone := r.HostsAt != 0 && !slices.ContainsFunc(r.Hosts, func(h record.Host) bool { return h.PeerURL == peerURL })
-	since := b.since.truth("host at "+peerURL+"/gone", gone, r.At, r.Number)
+	since := b.since.truth(said+"host at "+peerURL+"/gone", gone, r.At, r.Number)
 	if !gone {
 		return 0
 	}
