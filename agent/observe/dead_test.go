@@ -137,6 +137,33 @@ func TestAnAgentIsGoneSinceItsRecordIsAndForTheTimeThatOutlivesIt(t *testing.T) 
 	}
 }
 
+func TestAnAgentIsThereByAnyPeerURLOfItsMemberByItsIDAndByItsName(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		host record.Host
+		gone bool
+	}{
+		"by the first URL":       {record.Host{PeerURL: "http://p3"}, false},
+		"by another URL":         {record.Host{PeerURL: "http://10.0.0.3:2380"}, false},
+		"by the member's ID":     {record.Host{PeerURL: "http://P3/", MemberID: 3}, false},
+		"by its name":            {record.Host{PeerURL: "http://P3/", Name: "n3"}, false},
+		"it is somebody else":    {record.Host{PeerURL: "http://p9", Name: "n9", MemberID: 9}, true},
+		"neither has a name yet": {record.Host{PeerURL: "http://p9"}, true},
+	} {
+		b := NewBuilder(hostConfig(), "boot-1", "i", false)
+		b.config.Timing.PresenceTTL = time.Minute
+		r := quiet(1, time.Second)
+		m := &r.Membership.Members[2]
+		if m.Name, m.PeerURLs = "n3", append(m.PeerURLs, "http://10.0.0.3:2380"); name == "neither has a name yet" {
+			m.Name = ""
+		}
+		r.Hosts[2] = c.host
+		if gone := b.View(r, nil).Cluster.Members[2].AgentGoneFor; (gone > 0) != c.gone {
+			t.Errorf("%s: gone for %s", name, gone)
+		}
+	}
+}
+
 func TestWhoIsDeadIsSoStillAfterABlinkInWhichNobodyCouldBeAskedAndNotAfterALongerOne(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()

@@ -144,7 +144,7 @@ func (b *Builder) members(v *policy.View, r *round.Round) {
 		if r.StatusesAt == r.At { // durations are of answers, not of what was carried over
 			b.since.trackMember(&member, s.Applied, v.Limits, v.Pause != nil, r.At, r.Number)
 		}
-		member.AgentGoneFor = b.agentGone(r, member.PeerURL)
+		member.AgentGoneFor = b.agentGone(r, m)
 		v.Cluster.Members = append(v.Cluster.Members, member)
 	}
 }

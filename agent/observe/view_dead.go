@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -56,15 +57,20 @@ func (b *Builder) word(r *round.Round, host, words string, s policy.Sight) polic
 	return s
 }
 
-// agentGone gives since when no record of the host at a peer URL has been seen. It outlives its agent by the presence
-// TTL.
-func (b *Builder) agentGone(r *round.Round, peerURL string) time.Duration {
-	gone := r.HostsAt != 0 && !slices.ContainsFunc(r.Hosts, func(h record.Host) bool { return h.PeerURL == peerURL })
-	since := b.since.truth(said+"host at "+peerURL+"/gone", gone, r.At, r.Number)
+// agentGone gives since when no record of a member's host has been seen. It outlives its agent by the presence TTL.
+func (b *Builder) agentGone(r *round.Round, m cluster.Member) time.Duration {
+	there := func(h record.Host) bool { return mayHold(h, m) }
+	gone := r.HostsAt != 0 && !slices.ContainsFunc(r.Hosts, there)
+	since := b.since.truth(fmt.Sprintf(said+"host of %x/gone", m.ID), gone, r.At, r.Number)
 	if !gone {
 		return 0
 	}
 	return since + b.config.Timing.PresenceTTL
+}
+
+// mayHold tells whether a host may be that of a member: who is written otherwise in one place than in another is alive.
+func mayHold(h record.Host, m cluster.Member) bool {
+	return slices.Contains(m.PeerURLs, h.PeerURL) || uint64(h.MemberID) == m.ID || m.Name != "" && h.Name == m.Name
 }
 
 // memberLost gives since when a host has said that its member can never come back.

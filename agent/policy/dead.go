@@ -62,16 +62,15 @@ func (v View) abandoned(m Member) (since time.Duration, why string) {
 	}
 	since = m.AgentGoneFor
 	for _, h := range v.Hosts {
-		switch {
-		case h.PeerURL != m.PeerURL:
-		case h.MemberLostFor == 0:
-			return 0, "quorumd is alive on its host, and takes care of it"
-		default:
+		switch here := h.PeerURL == m.PeerURL; {
+		case here && h.MemberLostFor > 0:
 			since = h.MemberLostFor
+		case here || m.Name != "" && h.Name == m.Name: // at another URL: what it says of its member is not of this one
+			return 0, "quorumd is alive on its host, and takes care of it"
 		}
 	}
 	if since == 0 {
-		return 0, "quorumd on its host has only just gone"
+		return 0, "quorumd may be alive on its host, or has only just gone"
 	}
 	return since, ""
 }

@@ -93,6 +93,13 @@ func TestWhoeverIsNotCertainlyDeadIsNot(t *testing.T) {
 		"its agent is there, and etcd is stopped": {
 			func(v *View) { v.Hosts = append(v.Hosts, ready("n3", RoleVoter)) }, "quorumd is alive on its host",
 		},
+		"its agent is there under another URL": {
+			func(v *View) {
+				h := ready("n3", RoleVoter)
+				h.PeerURL, h.MemberLostFor = "http://another", time.Hour
+				v.Hosts = append(v.Hosts, h)
+			}, "quorumd is alive on its host",
+		},
 		"its agent was there a moment ago": {
 			func(v *View) { v.Cluster.Members[2].AgentGoneFor = 0 }, "has only just gone",
 		},
