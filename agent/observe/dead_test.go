@@ -93,8 +93,12 @@ func TestAWordCountsFromWhenItWasFirstSeenAndAnotherOneFromTheStart(t *testing.T
 	if s := says(6, 15*time.Second, "b", again); s.For != 0 || s.Connected || s.ConnectedKnown {
 		t.Errorf("a word that is not known: %+v", s)
 	}
-	if s := says(7, 16*time.Second, "b", record.Sight{Member: 3, Peer: "unreachable"}); s.Lost {
+	if s := says(7, 16*time.Second, "b", record.Sight{Member: 3, Peer: "unreachable"}); s.Lost || !s.Unsure {
 		t.Errorf("not called lost: %+v", s)
+	}
+	silent := record.Sight{Member: 3, Peer: "unreachable", Client: "silent"}
+	if s := says(8, 17*time.Second, "b", silent); s.Lost || s.Unsure {
+		t.Errorf("one port takes connections: %+v", s)
 	}
 }
 

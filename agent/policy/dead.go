@@ -18,6 +18,8 @@ type Sight struct {
 	// Lost: when last looked at, more than once in a row, neither its client nor its peer port took a connection. Also
 	// where both refused it: the machine is there, and neither etcd nor anything else listens.
 	Lost bool
+	// Unsure: it is not lost, and neither port is known to take a connection.
+	Unsure bool
 	// Connected: that host's own etcd counts an active connection to it, where that is known. It is asked of a member
 	// that is lost.
 	Connected, ConnectedKnown bool
@@ -129,6 +131,8 @@ func (v View) word(voter, m Member) (since time.Duration, why string) {
 // contradicts says how a word keeps a member alive; empty when it does not.
 func (s Sight) contradicts(name string) string {
 	switch {
+	case s.Unsure:
+		return name + " cannot tell whether it reaches it"
 	case !s.Lost:
 		return name + " reaches it"
 	case s.ConnectedKnown && s.Connected:

@@ -55,6 +55,9 @@ func TestWhoeverIsNotCertainlyDeadIsNot(t *testing.T) {
 		"one voter reaches it": {
 			func(v *View) { v.Hosts[1].Sees[0].Lost = false }, "n2 reaches it",
 		},
+		"one voter does not know": {
+			func(v *View) { v.Hosts[1].Sees[0].Lost, v.Hosts[1].Sees[0].Unsure = false, true }, "n2 cannot tell",
+		},
 		"the leader reaches it": {func(v *View) { v.Hosts[0].Sees[1].Lost = false }, "n1 reaches it"},
 		"the leader's etcd is connected to it": {
 			func(v *View) { v.Hosts[0].Sees[1].Connected = true }, "etcd of n1 is connected",
