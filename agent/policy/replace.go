@@ -265,7 +265,7 @@ func spared(v View) (ReasonCode, string) {
 		return JoinTooLong, fmt.Sprintf("the dead voter could not be removed for %s, the limit is %s",
 			v.Op.Elapsed.Round(time.Second), v.Limits.LearnerStall)
 	}
-	list := []veto{vetoReplacesLive(), vetoSeveralDown(), vetoRepairsUnreadable()}
+	list := []veto{vetoReplacesLive(), vetoReplacesEarly(), vetoSeveralDown(), vetoRepairsUnreadable()}
 	if v.Op.Phase != PhaseRemoving {
 		list = append(list, vetoReplaceAtRisk(), vetoStandbyBehind())
 	}
@@ -281,10 +281,21 @@ func replacesLive(v View) (string, bool) {
 	if !listed || !m.Learner && v.isDead(m) {
 		return "", false
 	}
-	since, why := v.deadFor(m)
-	if why != "" {
-		return m.label() + " is not dead: " + why, true
+	_, why := v.deadFor(m)
+	if m.Learner {
+		why = "it is no voter"
 	}
+	return m.label() + " is not dead: " + why, why != ""
+}
+
+// replacesEarly tells whether the voter that is to be replaced is dead, and not for long enough: its time has begun
+// anew.
+func replacesEarly(v View) (string, bool) {
+	m, listed := v.memberByID(v.Op.Replaces)
+	if !listed || v.isDead(m) {
+		return "", false
+	}
+	since, _ := v.deadFor(m)
 	return fmt.Sprintf("%s has been dead for %s of %s", m.label(), since.Round(time.Second), v.Limits.DeadGrace), true
 }
 

@@ -205,6 +205,22 @@ func TestADeadVoterIsRemovedOnceAllHaveSaidAnewThatItIsDead(t *testing.T) {
 	})
 }
 
+func TestAReplacementOfAVoterThatIsDeadTooShortlyDoesNotEndAsIfItAnswered(t *testing.T) {
+	t.Parallel()
+	for _, phase := range []OpPhase{PhaseBegun, PhaseRemoving} {
+		v := replacing(deadView, phase)()
+		v.Hosts[1].Sees[0].For = time.Minute
+		code, text := spared(v)
+		if code != VoterDead || text != "n3 has been dead for 1m0s of 10m0s" {
+			t.Errorf("%s: it ends with %s: %s", phase, code, text)
+		}
+		v.Hosts[1].Sees[0].Lost = false
+		if code, text = spared(v); code != MemberLive || text != "n3 is not dead: n2 reaches it" {
+			t.Errorf("%s: it ends with %s: %s", phase, code, text)
+		}
+	}
+}
+
 func TestAStandbyIsPromotedAtOnceWhenTheDeadVoterIsGone(t *testing.T) {
 	t.Parallel()
 	play(t, replacing(standbyOfDead, PhaseStarted), []scene{

@@ -50,6 +50,7 @@ func vetoTooOld() veto              { return veto{VersionUnsafe, true, tooOld} }
 func vetoSeveralDown() veto         { return veto{CommonCause, false, severalDown} }
 func vetoReplaceAtRisk() veto       { return veto{QuorumAtRisk, false, replaceAtRisk} }
 func vetoReplacesLive() veto        { return veto{MemberLive, false, replacesLive} }
+func vetoReplacesEarly() veto       { return veto{VoterDead, false, replacesEarly} }
 func vetoRepairsUnreadable() veto   { return veto{RecordUnreadable, false, repairsUnreadable} }
 func vetoRepairsSpent() veto        { return veto{RepairsSpent, false, repairsSpent} }
 func vetoStandbyBehind() veto       { return veto{LearnerNotSteady, true, standbyBehind} }
