@@ -237,7 +237,7 @@ func TestEveryStepOfAJoinIsStruck(t *testing.T) {
 		policy.StepBeginCycle, policy.StepRunHooks, policy.StepMoveLeader, policy.StepRestartUnit, policy.StepTakeDown,
 		policy.StepReboot, policy.StepRunCommand, policy.StepRecordAgain,
 		policy.StepBeginRemoval, policy.StepRemoveMember, // see removal_test.go
-		policy.StepBeginReplace,                          // see replace_crash_test.go
+		policy.StepBeginReplace, // see replace_crash_test.go
 		policy.StepGiveWay,
 	}
 	for _, info := range policy.Steps() {
