@@ -20,6 +20,7 @@ func threeVoters(t *testing.T, proxied bool) *world {
 	w.start()
 	w.bootstrap()
 	w.eventually("three voters stand", func() bool { return w.has(3, 0) })
+	w.rolesAgree() // the join of the last is over: nobody else ends it before its agent has been gone for long
 	return w
 }
 
