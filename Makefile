@@ -87,21 +87,25 @@ LONG_FLEETS := TestAFleetAsksEtcdForLittleWhateverItsSize|TestHostsThatAllAskARe
 	TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder
 LONG_SIM    := TestEverySeededMistakeIsFound|TestSeedsThatOnceFoundSomethingFindNothingAnyMore
 TESTS_WITH   = $(shell grep -l '^//go:build $(1)$$' contrib/e2e/*.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | paste -sd'|')
-LONG_E2E     = $(call TESTS_WITH,long)
+LONG_E2E     = $(shell echo '$(call TESTS_WITH,long)' | tr '|' '\n' | grep -v '^TestMatrix' | paste -sd'|') # that is test-matrix
 NIGHTLY_E2E  = $(call TESTS_WITH,nightly)
 # Of the lab: what takes longest, and strikes where other tests of it strike less hard.
 NIGHTLY_LAB := TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHoldsNobodyUpForGood|$\
-	TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt|TestARolloutOverFiveVotersFailsNoWrite
+	TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt|TestARolloutOverFiveVotersFailsNoWrite|$\
+	TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown|$\
+	TestADeadFollowersPlaceIsTakenByASpareAndThenALeaders|TestAVoterThatSomebodyReachesIsNeverReplaced|$\
+	TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere|$\
+	TestADeadVoterOfAGigabyteIsReplacedByTheStandbyAsSoonAsOneOfNothing
 
 test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/
 	@# More packages at once than processors: many wait for an etcd, a timeout or a program, and not for a processor.
 	$(TESTS) $(GO) test -p 4 -timeout 15m -skip '$(LONG_FLEETS)|$(LONG_SIM)' $(UNIT)
 	$(TESTS) $(GO) test -timeout 15m $(E2E)
 
-test-long: etcd build ## the rest of them: fleets of a thousand, agents struck at every step
+test-long: etcd build ## the rest of them: fleets of hundreds, agents struck at every step
 	$(TESTS) $(GO) test -timeout 20m -run '^($(LONG_FLEETS))$$' ./agent
 	$(GO) test -timeout 10m -tags long -run 'AWeekOf' ./health
-	$(TESTS) $(GO) test -timeout 25m -tags long -run '^($(LONG_E2E))$$' $(E2E)
+	$(TESTS) $(GO) test -timeout 25m -parallel 6 -tags long -run '^($(LONG_E2E))$$' $(E2E)
 
 test-root: etcd build ## what only root can try: to be somebody else (needs root)
 	$(GO) test -count=1 -timeout 10m -tags root -run 'Stranger|Closed' ./contrib/e2e ./agent/reach ./systemd/steward
@@ -145,7 +149,7 @@ $(PROMTOOL):
 test-promotion: etcd build ## a learner of 1 GB under write load: no gap in the writes (wants a quiet machine)
 	$(GO) test -count=1 -timeout 15m -tags slow -run 'TestALearnerOfAGigabyte' -v ./contrib/e2e
 
-model: ## explore the policy exhaustively, and look whether every seeded mistake is found; SHORT=1 without the largest scope
+model: ## explore the policy exhaustively, and look whether every seeded mistake is found; SHORT=1 without the largest scopes
 	$(GO) run ./contrib/model $(if $(SHORT),-short)
 
 model-deep: ## larger scopes, each to its fixpoint or to 20 million states
@@ -170,6 +174,7 @@ nightly: model-deep etcd build ## what is too long for every change: large scope
 	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./agent/policy/model
 	$(MAKE) test-model-etcd
 	$(MAKE) sim HOURS=10000
+	$(MAKE) sim-fleet SPARES=1000
 	$(MAKE) mutants EVERY=1
 	$(GO) test -count=1 -timeout 15m -tags root -run FaultsOfARealNetwork ./agent/network
 	$(MAKE) test-promotion
@@ -231,10 +236,11 @@ demo: $(CACHE)/etcd/v3.6/etcd build $(if $(SLOW),$(CACHE)/faultfs) ## four hosts
 # Without the module proxy there is no node_exporter, and its column of one row says so.
 NODE_EXPORTER := $(CACHE)/bench/node_exporter
 
-bench: $(CACHE)/etcd/v3.6/etcd build ## what the README claims, each figure beside the plain way; ROWS=join SIZES=empty ROUNDS=1 QUICK=1 JSON=FILE
+bench: $(CACHE)/etcd/v3.6/etcd $(CACHE)/faultfs build ## what the README claims, each figure beside the plain way; ROWS=join SIZES=empty ROUNDS=1 QUICK=1 JSON=FILE
 	@$(MAKE) --no-print-directory $(NODE_EXPORTER) || echo "bench: no node_exporter to compare with"
 	$(BUILD) -o bin/bench ./contrib/bench
-	bin/bench -quorumd bin/quorumd -etcd $(CACHE)/etcd/v3.6/etcd -exporter $(NODE_EXPORTER) -dir $(CACHE)/bench \
+	bin/bench -quorumd bin/quorumd -etcd $(CACHE)/etcd/v3.6/etcd -exporter $(NODE_EXPORTER) \
+	  -faultfs $(CACHE)/faultfs -dir $(CACHE)/bench \
 	  -rows '$(ROWS)' -sizes '$(SIZES)' -rounds $(or $(ROUNDS),1) $(if $(QUICK),-quick) $(if $(JSON),-json '$(JSON)')
 
 bench-compare: ## two files of make bench JSON=FILE beside each other: OLD=old.json NEW=new.json

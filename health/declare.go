@@ -125,7 +125,9 @@ func declarations(t Thresholds) []declaration {
 		declareLeaderless(), declareLeaders(), declareProposals(), declareApplies(), declareHeartbeats(),
 		declareEtcdFsync(),
 		declareEtcdCommit(), declareQuota(), declareAlarm(), declareSizeApart(),
-	}, declareDevices(), declareNetwork(), declareLinks(), []declaration{declareRetransmissions()}, declarePlugins(t))
+	}, declareDevices(), declareNetwork(), declareLinks(), []declaration{
+		declareLossy(), declareRetransmissions(),
+	}, declarePlugins(t))
 }
 
 // Checks gives what the judge of these thresholds looks at.

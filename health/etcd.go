@@ -39,10 +39,10 @@ type EtcdReading struct {
 	Certificates CertificateReading
 }
 
-// Peer is what the local etcd tells of another member.
+// Peer is what the local etcd tells of another member. Whether it counts a connection to it says little: to a machine
+// without power it does so for three minutes.
 type Peer struct {
-	Connected bool
-	Received  float64 // bytes from it so far
+	Received float64 // bytes from it so far
 }
 
 // etcdSource is where the local etcd tells of itself.

@@ -4,7 +4,6 @@
 package health
 
 import (
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"syscall"
@@ -69,105 +68,6 @@ func TestTheFirstVerdictIsUnknownAndSaysHowFarItIs(t *testing.T) {
 	}
 	b.each(42*time.Second, ms)
 	b.says("42 of 300 samples gathered")
-}
-
-// A leader with such a disk has to go soon, so its first writes have to tell.
-func TestADiskThatIsSlowFromNowOnIsToldByItsFirstWrites(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		took, every time.Duration
-		want        []State // after each write
-		says        string
-	}{
-		{
-			11 * ms, time.Second,
-			[]State{OK, OK, OK, OK, OK, Warm},
-			"6 writes in a row took longer than 10 ms within 5 s, the slowest 11 ms; at most 5 may",
-		},
-		{ // as a disk does that cleans up
-			40 * ms, time.Second / 2,
-			[]State{OK, OK, OK, OK, OK, OK, OK, OK, OK, OK, Warm},
-			"11 of the last 300 writes took longer than 10 ms, at most 10 may",
-		},
-		{
-			101 * ms, time.Second,
-			[]State{OK, OK, Warm, Warm, Slow},
-			"fsync p99 101 ms over the last 60 s (61 writes), limit 100 ms",
-		},
-		{
-			501 * ms, time.Second,
-			[]State{OK, Warm, Slow},
-			"3 writes took longer than 500 ms within 10 min, the slowest 501 ms; at most 1 may",
-		},
-	} {
-		b := member(t)
-		var got []State
-		for range c.want {
-			b.now += c.every
-			b.sample(LaneDirect, c.took)
-			b.look()
-			got = append(got, b.disk())
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("after each write that takes %s: %s, want %s", c.took, got, c.want)
-		}
-		b.says(c.says)
-	}
-}
-
-func TestWritesInARowAreThoseOfOneLane(t *testing.T) {
-	t.Parallel()
-	b := member(t)
-	for i := range 4 { // the file system is slow, and the device is not
-		b.each(9*time.Second, ms)
-		b.now += time.Second
-		b.sample(LaneWAL, 120*ms)
-		b.look()
-		if want := map[bool]State{true: OK, false: Warm}[i < 2]; b.disk() != want {
-			t.Errorf("after %d writes: %s, want %s", i+1, b.disk(), want)
-		}
-	}
-	b.says("3 writes in a row took longer than 100 ms within 20 s, the slowest 120 ms; at most 2 may")
-}
-
-// A tail that is too thin for p99 still holds up all writes of a leader for as long as an election takes to begin.
-func TestADiskOfWhichOneWriteInAHundredHangsIsFoundWithinMinutes(t *testing.T) {
-	t.Parallel()
-	var took []time.Duration
-	for seed := range uint64(20) {
-		b, r := member(t), rand.New(rand.NewPCG(seed, 3))
-		began := b.now
-		for b.disk() == OK && b.now-began < time.Hour {
-			b.each(time.Second, map[bool]time.Duration{true: 501 * ms, false: ms}[r.IntN(100) == 0])
-		}
-		b.want(Warm)
-		b.says("2 writes took longer than 500 ms within 10 min, the slowest 501 ms; at most 1 may")
-		b.says("and at most 1 longer than 500 ms within 10 min (now 2)")
-		took = append(took, b.now-began)
-	}
-	slices.Sort(took)
-	if median, most := took[len(took)/2], took[len(took)-1]; median > 4*time.Minute || most > 20*time.Minute {
-		t.Errorf("it took %s, and %s at most", median, most)
-	}
-}
-
-func TestADiskThatIsSlowNowAndThenIsFoundByTheLongWindow(t *testing.T) {
-	t.Parallel()
-	b := member(t)
-	for range 19 { // 7 of any 300
-		b.each(44*time.Second, ms)
-		b.each(time.Second, 11*ms)
-	}
-	b.want(OK)
-	b.each(44*time.Second, ms)
-	b.each(time.Second, 11*ms)
-	b.want(Warm)
-	b.says("20 of the last 900 writes took longer than 10 ms, at most 19 may")
-	b.each(320*time.Second, ms) // 300 clean ones are enough only when the long window agrees
-	b.want(OK)
-	if slices.ContainsFunc(b.changes[len(b.changes)-1:], func(c Change) bool { return c.From != Warm }) {
-		t.Errorf("it went back and forth: %+v", b.changes)
-	}
 }
 
 func TestAProbeThatRestsIsNotSilent(t *testing.T) {
@@ -245,24 +145,6 @@ func TestAWarmDiskDoesNotBecomeOKByFallingSilent(t *testing.T) {
 	b.want(Warm)
 }
 
-func TestABadDiskIsFoundOutBeforeTheWindowIsFull(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, DefaultThresholds())
-	b.member = true
-	b.each(11*time.Second, 200*ms)
-	b.want(Slow)
-	want := []State{Warm, Slow}
-	var got []State
-	for _, c := range b.changes {
-		if c.Component == Disk && c.From != Unknown || c.To == Warm {
-			got = append(got, c.To)
-		}
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("it went over %v, want %v", got, want)
-	}
-}
-
 func TestASlowDiskDoesNotRecoverWithoutData(t *testing.T) {
 	t.Parallel()
 	b := member(t)
@@ -301,17 +183,6 @@ func TestWhatSpeaksAgainstLeavingSlowMakesTheCleanTimeBeginAnew(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestTwoOutliersTenMinutesApartAreTooMany(t *testing.T) {
-	t.Parallel()
-	b := member(t)
-	b.warm()
-	b.each(time.Second, 501*ms)
-	b.each(10*time.Minute-time.Second, quiet)
-	b.each(time.Second, 501*ms)
-	b.want(Slow)
-	b.says("2 writes took longer than 500 ms within 10 min, the slowest 501 ms; at most 1 may")
 }
 
 func TestTheMemoryOfAJudgeIsBounded(t *testing.T) {

@@ -30,6 +30,8 @@ func (n NetworkReading) absent() string { return Figure{Known: n.Known, Absent: 
 type Way struct {
 	From, To string // names of hosts
 	State    WayState
+	// Segments are those that its owner has sent to ask, and of them those that it has sent again.
+	Segments Part
 }
 
 // WayState is how a way was found.

@@ -5,6 +5,7 @@ package health
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,9 @@ func network(otherwise string) NetworkReading {
 				if name == from+">"+to {
 					way.State = map[string]WayState{"lost": WayLost, "large": WayLargeLost}[state]
 				}
+			}
+			if from == n.Self {
+				way.Segments = Part{Of: 3, Among: 10_000, Known: true}
 			}
 			if from != to {
 				n.Ways = append(n.Ways, way)
@@ -94,8 +98,12 @@ func TestAHostThatHasGoneIsNotCutOff(t *testing.T) {
 // networkAt is the network in a weather that begins at that moment: mostly that of before.
 func networkAt(now time.Duration, before NetworkReading) NetworkReading {
 	faults := []string{"", "n1>n3 lost", "n1>n3 lost,n3>n1 lost", "n2>n1 large"}
-	if r := rand.New(rand.NewPCG(uint64(now), 11)); r.IntN(4) == 0 {
+	r := rand.New(rand.NewPCG(uint64(now), 11))
+	if r.IntN(4) == 0 {
 		return network(faults[r.IntN(len(faults))])
+	}
+	if r.IntN(4) == 0 {
+		before.sends(40, 600)
 	}
 	return before
 }
@@ -124,5 +132,92 @@ func networkEdges() []edge {
 				func(b *bench) { set(ways, time.Minute)(b); set("", networkWell-time.Second)(b) }, set("", time.Second),
 			})
 	}
-	return all
+	loses := func(again, among float64, span time.Duration) func(*bench) {
+		return func(b *bench) { b.network.sends(again, among); b.each(span, quiet) }
+	}
+	return append(all,
+		edge{
+			"over 3 % of what is sent to a host",
+			func(b *bench) { loses(15, 500, time.Minute)(b); loses(1, 0, time.Minute-time.Second)(b) },
+			loses(0, 0, time.Second),
+		},
+		edge{
+			"at most 1.5 % of what is sent to any host",
+			func(b *bench) { loses(15, 500, time.Minute)(b); loses(0, 500, time.Minute-time.Second)(b) },
+			loses(0, 0, time.Second),
+		})
+}
+
+// sends has this host send segments to n2, and some of them again.
+func (n *NetworkReading) sends(again, among float64) {
+	n.Ways = slices.Clone(n.Ways)
+	for i := range n.Ways {
+		if w := &n.Ways[i]; w.From == n.Self && w.To == "n2" {
+			w.Segments.Of, w.Segments.Among = w.Segments.Of+again, w.Segments.Among+among
+		}
+	}
+}
+
+// asks lets this host ask n2 as it does at rest, on a way that loses a part of what it sends, until it is seen or the
+// time is over, and gives after how long that was.
+func (e *wayLosses) asks(r *rand.Rand, in *Input, lost float64, bound time.Duration) (after time.Duration, seen bool) {
+	const every, sent = 10 * time.Second, 5
+	sum := &in.Network.Ways[0].Segments
+	for ; after < bound && !seen; after += every {
+		for range sent {
+			if sum.Among++; r.Float64() < lost {
+				sum.Among, sum.Of = sum.Among+1, sum.Of+1
+			}
+		}
+		in.Now += every
+		seen = len(e.look(*in, false)) > 0
+	}
+	return after, seen
+}
+
+func TestAWayThatLosesOneInTwentyIsSeenWithinHalfAnHourAndOneThatLosesOneInAHundredNever(t *testing.T) {
+	t.Parallel()
+	var took []time.Duration
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		e := &wayLosses{limit: Limit{Enter: loss, Leave: lossLeave}, by: map[string]*window{}}
+		in := Input{Now: time.Hour, Network: NetworkReading{Known: true, Self: "n1", Ways: []Way{
+			{From: "n1", To: "n2", State: WayWell, Segments: Part{Among: 1, Known: true}},
+		}}}
+		if after, seen := e.asks(r, &in, 0.01, 48*time.Hour); seen {
+			t.Errorf("seed %d: 1 %% is seen after %s", seed, after)
+		}
+		after, seen := e.asks(r, &in, 0.05, 2*time.Hour)
+		if !seen {
+			t.Errorf("seed %d: 5 %% is not seen", seed)
+		}
+		took = append(took, after)
+	}
+	slices.Sort(took)
+	if median, most := took[len(took)/2], took[len(took)-1]; median > 20*time.Minute || most > 30*time.Minute {
+		t.Errorf("it took %s, and %s at most", median, most)
+	}
+}
+
+func TestAWayThatLosesPacketsIsNamedAndForgottenWhenNobodyLooksAtItAnyMore(t *testing.T) {
+	t.Parallel()
+	b := linked(t)
+	b.network.sends(15, 500)
+	b.each(2*time.Minute, ms)
+	b.network.sends(10, 0)
+	b.each(2*time.Minute, ms)
+	b.findsOnly(NetworkLossy, "5 % of 500 segments to n2 were sent again in the last half hour, limit 3 %")
+	b.network.Ways[0].Segments, b.network.Ways[1].Segments = Part{}, Part{} // it looks at others now
+	if b.each(2*time.Minute, ms); len(b.verdict.Findings) > 0 {
+		t.Errorf("of what is not looked at it is %+v", b.verdict.Findings)
+	}
+}
+
+func TestLostPacketsAreNotToldBesideALinkThatIsDown(t *testing.T) {
+	t.Parallel()
+	b := linked(t)
+	b.network.sends(25, 500)
+	b.links.Links[2].Carrier = known(0)
+	b.each(2*time.Minute, ms)
+	b.findsOnly(LinkDown, "eth1 has no link")
 }

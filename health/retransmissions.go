@@ -47,6 +47,6 @@ func declareRetransmissions() declaration {
 				},
 			}
 		})
-	d.Behind = []string{"link", "link-errors"}
+	d.Behind = []string{"link", "link-errors", "loss"}
 	return d
 }

@@ -134,6 +134,8 @@ func (b *bench) processors(r *rand.Rand, h habit, at time.Duration) {
 	sent := 2000 + 1000*r.Float64()
 	m.Segments.Among += math.Round(sent)
 	m.Segments.Of += math.Round(sent * (0.0005 + h.resent))
+	again := float64(r.IntN(1000) / 997)
+	b.network.sends(again, 5+again)
 	m.Processor.Among += 4000
 	m.Processor.Of += math.Round(40 * r.Float64())
 }

@@ -67,13 +67,14 @@ func (l *Logind) Inhibit(ctx context.Context, s Shutdown) {
 
 // inhibit is Inhibit over one connection to the bus. It gives why it ended, which is never nil.
 func (l *Logind) inhibit(ctx context.Context, s Shutdown, taken func()) error {
-	ctx, end := context.WithCancel(ctx)
+	// The connection must live on, so its context has no deadline; nor does it end with ctx, see take.
+	alive, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	dialed := time.AfterFunc(busTimeout, end) // the connection must live on, so its context has no deadline
-	conn, err := l.dial(ctx)
-	if inTime := dialed.Stop(); err == nil && !inTime {
+	dialed, asked := time.AfterFunc(busTimeout, end), context.AfterFunc(ctx, end)
+	conn, err := l.dial(alive)
+	if late, ended := !dialed.Stop(), !asked(); err == nil && (late || ended) {
 		_ = conn.Close()
-		err = context.DeadlineExceeded
+		err = preferContext(ctx, context.DeadlineExceeded)
 	}
 	if err != nil {
 		return explainLogind("take an inhibitor lock", err)
@@ -133,9 +134,10 @@ func (i *inhibitor) subscribe(ctx context.Context) error {
 	)
 }
 
-// take gets a lock and only then lets go of one that it may have, and learns for how long logind waits.
+// take gets a lock and only then lets go of one that it may have, and learns for how long logind waits. It waits for
+// the answer also when ctx ends: the lock is in it, and nobody could give it back who has not received it.
 func (i *inhibitor) take(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, busTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busTimeout)
 	defer cancel()
 	object := i.conn.Object(logindName, logindPath)
 	var fd godbus.UnixFD

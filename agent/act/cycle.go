@@ -81,12 +81,15 @@ func hooksOf(r *round.Round) hooks.Run {
 	return r.Request.HookRun(hooks.Before)
 }
 
-// moveLeader asks this host's own member, which leads, to hand over, or the one that is to be removed.
+// moveLeader asks this host's own member, which leads, to hand over, or the one that is to be removed or replaced.
 func (a *Actor) moveLeader(ctx context.Context, t *task) error {
 	r := t.on
 	m, ok := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
-	if r.Op.Kind == policy.KindRemove {
+	switch r.Op.Kind {
+	case policy.KindRemove:
 		m, ok = r.Membership.ByID(uint64(r.Op.MemberID))
+	case policy.KindReplace:
+		m, ok = r.Membership.ByID(uint64(r.Op.Replaces))
 	}
 	if !ok || len(m.ClientURLs) == 0 {
 		return errors.New("cannot move the leadership: the member that leads has no client URL")

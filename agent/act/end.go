@@ -45,14 +45,20 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 			a.log.Error("end of the removal not noted", "error", err)
 		}
 	}
-	joined := r.Op.Is(policy.KindJoin, a.opt.Config.Host.ID) ||
-		r.Op.Is(policy.KindReplace, a.opt.Config.Host.ID) && policy.OpPhase(r.Op.Phase) != policy.PhaseBegun
-	if joined && step.Outcome != policy.Disowned {
+	if a.joined(r.Op, step.Outcome) {
 		if err := a.opt.Files.NoteJoin(step.Outcome != policy.Joined, a.opt.BootID, r.At); err != nil {
 			a.log.Error("failed join not noted", "error", err)
 		}
 	}
 	return nil
+}
+
+// joined tells whether an operation was a try of this host to join, which counts as failed or not. A replacement that
+// has ended before etcd was told of anything is none, unless it has used up its time: it would begin again at once.
+func (a *Actor) joined(op *record.Op, outcome policy.ReasonCode) bool {
+	host := a.opt.Config.Host.ID
+	tried := policy.OpPhase(op.Phase) != policy.PhaseBegun || outcome == policy.JoinTooLong
+	return outcome != policy.Disowned && (op.Is(policy.KindJoin, host) || op.Is(policy.KindReplace, host) && tried)
 }
 
 // endText says how the operation has ended.

@@ -35,8 +35,12 @@ func (a *Actor) setPhase(ctx context.Context, t *task) error {
 func (a *Actor) rollBack(ctx context.Context, t *task) error {
 	r, step := t.on, t.step
 	if r.Op == nil {
+		name := "a learner"
+		if m, _ := r.Membership.ByID(step.MemberID); step.Outcome == policy.StandbyLost {
+			name = "the standby " + m.Name
+		}
 		return a.lock.Begin(ctx, record.Op{
-			Kind: policy.KindJoin, Host: "member-" + record.MemberID(step.MemberID).String(), HostName: "a learner",
+			Kind: policy.KindJoin, Host: "member-" + record.MemberID(step.MemberID).String(), HostName: name,
 			Phase: string(policy.PhaseRollback), MemberID: record.MemberID(step.MemberID),
 			Started: r.Wall, Outcome: string(step.Outcome), Reason: string(step.Outcome) + ": " + step.Why,
 			By: "policy",

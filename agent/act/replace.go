@@ -29,7 +29,7 @@ func (a *Actor) beginReplace(ctx context.Context, t *task) error {
 }
 
 // repaired gives what is written with the record of a replacement of which etcd may be told from then on: one repair
-// more. It counts also when nobody is removed after all, until another try for the same member counts in its stead.
+// more. It counts once that member has left the list: it is written before, since the agent may die in between.
 func (a *Actor) repaired(r *round.Round, op record.Op) ([]lock.Also, error) {
 	if op.Kind != policy.KindReplace || policy.OpPhase(op.Phase) != policy.PhaseRemoving || r.Op.Phase == op.Phase {
 		return nil, nil

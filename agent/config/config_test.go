@@ -258,7 +258,7 @@ maintenance:
   windows: ["Sat,Sun 22:00-02:00 UTC", daily 12:00-13:00]
   blackouts: [2026-11-27, 12-20..01-06 Europe/Berlin]
   veto: /v
-repair: {dead: 15m, perDay: 3}
+repair: {dead: 15m, sick: 20m, perDay: 3}
 fleetlock: {listen: "[::1]:9999"}
 control: {socket: /run/q/c.sock, group: wheel}
 metrics: {listen: "127.0.0.1:9000", allow: [192.0.2.0/24, "2001:db8::7"], webConfig: /etc/web.yaml}
@@ -313,7 +313,7 @@ func TestEveryKeyIsTaken(t *testing.T) {
 			Windows:   []string{"Sat,Sun 22:00-02:00 UTC", "daily 12:00-13:00"},
 			Blackouts: []string{"2026-11-27", "12-20..01-06 Europe/Berlin"}, Veto: "/v",
 		},
-		Repair:    Repair{Dead: Grace(15 * time.Minute), PerDay: 3},
+		Repair:    Repair{Dead: Grace(15 * time.Minute), Sick: Grace(20 * time.Minute), PerDay: 3},
 		FleetLock: FleetLock{Listen: "[::1]:9999"},
 		Control:   Control{Socket: "/run/q/c.sock", Group: "wheel"},
 		Metrics: Metrics{

@@ -207,6 +207,11 @@ func (d *decoder) repairRules(c *Config) []rule {
 		d.show("repair.dead", dead) + " must be off, or at least " + formatDuration(leastGrace) + " and twice " +
 			d.show("timing.presenceTTL", ttl) + ", because a host that falls silent is listed as present for that " +
 			"time; raise the first or lower the second",
+	}, {
+		[]string{"repair.sick"},
+		c.Repair.Sick == 0 || time.Duration(c.Repair.Sick) >= leastGrace,
+		d.show("repair.sick", c.Repair.Sick) + " must be off, or at least " + formatDuration(leastGrace) +
+			", because what burdens a disk for a moment does not make it sick; raise it",
 	}}
 }
 

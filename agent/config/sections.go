@@ -370,6 +370,12 @@ type Repair struct {
 	// Off: that is told, and nothing is done.
 	Dead Grace `yaml:"dead" default:"off"`
 
+	// After how long a sick voter is replaced in the same way, but that the other host votes before the sick one is
+	// removed. Sick is one that is SLOW by its own verdict for so long (STALLED for a minute is enough, FAILED needs no
+	// time), while something else says so, too: its etcd's own count of its syncs, how far it is behind, or that it
+	// hangs and answers no linearizable read. At least 30s. Off: that is told, and nothing is done.
+	Sick Grace `yaml:"sick" default:"off"`
+
 	// How many voters are replaced within 24 hours without a person's word.
 	PerDay int `yaml:"perDay" default:"2" unit:"voters" min:"1" max:"9"`
 }

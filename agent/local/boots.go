@@ -31,7 +31,7 @@ type Boots struct {
 	disk Files
 	path string
 
-	writing chan struct{}
+	writing sync.Mutex // held while somebody writes, who may hang with the disk; no reader waits for it
 	mu      sync.Mutex
 	kept    []boot // the present one last; replaced, never changed
 }
@@ -39,7 +39,7 @@ type Boots struct {
 // OpenBoots reads what lies in the state directory, and adds the boot with that ID, which was at that time. Whatever
 // cannot be read counts for nothing: there was no boot before, then.
 func OpenBoots(disk Files, state, id string, at time.Time) *Boots {
-	b := &Boots{disk: disk, path: filepath.Join(state, bootsName), writing: make(chan struct{}, 1)}
+	b := &Boots{disk: disk, path: filepath.Join(state, bootsName)}
 	var kept []boot
 	if _, err := readJSON(disk, b.path, &kept); err != nil {
 		kept = nil
@@ -57,8 +57,8 @@ func (b *Boots) Begin() error { return b.note(false) }
 func (b *Boots) End() error { return b.note(true) }
 
 func (b *Boots) note(ended bool) error {
-	b.writing <- struct{}{}
-	defer func() { <-b.writing }()
+	b.writing.Lock()
+	defer b.writing.Unlock()
 	b.mu.Lock()
 	next := slices.Clone(b.kept)
 	b.mu.Unlock()

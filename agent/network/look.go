@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -32,6 +34,8 @@ type look struct {
 	large  bool          // a question larger than a packet was asked
 	barred bool
 	unsure bool // no connection was made, for a reason that may lie on this host, or in its names
+
+	sent, resent uint64 // segments of TCP; both 0 when the kernel does not tell
 }
 
 // port is where to look.
@@ -105,10 +109,31 @@ func (l looker) ask(ctx context.Context, at port, asks question) look {
 	hears := &heard{Conn: conn}
 	barred, err := asks(ctx, hears)
 	found := look{state: Answers, took: took, barred: barred}
+	found.sent, found.resent = segments(conn)
 	if hears.bytes == 0 && late(err) {
 		found.state = Silent
 	}
 	return found
+}
+
+// segments gives how many a connection has sent: the one that opened it, and those with data; and how many again.
+func segments(conn net.Conn) (sent, resent uint64) {
+	tcp, is := conn.(*net.TCPConn)
+	if !is {
+		return 0, 0
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return 0, 0
+	}
+	var info *unix.TCPInfo
+	told := raw.Control(func(fd uintptr) {
+		info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	})
+	if told != nil || err != nil {
+		return 0, 0
+	}
+	return 1 + uint64(info.Data_segs_out), uint64(info.Total_retrans)
 }
 
 // late tells of an error that it means that nothing came. Whoever hangs up has heard the question.

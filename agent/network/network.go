@@ -64,14 +64,17 @@ func ParseState(name string) State {
 // Broken tells whether the network is at fault, or the host behind it: one on which only the port is closed is reached.
 func (s State) Broken() bool { return s == Unreachable || s == Silent || s == LargeLost }
 
-// takes tells whether something takes connections there: what hangs behind it does so too.
-func (s State) takes() bool { return s == Answers || s == Silent || s == LargeLost }
+// Takes tells whether something takes connections there: what hangs behind it does so too.
+func (s State) Takes() bool { return s == Answers || s == Silent || s == LargeLost }
 
 // Way is what was seen of one port of a member.
 type Way struct {
 	State State
 	// RTT is what it takes to make a connection, the median of the newest ones; 0 when there was none.
 	RTT time.Duration
+	// Sent are the segments of TCP that were sent to ask, and Resent those of them that were sent again, of all looks
+	// that were answered: while nothing answers, more is wrong than that packets are lost.
+	Sent, Resent uint64
 }
 
 // Sight is what this host sees of a member.

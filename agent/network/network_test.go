@@ -68,7 +68,7 @@ func TestEtcdAnswersOnBothPortsToSmallAndLargeAndComplainsOfNothing(t *testing.T
 		for _, url := range []string{m.Options.PeerURL, m.Options.ClientURL} {
 			for _, large := range []bool{false, true} {
 				found := l.look(t.Context(), where(t, url), large)
-				if found.state != Answers || found.barred || found.took <= 0 {
+				if found.state != Answers || found.barred || found.took <= 0 || found.sent < 2 {
 					t.Errorf("%s, large %t: %+v", url, large, found)
 				}
 			}
@@ -255,6 +255,17 @@ func TestOneLostQuestionSaysNothingAndThreeInARowDo(t *testing.T) {
 	}
 	if look3(Answers); w.shown.State != Answers {
 		t.Errorf("after six: %+v", w.shown)
+	}
+}
+
+func TestSegmentsOfLooksThatAreNotAnsweredAreNotCounted(t *testing.T) {
+	t.Parallel()
+	var w way
+	for _, s := range []State{Answers, Silent, LargeLost, Unreachable, Answers} {
+		w.found(look{state: s, sent: 10, resent: 3})
+	}
+	if w.shown.Sent != 20 || w.shown.Resent != 6 {
+		t.Errorf("%d of %d are counted", w.shown.Resent, w.shown.Sent)
 	}
 }
 

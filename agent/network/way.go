@@ -48,6 +48,9 @@ func (w *way) found(l look) {
 		w.times = w.times[max(0, len(w.times)-connectsKept):]
 		w.shown.RTT = median(w.times)
 	}
+	if l.state == Answers {
+		w.shown.Sent, w.shown.Resent = w.shown.Sent+l.sent, w.shown.Resent+l.resent
+	}
 	if l.large {
 		w.suspect = l.state != Answers
 	}
@@ -70,7 +73,7 @@ func (w *way) took(began time.Duration, l look) {
 		return
 	}
 	w.lookedAt = began
-	if l.state.takes() {
+	if l.state.Takes() {
 		w.missed = 0
 		return
 	}

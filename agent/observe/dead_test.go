@@ -23,18 +23,18 @@ func TestAMemberFromWhichNothingMoreComesIsNotConnectedOnceEtcdHasToldTwice(t *t
 		known  bool
 		active bool // of member 3
 	}
-	gone, alive := health.Peer{Received: 100}, health.Peer{Connected: true, Received: 100}
+	gone, more := health.Peer{Received: 100}, health.Peer{Received: 101}
 	only := func(p health.Peer) map[uint64]health.Peer { return map[uint64]health.Peer{3: p} }
-	other := map[uint64]health.Peer{2: alive}
+	other := map[uint64]health.Peer{2: gone}
 	for name, answers := range map[string][]answer{
-		"it is connected":        {{5, only(alive), false, false}, {10, only(alive), true, true}},
+		"etcd hears of it":       {{5, only(gone), false, false}, {10, only(more), true, true}},
 		"it is gone":             {{5, only(gone), false, false}, {10, only(gone), true, false}},
 		"etcd never heard of it": {{5, other, false, false}, {10, other, true, false}},
-		"it can connect to the leader, and not the leader to it": {
+		"it was heard of, and is not any more": {
 			{5, only(gone), false, false},
-			{10, only(health.Peer{Received: 101}), true, true},
-			{12, only(health.Peer{Received: 101}), true, true},
-			{15, only(health.Peer{Received: 101}), true, false},
+			{10, only(more), true, true},
+			{12, only(more), true, true},
+			{15, only(more), true, false},
 		},
 		"etcd was started anew": {
 			{5, only(gone), false, false}, {10, only(health.Peer{}), true, true},
@@ -51,11 +51,26 @@ func TestAMemberFromWhichNothingMoreComesIsNotConnectedOnceEtcdHasToldTwice(t *t
 		for _, a := range answers {
 			at := time.Duration(a.at) * time.Second
 			p.read(health.EtcdReading{At: at, Peers: a.peers})
-			got := p.connections(at, at+time.Hour)
+			got := p.connections(at, at+time.Hour, 2*time.Second)
 			if got.Known != a.known || got.Of[3] != a.active || a.known && a.peers != nil && got.At != at+time.Hour {
 				t.Errorf("%s, after %s: %+v", name, at, got)
 			}
 		}
+	}
+}
+
+func TestAnAgentThatLooksSeldomKnowsTheConnectionsThatItAskedForInTheTurnBefore(t *testing.T) {
+	t.Parallel()
+	const interval = 20 * time.Second
+	var p peers
+	for at := range 3 { // what is asked in one turn is read in the next, a little more than an interval later
+		p.read(health.EtcdReading{At: time.Duration(at) * interval, Peers: map[uint64]health.Peer{3: {Received: 100}}})
+	}
+	if got := p.connections(3*interval+time.Second, 0, interval); !got.Known || got.Of[3] {
+		t.Errorf("one turn after it was asked: %+v", got)
+	}
+	if got := p.connections(6*interval, 0, interval); got.Known {
+		t.Errorf("four turns after: %+v", got)
 	}
 }
 

@@ -42,6 +42,7 @@ type judge struct {
 	sensors   beside.Look[health.MachineReading]
 	etcd      beside.Look[health.EtcdReading]
 	peers     peers
+	syncs     syncs
 	devices   beside.Look[health.DevicesReading]
 	links     beside.Look[health.LinkReading]
 }

@@ -107,14 +107,14 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 		}
 	}
 	said := map[[2]string]bool{}
-	add := func(from string, member uint64, state health.WayState) {
+	add := func(from string, member uint64, state health.WayState, sent health.Part) {
 		if to := names[member]; to != "" && to != from && state != health.WayUnknown && !said[[2]string{from, to}] {
 			said[[2]string{from, to}] = true
-			out.Ways = append(out.Ways, health.Way{From: from, To: to, State: state})
+			out.Ways = append(out.Ways, health.Way{From: from, To: to, State: state, Segments: sent})
 		}
 	}
 	for _, s := range r.Sights {
-		add(self, s.Member, wayState(s.Peer.State, s.Client.State))
+		add(self, s.Member, wayState(s.Peer.State, s.Client.State), segments(s))
 	}
 	for _, h := range r.Hosts {
 		// Spares are many, and no cluster rests on their ways.
@@ -122,10 +122,17 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 			continue
 		}
 		for _, s := range h.Sees {
-			add(h.Name, uint64(s.Member), wayState(network.ParseState(s.Peer), network.ParseState(s.Client)))
+			state := wayState(network.ParseState(s.Peer), network.ParseState(s.Client))
+			add(h.Name, uint64(s.Member), state, health.Part{})
 		}
 	}
 	return out
+}
+
+// segments gives those that this host has sent to ask a member.
+func segments(s network.Sight) health.Part {
+	sent := s.Peer.Sent + s.Client.Sent
+	return health.Part{Of: float64(s.Peer.Resent + s.Client.Resent), Among: float64(sent), Known: sent > 0}
 }
 
 // wayState judges a way by both ports. Where one is silent it is etcd that hangs, and where one is refused it is not

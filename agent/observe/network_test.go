@@ -39,10 +39,10 @@ func TestAHostLooksAtAllMembersButItselfAndGoesOnWhenTheListIsNotRead(t *testing
 // n1 looks itself; n2 and n3 say what they see; n4 is down and has no record; s1 is a spare.
 func TestWhoReachesWhomIsKnownOfHostsThatAreThereAndHaveAMember(t *testing.T) {
 	t.Parallel()
-	answers, none := network.Way{State: network.Answers}, network.Way{State: network.Unreachable}
+	answers, none := network.Way{State: network.Answers, Sent: 20, Resent: 1}, network.Way{State: network.Unreachable}
 	r := &round.Round{
 		Sights: []network.Sight{
-			{Member: 2, Peer: answers, Client: network.Way{State: network.Refused}},
+			{Member: 2, Peer: answers, Client: network.Way{State: network.Refused, Sent: 5, Resent: 2}},
 			{Member: 3, Peer: none, Client: answers},
 			{Member: 4, Peer: none, Client: none},
 		},
@@ -61,8 +61,8 @@ func TestWhoReachesWhomIsKnownOfHostsThatAreThereAndHaveAMember(t *testing.T) {
 		}},
 	}
 	want := health.NetworkReading{Known: true, Self: "n1", Ways: []health.Way{
-		{From: "n1", To: "n2", State: health.WayWell},
-		{From: "n1", To: "n3", State: health.WayLost},
+		{From: "n1", To: "n2", State: health.WayWell, Segments: health.Part{Of: 3, Among: 25, Known: true}},
+		{From: "n1", To: "n3", State: health.WayLost, Segments: health.Part{Of: 1, Among: 20, Known: true}},
 		{From: "n2", To: "n1", State: health.WayLargeLost},
 	}}
 	if got := networkReading(r, "n1"); !reflect.DeepEqual(got, want) {

@@ -10,8 +10,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// peers remembers what the local etcd has told of the other members, to see from whom it hears. That it counts no
-// connection is not enough: where it cannot connect to a member that can connect to it, that member may serve well.
+// peers remembers what the local etcd has told of the other members, to see from whom it hears. What connections it
+// counts says neither: where it cannot connect to a member that can connect to it, that member may serve well, and one
+// whose machine has lost power it counts until TCP gives up, which takes three minutes.
 type peers struct {
 	at    time.Duration // of the last answer that has told of them, on the clock of health.Input
 	of    map[uint64]health.Peer
@@ -22,8 +23,11 @@ type peers struct {
 const (
 	// heardFor is for how long etcd counts as connected to whom it has heard of. A member that serves sends ten times a
 	// second, and answers are five seconds apart.
-	heardFor    = 4 * time.Second
-	peersOldest = 20 * time.Second // how old an answer may be
+	heardFor = 4 * time.Second
+	// peersOldest is how old an answer may be, and peersTurns for how many intervals: what is asked in one turn of the
+	// loop is read in the next.
+	peersOldest = 20 * time.Second
+	peersTurns  = 3
 )
 
 // read takes in what etcd has told last, if that is new.
@@ -49,15 +53,15 @@ func (p *peers) read(seen health.EtcdReading) {
 }
 
 // connections gives those of the last answer; now is on the clock of health.Input, and at the same moment on that of
-// rounds. They are not known before etcd has told twice, nor when that was long ago.
-func (p *peers) connections(now, at time.Duration) round.Connections {
-	if !p.twice || now-p.at > peersOldest {
+// rounds. They are not known before etcd has told twice, nor when that was long ago, by an agent that looks so often.
+func (p *peers) connections(now, at, interval time.Duration) round.Connections {
+	if !p.twice || now-p.at > max(peersOldest, peersTurns*interval) {
 		return round.Connections{}
 	}
 	c := round.Connections{Known: true, At: at - (now - p.at), Of: map[uint64]bool{}}
-	for id, peer := range p.of {
+	for id := range p.of {
 		heard, ever := p.heard[id]
-		c.Of[id] = peer.Connected || ever && p.at-heard < heardFor
+		c.Of[id] = ever && p.at-heard < heardFor
 	}
 	return c
 }

@@ -202,17 +202,22 @@ func TestProgramsThatWereStartedJustNowAreWaitedForAndNotStartedAgainAtOnce(t *t
 	}
 }
 
+// observerOfEtcd gives an observer of a host on which that version of etcd is installed.
+func observerOfEtcd(installed *string, now *time.Duration) *Observer {
+	var c config.Config
+	c.Timing.Interval = time.Second
+	return observerOf(Options{
+		Config: c, BootID: "boot-1", Programs: told{},
+		EtcdVersion: func(context.Context) (string, error) { return *installed, nil },
+		Now:         func() time.Duration { return *now },
+	})
+}
+
 func TestTheVersionOfEtcdIsLookedAtAnewAfterACommand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		installed, now := "3.6.16", time.Hour
-		var c config.Config
-		c.Timing.Interval = time.Second
-		o := observerOf(Options{
-			Config: c, BootID: "boot-1", Programs: told{},
-			EtcdVersion: func(context.Context) (string, error) { return installed, nil },
-			Now:         func() time.Duration { return now },
-		})
+		o := observerOfEtcd(&installed, &now)
 		look := func(ran policy.HookState, state hooks.State) string {
 			now += time.Second
 			r := &round.Round{At: now, Request: &local.Request{
@@ -246,13 +251,7 @@ func TestTheVersionOfEtcdIsLookedAtAnewWhenEtcdHasEnded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		installed, now := "3.6.16", time.Hour
-		var c config.Config
-		c.Timing.Interval = time.Second
-		o := observerOf(Options{
-			Config: c, BootID: "boot-1",
-			EtcdVersion: func(context.Context) (string, error) { return installed, nil },
-			Now:         func() time.Duration { return now },
-		})
+		o := observerOfEtcd(&installed, &now)
 		look := func(state systemd.State) round.Found[string] {
 			now += time.Second
 			r := &round.Round{At: now}

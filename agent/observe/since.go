@@ -84,6 +84,7 @@ func (s *Since) trackMember(m *policy.Member, applied uint64, limits policy.Limi
 	name := "member/" + strconv.FormatUint(m.ID, 16) + "/"
 	m.LiveFor = s.truth(name+"live", m.Live, now, round)
 	m.DownFor = s.truth(name+"down", !m.Live, now, round)
+	m.BehindFor = s.truth(name+"behind", m.Live && m.LagKnown && m.Lag > limits.PromoteLag, now, round)
 	m.SteadyFor = s.truth(name+"steady", m.Live && m.LagKnown && m.Lag <= limits.PromoteLag, now, round)
 	if !m.Live { // no answer is no progress: the mark stays at the last index seen
 		applied = s.lastApplied(name + "applied")

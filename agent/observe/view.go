@@ -12,6 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
@@ -47,7 +48,8 @@ func limitsOf(c config.Config) policy.Limits {
 		HandOver: t.HandOver, GiveWay: t.GiveWay, ReturnStable: t.ReturnStable, ReturnMax: t.ReturnMax,
 		OrphanGrace: t.OrphanGrace, LockTTL: t.LockTTL, StartRetry: t.Settle, ClockOffset: t.ClockMaxOffset,
 		AllowUnsafe: c.Cluster.AllowUnsafeVersion,
-		DeadGrace:   time.Duration(c.Repair.Dead), RepairsPerDay: c.Repair.PerDay,
+		DeadGrace:   time.Duration(c.Repair.Dead), SickGrace: time.Duration(c.Repair.Sick),
+		RepairsPerDay: c.Repair.PerDay,
 	}
 }
 
@@ -100,11 +102,16 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 // etcd makes the view of a cluster that can be reached.
 func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	b.records(v, r)
-	v.Repairs = r.Repairs.Today(r.Wall)
+	v.Repairs = r.Repairs.Today(r.Wall, func(id record.MemberID) bool {
+		_, listed := r.Membership.ByID(uint64(id))
+		return listed
+	})
 	b.members(v, r)
 	b.markDomains(v)
-	if before != nil && r.At-before.EtcdAt > round.Blink*b.config.Timing.Interval {
-		b.since.truth("idle", false, r.At, r.Number) // an operation may have begun and ended unseen
+	// An operation may have begun and ended unseen. A round in which one member answers late is none in between.
+	if between := b.config.Timing.Interval + b.config.Timing.CallTimeout; before != nil &&
+		r.At-before.EtcdAt > round.Blink*between {
+		b.since.truth("idle", false, r.At, r.Number)
 	}
 	v.IdleFor = min(b.since.truth("idle", r.OpAt == 0, r.At, r.Number),
 		b.since.Of("ended", fmt.Sprint(r.EndedAt), r.At, r.Number))
@@ -141,12 +148,18 @@ func (b *Builder) members(v *policy.View, r *round.Round) {
 			member.LagKnown = true
 			member.Lag = max(head.Index, s.Applied) - s.Applied
 		}
-		if r.StatusesAt == r.At { // durations are of answers, not of what was carried over
-			b.since.trackMember(&member, s.Applied, v.Limits, v.Pause != nil, r.At, r.Number)
+		// Durations are of answers: those that are carried over a look in between make them no longer, and break none.
+		if _, asked := r.Statuses[m.ID]; r.StatusesAt == r.At || asked && b.recent(r) {
+			b.since.trackMember(&member, s.Applied, v.Limits, v.Pause != nil, r.StatusesAt, r.Number)
 		}
 		member.AgentGoneFor = b.agentGone(r, m)
 		v.Cluster.Members = append(v.Cluster.Members, member)
 	}
+}
+
+// recent tells whether what members have answered last is no older than a blink.
+func (b *Builder) recent(r *round.Round) bool {
+	return r.At-r.StatusesAt <= round.Blink*b.config.Timing.Interval
 }
 
 // version reads a member's version, which is mostly one that was read before.
@@ -186,7 +199,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			Wants:   policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: r.OpAt != 0 && h.Answers == r.OpAt,
 			Turn: !h.Turn.IsZero() && !r.Released.Frees(h.ID, h.Turn),
 			Own:  h.ID == b.config.Host.ID && b.ours(r, h.Instance),
-			Sees: b.sees(r, h), MemberLostFor: b.memberLost(r, h),
+			Sees: b.sees(r, h), MemberLostFor: b.memberLost(r, h), Ails: b.ails(r, h, state),
 		})
 	}
 	return out

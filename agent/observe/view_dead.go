@@ -30,7 +30,7 @@ func (b *Builder) sees(r *round.Round, h record.Host) (all []policy.Sight) {
 		// The time and the agent are part of the word: one that was taken back unseen in between is another.
 		all = append(all, b.word(r, h.ID, fmt.Sprint(h.Instance, s.Lost.UnixMilli(), s.Link), policy.Sight{
 			MemberID: uint64(s.Member), Lost: !s.Lost.IsZero(),
-			Unsure:    s.Lost.IsZero() && !takes(network.ParseState(s.Peer)) && !takes(network.ParseState(s.Client)),
+			Unsure:    s.Lost.IsZero() && !network.ParseState(s.Peer).Takes() && !network.ParseState(s.Client).Takes(),
 			Connected: s.Link == record.LinkUp, ConnectedKnown: s.Link == record.LinkUp || s.Link == record.LinkNone,
 		}))
 	}
@@ -47,15 +47,10 @@ func (b *Builder) seesItself(r *round.Round) (all []policy.Sight) {
 		up := known && r.Connections.Of[s.Member]
 		all = append(all, b.word(r, b.config.Host.ID, fmt.Sprint(s.LostAt, known, up), policy.Sight{
 			MemberID: s.Member, Lost: s.Lost, Connected: up, ConnectedKnown: known,
-			Unsure: !s.Lost && !takes(s.Peer.State) && !takes(s.Client.State),
+			Unsure: !s.Lost && !s.Peer.State.Takes() && !s.Client.State.Takes(),
 		}))
 	}
 	return all
-}
-
-// takes tells whether a port in that state takes connections.
-func takes(s network.State) bool {
-	return s != network.Unknown && s != network.Refused && s != network.Unreachable
 }
 
 // word gives a sight with for how long a host has said it so.

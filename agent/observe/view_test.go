@@ -162,3 +162,32 @@ func TestWhatIsNotKnownOfAHandOverCountsFromTheFirstLook(t *testing.T) {
 		}
 	}
 }
+
+func TestALookInBetweenThatAsksNoMemberBreaksNoDurationAndMakesNoneLonger(t *testing.T) {
+	t.Parallel()
+	c := hostConfig()
+	c.Timing.Interval = 2 * time.Second
+	b := NewBuilder(c, "boot-1", "i", false)
+	for i, look := range []struct {
+		at, answered, want time.Duration
+	}{
+		{10 * time.Second, 10 * time.Second, 0},
+		{12 * time.Second, 12 * time.Second, 2 * time.Second},
+		{13 * time.Second, 12 * time.Second, 2 * time.Second}, // a look in between
+		{14 * time.Second, 14 * time.Second, 4 * time.Second},
+		{60 * time.Second, 14 * time.Second, 0}, // it was long ago that they were asked
+		{61 * time.Second, 61 * time.Second, 0},
+	} {
+		r := quiet(uint64(i+1), look.at)
+		r.StatusesAt = look.answered
+		for id, s := range r.Statuses {
+			s.Index, s.Applied = 100, 100
+			r.Statuses[id] = s
+		}
+		m := b.View(r, nil).Cluster.Members[0]
+		if m.LiveFor != look.want || m.SteadyFor != look.want || m.StillFor != look.want {
+			t.Errorf("after %s: live for %s, steady for %s, still for %s, want %s", look.at, m.LiveFor, m.SteadyFor,
+				m.StillFor, look.want)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -33,7 +34,9 @@ const (
 	MaxPrograms = 32
 	// maxLeft bounds how many more are shown as left out.
 	maxLeft = 32
-	atOnce  = 2
+	// maxEntries bounds how many names are read.
+	maxEntries = 4096
+	atOnce     = 2
 	// grace is how long a program that was killed may take to be gone before it counts as one that hangs.
 	grace = 2 * time.Second
 )
@@ -107,7 +110,7 @@ func Open(opt Options) *Runner {
 
 // namesIn gives the names of the programs there should be, in their order, and behind them of the others there are.
 func namesIn(opt Options) []string {
-	entries, err := os.ReadDir(opt.Dir)
+	entries, err := entriesOf(opt.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		opt.Logger.Warn("the operator's own checks are not run", "error", err)
 	}
@@ -123,6 +126,27 @@ func namesIn(opt Options) []string {
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(named, name) })
 	return append(slices.Compact(named), names...)
+}
+
+// entriesOf gives what lies in a directory, by name. One with more than maxEntries is not one of checks: nothing of it
+// is run but what the configuration names, rather than what happens to be listed first.
+func entriesOf(dir string) ([]fs.DirEntry, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	entries, err := d.ReadDir(maxEntries + 1)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case len(entries) > maxEntries:
+		return nil, fmt.Errorf("there are more than %d entries in %s; keep only the checks there", maxEntries, dir)
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, nil
 }
 
 // Plugins gives what is run or left out, for the judge, with what each gates by the names of those that do.

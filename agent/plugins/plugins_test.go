@@ -342,3 +342,19 @@ func TestThereIsABoundOnHowManyThereAre(t *testing.T) {
 		t.Error("a directory that is not there holds something")
 	}
 }
+
+func TestADirectoryWithThousandsOfNamesIsNotOneOfChecks(t *testing.T) {
+	t.Parallel()
+	dir := scripts(t, map[string]string{"a": "echo OK", "named": "echo OK"})
+	for i := range maxEntries {
+		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("x%d", i)), nil, 0o644))
+	}
+	b := open(t, dir, time.Second, "named")
+	if plugins := b.Plugins(func(string) health.Gate { return health.Joins }); len(plugins) != 1 ||
+		plugins[0].Name != "named" {
+		t.Errorf("%d are run, of them %+v", len(plugins), plugins[:min(2, len(plugins))])
+	}
+	if !strings.Contains(b.log.String(), "more than 4096 entries in "+dir+"; keep only the checks there") {
+		t.Errorf("the log says\n%s", &b.log)
+	}
+}

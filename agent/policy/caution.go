@@ -10,6 +10,8 @@ func cautions() []veto {
 		vetoTooOld(),
 		vetoUnitDisabled(),
 		vetoLeaderSlow(),
+		vetoVoterSick(),
+		vetoStandbyLost(),
 	}
 }
 

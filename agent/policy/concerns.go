@@ -10,8 +10,8 @@ type concern struct {
 }
 
 // concerns declares what goes before what. Whatever is under way is brought to its end before anything is begun; a dead
-// voter is replaced before the cluster grows. A pause, and what holds all like one, comes after what is under way on
-// this host only in that it keeps down no etcd that its agent has stopped: see held.
+// or sick voter is replaced before the cluster grows. A pause, and what holds all like one, comes after what is under
+// way on this host only in that it keeps down no etcd that its agent has stopped: see held.
 func concerns() []concern {
 	return []concern{
 		{"a cluster is made", bootstrap},
@@ -22,7 +22,8 @@ func concerns() []concern {
 		{"another host's operation is in flight", othersOperation},
 		{"etcd of this host's member runs", ownUnit},
 		{"what was left over is taken away", leftover},
-		{"a voter is dead", replace},
+		{"a standby is lost", letGo},
+		{"a voter is dead or sick", replace},
 		{"the cluster has its size", join},
 	}
 }

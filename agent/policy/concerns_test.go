@@ -19,7 +19,7 @@ func TestWhatIsUnderWayGoesBeforeADeadVoterAndThatBeforeTheSize(t *testing.T) {
 		"a cluster is made", "this host's operation is in flight", "a leader that is not well gives way",
 		"a person has a member removed", "this host is to be taken down", "another host's operation is in flight",
 		"etcd of this host's member runs",
-		"what was left over is taken away", "a voter is dead", "the cluster has its size",
+		"what was left over is taken away", "a standby is lost", "a voter is dead or sick", "the cluster has its size",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("%q", names)
@@ -44,13 +44,13 @@ func TestOfTwoConcernsTheEarlierOneDecides(t *testing.T) {
 			func(v *View) { v.Target.Voters = 5 }, "the cluster has its size", StepTakeLock, "",
 		},
 		"a pause, and a dead voter": {
-			func(v *View) { v.Pause = &Pause{By: "ann"} }, "a voter is dead", StepNone, Paused,
+			func(v *View) { v.Pause = &Pause{By: "ann"} }, "a voter is dead or sick", StepNone, Paused,
 		},
 		"a host that is to be taken down, and a dead voter": {
 			func(v *View) {
 				v.Asked = &Asked{Work: WorkReboot, WaitedFor: time.Minute}
 				v.Hosts[2].Wants = WorkReboot
-			}, "a voter is dead", StepTakeLock, "",
+			}, "a voter is dead or sick", StepTakeLock, "",
 		},
 		"an operation in flight, and a cluster that is too small": {
 			func(v *View) {

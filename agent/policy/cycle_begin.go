@@ -199,12 +199,12 @@ func (v View) doubt(m Member, to health.Gate) string {
 	if m.Errors {
 		return "reports errors of its own"
 	}
-	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == m.PeerURL })
+	h, present := v.hostOf(m)
 	switch {
-	case i < 0:
+	case !present:
 		return "has no quorumd that tells how it is"
-	case v.Hosts[i].Health != health.Warm && gates(v.Hosts[i].Health, v.Hosts[i].Spares, to):
-		return "is " + v.Hosts[i].Health.String()
+	case h.Health != health.Warm && gates(h.Health, h.Spares, to):
+		return "is " + h.Health.String()
 	}
 	return ""
 }

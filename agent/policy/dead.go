@@ -20,8 +20,7 @@ type Sight struct {
 	Lost bool
 	// Unsure: it is not lost, and neither port is known to take a connection.
 	Unsure bool
-	// Connected: that host's own etcd counts an active connection to it, where that is known. It is asked of a member
-	// that is lost.
+	// Connected: that host's own etcd has heard of it lately, where that is known. It is asked of one that is lost.
 	Connected, ConnectedKnown bool
 	// For is since when this word stands, without another in between, as the deciding agent has seen it.
 	For time.Duration
@@ -103,7 +102,7 @@ func (v View) words(m Member) (since time.Duration, why string) {
 	switch {
 	case !leader:
 		return 0, "no live leader is known that could say so"
-	case speakers < 2:
+	case speakers < 2 && !m.Learner: // one that does not vote is missed by nobody
 		return 0, "only one live voter is left to say so, and two must"
 	}
 	return max(since, 1), ""
@@ -111,11 +110,11 @@ func (v View) words(m Member) (since time.Duration, why string) {
 
 // word gives for how long the agent of a live voter has said that a member is dead.
 func (v View) word(voter, m Member) (since time.Duration, why string) {
-	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == voter.PeerURL })
-	if i < 0 {
+	h, present := v.hostOf(voter)
+	if !present {
 		return 0, "voter " + voter.label() + " has no quorumd that tells whether it reaches it"
 	}
-	s, says := v.Hosts[i].sight(m.ID)
+	s, says := h.sight(m.ID)
 	if !says {
 		return 0, voter.label() + " has not told yet whether it reaches it"
 	}
@@ -123,7 +122,7 @@ func (v View) word(voter, m Member) (since time.Duration, why string) {
 		return 0, why
 	}
 	if voter.Leader && !s.ConnectedKnown {
-		return 0, fmt.Sprintf("the etcd of %s, which leads, does not tell whether it is connected to it", voter.label())
+		return 0, fmt.Sprintf("the etcd of %s, which leads, does not tell whether it hears of it", voter.label())
 	}
 	return s.For, ""
 }
@@ -136,7 +135,7 @@ func (s Sight) contradicts(name string) string {
 	case !s.Lost:
 		return name + " reaches it"
 	case s.ConnectedKnown && s.Connected:
-		return "the etcd of " + name + " is connected to it"
+		return "the etcd of " + name + " hears of it"
 	}
 	return ""
 }

@@ -59,12 +59,12 @@ func TestWhoeverIsNotCertainlyDeadIsNot(t *testing.T) {
 			func(v *View) { v.Hosts[1].Sees[0].Lost, v.Hosts[1].Sees[0].Unsure = false, true }, "n2 cannot tell",
 		},
 		"the leader reaches it": {func(v *View) { v.Hosts[0].Sees[1].Lost = false }, "n1 reaches it"},
-		"the leader's etcd is connected to it": {
-			func(v *View) { v.Hosts[0].Sees[1].Connected = true }, "etcd of n1 is connected",
+		"the leader's etcd hears of it": {
+			func(v *View) { v.Hosts[0].Sees[1].Connected = true }, "etcd of n1 hears of it",
 		},
-		"a follower's etcd is connected to it": {
+		"a follower's etcd hears of it": {
 			func(v *View) { v.Hosts[1].Sees[0].Connected, v.Hosts[1].Sees[0].ConnectedKnown = true, true },
-			"etcd of n2 is connected",
+			"etcd of n2 hears of it",
 		},
 		"the leader's metrics cannot be read": {
 			func(v *View) { v.Hosts[0].Sees[1].ConnectedKnown = false }, "n1, which leads, does not tell",

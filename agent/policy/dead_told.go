@@ -40,7 +40,7 @@ func DeadVoters(v View) []Dead {
 			}
 		}
 		slices.Sort(d.By)
-		if d.Held = v.deadHeld(m); v.Op != nil && v.Op.Kind == KindReplace && v.Op.Replaces == m.ID {
+		if d.Held = v.deadHeld(m, d.In == 0); v.Op != nil && v.Op.Kind == KindReplace && v.Op.Replaces == m.ID {
 			d.Held, d.Heir = "", v.Op.HostName
 		}
 		all = append(all, d)
@@ -48,8 +48,9 @@ func DeadVoters(v View) []Dead {
 	return all
 }
 
-// deadHeld says why nobody takes the place of a dead voter, whatever the hosts that could are like; empty when one may.
-func (v View) deadHeld(m Member) string {
+// deadHeld says why nobody takes the place of a dead voter; empty when one may. Once its time is over, a host that
+// still waits for it to answer does not call it dead.
+func (v View) deadHeld(m Member, over bool) string {
 	switch {
 	case v.Limits.DeadGrace == 0:
 		return "repair.dead is off"
@@ -60,22 +61,41 @@ func (v View) deadHeld(m Member) string {
 	case v.holdsAll():
 		return "a record in etcd cannot be read"
 	}
-	if r, holds := vetoed(v, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable, vetoRepairsSpent); holds {
+	if r, holds := vetoed(v, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable, vetoRepairsSpent,
+		vetoReplaceEven); holds {
 		return r.Text
 	}
-	return v.nobodyReady(m)
+	for learner := range v.Cluster.learners() { // nobody but its own host
+		h, present := v.hostOf(learner)
+		switch {
+		case !present || h.Role != RoleStandby:
+			return learner.label() + " is a learner, and etcd allows one at a time"
+		case over && !v.caughtUp(learner):
+			return fmt.Sprintf("the standby %s has not been within %d entries of the leader for %s", learner.label(),
+				v.Limits.PromoteLag, v.Limits.SteadyLag)
+		}
+		return v.unready(m, over, func(other Host) bool { return other.ID == h.ID })
+	}
+	return v.unready(m, over, func(Host) bool { return true })
 }
 
-// nobodyReady says why no host could take the place of a dead voter; empty when one could.
-func (v View) nobodyReady(dead Member) string {
+// nobodyReady says why no host could take the place of a voter; empty when one could.
+func (v View) nobodyReady(m Member) string {
+	return v.unready(m, false, func(Host) bool { return true })
+}
+
+// unready says why none of these hosts could take the place of a voter; empty when one could.
+func (v View) unready(dead Member, over bool, among func(Host) bool) string {
 	var why []string
 	for _, h := range v.Hosts {
 		switch {
-		case h.Role != RoleSpare && h.Role != RoleStandby || h.PeerURL == dead.PeerURL:
+		case h.Role != RoleSpare && h.Role != RoleStandby || h.PeerURL == dead.PeerURL || !among(h):
 		case !h.Manage:
 			why = append(why, h.Name+" only observes")
-		case h.Waiting == "" || h.Waiting == VoterNotLive:
+		case h.Waiting == "" || h.Waiting == VoterNotLive && !over:
 			return ""
+		case h.Waiting == VoterNotLive:
+			why = append(why, h.Name+" does not call it dead")
 		default:
 			why = append(why, fmt.Sprintf("%s waits for %s", h.Name, h.Waiting))
 		}

@@ -5,6 +5,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -120,6 +121,9 @@ func rest(v View) Decision {
 	if r, slow := leaderSlow(v); slow && sick(v.Health.State) { // one that is only warm is told beside
 		return Decision{Reasons: []Reason{r}}
 	}
+	if r, holds := vetoed(v, vetoVoterSick); holds {
+		return Decision{Reasons: []Reason{r}}
+	}
 	return wait(AtRest, "this host is a %s and nothing is to do", roleOf(v))
 }
 
@@ -131,6 +135,15 @@ func (v View) member() (Member, bool) {
 		}
 	}
 	return Member{}, false
+}
+
+// hostOf gives what the host of a member has published.
+func (v View) hostOf(m Member) (Host, bool) {
+	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == m.PeerURL })
+	if i < 0 {
+		return Host{}, false
+	}
+	return v.Hosts[i], true
 }
 
 // roleOf says what this host is.

@@ -29,8 +29,8 @@
 // Covered, on two to five hosts:
 //
 //   - operations: joins to voter and to standby with their roll-back and adoption, leftover learners, bootstrap,
-//     removals that people have asked for, dead voters whose place a standby or spare takes, and hosts that are taken
-//     down for maintenance, a restart or a reboot and brought back;
+//     removals that people have asked for, dead and sick voters whose place a standby or spare takes, and hosts that
+//     are taken down for maintenance, a restart or a reboot and brought back;
 //   - faults: crashes of agents, members and hosts, agents that are paused past their lock, partitions, verdicts and
 //     clocks that change, calls that land late or never, and whatever operators do;
 //   - etcd: what it accepts and refuses, for good or for a while; who votes and who serves; what becomes of a member
@@ -60,7 +60,8 @@
 //   - a call that stops etcd, moves its leadership or reboots the machine lands at any time while its agent lives, also
 //     long after its lock is gone; once that agent's process has ended it has landed or never will;
 //   - of a voter that is replaced what the others say may be old until they are asked anew, but all say the same; one
-//     is called dead at a time; and a removal that is not answered in time lands before it is given up, or never;
+//     is called dead or sick at a time; what speaks against a sick one beside its verdict is one thing, which comes and
+//     goes; and a removal that is not answered in time lands before it is given up, or never;
 //   - one late write per agent is remembered, and one removal is asked for at a time;
 //   - a reboot that was asked for comes at once or not at all;
 //   - whoever asks for a restart agrees that it starts an etcd which somebody has stopped, until that restart is

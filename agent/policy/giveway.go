@@ -184,15 +184,6 @@ func (v View) notBetter(m Member) string {
 	return ""
 }
 
-// hostOf gives what the host of a member has published.
-func (v View) hostOf(m Member) (Host, bool) {
-	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == m.PeerURL })
-	if i < 0 {
-		return Host{}, false
-	}
-	return v.Hosts[i], true
-}
-
 // names tells whether an operation is one of that host, or of its member.
 func (op *Op) names(h Host, m Member) bool {
 	return op != nil && (op.Host == h.ID || op.MemberID == m.ID || op.Replaces == m.ID || op.PeerURL == m.PeerURL)

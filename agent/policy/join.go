@@ -221,7 +221,7 @@ func followLearner(v View, m Member) Decision {
 // votersMissing tells whether fewer vote than wanted. Others may have become voters meanwhile.
 func (v View) votersMissing() bool {
 	voters, _ := v.Cluster.Counts()
-	return voters < v.Target.Voters
+	return voters-v.leaving() < v.Target.Voters
 }
 
 // promote makes the learner a voter, if all that may be against it is not the case at this
@@ -308,7 +308,9 @@ func rollBack(v View) Decision {
 			continue
 		case !m.Learner: // a promotion that had timed out has landed
 			return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it is a voter by now"})
-		case m.Standby:
+		case v.Op.Outcome == StandbyLost && !v.isStray(m):
+			return do(Step{Kind: StepEndOp, Outcome: Disowned, Why: "the standby " + m.label() + " is not lost"})
+		case m.Standby && v.Op.Outcome != StandbyLost:
 			return disown(m)
 		}
 		return do(Step{Kind: StepRemoveLearner, MemberID: m.ID, Why: v.Op.Reason})

@@ -72,7 +72,7 @@ func because(v View, by func() veto) Decision {
 // vetoes declares what keeps a host from joining, in the order in which they are named: the first
 // that holds is the reason.
 func vetoes() []veto {
-	return []veto{
+	return slices.Concat([]veto{
 		vetoNoQuorum(),
 		vetoUnreachable(),
 		vetoIDMismatch(),
@@ -84,6 +84,20 @@ func vetoes() []veto {
 		// next one waiting.
 		vetoVoterNotLive(),
 		vetoTargetMet(),
+	}, unfit(), []veto{
+		vetoOperationInFlight(),
+		vetoLockHeld(),
+		vetoCommonCause(),
+		vetoLearnerPresent(),
+		vetoSettling(),
+		vetoNotMyTurn(),
+		vetoEvenVoters(),
+	})
+}
+
+// unfit declares what keeps a host from becoming a member, whatever place it would take.
+func unfit() []veto {
+	return []veto{
 		vetoVersionUnknown(), // before a qualifying run, which takes a while
 		vetoVersionUnsafe(),
 		vetoVersionIncompatible(),
@@ -98,13 +112,6 @@ func vetoes() []veto {
 		vetoDataUnusable(),
 		vetoBackingOff(),
 		vetoStepStuck(),
-		vetoOperationInFlight(),
-		vetoLockHeld(),
-		vetoCommonCause(),
-		vetoLearnerPresent(),
-		vetoSettling(),
-		vetoNotMyTurn(),
-		vetoEvenVoters(),
 	}
 }
 
@@ -432,6 +439,9 @@ func lockHeld(v View) (string, bool) {
 }
 
 func commonCause(v View) (string, bool) {
+	if v.owns(KindReplace) { // which may go on where all that are down stand in one domain
+		return severalDown(v)
+	}
 	n := 0
 	for _, h := range v.Hosts {
 		if sick(h.Health) && (h.Role == RoleVoter || h.Role == RoleStandby) {
@@ -508,7 +518,7 @@ func selfReady(v View) bool { return roleOf(v) == RoleJoining || waiting(v) == "
 
 func evenVoters(v View) (string, bool) {
 	target, place := joinTarget(v)
-	if !place || target != RoleVoter {
+	if !place || target != RoleVoter || v.owns(KindReplace) { // what takes a place keeps the number
 		return "", false
 	}
 	voters, _ := v.Cluster.Counts()

@@ -74,7 +74,9 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 			{LeaderSlow, true},
 			{LeaderSlow, true},
 		}},
-		"from nothing": {cautions(), []own{{VersionUnsafe, true}, {UnitDisabled, true}, {LeaderSlow, true}}},
+		"from nothing": {cautions(), []own{
+			{VersionUnsafe, true}, {UnitDisabled, true}, {LeaderSlow, true}, {VoterSick, false}, {StandbyLost, false},
+		}},
 	} {
 		var got []own
 		for _, v := range c.list {

@@ -97,6 +97,11 @@ func mayReplaceDead(voters, down, proven int) bool {
 	return down > 0 && proven == voters-down && proven >= Quorum(voters)
 }
 
+// keepsOdd tells whether one of so many voters, of which target are wanted, may give way to another host. That keeps
+// their number, also where it is even: it was before, and counted one that is dead. Where there are more than wanted
+// nobody comes in its place, which is good only if it makes the number odd.
+func keepsOdd(voters, target int) bool { return voters <= target || voters%2 == 0 }
+
 // spareText says why that many voters can spare none.
 func spareText(voters int) string {
 	switch voters {

@@ -88,6 +88,8 @@ const (
 	Removed             ReasonCode = "REMOVED"
 	RepairsSpent        ReasonCode = "REPAIRS_SPENT"
 	VoterDead           ReasonCode = "VOTER_DEAD"
+	VoterSick           ReasonCode = "VOTER_SICK"
+	StandbyLost         ReasonCode = "STANDBY_LOST"
 )
 
 // ReasonInfo declares a reason.
@@ -314,6 +316,15 @@ func memberReasons() []ReasonInfo {
 			VoterDead, "a voter is dead: no live voter's host reaches it, and quorumd does not answer there either",
 			"see to its machine; if it is gone for good: quorumctl member remove NAME --reason '<why>'. With " +
 				"repair.dead in quorumd.yaml another host takes the place of such a voter by itself",
+		},
+		{
+			VoterSick, "a voter's host is not well, by its own verdict and by what else is known of its member",
+			"quorumctl health on that host names what is wrong; mend it. With repair.sick in quorumd.yaml another " +
+				"host takes the place of such a voter by itself",
+		},
+		{
+			StandbyLost, "the standby is lost: nobody reaches it, or it does not follow the leader",
+			"see to its machine, and journalctl -u etcd there; another host takes its place once one stands ready",
 		},
 		{
 			RepairsSpent, "as many voters as may be were replaced within a day, so the next one waits for a person",

@@ -26,7 +26,8 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 		Disowned, Joined, ClusterExists, Starting, MemberDown, MemberLost, StepFailed, QuorumAtRisk,
 		LearnerUnsettled, CycleQueued, InMaintenance, MaintenanceOverdue, RebootAwaited, VerdictAwaited,
 		LeaderStays, LeaderSlow, HookRunning, HookFailed, CommandRunning, CommandFailed, Stopping, Returning, NotBack,
-		Cycled, Withdrawn, RecordUnreadable, MemberLive, Removed, RepairsSpent, VoterDead,
+		Cycled, Withdrawn, RecordUnreadable, MemberLive, Removed, RepairsSpent, VoterDead, VoterSick,
+		StandbyLost,
 	}
 	for _, code := range all {
 		if info := code.Info(); info.Code != code || info.Meaning == "" {

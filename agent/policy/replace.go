@@ -12,25 +12,34 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// replace begins the operation that puts this host in the place of a voter that is dead, if nothing is against it. The
-// host that benefits does all of it: nobody is removed unless one stands ready.
+// replace begins the operation that puts this host in the place of a voter that is dead or sick, if nothing is against
+// it. The host that benefits does all of it: nobody is removed unless one stands ready.
 func replace(v View) (Decision, bool) {
-	if role := roleOf(v); v.Op != nil || role != RoleSpare && role != RoleStandby {
+	role := roleOf(v)
+	if v.Op != nil || role != RoleSpare && role != RoleStandby && role != RoleVoter {
 		return Decision{}, false
 	}
-	dead, found := v.dead()
+	who, found := v.outgoing()
 	if !found {
 		return Decision{}, false
 	}
-	reasons := against(v, replaceVetoes())
+	vetoes := replaceVetoes()
+	if role == RoleVoter {
+		vetoes = completesVetoes()
+	}
+	reasons := against(v, vetoes)
 	switch {
 	case len(reasons) == 0 && v.Lock.Mine:
-		since, _ := v.deadFor(dead)
-		why := fmt.Sprintf("in place of %s, which has been dead for %s", dead.label(), since.Round(time.Second))
-		return do(Step{Kind: StepBeginReplace, Target: RoleVoter, MemberID: dead.ID, Why: why}), true
+		why := fmt.Sprintf("in place of %s, which has been %s", who.label(), who.why)
+		return do(Step{Kind: StepBeginReplace, Target: RoleVoter, MemberID: who.ID, Why: why}), true
 	case len(reasons) == 0:
-		return do(Step{Kind: StepTakeLock, Why: "to take the place of " + dead.label() + ", which is dead"}), true
-	case v.Lock.Mine:
+		return do(Step{Kind: StepTakeLock, Why: "to take the place of " + who.label() + ", which is " + who.is}), true
+	}
+	if d, decided := join(v); decided && d.Step.Kind != StepNone { // a sick one keeps nobody from a place that is free
+		d.Reasons = append(d.Reasons, reasons...)
+		return d, true
+	}
+	if v.Lock.Mine {
 		return do(Step{Kind: StepReleaseLock, Why: reasons[0].Text}), true
 	}
 	return Decision{Reasons: reasons}, true
@@ -54,27 +63,14 @@ func (v View) isDead(m Member) bool {
 
 // replaceVetoes declares what keeps a host from taking the place of a dead voter, in the order in which they are named.
 func replaceVetoes() []veto {
-	return []veto{
+	return slices.Concat([]veto{
 		vetoHostConflict(),
 		vetoMaintenanceOverdue(),
 		vetoInMaintenance(),
 		vetoAwaitsTurn(),
 		vetoSeveralDown(),
 		vetoReplaceAtRisk(),
-		vetoVersionUnknown(),
-		vetoVersionUnsafe(),
-		vetoVersionIncompatible(),
-		vetoHealthUnknown(),
-		vetoNotQualified(),
-		vetoHealthBad(),
-		vetoClockUnknown(),
-		vetoClockSkew(),
-		vetoSpaceLow(),
-		vetoUnitUnusable(),
-		vetoUnitBusy(),
-		vetoDataUnusable(),
-		vetoBackingOff(),
-		vetoStepStuck(),
+	}, unfit(), []veto{
 		vetoRepairsUnreadable(),
 		vetoRepairsSpent(),
 		vetoOperationInFlight(),
@@ -84,7 +80,7 @@ func replaceVetoes() []veto {
 		vetoSettling(),
 		vetoNotNext(),
 		vetoReplaceEven(),
-	}
+	})
 }
 
 // severalDown tells whether several members look sick or dead, whose cause is probably not theirs; but for those of one
@@ -92,10 +88,9 @@ func replaceVetoes() []veto {
 func severalDown(v View) (string, bool) {
 	down, well := []Member{}, []Member{}
 	for _, m := range v.Cluster.Members {
-		i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == m.PeerURL })
-		since, _ := v.deadFor(m)
+		h, present := v.hostOf(m)
 		switch {
-		case i >= 0 && sick(v.Hosts[i].Health), !m.Learner && (!m.Live || since > 0):
+		case present && sick(h.Health), !m.Learner && !m.Live:
 			down = append(down, m)
 		case !m.Learner:
 			well = append(well, m)
@@ -115,13 +110,15 @@ func severalDown(v View) (string, bool) {
 		len(down)), true
 }
 
-// replaceAtRisk tells whether the voters that are left are not all known to be well, or too few.
+// replaceAtRisk tells whether the voters that are left are not all known to be well, or too few. Those that are to go
+// count for nothing: the one that is replaced, and those that are sick.
 func replaceAtRisk(v View) (string, bool) {
 	voters, down, proven, why := 0, 0, 0, ""
+	goes := func(m Member) bool { return v.isSick(m) || v.owns(KindReplace) && v.Op.Replaces == m.ID }
 	for m := range v.Cluster.voters() {
 		voters++
 		switch doubt := v.doubt(m, health.Maintenance); {
-		case !m.Live:
+		case !m.Live, goes(m):
 			down++
 		case doubt != "":
 			why = "voter " + m.label() + " " + doubt
@@ -153,11 +150,16 @@ func repairsSpent(v View) (string, bool) {
 // standbyBehind tells whether this host is a standby that could not be promoted at once.
 func standbyBehind(v View) (string, bool) {
 	m, listed := v.member()
-	if !listed || steady(v, m) && m.SteadyFor >= v.Limits.SteadyLag && m.LiveFor >= v.Limits.PromoteStable {
+	if !listed || v.caughtUp(m) {
 		return "", false
 	}
 	return fmt.Sprintf("this host's learner has been within %d entries of the leader for %s, which must be %s",
 		v.Limits.PromoteLag, m.SteadyFor.Round(time.Second), v.Limits.SteadyLag), true
+}
+
+// caughtUp tells whether a learner has been where the leader is for long enough to be promoted at once.
+func (v View) caughtUp(m Member) bool {
+	return steady(v, m) && m.SteadyFor >= v.Limits.SteadyLag && m.LiveFor >= v.Limits.PromoteStable
 }
 
 // notNext tells whether another host is the better one to take the place of a dead voter.
@@ -165,23 +167,23 @@ func notNext(v View) (string, bool) {
 	if v.Resting && !v.Looked {
 		return "others are called first", true
 	}
-	dead, found := v.dead()
+	who, found := v.outgoing()
 	list := candidates(v, RoleVoter, selfReady(v))
 	position := slices.IndexFunc(list, func(h Host) bool { return h.ID == v.Self.ID })
-	since, _ := v.deadFor(dead)
-	if !found || position <= 0 || min(since-v.Limits.DeadGrace, v.IdleFor) >= patience(v, position) {
+	if !found || position <= 0 || min(who.over, v.IdleFor) >= patience(v, position) {
 		return "", false
 	}
 	return list[0].Name + " goes first", true
 }
 
-// replaceEven tells whether the voters would be even in number once one is replaced, and nobody follows.
+// replaceEven tells whether a dead voter would leave, nobody come in its place, and the voters be even in number then.
 func replaceEven(v View) (string, bool) {
 	voters, _ := v.Cluster.Counts()
-	if mayGrow(voters-1, v.Target.Voters, len(candidates(v, RoleVoter, selfReady(v)))) {
+	if keepsOdd(voters, v.Target.Voters) {
 		return "", false
 	}
-	return fmt.Sprintf("there are %d voters, and %d are wanted", voters, v.Target.Voters), true
+	return fmt.Sprintf("there are %d voters, and %d are wanted: without it %d would be left", voters, v.Target.Voters,
+		voters-1), true
 }
 
 // awaitsRepair tells whether voters do not answer, and every one of them is called dead: a host is ready to take its
@@ -207,8 +209,9 @@ func (v View) allDead() bool {
 	return true
 }
 
-// replaces is the operation that puts a host in the place of a dead voter: it removes that one, and joins. When its
-// agent is gone, a voter's agent ends it, and takes back the learner that was added for it; ordinary joins do the rest.
+// replaces is the operation that puts a host in the place of a voter: it removes one that is dead, and joins; or joins
+// beside one that is sick, and removes it then. When its agent is gone, a voter's agent ends it, and takes back the
+// learner that was added for it; what begins after that does the rest.
 func replaces() operation {
 	return operation{
 		kind:   KindReplace,
@@ -235,18 +238,26 @@ func carryReplace(v View) Decision {
 		return giveBack(v)
 	}
 	m, listed := v.member()
-	dead, there := v.memberByID(v.Op.Replaces)
+	who, there := v.memberByID(v.Op.Replaces)
+	if there && listed && !m.Learner {
+		return complete(v, m, who)
+	}
 	code, text := giveUp(v, m, listed)
-	if there && code == "" {
+	beside := there && v.joinsFirst(who)
+	if there && !beside && code == "" {
 		code, text = spared(v)
 	}
 	switch {
+	case code != "" && v.Op.Phase == PhaseBegun && listed && m.Learner && !m.Standby: // it has been added since
+		return do(Step{Kind: StepRollBack, MemberID: m.ID, Outcome: code, Why: text})
 	case code != "" && v.Op.Phase == PhaseBegun:
 		return do(Step{Kind: StepEndOp, Outcome: code, Why: text})
 	case code != "":
 		return do(Step{Kind: StepRollBack, MemberID: v.Op.MemberID, Outcome: code, Why: text})
+	case beside:
+		return joinBeside(v, m, listed)
 	case there:
-		return removeDead(v, dead)
+		return removeDead(v, who)
 	case !listed:
 		return addLearner(v)
 	case m.Learner:
@@ -258,12 +269,16 @@ func carryReplace(v View) Decision {
 // spared tells why the voter that is to be replaced is not removed, if there is a reason: it is looked at anew in every
 // turn until it is gone. Once etcd may be told, what is likely to pass does not end it, and [removeDead] waits.
 func spared(v View) (ReasonCode, string) {
-	if v.Limits.DeadGrace == 0 || v.Op.Target != RoleVoter {
+	if v.Limits.DeadGrace == 0 && v.Limits.SickGrace == 0 || v.Op.Target != RoleVoter {
 		return Disowned, "by its own configuration this host replaces nobody"
 	}
-	if v.Op.Elapsed > v.Limits.LearnerStall {
-		return JoinTooLong, fmt.Sprintf("the dead voter could not be removed for %s, the limit is %s",
-			v.Op.Elapsed.Round(time.Second), v.Limits.LearnerStall)
+	limit := v.Limits.LearnerStall
+	if v.Op.Phase == PhaseAdded || v.Op.Phase == PhaseStarted { // it was a join until that voter fell silent
+		limit = v.Limits.LearnerMax
+	}
+	if v.Op.Elapsed > limit {
+		return JoinTooLong, fmt.Sprintf("the voter could not be removed for %s, the limit is %s",
+			v.Op.Elapsed.Round(time.Second), limit)
 	}
 	list := []veto{vetoReplacesLive(), vetoReplacesEarly(), vetoSeveralDown(), vetoRepairsUnreadable()}
 	if v.Op.Phase != PhaseRemoving {
@@ -275,15 +290,21 @@ func spared(v View) (ReasonCode, string) {
 	return "", ""
 }
 
-// replacesLive tells whether the voter that is to be replaced is not dead, or not any more.
+// replacesLive tells whether the voter that is to be replaced is neither dead nor sick, or not any more.
 func replacesLive(v View) (string, bool) {
 	m, listed := v.memberByID(v.Op.Replaces)
-	if !listed || !m.Learner && v.isDead(m) {
+	if !listed || !m.Learner && (v.isDead(m) || v.isSick(m)) {
 		return "", false
 	}
 	_, why := v.deadFor(m)
 	if m.Learner {
 		why = "it is no voter"
+	}
+	if s, well := v.sickFor(m); m.Live && v.Limits.SickGrace > 0 {
+		if well == "" {
+			well = fmt.Sprintf("its time has begun anew, %s remain", s.In.Round(time.Second))
+		}
+		return m.label() + " is not sick: " + well, true
 	}
 	return m.label() + " is not dead: " + why, why != ""
 }
@@ -292,7 +313,7 @@ func replacesLive(v View) (string, bool) {
 // anew.
 func replacesEarly(v View) (string, bool) {
 	m, listed := v.memberByID(v.Op.Replaces)
-	if !listed || v.isDead(m) {
+	if !listed || v.isDead(m) || v.isSick(m) {
 		return "", false
 	}
 	since, _ := v.deadFor(m)
@@ -308,15 +329,21 @@ func removeDead(v View, dead Member) Decision {
 		vetoDataUnusable, vetoLearnerPresent); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
-	if ids, names := unheard(v, dead.PeerURL); len(ids) > 0 {
-		d := wait(VerdictAwaited, "waiting for what %s see of %s", strings.Join(names, ", "), dead.label())
+	return removeTold(v, dead)
+}
+
+// removeTold removes a voter once the hosts of all others have told anew what they see.
+func removeTold(v View, who Member) Decision {
+	asked := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
+	if ids, names := unheard(v, who.PeerURL); asked && len(ids) > 0 {
+		d := wait(VerdictAwaited, "waiting for what %s see of %s", strings.Join(names, ", "), who.label())
 		d.Again, d.Behind = lookSoon, ids
 		return d
 	}
 	if v.Op.Phase != PhaseRemoving {
 		return do(Step{Kind: StepSetPhase, Phase: PhaseRemoving, MemberID: v.Op.MemberID})
 	}
-	return do(Step{Kind: StepRemoveMember, MemberID: dead.ID, Why: v.Op.Reason})
+	return do(Step{Kind: StepRemoveMember, MemberID: who.ID, Why: v.Op.Reason})
 }
 
 // giveBack ends a replacement. What etcd was told of a removal lands within the lock's time to live or never: nothing

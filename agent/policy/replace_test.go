@@ -37,7 +37,7 @@ func replacing(base func() View, phase OpPhase) func() View {
 			v.Op.PeerURL = v.Self.PeerURL
 		}
 		for i := range v.Hosts {
-			v.Hosts[i].Answered = true
+			v.Hosts[i].Answered = v.Hosts[i].ID != v.Self.ID // which asks, and answers nobody but others
 		}
 		return v
 	}
@@ -92,6 +92,50 @@ func ofFive(domain, other string) func(v *View) {
 		lostToo(v, "n3", domain)
 		lostToo(v, "n6", other)
 	}
+}
+
+// ofFour adds a voter, and asks for so many.
+func ofFour(v *View, wanted int) {
+	m, h := voter(5, "n5"), ready("n5", RoleVoter)
+	h.Sees = v.Hosts[1].Sees
+	v.Cluster.Members, v.Hosts = append(v.Cluster.Members, m), append(v.Hosts, h)
+	v.Target.Voters = wanted
+}
+
+// ofFiveWanted has five voters, of which one is dead, where so many are wanted.
+func ofFiveWanted(wanted int) func(v *View) {
+	return func(v *View) {
+		ofFour(v, wanted)
+		m, h := voter(6, "n6"), ready("n6", RoleVoter)
+		h.Sees = v.Hosts[1].Sees
+		v.Cluster.Members, v.Hosts = append(v.Cluster.Members, m), append(v.Hosts, h)
+	}
+}
+
+func TestAReplacementKeepsTheNumberOfVotersAlsoWhereItIsEven(t *testing.T) {
+	t.Parallel()
+	play(t, deadView, []scene{
+		{"one of four, with one spare", func(v *View) { ofFour(v, 5) }, StepTakeLock, ""},
+		{"one of four where three are wanted, which leaves them", func(v *View) { ofFour(v, 3) }, StepTakeLock, ""},
+		{"one of five where three are wanted, which would leave four", ofFiveWanted(3), StepNone, EvenVoters},
+		{"one of five", ofFiveWanted(5), StepTakeLock, ""},
+	})
+	gone := func(change func(v *View)) func(v *View) {
+		return func(v *View) {
+			ofFour(v, 5)
+			without(v, 3)
+			v.Cluster.StableFor = time.Hour
+			change(v)
+		}
+	}
+	play(t, replacing(standbyOfDead, PhaseStarted), []scene{
+		{"it becomes the fourth", gone(func(*View) {}), StepPromote, ""},
+		{"which an ordinary join may not", gone(func(v *View) {
+			v.Op.Kind, v.Op.PeerURL, v.Op.MemberID = KindJoin, v.Self.PeerURL, 4
+			v.Cluster.Members[2].Standby = false
+		}), StepNone, EvenVoters},
+		{"where three are wanted it stays what it is", gone(func(v *View) { v.Target.Voters = 3 }), StepEndOp, ""},
+	})
 }
 
 func TestAHostTakesThePlaceOfADeadVoterIfNothingIsAgainstIt(t *testing.T) {

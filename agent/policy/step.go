@@ -92,7 +92,7 @@ func Steps() []StepInfo {
 		{StepRecordAgain, true, quick, "recording again that this host is taken down"},
 		{StepBeginRemoval, true, quick, "recording that a member is to be removed"},
 		{StepRemoveMember, true, member, "removing a member for good"},
-		{StepBeginReplace, true, quick, "recording that this host takes the place of a dead voter"},
+		{StepBeginReplace, true, quick, "recording that this host takes the place of a voter"},
 	}
 }
 

@@ -37,7 +37,7 @@ func declaredSteps() []StepInfo {
 		{StepRecordAgain, true, 2, "recording again that this host is taken down"},
 		{StepBeginRemoval, true, 2, "recording that a member is to be removed"},
 		{StepRemoveMember, true, 3, "removing a member for good"},
-		{StepBeginReplace, true, 2, "recording that this host takes the place of a dead voter"},
+		{StepBeginReplace, true, 2, "recording that this host takes the place of a voter"},
 	}
 }
 

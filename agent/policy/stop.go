@@ -4,7 +4,6 @@
 package policy
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -71,12 +70,12 @@ func hearOthers(v View, m Member) (Decision, bool) {
 
 // unheard gives the hosts of the other voters that have not told how they are since this one was ready to be stopped.
 // Until they have, their verdicts may be as old as an agent that hangs is given before it counts as gone. The member
-// with that peer URL is not asked.
+// with that peer URL is not asked, nor is this host, which answers nobody but others.
 func unheard(v View, but string) (ids, names []string) {
 	for m := range v.Cluster.voters() {
-		i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.PeerURL == m.PeerURL })
-		if m.PeerURL != but && i >= 0 && !v.Hosts[i].Answered {
-			ids, names = append(ids, v.Hosts[i].ID), append(names, v.Hosts[i].Name)
+		asked := m.PeerURL != but && m.PeerURL != v.Self.PeerURL
+		if h, present := v.hostOf(m); asked && present && !h.Answered {
+			ids, names = append(ids, h.ID), append(names, h.Name)
 		}
 	}
 	return ids, names

@@ -61,4 +61,6 @@ func vetoOwnTurn() veto             { return veto{OperationInFlight, true, ownTu
 func vetoAllSick() veto             { return veto{CommonCause, true, allSick} }
 func vetoNoneBetter() veto          { return veto{LeaderSlow, true, noneBetter} }
 func vetoGaveWay() veto             { return veto{LeaderSlow, true, tooSoonAgain} }
+func vetoStandbyLost() veto         { return veto{StandbyLost, false, standbyLost} }
 func vetoLeaderSlow() veto          { return veto{LeaderSlow, true, leaderSlowText} }
+func vetoVoterSick() veto           { return veto{VoterSick, false, voterSick} }

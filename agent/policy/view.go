@@ -103,7 +103,10 @@ type Limits struct {
 	ClockOffset  time.Duration // a host whose clock is further off takes no step
 	AllowUnsafe  bool          // etcd below the safe floor is accepted
 	// DeadGrace is for how long a voter must have been dead before another takes its place; 0 when none does.
-	DeadGrace     time.Duration
+	DeadGrace time.Duration
+	// SickGrace is for how long a voter must have been SLOW, by more than its own word, before another takes its
+	// place; 0 when none does.
+	SickGrace     time.Duration
 	RepairsPerDay int // that need no person
 }
 
@@ -221,6 +224,7 @@ type Member struct {
 	SteadyFor  time.Duration // since when its lag has been within PromoteLag without break
 	StalledFor time.Duration // since when a learner's applied index has not moved, but for pauses
 	StillFor   time.Duration // since when it has not moved, pauses or not; 0 when it has in this round
+	BehindFor  time.Duration // since when it has answered, and been more than PromoteLag behind, without break
 	DownFor    time.Duration // since when it has not answered
 	// AgentGoneFor is since when no agent of its host has been there: a record outlives its agent by the presence TTL,
 	// which is counted in. 0 while there is one, or when that is not known.
@@ -258,6 +262,7 @@ type Host struct {
 	Sees             []Sight       // the other members, of a host that is a member or that decides
 	// MemberLostFor is since when it has said that its own member can never come back; 0 when it does not.
 	MemberLostFor time.Duration
+	Ails          Ails // what speaks against it
 }
 
 // Lock is the lock as this host sees it.

@@ -4,8 +4,8 @@
 package publish
 
 import (
-	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/quorumd/quorumd/agent/network"
@@ -24,6 +24,13 @@ func networkGauges() []gauge {
 				"when it is not.",
 			[]string{"member", "name"},
 			deadVoters,
+		},
+		{
+			"quorumd_voter_sick_seconds",
+			"For how long a voter has been SLOW or worse by its own verdict while something else says so, too; 0 " +
+				"when it is not.",
+			[]string{"member", "name"},
+			sickVoters,
 		},
 		{
 			"quorumd_network_reached",
@@ -52,19 +59,32 @@ func networkGauges() []gauge {
 }
 
 func deadVoters(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+	eachVoter(r, emit, func(v policy.View, since map[uint64]time.Duration) {
+		for _, d := range policy.DeadVoters(v) {
+			since[d.Member.ID] = d.For
+		}
+	})
+}
+
+func sickVoters(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+	eachVoter(r, emit, func(v policy.View, since map[uint64]time.Duration) {
+		for _, s := range policy.SickVoters(v) {
+			since[s.Member.ID] = s.For
+		}
+	})
+}
+
+// eachVoter emits for every voter since when it has been as some are, and 0 for the others.
+func eachVoter(r *round.Round, emit func(float64, ...string), some func(policy.View, map[uint64]time.Duration)) {
 	if r == nil || !r.View.Cluster.Reachable {
 		return
 	}
-	dead := policy.DeadVoters(r.View)
+	since := map[uint64]time.Duration{}
+	some(r.View, since)
 	for i, m := range r.View.Cluster.Members {
-		if m.Learner || i >= network.MostMembers {
-			continue
+		if !m.Learner && i < network.MostMembers {
+			emit(since[m.ID].Seconds(), record.MemberID(m.ID).String(), labelName(m.Name))
 		}
-		since := 0.0
-		if d := slices.IndexFunc(dead, func(d policy.Dead) bool { return d.Member.ID == m.ID }); d >= 0 {
-			since = dead[d].For.Seconds()
-		}
-		emit(since, record.MemberID(m.ID).String(), labelName(m.Name))
 	}
 }
 

@@ -158,7 +158,7 @@ func (p *presence) record(r *round.Round) record.Host {
 	if r.Request != nil && !r.View.Asked.Over {
 		h.Wants, h.AskedAt = string(r.Request.Work), r.Request.Since.UnixMilli()
 	}
-	h.Turn = r.Turn()
+	h.Turn, h.EtcdFsync = r.Turn(), r.EtcdFsync.Seconds()
 	h.Sees = p.sights.steady(r)
 	h.MemberLost = policy.OwnMemberLost(v)
 	if h.Answers = p.written.Answers; p.asks(r) && answersNow(r) {

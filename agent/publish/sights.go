@@ -55,7 +55,7 @@ func (s *sights) steady(r *round.Round) []record.Sight {
 	return s.shown
 }
 
-// words adds to what is to be published who is lost, and whether this host's etcd is connected to it. Spares, which are
+// words adds to what is to be published who is lost, and whether this host's etcd hears of it. Spares, which are
 // many, have no word in it. One that joins has: from a member that says nothing of it, a lost one counts as reached.
 func (s *sights) words(next []record.Sight, r *round.Round) {
 	before := s.lost

@@ -60,6 +60,9 @@ type Host struct {
 	AskedAt      int64    `json:"askedAt,omitempty"`  // when, in milliseconds of its wall clock since 1970; it orders turns only
 	Waiting      string   `json:"waiting,omitempty"`  // the reason code why the host does not go next; empty when it is ready
 	Answers      int64    `json:"answers,omitempty"`  // of a voter: the revision of the record of another host's turn that it had seen when it wrote this
+	// EtcdFsync is what 99 of 100 of the syncs that its etcd has counted lately took, in seconds and rounded up; only
+	// where that is beyond what a healthy disk takes.
+	EtcdFsync float64 `json:"etcdFsync,omitempty"`
 	// Turn is when the operation began that takes the host down, as its own disk has it: the host is in its turn
 	// although the record of that may have been deleted. Zero when it is not.
 	Turn time.Time `json:"turn,omitzero"`
@@ -80,7 +83,7 @@ type Sight struct {
 	// Lost is since when neither port has taken a connection, each in several looks in a row; zero when one has, and
 	// when that is not known. Another time is another word. Members say it, and who is about to be one, at once.
 	Lost time.Time `json:"lost,omitzero"`
-	// Link tells of one that is lost whether the host's own etcd is connected to it: [LinkUp] or [LinkNone]; empty when
+	// Link tells of one that is lost whether the host's own etcd hears of it: [LinkUp] or [LinkNone]; empty when
 	// that is not known.
 	Link string `json:"link,omitempty" bound:"word"`
 }

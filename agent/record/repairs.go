@@ -31,8 +31,7 @@ const MaxRepairs = 16
 // Repairs is the key of the last repairs.
 func (k Keys) Repairs() string { return k.prefix + "repairs" }
 
-// And gives the repairs with one more. The oldest are forgotten, and of the same member every earlier try: it was not
-// replaced then.
+// And gives the repairs with one more. The oldest are forgotten, and of the same member every earlier try.
 func (r Repairs) And(one Repair) Repairs {
 	again := func(other Repair) bool { return other.Member == one.Member }
 	r.Last = append(slices.DeleteFunc(slices.Clone(r.Last), again), one)
@@ -40,11 +39,12 @@ func (r Repairs) And(one Repair) Repairs {
 	return r
 }
 
-// Today counts those of a day. Hosts' clocks may differ: one that seems yet to come counts, too.
-func (r *Repairs) Today(now time.Time) int {
+// Today counts those of a day. A member that is in the list was not replaced: that was a try, which was given up.
+// Hosts' clocks may differ: one that seems yet to come counts, too.
+func (r *Repairs) Today(now time.Time, listed func(MemberID) bool) int {
 	n := 0
 	for i := 0; r != nil && i < len(r.Last); i++ {
-		if now.Sub(r.Last[i].Time) < 24*time.Hour {
+		if now.Sub(r.Last[i].Time) < 24*time.Hour && !listed(r.Last[i].Member) {
 			n++
 		}
 	}

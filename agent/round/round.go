@@ -46,6 +46,7 @@ type Round struct {
 	Binary      Found[string] // the version of the local etcd
 	Clock       Found[time.Duration]
 	Programs    Programs
+	EtcdFsync   time.Duration   // what 99 of 100 of etcd's own syncs took, where a healthy disk takes less; else 0
 	SightEvery  time.Duration   // how often this host looks at a member
 	Sights      []network.Sight // of the members, from this host
 	Connections Connections     // that its etcd has to them
@@ -56,8 +57,7 @@ type Round struct {
 	ReasonFor map[policy.ReasonCode]time.Duration
 }
 
-// Connections are those of this host's etcd to the other members: a connection that it counts, or one over which it has
-// heard of the member lately.
+// Connections are those of this host's etcd to the other members: over which it has heard of the member lately.
 type Connections struct {
 	Known bool
 	At    time.Duration // when it was asked

@@ -32,6 +32,9 @@
 //   - Agents (host.go): killed, restarted in order, or frozen, at any moment or in the middle of a
 //     chosen call. Between two calls of an agent no virtual time passes, so that this is the same as
 //     doing it at any line. A frozen agent may still send what it was about to send.
+//   - Machines that die for good, in a third of the clusters that have a host to spare (repair.go): there dead
+//     voters are replaced, and at the end nobody helps. What an agent sees of the members' ports, and what its etcd
+//     tells of its connections (sights.go), is simulated there; elsewhere nobody looks.
 //   - Hosts: a loss of power takes all that was not made durable, and the runtime directory. Wall
 //     clocks are set. Disks (disk.go) are warm, slow, hanging, failing, full or not measured; the
 //     verdict on them is the real one. The etcd unit (unit.go) behaves as systemd and etcd do.
@@ -40,6 +43,6 @@
 //
 // What is left out: fleets so large that hosts rest (tests of package agent have them, also in virtual time: make
 // sim-fleet); hooks around a maintenance; the agent's own files never hang with the disk; all etcds are of one version;
-// the data of a voter never vanish; clocks drift by nothing; hosts share no names or URLs. TLS, the socket, metrics and
-// real timings are for the tests with real processes.
+// the data of a voter never vanish; a host that holds a standby does not die for good; clocks drift by nothing; hosts
+// share no names or URLs. TLS, the socket, metrics and real timings are for the tests with real processes.
 package sim

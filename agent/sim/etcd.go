@@ -47,6 +47,9 @@ type member struct {
 	rate     uint64        // entries a second that a learner applies; 0: it is stuck
 	promoted time.Duration
 	downAt   time.Duration // when it last stopped to serve; 0 while it serves
+	// reachedAt is since when another voter that serves has reached it, 0 when none does; reachedTo until when one did.
+	reachedAt, reachedTo time.Duration
+	heard                map[uint64]time.Duration // when it last had something from another member
 }
 
 // The times of etcd's raft with its defaults, as measured.
@@ -135,6 +138,11 @@ func (e *etcd) settle() {
 			m.downAt = 0
 		case m.downAt == 0:
 			m.downAt = e.w.now()
+		}
+	}
+	if e.w.plan.Dead > 0 {
+		for _, m := range e.members {
+			m.reachedBy(e.w)
 		}
 	}
 }
@@ -360,6 +368,7 @@ func (e *etcd) applyRemove(id uint64) {
 
 func (e *etcd) listChanged(h *host, what uint64, text string, id uint64) {
 	e.index++
+	e.w.counts.Changes++
 	e.changed = e.w.now()
 	e.w.happen(h, happenedEtcd, what, text, id)
 	e.settle()

@@ -33,6 +33,9 @@ func (p plan) faultTable() []fault {
 	if p.Intruders {
 		table = append(table, intruders()...)
 	}
+	if p.Dead > 0 {
+		table = append(table, deaths()...)
+	}
 	return table
 }
 
@@ -145,7 +148,7 @@ func (h *host) losePower() {
 
 // powerUp boots a host. Its etcd is enabled if it ever was a member's, and starts without the agent.
 func (h *host) powerUp() {
-	if h.powered {
+	if h.powered || h.gone {
 		return
 	}
 	w := h.world

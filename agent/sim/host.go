@@ -27,6 +27,7 @@ type host struct {
 	name    string
 	config  config.Config
 	powered bool
+	gone    bool          // it lost its power for good
 	boot    int           // counts boots
 	booted  time.Duration // when it last booted
 	wallOff atomic.Int64  // how far its wall clock is off
@@ -173,6 +174,9 @@ func (h *host) startAgent() {
 		Stepping: func(step policy.Step, done bool) { w.promises.stepping(p, step, done) },
 		Rounded:  func(d policy.Decision, v health.Verdict) { w.promises.rounded(p, d, v) },
 		Noting:   p.passAs,
+	}
+	if w.plan.Dead > 0 {
+		opt.Network, opt.EtcdMetrics = &sights{p: p}, p.metrics
 	}
 	if w.mistake.parts != nil {
 		w.mistake.parts(p, &opt)

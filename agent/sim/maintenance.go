@@ -158,7 +158,7 @@ func (w *world) endMaintenance(h *host) {
 // stillAsked says who is to be taken down still, or nothing.
 func (w *world) stillAsked() string {
 	for _, h := range w.hosts {
-		if note, err := h.files.read(stateDir + "/maintenance.json"); err == nil &&
+		if note, err := h.files.read(stateDir + "/maintenance.json"); err == nil && !h.gone &&
 			bytes.Contains(note, []byte(`"ask":`)) {
 			return h.name + " was asked to be taken down, and that has not ended"
 		}

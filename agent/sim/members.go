@@ -131,6 +131,9 @@ func (c *client) membership(ctx context.Context, req, reply any) call {
 		judge := w.promises.beforeRemove
 		if name == "remove member" {
 			judge = w.promises.beforeRemoval
+			w.mu.Lock()
+			w.promises.beforeReplacement(c.p, req.ID)
+			w.mu.Unlock()
 		}
 		return change("remove", func(m *member) error { return e.remove(m, req.ID) }, func(after time.Duration) {
 			judge(c.p, req.ID, after)

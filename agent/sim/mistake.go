@@ -27,9 +27,14 @@ import (
 type Mistake struct {
 	Name    string
 	Promise string // that it breaks
-	// parts changes an agent's parts, timing its clocks.
+	Says    string // a part of the words in which that is told
+	// parts changes an agent's parts, timing its clocks, config all of its configuration.
 	parts  func(p *process, opt *agent.Options)
 	timing func(t *config.Timing)
+	config func(c *config.Config)
+	// trouble is what goes wrong instead of faults that are drawn, among seven hosts for five voters, of which one is
+	// replaced when it has been dead for 6 min.
+	trouble func(w *world)
 	// unfenced lets etcd forget all conditions of transactions.
 	unfenced bool
 }
@@ -39,7 +44,7 @@ func Mistakes() []Mistake {
 	asking := func(wrap func(c agent.Etcd, p *process) agent.Etcd) func(p *process, opt *agent.Options) {
 		return func(p *process, opt *agent.Options) { opt.Etcd = wrap(opt.Etcd, p) }
 	}
-	return []Mistake{
+	return append([]Mistake{
 		{
 			Name: "the lock is believed in long after its lease has ended", Promise: "P5",
 			parts: asking(func(c agent.Etcd, _ *process) agent.Etcd {
@@ -116,7 +121,7 @@ func Mistakes() []Mistake {
 				return &praising{c, "/" + p.host.config.Host.ID}
 			}),
 		},
-	}
+	}, repairMistakes()...)
 }
 
 // believing makes every lease look twenty times as long.

@@ -3,7 +3,10 @@
 
 package sim
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // seedsForAMistake is how many seeds a mistake may take to be found.
 const seedsForAMistake = 100
@@ -18,7 +21,7 @@ func TestEverySeededMistakeIsFound(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(seedsForAMistake) {
 				r := run(t, Options{Seed: seed, Mistake: m})
-				if r.Breach != nil && r.Breach.Promise == m.Promise {
+				if r.Breach != nil && r.Breach.Promise == m.Promise && strings.Contains(r.Breach.Text, m.Says) {
 					t.Logf("found with seed %d: %v", seed, r.Breach)
 					return
 				}

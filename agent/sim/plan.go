@@ -25,6 +25,8 @@ type plan struct {
 	Fresh       bool          // there are faults before the cluster stands
 	Clocks      string        // the timing section of the configuration
 	Intruders   bool          // somebody else writes below quorumd's prefix
+	Dead        time.Duration // after how long a dead voter is replaced; 0: hosts do not die for good
+	PerDay      int           // so many are
 	configs     []config.Config
 }
 
@@ -35,9 +37,10 @@ const (
 )
 
 // planOf draws a plan.
-func planOf(seed uint64, faulty time.Duration) (plan, error) {
+func planOf(opt Options) (plan, error) {
+	seed := opt.Seed
 	r := rand.New(rand.NewPCG(seed, 1))
-	p := plan{Seed: seed, Voters: 3, Faulty: faulty, LearnerRate: fullRate}
+	p := plan{Seed: seed, Voters: 3, Faulty: opt.Faulty, LearnerRate: fullRate}
 	if r.IntN(3) == 0 {
 		p.Voters = 5
 	}
@@ -55,6 +58,16 @@ func planOf(seed uint64, faulty time.Duration) (plan, error) {
 	p.Fresh = r.IntN(4) == 0
 	p.Clocks = clocks(r.IntN(20))
 	p.Intruders = r.IntN(3) == 0
+	if r := rand.New(rand.NewPCG(seed, 3)); r.IntN(3) == 0 && p.Hosts > p.Voters {
+		p.Dead, p.PerDay = time.Duration(4+3*r.IntN(3))*time.Minute, 2+7*r.IntN(2)
+	}
+	if opt.Mistake.trouble != nil {
+		p.Voters, p.Hosts, p.Standbys, p.Fresh, p.Faulty = 5, 7, 0, false, time.Hour
+		p.Dead, p.PerDay, p.Clocks = 6*time.Minute, 1, clocks(19)
+	}
+	if opt.plan != nil {
+		opt.plan(&p)
+	}
 	for i := range p.Hosts {
 		c, err := config.Parse("simulated", []byte(p.yaml(i)))
 		if err != nil {
@@ -97,11 +110,20 @@ etcd: {clientURL: "http://10.0.0.%[1]d:2379", peerURL: "http://10.0.0.%[1]d:2380
 disk: {directInterval: 5s, walInterval: 10s, qualifySamples: 60, window: 20}
 paths: {state: %[6]s, runtime: %[7]s}
 timing: %[8]s
-`, host+1, host%3, p.Voters, p.Standbys, strings.Join(endpoints, ", "), stateDir, runtimeDir, p.Clocks)
+%[9]s`, host+1, host%3, p.Voters, p.Standbys, strings.Join(endpoints, ", "), stateDir, runtimeDir, p.Clocks,
+		p.repair())
+}
+
+// repair is that section of the configuration.
+func (p plan) repair() string {
+	if p.Dead == 0 {
+		return ""
+	}
+	return fmt.Sprintf("repair: {dead: %s, perDay: %d}\n", p.Dead, p.PerDay)
 }
 
 // String says what is simulated.
 func (p plan) String() string {
-	return fmt.Sprintf("%d hosts for %d voters and %d standbys, load %d/s, a fault every %s for %s, timing %s", p.Hosts,
-		p.Voters, p.Standbys, p.Load, p.Every, p.Faulty, p.Clocks)
+	return fmt.Sprintf("%d hosts for %d voters and %d standbys, load %d/s, a fault every %s for %s, timing %s %s",
+		p.Hosts, p.Voters, p.Standbys, p.Load, p.Every, p.Faulty, p.Clocks, p.repair())
 }

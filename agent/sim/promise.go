@@ -53,7 +53,9 @@ type promises struct {
 	owned        map[*process]time.Duration
 	commands     map[string]bool // those that have begun
 	taking       map[*process]taking
-	intruded     time.Duration // when somebody last wrote what no agent would
+	intruded     time.Duration              // when somebody last wrote what no agent would
+	repairs      map[uint64]time.Duration   // when each voter that was replaced was first removed
+	leads        map[*process]time.Duration // since when one leads that should not
 }
 
 // taking is the step that an agent takes, as it was decided, and how often it has begun it without a second between.
@@ -150,6 +152,7 @@ func (p *promises) rounded(by *process, d policy.Decision, v health.Verdict) {
 	if d.Step.Kind == policy.StepNone && len(d.Reasons) == 0 {
 		p.breach("P8", by.host, "a decision has neither a step nor a reason")
 	}
+	p.leadsOn(by, v)
 }
 
 // beforeTxn judges a write of quorumd's own records as it is applied.
@@ -275,6 +278,9 @@ func (p *promises) beforeChange(by *process, what string) {
 	}
 	p.fitness(by)
 	p.margin(by, what)
+	if what == "promote" && op != nil && op.Kind == policy.KindReplace {
+		return // a standby follows at once, and there are as many voters as before
+	}
 	p.settling(by, what)
 	if what == "promote" {
 		p.odd(by)

@@ -22,6 +22,9 @@ type Options struct {
 	Mistake Mistake
 	// Story is told everything that happens, line by line. It may be nil.
 	Story func(line string)
+
+	plan    func(p *plan)                        // changes what the seed asks for
+	trouble func(w *world, length time.Duration) // instead of faults that are drawn
 }
 
 // Result is what came of a run.
@@ -46,7 +49,7 @@ const (
 // Run simulates a cluster. It must be called in a bubble of testing/synctest, and all that it has
 // started has ended when it returns.
 func Run(opt Options) (Result, error) {
-	p, err := planOf(opt.Seed, opt.Faulty)
+	p, err := planOf(opt)
 	if err != nil {
 		return Result{}, err
 	}
@@ -60,7 +63,17 @@ func Run(opt Options) (Result, error) {
 	if !p.Fresh {
 		w.until(recoverWithin, w.atTarget)
 	}
-	w.makeFaults(p.Faulty)
+	switch {
+	case opt.trouble != nil:
+		opt.trouble(w, p.Faulty)
+	case opt.Mistake.trouble != nil:
+		w.mu.Lock()
+		opt.Mistake.trouble(w)
+		w.mu.Unlock()
+		w.wait(w.moment(p.Faulty, laneFaults))
+	default:
+		w.makeFaults(p.Faulty)
+	}
 	w.heal()
 	quiet := w.now()
 	reached := w.until(recoverWithin, w.atTarget)
@@ -90,16 +103,19 @@ func newWorld(p plan, opt Options) *world {
 	}
 	w.promises = promises{
 		w: w, owned: map[*process]time.Duration{}, commands: map[string]bool{},
-		taking: map[*process]taking{},
+		taking: map[*process]taking{}, repairs: map[uint64]time.Duration{}, leads: map[*process]time.Duration{},
 	}
 	w.etcd = &etcd{w: w, store: keyspace.New(), removed: map[uint64]*member{}, index: 10, term: 1}
 	for i := range p.Hosts {
 		w.hosts = append(w.hosts, newHost(w, i))
 		w.links = append(w.links, make([]link, p.Hosts))
 	}
-	if opt.Mistake.timing != nil {
-		for _, h := range w.hosts {
+	for _, h := range w.hosts {
+		if opt.Mistake.timing != nil {
 			opt.Mistake.timing(&h.config.Timing)
+		}
+		if opt.Mistake.config != nil {
+			opt.Mistake.config(&h.config)
 		}
 	}
 	return w
@@ -119,6 +135,7 @@ func (w *world) until(limit time.Duration, missing func() string) bool {
 		w.wait(w.moment(lookEvery, laneFaults))
 		w.mu.Lock()
 		done, broken := missing() == "", w.promises.first != nil
+		w.byHand()
 		if w.etcd.clusterID == 0 {
 			w.askToBootstrap(w.hosts[0])
 		}
@@ -137,7 +154,7 @@ func (w *world) atTarget() string {
 	switch {
 	case voters != w.plan.Voters:
 		return fmt.Sprintf("there are %d voters, not %d", voters, w.plan.Voters)
-	case learners != w.plan.Standbys:
+	case learners != min(w.plan.Standbys, w.alive()-w.plan.Voters):
 		return fmt.Sprintf("there are %d learners, not %d", learners, w.plan.Standbys)
 	case w.promises.currentOp() != nil:
 		return "an operation is in flight: " + w.promises.currentOp().HostName

@@ -19,13 +19,17 @@ import (
 
 func TestRowsAreChosenByNameByGroupAndBySize(t *testing.T) {
 	t.Parallel()
+	const joins = "join/empty join/100MB join/1GB "
+	const rest = "dead/standby dead/spare slow-leader/50ms slow-leader/200ms slow-leader/500ms slow-leader/900ms " +
+		"probe/10 probe/50 probe/300 busy rest"
 	for _, c := range []struct{ rows, sizes, want string }{
-		{"", "", "join/empty join/100MB join/1GB restart/3 restart/5 probe/10 probe/50 probe/300 busy rest"},
+		{"", "", joins + "restart/3 restart/5 " + rest},
 		{"join", "", "join/empty join/100MB join/1GB"},
 		{"probe,join/1GB", "", "join/1GB probe/10 probe/50 probe/300"},
 		{"join", "empty 100MB", "join/empty join/100MB"},
-		{"", "5", "join/empty join/100MB join/1GB restart/5 probe/10 probe/50 probe/300 busy rest"},
+		{"", "5", joins + "restart/5 " + rest},
 		{"rest restart", "3", "restart/3 rest"},
+		{"dead slow-leader", "standby 900ms", "dead/standby slow-leader/900ms"},
 	} {
 		chosen, err := choose(rows(), c.rows, c.sizes)
 		if err != nil {
@@ -148,14 +152,19 @@ func TestARowThatFailsKeepsItsLogsAndTheNextIsRun(t *testing.T) {
 
 func TestASideThatLeavesAFigureOutIsAFailure(t *testing.T) {
 	t.Parallel()
-	r := row{figures: []figure{{name: taken}, {name: cpu}}}
-	all, part := values{taken: 1, cpu: 0}, values{taken: 1}
+	r := row{figures: []figure{{name: taken}, {name: cpu}, {name: leadFor, ours: true}}}
+	all, part := values{taken: 1, cpu: 0, leadFor: 1}, values{taken: 1}
+	plain := values{taken: 1, cpu: 0}
 	for _, c := range []struct {
 		plain, quorumd values
 		note           string
 		fits           bool
 	}{
 		{all, all, "", true},
+		{plain, all, "", true},
+		{all, plain, "", false},
+		{nil, nil, "not there", true},
+		{nil, nil, "", false},
 		{nil, all, "not there", true},
 		{nil, all, "", false},
 		{all, part, "", false},

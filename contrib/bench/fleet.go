@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -126,12 +127,18 @@ func (f *fleet) bootstrap() error {
 // form makes a cluster of all hosts, with the times of the demo, and then has them run with those that quorumd is
 // shipped with, if they shall.
 func (s *site) form(n int, shipped bool, set map[string]string) (*fleet, error) {
-	f, err := s.fleet(n, func(_ int, o *testbed.HostOptions) error {
-		for key, value := range set {
-			o.Set[key] = value
-		}
+	all := map[control.Role]int{control.RoleVoter: n}
+	return s.formWith(n, all, shipped, func(_ int, o *testbed.HostOptions) error {
+		maps.Copy(o.Set, set)
 		return nil
 	})
+}
+
+// formWith is form with so many hosts of each role.
+func (s *site) formWith(
+	n int, roles map[control.Role]int, shipped bool, each func(i int, o *testbed.HostOptions) error,
+) (*fleet, error) {
+	f, err := s.fleet(n, each)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +150,7 @@ func (s *site) form(n int, shipped bool, set map[string]string) (*fleet, error) 
 			return nil, err
 		}
 	}
-	if err := f.rest(formBound); err != nil || !shipped {
+	if err := f.rest(roles, formBound); err != nil || !shipped {
 		return f, err
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, endBound)
@@ -154,19 +161,23 @@ func (s *site) form(n int, shipped bool, set map[string]string) (*fleet, error) 
 			return nil, err
 		}
 	}
-	return f, f.rest(restBound)
+	return f, f.rest(roles, restBound)
 }
 
-// rest waits until every host is a voter with nothing to do.
-func (f *fleet) rest(bound time.Duration) error {
-	err := f.s.until("every host to be a voter at rest", bound, func(ctx context.Context) bool {
-		return !slices.ContainsFunc(f.hosts, func(h *testbed.Host) bool {
+// rest waits until so many hosts have each role, and nobody has anything to do.
+func (f *fleet) rest(roles map[control.Role]int, bound time.Duration) error {
+	return f.explain(f.s.until("every host to be at rest", bound, func(ctx context.Context) bool {
+		have := map[control.Role]int{}
+		for _, h := range f.hosts {
 			status, err := f.status(ctx, h)
-			return err != nil || status.Role != control.RoleVoter || status.Op != nil || len(status.Reasons) == 0 ||
-				status.Reasons[0].Code != string(policy.AtRest)
-		})
-	})
-	return f.explain(err)
+			if err != nil || status.Op != nil || len(status.Reasons) == 0 ||
+				!slices.Contains([]string{string(policy.AtRest), string(policy.TargetMet)}, status.Reasons[0].Code) {
+				return false
+			}
+			have[status.Role]++
+		}
+		return maps.Equal(have, roles)
+	}))
 }
 
 func (f *fleet) status(ctx context.Context, h *testbed.Host) (control.Status, error) {

@@ -29,6 +29,7 @@ type figure struct {
 	name, unit string
 	digits     int // behind the point
 	basis      bool
+	ours       bool // only quorumd has it
 }
 
 // values are what a side has measured, by the name of the figure. What a side does not have is left out.
@@ -53,6 +54,12 @@ const (
 	writeTail    = "write p99"
 	tailRatio    = "of the plain p99"
 	fsyncs       = "fsyncs"
+	pastGrace    = "full strength, past the grace"
+	votersLost   = "voters that do not serve at the end"
+	leadFor      = "a slow disk led for"
+	tailBefore   = "write p99 before"
+	tailLater    = "write p99 later"
+	tailGrown    = "of the p99 before"
 )
 
 const (
@@ -62,7 +69,7 @@ const (
 
 // rows are all that can be measured.
 func rows() []row {
-	return slices.Concat(joins(), restarts(), probes(), []row{
+	return slices.Concat(joins(), restarts(), deads(), slowLeaders(), probes(), []row{
 		busy(),
 		{
 			name: "rest", about: "what an agent costs at rest, on a voter of three, scraped every 15 s",

@@ -487,6 +487,12 @@ func (w *world) absent(key string) bool {
 	return ok && value == ""
 }
 
+// busy tells whether an operation is in flight, as far as etcd answers.
+func (w *world) busy() bool {
+	value, ok := w.get(w.keys().Op())
+	return ok && value != ""
+}
+
 func (w *world) keys() record.Keys { return record.KeysFor(clusterName) }
 
 // has tells whether etcd has that many voters and learners, each of which has started.

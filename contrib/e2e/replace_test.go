@@ -17,9 +17,13 @@ import (
 const grace = 30 * time.Second
 
 // repairWorld is three voters, which n1 leads, and n4, a standby or a spare, that replace whoever is dead.
-func repairWorld(t *testing.T, standbys int) *world {
+func repairWorld(t *testing.T, standbys int) *world { return repairWorldWith(t, standbys, false) }
+
+func repairWorldWith(t *testing.T, standbys int, proxied bool) *world {
 	t.Helper()
-	w := newWorld(t, worldOptions{hosts: 4, standbys: standbys, set: map[string]string{"repair.dead": grace.String()}})
+	w := newWorld(t, worldOptions{
+		hosts: 4, standbys: standbys, proxied: proxied, set: map[string]string{"repair.dead": grace.String()},
+	})
 	w.start(w.hosts[:3]...)
 	w.bootstrap()
 	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })

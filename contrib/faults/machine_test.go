@@ -182,8 +182,8 @@ paths: {state: /run/%[1]s/state, runtime: /run/%[1]s/run}
 	if err := os.WriteFile(filepath.Join(m.dir, name+".yaml"), []byte(config), 0o644); err != nil {
 		m.t.Fatal(err)
 	}
-	m.run(fmt.Sprintf("mkdir -p /run/%[1]s && { setsid quorumd run --config /share/%[1]s.yaml >/share/%[1]s.log 2>&1 & "+
-		"echo $! >/run/%[1]s/pid; }", name))
+	m.run(fmt.Sprintf("mkdir -p /run/%[1]s && "+
+		"{ setsid quorumd run --config /share/%[1]s.yaml >/share/%[1]s.log 2>&1 & echo $! >/run/%[1]s/pid; }", name))
 	m.t.Cleanup(func() {
 		if log, err := os.ReadFile(filepath.Join(m.dir, name+".log")); m.t.Failed() && err == nil {
 			m.t.Logf("the agent's log of %s:\n%s", name, log)

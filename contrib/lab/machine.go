@@ -26,7 +26,7 @@ func machine(ctx context.Context, stdin string, argv ...string) (string, error) 
 func output(cmd *exec.Cmd) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.WaitDelay = time.Second // a child of the command may hold the pipes open
+	cmd.WaitDelay = 5 * time.Second // a child of the command may hold the pipes open
 	err := cmd.Run()
 	if err == nil {
 		return stdout.String(), nil

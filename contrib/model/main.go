@@ -36,7 +36,7 @@ func main() {
 
 // scopes gives what is explored.
 func scopes(deep, short bool) []model.Scenario {
-	all := slices.Concat(model.Scenarios(), model.Cycles(), model.Removals(), model.Replacements())
+	all := slices.Concat(model.Scenarios(), model.Cycles(), model.Removals(), model.Replacements(), model.Sickness())
 	switch {
 	case deep:
 		return model.Deep()

@@ -142,14 +142,15 @@ func figure(family *dto.MetricFamily, name string) health.Figure {
 // peers gives the members that etcd has been connected to; nil when it tells of none, or nonsense. It counts a member
 // from its first connection on.
 func peers(active, received *dto.MetricFamily) map[uint64]health.Peer {
-	if n := len(active.GetMetric()); n == 0 || n > mostPeers || len(received.GetMetric()) > mostPeers {
+	n, heard := len(active.GetMetric()), len(received.GetMetric())
+	if n == 0 || n > mostPeers || heard == 0 || heard > mostPeers {
 		return nil
 	}
 	all := map[uint64]health.Peer{}
 	for _, m := range active.GetMetric() {
 		id, named := peerID(m, "Remote")
 		if value := m.GetGauge().GetValue(); named && value >= 0 && value <= mostCounted {
-			all[id] = health.Peer{Connected: value > 0}
+			all[id] = health.Peer{}
 			continue
 		}
 		return nil
@@ -160,9 +161,7 @@ func peers(active, received *dto.MetricFamily) map[uint64]health.Peer {
 		if !named || !(value >= 0 && !math.IsInf(value, 1)) {
 			return nil
 		}
-		p := all[id]
-		p.Received = value
-		all[id] = p
+		all[id] = health.Peer{Received: value}
 	}
 	return all
 }

@@ -89,8 +89,8 @@ var (
 	runID       = regexp.MustCompile(`^[A-Za-z0-9_.:+/ -]+$`)
 	token       = regexp.MustCompile(`^quorumd-[A-Z2-7]{20,64}$`)
 	digest      = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	member      = regexp.MustCompile(
-		`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}=https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9._-]{1,15})?\]):[0-9]{1,5}$`)
+	member      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}=https?://` +
+		`([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9._-]{1,15})?\]):[0-9]{1,5}$`)
 )
 
 // CheckAgent tells what is wrong with the name of an agent, as in quorumd@NAME.service.

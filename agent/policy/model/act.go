@@ -321,13 +321,13 @@ func (w *world) put(h int, step uint8, gone bool) {
 	case setPromoted:
 		w.opPhase, w.opID = phasePromoted, id
 	case rollBackKeep:
-		w.opPhase = phaseRollback
+		w.opPhase, w.opStandby = phaseRollback, w.opStandby&^w.opLeft
 	case rollBackOwn:
 		w.opPhase, w.opID = phaseRollback, id
 	case rollBackLeft:
 		w.op, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, w.hosts[h].target, 1, phaseRollback, id, 1,
 			0
-		w.opStandby = 0
+		w.opStandby = w.hosts[w.opHost].named // it was one, and is lost
 	case beginCycle, beginAgain, setReady, setDown, setBack, endCycle, endKeep:
 		w.putCycle(h, step)
 	case beginRemoval, setRemoving, endRemoval:

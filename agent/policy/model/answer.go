@@ -3,8 +3,6 @@
 
 package model
 
-import "github.com/quorumd/quorumd/agent/policy"
-
 // answer is what etcd says to a change of membership.
 type answer uint8
 
@@ -26,7 +24,7 @@ const (
 func (w *world) refusesAdd(i int, late bool) answer {
 	voters, running := w.votes()
 	switch {
-	case !late && voters > 1 && running < policy.Quorum(voters+1):
+	case !late && voters > 1 && running < majority(voters+1):
 		return unhealthy
 	case w.hosts[i].list != unlisted:
 		return urlExists

@@ -160,6 +160,9 @@ func (w *world) mayLead(h int) bool {
 	if w.removes(h) {
 		return w.opPhase == phaseBegun && w.hosts[w.rmWho].list == voter && w.serves(int(w.rmWho))
 	}
+	if w.replaces(h) {
+		return w.hosts[h].list == voter && w.rpGone == 0 && w.hosts[w.rpWho].list == voter && w.serves(int(w.rpWho))
+	}
 	if w.mayGiveWay(h) {
 		return true
 	}

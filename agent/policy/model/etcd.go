@@ -3,8 +3,6 @@
 
 package model
 
-import "github.com/quorumd/quorumd/agent/policy"
-
 // runs tells whether a listed member takes part in raft. One that is the only voter needs nobody,
 // so that nothing stops it but its own end.
 func (w *world) runs(i int) bool {
@@ -36,11 +34,14 @@ func (w *world) votes() (voters, running int) {
 	return voters, running
 }
 
+// majority is etcd's own arithmetic, which what it judges must not lend it.
+func majority(members int) int { return members/2 + 1 }
+
 // quorum tells whether etcd answers at all. Which member leads is left out: it is open at every look
 // where something depends on it, and a change of leader only lengthens leases, whose end is open anyway.
 func (w *world) quorum() bool {
 	voters, running := w.votes()
-	return voters > 0 && running >= policy.Quorum(voters)
+	return voters > 0 && running >= majority(voters)
 }
 
 // serves tells whether a member answers for itself: a voter also a linearizable read. A learner

@@ -260,7 +260,7 @@ func (w *world) possible(k kind, i int) bool {
 	case evCommandEnds:
 		return h.ask == command && h.did <= runs
 	case evGraceOver:
-		return w.dead == 0 && h.list == voter
+		return w.dead == 0 && w.mayBeDead(i)
 	case evTold:
 		return w.dead|w.opReplace != 0
 	case evWaits, evServed:

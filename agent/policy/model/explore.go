@@ -27,10 +27,11 @@ type Scenario struct {
 	Asks      int  // so many times a host is asked to be taken down
 	Removals  int  // so many times a host is asked to remove a member
 	Repair    bool // dead voters are replaced
+	Sick      bool // sick voters are replaced
 	Founders  int  // so many hosts are asked to bootstrap, where there are no voters; 0 is one
 	// Liveness looks from every state whether the cluster comes to rest at its target.
 	Liveness bool
-	// Long says that it takes many minutes and most of the memory of a usual machine.
+	// Long says that it takes minutes, or most of the memory of a usual machine: not every change explores it.
 	Long bool
 }
 
@@ -96,6 +97,9 @@ func (m *machine) decide(s *sight) *[ranks]choice {
 		v := s.view(m.Target, r)
 		if m.Repair {
 			v.Limits.DeadGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
+		}
+		if m.Sick {
+			v.Limits.SickGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
 		}
 		if m.view != nil {
 			m.view(&v)

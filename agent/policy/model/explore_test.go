@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestThePolicyBreaksNoPromiseInSmallScopes(t *testing.T) {
 	t.Parallel()
 	steps, reasons, phases := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}, map[Phase]bool{}
-	for _, sc := range slices.Concat(small(), smallCycles(), smallRemovals(), smallReplacements()) {
+	for _, sc := range slices.Concat(small(), smallCycles(), smallRemovals(), smallReplacements(), smallSickness()) {
 		r := Explore(t.Context(), sc, 2)
 		t.Log(r)
 		if r.Breach != nil {
@@ -70,7 +70,9 @@ func TestEveryStepAndReasonIsModelled(t *testing.T) {
 
 func TestAWorldIsTheSameAfterPackingAndUnpacking(t *testing.T) {
 	t.Parallel()
-	for _, sc := range []Scenario{small()[0], smallCycles()[1], smallRemovals()[1], smallReplacements()[1]} {
+	for _, sc := range []Scenario{
+		small()[0], smallCycles()[1], smallRemovals()[1], smallReplacements()[1], smallSickness()[1],
+	} {
 		sameAfterPacking(t, sc)
 	}
 }

@@ -77,5 +77,6 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.RecordUnreadable: recordsRead,
 		policy.MemberLive:       Explored, policy.Removed: Explored, policy.RepairsSpent: repairsLeft,
 		policy.VoterDead: Explored,
+		policy.VoterSick: Explored, policy.StandbyLost: Explored,
 	}
 }

@@ -71,7 +71,8 @@ func Mistakes() []Mistake {
 	list = append(list, slices.Concat(cycleMistakes(), cyclingMistakes())...)
 	list = append(list, requestMistakes()...)
 	list = append(list, commandMistakes()...)
-	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), giveWayMistakes())...)
+	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), standbyMistakes(),
+		sickMistakes(), giveWayMistakes())...)
 	list = append(list, graveMistakes()...)
 	list = append(list, graveCycleMistakes()...)
 	for i := range list {

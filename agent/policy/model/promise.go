@@ -4,6 +4,8 @@
 package model
 
 import (
+	"maps"
+
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
@@ -70,6 +72,11 @@ const (
 	replacedUntold
 	replacedInCommon
 	replacedForNothing
+	standbyLetGo
+	standbyForNothing
+	wellReplaced
+	removedBeforeJoin
+	leaderRemoved
 	heldBack
 	leftLoose
 	turnUnnoted
@@ -87,7 +94,9 @@ const (
 type promise struct{ name, text string }
 
 func promises() map[breach]promise {
-	return map[breach]promise{
+	all := repairPromises()
+	maps.Copy(all, sickPromises())
+	maps.Copy(all, map[breach]promise{
 		twoHolders:        {"P1", "two agents believe at once that the lock is theirs"},
 		twoChanges:        {"P1", "two changes of membership are under way at once"},
 		recordOverwritten: {"P1", "the record of an operation is written over one that the writer has not seen"},
@@ -163,16 +172,10 @@ func promises() map[breach]promise {
 			"what a host was asked to remove is forgotten before it is gone, over or was released, or while it runs",
 		},
 		removedAgain: {"P4", "a removal that a person has released is begun again"},
-		liveReplaced: {
-			"P2", "a voter is replaced that answers, or whose agent does, or that not all others call dead",
-		},
-		replacedUntold:     {"P2", "a voter is removed on words that are older than the record of its replacement"},
-		replacedInCommon:   {"P7", "a voter is replaced, though another member looks sick"},
-		replacedForNothing: {"P2", "a voter is removed, and nobody stands ready to take its place"},
-		heldBack:           {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
-		leftLoose:          {"P2", "the etcd of a host that is no member is left to start by itself at a boot"},
-		selfUnnoted:        {"P2", "a host does not note which member it is, or that it is none any more"},
-		turnUnnoted:        {"P1", "a host does not note that the operation is in flight that it was asked for"},
+		heldBack:     {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
+		leftLoose:    {"P2", "the etcd of a host that is no member is left to start by itself at a boot"},
+		selfUnnoted:  {"P2", "a host does not note which member it is, or that it is none any more"},
+		turnUnnoted:  {"P1", "a host does not note that the operation is in flight that it was asked for"},
 		forgotten: {
 			"P1",
 			"what was asked of a host is forgotten before it is over or was released, or while etcd is down for it",
@@ -181,11 +184,9 @@ func promises() map[breach]promise {
 		notBack:        {"liveness", "all faults are healed, what was asked is over, and a host is not back"},
 		operationStuck: {"liveness", "time passes, voters live, and the operation is never freed"},
 		noRest:         {"liveness", "all faults have stopped, and the agents do not come to rest"},
-		notReplaced: {
-			"liveness", "a voter stays dead, all else is healed and time passes, and nobody takes its place",
-		},
-		removalStands: {"liveness", "all faults are healed, the time of a removal is over, and it stands"},
-	}
+		removalStands:  {"liveness", "all faults are healed, the time of a removal is over, and it stands"},
+	})
+	return all
 }
 
 // judgeState finds what no state may show.
@@ -244,6 +245,9 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		if w.opForged != 0 && c.target == w.opHost {
 			return standbyRemoved
 		}
+		return w.judgeLetGo(h, c)
+	case rollBackLeft:
+		return w.judgeLetGo(h, c)
 	case runCommand:
 		if a.unit != taken && a.unit != failed && a.unit != inactive {
 			return ranMeanwhile
@@ -275,10 +279,10 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 	case endCycle, endKeep:
 		return w.judgeEnd(h, c)
 	case beginReplace:
-		return w.judgeReplacement(h, c)
+		return w.judgeReplacement(h, c, leads)
 	case beginRemoval, setRemoving, removeMember, endRemoval:
 		if w.opReplace != 0 {
-			return w.judgeReplacement(h, c)
+			return w.judgeReplacement(h, c, leads)
 		}
 		return w.judgeRemoval(h, c)
 	case endJoined, endFailed:
@@ -403,7 +407,11 @@ func (w *world) judgePromote(h int) breach {
 			others++
 		}
 	}
-	if voters%2 == 1 && others == 0 {
+	beside := w.opReplace != 0 && w.rpGone == 0 && w.hosts[w.rpWho].list == voter
+	switch {
+	case beside && !w.isSick(int(w.rpWho)):
+		return wellReplaced
+	case voters%2 == 1 && others == 0 && w.opReplace == 0: // one that takes a place keeps the number
 		return evenVoters
 	}
 	return w.judgeChange(h)

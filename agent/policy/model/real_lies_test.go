@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -86,7 +85,7 @@ func lies() []lie {
 						running += int(bit(w.runs(i)))
 					}
 				}
-				return members > 0 && running >= policy.Quorum(members)
+				return members > 0 && running >= majority(members)
 			}
 		}},
 		{"two of three are no quorum", func(c *claims) {

@@ -149,10 +149,13 @@ func (s *sight) removalOp() *policy.Op {
 	return op
 }
 
-// leaves gives whose leadership matters: this host's, or that of the one whose member it removes.
+// leaves gives whose leadership matters: this host's, or that of the one whose member it removes or replaces.
 func (s *sight) leaves() uint8 {
-	if s.opRemove != 0 && s.opHost == s.self {
+	switch own := s.opHost == s.self; {
+	case s.opRemove != 0 && own:
 		return s.rmWho
+	case s.opReplace != 0 && own && s.rpGone == 0 && s.hosts[s.self].list == voter:
+		return s.rpWho
 	}
 	return s.self
 }
@@ -182,7 +185,7 @@ func (w *world) spares(who int) bool {
 	if w.serves(who) {
 		return left > 0 && serving == left
 	}
-	return left > 0 && serving >= policy.Quorum(left)
+	return left > 0 && serving >= majority(left)
 }
 
 // judgeRemoval holds a step of a removal against the world as it is at the moment of the view.

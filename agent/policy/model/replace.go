@@ -14,6 +14,8 @@ import (
 // model. What they say of it may be old until they are asked anew.
 type replacing struct {
 	dead uint8 // the host whose member all call dead, and have for the grace, plus 1
+	// witness says that it is not called dead: something beside its own verdict says that it is sick, and has for long
+	witness uint8
 
 	opReplace uint8 // the operation is one; opStandby then says that its host was a standby when it began
 	rpWho     uint8 // whose place is taken
@@ -24,6 +26,7 @@ type replacing struct {
 
 func (r *replacing) pack(p *packer) {
 	p.put(r.dead, 3)
+	p.put(r.witness, 1)
 	p.put(r.opReplace, 1)
 	p.put(r.rpWho, 3)
 	p.put(r.rpGone, 1)
@@ -31,7 +34,8 @@ func (r *replacing) pack(p *packer) {
 }
 
 func (r *replacing) unpack(p *packer) {
-	r.dead, r.opReplace, r.rpWho, r.rpGone, r.opTold = p.get(3), p.get(1), p.get(3), p.get(1), p.get(1)
+	r.dead, r.witness, r.opReplace = p.get(3), p.get(1), p.get(1)
+	r.rpWho, r.rpGone, r.opTold = p.get(3), p.get(1), p.get(1)
 }
 
 func (r *replacing) permute(place *[maxHosts]uint8) {
@@ -45,33 +49,49 @@ func (r *replacing) permute(place *[maxHosts]uint8) {
 
 func (w *world) tidyReplacement() {
 	if w.op == 0 || w.opReplace == 0 {
-		w.replacing = replacing{dead: w.dead}
+		w.replacing = replacing{dead: w.dead, witness: w.witness}
 	}
-	if w.dead != 0 && w.hosts[w.dead-1].list != voter {
+	if w.dead != 0 && !w.mayBeDead(int(w.dead-1)) {
 		w.dead = 0
 	}
+	w.witness &= bit(w.dead != 0)
+}
+
+// mayBeDead tells whether a host has a voter or a standby, which may be called dead.
+func (w *world) mayBeDead(i int) bool {
+	h := &w.hosts[i]
+	return h.list == voter || h.list == learner && h.named != 0
 }
 
 // seemsDead tells whether nobody is to be found on a host: neither its agent, nor an etcd that anybody reaches.
 func (w *world) seemsDead(i int) bool {
-	return w.hosts[i].list == voter && !w.present(i) && !w.runs(i)
+	return w.mayBeDead(i) && !w.present(i) && !w.runs(i)
 }
 
-// graceOver lets a voter have been dead for the grace.
+// graceOver lets a voter or a standby have been dead for the grace, or a witness have spoken against a sick voter for
+// as long.
 func (m *machine) graceOver(w *world, i int) bool {
-	if !m.Repair || w.dead != 0 || !w.seemsDead(i) || !w.quorum() {
+	if w.dead != 0 || !w.quorum() {
 		return false
 	}
-	w.dead = uint8(i) + 1
+	switch h := &w.hosts[i]; {
+	case m.Repair && w.seemsDead(i):
+		w.dead = uint8(i) + 1
+	case m.Sick && h.list == voter && h.fit == slow:
+		w.dead, w.witness = uint8(i)+1, 1
+	default:
+		return false
+	}
 	return true
 }
 
 // told lets every voter's agent tell anew what it sees, or the time be over in which what etcd was told of a removal
 // may land: it does within the lock's time to live or never.
 func (w *world) told() bool {
-	heard := w.dead != 0 && !w.seemsDead(int(w.dead-1))
+	heard := w.dead != 0 && w.witness == 0 && !w.seemsDead(int(w.dead-1)) ||
+		w.witness != 0 && w.hosts[w.dead-1].fit != slow
 	if heard {
-		w.dead = 0
+		w.dead, w.witness = 0, 0
 	}
 	if w.opReplace == 0 || w.opTold != 0 || w.hosts[w.rpWho].lateRemove != 0 && w.rpGone == 0 {
 		return heard
@@ -92,7 +112,7 @@ func (w *world) putReplacement(h int, gone bool) {
 
 // calledDead tells whether a host, by all that it sees, must find that the one that is called dead is.
 func (w *world) calledDead(h int) bool {
-	if w.dead == 0 || w.present(int(w.dead-1)) {
+	if w.dead == 0 || w.witness != 0 || w.present(int(w.dead-1)) {
 		return false
 	}
 	speakers := 0
@@ -147,7 +167,7 @@ func (s *sight) replacementOp() *policy.Op {
 
 // wordOf is what a voter's host says of the one that is called dead.
 func (s *sight) wordOf(i int) []policy.Sight {
-	if s.dead == 0 || s.hosts[i].list != voter || i == int(s.dead-1) {
+	if s.dead == 0 || s.witness != 0 || s.hosts[i].list != voter || i == int(s.dead-1) {
 		return nil
 	}
 	return []policy.Sight{{MemberID: memberID(int(s.dead - 1)), Lost: true, ConnectedKnown: true, For: ages}}
@@ -155,12 +175,12 @@ func (s *sight) wordOf(i int) []policy.Sight {
 
 // judgeReplacement holds a step that takes a dead voter out, or is about to, against the world at the moment of the
 // view.
-func (w *world) judgeReplacement(h int, c choice) breach {
+func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 	who := int(w.rpWho)
 	if c.step == beginReplace {
 		who = int(c.target)
 	}
-	others, serving, sick := 0, 0, 0
+	others, serving, sick := 0, 0, 0 // whoever is replaced counts for nothing
 	for i := range w.n {
 		g := &w.hosts[i]
 		sick += int(bit(i != who && g.list != unlisted && g.named != 0 && g.fit == slow && w.present(i)))
@@ -172,16 +192,29 @@ func (w *world) judgeReplacement(h int, c choice) breach {
 	switch {
 	case c.step == removeMember && (!w.replaces(h) || w.opPhase != phaseReady || int(c.target) != who || w.rpGone != 0):
 		return removedUnasked
-	case c.step != beginReplace && w.opTold == 0:
+	case (c.step == removeMember || c.step != beginReplace && w.opPhase == phaseBegun) && w.opTold == 0:
 		return replacedUntold
-	case w.answers(who) || w.present(who) || int(w.dead) != who+1:
+	case c.step != beginReplace && w.hosts[h].list == voter:
+		if found := w.judgeCompletion(leads && c.step == removeMember); found != fine {
+			return found
+		}
+	case w.isSick(who):
+		if c.step != beginReplace && w.answers(who) {
+			return removedBeforeJoin
+		}
+	case w.answers(who) || w.present(who) || w.witness != 0 || int(w.dead) != who+1:
 		return liveReplaced
+	}
+	switch {
 	case sick > 0:
 		return replacedInCommon
-	case serving < others || serving < policy.Quorum(others+1):
+	case serving < others || serving < majority(others+1):
 		return removedAtRisk
 	case c.step == beginReplace && w.stable == 0:
 		return unsettled
+	}
+	if w.hosts[h].list == voter {
+		return fine
 	}
 	return w.judgeStandsReady(h)
 }
@@ -207,30 +240,67 @@ func (w *world) endsReplacement() breach {
 }
 
 // unreplaced tells whether a world shows that a voter stays dead: nothing but its host is down, and another one could
-// have taken its place.
+// have taken its place, by which as many vote as did.
 func (w *world) unreplaced(target policy.Target) bool {
+	voters, _ := w.votes()
 	dead, others := 0, 0
 	for i := range w.n {
 		h := &w.hosts[i]
 		switch {
-		case h.down != 0 && h.list == voter:
+		case h.down != 0 && w.mayBeDead(i), h.fit == slow && h.list == voter:
 			dead++
+		case h.fit == slow:
+			return false
 		case h.down != 0:
 			return false
 		default:
 			others++
 		}
 	}
-	return dead == 1 && others >= target.Voters && w.quorum()
+	return dead == 1 && others >= min(voters, target.Voters) && w.quorum()
 }
 
 // judgeRepaired says what is wrong with a world at rest in which nothing but the host of a dead voter is down.
 func (w *world) judgeRepaired(target policy.Target) breach {
 	voters, _ := w.votes()
-	if voters != target.Voters || w.op != 0 || w.lock >= 0 || !w.allServe() {
+	others, follows := 0, 0
+	for i := range w.n {
+		h := &w.hosts[i]
+		if h.list == voter && h.fit == slow {
+			return notReplaced
+		}
+		others += int(bit(h.down == 0 && h.fit != slow))
+		follows += int(bit(h.list == learner && h.down == 0))
+	}
+	if voters > others && w.op == 0 && w.lock < 0 { // the one that could have has joined beside it
+		return fine
+	}
+	if voters != min(target.Voters, others) || w.op != 0 || w.lock >= 0 || !w.allServe() {
+		return notReplaced
+	}
+	if voters == target.Voters && follows != min(target.Standbys, others-voters) {
 		return notReplaced
 	}
 	return fine
+}
+
+// repairPromises are those about members that are taken out without a person.
+func repairPromises() map[breach]promise {
+	return map[breach]promise{
+		liveReplaced: {
+			"P2", "a voter is replaced that answers, or whose agent does, or that not all others call dead",
+		},
+		replacedUntold:     {"P2", "a voter is removed on words that are older than the record of its replacement"},
+		replacedInCommon:   {"P7", "a voter is replaced, though another member looks sick"},
+		replacedForNothing: {"P2", "a voter is removed, and nobody stands ready to take its place"},
+		standbyLetGo: {
+			"P2", "a standby is let go whose host is there and which follows, or could",
+		},
+		standbyForNothing: {"P2", "a standby is let go, and nobody stands ready to take its place"},
+		notReplaced: {
+			"liveness", "a voter stays dead, all else is healed and time passes, and nobody takes its place",
+		},
+	}
 }
 
 // smallReplacements are the scopes of dead voters that are replaced which every test run explores.
@@ -243,6 +313,10 @@ func smallReplacements() []Scenario {
 		{
 			Name: "a dead voter replaced by a standby", Hosts: 4, Voters: 3,
 			Target: policy.Target{Voters: 3, Standbys: 1}, Repair: true, Faults: HostCrash, Budget: 1, Liveness: true,
+		},
+		{
+			Name: "a standby that falls behind", Hosts: 3, Voters: 1, Target: policy.Target{Voters: 1, Standbys: 1},
+			Repair: true, Faults: Slowness, Budget: 1, Liveness: true,
 		},
 	}
 }
@@ -260,6 +334,14 @@ func Replacements() []Scenario {
 			Name: "a dead voter replaced by a standby, 2 faults", Hosts: 4, Voters: 3,
 			Target: policy.Target{Voters: 3, Standbys: 1}, Repair: true, Faults: AllFaults, Budget: 2, Liveness: true,
 			Long: true,
+		},
+		Scenario{
+			Name: "a dead one of four voters replaced", Hosts: 5, Voters: 4, Target: policy.Target{Voters: 5},
+			Repair: true, Faults: HostCrash, Budget: 1, Liveness: true,
+		},
+		Scenario{
+			Name: "a standby that is lost", Hosts: 3, Voters: 1, Target: policy.Target{Voters: 1, Standbys: 1},
+			Repair: true, Faults: HostCrash, Budget: 1, Liveness: true,
 		},
 	)
 }

@@ -21,7 +21,7 @@ type ending struct {
 
 func (m *machine) endings() []ending {
 	list := []ending{{healed: true, landed: true}, {healed: true}, {}}
-	if m.Repair {
+	if m.Repair || m.Sick {
 		list = append(list, ending{healed: true, stays: true}, ending{healed: true, stays: true, landed: true})
 	}
 	return list
@@ -50,7 +50,7 @@ func (m *machine) end(from *world, e ending) world {
 	w := *from
 	w.forget(!e.landed)
 	if e.healed {
-		w.heal(e.stays)
+		w.heal(e.stays, m.Sick)
 	}
 	if e.landed {
 		w.landAll(m)
@@ -74,8 +74,8 @@ func (w *world) forget(late bool) {
 	w.tidy()
 }
 
-// heal undoes all faults.
-func (w *world) heal(stays bool) {
+// heal undoes all faults. With stays, hosts that are down stay so, and with sick voters that are sick.
+func (w *world) heal(stays, sick bool) {
 	w.askedIsOver()
 	for i := range w.n {
 		h := &w.hosts[i]
@@ -93,7 +93,10 @@ func (w *world) heal(stays bool) {
 				w.starts(i)
 			}
 		}
-		h.down, h.cutOff, h.apart, h.blind, h.fit, h.agent = 0, 0, 0, 0, fit, up
+		h.down, h.cutOff, h.apart, h.blind, h.agent = 0, 0, 0, 0, up
+		if !stays || !sick || h.list != voter || h.fit != slow {
+			h.fit = fit
+		}
 	}
 	w.tidy()
 }
@@ -142,10 +145,10 @@ func (m *machine) run(w *world, e ending) breach {
 
 func hashOf(w *world, e ending) uint64 {
 	k := w.canonical()
-	if e.healed {
-		k[maxHosts] |= 1 << 63
-	}
 	h := hash(&k)
+	if e.healed {
+		h ^= 1<<63 | 1
+	}
 	if e.stays {
 		h = ^h
 	}

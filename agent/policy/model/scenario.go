@@ -62,7 +62,7 @@ func Cycles() []Scenario {
 	return append(smallCycles(),
 		Scenario{
 			Name: "one host taken down, 2 faults", Hosts: 3, Voters: 3, Target: three, Asks: 1, Faults: AllFaults,
-			Budget: 2, Liveness: true,
+			Budget: 2, Liveness: true, Long: true,
 		},
 		Scenario{
 			Name: "two hosts taken down, a fault", Hosts: 3, Voters: 3, Target: three, Asks: 2, Faults: AllFaults,
@@ -70,7 +70,7 @@ func Cycles() []Scenario {
 		},
 		Scenario{
 			Name: "one host taken down, and one that joins", Hosts: 3, Voters: 2, Target: three, Asks: 1,
-			Faults: AllFaults, Budget: 1, Liveness: true,
+			Faults: AllFaults, Budget: 1, Liveness: true, Long: true,
 		},
 	)
 }
@@ -99,11 +99,11 @@ func Removals() []Scenario {
 		},
 		Scenario{
 			Name: "a voter removed, 2 faults", Hosts: 3, Voters: 3, Target: three, Removals: 1, Faults: late,
-			Budget: 2, Liveness: true,
+			Budget: 2, Liveness: true, Long: true,
 		},
 		Scenario{
 			Name: "a voter removed, and one host taken down, a fault", Hosts: 3, Voters: 3, Target: three,
-			Removals: 1, Asks: 1, Faults: late, Budget: 1, Liveness: true,
+			Removals: 1, Asks: 1, Faults: late, Budget: 1, Liveness: true, Long: true,
 		},
 	)
 }

@@ -92,7 +92,7 @@ func (w *world) look(h int) sight {
 			s.hosts[i].prog = behind
 		}
 	}
-	s.dead = w.dead
+	s.dead, s.witness = w.dead, w.witness
 	s.pause, s.stable, s.cool, s.stall = w.pause, w.stable, w.cool, w.stall
 	if w.joining(h) {
 		s.moved, s.probe = w.moved, w.probe
@@ -236,7 +236,10 @@ func (s *sight) clusterView() policy.Cluster {
 		Reachable: true, Listed: true, Fresh: true, ID: clusterID, ExpectedID: clusterID, StableFor: long(s.stable),
 		DBSize: 1 << 20,
 	}
-	led := false
+	led, voters := false, 0
+	for _, g := range s.hosts[:s.n] {
+		voters += int(bit(g.list == voter))
+	}
 	for i, g := range s.hosts[:s.n] {
 		if g.list == unlisted {
 			continue
@@ -251,11 +254,11 @@ func (s *sight) clusterView() policy.Cluster {
 		if g.named != 0 {
 			m.Name = hostName(i)
 		}
-		m.AgentGoneFor = long(bit(int(s.dead) == i+1) &^ g.present)
+		m.AgentGoneFor = long(bit(int(s.dead) == i+1) &^ s.witness &^ g.present)
 		if g.list == voter {
-			m.Leader = !led && m.Live && (s.leads != 0) == (i == int(s.leaves()))
+			m.Leader = !led && m.Live && (voters == 1 || (s.leads != 0) == (i == int(s.leaves())))
 			led = led || m.Leader
-			m.SteadyFor, m.DownFor = long(g.live), long((s.stall|bit(s.rmWants(i)))&(1-g.live))
+			m.SteadyFor, m.DownFor = long(g.live), long((s.stall|bit(s.rmWants(i))|s.speaksAgainst(i))&(1-g.live))
 			if i == int(s.self) && s.ownCycle() {
 				m.SteadyFor, m.LiveFor = long(s.back), long(s.back)
 			}
@@ -275,6 +278,7 @@ func (s *sight) learnerView(m *policy.Member, g seen) {
 	m.SteadyFor, m.LiveFor = long(bit(g.prog == steady)), long(bit(g.prog == steady))
 	m.StalledFor, m.StillFor = long(s.stall), long(1-s.moved)
 	m.DownFor = long(s.stall & (1 - g.live))
+	m.BehindFor = long(s.stall & bit(m.Lag > 0))
 }
 
 func (s *sight) hostsView(r rank) []policy.Host {
@@ -285,11 +289,15 @@ func (s *sight) hostsView(r rank) []policy.Host {
 		}
 		h := policy.Host{
 			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: verdict(g.fit),
-			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: true, Turn: g.turn != 0,
+			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: i != int(s.self), Turn: g.turn != 0,
 			Own: i == int(s.self), Sees: s.wordOf(i),
+			Ails: policy.Ails{For: long(bit(g.fit == slow)), Fsync: time.Second, FsyncFor: long(s.speaksAgainst(i))},
+		}
+		if g.live == 0 { // a disk that is so slow that etcd answers nobody hangs
+			h.Ails.HangsFor = h.Ails.For
 		}
 		if s.opReplace != 0 {
-			h.Answered = s.opTold != 0
+			h.Answered = s.opTold != 0 && i != int(s.self)
 		}
 		if g.ready == 0 {
 			h.Waiting = policy.HealthBad // or another reason of its own: which one decides nothing
@@ -359,6 +367,9 @@ func (s *sight) opView() *policy.Op {
 	s.lockedID(op)
 	if s.opPhase == phaseRollback {
 		op.Outcome, op.Reason = policy.Orphaned, string(policy.Orphaned)+": it was given up"
+		if s.opLeft&s.opStandby != 0 {
+			op.Outcome = policy.StandbyLost
+		}
 	}
 	return op
 }

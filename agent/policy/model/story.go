@@ -160,7 +160,7 @@ func eventText() map[kind]string {
 		evLateAdd:          "the late add-learner of %s lands",
 		evLatePromote:      "the late promotion of %s lands",
 		evLateRemove:       "the late removal of %s lands",
-		evGraceOver:        "%s has been dead for the grace, by all voters' word",
+		evGraceOver:        "%s has been dead, by all voters' word, or something has spoken against it, for the grace",
 		evProgress:         "the learner on %s catches up and stays so for a while",
 		evTriedOver:        "%s's failed promotion is a while ago",
 		evBackoffOver:      "%s's backoff is over",
@@ -249,8 +249,8 @@ func (w *world) text() string {
 		parts = append(parts, "op="+hostName(int(w.opHost))+"/"+phase)
 	}
 	if w.dead|w.opReplace != 0 {
-		parts = append(parts, fmt.Sprintf("dead=%d(op:%d,who:%d,gone:%d,told:%d)", w.dead, w.opReplace, w.rpWho,
-			w.rpGone, w.opTold))
+		parts = append(parts, fmt.Sprintf("dead=%d(sick:%d,op:%d,who:%d,gone:%d,told:%d)", w.dead, w.witness,
+			w.opReplace, w.rpWho, w.rpGone, w.opTold))
 	}
 	if w.rm|w.opRemove != 0 {
 		parts = append(parts, fmt.Sprintf("remove=%s(asked:%d,over:%d,noted:%d,op:%d,live:%d,gone:%d)",

@@ -1,0 +1,67 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// toldBy is what the voter n1 sees of the voter n3, which is dead, beside a spare or standby n4.
+func toldBy(base func() View) View {
+	v := base()
+	v.Self = Self{ID: "n1", Name: "n1", PeerURL: peerPrefix + "n1", Mode: Manage, Etcd: v36(16), MemberID: 1}
+	v.Hosts[0].Own, v.Hosts[2].Own = true, false
+	return v
+}
+
+func TestWhatIsSaidOfADeadVoterIsWhatWillBecomeOfIt(t *testing.T) {
+	t.Parallel()
+	soon := func(v *View) { v.Limits.DeadGrace = 11 * time.Minute }
+	for name, c := range map[string]struct {
+		base   func() View
+		change func(v *View)
+		want   string // empty: another host takes its place
+	}{
+		"a spare is ready":        {deadView, func(*View) {}, ""},
+		"a standby has caught up": {standbyOfDead, func(*View) {}, ""},
+		"a standby lags": {
+			standbyOfDead, func(v *View) { v.Cluster.Members[3].Lag = 5000 }, "standby n4 has not been within 100",
+		},
+		"a standby has caught up just now": {
+			standbyOfDead, func(v *View) { v.Cluster.Members[3].SteadyFor = time.Second }, "for 30s",
+		},
+		"a standby may catch up in time": {
+			standbyOfDead, func(v *View) { soon(v); v.Cluster.Members[3].Lag = 5000 }, "",
+		},
+		"a standby is not well, and a spare is": {
+			standbyOfDead, func(v *View) {
+				v.Hosts[2].Waiting = HealthBad
+				v.Hosts = append(v.Hosts, ready("n5", RoleSpare))
+			}, "no standby or spare is ready: n4 waits for HEALTH_BAD",
+		},
+		"the standby's agent is gone, and a spare is ready": {
+			standbyOfDead, func(v *View) { v.Hosts[2] = ready("n5", RoleSpare) }, "n4 is a learner, and etcd allows",
+		},
+		"a spare does not call it dead": {
+			deadView, func(v *View) { v.Hosts[2].Waiting = VoterNotLive }, "n4 does not call it dead",
+		},
+		"a spare may call it dead in time": {
+			deadView, func(v *View) { soon(v); v.Hosts[2].Waiting = VoterNotLive }, "",
+		},
+		"one of five, where three are wanted": {deadView, ofFiveWanted(3), "without it 4 would be left"},
+		"one of four, where five are wanted":  {deadView, func(v *View) { ofFour(v, 5) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := toldBy(c.base)
+			c.change(&v)
+			all := DeadVoters(v)
+			if len(all) != 1 || (all[0].Held == "") != (c.want == "") || !strings.Contains(all[0].Held, c.want) {
+				t.Errorf("said is %+v", all)
+			}
+		})
+	}
+}

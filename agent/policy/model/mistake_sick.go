@@ -1,0 +1,139 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/health"
+)
+
+// sickness is a scope in which a sick one of three voters is replaced by a spare, with so many faults of these classes
+// beside that it becomes sick.
+func sickness(n int, class Faults) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		sc.Hosts, sc.Voters, sc.Sick, sc.Faults, sc.Budget = 4, 3, true, VerdictChange|class, n+1
+		sc.Target = policy.Target{Voters: 3}
+	}
+}
+
+// eachHost changes what is seen of every host.
+func eachHost(change func(v *policy.View, h *policy.Host)) rules {
+	return seeing(func(v *policy.View) {
+		for i := range v.Hosts {
+			change(v, &v.Hosts[i])
+		}
+	})
+}
+
+// ofReplaced changes what is seen of the member that is replaced, and of its host.
+func ofReplaced(change func(v *policy.View, m *policy.Member, h *policy.Host)) rules {
+	return eachHost(func(v *policy.View, h *policy.Host) {
+		eachMember(v, func(m *policy.Member) {
+			if inReplacement(v) && m.ID == v.Op.Replaces && m.PeerURL == h.PeerURL {
+				change(v, m, h)
+			}
+		})
+	})
+}
+
+// whileItVotes is a mistake of a host that votes in the place of another which is there still.
+func whileItVotes(change func(v *policy.View)) rules {
+	return seeing(func(v *policy.View) {
+		for _, m := range v.Cluster.Members {
+			if inReplacement(v) && v.Op.Host == v.Self.ID && m.PeerURL == v.Self.PeerURL && !m.Learner {
+				change(v)
+				return
+			}
+		}
+	})
+}
+
+// sickMistakes are mistakes about voters that are sick.
+func sickMistakes() []Mistake {
+	return append(witnessMistakes(), []Mistake{
+		{
+			Name: "a sick voter that answers no read counts as live", breach: voterDown, scope: sickness(1, EtcdCrash),
+			rules: eachHost(func(v *policy.View, h *policy.Host) {
+				eachMember(v, func(m *policy.Member) {
+					if h.Ails.FsyncFor > 0 && m.PeerURL == h.PeerURL {
+						m.Live, m.Version, m.DownFor = true, etcdVersion(), 0
+					}
+				})
+			}),
+		},
+		{
+			Name: "a sick voter that answers is removed as if it did not", breach: removedBeforeJoin,
+			scope: sickness(0, 0),
+			rules: ofReplaced(func(_ *policy.View, m *policy.Member, h *policy.Host) {
+				m.Live, m.DownFor, h.Ails.HangsFor = false, ages, ages
+			}),
+		},
+		{
+			Name: "a sick voter that leads is removed without a hand-over", breach: leaderRemoved,
+			scope: sickness(0, 0),
+			rules: ofReplaced(func(_ *policy.View, m *policy.Member, _ *policy.Host) { m.Leader = false }),
+		},
+		{
+			Name: "a sick voter is removed though another one is down", breach: removedAtRisk,
+			scope: sickness(1, EtcdCrash),
+			rules: whileItVotes(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) { m.Live, m.Version = true, etcdVersion() })
+			}),
+		},
+		{
+			Name: "what the others said of a sick voter before is taken for new", breach: replacedUntold,
+			scope: sickness(0, 0),
+			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Answered = true }),
+		},
+		{
+			Name: "a spare that is sick takes the place of a sick voter", breach: replacedForNothing,
+			scope: sickness(1, 0),
+			rules: seeing(func(v *policy.View) {
+				v.Health.State = health.OK
+				for i := range v.Hosts {
+					if h := &v.Hosts[i]; h.ID == v.Self.ID {
+						h.Health, h.Ails = health.OK, policy.Ails{}
+					}
+				}
+			}),
+		},
+		{
+			Name: "a sick voter is never replaced", breach: notReplaced, scope: lively(sickness(0, 0)),
+			rules: seeing(func(v *policy.View) { v.Limits.SickGrace = 0 }),
+		},
+	}...)
+}
+
+// witnessMistakes are mistakes about who is sick.
+func witnessMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "a voter is replaced by its own verdict alone", breach: liveReplaced, scope: sickness(0, 0),
+			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Ails.FsyncFor = ages }),
+		},
+		{
+			Name: "a voter is replaced by the word of its etcd alone", breach: liveReplaced, scope: sickness(0, 0),
+			rules: eachHost(func(_ *policy.View, h *policy.Host) {
+				if h.Ails.FsyncFor > 0 {
+					h.Health, h.Ails.For = health.Slow, ages
+				}
+			}),
+		},
+		{
+			Name: "a sick voter is replaced while another one is sick", breach: replacedInCommon, scope: sickness(1, 0),
+			rules: eachHost(func(_ *policy.View, h *policy.Host) {
+				if h.Ails.FsyncFor == 0 {
+					h.Health = health.OK
+				}
+			}),
+		},
+		{
+			Name: "a host votes in the place of a voter that is well again", breach: wellReplaced,
+			scope: sickness(0, 0),
+			rules: ofReplaced(func(_ *policy.View, _ *policy.Member, h *policy.Host) {
+				h.Health, h.Ails = health.Slow, policy.Ails{For: ages, Fsync: 1, FsyncFor: ages}
+			}),
+		},
+	}
+}

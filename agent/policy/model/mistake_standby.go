@@ -1,0 +1,90 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// withSpare is a scope in which a voter has a standby, and another host could be it.
+func withSpare(n int, class Faults) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		sc.Hosts, sc.Voters, sc.Repair, sc.Faults, sc.Budget = 3, 1, true, class, n
+		sc.Target = policy.Target{Voters: 1, Standbys: 1}
+	}
+}
+
+// strays makes every learner that has started look as if it were lost, where that is asked for.
+func strays(v *policy.View, where func(m *policy.Member) bool) {
+	eachMember(v, func(m *policy.Member) {
+		if m.Learner && m.Name != "" && where(m) {
+			m.Live, m.LagKnown, m.Lag = true, true, 1000
+			m.StalledFor, m.StillFor, m.BehindFor = ages, ages, ages
+		}
+	})
+}
+
+// standbyMistakes are mistakes about a standby that is lost.
+func standbyMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "a standby that follows is let go", breach: standbyLetGo, scope: withSpare(0, 0),
+			rules: seeing(func(v *policy.View) { strays(v, func(m *policy.Member) bool { return m.Standby }) }),
+		},
+		{
+			Name: "a standby whose etcd starts again is let go, though its agent is there", breach: standbyLetGo,
+			scope: withSpare(1, EtcdCrash),
+			rules: seeing(func(v *policy.View) { strays(v, func(m *policy.Member) bool { return !m.Live }) }),
+		},
+		{
+			Name: "a standby is let go when its agent alone is gone", breach: standbyLetGo,
+			scope: withSpare(1, AgentCrash),
+			rules: seeing(func(v *policy.View) {
+				strays(v, func(m *policy.Member) bool {
+					for _, h := range v.Hosts {
+						if h.PeerURL == m.PeerURL {
+							return false
+						}
+					}
+					return true
+				})
+			}),
+		},
+		{
+			Name: "a standby that has fallen behind just now is let go", breach: standbyLetGo,
+			scope: withSpare(1, Slowness),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) {
+					if m.Standby {
+						m.StalledFor, m.BehindFor = ages, ages
+					}
+				})
+			}),
+		},
+		{
+			Name: "a standby is let go, though no other host is ready", breach: standbyForNothing,
+			scope: withSpare(1, HostCrash|VerdictChange),
+			rules: seeing(func(v *policy.View) {
+				for i := range v.Hosts {
+					v.Hosts[i].Waiting = ""
+				}
+			}),
+		},
+		{
+			Name: "a standby that is back is removed all the same", breach: standbyLetGo,
+			scope: withSpare(1, HostCrash),
+			rules: seeing(func(v *policy.View) {
+				if v.Op != nil && v.Op.Outcome == policy.StandbyLost {
+					strays(v, func(*policy.Member) bool { return true })
+				}
+			}),
+		},
+		{
+			Name: "a standby that is lost stays for ever", breach: notReplaced, scope: lively(withSpare(1, HostCrash)),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) { m.AgentGoneFor, m.StalledFor = 0, 0 })
+			}),
+		},
+	}
+}

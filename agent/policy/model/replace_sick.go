@@ -1,0 +1,69 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "github.com/quorumd/quorumd/agent/policy"
+
+// isSick tells whether a voter is sick by its own host's verdict and by a witness. One that is called so is the only
+// one: of several that are sick only a whole failure domain is replaced, which is no part of the model.
+func (w *world) isSick(i int) bool {
+	return w.witness != 0 && int(w.dead) == i+1 && w.hosts[i].fit == slow && w.present(i)
+}
+
+// speaksAgainst tells whether something beside its own verdict says that a voter is sick.
+func (s *sight) speaksAgainst(i int) uint8 { return s.witness & bit(int(s.dead) == i+1) }
+
+// judgeCompletion asks whether a host that votes may have the one removed in whose place it does: one is too many, and
+// that one leads no more.
+func (w *world) judgeCompletion(leads bool) breach {
+	switch voters, _ := w.votes(); {
+	case voters%2 == 1:
+		return replacedForNothing
+	case leads:
+		return leaderRemoved
+	}
+	return fine
+}
+
+// sickPromises are those about voters that are replaced as sick.
+func sickPromises() map[breach]promise {
+	return map[breach]promise{
+		wellReplaced: {
+			"P2",
+			"a host votes in the place of one that not both its own verdict and another witness call sick",
+		},
+		removedBeforeJoin: {"P2", "a sick voter that answers is removed before another votes in its place"},
+		leaderRemoved:     {"P2", "a voter that leads is removed, and its leadership was not moved first"},
+	}
+}
+
+// smallSickness are the scopes of sick voters that are replaced which every test run explores.
+func smallSickness() []Scenario {
+	return []Scenario{
+		{
+			Name: "a sick voter replaced", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3}, Sick: true,
+			Faults: VerdictChange, Budget: 1, Liveness: true,
+		},
+		{
+			Name: "a sick voter replaced by a standby", Hosts: 4, Voters: 3,
+			Target: policy.Target{Voters: 3, Standbys: 1}, Sick: true, Faults: VerdictChange, Budget: 1, Liveness: true,
+		},
+	}
+}
+
+// Sickness are the scopes of sick voters that are replaced, as deep as some minutes on two cores allow: a second fault
+// comes at every step of it.
+func Sickness() []Scenario {
+	second := VerdictChange | EtcdCrash | LateCall | AgentCrash | HostCrash | Slowness
+	return append(smallSickness(),
+		Scenario{
+			Name: "a sick voter replaced, 2 faults", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3}, Sick: true,
+			Faults: second, Budget: 2, Long: true,
+		},
+		Scenario{
+			Name: "a sick voter replaced by a standby, 2 faults", Hosts: 4, Voters: 3,
+			Target: policy.Target{Voters: 3, Standbys: 1}, Sick: true, Faults: second, Budget: 2, Long: true,
+		},
+	)
+}

@@ -1,0 +1,138 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// A sick voter that answers counts towards the quorum still: whoever takes its place votes before it is removed. One
+// whose disk hangs and that answers no linearizable read counts for nothing, and is removed first, as a dead one is.
+
+// outgoing is a voter whose place another host may take now.
+type outgoing struct {
+	Member
+	over    time.Duration // since when it may
+	is, why string        // for people: in a word, and since when
+}
+
+// outgoing gives the first voter, dead ones before sick ones and then by member ID, whose place this host may take now.
+func (v View) outgoing() (outgoing, bool) {
+	role := roleOf(v)
+	if m, found := v.dead(); found && role != RoleVoter {
+		since, _ := v.deadFor(m)
+		return outgoing{m, since - v.Limits.DeadGrace, "dead", "dead for " + since.Round(time.Second).String()}, true
+	}
+	voters, _ := v.Cluster.Counts()
+	// with an even number a place is free, and goes first; or one has been filled, and who was to go is there still
+	if role == RoleVoter && !v.oneTooMany() || role != RoleVoter && (voters%2 == 0 || voters > v.Target.Voters) {
+		return outgoing{}, false
+	}
+	for m := range v.Cluster.voters() {
+		if h, present := v.hostOf(m); present && m.PeerURL != v.Self.PeerURL && v.isSick(m) {
+			s, _ := v.sickFor(m)
+			why := fmt.Sprintf("%s for %s, and %s", s.Verdict, s.For.Round(time.Second), s.Witness)
+			return outgoing{m, -v.verdictAwaits(h), "sick", why}, true
+		}
+	}
+	return outgoing{}, false
+}
+
+// oneTooMany tells whether one voter more than wanted makes their number even: a sick one was to go when another had
+// taken its place, and has not gone.
+func (v View) oneTooMany() bool {
+	voters, _ := v.Cluster.Counts()
+	return v.Limits.SickGrace > 0 && voters%2 == 0 && voters > v.Target.Voters
+}
+
+// leaving counts the voter whose place this host takes, while it is there.
+func (v View) leaving() int {
+	if !v.owns(KindReplace) {
+		return 0
+	}
+	if m, there := v.memberByID(v.Op.Replaces); !there || m.Learner {
+		return 0
+	}
+	return 1
+}
+
+// completesVetoes declares what keeps a voter from having a sick one removed in whose place another host votes already,
+// in the order in which they are named.
+func completesVetoes() []veto {
+	return []veto{
+		vetoHostConflict(),
+		vetoMaintenanceOverdue(),
+		vetoInMaintenance(),
+		vetoAwaitsTurn(),
+		vetoSeveralDown(),
+		vetoReplaceAtRisk(),
+		vetoRepairsUnreadable(),
+		vetoRepairsSpent(),
+		vetoOperationInFlight(),
+		vetoLockHeld(),
+		vetoSettling(),
+		vetoNotNext(),
+	}
+}
+
+// joinsFirst tells whether this host joins while the one whose place it takes is there: that one counts still, and is
+// sick, or has been since this host was added. Whom this host does not reach while it does not hang may serve others:
+// nobody joins then, and nobody is removed.
+func (v View) joinsFirst(who Member) bool {
+	begun := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
+	counts := !v.silent(who) || who.DownFor < v.Limits.LockTTL
+	return counts && (v.isSick(who) || !begun && v.recovered(who) == "" && !v.isDead(who))
+}
+
+// recovered says that a voter is not sick any more by its own host's word; empty while it is, or that is not known.
+func (v View) recovered(m Member) string {
+	h, present := v.hostOf(m)
+	if !present || sick(h.Health) || h.Health == health.Unknown {
+		return ""
+	}
+	return m.label() + " is " + h.Health.String() + " by its own verdict"
+}
+
+// joinBeside goes on with a join in the place of a voter that answers. A learner costs nothing: it is promoted only
+// while that voter is known to be sick, and the others to be well.
+func joinBeside(v View, m Member, listed bool) Decision {
+	if !listed {
+		return addLearner(v)
+	}
+	d := followLearner(v, m)
+	if d.Step.Kind != StepPromote {
+		return d
+	}
+	if r, holds := vetoed(v, vetoReplacesLive, vetoReplacesEarly, vetoSeveralDown, vetoReplaceAtRisk); holds {
+		return Decision{Reasons: []Reason{r}}
+	}
+	return d
+}
+
+// complete has the voter removed whose place this host has taken, after its leadership. It votes by then, so that one
+// is too many, whatever the other says of itself meanwhile; where that is not so nobody is removed.
+func complete(v View, m, who Member) Decision {
+	if v.Op.Phase != PhaseRemoving {
+		if d := finishJoin(v, m); d.Step.Kind != StepEndOp || m.DownFor > v.Limits.LearnerStall {
+			return d
+		}
+	}
+	why := "it votes, and " + who.label() + " does still"
+	switch stays := who.Learner || !v.oneTooMany() || v.Op.Elapsed > v.Limits.LearnerMax; {
+	case stays && v.Op.Phase == PhaseRemoving: // etcd may have been told
+		return do(Step{Kind: StepRollBack, MemberID: v.Op.MemberID, Outcome: Joined, Why: why})
+	case stays:
+		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: why})
+	}
+	if r, holds := vetoed(v, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable); holds {
+		return Decision{Reasons: []Reason{r}}
+	}
+	if best, found := bestVoter(v, who.PeerURL); found && who.Leader {
+		return do(Step{Kind: StepMoveLeader, MemberID: best.ID, Why: "to " + best.label()})
+	}
+	return removeTold(v, who)
+}

@@ -1,0 +1,212 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// standbyOfSick is what a standby, n4, sees 11 min after the disk of voter n3 has become slow.
+func standbyOfSick() View {
+	v := sickView()
+	m := voter(4, "n4")
+	m.Learner, m.ThinksLearner, m.Standby = true, true, true
+	v.Cluster.Members = append(v.Cluster.Members, m)
+	v.Hosts[3].Role = RoleStandby
+	v.Unit = Unit{State: UnitActive, EnvReady: true, SinceStart: time.Hour}
+	v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 4, Free: 100 << 30, FreeKnown: true}
+	v.Self.MemberID, v.Self.StandbyID = 4, 4
+	return v
+}
+
+// promotedBeside is the same once it votes.
+func promotedBeside() View {
+	v := standbyOfSick()
+	m := &v.Cluster.Members[3]
+	m.Learner, m.ThinksLearner, m.Standby = false, false, false
+	v.Hosts[3].Role, v.Self.StandbyID = RoleVoter, 0
+	return v
+}
+
+// silentSick makes n3 one whose disk hangs, and that answers no linearizable read.
+func silentSick(v *View) {
+	unreached(v)
+	v.Hosts[2].Health, v.Hosts[2].Ails.HangsFor = health.Stalled, time.Minute
+}
+
+// unreached makes n3 one that does not answer this host.
+func unreached(v *View) {
+	m := &v.Cluster.Members[2]
+	m.Live, m.LiveFor, m.DownFor = false, 0, time.Minute
+}
+
+func well(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, Ails{} }
+
+func TestAHostTakesThePlaceOfASickVoterIfNothingIsAgainstIt(t *testing.T) {
+	t.Parallel()
+	scenes := []scene{
+		{"one that is ready takes the lock", nil, StepTakeLock, ""},
+		{"and records whom it replaces", func(v *View) {
+			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
+		}, StepBeginReplace, ""},
+		{"also of one that answers no read", silentSick, StepTakeLock, ""},
+		{"another voter is sick, too", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
+		{"another voter is not known", func(v *View) { v.Hosts[1].Health = health.Unknown }, StepNone, QuorumAtRisk},
+		{"this host is sick", func(v *View) { v.Health.State = health.Slow }, StepNone, HealthBad},
+		{"as many were replaced today as may be", func(v *View) { v.Repairs = 2 }, StepNone, RepairsSpent},
+		{"the list has changed just now", func(v *View) { v.Cluster.StableFor = time.Second }, StepNone, Settling},
+		{"somebody says that it is in its turn", func(v *View) { v.Hosts[1].Turn = true }, StepNone, OperationInFlight},
+		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }, StepNone, Paused},
+	}
+	play(t, sickView, append(scenes,
+		scene{"nobody is replaced by default", func(v *View) { v.Limits.SickGrace = 0 }, StepNone, TargetMet},
+		scene{"the grace is not over", func(v *View) { v.Limits.SickGrace = time.Hour }, StepNone, TargetMet},
+		scene{"its own verdict is all that says so", func(v *View) {
+			v.Hosts[2].Ails.FsyncFor = 0
+		}, StepNone, TargetMet},
+		scene{"its etcd is all that says so", func(v *View) {
+			v.Hosts[2].Health, v.Hosts[2].Ails.For = health.OK, 0
+		}, StepNone, TargetMet},
+		scene{"a standby is there, which goes", func(v *View) {
+			m := voter(9, "n9")
+			m.Learner = true
+			v.Cluster.Members = append(v.Cluster.Members, m)
+		}, StepNone, LearnerPresent},
+		scene{"what is against that keeps it from no other place", func(v *View) {
+			v.Repairs, v.Target.Standbys = 2, 1
+		}, StepTakeLock, ""},
+		scene{"a place is free, and goes first", func(v *View) {
+			v.Target.Voters, v.Cluster.Members = 5, append(v.Cluster.Members, voter(5, "n5"))
+			v.Hosts = append(v.Hosts, ready("n5", RoleVoter))
+		}, StepTakeLock, ""},
+	))
+	play(t, standbyOfSick, append([]scene{{"a standby that lags does not", func(v *View) {
+		v.Cluster.Members[3].Lag = 1000
+	}, StepNone, LearnerNotSteady}}, scenes...))
+}
+
+func TestWhoeverTakesThePlaceOfASickVoterThatAnswersVotesFirst(t *testing.T) {
+	t.Parallel()
+	play(t, replacing(sickView, PhaseBegun), []scene{
+		{"a spare is added", nil, StepAddLearner, ""},
+		{"a place beside it is none that it waits for", func(v *View) { v.Target.Voters = 5 }, StepAddLearner, ""},
+		{"not when it is well again", well, StepEndOp, ""},
+		{"nor when its time has begun anew", func(v *View) { v.Hosts[2].Ails.For = time.Minute }, StepEndOp, ""},
+		{"nor while another voter does not answer", func(v *View) {
+			v.Cluster.Members[1].Live = false
+		}, StepNone, CommonCause},
+		{"one that this host alone may not reach stays", unreached, StepNone, VoterNotLive},
+		{"nobody is to be replaced", func(v *View) { v.Limits.SickGrace = 0 }, StepEndOp, ""},
+		{"one that answers no read is removed first", silentSick, StepSetPhase, ""},
+		{"not one that has only just not answered", func(v *View) {
+			silentSick(v)
+			v.Cluster.Members[2].DownFor = time.Second
+		}, StepNone, VoterNotLive},
+	})
+	play(t, replacing(standbyOfSick, PhaseStarted), []scene{
+		{"a standby is promoted", nil, StepPromote, ""},
+		{"not when the sick one is well again", well, StepRollBack, ""},
+		{"nor while its etcd says nothing against it", func(v *View) {
+			v.Hosts[2].Ails.FsyncFor = 0
+		}, StepNone, MemberLive},
+		{"nor while nothing is known of it", func(v *View) {
+			v.Hosts[2].Health, v.Hosts[2].Ails.For = health.Unknown, 0
+		}, StepNone, MemberLive},
+		{"nor while another voter is not known to be well", func(v *View) {
+			v.Hosts[1].Health = health.Unknown
+		}, StepNone, QuorumAtRisk},
+		{"nor with a second sick one", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
+		{"nor while this host does not reach the sick one", unreached, StepNone, VoterNotLive},
+		{"nor for ever", func(v *View) { v.Op.Elapsed = 3 * time.Hour }, StepRollBack, ""},
+	})
+	play(t, replacing(standbyOfSick, PhaseRemoving), []scene{
+		{"one that answers no read goes", silentSick, StepRemoveMember, ""},
+		{"not before all have told", func(v *View) {
+			silentSick(v)
+			v.Hosts[0].Answered = false
+		}, StepNone, VerdictAwaited},
+		{"not if it answers again", nil, StepSetPhase, ""},
+	})
+}
+
+func TestASickVoterIsRemovedWhenAnotherVotesInItsPlace(t *testing.T) {
+	t.Parallel()
+	leads := func(v *View) { v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true }
+	play(t, replacing(promotedBeside, PhasePromoted), []scene{
+		{"that etcd may be told is recorded", nil, StepSetPhase, ""},
+		{"its leadership goes first", leads, StepMoveLeader, ""},
+		{"while another voter is not known to be well it waits", func(v *View) {
+			v.Hosts[1].Health = health.Unknown
+		}, StepNone, QuorumAtRisk},
+		{"or a second one is sick", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
+		{"but not for ever", func(v *View) {
+			v.Hosts[1].Health, v.Op.Elapsed = health.Slow, 3*time.Hour
+		}, StepEndOp, ""},
+		{"its own verdict by now is none of that: one is too many", well, StepSetPhase, ""},
+		{"without one too many nobody goes", func(v *View) { v.Target.Voters = 5 }, StepEndOp, ""},
+		{"where nobody is replaced nobody goes", func(v *View) { v.Limits.SickGrace = 0 }, StepEndOp, ""},
+		{"the new one does not serve yet", func(v *View) {
+			v.Cluster.Members[3].ThinksLearner = true
+		}, StepNone, Starting},
+	})
+	play(t, replacing(promotedBeside, PhaseRemoving), []scene{
+		{"etcd is told", nil, StepRemoveMember, ""},
+		{"but not before all have told how they are", func(v *View) {
+			v.Hosts[0].Answered = false
+		}, StepNone, VerdictAwaited},
+		{"nor while it leads", leads, StepMoveLeader, ""},
+		{"nor while another voter does not answer", func(v *View) {
+			v.Cluster.Members[1].Live = false
+		}, StepNone, CommonCause},
+		{"once it is gone the operation goes on to its end", func(v *View) { without(v, 3) }, StepSetPhase, ""},
+	})
+}
+
+func TestAVoterHasASickOneRemovedThatIsOneTooMany(t *testing.T) {
+	t.Parallel()
+	tooMany := func() View {
+		v := promotedBeside()
+		v.Lock = Lock{Known: true}
+		return v
+	}
+	play(t, tooMany, []scene{
+		{"its operation was given up after the promotion", nil, StepTakeLock, ""},
+		{"and begins anew", func(v *View) {
+			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
+		}, StepBeginReplace, ""},
+		{"not when nobody is sick", well, StepNone, AtRest},
+		{"nor when sick ones stay", func(v *View) { v.Limits.SickGrace = 0 }, StepNone, VoterSick},
+		{"nor when none is too many", func(v *View) { v.Target.Voters = 5 }, StepNone, VoterSick},
+		{"nor when another is not known to be well", func(v *View) {
+			v.Hosts[0].Health = health.Unknown
+		}, StepNone, QuorumAtRisk},
+		{"nor by itself", func(v *View) {
+			v.Self = Self{ID: "n3", Name: "n3", PeerURL: peerPrefix + "n3", Mode: Manage, Etcd: v36(16), MemberID: 3}
+			v.Data.MemberID = 3
+		}, StepNone, VoterSick},
+	})
+}
+
+func TestTheReplacementOfASickVoterOfAnAgentThatIsGoneTakesBackALearnerAndNoVoter(t *testing.T) {
+	t.Parallel()
+	orphan := func(base func() View, phase OpPhase) func() View {
+		return func() View {
+			v := replacing(base, phase)()
+			v.Self = Self{ID: "n1", Name: "n1", PeerURL: peerPrefix + "n1", Mode: Manage, Etcd: v36(16), MemberID: 1}
+			v.Data.MemberID, v.Op.OrphanedFor, v.Op.WrittenFor = 1, time.Hour, time.Hour
+			v.Op.PeerURL, v.Op.MemberID = peerPrefix+"n4", 4
+			return v
+		}
+	}
+	play(t, orphan(func() View {
+		v := standbyOfSick()
+		v.Cluster.Members[3].Standby = false
+		return v
+	}, PhaseRollback), []scene{{"a learner is taken back", nil, StepRemoveLearner, ""}})
+	play(t, orphan(standbyOfSick, PhaseRollback), []scene{{"a standby stays", nil, StepEndOp, ""}})
+	play(t, orphan(promotedBeside, PhaseRollback), []scene{{"a voter stays", nil, StepEndOp, ""}})
+}

@@ -1,0 +1,192 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// Who is sick, and by whose word. A voter is sick by its own host's verdict and by one witness beside it, which that
+// verdict does not rest on: what its etcd has counted of its own writes, or what the deciding host has measured of it.
+// Either alone may be wrong: a probe that is kept from writing, or a way that is bad.
+
+// Ails is since when a host's own verdict has said that it harms the cluster, and what its etcd says of itself.
+type Ails struct {
+	For      time.Duration // since when it has been SLOW or worse without break; 0 when it is not
+	HangsFor time.Duration // the same of STALLED or worse
+	// Fsync is what 99 of 100 of the syncs that its etcd has counted took, where that is beyond what a healthy disk
+	// takes, and FsyncFor since when it has been; 0 where it is not, or not known.
+	Fsync, FsyncFor time.Duration
+}
+
+// sickStall is after how long a voter may be replaced whose disk hangs, whatever the grace of one that is slow.
+const sickStall = time.Minute
+
+// Sick is a voter that is sick by its own verdict and by a witness.
+type Sick struct {
+	Member  Member
+	Verdict health.State
+	For     time.Duration
+	Witness string // for people
+	// In is how long it takes until another host may take its place; 0 when it may, or when nobody ever does by itself.
+	In time.Duration
+	// Held is why nothing will happen, for people; empty when something will.
+	Held string
+	Heir string // the host that is taking its place; empty when none is yet
+}
+
+// calledSick gives what makes a voter sick, by what was seen last, or why it is not.
+func (v View) calledSick(m Member) (s Sick, why string) {
+	h, present := v.hostOf(m)
+	switch {
+	case m.Learner:
+		return s, "it is no voter"
+	case !present:
+		return s, "no quorumd on its host tells how it is"
+	case !sick(h.Health) || h.Ails.For == 0:
+		return s, "it is " + h.Health.String() + " by its own verdict"
+	case !gates(h.Health, h.Spares, health.Joins):
+		return s, "what its verdict rests on would let it join"
+	case !h.Manage:
+		return s, "its quorumd only observes"
+	case h.Turn, v.Op != nil && v.Op.Kind == KindCycle && v.Op.names(h, m):
+		return s, "it is in an operation"
+	}
+	witness, seen := v.witness(m, h)
+	if witness == "" {
+		return s, "nothing but its own verdict says so"
+	}
+	s = Sick{Member: m, Verdict: h.Health, For: h.Ails.For, Witness: witness}
+	if v.Limits.SickGrace > 0 {
+		s.In = max(0, v.verdictAwaits(h), v.Limits.LockTTL-seen)
+	}
+	return s, ""
+}
+
+// verdictAwaits gives for how long a verdict must stand on.
+func (v View) verdictAwaits(h Host) time.Duration {
+	if h.Health == health.Failed {
+		return -h.Ails.For
+	}
+	left := v.Limits.SickGrace - h.Ails.For
+	if h.Ails.HangsFor > 0 {
+		left = min(left, sickStall-h.Ails.HangsFor)
+	}
+	return left
+}
+
+// silent tells whether a voter whose disk hangs, by its own verdict, answers no linearizable read. Silence alone says
+// nothing: it may be this host's way that is cut, and a voter that is slow serves the others then.
+func (v View) silent(m Member) bool {
+	h, present := v.hostOf(m)
+	return !m.Live && present && h.Ails.HangsFor > 0
+}
+
+// witness gives what else speaks against a voter, and since when; the one that has for longest.
+func (v View) witness(m Member, h Host) (text string, since time.Duration) {
+	if v.silent(m) && m.DownFor > since {
+		text, since = "it answers no linearizable read, for "+m.DownFor.Round(time.Second).String(), m.DownFor
+	}
+	if m.BehindFor > since {
+		text = fmt.Sprintf("it is %d entries behind the leader", m.Lag)
+		since = m.BehindFor
+	}
+	if h.Ails.FsyncFor > since {
+		text = fmt.Sprintf("99 of 100 syncs of its etcd's own log take up to %s", h.Ails.Fsync)
+		since = h.Ails.FsyncFor
+	}
+	return text, since
+}
+
+// sickFor is calledSick for deciding: what was not seen in this round proves nothing.
+func (v View) sickFor(m Member) (Sick, string) {
+	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.foreign() || v.Resting && !v.Looked {
+		return Sick{}, "the cluster was not seen in this round"
+	}
+	return v.calledSick(m)
+}
+
+// isSick tells whether a voter has been sick for so long that another host may take its place.
+func (v View) isSick(m Member) bool {
+	s, why := v.sickFor(m)
+	return v.Limits.SickGrace > 0 && why == "" && s.In == 0
+}
+
+// SickVoters gives the voters that are sick, by what was seen last, and what becomes of each.
+func SickVoters(v View) []Sick {
+	if !v.Cluster.Reachable || v.foreign() {
+		return nil
+	}
+	var all []Sick
+	for m := range v.Cluster.voters() {
+		s, why := v.calledSick(m)
+		if why != "" {
+			continue
+		}
+		if s.Held = v.sickHeld(m); v.Op != nil && v.Op.Kind == KindReplace && v.Op.Replaces == m.ID {
+			s.Held, s.Heir = "", v.Op.HostName
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// Text says it for people, with what happens when.
+func (s Sick) Text(grace time.Duration) string {
+	text := fmt.Sprintf("%s has been %s for %s by its own verdict, and %s", s.Member.label(), s.Verdict,
+		s.For.Round(time.Second), s.Witness)
+	switch {
+	case s.Heir != "":
+		return text + "; " + s.Heir + " is taking its place"
+	case grace == 0:
+		return text + "; nobody takes its place, because " + s.Held
+	case s.Held != "" && s.In > 0:
+		return fmt.Sprintf("%s; another host may take its place in %s, but: %s", text, s.In.Round(time.Second), s.Held)
+	case s.Held != "":
+		return fmt.Sprintf("%s; another host may take its place, but: %s", text, s.Held)
+	case s.In > 0:
+		return fmt.Sprintf("%s; another host takes its place in %s", text, s.In.Round(time.Second))
+	}
+	return text + "; another host is about to take its place"
+}
+
+// sickHeld says why nobody takes the place of a sick voter, whatever the hosts that could are like; empty when one may.
+func (v View) sickHeld(m Member) string {
+	switch {
+	case v.Limits.SickGrace == 0:
+		return "repair.sick is off"
+	case v.Pause != nil:
+		return "the cluster is paused by " + v.Pause.By
+	case v.Op != nil:
+		return fmt.Sprintf("the %s of %s ends first", v.Op.Kind, v.Op.HostName)
+	case v.holdsAll():
+		return "a record in etcd cannot be read"
+	}
+	if r, holds := vetoed(v, vetoSeveralDown, vetoRepairsUnreadable, vetoRepairsSpent); holds {
+		return r.Text
+	}
+	if r, holds := vetoed(v, vetoReplaceAtRisk); holds && v.isSick(m) {
+		return r.Text
+	}
+	switch voters, _ := v.Cluster.Counts(); {
+	case v.oneTooMany():
+		return ""
+	case voters%2 == 0 || voters > v.Target.Voters:
+		return fmt.Sprintf("there are %d voters, and %d are wanted", voters, v.Target.Voters)
+	}
+	return v.nobodyReady(m)
+}
+
+// voterSick is what people are told of voters that are sick.
+func voterSick(v View) (string, bool) {
+	var all []string
+	for _, s := range SickVoters(v) {
+		all = append(all, s.Text(v.Limits.SickGrace))
+	}
+	return strings.Join(all[:min(len(all), mostNamed)], "; "), len(all) > 0
+}

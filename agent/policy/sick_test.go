@@ -1,0 +1,185 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// sickView is what a spare, n4, sees 11 min after the disk of voter n3 has become slow, in a cluster of three that n1
+// leads.
+func sickView() View {
+	v := deadView()
+	v.Cluster.ID = clusterID
+	v.Target.Standbys, v.Limits.DeadGrace, v.Limits.SickGrace = 0, 0, 10*time.Minute
+	v.Cluster.Members[2] = voter(3, "n3")
+	h := ready("n3", RoleVoter)
+	h.Health = health.Slow
+	h.Ails = Ails{For: 11 * time.Minute, Fsync: 256 * time.Millisecond, FsyncFor: 10 * time.Minute}
+	v.Hosts = []Host{ready("n1", RoleVoter), ready("n2", RoleVoter), h, ready("n4", RoleSpare)}
+	v.Hosts[3].Own = true
+	return v
+}
+
+// besideSick is the same as the leader's host sees it.
+func besideSick() View {
+	v := sickView()
+	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n1", "n1", peerPrefix+"n1"
+	v.Hosts[3].Own, v.Hosts[0].Own = false, true
+	v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 1}
+	v.Unit.State, v.Self.MemberID = UnitActive, 1
+	return v
+}
+
+func TestAVoterIsSickByItsOwnVerdictAndAWitnessAndAsLongAsItsVerdictAsks(t *testing.T) {
+	t.Parallel()
+	hangs := func(d time.Duration) func(v *View) {
+		return func(v *View) {
+			v.Hosts[2].Health, v.Hosts[2].Ails.For, v.Hosts[2].Ails.HangsFor = health.Stalled, d, d
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(v *View)
+		sick   bool
+		why    string // of one that is not
+	}{
+		"it is slow for the grace":    {func(*View) {}, true, ""},
+		"not for so long":             {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, false, ""},
+		"its disk hangs for a minute": {hangs(time.Minute), true, ""},
+		"not for so long, it hangs":   {hangs(59 * time.Second), false, ""},
+		"it was slow before it hung": {
+			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.HangsFor = health.Stalled, 1 }, true, "",
+		},
+		"it is broken just now": {
+			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.Failed, 1 }, true, "",
+		},
+		"nobody replaces sick ones": {func(v *View) { v.Limits.SickGrace = 0 }, false, ""},
+		"its witness is of just now": {
+			func(v *View) { v.Hosts[2].Ails.FsyncFor = 29 * time.Second }, false, "",
+		},
+		"its own verdict is all": {
+			func(v *View) { v.Hosts[2].Ails.Fsync, v.Hosts[2].Ails.FsyncFor = 0, 0 }, false, "nothing but its own",
+		},
+		"its etcd alone says so": {
+			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.OK, 0 }, false, "it is OK by its own",
+		},
+		"it is only warm": {
+			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.Warm, 0 }, false, "it is WARM",
+		},
+		"nothing is known of it": {
+			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.Unknown, 0 }, false, "it is UNKNOWN",
+		},
+		"it is behind the leader": {func(v *View) {
+			v.Hosts[2].Ails.FsyncFor, v.Cluster.Members[2].BehindFor, v.Cluster.Members[2].Lag = 0, time.Minute, 900
+		}, true, ""},
+		"it hangs, and answers no read": {func(v *View) {
+			hangs(time.Minute)(v)
+			v.Hosts[2].Ails.FsyncFor, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = 0, false, time.Minute
+		}, true, ""},
+		"it is slow, and does not answer this host": {func(v *View) {
+			v.Hosts[2].Ails.FsyncFor, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = 0, false, time.Minute
+		}, false, "nothing but its own"},
+		"its finding would let it join": {
+			func(v *View) { v.Hosts[2].Spares = health.Joins }, false, "would let it join",
+		},
+		"its agent only observes": {
+			func(v *View) { v.Hosts[2].Manage = false }, false, "only observes",
+		},
+		"it is in its turn": {func(v *View) { v.Hosts[2].Turn = true }, false, "in an operation"},
+		"it is taken down": {func(v *View) {
+			v.Op = &Op{Kind: KindCycle, Host: "n3", MemberID: 3, Phase: PhaseDown}
+		}, false, "in an operation"},
+		"it has no agent": {
+			func(v *View) { v.Hosts = append(v.Hosts[:2:2], v.Hosts[3]) }, false, "no quorumd",
+		},
+		"the cluster was seen before": {
+			func(v *View) { v.Cluster.Fresh = false }, false, "not seen in this round",
+		},
+		"the records were seen before": {func(v *View) { v.Resting = true }, false, "not seen in this round"},
+		"it is a learner": {
+			func(v *View) { v.Cluster.Members[2].Learner = true }, false, "it is no voter",
+		},
+		"a minority decides": {
+			func(v *View) { v.Cluster.Reachable = false }, false, "not seen in this round",
+		},
+	} {
+		v := sickView()
+		c.change(&v)
+		m, _ := v.memberByID(3)
+		_, why := v.sickFor(m)
+		if v.isSick(m) != c.sick || !strings.Contains(why, c.why) || c.why == "" && why != "" {
+			t.Errorf("%s: sick is %v, why %q, want %q", name, v.isSick(m), why, c.why)
+		}
+	}
+}
+
+func TestASickVoterIsNamedWithWhatSaysSoAndWhatHappensWhen(t *testing.T) {
+	t.Parallel()
+	const says = "n3 has been SLOW for 11m0s by its own verdict, and 99 of 100 syncs of its etcd's own log take up " +
+		"to 256ms; "
+	for name, c := range map[string]struct {
+		change func(v *View)
+		text   string
+	}{
+		"repair is off": {
+			func(v *View) { v.Limits.SickGrace = 0 }, says + "nobody takes its place, because repair.sick is off",
+		},
+		"it waits for the grace": {
+			func(v *View) { v.Limits.SickGrace = 12 * time.Minute }, says + "another host takes its place in 1m0s",
+		},
+		"the grace is over": {func(*View) {}, says + "another host is about to take its place"},
+		"nobody could": {
+			func(v *View) { v.Hosts = v.Hosts[:3] },
+			says + "another host may take its place, but: there is no standby and no spare",
+		},
+		"nobody could yet": {
+			func(v *View) { v.Hosts, v.Limits.SickGrace = v.Hosts[:3], 12*time.Minute },
+			says + "another host may take its place in 1m0s, but: there is no standby and no spare",
+		},
+		"another member is sick": {
+			func(v *View) { v.Hosts[1].Health = health.Slow },
+			says + "another host may take its place, but: 2 members look sick or dead at the same time, and not all " +
+				"that stands in one failure domain",
+		},
+		"enough were replaced": {
+			func(v *View) { v.Repairs, v.Limits.RepairsPerDay = 2, 2 },
+			says + "another host may take its place, but: 2 voters were replaced in the last 24 hours, the limit is 2",
+		},
+		"the cluster is paused": {
+			func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} },
+			says + "another host may take its place, but: the cluster is paused by root",
+		},
+		"a record cannot be read": {
+			func(v *View) { v.Unreadable = []Unreadable{{RecordPause, "/quorumd/c/pause", "bad JSON"}} },
+			says + "another host may take its place, but: a record in etcd cannot be read",
+		},
+		"another operation is in flight": {
+			func(v *View) { v.Op = &Op{Kind: KindJoin, Host: "n5", HostName: "n5"} },
+			says + "another host may take its place, but: the join of n5 ends first",
+		},
+		"its heir is at work": {
+			func(v *View) { v.Op = &Op{Kind: KindReplace, Host: "n4", HostName: "n4", Replaces: 3} },
+			says + "n4 is taking its place",
+		},
+	} {
+		v := besideSick()
+		c.change(&v)
+		told := ""
+		for _, r := range Decide(v).Reasons {
+			if r.Code == VoterSick {
+				told = r.Text
+			}
+		}
+		if told != c.text {
+			t.Errorf("%s: %q\nwant %q", name, told, c.text)
+		}
+	}
+	if d := Decide(besideSick()); d.Reasons[0].Code != VoterSick {
+		t.Errorf("at rest it is not what counts: %v", d.Reasons)
+	}
+}

@@ -1,0 +1,105 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"time"
+)
+
+// The standby is kept: one that is lost is let go, and another host takes its place. etcd allows one learner at a time,
+// so that one which nobody keeps up would hold back every join and every replacement for ever. A learner's removal
+// costs no quorum; it costs the next host a copy of the database, so that it waits until one stands ready for that.
+
+// letGo lets a voter's agent begin the removal of a standby that is lost.
+func letGo(v View) (Decision, bool) {
+	if v.Op != nil || !v.Cluster.Reachable || v.foreign() || v.Self.Conflict != "" {
+		return Decision{}, false
+	}
+	if _, other := turnElsewhere(v); other {
+		return Decision{}, false
+	}
+	turn := voterTurn(v)
+	for m := range v.Cluster.learners() {
+		since, why := v.strayedNow(m)
+		if turn < 0 || since < v.Limits.LearnerStall+time.Duration(turn)*v.Limits.LockTTL || v.strayHeld() != "" {
+			continue
+		}
+		switch {
+		case v.Lock.Mine:
+			return do(Step{Kind: StepRollBack, MemberID: m.ID, Outcome: StandbyLost, Why: why}), true
+		case v.Lock.Known && !v.Lock.Held:
+			return do(Step{Kind: StepTakeLock, Why: "to let the standby " + m.label() + " go: " + why}), true
+		}
+	}
+	return Decision{}, false
+}
+
+// strayed gives for how long a standby has been lost, by what was seen last, and by what: no agent is on its host and
+// no live voter's host reaches it, as with a voter that is dead; or it answers, and says itself that it does not get
+// on. One whose agent is there and whose etcd is not was stopped in order, or is about to be started.
+func (v View) strayed(m Member) (since time.Duration, why string) {
+	if !m.Learner || m.Name == "" {
+		return 0, ""
+	}
+	gone, _ := v.calledDead(m)
+	stalled := min(m.StalledFor, m.BehindFor) // while it did not answer it was not asked to get on
+	h, present := v.hostOf(m)
+	switch {
+	case gone > 0:
+		return gone, fmt.Sprintf("no quorumd is on its host, and no voter's host has reached it for %s",
+			gone.Round(time.Second))
+	case present && !h.Manage: // whoever looks after it does so by hand
+		return 0, ""
+	case m.Live && m.LagKnown && !steady(v, m) && stalled > 0:
+		return stalled, fmt.Sprintf("it is %d entries behind the leader, and has not got on for %s", m.Lag,
+			stalled.Round(time.Second))
+	}
+	return 0, ""
+}
+
+// strayedNow is strayed for deciding: what was not seen in this round proves nothing.
+func (v View) strayedNow(m Member) (since time.Duration, why string) {
+	if !v.Cluster.Reachable || !v.Cluster.Fresh || v.Resting && !v.Looked {
+		return 0, ""
+	}
+	return v.strayed(m)
+}
+
+// isStray tells whether a standby has been lost for so long that it may be let go.
+func (v View) isStray(m Member) bool {
+	since, _ := v.strayedNow(m)
+	return since >= v.Limits.LearnerStall
+}
+
+// strayHeld says why no standby is let go, however lost it is; empty when one may be.
+func (v View) strayHeld() string {
+	if text, several := severalDown(v); several {
+		return text
+	}
+	if len(candidates(v, RoleStandby, false)) == 0 {
+		return "no spare stands ready to take its place"
+	}
+	return ""
+}
+
+// standbyLost tells people of a standby that is lost, and what becomes of it.
+func standbyLost(v View) (string, bool) {
+	for m := range v.Cluster.learners() {
+		since, why := v.strayed(m)
+		if v.Op != nil || !v.Cluster.Reachable || v.foreign() || since < v.Limits.LearnerStall/2 {
+			continue
+		}
+		text := fmt.Sprintf("%s, the standby: %s", m.label(), why)
+		switch left := v.Limits.LearnerStall - since; {
+		case v.strayHeld() != "":
+			return fmt.Sprintf("%s; it is let go after %s, but: %s", text, v.Limits.LearnerStall, v.strayHeld()), true
+		case left > 0:
+			return fmt.Sprintf("%s; it is let go in %s, and another host takes its place", text,
+				left.Round(time.Second)), true
+		}
+		return text + "; it is about to be let go, and another host takes its place", true
+	}
+	return "", false
+}

@@ -1,0 +1,147 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// lostStandby is what voter n1 sees 6 min after the power of the standby n4 is lost, with a spare that stands ready.
+func lostStandby() View {
+	v := spareView()
+	v.Self = Self{ID: "n1", Name: "n1", PeerURL: peerPrefix + "n1", Mode: Manage, Etcd: v36(16), MemberID: 1}
+	v.Unit = Unit{State: UnitActive, EnvReady: true, SinceStart: time.Hour}
+	v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 1, Free: 100 << 30, FreeKnown: true}
+	v.Cluster.Fresh = true
+	lost := voter(4, "n4")
+	lost.Learner, lost.Standby, lost.Live, lost.LiveFor, lost.SteadyFor = true, true, false, 0, 0
+	lost.DownFor, lost.StalledFor, lost.AgentGoneFor = 6*time.Minute, 6*time.Minute, 6*time.Minute
+	v.Cluster.Members = append(v.Cluster.Members, voter(3, "n3"), lost)
+	v.Hosts = []Host{
+		ready("n1", RoleVoter), ready("n2", RoleVoter), ready("n3", RoleVoter), ready("n5", RoleSpare),
+	}
+	v.Hosts[0].Own = true
+	for i := range 3 {
+		v.Hosts[i].Sees = []Sight{{MemberID: 4, Lost: true, ConnectedKnown: true, For: 6 * time.Minute}}
+	}
+	return v
+}
+
+func underItsLock(v *View) {
+	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
+}
+
+// lags lets the standby answer, behind the leader for so long.
+func lags(since time.Duration) func(v *View) {
+	return func(v *View) {
+		m := &v.Cluster.Members[3]
+		m.Live, m.Lag, m.AgentGoneFor, m.DownFor = true, 5000, 0, 0
+		m.StalledFor, m.BehindFor = since, since
+		v.Hosts = append(v.Hosts, ready("n4", RoleStandby))
+		for i := range 3 {
+			v.Hosts[i].Sees = []Sight{{MemberID: 4, For: time.Hour}}
+		}
+	}
+}
+
+func TestAStandbyThatIsLostIsLetGoOnceAnotherHostStandsReady(t *testing.T) {
+	t.Parallel()
+	play(t, lostStandby, []scene{
+		{"a voter takes the lock", nil, StepTakeLock, ""},
+		{"and records it", underItsLock, StepRollBack, ""},
+		{"not before its time", func(v *View) { v.Hosts[1].Sees[0].For = 4 * time.Minute }, StepNone, AtRest},
+		{"the second voter waits for the first", func(v *View) {
+			v.Self.ID, v.Self.Name, v.Self.PeerURL = "n2", "n2", peerPrefix+"n2"
+			v.Data.MemberID, v.Self.MemberID, v.Limits.LearnerStall = 2, 2, 345*time.Second
+		}, StepNone, AtRest},
+		{"one voter reaches it", func(v *View) { v.Hosts[2].Sees[0].Lost = false }, StepNone, AtRest},
+		{"the leader is connected to it", func(v *View) { v.Hosts[0].Sees[0].Connected = true }, StepNone, AtRest},
+		{"its agent is there: etcd was stopped in order", func(v *View) {
+			v.Hosts = append(v.Hosts, ready("n4", RoleStandby))
+		}, StepNone, AtRest},
+		{"it is taken down in order", func(v *View) {
+			v.Op = &Op{Kind: KindCycle, Host: "n4", HostName: "n4", MemberID: 4, Phase: PhaseDown}
+		}, StepNone, OperationInFlight},
+		{"nobody stands ready", func(v *View) { v.Hosts[3].Waiting = HealthBad }, StepNone, AtRest},
+		{"there is no spare", func(v *View) { v.Hosts = v.Hosts[:3] }, StepNone, AtRest},
+		{"several members look sick", func(v *View) {
+			v.Hosts[1].Health, v.Hosts[2].Health = health.Slow, health.Slow
+		}, StepNone, AtRest},
+		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }, StepNone, Paused},
+		{"it was seen a while ago", func(v *View) { v.Cluster.Fresh = false }, StepNone, AtRest},
+		{"it answers, and does not follow", lags(6 * time.Minute), StepTakeLock, ""},
+		{"it does not follow just now", lags(time.Minute), StepNone, AtRest},
+		{"it was away, and has a copy to fetch", func(v *View) {
+			lags(time.Minute)(v)
+			v.Cluster.Members[3].StalledFor = time.Hour
+		}, StepNone, AtRest},
+		{"its quorumd only observes", func(v *View) {
+			lags(time.Hour)(v)
+			v.Hosts[len(v.Hosts)-1].Manage = false
+		}, StepNone, AtRest},
+		{"it answers and follows, though nothing is written", func(v *View) {
+			lags(time.Hour)(v)
+			v.Cluster.Members[3].Lag = 0
+		}, StepNone, AtRest},
+	})
+}
+
+// lettingGo is what its voter sees of a standby that is let go.
+func lettingGo() View {
+	v := lostStandby()
+	underItsLock(&v)
+	v.Op = &Op{
+		Kind: KindJoin, Host: "member-4", HostName: "the standby n4", Phase: PhaseRollback, Token: 7, MemberID: 4,
+		Outcome: StandbyLost, Reason: "STANDBY_LOST: nobody reaches it", WrittenFor: time.Second,
+	}
+	return v
+}
+
+func TestAStandbyThatIsLetGoIsLookedAtOnceMore(t *testing.T) {
+	t.Parallel()
+	play(t, lettingGo, []scene{
+		{"it goes", nil, StepRemoveLearner, ""},
+		{"it is back", lags(0), StepEndOp, ""},
+		{"it has followed since", lags(time.Minute), StepEndOp, ""},
+		{"it goes also when it is behind", lags(6 * time.Minute), StepRemoveLearner, ""},
+		{"a voter reaches it", func(v *View) { v.Hosts[2].Sees[0].Lost = false }, StepEndOp, ""},
+		{"it is gone", func(v *View) { without(v, 4) }, StepEndOp, ""},
+		{"whoever takes that over asks anew", func(v *View) { v.Op.Outcome = Orphaned }, StepEndOp, ""},
+	})
+	v := lettingGo()
+	without(&v, 4)
+	if d := Decide(v); d.Step.Outcome != StandbyLost {
+		t.Errorf("it ends with %s", d.Step.Outcome)
+	}
+}
+
+func TestPeopleAreToldOfAStandbyThatIsLost(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(v *View)
+		want   string
+	}{
+		"in time": {func(v *View) { v.Hosts[0].Sees[0].For = 3 * time.Minute }, "it is let go in 2m0s, and another"},
+		"now":     {func(*View) {}, "no voter's host has reached it for 6m0s; it is about to be let go, and another"},
+		"not at all": {
+			func(v *View) { v.Hosts = v.Hosts[:3] }, "it is let go after 5m0s, but: no spare stands ready",
+		},
+		"behind": {lags(5 * time.Minute), "n4, the standby: it is 5000 entries behind the leader, and has not got on"},
+		"hardly": {lags(time.Minute), ""},
+	} {
+		v := lostStandby()
+		c.change(&v)
+		text, told := standbyLost(v)
+		if told != (c.want != "") || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %q", name, text)
+		}
+		if d := Decide(v); c.want != "" && name == "not at all" && !said(d.Reasons, StandbyLost) {
+			t.Errorf("a voter at rest says %+v", d.Reasons)
+		}
+	}
+}

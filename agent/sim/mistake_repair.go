@@ -1,0 +1,126 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/agent"
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// repairMistakes are mistakes about dead voters that are replaced, and about leaders that are slow.
+func repairMistakes() []Mistake {
+	dies := func(n int) func(w *world) {
+		return func(w *world) {
+			for i := range n { // one after the other
+				w.after(time.Duration(i)*20*time.Minute, laneFaults, func() { w.dies(w.aVoter().host) })
+			}
+		}
+	}
+	return []Mistake{
+		{
+			Name: "whoever this host does not reach is dead, by everybody's word", Promise: "P2",
+			Says: "that another voter reaches", trouble: cutFromSpares,
+			parts: func(p *process, opt *agent.Options) { opt.Etcd = &lonely{Etcd: opt.Etcd, p: p} },
+		},
+		{
+			Name: "the grace of a dead voter is a minute", Promise: "P2", Says: "which has been dead for",
+			trouble: dies(1), config: func(c *config.Config) { c.Repair.Dead = config.Grace(time.Minute) },
+		},
+		{
+			Name: "nobody counts how many voters were replaced", Promise: "P7", Says: "voters have been replaced",
+			trouble: dies(2), config: func(c *config.Config) { c.Repair.PerDay = 100 },
+		},
+		{
+			Name: "nobody sees that another voter is not well", Promise: "P7", Says: "is not well either",
+			parts: func(p *process, opt *agent.Options) {
+				opt.Etcd = &praising{opt.Etcd, "/" + p.host.config.Host.ID}
+			},
+			trouble: func(w *world) {
+				w.dies(w.aVoter().host)
+				w.aVoter().host.disk.become(diskSlow)
+			},
+		},
+		{
+			Name: "a dead voter is never replaced", Promise: "liveness", Says: "is down",
+			trouble: dies(1), config: func(c *config.Config) { c.Repair.Dead = 0 },
+		},
+		{
+			Name: "a leader that is slow waits an hour before it hands over", Promise: "P2", Says: "leads on",
+			trouble: func(w *world) { w.etcd.leader.host.disk.become(diskSlow) },
+			config:  func(c *config.Config) { c.Timing.GiveWay = time.Hour },
+		},
+	}
+}
+
+// aVoter gives one that does not lead, and is not dead for good.
+func (w *world) aVoter() *member {
+	voters := w.etcd.voters()
+	return voters[slices.IndexFunc(voters, func(m *member) bool { return m != w.etcd.leader && !m.host.gone })]
+}
+
+// cutFromSpares cuts all spares off from a voter that all others reach.
+func cutFromSpares(w *world) {
+	to := w.aVoter().host
+	for _, h := range w.hosts {
+		if w.etcd.on(h) == nil {
+			w.cut(h, to, 1)
+			w.cut(to, h, 1)
+		}
+	}
+	w.noticed()
+}
+
+// lonely shows every member that does not answer this host as one that all others have lost, and whose agent is gone.
+type lonely struct {
+	agent.Etcd
+	p    *process
+	dead map[uint64]string // their peer URLs
+}
+
+func (l *lonely) Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status {
+	out := l.Etcd.Statuses(ctx, members)
+	l.dead = map[uint64]string{}
+	for _, m := range members {
+		if s := out[m.ID]; !m.Learner && s.Err != nil && len(m.PeerURLs) > 0 {
+			l.dead[m.ID] = m.PeerURLs[0]
+		}
+	}
+	return out
+}
+
+func (l *lonely) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
+	out, err := l.Etcd.Read(ctx, spans...)
+	prefix := l.p.host.world.keys.Hosts()
+	out.Pairs = slices.DeleteFunc(out.Pairs, func(pair cluster.Pair) bool {
+		for _, url := range l.dead {
+			if strings.HasPrefix(pair.Key, prefix) && bytes.Contains(pair.Value, []byte(url)) {
+				return true
+			}
+		}
+		return false
+	})
+	for i, pair := range out.Pairs {
+		if h, err := record.Decode[record.Host](pair.Value); strings.HasPrefix(pair.Key, prefix) && err == nil {
+			h.Sees = slices.DeleteFunc(h.Sees, func(s record.Sight) bool { return l.dead[uint64(s.Member)] != "" })
+			for id := range l.dead {
+				h.Sees = append(h.Sees, record.Sight{
+					Member: record.MemberID(id), Lost: time.Unix(1, 0).UTC(), Link: record.LinkNone,
+				})
+			}
+			if value, err := record.Encode(h); err == nil {
+				out.Pairs[i].Value = value
+				out.Pairs[i].ModRevision += int64(len(l.dead)) << 40 // it is another record than the one of before
+			}
+		}
+	}
+	return out, err
+}

@@ -1,0 +1,229 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/health"
+)
+
+// deaths are hosts that lose their power and never get it again. There are as many as leave enough others, and a voter
+// only dies when nobody else who is dead for good is still a member: two at a time are for a person.
+func deaths() []fault {
+	return []fault{{
+		name: "the host dies for good", weight: 8, low: time.Second, high: time.Second, onlyCluster: true,
+		begin: func(w *world, h *host, _ time.Duration) func() {
+			w.dies(h)
+			return nil
+		},
+	}}
+}
+
+func (w *world) dies(h *host) {
+	dead := 1
+	for _, o := range w.hosts {
+		if o.gone {
+			dead++
+		}
+		if o.gone && w.etcd.on(o) != nil {
+			return
+		}
+	}
+	m, op := w.etcd.on(h), w.promises.currentOp()
+	voters := len(w.etcd.voters())
+	switch {
+	case m != nil && voters-1 < voters/2+1: // people have removed so many that the others are no quorum
+		return
+	case !h.powered || h.asked || dead > w.plan.Hosts-w.plan.Voters:
+		return
+	case m != nil && m.learner: // nobody lets go of a standby whose host is gone
+		return
+	case op != nil && op.Host == h.config.Host.ID: // who is lost in maintenance waits for a person
+		return
+	}
+	w.counts.Died++
+	h.losePower()
+	h.gone = true
+}
+
+// byHand does what only a person can when a host is dead for good: ends what it would have to end itself, and gives the
+// power back where quorumd has replaced as many as it may.
+func (w *world) byHand() {
+	gone := slices.IndexFunc(w.hosts, func(h *host) bool { return h.gone })
+	if gone < 0 || !w.healed {
+		return
+	}
+	helper := w.hosts[slices.IndexFunc(w.hosts, func(h *host) bool { return !h.gone })]
+	if r := w.etcd.store.Get(w.keys.Rollout()); r != nil {
+		if v, err := record.Decode[record.Rollout](r.Value); err != nil || v.State == record.RolloutRunning {
+			w.setRollout(helper, control.RolloutAborted)
+		}
+	}
+	if op := w.promises.currentOp(); op != nil && (op.Kind == policy.KindCycle || op.Kind == policy.KindRemove) {
+		if i := w.hostByID(op.Host); i >= 0 && w.hosts[i].gone {
+			w.operator(helper, func(ctx context.Context, p *process) {
+				_ = p.agent.ReleaseOp(ctx, control.ReleaseRequest{Reason: "its host is dead"}, "an operator")
+			})
+		}
+	}
+	for _, h := range w.hosts {
+		if m := w.etcd.on(h); h.gone && m != nil && !m.learner && w.repairsSpent() {
+			h.gone = false
+			h.powerUp()
+		}
+	}
+}
+
+// repairsSpent tells whether no voter is replaced any more, as the agents count.
+func (w *world) repairsSpent() bool {
+	kv := w.etcd.store.Get(w.keys.Repairs())
+	if kv == nil {
+		return false
+	}
+	all, err := record.Decode[record.Repairs](kv.Value)
+	return err == nil && all.Today(w.began.Add(w.now()), func(id record.MemberID) bool {
+		return w.etcd.find(uint64(id)) != nil
+	}) >= w.plan.PerDay
+}
+
+func (w *world) hostByID(id string) int {
+	return slices.IndexFunc(w.hosts, func(h *host) bool { return h.config.Host.ID == id })
+}
+
+// alive counts the hosts that are not dead for good.
+func (w *world) alive() int {
+	n := 0
+	for _, h := range w.hosts {
+		if !h.gone {
+			n++
+		}
+	}
+	return n
+}
+
+// reachedBy notes since when a voter that serves has reached the ports of a member. It is called with every change.
+func (m *member) reachedBy(w *world) {
+	reached := m.host.powered && m.host.unit.process && m.host.data.member == m.id &&
+		slices.ContainsFunc(w.etcd.members, func(v *member) bool {
+			return v != m && !v.learner && v.downAt == 0 && w.linked(v.host, m.host)
+		})
+	switch {
+	case reached && m.reachedAt == 0:
+		m.reachedAt = w.now()
+	case !reached && m.reachedAt != 0:
+		if w.now()-m.reachedAt > w.promises.stale() { // a shorter time need not be noticed
+			m.reachedTo = w.now()
+		}
+		m.reachedAt = 0
+	}
+}
+
+// repairsLeft gives how many voters may be replaced still. One that is in the list was spared in the end.
+func (p *promises) repairsLeft() int {
+	left := p.w.plan.PerDay
+	for id, at := range p.repairs {
+		if p.w.now()-at < 24*time.Hour && p.w.etcd.find(id) == nil {
+			left--
+		}
+	}
+	return left
+}
+
+// beforeReplacement judges the removal of a voter in whose place its remover wants to be, at the moment it is sent.
+func (p *promises) beforeReplacement(by *process, id uint64) {
+	w, m, op := p.w, p.w.etcd.find(id), p.currentOp()
+	if m == nil || m.learner || !op.Is(policy.KindReplace, by.host.config.Host.ID) || p.justIntruded() ||
+		w.now() < time.Duration(by.frozen.Load()) {
+		return
+	}
+	if _, again := p.repairs[id]; !again {
+		if p.repairsLeft() == 0 {
+			p.breach("P7", by.host, fmt.Sprintf("%d voters have been replaced, and one more is", w.plan.PerDay))
+		}
+		p.repairs[id] = w.now()
+		w.counts.Replaced++
+	}
+	switch {
+	case m.reachedAt != 0 && w.now()-m.reachedAt > p.stale():
+		p.breach("P2", by.host, "a voter is replaced that another voter reaches: "+m.host.name)
+	case w.now()-m.reachedTo < w.plan.Dead:
+		p.breach("P2", by.host, fmt.Sprintf("%s is replaced, which has been dead for %s of %s", m.host.name,
+			w.now()-m.reachedTo, w.plan.Dead))
+	case w.etcd.on(by.host) != nil && !w.etcd.on(by.host).learner:
+		p.breach("P2", by.host, "a voter takes the place of another one")
+	}
+	p.fitness(by)
+	p.commonCause(by, m)
+}
+
+// commonCause judges that a voter is replaced while another one is down, or sick and has told so.
+func (p *promises) commonCause(by *process, m *member) {
+	w, domain := p.w, m.host.config.Host.Domain
+	var also []*member
+	shared := false
+	for _, o := range w.etcd.voters() {
+		d := o.host.disk
+		sick := d.state == diskSlow && w.now()-d.since > slowForSure && p.tells(o.host, health.Slow)
+		switch down := o.downAt != 0 && w.now()-o.downAt > p.stale(); {
+		case o == m:
+		case down || sick:
+			also = append(also, o)
+		default:
+			shared = shared || o.host.config.Host.Domain == domain
+		}
+	}
+	for _, o := range also {
+		if shared || o.host.config.Host.Domain != domain {
+			p.breach("P7", by.host, fmt.Sprintf("%s is replaced while %s is not well either", m.host.name, o.host.name))
+			return
+		}
+	}
+}
+
+// leadsOn judges that a leader whose disk is slow, and who says so, leads on though another voter is well.
+func (p *promises) leadsOn(by *process, v health.Verdict) {
+	w := p.w
+	m, d := w.etcd.leader, by.host.disk
+	slow := m != nil && m.host == by.host && d.state == diskSlow && v.State == health.Slow && p.currentOp() == nil &&
+		!by.host.disturbed() && w.now()-d.since > slowForSure && p.betterLeader(m)
+	if !slow {
+		delete(p.leads, by)
+		return
+	}
+	if since, counted := p.leads[by]; !counted {
+		p.leads[by] = w.now()
+	} else if w.now()-since > slowLeader {
+		p.breach("P2", by.host, "a leader whose disk is slow leads on for "+(w.now()-since).Round(time.Second).String())
+		p.leads[by] = w.now()
+	}
+}
+
+// slowLeader is for how long a leader that is slow may lead while another voter is known to be well: three times the
+// usual wait from one try to the next.
+const slowLeader = 3 * time.Minute
+
+// disturbed tells whether what a host asks of etcd may be lost.
+func (h *host) disturbed() bool {
+	return h.late > 0 || h.lossy > 0 || h.mute || h.slow.Load() > 0 || h.asked || h.trap != trap{}
+}
+
+// betterLeader tells whether a voter has been well for so long that all know it.
+func (p *promises) betterLeader(leader *member) bool {
+	w := p.w
+	return slices.ContainsFunc(w.etcd.voters(), func(m *member) bool {
+		told, ok := p.hostRecord(m.host.config.Host.ID)
+		h := m.host
+		return ok && m != leader && m.downAt == 0 && h.disk.state == diskFine && w.now()-h.disk.since > slowForSure &&
+			told.Health == health.OK.String() && told.Turn.IsZero() && told.Wants == "" && told.Waiting == "" &&
+			h.agent != nil && w.now() >= time.Duration(h.agent.frozen.Load()) && !h.disturbed() &&
+			w.linked(h, leader.host) && w.now()-m.upSince > slowForSure
+	})
+}

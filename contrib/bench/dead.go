@@ -1,0 +1,207 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	// deadFor is the shortest grace that goes with the times that quorumd is shipped with, quickDeadFor the shortest at
+	// all.
+	deadFor      = 2 * time.Minute
+	quickDeadFor = 30 * time.Second
+	// replacedBound is how long a replacement may take after the grace: a copy and the promotion window.
+	replacedBound = 5 * time.Minute
+	// plainDeadFor is how long a cluster that nobody helps is watched: its writes go on or not within seconds.
+	plainDeadFor = 30 * time.Second
+)
+
+// deads are rows for a standby and a spare that take the place of a voter that is dead.
+func deads() []row {
+	var all []row
+	for _, ready := range []control.Role{control.RoleStandby, control.RoleSpare} {
+		all = append(all, row{
+			name:    "dead/" + string(ready),
+			about:   "the leader of three dies with all that runs on its host, under 50 writes/s that retry for 5 s",
+			plainly: fmt.Sprintf("nobody helps; watched for %v", plainDeadFor),
+			ours: fmt.Sprintf("a %s takes its place after a grace of %v, or of %v with -quick", ready, deadFor,
+				quickDeadFor),
+			figures: []figure{
+				{name: worstGap, unit: "ms"},
+				{name: machineGap, unit: "ms", basis: true},
+				{name: failedWrites},
+				{name: pastGrace, unit: "s", digits: 1, ours: true},
+				{name: votersLost},
+			},
+			need: 2 * gibibyte, bound: 20 * time.Minute,
+			plain:   plainDeath,
+			quorumd: func(s *site) (values, error) { return agentDeath(s, ready) },
+		})
+	}
+	return all
+}
+
+// plainDeath kills the leader of three, and lets time pass.
+func plainDeath(s *site) (values, error) {
+	members, err := s.etcds("n", 3)
+	if err != nil {
+		return nil, err
+	}
+	w, err := s.watch(restartLoad(urls(members)))
+	if err != nil {
+		return nil, err
+	}
+	leads, err := s.leader(urls(members))
+	if err != nil {
+		return nil, err
+	}
+	w.begin()
+	if err := members[leads].Kill9(); err != nil {
+		return nil, err
+	}
+	if err := s.pass(plainDeadFor); err != nil {
+		return nil, err
+	}
+	v, err := w.end(s)
+	if err != nil {
+		return nil, err
+	}
+	v[votersLost] = float64(3 - s.serving(urls(members)))
+	return v, nil
+}
+
+// agentDeath kills the leader and its agent, and waits until another host votes in its place.
+func agentDeath(s *site, ready control.Role) (values, error) {
+	grace := deadFor
+	if s.quick {
+		grace = quickDeadFor
+	}
+	f, err := s.formWith(4, map[control.Role]int{control.RoleVoter: 3, ready: 1}, !s.quick,
+		func(_ int, o *testbed.HostOptions) error {
+			o.Set["cluster.voters"], o.Set["repair.dead"] = "3", grace.String()
+			if ready == control.RoleStandby {
+				o.Set["cluster.standbys"] = "1"
+			}
+			return nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	leads, err := s.leader(f.hosts[0].Options.Endpoints)
+	if err != nil {
+		return nil, err
+	}
+	w, err := s.watch(restartLoad(f.hosts[0].Options.Endpoints))
+	if err != nil {
+		return nil, err
+	}
+	dead := f.hosts[leads]
+	w.begin()
+	if err := dead.KillAgent(s.ctx); err != nil {
+		return nil, err
+	}
+	if _, err := dead.KillEtcd(s.ctx); err != nil {
+		return nil, err
+	}
+	if err := f.replaces(dead, grace+replacedBound); err != nil {
+		return nil, err
+	}
+	v, err := w.end(s)
+	if err != nil {
+		return nil, err
+	}
+	v[pastGrace] = v[taken] - grace.Seconds()
+	v[votersLost] = float64(3 - s.serving(f.hosts[0].Options.Endpoints))
+	return v, nil
+}
+
+// replaces waits until three members vote and answer, of which a host is none.
+func (f *fleet) replaces(dead *testbed.Host, limit time.Duration) error {
+	return f.explain(f.s.until("another host to vote in the place of "+dead.Options.Name, limit,
+		func(ctx context.Context) bool {
+			voters := 0
+			for _, h := range f.hosts {
+				if h == dead {
+					continue
+				}
+				list, err := listed(ctx, h.Options.ClientURL)
+				if err != nil {
+					continue // it is no member yet, or none that answers linearizably
+				}
+				for _, m := range list.Members {
+					if m.Name == dead.Options.Name {
+						return false
+					}
+					if m.Name == h.Options.Name && !m.IsLearner {
+						voters++
+					}
+				}
+			}
+			return voters == 3
+		}))
+}
+
+// leader gives which of the etcds leads.
+func (s *site) leader(endpoints []string) (leads int, err error) {
+	err = s.until("an etcd to lead", readyBound, func(ctx context.Context) bool {
+		leads = leaderOf(ctx, endpoints)
+		return leads >= 0
+	})
+	return leads, err
+}
+
+// leaderOf is leader at this moment, or -1 when none of them says that it leads.
+func leaderOf(ctx context.Context, endpoints []string) int {
+	for i, url := range endpoints {
+		status, err := ask(ctx, url, func(ctx context.Context, c *clientv3.Client) (*clientv3.StatusResponse, error) {
+			return c.Status(ctx, url)
+		})
+		if err == nil && status.Leader == status.Header.MemberId {
+			return i
+		}
+	}
+	return -1
+}
+
+// serving gives how many of the etcds answer a linearizable read.
+func (s *site) serving(endpoints []string) (n int) {
+	for _, url := range endpoints {
+		if _, err := listed(s.ctx, url); err == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// listed asks one etcd for the members, linearizably. A learner refuses that.
+func listed(ctx context.Context, url string) (*clientv3.MemberListResponse, error) {
+	return ask(ctx, url, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
+		if _, err := c.Get(ctx, "load/"); err != nil {
+			return nil, err
+		}
+		return c.MemberList(ctx)
+	})
+}
+
+// ask asks one etcd something, over a connection of its own.
+func ask[T any](ctx context.Context, url string, do func(context.Context, *clientv3.Client) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, askBound)
+	defer cancel()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}, Logger: zap.NewNop()})
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer client.Close()
+	return do(ctx, client)
+}

@@ -1,0 +1,206 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	// slowBefore is how long writes are looked at before the disk is slow, and slowLater for as long afterwards.
+	slowBefore = 15 * time.Second
+	// slowSettled is how long after the leadership has gone it is looked at them again, and slowLeads how long it is
+	// waited for that where nobody hands it over.
+	slowSettled = 15 * time.Second
+	slowLeads   = 30 * time.Second
+	// givesWayBound is how long a slow disk may lead, at most, until the row has failed.
+	givesWayBound = 3 * time.Minute
+	// giveWayRest is for how long quorumd leaves the leadership where it is when it has just started: timing.giveWay.
+	giveWayRest = 70 * time.Second
+)
+
+// slowLeaders are rows for leaders whose fsync takes longer.
+func slowLeaders() []row {
+	var all []row
+	for _, delay := range []time.Duration{
+		50 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, 900 * time.Millisecond,
+	} {
+		all = append(all, row{
+			name: "slow-leader/" + delay.String(),
+			about: fmt.Sprintf("each fsync of the leader of three takes %v longer; what clients of the other two see, "+
+				"under 50 writes/s", delay),
+			plainly: fmt.Sprintf("nobody helps; looked at %v after the fault, for %v", slowLeads+slowSettled,
+				slowBefore),
+			ours: fmt.Sprintf("the leader gives way; looked at %v after that for %v", slowSettled, slowBefore),
+			figures: []figure{
+				{name: leadFor, unit: "s", digits: 1, ours: true},
+				{name: tailBefore, unit: "ms", basis: true},
+				{name: tailLater, unit: "ms"},
+				{name: tailGrown, unit: "×", digits: 1},
+				{name: failedWrites},
+			},
+			need: 2 * gibibyte, bound: 15 * time.Minute,
+			plain:   func(s *site) (values, error) { return plainSlow(s, delay) },
+			quorumd: func(s *site) (values, error) { return agentSlow(s, delay) },
+		})
+	}
+	return all
+}
+
+// slowDisk gives a directory on a disk that can be made slow.
+func (s *site) slowDisk(dir string) (*testbed.Mount, error) {
+	if err := testbed.FaultfsUsable(); err != nil {
+		return nil, &notThere{err.Error()}
+	}
+	back := dir + "-back"
+	if err := errors.Join(os.MkdirAll(back, 0o755), os.MkdirAll(dir, 0o755)); err != nil {
+		return nil, err
+	}
+	m, err := testbed.StartFaultfs(s.faultfs, back, dir)
+	if err != nil {
+		return nil, err
+	}
+	s.atEnd(func(context.Context) error { return m.Unmount() })
+	s.atEnd(func(context.Context) error { return m.Clear() }) // before anything that waits for the disk ends
+	return m, nil
+}
+
+// plainSlow has n1 lead, and makes its disk slow.
+func plainSlow(s *site, delay time.Duration) (values, error) {
+	disk, err := s.slowDisk(filepath.Join(s.dir, "n1"))
+	if err != nil {
+		return nil, err
+	}
+	members, err := s.etcds("n", 3)
+	if err != nil {
+		return nil, err
+	}
+	s.atEnd(func(context.Context) error { return disk.Clear() })
+	if err := s.lead(urls(members)); err != nil {
+		return nil, err
+	}
+	return s.slowed(disk, delay, urls(members), func() error {
+		if err := s.pass(slowLeads); err != nil {
+			return err
+		}
+		leads, err := s.leader(urls(members))
+		if err == nil && leads != 0 {
+			err = errors.New("etcd has voted another leader by itself: this has measured nothing")
+		}
+		return err
+	})
+}
+
+// agentSlow does the same to a host on which quorumd runs.
+func agentSlow(s *site, delay time.Duration) (values, error) {
+	disk, err := s.slowDisk(filepath.Join(s.dir, "slow"))
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.formWith(3, map[control.Role]int{control.RoleVoter: 3}, !s.quick,
+		func(i int, o *testbed.HostOptions) error {
+			if i == 0 {
+				o.Disk = filepath.Join(disk.Dir, "disk")
+			}
+			// all disks but that one are the same, which others use as well
+			o.Set["disk.fsyncLeave"], o.Set["disk.fsyncWarm"], o.Set["disk.fsyncSlow"] = "20ms", "40ms", "100ms"
+			return nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	s.atEnd(func(context.Context) error { return disk.Clear() })
+	endpoints := f.hosts[0].Options.Endpoints
+	if err := s.pass(giveWayRest); err != nil {
+		return nil, err
+	}
+	if err := s.lead(endpoints); err != nil {
+		return nil, err
+	}
+	if err := f.rest(map[control.Role]int{control.RoleVoter: 3}, restBound); err != nil {
+		return nil, err
+	}
+	var led time.Duration
+	v, err := s.slowed(disk, delay, endpoints, func() error {
+		began := time.Now()
+		err := s.until("another voter to lead", givesWayBound, func(ctx context.Context) bool {
+			led = time.Since(began)
+			return leaderOf(ctx, endpoints[1:]) >= 0
+		})
+		return f.explain(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	v[leadFor] = led.Seconds()
+	return v, nil
+}
+
+// slowed writes through all members but the first before its disk is slow and when it has become what it is to be
+// judged by.
+func (s *site) slowed(disk *testbed.Mount, delay time.Duration, endpoints []string, led func() error) (values, error) {
+	load, err := testbed.StartWriteLoad(s.ctx, testbed.LoadOptions{Endpoints: endpoints[1:], Rate: 50})
+	if err != nil {
+		return nil, err
+	}
+	s.atEnd(func(context.Context) error { load.Stop(); return nil })
+	if err := s.pass(time.Second); err != nil { // the connections stand
+		return nil, err
+	}
+	before := span{from: time.Now()}
+	if err := s.pass(slowBefore); err != nil {
+		return nil, err
+	}
+	before.to = time.Now()
+	if err := errors.Join(disk.Rule("fsync * delay="+delay.String()), led(), s.pass(slowSettled)); err != nil {
+		return nil, err
+	}
+	later := span{from: time.Now()}
+	if err := s.pass(slowBefore); err != nil {
+		return nil, err
+	}
+	later.to = time.Now()
+	report := load.Stop()
+	took, _ := answered(report.Writes, []span{before})
+	now, _ := answered(report.Writes, []span{later})
+	if len(took) == 0 || len(now) == 0 {
+		return nil, errors.New("no write was acknowledged: this has measured nothing")
+	}
+	was, is := milliseconds(took[len(took)*99/100]), milliseconds(now[len(now)*99/100])
+	return values{tailBefore: was, tailLater: is, tailGrown: is / was, failedWrites: float64(report.Failed)}, nil
+}
+
+// lead has the first of the etcds lead.
+func (s *site) lead(endpoints []string) error {
+	return s.until("n1 to lead", restBound, func(ctx context.Context) bool {
+		leads, err := s.leader(endpoints)
+		if err != nil || leads == 0 {
+			return err == nil
+		}
+		id, err := ask(ctx, endpoints[0], func(ctx context.Context, c *clientv3.Client) (uint64, error) {
+			status, err := c.Status(ctx, endpoints[0])
+			if err != nil {
+				return 0, err
+			}
+			return status.Header.MemberId, nil
+		})
+		if err != nil {
+			return false
+		}
+		_, err = ask(ctx, endpoints[leads], func(ctx context.Context, c *clientv3.Client) (any, error) {
+			return c.MoveLeader(ctx, id)
+		})
+		return err == nil
+	})
+}

@@ -1,0 +1,71 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build faultfs
+
+package e2e
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// TestNobodyGivesWayWhileTheDisksOfAllVotersAreSlow: what they share is the cause, and another leader would be as slow.
+func TestNobodyGivesWayWhileTheDisksOfAllVotersAreSlow(t *testing.T) {
+	t.Parallel()
+	var disks []*testbed.Mount
+	set := map[string]string{
+		"timing.callTimeout": "2500ms", "timing.lockTTL": "15s", "timing.giveWay": "5s",
+		"disk.directInterval": "1s", "disk.walInterval": "1s",
+	}
+	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: set, each: func(_ int, o *testbed.HostOptions) {
+		disks = append(disks, faulty(t, o, map[string]string{
+			"disk.fsyncLeave": "150ms", "disk.fsyncWarm": "180ms", "disk.fsyncSlow": "200ms", "disk.stall": "10s",
+		}))
+	}})
+	t.Cleanup(func() {
+		for _, disk := range disks {
+			clearRules(t, disk)
+		}
+	})
+	w.start()
+	w.bootstrap()
+	w.verify(3, 0)
+	// Less than what has etcd elect another leader by itself.
+	for _, disk := range disks {
+		rule(t, disk, "fsync * delay=300ms")
+	}
+	w.eventually("the leader says that all are slow", func() bool {
+		return slices.ContainsFunc(w.hosts, func(h *host) bool { return h.names(policy.CommonCause) })
+	})
+	t.Logf("n1# quorumctl status\n%s", me().ctl(w.hosts[0], "status").said)
+	// One that was seen to be slow a little before the others may have handed over until then.
+	before := 0
+	w.eventually("etcd tells what was done", func() (told bool) {
+		before, told = w.gaveWay()
+		return told
+	})
+	w.never(20*time.Second, "the leadership is handed over, or anything else begins", func() bool {
+		n, told := w.gaveWay()
+		return told && n > before || w.busy()
+	})
+	for _, disk := range disks {
+		clearRules(t, disk)
+	}
+	w.verify(3, 0)
+}
+
+// gaveWay gives how often a leader has given way; told is false where etcd does not answer.
+func (w *world) gaveWay() (n int, told bool) {
+	lines, err := w.history()
+	for _, l := range lines {
+		if l.Code == string(policy.StepGiveWay) {
+			n++
+		}
+	}
+	return n, err == nil
+}

@@ -1,0 +1,177 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/contrib/lab"
+)
+
+// TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere has seven hosts, of which two stand in one
+// rack.
+func TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere(t *testing.T) {
+	f := newFleet(t, lab.Options{Hosts: 7})
+	f.killed = true
+	five := func(s lab.Settings) {
+		s["cluster"]["voters"], s["cluster"]["standbys"] = 5, 0
+		s["repair"] = map[string]any{"dead": grace.String()}
+		if name := s["host"]["name"]; name == "n4" || name == "n5" {
+			s["host"]["domain"] = "rack-b"
+		}
+	}
+	start := func(hosts []*lab.Host) {
+		for _, h := range hosts {
+			f.check(f.manageWith(h, five))
+		}
+	}
+	start(f.Hosts[:5])
+	f.bootstrap(f.Hosts[0])
+	f.within(3*bound, "five voters stand", func() bool { return f.has(5, 0) && f.atRest() })
+	start(f.Hosts[5:])
+	f.rest()
+	before := f.roles()
+
+	apart := f.Hosts[1:3]
+	f.check(f.powerLoss(apart))
+	f.within(grace+bound, "nobody takes the place of two in two racks, and that is told", func() bool {
+		return f.waitsFor(f.Hosts[5], "COMMON_CAUSE", "2 members look sick or dead at the same time")
+	})
+	t.Logf("quorumctl explain on n6:\n%s", f.shell(f.Hosts[5], "quorumctl explain"))
+	f.never(10*time.Second, "anything begins", func() bool { return f.op() != nil })
+	f.check(f.powerOn(apart))
+	f.rest()
+	f.verify(5, 0)
+	if now := f.roles(); !maps.Equal(before, now) {
+		t.Errorf("the members were %v, and are %v", before, now)
+	}
+
+	together := f.Hosts[3:5]
+	f.check(f.powerLoss(together))
+	began := time.Now()
+	f.within(2*(grace+bound), "five vote without the two of one rack", func() bool {
+		return f.has(5, 0) && !slices.ContainsFunc(f.members(), func(m *etcdserverpb.Member) bool {
+			return m.Name == together[0].Name || m.Name == together[1].Name
+		})
+	})
+	t.Logf("full strength %.1f s after two of five lost power, the grace being %v", time.Since(began).Seconds(), grace)
+	f.eventually("the second replacement has ended", f.atRest)
+	for _, h := range together {
+		f.tellsOfRepair(h)
+	}
+	f.check(f.powerOn(together))
+	f.eventually("the two are spares when they are back", func() bool {
+		return f.is(together[0], control.RoleSpare) && f.is(together[1], control.RoleSpare)
+	})
+	f.verify(5, 0)
+	f.checkHeld()
+}
+
+func (f *fleet) powerLoss(hosts []*lab.Host) error {
+	return f.all(hosts, func(h *lab.Host) error { return h.PowerLoss(f.t.Context()) })
+}
+
+func (f *fleet) powerOn(hosts []*lab.Host) error {
+	return f.all(hosts, func(h *lab.Host) error { return h.PowerOn(f.t.Context()) })
+}
+
+func (f *fleet) all(hosts []*lab.Host, do func(h *lab.Host) error) error {
+	var group errgroup.Group
+	for _, h := range hosts {
+		group.Go(func() error { return do(h) })
+	}
+	return group.Wait()
+}
+
+// TestAVoterThatSomebodyReachesIsNeverReplaced cuts a follower off from the leader alone, each way, and then all voters
+// from each other, each for longer than the grace. No agent runs on the follower: it cannot speak for itself.
+func TestAVoterThatSomebodyReachesIsNeverReplaced(t *testing.T) {
+	f := standingFleet(t)
+	f.repair(func(lab.Settings) {})
+	f.rest()
+	before := f.roles()
+	h, ctx := f.follower(nil), t.Context()
+	f.shell(h, "systemctl stop quorumd")
+	for _, c := range []struct {
+		name string
+		do   func(leader *lab.Host) error
+	}{
+		{"the leader does not hear it", func(l *lab.Host) error { return f.Cut(ctx, h, l) }},
+		{"it does not hear the leader", func(l *lab.Host) error { return f.Cut(ctx, l, h) }},
+		{"it and the leader are apart", func(l *lab.Host) error {
+			return errors.Join(f.Cut(ctx, l, h), f.Cut(ctx, h, l))
+		}},
+		{"all are apart", func(*lab.Host) error {
+			return f.Each(func(o *lab.Host) error { return f.Isolate(ctx, o) })
+		}},
+	} {
+		leader := f.leader()
+		if leader == h {
+			t.Fatalf("%s leads", h.Name)
+		}
+		f.check(c.do(leader))
+		f.never(grace+promptly, "an operation begins while "+c.name, func() bool { return f.op() != nil })
+		f.check(f.Heal(ctx))
+		f.eventually("writes go on", f.writes)
+	}
+	f.shell(h, "systemctl start quorumd")
+	f.rest()
+	f.verify(3, 1)
+	if now := f.roles(); !maps.Equal(before, now) {
+		t.Errorf("the members were %v, and are %v", before, now)
+	}
+}
+
+// TestADeadVoterOfAGigabyteIsReplacedByTheStandbyAsSoonAsOneOfNothing fills the database first.
+func TestADeadVoterOfAGigabyteIsReplacedByTheStandbyAsSoonAsOneOfNothing(t *testing.T) {
+	f := standingFleet(t)
+	f.repair(func(lab.Settings) {})
+	f.fill(11_000, 91_000)
+	f.rest()
+	standby, dead := f.role(control.RoleStandby)[0], f.follower(nil)
+	f.repairs(dead)
+	f.eventually(standby.Name+", which was the standby, votes", func() bool { return f.is(standby, control.RoleVoter) })
+	f.within(3*bound, "the spare has copied the database, and is the standby", func() bool {
+		return f.has(3, 1) && f.atRest()
+	})
+}
+
+// fill writes so many values of a size.
+func (f *fleet) fill(writes int64, size int) {
+	f.t.Helper()
+	client, err := f.client()
+	f.check(err)
+	var next atomic.Int64
+	group, ctx := errgroup.WithContext(f.t.Context())
+	value, began := strings.Repeat("v", size), time.Now()
+	for range 8 {
+		group.Go(func() error {
+			for n := next.Add(1); n <= writes; n = next.Add(1) {
+				ctx, cancel := context.WithTimeout(ctx, bound)
+				_, err := client.Put(ctx, fmt.Sprintf("fill/%06d", n), value)
+				cancel()
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	f.check(group.Wait())
+	f.t.Logf("%6.1f s: a database of %d MiB", time.Since(began).Seconds(), int(writes)*size>>20)
+}

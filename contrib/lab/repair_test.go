@@ -1,0 +1,225 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/contrib/lab"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	// grace is the shortest after which a dead voter may be replaced.
+	grace = 30 * time.Second
+	// promptly is how much longer than the grace it takes on a machine that does nothing else until a standby votes in
+	// the place of a host that has lost power.
+	promptly = 15 * time.Second
+)
+
+// TestADeadLeadersPlaceIsTakenByTheStandbyAndItComesBackAsOne has the host that leads lose power under writes.
+func TestADeadLeadersPlaceIsTakenByTheStandbyAndItComesBackAsOne(t *testing.T) {
+	f := standingFleet(t)
+	f.repair(func(lab.Settings) {})
+	standby, dead := f.role(control.RoleStandby)[0], f.leader()
+	f.repairs(dead)
+	f.eventually(standby.Name+", which was the standby, votes", func() bool { return f.is(standby, control.RoleVoter) })
+	f.eventually("the spare is the standby now", func() bool { return f.has(3, 1) && f.atRest() })
+	f.returnsHarmlessly(dead)
+	f.checkHeld()
+}
+
+// TestADeadFollowersPlaceIsTakenByASpareAndThenALeaders does without a standby: the second is the last of the day.
+func TestADeadFollowersPlaceIsTakenByASpareAndThenALeaders(t *testing.T) {
+	f := standingFleet(t)
+	f.repair(func(s lab.Settings) { s["cluster"]["standbys"] = 0 })
+	f.removeStandby()
+	f.verify(3, 0)
+	follower := f.follower(nil)
+	f.repairs(follower)
+	leader := f.leader()
+	f.repairs(leader)
+
+	f.check(follower.PowerOn(t.Context()))
+	f.eventually(follower.Name+" is a spare when it is back", func() bool { return f.is(follower, control.RoleSpare) })
+	third := f.follower(nil)
+	f.check(third.PowerLoss(t.Context()))
+	f.eventually("a third is not replaced without a person, and that is told", func() bool {
+		return f.waitsFor(follower, "REPAIRS_SPENT", "2 voters were replaced in the last 24 hours, the limit is 2")
+	})
+	f.never(5*time.Second, "it is replaced all the same", func() bool { return f.fullWithout(third) })
+	f.check(third.PowerOn(t.Context()))
+	f.check(leader.PowerOn(t.Context()))
+	f.verify(3, 0)
+	f.eventually("all hosts are back", func() bool {
+		return len(f.role(control.RoleVoter)) == 3 && len(f.role(control.RoleSpare)) == 2
+	})
+	f.checkHeld()
+}
+
+// repair restarts all agents, which from now on replace a dead voter.
+func (f *fleet) repair(change func(lab.Settings)) {
+	f.t.Helper()
+	f.killed = true // who loses power may not come to write that it has begun
+	f.check(f.Each(func(h *lab.Host) error {
+		s := h.Settings()
+		s["repair"] = map[string]any{"dead": grace.String()}
+		change(s)
+		if err := h.Configure("manage", s); err != nil {
+			return err
+		}
+		_, err := h.Shell(f.t.Context(), "systemctl restart quorumd")
+		return err
+	}))
+	f.eventually("all agents are back", func() bool {
+		return len(f.role(control.RoleVoter))+len(f.role(control.RoleStandby))+len(f.role(control.RoleSpare)) ==
+			len(f.Hosts)
+	})
+}
+
+// repairs has a voter lose power under writes, and waits until another one votes in its place.
+func (f *fleet) repairs(dead *lab.Host) {
+	f.t.Helper()
+	load := f.load(dead)
+	defer load.Stop()
+	f.check(dead.PowerLoss(f.t.Context()))
+	began := time.Now()
+	told := map[string]string{}
+	f.within(grace+bound, "another host votes in the place of "+dead.Name, func() bool {
+		f.notes(told, began)
+		return f.fullWithout(dead)
+	})
+	took := time.Since(began)
+	f.eventually("the replacement has ended", f.atRest)
+	f.checkRecords()
+	f.checkHistory()
+	report := load.Stop()
+	f.t.Logf("full strength %.1f s after %s lost power, the grace being %v; %d writes acknowledged, %d failed, "+
+		"longest gap %v, and %v while it was replaced", took.Seconds(), dead.Name, grace, report.Acked, report.Failed,
+		report.LongestGap.Round(time.Millisecond), report.GapWithin(began.Add(grace), began.Add(took)))
+	if took < grace {
+		f.t.Errorf("%s was replaced %v after it lost power, the grace is %v", dead.Name, took, grace)
+	}
+	if took > grace+promptly && *rounds >= roundsToJudge {
+		f.t.Errorf("%s was replaced after %v, want %v at most", dead.Name, took, grace+promptly)
+	}
+	f.kept(report)
+	f.tellsOfRepair(dead)
+}
+
+// tellsOfRepair sees that people are told who took whose place.
+func (f *fleet) tellsOfRepair(dead *lab.Host) {
+	f.t.Helper()
+	f.eventually("the history tells that "+dead.Name+" was replaced", func() bool {
+		lines, err := f.history()
+		if err != nil {
+			return false
+		}
+		for _, l := range slices.Backward(lines) {
+			if l.Kind == "op" && strings.Contains(l.Text, "in place of "+dead.Name+", ") {
+				f.t.Logf("history: %s %s: %s", l.Name, l.Code, l.Text)
+				return l.Code == "JOINED"
+			}
+		}
+		return false
+	})
+}
+
+// load begins to write through all voters but one. A client that can afford to write twice has 20 s for each write: an
+// election on a busy machine takes seconds.
+func (f *fleet) load(but *lab.Host) *testbed.WriteLoad {
+	f.t.Helper()
+	var endpoints []string
+	for _, h := range f.role(control.RoleVoter) {
+		if h != but {
+			endpoints = append(endpoints, h.ClientURL())
+		}
+	}
+	load, err := testbed.StartWriteLoad(f.t.Context(), testbed.LoadOptions{
+		Endpoints: endpoints, Rate: 50, Retry: true, Timeout: 20 * time.Second,
+		Prefix: fmt.Sprintf("load/%d/", time.Now().UnixNano()),
+	})
+	f.check(err)
+	return load
+}
+
+// kept sees that no write has failed, and that every one that was acknowledged is still there.
+func (f *fleet) kept(report testbed.LoadReport) {
+	f.t.Helper()
+	if report.Failed > 0 || report.Acked == 0 {
+		f.t.Errorf("%d writes failed, and %d were acknowledged", report.Failed, report.Acked)
+	}
+	client, err := f.client()
+	f.check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	answer, err := client.Get(ctx, "load/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	f.check(err)
+	there := map[string]bool{}
+	for _, kv := range answer.Kvs {
+		there[string(kv.Key)] = true
+	}
+	for _, write := range report.Writes {
+		if !write.Acked.IsZero() && !there[write.Key] {
+			f.t.Errorf("write %s was acknowledged, and is lost", write.Key)
+		}
+	}
+}
+
+// checkHeld sees that etcd is held back where it has no member, and nowhere else.
+func (f *fleet) checkHeld() {
+	f.t.Helper()
+	for _, h := range f.Hosts {
+		want := f.is(h, control.RoleSpare)
+		f.eventually(fmt.Sprintf("etcd is held back on %s: %v", h.Name, want), func() bool {
+			_, err := h.Run(f.t.Context(), "test", "-e", "/var/lib/quorumd-etcd/etcd.hold")
+			return (err == nil) == want
+		})
+	}
+}
+
+// fullWithout tells whether three members vote, all of which have started, and a host is none of the members.
+func (f *fleet) fullWithout(dead *lab.Host) bool {
+	voters := 0
+	for _, m := range f.members() {
+		if m.Name == dead.Name || m.Name == "" {
+			return false
+		}
+		if !m.IsLearner {
+			voters++
+		}
+	}
+	return voters == 3
+}
+
+// notes writes down when what a host says of those that do not answer has changed, but for the seconds in it.
+func (f *fleet) notes(told map[string]string, began time.Time) {
+	for _, h := range f.Hosts {
+		s, ok := f.status(h)
+		if !ok || len(s.Reasons) == 0 {
+			continue
+		}
+		text := s.Reasons[0].Code + ": " + s.Reasons[0].Text
+		bare := strings.Map(func(r rune) rune {
+			if r >= '0' && r <= '9' {
+				return -1
+			}
+			return r
+		}, text)
+		if told[h.Name] != bare {
+			told[h.Name] = bare
+			f.t.Logf("%6.1f s: %s: %s", time.Since(began).Seconds(), h.Name, text)
+		}
+	}
+}

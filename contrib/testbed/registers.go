@@ -1,0 +1,170 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	// registerEvery is how often a client accesses a register, and registerTimeout how long it waits for an answer.
+	registerEvery   = 50 * time.Millisecond
+	registerTimeout = time.Second
+	// registerLife is for how long a register is accessed before the next one is: with few accesses to each, all orders
+	// in which those of unknown outcome may have taken effect can be tried.
+	registerLife = 3 * time.Second
+	// registersBound is how long it may take to check them.
+	registersBound = 2 * time.Minute
+)
+
+// Access is one write or read of a register.
+type Access struct {
+	Client   int
+	Register string
+	Write    bool
+	Value    string // that was written or read; empty when there was none yet
+	Call     time.Duration
+	Return   time.Duration // when the answer came
+	Unknown  bool          // there was none: a write may take effect whenever it likes, or never
+}
+
+// Registers are clients that write and read the same keys, each through one member alone, and what they saw.
+type Registers struct {
+	began   time.Time
+	clients []*clientv3.Client
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu  sync.Mutex
+	all []Access
+}
+
+// StartRegisters begins to write and read. It goes on until Stop is called.
+func StartRegisters(ctx context.Context, endpoints []string) (*Registers, error) {
+	r := &Registers{began: time.Now()}
+	for _, endpoint := range endpoints {
+		client, err := newClient([]string{endpoint}, nil)
+		if err != nil {
+			return nil, errors.Join(err, r.close())
+		}
+		r.clients = append(r.clients, client)
+	}
+	ctx, r.stop = context.WithCancel(ctx)
+	for i, client := range r.clients {
+		r.running.Go(func() { r.run(ctx, i, client) })
+	}
+	return r, nil
+}
+
+// Stop ends all clients and gives what they saw.
+func (r *Registers) Stop() []Access {
+	r.stop()
+	r.running.Wait()
+	_ = r.close() // the connections of clients that have nothing more to say
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.all)
+}
+
+func (r *Registers) close() error {
+	var errs []error
+	for _, c := range r.clients {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// run accesses the register of the moment, a write and a read in turn.
+func (r *Registers) run(ctx context.Context, name int, client *clientv3.Client) {
+	tick := time.NewTicker(registerEvery)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := time.Since(r.began)
+		a := Access{Client: name, Register: fmt.Sprintf("registers/%d", now/registerLife), Write: n%2 == 0, Call: now}
+		if a.Write {
+			a.Value = fmt.Sprintf("%d/%d", name, n)
+		}
+		if a = r.access(client, a); a.Write || !a.Unknown {
+			r.mu.Lock()
+			r.all = append(r.all, a)
+			r.mu.Unlock()
+		}
+		if a.Unknown { // few of those: each may stand anywhere in the order
+			pause(ctx, registerTimeout)
+		}
+	}
+}
+
+// access is not tied to the context of all: what was sent is waited for.
+func (r *Registers) access(client *clientv3.Client, a Access) Access {
+	ctx, cancel := context.WithTimeout(context.Background(), registerTimeout)
+	defer cancel()
+	var err error
+	if a.Write {
+		_, err = client.Put(ctx, a.Register, a.Value)
+	} else {
+		var answer *clientv3.GetResponse
+		if answer, err = client.Get(ctx, a.Register); err == nil && len(answer.Kvs) > 0 {
+			a.Value = string(answer.Kvs[0].Value)
+		}
+	}
+	a.Return, a.Unknown = time.Since(r.began), err != nil
+	return a
+}
+
+// Linearizable tells whether there is an order of all accesses in which each has taken effect between its call and its
+// return, and each read has given what was written last. The error says of which register that is not so.
+func Linearizable(all []Access) error {
+	byRegister := map[string][]porcupine.Operation{}
+	for _, a := range all {
+		end := int64(a.Return)
+		if a.Unknown {
+			end = math.MaxInt64
+		}
+		byRegister[a.Register] = append(byRegister[a.Register], porcupine.Operation{
+			ClientId: a.Client, Input: a.Write, Output: a.Value, Call: int64(a.Call), Return: end,
+		})
+	}
+	until := time.Now().Add(registersBound)
+	var wrong []error
+	for name, operations := range byRegister {
+		switch porcupine.CheckOperationsTimeout(register(), operations, max(time.Until(until), time.Millisecond)) {
+		case porcupine.Illegal:
+			wrong = append(wrong, fmt.Errorf("no order of the %d accesses to %s explains what was read",
+				len(operations), name))
+		case porcupine.Unknown:
+			wrong = append(wrong, fmt.Errorf("whether the %d accesses to %s are in order was not found out in %v",
+				len(operations), name, registersBound))
+		case porcupine.Ok:
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// register is what etcd promises of a key: the input says whether it is written, the output is what is written or read.
+func register() porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return "" },
+		Step: func(state, write, value any) (bool, any) {
+			if write.(bool) {
+				return true, value
+			}
+			return state == value, state
+		},
+	}
+}

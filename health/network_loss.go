@@ -1,0 +1,75 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// NetworkLossy is the code of the check of packets that are lost between two hosts that reach each other.
+const NetworkLossy Code = "NETWORK_LOSSY"
+
+const (
+	lossSpan   = 30 * time.Minute
+	lossFewest = 500 // segments: a member sends thirty a minute
+
+	// While 1 % of the packets to a host are lost, chance passes the limit in one half hour of a million; while 5 %
+	// are, it stays below in one of four hundred.
+	loss, lossLeave = 3.0, 1.5 // percent
+)
+
+// declareLossy declares the check of what has to be sent again on the way to a host, of the questions that this host
+// asks its member. What the kernel counts of the whole host says less: most of that may never leave it.
+func declareLossy() declaration {
+	limit := Limit{Of: "segments sent again to a host", Unit: "% in half an hour", Enter: loss, Leave: lossLeave}
+	p := Problem{
+		NetworkLossy, Network, Warm, "Packets are lost on the way to another host, or back.",
+		"The other host answers, and a part of what is sent is lost. Whatever was behind it waits for a fifth of a " +
+			"second at least, and a new connection for a whole one: heartbeats come late.",
+		"compare with the ways to and between the others; 'ip -s link' on both hosts, then cables and the switch " +
+			"between them",
+	}
+	d := advises("loss", "TCP_INFO of the connections by which this host asks the members' peer and client ports",
+		limit, p, func(at *track) evidence {
+			e := &wayLosses{limit: limit, by: map[string]*window{}}
+			return &listed{
+				spell:   spell{code: NetworkLossy, track: at, badFor: time.Minute, wellFor: time.Minute},
+				sick:    fmt.Sprintf("over %.10g %% of what is sent to a host are sent again", limit.Enter),
+				well:    fmt.Sprintf("at most %.10g %% of what is sent to any host are sent again", limit.Leave),
+				look:    e.look,
+				missing: func(in Input) string { return in.Network.absent() },
+			}
+		})
+	d.Behind = []string{"partition", "one-way", "large-packets", "link", "link-errors"}
+	return d
+}
+
+// wayLosses keeps what was counted on the way to each host.
+type wayLosses struct {
+	limit Limit
+	by    map[string]*window
+}
+
+func (e *wayLosses) look(in Input, bad bool) (all []string) {
+	own := slices.DeleteFunc(slices.Clone(in.Network.Ways), func(w Way) bool { return w.From != in.Network.Self })
+	maps.DeleteFunc(e.by, func(to string, _ *window) bool {
+		return !slices.ContainsFunc(own, func(w Way) bool { return w.To == to })
+	})
+	for _, w := range own {
+		if e.by[w.To] == nil {
+			e.by[w.To] = &window{span: lossSpan}
+		}
+		counted := e.by[w.To]
+		counted.take(in.Now, w.Segments)
+		if share := counted.share(lossFewest); e.limit.beyond(share, bad) {
+			_, sent := counted.grown()
+			all = append(all, fmt.Sprintf("%.2g %% of %.0f segments to %s were sent again in the last half hour, "+
+				"limit %.10g %%", share, sent, w.To, e.limit.Enter))
+		}
+	}
+	return all
+}
