@@ -148,6 +148,7 @@ func (a *app) cycleAround(cmd *cobra.Command, command []string, c cycling) error
 		return err
 	}
 	code, err := a.runCommand(command, cmd.InOrStdin(), cmd.OutOrStdout(), signals)
+	signal.Stop(signals) // waits for those on their way: one that ended the command does not end the way back too
 	how := fmt.Sprintf("%s ended with %d", command[0], code)
 	if err != nil {
 		how = err.Error()
