@@ -2,6 +2,7 @@
 # All that is built or fetched lies in bin/ and .cache/; `make clean` removes both.
 
 GO      ?= go
+GOTEST  ?= $(GO) test
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 CACHE   := $(CURDIR)/.cache
 LINT    := $(CACHE)/bin/golangci-lint
@@ -57,7 +58,7 @@ test-packages: $(NFPM) $(MD2MAN) $(PK)/root $(PK)/root-trixie $(PK)/etcd ## the 
 	$(PACKAGE) -version 0.9.0 -stage $(PK)/stage -out $(PK)/first
 	$(PACKAGE) -version 0.9.0 -stage $(PK)/stage-again -out $(PK)/again -arch amd64
 	$(PACKAGE) -version 9.9.9 -stage $(PK)/stage -out $(PK)/next -arch amd64
-	$(GO) test -count=1 -timeout 15m -tags packages -v ./packaging
+	$(GOTEST) -count=1 -timeout 15m -tags packages -v ./packaging
 
 # Debian 12, the oldest that the packages are for, and 13, on which the attacks are tried as well.
 $(PK)/root: SUITE := bookworm
@@ -99,33 +100,33 @@ NIGHTLY_LAB := TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHol
 
 test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/
 	@# More packages at once than processors: many wait for an etcd, a timeout or a program, and not for a processor.
-	$(TESTS) $(GO) test -p 4 -timeout 15m -skip '$(LONG_FLEETS)|$(LONG_SIM)' $(UNIT)
-	$(TESTS) $(GO) test -timeout 15m $(E2E)
+	$(TESTS) $(GOTEST) -p 4 -timeout 15m -skip '$(LONG_FLEETS)|$(LONG_SIM)' $(UNIT)
+	$(TESTS) $(GOTEST) -timeout 15m $(E2E)
 
 test-long: etcd build ## the rest of them: fleets of hundreds, agents struck at every step
-	$(TESTS) $(GO) test -timeout 20m -run '^($(LONG_FLEETS))$$' ./agent
-	$(GO) test -timeout 10m -tags long -run 'AWeekOf' ./health
-	$(TESTS) $(GO) test -timeout 25m -parallel 6 -tags long -run '^($(LONG_E2E))$$' $(E2E)
+	$(TESTS) $(GOTEST) -timeout 20m -run '^($(LONG_FLEETS))$$' ./agent
+	$(GOTEST) -timeout 10m -tags long -run 'AWeekOf' ./health
+	$(TESTS) $(GOTEST) -timeout 25m -parallel 6 -tags long -run '^($(LONG_E2E))$$' $(E2E)
 
 test-root: etcd build ## what only root can try: to be somebody else (needs root)
-	$(GO) test -count=1 -timeout 10m -tags root -run 'Stranger|Closed' ./contrib/e2e ./agent/reach ./systemd/steward
+	$(GOTEST) -count=1 -timeout 10m -tags root -run 'Stranger|Closed' ./contrib/e2e ./agent/reach ./systemd/steward
 
 test-race: etcd build ## the same under the race detector (needs a C compiler)
 	@# A fleet of 1000 takes minutes under it, and does nothing that the small fleets of the other tests do not. Package
 	@# health is pure judgement: it starts no goroutine, and takes four minutes under it.
-	$(TESTS) CGO_ENABLED=1 $(GO) test -race -p 4 -timeout 30m -skip '$(LONG_FLEETS)' \
+	$(TESTS) CGO_ENABLED=1 $(GOTEST) -race -p 4 -timeout 30m -skip '$(LONG_FLEETS)' \
 	  $(filter-out %/agent/sim %/policy/model %/quorumd/health,$(UNIT))
 	$(TESTS) CGO_ENABLED=1 $(GO) test -race -timeout 10m -run 'StoryOfASeed|Whatever' ./agent/sim -args -sim.hours=10
-	$(TESTS) CGO_ENABLED=1 $(GO) test -race -timeout 15m -run TestFourHosts $(E2E)
+	$(TESTS) CGO_ENABLED=1 $(GOTEST) -race -timeout 15m -run TestFourHosts $(E2E)
 
 test-matrix: etcd-all build ## join and promotion with etcd 3.4 (Debian's), 3.5, 3.6 and 3.7
-	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.4 v3.5 v3.6 v3.7" $(GO) test -count=1 -timeout 20m -tags long -run 'TestMatrix' -v ./contrib/e2e
+	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.4 v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 20m -tags long -run 'TestMatrix' -v ./contrib/e2e
 	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.5 v3.6 v3.7" $(GO) test -count=1 -timeout 5m -run 'MayUseThePrefixAlone' -v ./agent/cluster
 
 test-faults: etcd build $(CACHE)/faultfs ## tests on a file system with faults (needs root and /dev/fuse)
 	$(GO) test -C contrib/faultfs -count=1 -timeout 5m ./...
-	$(GO) test -count=1 -timeout 15m -tags faultfs -run 'Disk|Faultfs' ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify ./agent/plugins
-	$(TESTS) $(GO) test -count=1 -timeout 10m -tags faultfs ./contrib/faults
+	$(GOTEST) -count=1 -timeout 15m -tags faultfs -run 'Disk|Faultfs' ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify ./agent/plugins
+	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags faultfs ./contrib/faults
 
 fault-table: etcd build $(CACHE)/faultfs ## provoke every fault, and make contrib/faults/FAULTS.md of what was found (needs root)
 	$(TESTS) QUORUMD_FAULT_ROWS=. $(GO) test -count=1 -timeout 45m -tags 'faultfs long' -run InTime -v ./contrib/faults
@@ -191,7 +192,7 @@ test-model-etcd: $(CACHE)/etcd/v3.5/etcd $(CACHE)/etcd/v3.6/etcd ## hold what th
 	$(TESTS) $(GO) test -count=1 -parallel 16 -timeout $(if $(DEEP),12h,20m) -tags realetcd -run '$(or $(RUN),RealEtcd|Lie|Lease)' -v ./agent/policy/model $(if $(DEEP),-args -deep -bound 11h) $(if $(PART),-args -part $(PART))
 
 test-systemd: ## the systemd package against a real systemd (needs root, and Debian's systemd and dbus)
-	$(GO) test -count=1 -timeout 10m -tags systemdtest ./systemd
+	$(GOTEST) -count=1 -timeout 10m -tags systemdtest ./systemd
 
 fuzz: ## every fuzz target for FUZZTIME (30s), two at a time
 	@for package in $$($(GO) list ./...); do \
