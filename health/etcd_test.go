@@ -172,12 +172,12 @@ func TestOneBurstOfSlowSyncsIsNotToldAndWhatGoesOnIs(t *testing.T) {
 
 func TestAnEtcdThatWritesLittleIsNeitherWellNorSick(t *testing.T) {
 	t.Parallel()
-	var k recent
+	var k Recent
 	h := wellEtcd().WALFsync
 	for at := time.Duration(0); at <= 2*etcdWritesSpan; at += 30 * time.Second {
 		h.Counts = append([]uint64{}, h.Counts...)
 		h.Counts[over32ms] += 29 // 290 in the span, 319 at its ends
-		f := k.slowest(at, h)
+		f, _ := slowest(&k, at, h)
 		if f.Known || at > etcdWritesSpan && !strings.Contains(f.Absent, "too little") {
 			t.Errorf("after %s: %+v", at, f)
 		}

@@ -6,7 +6,6 @@ package health
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -74,58 +73,40 @@ func writesOfEtcd(name, source, what string, of func(EtcdReading) Histogram, lim
 		},
 		start: OK,
 		gather: func(at *track) evidence {
-			kept := &recent{}
+			kept, p99 := &Recent{}, Bucket{}
 			return &level{
 				spell: spell{code: p.Code, track: at, badFor: etcdWritesBad, wellFor: etcdWritesSpan},
 				limit: limit,
-				of:    func(in Input) Figure { return kept.slowest(in.Etcd.At, of(in.Etcd)) },
+				of: func(in Input) (f Figure) {
+					f, last := slowest(kept, in.Etcd.At, of(in.Etcd))
+					if f.Known {
+						p99 = last
+					}
+					return f
+				},
 				words: func(_ Figure, l Limit) string {
 					return fmt.Sprintf("p99 of etcd's own %s in the last %s is %s, limit %.0f ms", what,
-						show(etcdWritesSpan), kept.p99, l.Enter)
+						show(etcdWritesSpan), p99, l.Enter)
 				},
 			}
 		},
 	}
 }
 
-// recent keeps what a histogram was over a span.
-type recent struct {
-	at   []time.Duration
-	seen []Histogram
-	p99  Bucket // of what has grown over the span
+// slowest gives what 99 of 100 have not exceeded since the beginning of the span for certain, in milliseconds.
+func slowest(kept *Recent, at time.Duration, now Histogram) (Figure, Bucket) {
+	grown, over := kept.Take(at, now, etcdWritesSpan)
+	switch {
+	case !now.Known:
+		return Figure{Absent: now.Absent}, Bucket{}
+	case over < etcdWritesSpan:
+		return Figure{}, Bucket{} // it has not been looked at for long enough
+	case grown.Count() < etcdWritesFewest:
+		return Figure{Absent: "etcd has written too little to tell"}, Bucket{}
+	}
+	p99, _ := grown.Quantile(990)
+	if p99.Upto == 0 {
+		return Figure{Value: math.Inf(1), Known: true}, p99
+	}
+	return Figure{Value: float64(p99.Upto) / float64(time.Millisecond), Known: true}, p99
 }
-
-// slowest takes what was seen at a moment, and gives what 99 of 100 have not exceeded since the beginning of the span
-// for certain, in milliseconds.
-func (k *recent) slowest(at time.Duration, now Histogram) Figure {
-	if !now.Known {
-		k.at, k.seen = nil, nil
-		return Figure{Absent: now.Absent}
-	}
-	if n := len(k.at); n == 0 || k.at[n-1] < at {
-		if n > 0 {
-			if _, same := now.Delta(k.seen[n-1]); !same { // another etcd: it counts from zero
-				k.at, k.seen = nil, nil
-			}
-		}
-		k.at, k.seen = append(k.at, at), append(k.seen, now)
-	}
-	for len(k.at) > 2 && at-k.at[1] >= etcdWritesSpan || len(k.at) > recentKept {
-		k.at, k.seen = slices.Delete(k.at, 0, 1), slices.Delete(k.seen, 0, 1)
-	}
-	if at-k.at[0] < etcdWritesSpan {
-		return Figure{} // it has not been looked at for long enough
-	}
-	grown, _ := now.Delta(k.seen[0])
-	if grown.Count() < etcdWritesFewest {
-		return Figure{Absent: "etcd has written too little to tell"}
-	}
-	k.p99, _ = grown.Quantile(990)
-	if k.p99.Upto == 0 {
-		return Figure{Value: math.Inf(1), Known: true}
-	}
-	return Figure{Value: float64(k.p99.Upto) / float64(time.Millisecond), Known: true}
-}
-
-// recentKept bounds what is kept.
-const recentKept = 64

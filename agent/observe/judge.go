@@ -42,7 +42,7 @@ type judge struct {
 	sensors   beside.Look[health.MachineReading]
 	etcd      beside.Look[health.EtcdReading]
 	peers     peers
-	syncs     syncs
+	syncs     health.Recent
 	devices   beside.Look[health.DevicesReading]
 	links     beside.Look[health.LinkReading]
 }

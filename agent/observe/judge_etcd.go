@@ -31,7 +31,7 @@ func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 	unit := stateOfUnit(r)
 	if unit != policy.UnitActive && unit != policy.UnitUnknown {
 		j.etcd.Forget() // the next one counts from zero
-		j.peers, j.syncs = peers{}, syncs{}
+		j.peers, j.syncs = peers{}, health.Recent{}
 		silent := health.SilentEtcd("etcd does not run here")
 		silent.Certificates = j.certificates(ctx, r)
 		return silent
@@ -40,7 +40,7 @@ func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 	if j.opt.EtcdMetrics != nil {
 		j.peers.read(seen)
 		r.Connections = j.peers.connections(j.now(), r.At, j.opt.Config.Timing.Interval)
-		r.EtcdFsync = j.syncs.slow(seen, j.opt.Config.Disk.FsyncSlow)
+		r.EtcdFsync = slowSyncs(&j.syncs, seen, j.opt.Config.Disk.FsyncSlow)
 	}
 	seen.Alarms, seen.OwnSize, seen.SmallestSize = health.Figure{}, health.Figure{}, health.Figure{}
 	seen.FarthestRTT, seen.Certificates = health.Figure{}, j.certificates(ctx, r)

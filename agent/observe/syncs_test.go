@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/agent/policy"
-	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -64,54 +62,11 @@ func TestEtcdsOwnSyncsAreSlowWhenMoreThanOneInAHundredOfTheLastMinutesWas(t *tes
 			{health.EtcdReading{At: 61 * s}, 0},
 		},
 	} {
-		var own syncs
+		var own health.Recent
 		for i, l := range looks {
-			if got := own.slow(l.told, limit); got != l.want {
+			if got := slowSyncs(&own, l.told, limit); got != l.want {
 				t.Errorf("%s, look %d: %s, want %s", name, i+1, got, l.want)
 			}
-		}
-	}
-}
-
-func TestWhatSpeaksAgainstAHostCountsFromWhenItWasFirstSeen(t *testing.T) {
-	t.Parallel()
-	b := NewBuilder(hostConfig(), "boot-1", "i", false)
-	for i, c := range []struct {
-		at       int // all times are in seconds
-		health   string
-		syncs    float64
-		instance string
-		sick     int // -1: it is not
-		hangs    int
-		slow     int
-	}{
-		{1, "SLOW", 0, "a", 0, -1, -1},
-		{11, "SLOW", 0.256, "a", 10, -1, 0},
-		{21, "STALLED", 0.512, "a", 20, 0, 10},
-		{31, "FAILED", 0, "a", 30, 10, -1},
-		{41, "SLOW", 0, "a", 40, -1, -1},
-		{51, "WARM", 0, "a", -1, -1, -1},
-		{61, "SLOW", 0, "a", 0, -1, -1},
-		{71, "SLOW", 0, "b", 0, -1, -1}, // the word of another agent
-		{81, "OF A LATER VERSION", 0, "b", -1, -1, -1},
-	} {
-		r := quiet(uint64(i)+1, time.Duration(c.at)*time.Second)
-		r.Hosts[2] = record.Host{
-			ID: "id-n3", Name: "n3", PeerURL: "http://p3", Instance: c.instance, Health: c.health, EtcdFsync: c.syncs,
-		}
-		got := b.View(r, nil).Hosts[2].Ails
-		since := func(s int) time.Duration {
-			if s < 0 {
-				return 0
-			}
-			return max(1, time.Duration(s)*time.Second)
-		}
-		want := policy.Ails{
-			For: since(c.sick), HangsFor: since(c.hangs), FsyncFor: since(c.slow),
-			Fsync: time.Duration(c.syncs * float64(time.Second)),
-		}
-		if got != want {
-			t.Errorf("after %d s: %+v, want %+v", c.at, got, want)
 		}
 	}
 }

@@ -51,15 +51,8 @@ func DeadVoters(v View) []Dead {
 // deadHeld says why nobody takes the place of a dead voter; empty when one may. Once its time is over, a host that
 // still waits for it to answer does not call it dead.
 func (v View) deadHeld(m Member, over bool) string {
-	switch {
-	case v.Limits.DeadGrace == 0:
-		return "repair.dead is off"
-	case v.Pause != nil:
-		return "the cluster is paused by " + v.Pause.By
-	case v.Op != nil:
-		return fmt.Sprintf("the %s of %s ends first", v.Op.Kind, v.Op.HostName)
-	case v.holdsAll():
-		return "a record in etcd cannot be read"
+	if why := v.repairHeld("repair.dead", v.Limits.DeadGrace); why != "" {
+		return why
 	}
 	if r, holds := vetoed(v, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable, vetoRepairsSpent,
 		vetoReplaceEven); holds {
@@ -77,6 +70,22 @@ func (v View) deadHeld(m Member, over bool) string {
 		return v.unready(m, over, func(other Host) bool { return other.ID == h.ID })
 	}
 	return v.unready(m, over, func(Host) bool { return true })
+}
+
+// repairHeld says why no voter is replaced now, whoever it is; empty when one may be. The setting is the one that gives
+// the grace.
+func (v View) repairHeld(setting string, grace time.Duration) string {
+	switch {
+	case grace == 0:
+		return setting + " is off"
+	case v.Pause != nil:
+		return "the cluster is paused by " + v.Pause.By
+	case v.Op != nil:
+		return fmt.Sprintf("the %s of %s ends first", v.Op.Kind, v.Op.HostName)
+	case v.holdsAll():
+		return "a record in etcd cannot be read"
+	}
+	return ""
 }
 
 // nobodyReady says why no host could take the place of a voter; empty when one could.

@@ -339,25 +339,34 @@ func (op *Op) rolledBack() ReasonCode {
 // leftover lets a voter's agent remove a learner that has never started and that no operation
 // stands for: an add that landed after its join was taken back. It would block every other join.
 func leftover(v View) (Decision, bool) {
+	return dismiss(v, LearnerStalled, func(m Member) (since time.Duration, why, errand string) {
+		if m.Name != "" {
+			return 0, "", ""
+		}
+		return m.DownFor, "it has never started and belongs to no join", "to remove a learner that has never started"
+	})
+}
+
+// dismiss lets a voter's agent begin the removal of a learner that nobody looks after, once that has lasted for as long
+// as a learner may stall: the first voter's, and where it does not, the next one's.
+func dismiss(v View, outcome ReasonCode, lost func(Member) (since time.Duration, why, errand string)) (Decision, bool) {
 	if v.Op != nil || !v.Cluster.Reachable || v.foreign() || v.Self.Conflict != "" {
 		return Decision{}, false
 	}
-	if _, other := turnElsewhere(v); other {
+	turn := voterTurn(v)
+	if _, other := turnElsewhere(v); other || turn < 0 {
 		return Decision{}, false
 	}
-	turn := voterTurn(v)
 	for m := range v.Cluster.learners() {
-		if m.Name != "" || turn < 0 || m.DownFor < v.Limits.LearnerStall+time.Duration(turn)*v.Limits.LockTTL {
+		since, why, errand := lost(m)
+		if since < v.Limits.LearnerStall+time.Duration(turn)*v.Limits.LockTTL {
 			continue
 		}
 		switch {
 		case v.Lock.Mine:
-			return do(Step{
-				Kind: StepRollBack, MemberID: m.ID, Outcome: LearnerStalled,
-				Why: "it has never started and belongs to no join",
-			}), true
+			return do(Step{Kind: StepRollBack, MemberID: m.ID, Outcome: outcome, Why: why}), true
 		case v.Lock.Known && !v.Lock.Held:
-			return do(Step{Kind: StepTakeLock, Why: "to remove a learner that has never started"}), true
+			return do(Step{Kind: StepTakeLock, Why: errand}), true
 		}
 	}
 	return Decision{}, false

@@ -102,6 +102,15 @@ func mayReplaceDead(voters, down, proven int) bool {
 // nobody comes in its place, which is good only if it makes the number odd.
 func keepsOdd(voters, target int) bool { return voters <= target || voters%2 == 0 }
 
+// mayJoinBeside tells whether one of so many voters, of which target are wanted, may vote beside another until that one
+// is removed. With an even number a place is free, and goes first; or one has been filled, and who was to go is there
+// still.
+func mayJoinBeside(voters, target int) bool { return voters%2 == 1 && voters <= target }
+
+// isOneTooMany tells whether one voter more than wanted makes their number even: one was to go when another had taken
+// its place, and has not gone.
+func isOneTooMany(voters, target int) bool { return voters%2 == 0 && voters > target }
+
 // spareText says why that many voters can spare none.
 func spareText(voters int) string {
 	switch voters {

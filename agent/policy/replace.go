@@ -61,16 +61,21 @@ func (v View) isDead(m Member) bool {
 	return v.Limits.DeadGrace > 0 && !m.Live && since >= v.Limits.DeadGrace
 }
 
-// replaceVetoes declares what keeps a host from taking the place of a dead voter, in the order in which they are named.
-func replaceVetoes() []veto {
-	return slices.Concat([]veto{
+// repairVetoes declares what keeps a host from removing a voter, whoever comes in its place and is fit for it.
+func repairVetoes() []veto {
+	return []veto{
 		vetoHostConflict(),
 		vetoMaintenanceOverdue(),
 		vetoInMaintenance(),
 		vetoAwaitsTurn(),
 		vetoSeveralDown(),
 		vetoReplaceAtRisk(),
-	}, unfit(), []veto{
+	}
+}
+
+// replaceVetoes declares what keeps a host from taking the place of a dead voter, in the order in which they are named.
+func replaceVetoes() []veto {
+	return slices.Concat(repairVetoes(), unfit(), []veto{
 		vetoRepairsUnreadable(),
 		vetoRepairsSpent(),
 		vetoOperationInFlight(),

@@ -28,8 +28,7 @@ func (v View) outgoing() (outgoing, bool) {
 		return outgoing{m, since - v.Limits.DeadGrace, "dead", "dead for " + since.Round(time.Second).String()}, true
 	}
 	voters, _ := v.Cluster.Counts()
-	// with an even number a place is free, and goes first; or one has been filled, and who was to go is there still
-	if role == RoleVoter && !v.oneTooMany() || role != RoleVoter && (voters%2 == 0 || voters > v.Target.Voters) {
+	if role == RoleVoter && !v.oneTooMany() || role != RoleVoter && !mayJoinBeside(voters, v.Target.Voters) {
 		return outgoing{}, false
 	}
 	for m := range v.Cluster.voters() {
@@ -42,11 +41,10 @@ func (v View) outgoing() (outgoing, bool) {
 	return outgoing{}, false
 }
 
-// oneTooMany tells whether one voter more than wanted makes their number even: a sick one was to go when another had
-// taken its place, and has not gone.
+// oneTooMany tells whether a sick voter was to go when another had taken its place, and has not gone.
 func (v View) oneTooMany() bool {
 	voters, _ := v.Cluster.Counts()
-	return v.Limits.SickGrace > 0 && voters%2 == 0 && voters > v.Target.Voters
+	return v.Limits.SickGrace > 0 && isOneTooMany(voters, v.Target.Voters)
 }
 
 // leaving counts the voter whose place this host takes, while it is there.
@@ -63,20 +61,14 @@ func (v View) leaving() int {
 // completesVetoes declares what keeps a voter from having a sick one removed in whose place another host votes already,
 // in the order in which they are named.
 func completesVetoes() []veto {
-	return []veto{
-		vetoHostConflict(),
-		vetoMaintenanceOverdue(),
-		vetoInMaintenance(),
-		vetoAwaitsTurn(),
-		vetoSeveralDown(),
-		vetoReplaceAtRisk(),
+	return append(repairVetoes(),
 		vetoRepairsUnreadable(),
 		vetoRepairsSpent(),
 		vetoOperationInFlight(),
 		vetoLockHeld(),
 		vetoSettling(),
 		vetoNotNext(),
-	}
+	)
 }
 
 // joinsFirst tells whether this host joins while the one whose place it takes is there: that one counts still, and is

@@ -157,15 +157,8 @@ func (s Sick) Text(grace time.Duration) string {
 
 // sickHeld says why nobody takes the place of a sick voter, whatever the hosts that could are like; empty when one may.
 func (v View) sickHeld(m Member) string {
-	switch {
-	case v.Limits.SickGrace == 0:
-		return "repair.sick is off"
-	case v.Pause != nil:
-		return "the cluster is paused by " + v.Pause.By
-	case v.Op != nil:
-		return fmt.Sprintf("the %s of %s ends first", v.Op.Kind, v.Op.HostName)
-	case v.holdsAll():
-		return "a record in etcd cannot be read"
+	if why := v.repairHeld("repair.sick", v.Limits.SickGrace); why != "" {
+		return why
 	}
 	if r, holds := vetoed(v, vetoSeveralDown, vetoRepairsUnreadable, vetoRepairsSpent); holds {
 		return r.Text
@@ -176,7 +169,7 @@ func (v View) sickHeld(m Member) string {
 	switch voters, _ := v.Cluster.Counts(); {
 	case v.oneTooMany():
 		return ""
-	case voters%2 == 0 || voters > v.Target.Voters:
+	case !mayJoinBeside(voters, v.Target.Voters):
 		return fmt.Sprintf("there are %d voters, and %d are wanted", voters, v.Target.Voters)
 	}
 	return v.nobodyReady(m)

@@ -14,26 +14,13 @@ import (
 
 // letGo lets a voter's agent begin the removal of a standby that is lost.
 func letGo(v View) (Decision, bool) {
-	if v.Op != nil || !v.Cluster.Reachable || v.foreign() || v.Self.Conflict != "" {
-		return Decision{}, false
-	}
-	if _, other := turnElsewhere(v); other {
-		return Decision{}, false
-	}
-	turn := voterTurn(v)
-	for m := range v.Cluster.learners() {
-		since, why := v.strayedNow(m)
-		if turn < 0 || since < v.Limits.LearnerStall+time.Duration(turn)*v.Limits.LockTTL || v.strayHeld() != "" {
-			continue
+	return dismiss(v, StandbyLost, func(m Member) (since time.Duration, why, errand string) {
+		if v.strayHeld() != "" {
+			return 0, "", ""
 		}
-		switch {
-		case v.Lock.Mine:
-			return do(Step{Kind: StepRollBack, MemberID: m.ID, Outcome: StandbyLost, Why: why}), true
-		case v.Lock.Known && !v.Lock.Held:
-			return do(Step{Kind: StepTakeLock, Why: "to let the standby " + m.label() + " go: " + why}), true
-		}
-	}
-	return Decision{}, false
+		since, why = v.strayedNow(m)
+		return since, why, "to let the standby " + m.label() + " go: " + why
+	})
 }
 
 // strayed gives for how long a standby has been lost, by what was seen last, and by what: no agent is on its host and

@@ -1,0 +1,29 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
+)
+
+// ails makes the view of what speaks against a host, and since when. What another agent there says is another word.
+func (b *Builder) ails(r *round.Round, h record.Host, state health.State) policy.Ails {
+	since := func(what string, holds bool) time.Duration {
+		name := said + "host/" + h.ID + "/" + what
+		if !holds {
+			return b.since.truth(name, false, r.At, r.Number)
+		}
+		return max(1, b.since.Of(name, h.Instance, r.At, r.Number))
+	}
+	return policy.Ails{
+		For:      since("sick", state == health.Slow || state == health.Stalled || state == health.Failed),
+		HangsFor: since("hangs", state == health.Stalled || state == health.Failed),
+		Fsync:    time.Duration(h.EtcdFsync * float64(time.Second)), FsyncFor: since("syncs", h.EtcdFsync > 0),
+	}
+}
