@@ -18,12 +18,13 @@ import (
 )
 
 // metricsEvery is how often the local etcd is asked for what it tells of itself; silentEvery how often one that has
-// told nothing, since mostly it has just been started, and while a member takes no connection; and askedEvery while
-// somebody waits for what it says of its connections.
+// told nothing, since mostly it has just been started, and while a member is lost; and askedEvery while somebody waits
+// for what it says of its connections, and until a member that takes no connection has been lost for lostKnown.
 const (
 	metricsEvery = 30 * time.Second
 	silentEvery  = 5 * time.Second
 	askedEvery   = time.Second
+	lostKnown    = 30 * time.Second
 )
 
 // local gives what the etcd of this host has told last of itself, and what its members have in their statuses.
@@ -39,7 +40,7 @@ func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 	seen := j.metrics(ctx, r)
 	if j.opt.EtcdMetrics != nil {
 		j.peers.read(seen)
-		r.Connections = j.peers.connections(j.now(), r.At, j.opt.Config.Timing.Interval)
+		r.Connections = j.peers.connections(j.now(), j.opt.Now(), j.opt.Config.Timing.Interval)
 		r.EtcdFsync = slowSyncs(&j.syncs, seen, j.opt.Config.Disk.FsyncSlow)
 	}
 	seen.Alarms, seen.OwnSize, seen.SmallestSize = health.Figure{}, health.Figure{}, health.Figure{}
@@ -73,14 +74,9 @@ func (j *judge) metrics(ctx context.Context, r *round.Round) health.EtcdReading 
 	if j.opt.EtcdMetrics == nil {
 		return health.EtcdReading{}
 	}
-	every := metricsEvery
 	last, _, looked := j.etcd.Get(j.opt.Now(), metricsEvery)
-	switch {
-	case j.opt.Now()-j.etcd.Age(j.opt.Now()) < r.AskedSince: // somebody asks who is connected at this moment
-		every = askedEvery
-	case looked && !last.HasLeader.Known, slices.ContainsFunc(r.Sights, func(s network.Sight) bool { return s.Missed }):
-		every = silentEvery
-	}
+	asked := j.opt.Now()-j.etcd.Age(j.opt.Now()) < r.AskedSince // somebody asks who is connected at this moment
+	every := metricsPace(r, asked, last, looked)
 	j.etcd.Refresh(ctx, j.opt.Now, every, lookTimeout, func(ctx context.Context) (health.EtcdReading, error) {
 		at := j.now()
 		seen := j.opt.EtcdMetrics(ctx)
@@ -96,6 +92,21 @@ func (j *judge) metrics(ctx context.Context, r *round.Round) health.EtcdReading 
 	}
 	return seen
 }
+
+// metricsPace gives how often the local etcd is asked, by what it has told last, if it was looked at.
+func metricsPace(r *round.Round, asked bool, last health.EtcdReading, looked bool) time.Duration {
+	missed := func(s network.Sight) bool { return s.Missed }
+	switch {
+	case asked, slices.ContainsFunc(r.Sights, func(s network.Sight) bool { return s.Missed && !lostLong(s, r.At) }):
+		return askedEvery
+	case looked && !last.HasLeader.Known, slices.ContainsFunc(r.Sights, missed):
+		return silentEvery
+	}
+	return metricsEvery
+}
+
+// lostLong tells whether a member has been lost for so long that what the local etcd hears of it is known.
+func lostLong(s network.Sight, at time.Duration) bool { return s.Lost && at-s.LostAt > lostKnown }
 
 // smallest is the size of the smallest database of another voter.
 func smallest(r *round.Round, own uint64) health.Figure {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/systemd"
@@ -81,6 +82,35 @@ func TestAHostWithAMemberLooksAtWhatAllMembersShowAndAnotherOneAtNone(t *testing
 		if got := j.membersURLs(s.round); !slices.Equal(got, s.want) {
 			t.Errorf("%s: %v, want %v", s.what, got, s.want)
 		}
+	}
+}
+
+func TestEtcdIsAskedEverySecondWhileAMemberFallsSilentAndMoreSeldomOnceThatIsKnown(t *testing.T) {
+	t.Parallel()
+	missed := network.Sight{Member: 3, Missed: true}
+	lost := network.Sight{Member: 3, Missed: true, Lost: true, LostAt: time.Hour}
+	for name, c := range map[string]struct {
+		seen network.Sight
+		at   time.Duration
+		want time.Duration
+	}{
+		"all take connections":           {network.Sight{Member: 3}, time.Hour, metricsEvery},
+		"one takes none":                 {missed, time.Hour, askedEvery},
+		"it is lost":                     {lost, time.Hour + 10*time.Second, askedEvery},
+		"it has been lost for a while":   {lost, time.Hour + lostKnown + time.Second, silentEvery},
+		"that one takes connections too": {network.Sight{Member: 3, LostAt: time.Hour}, 2 * time.Hour, metricsEvery},
+	} {
+		r := &round.Round{At: c.at, Sights: []network.Sight{c.seen}}
+		told := health.EtcdReading{HasLeader: known(1)}
+		if got := metricsPace(r, false, told, true); got != c.want {
+			t.Errorf("%s: every %s, want %s", name, got, c.want)
+		}
+	}
+	if got := metricsPace(&round.Round{}, true, health.EtcdReading{}, false); got != askedEvery {
+		t.Errorf("somebody asks: every %s", got)
+	}
+	if got := metricsPace(&round.Round{}, false, health.EtcdReading{}, true); got != silentEvery {
+		t.Errorf("etcd has told nothing: every %s", got)
 	}
 }
 

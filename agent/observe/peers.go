@@ -22,7 +22,7 @@ type peers struct {
 
 const (
 	// heardFor is for how long etcd counts as connected to whom it has heard of. A member that serves sends ten times a
-	// second, and answers are five seconds apart.
+	// second, and answers are at least a second apart.
 	heardFor = 4 * time.Second
 	// peersOldest is how old an answer may be, and peersTurns for how many intervals: what is asked in one turn of the
 	// loop is read in the next.

@@ -76,6 +76,26 @@ func (v View) abandoned(m Member) (since time.Duration, why string) {
 	return since, ""
 }
 
+// wordAwaited gives how soon a voter's host looks again while its word on who is dead is waited for: by an operation, or
+// because a voter has only just fallen silent; 0 when it is not.
+func (v View) wordAwaited() time.Duration {
+	if roleOf(v) != RoleVoter {
+		return 0
+	}
+	if v.Op != nil && AsksWhoIsDead(v.Op.Kind) && Asks(v.Op.Kind, v.Op.Phase) {
+		return lookSoon
+	}
+	for m := range v.Cluster.voters() {
+		if v.Op == nil && v.Limits.DeadGrace > 0 && !m.Live && m.DownFor < fallsSilent {
+			return lookSoon
+		}
+	}
+	return 0
+}
+
+// fallsSilent is how long it takes until it is known of a voter that has just fallen silent whether it is dead.
+const fallsSilent = 15 * time.Second
+
 // words gives for how long all who must have said that a member is dead, and nobody else otherwise.
 func (v View) words(m Member) (since time.Duration, why string) {
 	since = Never

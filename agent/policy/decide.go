@@ -107,7 +107,7 @@ func rest(v View) Decision {
 		return because(v, vetoIDMismatch)
 	}
 	if v.Op != nil {
-		return because(v, vetoOperationInFlight)
+		return Decision{Reasons: because(v, vetoOperationInFlight).Reasons, Again: v.wordAwaited()}
 	}
 	if m, listed := v.member(); listed && !m.Live {
 		return ownMemberDown(v, m)
@@ -116,7 +116,7 @@ func rest(v View) Decision {
 		if _, dead := v.fates(); dead {
 			return wait(VoterDead, "%s", text)
 		}
-		return wait(VoterNotLive, "%s", text)
+		return Decision{Reasons: []Reason{{VoterNotLive, text}}, Again: v.wordAwaited()}
 	}
 	if r, slow := leaderSlow(v); slow && sick(v.Health.State) { // one that is only warm is told beside
 		return Decision{Reasons: []Reason{r}}

@@ -332,7 +332,7 @@ func removeDead(v View, dead Member) Decision {
 	if r, holds := vetoed(v, vetoReplaceAtRisk, vetoStandbyBehind, vetoHealthUnknown, vetoNotQualified, vetoHealthBad,
 		vetoVersionUnknown, vetoVersionIncompatible, vetoClockUnknown, vetoClockSkew, vetoUnitUnusable,
 		vetoDataUnusable, vetoLearnerPresent); holds {
-		return Decision{Reasons: []Reason{r}}
+		return Decision{Reasons: []Reason{r}, Again: lookSoon}
 	}
 	return removeTold(v, dead)
 }
