@@ -113,10 +113,11 @@ func rest(v View) Decision {
 		return ownMemberDown(v, m)
 	}
 	if text, down := voterDown(v); down { // that is no rest, on whichever host one looks
+		code := VoterNotLive
 		if _, dead := v.fates(); dead {
-			return wait(VoterDead, "%s", text)
+			code = VoterDead
 		}
-		return Decision{Reasons: []Reason{{VoterNotLive, text}}, Again: v.wordAwaited()}
+		return Decision{Reasons: []Reason{{code, text}}, Again: v.wordAwaited()}
 	}
 	if r, slow := leaderSlow(v); slow && sick(v.Health.State) { // one that is only warm is told beside
 		return Decision{Reasons: []Reason{r}}
