@@ -29,7 +29,8 @@ func (a *Actor) beginReplace(ctx context.Context, t *task) error {
 }
 
 // repaired gives what is written with the record of a replacement of which etcd may be told from then on: one repair
-// more. It counts once that member has left the list: it is written before, since the agent may die in between.
+// more, and who is taken out by it. It counts once that member has left the list: it is written before, since the agent
+// may die in between; and once for a member, however often it is tried.
 func (a *Actor) repaired(r *round.Round, op record.Op) ([]lock.Also, error) {
 	if op.Kind != policy.KindReplace || policy.OpPhase(op.Phase) != policy.PhaseRemoving || r.Op.Phase == op.Phase {
 		return nil, nil
@@ -39,8 +40,10 @@ func (a *Actor) repaired(r *round.Round, op record.Op) ([]lock.Also, error) {
 		all = *r.Repairs
 	}
 	dead, _ := r.Membership.ByID(uint64(op.Replaces))
-	value, err := record.Encode(all.And(record.Repair{
-		Time: r.Wall, Host: op.Host, Name: op.HostName, Member: op.Replaces, Dead: dead.Name,
-	}))
+	one := record.Repair{Time: r.Wall, Host: op.Host, Name: op.HostName, Member: op.Replaces, Dead: dead.Name}
+	if len(dead.PeerURLs) > 0 {
+		one.PeerURL = dead.PeerURLs[0]
+	}
+	value, err := record.Encode(all.And(one))
 	return []lock.Also{{Key: a.keys.Repairs(), Seen: r.RepairsAt, Value: value}}, err
 }

@@ -171,7 +171,7 @@ func TestTheShortestFileGetsEveryDefault(t *testing.T) {
 			Hooks: "/etc/quorumd/hooks", HookTimeout: 5 * time.Minute, CommandTimeout: time.Hour,
 			Windows: []string{"daily 02:00-05:00"}, Veto: "/etc/quorumd/veto.d",
 		},
-		Repair:  Repair{PerDay: 2},
+		Repair:  Repair{PerDay: 2, CleanFor: 10 * time.Minute},
 		Control: Control{Socket: "/run/quorumd/control.sock", Group: "quorumd-admin"},
 		Metrics: Metrics{Listen: ":9379"},
 		Paths:   Paths{State: "/var/lib/quorumd", Runtime: "/run/quorumd"},
@@ -258,7 +258,7 @@ maintenance:
   windows: ["Sat,Sun 22:00-02:00 UTC", daily 12:00-13:00]
   blackouts: [2026-11-27, 12-20..01-06 Europe/Berlin]
   veto: /v
-repair: {dead: 15m, sick: 20m, perDay: 3}
+repair: {dead: 15m, sick: 20m, perDay: 3, cleanFor: 1h}
 fleetlock: {listen: "[::1]:9999"}
 control: {socket: /run/q/c.sock, group: wheel}
 metrics: {listen: "127.0.0.1:9000", allow: [192.0.2.0/24, "2001:db8::7"], webConfig: /etc/web.yaml}
@@ -313,7 +313,9 @@ func TestEveryKeyIsTaken(t *testing.T) {
 			Windows:   []string{"Sat,Sun 22:00-02:00 UTC", "daily 12:00-13:00"},
 			Blackouts: []string{"2026-11-27", "12-20..01-06 Europe/Berlin"}, Veto: "/v",
 		},
-		Repair:    Repair{Dead: Grace(15 * time.Minute), Sick: Grace(20 * time.Minute), PerDay: 3},
+		Repair: Repair{
+			Dead: Grace(15 * time.Minute), Sick: Grace(20 * time.Minute), PerDay: 3, CleanFor: time.Hour,
+		},
 		FleetLock: FleetLock{Listen: "[::1]:9999"},
 		Control:   Control{Socket: "/run/q/c.sock", Group: "wheel"},
 		Metrics: Metrics{

@@ -198,7 +198,10 @@ func maintenanceRules(m *Maintenance) []rule {
 // leastGrace is in how long each voter's host looks at another voter often enough to call it dead.
 const leastGrace = 30 * time.Second
 
-// repairRules say that nobody is taken for dead too soon.
+// mostClean is as long as the policy lets a host wait that was taken out.
+const mostClean = 24 * time.Hour
+
+// repairRules say that nobody is taken for dead too soon, nor kept out for ever.
 func (d *decoder) repairRules(c *Config) []rule {
 	dead, ttl := c.Repair.Dead, c.Timing.PresenceTTL
 	return []rule{{
@@ -212,6 +215,11 @@ func (d *decoder) repairRules(c *Config) []rule {
 		c.Repair.Sick == 0 || time.Duration(c.Repair.Sick) >= leastGrace,
 		d.show("repair.sick", c.Repair.Sick) + " must be off, or at least " + formatDuration(leastGrace) +
 			", because what burdens a disk for a moment does not make it sick; raise it",
+	}, {
+		[]string{"repair.cleanFor"},
+		c.Repair.CleanFor <= mostClean,
+		d.show("repair.cleanFor", c.Repair.CleanFor) + " must be at most " + formatDuration(mostClean) +
+			", which is where its doubling ends; lower it",
 	}}
 }
 

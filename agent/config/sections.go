@@ -378,6 +378,10 @@ type Repair struct {
 
 	// How many voters are replaced within 24 hours without a person's word.
 	PerDay int `yaml:"perDay" default:"2" unit:"voters" min:"1" max:"9"`
+
+	// A host whose place was taken joins again when its own verdict has been OK or WARM for so long without a break,
+	// while it reached the cluster; twice as long for each further time within 30 days, but at most 24h. 0s: at once.
+	CleanFor time.Duration `yaml:"cleanFor" default:"10m" min:"0s"`
 }
 
 // Grace is for how long something must last before quorumd acts by itself; 0 when it does not, written as off.

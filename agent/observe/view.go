@@ -49,7 +49,7 @@ func limitsOf(c config.Config) policy.Limits {
 		OrphanGrace: t.OrphanGrace, LockTTL: t.LockTTL, StartRetry: t.Settle, ClockOffset: t.ClockMaxOffset,
 		AllowUnsafe: c.Cluster.AllowUnsafeVersion,
 		DeadGrace:   time.Duration(c.Repair.Dead), SickGrace: time.Duration(c.Repair.Sick),
-		RepairsPerDay: c.Repair.PerDay,
+		RepairsPerDay: c.Repair.PerDay, CleanFor: c.Repair.CleanFor,
 	}
 }
 
@@ -106,6 +106,7 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 		_, listed := r.Membership.ByID(uint64(id))
 		return listed
 	})
+	v.TakenOut = b.takenOut(v, r)
 	b.members(v, r)
 	b.markDomains(v)
 	// An operation may have begun and ended unseen. A round in which one member answers late is none in between.

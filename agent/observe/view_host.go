@@ -151,6 +151,21 @@ func (b *Builder) asked(r *round.Round) *policy.Asked {
 	return v
 }
 
+// takenOut makes the view of the times when this host's member was replaced. It is well from when this agent has seen
+// it to be so and has read that it was taken out: clocks of two hosts are compared for people only. What cannot be read
+// holds nobody back, since nobody is replaced then either.
+func (b *Builder) takenOut(v *policy.View, r *round.Round) policy.TakenOut {
+	times, last := r.Repairs.TakenOut(b.config.Etcd.PeerURL, r.Wall)
+	if times == 0 {
+		return policy.TakenOut{}
+	}
+	out := policy.TakenOut{Times: times, Ago: max(0, r.Wall.Sub(last.Time))}
+	if v.Health.Well() { // a further time begins it anew
+		out.WellFor = b.since.Of(said+"well", last.Member.String(), r.At, r.Number)
+	}
+	return out
+}
+
 // removal makes the view of what this host was asked to remove.
 func (b *Builder) removal(r *round.Round) *policy.Removal {
 	k := r.Removal

@@ -110,6 +110,7 @@ func unfit() []veto {
 		vetoUnitUnusable(),
 		vetoUnitBusy(),
 		vetoDataUnusable(),
+		vetoEjected(),
 		vetoBackingOff(),
 		vetoStepStuck(),
 	}

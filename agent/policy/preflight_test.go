@@ -36,6 +36,7 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 			{UnitUnusable, true},
 			{UnitBusy, true},
 			{DataUnusable, true},
+			{Ejected, true},
 			{BackingOff, true},
 			{StepStuck, true},
 			{OperationInFlight, false},

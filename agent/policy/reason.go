@@ -90,6 +90,7 @@ const (
 	VoterDead           ReasonCode = "VOTER_DEAD"
 	VoterSick           ReasonCode = "VOTER_SICK"
 	StandbyLost         ReasonCode = "STANDBY_LOST"
+	Ejected             ReasonCode = "EJECTED"
 )
 
 // ReasonInfo declares a reason.
@@ -194,6 +195,11 @@ func hostReasons() []ReasonInfo {
 		{
 			DataNotKnown, "it is not known what lies in etcd's data directory",
 			"if it goes on, see whether the file system of etcd.dataDir answers: df, journalctl -u quorumd",
+		},
+		{
+			Ejected, "another host has taken this one's place, and it joins again when it has been well for a while",
+			"wait; see why it was lost: quorumctl history. Once that is mended, repair.cleanFor: 0s in quorumd.yaml " +
+				"here and systemctl reload quorumd let it join at once",
 		},
 		{BackingOff, "the last join failed, the next try is a while off", "quorumctl history shows why"},
 	}

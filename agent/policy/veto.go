@@ -27,6 +27,7 @@ func vetoSpaceLow() veto            { return veto{SpaceLow, true, spaceLow} }
 func vetoUnitUnusable() veto        { return veto{UnitUnusable, true, unitUnusable} }
 func vetoUnitBusy() veto            { return veto{UnitBusy, true, unitBusy} }
 func vetoDataUnusable() veto        { return veto{DataUnusable, true, dataUnusable} }
+func vetoEjected() veto             { return veto{Ejected, true, ejected} }
 func vetoBackingOff() veto          { return veto{BackingOff, true, backingOff} }
 func vetoStepStuck() veto           { return veto{StepStuck, true, stepStuck} }
 func vetoOperationInFlight() veto   { return veto{OperationInFlight, false, operationInFlight} }

@@ -32,6 +32,7 @@ type View struct {
 	Rollout    *Rollout      // the last one, or nil
 	Queue      *Queue        // the one that lies in etcd, or nil
 	Repairs    int           // so many voters were replaced in the last day
+	TakenOut   TakenOut      // of this host, when its member was replaced
 	Unreadable []Unreadable  // records in etcd that cannot be read: what they say is neither true nor false
 	IdleFor    time.Duration // since when no operation has been in flight
 	FreeFor    time.Duration // since when a place for this host has stood free, without an operation or a lock
@@ -108,6 +109,9 @@ type Limits struct {
 	// place; 0 when none does.
 	SickGrace     time.Duration
 	RepairsPerDay int // that need no person
+	// CleanFor is for how long a host that was taken out must have been well before it joins again; twice as long for
+	// each further time; 0 when it joins at once.
+	CleanFor time.Duration
 }
 
 // UnitState is the state of the local etcd unit.

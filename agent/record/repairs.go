@@ -23,10 +23,15 @@ type Repair struct {
 	Name   string    `json:"name"` // of the host that replaced it
 	Member MemberID  `json:"member"`
 	Dead   string    `json:"dead,omitempty"` // the name of that member
+	// PeerURL is where that member was reached by the others: the host that has it for its own was taken out.
+	PeerURL string `json:"peerURL,omitempty"`
 }
 
 // MaxRepairs bounds the repairs that are remembered.
 const MaxRepairs = 16
+
+// remembered is for how long it counts that a host was taken out.
+const remembered = 30 * 24 * time.Hour
 
 // Repairs is the key of the last repairs.
 func (k Keys) Repairs() string { return k.prefix + "repairs" }
@@ -49,4 +54,15 @@ func (r *Repairs) Today(now time.Time, listed func(MemberID) bool) int {
 		}
 	}
 	return n
+}
+
+// TakenOut counts how often the host with that peer URL was taken out in the last 30 days, and gives the last time. One
+// that was not removed after all counts, too, which costs its host a wait if a person takes it out.
+func (r *Repairs) TakenOut(peerURL string, now time.Time) (times int, last Repair) {
+	for i := 0; r != nil && peerURL != "" && i < len(r.Last); i++ {
+		if one := r.Last[i]; one.PeerURL == peerURL && now.Sub(one.Time) < remembered {
+			times, last = times+1, one
+		}
+	}
+	return times, last
 }

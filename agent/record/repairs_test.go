@@ -4,6 +4,7 @@
 package record
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -40,5 +41,64 @@ func TestTheLastRepairsAreRememberedAndThoseOfADayAreCounted(t *testing.T) {
 	long := strings.Replace(string(b), `"last":[`, `"last":[`+strings.Repeat(`{"host":"x","member":"1"},`, 8), 1)
 	if _, err := Decode[Repairs]([]byte(long)); err == nil || !strings.Contains(err.Error(), "24 repairs") {
 		t.Errorf("24 repairs are read: %v", err)
+	}
+}
+
+func TestAHostWasTakenOutAsOftenAsMembersOfItWereReplacedWithin30Days(t *testing.T) {
+	t.Parallel()
+	const n3 = "http://192.0.2.3:2380"
+	now := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
+	at := func(days float64) time.Time { return now.Add(-time.Duration(days * 24 * float64(time.Hour))) }
+	var none *Repairs
+	if times, _ := none.TakenOut(n3, now); times != 0 {
+		t.Errorf("it was taken out %d times where nobody was", times)
+	}
+	all := Repairs{}
+	for _, one := range []Repair{
+		{Time: at(31), Member: 1, PeerURL: n3}, // forgotten
+		{Time: at(29), Member: 2, PeerURL: n3},
+		{Time: at(3), Member: 4, PeerURL: "http://192.0.2.4:2380"},
+		{Time: at(2), Member: 3, PeerURL: n3}, // tried, and given up
+		{Time: at(1), Member: 5},              // by an older agent
+		{Time: at(0), Member: 3, PeerURL: n3}, // the same member
+	} {
+		all = all.And(one)
+	}
+	b, err := Encode(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Decode[Repairs](b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if times, last := again.TakenOut(n3, now); times != 2 || last.Member != 3 || !last.Time.Equal(now) {
+		t.Errorf("it was taken out %d times, last %+v", times, last)
+	}
+	if times, _ := again.TakenOut("", now); times != 0 {
+		t.Errorf("a host without a peer URL was taken out %d times", times)
+	}
+}
+
+func TestTheLastRepairsHaveRoomForTheMostThatTheyCanHold(t *testing.T) {
+	t.Parallel()
+	full := strings.Repeat("x", 512)
+	all := Repairs{Extra: Extra{"more": []byte(`"` + strings.Repeat("x", 16_000) + `"`)}}
+	for i := range MaxRepairs {
+		all = all.And(Repair{
+			Time: time.Date(9999, 1, 2, 3, 4, 5, 123456789, time.UTC), Host: full, Name: full, Dead: full, PeerURL: full,
+			Member: math.MaxUint64 - MemberID(i),
+		})
+	}
+	b, err := Encode(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Decode[Repairs](b); err != nil || len(again.Last) != MaxRepairs {
+		t.Errorf("read are %d repairs: %v", len(again.Last), err)
+	}
+	all.Last[0].PeerURL += "x"
+	if b, err := Encode(all); err == nil {
+		t.Errorf("%d bytes with a URL over its bound were written", len(b))
 	}
 }

@@ -59,6 +59,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.UnitUnusable:  usable, policy.UnitNotKnown: usable, policy.UnitDisabled: usable,
 		policy.UnitBusy: Explored, policy.UnitStopped: Explored,
 		policy.DataUnusable: readable, policy.DataNotKnown: readable, policy.BackingOff: Explored,
+		policy.Ejected:      Explored,
 		policy.VoterNotLive: Explored,
 		policy.Settling:     Explored, policy.LearnerPresent: Explored, policy.EvenVoters: Explored,
 		policy.OperationInFlight: Explored, policy.LockHeld: Explored, policy.NotMyTurn: Explored,

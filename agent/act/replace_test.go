@@ -1,0 +1,58 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+func TestWhoIsTakenOutIsWrittenWithThePhaseInWhichEtcdMayBeToldAndOnceForAMember(t *testing.T) {
+	t.Parallel()
+	const n3 = "http://n3"
+	a := New(options(t, local.HostFiles{}))
+	wall := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
+	r := &round.Round{Wall: wall}
+	r.Membership.Members = []cluster.Member{{ID: 7, Name: "n3", PeerURLs: []string{n3, "http://other"}}}
+	write := func(seen, phase policy.OpPhase, replaces record.MemberID) bool {
+		t.Helper()
+		op := record.Op{Kind: policy.KindReplace, Host: "4", HostName: "n4", Phase: string(phase), Replaces: replaces}
+		was := op
+		was.Phase = string(seen)
+		r.Op = &was
+		also, err := a.repaired(r, op)
+		if err != nil || len(also) > 1 {
+			t.Fatalf("%d records, %v", len(also), err)
+		}
+		if len(also) == 0 {
+			return false
+		}
+		written, err := record.Decode[record.Repairs](also[0].Value)
+		if err != nil || also[0].Key != a.keys.Repairs() || also[0].Seen != r.RepairsAt {
+			t.Fatalf("%+v, %v", also[0], err)
+		}
+		r.Repairs, r.RepairsAt = &written, r.RepairsAt+1
+		return true
+	}
+	out := func() int { n, _ := r.Repairs.TakenOut(n3, wall); return n }
+	if write(policy.PhaseBegun, policy.PhaseAdded, 7) || write(policy.PhaseRemoving, policy.PhaseRemoving, 7) {
+		t.Error("it is written though nobody is about to be removed, or it was before")
+	}
+	if !write(policy.PhaseBegun, policy.PhaseRemoving, 7) || out() != 1 {
+		t.Errorf("taken out once, it is written as %+v", r.Repairs)
+	}
+	if !write(policy.PhaseBegun, policy.PhaseRemoving, 7) || out() != 1 { // another operation, for the same member
+		t.Errorf("a second try makes it %d times: %+v", out(), r.Repairs)
+	}
+	r.Membership.Members[0].ID = 8
+	if !write(policy.PhasePromoted, policy.PhaseRemoving, 8) || out() != 2 {
+		t.Errorf("taken out again, it is written as %+v", r.Repairs)
+	}
+}

@@ -1,0 +1,109 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// outView is a spare that was taken out once, while a voter's place is free.
+func outView() View {
+	v := spareView()
+	v.Limits.CleanFor = 10 * time.Minute
+	v.TakenOut = TakenOut{Times: 1, Ago: 14 * time.Minute, WellFor: 4 * time.Minute}
+	return v
+}
+
+func TestAHostThatWasTakenOutJoinsWhenItHasBeenWellForLongEnough(t *testing.T) {
+	t.Parallel()
+	play(t, outView, []scene{
+		{"it waits", nil, StepNone, Ejected},
+		{"it is not well now", func(v *View) { v.TakenOut.WellFor = 0 }, StepNone, Ejected},
+		{"it is sick, which is told first", func(v *View) {
+			v.TakenOut.WellFor, v.Health.State = 0, health.Slow
+		}, StepNone, HealthBad},
+		{"it has been well for just long enough", func(v *View) { v.TakenOut.WellFor = 10 * time.Minute }, StepTakeLock, ""},
+		{"not yet", func(v *View) { v.TakenOut.WellFor = 10*time.Minute - 1 }, StepNone, Ejected},
+		{"it was never taken out", func(v *View) { v.TakenOut = TakenOut{} }, StepTakeLock, ""},
+		{"the second time it is twice as long", func(v *View) {
+			v.TakenOut = TakenOut{Times: 2, Ago: 14 * time.Minute, WellFor: 14 * time.Minute}
+		}, StepNone, Ejected},
+		{"and over then", func(v *View) {
+			v.TakenOut = TakenOut{Times: 2, WellFor: 20 * time.Minute}
+		}, StepTakeLock, ""},
+		{"it doubles up to a day", func(v *View) {
+			v.TakenOut = TakenOut{Times: 16, WellFor: 24*time.Hour - time.Second}
+		}, StepNone, Ejected},
+		{"and no further", func(v *View) {
+			v.TakenOut = TakenOut{Times: 16, WellFor: 24 * time.Hour}
+		}, StepTakeLock, ""},
+		{"by its configuration nobody waits", func(v *View) { v.Limits.CleanFor = 0 }, StepTakeLock, ""},
+		{"only the place of a standby is free", func(v *View) { v.Target.Voters = 1 }, StepNone, Ejected},
+		{"the repairs cannot be read", func(v *View) {
+			v.TakenOut = TakenOut{} // as the agent sees it then
+			v.Unreadable = []Unreadable{{RecordRepairs, "/quorumd/c/repairs", "bad JSON"}}
+		}, StepTakeLock, ""},
+	})
+	play(t, deadView, []scene{
+		{"it does not take a dead voter's place", func(v *View) {
+			v.Limits.CleanFor, v.TakenOut = 10*time.Minute, TakenOut{Times: 1}
+		}, StepNone, Ejected},
+	})
+	play(t, joinView, []scene{
+		{"one that is joining goes on, also when its agent has just started", func(v *View) {
+			v.Limits.CleanFor, v.TakenOut = 10*time.Minute, TakenOut{Times: 3}
+			v.Cluster.Members[2].SteadyFor, v.Cluster.Members[2].LiveFor = 0, 0
+		}, StepNone, LearnerNotSteady},
+	})
+}
+
+func TestTheTextOfAHostThatWasTakenOutSaysHowOftenAndForHowLongItWaits(t *testing.T) {
+	t.Parallel()
+	v := outView()
+	for times, want := range map[int]string{
+		1: "n3 was taken out once 14m0s ago: it joins when it has been well for 10m0s, 6m0s remain",
+		2: "n3 was taken out 2 times, last 14m0s ago: it joins when it has been well for 20m0s, 16m0s remain",
+		9: "n3 was taken out 9 times, last 14m0s ago: it joins when it has been well for 24h0m0s, 23h56m0s remain",
+	} {
+		v.TakenOut.Times = times
+		if r := Decide(v).Reasons; len(r) == 0 || r[0].Text != want {
+			t.Errorf("got %v, want %q", r, want)
+		}
+	}
+}
+
+func TestAHostThatWasTakenOutIsNotReadyForTheOthers(t *testing.T) {
+	t.Parallel()
+	v := outView()
+	d := Decide(v)
+	if d.Waiting != Ejected || d.First {
+		t.Errorf("it says that it waits for %q, and goes first: %t", d.Waiting, d.First)
+	}
+	v.Hosts[2].Waiting = d.Waiting
+	v.Hosts = append(v.Hosts, ready("n9", RoleSpare))
+	other := v
+	other.Self.ID, other.Self.Name, other.Self.PeerURL, other.TakenOut = "n9", "n9", peerPrefix+"n9", TakenOut{}
+	if got := candidates(other, RoleVoter, true); len(got) != 1 || got[0].ID != "n9" {
+		t.Errorf("ready are %v", got)
+	}
+	v.Cluster.Members = append(v.Cluster.Members, voter(3, "n3"))
+	if d := Decide(v); d.Waiting != "" {
+		t.Errorf("a voter waits for %q", d.Waiting)
+	}
+}
+
+func TestOnlyAVerdictThatIsGoodLeavesAStretchClean(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[health.State]bool{
+		health.OK: true, health.Warm: true, health.Unknown: false, health.Qualifying: false, health.Slow: false,
+		health.Stalled: false, health.Failed: false,
+	} {
+		if got := (Health{State: state}).Well(); got != want {
+			t.Errorf("%s: well %t, want %t", state, got, want)
+		}
+	}
+}
