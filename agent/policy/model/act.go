@@ -25,6 +25,7 @@ type rules struct {
 	keptAlive           bool // a lease that nobody uses is kept alive as long as the process lives
 	renewedAside        bool // the lock of a loop that hangs is renewed beside it
 	removeBlindly       bool // what is removed is not looked up first
+	outAfterwards       bool // who is taken out is written down after the removal, and not before
 	lockByName          bool // an agent that starts believes a lock that bears its host's name
 }
 
@@ -190,7 +191,10 @@ func (w *world) change(step uint8, target int, late, faulted bool) breach {
 	case promote:
 		w.promote(target)
 	case removeLearner, removeMember:
-		w.remove(target, late)
+		unwritten := w.unwritten(target)
+		if w.remove(target, late); unwritten && w.hosts[target].list == unlisted {
+			return ejectionForgotten
+		}
 	}
 	if !w.quorum() && !faulted {
 		return quorumLost
@@ -276,6 +280,9 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 		w.opForged = 0
 	}
 	w.put(h, step, gone)
+	if !m.outAfterwards {
+		w.putOut(step)
+	}
 	if (step == endJoined || step == endFailed) && own && !late {
 		w.hosts[h].backoff = bit(step == endFailed)
 	}

@@ -123,7 +123,8 @@ func (w *world) ready(i int) bool {
 		return h.ask == nothing
 	}
 	busy := w.spare(i) && (h.unit == starting || h.unit == active || h.unit == stopping || h.unit == restarting)
-	return h.fit == fit && h.backoff == 0 && !busy && h.ask == nothing && (w.seesAll(i) || w.awaitsRepair(i))
+	return h.fit == fit && h.backoff == 0 && !w.ejected(i) && !busy && h.ask == nothing &&
+		(w.seesAll(i) || w.awaitsRepair(i))
 }
 
 // seesAll tells whether an agent finds every voter live.

@@ -29,6 +29,7 @@ const (
 	evCooled
 	evStalled
 	evBackoffOver
+	evClean // a host that was taken out has been well for long enough
 	evOrphaned
 	evWaits
 	evServed
@@ -241,6 +242,8 @@ func (w *world) possible(k kind, i int) bool {
 		return h.tried != 0
 	case evBackoffOver:
 		return h.backoff != 0
+	case evClean:
+		return h.out == soiled && h.list == unlisted
 	case evValidityOver:
 		return h.valid != 0
 	case evAgentStarts, evAgentResumes:

@@ -46,7 +46,7 @@ func callDead(v *policy.View, id uint64) {
 
 // replacementMistakes are mistakes about voters that are replaced.
 func replacementMistakes() []Mistake {
-	return slices.Concat(deadMistakes(), repairMistakes(), givenUpMistakes())
+	return slices.Concat(deadMistakes(), repairMistakes(), givenUpMistakes(), ejectedMistakes())
 }
 
 // deadMistakes are mistakes about who is dead.

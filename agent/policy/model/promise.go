@@ -72,6 +72,8 @@ const (
 	replacedUntold
 	replacedInCommon
 	replacedForNothing
+	ejectedJoins
+	ejectionForgotten
 	standbyLetGo
 	standbyForNothing
 	wellReplaced
@@ -279,6 +281,9 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 	case endCycle, endKeep:
 		return w.judgeEnd(h, c)
 	case beginReplace:
+		if w.ejected(h) {
+			return ejectedJoins
+		}
 		return w.judgeReplacement(h, c, leads)
 	case beginRemoval, setRemoving, removeMember, endRemoval:
 		if w.opReplace != 0 {
@@ -371,6 +376,9 @@ func (w *world) judgeFitness(h int) breach {
 	}
 	if sick >= 2 {
 		return commonCause
+	}
+	if w.ejected(h) {
+		return ejectedJoins
 	}
 	return fine
 }

@@ -293,6 +293,10 @@ func repairPromises() map[breach]promise {
 		replacedUntold:     {"P2", "a voter is removed on words that are older than the record of its replacement"},
 		replacedInCommon:   {"P7", "a voter is replaced, though another member looks sick"},
 		replacedForNothing: {"P2", "a voter is removed, and nobody stands ready to take its place"},
+		ejectedJoins: {
+			"P2", "a host begins to join that was taken out, and has not been well for its time since",
+		},
+		ejectionForgotten: {"P2", "a voter is replaced, and nothing says that its host was taken out"},
 		standbyLetGo: {
 			"P2", "a standby is let go whose host is there and which follows, or could",
 		},

@@ -177,7 +177,7 @@ func (m *machine) waitAWhile(w *world) bool {
 	before := w.pack()
 	for _, k := range []kind{
 		evTold, evSettled, evMissed, evTriedOver, evServed, evCommandEnds, evCooled, evWaits, evValidityOver, evTimeout,
-		evLeaseOver, evGraceOver, evOrphaned, evBackoffOver, evStalled, evTooLong,
+		evLeaseOver, evGraceOver, evOrphaned, evBackoffOver, evStalled, evClean, evTooLong,
 	} {
 		hosts := w.n
 		if k.global() {

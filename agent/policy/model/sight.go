@@ -55,6 +55,8 @@ type sight struct {
 	cycling
 	leads, opCycle, opRestarted, back uint8
 
+	out uint8
+
 	replacing
 	removing // of whoever asked it: what only its host knows is not there otherwise
 }
@@ -93,6 +95,9 @@ func (w *world) look(h int) sight {
 		}
 	}
 	s.dead, s.witness = w.dead, w.witness
+	if own.list == unlisted {
+		s.out = own.out
+	}
 	s.pause, s.stable, s.cool, s.stall = w.pause, w.stable, w.cool, w.stall
 	if w.joining(h) {
 		s.moved, s.probe = w.moved, w.probe
@@ -145,6 +150,7 @@ func limits() policy.Limits {
 		PromoteLag: 100, LearnerStall: 5 * time.Minute, LearnerMax: 2 * time.Hour, OrphanGrace: time.Minute,
 		LockTTL: 30 * time.Second, StartRetry: 6 * time.Second, ClockOffset: 5 * time.Second,
 		HandOver: 30 * time.Second, GiveWay: time.Minute, ReturnStable: 10 * time.Second, ReturnMax: 40 * time.Second,
+		CleanFor: 10 * time.Minute,
 	}
 }
 
@@ -179,6 +185,9 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 	}
 	if s.backoff != 0 {
 		v.Backoff = time.Minute
+	}
+	if s.out != 0 {
+		v.TakenOut = policy.TakenOut{Times: 1, WellFor: long(bit(s.out == clean))}
 	}
 	if s.known != 0 {
 		v.Self.MemberID, v.Self.ClusterID, v.Bootstrap.Done = v.Data.MemberID, clusterID, true

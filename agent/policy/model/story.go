@@ -164,6 +164,7 @@ func eventText() map[kind]string {
 		evProgress:         "the learner on %s catches up and stays so for a while",
 		evTriedOver:        "%s's failed promotion is a while ago",
 		evBackoffOver:      "%s's backoff is over",
+		evClean:            "%s, which was taken out, has been well for long enough",
 		evValidityOver:     "%s's lock is not valid any more by its own clock",
 		evAgentStarts:      "%s's agent starts",
 		evAgentResumes:     "%s's agent runs on",
@@ -285,6 +286,7 @@ func (h *host) text() string {
 		{h.over != 0, "over"},
 		{h.stopped != 0, "noted as stopped"},
 		{h.held != 0, "held"},
+		{h.out != 0, [...]string{"", "taken out", "taken out, and well since"}[h.out]},
 	} {
 		if mark.on {
 			text += "," + mark.text

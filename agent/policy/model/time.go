@@ -48,6 +48,8 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 			return false, fine
 		}
 		h.backoff = 0
+	case evClean:
+		return w.cleans(i), fine
 	case evOrphaned:
 		if w.op == 0 || w.opCycle|w.opToken != 0 || w.orphan != 0 {
 			return false, fine
@@ -189,6 +191,7 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 		w.hostDies(i)
 	case evLinkCut:
 		ok = take(&h.cutOff, 0, 1)
+		h.soils()
 	case evMemberCut:
 		if h.list == unlisted || h.unit != active || h.apart != 0 {
 			return false
@@ -202,6 +205,7 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 			return false
 		}
 		h.fit = arg
+		h.soils()
 	case evTooLong:
 		ok = w.op != 0 && w.opCycle|w.opRemove == 0 && take(&w.opOld, 0, 1)
 	case evFallsBehind:
@@ -280,6 +284,7 @@ func (w *world) operatorEvent(k kind, i int) bool {
 func (w *world) agentDies(i int) {
 	h := &w.hosts[i]
 	w.detach(i)
+	h.soils() // it forgets since when it has been well
 	h.agent, h.phase, h.belief, h.valid, h.tried, h.env = down, idle, 0, 0, 0, noEnv
 }
 

@@ -116,6 +116,8 @@ type host struct {
 	lateBare    uint8 // it expects none
 
 	faulted uint8 // a fault has come since the change of membership was sent
+
+	out uint8 // its member was taken out, or is about to be; see ejected.go
 }
 
 // noteSelf is what an agent writes of its decision about the member that its host is.
@@ -200,7 +202,7 @@ func (h *host) pack() uint64 {
 	var p packer
 	p.put(h.list, 2)
 	p.put(h.named, 1)
-	p.put(h.prog, 2)
+	p.put(h.prog|h.out, 2) // the one is for learners, the other for all but them
 	p.put(h.unit, 3)
 	p.put(h.data, 2)
 	p.put(h.env, 2)
@@ -244,7 +246,9 @@ func unpackHost(v uint64) (h host) {
 	p := packer{v: v}
 	h.list = p.get(2)
 	h.named = p.get(1)
-	h.prog = p.get(2)
+	if h.prog = p.get(2); h.list != learner {
+		h.prog, h.out = behind, h.prog
+	}
 	h.unit = p.get(3)
 	h.data = p.get(2)
 	h.env = p.get(2)
@@ -445,6 +449,7 @@ func (w *world) tidy() {
 		case learner:
 			awaited = true
 		}
+		w.tidyOut(i)
 		if h.list != learner && !w.cycles(i) {
 			h.tried = 0
 		}
