@@ -4,8 +4,11 @@
 package sim
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/config"
 )
 
 // The way to one voter's host is cut and whole in turn, each for a minute to a quarter of an hour: at times for longer
@@ -41,6 +44,73 @@ func TestAVoterThatComesAndGoesForAnHourIsReplacedOnceAtMost(t *testing.T) {
 	}
 	if replaced == 0 {
 		t.Error("nobody was replaced: this test has shown nothing")
+	}
+}
+
+// Two hosts are cut off in turn, each for long enough to be replaced by the other, which has the only other place.
+func TestTwoVotersThatComeAndGoReplaceEachOtherEverMoreSeldom(t *testing.T) {
+	t.Parallel()
+	const rounds = 12
+	tell := func(clean time.Duration) (replaced []int, changes int) {
+		var before counts
+		r := run(t, Options{Seed: 2, plan: twoPlaces(clean), trouble: func(w *world, _ time.Duration) {
+			before = w.counts
+			for i := range rounds {
+				w.away(w.hosts[i%2], 15*time.Minute)
+				w.mu.Lock()
+				replaced = append(replaced, w.counts.Replaced-before.Replaced)
+				w.mu.Unlock()
+			}
+		}})
+		if r.Breach != nil {
+			t.Errorf("with cleanFor %s: %v", clean, r.Breach)
+		}
+		return replaced, r.Changes - before.Changes
+	}
+	patient, fewer := tell(10 * time.Minute)
+	eager, more := tell(0)
+	t.Logf("with 10m: %v replaced, %d changes of the membership; with 0s: %v, %d", patient, fewer, eager, more)
+	first, all := patient[rounds/2-1], patient[rounds-1]
+	if first == 0 || all-first >= first {
+		t.Errorf("%d were replaced in the first half, and %d in the second", first, all-first)
+	}
+	if fewer >= more || all >= eager[rounds-1] {
+		t.Errorf("%d were replaced, and %d where nobody waits; %d and %d changes", all, eager[rounds-1], fewer, more)
+	}
+}
+
+func TestAHostThatJoinsAtOnceAfterItWasTakenOutIsFound(t *testing.T) {
+	t.Parallel()
+	r := run(t, Options{
+		Seed: 2, plan: twoPlaces(30 * time.Minute),
+		Mistake: Mistake{config: func(c *config.Config) { c.Repair.CleanFor = 0 }},
+		trouble: func(w *world, _ time.Duration) { w.away(w.hosts[0], 15*time.Minute) },
+	})
+	if r.Breach == nil || !strings.Contains(r.Breach.Text, "after it was taken out") {
+		t.Errorf("found is %v", r.Breach)
+	}
+}
+
+// twoPlaces is three voters and a standby, so that whoever was replaced finds one place.
+func twoPlaces(clean time.Duration) func(p *plan) {
+	return func(p *plan) {
+		p.Hosts, p.Voters, p.Standbys, p.Fresh, p.Load = 4, 3, 1, false, 0
+		p.Clocks, p.Dead, p.PerDay, p.Clean = clocks(19), 6*time.Minute, 9, clean
+	}
+}
+
+// away cuts a host off for a while, and lets as much time pass when that is mended.
+func (w *world) away(h *host, d time.Duration) {
+	for _, by := range []int{1, -1} {
+		w.mu.Lock()
+		for _, o := range w.hosts {
+			w.cut(o, h, by)
+			w.cut(h, o, by)
+		}
+		w.noticed()
+		w.happen(h, happenedFault, 7, "its network is cut: %v", by > 0)
+		w.mu.Unlock()
+		w.wait(w.moment(d, laneFaults))
 	}
 }
 

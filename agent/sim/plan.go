@@ -27,6 +27,7 @@ type plan struct {
 	Intruders   bool          // somebody else writes below quorumd's prefix
 	Dead        time.Duration // after how long a dead voter is replaced; 0: hosts do not die for good
 	PerDay      int           // so many are
+	Clean       time.Duration // for how long its host must have been well before it joins again, the first time
 	configs     []config.Config
 }
 
@@ -40,7 +41,7 @@ const (
 func planOf(opt Options) (plan, error) {
 	seed := opt.Seed
 	r := rand.New(rand.NewPCG(seed, 1))
-	p := plan{Seed: seed, Voters: 3, Faulty: opt.Faulty, LearnerRate: fullRate}
+	p := plan{Seed: seed, Voters: 3, Faulty: opt.Faulty, LearnerRate: fullRate, Clean: 10 * time.Minute}
 	if r.IntN(3) == 0 {
 		p.Voters = 5
 	}
@@ -119,7 +120,7 @@ func (p plan) repair() string {
 	if p.Dead == 0 {
 		return ""
 	}
-	return fmt.Sprintf("repair: {dead: %s, perDay: %d}\n", p.Dead, p.PerDay)
+	return fmt.Sprintf("repair: {dead: %s, perDay: %d, cleanFor: %s}\n", p.Dead, p.PerDay, p.Clean)
 }
 
 // String says what is simulated.

@@ -56,6 +56,7 @@ type promises struct {
 	intruded     time.Duration              // when somebody last wrote what no agent would
 	repairs      map[uint64]time.Duration   // when each voter that was replaced was first removed
 	leads        map[*process]time.Duration // since when one leads that should not
+	out          map[*host]takenOut
 }
 
 // taking is the step that an agent takes, as it was decided, and how often it has begun it without a second between.
@@ -277,6 +278,9 @@ func (p *promises) beforeChange(by *process, what string) {
 		return
 	}
 	p.fitness(by)
+	if what == "add" {
+		p.clean(by)
+	}
 	p.margin(by, what)
 	if what == "promote" && op != nil && op.Kind == policy.KindReplace {
 		return // a standby follows at once, and there are as many voters as before

@@ -149,6 +149,7 @@ func (p *promises) beforeReplacement(by *process, id uint64) {
 			p.breach("P7", by.host, fmt.Sprintf("%d voters have been replaced, and one more is", w.plan.PerDay))
 		}
 		p.repairs[id] = w.now()
+		p.out[m.host] = takenOut{p.out[m.host].times + 1, w.now()}
 		w.counts.Replaced++
 	}
 	switch {

@@ -39,7 +39,8 @@ type Result struct {
 
 // The quiet time: how long it may take until the target stands after the last fault, and for how
 // long it must then stand. The longest waits on the way are the backoff after failed joins, an
-// hour, and the time that a disk which was slow again and again must be clean for.
+// hour, the time that a disk which was slow again and again must be clean for, and that of a host which was taken out,
+// which is added.
 const (
 	recoverWithin = 8 * time.Hour
 	restFor       = 10 * time.Minute
@@ -76,7 +77,10 @@ func Run(opt Options) (Result, error) {
 	}
 	w.heal()
 	quiet := w.now()
-	reached := w.until(recoverWithin, w.atTarget)
+	w.mu.Lock()
+	longest := w.promises.longestClean()
+	w.mu.Unlock()
+	reached := w.until(recoverWithin+longest, w.atTarget)
 	recovered := w.now() - quiet
 	if reached {
 		w.until(restFor, func() string { return "rest" })
@@ -104,6 +108,7 @@ func newWorld(p plan, opt Options) *world {
 	w.promises = promises{
 		w: w, owned: map[*process]time.Duration{}, commands: map[string]bool{},
 		taking: map[*process]taking{}, repairs: map[uint64]time.Duration{}, leads: map[*process]time.Duration{},
+		out: map[*host]takenOut{},
 	}
 	w.etcd = &etcd{w: w, store: keyspace.New(), removed: map[uint64]*member{}, index: 10, term: 1}
 	for i := range p.Hosts {
