@@ -64,6 +64,9 @@ const (
 // repairDead is after how long another host takes the place of one whose processes were killed.
 const repairDead = "30s"
 
+// repairCleanFor is for how long such a host must be well before it joins again.
+const repairCleanFor = "1m"
+
 // slowFsync is what the slow host's fsync takes.
 const slowFsync = 250 * time.Millisecond
 
@@ -157,7 +160,9 @@ func (d *demo) prepare(names []string) error {
 			Agent: []string{d.quorumd, "run"}, Etcd: d.etcd,
 			ClientURL: url(i+1, clientPort), PeerURL: url(i+1, peerPort),
 			Metrics:   fmt.Sprintf("127.0.0.%d:%d", i+1, metricsPort),
-			Endpoints: endpoints, Set: map[string]string{"repair.dead": repairDead},
+			Endpoints: endpoints, Set: map[string]string{
+				"repair.dead": repairDead, "repair.cleanFor": repairCleanFor,
+			},
 		}
 		d.hosts = append(d.hosts, &testbed.Host{Options: options[i]})
 	}

@@ -16,13 +16,18 @@ import (
 // grace is the shortest that the configuration allows.
 const grace = 30 * time.Second
 
+// cleanFor is for how long a host that was replaced must be well before it joins again.
+const cleanFor = 5 * time.Second
+
 // repairWorld is three voters, which n1 leads, and n4, a standby or a spare, that replace whoever is dead.
 func repairWorld(t *testing.T, standbys int) *world { return repairWorldWith(t, standbys, false) }
 
 func repairWorldWith(t *testing.T, standbys int, proxied bool) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{
-		hosts: 4, standbys: standbys, proxied: proxied, set: map[string]string{"repair.dead": grace.String()},
+		hosts: 4, standbys: standbys, proxied: proxied, set: map[string]string{
+			"repair.dead": grace.String(), "repair.cleanFor": cleanFor.String(),
+		},
 	})
 	w.start(w.hosts[:3]...)
 	w.bootstrap()
@@ -78,7 +83,12 @@ func TestADeadFollowersPlaceIsTakenByTheStandbyAndItComesBackAsOne(t *testing.T)
 		t.Errorf("history tells %q", got)
 	}
 	w.start(n3)
+	w.eventually("n3 says that it was taken out, and that it must be well for a while first", func() bool {
+		return n3.names(policy.Ejected)
+	})
+	seen := time.Now()
 	w.within(2*formation, "n3 is back as a standby", func() bool { return w.has(3, 1) })
+	t.Logf("n3 was a standby %s after it had said so", time.Since(seen).Round(100*time.Millisecond))
 	w.verify(3, 1)
 }
 

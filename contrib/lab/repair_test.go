@@ -74,7 +74,7 @@ func (f *fleet) repair(change func(lab.Settings)) {
 	f.killed = true // who loses power may not come to write that it has begun
 	f.check(f.Each(func(h *lab.Host) error {
 		s := h.Settings()
-		s["repair"] = map[string]any{"dead": grace.String()}
+		s["repair"] = map[string]any{"dead": grace.String(), "cleanFor": "0s"}
 		change(s)
 		if err := h.Configure("manage", s); err != nil {
 			return err
