@@ -44,6 +44,6 @@ func ejected(v View) (string, bool) {
 	if v.TakenOut.Times > 1 {
 		often = fmt.Sprintf("%d times, last", v.TakenOut.Times)
 	}
-	return fmt.Sprintf("%s was taken out %s %s ago: it joins when it has been well for %s, %s remain", v.Self.Name, often,
-		v.TakenOut.Ago.Round(time.Second), v.clean(), left.Round(time.Second)), true
+	return fmt.Sprintf("%s was taken out %s %s ago: it joins when it has been well for %s, %s remain", v.Self.Name,
+		often, v.TakenOut.Ago.Round(time.Second), v.clean(), left.Round(time.Second)), true
 }

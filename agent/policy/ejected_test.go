@@ -26,7 +26,9 @@ func TestAHostThatWasTakenOutJoinsWhenItHasBeenWellForLongEnough(t *testing.T) {
 		{"it is sick, which is told first", func(v *View) {
 			v.TakenOut.WellFor, v.Health.State = 0, health.Slow
 		}, StepNone, HealthBad},
-		{"it has been well for just long enough", func(v *View) { v.TakenOut.WellFor = 10 * time.Minute }, StepTakeLock, ""},
+		{"it has been well for just long enough", func(v *View) {
+			v.TakenOut.WellFor = 10 * time.Minute
+		}, StepTakeLock, ""},
 		{"not yet", func(v *View) { v.TakenOut.WellFor = 10*time.Minute - 1 }, StepNone, Ejected},
 		{"it was never taken out", func(v *View) { v.TakenOut = TakenOut{} }, StepTakeLock, ""},
 		{"the second time it is twice as long", func(v *View) {

@@ -86,8 +86,8 @@ func TestTheLastRepairsHaveRoomForTheMostThatTheyCanHold(t *testing.T) {
 	all := Repairs{Extra: Extra{"more": []byte(`"` + strings.Repeat("x", 16_000) + `"`)}}
 	for i := range MaxRepairs {
 		all = all.And(Repair{
-			Time: time.Date(9999, 1, 2, 3, 4, 5, 123456789, time.UTC), Host: full, Name: full, Dead: full, PeerURL: full,
-			Member: math.MaxUint64 - MemberID(i),
+			Time: time.Date(9999, 1, 2, 3, 4, 5, 123456789, time.UTC), Member: math.MaxUint64 - MemberID(i),
+			Host: full, Name: full, Dead: full, PeerURL: full,
 		})
 	}
 	b, err := Encode(all)
