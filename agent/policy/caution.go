@@ -11,6 +11,7 @@ func cautions() []veto {
 		vetoUnitDisabled(),
 		vetoLeaderSlow(),
 		vetoVoterSick(),
+		vetoSurplus(),
 		vetoStandbyLost(),
 	}
 }

@@ -122,7 +122,7 @@ func rest(v View) Decision {
 	if r, slow := leaderSlow(v); slow && sick(v.Health.State) { // one that is only warm is told beside
 		return Decision{Reasons: []Reason{r}}
 	}
-	if r, holds := vetoed(v, vetoVoterSick); holds {
+	if r, holds := vetoed(v, vetoVoterSick, vetoSurplus); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	return wait(AtRest, "this host is a %s and nothing is to do", roleOf(v))

@@ -91,6 +91,7 @@ const (
 	VoterSick           ReasonCode = "VOTER_SICK"
 	StandbyLost         ReasonCode = "STANDBY_LOST"
 	Ejected             ReasonCode = "EJECTED"
+	VotersSurplus       ReasonCode = "VOTERS_SURPLUS"
 )
 
 // ReasonInfo declares a reason.
@@ -331,6 +332,11 @@ func memberReasons() []ReasonInfo {
 		{
 			StandbyLost, "the standby is lost: nobody reaches it, or it does not follow the leader",
 			"see to its machine, and journalctl -u etcd there; another host takes its place once one stands ready",
+		},
+		{
+			VotersSurplus, "more hosts vote than are wanted, and none of them is to go by itself",
+			"quorumctl history shows who came last, and in whose place; take one out: quorumctl member remove NAME " +
+				"--live --reason '<why>'; or raise cluster.voters in quorumd.yaml on all hosts",
 		},
 		{
 			RepairsSpent, "as many voters as may be were replaced within a day, so the next one waits for a person",

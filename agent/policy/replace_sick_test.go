@@ -178,7 +178,7 @@ func TestAVoterHasASickOneRemovedThatIsOneTooMany(t *testing.T) {
 		{"and begins anew", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		}, StepBeginReplace, ""},
-		{"not when nobody is sick", well, StepNone, AtRest},
+		{"not when nobody is sick: that is told", well, StepNone, VotersSurplus},
 		{"nor when sick ones stay", func(v *View) { v.Limits.SickGrace = 0 }, StepNone, VoterSick},
 		{"nor when none is too many", func(v *View) { v.Target.Voters = 5 }, StepNone, VoterSick},
 		{"nor when another is not known to be well", func(v *View) {

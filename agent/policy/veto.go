@@ -65,3 +65,4 @@ func vetoGaveWay() veto             { return veto{LeaderSlow, true, tooSoonAgain
 func vetoStandbyLost() veto         { return veto{StandbyLost, false, standbyLost} }
 func vetoLeaderSlow() veto          { return veto{LeaderSlow, true, leaderSlowText} }
 func vetoVoterSick() veto           { return veto{VoterSick, false, voterSick} }
+func vetoSurplus() veto             { return veto{VotersSurplus, false, surplus} }

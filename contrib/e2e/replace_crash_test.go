@@ -6,7 +6,6 @@
 package e2e
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/quorumd/quorumd/contrib/testbed"
@@ -80,16 +79,4 @@ func TestWhateverHappensInTheMidstOfAReplacementFullStrengthComesBack(t *testing
 			})
 		}
 	}
-}
-
-// listening gives where every etcd listens for clients, past the proxies.
-func (w *world) listening() (all []string) {
-	for _, h := range w.hosts {
-		all = append(all, h.Options.ListenClientURL)
-	}
-	return all
-}
-
-func unknown(all []testbed.Access) int {
-	return len(slices.DeleteFunc(slices.Clone(all), func(a testbed.Access) bool { return !a.Unknown }))
 }

@@ -78,6 +78,6 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.RecordUnreadable: recordsRead,
 		policy.MemberLive:       Explored, policy.Removed: Explored, policy.RepairsSpent: repairsLeft,
 		policy.VoterDead: Explored,
-		policy.VoterSick: Explored, policy.StandbyLost: Explored,
+		policy.VoterSick: Explored, policy.StandbyLost: Explored, policy.VotersSurplus: Explored,
 	}
 }

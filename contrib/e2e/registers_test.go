@@ -1,0 +1,24 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build nightly || faultfs
+
+package e2e
+
+import (
+	"slices"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// listening gives where every etcd listens for clients, past the proxies.
+func (w *world) listening() (all []string) {
+	for _, h := range w.hosts {
+		all = append(all, h.Options.ListenClientURL)
+	}
+	return all
+}
+
+func unknown(all []testbed.Access) int {
+	return len(slices.DeleteFunc(slices.Clone(all), func(a testbed.Access) bool { return !a.Unknown }))
+}

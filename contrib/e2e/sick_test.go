@@ -1,0 +1,268 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build faultfs
+
+package e2e
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	// sickGrace is the shortest that the configuration allows.
+	sickGrace = 30 * time.Second
+	// sickFsync is what a sync takes then. etcd counts in buckets: all of them took more than 512 ms for sure.
+	sickFsync = 600 * time.Millisecond
+	// cleanly bounds how long a disk must have been well before its host joins again, and the join.
+	cleanly = 6 * time.Minute
+)
+
+// sickWorld is three voters, n1, n2 and n3, of which n3's disk can be made slow, and n4, a standby or a spare. All that
+// is written is remembered, and who was a member when.
+type sickWorld struct {
+	*world
+	disk      *testbed.Mount
+	load      *testbed.WriteLoad
+	registers *testbed.Registers
+	watch     *watch
+}
+
+func newSickWorld(t *testing.T, standbys int, set map[string]string) *sickWorld {
+	t.Helper()
+	s := &sickWorld{}
+	all := map[string]string{
+		"repair.sick": sickGrace.String(), "timing.interval": "1s", "timing.callTimeout": "2500ms",
+		"timing.lockTTL": "15s", "timing.giveWay": "5s", "disk.directInterval": "1s", "disk.walInterval": "1s",
+	}
+	for key, value := range set {
+		all[key] = value
+	}
+	s.world = newWorld(t, worldOptions{hosts: 4, standbys: standbys, set: all, each: func(i int, o *testbed.HostOptions) {
+		if i == 3 {
+			s.disk = faulty(t, o, map[string]string{
+				"disk.fsyncLeave": "200ms", "disk.fsyncWarm": "250ms", "disk.fsyncSlow": "400ms", "disk.stall": "10s",
+			})
+		}
+	}})
+	t.Cleanup(func() { clearRules(t, s.disk) })
+	s.start(s.hosts[:3]...)
+	s.bootstrap()
+	s.within(2*formation, "3 voters stand", func() bool { return s.has(3, 0) })
+	s.start(s.hosts[3])
+	s.within(2*formation, "n4 stands ready", func() bool { return s.has(3, standbys) && s.hosts[3].healthy() })
+	s.rolesAgree()
+	return s
+}
+
+// sicken makes n3's disk slow, with a writer at work.
+func (s *sickWorld) sicken() {
+	s.t.Helper()
+	s.load = s.writes(20)
+	registers, err := testbed.StartRegisters(s.t.Context(), s.listening())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { registers.Stop() })
+	s.registers = registers
+	s.watch = s.watchMembers(s.hosts[1])
+	rule(s.t, s.disk, "fsync * delay="+sickFsync.String())
+	s.eventually("n1 calls n3 sick, by its verdict and by what its etcd has counted", func() bool {
+		now, ok := s.hosts[0].status()
+		return ok && slices.ContainsFunc(now.Reasons, func(r control.Reason) bool {
+			return r.Code == string(policy.VoterSick) && strings.Contains(r.Text, "SLOW") &&
+				strings.Contains(r.Text, "99 of 100 syncs of its etcd's own log take up to")
+		})
+	})
+	s.show("status")
+}
+
+// show logs what people see of it.
+func (s *sickWorld) show(args ...string) {
+	s.t.Helper()
+	s.t.Logf("n1# quorumctl %s\n%s", strings.Join(args, " "), me().ctl(s.hosts[0], args...).said)
+}
+
+// givesWay waits until n4 votes in n3's place, and checks in which order that came.
+func (s *sickWorld) givesWay(members ...string) {
+	s.t.Helper()
+	began := time.Now()
+	n3 := s.hosts[2]
+	s.within(sickGrace+bound, "n4 votes in n3's place", func() bool {
+		listed, _ := s.is(n3)
+		return !listed && s.has(3, 0) && !s.busy()
+	})
+	s.t.Logf("n3 was gone %.1f s after it had been called sick, of a grace of %v", time.Since(began).Seconds(), sickGrace)
+	s.eventually("n3's etcd is stopped", func() bool { return n3.etcdPID() == 0 })
+	s.show("status")
+	s.show("history")
+	if seen, led := s.watch.stop(); !slices.Equal(seen, members) || led {
+		s.t.Errorf("the members were %q, not %q; that n3 led until it was removed is %v", seen, members, led)
+	}
+	s.ordered("replace of n4 ", policy.StepBeginReplace, policy.StepPromote, policy.StepRemoveMember)
+}
+
+// ordered checks that n4 has taken these steps, in this order.
+func (s *sickWorld) ordered(op string, want ...policy.StepKind) {
+	s.t.Helper()
+	lines, err := s.history()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var told []string
+	for _, l := range lines {
+		if l.Name != s.hosts[3].Options.Name {
+			continue
+		}
+		if told = append(told, l.Code); len(want) > 0 && l.Code == string(want[0]) && l.Outcome == record.StepOK {
+			want = want[1:]
+		}
+		if l.Kind == "op" && strings.HasPrefix(l.Text, op) && l.Code != string(policy.Joined) {
+			s.t.Errorf("it has ended with %s: %s", l.Code, l.Text)
+		}
+	}
+	if len(want) > 0 {
+		s.t.Errorf("there was no %s in its order: %q", want[0], told)
+	}
+}
+
+// keepsWrites checks that every write that was acknowledged is there, and that all that clients saw has an order.
+func (s *sickWorld) keepsWrites() {
+	s.t.Helper()
+	report, seen := s.load.Stop(), s.registers.Stop()
+	s.t.Logf("%d writes, %d failed, longest gap %d ms; %d accesses to registers, of which %d of unknown outcome",
+		report.Acked, report.Failed, report.LongestGap.Milliseconds(), len(seen), unknown(seen))
+	if err := testbed.Linearizable(seen); err != nil {
+		s.t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	answer, err := s.hosts[1].etcd.Get(ctx, "load/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	stored := map[string]bool{}
+	for _, kv := range answer.Kvs {
+		stored[string(kv.Key)] = true
+	}
+	for _, write := range report.Writes {
+		if !write.Acked.IsZero() && !stored[write.Key] {
+			s.t.Errorf("%s was acknowledged, and is lost", write.Key)
+		}
+	}
+}
+
+// watch remembers who was a member, from one change to the next.
+type watch struct {
+	cancel  context.CancelFunc
+	stopped chan struct{}
+	seen    []string // such as "n1 n2 n3 (n4)", where n4 is a learner
+	led     bool     // n3 led when it was seen to be a member last
+}
+
+// watchMembers asks one host's etcd all the time.
+func (s *sickWorld) watchMembers(by *host) *watch {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	s.t.Cleanup(cancel)
+	w := &watch{cancel: cancel, stopped: make(chan struct{})}
+	sick := s.hosts[2]
+	go func() {
+		defer close(w.stopped)
+		tick := time.NewTicker(pollEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			leader := s.leader(by)
+			list, err := by.members()
+			if err != nil {
+				continue
+			}
+			if now := s.words(list); len(w.seen) == 0 || w.seen[len(w.seen)-1] != now {
+				w.seen = append(w.seen, now)
+			}
+			if i := slices.IndexFunc(list, sick.isMember); i >= 0 && leader != 0 {
+				w.led = list[i].ID == leader
+			}
+		}
+	}()
+	return w
+}
+
+func (w *watch) stop() (seen []string, led bool) {
+	w.cancel()
+	<-w.stopped
+	return w.seen, w.led
+}
+
+func (h *host) isMember(m *etcdserverpb.Member) bool { return m.PeerURLs[0] == h.Options.PeerURL }
+
+// words names the members, in the order of the hosts.
+func (w *world) words(list []*etcdserverpb.Member) string {
+	var names []string
+	for _, h := range w.hosts {
+		for _, m := range list {
+			switch {
+			case !h.isMember(m):
+			case m.IsLearner:
+				names = append(names, "("+h.Options.Name+")")
+			default:
+				names = append(names, h.Options.Name)
+			}
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+func TestAFollowerWhoseDiskIsSlowGivesItsPlaceToTheStandbyAndIsItsStandbyLater(t *testing.T) {
+	t.Parallel()
+	s := newSickWorld(t, 1, nil)
+	s.lead(s.hosts[0])
+	s.sicken()
+	s.givesWay("n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
+	s.never(quiet, "n3 comes back while its disk is slow", func() bool { return !s.has(3, 0) })
+	clearRules(t, s.disk)
+	s.within(cleanly, "n3 is back as the standby", func() bool { return s.has(3, 1) })
+	s.rolesAgree()
+	s.keepsWrites()
+	s.verify(3, 1)
+}
+
+func TestAFollowerWhoseDiskIsSlowGivesItsPlaceToASpare(t *testing.T) {
+	t.Parallel()
+	s := newSickWorld(t, 0, nil)
+	s.lead(s.hosts[0])
+	s.sicken()
+	s.givesWay("n1 n2 n3", "n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
+	clearRules(t, s.disk)
+	s.keepsWrites()
+	s.verify(3, 0)
+}
+
+// TestALeaderWhoseDiskIsSlowHandsOverBeforeItIsRemoved has a leader that does not give way by itself yet.
+func TestALeaderWhoseDiskIsSlowHandsOverBeforeItIsRemoved(t *testing.T) {
+	t.Parallel()
+	s := newSickWorld(t, 1, map[string]string{"timing.giveWay": "1h"})
+	s.lead(s.hosts[2])
+	s.sicken()
+	s.givesWay("n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
+	s.ordered("replace of n4 ", policy.StepBeginReplace, policy.StepPromote, policy.StepMoveLeader,
+		policy.StepRemoveMember)
+	clearRules(t, s.disk)
+	s.keepsWrites()
+}
