@@ -462,6 +462,9 @@ func voterNotLive(v View) (string, bool) {
 	if v.owns(KindReplace) && v.allDead() { // of several in one failure domain one is replaced after the other
 		return "", false
 	}
+	if v.owns(KindReplace) && v.besideSlow() {
+		return "", false
+	}
 	if text, down := voterDown(v); down {
 		return text, true
 	}

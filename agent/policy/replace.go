@@ -191,15 +191,20 @@ func replaceEven(v View) (string, bool) {
 		voters-1), true
 }
 
-// awaitsRepair tells whether voters do not answer, and every one of them is called dead: a host is ready to take its
-// place.
+// awaitsRepair tells whether voters do not answer, and every one of them is called dead, or sick: a host is ready to
+// take its place.
 func (v View) awaitsRepair() bool {
 	down := false
 	for m := range v.Cluster.voters() {
-		if since, _ := v.calledDead(m); !m.Live && (v.Limits.DeadGrace == 0 || since == 0) {
+		if m.Live {
+			continue
+		}
+		since, _ := v.calledDead(m)
+		_, well := v.calledSick(m)
+		if (v.Limits.DeadGrace == 0 || since == 0) && (v.Limits.SickGrace == 0 || well != "") {
 			return false
 		}
-		down = down || !m.Live
+		down = true
 	}
 	return down
 }

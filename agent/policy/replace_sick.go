@@ -72,12 +72,20 @@ func completesVetoes() []veto {
 }
 
 // joinsFirst tells whether this host joins while the one whose place it takes is there: that one counts still, and is
-// sick, or has been since this host was added. Whom this host does not reach while it does not hang may serve others:
-// nobody joins then, and nobody is removed.
+// sick, or has been since this host was added. Whom this host does not reach while it does not hang may serve others,
+// and counts, too.
 func (v View) joinsFirst(who Member) bool {
 	begun := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
 	counts := !v.silent(who) || who.DownFor < v.Limits.LockTTL
 	return counts && (v.isSick(who) || !begun && v.recovered(who) == "" && !v.isDead(who))
+}
+
+// besideSlow tells whether the only voter that does not answer is the one that is slow whose place this host takes. A
+// slow disk keeps etcd from answering in time what has to pass through its log, and its vote counts still; or this host
+// does not reach it. Either way another vote beside costs nothing: the others were a quorum without it, and are then.
+func (v View) besideSlow() bool {
+	who, there := v.memberByID(v.Op.Replaces)
+	return there && !who.Live && v.isSick(who) && !v.silent(who) && mayJoinBeside(v.Cluster.Counts())
 }
 
 // recovered says that a voter is not sick any more by its own host's word; empty while it is, or that is not known.

@@ -99,7 +99,15 @@ func TestWhoeverTakesThePlaceOfASickVoterThatAnswersVotesFirst(t *testing.T) {
 		{"nor while another voter does not answer", func(v *View) {
 			v.Cluster.Members[1].Live = false
 		}, StepNone, CommonCause},
-		{"one that this host alone may not reach stays", unreached, StepNone, VoterNotLive},
+		{"one that is too slow to answer counts still", unreached, StepAddLearner, ""},
+		{"not beside one that hangs and does not answer, at first", func(v *View) {
+			silentSick(v)
+			v.Cluster.Members[2].DownFor = time.Second
+		}, StepNone, VoterNotLive},
+		{"nor while a third one does not answer", func(v *View) {
+			unreached(v)
+			v.Cluster.Members[1].Live = false
+		}, StepNone, CommonCause},
 		{"nobody is to be replaced", func(v *View) { v.Limits.SickGrace = 0 }, StepEndOp, ""},
 		{"one that answers no read is removed first", silentSick, StepSetPhase, ""},
 		{"not one that has only just not answered", func(v *View) {
@@ -120,7 +128,11 @@ func TestWhoeverTakesThePlaceOfASickVoterThatAnswersVotesFirst(t *testing.T) {
 			v.Hosts[1].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
 		{"nor with a second sick one", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
-		{"nor while this host does not reach the sick one", unreached, StepNone, VoterNotLive},
+		{"also when the sick one is too slow to answer", unreached, StepPromote, ""},
+		{"nor with that, while another one does not answer", func(v *View) {
+			unreached(v)
+			v.Cluster.Members[1].Live = false
+		}, StepNone, CommonCause},
 		{"nor for ever", func(v *View) { v.Op.Elapsed = 3 * time.Hour }, StepRollBack, ""},
 	})
 	play(t, replacing(standbyOfSick, PhaseRemoving), []scene{

@@ -254,12 +254,21 @@ func TestAFollowerWhoseDiskIsSlowGivesItsPlaceToASpare(t *testing.T) {
 	s.verify(3, 0)
 }
 
-// TestALeaderWhoseDiskIsSlowHandsOverBeforeItIsRemoved has a leader that does not give way by itself yet.
+// TestALeaderWhoseDiskIsSlowHandsOverBeforeItIsRemoved has a leader that gives way as soon as it is slow; and leads again
+// when its removal is about to begin, which it would not give up by itself so soon.
 func TestALeaderWhoseDiskIsSlowHandsOverBeforeItIsRemoved(t *testing.T) {
 	t.Parallel()
-	s := newSickWorld(t, 1, map[string]string{"timing.giveWay": "1h"})
-	s.lead(s.hosts[2])
+	s := newSickWorld(t, 1, map[string]string{"timing.giveWay": "1m"})
+	n3, n4 := s.hosts[2], s.hosts[3]
+	s.lead(n3)
+	n4.stopAt("after promote")
 	s.sicken()
+	s.within(sickGrace+bound, "n4 stands still after promote", n4.stopped)
+	if s.leader(s.hosts[1]) == s.id(n3) {
+		t.Error("n3 leads still")
+	}
+	s.lead(n3)
+	n4.resume()
 	s.givesWay("n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
 	s.ordered("replace of n4 ", policy.StepBeginReplace, policy.StepPromote, policy.StepMoveLeader,
 		policy.StepRemoveMember)

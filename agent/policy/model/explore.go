@@ -28,6 +28,7 @@ type Scenario struct {
 	Removals  int  // so many times a host is asked to remove a member
 	Repair    bool // dead voters are replaced
 	Sick      bool // sick voters are replaced
+	Tardy     bool // one that does not answer does not hang, but is too slow to
 	Founders  int  // so many hosts are asked to bootstrap, where there are no voters; 0 is one
 	// Liveness looks from every state whether the cluster comes to rest at its target.
 	Liveness bool

@@ -17,6 +17,14 @@ func sickness(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
+// tardily is the same scope, where one that does not answer is too slow to.
+func tardily(scope func(sc *Scenario)) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		scope(sc)
+		sc.Tardy = true
+	}
+}
+
 // eachHost changes what is seen of every host.
 func eachHost(change func(v *policy.View, h *policy.Host)) rules {
 	return seeing(func(v *policy.View) {
@@ -67,6 +75,22 @@ func sickMistakes() []Mistake {
 			scope: sickness(0, 0),
 			rules: ofReplaced(func(_ *policy.View, m *policy.Member, h *policy.Host) {
 				m.Live, m.DownFor, h.Ails.HangsFor = false, ages, ages
+			}),
+		},
+		{
+			Name: "a sick voter that is too slow to answer is removed as if it hung", breach: removedBeforeJoin,
+			scope: tardily(sickness(1, EtcdCrash)),
+			rules: ofReplaced(func(_ *policy.View, _ *policy.Member, h *policy.Host) { h.Ails.HangsFor = ages }),
+		},
+		{
+			Name: "where a sick voter is too slow to answer another one that is down is overlooked", breach: voterDown,
+			scope: tardily(sickness(1, EtcdCrash)),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) {
+					if inReplacement(v) && m.ID != v.Op.Replaces && !m.Learner {
+						m.Live, m.Version = true, etcdVersion()
+					}
+				})
 			}),
 		},
 		{

@@ -112,7 +112,7 @@ func promises() map[breach]promise {
 		changeWithoutLock:  {"P5", "a change of membership is under way that is not covered by the lock"},
 		sentWithoutLock:    {"P5", "a change of membership is sent by an agent that does not hold the lock"},
 		writeWithoutLock:   {"P5", "the record of an operation is written by an agent that does not hold the lock"},
-		voterDown:          {"P2", "a voter is added or promoted, though not every voter is live"},
+		voterDown:          {"P2", "a voter is added or promoted, though not every other voter is live"},
 		unsettled:          {"P2", "the membership is changed before the last change has settled"},
 		learnerUnready:     {"P2", "a learner is promoted that does not serve, or has not caught up for long enough"},
 		secondLearner:      {"P2", "a learner is added beside another one"},
@@ -387,7 +387,7 @@ func (w *world) judgeChange(h int) breach {
 	switch {
 	case !w.joining(h):
 		return changeWithoutOp
-	case !w.allServe():
+	case !w.allServe() && !w.besideTardy():
 		return voterDown
 	case w.stable == 0 && w.opReplace&w.opStandby == 0: // a standby is promoted at once
 		return unsettled

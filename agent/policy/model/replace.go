@@ -15,7 +15,7 @@ import (
 type replacing struct {
 	dead uint8 // the host whose member all call dead, and have for the grace, plus 1
 	// witness says that it is not called dead: something beside its own verdict says that it is sick, and has for long
-	witness uint8
+	witness uint8 // 1 of one that hangs when it does not answer, 2 of one that is too slow to answer then
 
 	opReplace uint8 // the operation is one; opStandby then says that its host was a standby when it began
 	rpWho     uint8 // whose place is taken
@@ -24,9 +24,19 @@ type replacing struct {
 	opTold uint8
 }
 
+// witnesses is how many values the witness has.
+const witnesses = 3
+
+// called gives who is called dead or sick, and by what witness, in one number below 16: the key is full.
+func (r *replacing) called() uint8 {
+	if r.dead == 0 {
+		return 0
+	}
+	return 1 + (r.dead-1)*witnesses + r.witness
+}
+
 func (r *replacing) pack(p *packer) {
-	p.put(r.dead, 3)
-	p.put(r.witness, 1)
+	p.put(r.called(), 4)
 	p.put(r.opReplace, 1)
 	p.put(r.rpWho, 3)
 	p.put(r.rpGone, 1)
@@ -34,8 +44,10 @@ func (r *replacing) pack(p *packer) {
 }
 
 func (r *replacing) unpack(p *packer) {
-	r.dead, r.witness, r.opReplace = p.get(3), p.get(1), p.get(1)
-	r.rpWho, r.rpGone, r.opTold = p.get(3), p.get(1), p.get(1)
+	if called := p.get(4); called > 0 {
+		r.dead, r.witness = (called-1)/witnesses+1, (called-1)%witnesses
+	}
+	r.opReplace, r.rpWho, r.rpGone, r.opTold = p.get(1), p.get(3), p.get(1), p.get(1)
 }
 
 func (r *replacing) permute(place *[maxHosts]uint8) {
@@ -54,7 +66,9 @@ func (w *world) tidyReplacement() {
 	if w.dead != 0 && !w.mayBeDead(int(w.dead-1)) {
 		w.dead = 0
 	}
-	w.witness &= bit(w.dead != 0)
+	if w.dead == 0 {
+		w.witness = 0
+	}
 }
 
 // mayBeDead tells whether a host has a voter or a standby, which may be called dead.
@@ -78,7 +92,7 @@ func (m *machine) graceOver(w *world, i int) bool {
 	case m.Repair && w.seemsDead(i):
 		w.dead = uint8(i) + 1
 	case m.Sick && h.list == voter && h.fit == slow:
-		w.dead, w.witness = uint8(i)+1, 1
+		w.dead, w.witness = uint8(i)+1, 1+bit(m.Tardy)
 	default:
 		return false
 	}
@@ -128,9 +142,13 @@ func (w *world) calledDead(h int) bool {
 	return speakers >= 2
 }
 
-// awaitsRepair tells whether the only voter that a host does not see live is called dead.
+// awaitsRepair tells whether the only voter that a host does not see live is called dead or sick.
 func (w *world) awaitsRepair(h int) bool {
-	if w.hosts[h].blind != 0 || !w.calledDead(h) || w.cycles(int(w.dead-1)) {
+	if w.dead == 0 || w.hosts[h].blind != 0 || w.cycles(int(w.dead-1)) {
+		return false
+	}
+	sick := w.isSick(int(w.dead-1)) && !w.hosts[w.dead-1].turn()
+	if !sick && !w.calledDead(h) {
 		return false
 	}
 	for i := range w.n {
@@ -199,7 +217,7 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 			return found
 		}
 	case w.isSick(who):
-		if c.step != beginReplace && w.answers(who) {
+		if c.step != beginReplace && (w.answers(who) || w.witness == tardy) {
 			return removedBeforeJoin
 		}
 	case w.answers(who) || w.present(who) || w.witness != 0 || int(w.dead) != who+1:

@@ -12,7 +12,27 @@ func (w *world) isSick(i int) bool {
 }
 
 // speaksAgainst tells whether something beside its own verdict says that a voter is sick.
-func (s *sight) speaksAgainst(i int) uint8 { return s.witness & bit(int(s.dead) == i+1) }
+func (s *sight) speaksAgainst(i int) uint8 { return bit(s.witness != 0 && int(s.dead) == i+1) }
+
+// tardy is the witness against one that is too slow to answer, and counts all the same.
+const tardy = 2
+
+// besideTardy tells whether the voter whose place is taken is the only one that does not answer, and is too slow to; and
+// with the one that takes it the others are a quorum of one voter more.
+func (w *world) besideTardy() bool {
+	who := int(w.rpWho)
+	if w.opReplace == 0 || w.rpGone != 0 || w.witness != tardy || !w.isSick(who) {
+		return false
+	}
+	voters, serving := 0, 0
+	for i := range w.n {
+		if w.hosts[i].list == voter {
+			voters++
+			serving += int(bit(i != who && w.serves(i)))
+		}
+	}
+	return serving == voters-1 && serving+1 >= majority(voters+1)
+}
 
 // judgeCompletion asks whether a host that votes may have the one removed in whose place it does: one is too many, and
 // that one leads no more.
@@ -48,6 +68,10 @@ func smallSickness() []Scenario {
 		{
 			Name: "a sick voter replaced by a standby", Hosts: 4, Voters: 3,
 			Target: policy.Target{Voters: 3, Standbys: 1}, Sick: true, Faults: VerdictChange, Budget: 1, Liveness: true,
+		},
+		{
+			Name: "a sick voter replaced that is too slow to answer", Hosts: 4, Voters: 3,
+			Target: policy.Target{Voters: 3}, Sick: true, Tardy: true, Faults: VerdictChange | EtcdCrash, Budget: 2,
 		},
 	}
 }

@@ -263,7 +263,7 @@ func (s *sight) clusterView() policy.Cluster {
 		if g.named != 0 {
 			m.Name = hostName(i)
 		}
-		m.AgentGoneFor = long(bit(int(s.dead) == i+1) &^ s.witness &^ g.present)
+		m.AgentGoneFor = long(bit(int(s.dead) == i+1) &^ bit(s.witness != 0) &^ g.present)
 		if g.list == voter {
 			m.Leader = !led && m.Live && (voters == 1 || (s.leads != 0) == (i == int(s.leaves())))
 			led = led || m.Leader
@@ -302,7 +302,7 @@ func (s *sight) hostsView(r rank) []policy.Host {
 			Own: i == int(s.self), Sees: s.wordOf(i),
 			Ails: policy.Ails{For: long(bit(g.fit == slow)), Fsync: time.Second, FsyncFor: long(s.speaksAgainst(i))},
 		}
-		if g.live == 0 { // a disk that is so slow that etcd answers nobody hangs
+		if g.live == 0 && s.witness != tardy {
 			h.Ails.HangsFor = h.Ails.For
 		}
 		if s.opReplace != 0 {
