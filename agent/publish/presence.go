@@ -34,6 +34,7 @@ type presence struct {
 	renewed time.Duration
 	p99     float64       // of the disk, as last published
 	p99At   time.Duration // and when that last changed
+	p99Of   health.State  // and with which verdict
 	sights  sights
 	files   *local.State
 	noting  beside.Look[struct{}]
@@ -153,7 +154,7 @@ func (p *presence) record(r *round.Round) record.Host {
 		ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Instance: p.opt.Instance, BootID: p.opt.BootID,
 		ClientURL: c.Etcd.ClientURL, PeerURL: c.Etcd.PeerURL, Mode: string(c.Mode), AgentVersion: p.opt.Version,
 		Role: string(r.Decision.Role), Health: r.Verdict.State.String(), Qualified: r.Verdict.Qualified,
-		Waiting: string(r.Decision.Waiting), FsyncP99: p.steadyP99(r.At, r.Verdict.Figures.WAL.P99),
+		Waiting: string(r.Decision.Waiting), FsyncP99: p.steadyP99(r.At, r.Verdict.Figures.WAL.P99, r.Verdict.State),
 	}
 	if r.Request != nil && !r.View.Asked.Over {
 		h.Wants, h.AskedAt = string(r.Request.Work), r.Request.Since.UnixMilli()
@@ -191,13 +192,15 @@ func (p *presence) asks(r *round.Round) bool {
 const p99Every = 10 * time.Minute
 
 // steadyP99 gives the p99 to publish: the one before, unless the disk has become clearly quicker or
-// slower and the last change is a while ago. A disk that was not measured has the p99 of before.
-func (p *presence) steadyP99(now, p99 time.Duration) float64 {
+// slower and the last change is a while ago, or the verdict is another one: what is SLOW would else show the p99 of when it
+// was not. A disk that was not measured has the p99 of before.
+func (p *presence) steadyP99(now, p99 time.Duration, verdict health.State) float64 {
 	level := quantised(p99)
-	if level == 0 || near(p99, p.p99) || (p.p99 != 0 && now-p.p99At < p99Every) {
+	soon := p.p99 != 0 && verdict == p.p99Of && now-p.p99At < p99Every
+	if level == 0 || near(p99, p.p99) || soon {
 		return p.p99
 	}
-	p.p99, p.p99At = level, now
+	p.p99, p.p99At, p.p99Of = level, now, verdict
 	return level
 }
 

@@ -10,15 +10,17 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
 )
 
 func TestThePublishedP99ChangesSeldomAndNotForNoise(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	var p presence
+	verdict := health.OK
 	at := func(now, p99 time.Duration, want time.Duration) {
 		t.Helper()
-		if got := p.steadyP99(now, p99); got != want.Seconds() {
+		if got := p.steadyP99(now, p99, verdict); got != want.Seconds() {
 			t.Errorf("after %s a p99 of %s is published as %.4f s, want %s", now, p99, got, want)
 		}
 	}
@@ -31,6 +33,9 @@ func TestThePublishedP99ChangesSeldomAndNotForNoise(t *testing.T) {
 	at(time.Hour, 5100*time.Microsecond, 8*ms)
 	at(time.Hour+9*time.Minute, ms, 8*ms)
 	at(time.Hour+10*time.Minute, ms, ms)
+	verdict = health.Slow
+	at(time.Hour+11*time.Minute, 600*ms, 1024*ms) // that the verdict is another one shows why
+	at(time.Hour+12*time.Minute, 300*ms, 1024*ms)
 }
 
 // A host that is about to stop its voter asks every other voter's how it is.
