@@ -146,3 +146,33 @@ func TestCertificatesAreLookedAtAnewWhenThereAreOtherMembers(t *testing.T) {
 		}
 	})
 }
+
+// A voter that does not answer makes every round long. What is asked is noted in the midst of one, as is what etcd tells.
+func TestWhatEtcdHasToldSinceItWasAskedIsNotTakenForOlder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		now := func() time.Duration { return time.Since(began) + time.Hour }
+		told := 0.0
+		j := &judge{now: now, opt: Options{
+			Config: config.Config{Timing: config.Timing{Interval: time.Second}}, Now: now,
+			EtcdMetrics: func(context.Context) health.EtcdReading {
+				told++
+				return health.EtcdReading{Peers: map[uint64]health.Peer{3: {Received: told}}}
+			},
+		}}
+		r := &round.Round{Unit: systemd.Status{LoadState: "loaded", State: systemd.Active}}
+		for n := range 24 {
+			r.At = now()
+			time.Sleep(2 * time.Second) //nolint:forbidigo // virtual time: the round waits for an answer
+			if n == 20 {
+				r.AskedSince = now()
+			}
+			j.local(t.Context(), r)
+			synctest.Wait()
+		}
+		if !r.Connections.Known || r.Connections.At < r.AskedSince {
+			t.Errorf("8 s after it was asked, what etcd has told is %v older than that", r.AskedSince-r.Connections.At)
+		}
+	})
+}
