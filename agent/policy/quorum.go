@@ -97,9 +97,11 @@ func mayReplaceDead(voters, down, proven int) bool {
 	return down > 0 && proven == voters-down && proven >= Quorum(voters)
 }
 
-// mayJoinBeside tells whether a host may vote in the place of one of so many voters that is not live, and goes after
-// that: all others are, and together with that host they are a quorum of one voter more.
-func mayJoinBeside(voters, live int) bool { return live == voters-1 && live+1 >= Quorum(voters+1) }
+// mayJoinBesideSlow tells whether a host may vote in the place of one of so many voters that is not live, and goes after
+// that: all others are, are a quorum, and together with that host one of one voter more.
+func mayJoinBesideSlow(voters, live int) bool {
+	return live == voters-1 && live >= Quorum(voters) && live+1 >= Quorum(voters+1)
+}
 
 // keepsOdd tells whether one of so many voters, of which target are wanted, may give way to another host. That keeps
 // their number, also where it is even: it was before, and counted one that is dead. Where there are more than wanted

@@ -85,7 +85,7 @@ func (v View) joinsFirst(who Member) bool {
 // does not reach it. Either way another vote beside costs nothing: the others were a quorum without it, and are then.
 func (v View) besideSlow() bool {
 	who, there := v.memberByID(v.Op.Replaces)
-	return there && !who.Live && v.isSick(who) && !v.silent(who) && mayJoinBeside(v.Cluster.Counts())
+	return there && !who.Live && v.isSick(who) && !v.silent(who) && mayJoinBesideSlow(v.Cluster.Counts())
 }
 
 // recovered says that a voter is not sick any more by its own host's word; empty while it is, or that is not known.
