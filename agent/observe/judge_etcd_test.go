@@ -147,7 +147,8 @@ func TestCertificatesAreLookedAtAnewWhenThereAreOtherMembers(t *testing.T) {
 	})
 }
 
-// A voter that does not answer makes every round long. What is asked is noted in the midst of one, as is what etcd tells.
+// A voter that does not answer makes every round long. What is asked is noted in the midst of one, as is what etcd
+// tells.
 func TestWhatEtcdHasToldSinceItWasAskedIsNotTakenForOlder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

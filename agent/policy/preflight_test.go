@@ -76,8 +76,12 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 			{LeaderSlow, true},
 		}},
 		"from nothing": {cautions(), []own{
-			{VersionUnsafe, true}, {UnitDisabled, true}, {LeaderSlow, true}, {VoterSick, false},
-			{VotersSurplus, false}, {StandbyLost, false},
+			{VersionUnsafe, true},
+			{UnitDisabled, true},
+			{LeaderSlow, true},
+			{VoterSick, false},
+			{VotersSurplus, false},
+			{StandbyLost, false},
 		}},
 	} {
 		var got []own

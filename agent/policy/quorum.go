@@ -97,8 +97,8 @@ func mayReplaceDead(voters, down, proven int) bool {
 	return down > 0 && proven == voters-down && proven >= Quorum(voters)
 }
 
-// mayJoinBesideSlow tells whether a host may vote in the place of one of so many voters that is not live, and goes after
-// that: all others are, are a quorum, and together with that host one of one voter more.
+// mayJoinBesideSlow tells whether a host may vote in the place of one of so many voters that is not live, and goes
+// after that: all others are live, are a quorum, and together with that host one of one voter more.
 func mayJoinBesideSlow(voters, live int) bool {
 	return live == voters-1 && live >= Quorum(voters) && live+1 >= Quorum(voters+1)
 }

@@ -192,8 +192,8 @@ func (p *presence) asks(r *round.Round) bool {
 const p99Every = 10 * time.Minute
 
 // steadyP99 gives the p99 to publish: the one before, unless the disk has become clearly quicker or
-// slower and the last change is a while ago, or the verdict is another one: what is SLOW would else show the p99 of when it
-// was not. A disk that was not measured has the p99 of before.
+// slower and the last change is a while ago, or the verdict is another one: what is SLOW would else show the p99 of
+// when it was not. A disk that was not measured has the p99 of before.
 func (p *presence) steadyP99(now, p99 time.Duration, verdict health.State) float64 {
 	level := quantised(p99)
 	soon := p.p99 != 0 && verdict == p.p99Of && now-p.p99At < p99Every

@@ -47,13 +47,14 @@ func newSickWorld(t *testing.T, standbys int) *sickWorld {
 		"repair.sick": sickGrace.String(), "timing.interval": "1s", "timing.callTimeout": "2500ms",
 		"timing.lockTTL": "15s", "timing.giveWay": "5s", "disk.directInterval": "1s", "disk.walInterval": "1s",
 	}
-	s.world = newWorld(t, worldOptions{hosts: 4, standbys: standbys, set: set, each: func(i int, o *testbed.HostOptions) {
+	slowed := func(i int, o *testbed.HostOptions) {
 		if i == 3 {
 			s.disk = faulty(t, o, map[string]string{
 				"disk.fsyncLeave": "200ms", "disk.fsyncWarm": "250ms", "disk.fsyncSlow": "400ms", "disk.stall": "10s",
 			})
 		}
-	}})
+	}
+	s.world = newWorld(t, worldOptions{hosts: 4, standbys: standbys, set: set, each: slowed})
 	t.Cleanup(func() { clearRules(t, s.disk) })
 	s.start(s.hosts[:3]...)
 	s.bootstrap()
@@ -101,7 +102,8 @@ func (s *sickWorld) givesWay(members ...string) {
 		listed, _ := s.is(n3)
 		return !listed && s.has(3, 0) && !s.busy()
 	})
-	s.t.Logf("n3 was gone %.1f s after it had been called sick, of a grace of %v", time.Since(began).Seconds(), sickGrace)
+	s.t.Logf("n3 was gone %.1f s after it had been called sick, of a grace of %v", time.Since(began).Seconds(),
+		sickGrace)
 	s.eventually("n3's etcd is stopped", func() bool { return n3.etcdPID() == 0 })
 	s.show("status")
 	s.show("history")

@@ -17,8 +17,8 @@ func (s *sight) speaksAgainst(i int) uint8 { return bit(s.witness != 0 && int(s.
 // tardy is the witness against one that is too slow to answer, and counts all the same.
 const tardy = 2
 
-// besideTardy tells whether the voter whose place is taken is the only one that does not answer, and is too slow to; and
-// with the one that takes it the others are a quorum of one voter more.
+// besideTardy tells whether the voter whose place is taken is the only one that does not answer, and is too slow to;
+// and with the one that takes it the others are a quorum of one voter more.
 func (w *world) besideTardy() bool {
 	who := int(w.rpWho)
 	if w.opReplace == 0 || w.rpGone != 0 || w.witness != tardy || !w.isSick(who) {
