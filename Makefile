@@ -125,7 +125,7 @@ test-matrix: etcd-all build ## join and promotion with etcd 3.4 (Debian's), 3.5,
 
 test-faults: etcd build $(CACHE)/faultfs ## tests on a file system with faults (needs root and /dev/fuse)
 	$(GO) test -C contrib/faultfs -count=1 -timeout 5m ./...
-	$(GOTEST) -count=1 -timeout 15m -tags faultfs -run 'Disk|Faultfs' ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify ./agent/plugins
+	$(GOTEST) -count=1 -timeout 25m -tags faultfs -run 'Disk|Faultfs' ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify ./agent/plugins
 	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags faultfs ./contrib/faults
 
 fault-table: etcd build $(CACHE)/faultfs ## provoke every fault, and make contrib/faults/FAULTS.md of what was found (needs root)
