@@ -72,6 +72,7 @@ func TestAWorldIsTheSameAfterPackingAndUnpacking(t *testing.T) {
 	t.Parallel()
 	for _, sc := range []Scenario{
 		small()[0], smallCycles()[1], smallRemovals()[1], smallReplacements()[1], smallSickness()[1],
+		smallSickness()[2],
 	} {
 		sameAfterPacking(t, sc)
 	}

@@ -1,0 +1,57 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build faultfs
+
+package e2e
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// losesHeir makes n3 sick, and n4's agent die as soon as n4 votes in its place.
+func (s *sickWorld) losesHeir() {
+	s.t.Helper()
+	n4 := s.hosts[3]
+	s.lead(s.hosts[0])
+	n4.stopAt("after promote")
+	s.sicken()
+	s.within(sickGrace+bound, "n4 stands still after promote", n4.stopped)
+	n4.kill()
+	n4.resume()
+}
+
+func TestAVoterWhoseDiskIsSlowIsRemovedByAnotherOneWhereTheAgentOfItsHeirIsGone(t *testing.T) {
+	t.Parallel()
+	s := newSickWorld(t, 1)
+	s.losesHeir()
+	n3 := s.hosts[2]
+	s.within(2*bound, "n3 is removed", func() bool {
+		listed, _ := s.is(n3)
+		return !listed && s.has(3, 0) && !s.busy()
+	})
+	s.show("history")
+	if seen, _ := s.watch.stop(); !slices.Equal(seen, []string{"n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4"}) {
+		s.t.Errorf("the members were %q", seen)
+	}
+	clearRules(t, s.disk)
+	s.keepsWrites()
+}
+
+// TestAVoterTooManyIsToldWhoseDiskIsWellAgain has it recover before the record of the replacement is ended.
+func TestAVoterTooManyIsToldWhoseDiskIsWellAgain(t *testing.T) {
+	t.Parallel()
+	s := newSickWorldWith(t, 0, map[string]string{"timing.orphanGrace": "150s"})
+	s.losesHeir()
+	clearRules(t, s.disk)
+	n1 := s.hosts[0]
+	s.within(cleanly, "n1 tells that four vote", func() bool { return n1.waitsFor(policy.VotersSurplus) })
+	s.show("status")
+	s.never(quiet, "anybody is removed", func() bool { return !s.has(4, 0) })
+	me().ctl(n1, "member", "remove", "n3", "--live", "--reason", "a test").is(t, "member remove", 0)
+	s.within(bound, "three vote", func() bool { return s.has(3, 0) && n1.waitsFor(policy.AtRest) })
+	s.keepsWrites()
+}
