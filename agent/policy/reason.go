@@ -335,8 +335,8 @@ func memberReasons() []ReasonInfo {
 		},
 		{
 			VotersSurplus, "more hosts vote than are wanted, and none of them is to go by itself",
-			"quorumctl history shows who came last, and in whose place; take one out: quorumctl member remove NAME " +
-				"--live --reason '<why>'; or raise cluster.voters in quorumd.yaml on all hosts",
+			"quorumctl history shows who came last, and in whose place; start quorumd where none runs, and take one " +
+				"out: quorumctl member remove NAME --live --reason '<why>'; or raise cluster.voters on all hosts",
 		},
 		{
 			RepairsSpent, "as many voters as may be were replaced within a day, so the next one waits for a person",

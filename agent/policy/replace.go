@@ -191,8 +191,8 @@ func replaceEven(v View) (string, bool) {
 		voters-1), true
 }
 
-// awaitsRepair tells whether voters do not answer, and every one of them is called dead, or sick: a host is ready to
-// take its place.
+// awaitsRepair tells whether voters do not answer, and every one of them is called dead, or is sick and too slow
+// to: a host is ready to take its place.
 func (v View) awaitsRepair() bool {
 	down := false
 	for m := range v.Cluster.voters() {
@@ -201,7 +201,8 @@ func (v View) awaitsRepair() bool {
 		}
 		since, _ := v.calledDead(m)
 		_, well := v.calledSick(m)
-		if (v.Limits.DeadGrace == 0 || since == 0) && (v.Limits.SickGrace == 0 || well != "") {
+		dead, slow := v.Limits.DeadGrace > 0 && since > 0, v.Limits.SickGrace > 0 && well == "" && !v.silent(m)
+		if !dead && !slow {
 			return false
 		}
 		down = true

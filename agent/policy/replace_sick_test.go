@@ -222,3 +222,32 @@ func TestTheReplacementOfASickVoterOfAnAgentThatIsGoneTakesBackALearnerAndNoVote
 	play(t, orphan(standbyOfSick, PhaseRollback), []scene{{"a standby stays", nil, StepEndOp, ""}})
 	play(t, orphan(promotedBeside, PhaseRollback), []scene{{"a voter stays", nil, StepEndOp, ""}})
 }
+
+func TestAHostIsReadyToTakeThePlaceOfASickVoterThatIsTooSlowToAnswer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(v *View)
+		waits  ReasonCode
+	}{
+		"it is": {unreached, ""},
+		"not where sick voters stay": {func(v *View) {
+			unreached(v)
+			v.Limits.SickGrace = 0
+		}, VoterNotLive},
+		"nor where it may hang": {silentSick, VoterNotLive},
+		"nor where nothing else speaks against it": {func(v *View) {
+			unreached(v)
+			v.Hosts[2].Ails.FsyncFor = 0
+		}, VoterNotLive},
+		"nor while another one is down": {func(v *View) {
+			unreached(v)
+			v.Cluster.Members[1].Live = false
+		}, VoterNotLive},
+	} {
+		v := sickView()
+		c.change(&v)
+		if got := Decide(v).Waiting; got != c.waits {
+			t.Errorf("%s: it waits for %q, want %q", name, got, c.waits)
+		}
+	}
+}

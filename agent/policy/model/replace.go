@@ -142,13 +142,13 @@ func (w *world) calledDead(h int) bool {
 	return speakers >= 2
 }
 
-// awaitsRepair tells whether the only voter that a host does not see live is called dead or sick.
+// awaitsRepair tells whether the only voter that a host does not see live is called dead, or too slow to answer.
 func (w *world) awaitsRepair(h int) bool {
 	if w.dead == 0 || w.hosts[h].blind != 0 || w.cycles(int(w.dead-1)) {
 		return false
 	}
-	sick := w.isSick(int(w.dead-1)) && !w.hosts[w.dead-1].turn()
-	if !sick && !w.calledDead(h) {
+	slow := w.witness == tardy && w.isSick(int(w.dead-1)) && !w.hosts[w.dead-1].turn()
+	if !slow && !w.calledDead(h) {
 		return false
 	}
 	for i := range w.n {
