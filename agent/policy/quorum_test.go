@@ -127,7 +127,13 @@ func TestAHostVotesBesideOneThatIsTooSlowToAnswerOnlyWhereTheOthersAreAQuorumWit
 		voters, live int
 		may          bool
 	}{
-		{1, 0, false}, {2, 1, false}, {3, 3, false}, {3, 2, true}, {3, 1, false}, {5, 4, true}, {5, 3, false},
+		{1, 0, false},
+		{2, 1, false},
+		{3, 3, false},
+		{3, 2, true},
+		{3, 1, false},
+		{5, 4, true},
+		{5, 3, false},
 		{7, 6, true},
 	} {
 		if got := mayJoinBesideSlow(c.voters, c.live); got != c.may {
