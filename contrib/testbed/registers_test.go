@@ -4,8 +4,12 @@
 package testbed
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 func TestAccessesThatNoOrderExplainsAreFound(t *testing.T) {
@@ -52,7 +56,17 @@ func TestRegistersOfARealEtcdAreLinearizable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.waitBusy(t, func() {})
+	if err := Linearizable(r.Stop()); err != nil {
+		t.Error(err)
+	}
+}
+
+// waitBusy waits until two clients have written and read for a while, and does something again and again meanwhile.
+func (r *Registers) waitBusy(t *testing.T, do func()) {
+	t.Helper()
 	Eventually(t, time.Minute, "both clients have written and read", func() bool {
+		do()
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		seen := map[[2]any]int{}
@@ -61,9 +75,57 @@ func TestRegistersOfARealEtcdAreLinearizable(t *testing.T) {
 				seen[[2]any{a.Client, a.Write}]++
 			}
 		}
-		return len(seen) == 4 && len(r.all) > 20
+		return len(seen) == 4 && len(r.all) > 60
 	})
-	if err := Linearizable(r.Stop()); err != nil {
-		t.Error(err)
+}
+
+// TestWhatARealEtcdLosesOrReadsTooLateIsFound has a third client undo what the two write, of which they know nothing:
+// to them etcd has lost it, or reads what it was before.
+func TestWhatARealEtcdLosesOrReadsTooLateIsFound(t *testing.T) {
+	t.Parallel()
+	for what, undo := range map[string]func(context.Context, *clientv3.Client) error{
+		"writes are lost": func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.Delete(ctx, "registers/", clientv3.WithPrefix())
+			return err
+		},
+		"reads are stale": putBackFirst,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c := StartCluster(t, 1, ClusterOptions{})
+			client := c.Client(t)
+			r, err := StartRegisters(t.Context(), append(c.Endpoints(), c.Endpoints()...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.waitBusy(t, func() {
+				if err := undo(t.Context(), client); err != nil {
+					t.Fatal(err)
+				}
+			})
+			err = Linearizable(r.Stop())
+			t.Log(err)
+			if err == nil || strings.Contains(err.Error(), "not found out") {
+				t.Errorf("%s, and that is not found", what)
+			}
+		})
 	}
+}
+
+// putBackFirst puts back the first value that each register ever had.
+func putBackFirst(ctx context.Context, c *clientv3.Client) error {
+	now, err := c.Get(ctx, "registers/", clientv3.WithPrefix())
+	if err != nil {
+		return err
+	}
+	for _, kv := range now.Kvs {
+		first, err := c.Get(ctx, string(kv.Key), clientv3.WithRev(kv.CreateRevision))
+		if err != nil {
+			return err
+		}
+		if _, err := c.Put(ctx, string(kv.Key), string(first.Kvs[0].Value)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
