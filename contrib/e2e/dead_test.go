@@ -24,13 +24,14 @@ func threeVoters(t *testing.T, proxied bool) *world {
 	return w
 }
 
-// die ends all that runs on a host, as the loss of its power does.
+// die ends all that runs on a host, as the loss of its power does, until it is started again.
 func (h *host) die() {
 	h.w.t.Helper()
-	h.w.killed, h.running = true, false
+	h.w.killed, h.running, h.off = true, false, true
 	if err := h.end(); err != nil {
 		h.w.t.Fatal(err)
 	}
+	h.answers(false)
 }
 
 func TestAVoterWhoseMachineDiesIsCalledDeadByTheOthersUntilItsAgentIsBack(t *testing.T) {

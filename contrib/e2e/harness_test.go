@@ -67,6 +67,7 @@ type host struct {
 	front       *front           // when the world has them
 	etcd        *clientv3.Client // of this host's etcd alone, past the proxy
 	running     bool             // its agent shall run
+	off         bool             // nothing runs, and nobody answers for it
 	real        string           // the etcd that Options.Etcd leads to
 }
 
@@ -228,7 +229,19 @@ func (w *world) start(hosts ...*host) {
 		if err := h.Start(); err != nil {
 			w.t.Fatal(err)
 		}
-		h.running = true
+		if h.off {
+			h.answers(true)
+		}
+		h.running, h.off = true, false
+	}
+}
+
+// answers tells the proxies of a host, if it has them, whether there is anything to connect to behind them.
+func (h *host) answers(yes bool) {
+	for _, p := range []*testbed.Proxy{h.clientProxy, h.peerProxy} {
+		if p != nil {
+			p.Set(testbed.Faults{Refuse: !yes})
+		}
 	}
 }
 

@@ -6,10 +6,17 @@
 package e2e
 
 import (
+	"slices"
 	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
+
+// struckFor is how long that lasts: less than what would make one more a dead voter.
+const struckFor = 5 * time.Second
 
 // further is what happens to one more host in the midst of a replacement of n3 by n4, and is mended when that goes on.
 type further struct {
@@ -60,12 +67,18 @@ func TestWhateverHappensInTheMidstOfAReplacementFullStrengthComesBack(t *testing
 				}
 				defer registers.Stop()
 				n4.stopAt(at)
-				n3.powerOff()
+				n3.die()
 				w.within(grace+bound, n4.Options.Name+" stands still "+at, n4.stopped)
 				also.strike(w)
 				n4.resume()
+				w.never(struckFor, "a host that works is removed", func() bool { return w.expelled(w.hosts[:2]) })
 				also.mend(w)
-				w.within(grace+2*bound, "three vote again", func() bool { return w.has(3, 0) && !w.busy() })
+				began := time.Now()
+				w.within(grace+2*bound, "three vote and answer again", w.full)
+				t.Logf("full strength %v after all was mended", time.Since(began).Round(100*time.Millisecond))
+				if w.expelled(w.hosts[:2]) {
+					t.Error("a host that works was removed")
+				}
 				if !n3.running {
 					w.start(n3)
 				}
@@ -79,4 +92,23 @@ func TestWhateverHappensInTheMidstOfAReplacementFullStrengthComesBack(t *testing
 			})
 		}
 	}
+}
+
+// full tells whether three members vote, each of which answers, and no operation is in flight.
+func (w *world) full() bool {
+	voters := 0
+	for _, h := range w.hosts {
+		if w.isVoter(h) && h.writes() {
+			voters++
+		}
+	}
+	return voters == 3 && w.has(3, 0) && !w.busy()
+}
+
+// expelled tells whether one of these hosts is none of the members, as far as etcd answers.
+func (w *world) expelled(hosts []*host) bool {
+	list := w.members()
+	return list != nil && slices.ContainsFunc(hosts, func(h *host) bool {
+		return !slices.ContainsFunc(list, func(m *etcdserverpb.Member) bool { return m.PeerURLs[0] == h.Options.PeerURL })
+	})
 }

@@ -39,13 +39,6 @@ func repairWorldWith(t *testing.T, standbys int, proxied bool) *world {
 	return w
 }
 
-// powerOff kills the agent and the etcd of a host.
-func (h *host) powerOff() {
-	h.w.t.Helper()
-	h.kill()
-	h.killEtcd()
-}
-
 // replaced waits until a host is gone from the members, and three others vote.
 func (w *world) replaced(dead *host) {
 	w.t.Helper()
@@ -76,7 +69,7 @@ func TestADeadFollowersPlaceIsTakenByTheStandbyAndItComesBackAsOne(t *testing.T)
 	t.Parallel()
 	w := repairWorld(t, 1)
 	n3, n4 := w.hosts[2], w.hosts[3]
-	n3.powerOff()
+	n3.die()
 	w.replaced(n3)
 	w.verify(3, 0)
 	if got := w.repairOf(n4); !strings.Contains(got, "JOINED: ") || !strings.Contains(got, "in place of n3") {
@@ -96,7 +89,7 @@ func TestADeadLeadersPlaceIsTakenByASpareAndItComesBackAsOne(t *testing.T) {
 	t.Parallel()
 	w := repairWorld(t, 0)
 	n1 := w.hosts[0]
-	n1.powerOff()
+	n1.die()
 	w.replaced(n1)
 	w.verify(3, 0)
 	w.start(n1)
@@ -116,7 +109,7 @@ func TestADeadVoterThatIsBackBeforeItsRemovalStays(t *testing.T) {
 			n3, n4 := w.hosts[2], w.hosts[3]
 			before := w.id(n3)
 			n4.stopAt(at)
-			n3.powerOff()
+			n3.die()
 			w.within(grace+bound, n4.Options.Name+" stands still "+at, n4.stopped)
 			w.start(n3)
 			w.eventually("n3 answers", func() bool { return w.leader(n3) != 0 })

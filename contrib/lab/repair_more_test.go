@@ -64,7 +64,9 @@ func TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere(t *
 	together := f.Hosts[3:5]
 	f.check(f.powerLoss(together))
 	began := time.Now()
+	told := map[string]string{}
 	f.within(2*(grace+bound), "five vote without the two of one rack", func() bool {
+		f.notes(told, began)
 		return f.has(5, 0) && !slices.ContainsFunc(f.members(), func(m *etcdserverpb.Member) bool {
 			return m.Name == together[0].Name || m.Name == together[1].Name
 		})
