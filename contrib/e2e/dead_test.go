@@ -24,13 +24,17 @@ func threeVoters(t *testing.T, proxied bool) *world {
 	return w
 }
 
-// die ends all that runs on a host, as the loss of its power does, until it is started again.
+// die kills all that runs on a host, as the loss of its power does, until it is started again. Its etcd was not stopped
+// in order.
 func (h *host) die() {
 	h.w.t.Helper()
-	h.w.killed, h.running, h.off = true, false, true
-	if err := h.end(); err != nil {
-		h.w.t.Fatal(err)
-	}
+	h.kill()
+	h.killEtcd()
+	h.w.eventually("nothing runs on "+h.Options.Name, func() bool {
+		pid, err := h.EtcdPID(h.w.t.Context())
+		return err == nil && pid == 0
+	})
+	h.off = true
 	h.answers(false)
 }
 
@@ -49,9 +53,9 @@ func TestAVoterWhoseMachineDiesIsCalledDeadByTheOthersUntilItsAgentIsBack(t *tes
 		me().ctl(h, "explain").is(t, "explain", 0, "quorumctl member remove n3 --reason '<why>'")
 	}
 	w.start(n3)
-	// Its etcd counts as stopped, or as failed if that ended before the agent, and is started again then.
-	alive := func(h *host) bool { return h.waitsFor(policy.VoterNotLive) || h.waitsFor(policy.AtRest) }
-	w.eventually("n3 is dead no more: quorumd is alive there", func() bool { return alive(n1) && alive(n2) })
+	w.eventually("n3 is dead no more: quorumd has started its etcd", func() bool {
+		return n1.waitsFor(policy.AtRest) && n2.waitsFor(policy.AtRest)
+	})
 }
 
 func TestAVoterThatIsCutOffAndServesIsNeverCalledDead(t *testing.T) {
