@@ -170,7 +170,7 @@ sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: S
 	GOGC=50 $(GO) test -count=1 -timeout 3h -run AFleetAsksEtcdForLittle -v ./agent -args -fleet.spares=$(or $(SPARES),2000)
 
 nightly: model-deep etcd build ## what is too long for every change: large scopes, 10,000 simulated hours, every mutant, the whole lab
-	$(TESTS) $(GO) test -timeout 25m -tags 'long nightly' -run '^($(NIGHTLY_E2E))$$' $(E2E)
+	$(TESTS) $(GO) test -timeout 25m -parallel 6 -tags 'long nightly' -run '^($(NIGHTLY_E2E))$$' $(E2E)
 	$(MAKE) model
 	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./agent/policy/model
 	$(MAKE) test-model-etcd

@@ -6,6 +6,7 @@
 package e2e
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ func TestWhateverHappensInTheMidstOfAReplacementFullStrengthComesBack(t *testing
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer registers.Stop()
+				defer registers.Close()
 				n4.stopAt(at)
 				n3.die()
 				w.within(grace+bound, n4.Options.Name+" stands still "+at, n4.stopped)
@@ -84,9 +85,9 @@ func TestWhateverHappensInTheMidstOfAReplacementFullStrengthComesBack(t *testing
 				}
 				w.rolesAgree()
 				w.verify(3, 0)
-				seen := registers.Stop()
+				seen, err := registers.Stop()
 				t.Logf("%d accesses, of which %d of unknown outcome", len(seen), unknown(seen))
-				if err := testbed.Linearizable(seen); err != nil {
+				if err = errors.Join(err, testbed.Linearizable(seen)); err != nil {
 					t.Error(err)
 				}
 			})

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +22,9 @@ const (
 	// registerLife is for how long a register is accessed before the next one is: with few accesses to each, all orders
 	// in which those of unknown outcome may have taken effect can be tried.
 	registerLife = 3 * time.Second
+	// lastTimeout is how long a member may take to tell what all registers hold in the end.
+	lastTimeout     = 5 * time.Second
+	registersPrefix = "registers/"
 	// registersBound is how long it may take to check them.
 	registersBound = 2 * time.Minute
 )
@@ -66,14 +68,49 @@ func StartRegisters(ctx context.Context, endpoints []string) (*Registers, error)
 	return r, nil
 }
 
-// Stop ends all clients and gives what they saw.
-func (r *Registers) Stop() []Access {
+// Stop ends all clients, reads every register once more, and gives what was seen: what is lost of a register that
+// nobody accesses any more would go unnoticed.
+func (r *Registers) Stop() ([]Access, error) {
+	r.stop()
+	r.running.Wait()
+	last, err := r.last()
+	r.Close()
+	return append(r.all, last...), err
+}
+
+// Close ends all clients. It may be called again.
+func (r *Registers) Close() {
 	r.stop()
 	r.running.Wait()
 	_ = r.close() // the connections of clients that have nothing more to say
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.all)
+}
+
+// last reads all registers through the first client that is answered.
+func (r *Registers) last() (all []Access, err error) {
+	for _, client := range r.clients {
+		call := time.Since(r.began)
+		ctx, cancel := context.WithTimeout(context.Background(), lastTimeout)
+		answer, failed := client.Get(ctx, registersPrefix, clientv3.WithPrefix())
+		cancel()
+		if failed != nil {
+			err = fmt.Errorf("cannot read what the registers hold in the end: %w", failed)
+			continue
+		}
+		holds := map[string]string{}
+		for _, a := range r.all {
+			holds[a.Register] = "" // where a write is of unknown outcome
+		}
+		for _, kv := range answer.Kvs {
+			holds[string(kv.Key)] = string(kv.Value)
+		}
+		for name, value := range holds {
+			all = append(all, Access{
+				Client: len(r.clients), Register: name, Value: value, Call: call, Return: time.Since(r.began),
+			})
+		}
+		return all, nil
+	}
+	return nil, err
 }
 
 func (r *Registers) close() error {
@@ -95,7 +132,8 @@ func (r *Registers) run(ctx context.Context, name int, client *clientv3.Client) 
 		case <-tick.C:
 		}
 		now := time.Since(r.began)
-		a := Access{Client: name, Register: fmt.Sprintf("registers/%d", now/registerLife), Write: n%2 == 0, Call: now}
+		a := Access{Client: name, Register: fmt.Sprint(registersPrefix, int(now/registerLife)), Call: now}
+		a.Write = (n+name)%2 == 0 // while one writes another reads
 		if a.Write {
 			a.Value = fmt.Sprintf("%d/%d", name, n)
 		}

@@ -5,6 +5,7 @@ package testbed
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -56,8 +57,10 @@ func TestRegistersOfARealEtcdAreLinearizable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer r.Close()
 	r.waitBusy(t, func() {})
-	if err := Linearizable(r.Stop()); err != nil {
+	seen, err := r.Stop()
+	if err = errors.Join(err, Linearizable(seen)); err != nil {
 		t.Error(err)
 	}
 }
@@ -98,17 +101,55 @@ func TestWhatARealEtcdLosesOrReadsTooLateIsFound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			defer r.Close()
 			r.waitBusy(t, func() {
 				if err := undo(t.Context(), client); err != nil {
 					t.Fatal(err)
 				}
 			})
-			err = Linearizable(r.Stop())
+			seen, err := r.Stop()
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = Linearizable(seen)
 			t.Log(err)
 			if err == nil || strings.Contains(err.Error(), "not found out") {
 				t.Errorf("%s, and that is not found", what)
 			}
 		})
+	}
+}
+
+func TestAWriteThatIsLostOfARegisterThatNobodyAccessesAnyMoreIsFound(t *testing.T) {
+	t.Parallel()
+	c := StartCluster(t, 1, ClusterOptions{})
+	r, err := StartRegisters(t.Context(), append(c.Endpoints(), c.Endpoints()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	r.waitBusy(t, func() {})
+	r.mu.Lock()
+	first := r.all[0].Register
+	r.mu.Unlock()
+	Eventually(t, time.Minute, "both clients have gone on to another register", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		on := map[int]string{}
+		for _, a := range r.all {
+			on[a.Client] = a.Register
+		}
+		return on[0] != first && on[1] != first
+	})
+	if _, err := c.Client(t).Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := r.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Linearizable(seen); err == nil || !strings.Contains(err.Error(), first) {
+		t.Errorf("%s is gone, and it is found that %v", first, err)
 	}
 }
 
