@@ -75,7 +75,7 @@ func TestWhateverHappensInTheMidstOfAReplacementFullStrengthComesBack(t *testing
 				w.never(struckFor, "a host that works is removed", func() bool { return w.expelled(w.hosts[:2]) })
 				also.mend(w)
 				began := time.Now()
-				w.within(grace+2*bound, "three vote and answer again", w.full)
+				w.within(3*(grace+bound), "three vote and answer again", w.full) // its time may begin anew
 				t.Logf("full strength %v after all was mended", time.Since(began).Round(100*time.Millisecond))
 				if w.expelled(w.hosts[:2]) {
 					t.Error("a host that works was removed")
