@@ -110,6 +110,8 @@ func (w *world) full() bool {
 func (w *world) expelled(hosts []*host) bool {
 	list := w.members()
 	return list != nil && slices.ContainsFunc(hosts, func(h *host) bool {
-		return !slices.ContainsFunc(list, func(m *etcdserverpb.Member) bool { return m.PeerURLs[0] == h.Options.PeerURL })
+		return !slices.ContainsFunc(list, func(m *etcdserverpb.Member) bool {
+			return m.PeerURLs[0] == h.Options.PeerURL
+		})
 	})
 }
