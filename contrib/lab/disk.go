@@ -20,7 +20,7 @@ import (
 
 // The sizes of a host's disks. Their images are sparse.
 const (
-	diskSize  = 6 << 30 // a database of 1 GB, its log, and room for a copy of it: free space twice its size is asked for
+	diskSize  = 6 << 30 // a database of 1 GB and its log, and before it is copied to a host twice its size
 	stateSize = 32 << 20
 )
 
