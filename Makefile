@@ -98,6 +98,10 @@ NIGHTLY_LAB := TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHol
 	TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere|$\
 	TestADeadVoterOfAGigabyteIsReplacedByTheStandbyAsSoonAsOneOfNothing
 
+# Of the tests with a slow disk: those that take longest.
+NIGHTLY_FAULTS := TestAFollowerWhoseDiskIsSlowGivesItsPlaceToASpare|$\
+	TestAVoterWhoseDiskIsSlowIsRemovedThoughTheAgentOfItsHeirWasGone|TestAVoterTooManyIsToldWhoseDiskIsWellAgain
+
 test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/
 	@# More packages at once than processors: many wait for an etcd, a timeout or a program, and not for a processor.
 	$(TESTS) $(GOTEST) -p 4 -timeout 15m -skip '$(LONG_FLEETS)|$(LONG_SIM)' $(UNIT)
@@ -125,7 +129,7 @@ test-matrix: etcd-all build ## join and promotion with etcd 3.4 (Debian's), 3.5,
 
 test-faults: etcd build $(CACHE)/faultfs ## tests on a file system with faults (needs root and /dev/fuse)
 	$(GO) test -C contrib/faultfs -count=1 -timeout 5m ./...
-	$(GOTEST) -count=1 -timeout 25m -tags faultfs -run 'Disk|Faultfs' ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify ./agent/plugins
+	$(GOTEST) -count=1 -timeout 25m -tags faultfs -run 'Disk|Faultfs' -skip '$(NIGHTLY_FAULTS)' ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify ./agent/plugins
 	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags faultfs ./contrib/faults
 
 fault-table: etcd build $(CACHE)/faultfs ## provoke every fault, and make contrib/faults/FAULTS.md of what was found (needs root)
@@ -169,8 +173,9 @@ endif
 sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: SPARES=2000
 	GOGC=50 $(GO) test -count=1 -timeout 3h -run AFleetAsksEtcdForLittle -v ./agent -args -fleet.spares=$(or $(SPARES),2000)
 
-nightly: model-deep etcd build ## what is too long for every change: large scopes, 10,000 simulated hours, every mutant, the whole lab
+nightly: model-deep etcd build $(CACHE)/faultfs ## what is too long for every change: large scopes, 10,000 simulated hours, every mutant, the whole lab
 	$(TESTS) $(GO) test -timeout 25m -parallel 6 -tags 'long nightly' -run '^($(NIGHTLY_E2E))$$' $(E2E)
+	$(GO) test -timeout 30m -tags faultfs -run '^($(NIGHTLY_FAULTS))$$' $(E2E)
 	$(MAKE) model
 	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./agent/policy/model
 	$(MAKE) test-model-etcd

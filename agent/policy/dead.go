@@ -76,8 +76,8 @@ func (v View) abandoned(m Member) (since time.Duration, why string) {
 	return since, ""
 }
 
-// wordAwaited gives how soon a voter's host looks again while its word on who is dead is waited for: by an operation, or
-// because a voter has only just fallen silent; 0 when it is not.
+// wordAwaited gives how soon a voter's host looks again while its word on who is dead is waited for: by an operation,
+// or because a voter has only just fallen silent; 0 when it is not.
 func (v View) wordAwaited() time.Duration {
 	if roleOf(v) != RoleVoter {
 		return 0

@@ -236,12 +236,20 @@ func TestAVotersHostLooksAgainSoonWhileItsWordOnWhoIsDeadIsWaitedFor(t *testing.
 		change func(v *View)
 		want   time.Duration
 	}{
-		"a voter has been silent for 10 min":  {func(*View) {}, 0},
-		"it has fallen silent just now":       {func(v *View) { v.Cluster.Members[2].DownFor = time.Second }, lookSoon},
-		"dead voters are not replaced":        {func(v *View) { v.Cluster.Members[2].DownFor, v.Limits.DeadGrace = 1, 0 }, 0},
-		"another host is taking its place":    {func(v *View) { v.Op = replaced }, lookSoon},
-		"that is past its removal":            {func(v *View) { op := *replaced; op.Phase = PhasePromoted; v.Op = &op }, 0},
-		"another operation asks nobody of it": {func(v *View) { v.Op = &Op{Kind: KindJoin, Host: "n4", HostName: "n4"} }, 0},
+		"a voter has been silent for 10 min": {func(*View) {}, 0},
+		"it has fallen silent just now": {
+			func(v *View) { v.Cluster.Members[2].DownFor = time.Second }, lookSoon,
+		},
+		"dead voters are not replaced": {
+			func(v *View) { v.Cluster.Members[2].DownFor, v.Limits.DeadGrace = time.Second, 0 }, 0,
+		},
+		"another host is taking its place": {func(v *View) { v.Op = replaced }, lookSoon},
+		"that is past its removal": {
+			func(v *View) { op := *replaced; op.Phase, v.Op = PhasePromoted, &op }, 0,
+		},
+		"another operation asks nobody of it": {
+			func(v *View) { v.Op = &Op{Kind: KindJoin, Host: "n4", HostName: "n4"} }, 0,
+		},
 	} {
 		v := besideDead()
 		c.change(&v)
