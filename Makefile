@@ -129,7 +129,7 @@ test-matrix: etcd-all build ## join and promotion with etcd 3.4 (Debian's), 3.5,
 
 test-faults: etcd build $(CACHE)/faultfs ## tests on a file system with faults (needs root and /dev/fuse)
 	$(GO) test -C contrib/faultfs -count=1 -timeout 5m ./...
-	$(GOTEST) -count=1 -timeout 25m -tags faultfs -run 'Disk|Faultfs' -skip '$(NIGHTLY_FAULTS)' ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify ./agent/plugins
+	$(TESTS) $(GOTEST) -count=1 -timeout 25m -tags faultfs -run 'Disk|Faultfs' -skip '$(NIGHTLY_FAULTS)' ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify ./agent/plugins
 	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags faultfs ./contrib/faults
 
 fault-table: etcd build $(CACHE)/faultfs ## provoke every fault, and make contrib/faults/FAULTS.md of what was found (needs root)
@@ -174,8 +174,8 @@ sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: S
 	GOGC=50 $(GO) test -count=1 -timeout 3h -run AFleetAsksEtcdForLittle -v ./agent -args -fleet.spares=$(or $(SPARES),2000)
 
 nightly: model-deep etcd build $(CACHE)/faultfs ## what is too long for every change: large scopes, 10,000 simulated hours, every mutant, the whole lab
-	$(TESTS) $(GO) test -timeout 25m -parallel 6 -tags 'long nightly' -run '^($(NIGHTLY_E2E))$$' $(E2E)
-	$(GO) test -timeout 30m -tags faultfs -run '^($(NIGHTLY_FAULTS))$$' $(E2E)
+	$(TESTS) $(GO) test -count=1 -timeout 25m -parallel 6 -tags 'long nightly' -run '^($(NIGHTLY_E2E))$$' $(E2E)
+	$(TESTS) $(GO) test -count=1 -timeout 30m -tags faultfs -run '^($(NIGHTLY_FAULTS))$$' $(E2E)
 	$(MAKE) model
 	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./agent/policy/model
 	$(MAKE) test-model-etcd
@@ -257,6 +257,7 @@ $(NODE_EXPORTER): contrib/bench/exporter/go.mod
 
 lint: $(LINT) ## go vet and golangci-lint
 	$(GO) vet ./...
+	$(GO) vet -tags 'long nightly faultfs lab root slow realetcd packages systemdtest vm' ./...
 	$(LINT) run ./...
 
 $(LINT):

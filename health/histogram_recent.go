@@ -25,12 +25,12 @@ func (k *Recent) Take(at time.Duration, now Histogram, span time.Duration) (grow
 		k.at, k.seen = nil, nil
 		return Histogram{}, 0
 	}
-	if n := len(k.at); n == 0 || k.at[n-1] < at {
-		if n > 0 {
-			if _, same := now.Delta(k.seen[n-1]); !same { // another etcd
-				k.at, k.seen = nil, nil
-			}
+	if n := len(k.at); n > 0 {
+		if _, same := now.Delta(k.seen[n-1]); !same { // another etcd
+			k.at, k.seen = nil, nil
 		}
+	}
+	if n := len(k.at); n == 0 || at-k.at[n-1] >= span/(recentKept-2) { // however often it is looked at
 		k.at, k.seen = append(k.at, at), append(k.seen, now)
 	}
 	for len(k.at) > 2 && at-k.at[1] >= span || len(k.at) > recentKept {

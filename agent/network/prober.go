@@ -113,6 +113,11 @@ func (m *member) sight(oldest time.Duration) Sight {
 		Member: m.ID, Name: m.Name, Peer: peer.shown, Client: client.shown,
 		LookedAt: min(peer.lookedAt, client.lookedAt), Missed: peer.missed+client.missed > 0,
 	}
+	for _, w := range m.ways {
+		if w.missed > 0 {
+			s.MissedAt = max(s.MissedAt, w.missedAt)
+		}
+	}
 	s.Lost = min(peer.missed, client.missed) >= lostAfter && s.LookedAt >= oldest
 	if s.Lost {
 		s.LostAt = max(peer.missedAt, client.missedAt)

@@ -18,13 +18,13 @@ import (
 )
 
 // metricsEvery is how often the local etcd is asked for what it tells of itself; silentEvery how often one that has
-// told nothing, since mostly it has just been started, and while a member is lost; and askedEvery while somebody waits
-// for what it says of its connections, and until a member that takes no connection has been lost for lostKnown.
+// told nothing, since mostly it has just been started, and while a member takes no connection; and askedEvery while
+// somebody waits for what it says of its connections, and for the first missedKnown of a member that takes none.
 const (
 	metricsEvery = 30 * time.Second
 	silentEvery  = 5 * time.Second
 	askedEvery   = time.Second
-	lostKnown    = 30 * time.Second
+	missedKnown  = 30 * time.Second
 )
 
 // local gives what the etcd of this host has told last of itself, and what its members have in their statuses.
@@ -96,17 +96,15 @@ func (j *judge) metrics(ctx context.Context, r *round.Round) health.EtcdReading 
 // metricsPace gives how often the local etcd is asked, by what it has told last, if it was looked at.
 func metricsPace(r *round.Round, asked bool, last health.EtcdReading, looked bool) time.Duration {
 	missed := func(s network.Sight) bool { return s.Missed }
+	lately := func(s network.Sight) bool { return s.Missed && r.At-s.MissedAt <= missedKnown }
 	switch {
-	case asked, slices.ContainsFunc(r.Sights, func(s network.Sight) bool { return s.Missed && !lostLong(s, r.At) }):
+	case asked, slices.ContainsFunc(r.Sights, lately):
 		return askedEvery
 	case looked && !last.HasLeader.Known, slices.ContainsFunc(r.Sights, missed):
 		return silentEvery
 	}
 	return metricsEvery
 }
-
-// lostLong tells whether a member has been lost for so long that what the local etcd hears of it is known.
-func lostLong(s network.Sight, at time.Duration) bool { return s.Lost && at-s.LostAt > lostKnown }
 
 // smallest is the size of the smallest database of another voter.
 func smallest(r *round.Round, own uint64) health.Figure {

@@ -87,18 +87,15 @@ func TestAHostWithAMemberLooksAtWhatAllMembersShowAndAnotherOneAtNone(t *testing
 
 func TestEtcdIsAskedEverySecondWhileAMemberFallsSilentAndMoreSeldomOnceThatIsKnown(t *testing.T) {
 	t.Parallel()
-	missed := network.Sight{Member: 3, Missed: true}
-	lost := network.Sight{Member: 3, Missed: true, Lost: true, LostAt: time.Hour}
+	missed := network.Sight{Member: 3, Missed: true, MissedAt: time.Hour}
 	for name, c := range map[string]struct {
 		seen network.Sight
 		at   time.Duration
 		want time.Duration
 	}{
-		"all take connections":           {network.Sight{Member: 3}, time.Hour, metricsEvery},
-		"one takes none":                 {missed, time.Hour, askedEvery},
-		"it is lost":                     {lost, time.Hour + 10*time.Second, askedEvery},
-		"it has been lost for a while":   {lost, time.Hour + lostKnown + time.Second, silentEvery},
-		"that one takes connections too": {network.Sight{Member: 3, LostAt: time.Hour}, 2 * time.Hour, metricsEvery},
+		"all take connections":          {network.Sight{Member: 3}, time.Hour, metricsEvery},
+		"one takes none":                {missed, time.Hour + 10*time.Second, askedEvery},
+		"it has taken none for a while": {missed, time.Hour + missedKnown + time.Second, silentEvery},
 	} {
 		r := &round.Round{At: c.at, Sights: []network.Sight{c.seen}}
 		told := health.EtcdReading{HasLeader: known(1)}

@@ -62,6 +62,14 @@ func (s *Since) carry(oldest time.Duration, round uint64) {
 	}
 }
 
+// bridge keeps one mark over such a round, if it was asked for since then.
+func (s *Since) bridge(name string, oldest time.Duration, round uint64) {
+	if m, ok := s.marks[name]; ok && m.seen >= oldest {
+		m.round = round
+		s.marks[name] = m
+	}
+}
+
 // truth gives how long a condition has held without break; 0 when it does not hold.
 func (s *Since) truth(name string, holds bool, now time.Duration, round uint64) time.Duration {
 	if !holds {

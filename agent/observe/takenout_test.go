@@ -45,17 +45,17 @@ func TestAHostThatWasTakenOutIsWellFromWhenItHasReadThat(t *testing.T) {
 		{"its disk is slow", 4 * time.Minute, &once, health.Slow, false, policy.TakenOut{Times: 1, Ago: time.Hour}},
 		{"it is well anew", 5 * time.Minute, &once, health.OK, false, policy.TakenOut{Times: 1, Ago: time.Hour}},
 		{"it is cut off", 5*time.Minute + time.Second, nil, health.OK, true, policy.TakenOut{}},
-		{"for long", 7 * time.Minute, nil, health.OK, true, policy.TakenOut{}},
-		{"and back", 8 * time.Minute, &once, health.OK, false, policy.TakenOut{Times: 1, Ago: time.Hour}},
+		{"for long", 8*time.Minute + 30*time.Second, nil, health.OK, true, policy.TakenOut{}},
+		{"and back", 9 * time.Minute, &once, health.OK, false, policy.TakenOut{Times: 1, Ago: time.Hour}},
 		{
-			"it was taken out again, by a clock that is ahead", 9 * time.Minute, &ahead, health.OK, false,
+			"it was taken out again, by a clock that is ahead", 10 * time.Minute, &ahead, health.OK, false,
 			policy.TakenOut{Times: 2},
 		},
 		{
-			"and the time has begun anew", 10 * time.Minute, &ahead, health.OK, false,
+			"and the time has begun anew", 11 * time.Minute, &ahead, health.OK, false,
 			policy.TakenOut{Times: 2, WellFor: time.Minute},
 		},
-		{"the repairs cannot be read", 11 * time.Minute, nil, health.OK, false, policy.TakenOut{}},
+		{"the repairs cannot be read", 12 * time.Minute, nil, health.OK, false, policy.TakenOut{}},
 	} {
 		r := quiet(uint64(i)+1, k.at)
 		r.Wall, r.Repairs, r.Verdict.State = wall, k.repairs, k.state

@@ -87,6 +87,9 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		b.etcd(&v, r, before)
 	} else { // who is dead was not contradicted in a blink
 		b.since.carry(r.At-round.Blink*c.Timing.Interval, r.Number)
+		if v.Health.Well() { // nor has a host broken its clean stretch that asks etcd as seldom as one may
+			b.since.bridge(cleanStretch, r.At-wellTurns*c.Timing.Interval, r.Number)
+		}
 	}
 	v.Cluster.ExpectedID = r.Noted.Cluster
 	if want := c.Cluster.ID; want != "" {

@@ -151,6 +151,14 @@ func (b *Builder) asked(r *round.Round) *policy.Asked {
 	return v
 }
 
+const (
+	// cleanStretch is the mark of since when a host has been well that was taken out.
+	cleanStretch = said + "well"
+	// wellTurns is for how many intervals it may not reach the cluster meanwhile: a host of a large fleet asks once in
+	// 30 of them, and may miss an answer.
+	wellTurns = 90
+)
+
 // takenOut makes the view of the times when this host's member was replaced. It is well from when this agent has seen
 // it to be so and has read that it was taken out: clocks of two hosts are compared for people only. What cannot be read
 // holds nobody back, since nobody is replaced then either.
@@ -161,7 +169,7 @@ func (b *Builder) takenOut(v *policy.View, r *round.Round) policy.TakenOut {
 	}
 	out := policy.TakenOut{Times: times, Ago: max(0, r.Wall.Sub(last.Time))}
 	if v.Health.Well() { // a further time begins it anew
-		out.WellFor = b.since.Of(said+"well", last.Member.String(), r.At, r.Number)
+		out.WellFor = b.since.Of(cleanStretch, last.Member.String(), r.At, r.Number)
 	}
 	return out
 }

@@ -82,7 +82,8 @@ func (v View) wordAwaited() time.Duration {
 	if roleOf(v) != RoleVoter {
 		return 0
 	}
-	if v.Op != nil && AsksWhoIsDead(v.Op.Kind) && Asks(v.Op.Kind, v.Op.Phase) {
+	asked := v.Op != nil && AsksWhoIsDead(v.Op.Kind) && Asks(v.Op.Kind, v.Op.Phase)
+	if asked && v.Pause == nil && v.Op.Elapsed < v.Limits.LearnerStall { // it ends then, unless it is held
 		return lookSoon
 	}
 	for m := range v.Cluster.voters() {

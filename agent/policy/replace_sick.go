@@ -81,11 +81,24 @@ func (v View) joinsFirst(who Member) bool {
 }
 
 // besideSlow tells whether the only voter that does not answer is the one that is slow whose place this host takes. A
-// slow disk keeps etcd from answering in time what has to pass through its log, and its vote counts still; or this host
-// does not reach it. Either way another vote beside costs nothing: the others were a quorum without it, and are then.
+// slow disk keeps etcd from answering in time what has to pass through its log, and its vote counts still. Were it
+// dead, a vote beside it would take from the others the failure that they can bear: so somebody must reach it, at a
+// time when whoever had lost it would know that.
 func (v View) besideSlow() bool {
 	who, there := v.memberByID(v.Op.Replaces)
-	return there && !who.Live && v.isSick(who) && !v.silent(who) && mayJoinBesideSlow(v.Cluster.Counts())
+	return there && !who.Live && who.DownFor >= fallsSilent && v.reached(who) && v.isSick(who) && !v.silent(who) &&
+		mayJoinBesideSlow(v.Cluster.Counts())
+}
+
+// reached tells whether the host of a member, or this one, says that it reaches another member.
+func (v View) reached(m Member) bool {
+	for _, h := range v.Hosts {
+		s, says := h.sight(m.ID)
+		if says && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL && !s.Lost && !s.Unsure {
+			return true
+		}
+	}
+	return false
 }
 
 // recovered says that a voter is not sick any more by its own host's word; empty while it is, or that is not known.

@@ -38,10 +38,11 @@ func silentSick(v *View) {
 	v.Hosts[2].Health, v.Hosts[2].Ails.HangsFor = health.Stalled, time.Minute
 }
 
-// unreached makes n3 one that does not answer this host.
+// unreached makes n3 one that does not answer this host, while n1 has a connection to it.
 func unreached(v *View) {
 	m := &v.Cluster.Members[2]
 	m.Live, m.LiveFor, m.DownFor = false, 0, time.Minute
+	v.Hosts[0].Sees = []Sight{{MemberID: 3, For: time.Hour}}
 }
 
 func well(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, Ails{} }
@@ -129,6 +130,14 @@ func TestWhoeverTakesThePlaceOfASickVoterThatAnswersVotesFirst(t *testing.T) {
 		}, StepNone, QuorumAtRisk},
 		{"nor with a second sick one", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
 		{"also when the sick one is too slow to answer", unreached, StepPromote, ""},
+		{"not when it has only just fallen silent: it may have died", func(v *View) {
+			unreached(v)
+			v.Cluster.Members[2].DownFor = 14 * time.Second
+		}, StepNone, VoterNotLive},
+		{"nor when nobody has a connection to it", func(v *View) {
+			unreached(v)
+			v.Hosts[0].Sees[0].Lost = true
+		}, StepNone, VoterNotLive},
 		{"nor with that, while another one does not answer", func(v *View) {
 			unreached(v)
 			v.Cluster.Members[1].Live = false

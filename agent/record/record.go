@@ -4,12 +4,12 @@
 // Package record is what quorumd keeps in etcd: the keys and the JSON values under
 // /quorumd/<cluster>/.
 //
-// Every value carries a version. A reader keeps the fields it does not know, so that an
-// older agent that rewrites a newer agent's record loses nothing, and it refuses a version
-// it does not know instead of guessing what it means.
+// Every value carries a version. A reader keeps the fields of a record that it does not know, so that an older agent
+// that rewrites a newer agent's record does not lose them (those of the entries of a list it does), and it refuses a
+// version it does not know instead of guessing what it means.
 //
-// Times in records are wall-clock times for people to read. No decision is taken on them:
-// hosts' clocks may be wrong, so agents judge by how long they themselves have seen a thing.
+// Times in records are wall-clock times for people to read. Agents judge by how long they themselves have seen a thing,
+// since hosts' clocks may be wrong; only how many repairs there were today, and within 30 days, goes by them.
 package record
 
 import (

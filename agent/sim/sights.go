@@ -86,6 +86,9 @@ func (s *sights) Sights() (all []network.Sight) {
 			Member: m.ID, Name: m.Name, Peer: way, Client: way, LookedAt: m.lookedAt, Missed: m.missed > 0,
 			Lost: m.missed >= lostAfter && m.lookedAt >= s.now()-3*s.every,
 		}
+		if sight.Missed {
+			sight.MissedAt = m.missedAt
+		}
 		if sight.Lost {
 			sight.LostAt = m.missedAt
 		}

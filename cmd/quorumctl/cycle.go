@@ -148,7 +148,10 @@ func (a *app) cycleAround(cmd *cobra.Command, command []string, c cycling) error
 		return err
 	}
 	code, err := a.runCommand(command, cmd.InOrStdin(), cmd.OutOrStdout(), signals)
-	signal.Stop(signals) // waits for those on their way: one that ended the command does not end the way back too
+	// This waits for those on their way: one that ended the command does not end the way back too. That one handles all
+	// but SIGQUIT, which would end quorumctl.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGQUIT)
+	signal.Stop(signals)
 	how := fmt.Sprintf("%s ended with %d", command[0], code)
 	if err != nil {
 		how = err.Error()

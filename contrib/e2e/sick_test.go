@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -49,8 +50,9 @@ func newSickWorldWith(t *testing.T, standbys int, also map[string]string) *sickW
 	t.Helper()
 	s := &sickWorld{}
 	set := map[string]string{
-		"repair.sick": sickGrace.String(), "timing.interval": "1s", "timing.callTimeout": "2500ms",
-		"timing.lockTTL": "15s", "timing.giveWay": "5s", "disk.directInterval": "1s", "disk.walInterval": "1s",
+		"repair.sick": sickGrace.String(), "repair.cleanFor": "5s",
+		"timing.interval": "1s", "timing.callTimeout": "2500ms", "timing.lockTTL": "15s", "timing.giveWay": "5s",
+		"disk.directInterval": "1s", "disk.walInterval": "1s",
 	}
 	maps.Copy(set, also)
 	slowed := func(i int, o *testbed.HostOptions) {
@@ -79,7 +81,7 @@ func (s *sickWorld) sicken() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { registers.Stop() })
+	s.t.Cleanup(registers.Close)
 	s.registers = registers
 	s.watch = s.watchMembers(s.hosts[1])
 	rule(s.t, s.disk, "fsync * delay="+sickFsync.String())
@@ -147,10 +149,11 @@ func (s *sickWorld) ordered(want ...policy.StepKind) {
 // keepsWrites checks that every write that was acknowledged is there, and that all that clients saw has an order.
 func (s *sickWorld) keepsWrites() {
 	s.t.Helper()
-	report, seen := s.load.Stop(), s.registers.Stop()
+	report := s.load.Stop()
+	seen, err := s.registers.Stop()
 	s.t.Logf("%d writes, %d failed, longest gap %d ms; %d accesses to registers, of which %d of unknown outcome",
 		report.Acked, report.Failed, report.LongestGap.Milliseconds(), len(seen), unknown(seen))
-	if err := testbed.Linearizable(seen); err != nil {
+	if err = errors.Join(err, testbed.Linearizable(seen)); err != nil {
 		s.t.Error(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
