@@ -88,8 +88,8 @@ type Sight struct {
 	LostAt time.Duration
 	// LookedAt is when the older of the last looks at both ports began; 0 when one was not looked at, or cannot be.
 	LookedAt time.Duration
-	// Missed: the last look at one of them has made no connection; the first of those in a row began at MissedAt, at the
-	// port that has been missed more lately.
+	// Missed: the last look at one of them has made no connection. The first of those in a row began at MissedAt, at
+	// the port that has been missed more lately.
 	Missed   bool
 	MissedAt time.Duration
 }
