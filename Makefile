@@ -88,7 +88,8 @@ LONG_FLEETS := TestAFleetAsksEtcdForLittleWhateverItsSize|TestHostsThatAllAskARe
 	TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder
 LONG_SIM    := TestEverySeededMistakeIsFound|TestSeedsThatOnceFoundSomethingFindNothingAnyMore
 TESTS_WITH   = $(shell grep -l '^//go:build $(1)$$' contrib/e2e/*.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | paste -sd'|')
-LONG_E2E     = $(shell echo '$(call TESTS_WITH,long)' | tr '|' '\n' | grep -v '^TestMatrix' | paste -sd'|') # that is test-matrix
+# Without what test-matrix plays. No comment behind it: the space before that would be part of the last name.
+LONG_E2E     = $(shell echo '$(call TESTS_WITH,long)' | tr '|' '\n' | grep -v '^TestMatrix' | paste -sd'|')
 NIGHTLY_E2E  = $(call TESTS_WITH,nightly)
 # Of the lab: what takes longest, and strikes where other tests of it strike less hard.
 NIGHTLY_LAB := TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHoldsNobodyUpForGood|$\
