@@ -85,8 +85,12 @@ func TestWhatMakeLeavesForLaterIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if line := regexp.MustCompile(`(?m)^[A-Z_0-9]+ *:?=.*[ \t]#.*$`).Find(makefile); line != nil {
+		t.Errorf("the space before the comment is part of what this sets: %s", line)
+	}
 	for list, dir := range map[string]string{
 		"LONG_FLEETS": "agent", "LONG_SIM": "agent/sim", "NIGHTLY_LAB": "contrib/lab",
+		"NIGHTLY_FAULTS": "contrib/e2e",
 	} {
 		_, after, found := strings.Cut(string(makefile), "\n"+list)
 		names := regexp.MustCompile(`^ *:= ((?:.*\$\\\n)*.*)\n`).FindStringSubmatch(after)
