@@ -122,19 +122,25 @@ const mostNamed = 3
 func (d Dead) Text(grace time.Duration) string {
 	text := fmt.Sprintf("%s has been dead for %s by the word of %s", d.Member.label(), d.For.Round(time.Second),
 		strings.Join(d.By, ", "))
+	return text + fate(d.Heir, d.Held, d.In, grace, fmt.Sprintf(" after %s", grace))
+}
+
+// fate says what becomes of a voter that is dead or sick: who takes its place, in how long, or why nobody does. after
+// says, for people, how long that takes where the time is over.
+func fate(heir, held string, in, grace time.Duration, after string) string {
 	switch {
-	case d.Heir != "":
-		return text + "; " + d.Heir + " is taking its place"
+	case heir != "":
+		return "; " + heir + " is taking its place"
 	case grace == 0:
-		return text + "; nobody takes its place, because " + d.Held
-	case d.Held != "" && d.In > 0:
-		return fmt.Sprintf("%s; another host may take its place in %s, but: %s", text, d.In.Round(time.Second), d.Held)
-	case d.Held != "":
-		return fmt.Sprintf("%s; another host may take its place after %s, but: %s", text, grace, d.Held)
-	case d.In > 0:
-		return fmt.Sprintf("%s; another host takes its place in %s", text, d.In.Round(time.Second))
+		return "; nobody takes its place, because " + held
+	case held != "" && in > 0:
+		return fmt.Sprintf("; another host may take its place in %s, but: %s", in.Round(time.Second), held)
+	case held != "":
+		return fmt.Sprintf("; another host may take its place%s, but: %s", after, held)
+	case in > 0:
+		return fmt.Sprintf("; another host takes its place in %s", in.Round(time.Second))
 	}
-	return text + "; another host is about to take its place"
+	return "; another host is about to take its place"
 }
 
 // fates says of the voters that do not answer which of them are dead, and what becomes of them. Where dead voters are

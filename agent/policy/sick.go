@@ -140,19 +140,7 @@ func SickVoters(v View) []Sick {
 func (s Sick) Text(grace time.Duration) string {
 	text := fmt.Sprintf("%s has been %s for %s by its own verdict, and %s", s.Member.label(), s.Verdict,
 		s.For.Round(time.Second), s.Witness)
-	switch {
-	case s.Heir != "":
-		return text + "; " + s.Heir + " is taking its place"
-	case grace == 0:
-		return text + "; nobody takes its place, because " + s.Held
-	case s.Held != "" && s.In > 0:
-		return fmt.Sprintf("%s; another host may take its place in %s, but: %s", text, s.In.Round(time.Second), s.Held)
-	case s.Held != "":
-		return fmt.Sprintf("%s; another host may take its place, but: %s", text, s.Held)
-	case s.In > 0:
-		return fmt.Sprintf("%s; another host takes its place in %s", text, s.In.Round(time.Second))
-	}
-	return text + "; another host is about to take its place"
+	return text + fate(s.Heir, s.Held, s.In, grace, "")
 }
 
 // sickHeld says why nobody takes the place of a sick voter, whatever the hosts that could are like; empty when one may.

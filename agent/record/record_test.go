@@ -294,7 +294,8 @@ func FuzzDecode(f *testing.F) {
 		`{"version":1,"KIND":"x","kind":"y","\u212aind":"z","new":{"a":[1, 2]},"target":"\xff<>"}`,
 		`{"version":1,"started":"2026-03-01T12:00:00+24:00","since":"2026-03-01T12:00:00-23:59","text":"\u0000\u2028"}`,
 		`{"version":1,"state":"running","hosts":[{"id":"a","state":"done","seconds":1.23456,"turn":1e9,"new":1}],"x":[[[]]]}`,
-		`{"version":1,"last":[{"time":"2026-11-23T03:00:00Z","host":"n4","member":"7","peerURL":"http://n3","new":1}],"x":1}`,
+		`{"version":1,"last":[{"time":"2026-11-23T03:00:00Z","host":"n4","member":"7","peerURL":"http://n3","new":1}],` +
+			`"x":1}`,
 		`{"version":1,"since":"0001-01-01T00:00:00+01:00","until":"0000-01-01T00:00:00-23:59","memberID":"0000"}`,
 	} {
 		f.Add([]byte(seed))

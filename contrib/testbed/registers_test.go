@@ -53,21 +53,22 @@ func TestAccessesThatNoOrderExplainsAreFound(t *testing.T) {
 func TestRegistersOfARealEtcdAreLinearizable(t *testing.T) {
 	t.Parallel()
 	c := StartCluster(t, 1, ClusterOptions{})
-	r, err := StartRegisters(t.Context(), append(c.Endpoints(), c.Endpoints()...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	r.waitBusy(t, func() {})
+	r := busyRegisters(t, c, func() {})
 	seen, err := r.Stop()
 	if err = errors.Join(err, Linearizable(seen)); err != nil {
 		t.Error(err)
 	}
 }
 
-// waitBusy waits until two clients have written and read for a while, and does something again and again meanwhile.
-func (r *Registers) waitBusy(t *testing.T, do func()) {
+// busyRegisters has two clients write and read until both have done so for a while, and does something again and again
+// meanwhile. They go on.
+func busyRegisters(t *testing.T, c *Cluster, do func()) *Registers {
 	t.Helper()
+	r, err := StartRegisters(t.Context(), append(c.Endpoints(), c.Endpoints()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
 	Eventually(t, time.Minute, "both clients have written and read", func() bool {
 		do()
 		r.mu.Lock()
@@ -80,6 +81,7 @@ func (r *Registers) waitBusy(t *testing.T, do func()) {
 		}
 		return len(seen) == 4 && len(r.all) > 60
 	})
+	return r
 }
 
 // TestWhatARealEtcdLosesOrReadsTooLateIsFound has a third client undo what the two write, of which they know nothing:
@@ -97,12 +99,7 @@ func TestWhatARealEtcdLosesOrReadsTooLateIsFound(t *testing.T) {
 			t.Parallel()
 			c := StartCluster(t, 1, ClusterOptions{})
 			client := c.Client(t)
-			r, err := StartRegisters(t.Context(), append(c.Endpoints(), c.Endpoints()...))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer r.Close()
-			r.waitBusy(t, func() {
+			r := busyRegisters(t, c, func() {
 				if err := undo(t.Context(), client); err != nil {
 					t.Fatal(err)
 				}
@@ -123,12 +120,7 @@ func TestWhatARealEtcdLosesOrReadsTooLateIsFound(t *testing.T) {
 func TestAWriteThatIsLostOfARegisterThatNobodyAccessesAnyMoreIsFound(t *testing.T) {
 	t.Parallel()
 	c := StartCluster(t, 1, ClusterOptions{})
-	r, err := StartRegisters(t.Context(), append(c.Endpoints(), c.Endpoints()...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	r.waitBusy(t, func() {})
+	r := busyRegisters(t, c, func() {})
 	r.mu.Lock()
 	first := r.all[0].Register
 	r.mu.Unlock()
