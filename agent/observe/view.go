@@ -199,7 +199,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			ID: h.ID, Name: h.Name, Domain: h.Domain, PeerURL: h.PeerURL, Role: policy.Role(h.Role), Health: state,
 			Spares: health.ParseGates(h.Spares), Qualified: h.Qualified, Manage: h.Mode == string(policy.Manage),
 			Waiting: policy.ReasonCode(h.Waiting),
-			P99:     time.Duration(h.FsyncP99 * float64(time.Second)),
+			P99:     writesTook(h.FsyncP99),
 			Wants:   policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: r.OpAt != 0 && h.Answers == r.OpAt,
 			Turn: !h.Turn.IsZero() && !r.Released.Frees(h.ID, h.Turn),
 			Own:  h.ID == b.config.Host.ID && b.ours(r, h.Instance),

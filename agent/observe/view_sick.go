@@ -12,6 +12,12 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
+// writesTook gives the time of writes that a record tells in seconds, an hour at most: a larger number would come out
+// as a time below zero, and its disk as the quickest.
+func writesTook(seconds float64) time.Duration {
+	return time.Duration(min(max(seconds, 0), time.Hour.Seconds()) * float64(time.Second))
+}
+
 // ails makes the view of what speaks against a host, and since when. What another agent there says is another word.
 func (b *Builder) ails(r *round.Round, h record.Host, state health.State) policy.Ails {
 	since := func(what string, holds bool) time.Duration {
@@ -24,6 +30,6 @@ func (b *Builder) ails(r *round.Round, h record.Host, state health.State) policy
 	return policy.Ails{
 		For:      since("sick", state == health.Slow || state == health.Stalled || state == health.Failed),
 		HangsFor: since("hangs", state == health.Stalled || state == health.Failed),
-		Fsync:    time.Duration(h.EtcdFsync * float64(time.Second)), FsyncFor: since("syncs", h.EtcdFsync > 0),
+		Fsync:    writesTook(h.EtcdFsync), FsyncFor: since("syncs", h.EtcdFsync > 0),
 	}
 }

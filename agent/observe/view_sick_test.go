@@ -53,3 +53,14 @@ func TestWhatSpeaksAgainstAHostCountsFromWhenItWasFirstSeen(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatARecordTellsOfWritesIsATimeThatWritesMayTake(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[float64]time.Duration{
+		0: 0, 0.25: 250 * time.Millisecond, -1: 0, 1e300: time.Hour, -1e300: 0,
+	} {
+		if got := writesTook(seconds); got != want {
+			t.Errorf("%g s: %s, want %s", seconds, got, want)
+		}
+	}
+}
