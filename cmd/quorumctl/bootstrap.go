@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 func (a *app) bootstrapCommand() *cobra.Command {
@@ -59,7 +60,7 @@ func (a *app) previewBootstrap(ctx context.Context, s control.Status) error {
 		p.line("this would start a new cluster %s with one voter:", word{s.Cluster.Name, bold})
 		p.line("    host     %s (%s), mode %s", s.Host.Name, s.Host.ID, s.Host.Mode)
 		p.line("    etcd     %s by %s, data in %s", s.Unit.Name, s.Unit.Runner, s.Unit.DataDir)
-		p.line("    health   %s%s", verdict(s.Health.State), after(": ", s.Health.Text))
+		p.line("    health   %s%s", words.Verdict(s.Health.State), after(": ", s.Health.Text))
 	})
 	if err != nil {
 		return err

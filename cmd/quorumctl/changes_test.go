@@ -80,7 +80,7 @@ func TestTheBackendsRefusalHasTheRightExitCode(t *testing.T) {
 			"bootstrap --yes", "pause --reason x", "resume", "op release --force --reason x",
 			"history",
 		} {
-			r := quorumctl(t, socket, words(line)...)
+			r := quorumctl(t, socket, spoken(line)...)
 			if r.code != c.code || r.stdout != "" {
 				t.Errorf("%s, %s: exit %d, want %d; %s%s", c.err.Code, line, r.code, c.code, r.stdout, r.stderr)
 			}
@@ -116,7 +116,7 @@ func TestADaemonThatIsNotThereIsSaidSoByEveryCommand(t *testing.T) {
 			t.Parallel()
 			want := "quorumctl: cannot reach quorumd at " + socket +
 				": connect: no such file or directory\n→ is it running? systemctl status quorumd\n"
-			if r := quorumctl(t, socket, words(line)...); r.code != exitUnavailable || r.stderr != want ||
+			if r := quorumctl(t, socket, spoken(line)...); r.code != exitUnavailable || r.stderr != want ||
 				r.stdout != "" {
 				t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 			}

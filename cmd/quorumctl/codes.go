@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/catalog"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 // code is what quorumctl says of a code without asking anybody.
@@ -94,7 +95,7 @@ func writeCode(p *page, c code) {
 	}
 	p.line("[%s] %s", word{c.Code, style}, c.Meaning)
 	if c.Kind == kindProblem {
-		p.line("    a problem of the machine; alone it makes the verdict %s", verdict(c.Verdict))
+		p.line("    a problem of the machine; alone it makes the verdict %s", words.Verdict(c.Verdict))
 	} else {
 		p.line("    a reason: why a host does what it does, or does no more")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/reach"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 // defaultConfig is where the package puts the configuration.
@@ -161,7 +162,7 @@ func misconfigured(file, as string, err error) error {
 		f.code, f.hint = exitPermission, "run it as root, or as the user that runs quorumd"
 	}
 	if problems, ok := errors.AsType[config.Errors](err); ok {
-		f.message = "cannot use " + file + ": " + count(len(problems), "mistake", "mistakes")
+		f.message = "cannot use " + file + ": " + words.Count(len(problems), "mistake", "mistakes")
 		f.details = strings.Split(err.Error(), "\n")
 		if as != "" {
 			f.details = append(f.details, "looked at as "+as)

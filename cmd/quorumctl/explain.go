@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 // explanation is the document of explain.
@@ -50,7 +51,7 @@ func writeExplanation(p *page, s control.Status) {
 	for _, r := range s.Reasons {
 		p.line("[%s] %s", word{r.Code, warn}, r.Text)
 		if !r.Since.IsZero() {
-			p.line("    since %s", since(r.Since, s.Time))
+			p.line("    since %s", words.Since(r.Since, s.Time))
 		}
 		do(p, r.Remedy)
 	}
@@ -64,7 +65,7 @@ func writeExplanation(p *page, s control.Status) {
 	}
 	writeAsked(p, s)
 	writeLoop(p, s.Loop)
-	p.line("next: %s", next(s))
+	p.line("next: %s", words.Next(s))
 	switch {
 	case s.Health.State != "OK":
 		p.line("→ quorumctl health")
@@ -75,7 +76,7 @@ func writeExplanation(p *page, s control.Status) {
 
 // writeVerdict writes the one line that says whether the host goes on, and what holds it back.
 func writeVerdict(p *page, s control.Status) {
-	who := fmt.Sprintf("%s (%s, mode %s)", s.Host.Name, lastRole(s), s.Host.Mode)
+	who := fmt.Sprintf("%s (%s, mode %s)", s.Host.Name, words.LastRole(s), s.Host.Mode)
 	because := ""
 	if n := len(s.Reasons); n > 0 {
 		because = " because of " + s.Reasons[0].Code
@@ -103,18 +104,18 @@ func writeVerdict(p *page, s control.Status) {
 func writeMeasured(p *page, h control.Health) {
 	text := "nothing measured yet"
 	switch l := h.Disk.WAL; {
-	case failed(h.State):
+	case words.Stopped(h.State):
 		text = h.Text
 	case l.Count > 0:
 		text = fmt.Sprintf("WAL fsync p99 %s%s, %d samples, newest %s old",
-			latency(l.P99), after(", limit ", limit(h.Disk)), l.Count, age(h.Disk.AgeSeconds))
+			words.Latency(l.P99), after(", limit ", limit(h.Disk)), l.Count, words.Age(h.Disk.AgeSeconds))
 	}
-	p.line("health: %s · %s", verdict(h.State), text)
+	p.line("health: %s · %s", words.Verdict(h.State), text)
 }
 
 func sinceIf(t, now time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return ", since " + since(t, now)
+	return ", since " + words.Since(t, now)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 func (a *app) healthCommand() *cobra.Command {
@@ -40,16 +41,16 @@ func (a *app) healthCommand() *cobra.Command {
 
 func writeHealth(p *page, s control.Status) {
 	h := s.Health
-	p.line("%s%s", verdict(h.State), after(": ", h.Text))
+	p.line("%s%s", words.Verdict(h.State), after(": ", h.Text))
 	if !h.Since.IsZero() {
-		p.line("    since %s", since(h.Since, s.Time))
+		p.line("    since %s", words.Since(h.Since, s.Time))
 	}
 	if !h.Qualified {
 		p.line("    not qualified: it has not passed the run that a first join needs")
 	}
 	do(p, h.Remedy)
 	for _, f := range h.Findings {
-		p.line("[%s] %s: %s", verdict(f.State), word{f.Code, bold}, f.Text)
+		p.line("[%s] %s: %s", words.Verdict(f.State), word{f.Code, bold}, f.Text)
 		p.line("    in %s%s%s", f.Component, sinceIf(f.Since, s.Time), mutedIf(f.Muted))
 		if f.Cause != "" {
 			p.line("    likely cause: %s: %s", f.Cause, f.Why)
@@ -67,7 +68,7 @@ func writeHealth(p *page, s control.Status) {
 		p.table(devices(h.Devices))
 		p.raw("")
 	}
-	p.line("next: %s", next(s))
+	p.line("next: %s", words.Next(s))
 }
 
 func mutedIf(muted bool) string {
@@ -80,32 +81,32 @@ func mutedIf(muted bool) string {
 // writeDisk writes the figures of the probe beside their limit. Those of a disk that has failed since say nothing.
 func writeDisk(p *page, h control.Health) {
 	d := h.Disk
-	if failed(h.State) {
+	if words.Stopped(h.State) {
 		d.WAL, d.Direct = control.Lane{}, control.Lane{}
 	}
 	t := table{head: []string{"FSYNC", "P50", "P99", "MAX", "SAMPLES", "P99 LIMIT"}}
 	t.add(laneRow("wal", d.WAL, limit(d))...)
 	t.add(laneRow("direct", d.Direct, "")...)
 	p.table(t)
-	if failed(h.State) {
+	if words.Stopped(h.State) {
 		p.line("what was measured before it was %s says nothing now", h.State)
 	}
 	if d.LeftOut > 0 {
 		p.line("left out: %d of the last minute's %s, taken while the processor was short", d.LeftOut,
-			count(int(d.Samples), "sample", "samples"))
+			words.Count(int(d.Samples), "sample", "samples"))
 	}
 	if d.InFlightOp != "" {
-		p.line("in flight: %s for %s", d.InFlightOp, latency(d.InFlightSeconds))
+		p.line("in flight: %s for %s", d.InFlightOp, words.Latency(d.InFlightSeconds))
 	}
 	free := ""
 	if d.FreeBytes > 0 {
-		free = " · free " + size(float64(d.FreeBytes))
+		free = " · free " + words.Size(float64(d.FreeBytes))
 	}
 	if d.AgeSeconds == nil {
 		p.line("never measured%s", free)
 		return
 	}
-	p.line("measured %s ago%s", age(d.AgeSeconds), free)
+	p.line("measured %s ago%s", words.Age(d.AgeSeconds), free)
 }
 
 // devices gives the devices below etcd's data, each below those that lie on it.
@@ -117,7 +118,7 @@ func devices(all []control.Device) table {
 			kind = d.Array.Level
 		}
 		if d.FlushSeconds > 0 {
-			flush = latency(d.FlushSeconds)
+			flush = words.Latency(d.FlushSeconds)
 		}
 		if d.Errors != nil {
 			errors = strconv.FormatUint(*d.Errors, 10)
@@ -128,21 +129,11 @@ func devices(all []control.Device) table {
 	return t
 }
 
-// failed tells whether a verdict makes what was measured before it worthless.
-func failed(verdict string) bool { return verdict == "FAILED" || verdict == "STALLED" }
-
-func laneRow(name string, l control.Lane, limit string) []word {
-	if l.Count == 0 {
-		return cells(name, "-", "-", "-", "0", limit)
-	}
-	return cells(name, latency(l.P50), latency(l.P99), latency(l.Max), strconv.FormatUint(l.Count, 10), limit)
-}
-
 func limit(d control.Disk) string {
 	if d.LimitSeconds == 0 {
 		return ""
 	}
-	return latency(d.LimitSeconds)
+	return words.Latency(d.LimitSeconds)
 }
 
 // do writes what a person can do.
@@ -158,4 +149,12 @@ func after(separator, text string) string {
 		return ""
 	}
 	return separator + text
+}
+
+func laneRow(name string, l control.Lane, limit string) []word {
+	if l.Count == 0 {
+		return cells(name, "-", "-", "-", "0", limit)
+	}
+	return cells(name, words.Latency(l.P50), words.Latency(l.P99), words.Latency(l.Max),
+		strconv.FormatUint(l.Count, 10), limit)
 }

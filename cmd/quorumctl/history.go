@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 func (a *app) historyCommand() *cobra.Command {
@@ -53,11 +54,11 @@ func writeHistory(p *page, h control.History) {
 	}
 	for _, l := range lines {
 		row := []word{
-			{text: stamp(l.Time)},
-			{text: l.HostName},
-			{text: l.Kind},
+			{Text: words.Stamp(l.Time)},
+			{Text: l.HostName},
+			{Text: l.Kind},
 			{l.Code, kindStyle(l.Kind)},
-			{text: l.Text},
+			{Text: l.Text},
 		}
 		if p.wide {
 			row = append(cells(strconv.FormatInt(l.Revision, 10)), row...)
@@ -67,7 +68,7 @@ func writeHistory(p *page, h control.History) {
 	p.table(t)
 }
 
-func kindStyle(kind string) style {
+func kindStyle(kind string) words.Tone {
 	switch kind {
 	case "refusal":
 		return warn

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 func (a *app) maintenanceCommand() *cobra.Command {
@@ -67,7 +68,7 @@ func checkFor(what, command string, d time.Duration) error {
 		return nil
 	}
 	return usage(command, "cannot %s: --for %s is out of bounds, it is %s to %s", what, d,
-		span(control.MinMaintenance), shortDuration(control.MaxMaintenance))
+		words.Span(control.MinMaintenance), shortDuration(control.MaxMaintenance))
 }
 
 // noTime is for the arguments of a command that takes none, where one may be a time for --wait.
@@ -107,7 +108,7 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&req.Reason, "reason", "", "why, in one line; it is shown and recorded")
 	durationVar(flags, &req.For, "for", control.DefaultMaintenance, "how long it is meant to last, "+
-		span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
+		words.Span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
 	flags.BoolVar(&req.KeepRunning, "keep-running", false,
 		"only take the turn: etcd runs on, and no other host goes down")
 	w.flags(cmd)

@@ -142,7 +142,7 @@ func TestAMaintenanceThatSomebodyElseEndsIsSaidSo(t *testing.T) {
 			d := worker(t)
 			d.down = []moment{d.down[0], c.end}
 			socket, _ := serving(t, d)
-			r := quorumctl(t, socket, words(c.line)...)
+			r := quorumctl(t, socket, spoken(c.line)...)
 			if r.code != c.code || !strings.Contains(r.stdout+r.stderr, c.says) || strings.Contains(r.stdout, "hello") {
 				t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 			}

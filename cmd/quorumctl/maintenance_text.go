@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 // maintenance is the document of the commands that take this host down.
@@ -32,7 +33,7 @@ func writeMaintenance(p *page, s control.Status) {
 		p.line("%s: %s", word{s.Host.Name, bold}, stateOf(*m))
 		p.line("    work     %s", workOf(*m))
 		p.line("    reason   %s", m.Reason)
-		p.line("    asked    %s by %s%s", since(m.Since, s.Time), m.By, after(", for the rollout ", m.Rollout))
+		p.line("    asked    %s by %s%s", words.Since(m.Since, s.Time), m.By, after(", for the rollout ", m.Rollout))
 		p.line("    until    %s", untilOf(*m, s.Time))
 		if len(s.Reasons) > 0 && m.State != control.MaintenanceSafe {
 			p.line("[%s] %s", word{s.Reasons[0].Code, warn}, s.Reasons[0].Text)
@@ -61,7 +62,7 @@ func writeTurn(p *page, s control.Status) {
 	writeOp(p, s)
 	writeOrphan(p, *s.Op)
 	if s.Op.Host != s.Host.ID {
-		p.line("    started  %s", since(s.Op.Started, s.Time))
+		p.line("    started  %s", words.Since(s.Op.Started, s.Time))
 	}
 }
 
@@ -70,9 +71,10 @@ func writeLast(p *page, s control.Status) {
 	switch {
 	case l == nil:
 	case l.Code == control.CodeCycled: // its text would only say so again
-		p.line("    last     %s by %s, %s: %s %s", l.Work, l.By, l.Reason, l.Code, since(l.Ended, s.Time))
+		p.line("    last     %s by %s, %s: %s %s", l.Work, l.By, l.Reason, l.Code, words.Since(l.Ended, s.Time))
 	default:
-		p.line("    last     %s by %s, %s: %s %s, %s", l.Work, l.By, l.Reason, l.Code, since(l.Ended, s.Time), l.Text)
+		p.line("    last     %s by %s, %s: %s %s, %s", l.Work, l.By, l.Reason, l.Code,
+			words.Since(l.Ended, s.Time), l.Text)
 	}
 }
 
@@ -91,7 +93,8 @@ func writeEnd(p *page, s control.Status) {
 	if l.Code == control.CodeCycled {
 		code, text = word{l.Code, good}, "the host is back"
 	}
-	p.line("%s: %s, %s, %s after it was asked for", word{s.Host.Name, bold}, code, text, span(l.Ended.Sub(l.Since)))
+	p.line("%s: %s, %s, %s after it was asked for", word{s.Host.Name, bold}, code, text,
+		words.Span(l.Ended.Sub(l.Since)))
 }
 
 // stateOf says how far a maintenance is, for people.
@@ -116,7 +119,7 @@ func stateOf(m control.Maintenance) word {
 	case control.MaintenanceWorking:
 		return word{"runs the command: etcd is stopped", good}
 	}
-	return word{text: m.State}
+	return word{Text: m.State}
 }
 
 func workOf(m control.Maintenance) string {
@@ -140,11 +143,11 @@ func workNamed(work, command string) string {
 func untilOf(m control.Maintenance, now time.Time) word {
 	switch {
 	case m.Until.IsZero():
-		return word{text: "it is done"}
+		return word{Text: "it is done"}
 	case m.Overdue || now.After(m.Until):
-		return word{fmt.Sprintf("%s: OVERDUE by %s", stamp(m.Until), span(now.Sub(m.Until))), bad}
+		return word{fmt.Sprintf("%s: OVERDUE by %s", words.Stamp(m.Until), words.Span(now.Sub(m.Until))), bad}
 	}
-	return word{text: fmt.Sprintf("%s (%s left)", stamp(m.Until), span(m.Until.Sub(now)))}
+	return word{Text: fmt.Sprintf("%s (%s left)", words.Stamp(m.Until), words.Span(m.Until.Sub(now)))}
 }
 
 // writeAsked writes what an operator has asked for, of this host and of the cluster, in a line each.
@@ -155,7 +158,7 @@ func writeAsked(p *page, s control.Status) {
 			why = "" // the line of the operation has said it
 		}
 		p.line("%s of %s: %s%s%s", word{workNamed(m.Work, m.Command), bold}, s.Host.Name,
-			word{m.State, stateOf(*m).style}, untilPart(*m, s.Time), why)
+			word{m.State, stateOf(*m).Tone}, untilPart(*m, s.Time), why)
 	}
 	if s.Rollout != nil && unfinished(*s.Rollout) {
 		r := *s.Rollout
@@ -174,5 +177,5 @@ func untilPart(m control.Maintenance, now time.Time) word {
 		return word{}
 	}
 	w := untilOf(m, now)
-	return word{", until " + w.text, w.style}
+	return word{", until " + w.Text, w.Tone}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 func (a *app) memberCommand() *cobra.Command {
@@ -78,7 +79,7 @@ func writeMembers(p *page, s control.Status) {
 	if c := s.Cluster; !c.Reachable {
 		p.line("%s", word{"etcd does not answer: " + cmp.Or(c.Error, "no cause is known"), bad})
 		if c.AgeSeconds != nil {
-			p.line("the list is %s old, and nobody can tell now who answers", age(c.AgeSeconds))
+			p.line("the list is %s old, and nobody can tell now who answers", words.Age(c.AgeSeconds))
 		}
 	}
 	t := table{head: []string{"MEMBER", "ID", "ROLE", "ETCD", "ANSWERS", "HOST", "QUORUMD"}}
@@ -87,19 +88,19 @@ func writeMembers(p *page, s control.Status) {
 	}
 	for _, m := range membersOf(s).Members {
 		row := []word{
-			{text: cmp.Or(m.Name, "(never started)")},
-			{text: m.ID},
+			{Text: cmp.Or(m.Name, "(never started)")},
+			{Text: m.ID},
 			memberRole(m.Member),
-			{text: m.Version},
+			{Text: m.Version},
 			answers(s, m.Member),
-			{text: m.Host},
-			{text: m.Quorumd},
+			{Text: m.Host},
+			{Text: m.Quorumd},
 		}
 		if m.Host == "" {
 			row[6] = word{"no agent", warn}
 		}
 		if p.wide {
-			row = append(row, cells(lag(m.Member), database(m.Member), strings.Join(m.PeerURLs, ","),
+			row = append(row, cells(words.Lag(m.Member), words.Database(m.Member), strings.Join(m.PeerURLs, ","),
 				strings.Join(m.ClientURLs, ","))...)
 		}
 		t.add(row...)
@@ -111,9 +112,9 @@ func writeMembers(p *page, s control.Status) {
 }
 
 func memberRole(m control.Member) word {
-	w := word{text: string(m.Role)}
+	w := word{Text: string(m.Role)}
 	if m.Leader {
-		w.text += ", leader"
+		w.Text += ", leader"
 	}
 	return w
 }
@@ -128,5 +129,5 @@ func answers(s control.Status, m control.Member) word {
 	case m.DownSeconds == nil:
 		return word{"no", bad}
 	}
-	return word{"not for " + age(m.DownSeconds), bad}
+	return word{"not for " + words.Age(m.DownSeconds), bad}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 func (a *app) memberRemoveCommand() *cobra.Command {
@@ -167,7 +168,7 @@ func earlyRemoval(r control.Removal, interrupted bool, last string, progress *pr
 	if interrupted {
 		f.code = exitFault
 		f.message = fmt.Sprintf("cannot wait until %s is removed: interrupted; it may still begin until %s", r.Name,
-			stamp(r.Until))
+			words.Stamp(r.Until))
 	}
 	return f
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 func (a *app) muteCommand() *cobra.Command {
@@ -76,7 +77,7 @@ func (a *app) unmuteCommand() *cobra.Command {
 
 // muteText says who has muted what, until when and why.
 func muteText(m control.Mute, now time.Time) string {
-	return m.Code + " is muted by " + m.By + " until " + stamp(m.Until) + " (" + span(m.Until.Sub(now)) +
+	return m.Code + " is muted by " + m.By + " until " + words.Stamp(m.Until) + " (" + words.Span(m.Until.Sub(now)) +
 		" left), unless it becomes worse than " + m.State + ": " + m.Reason
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 func (a *app) networkCommand() *cobra.Command {
@@ -85,18 +86,20 @@ func writeNetwork(p *page, doc networkDocument) {
 		return
 	}
 	t := table{head: []string{"FROM"}}
+	var ids []string
 	for _, m := range doc.Members {
+		ids = append(ids, m.ID)
 		t.head = append(t.head, "TO "+m.Name)
 	}
 	well, asked := 0, 0
 	for _, h := range doc.Hosts {
-		if h.MemberID == "" && !p.wide && reachesAll(h, doc.Members) {
+		if h.MemberID == "" && !p.wide && words.ReachesAll(h.Sees, ids) {
 			well++
 			continue
 		}
 		row := cells(h.Name)
 		for _, m := range doc.Members {
-			row = append(row, wayTo(h, m))
+			row = append(row, word(words.Way(h.MemberID, h.Sees, m.ID)))
 		}
 		t.add(row...)
 	}
@@ -105,46 +108,13 @@ func writeNetwork(p *page, doc networkDocument) {
 	}
 	p.table(t)
 	if well > 0 {
-		p.line("%s more, no members, reach every member: -o wide", count(well, "host", "hosts"))
+		p.line("%s more, no members, reach every member: -o wide", words.Count(well, "host", "hosts"))
 	}
 	if asked == 0 {
 		p.line("no host has looked often enough yet, or all are of a version that does not look")
 	}
 	for _, f := range doc.Findings {
-		p.line("[%s] %s: %s", verdict(f.State), word{f.Code, bold}, f.Text)
+		p.line("[%s] %s: %s", words.Verdict(f.State), word{f.Code, bold}, f.Text)
 		do(p, f.Remedy)
 	}
-}
-
-// reachesAll tells whether a host has looked at every member, and found nothing.
-func reachesAll(h networkHost, members []networkMember) bool {
-	return !slices.ContainsFunc(members, func(m networkMember) bool {
-		i := slices.IndexFunc(h.Sees, func(s control.Sight) bool { return s.MemberID == m.ID })
-		return i < 0 || h.Sees[i].Peer != reached || h.Sees[i].Client != reached
-	})
-}
-
-const reached = "answers" // a port that does
-
-// wayTo says how a host reaches a member: the time when both ports answer, or else what is wrong.
-func wayTo(h networkHost, m networkMember) word {
-	if h.MemberID == m.ID {
-		return word{"-", plain}
-	}
-	i := slices.IndexFunc(h.Sees, func(s control.Sight) bool { return s.MemberID == m.ID })
-	if i < 0 {
-		return word{"not known", plain}
-	}
-	s := h.Sees[i]
-	switch {
-	case s.Peer == reached && s.Client == reached:
-		return word{"≤ " + latency(s.RTTSeconds), good}
-	case s.Peer == s.Client:
-		return word{s.Peer, bad}
-	case s.Client == reached || s.Client == "":
-		return word{"peer " + cmp.Or(s.Peer, "not known"), bad}
-	case s.Peer == reached || s.Peer == "":
-		return word{"client " + s.Client, bad}
-	}
-	return word{"peer " + s.Peer + ", client " + s.Client, bad}
 }

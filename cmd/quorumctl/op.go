@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 func (a *app) opCommand() *cobra.Command {
@@ -54,7 +55,7 @@ func writeOperation(p *page, s control.Status) {
 		return
 	}
 	if !s.Cluster.Reachable {
-		p.line("%s", word{"no quorum answers: this is " + age(s.Cluster.AgeSeconds) + " old", bad})
+		p.line("%s", word{"no quorum answers: this is " + words.Age(s.Cluster.AgeSeconds) + " old", bad})
 	}
 	if s.Op == nil {
 		p.line("no operation is in flight")
@@ -67,7 +68,7 @@ func writeOperation(p *page, s control.Status) {
 		p.line("the lock is free")
 	case s.Lock.Mine:
 		p.line("the lock is held by %s, this host, for %s more", s.Lock.HolderName,
-			span(duration(s.Lock.ValidForSeconds)))
+			words.Span(words.Seconds(s.Lock.ValidForSeconds)))
 	default:
 		p.line("the lock is held by %s", s.Lock.HolderName)
 	}
@@ -82,9 +83,9 @@ func writeOpDetails(p *page, op control.Op, now time.Time) {
 	if op.MemberID != "" {
 		p.line("    member    %s", op.MemberID)
 	}
-	p.line("    started   %s%s", since(op.Started, now), after(" by ", op.By))
+	p.line("    started   %s%s", words.Since(op.Started, now), after(" by ", op.By))
 	if !op.Deadline.IsZero() {
-		p.line("    deadline  %s", stamp(op.Deadline))
+		p.line("    deadline  %s", words.Stamp(op.Deadline))
 	}
 	if op.Reason != "" {
 		p.line("    reason    %s", op.Reason)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 // columns is how wide a line for people is at most.
@@ -21,22 +23,16 @@ type page struct {
 	blocks   bool // a terminal shows it: bars are drawn with blocks
 }
 
-// style is how a word is painted: the parameters of the terminal's SGR sequence.
-type style string
+// word is a text with a tone.
+type word words.Word
 
 const (
-	plain style = ""
-	bold  style = "1"
-	good  style = "32"
-	warn  style = "33"
-	bad   style = "1;31"
+	plain = words.Plain
+	bold  = words.Strong
+	good  = words.Good
+	warn  = words.Warn
+	bad   = words.Bad
 )
-
-// word is a text with a style.
-type word struct {
-	text  string
-	style style
-}
 
 // String gives what was written so far.
 func (p *page) String() string { return p.text.String() }
@@ -49,7 +45,9 @@ func (p *page) line(format string, args ...any) {
 	for i, arg := range args {
 		switch arg := arg.(type) {
 		case word:
-			shown[i] = p.paint(clean(arg.text), arg.style)
+			shown[i] = p.paint(clean(arg.Text), arg.Tone)
+		case words.Word:
+			shown[i] = p.paint(clean(arg.Text), arg.Tone)
 		case int, int64, uint64:
 			shown[i] = arg
 		default:
@@ -76,11 +74,25 @@ func (p *page) raw(text string) {
 	p.text.WriteByte('\n')
 }
 
-func (p *page) paint(text string, s style) string {
-	if !p.coloured || s == plain || text == "" {
+// paint gives a text as the terminal shows it in that tone.
+func (p *page) paint(text string, tone words.Tone) string {
+	if !p.coloured || text == "" {
 		return text
 	}
-	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
+	var style string // the parameters of the terminal's SGR sequence
+	switch tone {
+	case bold:
+		style = "1"
+	case good:
+		style = "32"
+	case warn:
+		style = "33"
+	case bad:
+		style = "1;31"
+	default:
+		return text
+	}
+	return "\x1b[" + style + "m" + text + "\x1b[0m"
 }
 
 // clean makes a text fit for a terminal: one line of printable characters.

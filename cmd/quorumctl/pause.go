@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 func (a *app) pauseCommand() *cobra.Command {
@@ -31,8 +32,8 @@ func (a *app) pauseCommand() *cobra.Command {
 				return cannot("pause", err)
 			}
 			return a.emit(pause, func(p *page) {
-				p.line("%s by %s until %s (%s): %s", word{"paused", warn}, pause.By, stamp(pause.Until),
-					span(pause.Until.Sub(pause.Since)), pause.Reason)
+				p.line("%s by %s until %s (%s): %s", word{"paused", warn}, pause.By, words.Stamp(pause.Until),
+					words.Span(pause.Until.Sub(pause.Since)), pause.Reason)
 				p.line("→ quorumctl resume ends it earlier")
 			})
 		},
@@ -48,5 +49,5 @@ func (a *app) pauseCommand() *cobra.Command {
 
 // shortDuration shows hours as --for takes them.
 func shortDuration(d time.Duration) string {
-	return significant(d.Hours()) + "h"
+	return words.Significant(d.Hours()) + "h"
 }

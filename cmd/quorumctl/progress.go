@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 // progress shows how a long wait goes: one line for every change, with the time since the first.
@@ -53,7 +55,7 @@ func (p *progress) show(now time.Time, state, text string) error {
 	if !changed && !p.terminal {
 		return nil
 	}
-	line := fmt.Sprintf("%6s  %-9s  %s", span(now.Sub(p.first)), clean(state), clean(text))
+	line := fmt.Sprintf("%6s  %-9s  %s", words.Span(now.Sub(p.first)), clean(state), clean(text))
 	if !p.terminal {
 		pg := &page{}
 		pg.line("%s", line)

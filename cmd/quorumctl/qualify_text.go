@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quorumd/quorumd/agent/words"
 	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
@@ -58,16 +59,17 @@ func writeRuns(p *page, runs []qualify.Run) {
 		"WRITERS", "WRITES", "RATE", "P50", "P90", "P99", "95% SURE", "P99.9", "MAX", "P99/1",
 	}}
 	for _, r := range runs {
-		sure := "over " + latency(r.P99Low)
+		sure := "over " + words.Latency(r.P99Low)
 		if r.P99High > 0 {
-			sure = strings.TrimSuffix(latency(r.P99Low), " ms") + "…" + latency(r.P99High)
+			sure = strings.TrimSuffix(words.Latency(r.P99Low), " ms") + "…" + words.Latency(r.P99High)
 		}
 		times := ""
 		if one := runs[0].P99; one > 0 && r.Writers > 1 {
-			times = significant(r.P99/one) + "×"
+			times = words.Significant(r.P99/one) + "×"
 		}
-		t.add(cells(strconv.Itoa(r.Writers), strconv.Itoa(r.Writes), significant(r.Rate)+"/s", latency(r.P50),
-			latency(r.P90), latency(r.P99), sure, latency(r.P999), latency(r.Max), times)...)
+		t.add(cells(strconv.Itoa(r.Writers), strconv.Itoa(r.Writes), words.Significant(r.Rate)+"/s",
+			words.Latency(r.P50), words.Latency(r.P90), words.Latency(r.P99), sure,
+			words.Latency(r.P999), words.Latency(r.Max), times)...)
 	}
 	p.table(t)
 }
@@ -85,7 +87,7 @@ func writePeers(p *page, peers []qualify.Peer) {
 			large = "not answered"
 		}
 		t.add(cells(one.Address, strconv.Itoa(one.Tries), strconv.Itoa(one.Refused), strconv.Itoa(one.Failed),
-			latency(one.P50), latency(one.P99), latency(one.Max), large)...)
+			words.Latency(one.P50), words.Latency(one.P99), words.Latency(one.Max), large)...)
 	}
 	p.table(t)
 	p.raw("")
@@ -106,7 +108,7 @@ func writeDistribution(p *page, runs []qualify.Run) {
 	most := make([]int, len(runs))
 	bounds := map[float64]bool{}
 	for i, r := range runs {
-		t.head = append(t.head, strings.ToUpper(count(r.Writers, "writer", "writers")))
+		t.head = append(t.head, strings.ToUpper(words.Count(r.Writers, "writer", "writers")))
 		counts[i] = map[float64]int{}
 		for _, b := range r.Distribution {
 			counts[i][b.UpTo], bounds[b.UpTo] = b.Count, true
@@ -114,7 +116,7 @@ func writeDistribution(p *page, runs []qualify.Run) {
 		}
 	}
 	for _, bound := range slices.Sorted(maps.Keys(bounds)) {
-		row := cells(latency(bound))
+		row := cells(words.Latency(bound))
 		for i := range runs {
 			row = append(row, word{p.bar(counts[i][bound], most[i]), plain})
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 // rollout is the document of the rollout commands.
@@ -49,7 +50,7 @@ func remaining(r control.Rollout) (time.Duration, bool) {
 	}
 	slices.Sort(took)
 	n := len(took)
-	return time.Duration(left) * duration((took[(n-1)/2]+took[n/2])/2), true
+	return time.Duration(left) * words.Seconds((took[(n-1)/2]+took[n/2])/2), true
 }
 
 // unfinished tells whether there is something to do or to mend.
@@ -66,12 +67,12 @@ func writeRollout(p *page, s control.Status) {
 	r := *s.Rollout
 	p.line("rollout %s: %s%s, %s", word{workNamed(r.Work, r.Command), bold}, rolloutState(r), whose(r), progressOf(r))
 	p.line("    reason   %s", r.Reason)
-	p.line("    started  %s by %s", since(r.Started, s.Time), r.By)
+	p.line("    started  %s by %s", words.Since(r.Started, s.Time), r.By)
 	if r.Version != "" {
 		p.line("    until    etcd reports %s", r.Version)
 	}
 	if r.Text != "" && whose(r) == "" && r.State != control.RolloutRunning {
-		p.line("    because  %s", word{r.Text, rolloutState(r).style})
+		p.line("    because  %s", word{r.Text, rolloutState(r).Tone})
 	}
 	writeCurrent(p, s)
 	p.raw("")
@@ -80,9 +81,9 @@ func writeRollout(p *page, s control.Status) {
 		t.head = append(t.head, "ID")
 	}
 	for _, h := range ordered(r.Hosts) {
-		row := []word{{h.Name, bold}, hostState(h), {text: tookOf(h)}}
+		row := []word{{h.Name, bold}, hostState(h), {Text: tookOf(h)}}
 		if p.wide {
-			row = append(row, word{text: h.ID})
+			row = append(row, word{Text: h.ID})
 		}
 		t.add(row...)
 	}
@@ -101,7 +102,7 @@ func writeCurrent(p *page, s control.Status) {
 	for _, h := range s.Rollout.Hosts {
 		if h.State == control.RolloutHostCurrent && s.Op != nil && s.Op.Host == h.ID {
 			p.line("    now      %s, in phase %s, for %s; quorumctl explain says there what it waits for", h.Name,
-				s.Op.Phase, span(s.Time.Sub(s.Op.Started)))
+				s.Op.Phase, words.Span(s.Time.Sub(s.Op.Started)))
 		}
 	}
 }
@@ -128,7 +129,7 @@ func rolloutState(r control.Rollout) word {
 	case control.RolloutPaused, control.RolloutAborted:
 		return word{r.State, warn}
 	}
-	return word{text: r.State}
+	return word{Text: r.State}
 }
 
 // whose says who has changed a rollout that a person can change.
@@ -146,14 +147,14 @@ func hostState(h control.RolloutHost) word {
 	case control.RolloutHostCurrent:
 		return word{h.State, warn}
 	}
-	return word{text: h.State}
+	return word{Text: h.State}
 }
 
 func tookOf(h control.RolloutHost) string {
 	if h.State != control.RolloutHostDone || h.Seconds == 0 {
 		return ""
 	}
-	return span(duration(h.Seconds))
+	return words.Span(words.Seconds(h.Seconds))
 }
 
 // progressOf counts the hosts, and says how long the others may take.
@@ -167,12 +168,12 @@ func progressOf(r control.Rollout) string {
 			skipped++
 		}
 	}
-	text := fmt.Sprintf("%d of %s", done, count(len(r.Hosts)-skipped, "host", "hosts"))
+	text := fmt.Sprintf("%d of %s", done, words.Count(len(r.Hosts)-skipped, "host", "hosts"))
 	if skipped > 0 {
 		text += fmt.Sprintf(" and %d skipped", skipped)
 	}
 	if left, known := remaining(r); known {
-		text += fmt.Sprintf(", about %s left", span(left))
+		text += fmt.Sprintf(", about %s left", words.Span(left))
 	}
 	return text
 }

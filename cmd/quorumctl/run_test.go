@@ -319,7 +319,7 @@ func transcript(t *testing.T, socket string, lines ...string) []byte {
 	t.Helper()
 	var b strings.Builder
 	for _, line := range lines {
-		r := quorumctl(t, socket, words(line)...)
+		r := quorumctl(t, socket, spoken(line)...)
 		fmt.Fprintf(&b, "$ quorumctl %s\n%s%s", line, byRoot(t, r.stdout),
 			strings.ReplaceAll(r.stderr, socket, "SOCKET"))
 		if r.code != 0 {
@@ -347,8 +347,8 @@ func byRoot(t *testing.T, text string) string {
 	return text
 }
 
-// words splits a command line at blanks, outside of single quotes.
-func words(line string) []string {
+// spoken splits a command line at blanks, outside of single quotes.
+func spoken(line string) []string {
 	var list []string
 	for i, part := range strings.Split(line, "'") {
 		if i%2 == 1 {

@@ -141,7 +141,7 @@ func TestAnOutputThatCannotBeWrittenIsAnError(t *testing.T) {
 	socket, _ := serving(t, scene(t, "steady"))
 	for _, line := range []string{"status", "status -o json", "config default", "status --watch"} {
 		var errOut bytes.Buffer
-		code := run(t.Context(), append([]string{"--socket", socket}, words(line)...), broken{}, &errOut)
+		code := run(t.Context(), append([]string{"--socket", socket}, spoken(line)...), broken{}, &errOut)
 		if code != exitFault || !strings.HasPrefix(errOut.String(), "quorumctl: cannot write the output: ") {
 			t.Errorf("%s: exit %d: %s", line, code, &errOut)
 		}

@@ -17,7 +17,7 @@ func (t *table) add(cells ...word) { t.rows = append(t.rows, cells) }
 func cells(texts ...string) []word {
 	row := make([]word, len(texts))
 	for i, text := range texts {
-		row[i].text = text
+		row[i].Text = text
 	}
 	return row
 }
@@ -39,16 +39,16 @@ func (p *page) table(t table) {
 	for _, row := range rows {
 		var b strings.Builder
 		for i, w := range widths {
-			text := cut(clean(row[i].text), w)
-			b.WriteString(p.paint(text, row[i].style))
+			text := cut(clean(row[i].Text), w)
+			b.WriteString(p.paint(text, row[i].Tone))
 			b.WriteString(strings.Repeat(" ", w-width(text)) + gap)
 		}
-		for i, part := range p.fold(clean(row[last].text), columns-used) {
+		for i, part := range p.fold(clean(row[last].Text), columns-used) {
 			if i > 0 {
 				b.Reset()
 				b.WriteString(strings.Repeat(" ", used))
 			}
-			p.raw(b.String() + p.paint(part, row[last].style))
+			p.raw(b.String() + p.paint(part, row[last].Tone))
 		}
 	}
 }
@@ -63,12 +63,12 @@ func (p *page) widths(rows [][]word, n int) []int {
 	widths := make([]int, n)
 	needed := 0
 	for _, row := range rows {
-		needed = max(needed, width(clean(row[n].text)))
+		needed = max(needed, width(clean(row[n].Text)))
 	}
 	room := columns - min(needed, lastColumn)
 	for i := range widths {
 		for _, row := range rows {
-			widths[i] = max(widths[i], width(clean(row[i].text)))
+			widths[i] = max(widths[i], width(clean(row[i].Text)))
 		}
 		room -= widths[i] + len(gap)
 	}
@@ -104,7 +104,7 @@ func (t table) withoutEmpty() table {
 	for i, head := range t.head {
 		empty := true
 		for _, row := range t.rows {
-			empty = empty && row[i].text == ""
+			empty = empty && row[i].Text == ""
 		}
 		if empty {
 			continue

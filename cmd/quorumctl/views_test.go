@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 func TestEveryViewOfEveryScene(t *testing.T) {
@@ -44,7 +45,7 @@ func TestNoLineForPeopleIsTooLongOrObeyedByATerminal(t *testing.T) {
 			"rollout status", "member list", "bootstrap", "history", "wait --for voter --timeout 1ms",
 		} {
 			for _, form := range []string{"table", "wide", "yaml", "json"} {
-				r := quorumctl(t, socket, append(words(command), "-o", form)...)
+				r := quorumctl(t, socket, append(spoken(command), "-o", form)...)
 				for _, line := range strings.Split(r.stdout+r.stderr, "\n") {
 					if i := strings.IndexFunc(line, func(c rune) bool {
 						return !unicode.IsPrint(c)
@@ -161,32 +162,32 @@ func unpainted(line string) string {
 func TestUnitsReadAsPeopleSayThem(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ got, want string }{
-		{latency(0.000125), "0.125 ms"},
-		{latency(0.0413), "41.3 ms"},
-		{latency(0.99949), "999 ms"},
-		{latency(0.9996), "1 s"},
-		{latency(1.5), "1.5 s"},
-		{latency(1234.6), "1235 s"},
-		{latency(0), "0 ms"},
-		{span(0), "0s"},
-		{span(-time.Hour), "0s"},
-		{span(45 * time.Second), "45s"},
-		{span(59600 * time.Millisecond), "1m"},
-		{span(260 * time.Second), "4m20s"},
-		{span(3*time.Hour + 12*time.Minute + 9*time.Second), "3h12m"},
-		{span(2 * time.Hour), "2h"},
-		{span(52 * time.Hour), "2d4h"},
-		{age(nil), "never"},
-		{age(new(61.0)), "1m1s"},
-		{age(new(-5.0)), "0s"},
-		{age(new(1e300)), "11574d1h"},
-		{size(0), "0 B"},
-		{size(1023), "1023 B"},
-		{size(128849018880), "120 GiB"},
-		{size(1e18), "888 PiB"},
-		{count(1, "voter", "voters"), "1 voter"},
-		{count(0, "voter", "voters"), "0 voters"},
-		{stamp(time.Date(2026, 11, 20, 11, 0, 0, 0, time.FixedZone("", 3600))), "2026-11-20 10:00:00Z"},
+		{words.Latency(0.000125), "0.125 ms"},
+		{words.Latency(0.0413), "41.3 ms"},
+		{words.Latency(0.99949), "999 ms"},
+		{words.Latency(0.9996), "1 s"},
+		{words.Latency(1.5), "1.5 s"},
+		{words.Latency(1234.6), "1235 s"},
+		{words.Latency(0), "0 ms"},
+		{words.Span(0), "0s"},
+		{words.Span(-time.Hour), "0s"},
+		{words.Span(45 * time.Second), "45s"},
+		{words.Span(59600 * time.Millisecond), "1m"},
+		{words.Span(260 * time.Second), "4m20s"},
+		{words.Span(3*time.Hour + 12*time.Minute + 9*time.Second), "3h12m"},
+		{words.Span(2 * time.Hour), "2h"},
+		{words.Span(52 * time.Hour), "2d4h"},
+		{words.Age(nil), "never"},
+		{words.Age(new(61.0)), "1m1s"},
+		{words.Age(new(-5.0)), "0s"},
+		{words.Age(new(1e300)), "11574d1h"},
+		{words.Size(0), "0 B"},
+		{words.Size(1023), "1023 B"},
+		{words.Size(128849018880), "120 GiB"},
+		{words.Size(1e18), "888 PiB"},
+		{words.Count(1, "voter", "voters"), "1 voter"},
+		{words.Count(0, "voter", "voters"), "0 voters"},
+		{words.Stamp(time.Date(2026, 11, 20, 11, 0, 0, 0, time.FixedZone("", 3600))), "2026-11-20 10:00:00Z"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)

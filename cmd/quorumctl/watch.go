@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 // watchStatus shows the status until the context ends.
@@ -18,7 +19,7 @@ func (a *app) watchStatus(ctx context.Context, interval time.Duration) error {
 		b, err := a.render(s, func(p *page) {
 			writeStatus(p, s)
 			p.raw("")
-			p.line("%s", stamp(s.Time))
+			p.line("%s", words.Stamp(s.Time))
 		})
 		return b, false, err
 	})
