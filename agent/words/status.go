@@ -66,8 +66,8 @@ func Standbys(c control.Cluster) string {
 	return " · " + Count(c.Standbys, "standby", "standbys")
 }
 
-// Patience says how much of its time an operation has left; nothing when nobody has said how long it takes.
-func Patience(op control.Op, now time.Time) Word {
+// patience says how much of its time an operation has left; nothing when nobody has said how long it takes.
+func patience(op control.Op, now time.Time) Word {
 	switch {
 	case op.Deadline.IsZero():
 		return Word{}

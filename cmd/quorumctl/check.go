@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 // grade is what a monitoring system of the Nagios kind makes of the exit code of a plugin.
@@ -41,7 +42,7 @@ func (a *app) checkCommand() *cobra.Command {
 				text = err.Error()
 			} else {
 				g, text = graded(s)
-				text = strings.ReplaceAll(text, "|", "/") + after(" | ", perfdata(s))
+				text = strings.ReplaceAll(text, "|", "/") + words.After(" | ", perfdata(s))
 			}
 			fmt.Fprintf(a.out, "QUORUMD %s - %s\n", g, clean(text))
 			if g != gradeOK {
@@ -63,9 +64,9 @@ func graded(s control.Status) (grade, string) {
 		return gradeUnknown, fmt.Sprintf("quorumd has done nothing for %.0f s, limit %.0f s", *s.Loop.AgeSeconds,
 			s.Loop.StuckAfterSeconds)
 	case c.ID != "" && !c.Reachable:
-		return gradeCritical, "no quorum" + after(": ", c.Error)
+		return gradeCritical, "no quorum" + words.After(": ", c.Error)
 	case !c.Reachable:
-		return gradeWarning, "there is no cluster yet" + after(": ", c.Error)
+		return gradeWarning, "there is no cluster yet" + words.After(": ", c.Error)
 	case c.FailureTolerance < 1 && c.Voters > 2 && !planned:
 		return gradeCritical, fmt.Sprintf("of %d voters none more may fail%s", c.Voters, first(s))
 	case h.State == "FAILED" || h.State == "STALLED" || h.State == "SLOW":
@@ -88,7 +89,7 @@ func graded(s control.Status) (grade, string) {
 		known = append(known, f.Code)
 	}
 	return gradeOK, fmt.Sprintf("%s is a %s, health %s, %d of %d voters, %d may fail%s", s.Host.Name, s.Role, h.State,
-		c.Voters, c.Target, c.FailureTolerance, after(", muted: ", strings.Join(known, ", ")))
+		c.Voters, c.Target, c.FailureTolerance, words.After(", muted: ", strings.Join(known, ", ")))
 }
 
 // first is the first reason why this host does no more, if there is one beside that nothing is to do.

@@ -56,15 +56,8 @@ func writeExplanation(p *page, s control.Status) {
 		do(p, r.Remedy)
 	}
 	writeMeasured(p, s.Health)
-	if s.Pause != nil {
-		writePause(p, *s.Pause, s.Time)
-	}
-	if s.Op != nil {
-		writeOp(p, s)
-		writeOrphan(p, *s.Op)
-	}
-	writeAsked(p, s)
-	writeLoop(p, s.Loop)
+	writeLines(p, words.Doing(s)...)
+	writeLines(p, words.Loop(s.Loop)...)
 	p.line("next: %s", words.Next(s))
 	switch {
 	case s.Health.State != "OK":
@@ -108,7 +101,7 @@ func writeMeasured(p *page, h control.Health) {
 		text = h.Text
 	case l.Count > 0:
 		text = fmt.Sprintf("WAL fsync p99 %s%s, %d samples, newest %s old",
-			words.Latency(l.P99), after(", limit ", limit(h.Disk)), l.Count, words.Age(h.Disk.AgeSeconds))
+			words.Latency(l.P99), words.After(", limit ", limit(h.Disk)), l.Count, words.Age(h.Disk.AgeSeconds))
 	}
 	p.line("health: %s · %s", words.Verdict(h.State), text)
 }

@@ -118,7 +118,7 @@ func concerns(r control.Rule, k control.Code) bool {
 // now says how things are at this moment.
 func now(f finding) string {
 	c := f.Check
-	text := after(": ", c.Text)
+	text := words.After(": ", c.Text)
 	switch {
 	case c.State == "":
 		return "now: nothing was looked at yet"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 // follower waits for what quorumd tells of in its status, and shows how it goes.
@@ -99,7 +100,7 @@ func (f *follower) until(ctx context.Context, since time.Time,
 		}
 		state, text := standing(s, first, since)
 		return sight{
-			state: state, text: text, says: state + after(", ", text), missing: !asked(s, since),
+			state: state, text: text, says: state + words.After(", ", text), missing: !asked(s, since),
 			over:  ended(s, since) != nil || asked(s, since) && reached(*s.Maintenance),
 			quiet: s.Loop.Rounds == first.Loop.Rounds && s.Time.Sub(first.Time) < staleFor,
 		}
@@ -132,7 +133,7 @@ func (f *follower) early(interrupted bool, last string) error {
 	}
 	return &failure{
 		code: exitTimeout, hint: f.hint,
-		message: fmt.Sprintf("cannot wait longer than %s %s: %s", f.most, f.goal, last+after("; ", f.stands)),
+		message: fmt.Sprintf("cannot wait longer than %s %s: %s", f.most, f.goal, last+words.After("; ", f.stands)),
 	}
 }
 

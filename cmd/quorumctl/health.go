@@ -41,7 +41,7 @@ func (a *app) healthCommand() *cobra.Command {
 
 func writeHealth(p *page, s control.Status) {
 	h := s.Health
-	p.line("%s%s", words.Verdict(h.State), after(": ", h.Text))
+	p.line("%s%s", words.Verdict(h.State), words.After(": ", h.Text))
 	if !h.Since.IsZero() {
 		p.line("    since %s", words.Since(h.Since, s.Time))
 	}
@@ -141,14 +141,6 @@ func do(p *page, remedy string) {
 	if remedy != "" {
 		p.line("    → %s", remedy)
 	}
-}
-
-// after gives a text behind a separator, or nothing.
-func after(separator, text string) string {
-	if text == "" {
-		return ""
-	}
-	return separator + text
 }
 
 func laneRow(name string, l control.Lane, limit string) []word {

@@ -4,9 +4,6 @@
 package main
 
 import (
-	"fmt"
-	"time"
-
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/words"
 )
@@ -30,11 +27,12 @@ func writeMaintenance(p *page, s control.Status) {
 		p.line("%s is not in maintenance", word{s.Host.Name, bold})
 		writeLast(p, s)
 	} else {
-		p.line("%s: %s", word{s.Host.Name, bold}, stateOf(*m))
+		p.line("%s: %s", word{s.Host.Name, bold}, words.MaintenanceState(*m))
 		p.line("    work     %s", workOf(*m))
 		p.line("    reason   %s", m.Reason)
-		p.line("    asked    %s by %s%s", words.Since(m.Since, s.Time), m.By, after(", for the rollout ", m.Rollout))
-		p.line("    until    %s", untilOf(*m, s.Time))
+		p.line("    asked    %s by %s%s", words.Since(m.Since, s.Time), m.By,
+			words.After(", for the rollout ", m.Rollout))
+		p.line("    until    %s", words.Until(*m, s.Time))
 		if len(s.Reasons) > 0 && m.State != control.MaintenanceSafe {
 			p.line("[%s] %s", word{s.Reasons[0].Code, warn}, s.Reasons[0].Text)
 			do(p, s.Reasons[0].Remedy)
@@ -59,8 +57,8 @@ func writeTurn(p *page, s control.Status) {
 		p.line("cluster: no operation is in flight")
 		return
 	}
-	writeOp(p, s)
-	writeOrphan(p, *s.Op)
+	writeLines(p, words.Operation(*s.Op, s.Time))
+	writeLines(p, words.Orphaned(*s.Op)...)
 	if s.Op.Host != s.Host.ID {
 		p.line("    started  %s", words.Since(s.Op.Started, s.Time))
 	}
@@ -81,8 +79,8 @@ func writeLast(p *page, s control.Status) {
 // writeSafe says that the machine may be touched, and how long.
 func writeSafe(p *page, s control.Status) {
 	m := *s.Maintenance
-	p.line("%s: %s", word{s.Host.Name, bold}, stateOf(m))
-	p.line("    until    %s", untilOf(m, s.Time))
+	p.line("%s: %s", word{s.Host.Name, bold}, words.MaintenanceState(m))
+	p.line("    until    %s", words.Until(m, s.Time))
 	p.line("→ when the work is over: quorumctl maintenance off")
 }
 
@@ -97,31 +95,6 @@ func writeEnd(p *page, s control.Status) {
 		words.Span(l.Ended.Sub(l.Since)))
 }
 
-// stateOf says how far a maintenance is, for people.
-func stateOf(m control.Maintenance) word {
-	switch m.State {
-	case control.MaintenanceWaiting:
-		return word{"waits for its turn", warn}
-	case control.MaintenanceStopping:
-		return word{"is being taken down", warn}
-	case control.MaintenanceReturning:
-		return word{"is being brought back", warn}
-	case control.MaintenanceSafe:
-		switch {
-		case m.KeepRunning:
-			return word{"safe to touch: no other host goes down, and etcd runs on", good}
-		case m.Work == control.WorkReboot && m.External:
-			return word{"safe to reboot: etcd is stopped", good}
-		case m.Work == control.WorkReboot:
-			return word{"reboots: etcd is stopped", good}
-		}
-		return word{"safe to touch: etcd is stopped, and stays so until it is told otherwise", good}
-	case control.MaintenanceWorking:
-		return word{"runs the command: etcd is stopped", good}
-	}
-	return word{Text: m.State}
-}
-
 func workOf(m control.Maintenance) string {
 	switch {
 	case m.KeepRunning:
@@ -129,53 +102,5 @@ func workOf(m control.Maintenance) string {
 	case m.External:
 		return m.Work + ", by somebody else"
 	}
-	return workNamed(m.Work, m.Command)
-}
-
-// workNamed is a work, with the name of the command if it is one.
-func workNamed(work, command string) string {
-	if command == "" {
-		return work
-	}
-	return work + " " + command
-}
-
-func untilOf(m control.Maintenance, now time.Time) word {
-	switch {
-	case m.Until.IsZero():
-		return word{Text: "it is done"}
-	case m.Overdue || now.After(m.Until):
-		return word{fmt.Sprintf("%s: OVERDUE by %s", words.Stamp(m.Until), words.Span(now.Sub(m.Until))), bad}
-	}
-	return word{Text: fmt.Sprintf("%s (%s left)", words.Stamp(m.Until), words.Span(m.Until.Sub(now)))}
-}
-
-// writeAsked writes what an operator has asked for, of this host and of the cluster, in a line each.
-func writeAsked(p *page, s control.Status) {
-	if m := s.Maintenance; m != nil {
-		why := " · by " + m.By + ": " + m.Reason
-		if s.Op != nil && s.Op.Kind == cycleOp && s.Op.Host == s.Host.ID {
-			why = "" // the line of the operation has said it
-		}
-		p.line("%s of %s: %s%s%s", word{workNamed(m.Work, m.Command), bold}, s.Host.Name,
-			word{m.State, stateOf(*m).Tone}, untilPart(*m, s.Time), why)
-	}
-	if s.Rollout != nil && unfinished(*s.Rollout) {
-		r := *s.Rollout
-		stopped := ""
-		if r.State == control.RolloutStopped {
-			stopped = after(": ", r.Text)
-		}
-		p.line("rollout %s: %s%s%s, %s · by %s: %s", word{workNamed(r.Work, r.Command), bold}, rolloutState(r),
-			whose(r), stopped, progressOf(r), r.By, r.Reason)
-	}
-}
-
-// untilPart says when a maintenance is to be over, behind a comma, or nothing.
-func untilPart(m control.Maintenance, now time.Time) word {
-	if m.Until.IsZero() {
-		return word{}
-	}
-	w := untilOf(m, now)
-	return word{", until " + w.Text, w.Tone}
+	return words.Work(m.Work, m.Command)
 }

@@ -60,7 +60,7 @@ func writeOperation(p *page, s control.Status) {
 	if s.Op == nil {
 		p.line("no operation is in flight")
 	} else {
-		writeOp(p, s)
+		writeLines(p, words.Operation(*s.Op, s.Time))
 		writeOpDetails(p, *s.Op, s.Time)
 	}
 	switch {
@@ -83,7 +83,7 @@ func writeOpDetails(p *page, op control.Op, now time.Time) {
 	if op.MemberID != "" {
 		p.line("    member    %s", op.MemberID)
 	}
-	p.line("    started   %s%s", words.Since(op.Started, now), after(" by ", op.By))
+	p.line("    started   %s%s", words.Since(op.Started, now), words.After(" by ", op.By))
 	if !op.Deadline.IsZero() {
 		p.line("    deadline  %s", words.Stamp(op.Deadline))
 	}

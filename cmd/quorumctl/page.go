@@ -68,6 +68,17 @@ func (p *page) line(format string, args ...any) {
 	}
 }
 
+// writeLines writes lines of words.
+func writeLines(p *page, lines ...words.Line) {
+	for _, line := range lines {
+		args := make([]any, len(line))
+		for i, w := range line {
+			args[i] = w
+		}
+		p.line(strings.Repeat("%s", len(line)), args...)
+	}
+}
+
 // raw writes a line as it is.
 func (p *page) raw(text string) {
 	p.text.WriteString(strings.TrimRight(text, " "))

@@ -15,7 +15,7 @@ import (
 
 // writeReport writes what an examination found: first the figures, last what they mean.
 func writeReport(p *page, r qualify.Report) {
-	p.line("%s%s", word{r.Dir, bold}, after(" on ", r.Device))
+	p.line("%s%s", word{r.Dir, bold}, words.After(" on ", r.Device))
 	p.raw("")
 	writeRuns(p, r.Runs)
 	p.raw("")
@@ -27,7 +27,7 @@ func writeReport(p *page, r qualify.Report) {
 		do(p, f.Remedy)
 	}
 	p.raw("")
-	p.line("%s%s", outcome(r.Result), after(": ", strings.Join(names(r), ", ")))
+	p.line("%s%s", outcome(r.Result), words.After(": ", strings.Join(names(r), ", ")))
 }
 
 // names gives those of the findings that made the result what it is.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 // followRollout shows how a rollout goes until it is over, and how it ended. A daemon that does not answer may be
@@ -18,7 +19,7 @@ func (a *app) followRollout(ctx context.Context, started control.Rollout, most t
 		stands: "it goes on", hint: "quorumctl rollout status tells how it goes, quorumctl rollout abort ends it",
 		lost: "another rollout has been started, or quorumd no longer knows of this one",
 	}
-	last := progressOf(started)
+	last := words.Progress(started)
 	s, err := f.follow(ctx, started.Started, func(s control.Status) sight {
 		if s.Rollout == nil || s.Rollout.ID != started.ID {
 			return sight{state: "unknown", text: "quorumd has not looked at it yet", says: last, missing: true}
@@ -50,14 +51,17 @@ func rolloutFault(r control.Rollout) error {
 			hint: "quorumctl rollout resume, when it is mended",
 		}
 	case control.RolloutAborted:
-		return &failure{code: exitFault, message: "cannot go on with the rollout: it was aborted" + after(", ", r.Text)}
+		return &failure{
+			code:    exitFault,
+			message: "cannot go on with the rollout: it was aborted" + words.After(", ", r.Text),
+		}
 	}
 	return nil
 }
 
 // rolloutStanding says how far a rollout is, and whose turn it is.
 func rolloutStanding(s control.Status) string {
-	text := progressOf(*s.Rollout)
+	text := words.Progress(*s.Rollout)
 	for _, h := range s.Rollout.Hosts {
 		if h.State == control.RolloutHostCurrent && s.Op != nil && s.Op.Host == h.ID {
 			text += "; " + h.Name + " is in phase " + s.Op.Phase

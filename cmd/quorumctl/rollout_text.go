@@ -5,9 +5,7 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/words"
@@ -24,38 +22,12 @@ type rollout struct {
 func rolloutOf(s control.Status) rollout {
 	doc := rollout{APIVersion: s.APIVersion, Rollout: s.Rollout}
 	if s.Rollout != nil {
-		if left, known := remaining(*s.Rollout); known {
+		if left, known := words.Remaining(*s.Rollout); known {
 			seconds := left.Seconds()
 			doc.RemainingSeconds = &seconds
 		}
 	}
 	return doc
-}
-
-// remaining estimates how long a rollout that runs still takes: the turn of the middle one of the hosts that are done,
-// for each that is not. A turn counts from the end of the one before, so that the pause between two hosts is in it.
-func remaining(r control.Rollout) (time.Duration, bool) {
-	var took []float64
-	left := 0
-	for _, h := range r.Hosts {
-		switch h.State {
-		case control.RolloutHostDone:
-			took = append(took, max(h.Seconds, h.TurnSeconds))
-		case control.RolloutHostWaiting, control.RolloutHostCurrent:
-			left++
-		}
-	}
-	if r.State != control.RolloutRunning || len(took) == 0 || left == 0 {
-		return 0, false
-	}
-	slices.Sort(took)
-	n := len(took)
-	return time.Duration(left) * words.Seconds((took[(n-1)/2]+took[n/2])/2), true
-}
-
-// unfinished tells whether there is something to do or to mend.
-func unfinished(r control.Rollout) bool {
-	return r.State != control.RolloutDone && r.State != control.RolloutAborted
 }
 
 // writeRollout writes how far the rollout is, and what becomes of each host.
@@ -65,14 +37,15 @@ func writeRollout(p *page, s control.Status) {
 		return
 	}
 	r := *s.Rollout
-	p.line("rollout %s: %s%s, %s", word{workNamed(r.Work, r.Command), bold}, rolloutState(r), whose(r), progressOf(r))
+	p.line("rollout %s: %s%s, %s", word{words.Work(r.Work, r.Command), bold}, words.RolloutState(r),
+		words.Whose(r), words.Progress(r))
 	p.line("    reason   %s", r.Reason)
 	p.line("    started  %s by %s", words.Since(r.Started, s.Time), r.By)
 	if r.Version != "" {
 		p.line("    until    etcd reports %s", r.Version)
 	}
-	if r.Text != "" && whose(r) == "" && r.State != control.RolloutRunning {
-		p.line("    because  %s", word{r.Text, rolloutState(r).Tone})
+	if r.Text != "" && words.Whose(r) == "" && r.State != control.RolloutRunning {
+		p.line("    because  %s", word{r.Text, words.RolloutState(r).Tone})
 	}
 	writeCurrent(p, s)
 	p.raw("")
@@ -120,26 +93,6 @@ func ordered(hosts []control.RolloutHost) []control.RolloutHost {
 	return list
 }
 
-func rolloutState(r control.Rollout) word {
-	switch r.State {
-	case control.RolloutDone:
-		return word{r.State, good}
-	case control.RolloutStopped:
-		return word{"STOPPED", bad}
-	case control.RolloutPaused, control.RolloutAborted:
-		return word{r.State, warn}
-	}
-	return word{Text: r.State}
-}
-
-// whose says who has changed a rollout that a person can change.
-func whose(r control.Rollout) string {
-	if r.State != control.RolloutPaused && r.State != control.RolloutAborted {
-		return ""
-	}
-	return after(" ", r.Text)
-}
-
 func hostState(h control.RolloutHost) word {
 	switch h.State {
 	case control.RolloutHostDone:
@@ -155,25 +108,4 @@ func tookOf(h control.RolloutHost) string {
 		return ""
 	}
 	return words.Span(words.Seconds(h.Seconds))
-}
-
-// progressOf counts the hosts, and says how long the others may take.
-func progressOf(r control.Rollout) string {
-	done, skipped := 0, 0
-	for _, h := range r.Hosts {
-		switch h.State {
-		case control.RolloutHostDone:
-			done++
-		case control.RolloutHostSkipped:
-			skipped++
-		}
-	}
-	text := fmt.Sprintf("%d of %s", done, words.Count(len(r.Hosts)-skipped, "host", "hosts"))
-	if skipped > 0 {
-		text += fmt.Sprintf(" and %d skipped", skipped)
-	}
-	if left, known := remaining(r); known {
-		text += fmt.Sprintf(", about %s left", words.Span(left))
-	}
-	return text
 }

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 func TestMain(m *testing.M) {
@@ -168,7 +169,7 @@ func (d *desk) AskMaintenance(_ context.Context, req control.MaintenanceRequest,
 ) (control.Maintenance, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.asked = append(d.asked, fmt.Sprintf("%s for %s, keep running %t: %s", workNamed(req.Work, req.Command), req.For,
+	d.asked = append(d.asked, fmt.Sprintf("%s for %s, keep running %t: %s", words.Work(req.Work, req.Command), req.For,
 		req.KeepRunning, req.Reason))
 	if d.onAsk != nil {
 		d.onAsk(&d.status)
