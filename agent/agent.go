@@ -185,6 +185,9 @@ func (a *Agent) Metrics() *publish.Metrics { return a.told.Metrics() }
 // Status gives the picture of the last finished observation. It waits for nothing.
 func (a *Agent) Status() control.Status { return a.told.Status() }
 
+// Fsyncs gives what the probe has measured lately, minute by minute, oldest first. It waits for nothing.
+func (a *Agent) Fsyncs() []control.FsyncMinute { return a.told.Fsyncs() }
+
 // Checks gives what is looked at on this machine, and where each check stands. It waits for nothing.
 func (a *Agent) Checks() control.Checks { return a.told.Checks() }
 

@@ -84,6 +84,19 @@ type Disk struct {
 	LimitSeconds    float64  `json:"limitSeconds"`         // what the P99 of the WAL lane has to stay under
 }
 
+// FsyncMinutes is how many minutes of what the probe has measured are kept.
+const FsyncMinutes = 120
+
+// FsyncMinute is what the WAL lane of the probe has measured in one minute. With a Count of 0 nothing came back in it.
+type FsyncMinute struct {
+	Start         time.Time
+	Count         uint64
+	MedianSeconds float64
+	MaxSeconds    float64
+	// HungSeconds is the age of the oldest write that had not come back when it was looked at.
+	HungSeconds float64
+}
+
 // Lane holds the figures of one lane of the probe, in seconds. With a Count of 0 nothing was
 // measured and the others mean nothing.
 type Lane struct {

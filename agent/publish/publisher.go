@@ -26,6 +26,7 @@ type Publisher struct {
 	journal  *Journal
 	metrics  *Metrics
 	presence *presence
+	fsyncs   fsyncs
 	trimmed  time.Duration // when the history was last trimmed for the queue's keeper
 	last     policy.Decision
 	unmuted  []local.MuteEnd // that were told
@@ -64,6 +65,7 @@ func (p *Publisher) Show(r *round.Round) {
 		p.reached.Store(r)
 	}
 	p.tellUnreadable(r)
+	p.fsyncs.add(r.Wall, r.Reading)
 	p.current.Store(r)
 	p.shown.ring()
 }

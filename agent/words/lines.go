@@ -148,3 +148,9 @@ func After(separator, text string) string {
 	}
 	return separator + text
 }
+
+// Mute says who has muted what, until when and why.
+func Mute(m control.Mute, now time.Time) string {
+	return m.Code + " is muted by " + m.By + " until " + Stamp(m.Until) + " (" + Span(m.Until.Sub(now)) +
+		" left), unless it becomes worse than " + m.State + ": " + m.Reason
+}

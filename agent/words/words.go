@@ -8,6 +8,12 @@
 // Many of the texts come from other hosts. They are given as they are: who shows them has to make them harmless.
 package words
 
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
 // Word is a text with a tone.
 type Word struct {
 	Text string
@@ -25,3 +31,16 @@ const (
 	Warn   Tone = "warn"
 	Bad    Tone = "bad"
 )
+
+// Clean makes a text fit for a terminal and a page: one line of printable characters.
+func Clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r) || r == utf8.RuneError:
+			return '?'
+		}
+		return r
+	}, text)
+}

@@ -44,7 +44,7 @@ func (a *app) checkCommand() *cobra.Command {
 				g, text = graded(s)
 				text = strings.ReplaceAll(text, "|", "/") + words.After(" | ", perfdata(s))
 			}
-			fmt.Fprintf(a.out, "QUORUMD %s - %s\n", g, clean(text))
+			fmt.Fprintf(a.out, "QUORUMD %s - %s\n", g, words.Clean(text))
 			if g != gradeOK {
 				return &failure{code: int(g)} // all is said
 			}

@@ -241,7 +241,7 @@ func (a *app) askToRun(ctx context.Context, command []string, c cycling) (contro
 
 // reasonOf makes a command a reason: one line, and not too long.
 func reasonOf(command []string) string {
-	text := []rune(clean("to run " + strings.Join(command, " ")))
+	text := []rune(words.Clean("to run " + strings.Join(command, " ")))
 	if len(text) > control.MaxReason {
 		text = append(text[:control.MaxReason-1], '…')
 	}

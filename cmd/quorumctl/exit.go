@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
 )
 
 // The exit codes, after sysexits.h.
@@ -91,7 +92,7 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 		lines = append(lines, "→ "+f.hint)
 	}
 	for _, line := range lines { // not wrapped: commands in it are there to be copied
-		fmt.Fprintln(stderr, clean(line))
+		fmt.Fprintln(stderr, words.Clean(line))
 	}
 	return f.code
 }

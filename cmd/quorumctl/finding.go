@@ -88,7 +88,7 @@ func writeFinding(p *page, f finding) {
 		p.line("    %s: %s", v.Label, strings.TrimSpace(words.Significant(v.Value)+" "+v.Unit))
 	}
 	if f.Code != nil && f.Code.Muted != nil {
-		p.line("%s", muteText(*f.Code.Muted, f.Time))
+		p.line("%s", words.Mute(*f.Code.Muted, f.Time))
 	}
 	p.raw("")
 	p.line("check: %s, in %s", c.Name, c.Component)

@@ -5,7 +5,6 @@ package main
 
 import (
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +44,7 @@ func (a *app) muteCommand() *cobra.Command {
 				return cannot("mute "+args[0], err)
 			}
 			return a.emit(m, func(p *page) {
-				p.line("%s", muteText(m, m.Since))
+				p.line("%s", words.Mute(m, m.Since))
 				p.line("→ quorumctl health unmute %s ends it earlier", m.Code)
 			})
 		},
@@ -75,15 +74,9 @@ func (a *app) unmuteCommand() *cobra.Command {
 	}
 }
 
-// muteText says who has muted what, until when and why.
-func muteText(m control.Mute, now time.Time) string {
-	return m.Code + " is muted by " + m.By + " until " + words.Stamp(m.Until) + " (" + words.Span(m.Until.Sub(now)) +
-		" left), unless it becomes worse than " + m.State + ": " + m.Reason
-}
-
 // writeMutes writes what is not told.
 func writeMutes(p *page, s control.Status, indent string) {
 	for _, m := range s.Health.Mutes {
-		p.line(indent+"%s", muteText(m, s.Time))
+		p.line(indent+"%s", words.Mute(m, s.Time))
 	}
 }

@@ -6,8 +6,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/quorumd/quorumd/agent/words"
 )
@@ -45,13 +43,13 @@ func (p *page) line(format string, args ...any) {
 	for i, arg := range args {
 		switch arg := arg.(type) {
 		case word:
-			shown[i] = p.paint(clean(arg.Text), arg.Tone)
+			shown[i] = p.paint(words.Clean(arg.Text), arg.Tone)
 		case words.Word:
-			shown[i] = p.paint(clean(arg.Text), arg.Tone)
+			shown[i] = p.paint(words.Clean(arg.Text), arg.Tone)
 		case int, int64, uint64:
 			shown[i] = arg
 		default:
-			shown[i] = clean(fmt.Sprint(arg))
+			shown[i] = words.Clean(fmt.Sprint(arg))
 		}
 	}
 	text := fmt.Sprintf(format, shown...)
@@ -104,19 +102,6 @@ func (p *page) paint(text string, tone words.Tone) string {
 		return text
 	}
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
-}
-
-// clean makes a text fit for a terminal: one line of printable characters.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r) || r == utf8.RuneError:
-			return '?'
-		}
-		return r
-	}, text)
 }
 
 // width counts the columns that a text takes, without the sequences that paint it.

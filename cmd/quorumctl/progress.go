@@ -55,7 +55,7 @@ func (p *progress) show(now time.Time, state, text string) error {
 	if !changed && !p.terminal {
 		return nil
 	}
-	line := fmt.Sprintf("%6s  %-9s  %s", words.Span(now.Sub(p.first)), clean(state), clean(text))
+	line := fmt.Sprintf("%6s  %-9s  %s", words.Span(now.Sub(p.first)), words.Clean(state), words.Clean(text))
 	if !p.terminal {
 		pg := &page{}
 		pg.line("%s", line)

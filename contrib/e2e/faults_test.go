@@ -6,9 +6,7 @@
 package e2e
 
 import (
-	"io"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -257,7 +255,7 @@ func (h *host) promptly(who string, ask func() bool) {
 func (h *host) metric(series string) float64 {
 	h.w.t.Helper()
 	var text string
-	h.promptly("the listener for scrapes", func() (ok bool) { text, ok = h.scrape(); return ok })
+	h.promptly("the listener for scrapes", func() (ok bool) { text, ok = h.fetch("/metrics"); return ok })
 	for line := range strings.Lines(text) {
 		if value, found := strings.CutPrefix(line, series+" "); found {
 			number, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
@@ -269,17 +267,6 @@ func (h *host) metric(series string) float64 {
 	}
 	h.w.t.Fatalf("%s is not among the metrics", series)
 	return 0
-}
-
-func (h *host) scrape() (text string, ok bool) {
-	web := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: callTimeout}
-	answer, err := web.Get("http://" + h.Options.Metrics + "/metrics")
-	if err != nil {
-		return "", false
-	}
-	defer answer.Body.Close()
-	all, err := io.ReadAll(answer.Body)
-	return string(all), err == nil
 }
 
 // steps counts what these agents have done.

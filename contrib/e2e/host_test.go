@@ -5,6 +5,8 @@ package e2e
 
 import (
 	"context"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +33,18 @@ func (h *host) hook(when, script string) {
 func (h *host) hooked() string {
 	text, _ := os.ReadFile(filepath.Join(h.Options.Dir, "log"))
 	return string(text)
+}
+
+// fetch gives what the host's agent serves at that path of the port for Prometheus.
+func (h *host) fetch(path string) (text string, ok bool) {
+	web := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: callTimeout}
+	answer, err := web.Get("http://" + h.Options.Metrics + path)
+	if err != nil {
+		return "", false
+	}
+	defer answer.Body.Close()
+	all, err := io.ReadAll(answer.Body)
+	return string(all), err == nil && answer.StatusCode == http.StatusOK
 }
 
 // etcdPID gives the process of the host's etcd, or 0.

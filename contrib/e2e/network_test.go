@@ -6,6 +6,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -27,6 +28,12 @@ func TestEachHostTellsTheOthersWhomItReaches(t *testing.T) {
 				if a.Component == "network" && a.Check != "link-speed" { // the loopback tells none
 					t.Errorf("%s: %+v", h.Options.Name, a)
 				}
+			}
+		}
+		page, ok := h.fetch("/")
+		for _, want := range []string{">can lose 1<", "<svg", "Who reaches whom", "to " + w.hosts[0].Options.Name} {
+			if !ok || !strings.Contains(page, want) {
+				t.Errorf("the status page of %s lacks %q:\n%s", h.Options.Name, want, page)
 			}
 		}
 	}

@@ -29,9 +29,11 @@ import (
 	"github.com/quorumd/quorumd/agent/launch"
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/page"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/reach"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/contrib/prometheus"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/health/certificates"
@@ -133,9 +135,11 @@ func Run(ctx context.Context, opt Options) error {
 		return err
 	}
 	defer edges.close()
-	scrapes, err := listenMetrics(conf.Metrics, about{
-		Version: opt.Version, Host: conf.Host.Name, Cluster: conf.Cluster.Name, FleetLock: conf.FleetLock.Listen,
-	}, log, append(edges.metrics(), a.Metrics())...)
+	shown, err := page.New(a, page.About{FleetLock: conf.FleetLock.Listen, Runbooks: prometheus.Runbooks()})
+	if err != nil {
+		return err
+	}
+	scrapes, err := listenMetrics(conf.Metrics, opt.Version, shown, log, append(edges.metrics(), a.Metrics())...)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func scrapeTimes() gate.Times {
 	return gate.Times{Header: 5 * time.Second, Read: 10 * time.Second, Write: 20 * time.Second, Idle: 75 * time.Second}
 }
 
-func listenMetrics(conf config.Metrics, of about, log *slog.Logger,
+func listenMetrics(conf config.Metrics, version string, shown http.Handler, log *slog.Logger,
 	metrics ...prometheus.Collector,
 ) (*scrapes, error) {
 	if err := web.Validate(conf.WebConfig); err != nil {
@@ -52,19 +52,15 @@ func listenMetrics(conf config.Metrics, of about, log *slog.Logger,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "quorumd_build_info", Help: "1, with the version as a label.",
-			ConstLabels: prometheus.Labels{"version": of.Version},
+			ConstLabels: prometheus.Labels{"version": version},
 		}, func() float64 { return 1 }),
 	) {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("cannot register metrics: %w", err)
 		}
 	}
-	page, err := of.page()
-	if err != nil {
-		return nil, err
-	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /{$}", page)
+	mux.Handle("/", shown)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	limits := gate.Limits{InAll: scrapesInAll, PerAddress: scrapesPerAddress}
 	for _, network := range conf.Allow {

@@ -34,7 +34,7 @@ func TestAScrapeIsAnsweredBesideManyWhoAreIdleAndOnlyToThoseWhoAreAllowed(t *tes
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	s, err := listenMetrics(config.Metrics{Listen: "127.0.0.1:0", Allow: []string{"127.0.0.2/32", "127.0.0.3/32"}},
-		about{Version: "1.2.3"}, log)
+		"1.2.3", http.NotFoundHandler(), log)
 	if err != nil {
 		t.Fatal(err)
 	}

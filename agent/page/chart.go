@@ -1,0 +1,92 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
+)
+
+// chart is the drawing of what the probe has measured, minute by minute: time to the right, latency upwards on a
+// logarithmic scale from lowest to highest. A minute without a measurement is a gap.
+type chart struct {
+	Width, Height int
+	Step          int       // the width of a minute
+	Grid          []float64 // heights of 1 ms, 10 ms, 100 ms, 1 s
+	Limit         float64   // its height; 0 when there is none
+	Max, Median   []string  // points, a line for each stretch without a gap
+	Hung          []int     // where minutes begin in which a write did not come back for a second and more
+	From          string    // how long ago the first minute was
+	Text          string
+}
+
+const (
+	chartHeight = 120
+	minuteWidth = 6
+	lowest      = 0.0001 // seconds
+	highest     = 10.0
+)
+
+// chartOf draws; nil when there is nothing to draw.
+func chartOf(minutes []control.FsyncMinute, limit float64) *chart {
+	if len(minutes) == 0 {
+		return nil
+	}
+	first, last := minutes[0].Start, minutes[len(minutes)-1].Start
+	n := int(last.Sub(first)/time.Minute) + 1
+	if n < 1 || n > control.FsyncMinutes {
+		return nil // the clock was set meanwhile
+	}
+	c := &chart{
+		Width: n * minuteWidth, Height: chartHeight, Step: minuteWidth,
+		From: words.Span(time.Duration(n) * time.Minute),
+		Text: "slowest (upper line) and middle write of each minute; lines at 1 ms, 10 ms, 100 ms and 1 s",
+	}
+	for _, at := range []float64{0.001, 0.01, 0.1, 1} {
+		c.Grid = append(c.Grid, height(at))
+	}
+	if limit > 0 {
+		c.Limit = height(limit)
+		c.Text += "; dashed: the limit, " + words.Latency(limit)
+	}
+	var maxima, medians []string
+	before := -1
+	end := func() {
+		if len(maxima) > 0 {
+			c.Max, c.Median = append(c.Max, strings.Join(maxima, " ")), append(c.Median, strings.Join(medians, " "))
+		}
+		maxima, medians = nil, nil
+	}
+	for _, m := range minutes {
+		at := int(m.Start.Sub(first) / time.Minute)
+		if at != before+1 {
+			end()
+		}
+		before = at
+		if m.HungSeconds >= 1 {
+			c.Hung = append(c.Hung, at*minuteWidth)
+		}
+		if m.Count == 0 {
+			end()
+			continue
+		}
+		for _, x := range []int{at * minuteWidth, (at + 1) * minuteWidth} {
+			maxima = append(maxima, fmt.Sprintf("%d,%.1f", x, height(m.MaxSeconds)))
+			medians = append(medians, fmt.Sprintf("%d,%.1f", x, height(m.MedianSeconds)))
+		}
+	}
+	end()
+	return c
+}
+
+// height gives how far from the top a latency is drawn.
+func height(seconds float64) float64 {
+	share := math.Log(max(seconds, lowest)/lowest) / math.Log(highest/lowest)
+	return math.Round((1-min(share, 1))*chartHeight*10) / 10
+}

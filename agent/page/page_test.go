@@ -1,0 +1,262 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page_test
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/page"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// seen is a source that always tells the same.
+type seen struct {
+	status  control.Status
+	minutes []control.FsyncMinute
+}
+
+func (s seen) Status() control.Status        { return s.status }
+func (s seen) Fsyncs() []control.FsyncMinute { return s.minutes }
+
+// story reads one of the stories that quorumctl is tested with.
+func story(t *testing.T, name string) control.Status {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../cmd/quorumctl/testdata", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s control.Status
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// get asks for a path of the page.
+func get(t *testing.T, of seen, method, path string) (*http.Response, string) {
+	t.Helper()
+	h, err := page.New(of, page.About{FleetLock: "127.0.0.1:9380", Runbooks: "# Runbooks\n<b>\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, nil))
+	return w.Result(), w.Body.String()
+}
+
+// hour gives an hour of a disk that is slow at its end, hung in its last minute but one, and was not measured for ten.
+func hour(end time.Time) []control.FsyncMinute {
+	var list []control.FsyncMinute
+	for i := range 60 {
+		if i >= 20 && i < 30 {
+			continue
+		}
+		m := control.FsyncMinute{
+			Start: end.Add(time.Duration(i-60) * time.Minute), Count: 75, MedianSeconds: 0.0006, MaxSeconds: 0.004,
+		}
+		if i > 50 {
+			m.MedianSeconds, m.MaxSeconds = 0.021, 0.31
+		}
+		if i == 58 {
+			m = control.FsyncMinute{Start: m.Start, HungSeconds: 42}
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+func TestThePageShowsEveryStoryThatQuorumctlTells(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"steady", "slow", "voter-down", "etcd-down", "fresh", "starting", "joining", "rollout", "paused", "overdue",
+		"failed", "hostile",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := story(t, name)
+			_, got := get(t, seen{s, hour(s.Time)}, http.MethodGet, "/")
+			harmless(t, got)
+			file := filepath.Join("testdata", name+".html")
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s has changed (-was +is); go test ./agent/page -update writes it anew\n%s", file, diff)
+			}
+		})
+	}
+}
+
+// harmless reads a page as a browser would that forgives nothing, and finds whatever would load, run or lead elsewhere.
+func harmless(t *testing.T, text string) {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(text))
+	d.Entity = xml.HTMLEntity
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		element, isElement := token.(xml.StartElement)
+		if !isElement {
+			continue
+		}
+		if slices.Contains([]string{"script", "img", "link", "iframe", "object", "form", "base"}, element.Name.Local) {
+			t.Errorf("the page has an element %s", element.Name.Local)
+		}
+		for _, a := range element.Attr {
+			name := a.Name.Local
+			if name == "src" || name == "style" || strings.HasPrefix(name, "on") ||
+				name == "href" && a.Value != "metrics" && a.Value != "runbooks" {
+				t.Errorf("an element %s has %s=%q", element.Name.Local, name, a.Value)
+			}
+		}
+	}
+}
+
+func TestWhatStandsInRecordsIsShownAsTextAndLoadsNothing(t *testing.T) {
+	t.Parallel()
+	const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)><a href="javascript:alert(3)">`
+	s := story(t, "steady")
+	s.Cluster.Name, s.Cluster.Error, s.Cluster.Reachable, s.Host.Name = evil, evil, false, evil
+	s.Reasons = []control.Reason{{Code: evil, Text: evil, Remedy: evil}}
+	s.Health.State, s.Health.Text = evil, evil
+	s.Health.Findings = []control.Finding{
+		{Code: "X" + evil, State: evil, Text: evil, Cause: evil, Why: evil, Remedy: evil},
+	}
+	s.Health.Mutes = []control.Mute{{Code: evil, By: evil, Reason: evil}}
+	s.Pause = &control.Pause{By: evil, Reason: evil}
+	s.Op = &control.Op{Kind: evil, HostName: evil, Phase: evil, Progress: evil, Orphaned: true}
+	s.Rollout = &control.Rollout{Work: evil, State: evil, By: evil, Reason: evil}
+	for i := range s.Hosts {
+		h := &s.Hosts[i]
+		h.Name, h.Domain, h.Health, h.Waiting, h.EtcdVersion = evil, evil, evil, evil, evil
+		h.Sees = []control.Sight{{MemberID: s.Cluster.Members[0].ID, Peer: evil, Client: evil}}
+	}
+	for i := range s.Cluster.Members {
+		s.Cluster.Members[i].Name = evil
+	}
+	resp, got := get(t, seen{s, nil}, http.MethodGet, "/")
+	harmless(t, got)
+	policy := resp.Header.Get("Content-Security-Policy")
+	if !strings.HasPrefix(policy, "default-src 'none'; style-src 'sha256-") || strings.Contains(policy, "unsafe") {
+		t.Errorf("Content-Security-Policy: %s", policy)
+	}
+}
+
+func TestThePageOfTenThousandHostsIsSmallAndShowsWhoNeedsSomebody(t *testing.T) {
+	t.Parallel()
+	s := story(t, "steady")
+	long := strings.Repeat("<long>", 1000)
+	for i := range 10_000 {
+		h := control.HostRecord{
+			ID: fmt.Sprint(i), Name: fmt.Sprintf("spare-%05d", i), Role: control.RoleSpare, Health: "OK", Waiting: long,
+			Sees: []control.Sight{{MemberID: s.Cluster.Members[0].ID, Peer: long, Client: long}},
+		}
+		if i == 9_999 {
+			h.Health = "SLOW"
+		}
+		s.Hosts = append(s.Hosts, h)
+	}
+	began := time.Now()
+	_, got := get(t, seen{s, hour(s.Time)}, http.MethodGet, "/")
+	t.Logf("%d bytes after %s", len(got), time.Since(began))
+	if len(got) > 200<<10 {
+		t.Errorf("the page has %d bytes", len(got))
+	}
+	for _, want := range []string{
+		"spare-09999", ">SLOW<", "more hosts are not shown: ", " OK. quorumctl status shows them all",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
+// counted counts how often it is asked.
+type counted struct {
+	seen
+
+	asked *int
+}
+
+func (c counted) Status() control.Status { *c.asked++; return c.seen.Status() }
+
+func TestThePageIsMadeOnceInASecondHoweverManyLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		h, err := page.New(counted{seen{story(t, "steady"), nil}, &asked}, page.About{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		look := func() {
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+		}
+		for range 100 {
+			look()
+		}
+		if <-time.After(time.Second); asked != 1 {
+			t.Errorf("the source was asked %d times in a second", asked)
+		}
+		if look(); asked != 2 {
+			t.Errorf("after a second the source was asked %d times", asked)
+		}
+	})
+}
+
+func TestNothingButThePageAndTheRunbooksIsThere(t *testing.T) {
+	t.Parallel()
+	of := seen{story(t, "steady"), nil}
+	resp, got := get(t, of, http.MethodGet, "/runbooks")
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/plain; charset=utf-8" ||
+		got != "# Runbooks\n<b>\n" {
+		t.Errorf("GET /runbooks got %s: %s", resp.Status, got)
+	}
+	for _, path := range []string{"/status", "/index.html", "/runbooks/", "/debug/pprof/", "/page.css"} {
+		if resp, _ := get(t, of, http.MethodGet, path); resp.StatusCode != http.StatusNotFound {
+			t.Errorf("GET %s got %s", path, resp.Status)
+		}
+	}
+	if resp, _ := get(t, of, http.MethodPost, "/"); resp.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("POST / got %s", resp.Status)
+	}
+}
+
+func TestAClockThatWasSetDrawsNothing(t *testing.T) {
+	t.Parallel()
+	s := story(t, "steady")
+	odd := []control.FsyncMinute{
+		{Start: s.Time, Count: 1, MaxSeconds: 1}, {Start: s.Time.Add(1e6 * time.Hour), Count: 1},
+	}
+	if _, got := get(t, seen{s, odd}, http.MethodGet, "/"); strings.Contains(got, "<svg") {
+		t.Error("drew a chart of a million hours")
+	}
+}

@@ -1,0 +1,284 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
+)
+
+const (
+	refresh   = 5   // seconds after which the page renews itself
+	mostRows  = 60  // hosts that are shown one by one
+	mostWays  = 15  // members, and hosts, in the table of who reaches whom
+	mostTold  = 30  // reasons and findings
+	mostRunes = 400 // of a text that comes from anywhere
+	mostCell  = 60  // and of one in a table
+)
+
+// view is all that the page shows, in its order.
+type view struct {
+	Refresh int
+	Title   string
+	Style   template.CSS
+
+	Cluster string
+	First   words.Word   // how many more failures the cluster survives
+	Lines   []words.Line // of the cluster
+	Doing   []words.Line
+	Time    string
+
+	Host, Role, VerdictText, Mode, Next string
+	Verdict                             words.Word
+	Told                                []told
+	Mutes                               []string
+
+	Fsync string
+	Chart *chart
+
+	Hosts   []hostRow
+	Others  string // of the hosts that are not shown
+	Network *network
+
+	FleetLock, Version string
+}
+
+// told is a reason or a finding.
+type told struct {
+	Code        words.Word
+	Text, Since string
+	More        []string // the cause, and what a person can do
+}
+
+// hostRow is what is shown of a host.
+type hostRow struct {
+	Name, P99, Waiting, Etcd, Domain, Seen string
+	Role, Health                           words.Word
+}
+
+// network is who reaches whom.
+type network struct {
+	To   []string
+	Rows []wayRow
+}
+
+type wayRow struct {
+	Name string
+	Ways []words.Word
+}
+
+func viewOf(s control.Status, minutes []control.FsyncMinute, about About) view {
+	first := words.Tolerance(s.Cluster)
+	if s.Cluster.ID == "" {
+		first = words.Word{Text: "no cluster in view", Tone: words.Warn}
+	}
+	v := view{
+		Refresh: refresh, Style: template.CSS(style), //nolint:gosec // our own file
+		Title:   cut(s.Cluster.Name) + ": " + first.Text,
+		Cluster: cut(s.Cluster.Name), First: first, Lines: linesOf(s.Cluster),
+		Doing: cutAll(append(words.Doing(s), words.Loop(s.Loop)...)), Time: words.Stamp(s.Time),
+		Host: cut(s.Host.Name), Role: cut(words.LastRole(s)), VerdictText: cut(s.Health.Text), Mode: cut(s.Host.Mode),
+		Next: cut(words.Next(s)), Verdict: cellWord(words.Verdict(s.Health.State)), Told: toldOf(s),
+		Fsync: fsyncOf(s), Chart: chartOf(minutes, s.Health.Disk.LimitSeconds),
+		Network: networkOf(s), FleetLock: about.FleetLock, Version: cut(s.Host.Version),
+	}
+	v.Hosts, v.Others = hostsOf(s)
+	for _, m := range s.Health.Mutes {
+		v.Mutes = append(v.Mutes, cut(words.Mute(m, s.Time)))
+	}
+	return v
+}
+
+// linesOf says what the first words about the cluster leave out.
+func linesOf(c control.Cluster) []words.Line {
+	lines := words.Cluster(c)[1:]
+	if c.ID != "" {
+		more := words.Word{Text: words.Standbys(c) + words.After(" · etcd ", c.Version)}
+		lines = slices.Insert(lines, 0, words.Line{{Text: "voters "}, words.Voters(c), more})
+	}
+	return cutAll(lines)
+}
+
+// toldOf gives what keeps the host from doing more, and what is wrong with it; what is said by a finding is not said
+// again by a reason.
+func toldOf(s control.Status) []told {
+	var list []told
+	for _, r := range s.Reasons {
+		if slices.ContainsFunc(s.Health.Findings, func(f control.Finding) bool { return f.Code == r.Code }) {
+			continue
+		}
+		t := told{Code: words.Word{Text: cut(r.Code), Tone: words.Warn}, Text: cut(r.Text), More: more(r.Remedy)}
+		if !r.Since.IsZero() {
+			t.Since = words.Since(r.Since, s.Time)
+		}
+		list = append(list, t)
+	}
+	for _, f := range s.Health.Findings {
+		tone := words.Verdict(f.State).Tone
+		t := told{Code: words.Word{Text: cut(f.Code), Tone: cmp.Or(tone, words.Strong)}, Text: cut(f.Text)}
+		if !f.Since.IsZero() {
+			t.Since = words.Since(f.Since, s.Time)
+		}
+		if f.Cause != "" {
+			cause := strings.ReplaceAll(f.Cause, "-", " ")
+			t.More = append(t.More, cut("most likely the "+cause+words.After(": ", f.Why)))
+		}
+		t.More = append(t.More, more(f.Remedy)...)
+		list = append(list, t)
+	}
+	return list[:min(len(list), mostTold)]
+}
+
+func more(remedy string) []string {
+	if remedy == "" {
+		return nil
+	}
+	return []string{cut("→ " + remedy)}
+}
+
+// fsyncOf says what the probe has measured last.
+func fsyncOf(s control.Status) string {
+	d := s.Health.Disk
+	if d.WAL.Count == 0 {
+		return "Nothing has been measured yet."
+	}
+	text := fmt.Sprintf("p50 %s · p99 %s · slowest %s, of %s, measured %s ago", words.Latency(d.WAL.P50),
+		words.Latency(d.WAL.P99), words.Latency(d.WAL.Max), words.Count(int(d.WAL.Count), "write", "writes"),
+		words.Age(d.AgeSeconds))
+	if d.LimitSeconds > 0 {
+		text += ". p99 has to stay under " + words.Latency(d.LimitSeconds)
+	}
+	if d.InFlightOp != "" && d.InFlightSeconds >= 1 {
+		text += ". One " + cut(d.InFlightOp) + " has not come back for " + words.Age(&d.InFlightSeconds)
+	}
+	return text + "."
+}
+
+// hostsOf gives the rows of the hosts, those that people look for first, and says what is not shown.
+func hostsOf(s control.Status) (rows []hostRow, others string) {
+	members := map[string]control.Member{}
+	for _, m := range s.Cluster.Members {
+		members[m.ID] = m
+	}
+	hosts := slices.Clone(s.Hosts)
+	slices.SortFunc(hosts, func(a, b control.HostRecord) int {
+		return cmp.Or(cmp.Compare(rank(a, s.Host.ID), rank(b, s.Host.ID)), cmp.Compare(a.Name, b.Name))
+	})
+	left := map[string]int{}
+	claimed := map[string]bool{}
+	for i, h := range hosts {
+		m, isMember := members[h.MemberID]
+		claimed[h.MemberID] = true
+		if i >= mostRows {
+			left[words.Verdict(h.Health).Text]++
+			continue
+		}
+		rows = append(rows, hostRow{
+			Name: cell(h.Name), Role: cellWord(words.RoleOf(h, m, isMember)), Health: cellWord(words.Verdict(h.Health)),
+			P99: words.P99(h, s), Waiting: cell(h.Waiting), Etcd: cell(h.EtcdVersion), Domain: cell(h.Domain),
+			Seen: words.Age(h.AgeSeconds),
+		})
+	}
+	for _, m := range s.Cluster.Members[:min(len(s.Cluster.Members), mostRows)] {
+		if !claimed[m.ID] {
+			rows = append(rows, hostRow{
+				Name: cell(cmp.Or(m.Name, m.ID)), Etcd: cell(m.Version),
+				Role:   cellWord(words.RoleOf(control.HostRecord{Role: m.Role}, m, true)),
+				Health: words.Word{Text: "no agent", Tone: words.Warn},
+			})
+		}
+	}
+	return rows, othersOf(len(hosts)-mostRows, left)
+}
+
+// rank puts this host and the members first, then whatever is not well.
+func rank(h control.HostRecord, this string) int {
+	switch {
+	case h.MemberID != "":
+		return 0
+	case h.ID == this:
+		return 1
+	case h.Health != "OK":
+		return 2
+	}
+	return 3
+}
+
+// othersOf counts the hosts that are not shown, by their verdicts.
+func othersOf(n int, by map[string]int) string {
+	if n <= 0 {
+		return ""
+	}
+	var parts []string
+	for state, count := range by {
+		parts = append(parts, fmt.Sprintf("%d %s", count, cut(state)))
+	}
+	slices.Sort(parts)
+	return words.Count(n, "more host is", "more hosts are") + " not shown: " +
+		cut(strings.Join(parts, ", ")) + ". quorumctl status shows them all."
+}
+
+// networkOf gives who reaches whom; nil while nobody has looked.
+func networkOf(s control.Status) *network {
+	members := slices.Clone(s.Cluster.Members)
+	slices.SortStableFunc(members, func(a, b control.Member) int { return cmp.Compare(a.Name, b.Name) })
+	members = members[:min(len(members), mostWays)]
+	var ids []string
+	n := &network{}
+	for _, m := range members {
+		ids, n.To = append(ids, m.ID), append(n.To, cell(cmp.Or(m.Name, m.ID)))
+	}
+	hosts := slices.Clone(s.Hosts)
+	slices.SortStableFunc(hosts, func(a, b control.HostRecord) int { return cmp.Compare(a.Name, b.Name) })
+	for _, h := range hosts {
+		if len(h.Sees) == 0 || len(n.Rows) >= mostWays || h.MemberID == "" && words.ReachesAll(h.Sees, ids) {
+			continue
+		}
+		row := wayRow{Name: cell(h.Name)}
+		for _, id := range ids {
+			row.Ways = append(row.Ways, cellWord(words.Way(h.MemberID, h.Sees, id)))
+		}
+		n.Rows = append(n.Rows, row)
+	}
+	if len(n.Rows) == 0 {
+		return nil
+	}
+	return n
+}
+
+// cut bounds a text that comes from anywhere.
+func cut(text string) string { return short(text, mostRunes) }
+
+// cell bounds one in a table.
+func cell(text string) string { return short(text, mostCell) }
+
+func short(text string, most int) string {
+	text = words.Clean(text[:min(len(text), utf8.UTFMax*most)])
+	n := 0
+	for i := range text {
+		if n == most {
+			return text[:i] + "…"
+		}
+		n++
+	}
+	return text
+}
+
+func cellWord(w words.Word) words.Word { return words.Word{Text: cell(w.Text), Tone: w.Tone} }
+
+func cutAll(lines []words.Line) []words.Line {
+	for _, line := range lines {
+		for i := range line {
+			line[i].Text = cut(line[i].Text)
+		}
+	}
+	return lines
+}
