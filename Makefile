@@ -9,6 +9,7 @@ LINT    := $(CACHE)/bin/golangci-lint
 GOLANGCI_LINT_VERSION := v2.15.0
 FUZZTIME ?= 30s
 PROMTOOL := $(CACHE)/prometheus/usr/bin/promtool
+AMTOOL   := $(CACHE)/prometheus/usr/bin/amtool
 
 export CGO_ENABLED ?= 0
 BUILDFLAGS := -trimpath -buildvcs=false
@@ -144,13 +145,16 @@ vm: build $(CACHE)/vm/initrd ## the faults that need a kernel of their own, in a
 $(CACHE)/vm/initrd: $(wildcard contrib/faults/vm/*)
 	contrib/faults/vm/build.sh $(CACHE)/vm
 
-test-alerts: $(PROMTOOL) ## the alerts of contrib/prometheus, against series of which it is known when they are raised
+test-alerts: $(PROMTOOL) $(AMTOOL) ## the alerts of contrib/prometheus, against series of which it is known when they are raised
 	cd contrib/prometheus && $(PROMTOOL) check rules quorumd.rules.yaml && $(PROMTOOL) test rules quorumd.rules.test.yaml
+	$(AMTOOL) check-config contrib/prometheus/alertmanager.yaml
 
-# promtool is taken out of Debian's package, which would also start a server.
-$(PROMTOOL):
+# promtool and amtool are taken out of Debian's packages, which would also start a server.
+$(PROMTOOL): DEBIAN := prometheus
+$(AMTOOL): DEBIAN := prometheus-alertmanager
+$(PROMTOOL) $(AMTOOL):
 	mkdir -p $(CACHE)/prometheus
-	cd $(CACHE)/prometheus && apt-get download -q prometheus && dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb
+	cd $(CACHE)/prometheus && apt-get download -q $(DEBIAN) && dpkg-deb -x $(DEBIAN)_*.deb . && rm $(DEBIAN)_*.deb
 
 test-promotion: etcd build ## a learner of 1 GB under write load: no gap in the writes (wants a quiet machine)
 	$(GO) test -count=1 -timeout 15m -tags slow -run 'TestALearnerOfAGigabyte' -v ./contrib/e2e

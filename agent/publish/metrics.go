@@ -159,6 +159,7 @@ func hostGauges() []gauge {
 			[]string{"code"},
 			readMuted,
 		},
+		{"quorumd_host_info", "1, with the name of this host as a label.", []string{"host"}, readHost},
 		{"quorumd_role", "1 for what this host is to the cluster, 0 for all others.", []string{"role"}, readRole},
 	}
 }
@@ -180,6 +181,11 @@ func turnGauges() []gauge {
 					emit(1, r.View.Op.Kind, string(r.View.Op.Phase))
 				}
 			},
+		},
+		{
+			"quorumd_operation_host", "1 for the host whose turn it is, while an operation is in flight.",
+			[]string{"host"},
+			readOperated,
 		},
 		{
 			"quorumd_operation_age_seconds", "Age of the operation in flight, as seen by this agent.", nil,
@@ -212,7 +218,9 @@ func turnGauges() []gauge {
 			readRollout,
 		},
 		{
-			"quorumd_reason", "1 for the reason that counts for what this host does not do.",
+			"quorumd_reason",
+			"1 for the reason that counts for what this host does not do, and for what a person has to look at beside "+
+				"it.",
 			[]string{"reason"},
 			readReason,
 		},
@@ -308,8 +316,27 @@ func readRollout(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 }
 
 func readReason(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
-	if r != nil && len(r.Decision.Reasons) > 0 {
-		emit(1, string(r.Decision.Reasons[0].Code))
+	if r == nil || len(r.Decision.Reasons) == 0 {
+		return
+	}
+	told := map[policy.ReasonCode]bool{}
+	for _, reason := range append(r.Decision.Reasons[:1:1], r.Decision.Cautions()...) {
+		if !told[reason.Code] {
+			emit(1, string(reason.Code))
+		}
+		told[reason.Code] = true
+	}
+}
+
+func readHost(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+	if r != nil {
+		emit(1, r.View.Self.Name)
+	}
+}
+
+func readOperated(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+	if r != nil && r.Op != nil {
+		emit(1, r.Op.HostName)
 	}
 }
 

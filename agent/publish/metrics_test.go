@@ -5,14 +5,18 @@ package publish
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
@@ -38,6 +42,7 @@ func TestEveryMetricThatAnAlertOrTheReadmeNamesExists(t *testing.T) {
 			t.Errorf("%s names no metric", path)
 		}
 		for _, name := range named {
+			name = strings.TrimSuffix(name, "_bucket") // of a histogram
 			if !slices.Contains(names, name) {
 				t.Errorf("%s names %s, which does not exist", path, name)
 			}
@@ -71,6 +76,27 @@ func TestEveryFindingIsAMetricWhileItHoldsAndNotTheWorstAlone(t *testing.T) {
 		if got := findings(t, registry); !slices.Equal(got, look.want) {
 			t.Errorf("it shows %v, want %v", got, look.want)
 		}
+	}
+}
+
+func TestWhatAPersonHasToLookAtIsShownBesideTheReasonThatCounts(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics(&disk.Probe{}, func() time.Duration { return 0 })
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m)
+	m.last.Store(&round.Round{
+		View: policy.View{Self: policy.Self{Name: "n1"}}, Seen: round.Seen{Op: &record.Op{HostName: "n3"}},
+		Decision: policy.Decision{Reasons: []policy.Reason{
+			{Code: policy.OperationInFlight}, {Code: policy.NotMyTurn}, {Code: policy.VotersSurplus},
+		}},
+	})
+	got := series(t, registry, "quorumd_reason", "quorumd_host_info", "quorumd_operation_host")
+	want := map[string]float64{ // without NOT_MY_TURN, which goes away by itself
+		"quorumd_reason[reason=OPERATION_IN_FLIGHT]": 1, "quorumd_reason[reason=VOTERS_SURPLUS]": 1,
+		"quorumd_host_info[host=n1]": 1, "quorumd_operation_host[host=n3]": 1,
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("a scrape shows %v, want %v", got, want)
 	}
 }
 

@@ -6,9 +6,13 @@ package prometheus
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -31,8 +35,76 @@ func TestEveryAlertHasARunbookAndATest(t *testing.T) {
 			t.Errorf("%s is not tested to be raised", alert[1])
 		}
 	}
-	if runbooksOf := strings.Count(runbooks, "\n## "); len(alerts) == 0 || runbooksOf != len(alerts) {
+	if runbooksOf := strings.Count(runbooks, "\n## ") - 1; len(alerts) == 0 || runbooksOf != len(alerts) {
 		t.Errorf("%d alerts, %d runbooks", len(alerts), runbooksOf)
+	}
+}
+
+func TestEveryReasonRaisesAnAlertOrStandsInTheTableOfThoseThatDoNot(t *testing.T) {
+	t.Parallel()
+	rules, err := os.ReadFile("quorumd.rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	raised, silent := map[string]int{}, map[string]int{}
+	for _, found := range regexp.MustCompile(`reason=~?"([A-Z_|]+)"`).FindAllStringSubmatch(string(rules), -1) {
+		for _, code := range strings.Split(found[1], "|") {
+			raised[code]++
+		}
+	}
+	_, table, _ := strings.Cut(Runbooks(), "## Codes without an alert\n")
+	for _, row := range regexp.MustCompile(`(?m)^\| ([A-Z_, ]+) \| .+ \|$`).FindAllStringSubmatch(table, -1) {
+		for _, code := range strings.Split(row[1], ", ") {
+			silent[code]++
+		}
+	}
+	for _, r := range policy.Reasons() {
+		code := string(r.Code)
+		if (raised[code] > 0) == (silent[code] == 1) {
+			t.Errorf("%s is named by alerts %d times, and %d times among the codes without one", code, raised[code],
+				silent[code])
+		}
+		delete(raised, code)
+		delete(silent, code)
+	}
+	if len(raised)+len(silent) > 0 {
+		t.Errorf("nobody declares %v %v", raised, silent)
+	}
+}
+
+func TestEveryAlertLeadsToItsRunbookAndSaysTheFirstCommand(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("quorumd.rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Alert       string
+				Labels      struct{ Severity string }
+				Annotations struct {
+					Summary, Description, Command string
+					RunbookURL                    string `yaml:"runbook_url"`
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &rules); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rules.Groups[0].Rules {
+		a := r.Annotations
+		if a.Summary == "" || a.Description == "" || !strings.HasSuffix(a.RunbookURL, "#"+strings.ToLower(r.Alert)) {
+			t.Errorf("%s: %+v", r.Alert, a)
+		}
+		if !strings.HasPrefix(a.Command, "quorumctl ") && !strings.HasPrefix(a.Command, "journalctl ") &&
+			!strings.HasPrefix(a.Command, "systemctl ") {
+			t.Errorf("%s says the command %q", r.Alert, a.Command)
+		}
+		if !slices.Contains([]string{"critical", "warning", "none"}, r.Labels.Severity) {
+			t.Errorf("%s has severity %q", r.Alert, r.Labels.Severity)
+		}
 	}
 }
 
