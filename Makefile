@@ -145,9 +145,10 @@ vm: build $(CACHE)/vm/initrd ## the faults that need a kernel of their own, in a
 $(CACHE)/vm/initrd: $(wildcard contrib/faults/vm/*)
 	contrib/faults/vm/build.sh $(CACHE)/vm
 
-test-alerts: $(PROMTOOL) $(AMTOOL) ## the alerts of contrib/prometheus, against series of which it is known when they are raised
+test-alerts: $(PROMTOOL) $(AMTOOL) etcd build ## the alerts and the dashboard: against series, and against a cluster that a real Prometheus scrapes
 	cd contrib/prometheus && $(PROMTOOL) check rules quorumd.rules.yaml && $(PROMTOOL) test rules quorumd.rules.test.yaml
 	$(AMTOOL) check-config contrib/prometheus/alertmanager.yaml
+	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags prometheus -run ARealPrometheus $(E2E)
 
 # promtool and amtool are taken out of Debian's packages, which would also start a server.
 $(PROMTOOL): DEBIAN := prometheus
@@ -262,7 +263,7 @@ $(NODE_EXPORTER): contrib/bench/exporter/go.mod
 
 lint: $(LINT) ## go vet and golangci-lint
 	$(GO) vet ./...
-	$(GO) vet -tags 'long nightly faultfs lab root slow realetcd packages systemdtest vm' ./...
+	$(GO) vet -tags 'long nightly faultfs prometheus lab root slow realetcd packages systemdtest vm' ./...
 	$(LINT) run ./...
 
 $(LINT):
