@@ -190,7 +190,9 @@ func (o *observed) shows() {
 	if err := json.Unmarshal(text, &dashboard); err != nil {
 		o.t.Fatal(err)
 	}
-	empty := map[string]bool{"Findings": true, "The operator's own checks": true} // nothing is wrong, and nobody has any
+	empty := map[string]bool{ // nothing is wrong, and nobody has any
+		"Findings": true, "The operator's own checks": true,
+	}
 	queries := 0
 	look := func(title, query string) {
 		query = strings.NewReplacer("$job", ".*", "$instance", ".*", "$__rate_interval", "30s").Replace(query)
