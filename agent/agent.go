@@ -274,9 +274,15 @@ func (a *Agent) round(ctx context.Context) bool {
 	a.observer.Done(r)
 	a.told.Show(r)
 	a.observer.Save(false)
-	a.told.Publish(ctx, r)
+	first := r.Decision.Step.Kind.First()
+	if !first {
+		a.told.Publish(ctx, r)
+	}
 	a.last = r.Decision
 	done, acted := a.actor.Act(ctx, r)
+	if first {
+		a.told.Publish(ctx, r)
+	}
 	if acted {
 		a.told.Completed(ctx, r, done)
 		acted = done.Err == nil

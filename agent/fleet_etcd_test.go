@@ -210,6 +210,18 @@ func (c *fleetClient) Statuses(_ context.Context, members []cluster.Member) map[
 	return out
 }
 
+// Answers gives what the members say for themselves, also while every read outlasts its time.
+func (c *fleetClient) Answers(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status {
+	out := c.Statuses(ctx, members)
+	for id, s := range out {
+		if s.Linearizable = false; c.e.cut {
+			s = cluster.Status{Err: errCut}
+		}
+		out[id] = s
+	}
+	return out
+}
+
 func (c *fleetClient) ClockOffset(context.Context, func() time.Time) (time.Duration, error) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
@@ -220,6 +232,11 @@ func (c *fleetClient) ClockOffset(context.Context, func() time.Time) (time.Durat
 func (c *fleetClient) Diagnose(context.Context, string) error { return nil }
 
 func (c *fleetClient) Who() string { return "" }
+
+// ReadAt gives what a member holds.
+func (c *fleetClient) ReadAt(ctx context.Context, _ string, spans ...cluster.Span) (cluster.Range, error) {
+	return c.Read(ctx, spans...)
+}
 
 func (c *fleetClient) Read(_ context.Context, spans ...cluster.Span) (cluster.Range, error) {
 	c.e.mu.Lock()

@@ -33,6 +33,7 @@ type Removal interface {
 // Observer asks members about themselves.
 type Observer interface {
 	Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status
+	Answers(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status
 	ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error)
 	Diagnose(ctx context.Context, endpoint string) error
 	// Who names as whom etcd sees this host; empty for nobody.
@@ -42,6 +43,7 @@ type Observer interface {
 // Records reads what lies in etcd.
 type Records interface {
 	Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error)
+	ReadAt(ctx context.Context, endpoint string, spans ...cluster.Span) (cluster.Range, error)
 	ReadLast(ctx context.Context, prefix string, limit int64) (cluster.Range, error)
 }
 

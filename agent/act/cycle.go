@@ -99,7 +99,11 @@ func (a *Actor) moveLeader(ctx context.Context, t *task) error {
 
 // giveWay asks this host's own member, which leads and should not, to hand over. Another one that leads by now refuses.
 func (a *Actor) giveWay(ctx context.Context, t *task) error {
-	m, ok := t.on.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
+	list := t.on.Membership
+	if t.on.Led != nil { // it was decided on that
+		list = t.on.Led.Membership
+	}
+	m, ok := list.ByPeerURL(a.opt.Config.Etcd.PeerURL)
 	if !ok || len(m.ClientURLs) == 0 {
 		return errors.New("cannot hand the leadership over: this host's member has no client URL")
 	}

@@ -105,6 +105,16 @@ type Status struct {
 // Statuses asks several members at once, each at its own client URLs, for their status and, if
 // it is a voter, for a linearizable read. It takes at most the time of two calls.
 func (c *Client) Statuses(ctx context.Context, members []Member) map[uint64]Status {
+	return askAll(ctx, members, c.status)
+}
+
+// Answers asks them for their status alone, which needs nobody's agreement: each answers for itself, also while reads
+// outlast their time. It takes at most the time of one call.
+func (c *Client) Answers(ctx context.Context, members []Member) map[uint64]Status {
+	return askAll(ctx, members, c.answer)
+}
+
+func askAll(ctx context.Context, members []Member, ask func(context.Context, Member) Status) map[uint64]Status {
 	var wait sync.WaitGroup
 	answers := make([]Status, len(members))
 	for i, m := range members {
@@ -112,7 +122,7 @@ func (c *Client) Statuses(ctx context.Context, members []Member) map[uint64]Stat
 			answers[i].Err = errors.New("it has not published its client URL: it has never started")
 			continue
 		}
-		wait.Go(func() { answers[i] = c.status(ctx, m) })
+		wait.Go(func() { answers[i] = ask(ctx, m) })
 	}
 	wait.Wait()
 	out := map[uint64]Status{}
@@ -122,10 +132,9 @@ func (c *Client) Statuses(ctx context.Context, members []Member) map[uint64]Stat
 	return out
 }
 
-func (c *Client) status(ctx context.Context, m Member) Status {
-	endpoint := m.ClientURLs[0]
+func (c *Client) answer(ctx context.Context, m Member) Status {
 	began := time.Now()
-	s, err := once(ctx, c, endpoint, func(ctx context.Context, conn *clientv3.Client) (*pb.StatusResponse, error) {
+	s, err := once(ctx, c, m.ClientURLs[0], func(ctx context.Context, conn *clientv3.Client) (*pb.StatusResponse, error) {
 		// the etcd client's own Status would make a connection for every call
 		answer, err := pb.NewMaintenanceClient(conn.ActiveConnection()).Status(ctx, &pb.StatusRequest{})
 		return answer, clientv3.ContextError(ctx, err)
@@ -133,15 +142,21 @@ func (c *Client) status(ctx context.Context, m Member) Status {
 	if err != nil {
 		return Status{Err: err}
 	}
-	out := Status{
+	return Status{
 		MemberID: s.Header.GetMemberId(), ClusterID: s.Header.GetClusterId(), Leader: s.Leader, Term: s.RaftTerm,
 		Index: s.RaftIndex, Applied: s.RaftAppliedIndex, Learner: s.IsLearner, Version: s.Version,
 		DBSize: s.DbSize, Errors: s.Errors, RTT: time.Since(began),
 	}
-	if m.Learner || s.Leader == 0 { // without a leader there is no quorum to be asked
+}
+
+func (c *Client) status(ctx context.Context, m Member) Status {
+	out := c.answer(ctx, m)
+	if out.Err != nil || m.Learner || out.Leader == 0 { // without a leader there is no quorum to be asked
 		return out
 	}
-	_, err = once(ctx, c, endpoint, func(ctx context.Context, conn *clientv3.Client) (*clientv3.GetResponse, error) {
+	_, err := once(ctx, c, m.ClientURLs[0], func(ctx context.Context,
+		conn *clientv3.Client,
+	) (*clientv3.GetResponse, error) {
 		return conn.Get(ctx, cmp.Or(c.opt.Probe, "/quorumd"), clientv3.WithCountOnly())
 	})
 	out.Linearizable = err == nil

@@ -99,6 +99,7 @@ func (s *skips) resize(page int) {
 // reading is one read of a client, at one revision.
 type reading struct {
 	c        *Client
+	at       string // the only endpoint that is asked, for what its own store holds; empty: whoever answers
 	out      Range
 	bytes    int       // that were kept
 	oversize int       // that were not
@@ -228,11 +229,21 @@ func (r *reading) take(kvs []*mvccpb.KeyValue, size int) (next string) {
 // get asks at the revision of the read, once there is one.
 func (r *reading) get(ctx context.Context, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	if r.out.Revision != 0 { // what was at a revision is the same on every voter that has come to it
-		options = append(options, clientv3.WithRev(r.out.Revision), clientv3.WithSerializable())
+		options = append(options, clientv3.WithRev(r.out.Revision))
 	}
-	answer, err := ask(ctx, r.c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.GetResponse, error) {
+	if r.out.Revision != 0 || r.at != "" {
+		options = append(options, clientv3.WithSerializable())
+	}
+	call := func(ctx context.Context, conn *clientv3.Client) (*clientv3.GetResponse, error) {
 		return conn.Get(ctx, key, options...)
-	})
+	}
+	var answer *clientv3.GetResponse
+	var err error
+	if r.at != "" {
+		answer, err = once(ctx, r.c, r.at, call)
+	} else {
+		answer, err = ask(ctx, r.c, call)
+	}
 	if err == nil && r.out.Revision == 0 {
 		r.out.Revision = answer.Header.GetRevision()
 	}
@@ -257,7 +268,18 @@ func (r *reading) one(ctx context.Context, key string) error {
 
 // carefully reads spans one after the other, because one answer for all of them would be too large.
 func (c *Client) carefully(ctx context.Context, spans []Span) (Range, error) {
-	r := &reading{c: c}
+	return (&reading{c: c}).all(ctx, spans)
+}
+
+// ReadAt gives all pairs of these spans as the member at that endpoint holds them, at one revision: it asks for
+// nobody's agreement, so that the answer is as old as what that member has applied. Of one that leads, as a quorum says,
+// that is as new as anything is. It is bounded as Read is.
+func (c *Client) ReadAt(ctx context.Context, endpoint string, spans ...Span) (Range, error) {
+	return (&reading{c: c, at: endpoint}).all(ctx, spans)
+}
+
+// all reads one span after the other.
+func (r *reading) all(ctx context.Context, spans []Span) (Range, error) {
 	if _, err := r.get(ctx, spans[0].Start, clientv3.WithCountOnly()); err != nil {
 		return Range{}, err
 	}

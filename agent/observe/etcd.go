@@ -6,6 +6,7 @@ package observe
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/policy"
@@ -20,6 +21,11 @@ const hostsKept = 200
 // lookAtEtcd asks etcd for what is due, and carries the rest over.
 func (o *Observer) lookAtEtcd(ctx context.Context, r *round.Round) {
 	hurry, before := o.in.Hurry, o.before
+	o.askLed(ctx, r)
+	if r.Led != nil && !hurry && policy.HandsOverSoon(before.View) {
+		r.Seen = before.Seen
+		return
+	}
 	want := o.pace.due(r.At, hurry)
 	if o.in.Light && !hurry && before != nil && before.Reachable {
 		want = look{etcd: true, behind: o.in.Behind}
@@ -36,8 +42,14 @@ func (o *Observer) lookAtEtcd(ctx context.Context, r *round.Round) {
 	}
 }
 
+// askedCalls is for how many calls etcd is asked in one turn, at most. Where every read takes as long as it may, what a
+// host knows of itself would else be told late, and what it sees be old when it is acted on.
+const askedCalls = 3
+
 // askEtcd asks etcd, and paces what comes next by what it has found.
 func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
+	ctx, cancel := context.WithTimeout(ctx, askedCalls*o.opt.Config.Timing.CallTimeout)
+	defer cancel()
 	r.Seen = round.Seen{EtcdAt: r.At}
 	if old := o.reached; old != nil {
 		r.Statuses, r.StatusesAt = old.Statuses, old.StatusesAt
@@ -92,12 +104,16 @@ func (o *Observer) kept(before *round.Round) []record.Host {
 
 // askMembers reads the member list, and asks every member if it shall.
 func (o *Observer) askMembers(ctx context.Context, r *round.Round, all bool) error {
-	listCtx, cancel := context.WithTimeout(ctx, 2*o.opt.Config.Timing.CallTimeout)
+	patience := time.Duration(listPatience(r)) * o.opt.Config.Timing.CallTimeout
+	listCtx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	list, err := o.opt.Etcd.Members(listCtx)
 	switch {
 	case cluster.Denied(err):
 		return err
+	case err != nil && r.Led != nil:
+		r.Answers = round.Answers{Membership: r.Led.Membership, Of: r.Led.Statuses}
+		return o.slowRead(err)
 	case err != nil:
 		if why := o.askSurvivors(ctx, r); why != nil {
 			return why
@@ -121,25 +137,10 @@ func (o *Observer) askMembers(ctx context.Context, r *round.Round, all bool) err
 
 // askRecords reads quorumd's own records at one revision: all of them, or those that concern this host.
 func (o *Observer) askRecords(ctx context.Context, r *round.Round, want look) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*o.opt.Config.Timing.CallTimeout)
+	patience := time.Duration(listPatience(r)) * o.opt.Config.Timing.CallTimeout
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var spans []cluster.Span
-	for _, key := range o.keys.Cluster() {
-		spans = append(spans, cluster.Span{Start: key})
-	}
-	spans = append(spans, cluster.Span{Start: o.keys.Releases(), End: o.keys.ReleasesEnd()})
-	if want.hosts {
-		spans = append(spans, cluster.Span{Start: o.keys.Hosts(), End: o.keys.Lock()})
-	} else {
-		spans = append(spans, cluster.Span{Start: o.keys.Host(o.opt.Config.Host.ID)})
-		for _, id := range want.behind {
-			spans = append(spans, cluster.Span{Start: o.keys.Host(id)})
-		}
-	}
-	if want.count {
-		spans = append(spans, cluster.Span{Start: o.keys.Hosts(), End: o.keys.Lock(), Count: true})
-	}
-	found, err := o.opt.Etcd.Read(ctx, spans...)
+	found, err := o.opt.Etcd.Read(ctx, o.spans(want)...)
 	if err == nil {
 		r.Counted = found.Counted
 		o.parseRecords(r, found, want)

@@ -34,6 +34,8 @@ import (
 type Members interface {
 	Members(ctx context.Context) (cluster.Membership, error)
 	Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status
+	// Answers gives what each says for itself, without anybody's agreement.
+	Answers(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status
 }
 
 // Peers tells who is at the other end.
@@ -49,6 +51,8 @@ type Etcd interface {
 	Members
 	Peers
 	Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error)
+	// ReadAt gives what one member holds, without anybody's agreement.
+	ReadAt(ctx context.Context, endpoint string, spans ...cluster.Span) (cluster.Range, error)
 }
 
 // Unit is the local etcd service.

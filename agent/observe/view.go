@@ -30,6 +30,7 @@ type Builder struct {
 	// standbys are the learners that their hosts have called standbys when they were last heard of.
 	standbys map[uint64]bool
 	domains  map[string]string // of the members' hosts, by peer URL, as they were last heard of
+	led      *Builder          // of what this host's own member says when it leads; nil when it was never asked
 }
 
 // NewBuilder makes a builder for the process of that name, in that boot of the host.
@@ -40,13 +41,17 @@ func NewBuilder(c config.Config, bootID, instance string, programs bool) *Builde
 	}
 }
 
+// wordCalls is for how many calls a host waits, at most, between two times that it tells its verdict: those for the
+// member list and for what members say, and that with which it tells it.
+const wordCalls = 4
+
 func limitsOf(c config.Config) policy.Limits {
 	t := c.Timing
 	return policy.Limits{
 		Settle: t.Settle, Cooldown: t.Cooldown, PromoteStable: t.PromoteStable, SteadyLag: t.SteadyLag,
 		PromoteLag: uint64(t.PromoteLag), LearnerStall: t.LearnerStall, LearnerMax: t.LearnerMax,
 		HandOver: t.HandOver, GiveWay: t.GiveWay, ReturnStable: t.ReturnStable, ReturnMax: t.ReturnMax,
-		OrphanGrace: t.OrphanGrace, LockTTL: t.LockTTL, StartRetry: t.Settle, ClockOffset: t.ClockMaxOffset,
+		Word: t.Interval + wordCalls*t.CallTimeout, OrphanGrace: t.OrphanGrace, LockTTL: t.LockTTL, StartRetry: t.Settle, ClockOffset: t.ClockMaxOffset,
 		AllowUnsafe: c.Cluster.AllowUnsafeVersion,
 		DeadGrace:   time.Duration(c.Repair.Dead), SickGrace: time.Duration(c.Repair.Sick),
 		RepairsPerDay: c.Repair.PerDay, CleanFor: c.Repair.CleanFor,
@@ -97,6 +102,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 	}
 	v.Self.Conflict = policy.Conflict(v)
 	v.GaveWay = b.gaveWay(&v, r)
+	v.Led = b.leader(&v, r)
 	b.markStandbys(&v, r)
 	b.since.Forget(r.Number)
 	return v
@@ -142,7 +148,7 @@ func (b *Builder) members(v *policy.View, r *round.Round) {
 		member := policy.Member{
 			ID: m.ID, Name: m.Name, PeerURL: firstOf(m.PeerURLs), Learner: m.Learner,
 			Leader: m.ID == leader, ThinksLearner: s.Learner, Version: b.version(s.Version), RTT: s.RTT,
-			Live:   s.Err == nil && s.MemberID == m.ID && s.Leader != 0 && (m.Learner || s.Linearizable),
+			Live:   s.Err == nil && s.MemberID == m.ID && s.Leader != 0 && (m.Learner || serves(r, s)),
 			Errors: len(s.Errors) > 0,
 		}
 		if slices.Contains(m.PeerURLs, v.Self.PeerURL) {
@@ -159,6 +165,14 @@ func (b *Builder) members(v *policy.View, r *round.Round) {
 		member.AgentGoneFor = b.agentGone(r, m)
 		v.Cluster.Members = append(v.Cluster.Members, member)
 	}
+}
+
+// serves tells whether a voter has answered a linearizable read; or, by the word of one that leads, follows it.
+func serves(r *round.Round, s cluster.Status) bool {
+	if r.By != 0 {
+		return s.Leader == r.By
+	}
+	return s.Linearizable
 }
 
 // recent tells whether what members have answered last is no older than a blink.

@@ -189,7 +189,7 @@ func (b *Builder) removal(r *round.Round) *policy.Removal {
 // gaveWay makes the view of this host's leadership. What this process does not know of it counts from its first look; a
 // turn in which etcd did not answer, as behind a slow leader, says nothing of who leads.
 func (b *Builder) gaveWay(v *policy.View, r *round.Round) policy.GaveWay {
-	leads := !r.Reachable && b.since.holds("leads")
+	leads := r.Led != nil || !r.Reachable && b.since.holds("leads")
 	for _, m := range v.Cluster.Members {
 		leads = leads || m.Leader && m.PeerURL == v.Self.PeerURL
 	}

@@ -15,6 +15,9 @@ func Decide(v View) Decision {
 	if d.Step.Kind == StepNone {
 		d.Reasons = caution(v, d.Reasons)
 	}
+	if due := dueIn(v); due > 0 && v.Led != nil && (d.Again == 0 || due < d.Again) {
+		d.Again = due
+	}
 	d.First = goesFirst(v, d)
 	d.Notes = Notes{
 		Hold: WantHold(v), Request: noteRequest(v, d.Step), Removal: noteRemoval(v), Self: noteSelf(v),
@@ -36,6 +39,9 @@ func held(v View) Decision {
 	}
 	if d.Step.Kind == StepNone {
 		return d
+	}
+	if d.Step.Kind == StepGiveWay { // a pause holds it as well that only its own member has told of
+		v = v.leading()
 	}
 	switch {
 	case v.Failed.Kind != d.Step.Kind:

@@ -20,8 +20,13 @@ import (
 // say so, or the leadership would go from one slow disk to the next. One whose agent has ended within the last
 // presence lease counts by its last word.
 //
+// Where the disk is far too slow, no linearizable read comes back in time, on any host. So it rests on the word of this
+// host's own member, that it leads, and what it holds: nobody else holds anything newer while a quorum says that it
+// follows. The others need longer then to tell their verdicts.
+//
 // It goes in no circle: it only ever goes to a host that is well from one that is not, and each further time within
-// the memory of the one before waits twice as long, whatever became of that one.
+// the memory of the one before waits twice as long. One that came to nothing took the leadership from nobody: the next
+// try comes sooner, and each waits twice as long as the one before.
 
 // GaveWay is what this agent knows of its own member's leadership, and of when it has handed it over.
 type GaveWay struct {
@@ -36,7 +41,15 @@ const giveWayDoublings = 5
 
 // pace is how long after the last time it is handed over again.
 func (g GaveWay) pace(l Limits) time.Duration {
-	return l.GiveWay << min(max(g.InRow-1, 0), giveWayDoublings)
+	longest, before := l.GiveWay<<giveWayDoublings, max(g.InRow-1, 0)
+	if g.InRow == 0 || g.LeadsFor <= g.LastFor {
+		return min(l.GiveWay<<min(before, giveWayDoublings), longest)
+	}
+	wait := min(l.Settle, l.GiveWay) // the last came to nothing
+	for ; before > 0 && wait < longest; before-- {
+		wait *= 2
+	}
+	return min(wait, longest)
 }
 
 // Again gives how many times in a row it is when one more comes now. It is forgotten after twice the longest wait.
@@ -47,10 +60,27 @@ func (g GaveWay) Again(l Limits) int {
 	return g.InRow + 1
 }
 
-// giveWay hands the leadership over, if this host leads, should not, and nothing is against it.
-func giveWay(v View) (Decision, bool) {
-	if !leadsBadly(v) || len(against(v, giveWayVetoes())) > 0 {
+// leading gives the view by which a leader is judged: its own member's word if that was asked, or what all agree on.
+func (v View) leading() View {
+	if v.Led == nil {
+		return v
+	}
+	return *v.Led
+}
+
+// giveWay hands the leadership over, if this host leads, should not, and nothing is against it. While reads outlast
+// their time that is what is told: that no quorum answers is only what follows from it.
+func giveWay(view View) (Decision, bool) {
+	v := view.leading()
+	if !leadsBadly(v) {
 		return Decision{}, false
+	}
+	if len(against(v, giveWayVetoes())) > 0 {
+		r, slow := leaderSlow(view)
+		if _, turn := ownTurn(v); !slow || turn || !v.Cluster.Unread {
+			return Decision{}, false
+		}
+		return Decision{Reasons: append([]Reason{r}, silent(view).Reasons...)}, true
 	}
 	to, _ := betterVoter(v)
 	return do(Step{Kind: StepGiveWay, MemberID: to.ID, Why: "to " + to.label() + ": " + v.leads()}), true
@@ -61,6 +91,7 @@ func giveWayVetoes() []veto {
 	return []veto{
 		vetoHostConflict(),
 		vetoOwnTurn(),
+		vetoNotFollowed(),
 		vetoAllSick(),
 		vetoNoneBetter(),
 		vetoGaveWay(),
@@ -69,10 +100,37 @@ func giveWayVetoes() []veto {
 
 // leaderSlow is what people are told of a leader that is not well and leads on.
 func leaderSlow(v View) (Reason, bool) {
-	if !leadsBadly(v) {
+	if v = v.leading(); !leadsBadly(v) {
 		return Reason{}, false
 	}
-	return vetoed(v, vetoAllSick, vetoNoneBetter, vetoGaveWay)
+	return vetoed(v, vetoNotFollowed, vetoAllSick, vetoNoneBetter, vetoGaveWay)
+}
+
+// dueIn gives how long it takes until the leadership may be handed over, if nothing else is against it; 0 when it may,
+// or when something is.
+func dueIn(v View) time.Duration {
+	if v = v.leading(); !leadsBadly(v) || len(against(v, giveWayVetoes())) != 1 {
+		return 0
+	}
+	return v.giveWayIn()
+}
+
+// HandsOverSoon tells whether this host's leadership is handed over within the time that a look at the cluster may take
+// through a slow leader, if nothing changes: such a look would only put it off.
+func HandsOverSoon(v View) bool {
+	due := dueIn(v)
+	return due > 0 && due <= v.Limits.Word
+}
+
+// notFollowed tells whether too few voters say that they follow this host's member: another may lead by now, so that
+// what it holds may be old.
+func notFollowed(v View) (string, bool) {
+	voters, live := v.Cluster.Counts()
+	if !v.Cluster.Led || live >= Quorum(voters) {
+		return "", false
+	}
+	return fmt.Sprintf("%s, by its own word, but of %d voters only %d follow it, and %d must", v.leads(), voters, live,
+		Quorum(voters)), true
 }
 
 // leaderSlowText is that beside another reason.
@@ -142,8 +200,7 @@ func noneBetter(v View) (string, bool) {
 // tooSoonAgain tells whether the last time is too short a time ago, or that this host has led at all, or that its
 // verdict keeps it from that: the others have to tell theirs first.
 func tooSoonAgain(v View) (string, bool) {
-	g := v.GaveWay
-	left := max(g.pace(v.Limits)-g.LastFor, v.Limits.Settle-g.LeadsFor, v.Limits.Settle-g.BadFor)
+	left := v.giveWayIn()
 	if left <= 0 {
 		return "", false
 	}
@@ -157,6 +214,15 @@ func tooSoonAgain(v View) (string, bool) {
 	return text, true
 }
 
+// giveWayIn gives for how long it is too soon.
+func (v View) giveWayIn() time.Duration {
+	g, others := v.GaveWay, v.Limits.Settle
+	if v.Cluster.Unread {
+		others = max(others, v.Limits.Word)
+	}
+	return max(g.pace(v.Limits)-g.LastFor, v.Limits.Settle-g.LeadsFor, others-g.BadFor)
+}
+
 // betterVoter gives the best of the voters that this host may hand its leadership over to.
 func betterVoter(v View) (Member, bool) {
 	return bestVoterOf(v, func(m Member) bool { return m.PeerURL != v.Self.PeerURL && v.notBetter(m) == "" })
@@ -165,8 +231,15 @@ func betterVoter(v View) (Member, bool) {
 // notBetter says why the leadership is not handed over to a voter; empty when it may be. One that is taken down, or is
 // to be, would have to move it again.
 func (v View) notBetter(m Member) string {
+	if !m.Live && v.Cluster.Led {
+		return "does not follow it"
+	}
 	if doubt := v.doubt(m, health.Leadership); doubt != "" {
 		return doubt
+	}
+	if m.BehindFor >= v.Limits.Settle {
+		return fmt.Sprintf("has been %d entries or more behind for %s", v.Limits.PromoteLag,
+			m.BehindFor.Round(time.Second))
 	}
 	h, _ := v.hostOf(m)
 	down := v.Queue != nil && slices.Contains(v.Queue.Down, h.ID)

@@ -121,7 +121,7 @@ func TestALeaderThatHasHandedOverWaitsTwiceAsLongEachTime(t *testing.T) {
 		{1000, 32 * time.Minute},
 	} {
 		v := slowLeader()
-		v.GaveWay.InRow = c.inRow
+		v.GaveWay.InRow, v.GaveWay.LeadsFor = c.inRow, v.Limits.Settle // it leads again
 		v.GaveWay.LastFor = c.pace - 1
 		if d := Decide(v); d.Step.Kind != StepNone || d.Reasons[0].Code != LeaderSlow {
 			t.Errorf("%d times: before %s it decides %+v", c.inRow, c.pace, d)
@@ -143,9 +143,71 @@ func TestALeaderThatHasHandedOverWaitsTwiceAsLongEachTime(t *testing.T) {
 		}, StepGiveWay, ""},
 		{"it has led for long enough", func(v *View) { v.GaveWay.LeadsFor = v.Limits.Settle }, StepGiveWay, ""},
 		{"etcd has refused", func(v *View) {
-			v.GaveWay.LastFor, v.GaveWay.InRow = 48*time.Second, 1
+			v.GaveWay.LastFor, v.GaveWay.InRow = 4*time.Second, 1
 			v.Failed = Failed{Kind: StepGiveWay, Text: "request timed out"}
 		}, StepNone, LeaderSlow},
+	})
+}
+
+func TestALeaderThatCouldNotHandOverTriesAgainSoonerButTwiceAsLateEachTime(t *testing.T) {
+	t.Parallel()
+	for inRow, pace := range map[int]time.Duration{
+		1: 6 * time.Second, 2: 12 * time.Second, 5: 96 * time.Second, 9: 1536 * time.Second, 10: 32 * time.Minute,
+		1000: 32 * time.Minute,
+	} {
+		v := slowLeader()
+		v.GaveWay = GaveWay{LeadsFor: 10 * time.Hour, BadFor: time.Hour, InRow: inRow, LastFor: pace - 1}
+		if d := Decide(v); d.Step.Kind != StepNone || d.Reasons[0].Code != LeaderSlow {
+			t.Errorf("%d times: before %s it decides %+v", inRow, pace, d)
+		}
+		v.GaveWay.LastFor = pace
+		if d := Decide(v); d.Step.Kind != StepGiveWay {
+			t.Errorf("%d times: after %s it waits: %v", inRow, pace, d.Reasons)
+		}
+	}
+}
+
+// unread is n1 of slowLeader while no linearizable read comes back in time: what it sees is what its own member says.
+func unread() View {
+	led := slowLeader()
+	led.Cluster.Led, led.Cluster.Unread, led.Limits.Word = true, true, 10*time.Second
+	v := slowLeader()
+	v.Cluster = Cluster{Error: "a linearizable read takes longer than 2s", Fresh: true, ExpectedID: v.Cluster.ID}
+	v.Hosts, v.Lock, v.Led = nil, Lock{}, &led
+	return v
+}
+
+func TestALeaderThroughWhichNothingCanBeReadInTimeGivesWay(t *testing.T) {
+	t.Parallel()
+	play(t, unread, []scene{
+		{"by its own member's word and the others' published verdicts", nil, StepGiveWay, ""},
+		{"not by what was read before alone", func(v *View) { v.Led = nil }, StepNone, NoQuorum},
+		{"not before the others can have told theirs", func(v *View) {
+			v.Led.GaveWay.BadFor = v.Led.Limits.Word - time.Second
+		}, StepNone, LeaderSlow},
+		{"already then where all can be read", func(v *View) {
+			v.Led.GaveWay.BadFor, v.Led.Cluster.Unread = v.Led.Limits.Word-time.Second, false
+		}, StepGiveWay, ""},
+		{"not while too few follow it", func(v *View) {
+			v.Led.Cluster.Members[1].Live, v.Led.Cluster.Members[2].Live = false, false
+		}, StepNone, LeaderSlow},
+		{"to the one that follows", func(v *View) { v.Led.Cluster.Members[2].Live = false }, StepGiveWay, ""},
+		{"not to one that stays behind", func(v *View) {
+			v.Led.Cluster.Members[1].BehindFor, v.Led.Cluster.Members[2].BehindFor = time.Minute, time.Minute
+		}, StepNone, LeaderSlow},
+		{"not when all are sick together", func(v *View) {
+			v.Led.Hosts[1].Health, v.Led.Hosts[2].Health = health.Slow, health.Slow
+		}, StepNone, CommonCause},
+		{"not to one whose operation its member knows", func(v *View) {
+			v.Led.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", MemberID: 2}
+			v.Led.Hosts[2].Health = health.Slow
+		}, StepNone, LeaderSlow},
+		{"not in a pause that its member knows", func(v *View) {
+			v.Led.Pause = &Pause{By: "root", Reason: "testing"}
+		}, StepNone, Paused},
+		{"not where a record of the cluster cannot be read", func(v *View) {
+			v.Led.Unreadable = []Unreadable{{Kind: RecordPause, Key: "/quorumd/c/pause", Why: "bad"}}
+		}, StepNone, RecordUnreadable},
 	})
 }
 

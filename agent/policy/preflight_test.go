@@ -71,6 +71,7 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 		"from giving way": {giveWayVetoes(), []own{
 			{HostConflict, true},
 			{OperationInFlight, true},
+			{LeaderSlow, true},
 			{CommonCause, true},
 			{LeaderSlow, true},
 			{LeaderSlow, true},

@@ -96,6 +96,10 @@ func Steps() []StepInfo {
 	}
 }
 
+// First tells whether a step is taken before the round is published that has decided on it: what that writes would have
+// to go through the slow leader first, and the step would be too late.
+func (k StepKind) First() bool { return k == StepGiveWay }
+
 // Info gives the declaration of a kind of step.
 func (k StepKind) Info() StepInfo {
 	for _, info := range Steps() {

@@ -59,6 +59,7 @@ func vetoNotNext() veto             { return veto{NotMyTurn, false, notNext} }
 func vetoReplaceEven() veto         { return veto{EvenVoters, false, replaceEven} }
 func vetoUnitDisabled() veto        { return veto{UnitDisabled, true, unitDisabled} }
 func vetoOwnTurn() veto             { return veto{OperationInFlight, true, ownTurn} }
+func vetoNotFollowed() veto         { return veto{LeaderSlow, true, notFollowed} }
 func vetoAllSick() veto             { return veto{CommonCause, true, allSick} }
 func vetoNoneBetter() veto          { return veto{LeaderSlow, true, noneBetter} }
 func vetoGaveWay() veto             { return veto{LeaderSlow, true, tooSoonAgain} }

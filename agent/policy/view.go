@@ -39,6 +39,7 @@ type View struct {
 	Backoff    time.Duration // until the next try, after a join that failed
 	Stuck      string        // a step that was started and has not come back, or empty
 	GaveWay    GaveWay       // of this host's leadership
+	Led        *View         // what this host's own member says of all this when it leads and should not, or nil
 	Failed     Failed        // the step that failed when it was last tried, if there is one
 	// Resting tells that this host is a spare which others go before: the members' answers and Hosts
 	// may be of a while ago, unless Looked says that they are of this round. Of a host that does not
@@ -94,8 +95,10 @@ type Limits struct {
 	LearnerStall  time.Duration // a learner without progress is removed
 	LearnerMax    time.Duration // a join that lasts longer is rolled back
 	OrphanGrace   time.Duration // an operation without its lock may be adopted
-	LockTTL       time.Duration
-	StartRetry    time.Duration // between two starts of a unit that failed
+	// Word is how long a host takes to tell its verdict while reads outlast their time.
+	Word       time.Duration
+	LockTTL    time.Duration
+	StartRetry time.Duration // between two starts of a unit that failed
 	// leadership that cannot be moved for so long is reported; also between two tries to reboot
 	HandOver     time.Duration
 	GiveWay      time.Duration // between two times that a leader which is not well hands over
@@ -202,7 +205,11 @@ type Cluster struct {
 	StableFor  time.Duration // since the member list last changed
 	DBSize     uint64        // the largest database of a voter, bytes
 	Error      string        // for people, when it is not reachable
-	Denied     bool          // it is not reachable because etcd's users and roles forbid what was asked
+	// Led tells that this is the word of this host's own member, which leads: a voter is live that follows it. Nothing
+	// is decided on it but whether it gives way.
+	Led    bool
+	Unread bool // and that what a quorum agrees on could not be read when that was last tried
+	Denied bool // it is not reachable because etcd's users and roles forbid what was asked
 }
 
 // Member is one member of the cluster with its own answer to this round's questions.

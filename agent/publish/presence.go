@@ -137,6 +137,48 @@ func (p *presence) write(ctx context.Context, own record.Host, seen int64) error
 	return nil
 }
 
+// word tells the verdict while no read comes back in time, and keeps the record: a write that takes longer than anybody
+// waits for it takes effect all the same, and who leads looks for what the others say of themselves. Of the rest nothing
+// is known that would be worth telling.
+func (p *presence) word(ctx context.Context, r *round.Round) {
+	if p.lease == 0 || p.written.ID == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.opt.Config.Timing.CallTimeout)
+	defer cancel()
+	p.renew(ctx)
+	own := p.written
+	p.verdict(&own, r)
+	if p.lease == 0 || reflect.DeepEqual(own, p.written) {
+		return
+	}
+	value, err := record.Encode(own)
+	if err != nil {
+		p.log.Warn("own verdict not told", "error", err)
+		return
+	}
+	key := p.keys.Host(p.opt.Config.Host.ID)
+	answer, err := p.opt.Etcd.Txn(ctx, // what hangs on this lease is this agent's own
+		[]clientv3.Cmp{clientv3.Compare(clientv3.LeaseValue(key), "=", p.lease)},
+		clientv3.OpPut(key, string(value), clientv3.WithLease(p.lease)))
+	switch {
+	case err != nil: // it may take effect all the same, so what stands there is not known
+		p.written.Health = ""
+		p.log.Debug("own verdict not known to be told", "error", err)
+	case answer.Succeeded:
+		p.written = own
+	}
+}
+
+// verdict is what a host's record says of how it is.
+func (p *presence) verdict(h *record.Host, r *round.Round) {
+	h.Health, h.HealthText, h.Spares = r.Verdict.State.String(), "", nil
+	if r.Verdict.State != health.OK && r.Verdict.State != health.Qualifying {
+		h.HealthText = string(r.Verdict.Code) // the code, not the text with its ever new numbers
+		h.Spares = health.Everything.Without(r.Verdict.Gates).Names()
+	}
+}
+
 // leave ends the lease, and with it the record.
 func (p *presence) leave(ctx context.Context) {
 	if p.lease == 0 {
@@ -171,10 +213,7 @@ func (p *presence) record(r *round.Round) record.Host {
 	if m, ok := r.Membership.ByPeerURL(c.Etcd.PeerURL); ok {
 		h.MemberID = record.MemberID(m.ID)
 	}
-	if r.Verdict.State != health.OK && r.Verdict.State != health.Qualifying {
-		h.HealthText = string(r.Verdict.Code) // the code, not the text with its ever new numbers
-		h.Spares = health.Everything.Without(r.Verdict.Gates).Names()
-	}
+	p.verdict(&h, r)
 	return h
 }
 

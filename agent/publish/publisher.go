@@ -77,7 +77,11 @@ func (p *Publisher) Publish(ctx context.Context, r *round.Round) {
 	p.tellReason(before, r.Decision)
 	p.caution(before, r.Decision)
 	p.tellMutes(r)
-	if !r.View.Cluster.Reachable || r.View.Cluster.Foreign() { // another's cluster is not written to
+	if r.View.Cluster.Foreign() { // another's cluster is not written to
+		return
+	}
+	if !r.View.Cluster.Reachable {
+		p.presence.word(ctx, r)
 		return
 	}
 	p.presence.publish(ctx, r)

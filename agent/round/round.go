@@ -25,7 +25,8 @@ type Round struct {
 	Wall        time.Time
 	View        policy.View
 	Decision    policy.Decision
-	Seen        // of etcd
+	Seen              // of etcd
+	Led         *Seen // what this host's own member says, if it leads and should not; nil otherwise
 	Unit        systemd.Status
 	UnitErr     error
 	Verdict     health.Verdict
@@ -64,8 +65,11 @@ type Connections struct {
 	Of    map[uint64]bool
 }
 
-// Fresh tells whether all that stands in the view of a round was seen in that round.
+// Fresh tells whether all that the round's step was decided on was seen in that round.
 func (r *Round) Fresh() bool {
+	if r.Decision.Step.Kind == policy.StepGiveWay && r.Led != nil {
+		return true
+	}
 	return r.EtcdAt == r.At && (!r.Reachable || (r.StatusesAt == r.At && r.HostsAt == r.At))
 }
 

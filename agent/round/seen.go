@@ -15,6 +15,7 @@ import (
 // before had.
 type Seen struct {
 	EtcdAt     time.Duration // when etcd was asked
+	By         uint64        // the member that leads, and alone was asked for the records; 0 when a quorum was
 	Reachable  bool
 	Listed     bool // at least the member list was read
 	Problem    string

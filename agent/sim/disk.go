@@ -26,16 +26,17 @@ type disk struct {
 type diskState int
 
 const (
-	diskFine diskState = iota
-	diskWarm           // 15 ms: too slow for a newcomer
-	diskSlow           // 200 ms
+	diskFine   diskState = iota
+	diskWarm             // 15 ms: too slow for a newcomer
+	diskSlow             // 200 ms
+	diskCrawls           // 800 ms: while it leads, nothing is read in time
 	diskHangs
 	diskFails // every write comes back with an error
 	probeDead // the disk is fine, but nobody knows
 )
 
 func (s diskState) String() string {
-	return [...]string{"fine", "warm", "slow", "hanging", "failing", "not measured"}[s]
+	return [...]string{"fine", "warm", "slow", "crawling", "hanging", "failing", "not measured"}[s]
 }
 
 const plenty = 100 << 30
@@ -43,6 +44,9 @@ const plenty = 100 << 30
 func newDisk(h *host) *disk { return &disk{host: h, free: plenty} }
 
 func (d *disk) hangs() bool { return d.state == diskHangs }
+
+// slow tells whether it is too slow for a leader's.
+func (d *disk) slow() bool { return d.state == diskSlow || d.state == diskCrawls }
 
 func (d *disk) become(s diskState) {
 	w := d.host.world
@@ -56,7 +60,9 @@ func (d *disk) become(s diskState) {
 
 // latency is what one write takes.
 func (d *disk) latency(drawn uint64) time.Duration {
-	base := [...]time.Duration{500 * time.Microsecond, 15 * time.Millisecond, 200 * time.Millisecond, 0, 0, 0}[d.state]
+	base := [...]time.Duration{
+		500 * time.Microsecond, 15 * time.Millisecond, 200 * time.Millisecond, 800 * time.Millisecond, 0, 0, 0,
+	}[d.state]
 	base += time.Duration(d.host.index) * 50 * time.Microsecond
 	return base + time.Duration(drawn%uint64(base/4+1))
 }

@@ -116,6 +116,9 @@ func (e *etcd) reaches(m *member) bool {
 	return e.leads() && m.runs() && (m == e.leader || e.w.linked(m.host, e.leader.host))
 }
 
+// crawls tells whether what needs a quorum outlasts the time of every call, because of the leader's disk.
+func (e *etcd) crawls() bool { return e.leader != nil && e.leader.host.disk.state == diskCrawls }
+
 // settle lets all members notice what has changed around them. It is called after every change.
 func (e *etcd) settle() {
 	e.advance()

@@ -35,7 +35,7 @@ func (p *promises) beforeGiveWay(by *process, step policy.Step) {
 	case m.downAt != 0 && w.now()-m.downAt > p.stale():
 		p.breach("P2", by.host, fmt.Sprintf("the leadership is handed over to %s, which has been down for %s",
 			m.host.name, (w.now()-m.downAt).Round(time.Second)))
-	case d.state == diskSlow && w.now()-d.since > slowForSure && p.tells(m.host, health.Slow):
+	case d.slow() && w.now()-d.since > slowForSure && p.tells(m.host, health.Slow):
 		p.breach("P6", by.host, fmt.Sprintf("the leadership is handed over to %s, whose disk has been slow for %s",
 			m.host.name, (w.now()-d.since).Round(time.Second)))
 	case op != nil && w.now()-p.opSince > p.stale() && !p.justIntruded() &&

@@ -34,6 +34,15 @@ func (e *etcd) list() (out []*pb.Member) {
 // Statuses asks members about themselves, all at once. It alone is not the real client's, whose requests go side by
 // side: they take one moment here, which halves the time that a simulation takes.
 func (c *client) Statuses(_ context.Context, members []cluster.Member) map[uint64]cluster.Status {
+	return c.askAll(members, true)
+}
+
+// Answers asks them for no linearizable read.
+func (c *client) Answers(_ context.Context, members []cluster.Member) map[uint64]cluster.Status {
+	return c.askAll(members, false)
+}
+
+func (c *client) askAll(members []cluster.Member, read bool) map[uint64]cluster.Status {
 	p, w := c.p, c.p.host.world
 	p.pass(laneLoop, "status", true)
 	l := p.host.lane(laneLoop)
@@ -46,8 +55,9 @@ func (c *client) Statuses(_ context.Context, members []cluster.Member) map[uint6
 	var waits time.Duration
 	for _, m := range members {
 		s, hung := c.status(m)
+		s.Linearizable = s.Linearizable && read
 		out[m.ID] = s
-		if hung {
+		if hung && (read || s.Err != nil) {
 			waits = bound
 		}
 	}
@@ -91,7 +101,7 @@ func (c *client) status(asked cluster.Member) (s cluster.Status, hung bool) {
 	default:
 		s.Term--
 	}
-	s.Linearizable = !asked.Learner && e.reaches(m)
+	s.Linearizable = !asked.Learner && e.reaches(m) && !e.crawls()
 	return s, !asked.Learner && !s.Linearizable
 }
 

@@ -327,7 +327,7 @@ func (p *promises) fitness(by *process) {
 			since.Round(time.Second).String())
 	case (d.state == diskFails || d.state == diskHangs) && since > p.stale():
 		p.breach("P2", by.host, "a host joins whose disk is "+d.state.String())
-	case d.state == diskSlow && since > 10*time.Minute:
+	case d.slow() && since > 10*time.Minute:
 		p.breach("P2", by.host, "a host joins whose disk is "+d.state.String())
 	}
 	if off := p.clockOff(by.host); off.Abs() > 2*w.plan.timing().ClockMaxOffset &&

@@ -172,7 +172,7 @@ func (p *promises) commonCause(by *process, m *member) {
 	shared := false
 	for _, o := range w.etcd.voters() {
 		d := o.host.disk
-		sick := d.state == diskSlow && w.now()-d.since > slowForSure && p.tells(o.host, health.Slow)
+		sick := d.slow() && w.now()-d.since > slowForSure && p.tells(o.host, health.Slow)
 		switch down := o.downAt != 0 && w.now()-o.downAt > p.stale(); {
 		case o == m:
 		case down || sick:
@@ -193,7 +193,7 @@ func (p *promises) commonCause(by *process, m *member) {
 func (p *promises) leadsOn(by *process, v health.Verdict) {
 	w := p.w
 	m, d := w.etcd.leader, by.host.disk
-	slow := m != nil && m.host == by.host && d.state == diskSlow && v.State == health.Slow && p.currentOp() == nil &&
+	slow := m != nil && m.host == by.host && d.slow() && v.State == health.Slow && p.currentOp() == nil &&
 		!by.host.disturbed() && w.now()-d.since > slowForSure && p.betterLeader(m)
 	if !slow {
 		delete(p.leads, by)

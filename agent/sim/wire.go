@@ -28,6 +28,7 @@ type call struct {
 	name  string
 	lane  lane
 	write bool // it is proposed to raft: it may be applied late
+	local bool // it is a read of what the asked member holds
 	// check is what the member that is asked checks first, apply what is committed.
 	check func(m *member) error
 	apply func(m *member) error
@@ -88,7 +89,7 @@ func (c *client) call(ctx context.Context, req, reply any) call {
 	store := w.etcd.store
 	switch req := req.(type) {
 	case *pb.RangeRequest:
-		return call{name: "read", lane: c.lane(ctx), apply: func(*member) error {
+		return call{name: "read", lane: c.lane(ctx), local: req.Serializable, apply: func(*member) error {
 			found, err := store.Range(req)
 			if err == nil {
 				out := reply.(*pb.RangeResponse)
@@ -223,10 +224,11 @@ func (c *client) arrive(to *host, do call) (a answer, back time.Duration) {
 		}
 	}
 	drawn := w.draw(uint64(from.index), uint64(to.index), uint64(len(do.name)), 24)
-	if do.write && (chance(drawn, from.late) || !w.etcd.reaches(m)) {
+	late := do.agreed() && w.etcd.crawls()
+	if do.write && (late || chance(drawn, from.late) || !w.etcd.reaches(m)) {
 		return c.later(m, do, drawn), 0
 	}
-	if !w.etcd.reaches(m) {
+	if !w.etcd.reaches(m) || late && !do.local {
 		return answer{}, 0
 	}
 	w.etcd.index += do.entries()
@@ -234,6 +236,11 @@ func (c *client) arrive(to *host, do call) (a answer, back time.Duration) {
 	w.promises.afterEffect()
 	lost := chance(drawn>>8, from.lossy) || (do.name == "keepalive" && from.mute)
 	return answer{err, heard && !lost}, c.back(drawn)
+}
+
+// agreed tells whether a request waits until a quorum has agreed, for as long as the leader's disk makes it wait.
+func (d call) agreed() bool {
+	return d.write && d.name != "move leader" || slices.Contains([]string{"read", "members", "confirm"}, d.name)
 }
 
 func (d call) entries() uint64 {

@@ -143,6 +143,8 @@ func (s *Store) Holds(c *pb.Compare) (bool, error) {
 		return kv.CreateRevision == c.GetCreateRevision(), nil
 	case c.Target == pb.Compare_MOD:
 		return kv.ModRevision == c.GetModRevision(), nil
+	case c.Target == pb.Compare_LEASE:
+		return kv.Lease == c.GetLease(), nil
 	}
 	return false, fmt.Errorf("a condition of %v that is %v is not known here", c.Target, c.Result)
 }
