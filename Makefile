@@ -102,7 +102,8 @@ NIGHTLY_LAB := TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHol
 
 # Of the tests with a slow disk: those that take longest.
 NIGHTLY_FAULTS := TestAFollowerWhoseDiskIsSlowGivesItsPlaceToASpare|$\
-	TestAVoterWhoseDiskIsSlowIsRemovedThoughTheAgentOfItsHeirWasGone|TestAVoterTooManyIsToldWhoseDiskIsWellAgain
+	TestAVoterWhoseDiskIsSlowIsRemovedThoughTheAgentOfItsHeirWasGone|TestAVoterTooManyIsToldWhoseDiskIsWellAgain|$\
+	TestALeaderWhoseDiskIsAlmostStuckLeadsNoMore
 
 test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/
 	@# More packages at once than processors: many wait for an etcd, a timeout or a program, and not for a processor.

@@ -168,15 +168,15 @@ func declareHeartbeatSet() declaration {
 				words: func(f Figure, l Limit) string {
 					return fmt.Sprintf("the farthest other voter answers in %s, %.0f %% of the heartbeat interval of "+
 						"%s, limit %.0f %%", show(time.Duration(seen.FarthestRTT.Value*float64(time.Second))), f.Value,
-						show(seen.Settings.heartbeat()), l.Enter)
+						show(seen.Settings.Heartbeat()), l.Enter)
 				},
 			}
 		},
 	}
 }
 
-// heartbeat is the interval that is set, or etcd's default.
-func (s EtcdSettings) heartbeat() time.Duration {
+// Heartbeat is the interval that is set, or etcd's default where that is not known.
+func (s EtcdSettings) Heartbeat() time.Duration {
 	if n, err := strconv.ParseUint(s.Flags["heartbeat-interval"], 10, 20); err == nil && n > 0 {
 		return time.Duration(n) * time.Millisecond
 	}
@@ -191,5 +191,5 @@ func (r EtcdReading) heartbeatUsed() Figure {
 	if !r.FarthestRTT.Known {
 		return r.FarthestRTT
 	}
-	return Figure{Value: 100 * r.FarthestRTT.Value / r.Settings.heartbeat().Seconds(), Known: true}
+	return Figure{Value: 100 * r.FarthestRTT.Value / r.Settings.Heartbeat().Seconds(), Known: true}
 }

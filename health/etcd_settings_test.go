@@ -77,7 +77,7 @@ func TestTheWayToTheFarthestVoterIsHeldAgainstTheHeartbeatThatIsSet(t *testing.T
 	for value, want := range map[string]time.Duration{
 		"": 100 * ms, "250": 250 * ms, "0": 100 * ms, "-3": 100 * ms, "99999999": 100 * ms, "x": 100 * ms,
 	} {
-		got := EtcdSettings{Flags: map[string]string{"heartbeat-interval": value}}.heartbeat()
+		got := EtcdSettings{Flags: map[string]string{"heartbeat-interval": value}}.Heartbeat()
 		if got != want {
 			t.Errorf("%q is %s", value, got)
 		}

@@ -115,35 +115,52 @@ func (s Span) options() (out []clientv3.OpOption) {
 // many spans there are, as long as each holds little; then it goes on page by page. It is bounded: a value over the
 // bound is left out of its pair, and what lies behind too many of them is left for the next read.
 func (c *Client) Read(ctx context.Context, spans ...Span) (Range, error) {
-	out, err := c.read(ctx, spans)
+	return c.readAt(ctx, "", spans)
+}
+
+// ReadAt gives all pairs of these spans as the member at that endpoint holds them, at one revision: it asks for
+// nobody's agreement, so that the answer is as old as what that member has applied. Of one that leads, as a quorum
+// says, that is as new as anything is. It is bounded as Read is.
+func (c *Client) ReadAt(ctx context.Context, endpoint string, spans ...Span) (Range, error) {
+	return c.readAt(ctx, endpoint, spans)
+}
+
+func (c *Client) readAt(ctx context.Context, endpoint string, spans []Span) (Range, error) {
+	r := &reading{c: c, at: endpoint}
+	out, err := r.together(ctx, spans)
 	if tooLarge(err) {
-		out, err = c.carefully(ctx, spans)
+		out, err = r.carefully(ctx, spans)
 	}
 	if compacted(err) { // between two pages
-		return c.carefully(ctx, spans)
+		return r.carefully(ctx, spans)
 	}
 	return out, err
 }
 
-func (c *Client) read(ctx context.Context, spans []Span) (Range, error) {
+// together reads all spans by one request.
+func (r *reading) together(ctx context.Context, spans []Span) (Range, error) {
+	c := r.c
 	gets := make([]clientv3.Op, len(spans))
 	for i, span := range spans {
 		options := span.options()
 		if span.End != "" && !span.Count {
 			if len(c.skips.of(span, time.Now())) > 0 {
-				return c.carefully(ctx, spans)
+				return r.carefully(ctx, spans)
 			}
 			options = append(options, clientv3.WithLimit(int64(c.skips.size())))
 		}
+		if r.at != "" {
+			options = append(options, clientv3.WithSerializable())
+		}
 		gets[i] = clientv3.OpGet(span.Start, options...)
 	}
-	answer, err := ask(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.TxnResponse, error) {
+	answer, err := askAt(ctx, r, func(ctx context.Context, conn *clientv3.Client) (*clientv3.TxnResponse, error) {
 		return conn.Txn(ctx).Then(gets...).Commit()
 	})
 	if err != nil {
 		return Range{}, err
 	}
-	r := &reading{c: c, out: Range{Revision: answer.Header.GetRevision()}}
+	r.out.Revision = answer.Header.GetRevision()
 	for i, part := range answer.Responses {
 		found := part.GetResponseRange()
 		if spans[i].Count {

@@ -134,7 +134,9 @@ func askAll(ctx context.Context, members []Member, ask func(context.Context, Mem
 
 func (c *Client) answer(ctx context.Context, m Member) Status {
 	began := time.Now()
-	s, err := once(ctx, c, m.ClientURLs[0], func(ctx context.Context, conn *clientv3.Client) (*pb.StatusResponse, error) {
+	s, err := once(ctx, c, m.ClientURLs[0], func(ctx context.Context,
+		conn *clientv3.Client,
+	) (*pb.StatusResponse, error) {
 		// the etcd client's own Status would make a connection for every call
 		answer, err := pb.NewMaintenanceClient(conn.ActiveConnection()).Status(ctx, &pb.StatusRequest{})
 		return answer, clientv3.ContextError(ctx, err)

@@ -226,6 +226,14 @@ func (r *reading) take(kvs []*mvccpb.KeyValue, size int) (next string) {
 	return string(kvs[len(kvs)-1].Key) + "\x00"
 }
 
+// askAt asks the endpoint of a reading that has one, or whoever answers.
+func askAt[T any](ctx context.Context, r *reading, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
+	if r.at != "" {
+		return once(ctx, r.c, r.at, call)
+	}
+	return ask(ctx, r.c, call)
+}
+
 // get asks at the revision of the read, once there is one.
 func (r *reading) get(ctx context.Context, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	if r.out.Revision != 0 { // what was at a revision is the same on every voter that has come to it
@@ -234,16 +242,9 @@ func (r *reading) get(ctx context.Context, key string, options ...clientv3.OpOpt
 	if r.out.Revision != 0 || r.at != "" {
 		options = append(options, clientv3.WithSerializable())
 	}
-	call := func(ctx context.Context, conn *clientv3.Client) (*clientv3.GetResponse, error) {
+	answer, err := askAt(ctx, r, func(ctx context.Context, conn *clientv3.Client) (*clientv3.GetResponse, error) {
 		return conn.Get(ctx, key, options...)
-	}
-	var answer *clientv3.GetResponse
-	var err error
-	if r.at != "" {
-		answer, err = once(ctx, r.c, r.at, call)
-	} else {
-		answer, err = ask(ctx, r.c, call)
-	}
+	})
 	if err == nil && r.out.Revision == 0 {
 		r.out.Revision = answer.Header.GetRevision()
 	}
@@ -266,20 +267,9 @@ func (r *reading) one(ctx context.Context, key string) error {
 	return nil
 }
 
-// carefully reads spans one after the other, because one answer for all of them would be too large.
-func (c *Client) carefully(ctx context.Context, spans []Span) (Range, error) {
-	return (&reading{c: c}).all(ctx, spans)
-}
-
-// ReadAt gives all pairs of these spans as the member at that endpoint holds them, at one revision: it asks for
-// nobody's agreement, so that the answer is as old as what that member has applied. Of one that leads, as a quorum says,
-// that is as new as anything is. It is bounded as Read is.
-func (c *Client) ReadAt(ctx context.Context, endpoint string, spans ...Span) (Range, error) {
-	return (&reading{c: c, at: endpoint}).all(ctx, spans)
-}
-
-// all reads one span after the other.
-func (r *reading) all(ctx context.Context, spans []Span) (Range, error) {
+// carefully reads spans anew, one after the other, because one answer for all of them would be too large.
+func (r *reading) carefully(ctx context.Context, spans []Span) (Range, error) {
+	*r = reading{c: r.c, at: r.at}
 	if _, err := r.get(ctx, spans[0].Start, clientv3.WithCountOnly()); err != nil {
 		return Range{}, err
 	}

@@ -59,6 +59,27 @@ func TestAMemberFromWhichNothingMoreComesIsNotConnectedOnceEtcdHasToldTwice(t *t
 	}
 }
 
+func TestAMemberWhoseHeartBeatsSlowlyIsConnectedFromOneBeatToTheNext(t *testing.T) {
+	t.Parallel()
+	for beat, want := range map[string]time.Duration{
+		"": 4 * time.Second, "100": 4 * time.Second, "4000": 9 * time.Second, "10000": 21 * time.Second,
+		"1000000": 30 * time.Second, "forged": 4 * time.Second,
+	} {
+		var p peers
+		told := func(at time.Duration, received float64) bool {
+			p.read(health.EtcdReading{
+				At: at, Peers: map[uint64]health.Peer{3: {Received: received}},
+				Settings: health.EtcdSettings{Known: true, Flags: map[string]string{"heartbeat-interval": beat}},
+			})
+			return p.connections(at, at, time.Second).Of[3]
+		}
+		told(0, 1)
+		if heard, still, gone := told(1, 2), told(want, 2), told(want+1, 2); !heard || !still || gone {
+			t.Errorf("%q ms: heard %t, a moment before %s %t, then %t", beat, heard, want, still, gone)
+		}
+	}
+}
+
 func TestAnAgentThatLooksSeldomKnowsTheConnectionsThatItAskedForInTheTurnBefore(t *testing.T) {
 	t.Parallel()
 	const interval = 20 * time.Second

@@ -15,15 +15,15 @@ import (
 // whose machine has lost power it counts until TCP gives up, which takes three minutes.
 type peers struct {
 	at    time.Duration // of the last answer that has told of them, on the clock of health.Input
+	beat  time.Duration // of etcd's heart, as was told with it
 	of    map[uint64]health.Peer
 	heard map[uint64]time.Duration // when more was last seen to have come from a member
 	twice bool                     // there was an answer before
 }
 
 const (
-	// heardFor is for how long etcd counts as connected to whom it has heard of. A member that serves sends ten times a
-	// second, and answers are at least a second apart.
-	heardFor = 4 * time.Second
+	// heardLeast and heardMost bound for how long etcd counts as connected to whom it has heard of.
+	heardLeast, heardMost = 4 * time.Second, 30 * time.Second
 	// peersOldest is how old an answer may be, and peersTurns for how many intervals: what is asked in one turn of the
 	// loop is read in the next.
 	peersOldest = 20 * time.Second
@@ -49,7 +49,13 @@ func (p *peers) read(seen health.EtcdReading) {
 			delete(p.heard, id)
 		}
 	}
-	p.at, p.of = seen.At, seen.Peers
+	p.at, p.of, p.beat = seen.At, seen.Peers, seen.Settings.Heartbeat()
+}
+
+// heardFor is for how long etcd counts as connected to whom it has heard of. A member that serves sends with every
+// beat, ten times a second where nobody has set it otherwise, and answers are at least a second apart.
+func (p *peers) heardFor() time.Duration {
+	return min(max(heardLeast, 2*p.beat+askedEvery), heardMost)
 }
 
 // connections gives those of the last answer; now is on the clock of health.Input, and at the same moment on that of
@@ -61,7 +67,7 @@ func (p *peers) connections(now, at, interval time.Duration) round.Connections {
 	c := round.Connections{Known: true, At: at - (now - p.at), Of: map[uint64]bool{}}
 	for id := range p.of {
 		heard, ever := p.heard[id]
-		c.Of[id] = ever && p.at-heard < heardFor
+		c.Of[id] = ever && p.at-heard < p.heardFor()
 	}
 	return c
 }

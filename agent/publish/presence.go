@@ -138,8 +138,8 @@ func (p *presence) write(ctx context.Context, own record.Host, seen int64) error
 }
 
 // word tells the verdict while no read comes back in time, and keeps the record: a write that takes longer than anybody
-// waits for it takes effect all the same, and who leads looks for what the others say of themselves. Of the rest nothing
-// is known that would be worth telling.
+// waits for it takes effect all the same, and who leads looks for what the others say of themselves. Of the rest
+// nothing is known that would be worth telling.
 func (p *presence) word(ctx context.Context, r *round.Round) {
 	if p.lease == 0 || p.written.ID == "" {
 		return

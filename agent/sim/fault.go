@@ -265,7 +265,10 @@ func diskFaults() []fault {
 	return []fault{
 		{name: "the disk is not quick", weight: 1, low: time.Minute, high: 20 * time.Minute, begin: turn(diskWarm)},
 		{name: "the disk is slow", weight: 2, low: time.Minute, high: 20 * time.Minute, begin: turn(diskSlow)},
-		{name: "the disk is far too slow", weight: 1, low: time.Minute, high: 20 * time.Minute, begin: turn(diskCrawls)},
+		{
+			name: "the disk is far too slow", weight: 1, low: time.Minute, high: 20 * time.Minute,
+			begin: turn(diskCrawls),
+		},
 		{name: "the disk hangs", weight: 3, low: time.Second, high: 5 * time.Minute, begin: turn(diskHangs)},
 		{name: "the disk fails", weight: 1, low: time.Second, high: 10 * time.Minute, begin: turn(diskFails)},
 		{

@@ -123,7 +123,7 @@ func (c *client) txn(req *pb.TxnRequest, out *pb.TxnResponse) call {
 	case len(req.Success) == 0:
 		do.name, do.write = "confirm", false
 	case req.Success[0].GetRequestRange() != nil:
-		do = call{name: "read", lane: laneLoop}
+		do = call{name: "read", lane: laneLoop, local: req.Success[0].GetRequestRange().GetSerializable()}
 	}
 	do.apply = func(*member) error {
 		if w.mistake.unfenced {

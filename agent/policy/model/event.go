@@ -157,7 +157,7 @@ func (k kind) global() bool {
 func (k kind) args() uint8 {
 	switch k {
 	case evRound:
-		return 4 // 2 and more: and it leads
+		return 6 // 2 and more: and it leads; 4 and more: and no read through it comes back in time
 	case evAct:
 		return 3
 	case evUp, evLand, evLateWrite, evCommandEnds:
@@ -366,7 +366,7 @@ func (m *machine) agentEvent(w *world, k kind, h int, arg uint8) (ok bool, found
 	a := &w.hosts[h]
 	switch k {
 	case evRound:
-		return m.round(w, h, rank(arg%2), arg > 1)
+		return m.round(w, h, rank(arg%2), arg/2)
 	case evAct:
 		return m.actEvent(w, h, arg)
 	case evLand:
@@ -472,12 +472,13 @@ func (w *world) lateChange(k kind, h int) (ok bool, found breach) {
 }
 
 // round is one look of an agent, with the renewal of its lock before it and its decision after.
-func (m *machine) round(w *world, h int, r rank, leads bool) (ok bool, found breach) {
+func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
-	if a.agent != up || a.phase != idle || a.down != 0 || (leads && !w.mayLead(h)) {
+	leads, unread := how != follows, how == crawls
+	if a.agent != up || a.phase != idle || a.down != 0 || (leads && !w.mayLead(h)) || unread && !w.mayCrawl(h) {
 		return false, fine
 	}
-	if w.reaches(h) {
+	if w.reaches(h) && !unread {
 		if a.belief != 0 {
 			a.belief = bit(w.owns(h))
 			a.valid = a.belief
@@ -485,7 +486,7 @@ func (m *machine) round(w *world, h int, r rank, leads bool) (ok bool, found bre
 	}
 	w.tidy()
 	s := w.look(h)
-	s.leads = bit(leads)
+	s.leads, s.crawls = bit(leads), bit(unread)
 	choices := m.decide(&s)
 	if m.inOrder {
 		r = byNumber
@@ -494,7 +495,7 @@ func (m *machine) round(w *world, h int, r rank, leads bool) (ok bool, found bre
 	if r == selfLast && c.step == choices[selfFirst].step && c.target == choices[selfFirst].target {
 		return false, fine // how it ranks decides nothing
 	}
-	if found = w.judgeDecision(h, *c, leads); found == fine && m.view == nil && s.reachable != 0 &&
+	if found = w.judgeDecision(h, *c, leads); found == fine && m.view == nil && s.reachable != 0 && !unread &&
 		c.ready != w.ready(h) {
 		found = readyDiffers
 	}

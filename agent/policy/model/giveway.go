@@ -18,6 +18,32 @@ func (w *world) mayGiveWay(h int) bool {
 	return a.fit == slow && a.list == voter && w.serves(h) && !w.opHosts(h)
 }
 
+// How a host looks: as one that does not lead, as one that does, and as one through which no linearizable read comes
+// back in time. How slow it is at a look is left open.
+const (
+	follows uint8 = iota
+	leads
+	crawls
+)
+
+// mayCrawl tells whether it matters that nothing is read in time through a host's member.
+func (w *world) mayCrawl(h int) bool { return w.mayGiveWay(h) && w.reaches(h) }
+
+// crawling makes the View of such a look: nothing is known but what this host's member holds, and who follows it.
+func (s *sight) crawling(target policy.Target, r rank) policy.View {
+	held := *s
+	held.crawls = 0
+	led := held.view(target, r)
+	led.Cluster.Led, led.Cluster.Unread = true, true
+	blank := sight{
+		n: s.n, self: s.self, cycling: s.cycling, unit: s.unit, data: s.data, tried: s.tried, known: s.known, fit: s.fit,
+		backoff: s.backoff, request: s.request, env: s.env, removing: s.removing, leads: s.leads,
+	}
+	v := blank.view(target, r)
+	v.Led = &led
+	return v
+}
+
 // judgeGiveWay asks whether the leadership may be handed over, and to whom.
 func (w *world) judgeGiveWay(h, to int) breach {
 	a, t := &w.hosts[h], &w.hosts[to]
@@ -43,6 +69,13 @@ func giveWayMistakes() []Mistake {
 				if v.Hosts[i].ID != v.Self.ID {
 					change(v, &v.Hosts[i])
 				}
+			}
+		})
+	}
+	held := func(change func(led *policy.View)) rules {
+		return seeing(func(v *policy.View) {
+			if v.Led != nil {
+				change(v.Led)
 			}
 		})
 	}
@@ -87,6 +120,22 @@ func giveWayMistakes() []Mistake {
 			Name: "a leader gives way within its own turn", breach: gaveWayInTurn,
 			scope: func(sc *Scenario) { of(3, 3, 1, VerdictChange)(sc); sc.Asks = 1 },
 			rules: seeing(func(v *policy.View) { v.Lock.Mine = v.Lock.Mine && v.Op != nil }),
+		},
+		{
+			Name: "a leader that reads nothing in time does not see the pause that its member holds", breach: stepWhilePaused,
+			scope: of(2, 2, 2, VerdictChange|OperatorPause), rules: held(func(led *policy.View) { led.Pause = nil }),
+		},
+		{
+			Name: "a leader that reads nothing in time does not see whose operation its member holds", breach: gaveWayToTaken,
+			scope: func(sc *Scenario) { of(3, 3, 1, VerdictChange)(sc); sc.Removals = 1 },
+			rules: held(func(led *policy.View) { led.Op = nil }),
+		},
+		{
+			Name:   "a leader that reads nothing in time takes every voter for one that follows it",
+			breach: gaveWayToDead, scope: of(3, 3, 2, VerdictChange|EtcdCrash),
+			rules: held(func(led *policy.View) {
+				eachMember(led, func(m *policy.Member) { m.Live, m.LiveFor = true, ages })
+			}),
 		},
 	}
 }

@@ -55,6 +55,8 @@ type sight struct {
 	cycling
 	leads, opCycle, opRestarted, back uint8
 
+	crawls uint8 // nothing could be read in time: the rest is what this host's member holds, which leads
+
 	out uint8
 
 	replacing
@@ -166,6 +168,9 @@ const (
 
 // view makes the View of a sight.
 func (s *sight) view(target policy.Target, r rank) policy.View {
+	if s.crawls != 0 {
+		return s.crawling(target, r)
+	}
 	me := hostName(int(s.self))
 	v := policy.View{
 		Self:   policy.Self{ID: me, Name: me, PeerURL: me, Mode: policy.Manage, Etcd: etcdVersion()},

@@ -1,0 +1,109 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build faultfs
+
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	// crawlFsync is what a write to the leader's disk takes then: a linearizable read through it takes twice that and
+	// more, and a call waits 2 s for it. etcd itself votes out a leader from about 900 ms on, now and then.
+	crawlFsync = 700 * time.Millisecond
+	// givenWay is how long such a disk may lead, on a machine that is busy; on an idle one it is 20 s.
+	givenWay = 35 * time.Second
+)
+
+// TestALeaderWhoseDiskIsSoSlowThatNobodyReadsAnythingGivesWay runs with the times that are shipped, but for how long an
+// agent waits that has just started.
+func TestALeaderWhoseDiskIsSoSlowThatNobodyReadsAnythingGivesWay(t *testing.T) {
+	t.Parallel()
+	givesWayInTime(t, crawlFsync)
+}
+
+// TestALeaderWhoseDiskIsAlmostStuckLeadsNoMore: etcd may be the quicker one, and give the leadership back to that disk.
+func TestALeaderWhoseDiskIsAlmostStuckLeadsNoMore(t *testing.T) {
+	t.Parallel()
+	givesWayInTime(t, 900*time.Millisecond)
+}
+
+func givesWayInTime(t *testing.T, delay time.Duration) {
+	t.Helper()
+	var disk *testbed.Mount
+	w := newWorld(t, worldOptions{hosts: 3, voters: 3, each: func(i int, o *testbed.HostOptions) {
+		if i == 1 {
+			disk = faulty(t, o, nil)
+		}
+	}})
+	t.Cleanup(func() { clearRules(t, disk) })
+	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
+	w.start()
+	w.bootstrap()
+	w.verify(3, 0)
+	w.shipped(map[string]string{
+		"timing.giveWay": "5s", "disk.window": "30", "disk.stall": "5s",
+		"disk.fsyncLeave": "40ms", "disk.fsyncWarm": "80ms", "disk.fsyncSlow": "200ms",
+	})
+	w.lead(n1)
+	w.eventually("n1 is well, and at rest", func() bool {
+		s, ok := n1.status()
+		return ok && s.Health.State == "OK" && w.rests(n1)
+	})
+	load, err := testbed.StartWriteLoad(t.Context(), testbed.LoadOptions{
+		Endpoints: []string{n2.Options.ClientURL, n3.Options.ClientURL}, Rate: 50,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { load.Stop() })
+	w.never(6*time.Second, "n1 leads no more", func() bool { return w.leader(n2) != w.id(n1) }) // it must lead for so long
+
+	rule(t, disk, "fsync * delay="+delay.String())
+	began := time.Now()
+	var led time.Time // when n1 last did
+	w.within(givenWay, "another voter has led for 5 s", func() bool {
+		if now := w.leader(n2); now == 0 || now == w.id(n1) {
+			led = time.Now()
+		}
+		return time.Since(led) > 5*time.Second
+	})
+	t.Logf("n1 led for %.1f s after each write to its disk took %v longer", led.Sub(began).Seconds(), delay)
+	t.Logf("n1# quorumctl status\n%s", me().ctl(n1, "status").said)
+	w.never(10*time.Second, "the leadership comes back to the slow disk", func() bool {
+		return w.leader(n2) == w.id(n1)
+	})
+	clearRules(t, disk)
+	w.eventually("all is well again", func() bool { return n1.waitsFor(policy.AtRest) || n1.healthy() })
+	if report := load.Stop(); report.Acked == 0 {
+		t.Error("no write was acknowledged: this has shown nothing")
+	}
+}
+
+// shipped has all agents start anew with the times that are shipped, and these settings.
+func (w *world) shipped(set map[string]string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	for _, h := range w.hosts {
+		h.running = false
+		if err := h.StopAgent(ctx); err != nil {
+			w.t.Fatal(err)
+		}
+		h.Options.Shipped = true
+		for _, key := range []string{"disk.directInterval", "disk.walInterval"} {
+			delete(h.Options.Set, key)
+		}
+		for key, value := range set {
+			h.set(key, value)
+		}
+	}
+	w.start()
+}
