@@ -330,7 +330,7 @@ func memberReasons() []ReasonInfo {
 				"host takes the place of such a voter by itself",
 		},
 		{
-			StandbyLost, "the standby is lost: nobody reaches it, or it does not follow the leader",
+			StandbyLost, "the standby is lost: nobody reaches it, it does not follow the leader, or it is sick",
 			"see to its machine, and journalctl -u etcd there; another host takes its place once one stands ready",
 		},
 		{

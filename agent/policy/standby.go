@@ -6,6 +6,8 @@ package policy
 import (
 	"fmt"
 	"time"
+
+	"github.com/quorumd/quorumd/health"
 )
 
 // The standby is kept: one that is lost is let go, and another host takes its place. etcd allows one learner at a time,
@@ -25,7 +27,8 @@ func letGo(v View) (Decision, bool) {
 
 // strayed gives for how long a standby has been lost, by what was seen last, and by what: no agent is on its host and
 // no live voter's host reaches it, as with a voter that is dead; or it answers, and says itself that it does not get
-// on. One whose agent is there and whose etcd is not was stopped in order, or is about to be started.
+// on, or that it is sick: then it is a poor heir, though the best there is while a voter is down. One whose agent is
+// there and whose etcd is not was stopped in order, or is about to be started.
 func (v View) strayed(m Member) (since time.Duration, why string) {
 	if !m.Learner || m.Name == "" {
 		return 0, ""
@@ -39,6 +42,9 @@ func (v View) strayed(m Member) (since time.Duration, why string) {
 			gone.Round(time.Second))
 	case present && !h.Manage: // whoever looks after it does so by hand
 		return 0, ""
+	case sick(h.Health) && h.Ails.For > 0 && gates(h.Health, h.Spares, health.Joins) && mayChange(v.Cluster.Counts()):
+		return h.Ails.For, fmt.Sprintf("it has been %s for %s by its own verdict, and could take nobody's place",
+			h.Health, h.Ails.For.Round(time.Second))
 	case m.Live && m.LagKnown && !steady(v, m) && stalled > 0:
 		return stalled, fmt.Sprintf("it is %d entries behind the leader, and has not got on for %s", m.Lag,
 			stalled.Round(time.Second))
@@ -63,6 +69,9 @@ func (v View) isStray(m Member) bool {
 // strayHeld says why no standby is let go, however lost it is; empty when one may be.
 func (v View) strayHeld() string {
 	if text, several := severalDown(v); several {
+		return text
+	}
+	if text, several := commonCause(v); several {
 		return text
 	}
 	if len(candidates(v, RoleStandby, false)) == 0 {

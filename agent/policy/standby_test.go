@@ -49,6 +49,16 @@ func lags(since time.Duration) func(v *View) {
 	}
 }
 
+// ails lets the standby answer and follow, and be sick by its own verdict for so long.
+func ails(since time.Duration) func(v *View) {
+	return func(v *View) {
+		lags(0)(v)
+		v.Cluster.Members[3].Lag = 0
+		h := &v.Hosts[len(v.Hosts)-1]
+		h.Health, h.Ails.For, h.Waiting = health.Slow, since, HealthBad
+	}
+}
+
 func TestAStandbyThatIsLostIsLetGoOnceAnotherHostStandsReady(t *testing.T) {
 	t.Parallel()
 	play(t, lostStandby, []scene{
@@ -83,6 +93,28 @@ func TestAStandbyThatIsLostIsLetGoOnceAnotherHostStandsReady(t *testing.T) {
 		{"its quorumd only observes", func(v *View) {
 			lags(time.Hour)(v)
 			v.Hosts[len(v.Hosts)-1].Manage = false
+		}, StepNone, AtRest},
+		{"it is sick by its own verdict", ails(6 * time.Minute), StepTakeLock, ""},
+		{"it has not been sick for long", ails(4 * time.Minute), StepNone, AtRest},
+		{"it is only warm", func(v *View) {
+			ails(time.Hour)(v)
+			v.Hosts[len(v.Hosts)-1].Health = health.Warm
+		}, StepNone, AtRest},
+		{"what it is sick of spares joins", func(v *View) {
+			ails(time.Hour)(v)
+			v.Hosts[len(v.Hosts)-1].Spares = health.Joins
+		}, StepNone, AtRest},
+		{"it is sick, and so is a voter", func(v *View) {
+			ails(time.Hour)(v)
+			v.Hosts[1].Health, v.Hosts[1].Ails.For = health.Slow, time.Hour
+		}, StepNone, AtRest},
+		{"it is sick, and a voter is down", func(v *View) {
+			ails(time.Hour)(v)
+			v.Cluster.Members[2].Live = false
+		}, StepNone, VoterNotLive},
+		{"it is sick, and nobody stands ready", func(v *View) {
+			ails(time.Hour)(v)
+			v.Hosts[3].Waiting = HealthBad
 		}, StepNone, AtRest},
 		{"it answers and follows, though nothing is written", func(v *View) {
 			lags(time.Hour)(v)
@@ -133,6 +165,7 @@ func TestPeopleAreToldOfAStandbyThatIsLost(t *testing.T) {
 		},
 		"behind": {lags(5 * time.Minute), "n4, the standby: it is 5000 entries behind the leader, and has not got on"},
 		"hardly": {lags(time.Minute), ""},
+		"sick":   {ails(3 * time.Minute), "n4, the standby: it has been SLOW for 3m0s by its own verdict"},
 	} {
 		v := lostStandby()
 		c.change(&v)

@@ -5,6 +5,7 @@ package model
 
 import (
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/health"
 )
 
 // withSpare is a scope in which a voter has a standby, and another host could be it.
@@ -31,6 +32,17 @@ func standbyMistakes() []Mistake {
 		{
 			Name: "a standby that follows is let go", breach: standbyLetGo, scope: withSpare(0, 0),
 			rules: seeing(func(v *policy.View) { strays(v, func(m *policy.Member) bool { return m.Standby }) }),
+		},
+		{
+			Name: "a standby of which nothing is known is let go as one that is sick", breach: standbyLetGo,
+			scope: withSpare(1, VerdictChange),
+			rules: seeing(func(v *policy.View) {
+				for i := range v.Hosts {
+					if h := &v.Hosts[i]; h.Role == policy.RoleStandby && h.Health == health.Unknown {
+						h.Health, h.Ails.For = health.Slow, ages
+					}
+				}
+			}),
 		},
 		{
 			Name: "a standby whose etcd starts again is let go, though its agent is there", breach: standbyLetGo,

@@ -3,8 +3,11 @@
 
 package model
 
-// strayed tells whether a standby is lost: nobody is to be found on its host, or it does not get on.
+// strayed tells whether a standby is lost: nobody is to be found on its host, it does not get on, or it is sick.
 func (w *world) strayed(i int) bool {
+	if w.present(i) && w.hosts[i].fit == slow {
+		return true
+	}
 	return int(w.dead) == i+1 && w.seemsDead(i) || w.answers(i) && w.hosts[i].prog == behind && w.stall != 0
 }
 
