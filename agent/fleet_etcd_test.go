@@ -29,6 +29,9 @@ type fleetEtcd struct {
 	silent  map[uint64]bool   // members that do not answer
 	asked   map[string]*asked // by host
 	cut     bool              // nobody is answered
+	lead    uint64            // who leads; the first member when 0
+	crawls  map[uint64]bool   // members through which, while they lead, whatever a quorum agrees on comes too late
+	moved   int               // how often the leadership was handed over
 	nextID  uint64
 }
 
@@ -44,7 +47,7 @@ type asked struct {
 }
 
 func newFleetEtcd() *fleetEtcd {
-	return &fleetEtcd{store: keyspace.New(), asked: map[string]*asked{}, nextID: 100}
+	return &fleetEtcd{store: keyspace.New(), asked: map[string]*asked{}, crawls: map[uint64]bool{}, nextID: 100}
 }
 
 // of gives one host's way to it.
@@ -124,10 +127,29 @@ func (c *fleetClient) ask() *asked {
 
 var errCut = errors.New("no voter answers")
 
+func (e *fleetEtcd) leader() uint64 {
+	if e.lead != 0 {
+		return e.lead
+	}
+	return e.members[0].ID
+}
+
+// agreed waits as long as a call does if a quorum's agreement comes later. It is called under the lock, which it gives
+// away meanwhile.
+func (c *fleetClient) agreed() (late bool) {
+	if !c.e.crawls[c.e.leader()] {
+		return false
+	}
+	c.e.mu.Unlock()
+	time.Sleep(2 * time.Second) //nolint:forbidigo // virtual time
+	c.e.mu.Lock()
+	return true
+}
+
 func (c *fleetClient) Members(context.Context) (cluster.Membership, error) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
-	if c.ask(); c.e.cut {
+	if c.ask(); c.e.cut || c.agreed() {
 		return cluster.Membership{}, errCut
 	}
 	return cluster.Membership{ClusterID: 1, Members: slices.Clone(c.e.members)}, nil
@@ -156,8 +178,15 @@ func (e *fleetEtcd) started(name, peerURL string) uint64 {
 	return 0
 }
 
-func (c *fleetClient) MoveLeader(context.Context, string, uint64) error {
-	return errors.New("no voter of the fleet is taken down")
+func (c *fleetClient) MoveLeader(_ context.Context, _ string, to uint64) error {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	if c.ask(); !c.e.crawls[c.e.leader()] {
+		return errors.New("no voter of the fleet is taken down")
+	}
+	c.e.lead = to
+	c.e.moved++
+	return nil
 }
 
 func (c *fleetClient) Promote(_ context.Context, id uint64, _ string) error {
@@ -185,7 +214,20 @@ func (c *fleetClient) RemoveMember(_ context.Context, id uint64) error {
 	return nil
 }
 
-func (c *fleetClient) Statuses(_ context.Context, members []cluster.Member) map[uint64]cluster.Status {
+func (c *fleetClient) Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status {
+	c.e.mu.Lock()
+	late := c.agreed()
+	c.e.mu.Unlock()
+	out := c.Answers(ctx, members)
+	for id, s := range out {
+		s.Linearizable = s.Err == nil && !late
+		out[id] = s
+	}
+	return out
+}
+
+// Answers gives what the members say for themselves.
+func (c *fleetClient) Answers(_ context.Context, members []cluster.Member) map[uint64]cluster.Status {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	out := map[uint64]cluster.Status{}
@@ -202,22 +244,10 @@ func (c *fleetClient) Statuses(_ context.Context, members []cluster.Member) map[
 		}
 		index := uint64(c.e.store.Revision())
 		out[m.ID] = cluster.Status{
-			MemberID: m.ID, ClusterID: 1, Leader: c.e.members[0].ID, Term: 2, Index: index, Applied: index,
+			MemberID: m.ID, ClusterID: 1, Leader: c.e.leader(), Term: 2, Index: index, Applied: index,
 			Learner: m.Learner,
-			Version: "3.6.16", DBSize: 1 << 20, Linearizable: true,
+			Version: "3.6.16", DBSize: 1 << 20,
 		}
-	}
-	return out
-}
-
-// Answers gives what the members say for themselves, also while every read outlasts its time.
-func (c *fleetClient) Answers(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status {
-	out := c.Statuses(ctx, members)
-	for id, s := range out {
-		if s.Linearizable = false; c.e.cut {
-			s = cluster.Status{Err: errCut}
-		}
-		out[id] = s
 	}
 	return out
 }
@@ -233,12 +263,18 @@ func (c *fleetClient) Diagnose(context.Context, string) error { return nil }
 
 func (c *fleetClient) Who() string { return "" }
 
-// ReadAt gives what a member holds.
-func (c *fleetClient) ReadAt(ctx context.Context, _ string, spans ...cluster.Span) (cluster.Range, error) {
-	return c.Read(ctx, spans...)
+func (c *fleetClient) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
+	c.e.mu.Lock()
+	late := c.agreed()
+	c.e.mu.Unlock()
+	if late {
+		return cluster.Range{}, errCut
+	}
+	return c.ReadAt(ctx, "", spans...)
 }
 
-func (c *fleetClient) Read(_ context.Context, spans ...cluster.Span) (cluster.Range, error) {
+// ReadAt gives what a member holds.
+func (c *fleetClient) ReadAt(_ context.Context, _ string, spans ...cluster.Span) (cluster.Range, error) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	n := c.ask()
@@ -305,6 +341,9 @@ func (t fleetTxn) Txn(_ context.Context, request *pb.TxnRequest, _ ...grpc.CallO
 		if strings.HasSuffix(string(op.GetRequestPut().GetKey()), "/lock") {
 			n.locked++
 		}
+	}
+	if t.agreed() { // it has taken effect all the same
+		return nil, errCut
 	}
 	return answer, nil
 }

@@ -36,6 +36,7 @@ type fleetHost struct {
 	late   chan error    // stopping etcd comes back with what is sent here, if there is one
 	last   time.Duration // when the disk was last read
 	reads  int
+	slow   time.Duration // what a write takes, if that is too much
 
 	sensors func() health.MachineReading
 	plugins Plugins
@@ -155,6 +156,7 @@ func (p *fleetProbe) Read() disk.Reading {
 	if p.reads/30%2 == 1 { // for a minute
 		latency = 4200 * time.Microsecond
 	}
+	latency = max(latency, p.slow)
 	n := 2
 	if p.last == 0 {
 		n = 40

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -259,5 +260,39 @@ func TestReadsGiveTheValuesWithTheirRevisions(t *testing.T) {
 		clientv3.OpDelete("/p/a"))
 	if err != nil || refused.Succeeded {
 		t.Errorf("a transaction whose condition fails: %+v, %v", refused, err)
+	}
+}
+
+func TestAMemberGivesWhatItHoldsThoughNobodyElseAgrees(t *testing.T) {
+	t.Parallel()
+	etcd := testbed.StartCluster(t, 3, quick())
+	leader, err := etcd.Leader(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, leader.Options.ClientURL)
+	for i := range 100 { // more than a page
+		put(t, c, fmt.Sprintf("/a/%03d", i), "x")
+	}
+	put(t, c, "/b", "y")
+	spans := []cluster.Span{{Start: "/a/", End: "/a0"}, {Start: "/b"}, {Start: "/a/", End: "/a0", Count: true}}
+	want, err := c.Read(within(t), spans...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range etcd.Members {
+		if m != leader {
+			if err := m.Pause(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := c.Read(within(t), spans...); err == nil {
+		t.Error("a read that all agree on was answered by one of three")
+	}
+	got, err := c.ReadAt(within(t), leader.Options.ClientURL, spans...)
+	if err != nil || !reflect.DeepEqual(got, want) || len(got.Pairs) != 101 || got.Counted != 100 {
+		t.Errorf("%v: %d pairs, %d counted, at revision %d; before, %d, %d, at %d", err, len(got.Pairs), got.Counted,
+			got.Revision, len(want.Pairs), want.Counted, want.Revision)
 	}
 }

@@ -265,6 +265,9 @@ func TestPausedMembersAreReportedInTheTimeOfTwoCallsAndHideNothing(t *testing.T)
 			t.Errorf("a paused member: %+v", s)
 		}
 	}
+	if s := of(c.Answers(within(t), list.Members), leader); s.Err != nil || s.MemberID == 0 || s.Linearizable {
+		t.Errorf("the last of three, asked for itself: %+v", s)
+	}
 	for _, m := range followers {
 		if err := m.Resume(); err != nil {
 			t.Fatal(err)

@@ -1,0 +1,105 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/health"
+)
+
+// crawl makes a write to the disks of these hosts take so long that nothing is agreed on in time while they lead.
+func (f *fleet) crawl(names ...string) {
+	for _, name := range names {
+		h := f.hosts[name]
+		h.mu.Lock()
+		h.slow = 800 * time.Millisecond
+		h.mu.Unlock()
+		f.etcd.mu.Lock()
+		f.etcd.crawls[h.member] = true
+		f.etcd.mu.Unlock()
+	}
+}
+
+// ledBy gives who leads, and how often that was handed over.
+func (f *fleet) ledBy() (id uint64, moved int) {
+	f.etcd.mu.Lock()
+	defer f.etcd.mu.Unlock()
+	return f.etcd.leader(), f.etcd.moved
+}
+
+// told tells whether a host gives this reason.
+func (f *fleet) told(name string, code policy.ReasonCode) bool {
+	for _, r := range f.hosts[name].agent.Status().Reasons {
+		if r.Code == string(code) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestALeaderThroughWhichNobodyReadsAnythingInTimeIsGoneWithinTwentySecondsOfTheFault(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 0, smallPace())
+		defer f.close()
+		f.pass(5 * time.Minute)
+		f.crawl("v1")
+		took := f.until(time.Minute, "another voter leads", func() bool { id, _ := f.ledBy(); return id != 1 })
+		t.Logf("it took %s", took)
+		if took > 20*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		f.pass(time.Hour)
+		if id, moved := f.ledBy(); id == 1 || moved != 1 {
+			t.Errorf("an hour later member %d leads, and the leadership was handed over %d times", id, moved)
+		}
+	})
+}
+
+func TestALeaderWhoseDiskIsAsSlowAsThatOfAllOthersLeadsOnThoughNothingIsReadInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 0, smallPace())
+		defer f.close()
+		f.pass(5 * time.Minute)
+		f.crawl("v1", "v2", "v3")
+		f.until(time.Minute, "the leader says what it is", func() bool { return f.told("v1", policy.CommonCause) })
+		keys := record.KeysFor("test")
+		for _, name := range []string{"v2", "v3"} {
+			if !strings.Contains(f.etcd.get(keys.Host("id-"+name)), `"health":"`+health.Slow.String()+`"`) {
+				t.Errorf("%s has not told what it is", name)
+			}
+		}
+		f.pass(time.Hour)
+		if _, moved := f.ledBy(); moved != 0 || f.told("v1", policy.NotQualified) {
+			t.Errorf("the leadership was handed over %d times", moved)
+		}
+	})
+}
+
+func TestALeaderThroughWhichNothingIsReadKeepsToAPause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 0, smallPace())
+		defer f.close()
+		f.pass(5 * time.Minute)
+		pause, err := record.Encode(record.Pause{By: "root", Reason: "testing", Until: time.Now().Add(time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.put(record.KeysFor("test").Pause(), string(pause))
+		f.crawl("v1")
+		f.until(time.Minute, "the leader says so", func() bool { return f.told("v1", policy.Paused) })
+		f.pass(10 * time.Minute)
+		if _, moved := f.ledBy(); moved != 0 {
+			t.Errorf("the leadership was handed over %d times", moved)
+		}
+	})
+}
