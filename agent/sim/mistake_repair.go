@@ -58,6 +58,11 @@ func repairMistakes() []Mistake {
 			trouble: func(w *world) { w.etcd.leader.host.disk.become(diskSlow) },
 			config:  func(c *config.Config) { c.Timing.GiveWay = time.Hour },
 		},
+		{
+			Name: "a leader hands over only what a quorum tells it in time", Promise: "P2", Says: "leads on",
+			parts:   func(_ *process, opt *agent.Options) { opt.Etcd = &speechless{opt.Etcd} },
+			trouble: func(w *world) { w.etcd.leader.host.disk.become(diskCrawls) },
+		},
 	}
 }
 
