@@ -51,19 +51,31 @@ func (w *world) refusesPromote(i int) answer {
 }
 
 // refusesRemove gives etcd's answer to a MemberRemove. A learner may always go, and a voter that
-// the member asked does not reach.
+// the member asked does not reach, if of those that stay enough have ever started.
 func (w *world) refusesRemove(i int, late bool) answer {
 	h := &w.hosts[i]
 	voters, running := w.votes()
 	switch {
 	case h.list == unlisted:
 		return notFound
-	case h.list == voter && !late && voters == 1:
+	case h.list == voter && !late && !w.enoughWithout(i):
 		return notEnough
 	case h.list == voter && !late && w.runs(i) && running-1 < 1+(voters-1)/2:
 		return unhealthy
 	}
 	return accepted
+}
+
+// enoughWithout tells whether of the voters but one a majority has started once: without any there is none.
+func (w *world) enoughWithout(i int) bool {
+	others, started := 0, 0
+	for g := range w.n {
+		if g != i && w.hosts[g].list == voter {
+			others++
+			started += int(w.hosts[g].named)
+		}
+	}
+	return started >= majority(others)
 }
 
 // answerSet is a set of answers.

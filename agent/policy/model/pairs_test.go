@@ -283,7 +283,7 @@ func watched(t *testing.T, scopes []Scenario) (all pairs, states int) {
 
 func TestAnEventDoesToEtcdWhatItsOperationDoes(t *testing.T) {
 	t.Parallel()
-	if p, _ := watched(t, append(small(), smallRemovals()...)); p.broken != "" {
+	if p, _ := watched(t, slices.Concat(small(), smallRemovals(), smallReplacements())); p.broken != "" {
 		t.Error(p.broken)
 	}
 }

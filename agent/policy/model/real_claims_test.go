@@ -14,6 +14,7 @@ type claims struct {
 	looks   func(w *world, i int) bool            // whether a member looks live
 	up      func(w *world, i int, how uint8) host // what becomes of an etcd that starts or was removed
 	old     func(w *world, i int) bool            // whether one that joins may be given an old list: how is 1
+	lost    bool                                  // whether a change that only a leader knew of may be lost with it
 }
 
 // ofTheModel are the claims that are explored.
@@ -44,7 +45,7 @@ func ofTheModel() claims {
 			after.comeUp(i, how)
 			return after.hosts[i]
 		},
-		old: (*world).asksOldList,
+		old: (*world).asksOldList, lost: true,
 	}
 }
 

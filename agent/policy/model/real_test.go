@@ -8,6 +8,7 @@ package model
 import (
 	"flag"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func scopes() []Scenario {
 	if *deep {
 		return Scenarios()
 	}
-	return append(small(),
+	return append(slices.Concat(small(), replacementScopes()),
 		Scenario{
 			Name: "3 voters, one fails", Hosts: 5, Voters: 3, Target: policy.Target{Voters: 5},
 			Faults: EtcdCrash | MemberCutOff, Budget: 1,
@@ -48,6 +49,12 @@ func scopes() []Scenario {
 			Name: "one voter and a standby", Hosts: 2, Voters: 1, Target: policy.Target{Voters: 3, Standbys: 1},
 			Faults: EtcdCrash | MemberCutOff, Budget: 2,
 		})
+}
+
+// replacementScopes are those in which voters are removed without a person: a dead one before another votes in its place,
+// and a sick one after that.
+func replacementScopes() []Scenario {
+	return slices.Concat(smallReplacements(), smallSickness())
 }
 
 // met gives the pairs that explorations meet, and the states that they begin in.

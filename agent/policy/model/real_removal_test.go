@@ -1,0 +1,354 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build realetcd
+
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// What the model says of voters that are taken out for good, played in the order in which replacements do it. The tour
+// meets the same changes, one at a time; it cannot choose who leads, nor let a call time out and land later.
+
+// The hosts of these stories. C is the one that goes, and D comes in its place.
+const (
+	hostA = iota
+	hostB
+	hostC
+	hostD
+	hostE
+)
+
+// removalStory is a story about a voter that is removed.
+type removalStory struct {
+	name   string
+	voters int // that it begins with
+	play   func(b *bench) error
+}
+
+// removalStories are all of them.
+func removalStories() []removalStory {
+	return []removalStory{
+		{"a dead voter goes and a standby votes in its place", 3, deadGivesWay},
+		{"a sick voter goes after its heir was promoted and its leadership moved", 3, sickGivesWay},
+		{"a voter that leads goes without a hand-over", 3, leaderGoes},
+		{"whoever is needed for the quorum stays", 3, neededStays},
+		{"of five voters two dead ones go, and no other", 5, twoDeadGo},
+		{"whoever is needed among those that have started stays", 3, startedStays},
+		{"the only voter stays", 1, onlyOneStays},
+		{"a removal that was not answered is made when a quorum is back", 3, lateRemovalLands},
+		{"a removal that only its leader knew of is lost with it", 3, lateRemovalIsLost},
+	}
+}
+
+// operate lets operations happen one after the other, each compared with the model.
+func (b *bench) operate(list ...operation) error {
+	for _, o := range list {
+		if err := b.try(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func one(k opKind, i int) operation { return operation{kind: k, host: uint8(i)} }
+
+// joinAsLearner makes a host a learner that follows.
+func (b *bench) joinAsLearner(i int) error {
+	return b.operate(one(opAdd, i), operation{opEnv, uint8(i), joinEnv}, one(opStart, i), one(opUp, i), one(opUp, i))
+}
+
+// lead lets a voter lead.
+func (b *bench) lead(i int) error {
+	b.story = append(b.story, "     "+hostName(i)+" leads")
+	return b.until(b.patience, func(ctx context.Context) error {
+		id, err := b.leaderID(ctx)
+		if err != nil || id == b.hosts[i].id {
+			return err
+		}
+		for g, h := range b.hosts {
+			if h.id == id {
+				_, err = b.conn(g).MoveLeader(ctx, b.hosts[i].id)
+			}
+		}
+		return errors.Join(err, errors.New("another one leads"))
+	})
+}
+
+// leaderID asks any voter who leads.
+func (b *bench) leaderID(ctx context.Context) (uint64, error) {
+	i := b.voterToAsk(-1)
+	if _, err := b.list(ctx, i); err != nil {
+		return 0, err
+	}
+	s, err := b.conn(i).Status(ctx, b.hosts[i].client)
+	if err == nil && s.Leader == 0 {
+		err = errors.New("nobody leads")
+	}
+	if err != nil {
+		return 0, err
+	}
+	return s.Leader, nil
+}
+
+func deadGivesWay(b *bench) error {
+	err := b.joinAsLearner(hostD)
+	if err == nil {
+		err = b.operate(one(opCrash, hostC), one(opRemove, hostC), one(opPromote, hostD), one(opRemove, hostC))
+	}
+	if err != nil {
+		return err
+	}
+	return b.comesBack(hostC)
+}
+
+// comesBack starts the etcd of a member that was removed while it was down. It answers nobody, and ends.
+func (b *bench) comesBack(i int) error {
+	ctx, stop := context.WithCancel(b.ctx)
+	answered := make(chan error, 1)
+	go func() { answered <- b.neverReads(ctx, i) }()
+	err := b.operate(one(opStart, i), one(opUp, i))
+	stop()
+	return errors.Join(<-answered, err)
+}
+
+// neverReads asks a member again and again for a linearizable read, which it must not give.
+func (b *bench) neverReads(ctx context.Context, i int) error {
+	m := testbed.Member{Options: testbed.MemberOptions{ClientURL: b.hosts[i].client}}
+	conn, err := m.Client()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for ctx.Err() == nil {
+		once, done := context.WithTimeout(ctx, silence)
+		_, err := conn.Get(once, "k")
+		<-once.Done()
+		done()
+		if err == nil {
+			return differ(hostName(i)+" was removed and reads nothing", "it does")
+		}
+	}
+	return nil
+}
+
+func sickGivesWay(b *bench) error {
+	err := b.joinAsLearner(hostD)
+	if err == nil {
+		err = errors.Join(b.operate(one(opPromote, hostD)), b.lead(hostC), b.lead(hostA))
+	}
+	if err != nil {
+		return err
+	}
+	return b.operate(one(opRemove, hostC), one(opRemove, hostC), one(opUp, hostC))
+}
+
+func leaderGoes(b *bench) error {
+	if err := b.lead(hostC); err != nil {
+		return err
+	}
+	return b.operate(one(opRemove, hostC), one(opUp, hostC))
+}
+
+func neededStays(b *bench) error {
+	return b.operate(one(opKill, hostC), one(opRemove, hostB), one(opRemove, hostC), one(opRemove, hostC))
+}
+
+func twoDeadGo(b *bench) error {
+	return b.operate(one(opKill, hostC), one(opKill, hostE), one(opRemove, hostA), one(opRemove, hostC),
+		one(opRemove, hostA), one(opRemove, hostE))
+}
+
+func onlyOneStays(b *bench) error { return b.operate(one(opRemove, hostA)) }
+
+// startedStays adds two voters that never start, as a person may: quorumd adds learners.
+func startedStays(b *bench) error {
+	for _, i := range []int{hostD, hostE} {
+		err := b.until(b.patience, func(ctx context.Context) error {
+			_, err := b.conn(hostA).MemberAdd(ctx, []string{b.hosts[i].peer})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		b.w.hosts[i] = host{list: voter}
+	}
+	return b.operate(one(opRemove, hostC), one(opRemove, hostD), one(opRemove, hostC))
+}
+
+// askUnanswered asks A, which leads, to remove C while nobody else answers A.
+func (b *bench) askUnanswered(paused ...int) error {
+	b.must(b.lead(hostA))
+	for _, i := range paused {
+		b.must(b.hosts[i].member.Pause())
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, 2*realElection)
+	defer cancel()
+	b.story = append(b.story, "     A is told to remove C, and reaches nobody")
+	if _, err := b.conn(hostA).MemberRemove(ctx, b.hosts[hostC].id); err == nil {
+		return differ("no quorum answers", "it does")
+	}
+	return nil
+}
+
+func lateRemovalLands(b *bench) error {
+	if err := b.operate(one(opKill, hostC)); err != nil {
+		return err
+	}
+	if err := b.askUnanswered(hostB); err != nil {
+		return err
+	}
+	b.must(b.hosts[hostB].member.Resume())
+	late := one(opLateRemove, hostC)
+	if want := b.claims.refuses(&b.w, late); want != accepted {
+		if err := b.goes(hostC); err == nil {
+			return differ("C stays: "+strings.Join(want.texts(), ", or "), "it goes")
+		}
+	}
+	if err := b.goes(hostC); err != nil {
+		return differ("C goes late", "%v", err)
+	}
+	late.do(&b.w)
+	if err := b.compare(); err != nil {
+		return err
+	}
+	return b.operate(one(opRemove, hostC))
+}
+
+// goes waits until a voter has left the list. It tells what is there instead.
+func (b *bench) goes(i int) error {
+	return b.until(b.patience, func(ctx context.Context) error {
+		list, err := b.list(ctx, b.voterToAsk(i))
+		if err == nil && list[i] != nil {
+			err = fmt.Errorf("%s is listed", hostName(i))
+		}
+		return err
+	})
+}
+
+func lateRemovalIsLost(b *bench) error {
+	if err := b.askUnanswered(hostB, hostC); err != nil {
+		return err
+	}
+	b.must(b.end(hostA, (*testbed.Member).Kill9))
+	b.w.hosts[hostA].unit = inactive
+	b.must(b.hosts[hostB].member.Resume())
+	b.must(b.hosts[hostC].member.Resume())
+	if !b.claims.lost {
+		one(opLateRemove, hostC).do(&b.w)
+	}
+	if err := b.compare(); err != nil {
+		return err
+	}
+	return b.operate(one(opStart, hostA), one(opUp, hostA))
+}
+
+// tells plays a story, and gives where etcd is not as the model says.
+func (b *bench) tells(s removalStory) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s\n%w%s%s", strings.Join(b.story, "\n"), err, logs, b.processes())
+		}
+	}()
+	if err := b.compare(); err != nil {
+		return err
+	}
+	return s.play(b)
+}
+
+// removalLies are lies about voters that are taken out, by the story in which each shows.
+func removalLies() map[string]lie {
+	refuses := func(instead answer, where func(w *world, o operation, honest answer) bool) func(c *claims) {
+		return func(c *claims) {
+			honest := c.refuses
+			c.refuses = func(w *world, o operation) answer {
+				a := honest(w, o)
+				if where(w, o, a) {
+					return instead
+				}
+				return a
+			}
+		}
+	}
+	return map[string]lie{
+		"a dead voter goes and a standby votes in its place": {
+			"one of three voters that is down stays",
+			refuses(unhealthy, func(w *world, o operation, honest answer) bool {
+				return o.kind == opRemove && honest == accepted && !w.runs(int(o.host))
+			}),
+		},
+		"a sick voter goes after its heir was promoted and its leadership moved": {
+			"one of four voters that runs stays",
+			refuses(unhealthy, func(w *world, o operation, honest answer) bool {
+				return o.kind == opRemove && honest == accepted && w.runs(int(o.host))
+			}),
+		},
+		"whoever is needed among those that have started stays": {
+			"it is not looked at who has ever started",
+			refuses(unhealthy, func(_ *world, _ operation, honest answer) bool { return honest == notEnough }),
+		},
+		"a removal that was not answered is made when a quorum is back": {
+			"a removal that was not answered is never made",
+			refuses(unhealthy, func(_ *world, o operation, _ answer) bool { return o.kind == opLateRemove }),
+		},
+		"a removal that only its leader knew of is lost with it": {
+			"what a leader was told is always made",
+			func(c *claims) { c.lost = false },
+		},
+	}
+}
+
+func TestRealEtcdRemovesVotersAsTheModelSays(t *testing.T) {
+	t.Parallel()
+	for _, version := range versions() {
+		for _, s := range removalStories() {
+			t.Run(version+"/"+s.name, func(t *testing.T) {
+				t.Parallel()
+				began := time.Now()
+				b := newBench(t, version, ofTheModel(), s.voters, longPatience)
+				t.Cleanup(b.close)
+				if err := b.tells(s); err != nil {
+					t.Fatal(err)
+				}
+				t.Logf("%.1f s, %d calls for a change, answers that the model leaves open: %v",
+					time.Since(began).Seconds(), b.calls, b.open)
+			})
+		}
+	}
+}
+
+func TestEveryLieAboutRemovalsIsReported(t *testing.T) {
+	t.Parallel()
+	lies := removalLies()
+	for _, s := range removalStories() {
+		l, told := lies[s.name]
+		if !told {
+			continue
+		}
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			c := ofTheModel()
+			l.tell(&c)
+			b := newBench(t, testbed.DefaultVersion, c, s.voters, shortPatience)
+			t.Cleanup(b.close)
+			var d *difference
+			if err := b.tells(s); !errors.As(err, &d) {
+				t.Errorf("it is not reported: %v", err)
+			}
+			t.Log(d)
+		})
+		delete(lies, s.name)
+	}
+	if len(lies) > 0 {
+		t.Errorf("there are no such stories: %v", lies)
+	}
+}
