@@ -97,6 +97,13 @@ func mayReplaceDead(voters, down, proven int) bool {
 	return down > 0 && proven == voters-down && proven >= Quorum(voters)
 }
 
+// mayRemoveSurplus tells whether one of so many voters that is down may be taken out for good where they are one more
+// than wanted, when proven of the others are known at this moment to be live and healthy, and untold are live, and
+// nobody tells how they are. Nothing is lost if these are not healthy: the others are a quorum of what is left.
+func mayRemoveSurplus(voters, down, proven, untold int) bool {
+	return down == 1 && proven+untold == voters-1 && proven >= Quorum(voters-1)
+}
+
 // mayJoinBesideSlow tells whether a host may vote in the place of one of so many voters that is not live, and goes
 // after that: all others are live, are a quorum, and together with that host one of one voter more.
 func mayJoinBesideSlow(voters, live int) bool {

@@ -121,6 +121,29 @@ func TestAPlaceIsFreeOnlyWhereTheClusterAnswers(t *testing.T) {
 	}
 }
 
+func TestASurplusVoterGoesOnlyWhereThoseThatAreKnownToBeWellAreAQuorumWithoutIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		voters, down, proven, untold int
+		may                          bool
+	}{
+		{4, 1, 3, 0, true},
+		{4, 1, 2, 1, true},
+		{4, 1, 1, 2, false},
+		{4, 1, 2, 0, false}, // of one more it is known that it is not well
+		{4, 0, 3, 1, false},
+		{4, 2, 2, 0, false},
+		{6, 1, 3, 2, true},
+		{6, 1, 2, 3, false},
+		{2, 1, 1, 0, true},
+		{2, 1, 0, 1, false},
+	} {
+		if got := mayRemoveSurplus(c.voters, c.down, c.proven, c.untold); got != c.may {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
 func TestAHostVotesBesideOneThatIsTooSlowToAnswerOnlyWhereTheOthersAreAQuorumWithIt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -116,23 +116,28 @@ func severalDown(v View) (string, bool) {
 }
 
 // replaceAtRisk tells whether the voters that are left are not all known to be well, or too few. Those that are to go
-// count for nothing: the one that is replaced, and those that are sick.
+// count for nothing: the one that is replaced, and those that are sick. Where one votes too many, one that answers and
+// whose agent is gone keeps no sick one in its place: it may be the very host that votes in that place.
 func replaceAtRisk(v View) (string, bool) {
-	voters, down, proven, why := 0, 0, 0, ""
+	voters, down, proven, untold, why := 0, 0, 0, 0, ""
 	goes := func(m Member) bool { return v.isSick(m) || v.owns(KindReplace) && v.Op.Replaces == m.ID }
 	for m := range v.Cluster.voters() {
 		voters++
+		_, present := v.hostOf(m)
 		switch doubt := v.doubt(m, health.Maintenance); {
 		case !m.Live, goes(m):
 			down++
 		case doubt != "":
 			why = "voter " + m.label() + " " + doubt
+			if !present && !m.Errors {
+				untold++
+			}
 		default:
 			proven++
 		}
 	}
 	switch {
-	case mayReplaceDead(voters, down, proven):
+	case mayReplaceDead(voters, down, proven), v.oneTooMany() && mayRemoveSurplus(voters, down, proven, untold):
 		return "", false
 	case why == "":
 		why = fmt.Sprintf("of %d voters %d are down", voters, down)

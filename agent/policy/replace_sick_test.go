@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -43,6 +44,15 @@ func unreached(v *View) {
 	m := &v.Cluster.Members[2]
 	m.Live, m.LiveFor, m.DownFor = false, 0, time.Minute
 	v.Hosts[0].Sees = []Sight{{MemberID: 3, For: time.Hour}}
+}
+
+// agentGone lets the agents of voters be gone, whose etcds answer.
+func agentGone(hosts ...int) func(v *View) {
+	return func(v *View) {
+		v.Hosts = slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool {
+			return slices.ContainsFunc(hosts, func(i int) bool { return h.PeerURL == v.Cluster.Members[i].PeerURL })
+		})
+	}
 }
 
 func well(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, Ails{} }
@@ -163,6 +173,7 @@ func TestASickVoterIsRemovedWhenAnotherVotesInItsPlace(t *testing.T) {
 		{"while another voter is not known to be well it waits", func(v *View) {
 			v.Hosts[1].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
+		{"not while the agent of one that answers is gone", agentGone(1), StepSetPhase, ""},
 		{"or a second one is sick", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
 		{"but not for ever", func(v *View) {
 			v.Hosts[1].Health, v.Op.Elapsed = health.Slow, 3*time.Hour
@@ -204,6 +215,14 @@ func TestAVoterHasASickOneRemovedThatIsOneTooMany(t *testing.T) {
 		{"nor when none is too many", func(v *View) { v.Target.Voters = 5 }, StepNone, VoterSick},
 		{"nor when another is not known to be well", func(v *View) {
 			v.Hosts[0].Health = health.Unknown
+		}, StepNone, QuorumAtRisk},
+		{"but also while the agent of one that answers is gone", agentGone(0), StepTakeLock, ""},
+		{"nor when that one tells of errors of its own", func(v *View) {
+			agentGone(0)(v)
+			v.Cluster.Members[0].Errors = true
+		}, StepNone, QuorumAtRisk},
+		{"nor when those that are known to be well would be no quorum", func(v *View) {
+			agentGone(0, 1)(v)
 		}, StepNone, QuorumAtRisk},
 		{"nor by itself", func(v *View) {
 			v.Self = Self{ID: "n3", Name: "n3", PeerURL: peerPrefix + "n3", Mode: Manage, Etcd: v36(16), MemberID: 3}

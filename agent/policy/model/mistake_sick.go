@@ -4,6 +4,8 @@
 package model
 
 import (
+	"slices"
+
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/health"
 )
@@ -14,6 +16,14 @@ func sickness(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Sick, sc.Faults, sc.Budget = 4, 3, true, VerdictChange|class, n+1
 		sc.Target = policy.Target{Voters: 3}
+	}
+}
+
+// surplus is a scope in which one of four voters becomes sick, of which three are wanted, and so many agents die.
+func surplus(n int) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		sickness(n, AgentCrash)(sc)
+		sc.Voters = 4
 	}
 }
 
@@ -55,6 +65,24 @@ func whileItVotes(change func(v *policy.View)) rules {
 			}
 		}
 	})
+}
+
+// forThoseGone is what a voter takes for the word of those whose agents are gone while one votes too many.
+func forThoseGone(word health.State) func(v *policy.View) {
+	return func(v *policy.View) {
+		if voters, _ := v.Cluster.Counts(); voters <= v.Target.Voters {
+			return
+		}
+		for _, m := range v.Cluster.Members {
+			present := slices.ContainsFunc(v.Hosts, func(h policy.Host) bool { return h.PeerURL == m.PeerURL })
+			if !present && !m.Learner {
+				v.Hosts = append(slices.Clone(v.Hosts), policy.Host{
+					ID: m.PeerURL, Name: m.PeerURL, PeerURL: m.PeerURL, Role: policy.RoleVoter, Manage: true,
+					Health: word, Answered: true,
+				})
+			}
+		}
+	}
 }
 
 // sickMistakes are mistakes about voters that are sick.
@@ -121,6 +149,15 @@ func sickMistakes() []Mistake {
 					}
 				}
 			}),
+		},
+		{
+			Name: "a sick voter that is one too many stays while an agent is gone", breach: notReplaced,
+			scope: lively(surplus(1)),
+			rules: seeing(forThoseGone(health.Unknown)),
+		},
+		{
+			Name: "a voter whose agent is gone is taken for well when a sick one goes", breach: removedAtRisk,
+			scope: surplus(2), rules: whileItVotes(forThoseGone(health.OK)),
 		},
 		{
 			Name: "a sick voter is never replaced", breach: notReplaced, scope: lively(sickness(0, 0)),

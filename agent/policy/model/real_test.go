@@ -51,8 +51,8 @@ func scopes() []Scenario {
 		})
 }
 
-// replacementScopes are those in which voters are removed without a person: a dead one before another votes in its place,
-// and a sick one after that.
+// replacementScopes are those in which voters are removed without a person: a dead one before another votes in its
+// place, and a sick one after that.
 func replacementScopes() []Scenario {
 	return slices.Concat(smallReplacements(), smallSickness())
 }

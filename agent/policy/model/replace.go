@@ -121,7 +121,8 @@ func (w *world) replaces(h int) bool { return w.opReplace != 0 && w.opHosts(h) }
 func (w *world) putReplacement(h int, gone bool) {
 	a := &w.hosts[h]
 	w.op, w.opReplace, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, 1, uint8(h), 0, phaseBegun, 0, 1, 0
-	w.opStandby, w.rpWho, w.rpGone = bit(a.list == learner), a.target, bit(gone)
+	// one that was added late, after it had decided, is none yet
+	w.opStandby, w.rpWho, w.rpGone = bit(a.list == learner && a.named != 0), a.target, bit(gone)
 }
 
 // calledDead tells whether a host, by all that it sees, must find that the one that is called dead is.
@@ -198,13 +199,14 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 	if c.step == beginReplace {
 		who = int(c.target)
 	}
-	others, serving, sick := 0, 0, 0 // whoever is replaced counts for nothing
+	others, serving, sick, known := 0, 0, 0, 0 // whoever is replaced counts for nothing
 	for i := range w.n {
 		g := &w.hosts[i]
 		sick += int(bit(i != who && g.list != unlisted && g.named != 0 && g.fit == slow && w.present(i)))
 		if i != who && g.list == voter {
 			others++
 			serving += int(bit(w.serves(i)))
+			known += int(bit(w.serves(i) && w.present(i) && g.fit == fit))
 		}
 	}
 	switch {
@@ -215,6 +217,9 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 	case c.step != beginReplace && w.hosts[h].list == voter:
 		if found := w.judgeCompletion(leads && c.step == removeMember); found != fine {
 			return found
+		}
+		if known < majority(others) {
+			return removedAtRisk
 		}
 	case w.isSick(who):
 		if c.step != beginReplace && (w.answers(who) || w.witness == tardy) {

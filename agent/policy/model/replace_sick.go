@@ -46,6 +46,38 @@ func (w *world) judgeCompletion(leads bool) breach {
 	return fine
 }
 
+// sickTooMany tells whether a world shows that a sick voter goes which is one too many, whichever agents are gone: all
+// serve, and those of which it is known that they are well are a quorum of what is left.
+func (w *world) sickTooMany(target policy.Target) bool {
+	voters, sick, known := 0, 0, 0
+	for i := range w.n {
+		h := &w.hosts[i]
+		switch {
+		case h.list != voter:
+			continue
+		case !w.serves(i), h.fit == slow && !w.present(i):
+			return false
+		case h.fit == slow:
+			sick++
+		case w.present(i):
+			known++
+		}
+		voters++
+	}
+	return voters == target.Voters+1 && voters%2 == 0 && sick == 1 && known >= majority(voters-1)
+}
+
+// judgeSickGone says what is wrong with a world at rest in which a sick voter was one too many, and is still.
+func (w *world) judgeSickGone(target policy.Target) breach {
+	voters, _ := w.votes()
+	for i := range w.n {
+		if h := &w.hosts[i]; h.list == voter && h.fit == slow && voters > target.Voters {
+			return notReplaced
+		}
+	}
+	return fine
+}
+
 // sickPromises are those about voters that are replaced as sick.
 func sickPromises() map[breach]promise {
 	return map[breach]promise{
@@ -66,6 +98,10 @@ func smallSickness() []Scenario {
 			Faults: VerdictChange, Budget: 1, Liveness: true,
 		},
 		{
+			Name: "a sick voter that is one too many, and an agent gone", Hosts: 4, Voters: 4,
+			Target: policy.Target{Voters: 3}, Sick: true, Faults: VerdictChange | AgentCrash, Budget: 2, Liveness: true,
+		},
+		{
 			Name: "a sick voter replaced by a standby", Hosts: 4, Voters: 3,
 			Target: policy.Target{Voters: 3, Standbys: 1}, Sick: true, Faults: VerdictChange, Budget: 1, Liveness: true,
 		},
@@ -81,6 +117,10 @@ func smallSickness() []Scenario {
 func Sickness() []Scenario {
 	second := VerdictChange | EtcdCrash | LateCall | AgentCrash | HostCrash | Slowness
 	return append(smallSickness(),
+		Scenario{
+			Name: "a sick voter replaced, and an agent gone", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3},
+			Sick: true, Faults: VerdictChange | AgentCrash, Budget: 2, Liveness: true,
+		},
 		Scenario{
 			Name: "a sick voter replaced, 2 faults", Hosts: 4, Voters: 3, Target: policy.Target{Voters: 3}, Sick: true,
 			Faults: second, Budget: 2, Long: true,

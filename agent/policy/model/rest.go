@@ -3,7 +3,10 @@
 
 package model
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // A run to rest is one fair schedule from a state on: faults have stopped, every agent gets its
 // turn, what etcd does by itself happens, and when nothing else moves, time passes. It is
@@ -16,6 +19,7 @@ const passes = 400
 type ending struct {
 	healed bool // everything is healed, otherwise nothing
 	stays  bool // but hosts that are down stay so
+	gone   bool // and so do agents that are
 	landed bool // late calls land, otherwise they never do
 }
 
@@ -23,6 +27,9 @@ func (m *machine) endings() []ending {
 	list := []ending{{healed: true, landed: true}, {healed: true}, {}}
 	if m.Repair || m.Sick {
 		list = append(list, ending{healed: true, stays: true}, ending{healed: true, stays: true, landed: true})
+	}
+	if m.Sick {
+		list = append(list, ending{healed: true, stays: true, gone: true})
 	}
 	return list
 }
@@ -35,7 +42,7 @@ func (m *machine) comesToRest(from *world) breach {
 	for _, e := range m.endings() {
 		m.boots = e.healed && !e.stays
 		w := m.end(from, e)
-		if e.stays && !w.unreplaced(m.Target) {
+		if e.stays && !e.gone && !w.unreplaced(m.Target) || e.gone && !w.sickTooMany(m.Target) {
 			continue
 		}
 		if found := m.run(&w, e); found != fine {
@@ -50,7 +57,7 @@ func (m *machine) end(from *world, e ending) world {
 	w := *from
 	w.forget(!e.landed)
 	if e.healed {
-		w.heal(e.stays, m.Sick)
+		w.heal(e, m.Sick)
 	}
 	if e.landed {
 		w.landAll(m)
@@ -74,12 +81,13 @@ func (w *world) forget(late bool) {
 	w.tidy()
 }
 
-// heal undoes all faults. With stays, hosts that are down stay so, and with sick voters that are sick.
-func (w *world) heal(stays, sick bool) {
+// heal undoes all faults. With stays, hosts that are down stay so, and with sick voters that are sick; with gone, so do
+// agents that do not run.
+func (w *world) heal(e ending, sick bool) {
 	w.askedIsOver()
 	for i := range w.n {
 		h := &w.hosts[i]
-		if stays && h.down != 0 {
+		if e.stays && h.down != 0 {
 			continue
 		}
 		if h.unit == taken && h.stopped == 0 {
@@ -93,8 +101,11 @@ func (w *world) heal(stays, sick bool) {
 				w.starts(i)
 			}
 		}
-		h.down, h.cutOff, h.apart, h.blind, h.agent = 0, 0, 0, 0, up
-		if !stays || !sick || h.list != voter || h.fit != slow {
+		h.down, h.cutOff, h.apart, h.blind = 0, 0, 0, 0
+		if !e.gone {
+			h.agent = up
+		}
+		if !e.stays || !sick || h.list != voter || h.fit != slow {
 			h.fit = fit
 		}
 	}
@@ -152,6 +163,9 @@ func hashOf(w *world, e ending) uint64 {
 	if e.stays {
 		h = ^h
 	}
+	if e.gone {
+		h = bits.RotateLeft64(h, 7)
+	}
 	return h
 }
 
@@ -207,6 +221,9 @@ func (m *machine) judgeRest(w *world, e ending) breach {
 		}
 		return fine
 	}
+	if e.gone {
+		return w.judgeSickGone(m.Target)
+	}
 	if e.stays {
 		return w.judgeRepaired(m.Target)
 	}
@@ -223,6 +240,9 @@ func (m *machine) judgeRest(w *world, e ending) breach {
 		if w.hosts[i].ask != nothing {
 			return notBack
 		}
+	}
+	if m.Sick && m.faults&AgentCrash != 0 && voters == want+1 && w.op == 0 && w.lock < 0 && w.allServe() {
+		return fine // it was sick when another voted in its place, whose agent was gone then: people are told
 	}
 	switch {
 	case w.rm != 0:
