@@ -4,8 +4,10 @@
 package etcdmetrics
 
 import (
+	"context"
 	"crypto/tls"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,54 +55,118 @@ func TestPeersThatMakeNoSenseAreNone(t *testing.T) {
 	}
 }
 
-func TestTheEtcdThatLeadsHearsOfAMemberAllTheTimeAndNothingOnceItWasKilled(t *testing.T) {
-	t.Parallel()
-	c := testbed.StartCluster(t, 3, testbed.ClusterOptions{Extra: []string{"--unsafe-no-fsync"}})
-	if err := c.WaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	leader, err := c.Leader(t.Context())
+// ear is one etcd that listens to another, as long as the same one leads: on a busy machine another one soon does.
+type ear struct {
+	t       *testing.T
+	cluster *testbed.Cluster
+	choose  func(leader *testbed.Member) (at, of *testbed.Member)
+	leader  *testbed.Member
+	at, of  *testbed.Member // whose ear it is, and to whom it listens
+	id      uint64          // of that one
+	last    float64
+}
+
+// listens gives how much more has come since it was asked last; ok is false when that is not known, and when it has
+// begun anew because another one leads.
+func (e *ear) listens() (more float64, ok bool) {
+	leader, err := e.cluster.Leader(e.t.Context())
 	if err != nil {
-		t.Fatal(err)
+		e.leader = nil
+		return 0, false
 	}
-	var dead *testbed.Member
-	for _, m := range c.Members {
-		if m != leader {
-			dead = m
+	began := leader != e.leader
+	if began {
+		var of *testbed.Member
+		if e.at, of = e.choose(leader); of != e.of {
+			e.of, e.id = of, memberID(e.t, of)
 		}
+		e.leader = leader
 	}
-	client, err := dead.Client()
+	reader, err := New(e.at.Options.ClientURL, func() *tls.Config { return nil })
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	seen := reader.Read(e.t.Context())
+	before := e.last
+	e.last = seen.Peers[e.id].Received
+	if seen.Peers == nil {
+		e.leader = nil
+	}
+	return e.last - before, seen.Peers != nil && !began
+}
+
+func memberID(t *testing.T, m *testbed.Member) (id uint64) {
+	t.Helper()
+	client, err := m.Client()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	status, err := client.Status(t.Context(), dead.Options.ClientURL)
-	if err != nil {
+	testbed.Eventually(t, time.Minute, m.Options.Name+" tells its ID", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		status, err := client.Status(ctx, m.Options.ClientURL)
+		if err == nil {
+			id = status.Header.GetMemberId()
+		}
+		return err == nil
+	})
+	return id
+}
+
+func (e *ear) followers(leader *testbed.Member) []*testbed.Member {
+	return slices.DeleteFunc(slices.Clone(e.cluster.Members), func(m *testbed.Member) bool { return m == leader })
+}
+
+func threeMembers(t *testing.T) *testbed.Cluster {
+	t.Helper()
+	c := testbed.StartCluster(t, 3, testbed.ClusterOptions{Extra: []string{"--unsafe-no-fsync"}})
+	if err := c.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	id := status.Header.GetMemberId()
-	reader, err := New(leader.Options.ClientURL, func() *tls.Config { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	received := func() float64 { return reader.Read(t.Context()).Peers[id].Received }
-	last := received()
-	for range 3 {
-		testbed.Eventually(t, time.Minute, "more has come from it", func() bool {
-			before := last
-			last = received()
-			return last > before
-		})
-	}
+	return c
+}
+
+func TestTheEtcdThatLeadsHearsOfAMemberAllTheTimeAndNothingOnceItWasKilled(t *testing.T) {
+	t.Parallel()
+	e := &ear{t: t, cluster: threeMembers(t)}
+	e.choose = func(leader *testbed.Member) (at, of *testbed.Member) { return leader, e.followers(leader)[0] }
+	times := 0
+	testbed.Eventually(t, time.Minute, "more has come from it, three times in a row", func() bool {
+		if more, ok := e.listens(); !ok {
+			times = 0
+		} else if more > 0 {
+			times++
+		}
+		return times == 3
+	})
+	dead := e.of
 	if err := dead.Kill9(); err != nil {
 		t.Fatal(err)
 	}
+	e.choose = func(leader *testbed.Member) (at, of *testbed.Member) { return leader, dead }
 	since := time.Now()
 	testbed.Eventually(t, time.Minute, "nothing has come from it for a second", func() bool {
-		before := last
-		if last = received(); last != before {
+		if more, ok := e.listens(); !ok || more != 0 {
 			since = time.Now()
 		}
 		return time.Since(since) > time.Second
+	})
+}
+
+// Connections there are between all members, but who follows sends to nobody but the leader.
+func TestAnEtcdThatFollowsHearsNothingOfAnotherThatFollows(t *testing.T) {
+	t.Parallel()
+	e := &ear{t: t, cluster: threeMembers(t)}
+	e.choose = func(leader *testbed.Member) (at, of *testbed.Member) {
+		both := e.followers(leader)
+		return both[0], both[1]
+	}
+	since := time.Now()
+	testbed.Eventually(t, time.Minute, "nothing has come from the other for 5 s, while one leads", func() bool {
+		if more, ok := e.listens(); !ok || more != 0 {
+			since = time.Now()
+		}
+		return time.Since(since) > 5*time.Second
 	})
 }
