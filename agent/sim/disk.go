@@ -21,6 +21,11 @@ type disk struct {
 	since time.Duration
 	free  uint64 // bytes
 	worn  bool   // it has failed, or hung for so long, that the agent will not trust it again
+
+	chronic bool          // it is slow for good: nothing but another disk helps
+	ails    time.Duration // since when it has been slow, or worse, without a break; 0 while it is not
+	ailed   time.Duration // until when it was that last
+	syncs   syncs
 }
 
 type diskState int
@@ -33,10 +38,13 @@ const (
 	diskHangs
 	diskFails // every write comes back with an error
 	probeDead // the disk is fine, but nobody knows
+	probeSlow // the disk is fine, but what measures it is slow
 )
 
 func (s diskState) String() string {
-	return [...]string{"fine", "warm", "slow", "crawling", "hanging", "failing", "not measured"}[s]
+	return [...]string{
+		"fine", "warm", "slow", "crawling", "hanging", "failing", "not measured", "measured too slowly",
+	}[s]
 }
 
 const plenty = 100 << 30
@@ -48,8 +56,23 @@ func (d *disk) hangs() bool { return d.state == diskHangs }
 // slow tells whether it is too slow for a leader's.
 func (d *disk) slow() bool { return d.state == diskSlow || d.state == diskCrawls }
 
+// ill tells the states that are harm, by the disk's own fault.
+func (s diskState) ill() bool {
+	return s == diskSlow || s == diskCrawls || s == diskHangs || s == diskFails
+}
+
 func (d *disk) become(s diskState) {
 	w := d.host.world
+	if d.chronic && s == diskFine {
+		s = diskSlow
+	}
+	d.count()
+	switch {
+	case s.ill() && !d.state.ill():
+		d.ails = w.now()
+	case !s.ill() && d.state.ill():
+		d.ails, d.ailed = 0, w.now()
+	}
 	if d.state == diskFails || (d.state == diskHangs && w.now()-d.since > 25*time.Second) {
 		d.worn = true
 	}
@@ -60,8 +83,9 @@ func (d *disk) become(s diskState) {
 
 // latency is what one write takes.
 func (d *disk) latency(drawn uint64) time.Duration {
+	const slow = 200 * time.Millisecond
 	base := [...]time.Duration{
-		500 * time.Microsecond, 15 * time.Millisecond, 200 * time.Millisecond, 800 * time.Millisecond, 0, 0, 0,
+		500 * time.Microsecond, 15 * time.Millisecond, slow, 800 * time.Millisecond, 0, 0, 0, slow,
 	}[d.state]
 	base += time.Duration(d.host.index) * 50 * time.Microsecond
 	return base + time.Duration(drawn%uint64(base/4+1))

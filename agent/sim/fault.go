@@ -36,6 +36,9 @@ func (p plan) faultTable() []fault {
 	if p.Dead > 0 {
 		table = append(table, deaths()...)
 	}
+	if p.Sick > 0 {
+		table = append(table, sicknesses()...)
+	}
 	return table
 }
 

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,8 +34,9 @@ type Mistake struct {
 	timing func(t *config.Timing)
 	config func(c *config.Config)
 	// trouble is what goes wrong instead of faults that are drawn, among seven hosts for five voters, of which one is
-	// replaced when it has been dead for 6 min.
+	// replaced when it has been dead for 6 min, or sick for as long as sick says.
 	trouble func(w *world)
+	sick    time.Duration
 	// unfenced lets etcd forget all conditions of transactions.
 	unfenced bool
 }
@@ -121,7 +123,7 @@ func Mistakes() []Mistake {
 				return &praising{c, "/" + p.host.config.Host.ID}
 			}),
 		},
-	}, repairMistakes()...)
+	}, slices.Concat(repairMistakes(), sickMistakes())...)
 }
 
 // believing makes every lease look twenty times as long.

@@ -14,6 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/health"
 )
 
 // repairMistakes are mistakes about dead voters that are replaced, and about leaders that are slow.
@@ -62,6 +63,37 @@ func repairMistakes() []Mistake {
 			Name: "a leader hands over only what a quorum tells it in time", Promise: "P2", Says: "leads on",
 			parts:   func(_ *process, opt *agent.Options) { opt.Etcd = &speechless{opt.Etcd} },
 			trouble: func(w *world) { w.etcd.leader.host.disk.become(diskCrawls) },
+		},
+	}
+}
+
+// sickMistakes are mistakes about sick voters that are replaced.
+func sickMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "the grace of a sick voter is half a minute", Promise: "P2", Says: "which has been sick for",
+			sick: 20 * time.Minute, trouble: func(w *world) { w.sickens(w.aVoter().host) },
+			config: func(c *config.Config) { c.Repair.Sick = config.Grace(30 * time.Second) },
+		},
+		{
+			Name: "what measures a disk is taken for what its etcd has counted", Promise: "P2",
+			Says: "nothing but its own verdict says that it is sick", sick: 5 * time.Minute,
+			trouble: func(w *world) { w.aVoter().host.disk.become(probeSlow) },
+			parts: func(_ *process, opt *agent.Options) {
+				told := opt.EtcdMetrics
+				opt.EtcdMetrics = func(ctx context.Context) health.EtcdReading {
+					r := told(ctx)
+					if r.WALFsync.Known {
+						r.WALFsync.Counts = []uint64{0, 0, r.WALFsync.Count(), 0}
+					}
+					return r
+				}
+			},
+		},
+		{
+			Name: "a sick voter is never replaced", Promise: "liveness", Says: "is slow for good",
+			sick: 5 * time.Minute, trouble: func(w *world) { w.sickens(w.aVoter().host) },
+			config: func(c *config.Config) { c.Repair.Sick = 0 },
 		},
 	}
 }

@@ -26,6 +26,7 @@ type plan struct {
 	Clocks      string        // the timing section of the configuration
 	Intruders   bool          // somebody else writes below quorumd's prefix
 	Dead        time.Duration // after how long a dead voter is replaced; 0: hosts do not die for good
+	Sick        time.Duration // after how long a sick one is, where dead ones are; 0: only when it is dead
 	PerDay      int           // so many are
 	Clean       time.Duration // for how long its host must have been well before it joins again, the first time
 	configs     []config.Config
@@ -61,10 +62,13 @@ func planOf(opt Options) (plan, error) {
 	p.Intruders = r.IntN(3) == 0
 	if r := rand.New(rand.NewPCG(seed, 3)); r.IntN(3) == 0 && p.Hosts > p.Voters {
 		p.Dead, p.PerDay = time.Duration(4+3*r.IntN(3))*time.Minute, 2+7*r.IntN(2)
+		if r.IntN(2) == 0 {
+			p.Sick = time.Duration(5+5*r.IntN(3)) * time.Minute
+		}
 	}
 	if opt.Mistake.trouble != nil {
 		p.Voters, p.Hosts, p.Standbys, p.Fresh, p.Faulty = 5, 7, 0, false, time.Hour
-		p.Dead, p.PerDay, p.Clocks = 6*time.Minute, 1, clocks(19)
+		p.Dead, p.PerDay, p.Clocks, p.Sick = 6*time.Minute, 1, clocks(19), opt.Mistake.sick
 	}
 	if opt.plan != nil {
 		opt.plan(&p)
@@ -120,7 +124,11 @@ func (p plan) repair() string {
 	if p.Dead == 0 {
 		return ""
 	}
-	return fmt.Sprintf("repair: {dead: %s, perDay: %d, cleanFor: %s}\n", p.Dead, p.PerDay, p.Clean)
+	sick := "off"
+	if p.Sick > 0 {
+		sick = p.Sick.String()
+	}
+	return fmt.Sprintf("repair: {dead: %s, sick: %s, perDay: %d, cleanFor: %s}\n", p.Dead, sick, p.PerDay, p.Clean)
 }
 
 // String says what is simulated.

@@ -57,6 +57,8 @@ type promises struct {
 	repairs      map[uint64]time.Duration   // when each voter that was replaced was first removed
 	leads        map[*process]time.Duration // since when one leads that should not
 	out          map[*host]takenOut
+	ill          map[*host]illness
+	heirs        map[*host]uint64 // who votes in the place of which member
 }
 
 // taking is the step that an agent takes, as it was decided, and how often it has begun it without a second between.
@@ -154,6 +156,7 @@ func (p *promises) rounded(by *process, d policy.Decision, v health.Verdict) {
 		p.breach("P8", by.host, "a decision has neither a step nor a reason")
 	}
 	p.leadsOn(by, v)
+	p.fallsIll(by.host, v.State)
 }
 
 // beforeTxn judges a write of quorumd's own records as it is applied.
@@ -283,6 +286,7 @@ func (p *promises) beforeChange(by *process, what string) {
 	}
 	p.margin(by, what)
 	if what == "promote" && op != nil && op.Kind == policy.KindReplace {
+		p.besideSick(by, op)
 		return // a standby follows at once, and there are as many voters as before
 	}
 	p.settling(by, what)

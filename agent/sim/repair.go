@@ -28,23 +28,14 @@ func deaths() []fault {
 }
 
 func (w *world) dies(h *host) {
-	dead := 1
-	for _, o := range w.hosts {
-		if o.gone {
-			dead++
-		}
-		if o.gone && w.etcd.on(o) != nil {
-			return
-		}
-	}
 	m, op := w.etcd.on(h), w.promises.currentOp()
-	voters := len(w.etcd.voters())
+	voters, left := len(w.etcd.voters()), w.plan.Hosts-w.lostForGood()-1
 	switch {
 	case m != nil && voters-1 < voters/2+1: // people have removed so many that the others are no quorum
 		return
-	case !h.powered || h.asked || dead > w.plan.Hosts-w.plan.Voters:
+	case !h.powered || h.asked || h.disk.chronic || w.lost() != nil || left < w.plan.Voters:
 		return
-	case m != nil && m.learner: // nobody lets go of a standby whose host is gone
+	case m != nil && m.learner && left < w.plan.Voters+w.plan.Standbys: // it is let go when another one stands ready
 		return
 	case op != nil && op.Host == h.config.Host.ID: // who is lost in maintenance waits for a person
 		return
@@ -98,17 +89,6 @@ func (w *world) hostByID(id string) int {
 	return slices.IndexFunc(w.hosts, func(h *host) bool { return h.config.Host.ID == id })
 }
 
-// alive counts the hosts that are not dead for good.
-func (w *world) alive() int {
-	n := 0
-	for _, h := range w.hosts {
-		if !h.gone {
-			n++
-		}
-	}
-	return n
-}
-
 // reachedBy notes since when a voter that serves has reached the ports of a member. It is called with every change.
 func (m *member) reachedBy(w *world) {
 	reached := m.host.powered && m.host.unit.process && m.host.data.member == m.id &&
@@ -152,14 +132,18 @@ func (p *promises) beforeReplacement(by *process, id uint64) {
 		p.out[m.host] = takenOut{p.out[m.host].times + 1, w.now()}
 		w.counts.Replaced++
 	}
+	votes := w.etcd.on(by.host)
 	switch {
+	case votes != nil && !votes.learner:
+		p.completes(by, m)
+		p.commonCause(by, m)
+		return
+	case w.plan.Sick > 0 && p.notSick(m) == "": // it hangs, or is too slow to answer
 	case m.reachedAt != 0 && w.now()-m.reachedAt > p.stale():
 		p.breach("P2", by.host, "a voter is replaced that another voter reaches: "+m.host.name)
 	case w.now()-m.reachedTo < w.plan.Dead:
 		p.breach("P2", by.host, fmt.Sprintf("%s is replaced, which has been dead for %s of %s", m.host.name,
 			w.now()-m.reachedTo, w.plan.Dead))
-	case w.etcd.on(by.host) != nil && !w.etcd.on(by.host).learner:
-		p.breach("P2", by.host, "a voter takes the place of another one")
 	}
 	p.fitness(by)
 	p.commonCause(by, m)

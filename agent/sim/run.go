@@ -108,7 +108,7 @@ func newWorld(p plan, opt Options) *world {
 	w.promises = promises{
 		w: w, owned: map[*process]time.Duration{}, commands: map[string]bool{},
 		taking: map[*process]taking{}, repairs: map[uint64]time.Duration{}, leads: map[*process]time.Duration{},
-		out: map[*host]takenOut{},
+		out: map[*host]takenOut{}, ill: map[*host]illness{}, heirs: map[*host]uint64{},
 	}
 	w.etcd = &etcd{w: w, store: keyspace.New(), removed: map[uint64]*member{}, index: 10, term: 1}
 	for i := range p.Hosts {
@@ -141,6 +141,7 @@ func (w *world) until(limit time.Duration, missing func() string) bool {
 		w.mu.Lock()
 		done, broken := missing() == "", w.promises.first != nil
 		w.byHand()
+		w.sicknessByHand()
 		if w.etcd.clusterID == 0 {
 			w.askToBootstrap(w.hosts[0])
 		}
@@ -159,7 +160,7 @@ func (w *world) atTarget() string {
 	switch {
 	case voters != w.plan.Voters:
 		return fmt.Sprintf("there are %d voters, not %d", voters, w.plan.Voters)
-	case learners != min(w.plan.Standbys, w.alive()-w.plan.Voters):
+	case learners != min(w.plan.Standbys, w.plan.Hosts-w.lostForGood()-w.plan.Voters):
 		return fmt.Sprintf("there are %d learners, not %d", learners, w.plan.Standbys)
 	case w.promises.currentOp() != nil:
 		return "an operation is in flight: " + w.promises.currentOp().HostName
@@ -169,6 +170,9 @@ func (w *world) atTarget() string {
 	for _, m := range e.members {
 		if m.downAt != 0 {
 			return "member " + m.host.name + " is down"
+		}
+		if m.host.disk.chronic && !m.learner {
+			return "the disk of voter " + m.host.name + " is slow for good"
 		}
 	}
 	return w.stillAsked()

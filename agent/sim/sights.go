@@ -148,7 +148,8 @@ func (m *sighted) found(state network.State, began time.Duration) {
 	}
 }
 
-// metrics are what the etcd of this host tells of its connections.
+// metrics are what the etcd of this host tells of its syncs and of what comes from others. Who follows has nothing of
+// another that follows, though they are connected.
 func (p *process) metrics(context.Context) health.EtcdReading {
 	p.passBy(laneVersion) // which only looks, too
 	w := p.host.world
@@ -163,12 +164,13 @@ func (p *process) metrics(context.Context) health.EtcdReading {
 	if m.follows {
 		seen.HasLeader.Value = 1
 	}
+	seen.WALFsync = p.host.disk.histogram()
 	seen.Peers = map[uint64]health.Peer{}
 	for _, o := range w.etcd.members {
 		if o == m {
 			continue
 		}
-		if o.runs() && w.carries(o.host, m.host) {
+		if (m == w.etcd.leader || o == w.etcd.leader) && o.runs() && w.carries(o.host, m.host) {
 			if m.heard == nil {
 				m.heard = map[uint64]time.Duration{}
 			}

@@ -1,0 +1,194 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/health"
+)
+
+// syncs are those that the etcd of a host has counted since it was started.
+type syncs struct {
+	of          int // the start that they were counted since
+	at          time.Duration
+	quick, slow float64
+}
+
+// syncsEach is how many syncs of its log an etcd makes in a second: as many as one does that is slow.
+const syncsEach = 5
+
+// count counts the syncs since it was last asked for. A disk that hangs makes none.
+func (d *disk) count() {
+	u, now := d.host.unit, d.host.world.now()
+	made := syncsEach * (now - d.syncs.at).Seconds()
+	d.syncs.at = now
+	switch {
+	case !u.process:
+		return
+	case d.syncs.of != u.started:
+		d.syncs = syncs{of: u.started, at: now}
+	case d.slow():
+		d.syncs.slow += made
+	case d.state != diskHangs && d.state != diskFails:
+		d.syncs.quick += made
+	}
+}
+
+// histogram is what etcd tells of its syncs.
+func (d *disk) histogram() health.Histogram {
+	d.count()
+	return health.Histogram{
+		Known: true, Bounds: []float64{0.016, 0.128, 0.256},
+		Counts: []uint64{uint64(d.syncs.quick), 0, uint64(d.syncs.slow), 0},
+	}
+}
+
+// sicknesses are disks of voters that turn slow for long, or for good; and what measures one may be slow, and nothing
+// else. A disk is only slow for good when no other voter is lost for good: two at a time are for a person.
+func sicknesses() []fault {
+	return []fault{
+		{
+			name: "the disk is slow for long", weight: 4, low: 10 * time.Minute, high: 3 * time.Hour,
+			begin: func(_ *world, h *host, _ time.Duration) func() {
+				h.disk.become(diskSlow)
+				return func() { h.disk.become(diskFine) }
+			},
+		},
+		{
+			name: "the disk is slow for good", weight: 4, low: time.Second, high: time.Second, onlyCluster: true,
+			begin: func(w *world, h *host, _ time.Duration) func() {
+				w.sickens(h)
+				return nil
+			},
+		},
+		{
+			name: "the disk is measured too slowly", weight: 4, low: 10 * time.Minute, high: time.Hour,
+			begin: func(_ *world, h *host, _ time.Duration) func() {
+				h.disk.become(probeSlow)
+				return func() { h.disk.become(diskFine) }
+			},
+		},
+	}
+}
+
+// sickens makes the disk of a voter slow for good.
+func (w *world) sickens(h *host) {
+	m := w.etcd.on(h)
+	if m == nil || m.learner || h.gone || h.disk.chronic || w.lost() != nil || w.lostForGood() >= w.plan.Hosts-w.plan.Voters {
+		return
+	}
+	w.counts.Sickened++
+	h.disk.chronic = true
+	h.disk.become(diskSlow)
+}
+
+// lost gives a member whose host is dead or whose disk is slow for good; nil when there is none.
+func (w *world) lost() *member {
+	i := slices.IndexFunc(w.etcd.members, func(m *member) bool { return m.host.gone || m.host.disk.chronic })
+	if i < 0 {
+		return nil
+	}
+	return w.etcd.members[i]
+}
+
+// lostForGood counts the hosts that are dead, or whose disk is slow, for good.
+func (w *world) lostForGood() (n int) {
+	for _, h := range w.hosts {
+		if h.gone || h.disk.chronic {
+			n++
+		}
+	}
+	return n
+}
+
+// sicknessByHand does what only a person can about sick voters: puts another disk in where quorumd has replaced as many
+// as it may, and takes one out where one is too many and all are well.
+func (w *world) sicknessByHand() {
+	if !w.healed || w.plan.Sick == 0 {
+		return
+	}
+	for _, h := range w.hosts {
+		if m := w.etcd.on(h); h.disk.chronic && m != nil && !m.learner && w.repairsSpent() {
+			h.disk.chronic = false
+			h.disk.become(diskFine)
+		}
+	}
+	voters := w.etcd.voters()
+	surplus := len(voters) == w.plan.Voters+1 && w.promises.currentOp() == nil
+	ill := slices.ContainsFunc(voters, func(m *member) bool {
+		return m.downAt != 0 || m.host.disk.state != diskFine || !w.promises.tells(m.host, health.OK)
+	})
+	if surplus && !ill && w.now()-w.promises.opSince > byHandAfter && w.now()-w.etcd.changed > byHandAfter {
+		w.removeMember(voters[0].host)
+	}
+}
+
+// byHandAfter is for how long people look at a voter too many before they take one out.
+const byHandAfter = 20 * time.Minute
+
+// fallsIll notes since when a host's own verdict has said that it harms the cluster.
+func (p *promises) fallsIll(h *host, state health.State) {
+	switch since, ill := p.ill[h]; {
+	case state != health.Slow && state != health.Stalled && state != health.Failed:
+		delete(p.ill, h)
+	case !ill:
+		p.ill[h] = illness{p.w.now(), state}
+	default:
+		p.ill[h] = illness{since.since, max(since.worst, state)}
+	}
+}
+
+// illness is what a host has said of itself without a break.
+type illness struct {
+	since time.Duration
+	worst health.State
+}
+
+// witnessed is for how long what etcd has counted may speak against a disk that is well again.
+const witnessed = 6 * time.Minute
+
+// notSick tells why a voter is none whose place may be taken as that of a sick one; empty when it is. By its own verdict
+// it must have been for the grace, or have hung for a minute, or failed; and its disk must have been at fault.
+func (p *promises) notSick(m *member) string {
+	w, d := p.w, m.host.disk
+	said, ill := p.ill[m.host]
+	switch since := w.now() - said.since + p.stale(); {
+	case !ill:
+		return "by its own verdict it is well"
+	case said.worst == health.Slow && since < w.plan.Sick, since < time.Minute && said.worst == health.Stalled:
+		return fmt.Sprintf("which has been sick for %s of %s", w.now()-said.since, w.plan.Sick)
+	case d.ails == 0 && w.now()-d.ailed > witnessed+p.stale():
+		return "nothing but its own verdict says that it is sick"
+	}
+	return ""
+}
+
+// besideSick judges that a host votes in the place of a voter that is there still.
+func (p *promises) besideSick(by *process, op *record.Op) {
+	who := p.w.etcd.find(uint64(op.Replaces))
+	if who == nil || who.learner || p.justIntruded() {
+		return
+	}
+	p.heirs[by.host] = who.id
+	if why := p.notSick(who); why != "" {
+		p.breach("P2", by.host, "it votes in the place of "+who.host.name+": "+why)
+	}
+}
+
+// completes judges that a voter has another one removed: one is too many, and it is sick, or was when this one came to
+// vote in its place.
+func (p *promises) completes(by *process, m *member) {
+	voters := len(p.w.etcd.voters())
+	if p.w.plan.Sick == 0 || voters%2 != 0 || voters <= p.w.plan.Voters {
+		p.breach("P2", by.host, "a voter takes the place of another one")
+		return
+	}
+	if why := p.notSick(m); why != "" && p.heirs[by.host] != m.id {
+		p.breach("P2", by.host, m.host.name+" is removed: "+why)
+	}
+}
