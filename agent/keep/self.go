@@ -6,8 +6,18 @@ package keep
 import (
 	"context"
 
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/round"
 )
+
+// stretchOf is for how long a round has found this host well.
+func stretchOf(bootID string, r *round.Round) local.Stretch {
+	t := r.View.TakenOut
+	if t.WellFor == 0 {
+		return local.Stretch{}
+	}
+	return local.Stretch{BootID: bootID, Member: local.ID(t.Member), Began: r.At - t.WellFor, Seen: r.At}
+}
 
 // noteSelf records what the round has decided of the cluster that has answered and of what this host is to it, each
 // beside the loop: the disk may hang.
@@ -21,6 +31,11 @@ func (k *Keeper) noteSelf(ctx context.Context, r *round.Round) {
 	if note.Member {
 		k.note(ctx, &k.member, "membership", "membership not recorded", func(context.Context) error {
 			return k.files.SetMembership(id, note.MemberID)
+		})
+	}
+	if note.Clean {
+		k.note(ctx, &k.stretch, "clean stretch", "clean stretch not recorded", func(context.Context) error {
+			return k.files.NoteStretch(stretchOf(k.opt.BootID, r))
 		})
 	}
 	if note.Standby != 0 {

@@ -35,6 +35,7 @@ type State struct {
 	seen      seenFile
 	names     []string // what this agent's instances were called, and is; the newest last
 	failures  failuresFile
+	stretch   Stretch
 	hold      bool
 	holdKnown bool // else what hold says is worth nothing
 	ask       requestFile
@@ -81,6 +82,9 @@ func Open(disk Files, state, runtime string, hold Hold) (*State, error) {
 	f.openMutes()
 	if _, err := readJSON(disk, filepath.Join(runtime, failuresName), &f.failures); err != nil {
 		f.failures = failuresFile{} // it only shortens a wait
+	}
+	if _, err := readJSON(disk, filepath.Join(runtime, stretchName), &f.stretch); err != nil {
+		f.stretch = Stretch{} // it begins anew
 	}
 	return f, nil
 }

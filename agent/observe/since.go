@@ -14,7 +14,8 @@ import (
 
 // Since remembers when something was first seen to be as it is. It is the agent's only memory
 // between rounds, and it only measures: an agent that has just started begins at zero, which
-// makes every wait longer and none shorter.
+// makes every wait longer and none shorter. Only the clean stretch of a host that was taken out, which may be
+// a day, goes on from what is on its disk.
 type Since struct {
 	marks map[string]mark
 }
@@ -38,6 +39,14 @@ func (s *Since) Of(name, value string, now time.Duration, round uint64) time.Dur
 	}
 	s.marks[name] = m
 	return now - m.at
+}
+
+// begin sets since when something has been as it is, where another agent on this host has measured before.
+func (s *Since) begin(name, value string, at time.Duration) {
+	if s.marks == nil {
+		s.marks = map[string]mark{}
+	}
+	s.marks[name] = mark{value: value, at: at, seen: at}
 }
 
 // Forget drops what was not asked for in this round: a break starts the count anew.

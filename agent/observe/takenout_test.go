@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
@@ -65,8 +66,46 @@ func TestAHostThatWasTakenOutIsWellFromWhenItHasReadThat(t *testing.T) {
 		if k.silent {
 			r.Seen = round.Seen{EtcdAt: k.at}
 		}
+		if k.want.Times > 0 {
+			k.want.Member = uint64(8 + k.want.Times)
+		}
 		if got := b.View(r, nil).TakenOut; got != k.want {
 			t.Errorf("%s: %+v, want %+v", k.what, got, k.want)
+		}
+	}
+}
+
+func TestTheCleanStretchGoesOnUnderAnAgentThatStartsAnew(t *testing.T) {
+	t.Parallel()
+	c := hostConfig()
+	c.Etcd.PeerURL, c.Timing.Interval = "http://p4", 2*time.Second
+	wall := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
+	once := record.Repairs{}.And(record.Repair{Time: wall, Member: 9, PeerURL: c.Etcd.PeerURL})
+	noted := local.Stretch{BootID: "boot-1", Member: 9, Began: time.Hour, Seen: 2 * time.Hour}
+	for name, k := range map[string]struct {
+		member local.ID
+		after  time.Duration // since it was last known to go on
+		first  health.State  // when there is a verdict for the first time, a minute before
+		want   time.Duration
+	}{
+		"it was away for a minute":           {9, time.Minute, health.OK, time.Hour + 2*time.Minute},
+		"it has to look first how it is":     {9, time.Minute, health.Unknown, time.Hour + 2*time.Minute},
+		"it was away for longer":             {9, 5 * time.Minute, health.OK, time.Minute},
+		"it was not well when it was back":   {9, time.Minute, health.Slow, 0},
+		"another member was taken out since": {8, time.Minute, health.OK, time.Minute},
+	} {
+		b := NewBuilder(c, "boot-1", "i", false)
+		var got policy.TakenOut
+		for i, state := range []health.State{k.first, health.OK} {
+			r := quiet(uint64(i)+1, noted.Seen+k.after+time.Duration(i)*time.Minute)
+			r.Wall, r.Repairs, r.Verdict.State, r.Noted.Stretch = wall, &once, state, noted
+			if r.Noted.Stretch.Member = k.member; state == health.Slow {
+				r.Verdict.Gates = health.Joins
+			}
+			got = b.View(r, nil).TakenOut
+		}
+		if got.WellFor != k.want {
+			t.Errorf("%s: it has been well for %s, want %s", name, got.WellFor, k.want)
 		}
 	}
 }

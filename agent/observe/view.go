@@ -31,6 +31,7 @@ type Builder struct {
 	standbys map[uint64]bool
 	domains  map[string]string // of the members' hosts, by peer URL, as they were last heard of
 	led      *Builder          // of what this host's own member says when it leads; nil when it was never asked
+	judged   bool              // how this host is has been known, while it had been taken out
 }
 
 // NewBuilder makes a builder for the process of that name, in that boot of the host.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
@@ -161,13 +162,25 @@ const (
 
 // takenOut makes the view of the times when this host's member was replaced. It is well from when this agent has seen
 // it to be so and has read that it was taken out: clocks of two hosts are compared for people only. What cannot be read
-// holds nobody back, since nobody is replaced then either.
+// holds nobody back, since nobody is replaced then either. What the agent before this one has noted goes on, if that
+// was just now.
 func (b *Builder) takenOut(v *policy.View, r *round.Round) policy.TakenOut {
 	times, last := r.Repairs.TakenOut(b.config.Etcd.PeerURL, r.Wall)
 	if times == 0 {
 		return policy.TakenOut{}
 	}
-	out := policy.TakenOut{Times: times, Ago: max(0, r.Wall.Sub(last.Time))}
+	out := policy.TakenOut{Times: times, Ago: max(0, r.Wall.Sub(last.Time)), Member: uint64(last.Member)}
+	noted := r.Noted.Stretch
+	if noted != (local.Stretch{}) && uint64(noted.Member) == out.Member {
+		out.NotedFor, out.NotedAgo = max(1, r.At-noted.Began), r.At-noted.Seen
+	}
+	if v.Health.Judged() {
+		first := !b.judged
+		b.judged = true
+		if first && out.NotedFor > 0 && out.NotedAgo <= wellTurns*b.config.Timing.Interval {
+			b.since.begin(cleanStretch, last.Member.String(), noted.Began)
+		}
+	}
 	if v.Health.Well() { // a further time begins it anew
 		out.WellFor = b.since.Of(cleanStretch, last.Member.String(), r.At, r.Number)
 	}

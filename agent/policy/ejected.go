@@ -16,6 +16,28 @@ type TakenOut struct {
 	Times   int
 	Ago     time.Duration // since the last time, for people: it compares clocks of two hosts
 	WellFor time.Duration // since when it has been well without a break, as this agent has seen it since then
+
+	Member uint64 // that was taken out last
+	// NotedFor is the same as WellFor as this host's disk says, and NotedAgo how long ago it was last known there to go
+	// on; 0 and 0 when the disk says nothing.
+	NotedFor, NotedAgo time.Duration
+}
+
+// noteStretch is how often it is noted that the stretch goes on: an agent that is back sooner than it could miss a
+// break goes on with it.
+const noteStretch = time.Minute
+
+// notesClean tells whether the disk is to say anew for how long this host has been well, if it was taken out: an agent
+// that starts anew goes on with that. Of a host of which nothing is known what stands there stays, and grows old.
+func notesClean(v View) bool {
+	t := v.TakenOut
+	switch {
+	case !v.Cluster.Reachable || t.Times == 0 || roleOf(v) != RoleSpare:
+		return false
+	case t.WellFor == 0:
+		return t.NotedFor > 0 && v.Health.Judged() && !v.Health.Well()
+	}
+	return t.NotedAgo >= noteStretch || (t.NotedFor-t.WellFor).Abs() > noteStretch/2
 }
 
 // longestClean is where the doubling of [Limits.CleanFor] ends.
@@ -32,6 +54,9 @@ func (v View) clean() time.Duration {
 
 // Well tells whether a verdict leaves the stretch clean that a host which was taken out waits for. Unknown is not well.
 func (h Health) Well() bool { return h.State == health.Warm || !h.gates(health.Joins) }
+
+// Judged tells whether there is a verdict. An agent that has just started has none for a moment.
+func (h Health) Judged() bool { return h.State != health.Unknown && h.State != health.Qualifying }
 
 // ejected keeps a host from joining that was taken out. Of a member, or of one that is joining, the stretch is over: an
 // agent that starts anew has forgotten it.

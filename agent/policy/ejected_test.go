@@ -109,3 +109,35 @@ func TestOnlyAVerdictThatIsGoodLeavesAStretchClean(t *testing.T) {
 		}
 	}
 }
+
+func TestForHowLongAHostHasBeenWellIsNotedAsItGoesOnAndForgottenWhenItEnds(t *testing.T) {
+	t.Parallel()
+	const well = 5 * time.Minute
+	for name, c := range map[string]struct {
+		change func(v *View)
+		want   bool
+	}{
+		"the disk says so":            {func(*View) {}, false},
+		"the disk says nothing":       {func(v *View) { v.TakenOut.NotedFor = 0 }, true},
+		"the disk says so of before":  {func(v *View) { v.TakenOut.NotedAgo = time.Minute }, true},
+		"the disk says it of another": {func(v *View) { v.TakenOut.NotedFor = time.Hour }, true},
+		"it has just begun":           {func(v *View) { v.TakenOut.WellFor, v.TakenOut.NotedFor = 1, 0 }, false},
+		"it is not well":              {func(v *View) { v.TakenOut.WellFor, v.Health.State = 0, health.Slow }, true},
+		"it is not known to be well": {func(v *View) {
+			v.TakenOut.WellFor, v.Health.State = 0, health.Unknown
+		}, false},
+		"it has never been taken out": {func(v *View) { v.TakenOut = TakenOut{} }, false},
+		"nobody knows": {func(v *View) {
+			v.Cluster.Fresh, v.TakenOut.NotedAgo = false, time.Hour
+		}, false},
+		"it is not well, as is noted": {func(v *View) {
+			v.TakenOut.WellFor, v.TakenOut.NotedFor, v.Health.State = 0, 0, health.Slow
+		}, false},
+	} {
+		v := outView()
+		v.Cluster.Listed, v.Cluster.Fresh, v.TakenOut.WellFor, v.TakenOut.NotedFor = true, true, well, well
+		if c.change(&v); Decide(v).Notes.Self.Clean != c.want {
+			t.Errorf("%s: noted %t, want %t", name, !c.want, c.want)
+		}
+	}
+}

@@ -10,6 +10,7 @@ type SelfNote struct {
 	Member   bool // that this host is MemberID of it; with 0, that it is none any more
 	MemberID uint64
 	Standby  uint64 // the learner as which it is a standby, from now on until this host begins a join itself
+	Clean    bool   // for how long it has been well since it was taken out, as the view says; 0: that it is not
 }
 
 // noteSelf tells what is to be remembered of a cluster that has answered in this very round. A cluster that this host
@@ -21,7 +22,7 @@ func noteSelf(v View) SelfNote {
 		return SelfNote{}
 	}
 	made := v.Bootstrap.Requested && v.Bootstrap.Lists
-	n := SelfNote{Met: c.ID != v.Bootstrap.Seen && !made}
+	n := SelfNote{Met: c.ID != v.Bootstrap.Seen && !made, Clean: notesClean(v)}
 	if !c.Reachable || data.State != DataMember || data.ClusterID != c.ID {
 		return n
 	}

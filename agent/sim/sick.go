@@ -79,7 +79,8 @@ func sicknesses() []fault {
 // sickens makes the disk of a voter slow for good.
 func (w *world) sickens(h *host) {
 	m := w.etcd.on(h)
-	if m == nil || m.learner || h.gone || h.disk.chronic || w.lost() != nil || w.lostForGood() >= w.plan.Hosts-w.plan.Voters {
+	spares := w.plan.Hosts - w.plan.Voters - w.lostForGood()
+	if m == nil || m.learner || h.gone || h.disk.chronic || w.lost() != nil || spares <= 0 {
 		return
 	}
 	w.counts.Sickened++
@@ -152,8 +153,8 @@ type illness struct {
 // witnessed is for how long what etcd has counted may speak against a disk that is well again.
 const witnessed = 6 * time.Minute
 
-// notSick tells why a voter is none whose place may be taken as that of a sick one; empty when it is. By its own verdict
-// it must have been for the grace, or have hung for a minute, or failed; and its disk must have been at fault.
+// notSick tells why a voter is none whose place may be taken as that of a sick one; empty when it is. By its own
+// verdict it must have been for the grace, or have hung for a minute, or failed; and its disk must have been at fault.
 func (p *promises) notSick(m *member) string {
 	w, d := p.w, m.host.disk
 	said, ill := p.ill[m.host]

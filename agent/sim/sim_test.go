@@ -152,9 +152,8 @@ func (s *totals) add(r Result) {
 
 func (s *totals) String() string {
 	return fmt.Sprintf("%d seeds, %.0f hours of cluster life: %d faults, %d elections, %d rounds, %d calls, %d "+
-		"steps, %d promotions, %d times a leader gave way, %d hosts died for good, %d disks were slow for good, %d voters were "+
-		"replaced; the target stood "+
-		"again %s after the last fault at the latest",
+		"steps, %d promotions, %d times a leader gave way, %d hosts died for good, %d disks were slow for good, "+
+		"%d voters were replaced; the target stood again %s after the last fault at the latest",
 		s.seeds, s.lasted.Hours(), s.Faults, s.Elections, s.Rounds, s.Calls, s.Steps, s.Promoted, s.GaveWay,
 		s.Died, s.Sickened, s.Replaced,
 		s.slow.Round(time.Second))
