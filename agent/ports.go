@@ -30,10 +30,16 @@ type Removal interface {
 	RemoveMember(ctx context.Context, id uint64) error
 }
 
-// Observer asks members about themselves.
-type Observer interface {
+// Statuses asks members about themselves.
+type Statuses interface {
 	Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status
+	// Answers asks for nobody's agreement.
 	Answers(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status
+}
+
+// Observer asks who is at the other end.
+type Observer interface {
+	Statuses
 	ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error)
 	Diagnose(ctx context.Context, endpoint string) error
 	// Who names as whom etcd sees this host; empty for nobody.
@@ -43,6 +49,7 @@ type Observer interface {
 // Records reads what lies in etcd.
 type Records interface {
 	Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error)
+	// ReadAt gives what one member holds, whoever agrees.
 	ReadAt(ctx context.Context, endpoint string, spans ...cluster.Span) (cluster.Range, error)
 	ReadLast(ctx context.Context, prefix string, limit int64) (cluster.Range, error)
 }

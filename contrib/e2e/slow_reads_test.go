@@ -64,13 +64,17 @@ func givesWayInTime(t *testing.T, delay time.Duration) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { load.Stop() })
-	w.never(6*time.Second, "n1 leads no more", func() bool { return w.leader(n2) != w.id(n1) }) // it must lead for so long
+	another := func() bool {
+		now := w.leader(n2)
+		return now != 0 && now != w.id(n1)
+	}
+	w.never(6*time.Second, "another voter leads", another) // n1 must lead for so long
 
 	rule(t, disk, "fsync * delay="+delay.String())
 	began := time.Now()
 	var led time.Time // when n1 last did
 	w.within(givenWay, "another voter has led for 5 s", func() bool {
-		if now := w.leader(n2); now == 0 || now == w.id(n1) {
+		if !another() {
 			led = time.Now()
 		}
 		return time.Since(led) > 5*time.Second

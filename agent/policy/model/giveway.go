@@ -36,8 +36,8 @@ func (s *sight) crawling(target policy.Target, r rank) policy.View {
 	led := held.view(target, r)
 	led.Cluster.Led, led.Cluster.Unread = true, true
 	blank := sight{
-		n: s.n, self: s.self, cycling: s.cycling, unit: s.unit, data: s.data, tried: s.tried, known: s.known, fit: s.fit,
-		backoff: s.backoff, request: s.request, env: s.env, removing: s.removing, leads: s.leads,
+		n: s.n, self: s.self, cycling: s.cycling, unit: s.unit, data: s.data, tried: s.tried, known: s.known,
+		fit: s.fit, backoff: s.backoff, request: s.request, env: s.env, removing: s.removing, leads: s.leads,
 	}
 	v := blank.view(target, r)
 	v.Led = &led
@@ -122,13 +122,15 @@ func giveWayMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) { v.Lock.Mine = v.Lock.Mine && v.Op != nil }),
 		},
 		{
-			Name: "a leader that reads nothing in time does not see the pause that its member holds", breach: stepWhilePaused,
-			scope: of(2, 2, 2, VerdictChange|OperatorPause), rules: held(func(led *policy.View) { led.Pause = nil }),
+			Name:   "a leader that reads nothing in time does not see the pause that its member holds",
+			breach: stepWhilePaused, scope: of(2, 2, 2, VerdictChange|OperatorPause),
+			rules: held(func(led *policy.View) { led.Pause = nil }),
 		},
 		{
-			Name: "a leader that reads nothing in time does not see whose operation its member holds", breach: gaveWayToTaken,
-			scope: func(sc *Scenario) { of(3, 3, 1, VerdictChange)(sc); sc.Removals = 1 },
-			rules: held(func(led *policy.View) { led.Op = nil }),
+			Name:   "a leader that reads nothing in time does not see whose operation its member holds",
+			breach: gaveWayToTaken,
+			scope:  func(sc *Scenario) { of(3, 3, 1, VerdictChange)(sc); sc.Removals = 1 },
+			rules:  held(func(led *policy.View) { led.Op = nil }),
 		},
 		{
 			Name:   "a leader that reads nothing in time takes every voter for one that follows it",
