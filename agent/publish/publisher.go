@@ -70,8 +70,8 @@ func (p *Publisher) Show(r *round.Round) {
 	p.shown.ring()
 }
 
-// publishCalls is for how many calls etcd is told of a round, at most: where each takes as long as it may, the next look
-// must not wait for all of them. What was not written is the next time.
+// publishCalls is for how many calls etcd is told of a round, at most: where each takes as long as it may, the next
+// look must not wait for all of them. What was not written is the next time.
 const publishCalls = 2
 
 // Publish tells people and the other hosts what the round that was shown has seen and decided.
