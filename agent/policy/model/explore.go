@@ -71,6 +71,7 @@ type machine struct {
 	budget  int
 	inOrder bool // hosts rank by number, as in a run to rest
 	boots   bool // hosts that are down boot, as in a run to rest that is healed
+	mute    bool // a sick voter does not come to answer, as in a run to rest in which it is too slow to for good
 	cache   map[sight]*[ranks]choice
 	rest    map[uint64]struct{} // worlds from which the agents come to rest as they shall
 	seen    *Result

@@ -111,6 +111,11 @@ func sickMistakes() []Mistake {
 			rules: ofReplaced(func(_ *policy.View, _ *policy.Member, h *policy.Host) { h.Ails.HangsFor = ages }),
 		},
 		{
+			Name: "nobody says that it has connections to a sick voter that is too slow to answer", breach: noRest,
+			scope: lively(tardily(sickness(0, 0))),
+			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Sees = nil }),
+		},
+		{
 			Name: "where a sick voter is too slow to answer another one that is down is overlooked", breach: voterDown,
 			scope: tardily(sickness(1, EtcdCrash)),
 			rules: seeing(func(v *policy.View) {

@@ -184,8 +184,12 @@ func (s *sight) replacementOp() *policy.Op {
 	return op
 }
 
-// wordOf is what a voter's host says of the one that is called dead.
+// wordOf is what a voter's host says of the one that is called dead, or is too slow to answer: it has connections to
+// that one.
 func (s *sight) wordOf(i int) []policy.Sight {
+	if s.witness == tardy && s.hosts[i].list == voter && i != int(s.dead-1) {
+		return []policy.Sight{{MemberID: memberID(int(s.dead - 1)), Connected: true, ConnectedKnown: true, For: ages}}
+	}
 	if s.dead == 0 || s.witness != 0 || s.hosts[i].list != voter || i == int(s.dead-1) {
 		return nil
 	}

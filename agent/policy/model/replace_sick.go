@@ -108,6 +108,7 @@ func smallSickness() []Scenario {
 		{
 			Name: "a sick voter replaced that is too slow to answer", Hosts: 4, Voters: 3,
 			Target: policy.Target{Voters: 3}, Sick: true, Tardy: true, Faults: VerdictChange | EtcdCrash, Budget: 2,
+			Liveness: true,
 		},
 	}
 }

@@ -6,6 +6,8 @@ package model
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // A run to rest is one fair schedule from a state on: faults have stopped, every agent gets its
@@ -20,6 +22,7 @@ type ending struct {
 	healed bool // everything is healed, otherwise nothing
 	stays  bool // but hosts that are down stay so
 	gone   bool // and so do agents that are
+	mute   bool // and a sick voter is too slow to answer from then on, for good: its vote counts
 	landed bool // late calls land, otherwise they never do
 }
 
@@ -31,6 +34,9 @@ func (m *machine) endings() []ending {
 	if m.Sick {
 		list = append(list, ending{healed: true, stays: true, gone: true})
 	}
+	if m.Tardy {
+		list = append(list, ending{healed: true, stays: true, mute: true})
+	}
 	return list
 }
 
@@ -38,9 +44,9 @@ func (m *machine) endings() []ending {
 // or not, the target must be reached; with nothing healed, the operation must still be freed.
 func (m *machine) comesToRest(from *world) breach {
 	m.inOrder = true
-	defer func() { m.inOrder = false }()
+	defer func() { m.inOrder, m.mute = false, false }()
 	for _, e := range m.endings() {
-		m.boots = e.healed && !e.stays
+		m.boots, m.mute = e.healed && !e.stays, e.mute
 		w := m.end(from, e)
 		if e.stays && !e.gone && !w.unreplaced(m.Target) || e.gone && !w.sickTooMany(m.Target) {
 			continue
@@ -89,6 +95,9 @@ func (w *world) heal(e ending, sick bool) {
 		h := &w.hosts[i]
 		if e.stays && h.down != 0 {
 			continue
+		}
+		if e.mute && h.list == voter && h.fit == slow && h.unit == active { // it votes still, and serves no more
+			h.unit = starting
 		}
 		if h.unit == taken && h.stopped == 0 {
 			h.unit = inactive
@@ -166,6 +175,9 @@ func hashOf(w *world, e ending) uint64 {
 	if e.gone {
 		h = bits.RotateLeft64(h, 7)
 	}
+	if e.mute {
+		h = bits.RotateLeft64(h, 13)
+	}
 	return h
 }
 
@@ -174,7 +186,7 @@ func (m *machine) pass(w *world) bool {
 	before := w.pack()
 	for i := range w.n {
 		for _, k := range []kind{evUp, evLand, evHostBoots, evAct, evRound, evAct, evLand, evProgress} {
-			if !w.possible(k, i) || (k == evUp && w.mayHang(i)) || (k == evHostBoots && !m.boots) {
+			if !w.possible(k, i) || (k == evUp && (w.mayHang(i) || m.mute && w.isSick(i))) || (k == evHostBoots && !m.boots) {
 				continue
 			}
 			next := *w
@@ -241,8 +253,8 @@ func (m *machine) judgeRest(w *world, e ending) breach {
 			return notBack
 		}
 	}
-	if m.Sick && m.faults&AgentCrash != 0 && voters == want+1 && w.op == 0 && w.lock < 0 && w.allServe() {
-		return fine // it was sick when another voted in its place, whose agent was gone then: people are told
+	if m.Sick && voters == want+1 && w.op == 0 && w.lock < 0 && w.allServe() && m.tellsSurplus(w) {
+		return fine // it was sick when another voted in its place, whose operation ended early: people are told
 	}
 	switch {
 	case w.rm != 0:
@@ -255,6 +267,16 @@ func (m *machine) judgeRest(w *world, e ending) breach {
 		return targetMissed
 	}
 	return fine
+}
+
+// tellsSurplus tells whether every voter's host tells people that one votes too many.
+func (m *machine) tellsSurplus(w *world) bool {
+	for i := range w.n {
+		if s := w.look(i); w.hosts[i].list == voter && m.decide(&s)[byNumber].reason != policy.VotersSurplus {
+			return false
+		}
+	}
+	return true
 }
 
 // tended tells whether there is an agent whose duty it is to free an operation that stands still:
