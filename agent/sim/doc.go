@@ -37,13 +37,14 @@
 //     tells of its connections (sights.go), is simulated there; elsewhere nobody looks.
 //   - Hosts: a loss of power takes all that was not made durable, and the runtime directory. Wall
 //     clocks are set. Disks (disk.go) are warm, slow, hanging, failing, full or not measured; the
-//     verdict on them is the real one. In some clusters those of voters are slow for long or for good (sick.go), as
-//     etcd's own count of its syncs says, or only what measures them is, and sick voters are replaced. The etcd unit (unit.go) behaves as systemd and etcd do.
+//     verdict on them is the real one. The etcd unit (unit.go) behaves as systemd and etcd do.
+//   - Disks of voters that turn slow for long or for good, as etcd's own count of its syncs says, too, in half of the
+//     clusters in which machines die for good (sick.go): there sick voters are replaced.
 //   - People (fault.go, maintenance.go): they pause and resume, ask to bootstrap again, stop etcd, remove
 //     members, release operations, ask for maintenance, restarts, reboots, commands and rollouts, and take that back.
 //
 // What is left out: fleets so large that hosts rest (tests of package agent have them, also in virtual time: make
 // sim-fleet); hooks around a maintenance; the agent's own files never hang with the disk; all etcds are of one version;
-// the data of a voter never vanish; clocks drift by nothing; hosts
-// share no names or URLs. TLS, the socket, metrics and real timings are for the tests with real processes.
+// the data of a voter never vanish; clocks drift by nothing; hosts share no names or URLs. TLS, the socket, metrics and
+// real timings are for the tests with real processes.
 package sim

@@ -186,7 +186,8 @@ func (m *machine) pass(w *world) bool {
 	before := w.pack()
 	for i := range w.n {
 		for _, k := range []kind{evUp, evLand, evHostBoots, evAct, evRound, evAct, evLand, evProgress} {
-			if !w.possible(k, i) || (k == evUp && (w.mayHang(i) || m.mute && w.isSick(i))) || (k == evHostBoots && !m.boots) {
+			stays := k == evUp && (w.mayHang(i) || m.mute && w.isSick(i)) || k == evHostBoots && !m.boots
+			if !w.possible(k, i) || stays {
 				continue
 			}
 			next := *w
