@@ -157,6 +157,29 @@ func TestWhatThisHostIsToTheClusterIsNotedAsTheRoundHasDecided(t *testing.T) {
 	})
 }
 
+func TestForHowLongAHostHasBeenWellSinceItWasTakenOutIsNotedAndForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		noted := func(well time.Duration) local.Stretch {
+			time.Sleep(noteEvery) //nolint:forbidigo // virtual time
+			r := b.round()
+			r.View.TakenOut = policy.TakenOut{Times: 1, Member: 9, WellFor: well}
+			r.Decision.Notes.Self = policy.SelfNote{Clean: true}
+			b.keep(r)
+			return b.files.Noted("boot-1", b.opt.Now(), 0).Stretch
+		}
+		now := b.opt.Now() + noteEvery
+		want := local.Stretch{BootID: "boot-1", Member: 9, Began: now - time.Minute, Seen: now}
+		if got := noted(time.Minute); got != want {
+			t.Errorf("noted is %+v, want %+v", got, want)
+		}
+		if got := noted(0); got != (local.Stretch{}) {
+			t.Errorf("it is not well, and noted is %+v", got)
+		}
+	})
+}
+
 func TestTheStartGuardIsAsTheRoundHasDecided(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

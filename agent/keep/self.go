@@ -34,8 +34,9 @@ func (k *Keeper) noteSelf(ctx context.Context, r *round.Round) {
 		})
 	}
 	if note.Clean {
+		stretch := stretchOf(k.opt.BootID, r)
 		k.note(ctx, &k.stretch, "clean stretch", "clean stretch not recorded", func(context.Context) error {
-			return k.files.NoteStretch(stretchOf(k.opt.BootID, r))
+			return k.files.NoteStretch(stretch)
 		})
 	}
 	if note.Standby != 0 {
