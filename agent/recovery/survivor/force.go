@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/recovery"
 )
 
 const (
@@ -31,7 +33,7 @@ const (
 // force runs etcd once on the copy, reachable by nobody but this process, so that it throws all other members out; it
 // stops it once it has a leader and has answered a linearizable read. The flag that forces is an argument of this one
 // process and stands nowhere else.
-func force(ctx context.Context, c Place, w Work, etcd string, held *os.File) error {
+func force(ctx context.Context, c Place, w recovery.Work, etcd string, held *os.File) error {
 	args := []string{
 		"--name", w.Name, "--data-dir", c.DataDir, "--force-new-cluster",
 		"--listen-client-urls", "unix://" + clientSocket, "--advertise-client-urls", w.ClientURL,

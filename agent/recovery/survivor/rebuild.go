@@ -19,36 +19,11 @@ import (
 	bolt "go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 
-	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// Work is what is to be made of a member's data. It comes from a plan.
-type Work struct {
-	Plan      string          `json:"plan"`       // its ID, which names the copy
-	Cluster   record.MemberID `json:"clusterID"`  // that the copy gets
-	Old       record.MemberID `json:"oldCluster"` // that the data are of,
-	Member    record.MemberID `json:"memberID"`   // as this member,
-	Term      uint64          `json:"lastTerm"`   // with this last entry
-	Index     uint64          `json:"lastIndex"`
-	Name      string          `json:"name"` // of the member
-	ClientURL string          `json:"clientURL"`
-	PeerURL   string          `json:"peerURL"`
-}
-
-// Check tells what is wrong with work that came from elsewhere.
-func (w Work) Check() error {
-	if !recovery.PlanID(w.Plan) {
-		return errors.New("the plan's ID is none")
-	}
-	if w.Cluster == 0 || w.Old == 0 || w.Member == 0 || w.Cluster == w.Old || w.Index == 0 {
-		return errors.New("the work names no member and clusters")
-	}
-	return nil
-}
-
 // copyOf gives where the copy lies while it is made.
-func (p Place) copyOf(w Work) Place {
+func (p Place) copyOf(w recovery.Work) Place {
 	c := Place{DataDir: filepath.Join(p.DataDir, "quorumd-recover-"+w.Plan)}
 	if p.apart() {
 		c.WALDir = p.WALDir + ".quorumd-recover-" + w.Plan
@@ -69,7 +44,7 @@ const bump = 1_000_000_000
 
 // Rebuild makes the copy, with that etcd, unless it is made already. It takes as long as reading and writing the
 // database does, and some seconds. The member's own etcd must not run.
-func Rebuild(ctx context.Context, p Place, w Work, etcd string) (recovery.Made, error) {
+func Rebuild(ctx context.Context, p Place, w recovery.Work, etcd string) (recovery.Made, error) {
 	c := p.copyOf(w)
 	if made, err := readMade(c); err == nil {
 		return made, nil
@@ -87,13 +62,13 @@ func Rebuild(ctx context.Context, p Place, w Work, etcd string) (recovery.Made, 
 		return recovery.Made{}, fmt.Errorf("cannot copy %s: %w", p.database(), err)
 	}
 	defer own.Close() // the lock goes with it
-	if err := w.fill(p, c); err != nil {
+	if err := fill(p, c, w); err != nil {
 		return recovery.Made{}, err
 	}
 	if err := force(ctx, c, w, etcd, only); err != nil {
 		return recovery.Made{}, err
 	}
-	made, err := w.renew(c)
+	made, err := renew(c, w)
 	if err != nil {
 		return recovery.Made{}, err
 	}
@@ -102,7 +77,7 @@ func Rebuild(ctx context.Context, p Place, w Work, etcd string) (recovery.Made, 
 
 // fill copies the database and the snapshots, and writes the log anew with its commit raised to its last entry. What an
 // earlier try has left of the copy is taken away: it is nobody's data.
-func (w Work) fill(p, c Place) error {
+func fill(p, c Place, w recovery.Work) error {
 	h, err := readLog(p)
 	if err != nil {
 		return err
@@ -147,7 +122,7 @@ const (
 
 // renew gives the forced copy another cluster ID and a revision far beyond the old one, all before which is compacted:
 // a watcher that resumes is told so, and does not see a rewound history.
-func (w Work) renew(c Place) (recovery.Made, error) {
+func renew(c Place, w recovery.Work) (recovery.Made, error) {
 	made := recovery.Made{Plan: w.Plan, Cluster: w.Cluster, Member: w.Member}
 	h, err := readLog(c)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // Swap moves the member's old data aside and puts the copy in their place. Where that was done, or was begun, it goes
 // on. It gives the new names of what was moved.
-func Swap(p Place, w Work, now time.Time) ([]string, error) {
+func Swap(p Place, w recovery.Work, now time.Time) ([]string, error) {
 	c := p.copyOf(w)
 	made, err := readMade(c)
 	if err != nil {
@@ -44,10 +44,4 @@ func Swap(p Place, w Work, now time.Time) ([]string, error) {
 		}
 	}
 	return moved, syncDir(p.DataDir)
-}
-
-// Made tells whether a copy for that work is whole, and what it is.
-func (p Place) Made(w Work) (recovery.Made, bool) {
-	made, err := readMade(p.copyOf(w))
-	return made, err == nil
 }
