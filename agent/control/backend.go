@@ -11,6 +11,7 @@ type Backend interface {
 	Operator
 	Remover
 	Caretaker
+	Recoverer
 }
 
 // Caretaker does what concerns single hosts, when an operator asks for it.

@@ -24,6 +24,7 @@ import (
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
@@ -85,10 +86,16 @@ type Plugins interface {
 	Read(ctx context.Context) []health.PluginReading
 }
 
+// Recovery tells how far the copy of a survivor's data is. Its method never waits.
+type Recovery interface {
+	State() recovery.Copy
+}
+
 // Local is what lies on this host's disk, as it was last read or written.
 type Local interface {
 	Asked() (*local.Request, *local.End)
 	Removals() (*local.Removal, *local.RemovalEnd)
+	Recoveries() (*local.Recovery, *local.RecoveryEnd)
 	Bootstrap() *local.BootstrapRequest
 	Memos
 }
@@ -117,6 +124,7 @@ type Options struct {
 	Programs Programs // nil when there are none
 	Network  Network  // nil when nobody looks
 	Plugins  Plugins  // nil when there are none
+	Recovery Recovery // nil when none can be made
 	Local    Local
 	Memory   Memory
 
@@ -193,6 +201,10 @@ func (o *Observer) Look(ctx context.Context, in round.In) *round.Round {
 	r.Request, r.LastRequest = o.opt.Local.Asked()
 	r.Removal, _ = o.opt.Local.Removals()
 	r.Bootstrap = o.opt.Local.Bootstrap()
+	r.Recovery, _ = o.opt.Local.Recoveries()
+	if o.opt.Recovery != nil {
+		r.Copy = o.opt.Recovery.State()
+	}
 	r.Noted = o.opt.Local.Noted(o.opt.BootID, r.At, o.opt.Config.Timing.JoinBackoff)
 	o.askCommand(ctx, r)
 	o.askUnit(ctx, r)

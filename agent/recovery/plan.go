@@ -282,6 +282,7 @@ func missing(all []Facts, w Wish) string {
 	if len(open) == 0 {
 		return ""
 	}
+	slices.Sort(open) // the order of the list is that of random IDs
 	return fmt.Sprintf("there are no facts of %s: take them there if the host can be reached, else make sure that it never "+
 		"comes back as it is, and say so: --gone %s", strings.Join(open, " and "), strings.Join(append(w.Gone, open...), ","))
 }
@@ -359,4 +360,24 @@ func (p Plan) Of(hostID string) *Facts {
 		}
 	}
 	return nil
+}
+
+// MaxPlanAge is how long after it was made a plan is obeyed.
+const MaxPlanAge = 24 * time.Hour
+
+// Refused tells why the host with these facts, which were taken just now, does not obey the plan; or nothing.
+func (p Plan) Refused(now Facts, at time.Time) string {
+	own := p.Of(now.HostID)
+	age := at.Sub(p.Made)
+	switch {
+	case now.Cluster != p.Cluster:
+		return fmt.Sprintf("it is for cluster %q, this host is of %q", p.Cluster, now.Cluster)
+	case own == nil:
+		return fmt.Sprintf("it was made without facts of %s", now.Host)
+	case now.Quorum:
+		return now.Host + " sees a quorum: nothing is to be recovered"
+	case age > MaxPlanAge || age < -MaxAhead:
+		return fmt.Sprintf("it was made %s ago, the limit is %s", age.Round(time.Second), MaxPlanAge)
+	}
+	return own.Same(now)
 }

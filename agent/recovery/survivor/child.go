@@ -73,11 +73,8 @@ func (f *Files) work(w recovery.Work) {
 		done.Whole = true
 	}
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.copy = done
-	f.mu.Unlock()
-	if f.Ended != nil {
-		f.Ended()
-	}
 }
 
 // State tells how far the copy is. It waits for nothing.
