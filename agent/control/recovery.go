@@ -42,7 +42,8 @@ type RecoveryEnd struct {
 
 const planHint = "send the file that quorumctl recover plan has written"
 
-func (s *Server) getRecoveryFacts(r request) (response, error) {
+// postRecoveryFacts changes nothing, but it has a child read all of the log: not everyone on the host may ask for that.
+func (s *Server) postRecoveryFacts(r request) (response, error) {
 	facts, err := s.opt.Backend.RecoveryFacts(r.ctx)
 	return response{http.StatusOK, facts}, err
 }
@@ -59,7 +60,7 @@ func (s *Server) putRecovery(r request) (response, error) {
 // RecoveryFacts asks what this host knows when a majority is lost. It works while etcd is down.
 func (c *Client) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	var f recovery.Facts
-	err := c.do(ctx, http.MethodGet, "/v1/recovery/facts", nil, &f)
+	err := c.do(ctx, http.MethodPost, "/v1/recovery/facts", nil, &f)
 	return f, err
 }
 
