@@ -19,6 +19,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/testbed"
@@ -219,6 +220,7 @@ func TestALostMajorityOfFiveLeavesTwoOfWhichOneLaysItsDataAside(t *testing.T) {
 	w.start()
 	w.bootstrap()
 	w.within(3*formation, "5 voters stand", func() bool { return w.has(5, 0) })
+	w.coldStart()
 	n1, n2 := w.hosts[0], w.hosts[1]
 	report := w.loaded(func() { w.lose(w.hosts[2], w.hosts[3], w.hosts[4]) })
 	plan := w.plan([]string{"n3", "n4", "n5"}, n1, n2)
@@ -229,7 +231,6 @@ func TestALostMajorityOfFiveLeavesTwoOfWhichOneLaysItsDataAside(t *testing.T) {
 	}
 	n1.recovered()
 	n2.recovered()
-	w.within(2*formation, "both are members again", func() bool { return len(w.members()) == 2 })
 	for _, h := range []*host{n1, n2} {
 		if plan.Survivor == "host-"+h.Options.Name {
 			w.readBack(h, report)
@@ -252,10 +253,61 @@ func TestAHostThatComesBackLateLaysItsDataAsideAndJoins(t *testing.T) {
 	}
 	n1.recovered()
 	w.start(n2)
-	w.eventually("n2 is a member again", func() bool { return len(w.members()) == 2 })
+	w.eventually("n2 has laid its data aside, and waits for a third host", func() bool {
+		return n2.role() == control.RoleSpare && n2.waitsFor(policy.EvenVoters)
+	})
 	w.start(n3)
 	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
 	w.checkData()
+}
+
+// coldStart cuts the power of all hosts at once and gives it back: nobody recovers anything.
+func (w *world) coldStart() {
+	w.t.Helper()
+	voters := len(w.members())
+	for _, h := range w.hosts {
+		h.die()
+	}
+	w.start()
+	w.within(2*formation, "all voters are back by themselves", func() bool { return w.has(voters, 0) })
+}
+
+func TestAPersonBringsALostMajorityBackByThreeCommands(t *testing.T) {
+	t.Parallel()
+	w := three(t)
+	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
+	report := w.loaded(func() { w.lose(n2, n3) })
+	n1.facts() // until it sees no quorum
+	file, plan := filepath.Join(w.dir, "n1.json"), filepath.Join(w.dir, "plan.json")
+	said := me().ctl(n1, "recover", "facts")
+	said.is(t, "recover facts", 0, `"host": "n1"`)
+	if err := os.WriteFile(file, []byte(said.said), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	me().runsCtl(t, "recover", "plan", file).is(t, "nobody is said to be gone", 70, "--gone n2,n3")
+	shown := me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan)
+	shown.is(t, "without the name", 64, "proposed: loses nothing that is left", "n1 goes on alone", "--cluster NAME")
+	t.Log("\n" + shown.said)
+	me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", "dome").is(t, "another name",
+		70, `the cluster is "demo"`)
+	shown = me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", clusterName)
+	shown.is(t, "the plan", 0, "Nothing was changed yet")
+	t.Log("\n" + shown.said)
+	n1.stopAt("before place-copy")
+	shown = me().ctl(n1, "recover", "apply", plan)
+	shown.is(t, "applied", 0, "accepted: this host goes on alone")
+	t.Log("\n" + shown.said)
+	n1.waitStopped()
+	shown = me().ctl(n1, "recover", "status")
+	shown.is(t, "while it goes on", 0, "this host goes on alone as cluster")
+	t.Log("\n" + shown.said)
+	n1.resume()
+	n1.recovered()
+	shown = me().ctl(n1, "recover", "status")
+	shown.is(t, "at its end", 0, "has ended on this host", "RECOVERED")
+	t.Log("\n" + shown.said)
+	me().ctl(n1, "recover", "apply", plan).is(t, "applied again", 0, "carried out on this host already")
+	w.readBack(n1, report)
 }
 
 // recoverySteps are those of the survivor, in their order.
