@@ -93,8 +93,8 @@ type DataDir interface {
 	MoveAside(ctx context.Context) ([]string, error)
 }
 
-// Recovery makes of the data of one member that is left a cluster of that member alone. State never waits, nor does Copy;
-// the others may hang with the disk.
+// Recovery makes of the data of one member that is left a cluster of that member alone. State and Copy never wait; the
+// others may hang with the disk.
 type Recovery interface {
 	Read(ctx context.Context) (recovery.Log, error)
 	Copy(w recovery.Work)

@@ -11,13 +11,13 @@ type Backend interface {
 	Operator
 	Remover
 	Caretaker
-	Recoverer
 }
 
 // Caretaker does what concerns single hosts, when an operator asks for it.
 type Caretaker interface {
 	Maintainer
 	Muter
+	Recoverer
 }
 
 // Picture is what was seen last. Its methods answer from memory and must not wait for anything.

@@ -55,7 +55,8 @@ func (f *State) BeginRecovery(plan Recovery) (other *Recovery, err error) {
 		switch {
 		case file.Recovery != nil && file.Recovery.Plan != plan.Plan:
 			other = file.Recovery
-		case file.Recovery == nil && (file.Last == nil || file.Last.Plan != plan.Plan || file.Last.Code != policy.Recovered):
+		case file.Last != nil && file.Last.Plan == plan.Plan && file.Last.Code == policy.Recovered:
+		case file.Recovery == nil:
 			file.Recovery = &plan
 		}
 	})

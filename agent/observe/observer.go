@@ -95,7 +95,6 @@ type Recovery interface {
 type Local interface {
 	Asked() (*local.Request, *local.End)
 	Removals() (*local.Removal, *local.RemovalEnd)
-	Recoveries() (*local.Recovery, *local.RecoveryEnd)
 	Bootstrap() *local.BootstrapRequest
 	Memos
 }
@@ -104,6 +103,7 @@ type Local interface {
 type Memos interface {
 	Mutes(found []health.Finding, now time.Time) (hold []local.Mute, over []local.MuteEnd)
 	Noted(bootID string, now, base time.Duration) local.Noted
+	Recoveries() (*local.Recovery, *local.RecoveryEnd)
 }
 
 // Memory keeps the verdict across a restart of the agent.

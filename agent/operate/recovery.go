@@ -4,7 +4,6 @@
 package operate
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -35,8 +34,9 @@ func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	}
 	c := o.opt.Config
 	f := recovery.Facts{
-		Version: recovery.Version, HostID: c.Host.ID, Host: c.Host.Name, Cluster: c.Cluster.Name, PeerURL: c.Etcd.PeerURL,
-		DataDir: c.Etcd.DataDir, Boot: o.opt.BootID, Quorumd: o.opt.Version, Taken: o.opt.Wall().UTC(),
+		Version: recovery.Version, HostID: c.Host.ID, Host: c.Host.Name, Cluster: c.Cluster.Name,
+		PeerURL: c.Etcd.PeerURL, DataDir: c.Etcd.DataDir, Boot: o.opt.BootID, Quorumd: o.opt.Version,
+		Taken: o.opt.Wall().UTC(),
 		Quorum: r.View.Cluster.Reachable || r.View.Cluster.Listed, Known: record.MemberID(r.Noted.Cluster),
 	}
 	if r.View.Self.Etcd.Known() {
@@ -97,7 +97,7 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 		return control.Recovery{}, refuse(control.Conflicts, control.CodeConflict, cannot+text,
 			"quorumctl status; if most voters are still lost, take the facts anew on every host and plan again")
 	}
-	next := noteOf(plan, now, cmp.Or(plan.By, by), o)
+	next := noteOf(plan, now, by, o)
 	var other *local.Recovery
 	err = local.Within(ctx, func() (err error) {
 		other, err = o.opt.Files.BeginRecovery(next)

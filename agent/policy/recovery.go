@@ -46,8 +46,8 @@ func recovery(v View) (Decision, bool) {
 	switch {
 	case v.Cluster.Reachable && v.Cluster.ID == r.Old && !r.Late:
 		if r.Survivor && !r.old(v.Data) {
-			return wait(Recovering, "the old cluster %x answers again, while this host has the new one's data: keep one of "+
-				"them off", r.Old), true
+			return wait(Recovering, "the old cluster %x answers again, while this host has the new one's data: keep "+
+				"one of them off", r.Old), true
 		}
 		if r.old(v.Data) && (v.Unit.State == UnitInactive || v.Unit.State == UnitFailed) {
 			return bringUp(v), true

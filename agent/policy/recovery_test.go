@@ -16,17 +16,17 @@ const (
 
 // site is a host under a plan, as small as it can be said. A zero data is an empty directory.
 type site struct {
-	survivor        bool
-	data            uint64 // of which cluster
-	unit            UnitState
-	copy            CopyState
-	made            bool   // the copy lies on the disk, whole
-	noted           bool   // the disk says that this host belongs to the new cluster
-	planned         bool   // the plan stands
-	told            bool   // the recovered cluster says that it goes on in the old one's place
-	serves          uint64 // the cluster that is reached from here by itself, whatever this host does
-	outcome         ReasonCode
-	lost, both, dup bool // what must not be: old data under no name; a start on the wrong data; a copy of a running etcd
+	survivor  bool
+	data      uint64 // of which cluster
+	unit      UnitState
+	copy      CopyState
+	made      bool   // the copy lies on the disk, whole
+	noted     bool   // the disk says that this host belongs to the new cluster
+	planned   bool   // the plan stands
+	told      bool   // the recovered cluster says that it goes on in the old one's place
+	serves    uint64 // the cluster that is reached from here by itself, whatever this host does
+	outcome   ReasonCode
+	both, dup bool // what must not be: a start on the wrong data; a copy of what an etcd has open
 }
 
 func (s site) view() View {

@@ -7,7 +7,8 @@
 //   - Nothing here reads a disk, a clock or a network: the same facts always make the same plan, or the same refusal.
 //   - A plan is only made of facts that speak of one cluster, are young, and see no quorum; every voter that the hosts
 //     know of is either among them or said to be gone, by name.
-//   - What is read from a file is bounded, strict, and carries a checksum: half of it, or one that was edited, is refused.
+//   - What is read from a file is bounded, strict, and carries a checksum: half of it, or one that was edited, is
+//     refused.
 package recovery
 
 import (
@@ -102,7 +103,8 @@ func ReadFacts(r io.Reader) (Facts, error) {
 		return f, fmt.Errorf("cannot read the facts: %w", err)
 	}
 	if f.Version != Version {
-		return f, fmt.Errorf("cannot read the facts: they are of version %d, this quorumctl knows %d", f.Version, Version)
+		return f, fmt.Errorf("cannot read the facts: they are of version %d, this quorumctl knows %d", f.Version,
+			Version)
 	}
 	if f.Checksum != f.Sealed().Checksum {
 		return f, errors.New("cannot read the facts: the checksum does not fit, the file was changed")

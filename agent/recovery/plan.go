@@ -30,7 +30,6 @@ type Plan struct {
 	ID       string          `json:"id"`
 	Cluster  string          `json:"cluster"` // its name
 	Made     time.Time       `json:"made"`
-	By       string          `json:"by"` // who has typed the cluster's name
 	Old      record.MemberID `json:"oldClusterID"`
 	New      record.MemberID `json:"newClusterID"`
 	Survivor string          `json:"survivor"` // host ID
@@ -61,7 +60,6 @@ type Wish struct {
 	Cluster  string   // its name, as it was typed
 	Gone     []string // voters that are gone for good, by name or ID
 	Survivor string   // another host than the most advanced, by name; empty for that
-	By       string
 	At       time.Time
 	ID       string // of the plan
 	New      record.MemberID
@@ -140,8 +138,8 @@ func doubts() []doubt {
 		{"too old", each(func(f Facts, w Wish) string {
 			age := w.At.Sub(f.Taken)
 			if age > MaxAge || age < -MaxAhead {
-				return fmt.Sprintf("the facts of %s are of %s, %s ago, over %s; take them anew: quorumctl recover facts",
-					f.Host, f.Taken.UTC().Format(time.RFC3339), age.Round(time.Second), MaxAge)
+				return fmt.Sprintf("the facts of %s are of %s, %s ago, over %s; take them anew: quorumctl recover "+
+					"facts", f.Host, f.Taken.UTC().Format(time.RFC3339), age.Round(time.Second), MaxAge)
 			}
 			return ""
 		})},
@@ -176,7 +174,8 @@ func twice(all []Facts, _ Wish) string {
 			return fmt.Sprintf("there are two facts of %s", f.Host)
 		}
 		if other := members[f.Log.Member]; other != "" && !f.Log.Empty {
-			return fmt.Sprintf("%s and %s have data of the same member %s: one of them is a copy", other, f.Host, f.Log.Member)
+			return fmt.Sprintf("%s and %s have data of the same member %s: one of them is a copy", other, f.Host,
+				f.Log.Member)
 		}
 		seen[f.HostID], members[f.Log.Member] = true, f.Host
 	}
@@ -190,7 +189,8 @@ func anotherCluster(all []Facts, _ Wish) string {
 			return fmt.Sprintf("%s is of cluster %q, %s of %q", all[0].Host, all[0].Cluster, f.Host, f.Cluster)
 		}
 		if !f.Log.Empty && f.Log.Cluster != id {
-			return fmt.Sprintf("the data of %s are of the cluster with the ID %s, others of %s", f.Host, f.Log.Cluster, id)
+			return fmt.Sprintf("the data of %s are of the cluster with the ID %s, others of %s", f.Host, f.Log.Cluster,
+				id)
 		}
 	}
 	return ""
@@ -241,8 +241,8 @@ func couldComeBack(all []Facts, w Wish) string {
 		}
 	}
 	if need := len(voters)/2 + 1; len(voters) > 0 && there >= need && w.Survivor == "" {
-		return fmt.Sprintf("%d of %d voters have their data, %d are a quorum: start etcd on them, and nothing is lost; "+
-			"if they cannot be started, name who is to go on alone with --survivor", there, len(voters), need)
+		return fmt.Sprintf("%d of %d voters have their data, %d are a quorum: start etcd on them, and nothing is "+
+			"lost; if they cannot be started, name who is to go on alone with --survivor", there, len(voters), need)
 	}
 	return ""
 }
@@ -271,7 +271,8 @@ func Missing(all []Facts) []Member {
 
 func missing(all []Facts, w Wish) string {
 	if len(Voters(all)) == 0 {
-		return "no host knows who the voters are: stop etcd on one of them (systemctl stop etcd) and take its facts anew"
+		return "no host knows who the voters are: stop etcd on one of them (systemctl stop etcd) and take its facts " +
+			"anew"
 	}
 	var open []string
 	for _, m := range Missing(all) {
@@ -283,8 +284,9 @@ func missing(all []Facts, w Wish) string {
 		return ""
 	}
 	slices.Sort(open) // the order of the list is that of random IDs
-	return fmt.Sprintf("there are no facts of %s: take them there if the host can be reached, else make sure that it never "+
-		"comes back as it is, and say so: --gone %s", strings.Join(open, " and "), strings.Join(append(w.Gone, open...), ","))
+	return fmt.Sprintf("there are no facts of %s: take them there if the host can be reached, else make sure that it "+
+		"never comes back as it is, and say so: --gone %s", strings.Join(open, " and "),
+		strings.Join(append(slices.Clone(w.Gone), open...), ","))
 }
 
 // Doubt tells why no plan is made of these facts, or nothing.
@@ -307,7 +309,7 @@ func NewPlan(all []Facts, w Wish) (Plan, error) {
 		return Plan{}, err
 	}
 	p := Plan{
-		Version: Version, ID: w.ID, Cluster: w.Cluster, Made: w.At.UTC(), By: w.By, Old: chosen.Log.Cluster, New: w.New,
+		Version: Version, ID: w.ID, Cluster: w.Cluster, Made: w.At.UTC(), Old: chosen.Log.Cluster, New: w.New,
 		Survivor: chosen.HostID, Facts: all, Gone: orEmpty(w.Gone),
 	}
 	p.Checksum = checksum(p)

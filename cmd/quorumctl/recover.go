@@ -8,9 +8,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"os"
-	"os/user"
 	"strings"
 	"time"
 
@@ -84,12 +82,12 @@ func (a *app) recoverPlan(args []string, wish recovery.Wish, out string) error {
 	for _, name := range args {
 		f, err := readFacts(name)
 		if err != nil {
-			return &failure{code: exitUsage, message: "cannot plan the recovery: " + name + ": " + err.Error(),
-				hint: "quorumctl recover facts > " + name + ", on that host"}
+			return usage("quorumctl recover facts > "+name+", on that host", "cannot plan the recovery: %s: %v", name,
+				err)
 		}
 		facts = append(facts, f)
 	}
-	wish.At, wish.By = time.Now(), operator()
+	wish.At = time.Now()
 	typed := wish.Cluster
 	if typed == "" { // it is only shown
 		wish.Cluster = facts[0].Cluster
@@ -110,14 +108,6 @@ func (a *app) recoverPlan(args []string, wish recovery.Wish, out string) error {
 			"cannot plan the recovery: not confirmed, no plan was written")
 	}
 	return a.writePlan(out, plan)
-}
-
-// operator names who has typed it.
-func operator() string {
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return fmt.Sprintf("uid %d", os.Getuid())
 }
 
 func readFacts(name string) (recovery.Facts, error) {

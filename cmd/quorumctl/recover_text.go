@@ -18,7 +18,9 @@ import (
 // showComparison shows the hosts side by side, and what the plan would do if there is one.
 func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 	p := &page{coloured: a.coloured(), wide: a.format == formatWide}
-	t := table{head: []string{"HOST", "LAST ENTRY", "COMMIT", "REVISION", "DATABASE", "ETCD", "NO QUORUM FOR", "AS SURVIVOR"}}
+	t := table{head: []string{
+		"HOST", "LAST ENTRY", "COMMIT", "REVISION", "DATABASE", "ETCD", "NO QUORUM FOR", "SURVIVOR",
+	}}
 	for _, l := range recovery.Compare(facts) {
 		f := l.Facts
 		row := cells(f.Host, "", "", "", "", f.Etcd, lostFor(f), "")
@@ -40,9 +42,9 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 	}
 	if plan.ID != "" {
 		p.line("")
-		p.line("%s goes on alone, as cluster %s instead of %s; its revision is raised by a thousand million, so that "+
-			"watchers notice. All others of these hosts move their data aside and join it.", plan.Of(plan.Survivor).Host,
-			plan.New, plan.Old)
+		p.line("%s goes on alone, under another cluster ID than %s; its revision is raised by a thousand million, so "+
+			"that watchers notice. All others of these hosts move their data aside and join it.",
+			plan.Of(plan.Survivor).Host, plan.Old)
 		if len(plan.Gone) > 0 {
 			p.line("%s", word{"Keep those off that are gone: several of them that come back and cannot reach this " +
 				"cluster form the old one again.", warn})
@@ -52,9 +54,9 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 }
 
 func asSurvivor(l recovery.Loss, plan recovery.Plan) word {
-	lacks := "loses nothing that is left"
+	lacks := "loses nothing"
 	if l.Behind > 0 {
-		lacks = fmt.Sprintf("loses at least %d entries", l.Behind)
+		lacks = fmt.Sprintf("loses %d entries or more", l.Behind)
 	}
 	switch {
 	case l.No != "":

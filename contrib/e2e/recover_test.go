@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,7 +55,7 @@ func (w *world) plan(gone []string, hosts ...*host) recovery.Plan {
 		all = append(all, h.facts())
 	}
 	wish := recovery.Wish{
-		Cluster: clusterName, Gone: gone, By: "root", At: time.Now(), ID: "abcdefghijkl", New: 0xabcdef0123,
+		Cluster: clusterName, Gone: gone, At: time.Now(), ID: "abcdefghijkl", New: 0xabcdef0123,
 	}
 	if len(gone) > 0 {
 		if _, err := recovery.NewPlan(all, recovery.Wish{
@@ -92,11 +93,7 @@ func (w *world) lose(hosts ...*host) {
 		if err := h.end(); err != nil {
 			w.t.Fatal(err)
 		}
-		for dir := range w.data {
-			if strings.HasPrefix(dir, h.Options.Dir) {
-				delete(w.data, dir)
-			}
-		}
+		maps.DeleteFunc(w.data, func(_, path string) bool { return strings.HasPrefix(path, h.Options.Dir) })
 		if err := os.RemoveAll(filepath.Join(h.Options.Dir, "disk", "etcd")); err != nil {
 			w.t.Fatal(err)
 		}
@@ -286,7 +283,7 @@ func TestAPersonBringsALostMajorityBackByThreeCommands(t *testing.T) {
 	}
 	me().runsCtl(t, "recover", "plan", file).is(t, "nobody is said to be gone", 70, "--gone n2,n3")
 	shown := me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan)
-	shown.is(t, "without the name", 64, "proposed: loses nothing that is left", "n1 goes on alone", "--cluster NAME")
+	shown.is(t, "without the name", 64, "proposed: loses nothing", "n1 goes on alone", "--cluster NAME")
 	t.Log("\n" + shown.said)
 	me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", "dome").is(t, "another name",
 		70, `the cluster is "demo"`)

@@ -136,12 +136,14 @@ func stop(process *os.Process, ended <-chan error) error {
 	timer := time.NewTimer(stopBound)
 	defer timer.Stop()
 	select {
-	case <-ended: // etcd ends itself by the signal that it was sent
-		return nil
+	case err := <-ended:
+		if exit, is := errors.AsType[*exec.ExitError](err); is && exit.ExitCode() <= 0 {
+			return nil // etcd ends itself by the signal that it was sent
+		}
+		return err
 	case <-timer.C:
 		err := process.Kill()
-		<-ended
-		return errors.Join(fmt.Errorf("etcd has not stopped within %s", stopBound), err)
+		return errors.Join(fmt.Errorf("etcd has not stopped within %s", stopBound), err, <-ended)
 	}
 }
 

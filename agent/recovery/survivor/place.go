@@ -13,9 +13,9 @@
 //
 // All of it runs in a child of the agent as etcd's own user, never in the agent.
 //
-// The database is not restored from a snapshot file but used as etcd leaves it when it was forced: what restoring adds to
-// it, another cluster ID in the log and a bumped, compacted revision, is two small changes, while etcd's own package for
-// it links the whole server and writes the format of one version only.
+// The database is not restored from a snapshot file but used as etcd leaves it when it was forced: what restoring adds
+// to it, another cluster ID in the log and a bumped, compacted revision, is two small changes, while etcd's own package
+// for it links the whole server and writes the format of one version only.
 package survivor
 
 import (

@@ -84,16 +84,17 @@ func fill(p, c Place, w recovery.Work) error {
 	}
 	term, index := h.last()
 	if h.cluster != uint64(w.Old) || h.member != uint64(w.Member) || term != w.Term || index != w.Index {
-		return fmt.Errorf("cannot use %s: it is member %x of cluster %x with its last entry %d of term %d, the plan was "+
-			"made for %s of %s with %d of term %d", p.DataDir, h.member, h.cluster, index, term, w.Member, w.Old, w.Index,
-			w.Term)
+		return fmt.Errorf("cannot use %s: it is member %x of cluster %x with its last entry %d of term %d, the plan "+
+			"was made for %s of %s with %d of term %d", p.DataDir, h.member, h.cluster, index, term, w.Member, w.Old,
+			w.Index, w.Term)
 	}
 	need := sizeOf(p.snap(), "") + 2*sizeOf(p.log(), ".wal") + 2*logFile
 	if free := freeIn(c.DataDir); free < need {
 		return fmt.Errorf("cannot copy %s: %d bytes are free, %d are needed; make room and the recovery goes on",
 			p.DataDir, free, need)
 	}
-	if err := errors.Join(os.RemoveAll(c.member()), os.RemoveAll(c.log()), os.RemoveAll(c.log()+forcedEnding)); err != nil {
+	err = errors.Join(os.RemoveAll(c.member()), os.RemoveAll(c.log()), os.RemoveAll(c.log()+forcedEnding))
+	if err != nil {
 		return err
 	}
 	if err := errors.Join(os.MkdirAll(c.snap(), ownerAll), os.MkdirAll(filepath.Dir(c.log()), ownerAll)); err != nil {
@@ -141,8 +142,8 @@ func renew(c Place, w recovery.Work) (recovery.Made, error) {
 			return err
 		}
 		if len(members) != 1 || members[0].ID != w.Member {
-			return fmt.Errorf("cannot use the copy: its etcd was forced and still lists %d members; etcd 3.5.25 and 3.6.6 "+
-				"are the first that force learners out: install a newer etcd", len(members))
+			return fmt.Errorf("cannot use the copy: its etcd was forced and still lists %d members; etcd 3.5.25 and "+
+				"3.6.6 are the first that force learners out: install a newer etcd", len(members))
 		}
 		made.Before = revisionOf(tx)
 		made.After = made.Before + bump

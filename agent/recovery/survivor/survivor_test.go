@@ -56,7 +56,8 @@ func best(t *testing.T, c *testbed.Cluster) (*testbed.Member, recovery.Work) {
 			t.Fatal(err)
 		}
 		if len(l.Members) != 3 || l.Revision == 0 {
-			t.Errorf("the database of %s tells of %d members and revision %d", m.Options.Name, len(l.Members), l.Revision)
+			t.Errorf("the database of %s tells of %d members and revision %d", m.Options.Name, len(l.Members),
+				l.Revision)
 		}
 		if chosen == nil || l.Term > at.Term || l.Term == at.Term && l.Index > at.Index {
 			chosen, at = m, l
@@ -64,7 +65,8 @@ func best(t *testing.T, c *testbed.Cluster) (*testbed.Member, recovery.Work) {
 	}
 	return chosen, recovery.Work{
 		Plan: "abcdefghijkl", Cluster: 0xfeedfacecafe, Old: at.Cluster, Member: at.Member, Term: at.Term,
-		Index: at.Index, Name: chosen.Options.Name, ClientURL: chosen.Options.ClientURL, PeerURL: chosen.Options.PeerURL,
+		Index: at.Index, Name: chosen.Options.Name, ClientURL: chosen.Options.ClientURL,
+		PeerURL: chosen.Options.PeerURL,
 	}
 }
 
@@ -119,7 +121,8 @@ func alone(t *testing.T, m *testbed.Member, work recovery.Work, made recovery.Ma
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(list.Members) != 1 || list.Header.ClusterId != uint64(work.Cluster) || list.Members[0].ID != uint64(work.Member) {
+	if len(list.Members) != 1 || list.Header.ClusterId != uint64(work.Cluster) ||
+		list.Members[0].ID != uint64(work.Member) {
 		t.Errorf("the members are %v of cluster %x", list.Members, list.Header.ClusterId)
 	}
 	var last int64
@@ -153,8 +156,11 @@ func TestALogThatWasTornInItsLastRecordIsReadUpToThereAndLeftAlone(t *testing.T)
 	t.Parallel()
 	const sector = 512
 	for name, tear := range map[string]func(text []byte, end int) []byte{
-		"it ends too early":              func(text []byte, end int) []byte { return text[:end-20] },
-		"a sector was not written to it": func(text []byte, end int) []byte { clear(text[end/sector*sector : end]); return text },
+		"it ends too early": func(text []byte, end int) []byte { return text[:end-20] },
+		"a sector was not written to it": func(text []byte, end int) []byte {
+			clear(text[end/sector*sector : end])
+			return text
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -208,7 +214,9 @@ func TestACopyIsNotMadeOfDataThatAnEtcdHasOpen(t *testing.T) {
 	if err != nil || l.Index == 0 || l.Revision != 0 {
 		t.Fatalf("read %+v, %v", l, err)
 	}
-	work := recovery.Work{Plan: "abcdefghijkl", Cluster: 1, Old: l.Cluster, Member: l.Member, Term: l.Term, Index: l.Index}
+	work := recovery.Work{
+		Plan: "abcdefghijkl", Cluster: 1, Old: l.Cluster, Member: l.Member, Term: l.Term, Index: l.Index,
+	}
 	if _, err := Rebuild(bounded(t), placeOf(m), work, m.Options.Binary); err == nil {
 		t.Error("a copy was made")
 	}

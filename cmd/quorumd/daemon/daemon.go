@@ -103,7 +103,8 @@ func Run(ctx context.Context, opt Options) error {
 	prober := network.New(network.Options{TLS: parts.etcd.TLS, Now: sinceBoot})
 	a, err := agent.New(agent.Options{
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
-		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Recovery: parts.recovery, Hold: holdOf(conf, orders),
+		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data,
+		Recovery: parts.recovery, Hold: holdOf(conf, orders),
 		Machine: machine(conf, log), Hooks: hookRunner,
 		Hardware:     hardware,
 		Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
