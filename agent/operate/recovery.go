@@ -36,7 +36,7 @@ func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	f := recovery.Facts{
 		Version: recovery.Version, HostID: c.Host.ID, Host: c.Host.Name, Cluster: c.Cluster.Name,
 		PeerURL: c.Etcd.PeerURL, DataDir: c.Etcd.DataDir, Boot: o.opt.BootID, Quorumd: o.opt.Version,
-		Taken: o.opt.Wall().UTC(),
+		Taken:  o.opt.Wall().UTC(),
 		Quorum: r.View.Cluster.Reachable || r.View.Cluster.Listed, Known: record.MemberID(r.Noted.Cluster),
 	}
 	if r.View.Self.Etcd.Known() {
