@@ -21,6 +21,9 @@ type Recoverer interface {
 	ApplyRecovery(ctx context.Context, plan recovery.Plan, by string) (Recovery, error)
 }
 
+// CodeReading is the code of a refusal that means: the log is still being read, ask again.
+const CodeReading = "READING"
+
 // Recovery is the plan that is in force on this host.
 type Recovery struct {
 	Plan     string    `json:"plan"`

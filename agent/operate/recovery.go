@@ -49,7 +49,10 @@ func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 		}
 	}
 	var err error
-	if f.Log, err = o.opt.Data.Read(ctx); err != nil {
+	switch f.Log, err = o.opt.Data.Read(ctx); {
+	case errors.Is(err, recovery.ErrReading):
+		return f, refuse(control.NotNow, control.CodeReading, cannot+err.Error(), "ask again: it goes on meanwhile")
+	case err != nil:
 		return f, refuse(control.NotNow, string(policy.DataUnusable), cannot+err.Error(),
 			"if the data of this host cannot be read they are no use for a recovery: say that it is gone (--gone)")
 	}

@@ -33,6 +33,9 @@ func (w Work) Check() error {
 	return nil
 }
 
+// ErrReading tells that the log is still being read: ask again.
+var ErrReading = errors.New("the log is still being read")
+
 // Copy is how far the copy of the survivor's data is.
 type Copy struct {
 	Plan  string // of which; empty when this process has begun none

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
 )
@@ -42,7 +43,11 @@ func (a *app) recoverFactsCommand() *cobra.Command {
 		Short: "Write what this host knows, as JSON: quorumctl recover facts > n1.json",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			facts, err := a.client().RecoveryFacts(cmd.Context())
+			var facts recovery.Facts
+			err := whileReading(cmd.Context(), func(ctx context.Context) (err error) {
+				facts, err = a.client().RecoveryFacts(ctx)
+				return err
+			})
 			if err != nil {
 				return cannot("tell the facts", err)
 			}
@@ -52,6 +57,21 @@ func (a *app) recoverFactsCommand() *cobra.Command {
 			}
 			return a.write(text)
 		},
+	}
+}
+
+// readsFor is for how long a log is waited for that is being read.
+const readsFor = 15 * time.Minute
+
+// whileReading asks again while quorumd says that it is still reading the log; each time it answers only after a while.
+func whileReading(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, readsFor)
+	defer cancel()
+	for {
+		err := ask(ctx)
+		if e, is := errors.AsType[*control.Error](err); !is || e.Code != control.CodeReading || ctx.Err() != nil {
+			return err
+		}
 	}
 }
 
@@ -159,7 +179,11 @@ func (a *app) recoverApply(ctx context.Context, name string) error {
 	if err != nil {
 		return usage("quorumctl recover plan writes it", "cannot apply the plan: %v", err)
 	}
-	r, err := a.client().ApplyRecovery(ctx, plan)
+	var r control.Recovery
+	err = whileReading(ctx, func(ctx context.Context) (err error) {
+		r, err = a.client().ApplyRecovery(ctx, plan)
+		return err
+	})
 	if err != nil {
 		return cannot("apply the plan", err)
 	}

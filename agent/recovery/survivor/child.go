@@ -30,6 +30,9 @@ const (
 const (
 	// copyBound is how long a copy may take: a database of 8 GB and a slow disk need some minutes.
 	copyBound = time.Hour
+	// readBound is how long a look at the log may take, and fresh for how long its result is kept for who asks again.
+	readBound = 10 * time.Minute
+	fresh     = 10 * time.Second
 	// abandon is how long the output of a child that was killed is waited for.
 	abandon = 500 * time.Millisecond
 )
@@ -41,14 +44,60 @@ type Files struct {
 	Etcd    string // the program that is forced on the copy
 	Ended   func() // is told when a copy has come to its end; it may be nil
 
-	mu   sync.Mutex
-	copy recovery.Copy
+	mu      sync.Mutex
+	copy    recovery.Copy
+	reading *reading
 }
 
-// Read tells what the data directory says of itself.
-func (f *Files) Read(ctx context.Context) (l recovery.Log, err error) {
-	err = f.run(ctx, &l, ReadCommand)
-	return l, err
+// reading is a look at the log that is under way or has ended.
+type reading struct {
+	done  chan struct{} // closed when it has ended
+	log   recovery.Log
+	err   error
+	ended time.Time
+}
+
+// Read tells what the data directory says of itself. That takes as long as reading the log twice: a caller whose time is
+// over before gets [recovery.ErrReading], and asks again for the same look.
+func (f *Files) Read(ctx context.Context) (recovery.Log, error) {
+	r := f.look()
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return recovery.Log{}, recovery.ErrReading
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.reading == r { // the next one wants to know how it is then
+		f.reading = nil
+	}
+	return r.log, r.err
+}
+
+// look gives the look that is under way, or has ended a moment ago, or begins one.
+func (f *Files) look() *reading {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r := f.reading; r != nil {
+		select {
+		case <-r.done:
+			if time.Since(r.ended) < fresh {
+				return r
+			}
+		default:
+			return r
+		}
+	}
+	r := &reading{done: make(chan struct{})}
+	f.reading = r
+	go func() {
+		defer close(r.done)
+		ctx, cancel := context.WithTimeout(context.Background(), readBound)
+		defer cancel()
+		r.err = f.run(ctx, &r.log, ReadCommand)
+		r.ended = time.Now()
+	}()
+	return r
 }
 
 // Copy begins to make the copy beside the caller, unless one is being made. See State.

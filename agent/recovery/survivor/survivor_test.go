@@ -221,3 +221,24 @@ func TestACopyIsNotMadeOfDataThatAnEtcdHasOpen(t *testing.T) {
 		t.Error("a copy was made")
 	}
 }
+
+func TestALookThatTakesLongIsAskedForAgainAndGivenToWhoAsks(t *testing.T) {
+	t.Parallel()
+	f := &Files{Command: []string{"sh", "-c", `sleep 1; echo '{"empty":true,"lastIndex":7}'`}}
+	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := f.Read(short); !errors.Is(err, recovery.ErrReading) {
+		t.Fatalf("who has no time is told %v", err)
+	}
+	first := f.look()
+	l, err := f.Read(bounded(t))
+	if err != nil || l.Index != 7 {
+		t.Fatalf("who asks again is told %+v, %v", l, err)
+	}
+	if f.look() == first {
+		t.Error("who asks later is told how it was")
+	}
+	if _, err := f.Read(bounded(t)); err != nil {
+		t.Error(err)
+	}
+}
