@@ -57,8 +57,8 @@ type reading struct {
 	ended time.Time
 }
 
-// Read tells what the data directory says of itself. That takes as long as reading the log twice: a caller whose time is
-// over before gets [recovery.ErrReading], and asks again for the same look.
+// Read tells what the data directory says of itself. That takes as long as reading the log twice: a caller whose time
+// is over before gets [recovery.ErrReading], and asks again for the same look.
 func (f *Files) Read(ctx context.Context) (recovery.Log, error) {
 	r := f.look()
 	select {
