@@ -52,6 +52,8 @@ type Options struct {
 	Unit  Unit
 	Probe Probe
 	Data  DataDir
+	// Recovery makes a cluster of a survivor's data; nil when it cannot.
+	Recovery Recovery
 	// Hold keeps etcd's unit from starting; nil: by a file in the state directory.
 	Hold local.Hold
 	// Machine is the host itself; nil when it cannot be rebooted from here.
@@ -150,6 +152,9 @@ func New(opt Options) (*Agent, error) {
 		looks.Programs = opt.Hooks
 	}
 	looks.Plugins = opt.Plugins
+	if opt.Recovery != nil {
+		looks.Recovery = opt.Recovery
+	}
 	if opt.Network != nil {
 		looks.Network = opt.Network
 	}
@@ -165,17 +170,21 @@ func New(opt Options) (*Agent, error) {
 		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Files: files, Now: opt.Now, Logger: opt.Logger,
 		Wake: a.Wake, Noting: opt.Noting,
 	})
-	a.actor = act.New(act.Options{
+	acts := act.Options{
 		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe, Data: opt.Data,
 		Machine: opt.Machine, Hooks: opt.Hooks, Files: files, Line: a.told.Journal().Line,
 		ForgetData: a.observer.ForgetData, ForgetBinary: a.observer.ForgetBinary,
 		Now: opt.Now, Wall: opt.Wall, Logger: opt.Logger, Stepping: opt.Stepping,
-	})
-	a.Operator = operate.New(operate.Options{
+	}
+	asks := operate.Options{
 		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Rounds: a.told, History: a.told.Journal(), Files: files,
 		Commands: opt.Hooks, Reboots: opt.Machine != nil, Checks: a.observer.Checks(),
-		Wall: opt.Wall, Wake: a.Wake, Logger: opt.Logger,
-	})
+		Wall: opt.Wall, Wake: a.Wake, Logger: opt.Logger, Version: opt.Version,
+	}
+	if opt.Recovery != nil {
+		acts.Recovery, asks.Data = opt.Recovery, opt.Recovery
+	}
+	a.actor, a.Operator = act.New(acts), operate.New(asks)
 	return a, nil
 }
 

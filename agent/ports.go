@@ -12,6 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/systemd"
@@ -99,6 +100,15 @@ type Probe interface {
 type DataDir interface {
 	Inspect(ctx context.Context) (datadir.Contents, error)
 	MoveAside(ctx context.Context) ([]string, error)
+}
+
+// Recovery makes of the data of one member that is left a cluster of that member alone. State and Copy never wait; the
+// others may hang with the disk.
+type Recovery interface {
+	Read(ctx context.Context) (recovery.Log, error)
+	Copy(w recovery.Work)
+	State() recovery.Copy
+	Swap(ctx context.Context, w recovery.Work) ([]string, error)
 }
 
 // Leadership moves etcd's leadership.

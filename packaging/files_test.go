@@ -160,7 +160,7 @@ func TestTheServicesEndBeforeTheyTakeTheHostsMemory(t *testing.T) {
 	t.Parallel()
 	for unit, most := range map[string]string{
 		"quorumd.service": "512M", "quorumd@.service": "512M",
-		"quorumd-errand@.service": "256M",
+		"quorumd-errand@.service": "2G",
 	} {
 		if text := read(t, "systemd/"+unit); strings.Count(text, "\nMemoryMax="+most+"\n") != 1 {
 			t.Errorf("%s has no MemoryMax=%s", unit, most)

@@ -37,13 +37,15 @@ type Options struct {
 	Config config.Config // complete: host.name and host.id are set
 	BootID string
 
-	Etcd    Etcd
-	Unit    Unit
-	Probe   Probe
-	Data    Data
-	Machine Machine // nil when it cannot be rebooted from here
-	Hooks   Hooks   // nil when there are none
-	Files   *local.State
+	Etcd  Etcd
+	Unit  Unit
+	Probe Probe
+	Data  Data
+	// Recovery makes a cluster of a survivor's data; nil when it cannot.
+	Recovery Recovery
+	Machine  Machine // nil when it cannot be rebooted from here
+	Hooks    Hooks   // nil when there are none
+	Files    *local.State
 
 	// Line makes of a line of the history one that is complete, and the key under which it is to be stored.
 	Line func(revision int64, line record.Line) (string, record.Line)

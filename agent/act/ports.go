@@ -10,6 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/lock"
+	"github.com/quorumd/quorumd/agent/recovery"
 )
 
 // Members changes who is a member of the cluster.
@@ -51,6 +52,15 @@ type Probe interface {
 // Data is the local data directory. Its method may hang with the disk.
 type Data interface {
 	MoveAside(ctx context.Context) ([]string, error)
+}
+
+// Recovery makes of the data of one member that is left a cluster of that member alone. Its second method may hang with
+// the disk.
+type Recovery interface {
+	// Copy begins to make the copy beside the caller, unless one is being made.
+	Copy(w recovery.Work)
+	// Swap moves the old data aside and puts the copy in their place.
+	Swap(ctx context.Context, w recovery.Work) ([]string, error)
 }
 
 // Machine is the host itself.

@@ -54,5 +54,11 @@ func (a *Actor) table() []way {
 		{kind: policy.StepBeginRemoval, do: a.beginRemoval},
 		{kind: policy.StepRemoveMember, do: a.removeMember},
 		{kind: policy.StepBeginReplace, do: a.beginReplace},
+
+		{kind: policy.StepStopForRecovery, do: a.stopForRecovery},
+		{kind: policy.StepCopyData, do: a.copyData, begins: a.copyBegun},
+		{kind: policy.StepPlaceCopy, do: a.placeCopy},
+		{kind: policy.StepLayAside, do: a.layAside},
+		{kind: policy.StepEndRecovery, do: a.endRecovery},
 	}
 }

@@ -17,6 +17,7 @@ type Backend interface {
 type Caretaker interface {
 	Maintainer
 	Muter
+	Recoverer
 }
 
 // Picture is what was seen last. Its methods answer from memory and must not wait for anything.

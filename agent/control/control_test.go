@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/quorumd/quorumd/agent/recovery"
 )
 
 func TestMain(m *testing.M) {
@@ -125,6 +127,16 @@ func (d *desk) ReleaseOp(ctx context.Context, req ReleaseRequest, by string) err
 func (d *desk) RemoveMember(ctx context.Context, req RemovalRequest, by string) (Removal, error) {
 	d.note("remove %q within %s, live %t: %q by %s", req.Member, req.For, req.Live, req.Reason, by)
 	return Removal{MemberID: "3", Name: req.Member, By: by, State: RemovalWaiting}, d.answer(ctx)
+}
+
+func (d *desk) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
+	d.note("facts")
+	return recovery.Facts{Host: "n1"}, d.answer(ctx)
+}
+
+func (d *desk) ApplyRecovery(ctx context.Context, plan recovery.Plan, by string) (Recovery, error) {
+	d.note("apply %s by %s", plan.ID, by)
+	return Recovery{Plan: plan.ID}, d.answer(ctx)
 }
 
 func (d *desk) AskMaintenance(ctx context.Context, req MaintenanceRequest, by string) (Maintenance, error) {

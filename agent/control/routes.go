@@ -59,6 +59,8 @@ func (s *Server) routes() []route {
 		{"DELETE", "/v1/maintenance", change, nil, changes, s.deleteMaintenance},
 		{"PUT", "/v1/mute", change, nil, changes, s.putMute},
 		{"DELETE", "/v1/mute", change, []string{"code"}, changes, s.deleteMute},
+		{"POST", "/v1/recovery/facts", change, nil, changes, s.postRecoveryFacts},
+		{"PUT", "/v1/recovery", change, nil, changes, s.putRecovery},
 		{"POST", "/v1/rollout", change, nil, changes, s.postRollout},
 		{"PUT", "/v1/rollout/state", change, nil, changes, s.putRolloutState},
 	}

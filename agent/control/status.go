@@ -30,6 +30,8 @@ type Status struct {
 	LastMaintenance *MaintenanceEnd `json:"lastMaintenance,omitempty"` // of this host
 	Removal         *Removal        `json:"removal,omitempty"`         // of a member, that this host was asked for
 	LastRemoval     *RemovalEnd     `json:"lastRemoval,omitempty"`     // of those that this host was asked for
+	Recovery        *Recovery       `json:"recovery,omitempty"`        // the plan that is in force on this host
+	LastRecovery    *RecoveryEnd    `json:"lastRecovery,omitempty"`    // on this host
 	Rollout         *Rollout        `json:"rollout,omitempty"`         // of the cluster: the one in flight, or else the last one
 }
 

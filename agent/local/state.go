@@ -40,6 +40,7 @@ type State struct {
 	holdKnown bool // else what hold says is worth nothing
 	ask       requestFile
 	removal   Removals
+	recovery  Recoveries
 	mutes     []Mute // replaced, never changed
 }
 
@@ -77,6 +78,9 @@ func Open(disk Files, state, runtime string, hold Hold) (*State, error) {
 	}
 	f.hold, f.holdKnown = hold.Held()
 	if _, err := readJSON(disk, filepath.Join(state, removalName), &f.removal); err != nil {
+		return nil, err
+	}
+	if _, err := readJSON(disk, filepath.Join(state, recoveryName), &f.recovery); err != nil {
 		return nil, err
 	}
 	f.openMutes()

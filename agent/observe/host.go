@@ -44,7 +44,7 @@ const calmShare = 4
 
 // calm tells whether nothing is asked of this host, and no operation is in flight.
 func calm(r *round.Round) bool {
-	return r.Request == nil && r.Op == nil && r.Bootstrap == nil && r.Removal == nil
+	return r.Request == nil && r.Op == nil && r.Bootstrap == nil && r.Removal == nil && r.Recovery == nil
 }
 
 // serves tells whether etcd runs here, on the data of a member.

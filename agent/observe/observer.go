@@ -24,6 +24,7 @@ import (
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
@@ -89,6 +90,11 @@ type Plugins interface {
 	Read(ctx context.Context) []health.PluginReading
 }
 
+// Recovery tells how far the copy of a survivor's data is. Its method never waits.
+type Recovery interface {
+	State() recovery.Copy
+}
+
 // Local is what lies on this host's disk, as it was last read or written.
 type Local interface {
 	Asked() (*local.Request, *local.End)
@@ -101,6 +107,7 @@ type Local interface {
 type Memos interface {
 	Mutes(found []health.Finding, now time.Time) (hold []local.Mute, over []local.MuteEnd)
 	Noted(bootID string, now, base time.Duration) local.Noted
+	Recoveries() (*local.Recovery, *local.RecoveryEnd)
 }
 
 // Memory keeps the verdict across a restart of the agent.
@@ -121,6 +128,7 @@ type Options struct {
 	Programs Programs // nil when there are none
 	Network  Network  // nil when nobody looks
 	Plugins  Plugins  // nil when there are none
+	Recovery Recovery // nil when none can be made
 	Local    Local
 	Memory   Memory
 
@@ -197,6 +205,10 @@ func (o *Observer) Look(ctx context.Context, in round.In) *round.Round {
 	r.Request, r.LastRequest = o.opt.Local.Asked()
 	r.Removal, _ = o.opt.Local.Removals()
 	r.Bootstrap = o.opt.Local.Bootstrap()
+	r.Recovery, _ = o.opt.Local.Recoveries()
+	if o.opt.Recovery != nil {
+		r.Copy = o.opt.Recovery.State()
+	}
 	r.Noted = o.opt.Local.Noted(o.opt.BootID, r.At, o.opt.Config.Timing.JoinBackoff)
 	o.askCommand(ctx, r)
 	o.askUnit(ctx, r)

@@ -45,6 +45,8 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 		case pair.Key == o.keys.Repairs():
 			kind, r.RepairsAt = policy.RecordRepairs, pair.ModRevision
 			r.Repairs, err = o.parsed.repairs.of(pair)
+		case pair.Key == o.keys.Recovered():
+			r.Recovered, _ = o.parsed.recovered.of(pair) // one that cannot be read tells nothing
 		case pair.Key == o.keys.Queue():
 			r.Queue, _ = o.parsed.queue.of(pair) // it is advice: one that cannot be read is none
 			r.QueueAt = pair.ModRevision
@@ -133,16 +135,18 @@ func (o *Observer) remember(pairs []cluster.Pair, hosts []record.Host) {
 
 // parsed are the records of the cluster as they were read last. Most are as they were.
 type parsed struct {
-	lock    parsedRecord[record.Lock]
-	op      parsedRecord[record.Op]
-	pause   parsedRecord[record.Pause]
-	queue   parsedRecord[record.Queue]
-	rollout parsedRecord[record.Rollout]
-	repairs parsedRecord[record.Repairs]
+	lock      parsedRecord[record.Lock]
+	op        parsedRecord[record.Op]
+	pause     parsedRecord[record.Pause]
+	queue     parsedRecord[record.Queue]
+	rollout   parsedRecord[record.Rollout]
+	repairs   parsedRecord[record.Repairs]
+	recovered parsedRecord[record.Recovered]
 }
 
 // parsedRecord is a record with the bytes that it was decoded from, or the error that came of them.
-type parsedRecord[T record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Repairs] struct {
+type parsedRecord[T record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Repairs |
+	record.Recovered] struct {
 	from  []byte
 	value *T
 	err   error

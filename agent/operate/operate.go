@@ -79,6 +79,8 @@ type Options struct {
 	Rounds   Rounds
 	History  History
 	Files    *local.State
+	Version  string   // of quorumd
+	Data     Data     // nil when etcd's files cannot be reached
 	Commands Commands // nil when there is no way to run one
 	Reboots  bool     // this machine can be rebooted from here
 	Checks   []health.Check

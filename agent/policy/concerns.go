@@ -14,6 +14,7 @@ type concern struct {
 // way on this host only in that it keeps down no etcd that its agent has stopped: see held.
 func concerns() []concern {
 	return []concern{
+		{"a cluster is brought back that had lost its majority", recovery},
 		{"a cluster is made", bootstrap},
 		{"this host's operation is in flight", ownOperation},
 		{"a leader that is not well gives way", giveWay},

@@ -16,6 +16,7 @@ func TestWhatIsUnderWayGoesBeforeADeadVoterAndThatBeforeTheSize(t *testing.T) {
 		names = append(names, c.name)
 	}
 	want := []string{
+		"a cluster is brought back that had lost its majority",
 		"a cluster is made", "this host's operation is in flight", "a leader that is not well gives way",
 		"a person has a member removed", "this host is to be taken down", "another host's operation is in flight",
 		"etcd of this host's member runs",

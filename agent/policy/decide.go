@@ -55,6 +55,8 @@ func held(v View) Decision {
 		return withhold(d, Reason{StepStuck, v.Stuck})
 	case v.Self.Mode != Manage:
 		return withhold(d, Reason{ModeObserve, "it would be: " + d.Step.String()})
+	case v.Recovery != nil && !v.Recovery.Late: // a person's word, where there is nobody to pause it
+		return d
 	case v.Pause != nil && d.Step.Kind != StepReleaseLock && !comesBack(v, d.Step):
 		return withhold(d, Reason{Paused, fmt.Sprintf("by %s: %s", v.Pause.By, v.Pause.Reason)})
 	case v.holdsAll() && d.Step.Kind != StepReleaseLock && !comesBack(v, d.Step):

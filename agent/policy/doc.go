@@ -71,6 +71,9 @@
 // now (Hooks.Launched), and a verdict that comes late from the host that it is of (Host.Answered, where a voter waits
 // for it that is ready to be stopped). Nobody waits so long for its turn to join that it goes out of turn.
 //
+// A cluster under recovery is no part of these walks: who has a plan to carry out does that and nothing else, which
+// recovery_test.go explores by itself, with agents and hosts that crash at every moment.
+//
 // Constant: versions, space, qualification, unique names, one cluster, data that can be read, a voter's log that is
 // level once it serves, no hooks installed, and a finding that gates all that a finding can.
 package policy

@@ -35,6 +35,8 @@ func WantHold(v View) Hold {
 	bare := v.Data.State == DataEmpty && v.Cluster.ExpectedID == 0
 	_, listed := v.member()
 	switch {
+	case v.Recovery != nil: // its steps do it
+		return HoldAsIs
 	case v.Asked != nil && v.Asked.Stopped: // by what was asked
 		return HoldAsIs
 	case v.Self.Mode != Manage || v.foreign() || v.Data.State == DataUnknown:

@@ -92,6 +92,9 @@ const (
 	StandbyLost         ReasonCode = "STANDBY_LOST"
 	Ejected             ReasonCode = "EJECTED"
 	VotersSurplus       ReasonCode = "VOTERS_SURPLUS"
+	Recovering          ReasonCode = "RECOVERING"
+	Recovered           ReasonCode = "RECOVERED"
+	QuorumBack          ReasonCode = "QUORUM_BACK"
 )
 
 // ReasonInfo declares a reason.
@@ -127,7 +130,7 @@ func clusterReasons() []ReasonInfo {
 		{
 			NoQuorum, "the cluster that this host knows does not answer, or has no quorum",
 			"start etcd on the members that do not answer, which quorumctl status names, or see why they are cut off " +
-				"from this host: the network, the certificates",
+				"from this host: the network, the certificates. If most of them are lost for good: quorumctl recover",
 		},
 		{
 			PermissionDenied, "etcd answers, and its users and roles do not let quorumd do what it must",
@@ -338,6 +341,12 @@ func memberReasons() []ReasonInfo {
 			"quorumctl history shows who came last, and in whose place; start quorumd where none runs, and take one " +
 				"out: quorumctl member remove NAME --live --reason '<why>'; or raise cluster.voters on all hosts",
 		},
+		{
+			Recovering, "a plan is carried out that brings back a cluster which has lost its majority",
+			"quorumctl recover status shows how far it is; what it names as failed is tried again once it is mended",
+		},
+		{Recovered, "the cluster was brought back, and this host's part in that is done", ""},
+		{QuorumBack, "the cluster has a quorum again, so that the plan to recover it was given up", ""},
 		{
 			RepairsSpent, "as many voters as may be were replaced within a day, so the next one waits for a person",
 			"see why machines die: quorumctl history; then quorumctl member remove NAME --reason '<why>', or raise " +

@@ -36,6 +36,11 @@ const (
 	StepReboot          StepKind = "reboot"
 	StepRunCommand      StepKind = "run-command"
 	StepRecordAgain     StepKind = "record-again"
+	StepStopForRecovery StepKind = "stop-for-recovery"
+	StepCopyData        StepKind = "copy-data"
+	StepPlaceCopy       StepKind = "place-copy"
+	StepLayAside        StepKind = "lay-data-aside"
+	StepEndRecovery     StepKind = "end-recovery"
 	StepBeginRemoval    StepKind = "begin-removal"
 	StepRemoveMember    StepKind = "remove-member"
 	StepBeginReplace    StepKind = "begin-replace"
@@ -93,6 +98,11 @@ func Steps() []StepInfo {
 		{StepBeginRemoval, true, quick, "recording that a member is to be removed"},
 		{StepRemoveMember, true, member, "removing a member for good"},
 		{StepBeginReplace, true, quick, "recording that this host takes the place of a voter"},
+		{StepStopForRecovery, false, orders, "stopping etcd, for the recovery"},
+		{StepCopyData, false, quick, "beginning to copy the survivor's data"},
+		{StepPlaceCopy, false, orders, "moving the old data aside and the copy in their place"},
+		{StepLayAside, false, orders, "moving the old data aside, for the recovery"},
+		{StepEndRecovery, false, orders, "ending the recovery on this host"},
 	}
 }
 

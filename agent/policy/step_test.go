@@ -38,6 +38,11 @@ func declaredSteps() []StepInfo {
 		{StepBeginRemoval, true, 2, "recording that a member is to be removed"},
 		{StepRemoveMember, true, 3, "removing a member for good"},
 		{StepBeginReplace, true, 2, "recording that this host takes the place of a voter"},
+		{StepStopForRecovery, false, 4, "stopping etcd, for the recovery"},
+		{StepCopyData, false, 2, "beginning to copy the survivor's data"},
+		{StepPlaceCopy, false, 4, "moving the old data aside and the copy in their place"},
+		{StepLayAside, false, 4, "moving the old data aside, for the recovery"},
+		{StepEndRecovery, false, 4, "ending the recovery on this host"},
 	}
 }
 

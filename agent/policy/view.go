@@ -25,6 +25,8 @@ type View struct {
 	Cluster    Cluster
 	Hosts      []Host // present hosts, this one among them, by ID
 	Lock       Lock
+	Recovery   *Recovery     // of the cluster, when there is a plan for this host, or nil
+	CopiedFor  time.Duration // since the survivor's data were last begun to be copied; Never when they were not
 	Asked      *Asked        // what was asked of this host, or nil
 	Removal    *Removal      // the member that this host was asked to remove, or nil
 	Op         *Op           // the operation in flight, or nil

@@ -40,6 +40,7 @@ func (p *Publisher) Status() control.Status {
 		s.LastMaintenance = endOf(last)
 	}
 	s.Removal, s.LastRemoval = p.removalStatus(r)
+	s.Recovery, s.LastRecovery = p.recoveryStatus()
 	if r == nil {
 		s.Reasons = []control.Reason{{
 			Code: string(policy.Starting),

@@ -12,6 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/systemd"
@@ -33,9 +34,11 @@ type Round struct {
 	Plugins     []health.PluginReading // what the operator's own checks have said last
 	Reading     disk.Reading
 	Request     *local.Request
-	LastRequest *local.End     // how the one before has ended
-	Removal     *local.Removal // that this host was asked for
-	Mutes       []local.Mute   // those that hold
+	LastRequest *local.End      // how the one before has ended
+	Removal     *local.Removal  // that this host was asked for
+	Recovery    *local.Recovery // the plan that is in force on this host
+	Copy        recovery.Copy   // of its data, for that
+	Mutes       []local.Mute    // those that hold
 	MutesOver   []local.MuteEnd
 	Probed      time.Duration // when it was judged, by the probe's clock
 	Bootstrap   *local.BootstrapRequest

@@ -78,6 +78,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.checkCommand(), a.qualifyCommand(),
 		a.bootstrapCommand(), a.pauseCommand(), a.resumeCommand(), a.opCommand(),
 		a.maintenanceCommand(), a.cycleCommand(), a.rolloutCommand(), a.memberCommand(),
+		a.recoverCommand(),
 		a.waitCommand(), a.configCommand(), a.versionCommand(),
 	)
 	return root

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/agent/words"
 )
 
@@ -144,6 +145,14 @@ func (d *desk) Pause(_ context.Context, req control.PauseRequest, _ string) (con
 func (d *desk) Resume(context.Context, string) error { return d.fail }
 
 func (d *desk) ReleaseOp(context.Context, control.ReleaseRequest, string) error { return d.fail }
+
+func (d *desk) RecoveryFacts(context.Context) (recovery.Facts, error) {
+	return recovery.Facts{}, nil
+}
+
+func (d *desk) ApplyRecovery(_ context.Context, plan recovery.Plan, by string) (control.Recovery, error) {
+	return control.Recovery{Plan: plan.ID, By: by}, nil
+}
 
 func (d *desk) RemoveMember(_ context.Context, req control.RemovalRequest, _ string) (control.Removal, error) {
 	d.mu.Lock()

@@ -239,6 +239,9 @@ func TestEveryStepOfAJoinIsStruck(t *testing.T) {
 		policy.StepBeginRemoval, policy.StepRemoveMember, // see removal_test.go
 		policy.StepBeginReplace, // see replace_crash_test.go
 		policy.StepGiveWay,
+		// see recover_test.go
+		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepLayAside,
+		policy.StepEndRecovery,
 	}
 	for _, info := range policy.Steps() {
 		struck := slices.ContainsFunc(joinSteps(), func(s string) bool {

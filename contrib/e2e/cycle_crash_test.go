@@ -398,7 +398,9 @@ func TestEveryStepOfACycleIsStruck(t *testing.T) {
 		policy.StepBeginRemoval, policy.StepRemoveMember, // see removal_test.go
 		policy.StepRecordAgain,  // see intruder_test.go
 		policy.StepBeginReplace, // see replace_crash_test.go
-		policy.StepGiveWay,      // nobody goes on with it: see slow_leader_test.go
+		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepLayAside,
+		policy.StepEndRecovery, // see recover_test.go
+		policy.StepGiveWay,     // nobody goes on with it: see slow_leader_test.go
 	}
 	for _, info := range policy.Steps() {
 		struck := slices.ContainsFunc(slices.Concat(cycleSteps(control.WorkMaintenance),

@@ -25,7 +25,9 @@ const (
 	recordsRead = "constant: every record can be read; one that everything waits for holds back what a pause does"
 	allowed     = "constant: etcd lets every agent do what it asks"
 	repairsLeft = "constant: the repairs of the day are not used up"
-	noCluster   = "constant: a bootstrap is asked for once, where there is no cluster"
+	recovers    = "constant: no plan to recover is in force; where one is, this host does nothing else: see " +
+		"recovery_test.go of the policy, which explores that"
+	noCluster = "constant: a bootstrap is asked for once, where there is no cluster"
 )
 
 // Steps says for every step of the policy how it is modelled.
@@ -41,7 +43,9 @@ func Steps() map[policy.StepKind]string {
 		policy.StepRestartUnit: Explored, policy.StepTakeDown: Explored, policy.StepReboot: Explored,
 		policy.StepRunCommand: Explored, policy.StepRecordAgain: Explored,
 		policy.StepBeginRemoval: Explored, policy.StepRemoveMember: Explored,
-		policy.StepBeginReplace: Explored,
+		policy.StepBeginReplace:    Explored,
+		policy.StepStopForRecovery: recovers, policy.StepCopyData: recovers, policy.StepPlaceCopy: recovers,
+		policy.StepLayAside: recovers, policy.StepEndRecovery: recovers,
 	}
 }
 
@@ -79,5 +83,6 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.MemberLive:       Explored, policy.Removed: Explored, policy.RepairsSpent: repairsLeft,
 		policy.VoterDead: Explored,
 		policy.VoterSick: Explored, policy.StandbyLost: Explored, policy.VotersSurplus: Explored,
+		policy.Recovering: recovers, policy.Recovered: recovers, policy.QuorumBack: recovers,
 	}
 }

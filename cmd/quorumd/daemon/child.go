@@ -15,6 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/launch"
 	"github.com/quorumd/quorumd/agent/plugins"
+	"github.com/quorumd/quorumd/agent/recovery/survivor"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/disk/smart"
 	"github.com/quorumd/quorumd/systemd/errand"
@@ -82,6 +83,8 @@ func Child(args []string) (code int, is bool) {
 		err = datadir.InspectMain(args[1:], os.Stdout)
 	case datadir.MoveAsideCommand:
 		err = datadir.MoveAsideMain(args[1:], os.Stdout)
+	case survivor.ReadCommand, survivor.RebuildCommand, survivor.SwapCommand:
+		err = survivor.Main(args, os.Stdout)
 	case launch.Command:
 		err = launch.Main(args[1:])
 	case plugins.Command:
@@ -134,6 +137,8 @@ func allowErrand(files rootfile.Tree, configs string, r errand.Request) error {
 		return errors.New("no command")
 	case r.Args[0] == datadir.InspectCommand && slices.Equal(r.Args[1:], dirs),
 		r.Args[0] == datadir.MoveAsideCommand && slices.Equal(r.Args[1:], dirs):
+		return nil
+	case survivor.Allowed(r.Args, placeOf(conf), conf.Etcd.Binary):
 		return nil
 	case r.Args[0] == probeCommand:
 		dir, target, err := disk.ChildPlace(r.Args[1:])

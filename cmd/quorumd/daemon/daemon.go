@@ -33,6 +33,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/reach"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/recovery/survivor"
 	"github.com/quorumd/quorumd/contrib/prometheus"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
@@ -104,7 +105,8 @@ func Run(ctx context.Context, opt Options) error {
 	prober := network.New(network.Options{TLS: parts.etcd.TLS, Now: sinceBoot})
 	a, err := agent.New(agent.Options{
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
-		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Hold: holdOf(conf, orders),
+		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data,
+		Recovery: parts.recovery, Hold: holdOf(conf, orders),
 		Machine: machine(conf, log), Hooks: hookRunner,
 		Hardware:     hardware,
 		Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
@@ -194,6 +196,7 @@ type parts struct {
 	unit     unit
 	probe    *disk.Probe
 	data     datadir.Dir
+	recovery *survivor.Files
 	blocks   *disk.BlockDevices
 	instance string
 	bootID   string
@@ -237,10 +240,15 @@ func open(conf config.Config, child []string, orders *steward.Client, log *slog.
 		return p, err
 	}
 	p.data = datadir.Dir{Command: child, DataDir: conf.Etcd.DataDir, WALDir: conf.Etcd.WALDir}
+	p.recovery = &survivor.Files{Command: child, Place: placeOf(conf), Etcd: conf.Etcd.Binary}
 	options := probeOptions(conf, child)
 	options.Logger = log
 	p.probe, err = disk.StartProbe(options)
 	return p, err
+}
+
+func placeOf(conf config.Config) survivor.Place {
+	return survivor.Place{DataDir: conf.Etcd.DataDir, WALDir: conf.Etcd.WALDir}
 }
 
 func probeOptions(conf config.Config, child []string) disk.Options {

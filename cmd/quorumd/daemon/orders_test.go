@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/recovery/survivor"
 	"github.com/quorumd/quorumd/systemd"
 	"github.com/quorumd/quorumd/systemd/errand"
 	"github.com/quorumd/quorumd/systemd/rootfile"
@@ -217,6 +219,18 @@ func TestAnErrandNamesAConfigurationOfRootsAndItsDirectoriesOnly(t *testing.T) {
 	}
 	if err := allowed("quorumd", datadir.MoveAsideCommand, "/var/lib/other", ""); err == nil {
 		t.Error("another directory is moved")
+	}
+	etcd := d.config().Etcd
+	copies := []string{survivor.RebuildCommand, etcd.DataDir, etcd.WALDir, etcd.Binary, "{}"}
+	if err := allowed("quorumd", copies...); err != nil {
+		t.Error(err)
+	}
+	for at, other := range map[int]string{1: "/var/lib/other", 2: "/var/lib/other", 3: "/bin/sh"} {
+		args := slices.Clone(copies)
+		args[at] = other
+		if err := allowed("quorumd", args...); err == nil {
+			t.Errorf("a copy is made with %q", args)
+		}
 	}
 	if err := os.Chmod(d.configs, 0o777); err != nil {
 		t.Fatal(err)

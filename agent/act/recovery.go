@@ -1,0 +1,102 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"errors"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/recovery"
+)
+
+const noRecovery = "cannot recover: this agent cannot reach etcd's files"
+
+// stopForRecovery keeps etcd from starting by itself before it stops it: the host may reboot at any time.
+func (a *Actor) stopForRecovery(ctx context.Context, _ *task) error {
+	if err := a.opt.Files.SetHeld(ctx, true); err != nil {
+		return err
+	}
+	return a.opt.Unit.Stop(ctx)
+}
+
+func (a *Actor) copyData(ctx context.Context, t *task) error {
+	if a.opt.Recovery == nil {
+		return errors.New(noRecovery)
+	}
+	if err := a.opt.Files.SetHeld(ctx, true); err != nil { // it may have been down already
+		return err
+	}
+	a.opt.Recovery.Copy(a.workOf(t))
+	return nil
+}
+
+func (a *Actor) copyBegun(*task) { a.did.Copied = a.now() }
+
+// workOf says what is to be made of this host's data.
+func (a *Actor) workOf(t *task) recovery.Work {
+	k, c := t.on.Recovery, a.opt.Config
+	return recovery.Work{
+		Plan: k.Plan, Cluster: k.New, Old: k.Old, Member: k.Member, Term: k.Term, Index: k.Index, Name: c.Host.Name,
+		ClientURL: c.Etcd.ClientURL, PeerURL: c.Etcd.PeerURL,
+	}
+}
+
+// placeCopy notes to which cluster this host belongs only when the copy is in its place: etcd is not started before.
+func (a *Actor) placeCopy(ctx context.Context, t *task) error {
+	if a.opt.Recovery == nil {
+		return errors.New(noRecovery)
+	}
+	moved, err := a.opt.Recovery.Swap(ctx, a.workOf(t))
+	a.opt.ForgetData()
+	if err != nil {
+		return err
+	}
+	a.log.Warn("old data moved aside, for the recovery", "to", moved, "plan", t.on.Recovery.Plan)
+	return a.opt.Files.SetMembership(uint64(t.on.Recovery.New), uint64(t.on.Recovery.Member))
+}
+
+func (a *Actor) layAside(ctx context.Context, t *task) error {
+	if err := a.opt.Files.SetHeld(ctx, true); err != nil {
+		return err
+	}
+	return a.moveDataAside(ctx, t)
+}
+
+// endRecovery ends this host's part. The survivor tells those who come late that this cluster goes on in the old one's
+// place; every other host notes to which cluster it belongs from now on, though not yet as which member.
+func (a *Actor) endRecovery(ctx context.Context, t *task) error {
+	v := t.on.View.Recovery
+	if t.step.Outcome == policy.QuorumBack {
+		return a.opt.Files.EndRecovery(v.Plan, t.step.Outcome, t.on.Wall)
+	}
+	if v.Survivor {
+		if err := a.tellRecovered(ctx, t); err != nil {
+			return err
+		}
+	} else {
+		if err := a.opt.Files.SetStandby(0); err != nil {
+			return err
+		}
+		if err := a.opt.Files.SetMembership(v.New, 0); err != nil {
+			return err
+		}
+	}
+	return a.opt.Files.EndRecovery(v.Plan, t.step.Outcome, t.on.Wall)
+}
+
+func (a *Actor) tellRecovered(ctx context.Context, t *task) error {
+	k := t.on.Recovery
+	value, err := record.Encode(record.Recovered{
+		Plan: k.Plan, Old: k.Old, New: k.New, Host: a.opt.Config.Host.Name, By: k.By, Time: t.on.Wall,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = a.opt.Etcd.Txn(ctx, nil, clientv3.OpPut(a.keys.Recovered(), string(value)))
+	return err
+}

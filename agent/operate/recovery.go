@@ -1,0 +1,129 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package operate
+
+import (
+	"context"
+	"errors"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/publish"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/recovery"
+)
+
+// Data reads what etcd's data directory says of itself. It may hang with the disk.
+type Data interface {
+	Read(ctx context.Context) (recovery.Log, error)
+}
+
+// RecoveryFacts tells what this host knows.
+func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
+	const cannot = "cannot tell the facts: "
+	r := o.opt.Rounds.Current()
+	switch {
+	case r == nil:
+		return recovery.Facts{}, refuse(control.NotNow, codeNotYet, cannot+"quorumd has just started",
+			"try again in a few seconds")
+	case o.opt.Data == nil:
+		return recovery.Facts{}, errors.New(cannot + "this agent cannot reach etcd's files")
+	}
+	c := o.opt.Config
+	f := recovery.Facts{
+		Version: recovery.Version, HostID: c.Host.ID, Host: c.Host.Name, Cluster: c.Cluster.Name,
+		PeerURL: c.Etcd.PeerURL, DataDir: c.Etcd.DataDir, Boot: o.opt.BootID, Quorumd: o.opt.Version,
+		Taken:  o.opt.Wall().UTC(),
+		Quorum: r.View.Cluster.Reachable || r.View.Cluster.Listed, Known: record.MemberID(r.Noted.Cluster),
+	}
+	if r.View.Self.Etcd.Known() {
+		f.Etcd = r.View.Self.Etcd.String()
+	}
+	if seen := o.opt.Rounds.Reached(); seen != nil {
+		f.Members = membersOf(seen.Membership)
+		if !f.Quorum {
+			f.Lost = seen.Wall.UTC()
+		}
+	}
+	var err error
+	switch f.Log, err = o.opt.Data.Read(ctx); {
+	case errors.Is(err, recovery.ErrReading):
+		return f, refuse(control.NotNow, control.CodeReading, cannot+err.Error(), "ask again: it goes on meanwhile")
+	case err != nil:
+		return f, refuse(control.NotNow, string(policy.DataUnusable), cannot+err.Error(),
+			"if the data of this host cannot be read they are no use for a recovery: say that it is gone (--gone)")
+	}
+	return f.Sealed(), nil
+}
+
+func membersOf(list cluster.Membership) []recovery.Member {
+	var out []recovery.Member
+	for _, m := range list.Members {
+		one := recovery.Member{ID: record.MemberID(m.ID), Name: m.Name, Learner: m.Learner}
+		if len(m.PeerURLs) > 0 {
+			one.PeerURL = m.PeerURLs[0]
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// ApplyRecovery puts a plan in force on this host, if it names its own unchanged facts and no quorum is seen.
+func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by string) (control.Recovery, error) {
+	const cannot = "cannot apply the plan: "
+	stands, last := o.opt.Files.Recoveries()
+	switch {
+	case stands != nil && stands.Plan == plan.ID:
+		return publish.RecoveryOf(stands), nil
+	case last != nil && last.Plan == plan.ID && last.Code == policy.Recovered:
+		done := publish.RecoveryOf(&last.Recovery)
+		done.Done = true
+		return done, nil
+	}
+	now, err := o.RecoveryFacts(ctx)
+	if err != nil {
+		return control.Recovery{}, err
+	}
+	if o.opt.Rounds.Current().View.Self.Mode != policy.Manage {
+		return control.Recovery{}, refuse(control.Conflicts, codeObserve, cannot+"quorumd only observes on this host",
+			"set mode: manage and restart quorumd")
+	}
+	if id := o.opt.Config.Cluster.ID; id != "" {
+		return control.Recovery{}, refuse(control.Conflicts, control.CodeConflict,
+			cannot+"the configuration wants the cluster with the ID "+id+", the recovered one has another",
+			"take cluster.id out of quorumd.yaml on every host, restart quorumd, and apply the plan again")
+	}
+	if text := plan.Refused(now, o.opt.Wall()); text != "" {
+		return control.Recovery{}, refuse(control.Conflicts, control.CodeConflict, cannot+text,
+			"quorumctl status; if most voters are still lost, take the facts anew on every host and plan again")
+	}
+	next := noteOf(plan, now, by, o)
+	var other *local.Recovery
+	err = local.Within(ctx, func() (err error) {
+		other, err = o.opt.Files.BeginRecovery(next)
+		return err
+	})
+	switch {
+	case err != nil:
+		return control.Recovery{}, refuse(control.NotNow, codeNotYet, cannot+err.Error(),
+			"see whether paths.state can be written")
+	case other != nil:
+		return control.Recovery{}, refuse(control.Conflicts, control.CodeConflict,
+			cannot+"plan "+other.Plan+" is in force here already, by "+other.By, "quorumctl recover status")
+	}
+	o.opt.Logger.Warn("by an operator", "code", "RECOVERY_APPLIED", "text", "plan "+plan.ID+" is applied by "+by)
+	o.opt.Wake()
+	return publish.RecoveryOf(&next), nil
+}
+
+// noteOf is what this host does of a plan.
+func noteOf(plan recovery.Plan, now recovery.Facts, by string, o *Operator) local.Recovery {
+	return local.Recovery{
+		Plan: plan.ID, Old: plan.Old, New: plan.New, Survivor: plan.Of(plan.Survivor).Host,
+		Alone: plan.Survivor == now.HostID, Member: now.Log.Member, Term: now.Log.Term, Index: now.Log.Index, By: by,
+		Since: o.opt.Wall().UTC(),
+	}
+}

@@ -1,0 +1,282 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"testing"
+)
+
+const (
+	oldCluster = 0x01d
+	newCluster = 0x2e3
+	thirdOne   = 0x3
+)
+
+// site is a host under a plan, as small as it can be said. A zero data is an empty directory.
+type site struct {
+	survivor  bool
+	data      uint64 // of which cluster
+	unit      UnitState
+	copy      CopyState
+	made      bool   // the copy lies on the disk, whole
+	noted     bool   // the disk says that this host belongs to the new cluster
+	planned   bool   // the plan stands
+	told      bool   // the recovered cluster says that it goes on in the old one's place
+	serves    uint64 // the cluster that is reached from here by itself, whatever this host does
+	outcome   ReasonCode
+	both, dup bool // what must not be: a start on the wrong data; a copy of what an etcd has open
+}
+
+func (s site) view() View {
+	v := View{
+		Self: Self{ID: "a", Name: "a", PeerURL: "http://a", Mode: Manage}, Target: Target{Voters: 3},
+		Unit:      Unit{State: s.unit, SinceStart: Never, Ran: true},
+		Data:      Data{State: DataMember, ClusterID: s.data, MemberID: 7},
+		CopiedFor: Never,
+		Cluster:   Cluster{ExpectedID: oldCluster},
+	}
+	if s.data == 0 {
+		v.Data = Data{State: DataEmpty}
+	}
+	if s.noted {
+		v.Cluster.ExpectedID = newCluster
+	}
+	switch {
+	case s.serves != 0:
+		v.Cluster.Reachable, v.Cluster.Listed, v.Cluster.ID = true, true, s.serves
+	case s.survivor && s.unit == UnitActive && s.data == newCluster:
+		v.Cluster.Reachable, v.Cluster.Listed, v.Cluster.ID = true, true, newCluster
+	}
+	if s.planned {
+		v.Recovery = &Recovery{
+			Plan: "p", Old: oldCluster, New: newCluster, Survivor: s.survivor, Member: 7, Noted: s.noted,
+			Copy: Copy{State: s.copy},
+		}
+	}
+	return v
+}
+
+// after gives what a step may lead to: all of it, or what a crash in the middle has left.
+func (s site) after(step Step) []site {
+	done := s
+	switch step.Kind {
+	case StepStopForRecovery:
+		done.unit = UnitInactive
+	case StepCopyData:
+		done.copy = CopyRuns
+		done.dup = s.unit == UnitActive
+		whole := done
+		whole.copy, whole.made = CopyWhole, true
+		failed := done
+		failed.copy = CopyFailed
+		return []site{done, whole, failed}
+	case StepPlaceCopy:
+		if !s.made {
+			return []site{s}
+		}
+		moved, placed := s, s
+		if s.data == oldCluster {
+			moved.data = 0
+		}
+		placed.data, done.data, done.noted = newCluster, newCluster, true
+		return []site{moved, placed, done}
+	case StepLayAside:
+		done.data = 0
+	case StepStartUnit:
+		done.unit = UnitActive
+		done.both = s.data == oldCluster && s.serves != oldCluster || s.data == 0
+	case StepEndRecovery:
+		done.planned, done.outcome = false, step.Outcome
+		if step.Outcome == Recovered {
+			done.noted, done.told = true, s.survivor
+		}
+		noted := s
+		noted.noted = done.noted
+		return []site{noted, done}
+	case StepNone:
+		if s.copy == CopyRuns { // it goes on by itself
+			whole, failed := s, s
+			whole.copy, whole.made, failed.copy = CopyWhole, true, CopyFailed
+			return []site{whole, failed}
+		}
+	}
+	return []site{done}
+}
+
+// crashes are what may happen between any two steps: the agent dies and has begun nothing, the host reboots as well and
+// etcd is held, or not if it is not.
+func (s site) crashes() []site {
+	agent, host := s, s
+	agent.copy, host.copy = CopyNone, CopyNone
+	host.unit = UnitInactive
+	return []site{agent, host}
+}
+
+// explore walks through all that may become of a host under a plan, and gives what is wrong with it.
+func explore(decide func(View) Decision, begin site) error {
+	seen, next := map[site]bool{begin: true}, []site{begin}
+	ended := false
+	for len(next) > 0 {
+		s := next[0]
+		next = next[1:]
+		if !s.planned {
+			ended = true
+			if s.outcome == Recovered && s.survivor && (s.data != newCluster || !s.noted) {
+				return fmt.Errorf("the survivor has ended without the new cluster's data: %+v", s)
+			}
+			if s.outcome == Recovered && !s.survivor && s.data == oldCluster {
+				return fmt.Errorf("a host has kept its old data: %+v", s)
+			}
+			continue
+		}
+		d := decide(s.view())
+		if err := s.allowed(d.Step); err != nil {
+			return err
+		}
+		for _, to := range append(s.after(d.Step), s.crashes()...) {
+			if to.both || to.dup {
+				return fmt.Errorf("%s leads from %+v to %+v", d.Step.Kind, s, to)
+			}
+			if !seen[to] {
+				seen[to] = true
+				next = append(next, to)
+			}
+		}
+	}
+	if !ended && begin.serves != thirdOne {
+		return fmt.Errorf("it never ends, in %d states", len(seen))
+	}
+	return nil
+}
+
+// allowed holds the steps to those of a plan.
+func (s site) allowed(step Step) error {
+	switch step.Kind {
+	case StepNone, StepStopForRecovery, StepEndRecovery, StepStartUnit:
+		return nil
+	case StepCopyData, StepPlaceCopy:
+		if s.survivor {
+			return nil
+		}
+	case StepLayAside:
+		if !s.survivor && s.unit != UnitActive {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s in %+v", step.Kind, s)
+}
+
+func begins() []site {
+	var all []site
+	for _, survivor := range []bool{true, false} {
+		for _, unit := range []UnitState{UnitActive, UnitInactive, UnitFailed} {
+			for _, serves := range []uint64{0, oldCluster, newCluster} {
+				all = append(all, site{survivor: survivor, data: oldCluster, unit: unit, serves: serves, planned: true})
+			}
+		}
+	}
+	return all
+}
+
+func TestAHostUnderAPlanComesToItsEndWhereverItCrashes(t *testing.T) {
+	t.Parallel()
+	for _, begin := range begins() {
+		if begin.survivor && begin.serves == newCluster {
+			continue // which is then not reached before this host has made it
+		}
+		if err := explore(Decide, begin); err != nil {
+			t.Errorf("%+v: %v", begin, err)
+		}
+	}
+}
+
+func TestAMistakeInARecoveryIsFound(t *testing.T) {
+	t.Parallel()
+	for name, wrong := range map[string]func(View, Decision) Step{
+		"the old data are started again": func(v View, d Decision) Step {
+			if d.Step.Kind == StepCopyData {
+				return Step{Kind: StepStartUnit}
+			}
+			return d.Step
+		},
+		"etcd is not stopped before": func(_ View, d Decision) Step {
+			if d.Step.Kind == StepStopForRecovery {
+				return Step{Kind: StepCopyData}
+			}
+			return d.Step
+		},
+		"it ends when the copy is made": func(v View, d Decision) Step {
+			if d.Step.Kind == StepPlaceCopy {
+				return Step{Kind: StepEndRecovery, Outcome: Recovered}
+			}
+			return d.Step
+		},
+		"another host goes on with its old data": func(_ View, d Decision) Step {
+			if d.Step.Kind == StepLayAside {
+				return Step{Kind: StepEndRecovery, Outcome: Recovered}
+			}
+			return d.Step
+		},
+		"a join goes on meanwhile": func(_ View, d Decision) Step {
+			if d.Step.Kind == StepEndRecovery {
+				return Step{Kind: StepAddLearner}
+			}
+			return d.Step
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, begin := range begins() {
+				decide := func(v View) Decision { d := Decide(v); d.Step = wrong(v, d); return d }
+				if explore(decide, begin) != nil {
+					return
+				}
+			}
+			t.Error("nothing is found")
+		})
+	}
+}
+
+func TestUnderAPlanNothingElseIsDoneWhateverIsAskedOrInFlight(t *testing.T) {
+	t.Parallel()
+	for _, begin := range begins() {
+		v := begin.view()
+		want := Decide(v).Step
+		v.Asked = &Asked{Work: WorkRestart, Stopped: true}
+		v.Removal = &Removal{MemberID: 9}
+		v.Bootstrap.Requested = true
+		v.Op = &Op{Kind: KindCycle, Host: "a", Phase: PhaseDown}
+		v.Pause = &Pause{By: "root"}
+		v.Rollout = &Rollout{}
+		d := Decide(v)
+		if d.Step.Kind != want.Kind || d.Notes.Hold != HoldAsIs {
+			t.Errorf("%+v: %s instead of %s, hold %v", begin, d.Step.Kind, want.Kind, d.Notes.Hold)
+		}
+	}
+}
+
+func TestAHostThatComesLateToARecoveredClusterLaysItsDataAside(t *testing.T) {
+	t.Parallel()
+	v := site{data: oldCluster, unit: UnitActive, serves: newCluster}.view()
+	if d := Decide(v); d.Step.Kind != StepNone || d.Reasons[0].Code != ClusterIDMismatch {
+		t.Errorf("without a word of the cluster: %+v", d)
+	}
+	v.Recovery = &Recovery{Old: oldCluster, New: newCluster, Late: true}
+	if d := Decide(v); d.Step.Kind != StepStopForRecovery {
+		t.Errorf("etcd runs: %+v", d)
+	}
+	v.Unit.State = UnitInactive
+	if d := Decide(v); d.Step.Kind != StepLayAside {
+		t.Errorf("etcd is down: %+v", d)
+	}
+	v.Data = Data{State: DataEmpty}
+	if d := Decide(v); d.Step.Kind != StepEndRecovery {
+		t.Errorf("the data are aside: %+v", d)
+	}
+	v.Pause = &Pause{By: "root"}
+	if d := Decide(v); d.Step.Kind != StepNone {
+		t.Errorf("a pause holds no late host: %+v", d)
+	}
+}

@@ -1,0 +1,29 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/local"
+)
+
+// RecoveryOf shows a plan that is in force here.
+func RecoveryOf(k *local.Recovery) control.Recovery {
+	return control.Recovery{
+		Plan: k.Plan, Survivor: k.Survivor, Alone: k.Alone, Old: k.Old.String(), New: k.New.String(), By: k.By,
+		Since: k.Since,
+	}
+}
+
+func (p *Publisher) recoveryStatus() (now *control.Recovery, end *control.RecoveryEnd) {
+	k, last := p.files.Recoveries()
+	if k != nil {
+		shown := RecoveryOf(k)
+		now = &shown
+	}
+	if last != nil {
+		end = &control.RecoveryEnd{Recovery: RecoveryOf(&last.Recovery), Ended: last.Ended, Code: string(last.Code)}
+	}
+	return now, end
+}

@@ -1,0 +1,199 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recovery
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+func at() time.Time { return time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC) }
+
+// five are the members of a cluster, n1 to n5.
+func five() []Member {
+	var list []Member
+	for i, name := range []string{"n1", "n2", "n3", "n4", "n5"} {
+		list = append(list, Member{ID: record.MemberID(i + 1), Name: name, PeerURL: "http://" + name})
+	}
+	return list
+}
+
+// fact gives the facts of a host whose log ends there.
+func fact(i int, term, index uint64) Facts {
+	m := five()[i-1]
+	return Facts{
+		Version: Version, HostID: "host-" + m.Name, Host: m.Name, Cluster: "demo", PeerURL: m.PeerURL, Taken: at(),
+		Log: Log{Cluster: 0xc1, Member: m.ID, Term: term, Index: index, Commit: index - 1, Members: five()},
+	}.Sealed()
+}
+
+func wish(gone ...string) Wish {
+	return Wish{Cluster: "demo", Gone: gone, At: at().Add(time.Minute), ID: "abcdefghijkl", New: 0xc2}
+}
+
+func TestTheSurvivorIsTheOneWithTheNewerTermThenTheLongerLog(t *testing.T) {
+	t.Parallel()
+	all := []Facts{fact(1, 3, 500), fact(2, 4, 400)}
+	p, err := NewPlan(all, wish("n3", "n4", "n5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Survivor != "host-n2" || p.Old != 0xc1 || p.New != 0xc2 {
+		t.Errorf("the plan is %+v", p)
+	}
+	if l := Compare(all); l[1].Behind != 1 || !l[0].Chosen || l[1].Chosen {
+		t.Errorf("side by side: %+v", l)
+	}
+	if l := Compare([]Facts{fact(1, 4, 390), fact(2, 4, 400)}); l[1].Facts.Host != "n1" || l[1].Behind != 10 {
+		t.Errorf("side by side: %+v", l)
+	}
+}
+
+func TestNoPlanIsMadeOfFactsThatDoNotAllowIt(t *testing.T) {
+	t.Parallel()
+	gone := []string{"n2", "n3", "n4", "n5"}
+	with := func(change func(*Facts)) []Facts {
+		f := fact(1, 3, 100)
+		change(&f)
+		return []Facts{f}
+	}
+	for what, c := range map[string]struct {
+		facts []Facts
+		wish  Wish
+		says  string
+	}{
+		"a host sees a quorum": {with(func(f *Facts) { f.Quorum = true }), wish(gone...), "n1 sees a quorum"},
+		"no facts":             {nil, wish(), "facts of 0 hosts"},
+		"old facts": {
+			with(func(f *Facts) { f.Taken = at().Add(-MaxAge) }), wish(gone...), "take them anew",
+		},
+		"facts of the future": {
+			with(func(f *Facts) { f.Taken = at().Add(time.Hour) }), wish(gone...), "take them anew",
+		},
+		"a voter is missing": {with(func(*Facts) {}), wish("n2", "n3", "n4"), "no facts of n5"},
+		"no data":            {with(func(f *Facts) { f.Log.Empty = true }), wish(gone...), "no host has data"},
+		"a learner": {
+			with(func(f *Facts) { f.Log.Members[0].Learner = true }), wish(gone...), "no host has data",
+		},
+		"nobody knows the voters": {with(func(f *Facts) { f.Log.Members = nil }), wish(gone...), "who the voters are"},
+		"another name": {with(func(*Facts) {}), Wish{
+			Cluster: "demi", Gone: gone, At: at(), ID: "abcdefghijkl", New: 2,
+		}, `what was typed is "demi"`},
+		"the same host twice": {[]Facts{fact(1, 3, 100), fact(1, 3, 100)}, wish(gone...), "two facts of n1"},
+		"another cluster": {
+			append(with(func(f *Facts) { f.Log.Cluster = 9 }), fact(2, 3, 100)), wish(gone...),
+			"the cluster with the ID",
+		},
+		"a copy of another's data": {
+			append(with(func(f *Facts) { f.Log.Member = 2 }), fact(2, 3, 100)), wish(gone...), "one of them is a copy",
+		},
+		"enough are left": {
+			[]Facts{fact(1, 3, 100), fact(2, 3, 100), fact(3, 3, 100)}, wish("n4", "n5"), "nothing is lost",
+		},
+		"another survivor without facts": {with(func(*Facts) {}), Wish{
+			Cluster: "demo", Gone: gone, At: at(), Survivor: "n4", ID: "abcdefghijkl", New: 2,
+		}, "no facts of it"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			p, err := NewPlan(c.facts, c.wish)
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, %+v", err, p)
+			}
+		})
+	}
+}
+
+func TestAPlanIsObeyedOnlyByAHostWhoseFactsAreAsTheyWere(t *testing.T) {
+	t.Parallel()
+	p, err := NewPlan([]Facts{fact(1, 3, 100)}, wish("n2", "n3", "n4", "n5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := fact(1, 3, 100)
+	if text := p.Refused(now, at().Add(time.Hour)); text != "" {
+		t.Errorf("refused: %s", text)
+	}
+	for what, change := range map[string]func(*Facts){
+		"a longer log":    func(f *Facts) { f.Log.Index++ },
+		"a newer term":    func(f *Facts) { f.Log.Term++ },
+		"another member":  func(f *Facts) { f.Log.Member = 77 },
+		"another cluster": func(f *Facts) { f.Log.Cluster = 77 },
+		"no data":         func(f *Facts) { f.Log.Empty = true },
+		"a quorum":        func(f *Facts) { f.Quorum = true },
+		"another host":    func(f *Facts) { f.HostID = "host-n9" },
+		"another name":    func(f *Facts) { f.Cluster = "demi" },
+	} {
+		f := now
+		change(&f)
+		if p.Refused(f, at().Add(time.Hour)) == "" {
+			t.Errorf("%s: it is obeyed", what)
+		}
+	}
+	if p.Refused(now, at().Add(MaxPlanAge+time.Hour)) == "" {
+		t.Error("an old plan is obeyed")
+	}
+}
+
+func TestADocumentThatWasChangedIsRefused(t *testing.T) {
+	t.Parallel()
+	p, err := NewPlan([]Facts{fact(1, 3, 100)}, wish("n2", "n3", "n4", "n5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadPlan(bytes.NewReader(text)); err != nil || got.ID != p.ID {
+		t.Fatalf("what was written is not read: %v", err)
+	}
+	facts, err := json.Marshal(fact(1, 3, 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadFacts(bytes.NewReader(facts)); err != nil {
+		t.Fatalf("what was written is not read: %v", err)
+	}
+	for what, edited := range map[string]string{
+		"another index": strings.Replace(string(text), `"lastIndex": 100`, `"lastIndex": 101`, 1),
+		"another ID":    strings.Replace(string(text), p.ID, "../../../../x", 1),
+		"half":          string(text[:len(text)/2]),
+		"more":          string(text) + "{}",
+		"a new field":   strings.Replace(string(text), `"version"`, `"dance": 1, "version"`, 1),
+		"nothing":       "",
+		"too large":     strings.Repeat(" ", MaxSize) + string(text),
+	} {
+		if _, err := ReadPlan(strings.NewReader(edited)); err == nil {
+			t.Errorf("%s: it is read as a plan", what)
+		}
+		if _, err := ReadFacts(strings.NewReader(edited)); err == nil {
+			t.Errorf("%s: it is read as facts", what)
+		}
+	}
+}
+
+func FuzzAPlanIsReadOrRefused(f *testing.F) {
+	p, err := NewPlan([]Facts{fact(1, 3, 100)}, wish("n2", "n3", "n4", "n5"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte(`{"version":1}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := ReadPlan(bytes.NewReader(text))
+		if err == nil && (p.Of(p.Survivor) == nil || !PlanID(p.ID)) {
+			t.Errorf("%q is a plan", text)
+		}
+	})
+}

@@ -1,0 +1,244 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package survivor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/goleak"
+
+	"github.com/quorumd/quorumd/agent/recovery"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// crashed runs three members, writes to them, kills all three at once and gives what was acknowledged.
+func crashed(t *testing.T, o testbed.ClusterOptions) (*testbed.Cluster, testbed.LoadReport) {
+	t.Helper()
+	c := testbed.StartCluster(t, 3, o)
+	load, err := testbed.StartWriteLoad(t.Context(), testbed.LoadOptions{Endpoints: c.Endpoints(), Rate: 300})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testbed.Eventually(t, time.Minute, "200 writes are acknowledged", func() bool { return load.Report().Acked > 200 })
+	for _, m := range c.Members {
+		if err := m.Kill9(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report := load.Stop()
+	for _, m := range c.Members {
+		_ = m.Wait(t.Context()) // it was killed
+	}
+	return c, report
+}
+
+func placeOf(m *testbed.Member) Place { return Place{DataDir: filepath.Join(m.Options.Dir, "data")} }
+
+// best gives the member with the most advanced log, and the work that makes a cluster of it.
+func best(t *testing.T, c *testbed.Cluster) (*testbed.Member, recovery.Work) {
+	t.Helper()
+	var chosen *testbed.Member
+	var at recovery.Log
+	for _, m := range c.Members {
+		l, err := Read(placeOf(m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(l.Members) != 3 || l.Revision == 0 {
+			t.Errorf("the database of %s tells of %d members and revision %d", m.Options.Name, len(l.Members),
+				l.Revision)
+		}
+		if chosen == nil || l.Term > at.Term || l.Term == at.Term && l.Index > at.Index {
+			chosen, at = m, l
+		}
+	}
+	return chosen, recovery.Work{
+		Plan: "abcdefghijkl", Cluster: 0xfeedfacecafe, Old: at.Cluster, Member: at.Member, Term: at.Term,
+		Index: at.Index, Name: chosen.Options.Name, ClientURL: chosen.Options.ClientURL,
+		PeerURL: chosen.Options.PeerURL,
+	}
+}
+
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestOneOfThreeGoesOnAloneWithEveryAcknowledgedWriteAndAWatcherIsTold(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"v3.5", testbed.Small, "v3.7"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			c, report := crashed(t, testbed.ClusterOptions{Version: version, Extra: []string{"--snapshot-count=100"}})
+			m, work := best(t, c)
+			p := placeOf(m)
+			made, err := Rebuild(bounded(t), p, work, m.Options.Binary)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := Rebuild(bounded(t), p, work, "/bin/false")
+			if err != nil || again != made {
+				t.Errorf("made again: %+v, %v; the first time %+v", again, err, made)
+			}
+			for range 2 { // done twice is done once
+				if _, err := Swap(p, work, time.Now()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			alone(t, m, work, made, report)
+		})
+	}
+}
+
+// alone starts the member and sees that it is a cluster of its own that lacks nothing.
+func alone(t *testing.T, m *testbed.Member, work recovery.Work, made recovery.Made, report testbed.LoadReport) {
+	t.Helper()
+	if err := m.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.WaitReady(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	client, err := m.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	list, err := client.MemberList(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Members) != 1 || list.Header.ClusterId != uint64(work.Cluster) ||
+		list.Members[0].ID != uint64(work.Member) {
+		t.Errorf("the members are %v of cluster %x", list.Members, list.Header.ClusterId)
+	}
+	var last int64
+	for _, w := range report.Writes {
+		if w.Acked.IsZero() {
+			continue
+		}
+		last = max(last, w.Revision)
+		answer, err := client.Get(bounded(t), w.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(answer.Kvs) != 1 {
+			t.Errorf("%s was acknowledged at revision %d and is lost", w.Key, w.Revision)
+		}
+	}
+	put, err := client.Put(bounded(t), "after", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if put.Header.Revision <= made.After || made.Before < last || made.After-made.Before != bump {
+		t.Errorf("the next revision is %d, made is %+v, the last acknowledged %d", put.Header.Revision, made, last)
+	}
+	answer := <-client.Watch(bounded(t), "load/", clientv3.WithPrefix(), clientv3.WithRev(last))
+	if !errors.Is(answer.Err(), rpctypes.ErrCompacted) {
+		t.Errorf("a watcher that resumes is told %v", answer.Err())
+	}
+}
+
+func TestALogThatWasTornInItsLastRecordIsReadUpToThereAndLeftAlone(t *testing.T) {
+	t.Parallel()
+	const sector = 512
+	for name, tear := range map[string]func(text []byte, end int) []byte{
+		"it ends too early": func(text []byte, end int) []byte { return text[:end-20] },
+		"a sector was not written to it": func(text []byte, end int) []byte {
+			clear(text[end/sector*sector : end])
+			return text
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, _ := crashed(t, testbed.ClusterOptions{})
+			m, work := best(t, c)
+			files, err := filepath.Glob(filepath.Join(placeOf(m).log(), "*.wal"))
+			if err != nil || len(files) == 0 {
+				t.Fatalf("no log: %v", err)
+			}
+			newest := files[len(files)-1]
+			text, err := os.ReadFile(newest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			torn := tear(text, len(bytes.TrimRight(text, "\x00")))
+			if err := os.WriteFile(newest, torn, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			l, err := Read(placeOf(m))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Index > work.Index || l.Index+10 < work.Index {
+				t.Errorf("the last entry is %d, it was %d", l.Index, work.Index)
+			}
+			after, err := os.ReadFile(newest)
+			if err != nil || !bytes.Equal(after, torn) {
+				t.Errorf("the log was changed: %v", err)
+			}
+		})
+	}
+}
+
+func TestDataThatHaveChangedSinceThePlanAreNotUsed(t *testing.T) {
+	t.Parallel()
+	c, _ := crashed(t, testbed.ClusterOptions{})
+	m, work := best(t, c)
+	work.Index++
+	if _, err := Rebuild(bounded(t), placeOf(m), work, m.Options.Binary); err == nil {
+		t.Error("a copy was made")
+	}
+	if _, err := Swap(placeOf(m), work, time.Now()); err == nil {
+		t.Error("there is nothing to put in place")
+	}
+}
+
+func TestACopyIsNotMadeOfDataThatAnEtcdHasOpen(t *testing.T) {
+	t.Parallel()
+	m := testbed.StartCluster(t, 1, testbed.ClusterOptions{}).Members[0]
+	l, err := Read(placeOf(m))
+	if err != nil || l.Index == 0 || l.Revision != 0 {
+		t.Fatalf("read %+v, %v", l, err)
+	}
+	work := recovery.Work{
+		Plan: "abcdefghijkl", Cluster: 1, Old: l.Cluster, Member: l.Member, Term: l.Term, Index: l.Index,
+	}
+	if _, err := Rebuild(bounded(t), placeOf(m), work, m.Options.Binary); err == nil {
+		t.Error("a copy was made")
+	}
+}
+
+func TestALookThatTakesLongIsAskedForAgainAndGivenToWhoAsks(t *testing.T) {
+	t.Parallel()
+	f := &Files{Command: []string{"sh", "-c", `sleep 1; echo '{"empty":true,"lastIndex":7}'`}}
+	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := f.Read(short); !errors.Is(err, recovery.ErrReading) {
+		t.Fatalf("who has no time is told %v", err)
+	}
+	first := f.look()
+	l, err := f.Read(bounded(t))
+	if err != nil || l.Index != 7 {
+		t.Fatalf("who asks again is told %+v, %v", l, err)
+	}
+	if f.look() == first {
+		t.Error("who asks later is told how it was")
+	}
+	if _, err := f.Read(bounded(t)); err != nil {
+		t.Error(err)
+	}
+}

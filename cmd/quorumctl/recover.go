@@ -1,0 +1,201 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/recovery"
+)
+
+func (a *app) recoverCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "recover",
+		GroupID: groupOperate,
+		Short:   "Bring back a cluster whose majority is lost for good",
+		Long: "Bring back a cluster whose majority is lost for good, in three steps: the facts of every host that\n" +
+			"is left, a plan made of them, and the plan applied on each of these hosts, in any order. etcd need\n" +
+			"not run. One host goes on alone with all that is in its log, under a new cluster ID; the others\n" +
+			"move their data aside, which deletes nothing, and join it again as they always do.",
+		Args: onlySubcommands,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2,
+	}
+	cmd.AddCommand(a.recoverFactsCommand(), a.recoverPlanCommand(), a.recoverApplyCommand(), a.recoverStatusCommand())
+	return cmd
+}
+
+func (a *app) recoverFactsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "facts",
+		Short: "Write what this host knows, as JSON: quorumctl recover facts > n1.json",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var facts recovery.Facts
+			err := whileReading(cmd.Context(), func(ctx context.Context) (err error) {
+				facts, err = a.client().RecoveryFacts(ctx)
+				return err
+			})
+			if err != nil {
+				return cannot("tell the facts", err)
+			}
+			text, err := asJSON(facts)
+			if err != nil {
+				return cannot("encode the facts", err)
+			}
+			return a.write(text)
+		},
+	}
+}
+
+// readsFor is for how long a log is waited for that is being read.
+const readsFor = 15 * time.Minute
+
+// whileReading asks again while quorumd says that it is still reading the log; each time it answers only after a while.
+func whileReading(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, readsFor)
+	defer cancel()
+	for {
+		err := ask(ctx)
+		if e, is := errors.AsType[*control.Error](err); !is || e.Code != control.CodeReading || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func (a *app) recoverPlanCommand() *cobra.Command {
+	var wish recovery.Wish
+	var out string
+	cmd := &cobra.Command{
+		Use:   "plan FACTS...",
+		Short: "Compare the hosts' facts, and make a plan of them",
+		Long: "Compare the facts of the hosts that are left, show what each of them would lose as the survivor,\n" +
+			"and propose the one whose log is the most advanced. With --cluster, which says the cluster's name,\n" +
+			"the plan is written. It asks no host. Every voter of which there are no facts must be named with\n" +
+			"--gone: such a host must never come back as it is, since several of them could form the old\n" +
+			"cluster again beside the new one.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return a.recoverPlan(args, wish, out) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&wish.Cluster, "cluster", "", "the cluster's name: only with it a plan is made")
+	flags.StringSliceVar(&wish.Gone, "gone", nil, "voters that never come back, by name or ID")
+	flags.StringVar(&wish.Survivor, "survivor", "", "another host than the most advanced, by name")
+	flags.StringVar(&out, "out", "plan.json", "the file to write; it must not exist")
+	return cmd
+}
+
+func (a *app) recoverPlan(args []string, wish recovery.Wish, out string) error {
+	facts := make([]recovery.Facts, 0, len(args))
+	for _, name := range args {
+		f, err := readFacts(name)
+		if err != nil {
+			return usage("quorumctl recover facts > "+name+", on that host", "cannot plan the recovery: %s: %v", name,
+				err)
+		}
+		facts = append(facts, f)
+	}
+	wish.At = time.Now()
+	typed := wish.Cluster
+	if typed == "" { // it is only shown
+		wish.Cluster = facts[0].Cluster
+	}
+	wish.ID = strings.ToLower(rand.Text()[:12])
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	wish.New = record.MemberID(binary.BigEndian.Uint64(random[:]) | 1)
+	plan, err := recovery.NewPlan(facts, wish)
+	shown := a.showComparison(facts, plan)
+	switch {
+	case shown != nil:
+		return shown
+	case err != nil:
+		return &failure{code: exitFault, message: err.Error(), hint: "see MAJORITY LOST in quorumctl(1)"}
+	case typed == "":
+		return usage("add --cluster NAME with the cluster's name to write the plan",
+			"cannot plan the recovery: not confirmed, no plan was written")
+	}
+	return a.writePlan(out, plan)
+}
+
+func readFacts(name string) (recovery.Facts, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return recovery.Facts{}, err
+	}
+	defer file.Close() // it was only read
+	return recovery.ReadFacts(file)
+}
+
+func (a *app) writePlan(out string, plan recovery.Plan) error {
+	text, err := asJSON(plan)
+	if err != nil {
+		return cannot("encode the plan", err)
+	}
+	file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return cannot("write the plan", err)
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return cannot("write the plan", err)
+	}
+	p := &page{coloured: a.coloured()}
+	p.line("plan %s is written to %s. Nothing was changed yet.", plan.ID, out)
+	p.line("→ on every host that is left, in any order: quorumctl recover apply %s", out)
+	return a.write([]byte(p.String()))
+}
+
+func (a *app) recoverApplyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "apply PLAN",
+		Short: "Have this host do its part of a plan",
+		Long: "Have this host do its part of a plan. It obeys only if the plan names this host's own facts, its\n" +
+			"data have not changed since, and it sees no quorum. Applied again it goes on, or is done already.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.recoverApply(cmd.Context(), args[0]) },
+	}
+}
+
+func (a *app) recoverApply(ctx context.Context, name string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return usage("quorumctl recover plan writes it", "cannot apply the plan: %v", err)
+	}
+	defer file.Close() // it was only read
+	plan, err := recovery.ReadPlan(file)
+	if err != nil {
+		return usage("quorumctl recover plan writes it", "cannot apply the plan: %v", err)
+	}
+	var r control.Recovery
+	err = whileReading(ctx, func(ctx context.Context) (err error) {
+		r, err = a.client().ApplyRecovery(ctx, plan)
+		return err
+	})
+	if err != nil {
+		return cannot("apply the plan", err)
+	}
+	return a.emit(r, func(p *page) {
+		switch {
+		case r.Done:
+			p.line("plan %s is carried out on this host already", r.Plan)
+		case r.Alone:
+			p.line("accepted: this host goes on alone as cluster %s, by plan %s", r.New, r.Plan)
+		default:
+			p.line("accepted: this host moves its data aside and joins %s again, by plan %s", r.Survivor, r.Plan)
+		}
+		p.line("→ quorumctl recover status")
+	})
+}

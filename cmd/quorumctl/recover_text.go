@@ -1,0 +1,129 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/recovery"
+	"github.com/quorumd/quorumd/agent/words"
+)
+
+// showComparison shows the hosts side by side, and what the plan would do if there is one.
+func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
+	p := &page{coloured: a.coloured(), wide: a.format == formatWide}
+	t := table{head: []string{
+		"HOST", "LAST ENTRY", "COMMIT", "REVISION", "DATABASE", "ETCD", "NO QUORUM FOR", "SURVIVOR",
+	}}
+	for _, l := range recovery.Compare(facts) {
+		f := l.Facts
+		row := cells(f.Host, "", "", "", "", f.Etcd, lostFor(f), "")
+		if !f.Log.Empty {
+			row[1].Text = fmt.Sprintf("%d, term %d", f.Log.Index, f.Log.Term)
+			row[2].Text = strconv.FormatUint(f.Log.Commit, 10)
+			row[4].Text = bytesText(f.Log.Database)
+			row[3].Text = "etcd runs"
+			if f.Log.Revision > 0 {
+				row[3].Text = strconv.FormatInt(f.Log.Revision, 10)
+			}
+		}
+		row[7] = asSurvivor(l, plan)
+		t.add(row...)
+	}
+	p.table(t)
+	for _, m := range recovery.Missing(facts) {
+		p.line("%s (%s) is a voter of which there are no facts", word{cmp.Or(m.Name, "one without a name"), warn}, m.ID)
+	}
+	if plan.ID != "" {
+		p.line("")
+		p.line("%s goes on alone, under another cluster ID than %s; its revision is raised by a thousand million, so "+
+			"that watchers notice. All others of these hosts move their data aside and join it.",
+			plan.Of(plan.Survivor).Host, plan.Old)
+		if len(plan.Gone) > 0 {
+			p.line("%s", word{"Keep those off that are gone: several of them that come back and cannot reach this " +
+				"cluster form the old one again.", warn})
+		}
+	}
+	return a.write([]byte(p.String()))
+}
+
+func asSurvivor(l recovery.Loss, plan recovery.Plan) word {
+	lacks := "loses nothing"
+	if l.Behind > 0 {
+		lacks = fmt.Sprintf("loses %d entries or more", l.Behind)
+	}
+	switch {
+	case l.No != "":
+		return word{"none: " + l.No, plain}
+	case plan.Survivor == l.Facts.HostID || plan.ID == "" && l.Chosen:
+		return word{"proposed: " + lacks, good}
+	}
+	return word{lacks, plain}
+}
+
+func lostFor(f recovery.Facts) string {
+	switch {
+	case f.Quorum:
+		return "it sees one"
+	case f.Lost.IsZero():
+		return "never seen"
+	}
+	return f.Taken.Sub(f.Lost).Round(time.Second).String()
+}
+
+func bytesText(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+
+// recoveryState is the document of recover status.
+type recoveryState struct {
+	APIVersion string               `json:"apiVersion"`
+	Recovery   *control.Recovery    `json:"recovery"`
+	Last       *control.RecoveryEnd `json:"last"`
+	Next       control.Next         `json:"next"`
+	Reasons    []control.Reason     `json:"reasons"`
+}
+
+func (a *app) recoverStatusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show how far this host is with a plan",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.status(cmd.Context(), "read how the recovery goes")
+			if err != nil {
+				return err
+			}
+			doc := recoveryState{s.APIVersion, s.Recovery, s.LastRecovery, s.Next, s.Reasons}
+			return a.emit(doc, func(p *page) { writeRecovery(p, s) })
+		},
+	}
+}
+
+func writeRecovery(p *page, s control.Status) {
+	if end := s.LastRecovery; s.Recovery == nil && end != nil {
+		p.line("plan %s by %s has ended on this host at %s: %s", end.Plan, end.By, words.Stamp(end.Ended), end.Code)
+		return
+	}
+	if s.Recovery == nil {
+		p.line("no plan is in force on this host")
+		return
+	}
+	r := s.Recovery
+	part := "moves its data aside and joins " + r.Survivor + " again"
+	if r.Alone {
+		part = "goes on alone as cluster " + r.New
+	}
+	p.line("plan %s by %s, since %s: this host %s", r.Plan, r.By, words.Stamp(r.Since), part)
+	if s.Next.Text != "" {
+		p.line("next: %s", s.Next.Text)
+	}
+	for _, reason := range s.Reasons {
+		p.line("%s: %s", word{reason.Code, warn}, reason.Text)
+	}
+}

@@ -1,0 +1,348 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build long
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/recovery"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// facts asks a host for its facts, as quorumctl recover facts does, by way of the file.
+func (h *host) facts() recovery.Facts {
+	h.w.t.Helper()
+	var text []byte
+	h.w.eventually(h.Options.Name+" tells its facts, and sees no quorum", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), bound)
+		defer cancel()
+		f, err := h.Client.RecoveryFacts(ctx)
+		if err != nil || f.Quorum {
+			return false
+		}
+		text, err = json.Marshal(f)
+		return err == nil
+	})
+	f, err := recovery.ReadFacts(bytes.NewReader(text))
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+	return f
+}
+
+// plan makes a plan of the facts of these hosts.
+func (w *world) plan(gone []string, hosts ...*host) recovery.Plan {
+	w.t.Helper()
+	var all []recovery.Facts
+	for _, h := range hosts {
+		all = append(all, h.facts())
+	}
+	wish := recovery.Wish{
+		Cluster: clusterName, Gone: gone, At: time.Now(), ID: "abcdefghijkl", New: 0xabcdef0123,
+	}
+	if len(gone) > 0 {
+		if _, err := recovery.NewPlan(all, recovery.Wish{
+			Cluster: clusterName, At: time.Now(), ID: wish.ID, New: 1,
+		}); err == nil || !strings.Contains(err.Error(), "--gone "+strings.Join(gone, ",")) {
+			w.t.Errorf("a plan without a word on who is gone: %v", err)
+		}
+	}
+	p, err := recovery.NewPlan(all, wish)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// apply gives why the plan is refused, or nothing.
+func (h *host) apply(p recovery.Plan) string {
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	if _, err := h.Client.ApplyRecovery(ctx, p); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// lose kills all that runs on hosts at once, and takes their data away for good.
+func (w *world) lose(hosts ...*host) {
+	w.t.Helper()
+	for _, h := range hosts {
+		h.kill()
+		h.killEtcd()
+		h.off = true
+	}
+	for _, h := range hosts {
+		if err := h.end(); err != nil {
+			w.t.Fatal(err)
+		}
+		maps.DeleteFunc(w.data, func(_, path string) bool { return strings.HasPrefix(path, h.Options.Dir) })
+		if err := os.RemoveAll(filepath.Join(h.Options.Dir, "disk", "etcd")); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// recovered waits until a host has done its part.
+func (h *host) recovered() {
+	h.w.t.Helper()
+	h.w.eventually(h.Options.Name+" has done its part of the plan", func() bool {
+		s, ok := h.status()
+		return ok && s.Recovery == nil && s.LastRecovery != nil && s.LastRecovery.Code == string(policy.Recovered)
+	})
+}
+
+// readBack sees that every write is there which was acknowledged up to that index of the log, and that whoever watches
+// from an old revision is told.
+func (w *world) readBack(h *host, report testbed.LoadReport) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	answer, err := h.etcd.Get(ctx, "load/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, kv := range answer.Kvs {
+		there[string(kv.Key)] = true
+	}
+	var last int64
+	for _, write := range report.Writes {
+		if write.Acked.IsZero() {
+			continue
+		}
+		last = max(last, write.Revision)
+		if !there[write.Key] {
+			w.t.Errorf("%s was acknowledged at revision %d and is lost", write.Key, write.Revision)
+		}
+	}
+	told := <-h.etcd.Watch(ctx, "load/", clientv3.WithPrefix(), clientv3.WithRev(last))
+	if !errors.Is(told.Err(), rpctypes.ErrCompacted) {
+		w.t.Errorf("a watcher that resumes at revision %d is told %v", last, told.Err())
+	}
+	w.t.Logf("%d writes were acknowledged, all are there; the revision is %d", report.Acked, answer.Header.Revision)
+}
+
+// loaded has the cluster written to until it stands still.
+func (w *world) loaded(stop func()) testbed.LoadReport {
+	w.t.Helper()
+	load, err := testbed.StartWriteLoad(context.Background(), testbed.LoadOptions{
+		Endpoints: w.hosts[0].Options.Endpoints, Rate: 100,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.eventually("100 writes are acknowledged", func() bool { return load.Report().Acked > 100 })
+	stop()
+	return load.Stop()
+}
+
+func TestALostMajorityIsBroughtBackWithAllThatTheSurvivorHas(t *testing.T) {
+	t.Parallel()
+	w := three(t)
+	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
+	healthy := w.refusedWhileHealthy()
+	report := w.loaded(func() { w.lose(n2, n3) })
+	plan := w.plan([]string{"n2", "n3"}, n1)
+	if text := n1.apply(healthy); !strings.Contains(text, "last log entry") && text == "" {
+		t.Errorf("a plan of before: %q", text)
+	}
+	for range 2 {
+		if text := n1.apply(plan); text != "" {
+			t.Fatal(text)
+		}
+	}
+	other := plan
+	other.ID = "zyxwvutsrqpo"
+	if text := n1.apply(other); text == "" {
+		t.Error("a plan that was edited is obeyed")
+	}
+	n1.recovered()
+	w.readBack(n1, report)
+	if text := n1.apply(plan); text != "" {
+		t.Errorf("applied after its end: %s", text)
+	}
+	if !w.has(1, 0) {
+		t.Errorf("the members are %v", w.members())
+	}
+	w.start(n2, n3) // with new disks, and quorumd's own state as it was
+	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+}
+
+// refusedWhileHealthy sees that no plan is made of a cluster that has a quorum, nor obeyed; it gives one that was made
+// by force.
+func (w *world) refusedWhileHealthy() recovery.Plan {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	f, err := w.hosts[0].Client.RecoveryFacts(ctx)
+	if err != nil || !f.Quorum {
+		w.t.Fatalf("a host of a healthy cluster tells %+v: %v", f, err)
+	}
+	wish := recovery.Wish{Cluster: clusterName, Gone: []string{"n2", "n3"}, At: time.Now(), ID: "healthyplan0", New: 2}
+	if _, err := recovery.NewPlan([]recovery.Facts{f}, wish); err == nil || !strings.Contains(err.Error(), "sees a quorum") {
+		w.t.Errorf("a plan for a healthy cluster: %v", err)
+	}
+	f.Quorum = false
+	p, err := recovery.NewPlan([]recovery.Facts{f.Sealed()}, wish)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if text := w.hosts[0].apply(p); !strings.Contains(text, "sees a quorum") {
+		w.t.Errorf("a healthy host obeys: %q", text)
+	}
+	return p
+}
+
+func TestALostMajorityOfFiveLeavesTwoOfWhichOneLaysItsDataAside(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{hosts: 5, voters: 5})
+	w.start()
+	w.bootstrap()
+	w.within(3*formation, "5 voters stand", func() bool { return w.has(5, 0) })
+	w.coldStart()
+	n1, n2 := w.hosts[0], w.hosts[1]
+	report := w.loaded(func() { w.lose(w.hosts[2], w.hosts[3], w.hosts[4]) })
+	plan := w.plan([]string{"n3", "n4", "n5"}, n1, n2)
+	for _, h := range []*host{n2, n1} {
+		if text := h.apply(plan); text != "" {
+			t.Fatal(text)
+		}
+	}
+	n1.recovered()
+	n2.recovered()
+	for _, h := range []*host{n1, n2} {
+		if plan.Survivor == "host-"+h.Options.Name {
+			w.readBack(h, report)
+		}
+	}
+	w.start(w.hosts[2:]...)
+	w.within(3*formation, "5 voters stand", func() bool { return w.has(5, 0) })
+	w.checkData()
+}
+
+func TestAHostThatComesBackLateLaysItsDataAsideAndJoins(t *testing.T) {
+	t.Parallel()
+	w := three(t)
+	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
+	w.lose(n3)
+	n2.die()
+	plan := w.plan([]string{"n2", "n3"}, n1)
+	if text := n1.apply(plan); text != "" {
+		t.Fatal(text)
+	}
+	n1.recovered()
+	w.start(n2)
+	w.eventually("n2 has laid its data aside, and waits for a third host", func() bool {
+		return n2.role() == control.RoleSpare && n2.waitsFor(policy.EvenVoters)
+	})
+	w.start(n3)
+	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.checkData()
+}
+
+// coldStart cuts the power of all hosts at once and gives it back: nobody recovers anything.
+func (w *world) coldStart() {
+	w.t.Helper()
+	voters := len(w.members())
+	for _, h := range w.hosts {
+		h.die()
+	}
+	w.start()
+	w.within(2*formation, "all voters are back by themselves", func() bool { return w.has(voters, 0) })
+}
+
+func TestAPersonBringsALostMajorityBackByThreeCommands(t *testing.T) {
+	t.Parallel()
+	w := three(t)
+	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
+	report := w.loaded(func() { w.lose(n2, n3) })
+	n1.facts() // until it sees no quorum
+	file, plan := filepath.Join(w.dir, "n1.json"), filepath.Join(w.dir, "plan.json")
+	said := me().ctl(n1, "recover", "facts")
+	said.is(t, "recover facts", 0, `"host": "n1"`)
+	if err := os.WriteFile(file, []byte(said.said), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	me().runsCtl(t, "recover", "plan", file).is(t, "nobody is said to be gone", 70, "--gone n2,n3")
+	shown := me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan)
+	shown.is(t, "without the name", 64, "proposed: loses nothing", "n1 goes on alone", "--cluster NAME")
+	t.Log("\n" + shown.said)
+	me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", "dome").is(t, "another name",
+		70, `the cluster is "demo"`)
+	shown = me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", clusterName)
+	shown.is(t, "the plan", 0, "Nothing was changed yet")
+	t.Log("\n" + shown.said)
+	n1.stopAt("before place-copy")
+	shown = me().ctl(n1, "recover", "apply", plan)
+	shown.is(t, "applied", 0, "accepted: this host goes on alone")
+	t.Log("\n" + shown.said)
+	n1.waitStopped()
+	shown = me().ctl(n1, "recover", "status")
+	shown.is(t, "while it goes on", 0, "this host goes on alone as cluster")
+	t.Log("\n" + shown.said)
+	n1.resume()
+	n1.recovered()
+	shown = me().ctl(n1, "recover", "status")
+	shown.is(t, "at its end", 0, "has ended on this host", "RECOVERED")
+	t.Log("\n" + shown.said)
+	me().ctl(n1, "recover", "apply", plan).is(t, "applied again", 0, "carried out on this host already")
+	w.readBack(n1, report)
+}
+
+// recoverySteps are those of the survivor, in their order.
+func recoverySteps() []policy.StepKind {
+	return []policy.StepKind{
+		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepStartUnit,
+		policy.StepEndRecovery,
+	}
+}
+
+func TestARecoveryIsBroughtToItsEndByAnAgentThatWasKilledAnywhereInIt(t *testing.T) {
+	t.Parallel()
+	for _, when := range []string{"before ", "after "} {
+		t.Run(strings.TrimSpace(when)+" each step", func(t *testing.T) {
+			t.Parallel()
+			w := three(t)
+			n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
+			report := w.loaded(func() { w.lose(n2, n3) })
+			plan := w.plan([]string{"n2", "n3"}, n1)
+			steps := recoverySteps()
+			n1.stopAt(when + string(steps[0]))
+			if text := n1.apply(plan); text != "" {
+				t.Fatal(text)
+			}
+			for i, step := range steps {
+				n1.waitStopped()
+				n1.strike(when+string(step), agentOnly)
+				if i+1 < len(steps) {
+					n1.stopAt(when + string(steps[i+1]))
+				} else {
+					n1.resume()
+				}
+				w.start(n1)
+			}
+			n1.recovered()
+			w.readBack(n1, report)
+			w.start(n2, n3)
+			w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+		})
+	}
+}
