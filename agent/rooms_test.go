@@ -37,6 +37,7 @@ func house() []room {
 		{"hooks", ""},
 		{"datadir", ""},
 		{"plugins", "launch health"},
+		{"backup", ""},
 		{"launch", ""},
 		{"record", ""},
 		{"disk", ""},
