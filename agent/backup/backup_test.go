@@ -163,7 +163,7 @@ func TestASnapshotOfARealEtcdHasItsRevisionItsKeysAndItsHash(t *testing.T) {
 		}
 		must(t, Verify(t.Context(), d, m, o))
 	}
-	listing, err := List(t.Context(), d)
+	listing, err := List(t.Context(), d, nil)
 	must(t, err)
 	if len(listing.Snapshots) != len(steps) || len(listing.Strays)+len(listing.Unread) > 0 {
 		t.Errorf("%d snapshots, %d strays, %d unread", len(listing.Snapshots), len(listing.Strays), len(listing.Unread))
@@ -447,7 +447,7 @@ func TestWhatLiesAboutInAStoreIsToldApart(t *testing.T) {
 	} {
 		must(t, os.WriteFile(filepath.Join(d.path, file), []byte(text), 0o600))
 	}
-	l, err := List(t.Context(), d)
+	l, err := List(t.Context(), d, nil)
 	must(t, err)
 	if len(l.Snapshots) != 1 || l.Snapshots[0].Name != m.Name || len(l.Strays) != 3 || len(l.Unread) != 2 {
 		t.Errorf("%+v", l)

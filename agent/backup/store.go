@@ -12,6 +12,7 @@ import (
 const (
 	dataEnding     = ".db.zst"
 	manifestEnding = ".json"
+	verifiedEnding = ".verified" // a mark: the object's time is when the snapshot was last verified
 )
 
 // MaxObjects bounds what a store may hold of one cluster. A store with more is refused.

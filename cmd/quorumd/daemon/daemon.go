@@ -31,7 +31,6 @@ import (
 	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/reach"
-	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/health/certificates"
@@ -220,16 +219,7 @@ func open(conf config.Config, child []string, orders *steward.Client, log *slog.
 	if p.unit, err = openUnit(conf, orders, log); err != nil {
 		return p, err
 	}
-	tls := cluster.TLSFiles{Use: conf.Cluster.TLS != nil}
-	if tls.Use {
-		tls.CA, tls.Cert, tls.Key = conf.Cluster.TLS.CA, conf.Cluster.TLS.Cert, conf.Cluster.TLS.Key
-	}
-	p.etcd, err = cluster.New(cluster.Options{
-		Endpoints: conf.Cluster.Endpoints, TLS: tls,
-		Login: cluster.Login{User: conf.Etcd.User, PasswordFile: conf.Etcd.PasswordFile},
-		Probe: record.KeysFor(conf.Cluster.Name).Lock(), CallTimeout: conf.Timing.CallTimeout, Logger: log,
-	})
-	if err != nil {
+	if p.etcd, err = cluster.New(clusterOptions(conf, log)); err != nil {
 		return p, err
 	}
 	p.data = datadir.Dir{Command: child, DataDir: conf.Etcd.DataDir, WALDir: conf.Etcd.WALDir}
