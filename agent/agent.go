@@ -58,6 +58,8 @@ type Options struct {
 	Machine Machine
 	// Hooks run before and after; nil when there are none.
 	Hooks Hooks
+	// Snapshots are the jobs with them; nil when there is no place for any.
+	Snapshots operate.Snapshots
 	// EtcdVersion asks the local binary. It may hang with the disk.
 	EtcdVersion func(ctx context.Context) (string, error)
 	// Certificates looks until when those are valid that connections to etcd hang on, in files and at these URLs; nil
@@ -173,7 +175,7 @@ func New(opt Options) (*Agent, error) {
 	})
 	a.Operator = operate.New(operate.Options{
 		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Rounds: a.told, History: a.told.Journal(), Files: files,
-		Commands: opt.Hooks, Reboots: opt.Machine != nil, Checks: a.observer.Checks(),
+		Commands: opt.Hooks, Reboots: opt.Machine != nil, Checks: a.observer.Checks(), Snapshots: opt.Snapshots,
 		Wall: opt.Wall, Wake: a.Wake, Logger: opt.Logger,
 	})
 	return a, nil

@@ -18,9 +18,6 @@ import (
 // window bounds the memory that compressing and expanding take. The hosts that do it serve etcd as well.
 const window = 1 << 20
 
-// maxIdentities bounds a file of identities, in bytes.
-const maxIdentities = 64 << 10
-
 // Recipients are those to whom a snapshot is encrypted; none for not at all.
 type Recipients struct {
 	all   []age.Recipient

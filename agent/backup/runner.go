@@ -13,6 +13,7 @@ import (
 	"io"
 	"os/exec"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -25,8 +26,8 @@ const (
 	leastProgress   = 1 << 20
 	// maxLine bounds what a child tells: a list of some thousand snapshots.
 	maxLine = 16 << 20
-	// letGo is how long the output of a child that was killed is waited for.
-	letGo = 500 * time.Millisecond
+	// letGo is how long a child that is to end may take to take back what it was at. Then it is killed.
+	letGo = abandon + 5*time.Second
 )
 
 // Runner runs jobs in child processes, one at a time: a store that hangs holds up nothing but the child.
@@ -124,10 +125,10 @@ func (r *Runner) watch(ctx context.Context, cancel context.CancelCauseFunc, told
 
 // abandoned waits a moment for a child that was killed, to know whether it hangs.
 func abandoned(ctx context.Context, told <-chan error) error {
-	timer := time.NewTimer(2 * letGo)
+	timer := time.NewTimer(letGo + time.Second)
 	defer timer.Stop()
 	select {
-	case <-told:
+	case <-told: //nolint:errcheck // that it was ended says more
 		return context.Cause(ctx)
 	case <-timer.C:
 		return fmt.Errorf("%w; process and job end when the kernel lets go of them", context.Cause(ctx))
@@ -136,6 +137,7 @@ func abandoned(ctx context.Context, told <-chan error) error {
 
 func (r *Runner) child(ctx context.Context, args []string, outcome *Outcome) error {
 	command := exec.CommandContext(ctx, r.Command[0], append(append([]string{}, r.Command[1:]...), args...)...)
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	command.WaitDelay = letGo
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
@@ -144,7 +146,7 @@ func (r *Runner) child(ctx context.Context, args []string, outcome *Outcome) err
 	read := make(chan report, 1)
 	go func() { read <- r.follow(reader) }()
 	err := command.Run()
-	writer.Close()
+	_ = writer.Close() // it never fails
 	last := <-read
 	switch {
 	case last.Error != "":

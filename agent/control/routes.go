@@ -59,6 +59,8 @@ func (s *Server) routes() []route {
 		{"DELETE", "/v1/maintenance", change, nil, changes, s.deleteMaintenance},
 		{"PUT", "/v1/mute", change, nil, changes, s.putMute},
 		{"DELETE", "/v1/mute", change, []string{"code"}, changes, s.deleteMute},
+		{"GET", "/v1/snapshot", look, nil, nil, s.getSnapshot},
+		{"POST", "/v1/snapshot", change, nil, changes, s.postSnapshot},
 		{"POST", "/v1/rollout", change, nil, changes, s.postRollout},
 		{"PUT", "/v1/rollout/state", change, nil, changes, s.putRolloutState},
 	}

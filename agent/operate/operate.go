@@ -32,6 +32,13 @@ import (
 type Etcd interface {
 	Records
 	Others
+	Leases
+}
+
+// Leases keep a record for as long as its writer is there.
+type Leases interface {
+	KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (ttl int64, err error)
+	Revoke(ctx context.Context, id clientv3.LeaseID) error
 }
 
 // Records are what lies in etcd.
@@ -81,7 +88,9 @@ type Options struct {
 	Files    *local.State
 	Commands Commands // nil when there is no way to run one
 	Reboots  bool     // this machine can be rebooted from here
-	Checks   []health.Check
+	// Snapshots are the jobs with them; nil when there is no place for any.
+	Snapshots Snapshots
+	Checks    []health.Check
 
 	Wall   func() time.Time
 	Wake   func() // has the loop look at once

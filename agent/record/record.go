@@ -211,7 +211,7 @@ func (id *MemberID) UnmarshalJSON(b []byte) error {
 // kind is one of the record types. The extra fields are reached through it so that encode
 // and decode are written once.
 type kind interface {
-	Host | Lock | Op | Pause | Queue | Rollout | Release | Repairs | Line
+	Host | Lock | Op | Pause | Queue | Rollout | Release | Repairs | Backup | Saving | Line
 }
 
 // Encode gives the JSON of a record, stamped with Version and with its unknown fields. Texts for people are shortened
@@ -349,6 +349,10 @@ func header(r any) (version *int, extra *Extra) {
 	case *Release:
 		return &r.Version, &r.Extra
 	case *Repairs:
+		return &r.Version, &r.Extra
+	case *Backup:
+		return &r.Version, &r.Extra
+	case *Saving:
 		return &r.Version, &r.Extra
 	case *Line:
 		return &r.Version, &r.Extra

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -20,15 +21,13 @@ import (
 	"github.com/quorumd/quorumd/agent/backup"
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/operate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-const (
-	// backupMemory is what a job with snapshots should make do with, in bytes: the host has etcd to serve.
-	backupMemory = 48 << 20
-	maxIdentity  = 64 << 10
-)
+// backupMemory is what a job with snapshots should make do with, in bytes: the host has etcd to serve.
+const backupMemory = 48 << 20
 
 // runBackup does one job with snapshots. Its arguments are the path of the configuration, the kind of the job, and what
 // that is told further. Keys it reads itself: they stand in no argument and in no message.
@@ -38,6 +37,7 @@ func runBackup(args []string, stdout io.Writer) error {
 	}
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 10) // a service may not: then it runs like the agent
 	debug.SetMemoryLimit(backupMemory)
+	signal.Ignore(syscall.SIGPIPE) // whoever has started it may be gone: it takes back what it was at, and ends
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	return backup.Child(ctx, stdout, func(ctx context.Context, progress func(int64)) (backup.Outcome, error) {
@@ -51,6 +51,16 @@ func runBackup(args []string, stdout io.Writer) error {
 		}
 		return j.do(ctx, args[1], args[2:])
 	})
+}
+
+// openSnapshots gives the jobs with snapshots; nil where the configuration names no place for any.
+func openSnapshots(conf config.Config, path string) operate.Snapshots {
+	if conf.Backup.Store.Directory == "" && conf.Backup.Store.S3 == nil {
+		return nil
+	}
+	return &backup.Runner{
+		Command: []string{self, backup.Command, path}, Patience: backup.DefaultPatience, Wall: time.Now,
+	}
 }
 
 // job is what a job with snapshots needs.
@@ -71,7 +81,7 @@ func openJob(conf config.Config, progress func(int64)) (j job, err error) {
 		return j, err
 	}
 	if path := conf.Backup.IdentityFile; path != "" {
-		if j.options.Identities, err = identities(path); err != nil {
+		if j.options.Identities, err = backup.ReadIdentities(path); err != nil {
 			return j, fmt.Errorf("cannot use backup.identityFile (%s): %w", path, err)
 		}
 	}
@@ -84,26 +94,17 @@ func openStore(conf config.Config) (backup.Store, error) {
 	switch s := conf.Backup.Store; {
 	case s.Directory != "":
 		return backup.OpenDirectory(s.Directory, conf.Cluster.Name)
+	case s.S3 != nil:
+		endpoint, err := url.Parse(s.S3.Endpoint)
+		if err != nil {
+			return nil, err
+		}
+		return backup.OpenS3(backup.S3Options{
+			Endpoint: endpoint, Bucket: s.S3.Bucket, Prefix: s.S3.Prefix, Cluster: conf.Cluster.Name,
+			Region: s.S3.Region, Credentials: s.S3.CredentialsFile, CA: s.S3.CA,
+		})
 	}
 	return nil, errors.New("there is no place for snapshots: set backup.store.directory or backup.store.s3")
-}
-
-// identities reads a file of identities that nobody but its owner may read.
-func identities(path string) (backup.Identities, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO must not hold the job up
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 || info.Size() > maxIdentity:
-		return nil, fmt.Errorf("it has mode %04o and %d bytes; it must be a small file that others than its owner "+
-			"cannot read: chmod 0400", info.Mode().Perm(), info.Size())
-	}
-	return backup.ParseIdentities(f)
 }
 
 func (j job) do(ctx context.Context, kind string, args []string) (backup.Outcome, error) {

@@ -102,7 +102,7 @@ func Run(ctx context.Context, opt Options) error {
 	a, err := agent.New(agent.Options{
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
 		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Hold: holdOf(conf, orders),
-		Machine: machine(conf, log), Hooks: hookRunner,
+		Machine: machine(conf, log), Hooks: hookRunner, Snapshots: openSnapshots(conf, opt.Config),
 		Hardware:     hardware,
 		Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
 		EtcdSettings: etcdflags.Reader{Environment: conf.Etcd.Environment}.Read,
