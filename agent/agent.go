@@ -176,7 +176,7 @@ func New(opt Options) (*Agent, error) {
 	a.Operator = operate.New(operate.Options{
 		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Rounds: a.told, History: a.told.Journal(), Files: files,
 		Commands: opt.Hooks, Reboots: opt.Machine != nil, Checks: a.observer.Checks(), Snapshots: opt.Snapshots,
-		Wall: opt.Wall, Wake: a.Wake, Logger: opt.Logger,
+		Now: opt.Now, Wall: opt.Wall, Wake: a.Wake, Logger: opt.Logger,
 	})
 	return a, nil
 }
@@ -270,6 +270,7 @@ func (a *Agent) round(ctx context.Context) bool {
 		a.decide(r)
 	}
 	a.keeper.Decided(ctx, r)
+	a.TakeDue(ctx, r)
 	a.observer.Done(r)
 	a.told.Show(r)
 	a.observer.Save(false)

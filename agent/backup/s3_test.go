@@ -202,7 +202,7 @@ func TestAnUploadThatIsAbandonedLeavesNothing(t *testing.T) {
 	left, err := s.List(t.Context())
 	must(t, err)
 	parts := 0
-	for u := range s.client.Client.ListIncompleteUploads(t.Context(), bucket, "", true) {
+	for u := range s.client.ListIncompleteUploads(t.Context(), bucket, "", true) {
 		must(t, u.Err)
 		parts++
 	}

@@ -71,6 +71,21 @@ type Snapshot struct {
 	VerifiedAt *time.Time `json:"verifiedAt,omitempty"`
 }
 
+// Backup is how the last snapshots of the cluster went.
+type Backup struct {
+	Name     string     `json:"name,omitempty"`  // of the last one that was saved
+	Saved    *time.Time `json:"saved,omitempty"` // when that was taken
+	Host     string     `json:"host,omitempty"`  // by which host
+	Revision int64      `json:"revision,omitempty"`
+	Size     int64      `json:"size,omitempty"` // of the database, in bytes
+
+	Failed     *time.Time `json:"failed,omitempty"` // when one was tried in vain since
+	FailedHost string     `json:"failedHost,omitempty"`
+	Cause      string     `json:"cause,omitempty"`
+
+	Next string `json:"next,omitempty"` // when the next one is due, and who takes it
+}
+
 func (j SnapshotJob) complete() SnapshotJob {
 	j.APIVersion = APIVersion
 	j.Snapshots, j.Strays, j.Unread = orEmpty(j.Snapshots), orEmpty(j.Strays), orEmpty(j.Unread)

@@ -17,6 +17,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorumd/quorumd/agent/beside"
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
@@ -92,6 +93,7 @@ type Options struct {
 	Snapshots Snapshots
 	Checks    []health.Check
 
+	Now    func() time.Duration // since boot, running on while suspended
 	Wall   func() time.Time
 	Wake   func() // has the loop look at once
 	Logger *slog.Logger
@@ -101,6 +103,7 @@ type Options struct {
 type Operator struct {
 	opt  Options
 	keys record.Keys
+	due  beside.Look[struct{}] // the snapshot that is due
 }
 
 // New makes one. It does nothing by itself.

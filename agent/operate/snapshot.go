@@ -17,6 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
 )
 
 // Snapshots are the jobs with snapshots, one at a time.
@@ -46,7 +47,7 @@ func (o *Operator) StartSnapshot(ctx context.Context, req control.SnapshotReques
 			cannot+"there is no place for them in the configuration",
 			"set backup.store.directory or backup.store.s3, and restart quorumd")
 	case req.Do == control.SnapshotSave:
-		return o.save(ctx, by)
+		return o.saveNow(ctx, by)
 	}
 	var args []string
 	switch {
@@ -81,8 +82,8 @@ func (o *Operator) start(ctx context.Context, cannot, kind, by string, args []st
 	return shownJob(job), nil
 }
 
-// save takes a snapshot, unless some agent of the cluster is taking one.
-func (o *Operator) save(ctx context.Context, by string) (control.SnapshotJob, error) {
+// saveNow takes a snapshot because a person asks.
+func (o *Operator) saveNow(ctx context.Context, by string) (control.SnapshotJob, error) {
 	r := o.opt.Rounds.Current()
 	if r == nil {
 		return control.SnapshotJob{}, refuse(control.NotNow, codeNotYet, cannotSave+"quorumd has just started",
@@ -92,18 +93,57 @@ func (o *Operator) save(ctx context.Context, by string) (control.SnapshotJob, er
 	if why != "" {
 		return control.SnapshotJob{}, refuse(control.NotNow, codeUnreachable, cannotSave+why, "quorumctl status")
 	}
+	return o.save(ctx, by, from.ID, nil)
+}
+
+// schedule is who asks for a snapshot that is due.
+const schedule = "the schedule"
+
+// dueEvery is how often it is tried to take a snapshot that is due.
+const dueEvery = 30 * time.Second
+
+// TakeDue takes a snapshot beside the loop if the round has decided that this host does, and prunes then.
+func (o *Operator) TakeDue(ctx context.Context, r *round.Round) {
+	n := r.Decision.Notes.Backup
+	if o.opt.Snapshots == nil || !n.Take {
+		return
+	}
+	o.due.Refresh(ctx, o.opt.Now, dueEvery, tell, func(ctx context.Context) (struct{}, error) {
+		_, err := o.save(ctx, schedule, n.Member, func(saved backup.Job) {
+			if saved.Err != nil {
+				return
+			}
+			if _, err := o.start(ctx, "", control.SnapshotPrune, schedule, []string{"yes"}, nil); err != nil {
+				o.opt.Logger.Warn("snapshots are not pruned", "error", err)
+			}
+		})
+		if err != nil {
+			o.opt.Logger.Warn("the snapshot that is due is not taken", "error", err)
+		}
+		return struct{}{}, err
+	})
+}
+
+// save takes a snapshot of a member, unless some agent of the cluster is taking one.
+func (o *Operator) save(ctx context.Context, by string, member uint64, then func(backup.Job)) (control.SnapshotJob,
+	error,
+) {
 	lease, err := o.claim(ctx)
 	if err != nil {
 		return control.SnapshotJob{}, err
 	}
 	over := make(chan struct{})
-	job, err := o.start(ctx, cannotSave, control.SnapshotSave, by, []string{strconv.FormatUint(from.ID, 16)},
+	job, err := o.start(ctx, cannotSave, control.SnapshotSave, by, []string{strconv.FormatUint(member, 16)},
 		func(j backup.Job) {
 			close(over)
 			again, cancel := context.WithTimeout(context.WithoutCancel(ctx), tell)
 			defer cancel()
 			o.saved(again, j)
 			o.unclaim(again, lease)
+			o.opt.Wake()
+			if then != nil {
+				then(j)
+			}
 		})
 	if err != nil {
 		o.unclaim(context.WithoutCancel(ctx), lease)

@@ -90,6 +90,8 @@ const (
 	VoterDead           ReasonCode = "VOTER_DEAD"
 	VoterSick           ReasonCode = "VOTER_SICK"
 	StandbyLost         ReasonCode = "STANDBY_LOST"
+	BackupOld           ReasonCode = "BACKUP_OLD"
+	BackupFailed        ReasonCode = "BACKUP_FAILED"
 	Ejected             ReasonCode = "EJECTED"
 	VotersSurplus       ReasonCode = "VOTERS_SURPLUS"
 )
@@ -332,6 +334,14 @@ func memberReasons() []ReasonInfo {
 		{
 			StandbyLost, "the standby is lost: nobody reaches it, or it does not follow the leader",
 			"see to its machine, and journalctl -u etcd there; another host takes its place once one stands ready",
+		},
+		{
+			BackupOld, "the newest snapshot of the cluster is older than it should get",
+			"quorumctl explain says who takes the next one and what keeps it; quorumctl snapshot save takes one now",
+		},
+		{
+			BackupFailed, "the last snapshot of the cluster that was tried was not saved",
+			"mend what is named; it is tried again by itself within ten minutes, or at once: quorumctl snapshot save",
 		},
 		{
 			VotersSurplus, "more hosts vote than are wanted, and none of them is to go by itself",

@@ -13,6 +13,10 @@ import (
 // SnapshotSource gives the member to take a snapshot of: the standby, as no voter pays for it then; otherwise the
 // healthiest follower; the leader only when it is the only voter. Without one it tells why not.
 func SnapshotSource(v View) (Member, string) {
+	return snapshotSource(v, func(Member, Host) bool { return true })
+}
+
+func snapshotSource(v View, may func(Member, Host) bool) (Member, string) {
 	if !v.Cluster.Reachable || v.Cluster.Foreign() {
 		return Member{}, "the cluster cannot be reached from here"
 	}
@@ -20,12 +24,12 @@ func SnapshotSource(v View) (Member, string) {
 	var fit []Member
 	for _, m := range v.Cluster.Members {
 		behind := m.Learner && (!m.Standby || !m.LagKnown || m.Lag > v.Limits.PromoteLag)
-		if m.Live && !behind && (!m.Leader || voters == 1) {
+		if h, _ := v.hostOf(m); m.Live && !behind && (!m.Leader || voters == 1) && may(m, h) {
 			fit = append(fit, m)
 		}
 	}
 	if len(fit) == 0 {
-		return Member{}, "neither a standby nor a follower that is up to date answers, and the leader is spared"
+		return Member{}, "there is neither a standby nor a follower that answers and is up to date, and the leader is spared"
 	}
 	return slices.MinFunc(fit, func(a, b Member) int {
 		ah, _ := v.hostOf(a)

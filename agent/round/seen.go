@@ -40,6 +40,7 @@ type Seen struct {
 	RolloutAt  int64 // its modification revision
 	Repairs    *record.Repairs
 	RepairsAt  int64 // its modification revision
+	Backup     *record.Backup
 	Released   Released
 	Revision   int64 // of the store when the records were read
 	Unreadable []policy.Unreadable

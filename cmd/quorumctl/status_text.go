@@ -24,6 +24,7 @@ func writeStatus(p *page, s control.Status) {
 		writeOrphan(p, *s.Op)
 	}
 	writeAsked(p, s)
+	writeBackup(p, s)
 	writeLoop(p, s.Loop)
 	p.raw("")
 	if t := hostTable(p, s); len(t.rows) > 0 {

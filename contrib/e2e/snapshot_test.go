@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -115,4 +117,71 @@ func TestASnapshotIsTakenOfTheStandbyAndListedAndVerifiedAndPruned(t *testing.T)
 		t.Errorf("into a directory of everybody: %q", refused.Error)
 	}
 	w.eventually("nobody is taking one", func() bool { return w.absent(w.keys().Saving()) })
+}
+
+// backup gives the record of how the last snapshots went.
+func (w *world) backup() (b record.Backup) {
+	w.t.Helper()
+	found, err := w.hosts[0].etcd.Get(w.t.Context(), w.keys().Backup())
+	if err == nil && len(found.Kvs) == 1 {
+		b, err = record.Decode[record.Backup](found.Kvs[0].Value)
+	}
+	must(w.t, err)
+	return b
+}
+
+func TestASnapshotThatIsDueIsTakenByTheStandbysHostAndOneThatFailsIsToldByAll(t *testing.T) {
+	t.Parallel()
+	dir, set := withStore(t, "{count: 1, age: 0s}")
+	set["backup.every"] = "1m"
+	w := newWorld(t, worldOptions{hosts: 3, voters: 1, standbys: 1, set: set})
+	n1 := w.hosts[0]
+	w.start(n1)
+	w.bootstrap()
+	w.eventually("the only voter has taken the first", func() bool { return w.backup().Host == "n1" })
+	w.start(w.hosts[1:]...)
+	var standby *host
+	w.eventually("a standby stands", func() bool {
+		for _, h := range w.hosts[1:] {
+			if h.role() == control.RoleStandby {
+				standby = h
+			}
+		}
+		return standby != nil
+	})
+	first := w.backup().Name
+	_, err := n1.etcd.Delete(t.Context(), w.keys().Backup())
+	must(t, err)
+	w.eventually("the standby's host has taken the next", func() bool {
+		b := w.backup()
+		return b.Host == standby.Options.Name && b.Name != first
+	})
+	w.eventually("the first is pruned", func() bool {
+		left, err := filepath.Glob(filepath.Join(dir, clusterName, "*.json"))
+		return err == nil && len(left) == 1
+	})
+	must(t, os.Chmod(dir, 0o777))
+	_, err = n1.etcd.Delete(t.Context(), w.keys().Backup())
+	must(t, err)
+	w.eventually("every host tells that none was saved", func() bool {
+		for _, h := range w.hosts {
+			s, ok := h.status()
+			if !ok || !slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {
+				return r.Code == string(policy.BackupFailed) && strings.Contains(r.Text, "chmod go-w")
+			}) {
+				return false
+			}
+		}
+		return true
+	})
+	must(t, os.Chmod(dir, 0o700))
+	job := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave})
+	if job.Error != "" {
+		t.Fatal(job.Error)
+	}
+	w.eventually("nobody tells it any more", func() bool {
+		s, ok := standby.status()
+		return ok && s.Backup != nil && s.Backup.Failed == nil && s.Backup.Host == "n1" &&
+			strings.HasSuffix(s.Backup.Next, ", by "+standby.Options.Name)
+	})
 }

@@ -24,6 +24,7 @@ const (
 		"does"
 	recordsRead = "constant: every record can be read; one that everything waits for holds back what a pause does"
 	allowed     = "constant: etcd lets every agent do what it asks"
+	noBackup    = "constant: no snapshots are taken: they take no lock and change no member"
 	repairsLeft = "constant: the repairs of the day are not used up"
 	noCluster   = "constant: a bootstrap is asked for once, where there is no cluster"
 )
@@ -79,5 +80,6 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.MemberLive:       Explored, policy.Removed: Explored, policy.RepairsSpent: repairsLeft,
 		policy.VoterDead: Explored,
 		policy.VoterSick: Explored, policy.StandbyLost: Explored, policy.VotersSurplus: Explored,
+		policy.BackupOld: noBackup, policy.BackupFailed: noBackup,
 	}
 }
