@@ -82,6 +82,8 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 			{VoterSick, false},
 			{VotersSurplus, false},
 			{StandbyLost, false},
+			{BackupFailed, false},
+			{BackupOld, false},
 		}},
 	} {
 		var got []own

@@ -31,7 +31,7 @@ type Saving struct {
 }
 
 // Backup is the key of how the last snapshots went.
-func (k Keys) Backup() string { return k.prefix + "backup" }
+func (k Keys) Backup() string { return k.prefix + "snapshots" }
 
 // Saving is the key of who is taking a snapshot.
-func (k Keys) Saving() string { return k.prefix + "backup-now" }
+func (k Keys) Saving() string { return k.prefix + "snapshot-now" }
