@@ -19,13 +19,10 @@ import (
 
 	"filippo.io/age"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const bound = 30 * time.Second
 
