@@ -150,7 +150,7 @@ func (a *app) followSnapshot(ctx context.Context, started control.SnapshotJob) (
 func writeSaved(p *page, j control.SnapshotJob) {
 	for _, s := range j.Snapshots {
 		p.line("%s %s", word{"saved", good}, s.Name)
-		p.line("    %s keys at revision %s, %s of %s stored%s, taken of member %s in %s", s.Keys, s.Revision,
+		p.line("    %d keys at revision %d, %s of %s stored%s, of member %s in %s", s.Keys, s.Revision,
 			size(float64(s.StoredSize)), size(float64(s.Size)), encryptedText(s), s.Member, jobTime(j))
 	}
 }
@@ -158,7 +158,7 @@ func writeSaved(p *page, j control.SnapshotJob) {
 func writeVerified(p *page, j control.SnapshotJob) {
 	for _, s := range j.Snapshots {
 		p.line("%s %s", word{"whole", good}, s.Name)
-		p.line("    %s keys at revision %s with hash %s, as when it was taken; read in %s", s.Keys, s.Revision,
+		p.line("    %d keys at revision %d with hash %s, as when it was taken; read in %s", s.Keys, s.Revision,
 			fmt.Sprintf("%08x", s.Hash), jobTime(j))
 	}
 }
@@ -167,9 +167,9 @@ func writeSnapshots(p *page, j control.SnapshotJob) {
 	if len(j.Snapshots) == 0 {
 		p.line("the store holds no snapshot of this cluster")
 	}
-	t := table{head: []string{"TAKEN", "AGE", "REVISION", "KEYS", "SIZE", "STORED", "VERIFIED", "NAME"}}
+	t := table{head: []string{"AGE", "SIZE", "STORED", "VERIFIED", "NAME"}}
 	if p.wide {
-		t.head = append(t.head, "HOST", "MEMBER", "ETCD", "HASH", "ENCRYPTED")
+		t.head = append(t.head, "TAKEN", "REVISION", "KEYS", "HASH", "HOST", "MEMBER", "ETCD", "ENCRYPTED")
 	}
 	now := j.Started
 	for _, s := range j.Snapshots {
@@ -177,11 +177,10 @@ func writeSnapshots(p *page, j control.SnapshotJob) {
 		if s.VerifiedAt != nil {
 			verified = span(now.Sub(*s.VerifiedAt)) + " ago"
 		}
-		row := cells(stamp(s.TakenAt), span(now.Sub(s.TakenAt)), strconv.FormatInt(s.Revision, 10),
-			strconv.FormatInt(s.Keys, 10), size(float64(s.Size)), size(float64(s.StoredSize)), verified, s.Name)
+		row := cells(span(now.Sub(s.TakenAt)), size(float64(s.Size)), size(float64(s.StoredSize)), verified, s.Name)
 		if p.wide {
-			row = append(row, cells(s.Host, s.Member, s.Etcd, fmt.Sprintf("%08x", s.Hash),
-				strconv.FormatBool(s.Encrypted))...)
+			row = append(row, cells(stamp(s.TakenAt), strconv.FormatInt(s.Revision, 10), strconv.FormatInt(s.Keys, 10),
+				fmt.Sprintf("%08x", s.Hash), s.Host, s.Member, s.Etcd, strconv.FormatBool(s.Encrypted))...)
 		}
 		t.add(row...)
 	}
