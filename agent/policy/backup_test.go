@@ -88,7 +88,9 @@ func TestASnapshotThatIsOldOrWasNotSavedIsTold(t *testing.T) {
 		"old": {Backup{Every: time.Hour, Saved: true, Age: 190 * time.Minute}, map[ReasonCode]string{
 			BackupOld: "the newest snapshot is more than 3h0m0s old, and there should be one every 1h0m0s",
 		}},
-		"none": {Backup{Every: time.Hour, Age: 2 * time.Hour}, map[ReasonCode]string{BackupOld: "there is no snapshot"}},
+		"none": {Backup{Every: time.Hour, Age: 2 * time.Hour}, map[ReasonCode]string{
+			BackupOld: "there is no snapshot",
+		}},
 		"failed": {Backup{Failed: &BackupFailure{Host: "n4", Text: "no space left"}}, map[ReasonCode]string{
 			BackupFailed: "on n4: no space left",
 		}},

@@ -105,7 +105,7 @@ type ReasonInfo struct {
 
 // Reasons declares all reasons.
 func Reasons() []ReasonInfo {
-	return slices.Concat(clusterReasons(), hostReasons(), joinReasons(), memberReasons())
+	return slices.Concat(clusterReasons(), hostReasons(), joinReasons(), memberReasons(), backupReasons())
 }
 
 // clusterReasons are those of the agent, of the cluster and of the way to it.
@@ -250,6 +250,20 @@ func joinReasons() []ReasonInfo {
 	}
 }
 
+// backupReasons are about the snapshots of the cluster.
+func backupReasons() []ReasonInfo {
+	return []ReasonInfo{
+		{
+			BackupOld, "the newest snapshot of the cluster is older than it should get",
+			"quorumctl status says who takes the next one and what keeps it; quorumctl snapshot save takes one now",
+		},
+		{
+			BackupFailed, "the last snapshot of the cluster that was tried was not saved",
+			"mend what is named; it is tried again by itself within ten minutes, or at once: quorumctl snapshot save",
+		},
+	}
+}
+
 // memberReasons are those of a member: it is down, is taken down, comes back, or is removed.
 func memberReasons() []ReasonInfo {
 	return []ReasonInfo{
@@ -334,14 +348,6 @@ func memberReasons() []ReasonInfo {
 		{
 			StandbyLost, "the standby is lost: nobody reaches it, or it does not follow the leader",
 			"see to its machine, and journalctl -u etcd there; another host takes its place once one stands ready",
-		},
-		{
-			BackupOld, "the newest snapshot of the cluster is older than it should get",
-			"quorumctl explain says who takes the next one and what keeps it; quorumctl snapshot save takes one now",
-		},
-		{
-			BackupFailed, "the last snapshot of the cluster that was tried was not saved",
-			"mend what is named; it is tried again by itself within ten minutes, or at once: quorumctl snapshot save",
 		},
 		{
 			VotersSurplus, "more hosts vote than are wanted, and none of them is to go by itself",

@@ -4,7 +4,7 @@
 package main
 
 import (
-	"strconv"
+	"fmt"
 
 	"github.com/quorumd/quorumd/agent/control"
 )
@@ -17,11 +17,11 @@ func writeBackup(p *page, s control.Status) {
 	}
 	last := "no snapshot yet"
 	if b.Saved != nil {
-		last = "last snapshot " + span(s.Time.Sub(*b.Saved)) + " ago at revision " + strconv.FormatInt(b.Revision, 10) + " by " + b.Host
+		last = fmt.Sprintf("last snapshot %s ago at revision %d by %s", span(s.Time.Sub(*b.Saved)), b.Revision, b.Host)
 	}
 	p.line("%s%s", last, after("; ", b.Next))
 	if b.Failed != nil {
-		p.line("%s %s", word{"no snapshot was saved " + span(s.Time.Sub(*b.Failed)) + " ago on " + b.FailedHost + ":", bad},
-			b.Cause)
+		p.line("%s %s", word{fmt.Sprintf("no snapshot was saved %s ago on %s:", span(s.Time.Sub(*b.Failed)),
+			b.FailedHost), bad}, b.Cause)
 	}
 }
