@@ -29,7 +29,7 @@ $(error $(GO_MISSING))
 endif
 endif
 
-.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-long test-root test-race test-matrix test-faults fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo bench bench-compare lint etcd etcd-all clean FORCE
+.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-long test-root test-race test-matrix test-faults test-s3 fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo bench bench-compare lint etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -134,6 +134,12 @@ test-faults: etcd build $(CACHE)/faultfs ## tests on a file system with faults (
 	$(GO) test -C contrib/faultfs -count=1 -timeout 5m ./...
 	$(TESTS) $(GOTEST) -count=1 -timeout 25m -tags faultfs -run 'Disk|Faultfs' -skip '$(NIGHTLY_FAULTS)' ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify ./agent/plugins
 	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags faultfs ./contrib/faults
+
+test-s3: etcd $(CACHE)/s3/versitygw ## snapshots in a real S3 server, which takes minutes to build
+	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags s3 ./agent/backup
+
+$(CACHE)/s3/versitygw: contrib/s3/go.mod
+	$(GO) build -C contrib/s3 $(BUILDFLAGS) -ldflags "-s -w" -o $@ github.com/versity/versitygw/cmd/versitygw
 
 fault-table: etcd build $(CACHE)/faultfs ## provoke every fault, and make contrib/faults/FAULTS.md of what was found (needs root)
 	$(TESTS) QUORUMD_FAULT_ROWS=. $(GO) test -count=1 -timeout 45m -tags 'faultfs long' -run InTime -v ./contrib/faults
@@ -264,7 +270,7 @@ $(NODE_EXPORTER): contrib/bench/exporter/go.mod
 
 lint: $(LINT) ## go vet and golangci-lint
 	$(GO) vet ./...
-	$(GO) vet -tags 'long nightly faultfs prometheus lab root slow realetcd packages systemdtest vm' ./...
+	$(GO) vet -tags 'long nightly faultfs prometheus lab root slow realetcd packages systemdtest vm s3' ./...
 	$(LINT) run ./...
 
 $(LINT):

@@ -60,6 +60,8 @@ type Options struct {
 	Machine Machine
 	// Hooks run before and after; nil when there are none.
 	Hooks Hooks
+	// Snapshots are the jobs with them; nil when there is no place for any.
+	Snapshots operate.Snapshots
 	// EtcdVersion asks the local binary. It may hang with the disk.
 	EtcdVersion func(ctx context.Context) (string, error)
 	// Certificates looks until when those are valid that connections to etcd hang on, in files and at these URLs; nil
@@ -178,8 +180,8 @@ func New(opt Options) (*Agent, error) {
 	}
 	asks := operate.Options{
 		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Rounds: a.told, History: a.told.Journal(), Files: files,
-		Commands: opt.Hooks, Reboots: opt.Machine != nil, Checks: a.observer.Checks(),
-		Wall: opt.Wall, Wake: a.Wake, Logger: opt.Logger, Version: opt.Version,
+		Commands: opt.Hooks, Reboots: opt.Machine != nil, Checks: a.observer.Checks(), Snapshots: opt.Snapshots,
+		Now: opt.Now, Wall: opt.Wall, Wake: a.Wake, Logger: opt.Logger, Version: opt.Version,
 	}
 	if opt.Recovery != nil {
 		acts.Recovery, asks.Data = opt.Recovery, opt.Recovery
@@ -280,6 +282,7 @@ func (a *Agent) round(ctx context.Context) bool {
 		a.decide(r)
 	}
 	a.keeper.Decided(ctx, r)
+	a.TakeDue(ctx, r)
 	a.observer.Done(r)
 	a.told.Show(r)
 	a.observer.Save(false)

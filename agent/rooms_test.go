@@ -19,7 +19,7 @@ func house() []room {
 	return []room{
 		{"agent", "operate publish act observe keep round local policy config control lock " +
 			"cluster network hooks datadir recovery record disk health systemd"},
-		{"operate", "publish round local policy config control cluster recovery record health"},
+		{"operate", "publish round local beside policy config control cluster recovery backup record health"},
 		{"publish", "round local beside policy config control cluster network record disk health"},
 		{"act", "round local policy config lock cluster hooks recovery record"},
 		{"observe", "round local beside policy config cluster network hooks datadir recovery record disk health " +
@@ -38,6 +38,7 @@ func house() []room {
 		{"hooks", ""},
 		{"datadir", ""},
 		{"plugins", "launch health"},
+		{"backup", ""},
 		{"launch", ""},
 		{"recovery", "record"},
 		{"record", ""},

@@ -172,6 +172,7 @@ func TestTheShortestFileGetsEveryDefault(t *testing.T) {
 			Windows: []string{"daily 02:00-05:00"}, Veto: "/etc/quorumd/veto.d",
 		},
 		Repair:  Repair{PerDay: 2, CleanFor: 10 * time.Minute},
+		Backup:  Backup{Keep: BackupKeep{Count: 7, Age: 168 * time.Hour}},
 		Control: Control{Socket: "/run/quorumd/control.sock", Group: "quorumd-admin"},
 		Metrics: Metrics{Listen: ":9379"},
 		Paths:   Paths{State: "/var/lib/quorumd", Runtime: "/run/quorumd"},
@@ -259,6 +260,20 @@ maintenance:
   blackouts: [2026-11-27, 12-20..01-06 Europe/Berlin]
   veto: /v
 repair: {dead: 15m, sick: 20m, perDay: 3, cleanFor: 1h}
+backup:
+  every: 6h
+  windows: [daily 20:00-06:00]
+  keep: {count: 9, age: 48h}
+  store:
+    s3:
+      endpoint: https://s3.example.com:9000
+      bucket: etcd
+      prefix: snapshots
+      region: eu-west-1
+      credentialsFile: /etc/quorumd/s3
+      ca: /etc/quorumd/s3.crt
+  encryptTo: [age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p]
+  identityFile: /etc/quorumd/age.key
 fleetlock: {listen: "[::1]:9999"}
 control: {socket: /run/q/c.sock, group: wheel}
 metrics: {listen: "127.0.0.1:9000", allow: [192.0.2.0/24, "2001:db8::7"], webConfig: /etc/web.yaml}
@@ -315,6 +330,16 @@ func TestEveryKeyIsTaken(t *testing.T) {
 		},
 		Repair: Repair{
 			Dead: Grace(15 * time.Minute), Sick: Grace(20 * time.Minute), PerDay: 3, CleanFor: time.Hour,
+		},
+		Backup: Backup{
+			Every: Grace(6 * time.Hour), Windows: []string{"daily 20:00-06:00"},
+			Keep: BackupKeep{Count: 9, Age: 48 * time.Hour},
+			Store: BackupStore{S3: &S3{
+				Endpoint: "https://s3.example.com:9000", Bucket: "etcd", Prefix: "snapshots", Region: "eu-west-1",
+				CredentialsFile: "/etc/quorumd/s3", CA: "/etc/quorumd/s3.crt",
+			}},
+			EncryptTo:    []string{"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"},
+			IdentityFile: "/etc/quorumd/age.key",
 		},
 		FleetLock: FleetLock{Listen: "[::1]:9999"},
 		Control:   Control{Socket: "/run/q/c.sock", Group: "wheel"},

@@ -51,7 +51,7 @@ etcd:
 
 func TestEveryKeyIsInTheDefaultFileWithItsDefault(t *testing.T) {
 	t.Parallel()
-	// with the section for TLS
+	// with the sections for TLS and for S3
 	all := strings.ReplaceAll(uncommented(string(Default())), ": http://192.0.2.1:2379", ": https://192.0.2.1:2379")
 	all = strings.ReplaceAll(all, "- http:", "- https:")
 	c, err := parse("all.yaml", []byte(all), n1)
@@ -64,6 +64,10 @@ func TestEveryKeyIsInTheDefaultFileWithItsDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	want.Cluster.TLS, want.Cluster.Endpoints = &files, c.Cluster.Endpoints
+	want.Backup.Store.S3 = &S3{
+		Endpoint: "https://s3.example.com:443", Bucket: "etcd-snapshots",
+		CredentialsFile: "/etc/quorumd/s3-credentials",
+	}
 	want.Etcd.ClientURL, want.Etcd.ListenClientURL, want.Warnings = c.Etcd.ClientURL, c.Etcd.ListenClientURL, c.Warnings
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("a value shown in a comment is not the default (-default +shown):\n%s", diff)

@@ -17,6 +17,8 @@ import (
 	"time"
 	"unicode"
 
+	"filippo.io/age"
+
 	"github.com/quorumd/quorumd/agent/trigger"
 )
 
@@ -35,6 +37,7 @@ func kindOfFormat(format string) string {
 		"window":   "a window as in \"Mon..Fri 02:00-04:00 Europe/Berlin\"",
 		"blackout": "a date or range as in 2026-12-24 or 12-20..01-06", "unit": "a unit name as in etcd.service",
 		"group": "a group name", "check": "a name as in check_raid",
+		"recipient": "a recipient of age as in age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p",
 	}
 	return words[format]
 }
@@ -129,6 +132,8 @@ func parseFormat(format, s string) (string, error) {
 		return s, checkGroup(s)
 	case "check":
 		return s, checkCheck(s)
+	case "recipient":
+		return s, checkRecipient(s)
 	}
 	return s, fmt.Errorf("has the undeclared format %q", format)
 }
@@ -164,6 +169,15 @@ func checkCheck(s string) error {
 	if len(s) > 32 || strings.Contains(s, ".") || checkName(s) != nil {
 		return fmt.Errorf("must be 1 to 32 letters, digits, dashes and underscores, beginning with a letter or digit, "+
 			"not %s", quote(s))
+	}
+	return nil
+}
+
+// checkRecipient accepts a public key of age.
+func checkRecipient(s string) error {
+	if all, err := age.ParseRecipients(strings.NewReader(s)); err != nil || len(all) != 1 {
+		return fmt.Errorf("must be a recipient of age, beginning with age1, not %s; age-keygen -y FILE shows it",
+			quote(s))
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ type rule struct {
 // checkRules reports every rule that does not hold. A rule is skipped when one of its keys has a problem of its own.
 func (d *decoder) checkRules(c *Config) {
 	for _, r := range slices.Concat(d.timingRules(&c.Timing), d.diskRules(&c.Disk), maintenanceRules(&c.Maintenance),
-		d.checksRules(&c.Checks), d.repairRules(c),
+		d.checksRules(&c.Checks), d.repairRules(c), d.backupRules(&c.Backup),
 		d.urlRules(c), d.pathRules(c)) {
 		unusable := slices.ContainsFunc(r.keys, func(path string) bool { return d.bad[path] })
 		if r.holds || unusable {
@@ -220,6 +220,31 @@ func (d *decoder) repairRules(c *Config) []rule {
 		c.Repair.CleanFor <= mostClean,
 		d.show("repair.cleanFor", c.Repair.CleanFor) + " must be at most " + formatDuration(mostClean) +
 			", which is where its doubling ends; lower it",
+	}}
+}
+
+// leastBackup is how long taking a snapshot of a large database may well take.
+const leastBackup = time.Minute
+
+// backupRules say that there is one place for snapshots, and that they are not taken without an end.
+func (d *decoder) backupRules(b *Backup) []rule {
+	return []rule{{
+		[]string{"backup.every", "backup.store.directory"},
+		b.Every == 0 || b.Store.Directory != "" || b.Store.S3 != nil,
+		d.show("backup.every", b.Every) + " asks for snapshots, and there is no place for them; set " +
+			"backup.store.directory or backup.store.s3",
+	}, {
+		[]string{"backup.store.directory"},
+		b.Store.Directory == "" || b.Store.S3 == nil,
+		"backup.store.directory (" + b.Store.Directory + ") is given beside backup.store.s3; remove one of the two",
+	}, {
+		[]string{"backup.store.s3"},
+		b.Store.S3 == nil || b.Store.S3.Endpoint != "" && b.Store.S3.Bucket != "" && b.Store.S3.CredentialsFile != "",
+		"backup.store.s3 needs endpoint, bucket and credentialsFile; set all three",
+	}, {
+		[]string{"backup.every"},
+		b.Every == 0 || time.Duration(b.Every) >= leastBackup,
+		d.show("backup.every", b.Every) + " must be off, or at least " + formatDuration(leastBackup) + "; raise it",
 	}}
 }
 

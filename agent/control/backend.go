@@ -13,11 +13,12 @@ type Backend interface {
 	Caretaker
 }
 
-// Caretaker does what concerns single hosts, when an operator asks for it.
+// Caretaker does what concerns single hosts, and the snapshots, when an operator asks for it.
 type Caretaker interface {
 	Maintainer
 	Muter
 	Recoverer
+	Snapshotter
 }
 
 // Picture is what was seen last. Its methods answer from memory and must not wait for anything.

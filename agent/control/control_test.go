@@ -83,6 +83,13 @@ func (d *desk) Unmute(ctx context.Context, code, by string) error {
 	return d.answer(ctx)
 }
 
+func (d *desk) StartSnapshot(ctx context.Context, req SnapshotRequest, by string) (SnapshotJob, error) {
+	d.note("snapshot %s %q %t by %s", req.Do, req.Name, req.DryRun, by)
+	return SnapshotJob{Number: 3, Do: req.Do, By: by}, d.answer(ctx)
+}
+
+func (d *desk) SnapshotJob() SnapshotJob { return SnapshotJob{Number: 3, Do: SnapshotSave, Bytes: 7} }
+
 func (d *desk) LookAgain(ctx context.Context) error {
 	if d.look == nil {
 		return nil

@@ -26,6 +26,8 @@ type Status struct {
 	Unit       Unit         `json:"unit"`
 	Loop       Loop         `json:"loop"`
 
+	Backup *Backup `json:"backup,omitempty"` // the cluster's snapshots
+
 	Maintenance     *Maintenance    `json:"maintenance,omitempty"`     // of this host
 	LastMaintenance *MaintenanceEnd `json:"lastMaintenance,omitempty"` // of this host
 	Removal         *Removal        `json:"removal,omitempty"`         // of a member, that this host was asked for

@@ -65,7 +65,7 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 			r.Denied, r.Problem = true, cluster.DeniedText(err, o.opt.Etcd.Who(), o.keys.Prefix())
 		}
 		r.Hosts, r.Op, r.Lock, r.Pause, r.Queue, r.Rollout, r.Repairs = nil, nil, nil, nil, nil, nil, nil
-		r.Recovered = nil
+		r.Recovered, r.Backup = nil, nil
 		r.OpAt, r.LockAt, r.QueueAt, r.RolloutAt, r.RepairsAt, r.Unreadable = 0, 0, 0, 0, 0, nil
 	}
 	r.Reachable = err == nil

@@ -47,6 +47,8 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 			r.Repairs, err = o.parsed.repairs.of(pair)
 		case pair.Key == o.keys.Recovered():
 			r.Recovered, _ = o.parsed.recovered.of(pair) // one that cannot be read tells nothing
+		case pair.Key == o.keys.Backup():
+			r.Backup, _ = o.parsed.backup.of(pair) // the store says more: one that cannot be read is none
 		case pair.Key == o.keys.Queue():
 			r.Queue, _ = o.parsed.queue.of(pair) // it is advice: one that cannot be read is none
 			r.QueueAt = pair.ModRevision
@@ -142,11 +144,12 @@ type parsed struct {
 	rollout   parsedRecord[record.Rollout]
 	repairs   parsedRecord[record.Repairs]
 	recovered parsedRecord[record.Recovered]
+	backup    parsedRecord[record.Backup]
 }
 
 // parsedRecord is a record with the bytes that it was decoded from, or the error that came of them.
 type parsedRecord[T record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Repairs |
-	record.Recovered] struct {
+	record.Recovered | record.Backup] struct {
 	from  []byte
 	value *T
 	err   error

@@ -119,6 +119,7 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 		return listed
 	})
 	v.TakenOut = b.takenOut(v, r)
+	v.Backup = b.backup(r)
 	b.members(v, r)
 	b.markDomains(v)
 	// An operation may have begun and ended unseen. A round in which one member answers late is none in between.

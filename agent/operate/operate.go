@@ -17,6 +17,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorumd/quorumd/agent/beside"
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
@@ -32,6 +33,13 @@ import (
 type Etcd interface {
 	Records
 	Others
+	Leases
+}
+
+// Leases keep a record for as long as its writer is there.
+type Leases interface {
+	KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (ttl int64, err error)
+	Revoke(ctx context.Context, id clientv3.LeaseID) error
 }
 
 // Records are what lies in etcd.
@@ -83,8 +91,11 @@ type Options struct {
 	Data     Data     // nil when etcd's files cannot be reached
 	Commands Commands // nil when there is no way to run one
 	Reboots  bool     // this machine can be rebooted from here
-	Checks   []health.Check
+	// Snapshots are the jobs with them; nil when there is no place for any.
+	Snapshots Snapshots
+	Checks    []health.Check
 
+	Now    func() time.Duration // since boot, running on while suspended
 	Wall   func() time.Time
 	Wake   func() // has the loop look at once
 	Logger *slog.Logger
@@ -94,6 +105,7 @@ type Options struct {
 type Operator struct {
 	opt  Options
 	keys record.Keys
+	due  beside.Look[struct{}] // the snapshot that is due
 }
 
 // New makes one. It does nothing by itself.

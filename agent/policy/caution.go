@@ -13,6 +13,8 @@ func cautions() []veto {
 		vetoVoterSick(),
 		vetoSurplus(),
 		vetoStandbyLost(),
+		vetoBackupFailed(),
+		vetoBackupOld(),
 	}
 }
 

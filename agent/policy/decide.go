@@ -21,7 +21,7 @@ func Decide(v View) Decision {
 	d.First = goesFirst(v, d)
 	d.Notes = Notes{
 		Hold: WantHold(v), Request: noteRequest(v, d.Step), Removal: noteRemoval(v), Self: noteSelf(v),
-		Queue: noteQueue(v, d.Role),
+		Queue: noteQueue(v, d.Role), Backup: noteBackup(v),
 	}
 	return d
 }

@@ -11,6 +11,7 @@ type Notes struct {
 	Removal RemovalNote
 	Self    SelfNote
 	Queue   QueueNote
+	Backup  BackupNote
 }
 
 // Hold says whether etcd's unit is to be kept from starting by itself. At a boot it would start before there is

@@ -83,6 +83,8 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 			{VoterSick, false},
 			{VotersSurplus, false},
 			{StandbyLost, false},
+			{BackupFailed, false},
+			{BackupOld, false},
 		}},
 	} {
 		var got []own

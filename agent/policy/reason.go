@@ -90,6 +90,8 @@ const (
 	VoterDead           ReasonCode = "VOTER_DEAD"
 	VoterSick           ReasonCode = "VOTER_SICK"
 	StandbyLost         ReasonCode = "STANDBY_LOST"
+	BackupOld           ReasonCode = "BACKUP_OLD"
+	BackupFailed        ReasonCode = "BACKUP_FAILED"
 	Ejected             ReasonCode = "EJECTED"
 	VotersSurplus       ReasonCode = "VOTERS_SURPLUS"
 	Recovering          ReasonCode = "RECOVERING"
@@ -106,7 +108,7 @@ type ReasonInfo struct {
 
 // Reasons declares all reasons.
 func Reasons() []ReasonInfo {
-	return slices.Concat(clusterReasons(), hostReasons(), joinReasons(), memberReasons())
+	return slices.Concat(clusterReasons(), hostReasons(), joinReasons(), memberReasons(), backupReasons())
 }
 
 // clusterReasons are those of the agent, of the cluster and of the way to it.
@@ -248,6 +250,20 @@ func joinReasons() []ReasonInfo {
 		{Joined, "the host has joined", ""},
 		{ClusterExists, "a cluster exists already, so none is made", ""},
 		{Starting, "etcd is on its way up", ""},
+	}
+}
+
+// backupReasons are about the snapshots of the cluster.
+func backupReasons() []ReasonInfo {
+	return []ReasonInfo{
+		{
+			BackupOld, "the newest snapshot of the cluster is older than it should get",
+			"quorumctl status says who takes the next one and what keeps it; quorumctl snapshot save takes one now",
+		},
+		{
+			BackupFailed, "the last snapshot of the cluster that was tried was not saved",
+			"mend what is named; it is tried again by itself within ten minutes, or at once: quorumctl snapshot save",
+		},
 	}
 }
 

@@ -27,7 +27,7 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 		LearnerUnsettled, CycleQueued, InMaintenance, MaintenanceOverdue, RebootAwaited, VerdictAwaited,
 		LeaderStays, LeaderSlow, HookRunning, HookFailed, CommandRunning, CommandFailed, Stopping, Returning, NotBack,
 		Cycled, Withdrawn, RecordUnreadable, MemberLive, Removed, RepairsSpent, VoterDead, VoterSick,
-		StandbyLost, VotersSurplus, Recovering, Recovered, QuorumBack,
+		StandbyLost, VotersSurplus, Recovering, Recovered, QuorumBack, BackupOld, BackupFailed,
 	}
 	for _, code := range all {
 		if info := code.Info(); info.Code != code || info.Meaning == "" {

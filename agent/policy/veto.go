@@ -66,4 +66,6 @@ func vetoGaveWay() veto             { return veto{LeaderSlow, true, tooSoonAgain
 func vetoStandbyLost() veto         { return veto{StandbyLost, false, standbyLost} }
 func vetoLeaderSlow() veto          { return veto{LeaderSlow, true, leaderSlowText} }
 func vetoVoterSick() veto           { return veto{VoterSick, false, voterSick} }
+func vetoBackupOld() veto           { return veto{BackupOld, false, backupOld} }
+func vetoBackupFailed() veto        { return veto{BackupFailed, false, backupFailed} }
 func vetoSurplus() veto             { return veto{VotersSurplus, false, surplus} }

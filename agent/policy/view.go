@@ -33,6 +33,7 @@ type View struct {
 	Pause      *Pause        // the pause in force, or nil
 	Rollout    *Rollout      // the last one, or nil
 	Queue      *Queue        // the one that lies in etcd, or nil
+	Backup     Backup        // the cluster's snapshots
 	Repairs    int           // so many voters were replaced in the last day
 	TakenOut   TakenOut      // of this host, when its member was replaced
 	Unreadable []Unreadable  // records in etcd that cannot be read: what they say is neither true nor false

@@ -103,7 +103,7 @@ type gauge struct {
 
 // gauges declares all of them. What is not known is left out rather than shown as zero.
 func gauges() []gauge {
-	return slices.Concat(hostGauges(), pluginGauges(), turnGauges(), clusterGauges(), networkGauges())
+	return slices.Concat(hostGauges(), pluginGauges(), turnGauges(), clusterGauges(), backupGauges(), networkGauges())
 }
 
 // hostGauges tell of this agent and this host.

@@ -52,6 +52,7 @@ func (p *Publisher) Status() control.Status {
 	s.Role = control.Role(r.Decision.Role)
 	s.Next, s.Reasons = decisionStatus(r)
 	s.Health = p.healthStatus(r)
+	s.Backup = backupStatus(r)
 	if asked != nil {
 		m := p.Maintenance(r, asked)
 		s.Maintenance = &m

@@ -58,7 +58,9 @@ func (k Keys) State() (start, end string) { return k.Hosts(), k.prefix[:len(k.pr
 // Cluster gives the keys of what concerns every host. They are read one by one: whatever else lies beside them costs
 // nothing.
 func (k Keys) Cluster() []string {
-	return []string{k.Lock(), k.Op(), k.Ended(), k.Pause(), k.Queue(), k.Rollout(), k.Repairs(), k.Recovered()}
+	return []string{
+		k.Lock(), k.Op(), k.Ended(), k.Pause(), k.Queue(), k.Rollout(), k.Repairs(), k.Recovered(), k.Backup(),
+	}
 }
 
 // fieldNames lists the JSON names of a record's own fields.

@@ -211,7 +211,7 @@ func (id *MemberID) UnmarshalJSON(b []byte) error {
 // kind is one of the record types. The extra fields are reached through it so that encode
 // and decode are written once.
 type kind interface {
-	Host | Lock | Op | Pause | Queue | Rollout | Release | Repairs | Recovered | Line
+	Host | Lock | Op | Pause | Queue | Rollout | Release | Repairs | Recovered | Backup | Saving | Line
 }
 
 // Encode gives the JSON of a record, stamped with Version and with its unknown fields. Texts for people are shortened
@@ -351,6 +351,10 @@ func header(r any) (version *int, extra *Extra) {
 	case *Repairs:
 		return &r.Version, &r.Extra
 	case *Recovered:
+		return &r.Version, &r.Extra
+	case *Backup:
+		return &r.Version, &r.Extra
+	case *Saving:
 		return &r.Version, &r.Extra
 	case *Line:
 		return &r.Version, &r.Extra

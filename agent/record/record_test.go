@@ -77,7 +77,7 @@ func TestEveryRecordIsWrittenAsOthersExpectItAndReadBackEqual(t *testing.T) {
 // anyRecord is each kind of record that lies in etcd.
 type anyRecord interface {
 	record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Release |
-		record.Repairs | record.Line
+		record.Repairs | record.Backup | record.Saving | record.Line
 }
 
 func expect[T anyRecord](t *testing.T, text string, r T) {
@@ -309,6 +309,8 @@ func FuzzDecode(f *testing.F) {
 		roundTrips[record.Rollout](t, b)
 		roundTrips[record.Release](t, b)
 		roundTrips[record.Repairs](t, b)
+		roundTrips[record.Backup](t, b)
+		roundTrips[record.Saving](t, b)
 		roundTrips[record.Line](t, b)
 	})
 }

@@ -42,6 +42,7 @@ type Seen struct {
 	Repairs    *record.Repairs
 	RepairsAt  int64 // its modification revision
 	Recovered  *record.Recovered
+	Backup     *record.Backup
 	Released   Released
 	Revision   int64 // of the store when the records were read
 	Unreadable []policy.Unreadable

@@ -77,7 +77,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.codesCommand(),
 		a.checkCommand(), a.qualifyCommand(),
 		a.bootstrapCommand(), a.pauseCommand(), a.resumeCommand(), a.opCommand(),
-		a.maintenanceCommand(), a.cycleCommand(), a.rolloutCommand(), a.memberCommand(),
+		a.maintenanceCommand(), a.cycleCommand(), a.rolloutCommand(), a.memberCommand(), a.snapshotCommand(),
 		a.recoverCommand(),
 		a.waitCommand(), a.configCommand(), a.versionCommand(),
 	)

@@ -53,6 +53,7 @@ type desk struct {
 	rounds     uint64 // that the loop runs between two looks
 	onAsk      func(*control.Status)
 	onEnd      func() error
+	snapshot   control.SnapshotJob // how the job with snapshots that is asked for ends
 }
 
 // moment is what one look sees of a maintenance. One without a state is its end.
@@ -125,6 +126,22 @@ func (d *desk) Unmute(_ context.Context, code, _ string) error {
 	defer d.mu.Unlock()
 	d.asked = append(d.asked, "unmute "+code)
 	return d.fail
+}
+
+func (d *desk) StartSnapshot(_ context.Context, req control.SnapshotRequest, by string) (control.SnapshotJob, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asked = append(d.asked, strings.TrimSpace("snapshot "+req.Do+" "+req.Name))
+	d.snapshot.Do, d.snapshot.By, d.snapshot.Number = req.Do, by, 1
+	running := d.snapshot
+	running.Ended = nil
+	return running, d.fail
+}
+
+func (d *desk) SnapshotJob() control.SnapshotJob {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.snapshot
 }
 
 func (d *desk) LookAgain(context.Context) error { return nil }

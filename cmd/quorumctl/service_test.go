@@ -25,6 +25,7 @@ func TestHelpOfEveryCommand(t *testing.T) {
 		"rollout", "rollout start --help", "rollout status --help", "rollout pause --help", "rollout resume --help",
 		"rollout abort --help",
 		"member", "member list --help", "member remove --help",
+		"snapshot", "snapshot save --help", "snapshot list --help", "snapshot verify --help", "snapshot prune --help",
 		"wait --help", "config", "config check --help", "config default --help", "version --help")
 	golden(t, "help.golden", help)
 	for line := range strings.Lines(string(help)) {

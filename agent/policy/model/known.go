@@ -24,6 +24,7 @@ const (
 		"does"
 	recordsRead = "constant: every record can be read; one that everything waits for holds back what a pause does"
 	allowed     = "constant: etcd lets every agent do what it asks"
+	noBackup    = "constant: no snapshots are taken: they take no lock and change no member"
 	repairsLeft = "constant: the repairs of the day are not used up"
 	recovers    = "constant: no plan to recover is in force; where one is, this host does nothing else: see " +
 		"recovery_test.go of the policy, which explores that"
@@ -84,5 +85,6 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.VoterDead: Explored,
 		policy.VoterSick: Explored, policy.StandbyLost: Explored, policy.VotersSurplus: Explored,
 		policy.Recovering: recovers, policy.Recovered: recovers, policy.QuorumBack: recovers,
+		policy.BackupOld: noBackup, policy.BackupFailed: noBackup,
 	}
 }

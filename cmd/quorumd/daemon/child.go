@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quorumd/quorumd/agent/backup"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/launch"
@@ -101,6 +102,8 @@ func Child(args []string) (code int, is bool) {
 		err = serveOrders()
 	case moveCommand:
 		err = moveEnvironment()
+	case backup.Command:
+		err = runBackup(args[1:], os.Stdout)
 	case smartCommand:
 		err = smart.Main(rootfile.Root(), os.Stderr)
 	default:

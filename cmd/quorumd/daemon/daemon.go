@@ -32,7 +32,6 @@ import (
 	"github.com/quorumd/quorumd/agent/page"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/reach"
-	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery/survivor"
 	"github.com/quorumd/quorumd/contrib/prometheus"
 	"github.com/quorumd/quorumd/disk"
@@ -105,9 +104,9 @@ func Run(ctx context.Context, opt Options) error {
 	prober := network.New(network.Options{TLS: parts.etcd.TLS, Now: sinceBoot})
 	a, err := agent.New(agent.Options{
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
-		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data,
-		Recovery: parts.recovery, Hold: holdOf(conf, orders),
-		Machine: machine(conf, log), Hooks: hookRunner,
+		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Recovery: parts.recovery,
+		Hold: holdOf(conf, orders), Machine: machine(conf, log), Hooks: hookRunner,
+		Snapshots:    openSnapshots(conf, opt.Config),
 		Hardware:     hardware,
 		Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
 		EtcdSettings: etcdflags.Reader{Environment: conf.Etcd.Environment}.Read,
@@ -227,16 +226,7 @@ func open(conf config.Config, child []string, orders *steward.Client, log *slog.
 	if p.unit, err = openUnit(conf, orders, log); err != nil {
 		return p, err
 	}
-	tls := cluster.TLSFiles{Use: conf.Cluster.TLS != nil}
-	if tls.Use {
-		tls.CA, tls.Cert, tls.Key = conf.Cluster.TLS.CA, conf.Cluster.TLS.Cert, conf.Cluster.TLS.Key
-	}
-	p.etcd, err = cluster.New(cluster.Options{
-		Endpoints: conf.Cluster.Endpoints, TLS: tls,
-		Login: cluster.Login{User: conf.Etcd.User, PasswordFile: conf.Etcd.PasswordFile},
-		Probe: record.KeysFor(conf.Cluster.Name).Lock(), CallTimeout: conf.Timing.CallTimeout, Logger: log,
-	})
-	if err != nil {
+	if p.etcd, err = cluster.New(clusterOptions(conf, log)); err != nil {
 		return p, err
 	}
 	p.data = datadir.Dir{Command: child, DataDir: conf.Etcd.DataDir, WALDir: conf.Etcd.WALDir}

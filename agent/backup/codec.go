@@ -1,0 +1,104 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"filippo.io/age"
+	"github.com/klauspost/compress/zstd"
+)
+
+// window bounds the memory that compressing and expanding take. The hosts that do it serve etcd as well.
+const window = 1 << 20
+
+// Recipients are those to whom a snapshot is encrypted; none for not at all.
+type Recipients struct {
+	all   []age.Recipient
+	names []string // what stands in the manifest for each
+}
+
+// ParseRecipients reads recipients as age writes them ("age1…").
+func ParseRecipients(texts []string) (Recipients, error) {
+	var r Recipients
+	for _, text := range texts {
+		one, err := age.ParseRecipients(strings.NewReader(text))
+		if err != nil || len(one) != 1 {
+			return Recipients{}, fmt.Errorf("%.20q is no recipient of age: age-keygen -y FILE shows one", text)
+		}
+		sum := sha256.Sum256([]byte(text))
+		r.all, r.names = append(r.all, one[0]), append(r.names, hex.EncodeToString(sum[:8]))
+	}
+	return r, nil
+}
+
+// Identities are what a snapshot can be decrypted with; none where there is no file of them.
+type Identities []age.Identity
+
+// ParseIdentities reads them as age-keygen writes them. No error shows what is in them.
+func ParseIdentities(r io.Reader) (Identities, error) {
+	all, err := age.ParseIdentities(io.LimitReader(r, maxIdentities))
+	if err != nil {
+		return nil, errors.New("it holds no identities of age: make them with age-keygen")
+	}
+	return all, nil
+}
+
+// seal gives a writer that compresses and encrypts what is written into w. It must be closed.
+func seal(w io.Writer, to Recipients) (io.WriteCloser, error) {
+	var s sealing
+	if len(to.all) > 0 {
+		encrypted, err := age.Encrypt(w, to.all...)
+		if err != nil {
+			return nil, err
+		}
+		w, s.encrypted = encrypted, encrypted
+	}
+	var err error
+	s.Encoder, err = zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window),
+		zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithLowerEncoderMem(true))
+	return s, err
+}
+
+type sealing struct {
+	*zstd.Encoder
+
+	encrypted io.Closer
+}
+
+func (s sealing) Close() error {
+	err := s.Encoder.Close()
+	if s.encrypted != nil {
+		err = errors.Join(err, s.encrypted.Close())
+	}
+	return err
+}
+
+// unseal undoes what seal has done.
+func unseal(r io.Reader, encrypted bool, with Identities) (io.ReadCloser, error) {
+	if encrypted {
+		if len(with) == 0 {
+			return nil, errors.New("it is encrypted, and there is no identity to read it with: set backup.identityFile")
+		}
+		plain, err := age.Decrypt(r, with...)
+		if _, is := errors.AsType[*age.NoIdentityMatchError](err); is {
+			return nil, errors.New("it is encrypted to others than the identities in backup.identityFile")
+		}
+		if err != nil {
+			return nil, err
+		}
+		r = plain
+	}
+	expanded, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(window), zstd.WithDecoderMaxMemory(8*window))
+	if err != nil {
+		return nil, err
+	}
+	return expanded.IOReadCloser(), nil
+}

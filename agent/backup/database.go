@@ -1,0 +1,163 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"hash/maphash"
+	"os"
+	"runtime/debug"
+
+	"go.etcd.io/bbolt"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// How etcd keeps keys: the bucket "key" maps a revision to what was changed in it, oldest first.
+const (
+	revisionBytes  = 8 + 1 + 8
+	tombstoneBytes = revisionBytes + 1 // the last is 't': the key was deleted
+	keyField       = 1                 // of a mvccpb.KeyValue
+)
+
+// change is one entry of the bucket.
+type change struct {
+	revision  int64
+	tombstone bool
+	key       uint64 // a hash of its name
+}
+
+// inspect opens a database as etcd does, reads all of it, and tells what is in it. The hash is the one that etcd's
+// HashKV gives for the newest revision. It takes some 20 to 40 bytes of memory for each key that ever was since the
+// last compaction. Progress is told the bytes that it has read. What is no such database is an error, never a crash.
+func inspect(ctx context.Context, file *os.File, progress func(int64)) (c Contents, err error) {
+	// The file is mapped: where the disk cannot read it, or it is cut off meanwhile, the read is a fault.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if caught := recover(); caught != nil {
+			c, err = Contents{}, fmt.Errorf("%w: cannot read the database: %v", ErrDamaged, caught)
+		}
+	}()
+	db, err := bbolt.Open(file.Name(), 0, &bbolt.Options{
+		ReadOnly: true,
+		OpenFile: func(string, int, os.FileMode) (*os.File, error) {
+			return os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd())) // it may have no name any more
+		},
+	})
+	if err != nil {
+		return Contents{}, fmt.Errorf("%w: cannot open the database: %w", ErrDamaged, err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = db.View(func(tx *bbolt.Tx) (err error) {
+		c, err = contents(ctx, tx, progress)
+		return err
+	})
+	return c, err
+}
+
+func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (Contents, error) {
+	keys, meta := tx.Bucket([]byte("key")), tx.Bucket([]byte("meta"))
+	if keys == nil || meta == nil {
+		return Contents{}, fmt.Errorf("%w: it is no database of etcd: it has no bucket \"key\" or \"meta\"", ErrDamaged)
+	}
+	c := Contents{CompactRevision: -1}
+	if at := meta.Get([]byte("finishedCompactRev")); len(at) >= revisionBytes {
+		c.CompactRevision = revisionOf(at)
+	}
+	// etcd ends a compaction that was begun when it starts.
+	if at := meta.Get([]byte("scheduledCompactRev")); len(at) >= revisionBytes {
+		c.CompactRevision = max(c.CompactRevision, revisionOf(at))
+	}
+	newest := map[uint64]change{} // of each key
+	seed := maphash.MakeSeed()
+	err := each(ctx, keys, seed, progress, func(at change, _, _ []byte) {
+		newest[at.key] = at
+		c.Revision = max(c.Revision, at.revision)
+	})
+	if err != nil {
+		return Contents{}, err
+	}
+	c.Revision = max(c.Revision, c.CompactRevision, 1)
+	for _, at := range newest {
+		if !at.tombstone {
+			c.Keys++
+		}
+	}
+	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	sum.Write([]byte("key"))
+	err = each(ctx, keys, seed, progress, func(at change, k, v []byte) {
+		// What a compaction deletes counts for nothing, whether it has come to it or not.
+		superseded := newest[at.key] != at || at.tombstone
+		if at.revision <= c.CompactRevision && superseded && c.Keys > 0 ||
+			at.revision == c.CompactRevision && at.tombstone {
+			return
+		}
+		sum.Write(k)
+		sum.Write(v)
+	})
+	c.Hash = sum.Sum32()
+	return c, err
+}
+
+// each gives all changes in their order.
+func each(ctx context.Context, bucket *bbolt.Bucket, seed maphash.Seed, progress func(int64),
+	do func(at change, k, v []byte),
+) error {
+	cursor := bucket.Cursor()
+	count := 0
+	for k, v := cursor.First(); k != nil; k, v = cursor.Next() {
+		at, err := changeOf(k, v, seed)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+		do(at, k, v)
+		progress(int64(len(k) + len(v)))
+		if count++; count%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func changeOf(k, v []byte, seed maphash.Seed) (change, error) {
+	if len(k) != revisionBytes && len(k) != tombstoneBytes || k[8] != '_' || revisionOf(k) < 0 {
+		return change{}, errors.New("a revision in it is none")
+	}
+	name, err := nameOfKey(v)
+	return change{
+		revision:  revisionOf(k),
+		tombstone: len(k) == tombstoneBytes && bytes.HasSuffix(k, []byte("t")),
+		key:       maphash.Bytes(seed, name),
+	}, err
+}
+
+func revisionOf(k []byte) int64 { return int64(binary.BigEndian.Uint64(k)) }
+
+// nameOfKey finds the name of a key in its encoded record.
+func nameOfKey(v []byte) ([]byte, error) {
+	for len(v) > 0 {
+		number, kind, n := protowire.ConsumeTag(v)
+		if n < 0 {
+			break
+		}
+		v = v[n:]
+		if number == keyField && kind == protowire.BytesType {
+			name, n := protowire.ConsumeBytes(v)
+			if n < 0 {
+				break
+			}
+			return name, nil
+		}
+		n = protowire.ConsumeFieldValue(number, kind, v)
+		if n < 0 {
+			break
+		}
+		v = v[n:]
+	}
+	return nil, errors.New("a key in it has no name")
+}

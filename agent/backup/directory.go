@@ -1,0 +1,188 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+const (
+	privateDir  = 0o700
+	privateFile = 0o600
+	// unfinished begins the names of files that are being written. They are no objects.
+	unfinished = ".unfinished-"
+)
+
+// Directory is a store in a directory: of this host, or of another where it is mounted.
+type Directory struct {
+	root *os.Root
+	path string
+}
+
+// OpenDirectory opens the store of a cluster below dir. The directory must be there, as that of a mount that is missing
+// is not to be filled: what is made in it is only the cluster's own. Each must belong to the user of this process, or
+// root, and nobody else may write there.
+func OpenDirectory(dir, cluster string) (*Directory, error) {
+	cannot := func(err error) error { return fmt.Errorf("cannot use the directory %s: %w", dir, err) }
+	if !filepath.IsLocal(cluster) || strings.ContainsRune(cluster, filepath.Separator) {
+		return nil, cannot(fmt.Errorf("%q is no name", cluster))
+	}
+	top, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, cannot(err)
+	}
+	defer func() { _ = top.Close() }() // nothing was written through it
+	if err := ours(top); err != nil {
+		return nil, cannot(err)
+	}
+	if err := top.Mkdir(cluster, privateDir); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, cannot(err)
+	}
+	root, err := top.OpenRoot(cluster)
+	if err != nil {
+		return nil, cannot(err)
+	}
+	if err := ours(root); err != nil {
+		return nil, cannot(errors.Join(err, root.Close()))
+	}
+	return &Directory{root: root, path: filepath.Join(dir, cluster)}, nil
+}
+
+// Close ends the use of it.
+func (d *Directory) Close() error { return d.root.Close() }
+
+// ours tells why others could change what lies in a directory.
+func ours(root *os.Root) error {
+	info, err := root.Stat(".")
+	if err != nil {
+		return err
+	}
+	owner, known := info.Sys().(*syscall.Stat_t)
+	if !known || owner.Uid != 0 && int(owner.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to another user: chown it to the user that quorumd runs as", root.Name())
+	}
+	if info.Mode()&0o022 != 0 {
+		return fmt.Errorf("others than its owner may write %s: chmod go-w", root.Name())
+	}
+	return nil
+}
+
+// Get opens an object.
+func (d *Directory) Get(_ context.Context, name string) (io.ReadCloser, error) {
+	f, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoSnapshot
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no file", name)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// List gives all files that are written to their end.
+func (d *Directory) List(ctx context.Context) ([]Object, error) {
+	dir, err := d.root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	var all []Object
+	for {
+		entries, err := dir.ReadDir(1000)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return nil, err
+		}
+		for _, entry := range entries {
+			info, err := entry.Info()
+			if errors.Is(err, fs.ErrNotExist) { // another agent has just removed it
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			if info.Mode().IsRegular() {
+				all = append(all, Object{Name: entry.Name(), Size: info.Size(), Modified: info.ModTime()})
+			}
+		}
+		if len(all) > MaxObjects {
+			return nil, fmt.Errorf("%s holds more than %d files", d.path, MaxObjects)
+		}
+	}
+}
+
+// Put writes a file to its end before it gets its name.
+func (d *Directory) Put(ctx context.Context, name string, content io.Reader) error {
+	temporary := unfinished + rand.Text() // nobody else's, whoever writes the same name
+	if err := d.write(ctx, temporary, content); err != nil {
+		return errors.Join(err, d.Delete(ctx, temporary))
+	}
+	// A link is refused where there is one of that name, on network file systems too; a rename would replace it.
+	linkErr := d.root.Link(temporary, name)
+	removeErr := d.Delete(ctx, temporary)
+	return errors.Join(linkErr, removeErr, d.sync())
+}
+
+// PutIfAbsent does the same.
+func (d *Directory) PutIfAbsent(ctx context.Context, name string, content []byte) error {
+	return d.Put(ctx, name, strings.NewReader(string(content)))
+}
+
+func (d *Directory) write(ctx context.Context, name string, content io.Reader) error {
+	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, privateFile)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, whileWanted{ctx, content})
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// sync makes names last.
+func (d *Directory) sync() error {
+	dir, err := d.root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// Delete removes a file.
+func (d *Directory) Delete(_ context.Context, name string) error {
+	if err := d.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// whileWanted ends reading with the context.
+type whileWanted struct {
+	ctx context.Context //nolint:containedctx // as long as one copy
+	r   io.Reader
+}
+
+func (w whileWanted) Read(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.r.Read(p)
+}

@@ -1,0 +1,136 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Verify reads a snapshot to its end, opens the database as etcd does, and holds it against its manifest. Without an
+// error, all that the manifest says is so.
+func Verify(ctx context.Context, store Source, m Manifest, o Options) error {
+	database, err := fetch(ctx, store, m, o)
+	if err != nil {
+		return fmt.Errorf("cannot verify the snapshot %s: %w", m.Name, err)
+	}
+	return database.Close()
+}
+
+// MarkVerified notes in the store that a snapshot was verified just now.
+func MarkVerified(ctx context.Context, store Sink, m Manifest) error {
+	err := store.Delete(ctx, m.Name+verifiedEnding)
+	if err == nil {
+		err = store.PutIfAbsent(ctx, m.Name+verifiedEnding, []byte("verified\n"))
+	}
+	if err != nil {
+		return fmt.Errorf("cannot note that the snapshot %s was verified: %w", m.Name, err)
+	}
+	return nil
+}
+
+func fetch(ctx context.Context, store Source, m Manifest, o Options) (*spool, error) {
+	plain, err := Open(ctx, store, m, o.Identities)
+	if err != nil {
+		return nil, err
+	}
+	defer plain.Close()
+	database, err := newSpool(o.Spool)
+	if err != nil {
+		return nil, err
+	}
+	err = database.fill(ctx, plain, o.progress())
+	if err == nil {
+		var found Contents
+		found, err = inspect(ctx, database.File, o.progress())
+		if err == nil && found != m.Contents {
+			err = fmt.Errorf("%w: it holds %+v, and its manifest says %+v", ErrDamaged, found, m.Contents)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, database.Close())
+	}
+	return database, nil
+}
+
+// Listing is what a store holds.
+type Listing struct {
+	Snapshots []Snapshot // the newest first: by revision, and by time where that is the same
+	Strays    []Object   // data without a manifest, manifests without data, and what was never written to its end
+	Unread    []Unread   // manifests that cannot be read
+}
+
+// Unread is a manifest that cannot be read.
+type Unread struct {
+	Name string // of the snapshot
+	Err  error
+}
+
+// List reads all manifests of a store. What is no object of this package is passed over.
+// Progress is told the bytes that each manifest may have; nil for nobody.
+func List(ctx context.Context, store Source, progress func(int64)) (Listing, error) {
+	if progress == nil {
+		progress = func(int64) {}
+	}
+	objects, err := store.List(ctx)
+	if err != nil {
+		return Listing{}, fmt.Errorf("cannot list the snapshots: %w", err)
+	}
+	there := make(map[string]time.Time, len(objects))
+	for _, o := range objects {
+		there[o.Name] = o.Modified
+	}
+	is := func(name string) bool { _, found := there[name]; return found }
+	var l Listing
+	for _, o := range objects {
+		manifest, isManifest := strings.CutSuffix(o.Name, manifestEnding)
+		data, isData := strings.CutSuffix(o.Name, dataEnding)
+		switch {
+		case isManifest && nameOf.MatchString(manifest) && is(manifest+dataEnding):
+			m, err := readManifest(ctx, store, manifest)
+			progress(maxManifest)
+			if ctx.Err() != nil {
+				return Listing{}, fmt.Errorf("cannot list the snapshots: %w", ctx.Err())
+			}
+			if err != nil {
+				l.Unread = append(l.Unread, Unread{manifest, err})
+				continue
+			}
+			one := Snapshot{Manifest: m}
+			if at, verified := there[m.Name+verifiedEnding]; verified {
+				one.VerifiedAt = &at
+			}
+			l.Snapshots = append(l.Snapshots, one)
+		case strings.HasPrefix(o.Name, unfinished), isManifest && nameOf.MatchString(manifest),
+			isData && nameOf.MatchString(data) && !is(data+manifestEnding):
+			l.Strays = append(l.Strays, o)
+		}
+	}
+	slices.SortFunc(l.Snapshots, newer)
+	return l, nil
+}
+
+func newer(a, b Snapshot) int {
+	if a.Revision != b.Revision {
+		if a.Revision > b.Revision {
+			return -1
+		}
+		return 1
+	}
+	return b.TakenAt.Compare(a.TakenAt)
+}
+
+// Remove takes a snapshot away: its manifest first, so that none stands without its data for long.
+func Remove(ctx context.Context, store Sink, m Manifest) error {
+	for _, name := range []string{m.ManifestName(), m.DataName(), m.Name + verifiedEnding} {
+		if err := store.Delete(ctx, name); err != nil {
+			return fmt.Errorf("cannot remove the snapshot %s: %w", m.Name, err)
+		}
+	}
+	return nil
+}

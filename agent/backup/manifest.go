@@ -1,0 +1,124 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"time"
+)
+
+// Version is the version of the manifests that are written, and the only one that is read.
+const Version = 1
+
+// maxManifest bounds a manifest, in bytes.
+const maxManifest = 64 << 10
+
+// ErrNoSnapshot means that the store holds no snapshot of that name, or none at all.
+var ErrNoSnapshot = errors.New("there is no such snapshot")
+
+// Manifest says what a snapshot is.
+type Manifest struct {
+	Version int    `json:"version"`
+	Name    string `json:"name"` // of both objects, without their endings
+
+	Cluster     string    `json:"cluster"`     // quorumd's name of it
+	ClusterID   string    `json:"clusterId"`   // etcd's, in hexadecimal
+	Member      string    `json:"member"`      // from which it was taken, in hexadecimal
+	Host        string    `json:"host"`        // whose agent took it
+	EtcdVersion string    `json:"etcdVersion"` // of the member
+	TakenAt     time.Time `json:"takenAt"`     // by the clock of that host
+
+	Contents
+
+	Size         int64    `json:"size"`         // of the database with its checksum, in bytes
+	StoredSize   int64    `json:"storedSize"`   // of the data object, in bytes
+	StoredSHA256 string   `json:"storedSha256"` // of the data object, in hexadecimal
+	EncryptedTo  []string `json:"encryptedTo,omitempty"`
+}
+
+// Contents are what a database holds, as found in it.
+type Contents struct {
+	Revision        int64 `json:"revision"`
+	CompactRevision int64 `json:"compactRevision"` // -1 where nothing was ever compacted
+	// Hash is what etcd's HashKV gives for that revision after that compaction.
+	Hash uint32 `json:"hash"`
+	// Keys are those that exist at the revision.
+	Keys int64 `json:"keys"`
+}
+
+// Encrypted tells whether an identity is needed to read the data.
+func (m Manifest) Encrypted() bool { return len(m.EncryptedTo) > 0 }
+
+// DataName gives the name of the object that holds the data.
+func (m Manifest) DataName() string { return m.Name + dataEnding }
+
+// ManifestName gives the name of the object that holds the manifest.
+func (m Manifest) ManifestName() string { return m.Name + manifestEnding }
+
+// check tells why a manifest cannot be one that this package has written under that name.
+func (m Manifest) check(name string) error {
+	sum, err := hex.DecodeString(m.StoredSHA256)
+	switch {
+	case m.Version != Version:
+		return fmt.Errorf("its version is %d, and this quorumd reads %d", m.Version, Version)
+	case m.Name != name:
+		return fmt.Errorf("it is the manifest of %q", m.Name)
+	case err != nil || len(sum) != 32:
+		return errors.New("its checksum is none")
+	case m.Size <= 0 || m.StoredSize <= 0 || m.Revision < 0 || m.Keys < 0:
+		return errors.New("its sizes are none")
+	}
+	return nil
+}
+
+func (m Manifest) encode() ([]byte, error) {
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err == nil && len(text) >= maxManifest {
+		err = fmt.Errorf("it has %d bytes, the bound is %d", len(text), maxManifest)
+	}
+	return append(text, '\n'), err
+}
+
+// nameOf is how the names of snapshots look. Nothing else in a store is one.
+var nameOf = regexp.MustCompile(`^[0-9]{19}-[0-9]{8}T[0-9]{6}Z-[A-Za-z0-9._-]{1,255}-[0-9a-f]{16}$`)
+
+// ReadManifest reads the manifest of the snapshot of that name. It is an error if it is not what this package writes;
+// one that is not there is [ErrNoSnapshot].
+func ReadManifest(ctx context.Context, store Source, name string) (Manifest, error) {
+	if !nameOf.MatchString(name) {
+		return Manifest{}, fmt.Errorf("%w: %.300q is no name of one", ErrNoSnapshot, name)
+	}
+	m, err := readManifest(ctx, store, name)
+	if err != nil {
+		return Manifest{}, fmt.Errorf("cannot read the manifest of %s: %w", name, err)
+	}
+	return m, nil
+}
+
+func readManifest(ctx context.Context, store Source, name string) (Manifest, error) {
+	r, err := store.Get(ctx, name+manifestEnding)
+	if err != nil {
+		return Manifest{}, err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(io.LimitReader(r, maxManifest+1))
+	if err != nil {
+		return Manifest{}, err
+	}
+	if len(text) > maxManifest {
+		return Manifest{}, fmt.Errorf("it has more than %d bytes", maxManifest)
+	}
+	var m Manifest
+	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&m); err != nil {
+		return Manifest{}, err
+	}
+	return m, m.check(name)
+}

@@ -1,0 +1,119 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// ErrDamaged means that a snapshot is not what its manifest says.
+var ErrDamaged = errors.New("the snapshot is damaged")
+
+// Open gives the database of a snapshot as etcd's snapshot stream sent it: the file, and 32 bytes with its SHA-256
+// behind it, as etcdutl expects it. What was read is whole and unchanged only when a read gives [io.EOF]; until then it
+// must not be used. What is not as the manifest says gives [ErrDamaged].
+func Open(ctx context.Context, store Source, m Manifest, with Identities) (io.ReadCloser, error) {
+	cannot := func(err error) error { return fmt.Errorf("cannot open the snapshot %s: %w", m.Name, err) }
+	if err := m.check(m.Name); err != nil {
+		return nil, cannot(err)
+	}
+	object, err := store.Get(ctx, m.DataName())
+	if err != nil {
+		return nil, cannot(err)
+	}
+	o := &opened{
+		manifest: m, object: object,
+		stored: &counted{r: io.LimitReader(whileWanted{ctx, object}, m.StoredSize+1), sum: sha256.New()},
+	}
+	if o.unsealed, err = unseal(o.stored, m.Encrypted(), with); err != nil {
+		err = o.blame(err)
+		object.Close()
+		return nil, cannot(err)
+	}
+	o.plain = io.LimitReader(o.unsealed, m.Size+1)
+	return o, nil
+}
+
+// counted counts and sums what is read.
+type counted struct {
+	r   io.Reader
+	n   int64
+	sum hash.Hash
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	c.sum.Write(p[:n])
+	return n, err
+}
+
+// opened is a snapshot that is read.
+type opened struct {
+	manifest Manifest
+	object   io.Closer
+	stored   *counted
+	unsealed io.ReadCloser
+	plain    io.Reader
+	size     int64 // that was read of it
+}
+
+func (o *opened) Read(p []byte) (int, error) {
+	n, err := o.plain.Read(p)
+	o.size += int64(n)
+	switch {
+	case err == nil:
+		return n, nil
+	case errors.Is(err, io.EOF):
+		if err := o.whole(); err != nil {
+			return n, fmt.Errorf("cannot read the snapshot %s: %w", o.manifest.Name, err)
+		}
+		return n, io.EOF
+	}
+	return n, fmt.Errorf("cannot read the snapshot %s: %w", o.manifest.Name, o.blame(err))
+}
+
+// blame tells an object that was cut off or changed from a store that does not answer, and both from all else.
+func (o *opened) blame(err error) error {
+	if _, readErr := io.Copy(io.Discard, o.stored); readErr != nil {
+		return readErr
+	}
+	return cmp.Or(o.storedWhole(), err)
+}
+
+func (o *opened) storedWhole() error {
+	switch m := o.manifest; {
+	case o.stored.n < m.StoredSize:
+		return fmt.Errorf("%w: %d bytes are stored, and %d were written", ErrDamaged, o.stored.n, m.StoredSize)
+	case o.stored.n > m.StoredSize:
+		return fmt.Errorf("%w: more is stored than the %d bytes that were written", ErrDamaged, m.StoredSize)
+	case hex.EncodeToString(o.stored.sum.Sum(nil)) != m.StoredSHA256:
+		return fmt.Errorf("%w: the SHA-256 of what is stored is not that of what was written", ErrDamaged)
+	}
+	return nil
+}
+
+// whole is asked at the end.
+func (o *opened) whole() error {
+	if _, err := io.Copy(io.Discard, o.stored); err != nil {
+		return err
+	}
+	if err := o.storedWhole(); err != nil {
+		return err
+	}
+	if o.size != o.manifest.Size {
+		return fmt.Errorf("%w: the database has not the %d bytes that it had", ErrDamaged, o.manifest.Size)
+	}
+	return nil
+}
+
+// Close ends reading.
+func (o *opened) Close() error { return errors.Join(o.unsealed.Close(), o.object.Close()) }

@@ -1,0 +1,120 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// asChild is the argument by which this program, started again, is a child that does a job.
+const asChild = "-child-of-a-runner"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == asChild {
+		if err := Child(context.Background(), os.Stdout, childOf(os.Args[2])); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// childOf gives what a child does that is asked for that kind of job.
+func childOf(kind string) func(context.Context, func(int64)) (Outcome, error) {
+	return func(ctx context.Context, progress func(int64)) (Outcome, error) {
+		switch kind {
+		case "succeed":
+			progress(7 << 20)
+			return Outcome{Snapshots: []Snapshot{{Manifest: Manifest{Name: "one"}}}}, nil
+		case "fail":
+			return Outcome{}, errors.New("cannot save a snapshot: the disk is full")
+		case "crash":
+			os.Stderr.WriteString("it has crashed\n")
+			os.Exit(2)
+		case "crawl": // on and on, and too little
+			for range time.NewTicker(10 * time.Millisecond).C {
+				progress(1)
+			}
+		}
+		<-make(chan struct{})
+		return Outcome{}, ctx.Err()
+	}
+}
+
+func runner(patience time.Duration) *Runner {
+	return &Runner{Command: []string{os.Args[0], asChild}, Patience: patience, Wall: time.Now}
+}
+
+// runs starts a job and gives it as it has ended.
+func runs(t *testing.T, r *Runner, kind string) Job {
+	t.Helper()
+	ended := make(chan Job, 1)
+	_, err := r.Start(t.Context(), kind, "root", nil, func(j Job) { ended <- j })
+	must(t, err)
+	select {
+	case j := <-ended:
+		return j
+	case <-time.After(2 * bound):
+		t.Fatal("it does not end")
+		return Job{}
+	}
+}
+
+func TestAJobEndsAsItsProcessDoes(t *testing.T) {
+	t.Parallel()
+	r := runner(bound)
+	if j := runs(t, r, "succeed"); j.Err != nil || j.Number != 1 || j.Bytes != 7<<20 || j.Ended.IsZero() ||
+		len(j.Outcome.Snapshots) != 1 || j.Outcome.Snapshots[0].Name != "one" {
+		t.Errorf("%+v", j)
+	}
+	for kind, want := range map[string]string{
+		"fail": "cannot save a snapshot: the disk is full", "crash": "it has crashed",
+	} {
+		if j := runs(t, r, kind); j.Err == nil || j.Err.Error() != want || len(j.Outcome.Snapshots) > 0 {
+			t.Errorf("%s: %+v", kind, j)
+		}
+	}
+	if j := r.Job(); j.Number != 3 {
+		t.Errorf("%+v", j)
+	}
+}
+
+func TestAJobThatDoesNotGoOnIsEnded(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"hang", "crawl"} {
+		j := runs(t, runner(time.Second), kind)
+		if j.Err == nil || !strings.Contains(j.Err.Error(), "does not answer") {
+			t.Errorf("%s: %v", kind, j.Err)
+		}
+	}
+}
+
+func TestOneJobRunsAtATime(t *testing.T) {
+	t.Parallel()
+	r := runner(bound)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan Job, 1)
+	first, err := r.Start(ctx, "hang", "root", nil, func(j Job) { ended <- j })
+	must(t, err)
+	if again, err := r.Start(t.Context(), "succeed", "root", nil, nil); !errors.Is(err, ErrRunning) ||
+		again.Kind != first.Kind {
+		t.Errorf("%+v, %v", again, err)
+	}
+	cancel()
+	if j := <-ended; !errors.Is(j.Err, context.Canceled) {
+		t.Errorf("%+v", j)
+	}
+	if j := runs(t, r, "succeed"); j.Err != nil {
+		t.Errorf("%+v", j)
+	}
+}

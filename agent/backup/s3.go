@@ -1,0 +1,194 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+)
+
+// partSize bounds the memory that an upload of unknown length takes: one part is held at a time. With at most 10,000
+// parts a snapshot may have 156 GiB.
+const partSize = 16 << 20
+
+// tries is how often a request is made that fails for a reason which may pass.
+const tries = 3
+
+// maxCredentials bounds a file of credentials, in bytes, and maxAuthorities one of certificates.
+const (
+	maxCredentials = 16 << 10
+	maxAuthorities = 1 << 20
+)
+
+// S3Options say how an S3-compatible store is reached.
+type S3Options struct {
+	Endpoint    *url.URL // scheme, host and port
+	Bucket      string   // must be there
+	Prefix      string   // of all names, before the cluster's; may be empty
+	Cluster     string
+	Region      string // empty: the store is asked
+	Credentials string // path of the file with the keys
+	CA          string // path of the certificate authorities; empty: those of the system
+}
+
+// S3 is a store that speaks S3's protocol.
+type S3 struct {
+	client *minio.Core
+	bucket string
+	prefix string
+	file   string // of the credentials, for errors
+}
+
+// OpenS3 opens the store of a cluster. It reads the files that the options name, and connects to nothing yet.
+func OpenS3(o S3Options) (*S3, error) {
+	cannot := func(err error) error { return fmt.Errorf("cannot use the store %s: %w", o.Endpoint.Host, err) }
+	key, secret, err := readCredentials(o.Credentials)
+	if err != nil {
+		return nil, cannot(fmt.Errorf("credentials file %s: %w", o.Credentials, err))
+	}
+	secure := o.Endpoint.Scheme == "https"
+	transport, err := minio.DefaultTransport(secure)
+	if err != nil {
+		return nil, cannot(err)
+	}
+	if o.CA != "" {
+		if transport.TLSClientConfig.RootCAs, err = authorities(o.CA); err != nil {
+			return nil, cannot(fmt.Errorf("certificate authorities %s: %w", o.CA, err))
+		}
+	}
+	client, err := minio.NewCore(o.Endpoint.Host, &minio.Options{
+		Creds: credentials.NewStaticV4(key, secret, ""), Secure: secure, Region: o.Region, Transport: transport,
+		MaxRetries: tries,
+	})
+	if err != nil {
+		return nil, cannot(err)
+	}
+	prefix := o.Cluster + "/"
+	if o.Prefix != "" {
+		prefix = o.Prefix + "/" + prefix
+	}
+	return &S3{client: client, bucket: o.Bucket, prefix: prefix, file: o.Credentials}, nil
+}
+
+// Get opens an object.
+func (s *S3) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	r, _, _, err := s.client.GetObject(ctx, s.bucket, s.prefix+name, minio.GetObjectOptions{})
+	return r, s.plain(err)
+}
+
+// List gives the objects of the cluster.
+func (s *S3) List(ctx context.Context) ([]Object, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the listing where it is not read to its end
+	var all []Object
+	for o := range s.client.Client.ListObjects(ctx, s.bucket, minio.ListObjectsOptions{Prefix: s.prefix}) {
+		if o.Err != nil {
+			return nil, s.plain(o.Err)
+		}
+		if all = append(all, Object{
+			Name: strings.TrimPrefix(o.Key, s.prefix), Size: o.Size, Modified: o.LastModified,
+		}); len(all) > MaxObjects {
+			return nil, fmt.Errorf("%s holds more than %d objects below %s", s.bucket, MaxObjects, s.prefix)
+		}
+	}
+	return all, ctx.Err()
+}
+
+// Put writes an object of unknown length, a part at a time. The parts of one that fails are taken back.
+func (s *S3) Put(ctx context.Context, name string, content io.Reader) error {
+	_, err := s.client.Client.PutObject(ctx, s.bucket, s.prefix+name, content, -1, minio.PutObjectOptions{
+		PartSize: partSize, NumThreads: 1, ContentType: "application/octet-stream",
+	})
+	if err != nil {
+		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandon)
+		defer cancel()
+		_ = s.client.RemoveIncompleteUpload(again, s.bucket, s.prefix+name) // there may be none
+		return s.plain(err)
+	}
+	return nil
+}
+
+// PutIfAbsent writes an object of known length: with an unknown one the condition would not reach the store.
+func (s *S3) PutIfAbsent(ctx context.Context, name string, content []byte) error {
+	o := minio.PutObjectOptions{DisableMultipart: true, ContentType: "application/octet-stream"}
+	o.SetMatchETagExcept("*")
+	_, err := s.client.Client.PutObject(ctx, s.bucket, s.prefix+name, bytes.NewReader(content), int64(len(content)), o)
+	return s.plain(err)
+}
+
+// Delete takes an object away.
+func (s *S3) Delete(ctx context.Context, name string) error {
+	err := s.client.RemoveObject(ctx, s.bucket, s.prefix+name, minio.RemoveObjectOptions{})
+	if err = s.plain(err); errors.Is(err, ErrNoSnapshot) {
+		return nil
+	}
+	return err
+}
+
+// plain says what the store's error means. What came from the reader of an upload is left as it is.
+func (s *S3) plain(err error) error {
+	answer, is := errors.AsType[minio.ErrorResponse](err)
+	if !is {
+		return err
+	}
+	switch answer.Code {
+	case minio.NoSuchKey:
+		return ErrNoSnapshot
+	case minio.NoSuchBucket:
+		return fmt.Errorf("the store has no bucket %s: make it, or correct backup.store.s3.bucket", s.bucket)
+	case minio.PreconditionFailed:
+		return errors.New("the store holds an object of that name already")
+	case minio.AccessDenied, "InvalidAccessKeyId", "SignatureDoesNotMatch":
+		return fmt.Errorf("the store refuses the keys in %s (%s): put keys there that may read, write, list and "+
+			"delete in the bucket %s", s.file, answer.Code, s.bucket)
+	}
+	return fmt.Errorf("the store answers %s: %w", answer.Code, err)
+}
+
+// readCredentials reads the two keys. No error shows what is in the file.
+func readCredentials(path string) (key, secret string, err error) {
+	text, err := readPrivate(path, maxCredentials)
+	if err != nil {
+		return "", "", err
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, "=")
+		switch strings.TrimSpace(name) {
+		case "aws_access_key_id":
+			key = strings.TrimSpace(value)
+		case "aws_secret_access_key":
+			secret = strings.TrimSpace(value)
+		}
+	}
+	if key == "" || secret == "" {
+		return "", "", errors.New("it must hold the lines aws_access_key_id = KEY and aws_secret_access_key = SECRET")
+	}
+	return key, secret, nil
+}
+
+func authorities(path string) (*x509.CertPool, error) {
+	f, err := openSmall(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := readSmall(f, maxAuthorities)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, errors.New("there is no certificate in it")
+	}
+	return pool, nil
+}

@@ -1,0 +1,265 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build s3
+
+package backup
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	accessKey = "THEACCESSKEY"
+	secretKey = "the-secret-key-nobody-may-see"
+	bucket    = "etcd-snapshots"
+)
+
+// versitygw runs an S3 server on a directory and gives its address and that directory.
+func versitygw(t *testing.T) (address, dir string) {
+	t.Helper()
+	program, err := filepath.Abs("../../.cache/s3/versitygw")
+	must(t, err)
+	if _, err := os.Stat(program); err != nil {
+		t.Fatalf("%v: make test-s3 builds it", err)
+	}
+	dir = t.TempDir()
+	address = fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
+	must(t, os.MkdirAll(filepath.Join(dir, "data", bucket), 0o700))
+	must(t, os.Mkdir(filepath.Join(dir, "meta"), 0o700))
+	var said bytes.Buffer
+	command := exec.Command(program, "--port", address, "--quiet", "posix", "--sidecar", filepath.Join(dir, "meta"),
+		filepath.Join(dir, "data"))
+	command.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+accessKey, "ROOT_SECRET_KEY="+secretKey)
+	command.Stdout, command.Stderr = &said, &said
+	must(t, command.Start())
+	t.Cleanup(func() {
+		command.Process.Kill()
+		command.Wait()
+		if t.Failed() {
+			t.Logf("the store says %s", &said)
+		}
+	})
+	testbed.Eventually(t, bound, "the store answers", func() bool {
+		answer, err := http.Get("http://" + address)
+		if err == nil {
+			answer.Body.Close()
+		}
+		return err == nil
+	})
+	return address, filepath.Join(dir, "data", bucket)
+}
+
+// s3To opens the store at an address.
+func s3To(t *testing.T, address, secret string) *S3 {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "credentials")
+	text := fmt.Sprintf("[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n", accessKey, secret)
+	must(t, os.WriteFile(file, []byte(text), 0o400))
+	s, err := OpenS3(S3Options{
+		Endpoint: &url.URL{Scheme: "http", Host: address}, Bucket: bucket, Prefix: "backups", Cluster: "prod",
+		Region: "us-east-1", Credentials: file,
+	})
+	must(t, err)
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	return s
+}
+
+func TestAnS3StoreKeepsSnapshotsAsADirectoryDoes(t *testing.T) {
+	t.Parallel()
+	address, _ := versitygw(t)
+	s, o := s3To(t, address, secretKey), options(t)
+	raw := rawSnapshot(t)
+	m, err := Save(t.Context(), s, streamOf(raw), o)
+	must(t, err)
+	_, err = Save(t.Context(), s, streamOf(raw), o)
+	must(t, err)
+	must(t, Verify(t.Context(), s, m, o))
+	must(t, MarkVerified(t.Context(), s, m))
+	must(t, MarkVerified(t.Context(), s, m))
+	l, err := List(t.Context(), s, nil)
+	must(t, err)
+	i := slices.IndexFunc(l.Snapshots, func(s Snapshot) bool { return s.Name == m.Name })
+	if len(l.Snapshots) != 2 || len(l.Strays)+len(l.Unread) > 0 || l.Snapshots[i].VerifiedAt == nil ||
+		time.Since(*l.Snapshots[i].VerifiedAt) > time.Minute {
+		t.Errorf("%+v", l)
+	}
+	r, err := Open(t.Context(), s, m, nil)
+	must(t, err)
+	got, err := io.ReadAll(r)
+	must(t, err)
+	must(t, r.Close())
+	if !bytes.Equal(got, raw) {
+		t.Error("other bytes came back")
+	}
+	must(t, Remove(t.Context(), s, m))
+	must(t, Remove(t.Context(), s, m))
+	if err := Verify(t.Context(), s, m, o); !errors.Is(err, ErrNoSnapshot) {
+		t.Errorf("removed: %v", err)
+	}
+}
+
+func TestOfManyWhoWriteOneNameToAnS3StoreOneGetsIt(t *testing.T) {
+	t.Parallel()
+	address, dir := versitygw(t)
+	var won atomic.Int64
+	var winner atomic.Value
+	var all sync.WaitGroup
+	for writer := range 32 {
+		s := s3To(t, address, secretKey)
+		all.Go(func() {
+			text := fmt.Sprint("writer ", writer)
+			if err := s.PutIfAbsent(t.Context(), "one", []byte(text)); err == nil {
+				won.Add(1)
+				winner.Store(text)
+			}
+		})
+	}
+	all.Wait()
+	there, err := os.ReadFile(filepath.Join(dir, "backups", "prod", "one"))
+	must(t, err)
+	if won.Load() != 1 || winner.Load() != string(there) {
+		t.Errorf("%d have won, and %q is there", won.Load(), there)
+	}
+}
+
+func TestWhatAnS3StoreGivesBackDamagedIsFound(t *testing.T) {
+	t.Parallel()
+	address, dir := versitygw(t)
+	s, o := s3To(t, address, secretKey), options(t)
+	m, err := Save(t.Context(), s, streamOf(rawSnapshot(t)), o)
+	must(t, err)
+	path := filepath.Join(dir, "backups", "prod", m.DataName())
+	whole, err := os.ReadFile(path)
+	must(t, err)
+	flipped := bytes.Clone(whole)
+	flipped[len(whole)/2] ^= 1
+	for name, content := range map[string][]byte{"flipped": flipped, "cut off": whole[:len(whole)/2]} {
+		must(t, os.WriteFile(path, content, 0o600))
+		if err := Verify(t.Context(), s, m, o); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAnS3StoreThatDoesNotTakeASnapshotIsNamedAndItsKeysAreNot(t *testing.T) {
+	t.Parallel()
+	address, dir := versitygw(t)
+	raw := rawSnapshot(t)
+	nobody := fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
+	missing := s3To(t, address, secretKey)
+	missing.bucket = "no-such-bucket"
+	for want, s := range map[string]*S3{
+		"connection refused":           s3To(t, nobody, secretKey),
+		"the store refuses the keys":   s3To(t, address, "wrong-key"),
+		"has no bucket no-such-bucket": missing,
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), bound)
+		_, err := Save(ctx, s, streamOf(raw), options(t))
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		if strings.Contains(fmt.Sprint(err), "wrong-key") || strings.Contains(fmt.Sprint(err), secretKey) {
+			t.Errorf("a key is told: %v", err)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*", "*", "*")); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+func TestAnUploadThatIsAbandonedLeavesNothing(t *testing.T) {
+	t.Parallel()
+	address, dir := versitygw(t)
+	s := s3To(t, address, secretKey)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	// the store has the first part, and the rest never comes
+	content := io.MultiReader(io.LimitReader(rand.Reader, partSize+1), endless{ctx, cancel})
+	if err := s.Put(ctx, "half", content); err == nil {
+		t.Error("it was put")
+	}
+	left, err := s.List(t.Context())
+	must(t, err)
+	parts := 0
+	for u := range s.client.ListIncompleteUploads(t.Context(), bucket, "", true) {
+		must(t, u.Err)
+		parts++
+	}
+	if len(left) > 0 || parts > 0 {
+		t.Errorf("%v and %d uploads are left in %s", left, parts, dir)
+	}
+}
+
+// endless cancels once it is read and gives nothing.
+type endless struct {
+	ctx    context.Context
+	cancel func()
+}
+
+func (e endless) Read([]byte) (int, error) {
+	e.cancel()
+	<-e.ctx.Done()
+	return 0, e.ctx.Err()
+}
+
+func TestAnUploadTakesLittleMemory(t *testing.T) {
+	address, _ := versitygw(t)
+	s := s3To(t, address, secretKey)
+	var before, now runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	most := uint64(0)
+	content := io.LimitReader(rand.Reader, 160<<20)
+	err := s.Put(t.Context(), "large", told{content, func(int64) {
+		if runtime.ReadMemStats(&now); now.HeapInuse > before.HeapInuse {
+			most = max(most, now.HeapInuse-before.HeapInuse)
+		}
+	}})
+	must(t, err)
+	t.Logf("%d MiB at most", most>>20)
+	if most > 48<<20 {
+		t.Errorf("%d MiB of memory", most>>20)
+	}
+}
+
+func TestCredentialsThatOthersMayReadAreRefused(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "credentials")
+	for text, want := range map[string]string{
+		"aws_access_key_id = A\naws_secret_access_key = SECRET\n": "chmod 0400",
+		"aws_secret_access_key = SECRET\n":                        "it must hold the lines",
+	} {
+		mode := os.FileMode(0o400)
+		if want == "chmod 0400" {
+			mode = 0o440
+		}
+		os.Remove(file)
+		must(t, os.WriteFile(file, []byte(text), mode))
+		must(t, os.Chmod(file, mode))
+		_, err := OpenS3(S3Options{Endpoint: &url.URL{Scheme: "http", Host: "127.0.0.1:1"}, Credentials: file})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "SECRET\n") {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// abandon bounds taking away what was written before something failed.
+const abandon = 20 * time.Second
+
+// Stream is a snapshot of a member as etcd sends it. Its end is the SHA-256 of what came before.
+type Stream struct {
+	io.Reader
+
+	Cluster, ClusterID, Member, Host, EtcdVersion string // as in the manifest
+}
+
+// Options say how a snapshot is taken or verified.
+type Options struct {
+	Spool      string      // directory on this host with room for the database; nothing stays in it
+	Recipients Recipients  // to encrypt to
+	Identities Identities  // to decrypt with
+	Now        time.Time   // for the name and the manifest
+	Progress   func(int64) // is told of each so many bytes that were done; nil for nobody
+}
+
+func (o Options) progress() func(int64) {
+	if o.Progress != nil {
+		return o.Progress
+	}
+	return func(int64) {}
+}
+
+// Save takes a snapshot into the store and gives its manifest. It returns without an error only when what lies in the
+// store was read back and is what was written.
+func Save(ctx context.Context, store Store, from Stream, o Options) (Manifest, error) {
+	m, err := save(ctx, store, from, o)
+	if err != nil {
+		return Manifest{}, fmt.Errorf("cannot save a snapshot: %w", err)
+	}
+	return m, nil
+}
+
+func save(ctx context.Context, store Store, from Stream, o Options) (Manifest, error) {
+	database, err := newSpool(o.Spool)
+	if err != nil {
+		return Manifest{}, err
+	}
+	defer database.Close()
+	if err := database.fill(ctx, from, o.progress()); err != nil {
+		return Manifest{}, err
+	}
+	m := Manifest{
+		Version: Version, Cluster: from.Cluster, ClusterID: from.ClusterID, Member: from.Member, Host: from.Host,
+		EtcdVersion: from.EtcdVersion, TakenAt: o.Now.UTC().Truncate(time.Second), Size: database.size,
+		EncryptedTo: o.Recipients.names,
+	}
+	if m.Contents, err = inspect(ctx, database.File, o.progress()); err != nil {
+		return Manifest{}, err
+	}
+	random := make([]byte, 8)
+	_, _ = rand.Read(random) // never fails
+	m.Name = fmt.Sprintf("%019d-%s-%s-%x", m.Revision, m.TakenAt.Format("20060102T150405Z"), m.Host, random)
+	if !nameOf.MatchString(m.Name) {
+		return Manifest{}, fmt.Errorf("%.300q cannot be the name of an object: the host's name is in it", m.Name)
+	}
+	if err := put(ctx, store, &m, database, o); err != nil {
+		// Not even what is left of the time is used up by it: the reason may be that it has ended.
+		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandon)
+		defer cancel()
+		return Manifest{}, errors.Join(err, store.Delete(again, m.DataName()))
+	}
+	return m, nil
+}
+
+// put writes the data, reads it back, and writes the manifest.
+func put(ctx context.Context, store Store, m *Manifest, database *spool, o Options) error {
+	if _, err := database.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	stored := &counted{sum: sha256.New()}
+	sealed, into := io.Pipe()
+	sealing := make(chan struct{})
+	go func() {
+		defer close(sealing)
+		into.CloseWithError(sealInto(into, told{database, o.progress()}, o.Recipients))
+	}()
+	stored.r = sealed
+	err := store.Put(ctx, m.DataName(), stored)
+	sealed.CloseWithError(err) // ends the other side if not all was read
+	<-sealing
+	if err != nil {
+		return err
+	}
+	m.StoredSize, m.StoredSHA256 = stored.n, hex.EncodeToString(stored.sum.Sum(nil))
+	if err := readBack(ctx, store, *m, o.progress()); err != nil {
+		return fmt.Errorf("cannot read back what was written: %w", err)
+	}
+	text, err := m.encode()
+	if err != nil {
+		return err
+	}
+	return store.PutIfAbsent(ctx, m.ManifestName(), text)
+}
+
+func sealInto(w io.Writer, database io.Reader, to Recipients) error {
+	sealed, err := seal(w, to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(sealed, database)
+	return errors.Join(err, sealed.Close())
+}
+
+// readBack holds the stored bytes against those that were written.
+func readBack(ctx context.Context, store Source, m Manifest, progress func(int64)) error {
+	object, err := store.Get(ctx, m.DataName())
+	if err != nil {
+		return err
+	}
+	defer object.Close()
+	stored := &counted{r: io.LimitReader(whileWanted{ctx, object}, m.StoredSize+1), sum: sha256.New()}
+	if _, err := io.Copy(io.Discard, told{stored, progress}); err != nil {
+		return err
+	}
+	return (&opened{manifest: m, stored: stored}).storedWhole()
+}
+
+// told tells of what is read.
+type told struct {
+	r        io.Reader
+	progress func(int64)
+}
+
+func (t told) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	t.progress(int64(n))
+	return n, err
+}

@@ -1,0 +1,19 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/trigger"
+)
+
+// Open tells whether snapshots may be taken at that time.
+func (b Backup) Open(at time.Time) bool {
+	return len(b.Windows) == 0 || slices.ContainsFunc(b.Windows, func(text string) bool {
+		w, err := trigger.ParseWindow(text)
+		return err == nil && w.Contains(at) // the configuration is checked
+	})
+}

@@ -1,0 +1,39 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"hash/fnv"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// spreads is into how many parts of a tenth of the interval clusters are spread.
+const spreads = 1000
+
+// backup makes the view of the cluster's snapshots from the record of how the last ones went.
+func (b *Builder) backup(r *round.Round) policy.Backup {
+	c := b.config.Backup
+	every := time.Duration(c.Every)
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(b.config.Cluster.Name)) // never fails
+	out := policy.Backup{
+		Every: every, Spread: every / 10 / spreads * time.Duration(h.Sum32()%spreads), Open: c.Open(r.Wall),
+	}
+	saved := r.Backup != nil && !r.Backup.Saved.IsZero()
+	lacking := b.since.truth("no snapshot", !saved, r.At, r.Number)
+	if saved {
+		out.Saved, out.Age = true, r.Wall.Sub(r.Backup.Saved)
+	} else {
+		out.Age = lacking
+	}
+	if r.Backup != nil && !r.Backup.Failed.IsZero() {
+		out.Failed = &policy.BackupFailure{
+			Host: r.Backup.FailedHost, Text: r.Backup.Cause, Age: r.Wall.Sub(r.Backup.Failed),
+		}
+	}
+	return out
+}

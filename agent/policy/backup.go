@@ -1,0 +1,98 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"time"
+)
+
+// Backup is what is known of the cluster's snapshots.
+type Backup struct {
+	Every  time.Duration // how old the newest may get; 0 when none is taken by itself
+	Spread time.Duration // less than a tenth of that, another for each cluster: not all are due at once
+	Open   bool          // by the windows of the configuration one may be taken now
+	Saved  bool          // there is one
+	Age    time.Duration // of the newest, by wall clocks; without one, since this agent looks
+	Failed *BackupFailure
+}
+
+// BackupFailure is a snapshot that was tried in vain since the last one that was saved.
+type BackupFailure struct {
+	Host string
+	Text string
+	Age  time.Duration
+}
+
+// BackupNote says what is to be done about snapshots. It is no step: it takes no lock, and changes nothing.
+type BackupNote struct {
+	Take   bool   // now, by this host
+	Member uint64 // of which
+	By     string // the name of the host that takes the next one; empty when nobody can
+	Due    time.Duration
+	Text   string // when the next is due and who takes it, or what keeps it
+}
+
+// backupRetry is between two tries after one that failed, unless snapshots are due more often.
+const backupRetry = 10 * time.Minute
+
+// noteBackup decides who takes the next snapshot, and when: the host of the member that it costs least, so that the
+// database does not cross the network to be written elsewhere. A pause does not keep it: that is when one is wanted.
+func noteBackup(v View) BackupNote {
+	if v.Backup.Every == 0 {
+		return BackupNote{}
+	}
+	from, why := snapshotSource(v, func(_ Member, h Host) bool { return h.Manage })
+	if why != "" {
+		return BackupNote{Text: "nobody takes snapshots: " + why}
+	}
+	taker, _ := v.hostOf(from)
+	n := BackupNote{Member: from.ID, By: taker.Name, Due: v.backupDue()}
+	switch {
+	case n.Due > 0:
+		n.Text = fmt.Sprintf("the next snapshot is due in %s, by %s", n.Due.Round(time.Minute), n.By)
+	case !v.Backup.Open:
+		n.Text = fmt.Sprintf("the next snapshot is due, and %s waits for a window", n.By)
+	default:
+		n.Text = fmt.Sprintf("the next snapshot is due, by %s", n.By)
+		n.Take = taker.PeerURL == v.Self.PeerURL && v.Self.Mode == Manage
+	}
+	return n
+}
+
+// backupDue gives in how long the next one is due. One that seems to come from the future was taken by a host whose
+// clock is wrong: it counts for no longer than one that is as old.
+func (v View) backupDue() time.Duration {
+	b := v.Backup
+	due := time.Duration(0)
+	if b.Saved {
+		due = max(0, b.Every-b.Spread-b.Age.Abs())
+	}
+	if b.Failed != nil {
+		due = max(due, min(b.Every, backupRetry)-b.Failed.Age.Abs())
+	}
+	return due
+}
+
+// backupOld tells that the newest snapshot is twice as old as it should get, which leaves time for one that fails.
+func backupOld(v View) (string, bool) {
+	b := v.Backup
+	switch {
+	case b.Every == 0 || b.Age < 2*b.Every:
+		return "", false
+	case !b.Saved:
+		return fmt.Sprintf("there is no snapshot, and there should be one every %s", b.Every), true
+	}
+	return fmt.Sprintf("the newest snapshot is more than %s old, and there should be one every %s",
+		b.Age.Truncate(b.Every), b.Every), true
+}
+
+// backupFailed tells that the last snapshot that was tried was not saved.
+func backupFailed(v View) (string, bool) {
+	f := v.Backup.Failed
+	if f == nil {
+		return "", false
+	}
+	return fmt.Sprintf("on %s: %s", f.Host, f.Text), true
+}

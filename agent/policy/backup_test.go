@@ -1,0 +1,108 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// backedUp is the cluster of guarded, as its standby sees it, with a snapshot of an hour ago.
+func backedUp() View {
+	v := guarded()
+	for i := range v.Hosts {
+		v.Hosts[i].Manage, v.Hosts[i].Name = true, v.Hosts[i].ID[len("http://"):]
+	}
+	v.Self.PeerURL, v.Self.Mode = "http://n4", Manage
+	v.Backup = Backup{Every: 6 * time.Hour, Spread: 20 * time.Minute, Open: true, Saved: true, Age: time.Hour}
+	return v
+}
+
+func TestASnapshotIsTakenWhenItIsDueByTheHostItCostsLeast(t *testing.T) {
+	t.Parallel()
+	due := func(v *View) { v.Backup.Age = 5*time.Hour + 41*time.Minute }
+	for name, c := range map[string]struct {
+		change func(*View)
+		take   bool
+		text   string
+	}{
+		"not yet":             {func(*View) {}, false, "the next snapshot is due in 4h40m0s, by n4"},
+		"due":                 {due, true, "the next snapshot is due, by n4"},
+		"the first":           {func(v *View) { v.Backup.Saved, v.Backup.Age = false, 0 }, true, "due, by n4"},
+		"off":                 {func(v *View) { due(v); v.Backup.Every = 0 }, false, ""},
+		"no window":           {func(v *View) { due(v); v.Backup.Open = false }, false, "n4 waits for a window"},
+		"paused":              {func(v *View) { due(v); v.Pause = &Pause{} }, true, "due, by n4"},
+		"elsewhere":           {func(v *View) { due(v); v.Self.PeerURL = "http://n3" }, false, "due, by n4"},
+		"only observed there": {func(v *View) { due(v); v.Hosts[3].Manage = false }, false, "due, by n3"},
+		"without the standby": {func(v *View) {
+			due(v)
+			v.Cluster.Members, v.Self.PeerURL = v.Cluster.Members[:3], "http://n3"
+		}, true, "due, by n3"},
+		"observing":    {func(v *View) { due(v); v.Self.Mode = Observe }, false, "due, by n4"},
+		"out of reach": {func(v *View) { due(v); v.Cluster.Reachable = false }, false, "cannot be reached"},
+		"failed just now": {func(v *View) {
+			due(v)
+			v.Backup.Failed = &BackupFailure{Age: time.Minute}
+		}, false, "due in 9m0s, by n4"},
+		"failed a while ago": {func(v *View) {
+			due(v)
+			v.Backup.Failed = &BackupFailure{Age: 11 * time.Minute}
+		}, true, "due, by n4"},
+		"taken by a clock that was a day ahead": {func(v *View) { v.Backup.Age = -24 * time.Hour }, true, "due, by n4"},
+	} {
+		v := backedUp()
+		c.change(&v)
+		got := noteBackup(v)
+		if got.Take != c.take || !strings.Contains(got.Text, c.text) || got.Take && got.Member == 0 {
+			t.Errorf("%s: %+v, want %q", name, got, c.text)
+		}
+	}
+}
+
+func TestOneHostAtMostTakesTheNextSnapshot(t *testing.T) {
+	t.Parallel()
+	v := backedUp()
+	v.Backup.Age = 24 * time.Hour
+	takers := 0
+	for _, h := range v.Hosts {
+		v.Self.PeerURL = h.PeerURL
+		if noteBackup(v).Take {
+			takers++
+		}
+	}
+	if takers != 1 {
+		t.Errorf("%d hosts take it", takers)
+	}
+}
+
+func TestASnapshotThatIsOldOrWasNotSavedIsTold(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		backup Backup
+		want   map[ReasonCode]string
+	}{
+		"young": {Backup{Every: time.Hour, Saved: true, Age: 119 * time.Minute}, nil},
+		"off":   {Backup{Age: 1000 * time.Hour}, nil},
+		"old": {Backup{Every: time.Hour, Saved: true, Age: 190 * time.Minute}, map[ReasonCode]string{
+			BackupOld: "the newest snapshot is more than 3h0m0s old, and there should be one every 1h0m0s",
+		}},
+		"none": {Backup{Every: time.Hour, Age: 2 * time.Hour}, map[ReasonCode]string{
+			BackupOld: "there is no snapshot",
+		}},
+		"failed": {Backup{Failed: &BackupFailure{Host: "n4", Text: "no space left"}}, map[ReasonCode]string{
+			BackupFailed: "on n4: no space left",
+		}},
+	} {
+		got := caution(View{Backup: c.backup}, nil)
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %+v", name, got)
+		}
+		for _, r := range got {
+			if !strings.HasPrefix(r.Text, c.want[r.Code]) || c.want[r.Code] == "" {
+				t.Errorf("%s: %+v", name, r)
+			}
+		}
+	}
+}

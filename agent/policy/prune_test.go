@@ -1,0 +1,68 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// week are snapshots of each day, the newest first, revision 700 today and 100 six days ago.
+func week() []Kept {
+	var all []Kept
+	for day := range 7 {
+		all = append(all, Kept{
+			Name: fmt.Sprint("day-", day), ClusterID: "a", Revision: int64(100 * (7 - day)),
+			Age: time.Duration(day) * 24 * time.Hour,
+		})
+	}
+	return all
+}
+
+func TestSnapshotsThatAreNeitherNewNorYoungAreRemoved(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		keep BackupKeep
+		want []string
+	}{
+		{BackupKeep{Count: 7}, nil},
+		{BackupKeep{Count: 5}, []string{"day-5", "day-6"}},
+		{BackupKeep{Count: 1, Age: 4 * 24 * time.Hour}, []string{"day-5", "day-6"}},
+		{BackupKeep{Count: 0}, []string{"day-1", "day-2", "day-3", "day-4", "day-5", "day-6"}},
+	} {
+		if diff := cmp.Diff(c.want, Prune(week(), c.keep)); diff != "" {
+			t.Errorf("%+v: (-want +got)\n%s", c.keep, diff)
+		}
+	}
+	if got := Prune(nil, BackupKeep{}); len(got) > 0 {
+		t.Error(got)
+	}
+}
+
+func TestTheLastSnapshotThatWasVerifiedIsNeverRemoved(t *testing.T) {
+	t.Parallel()
+	all := week()
+	all[6].Verified, all[6].VerifiedAge = true, 2*time.Hour
+	all[5].Verified, all[5].VerifiedAge = true, time.Hour // later, of a newer one
+	if got := Prune(all, BackupKeep{Count: 1}); slices.Contains(got, "day-5") || !slices.Contains(got, "day-6") {
+		t.Error(got)
+	}
+}
+
+func TestAWrongClockAndAClusterMadeAnewCostNoGoodSnapshot(t *testing.T) {
+	t.Parallel()
+	old := Kept{Name: "clock-ahead", ClusterID: "a", Revision: 1, Age: -1000 * time.Hour}
+	if got := Prune(append(week(), old), BackupKeep{Count: 1}); slices.Contains(got, "day-0") {
+		t.Errorf("one of a clock that was ahead stands for the newest: %v", got)
+	}
+	anew := Kept{Name: "anew", ClusterID: "b", Revision: 1}
+	if got := Prune(append(week(), anew), BackupKeep{Count: 1}); slices.Contains(got, "anew") ||
+		slices.Contains(got, "day-0") {
+		t.Errorf("the first of a new cluster stands behind the old one's: %v", got)
+	}
+}

@@ -1,0 +1,62 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// guarded is a cluster of a leader, two followers and a standby.
+func guarded() View {
+	v := View{}
+	v.Cluster.Reachable, v.Limits.PromoteLag = true, 100
+	for i, role := range []Role{RoleVoter, RoleVoter, RoleVoter, RoleStandby} {
+		id := uint64(i + 1)
+		url := "http://n" + string(rune('1'+i))
+		v.Cluster.Members = append(v.Cluster.Members, Member{
+			ID: id, PeerURL: url, Live: true, LagKnown: true, Leader: i == 0,
+			Learner: role == RoleStandby, Standby: role == RoleStandby,
+		})
+		v.Hosts = append(v.Hosts, Host{
+			ID: url, PeerURL: url, Role: role, Health: health.OK, P99: time.Duration(5-i) * time.Millisecond,
+		})
+	}
+	return v
+}
+
+func TestASnapshotIsTakenWhereItCostsLeast(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*View)
+		want   uint64
+	}{
+		"of the standby":                    {func(*View) {}, 4},
+		"not of a standby that is behind":   {func(v *View) { v.Cluster.Members[3].Lag = 101 }, 3},
+		"not of a learner that is joining":  {func(v *View) { v.Cluster.Members[3].Standby = false }, 3},
+		"not of a standby that is down":     {func(v *View) { v.Cluster.Members[3].Live = false }, 3},
+		"of the follower with a quick disk": {func(v *View) { v.Cluster.Members = v.Cluster.Members[:3] }, 3},
+		"not of the follower that is sick": {func(v *View) {
+			v.Cluster.Members = v.Cluster.Members[:3]
+			v.Hosts[2].Health = health.Slow
+		}, 2},
+		"of no leader that has followers": {func(v *View) {
+			for i := range 3 {
+				v.Cluster.Members[i+1].Live = false
+			}
+		}, 0},
+		"of a leader that is alone":  {func(v *View) { v.Cluster.Members = v.Cluster.Members[:1] }, 1},
+		"of none out of reach":       {func(v *View) { v.Cluster.Reachable = false }, 0},
+		"of none of another cluster": {func(v *View) { v.Cluster.ID, v.Cluster.ExpectedID = 1, 2 }, 0},
+	} {
+		v := guarded()
+		c.change(&v)
+		got, why := SnapshotSource(v)
+		if got.ID != c.want || (got.ID == 0) != (why != "") {
+			t.Errorf("%s: %d, %q", name, got.ID, why)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import "time"
+
+// Backup is how the last snapshots went. It has no lease.
+type Backup struct {
+	Version int `json:"version"`
+
+	Name     string    `json:"name,omitempty"` // of the last one that was saved
+	Saved    time.Time `json:"saved,omitzero"`
+	Host     string    `json:"host,omitempty"` // the name of the host whose agent has saved it
+	Revision int64     `json:"revision,omitempty"`
+	Size     int64     `json:"size,omitempty"` // of the database, in bytes
+
+	Failed     time.Time `json:"failed,omitzero"` // when one was tried in vain since
+	FailedHost string    `json:"failedHost,omitempty"`
+	Cause      string    `json:"cause,omitempty" bound:"text"`
+
+	Extra Extra `json:"-"`
+}
+
+// Saving says who is taking a snapshot. It lies under a lease: whoever ends without a word frees the place.
+type Saving struct {
+	Version int       `json:"version"`
+	Host    string    `json:"host"` // its name
+	Since   time.Time `json:"since"`
+	Extra   Extra     `json:"-"`
+}
+
+// Backup is the key of how the last snapshots went.
+func (k Keys) Backup() string { return k.prefix + "snapshots" }
+
+// Saving is the key of who is taking a snapshot.
+func (k Keys) Saving() string { return k.prefix + "snapshot-now" }

@@ -1,0 +1,254 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/backup"
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/operate"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// backupMemory is what a job with snapshots should make do with, in bytes: the host has etcd to serve.
+const backupMemory = 48 << 20
+
+// runBackup does one job with snapshots. Its arguments are the path of the configuration, the kind of the job, and what
+// that is told further. Keys it reads itself: they stand in no argument and in no message.
+func runBackup(args []string, stdout io.Writer) error {
+	if len(args) < 2 {
+		return errors.New("a configuration and a job are expected")
+	}
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 10) // a service may not: then it runs like the agent
+	debug.SetMemoryLimit(backupMemory)
+	signal.Ignore(syscall.SIGPIPE) // whoever has started it may be gone: it takes back what it was at, and ends
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	return backup.Child(ctx, stdout, func(ctx context.Context, progress func(int64)) (backup.Outcome, error) {
+		conf, err := config.Load(args[0])
+		if err != nil {
+			return backup.Outcome{}, err
+		}
+		j, err := openJob(conf, progress)
+		if err != nil {
+			return backup.Outcome{}, err
+		}
+		return j.do(ctx, args[1], args[2:])
+	})
+}
+
+// openSnapshots gives the jobs with snapshots; nil where the configuration names no place for any.
+func openSnapshots(conf config.Config, path string) operate.Snapshots {
+	if conf.Backup.Store.Directory == "" && conf.Backup.Store.S3 == nil {
+		return nil
+	}
+	return &backup.Runner{
+		Command: []string{self, backup.Command, path}, Patience: backup.DefaultPatience, Wall: time.Now,
+	}
+}
+
+// job is what a job with snapshots needs.
+type job struct {
+	conf    config.Config
+	store   backup.Store
+	options backup.Options
+}
+
+func openJob(conf config.Config, progress func(int64)) (j job, err error) {
+	j = job{conf: conf, options: backup.Options{
+		Spool: filepath.Join(conf.Paths.State, "snapshots"), Now: time.Now(), Progress: progress,
+	}}
+	if err := os.MkdirAll(j.options.Spool, 0o700); err != nil {
+		return j, fmt.Errorf("cannot keep a snapshot on this host for the time being: %w", err)
+	}
+	if j.options.Recipients, err = backup.ParseRecipients(conf.Backup.EncryptTo); err != nil {
+		return j, err
+	}
+	if path := conf.Backup.IdentityFile; path != "" {
+		if j.options.Identities, err = backup.ReadIdentities(path); err != nil {
+			return j, fmt.Errorf("cannot use backup.identityFile (%s): %w", path, err)
+		}
+	}
+	j.store, err = openStore(conf)
+	return j, err
+}
+
+// openStore gives the store that is configured.
+func openStore(conf config.Config) (backup.Store, error) {
+	switch s := conf.Backup.Store; {
+	case s.Directory != "":
+		return backup.OpenDirectory(s.Directory, conf.Cluster.Name)
+	case s.S3 != nil:
+		endpoint, err := url.Parse(s.S3.Endpoint)
+		if err != nil {
+			return nil, err
+		}
+		return backup.OpenS3(backup.S3Options{
+			Endpoint: endpoint, Bucket: s.S3.Bucket, Prefix: s.S3.Prefix, Cluster: conf.Cluster.Name,
+			Region: s.S3.Region, Credentials: s.S3.CredentialsFile, CA: s.S3.CA,
+		})
+	}
+	return nil, errors.New("there is no place for snapshots: set backup.store.directory or backup.store.s3")
+}
+
+func (j job) do(ctx context.Context, kind string, args []string) (backup.Outcome, error) {
+	switch {
+	case kind == "save" && len(args) == 1:
+		return j.save(ctx, args[0])
+	case kind == "list" && len(args) == 0:
+		return j.list(ctx)
+	case kind == "verify" && len(args) <= 1:
+		return j.verify(ctx, append(args, "")[0])
+	case kind == "prune" && len(args) == 1:
+		return j.prune(ctx, args[0] == "yes")
+	}
+	return backup.Outcome{}, fmt.Errorf("%q is no job with snapshots", kind)
+}
+
+// save takes a snapshot of the member with that ID.
+func (j job) save(ctx context.Context, id string) (backup.Outcome, error) {
+	member, err := strconv.ParseUint(id, 16, 64)
+	if err != nil {
+		return backup.Outcome{}, fmt.Errorf("%.30q is no ID of a member", id)
+	}
+	etcd, err := cluster.New(clusterOptions(j.conf, slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return backup.Outcome{}, err
+	}
+	defer etcd.Close() //nolint:errcheck // the process ends with it
+	list, err := etcd.Members(ctx)
+	if err != nil {
+		return backup.Outcome{}, fmt.Errorf("cannot save a snapshot: %w", err)
+	}
+	from, found := list.ByID(member)
+	if !found || len(from.ClientURLs) == 0 {
+		return backup.Outcome{}, fmt.Errorf("cannot save a snapshot: %s is no member that has started", id)
+	}
+	status := etcd.Statuses(ctx, []cluster.Member{from})[member]
+	if status.Err != nil {
+		return backup.Outcome{}, fmt.Errorf("cannot save a snapshot: %s does not answer: %w", from.Name, status.Err)
+	}
+	stream, err := etcd.Snapshot(ctx, from.ClientURLs[0])
+	if err != nil {
+		return backup.Outcome{}, fmt.Errorf("cannot save a snapshot: %s does not send one: %w", from.Name, err)
+	}
+	defer stream.Close()
+	m, err := backup.Save(ctx, j.store, backup.Stream{
+		Reader: stream, Cluster: j.conf.Cluster.Name, ClusterID: strconv.FormatUint(status.ClusterID, 16),
+		Member: strconv.FormatUint(member, 16), Host: j.conf.Host.Name, EtcdVersion: status.Version,
+	}, j.options)
+	if err != nil {
+		return backup.Outcome{}, err
+	}
+	return backup.Outcome{Snapshots: []backup.Snapshot{{Manifest: m}}}, nil
+}
+
+func (j job) list(ctx context.Context) (backup.Outcome, error) {
+	l, err := backup.List(ctx, j.store, j.options.Progress)
+	if err != nil {
+		return backup.Outcome{}, err
+	}
+	return outcomeOf(l), nil
+}
+
+func outcomeOf(l backup.Listing) backup.Outcome {
+	out := backup.Outcome{Snapshots: l.Snapshots, Strays: l.Strays}
+	for _, u := range l.Unread {
+		out.Unread = append(out.Unread, u.Name+": "+u.Err.Error())
+	}
+	return out
+}
+
+// verify opens the snapshot of that name, or the newest, and notes that it is whole.
+func (j job) verify(ctx context.Context, name string) (backup.Outcome, error) {
+	if name == "" {
+		l, err := backup.List(ctx, j.store, j.options.Progress)
+		if err != nil {
+			return backup.Outcome{}, err
+		}
+		if len(l.Snapshots) == 0 {
+			return backup.Outcome{}, fmt.Errorf("cannot verify the newest snapshot: %w", backup.ErrNoSnapshot)
+		}
+		name = l.Snapshots[0].Name
+	}
+	m, err := backup.ReadManifest(ctx, j.store, name)
+	if err != nil {
+		return backup.Outcome{}, err
+	}
+	if err := backup.Verify(ctx, j.store, m, j.options); err != nil {
+		return backup.Outcome{}, err
+	}
+	if err := backup.MarkVerified(ctx, j.store, m); err != nil {
+		return backup.Outcome{}, err
+	}
+	return backup.Outcome{Snapshots: []backup.Snapshot{{Manifest: m, VerifiedAt: &j.options.Now}}}, nil
+}
+
+// prune removes what need not be kept, or only tells what that is.
+func (j job) prune(ctx context.Context, really bool) (backup.Outcome, error) {
+	l, err := backup.List(ctx, j.store, j.options.Progress)
+	if err != nil {
+		return backup.Outcome{}, err
+	}
+	now := j.options.Now
+	var all []policy.Kept
+	byName := map[string]backup.Snapshot{}
+	for _, s := range l.Snapshots {
+		k := policy.Kept{Name: s.Name, ClusterID: s.ClusterID, Revision: s.Revision, Age: now.Sub(s.TakenAt)}
+		if s.VerifiedAt != nil {
+			k.Verified, k.VerifiedAge = true, now.Sub(*s.VerifiedAt)
+		}
+		all, byName[s.Name] = append(all, k), s
+	}
+	out := backup.Outcome{Unread: outcomeOf(l).Unread}
+	keep := policy.BackupKeep{Count: j.conf.Backup.Keep.Count, Age: j.conf.Backup.Keep.Age}
+	for _, name := range policy.Prune(all, keep) {
+		if really {
+			if err := backup.Remove(ctx, j.store, byName[name].Manifest); err != nil {
+				return out, err
+			}
+		}
+		out.Snapshots = append(out.Snapshots, byName[name])
+	}
+	for _, stray := range l.Strays {
+		if now.Sub(stray.Modified) < policy.StrayAge {
+			continue
+		}
+		if really {
+			if err := j.store.Delete(ctx, stray.Name); err != nil {
+				return out, err
+			}
+		}
+		out.Strays = append(out.Strays, stray)
+	}
+	return out, nil
+}
+
+// clusterOptions say how this host speaks to etcd.
+func clusterOptions(conf config.Config, log *slog.Logger) cluster.Options {
+	tls := cluster.TLSFiles{Use: conf.Cluster.TLS != nil}
+	if tls.Use {
+		tls.CA, tls.Cert, tls.Key = conf.Cluster.TLS.CA, conf.Cluster.TLS.Cert, conf.Cluster.TLS.Key
+	}
+	return cluster.Options{
+		Endpoints: conf.Cluster.Endpoints, TLS: tls,
+		Login: cluster.Login{User: conf.Etcd.User, PasswordFile: conf.Etcd.PasswordFile},
+		Probe: record.KeysFor(conf.Cluster.Name).Lock(), CallTimeout: conf.Timing.CallTimeout, Logger: log,
+	}
+}

@@ -1,0 +1,187 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// withStore makes a directory for snapshots that all hosts use.
+func withStore(t *testing.T, keep string) (dir string, set map[string]string) {
+	t.Helper()
+	dir = t.TempDir()
+	must(t, os.Chmod(dir, 0o700))
+	set = quickTimes()
+	set["backup.store"], set["backup.keep"] = fmt.Sprintf("{directory: %s}", dir), keep
+	return dir, set
+}
+
+// snapshot does a job with snapshots to its end.
+func (h *host) snapshot(req control.SnapshotRequest) control.SnapshotJob {
+	h.w.t.Helper()
+	job, err := h.Client.StartSnapshot(h.w.t.Context(), req)
+	if err != nil {
+		h.w.t.Fatal(err)
+	}
+	number := job.Number
+	h.w.eventually("the job with snapshots has ended", func() bool {
+		job, err = h.Client.SnapshotJob(h.w.t.Context())
+		return err == nil && job.Number == number && job.Ended != nil
+	})
+	return job
+}
+
+// learner gives the ID of the one learner.
+func (w *world) learner() string {
+	w.t.Helper()
+	for _, m := range w.members() {
+		if m.IsLearner {
+			return strconv.FormatUint(m.ID, 16)
+		}
+	}
+	w.t.Fatal("there is no learner")
+	return ""
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestASnapshotIsTakenOfTheStandbyAndListedAndVerifiedAndPruned(t *testing.T) {
+	t.Parallel()
+	dir, set := withStore(t, "{count: 1, age: 0s}")
+	w := newWorld(t, worldOptions{hosts: 2, voters: 1, standbys: 1, set: set})
+	w.start()
+	w.bootstrap()
+	w.eventually("a voter and a standby stand", func() bool { return w.has(1, 1) })
+	n1, n2 := w.hosts[0], w.hosts[1]
+	w.eventually("the standby is known as one", func() bool { return n2.role() == control.RoleStandby })
+	var saved []control.Snapshot
+	for i := range 3 {
+		for k := range 20 {
+			_, err := n1.etcd.Put(t.Context(), fmt.Sprintf("/app/%d", k), strings.Repeat("x", 100*i+1))
+			must(t, err)
+		}
+		job := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave})
+		if job.Error != "" || len(job.Snapshots) != 1 {
+			t.Fatalf("%+v", job)
+		}
+		saved = append(saved, job.Snapshots[0])
+	}
+	standby := w.learner()
+	if last := saved[2]; last.Member != standby || last.Keys < 20 || last.Revision <= saved[0].Revision {
+		t.Errorf("%+v; the standby is %s", last, standby)
+	}
+	if got := n2.snapshot(control.SnapshotRequest{Do: control.SnapshotList}); len(got.Snapshots) != 3 ||
+		got.Snapshots[0].Name != saved[2].Name {
+		t.Errorf("the other host lists %+v", got)
+	}
+	if got := n2.snapshot(control.SnapshotRequest{Do: control.SnapshotVerify, Name: saved[0].Name}); got.Error != "" {
+		t.Errorf("the oldest: %s", got.Error)
+	}
+	damaged := filepath.Join(dir, clusterName, saved[1].Name+".db.zst")
+	must(t, os.Truncate(damaged, 1000))
+	got := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotVerify, Name: saved[1].Name})
+	if !strings.Contains(got.Error, "the snapshot is damaged: 1000 bytes are stored") {
+		t.Errorf("one that was cut off: %q", got.Error)
+	}
+	pruned := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotPrune})
+	if len(pruned.Snapshots) != 1 || pruned.Snapshots[0].Name != saved[1].Name {
+		t.Errorf("pruned were %+v, and neither the newest nor the one that is verified should be", pruned)
+	}
+	w.eventually("the cluster knows of the last one", func() bool {
+		found, err := n1.etcd.Get(t.Context(), w.keys().Backup())
+		if err != nil || len(found.Kvs) != 1 {
+			return false
+		}
+		b, err := record.Decode[record.Backup](found.Kvs[0].Value)
+		return err == nil && b.Name == saved[2].Name && b.Failed.IsZero()
+	})
+	must(t, os.Chmod(dir, 0o777))
+	refused := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave})
+	if !strings.Contains(refused.Error, "chmod go-w") {
+		t.Errorf("into a directory of everybody: %q", refused.Error)
+	}
+	w.eventually("nobody is taking one", func() bool { return w.absent(w.keys().Saving()) })
+}
+
+// backup gives the record of how the last snapshots went.
+func (w *world) backup() (b record.Backup) {
+	w.t.Helper()
+	found, err := w.hosts[0].etcd.Get(w.t.Context(), w.keys().Backup())
+	if err == nil && len(found.Kvs) == 1 {
+		b, err = record.Decode[record.Backup](found.Kvs[0].Value)
+	}
+	must(w.t, err)
+	return b
+}
+
+func TestASnapshotThatIsDueIsTakenByTheStandbysHostAndOneThatFailsIsToldByAll(t *testing.T) {
+	t.Parallel()
+	dir, set := withStore(t, "{count: 1, age: 0s}")
+	set["backup.every"] = "1m"
+	w := newWorld(t, worldOptions{hosts: 3, voters: 1, standbys: 1, set: set})
+	n1 := w.hosts[0]
+	w.start(n1)
+	w.bootstrap()
+	w.eventually("the only voter has taken the first", func() bool { return w.backup().Host == "n1" })
+	w.start(w.hosts[1:]...)
+	var standby *host
+	w.eventually("a standby stands", func() bool {
+		for _, h := range w.hosts[1:] {
+			if h.role() == control.RoleStandby {
+				standby = h
+			}
+		}
+		return standby != nil
+	})
+	first := w.backup().Name
+	_, err := n1.etcd.Delete(t.Context(), w.keys().Backup())
+	must(t, err)
+	w.eventually("the standby's host has taken the next", func() bool {
+		b := w.backup()
+		return b.Host == standby.Options.Name && b.Name != first
+	})
+	w.eventually("the first is pruned", func() bool {
+		left, err := filepath.Glob(filepath.Join(dir, clusterName, "*.json"))
+		return err == nil && len(left) == 1
+	})
+	must(t, os.Chmod(dir, 0o777))
+	_, err = n1.etcd.Delete(t.Context(), w.keys().Backup())
+	must(t, err)
+	w.eventually("every host tells that none was saved", func() bool {
+		for _, h := range w.hosts {
+			s, ok := h.status()
+			if !ok || !slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {
+				return r.Code == string(policy.BackupFailed) && strings.Contains(r.Text, "chmod go-w")
+			}) {
+				return false
+			}
+		}
+		return true
+	})
+	must(t, os.Chmod(dir, 0o700))
+	job := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave})
+	if job.Error != "" {
+		t.Fatal(job.Error)
+	}
+	w.eventually("nobody tells it any more", func() bool {
+		s, ok := standby.status()
+		return ok && s.Backup != nil && s.Backup.Failed == nil && s.Backup.Host == "n1" &&
+			strings.HasSuffix(s.Backup.Next, ", by "+standby.Options.Name)
+	})
+}
