@@ -188,7 +188,8 @@ func (s *sight) replacementOp() *policy.Op {
 // that one.
 func (s *sight) wordOf(i int) []policy.Sight {
 	if s.witness == tardy && s.hosts[i].list == voter && i != int(s.dead-1) {
-		return []policy.Sight{{MemberID: memberID(int(s.dead - 1)), Connected: true, ConnectedKnown: true, For: ages}}
+		who := memberID(int(s.dead - 1))
+		return []policy.Sight{{MemberID: who, Connected: true, ConnectedKnown: true, For: ages}}
 	}
 	if s.dead == 0 || s.witness != 0 || s.hosts[i].list != voter || i == int(s.dead-1) {
 		return nil
