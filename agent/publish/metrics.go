@@ -219,8 +219,8 @@ func turnGauges() []gauge {
 		},
 		{
 			"quorumd_reason",
-			"1 for the reason that counts for what this host does not do, and for what a person has to look at beside " +
-				"it.",
+			"1 for the reason that counts for what this host does not do, and for what a person has to look at " +
+				"beside it.",
 			[]string{"reason"},
 			readReason,
 		},

@@ -178,9 +178,11 @@ func writeSnapshots(p *page, j control.SnapshotJob) {
 		if s.VerifiedAt != nil {
 			verified = words.Span(now.Sub(*s.VerifiedAt)) + " ago"
 		}
-		row := cells(words.Span(now.Sub(s.TakenAt)), words.Size(float64(s.Size)), words.Size(float64(s.StoredSize)), verified, s.Name)
+		row := cells(words.Span(now.Sub(s.TakenAt)), words.Size(float64(s.Size)), words.Size(float64(s.StoredSize)),
+			verified, s.Name)
 		if p.wide {
-			row = append(row, cells(words.Stamp(s.TakenAt), strconv.FormatInt(s.Revision, 10), strconv.FormatInt(s.Keys, 10),
+			row = append(row, cells(words.Stamp(s.TakenAt), strconv.FormatInt(s.Revision, 10),
+				strconv.FormatInt(s.Keys, 10),
 				fmt.Sprintf("%08x", s.Hash), s.Host, s.Member, s.Etcd, strconv.FormatBool(s.Encrypted))...)
 		}
 		t.add(row...)

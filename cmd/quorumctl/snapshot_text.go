@@ -18,7 +18,8 @@ func writeBackup(p *page, s control.Status) {
 	}
 	last := "no snapshot yet"
 	if b.Saved != nil {
-		last = fmt.Sprintf("last snapshot %s ago at revision %d by %s", words.Span(s.Time.Sub(*b.Saved)), b.Revision, b.Host)
+		last = fmt.Sprintf("last snapshot %s ago at revision %d by %s", words.Span(s.Time.Sub(*b.Saved)),
+			b.Revision, b.Host)
 	}
 	p.line("%s%s", last, words.After("; ", b.Next))
 	if b.Failed != nil {

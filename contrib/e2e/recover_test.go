@@ -197,7 +197,8 @@ func (w *world) refusedWhileHealthy() recovery.Plan {
 		w.t.Fatalf("a host of a healthy cluster tells %+v: %v", f, err)
 	}
 	wish := recovery.Wish{Cluster: clusterName, Gone: []string{"n2", "n3"}, At: time.Now(), ID: "healthyplan0", New: 2}
-	if _, err := recovery.NewPlan([]recovery.Facts{f}, wish); err == nil || !strings.Contains(err.Error(), "sees a quorum") {
+	_, err = recovery.NewPlan([]recovery.Facts{f}, wish)
+	if err == nil || !strings.Contains(err.Error(), "sees a quorum") {
 		w.t.Errorf("a plan for a healthy cluster: %v", err)
 	}
 	f.Quorum = false
@@ -285,7 +286,8 @@ func TestAPersonBringsALostMajorityBackByThreeCommands(t *testing.T) {
 	shown := me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan)
 	shown.is(t, "without the name", 64, "proposed: loses nothing", "n1 goes on alone", "--cluster NAME")
 	t.Log("\n" + shown.said)
-	me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", "dome").is(t, "another name",
+	me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", "dome").is(t,
+		"another name",
 		70, `the cluster is "demo"`)
 	shown = me().runsCtl(t, "recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", clusterName)
 	shown.is(t, "the plan", 0, "Nothing was changed yet")

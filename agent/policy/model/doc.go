@@ -40,8 +40,8 @@
 // found to be missing. As long as it runs its etcd is not started, and as long as etcd runs it is not run.
 //
 // Whoever was taken out by a replacement (ejected.go) joins again after a while that is an event, and that a bad
-// verdict or a cut begins anew, and its agent's death, after which it may be over at once; how long it is, and that it doubles,
-// is no part of the model.
+// verdict or a cut begins anew, and its agent's death, after which it may be over at once; how long it is, and that it
+// doubles, is no part of the model.
 //
 // What etcd answers to a change of membership stands in answer.go, and what becomes of an etcd that
 // starts in start.go. Some answers no world decides: etcd calls a cluster unhealthy whose
