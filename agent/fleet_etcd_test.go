@@ -137,7 +137,7 @@ func (e *fleetEtcd) leader() uint64 {
 // agreed waits as long as a call does if a quorum's agreement comes later. It is called under the lock, which it gives
 // away meanwhile.
 func (c *fleetClient) agreed() (late bool) {
-	if !c.e.crawls[c.e.leader()] {
+	if len(c.e.members) == 0 || !c.e.crawls[c.e.leader()] {
 		return false
 	}
 	c.e.mu.Unlock()

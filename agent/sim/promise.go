@@ -126,7 +126,9 @@ func (p *promises) stepping(by *process, step policy.Step, done bool) {
 func withoutLock(kind policy.StepKind) bool {
 	switch kind {
 	case policy.StepTakeLock, policy.StepReleaseLock, policy.StepWriteEnv, policy.StepStartUnit, policy.StepStopUnit,
-		policy.StepFinishBootstrap, policy.StepGiveWay:
+		policy.StepFinishBootstrap, policy.StepGiveWay,
+		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepLayAside,
+		policy.StepEndRecovery: // there is no etcd to lock with
 		return true
 	}
 	return false
