@@ -17,7 +17,7 @@ import (
 // no such read: that it leads, and what it holds, which is as new as anything is while a quorum follows it.
 
 // askLed asks this host's own member whether it leads, if it should not, and then for the records; and every other
-// whether it follows. It takes no longer than a call.
+// whether it follows. It takes no longer than two calls, and one where every member answers or refuses.
 func (o *Observer) askLed(ctx context.Context, r *round.Round) {
 	if o.before == nil || o.reached == nil || !policy.KeepsFromLeading(o.before.View.Health) {
 		return
@@ -27,13 +27,15 @@ func (o *Observer) askLed(ctx context.Context, r *round.Round) {
 	if !listed || own.Learner || len(own.ClientURLs) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.Timing.CallTimeout)
-	defer cancel()
-	said := o.opt.Etcd.Answers(ctx, list.Members)
+	ask, cancel := context.WithTimeout(ctx, c.Timing.CallTimeout)
+	said := o.opt.Etcd.Answers(ask, list.Members)
+	cancel()
 	word := said[own.ID]
 	if word.Err != nil || word.MemberID != own.ID || word.Leader != own.ID || word.ClusterID != list.ClusterID {
 		return
 	}
+	ctx, cancel = context.WithTimeout(ctx, c.Timing.CallTimeout)
+	defer cancel()
 	found, err := o.opt.Etcd.ReadAt(ctx, own.ClientURLs[0], o.spans(look{hosts: true})...)
 	if err != nil {
 		o.log.Debug("own member leads, and does not tell what it holds", "error", err)
@@ -86,8 +88,12 @@ func (o *Observer) slowRead(err error) error {
 // durations are those of such looks.
 func (b *Builder) leader(v *policy.View, r *round.Round) *policy.View {
 	if r.Led == nil {
+		if r.At-b.ledAt > round.Blink*b.config.Timing.Interval {
+			b.led = nil // what it counts from would be of another time
+		}
 		return nil
 	}
+	b.ledAt = r.At
 	if b.led == nil {
 		b.led = NewBuilder(b.config, b.bootID, b.instance, b.programs)
 	}

@@ -30,6 +30,7 @@ type Builder struct {
 	// standbys are the learners that their hosts have called standbys when they were last heard of.
 	standbys map[uint64]bool
 	domains  map[string]string // of the members' hosts, by peer URL, as they were last heard of
+	ledAt    time.Duration     // when that was last asked
 	led      *Builder          // of what this host's own member says when it leads; nil when it was never asked
 	judged   bool              // how this host is has been known, while it had been taken out
 }

@@ -34,7 +34,7 @@ type seen struct {
 	minutes []control.FsyncMinute
 }
 
-func (s seen) Status() control.Status        { return s.status }
+func (s seen) Picture() control.Status       { return s.status }
 func (s seen) Fsyncs() []control.FsyncMinute { return s.minutes }
 
 // story reads one of the stories that quorumctl is tested with.
@@ -207,7 +207,7 @@ type counted struct {
 	asked *int
 }
 
-func (c counted) Status() control.Status { *c.asked++; return c.seen.Status() }
+func (c counted) Picture() control.Status { *c.asked++; return c.seen.Picture() }
 
 func TestThePageIsMadeOnceInASecondHoweverManyLook(t *testing.T) {
 	t.Parallel()

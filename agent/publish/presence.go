@@ -144,12 +144,18 @@ func (p *presence) word(ctx context.Context, r *round.Round) {
 	if p.lease == 0 || p.written.ID == "" {
 		return
 	}
+	p.tellVerdict(ctx, r) // first: behind such a leader the renewal, too, may take as long as it may
 	ctx, cancel := context.WithTimeout(ctx, p.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	p.renew(ctx)
+}
+
+func (p *presence) tellVerdict(ctx context.Context, r *round.Round) {
+	ctx, cancel := context.WithTimeout(ctx, p.opt.Config.Timing.CallTimeout)
+	defer cancel()
 	own := p.written
 	p.verdict(&own, r)
-	if p.lease == 0 || reflect.DeepEqual(own, p.written) {
+	if reflect.DeepEqual(own, p.written) {
 		return
 	}
 	value, err := record.Encode(own)

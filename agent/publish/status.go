@@ -18,6 +18,15 @@ import (
 // Status gives the picture of the last finished observation. It waits for nothing. When what it shows
 // of the cluster is old, as it is on a host that rests in a large fleet, the next round asks anew.
 func (p *Publisher) Status() control.Status {
+	if seen := p.reached.Load(); seen != nil &&
+		p.opt.Now()-seen.StatusesAt > round.Blink*p.opt.Config.Timing.Interval {
+		p.opt.Hurry()
+	}
+	return p.Picture()
+}
+
+// Picture gives the same, and has nobody asked anew however old it is: for those who look again and again.
+func (p *Publisher) Picture() control.Status {
 	c := p.opt.Config
 	s := control.Status{
 		Time: p.opt.Wall(),
@@ -61,9 +70,6 @@ func (p *Publisher) Status() control.Status {
 	if seen := p.reached.Load(); seen != nil { // what lies in etcd, as it was last read
 		s.Hosts = hostsStatus(seen, (p.opt.Now() - seen.HostsAt).Seconds())
 		ownRow(s.Hosts, c.Host.ID, r)
-		if p.opt.Now()-seen.StatusesAt > round.Blink*c.Timing.Interval {
-			p.opt.Hurry()
-		}
 		s.Lock, s.Op, s.Pause = recordsStatus(seen)
 		if seen.Rollout != nil {
 			rollout := RolloutOf(*seen.Rollout, seen.Op)
