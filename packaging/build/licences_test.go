@@ -37,7 +37,8 @@ func TestTheNoticesNameAllThatIsLinkedAndHoldItsLicences(t *testing.T) {
 			t.Errorf("the notices name %s, which is not linked", unwanted)
 		}
 	}
-	if same := strings.Count(text.String(), "TERMS AND CONDITIONS FOR USE, REPRODUCTION"); same > 8 { // each in spaces of its own
+	// Each is set in spaces of its own.
+	if same := strings.Count(text.String(), "TERMS AND CONDITIONS FOR USE, REPRODUCTION"); same > 8 {
 		t.Errorf("the Apache License stands there %d times", same)
 	}
 }
