@@ -16,6 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
 
+	"github.com/quorumd/quorumd/agent/backup"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -149,6 +150,41 @@ func alone(t *testing.T, m *testbed.Member, work recovery.Work, made recovery.Ma
 	answer := <-client.Watch(bounded(t), "load/", clientv3.WithPrefix(), clientv3.WithRev(last))
 	if !errors.Is(answer.Err(), rpctypes.ErrCompacted) {
 		t.Errorf("a watcher that resumes is told %v", answer.Err())
+	}
+	saved(t, client)
+}
+
+// saved sees that a snapshot of the recovered member can be taken, and holds what the member has.
+func saved(t *testing.T, client *clientv3.Client) {
+	t.Helper()
+	raw, err := client.Snapshot(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	store, err := backup.OpenDirectory(t.TempDir(), "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	m, err := backup.Save(bounded(t), store, backup.Stream{Reader: raw, Cluster: "demo", Host: "n1"},
+		backup.Options{Spool: t.TempDir(), Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, err := client.HashKV(bounded(t), client.Endpoints()[0], 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, err := client.Get(bounded(t), "", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := backup.Contents{
+		Revision: hash.Header.Revision, CompactRevision: hash.CompactRevision, Hash: hash.Hash, Keys: count.Count,
+	}
+	if m.Contents != want {
+		t.Errorf("the snapshot holds %+v, and etcd says %+v", m.Contents, want)
 	}
 }
 
