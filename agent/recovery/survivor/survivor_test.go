@@ -7,11 +7,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
@@ -185,6 +189,109 @@ func saved(t *testing.T, client *clientv3.Client) {
 	}
 	if m.Contents != want {
 		t.Errorf("the snapshot holds %+v, and etcd says %+v", m.Contents, want)
+	}
+}
+
+// raise raises both alarms as a member does.
+func raise(t *testing.T, client *clientv3.Client, member uint64) {
+	t.Helper()
+	for _, alarm := range []etcdserverpb.AlarmType{etcdserverpb.AlarmType_NOSPACE, etcdserverpb.AlarmType_CORRUPT} {
+		_, err := etcdserverpb.NewMaintenanceClient(client.ActiveConnection()).Alarm(bounded(t),
+			&etcdserverpb.AlarmRequest{
+				Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: member, Alarm: alarm,
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// witnessed gives a program that runs etcd and notes how.
+func witnessed(t *testing.T, etcd string) (program, note string) {
+	t.Helper()
+	dir := t.TempDir()
+	program, note = filepath.Join(dir, "etcd"), filepath.Join(dir, "note")
+	script := fmt.Sprintf("#!/bin/sh\necho $GOMAXPROCS \"$@\" > %s\nexec %s \"$@\"\n", note, etcd)
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	return program, note
+}
+
+func TestAMemberWhoseClusterHadAlarmsGoesOnAlone(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"v3.5", testbed.Small, "v3.7"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			c := testbed.StartCluster(t, 3, testbed.ClusterOptions{Version: version})
+			client := c.Client(t)
+			if _, err := client.Put(bounded(t), "before", "x"); err != nil {
+				t.Fatal(err)
+			}
+			list, err := client.MemberList(bounded(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			raise(t, client, list.Members[0].ID)
+			for _, m := range c.Members {
+				if err := m.Terminate(); err != nil { // what lies in the database is then on the disk
+					t.Fatal(err)
+				}
+				_ = m.Wait(t.Context()) // it ends by the signal
+			}
+			m, work := best(t, c)
+			program, note := witnessed(t, m.Options.Binary)
+			if _, err := Rebuild(bounded(t), placeOf(m), work, program); err != nil {
+				t.Fatal(err)
+			}
+			how, err := os.ReadFile(note)
+			if err != nil || !strings.HasPrefix(string(how), "4 ") ||
+				!strings.Contains(string(how), "--quota-backend-bytes=-1") {
+				t.Errorf("etcd was run with %s: %v", how, err)
+			}
+			if _, err := Swap(placeOf(m), work, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			disarmed(t, m)
+		})
+	}
+}
+
+// disarmed sees that the alarms stand in the recovered cluster, and that it takes writes once they are gone.
+func disarmed(t *testing.T, m *testbed.Member) {
+	t.Helper()
+	if err := m.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	client, err := m.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	alarms, err := client.AlarmList(bounded(t))
+	if err != nil || len(alarms.Alarms) != 2 {
+		t.Fatalf("the alarms are %v: %v", alarms, err)
+	}
+	if _, err := client.Put(bounded(t), "full", "x"); err == nil {
+		t.Error("an alarm keeps nobody from writing")
+	}
+	for _, alarm := range alarms.Alarms {
+		if _, err := client.AlarmDisarm(bounded(t), (*clientv3.AlarmMember)(alarm)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := client.Put(bounded(t), "after", "x"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnEtcdThatWasKilledHasNotEndedInOrder(t *testing.T) {
+	t.Parallel()
+	for signal, orderly := range map[string]bool{"TERM": true, "KILL": false} {
+		err := exec.CommandContext(t.Context(), "sh", "-c", "kill -"+signal+" $$").Run()
+		if inOrder(err) != orderly {
+			t.Errorf("ended by SIG%s: %v, in order %t", signal, err, inOrder(err))
+		}
 	}
 }
 
