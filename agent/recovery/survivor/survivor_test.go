@@ -337,6 +337,120 @@ func TestALogThatWasTornInItsLastRecordIsReadUpToThereAndLeftAlone(t *testing.T)
 	}
 }
 
+func TestWhatAnEarlierTryHasLeftTakesNoRoomFromTheNextOne(t *testing.T) {
+	t.Parallel()
+	c, _ := crashed(t, testbed.ClusterOptions{})
+	m, work := best(t, c)
+	p := placeOf(m)
+	left := filepath.Join(p.copyOf(work).snap(), "db")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(left), 0o700), os.WriteFile(left, []byte("x"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	huge, err := os.Create(filepath.Join(p.snap(), "huge.snap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const more = 8 << 40 // than any disk has where tests run; it takes none of it
+	if err := errors.Join(huge.Truncate(more), huge.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Rebuild(bounded(t), p, work, m.Options.Binary); err == nil || !strings.Contains(err.Error(), "make room") {
+		t.Errorf("a copy is made without room for it: %v", err)
+	}
+	if exists(left) {
+		t.Error("what the earlier try has left lies there still")
+	}
+}
+
+func TestRoomIsLookedForOnTheFileSystemOfTheLogToo(t *testing.T) {
+	t.Parallel()
+	p := Place{DataDir: "/data", WALDir: "/fast/wal"}
+	c := p.copyOf(recovery.Work{Plan: "abcdefghijkl"})
+	for full, want := range map[string]bool{"/fast": false, "/slow": true} {
+		err := room(p, c, func(dir string) int64 {
+			if dir == full {
+				return 0
+			}
+			return 1 << 40
+		})
+		if (err == nil) != want {
+			t.Errorf("%s is full: %v", full, err)
+		}
+	}
+}
+
+// apart gives a member that is down, whose log lies apart, and the work that makes a cluster of it.
+func apart(t *testing.T) (*testbed.Member, Place, recovery.Work) {
+	t.Helper()
+	logs := filepath.Join(t.TempDir(), "wal")
+	m := testbed.StartCluster(t, 1, testbed.ClusterOptions{Extra: []string{"--wal-dir=" + logs}}).Members[0]
+	if err := m.Terminate(); err != nil {
+		t.Fatal(err)
+	}
+	_ = m.Wait(t.Context()) // it ends by the signal
+	p := Place{DataDir: placeOf(m).DataDir, WALDir: logs}
+	l, err := Read(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, p, recovery.Work{
+		Plan: "abcdefghijkl", Cluster: 0xfeedfacecafe, Old: l.Cluster, Member: l.Member, Term: l.Term, Index: l.Index,
+		Name: m.Options.Name, ClientURL: m.Options.ClientURL, PeerURL: m.Options.PeerURL,
+	}
+}
+
+func TestALogThatLiesApartIsPutInPlaceWhereverAnEarlierTryWasCutShort(t *testing.T) {
+	t.Parallel()
+	m, p, work := apart(t)
+	if _, err := Rebuild(bounded(t), p, work, m.Options.Binary); err != nil {
+		t.Fatal(err)
+	}
+	c := p.copyOf(work)
+	aside := p.member() + ".aside"
+	for what, cut := range map[string]func() error{ // each undoes a part of what was done, and is itself undone
+		"nothing was done before": func() error { return nil },
+		"the database was not put in place": func() error {
+			return os.Rename(p.member(), c.member())
+		},
+	} {
+		if _, err := Swap(p, work, time.Now()); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if err := cut(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Swap(p, work, time.Now()); err != nil || !exists(p.member()) || exists(c.member()) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	// The rename of the log was lost, that of the database was not.
+	if err := os.Rename(p.log(), c.log()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Swap(p, work, time.Now()); err == nil || !exists(p.member()) {
+		t.Errorf("it is done without its log: %v", err)
+	}
+	if err := os.Rename(c.log(), p.log()); err != nil {
+		t.Fatal(err)
+	}
+	// The database is gone.
+	if err := os.Rename(p.member(), aside); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Swap(p, work, time.Now()); err == nil {
+		t.Error("it is done with nothing in place")
+	}
+	if err := os.Rename(aside, p.member()); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.WaitReady(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestDataThatHaveChangedSinceThePlanAreNotUsed(t *testing.T) {
 	t.Parallel()
 	c, _ := crashed(t, testbed.ClusterOptions{})
