@@ -14,7 +14,9 @@ type Recovery struct {
 	Noted    bool   // this host's disk says that it belongs to the new cluster
 	// Late: there is no plan, but the cluster that answers was recovered without this host.
 	Late bool
-	Copy Copy // of the survivor's data
+	// OldServes tells of a late host that its own member still has a quorum of the old cluster behind it.
+	OldServes bool
+	Copy      Copy // of the survivor's data
 }
 
 // CopyState is how far the copy of the survivor's data is.
@@ -53,6 +55,9 @@ func recovery(v View) (Decision, bool) {
 			return bringUp(v), true
 		}
 		return do(Step{Kind: StepEndRecovery, Outcome: QuorumBack}), true
+	case r.OldServes && v.Unit.State == UnitActive:
+		return wait(ClusterIDMismatch, "this host's etcd still serves the old cluster %x with a quorum, while %x says that "+
+			"it goes on in its place: stop etcd by hand on the hosts of the one that is to go", r.Old, r.New), true
 	case v.Data.State == DataUnknown:
 		return wait(DataNotKnown, "the data directory has not been looked at: %s", v.Data.Detail), true
 	case v.Unit.State == UnitUnknown || v.Unit.State == UnitMissing:

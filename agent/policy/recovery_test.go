@@ -267,7 +267,11 @@ func TestAHostThatComesLateToARecoveredClusterLaysItsDataAside(t *testing.T) {
 	if d := Decide(v); d.Step.Kind != StepStopForRecovery {
 		t.Errorf("etcd runs: %+v", d)
 	}
-	v.Unit.State = UnitInactive
+	v.Recovery.OldServes = true
+	if d := Decide(v); d.Step.Kind != StepNone || d.Reasons[0].Code != ClusterIDMismatch {
+		t.Errorf("etcd serves the old cluster, with a quorum: %+v", d)
+	}
+	v.Unit.State = UnitInactive // by a person's hand
 	if d := Decide(v); d.Step.Kind != StepLayAside {
 		t.Errorf("etcd is down: %+v", d)
 	}

@@ -354,7 +354,8 @@ func TestWhatAnEarlierTryHasLeftTakesNoRoomFromTheNextOne(t *testing.T) {
 	if err := errors.Join(huge.Truncate(more), huge.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Rebuild(bounded(t), p, work, m.Options.Binary); err == nil || !strings.Contains(err.Error(), "make room") {
+	_, err = Rebuild(bounded(t), p, work, m.Options.Binary)
+	if err == nil || !strings.Contains(err.Error(), "make room") {
 		t.Errorf("a copy is made without room for it: %v", err)
 	}
 	if exists(left) {
