@@ -105,7 +105,8 @@ func surviveAlone(v View) Decision {
 // retried tells whether a copy that has failed was begun too short a time ago to begin again.
 func (r *Recovery) retried(v View) bool { return v.CopiedFor < v.Limits.StartRetry }
 
-// layAside puts this host's old data out of the way, and leaves the rest to the ordinary join.
+// layAside puts this host's old data out of the way, and leaves the rest to the ordinary join. It does so only once the
+// recovered cluster answers: until then this may be the data that people need, should the survivor's be no use.
 func layAside(v View) Decision {
 	r := v.Recovery
 	newer := v.Data.State == DataMember && v.Data.ClusterID == r.New
@@ -116,6 +117,9 @@ func layAside(v View) Decision {
 		return d
 	}
 	if v.Data.State != DataEmpty && !newer {
+		if !v.Cluster.Reachable || v.Cluster.ID != r.New {
+			return wait(Recovering, "etcd is stopped; its data is moved aside once the recovered cluster %x answers", r.New)
+		}
 		return do(Step{Kind: StepLayAside})
 	}
 	return do(Step{Kind: StepEndRecovery, Outcome: Recovered})

@@ -145,8 +145,9 @@ func explore(decide func(View) Decision, begin site) error {
 			}
 		}
 	}
-	if !ended && begin.serves != thirdOne {
-		return fmt.Errorf("it never ends, in %d states", len(seen))
+	waits := !begin.survivor && begin.serves == 0 // for the survivor
+	if ended == waits && begin.serves != thirdOne {
+		return fmt.Errorf("it ends: %t, in %d states", ended, len(seen))
 	}
 	return nil
 }
@@ -161,7 +162,7 @@ func (s site) allowed(step Step) error {
 			return nil
 		}
 	case StepLayAside:
-		if !s.survivor && s.unit != UnitActive {
+		if !s.survivor && s.unit != UnitActive && s.serves == newCluster {
 			return nil
 		}
 	}
@@ -216,6 +217,12 @@ func TestAMistakeInARecoveryIsFound(t *testing.T) {
 		"another host goes on with its old data": func(_ View, d Decision) Step {
 			if d.Step.Kind == StepLayAside {
 				return Step{Kind: StepEndRecovery, Outcome: Recovered}
+			}
+			return d.Step
+		},
+		"another host parts with its data before the survivor has succeeded": func(v View, d Decision) Step {
+			if d.Step.Kind == StepNone && !v.Recovery.Survivor && v.Unit.State != UnitActive {
+				return Step{Kind: StepLayAside}
 			}
 			return d.Step
 		},
