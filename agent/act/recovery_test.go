@@ -45,7 +45,9 @@ func TestARecoveryEndsThoughAnAlarmKeepsItFromBeingWrittenDown(t *testing.T) {
 			must(t, err)
 			defer client.Close()
 			opt.Etcd = client
-			plan := local.Recovery{Plan: "abcdefghijkl", Old: 1, New: record.MemberID(list.Header.ClusterId), Alone: true}
+			plan := local.Recovery{
+				Plan: "abcdefghijkl", Old: 1, New: record.MemberID(list.Header.ClusterId), Alone: true,
+			}
 			_, err = opt.Files.BeginRecovery(plan)
 			must(t, err)
 			a := New(opt)

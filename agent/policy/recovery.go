@@ -56,8 +56,8 @@ func recovery(v View) (Decision, bool) {
 		}
 		return do(Step{Kind: StepEndRecovery, Outcome: QuorumBack}), true
 	case r.OldServes && v.Unit.State == UnitActive:
-		return wait(ClusterIDMismatch, "this host's etcd still serves the old cluster %x with a quorum, while %x says that "+
-			"it goes on in its place: stop etcd by hand on the hosts of the one that is to go", r.Old, r.New), true
+		return wait(ClusterIDMismatch, "this host's etcd still serves the old cluster %x with a quorum, while %x says "+
+			"that it goes on in its place: stop etcd by hand on the hosts of the one that is to go", r.Old, r.New), true
 	case v.Data.State == DataUnknown:
 		return wait(DataNotKnown, "the data directory has not been looked at: %s", v.Data.Detail), true
 	case v.Unit.State == UnitUnknown || v.Unit.State == UnitMissing:
@@ -118,7 +118,8 @@ func layAside(v View) Decision {
 	}
 	if v.Data.State != DataEmpty && !newer {
 		if !v.Cluster.Reachable || v.Cluster.ID != r.New {
-			return wait(Recovering, "etcd is stopped; its data is moved aside once the recovered cluster %x answers", r.New)
+			return wait(Recovering, "etcd is stopped; its data is moved aside once the recovered cluster %x answers",
+				r.New)
 		}
 		return do(Step{Kind: StepLayAside})
 	}

@@ -123,8 +123,8 @@ func room(p, c Place, free func(dir string) int64) error {
 	}
 	for dir, need := range need {
 		if free := free(dir); free < need {
-			return fmt.Errorf("cannot copy %s: %d bytes are free in %s, %d are needed; make room and the recovery goes "+
-				"on", p.DataDir, free, dir, need)
+			return fmt.Errorf("cannot copy %s: %d bytes are free in %s, %d are needed; make room and the recovery "+
+				"goes on", p.DataDir, free, dir, need)
 		}
 	}
 	return nil
