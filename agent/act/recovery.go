@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent/policy"
@@ -98,5 +99,13 @@ func (a *Actor) tellRecovered(ctx context.Context, t *task) error {
 		return err
 	}
 	_, err = a.opt.Etcd.Txn(ctx, nil, clientv3.OpPut(a.keys.Recovered(), string(value)))
+	// An alarm came with the data and stands until a person ends it. The plan does not wait for that: as long as it is
+	// in force here this host does nothing else. Who comes late and is not told waits for people, and loses nothing.
+	if errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) || errors.Is(rpctypes.Error(err), rpctypes.ErrCorrupt) {
+		a.log.Error("the recovered cluster takes no record that tells late hosts of it, because of an alarm; end the "+
+			"alarm (etcdctl alarm list); on a host that comes back later move etcd's data aside by hand",
+			"plan", k.Plan, "error", err)
+		return nil
+	}
 	return err
 }

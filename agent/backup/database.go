@@ -30,6 +30,7 @@ type change struct {
 	revision  int64
 	tombstone bool
 	key       uint64 // a hash of its name
+	unnamed   bool   // it only raises the revision
 }
 
 // inspect opens a database as etcd does, reads all of it, and tells what is in it. The hash is the one that etcd's
@@ -83,8 +84,13 @@ func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (Contents
 		return Contents{}, err
 	}
 	c.Revision = max(c.Revision, c.CompactRevision, 1)
+	kept := 0
 	for _, at := range newest {
-		if !at.tombstone {
+		if at.tombstone {
+			continue
+		}
+		kept++
+		if !at.unnamed {
 			c.Keys++
 		}
 	}
@@ -93,7 +99,7 @@ func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (Contents
 	err = each(ctx, keys, seed, progress, func(at change, k, v []byte) {
 		// What a compaction deletes counts for nothing, whether it has come to it or not.
 		superseded := newest[at.key] != at || at.tombstone
-		if at.revision <= c.CompactRevision && superseded && c.Keys > 0 ||
+		if at.revision <= c.CompactRevision && superseded && kept > 0 ||
 			at.revision == c.CompactRevision && at.tombstone {
 			return
 		}
@@ -128,11 +134,18 @@ func changeOf(k, v []byte, seed maphash.Seed) (change, error) {
 	if len(k) != revisionBytes && len(k) != tombstoneBytes || k[8] != '_' || revisionOf(k) < 0 {
 		return change{}, errors.New("a revision in it is none")
 	}
-	name, err := nameOfKey(v)
+	var name []byte
+	var err error
+	// A revision that was raised without a change, by a recovery or by etcdutl's --bump-revision, has no record. etcd
+	// takes it for one of a key with an empty name, which no client can write or read, and keeps it.
+	if len(v) > 0 {
+		name, err = nameOfKey(v)
+	}
 	return change{
 		revision:  revisionOf(k),
 		tombstone: len(k) == tombstoneBytes && bytes.HasSuffix(k, []byte("t")),
 		key:       maphash.Bytes(seed, name),
+		unnamed:   len(name) == 0,
 	}, err
 }
 

@@ -69,6 +69,7 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 		r.OpAt, r.LockAt, r.QueueAt, r.RolloutAt, r.RepairsAt, r.Unreadable = 0, 0, 0, 0, 0, nil
 	}
 	r.Reachable = err == nil
+	r.OldServes = late(o.opt.Config, r) && o.oldServes(ctx, r)
 	if r.Reachable {
 		o.pace.guide(r.At, r.Queue != nil)
 	}

@@ -103,7 +103,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 	if want := c.Cluster.ID; want != "" {
 		_, _ = fmt.Sscanf(want, "%x", &v.Cluster.ExpectedID) // the configuration is checked
 	}
-	v.Recovery, v.CopiedFor = b.recovery(&v, r), r.Did.Copied.Age(r.At)
+	v.Recovery, v.CopiedFor = b.recovery(r), r.Did.Copied.Age(r.At)
 	v.Self.Conflict = policy.Conflict(v)
 	v.GaveWay = b.gaveWay(&v, r)
 	v.Led = b.leader(&v, r)

@@ -4,6 +4,10 @@
 package observe
 
 import (
+	"context"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/agent/round"
@@ -11,7 +15,7 @@ import (
 
 // recovery makes the view of the plan that is in force here; without one, of a recovery that was carried out without
 // this host: the cluster that answers says that it goes on in the place of the one that this host knows.
-func (b *Builder) recovery(v *policy.View, r *round.Round) *policy.Recovery {
+func (b *Builder) recovery(r *round.Round) *policy.Recovery {
 	if k := r.Recovery; k != nil {
 		return &policy.Recovery{
 			Plan: k.Plan, By: k.By, Old: uint64(k.Old), New: uint64(k.New), Survivor: k.Alone, Member: uint64(k.Member),
@@ -19,11 +23,27 @@ func (b *Builder) recovery(v *policy.View, r *round.Round) *policy.Recovery {
 		}
 	}
 	k := r.Recovered
-	if !r.Reachable || k == nil || b.config.Cluster.ID != "" || r.Noted.Cluster == 0 ||
-		r.Noted.Cluster != uint64(k.Old) || v.Cluster.ID != uint64(k.New) {
+	if !late(b.config, r) {
 		return nil
 	}
-	return &policy.Recovery{Plan: k.Plan, By: k.By, Old: uint64(k.Old), New: uint64(k.New), Late: true}
+	return &policy.Recovery{
+		Plan: k.Plan, By: k.By, Old: uint64(k.Old), New: uint64(k.New), Late: true, OldServes: r.OldServes,
+	}
+}
+
+// late tells whether the cluster that answers was recovered without this host.
+func late(c config.Config, r *round.Round) bool {
+	k := r.Recovered
+	return r.Reachable && r.Recovery == nil && k != nil && c.Cluster.ID == "" && r.Noted.Cluster != 0 &&
+		r.Noted.Cluster == uint64(k.Old) && r.Membership.ClusterID == uint64(k.New)
+}
+
+// oldServes asks this host's own member whether it still has a quorum of the old cluster behind it: then there are two
+// clusters, and stopping it might be what takes the old one its quorum.
+func (o *Observer) oldServes(ctx context.Context, r *round.Round) bool {
+	own := cluster.Member{ID: uint64(r.Recovered.Old), ClientURLs: []string{o.opt.Config.Etcd.ClientURL}}
+	s := o.opt.Etcd.Statuses(ctx, []cluster.Member{own})[own.ID]
+	return s.Linearizable && s.ClusterID == uint64(r.Recovered.Old)
 }
 
 func copyOf(c recovery.Copy, plan string) policy.Copy {

@@ -14,7 +14,9 @@ type Recovery struct {
 	Noted    bool   // this host's disk says that it belongs to the new cluster
 	// Late: there is no plan, but the cluster that answers was recovered without this host.
 	Late bool
-	Copy Copy // of the survivor's data
+	// OldServes tells of a late host that its own member still has a quorum of the old cluster behind it.
+	OldServes bool
+	Copy      Copy // of the survivor's data
 }
 
 // CopyState is how far the copy of the survivor's data is.
@@ -53,6 +55,9 @@ func recovery(v View) (Decision, bool) {
 			return bringUp(v), true
 		}
 		return do(Step{Kind: StepEndRecovery, Outcome: QuorumBack}), true
+	case r.OldServes && v.Unit.State == UnitActive:
+		return wait(ClusterIDMismatch, "this host's etcd still serves the old cluster %x with a quorum, while %x says "+
+			"that it goes on in its place: stop etcd by hand on the hosts of the one that is to go", r.Old, r.New), true
 	case v.Data.State == DataUnknown:
 		return wait(DataNotKnown, "the data directory has not been looked at: %s", v.Data.Detail), true
 	case v.Unit.State == UnitUnknown || v.Unit.State == UnitMissing:
@@ -100,7 +105,8 @@ func surviveAlone(v View) Decision {
 // retried tells whether a copy that has failed was begun too short a time ago to begin again.
 func (r *Recovery) retried(v View) bool { return v.CopiedFor < v.Limits.StartRetry }
 
-// layAside puts this host's old data out of the way, and leaves the rest to the ordinary join.
+// layAside puts this host's old data out of the way, and leaves the rest to the ordinary join. It does so only once the
+// recovered cluster answers: until then this may be the data that people need, should the survivor's be no use.
 func layAside(v View) Decision {
 	r := v.Recovery
 	newer := v.Data.State == DataMember && v.Data.ClusterID == r.New
@@ -111,6 +117,10 @@ func layAside(v View) Decision {
 		return d
 	}
 	if v.Data.State != DataEmpty && !newer {
+		if !v.Cluster.Reachable || v.Cluster.ID != r.New {
+			return wait(Recovering, "etcd is stopped; its data is moved aside once the recovered cluster %x answers",
+				r.New)
+		}
 		return do(Step{Kind: StepLayAside})
 	}
 	return do(Step{Kind: StepEndRecovery, Outcome: Recovered})

@@ -145,8 +145,9 @@ func explore(decide func(View) Decision, begin site) error {
 			}
 		}
 	}
-	if !ended && begin.serves != thirdOne {
-		return fmt.Errorf("it never ends, in %d states", len(seen))
+	waits := !begin.survivor && begin.serves == 0 // for the survivor
+	if ended == waits && begin.serves != thirdOne {
+		return fmt.Errorf("it ends: %t, in %d states", ended, len(seen))
 	}
 	return nil
 }
@@ -161,7 +162,7 @@ func (s site) allowed(step Step) error {
 			return nil
 		}
 	case StepLayAside:
-		if !s.survivor && s.unit != UnitActive {
+		if !s.survivor && s.unit != UnitActive && s.serves == newCluster {
 			return nil
 		}
 	}
@@ -219,6 +220,12 @@ func TestAMistakeInARecoveryIsFound(t *testing.T) {
 			}
 			return d.Step
 		},
+		"another host parts with its data before the survivor has succeeded": func(v View, d Decision) Step {
+			if d.Step.Kind == StepNone && !v.Recovery.Survivor && v.Unit.State != UnitActive {
+				return Step{Kind: StepLayAside}
+			}
+			return d.Step
+		},
 		"a join goes on meanwhile": func(_ View, d Decision) Step {
 			if d.Step.Kind == StepEndRecovery {
 				return Step{Kind: StepAddLearner}
@@ -267,7 +274,11 @@ func TestAHostThatComesLateToARecoveredClusterLaysItsDataAside(t *testing.T) {
 	if d := Decide(v); d.Step.Kind != StepStopForRecovery {
 		t.Errorf("etcd runs: %+v", d)
 	}
-	v.Unit.State = UnitInactive
+	v.Recovery.OldServes = true
+	if d := Decide(v); d.Step.Kind != StepNone || d.Reasons[0].Code != ClusterIDMismatch {
+		t.Errorf("etcd serves the old cluster, with a quorum: %+v", d)
+	}
+	v.Unit.State = UnitInactive // by a person's hand
 	if d := Decide(v); d.Step.Kind != StepLayAside {
 		t.Errorf("etcd is down: %+v", d)
 	}

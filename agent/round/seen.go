@@ -42,6 +42,7 @@ type Seen struct {
 	Repairs    *record.Repairs
 	RepairsAt  int64 // its modification revision
 	Recovered  *record.Recovered
+	OldServes  bool // late to that: this host's own member still serves the old cluster, with a quorum behind it
 	Backup     *record.Backup
 	Released   Released
 	Revision   int64 // of the store when the records were read

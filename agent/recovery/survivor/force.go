@@ -26,8 +26,13 @@ const (
 	askEvery     = 200 * time.Millisecond
 	askBound     = 5 * time.Second
 	stopBound    = time.Minute
+	// forceBound is how long etcd may take until it answers: it opens the database and applies the log, on a disk that
+	// may be slow, and elects itself.
+	forceBound = 10 * time.Minute
 	// mostTold bounds what is told of etcd's log when it has failed, in bytes.
 	mostTold = 600
+	// processors keeps the threads of etcd few on a large machine: the unit bounds their number.
+	processors = "GOMAXPROCS=4"
 )
 
 // force runs etcd once on the copy, reachable by nobody but this process, so that it throws all other members out; it
@@ -39,6 +44,8 @@ func force(ctx context.Context, c Place, w recovery.Work, etcd string, held *os.
 		"--listen-client-urls", "unix://" + clientSocket, "--advertise-client-urls", w.ClientURL,
 		"--listen-peer-urls", "unix://" + peerSocket, "--initial-advertise-peer-urls", w.PeerURL,
 		"--initial-cluster", w.Name + "=" + w.PeerURL,
+		// None: a database that is larger than etcd's default, as its own etcd is told to allow, would raise an alarm.
+		"--quota-backend-bytes=-1",
 	}
 	if c.WALDir != "" {
 		args = append(args, "--wal-dir", c.WALDir)
@@ -54,6 +61,7 @@ func force(ctx context.Context, c Place, w recovery.Work, etcd string, held *os.
 	defer out.Close()                      // it is for people
 	command := exec.Command(etcd, args...) //nolint:noctx // it is stopped in order, or with this process
 	command.Dir, command.Env, command.Stdout, command.Stderr = c.DataDir, environment(), out, out
+	command.Env = append(command.Env, processors)
 	command.ExtraFiles = []*os.File{held} // whoever comes after waits for it, too
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread() // the signal comes when the thread ends that has started it
@@ -63,8 +71,10 @@ func force(ctx context.Context, c Place, w recovery.Work, etcd string, held *os.
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- command.Wait() }()
-	answered := answers(ctx, filepath.Join(c.DataDir, clientSocket), ended)
-	if answered != nil && ctx.Err() == nil { // it has ended
+	waited, done := context.WithTimeout(ctx, forceBound)
+	defer done()
+	answered := answers(waited, filepath.Join(c.DataDir, clientSocket), ended)
+	if answered != nil && waited.Err() == nil { // it has ended
 		return fmt.Errorf("cannot force the copy: etcd has ended: %w: %s", answered, tail(out.Name()))
 	}
 	if err := stop(command.Process, ended); err != nil {
@@ -115,8 +125,10 @@ func dial(ctx context.Context, socket string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(socket)))
 }
 
+// healthy asks for all but the alarms: they lie in the database, and stand for those who use the cluster to end.
 func healthy(ctx context.Context, client *http.Client) bool {
-	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://etcd/health", http.NoBody)
+	const url = "http://etcd/health?exclude=NOSPACE&exclude=CORRUPT"
+	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return false
 	}
@@ -137,14 +149,24 @@ func stop(process *os.Process, ended <-chan error) error {
 	defer timer.Stop()
 	select {
 	case err := <-ended:
-		if exit, is := errors.AsType[*exec.ExitError](err); is && exit.ExitCode() <= 0 {
-			return nil // etcd ends itself by the signal that it was sent
+		if inOrder(err) {
+			return nil
 		}
 		return err
 	case <-timer.C:
 		err := process.Kill()
 		return errors.Join(fmt.Errorf("etcd has not stopped within %s", stopBound), err, <-ended)
 	}
+}
+
+// inOrder tells whether etcd has ended itself by the signal that it was sent, and not by another.
+func inOrder(err error) bool {
+	exit, is := errors.AsType[*exec.ExitError](err)
+	if !is {
+		return false
+	}
+	status, is := exit.Sys().(syscall.WaitStatus)
+	return is && status.Signaled() && status.Signal() == syscall.SIGTERM
 }
 
 // tail gives the last words of a log, for people.

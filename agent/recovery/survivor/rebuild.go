@@ -88,13 +88,11 @@ func fill(p, c Place, w recovery.Work) error {
 			"was made for %s of %s with %d of term %d", p.DataDir, h.member, h.cluster, index, term, w.Member, w.Old,
 			w.Index, w.Term)
 	}
-	need := sizeOf(p.snap(), "") + 2*sizeOf(p.log(), ".wal") + 2*logFile
-	if free := freeIn(c.DataDir); free < need {
-		return fmt.Errorf("cannot copy %s: %d bytes are free, %d are needed; make room and the recovery goes on",
-			p.DataDir, free, need)
-	}
 	err = errors.Join(os.RemoveAll(c.member()), os.RemoveAll(c.log()), os.RemoveAll(c.log()+forcedEnding))
 	if err != nil {
+		return err
+	}
+	if err := room(p, c, freeIn); err != nil {
 		return err
 	}
 	if err := errors.Join(os.MkdirAll(c.snap(), ownerAll), os.MkdirAll(filepath.Dir(c.log()), ownerAll)); err != nil {
@@ -114,6 +112,22 @@ func fill(p, c Place, w recovery.Work) error {
 	}
 	h.state.Commit = &index
 	return writeLog(c.log(), h)
+}
+
+// room tells where there is not enough of it for the copy, after what an earlier try has left of it was taken away.
+func room(p, c Place, free func(dir string) int64) error {
+	database, log := sizeOf(p.snap(), ""), 2*sizeOf(p.log(), ".wal")+2*logFile
+	need := map[string]int64{c.DataDir: database + log}
+	if p.apart() { // on a file system of its own, perhaps
+		need = map[string]int64{c.DataDir: database, filepath.Dir(c.log()): log}
+	}
+	for dir, need := range need {
+		if free := free(dir); free < need {
+			return fmt.Errorf("cannot copy %s: %d bytes are free in %s, %d are needed; make room and the recovery "+
+				"goes on", p.DataDir, free, dir, need)
+		}
+	}
+	return nil
 }
 
 const (

@@ -7,15 +7,20 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
 
+	"github.com/quorumd/quorumd/agent/backup"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -150,6 +155,144 @@ func alone(t *testing.T, m *testbed.Member, work recovery.Work, made recovery.Ma
 	if !errors.Is(answer.Err(), rpctypes.ErrCompacted) {
 		t.Errorf("a watcher that resumes is told %v", answer.Err())
 	}
+	saved(t, client)
+}
+
+// saved sees that a snapshot of the recovered member can be taken, and holds what the member has.
+func saved(t *testing.T, client *clientv3.Client) {
+	t.Helper()
+	raw, err := client.Snapshot(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	store, err := backup.OpenDirectory(t.TempDir(), "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	m, err := backup.Save(bounded(t), store, backup.Stream{Reader: raw, Cluster: "demo", Host: "n1"},
+		backup.Options{Spool: t.TempDir(), Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, err := client.HashKV(bounded(t), client.Endpoints()[0], 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, err := client.Get(bounded(t), "", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := backup.Contents{
+		Revision: hash.Header.Revision, CompactRevision: hash.CompactRevision, Hash: hash.Hash, Keys: count.Count,
+	}
+	if m.Contents != want {
+		t.Errorf("the snapshot holds %+v, and etcd says %+v", m.Contents, want)
+	}
+}
+
+// raise raises both alarms as a member does.
+func raise(t *testing.T, client *clientv3.Client, member uint64) {
+	t.Helper()
+	for _, alarm := range []etcdserverpb.AlarmType{etcdserverpb.AlarmType_NOSPACE, etcdserverpb.AlarmType_CORRUPT} {
+		_, err := etcdserverpb.NewMaintenanceClient(client.ActiveConnection()).Alarm(bounded(t),
+			&etcdserverpb.AlarmRequest{
+				Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: member, Alarm: alarm,
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// witnessed gives a program that runs etcd and notes how.
+func witnessed(t *testing.T, etcd string) (program, note string) {
+	t.Helper()
+	dir := t.TempDir()
+	program, note = filepath.Join(dir, "etcd"), filepath.Join(dir, "note")
+	script := fmt.Sprintf("#!/bin/sh\necho $GOMAXPROCS \"$@\" > %s\nexec %s \"$@\"\n", note, etcd)
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	return program, note
+}
+
+func TestAMemberWhoseClusterHadAlarmsGoesOnAlone(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"v3.5", testbed.Small, "v3.7"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			c := testbed.StartCluster(t, 3, testbed.ClusterOptions{Version: version})
+			client := c.Client(t)
+			if _, err := client.Put(bounded(t), "before", "x"); err != nil {
+				t.Fatal(err)
+			}
+			list, err := client.MemberList(bounded(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			raise(t, client, list.Members[0].ID)
+			for _, m := range c.Members {
+				if err := m.Terminate(); err != nil { // what lies in the database is then on the disk
+					t.Fatal(err)
+				}
+				_ = m.Wait(t.Context()) // it ends by the signal
+			}
+			m, work := best(t, c)
+			program, note := witnessed(t, m.Options.Binary)
+			if _, err := Rebuild(bounded(t), placeOf(m), work, program); err != nil {
+				t.Fatal(err)
+			}
+			how, err := os.ReadFile(note)
+			if err != nil || !strings.HasPrefix(string(how), "4 ") ||
+				!strings.Contains(string(how), "--quota-backend-bytes=-1") {
+				t.Errorf("etcd was run with %s: %v", how, err)
+			}
+			if _, err := Swap(placeOf(m), work, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			disarmed(t, m)
+		})
+	}
+}
+
+// disarmed sees that the alarms stand in the recovered cluster, and that it takes writes once they are gone.
+func disarmed(t *testing.T, m *testbed.Member) {
+	t.Helper()
+	if err := m.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	client, err := m.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	alarms, err := client.AlarmList(bounded(t))
+	if err != nil || len(alarms.Alarms) != 2 {
+		t.Fatalf("the alarms are %v: %v", alarms, err)
+	}
+	if _, err := client.Put(bounded(t), "full", "x"); err == nil {
+		t.Error("an alarm keeps nobody from writing")
+	}
+	for _, alarm := range alarms.Alarms {
+		if _, err := client.AlarmDisarm(bounded(t), (*clientv3.AlarmMember)(alarm)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := client.Put(bounded(t), "after", "x"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnEtcdThatWasKilledHasNotEndedInOrder(t *testing.T) {
+	t.Parallel()
+	for signal, orderly := range map[string]bool{"TERM": true, "KILL": false} {
+		err := exec.CommandContext(t.Context(), "sh", "-c", "kill -"+signal+" $$").Run()
+		if inOrder(err) != orderly {
+			t.Errorf("ended by SIG%s: %v, in order %t", signal, err, inOrder(err))
+		}
+	}
 }
 
 func TestALogThatWasTornInItsLastRecordIsReadUpToThereAndLeftAlone(t *testing.T) {
@@ -191,6 +334,121 @@ func TestALogThatWasTornInItsLastRecordIsReadUpToThereAndLeftAlone(t *testing.T)
 				t.Errorf("the log was changed: %v", err)
 			}
 		})
+	}
+}
+
+func TestWhatAnEarlierTryHasLeftTakesNoRoomFromTheNextOne(t *testing.T) {
+	t.Parallel()
+	c, _ := crashed(t, testbed.ClusterOptions{})
+	m, work := best(t, c)
+	p := placeOf(m)
+	left := filepath.Join(p.copyOf(work).snap(), "db")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(left), 0o700), os.WriteFile(left, []byte("x"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	huge, err := os.Create(filepath.Join(p.snap(), "huge.snap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const more = 8 << 40 // than any disk has where tests run; it takes none of it
+	if err := errors.Join(huge.Truncate(more), huge.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Rebuild(bounded(t), p, work, m.Options.Binary)
+	if err == nil || !strings.Contains(err.Error(), "make room") {
+		t.Errorf("a copy is made without room for it: %v", err)
+	}
+	if exists(left) {
+		t.Error("what the earlier try has left lies there still")
+	}
+}
+
+func TestRoomIsLookedForOnTheFileSystemOfTheLogToo(t *testing.T) {
+	t.Parallel()
+	p := Place{DataDir: "/data", WALDir: "/fast/wal"}
+	c := p.copyOf(recovery.Work{Plan: "abcdefghijkl"})
+	for full, want := range map[string]bool{"/fast": false, "/slow": true} {
+		err := room(p, c, func(dir string) int64 {
+			if dir == full {
+				return 0
+			}
+			return 1 << 40
+		})
+		if (err == nil) != want {
+			t.Errorf("%s is full: %v", full, err)
+		}
+	}
+}
+
+// apart gives a member that is down, whose log lies apart, and the work that makes a cluster of it.
+func apart(t *testing.T) (*testbed.Member, Place, recovery.Work) {
+	t.Helper()
+	logs := filepath.Join(t.TempDir(), "wal")
+	m := testbed.StartCluster(t, 1, testbed.ClusterOptions{Extra: []string{"--wal-dir=" + logs}}).Members[0]
+	if err := m.Terminate(); err != nil {
+		t.Fatal(err)
+	}
+	_ = m.Wait(t.Context()) // it ends by the signal
+	p := Place{DataDir: placeOf(m).DataDir, WALDir: logs}
+	l, err := Read(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, p, recovery.Work{
+		Plan: "abcdefghijkl", Cluster: 0xfeedfacecafe, Old: l.Cluster, Member: l.Member, Term: l.Term, Index: l.Index,
+		Name: m.Options.Name, ClientURL: m.Options.ClientURL, PeerURL: m.Options.PeerURL,
+	}
+}
+
+func TestALogThatLiesApartIsPutInPlaceWhereverAnEarlierTryWasCutShort(t *testing.T) {
+	t.Parallel()
+	m, p, work := apart(t)
+	if _, err := Rebuild(bounded(t), p, work, m.Options.Binary); err != nil {
+		t.Fatal(err)
+	}
+	c := p.copyOf(work)
+	aside := p.member() + ".aside"
+	for what, cut := range map[string]func() error{ // each undoes a part of what was done, and is itself undone
+		"nothing was done before": func() error { return nil },
+		"the database was not put in place": func() error {
+			return os.Rename(p.member(), c.member())
+		},
+	} {
+		if _, err := Swap(p, work, time.Now()); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if err := cut(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Swap(p, work, time.Now()); err != nil || !exists(p.member()) || exists(c.member()) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	// The rename of the log was lost, that of the database was not.
+	if err := os.Rename(p.log(), c.log()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Swap(p, work, time.Now()); err == nil || !exists(p.member()) {
+		t.Errorf("it is done without its log: %v", err)
+	}
+	if err := os.Rename(c.log(), p.log()); err != nil {
+		t.Fatal(err)
+	}
+	// The database is gone.
+	if err := os.Rename(p.member(), aside); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Swap(p, work, time.Now()); err == nil {
+		t.Error("it is done with nothing in place")
+	}
+	if err := os.Rename(aside, p.member()); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.WaitReady(bounded(t)); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/datadir"
@@ -26,11 +27,14 @@ func Swap(p Place, w recovery.Work, now time.Time) ([]string, error) {
 	}
 	var moved []string
 	if datadir.Inspect(p.DataDir, p.WALDir).ClusterID != uint64(w.Cluster) { // else it was begun, or is done
+		if !exists(c.member()) || !exists(c.log()) {
+			return nil, errors.New("cannot put the copy in place: a part of it is gone")
+		}
 		if moved, err = datadir.MoveAside(p.DataDir, p.WALDir, now); err != nil {
 			return moved, err
 		}
 		if p.apart() {
-			if err := os.Rename(c.log(), p.log()); err != nil {
+			if err := placeLog(p, c); err != nil {
 				return moved, fmt.Errorf("cannot put the copy in place: %w", err)
 			}
 		}
@@ -43,5 +47,20 @@ func Swap(p Place, w recovery.Work, now time.Time) ([]string, error) {
 			return moved, fmt.Errorf("cannot put the copy in place: %w", err)
 		}
 	}
+	if !exists(p.member()) || !exists(p.log()) {
+		return moved, errors.New("cannot put the copy in place: a part of it is gone")
+	}
 	return moved, syncDir(p.DataDir)
+}
+
+// placeLog puts a log in place that lies apart, perhaps on another file system. It tells the next try how far this one
+// was: it is not there before the old data is aside, and the rest is not there before it.
+func placeLog(p, c Place) error {
+	if err := syncDir(p.DataDir); err != nil {
+		return err
+	}
+	if err := os.Rename(c.log(), p.log()); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(p.log()))
 }
