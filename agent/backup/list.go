@@ -40,11 +40,11 @@ func fetch(ctx context.Context, store Source, m Manifest, o Options) (*spool, er
 		return nil, err
 	}
 	defer plain.Close()
-	database, err := newSpool(o.Spool)
+	database, whole, err := newSpool(o, m.Size, plain)
 	if err != nil {
 		return nil, err
 	}
-	err = database.fill(ctx, plain, o.progress())
+	err = database.fill(ctx, whole, o.progress())
 	if err == nil {
 		var found Contents
 		found, err = inspect(ctx, database.File, o.progress())

@@ -152,6 +152,7 @@ func (j job) save(ctx context.Context, id string) (backup.Outcome, error) {
 	m, err := backup.Save(ctx, j.store, backup.Stream{
 		Reader: stream, Cluster: j.conf.Cluster.Name, ClusterID: strconv.FormatUint(status.ClusterID, 16),
 		Member: strconv.FormatUint(member, 16), Host: j.conf.Host.Name, EtcdVersion: status.Version,
+		Size: status.DBSize,
 	}, j.options)
 	if err != nil {
 		return backup.Outcome{}, err
