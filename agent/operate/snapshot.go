@@ -208,6 +208,9 @@ func (o *Operator) unclaim(ctx context.Context, lease clientv3.LeaseID) {
 
 // saved tells the cluster how a snapshot went.
 func (o *Operator) saved(ctx context.Context, j backup.Job) {
+	if n := len(j.Outcome.Snapshots); j.Err == nil && n != 1 {
+		j.Err = fmt.Errorf("the job told of %d snapshots, and one was to be saved", n)
+	}
 	change := func(b *record.Backup) {
 		b.Failed, b.FailedHost, b.Cause = time.Time{}, "", ""
 		if j.Err != nil {
