@@ -29,6 +29,9 @@ import (
 // backupMemory is what a job with snapshots should make do with, in bytes: the host has etcd to serve.
 const backupMemory = 48 << 20
 
+// deleted is as how many bytes a delete counts: one at a time is progress enough for a job.
+const deleted = 1 << 20
+
 // runBackup does one job with snapshots. Its arguments are the path of the configuration, the kind of the job, and what
 // that is told further. Keys it reads itself: they stand in no argument and in no message.
 func runBackup(args []string, stdout io.Writer) error {
@@ -224,6 +227,7 @@ func (j job) prune(ctx context.Context, really bool) (backup.Outcome, error) {
 			if err := backup.Remove(ctx, j.store, byName[name].Manifest); err != nil {
 				return out, err
 			}
+			j.options.Progress(deleted)
 		}
 		out.Snapshots = append(out.Snapshots, byName[name])
 	}
@@ -235,6 +239,7 @@ func (j job) prune(ctx context.Context, really bool) (backup.Outcome, error) {
 			if err := j.store.Delete(ctx, stray.Name); err != nil {
 				return out, err
 			}
+			j.options.Progress(deleted)
 		}
 		out.Strays = append(out.Strays, stray)
 	}
