@@ -157,6 +157,19 @@ func (d *Directory) PutIfAbsent(ctx context.Context, name string, content []byte
 	return d.put(ctx, name, strings.NewReader(string(content)))
 }
 
+// Replace writes a file to its end before it takes the place of the one before.
+func (d *Directory) Replace(ctx context.Context, name string, content []byte) error {
+	temporary := unfinished + rand.Text()
+	err := d.write(ctx, temporary, strings.NewReader(string(content)))
+	if err == nil {
+		err = d.root.Rename(temporary, name)
+	}
+	if err != nil {
+		return errors.Join(err, d.Delete(ctx, temporary))
+	}
+	return d.sync()
+}
+
 func (d *Directory) write(ctx context.Context, name string, content io.Reader) error {
 	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, privateFile)
 	if err != nil {

@@ -4,6 +4,7 @@
 package backup
 
 import (
+	"context"
 	"errors"
 	"io"
 	"math"
@@ -113,4 +114,21 @@ func TestADirectoryIsNotFilledToTheLastByte(t *testing.T) {
 		t.Errorf("%v is left", left)
 	}
 	must(t, d.PutIfAbsent(t.Context(), "small", []byte("verified\n")))
+}
+
+// unremovable is a store in which nothing can be taken away, as for one whose agent ends just then.
+type unremovable struct{ *Directory }
+
+func (unremovable) Delete(context.Context, string) error { return errFull }
+
+func TestAMarkOfAVerificationIsNeverGone(t *testing.T) {
+	t.Parallel()
+	d := directory(t)
+	m := Manifest{Name: "one"}
+	for range 2 {
+		must(t, MarkVerified(t.Context(), unremovable{d}, m))
+		if there := files(t, d); len(there) != 1 || there[0] != "one"+verifiedEnding {
+			t.Errorf("%v", there)
+		}
+	}
 }

@@ -129,6 +129,13 @@ func (s *S3) PutIfAbsent(ctx context.Context, name string, content []byte) error
 	return s.plain(err)
 }
 
+// Replace writes an object over the one before, which the store does in one step.
+func (s *S3) Replace(ctx context.Context, name string, content []byte) error {
+	o := minio.PutObjectOptions{DisableMultipart: true, ContentType: "application/octet-stream"}
+	_, err := s.client.Client.PutObject(ctx, s.bucket, s.prefix+name, bytes.NewReader(content), int64(len(content)), o)
+	return s.plain(err)
+}
+
 // holds tells whether an object is there with just that content.
 func (s *S3) holds(ctx context.Context, name string, content []byte) bool {
 	r, err := s.Get(ctx, name)
