@@ -25,8 +25,9 @@ const (
 
 // Directory is a store in a directory: of this host, or of another where it is mounted.
 type Directory struct {
-	root *os.Root
-	path string
+	root  *os.Root
+	path  string
+	space func(dir string) (Space, error)
 }
 
 // OpenDirectory opens the store of a cluster below dir. The directory must be there, as that of a mount that is missing
@@ -55,7 +56,7 @@ func OpenDirectory(dir, cluster string) (*Directory, error) {
 	if err := ours(root); err != nil {
 		return nil, cannot(errors.Join(err, root.Close()))
 	}
-	return &Directory{root: root, path: filepath.Join(dir, cluster)}, nil
+	return &Directory{root: root, path: filepath.Join(dir, cluster), space: SpaceOf}, nil
 }
 
 // Close ends the use of it.
@@ -131,8 +132,16 @@ func (d *Directory) List(ctx context.Context) ([]Object, error) {
 	}
 }
 
-// Put writes a file to its end before it gets its name.
+// Put writes a file for as long as the file system keeps some space free: it may be that of etcd.
 func (d *Directory) Put(ctx context.Context, name string, content io.Reader) error {
+	return d.put(ctx, name, &room{
+		r: content, dir: d.path, space: d.space,
+		remedy: "free some, or set backup.store.directory to another file system",
+	})
+}
+
+// put writes a file to its end before it gets its name.
+func (d *Directory) put(ctx context.Context, name string, content io.Reader) error {
 	temporary := unfinished + rand.Text() // nobody else's, whoever writes the same name
 	if err := d.write(ctx, temporary, content); err != nil {
 		return errors.Join(err, d.Delete(ctx, temporary))
@@ -143,9 +152,22 @@ func (d *Directory) Put(ctx context.Context, name string, content io.Reader) err
 	return errors.Join(linkErr, removeErr, d.sync())
 }
 
-// PutIfAbsent does the same.
+// PutIfAbsent does the same, and so little needs no space.
 func (d *Directory) PutIfAbsent(ctx context.Context, name string, content []byte) error {
-	return d.Put(ctx, name, strings.NewReader(string(content)))
+	return d.put(ctx, name, strings.NewReader(string(content)))
+}
+
+// Replace writes a file to its end before it takes the place of the one before.
+func (d *Directory) Replace(ctx context.Context, name string, content []byte) error {
+	temporary := unfinished + rand.Text()
+	err := d.write(ctx, temporary, strings.NewReader(string(content)))
+	if err == nil {
+		err = d.root.Rename(temporary, name)
+	}
+	if err != nil {
+		return errors.Join(err, d.Delete(ctx, temporary))
+	}
+	return d.sync()
 }
 
 func (d *Directory) write(ctx context.Context, name string, content io.Reader) error {

@@ -7,7 +7,8 @@
 // encrypted if it is asked for) and a manifest, a small JSON document, written last and only where there is none. What
 // has no manifest is no snapshot. The package promises:
 //
-//   - Nothing is ever overwritten: each name has the revision, the time, the host and 64 random bits in it.
+//   - Nothing but the mark of a verification is ever overwritten: each name has the revision, the time,
+//     the host and 64 random bits in it.
 //   - A manifest is written only after the database was opened as etcd opens it, its checksum, revision, number of keys
 //     and hash were taken from what lies there, and the stored bytes were read back and are those that were written.
 //   - What fails leaves nothing behind, as far as the store lets it be taken away: no data without a manifest, no file.

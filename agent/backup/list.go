@@ -24,11 +24,8 @@ func Verify(ctx context.Context, store Source, m Manifest, o Options) error {
 
 // MarkVerified notes in the store that a snapshot was verified just now.
 func MarkVerified(ctx context.Context, store Sink, m Manifest) error {
-	err := store.Delete(ctx, m.Name+verifiedEnding)
-	if err == nil {
-		err = store.PutIfAbsent(ctx, m.Name+verifiedEnding, []byte("verified\n"))
-	}
-	if err != nil {
+	// A mark that is gone for a moment may be gone for good, and a prune keeps the snapshot that was verified last.
+	if err := store.Replace(ctx, m.Name+verifiedEnding, []byte("verified\n")); err != nil {
 		return fmt.Errorf("cannot note that the snapshot %s was verified: %w", m.Name, err)
 	}
 	return nil
@@ -40,11 +37,11 @@ func fetch(ctx context.Context, store Source, m Manifest, o Options) (*spool, er
 		return nil, err
 	}
 	defer plain.Close()
-	database, err := newSpool(o.Spool)
+	database, whole, err := newSpool(o, m.Size, plain)
 	if err != nil {
 		return nil, err
 	}
-	err = database.fill(ctx, plain, o.progress())
+	err = database.fill(ctx, whole, o.progress())
 	if err == nil {
 		var found Contents
 		found, err = inspect(ctx, database.File, o.progress())

@@ -38,7 +38,7 @@ type Runner struct {
 
 	mu  sync.Mutex
 	job Job
-	// alive is the child, which may hang after it was killed
+	// alive is the child, which may hang after it was killed and its job was given up
 	alive bool
 }
 
@@ -80,36 +80,46 @@ func (r *Runner) Start(ctx context.Context, kind, by string, args []string, done
 func (r *Runner) run(ctx context.Context, args []string, done func(Job)) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	told := make(chan error, 1)
-	var outcome Outcome
+	told := make(chan ending, 1)
 	go func() {
-		err := r.child(ctx, args, &outcome)
-		r.mu.Lock()
-		r.alive = false
-		r.mu.Unlock()
-		told <- err
+		var e ending
+		e.outcome, e.err = r.child(ctx, args)
+		told <- e
 	}()
-	err := r.watch(ctx, cancel, told)
+	e, gone := r.watch(ctx, cancel, told)
 	r.mu.Lock()
-	r.job.Ended, r.job.Err = r.Wall(), err
-	if err == nil {
-		r.job.Outcome = outcome
-	}
+	// Nobody can have started another: the child is alive until here.
+	r.job.Ended, r.job.Err, r.job.Outcome = r.Wall(), e.err, e.outcome
 	job := r.job
+	r.alive = !gone
 	r.mu.Unlock()
+	if !gone {
+		go func() {
+			<-told
+			r.mu.Lock()
+			r.alive = false
+			r.mu.Unlock()
+		}()
+	}
 	if done != nil {
 		done(job)
 	}
 }
 
-// watch waits for the end of the child, and ends one that makes no progress.
-func (r *Runner) watch(ctx context.Context, cancel context.CancelCauseFunc, told <-chan error) error {
+// ending is how a child has ended.
+type ending struct {
+	outcome Outcome // none after an error
+	err     error
+}
+
+// watch waits for the end of the child, and ends one that makes no progress. One that hangs is not gone.
+func (r *Runner) watch(ctx context.Context, cancel context.CancelCauseFunc, told <-chan ending) (e ending, gone bool) {
 	ticker := time.NewTicker(r.Patience)
 	defer ticker.Stop()
 	for before := int64(0); ; {
 		select {
-		case err := <-told:
-			return err
+		case e := <-told:
+			return e, true
 		case <-ctx.Done():
 			return abandoned(ctx, told)
 		case <-ticker.C:
@@ -124,18 +134,19 @@ func (r *Runner) watch(ctx context.Context, cancel context.CancelCauseFunc, told
 }
 
 // abandoned waits a moment for a child that was killed, to know whether it hangs.
-func abandoned(ctx context.Context, told <-chan error) error {
+func abandoned(ctx context.Context, told <-chan ending) (e ending, gone bool) {
 	timer := time.NewTimer(letGo + time.Second)
 	defer timer.Stop()
 	select {
-	case <-told: //nolint:errcheck // that it was ended says more
-		return context.Cause(ctx)
+	case <-told: // that it was ended says more
+		return ending{err: context.Cause(ctx)}, true
 	case <-timer.C:
-		return fmt.Errorf("%w; process and job end when the kernel lets go of them", context.Cause(ctx))
+		return ending{err: fmt.Errorf("%w; process and job end when the kernel lets go of them", context.Cause(ctx))},
+			false
 	}
 }
 
-func (r *Runner) child(ctx context.Context, args []string, outcome *Outcome) error {
+func (r *Runner) child(ctx context.Context, args []string) (Outcome, error) {
 	command := exec.CommandContext(ctx, r.Command[0], append(append([]string{}, r.Command[1:]...), args...)...)
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	command.WaitDelay = letGo
@@ -150,14 +161,26 @@ func (r *Runner) child(ctx context.Context, args []string, outcome *Outcome) err
 	last := <-read
 	switch {
 	case last.Error != "":
-		return errors.New(last.Error)
+		return Outcome{}, errors.New(last.Error)
 	case last.Outcome != nil:
-		*outcome = *last.Outcome
-		return nil
+		return *last.Outcome, nil
 	case stderr.Len() > 0:
-		return errors.New(string(bytes.TrimSpace(stderr.Bytes())))
+		return Outcome{}, errors.New(string(bytes.TrimSpace(stderr.Bytes())))
+	case wasKilled(err):
+		return Outcome{}, fmt.Errorf("the process ended before it was done: %w: it may have met the memory limit of "+
+			"quorumd's unit (MemoryMax=)", err)
 	}
-	return fmt.Errorf("the process ended before it was done: %w", err)
+	return Outcome{}, fmt.Errorf("the process ended before it was done: %w", err)
+}
+
+// wasKilled tells whether the kernel, or somebody, has killed it. A child that was told to end gets its own error.
+func wasKilled(err error) bool {
+	exit, is := errors.AsType[*exec.ExitError](err)
+	if !is {
+		return false
+	}
+	status, known := exit.Sys().(syscall.WaitStatus)
+	return known && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
 // follow notes how far the child is and gives the last that it says.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,6 +39,8 @@ func childOf(kind string) func(context.Context, func(int64)) (Outcome, error) {
 			return Outcome{Snapshots: []Snapshot{{Manifest: Manifest{Name: "one"}}}}, nil
 		case "fail":
 			return Outcome{}, errors.New("cannot save a snapshot: the disk is full")
+		case "killed":
+			return Outcome{}, syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		case "crash":
 			os.Stderr.WriteString("it has crashed\n")
 			os.Exit(2)
@@ -116,5 +119,43 @@ func TestOneJobRunsAtATime(t *testing.T) {
 	}
 	if j := runs(t, r, "succeed"); j.Err != nil {
 		t.Errorf("%+v", j)
+	}
+}
+
+func TestAJobThatIsKilledNamesTheMemoryLimit(t *testing.T) {
+	t.Parallel()
+	if j := runs(t, runner(bound), "killed"); j.Err == nil || !strings.Contains(j.Err.Error(), "signal: killed") ||
+		!strings.Contains(j.Err.Error(), "memory limit") {
+		t.Errorf("%v", j.Err)
+	}
+}
+
+// A job is asked for again and again while another ends: each done is told of its own job and of no other's.
+func TestAJobThatStartsAsAnotherEndsIsNotTakenForIt(t *testing.T) {
+	t.Parallel()
+	r := runner(bound)
+	const jobs = 20
+	ended := make(chan Job, jobs)
+	for i := range jobs {
+		kind := []string{"succeed", "fail"}[i%2]
+		started, err := Job{}, ErrRunning
+		for errors.Is(err, ErrRunning) {
+			if t.Context().Err() != nil {
+				t.Fatal("the job before does not end")
+			}
+			started, err = r.Start(t.Context(), kind, fmt.Sprint(i), nil, func(j Job) { ended <- j })
+		}
+		must(t, err)
+		if started.Number != i+1 || !started.Ended.IsZero() || started.Err != nil {
+			t.Fatalf("%+v", started)
+		}
+	}
+	for i := range jobs {
+		j := <-ended
+		number := j.Number - 1
+		failed := number%2 == 1
+		if j.By != fmt.Sprint(number) || (j.Err != nil) != failed || (len(j.Outcome.Snapshots) == 1) == failed {
+			t.Errorf("%d: %+v", i, j)
+		}
 	}
 }

@@ -22,6 +22,8 @@ type Stream struct {
 	io.Reader
 
 	Cluster, ClusterID, Member, Host, EtcdVersion string // as in the manifest
+
+	Size int64 // in bytes, as the member says; 0 where it is not known
 }
 
 // Options say how a snapshot is taken or verified.
@@ -31,6 +33,8 @@ type Options struct {
 	Identities Identities  // to decrypt with
 	Now        time.Time   // for the name and the manifest
 	Progress   func(int64) // is told of each so many bytes that were done; nil for nobody
+
+	Space func(dir string) (Space, error) // what is free there; nil for [SpaceOf]
 }
 
 func (o Options) progress() func(int64) {
@@ -51,12 +55,12 @@ func Save(ctx context.Context, store Store, from Stream, o Options) (Manifest, e
 }
 
 func save(ctx context.Context, store Store, from Stream, o Options) (Manifest, error) {
-	database, err := newSpool(o.Spool)
+	database, whole, err := newSpool(o, from.Size, from)
 	if err != nil {
 		return Manifest{}, err
 	}
 	defer database.Close()
-	if err := database.fill(ctx, from, o.progress()); err != nil {
+	if err := database.fill(ctx, whole, o.progress()); err != nil {
 		return Manifest{}, err
 	}
 	m := Manifest{

@@ -23,15 +23,26 @@ type spool struct {
 	size int64
 }
 
-func newSpool(dir string) (*spool, error) {
-	f, err := os.CreateTemp(dir, "snapshot-")
+// newSpool makes an empty one, and gives what is read for it: that ends where the host has too little space.
+func newSpool(o Options, size int64, from io.Reader) (*spool, io.Reader, error) {
+	r := &room{
+		r: from, dir: o.Spool, space: o.Space, size: size,
+		remedy: "free some, or set paths.state to a directory on another file system than etcd's",
+	}
+	if r.space == nil {
+		r.space = SpaceOf
+	}
+	if err := r.enough(); err != nil {
+		return nil, nil, err
+	}
+	f, err := os.CreateTemp(o.Spool, "snapshot-")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := os.Remove(f.Name()); err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, nil, errors.Join(err, f.Close())
 	}
-	return &spool{File: f}, nil
+	return &spool{File: f}, r, nil
 }
 
 // fill reads a database to its end and holds it against the checksum at its end.

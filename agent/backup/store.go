@@ -39,6 +39,8 @@ type Sink interface {
 	// PutIfAbsent writes a small object, whole or not at all, unless there is one of that name: then it is an error.
 	// Of two who try at once one gets it.
 	PutIfAbsent(ctx context.Context, name string, content []byte) error
+	// Replace writes a small object, over the one of that name if there is one: one of the two is there at any time.
+	Replace(ctx context.Context, name string, content []byte) error
 	// Delete takes an object away. One that is not there is no error.
 	Delete(ctx context.Context, name string) error
 }

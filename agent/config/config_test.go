@@ -597,3 +597,18 @@ func TestWhatSystemdReadsDoesNotLieWhereQuorumdMayWrite(t *testing.T) {
 		t.Errorf("%q", c.Warnings)
 	}
 }
+
+func TestASecretKeyPastedByMistakeIsNotShown(t *testing.T) {
+	t.Parallel()
+	for _, begin := range []string{"AGE-SECRET-KEY-1", "age-secret-key-pq-1"} {
+		shown := quote(begin+"VERYSECRET") + excerpt("  encryptTo: ["+begin+"VERYSECRET]")
+		if err := checkRecipient(begin + "VERYSECRET"); err == nil {
+			t.Error("it is a recipient")
+		} else {
+			shown += err.Error()
+		}
+		if strings.Contains(shown, "VERYSECRET") {
+			t.Error(shown)
+		}
+	}
+}

@@ -63,7 +63,18 @@ func (e Errors) sorted() Errors {
 
 // quote shows a value from the file in a message: escaped, and cut when it is long.
 func quote(s string) string {
-	return strconv.Quote(shorten(s, 60))
+	return strconv.Quote(shorten(withoutSecret(s), 60))
+}
+
+// withoutSecret hides the rest of a text from where an identity of age begins in it: somebody has pasted the wrong key.
+func withoutSecret(s string) string {
+	const begins = "AGE-SECRET-KEY-"
+	for i := range len(s) - len(begins) + 1 {
+		if strings.EqualFold(s[i:i+len(begins)], begins) {
+			return s[:i] + begins + "…"
+		}
+	}
+	return s
 }
 
 // excerpt shows a line of the file: no control characters for the terminal, and cut when it is long.
@@ -76,7 +87,7 @@ func excerpt(line string) string {
 			return '?'
 		}
 		return r
-	}, shorten(strings.TrimRight(line, " \t\r"), 100))
+	}, shorten(withoutSecret(strings.TrimRight(line, " \t\r")), 100))
 }
 
 func shorten(s string, limit int) string {

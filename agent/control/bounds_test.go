@@ -232,3 +232,16 @@ func until(t *testing.T, what string, holds func() bool) {
 		}
 	}
 }
+
+func TestAPlanForARecoveryMayBeLargerThanOtherRequests(t *testing.T) {
+	t.Parallel()
+	const valid = `{"version":1}`
+	s := newServer(Options{Backend: &desk{}}, defaultLimits())
+	large := strings.Repeat(" ", 128<<10) + valid
+	for path, want := range map[string]bool{"/v1/recovery": false, "/v1/pause": true} {
+		status, answer := handle(t, s, "PUT", path, large, peer{})
+		if got := strings.Contains(answer, "too large") || strings.Contains(answer, "is over"); got != want {
+			t.Errorf("%s: %d %s", path, status, answer)
+		}
+	}
+}

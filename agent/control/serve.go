@@ -87,7 +87,11 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, rt route, by string
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.limits.backend)
 	defer cancel()
-	body := http.MaxBytesReader(w, r.Body, s.limits.body)
+	most := s.limits.body
+	if rt.method == http.MethodPut && rt.path == "/v1/recovery" {
+		most = s.limits.plan
+	}
+	body := http.MaxBytesReader(w, r.Body, most)
 	answer, err := rt.handle(request{ctx: ctx, query: r.URL.Query(), body: body, by: by})
 	if err != nil {
 		s.logChange(rt, "refused an operator", "by", by, "error", err)

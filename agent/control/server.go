@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/recovery"
 )
 
 // Options are what a Server needs.
@@ -23,6 +25,7 @@ type Options struct {
 // limits bound what a caller can take. They are fields so that tests need not wait.
 type limits struct {
 	body     int64         // bytes of a request's body, and about of its header
+	plan     int64         // bytes of the body that is a plan for a recovery
 	header   time.Duration // from connecting to the end of the header
 	read     time.Duration // to the end of the body
 	backend  time.Duration // for the backend to answer
@@ -40,6 +43,7 @@ type limits struct {
 func defaultLimits() limits {
 	return limits{
 		body:     64 << 10,
+		plan:     2 * recovery.MaxSize,
 		header:   5 * time.Second,
 		read:     10 * time.Second,
 		backend:  10 * time.Second,

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent/backup"
@@ -129,6 +130,10 @@ func (o *Operator) save(ctx context.Context, by string, member uint64, then func
 	error,
 ) {
 	lease, err := o.claim(ctx)
+	if errors.Is(err, errFull) && by != schedule {
+		o.opt.Logger.Warn("the place of who takes a snapshot is not taken: etcd's database is full")
+		lease, err = 0, nil // a person wants one before room is made; two at once cost, and harm nothing
+	}
 	if err != nil {
 		return control.SnapshotJob{}, err
 	}
@@ -149,9 +154,15 @@ func (o *Operator) save(ctx context.Context, by string, member uint64, then func
 		o.unclaim(context.WithoutCancel(ctx), lease)
 		return job, err
 	}
-	go o.hold(context.WithoutCancel(ctx), lease, over)
+	if lease != 0 {
+		go o.hold(context.WithoutCancel(ctx), lease, over)
+	}
 	return job, nil
 }
+
+// errFull is why nobody can take the place: etcd takes no more writes.
+var errFull = errors.New(cannotSave + "etcd's database is full, and it takes no more writes: make room, or ask for " +
+	"one with quorumctl snapshot save")
 
 // claim takes the one place for who takes a snapshot.
 func (o *Operator) claim(ctx context.Context) (clientv3.LeaseID, error) {
@@ -161,6 +172,9 @@ func (o *Operator) claim(ctx context.Context) (clientv3.LeaseID, error) {
 		return 0, err
 	}
 	lease, _, err := o.opt.Etcd.Grant(ctx, savingTTL)
+	if errors.Is(err, rpctypes.ErrNoSpace) {
+		return 0, errFull
+	}
 	if err != nil {
 		return 0, o.refuseCall(cannotSave, err, hint)
 	}
@@ -171,6 +185,9 @@ func (o *Operator) claim(ctx context.Context) (clientv3.LeaseID, error) {
 		return lease, nil
 	}
 	o.unclaim(context.WithoutCancel(ctx), lease)
+	if errors.Is(err, rpctypes.ErrNoSpace) {
+		return 0, errFull
+	}
 	if err != nil {
 		return 0, o.refuseCall(cannotSave, err, hint)
 	}
@@ -201,6 +218,9 @@ func (o *Operator) hold(ctx context.Context, lease clientv3.LeaseID, over <-chan
 }
 
 func (o *Operator) unclaim(ctx context.Context, lease clientv3.LeaseID) {
+	if lease == 0 { // it was never taken
+		return
+	}
 	if err := o.opt.Etcd.Revoke(ctx, lease); err != nil { // it ends by itself
 		o.opt.Logger.Warn("the place of who takes a snapshot is not given back", "error", err)
 	}
@@ -208,6 +228,9 @@ func (o *Operator) unclaim(ctx context.Context, lease clientv3.LeaseID) {
 
 // saved tells the cluster how a snapshot went.
 func (o *Operator) saved(ctx context.Context, j backup.Job) {
+	if n := len(j.Outcome.Snapshots); j.Err == nil && n != 1 {
+		j.Err = fmt.Errorf("the job told of %d snapshots, and one was to be saved", n)
+	}
 	change := func(b *record.Backup) {
 		b.Failed, b.FailedHost, b.Cause = time.Time{}, "", ""
 		if j.Err != nil {

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -143,6 +144,10 @@ func (a *app) writePlan(out string, plan recovery.Plan) error {
 	text, err := asJSON(plan)
 	if err != nil {
 		return cannot("encode the plan", err)
+	}
+	if len(text) > recovery.MaxSize {
+		return cannot("write the plan", fmt.Errorf("it has %d bytes, and a host takes %d at most", len(text),
+			recovery.MaxSize))
 	}
 	file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {

@@ -29,6 +29,9 @@ import (
 // backupMemory is what a job with snapshots should make do with, in bytes: the host has etcd to serve.
 const backupMemory = 48 << 20
 
+// deleted is as how many bytes a delete counts: one at a time is progress enough for a job.
+const deleted = 1 << 20
+
 // runBackup does one job with snapshots. Its arguments are the path of the configuration, the kind of the job, and what
 // that is told further. Keys it reads itself: they stand in no argument and in no message.
 func runBackup(args []string, stdout io.Writer) error {
@@ -152,6 +155,7 @@ func (j job) save(ctx context.Context, id string) (backup.Outcome, error) {
 	m, err := backup.Save(ctx, j.store, backup.Stream{
 		Reader: stream, Cluster: j.conf.Cluster.Name, ClusterID: strconv.FormatUint(status.ClusterID, 16),
 		Member: strconv.FormatUint(member, 16), Host: j.conf.Host.Name, EtcdVersion: status.Version,
+		Size: status.DBSize,
 	}, j.options)
 	if err != nil {
 		return backup.Outcome{}, err
@@ -223,6 +227,7 @@ func (j job) prune(ctx context.Context, really bool) (backup.Outcome, error) {
 			if err := backup.Remove(ctx, j.store, byName[name].Manifest); err != nil {
 				return out, err
 			}
+			j.options.Progress(deleted)
 		}
 		out.Snapshots = append(out.Snapshots, byName[name])
 	}
@@ -234,6 +239,7 @@ func (j job) prune(ctx context.Context, really bool) (backup.Outcome, error) {
 			if err := j.store.Delete(ctx, stray.Name); err != nil {
 				return out, err
 			}
+			j.options.Progress(deleted)
 		}
 		out.Strays = append(out.Strays, stray)
 	}
