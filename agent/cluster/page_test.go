@@ -157,11 +157,8 @@ func TestTheLastLinesOfALongHistoryAreReadWithoutTheOthers(t *testing.T) {
 		found.Pairs[19].Key != fmt.Sprintf("/q/history/%016x-h-280", 281) {
 		t.Errorf("got %d lines, %v", len(found.Pairs), err)
 	}
-	all, err := c.ReadLast(within(t), "/q/history/", 1000)
-	if err != nil || len(all.Pairs) == 0 {
-		t.Errorf("got %d lines, %v", len(all.Pairs), err)
-	}
-	for range 10 {
+	var all cluster.Range
+	for range 10 { // on a busy machine so much does not come within one call
 		if all, err = c.ReadLast(within(t), "/q/history/", 1000); err == nil && all.Rest == "" {
 			break
 		}
