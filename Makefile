@@ -10,6 +10,10 @@ GOLANGCI_LINT_VERSION := v2.15.0
 FUZZTIME ?= 30s
 PROMTOOL := $(CACHE)/prometheus/usr/bin/promtool
 AMTOOL   := $(CACHE)/prometheus/usr/bin/amtool
+MIXIN    := $(CACHE)/prometheus/etcd-mixin.json
+JSONNET  := $(CACHE)/bin/jsonnet
+JSONNET_VERSION := v0.22.0
+ETCD_MIXIN_VERSION := v3.6.14
 
 export CGO_ENABLED ?= 0
 BUILDFLAGS := -trimpath -buildvcs=false
@@ -29,7 +33,7 @@ $(error $(GO_MISSING))
 endif
 endif
 
-.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages test-packages build test test-long test-root test-race test-matrix test-faults test-s3 fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo bench bench-compare lint etcd etcd-all clean FORCE
+.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages etcd-package test-packages build test test-long test-root test-race test-matrix test-faults test-s3 fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo bench bench-compare lint etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,15 +54,19 @@ MD2MAN := $(CACHE)/packaging/bin/go-md2man
 packages: $(NFPM) $(MD2MAN) ## deb and rpm, for amd64 and arm64, into bin/packages/
 	$(GO) run ./packaging/build -version $(PACKAGE_VERSION) -nfpm $(NFPM) -md2man $(MD2MAN) -out $(PACKAGES)
 
+etcd-package: $(NFPM) $(MD2MAN) ## deb and rpm of the pinned etcd with a hardened unit, for hosts whose distribution's is too old
+	$(GO) run ./packaging/build -package etcd -stage $(CACHE)/packaging/stage-etcd -nfpm $(NFPM) -md2man $(MD2MAN) -out $(PACKAGES)
+
 # Built three times: as a first version, once more to compare, and as the version to upgrade to.
 PK      := $(CACHE)/packaging
 PACKAGE  = $(GO) run ./packaging/build -nfpm $(NFPM) -md2man $(MD2MAN)
 
 test-packages: $(NFPM) $(MD2MAN) $(PK)/root $(PK)/root-trixie $(PK)/etcd ## the packages, on booted hosts (needs root and Debian; see .ci/run)
-	rm -rf $(PK)/first $(PK)/again $(PK)/next
+	rm -rf $(PK)/first $(PK)/again $(PK)/next $(PK)/own
 	$(PACKAGE) -version 0.9.0 -stage $(PK)/stage -out $(PK)/first
 	$(PACKAGE) -version 0.9.0 -stage $(PK)/stage-again -out $(PK)/again -arch amd64
 	$(PACKAGE) -version 9.9.9 -stage $(PK)/stage -out $(PK)/next -arch amd64
+	$(PACKAGE) -package etcd -stage $(PK)/stage-etcd -out $(PK)/own -arch amd64
 	$(GOTEST) -count=1 -timeout 15m -tags packages -v ./packaging
 
 # Debian 12, the oldest that the packages are for, and 13, on which the attacks are tried as well.
@@ -86,19 +94,29 @@ TESTS = mkdir -p $(CACHE)/tmp && TMPDIR=$(CACHE)/tmp
 
 # What takes minutes for a reason: large fleets, old stories of the simulation, every step of every operation struck.
 LONG_FLEETS := TestAFleetAsksEtcdForLittleWhateverItsSize|TestHostsThatAllAskARealEtcdAtOnceAreServedOneByOne|$\
-	TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder
+	TestHostsThatAreAllAskedAtOnceAreTakenDownOneByOneInTheirOrder|TestNothingIsOverdueThatStillWaitsForItsTurn
+# What takes minutes under the race detector and does nothing there that smaller tests do not, or holds a time.
+RACE_LARGE  := $(LONG_FLEETS)|TestTheNextInTheLineKeepsLookingAtAllOthers|TestHostsThatWereStartedTogetherDriftApart|$\
+	TestAFindingThatIsMutedIsToldAgainWhenItsTimeIsOver|TestAStepInALargeFleetIsDecidedOnWhatIsSoNow|$\
+	TestAScrapeIsCheapAndAsksNobodyAndIsNoLongerInALargeFleet|$\
+	TestThePageOfTenThousandHostsIsSmallAndShowsWhoNeedsSomebody
 LONG_SIM    := TestEverySeededMistakeIsFound|TestSeedsThatOnceFoundSomethingFindNothingAnyMore
 TESTS_WITH   = $(shell grep -l '^//go:build $(1)$$' contrib/e2e/*.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | paste -sd'|')
 # Without what test-matrix plays. No comment behind it: the space before that would be part of the last name.
 LONG_E2E     = $(shell echo '$(call TESTS_WITH,long)' | tr '|' '\n' | grep -v '^TestMatrix' | paste -sd'|')
 NIGHTLY_E2E  = $(call TESTS_WITH,nightly)
+# Of the long ones: what takes minutes, and whose like is played with fewer hosts or a follower in its place.
+NIGHTLY_LONG := TestAJoinWhoseAgentStaysDeadIsTakenBackByAVoter|TestADeadVoterThatIsBackBeforeItsRemovalStays|$\
+	TestALostMajorityOfFiveLeavesTwoOfWhichOneLaysItsDataAside|$\
+	TestADeadLeadersPlaceIsTakenByASpareAndItComesBackAsOne|TestEachHostTellsTheOthersWhomItReaches
 # Of the lab: what takes longest, and strikes where other tests of it strike less hard.
 NIGHTLY_LAB := TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHoldsNobodyUpForGood|$\
 	TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt|TestARolloutOverFiveVotersFailsNoWrite|$\
 	TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown|$\
 	TestADeadFollowersPlaceIsTakenByASpareAndThenALeaders|TestAVoterThatSomebodyReachesIsNeverReplaced|$\
 	TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere|$\
-	TestADeadVoterOfAGigabyteIsReplacedByTheStandbyAsSoonAsOneOfNothing
+	TestADeadVoterOfAGigabyteIsReplacedByTheStandbyAsSoonAsOneOfNothing|$\
+	TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands
 
 # Of the tests with a slow disk: those that take longest.
 NIGHTLY_FAULTS := TestAFollowerWhoseDiskIsSlowGivesItsPlaceToASpare|$\
@@ -113,15 +131,14 @@ test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain pro
 test-long: etcd build ## the rest of them: fleets of hundreds, agents struck at every step
 	$(TESTS) $(GOTEST) -timeout 20m -run '^($(LONG_FLEETS))$$' ./agent
 	$(GOTEST) -timeout 10m -tags long -run 'AWeekOf' ./health
-	$(TESTS) $(GOTEST) -timeout 25m -parallel 6 -tags long -run '^($(LONG_E2E))$$' $(E2E)
+	$(TESTS) $(GOTEST) -timeout 25m -parallel 6 -tags long -run '^($(LONG_E2E))$$' -skip '$(NIGHTLY_LONG)' $(E2E)
 
 test-root: etcd build ## what only root can try: to be somebody else (needs root)
 	$(GOTEST) -count=1 -timeout 10m -tags root -run 'Stranger|Closed' ./contrib/e2e ./agent/reach ./systemd/steward
 
 test-race: etcd build ## the same under the race detector (needs a C compiler)
-	@# A fleet of 1000 takes minutes under it, and does nothing that the small fleets of the other tests do not. Package
-	@# health is pure judgement: it starts no goroutine, and takes four minutes under it.
-	$(TESTS) CGO_ENABLED=1 $(GOTEST) -race -p 4 -timeout 30m -skip '$(LONG_FLEETS)' \
+	@# Package health is pure judgement: it starts no goroutine, and takes four minutes under it.
+	$(TESTS) CGO_ENABLED=1 $(GOTEST) -race -p 4 -timeout 30m -skip '$(RACE_LARGE)' \
 	  $(filter-out %/agent/sim %/policy/model %/quorumd/health,$(UNIT))
 	$(TESTS) CGO_ENABLED=1 $(GO) test -race -timeout 10m -run 'StoryOfASeed|Whatever' ./agent/sim -args -sim.hours=10
 	$(TESTS) CGO_ENABLED=1 $(GOTEST) -race -timeout 15m -run TestFourHosts $(E2E)
@@ -130,14 +147,16 @@ test-matrix: etcd-all build ## join and promotion with etcd 3.4 (Debian's), 3.5,
 	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.4 v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 20m -tags long -run 'TestMatrix' -v ./contrib/e2e
 	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.5 v3.6 v3.7" $(GO) test -count=1 -timeout 5m -run 'MayUseThePrefixAlone' -v ./agent/cluster
 	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 10m -run 'GoesOnAlone' ./agent/recovery/survivor
+	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.4 v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 10m -run 'IsServedBy' ./agent/backup/drill
 
 test-faults: etcd build $(CACHE)/faultfs ## tests on a file system with faults (needs root and /dev/fuse)
 	$(GO) test -C contrib/faultfs -count=1 -timeout 5m ./...
 	$(TESTS) $(GOTEST) -count=1 -timeout 25m -tags faultfs -run 'Disk|Faultfs' -skip '$(NIGHTLY_FAULTS)' ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify ./agent/plugins
 	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags faultfs ./contrib/faults
 
-test-s3: etcd $(CACHE)/s3/versitygw ## snapshots in a real S3 server, which takes minutes to build
+test-s3: etcd build $(CACHE)/s3/versitygw ## snapshots in a real S3 server, which takes minutes to build
 	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags s3 ./agent/backup
+	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags 'long s3' -run 'FromS3' ./contrib/e2e
 
 $(CACHE)/s3/versitygw: contrib/s3/go.mod
 	$(GO) build -C contrib/s3 $(BUILDFLAGS) -ldflags "-s -w" -o $@ github.com/versity/versitygw/cmd/versitygw
@@ -153,10 +172,11 @@ vm: build $(CACHE)/vm/initrd ## the faults that need a kernel of their own, in a
 $(CACHE)/vm/initrd: $(wildcard contrib/faults/vm/*)
 	contrib/faults/vm/build.sh $(CACHE)/vm
 
-test-alerts: $(PROMTOOL) $(AMTOOL) etcd build ## the alerts and the dashboard: against series, and against a cluster that a real Prometheus scrapes
+test-alerts: $(PROMTOOL) $(AMTOOL) $(MIXIN) etcd build $(CACHE)/faultfs ## the alerts and the dashboard: against series, and on a real cluster with faults, Prometheus and Alertmanager; UPDATE=1 writes contrib/docs/alerts-played.md
 	cd contrib/prometheus && $(PROMTOOL) check rules quorumd.rules.yaml && $(PROMTOOL) test rules quorumd.rules.test.yaml
+	$(PROMTOOL) check rules $(MIXIN)
 	$(AMTOOL) check-config contrib/prometheus/alertmanager.yaml
-	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags prometheus -run ARealPrometheus $(E2E)
+	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags 'prometheus faultfs' -run ARealPrometheus $(E2E) $(if $(UPDATE),-update)
 
 # promtool and amtool are taken out of Debian's packages, which would also start a server.
 $(PROMTOOL): DEBIAN := prometheus
@@ -164,6 +184,16 @@ $(AMTOOL): DEBIAN := prometheus-alertmanager
 $(PROMTOOL) $(AMTOOL):
 	mkdir -p $(CACHE)/prometheus
 	cd $(CACHE)/prometheus && apt-get download -q $(DEBIAN) && dpkg-deb -x $(DEBIAN)_*.deb . && rm $(DEBIAN)_*.deb
+
+# etcd's own rules, its mixin, come with the module of etcd's repository. JSON is YAML, too.
+$(MIXIN): $(JSONNET)
+	mkdir -p $(dir $@)
+	dir=$$($(GO) mod download -json go.etcd.io/etcd/v3@$(ETCD_MIXIN_VERSION) | sed -n 's|.*"Dir": "\(.*\)".*|\1|p') && \
+	$(JSONNET) -J "$$dir/contrib/mixin" -e '((import "config.libsonnet") + (import "alerts/alerts.libsonnet")).prometheusAlerts' >$@.new
+	mv $@.new $@
+
+$(JSONNET):
+	GOBIN=$(dir $@) $(GO) install github.com/google/go-jsonnet/cmd/jsonnet@$(JSONNET_VERSION)
 
 test-promotion: etcd build ## a learner of 1 GB under write load: no gap in the writes (wants a quiet machine)
 	$(GO) test -count=1 -timeout 15m -tags slow -run 'TestALearnerOfAGigabyte' -v ./contrib/e2e
@@ -188,7 +218,7 @@ sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: S
 	GOGC=50 $(GO) test -count=1 -timeout 3h -run AFleetAsksEtcdForLittle -v ./agent -args -fleet.spares=$(or $(SPARES),2000)
 
 nightly: model-deep etcd build $(CACHE)/faultfs ## what is too long for every change: large scopes, 10,000 simulated hours, every mutant, the whole lab
-	$(TESTS) $(GO) test -count=1 -timeout 25m -parallel 6 -tags 'long nightly' -run '^($(NIGHTLY_E2E))$$' $(E2E)
+	$(TESTS) $(GO) test -count=1 -timeout 35m -parallel 6 -tags 'long nightly' -run '^($(NIGHTLY_E2E)|$(NIGHTLY_LONG))$$' $(E2E)
 	$(TESTS) $(GO) test -count=1 -timeout 30m -tags faultfs -run '^($(NIGHTLY_FAULTS))$$' $(E2E)
 	$(MAKE) model
 	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./agent/policy/model
@@ -226,7 +256,7 @@ LAB := $(CACHE)/lab
 LAB_PACKAGE = $(GO) run ./packaging/build -arch $$($(GO) env GOARCH) -format deb -nfpm $(NFPM) -md2man $(MD2MAN)
 LAB_COMMAND = bin/lab -dir $(LAB) -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE)/faultfs -deb $(LAB)/packages/now/*.deb
 
-lab: lab-packages etcd $(CACHE)/faultfs ## real hosts: join, power loss, partition, upgrade (needs root); RUN='Power' LANES=1 SHORT=1
+lab: lab-packages etcd bin/quorumctl $(CACHE)/faultfs ## real hosts: join, power loss, partition, upgrade (needs root); RUN='Power' LANES=1 SHORT=1
 	$(GO) test -count=1 -timeout 45m -tags lab $(if $(RUN),-run '$(RUN)') $(if $(SHORT),-skip '$(NIGHTLY_LAB)') -v ./contrib/lab $(if $(LANES),-args -lab.lanes=$(LANES))
 
 lab-restarts: lab-packages etcd $(CACHE)/faultfs ## writes while all is restarted and rebooted, ROUNDS=20 times; wants a quiet machine
@@ -236,6 +266,7 @@ lab-packages: $(NFPM) $(MD2MAN)
 	rm -rf $(LAB)/packages
 	$(LAB_PACKAGE) -version 0.0.1 -out $(LAB)/packages/now
 	$(LAB_PACKAGE) -version 0.0.2 -out $(LAB)/packages/next
+	$(LAB_PACKAGE) -package etcd -stage $(CACHE)/packaging/stage-etcd -out $(LAB)/packages/etcd
 
 lab-up: lab-packages etcd $(CACHE)/faultfs ## boot five hosts with quorumd, to look at and to do harm to (needs root)
 	$(BUILD) -o bin/lab ./contrib/lab/cmd/lab
@@ -258,7 +289,7 @@ demo: $(CACHE)/etcd/v3.6/etcd build $(if $(SLOW),$(CACHE)/faultfs) ## four hosts
 # Without the module proxy there is no node_exporter, and its column of one row says so.
 NODE_EXPORTER := $(CACHE)/bench/node_exporter
 
-bench: $(CACHE)/etcd/v3.6/etcd $(CACHE)/faultfs build ## what the README claims, each figure beside the plain way; ROWS=join SIZES=empty ROUNDS=1 QUICK=1 JSON=FILE
+bench: $(CACHE)/etcd/v3.6/etcd $(CACHE)/faultfs build ## what contrib/docs claims, each figure beside the plain way; ROWS=join SIZES=empty ROUNDS=1 QUICK=1 JSON=FILE
 	@$(MAKE) --no-print-directory $(NODE_EXPORTER) || echo "bench: no node_exporter to compare with"
 	$(BUILD) -o bin/bench ./contrib/bench
 	bin/bench -quorumd bin/quorumd -etcd $(CACHE)/etcd/v3.6/etcd -exporter $(NODE_EXPORTER) \

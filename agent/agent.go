@@ -29,6 +29,7 @@ import (
 	"github.com/quorumd/quorumd/agent/act"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/forward"
 	"github.com/quorumd/quorumd/agent/keep"
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/observe"
@@ -199,6 +200,10 @@ func (a *Agent) Status() control.Status { return a.told.Status() }
 // Picture gives the same for those who look again and again: etcd is not asked anew for it.
 func (a *Agent) Picture() control.Status { return a.told.Picture() }
 
+// Voters gives the list of voters for the forwarder of this host, as they were when the cluster was last reached; ok is
+// false before that. It waits for nothing.
+func (a *Agent) Voters() (l forward.List, ok bool) { return a.told.Voters() }
+
 // Fsyncs gives what the probe has measured lately, minute by minute, oldest first. It waits for nothing.
 func (a *Agent) Fsyncs() []control.FsyncMinute { return a.told.Fsyncs() }
 
@@ -275,17 +280,18 @@ func (a *Agent) round(ctx context.Context) bool {
 	a.actor.Renew(ctx)
 	r := a.observer.Look(ctx, round.In{
 		Number: a.rounds, Did: a.actor.Did(), Hurry: a.hurry.Swap(false), Light: a.lightly, Behind: a.last.Behind,
-		First: a.last.First,
+		First: a.last.First, Quiet: a.last.Quiet,
 	})
 	a.checkLock(ctx, r)
 	a.decide(r)
-	if r.Decision.Step.Kind != policy.StepNone && !r.Fresh() {
+	if a.stale(r) {
 		a.observer.Confirm(ctx, r)
 		a.checkLock(ctx, r)
 		a.decide(r)
 	}
 	a.keeper.Decided(ctx, r)
 	a.TakeDue(ctx, r)
+	a.DrillDue(ctx, r)
 	a.observer.Done(r)
 	a.told.Show(r)
 	a.observer.Save(false)
@@ -310,6 +316,14 @@ func (a *Agent) round(ctx context.Context) bool {
 		a.opt.Rounded(r.Decision, r.Verdict)
 	}
 	return acted
+}
+
+// stale tells whether a round has decided something on what was carried over: a step, or that it is not quiet any more.
+func (a *Agent) stale(r *round.Round) bool {
+	if r.Decision.Step.Kind != policy.StepNone {
+		return !r.Fresh()
+	}
+	return a.last.Quiet && !r.Decision.Quiet && r.Reachable && !r.Looked()
 }
 
 // checkLock gives a lock up that a linearizable read shows to be gone, though its lease may live.

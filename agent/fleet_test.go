@@ -407,6 +407,24 @@ func TestAHostThatLostPowerIsNotInConflictWithWhatItWasBefore(t *testing.T) {
 	})
 }
 
+func TestARecordThatTellsAnOldVerdictIsWrittenAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 30, smallPace())
+		defer f.close()
+		f.settled()
+		key := record.KeysFor("test").Host("id-v1")
+		now := f.etcd.get(key)
+		// What the agent told while no read came back takes effect only now, behind what it has written since.
+		late := strings.Replace(now, `"health":"OK"`, `"health":"SLOW"`, 1)
+		if late == now {
+			t.Fatalf("it does not say that it is well: %s", now)
+		}
+		f.put(key, late)
+		f.until(30*time.Second, "it says again how it is", func() bool { return f.etcd.get(key) == now })
+	})
+}
+
 func TestSomebodyWhoLooksAtARestingSpareSoonSeesAFreshPicture(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

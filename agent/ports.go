@@ -42,7 +42,7 @@ type Statuses interface {
 type Observer interface {
 	Statuses
 	ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error)
-	Diagnose(ctx context.Context, endpoint string) error
+	cluster.Asked
 	// Who names as whom etcd sees this host; empty for nobody.
 	Who() string
 }
@@ -102,13 +102,19 @@ type DataDir interface {
 	MoveAside(ctx context.Context) ([]string, error)
 }
 
-// Recovery makes of the data of one member that is left a cluster of that member alone. State and Copy never wait; the
-// others may hang with the disk.
+// Recovery makes of the data of one member that is left, or of a snapshot, a cluster of that member alone. Its own
+// methods may hang with the disk.
 type Recovery interface {
+	RecoveryCopy
 	Read(ctx context.Context) (recovery.Log, error)
+	Swap(ctx context.Context, w recovery.Work) ([]string, error)
+}
+
+// RecoveryCopy is the copy that such a cluster goes on with. Its methods never wait.
+type RecoveryCopy interface {
 	Copy(w recovery.Work)
 	State() recovery.Copy
-	Swap(ctx context.Context, w recovery.Work) ([]string, error)
+	Abandon()
 }
 
 // Leadership moves etcd's leadership.

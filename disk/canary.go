@@ -19,48 +19,52 @@ const (
 )
 
 // canary notices that the processor is short: it asks to be woken after 10 ms, again and again, and adds up by how much
-// the wakes came too late. It only runs from shortly before an operation until its end, as it would be most of the
-// probe's cost.
+// the wakes came too late. It only does so from shortly before an operation until its end, as it would be most of the
+// probe's cost. An operation that ends sooner wakes it not at all: the doze before it was the prober's own.
 type canary struct {
-	wake  chan struct{}
+	timer *time.Timer
 	armed atomic.Bool
 	dozed atomic.Int64 // when the present doze began, on Monotonic
 	late  atomic.Int64 // since it was armed, in sum; wakes within the limit do not count
 }
 
-func newCanary() *canary { return &canary{wake: make(chan struct{}, 1)} }
-
-// run is the canary's goroutine.
-func (c *canary) run(ctx context.Context) {
-	timer := time.NewTimer(canaryPeriod)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.wake:
-		}
-		for c.armed.Load() && ctx.Err() == nil {
-			began := Monotonic()
-			c.dozed.Store(int64(began))
-			timer.Reset(canaryPeriod)
-			<-timer.C
-			c.late.Add(int64(lateness(began, Monotonic())))
-		}
-	}
+func newCanary() *canary {
+	c := &canary{}
+	c.timer = time.AfterFunc(canaryPeriod, c.woken) // it finds nothing to watch yet
+	return c
 }
 
-func (c *canary) arm() {
-	c.late.Store(0)
+// woken ends a doze and begins the next one. One that comes when the canary has been armed anew ends that first doze,
+// and adds nothing to it.
+func (c *canary) woken() {
+	if !c.armed.Load() {
+		return
+	}
+	now := Monotonic()
+	began := time.Duration(c.dozed.Swap(int64(now)))
+	c.late.Add(int64(lateness(began, now)))
+	c.timer.Reset(canaryPeriod)
+}
+
+// doze waits for a period, and arms the canary with by how much that was too long.
+func (c *canary) doze(ctx context.Context) {
+	began := Monotonic()
+	nap(ctx, canaryPeriod)
+	c.arm(lateness(began, Monotonic()))
+}
+
+// arm begins to watch, with what has been late already.
+func (c *canary) arm(late time.Duration) {
+	c.late.Store(int64(late))
 	c.dozed.Store(int64(Monotonic()))
 	c.armed.Store(true)
-	select {
-	case c.wake <- struct{}{}:
-	default: // it has not even noticed the last call
-	}
+	c.timer.Reset(canaryPeriod)
 }
 
-func (c *canary) disarm() { c.armed.Store(false) }
+func (c *canary) disarm() {
+	c.armed.Store(false)
+	c.timer.Stop()
+}
 
 // contaminated says whether the processor was short since the canary was armed, in a measure that matters to an
 // operation that took so long. In an operation of many seconds one of hundreds of wakes is late on any machine.

@@ -60,7 +60,6 @@ func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go prober.canary.run(ctx)
 	if set.exam {
 		return prober.exam(ctx, cancel, stdin)
 	}
@@ -137,9 +136,6 @@ func (p *prober) claimed(act func() error) func() error {
 }
 
 func (p *prober) run(ctx context.Context) {
-	// An operation that is stuck takes its thread with it; the others must not notice.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	for ctx.Err() == nil {
 		next := earliest(p.turns)
 		p.announce()
@@ -147,8 +143,7 @@ func (p *prober) run(ctx context.Context) {
 			nap(ctx, min(early, longestNap))
 			continue
 		}
-		p.canary.arm()
-		nap(ctx, canaryPeriod)
+		p.canary.doze(ctx)
 		next.run()
 		p.canary.disarm()
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"io"
 	"path/filepath"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -19,10 +18,8 @@ func (p *prober) exam(ctx context.Context, cancel context.CancelFunc, stdin io.R
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
 		for ctx.Err() == nil {
-			p.canary.arm()
+			p.canary.arm(0)
 			err := p.wal.act()
 			p.canary.disarm()
 			if err != nil {

@@ -77,16 +77,18 @@ func (b *BlockDevices) Progress(device uint64) (Progress, error) {
 	}, nil
 }
 
-// wholeDisk follows the number to the device's directory, which lies in the disk's directory if it is a partition.
+// wholeDisk gives the name at the end of the number's link: the device's directory, which lies in the disk's directory
+// if it is a partition. It runs in every round, so the link is read and not resolved part by part.
 func (b *BlockDevices) wholeDisk(number string) (string, error) {
-	dir, err := filepath.EvalSymlinks(filepath.Join(b.sys, "dev", "block", number))
+	device := filepath.Join(b.sys, "dev", "block", number)
+	dir, err := os.Readlink(device)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", ErrNoBlockDevice
 	}
 	if err != nil {
 		return "", err
 	}
-	if _, err := os.Stat(filepath.Join(dir, "partition")); err == nil {
+	if _, err := os.Stat(filepath.Join(device, "partition")); err == nil {
 		dir = filepath.Dir(dir)
 	}
 	return filepath.Base(dir), nil

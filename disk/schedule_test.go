@@ -4,7 +4,6 @@
 package disk
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"testing"
@@ -142,7 +141,7 @@ func TestTheCanaryTellsAWakeThatIsLate(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	c := newCanary()
-	c.arm()
+	c.arm(0)
 	now := time.Duration(c.dozed.Load())
 	for _, x := range []struct {
 		name                string
@@ -161,7 +160,7 @@ func TestTheCanaryTellsAWakeThatIsLate(t *testing.T) {
 			t.Errorf("%s: contaminated is %v", x.name, got)
 		}
 	}
-	c.arm()
+	c.arm(0)
 	if c.late.Load() != 0 {
 		t.Error("a late wake is remembered for the next operation")
 	}
@@ -169,19 +168,24 @@ func TestTheCanaryTellsAWakeThatIsLate(t *testing.T) {
 
 func TestTheCanaryStaysAwakeAsLongAsItIsArmed(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
 	c := newCanary()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		c.run(ctx)
-	}()
-	c.arm()
+	c.arm(0)
 	armed := c.dozed.Load()
 	eventually(t, "five dozes", func() bool {
 		return c.dozed.Load() > armed+int64(5*canaryPeriod)
 	}, func() string { return "" })
 	c.disarm()
-	cancel()
-	<-ended
+	if c.woken(); c.timer.Stop() {
+		t.Error("it goes on after it was disarmed")
+	}
+}
+
+func TestTheDozeBeforeAnOperationCounts(t *testing.T) {
+	t.Parallel()
+	c := newCanary()
+	c.arm(8 * time.Millisecond)
+	defer c.disarm()
+	if now := time.Duration(c.dozed.Load()); !c.contaminated(time.Millisecond, now) {
+		t.Error("the processor was short when the operation began, and it does not show")
+	}
 }

@@ -20,11 +20,22 @@ const (
 
 // Certificate is one that a connection to or within etcd hangs on, as of a look.
 type Certificate struct {
+	Of    Holder
 	Name  string        // its file, or the host and port that shows it
 	Until time.Time     // its last moment
 	Left  time.Duration // until then
 	Life  time.Duration // from its first moment to its last
 }
+
+// Holder is whose a certificate is.
+type Holder string
+
+// The holders of certificates.
+const (
+	HolderOwn       Holder = "own"       // in a file of this host
+	HolderAuthority Holder = "authority" // in a file of this host, and vouches for others
+	HolderMember    Holder = "member"    // a member shows it to its clients
+)
 
 // CertificateReading are the certificates that were seen. The zero value says that nobody has looked.
 type CertificateReading struct {
@@ -117,6 +128,20 @@ func (c Certificate) urgency() urgency {
 	}
 	return plenty
 }
+
+// State is the verdict that a certificate alone calls for: OK as long as nobody has to do anything.
+func (c Certificate) State() State {
+	switch c.urgency() {
+	case plenty:
+		return OK
+	case ends:
+		return Warm
+	default:
+		return Slow
+	}
+}
+
+func (c *certificates) report(v *Verdict) { v.Figures.Certificates = c.seen.All }
 
 func (c *certificates) read(in Input) { c.seen, c.clock = in.Etcd.Certificates, in.Machine.ClockError }
 

@@ -27,8 +27,13 @@ type Figures struct {
 	LeftOut, Samples int
 	// QualifyDone and QualifyNeed tell how far the qualifying run is; both 0 when there is none.
 	QualifyDone, QualifyNeed int
+	// GatherDone and GatherNeed tell how many samples there are of those that a first verdict needs; both 0 when it has
+	// been given.
+	GatherDone, GatherNeed int
 	// Devices are those below etcd's data.
 	Devices DevicesReading
+	// Certificates are those that were seen last; they are not to be changed.
+	Certificates []Certificate
 }
 
 // LaneFigures are those of the newest samples of a lane, as many as [Thresholds.Window], contaminated ones left out; of
@@ -52,6 +57,9 @@ func (f *fsync) report(v *Verdict) {
 	if f.track.State == Qualifying && !f.member {
 		to.WAL = f.laneFigures(f.run)
 		to.QualifyDone, to.QualifyNeed = len(f.run), f.limits.QualifySamples
+	}
+	if f.track.Code == DiskGathering {
+		to.GatherDone, to.GatherNeed = min(len(f.recent), f.limits.Window), f.limits.Window
 	}
 }
 

@@ -29,6 +29,8 @@ type LinkReading struct {
 	At time.Duration
 	// Links are the interface and those that it runs over, as a bond, bridge or VLAN does; those higher first.
 	Links []Link
+	// Peers are the connections on which etcd sends over them.
+	Peers PeersReading
 }
 
 // Link is a network interface.

@@ -33,9 +33,10 @@ func declareLossy() declaration {
 		"compare with the ways to and between the others; 'ip -s link' on both hosts, then cables and the switch " +
 			"between them",
 	}
-	d := advises("loss", "TCP_INFO of the connections by which this host asks the members' peer and client ports",
+	d := advises("loss", "TCP_INFO of the connections by which this host asks the members' peer and client ports, and "+
+		"of those on which its etcd sends to its peers, within five minutes (sock_diag)",
 		limit, p, func(at *track) evidence {
-			e := &wayLosses{limit: limit, by: map[string]*window{}}
+			e := &wayLosses{limit: limit, by: map[string]*window{}, peers: peerLosses{limit: limit}}
 			return &listed{
 				spell:   spell{code: NetworkLossy, track: at, badFor: time.Minute, wellFor: time.Minute},
 				sick:    fmt.Sprintf("over %.10g %% of what is sent to a host are sent again", limit.Enter),
@@ -52,6 +53,7 @@ func declareLossy() declaration {
 type wayLosses struct {
 	limit Limit
 	by    map[string]*window
+	peers peerLosses
 }
 
 func (e *wayLosses) look(in Input, bad bool) (all []string) {
@@ -71,5 +73,5 @@ func (e *wayLosses) look(in Input, bad bool) (all []string) {
 				"limit %.10g %%", share, sent, w.To, e.limit.Enter))
 		}
 	}
-	return all
+	return append(all, e.peers.look(in.Links.Peers, bad)...)
 }

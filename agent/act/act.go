@@ -115,7 +115,8 @@ func (a *Actor) Act(ctx context.Context, r *round.Round) (round.Completion, bool
 		return round.Completion{}, false
 	}
 	if age, limit := a.opt.Now()-r.At, a.oldest(); age > limit {
-		a.log.Info("step not taken: what it was decided on is too old", "step", step.Kind, "age", age, "limit", limit)
+		a.log.Info("this agent does not take the step: what it was decided on is too old",
+			"step", step.Kind, "age", age, "limit", limit)
 		return round.Completion{}, false
 	}
 	way, known := a.ways[step.Kind]
@@ -158,18 +159,35 @@ func (a *Actor) oldest() time.Duration {
 // observedCalls is how many calls stand between the first observation of a round and its step.
 const observedCalls = 4
 
-// take does the work of a step, beside the loop.
+// take does the work of a step, beside the loop. What lies on this host's disk comes before etcd or its data are
+// touched: the machine may go down at any moment.
 func (a *Actor) take(ctx context.Context, w way, t *task) error {
-	if t.step.Kind.Info().Locked && !a.lock.MayAct() {
-		return lock.ErrLost // the machine was suspended since it was confirmed
+	if a.lostLock(t.step) { // the machine was suspended since it was confirmed
+		return lock.ErrLost
+	}
+	if w.first != nil {
+		if err := w.first(ctx, t); err != nil {
+			return err
+		}
+	}
+	if guard := t.step.Guard; guard != policy.HoldAsIs {
+		if err := a.opt.Files.SetHeld(ctx, guard == policy.HoldBack); err != nil {
+			return err
+		}
+	}
+	if a.lostLock(t.step) { // the disk may have hung
+		return lock.ErrLost
 	}
 	return w.do(ctx, t)
 }
 
+// lostLock tells whether a step needs the lock and may not be taken under it any more.
+func (a *Actor) lostLock(step policy.Step) bool { return step.Kind.Info().Locked && !a.lock.MayAct() }
+
 // notBegun is the end of a step that could not begin.
 func (a *Actor) notBegun(r *round.Round, err error) round.Completion {
 	step := r.Decision.Step
-	a.log.Info("step not taken", "step", step.Kind, "error", err)
+	a.log.Info("this agent does not take the step", "step", step.Kind, "error", err)
 	a.fail(step.Kind, err)
 	return round.Completion{Step: step, On: r, Err: err, Unsaid: true}
 }

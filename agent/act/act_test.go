@@ -119,6 +119,50 @@ func TestAStepThatComesBackLateIsToldOfOnceOnTheRoundThatDecidedIt(t *testing.T)
 	}
 }
 
+// guardUnit notes whether etcd was held back from starting by itself whenever it was told to start or stop.
+type guardUnit struct {
+	startedUnit
+	files *local.State
+	saw   []bool
+}
+
+func (u *guardUnit) look() error {
+	held, _ := u.files.Held()
+	u.saw = append(u.saw, held)
+	return nil
+}
+
+func (u *guardUnit) Start(context.Context) error { return u.look() }
+func (u *guardUnit) Stop(context.Context) error  { return u.look() }
+
+func TestTheStartGuardIsWhatTheStepSaysBeforeEtcdIsTouched(t *testing.T) {
+	t.Parallel()
+	opt := options(t, local.HostFiles{})
+	unit := &guardUnit{files: opt.Files}
+	opt.Unit = unit
+	a := New(opt)
+	for _, c := range []struct {
+		kind  policy.StepKind
+		guard policy.Hold
+		want  bool
+	}{
+		{policy.StepStopForRecovery, policy.HoldBack, true},
+		{policy.StepStopUnit, policy.HoldAsIs, true},
+		{policy.StepStartUnit, policy.HoldAsIs, true},
+		{policy.StepStartUnit, policy.HoldNot, false},
+		{policy.StepStopUnit, policy.HoldAsIs, false},
+	} {
+		r := decided(c.kind, nil)
+		r.Decision.Step.Guard = c.guard
+		if done, ended := a.Act(t.Context(), r); !ended || done.Err != nil {
+			t.Fatalf("%s: %+v, %t", c.kind, done, ended)
+		}
+		if saw := unit.saw[len(unit.saw)-1]; saw != c.want {
+			t.Errorf("%s with %d: etcd is held back then: %t", c.kind, c.guard, saw)
+		}
+	}
+}
+
 func TestWhatWasWrittenForTheUnitIsKnownOnceItIsWritten(t *testing.T) {
 	t.Parallel()
 	opt := options(t, local.HostFiles{})

@@ -35,7 +35,7 @@ func (a *Actor) commandLaunched(t *task) { a.launched(t.on.Request.CommandRun())
 
 // noteCommand notes how the program of a command went. A disk that takes no note does not keep etcd down.
 func (a *Actor) noteCommand(r *round.Round) {
-	if r.Request == nil || r.Request.Work != policy.WorkCommand {
+	if r.Request == nil || !r.Request.Work.RunsProgram() {
 		return
 	}
 	now := r.View.Asked.Command
@@ -43,6 +43,6 @@ func (a *Actor) noteCommand(r *round.Round) {
 		return
 	}
 	if err := a.opt.Files.ProgramEnded(r.Request, now.State, now.Text); err != nil {
-		a.log.Error("end of the command not noted", "error", err)
+		a.log.Error("cannot note the end of the command on the disk", "error", err)
 	}
 }

@@ -33,7 +33,7 @@ func (a *Actor) beginCycle(ctx context.Context, t *task) error {
 	}
 	// a person may release it before the next round
 	if err := a.opt.Files.OperationRecorded(); err != nil {
-		a.log.Error("operation not noted", "error", err)
+		a.log.Error("cannot note the operation on the disk", "error", err)
 	}
 	return nil
 }
@@ -119,27 +119,14 @@ func (a *Actor) restartUnit(ctx context.Context, _ *task) error {
 	return a.opt.Unit.Restart(ctx)
 }
 
-// takeDown stops etcd. That it was this agent is noted first, so that after a crash it is known whose
-// turn it is to start it; for maintenance it is held back, so that a reboot does not start it under
-// someone's hands. What was withdrawn since the decision is not done, whatever has been asked instead.
-func (a *Actor) takeDown(ctx context.Context, t *task) error {
-	r := t.on
-	stands, err := a.opt.Files.EtcdStopped(r.Request)
+// noteStop notes that it is this agent that stops etcd, so that after a crash it is known whose turn it is to start it.
+// What was withdrawn since the decision is not done, whatever has been asked instead.
+func (a *Actor) noteStop(_ context.Context, t *task) error {
+	stands, err := a.opt.Files.EtcdStopped(t.on.Request)
 	if err == nil && !stands {
 		err = errors.New("cannot stop etcd: what was asked was withdrawn in this moment")
 	}
-	if err != nil {
-		return err
-	}
-	if r.Request.Work == policy.WorkMaintenance {
-		if err := a.opt.Files.SetHeld(ctx, true); err != nil {
-			return err
-		}
-	}
-	if !a.lock.MayAct() { // the disk may have hung
-		return errors.New("cannot stop etcd: the lock is not ours any more")
-	}
-	return a.opt.Unit.Stop(ctx)
+	return err
 }
 
 func (a *Actor) reboot(ctx context.Context, _ *task) error {

@@ -18,7 +18,7 @@ func TestATakeDownForWhatWasWithdrawnLeavesWhatIsAskedInsteadAlone(t *testing.T)
 	opt := options(t, local.HostFiles{})
 	decided := &local.Request{Work: policy.WorkMaintenance, Since: time.Unix(1, 0)}
 	ask(t, opt, &local.Request{Work: policy.WorkMaintenance, KeepRunning: true, Since: time.Unix(2, 0)})
-	if err := New(opt).takeDown(t.Context(), &task{on: &round.Round{Request: decided}}); err == nil ||
+	if err := New(opt).noteStop(t.Context(), &task{on: &round.Round{Request: decided}}); err == nil ||
 		!strings.Contains(err.Error(), "withdrawn") {
 		t.Errorf("the take-down ended with %v", err)
 	}

@@ -37,17 +37,17 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 	a.log.Info("operation ended", "code", step.Outcome, "text", text)
 	if cycled && ended { // else it is asked for still
 		if err := a.opt.Files.EndRequest(step.Outcome, text, r.Wall); err != nil {
-			a.log.Error("end of what was asked not noted", "error", err)
+			a.log.Error("cannot note on the disk that what was asked has ended", "error", err)
 		}
 	}
 	if r.Removes(a.opt.Config.Host.ID) {
 		if err := a.opt.Files.EndRemoval(r.Removal, step.Outcome, text, r.Wall); err != nil {
-			a.log.Error("end of the removal not noted", "error", err)
+			a.log.Error("cannot note on the disk that the removal has ended", "error", err)
 		}
 	}
 	if a.joined(r.Op, step.Outcome) {
 		if err := a.opt.Files.NoteJoin(step.Outcome != policy.Joined, a.opt.BootID, r.At); err != nil {
-			a.log.Error("failed join not noted", "error", err)
+			a.log.Error("cannot note the failed join on the disk", "error", err)
 		}
 	}
 	return nil

@@ -30,18 +30,18 @@ func (a *Actor) Renew(ctx context.Context) {
 		return
 	}
 	if a.running != nil && a.opt.Now()-a.running.began > t.RenewGiveUp {
-		a.log.Warn("lock not renewed: a step hangs", "step", a.running.step.Kind)
+		a.log.Warn("this agent does not renew the lock: a step hangs", "step", a.running.step.Kind)
 		return
 	}
 	if age, op := a.opt.Probe.InFlight(); age > a.opt.Config.Disk.Stall {
-		a.log.Warn("lock not renewed: the disk hangs", "operation", op, "for", age)
+		a.log.Warn("this agent does not renew the lock: the disk hangs", "operation", op, "for", age)
 		return
 	}
 	sent := a.opt.Now()
 	ctx, cancel := context.WithTimeout(ctx, 2*t.CallTimeout)
 	defer cancel()
 	if err := a.lock.Renew(ctx); err != nil {
-		a.log.Warn("lock not renewed", "error", err, "validFor", a.lock.ValidFor())
+		a.log.Warn("cannot renew the lock", "error", err, "validFor", a.lock.ValidFor())
 		if sent-a.renewed > t.RenewGiveUp {
 			a.log.Error("lock given up", "after", sent-a.renewed)
 			_ = a.lock.Release(ctx) // it runs out by itself if this cannot be told to etcd
@@ -69,7 +69,7 @@ func (a *Actor) Leave(ctx context.Context) {
 		return
 	}
 	if err := a.lock.Release(ctx); err != nil {
-		a.log.Warn("lock not given back", "error", err)
+		a.log.Warn("cannot give back the lock; it ends with its lease", "error", err)
 	}
 }
 

@@ -24,7 +24,7 @@ type Members interface {
 // Peers tells who is at the other end, and moves the leadership.
 type Peers interface {
 	MoveLeader(ctx context.Context, leaderURL string, to uint64) error
-	Diagnose(ctx context.Context, endpoint string) error
+	cluster.Asked
 	// Who names as whom etcd sees this host; empty for nobody.
 	Who() string
 }
@@ -54,11 +54,12 @@ type Data interface {
 	MoveAside(ctx context.Context) ([]string, error)
 }
 
-// Recovery makes of the data of one member that is left a cluster of that member alone. Its second method may hang with
-// the disk.
+// Recovery makes of the data of one member that is left a cluster of that member alone. Swap may hang with the disk.
 type Recovery interface {
 	// Copy begins to make the copy beside the caller, unless one is being made.
 	Copy(w recovery.Work)
+	// Abandon ends a copy that is being made.
+	Abandon()
 	// Swap moves the old data aside and puts the copy in their place.
 	Swap(ctx context.Context, w recovery.Work) ([]string, error)
 }

@@ -15,24 +15,18 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-const noRecovery = "cannot recover: this agent cannot reach etcd's files"
-
-// stopForRecovery keeps etcd from starting by itself before it stops it: the host may reboot at any time.
-func (a *Actor) stopForRecovery(ctx context.Context, _ *task) error {
-	if err := a.opt.Files.SetHeld(ctx, true); err != nil {
-		return err
+func (a *Actor) canRecover(context.Context, *task) error {
+	if a.opt.Recovery == nil {
+		return errors.New("cannot recover: this agent cannot reach etcd's files")
 	}
-	return a.opt.Unit.Stop(ctx)
+	return nil
 }
 
-func (a *Actor) copyData(ctx context.Context, t *task) error {
-	if a.opt.Recovery == nil {
-		return errors.New(noRecovery)
-	}
-	if err := a.opt.Files.SetHeld(ctx, true); err != nil { // it may have been down already
-		return err
-	}
+func (a *Actor) copyData(_ context.Context, t *task) error {
 	a.opt.Recovery.Copy(a.workOf(t))
+	if k, _ := a.opt.Files.Recoveries(); k == nil || k.Plan != t.on.Recovery.Plan || k.GivenUp != "" {
+		a.opt.Recovery.Abandon() // it was given up after this step was decided
+	}
 	return nil
 }
 
@@ -43,14 +37,14 @@ func (a *Actor) workOf(t *task) recovery.Work {
 	k, c := t.on.Recovery, a.opt.Config
 	return recovery.Work{
 		Plan: k.Plan, Cluster: k.New, Old: k.Old, Member: k.Member, Term: k.Term, Index: k.Index, Name: c.Host.Name,
-		ClientURL: c.Etcd.ClientURL, PeerURL: c.Etcd.PeerURL,
+		ClientURL: c.Etcd.ClientURL, PeerURL: c.Etcd.PeerURL, Snapshot: k.Snapshot,
 	}
 }
 
 // placeCopy notes to which cluster this host belongs only when the copy is in its place: etcd is not started before.
 func (a *Actor) placeCopy(ctx context.Context, t *task) error {
-	if a.opt.Recovery == nil {
-		return errors.New(noRecovery)
+	if err := a.opt.Files.Part(t.on.Recovery.Plan); err != nil {
+		return err
 	}
 	moved, err := a.opt.Recovery.Swap(ctx, a.workOf(t))
 	a.opt.ForgetData()
@@ -62,8 +56,10 @@ func (a *Actor) placeCopy(ctx context.Context, t *task) error {
 }
 
 func (a *Actor) layAside(ctx context.Context, t *task) error {
-	if err := a.opt.Files.SetHeld(ctx, true); err != nil {
-		return err
+	if k := t.on.Recovery; k != nil { // who comes late has no plan
+		if err := a.opt.Files.Part(k.Plan); err != nil {
+			return err
+		}
 	}
 	return a.moveDataAside(ctx, t)
 }
@@ -72,7 +68,7 @@ func (a *Actor) layAside(ctx context.Context, t *task) error {
 // place; every other host notes to which cluster it belongs from now on, though not yet as which member.
 func (a *Actor) endRecovery(ctx context.Context, t *task) error {
 	v := t.on.View.Recovery
-	if t.step.Outcome == policy.QuorumBack {
+	if t.step.Outcome == policy.QuorumBack || t.step.Outcome == policy.RecoveryGivenUp {
 		return a.opt.Files.EndRecovery(v.Plan, t.step.Outcome, t.on.Wall)
 	}
 	if v.Survivor {

@@ -13,6 +13,8 @@ import (
 // they do is declared in policy.Steps.
 type way struct {
 	kind policy.StepKind
+	// first is what must be so, or be noted on this host's disk, before the start guard is touched. It may be nil.
+	first func(ctx context.Context, t *task) error
 	// do is the work. It runs beside the loop, and writes nothing that the loop remembers.
 	do func(ctx context.Context, t *task) error
 	// begins and done write what the loop remembers, before the work and after it has succeeded. They may be nil.
@@ -37,8 +39,8 @@ func (a *Actor) table() []way {
 		{kind: policy.StepRemoveLearner, do: a.removeLearner},
 		{kind: policy.StepFinishBootstrap, do: a.finishBootstrap},
 
-		{kind: policy.StepWriteEnv, do: a.writeEnvironment, done: a.environmentWritten},
-		{kind: policy.StepStartUnit, do: a.startUnit, begins: a.unitStarted},
+		{kind: policy.StepWriteEnv, first: a.alone, do: a.writeEnvironment, done: a.environmentWritten},
+		{kind: policy.StepStartUnit, first: a.beforeStart, do: a.startUnit, begins: a.unitStarted},
 		{kind: policy.StepStopUnit, do: a.stopUnit},
 
 		{kind: policy.StepBeginCycle, do: a.beginCycle},
@@ -48,16 +50,16 @@ func (a *Actor) table() []way {
 		{kind: policy.StepMoveLeader, do: a.moveLeader},
 		{kind: policy.StepGiveWay, do: a.giveWay, begins: a.gaveWay},
 		{kind: policy.StepRestartUnit, do: a.restartUnit},
-		{kind: policy.StepTakeDown, do: a.takeDown},
+		{kind: policy.StepTakeDown, first: a.noteStop, do: a.stopUnit},
 		{kind: policy.StepReboot, do: a.reboot, begins: a.rebootSent},
 
 		{kind: policy.StepBeginRemoval, do: a.beginRemoval},
 		{kind: policy.StepRemoveMember, do: a.removeMember},
 		{kind: policy.StepBeginReplace, do: a.beginReplace},
 
-		{kind: policy.StepStopForRecovery, do: a.stopForRecovery},
-		{kind: policy.StepCopyData, do: a.copyData, begins: a.copyBegun},
-		{kind: policy.StepPlaceCopy, do: a.placeCopy},
+		{kind: policy.StepStopForRecovery, do: a.stopUnit},
+		{kind: policy.StepCopyData, first: a.canRecover, do: a.copyData, begins: a.copyBegun},
+		{kind: policy.StepPlaceCopy, first: a.canRecover, do: a.placeCopy},
 		{kind: policy.StepLayAside, do: a.layAside},
 		{kind: policy.StepEndRecovery, do: a.endRecovery},
 	}

@@ -11,23 +11,22 @@ import (
 )
 
 func (a *Actor) writeEnvironment(ctx context.Context, t *task) error {
-	if err := a.alone(ctx, t); err != nil {
-		return err
-	}
 	return a.opt.Unit.SetEnvironment(ctx, t.on.Environment)
 }
 
 func (a *Actor) environmentWritten(t *task) { a.did.Environment = t.on.Environment }
 
-func (a *Actor) startUnit(ctx context.Context, t *task) error {
+// beforeStart notes how a command went, before a reboot can clear it.
+func (a *Actor) beforeStart(ctx context.Context, t *task) error {
 	if err := a.alone(ctx, t); err != nil {
 		return err
 	}
+	a.noteCommand(t.on)
+	return nil
+}
+
+func (a *Actor) startUnit(ctx context.Context, _ *task) error {
 	a.opt.ForgetData()
-	a.noteCommand(t.on) // before a reboot can clear it
-	if err := a.opt.Files.SetHeld(ctx, false); err != nil {
-		return err
-	}
 	if err := a.opt.Unit.Start(ctx); err != nil {
 		return err
 	}
@@ -43,8 +42,7 @@ func (a *Actor) alone(ctx context.Context, t *task) error {
 	if t.on.Bootstrap == nil || t.on.View.Cluster.Listed {
 		return nil
 	}
-	c := a.opt.Config
-	if err := cluster.Silent(ctx, a.opt.Etcd.Diagnose, c.Cluster.Endpoints, c.Etcd.ClientURL); err != nil {
+	if err := cluster.Silent(ctx, a.opt.Etcd, a.opt.Config.Etcd.ClientURL); err != nil {
 		return fmt.Errorf("cannot bootstrap: %w", err)
 	}
 	return nil

@@ -212,6 +212,44 @@ func TestASnapshotIsGivenBackAsEtcdSentIt(t *testing.T) {
 	}
 }
 
+func TestASaveAndAVerificationTellHowMuchThereIsToDo(t *testing.T) {
+	t.Parallel()
+	raw := rawSnapshot(t)
+	d, o := directory(t), options(t)
+	var how *Meter
+	var first float64 // of all that was told to remain at first
+	tells := func(what string, do func(Options) error) {
+		t.Helper()
+		how, first = &Meter{}, 0
+		o.Progress, o.Remains = how.Did, func(n int64) {
+			how.Remains(n)
+			if first == 0 {
+				first = float64(how.all.Load())
+			}
+		}
+		must(t, do(o))
+		done, all := float64(how.done.Load()), float64(how.all.Load())
+		// What a database holds is less than its pages, so the rest may come sooner, and never later.
+		if done > all || done < all/3 || all > first || first > 6*float64(len(raw)) {
+			t.Errorf("%s: %.0f bytes of %.0f are done at the end, and %.0f were told at first", what, done, all, first)
+		}
+	}
+	var m Manifest
+	tells("save", func(o Options) (err error) {
+		from := streamOf(raw)
+		from.Size = int64(len(raw))
+		m, err = Save(t.Context(), d, from, o)
+		return err
+	})
+	if how.done.Load() != how.all.Load() {
+		t.Error("reading back is not the last that a save does")
+	}
+	tells("verify", func(o Options) error { return Verify(t.Context(), d, m, o) })
+	if how.Remains(-1); how.report().All != 0 {
+		t.Error("what nobody knows is told")
+	}
+}
+
 func TestASnapshotIsOpenedByNobodyElse(t *testing.T) {
 	t.Parallel()
 	raw := rawSnapshot(t)

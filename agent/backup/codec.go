@@ -38,6 +38,9 @@ func ParseRecipients(texts []string) (Recipients, error) {
 	return r, nil
 }
 
+// ErrNoIdentity means that a snapshot may well be whole, and that it cannot be read here.
+var ErrNoIdentity = errors.New("there is no identity to read it with")
+
 // Identities are what a snapshot can be decrypted with; none where there is no file of them.
 type Identities []age.Identity
 
@@ -84,11 +87,12 @@ func (s sealing) Close() error {
 func unseal(r io.Reader, encrypted bool, with Identities) (io.ReadCloser, error) {
 	if encrypted {
 		if len(with) == 0 {
-			return nil, errors.New("it is encrypted, and there is no identity to read it with: set backup.identityFile")
+			return nil, fmt.Errorf("it is encrypted, and %w: set backup.identityFile", ErrNoIdentity)
 		}
 		plain, err := age.Decrypt(r, with...)
 		if _, is := errors.AsType[*age.NoIdentityMatchError](err); is {
-			return nil, errors.New("it is encrypted to others than the identities in backup.identityFile")
+			return nil, fmt.Errorf("it is encrypted to others than the identities in backup.identityFile: %w",
+				ErrNoIdentity)
 		}
 		if err != nil {
 			return nil, err

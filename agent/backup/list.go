@@ -5,8 +5,10 @@ package backup
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -15,11 +17,19 @@ import (
 // Verify reads a snapshot to its end, opens the database as etcd does, and holds it against its manifest. Without an
 // error, all that the manifest says is so.
 func Verify(ctx context.Context, store Source, m Manifest, o Options) error {
-	database, err := fetch(ctx, store, m, o)
+	database, err := fetch(ctx, store, m, o, "")
 	if err != nil {
 		return fmt.Errorf("cannot verify the snapshot %s: %w", m.Name, err)
 	}
 	return database.Close()
+}
+
+// MarkProven notes in the store that an etcd has served a snapshot just now, and that it was verified before.
+func MarkProven(ctx context.Context, store Sink, m Manifest) error {
+	if err := store.Replace(ctx, m.Name+provenEnding, []byte("proven\n")); err != nil {
+		return fmt.Errorf("cannot note that the snapshot %s was proven: %w", m.Name, err)
+	}
+	return MarkVerified(ctx, store, m)
 }
 
 // MarkVerified notes in the store that a snapshot was verified just now.
@@ -31,26 +41,46 @@ func MarkVerified(ctx context.Context, store Sink, m Manifest) error {
 	return nil
 }
 
-func fetch(ctx context.Context, store Source, m Manifest, o Options) (*spool, error) {
+// Restore verifies a snapshot like Verify, and leaves its database as a new file of that path, for its owner alone and
+// without the checksum that follows it in the snapshot: as etcd has it as member/snap/db. It is not synced. After an
+// error there is no such file.
+func Restore(ctx context.Context, store Source, m Manifest, path string, o Options) error {
+	database, err := fetch(ctx, store, m, o, path)
+	if err != nil {
+		return fmt.Errorf("cannot restore the snapshot %s: %w", m.Name, err)
+	}
+	if err := errors.Join(database.Truncate(database.size-sha256.Size), database.Close()); err != nil {
+		return fmt.Errorf("cannot restore the snapshot %s: %w", m.Name, errors.Join(err, os.Remove(path)))
+	}
+	return nil
+}
+
+// fetch gives the database of a snapshot after it was verified: as a new file of that path, or one without a name.
+func fetch(ctx context.Context, store Source, m Manifest, o Options, path string) (*spool, error) {
 	plain, err := Open(ctx, store, m, o.Identities)
 	if err != nil {
 		return nil, err
 	}
 	defer plain.Close()
-	database, whole, err := newSpool(o, m.Size, plain)
+	database, whole, err := newSpool(o, m.Size, plain, path)
 	if err != nil {
 		return nil, err
 	}
+	o.remains((1 + inspections) * m.Size)
 	err = database.fill(ctx, whole, o.progress())
 	if err == nil {
 		var found Contents
-		found, err = inspect(ctx, database.File, o.progress())
+		found, err = database.inspect(ctx, o.progress())
 		if err == nil && found != m.Contents {
 			err = fmt.Errorf("%w: it holds %+v, and its manifest says %+v", ErrDamaged, found, m.Contents)
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, database.Close())
+		err = errors.Join(err, database.Close())
+		if path != "" {
+			err = errors.Join(err, os.Remove(path))
+		}
+		return nil, err
 	}
 	return database, nil
 }
@@ -102,6 +132,9 @@ func List(ctx context.Context, store Source, progress func(int64)) (Listing, err
 			if at, verified := there[m.Name+verifiedEnding]; verified {
 				one.VerifiedAt = &at
 			}
+			if at, proven := there[m.Name+provenEnding]; proven {
+				one.ProvenAt = &at
+			}
 			l.Snapshots = append(l.Snapshots, one)
 		case strings.HasPrefix(o.Name, unfinished), isManifest && nameOf.MatchString(manifest),
 			isData && nameOf.MatchString(data) && !is(data+manifestEnding):
@@ -124,7 +157,7 @@ func newer(a, b Snapshot) int {
 
 // Remove takes a snapshot away: its manifest first, so that none stands without its data for long.
 func Remove(ctx context.Context, store Sink, m Manifest) error {
-	for _, name := range []string{m.ManifestName(), m.DataName(), m.Name + verifiedEnding} {
+	for _, name := range []string{m.ManifestName(), m.DataName(), m.Name + verifiedEnding, m.Name + provenEnding} {
 		if err := store.Delete(ctx, name); err != nil {
 			return fmt.Errorf("cannot remove the snapshot %s: %w", m.Name, err)
 		}

@@ -13,6 +13,8 @@ import (
 	"io"
 	"regexp"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/database"
 )
 
 // Version is the version of the manifests that are written, and the only one that is read.
@@ -45,14 +47,7 @@ type Manifest struct {
 }
 
 // Contents are what a database holds, as found in it.
-type Contents struct {
-	Revision        int64 `json:"revision"`
-	CompactRevision int64 `json:"compactRevision"` // -1 where nothing was ever compacted
-	// Hash is what etcd's HashKV gives for that revision after that compaction.
-	Hash uint32 `json:"hash"`
-	// Keys are those that exist at the revision.
-	Keys int64 `json:"keys"`
-}
+type Contents = database.Contents
 
 // Encrypted tells whether an identity is needed to read the data.
 func (m Manifest) Encrypted() bool { return len(m.EncryptedTo) > 0 }

@@ -12,10 +12,12 @@ import (
 	"fmt"
 	"hash"
 	"io"
+
+	"github.com/quorumd/quorumd/agent/database"
 )
 
 // ErrDamaged means that a snapshot is not what its manifest says.
-var ErrDamaged = errors.New("the snapshot is damaged")
+var ErrDamaged = database.ErrDamaged
 
 // Open gives the database of a snapshot as etcd's snapshot stream sent it: the file, and 32 bytes with its SHA-256
 // behind it, as etcdutl expects it. What was read is whole and unchanged only when a read gives [io.EOF]; until then it

@@ -35,9 +35,13 @@ type Runner struct {
 	Command  []string // runs this program, up to its hidden command and the configuration
 	Patience time.Duration
 	Wall     func() time.Time
+	// Tidy takes away what a job may have left that has failed, once its process is gone; the next job waits for it. It
+	// may be nil.
+	Tidy func()
 
 	mu  sync.Mutex
 	job Job
+	end context.CancelCauseFunc // of the job
 	// alive is the child, which may hang after it was killed and its job was given up
 	alive bool
 }
@@ -50,12 +54,16 @@ type Job struct {
 	Started time.Time
 	Ended   time.Time // zero while it runs
 	Bytes   int64     // that were done so far, of reading and of writing
+	All     int64     // that are to be done, as far as is known; 0 while it is not
 	Err     error
 	Outcome Outcome
 }
 
 // ErrRunning means that there is a job already.
 var ErrRunning = errors.New("another job with snapshots is running")
+
+// ErrEnded means that a job was ended for the sake of something else: it has not failed.
+var ErrEnded = errors.New("it was ended before it was done")
 
 // Job gives the last one.
 func (r *Runner) Job() Job {
@@ -73,12 +81,21 @@ func (r *Runner) Start(ctx context.Context, kind, by string, args []string, done
 	}
 	r.alive = true
 	r.job = Job{Number: r.job.Number + 1, Kind: kind, By: by, Started: r.Wall()}
-	go r.run(ctx, append([]string{kind}, args...), done)
+	ctx, r.end = context.WithCancelCause(ctx)
+	go r.run(ctx, r.end, append([]string{kind}, args...), done)
 	return r.job, nil
 }
 
-func (r *Runner) run(ctx context.Context, args []string, done func(Job)) {
-	ctx, cancel := context.WithCancelCause(ctx)
+// End ends the job if it is of that kind and runs, and says why. The error of the job is [ErrEnded] then.
+func (r *Runner) End(kind, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.job.Kind == kind && r.job.Ended.IsZero() && r.end != nil {
+		r.end(fmt.Errorf("%w: %s", ErrEnded, why))
+	}
+}
+
+func (r *Runner) run(ctx context.Context, cancel context.CancelCauseFunc, args []string, done func(Job)) {
 	defer cancel(nil)
 	told := make(chan ending, 1)
 	go func() {
@@ -91,11 +108,17 @@ func (r *Runner) run(ctx context.Context, args []string, done func(Job)) {
 	// Nobody can have started another: the child is alive until here.
 	r.job.Ended, r.job.Err, r.job.Outcome = r.Wall(), e.err, e.outcome
 	job := r.job
-	r.alive = !gone
+	tidy := e.err != nil && r.Tidy != nil
+	r.alive = !gone || tidy
 	r.mu.Unlock()
-	if !gone {
-		go func() {
-			<-told
+	if !gone || tidy {
+		go func() { // the disk may hang, too
+			if !gone {
+				<-told
+			}
+			if tidy {
+				r.Tidy()
+			}
 			r.mu.Lock()
 			r.alive = false
 			r.mu.Unlock()
@@ -119,6 +142,9 @@ func (r *Runner) watch(ctx context.Context, cancel context.CancelCauseFunc, told
 	for before := int64(0); ; {
 		select {
 		case e := <-told:
+			if e.err != nil && ctx.Err() != nil {
+				e.err = context.Cause(ctx) // it says more
+			}
 			return e, true
 		case <-ctx.Done():
 			return abandoned(ctx, told)
@@ -194,7 +220,7 @@ func (r *Runner) follow(from *io.PipeReader) (last report) {
 		}
 		last = said
 		r.mu.Lock()
-		r.job.Bytes = said.Bytes
+		r.job.Bytes, r.job.All = said.Bytes, said.All
 		r.mu.Unlock()
 	}
 	from.CloseWithError(io.ErrClosedPipe) // what cannot be read is not waited for

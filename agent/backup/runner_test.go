@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,11 +32,12 @@ func TestMain(m *testing.M) {
 }
 
 // childOf gives what a child does that is asked for that kind of job.
-func childOf(kind string) func(context.Context, func(int64)) (Outcome, error) {
-	return func(ctx context.Context, progress func(int64)) (Outcome, error) {
+func childOf(kind string) func(context.Context, *Meter) (Outcome, error) {
+	return func(ctx context.Context, m *Meter) (Outcome, error) {
 		switch kind {
 		case "succeed":
-			progress(7 << 20)
+			m.Remains(7 << 20)
+			m.Did(7 << 20)
 			return Outcome{Snapshots: []Snapshot{{Manifest: Manifest{Name: "one"}}}}, nil
 		case "fail":
 			return Outcome{}, errors.New("cannot save a snapshot: the disk is full")
@@ -46,7 +48,7 @@ func childOf(kind string) func(context.Context, func(int64)) (Outcome, error) {
 			os.Exit(2)
 		case "crawl": // on and on, and too little
 			for range time.NewTicker(10 * time.Millisecond).C {
-				progress(1)
+				m.Did(1)
 			}
 		}
 		<-make(chan struct{})
@@ -76,7 +78,8 @@ func runs(t *testing.T, r *Runner, kind string) Job {
 func TestAJobEndsAsItsProcessDoes(t *testing.T) {
 	t.Parallel()
 	r := runner(bound)
-	if j := runs(t, r, "succeed"); j.Err != nil || j.Number != 1 || j.Bytes != 7<<20 || j.Ended.IsZero() ||
+	if j := runs(t, r, "succeed"); j.Err != nil || j.Number != 1 || j.Bytes != 7<<20 || j.All != 7<<20 ||
+		j.Ended.IsZero() ||
 		len(j.Outcome.Snapshots) != 1 || j.Outcome.Snapshots[0].Name != "one" {
 		t.Errorf("%+v", j)
 	}
@@ -127,6 +130,42 @@ func TestAJobThatIsKilledNamesTheMemoryLimit(t *testing.T) {
 	if j := runs(t, runner(bound), "killed"); j.Err == nil || !strings.Contains(j.Err.Error(), "signal: killed") ||
 		!strings.Contains(j.Err.Error(), "memory limit") {
 		t.Errorf("%v", j.Err)
+	}
+}
+
+func TestAJobOfThatKindIsEndedForTheSakeOfSomethingElseAndTidiedUpAfter(t *testing.T) {
+	t.Parallel()
+	r := runner(bound)
+	tidied := make(chan struct{})
+	r.Tidy = func() { close(tidied) }
+	r.End("hang", "nothing runs")
+	ended := make(chan Job, 1)
+	_, err := r.Start(t.Context(), "hang", "root", nil, func(j Job) { ended <- j })
+	must(t, err)
+	r.End("drill", "it is no drill")
+	select {
+	case j := <-ended:
+		t.Fatalf("a job of another kind was ended: %v", j.Err)
+	default:
+	}
+	r.End("hang", "this host joins")
+	if j := <-ended; !errors.Is(j.Err, ErrEnded) || !strings.HasSuffix(j.Err.Error(), ": this host joins") {
+		t.Errorf("it has ended with %v", j.Err)
+	}
+	select {
+	case <-tidied:
+	case <-time.After(bound):
+		t.Error("nobody has tidied up")
+	}
+	for { // until it is noted that all is tidy
+		_, err := r.Start(t.Context(), "succeed", "root", nil, func(j Job) { ended <- j })
+		if err == nil {
+			break
+		}
+		runtime.Gosched()
+	}
+	if j := <-ended; j.Err != nil {
+		t.Errorf("the next job: %v", j.Err)
 	}
 }
 

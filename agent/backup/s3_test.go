@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
@@ -139,6 +141,29 @@ func TestOfManyWhoWriteOneNameToAnS3StoreOneGetsIt(t *testing.T) {
 	must(t, err)
 	if won.Load() != 1 || winner.Load() != string(there) {
 		t.Errorf("%d have won, and %q is there", won.Load(), there)
+	}
+}
+
+func TestAManifestWhoseFirstAnswerWasLostIsWritten(t *testing.T) {
+	t.Parallel()
+	address, _ := versitygw(t)
+	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
+	var puts atomic.Int64
+	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut && puts.Add(1) == 1 {
+			forward.ServeHTTP(httptest.NewRecorder(), r) // the store has it, and nobody hears of it
+			panic(http.ErrAbortHandler)
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(between.Close)
+	s := s3To(t, strings.TrimPrefix(between.URL, "http://"), secretKey)
+	must(t, s.PutIfAbsent(t.Context(), "one.json", []byte("mine")))
+	if n := puts.Load(); n < 2 {
+		t.Errorf("it was asked %d times: no answer was lost", n)
+	}
+	if err := s.PutIfAbsent(t.Context(), "one.json", []byte("another's")); err == nil {
+		t.Error("another's is written over it")
 	}
 }
 

@@ -33,6 +33,7 @@ type Options struct {
 	Identities Identities  // to decrypt with
 	Now        time.Time   // for the name and the manifest
 	Progress   func(int64) // is told of each so many bytes that were done; nil for nobody
+	Remains    func(int64) // is told how many are still to be done, -1 when nobody knows; nil for nobody
 
 	Space func(dir string) (Space, error) // what is free there; nil for [SpaceOf]
 }
@@ -43,6 +44,19 @@ func (o Options) progress() func(int64) {
 	}
 	return func(int64) {}
 }
+
+// remains tells how many bytes are still to be done.
+func (o Options) remains(n int64) {
+	if o.Remains != nil {
+		o.Remains(n)
+	}
+}
+
+// How often a database is read to know what it holds, and to be stored.
+const (
+	inspections = 2
+	storings    = 2 // it is written, and read back
+)
 
 // Save takes a snapshot into the store and gives its manifest. It returns without an error only when what lies in the
 // store was read back and is what was written.
@@ -55,22 +69,25 @@ func Save(ctx context.Context, store Store, from Stream, o Options) (Manifest, e
 }
 
 func save(ctx context.Context, store Store, from Stream, o Options) (Manifest, error) {
-	database, whole, err := newSpool(o, from.Size, from)
+	database, whole, err := newSpool(o, from.Size, from, "")
 	if err != nil {
 		return Manifest{}, err
 	}
 	defer database.Close()
+	o.remains((1 + inspections + storings) * from.Size)
 	if err := database.fill(ctx, whole, o.progress()); err != nil {
 		return Manifest{}, err
 	}
+	o.remains((inspections + storings) * database.size)
 	m := Manifest{
 		Version: Version, Cluster: from.Cluster, ClusterID: from.ClusterID, Member: from.Member, Host: from.Host,
 		EtcdVersion: from.EtcdVersion, TakenAt: o.Now.UTC().Truncate(time.Second), Size: database.size,
 		EncryptedTo: o.Recipients.names,
 	}
-	if m.Contents, err = inspect(ctx, database.File, o.progress()); err != nil {
+	if m.Contents, err = database.inspect(ctx, o.progress()); err != nil {
 		return Manifest{}, err
 	}
+	o.remains(storings * database.size)
 	random := make([]byte, 8)
 	_, _ = rand.Read(random) // never fails
 	m.Name = fmt.Sprintf("%019d-%s-%s-%x", m.Revision, m.TakenAt.Format("20060102T150405Z"), m.Host, random)
@@ -106,6 +123,7 @@ func put(ctx context.Context, store Store, m *Manifest, database *spool, o Optio
 		return err
 	}
 	m.StoredSize, m.StoredSHA256 = stored.n, hex.EncodeToString(stored.sum.Sum(nil))
+	o.remains(m.StoredSize)
 	if err := readBack(ctx, store, *m, o.progress()); err != nil {
 		return fmt.Errorf("cannot read back what was written: %w", err)
 	}

@@ -13,6 +13,7 @@ const (
 	dataEnding     = ".db.zst"
 	manifestEnding = ".json"
 	verifiedEnding = ".verified" // a mark: the object's time is when the snapshot was last verified
+	provenEnding   = ".proven"   // the same for when an etcd last served it
 )
 
 // MaxObjects bounds what a store may hold of one cluster. A store with more is refused.

@@ -39,9 +39,15 @@ const (
 	keepaliveTimeout = 3 * time.Second
 )
 
+// window is how many bytes a member may send before this side has read them, of one answer and of all together; it
+// bounds how fast a snapshot comes over a long way. Without one, gRPC adds to every answer a question of its own, to
+// measure the way.
+const window = 4 << 20
+
 // Options say where the cluster is and how long to wait for it.
 type Options struct {
 	Endpoints []string // client URLs of the hosts that may hold a member: where to look first
+	Discovers bool     // [Client.Discovered] will tell of others
 	TLS       TLSFiles // zero for http
 	Login     Login    // zero for nobody, or whom the client certificate names
 	// a key that this client may read: with roles in etcd, only what lies under its own prefix
@@ -63,6 +69,7 @@ type Client struct {
 	voters []string // client URLs of the voters as last listed, or none
 	last   string   // the endpoint that answered last
 	failed failures
+	known  known
 	skips  skips
 	closed bool
 }
@@ -158,6 +165,8 @@ func dialOptions() []grpc.DialOption {
 	reconnect.BaseDelay, reconnect.MaxDelay = 200*time.Millisecond, 2*time.Second
 	return []grpc.DialOption{
 		grpc.WithDisableServiceConfig(),
+		grpc.WithStaticStreamWindowSize(window),
+		grpc.WithStaticConnWindowSize(window),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: time.Second}),
 		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
 			next grpc.UnaryInvoker, opts ...grpc.CallOption,
@@ -180,7 +189,7 @@ func (c *Client) endpoints() []string {
 	defer c.mu.Unlock()
 	list := slices.Clone(c.voters)
 	if len(list) == 0 {
-		list = slices.Clone(c.opt.Endpoints)
+		list = c.knownLocked()
 	}
 	turn := func(endpoint string) int {
 		if endpoint == c.last {
@@ -213,15 +222,16 @@ func (c *Client) setVoters(urls []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.voters = urls
+	kept := c.knownLocked()
 	for url, conn := range c.conns {
-		if !slices.Contains(urls, url) && !slices.Contains(c.opt.Endpoints, url) {
+		if !slices.Contains(urls, url) && !slices.Contains(kept, url) {
 			_ = conn.Close() // a member that is gone
 			delete(c.conns, url)
 		}
 	}
 }
 
-// forgetVoters goes back to the configured endpoints, after none of the voters has answered.
+// forgetVoters goes back to the endpoints that are configured or discovered, after none of the voters has answered.
 func (c *Client) forgetVoters() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,11 +4,9 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/launch"
@@ -30,11 +28,11 @@ func BinaryVersion(ctx context.Context, child []string, path string) (string, er
 	if err := command.Run(); err != nil {
 		return "", fmt.Errorf("cannot ask %s for its version: %w; check etcd.binary", path, err)
 	}
-	match := regexp.MustCompile(`(?m)^etcd Version: (\S+)$`).FindSubmatch(bytes.TrimSpace(out.text))
-	if match == nil {
+	version := launch.EtcdVersion(out.text)
+	if version == "" {
 		return "", fmt.Errorf("cannot ask %s for its version: it does not answer like etcd; check etcd.binary", path)
 	}
-	return string(match[1]), nil
+	return version, nil
 }
 
 // answer keeps what a program prints, and lets one that does not end run into a closed pipe.

@@ -9,14 +9,15 @@
 //   - All at once. One call reports every problem of a file, each with its line, its key, what is wrong and
 //     what to do. No Go type is ever named.
 //   - Complete. A Config that Parse returns has every value filled in; nobody else knows a default.
-//   - Declared once. A key exists because a field of the structs in sections.go says so: name, kind, default,
-//     bounds and documentation stand there together. The default file is generated from it.
+//   - Declared once. A key exists because a field of the structs in sections.go and sections_backup.go says so: name,
+//     kind, default, bounds and documentation stand there together. The default file is generated from it.
 //   - Bounded. Whatever the bytes are, Parse returns in bounded time and memory, and never panics.
 //   - No I/O beyond the file itself and the host name. Files that the configuration names are looked at by
 //     Config.CheckFiles only, so that a configuration can be checked on another machine.
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -79,6 +80,9 @@ func (d *decoder) derive(c *Config, hostname func() (string, error)) {
 	}
 	if c.Etcd.ListenPeerURL == "" && !d.bad["etcd.listenPeerURL"] {
 		c.Etcd.ListenPeerURL = c.Etcd.PeerURL
+	}
+	if t := c.Etcd.TLS; t != nil {
+		t.PeerCA, t.PeerCert, t.PeerKey = cmp.Or(t.PeerCA, t.CA), cmp.Or(t.PeerCert, t.Cert), cmp.Or(t.PeerKey, t.Key)
 	}
 	if c.Etcd.EnvironmentFile == formerEnvironmentFile {
 		c.Etcd.EnvironmentFile = DefaultEnvironmentFile

@@ -5,7 +5,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.yaml.in/yaml/v3"
 )
 
 // valid is the shortest configuration there is.
@@ -35,107 +33,6 @@ func mustParse(t *testing.T, data string) Config {
 	return c
 }
 
-func TestABadFileIsExplainedInFull(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("testdata/bad/*.yaml")
-	if err != nil || len(files) < 40 {
-		t.Fatalf("found %d files in testdata/bad: %v", len(files), err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			t.Parallel()
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c, err := parse(filepath.Base(file), data, n1)
-			if _, ok := errors.AsType[Errors](err); !ok {
-				t.Fatalf("the error is %T (%v), not Errors", err, err)
-			}
-			if diff := cmp.Diff(Config{}, c); diff != "" {
-				t.Errorf("a configuration came with the error:\n%s", diff)
-			}
-			golden(t, strings.TrimSuffix(file, ".yaml")+".golden", err.Error()+"\n")
-		})
-	}
-}
-
-func TestNoErrorNamesAGoType(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("testdata/bad/*.golden")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("found %d files: %v", len(files), err)
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, word := range []string{
-			"config.", "time.Duration", "string", "bool", "int ", "uint", "struct", "map[",
-			"!!", "unmarshal", "yaml: ", "reflect", "panic",
-		} {
-			for line := range strings.Lines(string(data)) {
-				line = strings.TrimPrefix(line, strings.TrimSuffix(filepath.Base(file), ".golden")+".yaml")
-				if !strings.HasPrefix(line, "    | ") && strings.Contains(line, word) {
-					t.Errorf("%s says %q in: %s", file, word, line)
-				}
-			}
-		}
-	}
-}
-
-func TestHostileFilesAreRefusedWithOneClearError(t *testing.T) {
-	t.Parallel()
-	var manyKeys strings.Builder
-	for i := range 60_000 {
-		fmt.Fprintf(&manyKeys, "key%d: x\n", i)
-	}
-	cases := []struct{ name, data, want string }{
-		{"ten megabytes", strings.Repeat("# comment\n", 1<<20), "larger than 1 MiB"},
-		{"one byte too many", valid + strings.Repeat("#", MaxFileSize+1-len(valid)), "larger than 1 MiB"},
-		{"deep lists", strings.Repeat("[", 1<<20), "exceeded max depth"},
-		{"deep sections", strings.Repeat("{a: ", 1<<18), "exceeded max depth"},
-		{"deep indentation", strings.Repeat("- ", 1<<19), "exceeded max depth"},
-		{"one long word", strings.Repeat("a", 1<<20), "must be keys with values"},
-		{"one long key", "? " + strings.Repeat("a", 1<<19) + "\n: 1\n", "unknown key"},
-		{"many keys", manyKeys.String(), "more than 100 problems; the others are not listed"},
-		{"many documents", strings.Repeat("---\na: 1\n", 1<<16), "a second YAML document begins here"},
-		{"a second document that is broken", valid + "---\n[\n", "not valid YAML"},
-		{"many aliases", "a: &a x\nb: [" + strings.Repeat("*a,", 1<<18) + "]\n", "anchors and aliases"},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			_, err := parse("quorumd.yaml", []byte(c.data), n1)
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got error %.300v, want one with %q", err, c.want)
-			} else if size := len(err.Error()); size > 40_000 {
-				t.Errorf("the error has %d bytes", size)
-			}
-		})
-	}
-}
-
-// panicking stands for a file that trips a check inside the YAML parser.
-type panicking struct{}
-
-func (panicking) Read([]byte) (int, error) { panic("internal error") }
-
-func TestAPanicOfTheYAMLParserIsAnError(t *testing.T) {
-	t.Parallel()
-	var n yaml.Node
-	if err := decodeNode(yaml.NewDecoder(panicking{}), &n); err == nil ||
-		!strings.Contains(err.Error(), "the parser gave up: internal error") {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestAFileOfExactlyTheLimitIsRead(t *testing.T) {
-	t.Parallel()
-	mustParse(t, valid+strings.Repeat("#", MaxFileSize-len(valid)))
-}
-
 func TestTheShortestFileGetsEveryDefault(t *testing.T) {
 	t.Parallel()
 	want := Config{
@@ -143,6 +40,7 @@ func TestTheShortestFileGetsEveryDefault(t *testing.T) {
 		Host: Host{Name: "n1"},
 		Cluster: Cluster{
 			Name: "prod", Voters: 3, Standbys: 1, Endpoints: []string{"http://192.0.2.1:2379"},
+			Discovery: Discovery{Interval: 30 * time.Second, Timeout: 10 * time.Second},
 		},
 		Etcd: Etcd{
 			Runner: RunnerSystemd, Unit: "etcd.service", Binary: "/usr/bin/etcd",
@@ -193,6 +91,7 @@ cluster:
   endpoints:
     - https://N2.example.org:2379
     - "https://[2001:db8::3]:2379"
+  discovery: {srv: example.org, interval: 1m, timeout: 5s}
   allowUnsafeVersion: true
   tls: {ca: /pki/ca.crt, cert: /pki/./c.crt, key: /pki/c.key}
 etcd:
@@ -209,6 +108,7 @@ etcd:
   listenClientURL: https://0.0.0.0:2379
   listenPeerURL: https://[::]:2380
   metricsURL: http://localhost:2381
+  tls: {ca: /pki/ca.crt, cert: /pki/s.crt, key: /pki/s.key, peerCA: /pki/pca, peerCert: /pki/p.crt, peerKey: /pki/p.key}
   environment:
     ETCD_QUOTA_BACKEND_BYTES: 8589934592
     ETCD_ENABLE_PPROF: true
@@ -275,6 +175,7 @@ backup:
   encryptTo: [age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p]
   identityFile: /etc/quorumd/age.key
 fleetlock: {listen: "[::1]:9999"}
+proxy: {listen: 127.0.0.2:2400}
 control: {socket: /run/q/c.sock, group: wheel}
 metrics: {listen: "127.0.0.1:9000", allow: [192.0.2.0/24, "2001:db8::7"], webConfig: /etc/web.yaml}
 paths: {state: /state, runtime: /run/q}
@@ -288,6 +189,7 @@ func TestEveryKeyIsTaken(t *testing.T) {
 		Cluster: Cluster{
 			Name: "prod", ID: "cdf818194e3a8c32", Voters: 9, AllowUnsafeVersion: true,
 			Endpoints: []string{"https://n2.example.org:2379", "https://[2001:db8::3]:2379"},
+			Discovery: Discovery{SRV: "example.org", Interval: time.Minute, Timeout: 5 * time.Second},
 			TLS:       &TLS{CA: "/pki/ca.crt", Cert: "/pki/c.crt", Key: "/pki/c.key"},
 		},
 		Etcd: Etcd{
@@ -297,6 +199,10 @@ func TestEveryKeyIsTaken(t *testing.T) {
 			ClientURL:    "https://n2.example.org:2379", PeerURL: "https://n2.example.org:2380",
 			ListenClientURL: "https://0.0.0.0:2379", ListenPeerURL: "https://[::]:2380",
 			MetricsURL: "http://localhost:2381",
+			TLS: &EtcdTLS{
+				CA: "/pki/ca.crt", Cert: "/pki/s.crt", Key: "/pki/s.key", PeerCA: "/pki/pca", PeerCert: "/pki/p.crt",
+				PeerKey: "/pki/p.key",
+			},
 			Environment: map[string]string{
 				"ETCD_QUOTA_BACKEND_BYTES": "8589934592", "ETCD_ENABLE_PPROF": "true",
 				"ETCD_LOG_LEVEL": "warn",
@@ -342,6 +248,7 @@ func TestEveryKeyIsTaken(t *testing.T) {
 			IdentityFile: "/etc/quorumd/age.key",
 		},
 		FleetLock: FleetLock{Listen: "[::1]:9999"},
+		Proxy:     Proxy{Listen: "127.0.0.2:2400"},
 		Control:   Control{Socket: "/run/q/c.sock", Group: "wheel"},
 		Metrics: Metrics{
 			Listen: "127.0.0.1:9000", Allow: []string{"192.0.2.0/24", "2001:db8::7/128"},
@@ -350,10 +257,6 @@ func TestEveryKeyIsTaken(t *testing.T) {
 		Paths: Paths{State: "/state", Runtime: "/run/q"},
 		Warnings: []string{
 			"cluster.voters is 9: every write waits for five disks; 5 or 7 voters are faster and hardly less safe",
-			"etcd.listenClientURL (https://0.0.0.0:2379) is https, and etcd does not start without ETCD_CERT_FILE " +
-				"and ETCD_KEY_FILE: add them to etcd.environment, unless quorumd was started with them",
-			"etcd.listenPeerURL (https://[::]:2380) is https, and etcd does not start without ETCD_PEER_CERT_FILE " +
-				"and ETCD_PEER_KEY_FILE: add them to etcd.environment, unless quorumd was started with them",
 			"cluster.allowUnsafeVersion is set: membership is managed with etcd versions that have known faults",
 			"maintenance.autoReboot does nothing here: it takes mode manage, and etcd as a systemd unit",
 		},
@@ -399,106 +302,6 @@ func TestAnEmptyTLSSectionMeansTheSystemsAuthorities(t *testing.T) {
 	c := mustParse(t, strings.Replace(strings.ReplaceAll(valid, "http:", "https:"), "etcd:", "  tls: {}\netcd:", 1))
 	if diff := cmp.Diff(&TLS{}, c.Cluster.TLS); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestTheOrphanGraceFollowsTheLockTTL(t *testing.T) {
-	t.Parallel()
-	c := mustParse(t, valid+"timing: {lockTTL: 60s}\n")
-	if want := 125 * time.Second; c.Timing.OrphanGrace != want {
-		t.Errorf("orphanGrace is %s, want %s", c.Timing.OrphanGrace, want)
-	}
-}
-
-func TestTheProbeStaysOutOfEtcdsDirectories(t *testing.T) {
-	t.Parallel()
-	for dirs, want := range map[string]string{
-		"  dataDir: /data/n1\n":                                   "/data/.quorumd-probe",
-		"  dataDir: /data/n1\n  walDir: /wal/n1\n":                "/wal/.quorumd-probe",
-		"  dataDir: /data/n1\n  walDir: /data/n1/member/wal\n":    "/data/.quorumd-probe",
-		"  dataDir: /data/n1\n  walDir: /data/n1wal/member/wal\n": "/data/n1wal/member/.quorumd-probe",
-	} {
-		if got := mustParse(t, valid+dirs).Disk.ProbeDir; got != want {
-			t.Errorf("with\n%sprobeDir is %s, want %s", dirs, got, want)
-		}
-	}
-}
-
-func TestAnEndpointThatOthersWillNotAskIsWarnedOf(t *testing.T) {
-	t.Parallel()
-	c := mustParse(t, strings.Replace(valid, "[http://192.0.2.1:2379]", "[http://192.0.2.2:2379]", 1))
-	want := []string{"etcd.clientURL (http://192.0.2.1:2379) is not in cluster.endpoints: add it there on every " +
-		"host, or other hosts will not ask this one"}
-	if diff := cmp.Diff(want, c.Warnings); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestHTTPSWithoutCertificatesForEtcdIsWarnedOf(t *testing.T) {
-	t.Parallel()
-	https := strings.Replace(strings.ReplaceAll(valid, "http:", "https:"), "etcd:", "  tls: {}\netcd:", 1)
-	for environment, want := range map[string][]string{
-		"": {
-			"etcd.listenClientURL (https://192.0.2.1:2379) is https",
-			"etcd.listenPeerURL (https://192.0.2.1:2380) is https",
-		},
-		"{ETCD_CERT_FILE: /c, ETCD_KEY_FILE: /k}": {
-			"etcd.listenPeerURL (https://192.0.2.1:2380) is https",
-		},
-		"{ETCD_CERT_FILE: /c, ETCD_KEY_FILE: /k, ETCD_PEER_AUTO_TLS: true}": nil,
-		"{ETCD_CERT_FILE: /c, ETCD_PEER_CERT_FILE: /c, ETCD_PEER_KEY_FILE: /k}": {
-			"etcd.listenClientURL (https://192.0.2.1:2379) is https",
-		},
-		"{ETCD_CERT_FILE: /c, ETCD_KEY_FILE: /k, ETCD_PEER_CERT_FILE: /c, ETCD_PEER_KEY_FILE: /k}": nil,
-		"{ETCD_AUTO_TLS: false, ETCD_PEER_CERT_FILE: /c, ETCD_PEER_KEY_FILE: /k, ETCD_ENABLE_PPROF: yes}": {
-			"etcd.listenClientURL (https://192.0.2.1:2379) is https",
-		},
-	} {
-		text := https
-		if environment != "" {
-			text += "  environment: " + environment + "\n"
-		}
-		got := mustParse(t, text).Warnings
-		if len(got) != len(want) {
-			t.Errorf("%q: %q", environment, got)
-			continue
-		}
-		for i, warning := range got {
-			if !strings.HasPrefix(warning, want[i]) || !strings.Contains(warning, "unless etcd.service has them") {
-				t.Errorf("%q: %q", environment, warning)
-			}
-		}
-	}
-}
-
-func TestAMetricsListenerMustNameAHost(t *testing.T) {
-	t.Parallel()
-	_, err := parse("quorumd.yaml", []byte(valid+"metrics: {listen: \"192.0.2.300:9379\"}\n"), n1)
-	if err == nil || !strings.Contains(err.Error(), `"192.0.2.300" is neither`) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestAHostNameThatCannotServeIsReported(t *testing.T) {
-	t.Parallel()
-	for name, hostname := range map[string]func() (string, error){
-		`quorumd.yaml: host.name: not set, and the machine's host name cannot be read; set host.name`: func() (string,
-			error,
-		) {
-			return "", errors.New("no")
-		},
-		`quorumd.yaml: host.name: not set, and the machine's host name "(none)" cannot be used, it must be 1 to 63 letters, digits, dots, dashes and underscores, ` +
-			`beginning with a letter or digit, not "(none)"; set host.name`: func() (string, error) {
-			return "(none)", nil
-		},
-	} {
-		_, err := parse("quorumd.yaml", []byte(valid), hostname)
-		if err == nil || err.Error() != name {
-			t.Errorf("got  %v\nwant %s", err, name)
-		}
-		if _, err := parse("quorumd.yaml", []byte(valid+"host: {name: n1}\n"), hostname); err != nil {
-			t.Errorf("with host.name set: %v", err)
-		}
 	}
 }
 
@@ -575,40 +378,6 @@ func TestSizesAreWrittenInTheirLargestUnit(t *testing.T) {
 	} {
 		if got := size.String(); got != want {
 			t.Errorf("%d is written %s, want %s", uint64(size), got, want)
-		}
-	}
-}
-
-func TestWhatSystemdReadsDoesNotLieWhereQuorumdMayWrite(t *testing.T) {
-	t.Parallel()
-	in := func(more, file string) Config {
-		return mustParse(t, strings.Replace(valid, "etcd:\n", "etcd:\n  environmentFile: "+file+"\n", 1)+more)
-	}
-	if c := in("", "/var/lib/quorumd/etcd.env"); c.Etcd.EnvironmentFile != "/var/lib/quorumd-etcd/etcd.env" ||
-		len(c.Warnings) != 0 {
-		t.Errorf("the place of earlier versions means %s, %q", c.Etcd.EnvironmentFile, c.Warnings)
-	}
-	if c := in("", "/var/lib/quorumd-etcd/a.env"); len(c.Warnings) != 0 ||
-		c.Etcd.HoldFile() != "/var/lib/quorumd-etcd/a.hold" {
-		t.Errorf("%q, %s", c.Warnings, c.Etcd.HoldFile())
-	}
-	if c := in("paths: {state: /var/lib/quorumd/a}\n", "/var/lib/quorumd/a/etcd.env"); len(c.Warnings) != 1 ||
-		!strings.Contains(c.Warnings[0], "choose a place in /var/lib/quorumd-etcd") {
-		t.Errorf("%q", c.Warnings)
-	}
-}
-
-func TestASecretKeyPastedByMistakeIsNotShown(t *testing.T) {
-	t.Parallel()
-	for _, begin := range []string{"AGE-SECRET-KEY-1", "age-secret-key-pq-1"} {
-		shown := quote(begin+"VERYSECRET") + excerpt("  encryptTo: ["+begin+"VERYSECRET]")
-		if err := checkRecipient(begin + "VERYSECRET"); err == nil {
-			t.Error("it is a recipient")
-		} else {
-			shown += err.Error()
-		}
-		if strings.Contains(shown, "VERYSECRET") {
-			t.Error(shown)
 		}
 	}
 }

@@ -12,5 +12,5 @@ var defaultFile string
 
 // Default gives the commented default file: every key with what it means, its kind and its default. Keys that must
 // be set are shown with example values; the others are commented out, so that a later default reaches its user.
-// The file is generated from sections.go; a test keeps the two equal.
+// The file is generated from sections.go and sections_backup.go; a test keeps the two equal.
 func Default() []byte { return []byte(defaultFile) }

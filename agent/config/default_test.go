@@ -52,13 +52,13 @@ etcd:
 func TestEveryKeyIsInTheDefaultFileWithItsDefault(t *testing.T) {
 	t.Parallel()
 	// with the sections for TLS and for S3
-	all := strings.ReplaceAll(uncommented(string(Default())), ": http://192.0.2.1:2379", ": https://192.0.2.1:2379")
+	all := strings.ReplaceAll(uncommented(string(Default())), ": http://192.0.2.1:", ": https://192.0.2.1:")
 	all = strings.ReplaceAll(all, "- http:", "- https:")
 	c, err := parse("all.yaml", []byte(all), n1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := TLS{CA: "/etc/quorumd/pki/ca.crt", Cert: "/etc/quorumd/pki/client.crt", Key: "/etc/quorumd/pki/client.key"}
+	files := TLS{CA: "/etc/quorumd/tls/ca.crt", Cert: "/etc/quorumd/tls/client.crt", Key: "/etc/quorumd/tls/client.key"}
 	want, err := parse("quorumd.yaml", Default(), n1)
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +69,11 @@ func TestEveryKeyIsInTheDefaultFileWithItsDefault(t *testing.T) {
 		CredentialsFile: "/etc/quorumd/s3-credentials",
 	}
 	want.Etcd.ClientURL, want.Etcd.ListenClientURL, want.Warnings = c.Etcd.ClientURL, c.Etcd.ListenClientURL, c.Warnings
+	want.Etcd.PeerURL, want.Etcd.ListenPeerURL = c.Etcd.PeerURL, c.Etcd.ListenPeerURL
+	want.Etcd.TLS = &EtcdTLS{
+		CA: files.CA, Cert: "/etc/quorumd/tls/server.crt", Key: "/etc/quorumd/tls/server.key", PeerCA: files.CA,
+		PeerCert: "/etc/quorumd/tls/peer.crt", PeerKey: "/etc/quorumd/tls/peer.key",
+	}
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("a value shown in a comment is not the default (-default +shown):\n%s", diff)
 	}
@@ -100,15 +105,17 @@ func collectPaths(n *yaml.Node, path string, into map[string]bool) {
 	}
 }
 
-// generateDefault writes the default file from sections.go.
+// generateDefault writes the default file from the files that declare the sections.
 func generateDefault(t *testing.T) string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "sections.go", nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
 	g := generator{t: t, docs: map[string]string{}}
-	ast.Inspect(file, g.collect)
+	for _, name := range []string{"sections.go", "sections_backup.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, g.collect)
+	}
 	g.WriteString("# The configuration of quorumd.\n#\n" +
 		"# A line that begins with #key shows the default of that key; remove the # to change it.\n" +
 		"# What a key takes stands in brackets. A duration is numbers with the units ms, s, m, h and d, as in 300ms " +

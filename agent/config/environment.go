@@ -31,8 +31,21 @@ func (c Config) Environment(cluster, token string) map[string]string {
 	if token != "" {
 		env["ETCD_INITIAL_CLUSTER_STATE"], env["ETCD_INITIAL_CLUSTER_TOKEN"] = "new", token
 	}
+	if c.Etcd.TLS != nil {
+		maps.Copy(env, c.Etcd.TLS.environment())
+	}
 	maps.Copy(env, c.Etcd.Environment)
 	return env
+}
+
+// environment gives etcd's variables for the files. Whoever connects has to show a certificate.
+func (t EtcdTLS) environment() map[string]string {
+	return map[string]string{
+		"ETCD_CERT_FILE": t.Cert, "ETCD_KEY_FILE": t.Key, "ETCD_TRUSTED_CA_FILE": t.CA,
+		"ETCD_CLIENT_CERT_AUTH": "true",
+		"ETCD_PEER_CERT_FILE":   t.PeerCert, "ETCD_PEER_KEY_FILE": t.PeerKey, "ETCD_PEER_TRUSTED_CA_FILE": t.PeerCA,
+		"ETCD_PEER_CLIENT_CERT_AUTH": "true",
+	}
 }
 
 // Alone is the initial cluster of this host alone.

@@ -23,6 +23,7 @@ import (
 // machine ID where there is no host.id. The error is Errors with every problem. Parse does not do this, so that a
 // configuration can be checked on another machine.
 func (c Config) CheckFiles() error {
+	e := eyes("the user that runs quorumd")
 	var errs Errors
 	add := func(key string, err error) {
 		if err != nil {
@@ -32,23 +33,23 @@ func (c Config) CheckFiles() error {
 	if t := c.Cluster.TLS; t != nil {
 		now := time.Now()
 		if t.CA != "" {
-			add("cluster.tls.ca", checkAuthorities(t.CA, now))
+			add("cluster.tls.ca", e.checkAuthorities(t.CA, now))
 		}
 		if t.Cert != "" {
-			certPEM, certErr := readCertificate(t.Cert, now)
-			keyPEM, keyErr := readPrivateKey(t.Key)
+			certPEM, certErr := e.readCertificate(t.Cert, now)
+			keyPEM, keyErr := e.readPrivateKey(t.Key)
 			add("cluster.tls.cert", certErr)
 			add("cluster.tls.key", keyErr)
 			if certPEM != nil && keyErr == nil {
-				add("cluster.tls.key", checkPair(certPEM, keyPEM, *t))
+				add("cluster.tls.key", checkPair(certPEM, keyPEM, t.Cert, t.Key))
 			}
 		}
 	}
 	if path := c.Etcd.PasswordFile; path != "" {
-		add("etcd.passwordFile", checkPassword(path))
+		add("etcd.passwordFile", e.checkPassword(path))
 	}
 	if c.Metrics.WebConfig != "" {
-		_, err := readNamed(c.Metrics.WebConfig)
+		_, err := e.readNamed(c.Metrics.WebConfig)
 		if err == nil {
 			err = web.Validate(c.Metrics.WebConfig)
 		}
@@ -58,21 +59,29 @@ func (c Config) CheckFiles() error {
 		_, err := HostID()
 		add("host.id", err)
 	}
+	if c.Etcd.Runner == RunnerProcess { // etcd is of the same user
+		if problems, ok := errors.AsType[Errors](c.CheckEtcdFiles()); ok {
+			errs = append(errs, problems...)
+		}
+	}
 	if len(errs) > 0 {
 		return errs
 	}
 	return nil
 }
 
+// eyes are those with which files are looked at: in words, who must be able to read them.
+type eyes string
+
 // readNamed reads a file that the configuration names.
-func readNamed(path string) ([]byte, error) {
+func (e eyes) readNamed(path string) ([]byte, error) {
 	data, err := readFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s does not exist; put it there or correct the path", path)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%s cannot be read: permission denied; let the user that runs quorumd read it and "+
-			"enter its directories", path)
+		return nil, fmt.Errorf("%s cannot be read: permission denied; let %s read it and enter its directories",
+			path, e)
 	case err != nil:
 		return nil, fmt.Errorf("cannot read the file: %w; correct the path", err)
 	case len(data) > MaxFileSize:
@@ -82,8 +91,8 @@ func readNamed(path string) ([]byte, error) {
 }
 
 // checkPassword wants one line that nobody but its owner may read; package cluster reads it, and holds it to the same.
-func checkPassword(path string) error {
-	data, err := readNamed(path)
+func (e eyes) checkPassword(path string) error {
+	data, err := e.readNamed(path)
 	if err != nil {
 		return err
 	}
@@ -101,8 +110,8 @@ func checkPassword(path string) error {
 }
 
 // checkAuthorities wants at least one certificate that is valid now; old ones beside it are common after a renewal.
-func checkAuthorities(path string, now time.Time) error {
-	data, err := readNamed(path)
+func (e eyes) checkAuthorities(path string, now time.Time) error {
+	data, err := e.readNamed(path)
 	if err != nil {
 		return err
 	}
@@ -120,8 +129,8 @@ func checkAuthorities(path string, now time.Time) error {
 
 // readCertificate reads the client certificate. It gives the PEM text, even with an error about dates or usage, when
 // there is a certificate in it: whether the key fits can be said all the same.
-func readCertificate(path string, now time.Time) ([]byte, error) {
-	data, err := readNamed(path)
+func (e eyes) readCertificate(path string, now time.Time) ([]byte, error) {
+	data, err := e.readNamed(path)
 	if err != nil {
 		return nil, err
 	}
@@ -133,13 +142,18 @@ func readCertificate(path string, now time.Time) ([]byte, error) {
 	if err := checkDates(path, leaf, now); err != nil {
 		return data, err
 	}
-	if usage := leaf.ExtKeyUsage; len(usage) > 0 &&
-		!slices.Contains(usage, x509.ExtKeyUsageClientAuth) && !slices.Contains(usage, x509.ExtKeyUsageAny) {
+	if !usable(leaf, x509.ExtKeyUsageClientAuth) {
 		return data,
 			fmt.Errorf("%s may not be used by clients (its extended key usage lacks clientAuth), so etcd would "+
 				"refuse it; issue one with clientAuth", path)
 	}
 	return data, nil
+}
+
+// usable tells whether a certificate may be used for that. One that names no use is for all.
+func usable(c *x509.Certificate, use x509.ExtKeyUsage) bool {
+	return len(c.ExtKeyUsage) == 0 || slices.Contains(c.ExtKeyUsage, use) ||
+		slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageAny)
 }
 
 // parseCertificates gives the certificates of a PEM file, at least one.
@@ -178,8 +192,8 @@ func checkDates(path string, cert *x509.Certificate, now time.Time) error {
 }
 
 // readPrivateKey gives the PEM text of a file with a private key that needs no passphrase.
-func readPrivateKey(path string) ([]byte, error) {
-	data, err := readNamed(path)
+func (e eyes) readPrivateKey(path string) ([]byte, error) {
+	data, err := e.readNamed(path)
 	if err != nil {
 		return nil, err
 	}
@@ -200,11 +214,11 @@ func readPrivateKey(path string) ([]byte, error) {
 	return nil, fmt.Errorf("%s is not PEM (no BEGIN PRIVATE KEY in it); convert it to PEM or correct the path", path)
 }
 
-func checkPair(certPEM, keyPEM []byte, t TLS) error {
+func checkPair(certPEM, keyPEM []byte, cert, key string) error {
 	if _, err := tls.X509KeyPair(certPEM, keyPEM); err != nil {
 		reason := strings.TrimPrefix(err.Error(), "tls: ")
 		return fmt.Errorf("%s does not go with the certificate %s: %s; use the key the certificate was issued for",
-			t.Key, t.Cert, reason)
+			key, cert, reason)
 	}
 	return nil
 }

@@ -254,8 +254,8 @@ func checkLoopback(s string) error {
 	if host == "localhost" || err == nil && addr.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("must be an address of the loopback, as in 127.0.0.1:9380, not %s: whoever may connect to it "+
-		"may have etcd stopped here", quote(s))
+	return fmt.Errorf("must be an address of the loopback, as in 127.0.0.1:9380, not %s: no other machine may connect "+
+		"to it", quote(s))
 }
 
 // parseNetwork accepts a network or one address, and gives a network.

@@ -5,6 +5,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -245,6 +246,15 @@ func (d *decoder) backupRules(b *Backup) []rule {
 		[]string{"backup.every"},
 		b.Every == 0 || time.Duration(b.Every) >= leastBackup,
 		d.show("backup.every", b.Every) + " must be off, or at least " + formatDuration(leastBackup) + "; raise it",
+	}, {
+		[]string{"backup.drill"},
+		b.Drill == 0 || time.Duration(b.Drill) >= leastBackup,
+		d.show("backup.drill", b.Drill) + " must be off, or at least " + formatDuration(leastBackup) + "; raise it",
+	}, {
+		[]string{"backup.drill", "backup.store.directory"},
+		b.Drill == 0 || b.Store.Directory != "" || b.Store.S3 != nil,
+		d.show("backup.drill", b.Drill) + " asks for snapshots to be proven, and there is no place for them; set " +
+			"backup.store.directory or backup.store.s3",
 	}}
 }
 
@@ -257,6 +267,7 @@ func (d *decoder) urlRules(c *Config) []rule {
 		d.listenNameRule("etcd.listenPeerURL", "etcd.peerURL", e.ListenPeerURL),
 	}
 	rules = append(rules, d.addressRules(c)...)
+	rules = append(rules, d.etcdTLSRules(e)...)
 	login := []string{"etcd.user", "etcd.passwordFile"}
 	rules = append(rules,
 		rule{
@@ -267,6 +278,7 @@ func (d *decoder) urlRules(c *Config) []rule {
 			login, e.User != "" || e.PasswordFile == "",
 			"etcd.passwordFile (" + e.PasswordFile + ") is given without etcd.user; set both or neither",
 		})
+	rules = append(rules, d.discoveryRules(&c.Cluster.Discovery)...)
 	if len(c.Cluster.Endpoints) == 0 {
 		return rules
 	}
@@ -275,6 +287,26 @@ func (d *decoder) urlRules(c *Config) []rule {
 		return rules
 	}
 	return append(rules, d.tlsPairRules(c.Cluster.TLS)...)
+}
+
+func (d *decoder) discoveryRules(k *Discovery) []rule {
+	places := []string{"cluster.discovery.srv", "cluster.discovery.file", "cluster.discovery.program"}
+	given := 0
+	for _, value := range []string{k.SRV, k.File, k.Program} {
+		if value != "" {
+			given++
+		}
+	}
+	return []rule{
+		{places, given <= 1, "cluster.discovery names more than one place to look; keep srv, file or program"},
+		{
+			[]string{"cluster.discovery.timeout", "cluster.discovery.interval"},
+			k.Timeout <= k.Interval,
+			d.show("cluster.discovery.timeout", k.Timeout) + " must be at most " +
+				d.show("cluster.discovery.interval", k.Interval) +
+				", because a look that is not over is not begun again; lower the first or raise the second",
+		},
+	}
 }
 
 // schemeRules need at least one endpoint.
@@ -334,8 +366,8 @@ func (s serving) lacks(variables map[string]string) bool {
 }
 
 func (s serving) says(elsewhere string) string {
-	return fmt.Sprintf("%s (%s) is https, and etcd does not start without %s and %s: add them to etcd.environment, "+
-		"unless %s",
+	return fmt.Sprintf("%s (%s) is https, and etcd does not start without %s and %s: add the section etcd.tls, or "+
+		"them to etcd.environment, unless %s",
 		s.listen, s.url, s.files[0], s.files[1], elsewhere)
 }
 
@@ -348,6 +380,42 @@ func servings(e Etcd) []serving {
 			"ETCD_PEER_AUTO_TLS",
 		},
 	}
+}
+
+// etcdTLSRules say that the section serves both listeners, and that nothing else says the same.
+func (d *decoder) etcdTLSRules(e *Etcd) []rule {
+	if e.TLS == nil {
+		return nil
+	}
+	const section = "etcd.tls"
+	rules := []rule{{
+		[]string{section},
+		e.TLS.CA != "" && e.TLS.Cert != "" && e.TLS.Key != "",
+		section + " needs ca, cert and key; set all three",
+	}, {
+		[]string{section + ".peerCert", section + ".peerKey"},
+		(e.TLS.PeerCert == e.TLS.Cert) == (e.TLS.PeerKey == e.TLS.Key),
+		section + ".peerCert (" + e.TLS.PeerCert + ") and " + section + ".peerKey (" + e.TLS.PeerKey +
+			") go together; set both or neither",
+	}}
+	for _, u := range []struct{ path, from, value string }{
+		{"etcd.listenClientURL", "etcd.clientURL", e.ListenClientURL},
+		{"etcd.listenPeerURL", "etcd.peerURL", e.ListenPeerURL},
+	} {
+		rules = append(rules, rule{
+			[]string{section, u.path, u.from},
+			scheme(u.value) == "https" || u.value == "",
+			section + " is given, but " + d.show(u.path, u.value) + " is not https; write https, or remove the section",
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.TLS.environment())) {
+		rules = append(rules, rule{
+			[]string{section, "etcd.environment"},
+			e.Environment[name] == "",
+			"etcd.environment has " + name + ", which etcd.tls sets; remove it from one of the two",
+		})
+	}
+	return rules
 }
 
 // listenNameRule covers a URL to listen on that comes from the advertised one, where names are allowed.
@@ -368,6 +436,7 @@ func (d *decoder) addressRules(c *Config) []rule {
 		{"etcd.metricsURL", "etcd.metricsURL", c.Etcd.MetricsURL},
 		{"metrics.listen", "metrics.listen", c.Metrics.Listen},
 		{"fleetlock.listen", "fleetlock.listen", c.FleetLock.Listen},
+		{"proxy.listen", "proxy.listen", c.Proxy.Listen},
 	}
 	var rules []rule
 	for i, a := range listeners {
@@ -387,7 +456,15 @@ func (d *decoder) addressRules(c *Config) []rule {
 func overlap(a, b string) bool {
 	hostA, portA, _ := net.SplitHostPort(a)
 	hostB, portB, _ := net.SplitHostPort(b)
-	return portA != "" && portA == portB && (hostA == hostB || isAll(hostA) || isAll(hostB))
+	return portA != "" && portA == portB && (plain(hostA) == plain(hostB) || isAll(hostA) || isAll(hostB))
+}
+
+// plain gives the address that localhost is to who listens.
+func plain(host string) string {
+	if host == "localhost" {
+		return "127.0.0.1"
+	}
+	return host
 }
 
 func isAll(host string) bool {
@@ -423,12 +500,29 @@ func (d *decoder) pathRules(c *Config) []rule {
 		{"maintenance.hooks", c.Maintenance.Hooks},
 		{"maintenance.veto", c.Maintenance.Veto},
 		{"checks.dir", c.Checks.Dir},
+		{"cluster.discovery.file", c.Cluster.Discovery.File},
+		{"cluster.discovery.program", c.Cluster.Discovery.Program},
 		{"paths.state", c.Paths.State},
 		{"paths.runtime", c.Paths.Runtime},
 	}
 	if tls := c.Cluster.TLS; tls != nil {
 		owned = append(owned, place{"cluster.tls.ca", tls.CA}, place{"cluster.tls.cert", tls.Cert},
 			place{"cluster.tls.key", tls.Key})
+	}
+	if tls := c.Etcd.TLS; tls != nil {
+		all := []place{
+			{"etcd.tls.ca", tls.CA},
+			{"etcd.tls.cert", tls.Cert},
+			{"etcd.tls.key", tls.Key},
+			{"etcd.tls.peerCA", tls.PeerCA},
+			{"etcd.tls.peerCert", tls.PeerCert},
+			{"etcd.tls.peerKey", tls.PeerKey},
+		}
+		for i, p := range all {
+			if i < 3 || p.path != all[i-3].path { // not what is the same by default
+				owned = append(owned, p)
+			}
+		}
 	}
 	var rules []rule
 	for _, p := range owned {
@@ -474,7 +568,7 @@ func warnings(c *Config) []string {
 		elsewhere = c.Etcd.Unit + " has them of its own (systemctl cat " + c.Etcd.Unit + ")"
 	}
 	for _, s := range servings(c.Etcd) {
-		if s.lacks(c.Etcd.Environment) {
+		if c.Etcd.TLS == nil && s.lacks(c.Etcd.Environment) {
 			w = append(w, s.says(elsewhere))
 		}
 	}

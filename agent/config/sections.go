@@ -58,6 +58,9 @@ type Config struct {
 	// The listener for reboot agents that speak FleetLock, such as Zincati.
 	FleetLock FleetLock `yaml:"fleetlock"`
 
+	// The forwarder for the etcd clients of this host, which is a unit of its own: quorumd-proxy.service.
+	Proxy Proxy `yaml:"proxy"`
+
 	// The control socket, which quorumctl speaks to.
 	Control Control `yaml:"control"`
 
@@ -111,6 +114,9 @@ type Cluster struct {
 	// Client URLs of all hosts that may hold a member, this one included.
 	Endpoints []string `yaml:"endpoints" required:"true" example:"http://192.0.2.1:2379; http://192.0.2.2:2379; http://192.0.2.3:2379" is:"url"`
 
+	// Where endpoints are found beside those.
+	Discovery Discovery `yaml:"discovery"`
+
 	// Accept etcd servers below the safe version floor, with a warning instead of a refusal.
 	AllowUnsafeVersion bool `yaml:"allowUnsafeVersion" default:"false"`
 
@@ -119,17 +125,43 @@ type Cluster struct {
 	TLS *TLS `yaml:"tls"`
 }
 
+// Discovery describes where quorumd finds endpoints beside those of cluster.endpoints: in one of three places, or in
+// none. What is found is where to ask; who is a member says etcd. An answer that fails, is empty or is shorter takes
+// nothing away, and one with an entry of another scheme than cluster.endpoints is refused as a whole. With https the
+// certificates must name what is found.
+type Discovery struct {
+	// Domain, such as example.com, whose SRV records name the endpoints: _etcd-client-ssl._tcp below it, or
+	// _etcd-client._tcp with http.
+	SRV string `yaml:"srv" default:"" is:"name"`
+
+	// File with one URL a line; a line with # in front counts for nothing.
+	File string `yaml:"file" default:"" is:"path"`
+
+	// Program that writes such lines and exits with 0. It runs as the service's own user. Only what root or that user
+	// alone may write is run, and all directories on the way to it must be such.
+	Program string `yaml:"program" default:"" is:"path"`
+
+	// Time between two looks.
+	Interval time.Duration `yaml:"interval" default:"30s" min:"1s"`
+
+	// How long a look may take; a program is killed then, with its process group. Not more than interval.
+	Timeout time.Duration `yaml:"timeout" default:"10s" min:"1s"`
+}
+
+// Any tells whether endpoints are discovered.
+func (d Discovery) Any() bool { return d.SRV+d.File+d.Program != "" }
+
 // TLS names the files quorumd needs to speak to etcd. They are read again when they change.
 type TLS struct {
 	// Certificate authorities that signed etcd's server certificates, PEM. Empty: those of the system.
-	CA string `yaml:"ca" default:"" example:"/etc/quorumd/pki/ca.crt" is:"path"`
+	CA string `yaml:"ca" default:"" example:"/etc/quorumd/tls/ca.crt" is:"path"`
 
 	// Client certificate of quorumd, PEM. Goes with key.
-	Cert string `yaml:"cert" default:"" example:"/etc/quorumd/pki/client.crt" is:"path"`
+	Cert string `yaml:"cert" default:"" example:"/etc/quorumd/tls/client.crt" is:"path"`
 
 	// Private key of the client certificate, PEM, not encrypted. Goes with cert. For the service's own user alone:
-	// chown quorumd: FILE && chmod 0400 FILE.
-	Key string `yaml:"key" default:"" example:"/etc/quorumd/pki/client.key" is:"path"`
+	// chown quorumd: FILE && chmod 0400 FILE. "quorumctl pki install" has it root's, readable for the group quorumd.
+	Key string `yaml:"key" default:"" example:"/etc/quorumd/tls/client.key" is:"path"`
 }
 
 // Etcd describes the etcd member of this host.
@@ -178,9 +210,15 @@ type Etcd struct {
 	// URL etcd serves its metrics on, beside the client URL. Empty: only there.
 	MetricsURL string `yaml:"metricsURL" default:"" is:"listenURL"`
 
+	// Files with which etcd serves https, to clients and to peers: remove the # of these lines. Whoever connects needs
+	// a certificate of its ca. quorumd gives them to etcd when that joins or begins a cluster; etcd's user must be able
+	// to read them. 'quorumctl pki' makes them. Without this section use environment, or etcd's own unit.
+	TLS *EtcdTLS `yaml:"tls"`
+
 	// More ETCD_* variables for etcd, such as ETCD_QUOTA_BACKEND_BYTES. With an https clientURL etcd needs
-	// ETCD_CERT_FILE and ETCD_KEY_FILE, with an https peerURL ETCD_PEER_CERT_FILE and ETCD_PEER_KEY_FILE, here or in
-	// its own unit. Variables that quorumd sets itself (name, URLs, directories, initial cluster) are refused.
+	// ETCD_CERT_FILE and ETCD_KEY_FILE, with an https peerURL ETCD_PEER_CERT_FILE and ETCD_PEER_KEY_FILE: from tls,
+	// here or in its own unit. Variables that quorumd sets itself (name, URLs, directories, initial cluster) are
+	// refused.
 	Environment map[string]string `yaml:"environment" default:"{}"`
 
 	// Log file of etcd. Only the process runner writes it; under systemd the journal has the log.
@@ -188,6 +226,29 @@ type Etcd struct {
 
 	// How long etcd may take to stop before it is killed.
 	StopTimeout time.Duration `yaml:"stopTimeout" default:"30s"`
+}
+
+// EtcdTLS names the files with which the etcd of this host serves https. It reads them again when they change, but for
+// the authorities.
+type EtcdTLS struct {
+	// Certificate authorities of those who may connect as clients, quorumd among them, PEM.
+	CA string `yaml:"ca" default:"" example:"/etc/quorumd/tls/ca.crt" is:"path"`
+
+	// Certificate that clients are shown, PEM. It must be good for the host of clientURL.
+	Cert string `yaml:"cert" default:"" example:"/etc/quorumd/tls/server.crt" is:"path"`
+
+	// Private key of cert, PEM, not encrypted.
+	Key string `yaml:"key" default:"" example:"/etc/quorumd/tls/server.key" is:"path"`
+
+	// Certificate authorities of the other members, PEM.
+	PeerCA string `yaml:"peerCA" derived:"same as ca" example:"/etc/quorumd/tls/ca.crt" is:"path"`
+
+	// Certificate that the other members are shown, as a server and as a client, PEM. It must be good for the host of
+	// peerURL.
+	PeerCert string `yaml:"peerCert" derived:"same as cert" example:"/etc/quorumd/tls/peer.crt" is:"path"`
+
+	// Private key of peerCert, PEM, not encrypted.
+	PeerKey string `yaml:"peerKey" derived:"same as key" example:"/etc/quorumd/tls/peer.key" is:"path"`
 }
 
 // Runner says how etcd is run.
@@ -425,75 +486,18 @@ type Checks struct {
 	Maintenance []string `yaml:"maintenance" default:"" is:"check"`
 }
 
-// Backup describes snapshots of etcd's database.
-type Backup struct {
-	// How old the newest snapshot may get before the next one is taken; off: only when quorumctl snapshot save asks.
-	Every Grace `yaml:"every" default:"off"`
-
-	// Hours in which snapshots are taken, as in maintenance.windows. Empty: at any time.
-	Windows []string `yaml:"windows" default:"" is:"window"`
-
-	// Which snapshots quorumctl snapshot prune, and the schedule after each new one, leave where they are. The last one
-	// that was verified always stays.
-	Keep BackupKeep `yaml:"keep"`
-
-	// Where they are kept.
-	Store BackupStore `yaml:"store"`
-
-	// Recipients of age (https://age-encryption.org) to whom snapshots are encrypted. Empty: they are not encrypted,
-	// and whoever reads the store reads all of etcd.
-	EncryptTo []string `yaml:"encryptTo" default:"" is:"recipient"`
-
-	// File of age's identities to read encrypted snapshots with, for the service's own user alone: chmod 0400. Only
-	// who verifies or restores needs it. Empty: encrypted snapshots cannot be read on this host.
-	IdentityFile string `yaml:"identityFile" default:"" is:"path"`
-}
-
-// BackupKeep says which snapshots are kept.
-type BackupKeep struct {
-	// The newest so many are kept.
-	Count int `yaml:"count" default:"7" unit:"snapshots" min:"1" max:"5000"`
-
-	// And all that are younger. 0s: none for its age alone.
-	Age time.Duration `yaml:"age" default:"168h" min:"0s"`
-}
-
-// BackupStore says where snapshots are kept: in a directory, or in an S3-compatible store.
-type BackupStore struct {
-	// Directory, on this host or mounted here. It must be there, belong to the service's own user, and be closed to
-	// others for writing; the service must be let write there: ReadWritePaths= in a drop-in of its unit. Empty: none.
-	Directory string `yaml:"directory" default:"" is:"path"`
-
-	// S3-compatible store; not beside directory. Remove the # of these lines.
-	S3 *S3 `yaml:"s3"`
-}
-
-// S3 says how an S3-compatible store is reached.
-type S3 struct {
-	// URL of the store, with its port. Needed.
-	Endpoint string `yaml:"endpoint" default:"" example:"https://s3.example.com:443" is:"url"`
-
-	// Bucket. Needed, and it must be there.
-	Bucket string `yaml:"bucket" default:"" example:"etcd-snapshots" is:"id"`
-
-	// What the names of all objects begin with, before the cluster's name. Empty: nothing.
-	Prefix string `yaml:"prefix" default:"" is:"name"`
-
-	// Region. Empty: the store is asked for it.
-	Region string `yaml:"region" default:"" is:"id"`
-
-	// File with the lines aws_access_key_id = KEY and aws_secret_access_key = SECRET, for the service's own user alone:
-	// chmod 0400. Needed. It is read again for each snapshot.
-	CredentialsFile string `yaml:"credentialsFile" default:"" example:"/etc/quorumd/s3-credentials" is:"path"`
-
-	// Certificate authorities that signed the store's certificate, PEM. Empty: those of the system.
-	CA string `yaml:"ca" default:"" is:"path"`
-}
-
 // FleetLock describes the listener for reboot agents.
 type FleetLock struct {
 	// Address to listen on, of the loopback only: the protocol knows no password, and whoever may connect may have
 	// etcd stopped on this host. Empty: do not listen.
+	Listen string `yaml:"listen" default:"" is:"loopback"`
+}
+
+// Proxy describes the forwarder for local clients.
+type Proxy struct {
+	// Address to listen on, of the loopback only, such as 127.0.0.1:2379. Connections to it go to a voter that lives
+	// and is not SLOW. Nobody may listen there already, such as an etcd on this host. Empty: quorumd-proxy.service
+	// does not start, and quorumd writes no list of voters for it.
 	Listen string `yaml:"listen" default:"" is:"loopback"`
 }
 

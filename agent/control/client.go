@@ -118,7 +118,9 @@ func (c *Client) ReleaseOp(ctx context.Context, req ReleaseRequest) (Done, error
 // RemoveMember asks for a member to be taken out of etcd for good, and gives the removal as it stands; for
 // DefaultRemoval if the request does not say how long it may wait.
 func (c *Client) RemoveMember(ctx context.Context, req RemovalRequest) (Removal, error) {
-	body := removalBody{Member: req.Member, Reason: req.Reason, Live: req.Live}
+	body := removalBody{
+		Member: req.Member, Reason: req.Reason, Live: req.Live, WithoutSnapshot: req.WithoutSnapshot,
+	}
 	if req.For != 0 {
 		body.For = req.For.String()
 	}

@@ -146,6 +146,11 @@ func (d *desk) ApplyRecovery(ctx context.Context, plan recovery.Plan, by string)
 	return Recovery{Plan: plan.ID}, d.answer(ctx)
 }
 
+func (d *desk) GiveUpRecovery(ctx context.Context, by string) (Recovery, error) {
+	d.note("give up by %s", by)
+	return Recovery{Plan: "abcdefghijkl", GivenUp: by}, d.answer(ctx)
+}
+
 func (d *desk) AskMaintenance(ctx context.Context, req MaintenanceRequest, by string) (Maintenance, error) {
 	d.note("%s %q for %s by %s, keep running %t, external %t", strings.TrimSpace(req.Work+" "+req.Command), req.Reason,
 		req.For, by, req.KeepRunning, req.External)

@@ -19,6 +19,16 @@ type Health struct {
 	Disk         Disk      `json:"disk"`
 	// Devices are the block devices below etcd's data, from the one with the file system down to the leaves.
 	Devices []Device `json:"devices,omitempty"`
+	// Certificates are those that connections to etcd hang on, as far as this host sees them.
+	Certificates []Certificate `json:"certificates,omitempty"`
+}
+
+// Certificate is one that was seen.
+type Certificate struct {
+	Of    string    `json:"of"`   // own, authority, or member for what a member shows to its clients
+	Name  string    `json:"name"` // the file, or the host and port that shows it
+	Until time.Time `json:"until"`
+	State string    `json:"state"` // OK, or WARM or SLOW when somebody has to issue it anew
 }
 
 // Device is a block device. What the kernel does not tell of it is left out. Model to Cache are told of leaves.

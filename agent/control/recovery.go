@@ -19,6 +19,9 @@ type Recoverer interface {
 	// ApplyRecovery has this host do its part of a plan, and gives it as it stands; the status shows how it goes. The
 	// plan that stands, or has ended well, is given as it is.
 	ApplyRecovery(ctx context.Context, plan recovery.Plan, by string) (Recovery, error)
+	// GiveUpRecovery gives up the plan that is in force, and gives it as it stands. One by which this host has begun to
+	// part with its data, or none at all, is refused with CodeConflict.
+	GiveUpRecovery(ctx context.Context, by string) (Recovery, error)
 }
 
 // CodeReading is the code of a refusal that means: the log is still being read, ask again.
@@ -27,13 +30,15 @@ const CodeReading = "READING"
 // Recovery is the plan that is in force on this host.
 type Recovery struct {
 	Plan     string    `json:"plan"`
-	Survivor string    `json:"survivor"` // the host that goes on alone
-	Alone    bool      `json:"alone"`    // it is this one
+	Survivor string    `json:"survivor"`           // the host that goes on alone
+	Alone    bool      `json:"alone"`              // it is this one
+	Snapshot string    `json:"snapshot,omitempty"` // with which this one goes on, instead of its data
 	Old      string    `json:"oldClusterID"`
 	New      string    `json:"newClusterID"`
 	By       string    `json:"by"`
 	Since    time.Time `json:"since"`
-	Done     bool      `json:"done,omitempty"` // it had ended well before it was asked for again
+	GivenUp  string    `json:"givenUp,omitempty"` // by whom it was given up
+	Done     bool      `json:"done,omitempty"`    // it had ended well before it was asked for again
 }
 
 // RecoveryEnd is how the last plan ended on this host.
@@ -60,6 +65,11 @@ func (s *Server) putRecovery(r request) (response, error) {
 	return response{http.StatusOK, m}, err
 }
 
+func (s *Server) deleteRecovery(r request) (response, error) {
+	m, err := s.opt.Backend.GiveUpRecovery(r.ctx, r.by)
+	return response{http.StatusOK, m}, err
+}
+
 // RecoveryFacts asks what this host knows when a majority is lost. It works while etcd is down.
 func (c *Client) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	var f recovery.Facts
@@ -71,5 +81,12 @@ func (c *Client) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 func (c *Client) ApplyRecovery(ctx context.Context, plan recovery.Plan) (Recovery, error) {
 	var r Recovery
 	err := c.do(ctx, http.MethodPut, "/v1/recovery", plan, &r)
+	return r, err
+}
+
+// GiveUpRecovery gives up the plan that is in force on this host.
+func (c *Client) GiveUpRecovery(ctx context.Context) (Recovery, error) {
+	var r Recovery
+	err := c.do(ctx, http.MethodDelete, "/v1/recovery", nil, &r)
 	return r, err
 }

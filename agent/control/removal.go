@@ -23,6 +23,8 @@ type RemovalRequest struct {
 	Reason string        // required, one line
 	Live   bool          // also if it votes and answers
 	For    time.Duration // MinRemoval to MaxRemoval; what has not begun by then ends
+
+	WithoutSnapshot bool // also if it is well, and the newest snapshot is not of late
 }
 
 // How far a removal is: its State.
@@ -66,6 +68,8 @@ type removalBody struct {
 	Reason string `json:"reason"`
 	Live   bool   `json:"live,omitempty"`
 	For    string `json:"for,omitempty"`
+
+	WithoutSnapshot bool `json:"withoutSnapshot,omitempty"`
 }
 
 const (
@@ -89,5 +93,7 @@ func (b removalBody) request() (RemovalRequest, error) {
 	if err != nil {
 		return RemovalRequest{}, err
 	}
-	return RemovalRequest{Member: b.Member, Reason: reason, Live: b.Live, For: d}, nil
+	return RemovalRequest{
+		Member: b.Member, Reason: reason, Live: b.Live, For: d, WithoutSnapshot: b.WithoutSnapshot,
+	}, nil
 }

@@ -39,6 +39,8 @@ type RolloutRequest struct {
 	Hosts   []string // names or IDs; empty for all that are present
 	Version string   // until etcd reports this version: hosts that do already are skipped; empty for all
 	Reason  string   // required, one line
+
+	WithoutSnapshot bool // with a Version: no snapshot is waited for before the first host
 }
 
 // Rollout is one host after another being taken down for the same work.
@@ -80,6 +82,8 @@ type (
 		Hosts   []string `json:"hosts,omitempty"`
 		Version string   `json:"version,omitempty"`
 		Reason  string   `json:"reason"`
+
+		WithoutSnapshot bool `json:"withoutSnapshot,omitempty"`
 	}
 	rolloutStateBody struct {
 		State string `json:"state"`
@@ -123,7 +127,10 @@ func (b rolloutBody) request() (RolloutRequest, error) {
 				"%s: version: %q is not a version", what, shorten(b.Version))
 		}
 	}
-	return RolloutRequest{Work: b.Work, Command: b.Command, Hosts: b.Hosts, Version: version, Reason: reason}, nil
+	return RolloutRequest{
+		Work: b.Work, Command: b.Command, Hosts: b.Hosts, Version: version, Reason: reason,
+		WithoutSnapshot: b.WithoutSnapshot,
+	}, nil
 }
 
 func (b rolloutStateBody) state() (string, error) {

@@ -61,6 +61,7 @@ func (s *Server) routes() []route {
 		{"DELETE", "/v1/mute", change, []string{"code"}, changes, s.deleteMute},
 		{"POST", "/v1/recovery/facts", change, nil, changes, s.postRecoveryFacts},
 		{"PUT", "/v1/recovery", change, nil, changes, s.putRecovery},
+		{"DELETE", "/v1/recovery", change, nil, changes, s.deleteRecovery},
 		{"GET", "/v1/snapshot", look, nil, nil, s.getSnapshot},
 		{"POST", "/v1/snapshot", change, nil, changes, s.postSnapshot},
 		{"POST", "/v1/rollout", change, nil, changes, s.postRollout},

@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/http"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -16,6 +17,7 @@ const (
 	SnapshotList   = "list"
 	SnapshotVerify = "verify"
 	SnapshotPrune  = "prune"
+	SnapshotDrill  = "drill"
 )
 
 // CodeSnapshotRunning says that another job with snapshots is running.
@@ -34,7 +36,7 @@ type Snapshotter interface {
 // SnapshotRequest asks for a job with snapshots.
 type SnapshotRequest struct {
 	Do     string `json:"do"`               // one of the above
-	Name   string `json:"name,omitempty"`   // of the snapshot to verify; empty for the newest
+	Name   string `json:"name,omitempty"`   // of the snapshot to verify or to drill with; empty for the newest
 	DryRun bool   `json:"dryRun,omitempty"` // of a prune: tell only what would be removed
 }
 
@@ -46,29 +48,37 @@ type SnapshotJob struct {
 	By         string     `json:"by,omitempty"`
 	Started    time.Time  `json:"started,omitzero"`
 	Ended      *time.Time `json:"ended,omitempty"`
-	Bytes      int64      `json:"bytes"` // done so far, of reading and of writing
+	Bytes      int64      `json:"bytes"`              // done so far, of reading and of writing
+	Progress   *Progress  `json:"progress,omitempty"` // while it runs and knows how much there is to do
 	Error      string     `json:"error,omitempty"`
 
-	Snapshots []Snapshot `json:"snapshots"` // all, the one that was saved or verified, or those that were removed
+	Snapshots []Snapshot `json:"snapshots"` // all; the one that was saved, verified or proven; or the removed ones
 	Strays    []string   `json:"strays"`    // objects that belong to no snapshot, or those that were removed
 	Unread    []string   `json:"unread"`    // manifests that cannot be read, and why
+
+	Served string `json:"served,omitempty"` // the version of the etcd that has served the one that was proven
 }
 
 // Snapshot is one that lies in the store.
 type Snapshot struct {
-	Name       string     `json:"name"`
-	TakenAt    time.Time  `json:"takenAt"`
-	Host       string     `json:"host"`
-	Member     string     `json:"member"`
-	ClusterID  string     `json:"clusterId"`
-	Etcd       string     `json:"etcdVersion"`
-	Revision   int64      `json:"revision"`
-	Keys       int64      `json:"keys"`
-	Hash       uint32     `json:"hash"`
+	Name      string    `json:"name"`
+	TakenAt   time.Time `json:"takenAt"`
+	Host      string    `json:"host"`
+	Member    string    `json:"member"`
+	ClusterID string    `json:"clusterId"`
+	Etcd      string    `json:"etcdVersion"`
+	Revision  int64     `json:"revision"`
+	Keys      int64     `json:"keys"`
+	Hash      uint32    `json:"hash"`
+
+	CompactRevision int64  `json:"compactRevision"` // -1 where nothing was ever compacted
+	StoredSHA256    string `json:"storedSha256"`    // of what is stored
+
 	Size       int64      `json:"size"`
 	StoredSize int64      `json:"storedSize"`
 	Encrypted  bool       `json:"encrypted"`
 	VerifiedAt *time.Time `json:"verifiedAt,omitempty"`
+	ProvenAt   *time.Time `json:"provenAt,omitempty"` // when an etcd last served it
 }
 
 // Backup is how the last snapshots of the cluster went.
@@ -84,6 +94,25 @@ type Backup struct {
 	Cause      string     `json:"cause,omitempty"`
 
 	Next string `json:"next,omitempty"` // when the next one is due, and who takes it
+
+	Drill *Drill `json:"drill,omitempty"` // how the last restores were proven
+}
+
+// Drill is how the last drills of the cluster went.
+type Drill struct {
+	Name        string     `json:"name,omitempty"`   // of the snapshot that was proven last
+	Proven      *time.Time `json:"proven,omitempty"` // when
+	Host        string     `json:"host,omitempty"`   // by which host
+	Revision    int64      `json:"revision,omitempty"`
+	Keys        int64      `json:"keys,omitempty"`
+	Etcd        string     `json:"etcdVersion,omitempty"` // that has served it
+	TookSeconds float64    `json:"tookSeconds,omitempty"`
+
+	Failed     *time.Time `json:"failed,omitempty"` // when one was tried in vain since
+	FailedHost string     `json:"failedHost,omitempty"`
+	Cause      string     `json:"cause,omitempty"`
+
+	Next string `json:"next,omitempty"` // when the next one is due and whose it is
 }
 
 func (j SnapshotJob) complete() SnapshotJob {
@@ -92,17 +121,17 @@ func (j SnapshotJob) complete() SnapshotJob {
 	return j
 }
 
-const snapshotHint = `send {"do": "save"}; do is one of save, list, verify, prune`
+const snapshotHint = `send {"do": "save"}; do is one of save, list, verify, prune, drill`
 
 func (r SnapshotRequest) check() error {
 	named := regexp.MustCompile(`^[A-Za-z0-9._-]{1,400}$`)
 	const what = "cannot do anything with snapshots"
 	switch {
-	case r.Do != SnapshotSave && r.Do != SnapshotList && r.Do != SnapshotVerify && r.Do != SnapshotPrune:
+	case !slices.Contains([]string{SnapshotSave, SnapshotList, SnapshotVerify, SnapshotPrune, SnapshotDrill}, r.Do):
 		return badRequest(snapshotHint, "%s: do: %q is not known", what, shorten(r.Do))
-	case r.Name != "" && (r.Do != SnapshotVerify || !named.MatchString(r.Name)):
-		return badRequest("quorumctl snapshot list shows their names", "%s: name: %q is none of a snapshot to verify",
-			what, shorten(r.Name))
+	case r.Name != "" && (r.Do != SnapshotVerify && r.Do != SnapshotDrill || !named.MatchString(r.Name)):
+		return badRequest("quorumctl snapshot list shows their names", "%s: name: %q is none of a snapshot to %s",
+			what, shorten(r.Name), r.Do)
 	case r.DryRun && r.Do != SnapshotPrune:
 		return badRequest(snapshotHint, "%s: dryRun goes with prune", what)
 	}

@@ -78,7 +78,26 @@ type Reason struct {
 	Since  time.Time `json:"since,omitzero"`
 	// Caution says that the host does no less for it, and that it stays until somebody does something about it.
 	Caution bool `json:"caution,omitempty"`
+	// Progress is how far that is which the host waits for, where it is counted.
+	Progress *Progress `json:"progress,omitempty"`
 }
+
+// Progress is a number on its way to a goal, from below or from above: entries that a learner lacks, writes that a
+// qualifying run has measured, bytes that a job has done. Two looks at it tell how long it still takes.
+type Progress struct {
+	Now  float64 `json:"now"`
+	Goal float64 `json:"goal"` // it may change while it becomes known
+	Unit string  `json:"unit"` // entries, writes, samples, seconds or bytes
+}
+
+// Units of a progress.
+const (
+	UnitEntries = "entries"
+	UnitWrites  = "writes"
+	UnitSamples = "samples"
+	UnitSeconds = "seconds"
+	UnitBytes   = "bytes"
+)
 
 // Unit is the local etcd service.
 type Unit struct {

@@ -10,10 +10,8 @@
 package datadir
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,7 +20,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // Contents says what lies in a data directory.
@@ -95,112 +92,6 @@ func names(dir string) ([]string, error) {
 		out = append(out, entry.Name())
 	}
 	return out, err
-}
-
-// A WAL file is a sequence of frames: eight bytes that give the length, then a record in protobuf
-// with its type in field 1 and its data in field 3. Each file begins with a checksum record and
-// a metadata record, whose data is a message with the member ID in field 1 and the cluster ID in
-// field 2 (etcd server/storage/wal, api/etcdserverpb). Reading these by hand costs 60 lines; the
-// package that knows the whole format would link the etcd server into every agent.
-const (
-	metadataType = 1
-	maxFrame     = 1 << 20 // the frames that are looked at take less than 100 bytes
-	framesToRead = 4       // the metadata record is the second
-)
-
-// walMetadata gives the member and cluster ID that a WAL file names.
-func walMetadata(path string) (member, cluster uint64, err error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return 0, 0, fmt.Errorf("cannot read the write-ahead log: %w", err)
-	}
-	defer file.Close() // it was only read
-	for range framesToRead {
-		kind, data, err := readFrame(file)
-		if err != nil {
-			return 0, 0, fmt.Errorf("cannot read the write-ahead log %s: %w", path, err)
-		}
-		if kind == metadataType {
-			return varints(data)
-		}
-	}
-	return 0, 0, fmt.Errorf("cannot read the write-ahead log %s: it does not begin like one", path)
-}
-
-func readFrame(r io.Reader) (kind uint64, data []byte, err error) {
-	var head [8]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return 0, nil, err
-	}
-	// The lower 56 bits are the record's length; the three lowest bits of the top byte are the
-	// number of bytes that pad it, if the top bit is set.
-	frame := binary.LittleEndian.Uint64(head[:])
-	length := frame & (1<<56 - 1)
-	if length == 0 || length > maxFrame {
-		return 0, nil, fmt.Errorf("a frame of %d bytes", length)
-	}
-	var pad uint64
-	if frame>>63 == 1 {
-		pad = frame >> 56 & 7
-	}
-	record := make([]byte, length+pad)
-	if _, err := io.ReadFull(r, record); err != nil {
-		return 0, nil, err
-	}
-	return parseRecord(record[:length])
-}
-
-func parseRecord(b []byte) (kind uint64, data []byte, err error) {
-	for len(b) > 0 {
-		field, wire, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return 0, nil, protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case field == 1 && wire == protowire.VarintType:
-			kind, n = protowire.ConsumeVarint(b)
-		case field == 3 && wire == protowire.BytesType:
-			data, n = protowire.ConsumeBytes(b)
-		default:
-			n = protowire.ConsumeFieldValue(field, wire, b)
-		}
-		if n < 0 {
-			return 0, nil, protowire.ParseError(n)
-		}
-		b = b[n:]
-	}
-	return kind, data, nil
-}
-
-func varints(b []byte) (member, cluster uint64, err error) {
-	for len(b) > 0 {
-		field, wire, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return 0, 0, protowire.ParseError(n)
-		}
-		b = b[n:]
-		var value uint64
-		if wire == protowire.VarintType {
-			value, n = protowire.ConsumeVarint(b)
-		} else {
-			n = protowire.ConsumeFieldValue(field, wire, b)
-		}
-		if n < 0 {
-			return 0, 0, protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch field {
-		case 1:
-			member = value
-		case 2:
-			cluster = value
-		}
-	}
-	if member == 0 || cluster == 0 {
-		return 0, 0, errors.New("the write-ahead log names no member and cluster")
-	}
-	return member, cluster, nil
 }
 
 // lockDatabase takes the lock that etcd holds on its database as long as it runs (go.etcd.io/bbolt, Options), so that

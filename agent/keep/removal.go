@@ -15,7 +15,7 @@ func (k *Keeper) noteRemoval(ctx context.Context, r *round.Round) {
 	if !note.Ends {
 		return
 	}
-	k.note(ctx, &k.removal, "removal", "end of the removal not noted", func(context.Context) error {
+	k.note(ctx, &k.removal, "removal", "cannot note that the removal has ended", func(context.Context) error {
 		return k.files.RemovalStandingEnds(r.Removal, note.Code, note.Text, r.Wall)
 	})
 }

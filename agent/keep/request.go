@@ -26,8 +26,8 @@ func (k *Keeper) noteRequest(ctx context.Context, r *round.Round) {
 	case policy.RequestTooNew: // it is of a newer quorumd, and to be taken for nothing else
 		if k.tooNew != r.Rollout.ID {
 			k.tooNew = r.Rollout.ID
-			k.log.Error("turn in the rollout not taken: this quorumd is too old for that work: upgrade it, or "+
-				"quorumctl rollout abort", "work", r.Rollout.Work, "rollout", r.Rollout.ID)
+			k.log.Error("this host does not take its turn in the rollout: its quorumd is too old for that work: "+
+				"upgrade it, or quorumctl rollout abort", "work", r.Rollout.Work, "rollout", r.Rollout.ID)
 		}
 	}
 }
@@ -35,8 +35,11 @@ func (k *Keeper) noteRequest(ctx context.Context, r *round.Round) {
 // noteAsked writes what becomes of what was asked, beside the loop: the disk may hang.
 func (k *Keeper) noteAsked(ctx context.Context, r *round.Round, note policy.RequestNote) {
 	asked, op, in := r.Request, r.Op, r.View.Cluster.ID
-	k.note(ctx, &k.request, "request", "end of what was asked not noted", func(context.Context) error {
+	k.note(ctx, &k.request, "request", "cannot note what becomes of what was asked", func(ctx context.Context) error {
 		if note.Change == policy.RequestEnds {
+			if err := k.guard(ctx, note.Guard); err != nil {
+				return err
+			}
 			return k.files.StandingEnds(asked, note.Code, note.Text, r.Wall)
 		}
 		return k.files.OperationSeen(asked, local.Beginning{
@@ -48,7 +51,7 @@ func (k *Keeper) noteAsked(ctx context.Context, r *round.Round, note policy.Requ
 // takeTurn asks this host to be taken down for the rollout that has come to it, beside the loop: the disk may hang.
 func (k *Keeper) takeTurn(ctx context.Context, r *round.Round) {
 	rollout := *r.Rollout
-	k.note(ctx, &k.request, "rollout", "turn in the rollout not noted", func(context.Context) error {
+	k.note(ctx, &k.request, "rollout", "cannot note this host's turn in the rollout", func(context.Context) error {
 		err := k.files.TakeTurn(requestOf(rollout, r, k.opt.BootID))
 		k.opt.Wake()
 		return err

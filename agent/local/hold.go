@@ -31,16 +31,15 @@ func (f *State) Held() (held, known bool) {
 	return f.hold, f.holdKnown
 }
 
-// SetHeld keeps etcd from starting by itself, or lets it go.
+// SetHeld keeps etcd from starting by itself, or lets it go. What has failed may have been done all the same, or may be
+// done later: whether the file is there is not known then, until it is made or removed anew.
 func (f *State) SetHeld(ctx context.Context, held bool) error {
 	defer f.turn()()
-	if err := f.holder.SetHeld(ctx, held); err != nil {
-		return err
-	}
+	err := f.holder.SetHeld(ctx, held)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.hold, f.holdKnown = held, true
-	return nil
+	f.hold, f.holdKnown = held, err == nil
+	return err
 }
 
 // Hold keeps etcd's unit from starting by itself, for as long as a file is there. What is noted outlives the agent.

@@ -4,6 +4,8 @@
 package local
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -53,5 +55,32 @@ func TestAHoldThatCannotBeReadIsNeitherThereNorNot(t *testing.T) {
 		if found, known := f.Held(); found != held || !known || (missing == nil) != held {
 			t.Errorf("held %t, known %t, the file %v; want %t", found, known, missing, held)
 		}
+	}
+}
+
+// lateHold fails, and what it was told is done all the same.
+type lateHold struct{ there bool }
+
+func (h *lateHold) Held() (held, known bool) { return h.there, true }
+
+func (h *lateHold) SetHeld(_ context.Context, held bool) error {
+	h.there = held
+	return errors.New("no answer in time")
+}
+
+func TestAHoldThatWasNotMadeForSureIsNotTakenForAbsent(t *testing.T) {
+	t.Parallel()
+	f, err := Open(HostFiles{}, t.TempDir(), t.TempDir(), &lateHold{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, known := f.Held(); !known {
+		t.Fatal("it is not known at first")
+	}
+	if err := f.SetHeld(t.Context(), true); err == nil {
+		t.Fatal("a failure is not told")
+	}
+	if _, known := f.Held(); known {
+		t.Error("it is taken for known what nobody knows")
 	}
 }

@@ -4,12 +4,14 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/recovery"
 )
 
 const recoveryName = "recovery.json"
@@ -32,6 +34,11 @@ type Recovery struct {
 	Index    uint64          `json:"lastIndex,omitempty"`
 	By       string          `json:"by"`
 	Since    time.Time       `json:"since"`
+	// Snapshot is what this host goes on with; nil for its data.
+	Snapshot *recovery.Snapshot `json:"snapshot,omitempty"`
+	// Parted tells that this host has begun to part with its data: the plan cannot be given up any more.
+	Parted  bool   `json:"parted,omitempty"`
+	GivenUp string `json:"givenUp,omitempty"` // by whom the plan was given up
 }
 
 // RecoveryEnd is how a plan ended on this host.
@@ -61,6 +68,36 @@ func (f *State) BeginRecovery(plan Recovery) (other *Recovery, err error) {
 		}
 	})
 	return other, err
+}
+
+// Part notes, before this host parts with its data, that it does. A plan that was given up, or is another, is refused.
+func (f *State) Part(plan string) error {
+	var refused error
+	err := f.changeRecovery(func(file *Recoveries) {
+		switch k := file.Recovery; {
+		case k == nil || k.Plan != plan || k.GivenUp != "":
+			refused = fmt.Errorf("cannot part with the data: plan %s is not in force any more", plan)
+		case !k.Parted:
+			parted := *k
+			parted.Parted = true
+			file.Recovery = &parted
+		}
+	})
+	return errors.Join(refused, err)
+}
+
+// GiveUp notes that the plan in force is to be given up, unless this host has begun to part with its data. It gives the
+// plan as it stands then, or nil when there is none.
+func (f *State) GiveUp(by string) (stands *Recovery, err error) {
+	err = f.changeRecovery(func(file *Recoveries) {
+		if k := file.Recovery; k != nil && !k.Parted && k.GivenUp == "" {
+			given := *k
+			given.GivenUp = by
+			file.Recovery = &given
+		}
+		stands = file.Recovery
+	})
+	return stands, err
 }
 
 // EndRecovery forgets that plan.

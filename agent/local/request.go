@@ -4,6 +4,7 @@
 package local
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -80,23 +81,12 @@ func (k *Request) Lasts(d time.Duration, now time.Time) {
 	}
 }
 
-// IsOver tells whether nothing more is to be taken down for it.
-func (k *Request) IsOver(bootID string) bool {
-	return k.Over || (k.Work == policy.WorkReboot && k.Rebooted(bootID))
-}
-
-// Rebooted tells whether the machine has been rebooted since its operation began.
-func (k *Request) Rebooted(bootID string) bool { return k.BootID != "" && k.BootID != bootID }
-
-// OutlastsReboot tells whether the machine may go down, too, when it is safe to touch for this.
-func (k *Request) OutlastsReboot() bool {
-	return !k.Over && (k.Work == policy.WorkMaintenance || k.Work == policy.WorkReboot)
-}
-
-// TooLate tells whether the machine was rebooted by somebody else before its turn had come: nobody will
-// reboot it again.
-func (k *Request) TooLate(bootID string) bool {
-	return k.External && k.BootID == "" && k.AskedIn != bootID
+// Standing gives what decides whether it is over, in that boot of the machine.
+func (k *Request) Standing(bootID string) policy.Standing {
+	return policy.Standing{
+		Work: k.Work, External: k.External, Said: k.Over, Begun: k.BootID != "", Stopped: k.Stopped,
+		OtherBoot: cmp.Or(k.BootID, k.AskedIn) != bootID,
+	}
 }
 
 // Asked gives what was asked of this host, or nil, and how the last such thing ended, or nil. The

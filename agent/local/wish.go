@@ -45,7 +45,7 @@ func (w Wish) onto(k *Request) (next, against *Request) {
 			KeepRunning: w.KeepRunning, External: w.External,
 		}
 	case k.Over || !w.Same(k):
-		k.Hurried = k.Hurried || (w.Hurried && k.OutlastsReboot()) // the machine goes down now
+		k.Hurried = k.Hurried || (w.Hurried && k.Standing(w.BootID).OutlastsReboot()) // the machine goes down now
 		return k, k
 	case k.Ran != "": // it runs once
 		return k, k
@@ -71,7 +71,7 @@ func (f *State) Finish(w Word) (again bool, err error) {
 		switch {
 		case k == nil:
 			return nil, nil
-		case k.BootID != "" || k.Stopped:
+		case !k.Standing(k.BootID).Untouched():
 			k.Over, k.Waived = true, k.Waived || w.Waives
 			return k, nil
 		case w.Rolling != nil && k.Rollout == w.Rolling.ID:

@@ -26,9 +26,9 @@ func (o *Observer) lookAtEtcd(ctx context.Context, r *round.Round) {
 		r.Seen = before.Seen
 		return
 	}
-	want := o.pace.due(r.At, hurry)
+	want := o.pace.due(r.At, hurry, o.in.Quiet)
 	if o.in.Light && !hurry && before != nil && before.Reachable {
-		want = look{etcd: true, behind: o.in.Behind}
+		want = look{etcd: true, list: true, behind: o.in.Behind}
 	}
 	if before == nil || want.etcd {
 		o.askEtcd(ctx, r, want)
@@ -36,7 +36,7 @@ func (o *Observer) lookAtEtcd(ctx context.Context, r *round.Round) {
 		r.Seen = before.Seen
 		r.Hosts = o.kept(before)
 	}
-	if want = o.pace.due(r.At, false); r.Reachable && r.EtcdAt == r.At && !o.in.Light && want.hosts &&
+	if want = o.pace.due(r.At, false, false); r.Reachable && r.EtcdAt == r.At && !o.in.Light && want.hosts &&
 		r.HostsAt != r.At {
 		o.askEtcd(ctx, r, want) // it has just learned that it is called, or how few hosts there are
 	}
@@ -55,7 +55,7 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 		r.Statuses, r.StatusesAt = old.Statuses, old.StatusesAt
 		r.Hosts, r.HostsAt = o.kept(old), old.HostsAt
 	}
-	err := o.askMembers(ctx, r, want.members)
+	err := o.askMembers(ctx, r, want)
 	if err == nil {
 		r.Listed = true
 		err = o.askRecords(ctx, r, want)
@@ -65,8 +65,11 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 			r.Denied, r.Problem = true, cluster.DeniedText(err, o.opt.Etcd.Who(), o.keys.Prefix())
 		}
 		r.Hosts, r.Op, r.Lock, r.Pause, r.Queue, r.Rollout, r.Repairs = nil, nil, nil, nil, nil, nil, nil
-		r.Recovered, r.Backup = nil, nil
+		r.Recovered, r.Backup, r.Drill = nil, nil, nil
 		r.OpAt, r.LockAt, r.QueueAt, r.RolloutAt, r.RepairsAt, r.Unreadable = 0, 0, 0, 0, 0, nil
+		if !want.list { // nor is the list of before
+			r.Listed, r.Membership = false, cluster.Membership{}
+		}
 	}
 	r.Reachable = err == nil
 	r.OldServes = late(o.opt.Config, r) && o.oldServes(ctx, r)
@@ -104,8 +107,12 @@ func (o *Observer) kept(before *round.Round) []record.Host {
 	return out
 }
 
-// askMembers reads the member list, and asks every member if it shall.
-func (o *Observer) askMembers(ctx context.Context, r *round.Round, all bool) error {
+// askMembers reads the member list, and asks every member, if it shall.
+func (o *Observer) askMembers(ctx context.Context, r *round.Round, want look) error {
+	if !want.list && o.reached != nil {
+		r.Membership = o.reached.Membership
+		return nil
+	}
 	patience := time.Duration(listPatience(r)) * o.opt.Config.Timing.CallTimeout
 	listCtx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -123,7 +130,7 @@ func (o *Observer) askMembers(ctx context.Context, r *round.Round, all bool) err
 		return o.explain(ctx, err)
 	}
 	r.Membership = list
-	if !all {
+	if !want.members {
 		return nil
 	}
 	asked := slices.Clone(list.Members)

@@ -39,8 +39,8 @@ func (o *Observer) lookAtData(ctx context.Context, r *round.Round) {
 }
 
 // calmShare is how much more seldom a child process is started for a look, on a host whose etcd serves and is left
-// alone: a child costs as much as ten rounds of the loop.
-const calmShare = 4
+// alone: a child costs as much as ten rounds of the loop, and one that starts etcd's program for its version as twenty.
+const calmShare = 12
 
 // calm tells whether nothing is asked of this host, and no operation is in flight.
 func calm(r *round.Round) bool {

@@ -67,7 +67,7 @@ func newJudge(opt Options) (*judge, error) {
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, health.ErrOtherBoot) {
-		j.log.Warn("verdict of the agent before not taken over, judging anew", "error", err)
+		j.log.Warn("cannot take over the verdict of the agent before; this one judges anew", "error", err)
 	}
 	j.health, err = health.New(limits)
 	return j, err
@@ -250,7 +250,7 @@ func (j *judge) save(force bool) {
 		err = j.opt.Memory.Write(j.path, append(data, '\n'), false)
 	}
 	if err != nil {
-		j.log.Warn("verdict not saved; a restart of the agent judges anew", "error", err)
+		j.log.Warn("cannot save the verdict; a restarted agent would judge anew", "error", err)
 	}
 	j.saved, j.unsaved = now, false
 }

@@ -42,7 +42,7 @@ type Members interface {
 // Peers tells who is at the other end.
 type Peers interface {
 	ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error)
-	Diagnose(ctx context.Context, endpoint string) error
+	cluster.Asked
 	// Who names as whom etcd sees this host; empty for nobody.
 	Who() string
 }
@@ -226,7 +226,7 @@ func (o *Observer) Look(ctx context.Context, in round.In) *round.Round {
 // Confirm looks at etcd anew, and completely, in a round that has found a step on something that was
 // carried over: a step is decided on one picture, and that is of now.
 func (o *Observer) Confirm(ctx context.Context, r *round.Round) {
-	o.askEtcd(ctx, r, look{etcd: true, members: true, hosts: true})
+	o.askEtcd(ctx, r, look{etcd: true, list: true, members: true, hosts: true})
 	o.askHooks(ctx, r)
 	o.askClock(ctx, r)
 	o.build(r)

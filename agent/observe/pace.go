@@ -21,6 +21,9 @@ import (
 //     so that all of them together ask no more than a small fleet does. In a small one it
 //     asks in every turn.
 //
+// While all is quiet an attentive host reads the records in every turn, and asks the members in one of
+// policy.QuietTurns.
+//
 // The records of all hosts are read so seldom that what a host reads in a second has a bound,
 // whatever the size of the fleet. What is not asked is carried over from the turn before with its
 // age. No step is taken on it: see Observer.Confirm.
@@ -33,6 +36,7 @@ type pace struct {
 	begun    bool // the members have been asked once
 	attends  bool
 	queued   bool // somebody keeps the queue
+	unasked  int  // turns since the members were asked
 
 	etcd, hosts time.Duration // when each is due next
 }
@@ -56,28 +60,37 @@ func UsualPace() Pace {
 
 // look says what a turn asks of etcd.
 type look struct {
-	etcd    bool     // the member list, what concerns every host, and this host's own record
+	etcd    bool     // what concerns every host, and this host's own record
+	list    bool     // the member list
 	members bool     // every member's own answer
 	hosts   bool     // the records of all hosts
 	behind  []string // or those of these, by their IDs
 	count   bool     // how many hosts there are
 }
 
-// due gives what this turn asks. hurry is for somebody who waits for a fresh picture. A host that rests
-// does not look at all hosts before it knows how many there are: a whole fleet may have been started at
-// once, and nobody keeps the queue yet.
-func (p *pace) due(now time.Duration, hurry bool) look {
+// due gives what this turn asks. hurry is for somebody who waits for a fresh picture, and quiet is what the last
+// decision has found. A host that rests does not look at all hosts before it knows how many there are: a whole fleet
+// may have been started at once, and nobody keeps the queue yet.
+func (p *pace) due(now time.Duration, hurry, quiet bool) look {
 	l := look{hosts: p.begun && now >= p.hosts}
 	if l.hosts && p.size == 0 && !p.attends {
 		l.hosts, l.count = false, true
 	}
 	l.members = p.attends || l.hosts || hurry || !p.begun
 	l.etcd = l.members || l.count || now >= p.etcd
+	l.list = l.etcd
+	if quiet && p.attends && !hurry && p.unasked+1 < policy.QuietTurns {
+		l.list, l.members = false, false
+	}
 	return l
 }
 
 // asked notes that a turn has asked for that.
 func (p *pace) asked(now time.Duration, did look) {
+	p.unasked++
+	if did.members {
+		p.unasked = 0
+	}
 	if did.etcd {
 		p.etcd = p.after(now, p.rest())
 	}

@@ -14,7 +14,7 @@ import (
 // askCommand looks how the program is doing that this host is taken down for. As long as the host waits for its turn
 // nobody looks: the disk on which the program lies may hang, and the loop with it.
 func (o *Observer) askCommand(ctx context.Context, r *round.Round) {
-	if r.Request == nil || r.Request.Work != policy.WorkCommand {
+	if r.Request == nil || !r.Request.Work.RunsProgram() {
 		return
 	}
 	if _, settled := o.view.unasked(r); !settled {
@@ -105,7 +105,7 @@ func (b *Builder) unasked(r *round.Round) (policy.Hooks, bool) {
 // command tells how the program is doing that this host is taken down for.
 func (b *Builder) command(r *round.Round) policy.Hooks {
 	k := r.Request
-	if k == nil || k.Work != policy.WorkCommand {
+	if k == nil || !k.Work.RunsProgram() {
 		return policy.Hooks{}
 	}
 	if settled, ok := b.unasked(r); ok {

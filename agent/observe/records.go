@@ -49,6 +49,8 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 			r.Recovered, _ = o.parsed.recovered.of(pair) // one that cannot be read tells nothing
 		case pair.Key == o.keys.Backup():
 			r.Backup, _ = o.parsed.backup.of(pair) // the store says more: one that cannot be read is none
+		case pair.Key == o.keys.Drill():
+			r.Drill, _ = o.parsed.drill.of(pair) // one that cannot be read is none
 		case pair.Key == o.keys.Queue():
 			r.Queue, _ = o.parsed.queue.of(pair) // it is advice: one that cannot be read is none
 			r.QueueAt = pair.ModRevision
@@ -81,7 +83,7 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 func (o *Observer) parseRelease(r *round.Round, pair cluster.Pair) {
 	release, err := record.Decode[record.Release](pair.Value)
 	if err != nil || release.Host != strings.TrimPrefix(pair.Key, o.keys.Releases()) {
-		o.log.Debug("release not read", "key", pair.Key, "error", err)
+		o.log.Debug("cannot read a release", "key", pair.Key, "error", err)
 		return
 	}
 	if r.Released == nil {
@@ -145,11 +147,12 @@ type parsed struct {
 	repairs   parsedRecord[record.Repairs]
 	recovered parsedRecord[record.Recovered]
 	backup    parsedRecord[record.Backup]
+	drill     parsedRecord[record.Drill]
 }
 
 // parsedRecord is a record with the bytes that it was decoded from, or the error that came of them.
 type parsedRecord[T record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Repairs |
-	record.Recovered | record.Backup] struct {
+	record.Recovered | record.Backup | record.Drill] struct {
 	from  []byte
 	value *T
 	err   error

@@ -47,13 +47,14 @@ func (o *Observer) askSurvivors(ctx context.Context, r *round.Round) error {
 	return errors.New(enumerate(runs, "answers", "answer") + "; " + enumerate(silent, "does not", "do not"))
 }
 
-// lastListed gives the members as they were last listed; before that, what may stand at the configured endpoints.
+// lastListed gives the members as they were last listed; before that, what may stand at the known endpoints.
 func (o *Observer) lastListed() cluster.Membership {
 	if r := o.reached; r != nil {
 		return r.Membership
 	}
 	var list cluster.Membership
-	for i, endpoint := range o.opt.Config.Cluster.Endpoints {
+	endpoints, _ := o.opt.Etcd.Known() // what is known will do to ask
+	for i, endpoint := range endpoints {
 		list.Members = append(list.Members, cluster.Member{
 			ID: uint64(i) + 1, Name: endpoint,
 			ClientURLs: []string{endpoint},
@@ -72,7 +73,7 @@ func enumerate(names []string, one, many string) string {
 
 // explain makes of an unreachable cluster an error that names the layer which fails.
 func (o *Observer) explain(ctx context.Context, err error) error {
-	endpoints := o.opt.Config.Cluster.Endpoints
+	endpoints, undiscovered := o.opt.Etcd.Known()
 	whys := make([]error, len(endpoints))
 	var wait sync.WaitGroup
 	for i, endpoint := range endpoints {
@@ -80,7 +81,10 @@ func (o *Observer) explain(ctx context.Context, err error) error {
 	}
 	wait.Wait()
 	i := telling(whys, int(o.in.Number)%len(endpoints))
-	if whys[i] != nil {
+	switch {
+	case whys[i] != nil && undiscovered != nil:
+		return fmt.Errorf("no voter answers; %s: %w; %w", endpoints[i], whys[i], undiscovered)
+	case whys[i] != nil:
 		return fmt.Errorf("no voter answers; %s: %w", endpoints[i], whys[i])
 	}
 	return err // every connection can be made: it tells what became of each call

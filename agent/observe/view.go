@@ -223,6 +223,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			Turn: !h.Turn.IsZero() && !r.Released.Frees(h.ID, h.Turn),
 			Own:  h.ID == b.config.Host.ID && b.ours(r, h.Instance),
 			Sees: b.sees(r, h), MemberLostFor: b.memberLost(r, h), Ails: b.ails(r, h, state),
+			Drills: policy.DrillAbility(h.Drills), Stores: h.Stores,
 		})
 	}
 	return out

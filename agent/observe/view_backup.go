@@ -23,6 +23,7 @@ func (b *Builder) backup(r *round.Round) policy.Backup {
 	out := policy.Backup{
 		Every: every, Spread: every / 10 / spreads * time.Duration(h.Sum32()%spreads), Open: c.Open(r.Wall),
 	}
+	out.Drill, out.Stored = b.drill(r), c.Store.Directory != "" || c.Store.S3 != nil
 	saved := r.Backup != nil && !r.Backup.Saved.IsZero()
 	lacking := b.since.truth("no snapshot", !saved, r.At, r.Number)
 	if saved {
@@ -33,6 +34,22 @@ func (b *Builder) backup(r *round.Round) policy.Backup {
 	if r.Backup != nil && !r.Backup.Failed.IsZero() {
 		out.Failed = &policy.BackupFailure{
 			Host: r.Backup.FailedHost, Text: r.Backup.Cause, Age: r.Wall.Sub(r.Backup.Failed),
+		}
+	}
+	return out
+}
+
+// drill makes the view of the restores that were proven.
+func (b *Builder) drill(r *round.Round) policy.Drill {
+	out := policy.Drill{Every: time.Duration(b.config.Backup.Drill)}
+	proven := r.Drill != nil && !r.Drill.Proven.IsZero()
+	out.Age = b.since.truth("no proven restore", !proven, r.At, r.Number)
+	if proven {
+		out.Proven, out.Age = true, r.Wall.Sub(r.Drill.Proven)
+	}
+	if r.Drill != nil && !r.Drill.Failed.IsZero() {
+		out.Failed = &policy.BackupFailure{
+			Host: r.Drill.FailedHost, Text: r.Drill.Cause, Age: r.Wall.Sub(r.Drill.Failed),
 		}
 	}
 	return out

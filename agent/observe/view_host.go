@@ -138,18 +138,15 @@ func (b *Builder) asked(r *round.Round) *policy.Asked {
 	if asked == nil {
 		return nil
 	}
-	v := &policy.Asked{
-		Work: asked.Work, By: asked.By, Reason: asked.Reason, Program: asked.Program, KeepRunning: asked.KeepRunning,
-		External: asked.External, Hurried: asked.Hurried,
-		Over:  asked.IsOver(b.bootID) || asked.TooLate(b.bootID),
-		Ended: asked.Over, TooLate: asked.TooLate(b.bootID), Seen: asked.Seen, Unbegun: asked.BootID == "",
-		Rollout: asked.Rollout, Stopped: asked.Stopped, Waived: asked.Waived, Rebooted: asked.Rebooted(b.bootID),
-		Overdue: round.Overdue(asked.Until(), r.Wall), RebootFor: r.Did.Rebooted.Age(r.At),
-		Command: b.command(r), Before: b.hooks(r, r.Programs.Before, hooks.Before),
-		After: b.hooks(r, r.Programs.After, hooks.After),
-	}
+	v := asked.Standing(b.bootID).Asked()
+	v.By, v.Reason, v.Program = asked.By, asked.Reason, asked.Program
+	v.KeepRunning, v.Hurried, v.Rollout = asked.KeepRunning, asked.Hurried, asked.Rollout
+	v.Seen, v.Waived = asked.Seen, asked.Waived
+	v.Overdue, v.RebootFor = round.Overdue(asked.Until(), r.Wall), r.Did.Rebooted.Age(r.At)
+	v.Command = b.command(r)
+	v.Before, v.After = b.hooks(r, r.Programs.Before, hooks.Before), b.hooks(r, r.Programs.After, hooks.After)
 	v.WaitedFor = b.since.Of("asked/"+asked.Since.String(), "", r.At, r.Number)
-	return v
+	return &v
 }
 
 const (

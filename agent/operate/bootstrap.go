@@ -69,8 +69,7 @@ func (o *Operator) MayBootstrap(ctx context.Context) error {
 
 // nobodyElse makes sure that no etcd runs at the other endpoints.
 func (o *Operator) nobodyElse(ctx context.Context) error {
-	c := o.opt.Config
-	err := cluster.Silent(ctx, o.opt.Etcd.Diagnose, c.Cluster.Endpoints, c.Etcd.ClientURL)
+	err := cluster.Silent(ctx, o.opt.Etcd, o.opt.Config.Etcd.ClientURL)
 	if e, is := errors.AsType[*cluster.NotSilent](err); is {
 		return refuse(control.Conflicts, codeClusterExists, "cannot bootstrap: "+e.Why, e.Remedy)
 	}

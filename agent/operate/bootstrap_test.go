@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -23,7 +24,14 @@ import (
 )
 
 // dialing is an etcd of which nothing can be asked but whether its endpoints take connections.
-type dialing struct{ Etcd }
+type dialing struct {
+	Etcd
+
+	known []string
+	err   error
+}
+
+func (d dialing) Known() ([]string, error) { return d.known, d.err }
 
 func (dialing) Diagnose(ctx context.Context, endpoint string) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", endpoint)
@@ -64,7 +72,8 @@ func newHost(t *testing.T, endpoints ...string) *host {
 	log := slog.New(slog.DiscardHandler)
 	h.told = publish.New(publish.Options{Config: c, Wall: time.Now, Logger: log}, record.KeysFor("test"), files)
 	h.Operator = New(Options{
-		Config: c, Etcd: dialing{}, Rounds: h.told, History: h.told.Journal(), Files: files, Wall: time.Now,
+		Config: c, Etcd: dialing{known: endpoints}, Rounds: h.told, History: h.told.Journal(), Files: files,
+		Wall:     time.Now,
 		Commands: upgrade{}, Wake: func() { h.woken++ }, Logger: log,
 	})
 	return h
@@ -136,6 +145,22 @@ func TestANewClusterIsMadeOnlyWhereThereIsNoSignOfOne(t *testing.T) {
 		if !is || e.Kind != c.kind || e.Code != string(c.code) || h.files.Bootstrap() != nil || h.woken != 0 {
 			t.Errorf("%s: %+v, asked %+v, woken %d times", name, e, h.files.Bootstrap(), h.woken)
 		}
+	}
+}
+
+func TestNoClusterIsMadeWhileNobodyKnowsWhereOneMayBe(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, refusing(t))
+	h.opt.Etcd = dialing{known: []string{refusing(t)}, err: errors.New("the answer is empty")}
+	h.told.Show(managed())
+	e, is := errors.AsType[*control.Error](h.Bootstrap(t.Context(), "root"))
+	if !is || e.Kind != control.Conflicts || !strings.Contains(e.Message, "the answer is empty") ||
+		!strings.Contains(e.Hint, "cluster.discovery") || h.files.Bootstrap() != nil {
+		t.Errorf("%+v", e)
+	}
+	h.opt.Etcd = dialing{known: []string{refusing(t)}}
+	if err := h.Bootstrap(t.Context(), "root"); err != nil {
+		t.Error(err)
 	}
 }
 

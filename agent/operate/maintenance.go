@@ -37,7 +37,7 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 		return control.Maintenance{}, refuse(control.Conflicts, control.CodeConflict,
 			cannot+"the last one is just coming to its end", "try again in a few seconds")
 	}
-	if req.Work == control.WorkCommand {
+	if policy.Work(req.Work).RunsProgram() {
 		if why := o.unfitFor(ctx, req.Command); why != "" {
 			return control.Maintenance{}, refuse(control.Conflicts, control.CodeConflict, cannot+why, commandHint)
 		}

@@ -51,7 +51,7 @@ type Records interface {
 
 // Others tell who stands at the other side.
 type Others interface {
-	Diagnose(ctx context.Context, endpoint string) error
+	cluster.Asked
 	// Who names as whom etcd sees this host; empty for nobody.
 	Who() string
 }
@@ -106,6 +106,8 @@ type Operator struct {
 	opt  Options
 	keys record.Keys
 	due  beside.Look[struct{}] // the snapshot that is due
+
+	dueDrill beside.Look[struct{}]
 }
 
 // New makes one. It does nothing by itself.

@@ -19,6 +19,8 @@ import (
 // Data reads what etcd's data directory says of itself. It may hang with the disk.
 type Data interface {
 	Read(ctx context.Context) (recovery.Log, error)
+	// Abandon ends a copy that is being made of the data.
+	Abandon()
 }
 
 // RecoveryFacts tells what this host knows.
@@ -101,6 +103,11 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 			"quorumctl status; if most voters are still lost, take the facts anew on every host and plan again")
 	}
 	next := noteOf(plan, now, by, o)
+	if next.Snapshot != nil && next.Snapshot.Name != "" && o.opt.Snapshots == nil {
+		return control.Recovery{}, refuse(control.Conflicts, control.CodeConflict,
+			cannot+"this host is to go on with a snapshot, and its configuration names no place for any",
+			"set backup.store.directory or backup.store.s3, restart quorumd, and apply the plan again")
+	}
 	var other *local.Recovery
 	err = local.Within(ctx, func() (err error) {
 		other, err = o.opt.Files.BeginRecovery(next)
@@ -119,11 +126,45 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 	return publish.RecoveryOf(&next), nil
 }
 
+// GiveUpRecovery gives up the plan that is in force here, as long as this host has its data.
+func (o *Operator) GiveUpRecovery(ctx context.Context, by string) (control.Recovery, error) {
+	const cannot = "cannot give the plan up: "
+	var stands *local.Recovery
+	err := local.Within(ctx, func() (err error) {
+		stands, err = o.opt.Files.GiveUp(by)
+		return err
+	})
+	switch {
+	case err != nil:
+		return control.Recovery{}, refuse(control.NotNow, codeNotYet, cannot+err.Error(),
+			"see whether paths.state can be written")
+	case stands == nil:
+		return control.Recovery{}, refuse(control.Conflicts, control.CodeConflict,
+			cannot+"none is in force on this host", "quorumctl recover status")
+	case stands.GivenUp == "":
+		return control.Recovery{}, refuse(control.Conflicts, control.CodeConflict,
+			cannot+"this host has begun to part with its old data",
+			"let it come to its end: quorumctl recover status; the old data lie beside the new, see MAJORITY LOST in "+
+				"quorumctl(1)")
+	}
+	if o.opt.Data != nil {
+		o.opt.Data.Abandon()
+	}
+	o.opt.Logger.Warn("by an operator", "code", policy.RecoveryGivenUp, "text",
+		"plan "+stands.Plan+" is given up by "+by)
+	o.opt.Wake()
+	return publish.RecoveryOf(stands), nil
+}
+
 // noteOf is what this host does of a plan.
 func noteOf(plan recovery.Plan, now recovery.Facts, by string, o *Operator) local.Recovery {
-	return local.Recovery{
+	note := local.Recovery{
 		Plan: plan.ID, Old: plan.Old, New: plan.New, Survivor: plan.Of(plan.Survivor).Host,
 		Alone: plan.Survivor == now.HostID, Member: now.Log.Member, Term: now.Log.Term, Index: now.Log.Index, By: by,
 		Since: o.opt.Wall().UTC(),
 	}
+	if note.Alone && plan.Snapshot != nil {
+		note.Snapshot, note.Member = plan.Snapshot, plan.Snapshot.Member
+	}
+	return note
 }

@@ -85,6 +85,10 @@ func (o *Operator) removable(r *round.Round, req control.RemovalRequest, cannot 
 		return policy.Member{}, refuse(control.Conflicts, string(reason.Code), cannot+reason.Text,
 			strings.ReplaceAll(reason.Code.Info().Remedy, "remove NAME", "remove "+req.Member))
 	}
+	if reason, wants := policy.RemovalWants(r.View, asked); wants && !req.WithoutSnapshot {
+		return policy.Member{}, refuse(control.Conflicts, string(reason.Code), cannot+reason.Text,
+			"quorumctl snapshot save, and ask again; or --without-snapshot")
+	}
 	return found[0], nil
 }
 

@@ -24,7 +24,7 @@ import (
 // StartRollout has one host after another taken down for the same work.
 func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error) {
 	const cannot = "cannot start the rollout: "
-	if req.Work == control.WorkCommand {
+	if policy.Work(req.Work).RunsProgram() {
 		if why := o.unfitFor(ctx, req.Command); why != "" { // what is not even here is most likely a slip
 			return control.Rollout{}, refuse(control.Conflicts, control.CodeConflict, cannot+"on this host, "+why,
 				commandHint)
@@ -53,6 +53,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	}
 	rollout := record.Rollout{
 		ID: strings.ToLower(rand.Text()[:8]), Work: req.Work, Command: req.Command, Etcd: req.Version,
+		Bare:   req.WithoutSnapshot,
 		Reason: req.Reason, By: by,
 		State: record.RolloutRunning, Started: o.opt.Wall().UTC(),
 	}
@@ -99,7 +100,7 @@ func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest
 				u.Hint()+"; or name the other hosts: --hosts")
 		}
 		i := slices.IndexFunc(named, func(name string) bool { return name == h.Name || name == h.ID })
-		concerns := req.Work != control.WorkRestart || h.MemberID != 0
+		concerns := !policy.Work(req.Work).NeedsMember() || h.MemberID != 0
 		if i < 0 && (len(req.Hosts) > 0 || !concerns) {
 			continue
 		}

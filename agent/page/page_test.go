@@ -95,6 +95,7 @@ func TestThePageShowsEveryStoryThatQuorumctlTells(t *testing.T) {
 			s := story(t, name)
 			_, got := get(t, seen{s, hour(s.Time)}, http.MethodGet, "/")
 			harmless(t, got)
+			got = withoutStyle(t, got)
 			file := filepath.Join("testdata", name+".html")
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
@@ -110,6 +111,17 @@ func TestThePageShowsEveryStoryThatQuorumctlTells(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withoutStyle has a page refer to its style, which stands in a file of its own: a browser shows the golden files, too.
+func withoutStyle(t *testing.T, text string) string {
+	t.Helper()
+	before, rest, begins := strings.Cut(text, "<style>")
+	_, after, ends := strings.Cut(rest, "</style>")
+	if !begins || !ends {
+		t.Fatalf("the page has no style:\n%s", text)
+	}
+	return before + `<link rel="stylesheet" href="../page.css"/>` + after
 }
 
 // harmless reads a page as a browser would that forgives nothing, and finds whatever would load, run or lead elsewhere.
@@ -151,6 +163,7 @@ func TestWhatStandsInRecordsIsShownAsTextAndLoadsNothing(t *testing.T) {
 	s.Health.Findings = []control.Finding{
 		{Code: "X" + evil, State: evil, Text: evil, Cause: evil, Why: evil, Remedy: evil},
 	}
+	s.Health.Certificates = []control.Certificate{{Of: evil, Name: evil, State: evil}}
 	s.Health.Mutes = []control.Mute{{Code: evil, By: evil, Reason: evil}}
 	s.Pause = &control.Pause{By: evil, Reason: evil}
 	s.Op = &control.Op{Kind: evil, HostName: evil, Phase: evil, Progress: evil, Orphaned: true}
@@ -185,11 +198,16 @@ func TestThePageOfTenThousandHostsIsSmallAndShowsWhoNeedsSomebody(t *testing.T) 
 		}
 		s.Hosts = append(s.Hosts, h)
 	}
-	began := time.Now()
-	_, got := get(t, seen{s, hour(s.Time)}, http.MethodGet, "/")
-	t.Logf("%d bytes after %s", len(got), time.Since(began))
-	if len(got) > 200<<10 {
-		t.Errorf("the page has %d bytes", len(got))
+	const most = 50 * time.Millisecond
+	least, got := time.Hour, "" // of several: the machine is busy with other tests
+	for range 10 {
+		began := time.Now()
+		_, got = get(t, seen{s, hour(s.Time)}, http.MethodGet, "/")
+		least = min(least, time.Since(began))
+	}
+	t.Logf("%d bytes after %s", len(got), least)
+	if len(got) > 200<<10 || least > most {
+		t.Errorf("the page has %d bytes after %s, at most 200 KiB after %s were meant", len(got), least, most)
 	}
 	for _, want := range []string{
 		"spare-09999", ">SLOW<", "more hosts are not shown: ", " OK. quorumctl status shows them all",
@@ -197,6 +215,40 @@ func TestThePageOfTenThousandHostsIsSmallAndShowsWhoNeedsSomebody(t *testing.T) 
 		if !strings.Contains(got, want) {
 			t.Errorf("the page lacks %q", want)
 		}
+	}
+}
+
+func TestOnlyACertificateThatSomebodyHasToIssueAnewIsPainted(t *testing.T) {
+	t.Parallel()
+	s := story(t, "steady")
+	_, calm := get(t, seen{s, nil}, http.MethodGet, "/")
+	table := func(text string) string {
+		_, rest, shown := strings.Cut(text, "<h2>Certificates</h2>")
+		if !shown {
+			t.Fatalf("the page shows no certificates:\n%s", text)
+		}
+		return rest[:strings.Index(rest, "</section>")]
+	}
+	if got := table(calm); strings.Contains(got, "warn") || strings.Contains(got, "bad") ||
+		!strings.Contains(got, "<td>333 days</td><td>2027-10-20</td>") {
+		t.Errorf("certificates that are good for months: %s", got)
+	}
+	_, due := get(t, seen{story(t, "slow"), nil}, http.MethodGet, "/")
+	got := table(due)
+	for _, want := range []string{
+		`<span class="bad">expired</span></td><td>2026-11-19</td>`,
+		`<span class="warn">19 days</span></td><td>2026-12-10</td>`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is missing in %s", want, got)
+		}
+	}
+	if strings.Index(got, "2026-11-19") > strings.Index(got, "2026-12-10") {
+		t.Error("the first to end is not shown first")
+	}
+	s.Health.Certificates = nil
+	if _, none := get(t, seen{s, nil}, http.MethodGet, "/"); strings.Contains(none, "Certificates") {
+		t.Error("a host that sees none shows a table of them")
 	}
 }
 

@@ -20,6 +20,7 @@ const (
 	mostRows  = 60  // hosts that are shown one by one
 	mostWays  = 15  // members, and hosts, in the table of who reaches whom
 	mostTold  = 30  // reasons and findings
+	mostCerts = 40  // certificates
 	mostRunes = 400 // of a text that comes from anywhere
 	mostCell  = 60  // and of one in a table
 )
@@ -47,6 +48,7 @@ type view struct {
 	Hosts   []hostRow
 	Others  string // of the hosts that are not shown
 	Network *network
+	Certs   []certRow
 
 	FleetLock, Version string
 }
@@ -83,12 +85,12 @@ func viewOf(s control.Status, minutes []control.FsyncMinute, about About) view {
 	v := view{
 		Refresh: refresh, Style: template.CSS(style), //nolint:gosec // our own file
 		Title:   cut(s.Cluster.Name) + ": " + first.Text,
-		Cluster: cut(s.Cluster.Name), First: first, Lines: linesOf(s.Cluster),
+		Cluster: cut(s.Cluster.Name), First: first, Lines: append(linesOf(s.Cluster), cutAll(words.Backup(s))...),
 		Doing: cutAll(append(words.Doing(s), words.Loop(s.Loop)...)), Time: words.Stamp(s.Time),
 		Host: cut(s.Host.Name), Role: cut(words.LastRole(s)), VerdictText: cut(s.Health.Text), Mode: cut(s.Host.Mode),
 		Next: cut(words.Next(s)), Verdict: cellWord(words.Verdict(s.Health.State)), Told: toldOf(s),
 		Fsync: fsyncOf(s), Chart: chartOf(minutes, s.Health.Disk.LimitSeconds),
-		Network: networkOf(s), FleetLock: about.FleetLock, Version: cut(s.Host.Version),
+		Network: networkOf(s), Certs: certsOf(s), FleetLock: about.FleetLock, Version: cut(s.Host.Version),
 	}
 	v.Hosts, v.Others = hostsOf(s)
 	for _, m := range s.Health.Mutes {
@@ -115,7 +117,11 @@ func toldOf(s control.Status) []told {
 		if slices.ContainsFunc(s.Health.Findings, func(f control.Finding) bool { return f.Code == r.Code }) {
 			continue
 		}
-		t := told{Code: words.Word{Text: cut(r.Code), Tone: words.Warn}, Text: cut(r.Text), More: more(r.Remedy)}
+		tone := words.Strong // it ends by itself, or is at rest
+		if r.Remedy != "" {
+			tone = words.Warn
+		}
+		t := told{Code: words.Word{Text: cut(r.Code), Tone: tone}, Text: cut(r.Text), More: more(r.Remedy)}
 		if !r.Since.IsZero() {
 			t.Since = words.Since(r.Since, s.Time)
 		}

@@ -34,6 +34,33 @@ func (o *output) Write(b []byte) (int, error) {
 // run runs the program once, and gives what it says. It returns when the program is gone; late is called when its time
 // is over, though it may never be, or the disk on which it lies may not answer.
 func (p *program) run(ctx context.Context, timeout time.Duration, late func()) health.PluginReading {
+	code, text, absent := p.execute(ctx, timeout, late)
+	if absent != "" {
+		return health.PluginReading{Absent: absent}
+	}
+	return said(code, text)
+}
+
+// Output runs a program once, as a check is run, with the command line that calls [Main], and gives the first 16 KiB
+// that it writes. An error says what kept it from ending well in that time; Output returns when the program is gone.
+func Output(ctx context.Context, child []string, path string, timeout time.Duration) ([]byte, error) {
+	p := &program{path: path, child: child, kill: killGroup}
+	code, text, absent := p.execute(ctx, timeout, func() {})
+	switch {
+	case absent != "":
+		return nil, fmt.Errorf("%s: %s", path, absent)
+	case code < 0:
+		return nil, fmt.Errorf("%s: a signal has ended it", path)
+	case code > 0:
+		return nil, fmt.Errorf("%s: its exit code is %d", path, code)
+	}
+	return text, nil
+}
+
+// execute gives the exit code of a program, below zero after a signal, and what it has written; or why it has neither.
+func (p *program) execute(ctx context.Context, timeout time.Duration, late func()) (code int, text []byte,
+	absent string,
+) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	defer context.AfterFunc(ctx, late)()
@@ -44,7 +71,7 @@ func (p *program) run(ctx context.Context, timeout time.Duration, late func()) h
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = lastWords
 	if err := cmd.Start(); err != nil {
-		return health.PluginReading{Absent: "it cannot be started: " + plain(err.Error())}
+		return 0, nil, "it cannot be started: " + plain(err.Error())
 	}
 	group := cmd.Process.Pid
 	stop := context.AfterFunc(ctx, func() { p.kill(group) })
@@ -55,13 +82,13 @@ func (p *program) run(ctx context.Context, timeout time.Duration, late func()) h
 	refused, is := errors.AsType[launch.RefusedError](err)
 	switch state := cmd.ProcessState; {
 	case !inTime:
-		return health.PluginReading{Absent: fmt.Sprintf("it did not end within %s, and was killed", timeout)}
+		return 0, nil, fmt.Sprintf("it did not end within %s, and was killed", timeout)
 	case is:
-		return health.PluginReading{Absent: plain(string(refused))}
+		return 0, nil, plain(string(refused))
 	case state == nil:
-		return health.PluginReading{Absent: "it is not known how it ended: " + plain(err.Error())}
+		return 0, nil, "it is not known how it ended: " + plain(err.Error())
 	default:
-		return said(state.ExitCode(), out.text)
+		return state.ExitCode(), out.text, ""
 	}
 }
 

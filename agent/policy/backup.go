@@ -10,12 +10,14 @@ import (
 
 // Backup is what is known of the cluster's snapshots.
 type Backup struct {
+	Stored bool          // there is a place for them
 	Every  time.Duration // how old the newest may get; 0 when none is taken by itself
 	Spread time.Duration // less than a tenth of that, another for each cluster: not all are due at once
 	Open   bool          // by the windows of the configuration one may be taken now
 	Saved  bool          // there is one
 	Age    time.Duration // of the newest, by wall clocks; without one, since this agent looks
 	Failed *BackupFailure
+	Drill  Drill
 }
 
 // BackupFailure is a snapshot that was tried in vain since the last one that was saved.
@@ -40,10 +42,11 @@ const backupRetry = 10 * time.Minute
 // noteBackup decides who takes the next snapshot, and when: the host of the member that it costs least, so that the
 // database does not cross the network to be written elsewhere. A pause does not keep it: that is when one is wanted.
 func noteBackup(v View) BackupNote {
-	if v.Backup.Every == 0 {
+	_, first := snapshotFirst(v)
+	if v.Backup.Every == 0 && !first {
 		return BackupNote{}
 	}
-	from, why := snapshotSource(v, func(_ Member, h Host) bool { return h.Manage })
+	from, why := v.backupSource()
 	if why != "" {
 		return BackupNote{Text: "nobody takes snapshots: " + why}
 	}
@@ -52,7 +55,7 @@ func noteBackup(v View) BackupNote {
 	switch {
 	case n.Due > 0:
 		n.Text = fmt.Sprintf("the next snapshot is due in %s, by %s", n.Due.Round(time.Minute), n.By)
-	case !v.Backup.Open:
+	case !v.Backup.Open && !first:
 		n.Text = fmt.Sprintf("the next snapshot is due, and %s waits for a window", n.By)
 	default:
 		n.Text = fmt.Sprintf("the next snapshot is due, by %s", n.By)
@@ -61,18 +64,38 @@ func noteBackup(v View) BackupNote {
 	return n
 }
 
+// backupSource gives the member of which a snapshot is taken by its own host, or tells why there is none.
+func (v View) backupSource() (Member, string) {
+	m, why := snapshotSource(v, func(_ Member, h Host) bool { return h.Manage && h.Stores })
+	if why != "" && v.Backup.Stored {
+		if _, any := snapshotSource(v, func(Member, Host) bool { return true }); any == "" {
+			why = "no host that could has mode manage and says that backup.store is set there"
+		}
+	}
+	return m, why
+}
+
 // backupDue gives in how long the next one is due. One that seems to come from the future was taken by a host whose
 // clock is wrong: it counts for no longer than one that is as old.
 func (v View) backupDue() time.Duration {
 	b := v.Backup
+	_, first := snapshotFirst(v)
 	due := time.Duration(0)
-	if b.Saved {
+	if b.Saved && !first {
 		due = max(0, b.Every-b.Spread-b.Age.Abs())
 	}
-	if b.Failed != nil {
-		due = max(due, min(b.Every, backupRetry)-b.Failed.Age.Abs())
+	return max(due, b.retry())
+}
+
+// retry gives in how long one that failed is tried again; nothing, or less, when it may be now.
+func (b Backup) retry() time.Duration {
+	switch {
+	case b.Failed == nil:
+		return 0
+	case b.Every == 0: // a rollout waits for it
+		return backupRetry - b.Failed.Age.Abs()
 	}
-	return due
+	return min(b.Every, backupRetry) - b.Failed.Age.Abs()
 }
 
 // backupOld tells that the newest snapshot is twice as old as it should get, which leaves time for one that fails.

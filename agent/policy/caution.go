@@ -15,6 +15,9 @@ func cautions() []veto {
 		vetoStandbyLost(),
 		vetoBackupFailed(),
 		vetoBackupOld(),
+		vetoSnapshotFirst(),
+		vetoRestoreFailed(),
+		vetoRestoreUnproven(),
 	}
 }
 

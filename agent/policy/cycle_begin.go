@@ -10,17 +10,6 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Work is what a host is taken down for.
-type Work string
-
-// The kinds of work.
-const (
-	WorkMaintenance Work = "maintenance" // whatever a person does there, until a person says that it is over
-	WorkRestart     Work = "restart"     // of the etcd unit
-	WorkReboot      Work = "reboot"      // of the machine
-	WorkCommand     Work = "command"     // a program of the operator's that lies on the host, run while etcd is down
-)
-
 // Asked is what was asked of this host: to be taken down, and brought back. It lies on the host's own
 // disk, so that it is known there while no etcd answers.
 type Asked struct {
@@ -132,11 +121,10 @@ func cycleVetoes() []veto {
 // may work on.
 func restartOfStopped(v View) (string, bool) {
 	_, listed := v.member()
-	starts := v.Asked.Work == WorkRestart || v.Asked.Work == WorkCommand
-	if !listed || !starts || v.Asked.Stopped || v.Unit.State != UnitInactive {
+	if !listed || !v.Asked.Work.info().alone || v.Asked.Stopped || v.Unit.State != UnitInactive {
 		return "", false
 	}
-	if v.Asked.Work == WorkCommand {
+	if v.Asked.Work.RunsProgram() {
 		return "etcd was stopped in order; the command runs when somebody has started it again", true
 	}
 	return "etcd was stopped in order; it is restarted when somebody has started it again", true
@@ -146,7 +134,7 @@ func restartOfStopped(v View) (string, bool) {
 // order: a learner that has never started, and is to be taken out, or one of another cluster.
 func strangerRuns(v View) (string, bool) {
 	m, listed := v.member()
-	if v.Asked.Work != WorkCommand || !unitRuns(v) || listed && !neverStarted(m) {
+	if !v.Asked.Work.RunsProgram() || !unitRuns(v) || listed && !neverStarted(m) {
 		return "", false
 	}
 	return "etcd is " + string(v.Unit.State) + " here, and is no member that could be stopped in order", true

@@ -98,7 +98,7 @@ func touchable(v View) Decision {
 		return wait(RebootAwaited, "the machine is ready to reboot: %s", a.Reason)
 	case a.Command.State == HooksRunning || busy:
 		return wait(CommandRunning, "%s", a.Command.Text)
-	case a.Work == WorkCommand:
+	case a.Work.RunsProgram():
 		return start(a.Command, CommandRunning, Step{Kind: StepRunCommand, Why: a.Program + ": " + a.Reason})
 	case a.Work == WorkRestart: // of a host without a member
 		return do(Step{Kind: StepEndOp, Outcome: Cycled, Why: "there was nothing to restart"})
@@ -170,7 +170,7 @@ func stoppedSince(v View) bool {
 	switch a := v.Asked; {
 	case a == nil || a.Work == WorkRestart: // nobody knows; or one that was restarted is not left stopped
 		return true
-	case a.Work == WorkMaintenance:
+	case a.Work.info().byWord:
 		return !a.Stopped
 	default: // after a reboot it has started by itself, while it is still noted as stopped
 		return !a.Stopped || v.Op.Phase == PhaseBack || stoppedAfterReboot(v)
@@ -228,7 +228,7 @@ func wellAgain(v View) Decision {
 // work is told, whatever else went well.
 func end(v View, outcome ReasonCode) Decision {
 	switch a := v.Asked; {
-	case a == nil || a.Work != WorkCommand:
+	case a == nil || !a.Work.RunsProgram():
 	case a.Command.State == HooksFailed:
 		return do(Step{Kind: StepEndOp, Outcome: CommandFailed, Why: a.Command.Text})
 	case a.Command.State != HooksDone && outcome == Cycled:
@@ -255,8 +255,7 @@ func startMember(v View, m Member) Decision {
 // quorumd would not ask for any more; not so a maintenance, in which a person may have their hands on the machine.
 func taken(v View) Decision {
 	a := v.Asked
-	over := a.Over || a.Work == WorkRestart || a.Work == WorkCommand ||
-		(a.Work == WorkReboot && (a.Rebooted || a.Released))
+	over := a.Over || a.Work.info().alone || a.Work.over(a.Ended, a.Rebooted || a.Released)
 	switch {
 	case mayRun(v):
 		return wait(CommandRunning, "%s", a.Command.Text)

@@ -19,10 +19,14 @@ func Decide(v View) Decision {
 		d.Again = due
 	}
 	d.First = goesFirst(v, d)
+	request := noteRequest(v, d.Step)
+	hold := wantHold(v, request)
+	d.Step.Guard = guardOf(v, d.Step, request, hold)
 	d.Notes = Notes{
-		Hold: WantHold(v), Request: noteRequest(v, d.Step), Removal: noteRemoval(v), Self: noteSelf(v),
-		Queue: noteQueue(v, d.Role), Backup: noteBackup(v),
+		Hold: hold, Request: loosened(request, hold), Removal: noteRemoval(v), Self: noteSelf(v),
+		Queue: noteQueue(v, d.Role), Backup: noteBackup(v), Drill: noteDrill(v),
 	}
+	d.Quiet = quiet(v, d)
 	return d
 }
 

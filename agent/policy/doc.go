@@ -71,8 +71,10 @@
 // now (Hooks.Launched), and a verdict that comes late from the host that it is of (Host.Answered, where a voter waits
 // for it that is ready to be stopped). Nobody waits so long for its turn to join that it goes out of turn.
 //
-// A cluster under recovery is no part of these walks: who has a plan to carry out does that and nothing else, which
-// recovery_test.go explores by itself, with agents and hosts that crash at every moment.
+// A cluster under recovery has a walk of its own there: two clusters and whose data are of which, plans that are made,
+// obeyed, given up and made anew, and a host that comes late. What that leaves out: a join is one step there, nobody
+// goes on with a snapshot (recovery_test.go explores that, for one host), and the old cluster never has a quorum of
+// data left without the survivor's.
 //
 // Constant: versions, space, qualification, unique names, one cluster, data that can be read, a voter's log that is
 // level once it serves, no hooks installed, and a finding that gates all that a finding can.

@@ -3,42 +3,40 @@
 
 package policy
 
-// Notes are what is to be written beside the step: what this host's disk is to say from now on, which is done beside
-// the loop, since the disk may hang, and the queue in etcd.
-type Notes struct {
-	Hold    Hold
-	Request RequestNote
-	Removal RemovalNote
-	Self    SelfNote
-	Queue   QueueNote
-	Backup  BackupNote
-}
-
 // Hold says whether etcd's unit is to be kept from starting by itself. At a boot it would start before there is
 // anybody to ask: on a host that holds no member of the cluster it would make one of its own, or come back as a member
 // that was removed.
 type Hold uint8
 
-// What becomes of the start guard. The zero value leaves it as it is.
+// What becomes of the start guard. The zero value leaves it as it is. A step carries one, too: what the guard is to be
+// before the step begins.
 const (
 	HoldAsIs Hold = iota // it cannot be told now
 	HoldBack             // it lies there, and the unit does not start
 	HoldNot              // it does not
 )
 
-// WantHold tells whether etcd may start by itself. It holds back only a unit that does not run, on the word of the
+// wantHold tells whether etcd may start by itself. It holds back only a unit that does not run, on the word of the
 // cluster in this very round; or on a host that has no data and never knew a cluster, which may reboot before there is
-// one. It lets go only where the data of a listed member lie: until a join has started etcd, which lets go as well,
-// the unit's environment is not that of the join.
-func WantHold(v View) Hold {
+// one. A unit that starts on a host that no member of the cluster belongs to does not get far: etcd of a member whose
+// disk was replaced ends at once, and systemd starts it again for ever. What runs is not stopped by that.
+//
+// It lets go only where the data of a listed member lie: until a join has started etcd, which lets go as well, the
+// unit's environment is not that of the join. What was asked of the host decides while it stands, and no longer: with
+// its end goes the start guard, or a boot right then would find a guard of which nobody knows why it lies there.
+func wantHold(v View, request RequestNote) Hold {
 	joining := v.cannotRead(RecordOp) || v.Op != nil && v.Op.Host == v.Self.ID
 	down := v.Unit.State == UnitInactive || v.Unit.State == UnitFailed
+	futile := v.Unit.State == UnitActivating && v.Cluster.Reachable
 	bare := v.Data.State == DataEmpty && v.Cluster.ExpectedID == 0
 	_, listed := v.member()
 	switch {
-	case v.Recovery != nil: // its steps do it
+	case v.Recovery != nil && down && v.Recovery.outOfService(v): // where etcd was down before, no step is due
+		return HoldBack
+	case v.Recovery != nil: // its steps say it: see guardOf
 		return HoldAsIs
-	case v.Asked != nil && v.Asked.Stopped: // by what was asked
+	case v.Asked != nil && v.Asked.Stopped && request.Change != RequestEnds && request.Change != RequestEnding:
+		// its steps say it
 		return HoldAsIs
 	case v.Self.Mode != Manage || v.foreign() || v.Data.State == DataUnknown:
 		return HoldAsIs
@@ -49,8 +47,30 @@ func WantHold(v View) Hold {
 		return HoldNot
 	case v.Cluster.Reachable && listed:
 		return HoldAsIs
-	case down && !joining && !v.Bootstrap.Requested && (v.Cluster.Reachable || bare):
+	case (down || futile) && !joining && !v.Bootstrap.Requested && (v.Cluster.Reachable || bare):
 		return HoldBack
 	}
 	return HoldAsIs
+}
+
+// guardOf tells what the start guard is to be before a step begins. For work that only a person ends, a reboot must not
+// start etcd under someone's hands; for any other, etcd starts with the machine. Where a request, or a plan that was
+// given up, ends with the step, its guard goes first: nobody would know after that whose it was.
+func guardOf(v View, s Step, request RequestNote, hold Hold) Hold {
+	switch {
+	case s.Kind == StepTakeDown && v.Asked.Work.info().byWord:
+		return HoldBack
+	case s.Kind == StepEndOp && request.Change == RequestEnding && hold == HoldNot,
+		s.Kind == StepEndRecovery && s.Outcome == RecoveryGivenUp && v.Recovery.old(v.Data):
+		return HoldNot
+	}
+	return s.Kind.Info().Guard
+}
+
+// loosened has a request end without its start guard: once the request is gone, nothing says whose that was.
+func loosened(request RequestNote, hold Hold) RequestNote {
+	if request.Change == RequestEnds && hold == HoldNot {
+		request.Guard = hold
+	}
+	return request
 }

@@ -21,8 +21,22 @@ func TestAnEtcdIsHeldBackOnlyOnAHostWithoutAMember(t *testing.T) {
 		change func(*View)
 		want   Hold
 	}{
-		"a spare":               {func(*View) {}, HoldBack},
-		"whose unit has failed": {func(v *View) { v.Unit.State = UnitFailed }, HoldBack},
+		"a spare":                           {func(*View) {}, HoldBack},
+		"whose unit has failed":             {func(v *View) { v.Unit.State = UnitFailed }, HoldBack},
+		"whose unit starts again and again": {func(v *View) { v.Unit.State = UnitActivating }, HoldBack},
+		"whose unit starts, and which has not asked etcd in this round": {func(v *View) {
+			v.Unit.State, v.Cluster.Fresh = UnitActivating, false
+		}, HoldAsIs},
+		"whose unit starts for its join": {func(v *View) {
+			v.Unit.State, v.Op = UnitActivating, &Op{Kind: KindJoin, Host: "h2"}
+		}, HoldAsIs},
+		"whose unit starts, and which is added": {func(v *View) {
+			v.Unit.State, v.Self.PeerURL = UnitActivating, "http://p1"
+		}, HoldAsIs},
+		"that knows no cluster, and whose unit starts": {func(v *View) {
+			v.Cluster, v.Unit.State = Cluster{}, UnitActivating
+		}, HoldAsIs},
+		"whose etcd runs, of no member": {func(v *View) { v.Unit.State = UnitActive }, HoldAsIs},
 		"with the data of a former member": {func(v *View) {
 			v.Data.State, v.Data.MemberID = DataMember, 9
 		}, HoldBack},
@@ -39,6 +53,15 @@ func TestAnEtcdIsHeldBackOnlyOnAHostWithoutAMember(t *testing.T) {
 		"whose etcd was stopped for what was asked": {func(v *View) {
 			v.Asked = &Asked{Work: WorkMaintenance, Stopped: true}
 		}, HoldAsIs},
+		"whose etcd runs while its maintenance goes on": {func(v *View) {
+			v.Unit.State, v.Data.State, v.Data.MemberID = UnitActive, DataMember, 1
+			v.Asked = &Asked{Work: WorkMaintenance, Stopped: true, Seen: true}
+		}, HoldAsIs},
+		"whose etcd runs and whose maintenance ends, with its operation released": {func(v *View) {
+			v.Unit.State, v.Data.State, v.Data.MemberID = UnitActive, DataMember, 1
+			v.Self.PeerURL = "http://p1"
+			v.Asked = &Asked{Work: WorkMaintenance, Stopped: true, Seen: true, Over: true, Ended: true}
+		}, HoldNot},
 		"a member of an older look": {func(v *View) {
 			v.Cluster.Fresh, v.Data.State, v.Data.MemberID = false, DataMember, 1
 		}, HoldAsIs},
@@ -70,6 +93,56 @@ func TestAnEtcdIsHeldBackOnlyOnAHostWithoutAMember(t *testing.T) {
 		v := spare()
 		c.change(&v)
 		if got := Decide(v).Notes.Hold; got != c.want {
+			t.Errorf("%s: %d, want %d", what, got, c.want)
+		}
+	}
+}
+
+func TestAStepSaysWhatTheStartGuardIsBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	ours := map[StepKind]Hold{
+		StepStartUnit: HoldNot, StepStopForRecovery: HoldBack, StepCopyData: HoldBack, StepLayAside: HoldBack,
+	}
+	for _, step := range Steps() {
+		for _, w := range []Work{WorkMaintenance, WorkReboot, WorkCommand, WorkRestart} {
+			want := ours[step.Kind]
+			if step.Kind == StepTakeDown && w == WorkMaintenance {
+				want = HoldBack
+			}
+			v := View{Asked: &Asked{Work: w}}
+			if got := guardOf(v, Step{Kind: step.Kind}, RequestNote{}, HoldNot); got != want {
+				t.Errorf("%s for %s: %d, want %d", step.Kind, w, got, want)
+			}
+		}
+	}
+}
+
+func TestTheStartGuardGoesBeforeTheStepWithWhichEndsWhatItWasFor(t *testing.T) {
+	t.Parallel()
+	old := Data{State: DataMember, ClusterID: 7}
+	planned := View{Recovery: &Recovery{Old: 7, New: 8, GivenUp: true}, Data: old}
+	parted := View{Recovery: &Recovery{Old: 7, New: 8, GivenUp: true}, Data: Data{State: DataEmpty}}
+	for what, c := range map[string]struct {
+		v       View
+		step    Step
+		request RequestChange
+		hold    Hold
+		want    Hold
+	}{
+		"a request, of a member":        {View{}, Step{Kind: StepEndOp}, RequestEnding, HoldNot, HoldNot},
+		"a request, of no member":       {View{}, Step{Kind: StepEndOp}, RequestEnding, HoldBack, HoldAsIs},
+		"a request that is asked still": {View{}, Step{Kind: StepEndOp}, RequestRetried, HoldNot, HoldAsIs},
+		"a plan that was given up": {
+			planned, Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}, RequestStays, HoldAsIs, HoldNot,
+		},
+		"a plan that was given up where no data are": {
+			parted, Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}, RequestStays, HoldAsIs, HoldAsIs,
+		},
+		"a plan that was carried out": {
+			planned, Step{Kind: StepEndRecovery, Outcome: Recovered}, RequestStays, HoldAsIs, HoldAsIs,
+		},
+	} {
+		if got := guardOf(c.v, c.step, RequestNote{Change: c.request}, c.hold); got != c.want {
 			t.Errorf("%s: %d, want %d", what, got, c.want)
 		}
 	}

@@ -63,6 +63,7 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 		"from removing a member": {removalVetoes(), []own{
 			{HostConflict, true},
 			{MemberLive, false},
+			{MemberLive, false},
 			{QuorumAtRisk, false},
 			{OperationInFlight, false},
 			{LockHeld, false},
@@ -85,6 +86,9 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 			{StandbyLost, false},
 			{BackupFailed, false},
 			{BackupOld, false},
+			{SnapshotFirst, false},
+			{RestoreFailed, false},
+			{RestoreUnproven, false},
 		}},
 	} {
 		var got []own

@@ -24,6 +24,9 @@ type Kept struct {
 	Verified  bool
 	// VerifiedAge is since when; of one that was verified.
 	VerifiedAge time.Duration
+	Proven      bool // an etcd has served it
+	// ProvenAge is since when; of one that was proven.
+	ProvenAge time.Duration
 }
 
 // StrayAge is how old what belongs to no snapshot must be before it is taken away: until then somebody may be writing
@@ -31,8 +34,8 @@ type Kept struct {
 const StrayAge = 24 * time.Hour
 
 // Prune gives the names of the snapshots that may be removed. What is among the newest by its revision, or by its age,
-// is kept, so that neither a wrong clock nor a cluster that was made anew costs the good ones; and so is, of each
-// cluster, the last that was verified.
+// is kept, so that neither a wrong clock nor a cluster that was made anew costs the good ones; and so are, of each
+// cluster, the last that was verified and the last that was proven to restore.
 func Prune(all []Kept, keep BackupKeep) []string {
 	byAge := slices.Clone(all)
 	slices.SortStableFunc(byAge, func(a, b Kept) int { return cmp.Compare(a.Age, b.Age) })
@@ -44,17 +47,28 @@ func Prune(all []Kept, keep BackupKeep) []string {
 	for i := range min(max(keep.Count, 1), len(all)) {
 		kept[byAge[i].Name], kept[byRevision[i].Name] = true, true
 	}
-	proven := map[string]Kept{} // by cluster
-	for _, k := range all {
-		if last, found := proven[k.ClusterID]; k.Verified && (!found || k.VerifiedAge < last.VerifiedAge) {
-			proven[k.ClusterID] = k
-		}
-	}
+	keepLast(kept, all, func(k Kept) (bool, time.Duration) { return k.Verified, k.VerifiedAge })
+	keepLast(kept, all, func(k Kept) (bool, time.Duration) { return k.Proven, k.ProvenAge })
 	var out []string
 	for _, k := range all {
-		if !kept[k.Name] && k.Age > keep.Age && proven[k.ClusterID].Name != k.Name {
+		if !kept[k.Name] && k.Age > keep.Age {
 			out = append(out, k.Name)
 		}
 	}
 	return out
+}
+
+// keepLast adds, of each cluster, the one of which something was done last.
+func keepLast(kept map[string]bool, all []Kept, done func(Kept) (bool, time.Duration)) {
+	last := map[string]Kept{} // by cluster
+	for _, k := range all {
+		is, age := done(k)
+		before, found := last[k.ClusterID]
+		if _, of := done(before); is && (!found || age < of) {
+			last[k.ClusterID] = k
+		}
+	}
+	for _, k := range last {
+		kept[k.Name] = true
+	}
 }

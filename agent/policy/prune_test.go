@@ -54,6 +54,18 @@ func TestTheLastSnapshotThatWasVerifiedIsNeverRemoved(t *testing.T) {
 	}
 }
 
+func TestTheLastSnapshotThatWasProvenIsNeverRemoved(t *testing.T) {
+	t.Parallel()
+	all := week()
+	all[6].Proven, all[6].ProvenAge = true, time.Hour
+	all[5].Verified, all[5].VerifiedAge = true, time.Minute
+	all[4].Proven, all[4].ProvenAge = true, 2*time.Hour
+	want := []string{"day-1", "day-2", "day-3", "day-4"}
+	if diff := cmp.Diff(want, Prune(all, BackupKeep{Count: 1})); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestAWrongClockAndAClusterMadeAnewCostNoGoodSnapshot(t *testing.T) {
 	t.Parallel()
 	old := Kept{Name: "clock-ahead", ClusterID: "a", Revision: 1, Age: -1000 * time.Hour}

@@ -92,10 +92,14 @@ const (
 	StandbyLost         ReasonCode = "STANDBY_LOST"
 	BackupOld           ReasonCode = "BACKUP_OLD"
 	BackupFailed        ReasonCode = "BACKUP_FAILED"
+	RestoreUnproven     ReasonCode = "RESTORE_UNPROVEN"
+	RestoreFailed       ReasonCode = "RESTORE_FAILED"
+	SnapshotFirst       ReasonCode = "SNAPSHOT_FIRST"
 	Ejected             ReasonCode = "EJECTED"
 	VotersSurplus       ReasonCode = "VOTERS_SURPLUS"
 	Recovering          ReasonCode = "RECOVERING"
 	Recovered           ReasonCode = "RECOVERED"
+	RecoveryGivenUp     ReasonCode = "RECOVERY_GIVEN_UP"
 	QuorumBack          ReasonCode = "QUORUM_BACK"
 )
 
@@ -114,6 +118,7 @@ func Reasons() []ReasonInfo {
 // clusterReasons are those of the agent, of the cluster and of the way to it.
 func clusterReasons() []ReasonInfo {
 	return []ReasonInfo{
+		{RecoveryGivenUp, "the plan to bring the cluster back was given up, and this host kept its data", ""},
 		{AtRest, "everything is as it should be", ""},
 		{
 			ModeObserve, "the agent only says what it would do",
@@ -167,7 +172,7 @@ func hostReasons() []ReasonInfo {
 		{VersionUnknown, "the version of etcd is not known", "check etcd.binary"},
 		{
 			VersionUnsafe, "etcd is older than membership can be managed with safely",
-			"upgrade to at least 3.5.31 or 3.6.12, or set cluster.allowUnsafeVersion: true",
+			"upgrade to at least 3.5.31 or 3.6.12 (package quorumd-etcd), or set cluster.allowUnsafeVersion: true",
 		},
 		{
 			VersionIncompatible, "this host's etcd must not join that cluster",
@@ -188,7 +193,7 @@ func hostReasons() []ReasonInfo {
 		{UnitDisabled, "nothing starts etcd on this host after a boot", "systemctl enable, with the unit of etcd.unit"},
 		{
 			UnitBusy, "etcd runs on this host, but not as a member of this cluster",
-			"stop it, if it is not needed: systemctl disable --now",
+			"stop it, if it is not needed: systemctl disable --now, with the unit of etcd.unit",
 		},
 		{
 			UnitStopped, "somebody has stopped etcd here, so it stays stopped",
@@ -263,6 +268,19 @@ func backupReasons() []ReasonInfo {
 		{
 			BackupFailed, "the last snapshot of the cluster that was tried was not saved",
 			"mend what is named; it is tried again by itself within ten minutes, or at once: quorumctl snapshot save",
+		},
+		{
+			SnapshotFirst, "a rollout to another etcd, or the removal of a voter that is well, waits for a snapshot",
+			"wait; if none can be taken, mend what is named; or quorumctl rollout abort, and start it again with " +
+				"--without-snapshot; before a removal: quorumctl snapshot save",
+		},
+		{
+			RestoreUnproven, "no snapshot of the cluster was proven to restore for long",
+			"quorumctl status says who proves the next one and what keeps it; quorumctl snapshot drill proves one now",
+		},
+		{
+			RestoreFailed, "the last snapshot that was restored to prove it was not served as it was taken",
+			"quorumctl snapshot save takes a new one, if it is damaged; quorumctl snapshot drill tries again",
 		},
 	}
 }
@@ -403,5 +421,6 @@ type Decision struct {
 	Again  time.Duration
 	Behind []string
 	First  bool  // it is a spare that is ready, and nobody else goes first
+	Quiet  bool  // nothing is to do and nothing is going on: the members need not be asked in each turn
 	Notes  Notes // what this host's disk is to say, whatever the step
 }

@@ -27,7 +27,8 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 		LearnerUnsettled, CycleQueued, InMaintenance, MaintenanceOverdue, RebootAwaited, VerdictAwaited,
 		LeaderStays, LeaderSlow, HookRunning, HookFailed, CommandRunning, CommandFailed, Stopping, Returning, NotBack,
 		Cycled, Withdrawn, RecordUnreadable, MemberLive, Removed, RepairsSpent, VoterDead, VoterSick,
-		StandbyLost, VotersSurplus, Recovering, Recovered, QuorumBack, BackupOld, BackupFailed,
+		StandbyLost, VotersSurplus, Recovering, Recovered, RecoveryGivenUp, QuorumBack, BackupOld, BackupFailed,
+		RestoreUnproven, RestoreFailed, SnapshotFirst,
 	}
 	for _, code := range all {
 		if info := code.Info(); info.Code != code || info.Meaning == "" {

@@ -10,7 +10,9 @@ type Recovery struct {
 	By       string
 	Old, New uint64 // cluster IDs
 	Survivor bool   // this host goes on alone; else it lays its data aside and joins again
+	Snapshot bool   // it does so with a snapshot, whatever its data are
 	Member   uint64 // of the data that the plan was made for; 0 when this host had none
+	GivenUp  bool   // a person has given the plan up, before this host has parted with its data
 	Noted    bool   // this host's disk says that it belongs to the new cluster
 	// Late: there is no plan, but the cluster that answers was recovered without this host.
 	Late bool
@@ -39,6 +41,15 @@ type Copy struct {
 // Old tells whether the data directory still holds what the plan was made for.
 func (r *Recovery) old(d Data) bool { return d.State == DataMember && d.ClusterID == r.Old }
 
+// outOfService tells whether this host's etcd must not start at a boot: under a plan that stands it would serve the old
+// cluster beside the new one, or with no data a cluster that nobody knows. Where the old cluster answers, the plan
+// ends.
+func (r *Recovery) outOfService(v View) bool {
+	there := v.Data.State == DataMember && v.Data.ClusterID == r.New
+	back := v.Cluster.Reachable && v.Cluster.ID == r.Old
+	return v.Self.Mode == Manage && !r.GivenUp && !r.Late && !there && !back && v.Data.State != DataUnknown
+}
+
 // recovery does what a plan asks of this host, one small step after the other. Each is safe to be taken again.
 func recovery(v View) (Decision, bool) {
 	r := v.Recovery
@@ -46,8 +57,10 @@ func recovery(v View) (Decision, bool) {
 		return Decision{}, false
 	}
 	switch {
+	case r.GivenUp:
+		return keepData(v), true
 	case v.Cluster.Reachable && v.Cluster.ID == r.Old && !r.Late:
-		if r.Survivor && !r.old(v.Data) {
+		if r.Survivor && !r.old(v.Data) && (!r.Snapshot || v.Data.State != DataEmpty) {
 			return wait(Recovering, "the old cluster %x answers again, while this host has the new one's data: keep "+
 				"one of them off", r.Old), true
 		}
@@ -68,6 +81,24 @@ func recovery(v View) (Decision, bool) {
 	return layAside(v), true
 }
 
+// keepData ends a plan that a person has given up: etcd is started on the data that it had, whether it finds a quorum
+// then or not. Who has none stays as he is.
+func keepData(v View) Decision {
+	r := v.Recovery
+	failed := v.Unit.State == UnitFailed && v.Unit.SinceStart >= v.Limits.StartRetry
+	switch {
+	case r.Copy.State == CopyRuns:
+		return wait(Recovering, "the plan was given up; the copy that is being made still has etcd's data open")
+	case v.Data.State == DataUnknown:
+		return wait(DataNotKnown, "the data directory has not been looked at: %s", v.Data.Detail)
+	case v.Unit.State == UnitDeactivating:
+		return wait(Stopping, "etcd is on its way down")
+	case r.old(v.Data) && (v.Unit.State == UnitInactive || failed):
+		return do(Step{Kind: StepStartUnit, Why: "the plan was given up"})
+	}
+	return do(Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp})
+}
+
 // surviveAlone makes of this host's data a cluster of one: on a copy, which takes the place of the old data once it is
 // whole.
 func surviveAlone(v View) Decision {
@@ -78,6 +109,9 @@ func surviveAlone(v View) Decision {
 			return do(Step{Kind: StepPlaceCopy})
 		case v.Cluster.Reachable && v.Cluster.ID == r.New:
 			return do(Step{Kind: StepEndRecovery, Outcome: Recovered})
+		// Its etcd may never have run: a new disk, or a host that was no member.
+		case r.Snapshot && !v.Unit.EnvReady && (v.Unit.State == UnitInactive || v.Unit.State == UnitFailed):
+			return do(Step{Kind: StepWriteEnv})
 		}
 		return bringUp(v)
 	}
@@ -106,7 +140,8 @@ func surviveAlone(v View) Decision {
 func (r *Recovery) retried(v View) bool { return v.CopiedFor < v.Limits.StartRetry }
 
 // layAside puts this host's old data out of the way, and leaves the rest to the ordinary join. It does so only once the
-// recovered cluster answers: until then this may be the data that people need, should the survivor's be no use.
+// recovered cluster answers: until then this may be the data that people need, should the survivor's be no use. Who has
+// no data waits as well: were the plan given up, this host would belong to a cluster that nobody ever makes.
 func layAside(v View) Decision {
 	r := v.Recovery
 	newer := v.Data.State == DataMember && v.Data.ClusterID == r.New
@@ -116,11 +151,13 @@ func layAside(v View) Decision {
 	if d, runs := stopForRecovery(v); runs {
 		return d
 	}
-	if v.Data.State != DataEmpty && !newer {
-		if !v.Cluster.Reachable || v.Cluster.ID != r.New {
-			return wait(Recovering, "etcd is stopped; its data is moved aside once the recovered cluster %x answers",
-				r.New)
-		}
+	answers := v.Cluster.Reachable && v.Cluster.ID == r.New
+	switch {
+	case v.Data.State == DataEmpty && !answers:
+		return wait(Recovering, "this host has no data, and joins once the recovered cluster %x answers", r.New)
+	case v.Data.State != DataEmpty && !newer && !answers:
+		return wait(Recovering, "etcd is stopped; its data is moved aside once the recovered cluster %x answers", r.New)
+	case v.Data.State != DataEmpty && !newer:
 		return do(Step{Kind: StepLayAside})
 	}
 	return do(Step{Kind: StepEndRecovery, Outcome: Recovered})

@@ -23,6 +23,9 @@ type site struct {
 	made      bool   // the copy lies on the disk, whole
 	noted     bool   // the disk says that this host belongs to the new cluster
 	planned   bool   // the plan stands
+	givenUp   bool   // by a person, before the copy was put in place
+	snapshot  bool   // it goes on with a snapshot
+	env       bool   // etcd's environment is written
 	told      bool   // the recovered cluster says that it goes on in the old one's place
 	serves    uint64 // the cluster that is reached from here by itself, whatever this host does
 	outcome   ReasonCode
@@ -52,8 +55,9 @@ func (s site) view() View {
 	if s.planned {
 		v.Recovery = &Recovery{
 			Plan: "p", Old: oldCluster, New: newCluster, Survivor: s.survivor, Member: 7, Noted: s.noted,
-			Copy: Copy{State: s.copy},
+			Copy: Copy{State: s.copy}, Snapshot: s.snapshot, GivenUp: s.givenUp,
 		}
+		v.Unit.EnvReady = s.env || !s.snapshot
 	}
 	return v
 }
@@ -84,11 +88,14 @@ func (s site) after(step Step) []site {
 		return []site{moved, placed, done}
 	case StepLayAside:
 		done.data = 0
+	case StepWriteEnv:
+		done.env = true
 	case StepStartUnit:
 		done.unit = UnitActive
-		done.both = s.data == oldCluster && s.serves != oldCluster || s.data == 0
+		done.both = s.data == oldCluster && s.serves != oldCluster && !s.givenUp || s.data == 0 ||
+			s.snapshot && !s.env && !s.old()
 	case StepEndRecovery:
-		done.planned, done.outcome = false, step.Outcome
+		done.planned, done.givenUp, done.outcome = false, false, step.Outcome
 		if step.Outcome == Recovered {
 			done.noted, done.told = true, s.survivor
 		}
@@ -105,12 +112,25 @@ func (s site) after(step Step) []site {
 	return []site{done}
 }
 
+// failed tells of an etcd that was started a moment ago, and has failed.
+func (s site) failed() bool { return s.unit == UnitFailed }
+
+func (s site) old() bool { return s.data == oldCluster }
+
 // crashes are what may happen between any two steps: the agent dies and has begun nothing, the host reboots as well and
 // etcd is held, or not if it is not.
 func (s site) crashes() []site {
 	agent, host := s, s
 	agent.copy, host.copy = CopyNone, CopyNone
 	host.unit = UnitInactive
+	if s.planned && !s.givenUp && s.data != newCluster && s.unit != UnitDeactivating {
+		given := s // the copy ends with it
+		given.givenUp = true
+		if given.copy == CopyRuns {
+			given.copy = CopyFailed
+		}
+		return []site{agent, host, given}
+	}
 	return []site{agent, host}
 }
 
@@ -122,6 +142,12 @@ func explore(decide func(View) Decision, begin site) error {
 		s := next[0]
 		next = next[1:]
 		if !s.planned {
+			if s.outcome == RecoveryGivenUp {
+				if s.data == newCluster || s.data == oldCluster && s.unit != UnitActive && !s.failed() {
+					return fmt.Errorf("given up, and not as it was before: %+v", s)
+				}
+				continue
+			}
 			ended = true
 			if s.outcome == Recovered && s.survivor && (s.data != newCluster || !s.noted) {
 				return fmt.Errorf("the survivor has ended without the new cluster's data: %+v", s)
@@ -155,14 +181,22 @@ func explore(decide func(View) Decision, begin site) error {
 // allowed holds the steps to those of a plan.
 func (s site) allowed(step Step) error {
 	switch step.Kind {
-	case StepNone, StepStopForRecovery, StepEndRecovery, StepStartUnit:
+	case StepNone, StepStopForRecovery, StepStartUnit:
 		return nil
+	case StepEndRecovery: // nobody belongs to a cluster that may never be made
+		if step.Outcome != Recovered || s.survivor || s.serves == newCluster {
+			return nil
+		}
 	case StepCopyData, StepPlaceCopy:
-		if s.survivor {
+		if s.survivor && !s.givenUp {
+			return nil
+		}
+	case StepWriteEnv:
+		if s.snapshot && s.data == newCluster {
 			return nil
 		}
 	case StepLayAside:
-		if !s.survivor && s.unit != UnitActive && s.serves == newCluster {
+		if !s.survivor && !s.givenUp && s.unit != UnitActive && s.serves == newCluster {
 			return nil
 		}
 	}
@@ -174,7 +208,16 @@ func begins() []site {
 	for _, survivor := range []bool{true, false} {
 		for _, unit := range []UnitState{UnitActive, UnitInactive, UnitFailed} {
 			for _, serves := range []uint64{0, oldCluster, newCluster} {
-				all = append(all, site{survivor: survivor, data: oldCluster, unit: unit, serves: serves, planned: true})
+				one := site{survivor: survivor, data: oldCluster, unit: unit, serves: serves, planned: true}
+				all = append(all, one)
+				if survivor {
+					one.snapshot = true
+					all = append(all, one)
+				}
+				if unit != UnitActive { // with no data either
+					one.data = 0
+					all = append(all, one)
+				}
 			}
 		}
 	}
@@ -226,6 +269,25 @@ func TestAMistakeInARecoveryIsFound(t *testing.T) {
 			}
 			return d.Step
 		},
+		"etcd is started on a snapshot as it was started before": func(_ View, d Decision) Step {
+			if d.Step.Kind == StepWriteEnv {
+				return Step{Kind: StepStartUnit}
+			}
+			return d.Step
+		},
+		"what was given up goes on": func(v View, d Decision) Step {
+			if v.Recovery.GivenUp {
+				v.Recovery.GivenUp = false
+				return Decide(v).Step
+			}
+			return d.Step
+		},
+		"what was given up leaves etcd down": func(v View, d Decision) Step {
+			if v.Recovery.GivenUp && d.Step.Kind == StepStartUnit {
+				return Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}
+			}
+			return d.Step
+		},
 		"a join goes on meanwhile": func(_ View, d Decision) Step {
 			if d.Step.Kind == StepEndRecovery {
 				return Step{Kind: StepAddLearner}
@@ -246,11 +308,42 @@ func TestAMistakeInARecoveryIsFound(t *testing.T) {
 	}
 }
 
+func TestAnEtcdThatWasDownBeforeThePlanDoesNotStartAtABootBesideTheRecoveredCluster(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		change func(*View)
+		want   Hold
+	}{
+		"old data":                  {func(*View) {}, HoldBack},
+		"whose unit has failed":     {func(v *View) { v.Unit.State = UnitFailed }, HoldBack},
+		"no data":                   {func(v *View) { v.Data = Data{State: DataEmpty} }, HoldBack},
+		"old data, on the survivor": {func(v *View) { v.Recovery.Survivor = true }, HoldBack},
+		"the new cluster's data":    {func(v *View) { v.Data.ClusterID = newCluster }, HoldAsIs},
+		"data that are not known":   {func(v *View) { v.Data.State = DataUnknown }, HoldAsIs},
+		"and the old cluster answers": {func(v *View) {
+			v.Cluster.Reachable, v.Cluster.ID = true, oldCluster
+		}, HoldAsIs},
+		"and the plan is given up":    {func(v *View) { v.Recovery.GivenUp = true }, HoldAsIs},
+		"and it only observes":        {func(v *View) { v.Self.Mode = Observe }, HoldAsIs},
+		"and it runs: a step does it": {func(v *View) { v.Unit.State = UnitActive }, HoldAsIs},
+		"and the recovered cluster is up": {func(v *View) {
+			v.Cluster.Reachable, v.Cluster.ID = true, newCluster
+		}, HoldBack},
+	} {
+		v := site{data: oldCluster, unit: UnitInactive}.view()
+		v.Recovery = &Recovery{Old: oldCluster, New: newCluster}
+		c.change(&v)
+		if got := Decide(v).Notes.Hold; got != c.want {
+			t.Errorf("%s: %v, want %v", what, got, c.want)
+		}
+	}
+}
+
 func TestUnderAPlanNothingElseIsDoneWhateverIsAskedOrInFlight(t *testing.T) {
 	t.Parallel()
 	for _, begin := range begins() {
 		v := begin.view()
-		want := Decide(v).Step
+		want := Decide(v)
 		v.Asked = &Asked{Work: WorkRestart, Stopped: true}
 		v.Removal = &Removal{MemberID: 9}
 		v.Bootstrap.Requested = true
@@ -258,8 +351,9 @@ func TestUnderAPlanNothingElseIsDoneWhateverIsAskedOrInFlight(t *testing.T) {
 		v.Pause = &Pause{By: "root"}
 		v.Rollout = &Rollout{}
 		d := Decide(v)
-		if d.Step.Kind != want.Kind || d.Notes.Hold != HoldAsIs {
-			t.Errorf("%+v: %s instead of %s, hold %v", begin, d.Step.Kind, want.Kind, d.Notes.Hold)
+		if d.Step.Kind != want.Step.Kind || d.Notes.Hold != want.Notes.Hold {
+			t.Errorf("%+v: %s instead of %s, hold %v instead of %v", begin, d.Step.Kind, want.Step.Kind, d.Notes.Hold,
+				want.Notes.Hold)
 		}
 	}
 }

@@ -93,6 +93,7 @@ func removalVetoes() []veto {
 	return []veto{
 		vetoHostConflict(),
 		vetoRemovesLive(),
+		vetoRemovesEarly(),
 		vetoRemovalAtRisk(),
 		vetoOperationInFlight(),
 		vetoLockHeld(),
@@ -104,9 +105,6 @@ func removalVetoes() []veto {
 // the voter answers, or the others would have no quorum without it.
 func AgainstRemoval(v View, r Removal) (Reason, bool) {
 	v.Removal = &r
-	if m, _ := v.memberByID(r.MemberID); !m.Live && !m.Learner { // for how long it has been silent is waited for
-		return vetoed(v, vetoRemovalAtRisk)
-	}
 	return vetoed(v, vetoRemovesLive, vetoRemovalAtRisk)
 }
 
@@ -118,20 +116,24 @@ func (v View) memberByID(id uint64) (Member, bool) {
 	return v.Cluster.Members[i], true
 }
 
-// removesLive tells whether a voter that answers would be removed, and nobody has said that it may be. One that has
-// only just fallen silent may be starting again.
+// removesLive tells whether a voter that answers would be removed, and nobody has said that it may be.
 func removesLive(v View) (string, bool) {
 	m, listed := v.memberByID(v.Removal.MemberID)
-	switch {
-	case !listed || m.Learner || v.Removal.Live:
+	if !listed || m.Learner || v.Removal.Live || !m.Live {
 		return "", false
-	case m.Live:
-		return "voter " + m.label() + " answers", true
-	case m.DownFor < v.Limits.LockTTL:
-		return fmt.Sprintf("voter %s has not answered for %s; it is taken for gone after %s", m.label(),
-			m.DownFor.Round(100*time.Millisecond), v.Limits.LockTTL), true
 	}
-	return "", false
+	return "voter " + m.label() + " answers", true
+}
+
+// removesEarly tells of a voter that has only just fallen silent, and may be starting again; or whose silence this
+// agent has only just begun to watch, since it was started itself.
+func removesEarly(v View) (string, bool) {
+	m, listed := v.memberByID(v.Removal.MemberID)
+	if !listed || m.Learner || v.Removal.Live || m.Live || m.DownFor >= v.Limits.LockTTL {
+		return "", false
+	}
+	return fmt.Sprintf("voter %s has not answered for %s; it is taken for gone after %s", m.label(),
+		m.DownFor.Round(100*time.Millisecond), v.Limits.LockTTL), true
 }
 
 // removalAtRisk tells whether the voters that are left would have no quorum of their own, or lose their spare failure
@@ -229,6 +231,10 @@ func carryRemoval(v View) Decision {
 	}
 	if r, holds := vetoed(v, vetoRemovesLive, vetoRemovalAtRisk); holds {
 		return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
+	}
+	// An agent that was started again meanwhile counts the silence anew. That ends nothing: a voter's return does.
+	if r, holds := vetoed(v, vetoRemovesEarly); holds {
+		return Decision{Reasons: []Reason{r}}
 	}
 	if best, found := bestVoter(v, m.PeerURL); found && m.Leader && !m.Learner {
 		if v.Failed.Kind == StepMoveLeader && v.Op.WrittenFor > v.Limits.HandOver {

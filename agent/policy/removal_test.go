@@ -157,6 +157,21 @@ func TestARemovalIsEndedBeforeEtcdIsToldWhenSomethingHasChanged(t *testing.T) {
 	}
 }
 
+func TestARemovalWaitsForTheSilenceOfAVoterToBeLongEnough(t *testing.T) {
+	t.Parallel()
+	v := removalView()
+	inRemoval(&v, PhaseBegun)
+	v.Cluster.Members[2].DownFor = 3 * time.Second // this agent was started again and counts anew
+	d := Decide(v)
+	if d.Step.Kind != StepNone || len(d.Reasons) != 1 || d.Reasons[0].Code != MemberLive {
+		t.Fatalf("silent for 3 s: got %+v", d)
+	}
+	v.Cluster.Members[2].DownFor = v.Limits.LockTTL
+	if d := Decide(v); d.Step.Kind != StepSetPhase {
+		t.Fatalf("silent for the time of the lock: got %+v", d)
+	}
+}
+
 // leads makes the member that goes a live leader.
 func leads(v *View) {
 	aliveAgain(v)

@@ -23,10 +23,11 @@ type RequestNote struct {
 	Change RequestChange
 	Code   ReasonCode // with which it ends
 	Text   string
+	Guard  Hold // what the start guard is to be before it ends
 }
 
 // workOver tells whether the host need not be taken down any more for what was asked.
-func (a *Asked) workOver() bool { return a.Ended || a.Work == WorkReboot && a.Rebooted }
+func (a *Asked) workOver() bool { return a.Work.over(a.Ended, a.Rebooted) }
 
 // noteRequest brings what was asked in line with what was seen. It notes that the operation has been seen, so that one
 // that is gone later is known to be released; it ends what is over and has no operation any more, and what a rollout
@@ -50,16 +51,20 @@ func noteRequest(v View, step Step) RequestNote {
 	case v.owns(KindCycle) && !a.Seen && !a.Ended: // of one that is over, the end is on its way
 		return RequestNote{Change: RequestSeen}
 	case own, a.Noted: // its record is gone, and it is not
-	case a.Seen && !a.Ended && (!a.Stopped || up && a.Work != WorkMaintenance):
-		return RequestNote{RequestEnds, Withdrawn, "its operation was released"}
+	case a.Seen && !a.Ended && (!a.Stopped || up && !a.Work.info().byWord):
+		return ends(Withdrawn, "its operation was released")
 	case a.workOver() && (up || !listed || !a.Stopped) && !v.Lock.Mine && !v.cannotRead(RecordLock):
-		return RequestNote{RequestEnds, Cycled, "its operation has ended"}
+		return ends(Cycled, "its operation has ended")
 	case a.TooLate:
-		return RequestNote{RequestEnds, Withdrawn, "the machine was rebooted before its turn had come"}
+		return ends(Withdrawn, "the machine was rebooted before its turn had come")
 	case halted(v):
-		return RequestNote{RequestEnds, Withdrawn, "the rollout that asked for it does not go on"}
+		return ends(Withdrawn, "the rollout that asked for it does not go on")
 	}
 	return RequestNote{}
+}
+
+func ends(code ReasonCode, text string) RequestNote {
+	return RequestNote{Change: RequestEnds, Code: code, Text: text}
 }
 
 // halted tells whether the rollout that asked for this host's turn, which has not come, does not go on: it is paused,
@@ -89,9 +94,11 @@ func turnIn(v View) RequestChange {
 		v.Self.Mode != Manage || v.Self.Conflict != "" || v.foreign(),
 		RolloutNext(v, r.Waiting) != v.Self.ID:
 		return RequestStays
+	case waitsForSnapshot(v):
+		return RequestStays
 	case !r.Due:
 		return RequestAgain
-	case r.Work != WorkRestart && r.Work != WorkReboot && r.Work != WorkCommand:
+	case !r.Work.info().rolls:
 		return RequestTooNew
 	}
 	return RequestTurn

@@ -28,7 +28,7 @@ func StateOf(v View) RequestState {
 	switch {
 	case mayRun(v), a.Command.State == HooksDue && down && v.Cluster.Reachable && !a.Over:
 		return RequestWorking
-	case a.Over && (own || a.Stopped), own && v.Op.Phase == PhaseBack, down && a.Work == WorkCommand:
+	case a.Over && (own || a.Stopped), own && v.Op.Phase == PhaseBack, down && a.Work.RunsProgram():
 		return RequestReturning
 	case down:
 		return RequestSafe

@@ -6,6 +6,7 @@ package policy
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // Rollout takes one host after another down for the same work.
@@ -15,6 +16,9 @@ type Rollout struct {
 	Runs    bool     // it is neither paused nor stopped, aborted or done
 	Waiting []string // the hosts that wait for their turn
 	Due     bool     // by its own disk this host has not had its turn since the rollout was last let go on
+	Upgrade string   // the version of etcd that shall run afterwards; empty when it is for something else
+	Bare    bool     // a person wants no snapshot before it
+	Began   time.Duration
 }
 
 // RolloutNext gives the host of a rollout that is taken down next, among those that wait: first the

@@ -13,7 +13,7 @@ import (
 func TestARolloutTakesSickHostsFirstThenThoseWithoutAVoteAndTheLeaderLast(t *testing.T) {
 	t.Parallel()
 	host := func(id string, state health.State) Host {
-		return Host{ID: id, Name: id, PeerURL: peerPrefix + id, Manage: true, Health: state}
+		return Host{ID: id, Name: id, PeerURL: peerPrefix + id, Manage: true, Stores: true, Health: state}
 	}
 	v := View{
 		Hosts: []Host{

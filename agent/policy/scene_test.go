@@ -22,7 +22,7 @@ func voter(n uint64, name string) Member {
 func ready(name string, role Role) Host {
 	return Host{
 		ID: name, Name: name, PeerURL: peerPrefix + name, Role: role, Health: health.OK, Qualified: true,
-		Manage: true,
+		Manage: true, Stores: true,
 	}
 }
 

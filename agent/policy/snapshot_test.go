@@ -23,6 +23,7 @@ func guarded() View {
 		})
 		v.Hosts = append(v.Hosts, Host{
 			ID: url, PeerURL: url, Role: role, Health: health.OK, P99: time.Duration(5-i) * time.Millisecond,
+			Stores: true,
 		})
 	}
 	return v

@@ -54,6 +54,8 @@ type StepInfo struct {
 	Locked bool
 	// Calls bounds the step: its context ends after the time that so many calls may take.
 	Calls int
+	// Guard is what the start guard is to be before it begins; a take-down says it by what it is for.
+	Guard Hold
 	Doing string // for people: "quorumd is …"
 }
 
@@ -72,37 +74,46 @@ const (
 // Steps declares all steps.
 func Steps() []StepInfo {
 	return []StepInfo{
-		{StepTakeLock, false, quick, "taking the lock"},
-		{StepReleaseLock, false, quick, "giving the lock back"},
-		{StepBeginJoin, true, quick, "recording the join"},
-		{StepMoveDataAside, true, quick, "moving the old data directory aside"},
-		{StepAddLearner, true, member, "adding this host to the cluster as a learner"},
-		{StepWriteEnv, false, orders, "writing etcd's environment"},
-		{StepStartUnit, false, orders, "starting etcd"},
-		{StepStopUnit, false, orders, "stopping etcd, which is no member of the cluster any more"},
-		{StepPromote, true, member, "promoting the learner to voter"},
-		{StepSetPhase, true, quick, "recording how far the operation is"},
-		{StepRollBack, true, quick, "giving the join up"},
-		{StepRemoveLearner, true, member, "removing the learner of a join that was given up"},
-		{StepEndOp, true, quick, "ending the operation"},
-		{StepFinishBootstrap, false, quick, "recording that the cluster exists"},
-		{StepBeginCycle, true, quick, "recording that this host is taken down"},
-		{StepRunHooks, true, order, "running the hooks"},
-		{StepMoveLeader, true, member, "moving the leadership"},
-		{StepGiveWay, false, member, "handing the leadership over"},
-		{StepRestartUnit, true, order, "restarting etcd"},
-		{StepTakeDown, true, order, "stopping etcd"},
-		{StepReboot, true, quick, "rebooting the machine"},
-		{StepRunCommand, true, order, "running the command"},
-		{StepRecordAgain, true, quick, "recording again that this host is taken down"},
-		{StepBeginRemoval, true, quick, "recording that a member is to be removed"},
-		{StepRemoveMember, true, member, "removing a member for good"},
-		{StepBeginReplace, true, quick, "recording that this host takes the place of a voter"},
-		{StepStopForRecovery, false, orders, "stopping etcd, for the recovery"},
-		{StepCopyData, false, quick, "beginning to copy the survivor's data"},
-		{StepPlaceCopy, false, orders, "moving the old data aside and the copy in their place"},
-		{StepLayAside, false, orders, "moving the old data aside, for the recovery"},
-		{StepEndRecovery, false, orders, "ending the recovery on this host"},
+		{Kind: StepTakeLock, Calls: quick, Doing: "taking the lock"},
+		{Kind: StepReleaseLock, Calls: quick, Doing: "giving the lock back"},
+		{Kind: StepBeginJoin, Locked: true, Calls: quick, Doing: "recording the join"},
+		{Kind: StepMoveDataAside, Locked: true, Calls: quick, Doing: "moving the old data directory aside"},
+		{Kind: StepAddLearner, Locked: true, Calls: member, Doing: "adding this host to the cluster as a learner"},
+		{Kind: StepWriteEnv, Calls: orders, Doing: "writing etcd's environment"},
+		{Kind: StepStartUnit, Calls: orders, Guard: HoldNot, Doing: "starting etcd"},
+		{Kind: StepStopUnit, Calls: orders, Doing: "stopping etcd, which is no member of the cluster any more"},
+		{Kind: StepPromote, Locked: true, Calls: member, Doing: "promoting the learner to voter"},
+		{Kind: StepSetPhase, Locked: true, Calls: quick, Doing: "recording how far the operation is"},
+		{Kind: StepRollBack, Locked: true, Calls: quick, Doing: "giving the join up"},
+		{
+			Kind: StepRemoveLearner, Locked: true, Calls: member,
+			Doing: "removing the learner of a join that was given up",
+		},
+		{Kind: StepEndOp, Locked: true, Calls: quick, Doing: "ending the operation"},
+		{Kind: StepFinishBootstrap, Calls: quick, Doing: "recording that the cluster exists"},
+		{Kind: StepBeginCycle, Locked: true, Calls: quick, Doing: "recording that this host is taken down"},
+		{Kind: StepRunHooks, Locked: true, Calls: order, Doing: "running the hooks"},
+		{Kind: StepMoveLeader, Locked: true, Calls: member, Doing: "moving the leadership"},
+		{Kind: StepGiveWay, Calls: member, Doing: "handing the leadership over"},
+		{Kind: StepRestartUnit, Locked: true, Calls: order, Doing: "restarting etcd"},
+		{Kind: StepTakeDown, Locked: true, Calls: order, Doing: "stopping etcd"},
+		{Kind: StepReboot, Locked: true, Calls: quick, Doing: "rebooting the machine"},
+		{Kind: StepRunCommand, Locked: true, Calls: order, Doing: "running the command"},
+		{Kind: StepRecordAgain, Locked: true, Calls: quick, Doing: "recording again that this host is taken down"},
+		{Kind: StepBeginRemoval, Locked: true, Calls: quick, Doing: "recording that a member is to be removed"},
+		{Kind: StepRemoveMember, Locked: true, Calls: member, Doing: "removing a member for good"},
+		{
+			Kind: StepBeginReplace, Locked: true, Calls: quick,
+			Doing: "recording that this host takes the place of a voter",
+		},
+		{
+			Kind: StepStopForRecovery, Calls: orders, Guard: HoldBack,
+			Doing: "stopping etcd, for the recovery",
+		},
+		{Kind: StepCopyData, Calls: quick, Guard: HoldBack, Doing: "beginning to copy the survivor's data"},
+		{Kind: StepPlaceCopy, Calls: orders, Doing: "moving the old data aside and the copy in their place"},
+		{Kind: StepLayAside, Calls: orders, Guard: HoldBack, Doing: "moving the old data aside, for the recovery"},
+		{Kind: StepEndRecovery, Calls: orders, Doing: "ending the recovery on this host"},
 	}
 }
 
@@ -129,6 +140,7 @@ type Step struct {
 	// remove-member, begin-replace: who goes
 	MemberID uint64
 	New      bool // write-environment: for a new cluster
+	Guard    Hold // what the start guard is to be before it begins; Decide sets it
 	Outcome  ReasonCode
 	Why      string // for people and for the history
 }

@@ -87,7 +87,7 @@ func handOver(v View) (Decision, bool) {
 	best, found := bestVoter(v, v.Self.PeerURL)
 	failing := v.Failed.Kind == StepMoveLeader && v.Op.WrittenFor > v.Limits.HandOver
 	switch {
-	case failing && v.Asked.Work == WorkMaintenance:
+	case failing && v.Asked.Work.info().byWord:
 		return Decision{}, false
 	case failing:
 		d := wait(LeaderStays, "for %s: %s", v.Op.WrittenFor.Round(time.Second), v.Failed.Text)

@@ -45,6 +45,7 @@ func vetoLearnerUnsettled() veto    { return veto{LearnerUnsettled, false, learn
 func vetoNotSettled() veto          { return veto{Settling, false, notSettled} }
 func vetoCycleQueued() veto         { return veto{CycleQueued, false, cycleQueued} }
 func vetoRemovesLive() veto         { return veto{MemberLive, false, removesLive} }
+func vetoRemovesEarly() veto        { return veto{MemberLive, false, removesEarly} }
 func vetoRemovalAtRisk() veto       { return veto{QuorumAtRisk, false, removalAtRisk} }
 func vetoListUnsettled() veto       { return veto{Settling, false, listUnsettled} }
 func vetoTooOld() veto              { return veto{VersionUnsafe, true, tooOld} }
@@ -68,4 +69,7 @@ func vetoLeaderSlow() veto          { return veto{LeaderSlow, true, leaderSlowTe
 func vetoVoterSick() veto           { return veto{VoterSick, false, voterSick} }
 func vetoBackupOld() veto           { return veto{BackupOld, false, backupOld} }
 func vetoBackupFailed() veto        { return veto{BackupFailed, false, backupFailed} }
+func vetoRestoreUnproven() veto     { return veto{RestoreUnproven, false, restoreUnproven} }
+func vetoRestoreFailed() veto       { return veto{RestoreFailed, false, restoreFailed} }
+func vetoSnapshotFirst() veto       { return veto{SnapshotFirst, false, snapshotFirst} }
 func vetoSurplus() veto             { return veto{VotersSurplus, false, surplus} }

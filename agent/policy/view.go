@@ -46,7 +46,7 @@ type View struct {
 	Failed     Failed        // the step that failed when it was last tried, if there is one
 	// Resting tells that this host is a spare which others go before: the members' answers and Hosts
 	// may be of a while ago, unless Looked says that they are of this round. Of a host that does not
-	// rest the members have answered in this round.
+	// rest the members have answered in this round; or, while all is quiet (see QuietTurns), in the turn before.
 	Resting, Looked bool
 	// PromotionPending tells that this agent has asked for a promotion so short a time ago that it may
 	// still land, whatever was answered.
@@ -276,7 +276,9 @@ type Host struct {
 	Sees             []Sight       // the other members, of a host that is a member or that decides
 	// MemberLostFor is since when it has said that its own member can never come back; 0 when it does not.
 	MemberLostFor time.Duration
-	Ails          Ails // what speaks against it
+	Ails          Ails         // what speaks against it
+	Drills        DrillAbility // whether it can prove snapshots
+	Stores        bool         // its configuration names a place for snapshots
 }
 
 // Lock is the lock as this host sees it.

@@ -33,7 +33,7 @@ func (p *Publisher) viewOf(r *round.Round, k *local.Request) policy.View {
 	if r.Request == nil || !r.Request.Since.Equal(k.Since) { // the program is that of something else
 		now.Command = policy.Hooks{}
 	}
-	now.Work, now.Over, now.Stopped = k.Work, k.IsOver(p.opt.BootID), k.Stopped
+	now.Work, now.Over, now.Stopped = k.Work, k.Standing(p.opt.BootID).Done(), k.Stopped
 	v.Asked = &now
 	return v
 }

@@ -236,7 +236,7 @@ func (j *Journal) Read(ctx context.Context, limit int) ([]control.HistoryLine, e
 	for _, pair := range slices.Backward(found.Pairs) {
 		l, err := record.Decode[record.Line](pair.Value)
 		if err != nil {
-			j.opt.Logger.Debug("line of the history not read", "key", pair.Key, "bytes",
+			j.opt.Logger.Debug("cannot read a line of the history", "key", pair.Key, "bytes",
 				max(len(pair.Value), pair.Oversized), "error", err)
 			continue // written by another version; the rest is still worth reading
 		}

@@ -103,7 +103,8 @@ type gauge struct {
 
 // gauges declares all of them. What is not known is left out rather than shown as zero.
 func gauges() []gauge {
-	return slices.Concat(hostGauges(), pluginGauges(), turnGauges(), clusterGauges(), backupGauges(), networkGauges())
+	return slices.Concat(hostGauges(), pluginGauges(), turnGauges(), clusterGauges(), backupGauges(), restoreGauges(),
+		networkGauges())
 }
 
 // hostGauges tell of this agent and this host.
@@ -297,10 +298,7 @@ func readRole(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 }
 
 func readMaintenance(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
-	for _, work := range []policy.Work{
-		policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot,
-		policy.WorkCommand,
-	} {
+	for _, work := range policy.Works() {
 		emit(truth(r != nil && r.View.Asked != nil && r.View.Asked.Work == work), string(work))
 	}
 }

@@ -51,17 +51,87 @@ func backupGauges() []gauge {
 	}
 }
 
+// restoreGauges tell of the snapshots that were proven to restore.
+func restoreGauges() []gauge {
+	return []gauge{
+		{
+			"quorumd_restore_interval_seconds",
+			"How old the last proof of a restore may get, by backup.drill; not there when that is off, and when no " +
+				"host has the key to read what is encrypted.", nil,
+			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+				if r != nil && r.View.Backup.Drill.Every > 0 && !r.Decision.Notes.Drill.Sealed {
+					emit(r.View.Backup.Drill.Every.Seconds())
+				}
+			},
+		},
+		{
+			"quorumd_restore_age_seconds",
+			"Age of the last proof that a snapshot restores; while there is none, since this agent looks for one.",
+			nil,
+			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+				if r == nil || !r.View.Cluster.Reachable {
+					return
+				}
+				if d := r.View.Backup.Drill; d.Proven || d.Every > 0 {
+					emit(d.Age.Seconds())
+				}
+			},
+		},
+		{
+			"quorumd_restore_proven_timestamp_seconds",
+			"When a snapshot was last proven to restore, since 1970; not there when none was.", nil,
+			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+				if r != nil && r.Drill != nil && !r.Drill.Proven.IsZero() {
+					emit(float64(r.Drill.Proven.Unix()))
+				}
+			},
+		},
+		{
+			"quorumd_restore_seconds",
+			"How long the last proof of a restore took, with reading the snapshot from the store.", nil,
+			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+				if r != nil && r.Drill != nil && r.Drill.Took > 0 {
+					emit(r.Drill.Took)
+				}
+			},
+		},
+		{
+			"quorumd_restore_failed", "1 when the last snapshot that was to be proven was not.", nil,
+			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
+				if r != nil && r.View.Cluster.Reachable {
+					emit(truth(r.View.Backup.Drill.Failed != nil))
+				}
+			},
+		},
+	}
+}
+
 // backupStatus shows the cluster's snapshots; nil where there are none and none are taken.
 func backupStatus(r *round.Round) *control.Backup {
-	note, b := r.Decision.Notes.Backup, r.Backup
-	if note == (policy.BackupNote{}) && (b == nil || b.Saved.IsZero() && b.Failed.IsZero()) {
+	note, b, drill := r.Decision.Notes.Backup, r.Backup, drillStatus(r)
+	if note == (policy.BackupNote{}) && drill == nil && (b == nil || b.Saved.IsZero() && b.Failed.IsZero()) {
 		return nil
 	}
-	out := &control.Backup{Next: note.Text}
+	out := &control.Backup{Next: note.Text, Drill: drill}
 	if b != nil {
 		out.Name, out.Revision, out.Host, out.Size = b.Name, b.Revision, b.Host, b.Size
 		out.FailedHost, out.Cause = b.FailedHost, b.Cause
 		out.Saved, out.Failed = present(b.Saved), present(b.Failed)
+	}
+	return out
+}
+
+// drillStatus shows how the last restores were proven; nil where none were and none are.
+func drillStatus(r *round.Round) *control.Drill {
+	note, d := r.Decision.Notes.Drill, r.Drill
+	if note == (policy.DrillNote{}) && (d == nil || d.Proven.IsZero() && d.Failed.IsZero()) {
+		return nil
+	}
+	out := &control.Drill{Next: note.Text}
+	if d != nil {
+		out.Name, out.Host, out.Revision, out.Keys = d.Name, d.Host, d.Revision, d.Keys
+		out.Etcd, out.TookSeconds, out.FailedHost, out.Cause = d.Etcd, d.Took, d.FailedHost, d.Cause
+		out.Proven, out.Failed = present(d.Proven), present(d.Failed)
 	}
 	return out
 }

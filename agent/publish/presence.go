@@ -26,18 +26,19 @@ import (
 // presence keeps this host's record in etcd. It is written when what it says changes, and its
 // lease is renewed from the loop, so that the record of a loop that hangs goes away.
 type presence struct {
-	opt     Options
-	keys    record.Keys
-	log     *slog.Logger
-	lease   clientv3.LeaseID // or 0; what else stands for as long as this agent runs may hang on it
-	written record.Host
-	renewed time.Duration
-	p99     float64       // of the disk, as last published
-	p99At   time.Duration // and when that last changed
-	p99Of   health.State  // and with which verdict
-	sights  sights
-	files   *local.State
-	noting  beside.Look[struct{}]
+	opt       Options
+	keys      record.Keys
+	log       *slog.Logger
+	lease     clientv3.LeaseID // or 0; what else stands for as long as this agent runs may hang on it
+	written   record.Host
+	writtenAt int64 // the revision of that
+	renewed   time.Duration
+	p99       float64       // of the disk, as last published
+	p99At     time.Duration // and when that last changed
+	p99Of     health.State  // and with which verdict
+	sights    sights
+	files     *local.State
+	noting    beside.Look[struct{}]
 }
 
 // newPresence makes one that has written nothing yet.
@@ -83,11 +84,12 @@ func (p *presence) publish(ctx context.Context, r *round.Round) {
 		return // what stands in etcd is not known well enough to write over it
 	}
 	own := p.record(r)
-	if r.OwnHost != nil && p.lease != 0 && reflect.DeepEqual(own, p.written) {
+	// A word that was told while nothing was read may take effect late, and stand where a newer record stood.
+	if r.OwnHost != nil && p.lease != 0 && r.OwnHostAt == p.writtenAt && reflect.DeepEqual(own, p.written) {
 		return
 	}
 	if err := p.write(ctx, own, r.OwnHostAt); err != nil {
-		p.log.Warn("own record not written", "error", err)
+		p.log.Warn("cannot write this host's own record", "error", err)
 	}
 }
 
@@ -132,7 +134,7 @@ func (p *presence) write(ctx context.Context, own record.Host, seen int64) error
 		return err
 	}
 	if answer.Succeeded {
-		p.written = own
+		p.written, p.writtenAt = own, answer.Header.GetRevision()
 	}
 	return nil
 }
@@ -160,7 +162,7 @@ func (p *presence) tellVerdict(ctx context.Context, r *round.Round) {
 	}
 	value, err := record.Encode(own)
 	if err != nil {
-		p.log.Warn("own verdict not told", "error", err)
+		p.log.Warn("cannot tell the others this host's verdict", "error", err)
 		return
 	}
 	key := p.keys.Host(p.opt.Config.Host.ID)
@@ -170,9 +172,9 @@ func (p *presence) tellVerdict(ctx context.Context, r *round.Round) {
 	switch {
 	case err != nil: // it may take effect all the same, so what stands there is not known
 		p.written.Health = ""
-		p.log.Debug("own verdict not known to be told", "error", err)
+		p.log.Debug("this host's verdict was told, and no answer came", "error", err)
 	case answer.Succeeded:
-		p.written = own
+		p.written, p.writtenAt = own, answer.Header.GetRevision()
 	}
 }
 
@@ -191,7 +193,7 @@ func (p *presence) leave(ctx context.Context) {
 		return
 	}
 	if err := p.opt.Etcd.Revoke(ctx, p.lease); err != nil {
-		p.log.Debug("presence not taken back, it ends by itself", "error", err)
+		p.log.Debug("cannot take back this host's presence; it ends with its lease", "error", err)
 	}
 }
 
@@ -210,6 +212,11 @@ func (p *presence) record(r *round.Round) record.Host {
 	h.Turn, h.EtcdFsync = r.Turn(), r.EtcdFsync.Seconds()
 	h.Sees = p.sights.steady(r)
 	h.MemberLost = policy.OwnMemberLost(v)
+	b := c.Backup
+	h.Stores = b.Store.Directory != "" || b.Store.S3 != nil
+	if b.Drill > 0 {
+		h.Drills = string(policy.CanDrill(v, h.Stores, len(b.EncryptTo) == 0 || b.IdentityFile != ""))
+	}
 	if h.Answers = p.written.Answers; p.asks(r) && answersNow(r) {
 		h.Answers = r.OpAt
 	}

@@ -10,10 +10,14 @@ import (
 
 // RecoveryOf shows a plan that is in force here.
 func RecoveryOf(k *local.Recovery) control.Recovery {
-	return control.Recovery{
+	shown := control.Recovery{
 		Plan: k.Plan, Survivor: k.Survivor, Alone: k.Alone, Old: k.Old.String(), New: k.New.String(), By: k.By,
-		Since: k.Since,
+		Since: k.Since, GivenUp: k.GivenUp,
 	}
+	if k.Snapshot != nil {
+		shown.Snapshot = k.Snapshot.String()
+	}
+	return shown
 }
 
 func (p *Publisher) recoveryStatus() (now *control.Recovery, end *control.RecoveryEnd) {

@@ -109,7 +109,7 @@ func decisionStatus(r *round.Round) (control.Next, []control.Reason) {
 			Caution: slices.Contains(cautions, reason),
 
 			Code: string(reason.Code), Text: reason.Text, Remedy: policy.Remedy(r.View, reason.Code),
-			Since: r.Wall.Add(-r.ReasonFor[reason.Code]),
+			Since: r.Wall.Add(-r.ReasonFor[reason.Code]), Progress: progressOf(r, reason),
 		})
 	}
 	return next, reasons
@@ -258,6 +258,11 @@ func (p *Publisher) healthStatus(r *round.Round) control.Health {
 	}
 	out.Disk.LeftOut, out.Disk.Samples = uint64(verdict.Figures.LeftOut), uint64(verdict.Figures.Samples)
 	out.Devices = devices(verdict.Figures.Devices)
+	for _, c := range verdict.Figures.Certificates {
+		out.Certificates = append(out.Certificates, control.Certificate{
+			Of: string(c.Of), Name: c.Name, Until: c.Until, State: c.State().String(),
+		})
+	}
 	age, op := p.opt.Probe.InFlight()
 	out.Disk.InFlightSeconds, out.Disk.InFlightOp = age.Seconds(), op
 	if u := r.Reading.Usage; u != nil {

@@ -128,3 +128,16 @@ func (a accounts) nameOf(uid uint32) string {
 	}
 	return strconv.FormatUint(uint64(uid), 10)
 }
+
+// Group gives the number of a group of this host, and whether there is one of that name.
+func Group(name string) (gid uint32, ok bool, err error) {
+	a, err := readAccounts("/etc/passwd", "/etc/group")
+	if err != nil {
+		return 0, false, err
+	}
+	i := slices.IndexFunc(a.groups, func(g account) bool { return g.name == name })
+	if i < 0 {
+		return 0, false, nil
+	}
+	return a.groups[i].id, true, nil
+}

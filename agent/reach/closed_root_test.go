@@ -6,10 +6,14 @@
 package reach
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
 func TestWhatIsClosedToTheUserOfTheServiceIsFoundByRoot(t *testing.T) {
@@ -61,5 +65,56 @@ func TestWhatIsClosedToTheUserOfTheServiceIsFoundByRoot(t *testing.T) {
 	}
 	if said := look(); strings.Contains(said, "permission denied") || !strings.Contains(said, "is not PEM") {
 		t.Errorf("what is its own: %s", said)
+	}
+}
+
+func TestAKeyThatIsClosedToEtcdsUserIsFoundByRoot(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Fatal("cannot look as nobody: run the test as root")
+	}
+	dir, err := os.MkdirTemp("/tmp", "reach")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ca, err := testbed.NewCA(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := ca.Issue("n1", testbed.CertOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, public := range []string{files.CA, files.Cert} {
+		if err := os.Chmod(public, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := config.Parse("quorumd.yaml", fmt.Appendf(nil, `
+host: {name: n1}
+cluster: {name: prod, endpoints: ["https://127.0.0.1:2379"], tls: {ca: %[1]s}}
+etcd:
+  {clientURL: "https://127.0.0.1:2379", peerURL: "https://127.0.0.1:2380", tls: {ca: %[1]s, cert: %[2]s, key: %[3]s}}
+`, files.CA, files.Cert, files.Key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := LookEtcd(t.Context(), c, "nobody")
+	if err != nil || len(problems) != 2 || problems[0].Key != "etcd.tls.key" || problems[1].Key != "etcd.tls.peerKey" ||
+		!strings.Contains(problems[0].Message, "let etcd's user read it") {
+		t.Fatalf("%v, %v", problems, err)
+	}
+	if err := os.Chown(files.Key, 0, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(files.Key, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if problems, err := LookEtcd(t.Context(), c, "nobody"); err != nil || len(problems) != 0 {
+		t.Errorf("what its group may read: %v, %v", problems, err)
 	}
 }

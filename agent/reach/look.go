@@ -4,6 +4,7 @@
 package reach
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,13 +65,21 @@ func ServiceUser(ctx context.Context, file string) string {
 	if name != "quorumd" {
 		unit = "quorumd@" + name + ".service"
 	}
+	return unitUser(ctx, unit, DefaultUser)
+}
+
+// EtcdUser gives the user that runs a unit of etcd: what systemd says, or etcd.
+func EtcdUser(ctx context.Context, unit string) string { return unitUser(ctx, unit, "etcd") }
+
+// unitUser gives the user of a unit, or another one where there is no such unit.
+func unitUser(ctx context.Context, unit, otherwise string) string {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	c := exec.CommandContext(ctx, "systemctl", "show", "--property=LoadState", "--property=User", "--", unit)
 	c.WaitDelay = time.Second
 	out, err := c.Output()
 	if err != nil || !strings.Contains(string(out), "LoadState=loaded\n") {
-		return DefaultUser
+		return otherwise
 	}
 	for line := range strings.Lines(string(out)) {
 		if user, ok := strings.CutPrefix(strings.TrimSpace(line), "User="); ok && user != "" {
@@ -87,6 +96,21 @@ func Look(ctx context.Context, file, user string) ([]config.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
+	return lookAs(ctx, user, nil, path)
+}
+
+// LookEtcd gives what etcd's user finds wrong with the files of etcd.tls. Like Look, it is for root. That user need not
+// be able to read the configuration: it is told what stands there.
+func LookEtcd(ctx context.Context, c config.Config, user string) ([]config.Problem, error) {
+	text, err := c.YAML()
+	if err != nil {
+		return nil, err
+	}
+	return lookAs(ctx, user, text)
+}
+
+// lookAs has a child look with the eyes of a user. It reads the text from its standard input.
+func lookAs(ctx context.Context, user string, text []byte, args ...string) ([]config.Problem, error) {
 	accounts, err := readAccounts("/etc/passwd", "/etc/group")
 	if err != nil {
 		return nil, err
@@ -97,8 +121,8 @@ func Look(ctx context.Context, file, user string) ([]config.Problem, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	c := exec.CommandContext(ctx, "/proc/self/exe", Command, path)
-	c.Dir = "/"
+	c := exec.CommandContext(ctx, "/proc/self/exe", append([]string{Command}, args...)...)
+	c.Dir, c.Stdin = "/", bytes.NewReader(text)
 	c.Env = []string{} // nothing of root's
 	c.SysProcAttr = &syscall.SysProcAttr{
 		Setsid:     true, // root's terminal is not for that user, who may trace the child
@@ -169,12 +193,28 @@ func run(ctx context.Context, c *exec.Cmd) ([]byte, error) {
 	}
 }
 
-// ChildMain is the child: it looks at the file it is told, as the user it is, and writes what is wrong.
-func ChildMain(args []string, stdout io.Writer) error {
-	if len(args) != 1 {
-		return errors.New("a file is expected")
+// ChildMain is the child: it looks at the file it is told, as the user it is, and writes what is wrong. Without a file
+// it looks at etcd's files of the configuration that it reads.
+func ChildMain(args []string, stdin io.Reader, stdout io.Writer) error {
+	switch len(args) {
+	case 0:
+		return json.NewEncoder(stdout).Encode(lookEtcd(stdin))
+	case 1:
+		return json.NewEncoder(stdout).Encode(look(args[0]))
 	}
-	return json.NewEncoder(stdout).Encode(look(args[0]))
+	return errors.New("one file is expected, or none")
+}
+
+func lookEtcd(stdin io.Reader) []config.Problem {
+	text, err := io.ReadAll(io.LimitReader(stdin, config.MaxFileSize+1))
+	if err != nil {
+		return problemsOf(err)
+	}
+	c, err := config.Parse("", text)
+	if err != nil {
+		return problemsOf(err)
+	}
+	return problemsOf(c.CheckEtcdFiles())
 }
 
 func look(file string) []config.Problem {

@@ -21,7 +21,7 @@ import (
 // TestMain also is the child that looks.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == Command {
-		if err := ChildMain(os.Args[2:], os.Stdout); err != nil {
+		if err := ChildMain(os.Args[2:], os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

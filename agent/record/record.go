@@ -70,8 +70,12 @@ type Host struct {
 	// know about.
 	Sees []Sight `json:"sees,omitempty"`
 	// MemberLost tells that its member can never come back: what that has acknowledged does not lie there any more.
-	MemberLost bool  `json:"memberLost,omitempty"`
-	Extra      Extra `json:"-"`
+	MemberLost bool `json:"memberLost,omitempty"`
+	// Drills tells whether the host can prove snapshots: [DrillReady] or [DrillSealed]; empty when it cannot.
+	Drills string `json:"drills,omitempty"`
+	// Stores tells that its configuration names a place for snapshots.
+	Stores bool  `json:"stores,omitempty"`
+	Extra  Extra `json:"-"`
 }
 
 // Sight is how a host reaches a member. The states are named by package network; one that is empty is not known.
@@ -211,7 +215,7 @@ func (id *MemberID) UnmarshalJSON(b []byte) error {
 // kind is one of the record types. The extra fields are reached through it so that encode
 // and decode are written once.
 type kind interface {
-	Host | Lock | Op | Pause | Queue | Rollout | Release | Repairs | Recovered | Backup | Saving | Line
+	Host | Lock | Op | Pause | Queue | Rollout | Release | Repairs | Recovered | Backup | Saving | Drill | Line
 }
 
 // Encode gives the JSON of a record, stamped with Version and with its unknown fields. Texts for people are shortened
@@ -355,6 +359,8 @@ func header(r any) (version *int, extra *Extra) {
 	case *Backup:
 		return &r.Version, &r.Extra
 	case *Saving:
+		return &r.Version, &r.Extra
+	case *Drill:
 		return &r.Version, &r.Extra
 	case *Line:
 		return &r.Version, &r.Extra

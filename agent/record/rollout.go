@@ -17,6 +17,7 @@ type Rollout struct {
 	Work    string        `json:"work"`              // restart, reboot or command
 	Command string        `json:"command,omitempty"` // the name of a program that lies on every host
 	Etcd    string        `json:"etcd,omitempty"`    // the version that etcd shall report afterwards; empty: any
+	Bare    bool          `json:"withoutSnapshot,omitempty"`
 	Reason  string        `json:"reason" bound:"text"`
 	By      string        `json:"by"`
 	State   string        `json:"state"`

@@ -5,8 +5,8 @@
 // facts of each host, the plan that is made of them, and how far a host is with it. It promises:
 //
 //   - Nothing here reads a disk, a clock or a network: the same facts always make the same plan, or the same refusal.
-//   - A plan is only made of facts that speak of one cluster, are young, and see no quorum; every voter that the hosts
-//     know of is either among them or said to be gone, by name.
+//   - Whether a plan is made, who goes on alone, and who obeys it is decided by package policy alone; what is here
+//     tells it what the facts say, and writes down what came of it.
 //   - What is read from a file is bounded, strict, and carries a checksum: half of it, or one that was edited, is
 //     refused.
 package recovery
@@ -71,22 +71,6 @@ type Facts struct {
 	Members  []Member        `json:"members,omitempty"` // as they were last listed
 	Known    record.MemberID `json:"knownClusterID,omitzero"`
 	Checksum string          `json:"checksum"`
-}
-
-// Same tells why the data that these facts speak of are not those of others, or nothing.
-func (f Facts) Same(now Facts) string {
-	switch {
-	case f.HostID != now.HostID:
-		return fmt.Sprintf("the facts are of %s (%s), this host is %s (%s)", f.Host, f.HostID, now.Host, now.HostID)
-	case f.Cluster != now.Cluster:
-		return fmt.Sprintf("the facts are of cluster %q, this host is of %q", f.Cluster, now.Cluster)
-	case f.Log.Empty != now.Log.Empty || f.Log.Cluster != now.Log.Cluster || f.Log.Member != now.Log.Member:
-		return "the data directory is not the one that the facts tell of"
-	case f.Log.Term != now.Log.Term || f.Log.Index != now.Log.Index:
-		return fmt.Sprintf("the last log entry is %d of term %d, in the facts it is %d of term %d", now.Log.Index,
-			now.Log.Term, f.Log.Index, f.Log.Term)
-	}
-	return ""
 }
 
 // Sealed gives the facts with their checksum.

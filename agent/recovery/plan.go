@@ -4,14 +4,13 @@
 package recovery
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -34,19 +33,13 @@ type Plan struct {
 	New      record.MemberID `json:"newClusterID"`
 	Survivor string          `json:"survivor"` // host ID
 	Facts    []Facts         `json:"facts"`
-	Gone     []string        `json:"gone"` // voters that are not coming back, by name or ID
+	Gone     []string        `json:"gone"`               // voters that are not coming back, by name or ID
+	Snapshot *Snapshot       `json:"snapshot,omitempty"` // with which the survivor goes on, instead of its data
 	Checksum string          `json:"checksum"`
 }
 
-// Bounds of what a plan is made of.
-const (
-	MaxHosts = 32
-	// MaxAge is how old facts may be, and MaxAhead how far a host's clock may be ahead.
-	MaxAge   = time.Hour
-	MaxAhead = 5 * time.Minute
-	// planIDLength is that of a plan's ID.
-	planIDLength = 12
-)
+// planIDLength is that of a plan's ID.
+const planIDLength = 12
 
 // PlanID tells whether that can be the ID of a plan: it is part of a file's name.
 func PlanID(id string) bool {
@@ -63,6 +56,7 @@ type Wish struct {
 	At       time.Time
 	ID       string // of the plan
 	New      record.MemberID
+	Snapshot *Snapshot // to go on with, where nobody has data; nil for the data of the survivor
 }
 
 // Loss is what one host would bring back.
@@ -73,127 +67,22 @@ type Loss struct {
 	No     string // why it cannot be the survivor
 }
 
-// Compare puts the facts side by side, the most advanced first: by the term of the last entry, then its index, as raft
-// itself compares logs.
+// Compare puts the facts side by side, the most advanced first.
 func Compare(all []Facts) []Loss {
-	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, func(x, y Facts) int {
-		return cmp.Or(cmp.Compare(y.Log.Term, x.Log.Term), cmp.Compare(y.Log.Index, x.Log.Index),
-			cmp.Compare(y.Log.Commit, x.Log.Commit), strings.Compare(x.Host, y.Host))
-	})
-	out := make([]Loss, 0, len(sorted))
-	for _, f := range sorted {
-		l := Loss{Facts: f}
-		switch best := sorted[0].Log; {
-		case f.Log.Empty:
-			l.No = "it has no data"
-		case f.learner():
-			l.No = "it is a learner"
-		case best.Index > f.Log.Index:
-			l.Behind = best.Index - f.Log.Index
-		case best.Term > f.Log.Term:
-			l.Behind = 1
-		}
-		out = append(out, l)
-	}
-	if i := slices.IndexFunc(out, func(l Loss) bool { return l.No == "" }); i >= 0 {
-		out[i].Chosen = true
+	out := make([]Loss, 0, len(all))
+	for _, s := range policy.RankRemains(remainsOf(all, time.Time{})) {
+		out = append(out, Loss{all[s.Place], s.Behind, s.Chosen, s.No})
 	}
 	return out
 }
 
-// learner tells whether the host's own member is listed as one that does not vote.
-func (f Facts) learner() bool {
-	for _, m := range append(slices.Clone(f.Log.Members), f.Members...) {
-		if m.ID == f.Log.Member {
-			return m.Learner
-		}
+// Missing gives the voters of which there are no facts.
+func Missing(all []Facts) []Member {
+	var out []Member
+	for _, m := range policy.RecoveryMissing(remainsOf(all, time.Time{})) {
+		out = append(out, Member{ID: record.MemberID(m.ID), Name: m.Name, PeerURL: m.PeerURL})
 	}
-	return false
-}
-
-// doubt is one reason why no plan is made.
-type doubt struct {
-	name string
-	of   func(all []Facts, w Wish) string
-}
-
-// doubts declares them, in the order in which they are told.
-func doubts() []doubt {
-	return []doubt{
-		{"no facts, or too many", func(all []Facts, _ Wish) string {
-			if len(all) == 0 || len(all) > MaxHosts {
-				return fmt.Sprintf("there are facts of %d hosts, it may be 1 to %d", len(all), MaxHosts)
-			}
-			return ""
-		}},
-		{"a host sees a quorum", each(func(f Facts, _ Wish) string {
-			if f.Quorum {
-				return f.Host + " sees a quorum: nothing is to be recovered; see quorumctl status there"
-			}
-			return ""
-		})},
-		{"a host twice", twice},
-		{"another cluster", anotherCluster},
-		{"too old", each(func(f Facts, w Wish) string {
-			age := w.At.Sub(f.Taken)
-			if age > MaxAge || age < -MaxAhead {
-				return fmt.Sprintf("the facts of %s are of %s, %s ago, over %s; take them anew: quorumctl recover "+
-					"facts", f.Host, f.Taken.UTC().Format(time.RFC3339), age.Round(time.Second), MaxAge)
-			}
-			return ""
-		})},
-		{"no survivor", noSurvivor},
-		{"a quorum could come back", couldComeBack},
-		{"a voter is missing", missing},
-		{"not the name", func(all []Facts, w Wish) string {
-			if w.Cluster != all[0].Cluster {
-				return fmt.Sprintf("the cluster is %q, what was typed is %q", all[0].Cluster, w.Cluster)
-			}
-			return ""
-		}},
-	}
-}
-
-func each(of func(Facts, Wish) string) func([]Facts, Wish) string {
-	return func(all []Facts, w Wish) string {
-		for _, f := range all {
-			if text := of(f, w); text != "" {
-				return text
-			}
-		}
-		return ""
-	}
-}
-
-func twice(all []Facts, _ Wish) string {
-	seen := map[string]bool{}
-	members := map[record.MemberID]string{}
-	for _, f := range all {
-		if seen[f.HostID] {
-			return fmt.Sprintf("there are two facts of %s", f.Host)
-		}
-		if other := members[f.Log.Member]; other != "" && !f.Log.Empty {
-			return fmt.Sprintf("%s and %s have data of the same member %s: one of them is a copy", other, f.Host,
-				f.Log.Member)
-		}
-		seen[f.HostID], members[f.Log.Member] = true, f.Host
-	}
-	return ""
-}
-
-func anotherCluster(all []Facts, _ Wish) string {
-	id := clusterOf(all)
-	for _, f := range all {
-		if f.Cluster != all[0].Cluster {
-			return fmt.Sprintf("%s is of cluster %q, %s of %q", all[0].Host, all[0].Cluster, f.Host, f.Cluster)
-		}
-		if !f.Log.Empty && f.Log.Cluster != id {
-			return fmt.Sprintf("the data of %s are of the cluster with the ID %s, others of %s", f.Host, f.Log.Cluster,
-				id)
-		}
-	}
-	return ""
+	return out
 }
 
 // clusterOf gives the ID of the cluster that the first data are of.
@@ -206,111 +95,21 @@ func clusterOf(all []Facts) record.MemberID {
 	return 0
 }
 
-func noSurvivor(all []Facts, w Wish) string {
-	_, err := survivor(all, w.Survivor)
-	if err != nil {
-		return err.Error()
-	}
-	return ""
-}
-
-// survivor gives the host that is to go on alone.
-func survivor(all []Facts, name string) (Facts, error) {
-	for _, l := range Compare(all) {
-		switch {
-		case name == "" && l.Chosen, name != "" && l.Facts.Host == name && l.No == "":
-			return l.Facts, nil
-		case name != "" && l.Facts.Host == name:
-			return Facts{}, fmt.Errorf("%s cannot be the survivor: %s", name, l.No)
-		}
-	}
-	if name != "" {
-		return Facts{}, fmt.Errorf("%s cannot be the survivor: there are no facts of it", name)
-	}
-	return Facts{}, errors.New("no host has data of a voter: nothing can be brought back from these hosts")
-}
-
-// couldComeBack refuses a plan where the hosts that are there have a majority among them: they need to be started, and
-// lose nothing.
-func couldComeBack(all []Facts, w Wish) string {
-	voters := Voters(all)
-	there := 0
-	for _, f := range all {
-		if !f.Log.Empty && slices.ContainsFunc(voters, func(m Member) bool { return m.ID == f.Log.Member }) {
-			there++
-		}
-	}
-	if need := len(voters)/2 + 1; len(voters) > 0 && there >= need && w.Survivor == "" {
-		return fmt.Sprintf("%d of %d voters have their data, %d are a quorum: start etcd on them, and nothing is "+
-			"lost; if they cannot be started, name who is to go on alone with --survivor", there, len(voters), need)
-	}
-	return ""
-}
-
-// Voters gives those that the facts with the newest log list.
-func Voters(all []Facts) []Member {
-	var list []Member
-	for _, l := range Compare(all) {
-		for _, of := range [][]Member{l.Facts.Log.Members, l.Facts.Members} {
-			if len(list) == 0 {
-				list = slices.DeleteFunc(slices.Clone(of), func(m Member) bool { return m.Learner })
-			}
-		}
-	}
-	return list
-}
-
-// Missing gives the voters of which there are no facts.
-func Missing(all []Facts) []Member {
-	return slices.DeleteFunc(Voters(all), func(m Member) bool {
-		return slices.ContainsFunc(all, func(f Facts) bool {
-			return !f.Log.Empty && f.Log.Member == m.ID || m.PeerURL != "" && f.PeerURL == m.PeerURL
-		})
-	})
-}
-
-func missing(all []Facts, w Wish) string {
-	if len(Voters(all)) == 0 {
-		return "no host knows who the voters are: stop etcd on one of them (systemctl stop etcd) and take its facts " +
-			"anew"
-	}
-	var open []string
-	for _, m := range Missing(all) {
-		if !slices.Contains(w.Gone, m.Name) && !slices.Contains(w.Gone, m.ID.String()) {
-			open = append(open, cmp.Or(m.Name, m.ID.String()))
-		}
-	}
-	if len(open) == 0 {
-		return ""
-	}
-	slices.Sort(open) // the order of the list is that of random IDs
-	return fmt.Sprintf("there are no facts of %s: take them there if the host can be reached, else make sure that it "+
-		"never comes back as it is, and say so: --gone %s", strings.Join(open, " and "),
-		strings.Join(append(slices.Clone(w.Gone), open...), ","))
-}
-
-// Doubt tells why no plan is made of these facts, or nothing.
-func Doubt(all []Facts, w Wish) string {
-	for _, d := range doubts() {
-		if text := d.of(all, w); text != "" {
-			return text
-		}
-	}
-	return ""
-}
-
 // NewPlan makes the plan, or says why there is none.
 func NewPlan(all []Facts, w Wish) (Plan, error) {
-	if text := Doubt(all, w); text != "" {
-		return Plan{}, errors.New("cannot plan the recovery: " + text)
+	decided := policy.PlanRecovery(remainsOf(all, w.At), policy.RecoveryWish{
+		Cluster: w.Cluster, Gone: w.Gone, Survivor: w.Survivor, Snapshot: w.Snapshot != nil,
+	})
+	if decided.Doubt != nil {
+		return Plan{}, fmt.Errorf("cannot plan the recovery: %s", decided.Doubt)
 	}
-	chosen, err := survivor(all, w.Survivor)
-	if err != nil {
-		return Plan{}, err
-	}
+	host := all[decided.Survivor]
 	p := Plan{
-		Version: Version, ID: w.ID, Cluster: w.Cluster, Made: w.At.UTC(), Old: chosen.Log.Cluster, New: w.New,
-		Survivor: chosen.HostID, Facts: all, Gone: orEmpty(w.Gone),
+		Version: Version, ID: w.ID, Cluster: w.Cluster, Made: w.At.UTC(), Old: host.Log.Cluster, New: w.New,
+		Survivor: host.HostID, Facts: all, Gone: orEmpty(w.Gone), Snapshot: w.Snapshot,
+	}
+	if w.Snapshot != nil {
+		p.Old = w.Snapshot.before(all)
 	}
 	p.Checksum = checksum(p)
 	return p, p.check()
@@ -341,10 +140,12 @@ func (p Plan) check() error {
 		return fmt.Errorf("cannot read the plan: it is of version %d, this one knows %d", p.Version, Version)
 	case sum != checksum(p):
 		return errors.New("cannot read the plan: the checksum does not fit, the file was changed")
-	case !PlanID(p.ID) || p.New == 0 || p.Old == 0 || p.New == p.Old || len(p.Facts) == 0 || len(p.Facts) > MaxHosts:
+	case !PlanID(p.ID) || p.New == 0 || p.New == p.Old || len(p.Facts) == 0 || len(p.Facts) > policy.MaxRecoveryHosts:
 		return errors.New("cannot read the plan: it is none")
-	case p.Of(p.Survivor) == nil || p.Of(p.Survivor).Log.Empty:
+	case p.Of(p.Survivor) == nil || p.Snapshot == nil && (p.Of(p.Survivor).Log.Empty || p.Old == 0):
 		return errors.New("cannot read the plan: it has no facts of its survivor")
+	case p.Snapshot != nil && p.Snapshot.check() != nil:
+		return fmt.Errorf("cannot read the plan: %w", p.Snapshot.check())
 	}
 	for _, f := range p.Facts {
 		if f.Checksum != f.Sealed().Checksum {
@@ -364,22 +165,12 @@ func (p Plan) Of(hostID string) *Facts {
 	return nil
 }
 
-// MaxPlanAge is how long after it was made a plan is obeyed.
-const MaxPlanAge = 24 * time.Hour
-
 // Refused tells why the host with these facts, which were taken just now, does not obey the plan; or nothing.
 func (p Plan) Refused(now Facts, at time.Time) string {
-	own := p.Of(now.HostID)
-	age := at.Sub(p.Made)
-	switch {
-	case now.Cluster != p.Cluster:
-		return fmt.Sprintf("it is for cluster %q, this host is of %q", p.Cluster, now.Cluster)
-	case own == nil:
-		return fmt.Sprintf("it was made without facts of %s", now.Host)
-	case now.Quorum:
-		return now.Host + " sees a quorum: nothing is to be recovered"
-	case age > MaxPlanAge || age < -MaxAhead:
-		return fmt.Sprintf("it was made %s ago, the limit is %s", age.Round(time.Second), MaxPlanAge)
+	shown := policy.PlanShown{Cluster: p.Cluster, Age: at.Sub(p.Made), Now: now.remains(at)}
+	if own := p.Of(now.HostID); own != nil {
+		of := own.remains(at)
+		shown.Own = &of
 	}
-	return own.Same(now)
+	return policy.PlanRefused(shown)
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/database"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -71,7 +73,7 @@ func TestNoPlanIsMadeOfFactsThatDoNotAllowIt(t *testing.T) {
 		"a host sees a quorum": {with(func(f *Facts) { f.Quorum = true }), wish(gone...), "n1 sees a quorum"},
 		"no facts":             {nil, wish(), "facts of 0 hosts"},
 		"old facts": {
-			with(func(f *Facts) { f.Taken = at().Add(-MaxAge) }), wish(gone...), "take them anew",
+			with(func(f *Facts) { f.Taken = at().Add(-policy.MaxFactsAge) }), wish(gone...), "take them anew",
 		},
 		"facts of the future": {
 			with(func(f *Facts) { f.Taken = at().Add(time.Hour) }), wish(gone...), "take them anew",
@@ -110,6 +112,101 @@ func TestNoPlanIsMadeOfFactsThatDoNotAllowIt(t *testing.T) {
 	}
 }
 
+// lostAll gives the facts of hosts whose disks are new; their agents remember a cluster, or not.
+func lostAll(known record.MemberID) []Facts {
+	var all []Facts
+	for i := range 3 {
+		f := fact(i+1, 0, 0)
+		f.Log, f.Known = Log{Empty: true}, known
+		all = append(all, f.Sealed())
+	}
+	return all
+}
+
+func withSnapshot(w Wish) Wish {
+	w.Snapshot = &Snapshot{
+		Name: "0000000000000000123", Cluster: 0xc0, Contents: database.Contents{Revision: 123, Keys: 7},
+		Size: 8192 + 32, SHA256: strings.Repeat("ab", 32), Member: 0x77,
+	}
+	return w
+}
+
+func TestWhereNoDataAreLeftAHostGoesOnWithASnapshot(t *testing.T) {
+	t.Parallel()
+	for known, old := range map[record.MemberID]record.MemberID{0: 0xc0, 0xc1: 0xc1} {
+		p, err := NewPlan(lostAll(known), withSnapshot(wish()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Survivor != "host-n1" || p.Old != old || p.Snapshot.Revision != 123 {
+			t.Errorf("the plan is %+v", p)
+		}
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ReadPlan(bytes.NewReader(text)); err != nil || got.Snapshot.String() != p.Snapshot.Name {
+			t.Errorf("what was written is read as %+v: %v", got, err)
+		}
+		for i, now := range lostAll(known) {
+			if no := p.Refused(now, at().Add(time.Hour)); no != "" {
+				t.Errorf("n%d: %s", i+1, no)
+			}
+		}
+	}
+	named := withSnapshot(wish())
+	named.Survivor = "n3"
+	if p, err := NewPlan(lostAll(0), named); err != nil || p.Survivor != "host-n3" {
+		t.Errorf("another host was named: %+v, %v", p, err)
+	}
+}
+
+func TestNoSnapshotTakesThePlaceOfDataThatAreNewerUnlessTheHostIsNamed(t *testing.T) {
+	t.Parallel()
+	all := append(lostAll(0)[1:], fact(1, 3, 100))
+	w := withSnapshot(wish("n4", "n5"))
+	if _, err := NewPlan(all, w); err == nil || !strings.Contains(err.Error(), "n1 has the data of a voter, up to "+
+		"entry 100: plan without --from-snapshot") {
+		t.Errorf("a plan: %v", err)
+	}
+	w.Survivor = "n2"
+	if p, err := NewPlan(all, w); err != nil || p.Survivor != "host-n2" || p.Old != 0xc1 {
+		t.Errorf("the plan is %+v: %v", p, err)
+	}
+	w.Survivor = "n9"
+	if _, err := NewPlan(all, w); err == nil || !strings.Contains(err.Error(), "no facts of it") {
+		t.Errorf("a plan for a host that nobody knows: %v", err)
+	}
+	all[0].Quorum = true
+	w.Survivor = "n2"
+	if _, err := NewPlan(all, w); err == nil || !strings.Contains(err.Error(), "sees a quorum") {
+		t.Errorf("a plan while there is a quorum: %v", err)
+	}
+}
+
+func TestAPlanWithASnapshotThatIsNoneIsRefused(t *testing.T) {
+	t.Parallel()
+	for what, change := range map[string]func(*Snapshot){
+		"no name":       func(s *Snapshot) { s.Name = "" },
+		"two":           func(s *Snapshot) { s.File = "/x" },
+		"a path of its": func(s *Snapshot) { s.Name, s.File = "", "x" },
+		"no checksum":   func(s *Snapshot) { s.SHA256 = "ab" },
+		"no size":       func(s *Snapshot) { s.Size = 32 },
+		"no revision":   func(s *Snapshot) { s.Revision = 0 },
+		"no member":     func(s *Snapshot) { s.Member = 0 },
+	} {
+		w := withSnapshot(wish())
+		change(w.Snapshot)
+		if p, err := NewPlan(lostAll(0), w); err == nil {
+			t.Errorf("%s: %+v", what, p)
+		}
+		work := Work{Plan: "abcdefghijkl", Cluster: 2, Member: w.Snapshot.Member, Snapshot: w.Snapshot}
+		if work.Check() == nil {
+			t.Errorf("%s: it is work", what)
+		}
+	}
+}
+
 func TestAPlanIsObeyedOnlyByAHostWhoseFactsAreAsTheyWere(t *testing.T) {
 	t.Parallel()
 	p, err := NewPlan([]Facts{fact(1, 3, 100)}, wish("n2", "n3", "n4", "n5"))
@@ -136,7 +233,7 @@ func TestAPlanIsObeyedOnlyByAHostWhoseFactsAreAsTheyWere(t *testing.T) {
 			t.Errorf("%s: it is obeyed", what)
 		}
 	}
-	if p.Refused(now, at().Add(MaxPlanAge+time.Hour)) == "" {
+	if p.Refused(now, at().Add(policy.MaxPlanAge+time.Hour)) == "" {
 		t.Error("an old plan is obeyed")
 	}
 }

@@ -20,12 +20,20 @@ type Work struct {
 	Name      string          `json:"name"` // of the member
 	ClientURL string          `json:"clientURL"`
 	PeerURL   string          `json:"peerURL"`
+	// Snapshot is what is used instead of the data, which may be anybody's or none then.
+	Snapshot *Snapshot `json:"snapshot,omitempty"`
 }
 
 // Check tells what is wrong with work that came from elsewhere.
 func (w Work) Check() error {
 	if !PlanID(w.Plan) {
 		return errors.New("the plan's ID is none")
+	}
+	if w.Snapshot != nil {
+		if w.Cluster == 0 || w.Member != w.Snapshot.Member || w.Cluster == w.Old {
+			return errors.New("the work names no member and cluster")
+		}
+		return w.Snapshot.check()
 	}
 	if w.Cluster == 0 || w.Old == 0 || w.Member == 0 || w.Cluster == w.Old || w.Index == 0 {
 		return errors.New("the work names no member and clusters")
@@ -38,9 +46,11 @@ var ErrReading = errors.New("the log is still being read")
 
 // Copy is how far the copy of the survivor's data is.
 type Copy struct {
-	Plan  string // of which; empty when this process has begun none
-	Runs  bool
-	Whole bool
-	Error string // with which the last try has ended
-	Made  Made   // once it is whole
+	Plan string // of which; empty when this process has begun none
+	Runs bool
+	// Done are the bytes that were copied so far, and All those that there are; both 0 while nobody knows.
+	Done, All int64
+	Whole     bool
+	Error     string // with which the last try has ended
+	Made      Made   // once it is whole
 }

@@ -30,4 +30,5 @@ type In struct {
 	Light  bool     // a look in between two turns, which asks etcd for little
 	Behind []string // the hosts that the last decision waits for, by their IDs
 	First  bool     // by the last decision this host goes first
+	Quiet  bool     // by the last decision nothing is going on
 }

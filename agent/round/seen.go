@@ -44,6 +44,7 @@ type Seen struct {
 	Recovered  *record.Recovered
 	OldServes  bool // late to that: this host's own member still serves the old cluster, with a quorum behind it
 	Backup     *record.Backup
+	Drill      *record.Drill
 	Released   Released
 	Revision   int64 // of the store when the records were read
 	Unreadable []policy.Unreadable

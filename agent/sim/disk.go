@@ -78,7 +78,7 @@ func (d *disk) become(s diskState) {
 	}
 	d.state, d.since = s, w.now()
 	w.happen(d.host, happenedFault, uint64(s), "the disk is %s", s)
-	w.etcd.settle()
+	w.settle()
 }
 
 // latency is what one write takes.
@@ -182,6 +182,9 @@ type data struct {
 	aside           int
 	members         map[uint64]bool // all that were ever written here, whether aside by now or not
 }
+
+// is tells whether they are that member's.
+func (d *data) is(m *member) bool { return d.member == m.id && d.cluster == m.etcd.clusterID }
 
 // become makes the data directory that of a member.
 func (d *data) become(cluster, member uint64) {

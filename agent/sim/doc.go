@@ -40,11 +40,17 @@
 //     verdict on them is the real one. The etcd unit (unit.go) behaves as systemd and etcd do.
 //   - Disks of voters that turn slow for long or for good, as etcd's own count of its syncs says, too, in half of the
 //     clusters in which machines die for good (sick.go): there sick voters are replaced.
+//   - A majority that is lost for good, in a quarter of the clusters (majority.go): disks are, and one voter may be
+//     taken for gone that comes back with its data, at any moment. People (rescue.go) ask for the facts, make a plan of
+//     those that they get, have the hosts obey it in any order, give it up and make another, while agents are killed
+//     and hosts lose their power. A copy of the survivor's data (survivor.go) takes time, fails, and may be cut short
+//     when it takes its place; then there are two clusters, of which never both may serve.
 //   - People (fault.go, maintenance.go): they pause and resume, ask to bootstrap again, stop etcd, remove
 //     members, release operations, ask for maintenance, restarts, reboots, commands and rollouts, and take that back.
 //
 // What is left out: fleets so large that hosts rest (tests of package agent have them, also in virtual time: make
 // sim-fleet); hooks around a maintenance; the agent's own files never hang with the disk; all etcds are of one version;
-// the data of a voter never vanish; clocks drift by nothing; hosts share no names or URLs. TLS, the socket, metrics and
+// the data of a voter vanish only where a majority is lost, and a survivor lacks nothing that was acknowledged; nobody
+// recovers from a snapshot; clocks drift by nothing; hosts share no names or URLs. TLS, the socket, metrics and
 // real timings are for the tests with real processes.
 package sim

@@ -29,6 +29,9 @@ type etcd struct {
 	headAt    time.Duration // head counts the time with a leader, for the load, up to here
 	changed   time.Duration // when the member list last changed
 	nextID    uint64
+	ledAt     time.Duration // when a leader last had a quorum
+	from      *etcd         // in whose place it goes on; nil for the first
+	based     uint64        // the last entry of that one which it holds
 }
 
 // member is one of the cluster, or one that was.
@@ -41,6 +44,7 @@ type member struct {
 	gone     bool
 	upSince  time.Duration // when its process last started to take part
 	applied  uint64        // as of at
+	term     uint64        // of the last leader that it has heard
 	at       time.Duration
 	follows  bool          // it hears the leader
 	lostAt   time.Duration // when it last heard it
@@ -63,7 +67,7 @@ const (
 // runs tells whether the member's process takes part in raft.
 func (m *member) runs() bool {
 	h := m.host
-	return !m.gone && h.powered && h.unit.process && h.data.member == m.id && !h.disk.hangs() && !h.unit.frozen
+	return !m.gone && h.powered && h.unit.process && h.data.is(m) && !h.disk.hangs() && !h.unit.frozen
 }
 
 func (e *etcd) voters() []*member {
@@ -148,6 +152,7 @@ func (e *etcd) settle() {
 			m.reachedBy(e.w)
 		}
 	}
+	e.w.promises.oneServes()
 }
 
 // candidate gives a voter that can win an election.
@@ -189,6 +194,7 @@ func (e *etcd) advance() {
 	now := e.w.now()
 	if e.leads() {
 		e.head += now - e.headAt
+		e.ledAt = now
 	}
 	e.headAt = now
 	head := e.last()
@@ -196,8 +202,9 @@ func (e *etcd) advance() {
 		switch {
 		case !m.follows:
 		case !m.learner:
-			m.applied = head
+			m.applied, m.term = head, e.term
 		default:
+			m.term = e.term
 			m.applied = min(head, m.applied+uint64((now-m.at).Seconds()*float64(m.rate)))
 		}
 		m.at = now

@@ -146,7 +146,7 @@ func (h *host) losePower() {
 	u.become(inactive, "success")
 	h.files.losePower()
 	h.program = program{}
-	h.world.etcd.settle()
+	h.world.settle()
 }
 
 // powerUp boots a host. Its etcd is enabled if it ever was a member's, and starts without the agent.
@@ -163,7 +163,7 @@ func (h *host) powerUp() {
 	if h.data.member != 0 && h.unit.stoppedBy == "" {
 		h.unit.start()
 	}
-	w.etcd.settle()
+	w.settle()
 	w.after(between(w.draw(uint64(h.index), 30), 2*time.Second, 20*time.Second), laneFaults, func() { h.agentBack() })
 }
 
@@ -252,7 +252,7 @@ func split(w *world, h *host, _ time.Duration) func() {
 
 // noticed lets etcd, and the members that were removed, notice what has changed in the network.
 func (w *world) noticed() {
-	w.etcd.settle()
+	w.settle()
 	for _, h := range w.hosts {
 		h.unit.look()
 	}
@@ -319,7 +319,7 @@ func etcdFaults() []fault {
 					return nil
 				}
 				h.unit.frozen = true
-				w.etcd.settle()
+				w.settle()
 				return func() { h.unit.frozen = false; w.noticed() }
 			},
 		},
@@ -376,7 +376,8 @@ func people() []fault {
 		{
 			name: "an operator asks to bootstrap", weight: 2, low: time.Second, high: time.Second,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				if w.etcd.clusterID != 0 { // two hosts that are asked at once is what operators must not do
+				// two hosts that are asked at once is what operators must not do
+				if w.etcd.clusterID != 0 && !w.rescue.lost {
 					w.askToBootstrap(h)
 				}
 				return nil

@@ -47,6 +47,9 @@ type host struct {
 	asked   bool // it was asked to be taken down, and nobody has heard yet that it is over
 	program program
 	handsOn bool // a person was promised that its etcd stays down
+	copy    *copied
+
+	stoppedFor string // the plan for which its etcd was last held back
 }
 
 // trap freezes the agent at its next call of a kind: before it is sent, or before it returns.
@@ -81,6 +84,9 @@ type process struct {
 	host   *host
 	number int
 	agent  *agent.Agent
+
+	survivor *survivorData
+
 	end    context.CancelFunc
 	dead   atomic.Bool
 	frozen atomic.Int64 // until when
@@ -156,11 +162,11 @@ func (h *host) startAgent() {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p.end = cancel
+	p.end, p.survivor = cancel, &survivorData{p: p}
 	opt := agent.Options{
 		Config: h.config, Instance: fmt.Sprintf("%s-%d", h.name, h.boot), BootID: h.bootID(), Version: "sim",
 		Etcd: client, Unit: agentUnit{p, h.unit}, Probe: &probe{p: p, disk: h.disk, began: w.now(), read: w.now()},
-		Data: agentData{p, h.data},
+		Data: agentData{p, h.data}, Recovery: p.survivor,
 		EtcdVersion: func(context.Context) (string, error) {
 			p.passBy(laneVersion)
 			return etcdVersion, nil
@@ -218,6 +224,13 @@ func (f *files) losePower() {
 	maps.DeleteFunc(f.held, func(path string, held file) bool {
 		return !held.durable || strings.HasPrefix(path, runtimeDir)
 	})
+}
+
+// lose loses all of them.
+func (f *files) lose() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.held)
 }
 
 // read gives a file; the error is fs.ErrNotExist when there is none.

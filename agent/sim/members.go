@@ -50,7 +50,9 @@ func (c *client) askAll(members []cluster.Member, read bool) map[uint64]cluster.
 	w.wait(w.moment(w.travel(p.host, p.host, call{name: "status"}), l))
 	w.mu.Lock()
 	w.counts.Calls += len(members)
-	w.etcd.advance()
+	for _, e := range w.etcds {
+		e.advance()
+	}
 	out := make(map[uint64]cluster.Status, len(members))
 	var waits time.Duration
 	for _, m := range members {
@@ -86,7 +88,7 @@ func (c *client) status(asked cluster.Member) (s cluster.Status, hung bool) {
 	if m == nil || !to.unit.ready() || to.disk.hangs() {
 		return cluster.Status{Err: errTimeout}, true
 	}
-	e := w.etcd
+	e := m.etcd
 	s = cluster.Status{
 		MemberID: m.id, ClusterID: e.clusterID, Term: e.term, Applied: m.applied, Index: m.applied,
 		Learner: asked.Learner && m.learner, Version: etcdVersion, DBSize: 20 << 20,
@@ -109,13 +111,13 @@ func (c *client) status(asked cluster.Member) (s cluster.Status, hung bool) {
 // sent, and once more when it is applied.
 func (c *client) membership(ctx context.Context, req, reply any) call {
 	w := c.p.host.world
-	e, sent, name := w.etcd, w.now(), c.beside(ctx)
-	change := func(what string, check func(*member) error, apply func(after time.Duration)) call {
+	sent, name := w.now(), c.beside(ctx)
+	change := func(what string, check func(*member) error, apply func(e *etcd, after time.Duration)) call {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.promises.beforeChange(c.p, what)
-		return call{name: name, lane: laneStep, write: true, check: check, apply: func(*member) error {
-			apply(w.now() - sent)
+		return call{name: name, lane: laneStep, write: true, check: check, apply: func(m *member) error {
+			apply(m.etcd, w.now()-sent)
 			return nil
 		}}
 	}
@@ -123,17 +125,19 @@ func (c *client) membership(ctx context.Context, req, reply any) call {
 	case *pb.MemberListRequest:
 		return call{name: "members", lane: c.lane(ctx), apply: func(m *member) error {
 			out := reply.(*pb.MemberListResponse)
-			out.Header, out.Members = e.header(m), e.list()
+			out.Header, out.Members = m.etcd.header(m), m.etcd.list()
 			return nil
 		}}
 	case *pb.MemberAddRequest:
 		i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.peerURL() == req.PeerURLs[0] })
-		return change("add", func(m *member) error { return e.addLearner(m, w.hosts[i]) }, func(after time.Duration) {
+		check := func(m *member) error { return m.etcd.addLearner(m, w.hosts[i]) }
+		return change("add", check, func(e *etcd, after time.Duration) {
 			w.promises.beforeAdd(c.p, after)
 			e.applyAdd(w.hosts[i])
 		})
 	case *pb.MemberPromoteRequest:
-		return change("promote", func(*member) error { return e.promote(req.ID) }, func(after time.Duration) {
+		check := func(m *member) error { return m.etcd.promote(req.ID) }
+		return change("promote", check, func(e *etcd, after time.Duration) {
 			w.promises.beforePromote(c.p, req.ID, after)
 			e.applyPromote(req.ID)
 		})
@@ -145,15 +149,17 @@ func (c *client) membership(ctx context.Context, req, reply any) call {
 			w.promises.beforeReplacement(c.p, req.ID)
 			w.mu.Unlock()
 		}
-		return change("remove", func(m *member) error { return e.remove(m, req.ID) }, func(after time.Duration) {
+		check := func(m *member) error { return m.etcd.remove(m, req.ID) }
+		return change("remove", check, func(e *etcd, after time.Duration) {
 			judge(c.p, req.ID, after)
 			e.applyRemove(req.ID)
 		})
 	case *pb.MoveLeaderRequest:
 		return call{
 			name: "move leader", lane: laneStep, write: true,
-			check: func(asked *member) error { return e.moveLeader(asked, req.TargetID) },
-			apply: func(*member) error {
+			check: func(asked *member) error { return asked.etcd.moveLeader(asked, req.TargetID) },
+			apply: func(asked *member) error {
+				e := asked.etcd
 				if m := e.find(req.TargetID); m != nil && m != e.leader {
 					e.lead(m)
 					e.settle()

@@ -123,7 +123,7 @@ func Mistakes() []Mistake {
 				return &praising{c, "/" + p.host.config.Host.ID}
 			}),
 		},
-	}, slices.Concat(repairMistakes(), sickMistakes())...)
+	}, slices.Concat(repairMistakes(), sickMistakes(), recoveryMistakes())...)
 }
 
 // believing makes every lease look twenty times as long.

@@ -28,6 +28,8 @@ type plan struct {
 	Dead        time.Duration // after how long a dead voter is replaced; 0: hosts do not die for good
 	Sick        time.Duration // after how long a sick one is, where dead ones are; 0: only when it is dead
 	PerDay      int           // so many are
+	Lost        time.Duration // when the majority is lost for good; 0: never
+	Late        bool          // one that was taken for gone comes back with its data
 	Clean       time.Duration // for how long its host must have been well before it joins again, the first time
 	configs     []config.Config
 }
@@ -65,6 +67,12 @@ func planOf(opt Options) (plan, error) {
 		if r.IntN(2) == 0 {
 			p.Sick = time.Duration(5+5*r.IntN(3)) * time.Minute
 		}
+	}
+	if r := rand.New(rand.NewPCG(seed, 5)); r.IntN(4) == 0 {
+		p.Lost, p.Late = opt.Faulty/5+time.Duration(r.Int64N(int64(opt.Faulty/2)+1)), r.IntN(2) == 0
+	}
+	if opt.trouble != nil || opt.Mistake.trouble != nil { // a story of its own
+		p.Lost = 0
 	}
 	if opt.Mistake.trouble != nil {
 		p.Voters, p.Hosts, p.Standbys, p.Fresh, p.Faulty = 5, 7, 0, false, time.Hour
@@ -133,6 +141,10 @@ func (p plan) repair() string {
 
 // String says what is simulated.
 func (p plan) String() string {
-	return fmt.Sprintf("%d hosts for %d voters and %d standbys, load %d/s, a fault every %s for %s, timing %s %s",
-		p.Hosts, p.Voters, p.Standbys, p.Load, p.Every, p.Faulty, p.Clocks, p.repair())
+	lost := ""
+	if p.Lost > 0 {
+		lost = fmt.Sprintf(", the majority is lost after %s, one of it comes back: %v", p.Lost, p.Late)
+	}
+	return fmt.Sprintf("%d hosts for %d voters and %d standbys, load %d/s, a fault every %s for %s%s, timing %s %s",
+		p.Hosts, p.Voters, p.Standbys, p.Load, p.Every, p.Faulty, lost, p.Clocks, p.repair())
 }

@@ -104,11 +104,13 @@ func (p *promises) stepping(by *process, step policy.Step, done bool) {
 	defer w.mu.Unlock()
 	if done {
 		w.counts.Steps++
+		p.stopped(by.host, step)
 		w.happen(by.host, happenedStep, uint64(len(step.Kind)), "has done %s", step)
 		return
 	}
 	w.happen(by.host, happenedStep, uint64(len(step.Kind)), "begins %s", step)
 	p.spins(by, step)
+	p.byPlan(by, step)
 	if step.Kind == policy.StepGiveWay {
 		p.beforeGiveWay(by, step)
 	}
@@ -468,7 +470,10 @@ func (p *promises) leavesQuorum(by *process, m *member) {
 // beforeStart judges a start of the unit.
 func (p *promises) beforeStart(by *process) {
 	h := by.host
-	m := p.w.etcd.find(h.data.member)
+	if p.startByPlan(by) {
+		return
+	}
+	m := h.etcd().find(h.data.member)
 	switch {
 	case h.program.result.State == hooks.Running && !h.program.asked:
 		p.breach("P4", h, "an etcd is started while the command runs that it was stopped for")
@@ -494,6 +499,9 @@ func (p *promises) restarting(h *host) bool {
 
 // beforeStop judges a stop of the unit.
 func (p *promises) beforeStop(by *process) {
+	if by.host.planInForce() != nil || p.leftBehind(by.host) {
+		return // byPlan has judged it
+	}
 	if m := p.w.etcd.find(by.host.data.member); m != nil && !m.learner && p.w.now()-m.promoted > p.stale() {
 		p.takenDown(by, m)
 	}
@@ -501,7 +509,7 @@ func (p *promises) beforeStop(by *process) {
 
 // beforeMove judges a move of the data directory when it begins.
 func (p *promises) beforeMove(by *process) {
-	if p.lockOwner() != by {
+	if !p.moveByPlan(by) && p.lockOwner() != by {
 		p.breach("P5", by.host, "data is moved aside by an agent that does not hold the lock")
 	}
 }

@@ -31,6 +31,8 @@ func (w *world) dies(h *host) {
 	m, op := w.etcd.on(h), w.promises.currentOp()
 	voters, left := len(w.etcd.voters()), w.plan.Hosts-w.lostForGood()-1
 	switch {
+	case w.rescue.lost: // that would be a second disaster
+		return
 	case m != nil && voters-1 < voters/2+1: // people have removed so many that the others are no quorum
 		return
 	case !h.powered || h.asked || h.disk.chronic || w.lost() != nil || left < w.plan.Voters:
@@ -91,8 +93,8 @@ func (w *world) hostByID(id string) int {
 
 // reachedBy notes since when a voter that serves has reached the ports of a member. It is called with every change.
 func (m *member) reachedBy(w *world) {
-	reached := m.host.powered && m.host.unit.process && m.host.data.member == m.id &&
-		slices.ContainsFunc(w.etcd.members, func(v *member) bool {
+	reached := m.host.powered && m.host.unit.process && m.host.data.is(m) &&
+		slices.ContainsFunc(m.etcd.members, func(v *member) bool {
 			return v != m && !v.learner && v.downAt == 0 && w.linked(v.host, m.host)
 		})
 	switch {

@@ -64,6 +64,11 @@ func Run(opt Options) (Result, error) {
 	if !p.Fresh {
 		w.until(recoverWithin, w.atTarget)
 	}
+	if p.Lost > 0 {
+		w.mu.Lock()
+		w.after(p.Lost, laneFaults, w.disaster)
+		w.mu.Unlock()
+	}
 	switch {
 	case opt.trouble != nil:
 		opt.trouble(w, p.Faulty)
@@ -111,6 +116,7 @@ func newWorld(p plan, opt Options) *world {
 		out: map[*host]takenOut{}, ill: map[*host]illness{}, heirs: map[*host]uint64{},
 	}
 	w.etcd = &etcd{w: w, store: keyspace.New(), removed: map[uint64]*member{}, index: 10, term: 1}
+	w.etcds = []*etcd{w.etcd}
 	for i := range p.Hosts {
 		w.hosts = append(w.hosts, newHost(w, i))
 		w.links = append(w.links, make([]link, p.Hosts))
@@ -158,6 +164,8 @@ func (w *world) atTarget() string {
 	e := w.etcd
 	voters, learners := len(e.voters()), len(e.learners())
 	switch {
+	case w.rescue.lost:
+		return "the recovery of the cluster is not over"
 	case voters != w.plan.Voters:
 		return fmt.Sprintf("there are %d voters, not %d", voters, w.plan.Voters)
 	case learners != min(w.plan.Standbys, w.plan.Hosts-w.lostForGood()-w.plan.Voters):

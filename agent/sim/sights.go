@@ -166,11 +166,11 @@ func (p *process) metrics(context.Context) health.EtcdReading {
 	}
 	seen.WALFsync = p.host.disk.histogram()
 	seen.Peers = map[uint64]health.Peer{}
-	for _, o := range w.etcd.members {
+	for _, o := range m.etcd.members {
 		if o == m {
 			continue
 		}
-		if (m == w.etcd.leader || o == w.etcd.leader) && o.runs() && w.carries(o.host, m.host) {
+		if (m == m.etcd.leader || o == m.etcd.leader) && o.runs() && w.carries(o.host, m.host) {
 			if m.heard == nil {
 				m.heard = map[uint64]time.Duration{}
 			}

@@ -148,14 +148,17 @@ func (s *totals) add(r Result) {
 	s.Sickened += r.Sickened
 	s.Replaced += r.Replaced
 	s.Elections += r.Elections
+	s.Lost += r.Lost
+	s.WentOn += r.WentOn
 }
 
 func (s *totals) String() string {
 	return fmt.Sprintf("%d seeds, %.0f hours of cluster life: %d faults, %d elections, %d rounds, %d calls, %d "+
 		"steps, %d promotions, %d times a leader gave way, %d hosts died for good, %d disks were slow for good, "+
-		"%d voters were replaced; the target stood again %s after the last fault at the latest",
+		"%d voters were replaced, %d majorities were lost and %d clusters went on; the target "+
+		"stood again %s after the last fault at the latest",
 		s.seeds, s.lasted.Hours(), s.Faults, s.Elections, s.Rounds, s.Calls, s.Steps, s.Promoted, s.GaveWay,
-		s.Died, s.Sickened, s.Replaced,
+		s.Died, s.Sickened, s.Replaced, s.Lost, s.WentOn,
 		s.slow.Round(time.Second))
 }
 

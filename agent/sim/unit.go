@@ -71,6 +71,7 @@ func (u *unit) start() {
 		return
 	}
 	u.host.world.promises.underHands(u.host)
+	u.host.world.promises.comesUp(u.host)
 	u.started++
 	u.process, u.ran = true, true
 	u.again, u.takenDown = false, false
@@ -78,7 +79,7 @@ func (u *unit) start() {
 	if m := u.member(); m != nil {
 		m.upSince = u.host.world.now()
 	}
-	u.host.world.etcd.settle()
+	u.host.world.settle()
 	generation, began := u.started, u.since
 	w := u.host.world
 	w.after(between(w.draw(10, uint64(u.host.index)), comesUpLow, comesUpHigh), laneEtcd, func() {
@@ -88,7 +89,7 @@ func (u *unit) start() {
 
 // member gives the member whose data lie here, listed or not.
 func (u *unit) member() *member {
-	e := u.host.world.etcd
+	e := u.host.etcd()
 	if m := e.find(u.host.data.member); m != nil {
 		return m
 	}
@@ -100,7 +101,7 @@ func (u *unit) comeUp(generation int, began time.Duration) {
 	if generation != u.started || !u.process || u.state != systemd.Activating {
 		return
 	}
-	w, e := u.host.world, u.host.world.etcd
+	w := u.host.world
 	again := func() { w.after(looksAgain, laneEtcd, func() { u.comeUp(generation, began) }) }
 	if w.now()-began > startTimeout {
 		u.exit(failed, "timeout")
@@ -113,6 +114,7 @@ func (u *unit) comeUp(generation int, began time.Duration) {
 	if u.host.data.member == 0 && !u.firstStart() {
 		return
 	}
+	e := u.host.etcd() // of what lies there by now
 	m := u.member()
 	if u.host.data.cluster != e.clusterID || m == nil {
 		again() // of a cluster that nobody knows
@@ -130,6 +132,7 @@ func (u *unit) comeUp(generation int, began time.Duration) {
 	}
 	m.name = u.host.name
 	u.become(systemd.Active, "success")
+	w.serves(e)
 	e.settle()
 }
 
@@ -192,7 +195,7 @@ func (u *unit) look() {
 		return
 	}
 	w := u.host.world
-	for _, o := range w.etcd.members {
+	for _, o := range m.etcd.members {
 		if o.runs() && w.linked(u.host, o.host) {
 			if chance(w.draw(11, uint64(u.host.index)), 50) {
 				u.exit(inactive, "success")
@@ -209,7 +212,7 @@ func (u *unit) exit(s systemd.State, result string) {
 	u.process, u.frozen, u.byAgent = false, false, false
 	u.started++
 	u.become(s, result)
-	u.host.world.etcd.settle()
+	u.host.world.settle()
 }
 
 // stop ends the process in order; with its watches closed it takes a moment.

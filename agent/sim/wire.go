@@ -5,6 +5,7 @@ package sim
 
 import (
 	"context"
+	"io"
 	"path"
 	"slices"
 	"time"
@@ -64,6 +65,14 @@ type renewal struct {
 	c   *client
 	to  *host
 	id  int64
+
+	ended bool // by this side
+}
+
+// CloseSend ends it: there is nothing more to be asked.
+func (r *renewal) CloseSend() error {
+	r.ended = true
+	return nil
 }
 
 // SendMsg takes the request.
@@ -72,11 +81,14 @@ func (r *renewal) SendMsg(m any) error {
 	return nil
 }
 
-// RecvMsg carries it, and the answer back.
+// RecvMsg carries it, and the answer back. That the other side ends it too is not waited for: nothing hangs on it.
 func (r *renewal) RecvMsg(m any) error {
-	store, out := r.c.p.host.world.etcd.store, m.(*pb.LeaseKeepAliveResponse)
-	return r.c.once(r.ctx, r.to, call{name: "keepalive", lane: laneLoop, apply: func(*member) error {
-		if l, err := store.Renew(r.id); err == nil { // of one that is gone etcd says that it has no time
+	if r.ended {
+		return io.EOF
+	}
+	out := m.(*pb.LeaseKeepAliveResponse)
+	return r.c.once(r.ctx, r.to, call{name: "keepalive", lane: laneLoop, apply: func(m *member) error {
+		if l, err := m.etcd.store.Renew(r.id); err == nil { // of one that is gone etcd says that it has no time
 			out.TTL = int64(l.TTL / time.Second)
 		}
 		return nil
@@ -86,11 +98,10 @@ func (r *renewal) RecvMsg(m any) error {
 // call says what becomes of a request: of those for keys and leases, and of those about members.
 func (c *client) call(ctx context.Context, req, reply any) call {
 	w := c.p.host.world
-	store := w.etcd.store
 	switch req := req.(type) {
 	case *pb.RangeRequest:
-		return call{name: "read", lane: c.lane(ctx), local: req.Serializable, apply: func(*member) error {
-			found, err := store.Range(req)
+		return call{name: "read", lane: c.lane(ctx), local: req.Serializable, apply: func(m *member) error {
+			found, err := m.etcd.store.Range(req)
 			if err == nil {
 				out := reply.(*pb.RangeResponse)
 				out.Header, out.Kvs, out.More, out.Count = found.Header, found.Kvs, found.More, found.Count
@@ -100,16 +111,16 @@ func (c *client) call(ctx context.Context, req, reply any) call {
 	case *pb.TxnRequest:
 		return c.txn(req, reply.(*pb.TxnResponse))
 	case *pb.LeaseGrantRequest:
-		return call{name: "grant", lane: laneStep, write: true, apply: func(*member) error {
-			l := store.Grant(time.Duration(req.TTL) * time.Second)
-			w.after(l.TTL, laneEtcd, func() { w.etcd.expire(l.ID) })
+		return call{name: "grant", lane: laneStep, write: true, apply: func(m *member) error {
+			l := m.etcd.store.Grant(time.Duration(req.TTL) * time.Second)
+			w.after(l.TTL, laneEtcd, func() { m.etcd.expire(l.ID) })
 			out := reply.(*pb.LeaseGrantResponse)
 			out.ID, out.TTL = l.ID, req.TTL
 			return nil
 		}}
 	case *pb.LeaseRevokeRequest:
-		return call{name: "revoke", lane: laneStep, write: true, apply: func(*member) error {
-			_, err := store.Revoke(req.ID)
+		return call{name: "revoke", lane: laneStep, write: true, apply: func(m *member) error {
+			_, err := m.etcd.store.Revoke(req.ID)
 			return err
 		}}
 	}
@@ -125,19 +136,21 @@ func (c *client) txn(req *pb.TxnRequest, out *pb.TxnResponse) call {
 	case req.Success[0].GetRequestRange() != nil:
 		do = call{name: "read", lane: laneLoop, local: req.Success[0].GetRequestRange().GetSerializable()}
 	}
-	do.apply = func(*member) error {
+	do.apply = func(m *member) error {
 		if w.mistake.unfenced {
 			req.Compare = nil
 		}
-		w.promises.beforeTxn(c.p, req)
-		answer, err := w.etcd.store.Txn(req)
+		if m.etcd == w.etcd {
+			w.promises.beforeTxn(c.p, req)
+		}
+		answer, err := m.etcd.store.Txn(req)
 		if err != nil {
 			return err
 		}
 		if answer.Succeeded && slices.ContainsFunc(req.Success, func(op *pb.RequestOp) bool {
 			return string(op.GetRequestPut().GetKey()) == w.keys.Lock()
 		}) {
-			w.etcd.holder = c.p
+			m.etcd.holder = c.p
 		}
 		out.Header, out.Succeeded, out.Responses = answer.Header, answer.Succeeded, answer.Responses
 		return nil
@@ -211,27 +224,27 @@ func (c *client) arrive(to *host, do call) (a answer, back time.Duration) {
 	if !to.unit.process {
 		return answer{errRefused, heard}, 0
 	}
-	m := w.etcd.find(to.data.member)
+	m := to.etcd().find(to.data.member)
 	if m == nil || !to.unit.ready() || to.disk.hangs() {
 		return answer{}, 0
 	}
 	if m.learner {
 		return answer{rpctypes.ErrGRPCNotSupportedForLearner, heard}, 0
 	}
-	if do.check != nil && w.etcd.reaches(m) {
+	if do.check != nil && m.etcd.reaches(m) {
 		if err := do.check(m); err != nil {
 			return answer{err, heard}, 0
 		}
 	}
 	drawn := w.draw(uint64(from.index), uint64(to.index), uint64(len(do.name)), 24)
-	late := do.agreed() && w.etcd.crawls()
-	if do.write && (late || chance(drawn, from.late) || !w.etcd.reaches(m)) {
+	late := do.agreed() && m.etcd.crawls()
+	if do.write && (late || chance(drawn, from.late) || !m.etcd.reaches(m)) {
 		return c.later(m, do, drawn), 0
 	}
-	if !w.etcd.reaches(m) || late && !do.local {
+	if !m.etcd.reaches(m) || late && !do.local {
 		return answer{}, 0
 	}
-	w.etcd.index += do.entries()
+	m.etcd.index += do.entries()
 	err := do.apply(m)
 	w.promises.afterEffect()
 	lost := chance(drawn>>8, from.lossy) || (do.name == "keepalive" && from.mute)
@@ -263,17 +276,17 @@ func (c *client) back(drawn uint64) time.Duration {
 // committed, unless its leader changes meanwhile.
 func (c *client) later(m *member, do call, drawn uint64) answer {
 	w := c.p.host.world
-	term := w.etcd.term
+	term := m.etcd.term
 	after := between(drawn, 2*time.Second, 30*time.Second)
 	if chance(drawn>>16, 20) {
 		after = between(drawn, 30*time.Second, 10*time.Minute)
 	}
 	w.happen(c.p.host, happenedCall, uint64(after), "%s is held up for %s", do.name, after.Round(time.Millisecond))
 	w.after(after, laneLate, func() {
-		if w.etcd.term != term || !w.etcd.leads() {
+		if m.etcd.term != term || !m.etcd.leads() {
 			return // the leader that had it is gone
 		}
-		w.etcd.index += do.entries()
+		m.etcd.index += do.entries()
 		w.promises.late = true
 		err := do.apply(m)
 		w.promises.afterEffect()

@@ -23,7 +23,9 @@ type world struct {
 
 	mu       sync.Mutex
 	hosts    []*host
-	etcd     *etcd
+	etcd     *etcd   // the cluster that serves, or did last
+	etcds    []*etcd // and all that there ever were
+	rescue   rescue
 	links    [][]link
 	faults   *rand.Rand // asked by the one goroutine that makes faults
 	reserved map[int64]bool
@@ -37,7 +39,7 @@ type world struct {
 
 // counts say how much was simulated.
 type counts struct {
-	Faults, Rounds, Steps, Calls, Promoted, Elections, GaveWay, Died, Sickened, Replaced, Changes int
+	Faults, Rounds, Steps, Calls, Promoted, Elections, GaveWay, Died, Sickened, Replaced, Changes, Lost, WentOn int
 }
 
 // A lane keeps moments apart. Everything that happens has a moment of its own, to the nanosecond:

@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -100,22 +101,32 @@ func first(s control.Status) string {
 	return "; " + s.Reasons[0].Code + ": " + s.Reasons[0].Text
 }
 
-// perfdata gives the figures as the guidelines of the Nagios plugins have them.
+// perfdata gives the figures as the guidelines of the Nagios plugins have them: label=value[unit];warning;;minimum.
+// They know no exponents.
 func perfdata(s control.Status) string {
 	d := s.Health.Disk
 	var out []string
-	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	add := func(label string, value float64, unit string, warning float64) {
+		plain := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+		text := label + "=" + plain(value) + unit + ";"
+		if warning > 0 {
+			text += plain(warning)
+		}
+		out = append(out, text+";;0")
+	}
 	if d.WAL.Count > 0 {
-		add("fsync_wal_p99=%gs;%g", d.WAL.P99, d.LimitSeconds)
+		add("fsync_wal_p99", d.WAL.P99, "s", d.LimitSeconds)
 	}
 	if d.Direct.Count > 0 {
-		add("fsync_direct_p99=%gs", d.Direct.P99)
+		add("fsync_direct_p99", d.Direct.P99, "s", 0)
 	}
 	if d.FreeBytes > 0 {
-		add("disk_free=%dB", d.FreeBytes)
+		add("disk_free", float64(d.FreeBytes), "B", 0)
 	}
-	if s.Cluster.Reachable {
-		add("voters=%d tolerance=%d standbys=%d", s.Cluster.Voters, s.Cluster.FailureTolerance, s.Cluster.Standbys)
+	if c := s.Cluster; c.Reachable {
+		add("voters", float64(c.Voters), "", 0)
+		out = append(out, fmt.Sprintf("tolerance=%d", c.FailureTolerance)) // it may be below 0
+		add("standbys", float64(c.Standbys), "", 0)
 	}
 	return strings.Join(out, " ")
 }

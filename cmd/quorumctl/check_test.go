@@ -17,7 +17,7 @@ import (
 func TestAMonitoringSystemIsToldHowThingsAre(t *testing.T) {
 	t.Parallel()
 	form := regexp.MustCompile(`^QUORUMD (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+` +
-		`( \|( [a-z_0-9]+=[0-9.e+-]+[sB]?(;[0-9.e+-]+)?)+)?\n$`)
+		`( \|( [a-z_0-9]+=-?[0-9.]+[sB]?(;[0-9.]*;;0)?)+)?\n$`)
 	var all bytes.Buffer
 	for _, name := range scenes() {
 		socket, _ := serving(t, scene(t, name))
@@ -51,5 +51,15 @@ func TestAVoterThatIsDownForItsMaintenanceIsNoAlarmUntilItIsLate(t *testing.T) {
 	s.Op.Deadline = s.Time.Add(-1)
 	if g, text := graded(s); g != gradeCritical {
 		t.Errorf("it is late: %s: %s", g, text)
+	}
+}
+
+func TestFiguresForAMonitoringSystemHaveNoExponentsAndNoLimitThatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	s := scene(t, "steady").status
+	s.Health.Disk.WAL.P99, s.Health.Disk.LimitSeconds, s.Health.Disk.FreeBytes = 0.00002, 0, 12e15
+	if got := perfdata(s); !strings.HasPrefix(got,
+		"fsync_wal_p99=0.00002s;;;0 fsync_direct_p99=0.0011s;;;0 disk_free=12000000000000000B;;;0 voters=3;;;0 ") {
+		t.Errorf("got %s", got)
 	}
 }

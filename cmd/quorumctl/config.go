@@ -43,7 +43,8 @@ func (a *app) configCheckCommand() *cobra.Command {
 		Short: "Report every mistake in a configuration file",
 		Long: "Report every mistake in a configuration file, " + defaultConfig + " unless given, and in the\n" +
 			"certificates it names. Exits with 78 if there is one. quorumd itself is not asked.\n" +
-			"Run by root, it looks at the files with the eyes of the user that runs the service.",
+			"Run by root, it looks at the files with the eyes of the user that runs the service, and at\n" +
+			"those of etcd.tls with the eyes of etcd's user.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file := defaultConfig
@@ -114,6 +115,11 @@ func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) 
 	if err != nil {
 		return err
 	}
+	ofEtcd, err := v.lookAsEtcd(ctx, c)
+	if err != nil {
+		return err
+	}
+	problems = append(problems, ofEtcd...)
 	if as == "" && user != "" {
 		v.Warnings = append(v.Warnings, reach.Hidden(c)...)
 	}
@@ -121,6 +127,25 @@ func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) 
 		return problems
 	}
 	return nil
+}
+
+// lookAsEtcd looks at the files of etcd.tls with the eyes of the user that runs etcd's unit, where root asks. The files
+// of a plain process are looked at with the others.
+func (v *verdictOnConfig) lookAsEtcd(ctx context.Context, c config.Config) (config.Errors, error) {
+	if c.Etcd.TLS == nil || c.Etcd.Runner != config.RunnerSystemd {
+		return nil, nil
+	}
+	user := reach.EtcdUser(ctx, c.Etcd.Unit)
+	if os.Geteuid() != 0 {
+		v.Warnings = append(v.Warnings, "etcd.tls: run this as root to see whether user "+user+" can read its files")
+		return nil, nil
+	}
+	problems, err := reach.LookEtcd(ctx, c, user)
+	if errors.Is(err, reach.ErrNoUser) {
+		v.Warnings = append(v.Warnings, "etcd.tls: there is no user "+user+" to read its files: install etcd")
+		return nil, nil
+	}
+	return problems, err
 }
 
 // keeper gives the user who shall have the key alone.
@@ -139,7 +164,7 @@ func asProblems(err error) (config.Errors, error) {
 }
 
 func writeConfigVerdict(p *page, v verdictOnConfig) {
-	p.line("%s: %s", v.File, word{"OK", good})
+	p.raw(words.Clean(v.File) + ": " + p.paint("OK", good)) // one line however long the path is: scripts look for it
 	if v.As != "" {
 		p.line("  looked at as %s", v.As)
 	}

@@ -192,7 +192,7 @@ func (a *app) readyToRun(ctx context.Context, m control.Maintenance, command []s
 		}
 	}
 	if err == nil {
-		err = f.progress.show(s.Time, "safe", "running "+strings.Join(command, " "))
+		err = f.progress.show(s.Time, "safe", "running "+strings.Join(command, " "), nil)
 	}
 	if err == nil {
 		err = f.progress.end()

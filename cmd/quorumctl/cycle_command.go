@@ -82,7 +82,7 @@ func (a *app) bringBackAfter(ctx context.Context, since time.Time, most time.Dur
 			return a.bringBack(ctx, since, most, progress)
 		}
 		if passing(err) && ctx.Err() == nil {
-			if err := progress.show(since, "safe", "quorumd does not answer"); err != nil {
+			if err := progress.show(since, "safe", "quorumd does not answer", nil); err != nil {
 				return err
 			}
 			select {

@@ -4,8 +4,10 @@
 package main
 
 import (
+	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/quorumd/quorumd/agent/config"
@@ -35,3 +37,28 @@ func (d *durationFlag) String() string {
 }
 
 func (*durationFlag) Type() string { return "duration" }
+
+// completeDurations has the shell offer units behind the number of every flag that is a duration.
+func completeDurations(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if _, is := f.Value.(*durationFlag); !is {
+			return
+		}
+		if err := cmd.RegisterFlagCompletionFunc(f.Name, units); err != nil {
+			panic(err) // it is completed already: the program is wrong
+		}
+	})
+	for _, sub := range cmd.Commands() {
+		completeDurations(sub)
+	}
+}
+
+func units(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if typed == "" || !strings.Contains("0123456789", typed[len(typed)-1:]) {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return []string{
+		cobra.CompletionWithDesc(typed+"s", "seconds"), cobra.CompletionWithDesc(typed+"m", "minutes"),
+		cobra.CompletionWithDesc(typed+"h", "hours"), cobra.CompletionWithDesc(typed+"d", "days"),
+	}, cobra.ShellCompDirectiveNoFileComp
+}

@@ -57,6 +57,7 @@ func writeExplanation(p *page, s control.Status) {
 	}
 	writeMeasured(p, s.Health)
 	writeLines(p, words.Doing(s)...)
+	writeLines(p, words.Backup(s)...)
 	writeLines(p, words.Loop(s.Loop)...)
 	p.line("next: %s", words.Next(s))
 	switch {

@@ -35,10 +35,11 @@ const staleFor = 3 * time.Second
 // sight is what a look at the status shows of what is waited for.
 type sight struct {
 	state, text string
-	says        string // in the failure of a wait that ends here
-	over        bool   // it is there, or cannot come any more
-	missing     bool   // quorumd does not tell of it
-	quiet       bool   // nothing is to be shown of this look
+	how         *control.Progress // how far it is, where that is counted
+	says        string            // in the failure of a wait that ends here
+	over        bool              // it is there, or cannot come any more
+	missing     bool              // quorumd does not tell of it
+	quiet       bool              // nothing is to be shown of this look
 }
 
 // follow looks until see says that it is over, and gives the status that showed it. A daemon that does not answer may
@@ -68,7 +69,7 @@ func (f *follower) follow(ctx context.Context, now time.Time, see func(control.S
 			return s, f.progress.end()
 		}
 		if !seen.quiet {
-			if err := f.progress.show(now, seen.state, seen.text); err != nil {
+			if err := f.progress.show(now, seen.state, seen.text, seen.how); err != nil {
 				return s, err
 			}
 		}
@@ -100,7 +101,7 @@ func (f *follower) until(ctx context.Context, since time.Time,
 		}
 		state, text := standing(s, first, since)
 		return sight{
-			state: state, text: text, says: state + words.After(", ", text), missing: !asked(s, since),
+			state: state, text: text, how: awaited(s), says: state + words.After(", ", text), missing: !asked(s, since),
 			over:  ended(s, since) != nil || asked(s, since) && reached(*s.Maintenance),
 			quiet: s.Loop.Rounds == first.Loop.Rounds && s.Time.Sub(first.Time) < staleFor,
 		}
@@ -159,6 +160,14 @@ func ended(s control.Status, since time.Time) *control.MaintenanceEnd {
 		return s.LastMaintenance
 	}
 	return nil
+}
+
+// awaited gives how far that is which a host waits for first.
+func awaited(s control.Status) *control.Progress {
+	if len(s.Reasons) == 0 {
+		return nil
+	}
+	return s.Reasons[0].Progress
 }
 
 // standing says how far a maintenance is, and what it waits for. First is the picture that was there

@@ -27,7 +27,7 @@ import (
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == reach.Command { // a child, as another user: no command for people
-		if err := reach.ChildMain(os.Args[2:], os.Stdout); err != nil {
+		if err := reach.ChildMain(os.Args[2:], os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(exitFault)
 		}

@@ -228,7 +228,8 @@ func TestANarrowTerminalIsNotWrittenBeyond(t *testing.T) {
 	var out bytes.Buffer
 	p := (&app{}).progressOn(&out)
 	p.terminal, p.most = true, 30
-	if err := p.show(scene(t, "steady").status.Time, "waiting", strings.Repeat("long ", 20)+"\x1b[2J"); err != nil {
+	text := strings.Repeat("long ", 20) + "\x1b[2J"
+	if err := p.show(scene(t, "steady").status.Time, "waiting", text, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := out.String(); got != "\r    0s  waiting    long long …\x1b[K" {

@@ -42,7 +42,8 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&req.Reason, "reason", "", "why, in one line; it is shown and recorded")
 	flags.BoolVar(&req.Live, "live", false, "also if it votes and answers")
-	flags.DurationVar(&req.For, "timeout", control.DefaultRemoval, "how long it may wait for its turn, 1s to 1h")
+	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false, "with --live: also if no snapshot is of late")
+	durationVar(flags, &req.For, "timeout", control.DefaultRemoval, "how long it may wait for its turn, 1s to 1h")
 	flags.BoolVar(&not, "no-wait", false, "do not wait: quorumctl status tells how it goes")
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
 		panic(err) // the flag is not there: the program is wrong
@@ -126,7 +127,7 @@ func (a *app) followRemoval(ctx context.Context, r control.Removal, most time.Du
 		}
 		if bounded.Err() == nil {
 			last = text
-			if err := progress.show(now, state, text); err != nil {
+			if err := progress.show(now, state, text, nil); err != nil {
 				return control.RemovalEnd{}, err
 			}
 		}

@@ -72,7 +72,9 @@ func (a *app) render(doc any, text func(*page)) (b []byte, err error) {
 	case formatYAML:
 		b, err = asYAML(doc)
 	default:
-		p := &page{coloured: a.coloured(), wide: a.format == formatWide, blocks: isTerminal(a.out)}
+		p := &page{
+			coloured: a.coloured(), wide: a.format == formatWide, blocks: isTerminal(a.out), most: a.columns,
+		}
 		text(p)
 		b = []byte(p.String())
 	}
@@ -152,6 +154,13 @@ func escape(b []byte, as func(rune) string) []byte {
 }
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
+
+// obeys tells whether the output goes to a terminal that takes more than lines: colours, and what is drawn in place.
+// One that says nothing of itself, as in a log or a simple console, gets lines. NO_COLOR is about colours alone.
+func obeys(w io.Writer) bool {
+	term := os.Getenv("TERM")
+	return isTerminal(w) && term != "" && term != "dumb"
+}
 
 // isTerminal tells whether the output goes to a terminal.
 func isTerminal(w io.Writer) bool {

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -18,6 +19,7 @@ type page struct {
 	text     strings.Builder
 	coloured bool
 	wide     bool // lines are not bounded
+	most     int  // columns of a line; 0 for columns
 	blocks   bool // a terminal shows it: bars are drawn with blocks
 }
 
@@ -58,13 +60,16 @@ func (p *page) line(format string, args ...any) {
 		return
 	}
 	indent := len(text) - len(strings.TrimLeft(text, " "))
-	for i, part := range wrap(text[indent:], columns-indent-2) {
+	for i, part := range p.fold(text[indent:], p.columns()-indent-2) {
 		if i > 0 {
 			part = "  " + part
 		}
 		p.raw(strings.Repeat(" ", indent) + part)
 	}
 }
+
+// columns is how wide a line is at most.
+func (p *page) columns() int { return cmp.Or(p.most, columns) }
 
 // writeLines writes lines of words.
 func writeLines(p *page, lines ...words.Line) {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/words"
 )
 
@@ -22,8 +23,9 @@ type progress struct {
 	most     int       // columns of a line
 	terminal bool
 	first    time.Time
-	last     string         // what the last line says, without its numbers
-	open     bool           // the last line has no end yet
+	last     string // what the last line says, without its numbers
+	open     bool   // the last line has no end yet
+	pace     pace
 	numbers  *regexp.Regexp // what moves while nothing changes: figures and durations, but not those in names
 }
 
@@ -32,7 +34,7 @@ func (a *app) progressOn(out io.Writer) *progress {
 		return &progress{}
 	}
 	p := &progress{
-		out: out, most: columns, terminal: isTerminal(out),
+		out: out, most: columns, terminal: obeys(out),
 		numbers: regexp.MustCompile(`\b[0-9][0-9A-Za-zµ.%]*`),
 	}
 	if p.terminal {
@@ -41,8 +43,16 @@ func (a *app) progressOn(out io.Writer) *progress {
 	return p
 }
 
-// show shows how it is at a moment of the daemon's clock.
-func (p *progress) show(now time.Time, state, text string) error {
+// watchedOn is progress for a command whose output is the answer: it is shown on a terminal, and nobody else watches.
+func (a *app) watchedOn(out io.Writer) *progress {
+	if isTerminal(out) {
+		return a.progressOn(out)
+	}
+	return &progress{}
+}
+
+// show shows how it is at a moment of the daemon's clock, and how far, where that is counted.
+func (p *progress) show(now time.Time, state, text string, how *control.Progress) error {
 	if p.out == nil {
 		return nil
 	}
@@ -54,6 +64,13 @@ func (p *progress) show(now time.Time, state, text string) error {
 	p.last = said
 	if !changed && !p.terminal {
 		return nil
+	}
+	far := amount(how)
+	if left, known := p.pace.left(now, said, how); known {
+		far = "about " + words.Span(left) + " left" + words.After(", ", far)
+	}
+	if far != "" {
+		text = far + ": " + text
 	}
 	line := fmt.Sprintf("%6s  %-9s  %s", words.Span(now.Sub(p.first)), words.Clean(state), words.Clean(text))
 	if !p.terminal {
@@ -85,12 +102,19 @@ func (p *progress) write(text string) error {
 	return nil
 }
 
-// terminalColumns is how wide a terminal is, or 80 when it does not say.
-func terminalColumns(w io.Writer) int {
+// terminalSize is how wide and how high a terminal is, or 80 by 24 when it does not say.
+func terminalSize(w io.Writer) (wide, high int) {
 	if f, ok := w.(*os.File); ok {
-		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 20 {
-			return int(size.Col)
+		size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+		if err == nil && size.Col > 0 && size.Row > 0 {
+			return int(size.Col), int(size.Row)
 		}
 	}
-	return 80
+	return 80, 24
+}
+
+// terminalColumns is how wide a terminal is, as far as a line can be fitted to it.
+func terminalColumns(w io.Writer) int {
+	wide, _ := terminalSize(w)
+	return max(wide, 20)
 }

@@ -64,12 +64,9 @@ func (a *app) qualify(ctx context.Context, o qualify.Options) (err error) {
 	if err := o.Check(); err != nil {
 		return usage("quorumctl qualify --help", "cannot examine the machine: %v", err)
 	}
-	p := a.progressOn(a.err)
-	if !p.terminal {
-		p.out = nil // nobody watches
-	}
+	p := a.watchedOn(a.err)
 	o.Said = func(what, text string) {
-		_ = p.show(time.Now(), what, text) // who does not see it misses nothing
+		_ = p.show(time.Now(), what, text, nil) // who does not see it misses nothing
 	}
 	r, err := qualify.Examine(ctx, o)
 	_ = p.end()

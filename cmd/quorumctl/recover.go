@@ -4,11 +4,12 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -16,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
@@ -34,7 +34,8 @@ func (a *app) recoverCommand() *cobra.Command {
 
 		SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(a.recoverFactsCommand(), a.recoverPlanCommand(), a.recoverApplyCommand(), a.recoverStatusCommand())
+	cmd.AddCommand(a.recoverFactsCommand(), a.recoverPlanCommand(), a.recoverApplyCommand(), a.recoverStatusCommand(),
+		a.recoverGiveUpCommand())
 	return cmd
 }
 
@@ -78,45 +79,62 @@ func whileReading(ctx context.Context, ask func(context.Context) error) error {
 
 func (a *app) recoverPlanCommand() *cobra.Command {
 	var wish recovery.Wish
-	var out string
+	var out, snapshot string
 	cmd := &cobra.Command{
 		Use:   "plan FACTS...",
 		Short: "Compare the hosts' facts, and make a plan of them",
 		Long: "Compare the facts of the hosts that are left, show what each of them would lose as the survivor,\n" +
-			"and propose the one whose log is the most advanced. With --cluster, which says the cluster's name,\n" +
-			"the plan is written. It asks no host. Every voter of which there are no facts must be named with\n" +
-			"--gone: such a host must never come back as it is, since several of them could form the old\n" +
-			"cluster again beside the new one.",
+			"and propose the one whose log is the most advanced. The plan is written once the cluster's name was\n" +
+			"typed, or given with --cluster. Every voter of which there are no facts must be named with --gone:\n" +
+			"such a host must never come back as it is, since several of them could form the old cluster again\n" +
+			"beside the new one. Where no data are left a host goes on with a snapshot: --from-snapshot names\n" +
+			"one in the store of this host, newest for the newest, or a file that etcdctl snapshot save has\n" +
+			"written, with a / in its path, which lies on the host that goes on and is this one.",
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return a.recoverPlan(args, wish, out) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			facts, err := readAllFacts(args)
+			if err != nil {
+				return err
+			}
+			if snapshot != "" {
+				if wish.Snapshot, err = a.findSnapshot(cmd.Context(), snapshot); err != nil {
+					return err
+				}
+			}
+			return a.recoverPlan(facts, wish, out, cmd.InOrStdin())
+		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&wish.Cluster, "cluster", "", "the cluster's name: only with it a plan is made")
+	flags.StringVar(&wish.Cluster, "cluster", "", "the cluster's name, where nobody can be asked to type it")
 	flags.StringSliceVar(&wish.Gone, "gone", nil, "voters that never come back, by name or ID")
 	flags.StringVar(&wish.Survivor, "survivor", "", "another host than the most advanced, by name")
+	flags.StringVar(&snapshot, "from-snapshot", "", "a snapshot to go on with, where no data are left")
 	flags.StringVar(&out, "out", "plan.json", "the file to write; it must not exist")
 	return cmd
 }
 
-func (a *app) recoverPlan(args []string, wish recovery.Wish, out string) error {
-	facts := make([]recovery.Facts, 0, len(args))
-	for _, name := range args {
+// readAllFacts reads the files before anything else is asked.
+func readAllFacts(names []string) ([]recovery.Facts, error) {
+	facts := make([]recovery.Facts, 0, len(names))
+	for _, name := range names {
 		f, err := readFacts(name)
 		if err != nil {
-			return usage("quorumctl recover facts > "+name+", on that host", "cannot plan the recovery: %s: %v", name,
-				err)
+			return nil, usage("quorumctl recover facts > "+name+", on that host", "cannot plan the recovery: %s: %v",
+				name, err)
 		}
 		facts = append(facts, f)
 	}
+	return facts, nil
+}
+
+func (a *app) recoverPlan(facts []recovery.Facts, wish recovery.Wish, out string, in io.Reader) error {
 	wish.At = time.Now()
 	typed := wish.Cluster
 	if typed == "" { // it is only shown
 		wish.Cluster = facts[0].Cluster
 	}
 	wish.ID = strings.ToLower(rand.Text()[:12])
-	var random [8]byte
-	_, _ = rand.Read(random[:]) // it never fails
-	wish.New = record.MemberID(binary.BigEndian.Uint64(random[:]) | 1)
+	wish.New = randomID()
 	plan, err := recovery.NewPlan(facts, wish)
 	shown := a.showComparison(facts, plan)
 	switch {
@@ -125,10 +143,30 @@ func (a *app) recoverPlan(args []string, wish recovery.Wish, out string) error {
 	case err != nil:
 		return &failure{code: exitFault, message: err.Error(), hint: "see MAJORITY LOST in quorumctl(1)"}
 	case typed == "":
-		return usage("add --cluster NAME with the cluster's name to write the plan",
+		typed = a.askName(in)
+	}
+	if typed != wish.Cluster {
+		return usage("type the name of the cluster, or add --cluster NAME, to write the plan",
 			"cannot plan the recovery: not confirmed, no plan was written")
 	}
 	return a.writePlan(out, plan)
+}
+
+// maxTyped bounds what is read of a terminal, in bytes.
+const maxTyped = 1024
+
+// askName asks who sits at the terminal for the name of the cluster; nobody else is asked.
+func (a *app) askName(in io.Reader) string {
+	terminal, is := in.(*os.File)
+	if !is || !isTerminal(terminal) {
+		return ""
+	}
+	fmt.Fprint(a.out, "\nThe name of the cluster, to write the plan: ")
+	line, err := bufio.NewReader(io.LimitReader(terminal, maxTyped)).ReadString('\n')
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(line)
 }
 
 func readFacts(name string) (recovery.Facts, error) {
@@ -168,19 +206,17 @@ func (a *app) recoverApplyCommand() *cobra.Command {
 		Use:   "apply PLAN",
 		Short: "Have this host do its part of a plan",
 		Long: "Have this host do its part of a plan. It obeys only if the plan names this host's own facts, its\n" +
-			"data have not changed since, and it sees no quorum. Applied again it goes on, or is done already.",
+			"data have not changed since, and it sees no quorum. Applied again it goes on, or is done already.\n" +
+			"With - for PLAN it is read from the standard input, as ssh gives it.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.recoverApply(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.recoverApply(cmd.Context(), args[0], cmd.InOrStdin())
+		},
 	}
 }
 
-func (a *app) recoverApply(ctx context.Context, name string) error {
-	file, err := os.Open(name)
-	if err != nil {
-		return usage("quorumctl recover plan writes it", "cannot apply the plan: %v", err)
-	}
-	defer file.Close() // it was only read
-	plan, err := recovery.ReadPlan(file)
+func (a *app) recoverApply(ctx context.Context, name string, in io.Reader) error {
+	plan, err := readPlan(name, in)
 	if err != nil {
 		return usage("quorumctl recover plan writes it", "cannot apply the plan: %v", err)
 	}
@@ -197,10 +233,48 @@ func (a *app) recoverApply(ctx context.Context, name string) error {
 		case r.Done:
 			p.line("plan %s is carried out on this host already", r.Plan)
 		case r.Alone:
-			p.line("accepted: this host goes on alone as cluster %s, by plan %s", r.New, r.Plan)
+			p.line("accepted: this host goes on alone%s as cluster %s, by plan %s", withSnapshot(r), r.New, r.Plan)
 		default:
 			p.line("accepted: this host moves its data aside and joins %s again, by plan %s", r.Survivor, r.Plan)
 		}
 		p.line("→ quorumctl recover status")
 	})
+}
+
+// readPlan reads the file of that name, or for "-" what is given by in.
+func readPlan(name string, in io.Reader) (recovery.Plan, error) {
+	if name == "-" {
+		return recovery.ReadPlan(in)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return recovery.Plan{}, err
+	}
+	defer file.Close() // it was only read
+	return recovery.ReadPlan(file)
+}
+
+func (a *app) recoverGiveUpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "give-up",
+		Short: "Give up the plan on this host, while it has its data",
+		Long: "Give up the plan that is in force on this host, as long as this host has not begun to part with its\n" +
+			"old data. etcd is started again on them. Other hosts are not told: give it up on each.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := a.client().GiveUpRecovery(cmd.Context())
+			if err != nil {
+				return cannot("give the plan up", err)
+			}
+			return a.emit(r, func(p *page) {
+				p.line("plan %s is given up on this host: etcd starts again on the data that it had", r.Plan)
+				if r.Alone {
+					p.line("not undone: what was copied so far stays in quorumd-recover-%s in etcd's data directory",
+						r.Plan)
+				}
+				p.line("not undone: the plan on other hosts; give it up on each, unless they are to wait for it")
+				p.line("→ quorumctl recover status")
+			})
+		},
+	}
 }

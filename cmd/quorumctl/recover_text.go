@@ -43,9 +43,7 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 	}
 	if plan.ID != "" {
 		p.line("")
-		p.line("%s goes on alone, under another cluster ID than %s; its revision is raised by a thousand million, so "+
-			"that watchers notice. All others of these hosts move their data aside and join it.",
-			plan.Of(plan.Survivor).Host, plan.Old)
+		goesOn(p, plan)
 		if len(plan.Gone) > 0 {
 			p.line("%s", word{"Keep those off that are gone: several of them that come back and cannot reach this " +
 				"cluster form the old one again.", warn})
@@ -54,12 +52,39 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 	return a.write([]byte(p.String()))
 }
 
+// goesOn tells what becomes of the cluster.
+func goesOn(p *page, plan recovery.Plan) {
+	host, s := plan.Of(plan.Survivor).Host, plan.Snapshot
+	if s == nil {
+		p.line("%s goes on alone, under another cluster ID than %s; its revision is raised by a thousand million, so "+
+			"that watchers notice. All others of these hosts move their data aside and join it.", host, plan.Old)
+		return
+	}
+	p.line("%s goes on alone with the snapshot %s (revision %d, %d keys, %s, SHA-256 %.12s), under a new cluster ID; "+
+		"its revision is raised by a thousand million, so that watchers notice. If it has data they are moved aside. "+
+		"All others of these hosts move theirs aside and join it.", host, s, s.Revision, s.Keys, bytesText(s.Size),
+		s.SHA256)
+	if !s.Taken.IsZero() {
+		p.line("%s", word{"Every write since " + words.Stamp(s.Taken) + " is lost.", warn})
+	}
+}
+
+// withSnapshot tells with what a host goes on.
+func withSnapshot(r control.Recovery) string {
+	if r.Snapshot == "" {
+		return ""
+	}
+	return " with the snapshot " + r.Snapshot
+}
+
 func asSurvivor(l recovery.Loss, plan recovery.Plan) word {
 	lacks := "loses nothing"
 	if l.Behind > 0 {
 		lacks = fmt.Sprintf("loses %d entries or more", l.Behind)
 	}
 	switch {
+	case plan.Snapshot != nil && plan.Survivor == l.Facts.HostID:
+		return word{"proposed: gets the snapshot", good}
 	case l.No != "":
 		return word{"none: " + l.No, plain}
 	case plan.Survivor == l.Facts.HostID || plan.ID == "" && l.Chosen:
@@ -90,19 +115,30 @@ type recoveryState struct {
 }
 
 func (a *app) recoverStatusCommand() *cobra.Command {
-	return &cobra.Command{
+	var watch bool
+	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show how far this host is with a plan",
-		Args:  cobra.NoArgs,
+		Long: "Show how far this host is with a plan. With --watch it is shown until the plan has ended here, which\n" +
+			"is an error where it was given up.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.status(cmd.Context(), "read how the recovery goes")
+			if err == nil && watch && s.Recovery != nil {
+				s, err = a.followRecovery(cmd.Context(), s)
+			}
 			if err != nil {
 				return err
 			}
 			doc := recoveryState{s.APIVersion, s.Recovery, s.LastRecovery, s.Next, s.Reasons}
-			return a.emit(doc, func(p *page) { writeRecovery(p, s) })
+			if err := a.emit(doc, func(p *page) { writeRecovery(p, s) }); err != nil {
+				return err
+			}
+			return recoveryFault(s, watch)
 		},
 	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "show how it goes until it is over on this host")
+	return cmd
 }
 
 func writeRecovery(p *page, s control.Status) {
@@ -117,9 +153,12 @@ func writeRecovery(p *page, s control.Status) {
 	r := s.Recovery
 	part := "moves its data aside and joins " + r.Survivor + " again"
 	if r.Alone {
-		part = "goes on alone as cluster " + r.New
+		part = "goes on alone" + withSnapshot(*r) + " as cluster " + r.New
 	}
 	p.line("plan %s by %s, since %s: this host %s", r.Plan, r.By, words.Stamp(r.Since), part)
+	if r.GivenUp != "" {
+		p.line("it is given up by %s", r.GivenUp)
+	}
 	if s.Next.Text != "" {
 		p.line("next: %s", s.Next.Text)
 	}

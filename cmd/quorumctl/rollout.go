@@ -77,6 +77,7 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 	flags.StringSliceVar(&req.Hosts, "hosts", nil, "only these, by name or ID, as in --hosts n1,n3; all unless given")
 	w.onlyWait(cmd)
 	flags.StringVar(&req.Version, "until-version", "", "skip hosts that run this etcd, stop at one that then does not")
+	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false, "do not wait for a snapshot before another etcd")
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
 		panic(err) // the flag is not there: the program is wrong
 	}

@@ -21,6 +21,8 @@ type app struct {
 	socket string
 	format format
 	colour colour
+
+	columns int // of a line for people; 0 for the usual
 }
 
 // run runs one command line and gives the exit code. The context ends it early.
@@ -30,6 +32,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	completesShellsOnly(root)
 	cmd, err := root.ExecuteContextC(ctx)
 	return report(stderr, cmd, err)
 }
@@ -74,14 +77,28 @@ func (a *app) rootCommand() *cobra.Command {
 	complete(root, "color", colours())
 	root.AddCommand(
 		a.statusCommand(), a.healthCommand(), a.networkCommand(), a.explainCommand(), a.historyCommand(),
+		a.diagnoseCommand(),
 		a.codesCommand(),
 		a.checkCommand(), a.qualifyCommand(),
 		a.bootstrapCommand(), a.pauseCommand(), a.resumeCommand(), a.opCommand(),
 		a.maintenanceCommand(), a.cycleCommand(), a.rolloutCommand(), a.memberCommand(), a.snapshotCommand(),
 		a.recoverCommand(),
-		a.waitCommand(), a.configCommand(), a.versionCommand(),
+		a.waitCommand(), a.configCommand(), a.initCommand(), a.pkiCommand(), a.schemaCommand(), a.versionCommand(),
 	)
+	completeDurations(root)
 	return root
+}
+
+// completesShellsOnly makes an error of a shell that is not known, which cobra answers with its help and 0. It has to
+// know where the output goes.
+func completesShellsOnly(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.Args, cmd.SuggestionsMinimumDistance = onlySubcommands, 2
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 }
 
 // complete offers the values of a flag to the shell.
@@ -111,5 +128,5 @@ func (a *app) coloured() bool {
 	case colourNever:
 		return false
 	}
-	return os.Getenv("NO_COLOR") == "" && isTerminal(a.out)
+	return os.Getenv("NO_COLOR") == "" && obeys(a.out)
 }

@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 	if child || os.Getenv("QUORUMCTL_TEST_MAIN") != "" { // as the program itself, for what only a process can show
 		main()
 	}
+	os.Setenv("TERM", "xterm") // whatever the tests are run on: their terminals are their own
 	flag.Bool("update", false, "rewrite the golden files")
 	goleak.VerifyTestMain(m)
 }
@@ -54,6 +55,9 @@ type desk struct {
 	onAsk      func(*control.Status)
 	onEnd      func() error
 	snapshot   control.SnapshotJob // how the job with snapshots that is asked for ends
+
+	onSnapshot    func(look int, j *control.SnapshotJob) // changes how that is shown at a look; may be nil
+	snapshotLooks int
 }
 
 // moment is what one look sees of a maintenance. One without a state is its end.
@@ -141,7 +145,11 @@ func (d *desk) StartSnapshot(_ context.Context, req control.SnapshotRequest, by 
 func (d *desk) SnapshotJob() control.SnapshotJob {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.snapshot
+	j := d.snapshot
+	if d.snapshotLooks++; d.onSnapshot != nil {
+		d.onSnapshot(d.snapshotLooks, &j)
+	}
+	return j
 }
 
 func (d *desk) LookAgain(context.Context) error { return nil }
@@ -169,6 +177,10 @@ func (d *desk) RecoveryFacts(context.Context) (recovery.Facts, error) {
 
 func (d *desk) ApplyRecovery(_ context.Context, plan recovery.Plan, by string) (control.Recovery, error) {
 	return control.Recovery{Plan: plan.ID, By: by}, nil
+}
+
+func (d *desk) GiveUpRecovery(context.Context, string) (control.Recovery, error) {
+	return control.Recovery{Plan: "abcdefghijkl", By: "root", GivenUp: "root", Alone: true}, d.fail
 }
 
 func (d *desk) RemoveMember(_ context.Context, req control.RemovalRequest, _ string) (control.Removal, error) {
@@ -333,11 +345,12 @@ type result struct {
 	stderr string
 }
 
-// quorumctl runs a command line.
+// quorumctl runs a command line. What it writes with -o json must be of its schema.
 func quorumctl(t *testing.T, socket string, args ...string) result {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	code := run(t.Context(), append([]string{"--socket", socket}, args...), &out, &errOut)
+	conforms(t, args, out.String())
 	return result{code, out.String(), errOut.String()}
 }
 

@@ -26,7 +26,12 @@ func TestHelpOfEveryCommand(t *testing.T) {
 		"rollout abort --help",
 		"member", "member list --help", "member remove --help",
 		"snapshot", "snapshot save --help", "snapshot list --help", "snapshot verify --help", "snapshot prune --help",
-		"wait --help", "config", "config check --help", "config default --help", "version --help")
+		"snapshot drill --help",
+		"wait --help", "init --help", "config", "config check --help", "config default --help",
+		"pki", "pki init --help", "pki host --help", "pki renew --help", "pki status --help", "pki install --help",
+		"pki trust --help", "pki rotate", "pki rotate begin --help", "pki rotate next --help",
+		"pki rotate status --help",
+		"schema --help", "version --help")
 	golden(t, "help.golden", help)
 	for line := range strings.Lines(string(help)) {
 		if n := utf8.RuneCountInString(line); n > columns+1 {
@@ -43,9 +48,22 @@ func TestTheShellIsHelpedToComplete(t *testing.T) {
 			t.Errorf("%s: exit %d: %s", shell, r.code, r.stderr)
 		}
 	}
+	if r := quorumctl(t, "SOCKET", "completion", "foo"); r.code != exitUsage || r.stdout != "" ||
+		!strings.Contains(r.stderr, `unknown command "foo"`) {
+		t.Errorf("no shell: exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
 	golden(t, "complete.golden", transcript(t, "SOCKET",
 		"__complete w", "__complete status --output ''", "__complete status --color ''", "__complete wait --for ''",
-		"__complete rollout start ''"))
+		"__complete rollout start ''", "__complete pause --for 3",
+		"__complete maintenance on --for ''"))
+	for line, want := range map[string]string{
+		"__complete explain ''": "\nNO_QUORUM\n", "__complete health ''": "\nDISK_FSYNC_SLOW\n",
+		"__complete health mute ''": "\nDISK_FSYNC_SLOW\n", "__complete schema ''": "\nhistory\n",
+	} {
+		if r := quorumctl(t, "SOCKET", spoken(line)...); !strings.Contains(r.stdout, want) {
+			t.Errorf("%s offers\n%s", line, r.stdout)
+		}
+	}
 	socket, _ := serving(t, scene(t, "steady"))
 	golden(t, "complete-hosts.golden", transcript(t, socket,
 		"__complete rollout start restart --hosts ''", "__complete rollout start restart --hosts n1,n3,"))

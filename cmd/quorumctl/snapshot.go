@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -19,7 +20,7 @@ func (a *app) snapshotCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "snapshot",
 		GroupID: groupOperate,
-		Short:   "Take snapshots of etcd, list, verify and prune them",
+		Short:   "Take snapshots of etcd, list, verify and prune them, and prove that they restore",
 		Long: "Take snapshots of etcd's database into the store that the configuration names, prove that they can\n" +
 			"be restored, and remove those that need not be kept. quorumd on this host does it, one thing at a\n" +
 			"time, and goes on when this command is interrupted.",
@@ -29,7 +30,7 @@ func (a *app) snapshotCommand() *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 	}
 	cmd.AddCommand(a.snapshotSaveCommand(), a.snapshotListCommand(), a.snapshotVerifyCommand(),
-		a.snapshotPruneCommand())
+		a.snapshotPruneCommand(), a.snapshotDrillCommand())
 	return cmd
 }
 
@@ -70,13 +71,32 @@ func (a *app) snapshotVerifyCommand() *cobra.Command {
 	}
 }
 
+func (a *app) snapshotDrillCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "drill [NAME]",
+		Short: "Prove that a snapshot, or the newest, restores: a throw-away etcd serves it",
+		Long: "Restore a snapshot, or the newest, into a directory that is thrown away, have an etcd serve it that\n" +
+			"nobody else can reach, and compare its keys and its hash with what was saved. Neither this host's\n" +
+			"etcd nor its data are touched. It takes the space of the database twice below paths.state.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			req := control.SnapshotRequest{Do: control.SnapshotDrill}
+			if len(args) == 1 {
+				req.Name = args[0]
+			}
+			return a.snapshotJob(cmd.Context(), req, writeProven)
+		},
+	}
+}
+
 func (a *app) snapshotPruneCommand() *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Remove the snapshots that backup.keep does not keep, and what was left over",
 		Long: "Remove the snapshots that are neither among the newest nor young enough for backup.keep. The last\n" +
-			"one that was verified always stays. What belongs to no snapshot is removed when it is a day old.",
+			"one that was verified always stays, and the last one that was proven to restore. What belongs to no\n" +
+			"snapshot is removed when it is a day old.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			req := control.SnapshotRequest{Do: control.SnapshotPrune, DryRun: dryRun}
@@ -116,8 +136,27 @@ func cannotSo(what, cause string) string {
 	return cause
 }
 
-// followSnapshot waits for the end of a job, however long it takes: quorumd ends one that does not go on.
+// followSnapshot waits for the end of a job, however long it takes: quorumd ends one that does not go on. On a terminal
+// it shows how far the job is.
 func (a *app) followSnapshot(ctx context.Context, started control.SnapshotJob) (control.SnapshotJob, error) {
+	p := a.watchedOn(a.err)
+	job, err := a.pollSnapshot(ctx, started, func(j control.SnapshotJob) error {
+		return p.show(time.Now(), j.Do, jobText(j), j.Progress)
+	})
+	return job, errors.Join(err, p.end())
+}
+
+// jobText says what a job is doing; how much there is of it is said beside.
+func jobText(j control.SnapshotJob) string {
+	if j.Progress != nil {
+		return "reading and writing"
+	}
+	return words.Size(float64(j.Bytes)) + " read and written so far"
+}
+
+// pollSnapshot looks at a job until it has ended, and shows each look before.
+func (a *app) pollSnapshot(ctx context.Context, started control.SnapshotJob, show func(control.SnapshotJob) error,
+) (control.SnapshotJob, error) {
 	what := started.Do + " snapshots"
 	timer := time.NewTicker(snapshotPoll)
 	defer timer.Stop()
@@ -142,7 +181,12 @@ func (a *app) followSnapshot(ctx context.Context, started control.SnapshotJob) (
 				code: exitFault, message: "cannot " + what + ": quorumd was restarted, or does something else now",
 				hint: "quorumctl history, and ask again",
 			}
-		case err == nil:
+		case err == nil && next.Ended == nil:
+			if err := show(next); err != nil {
+				return next, err
+			}
+		}
+		if err == nil {
 			job = next
 		}
 	}
@@ -164,22 +208,26 @@ func writeVerified(p *page, j control.SnapshotJob) {
 	}
 }
 
+func writeProven(p *page, j control.SnapshotJob) {
+	for _, s := range j.Snapshots {
+		p.line("%s %s", word{"proven", good}, s.Name)
+		p.line("    etcd %s has served %d keys at revision %d with hash %s; in %s", j.Served, s.Keys, s.Revision,
+			fmt.Sprintf("%08x", s.Hash), jobTime(j))
+	}
+}
+
 func writeSnapshots(p *page, j control.SnapshotJob) {
 	if len(j.Snapshots) == 0 {
 		p.line("the store holds no snapshot of this cluster")
 	}
-	t := table{head: []string{"AGE", "SIZE", "STORED", "VERIFIED", "NAME"}}
+	t := table{head: []string{"AGE", "SIZE", "STORED", "VERIFIED", "PROVEN", "NAME"}}
 	if p.wide {
 		t.head = append(t.head, "TAKEN", "REVISION", "KEYS", "HASH", "HOST", "MEMBER", "ETCD", "ENCRYPTED")
 	}
 	now := j.Started
 	for _, s := range j.Snapshots {
-		verified := "no"
-		if s.VerifiedAt != nil {
-			verified = words.Span(now.Sub(*s.VerifiedAt)) + " ago"
-		}
 		row := cells(words.Span(now.Sub(s.TakenAt)), words.Size(float64(s.Size)), words.Size(float64(s.StoredSize)),
-			verified, s.Name)
+			ago(now, s.VerifiedAt), ago(now, s.ProvenAt), s.Name)
 		if p.wide {
 			row = append(row, cells(words.Stamp(s.TakenAt), strconv.FormatInt(s.Revision, 10),
 				strconv.FormatInt(s.Keys, 10),
@@ -189,6 +237,14 @@ func writeSnapshots(p *page, j control.SnapshotJob) {
 	}
 	p.table(t)
 	writeLeftovers(p, j)
+}
+
+// ago tells when something was done, or that it never was.
+func ago(now time.Time, at *time.Time) string {
+	if at == nil {
+		return "no"
+	}
+	return words.Span(now.Sub(*at)) + " ago"
 }
 
 // writeLeftovers shows what belongs to no snapshot.

@@ -40,11 +40,27 @@ func TestSnapshotsAreSavedListedVerifiedAndPruned(t *testing.T) {
 		"snapshot verify 0000000000000004711-20261123T115959Z-n4-0123456789abcdef")
 	told(func(j *control.SnapshotJob) {
 		j.Strays, j.Unread = []string{"left-over.db.zst"}, []string{"one: unexpected end of JSON input"}
+		proven := j.Started.Add(-6 * time.Hour)
+		j.Snapshots[1].ProvenAt = &proven
 	}, "snapshot list", "snapshot list -o wide", "snapshot list -o json", "snapshot prune --dry-run", "snapshot prune")
+	told(func(j *control.SnapshotJob) { j.Snapshots, j.Served = j.Snapshots[:1], "3.6.16" }, "snapshot drill",
+		"snapshot drill 0000000000000004711-20261123T115959Z-n4-0123456789abcdef")
 	told(func(j *control.SnapshotJob) { j.Snapshots = nil }, "snapshot list", "snapshot prune")
 	told(func(j *control.SnapshotJob) {
 		j.Snapshots, j.Error = nil, "cannot save a snapshot: no space left on device"
 	},
 		"snapshot save", "snapshot verify ../../etc/passwd", "snapshot verify a b")
+	d := scene(t, "steady")
+	saved, failed := d.status.Time.Add(-time.Hour), d.status.Time.Add(-5*time.Minute)
+	d.status.Backup = &control.Backup{
+		Name: "one", Saved: &saved, Host: "n4", Revision: 4711, Next: "the next snapshot is due in 5h0m0s, by n4",
+		Failed: &failed, FailedHost: "n4", Cause: "no space left on device", Drill: &control.Drill{
+			Name: "0000000000000004711-20261123T115959Z-n4-0123456789abcdef", Proven: &saved, Host: "n5", Keys: 1200,
+			TookSeconds: 12, Next: "the next restore is proven in 23h0m0s, by n5",
+			Failed: &failed, FailedHost: "n5", Cause: "the snapshot is damaged",
+		},
+	}
+	socket, _ := serving(t, d)
+	out.Write(transcript(t, socket, "status", "explain"))
 	golden(t, "snapshots.golden", out.Bytes())
 }

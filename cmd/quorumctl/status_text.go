@@ -20,7 +20,7 @@ func writeStatus(p *page, s control.Status) {
 		p.line("cluster ID %s", s.Cluster.ID)
 	}
 	writeLines(p, words.Doing(s)...)
-	writeBackup(p, s)
+	writeLines(p, words.Backup(s)...)
 	writeLines(p, words.Loop(s.Loop)...)
 	p.raw("")
 	if t := hostTable(p, s); len(t.rows) > 0 {

@@ -47,7 +47,7 @@ func (p *page) table(t table) {
 			b.WriteString(p.paint(text, row[i].Tone))
 			b.WriteString(strings.Repeat(" ", w-width(text)) + gap)
 		}
-		for i, part := range p.fold(words.Clean(row[last].Text), columns-used) {
+		for i, part := range p.fold(words.Clean(row[last].Text), p.columns()-used) {
 			if i > 0 {
 				b.Reset()
 				b.WriteString(strings.Repeat(" ", used))
@@ -60,6 +60,7 @@ func (p *page) table(t table) {
 const (
 	gap        = "  "
 	lastColumn = 24 // columns that the last one is given if it needs them
+	narrowest  = 4  // columns that any other keeps, and a text that is wrapped
 )
 
 // widths gives the widths of the first n columns.
@@ -69,7 +70,7 @@ func (p *page) widths(rows [][]word, n int) []int {
 	for _, row := range rows {
 		needed = max(needed, width(words.Clean(row[n].Text)))
 	}
-	room := columns - min(needed, lastColumn)
+	room := p.columns() - min(needed, lastColumn)
 	for i := range widths {
 		for _, row := range rows {
 			widths[i] = max(widths[i], width(words.Clean(row[i].Text)))
@@ -82,6 +83,9 @@ func (p *page) widths(rows [][]word, n int) []int {
 			if w > widths[widest] {
 				widest = i
 			}
+		}
+		if widths[widest] == narrowest {
+			break // whoever shows it cuts the lines
 		}
 		widths[widest]--
 	}
@@ -99,7 +103,7 @@ func (p *page) fold(text string, most int) []string {
 	if p.wide {
 		return []string{text}
 	}
-	return wrap(text, most)
+	return wrap(text, max(most, narrowest))
 }
 
 func (t table) withoutEmpty() table {

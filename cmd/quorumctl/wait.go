@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,16 +79,31 @@ func (a *app) waitCommand() *cobra.Command {
 	return cmd
 }
 
-// wait looks until the condition holds. A daemon that does not answer may be about to.
+// wait looks until the condition holds, and shows on a terminal how it goes. A daemon that does not answer may be about
+// to.
 func (a *app) wait(ctx context.Context, c condition, timeout time.Duration) error {
-	f := &follower{app: a, progress: &progress{}, most: timeout, goal: "for " + c.name, hint: "quorumctl explain"}
-	s, err := f.follow(ctx, time.Time{}, func(s control.Status) sight {
-		return sight{says: condensed(s), over: c.holds(s)}
+	f := &follower{
+		app: a, progress: a.watchedOn(a.err), most: timeout, goal: "for " + c.name, hint: "quorumctl explain",
+	}
+	s, err := f.follow(ctx, time.Now(), func(s control.Status) sight {
+		state, text := underway(s)
+		return sight{state: state, text: text, how: awaited(s), says: condensed(s), over: c.holds(s)}
 	})
 	if err != nil {
 		return err
 	}
 	return a.emit(s, func(p *page) { p.line("%s: %s", c.name, condensed(s)) })
+}
+
+// underway says how far this host is on its way to become a member, or what keeps it.
+func underway(s control.Status) (state, text string) {
+	switch {
+	case len(s.Reasons) > 0:
+		return string(s.Role), s.Reasons[0].Code + ": " + s.Reasons[0].Text
+	case s.Op != nil && s.Op.Host == s.Host.ID:
+		return string(s.Role), s.Op.Kind + ": " + s.Op.Phase
+	}
+	return string(s.Role), cmp.Or(s.Next.Text, "health "+s.Health.State)
 }
 
 func passing(err error) bool {

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -29,12 +28,14 @@ func (a *app) watchStatus(ctx context.Context, interval time.Duration) error {
 // last. A daemon that goes away while it is watched is shown as that, for it may be restarting.
 func (a *app) watch(ctx context.Context, command string, interval time.Duration,
 	show func(control.Status) (frame []byte, last bool, err error),
-) error {
+) (err error) {
 	if interval < 100*time.Millisecond {
 		return usage(command+" --watch --interval 1s", "cannot watch: an interval of %s is too short", interval)
 	}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
+	screen := a.newLive()
+	defer func() { err = errors.Join(err, screen.end()) }()
 	for first := true; ; first = false {
 		s, err := a.client().Status(ctx)
 		if ctx.Err() != nil {
@@ -42,51 +43,62 @@ func (a *app) watch(ctx context.Context, command string, interval time.Duration,
 		}
 		gone, isControl := errors.AsType[*control.Error](err)
 		last := false
+		frame := func() (text []byte, err error) {
+			text, last, err = show(s)
+			return text, err
+		}
 		switch {
 		case err == nil:
-			var frame []byte
-			if frame, last, err = show(s); err == nil {
-				err = a.write(a.over(frame, first))
-			}
 		case !first && isControl && exitCode(gone) == exitUnavailable:
-			err = a.gap(gone)
+			frame = func() ([]byte, error) { return a.gap(gone), nil }
 		default:
-			err = cannot("watch the status", err)
+			return cannot("watch the status", err)
 		}
-		if err != nil || last {
+		if err := a.place(screen, frame, first); err != nil || last {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
+		for waits := true; waits; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+				waits = false
+			case <-screen.changes():
+				if err := screen.draw(frame); err != nil {
+					return err
+				}
+			}
 		}
 	}
 }
 
-// gap shows that there is no status now. Programs get nothing: a document that is missing says it.
-func (a *app) gap(gone *control.Error) error {
+// place shows a frame over the last one, or after it where there is no terminal.
+func (a *app) place(screen *live, frame func() ([]byte, error), first bool) error {
+	if screen != nil {
+		return screen.draw(frame)
+	}
+	text, err := frame()
+	if err != nil || len(text) == 0 {
+		return err
+	}
+	between := ""
+	switch {
+	case first || a.format == formatJSON:
+	case a.format == formatYAML:
+		between = "---\n"
+	default:
+		between = "\n"
+	}
+	return a.write(append([]byte(between), text...))
+}
+
+// gap says that there is no status now. Programs get nothing: a document that is missing says it.
+func (a *app) gap(gone *control.Error) []byte {
 	if a.format == formatJSON || a.format == formatYAML {
 		return nil
 	}
-	p := &page{coloured: a.coloured()}
+	p := &page{coloured: a.coloured(), most: a.columns}
 	p.line("%s", word{gone.Message, bad})
 	p.line("→ %s", gone.Hint)
-	return a.write(a.over([]byte(p.String()), false))
-}
-
-// over puts a frame over the last one on a terminal, without flicker: from the top, each line
-// cleared to its end, and then the rest below. Elsewhere it comes after the last one.
-func (a *app) over(frame []byte, first bool) []byte {
-	text := string(frame)
-	switch {
-	case a.format == formatYAML && !first:
-		text = "---\n" + text
-	case a.format == formatYAML || a.format == formatJSON:
-	case isTerminal(a.out):
-		text = "\x1b[H" + strings.ReplaceAll(text, "\n", "\x1b[K\n") + "\x1b[J"
-	case !first:
-		text = "\n" + text
-	}
-	return []byte(text)
+	return []byte(p.String())
 }

@@ -108,11 +108,31 @@ func TestNoColourIsAddedWhereTheEnvironmentForbidsIt(t *testing.T) {
 // watchedOnATerminal gives what a terminal gets from two looks of status --watch.
 func watchedOnATerminal(t *testing.T) string {
 	t.Helper()
+	return watched(t, size{100, 50}, "100ms", "steady", func(int, *os.File) {})
+}
+
+// size is that of a terminal.
+type size struct{ wide, high uint16 }
+
+func (s size) set(t *testing.T, terminal *os.File) {
+	t.Helper()
+	err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: s.wide, Row: s.high})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// watched gives what a terminal of that size gets from status --watch until two frames are drawn. After each one it
+// calls drew.
+func watched(t *testing.T, of size, interval, name string, drew func(frames int, terminal *os.File)) string {
+	t.Helper()
+	t.Setenv("TERM", "xterm")
 	master, terminal := openTerminal(t)
 	if !isTerminal(terminal) {
 		t.Fatal("a terminal is not seen as one")
 	}
-	socket, _ := serving(t, scene(t, "steady"))
+	of.set(t, terminal)
+	socket, _ := serving(t, scene(t, name))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var seen strings.Builder
@@ -120,24 +140,147 @@ func watchedOnATerminal(t *testing.T) string {
 	go func() {
 		defer close(ended)
 		buffer := make([]byte, 4096)
+		frames := 0
 		for {
 			n, err := master.Read(buffer)
 			seen.Write(buffer[:n])
-			if strings.Count(seen.String(), "\x1b[J") >= 2 {
-				cancel()
+			for ; frames < strings.Count(seen.String(), clearBelow); drew(frames, terminal) {
+				if frames++; frames == 2 {
+					cancel()
+				}
 			}
 			if err != nil {
 				return
 			}
 		}
 	}()
-	code := run(ctx, []string{"--socket", socket, "status", "--watch", "--interval", "100ms"}, terminal, io.Discard)
+	code := run(ctx, []string{"--socket", socket, "status", "--watch", "--interval", interval}, terminal, io.Discard)
 	terminal.Close() // ends the reader
 	<-ended
 	if code != exitOK {
 		t.Errorf("exit %d", code)
 	}
 	return seen.String()
+}
+
+// frames gives the lines of each frame that was drawn, without colours, and what was written last.
+func frames(seen string) (drawn [][]string, after string) {
+	for _, part := range strings.Split(seen, home)[1:] {
+		text, rest, _ := strings.Cut(part, clearBelow)
+		var lines []string
+		for _, line := range strings.Split(text, "\r\n") {
+			lines = append(lines, unpainted(strings.TrimSuffix(line, clearLine)))
+		}
+		drawn, after = append(drawn, lines), rest
+	}
+	return drawn, after
+}
+
+func TestAFrameFitsTheTerminalAndFollowsItsSize(t *testing.T) {
+	t.Setenv("NO_COLOR", "")
+	// Nothing but the new size has the second frame drawn.
+	seen := watched(t, size{50, 9}, "1h", "hostile", func(frames int, terminal *os.File) {
+		if frames == 1 {
+			size{90, 40}.set(t, terminal)
+			if err := unix.Kill(os.Getpid(), unix.SIGWINCH); err != nil { // as the kernel tells those in its foreground
+				t.Error(err)
+			}
+		}
+	})
+	drawn, after := frames(seen)
+	if len(drawn) < 2 {
+		t.Fatalf("%d frames: %q", len(drawn), seen)
+	}
+	for i, of := range []size{{50, 9}, {90, 40}} {
+		widest := 0
+		for _, line := range drawn[i] {
+			widest = max(widest, width(line))
+		}
+		if len(drawn[i]) > int(of.high) || widest > int(of.wide) || widest < int(of.wide)-30 {
+			t.Errorf("a frame of %d lines, %d wide, on %v:\n%s", len(drawn[i]), widest, of,
+				strings.Join(drawn[i], "\n"))
+		}
+	}
+	small, large := drawn[0], drawn[1]
+	t.Logf("at 50 by 9\n%s\nat 90 by 40\n%s", strings.Join(small, "\n"), strings.Join(large, "\n"))
+	if len(small) != 9 || !strings.HasSuffix(small[7], "more: make the window higher") ||
+		small[8] != large[len(large)-1] {
+		t.Errorf("what does not fit is not said:\n%s", strings.Join(small, "\n"))
+	}
+	if !strings.HasPrefix(seen, enterScreen) || !strings.HasPrefix(after, leaveScreen) ||
+		!strings.Contains(after, large[len(large)-1]) {
+		t.Errorf("the terminal is not given back with the last frame on it: %q", after)
+	}
+}
+
+func TestATerminalThatCannotBeDrawnOnGetsPlainLines(t *testing.T) {
+	t.Setenv("NO_COLOR", "")
+	for name, term := range map[string]string{"one that says so": "dumb", "one that says nothing": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TERM", term)
+			master, terminal := openTerminal(t)
+			size{100, 50}.set(t, terminal)
+			ctx, cancel := context.WithCancel(t.Context())
+			d := scene(t, "joining")
+			d.onLook = func(look int, s *control.Status) {
+				s.Time = s.Time.Add(time.Duration(look) * time.Second)
+				if look == 3 {
+					cancel()
+				}
+			}
+			socket, _ := serving(t, d)
+			ended := make(chan string, 1)
+			go func() {
+				text, _ := io.ReadAll(master) // ends with an error when the terminal is closed
+				ended <- string(text)
+			}()
+			args := []string{"--socket", socket, "status", "--watch", "--interval", "100ms"}
+			code := run(ctx, args, terminal, io.Discard)
+			terminal.Close()
+			seen := <-ended
+			if code != exitOK || strings.Contains(seen, "\x1b") || strings.Count(seen, "prod · voters") != 2 {
+				t.Errorf("exit %d: %q", code, seen)
+			}
+		})
+	}
+}
+
+func TestAWaitOnATerminalThatCannotBeDrawnOnShowsALineForEachChange(t *testing.T) {
+	t.Setenv("TERM", "dumb")
+	master, terminal := openTerminal(t)
+	d := scene(t, "joining")
+	d.onLook = func(look int, s *control.Status) {
+		s.Time = s.Time.Add(2 * time.Second)
+		s.Reasons = []control.Reason{{Code: "LEARNER_BEHIND", Text: fmt.Sprintf("%d entries behind", 900/look)}}
+		if look == 3 {
+			s.Role = control.RoleVoter
+		}
+	}
+	socket, _ := serving(t, d)
+	code, out, seen := besideTerminal(t, master, terminal, socket, "wait", "--for", "voter")
+	if code != exitOK || !strings.HasPrefix(out, "voter: ") ||
+		seen != "    0s  joining    LEARNER_BEHIND: 900 entries behind\r\n" {
+		t.Errorf("exit %d: %s%q", code, out, seen)
+	}
+}
+
+func TestLinesThatDoNotFitAreCut(t *testing.T) {
+	t.Parallel()
+	lines := []string{"one", "\x1b[32mtwo and more\x1b[0m", "three", "now"}
+	for _, c := range []struct {
+		wide, high int
+		want       string
+	}{
+		{80, 4, "one|\x1b[32mtwo and more\x1b[0m|three|now"},
+		{4, 4, "one|\x1b[32mtwo…\x1b[0m|thr…|now"},
+		{80, 3, "one|… 2 lines more: make the window higher|now"},
+		{80, 2, "… 3 lines more: make the window higher|now"},
+		{80, 1, "now"},
+	} {
+		if got := strings.Join(fitted(lines, c.wide, c.high), "|"); got != c.want {
+			t.Errorf("%d by %d: %q, not %q", c.wide, c.high, got, c.want)
+		}
+	}
 }
 
 // openTerminal makes a pseudo-terminal.

@@ -21,12 +21,13 @@ func TestRowsAreChosenByNameByGroupAndBySize(t *testing.T) {
 	t.Parallel()
 	const joins = "join/empty join/100MB join/1GB "
 	const rest = "dead/standby dead/spare slow-leader/50ms slow-leader/200ms slow-leader/500ms slow-leader/900ms " +
-		"probe/10 probe/50 probe/300 busy rest"
+		"probe/10 probe/50 probe/300 snapshot/100MB snapshot/1GB busy proxy rest"
 	for _, c := range []struct{ rows, sizes, want string }{
 		{"", "", joins + "restart/3 restart/5 " + rest},
 		{"join", "", "join/empty join/100MB join/1GB"},
 		{"probe,join/1GB", "", "join/1GB probe/10 probe/50 probe/300"},
 		{"join", "empty 100MB", "join/empty join/100MB"},
+		{"snapshot", "1GB", "snapshot/1GB"},
 		{"", "5", joins + "restart/5 " + rest},
 		{"rest restart", "3", "restart/3 rest"},
 		{"dead slow-leader", "standby 900ms", "dead/standby slow-leader/900ms"},

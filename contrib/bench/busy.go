@@ -75,13 +75,21 @@ func busyInTurns(s *site) (plain, quorumd values, err error) {
 			spans[side] = append(spans[side], span{from, time.Now()})
 		}
 	}
-	writes := load.Stop().Writes
+	sides, err := sideBySide(load.Stop().Writes, spans)
+	if err != nil {
+		return nil, nil, err
+	}
+	return sides[0], sides[1], nil
+}
+
+// sideBySide gives how long the writes took on each side, and how much longer on the second one.
+func sideBySide(writes []testbed.Write, spans [2][]span) ([2]values, error) {
 	var tails [2]float64
 	var sides [2]values
 	for side := range spans {
 		took, failed := answered(writes, spans[side])
 		if failed > 0 || len(took) == 0 {
-			return nil, nil, errors.New("writes have failed: the machine is too busy for this row")
+			return sides, errors.New("writes have failed: the machine is too busy for this row")
 		}
 		tails[side] = milliseconds(took[len(took)*99/100])
 		sides[side] = values{
@@ -89,7 +97,7 @@ func busyInTurns(s *site) (plain, quorumd values, err error) {
 			tailRatio: tails[side] / tails[0],
 		}
 	}
-	return sides[0], sides[1], nil
+	return sides, nil
 }
 
 // span is some time.

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures what the README claims, each figure beside the plain way to do the same, on the same machine
+// Command bench measures what contrib/docs claims, each figure beside the plain way to do the same, on the same machine
 // in the same run: real etcd and real agents as plain processes on loopback.
 //
 // A row is declared in rows.go: what is measured, in which units, how the plain way does it and how quorumd does. What
@@ -147,7 +147,8 @@ func (b *bench) row(ctx context.Context, r row) (plain, quorumd values, note str
 			plain, quorumd, err = r.both(s)
 			return err
 		})
-		return plain, quorumd, "", err
+		note, err = b.missing(r, err)
+		return plain, quorumd, note, err
 	}
 	err = b.side(ctx, r, "plain", func(s *site) (err error) {
 		plain, err = r.plain(s)

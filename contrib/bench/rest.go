@@ -100,6 +100,7 @@ func (s *site) atRest(pid, except int, url string) (values, error) {
 type cost struct {
 	cpu float64 // seconds, since the beginning
 	pss uint64  // bytes, now
+	own uint64  // bytes of it that are no file's
 }
 
 // costOf adds up a process and its descendants, those of one of them left out.
@@ -120,6 +121,7 @@ func costOf(pid, except int) (cost, error) {
 		}
 		sum.cpu += stat.CPUTime() + float64(stat.CUTime+stat.CSTime)/ticksPerSecond
 		sum.pss += memory.Pss
+		sum.own += memory.Anonymous
 	}
 	return sum, nil
 }

@@ -45,6 +45,7 @@ const (
 	taken        = "taken"
 	cpu          = "CPU"
 	pss          = "memory (PSS)"
+	ownMemory    = "memory of its own, at most"
 	scrapeSize   = "scrape, size"
 	scrapeTime   = "scrape, time"
 	fsyncMean    = "fsync mean"
@@ -69,8 +70,8 @@ const (
 
 // rows are all that can be measured.
 func rows() []row {
-	return slices.Concat(joins(), restarts(), deads(), slowLeaders(), probes(), []row{
-		busy(),
+	return slices.Concat(joins(), restarts(), deads(), slowLeaders(), probes(), snapshots(), []row{
+		busy(), proxies(),
 		{
 			name: "rest", about: "what an agent costs at rest, on a voter of three, scraped every 15 s",
 			plainly: "node_exporter as it comes, scraped as often",

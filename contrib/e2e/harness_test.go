@@ -64,11 +64,12 @@ type host struct {
 	leash       leashed
 	clientProxy *testbed.Proxy // these two when the world is proxied
 	peerProxy   *testbed.Proxy
-	front       *front           // when the world has them
-	etcd        *clientv3.Client // of this host's etcd alone, past the proxy
-	running     bool             // its agent shall run
-	off         bool             // nothing runs, and nobody answers for it
-	real        string           // the etcd that Options.Etcd leads to
+	front       *front            // when the world has them
+	etcd        *clientv3.Client  // of this host's etcd alone, past the proxy
+	running     bool              // its agent shall run
+	off         bool              // nothing runs, and nobody answers for it
+	real        string            // the etcd that Options.Etcd leads to
+	files       testbed.CertFiles // of its client, where it has some
 }
 
 // newWorld makes hosts and starts nothing. Everything is taken away when the test has ended; how it stood is shown if

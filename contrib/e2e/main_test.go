@@ -39,6 +39,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "run" {
 		os.Exit(runAgent(os.Args[2:]))
 	}
+	if len(os.Args) == 3 && os.Args[1] == "proxy" {
+		os.Exit(runProxy(os.Args[2]))
+	}
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
@@ -49,6 +52,17 @@ func TestMain(m *testing.M) {
 		}
 	}
 	goleak.VerifyTestMain(m)
+}
+
+// runProxy is the program quorumd proxy.
+func runProxy(config string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	err := daemon.Proxy(ctx, config, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "quorumd: %v\n", err)
+	}
+	return daemon.ExitCode(err)
 }
 
 // runAgent is the program quorumd, on a leash.

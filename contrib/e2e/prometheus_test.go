@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build prometheus
+//go:build prometheus && faultfs
 
 package e2e
 
@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,11 +25,46 @@ import (
 // prometheusBinary is the real one, as Debian has it.
 const prometheusBinary = "../../.cache/prometheus/usr/bin/prometheus"
 
-// observed is a world with a Prometheus that scrapes its agents and has our rules, each of which waits for seconds in
-// place of minutes.
+// etcdMixin is etcd's own rules, as its repository makes them.
+const etcdMixin = "../../.cache/prometheus/etcd-mixin.json"
+
+// hurryEtcd makes etcd's rules wait, and look back, for seconds in place of minutes. A rate needs some scrapes.
+func hurryEtcd(t *testing.T, rules string) string {
+	t.Helper()
+	const least, most = 3 * time.Second, 5 * time.Second // of a wait
+	shortened := func(text string) time.Duration {
+		long, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return max(long/60, least)
+	}
+	rules = regexp.MustCompile(`"for": "(\w+)"`).ReplaceAllStringFunc(rules, func(found string) string {
+		return `"for": "` + min(shortened(found[len(`"for": "`):len(found)-1]), most).String() + `"`
+	})
+	return regexp.MustCompile(`\[\w+(:1m)?\]`).ReplaceAllStringFunc(rules, func(found string) string {
+		window, step, _ := strings.Cut(strings.Trim(found, "[]"), ":")
+		if step != "" {
+			step = ":1s"
+		}
+		return "[" + max(shortened(window), most).String() + step + "]"
+	})
+}
+
+// hurry makes the rules wait for seconds in place of minutes: what waits longer still does.
+func hurry(rules string) string {
+	for minutes, seconds := range map[int]int{1: 2, 5: 5, 15: 12, 30: 20} {
+		rules = strings.ReplaceAll(rules, fmt.Sprintf("for: %dm\n", minutes), fmt.Sprintf("for: %ds\n", seconds))
+	}
+	return regexp.MustCompile(`(quorumd_voter_(?:dead|sick)_seconds\)) > 60`).ReplaceAllString(rules, "$1 > 5")
+}
+
+// observed is a world with a Prometheus that scrapes its agents and its etcds and has our rules, hurried, and with an
+// Alertmanager that has our configuration.
 type observed struct {
 	*world
-	url string
+	url   string
+	pager *pager
 }
 
 func newObserved(t *testing.T, w *world) *observed {
@@ -40,41 +74,63 @@ func newObserved(t *testing.T, w *world) *observed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hurried := regexp.MustCompile(`for: \d+m`).ReplaceAllString(string(rules), "for: 3s")
-	var targets []string
-	for _, h := range w.hosts {
-		targets = append(targets, fmt.Sprintf("%q", h.Options.Metrics))
+	mixin, err := os.ReadFile(etcdMixin)
+	if err != nil {
+		t.Fatalf("etcd's rules are not there: %v; make test-alerts makes them", err)
 	}
+	var agents, members []string
+	for _, h := range w.hosts {
+		agents = append(agents, fmt.Sprintf("%q", h.Options.Metrics))
+		members = append(members, fmt.Sprintf("%q", address(h.Options.ClientURL)))
+	}
+	members = members[:3] // the voters; a target that is no member yet would be down
+	pager := newPager(t)
+	// The rules keep the label job alone, so the label that both jobs share is made of it.
 	config := fmt.Sprintf(`global: {scrape_interval: 1s, scrape_timeout: 900ms, evaluation_interval: 1s}
-rule_files: [%s]
+rule_files: [%s, %s]
+alerting:
+  alert_relabel_configs:
+    - {source_labels: [job], regex: '(?:quorumd|etcd)-(.+)', target_label: cluster}
+  alertmanagers: [static_configs: [targets: [%q]]]
 scrape_configs:
+  - {job_name: quorumd-a, static_configs: [{targets: [%s]}]}
   - {job_name: etcd-a, static_configs: [{targets: [%s]}]}
-`, filepath.Join(dir, "rules.yaml"), strings.Join(targets, ", "))
-	for name, text := range map[string]string{"rules.yaml": hurried, "prometheus.yaml": config} {
+`, filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "etcd.yaml"), pager.address, strings.Join(agents, ", "),
+		strings.Join(members, ", "))
+	for name, text := range map[string]string{
+		"rules.yaml": hurry(string(rules)), "etcd.yaml": hurryEtcd(t, string(mixin)), "prometheus.yaml": config,
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	listen := fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
-	var log strings.Builder
-	command := exec.Command(prometheusBinary, "--config.file="+filepath.Join(dir, "prometheus.yaml"),
+	runBinary(t, prometheusBinary, "--config.file="+filepath.Join(dir, "prometheus.yaml"),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+listen, "--log.level=warn")
+	o := &observed{world: w, url: "http://" + listen, pager: pager}
+	w.eventually("Prometheus has scraped every agent and every etcd", func() bool {
+		return len(o.ask("up == 1 and on (instance) quorumd_build_info")) == len(w.hosts) &&
+			len(o.ask("up == 1 and on (instance) etcd_server_id")) == len(members)
+	})
+	return o
+}
+
+// runBinary runs one of Debian's programs until the test ends.
+func runBinary(t *testing.T, path string, args ...string) {
+	t.Helper()
+	var log strings.Builder
+	command := exec.Command(path, args...)
 	command.Stderr = &log
 	if err := command.Start(); err != nil {
-		t.Fatalf("cannot start Debian's Prometheus: %v; make test-alerts fetches it", err)
+		t.Fatalf("cannot start Debian's %s: %v; make test-alerts fetches it", filepath.Base(path), err)
 	}
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait() // it was killed
 		if t.Failed() {
-			t.Logf("Prometheus says:\n%s", log.String())
+			t.Logf("%s says:\n%s", filepath.Base(path), log.String())
 		}
 	})
-	o := &observed{world: w, url: "http://" + listen}
-	w.eventually("Prometheus has scraped every agent", func() bool {
-		return len(o.ask("up == 1 and on (instance) quorumd_build_info")) == len(w.hosts)
-	})
-	return o
 }
 
 // ask has a query answered, at this moment, and gives the labels of what is found.
@@ -109,68 +165,6 @@ func (o *observed) ask(query string) []map[string]string {
 		list = append(list, r.Metric)
 	}
 	return list
-}
-
-// raised gives the alerts that people would be told of, each with the host or reason that it is about.
-func (o *observed) raised() []string {
-	o.t.Helper()
-	var list []string
-	for _, alert := range o.ask(`ALERTS{alertstate="firing"}`) {
-		about := alert["reason"] + alert["code"] + alert["name"]
-		for _, h := range o.hosts {
-			if about == "" && h.Options.Metrics == alert["instance"] {
-				about = h.Options.Name
-			}
-		}
-		list = append(list, strings.TrimSpace(alert["alertname"]+" "+about))
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
-// raises waits until exactly these alerts are raised.
-func (o *observed) raises(why string, want ...string) {
-	o.t.Helper()
-	began := time.Now()
-	var last []string
-	o.within(bound, fmt.Sprintf("%s raises %q, and nothing else", why, want), func() bool {
-		got := o.raised()
-		if !slices.Equal(got, last) {
-			o.t.Logf("%5.1f s: %q", time.Since(began).Seconds(), got)
-			last = got
-		}
-		return slices.Equal(got, want)
-	})
-}
-
-func TestARealPrometheusRaisesWhatTheAlertsSayAndTheDashboardShowsSomething(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, worldOptions{hosts: 4, voters: 3, standbys: 1})
-	w.start(w.hosts...)
-	w.bootstrap()
-	w.within(formation, "3 voters and a standby stand", func() bool { return w.has(3, 1) && !w.busy() })
-	o := newObserved(t, w)
-	o.raises("a cluster at rest")
-
-	standby := w.hosts[slices.IndexFunc(w.hosts, func(h *host) bool { _, learner := w.is(h); return learner })]
-	standby.kill()
-	o.raises("an agent that was killed", "QuorumdAgentAbsent "+standby.Options.Name)
-	w.start(standby)
-	o.raises("an agent that is back")
-
-	voter := w.hosts[1]
-	if voter == standby {
-		voter = w.hosts[2]
-	}
-	if c := me().ctl(voter, "maintenance", "on", "--reason", "a test", "--for", "1h"); c.code != 0 {
-		t.Fatalf("maintenance on: %s", c.said)
-	}
-	o.raises("a host in its turn", "QuorumdTurn")
-	o.shows()
-	if c := me().ctl(voter, "maintenance", "off"); c.code != 0 {
-		t.Fatalf("maintenance off: %s", c.said)
-	}
-	o.raises("a host that is back")
 }
 
 // shows has every query of the dashboard answered, and each must show something, but for those about what is not there.

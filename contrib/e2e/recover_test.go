@@ -9,16 +9,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
@@ -115,29 +112,14 @@ func (w *world) readBack(h *host, report testbed.LoadReport) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	answer, err := h.etcd.Get(ctx, "load/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	last, err := report.AllThere(ctx, h.etcd, "load/")
 	if err != nil {
-		w.t.Fatal(err)
+		w.t.Error(err)
 	}
-	there := map[string]bool{}
-	for _, kv := range answer.Kvs {
-		there[string(kv.Key)] = true
+	if err := testbed.ToldToReadAnew(ctx, h.etcd, last); err != nil {
+		w.t.Error(err)
 	}
-	var last int64
-	for _, write := range report.Writes {
-		if write.Acked.IsZero() {
-			continue
-		}
-		last = max(last, write.Revision)
-		if !there[write.Key] {
-			w.t.Errorf("%s was acknowledged at revision %d and is lost", write.Key, write.Revision)
-		}
-	}
-	told := <-h.etcd.Watch(ctx, "load/", clientv3.WithPrefix(), clientv3.WithRev(last))
-	if !errors.Is(told.Err(), rpctypes.ErrCompacted) {
-		w.t.Errorf("a watcher that resumes at revision %d is told %v", last, told.Err())
-	}
-	w.t.Logf("%d writes were acknowledged, all are there; the revision is %d", report.Acked, answer.Header.Revision)
+	w.t.Logf("%d writes were acknowledged, up to revision %d", report.Acked, last)
 }
 
 // loaded has the cluster written to until it stands still.
@@ -270,6 +252,26 @@ func (w *world) coldStart() {
 	w.within(2*formation, "all voters are back by themselves", func() bool { return w.has(voters, 0) })
 }
 
+func TestAClusterWhoseHostsAllLoseTheirPowerAtOnceIsBackByItselfTenTimes(t *testing.T) {
+	t.Parallel()
+	w := three(t)
+	for i := range 10 {
+		key := fmt.Sprintf("before/%d", i)
+		_, err := w.hosts[0].etcd.Put(t.Context(), key, "x")
+		must(t, err)
+		w.coldStart()
+		w.eventually("what was acknowledged is there", func() bool {
+			answer, err := w.hosts[2].etcd.Get(t.Context(), key)
+			return err == nil && len(answer.Kvs) == 1
+		})
+		for _, h := range w.hosts {
+			if s, ok := h.status(); ok && (s.Recovery != nil || s.LastRecovery != nil) {
+				t.Errorf("%s recovers: %+v", h.Options.Name, s.Recovery)
+			}
+		}
+	}
+}
+
 func TestAPersonBringsALostMajorityBackByThreeCommands(t *testing.T) {
 	t.Parallel()
 	w := three(t)
@@ -301,10 +303,10 @@ func TestAPersonBringsALostMajorityBackByThreeCommands(t *testing.T) {
 	shown.is(t, "while it goes on", 0, "this host goes on alone as cluster")
 	t.Log("\n" + shown.said)
 	n1.resume()
-	n1.recovered()
-	shown = me().ctl(n1, "recover", "status")
+	shown = me().ctl(n1, "recover", "status", "--watch")
 	shown.is(t, "at its end", 0, "has ended on this host", "RECOVERED")
 	t.Log("\n" + shown.said)
+	n1.recovered()
 	me().ctl(n1, "recover", "apply", plan).is(t, "applied again", 0, "carried out on this host already")
 	w.readBack(n1, report)
 }
@@ -347,4 +349,44 @@ func TestARecoveryIsBroughtToItsEndByAnAgentThatWasKilledAnywhereInIt(t *testing
 			w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
 		})
 	}
+}
+
+func TestAPlanIsGivenUpUntilTheHostPartsWithItsDataAndCanBeAppliedAgain(t *testing.T) {
+	t.Parallel()
+	w := three(t)
+	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
+	report := w.loaded(func() { w.lose(n2, n3) })
+	file := filepath.Join(w.dir, "plan.json")
+	text, err := json.Marshal(w.plan([]string{"n2", "n3"}, n1))
+	must(t, err)
+	must(t, os.WriteFile(file, text, 0o600))
+	n1.stopAt("before " + string(policy.StepPlaceCopy))
+	me().ctl(n1, "recover", "apply", file).is(t, "applied", 0, "goes on alone")
+	n1.waitStopped()
+	shown := me().ctl(n1, "recover", "give-up")
+	shown.is(t, "given up", 0, "etcd starts again on the data that it had", "not undone")
+	t.Log("\n" + shown.said)
+	n1.resume() // in the middle of the step, which is refused now
+	n1.eventuallyEnded(policy.RecoveryGivenUp)
+	w.eventually("etcd runs on its old data again", func() bool {
+		pid, err := n1.EtcdPID(t.Context())
+		return err == nil && pid != 0
+	})
+	me().ctl(n1, "recover", "give-up").is(t, "given up twice", 70, "none is in force")
+	n1.stopAt("after " + string(policy.StepPlaceCopy))
+	me().ctl(n1, "recover", "apply", file).is(t, "applied again", 0, "goes on alone")
+	n1.waitStopped()
+	me().ctl(n1, "recover", "give-up").is(t, "too late", 70, "begun to part with its old data")
+	n1.resume()
+	n1.recovered()
+	w.readBack(n1, report)
+}
+
+// eventuallyEnded waits until the last plan of a host has ended like that.
+func (h *host) eventuallyEnded(code policy.ReasonCode) {
+	h.w.t.Helper()
+	h.w.eventually(h.Options.Name+" has ended the plan: "+string(code), func() bool {
+		s, ok := h.status()
+		return ok && s.Recovery == nil && s.LastRecovery != nil && s.LastRecovery.Code == string(code)
+	})
 }

@@ -74,7 +74,7 @@ func TestALeaderWhoseDiskIsSlowGivesWay(t *testing.T) {
 			return l.Code == string(policy.StepGiveWay) && l.Outcome == record.StepOK && l.Name == n1.Options.Name
 		})
 	})
-	for _, args := range [][]string{{"status"}, {"history"}} { // as people see it, for the README
+	for _, args := range [][]string{{"status"}, {"history"}} { // as people see it, for contrib/docs
 		t.Logf("n1# quorumctl %s\n%s", args[0], me().ctl(n1, args...).said)
 	}
 	w.never(10*time.Second, "the leadership comes back to the slow disk", func() bool {

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
@@ -184,4 +188,27 @@ func TestASnapshotThatIsDueIsTakenByTheStandbysHostAndOneThatFailsIsToldByAll(t 
 		return ok && s.Backup != nil && s.Backup.Failed == nil && s.Backup.Host == "n1" &&
 			strings.HasSuffix(s.Backup.Next, ", by "+standby.Options.Name)
 	})
+}
+
+func TestASnapshotIsSavedWhileEtcdIsFullBecauseAPersonAsks(t *testing.T) {
+	t.Parallel()
+	_, set := withStore(t, "{count: 1, age: 0s}")
+	w := newWorld(t, worldOptions{hosts: 1, voters: 1, set: set})
+	w.start()
+	w.bootstrap()
+	w.eventually("one votes", func() bool { return w.has(1, 0) })
+	n1 := w.hosts[0]
+	_, err := n1.etcd.Put(t.Context(), "/app/one", "1")
+	must(t, err)
+	_, err = pb.NewMaintenanceClient(n1.etcd.ActiveConnection()).Alarm(t.Context(), &pb.AlarmRequest{
+		Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE, MemberID: w.members()[0].ID,
+	})
+	must(t, err)
+	if _, err := n1.etcd.Put(t.Context(), "/app/two", "2"); !errors.Is(err, rpctypes.ErrNoSpace) {
+		t.Fatalf("etcd is not full: %v", err)
+	}
+	job := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave})
+	if job.Error != "" || len(job.Snapshots) != 1 || job.Snapshots[0].Keys == 0 {
+		t.Errorf("%+v", job)
+	}
 }

@@ -25,11 +25,17 @@ import (
 )
 
 const (
-	bootBound    = 5 * time.Minute // 20 s on an idle machine
-	commandBound = 5 * time.Minute
+	bootBound    = 5 * time.Minute  // 20 s on an idle machine
+	commandBound = 12 * time.Minute // one fault waits until the machine has run for ten
 	driveSize    = 512 << 20
 	drives       = 3 // NVMe, nvme0 to nvme2
+	legs         = 2 // of bond0, eth0 and eth1; leg0 and leg1 to the machine's makers
 )
+
+// bonded puts the interfaces into bond0, which comes with the module, for the traffic of etcd's peers.
+const bonded = "ip link set bond0 type bond mode active-backup miimon 100 && " +
+	"for leg in eth0 eth1; do ip link set $leg master bond0 || exit; done && " +
+	"ip addr add 10.98.0.1/24 dev bond0 && ip link set bond0 up"
 
 // machine is a virtual one, with a kernel and drives of its own. It is emulated: its times are real, its speed is not.
 type machine struct {
@@ -81,6 +87,10 @@ func boot(t *testing.T) *machine {
 		args = append(args, "-drive", fmt.Sprintf("if=none,id=d%d,file=%s,format=raw", i, file),
 			"-device", fmt.Sprintf("nvme,id=nvme%d,serial=FAULT%d,drive=d%d", i, i, i))
 	}
+	for i := range legs {
+		args = append(args, "-netdev", fmt.Sprintf("hubport,id=hub%d,hubid=%[1]d", i),
+			"-device", fmt.Sprintf("virtio-net-pci,id=leg%d,netdev=hub%[1]d,romfile=", i))
+	}
 	qemu := exec.Command("qemu-system-x86_64", args...)
 	qemu.Stderr = os.Stderr
 	qemu.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -103,7 +113,7 @@ func boot(t *testing.T) *machine {
 	t.Cleanup(func() { m.port.Close() })
 	m.said = bufio.NewReader(m.port)
 	began := time.Now()
-	m.run("cp /share/quorumd /share/quorumctl /usr/bin/")
+	m.run("cp /share/quorumd /share/quorumctl /usr/bin/ && " + bonded)
 	t.Logf("booted in %.0f s", time.Since(began).Seconds())
 	return m
 }
@@ -143,6 +153,19 @@ func (m *machine) run(line string) string {
 // set changes a property of a device, as its firmware would.
 func (m *machine) set(device, property string, value int) {
 	m.t.Helper()
+	m.tell(fmt.Sprintf(`{"execute":"qom-set","arguments":{"path":"/machine/peripheral/%s","property":%q,"value":%d}}`,
+		device, property, value))
+}
+
+// plug has the cable of a leg of the bond in its place, or out of it.
+func (m *machine) plug(leg string, in bool) {
+	m.t.Helper()
+	m.tell(fmt.Sprintf(`{"execute":"set_link","arguments":{"name":%q,"up":%t}}`, leg, in))
+}
+
+// tell has the hardware of the machine do something (QMP).
+func (m *machine) tell(command string) {
+	m.t.Helper()
 	conn, err := net.Dial("unix", m.qmp)
 	if err != nil {
 		m.t.Fatal(err)
@@ -151,11 +174,7 @@ func (m *machine) set(device, property string, value int) {
 	_ = conn.SetDeadline(time.Now().Add(commandBound)) // fails only on a closed connection, which the read will tell
 	answers := bufio.NewScanner(conn)
 	answers.Scan() // the greeting
-	for _, ask := range []string{
-		`{"execute":"qmp_capabilities"}`,
-		fmt.Sprintf(`{"execute":"qom-set","arguments":{"path":"/machine/peripheral/%s","property":%q,"value":%d}}`,
-			device, property, value),
-	} {
+	for _, ask := range []string{`{"execute":"qmp_capabilities"}`, command} {
 		_, err := fmt.Fprintln(conn, ask)
 		if err != nil || !answers.Scan() || strings.Contains(answers.Text(), `"error"`) {
 			m.t.Fatalf("%s: %v: %s", ask, err, answers.Text())
@@ -171,7 +190,7 @@ host: {name: n1, id: host-n1}
 cluster: {name: demo, endpoints: ["http://127.0.0.1:2379"]}
 etcd:
   {runner: process, binary: /usr/bin/true, dataDir: %[2]s/etcd, clientURL: "http://127.0.0.1:2379",
-   peerURL: "http://127.0.0.1:2380", logFile: /run/%[1]s/etcd.log}
+   peerURL: "http://10.98.0.1:2380", logFile: /run/%[1]s/etcd.log}
 disk:
   {qualifySamples: 100, window: 100, minFree: 64MiB, starved: 100, directInterval: 500ms, fsyncLeave: 100ms,
    fsyncWarm: 200ms, fsyncSlow: 1s, stall: 3s}

@@ -6,6 +6,9 @@
 package faults
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +19,9 @@ type machineFault struct {
 	name, how string
 	disk      string // shell that makes the device for the data of a new host and prints its name; or the host goes on
 	warns     int    // the critical warnings that nvme0 shows from then on
+	says      string // what smartctl prints instead of asking, from this fault to the next
+	unplugged string // the leg of the bond that loses its cable until the fault was found
+	first     string // shell that does no harm yet
 	begins    string // shell
 	wants     seen
 }
@@ -35,6 +41,31 @@ const (
 		"dmsetup remove --force --retry sick; mdadm --stop /dev/md0; rm -rf /run/a; true"
 )
 
+// askDrives has the drives asked at once.
+const askDrives = "mkdir -p /run/quorumd-smart && quorumd ask-drives"
+
+// wornDrive is what smartctl 7.3 says of a drive that has been written to for longer than it was made for.
+func wornDrive(errors int) string {
+	return fmt.Sprintf(`{"smartctl": {"version": [7, 3], "exit_status": 0}, "model_name": "EXAMPLE DC 960",
+ "serial_number": "EX0001", "smart_status": {"passed": true, "nvme": {"value": 0}},
+ "nvme_smart_health_information_log": {"critical_warning": 0, "temperature": 41, "available_spare": 72,
+  "available_spare_threshold": 10, "percentage_used": 103, "media_errors": %d, "num_err_log_entries": 900}}`, errors)
+}
+
+// says has smartctl print what a drive has said elsewhere, or ask again.
+func (m *machine) says(what string) {
+	m.t.Helper()
+	m.try("umount /usr/sbin/smartctl")
+	if what == "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(m.dir, "said.json"), []byte(what), 0o644); err != nil {
+		m.t.Fatal(err)
+	}
+	m.run(`printf '#!/bin/sh\ncat /share/said.json\n' >/run/smartctl && chmod +x /run/smartctl && ` +
+		"mount --bind /run/smartctl /usr/sbin/smartctl")
+}
+
 // seldom is longer than a check takes that looks once in a while.
 const seldom = 3 * time.Minute
 
@@ -45,9 +76,27 @@ func machineFaults() []machineFault {
 			begins: "mdadm --quiet /dev/md0 --fail /dev/nvme2n1", wants: seen{"OK", "RAID_DEGRADED", seldom},
 		},
 		{
+			name:   "an NVMe drive is hotter than its own limit",
+			how:    "its limit set below its temperature, in the drive (`temp1_max` of its hwmon)",
+			begins: "limit=$(echo /sys/class/nvme/nvme0/hwmon*/temp1_max); echo 20000 >$limit",
+			wants:  seen{"OK", "DRIVE_HOT", 2 * seldom},
+		},
+		{
+			name: "a drive is worn out", how: "in place of smartctl, what it says of one with 103 % of its life used",
+			says: wornDrive(12), begins: askDrives, wants: seen{"OK", "DRIVE_WORN", seldom},
+		},
+		{
+			name: "then it counts errors of its medium", how: "the same with 3 errors more", says: wornDrive(15),
+			begins: askDrives, wants: seen{"OK", "DRIVE_ERRORS", seldom},
+		},
+		{
 			name: "an NVMe drive warns that it is unreliable and read-only",
 			how:  "critical warning 0x0c, set in the drive; asked at once, not half-hourly", warns: 0x0c,
-			begins: "mkdir -p /run/quorumd-smart && quorumd ask-drives", wants: seen{"OK", "DRIVE_FAILING", seldom},
+			begins: askDrives, wants: seen{"OK", "DRIVE_FAILING", seldom},
+		},
+		{
+			name: "a leg of a bond loses its link", how: "the cable of a virtual network card, out (`set_link`)",
+			unplugged: "leg1", wants: seen{"OK", "LINK_DOWN", seldom},
 		},
 		{
 			name: "the kernel kills a process for want of memory", how: "`tail /dev/zero`",
@@ -72,6 +121,12 @@ func machineFaults() []machineFault {
 			begins: "fallocate -l $(df --output=avail -B1 /data | tail -n 1) /data/much",
 			wants:  seen{"WARM", "DISK_SPACE_LOW", seldom},
 		},
+		{
+			name: "the clock is set", how: "`date --set`, a minute forward", disk: onDrive,
+			// In the first ten minutes a clock is set on any host without a battery.
+			first:  "while [ $(cut -d. -f1 /proc/uptime) -lt 630 ]; do sleep 1; done",
+			begins: "date --set=@$(($(date +%s) + 60))", wants: seen{"OK", "CLOCK_STEPPED", seldom},
+		},
 	}
 }
 
@@ -92,9 +147,17 @@ func TestMachineFaultsAreFoundInTime(t *testing.T) {
 		if f.warns != 0 {
 			m.set("nvme0", "smart_critical_warning", f.warns)
 		}
+		m.says(f.says)
+		m.run("set -e; true; " + f.first)
 		began := time.Now()
-		m.run("set -e; " + f.begins)
+		if f.unplugged != "" {
+			m.plug(f.unplugged, false)
+		}
+		m.run("set -e; true; " + f.begins)
 		last := m.until("a", f.wants.within, f.wants.verdict, f.wants.code)
 		made.note(t, i, Row{Fault: f.name, How: f.how}, time.Since(began), last, f.wants.code)
+		if f.unplugged != "" {
+			m.plug(f.unplugged, true)
+		}
 	}
 }

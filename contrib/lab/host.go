@@ -155,6 +155,22 @@ func (h *Host) furnish(d *Disk) error {
 	return errors.Join(os.Chown(dir, int(s.Uid), int(s.Gid)), os.Chmod(dir, os.FileMode(s.Mode).Perm()))
 }
 
+// Renew gives a host that is off two new disks, which are empty. A lab that was made with Options.Faultfs has none.
+func (h *Host) Renew(ctx context.Context) error {
+	if h.on() {
+		return fmt.Errorf("cannot renew the disks of %s: it is on", h.Name)
+	}
+	for _, d := range h.disks() {
+		if d.mount != nil {
+			return fmt.Errorf("cannot renew the disks of %s: faults are below them", h.Name)
+		}
+		if err := errors.Join(os.Remove(d.image()), d.make(ctx, "", "")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // PowerOn starts a host that is off. Booted waits for it.
 func (h *Host) PowerOn(ctx context.Context) error {
 	if h.on() {

@@ -33,7 +33,11 @@ func main() {
 	if *only != "" {
 		all = slices.DeleteFunc(all, func(sc model.Scenario) bool { return !strings.Contains(sc.Name, *only) })
 	}
+	lost := slices.DeleteFunc(ruins(*deep), func(sc model.Ruin) bool {
+		return !strings.Contains(sc.Name, *only)
+	})
 	ok := run(ctx, os.Stdout, all, *deep || *most > 0, *most, *workers)
+	ok = runRuins(ctx, os.Stdout, lost, *most) && ok
 	if *only == "" && !*deep {
 		ok = ok && mistakes(ctx, os.Stdout)
 	}
@@ -53,6 +57,31 @@ func scopes(deep, short bool) []model.Scenario {
 		return slices.DeleteFunc(all, func(sc model.Scenario) bool { return sc.Long })
 	}
 	return all
+}
+
+// ruins gives the clusters without a majority that are explored.
+func ruins(deep bool) []model.Ruin {
+	if deep {
+		return model.DeepRuins()
+	}
+	return model.Ruins()
+}
+
+// mostRuins bounds the memory: all of these states stay in it, unpacked.
+const mostRuins = 4_000_000
+
+func runRuins(ctx context.Context, out io.Writer, scopes []model.Ruin, most int) bool {
+	ok := true
+	if most > 0 {
+		most = min(most, mostRuins)
+	}
+	for _, sc := range scopes {
+		r := model.ExploreRuin(ctx, sc, most)
+		fmt.Fprintln(out, r)
+		tell(out, r.Breach)
+		ok = ok && r.Breach == nil && (r.Complete || most > 0 && ctx.Err() == nil)
+	}
+	return ok
 }
 
 // run explores and tells, and gives whether all is as it should be.
@@ -75,17 +104,23 @@ func run(ctx context.Context, out io.Writer, scopes []model.Scenario, deep bool,
 func mistakes(ctx context.Context, out io.Writer) bool {
 	ok := true
 	for _, m := range model.Mistakes() {
-		r := m.Explore(ctx)
-		if r.Breach == nil || r.Breach.Promise != m.Promise {
-			fmt.Fprintf(out, "%-72s NOT FOUND as %s\n", m.Name, m.Promise)
-			tell(out, r.Breach)
-			ok = false
-			continue
-		}
-		fmt.Fprintf(out, "%-72s %-8s %6d states %3d deep: %s\n", m.Name, r.Breach.Promise, r.States, r.Depth,
-			r.Breach.Text)
+		ok = mistake(out, m.Name, m.Promise, m.Explore(ctx)) && ok
+	}
+	for _, m := range model.RuinMistakes() {
+		ok = mistake(out, m.Name, m.Promise, m.Explore(ctx)) && ok
 	}
 	return ok
+}
+
+// mistake tells how one was found, and gives whether it was.
+func mistake(out io.Writer, name, promise string, r model.Result) bool {
+	if r.Breach == nil || r.Breach.Promise != promise {
+		fmt.Fprintf(out, "%-72s NOT FOUND as %s\n", name, promise)
+		tell(out, r.Breach)
+		return false
+	}
+	fmt.Fprintf(out, "%-72s %-8s %6d states %3d deep: %s\n", name, r.Breach.Promise, r.States, r.Depth, r.Breach.Text)
+	return true
 }
 
 func tell(out io.Writer, b *model.Breach) {

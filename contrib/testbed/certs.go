@@ -45,6 +45,36 @@ func (f CertFiles) ClientConfig() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
+// LiveConfig is for a client that reads the files anew for each connection, as one does that shall live through a
+// change of its certificate and of whom it trusts.
+func (f CertFiles) LiveConfig() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			now, err := f.ClientConfig()
+			if err != nil {
+				return nil, err
+			}
+			return &now.Certificates[0], nil
+		},
+		InsecureSkipVerify: true, // VerifyConnection does, with the authorities of the moment
+		VerifyConnection: func(s tls.ConnectionState) error {
+			now, err := f.ClientConfig()
+			if err != nil {
+				return err
+			}
+			between := x509.NewCertPool()
+			for _, c := range s.PeerCertificates[1:] {
+				between.AddCert(c)
+			}
+			_, err = s.PeerCertificates[0].Verify(x509.VerifyOptions{
+				DNSName: s.ServerName, Roots: now.RootCAs, Intermediates: between,
+			})
+			return err
+		},
+	}
+}
+
 // CertOptions departs from a good certificate. The zero value is one: 127.0.0.1 to 127.0.0.9 and localhost, from an
 // hour ago until tomorrow.
 type CertOptions struct {

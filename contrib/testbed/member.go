@@ -202,10 +202,10 @@ func (m *Member) Client() (*clientv3.Client, error) {
 func newClient(endpoints []string, certs *CertFiles) (*clientv3.Client, error) {
 	var config *tls.Config
 	if certs != nil {
-		var err error
-		if config, err = certs.ClientConfig(); err != nil {
+		if _, err := certs.ClientConfig(); err != nil {
 			return nil, err
 		}
+		config = certs.LiveConfig()
 	}
 	// A connection is tried again soon: what is measured here is etcd, not the patience of gRPC (a second, then more).
 	again := grpc.WithConnectParams(grpc.ConnectParams{

@@ -56,12 +56,12 @@ func (r *Reader) Read(ctx context.Context, urls []string) health.CertificateRead
 	var all []health.Certificate
 	for _, path := range distinct(r.files.Chains) {
 		if certs := inFile(path); len(certs) > 0 {
-			all = append(all, named(path, first(certs), now))
+			all = append(all, named(health.HolderOwn, path, first(certs), now))
 		}
 	}
 	for _, path := range distinct(r.files.Authorities) {
 		if certs := inFile(path); len(certs) > 0 {
-			all = append(all, named(path, last(certs), now))
+			all = append(all, named(health.HolderAuthority, path, last(certs), now))
 		}
 	}
 	all = append(all, r.shown(ctx, urls, now)...)
@@ -76,9 +76,9 @@ func distinct(paths []string) []string {
 	return slices.DeleteFunc(sorted, func(path string) bool { return path == "" })
 }
 
-func named(name string, c *x509.Certificate, now time.Time) health.Certificate {
+func named(of health.Holder, name string, c *x509.Certificate, now time.Time) health.Certificate {
 	return health.Certificate{
-		Name: name, Until: c.NotAfter, Left: c.NotAfter.Sub(now), Life: c.NotAfter.Sub(c.NotBefore),
+		Of: of, Name: name, Until: c.NotAfter, Left: c.NotAfter.Sub(now), Life: c.NotAfter.Sub(c.NotBefore),
 	}
 }
 
@@ -141,7 +141,7 @@ func (r *Reader) shown(ctx context.Context, urls []string, now time.Time) []heal
 	var all []health.Certificate
 	for i, c := range found {
 		if c != nil {
-			all = append(all, named(hosts[i], c, now))
+			all = append(all, named(health.HolderMember, hosts[i], c, now))
 		}
 	}
 	return all

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/quorumd/quorumd/health"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -174,7 +176,7 @@ func FuzzAFileOfCertificates(f *testing.F) {
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for _, c := range inPEM(text) {
-			one := named("it", c, at)
+			one := named(health.HolderOwn, "it", c, at)
 			if one.Name != "it" || one.Until.IsZero() != c.NotAfter.IsZero() {
 				t.Errorf("%+v", one)
 			}

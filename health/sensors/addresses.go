@@ -22,8 +22,7 @@ type held struct {
 	by      string
 }
 
-// holder names the interface that has one of these addresses. The kernel is asked without netlink, which the agent's
-// service is kept from.
+// holder names the interface that has one of these addresses. One call is enough for that, without netlink.
 func (r *Reader) holder(wanted []netip.Addr) (string, error) {
 	all, err := r.ipv4()
 	if err != nil {

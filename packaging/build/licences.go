@@ -43,20 +43,21 @@ type notice struct {
 func (j job) licences(ctx context.Context) error {
 	var all []source
 	for _, arch := range j.arches {
-		linked, err := linkedBy(ctx, ".", arch, "./cmd/quorumd", "./cmd/quorumctl")
+		linked, err := linkedBy(ctx, j.product.dir, arch, slices.Collect(maps.Values(j.product.programs))...)
 		if err != nil {
 			return err
 		}
 		all = merge(all, linked)
 	}
 	for _, arch := range j.arches {
-		for _, program := range []string{"quorumd", "quorumctl"} {
+		for program := range j.product.programs {
 			if err := named(all, filepath.Join(j.stage, arch, program)); err != nil {
 				return err
 			}
 		}
 	}
 	var text bytes.Buffer
+	text.WriteString(j.product.notice + "\n\n")
 	if err := writeNotices(&text, all); err != nil {
 		return err
 	}
@@ -199,7 +200,6 @@ func noticesIn(dir, root string, found map[string]string) error {
 // writeNotices writes a list of the sources, then each text once, with the sources it is of.
 func writeNotices(w *bytes.Buffer, all []source) error {
 	var texts []notice
-	w.WriteString("quorumd and quorumctl hold code of others, under the licences that follow.\n\n")
 	for _, s := range all {
 		found, err := s.notices()
 		if err != nil {

@@ -12,11 +12,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -35,6 +37,7 @@ type job struct {
 	md2man  string
 	arches  []string
 	formats []string
+	product product
 	date    time.Time // of everything that carries one
 }
 
@@ -49,7 +52,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	var j job
-	var arches, formats string
+	var arches, formats, of string
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
 	flags.StringVar(&j.version, "version", "", "version of the packages, such as 1.2.3 or 0~git20260102.abcdef0")
 	flags.StringVar(&j.release, "release", "", "what the programs call themselves (default: the version)")
@@ -58,11 +61,21 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&j.nfpm, "nfpm", "", "`path` of nfpm")
 	flags.StringVar(&j.md2man, "md2man", "", "`path` of go-md2man")
 	flags.StringVar(&arches, "arch", "amd64,arm64", "architectures")
+	flags.StringVar(&of, "package", "quorumd", "what to pack: quorumd, or etcd, whose version is that of its module")
 	flags.StringVar(&formats, "format", "deb,rpm", "formats")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	j.arches, j.formats = strings.Split(arches, ","), strings.Split(formats, ",")
+	var ok bool
+	if j.product, ok = products()[of]; !ok {
+		return fmt.Errorf("cannot pack %q: it is quorumd or etcd", of)
+	}
+	if of == "etcd" {
+		if err := j.pinned(ctx); err != nil {
+			return err
+		}
+	}
 	if j.release == "" {
 		j.release = j.version
 	}
@@ -94,11 +107,10 @@ func (j job) build(ctx context.Context) error {
 	if err := j.pages(ctx); err != nil {
 		return err
 	}
-	if err := j.completions(ctx); err != nil {
-		return err
-	}
-	if err := j.catalog(); err != nil {
-		return err
+	if j.product.own {
+		if err := errors.Join(j.completions(ctx), j.catalog()); err != nil {
+			return err
+		}
 	}
 	if err := j.changelog("CHANGELOG.md"); err != nil {
 		return err
@@ -115,10 +127,15 @@ func (j job) build(ctx context.Context) error {
 
 // programs builds both programs, position independent and without paths of this machine.
 func (j job) programs(ctx context.Context, arch string) error {
-	for _, name := range []string{"quorumd", "quorumctl"} {
+	for _, name := range slices.Sorted(maps.Keys(j.product.programs)) {
+		path, err := filepath.Abs(filepath.Join(j.stage, arch, name))
+		if err != nil {
+			return err
+		}
 		c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-buildmode=pie",
 			"-ldflags", "-s -w -buildid= -X github.com/prometheus/common/version.Version="+j.release,
-			"-o", filepath.Join(j.stage, arch, name), "./cmd/"+name)
+			"-o", path, j.product.programs[name])
+		c.Dir = j.product.dir
 		c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
 		if _, err := output(c); err != nil {
 			return err
@@ -129,7 +146,7 @@ func (j job) programs(ctx context.Context, arch string) error {
 
 // pages renders the manual pages.
 func (j job) pages(ctx context.Context) error {
-	sources, err := filepath.Glob("packaging/man/*.md")
+	sources, err := filepath.Glob(j.product.pages)
 	if err != nil {
 		return err
 	}
@@ -185,18 +202,22 @@ func (j job) pack(ctx context.Context, arch, format string) error {
 		return err
 	}
 	name := map[string]string{
-		"deb": fmt.Sprintf("quorumd_%s-1_%s.deb", j.version, arch),
-		"rpm": fmt.Sprintf("quorumd-%s-1.%s.rpm", j.version,
+		"deb": fmt.Sprintf("%s_%s-1_%s.deb", j.product.name, j.version, arch),
+		"rpm": fmt.Sprintf("%s-%s-1.%s.rpm", j.product.name, j.version,
 			map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch]),
 	}[format]
 	path := filepath.Join(j.out, name)
-	recipe, err := os.ReadFile("packaging/nfpm.yaml") // nfpm itself expands variables in few places
+	recipe, err := os.ReadFile(j.product.recipe) // nfpm itself expands variables in few places
+	if err != nil {
+		return err
+	}
+	each, err := expand(string(recipe))
 	if err != nil {
 		return err
 	}
 	values := strings.NewReplacer("${ARCH}", arch, "${VERSION}", j.version, "${STAGE}", stage)
 	filled := filepath.Join(j.stage, "nfpm.yaml")
-	if err := os.WriteFile(filled, []byte(values.Replace(string(recipe))), 0o644); err != nil {
+	if err := os.WriteFile(filled, []byte(values.Replace(each)), 0o644); err != nil {
 		return err
 	}
 	if _, err := output(exec.CommandContext(ctx, j.nfpm, "package", "-f", filled, "-p", format, "-t",

@@ -48,21 +48,23 @@ func page(source string) (io.Reader, error) {
 	return b, nil
 }
 
-// changelog stages the project's own changelog, and one in nfpm's form that points there.
+// changelog stages the project's own changelog, and one in nfpm's form that says where it stands.
 func (j job) changelog(path string) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if err := writeGzip(filepath.Join(j.stage, "changelog.gz"), text); err != nil {
-		return err
+	if j.product.own {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := writeGzip(filepath.Join(j.stage, "changelog.gz"), text); err != nil {
+			return err
+		}
 	}
 	entry := fmt.Sprintf(`- semver: %q
   date: %s
   packager: The quorumd Authors <quorumd@users.noreply.github.com>
   deb: {urgency: medium, distributions: [unstable]}
   changes:
-    - note: "What is new stands in /usr/share/doc/quorumd/changelog.gz."
-`, j.version, j.date.Format(time.RFC3339))
+    - note: %q
+`, j.version, j.date.Format(time.RFC3339), j.product.news)
 	return os.WriteFile(filepath.Join(j.stage, "changelog.yaml"), []byte(entry), 0o644)
 }

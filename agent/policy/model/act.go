@@ -20,8 +20,6 @@ type rules struct {
 	takeUnfenced        bool // taking the lock is not bound to the record that was seen
 	releaseOpOnStart    bool // an agent that starts deletes the record that names its host
 	stopNotNoted        bool // that a take-down stops etcd is not noted on the disk
-	notHeld             bool // etcd is not held back while its host is in maintenance
-	heldStays           bool // and what holds it is taken away only where it is started
 	keptAlive           bool // a lease that nobody uses is kept alive as long as the process lives
 	renewedAside        bool // the lock of a loop that hangs is renewed beside it
 	removeBlindly       bool // what is removed is not looked up first
@@ -71,10 +69,8 @@ func (m *machine) act(w *world, h int) breach {
 		}
 	case writeNewEnv:
 		a.env = newEnv
-	case startUnit:
-		if !m.heldStays || a.unit != active {
-			a.held = 0
-		}
+	case startUnit, startAsIs:
+		w.noteHold(h, guardOf(step))
 		w.starts(h)
 		a.stopped = 0
 	case stopUnit:

@@ -78,7 +78,7 @@ func (m *machine) askEvent(w *world, k kind, i int, arg uint8) bool {
 			return false
 		}
 		h.over = 1
-		if (h.begun == 0 || h.begun == tooLate) && h.stopped == 0 {
+		if h.standing().Untouched() {
 			h.ask = nothing
 		}
 	case evReboots:
@@ -91,9 +91,9 @@ func (m *machine) askEvent(w *world, k kind, i int, arg uint8) bool {
 }
 
 // noteRequest is what an agent writes of its decision about what was asked of its host.
-func (w *world) noteRequest(i int, note policy.RequestChange) {
+func (w *world) noteRequest(i int, c choice) {
 	h := &w.hosts[i]
-	switch note {
+	switch c.request {
 	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // the last two go with their step: see note
 	case policy.RequestSeen: // and what its record says of it, if it was asked for anew since that was written
 		h.seen = 1
@@ -101,20 +101,23 @@ func (w *world) noteRequest(i int, note policy.RequestChange) {
 			h.begun = begunBefore - w.opBoot
 		}
 	case policy.RequestEnds:
+		if c.loosens {
+			h.held = 0
+		}
 		h.cycling = cycling{held: h.held}
 	default:
 		panic("the model knows no rollouts")
 	}
 }
 
-// noteHold is what an agent writes of its decision: whether etcd may start by itself. Where nothing lies that a boot
+// noteHold is what an agent makes of the start guard, by its notes or before a step. Where nothing lies that a boot
 // could start, it is not remembered.
-func (w *world) noteHold(i int, want policy.Hold, r rules) {
+func (w *world) noteHold(i int, want policy.Hold) {
 	h := &w.hosts[i]
 	switch {
 	case want == policy.HoldBack && (h.data == current || h.data == old):
 		h.held = 1
-	case want == policy.HoldNot && !r.heldStays:
+	case want == policy.HoldNot:
 		h.held = 0
 	}
 }
@@ -154,10 +157,18 @@ func (w *world) noted(i int) bool {
 func (h *host) turn() bool { return h.seen != 0 && h.freed == 0 }
 
 // isOver tells whether nothing more is taken down for what was asked.
-func (w *world) isOver(i int) bool { return w.hosts[i].workOver() }
+func (w *world) isOver(i int) bool {
+	s := w.hosts[i].standing()
+	return s.Done() || s.TooLate()
+}
 
-func (c *cycling) workOver() bool {
-	return c.over != 0 || c.begun == tooLate || (c.begun == begunBefore && c.forReboot())
+// standing is what decides whether what was asked is over.
+func (c *cycling) standing() policy.Standing {
+	return policy.Standing{
+		Work: work(c.ask), External: c.ask == external, Said: c.over != 0, Stopped: c.stopped != 0,
+		Begun:     c.begun == begunNow || c.begun == begunBefore,
+		OtherBoot: c.begun == begunBefore || c.begun == tooLate,
+	}
 }
 
 // inMaintenance tells whether etcd was stopped for maintenance that is not over.

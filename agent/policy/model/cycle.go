@@ -10,11 +10,15 @@ import "github.com/quorumd/quorumd/agent/policy"
 // since; its agent does nothing else before. With the agent's end it has taken effect, or it never will.
 func cycleCall(step uint8) bool {
 	switch step {
-	case handOver, restartUnit, takeDown, reboot:
+	case handOver, restartUnit, takeDown, takeDownHeld, reboot:
 		return true
 	}
 	return false
 }
+
+func takesDown(step uint8) bool { return step == takeDown || step == takeDownHeld }
+
+func starts(step uint8) bool { return step == startUnit || step == startAsIs }
 
 // call begins such a step. A take-down is noted on the disk before etcd is told.
 func (m *machine) call(w *world, h int) breach {
@@ -24,14 +28,10 @@ func (m *machine) call(w *world, h int) breach {
 		return fine
 	}
 	a.phase = sent
-	if a.step == takeDown {
-		if !m.stopNotNoted {
-			a.stopped = 1
-		}
-		if a.ask == maintenance && !m.notHeld {
-			a.held = 1
-		}
+	if takesDown(a.step) && !m.stopNotNoted {
+		a.stopped = 1
 	}
+	w.noteHold(h, guardOf(a.step))
 	if !w.owns(h) {
 		return calledWithoutLock
 	}
@@ -62,7 +62,7 @@ func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 		a.tried = 1
 	case step == reboot:
 		w.reboots(h)
-	case step == takeDown && runs:
+	case takesDown(step) && runs:
 		a.unit = stopping
 	case step == restartUnit && runs:
 		a.unit = restarting
@@ -76,8 +76,8 @@ func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 func (m *machine) diesInStep(w *world, h int, arg uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
 	switch {
-	case a.step == startUnit && a.stopped != 0:
-		a.held = 0
+	case starts(a.step) && a.stopped != 0:
+		w.noteHold(h, guardOf(a.step))
 		if arg == 2 {
 			w.starts(h)
 		}

@@ -61,6 +61,14 @@
 // than every limit: which of the two is an event of its own. The one rule about time is that of
 // the lock: its lease does not end at the server before the holder's validity has ended.
 //
+// A cluster that has lost its majority for good is a walk of its own (ruins.go), over worlds that know of which cluster
+// each host's data are: hosts with new disks, and one that was taken for gone and comes back; people who make a plan of
+// what they reach, have it obeyed in any order, give it up and make another; agents, etcds and hosts that crash at
+// every moment, also between the parts of a step; and a healthy cluster for which somebody wants a plan. No agent takes
+// a step there but by its plan or where a cluster goes on without it; no two clusters serve at once; and from every
+// world everybody comes to be a voter again. What it takes for granted is that there are never enough old data for a
+// quorum beside those that the survivor has parted with: a majority that comes back whole is for people to keep off.
+//
 // Hosts are interchangeable. Where hosts rank alike it is left open who goes first, so that
 // worlds which differ only in which host is which are explored once.
 package model

@@ -351,7 +351,7 @@ func (w *world) dropSteps(r rules) {
 			locked := underLock(h.step)
 			bound := writesRecord(h.step) || h.step == takeLock
 			withdrawn := h.ask == nothing || h.over != 0
-			void = void || ((h.step == takeDown || h.step == runCommand) && withdrawn) // its disk is asked once more
+			void = void || ((takesDown(h.step) || h.step == runCommand) && withdrawn) // its disk is asked once more
 			void = void || (locked && !w.owns(i) && !r.noConfirm) ||
 				(bound && h.fresh|h.bare == 0 && !r.noOpFence && !r.takeUnfenced)
 		}
@@ -412,7 +412,7 @@ func (m *machine) actEvent(w *world, h int, arg uint8) (ok bool, found breach) {
 	if arg == 0 {
 		return true, m.act(w, h)
 	}
-	if a.step == startUnit || arg == 2 {
+	if starts(a.step) || arg == 2 {
 		return m.diesInStep(w, h, arg)
 	}
 	if (!writesRecord(a.step) && a.step != takeLock) || a.step == rollBackLeft || a.lateWrite != 0 ||
@@ -500,7 +500,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 		found = readyDiffers
 	}
 	if found == fine {
-		found = w.judgeHold(h, c.hold)
+		found = w.judgeHold(h, *c)
 	}
 	if found == fine {
 		found = w.judgeRequest(h, *c)
@@ -511,8 +511,8 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	if found == fine {
 		found = w.judgeSelf(h, c.self)
 	}
-	w.noteHold(h, c.hold, m.rules)
-	w.noteRequest(h, c.request)
+	w.noteHold(h, c.hold)
+	w.noteRequest(h, *c)
 	w.noteRemoval(c.removed)
 	a.noteSelf(c.self)
 	if s.reachable != 0 && w.joining(h) {

@@ -26,9 +26,8 @@ const (
 	allowed     = "constant: etcd lets every agent do what it asks"
 	noBackup    = "constant: no snapshots are taken: they take no lock and change no member"
 	repairsLeft = "constant: the repairs of the day are not used up"
-	recovers    = "constant: no plan to recover is in force; where one is, this host does nothing else: see " +
-		"recovery_test.go of the policy, which explores that"
-	noCluster = "constant: a bootstrap is asked for once, where there is no cluster"
+	recovers    = "explored: by the walk of ruins.go, which no other step of the policy may come into"
+	noCluster   = "constant: a bootstrap is asked for once, where there is no cluster"
 )
 
 // Steps says for every step of the policy how it is modelled.
@@ -85,6 +84,9 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.VoterDead: Explored,
 		policy.VoterSick: Explored, policy.StandbyLost: Explored, policy.VotersSurplus: Explored,
 		policy.Recovering: recovers, policy.Recovered: recovers, policy.QuorumBack: recovers,
-		policy.BackupOld: noBackup, policy.BackupFailed: noBackup,
+		policy.RecoveryGivenUp: recovers,
+		policy.BackupOld:       noBackup, policy.BackupFailed: noBackup,
+		policy.RestoreUnproven: noBackup, policy.RestoreFailed: noBackup,
+		policy.SnapshotFirst: noBackup,
 	}
 }

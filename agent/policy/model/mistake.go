@@ -68,7 +68,7 @@ func Mistakes() []Mistake {
 	list = append(list, operationMistakes()...)
 	list = append(list, lockMistakes()...)
 	list = append(list, stopMistakes()...)
-	list = append(list, slices.Concat(cycleMistakes(), cyclingMistakes())...)
+	list = append(list, slices.Concat(cycleMistakes(), cyclingMistakes(), guardMistakes())...)
 	list = append(list, requestMistakes()...)
 	list = append(list, commandMistakes()...)
 	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), standbyMistakes(),

@@ -200,20 +200,14 @@ func cycleMistakes() []Mistake {
 	}
 }
 
-// guarding is a mistake about the start guard: one thing is taken for another.
-func guarding(right, wrong policy.Hold) rules {
-	return rules{say: func(d *policy.Decision) {
-		if d.Notes.Hold == right {
-			d.Notes.Hold = wrong
-		}
-	}}
-}
-
 // requesting is a mistake about what becomes of what was asked: one thing is taken for another.
 func requesting(right, wrong policy.RequestChange) rules {
 	return rules{say: func(d *policy.Decision) {
 		if d.Notes.Request.Change == right {
-			d.Notes.Request.Change = wrong
+			d.Notes.Request = policy.RequestNote{Change: wrong}
+		}
+		if d.Notes.Request.Change == policy.RequestEnds { // with its start guard: that is another mistake
+			d.Notes.Request.Guard = policy.HoldNot
 		}
 	}}
 }
@@ -290,40 +284,6 @@ func cyclingMistakes() []Mistake {
 					v.Asked.Over = true
 				}
 			}),
-		},
-		{
-			Name: "etcd is not held back in maintenance", breach: startedEarly, scope: asking(3, 1, HostCrash),
-			rules: rules{notHeld: true},
-		},
-		{
-			Name: "an etcd that is down already is not held back in maintenance", breach: startedEarly,
-			scope: asking(3, 2, HostCrash|EtcdCrash),
-			rules: seeing(func(v *policy.View) {
-				if v.Asked != nil && v.Unit.State != policy.UnitActive {
-					v.Asked.Stopped = true
-				}
-			}),
-		},
-		{
-			Name: "what holds etcd back is taken away only where it is started", breach: heldBack,
-			scope: asking(3, 2, AgentCrash|HostCrash),
-			rules: rules{heldStays: true},
-		},
-		{
-			Name: "the start guard takes what was just read for old", breach: leftLoose,
-			rules: seeing(func(v *policy.View) { v.Cluster.Fresh = false }),
-		},
-		{
-			Name: "the start guard of a spare is taken away", breach: leftLoose,
-			rules: guarding(policy.HoldBack, policy.HoldNot),
-		},
-		{
-			Name: "a member is held back as a spare is", breach: heldBack,
-			rules: guarding(policy.HoldNot, policy.HoldBack),
-		},
-		{
-			Name: "the start guard of a maintenance is taken away before it is over", breach: startedEarly,
-			scope: asking(3, 1, HostCrash), rules: guarding(policy.HoldAsIs, policy.HoldNot),
 		},
 		{
 			Name: "that etcd was stopped is not noted", breach: notBack, scope: lively(asking(3, 0, 0)),

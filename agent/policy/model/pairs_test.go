@@ -186,7 +186,7 @@ func operationOf(e event, before, after *world) (o operation, ok bool) {
 		switch {
 		case e.arg != 0:
 			return o, false
-		case h.step == startUnit:
+		case starts(h.step):
 			o.kind = opStart
 			return o, !runs
 		case h.step == stopUnit:

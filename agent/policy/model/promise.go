@@ -229,7 +229,7 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		}
 		return fine
 	}
-	if w.pause != 0 && c.step != releaseLock && w.reaches(h) && (c.step != startUnit || w.hosts[h].stopped == 0) {
+	if w.pause != 0 && c.step != releaseLock && w.reaches(h) && (!starts(c.step) || w.hosts[h].stopped == 0) {
 		return stepWhilePaused
 	}
 	a := &w.hosts[h]
@@ -254,7 +254,7 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		if a.unit != taken && a.unit != failed && a.unit != inactive {
 			return ranMeanwhile
 		}
-	case startUnit:
+	case startUnit, startAsIs:
 		if a.did == runs {
 			return startedMeanwhile
 		}
@@ -269,7 +269,7 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		if a.stopped != 0 && a.ask != restart && (a.ask != command || commandDue) && !w.workDone(h) {
 			return startedEarly
 		}
-	case takeDown, restartUnit:
+	case takeDown, takeDownHeld, restartUnit:
 		return w.judgeStop(h, leads)
 	case reboot:
 		if a.begun == begunBefore {
@@ -301,12 +301,14 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 }
 
 // judgeHold asks of a decision whether what becomes of the start guard fits the host.
-func (w *world) judgeHold(h int, hold policy.Hold) breach {
-	a := &w.hosts[h]
+func (w *world) judgeHold(h int, c choice) breach {
+	a, hold := &w.hosts[h], c.hold
 	down := a.unit == inactive || a.unit == failed || a.unit == taken
 	switch {
 	case a.list != unlisted && a.data == current && hold == policy.HoldBack:
 		return heldBack
+	case a.list != unlisted && a.data == current && c.request == policy.RequestEnds && !c.loosens:
+		return heldBack // nobody knows after that whose guard it is
 	case a.list == unlisted && a.request == 0 && hold == policy.HoldNot,
 		a.list == unlisted && a.request|a.stopped == 0 && down && w.reaches(h) && !w.opHosts(h) &&
 			hold != policy.HoldBack:

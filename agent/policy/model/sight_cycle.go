@@ -14,16 +14,13 @@ func (s *sight) cycleView(v *policy.View) {
 	if s.ask == nothing {
 		return
 	}
-	v.Asked = &policy.Asked{
-		Work: work(s.ask), By: "root", Reason: "testing", KeepRunning: s.ask == keeping, External: s.ask == external,
-		Hurried: s.ask == external,
-		Over:    s.workOver(), Ended: s.over != 0, TooLate: s.begun == tooLate, Seen: s.seen != 0,
-		Unbegun: s.begun == 0 || s.begun == tooLate,
-		Overdue: s.ownCycle() && s.opOld > 0, Stopped: s.stopped != 0, Rebooted: s.begun == begunBefore,
-		Released:  s.reachable&s.seen&s.freed != 0 && !s.ownCycle(),
-		Noted:     s.reachable&s.seen&(1-s.freed) != 0 && !s.ownCycle(),
-		RebootFor: policy.Never,
-	}
+	asked := s.standing().Asked()
+	asked.By, asked.Reason, asked.KeepRunning = "root", "testing", s.ask == keeping
+	asked.Hurried, asked.Seen = s.ask == external, s.seen != 0
+	asked.Overdue, asked.RebootFor = s.ownCycle() && s.opOld > 0, policy.Never
+	asked.Released = s.reachable&s.seen&s.freed != 0 && !s.ownCycle()
+	asked.Noted = s.reachable&s.seen&(1-s.freed) != 0 && !s.ownCycle()
+	v.Asked = &asked
 	if s.ask == command {
 		v.Asked.Program, v.Asked.Command = "upgrade", policy.Hooks{State: doing(s.did), Text: "upgrade"}
 	}

@@ -52,6 +52,8 @@ const (
 	endRemoval
 	giveWay
 	beginReplace
+	takeDownHeld // take-down, with the start guard
+	startAsIs    // start-unit that leaves the start guard, which only a mistake does
 )
 
 // writesRecord tells the steps that are one fenced write of the operation record.
@@ -104,7 +106,7 @@ func kindOf(step uint8) policy.StepKind {
 		policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot, policy.StepEndOp, policy.StepEndOp,
 		policy.StepRunCommand, policy.StepRecordAgain,
 		policy.StepBeginRemoval, policy.StepSetPhase, policy.StepRemoveMember, policy.StepEndOp, policy.StepGiveWay,
-		policy.StepBeginReplace,
+		policy.StepBeginReplace, policy.StepTakeDown, policy.StepStartUnit,
 	}[step]
 }
 
@@ -115,6 +117,7 @@ type choice struct {
 	outcome policy.ReasonCode // of a roll-back
 	hold    policy.Hold       // what becomes of the start guard
 	request policy.RequestChange
+	loosens bool // the start guard goes before it ends
 	removed bool // what was asked to be removed ends
 	self    policy.SelfNote
 	ready   bool              // it would tell the others that it is ready
@@ -127,6 +130,7 @@ type choice struct {
 func (s *sight) choose(v *policy.View, d policy.Decision) choice {
 	c := choice{
 		ready: d.Waiting == "", outcome: d.Step.Outcome, hold: d.Notes.Hold, request: d.Notes.Request.Change,
+		loosens: d.Notes.Request.Guard == policy.HoldNot,
 		removed: d.Notes.Removal.Ends, self: d.Notes.Self,
 	}
 	if len(d.Reasons) > 0 {
@@ -142,17 +146,19 @@ func (s *sight) translate(v *policy.View, d policy.Decision) (kind, target uint8
 	step := d.Step
 	simple := map[policy.StepKind]uint8{
 		policy.StepNone: none, policy.StepTakeLock: takeLock, policy.StepReleaseLock: releaseLock,
-		policy.StepMoveDataAside: moveAside, policy.StepAddLearner: addLearner, policy.StepStartUnit: startUnit,
+		policy.StepMoveDataAside: moveAside, policy.StepAddLearner: addLearner,
 		policy.StepStopUnit: stopUnit, policy.StepPromote: promote, policy.StepFinishBootstrap: finishBootstrap,
 		policy.StepBeginCycle: beginCycle, policy.StepMoveLeader: handOver, policy.StepRestartUnit: restartUnit,
-		policy.StepTakeDown: takeDown, policy.StepReboot: reboot, policy.StepRunCommand: runCommand,
+		policy.StepReboot: reboot, policy.StepRunCommand: runCommand,
 		policy.StepRecordAgain:  beginAgain,
 		policy.StepBeginRemoval: beginRemoval,
 	}
-	if kind, ok := simple[step.Kind]; ok {
+	if kind, ok := simple[step.Kind]; ok && step.Guard == policy.HoldAsIs {
 		return kind, 0
 	}
 	switch step.Kind {
+	case policy.StepTakeDown, policy.StepStartUnit:
+		return guarded(step), 0
 	case policy.StepBeginJoin:
 		if step.Target == policy.RoleStandby {
 			return beginStandby, 0
@@ -186,6 +192,27 @@ func (s *sight) translate(v *policy.View, d policy.Decision) (kind, target uint8
 		return s.endStep(step.Outcome, d.Notes.Request.Change), 0
 	}
 	panic(fmt.Sprintf("the model does not know the step %+v", step))
+}
+
+// guarded tells the steps apart that are taken with and without the start guard.
+func guarded(step policy.Step) uint8 {
+	for _, kind := range []uint8{takeDown, takeDownHeld, startUnit, startAsIs} {
+		if kindOf(kind) == step.Kind && guardOf(kind) == step.Guard {
+			return kind
+		}
+	}
+	panic(fmt.Sprintf("the model does not know the step %+v", step))
+}
+
+// guardOf tells what becomes of the start guard before a step begins.
+func guardOf(step uint8) policy.Hold {
+	switch step {
+	case startUnit:
+		return policy.HoldNot
+	case takeDownHeld:
+		return policy.HoldBack
+	}
+	return policy.HoldAsIs
 }
 
 func (s *sight) endStep(outcome policy.ReasonCode, note policy.RequestChange) uint8 {

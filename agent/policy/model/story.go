@@ -103,7 +103,7 @@ func (m *machine) text(e event, w *world) string {
 		return fmt.Sprintf("%s looks (it %s) and decides: %s%s%s", n, s.text(), kindOf(c.step), c.targetText(),
 			orNothing(c.why))
 	case evAct:
-		if e.arg == 2 || a.step == startUnit && e.arg != 0 {
+		if e.arg == 2 || starts(a.step) && e.arg != 0 {
 			return fmt.Sprintf("fault: %s's agent dies in the midst of %s, the %s time", n, kindOf(a.step),
 				[...]string{"", "earlier", "later"}[e.arg])
 		}

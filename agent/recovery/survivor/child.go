@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"os/signal"
 	"runtime/debug"
@@ -35,6 +36,8 @@ const (
 	fresh     = 10 * time.Second
 	// abandon is how long the output of a child that was killed is waited for.
 	abandon = 500 * time.Millisecond
+	// patience is how long a store may give nothing of a snapshot.
+	patience = 2 * time.Minute
 )
 
 // Files are a member's files, reached through child processes. Its methods may be called by several at once.
@@ -42,10 +45,14 @@ type Files struct {
 	Command []string // runs this program, without the name of the hidden command
 	Place   Place
 	Etcd    string // the program that is forced on the copy
-	Ended   func() // is told when a copy has come to its end; it may be nil
+	// Fetch, with the name and the checksum of a snapshot, writes its database to its standard output. It runs as this
+	// user, who has the keys of the store. None where there is no store.
+	Fetch []string
+	Ended func() // is told when a copy has come to its end; it may be nil
 
 	mu      sync.Mutex
 	copy    recovery.Copy
+	abandon context.CancelFunc // the copy that is being made
 	reading *reading
 }
 
@@ -94,7 +101,7 @@ func (f *Files) look() *reading {
 		defer close(r.done)
 		ctx, cancel := context.WithTimeout(context.Background(), readBound)
 		defer cancel()
-		r.err = f.run(ctx, &r.log, ReadCommand)
+		r.err = f.run(ctx, &r.log, ReadCommand, nil)
 		r.ended = time.Now()
 	}()
 	return r
@@ -108,22 +115,89 @@ func (f *Files) Copy(w recovery.Work) {
 		return
 	}
 	f.copy = recovery.Copy{Plan: w.Plan, Runs: true}
-	go f.work(w)
+	var ctx context.Context
+	ctx, f.abandon = context.WithTimeout(context.Background(), copyBound)
+	go f.work(ctx, w)
+}
+
+// Abandon ends a copy that is being made. What it has made so far stays, and a later one begins anew.
+func (f *Files) Abandon() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.copy.Runs {
+		f.abandon()
+	}
 }
 
 // work makes the copy. It outlives the step that has begun it, and ends with its own bound.
-func (f *Files) work(w recovery.Work) {
-	ctx, cancel := context.WithTimeout(context.Background(), copyBound)
-	defer cancel()
+func (f *Files) work(ctx context.Context, w recovery.Work) {
 	done := recovery.Copy{Plan: w.Plan}
-	if err := f.runWork(ctx, &done.Made, RebuildCommand, w, f.Etcd); err != nil {
+	if err := f.rebuild(ctx, &done.Made, w); err != nil {
 		done.Error = err.Error()
 	} else {
 		done.Whole = true
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.abandon() // its time is not wanted any more
 	f.copy = done
+}
+
+// rebuild makes the copy. A snapshot that lies in a store goes through a pipe from the child that may read the store to
+// the one that may write etcd's files.
+func (f *Files) rebuild(ctx context.Context, made *recovery.Made, w recovery.Work) error {
+	if w.Snapshot == nil || w.Snapshot.Name == "" {
+		return f.runWork(ctx, made, RebuildCommand, w, nil, f.Etcd)
+	}
+	if len(f.Fetch) == 0 {
+		return errors.New("the configuration of this host names no place for snapshots")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	args := append(append([]string{}, f.Fetch[1:]...), w.Snapshot.Name, w.Snapshot.SHA256)
+	fetch := exec.CommandContext(ctx, f.Fetch[0], args...)
+	fetch.WaitDelay = abandon
+	var stderr bytes.Buffer
+	fetch.Stderr = &stderr
+	from, err := fetch.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := fetch.Start(); err != nil {
+		return err
+	}
+	silent := time.AfterFunc(patience, func() {
+		cancel(fmt.Errorf("the store does not answer: nothing came for %s", patience))
+	})
+	err = f.runWork(ctx, made, RebuildCommand, w, flow{from, silent}, f.Etcd)
+	silent.Stop()
+	_ = from.Close() // it is not wanted any more
+	fetched := fetch.Wait()
+	switch {
+	case err == nil:
+		return nil // whole, as it says; or it was made before
+	case context.Cause(ctx) != nil:
+		return context.Cause(ctx)
+	case fetched != nil && stderr.Len() > 0:
+		return errors.New(string(bytes.TrimSpace(stderr.Bytes())))
+	}
+	return err
+}
+
+// flow is read from a child that must go on giving.
+type flow struct {
+	from   io.Reader
+	silent *time.Timer // ends it
+}
+
+func (f flow) Read(p []byte) (int, error) {
+	n, err := f.from.Read(p)
+	if err != nil {
+		f.silent.Stop() // the rest does not wait for the store
+		return n, err
+	}
+	f.silent.Reset(patience)
+	return n, nil
 }
 
 // State tells how far the copy is. It waits for nothing.
@@ -135,35 +209,46 @@ func (f *Files) State() recovery.Copy {
 
 // Swap moves the old data aside and puts the copy in their place. It gives the new names of what was moved.
 func (f *Files) Swap(ctx context.Context, w recovery.Work) (moved []string, err error) {
-	err = f.runWork(ctx, &moved, SwapCommand, w)
+	err = f.runWork(ctx, &moved, SwapCommand, w, nil)
 	return moved, err
 }
 
-func (f *Files) runWork(ctx context.Context, into any, verb string, w recovery.Work, more ...string) error {
+func (f *Files) runWork(ctx context.Context, into any, verb string, w recovery.Work, in io.Reader, more ...string,
+) error {
 	text, err := json.Marshal(w)
 	if err != nil {
 		return err
 	}
-	return f.run(ctx, into, verb, append(more, string(text))...)
+	return f.run(ctx, into, verb, in, append(more, string(text))...)
 }
 
-func (f *Files) run(ctx context.Context, into any, verb string, more ...string) error {
+func (f *Files) run(ctx context.Context, into any, verb string, in io.Reader, more ...string) error {
 	args := append(append([]string{}, f.Command[1:]...), verb, f.Place.DataDir, f.Place.WALDir)
 	command := exec.CommandContext(ctx, f.Command[0], append(args, more...)...)
-	command.WaitDelay = abandon
+	command.WaitDelay, command.Stdin = abandon, in
 	var stderr bytes.Buffer
-	command.Stderr = &stderr
-	out, err := command.Output()
+	out := &answer{told: f.copied}
+	command.Stdout, command.Stderr = out, &stderr
+	err := command.Run()
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("the disk does not answer: %w", ctx.Err())
 	case errors.As(err, &exit) && stderr.Len() > 0:
 		return errors.New(string(bytes.TrimSpace(stderr.Bytes())))
-	case err != nil:
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // its input is not waited for
 		return err
 	}
-	return json.Unmarshal(out, into)
+	return json.Unmarshal(out.last, into)
+}
+
+// copied notes how far the copy is that is being made.
+func (f *Files) copied(done, all int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.copy.Runs {
+		f.copy.Done, f.copy.All = done, all
+	}
 }
 
 // Main is what the child does. Its arguments are the command, the data and the WAL directory, and what the command
@@ -184,7 +269,7 @@ func Main(args []string, stdout io.Writer) error {
 	case verb == RebuildCommand && len(rest) == 2:
 		var w recovery.Work
 		if w, err = workOf(rest[1]); err == nil {
-			answer, err = Rebuild(ctx, p, w, rest[0])
+			answer, err = rebuildTelling(ctx, p, w, rest[0], stdout)
 		}
 	case verb == SwapCommand && len(rest) == 1:
 		var w recovery.Work
@@ -198,6 +283,20 @@ func Main(args []string, stdout io.Writer) error {
 		return err
 	}
 	return json.NewEncoder(stdout).Encode(answer)
+}
+
+// rebuildTelling makes the copy, and tells meanwhile how far it is.
+func rebuildTelling(ctx context.Context, p Place, w recovery.Work, etcd string, stdout io.Writer) (recovery.Made,
+	error,
+) {
+	how := &Progress{}
+	telling, told := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	wait.Go(func() { how.tell(telling, stdout) })
+	made, err := Rebuild(ctx, p, w, etcd, os.Stdin, how)
+	told()
+	wait.Wait() // the answer is the last line
+	return made, err
 }
 
 func workOf(text string) (w recovery.Work, err error) {

@@ -4,7 +4,6 @@
 package survivor
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
+	"github.com/quorumd/quorumd/agent/database"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
 )
@@ -22,13 +22,6 @@ const lockWait = 100 * time.Millisecond
 
 // maxMembers bounds how many members are told of.
 const maxMembers = 64
-
-// Names of etcd's buckets (go.etcd.io/etcd/server/v3/storage/schema).
-const (
-	keyBucket     = "key"
-	metaBucket    = "meta"
-	membersBucket = "members"
-)
 
 // Read tells what a data directory says of itself. It locks and changes nothing; etcd may run on it, which then keeps
 // its database to itself.
@@ -58,20 +51,17 @@ func Read(p Place) (recovery.Log, error) {
 
 // revisionOf gives the newest revision of a database: keys of its bucket begin with it.
 func revisionOf(tx *bolt.Tx) int64 {
-	b := tx.Bucket([]byte(keyBucket))
+	b := tx.Bucket([]byte(database.Keys))
 	if b == nil {
 		return 0
 	}
 	key, _ := b.Cursor().Last()
-	if len(key) < revisionBytes {
-		return 0
-	}
-	return int64(binary.BigEndian.Uint64(key)) //nolint:gosec // etcd writes it from an int64
+	return database.RevisionOf(key)
 }
 
 // membersOf lists the members that a database names.
 func membersOf(tx *bolt.Tx) ([]recovery.Member, error) {
-	b := tx.Bucket([]byte(membersBucket))
+	b := tx.Bucket([]byte(database.Members))
 	if b == nil {
 		return nil, nil
 	}

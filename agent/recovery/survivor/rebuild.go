@@ -5,7 +5,6 @@ package survivor
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,12 +12,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	bolt "go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 
+	"github.com/quorumd/quorumd/agent/database"
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
@@ -34,7 +33,6 @@ func (p Place) copyOf(w recovery.Work) Place {
 const (
 	doneName = "made.json" // lies in the copy once it is whole
 	lockName = "lock"      // is held by whoever makes it, and by the etcd that it starts
-	logName  = "etcd.log"
 	ownerRW  = 0o600
 	ownerAll = 0o700
 )
@@ -43,11 +41,14 @@ const (
 const bump = 1_000_000_000
 
 // Rebuild makes the copy, with that etcd, unless it is made already. It takes as long as reading and writing the
-// database does, and some seconds. The member's own etcd must not run.
-func Rebuild(ctx context.Context, p Place, w recovery.Work, etcd string) (recovery.Made, error) {
+// database does, and some seconds. The member's own etcd must not run. A snapshot that lies in a store is read from the
+// reader. The progress, if there is one, says how far it is.
+func Rebuild(ctx context.Context, p Place, w recovery.Work, etcd string, from io.Reader, how *Progress) (recovery.Made,
+	error,
+) {
 	c := p.copyOf(w)
 	if made, err := readMade(c); err == nil {
-		return made, nil
+		return made, stillSo(p, c, w)
 	}
 	if err := os.MkdirAll(c.DataDir, ownerAll); err != nil {
 		return recovery.Made{}, fmt.Errorf("cannot make a copy: %w", err)
@@ -58,11 +59,16 @@ func Rebuild(ctx context.Context, p Place, w recovery.Work, etcd string) (recove
 	}
 	defer only.Close() // the lock goes with it
 	own, err := lock(p.database(), 0, "an etcd has it open; stop it first")
-	if err != nil {
+	if err != nil && (w.Snapshot == nil || !errors.Is(err, fs.ErrNotExist)) {
 		return recovery.Made{}, fmt.Errorf("cannot copy %s: %w", p.database(), err)
 	}
-	defer own.Close() // the lock goes with it
-	if err := fill(p, c, w); err != nil {
+	defer own.Close() // the lock goes with it; of none it does nothing
+	if w.Snapshot != nil {
+		err = unpack(ctx, p, c, w, from, how)
+	} else {
+		err = fill(p, c, w, how)
+	}
+	if err != nil {
 		return recovery.Made{}, err
 	}
 	if err := force(ctx, c, w, etcd, only); err != nil {
@@ -75,29 +81,42 @@ func Rebuild(ctx context.Context, p Place, w recovery.Work, etcd string) (recove
 	return made, writeMade(c, made)
 }
 
-// fill copies the database and the snapshots, and writes the log anew with its commit raised to its last entry. What an
-// earlier try has left of the copy is taken away: it is nobody's data.
-func fill(p, c Place, w recovery.Work) error {
+// stillSo tells when the member has gone on since its copy was made, as after a plan that was given up and is applied
+// again. Once the swap has begun one of the two is in another place.
+func stillSo(p, c Place, w recovery.Work) error {
+	if w.Snapshot != nil || !exists(p.member()) || !exists(c.member()) {
+		return nil
+	}
+	_, err := planned(p, w)
+	return err
+}
+
+// planned reads the log, if it is the one that the plan was made for.
+func planned(p Place, w recovery.Work) (history, error) {
 	h, err := readLog(p)
 	if err != nil {
-		return err
+		return h, err
 	}
 	term, index := h.last()
 	if h.cluster != uint64(w.Old) || h.member != uint64(w.Member) || term != w.Term || index != w.Index {
-		return fmt.Errorf("cannot use %s: it is member %x of cluster %x with its last entry %d of term %d, the plan "+
-			"was made for %s of %s with %d of term %d", p.DataDir, h.member, h.cluster, index, term, w.Member, w.Old,
-			w.Index, w.Term)
+		return h, fmt.Errorf("cannot use %s: it is member %x of cluster %x with its last entry %d of term %d, and "+
+			"the plan was made for %s of %s with %d of term %d", p.DataDir, h.member, h.cluster, index, term,
+			w.Member, w.Old, w.Index, w.Term)
 	}
-	err = errors.Join(os.RemoveAll(c.member()), os.RemoveAll(c.log()), os.RemoveAll(c.log()+forcedEnding))
+	return h, nil
+}
+
+// fill copies the database and the snapshots, and writes the log anew with its commit raised to its last entry. What an
+// earlier try has left of the copy is taken away: it is nobody's data.
+func fill(p, c Place, w recovery.Work, how *Progress) error {
+	h, err := planned(p, w)
 	if err != nil {
 		return err
 	}
-	if err := room(p, c, freeIn); err != nil {
+	if err := clean(p, c, sizeOf(p.snap(), ""), 2*sizeOf(p.log(), ".wal")+2*logFile); err != nil {
 		return err
 	}
-	if err := errors.Join(os.MkdirAll(c.snap(), ownerAll), os.MkdirAll(filepath.Dir(c.log()), ownerAll)); err != nil {
-		return err
-	}
+	how.remains(sizeOf(p.snap(), ""))
 	entries, err := os.ReadDir(p.snap())
 	if err != nil {
 		return err
@@ -106,25 +125,38 @@ func fill(p, c Place, w recovery.Work) error {
 		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), "tmp") || strings.HasSuffix(e.Name(), ".tmp") {
 			continue
 		}
-		if err := copyFile(filepath.Join(p.snap(), e.Name()), filepath.Join(c.snap(), e.Name())); err != nil {
+		if err := copyFile(filepath.Join(p.snap(), e.Name()), filepath.Join(c.snap(), e.Name()), how); err != nil {
 			return fmt.Errorf("cannot copy %s: %w", p.DataDir, err)
 		}
 	}
+	_, index := h.last()
 	h.state.Commit = &index
 	return writeLog(c.log(), h)
 }
 
-// room tells where there is not enough of it for the copy, after what an earlier try has left of it was taken away.
-func room(p, c Place, free func(dir string) int64) error {
-	database, log := sizeOf(p.snap(), ""), 2*sizeOf(p.log(), ".wal")+2*logFile
+// clean takes away what an earlier try has left of the copy, and makes its directories if there is room for so many
+// bytes.
+func clean(p, c Place, database, log int64) error {
+	err := errors.Join(os.RemoveAll(c.member()), os.RemoveAll(c.log()), os.RemoveAll(c.log()+forcedEnding))
+	if err != nil {
+		return err
+	}
+	if err := room(p, c, database, log, freeIn); err != nil {
+		return err
+	}
+	return errors.Join(os.MkdirAll(c.snap(), ownerAll), os.MkdirAll(filepath.Dir(c.log()), ownerAll))
+}
+
+// room tells where there is not enough of it for a copy of so many bytes.
+func room(p, c Place, database, log int64, free func(dir string) int64) error {
 	need := map[string]int64{c.DataDir: database + log}
 	if p.apart() { // on a file system of its own, perhaps
 		need = map[string]int64{c.DataDir: database, filepath.Dir(c.log()): log}
 	}
 	for dir, need := range need {
 		if free := free(dir); free < need {
-			return fmt.Errorf("cannot copy %s: %d bytes are free in %s, %d are needed; make room and the recovery "+
-				"goes on", p.DataDir, free, dir, need)
+			return fmt.Errorf("cannot make a copy for %s: %d bytes are free in %s, %d are needed; make room and the "+
+				"recovery goes on", p.DataDir, free, dir, need)
 		}
 	}
 	return nil
@@ -142,6 +174,10 @@ func renew(c Place, w recovery.Work) (recovery.Made, error) {
 	h, err := readLog(c)
 	if err != nil {
 		return made, err
+	}
+	if w.Snapshot != nil && h.from.GetIndex() == 0 {
+		return made, errors.New("cannot use the copy: etcd has taken no snapshot of it, and members that join it " +
+			"would not get its keys")
 	}
 	h.cluster = uint64(w.Cluster)
 	if err := os.Rename(c.log(), c.log()+forcedEnding); err != nil {
@@ -161,20 +197,10 @@ func renew(c Place, w recovery.Work) (recovery.Made, error) {
 		}
 		made.Before = revisionOf(tx)
 		made.After = made.Before + bump
-		revision := revisionKey(made.After)
-		return errors.Join(tx.Bucket([]byte(keyBucket)).Put(revision, nil),
-			tx.Bucket([]byte(metaBucket)).Put([]byte("scheduledCompactRev"), revision))
+		revision := database.RevisionKey(made.After)
+		return errors.Join(tx.Bucket([]byte(database.Keys)).Put(revision, nil),
+			tx.Bucket([]byte(database.Meta)).Put([]byte(database.ScheduledCompaction), revision))
 	})
-}
-
-// revisionBytes is the length of a revision in the database: main and sub revision with a sign between them.
-const revisionBytes = 8 + 1 + 8
-
-func revisionKey(main int64) []byte {
-	key := make([]byte, revisionBytes)
-	binary.BigEndian.PutUint64(key, uint64(main)) //nolint:gosec // it is never negative
-	key[8] = '_'
-	return key
 }
 
 // lock opens a file and takes the lock that etcd, too, takes on its database.
@@ -193,7 +219,9 @@ func lock(path string, flag int, taken string) (*os.File, error) {
 	return file, nil
 }
 
-func copyFile(from, to string) (err error) {
+const copiedAtOnce = 16 << 20
+
+func copyFile(from, to string, how *Progress) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
@@ -204,10 +232,16 @@ func copyFile(from, to string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	if _, err := io.Copy(out, in); err != nil {
-		return err
+	for { // in parts that the kernel copies, so that their number is known
+		n, err := io.CopyN(out, in, copiedAtOnce)
+		how.did(n)
+		if errors.Is(err, io.EOF) {
+			return out.Sync()
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return out.Sync()
 }
 
 func freeIn(dir string) int64 {
@@ -262,9 +296,4 @@ func syncDir(path string) error {
 		return err
 	}
 	return errors.Join(dir.Sync(), dir.Close())
-}
-
-// environment gives the variables of this process that are not etcd's: they would change how the copy is started.
-func environment() []string {
-	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "ETCD_") })
 }

@@ -97,6 +97,23 @@ func (s state) span(key, end []byte) []*mvccpb.KeyValue {
 	return s.pairs[from:max(from, to)]
 }
 
+// Restored gives a store of its own with the same pairs and leases, as one is that was made of this one's data: its
+// revision is raised, all before it is compacted, and every lease has its full time again.
+func (s *Store) Restored(bump int64) *Store {
+	out := &Store{
+		now: state{s.now.revision + bump, slices.Clone(s.now.pairs)}, leases: map[int64]*Lease{}, nextID: s.nextID,
+	}
+	for id, l := range s.leases {
+		own := *l
+		out.leases[id] = &own
+	}
+	out.RenewAll()
+	return out
+}
+
+// Leases gives the IDs of all leases, in order.
+func (s *Store) Leases() []int64 { return slices.Sorted(maps.Keys(s.leases)) }
+
 // Range reads.
 func (s *Store) Range(in *pb.RangeRequest) (*pb.RangeResponse, error) {
 	at := s.now

@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"syscall"
@@ -21,6 +20,7 @@ import (
 	"github.com/quorumd/quorumd/agent/backup"
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/database"
 	"github.com/quorumd/quorumd/agent/operate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -43,12 +43,15 @@ func runBackup(args []string, stdout io.Writer) error {
 	signal.Ignore(syscall.SIGPIPE) // whoever has started it may be gone: it takes back what it was at, and ends
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	return backup.Child(ctx, stdout, func(ctx context.Context, progress func(int64)) (backup.Outcome, error) {
+	if args[1] == fetchJob {
+		return runFetch(ctx, args[0], args[2:], stdout)
+	}
+	return backup.Child(ctx, stdout, func(ctx context.Context, m *backup.Meter) (backup.Outcome, error) {
 		conf, err := config.Load(args[0])
 		if err != nil {
 			return backup.Outcome{}, err
 		}
-		j, err := openJob(conf, progress)
+		j, err := openJob(conf, m)
 		if err != nil {
 			return backup.Outcome{}, err
 		}
@@ -56,13 +59,85 @@ func runBackup(args []string, stdout io.Writer) error {
 	})
 }
 
+// fetchJob is the job that writes the database of a snapshot to its standard output, for a recovery.
+const fetchJob = "fetch"
+
+// fetchCommand gives the command that fetches a snapshot; none where the configuration names no place for any.
+func fetchCommand(conf config.Config, path string) []string {
+	if conf.Backup.Store.Directory == "" && conf.Backup.Store.S3 == nil {
+		return nil
+	}
+	return []string{self, backup.Command, path, fetchJob}
+}
+
+// runFetch writes the database of the snapshot of that name, if what is stored has that checksum. Its end, without
+// which nobody takes it for one, comes only when all that is stored was read and has that checksum.
+func runFetch(ctx context.Context, path string, args []string, stdout io.Writer) error {
+	if len(args) != 2 {
+		return errors.New("the name and the checksum of a snapshot are expected")
+	}
+	conf, err := config.Load(path)
+	if err != nil {
+		return err
+	}
+	j, err := openJob(conf, &backup.Meter{})
+	if err != nil {
+		return err
+	}
+	m, err := backup.ReadManifest(ctx, j.store, args[0])
+	if err != nil {
+		return err
+	}
+	if m.StoredSHA256 != args[1] {
+		return fmt.Errorf("cannot fetch the snapshot %s: it is not the one that the plan was made for: its SHA-256 is "+
+			"%s", m.Name, m.StoredSHA256)
+	}
+	snapshot, err := backup.Open(ctx, j.store, m, j.options.Identities)
+	if err != nil {
+		return err
+	}
+	err = endLast(stdout, snapshot)
+	if errors.Is(err, syscall.EPIPE) {
+		err = nil // nobody wants it any more, and says why
+	}
+	return errors.Join(err, snapshot.Close())
+}
+
+// endLast copies a database, and its last bytes only when the rest was read without an error.
+func endLast(to io.Writer, from io.Reader) error {
+	held := &allButEnd{to: to}
+	if _, err := io.Copy(held, from); err != nil {
+		return err
+	}
+	_, err := to.Write(held.end)
+	return err
+}
+
+// allButEnd passes on what is written, but for the checksum of etcd at the end, which it keeps.
+type allButEnd struct {
+	to  io.Writer
+	end []byte
+}
+
+func (a *allButEnd) Write(p []byte) (int, error) {
+	a.end = append(a.end, p...)
+	if more := len(a.end) - database.SumBytes; more > 0 {
+		if _, err := a.to.Write(a.end[:more]); err != nil {
+			return 0, err
+		}
+		a.end = append(a.end[:0], a.end[more:]...)
+	}
+	return len(p), nil
+}
+
 // openSnapshots gives the jobs with snapshots; nil where the configuration names no place for any.
-func openSnapshots(conf config.Config, path string) operate.Snapshots {
+func openSnapshots(conf config.Config, path string, log *slog.Logger) operate.Snapshots {
 	if conf.Backup.Store.Directory == "" && conf.Backup.Store.S3 == nil {
 		return nil
 	}
 	return &backup.Runner{
 		Command: []string{self, backup.Command, path}, Patience: backup.DefaultPatience, Wall: time.Now,
+		Tidy: func() { tidyDrill(conf, log) },
 	}
 }
 
@@ -73,9 +148,9 @@ type job struct {
 	options backup.Options
 }
 
-func openJob(conf config.Config, progress func(int64)) (j job, err error) {
+func openJob(conf config.Config, m *backup.Meter) (j job, err error) {
 	j = job{conf: conf, options: backup.Options{
-		Spool: filepath.Join(conf.Paths.State, "snapshots"), Now: time.Now(), Progress: progress,
+		Spool: spoolOf(conf), Now: time.Now(), Progress: m.Did, Remains: m.Remains,
 	}}
 	if err := os.MkdirAll(j.options.Spool, 0o700); err != nil {
 		return j, fmt.Errorf("cannot keep a snapshot on this host for the time being: %w", err)
@@ -118,6 +193,8 @@ func (j job) do(ctx context.Context, kind string, args []string) (backup.Outcome
 		return j.list(ctx)
 	case kind == "verify" && len(args) <= 1:
 		return j.verify(ctx, append(args, "")[0])
+	case kind == "drill" && len(args) <= 1:
+		return j.drill(ctx, append(args, "")[0])
 	case kind == "prune" && len(args) == 1:
 		return j.prune(ctx, args[0] == "yes")
 	}
@@ -181,17 +258,7 @@ func outcomeOf(l backup.Listing) backup.Outcome {
 
 // verify opens the snapshot of that name, or the newest, and notes that it is whole.
 func (j job) verify(ctx context.Context, name string) (backup.Outcome, error) {
-	if name == "" {
-		l, err := backup.List(ctx, j.store, j.options.Progress)
-		if err != nil {
-			return backup.Outcome{}, err
-		}
-		if len(l.Snapshots) == 0 {
-			return backup.Outcome{}, fmt.Errorf("cannot verify the newest snapshot: %w", backup.ErrNoSnapshot)
-		}
-		name = l.Snapshots[0].Name
-	}
-	m, err := backup.ReadManifest(ctx, j.store, name)
+	m, err := j.manifest(ctx, name)
 	if err != nil {
 		return backup.Outcome{}, err
 	}
@@ -202,6 +269,21 @@ func (j job) verify(ctx context.Context, name string) (backup.Outcome, error) {
 		return backup.Outcome{}, err
 	}
 	return backup.Outcome{Snapshots: []backup.Snapshot{{Manifest: m, VerifiedAt: &j.options.Now}}}, nil
+}
+
+// manifest gives that of the snapshot of that name, or of the newest.
+func (j job) manifest(ctx context.Context, name string) (backup.Manifest, error) {
+	if name != "" {
+		return backup.ReadManifest(ctx, j.store, name)
+	}
+	l, err := backup.List(ctx, j.store, j.options.Progress)
+	if err == nil && len(l.Snapshots) == 0 {
+		err = fmt.Errorf("cannot read the newest snapshot: %w", backup.ErrNoSnapshot)
+	}
+	if err != nil {
+		return backup.Manifest{}, err
+	}
+	return l.Snapshots[0].Manifest, nil
 }
 
 // prune removes what need not be kept, or only tells what that is.
@@ -217,6 +299,9 @@ func (j job) prune(ctx context.Context, really bool) (backup.Outcome, error) {
 		k := policy.Kept{Name: s.Name, ClusterID: s.ClusterID, Revision: s.Revision, Age: now.Sub(s.TakenAt)}
 		if s.VerifiedAt != nil {
 			k.Verified, k.VerifiedAge = true, now.Sub(*s.VerifiedAt)
+		}
+		if s.ProvenAt != nil {
+			k.Proven, k.ProvenAge = true, now.Sub(*s.ProvenAt)
 		}
 		all, byName[s.Name] = append(all, k), s
 	}
@@ -253,7 +338,7 @@ func clusterOptions(conf config.Config, log *slog.Logger) cluster.Options {
 		tls.CA, tls.Cert, tls.Key = conf.Cluster.TLS.CA, conf.Cluster.TLS.Cert, conf.Cluster.TLS.Key
 	}
 	return cluster.Options{
-		Endpoints: conf.Cluster.Endpoints, TLS: tls,
+		Endpoints: conf.Cluster.Endpoints, Discovers: conf.Cluster.Discovery.Any(), TLS: tls,
 		Login: cluster.Login{User: conf.Etcd.User, PasswordFile: conf.Etcd.PasswordFile},
 		Probe: record.KeysFor(conf.Cluster.Name).Lock(), CallTimeout: conf.Timing.CallTimeout, Logger: log,
 	}

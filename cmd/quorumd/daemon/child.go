@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/plugins"
 	"github.com/quorumd/quorumd/agent/recovery/survivor"
 	"github.com/quorumd/quorumd/disk"
-	"github.com/quorumd/quorumd/disk/smart"
+	"github.com/quorumd/quorumd/health/smart"
 	"github.com/quorumd/quorumd/systemd/errand"
 	"github.com/quorumd/quorumd/systemd/rootfile"
 	"github.com/quorumd/quorumd/systemd/steward"

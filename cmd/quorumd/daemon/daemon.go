@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/forward"
 	"github.com/quorumd/quorumd/agent/launch"
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/network"
@@ -83,6 +85,7 @@ func Run(ctx context.Context, opt Options) error {
 		return err
 	}
 	defer parts.close()
+	parts.recovery.Fetch = fetchCommand(conf, opt.Config)
 
 	hookRunner, err := openHooks(conf, opt.Config, orders)
 	if err != nil {
@@ -93,6 +96,7 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
+	sweepDrill(conf, log)
 	notifier := systemd.NewNotifier()
 	kernel := sensors.New()
 	wall := opt.Wall
@@ -106,7 +110,7 @@ func Run(ctx context.Context, opt Options) error {
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
 		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Recovery: parts.recovery,
 		Hold: holdOf(conf, orders), Machine: machine(conf, log), Hooks: hookRunner,
-		Snapshots:    openSnapshots(conf, opt.Config),
+		Snapshots:    openSnapshots(conf, opt.Config, log),
 		Hardware:     hardware,
 		Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
 		EtcdSettings: etcdflags.Reader{Environment: conf.Etcd.Environment}.Read,
@@ -115,7 +119,7 @@ func Run(ctx context.Context, opt Options) error {
 		},
 		BlockProgress: parts.blocks.Progress, Sensors: boots.beside(kernel.Read), Devices: kernel.Devices,
 		EtcdMetrics: metrics.Read,
-		Links:       func(ctx context.Context) health.LinkReading { return kernel.Links(ctx, peerHost(conf.Etcd)) },
+		Links:       carriers(kernel, conf.Etcd),
 		Network:     prober, Plugins: openPlugins(conf.Checks, log),
 		Now: sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
@@ -153,6 +157,11 @@ func Run(ctx context.Context, opt Options) error {
 	group.Go(func() error { prober.Run(ctx); return nil })
 	group.Go(func() error { return scrapes.serve(ctx, log) })
 	edges.run(ctx, group)
+	discover(ctx, group, conf.Cluster, parts.etcd, log)
+	if conf.Proxy.Listen != "" {
+		path := filepath.Join(conf.Paths.Runtime, forward.FileName)
+		group.Go(func() error { writeVoters(ctx, a, path, conf.Timing.Interval, log); return nil })
+	}
 	group.Go(func() error { reloadTLS(ctx, parts.etcd, tlsEvery*conf.Timing.Interval, log); return nil })
 	err = group.Wait()
 	_ = ending(ctx, notifier) // systemd need not know
@@ -178,7 +187,7 @@ func loadConfig(path string, log *slog.Logger) (config.Config, error) {
 	if err := conf.CheckFiles(); err != nil {
 		return conf, err
 	}
-	for _, problem := range reach.OpenKey(conf, reach.Me()) {
+	for _, problem := range append(reach.OpenKey(conf, reach.Me()), conf.EtcdDates()...) {
 		log.Error("configuration", "problem", problem.String())
 	}
 	if conf.Host.ID == "" {

@@ -4,14 +4,16 @@
 package daemon
 
 import (
+	"context"
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"strconv"
 
 	"github.com/quorumd/quorumd/agent/config"
-	"github.com/quorumd/quorumd/disk/smart"
 	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/health/sensors"
+	"github.com/quorumd/quorumd/health/smart"
 	"github.com/quorumd/quorumd/systemd/rootfile"
 )
 
@@ -36,4 +38,29 @@ func peerHost(e config.Etcd) string {
 		return ""
 	}
 	return u.Hostname()
+}
+
+// carriers gives the reader of what carries the traffic of etcd's peers: interfaces, and the connections over them.
+func carriers(kernel *sensors.Reader, e config.Etcd) func(context.Context) health.LinkReading {
+	host, port := peerHost(e), peerPort(e)
+	return func(ctx context.Context) health.LinkReading {
+		r := kernel.Links(ctx, host)
+		r.Peers.Absent = "etcd's peer URL names no port"
+		if port > 0 {
+			r.Peers = kernel.Peers(port)
+		}
+		return r
+	}
+}
+
+// peerPort is the port on which etcd's peers reach it, 0 if none is named.
+func peerPort(e config.Etcd) uint16 {
+	for _, text := range []string{e.ListenPeerURL, e.PeerURL} {
+		if u, err := url.Parse(text); err == nil {
+			if port, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
+				return uint16(port)
+			}
+		}
+	}
+	return 0
 }

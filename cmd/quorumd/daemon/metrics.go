@@ -62,6 +62,10 @@ func listenMetrics(conf config.Metrics, version string, shown http.Handler, log 
 	mux := http.NewServeMux()
 	mux.Handle("/", shown)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) { // else it were one more unknown path
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "metrics are only read", http.StatusMethodNotAllowed)
+	})
 	limits := gate.Limits{InAll: scrapesInAll, PerAddress: scrapesPerAddress}
 	for _, network := range conf.Allow {
 		allowed, err := netip.ParsePrefix(network)

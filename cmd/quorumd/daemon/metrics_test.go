@@ -4,6 +4,7 @@
 package daemon
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"log/slog"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/page"
 )
 
 // served serves what is scraped until the test ends.
@@ -70,5 +73,55 @@ func TestAScrapeIsAnsweredBesideManyWhoAreIdleAndOnlyToThoseWhoAreAllowed(t *tes
 	}
 	if text, err := scrape("127.0.0.4"); err == nil {
 		t.Errorf("one who is not allowed got\n%s", text)
+	}
+}
+
+// nobody has nothing to show.
+type nobody struct{}
+
+func (nobody) Picture() control.Status       { return control.Status{} }
+func (nobody) Fsyncs() []control.FsyncMinute { return nil }
+
+func TestWhatIsNoScrapeAndNoPageIsRefusedAndTheNextScrapeIsAnswered(t *testing.T) {
+	t.Parallel()
+	log := slog.New(slog.DiscardHandler)
+	shown, err := page.New(nobody{}, page.About{Runbooks: "# Runbooks"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := listenMetrics(config.Metrics{Listen: "127.0.0.1:0"}, "1.2.3", shown, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served(t, s, log)
+	huge := strings.Repeat("x", 64<<10)
+	for request, want := range map[string]string{
+		"GET /nothing HTTP/1.1\r\nHost: q":                      "404 Not Found",
+		"GET /metrics/ HTTP/1.1\r\nHost: q":                     "404 Not Found",
+		"GET /runbooks/../../etc/passwd HTTP/1.1\r\nHost: q":    "307 Temporary Redirect", // to /etc/passwd
+		"GET /etc/passwd HTTP/1.1\r\nHost: q":                   "404 Not Found",
+		"GET /debug/pprof/ HTTP/1.1\r\nHost: q":                 "404 Not Found",
+		"GET /-/reload HTTP/1.1\r\nHost: q":                     "404 Not Found",
+		"POST /metrics HTTP/1.1\r\nHost: q":                     "405 Method Not Allowed",
+		"PUT / HTTP/1.1\r\nHost: q":                             "405 Method Not Allowed",
+		"DELETE /runbooks HTTP/1.1\r\nHost: q":                  "405 Method Not Allowed",
+		"GET / HTTP/1.1\r\nHost: q\r\nX: " + huge:               "431 Request Header Fields Too Large",
+		"GET /" + huge + " HTTP/1.1\r\nHost: q":                 "431 Request Header Fields Too Large",
+		"GET / HTTP/1.1\r\nHost: q\r\nHost: r":                  "400 Bad Request",
+		"GET / HTTP/1.1\r\nno header":                           "400 Bad Request",
+		"\x16\x03\x01 a client that speaks TLS":                 "400 Bad Request",
+		"GET /metrics HTTP/1.1\r\nHost: q\r\nConnection: close": "200 OK",
+		"GET /runbooks HTTP/1.1\r\nHost: q":                     "200 OK",
+	} {
+		conn, err := net.Dial("tcp", s.listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(conn, request+"\r\n\r\n") // it may be refused before all of it is read
+		line, _ := bufio.NewReader(conn).ReadString('\n')
+		conn.Close()
+		if got := strings.TrimSpace(strings.TrimPrefix(line, "HTTP/1.1 ")); got != want {
+			t.Errorf("%.60q gets %q, not %q", request, got, want)
+		}
 	}
 }

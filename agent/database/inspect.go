@@ -1,12 +1,11 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package backup
+package database
 
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -18,12 +17,20 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// How etcd keeps keys: the bucket "key" maps a revision to what was changed in it, oldest first.
-const (
-	revisionBytes  = 8 + 1 + 8
-	tombstoneBytes = revisionBytes + 1 // the last is 't': the key was deleted
-	keyField       = 1                 // of a mvccpb.KeyValue
-)
+const keyField = 1 // of a mvccpb.KeyValue
+
+// ErrDamaged means that a database is not what it was, or none.
+var ErrDamaged = errors.New("the snapshot is damaged")
+
+// Contents are what a database holds, as found in it.
+type Contents struct {
+	Revision        int64 `json:"revision"`
+	CompactRevision int64 `json:"compactRevision"` // -1 where nothing was ever compacted
+	// Hash is what etcd's HashKV gives for that revision after that compaction.
+	Hash uint32 `json:"hash"`
+	// Keys are those that exist at the revision.
+	Keys int64 `json:"keys"`
+}
 
 // change is one entry of the bucket.
 type change struct {
@@ -33,10 +40,10 @@ type change struct {
 	unnamed   bool   // it only raises the revision
 }
 
-// inspect opens a database as etcd does, reads all of it, and tells what is in it. The hash is the one that etcd's
+// Inspect opens a database as etcd does, reads all of it, and tells what is in it. The hash is the one that etcd's
 // HashKV gives for the newest revision. It takes some 20 to 40 bytes of memory for each key that ever was since the
 // last compaction. Progress is told the bytes that it has read. What is no such database is an error, never a crash.
-func inspect(ctx context.Context, file *os.File, progress func(int64)) (c Contents, err error) {
+func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c Contents, err error) {
 	// The file is mapped: where the disk cannot read it, or it is cut off meanwhile, the read is a fault.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -62,17 +69,17 @@ func inspect(ctx context.Context, file *os.File, progress func(int64)) (c Conten
 }
 
 func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (Contents, error) {
-	keys, meta := tx.Bucket([]byte("key")), tx.Bucket([]byte("meta"))
+	keys, meta := tx.Bucket([]byte(Keys)), tx.Bucket([]byte(Meta))
 	if keys == nil || meta == nil {
 		return Contents{}, fmt.Errorf("%w: it is no database of etcd: it has no bucket \"key\" or \"meta\"", ErrDamaged)
 	}
 	c := Contents{CompactRevision: -1}
-	if at := meta.Get([]byte("finishedCompactRev")); len(at) >= revisionBytes {
-		c.CompactRevision = revisionOf(at)
+	if at := meta.Get([]byte(finishedCompaction)); len(at) >= revisionBytes {
+		c.CompactRevision = RevisionOf(at)
 	}
 	// etcd ends a compaction that was begun when it starts.
-	if at := meta.Get([]byte("scheduledCompactRev")); len(at) >= revisionBytes {
-		c.CompactRevision = max(c.CompactRevision, revisionOf(at))
+	if at := meta.Get([]byte(ScheduledCompaction)); len(at) >= revisionBytes {
+		c.CompactRevision = max(c.CompactRevision, RevisionOf(at))
 	}
 	newest := map[uint64]change{} // of each key
 	seed := maphash.MakeSeed()
@@ -131,7 +138,7 @@ func each(ctx context.Context, bucket *bbolt.Bucket, seed maphash.Seed, progress
 }
 
 func changeOf(k, v []byte, seed maphash.Seed) (change, error) {
-	if len(k) != revisionBytes && len(k) != tombstoneBytes || k[8] != '_' || revisionOf(k) < 0 {
+	if len(k) != revisionBytes && len(k) != tombstoneBytes || k[8] != '_' || RevisionOf(k) < 0 {
 		return change{}, errors.New("a revision in it is none")
 	}
 	var name []byte
@@ -142,14 +149,12 @@ func changeOf(k, v []byte, seed maphash.Seed) (change, error) {
 		name, err = nameOfKey(v)
 	}
 	return change{
-		revision:  revisionOf(k),
+		revision:  RevisionOf(k),
 		tombstone: len(k) == tombstoneBytes && bytes.HasSuffix(k, []byte("t")),
 		key:       maphash.Bytes(seed, name),
 		unnamed:   len(name) == 0,
 	}, err
 }
-
-func revisionOf(k []byte) int64 { return int64(binary.BigEndian.Uint64(k)) }
 
 // nameOfKey finds the name of a key in its encoded record.
 func nameOfKey(v []byte) ([]byte, error) {

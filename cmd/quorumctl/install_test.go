@@ -14,17 +14,17 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 )
 
-// edits gives what README has to be changed in the configuration file that is shipped.
+// edits gives what contrib/docs/install.md has to be changed in the configuration file that is shipped.
 func edits(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../contrib/docs/install.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, after, found := strings.Cut(string(text), "```yaml\n")
 	block, _, ended := strings.Cut(after, "```")
 	if !found || !ended {
-		t.Fatal("README has no edits of the configuration file")
+		t.Fatal("install.md has no edits of the configuration file")
 	}
 	return strings.Split(strings.TrimSpace(block), "\n")
 }
@@ -62,7 +62,7 @@ func edited(t *testing.T, file []string, edits []string) []string {
 	return file
 }
 
-func TestTheShippedFileIsGoodAfterTheEditsThatREADMENames(t *testing.T) {
+func TestTheShippedFileIsGoodAfterTheEditsThatAreAskedFor(t *testing.T) {
 	t.Parallel()
 	lines := edited(t, strings.Split(string(config.Default()), "\n"), edits(t))
 	if slices.ContainsFunc(lines, func(l string) bool {
@@ -86,7 +86,7 @@ func TestTheShippedFileIsGoodAfterTheEditsThatREADMENames(t *testing.T) {
 		}
 	}
 	check("http", lines)
-	for i, line := range lines { // and with the section for TLS, as README says
+	for i, line := range lines { // and with the section for TLS, as install.md says
 		line = strings.Replace(line, "http://", "https://", 1)
 		for _, key := range []string{"  #tls:", "    #ca:", "    #cert:", "    #key:"} {
 			if strings.HasPrefix(line, key) {

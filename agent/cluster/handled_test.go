@@ -1,0 +1,97 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// TestNothingThatIsAskedAtRestIsCountedByEtcdAsAFailure is about etcd's own alerts: they are raised for each kind of
+// call of which one in a hundred fails.
+func TestNothingThatIsAskedAtRestIsCountedByEtcdAsAFailure(t *testing.T) {
+	t.Parallel()
+	etcd := testbed.StartCluster(t, 3, quick())
+	for _, m := range etcd.Members {
+		c := connect(t, m.Options.ClientURL)
+		lease, _, err := c.Grant(within(t), 60)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if _, err := c.KeepAliveOnce(within(t), lease); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := c.Txn(within(t), nil, clientv3.OpPut("/a", "x", clientv3.WithLease(lease))); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.Read(within(t), cluster.Span{Start: "/a", End: "/b"}); err != nil {
+			t.Error(err)
+		}
+		list, err := c.Members(within(t))
+		if err != nil {
+			t.Error(err)
+		}
+		c.Statuses(within(t), list.Members)
+		if err := c.Revoke(within(t), lease); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.KeepAliveOnce(within(t), lease); !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			t.Errorf("a lease that is gone is renewed: %v", err)
+		}
+	}
+	for _, m := range etcd.Members {
+		ok := false
+		for _, call := range handled(t, m) {
+			ok = ok || call.method == "LeaseKeepAlive" && call.code == "OK"
+			if call.fails() {
+				t.Errorf("%s has counted %s calls of %s as %s", m.Options.Name, call.count, call.method, call.code)
+			}
+		}
+		if !ok {
+			t.Errorf("%s has counted no renewed lease at all", m.Options.Name)
+		}
+	}
+}
+
+// call is how often a kind of call has ended with a code.
+type call struct{ code, method, count string }
+
+// fails tells whether etcd's rules take that code for a failure.
+func (c call) fails() bool {
+	return c.count != "0" && regexp.MustCompile("^(Unknown|FailedPrecondition|ResourceExhausted|Internal|Unavailable|"+
+		"DataLoss|DeadlineExceeded)$").MatchString(c.code)
+}
+
+// handled gives what a member has counted.
+func handled(t *testing.T, m *testbed.Member) (all []call) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(within(t), http.MethodGet, m.Options.ClientURL+"/metrics", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	line := regexp.MustCompile(`^grpc_server_handled_total\{grpc_code="(\w+)",grpc_method="(\w+)".*\} (\S+)$`)
+	for lines := bufio.NewScanner(io.LimitReader(answer.Body, 4<<20)); lines.Scan(); {
+		if found := line.FindStringSubmatch(lines.Text()); found != nil {
+			all = append(all, call{found[1], found[2], found[3]})
+		}
+	}
+	return all
+}

@@ -1,0 +1,177 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+)
+
+// CheckEtcdFiles looks at the files of etcd.tls with the eyes of etcd's user: this process can read them, each
+// certificate belongs to its key, is valid today, may be used as etcd uses it, is good for the host of its URL, and was
+// signed by who is to trust it. The error is Errors with every problem. Without the section there is none.
+func (c Config) CheckEtcdFiles() error {
+	t := c.Etcd.TLS
+	if t == nil {
+		return nil
+	}
+	clients := pairFiles{
+		what: "", url: "etcd.clientURL", host: hostOf(c.Etcd.ClientURL), ca: t.CA, cert: t.Cert, key: t.Key,
+		uses: map[string]x509.ExtKeyUsage{"serverAuth": x509.ExtKeyUsageServerAuth},
+	}
+	if c.Cluster.TLS != nil {
+		clients.trust, clients.trustKey = c.Cluster.TLS.CA, "cluster.tls.ca"
+	}
+	peers := pairFiles{
+		what: "peer", url: "etcd.peerURL", host: hostOf(c.Etcd.PeerURL), ca: t.PeerCA, cert: t.PeerCert, key: t.PeerKey,
+		trust: t.PeerCA, trustKey: "etcd.tls.peerCA",
+		uses: map[string]x509.ExtKeyUsage{
+			"serverAuth": x509.ExtKeyUsageServerAuth, "clientAuth": x509.ExtKeyUsageClientAuth,
+		},
+	}
+	now := time.Now()
+	errs := append(clients.problems(now), peers.problems(now)...)
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs
+}
+
+// EtcdDates gives the certificates of etcd.tls that are not valid today, by file and date. It looks at those alone that
+// this process can read: etcd starts with one that has expired while the host was off, and nobody connects to it.
+func (c Config) EtcdDates() []Problem {
+	t := c.Etcd.TLS
+	if t == nil {
+		return nil
+	}
+	now := time.Now()
+	var problems []Problem
+	for _, f := range []struct{ key, path string }{{"etcd.tls.cert", t.Cert}, {"etcd.tls.peerCert", t.PeerCert}} {
+		text, err := eyes("").readNamed(f.path)
+		if err != nil {
+			continue
+		}
+		certs, err := parseCertificates(f.path, text)
+		if err != nil {
+			continue
+		}
+		if err := checkDates(f.path, certs[0], now); err != nil {
+			problems = append(problems, Problem{Key: f.key, Message: err.Error()})
+		}
+	}
+	return problems
+}
+
+// pairFiles are the files of one of etcd's two listeners.
+type pairFiles struct {
+	what          string // the prefix of the keys
+	url, host     string // the key of the URL, and the host in it
+	ca, cert, key string
+	trust         string // the file of those who are to have signed cert, or empty if that is not known here
+	trustKey      string
+	uses          map[string]x509.ExtKeyUsage
+}
+
+// named gives the key of a file in the configuration.
+func (p pairFiles) named(file string) string {
+	if p.what == "" {
+		return "etcd.tls." + strings.ToLower(file)
+	}
+	return "etcd.tls." + p.what + file
+}
+
+func (p pairFiles) problems(now time.Time) Errors {
+	e := eyes("etcd's user")
+	var errs Errors
+	add := func(file string, err error) {
+		if err != nil {
+			errs = append(errs, Problem{Key: p.named(file), Message: err.Error()})
+		}
+	}
+	add("CA", e.checkAuthorities(p.ca, now))
+	keyPEM, keyErr := e.readPrivateKey(p.key)
+	add("Key", keyErr)
+	if keyErr == nil {
+		add("Key", closed(p.key))
+	}
+	certPEM, certErr := e.readNamed(p.cert)
+	if certErr != nil {
+		add("Cert", certErr)
+		return errs
+	}
+	certs, err := parseCertificates(p.cert, certPEM)
+	if err != nil {
+		add("Cert", err)
+		return errs
+	}
+	if err := checkDates(p.cert, certs[0], now); err != nil {
+		add("Cert", err)
+	} else {
+		add("Cert", p.fits(e, certs, now))
+	}
+	if keyErr == nil {
+		add("Key", checkPair(certPEM, keyPEM, p.cert, p.key))
+	}
+	return errs
+}
+
+// fits says whether a certificate that is valid today is one for this listener.
+func (p pairFiles) fits(e eyes, certs []*x509.Certificate, now time.Time) error {
+	leaf := certs[0]
+	for name, use := range p.uses {
+		if !usable(leaf, use) {
+			return fmt.Errorf("%s may not be used as etcd uses it (its extended key usage lacks %s); issue one with %s",
+				p.cert, name, name)
+		}
+	}
+	if err := leaf.VerifyHostname(p.host); p.host != "" && err != nil {
+		return fmt.Errorf("%s is not good for %s, which %s names: %s; issue one with that name", p.cert, p.host, p.url,
+			strings.TrimPrefix(err.Error(), "x509: "))
+	}
+	if p.trust == "" {
+		return nil
+	}
+	text, err := e.readNamed(p.trust)
+	if err != nil {
+		return nil //nolint:nilerr // that is said with its own key, or by who is to read it
+	}
+	roots, between := x509.NewCertPool(), x509.NewCertPool()
+	roots.AppendCertsFromPEM(text)
+	for _, c := range certs[1:] {
+		between.AddCert(c)
+	}
+	_, err = leaf.Verify(x509.VerifyOptions{
+		Roots: roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	})
+	if err != nil {
+		return fmt.Errorf("%s was not signed by an authority in %s, which %s names: %s; take both from one authority",
+			p.cert, p.trust, p.trustKey, strings.TrimPrefix(err.Error(), "x509: "))
+	}
+	return nil
+}
+
+// closed says whether a key is kept from everybody on this host.
+func closed(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); mode&0o007 != 0 {
+		return fmt.Errorf("%s (mode %04o) is open to everybody on this host; chmod 0640, with etcd's group", path, mode)
+	}
+	return nil
+}
+
+// hostOf gives the host of a URL that was checked.
+func hostOf(url string) string {
+	host, _, err := net.SplitHostPort(address(url))
+	if err != nil {
+		return ""
+	}
+	return host
+}

@@ -1,0 +1,133 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTheOrphanGraceFollowsTheLockTTL(t *testing.T) {
+	t.Parallel()
+	c := mustParse(t, valid+"timing: {lockTTL: 60s}\n")
+	if want := 125 * time.Second; c.Timing.OrphanGrace != want {
+		t.Errorf("orphanGrace is %s, want %s", c.Timing.OrphanGrace, want)
+	}
+}
+
+func TestTheProbeStaysOutOfEtcdsDirectories(t *testing.T) {
+	t.Parallel()
+	for dirs, want := range map[string]string{
+		"  dataDir: /data/n1\n":                                   "/data/.quorumd-probe",
+		"  dataDir: /data/n1\n  walDir: /wal/n1\n":                "/wal/.quorumd-probe",
+		"  dataDir: /data/n1\n  walDir: /data/n1/member/wal\n":    "/data/.quorumd-probe",
+		"  dataDir: /data/n1\n  walDir: /data/n1wal/member/wal\n": "/data/n1wal/member/.quorumd-probe",
+	} {
+		if got := mustParse(t, valid+dirs).Disk.ProbeDir; got != want {
+			t.Errorf("with\n%sprobeDir is %s, want %s", dirs, got, want)
+		}
+	}
+}
+
+func TestAnEndpointThatOthersWillNotAskIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	c := mustParse(t, strings.Replace(valid, "[http://192.0.2.1:2379]", "[http://192.0.2.2:2379]", 1))
+	want := []string{"etcd.clientURL (http://192.0.2.1:2379) is not in cluster.endpoints: add it there on every " +
+		"host, or other hosts will not ask this one"}
+	if diff := cmp.Diff(want, c.Warnings); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestHTTPSWithoutCertificatesForEtcdIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	https := strings.Replace(strings.ReplaceAll(valid, "http:", "https:"), "etcd:", "  tls: {}\netcd:", 1)
+	for environment, want := range map[string][]string{
+		"": {
+			"etcd.listenClientURL (https://192.0.2.1:2379) is https",
+			"etcd.listenPeerURL (https://192.0.2.1:2380) is https",
+		},
+		"{ETCD_CERT_FILE: /c, ETCD_KEY_FILE: /k}": {
+			"etcd.listenPeerURL (https://192.0.2.1:2380) is https",
+		},
+		"{ETCD_CERT_FILE: /c, ETCD_KEY_FILE: /k, ETCD_PEER_AUTO_TLS: true}": nil,
+		"{ETCD_CERT_FILE: /c, ETCD_PEER_CERT_FILE: /c, ETCD_PEER_KEY_FILE: /k}": {
+			"etcd.listenClientURL (https://192.0.2.1:2379) is https",
+		},
+		"{ETCD_CERT_FILE: /c, ETCD_KEY_FILE: /k, ETCD_PEER_CERT_FILE: /c, ETCD_PEER_KEY_FILE: /k}": nil,
+		"{ETCD_AUTO_TLS: false, ETCD_PEER_CERT_FILE: /c, ETCD_PEER_KEY_FILE: /k, ETCD_ENABLE_PPROF: yes}": {
+			"etcd.listenClientURL (https://192.0.2.1:2379) is https",
+		},
+	} {
+		text := https
+		if environment != "" {
+			text += "  environment: " + environment + "\n"
+		}
+		got := mustParse(t, text).Warnings
+		if len(got) != len(want) {
+			t.Errorf("%q: %q", environment, got)
+			continue
+		}
+		for i, warning := range got {
+			if !strings.HasPrefix(warning, want[i]) || !strings.Contains(warning, "unless etcd.service has them") {
+				t.Errorf("%q: %q", environment, warning)
+			}
+		}
+	}
+}
+
+func TestAMetricsListenerMustNameAHost(t *testing.T) {
+	t.Parallel()
+	_, err := parse("quorumd.yaml", []byte(valid+"metrics: {listen: \"192.0.2.300:9379\"}\n"), n1)
+	if err == nil || !strings.Contains(err.Error(), `"192.0.2.300" is neither`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAHostNameThatCannotServeIsReported(t *testing.T) {
+	t.Parallel()
+	for name, hostname := range map[string]func() (string, error){
+		`quorumd.yaml: host.name: not set, and the machine's host name cannot be read; set host.name`: func() (string,
+			error,
+		) {
+			return "", errors.New("no")
+		},
+		`quorumd.yaml: host.name: not set, and the machine's host name "(none)" cannot be used, ` +
+			`it must be 1 to 63 letters, digits, dots, dashes and underscores, ` +
+			`beginning with a letter or digit, not "(none)"; set host.name`: func() (string, error) {
+			return "(none)", nil
+		},
+	} {
+		_, err := parse("quorumd.yaml", []byte(valid), hostname)
+		if err == nil || err.Error() != name {
+			t.Errorf("got  %v\nwant %s", err, name)
+		}
+		if _, err := parse("quorumd.yaml", []byte(valid+"host: {name: n1}\n"), hostname); err != nil {
+			t.Errorf("with host.name set: %v", err)
+		}
+	}
+}
+
+func TestWhatSystemdReadsDoesNotLieWhereQuorumdMayWrite(t *testing.T) {
+	t.Parallel()
+	in := func(more, file string) Config {
+		return mustParse(t, strings.Replace(valid, "etcd:\n", "etcd:\n  environmentFile: "+file+"\n", 1)+more)
+	}
+	if c := in("", "/var/lib/quorumd/etcd.env"); c.Etcd.EnvironmentFile != "/var/lib/quorumd-etcd/etcd.env" ||
+		len(c.Warnings) != 0 {
+		t.Errorf("the place of earlier versions means %s, %q", c.Etcd.EnvironmentFile, c.Warnings)
+	}
+	if c := in("", "/var/lib/quorumd-etcd/a.env"); len(c.Warnings) != 0 ||
+		c.Etcd.HoldFile() != "/var/lib/quorumd-etcd/a.hold" {
+		t.Errorf("%q, %s", c.Warnings, c.Etcd.HoldFile())
+	}
+	if c := in("paths: {state: /var/lib/quorumd/a}\n", "/var/lib/quorumd/a/etcd.env"); len(c.Warnings) != 1 ||
+		!strings.Contains(c.Warnings[0], "choose a place in /var/lib/quorumd-etcd") {
+		t.Errorf("%q", c.Warnings)
+	}
+}

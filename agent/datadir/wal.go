@@ -1,0 +1,80 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	headSize    = 1 << 20 // so much of a WAL file is read: what it begins with takes less than 200 bytes
+	headRecords = 4       // each file begins with a checksum and the metadata
+)
+
+// walMetadata gives the member and cluster ID that a WAL file names.
+func walMetadata(path string) (member, cluster uint64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, 0, fmt.Errorf("cannot read the write-ahead log: %w", err)
+	}
+	defer file.Close() // it was only read
+	info, err := file.Stat()
+	if err != nil {
+		return 0, 0, fmt.Errorf("cannot read the write-ahead log: %w", err)
+	}
+	member, cluster, err = metadata(wal.NewDecoder(head{io.LimitReader(file, headSize), headInfo{info}}))
+	if err != nil {
+		return 0, 0, fmt.Errorf("cannot read the write-ahead log %s: %w", path, err)
+	}
+	return member, cluster, nil
+}
+
+func metadata(records wal.Decoder) (member, cluster uint64, err error) {
+	for range headRecords {
+		var record walpb.Record
+		if err := records.Decode(&record); err != nil {
+			return 0, 0, err
+		}
+		switch record.GetType() {
+		case wal.CrcType:
+			records.UpdateCRC(record.GetCrc())
+		case wal.MetadataType:
+			return named(record.GetData())
+		}
+	}
+	return 0, 0, errors.New("it does not begin like one")
+}
+
+func named(data []byte) (member, cluster uint64, err error) {
+	var who etcdserverpb.Metadata
+	if err := proto.Unmarshal(data, &who); err != nil {
+		return 0, 0, err
+	}
+	if who.GetNodeID() == 0 || who.GetClusterID() == 0 {
+		return 0, 0, errors.New("it names no member and cluster")
+	}
+	return who.GetNodeID(), who.GetClusterID(), nil
+}
+
+// head is the beginning of a WAL file. etcd's decoder takes memory for a record as long as the file that it is told of.
+type head struct {
+	io.Reader
+	info fs.FileInfo
+}
+
+func (h head) FileInfo() (fs.FileInfo, error) { return h.info, nil }
+
+// headInfo is what the file system says of a file, without what lies behind the beginning.
+type headInfo struct{ fs.FileInfo }
+
+func (i headInfo) Size() int64 { return min(i.FileInfo.Size(), headSize) }

@@ -1,0 +1,151 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package discovery asks again and again where the members of the cluster may be: DNS, a file, or a program.
+//
+// It promises:
+//   - One look at a time, bounded in time, bytes and count; what does not end in time is told, and no second one is
+//     begun beside it.
+//   - An answer is taken as a whole or not at all: one entry that is no endpoint of the wanted scheme refuses it.
+//   - An answer that fails, is empty or is shorter than the one before takes nothing away. Who is a member says etcd;
+//     this says only where to ask.
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+)
+
+const (
+	// MostEndpoints bounds an answer.
+	MostEndpoints = 64
+	// MostBytes bounds what is read for one.
+	MostBytes = 8 << 10
+
+	longestURL = 300 // a DNS name has 253 at most
+)
+
+// Source gives what it knows at the moment, as it was found. It may outlive its context, as a read of a file on a disk
+// that does not answer.
+type Source func(ctx context.Context) ([]string, error)
+
+// Options say whom to ask and how often.
+type Options struct {
+	Source   Source
+	Scheme   string // http or https: of the endpoints that are configured
+	Interval time.Duration
+	Timeout  time.Duration
+	// Tell is called with every answer: the endpoints, sorted, or why there is none.
+	Tell   func(endpoints []string, err error)
+	Logger *slog.Logger
+}
+
+// Run asks until the context ends.
+func Run(ctx context.Context, opt Options) {
+	tick := time.NewTicker(opt.Interval)
+	defer tick.Stop()
+	var pending chan answer
+	var before answer
+	for first := true; ; first = false {
+		var got answer
+		if got, pending = look(ctx, opt, pending); ctx.Err() != nil {
+			return
+		}
+		opt.Tell(got.endpoints, got.err)
+		if first || got.text() != before.text() {
+			got.log(opt.Logger)
+		}
+		before = got
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// answer is what a look has given.
+type answer struct {
+	endpoints []string
+	err       error
+}
+
+func (a answer) text() string {
+	if a.err != nil {
+		return a.err.Error()
+	}
+	return fmt.Sprint(a.endpoints)
+}
+
+func (a answer) log(log *slog.Logger) {
+	if a.err != nil {
+		log.Warn("endpoints not discovered, those that are known stay in use", "error", a.err)
+		return
+	}
+	log.Info("endpoints discovered", "endpoints", a.endpoints)
+}
+
+// look asks once, or waits for the look that has not ended yet, and gives that back if it still has not.
+func look(ctx context.Context, opt Options, pending chan answer) (answer, chan answer) {
+	ctx, cancel := context.WithTimeout(ctx, opt.Timeout)
+	defer cancel()
+	if pending == nil {
+		pending = make(chan answer, 1)
+		into := pending
+		go func() {
+			found, err := opt.Source(ctx)
+			if err == nil {
+				found, err = Accept(found, opt.Scheme)
+			}
+			into <- answer{found, err}
+		}()
+	}
+	select {
+	case got := <-pending:
+		return got, nil
+	case <-ctx.Done():
+	}
+	select { // a source that heeds the context says why itself
+	case got := <-pending:
+		return got, nil
+	default:
+		return answer{err: fmt.Errorf("the look has not ended within %s", opt.Timeout)}, pending
+	}
+}
+
+// Accept gives an answer sorted and without repetitions, or why it is refused as a whole.
+func Accept(found []string, scheme string) ([]string, error) {
+	if len(found) == 0 {
+		return nil, errors.New("the answer is empty; that does not mean that there is no cluster")
+	}
+	if len(found) > MostEndpoints {
+		return nil, fmt.Errorf("the answer has %d endpoints, and %d are the most", len(found), MostEndpoints)
+	}
+	for _, text := range found {
+		if err := check(text, scheme); err != nil {
+			return nil, fmt.Errorf("the answer is refused: %.80q %w", text, err)
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(found))), nil
+}
+
+func check(text, scheme string) error {
+	u, err := url.Parse(text)
+	if err != nil || len(text) > longestURL {
+		return errors.New("is no URL as in " + scheme + "://192.0.2.1:2379")
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	switch {
+	case u.Scheme != scheme:
+		return errors.New("is not " + scheme + ", as cluster.endpoints are")
+	case err != nil || port == 0 || u.Hostname() == "" || text != scheme+"://"+u.Host:
+		return errors.New("is no URL as in " + scheme + "://192.0.2.1:2379")
+	}
+	return nil
+}

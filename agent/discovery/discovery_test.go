@@ -1,0 +1,174 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestAnAnswerIsTakenAsAWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	many := make([]string, MostEndpoints+1)
+	for i := range many {
+		many[i] = fmt.Sprintf("https://192.0.2.1:%d", 2379+i)
+	}
+	for _, c := range []struct {
+		found []string
+		says  string // empty: it is taken
+	}{
+		{[]string{"https://n2:2379", "https://n1:2379", "https://n2:2379", "https://[2001:db8::1]:2379"}, ""},
+		{nil, "does not mean that there is no cluster"},
+		{many, "65 endpoints, and 64 are the most"},
+		{[]string{"https://n1:2379", "http://n2:2379"}, "is not https"},
+		{[]string{"https://n1"}, "no URL"},
+		{[]string{"https://n1:0"}, "no URL"},
+		{[]string{"https://n1:99999"}, "no URL"},
+		{[]string{"https://:2379"}, "no URL"},
+		{[]string{"https://n1:2379/v3"}, "no URL"},
+		{[]string{"https://n1:2379/"}, "no URL"},
+		{[]string{"https://root:secret@n1:2379"}, "no URL"},
+		{[]string{"https://n1:2379?x=y"}, "no URL"},
+		{[]string{"https://" + strings.Repeat("n", 300) + ":2379"}, "no URL"},
+		{[]string{"\x00\xff"}, "no URL"},
+		{[]string{"<html>"}, "is not https"},
+	} {
+		got, err := Accept(c.found, "https")
+		if c.says == "" {
+			if err != nil || !slices.Equal(got, []string{
+				"https://[2001:db8::1]:2379", "https://n1:2379",
+				"https://n2:2379",
+			}) {
+				t.Errorf("%q: %v %v", c.found, got, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), c.says) || got != nil {
+			t.Errorf("%.80q: %v %v, want %q", c.found, got, err, c.says)
+		}
+	}
+}
+
+// told is what a run has told, in order.
+type told struct{ all []string }
+
+func (t *told) tell(endpoints []string, err error) {
+	if err != nil {
+		t.all = append(t.all, err.Error())
+		return
+	}
+	t.all = append(t.all, strings.Join(endpoints, " "))
+}
+
+func TestEachLookIsToldAndChangesAreLoggedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		answers := [][]string{{"http://n1:1"}, {"http://n1:1"}, {}, {}, {"http://n2:2"}}
+		looks := 0
+		var seen told
+		var log bytes.Buffer
+		ctx, cancel := context.WithCancel(t.Context())
+		go Run(ctx, Options{
+			Source: func(context.Context) ([]string, error) {
+				looks++
+				return answers[looks-1], nil
+			},
+			Scheme: "http", Interval: 30 * time.Second, Timeout: time.Second, Tell: seen.tell,
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		time.Sleep(4*30*time.Second + time.Second) //nolint:forbidigo // virtual time
+		cancel()
+		synctest.Wait()
+		empty := "the answer is empty; that does not mean that there is no cluster"
+		if want := []string{"http://n1:1", "http://n1:1", empty, empty, "http://n2:2"}; !slices.Equal(seen.all, want) {
+			t.Errorf("%q", seen.all)
+		}
+		if lines := strings.Count(log.String(), "\n"); lines != 3 {
+			t.Errorf("%d lines:\n%s", lines, log.String())
+		}
+	})
+}
+
+func TestALookThatHangsIsToldAndNoOtherIsBegunBesideIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		var seen told
+		ctx, cancel := context.WithCancel(t.Context())
+		go Run(ctx, Options{
+			Source: func(context.Context) ([]string, error) {
+				if looks++; looks == 1 {
+					// Whatever its context says, it ends within the fourth look.
+					time.Sleep(95 * time.Second) //nolint:forbidigo // virtual time
+				}
+				return []string{fmt.Sprintf("http://n%d:1", looks)}, nil
+			},
+			Scheme: "http", Interval: 30 * time.Second, Timeout: 10 * time.Second, Tell: seen.tell,
+			Logger: slog.New(slog.DiscardHandler),
+		})
+		time.Sleep(125 * time.Second) //nolint:forbidigo // virtual time
+		cancel()
+		synctest.Wait()
+		hung := "the look has not ended within 10s"
+		if want := []string{hung, hung, hung, "http://n1:1", "http://n2:1"}; !slices.Equal(seen.all, want) {
+			t.Errorf("%q", seen.all)
+		}
+	})
+}
+
+func TestAFileHasOneURLALine(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"# ours\n\nhttp://n1:1\n  http://n2:1  \r\n": "[http://n1:1 http://n2:1]",
+		"":                               "[]",
+		strings.Repeat("x", MostBytes+1): "it is longer than 8 KiB",
+	} {
+		path := filepath.Join(dir, "endpoints")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := File(path)(t.Context())
+		if says := fmt.Sprint(got); err != nil && err.Error() != want || err == nil && says != want {
+			t.Errorf("%.20q: %v %v", text, got, err)
+		}
+	}
+	for _, path := range []string{filepath.Join(dir, "none"), dir, pipe} {
+		if got, err := File(path)(t.Context()); err == nil {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+}
+
+func TestWhatAProgramWritesIsReadAsAFile(t *testing.T) {
+	t.Parallel()
+	source := Program(func(context.Context) ([]byte, error) { return []byte("#\nhttp://n1:1\n"), nil })
+	if got, err := source(t.Context()); err != nil || !slices.Equal(got, []string{"http://n1:1"}) {
+		t.Errorf("%v %v", got, err)
+	}
+	broken := errors.New("its exit code is 7")
+	source = Program(func(context.Context) ([]byte, error) { return []byte("http://n1:1\n"), broken })
+	if got, err := source(t.Context()); !errors.Is(err, broken) || got != nil {
+		t.Errorf("%v %v", got, err)
+	}
+}

@@ -1,0 +1,82 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// SRV asks DNS for the service records that etcd's own clients ask for: _etcd-client-ssl._tcp below the domain, or
+// _etcd-client._tcp without TLS. The targets are what the certificates must name.
+func SRV(resolver *net.Resolver, domain, scheme string) Source {
+	service := "etcd-client"
+	if scheme == "https" {
+		service += "-ssl"
+	}
+	return func(ctx context.Context) ([]string, error) {
+		_, records, err := resolver.LookupSRV(ctx, service, "tcp", domain)
+		if len(records) == 0 && err != nil {
+			return nil, fmt.Errorf("SRV records of _%s._tcp.%s: %w", service, domain, err)
+		}
+		var found []string
+		for _, r := range records { // some may be good where the error says that others are not
+			found = append(found, scheme+"://"+net.JoinHostPort(strings.TrimSuffix(r.Target, "."),
+				strconv.Itoa(int(r.Port))))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("SRV records of _%s._tcp.%s: %w", service, domain, err)
+		}
+		return found, nil
+	}
+}
+
+// File reads one URL a line; an empty line and one that begins with # count for nothing.
+func File(path string) Source {
+	return func(context.Context) ([]string, error) {
+		f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is not waited for
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+			return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", path))
+		}
+		text, err := io.ReadAll(io.LimitReader(f, MostBytes+1))
+		if err != nil {
+			return nil, err
+		}
+		return lines(text)
+	}
+}
+
+// Program takes what a program writes as a file's. run runs it, and gives at most a byte more than MostBytes.
+func Program(run func(ctx context.Context) ([]byte, error)) Source {
+	return func(ctx context.Context) ([]string, error) {
+		text, err := run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return lines(text)
+	}
+}
+
+func lines(text []byte) (found []string, err error) {
+	if len(text) > MostBytes {
+		return nil, fmt.Errorf("it is longer than %d KiB", MostBytes>>10)
+	}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			found = append(found, line)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,105 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pair gives both ends of a connection.
+func pair(t *testing.T) (here, there *net.TCPConn) {
+	t.Helper()
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	must(t, err)
+	defer l.Close()
+	here, err = net.DialTCP("tcp", nil, l.Addr().(*net.TCPAddr))
+	must(t, err)
+	there, err = l.AcceptTCP()
+	must(t, err)
+	t.Cleanup(func() { here.Close(); there.Close() })
+	return here, there
+}
+
+// TestWhoSaysThatItSendsNoMoreAndThenReadsNothingIsNotWaitedForLonger: the other way is full, and no read ends it.
+func TestWhoSaysThatItSendsNoMoreAndThenReadsNothingIsNotWaitedForLonger(t *testing.T) {
+	t.Parallel()
+	var spare chunks
+	client, clientFar := pair(t)
+	voter, voterFar := pair(t)
+	l := &link{client: client, voter: voter, spare: &spare}
+	var ways, sends sync.WaitGroup
+	ways.Go(func() { l.way(voter, client, bound) })
+	must(t, clientFar.CloseWrite())
+	sends.Go(func() {
+		for much := make([]byte, 1<<20); ; {
+			if _, err := voterFar.Write(much); err != nil {
+				return
+			}
+		}
+	})
+	ways.Go(func() { l.way(client, voter, 100*time.Millisecond) })
+	ended := make(chan struct{})
+	go func() { ways.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(bound):
+		t.Error("it is carried for whom reads nothing")
+		l.close()
+	}
+	voterFar.Close()
+	sends.Wait()
+	<-ended
+}
+
+// TestAnIdleVoterIsAskedThreeTimesWithinTheBoundOfSilence: Linux ends a connection with the first question after the
+// bound, however few there were.
+func TestAnIdleVoterIsAskedThreeTimesWithinTheBoundOfSilence(t *testing.T) {
+	t.Parallel()
+	a := serve(t, "n1")
+	f := New(Options{Static: []string{a.Addr().String()}, Elapsed: since(), Logger: slog.New(slog.DiscardHandler)})
+	_, conn, err := f.connect(t.Context())
+	must(t, err)
+	defer conn.Close()
+	raw, err := conn.SyscallConn()
+	must(t, err)
+	must(t, raw.Control(func(fd uintptr) {
+		option := func(name int, unit time.Duration) time.Duration {
+			n, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, name)
+			must(t, err)
+			return time.Duration(n) * unit
+		}
+		ends := option(unix.TCP_USER_TIMEOUT, time.Millisecond)
+		idle, interval := option(unix.TCP_KEEPIDLE, time.Second), option(unix.TCP_KEEPINTVL, time.Second)
+		asked := 0
+		for at := idle; at < ends; at += interval {
+			asked++
+		}
+		if ends != silenceBound || asked != 3 || (ends-idle)%interval != 0 {
+			t.Errorf("after %v each %v, until %v: %d times", idle, interval, ends, asked)
+		}
+	}))
+}
+
+//nolint:paralleltest // meanwhile nobody gets a file
+func TestAVoterThatWasNotAskedForWantOfFilesIsNotPassedOver(t *testing.T) {
+	a := serve(t, "n1")
+	f := New(Options{Static: []string{a.Addr().String()}, Elapsed: since(), Logger: slog.New(slog.DiscardHandler)})
+	var limit unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: limit.Max}))
+	_, _, err := f.connect(t.Context())
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	if err == nil {
+		t.Fatal("there were files")
+	}
+	if p := f.table.places[0]; p.failures != 0 || p.avoid != 0 {
+		t.Errorf("%v counts against it: %d, until %v", err, p.failures, p.avoid)
+	}
+}

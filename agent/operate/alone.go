@@ -1,0 +1,166 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package operate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/backup"
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// place is what one agent of the cluster has at a time while it does a job with snapshots.
+type place struct {
+	key    string
+	cannot string // do the job, at the begin of an error
+	does   string // what who has it is at
+}
+
+const (
+	// placeTTL is how long a place stays taken after its agent has ended, in seconds.
+	placeTTL = 60
+	renewals = 3 // in that time
+)
+
+// alone starts a job that one agent of the cluster does at a time, and tells done of its end.
+func (o *Operator) alone(ctx context.Context, p place, kind, by string, args []string,
+	done func(context.Context, backup.Job),
+) (control.SnapshotJob, error) {
+	lease, err := o.claim(ctx, p)
+	if errors.Is(err, errFull) && by != schedule {
+		o.opt.Logger.Warn("nobody else is kept from the same: etcd's database is full", "job", kind)
+		lease, err = 0, nil // a person wants one before room is made; two at once cost, and harm nothing
+	}
+	if err != nil {
+		return control.SnapshotJob{}, err
+	}
+	over := make(chan struct{})
+	job, err := o.start(ctx, p.cannot, kind, by, args, func(j backup.Job) {
+		close(over)
+		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), tell)
+		defer cancel()
+		done(again, j)
+		o.unclaim(again, lease)
+		o.opt.Wake()
+	})
+	if err != nil {
+		o.unclaim(context.WithoutCancel(ctx), lease)
+		return job, err
+	}
+	if lease != 0 {
+		go o.hold(context.WithoutCancel(ctx), lease, over)
+	}
+	return job, nil
+}
+
+// errFull is why nobody can take a place: etcd takes no more writes.
+var errFull = errors.New("etcd's database is full, and it takes no more writes: make room, or ask for it with " +
+	"quorumctl snapshot")
+
+// claim takes a place.
+func (o *Operator) claim(ctx context.Context, p place) (clientv3.LeaseID, error) {
+	const hint = "without a quorum nobody knows whether another host is at it"
+	value, err := record.Encode(record.Saving{Host: o.opt.Config.Host.Name, Since: o.opt.Wall()})
+	if err != nil {
+		return 0, err
+	}
+	lease, _, err := o.opt.Etcd.Grant(ctx, placeTTL)
+	if errors.Is(err, rpctypes.ErrNoSpace) {
+		return 0, errFull
+	}
+	if err != nil {
+		return 0, o.refuseCall(p.cannot, err, hint)
+	}
+	done, err := o.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(p.key), "=", 0)},
+		clientv3.OpPut(p.key, string(value), clientv3.WithLease(lease)))
+	if err == nil && done.Succeeded {
+		return lease, nil
+	}
+	o.unclaim(context.WithoutCancel(ctx), lease)
+	if errors.Is(err, rpctypes.ErrNoSpace) {
+		return 0, errFull
+	}
+	if err != nil {
+		return 0, o.refuseCall(p.cannot, err, hint)
+	}
+	who := "another agent"
+	if found, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: p.key}); err == nil && len(found.Pairs) == 1 {
+		if s, err := record.Decode[record.Saving](found.Pairs[0].Value); err == nil {
+			who = s.Host
+		}
+	}
+	return 0, refuse(control.Conflicts, control.CodeSnapshotRunning, p.cannot+who+" "+p.does,
+		"wait until it has ended: it is done once at a time in a cluster")
+}
+
+// hold renews a place until the job is over.
+func (o *Operator) hold(ctx context.Context, lease clientv3.LeaseID, over <-chan struct{}) {
+	ticker := time.NewTicker(placeTTL * time.Second / renewals)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-ticker.C:
+		}
+		if _, err := o.opt.Etcd.KeepAliveOnce(ctx, lease); err != nil { // two at once do no harm, they only cost
+			o.opt.Logger.Warn("cannot renew the place of who does a job with snapshots: another host may take it over",
+				"error", err)
+		}
+	}
+}
+
+func (o *Operator) unclaim(ctx context.Context, lease clientv3.LeaseID) {
+	if lease == 0 { // it was never taken
+		return
+	}
+	if err := o.opt.Etcd.Revoke(ctx, lease); err != nil { // it ends by itself
+		o.opt.Logger.Warn("cannot give back the place of who does a job with snapshots: it ends with its lease",
+			"error", err)
+	}
+}
+
+// rewrite changes a record of how jobs went; somebody else may write it meanwhile.
+func rewrite[T record.Backup | record.Drill](ctx context.Context, o *Operator, key string, change func(*T)) error {
+	var err error
+	for range 3 {
+		var done bool
+		if done, err = rewriteOnce(ctx, o, key, change); done || err != nil {
+			break
+		}
+	}
+	return err
+}
+
+func rewriteOnce[T record.Backup | record.Drill](ctx context.Context, o *Operator, key string, change func(*T)) (
+	done bool, err error,
+) {
+	found, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: key})
+	if err != nil {
+		return false, err
+	}
+	var b T
+	var seen int64
+	if len(found.Pairs) == 1 {
+		seen = found.Pairs[0].ModRevision
+		if b, err = record.Decode[T](found.Pairs[0].Value); errors.Is(err, record.ErrVersion) {
+			return false, err // a newer agent's
+		}
+	}
+	change(&b)
+	value, err := record.Encode(b)
+	if err != nil {
+		return false, err
+	}
+	answer, err := o.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", seen)},
+		clientv3.OpPut(key, string(value)))
+	return err == nil && answer.Succeeded, err
+}

@@ -1,0 +1,99 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/backup"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// drilling is the place of who proves that a snapshot can be restored.
+func (o *Operator) drilling() place {
+	return place{o.keys.Drilling(), "cannot prove a snapshot: ", "is proving one"}
+}
+
+// DrillDue proves the newest snapshot beside the loop if the round has decided that this host does, and ends a drill if
+// it has decided that.
+func (o *Operator) DrillDue(ctx context.Context, r *round.Round) {
+	n := r.Decision.Notes.Drill
+	if o.opt.Snapshots != nil && n.End != "" {
+		o.opt.Snapshots.End(control.SnapshotDrill, n.End)
+		return
+	}
+	if o.opt.Snapshots == nil || !n.Run {
+		return
+	}
+	name := ""
+	if r.Backup != nil {
+		name = r.Backup.Name
+	}
+	o.dueDrill.Refresh(ctx, o.opt.Now, dueEvery, tell, func(ctx context.Context) (struct{}, error) {
+		_, err := o.drill(ctx, schedule, name)
+		if err != nil {
+			o.opt.Logger.Warn("the drill that is due is not begun", "error", err)
+		}
+		return struct{}{}, err
+	})
+}
+
+// drill proves the snapshot of that name, or the newest, unless some agent of the cluster is proving one.
+func (o *Operator) drill(ctx context.Context, by, name string) (control.SnapshotJob, error) {
+	var args []string
+	if name != "" {
+		args = []string{name}
+	}
+	return o.alone(ctx, o.drilling(), control.SnapshotDrill, by, args, o.drilled)
+}
+
+// drilled tells the cluster how a drill went. That this host cannot read a snapshot says nothing against it, nor that
+// the drill was ended for something else.
+func (o *Operator) drilled(ctx context.Context, j backup.Job) {
+	if errors.Is(j.Err, backup.ErrEnded) {
+		o.opt.Logger.Warn("the snapshot is not proven on this host", "error", j.Err)
+		return
+	}
+	j.Err = unprovable(j)
+	if j.Err != nil && j.Outcome.Unprovable != "" && j.By != schedule { // who asked is told
+		o.opt.Logger.Warn("the snapshot is not proven on this host", "error", j.Err)
+		return
+	}
+	if n := len(j.Outcome.Snapshots); j.Err == nil && n != 1 {
+		j.Err = fmt.Errorf("the job told of %d snapshots, and one was to be proven", n)
+	}
+	if j.Err != nil {
+		o.opt.Logger.Error("no restore was proven", "error", j.Err)
+		o.note(ctx, "RESTORE_FAILED", j.Err.Error())
+	} else {
+		o.note(ctx, "RESTORE_PROVEN", fmt.Sprintf("snapshot %s proven by %s: etcd %s has served its %d keys",
+			j.Outcome.Snapshots[0].Name, j.By, j.Outcome.Served, j.Outcome.Snapshots[0].Keys))
+	}
+	err := rewrite(ctx, o, o.keys.Drill(), func(d *record.Drill) {
+		d.Failed, d.FailedHost, d.Cause = time.Time{}, "", ""
+		if j.Err != nil {
+			d.Failed, d.FailedHost, d.Cause = j.Ended, o.opt.Config.Host.Name, j.Err.Error()
+			return
+		}
+		s := j.Outcome.Snapshots[0]
+		d.Name, d.Proven, d.Host, d.Revision, d.Keys = s.Name, j.Ended, o.opt.Config.Host.Name, s.Revision, s.Keys
+		d.Etcd, d.Took = j.Outcome.Served, j.Ended.Sub(j.Started).Seconds()
+	})
+	if err != nil {
+		o.opt.Logger.Error("cannot tell the cluster how the drill went", "error", err)
+	}
+}
+
+// unprovable makes an error of what a host cannot do, for the person who asks.
+func unprovable(j backup.Job) error {
+	if j.Err == nil && j.Outcome.Unprovable != "" {
+		return errors.New(j.Outcome.Unprovable)
+	}
+	return j.Err
+}

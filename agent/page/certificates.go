@@ -1,0 +1,61 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/words"
+)
+
+// certRow is what is shown of a certificate.
+type certRow struct {
+	Of, Name, Until string
+	Left            words.Word
+}
+
+// certsOf gives the certificates that this host sees, the one that ends first at the top. Only one that somebody has to
+// issue anew is painted.
+func certsOf(s control.Status) (rows []certRow) {
+	all := slices.Clone(s.Health.Certificates)
+	slices.SortStableFunc(all, func(a, b control.Certificate) int {
+		return cmp.Or(a.Until.Compare(b.Until), strings.Compare(a.Name, b.Name))
+	})
+	for _, c := range all[:min(len(all), mostCerts)] {
+		left := words.Word{Text: "expired", Tone: words.Verdict(c.State).Tone}
+		if more := c.Until.Sub(s.Time); more >= 2*day {
+			left.Text = words.Count(int(more/day), "day", "days")
+		} else if more > 0 {
+			left.Text = words.Span(more)
+		}
+		if c.State == "OK" {
+			left.Tone = words.Plain
+		}
+		rows = append(rows, certRow{
+			Of: holder(c.Of), Name: short(c.Name, mostPath), Until: c.Until.UTC().Format(time.DateOnly), Left: left,
+		})
+	}
+	return rows
+}
+
+const day = 24 * time.Hour
+
+// mostPath is how much is shown of the name of a file.
+const mostPath = 120
+
+func holder(of string) string {
+	switch of {
+	case "authority":
+		return "certificate authority"
+	case "member":
+		return "shown by a member"
+	case "own":
+		return "this host's"
+	}
+	return cell(of)
+}

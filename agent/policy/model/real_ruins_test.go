@@ -1,0 +1,203 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build realetcd
+
+package model
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/recovery"
+	"github.com/quorumd/quorumd/agent/recovery/survivor"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// What the walk of a cluster that has lost its majority says of etcd: which clusters serve, for every set of members
+// that run with old data or with what a survivor's were made into.
+func TestRealEtcdThatWasMadeOfASurvivorServesWhenTheModelSaysSo(t *testing.T) {
+	t.Parallel()
+	for _, version := range versions() {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			b := newRuinBench(t, version)
+			b.compare("the survivor alone, as it was", []uint8{1, 0, 0})
+			b.lies([]uint8{1, 0, 0})
+			b.recover()
+			b.compare("what it was made into", []uint8{1, 0, 0})
+			b.compare("and one that comes back late", []uint8{1, 1, 0})
+			b.compare("the late one alone", []uint8{0, 1, 0})
+			b.compare("and an old majority, which people are to keep off", []uint8{1, 1, 1})
+			b.compare("the old majority alone", []uint8{0, 1, 1})
+		})
+	}
+}
+
+// ruinBench is three real members with the world that they shall be in.
+type ruinBench struct {
+	t       *testing.T
+	cluster *testbed.Cluster
+	sc      Ruin
+	w       ruins
+	ids     map[uint64]uint8 // cluster IDs, as the model numbers them
+	claim   func(w *ruins, cluster uint8, from int) bool
+}
+
+func newRuinBench(t *testing.T, version string) *ruinBench {
+	t.Helper()
+	b := &ruinBench{
+		t: t, sc: Ruin{Voters: 3}, ids: map[uint64]uint8{},
+		cluster: testbed.StartCluster(t, 3, testbed.ClusterOptions{Version: version}),
+	}
+	b.w, b.claim = b.sc.first(), b.sc.serves
+	for i := range b.cluster.Members {
+		id, _, serves := b.read(i, longPatience)
+		if !serves {
+			t.Fatalf("%s does not serve", hostName(i))
+		}
+		b.ids[id] = oldCluster
+	}
+	if len(b.ids) != 1 {
+		t.Fatalf("the members are of the clusters %x", b.ids)
+	}
+	b.run([]uint8{0, 0, 0})
+	return b
+}
+
+// run starts and kills members, so that those run which shall.
+func (b *ruinBench) run(which []uint8) {
+	b.t.Helper()
+	for i, m := range b.cluster.Members {
+		h := &b.w.hosts[i]
+		switch {
+		case h.runs == 1 && which[i] == 0:
+			if err := m.Kill9(); err != nil {
+				b.t.Fatal(err)
+			}
+			_ = m.Wait(b.t.Context()) // it was killed
+		case h.runs == 0 && which[i] == 1:
+			if err := m.Restart(b.t.Context()); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+		h.runs = which[i]
+	}
+}
+
+// read asks a member for a linearizable read until it gives one. It gives its cluster's ID, and how many members that
+// has.
+func (b *ruinBench) read(i int, patience time.Duration) (id uint64, members int, serves bool) {
+	b.t.Helper()
+	client, err := b.cluster.Members[i].Client()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer client.Close()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		ctx, cancel := context.WithTimeout(b.t.Context(), 2*time.Second)
+		got, err := client.Get(ctx, "key")
+		if err == nil {
+			if list, err := client.MemberList(ctx); err == nil {
+				cancel()
+				return got.Header.ClusterId, len(list.Members), true
+			}
+		}
+		<-ctx.Done()
+		cancel()
+	}
+	return 0, 0, false
+}
+
+// compare has those members run, and holds which of them serve, and what, against the model.
+func (b *ruinBench) compare(what string, which []uint8) {
+	b.t.Helper()
+	for _, differs := range b.differences(which) {
+		b.t.Errorf("%s: %s", what, differs)
+	}
+}
+
+// lies shows that a difference is found: it claims that every member serves.
+func (b *ruinBench) lies(which []uint8) {
+	b.t.Helper()
+	b.claim = func(*ruins, uint8, int) bool { return true }
+	if len(b.differences(which)) == 0 {
+		b.t.Error("a lie is not found")
+	}
+	b.claim = b.sc.serves
+}
+
+func (b *ruinBench) differences(which []uint8) (all []string) {
+	b.t.Helper()
+	b.run(which)
+	for i := range b.cluster.Members {
+		if which[i] == 0 {
+			continue
+		}
+		want := b.claim(&b.w, b.w.hosts[i].data, i)
+		patience := shortPatience
+		if want {
+			patience = longPatience
+		}
+		id, members, serves := b.read(i, patience)
+		switch {
+		case serves != want:
+			all = append(all, fmt.Sprintf("%s serves: %v, the model says %v\n%s", hostName(i), serves, want,
+				b.cluster.Members[i].LogTail(20)))
+		case serves && b.ids[id] != b.w.hosts[i].data:
+			all = append(all, fmt.Sprintf("%s is of the cluster %x, the model says number %d", hostName(i), id,
+				b.w.hosts[i].data))
+		case serves && members != b.members(b.w.hosts[i].data):
+			all = append(all, fmt.Sprintf("the cluster of %s has %d members", hostName(i), members))
+		}
+	}
+	return all
+}
+
+// members is how many a cluster has: nobody joins here.
+func (b *ruinBench) members(cluster uint8) int {
+	if cluster == oldCluster {
+		return len(b.cluster.Members)
+	}
+	return 1
+}
+
+// recover makes of the first member's data a cluster of its own.
+func (b *ruinBench) recover() {
+	b.t.Helper()
+	b.run([]uint8{0, 0, 0})
+	m := b.cluster.Members[0]
+	p := survivor.Place{DataDir: filepath.Join(m.Options.Dir, "data")}
+	l, err := survivor.Read(p)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	work := recovery.Work{
+		Plan: "abcdefghijkl", Cluster: 0xfeedfacecafe, Old: l.Cluster, Member: l.Member, Term: l.Term, Index: l.Index,
+		Name: m.Options.Name, ClientURL: m.Options.ClientURL, PeerURL: m.Options.PeerURL,
+	}
+	ctx, cancel := context.WithTimeout(b.t.Context(), 2*time.Minute)
+	defer cancel()
+	if _, err := survivor.Rebuild(ctx, p, work, m.Options.Binary, nil, nil); err != nil {
+		b.t.Fatal(err)
+	}
+	for { // a lock that was let go may still be held by a child that another test has forked
+		if _, err = survivor.Swap(p, work, time.Now()); err == nil || !strings.Contains(err.Error(), "has it open") {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			b.t.Fatal(err)
+		case <-time.After(tick):
+		}
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.w.hosts[0].data, b.w.hosts[0].noted = made(1), made(1)
+	b.ids[uint64(work.Cluster)] = made(1)
+}

@@ -1,0 +1,141 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"math/bits"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// ruinBreach is a way in which a promise is broken in a cluster that has lost its majority.
+type ruinBreach uint8
+
+const (
+	twoServe ruinBreach = iota + 1
+	actsOtherwise
+	partsEarly
+	copiedOpen
+	oldStarted
+	unnotedStarted
+	endsEarly
+	givenUpGoesOn
+	writesLost
+	neverBack
+	wordsMissing
+)
+
+func ruinPromises() map[ruinBreach]promise {
+	return map[ruinBreach]promise{
+		twoServe:       {"P2", "two clusters serve at once"},
+		actsOtherwise:  {"P4", "an agent acts otherwise than by its plan, or without one"},
+		partsEarly:     {"P3", "a host parts with its data before the recovered cluster serves"},
+		copiedOpen:     {"P3", "data are copied that an etcd has open"},
+		oldStarted:     {"P4", "an etcd is started on its old data while a plan stands"},
+		unnotedStarted: {"P4", "an etcd is started on new data before its host has noted to which cluster it belongs"},
+		endsEarly:      {"P4", "a host belongs to a recovered cluster that does not serve, and may never be"},
+		givenUpGoesOn:  {"P4", "a plan that was given up is carried on"},
+		writesLost:     {"P3", "a plan goes on with less than the most advanced host has"},
+		neverBack:      {"liveness", "all is healed and people do their part, and not everybody is a voter again"},
+		wordsMissing:   {"P8", "a decision has neither a step nor a reason"},
+	}
+}
+
+// judge looks at a world.
+func (m *ruinMachine) judge(w *ruins) ruinBreach {
+	if bits.OnesCount8(m.serving(w)) > 1 {
+		return twoServe
+	}
+	for i := range m.Voters {
+		if h := &w.hosts[i]; h.copying == copyRuns && h.runs != 0 {
+			return copiedOpen
+		}
+	}
+	return 0
+}
+
+// judgePlan looks at the plan that was made last: nobody's log may be longer than the survivor's.
+func (m *ruinMachine) judgePlan(w *ruins) ruinBreach {
+	last := planned{}
+	for _, p := range w.plans {
+		if p.survivor != 0 {
+			last = p
+		}
+	}
+	longer := 0 // a host that has all
+	for i := range m.Voters {
+		longer += int(last.data >> i & 1 & bit(m.Behind != i+1))
+	}
+	if int(last.survivor) == m.Behind && longer > 0 {
+		return writesLost
+	}
+	return 0
+}
+
+// judgeStep looks at a decision.
+func (m *ruinMachine) judgeStep(w *ruins, i int, o *outlook, d policy.Decision, step uint8) ruinBreach {
+	h := &w.hosts[i]
+	k := h.plan
+	if d.Step.Kind == policy.StepNone && len(d.Reasons) == 0 {
+		return wordsMissing
+	}
+	if k == 0 {
+		return m.judgeUnplanned(h, o, step)
+	}
+	alone := int(w.plans[k-1].survivor) == i+1
+	switch step {
+	case ruinStop, ruinCopy, ruinPlace, ruinAside:
+		switch {
+		case h.givenUp != 0:
+			return givenUpGoesOn
+		case (step == ruinCopy || step == ruinPlace) && !alone, step == ruinAside && alone:
+			return actsOtherwise
+		case step == ruinCopy && h.runs != 0:
+			return copiedOpen
+		case step == ruinAside && o.seen != made(k):
+			return partsEarly
+		}
+	case ruinRecovered:
+		if o.seen != made(k) {
+			return endsEarly
+		}
+	case ruinStart:
+		switch {
+		case h.data == oldCluster && h.givenUp == 0 && o.seen != oldCluster:
+			return oldStarted
+		case h.data == made(k) && h.noted != h.data:
+			return unnotedStarted
+		}
+	case ruinJoin:
+		return actsOtherwise
+	}
+	return 0
+}
+
+// judgeUnplanned looks at a decision of a host without a plan: it brings up what it belongs to, joins the cluster that
+// it belongs to, or makes way for one that goes on without it.
+func (m *ruinMachine) judgeUnplanned(h *survived, o *outlook, step uint8) ruinBreach {
+	late := o.late != 0
+	switch step {
+	case ruinNone:
+		return 0
+	case ruinStop, ruinRecovered:
+		if late {
+			return 0
+		}
+	case ruinAside:
+		if late && h.runs == 0 {
+			return 0
+		}
+	case ruinStart:
+		if !late && h.data != nowhere && h.data == h.noted {
+			return 0
+		}
+	case ruinJoin:
+		if o.seen > oldCluster && h.data == nowhere && (h.noted == nowhere || h.noted == o.seen) {
+			return 0
+		}
+	}
+	return actsOtherwise
+}

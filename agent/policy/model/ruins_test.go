@@ -1,0 +1,64 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+func TestThePolicyBreaksNoPromiseInAClusterThatHasLostItsMajority(t *testing.T) {
+	t.Parallel()
+	steps, reasons := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}
+	for _, sc := range Ruins() {
+		r := ExploreRuin(t.Context(), sc, 0)
+		t.Log(r)
+		if r.Breach != nil {
+			t.Fatalf("%s: %s: %s\n%s", sc.Name, r.Breach.Promise, r.Breach.Text, r.Breach.Story)
+		}
+		if !r.Complete {
+			t.Errorf("%s: not explored to the end", sc.Name)
+		}
+		maps.Copy(steps, r.Steps)
+		maps.Copy(reasons, r.Reasons)
+	}
+	for kind, how := range Steps() {
+		if how == recovers && !steps[kind] {
+			t.Errorf("step %s is said to be explored there and was never decided on", kind)
+		}
+	}
+	for code, how := range Reasons() {
+		if how == recovers && !reasons[code] {
+			t.Errorf("reason %s is said to be explored there and was never given", code)
+		}
+	}
+}
+
+func TestEveryMistakeInARecoveryIsCaughtWithThePromiseThatItBreaks(t *testing.T) {
+	t.Parallel()
+	broken := map[string]bool{}
+	for _, m := range RuinMistakes() {
+		broken[m.Text] = true
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			switch r := m.Explore(t.Context()); {
+			case r.Breach == nil:
+				t.Errorf("%d states explored, complete: %t, and nothing found; want %s: %s", r.States, r.Complete,
+					m.Promise, m.Text)
+			case r.Breach.Text != m.Text:
+				t.Errorf("found %s: %s; want %s: %s\n%s", r.Breach.Promise, r.Breach.Text, m.Promise, m.Text,
+					r.Breach.Story)
+			default:
+				t.Logf("%s after %d states, depth %d", r.Breach.Promise, r.States, r.Depth)
+			}
+		})
+	}
+	for _, p := range ruinPromises() {
+		if !broken[p.text] {
+			t.Errorf("no mistake breaks %s, %q: nothing shows that it can fail", p.name, p.text)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import "time"
+
+// Count is what a reason waits for where that is counted: Now is to come to Goal, from below or from above.
+type Count struct {
+	Now, Goal float64
+	Unit      CountUnit
+}
+
+// CountUnit is what is counted.
+type CountUnit string
+
+// What is counted.
+const (
+	CountEntries CountUnit = "entries" // of raft's log, that this host's member is behind the leader
+	CountSeconds CountUnit = "seconds" // that it has been well without a break
+)
+
+// Progress gives the count that a reason of this host's tells of in its text; false where it tells of none. Nothing is
+// decided by it.
+func Progress(v View, code ReasonCode) (Count, bool) {
+	m, listed := v.member()
+	if !listed || !m.Live {
+		return Count{}, false
+	}
+	behind := Count{float64(m.Lag), float64(v.Limits.PromoteLag), CountEntries}
+	switch code {
+	case LearnerBehind:
+		return behind, m.LagKnown
+	case LearnerNotSteady:
+		longer, caughtUp := stretch(m.LiveFor, v.Limits.PromoteStable), stretch(m.SteadyFor, v.Limits.SteadyLag)
+		if longer.Goal-longer.Now < caughtUp.Goal-caughtUp.Now {
+			longer = caughtUp
+		}
+		return longer, longer.Now < longer.Goal
+	case Returning:
+		switch {
+		case m.Errors:
+			return Count{}, false
+		case !steady(v, m):
+			return behind, m.LagKnown
+		}
+		served := stretch(min(m.LiveFor, m.SteadyFor), v.Limits.ReturnStable)
+		return served, served.Now < served.Goal
+	}
+	return Count{}, false
+}
+
+func stretch(so, goal time.Duration) Count { return Count{so.Seconds(), goal.Seconds(), CountSeconds} }

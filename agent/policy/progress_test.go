@@ -1,0 +1,81 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAReasonThatTellsOfACountGivesItAsNumbersToo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		base func() View
+		set  func(v *View, m *Member)
+		code ReasonCode
+		text string
+		want Count
+	}{
+		"a learner is behind": {
+			joinView, func(_ *View, m *Member) { m.Lag = 1200 }, LearnerBehind,
+			"1200 entries behind the leader, at most 100",
+			Count{1200, 100, CountEntries},
+		},
+		"how far is not known": {
+			joinView, func(_ *View, m *Member) { m.Lag, m.LagKnown = 1200, false }, LearnerBehind,
+			"1200 entries behind the leader, at most 100",
+			Count{},
+		},
+		"a learner was up for a moment": {
+			joinView, func(_ *View, m *Member) { m.LiveFor = 20 * time.Second }, LearnerNotSteady,
+			"caught up for 1h0m0s of 30s, up for 20s of 1m0s",
+			Count{20, 60, CountSeconds},
+		},
+		"a learner has caught up a moment ago": {
+			joinView, func(_ *View, m *Member) { m.SteadyFor = 3 * time.Second }, LearnerNotSteady,
+			"caught up for 3s of 30s, up for 1h0m0s of 1m0s",
+			Count{3, 30, CountSeconds},
+		},
+		"a member that comes back is behind": {
+			backView, func(_ *View, m *Member) { m.Lag = 700 }, Returning,
+			"it is 700 entries behind the leader, at most 100",
+			Count{700, 100, CountEntries},
+		},
+		"a member that comes back has served for a moment": {
+			backView, func(_ *View, m *Member) { m.LiveFor = time.Second }, Returning,
+			"it has served for 1s of 10s",
+			Count{1, 10, CountSeconds},
+		},
+		"a member that comes back does not serve": {
+			backView, func(_ *View, m *Member) { m.Live = false }, Returning, "it does not serve yet", Count{},
+		},
+		"a member that comes back reports errors": {
+			backView, func(_ *View, m *Member) { m.Errors = true }, Returning, "it reports errors of its own", Count{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := c.base()
+			c.set(&v, &v.Cluster.Members[2])
+			r := Decide(v).Reasons[0]
+			got, counted := Progress(v, r.Code)
+			if r.Code != c.code || r.Text != c.text || got != c.want && counted || counted != (c.want != Count{}) {
+				t.Errorf("%s: %s, counted as %+v (%v), not %+v", r.Code, r.Text, got, counted, c.want)
+			}
+		})
+	}
+}
+
+func TestAReasonWithoutACountHasNone(t *testing.T) {
+	t.Parallel()
+	v := joinView()
+	for _, info := range Reasons() {
+		if count, counted := Progress(v, info.Code); counted != (info.Code == LearnerBehind) {
+			t.Errorf("%s is counted as %+v: %v", info.Code, count, counted)
+		}
+	}
+	if _, counted := Progress(View{}, LearnerBehind); counted {
+		t.Error("a host without a member is counted")
+	}
+}

@@ -1,0 +1,89 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// quietView is of the first of three voters, of which each is well.
+func quietView() View {
+	v := threeVoters()
+	v.Hosts = []Host{ready("n1", RoleVoter), ready("n2", RoleVoter), ready("n3", RoleVoter)}
+	v.Health.State, v.Cluster.StableFor, v.Looked = health.OK, time.Hour, true
+	v.Queue = &Queue{Hosts: 4}
+	return v
+}
+
+func TestAClusterIsQuietOnlyWhileNothingGoesOnInIt(t *testing.T) {
+	t.Parallel()
+	if d := Decide(quietView()); !d.Quiet {
+		t.Fatalf("three voters that are well are not quiet: %v, %+v", d.Reasons, d.Notes)
+	}
+	goesOn := map[string][]func(*View){
+		"this host is not well": {func(v *View) { v.Health.State = health.Warm }},
+		"something was asked of this host": {
+			func(v *View) { v.Asked = &Asked{} },
+			func(v *View) { v.Removal = &Removal{} },
+		},
+		"somebody holds the lock":   {func(v *View) { v.Lock.Held = true }},
+		"an operation is in flight": {func(v *View) { v.Op = &Op{Kind: KindJoin, Host: "n4"} }},
+		"a rollout runs":            {func(v *View) { v.Rollout = &Rollout{Runs: true} }},
+		"a record cannot be read": {func(v *View) {
+			v.Unreadable = []Unreadable{{Kind: RecordPause, Key: "pause"}}
+		}},
+		"the members have changed": {func(v *View) { v.Cluster.StableFor = time.Second }},
+		"a member is not well, or has not been for long": {
+			func(v *View) { v.Cluster.Members[2].Live = false },
+			func(v *View) { v.Cluster.Members[2].Errors = true },
+			func(v *View) { v.Cluster.Members[2].LiveFor = time.Second },
+			func(v *View) { v.Cluster.Members[2].LagKnown = false },
+			func(v *View) { v.Cluster.Members[2].BehindFor = time.Second },
+			func(v *View) { v.Cluster.Members[2].AgentGoneFor = time.Minute },
+		},
+		"a host waits": {
+			func(v *View) { v.Hosts[1].Wants = WorkRestart },
+			func(v *View) { v.Hosts[1].Turn = true },
+		},
+		"a host misses a member": {
+			func(v *View) { v.Hosts[1].MemberLostFor = time.Second },
+			func(v *View) { v.Hosts[1].Sees = []Sight{{MemberID: 3, Lost: true}} },
+			func(v *View) { v.Hosts[1].Sees = []Sight{{MemberID: 3, Unsure: true}} },
+		},
+	}
+	for _, u := range unrests() {
+		if len(goesOn[u.name]) == 0 {
+			t.Errorf("%s: it is not tried", u.name)
+		}
+		for i, edit := range goesOn[u.name] {
+			v := quietView()
+			edit(&v)
+			if !u.holds(v) {
+				t.Errorf("%s, %d: it does not show", u.name, i)
+			}
+			if Decide(v).Quiet {
+				t.Errorf("%s, %d: it is quiet", u.name, i)
+			}
+		}
+	}
+}
+
+func TestWhoeverHasSomethingToDoIsNotQuiet(t *testing.T) {
+	t.Parallel()
+	for what, edit := range map[string]func(*View){
+		"a spare":                             func(v *View) { *v = spareView() },
+		"one that hears of no cluster":        func(v *View) { v.Cluster = Cluster{} },
+		"one whose etcd has failed":           func(v *View) { v.Unit.State = UnitFailed },
+		"one that is to write the queue anew": func(v *View) { v.Queue = nil },
+	} {
+		v := quietView()
+		edit(&v)
+		if d := Decide(v); d.Quiet {
+			t.Errorf("%s: it is quiet: %v", what, d.Reasons)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bounds of what a plan is made of.
+const (
+	MaxRecoveryHosts = 32
+	MaxFactsAge      = time.Hour
+	MaxClockAhead    = 5 * time.Minute // of a host's clock, before that of who plans
+)
+
+// RecoveryDoubt is a reason why no plan is made.
+type RecoveryDoubt struct {
+	Name string
+	Text string // what was found
+	Ends string // what ends it
+}
+
+// String gives it as one text.
+func (d RecoveryDoubt) String() string { return d.Text + ": " + d.Ends }
+
+// RecoveryPlan is what comes of the facts: who goes on alone, or the doubt that stands against it.
+type RecoveryPlan struct {
+	Survivor int // its place in what was given
+	Doubt    *RecoveryDoubt
+}
+
+// PlanRecovery decides whether a cluster is brought back, and from whose data.
+func PlanRecovery(all []Remains, w RecoveryWish) RecoveryPlan {
+	for _, d := range recoveryDoubts() {
+		if text, about := d.of(all, w); text != "" {
+			return RecoveryPlan{-1, &RecoveryDoubt{d.name, text, strings.ReplaceAll(d.ends, "{}", about)}}
+		}
+	}
+	return RecoveryPlan{Survivor: survivor(all, w)}
+}
+
+// recoveryDoubt declares one. of tells what was found, or nothing, and what stands for {} in what ends it.
+type recoveryDoubt struct {
+	name string
+	of   func(all []Remains, w RecoveryWish) (text, about string)
+	ends string
+}
+
+// recoveryDoubts declares them, in the order in which they are told: each may rely on those before it.
+func recoveryDoubts() []recoveryDoubt {
+	return []recoveryDoubt{
+		{
+			"no facts, or too many", tooMany,
+			"take those of every host that can be reached: quorumctl recover facts",
+		},
+		{"a host sees a quorum", each(seesQuorum), "see quorumctl status there"},
+		{"a host twice", hostTwice, "give one file of each host"},
+		{"the same data twice", dataTwice, "leave the facts of the copy out"},
+		{"another cluster's name", otherName, "plan for one cluster at a time"},
+		{"another cluster's data", otherData, "leave the facts of the other cluster out"},
+		{"too old", each(factsTooOld), "take them anew with quorumctl recover facts"},
+		{"who was named is not there", namedUnknown, "take the facts there, or name another with --survivor"},
+		{"who was named cannot", namedUnable, "name another with --survivor, or nobody for the most advanced"},
+		{
+			"data are left", dataLeft, "plan without --from-snapshot, and less is lost; if these data are no use, " +
+				"name who is to go on with the snapshot: --survivor {}",
+		},
+		{
+			"nobody can go on", nobodyAble,
+			"take the facts of other hosts, or plan with a snapshot: --from-snapshot",
+		},
+		{
+			"a quorum could come back", couldComeBack, "start etcd on them, and nothing is lost; if they cannot be " +
+				"started, name who is to go on alone with --survivor",
+		},
+		{
+			"the voters are not known", votersUnknown,
+			"stop etcd on one of them (systemctl stop etcd) and take its facts anew",
+		},
+		{
+			"a voter is missing", voterMissing, "take them there if the host can be reached, else make sure that it " +
+				"never comes back as it is, and say so: --gone {}",
+		},
+		{"not the name", notTheName, "type the name of the cluster that is to be brought back"},
+	}
+}
+
+func each(of func(Remains) string) func([]Remains, RecoveryWish) (string, string) {
+	return func(all []Remains, _ RecoveryWish) (string, string) {
+		for _, r := range all {
+			if text := of(r); text != "" {
+				return text, r.Host
+			}
+		}
+		return "", ""
+	}
+}
+
+func tooMany(all []Remains, _ RecoveryWish) (text, about string) {
+	if len(all) == 0 || len(all) > MaxRecoveryHosts {
+		return fmt.Sprintf("there are facts of %d hosts, it may be 1 to %d", len(all), MaxRecoveryHosts), ""
+	}
+	return "", ""
+}
+
+func seesQuorum(r Remains) string {
+	if r.Quorum {
+		return r.Host + " sees a quorum, nothing is to be recovered"
+	}
+	return ""
+}
+
+func hostTwice(all []Remains, _ RecoveryWish) (text, about string) {
+	seen := map[string]bool{}
+	for _, r := range all {
+		if seen[r.HostID] {
+			return "there are two facts of " + r.Host, ""
+		}
+		seen[r.HostID] = true
+	}
+	return "", ""
+}
+
+func dataTwice(all []Remains, _ RecoveryWish) (text, about string) {
+	of := map[uint64]string{}
+	for _, r := range all {
+		if r.Empty {
+			continue
+		}
+		if other := of[r.MemberID]; other != "" {
+			return fmt.Sprintf("%s and %s have data of the same member %x, one of them is a copy", other, r.Host,
+				r.MemberID), ""
+		}
+		of[r.MemberID] = r.Host
+	}
+	return "", ""
+}
+
+func otherName(all []Remains, _ RecoveryWish) (text, about string) {
+	for _, r := range all {
+		if r.Cluster != all[0].Cluster {
+			return fmt.Sprintf("%s is of cluster %q, %s of %q", all[0].Host, all[0].Cluster, r.Host, r.Cluster), ""
+		}
+	}
+	return "", ""
+}
+
+func otherData(all []Remains, _ RecoveryWish) (text, about string) {
+	var id uint64
+	for _, r := range all {
+		switch {
+		case r.Empty:
+		case id == 0:
+			id = r.ClusterID
+		case r.ClusterID != id:
+			return fmt.Sprintf("the data of %s are of the cluster with the ID %x, others of %x", r.Host, r.ClusterID,
+				id), ""
+		}
+	}
+	return "", ""
+}
+
+func factsTooOld(r Remains) string {
+	switch {
+	case r.Age > MaxFactsAge:
+		return fmt.Sprintf("the facts of %s are %s old, the limit is %s", r.Host, r.Age.Round(time.Second), MaxFactsAge)
+	case r.Age < -MaxClockAhead:
+		return fmt.Sprintf("the facts of %s are of a clock that is %s ahead, the limit is %s", r.Host,
+			(-r.Age).Round(time.Second), MaxClockAhead)
+	}
+	return ""
+}
+
+func namedUnknown(all []Remains, w RecoveryWish) (text, about string) {
+	switch {
+	case w.Survivor == "" || named(all, w) >= 0:
+		return "", ""
+	case w.Snapshot:
+		return w.Survivor + " cannot go on with the snapshot, there are no facts of it", ""
+	}
+	return w.Survivor + " cannot be the survivor, there are no facts of it", ""
+}
+
+func namedUnable(all []Remains, w RecoveryWish) (text, about string) {
+	if w.Survivor == "" || w.Snapshot {
+		return "", ""
+	}
+	for _, s := range RankRemains(all) {
+		if s.No != "" && all[s.Place].Host == w.Survivor {
+			return fmt.Sprintf("%s cannot be the survivor, %s", w.Survivor, s.No), ""
+		}
+	}
+	return "", ""
+}
+
+// dataLeft keeps a snapshot from taking the place of what is newer than every snapshot.
+func dataLeft(all []Remains, w RecoveryWish) (text, about string) {
+	if !w.Snapshot || w.Survivor != "" {
+		return "", ""
+	}
+	for _, s := range RankRemains(all) {
+		if r := all[s.Place]; s.No == "" {
+			return fmt.Sprintf("%s has the data of a voter, up to entry %d", r.Host, r.Index), r.Host
+		}
+	}
+	return "", ""
+}
+
+func nobodyAble(all []Remains, w RecoveryWish) (text, about string) {
+	if w.Snapshot || slices.ContainsFunc(RankRemains(all), able) {
+		return "", ""
+	}
+	return "no host has data of a voter, nothing can be brought back from these hosts", ""
+}
+
+// couldComeBack finds a majority among the hosts that are there: they need to be started, and lose nothing.
+func couldComeBack(all []Remains, w RecoveryWish) (text, about string) {
+	voters, there := RecoveryVoters(all), 0
+	for _, r := range all {
+		if slices.ContainsFunc(voters, r.is) {
+			there++
+		}
+	}
+	need := Quorum(len(voters))
+	if len(voters) == 0 || there < need || w.Survivor != "" {
+		return "", ""
+	}
+	return fmt.Sprintf("%d of %d voters have their data, %d are a quorum", there, len(voters), need), ""
+}
+
+func votersUnknown(all []Remains, w RecoveryWish) (text, about string) {
+	if w.Snapshot || len(RecoveryVoters(all)) > 0 {
+		return "", ""
+	}
+	return "no host knows who the voters are", ""
+}
+
+func voterMissing(all []Remains, w RecoveryWish) (text, about string) {
+	var open []string
+	for _, m := range RecoveryMissing(all) {
+		id := strconv.FormatUint(m.ID, 16)
+		if !slices.Contains(w.Gone, m.Name) && !slices.Contains(w.Gone, id) {
+			open = append(open, cmp.Or(m.Name, id))
+		}
+	}
+	if len(open) == 0 {
+		return "", ""
+	}
+	slices.Sort(open) // the order of the list is that of random IDs
+	return "there are no facts of " + strings.Join(open, " and "),
+		strings.Join(slices.Concat(w.Gone, open), ",")
+}
+
+func notTheName(all []Remains, w RecoveryWish) (text, about string) {
+	if w.Cluster == all[0].Cluster {
+		return "", ""
+	}
+	return fmt.Sprintf("the cluster is %q, what was typed is %q", all[0].Cluster, w.Cluster), ""
+}

@@ -1,0 +1,203 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// left is what two of five hosts have left, n1 with the longer log, and what a person says of the others.
+type left struct {
+	all  []Remains
+	wish RecoveryWish
+}
+
+func twoOfFive() left {
+	var list []ListedMember
+	for i := range 5 {
+		name := fmt.Sprintf("n%d", i+1)
+		list = append(list, ListedMember{ID: uint64(i + 1), Name: name, PeerURL: "http://" + name})
+	}
+	l := left{wish: RecoveryWish{Cluster: "demo", Gone: []string{"n3", "n4", "5"}}}
+	for i := range 2 {
+		l.all = append(l.all, Remains{
+			HostID: "id-" + list[i].Name, Host: list[i].Name, Cluster: "demo", PeerURL: list[i].PeerURL,
+			ClusterID: oldCluster, MemberID: list[i].ID, Term: 4, Index: uint64(200 - i), InData: slices.Clone(list),
+		})
+	}
+	return l
+}
+
+// doubted gives for every declared doubt what raises it, and what a person then does to end it.
+func doubted() map[string]struct{ raise, end func(l *left) } {
+	return map[string]struct{ raise, end func(l *left) }{
+		"no facts, or too many": {
+			func(l *left) { l.all = nil }, func(l *left) { l.all = twoOfFive().all },
+		},
+		"a host sees a quorum": {
+			func(l *left) { l.all[1].Quorum = true }, func(l *left) { l.all[1].Quorum = false },
+		},
+		"a host twice": {
+			func(l *left) { l.all = append(l.all, l.all[0]) }, func(l *left) { l.all = l.all[:2] },
+		},
+		"the same data twice": {
+			func(l *left) { l.all[1].MemberID = 1 },
+			func(l *left) { l.all, l.wish.Gone = l.all[:1], append(l.wish.Gone, "n2") },
+		},
+		"another cluster's name": {
+			func(l *left) { l.all[1].Cluster = "other" },
+			func(l *left) { l.all, l.wish.Gone = l.all[:1], append(l.wish.Gone, "n2") },
+		},
+		"another cluster's data": {
+			func(l *left) { l.all[1].ClusterID = thirdOne },
+			func(l *left) { l.all, l.wish.Gone = l.all[:1], append(l.wish.Gone, "n2") },
+		},
+		"too old": {
+			func(l *left) { l.all[0].Age = MaxFactsAge + time.Second }, func(l *left) { l.all[0].Age = MaxFactsAge },
+		},
+		"who was named is not there": {
+			func(l *left) { l.wish.Survivor = "n9" }, func(l *left) { l.wish.Survivor = "n1" },
+		},
+		"who was named cannot": {
+			func(l *left) { l.wish.Survivor, l.all[1].Empty = "n2", true }, func(l *left) { l.wish.Survivor = "" },
+		},
+		"data are left": {
+			func(l *left) { l.wish.Snapshot = true }, func(l *left) { l.wish.Snapshot = false },
+		},
+		"nobody can go on": {
+			func(l *left) { l.all[0].Empty, l.all[1].Empty = true, true },
+			func(l *left) { l.wish.Snapshot, l.wish.Gone = true, []string{"n1", "n2", "n3", "n4", "n5"} },
+		},
+		"a quorum could come back": {
+			func(l *left) {
+				third := l.all[1]
+				third.HostID, third.Host, third.MemberID, third.Index = "id-n3", "n3", 3, 100
+				l.all = append(l.all, third)
+			},
+			func(l *left) { l.wish.Survivor = "n1" },
+		},
+		"the voters are not known": {
+			func(l *left) { l.all[0].InData, l.all[1].InData = nil, nil },
+			func(l *left) { l.all[1].InData = twoOfFive().all[1].InData },
+		},
+		"a voter is missing": {
+			func(l *left) { l.wish.Gone = []string{"n3", "n5"} },
+			func(l *left) { l.wish.Gone = append(l.wish.Gone, "n4") },
+		},
+		"not the name": {
+			func(l *left) { l.wish.Cluster = "demi" }, func(l *left) { l.wish.Cluster = "demo" },
+		},
+	}
+}
+
+func TestEveryDoubtKeepsAPlanFromBeingMadeUntilItIsEnded(t *testing.T) {
+	t.Parallel()
+	table := doubted()
+	for _, d := range recoveryDoubts() {
+		row, ok := table[d.name]
+		if !ok {
+			t.Errorf("no row raises the doubt %q", d.name)
+			continue
+		}
+		delete(table, d.name)
+		l := twoOfFive()
+		row.raise(&l)
+		got := PlanRecovery(l.all, l.wish)
+		if got.Doubt == nil || got.Doubt.Name != d.name || got.Doubt.Text == "" || got.Doubt.Ends == "" {
+			t.Errorf("%s: %+v", d.name, got.Doubt)
+		}
+		row.end(&l)
+		if got := PlanRecovery(l.all, l.wish); got.Doubt != nil {
+			t.Errorf("%s: it was ended, and now: %s", d.name, got.Doubt)
+		}
+	}
+	for name := range table {
+		t.Errorf("there is no doubt %q", name)
+	}
+}
+
+func TestADoubtSaysWhatEndsItWithTheNamesThatAreToBeTyped(t *testing.T) {
+	t.Parallel()
+	l := twoOfFive()
+	l.wish.Gone = []string{"n3"}
+	const missing = "there are no facts of n4 and n5: take them there if the host can be reached, else make sure " +
+		"that it never comes back as it is, and say so: --gone n3,n4,n5"
+	if got := PlanRecovery(l.all, l.wish); got.Doubt.String() != missing {
+		t.Errorf("%s", got.Doubt)
+	}
+	l.wish.Snapshot = true
+	const data = "n1 has the data of a voter, up to entry 200: plan without --from-snapshot, and less is lost; if " +
+		"these data are no use, name who is to go on with the snapshot: --survivor n1"
+	if got := PlanRecovery(l.all, l.wish); got.Doubt.String() != data {
+		t.Errorf("%s", got.Doubt)
+	}
+}
+
+func TestWhoGoesOnAloneIsTheMostAdvancedOrWhoWasNamed(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		change func(l *left)
+		want   string
+	}{
+		"the longer log":  {func(*left) {}, "n1"},
+		"the newer term":  {func(l *left) { l.all[1].Term = 5 }, "n2"},
+		"the commit":      {func(l *left) { l.all[1].Index, l.all[1].Commit = 200, 7 }, "n2"},
+		"the name":        {func(l *left) { l.all[1].Index = 200 }, "n1"},
+		"a learner never": {func(l *left) { l.all[0].InData[0].Learner = true }, "n2"},
+		"who was removed never": {func(l *left) {
+			l.all[0].InData = l.all[0].InData[1:] // and has the longest log, as nobody else was left to write one
+		}, "n2"},
+		"named": {func(l *left) { l.wish.Survivor = "n2" }, "n2"},
+		"an empty one, with a snapshot": {func(l *left) {
+			l.all[1].Empty, l.all[0].InData[0].Learner = true, true
+			l.wish.Snapshot, l.wish.Gone = true, append(l.wish.Gone, "n2")
+		}, "n2"},
+		"who is named, with a snapshot": {func(l *left) { l.wish.Snapshot, l.wish.Survivor = true, "n2" }, "n2"},
+	} {
+		l := twoOfFive()
+		c.change(&l)
+		if got := PlanRecovery(l.all, l.wish); got.Doubt != nil || l.all[got.Survivor].Host != c.want {
+			t.Errorf("%s: %+v", what, got)
+		}
+	}
+}
+
+func TestAPlanIsRefusedForEveryDeclaredReason(t *testing.T) {
+	t.Parallel()
+	table := map[string]func(p *PlanShown){
+		"another cluster's plan":  func(p *PlanShown) { p.Now.Cluster = "other" },
+		"no part of it":           func(p *PlanShown) { p.Own = nil },
+		"a quorum is seen":        func(p *PlanShown) { p.Now.Quorum = true },
+		"too old":                 func(p *PlanShown) { p.Age = MaxPlanAge + time.Second },
+		"another host":            func(p *PlanShown) { p.Now.HostID = "id-n9" },
+		"another cluster's facts": func(p *PlanShown) { p.Own.Cluster = "other" },
+		"other data":              func(p *PlanShown) { p.Now.MemberID = 9 },
+		"another last entry":      func(p *PlanShown) { p.Now.Index++ },
+	}
+	shown := func() PlanShown {
+		l := twoOfFive()
+		return PlanShown{Cluster: "demo", Age: time.Hour, Own: &l.all[0], Now: twoOfFive().all[0]}
+	}
+	if text := PlanRefused(shown()); text != "" {
+		t.Errorf("it is refused: %s", text)
+	}
+	for _, r := range planRefusals() {
+		change := table[r.name]
+		if change == nil {
+			t.Errorf("no row is refused because of: %s", r.name)
+			continue
+		}
+		p := shown()
+		change(&p)
+		if text := r.of(p); text == "" || PlanRefused(p) != text {
+			t.Errorf("%s: %q, and in all %q", r.name, text, PlanRefused(p))
+		}
+	}
+	if len(table) != len(planRefusals()) {
+		t.Errorf("%d rows for %d reasons", len(table), len(planRefusals()))
+	}
+}

@@ -1,0 +1,80 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"time"
+)
+
+// MaxPlanAge is how long after it was made a plan is obeyed.
+const MaxPlanAge = 24 * time.Hour
+
+// PlanShown is a plan as it is shown to a host that is to obey it.
+type PlanShown struct {
+	Cluster string        // its name
+	Age     time.Duration // negative where this host's clock is behind
+	Own     *Remains      // what it was made of, of this host; nil for nothing
+	Now     Remains       // what this host has in this moment
+}
+
+// PlanRefused tells why this host does not obey a plan, or nothing.
+func PlanRefused(p PlanShown) string {
+	for _, r := range planRefusals() {
+		if text := r.of(p); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// planRefusal declares one reason. What ends it is for all the same: the facts taken anew, and another plan.
+type planRefusal struct {
+	name string
+	of   func(p PlanShown) string
+}
+
+// planRefusals declares them, in the order in which they are told: each may rely on those before it.
+func planRefusals() []planRefusal {
+	return []planRefusal{
+		{"another cluster's plan", func(p PlanShown) string {
+			return unless(p.Now.Cluster == p.Cluster, "it is for cluster %q, this host is of %q", p.Cluster,
+				p.Now.Cluster)
+		}},
+		{"no part of it", func(p PlanShown) string {
+			return unless(p.Own != nil, "it was made without facts of %s", p.Now.Host)
+		}},
+		{"a quorum is seen", func(p PlanShown) string {
+			return unless(!p.Now.Quorum, "%s sees a quorum: nothing is to be recovered", p.Now.Host)
+		}},
+		{"too old", func(p PlanShown) string {
+			return unless(p.Age <= MaxPlanAge && p.Age >= -MaxClockAhead, "it was made %s ago, the limit is %s",
+				p.Age.Round(time.Second), MaxPlanAge)
+		}},
+		{"another host", func(p PlanShown) string {
+			return unless(p.Own.HostID == p.Now.HostID, "the facts are of %s (%s), this host is %s (%s)", p.Own.Host,
+				p.Own.HostID, p.Now.Host, p.Now.HostID)
+		}},
+		{"another cluster's facts", func(p PlanShown) string {
+			return unless(p.Own.Cluster == p.Now.Cluster, "the facts are of cluster %q, this host is of %q",
+				p.Own.Cluster, p.Now.Cluster)
+		}},
+		{"other data", func(p PlanShown) string {
+			same := p.Own.Empty == p.Now.Empty && p.Own.ClusterID == p.Now.ClusterID && p.Own.MemberID == p.Now.MemberID
+			return unless(same, "the data directory is not the one that the facts tell of")
+		}},
+		{"another last entry", func(p PlanShown) string {
+			return unless(p.Own.Term == p.Now.Term && p.Own.Index == p.Now.Index,
+				"the last log entry is %d of term %d, in the facts it is %d of term %d", p.Now.Index, p.Now.Term,
+				p.Own.Index, p.Own.Term)
+		}},
+	}
+}
+
+func unless(holds bool, format string, args ...any) string {
+	if holds {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}

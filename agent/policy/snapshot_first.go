@@ -1,0 +1,65 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// freshFor is how old a snapshot may be when a rollout to another etcd version begins.
+const freshFor = time.Hour
+
+// snapshotFirst tells that a rollout to another version of etcd waits for a snapshot: of a database that a newer etcd
+// has changed nothing else leads back. It waits until there is one, or a person starts it without. What mends the
+// cluster never waits for one.
+func snapshotFirst(v View) (string, bool) {
+	r := v.Rollout
+	switch {
+	case r == nil || !r.Runs || r.Upgrade == "" || r.Bare || len(r.Waiting) == 0 || !v.Backup.Stored:
+		return "", false
+	case v.Backup.Saved && v.Backup.Age.Abs() <= freshFor+r.Began:
+		return "", false
+	}
+	next := "the next host"
+	for _, h := range v.Hosts {
+		if h.ID == RolloutNext(v, r.Waiting) {
+			next = cmp.Or(h.Name, h.ID)
+		}
+	}
+	before := fmt.Sprintf("before etcd on %s becomes %s", next, r.Upgrade)
+	from, why := v.backupSource()
+	if why != "" {
+		return fmt.Sprintf("nobody can take a snapshot %s: %s", before, why), true
+	}
+	taker, _ := v.hostOf(from)
+	if f := v.Backup.Failed; f != nil {
+		return fmt.Sprintf("no snapshot was saved %s, on %s: %s; %s tries again in %s", before, f.Host, f.Text,
+			taker.Name, max(0, v.Backup.retry()).Round(time.Minute)), true
+	}
+	return fmt.Sprintf("%s takes a snapshot %s", taker.Name, before), true
+}
+
+func waitsForSnapshot(v View) bool {
+	_, waits := snapshotFirst(v)
+	return waits
+}
+
+// RemovalWants tells a person who asks for a voter to be removed that is well that no snapshot is of late. What is
+// sick or lost goes without one, as that mends the cluster, and so does a learner.
+func RemovalWants(v View, r Removal) (Reason, bool) {
+	m, _ := v.memberByID(r.MemberID)
+	h, _ := v.hostOf(m)
+	fresh := v.Backup.Saved && v.Backup.Age.Abs() <= freshFor
+	if !v.Backup.Stored || fresh || !r.Live || !m.Live || m.Learner || sick(h.Health) {
+		return Reason{}, false
+	}
+	text := "there is no snapshot yet"
+	if v.Backup.Saved {
+		text = fmt.Sprintf("the newest snapshot is %s old, and it should be no older than %s",
+			v.Backup.Age.Round(time.Minute), freshFor)
+	}
+	return Reason{SnapshotFirst, text}, true
+}

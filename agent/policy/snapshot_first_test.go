@@ -1,0 +1,125 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// upgrading is the cluster of backedUp, as n4 sees it, when a rollout to another etcd is about to come to n4 itself.
+// The last snapshot is of five hours ago.
+func upgrading() View {
+	v := backedUp()
+	v.Looked, v.Self.ID, v.Backup.Stored, v.Backup.Age = true, v.Hosts[3].ID, true, 5*time.Hour
+	v.Op, v.Asked = nil, nil
+	v.Rollout = &Rollout{
+		ID: "r", Work: WorkRestart, Runs: true, Waiting: []string{v.Self.ID}, Due: true, Upgrade: "3.7.3",
+		Began: time.Minute,
+	}
+	return v
+}
+
+func TestARolloutToAnotherEtcdWaitsForASnapshot(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*View)
+		waits  string
+		take   bool
+	}{
+		"an old one":        {func(*View) {}, "n4 takes a snapshot before etcd on n4 becomes 3.7.3", true},
+		"none at all":       {func(v *View) { v.Backup.Saved = false }, "n4 takes a snapshot", true},
+		"without schedule":  {func(v *View) { v.Backup.Every = 0 }, "n4 takes a snapshot", true},
+		"out of its window": {func(v *View) { v.Backup.Open = false }, "n4 takes a snapshot", true},
+		"one of just now":   {func(v *View) { v.Backup.Age = 10 * time.Second }, "", false},
+		"one of an hour before it began": {func(v *View) {
+			v.Backup.Age, v.Rollout.Began = 5*time.Hour, 4*time.Hour
+		}, "", false},
+		"for something else": {func(v *View) { v.Rollout.Upgrade = "" }, "", false},
+		"without one":        {func(v *View) { v.Rollout.Bare = true }, "", false},
+		"no place for any":   {func(v *View) { v.Backup.Stored, v.Backup.Every = false, 0 }, "", false},
+		"paused":             {func(v *View) { v.Rollout.Runs = false }, "", false},
+		"failed just now": {func(v *View) {
+			v.Backup.Failed = &BackupFailure{Host: "n4", Text: "no space", Age: time.Minute}
+		}, "no snapshot was saved before etcd on n4 becomes 3.7.3, on n4: no space; n4 tries again in 9m0s", false},
+		"failed a while ago, without schedule": {func(v *View) {
+			v.Backup.Every, v.Backup.Failed = 0, &BackupFailure{Host: "n4", Age: time.Hour}
+		}, "no snapshot was saved", true},
+		"nobody can": {func(v *View) {
+			for i := range v.Hosts {
+				v.Hosts[i].Manage = v.Hosts[i].ID == v.Self.ID
+			}
+			v.Cluster.Members[3].Live = false
+		}, "nobody can take a snapshot before", false},
+		"no place there": {func(v *View) {
+			v.Hosts[3].Stores = false
+		}, "n3 takes a snapshot before etcd on n4 becomes 3.7.3", false},
+		"no place but here": {func(v *View) {
+			for i := range v.Hosts {
+				v.Hosts[i].Stores = false
+			}
+		}, "nobody can take a snapshot before etcd on n4 becomes 3.7.3: no host that could has mode manage and says " +
+			"that backup.store is set there", false},
+	} {
+		v := upgrading()
+		c.change(&v)
+		text, waits := snapshotFirst(v)
+		if waits != (c.waits != "") || !strings.HasPrefix(text, c.waits) {
+			t.Errorf("%s: %q, want %q", name, text, c.waits)
+		}
+		if turn := turnIn(v); waits && turn != RequestStays || !waits && v.Rollout.Runs && turn != RequestTurn {
+			t.Errorf("%s: the turn is %v", name, turn)
+		}
+		if note := noteBackup(v); note.Take != c.take {
+			t.Errorf("%s: %+v, want %t", name, note, c.take)
+		}
+	}
+}
+
+func TestAVoterThatIsWellIsRemovedAfterASnapshotAlone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*View, *Removal)
+		want   string
+	}{
+		"well":                        {func(*View, *Removal) {}, "the newest snapshot is 5h0m0s old"},
+		"none at all":                 {func(v *View, _ *Removal) { v.Backup.Saved = false }, "there is no snapshot"},
+		"one of just now":             {func(v *View, _ *Removal) { v.Backup.Age = time.Minute }, ""},
+		"no place for any":            {func(v *View, _ *Removal) { v.Backup.Stored = false }, ""},
+		"sick":                        {func(v *View, _ *Removal) { v.Hosts[1].Health = health.Slow }, ""},
+		"lost":                        {func(v *View, _ *Removal) { v.Cluster.Members[1].Live = false }, ""},
+		"not asked as one that lives": {func(_ *View, r *Removal) { r.Live = false }, ""},
+		"a learner":                   {func(v *View, r *Removal) { r.MemberID = v.Cluster.Members[3].ID }, ""},
+	} {
+		v := upgrading()
+		r := Removal{MemberID: v.Cluster.Members[1].ID, Live: true}
+		c.change(&v, &r)
+		if got, wants := RemovalWants(v, r); wants != (c.want != "") || !strings.HasPrefix(got.Text, c.want) {
+			t.Errorf("%s: %+v, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestWhatARolloutWaitsForIsTheReasonThatIsTold(t *testing.T) {
+	t.Parallel()
+	told := func(v View) bool {
+		for _, r := range Decide(v).Reasons {
+			if r.Code == SnapshotFirst {
+				return true
+			}
+		}
+		return false
+	}
+	v := upgrading()
+	if !told(v) {
+		t.Errorf("%+v", Decide(v).Reasons)
+	}
+	v.Backup.Age = 0
+	if told(v) {
+		t.Errorf("with one of just now: %+v", Decide(v).Reasons)
+	}
+}

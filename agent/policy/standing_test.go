@@ -1,0 +1,50 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import "testing"
+
+func TestARequestIsOverByAPersonsWordOrByTheRebootThatItWasFor(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		s                                    Standing
+		done, tooLate, untouched, outlasting bool
+	}{
+		"it waits for its turn": {s: Standing{Work: WorkReboot}, untouched: true, outlasting: true},
+		"the machine reboots before that": {
+			s: Standing{Work: WorkReboot, OtherBoot: true}, untouched: true, outlasting: true,
+		},
+		"a restart waits":                   {s: Standing{Work: WorkRestart}, untouched: true},
+		"a command waits":                   {s: Standing{Work: WorkCommand}, untouched: true},
+		"maintenance waits":                 {s: Standing{Work: WorkMaintenance}, untouched: true, outlasting: true},
+		"its operation has begun":           {s: Standing{Work: WorkReboot, Begun: true}, outlasting: true},
+		"etcd was stopped for what is gone": {s: Standing{Work: WorkRestart, Stopped: true}},
+		"the machine has rebooted": {
+			s: Standing{Work: WorkReboot, Begun: true, OtherBoot: true}, done: true, outlasting: true,
+		},
+		"it has rebooted in the middle of a restart": {s: Standing{Work: WorkRestart, Begun: true, OtherBoot: true}},
+		"it has rebooted in the middle of a command": {s: Standing{Work: WorkCommand, Begun: true, OtherBoot: true}},
+		"it has rebooted in the middle of maintenance": {
+			s: Standing{Work: WorkMaintenance, Begun: true, OtherBoot: true}, outlasting: true,
+		},
+		"a person has said so": {s: Standing{Work: WorkMaintenance, Begun: true, Said: true}, done: true},
+		"somebody else was to reboot the machine, and has before its turn": {
+			s:       Standing{Work: WorkReboot, External: true, OtherBoot: true},
+			tooLate: true, untouched: true, outlasting: true,
+		},
+		"somebody else has, in its turn": {
+			s: Standing{Work: WorkReboot, External: true, Begun: true, OtherBoot: true}, done: true, outlasting: true,
+		},
+	} {
+		if c.s.Done() != c.done || c.s.TooLate() != c.tooLate || c.s.Untouched() != c.untouched ||
+			c.s.OutlastsReboot() != c.outlasting {
+			t.Errorf("%s: done %t, too late %t, untouched %t, outlasts a reboot %t", what, c.s.Done(), c.s.TooLate(),
+				c.s.Untouched(), c.s.OutlastsReboot())
+		}
+		if a := c.s.Asked(); a.Over != (c.done || c.tooLate) || a.workOver() != c.done || a.Ended != c.s.Said ||
+			a.Unbegun == c.s.Begun {
+			t.Errorf("%s: the policy sees %+v", what, a)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// progressOf gives the count that a reason tells of; nil where it tells of none. One that quotes the verdict has the
+// verdict's.
+func progressOf(r *round.Round, reason policy.Reason) *control.Progress {
+	if c, counted := policy.Progress(r.View, reason.Code); counted {
+		return &control.Progress{Now: c.Now, Goal: c.Goal, Unit: string(c.Unit)}
+	}
+	switch f := r.Verdict.Figures; {
+	case reason.Code == policy.Recovering && r.Copy.Runs && r.Copy.All > 0:
+		return BytesOf(r.Copy.Done, r.Copy.All)
+	case reason.Text != r.Verdict.Text:
+	case f.QualifyNeed > 0:
+		return &control.Progress{Now: float64(f.QualifyDone), Goal: float64(f.QualifyNeed), Unit: control.UnitWrites}
+	case f.GatherNeed > 0:
+		return &control.Progress{Now: float64(f.GatherDone), Goal: float64(f.GatherNeed), Unit: control.UnitSamples}
+	}
+	return nil
+}
+
+// BytesOf is the progress of something that copies or reads bytes.
+func BytesOf(done, all int64) *control.Progress {
+	return &control.Progress{Now: float64(done), Goal: float64(all), Unit: control.UnitBytes}
+}

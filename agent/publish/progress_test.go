@@ -1,0 +1,71 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/recovery"
+	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
+)
+
+func TestAReasonThatQuotesTheVerdictHasItsCount(t *testing.T) {
+	t.Parallel()
+	limits := health.DefaultThresholds()
+	for name, c := range map[string]struct {
+		member  bool
+		samples int
+		want    control.Progress
+	}{
+		"a first verdict": {true, 3, control.Progress{
+			Now: 3, Goal: float64(limits.Window), Unit: control.UnitSamples,
+		}},
+		"a qualifying run": {false, 6, control.Progress{
+			Now: 5, Goal: float64(limits.QualifySamples), Unit: control.UnitWrites,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			judge, err := health.New(limits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			look := health.Input{Now: time.Hour, Member: c.member, Disk: health.DiskReading{
+				Alive: true, Free: 99 << 30, Total: 100 << 30,
+			}}
+			verdict, _ := judge.Observe(look)
+			for range c.samples {
+				look.Now += time.Second
+				look.Disk.Samples = []health.Sample{{Lane: health.LaneWAL, End: look.Now, Latency: time.Millisecond}}
+				verdict, _ = judge.Observe(look)
+			}
+			r := &round.Round{Verdict: verdict}
+			got := progressOf(r, policy.Reason{Code: policy.NotQualified, Text: verdict.Text})
+			if got == nil || *got != c.want {
+				t.Errorf("%s: %+v, not %+v", verdict.Text, got, c.want)
+			}
+			if got := progressOf(r, policy.Reason{Code: policy.VoterNotLive, Text: "n2 is down"}); got != nil {
+				t.Errorf("a reason of another kind has %+v", got)
+			}
+		})
+	}
+}
+
+func TestTheCopyOfASurvivorHasItsBytes(t *testing.T) {
+	t.Parallel()
+	r := &round.Round{Copy: recovery.Copy{Runs: true, Done: 3, All: 7}}
+	reason := policy.Reason{Code: policy.Recovering}
+	want := control.Progress{Now: 3, Goal: 7, Unit: control.UnitBytes}
+	if got := progressOf(r, reason); got == nil || *got != want {
+		t.Errorf("%+v", got)
+	}
+	r.Copy.Runs = false
+	if got := progressOf(r, reason); got != nil {
+		t.Errorf("a copy that has ended: %+v", got)
+	}
+}

@@ -1,0 +1,39 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"github.com/quorumd/quorumd/agent/forward"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// Voters gives the list of voters for the forwarder of this host, as the cluster is. ok is false while there is none
+// that says where anybody could go: also without a quorum, and when the loop has shown nothing for longer than a few
+// turns take. Who has the last list then sees it age.
+func (p *Publisher) Voters() (l forward.List, ok bool) {
+	r, timing := p.current.Load(), p.opt.Config.Timing
+	if r == nil || p.opt.Now()-r.At > round.Blink*(timing.Interval+timing.CallTimeout) {
+		return l, false
+	}
+	all, ok := policy.Forwards(r.View)
+	if !ok {
+		return l, false
+	}
+	l = forward.List{Cluster: record.MemberID(r.View.Cluster.ID).String(), Revision: r.Revision}
+	used := false
+	for _, f := range all {
+		member, _ := r.Membership.ByID(f.Member)
+		address := forward.Address(member.ClientURLs)
+		if address == "" { // it has not started yet
+			continue
+		}
+		l.Voters = append(l.Voters, forward.Voter{
+			Member: record.MemberID(f.Member).String(), Name: f.Name, Address: address, Use: f.Use, Why: f.Why,
+		})
+		used = used || f.Use
+	}
+	return l, used
+}

@@ -1,0 +1,95 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// quietFleet is one in which nothing is going on.
+func quietFleet(t *testing.T) *fleet {
+	t.Helper()
+	f := newFleet(t, 0, usualPace())
+	f.until(10*time.Minute, "all is quiet", func() bool {
+		for _, name := range []string{"v1", "v2", "v3"} {
+			if r := f.hosts[name].agent.told.Current(); r == nil || !r.Decision.Quiet {
+				return false
+			}
+		}
+		return true
+	})
+	return f
+}
+
+func TestWhileAllIsQuietTheMembersAreAskedInEverySecondTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := quietFleet(t)
+		defer f.close()
+		a := f.hosts["v2"].agent
+		var turns, asked int
+		var last uint64
+		for began := time.Now(); time.Since(began) < time.Minute; f.pass(100 * time.Millisecond) {
+			r := a.told.Current()
+			if r.Number == last {
+				continue
+			}
+			last = r.Number
+			turns++
+			if r.Looked() {
+				asked++
+			}
+			if r.HostsAt != r.At || !r.Listed {
+				t.Errorf("turn %d has not read the records", r.Number)
+			}
+			if age := r.At - r.StatusesAt; age > (policy.QuietTurns-1)*a.opt.Config.Timing.Interval+time.Second {
+				t.Errorf("in turn %d the members were asked %s ago", r.Number, age)
+			}
+		}
+		if turns < 25 || asked < turns/policy.QuietTurns-1 || asked > turns/policy.QuietTurns+1 {
+			t.Errorf("in %d turns the members were asked %d times", turns, asked)
+		}
+	})
+}
+
+func TestAVoterThatFallsSilentWhileAllIsQuietIsSeenATurnLaterAtMost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := quietFleet(t)
+		defer f.close()
+		interval := f.hosts["v1"].agent.opt.Config.Timing.Interval
+		f.lose("v3")
+		f.until(policy.QuietTurns*interval+time.Second, "v1 and v2 say so", func() bool {
+			return f.told("v1", policy.VoterNotLive) && f.told("v2", policy.VoterNotLive)
+		})
+		f.pass(interval)
+		if r := f.hosts["v1"].agent.told.Current(); r.Decision.Quiet || !r.Looked() {
+			t.Errorf("while a voter is silent it is quiet: %v, and has looked: %v", r.Decision.Quiet, r.Looked())
+		}
+	})
+}
+
+func TestATurnThatFindsAnOperationAsksTheMembersAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := quietFleet(t)
+		defer f.close()
+		f.ask("v1")
+		found := false
+		for began := time.Now(); !found && time.Since(began) < time.Minute; f.pass(10 * time.Millisecond) {
+			r := f.hosts["v2"].agent.told.Current()
+			if !r.Decision.Quiet && !r.Looked() {
+				t.Fatalf("turn %d is not quiet, and goes by what the members said %s ago", r.Number, r.At-r.StatusesAt)
+			}
+			found = r.Op != nil
+		}
+		if !found {
+			t.Error("the operation was never seen")
+		}
+	})
+}

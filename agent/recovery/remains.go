@@ -1,0 +1,35 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recovery
+
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// remainsOf says what facts tell as the policy asks for it, at that moment.
+func remainsOf(all []Facts, at time.Time) []policy.Remains {
+	out := make([]policy.Remains, 0, len(all))
+	for _, f := range all {
+		out = append(out, f.remains(at))
+	}
+	return out
+}
+
+func (f Facts) remains(at time.Time) policy.Remains {
+	return policy.Remains{
+		HostID: f.HostID, Host: f.Host, Cluster: f.Cluster, PeerURL: f.PeerURL, Age: at.Sub(f.Taken), Quorum: f.Quorum,
+		Empty: f.Log.Empty, ClusterID: uint64(f.Log.Cluster), MemberID: uint64(f.Log.Member), Term: f.Log.Term,
+		Index: f.Log.Index, Commit: f.Log.Commit, InData: listed(f.Log.Members), LastSeen: listed(f.Members),
+	}
+}
+
+func listed(all []Member) []policy.ListedMember {
+	var out []policy.ListedMember
+	for _, m := range all {
+		out = append(out, policy.ListedMember{ID: uint64(m.ID), Name: m.Name, PeerURL: m.PeerURL, Learner: m.Learner})
+	}
+	return out
+}

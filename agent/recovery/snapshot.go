@@ -1,0 +1,66 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recovery
+
+import (
+	"encoding/hex"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/database"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// Snapshot is what a cluster is made of when no host is left whose data could go on.
+type Snapshot struct {
+	Name    string          `json:"name,omitempty"` // in the store that the configuration of the host names; or
+	File    string          `json:"file,omitempty"` // its path on that host
+	Taken   time.Time       `json:"takenAt,omitzero"`
+	Cluster record.MemberID `json:"clusterID,omitzero"` // of which it was taken; 0 when that is not known
+
+	database.Contents
+
+	Size   int64           `json:"size"`     // of the database with its checksum, in bytes
+	SHA256 string          `json:"sha256"`   // of what is stored under that name, or of the file
+	Member record.MemberID `json:"memberID"` // that the only member of the new cluster gets
+}
+
+// String gives the name or the path.
+func (s Snapshot) String() string {
+	if s.File != "" {
+		return s.File
+	}
+	return s.Name
+}
+
+// maxPath bounds a path, in bytes, as the kernel does.
+const maxPath = 4096
+
+func (s Snapshot) check() error {
+	sum, err := hex.DecodeString(s.SHA256)
+	switch {
+	case (s.Name == "") == (s.File == ""), len(s.Name) > maxPath, len(s.File) > maxPath:
+		return errors.New("it names no snapshot, or two")
+	case s.File != "" && !filepath.IsAbs(s.File):
+		return errors.New("the path of its snapshot does not begin at the root")
+	case err != nil || len(sum) != 32 || s.Size <= database.SumBytes || s.Revision <= 0 || s.Member == 0:
+		return errors.New("its snapshot is none")
+	}
+	return nil
+}
+
+// before gives the ID of the cluster in whose place the one that is made of a snapshot goes on: that of the data that
+// the hosts have, or remember, else that of the snapshot; 0 when nobody knows.
+func (s Snapshot) before(all []Facts) record.MemberID {
+	if id := clusterOf(all); id != 0 {
+		return id
+	}
+	for _, f := range all {
+		if f.Known != 0 {
+			return f.Known
+		}
+	}
+	return s.Cluster
+}

@@ -1,0 +1,141 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/recovery"
+)
+
+// rescue is how a cluster is brought back that has lost its majority: what people have and do. It is over when a
+// cluster serves and no host has a plan to carry out.
+type rescue struct {
+	lost    bool // the majority is, and the rescue is not over
+	since   time.Duration
+	asked   time.Duration // when the facts were last asked for
+	facts   map[int]recovery.Facts
+	plan    *recovery.Plan
+	applied map[int]bool
+	refused int
+	plans   int
+}
+
+// loseMajority takes so many voters away that no quorum is left: the disks of some, and, if one is late, that one for
+// so long that people take it for gone. There are never enough old data again for the old cluster to go on beside a new
+// one; with the late one there are enough until the survivor has parted with its own. It tells whether it has.
+func (w *world) loseMajority(late bool) bool {
+	e := w.etcd
+	voters := e.voters()
+	n := len(voters)
+	op := w.promises.currentOp()
+	if n < 3 || n%2 == 0 || !e.leads() || w.rescue.lost || len(w.etcds) > 1 || op != nil && op.Kind != policy.KindJoin {
+		return false
+	}
+	shift := int(w.draw(70) % uint64(n))
+	voters = slices.Concat(voters[shift:], voters[:shift])
+	slices.SortStableFunc(voters, func(a, b *member) int { return boolOrder(a.host.gone, b.host.gone) })
+	keep := policy.Quorum(n) - 1
+	for _, m := range voters[:keep] {
+		if m.host.gone || !m.follows {
+			return false
+		}
+	}
+	w.counts.Lost++
+	w.rescue = rescue{lost: true, since: w.now()}
+	w.happen(nil, happenedFault, 70, "the majority is lost")
+	away := voters[keep:]
+	for i, m := range away {
+		h := m.host
+		h.losePower()
+		back := between(w.draw(71, uint64(h.index)), 2*time.Minute, 4*time.Hour)
+		if i > 0 || !late || h.gone {
+			h.loseDisk(chance(w.draw(72, uint64(h.index)), 50))
+		}
+		w.after(back, laneFaults, h.powerUp)
+	}
+	w.after(between(w.draw(73), time.Minute, 30*time.Minute), laneFaults, w.rescueOn)
+	return true
+}
+
+// disaster loses the majority, as soon as it can be lost so that something is left.
+func (w *world) disaster() {
+	if !w.healed && !w.loseMajority(w.plan.Late) {
+		w.after(2*time.Minute, laneFaults, w.disaster)
+	}
+}
+
+// boolOrder puts what does not hold first.
+func boolOrder(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// loseDisk leaves a host that has no power with a new disk, and perhaps with a new system too.
+func (h *host) loseDisk(system bool) {
+	h.world.happen(h, happenedFault, 72, "its disk is lost, its system too: %v", system)
+	h.data.cluster, h.data.member, h.data.remains = 0, 0, false
+	h.copy = nil
+	if system {
+		h.files.lose()
+		h.unit.env, h.unit.stoppedBy, h.handsOn = nil, "", false
+	}
+}
+
+// etcd gives the cluster of which a host's data are; the one that serves, if they are of none.
+func (h *host) etcd() *etcd {
+	for _, e := range h.world.etcds {
+		if e.clusterID != 0 && e.clusterID == h.data.cluster {
+			return e
+		}
+	}
+	return h.world.etcd
+}
+
+// settle lets the members of every cluster notice what has changed around them.
+func (w *world) settle() {
+	for _, e := range w.etcds {
+		e.settle()
+	}
+}
+
+// goesOn makes the cluster that goes on in the place of another one: its only member is that of the survivor.
+func (w *world) goesOn(h *host, work recovery.Work) {
+	old := h.etcd()
+	e := &etcd{
+		w: w, clusterID: uint64(work.Cluster), removed: map[uint64]*member{}, store: old.store.Restored(1 << 30),
+		holder: old.holder, index: old.index, term: old.term, head: old.head, headAt: w.now(), changed: w.now(),
+		nextID: old.nextID, from: old, based: h.copy.index,
+	}
+	m := &member{
+		etcd: e, id: uint64(work.Member), host: h, name: h.name, applied: h.copy.index, at: w.now(), downAt: w.now(),
+		rate: w.plan.LearnerRate,
+	}
+	e.members = []*member{m}
+	w.etcds = append(w.etcds, e)
+	for _, id := range e.store.Leases() {
+		w.after(e.store.Lease(id).TTL, laneEtcd, func() { e.expire(id) })
+	}
+}
+
+// serves is told when a member of a cluster is ready. The first of a new one makes it the cluster.
+func (w *world) serves(e *etcd) {
+	if e == w.etcd || slices.Index(w.etcds, e) < slices.Index(w.etcds, w.etcd) {
+		return
+	}
+	w.promises.lostWrites(e)
+	w.etcd = e
+	w.counts.WentOn++
+	w.promises.decoded, w.promises.decodedAt = nil, 0
+	w.promises.hostsChanged = w.now()
+	w.happen(nil, happenedEtcd, 70, "etcd: cluster %x goes on", e.clusterID)
+	w.promises.afterEffect()
+}

@@ -1,0 +1,124 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent"
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/systemd"
+)
+
+// recoveryMistakes are mistakes in a cluster that has lost its majority.
+func recoveryMistakes() []Mistake {
+	loses := func(late bool, then func(w *world, h *host)) func(w *world) {
+		return func(w *world) {
+			w.loseMajority(late)
+			for i := range 10 {
+				w.after(time.Duration(3+3*i)*time.Minute, laneFaults, func() { w.onSurvivor(then) })
+			}
+		}
+	}
+	return []Mistake{
+		{
+			Name: "the recovered cluster tells nobody in whose place it goes on", Promise: "liveness",
+			trouble: loses(true, nil),
+			parts: func(p *process, opt *agent.Options) {
+				opt.Etcd = &discreet{opt.Etcd, p.host.world.keys.Recovered()}
+			},
+		},
+		{
+			Name: "an agent forgets its plan when it is killed", Promise: "P4", Says: "while a plan is in force",
+			trouble: loses(false, func(w *world, h *host) {
+				h.kill()
+				w.after(time.Second, laneFaults, h.agentBack)
+			}),
+			parts: func(_ *process, opt *agent.Options) { opt.Files = oblivious{opt.Files} },
+		},
+		{
+			Name: "nothing holds an etcd back at a boot", Promise: "P4", Says: "comes up again",
+			trouble: loses(false, func(w *world, h *host) {
+				h.losePower()
+				w.after(10*time.Second, laneFaults, h.powerUp)
+			}),
+			parts: func(_ *process, opt *agent.Options) { opt.Files = unheld{opt.Files} },
+		},
+		{
+			Name: "an etcd that runs is taken for one that is down", Promise: "P3", Says: "that an etcd has open",
+			trouble: loses(false, nil),
+			parts: func(p *process, opt *agent.Options) {
+				opt.Unit = &blindUnit{opt.Unit, func() bool {
+					p.host.world.mu.Lock()
+					defer p.host.world.mu.Unlock()
+					return p.host.planInForce() != nil
+				}}
+			},
+		},
+	}
+}
+
+// onSurvivor does something to the host that is to go on alone, if there is one.
+func (w *world) onSurvivor(do func(w *world, h *host)) {
+	i := slices.IndexFunc(w.hosts, func(h *host) bool {
+		k := h.planInForce()
+		return k != nil && k.Alone && h.powered
+	})
+	if i >= 0 && do != nil {
+		do(w, w.hosts[i])
+	}
+}
+
+// discreet takes a record for written that it does not write.
+type discreet struct {
+	agent.Etcd
+	key string
+}
+
+func (d *discreet) Txn(ctx context.Context, conds []clientv3.Cmp, ops ...clientv3.Op) (*clientv3.TxnResponse, error) {
+	if slices.ContainsFunc(ops, func(op clientv3.Op) bool { return string(op.KeyBytes()) == d.key }) {
+		return &clientv3.TxnResponse{Succeeded: true}, nil
+	}
+	return d.Etcd.Txn(ctx, conds, ops...)
+}
+
+// oblivious finds no plan that an agent before it has noted.
+type oblivious struct{ local.Files }
+
+func (o oblivious) Read(path string) ([]byte, error) {
+	if strings.HasSuffix(path, "/recovery.json") {
+		return nil, fs.ErrNotExist
+	}
+	return o.Files.Read(path)
+}
+
+// unheld does not write what holds an etcd back.
+type unheld struct{ local.Files }
+
+func (u unheld) Write(path string, data []byte, durable bool) error {
+	if path == holdFile {
+		return nil
+	}
+	return u.Files.Write(path, data, durable)
+}
+
+// blindUnit shows an etcd that runs as one that was stopped.
+type blindUnit struct {
+	agent.Unit
+	when func() bool
+}
+
+func (b *blindUnit) Status(ctx context.Context) (systemd.Status, error) {
+	s, err := b.Unit.Status(ctx)
+	if b.when() {
+		s.State = systemd.Inactive
+	}
+	return s, err
+}

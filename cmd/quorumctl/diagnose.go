@@ -1,0 +1,257 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/cmd/quorumctl/diagnose"
+)
+
+func (a *app) diagnoseCommand() *cobra.Command {
+	var out, file string
+	cmd := &cobra.Command{
+		Use:     "diagnose",
+		GroupID: groupInspect,
+		Short:   "Pack what helps others to see what is wrong here into one file",
+		Long: "Pack what quorumd, etcd, systemd and the kernel say of this host, and what the other hosts have\n" +
+			"published, into one compressed archive. Secrets are removed, as far as they can be told. It works\n" +
+			"when quorumd or etcd is dead: what is missing is said, and the exit code is 69. What the user who\n" +
+			"runs it may not read is missing as well. Look at it before you send it.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.diagnose(cmd.Context(), out, file) },
+	}
+	cmd.Flags().StringVar(&out, "out", "", "the file to write, which must not exist; else named after host and time")
+	cmd.Flags().StringVar(&file, "config", defaultConfig, "quorumd's configuration")
+	return cmd
+}
+
+// usual is what is looked at where the configuration cannot be read: an etcd as it mostly is.
+const usual = `{cluster: {name: unknown, endpoints: ["http://127.0.0.1:2379"]}, ` +
+	`etcd: {clientURL: "http://127.0.0.1:2379", peerURL: "http://127.0.0.1:2380"}}`
+
+func (a *app) diagnose(ctx context.Context, out, file string) error {
+	now := time.Now().UTC()
+	host, err := os.Hostname()
+	if err != nil {
+		host = "host"
+	}
+	dir := fmt.Sprintf("quorumd-%s-%s", host, now.Format("20060102T150405Z"))
+	out = cmp.Or(out, dir+".tar.gz")
+	into, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return usage("choose another file with --out, or move that one away",
+			"cannot write the bundle: %s is there already, and nothing is overwritten", out)
+	case errors.Is(err, os.ErrNotExist):
+		return usage("choose another file with --out", "cannot write the bundle: there is no directory %s",
+			filepath.Dir(out))
+	case err != nil:
+		return cannot("write the bundle", err)
+	}
+	conf, confErr := config.Load(file)
+	if confErr != nil {
+		if conf, err = config.Parse("as usual", []byte(usual)); err != nil {
+			return cannot("diagnose", err)
+		}
+	}
+	redactor, unread := redactorOf(conf, file)
+	files := diagnose.Collect(ctx, a.sources(ctx, conf, confErr, file), redactor)
+	err = diagnose.Write(into, dir, files, now)
+	if err = errors.Join(err, into.Sync(), into.Close()); err != nil {
+		return cannot("write the bundle", errors.Join(err, os.Remove(out)))
+	}
+	return a.showBundle(out, files, unread)
+}
+
+// showBundle says what was written, and what is missing in it.
+func (a *app) showBundle(out string, files []diagnose.File, unread []string) error {
+	p := &page{coloured: a.coloured()}
+	for _, f := range files {
+		if f.Err != nil {
+			p.line("%s: %v", word{"missing: " + f.Name, warn}, f.Err)
+		}
+		if f.Cut > 0 {
+			p.line("%s: %d bytes were cut off", f.Name, f.Cut)
+		}
+	}
+	if len(unread) > 0 {
+		p.line("%s", word{"what these hold could not be looked for in the other texts, as they cannot be read: " +
+			strings.Join(unread, ", "), warn})
+	}
+	missing := diagnose.Missing(files)
+	p.line("%s is written: %d files. Secrets were removed; look at it before you send it.", out, len(files)+1-missing)
+	if err := a.write([]byte(p.String())); err != nil {
+		return err
+	}
+	if missing > 0 {
+		return &failure{
+			code: exitUnavailable, message: fmt.Sprintf("cannot diagnose all: %d of %d parts are missing", missing,
+				len(files)), hint: "run it as root for all that can be had; what does not answer is what is wrong",
+		}
+	}
+	return nil
+}
+
+// redactorOf makes a redactor that knows what stands in the files with secrets that the configuration names, and tells
+// which of them cannot be read.
+func redactorOf(c config.Config, file string) (*diagnose.Redactor, []string) {
+	paths := []string{c.Etcd.PasswordFile, c.Backup.IdentityFile, c.Metrics.WebConfig}
+	if s := c.Backup.Store.S3; s != nil {
+		paths = append(paths, s.CredentialsFile)
+	}
+	if t := c.Cluster.TLS; t != nil {
+		paths = append(paths, t.Key)
+	}
+	if t := c.Etcd.TLS; t != nil {
+		paths = append(paths, t.Key, t.PeerKey)
+	}
+	for name, value := range c.Etcd.Environment {
+		if strings.HasSuffix(name, "KEY_FILE") {
+			paths = append(paths, value)
+		}
+	}
+	// A configuration that is wrong, as it may be on a host that is looked at, names them too.
+	text, err := diagnose.ReadSecret(file)
+	for line := range strings.Lines(string(text)) {
+		said, _, _ := strings.Cut(line, "#")
+		for _, found := range namesSecret().FindAllStringSubmatch(said, -1) {
+			paths = append(paths, found[1])
+		}
+	}
+	var secrets [][]byte
+	var unread []string
+	if err != nil {
+		unread = append(unread, "the files that "+file+" names")
+	}
+	slices.Sort(paths)
+	paths = slices.Compact(paths)
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		text, err := diagnose.ReadSecret(path)
+		if err != nil {
+			unread = append(unread, path)
+		}
+		secrets = append(secrets, text)
+	}
+	slices.Sort(unread)
+	return diagnose.NewRedactor(secrets...), unread
+}
+
+// namesSecret finds the paths of files with secrets in a configuration, whatever else is wrong with it.
+func namesSecret() *regexp.Regexp {
+	return regexp.MustCompile(`\b(?:passwordFile|identityFile|credentialsFile|webConfig|key|peerKey|` +
+		`\w+_KEY_FILE)["']?\s*:\s*["']?(/[^\s,}"']+)`)
+}
+
+// shown gives a source that is a page, as another command shows it.
+func shown(text func(*page)) func(context.Context) ([]byte, error) {
+	return func(context.Context) ([]byte, error) {
+		p := &page{}
+		text(p)
+		return []byte(p.String()), nil
+	}
+}
+
+// written gives a source that is a document of quorumd.
+func written(doc any, err error) func(context.Context) ([]byte, error) {
+	return func(context.Context) ([]byte, error) {
+		if err != nil {
+			return nil, err
+		}
+		return asJSON(doc)
+	}
+}
+
+// askFor bounds the question for the status; the others have the bound of their sources.
+const askFor = 10 * time.Second
+
+// sources are all that goes into a bundle. A quorumd that hangs costs nothing but what it alone can tell.
+func (a *app) sources(ctx context.Context, c config.Config, confErr error, file string) []diagnose.Source {
+	status, err := a.statusWithin(ctx, askFor)
+	of := func(text func(*page)) func(context.Context) ([]byte, error) {
+		if err != nil {
+			return written(nil, err)
+		}
+		return shown(text)
+	}
+	list := []diagnose.Source{
+		{Name: "status.json", Get: written(status, err)},
+		{Name: "status.txt", Get: of(func(p *page) { writeStatus(p, status) })},
+		{Name: "explain.txt", Get: of(func(p *page) { writeExplanation(p, status) })},
+		{Name: "health.txt", Get: of(func(p *page) { writeHealth(p, status) })},
+		{Name: "network.txt", Get: of(func(p *page) { writeNetwork(p, networkOf(status)) })},
+		{Name: "network.json", Get: written(networkOf(status), err)},
+		{Name: "checks.json", Get: func(ctx context.Context) ([]byte, error) {
+			checks, err := a.client().Checks(ctx)
+			return written(checks, err)(ctx)
+		}},
+		{Name: "history.json", Get: func(ctx context.Context) ([]byte, error) {
+			history, err := a.client().History(ctx, control.MaxHistory)
+			if errors.Is(err, control.ErrNotNewest) {
+				err = nil
+			}
+			return written(history, err)(ctx)
+		}},
+	}
+	config := diagnose.Source{Name: "quorumd.yaml", Get: diagnose.FromFile(file, false)}
+	if confErr != nil {
+		read := config.Get
+		config.Get = func(ctx context.Context) ([]byte, error) {
+			text, err := read(ctx)
+			return text, cmp.Or(err, confErr)
+		}
+	}
+	return append(append(list, config), diagnose.OfHost(hostOf(c))...)
+}
+
+func (a *app) statusWithin(ctx context.Context, limit time.Duration) (control.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return a.client().Status(ctx)
+}
+
+// hostOf tells what of the configuration is to be looked at.
+func hostOf(c config.Config) diagnose.Host {
+	h := diagnose.Host{
+		Units: []string{"quorumd.service", c.Etcd.Unit}, Etcd: c.Etcd.Binary, EnvironmentFile: c.Etcd.EnvironmentFile,
+		DataDir: c.Etcd.DataDir, LogFile: c.Etcd.LogFile,
+		Metrics:     cmp.Or(c.Etcd.MetricsURL, c.Etcd.ClientURL),
+		OwnMetrics:  "http://" + c.Metrics.Listen,
+		PrivateFile: c.Metrics.WebConfig != "",
+	}
+	if t := c.Cluster.TLS; t != nil {
+		h.TLS = diagnose.TLS{CA: t.CA, Cert: t.Cert, Key: t.Key}
+		h.Certificates = append(h.Certificates, t.CA, t.Cert)
+	}
+	if t := c.Etcd.TLS; t != nil {
+		h.Certificates = append(h.Certificates, t.CA, t.Cert, t.PeerCA, t.PeerCert)
+	}
+	for name, value := range c.Etcd.Environment {
+		if strings.HasSuffix(name, "CERT_FILE") || strings.HasSuffix(name, "CA_FILE") {
+			h.Certificates = append(h.Certificates, value)
+		}
+	}
+	slices.Sort(h.Certificates)
+	h.Certificates = slices.DeleteFunc(slices.Compact(h.Certificates), func(path string) bool { return path == "" })
+	if c.Etcd.Runner == config.RunnerSystemd {
+		h.Unit, h.LogFile = c.Etcd.Unit, ""
+	}
+	return h
+}

@@ -1,0 +1,301 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
+)
+
+// planted are secrets, and what must not be in any bundle of them.
+const (
+	plantedPassword = "correct-horse-battery"
+	plantedS3       = "wJalrXUtnFEMIK7MDENGbPxRfiCY"
+	plantedIdentity = "AGE-SECRET-KEY-1QYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQS"
+	plantedToken    = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJyb290In0.c2lnbmF0dXJl"
+	plantedFlag     = "flag-nobody-may-see"
+	plantedVariable = "variable-nobody-may-see"
+	plantedKey      = "MHcCAQEEIBFlantedKeyOfTheCluster"
+	plantedURL      = "urlpass-nobody-may-see"
+)
+
+func planted() []string {
+	return []string{
+		plantedPassword, plantedS3, plantedIdentity, plantedToken, plantedFlag, plantedVariable, plantedKey, plantedURL,
+	}
+}
+
+// sick is a machine with secrets everywhere: in its files, in the arguments and the variables of its etcd, in the
+// journal, and in what quorumd says.
+type sick struct {
+	t      *testing.T
+	dir    string
+	socket string
+	config string
+	keys   []string // the first lines of what stands in etcd's own
+}
+
+// secrets are all that must not be in a bundle.
+func (s sick) secrets() []string { return append(planted(), s.keys...) }
+
+func (s sick) file(name, text string, mode os.FileMode) string {
+	s.t.Helper()
+	path := filepath.Join(s.dir, name)
+	if err := errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+func newSick(t *testing.T, socket string) sick {
+	t.Helper()
+	s := sick{t: t, dir: t.TempDir(), socket: socket}
+	serve := func() string {
+		metrics := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, "etcd_server_has_leader 1\nquorumd_up{url=\"http://root:%s@n1\"} 1\nother 1\n", plantedURL)
+		}))
+		t.Cleanup(metrics.Close)
+		return metrics.URL
+	}
+	etcdURL, ownURL := serve(), serve()
+	tls := s.certify()
+	etcd := exec.CommandContext(t.Context(), "sh", "-c", "sleep 300", "etcd", "--experimental-auth-token", plantedFlag)
+	etcd.Env = append(os.Environ(), "ETCD_MY_SECRET="+plantedVariable)
+	if err := etcd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = etcd.Process.Kill(); _ = etcd.Wait() })
+	s.file("systemctl", fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *--value*) echo %d;; *) echo ActiveState=active;; "+
+		"esac\n", etcd.Process.Pid), 0o755)
+	s.file("journalctl", fmt.Sprintf("#!/bin/sh\necho 'the store refuses %s of %s'\necho 'age: %s'\necho 'etcd: %s'\n"+
+		"echo '-----BEGIN EC PRIVATE KEY-----'; echo '%s'; echo '-----END EC PRIVATE KEY-----'\n"+
+		"echo 'jwt %s'\necho done\n",
+		plantedS3, plantedPassword, plantedIdentity, strings.Join(s.keys, " and "), plantedKey, plantedToken), 0o755)
+	s.file("etcd", "#!/bin/sh\necho etcd Version: 3.6.0\n", 0o755)
+	password := s.file("password", plantedPassword+"\n", 0o400)
+	identity := s.file("identity", plantedIdentity+"\n", 0o400)
+	credentials := s.file("credentials", "[default]\naws_access_key_id = THEACCESSKEY\naws_secret_access_key = "+
+		plantedS3+"\n", 0o400)
+	env := s.file("etcd.env", "ETCD_NAME=n1\nETCD_MY_PASSWORD="+plantedVariable+"\n", 0o600)
+	s.config = s.file("quorumd.yaml", fmt.Sprintf(`# the old identity was %s, at https://root:%s@n1:2379
+cluster: {name: demo, endpoints: ["https://127.0.0.1:2379"], tls: {}}
+etcd:
+  clientURL: "https://127.0.0.1:2379"
+  peerURL: "https://127.0.0.1:2380"
+  metricsURL: %[3]q
+  tls: {ca: %[4]s/ca.crt, cert: %[4]s/server.crt, key: %[4]s/server.key,
+    peerCert: %[4]s/peer.crt, peerKey: %[4]s/peer.key}
+  binary: %[5]s
+  user: root
+  passwordFile: %[6]s
+  environmentFile: %[7]s
+  environment: {ETCD_MY_PASSWORD: %[8]s}
+metrics: {listen: %[9]q}
+backup:
+  identityFile: %[10]s
+  store: {s3: {endpoint: "https://s3.example:443", bucket: b, credentialsFile: %[11]s}}
+`, plantedIdentity, plantedURL, etcdURL, tls, filepath.Join(s.dir, "etcd"), password, env, plantedVariable,
+		strings.TrimPrefix(ownURL, "http://"), identity, credentials), 0o600)
+	return s
+}
+
+// certify gives the directory with etcd's certificates and keys.
+func (s *sick) certify() string {
+	s.t.Helper()
+	authority, dir, now := filepath.Join(s.dir, "pki"), filepath.Join(s.dir, "tls"), time.Now()
+	err := pki.Create(authority, now)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	open, err := pki.Open(authority, now)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	bundle, err := open.Host("n1", []string{"127.0.0.1"}, now)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := pki.Install(bundle, pki.Place{Dir: dir, Etcd: -1, Quorumd: -1}, now); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, name := range []string{"server.key", "peer.key"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.keys = append(s.keys, strings.Split(string(text), "\n")[1])
+	}
+	return dir
+}
+
+// diagnose runs the command as a process of its own, and gives its exit code, what it said and the files of its bundle.
+func (s sick) diagnose(more ...string) (code int, said string, files map[string]string) {
+	s.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	out := filepath.Join(s.t.TempDir(), "bundle.tar.gz")
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	args := append([]string{"--socket", s.socket, "diagnose", "--config", s.config, "--out", out}, more...)
+	cmd := exec.CommandContext(ctx, self, args...)
+	cmd.Env = append(os.Environ(), "QUORUMCTL_TEST_MAIN=1", "PATH="+s.dir+":"+os.Getenv("PATH"))
+	told, _ := cmd.CombinedOutput() // the exit code says it
+	text, err := os.ReadFile(out)
+	if err != nil {
+		return cmd.ProcessState.ExitCode(), string(told), nil
+	}
+	if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o600 {
+		s.t.Errorf("others may read it: %v, %v", info.Mode(), err)
+	}
+	packed, err := gzip.NewReader(bytes.NewReader(text))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	files = map[string]string{}
+	for archive := tar.NewReader(packed); ; {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return cmd.ProcessState.ExitCode(), string(told), files
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		all, err := io.ReadAll(archive)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		files[filepath.Base(h.Name)] = string(all)
+	}
+}
+
+func TestNoSecretThatIsAnywhereGoesIntoABundle(t *testing.T) {
+	t.Parallel()
+	d := &desk{}
+	d.status.Reasons = []control.Reason{{Code: "STEP_FAILED", Text: "etcd refuses " + plantedPassword}}
+	socket, _ := serving(t, d)
+	s := newSick(t, socket)
+	code, said, files := s.diagnose()
+	if code != 0 {
+		t.Errorf("exit %d: %s", code, said)
+	}
+	for _, secret := range s.secrets() {
+		for name, text := range files {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s has %q", name, secret)
+			}
+		}
+		if strings.Contains(said, secret) {
+			t.Errorf("%q is shown: %s", secret, said)
+		}
+	}
+	for name, want := range map[string]string{
+		"status.json": `"etcd refuses [removed]"`, "explain.txt": "STEP_FAILED", "quorumd.yaml": "name: demo",
+		"etcd-environment.txt": "ETCD_NAME=n1", "etcd-process.txt": "--experimental-auth-token [removed]",
+		"etcd-metrics.txt": "etcd_server_has_leader 1", "quorumd-metrics.txt": "quorumd_up", "units.txt": "active",
+		"journal-etcd.txt": "done", "journal-quorumd.txt": "the store refuses [removed] of [removed]",
+		"kernel.txt": "/proc/loadavg", "etcd-version.txt": "3.6.0", "history.json": "[",
+		"certificates.txt": "peer.crt: CN=n1,", "CONTENTS.txt": "secrets removed",
+	} {
+		if !strings.Contains(files[name], want) {
+			t.Errorf("%s has no %q: %.500s", name, want, files[name])
+		}
+	}
+}
+
+func TestABundleOfAHostWhereAllIsDeadSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	s := newSick(t, "/nowhere")
+	text, err := os.ReadFile(s.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(s.config, append(text, "nonsense: [\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.file("systemctl", "#!/bin/sh\necho 'no bus is there' >&2\nexit 1\n", 0o755)
+	code, said, files := s.diagnose()
+	for _, want := range []string{
+		"missing: status.json", "missing: network.txt", "are missing",
+		"missing: etcd-process.txt: cannot tell which process etcd.service is: systemctl: no bus is there",
+	} {
+		if code != exitUnavailable || !strings.Contains(said, want) {
+			t.Errorf("exit %d, no %q: %s", code, want, said)
+		}
+	}
+	if list := files["CONTENTS.txt"]; !strings.Contains(list, "status.json") || !strings.Contains(list, "missing: ") {
+		t.Errorf("%s", list)
+	}
+	if files["journal-quorumd.txt"] == "" {
+		t.Error("the journal is missing too")
+	}
+	for _, secret := range s.secrets() {
+		for name, text := range files {
+			if strings.Contains(text, secret) || strings.Contains(said, secret) {
+				t.Errorf("%s has %q, as the configuration is wrong: %s", name, secret, said)
+			}
+		}
+	}
+}
+
+// TestAQuorumdThatHangsCostsNothingElse lasts as long as quorumd is waited for.
+func TestAQuorumdThatHangsCostsNothingElse(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(folder(t), "s")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/status") {
+			<-over
+		}
+	}))
+	server.Listener = l
+	server.Start()
+	t.Cleanup(func() { close(over); server.Close() })
+	code, said, files := newSick(t, socket).diagnose()
+	if code != exitUnavailable || !strings.Contains(files["etcd-process.txt"], "--experimental-auth-token") {
+		t.Errorf("exit %d, etcd's process: %q\n%s", code, files["etcd-process.txt"], said)
+	}
+	for _, name := range []string{
+		"status.json", "status.txt", "explain.txt", "health.txt", "network.txt", "network.json", "checks.json",
+		"history.json",
+	} {
+		if !strings.Contains(said, "missing: "+name) || !strings.Contains(files["CONTENTS.txt"], name) {
+			t.Errorf("%s is not said to be missing: %s", name, said)
+		}
+	}
+}
+
+func TestABundleOverwritesNothing(t *testing.T) {
+	t.Parallel()
+	s := newSick(t, "/nowhere")
+	there := s.file("there", "precious", 0o600)
+	r := quorumctl(t, "/nowhere", "diagnose", "--config", s.config, "--out", there)
+	text, err := os.ReadFile(there)
+	if r.code != exitUsage || !strings.Contains(r.stderr, "→ choose another file with --out") || err != nil ||
+		string(text) != "precious" {
+		t.Errorf("exit %d, it is %q now: %v", r.code, text, err)
+	}
+}

@@ -1,0 +1,176 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/contrib/docs"
+)
+
+// pagesForPeople gives every page, by its path, with its text.
+func pagesForPeople(t *testing.T) map[string]string {
+	t.Helper()
+	pages, err := docs.Pages("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages
+}
+
+// In a page a command is typed in a block of code; or it is spoken of, in line or in what was printed.
+var (
+	spokenSpan = regexp.MustCompile("(?:`|\\*\\*)(?:[A-Z_]+=\\S+ )?(?:\\S*/)?quorumctl ([a-z][^`*]*)(?:`|\\*\\*)")
+	variable   = regexp.MustCompile(`\*\* \*(\w+)\*`) // behind a command of a manual page, as in **explain** *CODE*
+	mention    = regexp.MustCompile(`\bquorumctl ([a-z]+)(?: ([a-z]+))?`)
+)
+
+func TestEveryCommandInTheDocumentsIsOneThatQuorumctlKnows(t *testing.T) {
+	t.Parallel()
+	typedOnes, spokenOnes := 0, 0
+	for name, text := range pagesForPeople(t) {
+		for _, line := range docs.Typed(text) {
+			typedOnes++
+			if err := accepted(docs.Words(line), true); err != nil {
+				t.Errorf("%s: quorumctl %s: %v", name, line, err)
+			}
+		}
+		for _, block := range docs.Blocks(text) {
+			for _, words := range mention.FindAllStringSubmatch(block, -1) { // in what it printed, often cut off
+				if err := known(words[1], words[2]); err != nil {
+					t.Errorf("%s: %s: %v", name, words[0], err)
+				}
+			}
+		}
+		prose := strings.ReplaceAll(docs.Prose(text), "\n", " ")
+		prose = variable.ReplaceAllString(prose, " $1**")
+		for _, span := range spokenSpan.FindAllStringSubmatch(prose, -1) {
+			spokenOnes++
+			if err := accepted(docs.Words(span[1]), false); err != nil {
+				t.Errorf("%s: quorumctl %s: %v", name, span[1], err)
+			}
+		}
+	}
+	if typedOnes < 60 || spokenOnes < 60 {
+		t.Errorf("only %d commands that are typed and %d that are spoken of were found", typedOnes, spokenOnes)
+	}
+}
+
+// accepted tells whether quorumctl would take these words; one that is only spoken of may lack what it needs.
+func accepted(words []string, whole bool) error {
+	root := (&app{out: io.Discard, err: io.Discard}).rootCommand()
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	cmd, rest, err := root.Find(words)
+	if err != nil {
+		return err
+	}
+	if cmd == root {
+		return errors.New("no such command")
+	}
+	cmd.InitDefaultHelpFlag()
+	if err := cmd.ParseFlags(rest); err != nil {
+		return err
+	}
+	args := cmd.Flags().Args()
+	switch {
+	case whole:
+		return errors.Join(cmd.ValidateArgs(args), cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
+	case cmd.HasSubCommands() && len(args) > 0 && cmd.ValidateArgs(args) != nil:
+		return fmt.Errorf("%s knows no %s", cmd.CommandPath(), args[0])
+	}
+	return nil
+}
+
+// known tells whether there is such a command, and, where it has commands below it, such a one.
+func known(word, next string) error {
+	root := (&app{out: io.Discard, err: io.Discard}).rootCommand()
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	cmd, _, err := root.Find([]string{word})
+	if err != nil || cmd == root {
+		return errors.New("no such command")
+	}
+	if next == "" || cmd.Runnable() && cmd.Args == nil || !cmd.HasAvailableSubCommands() {
+		return nil
+	}
+	args := []string{next}
+	if below, _, err := cmd.Find(args); err != nil || below == cmd && cmd.ValidateArgs(args) != nil {
+		return fmt.Errorf("%s knows no %s", cmd.CommandPath(), next)
+	}
+	return nil
+}
+
+func TestACommandThatDoesNotExistIsNoticed(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{
+		"statuss", "maintenance onn --reason x", "maintenance on", "op release --force", "status --wach",
+		"rollout begin", "member remove --reason x", "explain A B", "health mute --reason x",
+	} {
+		if accepted(docs.Words(line), true) == nil {
+			t.Errorf("quorumctl %s is taken for good", line)
+		}
+	}
+	for _, words := range [][2]string{{"statuss", ""}, {"member", "eject"}, {"rollout", "begin"}} {
+		if known(words[0], words[1]) == nil {
+			t.Errorf("quorumctl %v is taken for good", words)
+		}
+	}
+}
+
+// TestTheConfigurationsInTheDocumentsAreGood has those that are whole: their first line says which file they are.
+func TestTheConfigurationsInTheDocumentsAreGood(t *testing.T) {
+	t.Parallel()
+	whole := regexp.MustCompile("(?ms)^```yaml\n# /etc/quorumd/\\S+\\.yaml\n(.*?)^```$")
+	n := 0
+	for name, text := range pagesForPeople(t) {
+		for _, block := range whole.FindAllStringSubmatch(text, -1) {
+			n++
+			// Longer than a line: what is said of it stays one line.
+			path := filepath.Join(t.TempDir(), strings.Repeat("long-", 20)+"quorumd.yaml")
+			if err := os.WriteFile(path, []byte(block[1]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := config.Load(path); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if r := quorumctl(t, "SOCKET", "config", "check", "--elsewhere", path); r.stdout != path+": OK\n" {
+				t.Errorf("%s: exit %d: %s%s", name, r.code, r.stdout, r.stderr)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("no configuration was found")
+	}
+}
+
+func TestEveryCodeInTheDocumentsIsOneThatThereIs(t *testing.T) {
+	t.Parallel()
+	there := codeNames()
+	spelt := regexp.MustCompile("(?:`|\\*)([A-Z]+(?:_[A-Z]+)+)(?:`|\\*)" +
+		`|\[([A-Z]+_[A-Z_]+)\]|because(?: of)? ([A-Z]+_[A-Z_]+)`)
+	// Variables, and what an operator's own checks find.
+	other := regexp.MustCompile(`^(ETCD|QUORUMD|QUORUMCTL|PLUGIN|NO|MESSAGE)_`)
+	n := 0
+	for name, text := range pagesForPeople(t) {
+		for _, m := range spelt.FindAllStringSubmatch(text, -1) {
+			n++
+			if word := m[1] + m[2] + m[3]; !slices.Contains(there, word) && !other.MatchString(word) {
+				t.Errorf("%s names %s, which is no code", name, word)
+			}
+		}
+	}
+	if n < 50 {
+		t.Errorf("only %d codes were found", n)
+	}
+}

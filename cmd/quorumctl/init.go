@@ -1,0 +1,290 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/reach"
+	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
+	"github.com/quorumd/quorumd/cmd/quorumctl/setup"
+)
+
+// initial is what init is asked for.
+type initial struct {
+	setup.Answers
+
+	file   string
+	dryRun bool
+}
+
+func (a *app) initCommand() *cobra.Command {
+	var o initial
+	cmd := &cobra.Command{
+		Use:     "init --hosts NAME=ADDRESS,...",
+		GroupID: groupService,
+		Short:   "Write the configuration of this host for a new cluster, and say what was found here",
+		Long: "Write a checked configuration of this host from a few answers, show what this host has, and name the\n" +
+			"next command. A configuration that somebody has written is never overwritten. Nothing is started.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.init(cmd.Context(), o) },
+	}
+	name, _ := os.Hostname() // without one it has to be given
+	name, _, _ = strings.Cut(name, ".")
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.Hosts, "hosts", nil, "`NAME=ADDRESS` of every host that may hold a member, this one too")
+	flags.StringVar(&o.Name, "name", "", "of this host (default its host name)")
+	flags.StringVar(&o.Cluster, "cluster", "prod", "name of the cluster")
+	flags.IntVar(&o.Voters, "voters", 0, "how many voters (default 3, or 1 of fewer than three hosts)")
+	flags.StringVar(&o.Mode, "mode", "observe", "observe: say what would be done; manage: do it")
+	flags.StringVar(&o.TLS, "tls", "", "`PATH` of this host's bundle, or of a directory with its files")
+	flags.StringVar(&o.DataDir, "data-dir", "", "etcd's data `directory` (default /var/lib/etcd/default)")
+	flags.StringVar(&o.file, "file", defaultConfig, "`file` to write")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be written, and write nothing")
+	complete(cmd, "mode", []string{"observe", "manage"})
+	cmd.PreRun = func(*cobra.Command, []string) {
+		if o.Name == "" {
+			o.Name = name
+		}
+	}
+	return cmd
+}
+
+// beginning is the document of init.
+type beginning struct {
+	File     string      `json:"file"`
+	Written  bool        `json:"written"`
+	Text     string      `json:"text"`
+	Found    setup.Found `json:"found"`
+	Warnings []string    `json:"warnings"`
+	Next     []string    `json:"next"` // commands
+
+	installed *pki.Installed
+}
+
+func (a *app) init(ctx context.Context, o initial) error {
+	const what = "write the configuration"
+	bundle, err := o.findTLS()
+	if err != nil {
+		return err
+	}
+	doc := beginning{File: o.file}
+	if doc.Found, err = setup.Find(ctx, o.Answers); err != nil {
+		return unset(what, err)
+	}
+	if found := doc.Found.Binary; found != "/usr/bin/etcd" {
+		o.Binary = found
+	}
+	text, err := o.Text()
+	if err != nil {
+		return unset(what, err)
+	}
+	c, err := config.Parse(o.file, text)
+	if problems, ok := errors.AsType[config.Errors](err); ok {
+		return misanswered(what, exitUsage, problems)
+	}
+	if err != nil {
+		return unset(what, err)
+	}
+	doc.Text = string(text)
+	doc.Warnings = slices.Concat(doc.Found.Warnings, c.Warnings, doc.Found.Differs(c))
+	doc.Next = next(c, doc.Found, o.file)
+	switch _, err := setup.MayPut(o.file, text); {
+	case err != nil && o.dryRun:
+		doc.Warnings = append(doc.Warnings, err.Error())
+	case err != nil: // before a bundle is installed for nothing
+		return unset(what, err)
+	}
+	if !o.dryRun {
+		if bundle != "" {
+			if doc.installed, err = installBundle(bundle); err != nil {
+				return err
+			}
+		}
+		if err := doc.write(ctx, c, text); err != nil {
+			return unset(what, err)
+		}
+	}
+	doc.Warnings = orEmpty(doc.Warnings)
+	return a.emit(doc, func(p *page) { writeBeginning(p, doc, bundle) })
+}
+
+// findTLS tells a bundle, which is installed in the usual place, from a directory with the files of one.
+func (o *initial) findTLS() (bundle string, err error) {
+	const (
+		what   = "write the configuration"
+		remedy = "--tls names the bundle that 'quorumctl pki host' has made, or a directory with its files"
+	)
+	if o.TLS == "" {
+		return "", nil
+	}
+	info, err := os.Stat(o.TLS)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "", usage(remedy, "cannot %s: cannot read %s: it does not exist", what, o.TLS)
+	case err != nil:
+		return "", unset(what, err)
+	case info.Mode().IsRegular():
+		bundle, o.TLS = o.TLS, hostTLS
+		return bundle, nil
+	case !info.IsDir():
+		return "", usage(remedy, "cannot %s: cannot read %s: it is neither a file nor a directory", what, o.TLS)
+	}
+	o.TLS, err = filepath.Abs(o.TLS)
+	return "", err
+}
+
+// installBundle is pki install, for its usual place and readers.
+func installBundle(file string) (*pki.Installed, error) {
+	place := pki.Place{Dir: hostTLS}
+	var err error
+	if place.Etcd, place.Quorumd, err = readers("etcd", "quorumd"); err != nil {
+		return nil, err
+	}
+	if place.Addresses, err = ownAddresses(false); err != nil {
+		return nil, cannot("look at this host's addresses", err)
+	}
+	done, err := pki.Install(file, place, time.Now())
+	if err != nil {
+		return nil, uncertified("install "+file, err)
+	}
+	return &done, nil
+}
+
+// write puts the file in its place, if all that it names can be used by those who will.
+func (d *beginning) write(ctx context.Context, c config.Config, text []byte) error {
+	as := reach.ServiceUser(ctx, d.File)
+	if os.Geteuid() != 0 {
+		as = ""
+	}
+	err := setup.Put(d.File, text, func(path string) error {
+		v := verdictOnConfig{File: path}
+		err := v.look(ctx, c, as)
+		if errors.Is(err, reach.ErrNoUser) {
+			v.Warnings = append(v.Warnings, "there is no user "+as+" to run quorumd: install its package")
+			err = v.look(ctx, c, "")
+		}
+		d.Warnings = append(d.Warnings, v.Warnings...)
+		return err
+	})
+	d.Written = err == nil
+	return err
+}
+
+// next gives the commands that are to be typed now.
+func next(c config.Config, f setup.Found, file string) []string {
+	var commands []string
+	if f.UnitState != "enabled" && f.UnitState != "" {
+		commands = append(commands, "systemctl enable "+strings.TrimSuffix(f.Unit, ".service"))
+	}
+	service := serviceOf(file)
+	if service == "" { // none reads it where it is
+		commands, service = append(commands, "mv -i "+file+" "+defaultConfig), "quorumd"
+	}
+	commands = append(commands, "systemctl enable --now "+service)
+	if c.Mode == config.ModeManage && len(f.Running) == 0 {
+		commands = append(commands, "quorumctl bootstrap --yes")
+	}
+	return commands
+}
+
+// serviceOf names the one that reads this file; empty when none does.
+func serviceOf(file string) string {
+	path, err := filepath.Abs(file)
+	if err != nil || filepath.Dir(path) != filepath.Dir(defaultConfig) {
+		return ""
+	}
+	name, isYAML := strings.CutSuffix(filepath.Base(path), ".yaml")
+	switch {
+	case path == defaultConfig:
+		return "quorumd"
+	case isYAML && name != "":
+		return "quorumd@" + name
+	}
+	return ""
+}
+
+func writeBeginning(p *page, d beginning, bundle string) {
+	f := d.Found
+	if d.installed != nil {
+		writeInstalled(p, *d.installed, bundle)
+	}
+	found := func(what, format string, args ...any) { p.line("  %-9s "+format, append([]any{what}, args...)...) }
+	p.line("found here:")
+	found("address", "%s%s", f.Address, words.After(" on ", f.Interface))
+	found("disk", "%s%s, %s GiB free", f.DataDir, words.After(": ", f.Disk), gib(f.FreeBytes))
+	if f.Binary != "" {
+		found("etcd", "%s%s", f.Binary, words.After(", version ", f.Version))
+	}
+	if f.UnitState != "" {
+		found("unit", "%s, %s", f.Unit, f.UnitState)
+	}
+	for _, flag := range slices.Sorted(maps.Keys(f.Running)) {
+		found("runs with", "--%s=%s", flag, f.Running[flag])
+	}
+	for _, text := range d.Warnings {
+		p.line("  %s %s", word{"warning:", warn}, text)
+	}
+	if !d.Written {
+		p.line("%s would be:", d.File)
+		for line := range strings.Lines(d.Text) {
+			p.raw("    " + strings.TrimRight(line, "\n"))
+		}
+		return
+	}
+	p.line("%s: %s", d.File, word{"written, and checked", good})
+	for _, command := range d.Next {
+		if strings.HasPrefix(command, "quorumctl bootstrap") {
+			p.line("→ %s, on one host alone, when quorumd runs on all", command)
+			continue
+		}
+		p.line("→ %s", command)
+	}
+}
+
+func gib(bytes uint64) string { return fmt.Sprintf("%.1f", float64(bytes)/(1<<30)) }
+
+// unset makes an error of package setup fit for people.
+func unset(what string, err error) error {
+	if r, ok := errors.AsType[*setup.Refusal](err); ok {
+		return &failure{code: exitUsage, message: "cannot " + what + ": " + r.Text, hint: r.Remedy}
+	}
+	if _, ok := errors.AsType[*setup.Taken](err); ok {
+		return &failure{
+			code: exitConfig, message: fmt.Sprintf("cannot %s: %v", what, err),
+			hint: "quorumctl config check says whether it is right; add --dry-run to see what this would write, " +
+				"or move it away",
+		}
+	}
+	if errors.Is(err, os.ErrPermission) {
+		return &failure{
+			code: exitPermission, message: fmt.Sprintf("cannot %s: %v", what, err),
+			hint: "run it as root; --dry-run shows what it would write",
+		}
+	}
+	if problems, ok := errors.AsType[config.Errors](err); ok {
+		return misanswered(what, exitConfig, problems)
+	}
+	return cannot(what, err)
+}
+
+// misanswered is a configuration that would be wrong: by the answers alone, or by what the files are that it names.
+func misanswered(what string, code int, problems config.Errors) error {
+	return &failure{
+		code: code, message: "cannot " + what + ": it would be wrong, and nothing was written",
+		details: strings.Split(problems.Error(), "\n"), hint: "quorumctl init --help",
+	}
+}

@@ -1,0 +1,153 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/cmd/quorumctl/setup"
+)
+
+// threeHosts are the flags for a host that has the address of every machine.
+func threeHosts(file string, more ...string) []string {
+	return append([]string{
+		"init", "-o", "wide", "--name", "n1", "--hosts", "n1=127.0.0.1,n2=10.0.0.2,n3=10.0.0.3", "--file", file,
+	}, more...)
+}
+
+func TestInitWritesAConfigurationThatIsRightAndNeverOverwritesOne(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "quorumd.yaml")
+	if err := os.WriteFile(file, config.Default(), 0o644); err != nil { // as the package brings it
+		t.Fatal(err)
+	}
+	r := quorumctl(t, "SOCKET", threeHosts(file, "--dry-run")...)
+	if r.code != exitOK || !strings.Contains(r.stdout, file+" would be:") ||
+		!strings.Contains(r.stdout, "clientURL: http://127.0.0.1:2379") {
+		t.Errorf("exit %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != string(config.Default()) {
+		t.Errorf("a dry run has written: %v", err)
+	}
+	r = quorumctl(t, "SOCKET", threeHosts(file, "--mode", "manage")...)
+	if r.code != exitOK || !strings.Contains(r.stdout, file+": written, and checked") ||
+		!strings.Contains(r.stdout, "127.0.0.1 on lo") ||
+		!strings.Contains(r.stdout, "→ quorumctl bootstrap --yes, on one host alone") {
+		t.Errorf("exit %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	c, err := config.Load(file)
+	if err != nil || c.Mode != config.ModeManage || c.Host.Name != "n1" || c.Cluster.Voters != 3 ||
+		len(c.Cluster.Endpoints) != 3 || c.Etcd.PeerURL != "http://127.0.0.1:2380" || len(c.Warnings) > 0 {
+		t.Errorf("%+v %v", c, err)
+	}
+	if r := quorumctl(t, "SOCKET", threeHosts(file, "--mode", "manage")...); r.code != exitOK {
+		t.Errorf("the same again: exit %d\n%s", r.code, r.stderr)
+	}
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r = quorumctl(t, "SOCKET", threeHosts(file)...)
+	if r.code != exitConfig || !strings.Contains(r.stderr, "nothing is overwritten") ||
+		!strings.Contains(r.stderr, "→ quorumctl config check") {
+		t.Errorf("exit %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
+		t.Errorf("the file has changed: %v", err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+func TestInitTakesTheFilesOfABundleAndWritesNothingWhenTheyDoNotFit(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tls, file := filepath.Join(dir, "tls"), filepath.Join(dir, "quorumd.yaml")
+	if err := os.Mkdir(tls, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := quorumctl(t, "SOCKET", threeHosts(file, "--tls", tls)...)
+	if r.code != exitConfig || !strings.Contains(r.stderr, "nothing was written") ||
+		!strings.Contains(r.stderr, "ca.crt does not exist") {
+		t.Errorf("without files: exit %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("a configuration that is wrong was written")
+	}
+	r = quorumctl(t, "SOCKET", threeHosts(file, "--tls", tls, "--dry-run")...)
+	for _, want := range []string{
+		"- https://10.0.0.2:2379", "clientURL: https://127.0.0.1:2379", "cert: " + tls + "/client.crt",
+		"peerKey: " + tls + "/peer.key",
+	} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("no %q in\n%s%s", want, r.stdout, r.stderr)
+		}
+	}
+}
+
+func TestInitRefusesAnswersThatCannotBe(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "quorumd.yaml")
+	for hosts, says := range map[string]string{
+		"":                        "no hosts are given",
+		"n2=10.0.0.2":             "n1 is not among --hosts",
+		"n1":                      `"n1" is not NAME=ADDRESS`,
+		"n1=10.0.0.1,n2=10.0.0.1": "have one name or one address",
+		"n1=10.0.0.1,n1=10.0.0.2": "have one name or one address",
+		"n1=http://10.0.0.1":      "has a scheme or a port",
+		"n1=10.0.0.1:2379":        "has a scheme or a port",
+		"n1=0.0.0.0":              "is no address at which others reach n1",
+		"n1=a b,n2=10.0.0.2":      "it would be wrong",
+	} {
+		r := quorumctl(t, "SOCKET", "init", "--name", "n1", "--hosts", hosts, "--file", file)
+		if r.code != exitUsage || !strings.Contains(r.stderr, says) || !strings.Contains(r.stderr, "→ ") {
+			t.Errorf("%q: exit %d, want %q\n%s%s", hosts, r.code, says, r.stdout, r.stderr)
+		}
+	}
+	none := filepath.Join(filepath.Dir(file), "none")
+	for says, args := range map[string][]string{
+		"cannot read nope.tar: it does not exist\n→ --tls names": threeHosts(file, "--tls", "nope.tar"),
+		"it is neither a file nor a directory\n→ --tls names":    threeHosts(file, "--tls", "/dev/null"),
+		"it would be wrong": threeHosts(file, "--mode", "foo"),
+		"there is no directory " + none + " for q.yaml\n→ mkdir -p " + none: threeHosts(none + "/q.yaml"),
+	} {
+		if r := quorumctl(t, "SOCKET", args...); r.code != exitUsage || !strings.Contains(r.stderr, says) {
+			t.Errorf("%q: exit %d\n%s%s", says, r.code, r.stdout, r.stderr)
+		}
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("a refused answer has left a file")
+	}
+}
+
+func TestInitTakesADirectoryThatIsNamedFromHere(t *testing.T) {
+	t.Parallel()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "quorumd.yaml")
+	r := quorumctl(t, "SOCKET", threeHosts(file, "--tls", "testdata", "--dry-run")...)
+	if want := "peerKey: " + here + "/testdata/peer.key"; r.code != exitOK || !strings.Contains(r.stdout, want) {
+		t.Errorf("exit %d, no %q in\n%s%s", r.code, want, r.stdout, r.stderr)
+	}
+}
+
+func TestTheServiceThatReadsTheFileIsTheOneThatIsToBeStarted(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{
+		"/etc/quorumd/quorumd.yaml": "systemctl enable --now quorumd",
+		"/etc/quorumd/blue.yaml":    "systemctl enable --now quorumd@blue",
+		"./q.yaml":                  "mv -i ./q.yaml /etc/quorumd/quorumd.yaml; systemctl enable --now quorumd",
+	} {
+		if got := strings.Join(next(config.Config{}, setup.Found{}, file), "; "); got != want {
+			t.Errorf("%s: %q, want %q", file, got, want)
+		}
+	}
+}

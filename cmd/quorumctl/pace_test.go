@@ -1,0 +1,173 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+func TestACountWithAGoalTellsHowLongItStillTakes(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	var p pace
+	entries, writes, none := "entries", "writes", control.Progress{}
+	for _, look := range []struct {
+		after int // seconds
+		said  string
+		how   control.Progress
+		want  string
+	}{
+		{0, "behind", control.Progress{Now: 1100, Goal: 100, Unit: entries}, ""},
+		{1, "behind", control.Progress{Now: 1000, Goal: 100, Unit: entries}, ""}, // too soon
+		{10, "behind", control.Progress{Now: 600, Goal: 100, Unit: entries}, "10s"},
+		{12, "behind", control.Progress{Now: 1200, Goal: 100, Unit: entries}, ""}, // fallen back
+		{22, "behind", control.Progress{Now: 1200, Goal: 100, Unit: entries}, ""}, // stands still
+		{32, "behind", control.Progress{Now: 650, Goal: 100, Unit: entries}, "20s"},
+		{36, "behind", control.Progress{Now: 10, Goal: 40, Unit: writes}, ""}, // of something else
+		{40, "writes", control.Progress{Now: 10, Goal: 40, Unit: writes}, ""},
+		{50, "writes", control.Progress{Now: 20, Goal: 40, Unit: writes}, "20s"},
+		{60, "writes", control.Progress{Now: 30, Goal: 60, Unit: writes}, "30s"}, // there is more than was known
+		{70, "writes", control.Progress{Now: 60, Goal: 60, Unit: writes}, "0s"},
+		{80, "none", none, ""},
+		{90, "writes", control.Progress{Now: 60, Goal: 90, Unit: writes}, ""},
+	} {
+		got := ""
+		how := &look.how
+		if *how == none {
+			how = nil
+		}
+		left, known := p.left(at.Add(time.Duration(look.after)*time.Second), look.said, how)
+		if known {
+			got = left.Round(time.Second).String()
+		}
+		if got != look.want {
+			t.Errorf("after %d s, %+v: %q, not %q", look.after, look.how, got, look.want)
+		}
+	}
+}
+
+// besideTerminal runs a command whose answer goes elsewhere, and gives its exit code, that, and what the terminal got.
+func besideTerminal(t *testing.T, master, terminal *os.File, socket string, args ...string) (code int, out, seen string,
+) {
+	t.Helper()
+	ended := make(chan string, 1)
+	go func() {
+		text, _ := io.ReadAll(master) // ends with an error when the terminal is closed
+		ended <- string(text)
+	}()
+	var answer bytes.Buffer
+	code = run(t.Context(), append([]string{"--socket", socket}, args...), &answer, terminal)
+	terminal.Close()
+	return code, answer.String(), <-ended
+}
+
+func TestATerminalIsToldHowLongItTakesUntilAHostJoins(t *testing.T) {
+	t.Parallel()
+	master, terminal := openTerminal(t)
+	d := scene(t, "joining")
+	d.onLook = func(look int, s *control.Status) {
+		s.Time = s.Time.Add(2 * time.Second)
+		behind := 1300 - 200*look
+		s.Reasons = []control.Reason{{
+			Code: "LEARNER_BEHIND", Text: fmt.Sprintf("%d entries behind the leader, at most 100", behind),
+			Progress: &control.Progress{Now: float64(behind), Goal: 100, Unit: control.UnitEntries},
+		}}
+		if look == 5 {
+			s.Role = control.RoleVoter
+		}
+	}
+	socket, _ := serving(t, d)
+	code, out, seen := besideTerminal(t, master, terminal, socket, "wait", "--for", "voter")
+	if code != exitOK || !strings.HasPrefix(out, "voter: ") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	for _, want := range []string{
+		"    0s  joining    LEARNER_BEHIND: 1100 entries behind the leader, at most 100\x1b",
+		"    4s  joining    about 6s left: LEARNER_BEHIND: 700 entries behind",
+	} {
+		if !strings.Contains(seen, want) {
+			t.Errorf("%q is missing in %q", want, seen)
+		}
+	}
+}
+
+func TestATerminalIsToldHowFarARecoveryIs(t *testing.T) {
+	t.Parallel()
+	for code, exit := range map[string]int{"RECOVERED": exitOK, "RECOVERY_GIVEN_UP": exitFault} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			master, terminal := openTerminal(t)
+			d := scene(t, "etcd-down")
+			plan := control.Recovery{Plan: "abcdefghijkl", Survivor: "n1", Alone: true, New: "c2", By: "root"}
+			d.onLook = func(look int, s *control.Status) {
+				s.Time = s.Time.Add(2 * time.Second)
+				s.Recovery = &plan
+				s.Reasons = []control.Reason{{
+					Code: "RECOVERING", Text: "a copy of this host's data is made a cluster of its own",
+					Progress: &control.Progress{Now: float64(look * 100 << 20), Goal: 1 << 30, Unit: control.UnitBytes},
+				}}
+				if look == 5 {
+					plan.GivenUp = map[string]string{"RECOVERY_GIVEN_UP": "root"}[code]
+					s.Recovery, s.LastRecovery = nil, &control.RecoveryEnd{Recovery: plan, Ended: s.Time, Code: code}
+				}
+			}
+			socket, _ := serving(t, d)
+			got, out, seen := besideTerminal(t, master, terminal, socket, "recover", "status", "--watch")
+			if got != exit || !strings.HasPrefix(out, "plan abcdefghijkl by root has ended on this host at ") {
+				t.Errorf("exit %d: %s", got, out)
+			}
+			for _, want := range []string{
+				"    0s  alone      200 MiB of 1 GiB: RECOVERING: a copy of this host's data",
+				"    4s  alone      about 12s left, 400 MiB of 1 GiB: RECOVERING: a copy",
+			} {
+				if !strings.Contains(seen, want) {
+					t.Errorf("%q is missing in %q", want, seen)
+				}
+			}
+		})
+	}
+}
+
+func TestATerminalIsToldHowFarASnapshotIs(t *testing.T) {
+	t.Parallel()
+	for _, do := range []string{"save", "drill"} {
+		t.Run(do, func(t *testing.T) {
+			t.Parallel()
+			master, terminal := openTerminal(t)
+			d := scene(t, "steady")
+			d.snapshot = jobs()
+			d.snapshot.Snapshots = d.snapshot.Snapshots[:1]
+			d.onSnapshot = func(look int, j *control.SnapshotJob) {
+				switch {
+				case look < 18: // longer than a pace is looked at
+					j.Ended, j.Bytes = nil, int64(look)*100<<20
+					j.Progress = &control.Progress{Now: float64(j.Bytes), Goal: 4 << 30, Unit: control.UnitBytes}
+				case look < 20: // nobody knows how long an etcd takes
+					j.Ended, j.Bytes = nil, 2<<30
+				}
+			}
+			socket, _ := serving(t, d)
+			code, out, seen := besideTerminal(t, master, terminal, socket, "snapshot", do)
+			if code != exitOK || !strings.Contains(out, d.snapshot.Snapshots[0].Name) {
+				t.Errorf("exit %d: %s", code, out)
+			}
+			for _, want := range []string{
+				"  200 MiB of 4 GiB: reading and writing\x1b", "s left, 1.66 GiB of 4 GiB: reading and writing\x1b",
+				"  2 GiB read and written so far\x1b",
+			} {
+				if !strings.Contains(seen, want) {
+					t.Errorf("%q is missing in %q", want, seen)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,262 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/reach"
+	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
+)
+
+const (
+	// defaultPKI is where an authority lies, on the operator's machine, and hostTLS a host's own certificates.
+	defaultPKI = "./quorumd-pki"
+	hostTLS    = "/etc/quorumd/tls"
+)
+
+func (a *app) pkiCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "pki",
+		GroupID: groupService,
+		Short:   "Make and renew the certificates of a cluster, with a small authority of its own",
+		Long: "A certificate authority in a directory on your machine, and one bundle for each host, which you\n" +
+			"carry there. Nobody is asked but etcd by \"rotate\", and nothing is overwritten, but an older bundle\n" +
+			"on a host by the install of a newer one, and whom it trusts by \"trust\".",
+		Args: onlySubcommands,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2,
+	}
+	cmd.AddCommand(a.pkiInitCommand(), a.pkiHostCommand(), a.pkiRenewCommand(), a.pkiStatusCommand(),
+		a.pkiInstallCommand(), a.pkiTrustCommand(), a.pkiRotateCommand())
+	return cmd
+}
+
+// authorityFlag says where the authority is.
+func authorityFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().String("dir", defaultPKI, "`directory` of the authority")
+}
+
+func (a *app) pkiInitCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Make the authority, once for a cluster",
+		Args:  cobra.NoArgs,
+	}
+	dir := authorityFlag(cmd)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		if err := pki.Create(*dir, time.Now()); err != nil {
+			return uncertified("make an authority", err)
+		}
+		return a.emit(authority{*dir}, func(p *page) {
+			p.line("%s: an authority, good for %d years", *dir, pki.AuthorityYears)
+			p.line("  whoever has its ca.key may do anything in the cluster: keep it off the hosts, and a copy safe")
+			p.line("→ quorumctl pki host NAME ADDRESS..., for each host")
+		})
+	}
+	return cmd
+}
+
+// authority is the document of what makes one.
+type authority struct {
+	Dir string `json:"dir"`
+}
+
+// given is the document of what makes bundles.
+type given struct {
+	Bundles []bundleOf `json:"bundles"`
+}
+
+// bundleOf is a bundle that was made.
+type bundleOf struct {
+	Host string `json:"host"`
+	File string `json:"file"`
+}
+
+func (a *app) pkiHostCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "host NAME ADDRESS...",
+		Short: "Make the certificates of a host, as one bundle to carry there",
+		Long: "Make the certificates of a host for etcd and for quorumd, good for its name, its addresses and\n" +
+			"localhost. The bundle holds the host's keys, which are nowhere else: carry it by a way that others\n" +
+			"cannot read, and remove it when it is installed.",
+		Args: cobra.MinimumNArgs(1),
+	}
+	dir := authorityFlag(cmd)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		now := time.Now()
+		authority, done, err := pki.OpenToChange(*dir, now)
+		if err != nil {
+			return uncertified("make certificates", err)
+		}
+		defer done()
+		file, err := authority.Host(args[0], args[1:], now)
+		if err != nil {
+			return uncertified("make certificates", err)
+		}
+		return a.emitBundles(given{[]bundleOf{{args[0], file}}})
+	}
+	return cmd
+}
+
+func (a *app) pkiRenewCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "renew NAME [ADDRESS...] | renew --all",
+		Short: "Make new certificates with new keys, for the same names unless addresses are given",
+		Long: "Make new certificates with new keys, as a new bundle. Those that are in use stay good until they\n" +
+			"expire. Installed, they are taken up by etcd and quorumd without a restart.",
+	}
+	dir := authorityFlag(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "for every host")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if all == (len(args) > 0) {
+			return usage("quorumctl pki renew --help", "cannot renew certificates: give the name of a host, or --all")
+		}
+		now := time.Now()
+		authority, done, err := pki.OpenToChange(*dir, now)
+		if err != nil {
+			return uncertified("renew certificates", err)
+		}
+		defer done()
+		var names, addresses []string
+		if all {
+			if names, err = authority.Hosts(); err != nil {
+				return uncertified("renew certificates", err)
+			}
+		} else {
+			names, addresses = args[:1], args[1:]
+		}
+		var made given
+		for _, name := range names {
+			file, err := authority.Renew(name, addresses, now)
+			if err != nil {
+				return errors.Join(a.emitBundles(made), uncertified("renew the certificates of "+name, err))
+			}
+			made.Bundles = append(made.Bundles, bundleOf{name, file})
+		}
+		return a.emitBundles(made)
+	}
+	return cmd
+}
+
+func (a *app) emitBundles(made given) error {
+	made.Bundles = append([]bundleOf{}, made.Bundles...)
+	return a.emit(made, func(p *page) {
+		for _, b := range made.Bundles {
+			p.line("%s: the certificates and keys of %s, good for %d days", b.File, b.Host, pki.LeafDays)
+		}
+		if len(made.Bundles) > 0 {
+			p.line("→ carry each to its host (scp), and there: quorumctl pki install FILE")
+		}
+	})
+}
+
+func (a *app) pkiInstallCommand() *cobra.Command {
+	o := pki.Place{}
+	var etcd, quorumd string
+	var anyAddress bool
+	cmd := &cobra.Command{
+		Use:   "install FILE",
+		Short: "Put the certificates of a bundle in place on its host",
+		Long: "Check a bundle and put its files into " + hostTLS + ": root owns them, and the keys are\n" +
+			"readable for the group of etcd and for that of quorumd, each its own. A newer bundle of the same\n" +
+			"host takes the place of an older one, and is taken up without a restart.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var err error
+			if o.Etcd, o.Quorumd, err = readers(etcd, quorumd); err != nil {
+				return err
+			}
+			if o.Addresses, err = ownAddresses(anyAddress); err != nil {
+				return cannot("look at this host's addresses", err)
+			}
+			done, err := pki.Install(args[0], o, time.Now())
+			if err != nil {
+				return uncertified("install "+args[0], err)
+			}
+			return a.emit(done, func(p *page) { writeInstalled(p, done, args[0]) })
+		},
+	}
+	cmd.Flags().StringVar(&o.Dir, "dir", hostTLS, "`directory` for the files")
+	cmd.Flags().StringVar(&etcd, "etcd-group", "etcd", "`group` that reads etcd's keys")
+	cmd.Flags().StringVar(&quorumd, "quorumd-group", "quorumd", "`group` that reads quorumd's key")
+	cmd.Flags().BoolVar(&anyAddress, "any-address", false, "take a bundle that is for no address of this host")
+	return cmd
+}
+
+// readers gives the numbers of the groups that read the keys. Whoever is not root installs for himself alone.
+func readers(etcd, quorumd string) (etcdGroup, quorumdGroup int, err error) {
+	if os.Geteuid() != 0 {
+		return -1, -1, nil
+	}
+	var ids [2]int
+	for i, name := range []string{etcd, quorumd} {
+		id, ok, err := reach.Group(name)
+		if err != nil {
+			return 0, 0, cannot("look up the group "+name, err)
+		}
+		if !ok {
+			return 0, 0, &failure{
+				code: exitConfig, message: "cannot install certificates: this host has no group " + name,
+				hint: "install quorumd's and etcd's packages first; for another name: --etcd-group, --quorumd-group",
+			}
+		}
+		ids[i] = int(id)
+	}
+	return ids[0], ids[1], nil
+}
+
+// ownAddresses gives the addresses of this host, or none if all will do.
+func ownAddresses(anyWillDo bool) ([]netip.Addr, error) {
+	if anyWillDo {
+		return nil, nil
+	}
+	nets, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	var all []netip.Addr
+	for _, n := range nets {
+		if prefix, err := netip.ParsePrefix(n.String()); err == nil {
+			all = append(all, prefix.Addr().Unmap())
+		}
+	}
+	return all, nil
+}
+
+func writeInstalled(p *page, done pki.Installed, file string) {
+	what := "the certificates of"
+	if done.Renewed {
+		what = "newer certificates of"
+	}
+	p.line("%s: %s %s, good until %s", done.Dir, what, done.Host, date(done.Until))
+	if done.Renewed {
+		p.line("  etcd and quorumd take them up by themselves, at the next connection")
+	}
+	p.line("→ rm %s: its keys are in place now", file)
+}
+
+// uncertified makes an error of package pki fit for people.
+func uncertified(what string, err error) *failure {
+	f := &failure{code: exitFault, message: fmt.Sprintf("cannot %s: %v", what, err)}
+	if e, ok := errors.AsType[*pki.Error](err); ok {
+		f.code, f.hint = exitConfig, e.Remedy
+		if e.Argument {
+			f.code = exitUsage
+		}
+	}
+	if errors.Is(err, os.ErrPermission) {
+		f.code, f.hint = exitPermission, "run it as root, or as the user who owns the directory"
+	}
+	return f
+}

@@ -1,0 +1,145 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+)
+
+// files are those of a host, by their names.
+type files map[string][]byte
+
+// fileNames lists what a bundle holds, in this order.
+func fileNames() []string {
+	names := []string{caCert}
+	for _, l := range leaves() {
+		names = append(names, l.name+".crt", l.name+".key")
+	}
+	return names
+}
+
+// modeOf gives the mode of a file before it has an owner.
+func modeOf(name string) fs.FileMode {
+	if strings.HasSuffix(name, ".key") {
+		return 0o600
+	}
+	return 0o644
+}
+
+func (f files) pack(now time.Time) ([]byte, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, name := range fileNames() {
+		err := w.WriteHeader(&tar.Header{
+			Name: name, Mode: int64(modeOf(name)), Size: int64(len(f[name])), ModTime: now.Truncate(time.Second),
+			Typeflag: tar.TypeReg, Format: tar.FormatUSTAR,
+		})
+		if err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(f[name]); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), w.Close()
+}
+
+// readBundle reads a bundle that was carried here. One that others may read is refused: its keys may be known.
+func readBundle(path string) (files, error) {
+	data, info, err := readBounded(path, maxBundle)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, mistyped("make one with 'quorumctl pki host', carry it here, and name it", "there is no %s", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, refused("make a new one with 'quorumctl pki renew'; if nobody else was here, chmod 0600 "+path,
+			"%s has mode %04o: others may have read the keys in it", path, mode)
+	}
+	f, err := unpack(data)
+	if err != nil {
+		return nil, refused("carry it here once more; 'quorumctl pki host' and 'renew' make bundles",
+			"%s is no bundle: %v", path, err)
+	}
+	return f, nil
+}
+
+// unpack takes a bundle apart: exactly the files of one, each once.
+func unpack(data []byte) (files, error) {
+	f := files{}
+	for r := tar.NewReader(bytes.NewReader(data)); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := f[h.Name]; twice || h.Typeflag != tar.TypeReg || !slices.Contains(fileNames(), h.Name) ||
+			h.Size > maxFile {
+			return nil, fmt.Errorf("%.40q does not belong into it", h.Name)
+		}
+		if f[h.Name], err = io.ReadAll(io.LimitReader(r, maxFile)); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range fileNames() {
+		if len(f[name]) == 0 {
+			return nil, fmt.Errorf("%s is missing", name)
+		}
+	}
+	return f, nil
+}
+
+// host is what the certificates of a bundle say of their host.
+type host struct {
+	name   string
+	peer   *x509.Certificate
+	server *x509.Certificate
+}
+
+// check says whether the files fit together, and are good now, for each what it is for.
+func (f files) check(now time.Time) (host, error) {
+	authorities, err := parseCertificates(caCert, f[caCert])
+	if err != nil {
+		return host{}, refused("make a new bundle", "%v", err)
+	}
+	roots := x509.NewCertPool()
+	for _, c := range authorities {
+		roots.AddCert(c)
+	}
+	certs := map[string]*x509.Certificate{}
+	for _, l := range leaves() {
+		file := l.name + ".crt"
+		pair, err := tls.X509KeyPair(f[file], f[l.name+".key"])
+		if err != nil {
+			return host{}, refused("make a new bundle", "%s does not go with %s.key: %s", file, l.name,
+				strings.TrimPrefix(err.Error(), "tls: "))
+		}
+		if err := inTime(file, pair.Leaf, now); err != nil {
+			return host{}, err
+		}
+		for _, usage := range l.usages { // Verify is content with one of several
+			if _, err := pair.Leaf.Verify(x509.VerifyOptions{
+				Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage},
+			}); err != nil {
+				return host{}, refused("make a new bundle with 'quorumctl pki renew'", "%s cannot be used: %s", file,
+					strings.TrimPrefix(err.Error(), "x509: "))
+			}
+		}
+		certs[l.name] = pair.Leaf
+	}
+	return host{certs["peer"].Subject.CommonName, certs["peer"], certs["server"]}, nil
+}

@@ -1,0 +1,22 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"strings"
+)
+
+// fingerprint is the SHA-256 of a certificate as openssl x509 -fingerprint -sha256 writes it. A name can be given to
+// anything; by this, people tell that what a host trusts is what they have made.
+func fingerprint(c *x509.Certificate) string {
+	sum := sha256.Sum256(c.Raw)
+	pairs := make([]string, 0, len(sum))
+	for _, b := range sum {
+		pairs = append(pairs, strings.ToUpper(hex.EncodeToString([]byte{b})))
+	}
+	return strings.Join(pairs, ":")
+}

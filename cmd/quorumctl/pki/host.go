@@ -1,0 +1,218 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// stampLayout is the end of a record's name: when it was issued, in UTC.
+const stampLayout = "20060102T150405Z"
+
+// sans are the names under which a host is reached.
+type sans struct {
+	dns []string
+	ips []net.IP
+}
+
+// isName is what may stand in a certificate as the name of a host: a DNS name, of 64 at most to be a common name.
+func isName(s string) bool {
+	label := regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?$`)
+	return s != "" && len(s) <= 64 && !slices.ContainsFunc(strings.Split(s, "."), func(part string) bool {
+		return len(part) > 63 || !label.MatchString(part)
+	})
+}
+
+// namesOf gives what goes into a host's certificates: what it is told, its own name, and the host as seen from itself.
+func namesOf(host string, addresses []string) (sans, error) {
+	if !isName(host) {
+		return sans{}, mistyped("take letters, digits, '-' and '.', as in n1", "%q cannot be the name of a host", host)
+	}
+	if len(addresses) == 0 {
+		return sans{}, mistyped("quorumctl pki host "+host+" 10.0.0.1", "no address of %s is given", host)
+	}
+	s := sans{dns: []string{host, "localhost"}, ips: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}}
+	for _, text := range addresses {
+		ip, err := netip.ParseAddr(text)
+		numbers := strings.Trim(text, "0123456789.") == "" // a mistyped address, and no name
+		switch {
+		case err == nil && (ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != ""):
+			return sans{}, mistyped("give the address at which the other hosts reach it", "%s is no address of a host",
+				text)
+		case err == nil:
+			if as := net.IP(ip.Unmap().AsSlice()); !slices.ContainsFunc(s.ips, as.Equal) {
+				s.ips = append(s.ips, as)
+			}
+		case isName(text) && !numbers:
+			if !slices.Contains(s.dns, text) {
+				s.dns = append(s.dns, text)
+			}
+		default:
+			return sans{}, mistyped("give addresses and names without a port or a scheme: 10.0.0.1, n1.example.com",
+				"%q is neither an address nor a name", text)
+		}
+	}
+	return s, nil
+}
+
+// Host makes the certificates of a host that has none, and gives the path of its bundle.
+func (a *Authority) Host(name string, addresses []string, now time.Time) (string, error) {
+	names, err := namesOf(name, addresses)
+	if err != nil {
+		return "", err
+	}
+	known, err := a.Hosts()
+	if err != nil {
+		return "", err
+	}
+	if slices.Contains(known, name) {
+		return "", refused("quorumctl pki renew "+name+"; for other addresses, with those behind it",
+			"%s has certificates already", name)
+	}
+	if len(known) >= maxHosts {
+		return "", refused("make another authority", "there are %d hosts", len(known))
+	}
+	return a.give(name, names, name+".tar", now)
+}
+
+// Renew makes new certificates with new keys for a host that has some, with the names of those unless addresses are
+// given.
+func (a *Authority) Renew(name string, addresses []string, now time.Time) (string, error) {
+	old, err := a.newest(name)
+	if err != nil {
+		return "", err
+	}
+	names := sans{old.DNSNames, old.IPAddresses}
+	if len(addresses) > 0 {
+		if names, err = namesOf(name, addresses); err != nil {
+			return "", err
+		}
+	}
+	return a.give(name, names, name+"-"+now.UTC().Format(stampLayout)+".tar", now)
+}
+
+// give issues, and writes the bundle and the record. The bundle comes first: a record without one would make a host of
+// which nobody has the keys.
+func (a *Authority) give(name string, names sans, bundle string, now time.Time) (string, error) {
+	path := filepath.Join(a.dir, bundle)
+	record := filepath.Join(a.dir, issuedDir, name+"-"+now.UTC().Format(stampLayout)+".crt")
+	if _, err := os.Lstat(record); err == nil {
+		return "", refused("ask again", "certificates of %s were made in this very second", name)
+	}
+	made, err := a.issue(name, names, now)
+	if err != nil {
+		return "", err
+	}
+	packed, err := made.pack(now)
+	if err != nil {
+		return "", err
+	}
+	for _, f := range []struct {
+		path string
+		data []byte
+	}{{path, packed}, {record, slices.Concat(made["server.crt"], made["peer.crt"], made["client.crt"])}} {
+		if err := create(f.path, f.data, 0o600); errors.Is(err, fs.ErrExist) {
+			return "", refused("carry it to "+name+" or remove it, and ask again",
+				"%s is there already, and nothing is overwritten", f.path)
+		} else if err != nil {
+			return "", err
+		}
+	}
+	return path, nil
+}
+
+// Hosts gives those that have certificates, sorted.
+func (a *Authority) Hosts() ([]string, error) {
+	newest, err := records(a.dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for name := range newest {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// newest gives a host's newest certificate, which names it.
+func (a *Authority) newest(name string) (*x509.Certificate, error) {
+	all, err := records(a.dir)
+	if err != nil {
+		return nil, err
+	}
+	path, ok := all[name]
+	if !ok {
+		return nil, mistyped("quorumctl pki host "+name+" ADDRESS...", "%q has no certificates of this authority",
+			name)
+	}
+	certs, err := readCertificates(path)
+	if err != nil {
+		return nil, err
+	}
+	return certs[0], nil
+}
+
+// records gives the newest record of each host.
+func records(dir string) (map[string]string, error) {
+	entries, err := os.ReadDir(filepath.Join(dir, issuedDir)) // sorted by name, so a host's newest comes last
+	if err != nil {
+		return nil, err
+	}
+	newest := map[string]string{}
+	for _, e := range entries {
+		stem, ok := strings.CutSuffix(e.Name(), ".crt")
+		at := len(stem) - len(stampLayout) - 1
+		if !ok || at < 1 || stem[at] != '-' || !isName(stem[:at]) {
+			continue
+		}
+		if _, err := time.Parse(stampLayout, stem[at+1:]); err == nil {
+			newest[stem[:at]] = filepath.Join(dir, issuedDir, e.Name())
+		}
+	}
+	return newest, nil
+}
+
+// readCertificates reads a file of certificates, at least one.
+func readCertificates(path string) ([]*x509.Certificate, error) {
+	data, _, err := readBounded(path, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	return parseCertificates(path, data)
+}
+
+func parseCertificates(name string, data []byte) ([]*x509.Certificate, error) {
+	var certs []*x509.Certificate
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("%s has a damaged certificate: %w", name, err)
+		}
+		certs = append(certs, cert)
+	}
+	if len(certs) == 0 {
+		return nil, fmt.Errorf("%s has no certificate in it", name)
+	}
+	return certs, nil
+}
+
+// same tells whether two files hold the same certificate first.
+func same(a, b *x509.Certificate) bool { return bytes.Equal(a.Raw, b.Raw) }

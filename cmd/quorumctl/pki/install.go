@@ -1,0 +1,182 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"errors"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Place is where a bundle is installed, and for whom.
+type Place struct {
+	Dir string
+	// Etcd and Quorumd are the groups that may read etcd's keys and quorumd's. Below zero: nobody but who installs.
+	Etcd, Quorumd int
+	// Addresses are those of this host; one of them must be in the certificates. Empty: not looked at.
+	Addresses []netip.Addr
+}
+
+// Installed says what was installed.
+type Installed struct {
+	Host    string    `json:"host"`
+	Dir     string    `json:"dir"`
+	Until   time.Time `json:"until"`
+	Renewed bool      `json:"renewed"` // there were certificates of this host
+}
+
+// Install checks a bundle and puts its files in place, each in one step. Files of the same host and authority that are
+// older are replaced, which is a renewal; all else that is there is refused. A file of authorities that holds this one
+// stays: the operator may have added another.
+func Install(bundle string, p Place, now time.Time) (Installed, error) {
+	f, err := readBundle(bundle)
+	if err != nil {
+		return Installed{}, err
+	}
+	h, err := f.check(now)
+	if err != nil {
+		return Installed{}, err
+	}
+	if err := h.isHere(p.Addresses); err != nil {
+		return Installed{}, err
+	}
+	done := Installed{Host: h.name, Dir: p.Dir, Until: h.server.NotAfter}
+	if err := makeDir(p.Dir); err != nil {
+		return Installed{}, err
+	}
+	if done.Renewed, err = mayReplace(p.Dir, h); err != nil {
+		return Installed{}, err
+	}
+	names := fileNames()
+	if _, err := os.Lstat(filepath.Join(p.Dir, caCert)); err == nil {
+		names = slices.DeleteFunc(names, func(name string) bool { return name == caCert })
+	}
+	return done, f.put(names, p)
+}
+
+// isHere refuses a bundle of which every address is somebody else's. One with names alone cannot be told.
+func (h host) isHere(addresses []netip.Addr) error {
+	if len(addresses) == 0 {
+		return nil
+	}
+	var foreign []string
+	for _, raw := range h.peer.IPAddresses {
+		ip, ok := netip.AddrFromSlice(raw)
+		ip = ip.Unmap()
+		switch {
+		case !ok || ip.IsLoopback():
+		case slices.Contains(addresses, ip):
+			return nil
+		default:
+			foreign = append(foreign, ip.String())
+		}
+	}
+	if len(foreign) == 0 {
+		return nil
+	}
+	return refused("install it on "+h.name+"; if this is that host, behind an address of another machine, add "+
+		"--any-address", "the bundle is for %s at %s, and this host has no such address", h.name,
+		strings.Join(foreign, ", "))
+}
+
+// makeDir makes the directory, and refuses one into which others may write.
+func makeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || !ok || int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
+		return refused("chown root: "+dir+" && chmod 0755 "+dir,
+			"%s is no directory that only you may write to (mode %04o)", dir, info.Mode().Perm())
+	}
+	return nil
+}
+
+// mayReplace looks at what is there already, and tells whether it is replaced.
+func mayReplace(dir string, h host) (bool, error) {
+	const byHand = "if that is meant, move the files of that directory away first"
+	before, err := readCertificates(filepath.Join(dir, caCert))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	// The file with the authorities stays as it is: what it names must have signed what comes.
+	signs := func(c *certificate) bool {
+		return h.peer.CheckSignatureFrom(c) == nil && h.server.CheckSignatureFrom(c) == nil
+	}
+	if !slices.ContainsFunc(before, signs) {
+		return false, refused("make the bundle with the authority of the cluster; where that changes, "+
+			"'quorumctl pki trust' and a restart come first; "+byHand,
+			"this host trusts another authority (%s), and with this one its peers would refuse it",
+			before[0].Subject.CommonName)
+	}
+	peer, err := readCertificates(filepath.Join(dir, "peer.crt"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil // an install that was cut short
+	}
+	if err != nil {
+		return false, err
+	}
+	if name := peer[0].Subject.CommonName; name != h.name {
+		return false, refused("install the bundle of "+name+"; "+byHand, "this host has the certificates of %s, "+
+			"and the bundle is for %s", name, h.name)
+	}
+	if peer[0].NotBefore.After(h.peer.NotBefore) {
+		return false, refused("install the newest bundle of "+h.name+"; "+byHand,
+			"the bundle is older than what this host has")
+	}
+	return !same(peer[0], h.peer), nil
+}
+
+// put writes the files. Who reads a pair meanwhile may see a new key beside an old certificate, and tries again.
+func (f files) put(names []string, p Place) error {
+	staged := map[string]string{}
+	defer func() {
+		for _, temp := range staged {
+			os.Remove(temp)
+		}
+	}()
+	for _, name := range names {
+		mode, group := modeOf(name), -1
+		if strings.HasSuffix(name, ".key") {
+			if group = p.Etcd; name == "client.key" {
+				group = p.Quorumd
+			}
+			if group >= 0 {
+				mode = 0o640
+			}
+		}
+		temp, err := stage(filepath.Join(p.Dir, name), f[name], 0o600)
+		if err != nil {
+			return err
+		}
+		staged[name] = temp
+		if group >= 0 {
+			if err := os.Chown(temp, 0, group); err != nil {
+				return err
+			}
+		}
+		if err := os.Chmod(temp, mode); err != nil { // after the owner is right
+			return err
+		}
+	}
+	for _, name := range names {
+		if err := os.Rename(staged[name], filepath.Join(p.Dir, name)); err != nil {
+			return err
+		}
+	}
+	return syncDir(p.Dir)
+}

@@ -1,0 +1,38 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Whether others may have a directory too.
+const (
+	toRead   = unix.LOCK_SH // those who read
+	toChange = unix.LOCK_EX // nobody
+)
+
+// lock takes the flock of an authority's directory, or refuses at once where somebody else has it. The kernel frees it
+// with this process, however that ends.
+func lock(dir string, how int) (unlock func(), err error) {
+	d, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, noAuthority(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(d.Fd()), how|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, errors.Join(refused("wait until it is done, and ask again",
+			"another 'quorumctl pki' is at work in %s", dir), d.Close())
+	} else if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot lock %s: %w", dir, err), d.Close())
+	}
+	return func() { _ = d.Close() }, nil // it was only read
+}

@@ -1,0 +1,59 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAnAuthorityIsChangedByOneAtATime(t *testing.T) {
+	t.Parallel()
+	const busy = "another 'quorumctl pki' is at work in"
+	_, dir := authority(t)
+	a, done, err := OpenToChange(dir, today())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = OpenToChange(dir, today())
+	mustRefuse(t, err, busy)
+	_, err = Open(dir, today()) // it would see the key of one authority beside the certificate of another
+	mustRefuse(t, err, busy)
+	if err := a.Begin(today()); err != nil {
+		t.Fatal(err)
+	}
+	done()
+	b, done, err := OpenToChange(dir, today())
+	if err != nil || b.rotation == nil {
+		t.Fatalf("what the first has done is not seen: %v", err)
+	}
+	done()
+}
+
+func TestThoseWhoReadAnAuthorityDoNotStopEachOther(t *testing.T) {
+	t.Parallel()
+	_, dir := authority(t)
+	_, done, err := open(dir, toRead, today())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	reopen(t, dir, today())
+	_, _, err = OpenToChange(dir, today())
+	mustRefuse(t, err, "another 'quorumctl pki' is at work in")
+}
+
+func TestAnAuthorityThatCannotBeOpenedIsNotKeptLocked(t *testing.T) {
+	t.Parallel()
+	_, dir := authority(t)
+	for range 2 {
+		_, _, err := OpenToChange(dir, today().AddDate(AuthorityYears+1, 0, 0))
+		mustRefuse(t, err, "the authority's certificate expired on")
+	}
+	_, done, err := OpenToChange(dir, today().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done()
+}

@@ -1,0 +1,384 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	lookTimeout  = 5 * time.Second // for one connection
+	probeLife    = 10 * time.Minute
+	maxAnswer    = 1 << 20 // bytes
+	maxPorts     = 256
+	maxMemberURL = 8 // of a member
+)
+
+// Whose certificate a port shows.
+const (
+	ByOld   = "old"
+	ByNew   = "new"
+	ByOther = "other" // of neither, or not good for the address
+)
+
+// Answer says whether a port lets in who shows a certificate of an authority.
+type Answer string
+
+// What a port does.
+const (
+	Accepts Answer = "accepts"
+	Refuses Answer = "refuses"
+	Unknown Answer = "unknown"
+)
+
+// Port is one at which a member of the cluster is reached, as it was seen in handshakes.
+type Port struct {
+	Host  string `json:"host"` // its name as a member, or as its certificate has it; empty when neither is known
+	URL   string `json:"url"`
+	For   string `json:"for"`             // client or peer
+	Shows string `json:"shows,omitempty"` // old, new, or other; empty when none was seen
+	Old   Answer `json:"old"`             // who shows a certificate of the old authority
+	New   Answer `json:"new"`
+	Why   string `json:"why,omitempty"` // what was in the way
+}
+
+// Look makes handshakes with the client and the peer port of every member, with a certificate of each authority that is
+// made for it and forgotten. The members are those that are listed by any of the hosts, asked at these addresses
+// (HOST:PORT of the peer port), or by the addresses in their certificates and the port 2380.
+func (a *Authority) Look(ctx context.Context, addresses []string, now time.Time) ([]Port, error) {
+	if a.rotation == nil {
+		return nil, nil
+	}
+	l, err := a.newLook(now)
+	if err != nil {
+		return nil, err
+	}
+	if len(addresses) == 0 {
+		if addresses, err = a.peerAddresses(); err != nil {
+			return nil, err
+		}
+	}
+	ports, err := l.members(ctx, addresses)
+	if err != nil {
+		return nil, err
+	}
+	var wait sync.WaitGroup
+	for i := range ports {
+		wait.Go(func() { l.port(ctx, &ports[i]) })
+	}
+	wait.Wait()
+	return ports, nil
+}
+
+// look is what a look needs: what to show, and by what to judge what is shown.
+type look struct {
+	now                time.Time
+	old, next          tls.Certificate
+	trusted            tls.Certificate // the one of these that every host lets in, from before this step on
+	oldRoots, newRoots *x509.CertPool
+}
+
+func (a *Authority) newLook(now time.Time) (l look, err error) {
+	l.now = now
+	if l.old, err = a.rotation.old.probe(now); err != nil {
+		return l, err
+	}
+	if l.next, err = a.rotation.next.probe(now); err != nil {
+		return l, err
+	}
+	if l.trusted = l.old; a.rotation.Step > stepBoth {
+		l.trusted = l.next
+	}
+	l.oldRoots, l.newRoots = x509.NewCertPool(), x509.NewCertPool()
+	l.oldRoots.AddCert(a.rotation.old.cert)
+	l.newRoots.AddCert(a.rotation.next.cert)
+	return l, nil
+}
+
+// probe makes a certificate as quorumd's on a host, which is good for minutes and kept in memory alone.
+func (s signer) probe(now time.Time) (tls.Certificate, error) {
+	template, err := newTemplate(now, now.Add(probeLife))
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template.Subject = pkix.Name{CommonName: User}
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, s.cert, &key.PublicKey, s.key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
+}
+
+// peerAddresses gives where the hosts of this authority may have their peer ports.
+func (a *Authority) peerAddresses() ([]string, error) {
+	hosts, err := a.Hosts()
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, name := range hosts {
+		leaf, err := a.newest(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, at := range describe("", leaf, time.Time{}).Names {
+			all = append(all, net.JoinHostPort(at, "2380"))
+		}
+	}
+	return all[:min(len(all), maxPorts)], nil
+}
+
+// members gives the ports of all members that are listed by who answers at these addresses.
+func (l look) members(ctx context.Context, addresses []string) ([]Port, error) {
+	lists := make([][]Port, len(addresses))
+	whys := make([]error, len(addresses))
+	var wait sync.WaitGroup
+	for i, at := range addresses {
+		wait.Go(func() { lists[i], whys[i] = l.listed(ctx, at) })
+	}
+	wait.Wait()
+	all := slices.Concat(lists...)
+	if len(all) == 0 {
+		return nil, refused("run it where the peer ports of the hosts (2380) can be reached; name them with --peers "+
+			"HOST:PORT if they are others", "no member lists the others: %s", sum(texts(whys)))
+	}
+	slices.SortFunc(all, func(a, b Port) int {
+		return cmp.Or(cmp.Compare(a.URL, b.URL), -cmp.Compare(a.Host, b.Host)) // one that has started has a name
+	})
+	all = slices.CompactFunc(all, func(a, b Port) bool { return a.URL == b.URL })
+	slices.SortStableFunc(all, func(a, b Port) int { return cmp.Compare(a.Host, b.Host) })
+	if len(all) > maxPorts {
+		return nil, fmt.Errorf("the members list %d URLs, and %d are looked at", len(all), maxPorts)
+	}
+	return all, nil
+}
+
+func texts(errs []error) (all []string) {
+	for _, err := range errs {
+		if err != nil {
+			all = append(all, err.Error())
+		}
+	}
+	return append(all, "no host has certificates")[:max(len(all), 1)]
+}
+
+// listed asks at a peer port for the members.
+func (l look) listed(ctx context.Context, at string) ([]Port, error) {
+	body, _, _, err := l.exchange(ctx, at, l.trusted, "/members")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	var members []struct {
+		Name       string   `json:"name"`
+		PeerURLs   []string `json:"peerURLs"`
+		ClientURLs []string `json:"clientURLs"`
+	}
+	if err := json.Unmarshal(body, &members); err != nil {
+		return nil, fmt.Errorf("%s gives no list of members: %w", at, err)
+	}
+	var all []Port
+	for _, m := range members {
+		if len(m.PeerURLs) > maxMemberURL || len(m.ClientURLs) > maxMemberURL || len(m.Name) > 256 {
+			return nil, fmt.Errorf("%s lists a member with more names than one has", at)
+		}
+		for _, u := range m.PeerURLs {
+			all = append(all, Port{Host: m.Name, URL: u, For: "peer", Old: Unknown, New: Unknown})
+		}
+		for _, u := range m.ClientURLs {
+			all = append(all, Port{Host: m.Name, URL: u, For: "client", Old: Unknown, New: Unknown})
+		}
+	}
+	return all, nil
+}
+
+// port looks at one.
+func (l look) port(ctx context.Context, p *Port) {
+	u, err := url.Parse(p.URL)
+	if err != nil || u.Scheme != "https" {
+		p.Why = "it is not https"
+		return
+	}
+	at := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443"))
+	for _, probe := range []struct {
+		shown tls.Certificate
+		into  *Answer
+	}{{l.old, &p.Old}, {l.next, &p.New}} {
+		_, leaf, asked, err := l.exchange(ctx, at, probe.shown, "/version")
+		if leaf != nil {
+			p.Shows = l.whose(leaf, u.Hostname())
+			p.Host = cmp.Or(p.Host, leaf.Subject.CommonName)
+		}
+		remote, refusal := errors.AsType[*net.OpError](err)
+		switch {
+		case leaf != nil && !asked:
+			p.Why = "it asks for no certificate, so nobody sees whom it trusts (client-cert-auth)"
+		case err == nil:
+			*probe.into = Accepts
+		case refusal && remote.Op == "remote error": // as crypto/tls calls an alert of the other side
+			*probe.into = Refuses
+		default:
+			p.Why = err.Error()
+		}
+	}
+}
+
+// whose says of which authority a certificate is that is shown at an address.
+func (l look) whose(leaf *x509.Certificate, name string) string {
+	for by, roots := range map[string]*x509.CertPool{ByOld: l.oldRoots, ByNew: l.newRoots} {
+		if _, err := leaf.Verify(x509.VerifyOptions{
+			DNSName: name, Roots: roots, CurrentTime: l.now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		}); err == nil {
+			return by
+		}
+	}
+	return ByOther
+}
+
+// exchange asks for a path, showing a certificate. It gives what is answered, what is shown there, and whether a
+// certificate was asked for. With TLS 1.3 a refusal comes only after the handshake, so nothing but an answer is a yes.
+func (l look) exchange(ctx context.Context, at string, show tls.Certificate, path string) (body []byte,
+	shown *x509.Certificate, asked bool, err error,
+) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return nil, nil, false, err
+	}
+	name, _, err := net.SplitHostPort(at)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	secured := tls.Client(conn, &tls.Config{
+		ServerName: name, MinVersion: tls.VersionTLS12,
+		InsecureSkipVerify: true, // what is shown is judged by whose; nothing is told that is a secret
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if len(s.PeerCertificates) > 0 {
+				shown = s.PeerCertificates[0]
+			}
+			return nil
+		},
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			asked = true
+			return &show, nil // of whichever authority it says that it trusts
+		},
+	})
+	if err := secured.HandshakeContext(ctx); err != nil {
+		return nil, shown, asked, err
+	}
+	_, writeErr := io.WriteString(secured, "GET "+path+" HTTP/1.1\r\nHost: "+at+"\r\nConnection: close\r\n\r\n")
+	answer, err := http.ReadResponse(bufio.NewReader(io.LimitReader(secured, maxAnswer)), nil)
+	if err != nil {
+		if _, alert := errors.AsType[*net.OpError](err); !alert {
+			err = cmp.Or(writeErr, err)
+		}
+		return nil, shown, asked, err
+	}
+	defer answer.Body.Close()
+	body, err = io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = errors.New("it answers " + strconv.Itoa(answer.StatusCode))
+	}
+	return body, shown, asked, err
+}
+
+// missing says what is not yet as the step wants it, of all hosts but those that need not be seen.
+func missing(step int, hosts []string, ports []Port, without []string) (all []string) {
+	seen := map[string]bool{}
+	for _, p := range ports {
+		if p.Host != "" {
+			seen[p.Host] = true
+		}
+		if slices.Contains(without, p.Host) {
+			continue
+		}
+		if lack := p.lacks(step); lack != "" {
+			all = append(all, p.says(lack))
+		}
+	}
+	for _, name := range hosts {
+		if !seen[name] && !slices.Contains(without, name) {
+			all = append(all, name+" has certificates, and is no member, so nobody sees whom it trusts")
+		}
+	}
+	return all
+}
+
+// leftOut gives, of the hosts that need not be seen, those of which a port or all were not, and what the others lack.
+func leftOut(step int, ports []Port, without []string) (unseen, behind []string) {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(without))) {
+		seen := false
+		for _, p := range ports {
+			if p.Host != name {
+				continue
+			}
+			if seen = p.Shows != "" && p.Old != Unknown && p.New != Unknown; !seen {
+				break
+			}
+			if lack := p.lacks(step); lack != "" {
+				behind = append(behind, p.says(lack))
+			}
+		}
+		if !seen {
+			unseen = append(unseen, name)
+		}
+	}
+	return unseen, behind
+}
+
+// says makes a text of what this port lacks.
+func (p Port) says(lack string) string {
+	return fmt.Sprintf("%s at %s %s", cmp.Or(p.Host, "a host"), strings.TrimPrefix(p.URL, "https://"), lack)
+}
+
+// lacks says what keeps a port from being done with a step.
+func (p Port) lacks(step int) string {
+	switch {
+	case p.Shows == "":
+		return "cannot be seen: " + cmp.Or(p.Why, "nothing answers")
+	case p.Shows == ByOther:
+		return "shows a certificate that neither authority made for that address"
+	case p.New == Refuses:
+		return "does not trust the new authority"
+	case p.New == Unknown:
+		return "does not tell whether it trusts the new authority: " + cmp.Or(p.Why, "no answer")
+	case step == stepBoth && p.Old != Accepts:
+		return "does not trust the old authority any more"
+	case step >= stepLeaves && p.Shows != ByNew:
+		return "shows a certificate of the old authority"
+	case step == stepNewOnly && p.Old == Accepts:
+		return "still trusts the old authority"
+	case step == stepNewOnly && p.Old == Unknown:
+		return "does not tell whether it still trusts the old authority: " + cmp.Or(p.Why, "no answer")
+	}
+	return ""
+}

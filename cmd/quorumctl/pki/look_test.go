@@ -1,0 +1,106 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// member serves as etcd's ports do, with the certificate of a host, and trusts these authorities.
+func member(t *testing.T, a *Authority, set func(*tls.Config), trusted ...signer) string {
+	t.Helper()
+	made, err := a.issue("n1", sans{ips: []net.IP{net.IPv4(127, 0, 0, 1)}}, today())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(made["peer.crt"], made["peer.key"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		at := r.Host
+		fmt.Fprintf(w, `[{"id":1,"name":"n1","peerURLs":["https://%s"],"clientURLs":["http://%s"]}]`, at, at)
+	}))
+	pool := x509.NewCertPool()
+	for _, c := range trusted {
+		pool.AddCert(c.cert)
+	}
+	s.TLS = &tls.Config{
+		Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, Time: today,
+	}
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
+	if set != nil {
+		set(s.TLS)
+	}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "https://")
+}
+
+func TestALookSaysWhatAPortShowsAndWhomItLetsIn(t *testing.T) {
+	t.Parallel()
+	a, _ := advanced(t, stepBoth)
+	r := a.rotation
+	l, err := a.newLook(today())
+	if err != nil {
+		t.Fatal(err)
+	}
+	byNew := &Authority{signer: r.next}
+	stranger, _ := authority(t)
+	old := func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }
+	open := func(c *tls.Config) { c.ClientAuth = tls.NoClientCert }
+	for what, c := range map[string]struct {
+		at       string
+		shows    string
+		old, new Answer
+		why      string
+	}{
+		"old alone":      {member(t, a, nil, r.old), ByOld, Accepts, Refuses, ""},
+		"both":           {member(t, a, nil, r.old, r.next), ByOld, Accepts, Accepts, ""},
+		"new alone":      {member(t, byNew, nil, r.next), ByNew, Refuses, Accepts, ""},
+		"TLS 1.2":        {member(t, byNew, old, r.next), ByNew, Refuses, Accepts, ""},
+		"neither":        {member(t, stranger, nil, stranger.signer), ByOther, Refuses, Refuses, ""},
+		"asks for none":  {member(t, a, open), ByOld, Unknown, Unknown, "asks for no"},
+		"nobody is here": {"127.0.0.1:1", "", Unknown, Unknown, "refused"},
+	} {
+		p := Port{URL: "https://" + c.at, Old: Unknown, New: Unknown}
+		l.port(t.Context(), &p)
+		if p.Shows != c.shows || p.Old != c.old || p.New != c.new || !strings.Contains(p.Why, c.why) {
+			t.Errorf("%s: %+v", what, p)
+		}
+	}
+	elsewhere := strings.Replace(member(t, a, nil, r.old), "127.0.0.1", "localhost", 1)
+	p := Port{URL: "https://" + elsewhere}
+	if l.port(t.Context(), &p); p.Shows != ByOther {
+		t.Errorf("a certificate for another name: %+v", p)
+	}
+	p = Port{URL: "http://" + elsewhere}
+	if l.port(t.Context(), &p); p.Shows != "" || p.Why != "it is not https" {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestTheMembersAreThoseThatAnyHostLists(t *testing.T) {
+	t.Parallel()
+	a, _ := advanced(t, stepBoth)
+	at := member(t, a, nil, a.rotation.old)
+	ports, err := a.Look(t.Context(), []string{"127.0.0.1:1", at, at}, today())
+	if err != nil || len(ports) != 2 || ports[1].Host != "n1" || ports[1].Old != Accepts {
+		t.Errorf("%+v %v", ports, err)
+	}
+	_, err = a.Look(t.Context(), []string{"127.0.0.1:1"}, today())
+	mustRefuse(t, err, "no member lists the others: 127.0.0.1:1")
+	quiet, _ := authority(t)
+	if ports, err := quiet.Look(t.Context(), nil, today()); err != nil || len(ports) > 0 {
+		t.Errorf("nothing is under way: %v %v", ports, err)
+	}
+}

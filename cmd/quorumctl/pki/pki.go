@@ -1,0 +1,150 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pki is a small certificate authority for one etcd cluster, in a directory on the operator's machine.
+//
+// It promises:
+//   - No key travels but in the one bundle made for its host, and the authority's own never leaves its directory.
+//   - Nothing is overwritten: not an authority, not a bundle, not the record of what was issued. Only what an install
+//     has put on a host gives way, to the install of a newer bundle of the same host and authority.
+//   - What a host is given fits together: an install checks each key against its certificate, each certificate against
+//     the authority, its usage, its dates and this host's addresses, before it changes a file.
+//   - On a host each user reads its own keys alone: root owns them, and one group may read.
+//
+// A bundle is a tar of seven files. Peers of etcd are server and client to each other, and so is etcd's gateway to its
+// own server; the certificate of quorumd is for a client alone.
+package pki
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+const (
+	// AuthorityYears is for how long an authority is good.
+	AuthorityYears = 10
+	// LeafDays is for how long the certificates of a host are good.
+	LeafDays = 365
+	// backDate is how far the clock of a host may be behind that of the operator's machine.
+	backDate = time.Hour
+
+	maxFile   = 64 << 10  // bytes of one file: a certificate has one or two KiB
+	maxBundle = 512 << 10 // bytes of a bundle
+	maxHosts  = 1000
+
+	day = 24 * time.Hour
+)
+
+// The files of an authority.
+const (
+	caCert    = "ca.crt"
+	caKey     = "ca.key"
+	issuedDir = "issued"
+)
+
+// User is the common name in quorumd's certificate: in an etcd with authentication its user.
+const User = "quorumd"
+
+// Error is a refusal, with what to do about it.
+type Error struct {
+	Text   string // without "cannot …"
+	Remedy string
+	// Argument tells that what was typed is wrong, and not what was found.
+	Argument bool
+}
+
+func (e *Error) Error() string { return e.Text }
+
+func refused(remedy, format string, args ...any) error {
+	return &Error{Text: fmt.Sprintf(format, args...), Remedy: remedy}
+}
+
+// mistyped refuses an argument.
+func mistyped(remedy, format string, args ...any) error {
+	return &Error{Text: fmt.Sprintf(format, args...), Remedy: remedy, Argument: true}
+}
+
+// leaf is one of the certificates that each host has.
+type leaf struct {
+	name   string // of its files
+	owner  string // who shows it, for people
+	usages []x509.ExtKeyUsage
+	common func(host string) string
+}
+
+// leaves lists them. The server's has no common name: etcd's own gateway shows it, and would act as the user of that
+// name.
+func leaves() []leaf {
+	both := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	return []leaf{
+		{"server", "etcd server", both, func(string) string { return "" }},
+		{"peer", "etcd peer", both, func(host string) string { return host }},
+		{"client", "quorumd", []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, func(string) string { return User }},
+	}
+}
+
+// readBounded reads a regular file of at most limit bytes. It follows no link and waits for no pipe.
+func readBounded(path string, limit int64) ([]byte, os.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, nil, fmt.Errorf("%s is a symbolic link", path)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s is larger than %d KiB", path, limit>>10)
+	}
+	return data, info, err
+}
+
+// create writes a new file, whole or not at all; one that is there stays.
+func create(path string, data []byte, mode os.FileMode) error {
+	temp, err := stage(path, data, mode)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp)
+	if err := os.Link(temp, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// stage writes a file beside path, for a rename or a link, and gives its name.
+func stage(path string, data []byte, mode os.FileMode) (string, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+		os.Remove(f.Name())
+		return "", err
+	}
+	return f.Name(), nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

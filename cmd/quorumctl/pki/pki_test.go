@@ -1,0 +1,458 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// today is any day: nothing here asks the machine for the time.
+func today() time.Time { return time.Date(2030, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+func authority(t *testing.T) (*Authority, string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "pki")
+	if err := Create(dir, today()); err != nil {
+		t.Fatal(err)
+	}
+	a, err := Open(dir, today())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, dir
+}
+
+// bundle makes the first one of a host.
+func bundle(t *testing.T, a *Authority, name string, addresses ...string) string {
+	t.Helper()
+	path, err := a.Host(name, addresses, today())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func place(t *testing.T) Place {
+	t.Helper()
+	return Place{Dir: filepath.Join(t.TempDir(), "tls"), Etcd: -1, Quorumd: -1}
+}
+
+// mustRefuse wants an error with a remedy that says this.
+func mustRefuse(t *testing.T, err error, says string) {
+	t.Helper()
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Remedy == "" || !strings.Contains(e.Text, says) {
+		t.Errorf("got %v (%T), want a refusal with %q and a remedy", err, err, says)
+	}
+}
+
+func TestTwoInstalledHostsTrustEachOtherAsServerAndAsClient(t *testing.T) {
+	t.Parallel()
+	a, _ := authority(t)
+	pairs := map[string]tls.Certificate{}
+	pool := x509.NewCertPool()
+	for i, name := range []string{"n1", "n2"} {
+		p := place(t)
+		if _, err := Install(bundle(t, a, name, fmt.Sprintf("10.0.0.%d", i+1)), p, today()); err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range []string{"server", "peer", "client"} {
+			pair, err := tls.LoadX509KeyPair(filepath.Join(p.Dir, kind+".crt"), filepath.Join(p.Dir, kind+".key"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pairs[name+" "+kind] = pair
+		}
+		ca, err := os.ReadFile(filepath.Join(p.Dir, "ca.crt"))
+		if err != nil || !pool.AppendCertsFromPEM(ca) {
+			t.Fatal("no authority", err)
+		}
+	}
+	for _, c := range []struct {
+		client, server, at string
+		works              bool
+	}{
+		{"n1 peer", "n2 peer", "10.0.0.2", true},
+		{"n2 peer", "n1 peer", "n1", true},
+		{"n1 client", "n2 server", "10.0.0.2", true},
+		{"n2 server", "n2 server", "localhost", true}, // etcd's gateway
+		{"n1 client", "n2 server", "10.0.0.1", false},
+		{"n1 client", "n2 client", "10.0.0.2", false}, // quorumd's is no server's
+	} {
+		err := handshake(&tls.Config{
+			Certificates: []tls.Certificate{pairs[c.client]}, RootCAs: pool, ServerName: c.at, Time: today,
+		}, &tls.Config{
+			Certificates: []tls.Certificate{pairs[c.server]}, ClientCAs: pool, Time: today,
+			ClientAuth: tls.RequireAndVerifyClientCert,
+		})
+		if (err == nil) != c.works {
+			t.Errorf("%s to %s at %s: %v", c.client, c.server, c.at, err)
+		}
+	}
+}
+
+func TestEachHostHasItsOwnKeysAndQuorumdsCertificateNamesItsUser(t *testing.T) {
+	t.Parallel()
+	a, _ := authority(t)
+	one, err := readBundle(bundle(t, a, "n1", "10.0.0.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := readBundle(bundle(t, a, "n2", "10.0.0.2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, f := range []files{one, two} {
+		for _, name := range []string{"server.key", "peer.key", "client.key"} {
+			if seen[string(f[name])] {
+				t.Errorf("%s is not the only one of its kind", name)
+			}
+			seen[string(f[name])] = true
+		}
+	}
+	common := func(name string) string {
+		certs, err := parseCertificates(name, one[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return certs[0].Subject.CommonName
+	}
+	if common("client.crt") != "quorumd" || common("server.crt") != "" || common("peer.crt") != "n1" {
+		t.Errorf("the names: %q %q %q", common("client.crt"), common("server.crt"), common("peer.crt"))
+	}
+}
+
+func TestWhatIsThereIsNeverOverwritten(t *testing.T) {
+	t.Parallel()
+	a, dir := authority(t)
+	before, err := os.ReadFile(filepath.Join(dir, caKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustRefuse(t, Create(dir, today()), "nothing is overwritten")
+	bundle(t, a, "n1", "10.0.0.1")
+	_, err = a.Host("n1", []string{"10.0.0.9"}, today())
+	mustRefuse(t, err, "n1 has certificates already")
+	_, err = a.Renew("n1", nil, today())
+	mustRefuse(t, err, "this very second")
+	if err := os.WriteFile(filepath.Join(dir, "n2.tar"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.Host("n2", []string{"10.0.0.2"}, today())
+	mustRefuse(t, err, "nothing is overwritten")
+	if mine, err := os.ReadFile(filepath.Join(dir, "n2.tar")); err != nil || string(mine) != "mine" {
+		t.Errorf("it became %q, %v", mine, err)
+	}
+	if after, err := os.ReadFile(filepath.Join(dir, caKey)); err != nil || !bytes.Equal(before, after) {
+		t.Error("the authority's key has changed", err)
+	}
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(dir), ".quorumd-pki-*"))
+	if len(left) > 0 || err != nil {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+func TestARenewalHasTheNamesOfBeforeAndTakesTheirPlace(t *testing.T) {
+	t.Parallel()
+	a, dir := authority(t)
+	p := place(t)
+	first := bundle(t, a, "n1", "10.0.0.1", "n1.example.com")
+	if _, err := Install(first, p, today()); err != nil {
+		t.Fatal(err)
+	}
+	later := today().AddDate(0, 11, 0)
+	second, err := a.Renew("n1", nil, later)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := Install(second, p, later)
+	if err != nil || !done.Renewed || done.Host != "n1" || !done.Until.Equal(later.Add(LeafDays*24*time.Hour)) {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if done, err := Install(second, p, later); err != nil || done.Renewed {
+		t.Errorf("the same once more: %+v, %v", done, err)
+	}
+	_, err = Install(first, p, later)
+	mustRefuse(t, err, "older than what this host has")
+	certs, err := readCertificates(filepath.Join(p.Dir, "server.crt"))
+	if err != nil || !slices.Contains(certs[0].DNSNames, "n1.example.com") || len(certs[0].IPAddresses) != 3 {
+		t.Errorf("%v %v", certs, err)
+	}
+	all, err := Inspect(dir, later)
+	if err != nil || len(all) != 4 || all[0].Days != 365 || all[0].What != "etcd server of n1" ||
+		!slices.Equal(all[0].Names, []string{"10.0.0.1", "n1", "n1.example.com"}) {
+		t.Errorf("%+v %v", all, err)
+	}
+	if _, err := a.Renew("n9", nil, later); err == nil {
+		t.Error("a host that nobody knows was renewed")
+	}
+}
+
+func TestKeysAreForTheirOwnersAlone(t *testing.T) {
+	t.Parallel()
+	a, dir := authority(t)
+	path, p := bundle(t, a, "n1", "10.0.0.1"), place(t)
+	if _, err := Install(path, p, today()); err != nil {
+		t.Fatal(err)
+	}
+	for file, mode := range map[string]os.FileMode{
+		dir: 0o700 | os.ModeDir, filepath.Join(dir, caKey): 0o600, path: 0o600,
+		filepath.Join(p.Dir, "server.key"): 0o600, filepath.Join(p.Dir, "client.key"): 0o600,
+		filepath.Join(p.Dir, "server.crt"): 0o644,
+	} {
+		if info, err := os.Stat(file); err != nil || info.Mode() != mode {
+			t.Errorf("%s: %v %v, want %v", file, info.Mode(), err, mode)
+		}
+	}
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Install(path, place(t), today())
+	mustRefuse(t, err, "others may have read the keys")
+	_, err = Install(path+".none", place(t), today())
+	mustRefuse(t, err, "there is no "+path+".none")
+	if err := os.Chmod(filepath.Join(dir, caKey), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(dir, today())
+	mustRefuse(t, err, "may make certificates for anybody")
+}
+
+func TestAHostTakesNoCertificatesThatAreNotItsOwn(t *testing.T) {
+	t.Parallel()
+	a, _ := authority(t)
+	other, _ := authority(t)
+	p := place(t)
+	p.Addresses = []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("127.0.0.1")}
+	_, err := Install(bundle(t, a, "n2", "10.0.0.2"), p, today())
+	mustRefuse(t, err, "for n2 at 10.0.0.2, and this host has no such address")
+	if _, err := os.Stat(p.Dir); err == nil {
+		t.Error("what was refused has left a directory")
+	}
+	if _, err := Install(bundle(t, a, "n1", "10.0.0.1"), p, today()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Install(bundle(t, a, "n5", "10.0.0.1"), p, today())
+	mustRefuse(t, err, "this host has the certificates of n1")
+	_, err = Install(bundle(t, other, "n1", "10.0.0.1"), p, today())
+	mustRefuse(t, err, "trusts another authority")
+}
+
+func TestAnAuthorityThatTheOperatorAddedOutlivesARenewal(t *testing.T) {
+	t.Parallel()
+	a, _ := authority(t)
+	next, _ := authority(t)
+	p := place(t)
+	if _, err := Install(bundle(t, a, "n1", "10.0.0.1"), p, today()); err != nil {
+		t.Fatal(err)
+	}
+	both := slices.Concat(a.pem, next.pem)
+	if err := os.WriteFile(filepath.Join(p.Dir, caCert), both, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Install(bundle(t, next, "n1", "10.0.0.1"), p, today()); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := os.ReadFile(filepath.Join(p.Dir, caCert)); err != nil || !bytes.Equal(now, both) {
+		t.Errorf("the file of authorities has changed: %v", err)
+	}
+}
+
+func TestAClockThatIsOffIsSaid(t *testing.T) {
+	t.Parallel()
+	a, dir := authority(t)
+	path := bundle(t, a, "n1", "10.0.0.1")
+	for _, c := range []struct {
+		now  time.Time
+		says string
+	}{
+		{today().Add(-2 * time.Hour), "server.crt is good from 2030-03-01 11:00:00Z; this machine's clock says"},
+		{today().AddDate(1, 0, 1), "server.crt expired on 2031-03-01 12:00:00Z; this machine's clock says 2031-03-02"},
+	} {
+		_, err := Install(path, place(t), c.now)
+		mustRefuse(t, err, c.says)
+	}
+	if _, err := Install(path, place(t), today().Add(-time.Hour)); err != nil {
+		t.Errorf("a clock that is an hour behind: %v", err)
+	}
+	_, err := Open(dir, today().AddDate(-1, 0, 0))
+	mustRefuse(t, err, "the authority's certificate is good from")
+	old, err := Open(dir, today().AddDate(9, 11, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.Renew("n1", nil, today().AddDate(9, 11, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := Inspect(dir, today()); err != nil || !all[0].Until.Equal(today().AddDate(10, 0, 0)) {
+		t.Errorf("a leaf outlives its authority: %v %v", all, err)
+	}
+}
+
+func TestNamesAndAddressesThatCannotBeAreRefused(t *testing.T) {
+	t.Parallel()
+	a, _ := authority(t)
+	for _, c := range [][]string{
+		{"../n1", "10.0.0.1"},
+		{"", "10.0.0.1"},
+		{"-n", "10.0.0.1"},
+		{strings.Repeat("n", 65), "10.0.0.1"},
+		{"n1"},
+		{"n1", "10.0.0.1:2380"},
+		{"n1", "https://n1"},
+		{"n1", "0.0.0.0"},
+		{"n1", "10.0.0.256"},
+		{"n1", "*.example.com"},
+		{"n1", "224.0.0.1"},
+		{"n1", "fe80::1%eth0"},
+		{"n1", ""},
+		{"n1\n", "10.0.0.1"},
+	} {
+		_, err := a.Host(c[0], c[1:], today())
+		mustRefuse(t, err, "")
+	}
+	if names, err := a.Hosts(); err != nil || len(names) > 0 {
+		t.Errorf("%v %v", names, err)
+	}
+}
+
+func TestABundleThatWasTamperedWithInstallsNothing(t *testing.T) {
+	t.Parallel()
+	a, _ := authority(t)
+	stranger, _ := authority(t)
+	good, err := readBundle(bundle(t, a, "n1", "10.0.0.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := readBundle(bundle(t, stranger, "n1", "10.0.0.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(name string, data []byte) []byte {
+		changed := files{}
+		for n, d := range good {
+			changed[n] = d
+		}
+		changed[name] = data
+		packed, err := changed.pack(today())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return packed
+	}
+	clientAsServer := files{}
+	for n, d := range good {
+		clientAsServer[n] = d
+	}
+	clientAsServer["server.crt"], clientAsServer["server.key"] = good["client.crt"], good["client.key"]
+	wrongUsage, err := clientAsServer.pack(today())
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := func(h tar.Header) []byte { return archive(t, h) }
+	whole := with("ca.crt", good["ca.crt"])
+	for what, c := range map[string]struct {
+		data []byte
+		says string
+	}{
+		"a foreign key":   {with("peer.key", foreign["peer.key"]), "peer.crt does not go with peer.key"},
+		"other authority": {with("ca.crt", foreign["ca.crt"]), "server.crt cannot be used"},
+		"missing usage":   {wrongUsage, "server.crt cannot be used: certificate specifies"},
+		"no certificate":  {with("ca.crt", []byte("hello")), "no certificate in it"},
+		"half of it":      {whole[:len(whole)/2], "is no bundle"},
+		"nothing":         {nil, "ca.crt is missing"},
+		"no tar":          {bytes.Repeat([]byte("x"), 4096), "is no bundle"},
+		"a link":          {entry(tar.Header{Name: "ca.crt", Typeflag: tar.TypeSymlink}), "does not belong"},
+		"a path":          {entry(tar.Header{Name: "../ca.crt", Typeflag: tar.TypeReg}), "does not belong"},
+		"a bomb":          {entry(tar.Header{Name: "ca.crt", Typeflag: tar.TypeReg, Size: 1 << 17}), "does not belong"},
+	} {
+		path, p := filepath.Join(t.TempDir(), "b.tar"), place(t)
+		if err := os.WriteFile(path, c.data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Install(path, p, today())
+		if err == nil {
+			t.Errorf("%s was installed", what)
+			continue
+		}
+		mustRefuse(t, err, c.says)
+		if _, err := os.Stat(p.Dir); err == nil {
+			t.Errorf("%s has left files", what)
+		}
+	}
+}
+
+// archive is a tar with one entry.
+func archive(t *testing.T, h tar.Header) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	if err := w.WriteHeader(&h); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(make([]byte, h.Size)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestADirectoryThatOthersMayWriteToGetsNoKeys(t *testing.T) {
+	t.Parallel()
+	a, _ := authority(t)
+	p := place(t)
+	if err := os.Mkdir(p.Dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(p.Dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	path := bundle(t, a, "n1", "10.0.0.1")
+	_, err := Install(path, p, today())
+	mustRefuse(t, err, "no directory that only you may write to")
+	link := filepath.Join(t.TempDir(), "link.tar")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Install(link, place(t), today()); err == nil || !strings.Contains(err.Error(), "symbolic link") {
+		t.Errorf("a link was followed: %v", err)
+	}
+}
+
+// handshake lets a client and a server meet, over a pipe.
+func handshake(client, server *tls.Config) error {
+	c, s := net.Pipe()
+	defer c.Close()
+	defer s.Close()
+	failed := make(chan error, 1)
+	go func() {
+		conn := tls.Server(s, server)
+		err := conn.Handshake()
+		if err == nil {
+			_, err = conn.Write([]byte("x"))
+		}
+		failed <- errors.Join(err, s.Close())
+	}()
+	conn := tls.Client(c, client)
+	_, err := io.ReadFull(conn, make([]byte, 1))
+	c.Close()
+	return errors.Join(err, <-failed)
+}

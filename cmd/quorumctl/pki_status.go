@@ -1,0 +1,95 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
+)
+
+func (a *app) pkiStatusCommand() *cobra.Command {
+	warnDays, criticalDays := 30, 7
+	cmd := &cobra.Command{
+		Use:   "status [DIR]",
+		Short: "Show certificates with their names and dates; the exit code is for monitoring",
+		Long: "Show the certificates of an authority, with the newest of each host; on a host those in\n" +
+			hostTLS + ". Without DIR it takes " + defaultPKI + " if that is there. Exits as a\n" +
+			"Nagios plugin does, by the one that ends first: 0 all is well, 1 it ends soon, 2 very soon or it\n" +
+			"has ended, 3 nobody can tell.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir := hostTLS
+			if _, err := os.Stat(defaultPKI); err == nil {
+				dir = defaultPKI
+			}
+			if len(args) > 0 {
+				dir = filepath.Clean(args[0])
+			}
+			if criticalDays > warnDays {
+				return usage("give --warning the larger number",
+					"cannot look at certificates: --critical %d is more than --warning %d", criticalDays, warnDays)
+			}
+			now := time.Now()
+			certs, err := pki.Inspect(dir, now)
+			if err != nil {
+				f := uncertified("look at the certificates in "+dir, err)
+				f.code = int(gradeUnknown)
+				return f
+			}
+			worst := gradeOK
+			for _, c := range certs {
+				worst = max(worst, gradeOf(c, now, warnDays, criticalDays))
+			}
+			err = a.emit(certs, func(p *page) { writeCertificates(p, certs, now, warnDays, criticalDays) })
+			if err != nil {
+				return err
+			}
+			if worst != gradeOK {
+				return &failure{code: int(worst)} // all is said
+			}
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&warnDays, "warning", warnDays, "`days` before the end that it ends soon")
+	cmd.Flags().IntVar(&criticalDays, "critical", criticalDays, "`days` before the end that it ends very soon")
+	return cmd
+}
+
+func gradeOf(c pki.Certificate, now time.Time, warnDays, criticalDays int) grade {
+	switch {
+	case c.Days < criticalDays || now.Before(c.From):
+		return gradeCritical
+	case c.Days < warnDays:
+		return gradeWarning
+	}
+	return gradeOK
+}
+
+func writeCertificates(p *page, certs []pki.Certificate, now time.Time, warnDays, criticalDays int) {
+	t := table{head: []string{"CERTIFICATE", "FROM", "UNTIL", "LEFT", "GOOD FOR"}}
+	for _, c := range certs {
+		tone := [...]word{gradeOK: {"", plain}, gradeWarning: {"", warn}, gradeCritical: {"", bad}}[gradeOf(c, now,
+			warnDays, criticalDays)].Tone
+		left := fmt.Sprintf("%d d", c.Days)
+		switch {
+		case c.Days < 0:
+			left = "expired"
+		case now.Before(c.From):
+			left = "not yet good"
+		}
+		t.add(word{Text: c.What}, word{Text: date(c.From)}, word{Text: date(c.Until)}, word{left, tone},
+			word{Text: strings.Join(c.Names, " ")})
+	}
+	p.table(t)
+}
+
+// date is a day, in UTC.
+func date(t time.Time) string { return t.UTC().Format(time.DateOnly) }

@@ -1,0 +1,106 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/recovery"
+)
+
+// oneLeft writes the facts of the one host of three that is left, and gives the file.
+func oneLeft(t *testing.T) string {
+	t.Helper()
+	f := recovery.Facts{
+		Version: recovery.Version, HostID: "host-n1", Host: "n1", Cluster: "prod", PeerURL: "http://n1",
+		Taken: time.Now(),
+		Log: recovery.Log{Cluster: 0xc1, Member: 1, Term: 3, Index: 100, Commit: 99, Members: []recovery.Member{
+			{ID: 1, Name: "n1"}, {ID: 2, Name: "n2"}, {ID: 3, Name: "n3"},
+		}},
+	}
+	text, err := json.Marshal(f.Sealed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "n1.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestAPlanIsWrittenOnlyOnceTheNameOfTheClusterWasTyped(t *testing.T) {
+	t.Parallel()
+	for typed, want := range map[string]int{"prod\n": 0, "prd\n": exitUsage, "\n": exitUsage, "\x04": exitUsage} {
+		out := filepath.Join(t.TempDir(), "plan.json")
+		cmd, master := session(t, "/nowhere", "recover", "plan", oneLeft(t), "--gone", "n2,n3", "--out", out)
+		seen := follow(master, "to write the plan: ", func() { _, _ = master.WriteString(typed) })
+		_ = cmd.Wait()
+		_, err := os.Stat(out)
+		if code := cmd.ProcessState.ExitCode(); code != want || (err == nil) != (want == 0) {
+			t.Errorf("%q: exit %d, the plan: %v: %s", typed, code, err, seen)
+		}
+		if !strings.Contains(seen, "n1 goes on alone") {
+			t.Errorf("%q: what is to be confirmed is not shown: %s", typed, seen)
+		}
+	}
+}
+
+func TestAPlanIsNotWrittenWhereNobodyCanTypeTheName(t *testing.T) {
+	t.Parallel()
+	r := quorumctl(t, "/nowhere", "recover", "plan", oneLeft(t), "--gone", "n2,n3", "--out",
+		filepath.Join(t.TempDir(), "p"))
+	if r.code != exitUsage || !strings.Contains(r.stderr, "no plan was written") {
+		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+func TestAFileOfFactsThatIsNotThereIsToldBeforeQuorumdIsAsked(t *testing.T) {
+	t.Parallel()
+	r := quorumctl(t, "/nowhere", "recover", "plan", "nope.json", "--from-snapshot", "newest")
+	if r.code != exitUsage || !strings.Contains(r.stderr, "nope.json: open nope.json: no such file") ||
+		!strings.Contains(r.stderr, "→ quorumctl recover facts > nope.json") {
+		t.Errorf("exit %d: %s", r.code, r.stderr)
+	}
+}
+
+func TestGivingUpSaysWhatIsNotUndone(t *testing.T) {
+	t.Parallel()
+	socket, _ := serving(t, &desk{})
+	r := quorumctl(t, socket, "recover", "give-up")
+	if r.code != 0 || !strings.Contains(r.stdout, "not undone: the plan on other hosts") ||
+		!strings.Contains(r.stdout, "quorumd-recover-abcdefghijkl") {
+		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+func TestAFileThatQuorumdsServicesDoNotSeeIsToldBySayingWhere(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"/root/etcd.db": "/root", "/home/ann/etcd.db": "/home", "/tmp/x/etcd.db": "/tmp",
+		"/var/tmp/etcd.db": "/var/tmp",
+		"/srv/etcd.db":     "", "/rooted/etcd.db": "", "/srv/../tmp/etcd.db": "/tmp", "/srv/tmp/etcd.db": "",
+	} {
+		if got := hidden(path); got != want {
+			t.Errorf("%s lies below %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestAPlanIsReadFromTheStandardInput(t *testing.T) {
+	t.Parallel()
+	if _, err := readPlan("-", strings.NewReader("no plan")); err == nil || errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what is given is read as %v", err)
+	}
+	_, err := readPlan(filepath.Join(t.TempDir(), "-"), strings.NewReader("no plan"))
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file named so elsewhere: %v", err)
+	}
+}

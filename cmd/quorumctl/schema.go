@@ -1,0 +1,146 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"embed"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/recovery"
+	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
+	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
+)
+
+// The schemas are made from the Go types and from their comments: go test ./cmd/quorumctl -run Schema -update.
+//
+//go:embed schema/*.json
+var schemas embed.FS
+
+// document is a JSON document that commands write with -o json.
+type document struct {
+	name     string   // of its schema
+	of       any      // a zero value of its Go type
+	commands []string // that write it; what stands in capitals is an argument
+}
+
+// documents gives all of them. A command that has none stands in withoutDocument.
+func documents() []document {
+	return []document{
+		{"status", control.Status{}, []string{"status", "wait", "bootstrap"}},
+		{"explanation", explanation{}, []string{"explain"}},
+		{"code", code{}, []string{"explain CODE"}},
+		{"codes", []code{}, []string{"codes"}},
+		{"health", control.Health{}, []string{"health"}},
+		{"finding", finding{}, []string{"health CODE"}},
+		{"mute", control.Mute{}, []string{"health mute"}},
+		{"network", networkDocument{}, []string{"network"}},
+		{"history", control.History{}, []string{"history"}},
+		{"qualification", qualify.Report{}, []string{"qualify"}},
+		{"members", members{}, []string{"member list"}},
+		{"removal", control.Removal{}, []string{"member remove --no-wait"}},
+		{"removal-end", control.RemovalEnd{}, []string{"member remove"}},
+		{"operation", operation{}, []string{"op show"}},
+		{"pause", control.Pause{}, []string{"pause"}},
+		{"done", control.Done{}, []string{"resume", "op release", "health unmute", "bootstrap --yes"}},
+		{"maintenance", maintenance{}, []string{"maintenance on", "maintenance off", "maintenance status", "cycle"}},
+		{"rollout", rollout{}, []string{
+			"rollout start", "rollout status", "rollout pause", "rollout resume", "rollout abort",
+		}},
+		{"snapshot", control.SnapshotJob{}, []string{
+			"snapshot save", "snapshot list", "snapshot verify", "snapshot prune", "snapshot drill",
+		}},
+		{"recovery-facts", recovery.Facts{}, []string{"recover facts"}},
+		{"recovery", control.Recovery{}, []string{"recover apply", "recover give-up"}},
+		{"recovery-status", recoveryState{}, []string{"recover status"}},
+		{"config-check", verdictOnConfig{}, []string{"config check"}},
+		{"init", beginning{}, []string{"init"}},
+		{"authority", authority{}, []string{"pki init"}},
+		{"bundles", given{}, []string{"pki host", "pki renew"}},
+		{"certificates", []pki.Certificate{}, []string{"pki status"}},
+		{"installed", pki.Installed{}, []string{"pki install"}},
+		{"trusted", pki.Trusted{}, []string{"pki trust"}},
+		{"rotation", pki.Rotation{}, []string{"pki rotate begin", "pki rotate next", "pki rotate status"}},
+		{"versions", versions{}, []string{"version"}},
+		{"schemas", []schemaName{}, []string{"schema"}},
+	}
+}
+
+// withoutDocument gives the commands that write no JSON, whatever -o says.
+func withoutDocument() []string {
+	return []string{
+		"check",          // what a plugin writes is not ours to choose
+		"config default", // YAML
+		"diagnose",       // its bundle is an archive
+		"recover plan",   // it writes a file for quorumd
+		"schema NAME",    // a schema is JSON that a schema of its own describes
+	}
+}
+
+// schemaName is a line of the list of schemas.
+type schemaName struct {
+	Name     string   `json:"name"`
+	Commands []string `json:"commands"` // that write documents of that schema with -o json
+}
+
+func schemaNames() []string {
+	var names []string
+	for _, d := range documents() {
+		names = append(names, d.name)
+	}
+	return names
+}
+
+func (a *app) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "schema [NAME]",
+		GroupID: groupService,
+		Short:   "List the JSON documents of -o json, or print the JSON Schema of one",
+		Long: "List the documents that commands write with -o json, or print the JSON Schema of one of them. A\n" +
+			"field that is there stays, with its type and meaning, as long as apiVersion does; new ones may be\n" +
+			"added, so pass over what you do not know. quorumd is not asked.",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.FixedCompletions(schemaNames(), cobra.ShellCompDirectiveNoFileComp),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return a.printSchema(args[0])
+			}
+			var list []schemaName
+			for _, d := range documents() {
+				list = append(list, schemaName{d.name, d.commands})
+			}
+			return a.emit(list, func(p *page) {
+				t := table{head: []string{"NAME", "WRITTEN WITH -o json BY"}}
+				for _, s := range list {
+					t.add(cells(s.Name, strings.Join(s.Commands, ", "))...)
+				}
+				p.table(t)
+			})
+		},
+	}
+}
+
+// printSchema writes a schema, which is JSON unless YAML is asked for.
+func (a *app) printSchema(name string) error {
+	if !slices.Contains(schemaNames(), name) {
+		hint := "quorumctl schema lists all"
+		if near := config.Nearest(name, schemaNames()); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		return usage(hint, "cannot print the schema %q: no such document", name)
+	}
+	text, err := schemas.ReadFile("schema/" + name + ".json")
+	if err == nil && a.format == formatYAML {
+		text, err = asYAML(json.RawMessage(text))
+	}
+	if err != nil {
+		return cannot("print the schema", err)
+	}
+	return a.write(text)
+}

@@ -1,0 +1,445 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// TestTheSchemasAreThoseOfTheGoTypes holds the files that quorumctl brings against the types. With -update it writes
+// them anew, unless a program that reads the documents would break.
+func TestTheSchemasAreThoseOfTheGoTypes(t *testing.T) {
+	t.Parallel()
+	doc := comments{}
+	files := map[string]bool{}
+	for _, d := range documents() {
+		path := filepath.Join("schema", d.name+".json")
+		files[path] = true
+		made := schemaOf(t, doc, d)
+		text, err := json.MarshalIndent(made, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, '\n')
+		was, err := os.ReadFile(path)
+		var broken []string
+		if err == nil {
+			broken = breaks(read(t, was), made, d.name)
+		}
+		for _, what := range broken {
+			t.Errorf("%s: who reads it breaks, which only another apiVersion allows (delete %s then)", what, path)
+		}
+		if flag.Lookup("update").Value.String() == "true" && len(broken) == 0 {
+			if err := os.WriteFile(path, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		} else if !bytes.Equal(was, text) {
+			t.Errorf("%s is not that of its Go type; go test ./cmd/quorumctl -run Schema -update writes it anew", path)
+		}
+	}
+	there, err := filepath.Glob("schema/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range there {
+		if !files[path] {
+			t.Errorf("%s is that of no document", path)
+		}
+	}
+}
+
+// schemaOf makes a schema of a Go type. It allows fields that are not in it: newer programs add some.
+func schemaOf(t *testing.T, doc comments, d document) *jsonschema.Schema {
+	t.Helper()
+	made, err := jsonschema.ForType(reflect.TypeOf(d.of), &jsonschema.ForOptions{TypeSchemas: marshalled()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc.describe(t, made, reflect.TypeOf(d.of))
+	made.Schema = "https://json-schema.org/draft/2020-12/schema"
+	made.Title = "quorumctl " + d.name
+	made.Comment = "written with -o json by: " + strings.Join(d.commands, ", ")
+	return made
+}
+
+// marshalled gives the types that say themselves how they are written.
+func marshalled() map[reflect.Type]*jsonschema.Schema {
+	return map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
+		reflect.TypeFor[record.MemberID](): {Type: "string", Pattern: "^[0-9a-f]+$"},
+	}
+}
+
+// comments are what the sources say: of a type by its name, and of a field by "type.field". Read once for a package.
+type comments map[string]map[string]string
+
+func (c comments) of(t *testing.T, pkg string) map[string]string {
+	t.Helper()
+	if said, is := c[pkg]; is {
+		return said
+	}
+	dir, is := strings.CutPrefix(pkg, "github.com/quorumd/quorumd/")
+	if !is {
+		t.Fatalf("the types of %s are not ours", pkg)
+	}
+	sources, err := filepath.Glob(filepath.Join("../..", dir, "*.go"))
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("%s has no sources: %v", pkg, err)
+	}
+	said := map[string]string{}
+	for _, source := range sources {
+		file, err := parser.ParseFile(token.NewFileSet(), source, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			if types, is := decl.(*ast.GenDecl); is && types.Tok == token.TYPE {
+				readTypes(said, types)
+			}
+		}
+	}
+	c[pkg] = said
+	return said
+}
+
+func readTypes(said map[string]string, decl *ast.GenDecl) {
+	for _, spec := range decl.Specs {
+		made := spec.(*ast.TypeSpec)
+		said[made.Name.Name] = oneLine(decl.Doc, made.Doc)
+		body, is := made.Type.(*ast.StructType)
+		if !is {
+			continue
+		}
+		for _, field := range body.Fields.List {
+			for _, name := range field.Names {
+				said[made.Name.Name+"."+name.Name] = oneLine(field.Doc, field.Comment)
+			}
+		}
+	}
+}
+
+func oneLine(groups ...*ast.CommentGroup) string {
+	var words []string
+	for _, g := range groups {
+		words = append(words, strings.Fields(g.Text())...)
+	}
+	return strings.Join(words, " ")
+}
+
+// describe writes the comments of a type into its schema, and lets it have fields that are not in it.
+func (c comments) describe(t *testing.T, s *jsonschema.Schema, of reflect.Type) {
+	t.Helper()
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if marshalled()[of] != nil {
+		return
+	}
+	if of.Implements(reflect.TypeFor[json.Marshaler]()) || of.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+		t.Fatalf("%s says itself how it is written: name it in marshalled", of)
+	}
+	switch of.Kind() {
+	case reflect.Slice, reflect.Array:
+		c.describe(t, s.Items, of.Elem())
+	case reflect.Map:
+		c.describe(t, s.AdditionalProperties, of.Elem())
+	case reflect.Struct:
+		s.AdditionalProperties = nil
+		if s.Description == "" {
+			s.Description = c.of(t, of.PkgPath())[of.Name()]
+		}
+		for _, field := range reflect.VisibleFields(of) {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			property := s.Properties[name]
+			if field.Anonymous || property == nil {
+				continue
+			}
+			owner := of
+			if n := len(field.Index); n > 1 {
+				owner = of.FieldByIndex(field.Index[:n-1]).Type
+			}
+			property.Description = c.of(t, owner.PkgPath())[owner.Name()+"."+field.Name]
+			c.describe(t, property, field.Type)
+		}
+	}
+}
+
+func read(t *testing.T, text []byte) *jsonschema.Schema {
+	t.Helper()
+	s := &jsonschema.Schema{}
+	if err := json.Unmarshal(text, s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// breaks gives what a program that knows the old schema could stumble over in documents of the new one.
+func breaks(was, is *jsonschema.Schema, at string) []string {
+	if is == nil {
+		return []string{at + " is gone"}
+	}
+	var all []string
+	for _, kind := range kinds(is) {
+		if !slices.Contains(kinds(was), kind) {
+			all = append(all, at+" may be "+kind)
+		}
+	}
+	for _, name := range was.Required {
+		if !slices.Contains(is.Required, name) && is.Properties[name] != nil {
+			all = append(all, at+"."+name+" may be missing")
+		}
+	}
+	for name, property := range was.Properties {
+		all = append(all, breaks(property, is.Properties[name], at+"."+name)...)
+	}
+	if was.Items != nil {
+		all = append(all, breaks(was.Items, is.Items, at+"[]")...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func kinds(s *jsonschema.Schema) []string {
+	if s.Type != "" {
+		return []string{s.Type}
+	}
+	return s.Types
+}
+
+func TestASchemaThatWouldBreakItsReadersIsNoticed(t *testing.T) {
+	t.Parallel()
+	type part struct {
+		Name string `json:"name"`
+	}
+	type old struct {
+		A string  `json:"a"`
+		B int     `json:"b"`
+		C *part   `json:"c"`
+		D []part  `json:"d"`
+		E float64 `json:"e"`
+	}
+	type other struct {
+		Title string `json:"title"`
+		Name  int    `json:"name"`
+	}
+	type changed struct {
+		A string  `json:"a,omitempty"`
+		C *other  `json:"c"`
+		D []part  `json:"d"`
+		E *string `json:"e"`
+		F string  `json:"f"`
+	}
+	of := func(v any) *jsonschema.Schema {
+		s, err := jsonschema.ForType(reflect.TypeOf(v), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	want := []string{
+		"x.a may be missing", "x.b is gone", "x.c.name may be integer", "x.e may be null", "x.e may be string",
+	}
+	if got := breaks(of(old{}), of(changed{}), "x"); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := breaks(of(old{}), of(old{}), "x"); len(got) > 0 {
+		t.Errorf("nothing has changed: %q", got)
+	}
+}
+
+// conforms holds what a command has written with -o json against the schemas of that command, in which nothing may be
+// that they do not name. It gives the names of the schemas that fit.
+func conforms(t *testing.T, args []string, stdout string) []string {
+	t.Helper()
+	i := slices.Index(args, "-o")
+	if i < 0 || i+1 >= len(args) || args[i+1] != "json" || stdout == "" {
+		return nil
+	}
+	cmd, _, err := (&app{}).rootCommand().Find(args)
+	if err != nil {
+		return nil
+	}
+	path := strings.TrimPrefix(cmd.CommandPath(), "quorumctl ")
+	var fit []string
+	dec := json.NewDecoder(strings.NewReader(stdout))
+	for dec.More() {
+		var doc any
+		if err := dec.Decode(&doc); err != nil {
+			t.Errorf("%q writes no JSON: %v\n%s", args, err, stdout)
+			return fit
+		}
+		var why []string
+		known := len(fit)
+		for _, d := range documents() {
+			if !slices.ContainsFunc(d.commands, func(c string) bool { return commandOf(c) == path }) {
+				continue
+			}
+			if err := strictly(t, d.name).Validate(doc); err != nil {
+				why = append(why, d.name+": "+err.Error())
+			} else {
+				fit = append(fit, d.name)
+			}
+		}
+		if len(fit) == known && !slices.ContainsFunc(withoutDocument(), func(c string) bool {
+			return commandOf(c) == path
+		}) {
+			t.Errorf("%q writes what is of none of its schemas: %s\n%s", args, strings.Join(why, "; "), stdout)
+		}
+	}
+	return fit
+}
+
+// commandOf leaves flags and arguments out.
+func commandOf(text string) string {
+	var words []string
+	for _, w := range strings.Fields(text) {
+		if !strings.HasPrefix(w, "-") && w != strings.ToUpper(w) {
+			words = append(words, w)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// strictly reads a schema as one that allows no more than it names.
+func strictly(t *testing.T, name string) *jsonschema.Resolved {
+	t.Helper()
+	text, err := schemas.ReadFile("schema/" + name + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := read(t, text)
+	closeFields(s)
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resolved
+}
+
+func closeFields(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	if s.Properties != nil {
+		s.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}
+	}
+	for _, property := range s.Properties {
+		closeFields(property)
+	}
+	closeFields(s.Items)
+}
+
+func TestEveryCommandHasADocumentOrIsSaidToHaveNone(t *testing.T) {
+	t.Parallel()
+	said := map[string]bool{}
+	for _, d := range documents() {
+		for _, c := range d.commands {
+			said[commandOf(c)] = true
+		}
+	}
+	for _, c := range withoutDocument() {
+		said[commandOf(c)] = true
+	}
+	var look func(cmd *cobra.Command)
+	look = func(cmd *cobra.Command) {
+		path := strings.TrimPrefix(cmd.CommandPath(), "quorumctl ")
+		if !said[path] && !cmd.HasSubCommands() {
+			t.Errorf("quorumctl %s has no schema: name its document in documents, or it in withoutDocument", path)
+		}
+		delete(said, path)
+		for _, sub := range cmd.Commands() {
+			look(sub)
+		}
+	}
+	look((&app{}).rootCommand())
+	for path := range said {
+		t.Errorf("there is no quorumctl %s", path)
+	}
+}
+
+// TestWhatCommandsWriteIsOfTheirSchemas has each document written by a real command. So is every other in these tests.
+func TestWhatCommandsWriteIsOfTheirSchemas(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{
+		"qualification": true, // takes its time, and is looked at where it is tested
+		"recovery":      true, // wants a plan, which wants real facts
+		"installed":     true, // wants the users of the services, or not to be root
+	}
+	write := func(d *desk, lines ...string) {
+		d.lines, d.snapshot, d.checks = story(), jobs(), looked(t)
+		socket, _ := serving(t, d)
+		for _, line := range lines {
+			args := append(spoken(line), "-o", "json")
+			r := quorumctl(t, socket, args...)
+			fit := conforms(t, args, r.stdout)
+			if len(fit) == 0 {
+				t.Errorf("%s: exit %d: %s%s", line, r.code, r.stdout, r.stderr)
+			}
+			for _, name := range fit {
+				seen[name] = true
+			}
+		}
+	}
+	write(scene(t, "joining"), "status", "wait --for health=OK --timeout 5s", "explain", "explain NO_QUORUM", "codes",
+		"health", "health DISK_FSYNC_SLOW", "health mute DISK_FSYNC_SLOW --reason x", "network", "history",
+		"member list", "op show", "pause --reason x", "resume", "recover facts", "recover status", "version", "schema")
+	write(scene(t, "fresh"), "bootstrap", "bootstrap --yes")
+	write(scene(t, "rollout"), "rollout status", "rollout start restart --reason x", "snapshot list")
+	write(worker(t), "maintenance on --reason x", "maintenance status", "maintenance off")
+	write(scene(t, "steady"), "member remove n3 --reason x --no-wait")
+	write(undertaker(t, control.CodeRemoved, "it is removed"), "member remove n3 --reason x")
+	file := filepath.Join(t.TempDir(), "quorumd.yaml")
+	if err := os.WriteFile(file, config.Default(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	authority := filepath.Join(t.TempDir(), "pki")
+	write(&desk{}, "config check --elsewhere "+file, "init --dry-run --name n1 --hosts n1=127.0.0.1 --file "+file,
+		"pki init --dir "+authority, "pki host n1 127.0.0.1 --dir "+authority, "pki status "+authority,
+		"pki rotate begin --dir "+authority, "pki install --any-address --etcd-group root --quorumd-group root --dir "+
+			authority+"/n1 "+authority+"/n1.tar", "pki trust "+authority+"/trust-both.pem --dir "+authority+"/n1")
+	for _, name := range schemaNames() {
+		if !seen[name] {
+			t.Errorf("no command has written a document of the schema %s", name)
+		}
+	}
+}
+
+func TestASchemaIsPrintedAsItIs(t *testing.T) {
+	t.Parallel()
+	for _, d := range documents() {
+		want, err := fs.ReadFile(schemas, "schema/"+d.name+".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := quorumctl(t, "SOCKET", "schema", d.name); r.code != exitOK || r.stdout != string(want) {
+			t.Errorf("%s: exit %d: %s%s", d.name, r.code, r.stdout, r.stderr)
+		}
+		if r := quorumctl(t, "SOCKET", "schema", d.name, "-o", "yaml"); r.code != exitOK ||
+			!strings.HasPrefix(r.stdout, "$") && !strings.Contains(r.stdout, "\ntitle: quorumctl "+d.name+"\n") {
+			t.Errorf("%s: exit %d: %s%s", d.name, r.code, r.stdout, r.stderr)
+		}
+	}
+	golden(t, "schema.golden", transcript(t, "SOCKET", "schema", "schema pause", "schema statsu", "schema nothing"))
+}

@@ -1,0 +1,268 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/launch"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// Found is what this host has. What cannot be found is empty; what somebody has to look at is a warning.
+type Found struct {
+	Address   string `json:"address"`
+	Interface string `json:"interface,omitempty"` // with that address
+	DataDir   string `json:"dataDir"`
+	Disk      string `json:"disk,omitempty"` // the file system of the data directory, and its device
+	FreeBytes uint64 `json:"freeBytes,omitempty"`
+	Binary    string `json:"binary,omitempty"`
+	Version   string `json:"version,omitempty"`
+	Unit      string `json:"unit"`
+	UnitState string `json:"unitState,omitempty"` // enabled, disabled, …; empty without such a unit
+	// Running are etcd's settings, where it runs already: by the names of its flags.
+	Running  map[string]string `json:"running,omitempty"`
+	Warnings []string          `json:"warnings"`
+}
+
+const (
+	askTimeout = 5 * time.Second
+	maxText    = 256 << 10 // bytes of what a program or the kernel says
+	lowSpace   = 8 << 30   // bytes
+)
+
+// Find looks at this host.
+func Find(ctx context.Context, a Answers) (Found, error) {
+	here, _, err := a.here()
+	if err != nil {
+		return Found{}, err
+	}
+	f := Found{Address: here.Address, DataDir: a.DataDir, Unit: "etcd.service", Warnings: []string{}}
+	if f.DataDir == "" {
+		f.DataDir = "/var/lib/etcd/default"
+	}
+	f.findInterface(here)
+	f.findDisk()
+	unit := show(ctx, f.Unit)
+	if unit["LoadState"] == "loaded" {
+		f.UnitState = unit["UnitFileState"]
+	} else {
+		f.warn("there is no %s: install the package quorumd-etcd (make etcd-package), or write a unit", f.Unit)
+	}
+	f.findBinary(ctx, a.Binary, unit["ExecStart"])
+	if unit["ActiveState"] == "active" {
+		f.findRunning(unit["MainPID"])
+	}
+	return f, nil
+}
+
+func (f *Found) warn(format string, args ...any) {
+	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
+}
+
+// findInterface looks which one has the address that the others shall reach.
+func (f *Found) findInterface(here Host) {
+	want, err := netip.ParseAddr(here.Address)
+	if err != nil {
+		return // a name is for a resolver, and for the others'
+	}
+	all, _ := net.Interfaces() // none, if it cannot be told
+	for _, i := range all {
+		nets, _ := i.Addrs()
+		for _, n := range nets {
+			if prefix, err := netip.ParsePrefix(n.String()); err == nil && prefix.Addr().Unmap() == want.Unmap() {
+				f.Interface = i.Name
+				return
+			}
+		}
+	}
+	f.warn("no interface of this host has %s: is this %s?", here.Address, here.Name)
+}
+
+// findDisk looks at the file system that holds the data directory, or will.
+func (f *Found) findDisk() {
+	dir := f.DataDir
+	for dir != "/" {
+		if _, err := os.Stat(dir); err == nil {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		f.warn("cannot look at the file system of %s: %v", f.DataDir, err)
+		return
+	}
+	f.FreeBytes = s.Bavail * uint64(s.Bsize)
+	if f.FreeBytes < lowSpace {
+		f.warn("%s has %.1f GiB free, and etcd's database may grow to 8 GiB", f.DataDir, float64(f.FreeBytes)/(1<<30))
+	}
+	mounts, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return
+	}
+	defer mounts.Close()
+	best := ""
+	for lines := bufio.NewScanner(io.LimitReader(mounts, maxText)); lines.Scan(); {
+		left, right, ok := strings.Cut(lines.Text(), " - ")
+		where, what := strings.Fields(left), strings.Fields(right)
+		if !ok || len(where) < 5 || len(what) < 2 {
+			continue
+		}
+		if at := where[4]; len(at) >= len(best) && (at == "/" || dir == at || strings.HasPrefix(dir, at+"/")) {
+			best, f.Disk = at, what[0]+" on "+what[1]
+		}
+	}
+}
+
+// findBinary looks for etcd's program: where it was said, where the unit has it, and where it usually is.
+func (f *Found) findBinary(ctx context.Context, said, execStart string) {
+	paths := []string{said}
+	if m := regexp.MustCompile(`path=(\S+) ;`).FindStringSubmatch(execStart); m != nil {
+		paths = append(paths, m[1])
+	}
+	for _, path := range append(paths, "/usr/bin/etcd", "/usr/local/bin/etcd") {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && filepath.Base(path) == "etcd" {
+			f.Binary = path
+			break
+		}
+	}
+	if f.Binary == "" {
+		f.warn("there is no etcd on this host: install the package quorumd-etcd (make etcd-package), or the upstream " +
+			"program as /usr/bin/etcd")
+		return
+	}
+	out, err := ask(ctx, f.Binary, "--version")
+	if err != nil {
+		f.warn("cannot ask %s for its version: %v", f.Binary, err)
+		return
+	}
+	if f.Version = launch.EtcdVersion(out); f.Version == "" {
+		f.warn("cannot ask %s for its version: it does not answer like etcd", f.Binary)
+		return
+	}
+	if v := policy.ParseVersion(f.Version); v.Known() && !v.Safe() {
+		f.warn("etcd %s is older than membership can be managed with safely: install the package quorumd-etcd "+
+			"(make etcd-package)", f.Version)
+	}
+}
+
+// show gives properties of a unit; none without systemd.
+func show(ctx context.Context, unit string) map[string]string {
+	const properties = "--property=LoadState,UnitFileState,ActiveState,MainPID,ExecStart"
+	out, _ := ask(ctx, "systemctl", "show", properties, "--", unit)
+	all := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			all[key] = value
+		}
+	}
+	return all
+}
+
+// ask runs a program with nothing of this environment, and gives what it prints.
+func ask(ctx context.Context, name string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	c := exec.CommandContext(ctx, name, args...)
+	c.Env, c.WaitDelay = []string{"PATH=" + os.Getenv("PATH")}, time.Second
+	r, err := c.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	out, readErr := io.ReadAll(io.LimitReader(r, maxText))
+	return out, errors.Join(readErr, c.Wait())
+}
+
+// findRunning reads how the etcd that runs is set: from its command line, and from its environment where there is no
+// such flag.
+func (f *Found) findRunning(pid string) {
+	flags := []string{
+		"name", "data-dir", "advertise-client-urls", "initial-advertise-peer-urls", "cert-file", "peer-cert-file",
+		"trusted-ca-file",
+	}
+	line, err := readProc(pid, "cmdline")
+	if err != nil {
+		f.warn("etcd runs, and how it is set cannot be read: %v; ask as root", err)
+		return
+	}
+	environment, err := readProc(pid, "environ")
+	if err != nil {
+		f.warn("etcd runs, and its environment cannot be read: %v; ask as root", err)
+	}
+	f.Running = map[string]string{}
+	for _, name := range flags {
+		if value, ok := valueOf(line, environment, name); ok {
+			f.Running[name] = value
+		}
+	}
+}
+
+// valueOf gives the value of a flag of etcd.
+func valueOf(line, environment []string, name string) (string, bool) {
+	for i, arg := range line {
+		flag, value, ok := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		switch {
+		case flag != name || !strings.HasPrefix(arg, "-"):
+		case ok:
+			return value, true
+		case i+1 < len(line):
+			return line[i+1], true
+		}
+	}
+	variable := "ETCD_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "="
+	i := slices.IndexFunc(environment, func(s string) bool { return strings.HasPrefix(s, variable) })
+	if i < 0 {
+		return "", false
+	}
+	return environment[i][len(variable):], true
+}
+
+func readProc(pid, name string) ([]string, error) {
+	f, err := os.Open(filepath.Join("/proc", filepath.Base(pid), name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxText))
+	return strings.Split(string(bytes.TrimRight(text, "\x00")), "\x00"), err
+}
+
+// Differs tells in which of its settings an etcd that runs already is not as the configuration says: quorumd would not
+// take it for this host's member, or not find its data.
+func (f Found) Differs(c config.Config) []string {
+	var said []string
+	for _, s := range []struct{ flag, key, wanted string }{
+		{"name", "host.name", c.Host.Name},
+		{"data-dir", "etcd.dataDir", c.Etcd.DataDir},
+		{"advertise-client-urls", "etcd.clientURL", c.Etcd.ClientURL},
+		{"initial-advertise-peer-urls", "etcd.peerURL", c.Etcd.PeerURL},
+	} {
+		if value, ok := f.Running[s.flag]; ok && !slices.Contains(strings.Split(value, ","), s.wanted) {
+			said = append(said,
+				fmt.Sprintf("the etcd that runs here has --%s=%s, and %s is %s", s.flag, value, s.key, s.wanted))
+		}
+	}
+	return said
+}

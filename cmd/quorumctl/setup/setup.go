@@ -1,0 +1,235 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package setup makes the configuration of a host from a few answers, and looks at what the host has: the disk under
+// etcd's data, the interface with its address, etcd's program and unit, and an etcd that runs already.
+//
+// What it writes is checked as quorumd checks it, and it overwrites no file but the one that the package brought, and
+// that only as long as nobody has changed it.
+package setup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quorumd/quorumd/agent/config"
+)
+
+const (
+	clientPort = "2379"
+	peerPort   = "2380"
+)
+
+// Answers are what a person says of a new cluster.
+type Answers struct {
+	Name    string   // of this host
+	Hosts   []string // NAME=ADDRESS of all that may hold a member, this one included
+	Cluster string
+	Voters  int    // 0: three, or one of fewer than three hosts
+	Mode    string // observe or manage
+	TLS     string // directory with the files of a bundle; empty: without TLS
+	DataDir string // empty: the default
+	Binary  string // empty: the default
+}
+
+// Host is one of the cluster's.
+type Host struct {
+	Name    string
+	Address string // an IP address or a DNS name
+}
+
+// Refusal is an answer that cannot be, with what to say instead.
+type Refusal struct{ Text, Remedy string }
+
+func (r *Refusal) Error() string { return r.Text }
+
+// Taken is the refusal to overwrite a file that somebody has written.
+type Taken struct{ Path string }
+
+func (t *Taken) Error() string {
+	return t.Path + " is somebody's configuration already, and nothing is overwritten"
+}
+
+// hosts gives them, each with a name and an address of its own.
+func (a Answers) hosts() ([]Host, error) {
+	const example = "--hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3"
+	var all []Host
+	for _, text := range a.Hosts {
+		name, address, ok := strings.Cut(strings.TrimSpace(text), "=")
+		ip, err := netip.ParseAddr(strings.Trim(address, "[]"))
+		switch {
+		case !ok || name == "" || address == "":
+			return nil, &Refusal{fmt.Sprintf("%q is not NAME=ADDRESS", text), example}
+		case err == nil && (ip.IsUnspecified() || ip.Zone() != ""):
+			return nil, &Refusal{fmt.Sprintf("%s is no address at which others reach %s", address, name), example}
+		case err == nil:
+			address = ip.String()
+		case strings.ContainsAny(address, ":/"):
+			return nil, &Refusal{fmt.Sprintf("%q has a scheme or a port", address), "give addresses alone: " + example}
+		}
+		for _, other := range all {
+			if other.Name == name || other.Address == address {
+				return nil, &Refusal{
+					fmt.Sprintf("%s=%s and %s=%s have one name or one address", other.Name, other.Address, name,
+						address),
+					"give each host a name and an address of its own",
+				}
+			}
+		}
+		all = append(all, Host{name, address})
+	}
+	if len(all) == 0 {
+		return nil, &Refusal{"no hosts are given", "name all that may hold a member: " + example}
+	}
+	return all, nil
+}
+
+// here gives this host.
+func (a Answers) here() (here Host, all []Host, err error) {
+	if all, err = a.hosts(); err != nil {
+		return Host{}, nil, err
+	}
+	i := slices.IndexFunc(all, func(h Host) bool { return h.Name == a.Name })
+	if i < 0 {
+		return Host{}, nil, &Refusal{
+			fmt.Sprintf("%s is not among --hosts", a.Name), "name this host with --name, and add it to --hosts",
+		}
+	}
+	return all[i], all, nil
+}
+
+// Text gives the configuration as a file: what was answered, and nothing that is a default.
+func (a Answers) Text() ([]byte, error) {
+	here, all, err := a.here()
+	if err != nil {
+		return nil, err
+	}
+	scheme := "http"
+	if a.TLS != "" {
+		scheme = "https"
+	}
+	url := func(address, port string) string { return scheme + "://" + net.JoinHostPort(address, port) }
+	f := file{Mode: a.Mode, Host: map[string]string{"name": here.Name}}
+	f.Cluster.Name, f.Cluster.Voters = a.Cluster, a.Voters
+	if f.Cluster.Voters == 0 {
+		if f.Cluster.Voters = 3; len(all) < 3 {
+			f.Cluster.Voters = 1
+		}
+	}
+	for _, h := range all {
+		f.Cluster.Endpoints = append(f.Cluster.Endpoints, url(h.Address, clientPort))
+	}
+	f.Etcd.Binary, f.Etcd.DataDir = a.Binary, a.DataDir
+	f.Etcd.ClientURL, f.Etcd.PeerURL = url(here.Address, clientPort), url(here.Address, peerPort)
+	if _, err := netip.ParseAddr(here.Address); err != nil { // etcd listens on addresses alone
+		f.Etcd.ListenClientURL, f.Etcd.ListenPeerURL = url("0.0.0.0", clientPort), url("0.0.0.0", peerPort)
+	}
+	if a.TLS != "" {
+		in := func(name string) string { return filepath.Join(a.TLS, name) }
+		f.Cluster.TLS = files{"ca": in("ca.crt"), "cert": in("client.crt"), "key": in("client.key")}
+		f.Etcd.TLS = files{
+			"ca": in("ca.crt"), "cert": in("server.crt"), "key": in("server.key"), "peerCert": in("peer.crt"),
+			"peerKey": in("peer.key"),
+		}
+	}
+	var out bytes.Buffer
+	out.WriteString("# Made by 'quorumctl init'. All other keys have their defaults: see quorumd.yaml(5).\n")
+	w := yaml.NewEncoder(&out)
+	w.SetIndent(2)
+	if err := errors.Join(w.Encode(f), w.Close()); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+type files map[string]string
+
+// file is a configuration in the order of the default file.
+type file struct {
+	Mode    string            `yaml:"mode"`
+	Host    map[string]string `yaml:"host"`
+	Cluster struct {
+		Name      string   `yaml:"name"`
+		Voters    int      `yaml:"voters"`
+		Endpoints []string `yaml:"endpoints"`
+		TLS       files    `yaml:"tls,omitempty"`
+	} `yaml:"cluster"`
+	Etcd struct {
+		Binary          string `yaml:"binary,omitempty"`
+		DataDir         string `yaml:"dataDir,omitempty"`
+		ClientURL       string `yaml:"clientURL"`
+		PeerURL         string `yaml:"peerURL"`
+		ListenClientURL string `yaml:"listenClientURL,omitempty"`
+		ListenPeerURL   string `yaml:"listenPeerURL,omitempty"`
+		TLS             files  `yaml:"tls,omitempty"`
+	} `yaml:"etcd"`
+}
+
+// Put writes a configuration. check looks at it under another name first, in the same directory. One that stands there
+// with the same text is left as it is, and one that nobody has changed since the package brought it gives way; what
+// else is there stays.
+func Put(path string, text []byte, check func(path string) error) error {
+	before, err := MayPut(path, text)
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(before, text) {
+		return check(path)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(text)
+	// Other users read it: quorumd, and whoever asks 'quorumctl config check'.
+	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := check(f.Name()); err != nil {
+		return err
+	}
+	if before != nil {
+		return os.Rename(f.Name(), path)
+	}
+	err = os.Link(f.Name(), path)
+	if errors.Is(err, fs.ErrExist) {
+		return &Taken{path}
+	}
+	return err
+}
+
+// MayPut says whether a text may be written, and gives what it would take the place of: nil if there is nothing.
+func MayPut(path string, text []byte) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		dir := filepath.Dir(path)
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			return nil, &Refusal{"there is no directory " + dir + " for " + filepath.Base(path), "mkdir -p " + dir}
+		}
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	before, err := io.ReadAll(io.LimitReader(f, config.MaxFileSize+1))
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(before, text) && !bytes.Equal(before, config.Default()) {
+		return nil, &Taken{path}
+	}
+	return append([]byte{}, before...), nil
+}

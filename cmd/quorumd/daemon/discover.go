@@ -1,0 +1,43 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/discovery"
+	"github.com/quorumd/quorumd/agent/plugins"
+)
+
+// discover keeps the client told where members may be, if the configuration names a place to look.
+func discover(ctx context.Context, group *errgroup.Group, c config.Cluster, client *cluster.Client, log *slog.Logger) {
+	if !c.Discovery.Any() {
+		return
+	}
+	scheme, _, _ := strings.Cut(c.Endpoints[0], ":")
+	opt := discovery.Options{
+		Source: sourceOf(c.Discovery, scheme), Scheme: scheme, Interval: c.Discovery.Interval,
+		Timeout: c.Discovery.Timeout, Tell: client.Discovered, Logger: log,
+	}
+	group.Go(func() error { discovery.Run(ctx, opt); return nil })
+}
+
+func sourceOf(d config.Discovery, scheme string) discovery.Source {
+	switch {
+	case d.SRV != "":
+		return discovery.SRV(net.DefaultResolver, d.SRV, scheme)
+	case d.File != "":
+		return discovery.File(d.File)
+	}
+	return discovery.Program(func(ctx context.Context) ([]byte, error) {
+		return plugins.Output(ctx, []string{self, plugins.Command}, d.Program, d.Timeout)
+	})
+}

@@ -1,0 +1,213 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/forward"
+	"github.com/quorumd/quorumd/agent/gate"
+	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/systemd"
+)
+
+const (
+	// proxySpread is the time over which connections to a voter that is not to be used any more are closed.
+	proxySpread = 10 * time.Second
+	// spareFiles are those that a forwarder needs beside two for each connection.
+	spareFiles = 64
+	// listEvery is how often the agent writes the list of voters though nothing has changed: who reads it takes a list
+	// that is not written for old.
+	listEvery = 30 * time.Second
+	// The forwarder's own files, in the directories that systemd names.
+	keptList      = "voters.json"
+	metricsSocket = "metrics.sock"
+)
+
+// Proxy forwards the connections of this host's etcd clients until the context ends. It needs no agent, and none of
+// its rights: the configuration, and the directories of its own unit.
+func Proxy(ctx context.Context, path string, log *slog.Logger) error {
+	conf, err := config.Load(path)
+	if err != nil {
+		return err
+	}
+	if conf.Proxy.Listen == "" {
+		return exitError{exitConfig, fmt.Errorf("cannot forward: proxy.listen in %s is empty; set it, as in "+
+			"127.0.0.1:2379, or disable quorumd-proxy.service", path)}
+	}
+	most, err := connections()
+	if err != nil {
+		return err
+	}
+	notifier := systemd.NewNotifier()
+	options := forward.Options{
+		Listen: conf.Proxy.Listen, Static: addresses(conf.Cluster.Endpoints),
+		List: filepath.Join(conf.Paths.Runtime, forward.FileName), Most: most, Spread: proxySpread,
+		Elapsed: sinceBoot, Logger: log, Changed: tellStatus(notifier, log),
+	}
+	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" {
+		options.Kept = filepath.Join(dir, keptList)
+	}
+	f := forward.New(options)
+	if err := f.Listen(ctx); err != nil {
+		return exitError{exitUnavailable, err}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	if dir := os.Getenv("RUNTIME_DIRECTORY"); dir != "" {
+		if err := serveProxyMetrics(ctx, group, filepath.Join(dir, metricsSocket), f, log); err != nil {
+			return err
+		}
+	}
+	log.Info("forwarding starts", "listen", conf.Proxy.Listen, "connections at most", most)
+	if err := notifier.Ready(); err != nil {
+		log.Debug("systemd not told", "error", err)
+	}
+	group.Go(func() error { return f.Serve(ctx) })
+	err = group.Wait()
+	log.Info("forwarding ends")
+	return err
+}
+
+// connections gives how many connections may stand with the files that this process may have.
+func connections() (int, error) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("cannot see how many files may be open: %w", err)
+	}
+	const enough = 1 << 20
+	most := (int(min(limit.Cur, enough)) - spareFiles) / 2
+	if most < 1 {
+		return 0, fmt.Errorf("cannot forward with %d open files; raise LimitNOFILE= of the unit", limit.Cur)
+	}
+	return most, nil
+}
+
+// addresses gives the hosts and ports of the endpoints, which were checked with the configuration.
+func addresses(endpoints []string) []string {
+	var all []string
+	for _, e := range endpoints {
+		if u, err := url.Parse(e); err == nil && u.Port() != "" {
+			all = append(all, net.JoinHostPort(u.Hostname(), u.Port()))
+		}
+	}
+	return all
+}
+
+// tellStatus has systemd show the line, when it is another than before.
+func tellStatus(notifier *systemd.Notifier, log *slog.Logger) func(string) {
+	var last string
+	return func(text string) {
+		if text == last {
+			return
+		}
+		last = text
+		if err := notifier.Status(text); err != nil {
+			log.Debug("systemd not told", "error", err)
+		}
+	}
+}
+
+// serveProxyMetrics serves them on a socket that everybody on this host may read from. More connections than there may
+// be wait until another ends: nobody takes files from the clients' connections.
+func serveProxyMetrics(ctx context.Context, group *errgroup.Group, path string, f *forward.Forwarder,
+	log *slog.Logger,
+) error {
+	registry := prometheus.NewRegistry()
+	if err := errors.Join(registry.Register(f.Metrics()),
+		registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))); err != nil {
+		return fmt.Errorf("cannot register metrics: %w", err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a run that was killed
+		return fmt.Errorf("cannot serve metrics: %w", err)
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "unix", path)
+	if err == nil {
+		err = os.Chmod(path, 0o666)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot serve metrics: %w", err)
+	}
+	listener = netutil.LimitListener(listener, scrapesPerAddress)
+	mux := http.NewServeMux()
+	bounds := promhttp.HandlerOpts{MaxRequestsInFlight: scrapesPerAddress}
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, bounds))
+	server := gate.Server(mux, scrapeTimes(), log)
+	group.Go(func() error {
+		stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+		defer stop()
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	return nil
+}
+
+// voters tells who serves clients.
+type voters interface {
+	Voters() (forward.List, bool)
+}
+
+// writeVoters writes the list of voters for the forwarder, whenever it is another and twice a minute, beside the loop.
+// While nothing is known of the cluster nothing is written: the last list stays, and ages.
+func writeVoters(ctx context.Context, from voters, path string, every time.Duration, log *slog.Logger) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	var last, failed string
+	var at time.Duration
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		list, ok := from.Voters()
+		if !ok {
+			continue
+		}
+		same := list
+		same.Revision = 0
+		text, err := same.Encode()
+		if err != nil || string(text) == last && sinceBoot()-at < listEvery {
+			continue
+		}
+		var why string
+		if err := writeList(path, list); err != nil {
+			why = err.Error()
+		} else {
+			last, at = string(text), sinceBoot()
+		}
+		if why != failed && why != "" {
+			log.Error("the list of voters is not written, the forwarder goes on with the last", "error", why)
+		}
+		failed = why
+	}
+}
+
+func writeList(path string, list forward.List) error {
+	text, err := list.Encode()
+	if err != nil {
+		return err
+	}
+	return local.HostFiles{}.Write(path, text, false)
+}

@@ -1,0 +1,183 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	// snapshotTurns is how often the clients are watched alone and beside a snapshot, turn by turn.
+	snapshotTurns = 5
+	// snapshotRate is what three voters are asked to write in a second.
+	snapshotRate  = 200
+	snapshotBound = 5 * time.Minute
+	// aloneFor is a turn without a snapshot.
+	aloneFor = 12 * time.Second
+)
+
+// snapshots are rows for databases of several sizes.
+func snapshots() []row {
+	var all []row
+	for _, size := range []struct {
+		name      string
+		valueSize int
+		need      uint64
+	}{{"100MB", 9_100, 4 * gibibyte}, {"1GB", 91_000, 20 * gibibyte}} {
+		all = append(all, row{
+			name:    "snapshot/" + size.name,
+			about:   "a database of this size is saved from the standby of three voters, under 200 writes/s",
+			plainly: "the clients without a snapshot, turn by turn with the other side",
+			ours: "quorumctl snapshot save, into a directory; the memory is that of the agent that takes it and " +
+				"its child",
+			figures: []figure{
+				{name: writeTail, unit: "ms", digits: 2},
+				{name: writeMiddle, unit: "ms", digits: 2},
+				{name: tailRatio, unit: "×", digits: 3},
+				{name: allWrites, basis: true},
+				{name: ownMemory, unit: "MiB", digits: 1},
+				{name: taken, unit: "s", digits: 1, ours: true},
+			},
+			need: size.need, bound: 20 * time.Minute,
+			both: func(s *site) (plain, quorumd values, err error) { return snapshotsInTurns(s, size.valueSize) },
+		})
+	}
+	return all
+}
+
+// snapshotsInTurns watches the clients of three voters, and the agent of their standby, turn by turn while it takes a
+// snapshot and while it does not.
+func snapshotsInTurns(s *site, valueSize int) (plain, quorumd values, err error) {
+	f, err := s.withStandby()
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := f.etcd(0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer client.Close()
+	if err := s.fill(client, valueSize); err != nil {
+		return nil, nil, err
+	}
+	standby, err := f.standby()
+	if err != nil {
+		return nil, nil, err
+	}
+	var voters []string
+	for _, h := range f.hosts {
+		if h != standby {
+			voters = append(voters, h.Options.ClientURL)
+		}
+	}
+	load, err := testbed.StartWriteLoad(s.ctx, testbed.LoadOptions{Endpoints: voters, Rate: snapshotRate})
+	if err != nil {
+		return nil, nil, err
+	}
+	s.atEnd(func(context.Context) error { load.Stop(); return nil })
+	var spans [2][]span // alone, beside a snapshot
+	var most [2]uint64
+	var took []float64
+	for range snapshotTurns {
+		for side, do := range []func() error{
+			func() error { return s.pass(aloneFor) }, func() error { return s.save(standby) },
+		} {
+			from := time.Now()
+			m, err := s.mostMemory(standby, do)
+			if err != nil {
+				return nil, nil, err
+			}
+			spans[side], most[side] = append(spans[side], span{from, time.Now()}), max(most[side], m)
+			if side == 1 {
+				took = append(took, time.Since(from).Seconds())
+			}
+		}
+	}
+	sides, err := sideBySide(load.Stop().Writes, spans)
+	if err != nil {
+		return nil, nil, err
+	}
+	for side := range sides {
+		sides[side][ownMemory] = float64(most[side]) / mebibyte
+	}
+	sides[1][taken] = median(took)
+	return sides[0], sides[1], nil
+}
+
+// withStandby forms three voters with a standby, and a directory for snapshots that all hosts share.
+func (s *site) withStandby() (*fleet, error) {
+	store := filepath.Join(s.dir, "store")
+	if err := os.Mkdir(store, 0o700); err != nil {
+		return nil, err
+	}
+	roles := map[control.Role]int{control.RoleVoter: 3, control.RoleStandby: 1}
+	return s.formWith(4, roles, !s.quick, func(_ int, o *testbed.HostOptions) error {
+		o.Set["cluster.voters"], o.Set["cluster.standbys"] = "3", "1"
+		o.Set["backup.store"] = fmt.Sprintf("{directory: %s}", store)
+		o.Set["backup.keep"] = "{count: 1, age: 0s}"
+		return nil
+	})
+}
+
+// standby gives the host that holds the learner.
+func (f *fleet) standby() (*testbed.Host, error) {
+	for _, h := range f.hosts {
+		if status, err := f.status(f.s.ctx, h); err == nil && status.Role == control.RoleStandby {
+			return h, nil
+		}
+	}
+	return nil, fmt.Errorf("no host is the standby: %s", f.why())
+}
+
+// save takes a snapshot, and waits for its end.
+func (s *site) save(h *testbed.Host) error {
+	ctx, cancel := context.WithTimeout(s.ctx, askBound)
+	defer cancel()
+	if _, err := h.Client.StartSnapshot(ctx, control.SnapshotRequest{Do: control.SnapshotSave}); err != nil {
+		return err
+	}
+	var job control.SnapshotJob
+	err := s.until("a snapshot to be saved", snapshotBound, func(ctx context.Context) bool {
+		ctx, cancel := context.WithTimeout(ctx, askBound)
+		defer cancel()
+		var err error
+		job, err = h.Client.SnapshotJob(ctx)
+		return err == nil && job.Ended != nil
+	})
+	if err == nil && job.Error != "" {
+		err = errors.New(job.Error)
+	}
+	return err
+}
+
+// mostMemory gives the most that an agent and its children have while something is done; its etcd is not counted, nor
+// is the database that is mapped to be looked at, which the kernel may forget at any time.
+func (s *site) mostMemory(h *testbed.Host, do func() error) (most uint64, err error) {
+	etcd, err := h.EtcdPID(s.ctx)
+	if err != nil {
+		return 0, err
+	}
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if c, err := costOf(h.AgentPID(), etcd); err == nil { // a child may end just now
+			most = max(most, c.own)
+		}
+		select {
+		case err := <-done:
+			return most, err
+		case <-tick.C:
+		}
+	}
+}

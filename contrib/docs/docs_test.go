@@ -1,0 +1,252 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docs_test
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/contrib/docs"
+)
+
+// root is the checkout, seen from here.
+const root = "../.."
+
+// pages gives every page for people in Markdown, by its path in the checkout, with its text.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	found, err := docs.Pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+var (
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
+	inline  = regexp.MustCompile("`[^`\n]+`")
+	heading = regexp.MustCompile(`(?m)^#+ +(.+)$`)
+	linked  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+)
+
+// anchors gives what a link may name in a page, as it is made of headings where Markdown is shown.
+func anchors(text string) []string {
+	var list []string
+	for _, h := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		list = append(list, anchor(h[1]))
+	}
+	return list
+}
+
+// anchor makes a heading the name by which a link reaches it.
+func anchor(heading string) string {
+	kept := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading), "")
+	return strings.ReplaceAll(kept, " ", "-")
+}
+
+func TestEveryLinkLeadsSomewhere(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	n := 0
+	for name, text := range all {
+		for _, link := range linked.FindAllStringSubmatch(inline.ReplaceAllString(text, "``"), -1) {
+			target := link[1]
+			if strings.HasPrefix(target, "https://") || strings.HasPrefix(target, "http://") {
+				continue
+			}
+			n++
+			file, part, _ := strings.Cut(target, "#")
+			to := name
+			if file != "" {
+				to = path.Join(path.Dir(name), file)
+			}
+			if _, err := os.Stat(filepath.Join(root, to)); err != nil {
+				t.Errorf("%s leads to %s: %v", name, target, err)
+				continue
+			}
+			if part != "" && !slices.Contains(anchors(all[to]), part) {
+				t.Errorf("%s leads to %s, and %s has only %v", name, target, to, anchors(all[to]))
+			}
+		}
+	}
+	if n < 50 {
+		t.Errorf("only %d links were found", n)
+	}
+}
+
+func TestTheIndexNamesEveryPage(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	index := all["contrib/docs/README.md"]
+	for name := range all {
+		page, ours := strings.CutPrefix(name, "contrib/docs/")
+		if ours && page != "README.md" && !strings.Contains(index, "]("+page+")") {
+			t.Errorf("contrib/docs/README.md does not lead to %s", page)
+		}
+	}
+}
+
+// TestWhatThePackagesHoldIsLinkedAmongItself has the pages as they lie on a host, below /usr/share/doc/quorumd.
+func TestWhatThePackagesHoldIsLinkedAmongItself(t *testing.T) {
+	t.Parallel()
+	recipe, err := os.ReadFile(filepath.Join(root, "packaging/nfpm.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, packager := range []string{"deb", "rpm"} {
+		shipped := shippedBy(t, string(recipe), packager)
+		n := 0
+		for name, text := range pages(t) {
+			at, is := shipped[name]
+			if !is {
+				continue
+			}
+			for _, link := range linked.FindAllStringSubmatch(inline.ReplaceAllString(text, "``"), -1) {
+				file, _, _ := strings.Cut(link[1], "#")
+				if file == "" || strings.Contains(file, "://") {
+					continue
+				}
+				n++
+				if to := path.Join(path.Dir(name), file); path.Join(path.Dir(at), file) != shipped[to] {
+					t.Errorf("%s: %s leads to %s, which does not lie there", packager, at, link[1])
+				}
+			}
+		}
+		if n < 30 {
+			t.Errorf("%s: only %d links were found", packager, n)
+		}
+	}
+}
+
+// shippedBy gives where the documents of the checkout lie on a host, by the recipe of the packages.
+func shippedBy(t *testing.T, recipe, packager string) map[string]string {
+	t.Helper()
+	shipped := map[string]string{}
+	line := regexp.MustCompile(`\{src: (contrib/\S+), dst: (/usr/share/doc/quorumd/\S+), packager: ` + packager + `,`)
+	for _, m := range line.FindAllStringSubmatch(recipe, -1) {
+		files, err := filepath.Glob(filepath.Join(root, m[1]))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("the recipe names %s, of which there are %d files: %v", m[1], len(files), err)
+		}
+		for _, file := range files {
+			to := m[2]
+			if strings.HasSuffix(to, "/") {
+				to += filepath.Base(file)
+			}
+			shipped[path.Join(path.Dir(m[1]), filepath.Base(file))] = to
+		}
+	}
+	return shipped
+}
+
+func TestTheReadmeIsShort(t *testing.T) {
+	t.Parallel()
+	if n := strings.Count(pages(t)["README.md"], "\n"); n > 250 {
+		t.Errorf("README.md has %d lines; at most 250: move a part to contrib/docs", n)
+	}
+}
+
+func TestThePicturesAreSmall(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.png")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		if info, err := os.Stat(file); err != nil || info.Size() > 100<<10 {
+			t.Errorf("%s has more than 100 KiB: %v", file, err)
+		}
+	}
+}
+
+func TestMakeKnowsWhatThePagesAskItFor(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	makefile := string(text)
+	called := regexp.MustCompile("(?m)(?:^    (?:\\S*[#$] )?|`)make ([a-z][a-z0-9-]*)((?: [A-Z]+=\\S+)*)")
+	n := 0
+	for name, text := range pages(t) {
+		for _, call := range called.FindAllStringSubmatch(text, -1) {
+			n++
+			if !regexp.MustCompile(`(?m)^([a-z0-9-]+ )*` + regexp.QuoteMeta(call[1]) + `:`).MatchString(makefile) {
+				t.Errorf("%s: make %s: there is no such target", name, call[1])
+			}
+			for _, setting := range strings.Fields(call[2]) {
+				variable, _, _ := strings.Cut(setting, "=")
+				if !strings.Contains(makefile, "$("+variable+")") && !strings.Contains(makefile, "(or $("+variable) {
+					t.Errorf("%s: make %s: nothing asks for %s", name, call[1], variable)
+				}
+			}
+		}
+	}
+	if n < 30 {
+		t.Errorf("only %d calls of make were found", n)
+	}
+}
+
+// TestTheManualPagesReferToEachOther looks at pages of quorumd's own, as in quorumd(8), and at their sections, as in
+// HOOKS in quorumd(8).
+func TestTheManualPagesReferToEachOther(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	refers := regexp.MustCompile(`(?:(?:see |See )((?:[A-Z][A-Z]+ )*[A-Z][A-Z]+) in )?` +
+		`\*\*(quorum[a-z.-]+)\*\*\(([1-9])\)`)
+	said := regexp.MustCompile("man (?:[1-9] )?(quorum[a-z.-]*[a-z])")
+	n := 0
+	for name, text := range all {
+		unwrapped := strings.ReplaceAll(text, "\n", " ")
+		for _, to := range refers.FindAllStringSubmatch(unwrapped, -1) {
+			n++
+			page, there := all["packaging/man/"+to[2]+"."+to[3]+".md"]
+			if !there {
+				t.Errorf("%s refers to %s(%s), which there is not", name, to[2], to[3])
+			}
+			if to[1] != "" && !strings.Contains(page, "\n# "+to[1]+"\n") {
+				t.Errorf("%s refers to %s in %s(%s), which has no such section", name, to[1], to[2], to[3])
+			}
+		}
+		for _, to := range said.FindAllStringSubmatch(unwrapped, -1) {
+			found, err := filepath.Glob(filepath.Join(root, "packaging/man", to[1]+".[1-9].md"))
+			if err != nil || len(found) != 1 {
+				t.Errorf("%s says man %s, which there is not", name, to[1])
+			}
+		}
+	}
+	if n < 10 {
+		t.Errorf("only %d references were found", n)
+	}
+}
+
+func TestALineIsReadAsAShellReadsIt(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		`pause --reason "rack move" --for 2h    # no host`: "pause|--reason|rack move|--for|2h",
+		`recover facts > n1.json`:                          "recover|facts",
+		`cycle -- sh -c 'echo a; sleep 1'`:                 "cycle|--|sh|-c|echo a; sleep 1",
+		`status; quorumctl health`:                         "status",
+		`explain ''`:                                       "explain|",
+	} {
+		if got := strings.Join(docs.Words(line), "|"); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}
+
+func TestWhatIsTypedIsToldFromWhatIsPrinted(t *testing.T) {
+	t.Parallel()
+	text := "Type\nquorumctl b\n\n    n1# quorumctl status  # a look\n    → quorumctl health\n" +
+		"    $ S=1 bin/quorumctl op show\n    quorumctl rollout start    20   1\n\n```sh\nquorumctl check\n```\n"
+	want := []string{"status  # a look", "op show", "check"}
+	if got := docs.Typed(text); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

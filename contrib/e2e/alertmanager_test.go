@@ -1,0 +1,151 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build prometheus && faultfs
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// alertmanagerBinary is the real one, as Debian has it, and alertmanagerShare what it wants to find in /usr/share.
+const (
+	alertmanagerBinary = "../../.cache/prometheus/usr/bin/prometheus-alertmanager"
+	alertmanagerShare  = "../../.cache/prometheus/usr/share"
+)
+
+// pager is an Alertmanager with our configuration, and the people whom it tells.
+type pager struct {
+	t       *testing.T
+	address string
+
+	mu   sync.Mutex
+	told map[string]map[string]map[string]string // by receiver and alert: the labels of those that stand
+}
+
+// newPager starts an Alertmanager with the shipped configuration, in which nothing is changed but where the receivers
+// are, and that it waits for seconds in place of minutes.
+func newPager(t *testing.T) *pager {
+	t.Helper()
+	p := &pager{t: t, told: map[string]map[string]map[string]string{}}
+	people := httptest.NewServer(p)
+	t.Cleanup(people.Close)
+	text, err := os.ReadFile("../prometheus/alertmanager.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config map[string]any
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		t.Fatal(err)
+	}
+	route := config["route"].(map[string]any)
+	route["group_wait"], route["group_interval"] = "1s", "1s"
+	for _, r := range config["receivers"].([]any) {
+		receiver := r.(map[string]any)
+		receiver["webhook_configs"] = []any{map[string]any{"url": people.URL + "/" + receiver["name"].(string)}}
+	}
+	dir := t.TempDir()
+	if text, err = yaml.Marshal(config); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "alertmanager.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.address = fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
+	// Nothing is installed: its files are shown to it alone, in a name space of its own.
+	runBinary(t, "unshare", "--map-root-user", "--mount", "sh", "-c",
+		`mount --bind "$1" /usr/share && shift && exec "$@"`, "sh", alertmanagerShare,
+		alertmanagerBinary, "--config.file="+file, "--storage.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+p.address, "--cluster.listen-address=", "--log.level=warn")
+	testbed.Eventually(t, bound, "Alertmanager is ready", func() bool {
+		answer, err := http.Get("http://" + p.address + "/-/ready")
+		if err != nil {
+			return false
+		}
+		answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
+	})
+	return p
+}
+
+// ServeHTTP takes what Alertmanager tells a receiver: all alerts of its one group that stand, and those that do no
+// more.
+func (p *pager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var note struct {
+		Alerts []struct {
+			Status string
+			Labels map[string]string
+		}
+	}
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&note); err != nil {
+		p.t.Errorf("Alertmanager tells something odd: %v", err)
+		return
+	}
+	stand := map[string]map[string]string{}
+	for _, a := range note.Alerts {
+		if a.Status == "firing" {
+			stand[fmt.Sprint(a.Labels)] = a.Labels
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told[strings.TrimPrefix(r.URL.Path, "/")] = stand
+}
+
+// tells gives the labels of the alerts that people were told of, and not that they are over.
+func (p *pager) tells() []map[string]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list []map[string]string
+	for _, labels := range p.told["people"] {
+		list = append(list, labels)
+	}
+	return list
+}
+
+// keeps gives the labels of the alerts that Alertmanager has and tells nobody of, because another one stands.
+func (p *pager) keeps() []map[string]string {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.address+"/api/v2/alerts", nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil // not up yet, or busy: it is asked again
+	}
+	defer answer.Body.Close()
+	var alerts []struct {
+		Labels    map[string]string
+		Status    struct{ InhibitedBy []string }
+		Receivers []struct{ Name string }
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&alerts); err != nil {
+		return nil
+	}
+	var list []map[string]string
+	for _, a := range alerts {
+		nobody := slices.ContainsFunc(a.Receivers, func(r struct{ Name string }) bool { return r.Name == "nobody" })
+		if len(a.Status.InhibitedBy) > 0 || nobody {
+			list = append(list, a.Labels)
+		}
+	}
+	return list
+}

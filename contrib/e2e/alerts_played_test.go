@@ -1,0 +1,423 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build prometheus && faultfs
+
+package e2e
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// playedTable is what comes of it, in the operators' documents.
+const playedTable = "../docs/alerts-played.md"
+
+var updateTable = flag.Bool("update", false, "write the table of the alerts anew")
+
+// steady is for how long nothing else may be raised until what is raised counts as all: more than any rule waits.
+const steady = 15 * time.Second
+
+// fault is one that is played: what people are told of, and what Alertmanager keeps from them.
+type fault struct {
+	row  int // in the table
+	name string
+	does func()
+	from time.Time // when it begins, if that is not when does is called
+	told []string
+	kept []string
+	may  []string // what people may be told of, too: it hangs on what clients happen to ask
+}
+
+// act is what came of a fault.
+type act struct {
+	fault
+	o      *observed
+	raised map[string]time.Duration // after which people were told of an alert
+	over   time.Duration            // after the repair all were over
+}
+
+// name gives what an alert is, and the host or reason that it is about.
+func (o *observed) name(alert map[string]string) string {
+	about := alert["reason"] + alert["code"] + alert["name"]
+	for _, h := range o.hosts {
+		if about == "" && h.Options.Metrics == alert["instance"] {
+			about = h.Options.Name
+		}
+	}
+	return strings.TrimSpace(alert["alertname"] + " " + about)
+}
+
+// names gives alerts by name, in order, each once.
+func (o *observed) names(alerts []map[string]string) []string {
+	var list []string
+	for _, a := range alerts {
+		list = append(list, o.name(a))
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// starved are what quorumd finds of an etcd that gets no processor in time, as on a machine that plays two clusters
+// with all that scrapes them and more: true, and none of what is played.
+func starved(name string) bool {
+	return slices.Contains([]string{
+		"QuorumdFinding ETCD_HEARTBEATS_LATE", "QuorumdFinding ETCD_APPLIES_SLOW",
+		"QuorumdFinding ETCD_PROPOSALS_FAIL", "QuorumdFinding ETCD_LEADER_CHANGES",
+		"QuorumdFinding CPU_STARVED", "QuorumdFinding CPU_PRESSURE",
+	}, name)
+}
+
+// play strikes with a fault, and waits until exactly what it names is told and kept, and stays so. Nothing else may be
+// told in between.
+func (o *observed) play(f fault) *act {
+	o.t.Helper()
+	a := &act{fault: f, o: o, raised: map[string]time.Duration{}}
+	slices.Sort(a.told)
+	slices.Sort(a.kept)
+	began := time.Now()
+	if f.does != nil {
+		f.does()
+	}
+	if !f.from.IsZero() {
+		began = f.from
+	}
+	var since time.Time
+	last := ""
+	what := fmt.Sprintf("%s: people are told %q, and %q is kept from them", f.name, f.told, f.kept)
+	o.within(bound, what, func() bool {
+		told, kept := o.names(o.pager.tells()), o.names(o.pager.keeps())
+		told = slices.DeleteFunc(told, func(name string) bool { return slices.Contains(f.may, name) || starved(name) })
+		kept = slices.DeleteFunc(kept, starved)
+		if now := fmt.Sprintf("told %q, kept %q", told, kept); now != last {
+			o.t.Logf("%s: %5.1f s: %s", f.name, time.Since(began).Seconds(), now)
+			last = now
+		}
+		for _, alert := range o.pager.tells() {
+			name := o.name(alert)
+			if _, known := a.raised[name]; !known && slices.Contains(told, name) && !slices.Contains(f.told, name) {
+				o.t.Errorf("%s: people are told %v", f.name, alert)
+			}
+		}
+		for _, name := range told {
+			if _, known := a.raised[name]; !known {
+				a.raised[name] = time.Since(began)
+			}
+		}
+		if !slices.Equal(told, a.told) || !slices.Equal(kept, a.kept) {
+			since = time.Time{}
+			return false
+		}
+		if since.IsZero() {
+			since = time.Now()
+		}
+		return time.Since(since) > steady
+	})
+	return a
+}
+
+// mended repairs what was wrong, and waits until all alerts are over.
+func (a *act) mended(does func()) {
+	a.o.t.Helper()
+	began := time.Now()
+	does()
+	a.o.calm()
+	a.over = time.Since(began)
+}
+
+// calm waits until nothing is raised, told or kept.
+func (o *observed) calm() {
+	o.t.Helper()
+	var last []string
+	o.within(bound, "no alert stands", func() bool {
+		all := o.names(slices.Concat(o.ask(`ALERTS{alertstate="firing"}`), o.pager.tells(), o.pager.keeps()))
+		all = slices.DeleteFunc(all, starved)
+		if !slices.Equal(all, last) {
+			o.t.Logf("stand: %q", all)
+			last = all
+		}
+		return len(all) == 0
+	})
+}
+
+func TestARealPrometheusHasEveryRuleOfEtcdsThatATurnKeepsQuiet(t *testing.T) {
+	t.Parallel()
+	config, err := os.ReadFile("../prometheus/alertmanager.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mixin, err := os.ReadFile(etcdMixin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	silenced := regexp.MustCompile(`\betcd[A-Z]\w+`).FindAllString(string(config), -1)
+	for _, name := range silenced {
+		if !strings.Contains(string(mixin), `"alert": "`+name+`"`) {
+			t.Errorf("etcd has no rule %s", name)
+		}
+		if strings.Contains(name, "NoLeader") || strings.Contains(name, "InsufficientMembers") {
+			t.Errorf("%s is kept quiet, and says that writes fail", name)
+		}
+	}
+	if len(silenced) == 0 {
+		t.Error("nothing of etcd's is kept quiet")
+	}
+}
+
+func TestARealPrometheusAndAlertmanagerRaiseWhatTheTableSays(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var acts []*act
+	add := func(more ...*act) {
+		mu.Lock()
+		defer mu.Unlock()
+		acts = append(acts, more...)
+	}
+	t.Run("worlds", func(t *testing.T) {
+		t.Run("a turn", func(t *testing.T) {
+			t.Parallel()
+			add(playTurns(t)...)
+		})
+		t.Run("a loss", func(t *testing.T) {
+			t.Parallel()
+			add(playLosses(t)...)
+		})
+	})
+	if !t.Failed() {
+		holdTable(t, acts)
+	}
+}
+
+// playTurns has an agent stopped, and a host taken down for longer than was said.
+func playTurns(t *testing.T) []*act {
+	t.Helper()
+	w := newWorld(t, worldOptions{hosts: 4, voters: 3})
+	w.start(w.hosts[:3]...)
+	w.bootstrap()
+	w.within(formation, "3 voters stand", func() bool { return w.has(3, 0) && !w.busy() })
+	w.start(w.hosts[3])
+	w.rolesAgree()
+	o := newObserved(t, w)
+	o.calm()
+
+	spare := w.hosts[3]
+	stopped := o.play(fault{
+		row: 1, name: "an agent is stopped", does: spare.stop,
+		told: []string{"QuorumdAgentAbsent " + spare.Options.Name},
+	})
+	stopped.mended(func() { w.start(spare) })
+
+	voter := w.hosts[1]
+	turn := o.play(fault{
+		row: 2, name: "a voter is down for its maintenance", does: func() {
+			me().ctl(voter, "maintenance", "on", "--reason", "a test", "--for", "1m").is(t, "maintenance on", 0)
+		},
+		kept: []string{"QuorumdTurn", "etcdMembersDown"},
+	})
+	o.shows()
+	s, _ := voter.status()
+	if s.Maintenance == nil {
+		t.Fatal("the maintenance is over before its time")
+	}
+	overdue := o.play(fault{
+		row: 3, name: "that maintenance is overdue", from: s.Maintenance.Until,
+		told: []string{"QuorumdOperationOverdue", "etcdMembersDown"},
+	})
+	overdue.mended(func() { me().ctl(voter, "maintenance", "off").is(t, "maintenance off", 0) })
+	return []*act{stopped, turn, overdue}
+}
+
+// playLosses has a disk become slow, and the machine of a voter die.
+func playLosses(t *testing.T) []*act {
+	t.Helper()
+	var disk *testbed.Mount
+	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: map[string]string{
+		// Long enough that an etcd which is slow is not taken for one that does not answer.
+		"timing.interval": "1s", "timing.callTimeout": "2500ms", "timing.lockTTL": "15s",
+		"disk.directInterval": "1s", "disk.walInterval": "1s",
+	}, each: func(i int, o *testbed.HostOptions) {
+		if i == 3 {
+			disk = faulty(t, o, map[string]string{
+				"disk.fsyncLeave": "150ms", "disk.fsyncWarm": "180ms", "disk.fsyncSlow": "200ms", "disk.stall": "10s",
+			})
+		}
+	}})
+	t.Cleanup(func() { clearRules(t, disk) })
+	w.start()
+	w.bootstrap()
+	w.within(formation, "3 voters stand", func() bool { return w.has(3, 0) && !w.busy() })
+	w.rolesAgree()
+	w.lead(w.hosts[0])
+	o := newObserved(t, w)
+	o.calm()
+
+	n2 := w.hosts[1]
+	dead := o.play(fault{
+		row: 4, name: "a voter's machine is dead", does: n2.die,
+		told: []string{"QuorumdVoterDead n2", "QuorumdNoneToSpare", "QuorumdAgentAbsent n2", "etcdMembersDown"},
+	})
+	dead.mended(func() { w.start(n2) })
+
+	slow := o.play(fault{
+		row: 5, name: "a voter's disk is slow", does: func() {
+			w.writes(5)
+			rule(t, disk, "fsync * delay=300ms")
+		},
+		told: []string{
+			"QuorumdFinding DISK_FSYNC_SLOW", "QuorumdVoterSick n3", "etcdHighCommitDurations",
+			"etcdHighFsyncDurations",
+		},
+		may: []string{"etcdGRPCRequestsSlow", "etcdHighNumberOfFailedGRPCRequests"},
+	})
+	slow.mended(func() { clearRules(t, disk) })
+	return []*act{dead, slow}
+}
+
+// waitingRule is what the shipped rules say of an alert, and the hurried ones.
+type waitingRule struct{ severity, shipped, hurried string }
+
+// waitingRules gives the rules by their alert.
+func waitingRules(t *testing.T) map[string]waitingRule {
+	t.Helper()
+	text, err := os.ReadFile("../prometheus/quorumd.rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(text string, note func(alert, severity, wait string)) {
+		var file struct {
+			Groups []struct {
+				Rules []struct {
+					Alert, Expr, For string
+					Labels           struct{ Severity string }
+				}
+			}
+		}
+		if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+			t.Fatal(err)
+		}
+		for _, group := range file.Groups {
+			for _, r := range group.Rules {
+				wait := cmp.Or(r.For, "0s")
+				if bound := regexp.MustCompile(`_seconds\) > (\d+)`).FindStringSubmatch(r.Expr); bound != nil {
+					wait = bound[1] + "s + " + wait
+				}
+				note(r.Alert, r.Labels.Severity, wait)
+			}
+		}
+	}
+	rules := map[string]waitingRule{}
+	read(string(text), func(alert, severity, wait string) { rules[alert] = waitingRule{severity, wait, ""} })
+	read(hurry(string(text)), func(alert, _, wait string) {
+		r := rules[alert]
+		r.hurried = wait
+		rules[alert] = r
+	})
+	mixin, err := os.ReadFile(etcdMixin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Of those that there are twice the one that is raised first counts: it is the milder one.
+	read(string(mixin), func(alert, severity, wait string) {
+		if _, twice := rules[alert]; !twice {
+			rules[alert] = waitingRule{severity, wait, ""}
+		}
+	})
+	read(hurryEtcd(t, string(mixin)), func(alert, _, wait string) {
+		if r := rules[alert]; r.hurried == "" {
+			r.hurried = wait
+			rules[alert] = r
+		}
+	})
+	return rules
+}
+
+const playedHead = `# Faults, and the alerts they raise
+
+What people are told when a fault is played on a real cluster: agents, etcd, Debian's Prometheus and Alertmanager, with
+the rules and the ` + "`alertmanager.yaml`" + ` that the packages bring. ` + "`make test-alerts UPDATE=1`" + ` plays them
+and writes this page; ` + "`make test-alerts`" + ` fails when anybody is told of more, or of less.
+
+A rule waits until what it says has held for a while. In the test it waits for seconds: *waits* says for how long it
+does as it is shipped, and *here* for how long it did. *Told after* is from the fault until Alertmanager has told
+people, with the short waits; *over after* is from the repair until nothing stands any more. Scrapes and looks at the
+rules are 1 s apart. The rules whose names begin with ` + "`etcd`" + ` are etcd's own, of its mixin, and look back for seconds in
+place of minutes, too. Of a slow disk they may also say that clients' calls are slow or fail: it hangs on whom those ask.
+
+| fault | alert | severity | waits | here | told after | over after |
+|---|---|---|---|---|---|---|
+`
+
+// holdTable holds what came of the faults against the page for operators, all but the seconds; with -update it writes
+// it anew.
+func holdTable(t *testing.T, acts []*act) {
+	t.Helper()
+	rules := waitingRules(t)
+	slices.SortFunc(acts, func(a, b *act) int { return cmp.Compare(a.row, b.row) })
+	var page strings.Builder
+	page.WriteString(playedHead)
+	for _, a := range acts {
+		over := "goes on"
+		if a.over > 0 {
+			over = fmt.Sprintf("%.0f s", a.over.Seconds())
+		}
+		fault := a.name
+		for _, name := range slices.Concat(a.told, a.kept) {
+			alert, about, _ := strings.Cut(name, " ")
+			if strings.ToUpper(about) == about && about != "" {
+				about = " " + about // a code, and no host
+			} else {
+				about = ""
+			}
+			after := fmt.Sprintf("%.0f s", a.raised[name].Seconds())
+			if !slices.Contains(a.told, name) {
+				after = "nobody is told"
+			}
+			r := rules[alert]
+			fmt.Fprintf(&page, "| %s | %s%s | %s | %s | %s | %s | %s |\n", fault, alert, about, r.severity, r.shipped,
+				r.hurried, after, over)
+			fault, over = "", ""
+		}
+	}
+	page.WriteString(playedTail)
+	was, err := os.ReadFile(playedTable)
+	seconds := regexp.MustCompile(`\| \d+ s `)
+	same := func(text string) string { return seconds.ReplaceAllString(text, "| N s ") }
+	if *updateTable {
+		err = os.WriteFile(playedTable, []byte(page.String()), 0o644)
+	} else if err == nil && same(string(was)) != same(page.String()) {
+		t.Errorf("%s says something else; make test-alerts UPDATE=1 writes it anew\n%s", playedTable, page.String())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", page.String())
+}
+
+const playedTail = `
+## In your Prometheus
+
+- Give quorumd's targets a job whose name does not match the ` + "`job=~\".*etcd.*\"`" + ` of etcd's mixin, such as
+  ` + "`quorumd-a`" + `: else etcd's rules count agents as members.
+- While a host has its turn, ` + "`QuorumdTurn`" + ` keeps what etcd's rules say about its member from people. The two must share the
+  label ` + "`cluster`" + `. quorumd's rules keep ` + "`job`" + ` alone, so make it of the job, where alerts leave Prometheus:
+
+` + "```yaml" + `
+alerting:
+  alert_relabel_configs:
+    - {source_labels: [job], regex: '(?:quorumd|etcd)-(.+)', target_label: cluster}
+` + "```" + `
+
+- A maintenance that lasts longer than was said keeps nothing quiet any more.
+`

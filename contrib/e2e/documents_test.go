@@ -1,0 +1,233 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/contrib/docs"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// typedCommand is a command that stands in a page.
+type typedCommand struct {
+	line string // as it is typed, without quorumctl
+	host int    // whose agent is asked
+	exit int
+}
+
+// asTyped are the commands of the pages in an order in which each makes sense, on three hosts that are well. They are
+// run by TestWhatThePagesTellPeopleToTypeDoesWhatItShould.
+func asTyped() []typedCommand {
+	return []typedCommand{
+		{line: `wait --for ready`},
+		{line: `status`},
+		{line: `explain`},
+		{line: `health`},
+		{line: `history`},
+		{line: `history -n 10`},
+		{line: `history -n 7`},
+		{line: `network`},
+		{line: `check`},
+		{line: `op show`},
+		{line: `schema pause`},
+		{line: `maintenance on --reason "new disk in slot 2" --for 1m`, host: 2},
+		{line: `maintenance status`, host: 2},
+		{line: `maintenance off`, host: 2},
+		{line: `maintenance on --reason "new disk in slot 2" --for 1h`, host: 2},
+		{line: `maintenance off`, host: 2},
+		{line: `maintenance on --keep-running --wait=30s --reason "kubeadm upgrade node"`, host: 1},
+		{line: `maintenance off`, host: 1},
+		{line: `cycle --reason "by hand"`, host: 2},
+		{line: `cycle --reason "etcd 3.6.16" -- sh -c 'echo installing; sleep 1'`},
+		{line: `cycle --command upgrade-etcd --reason "by hand"`},
+		{line: `rollout start restart --reason "a new flag for etcd"`, host: 1},
+		{line: `rollout status`},
+		{line: `rollout status --watch`},
+		{line: `rollout start command upgrade-etcd --reason "etcd 3.6.16"`},
+		{line: `rollout status --watch`},
+		{line: `rollout start command upgrade-etcd --until-version 3.6.16 --reason "etcd 3.6.16"`},
+		{line: `rollout status --watch`},
+		{line: `snapshot save`},
+		{line: `snapshot verify`},
+		{line: `snapshot drill`},
+		{line: `snapshot list`},
+		{line: `recover facts`},
+		{line: `recover status`},
+		{line: `recover status --watch`},
+		{line: `pause --reason "rack move" --for 2h`},
+		{line: `resume`},
+	}
+}
+
+// elsewhere is a test that runs what needs another world.
+type elsewhere struct {
+	test string
+	runs string // stands in the file of that test, and runs the command there
+}
+
+// ranElsewhere names a test for each command that needs another world. What is only a name, an address, a reason or a
+// path may be another one there; the command and its flags are those of the page.
+func ranElsewhere() map[string]elsewhere {
+	newcomer := elsewhere{"TestANewcomerMakesAClusterWithTLSOfThreeBareHosts", "contrib/docs/first-cluster.md"}
+	check := elsewhere{"TestConfigCheck", `"config", "check", odd`}
+	lost := "TestAPersonBringsALostMajorityBackByThreeCommands"
+	removed := "TestAMemberIsRemovedAndWhatItWaitsForIsShown"
+	return map[string]elsewhere{
+		`bootstrap --yes`:      newcomer,
+		`pki init`:             newcomer,
+		`pki host n1 10.0.0.1`: newcomer,
+		`pki host n2 10.0.0.2`: newcomer,
+		`pki host n3 10.0.0.3`: newcomer,
+		`init --name n1 --hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3 --tls n1.tar --mode manage`: newcomer,
+
+		`config check`:                          {newcomer.test, `"quorumctl config check"`},
+		`config check /etc/quorumd/events.yaml`: check,
+		`diagnose --out n1.tar.gz`: {
+			"TestABundleOfAHostWhereAllIsDeadSaysWhatIsMissing", `"diagnose", "--config", s.config, "--out", out`,
+		},
+		`--socket /run/quorumd/events/control.sock status`: {
+			"TestWatchShowsOneStatusAfterAnother", `"--socket", socket, "status"`,
+		},
+		`status --watch`:        {"TestWatchShowsOneStatusAfterAnother", `"status", "--watch"`},
+		`health PLUGIN_LOAD`:    {"TestEveryFindingThereIsIsExplainedInFull", `"health", string(p.Code)`},
+		`qualify /var/lib/etcd`: {"TestThisMachineIsExamined", `"qualify", dir`},
+		`cycle --reason "etcd 3.6.16" -- apt-get install -y etcd-server`: {
+			"TestACommandRunsWhileEtcdIsDownAndKeepsItsExitCode", "cycle --reason 'new fan' -- sh -c",
+		},
+		`rollout start reboot --reason "new kernel"`: {
+			"TestARolloutIsStartedPausedResumedAndAborted", "rollout start reboot --reason 'new kernel'",
+		},
+		`member remove n3 --reason 'in the bin'`: {removed, "member remove n3 --reason 'in the bin'"},
+		`member remove n2 --live --reason 'in the bin'`: {
+			"TestAVoterTooManyIsToldWhoseDiskIsWellAgain", `"member", "remove", "n3", "--live", "--reason"`,
+		},
+		`recover plan n1.json --gone n2,n3 --cluster demo`: {
+			lost, `"recover", "plan", file, "--gone", "n2,n3", "--out", plan, "--cluster", clusterName`,
+		},
+		`recover plan n1.json n2.json --gone n3,n4,n5 --cluster demo`: {
+			"TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands", "contrib/docs/majority-lost.md",
+		},
+		`pki rotate begin`: {
+			"TestFingerprintsAreShownWholeWhereAFileIsMadeAndWhereItIsTaken", `do("rotate", "begin"`,
+		},
+		`recover apply plan.json`: {lost, `"recover", "apply", plan`},
+		`recover plan n1.json n2.json n3.json --from-snapshot newest`: {
+			"TestAClusterOfWhichEveryDiskIsLostHasEveryKeyOfItsSnapshot", `"--from-snapshot", "newest"`,
+		},
+	}
+}
+
+// notRun gives the commands that no test runs as they are, and what is run instead.
+func notRun() map[string]string {
+	return map[string]string{
+		`pki rotate next`: "the steps are taken on real clusters under writes by what lies below the command " +
+			"(TestThreeVotersChangeToAnotherAuthorityUnderWrites), which looks at ports that are given to it",
+		`diagnose`: "it writes where one stands, of this machine's own configuration; with --out and --config it is run",
+		`qualify /tmp/etcd --fio --writers 1,4,16 --peer 127.0.0.1:32380`: "it takes a minute of a quiet machine's disk " +
+			"and needs fio; --writers is run, and package qualify is tried with fio and with peers",
+	}
+}
+
+// same tells lines apart by their words, whatever quotes and comments they have.
+func same(line string) string { return strings.Join(docs.Words(line), "\x00") }
+
+func TestEveryCommandOfThePagesIsRunByATest(t *testing.T) {
+	t.Parallel()
+	root, err := testbed.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := map[string]bool{}
+	for _, c := range asTyped() {
+		run[same(c.line)] = true
+	}
+	tests := testsBelow(t, root)
+	pages, err := docs.Pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, by := range ranElsewhere() {
+		run[same(line)] = true
+		if lacks := by.lacks(line, tests, pages); lacks != "" {
+			t.Errorf("%s is said to be run by %s: %s", line, by.test, lacks)
+		}
+	}
+	for line := range notRun() {
+		if run[same(line)] {
+			t.Errorf("%s is said to be run and not to be run", line)
+		}
+		run[same(line)] = true
+	}
+	used := map[string]bool{}
+	for name, text := range pages {
+		for _, line := range docs.Typed(text) {
+			used[same(line)] = true
+			if !run[same(line)] {
+				t.Errorf("%s has one type quorumctl %s, which no test runs: put it into asTyped", name, line)
+			}
+		}
+	}
+	for line := range run {
+		if !used[line] {
+			t.Errorf("no page has one type quorumctl %s any more", strings.ReplaceAll(line, "\x00", " "))
+		}
+	}
+}
+
+// lacks says why the test does not run the line, as far as its file shows: "" when it does. A test that types what
+// stands in a page names the page.
+func (e elsewhere) lacks(line string, tests []string, pages map[string]string) string {
+	at := slices.IndexFunc(tests, func(text string) bool { return strings.Contains(text, "\nfunc "+e.test+"(") })
+	switch {
+	case at < 0:
+		return "there is no such test"
+	case !strings.Contains(tests[at], e.runs):
+		return "its file has no " + e.runs
+	case pages[e.runs] != "":
+		for _, typed := range docs.Typed(pages[e.runs]) {
+			if same(typed) == same(line) {
+				return ""
+			}
+		}
+		return e.runs + " does not have it typed"
+	}
+	for _, word := range docs.Words(line) {
+		if word == "--" {
+			break
+		}
+		if flag, _, _ := strings.Cut(word, "="); strings.HasPrefix(flag, "--") && !strings.Contains(tests[at], flag) {
+			return "its file has no " + flag
+		}
+	}
+	return ""
+}
+
+// testsBelow gives the texts of all files of tests of the checkout, but of this one.
+func testsBelow(t *testing.T, root string) []string {
+	t.Helper()
+	var all []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "bin"):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, "_test.go") || d.Name() == "documents_test.go":
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		all = append(all, string(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

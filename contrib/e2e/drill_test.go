@@ -1,0 +1,179 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// drilled gives how the last restores were proven, as a host tells it.
+func (h *host) drilled() control.Drill {
+	if s, ok := h.status(); ok && s.Backup != nil && s.Backup.Drill != nil {
+		return *s.Backup.Drill
+	}
+	return control.Drill{}
+}
+
+func TestARestoreIsProvenByTheSpareAndOneThatFailsIsToldByAll(t *testing.T) {
+	t.Parallel()
+	dir, set := withStore(t, "{count: 1, age: 0s}")
+	set["backup.drill"] = "1h"
+	w := newWorld(t, worldOptions{hosts: 2, voters: 1, set: set})
+	n1, n2 := w.hosts[0], w.hosts[1]
+	left := filepath.Join(n2.Options.Dir, "state", "snapshots", "drill", "member")
+	must(t, os.MkdirAll(left, 0o700))
+	w.start()
+	w.bootstrap()
+	w.eventually("what a drill has left that was killed is gone", func() bool {
+		_, err := os.Stat(filepath.Dir(left))
+		return os.IsNotExist(err)
+	})
+	for k := range 20 {
+		_, err := n1.etcd.Put(t.Context(), fmt.Sprintf("/app/%d", k), strings.Repeat("x", 100))
+		must(t, err)
+	}
+	saved := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}).Snapshots
+	if len(saved) != 1 {
+		t.Fatalf("%+v", saved)
+	}
+	w.eventually("the spare has proven it, and the voter knows", func() bool {
+		d := n1.drilled()
+		return d.Host == "n2" && d.Name == saved[0].Name && d.Keys == saved[0].Keys && d.TookSeconds > 0 &&
+			d.Failed == nil
+	})
+	w.eventually("the next is not due yet", func() bool {
+		return strings.HasSuffix(n2.drilled().Next, ", by n2") && strings.Contains(n2.drilled().Next, "is proven in ")
+	})
+	listed := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotList}).Snapshots
+	if len(listed) != 1 || listed[0].ProvenAt == nil || listed[0].VerifiedAt == nil {
+		t.Errorf("%+v", listed)
+	}
+	job := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotDrill})
+	if job.Error != "" || job.Served == "" || job.Snapshots[0].Keys != saved[0].Keys {
+		t.Errorf("beside a member that serves: %+v", job)
+	}
+	second := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}).Snapshots[0]
+	must(t, os.Truncate(filepath.Join(dir, clusterName, second.Name+".db.zst"), 1000))
+	_, err := n1.etcd.Delete(t.Context(), w.keys().Drill())
+	must(t, err)
+	w.eventually("every host tells that the newest is damaged", func() bool {
+		for _, h := range w.hosts {
+			s, ok := h.status()
+			if !ok || !slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {
+				return r.Code == string(policy.RestoreFailed) && strings.Contains(r.Text, "is damaged: 1000 bytes")
+			}) {
+				return false
+			}
+		}
+		return true
+	})
+	job = n2.snapshot(control.SnapshotRequest{Do: control.SnapshotDrill, Name: saved[0].Name})
+	if job.Error != "" {
+		t.Errorf("the one before: %s", job.Error)
+	}
+	w.eventually("nobody tells it any more", func() bool { return n1.drilled().Failed == nil })
+	entries, err := os.ReadDir(filepath.Join(n2.Options.Dir, "state", "snapshots"))
+	must(t, err)
+	for _, e := range entries {
+		if e.Name() != "drill.lock" {
+			t.Errorf("%s is left on the spare", e.Name())
+		}
+	}
+}
+
+// rolledOut waits until the rollout for that reason is in that state.
+func (w *world) rolledOut(reason, state string) (r control.Rollout) {
+	w.t.Helper()
+	w.eventually("the rollout is "+state, func() bool {
+		s, ok := w.hosts[0].status()
+		if ok && s.Rollout != nil {
+			r = *s.Rollout
+		}
+		return r.State == state && r.Reason == reason
+	})
+	return r
+}
+
+func TestARolloutToAnotherEtcdBeginsAfterASnapshotAndNotBefore(t *testing.T) {
+	t.Parallel()
+	dir, set := withStore(t, "{count: 1, age: 0s}")
+	w := newWorld(t, worldOptions{hosts: 2, voters: 1, standbys: 1, set: set})
+	w.start()
+	w.bootstrap()
+	w.eventually("a voter and a standby stand", func() bool { return w.has(1, 1) })
+	n1, n2 := w.hosts[0], w.hosts[1]
+	must(t, os.Chmod(dir, 0o777)) // no snapshot is saved
+	_, err := n1.Client.StartRollout(t.Context(), control.RolloutRequest{
+		Work: control.WorkRestart, Reason: "a newer etcd", Version: "3.99.0",
+	})
+	must(t, err)
+	for _, h := range w.hosts {
+		w.eventually("it waits, since no snapshot can be saved", func() bool {
+			s, ok := h.status()
+			return ok && slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {
+				return r.Code == string(policy.SnapshotFirst) && strings.Contains(r.Text, "chmod go-w")
+			})
+		})
+	}
+	if r := w.rolledOut("a newer etcd", control.RolloutRunning); r.Hosts[0].State != control.RolloutHostWaiting ||
+		r.Hosts[1].State != control.RolloutHostWaiting {
+		t.Errorf("%+v", r)
+	}
+	must(t, os.Chmod(dir, 0o700))
+	if job := n2.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}); job.Error != "" {
+		t.Fatal(job.Error)
+	}
+	w.rolledOut("a newer etcd", control.RolloutStopped) // the first host was restarted, and is no newer for it
+	if w.backup().Name == "" {
+		t.Error("there is no snapshot")
+	}
+	_, err = n1.Client.StartRollout(t.Context(), control.RolloutRequest{
+		Work: control.WorkRestart, Reason: "in a hurry", Version: "3.99.0", WithoutSnapshot: true,
+	})
+	must(t, err)
+	_, err = n1.etcd.Delete(t.Context(), w.keys().Backup())
+	must(t, err)
+	w.rolledOut("in a hurry", control.RolloutStopped)
+}
+
+func TestAVoterThatIsWellIsRemovedAfterASnapshotAndNotBefore(t *testing.T) {
+	t.Parallel()
+	_, set := withStore(t, "{count: 1, age: 0s}")
+	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: set})
+	w.start()
+	w.bootstrap()
+	w.eventually("three vote", func() bool { return w.has(3, 0) })
+	n1 := w.hosts[0]
+	remove := func(without bool) error {
+		_, err := n1.Client.RemoveMember(t.Context(), control.RemovalRequest{
+			Member: "n3", Reason: "a test", Live: true, For: control.MinRemoval, WithoutSnapshot: without,
+		})
+		return err
+	}
+	code := func(err error) string {
+		if refused, is := errors.AsType[*control.Error](err); is {
+			return refused.Code
+		}
+		return ""
+	}
+	w.eventually("it is refused for want of a snapshot", func() bool {
+		return code(remove(false)) == string(policy.SnapshotFirst)
+	})
+	if got := code(remove(true)); got == string(policy.SnapshotFirst) {
+		t.Error("--without-snapshot waits for one")
+	}
+	if job := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}); job.Error != "" {
+		t.Fatal(job.Error)
+	}
+	w.eventually("it is asked for", func() bool { return code(remove(false)) != string(policy.SnapshotFirst) })
+}

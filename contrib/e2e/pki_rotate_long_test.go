@@ -1,0 +1,13 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build long
+
+package e2e
+
+import "testing"
+
+func TestFiveVotersChangeToAnotherAuthorityUnderWrites(t *testing.T) {
+	t.Parallel()
+	rotates(t, 5)
+}

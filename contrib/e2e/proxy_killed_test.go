@@ -1,0 +1,121 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build long
+
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quorumd/quorumd/agent/forward"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	// proxyHosts is so many hosts without a voter, each with a forwarder of its own: what one process may have open
+	// is less on some machines than 10,000 connections take.
+	proxyHosts = 2
+	busyLinks  = 1000
+	quietLinks = 10_000
+	killEvery  = 10 * time.Second
+	kills      = 4
+)
+
+// TestOnlyConnectionsToAVoterThatIsKilledBreak has real etcds behind the forwarders, and clients that keep their
+// connections: those with traffic ask one question after the other.
+func TestOnlyConnectionsToAVoterThatIsKilledBreak(t *testing.T) {
+	t.Parallel()
+	c := testbed.StartCluster(t, 3, testbed.ClusterOptions{})
+	var list forward.List
+	for _, m := range c.Members {
+		list.Voters = append(list.Voters, forward.Voter{
+			Name: m.Options.Name, Address: strings.TrimPrefix(m.Options.ClientURL, "http://"), Use: true,
+		})
+	}
+	var proxies []string
+	for range proxyHosts {
+		proxies = append(proxies, startProxy(t, list, c.Endpoints()))
+	}
+	clients := make([]*proxyClient, busyLinks+quietLinks)
+	t.Cleanup(func() {
+		for _, p := range clients {
+			if p != nil {
+				p.close()
+			}
+		}
+	})
+	connectAll(t, clients, proxies, func(i int) bool { return true })
+	reopened := 0
+	for round := range kills {
+		victim := c.Members[round%len(c.Members)]
+		id := memberID(t, address(victim.Options.ClientURL))
+		<-time.After(killEvery)
+		must(t, victim.Kill9())
+		ctx, cancel := context.WithTimeout(t.Context(), bound)
+		_ = victim.Wait(ctx) // it was killed
+		cancel()
+		mine, broken := 0, 0
+		for _, p := range clients {
+			if p.member != id {
+				continue
+			}
+			mine++
+			testbed.Eventually(t, bound, "its connections to break", p.ended)
+		}
+		for i, p := range clients {
+			if p.member != id && (p.ended() || !p.busy && !p.asks()) {
+				broken++
+				t.Errorf("client %d has lost its connection to %s when another was killed: %v", i, p.member, p.err())
+			}
+		}
+		connectAll(t, clients, proxies, func(i int) bool { return clients[i].member == id }) // as a client does
+		for i, p := range clients {
+			if p.member == id {
+				t.Errorf("client %d is at the voter that was killed", i)
+			}
+		}
+		reopened += mine
+		t.Logf("%s killed: %d connections to it broke, %d others did", victim.Options.Name, mine, broken)
+		if mine < (busyLinks+quietLinks)/10 {
+			t.Errorf("only %d connections went to %s: this shows nothing", mine, victim.Options.Name)
+		}
+		must(t, victim.Restart(context.WithoutCancel(t.Context())))
+		ctx, cancel = context.WithTimeout(t.Context(), bound)
+		must(t, victim.WaitReady(ctx))
+		cancel()
+	}
+	answers := int64(0)
+	for _, p := range clients {
+		answers += p.answers.Load()
+	}
+	t.Logf("%d connections made anew, %d answers over those that stand", reopened, answers)
+}
+
+// connectAll connects those clients that are to be, many at a time.
+func connectAll(t *testing.T, clients []*proxyClient, proxies []string, which func(i int) bool) {
+	t.Helper()
+	var group errgroup.Group
+	group.SetLimit(32)
+	for i := range clients {
+		if !which(i) {
+			continue
+		}
+		group.Go(func() error {
+			if clients[i] != nil {
+				clients[i].close()
+			}
+			p, err := connectThrough(proxies[i%len(proxies)], i < busyLinks)
+			if err == nil {
+				clients[i] = p
+			}
+			return err
+		})
+	}
+	must(t, group.Wait())
+}

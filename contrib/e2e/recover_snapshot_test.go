@@ -1,0 +1,211 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build long
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// savedAndLost runs three voters with that store, writes, takes a snapshot, writes more, and loses every disk: etcd's
+// data and all that the agents have noted. It gives the snapshot and what was written before it.
+func savedAndLost(t *testing.T, store string) (*world, control.Snapshot, map[string]string) {
+	t.Helper()
+	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: map[string]string{"backup.store": store}})
+	w.start()
+	w.bootstrap()
+	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.rolesAgree()
+	n1 := w.hosts[0]
+	for i := range 100 {
+		_, err := n1.etcd.Put(t.Context(), fmt.Sprintf("load/%d", i), fmt.Sprint(i*i))
+		must(t, err)
+	}
+	before := w.loadKeys(n1)
+	job := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave})
+	if job.Error != "" || len(job.Snapshots) != 1 {
+		t.Fatalf("%+v", job)
+	}
+	w.keep(n1)
+	_, err := n1.etcd.Put(t.Context(), "load/too-late", "x")
+	must(t, err)
+	w.loseAll()
+	w.start()
+	return w, job.Snapshots[0], before
+}
+
+// keptFile is the name of a snapshot that a person has taken.
+const keptFile = "kept.db"
+
+// keep writes a snapshot into a file, as etcdctl snapshot save does.
+func (w *world) keep(h *host) {
+	w.t.Helper()
+	from, err := h.etcd.Snapshot(w.t.Context())
+	must(w.t, err)
+	defer from.Close()
+	into, err := os.Create(filepath.Join(w.dir, keptFile))
+	must(w.t, err)
+	_, err = io.Copy(into, from)
+	must(w.t, errors.Join(err, into.Close()))
+}
+
+// loseAll kills everything at once and takes all away that was on the hosts' disks, but their configuration.
+func (w *world) loseAll() {
+	w.t.Helper()
+	w.lose(w.hosts...)
+	for _, h := range w.hosts {
+		for _, dir := range []string{"state", "run"} {
+			must(w.t, os.RemoveAll(filepath.Join(h.Options.Dir, dir)))
+		}
+	}
+}
+
+func (w *world) loadKeys(h *host) map[string]string {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), bound)
+	defer cancel()
+	answer, err := h.etcd.Get(ctx, "load/", clientv3.WithPrefix())
+	must(w.t, err)
+	all := map[string]string{}
+	for _, kv := range answer.Kvs {
+		all[string(kv.Key)] = string(kv.Value)
+	}
+	return all
+}
+
+// factsOf writes the facts of these hosts into files, as a person does, and gives their names.
+func (w *world) factsOf(hosts ...*host) []string {
+	w.t.Helper()
+	var files []string
+	for _, h := range hosts {
+		h.facts() // until it has them
+		said := me().ctl(h, "recover", "facts")
+		said.is(w.t, "recover facts", 0, `"host": "`+h.Options.Name+`"`)
+		file := filepath.Join(w.dir, h.Options.Name+".json")
+		must(w.t, os.WriteFile(file, []byte(said.said), 0o600))
+		files = append(files, file)
+	}
+	return files
+}
+
+func TestAClusterOfWhichEveryDiskIsLostHasEveryKeyOfItsSnapshot(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.Chmod(dir, 0o700))
+	w, saved, before := savedAndLost(t, fmt.Sprintf("{directory: %s}", dir))
+	w.backFromSnapshot(saved, before)
+}
+
+// backFromSnapshot brings the cluster back by the commands that a person types.
+func (w *world) backFromSnapshot(saved control.Snapshot, before map[string]string) {
+	t := w.t
+	t.Helper()
+	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
+	files, plan := w.factsOf(w.hosts...), filepath.Join(w.dir, "plan.json")
+	args := append([]string{"recover", "plan"}, files...)
+	me().ctl(n1, args...).is(t, "without a snapshot", 70, "no host has data of a voter")
+	me().ctl(n1, append(args, "--from-snapshot", "none")...).is(t, "another snapshot", 64, "snapshot list")
+	args = append(args, "--from-snapshot", "newest", "--out", plan)
+	shown := me().ctl(n1, args...)
+	shown.is(t, "without the name", 64, "proposed: gets the snapshot", saved.Name, "is lost", "--cluster NAME")
+	shown = me().ctl(n1, append(args, "--cluster", clusterName)...)
+	shown.is(t, "the plan", 0, "Nothing was changed yet")
+	t.Log("\n" + shown.said)
+	for _, h := range []*host{n3, n1, n2} {
+		shown = me().ctl(h, "recover", "apply", plan)
+		shown.is(t, "applied", 0, "accepted: this host")
+	}
+	n1.recovered()
+	me().ctl(n1, "recover", "apply", plan).is(t, "applied again", 0, "carried out on this host already")
+	if got := w.loadKeys(n1); !maps.Equal(got, before) {
+		t.Errorf("%d keys are back, and %d were in the snapshot", len(got), len(before))
+	}
+	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	if got := w.loadKeys(n3); !maps.Equal(got, before) {
+		t.Errorf("n3 has %d keys, and %d were in the snapshot", len(got), len(before))
+	}
+}
+
+// snapshotSteps are those of the host that goes on with a snapshot, in their order.
+func snapshotSteps() []policy.StepKind {
+	return []policy.StepKind{
+		policy.StepCopyData, policy.StepPlaceCopy, policy.StepWriteEnv, policy.StepStartUnit, policy.StepEndRecovery,
+	}
+}
+
+func TestASnapshotIsBroughtBackByAnAgentThatWasKilledAnywhereInIt(t *testing.T) {
+	t.Parallel()
+	for _, when := range []string{"before ", "after "} {
+		t.Run(strings.TrimSpace(when)+" each step", func(t *testing.T) {
+			t.Parallel()
+			from := "newest"
+			dir := t.TempDir()
+			must(t, os.Chmod(dir, 0o700))
+			w, _, before := savedAndLost(t, fmt.Sprintf("{directory: %s}", dir))
+			n1, plan := w.hosts[0], filepath.Join(w.dir, "plan.json")
+			if when == "after " {
+				from = filepath.Join(w.dir, keptFile)
+			}
+			args := append([]string{"recover", "plan"}, w.factsOf(w.hosts...)...)
+			me().ctl(n1, append(args, "--from-snapshot", from, "--out", plan, "--cluster", clusterName)...).is(t,
+				"the plan", 0, "Nothing was changed yet")
+			steps := snapshotSteps()
+			n1.stopAt(when + string(steps[0]))
+			me().ctl(n1, "recover", "apply", plan).is(t, "applied", 0, "goes on alone with the snapshot")
+			for i, step := range steps {
+				n1.waitStopped()
+				n1.strike(when+string(step), agentOnly)
+				if i+1 < len(steps) {
+					n1.stopAt(when + string(steps[i+1]))
+				} else {
+					n1.resume()
+				}
+				w.start(n1)
+			}
+			n1.recovered()
+			if got := w.loadKeys(n1); !maps.Equal(got, before) {
+				t.Errorf("%d keys are back, and %d were in the snapshot", len(got), len(before))
+			}
+		})
+	}
+}
+
+func TestASnapshotThatIsDamagedIsNotUsedUntilTheStoreIsMended(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.Chmod(dir, 0o700))
+	w, saved, before := savedAndLost(t, fmt.Sprintf("{directory: %s}", dir))
+	n1, plan := w.hosts[0], filepath.Join(w.dir, "plan.json")
+	args := append([]string{"recover", "plan"}, w.factsOf(w.hosts...)...)
+	args = append(args, "--from-snapshot", saved.Name, "--out", plan, "--cluster", clusterName)
+	me().ctl(n1, args...).is(t, "the plan", 0, "Nothing was changed yet")
+	data := filepath.Join(dir, clusterName, saved.Name+".db.zst")
+	text, err := os.ReadFile(data)
+	must(t, err)
+	must(t, os.WriteFile(data, append([]byte{}, text[:len(text)-10]...), 0o600))
+	me().ctl(n1, "recover", "apply", plan).is(t, "applied", 0, "accepted")
+	w.eventually("the host tells that the snapshot is damaged", func() bool {
+		s, ok := n1.status()
+		return ok && s.Recovery != nil && len(s.Reasons) > 0 && strings.Contains(s.Reasons[0].Text, "is damaged")
+	})
+	must(t, os.WriteFile(data, text, 0o600)) // somebody has mended the store
+	n1.recovered()
+	if got := w.loadKeys(n1); !maps.Equal(got, before) {
+		t.Errorf("%d keys are back, and %d were in the snapshot", len(got), len(before))
+	}
+}

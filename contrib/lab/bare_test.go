@@ -1,0 +1,164 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/quorumd/quorumd/contrib/lab"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const newcomersPage = "first-cluster.md"
+
+// bareFleet is hosts on which an operator makes a cluster with TLS as contrib/docs says, and the operator's own
+// machine.
+type bareFleet struct {
+	*fleet
+	you string // the directory in which the operator types
+}
+
+// bare boots hosts without the distribution's etcd, with quorumd's packages at hand.
+func bare(t *testing.T, hosts int) *bareFleet {
+	t.Helper()
+	f := &bareFleet{&fleet{
+		Lab: up(t, lab.Options{Hosts: hosts}), t: t, etcds: map[*lab.Host]*clientv3.Client{}, data: testbed.DataDirs{},
+	}, filepath.Join(t.TempDir(), "you")}
+	t.Cleanup(f.dump)
+	f.check(os.Mkdir(f.you, 0o700))
+	packages := []string{packageFile(t, "now")}
+	etcd, err := filepath.Glob(filepath.Dir(packages[0]) + "/../etcd/quorumd-etcd_*_" + runtime.GOARCH + ".deb")
+	if err != nil || len(etcd) != 1 {
+		t.Fatalf("cannot find one package of etcd: %v %v; run make lab, which builds it", etcd, err)
+	}
+	packages = append(packages, etcd[0])
+	f.check(f.Each(func(h *lab.Host) error {
+		_, err := h.Shell(t.Context(), "dpkg --purge etcd-server etcd-client && rm -rf /var/lib/etcd/*")
+		if err != nil {
+			return err
+		}
+		for _, file := range packages {
+			if err := h.Copy(file, "/root/"+filepath.Base(file)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return f
+}
+
+// makeCluster types what the page for newcomers says, with more names where there are more hosts, and waits until all
+// are voters.
+func (f *bareFleet) makeCluster() {
+	f.t.Helper()
+	commands := documented(f.t, newcomersPage, "n1#")
+	if len(commands) != 6 || !strings.HasPrefix(commands[4], "quorumctl bootstrap") {
+		f.t.Fatalf("the page has %d commands for a host, where five and a look at the members are expected: %q",
+			len(commands), commands)
+	}
+	more, own := "", documented(f.t, newcomersPage, "you$")
+	for _, h := range f.Hosts[3:] {
+		own = append(own, fmt.Sprintf("quorumctl pki host %s %s", h.Name, h.Address))
+		more += fmt.Sprintf(",%s=%s", h.Name, h.Address)
+	}
+	if more != "" {
+		more += fmt.Sprintf(" --voters %d", len(f.Hosts))
+	}
+	for _, command := range own {
+		f.types(command)
+	}
+	f.check(f.Each(func(h *lab.Host) error {
+		bundle := h.Name + ".tar"
+		if err := h.Copy(filepath.Join(f.you, "quorumd-pki", bundle), "/root/"+bundle); err != nil {
+			return err
+		}
+		for _, command := range commands[:4] {
+			command = strings.NewReplacer("--name n1", "--name "+h.Name, "n1.tar", bundle,
+				" --tls", more+" --tls").Replace(command)
+			said, err := h.Shell(f.t.Context(), "cd /root && "+command)
+			if err != nil {
+				return err
+			}
+			if strings.HasPrefix(command, "quorumctl init") {
+				f.t.Logf("%s# %s\n%s", h.Name, command, said)
+				if err := loosely(f.t, h); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}))
+	f.eventually("the bootstrap is taken", func() bool {
+		_, err := f.Hosts[0].Shell(f.t.Context(), commands[4])
+		return err == nil
+	})
+	f.connect()
+	f.within(2*bound, "all hosts are voters", func() bool { return f.has(len(f.Hosts), 0) })
+	for _, h := range f.Hosts {
+		f.shell(h, "quorumctl wait --for voter --timeout 2m")
+	}
+}
+
+// tls names the files with which a client enters the cluster.
+func (f *bareFleet) tls() *testbed.CertFiles {
+	dir := filepath.Join(f.Hosts[0].Root(), "etc/quorumd/tls")
+	return &testbed.CertFiles{
+		CA: filepath.Join(dir, "ca.crt"), Cert: filepath.Join(dir, "client.crt"), Key: filepath.Join(dir, "client.key"),
+	}
+}
+
+// url is where a host's etcd serves with TLS.
+func (f *bareFleet) url(h *lab.Host) string {
+	return strings.Replace(h.ClientURL(), "http:", "https:", 1)
+}
+
+// connect gives the fleet a client of each etcd.
+func (f *bareFleet) connect() {
+	f.t.Helper()
+	trusted, err := f.tls().ClientConfig()
+	f.check(err)
+	for _, h := range f.Hosts {
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{f.url(h)}, TLS: trusted, Logger: zap.NewNop()})
+		f.check(err)
+		f.t.Cleanup(func() { _ = client.Close() }) // its host is gone
+		f.etcds[h] = client
+	}
+}
+
+// types types a command on the operator's own machine, from where ssh leads to the hosts, and gives what it prints.
+func (f *bareFleet) types(command string) string {
+	f.t.Helper()
+	checkout, err := testbed.Root()
+	f.check(err)
+	ssh := "#!/bin/sh\nhost=$1; shift; line=\"$*\"\ncase $host in\n"
+	for _, h := range f.Hosts {
+		pid, err := h.PID()
+		if err != nil {
+			continue // it is off
+		}
+		ssh += fmt.Sprintf("%s) exec nsenter %s sh -c \"$line\" ;;\n", h.Name, strings.Join(lab.EnterArgs(pid), " "))
+	}
+	ssh += "esac\necho \"ssh: no route to host $host\" >&2\nexit 255\n"
+	bin := f.t.TempDir()
+	f.check(os.WriteFile(filepath.Join(bin, "ssh"), []byte(ssh), 0o755))
+	c := exec.CommandContext(f.t.Context(), "sh", "-ec", command)
+	c.Dir = f.you
+	c.Env = append(os.Environ(), "PATH="+bin+":"+filepath.Join(checkout, "bin")+":"+os.Getenv("PATH"))
+	out, err := c.CombinedOutput()
+	if err != nil {
+		f.t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return string(out)
+}

@@ -1,0 +1,134 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/lab"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// loseUnderWrites takes the power of hosts while clients write by way of the first, which is left: whatever was
+// acknowledged it has applied itself, so that all of it has to be there in the end.
+func (f *bareFleet) loseUnderWrites(lost ...*lab.Host) testbed.LoadReport {
+	f.t.Helper()
+	load, err := testbed.StartWriteLoad(f.t.Context(), testbed.LoadOptions{
+		Endpoints: []string{f.url(f.Hosts[0])}, TLS: f.tls(), Rate: 100,
+	})
+	f.check(err)
+	defer load.Stop()
+	f.eventually("200 writes are acknowledged", func() bool { return load.Report().Acked > 200 })
+	f.check(f.Each(func(h *lab.Host) error {
+		if !slices.Contains(lost, h) {
+			return nil
+		}
+		return h.PowerLoss(f.t.Context())
+	}))
+	report := load.Stop()
+	f.t.Logf("%d writes were acknowledged, and %d failed, when %d hosts lost power", report.Acked, report.Failed,
+		len(lost))
+	return report
+}
+
+// planned types the first two of the three commands of contrib/docs/majority-lost.md, and gives the third.
+func (f *bareFleet) planned(left, gone []*lab.Host) (apply string) {
+	f.t.Helper()
+	commands := documented(f.t, "majority-lost.md", "you$")
+	if len(commands) != 3 {
+		f.t.Fatalf("the page has %d commands for who has ssh, want three: %q", len(commands), commands)
+	}
+	var names, files, others []string
+	for _, h := range left {
+		names, files = append(names, h.Name), append(files, h.Name+".json")
+		f.eventually(h.Name+" sees no quorum", func() bool { return f.names(h, string(policy.NoQuorum)) })
+	}
+	for _, h := range gone {
+		others = append(others, h.Name)
+	}
+	for i := range commands {
+		commands[i] = strings.NewReplacer("for h in n1 n2;", "for h in "+strings.Join(names, " ")+";",
+			"n1.json n2.json", strings.Join(files, " "), "--gone n3,n4,n5", "--gone "+strings.Join(others, ","),
+			"--cluster demo", "--cluster prod").Replace(commands[i])
+	}
+	for _, command := range commands[:2] {
+		f.t.Logf("you$ %s\n%s", command, f.types(command))
+	}
+	return commands[2]
+}
+
+// recovered waits until a host has done its part of a plan.
+func (f *bareFleet) recovered(h *lab.Host) {
+	f.t.Helper()
+	f.eventually(h.Name+" has done its part of the plan", func() bool {
+		s, ok := f.status(h)
+		return ok && s.Recovery == nil && s.LastRecovery != nil && s.LastRecovery.Code == string(policy.Recovered)
+	})
+}
+
+// readsBack sees that all that was acknowledged is there, and that watchers are told to read anew.
+func (f *bareFleet) readsBack(h *lab.Host, report testbed.LoadReport) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
+	defer cancel()
+	last, err := report.AllThere(ctx, f.etcds[h], "load/")
+	f.check(err)
+	f.check(testbed.ToldToReadAnew(ctx, f.etcds[h], last))
+	f.t.Logf("all %d writes are there, and who watches since revision %d is told to read anew", report.Acked, last)
+}
+
+// comesBackEmpty switches hosts on whose disks were replaced by new ones.
+func (f *bareFleet) comesBackEmpty(hosts ...*lab.Host) {
+	f.t.Helper()
+	for _, h := range hosts {
+		f.check(h.Renew(f.t.Context()))
+		f.check(h.PowerOn(f.t.Context()))
+		f.check(h.Booted(f.t.Context()))
+	}
+}
+
+// setAside gives the directories into which a host has moved old data.
+func (f *bareFleet) setAside(h *lab.Host) []string {
+	f.t.Helper()
+	return strings.Fields(f.shell(h, "find /var/lib/etcd -type d -name 'member.quorumd-*'"))
+}
+
+func TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands(t *testing.T) {
+	f := bare(t, 3)
+	f.makeCluster()
+	n1, n2, n3 := f.Hosts[0], f.Hosts[1], f.Hosts[2]
+	report := f.loseUnderWrites(n2, n3)
+	began := time.Now()
+	apply := f.planned([]*lab.Host{n1}, []*lab.Host{n2, n3})
+	t.Logf("you$ %s\n%s", apply, f.types(apply))
+	f.recovered(n1)
+	t.Logf("n1 serves again %s after the first command\n%s", time.Since(began).Round(time.Second),
+		f.shell(n1, "quorumctl recover status"))
+	f.readsBack(n1, report)
+	if !f.has(1, 0) {
+		t.Errorf("the members are %v", f.roles())
+	}
+	t.Logf("you$ %s\n%s", apply, f.types(apply)) // once more: it is done already
+
+	f.check(n3.PowerOn(t.Context())) // a survivor of whom nobody knew, with its old data
+	f.check(n3.Booted(t.Context()))
+	f.eventually("n3 lays its data aside, and waits for a third host", func() bool {
+		s, ok := f.status(n3)
+		return ok && s.Role == control.RoleSpare && f.names(n3, string(policy.EvenVoters))
+	})
+	if aside := f.setAside(n3); len(aside) == 0 {
+		t.Error("n3 has no old data set aside")
+	}
+	f.comesBackEmpty(n2)
+	f.within(2*bound, "3 voters stand", func() bool { return f.has(3, 0) })
+	f.readsBack(n3, report)
+}

@@ -1,0 +1,140 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package prometheus
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quorumd/quorumd/agent/catalog"
+	"github.com/quorumd/quorumd/health"
+)
+
+var update = flag.Bool("update", false, "write the table of alerts, codes and messages anew")
+
+// journalTable is for operators.
+const journalTable = "../docs/alerts-journal.md"
+
+const journalHead = `# Alerts, and what the journal says of them
+
+Each alert, the codes that it is raised for, and the ID of their messages in the systemd journal. The ID follows from
+the code, and never changes:
+
+    journalctl MESSAGE_ID=THE-ID            what was said, on that host
+    journalctl --catalog MESSAGE_ID=THE-ID  and with it what it means and what to do
+
+` + "`quorumctl explain CODE`" + ` says the same without the journal. An alert without a code is about an agent that says
+nothing, or about the whole cluster; its runbook says what to look at. ` + "`go test ./contrib/prometheus -update`" + `
+writes this page from the rules and the codes.
+
+| alert | severity | code | MESSAGE_ID |
+|---|---|---|---|
+`
+
+// byMetric gives the codes of the alerts that are raised by a metric of their own, and not by the code's; none where no
+// agent says it.
+func byMetric() map[string]string {
+	return map[string]string{
+		"QuorumdOperationOverdue": "MAINTENANCE_OVERDUE", "QuorumdVoterDead": "VOTER_DEAD",
+		"QuorumdVoterSick": "VOTER_SICK", "QuorumdBackupOld": "BACKUP_OLD", "QuorumdBackupFailed": "BACKUP_FAILED",
+		"QuorumdRestoreUnproven": "RESTORE_UNPROVEN", "QuorumdRestoreFailed": "RESTORE_FAILED",
+		"QuorumdRolloutStopped": "", "QuorumdNoneToSpare": "", "QuorumdAgentAbsent": "", "QuorumdLoopStuck": "",
+		"QuorumdTurn": "",
+	}
+}
+
+// TestEveryAlertLeadsToTheMessagesOfItsCodesInTheJournal holds alerts, codes and the journal's catalog against
+// each other.
+func TestEveryAlertLeadsToTheMessagesOfItsCodesInTheJournal(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("quorumd.rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr string
+				Labels      struct{ Severity string }
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &rules); err != nil {
+		t.Fatal(err)
+	}
+	inCatalog := map[string]bool{}
+	for _, e := range catalog.Entries() {
+		inCatalog[e.Code] = true
+	}
+	var page strings.Builder
+	page.WriteString(journalHead)
+	raised := map[string]bool{}
+	for _, r := range rules.Groups[0].Rules {
+		codes := codesOf(t, r.Alert, r.Expr)
+		if len(codes) == 0 {
+			fmt.Fprintf(&page, "| [%s](../prometheus/runbooks.md#%s) | %s | | |\n", r.Alert, strings.ToLower(r.Alert),
+				r.Labels.Severity)
+		}
+		for i, code := range codes {
+			alert, severity := "", ""
+			if i == 0 {
+				alert = fmt.Sprintf("[%s](../prometheus/runbooks.md#%s)", r.Alert, strings.ToLower(r.Alert))
+				severity = r.Labels.Severity
+			}
+			if raised[code] = true; !inCatalog[code] {
+				t.Errorf("%s is raised for %s, and the journal's catalog says nothing of what to do about it", r.Alert,
+					code)
+			}
+			fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", alert, severity, code, catalog.ID(code))
+		}
+	}
+	for code := range inCatalog {
+		if _, table, _ := strings.Cut(Runbooks(), "## Codes without an alert\n"); !raised[code] &&
+			!regexp.MustCompile(`(?m)^\| ([A-Z_, ]+, )?`+code+`(, [A-Z_, ]+)? \|`).MatchString(table) {
+			t.Errorf("the journal says what to do about %s, and no alert is raised, nor is it said why", code)
+		}
+	}
+	if *update {
+		err = os.WriteFile(journalTable, []byte(page.String()), 0o644)
+	}
+	was, readErr := os.ReadFile(journalTable)
+	if err != nil || readErr != nil || string(was) != page.String() {
+		t.Errorf("%s is not what the rules and the codes give (%v, %v); go test ./contrib/prometheus -update writes it",
+			journalTable, err, readErr)
+	}
+}
+
+// codesOf gives the codes that an alert is raised for.
+func codesOf(t *testing.T, alert, expr string) []string {
+	t.Helper()
+	if code, is := byMetric()[alert]; is {
+		if code == "" {
+			return nil
+		}
+		return []string{code}
+	}
+	var codes []string
+	if left := regexp.MustCompile(`quorumd_finding\{code!~"([A-Z_|]+)"\}`).FindStringSubmatch(expr); left != nil {
+		for _, p := range health.Problems() {
+			if !slices.Contains(strings.Split(left[1], "|"), string(p.Code)) {
+				codes = append(codes, string(p.Code))
+			}
+		}
+	}
+	for _, found := range regexp.MustCompile(`reason=~?"([A-Z_|]+)"`).FindAllStringSubmatch(expr, -1) {
+		codes = append(codes, strings.Split(found[1], "|")...)
+	}
+	if len(codes) == 0 {
+		t.Errorf("nobody says for which code %s is raised", alert)
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}

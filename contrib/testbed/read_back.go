@@ -1,0 +1,50 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// AllThere sees that a cluster has every write of the load with that prefix that was acknowledged, and gives the
+// revision of the last of them. The error names those that are lost; writes that failed count for nothing.
+func (r LoadReport) AllThere(ctx context.Context, client *clientv3.Client, prefix string) (last int64, err error) {
+	answer, err := client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return 0, fmt.Errorf("cannot read the writes back: %w", err)
+	}
+	there := map[string]bool{}
+	for _, kv := range answer.Kvs {
+		there[string(kv.Key)] = true
+	}
+	var lost []error
+	for _, w := range r.Writes {
+		if w.Acked.IsZero() {
+			continue
+		}
+		last = max(last, w.Revision)
+		if !there[w.Key] {
+			lost = append(lost, fmt.Errorf("%s was acknowledged at revision %d and is lost", w.Key, w.Revision))
+		}
+	}
+	return last, errors.Join(lost...)
+}
+
+// ToldToReadAnew sees that whoever watches from that revision on is told that it is compacted.
+func ToldToReadAnew(ctx context.Context, client *clientv3.Client, revision int64) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	told := <-client.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(revision))
+	if !errors.Is(told.Err(), rpctypes.ErrCompacted) {
+		return fmt.Errorf("a watcher that resumes at revision %d is told no compaction: %w", revision,
+			cmp.Or(told.Err(), errors.New("it is told of changes")))
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"testing"
+	"time"
+)
+
+// sends has etcd send on some connections, as TCP tells of them.
+func (b *bench) sends(all ...PeerConnection) {
+	b.links.Peers = PeersReading{At: b.now, Known: true, All: all}
+}
+
+// to is a connection to a host on which so much was sent, and of that so much again.
+func to(cookie uint64, again, sent float64) PeerConnection {
+	return PeerConnection{
+		To: "192.0.2.2", Cookie: cookie, Segments: Part{Of: again, Among: sent, Known: true},
+	}
+}
+
+func TestWhatEtcdSendsToAPeerAgainIsFoundInMinutes(t *testing.T) {
+	t.Parallel()
+	b := linked(t)
+	const before = 1e6 // that counts for nothing
+	for i := range 120 {
+		sent := 10 * float64(i)
+		b.sends(to(1, before+0.05*sent, before+sent), to(2, 0, 5)) // the other hardly sends
+		b.each(time.Second, ms)
+		if i == 50 && len(b.verdict.Findings) > 0 {
+			t.Errorf("after 500 segments it has found %+v", b.verdict.Findings)
+		}
+	}
+	b.findsOnly(NetworkLossy, "5 % of 1190 segments that etcd sent to 192.0.2.2 were sent again in the last five "+
+		"minutes, limit 3 %")
+}
+
+func TestAConnectionThatIsNewCountsFromItsBeginningAndOneThatEndedIsNoGain(t *testing.T) {
+	t.Parallel()
+	e := peerLosses{limit: Limit{Enter: 3, Leave: 1.5}}
+	look := func(at time.Duration, all ...PeerConnection) []string {
+		return e.look(PeersReading{At: at, Known: true, All: all}, false)
+	}
+	look(0, to(1, 40, 1000))
+	if found := look(time.Minute, to(2, 10, 600)); len(found) > 0 { // the first one is gone
+		t.Errorf("1.7 %% again is %q", found)
+	}
+	found := look(2*time.Minute, to(2, 30, 800), to(3, 0, 100))
+	if len(found) != 1 || found[0] != "3.3 % of 900 segments that etcd sent to 192.0.2.2 were sent again in the last "+
+		"five minutes, limit 3 %" {
+		t.Errorf("30 of 900 are %q", found)
+	}
+	if found := e.look(PeersReading{Absent: "kept from it"}, true); len(found) > 0 {
+		t.Errorf("what nobody tells is %q", found)
+	}
+	if found := look(3*time.Minute, to(3, 400, 800)); len(found) > 0 {
+		t.Errorf("what was sent while nobody looked is %q", found)
+	}
+}

@@ -1,0 +1,166 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sensors
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+const (
+	mostConnections = 256
+	mostAnswers     = 64 // reads of a socket for one question
+	answerSize      = 32 << 10
+
+	noDiag = absence("the kernel does not tell of TCP connections (sock_diag): it has no such module, or the service " +
+		"is kept from netlink")
+	tooMany  = absence("etcd's peer port has more connections than are looked at")
+	noAnswer = absence("the kernel did not tell of TCP connections in time (sock_diag)")
+	garbled  = absence("the kernel tells of TCP connections what cannot be (sock_diag)")
+
+	diagInfo   = 2  // INET_DIAG_INFO
+	diagHeader = 16 // struct nlmsghdr
+	diagEnds   = 48 // struct inet_diag_sockid
+	diagWhole  = diagHeader + 4 + diagEnds + 20
+)
+
+// Peers gives the TCP connections that came to this port of the host: those on which an etcd sends to its peers. The
+// kernel picks them out, so that what else the host talks to costs nothing.
+func (r *Reader) Peers(port uint16) health.PeersReading {
+	var all []health.PeerConnection
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		some, err := connectionsTo(family, port)
+		if err != nil {
+			return health.PeersReading{Absent: err.Error()}
+		}
+		all = append(all, some...)
+	}
+	if len(all) > mostConnections {
+		return health.PeersReading{Absent: tooMany.Error()}
+	}
+	return health.PeersReading{At: r.now(), Known: true, All: all}
+}
+
+// connectionsTo asks the kernel, and waits for a second at most.
+func connectionsTo(family uint8, port uint16) ([]health.PeerConnection, error) {
+	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return nil, noDiag
+	}
+	defer unix.Close(socket) //nolint:errcheck // nothing was written to it that could be lost
+	kernel := &unix.SockaddrNetlink{Family: unix.AF_NETLINK}
+	if err := unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1}); err != nil {
+		return nil, noDiag
+	}
+	if err := unix.Sendto(socket, diagQuestion(family, port), 0, kernel); err != nil {
+		return nil, noDiag
+	}
+	var all []health.PeerConnection
+	buffer := make([]byte, answerSize)
+	for range mostAnswers {
+		n, from, err := unix.Recvfrom(socket, buffer, 0)
+		if err != nil {
+			return nil, noAnswer
+		}
+		if sender, is := from.(*unix.SockaddrNetlink); !is || sender.Pid != 0 {
+			continue // not the kernel
+		}
+		some, last, err := understood(buffer[:n])
+		if all = append(all, some...); err != nil || last {
+			return all, err
+		}
+		if len(all) > mostConnections {
+			break
+		}
+	}
+	return nil, tooMany
+}
+
+// diagQuestion asks for the established TCP connections whose own port this is, with what TCP knows of them.
+func diagQuestion(family uint8, port uint16) []byte {
+	const established = 1 // of the states of TCP
+	q := make([]byte, 0, diagHeader+8+diagEnds)
+	q = binary.NativeEndian.AppendUint32(q, uint32(cap(q)))
+	q = binary.NativeEndian.AppendUint16(q, unix.SOCK_DIAG_BY_FAMILY)
+	q = binary.NativeEndian.AppendUint16(q, unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
+	q = append(q, 0, 0, 0, 0, 0, 0, 0, 0) // no number and no sender: it is the only question
+	q = append(q, family, unix.IPPROTO_TCP, 1<<(diagInfo-1), 0)
+	q = binary.NativeEndian.AppendUint32(q, 1<<established)
+	q = binary.BigEndian.AppendUint16(q, port)
+	return q[:cap(q)] // any other end, and the rest is zero
+}
+
+// understood takes an answer of the kernel apart. Last says that no more follow.
+func understood(answer []byte) (all []health.PeerConnection, last bool, err error) {
+	for len(answer) > 0 {
+		if len(answer) < diagHeader {
+			return nil, false, garbled
+		}
+		size := binary.NativeEndian.Uint32(answer)
+		if size < diagHeader || uint64(size) > uint64(len(answer)) {
+			return nil, false, garbled
+		}
+		switch binary.NativeEndian.Uint16(answer[4:]) {
+		case unix.NLMSG_DONE:
+			return all, true, nil
+		case unix.NLMSG_ERROR:
+			return nil, false, noDiag
+		case unix.SOCK_DIAG_BY_FAMILY:
+			c, ok := connection(answer[:size])
+			if !ok {
+				return nil, false, garbled
+			}
+			all = append(all, c)
+		}
+		answer = answer[min(len(answer), int(aligned(size))):]
+	}
+	return all, false, nil
+}
+
+// aligned is where the next one begins.
+func aligned(size uint32) uint32 { return (size + 3) &^ 3 }
+
+// connection reads struct inet_diag_msg and what follows it. One of which TCP tells nothing has no segments.
+func connection(m []byte) (c health.PeerConnection, ok bool) {
+	if len(m) < diagWhole {
+		return c, false
+	}
+	ends := m[diagHeader+4:]
+	raw := ends[20:36]
+	if m[diagHeader] == unix.AF_INET {
+		raw = raw[:4]
+	}
+	to, _ := netip.AddrFromSlice(raw)
+	c.To, c.Cookie = to.Unmap().String(), binary.NativeEndian.Uint64(ends[40:])
+	c.Segments.Absent = "the kernel does not tell of it"
+	for rest := m[diagWhole:]; len(rest) >= 4; {
+		size := binary.NativeEndian.Uint16(rest)
+		if size < 4 || int(size) > len(rest) {
+			return c, false
+		}
+		if binary.NativeEndian.Uint16(rest[2:]) == diagInfo {
+			c.Segments = sent(rest[4:size])
+		}
+		rest = rest[min(len(rest), int(aligned(uint32(size)))):]
+	}
+	return c, true
+}
+
+// sent reads of struct tcp_info how many segments with data were sent, and how many of them again. Kernels before 4.6
+// do not tell the first.
+func sent(info []byte) health.Part {
+	const again, all = unsafe.Offsetof(unix.TCPInfo{}.Total_retrans), unsafe.Offsetof(unix.TCPInfo{}.Data_segs_out)
+	if uintptr(len(info)) < all+4 {
+		return health.Part{Absent: "the kernel does not tell how many segments it sent"}
+	}
+	return health.Part{
+		Of: float64(binary.NativeEndian.Uint32(info[again:])), Among: float64(binary.NativeEndian.Uint32(info[all:])),
+		Known: true,
+	}
+}

@@ -1,0 +1,56 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+)
+
+// product is something that is packed.
+type product struct {
+	name     string // of the packages
+	own      bool   // with completions and messages of its own
+	dir      string // of the module that its programs are built in
+	programs map[string]string
+	pages    string // pattern of its manual pages
+	recipe   string
+	notice   string // what stands before the licences of others
+	news     string // where the changes stand
+}
+
+// products lists them. etcd's module is the one that the tests are built of.
+func products() map[string]product {
+	return map[string]product{
+		"quorumd": {
+			name: "quorumd", own: true, dir: ".",
+			programs: map[string]string{"quorumd": "./cmd/quorumd", "quorumctl": "./cmd/quorumctl"},
+			pages:    "packaging/man/*.md", recipe: "packaging/nfpm.yaml",
+			notice: "quorumd and quorumctl hold code of others, under the licences that follow.",
+			news:   "What is new stands in /usr/share/doc/quorumd/changelog.gz.",
+		},
+		"etcd": {
+			name: "quorumd-etcd", dir: "contrib/etcd/v3.6",
+			programs: map[string]string{
+				"etcd": "go.etcd.io/etcd/server/v3", "etcdctl": "go.etcd.io/etcd/etcdctl/v3",
+			},
+			pages: "packaging/etcd/*.md", recipe: "packaging/etcd/nfpm.yaml",
+			notice: "etcd and etcdctl are built of these modules, under the licences that follow.",
+			news:   "What is new stands at https://github.com/etcd-io/etcd/tree/main/CHANGELOG.",
+		},
+	}
+}
+
+// pinned takes the version of the packages from etcd's module.
+func (j *job) pinned(ctx context.Context) error {
+	c := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", j.product.programs["etcd"])
+	c.Dir = j.product.dir
+	version, err := output(c)
+	if err != nil {
+		return err
+	}
+	j.version = strings.TrimPrefix(strings.TrimSpace(string(version)), "v")
+	return nil
+}
