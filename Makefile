@@ -136,16 +136,18 @@ test-long: etcd build ## the rest of them: fleets of hundreds, agents struck at 
 test-root: etcd build ## what only root can try: to be somebody else (needs root)
 	$(GOTEST) -count=1 -timeout 10m -tags root -run 'Stranger|Closed' ./contrib/e2e ./agent/reach ./systemd/steward
 
-test-race: etcd build ## the same under the race detector (needs a C compiler)
+test-race: etcd build ## the same under the race detector (needs a C compiler); SHORT=1 without simulation and clusters
 	@# Package health is pure judgement: it starts no goroutine, and takes four minutes under it.
 	$(TESTS) CGO_ENABLED=1 $(GOTEST) -race -p 4 -timeout 30m -skip '$(RACE_LARGE)' \
 	  $(filter-out %/agent/sim %/policy/model %/quorumd/health,$(UNIT))
+ifndef SHORT
 	$(TESTS) CGO_ENABLED=1 $(GO) test -race -timeout 10m -run 'StoryOfASeed|Whatever' ./agent/sim -args -sim.hours=10
 	$(TESTS) CGO_ENABLED=1 $(GOTEST) -race -timeout 15m -run TestFourHosts $(E2E)
+endif
 
 test-matrix: etcd-all build ## join and promotion with etcd 3.4 (Debian's), 3.5, 3.6 and 3.7
 	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.4 v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 20m -tags long -run 'TestMatrix' -v ./contrib/e2e
-	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.5 v3.6 v3.7" $(GO) test -count=1 -timeout 5m -run 'MayUseThePrefixAlone' -v ./agent/cluster
+	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 5m -run 'MayUseThePrefixAlone' -v ./agent/cluster
 	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 10m -run 'GoesOnAlone' ./agent/recovery/survivor
 	$(TESTS) QUORUMD_ETCD_VERSIONS="v3.4 v3.5 v3.6 v3.7" $(GOTEST) -count=1 -timeout 10m -run 'IsServedBy' ./agent/backup/drill
 
@@ -220,6 +222,8 @@ sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: S
 nightly: model-deep etcd build $(CACHE)/faultfs ## what is too long for every change: large scopes, 10,000 simulated hours, every mutant, the whole lab
 	$(TESTS) $(GO) test -count=1 -timeout 35m -parallel 6 -tags 'long nightly' -run '^($(NIGHTLY_E2E)|$(NIGHTLY_LONG))$$' $(E2E)
 	$(TESTS) $(GO) test -count=1 -timeout 30m -tags faultfs -run '^($(NIGHTLY_FAULTS))$$' $(E2E)
+	$(MAKE) test-long
+	$(MAKE) test-race
 	$(MAKE) model
 	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./agent/policy/model
 	$(MAKE) test-model-etcd
@@ -238,7 +242,7 @@ mutants: ## change the policy in one place at a time, and look whether its tests
 	$(GO) run ./contrib/mutants -every $(or $(EVERY),6) $(if $(ONLY),-only '$(ONLY)')
 
 test-model-etcd: $(CACHE)/etcd/v3.5/etcd $(CACHE)/etcd/v3.6/etcd ## hold what the model says about etcd against etcd 3.5 and 3.6; DEEP=1 PART=3m RUN=Lease
-	$(TESTS) $(GO) test -count=1 -parallel 16 -timeout $(if $(DEEP),12h,20m) -tags realetcd -run '$(or $(RUN),RealEtcd|Lie|Lease)' -v ./agent/policy/model $(if $(DEEP),-args -deep -bound 11h) $(if $(PART),-args -part $(PART))
+	$(TESTS) $(GOTEST) -count=1 -parallel 16 -timeout $(if $(DEEP),12h,20m) -tags realetcd -run '$(or $(RUN),RealEtcd|Lie|Lease)' -v ./agent/policy/model $(if $(DEEP),-args -deep -bound 11h) $(if $(PART),-args -part $(PART))
 
 test-systemd: ## the systemd package against a real systemd (needs root, and Debian's systemd and dbus)
 	$(GOTEST) -count=1 -timeout 10m -tags systemdtest ./systemd
@@ -257,7 +261,7 @@ LAB_PACKAGE = $(GO) run ./packaging/build -arch $$($(GO) env GOARCH) -format deb
 LAB_COMMAND = bin/lab -dir $(LAB) -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE)/faultfs -deb $(LAB)/packages/now/*.deb
 
 lab: lab-packages etcd bin/quorumctl $(CACHE)/faultfs ## real hosts: join, power loss, partition, upgrade (needs root); RUN='Power' LANES=1 SHORT=1
-	$(GO) test -count=1 -timeout 45m -tags lab $(if $(RUN),-run '$(RUN)') $(if $(SHORT),-skip '$(NIGHTLY_LAB)') -v ./contrib/lab $(if $(LANES),-args -lab.lanes=$(LANES))
+	$(GOTEST) -count=1 -timeout 45m -tags lab $(if $(RUN),-run '$(RUN)') $(if $(SHORT),-skip '$(NIGHTLY_LAB)') -v ./contrib/lab $(if $(LANES),-args -lab.lanes=$(LANES))
 
 lab-restarts: lab-packages etcd $(CACHE)/faultfs ## writes while all is restarted and rebooted, ROUNDS=20 times; wants a quiet machine
 	$(GO) test -count=1 -timeout 90m -tags lab -run 'Rollout' -v ./contrib/lab -args -lab.lanes=1 -lab.rounds=$(or $(ROUNDS),20)
