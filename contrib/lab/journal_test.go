@@ -43,11 +43,23 @@ func (f *fleet) lastBoot(h *lab.Host) bootLog {
 		micros, err := strconv.ParseInt(field("__REALTIME_TIMESTAMP"), 10, 64)
 		f.check(err)
 		log.entries = append(log.entries, entry{
-			at: time.UnixMicro(micros), from: field("SYSLOG_IDENTIFIER"), priority: field("PRIORITY"),
+			at: said(field("MESSAGE"), time.UnixMicro(micros)), from: field("SYSLOG_IDENTIFIER"), priority: field("PRIORITY"),
 			text: field("MESSAGE"),
 		})
 	}
 	return log
+}
+
+// said gives when a line was said: when etcd says so itself, and else when the journal received it. What a process says
+// as it ends is received a few milliseconds later, after systemd has told that it ended.
+func said(message string, received time.Time) time.Time {
+	var line struct {
+		At time.Time `json:"ts"`
+	}
+	if json.Unmarshal([]byte(message), &line) != nil || line.At.IsZero() {
+		return received
+	}
+	return line.At
 }
 
 // find gives the first line of a program with that text, if there is one.
