@@ -197,7 +197,7 @@ func hostReasons() []ReasonInfo {
 		},
 		{
 			UnitStopped, "somebody has stopped etcd here, so it stays stopped",
-			"systemctl start, when it shall run again",
+			"systemctl start, with the unit of etcd.unit, when it shall run again",
 		},
 		{
 			DataUnusable, "there is data that quorumd will not touch",

@@ -149,33 +149,48 @@ func (s *sick) certify() string {
 // diagnose runs the command as a process of its own, and gives its exit code, what it said and the files of its bundle.
 func (s sick) diagnose(more ...string) (code int, said string, files map[string]string) {
 	s.t.Helper()
+	out := filepath.Join(s.t.TempDir(), "bundle.tar.gz")
+	code, said = s.packs("", append([]string{"--config", s.config, "--out", out}, more...)...)
+	if _, err := os.Stat(out); err != nil {
+		return code, said, nil
+	}
+	return code, said, s.unpack(out)
+}
+
+// packs runs the command as one who stands in that directory, and gives its exit code and what it said.
+func (s sick) packs(where string, flags ...string) (code int, said string) {
+	s.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	out := filepath.Join(s.t.TempDir(), "bundle.tar.gz")
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
-	args := append([]string{"--socket", s.socket, "diagnose", "--config", s.config, "--out", out}, more...)
-	cmd := exec.CommandContext(ctx, self, args...)
-	cmd.Env = append(os.Environ(), "QUORUMCTL_TEST_MAIN=1", "PATH="+s.dir+":"+os.Getenv("PATH"))
+	cmd := exec.CommandContext(ctx, self, append([]string{"--socket", s.socket, "diagnose"}, flags...)...)
+	cmd.Dir, cmd.Env = where, append(os.Environ(), "QUORUMCTL_TEST_MAIN=1", "PATH="+s.dir+":"+os.Getenv("PATH"))
 	told, _ := cmd.CombinedOutput() // the exit code says it
-	text, err := os.ReadFile(out)
+	return cmd.ProcessState.ExitCode(), string(told)
+}
+
+// unpack gives the files of a bundle, by their names.
+func (s sick) unpack(bundle string) map[string]string {
+	s.t.Helper()
+	text, err := os.ReadFile(bundle)
 	if err != nil {
-		return cmd.ProcessState.ExitCode(), string(told), nil
+		s.t.Fatal(err)
 	}
-	if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(bundle); err != nil || info.Mode().Perm() != 0o600 {
 		s.t.Errorf("others may read it: %v, %v", info.Mode(), err)
 	}
 	packed, err := gzip.NewReader(bytes.NewReader(text))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	files = map[string]string{}
+	files := map[string]string{}
 	for archive := tar.NewReader(packed); ; {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return cmd.ProcessState.ExitCode(), string(told), files
+			return files
 		}
 		if err != nil {
 			s.t.Fatal(err)
@@ -185,6 +200,26 @@ func (s sick) diagnose(more ...string) (code int, said string, files map[string]
 			s.t.Fatal(err)
 		}
 		files[filepath.Base(h.Name)] = string(all)
+	}
+}
+
+// TestABundleLiesWhereOneStands has no flags, so that this machine's own configuration is read, if it has one.
+func TestABundleLiesWhereOneStands(t *testing.T) {
+	t.Parallel()
+	socket, _ := serving(t, &desk{})
+	s, here := newSick(t, socket), t.TempDir()
+	code, said := s.packs(here)
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundles, err := filepath.Glob(filepath.Join(here, "quorumd-"+host+"-*.tar.gz"))
+	if err != nil || len(bundles) != 1 || code != 0 && code != exitUnavailable ||
+		!strings.Contains(said, filepath.Base(bundles[0])+" is written") {
+		t.Fatalf("exit %d, there are %v, %v: %s", code, bundles, err, said)
+	}
+	if files := s.unpack(bundles[0]); files["status.json"] == "" || files["CONTENTS.txt"] == "" {
+		t.Errorf("%d files: %s", len(files), files["CONTENTS.txt"])
 	}
 }
 

@@ -6,8 +6,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -74,6 +76,36 @@ func TestThisMachineIsExamined(t *testing.T) {
 	code, known := codes[doc.Result]
 	if !known || r.code != code || r.stderr != "" || doc.Dir != dir || len(doc.Runs) != 2 || doc.Runs[1].Writers != 2 {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	vacant(t, dir)
+}
+
+// TestThisMachineIsExaminedBesideFio types what the page does, for a shorter time. Where fio is not installed, that is
+// said and counts for nothing.
+func TestThisMachineIsExaminedBesideFio(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	peer, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	r := quorumctl(t, "none", "qualify", dir, "--fio", "--writers", "1,4,16", "--peer", peer.Addr().String(),
+		"--duration", "1s", "-o", "json")
+	var doc qualify.Report
+	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil {
+		t.Fatalf("%v: exit %d: %s%s", err, r.code, r.stdout, r.stderr)
+	}
+	var writers []int
+	for _, run := range doc.Runs {
+		writers = append(writers, run.Writers)
+	}
+	if !slices.Equal(writers, []int{1, 4, 16}) || len(doc.Peers) != 1 {
+		t.Errorf("exit %d: runs of %v writers: %s%s", r.code, writers, r.stdout, r.stderr)
+	}
+	_, err = exec.LookPath("fio")
+	if compared := doc.Fio != nil; compared != (err == nil) {
+		t.Errorf("compared with fio: %v, and looking for it: %v\n%s", compared, err, r.stdout)
 	}
 	vacant(t, dir)
 }
