@@ -17,7 +17,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -30,56 +29,12 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-const (
-	accessKey = "THEACCESSKEY"
-	secretKey = "the-secret-key-nobody-may-see"
-	bucket    = "etcd-snapshots"
-)
-
-// versitygw runs an S3 server on a directory and gives its address and that directory.
-func versitygw(t *testing.T) (address, dir string) {
-	t.Helper()
-	program, err := filepath.Abs("../../.cache/s3/versitygw")
-	must(t, err)
-	if _, err := os.Stat(program); err != nil {
-		t.Fatalf("%v: make test-s3 builds it", err)
-	}
-	dir = t.TempDir()
-	address = fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
-	must(t, os.MkdirAll(filepath.Join(dir, "data", bucket), 0o700))
-	must(t, os.Mkdir(filepath.Join(dir, "meta"), 0o700))
-	var said bytes.Buffer
-	command := exec.Command(program, "--port", address, "--quiet", "posix", "--sidecar", filepath.Join(dir, "meta"),
-		filepath.Join(dir, "data"))
-	command.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+accessKey, "ROOT_SECRET_KEY="+secretKey)
-	command.Stdout, command.Stderr = &said, &said
-	must(t, command.Start())
-	t.Cleanup(func() {
-		command.Process.Kill()
-		command.Wait()
-		if t.Failed() {
-			t.Logf("the store says %s", &said)
-		}
-	})
-	testbed.Eventually(t, bound, "the store answers", func() bool {
-		answer, err := http.Get("http://" + address)
-		if err == nil {
-			answer.Body.Close()
-		}
-		return err == nil
-	})
-	return address, filepath.Join(dir, "data", bucket)
-}
-
 // s3To opens the store at an address.
 func s3To(t *testing.T, address, secret string) *S3 {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "credentials")
-	text := fmt.Sprintf("[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n", accessKey, secret)
-	must(t, os.WriteFile(file, []byte(text), 0o400))
 	s, err := OpenS3(S3Options{
-		Endpoint: &url.URL{Scheme: "http", Host: address}, Bucket: bucket, Prefix: "backups", Cluster: "prod",
-		Region: "us-east-1", Credentials: file,
+		Endpoint: &url.URL{Scheme: "http", Host: address}, Bucket: testbed.S3Bucket, Prefix: "backups", Cluster: "prod",
+		Region: "us-east-1", Credentials: testbed.S3Credentials(t, secret),
 	})
 	must(t, err)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
@@ -88,8 +43,8 @@ func s3To(t *testing.T, address, secret string) *S3 {
 
 func TestAnS3StoreKeepsSnapshotsAsADirectoryDoes(t *testing.T) {
 	t.Parallel()
-	address, _ := versitygw(t)
-	s, o := s3To(t, address, secretKey), options(t)
+	address, _ := testbed.StartS3(t)
+	s, o := s3To(t, address, testbed.S3SecretKey), options(t)
 	raw := rawSnapshot(t)
 	m, err := Save(t.Context(), s, streamOf(raw), o)
 	must(t, err)
@@ -122,12 +77,12 @@ func TestAnS3StoreKeepsSnapshotsAsADirectoryDoes(t *testing.T) {
 
 func TestOfManyWhoWriteOneNameToAnS3StoreOneGetsIt(t *testing.T) {
 	t.Parallel()
-	address, dir := versitygw(t)
+	address, dir := testbed.StartS3(t)
 	var won atomic.Int64
 	var winner atomic.Value
 	var all sync.WaitGroup
 	for writer := range 32 {
-		s := s3To(t, address, secretKey)
+		s := s3To(t, address, testbed.S3SecretKey)
 		all.Go(func() {
 			text := fmt.Sprint("writer ", writer)
 			if err := s.PutIfAbsent(t.Context(), "one", []byte(text)); err == nil {
@@ -146,7 +101,7 @@ func TestOfManyWhoWriteOneNameToAnS3StoreOneGetsIt(t *testing.T) {
 
 func TestAManifestWhoseFirstAnswerWasLostIsWritten(t *testing.T) {
 	t.Parallel()
-	address, _ := versitygw(t)
+	address, _ := testbed.StartS3(t)
 	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
 	var puts atomic.Int64
 	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -157,7 +112,7 @@ func TestAManifestWhoseFirstAnswerWasLostIsWritten(t *testing.T) {
 		forward.ServeHTTP(w, r)
 	}))
 	t.Cleanup(between.Close)
-	s := s3To(t, strings.TrimPrefix(between.URL, "http://"), secretKey)
+	s := s3To(t, strings.TrimPrefix(between.URL, "http://"), testbed.S3SecretKey)
 	must(t, s.PutIfAbsent(t.Context(), "one.json", []byte("mine")))
 	if n := puts.Load(); n < 2 {
 		t.Errorf("it was asked %d times: no answer was lost", n)
@@ -169,8 +124,8 @@ func TestAManifestWhoseFirstAnswerWasLostIsWritten(t *testing.T) {
 
 func TestWhatAnS3StoreGivesBackDamagedIsFound(t *testing.T) {
 	t.Parallel()
-	address, dir := versitygw(t)
-	s, o := s3To(t, address, secretKey), options(t)
+	address, dir := testbed.StartS3(t)
+	s, o := s3To(t, address, testbed.S3SecretKey), options(t)
 	m, err := Save(t.Context(), s, streamOf(rawSnapshot(t)), o)
 	must(t, err)
 	path := filepath.Join(dir, "backups", "prod", m.DataName())
@@ -188,13 +143,13 @@ func TestWhatAnS3StoreGivesBackDamagedIsFound(t *testing.T) {
 
 func TestAnS3StoreThatDoesNotTakeASnapshotIsNamedAndItsKeysAreNot(t *testing.T) {
 	t.Parallel()
-	address, dir := versitygw(t)
+	address, dir := testbed.StartS3(t)
 	raw := rawSnapshot(t)
 	nobody := fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
-	missing := s3To(t, address, secretKey)
+	missing := s3To(t, address, testbed.S3SecretKey)
 	missing.bucket = "no-such-bucket"
 	for want, s := range map[string]*S3{
-		"connection refused":           s3To(t, nobody, secretKey),
+		"connection refused":           s3To(t, nobody, testbed.S3SecretKey),
 		"the store refuses the keys":   s3To(t, address, "wrong-key"),
 		"has no bucket no-such-bucket": missing,
 	} {
@@ -204,7 +159,7 @@ func TestAnS3StoreThatDoesNotTakeASnapshotIsNamedAndItsKeysAreNot(t *testing.T) 
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
-		if strings.Contains(fmt.Sprint(err), "wrong-key") || strings.Contains(fmt.Sprint(err), secretKey) {
+		if strings.Contains(fmt.Sprint(err), "wrong-key") || strings.Contains(fmt.Sprint(err), testbed.S3SecretKey) {
 			t.Errorf("a key is told: %v", err)
 		}
 	}
@@ -215,8 +170,8 @@ func TestAnS3StoreThatDoesNotTakeASnapshotIsNamedAndItsKeysAreNot(t *testing.T) 
 
 func TestAnUploadThatIsAbandonedLeavesNothing(t *testing.T) {
 	t.Parallel()
-	address, dir := versitygw(t)
-	s := s3To(t, address, secretKey)
+	address, dir := testbed.StartS3(t)
+	s := s3To(t, address, testbed.S3SecretKey)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	// the store has the first part, and the rest never comes
@@ -227,7 +182,7 @@ func TestAnUploadThatIsAbandonedLeavesNothing(t *testing.T) {
 	left, err := s.List(t.Context())
 	must(t, err)
 	parts := 0
-	for u := range s.client.ListIncompleteUploads(t.Context(), bucket, "", true) {
+	for u := range s.client.ListIncompleteUploads(t.Context(), testbed.S3Bucket, "", true) {
 		must(t, u.Err)
 		parts++
 	}
@@ -249,8 +204,8 @@ func (e endless) Read([]byte) (int, error) {
 }
 
 func TestAnUploadTakesLittleMemory(t *testing.T) {
-	address, _ := versitygw(t)
-	s := s3To(t, address, secretKey)
+	address, _ := testbed.StartS3(t)
+	s := s3To(t, address, testbed.S3SecretKey)
 	var before, now runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
