@@ -10,11 +10,15 @@ import "cmp"
 type HardwareReading struct {
 	Drives  Several[Drive]
 	Sensors Several[Sensor]
+	Logged  Several[LoggedErrors] // what the kernel's log holds against devices
 }
 
 // SilentHardware is the reading of hardware that tells nothing, and why.
 func SilentHardware(why string) HardwareReading {
-	return HardwareReading{Drives: Several[Drive]{Absent: why}, Sensors: Several[Sensor]{Absent: why}}
+	return HardwareReading{
+		Drives: Several[Drive]{Absent: why}, Sensors: Several[Sensor]{Absent: why},
+		Logged: Several[LoggedErrors]{Absent: why},
+	}
 }
 
 // Several is what was read of things of one kind. The zero value says that nobody has looked.

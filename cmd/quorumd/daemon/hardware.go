@@ -11,17 +11,20 @@ import (
 	"strconv"
 
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
+	"github.com/quorumd/quorumd/health/kernellog"
 	"github.com/quorumd/quorumd/health/sensors"
 	"github.com/quorumd/quorumd/health/smart"
 	"github.com/quorumd/quorumd/systemd/rootfile"
 )
 
-// hardware tells what drives and sensors say.
+// hardware tells what drives and sensors say, and what the kernel says of devices.
 func hardware() health.HardwareReading {
 	return health.HardwareReading{
 		Drives:  smart.Read(rootfile.Root(), filepath.Join(smart.Dir, smart.File), smart.Monotonic()),
 		Sensors: sensors.New().Sensors(),
+		Logged:  kernellog.Read(rootfile.Root(), filepath.Join(kernellog.Dir, kernellog.File), disk.Monotonic()),
 	}
 }
 
