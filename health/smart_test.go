@@ -30,6 +30,7 @@ func wellHardware() HardwareReading {
 			{Of: "coretemp", Label: "temp1_crit_alarm"},
 		}},
 		Logged: Several[LoggedErrors]{Known: true, All: []LoggedErrors{{Device: "sda", Errors: 1}, {Device: "sdz"}}},
+		Time:   wellTime(),
 	}
 }
 
@@ -66,6 +67,9 @@ func someHardware(chance func(percent int) bool) HardwareReading {
 	h.Sensors.All[1].Alarm = chance(50)
 	if chance(10) {
 		h.Logged.All[0].Resets = 3
+	}
+	if chance(80) { // it takes five minutes
+		h.Time.Heard = 3 * time.Hour
 	}
 	if chance(10) {
 		h.Drives = Several[Drive]{Absent: "smartctl is not installed"}

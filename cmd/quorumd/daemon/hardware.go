@@ -19,12 +19,13 @@ import (
 	"github.com/quorumd/quorumd/systemd/rootfile"
 )
 
-// hardware tells what drives and sensors say, and what the kernel says of devices.
+// hardware tells what drives and sensors say, what the kernel says of devices, and whom chrony takes the time from.
 func hardware() health.HardwareReading {
+	kernel := sensors.New()
 	return health.HardwareReading{
 		Drives:  smart.Read(rootfile.Root(), filepath.Join(smart.Dir, smart.File), smart.Monotonic()),
-		Sensors: sensors.New().Sensors(),
-		Logged:  kernellog.Read(rootfile.Root(), filepath.Join(kernellog.Dir, kernellog.File), disk.Monotonic()),
+		Sensors: kernel.Sensors(), Time: kernel.Time(),
+		Logged: kernellog.Read(rootfile.Root(), filepath.Join(kernellog.Dir, kernellog.File), disk.Monotonic()),
 	}
 }
 
