@@ -30,7 +30,8 @@ func house() []room {
 		{"cmd/quorumd/daemon", "agent operate page fleetlock gate shutdown reach catalog plugins backup/drill backup " +
 			"discovery forward recovery/survivor local policy config trigger control cluster network hooks launch " +
 			"datadir record " +
-			"database health/sensors health/smart health/certificates health/etcdflags health/etcdmetrics " +
+			"database health/sensors health/smart health/kernellog health/certificates health/etcdflags " +
+			"health/etcdmetrics " +
 			"systemd/steward systemd/errand systemd/rootfile disk health systemd contrib/prometheus"},
 		{"packaging/build", "catalog"},
 		{"packaging", ""},
@@ -78,6 +79,7 @@ func house() []room {
 		{"private", ""},
 		{"health/sensors", "disk health"},
 		{"health/smart", "health systemd/rootfile"},
+		{"health/kernellog", "disk health systemd/rootfile"},
 		{"health/certificates", "health"},
 		{"health/etcdflags", "health"},
 		{"health/etcdmetrics", "health"},

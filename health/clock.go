@@ -25,7 +25,7 @@ func declareClock() declaration {
 	limit := Limit{Of: "largest error of the clock", Unit: "s", Enter: clockError, Leave: clockErrorLeave}
 	return declaration{
 		Check: Check{
-			Name: "clock", Component: Machine, Gates: Nothing,
+			Name: "clock", Component: Machine, Gates: Nothing, Behind: []string{"time-source"},
 			Source: "maxerror and STA_UNSYNC of adjtimex(2)",
 			Limits: []Limit{limit},
 			Problems: []Problem{

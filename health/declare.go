@@ -117,7 +117,8 @@ func declarations(t Thresholds) []declaration {
 	return slices.Concat([]declaration{
 		declareFsync(t), declareSpace(t), declareCPU(t),
 		declareFailing(), declareWear(), declareDriveErrors(), declareHeat(), declareAlarms(),
-		declareMemory(), declarePressure(), declareKills(), declareModules(), declareBroken(), declareClock(),
+		declareMemory(), declarePressure(), declareKills(), declareModules(), declareBroken(), declareTimeSource(),
+		declareClock(),
 		declareSteps(), declareClockSource(), declareThrottling(), declareMachineChecks(), declareHung(),
 		declareBootLoop(), declareUnexpectedReboot(),
 		declareCPUPressure(), declareIOPressure(),

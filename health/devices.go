@@ -30,6 +30,8 @@ type Device struct {
 
 	Model, Serial string
 	Medium        string // "rotating" or "solid"
+	// HangsOn are the NVMe controllers or the ATA port that it is reached by, as the kernel's log names them.
+	HangsOn []string
 	// Cache is "write back" when the kernel has to flush the device before a write is durable, and "write through" when
 	// it relies on the device to keep what it has acknowledged.
 	Cache string
@@ -65,6 +67,7 @@ func SilentDevices(why string) DevicesReading {
 func declareDevices() []declaration {
 	return []declaration{
 		declareReadOnly(), declareDamage(), declareInodes(), declareRAID(), declareResync(), declareDeviceErrors(),
+		declareLogged(),
 		declareDurability(),
 	}
 }

@@ -193,7 +193,7 @@ func TestDevicesThatTellNothingAreNeitherWellNorSick(t *testing.T) {
 	for _, a := range b.verdict.NotAvailable {
 		names = append(names, a.Check)
 	}
-	if got := strings.Join(names, " "); got != "readonly damage inodes raid device-errors durability" {
+	if got := strings.Join(names, " "); got != "readonly damage inodes raid device-errors kernel-log durability" {
 		t.Errorf("not available: %s", got)
 	}
 	if b.verdict.State != OK || len(b.verdict.Findings) > 0 {

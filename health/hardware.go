@@ -5,16 +5,21 @@ package health
 
 import "cmp"
 
-// HardwareReading is what the hardware tells of itself when it is asked: drives and sensors. An answer may be long in
-// coming. The zero value says that nobody has asked.
+// HardwareReading is what is asked for beside all else, since an answer may be long in coming: what the hardware tells
+// of itself, drives and sensors, and what others on this host tell of it. The zero value says that nobody has asked.
 type HardwareReading struct {
 	Drives  Several[Drive]
 	Sensors Several[Sensor]
+	Logged  Several[LoggedErrors] // what the kernel's log holds against devices
+	Time    TimeSource
 }
 
 // SilentHardware is the reading of hardware that tells nothing, and why.
 func SilentHardware(why string) HardwareReading {
-	return HardwareReading{Drives: Several[Drive]{Absent: why}, Sensors: Several[Sensor]{Absent: why}}
+	return HardwareReading{
+		Drives: Several[Drive]{Absent: why}, Sensors: Several[Sensor]{Absent: why},
+		Logged: Several[LoggedErrors]{Absent: why}, Time: TimeSource{Absent: why},
+	}
 }
 
 // Several is what was read of things of one kind. The zero value says that nobody has looked.

@@ -27,7 +27,8 @@ const quiet = 6 * ms
 func TestEveryRuleHoldsFromItsNumberOnAndNotBefore(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(hangEdges(), dataEdges(), runEdges(), latencyEdges(), spaceEdges(), cpuEdges(),
-		machineEdges(), processorEdges(), linkEdges(), etcdEdges(), deviceEdges(), driveEdges(), networkEdges())
+		machineEdges(), processorEdges(), linkEdges(), etcdEdges(), deviceEdges(), driveEdges(), loggedEdges(),
+		timeEdges(), networkEdges())
 	j, err := New(DefaultThresholds())
 	if err != nil {
 		t.Fatal(err)

@@ -29,6 +29,8 @@ func wellHardware() HardwareReading {
 			{Of: "nvme0", Label: "Composite", Drive: true, Celsius: 40, Limit: 80},
 			{Of: "coretemp", Label: "temp1_crit_alarm"},
 		}},
+		Logged: Several[LoggedErrors]{Known: true, All: []LoggedErrors{{Device: "sda", Errors: 1}, {Device: "sdz"}}},
+		Time:   wellTime(),
 	}
 }
 
@@ -63,6 +65,12 @@ func someHardware(chance func(percent int) bool) HardwareReading {
 		h.Sensors.All[0].Celsius = 90
 	}
 	h.Sensors.All[1].Alarm = chance(50)
+	if chance(10) {
+		h.Logged.All[0].Resets = 3
+	}
+	if chance(80) { // it takes five minutes
+		h.Time.Heard = 3 * time.Hour
+	}
 	if chance(10) {
 		h.Drives = Several[Drive]{Absent: "smartctl is not installed"}
 	}

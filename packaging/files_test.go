@@ -160,7 +160,7 @@ func TestTheServicesAreHardened(t *testing.T) {
 	score := regexp.MustCompile(`Overall exposure level for \S+: (\S+)`)
 	for _, unit := range []string{
 		"quorumd.service", "quorumd@.service", "quorumd-errand@.service",
-		"quorumd-helper@.service", "quorumd-smart.service", "quorumd-proxy.service",
+		"quorumd-helper@.service", "quorumd-smart.service", "quorumd-kernel-log.service", "quorumd-proxy.service",
 	} {
 		out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--no-pager", "--offline=true",
 			"--threshold=20", "systemd/"+unit).CombinedOutput()

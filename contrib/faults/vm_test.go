@@ -44,6 +44,9 @@ const (
 // askDrives has the drives asked at once.
 const askDrives = "mkdir -p /run/quorumd-smart && quorumd ask-drives"
 
+// readLog has the kernel's log looked through at once.
+const readLog = "mkdir -p /run/quorumd-kernel-log && quorumd read-kernel-log"
+
 // wornDrive is what smartctl 7.3 says of a drive that has been written to for longer than it was made for.
 func wornDrive(errors int) string {
 	return fmt.Sprintf(`{"smartctl": {"version": [7, 3], "exit_status": 0}, "model_name": "EXAMPLE DC 960",
@@ -101,6 +104,16 @@ func machineFaults() []machineFault {
 		{
 			name: "the kernel kills a process for want of memory", how: "`tail /dev/zero`",
 			begins: "tail /dev/zero || true", wants: seen{"OK", "PROCESSES_KILLED", seldom},
+		},
+		{
+			name: "a block that etcd does not use cannot be read",
+			how:  "`dmsetup load … error` at the end of the device; the log looked through at once", disk: onMapper,
+			first: readLog + "; sleep 70", // the agent has to see how many errors there were before
+			begins: `end=$((` + sectors + ` - 2048)); dmsetup suspend --nolockfs sick; ` +
+				`printf '0 %d linear /dev/nvme0n1 0\n%d 2048 error\n' $end $end | dmsetup load sick; ` +
+				`dmsetup resume sick; dd if=/dev/mapper/sick of=/dev/null bs=512 count=1 skip=$((end + 1024)) || true; ` +
+				readLog,
+			wants: seen{"OK", "KERNEL_LOG_ERRORS", seldom},
 		},
 		{
 			name: "every write to the device takes 300 ms", how: "`dm-delay`", disk: onMapper,

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -114,6 +115,7 @@ func describe(dir string) health.Device {
 func identify(dir string, d *health.Device) {
 	d.Model = attribute(dir, "device/model")
 	d.Serial = cmp.Or(attribute(dir, "device/serial"), attribute(dir, "serial"), serialPage(dir))
+	d.HangsOn = hangsOn(dir)
 	switch attribute(dir, "queue/rotational") {
 	case "0":
 		d.Medium = "solid"
@@ -138,6 +140,35 @@ func serialPage(dir string) string {
 	}
 	length := int(text[2])<<8 | int(text[3])
 	return word(text[header:min(header+length, len(text))])
+}
+
+// hangsOn gives the NVMe controllers, or the ATA port, on the way to a device.
+func hangsOn(dir string) (names []string) {
+	for above := filepath.Dir(dir); above != filepath.Dir(above); above = filepath.Dir(above) {
+		name := filepath.Base(above)
+		if numbered(name, "nvme") || numbered(name, "ata") {
+			names = append(names, name)
+		}
+		if numbered(name, "nvme-subsys") { // several controllers lead to the drive
+			all, err := list(above)
+			if err != nil {
+				return nil
+			}
+			for _, name := range all {
+				if numbered(name, "nvme") {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// numbered tells whether a name is that word and a number.
+func numbered(name, of string) bool {
+	number, is := strings.CutPrefix(name, of)
+	_, err := strconv.ParseUint(number, 10, 32)
+	return is && err == nil
 }
 
 func exists(dir, name string) bool {

@@ -77,12 +77,12 @@ func TestEveryDeviceBelowAVolumeIsFoundDownToItsDrives(t *testing.T) {
 		{Name: "md127", Kind: "raid", On: []string{"nvme0n1", "sda2"}},
 		{
 			Name: "nvme0n1", Kind: "disk", Model: "SAMSUNG MZQL2960HCJR-00A07", Serial: "S64FNE0R123456",
-			Medium: "solid", Cache: "write through",
+			Medium: "solid", Cache: "write through", HangsOn: []string{"nvme0"},
 		},
 		{Name: "sda2", Kind: "partition", On: []string{"sda"}},
 		{
 			Name: "sda", Kind: "disk", Model: "ST4000NM0035-1V4", Serial: "ZC18ABCD", Medium: "rotating",
-			Cache: "write back", OwnCache: "write back",
+			Cache: "write back", OwnCache: "write back", HangsOn: []string{"ata1"},
 		},
 	}
 	_, got, err := linked(t, lvmOnRAID()).chain(unix.Mkdev(252, 0))
@@ -102,6 +102,27 @@ func TestADriveUnderBothHalvesOfAMirrorIsListedOnce(t *testing.T) {
 		names = append(names, d.Name)
 	}
 	if diff := cmp.Diff([]string{"dm-0", "md127", "sda2", "sda3", "sda"}, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestADriveThatSeveralControllersLeadToHangsOnAllOfThem(t *testing.T) {
+	t.Parallel()
+	r := linked(t, map[string]string{
+		"sys/dev/block/259:0": "-> ../../devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1",
+
+		"sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1/queue/rotational": "0\n",
+		"sys/devices/virtual/nvme-subsystem/nvme-subsys0/model":                    "M\n",
+		"sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme1":                    "-> ../../../pci0/nvme/nvme1",
+		"sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0":                    "-> ../../../pci0/nvme/nvme0",
+		"sys/devices/pci0/nvme/nvme0/state":                                        "live\n",
+		"sys/devices/pci0/nvme/nvme1/state":                                        "live\n",
+	})
+	_, got, err := r.chain(unix.Mkdev(259, 0))
+	if err != nil || len(got) != 1 {
+		t.Fatal(got, err)
+	}
+	if diff := cmp.Diff([]string{"nvme0", "nvme1"}, got[0].HangsOn); diff != "" {
 		t.Error(diff)
 	}
 }

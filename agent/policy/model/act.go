@@ -10,6 +10,7 @@ import "github.com/quorumd/quorumd/agent/policy"
 type rules struct {
 	view func(v *policy.View)     // what the policy is made to see
 	say  func(d *policy.Decision) // what it is made to say
+	calm func(v *policy.View)     // what it is made to see where it says whether all is quiet
 	past []breach                 // promises whose breach is let pass, so that it is seen what follows from it
 
 	leaseBeforeValidity bool // validity counts from receipt: the lease may end before it

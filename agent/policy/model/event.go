@@ -502,6 +502,9 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	if found == fine {
 		found = w.judgeHold(h, *c)
 	}
+	if found == fine && m.view == nil && c.quiet {
+		found = w.judgeQuiet(h)
+	}
 	if found == fine {
 		found = w.judgeRequest(h, *c)
 	}

@@ -119,6 +119,7 @@ func (m *machine) decide(s *sight) *[ranks]choice {
 		}
 		m.seen.Reasons[d.Step.Outcome] = true
 		all[r] = s.choose(&v, d)
+		all[r].quiet = m.quiet(v, d)
 	}
 	m.cache[*s] = &all
 	return &all

@@ -72,7 +72,7 @@ func Mistakes() []Mistake {
 	list = append(list, requestMistakes()...)
 	list = append(list, commandMistakes()...)
 	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), standbyMistakes(),
-		sickMistakes(), giveWayMistakes())...)
+		sickMistakes(), giveWayMistakes(), quietMistakes())...)
 	list = append(list, graveMistakes()...)
 	list = append(list, graveCycleMistakes()...)
 	for i := range list {

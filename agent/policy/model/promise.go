@@ -44,6 +44,7 @@ const (
 	stepWhilePaused
 	secondCluster
 	noReason
+	quietTooEarly
 	readyDiffers
 	gaveWayInTurn
 	gaveWayToDead
@@ -132,6 +133,7 @@ func promises() map[breach]promise {
 		unknownEvicts:      {"P6", "a join is given up because nothing is known of its host"},
 		commonCause:        {"P7", "a member is added, though several look sick together"},
 		noReason:           {"P8", "a decision has neither a step nor a reason"},
+		quietTooEarly:      {"P6", "a host asks the members less often, though it knows of something that goes on"},
 		readyDiffers:       {"P8", "the model and the policy differ on whether a host is ready"},
 		gaveWayInTurn: {
 			"P1",

@@ -121,6 +121,7 @@ type choice struct {
 	removed bool // what was asked to be removed ends
 	self    policy.SelfNote
 	ready   bool              // it would tell the others that it is ready
+	quiet   bool              // it would ask the members in every second turn only
 	reason  policy.ReasonCode // the first one
 	why     string
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/plugins"
 	"github.com/quorumd/quorumd/agent/recovery/survivor"
 	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/health/kernellog"
 	"github.com/quorumd/quorumd/health/smart"
 	"github.com/quorumd/quorumd/systemd/errand"
 	"github.com/quorumd/quorumd/systemd/rootfile"
@@ -27,9 +28,10 @@ import (
 const (
 	self         = "/proc/self/exe"
 	probeCommand = "probe-disk"
-	sendCommand  = "send-errand"  // stands in the place of a child that runs as etcd's user
-	serveCommand = "serve-errand" // runs that child; quorumd-errand@.service starts it
-	smartCommand = "ask-drives"   // quorumd-smart.service starts it
+	sendCommand  = "send-errand"     // stands in the place of a child that runs as etcd's user
+	serveCommand = "serve-errand"    // runs that child; quorumd-errand@.service starts it
+	smartCommand = "ask-drives"      // quorumd-smart.service starts it
+	logCommand   = "read-kernel-log" // quorumd-kernel-log.service starts it
 	// configs is where the configurations lie that are acted upon with more rights than the agent's: only root writes
 	// there.
 	configs = "/etc/quorumd"
@@ -106,6 +108,8 @@ func Child(args []string) (code int, is bool) {
 		err = runBackup(args[1:], os.Stdout)
 	case smartCommand:
 		err = smart.Main(rootfile.Root(), os.Stderr)
+	case logCommand:
+		err = kernellog.Main(rootfile.Root(), os.Stderr)
 	default:
 		return 0, false
 	}

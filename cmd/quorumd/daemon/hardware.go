@@ -11,17 +11,21 @@ import (
 	"strconv"
 
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
+	"github.com/quorumd/quorumd/health/kernellog"
 	"github.com/quorumd/quorumd/health/sensors"
 	"github.com/quorumd/quorumd/health/smart"
 	"github.com/quorumd/quorumd/systemd/rootfile"
 )
 
-// hardware tells what drives and sensors say.
+// hardware tells what drives and sensors say, what the kernel says of devices, and whom chrony takes the time from.
 func hardware() health.HardwareReading {
+	kernel := sensors.New()
 	return health.HardwareReading{
 		Drives:  smart.Read(rootfile.Root(), filepath.Join(smart.Dir, smart.File), smart.Monotonic()),
-		Sensors: sensors.New().Sensors(),
+		Sensors: kernel.Sensors(), Time: kernel.Time(),
+		Logged: kernellog.Read(rootfile.Root(), filepath.Join(kernellog.Dir, kernellog.File), disk.Monotonic()),
 	}
 }
 

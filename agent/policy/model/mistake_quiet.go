@@ -1,0 +1,56 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/health"
+)
+
+// calming is a mistake in what a host looks at before it says that all is quiet; what it decides is right.
+func calming(change func(v *policy.View)) rules { return rules{calm: change} }
+
+// quietMistakes are mistakes about when a host may ask less often.
+func quietMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "all is taken for quiet while somebody holds the lock", breach: quietTooEarly,
+			scope: of(3, 1, 0, 0),
+			rules: calming(func(v *policy.View) { v.Lock.Held = false }),
+		},
+		{
+			Name: "all is taken for quiet before the last change has settled", breach: quietTooEarly,
+			scope: of(3, 1, 0, 0),
+			rules: calming(func(v *policy.View) { v.Cluster.StableFor = ages }),
+		},
+		{
+			Name: "all is taken for quiet while a standby does not answer", breach: quietTooEarly,
+			scope: withStandby(1, EtcdCrash),
+			rules: calming(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) {
+					m.Live, m.LiveFor, m.LagKnown, m.BehindFor = true, ages, true, 0
+				})
+			}),
+		},
+		{
+			Name: "all is taken for quiet while a host waits to be taken down", breach: quietTooEarly,
+			scope: asking(3, 0, 0),
+			rules: calming(func(v *policy.View) {
+				for i := range v.Hosts {
+					v.Hosts[i].Wants, v.Hosts[i].Turn = "", false
+				}
+			}),
+		},
+		{
+			Name: "all is taken for quiet on a host that is asked to remove a member", breach: quietTooEarly,
+			scope: removals(0, 0),
+			rules: calming(func(v *policy.View) { v.Removal = nil }),
+		},
+		{
+			Name: "all is taken for quiet on a host that is not well", breach: quietTooEarly,
+			scope: of(3, 3, 1, VerdictChange),
+			rules: calming(func(v *policy.View) { v.Health.State = health.OK }),
+		},
+	}
+}

@@ -1,0 +1,42 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "github.com/quorumd/quorumd/agent/policy"
+
+// What a host asks less often while all is quiet changes no state here: no step is taken on what is carried over. So it
+// is judged when a host may say so.
+
+// quiet tells whether a host that has decided would ask the members in every second turn only. The queue is as whoever
+// keeps it has written it last: it is no part of a sight.
+func (m *machine) quiet(v policy.View, d policy.Decision) bool {
+	if d.Step.Kind != policy.StepNone || len(d.Reasons) == 0 || d.Reasons[0].Code != policy.AtRest {
+		return false
+	}
+	if m.calm != nil {
+		m.calm(&v)
+	}
+	if note := policy.Decide(v).Notes.Queue; note.Keeps {
+		v.Queue = &note.Queue
+	}
+	return policy.Decide(v).Quiet
+}
+
+// judgeQuiet asks of a host that says all is quiet whether it knows of something that goes on.
+func (w *world) judgeQuiet(h int) breach {
+	own := &w.hosts[h]
+	asked := own.ask != nothing || w.removalSeen(h).rm != 0
+	if asked || own.fit == slow || own.fit == unknown || w.op != 0 || w.lock >= 0 || w.stable == 0 {
+		return quietTooEarly
+	}
+	for i := range w.n {
+		g := &w.hosts[i]
+		waits := w.present(i) && (g.turn() || g.ask != nothing && !w.isOver(i))
+		lags := g.list == learner && g.prog != steady
+		if waits || lags || g.list != unlisted && !w.answers(i) {
+			return quietTooEarly
+		}
+	}
+	return fine
+}

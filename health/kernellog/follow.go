@@ -1,0 +1,155 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kernellog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/health"
+	"github.com/quorumd/quorumd/systemd/rootfile"
+)
+
+const (
+	device      = "/dev/kmsg"
+	longest     = 16 << 10 // bytes of a record; the kernel makes none of more than 8 KiB
+	mostRecords = 1 << 20
+	allTake     = 10 * time.Second
+)
+
+var errOverwritten = errors.New("it was overwritten while it was read")
+
+// follower reads a log whose reader gives one record at a time.
+type follower struct {
+	open func() (io.ReadCloser, error)
+	dir  string
+	now  func() time.Duration
+}
+
+// Main reads the kernel's log from where it was read to before, and hands over what it holds against devices. It tells
+// news what it has not been told before.
+func Main(files rootfile.Tree, news io.Writer) error {
+	return follower{openLog, Dir, disk.Monotonic}.handOver(files, news)
+}
+
+func (f follower) handOver(files rootfile.Tree, news io.Writer) error {
+	path := filepath.Join(f.dir, File)
+	var before summary
+	if data, err := files.Read(path, fileLimit); err == nil {
+		before, _ = parse(data) // what is spoilt is written anew
+	}
+	now, lost := f.read(before)
+	if now.Absent == "" && now.Next < before.Next { // another log than the one that was read before
+		now, lost = f.read(summary{})
+	}
+	if now.Absent != "" && now.Absent != before.Absent {
+		fmt.Fprintf(news, "The kernel's log is not looked through: %s.\n", now.Absent)
+	}
+	if lost > 0 {
+		fmt.Fprintf(news, "The kernel overwrote %d lines of its log before they were read here.\n", lost)
+	}
+	data, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	if err := files.Write(path, append(data, '\n'), 0o644); err != nil {
+		return fmt.Errorf("cannot hand over what the kernel's log says: %w", err)
+	}
+	return nil
+}
+
+// read adds what the log says by now to what it said before, and tells how many lines were lost in between.
+func (f follower) read(before summary) (now summary, lost uint64) {
+	now = summary{Devices: slices.Clone(before.Devices)}
+	log, err := f.open()
+	if err != nil {
+		now.At, now.Next, now.Absent = f.now(), before.Next, err.Error()
+		return now, 0
+	}
+	defer log.Close()
+	understands, buffer, began := newReader(), make([]byte, longest), f.now()
+	for n := 0; n < mostRecords && f.now()-began < allTake; n++ {
+		size, err := log.Read(buffer)
+		if errors.Is(err, errOverwritten) {
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			now.Absent, now.Next = "the kernel does not give its log: "+err.Error(), before.Next
+			break
+		}
+		l, is := understand(buffer[:size])
+		if !is {
+			continue
+		}
+		first := max(now.Next, before.Next)
+		now.Next = l.number + 1
+		if l.number < first {
+			continue
+		}
+		if first > 0 {
+			lost += l.number - first
+		}
+		if name, of, does := understands.holds(l); does {
+			now.add(name, of)
+		}
+	}
+	now.At = f.now()
+	return now, lost
+}
+
+// add counts one more of a kind for a device.
+func (s *summary) add(device string, of kind) {
+	i := slices.IndexFunc(s.Devices, func(e health.LoggedErrors) bool { return e.Device == device })
+	if i < 0 {
+		if len(s.Devices) >= mostDevices {
+			return
+		}
+		i, s.Devices = len(s.Devices), append(s.Devices, health.LoggedErrors{Device: device})
+	}
+	of.count(&s.Devices[i])
+}
+
+// kmsg is the kernel's log, opened. It waits for nothing.
+type kmsg int
+
+func openLog() (io.ReadCloser, error) {
+	fd, err := unix.Open(device, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil, errors.New("there is no " + device)
+	case err != nil:
+		return nil, fmt.Errorf("cannot open %s: %w", device, err)
+	}
+	return kmsg(fd), nil
+}
+
+func (k kmsg) Read(into []byte) (int, error) {
+	for {
+		n, err := unix.Read(int(k), into)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN) || err == nil && n == 0:
+			return 0, io.EOF
+		case errors.Is(err, unix.EPIPE):
+			return 0, errOverwritten
+		case err != nil:
+			return 0, err
+		}
+		return n, nil
+	}
+}
+
+func (k kmsg) Close() error { return unix.Close(int(k)) }

@@ -1,0 +1,248 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kernellog
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/health"
+	"github.com/quorumd/quorumd/systemd/rootfile"
+)
+
+var update = flag.Bool("update", false, "write the golden file anew")
+
+// log is a log of which each record is read by itself, as the kernel gives them.
+type log struct {
+	records []string
+	fails   error // at the end, or instead of an empty record
+}
+
+func (l *log) Read(into []byte) (int, error) {
+	if len(l.records) == 0 {
+		return 0, l.fails
+	}
+	record := l.records[0]
+	l.records = l.records[1:]
+	if record == "" {
+		return 0, errOverwritten
+	}
+	return copy(into, record), nil
+}
+
+func (l *log) Close() error { return nil }
+
+// bench is a directory in which a log is handed over.
+type bench struct {
+	t     *testing.T
+	files rootfile.Tree
+	now   time.Duration
+	dir   string
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	dir := t.TempDir()
+	return &bench{t: t, files: rootfile.Beneath(dir, os.Getuid()), now: time.Hour, dir: dir}
+}
+
+// handsOver has a log read, and gives what the agent reads then and what was news.
+func (b *bench) handsOver(open func() (io.ReadCloser, error)) (health.Several[health.LoggedErrors], string) {
+	b.t.Helper()
+	var news strings.Builder
+	f := follower{open: open, dir: b.dir, now: func() time.Duration { return b.now }}
+	if err := f.handOver(b.files, &news); err != nil {
+		b.t.Fatal(err)
+	}
+	return b.reads(), news.String()
+}
+
+func (b *bench) reads() health.Several[health.LoggedErrors] {
+	return Read(b.files, filepath.Join(b.dir, File), b.now)
+}
+
+func of(records ...string) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) { return &log{records: records, fails: io.EOF}, nil }
+}
+
+// says gives a record of the kernel that a request to a device failed.
+func says(number int, device string) string {
+	return fmt.Sprintf("3,%d,5140900,-;I/O error, dev %s, sector 8 op 0x1:(WRITE) flags 0x0\n SUBSYSTEM=block\n",
+		number, device)
+}
+
+func TestWhatTheKernelSaysOfADeviceIsUnderstood(t *testing.T) {
+	t.Parallel()
+	lines, err := os.ReadFile("testdata/lines.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	r := newReader()
+	for text := range strings.Lines(string(lines)) {
+		device, of, does := r.holds(line{kernel: true, text: strings.TrimSpace(text)})
+		if !does {
+			device, of.name = "-", "nothing"
+		}
+		fmt.Fprintf(&got, "%s, %s: %s", device, of.name, text)
+	}
+	const golden = "testdata/lines.golden"
+	if *update {
+		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil { //nolint:gosec // as git has it
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil || got.String() != string(want) {
+		t.Errorf("%v; it is understood as\n%s\nwant\n%s", err, got.String(), want)
+	}
+}
+
+func TestEachLineIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	got, news := b.handsOver(of(says(7, "sda"), says(8, "sdb"), says(9, "sda")))
+	want := []health.LoggedErrors{{Device: "sda", Errors: 2}, {Device: "sdb", Errors: 1}}
+	if !got.Known || !reflect.DeepEqual(got.All, want) || news != "" {
+		t.Errorf("at first: %+v, news %q", got, news)
+	}
+	got, news = b.handsOver(of(says(8, "sdb"), says(9, "sda"), says(10, "sda")))
+	want[0].Errors = 3
+	if !got.Known || !reflect.DeepEqual(got.All, want) || news != "" {
+		t.Errorf("then: %+v, news %q", got, news)
+	}
+}
+
+func TestLinesThatWereOverwrittenAreTold(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.handsOver(of(says(1, "sda")))
+	got, news := b.handsOver(of(says(5, "sda"), "", says(8, "sda")))
+	if !got.Known || got.All[0].Errors != 3 ||
+		news != "The kernel overwrote 5 lines of its log before they were read here.\n" {
+		t.Errorf("%+v, news %q", got, news)
+	}
+}
+
+func TestALogThatBeginsAnewIsReadFromItsBeginning(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.handsOver(of(says(70, "sda"), says(71, "sda")))
+	got, news := b.handsOver(of(says(0, "sdb"), says(1, "sdb")))
+	if want := []health.LoggedErrors{{Device: "sdb", Errors: 2}}; !reflect.DeepEqual(got.All, want) || news != "" {
+		t.Errorf("%+v, news %q", got, news)
+	}
+}
+
+func TestWhatAProgramWritesIntoTheLogCountsForNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	forged := "11,1,5140900,-;I/O error, dev sda, sector 8 op 0x1:(WRITE)\n" // user.err
+	got, _ := b.handsOver(of(forged, "no record", "3,x,1,-;I/O error, dev sda, sector 8", "3,2;EXT4-fs error"))
+	if !got.Known || len(got.All) > 0 {
+		t.Errorf("it is counted: %+v", got)
+	}
+}
+
+func TestWhyALogIsNotReadReachesTheAgentAndIsToldOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	if got := b.reads(); !strings.HasPrefix(got.Absent, "nobody has read the kernel's log; see ") {
+		t.Errorf("before: %+v", got)
+	}
+	b.handsOver(of(says(4, "sda")))
+	none := func() (io.ReadCloser, error) { return nil, errors.New("there is no /dev/kmsg") }
+	got, news := b.handsOver(none)
+	if got.Known || got.Absent != "there is no /dev/kmsg" ||
+		news != "The kernel's log is not looked through: there is no /dev/kmsg.\n" {
+		t.Errorf("%+v, news %q", got, news)
+	}
+	if _, news := b.handsOver(none); news != "" {
+		t.Errorf("it is told again: %q", news)
+	}
+	broken := func() (io.ReadCloser, error) { return &log{fails: unix.EINVAL}, nil }
+	if got, _ := b.handsOver(broken); got.Absent != "the kernel does not give its log: invalid argument" {
+		t.Errorf("%+v", got)
+	}
+	got, news = b.handsOver(of(says(4, "sda"), says(5, "sda")))
+	if !got.Known || got.All[0].Errors != 2 || news != "" {
+		t.Errorf("read again: %+v, news %q", got, news)
+	}
+	b.now += stale + 1
+	if got := b.reads(); got.Known || !strings.Contains(got.Absent, "for a while") {
+		t.Errorf("later: %+v", got)
+	}
+}
+
+func TestWhatQuorumdDoesNotWriteIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	many, err := json.Marshal(summary{Devices: make([]health.LoggedErrors, mostDevices+1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, why := range map[string]string{
+		"x": "it is not what quorumd writes", string(many): "more than 128 devices", `{"at":-1}`: "for a while",
+		strings.Repeat(" ", fileLimit+1): "more than 65536 bytes",
+	} {
+		b := newBench(t)
+		if err := os.WriteFile(filepath.Join(b.dir, File), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.reads(); got.Known || !strings.Contains(got.Absent, why) {
+			t.Errorf("%.20s is read as %+v, want why: %s", text, got, why)
+		}
+		if got, _ := b.handsOver(of(says(0, "sda"))); !got.Known || len(got.All) != 1 {
+			t.Errorf("%.20s is not written anew: %+v", text, got)
+		}
+	}
+}
+
+func TestDevicesAreBounded(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var records []string
+	for i := range mostDevices + 10 {
+		records = append(records, says(i, fmt.Sprintf("dev%d", i)))
+	}
+	if got, _ := b.handsOver(of(records...)); len(got.All) != mostDevices {
+		t.Errorf("%d devices: %s", len(got.All), got.Absent)
+	}
+}
+
+func FuzzUnderstand(f *testing.F) {
+	f.Add([]byte(says(1, "sda")))
+	f.Add([]byte("6,339,5140900,-,caller=T1;ata3.00: failed command: READ\n DEVICE=b8:0\n"))
+	f.Add([]byte("4,1,2,c;EXT4-fs error (device dm-0) in x"))
+	r := newReader()
+	f.Fuzz(func(t *testing.T, record []byte) {
+		l, is := understand(record)
+		device, of, does := r.holds(l)
+		if !does {
+			return
+		}
+		if !is || device == "" || len(device) > 32 || !strings.Contains(l.text, device) {
+			t.Fatalf("%q names %q", record, device)
+		}
+		var now summary
+		now.add(device, of)
+		data, err := json.Marshal(now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := parse(data); err != nil || !reflect.DeepEqual(again.Devices, now.Devices) {
+			t.Errorf("%+v is handed over as %+v: %v", now, again, err)
+		}
+	})
+}

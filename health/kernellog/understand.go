@@ -1,0 +1,126 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kernellog
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+// name is how the kernel calls a block device.
+const name = `([0-9A-Za-z][0-9A-Za-z!_.-]{0,31})`
+
+// kind is what a line means. It counts one more for a device.
+type kind struct {
+	name  string
+	count func(*health.LoggedErrors)
+	lines []string // regular expressions, each with one group, which is the device
+}
+
+// kinds are the lines that count, from where the kernel writes them: block/blk-mq.c, fs/buffer.c, fs/ext4, fs/jbd2,
+// fs/xfs, drivers/nvme/host, drivers/ata, drivers/scsi, drivers/md. Each begins where the line begins, so that no name
+// that a device, a file or a volume bears can pass for one.
+func kinds() []kind {
+	return []kind{
+		{
+			"error", func(e *health.LoggedErrors) { e.Errors++ }, []string{
+				`(?:blk_update_request: |end_request: )?(?:I/O|timeout|critical medium|critical target|` +
+					`recoverable transport|protection|device offline) error, dev ` + name + `, sector `,
+				`Buffer I/O error on dev(?:ice)? ` + name + `, `,
+				`md/raid[0-9]*:[^ :]+: Disk failure on ` + name + `, `,
+				`md/raid[0-9]*:[^ :]+: read error (?:corrected|not correctable) \(.* on ` + name + `\)`,
+				`md/raid[0-9]*:` + name + `: (?:[^ ]+ )?unrecoverable I/O `,
+			},
+		},
+		{
+			"reset", func(e *health.LoggedErrors) { e.Resets++ }, []string{
+				`nvme (nvme[0-9]{1,9}): (?:I/O .*timeout|controller is down|Device not ready|` +
+					`Removing after probe failure|Disabling device after reset failure)`,
+				`(ata[0-9]{1,9})(?:\.[0-9]{1,9})?: (?:failed command: |hard resetting link|SATA link down)`,
+				`sd [0-9:]+ \[` + name + `\] .*timing out command`,
+			},
+		},
+		{
+			"file system", func(e *health.LoggedErrors) { e.FileSystem++ }, []string{
+				`EXT[234]-fs error \(device ` + name + `\)`,
+				`EXT4-fs \(` + name + `\): I/O error `,
+				`Aborting journal on device ` + name + `-[0-9]+\.`,
+				`XFS \(` + name + `\): (?:metadata I/O error|log I/O error|writeback error|Internal error|` +
+					`Metadata (?:CRC error|corruption) detected|Corruption (?:detected|of )|` +
+					`Filesystem has been shut down)`,
+			},
+		},
+	}
+}
+
+// unwanted are the requests that a device may refuse, as many do. Nothing that was written is lost with one.
+func unwanted() []string { return []string{":(DISCARD)", ":(SECURE_ERASE)", ":(WRITE_ZEROES)"} }
+
+// reader understands lines.
+type reader struct {
+	kinds []kind
+	on    [][]*regexp.Regexp
+}
+
+func newReader() reader {
+	r := reader{kinds: kinds()}
+	for _, k := range r.kinds {
+		var on []*regexp.Regexp
+		for _, line := range k.lines {
+			on = append(on, regexp.MustCompile(`^`+line))
+		}
+		r.on = append(r.on, on)
+	}
+	return r
+}
+
+// line is one record of the log. What follows its first line is not part of what it says.
+type line struct {
+	number uint64
+	kernel bool // the kernel itself has written it, and no program
+	text   string
+}
+
+// understand takes a record apart, as /dev/kmsg gives it: "priority,number,microseconds,flags;text".
+func understand(record []byte) (line, bool) {
+	const kernel = 8 // below it the facility is 0; the kernel gives nobody else that one
+	head, text, both := strings.Cut(string(record), ";")
+	fields := strings.Split(head, ",")
+	if !both || len(fields) < 4 {
+		return line{}, false
+	}
+	priority, err := strconv.ParseUint(fields[0], 10, 32)
+	if err != nil {
+		return line{}, false
+	}
+	number, err := strconv.ParseUint(fields[1], 10, 63)
+	if err != nil {
+		return line{}, false
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	return line{number, priority < kernel, text}, true
+}
+
+// holds tells which device a line holds something against, and what.
+func (r reader) holds(l line) (device string, of kind, does bool) {
+	if !l.kernel {
+		return "", kind{}, false
+	}
+	for _, request := range unwanted() {
+		if strings.Contains(l.text, request) {
+			return "", kind{}, false
+		}
+	}
+	for i, on := range r.on {
+		for _, e := range on {
+			if found := e.FindStringSubmatch(l.text); found != nil {
+				return found[1], r.kinds[i], true
+			}
+		}
+	}
+	return "", kind{}, false
+}

@@ -1,0 +1,80 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"slices"
+	"time"
+)
+
+// KernelLogErrors is the code of the check of what the kernel's log holds against the devices below etcd's data.
+const KernelLogErrors Code = "KERNEL_LOG_ERRORS"
+
+const loggedSpan = 24 * time.Hour
+
+// LoggedErrors are the lines of the kernel's log since the boot that hold something against a block device, or against
+// what it hangs on. The kernel leaves lines out when there are many: there were at least so many errors.
+type LoggedErrors struct {
+	Device     string `json:"device"`               // as the line names it: sda, nvme0, ata3, dm-0
+	Errors     uint64 `json:"errors,omitempty"`     // requests that failed, and devices that an array has given up
+	Resets     uint64 `json:"resets,omitempty"`     // commands without an answer, and resets for that
+	FileSystem uint64 `json:"fileSystem,omitempty"` // what a file system has found to be wrong
+}
+
+// declareLogged declares the check of errors in the kernel's log. It advises only: a line is no measurement, and what
+// etcd meets of the error the probe meets, too.
+func declareLogged() declaration {
+	return declaration{
+		Check: Check{
+			Name: "kernel-log", Component: Disk, Gates: Nothing,
+			Source: "the kernel's log, which quorumd-kernel-log.service looks through every two minutes for the " +
+				"devices below etcd's data",
+			Limits: []Limit{{Of: "lines of one kind about a device", Unit: "a day"}},
+			Problems: []Problem{
+				{
+					KernelLogErrors, Disk, Warm, "The kernel has logged errors of a device under etcd's data.",
+					"A request failed, a drive had to be reset, or a file system found itself damaged. What is not " +
+						"repeated may have been a loose cable; drives that begin so often fail soon.",
+					"'quorumctl health' shows which device; look at 'journalctl -k -g NAME' for the lines and at " +
+						"'smartctl -x' of the drive, and have it replaced if it goes on",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(*track) evidence {
+			return &counters{
+				code: KernelLogErrors, span: loggedSpan, kept: map[string]growth{}, over: "a day",
+				sick: "the log has a new error of a device", well: "the log has no new error of a device",
+				missing: func(in Input) string {
+					if why := in.Hardware.Logged.absent(); why != "" {
+						return why
+					}
+					return in.Devices.absent()
+				},
+				look: func(in Input) []counter { return in.Devices.logged(in.Hardware.Logged.All) },
+			}
+		},
+	}
+}
+
+// logged gives what is held against the devices of the chain. One that no line names has had no error so far.
+func (d DevicesReading) logged(all []LoggedErrors) (counters []counter) {
+	for _, device := range d.Chain {
+		var sum LoggedErrors
+		for _, e := range all {
+			if e.Device == device.Name || slices.Contains(device.HangsOn, e.Device) {
+				sum.Errors += e.Errors
+				sum.Resets += e.Resets
+				sum.FileSystem += e.FileSystem
+			}
+		}
+		key := device.Name + "/" + device.Serial + "/"
+		counters = append(counters,
+			counter{key + "errors", device.Name, "I/O errors in the kernel's log", float64(sum.Errors)},
+			counter{key + "resets", device.Name, "timeouts and resets in the kernel's log", float64(sum.Resets)},
+			counter{key + "files", device.Name, "file system errors in the kernel's log", float64(sum.FileSystem)})
+	}
+	return counters
+}

@@ -1,0 +1,70 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func wellTime() TimeSource { return TimeSource{Known: true, Synchronised: true, Heard: time.Minute} }
+
+func timeEdges() []edge {
+	set := func(s TimeSource, lasting time.Duration) func(*bench) {
+		return func(b *bench) { b.hardware.Time = s; b.each(lasting, quiet) }
+	}
+	then := func(first, second func(*bench)) func(*bench) {
+		return func(b *bench) { first(b); second(b) }
+	}
+	lately, silent := wellTime(), wellTime()
+	lately.Heard, silent.Heard = sourceSilent, sourceSilent+1
+	return []edge{
+		{
+			"chrony follows no source", then(set(lately, time.Minute), set(silent, sourceFor-time.Second)),
+			set(silent, time.Second),
+		},
+		{
+			"chrony follows a source", then(set(silent, time.Minute), set(lately, sourceWellFor-time.Second)),
+			set(lately, time.Second),
+		},
+	}
+}
+
+func TestAChronyWithoutASourceIsToldWithWhy(t *testing.T) {
+	t.Parallel()
+	for want, s := range map[string]TimeSource{
+		"chrony is not synchronised: it follows no source":     {Known: true, Heard: 500000 * time.Hour},
+		"chrony follows no source but the machine's own clock": {Known: true, Synchronised: true, Own: true},
+		"chrony heard of its source 3 h ago, limit 2 h":        {Known: true, Synchronised: true, Heard: 3 * time.Hour},
+		"chrony heard of its source 2.25 h ago, limit 2 h": {
+			Known: true, Synchronised: true, Heard: 2*time.Hour + 15*time.Minute + 5*time.Second,
+		},
+	} {
+		b := newBench(t, DefaultThresholds())
+		b.pass(time.Minute, ms)
+		b.hardware.Time = s
+		b.pass(2*sourceFor, ms)
+		if got := b.found(ClockNoSource); got != want {
+			t.Errorf("of %+v it finds %q, want %q", s, got, want)
+		}
+	}
+}
+
+func TestAClockThatNobodyCorrectsStandsBehindASourceThatIsMissing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.pass(time.Minute, ms)
+	b.hardware.Time.Synchronised = false
+	b.machine.ClockError = known(16)
+	b.pass(time.Hour, ms)
+	if b.found(ClockNoSource) == "" || b.found(ClockUnsynchronised) != "" {
+		t.Errorf("the findings are %+v", b.verdict.Findings)
+	}
+	b.hardware.Time = TimeSource{Absent: "no chronyd"}
+	b.pass(time.Hour, ms)
+	if !slices.Contains(b.verdict.NotAvailable, Absence{"time-source", Machine, "no chronyd"}) {
+		t.Errorf("not available: %+v", b.verdict.NotAvailable)
+	}
+}
