@@ -27,8 +27,9 @@ func house() []room {
 		{"cmd/quorumctl/pki", ""},
 		{"cmd/quorumctl/diagnose", ""},
 		{"cmd/quorumd", "cmd/quorumd/daemon catalog systemd"},
-		{"cmd/quorumd/daemon", "agent operate page founding fleetlock gate shutdown reach catalog plugins backup/drill backup " +
-			"discovery forward recovery/survivor local policy config trigger control cluster network hooks launch " +
+		{"cmd/quorumd/daemon", "agent operate page founding fleetlock gate shutdown reach catalog plugins " +
+			"backup/drill backup discovery " +
+			"forward recovery/survivor local policy config trigger control cluster network hooks launch " +
 			"datadir record " +
 			"database health/sensors health/smart health/certificates health/etcdflags health/etcdmetrics " +
 			"systemd/steward systemd/errand systemd/rootfile disk health systemd contrib/prometheus"},

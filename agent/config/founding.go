@@ -64,16 +64,19 @@ func foundingRules(c *Config) []rule {
 	const expect, hosts = "bootstrap.expect", "bootstrap.hosts"
 	return []rule{
 		{
-			[]string{expect, hosts}, b.Expect == len(b.Hosts) && b.Expect >= 3,
+			[]string{expect, hosts},
+			b.Expect == len(b.Hosts) && b.Expect >= 3,
 			fmt.Sprintf("bootstrap.expect (%d) must be the number of bootstrap.hosts (%d), and at least 3; name every "+
 				"host there once, this one too", b.Expect, len(b.Hosts)),
 		},
 		{
-			[]string{hosts}, len(names) == len(b.Hosts) && len(urls) == len(b.Hosts),
+			[]string{hosts},
+			len(names) == len(b.Hosts) && len(urls) == len(b.Hosts),
 			"bootstrap.hosts has a name or a URL twice; name every host once, with its own URL",
 		},
 		{
-			[]string{hosts, "host.name"}, names[c.Host.Name],
+			[]string{hosts, "host.name"},
+			names[c.Host.Name],
 			fmt.Sprintf("bootstrap.hosts does not name this host, %s; add it there, on every host", c.Host.Name),
 		},
 	}

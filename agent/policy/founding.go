@@ -134,8 +134,8 @@ func standBy(f Founding) (FoundingNote, string) {
 		case f.Attempt == "":
 			return FoundingNote{Promise: a.Attempt}, a.Name + " makes the cluster; this host stands by it"
 		case text == "" && a.Attempt != f.Attempt:
-			return FoundingNote{}, a.Name + " begins anew, but this host stands by its earlier attempt: a cluster may " +
-				"have been made"
+			return FoundingNote{}, a.Name +
+				" begins anew, but this host stands by its earlier attempt: a cluster may have been made"
 		}
 	}
 	return FoundingNote{}, f.First + " makes the cluster when all listed hosts agree; this host stands by it"

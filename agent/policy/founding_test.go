@@ -12,7 +12,8 @@ func foundingView() View {
 	v := spareView()
 	v.Cluster, v.Clock, v.Hosts, v.Lock = Cluster{Error: "refused"}, Clock{}, nil, Lock{}
 	v.Founding = Founding{List: "L", First: v.Self.Name, PromisedList: "L", Attempt: "1", Others: []FoundingAnswer{
-		{Name: "y", List: "L", PromisedList: "L", Attempt: "1"}, {Name: "z", List: "L", PromisedList: "L", Attempt: "1"},
+		{Name: "y", List: "L", PromisedList: "L", Attempt: "1"},
+		{Name: "z", List: "L", PromisedList: "L", Attempt: "1"},
 	}}
 	return v
 }

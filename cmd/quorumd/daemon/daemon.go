@@ -149,7 +149,8 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	scrapes, err := listenMetrics(conf.Metrics, opt.Version, beside(post, shown), log, append(edges.metrics(), a.Metrics())...)
+	scrapes, err := listenMetrics(conf.Metrics, opt.Version, beside(post, shown), log,
+		append(edges.metrics(), a.Metrics())...)
 	if err != nil {
 		return err
 	}
