@@ -34,8 +34,8 @@ type Config struct {
 	// The etcd cluster this host belongs to.
 	Cluster Cluster `yaml:"cluster"`
 
-	// Hosts that make the cluster by themselves, once. Without them a person does, by quorumctl bootstrap. All hosts must
-	// say the same.
+	// Hosts that make the cluster by themselves, once. Without them a person does, by quorumctl bootstrap. All hosts
+	// must say the same.
 	Bootstrap Bootstrap `yaml:"bootstrap"`
 
 	// The etcd member of this host and how it is run.

@@ -96,8 +96,6 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 			if a.Attempt != "" && h == list[0] {
 				a.Attempt = f.Attempt
 			}
-		case "whoever has a past counts":
-			a.Past = ""
 		}
 		f.Others = append(f.Others, a)
 	}
