@@ -81,6 +81,8 @@ type Options struct {
 	Plugins Plugins
 	// Network tells whether the members are reached from here; nil when nobody looks.
 	Network Network
+	// Founding is the word of the hosts that are to make the cluster by themselves; nil when none are listed.
+	Founding Founding
 	// Devices tells of the devices below a file system, by its device number; nil when nobody can. It may hang.
 	Devices func(device uint64) health.DevicesReading
 	// Links tells of the interfaces that carry etcd's traffic; nil when nobody can. It may hang.
@@ -160,6 +162,9 @@ func New(opt Options) (*Agent, error) {
 	}
 	if opt.Network != nil {
 		looks.Network = opt.Network
+	}
+	if opt.Founding != nil {
+		looks.Founding = opt.Founding
 	}
 	if a.observer, err = observe.New(looks); err != nil {
 		return nil, err
@@ -288,6 +293,9 @@ func (a *Agent) round(ctx context.Context) bool {
 		a.observer.Confirm(ctx, r)
 		a.checkLock(ctx, r)
 		a.decide(r)
+	}
+	if a.opt.Founding != nil {
+		a.opt.Founding.Tell(policy.FoundingWord(r.View))
 	}
 	a.keeper.Decided(ctx, r)
 	a.TakeDue(ctx, r)

@@ -12,6 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
@@ -148,4 +149,10 @@ type Hooks interface {
 	State(ctx context.Context, run hooks.Run) (hooks.Result, error)
 	// Find tells why the command of that name could not be run here; nil when it can.
 	Find(name string) error
+}
+
+// Founding is the word of the hosts that are to make the cluster by themselves. Its methods never wait.
+type Founding interface {
+	Answers() []policy.FoundingAnswer
+	Tell(word policy.FoundingAnswer)
 }

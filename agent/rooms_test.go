@@ -27,8 +27,9 @@ func house() []room {
 		{"cmd/quorumctl/pki", ""},
 		{"cmd/quorumctl/diagnose", ""},
 		{"cmd/quorumd", "cmd/quorumd/daemon catalog systemd"},
-		{"cmd/quorumd/daemon", "agent operate page fleetlock gate shutdown reach catalog plugins backup/drill backup " +
-			"discovery forward recovery/survivor local policy config trigger control cluster network hooks launch " +
+		{"cmd/quorumd/daemon", "agent operate page founding fleetlock gate shutdown reach catalog plugins " +
+			"backup/drill backup discovery " +
+			"forward recovery/survivor local policy config trigger control cluster network hooks launch " +
 			"datadir record " +
 			"database health/sensors health/smart health/kernellog health/certificates health/etcdflags " +
 			"health/etcdmetrics " +
@@ -63,6 +64,7 @@ func house() []room {
 		{"lock", "record"},
 		{"cluster", "launch"},
 		{"network", ""},
+		{"founding", "policy"},
 		{"forward", ""},
 		{"hooks", ""},
 		{"recovery/survivor", "datadir recovery private record database"},

@@ -33,6 +33,7 @@ func kindOfFormat(format string) string {
 		"listenURL": "a URL as in https://192.0.2.1:2379", "path": "an absolute path", "socket": "an absolute path",
 		"hostport": "an address as in 127.0.0.1:9379 or :9379",
 		"loopback": "an address of the loopback as in 127.0.0.1:9380",
+		"listed":   "a name and a URL as in n1=http://192.0.2.1:9379",
 		"network":  "a network as in 192.0.2.0/24 or 192.0.2.7",
 		"window":   "a window as in \"Mon..Fri 02:00-04:00 Europe/Berlin\"",
 		"blackout": "a date or range as in 2026-12-24 or 12-20..01-06", "unit": "a unit name as in etcd.service",
@@ -120,6 +121,8 @@ func parseFormat(format, s string) (string, error) {
 		return s, checkLoopback(s)
 	case "network":
 		return parseNetwork(s)
+	case "listed":
+		return s, checkListed(s)
 	case "window":
 		_, err := trigger.ParseWindow(s)
 		return s, err

@@ -25,7 +25,7 @@ type rule struct {
 // checkRules reports every rule that does not hold. A rule is skipped when one of its keys has a problem of its own.
 func (d *decoder) checkRules(c *Config) {
 	for _, r := range slices.Concat(d.timingRules(&c.Timing), d.diskRules(&c.Disk), maintenanceRules(&c.Maintenance),
-		d.checksRules(&c.Checks), d.repairRules(c), d.backupRules(&c.Backup),
+		d.checksRules(&c.Checks), d.repairRules(c), d.backupRules(&c.Backup), foundingRules(c),
 		d.urlRules(c), d.pathRules(c)) {
 		unusable := slices.ContainsFunc(r.keys, func(path string) bool { return d.bad[path] })
 		if r.holds || unusable {

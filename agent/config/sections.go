@@ -34,6 +34,10 @@ type Config struct {
 	// The etcd cluster this host belongs to.
 	Cluster Cluster `yaml:"cluster"`
 
+	// Hosts that make the cluster by themselves, once. Without them a person does, by quorumctl bootstrap. All hosts
+	// must say the same.
+	Bootstrap Bootstrap `yaml:"bootstrap"`
+
 	// The etcd member of this host and how it is run.
 	Etcd Etcd `yaml:"etcd"`
 
@@ -94,6 +98,19 @@ type Host struct {
 
 	// Failure domain: hosts with the same text share a rack, a power feed or a switch.
 	Domain string `yaml:"domain" default:"" is:"name"`
+}
+
+// Bootstrap names the hosts that make the cluster by themselves.
+type Bootstrap struct {
+	// How many hosts are listed below. 0: quorumd makes no cluster without a person's word. The one whose name comes
+	// first makes it, and only when every listed host answers that it has no data and never had any, has the same
+	// list, and has noted on its disk that it stands by this attempt, for ever. The others join it in the usual way.
+	Expect int `yaml:"expect" default:"0" unit:"hosts" min:"0" max:"9"`
+
+	// These hosts, this one among them: host.name of each, =, and the URL of its metrics listener as the others reach
+	// it. With https its certificate must be good for that, by cluster.tls.ca when that is set. Whoever can answer in
+	// a host's place can say that it is new: take https where the network is not trusted.
+	Hosts []string `yaml:"hosts" default:"" is:"listed"`
 }
 
 // Cluster describes the etcd cluster.

@@ -50,7 +50,7 @@ type Keeper struct {
 	files  *local.State
 	tooNew string // ID of the rollout of which it was told that this agent does not know its work
 
-	met, member, standby, stretch, hold, request, removal, mutes beside.Look[struct{}]
+	met, member, founding, standby, stretch, hold, request, removal, mutes beside.Look[struct{}]
 }
 
 // New makes one that has noted nothing.
@@ -61,6 +61,7 @@ func New(opt Options) *Keeper {
 // Decided carries out what a round has decided to note.
 func (k *Keeper) Decided(ctx context.Context, r *round.Round) {
 	k.noteSelf(ctx, r)
+	k.noteFounding(ctx, r)
 	k.noteHold(ctx, r)
 	k.noteRequest(ctx, r)
 	k.noteRemoval(ctx, r)

@@ -5,6 +5,7 @@ package local
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -31,6 +32,9 @@ func (f *State) RequestBootstrap(by string, at time.Time) error {
 	defer f.turn()()
 	if f.Bootstrap() != nil {
 		return nil
+	}
+	if f := f.Founding(); f.Attempt != "" && !f.Own { // it has told so since it was looked
+		return errors.New("cannot make a cluster: this host stands by that which another makes")
 	}
 	request := &BootstrapRequest{By: by, At: at, Token: "quorumd-" + rand.Text()}
 	if err := writeJSON(f.disk, filepath.Join(f.state, bootstrapName), request, true); err != nil {

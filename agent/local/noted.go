@@ -13,13 +13,14 @@ type Noted struct {
 	Instances       []string
 	Backoff         time.Duration // before the next join
 	Stretch         Stretch       // of a host that was taken out
+	Founding        Founding      // the attempt to make a cluster that this host stands by
 }
 
 // Noted gives what stands on this host's disk; base is how long to wait after the first join that failed.
 func (f *State) Noted(bootID string, now, base time.Duration) Noted {
 	n := Noted{
 		Met: f.LastSeen(), Standby: f.Standby(), Instances: f.Instances(), Backoff: f.Backoff(bootID, now, base),
-		Stretch: f.cleanStretch(bootID, now),
+		Stretch: f.cleanStretch(bootID, now), Founding: f.Founding(),
 	}
 	n.Cluster, n.Member = f.Membership()
 	return n

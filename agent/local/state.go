@@ -33,6 +33,7 @@ type State struct {
 	request   *BootstrapRequest
 	cluster   clusterFile
 	seen      seenFile
+	founding  Founding
 	names     []string // what this agent's instances were called, and is; the newest last
 	failures  failuresFile
 	stretch   Stretch
@@ -68,6 +69,9 @@ func Open(disk Files, state, runtime string, hold Hold) (*State, error) {
 		return nil, err
 	}
 	if _, err := readJSON(disk, f.SeenPath(), &f.seen); err != nil {
+		return nil, err
+	}
+	if _, err := readJSON(disk, f.FoundingPath(), &f.founding); err != nil {
 		return nil, err
 	}
 	if _, err := readJSON(disk, filepath.Join(state, instancesName), &f.names); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/agent/round"
@@ -95,6 +96,11 @@ type Recovery interface {
 	State() recovery.Copy
 }
 
+// Founding tells what the other listed hosts say of themselves. Its method never waits.
+type Founding interface {
+	Answers() []policy.FoundingAnswer
+}
+
 // Local is what lies on this host's disk, as it was last read or written.
 type Local interface {
 	Asked() (*local.Request, *local.End)
@@ -129,6 +135,7 @@ type Options struct {
 	Network  Network  // nil when nobody looks
 	Plugins  Plugins  // nil when there are none
 	Recovery Recovery // nil when none can be made
+	Founding Founding // nil when no hosts are listed
 	Local    Local
 	Memory   Memory
 
@@ -210,6 +217,9 @@ func (o *Observer) Look(ctx context.Context, in round.In) *round.Round {
 		r.Copy = o.opt.Recovery.State()
 	}
 	r.Noted = o.opt.Local.Noted(o.opt.BootID, r.At, o.opt.Config.Timing.JoinBackoff)
+	if o.opt.Founding != nil {
+		r.Founding = o.opt.Founding.Answers()
+	}
 	o.askCommand(ctx, r)
 	o.askUnit(ctx, r)
 	o.lookAtEtcd(ctx, r)

@@ -61,6 +61,17 @@ func limitsOf(c config.Config) policy.Limits {
 	}
 }
 
+// foundingOf gives what is known of a cluster that the listed hosts make by themselves.
+func foundingOf(c config.Config, r *round.Round) policy.Founding {
+	if c.Bootstrap.Expect == 0 {
+		return policy.Founding{}
+	}
+	return policy.Founding{
+		List: c.Bootstrap.Digest(c.Cluster.Name), First: c.Bootstrap.Listed()[0].Name, Others: r.Founding,
+		PromisedList: r.Noted.Founding.List, Attempt: r.Noted.Founding.Attempt,
+	}
+}
+
 // View makes the view of a round. It may be made twice in a round, and gives the same for the same facts. before is the
 // round before, if there was one.
 func (b *Builder) View(r, before *round.Round) policy.View {
@@ -75,7 +86,8 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		Bootstrap: policy.Bootstrap{
 			Requested: r.Bootstrap != nil, Done: r.Noted.Cluster != 0, Seen: r.Noted.Met,
 		},
-		Backoff: r.Noted.Backoff, Unreadable: r.Unreadable,
+		Founding: foundingOf(c, r),
+		Backoff:  r.Noted.Backoff, Unreadable: r.Unreadable,
 		Resting: r.Resting, Looked: r.HostsAt == r.At && r.Reachable,
 		Asked: b.asked(r), Removal: b.removal(r), Unit: b.unit(r), Data: dataOf(r), Health: b.health(r),
 		Clock: policy.Clock{Known: r.Clock.OK, Offset: r.Clock.Value},

@@ -57,6 +57,10 @@ func (o *Operator) MayBootstrap(ctx context.Context) error {
 				", which does not answer now",
 			"bring that cluster back, and this host joins it; only if it is gone for good, remove "+
 				o.opt.Files.SeenPath()+" and restart quorumd")
+	case v.Founding.Attempt != "" && v.Founding.First != v.Self.Name:
+		return refuse(control.Conflicts, codeClusterExists,
+			cannot+"this host has told "+v.Founding.First+" that it stands by the cluster which that makes",
+			"see quorumctl explain for whom that waits; a host that stands by another makes none itself")
 	case v.Data.State == policy.DataUnknown:
 		return refuse(control.NotNow, codeNotYet,
 			cannot+"the data directory has not been looked at yet: "+v.Data.Detail, "try again in a few seconds")

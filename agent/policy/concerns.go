@@ -16,6 +16,7 @@ func concerns() []concern {
 	return []concern{
 		{"a cluster is brought back that had lost its majority", recovery},
 		{"a cluster is made", bootstrap},
+		{"the listed hosts make a cluster", founding},
 		{"this host's operation is in flight", ownOperation},
 		{"a leader that is not well gives way", giveWay},
 		{"a person has a member removed", removal},

@@ -17,7 +17,8 @@ func TestWhatIsUnderWayGoesBeforeADeadVoterAndThatBeforeTheSize(t *testing.T) {
 	}
 	want := []string{
 		"a cluster is brought back that had lost its majority",
-		"a cluster is made", "this host's operation is in flight", "a leader that is not well gives way",
+		"a cluster is made", "the listed hosts make a cluster",
+		"this host's operation is in flight", "a leader that is not well gives way",
 		"a person has a member removed", "this host is to be taken down", "another host's operation is in flight",
 		"etcd of this host's member runs",
 		"what was left over is taken away", "a standby is lost", "a voter is dead or sick", "the cluster has its size",

@@ -24,7 +24,7 @@ func Decide(v View) Decision {
 	d.Step.Guard = guardOf(v, d.Step, request, hold)
 	d.Notes = Notes{
 		Hold: hold, Request: loosened(request, hold), Removal: noteRemoval(v), Self: noteSelf(v),
-		Queue: noteQueue(v, d.Role), Backup: noteBackup(v), Drill: noteDrill(v),
+		Queue: noteQueue(v, d.Role), Backup: noteBackup(v), Drill: noteDrill(v), Founding: noteFounding(v),
 	}
 	d.Quiet = quiet(v, d)
 	return d

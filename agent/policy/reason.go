@@ -101,6 +101,7 @@ const (
 	Recovered           ReasonCode = "RECOVERED"
 	RecoveryGivenUp     ReasonCode = "RECOVERY_GIVEN_UP"
 	QuorumBack          ReasonCode = "QUORUM_BACK"
+	FoundingWaits       ReasonCode = "FOUNDING_WAITS"
 )
 
 // ReasonInfo declares a reason.
@@ -153,6 +154,13 @@ func clusterReasons() []ReasonInfo {
 			"give this host its own host.name, host.id and etcd.peerURL",
 		},
 		{TargetMet, "as many voters and standbys as wanted", ""},
+		{
+			FoundingWaits, "the listed hosts do not all agree yet that there is no cluster and that the first makes it",
+			"see to the host that is named: that its quorumd runs, its metrics port answers, and its " +
+				"bootstrap.hosts are the same. Where hosts stand by an earlier attempt and there is surely no " +
+				"cluster: stop quorumd on all listed hosts, remove founding.json from paths.state of each, and start " +
+				"quorumd again",
+		},
 	}
 }
 

@@ -28,7 +28,7 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 		LeaderStays, LeaderSlow, HookRunning, HookFailed, CommandRunning, CommandFailed, Stopping, Returning, NotBack,
 		Cycled, Withdrawn, RecordUnreadable, MemberLive, Removed, RepairsSpent, VoterDead, VoterSick,
 		StandbyLost, VotersSurplus, Recovering, Recovered, RecoveryGivenUp, QuorumBack, BackupOld, BackupFailed,
-		RestoreUnproven, RestoreFailed, SnapshotFirst,
+		RestoreUnproven, RestoreFailed, SnapshotFirst, FoundingWaits,
 	}
 	for _, code := range all {
 		if info := code.Info(); info.Code != code || info.Meaning == "" {

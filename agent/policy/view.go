@@ -22,6 +22,7 @@ type View struct {
 	Health     Health
 	Clock      Clock
 	Bootstrap  Bootstrap
+	Founding   Founding
 	Cluster    Cluster
 	Hosts      []Host // present hosts, this one among them, by ID
 	Lock       Lock

@@ -42,7 +42,8 @@ type Round struct {
 	MutesOver   []local.MuteEnd
 	Probed      time.Duration // when it was judged, by the probe's clock
 	Bootstrap   *local.BootstrapRequest
-	Did         Did // by this process, before this round
+	Founding    []policy.FoundingAnswer // of the other hosts that are to make the cluster
+	Did         Did                     // by this process, before this round
 	// Environment is what etcd should be started with, as things are.
 	Environment map[string]string
 	Noted       local.Noted

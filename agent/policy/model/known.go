@@ -25,6 +25,7 @@ const (
 	recordsRead = "constant: every record can be read; one that everything waits for holds back what a pause does"
 	allowed     = "constant: etcd lets every agent do what it asks"
 	noBackup    = "constant: no snapshots are taken: they take no lock and change no member"
+	noList      = "explored: by founding_test.go, in worlds of its own; here no hosts are listed"
 	repairsLeft = "constant: the repairs of the day are not used up"
 	recovers    = "explored: by the walk of ruins.go, which no other step of the policy may come into"
 	noCluster   = "constant: a bootstrap is asked for once, where there is no cluster"
@@ -87,6 +88,6 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.RecoveryGivenUp: recovers,
 		policy.BackupOld:       noBackup, policy.BackupFailed: noBackup,
 		policy.RestoreUnproven: noBackup, policy.RestoreFailed: noBackup,
-		policy.SnapshotFirst: noBackup,
+		policy.SnapshotFirst: noBackup, policy.FoundingWaits: noList,
 	}
 }

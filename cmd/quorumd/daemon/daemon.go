@@ -106,7 +106,8 @@ func Run(ctx context.Context, opt Options) error {
 	boots := notedBoots(conf.Paths.State, parts.bootID, wall, log)
 	defer boots.end(ctx, log)
 	prober := network.New(network.Options{TLS: parts.etcd.TLS, Now: sinceBoot})
-	a, err := agent.New(agent.Options{
+	post := openFounding(conf, parts.etcd.TLS)
+	options := agent.Options{
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
 		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Recovery: parts.recovery,
 		Hold: holdOf(conf, orders), Machine: machine(conf, log), Hooks: hookRunner,
@@ -123,7 +124,11 @@ func Run(ctx context.Context, opt Options) error {
 		Network:     prober, Plugins: openPlugins(conf.Checks, log),
 		Now: sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
-	})
+	}
+	if post != nil {
+		options.Founding = post
+	}
+	a, err := agent.New(options)
 	if err != nil {
 		return err
 	}
@@ -144,7 +149,8 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	scrapes, err := listenMetrics(conf.Metrics, opt.Version, shown, log, append(edges.metrics(), a.Metrics())...)
+	scrapes, err := listenMetrics(conf.Metrics, opt.Version, beside(post, shown), log,
+		append(edges.metrics(), a.Metrics())...)
 	if err != nil {
 		return err
 	}
@@ -157,6 +163,9 @@ func Run(ctx context.Context, opt Options) error {
 	group.Go(func() error { prober.Run(ctx); return nil })
 	group.Go(func() error { return scrapes.serve(ctx, log) })
 	edges.run(ctx, group)
+	if post != nil {
+		group.Go(func() error { post.Run(ctx); return nil })
+	}
 	discover(ctx, group, conf.Cluster, parts.etcd, log)
 	if conf.Proxy.Listen != "" {
 		path := filepath.Join(conf.Paths.Runtime, forward.FileName)

@@ -1,0 +1,30 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package keep
+
+import (
+	"context"
+
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// noteFounding notes by which attempt to make a cluster this host stands, and that it makes it.
+func (k *Keeper) noteFounding(ctx context.Context, r *round.Round) {
+	note, list := r.Decision.Notes.Founding, r.View.Founding.List
+	switch {
+	case note.Start:
+		k.note(ctx, &k.founding, "founding", "cluster not begun", func(context.Context) error {
+			k.log.Warn("all listed hosts are new and agree: this host makes the cluster", "list", list)
+			return k.files.RequestBootstrap("bootstrap.expect", r.Wall)
+		})
+	case note.Begin:
+		k.note(ctx, &k.founding, "founding", "attempt not recorded", func(context.Context) error {
+			return k.files.BeginFounding(list)
+		})
+	case note.Promise != "":
+		k.note(ctx, &k.founding, "founding", "attempt not recorded", func(context.Context) error {
+			return k.files.StandBy(list, note.Promise)
+		})
+	}
+}

@@ -1,0 +1,82 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+	"testing"
+)
+
+func foundingView() View {
+	v := spareView()
+	v.Cluster, v.Clock, v.Hosts, v.Lock = Cluster{Error: "refused"}, Clock{}, nil, Lock{}
+	v.Founding = Founding{List: "L", First: v.Self.Name, PromisedList: "L", Attempt: "1", Others: []FoundingAnswer{
+		{Name: "y", List: "L", PromisedList: "L", Attempt: "1"},
+		{Name: "z", List: "L", PromisedList: "L", Attempt: "1"},
+	}}
+	return v
+}
+
+func TestTheFirstHostMakesTheClusterOnlyWhenNobodyDoubts(t *testing.T) {
+	t.Parallel()
+	if n := Decide(foundingView()).Notes.Founding; !n.Start {
+		t.Fatalf("all agree, and it notes %+v", n)
+	}
+	for says, change := range map[string]func(v *View){
+		"z does not answer: cut off":  func(v *View) { v.Founding.Others[1].Silent = "cut off" },
+		"z is not new: there is data": func(v *View) { v.Founding.Others[1].Past = "there is data" },
+		"z has another cluster.name":  func(v *View) { v.Founding.Others[1].List = "M" },
+		"z does not stand by":         func(v *View) { v.Founding.Others[1].Attempt = "" },
+		"z stands by an earlier":      func(v *View) { v.Founding.Others[1].Attempt = "0" },
+		"this host stands by another": func(v *View) { v.Founding.PromisedList = "M" },
+		"when all others agree":       func(v *View) { v.Founding.Others = nil },
+		"y does not answer: off; z is": func(v *View) {
+			v.Founding.Others[0].Silent, v.Founding.Others[1].Past = "off", "data"
+		},
+	} {
+		v := foundingView()
+		change(&v)
+		d := Decide(v)
+		if d.Notes.Founding != (FoundingNote{}) || d.Step.Kind != StepNone || len(d.Reasons) == 0 ||
+			d.Reasons[0].Code != FoundingWaits || !strings.Contains(d.Reasons[0].Text, says) {
+			t.Errorf("%s: notes %+v, reasons %+v", says, d.Notes.Founding, d.Reasons)
+		}
+	}
+}
+
+func TestAHostThatIsNotNewMakesAndPromisesNothing(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(v *View){
+		"belonged": func(v *View) { v.Bootstrap.Done = true }, "seen": func(v *View) { v.Bootstrap.Seen = 7 },
+		"data": func(v *View) { v.Data.State = DataMember }, "unknown": func(v *View) { v.Data.State = DataUnknown },
+		"answers": func(v *View) { v.Cluster.Listed = true }, "denied": func(v *View) { v.Cluster.Denied = true },
+		"unit": func(v *View) { v.Unit.State = UnitActive }, "observes": func(v *View) { v.Self.Mode = Observe },
+	} {
+		for _, first := range []string{foundingView().Self.Name, "y"} {
+			v := foundingView()
+			v.Founding.First = first
+			if first == "y" {
+				v.Founding.Attempt, v.Founding.PromisedList = "", ""
+			}
+			change(&v)
+			if n := Decide(v).Notes.Founding; n != (FoundingNote{}) || FoundingWord(v).Past == "" {
+				t.Errorf("%s: notes %+v and says %+v", name, n, FoundingWord(v))
+			}
+		}
+	}
+}
+
+func TestAHostStandsByOneAttemptForEver(t *testing.T) {
+	t.Parallel()
+	v := foundingView()
+	v.Founding.First, v.Founding.Attempt, v.Founding.PromisedList = "y", "", ""
+	if n := Decide(v).Notes.Founding; n != (FoundingNote{Promise: "1"}) {
+		t.Fatalf("it notes %+v", n)
+	}
+	v.Founding.Attempt, v.Founding.PromisedList = "0", "L"
+	d := Decide(v)
+	if d.Notes.Founding != (FoundingNote{}) || !strings.Contains(d.Reasons[0].Text, "earlier attempt") {
+		t.Errorf("with another attempt it notes %+v: %+v", d.Notes.Founding, d.Reasons)
+	}
+}

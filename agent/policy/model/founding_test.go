@@ -1,0 +1,265 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// foundingHosts is how many hosts the small worlds have in which a cluster is made by itself.
+const foundingHosts = 3
+
+// founder is one of them.
+type founder struct {
+	list      int // of its configuration
+	promised  string
+	attempt   string
+	requested bool                 // it makes a cluster
+	done      bool                 // it has belonged to one
+	heard     [foundingHosts]uint8 // numbers of words; 0: it has not been asked
+	pending   policy.FoundingNote  // decided, and not on the disk yet
+}
+
+// foundingWorld is one moment. What a host has heard stays as old as it may: that is worse than the bounded window.
+type foundingWorld struct {
+	hosts             [foundingHosts]founder
+	attempts, losses  int
+	changes, clusters int
+}
+
+// foundingScope bounds what happens, and has a mistake to be found.
+type foundingScope struct {
+	lists           [2][]int // of hosts
+	begin           [foundingHosts]int
+	losses, changes int
+	mistake         string
+	words           *[]policy.FoundingAnswer // that were ever said, by number
+	known           map[standing]foundingMind
+}
+
+// standing is one host at one moment, of which nothing else depends what it says and decides.
+type standing struct {
+	host int
+	founder
+}
+
+type foundingMind struct {
+	word policy.FoundingAnswer
+	note policy.FoundingNote
+}
+
+// mind gives what the policy has a host say and note.
+func (s foundingScope) mind(w *foundingWorld, h int) foundingMind {
+	key := standing{h, w.hosts[h]}
+	key.pending = policy.FoundingNote{}
+	m, known := s.known[key]
+	if !known {
+		v := s.view(w, h)
+		m.word = policy.FoundingWord(v)
+		if s.mistake == "a promise is written over" && v.Founding.First != v.Self.Name {
+			v.Founding.PromisedList, v.Founding.Attempt = "", ""
+		}
+		m.note = policy.Decide(v).Notes.Founding
+		s.known[key] = m
+	}
+	return m
+}
+
+func foundingName(host int) string { return string(rune('a' + host)) }
+
+func (s foundingScope) view(w *foundingWorld, h int) policy.View {
+	me := w.hosts[h]
+	list := s.lists[me.list]
+	f := policy.Founding{
+		List: fmt.Sprint("list ", me.list), First: foundingName(list[0]),
+		PromisedList: me.promised, Attempt: me.attempt,
+	}
+	for _, g := range list {
+		if g == h {
+			continue
+		}
+		a := policy.FoundingAnswer{Name: foundingName(g), Silent: "not asked"}
+		if number := me.heard[g]; number > 0 {
+			a = (*s.words)[number-1]
+		}
+		switch s.mistake {
+		case "one who is silent is not waited for":
+			if a.Silent != "" {
+				continue
+			}
+		case "an earlier attempt is as good":
+			if a.Attempt != "" && h == list[0] {
+				a.Attempt = f.Attempt
+			}
+		}
+		f.Others = append(f.Others, a)
+	}
+	switch s.mistake {
+	case "any promise will do":
+		for i, a := range f.Others {
+			if a.Attempt != "" && h == list[0] {
+				f.Others[i].PromisedList, f.Others[i].Attempt = f.List, f.Attempt
+			}
+		}
+	case "everybody is the first":
+		f.First = foundingName(h)
+		for i := range f.Others {
+			f.Others[i].Attempt, f.Others[i].PromisedList = f.Attempt, f.List
+		}
+	}
+	return policy.View{
+		Self: policy.Self{Name: foundingName(h), Mode: policy.Manage}, Data: policy.Data{State: policy.DataEmpty},
+		Unit:      policy.Unit{State: policy.UnitInactive},
+		Bootstrap: policy.Bootstrap{Requested: me.requested, Done: me.done}, Founding: f,
+	}
+}
+
+// next gives all moments that may follow.
+func (s foundingScope) next(w foundingWorld) []foundingWorld {
+	var all []foundingWorld
+	for h := range foundingHosts {
+		all = append(all, s.heard(w, h)...)
+		decided := w
+		decided.hosts[h].pending = s.mind(&w, h).note
+		all = append(all, decided, s.land(w, h))
+		restarted := w // also after a loss of power: what was not on the disk is gone
+		restarted.hosts[h].pending, restarted.hosts[h].heard = policy.FoundingNote{}, founder{}.heard
+		if w.hosts[h].pending != (policy.FoundingNote{}) {
+			all = append(all, restarted)
+		}
+		if w.losses < s.losses {
+			lost := restarted
+			lost.losses++
+			lost.hosts[h] = founder{list: w.hosts[h].list}
+			all = append(all, lost)
+		}
+		if w.changes < s.changes {
+			changed := restarted
+			changed.changes++
+			changed.hosts[h].list = 1 - w.hosts[h].list
+			all = append(all, changed)
+		}
+		if w.hosts[h].requested || w.clusters > 0 && w.hosts[h].attempt != "" {
+			joined := w
+			joined.hosts[h].requested, joined.hosts[h].done = false, true
+			all = append(all, joined)
+		}
+	}
+	return all
+}
+
+// heard has a host ask another: the first asks all, and the others the first.
+func (s foundingScope) heard(w foundingWorld, h int) (all []foundingWorld) {
+	list := s.lists[w.hosts[h].list]
+	for _, g := range list {
+		if g == h || h != list[0] && g != list[0] {
+			continue
+		}
+		word := s.mind(&w, g).word
+		if p := w.hosts[g].pending; s.mistake == "it is told before it is on the disk" && p.Promise != "" {
+			word.Attempt, word.PromisedList = p.Promise, word.List
+		}
+		told := w
+		told.hosts[h].heard[g] = s.number(word)
+		all = append(all, told)
+	}
+	return all
+}
+
+func (s foundingScope) number(word policy.FoundingAnswer) uint8 {
+	i := slices.Index(*s.words, word)
+	if i < 0 {
+		i = len(*s.words)
+		*s.words = append(*s.words, word)
+	}
+	return uint8(i + 1)
+}
+
+// land writes what was decided, as local.State does: another promise is refused.
+func (s foundingScope) land(w foundingWorld, h int) foundingWorld {
+	me := &w.hosts[h]
+	note := me.pending
+	me.pending = policy.FoundingNote{}
+	free := me.attempt == "" && !me.requested || s.mistake == "a promise is written over"
+	switch list := fmt.Sprint("list ", me.list); {
+	case note.Start && !me.requested && !me.done:
+		me.requested = true
+		w.clusters++
+	case note.Begin && free:
+		w.attempts++
+		me.promised, me.attempt = list, fmt.Sprint(w.attempts)
+	case note.Promise != "" && free:
+		me.promised, me.attempt = list, note.Promise
+	}
+	return w
+}
+
+// explore gives the most clusters that were ever made in an order of events, and how many moments there are.
+func (s foundingScope) explore() (most, moments int) {
+	var first foundingWorld
+	s.known = map[standing]foundingMind{}
+	s.words = new([]policy.FoundingAnswer)
+	for h, list := range s.begin {
+		first.hosts[h].list = list
+	}
+	seen, open := map[foundingWorld]bool{first: true}, []foundingWorld{first}
+	for len(open) > 0 && most < 2 {
+		w := open[0]
+		open = open[1:]
+		most = max(most, w.clusters)
+		for _, n := range s.next(w) {
+			if !seen[n] {
+				seen[n] = true
+				open = append(open, n)
+			}
+		}
+	}
+	return most, len(seen)
+}
+
+// lossy has three hosts, and two disks are lost; torn has two lists that share a host.
+func lossy() foundingScope {
+	return foundingScope{lists: [2][]int{{0, 1, 2}, {0, 1, 2}}, losses: 2}
+}
+
+func torn() foundingScope {
+	return foundingScope{lists: [2][]int{{0, 2}, {1, 2}}, begin: [foundingHosts]int{1: 1}, changes: 2}
+}
+
+func TestTheListedHostsMakeOneClusterAtMostInEveryOrderOfEvents(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]foundingScope{"disks are lost": lossy(), "two lists": torn()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			most, moments := s.explore()
+			t.Logf("%d moments, %d clusters at most", moments, most)
+			if most != 1 {
+				t.Errorf("%d clusters were made, not one", most)
+			}
+		})
+	}
+}
+
+func TestAMistakeInMakingAClusterIsFound(t *testing.T) {
+	t.Parallel()
+	for mistake, s := range map[string]foundingScope{
+		"one who is silent is not waited for": lossy(), "an earlier attempt is as good": lossy(),
+		"a promise is written over": lossy(), "everybody is the first": lossy(),
+		"it is told before it is on the disk": lossy(), "any promise will do": torn(),
+	} {
+		t.Run(mistake, func(t *testing.T) {
+			t.Parallel()
+			s.mistake = mistake
+			most, moments := s.explore()
+			t.Logf("%d moments", moments)
+			if most < 2 {
+				t.Errorf("%d clusters were made: the mistake is not found", most)
+			}
+		})
+	}
+}

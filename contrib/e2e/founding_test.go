@@ -1,0 +1,74 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// expect has all hosts make the cluster by themselves.
+func (w *world) expect() {
+	w.t.Helper()
+	var list []string
+	for _, h := range w.hosts {
+		list = append(list, h.Options.Name+"=http://"+h.Options.Metrics)
+	}
+	for _, h := range w.hosts {
+		h.set("bootstrap.expect", fmt.Sprint(len(list)))
+		h.set("bootstrap.hosts", "["+strings.Join(list, ", ")+"]")
+	}
+}
+
+func TestTheListedHostsMakeOneClusterWhenTheLastOfThemAnswersAndNotBefore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{hosts: 3, voters: 3})
+	w.expect()
+	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
+	w.start(n1, n2)
+	w.eventually("n1 waits for n3", func() bool { return n1.says(policy.FoundingWaits, "n3 does not answer") })
+	w.eventually("n2 stands by n1's attempt", func() bool {
+		return n2.says(policy.FoundingWaits, "this host stands by it")
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	_, err := n2.Client.Bootstrap(ctx, clusterName)
+	if e, is := errors.AsType[*control.Error](err); !is || !strings.Contains(e.Message, "stands by") {
+		t.Fatalf("n2 was told to make a cluster of its own, and says %v", err)
+	}
+	w.never(3*time.Second, "a cluster is made without n3", func() bool { return n1.role() == control.RoleVoter })
+	w.start(n3)
+	w.eventually("three voters", func() bool { return w.has(3, 0) })
+	w.verify(3, 0)
+}
+
+func TestAFirstHostThatHasLostItsDiskMakesNoSecondCluster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{hosts: 3, voters: 1})
+	w.expect()
+	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
+	w.start(n1, n2)
+	w.eventually("n2 stands by n1's attempt", func() bool {
+		return n2.says(policy.FoundingWaits, "this host stands by it")
+	})
+	must(t, n1.end())
+	n1.running = false
+	must(t, os.RemoveAll(filepath.Join(n1.Options.Dir, "state")))
+	w.start(n1, n3)
+	w.eventually("n1 waits for a person", func() bool {
+		return n1.says(policy.FoundingWaits, "n2 stands by an earlier attempt")
+	})
+	w.never(3*time.Second, "a cluster is made", func() bool {
+		return n1.role() == control.RoleVoter || n2.role() == control.RoleVoter || n3.role() == control.RoleVoter
+	})
+}
