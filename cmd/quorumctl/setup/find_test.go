@@ -80,7 +80,7 @@ func TestAProgramThatDoesNotAnswerLikeEtcdIsSaidToBeNone(t *testing.T) {
 // TestHowARunningEtcdIsSetIsRead has a process with etcd's flags and variables.
 func TestHowARunningEtcdIsSetIsRead(t *testing.T) {
 	t.Parallel()
-	c := exec.CommandContext(t.Context(), "sh", "-c", "read x", "etcd", "--name", "other", "-data-dir=/data")
+	c := exec.CommandContext(t.Context(), "sh", "-c", "echo; read x", "etcd", "--name", "other", "-data-dir=/data")
 	c.Env = []string{
 		"ETCD_NAME=not-this", "ETCD_ADVERTISE_CLIENT_URLS=http://127.0.0.1:2379,http://10.9.9.9:2379",
 		"ETCD_INITIAL_ADVERTISE_PEER_URLS=http://10.9.9.9:2380",
@@ -89,7 +89,14 @@ func TestHowARunningEtcdIsSetIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil { // before that the kernel may still show who has started it
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
