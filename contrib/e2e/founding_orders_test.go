@@ -1,0 +1,90 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build nightly
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// foundingOrders is how many orders of events are tried: each with three hosts, and every fifth with five as well.
+const foundingOrders = 50
+
+func TestTheListedHostsMakeOneClusterInEveryOrderOfBootsCutsAndPowerLosses(t *testing.T) {
+	t.Parallel()
+	for seed := range foundingOrders {
+		hosts := []int{3}
+		if seed%5 == 0 {
+			hosts = append(hosts, 5)
+		}
+		for _, n := range hosts {
+			t.Run(fmt.Sprintf("seed %d, %d hosts", seed, n), func(t *testing.T) {
+				t.Parallel()
+				foundInOrder(t, uint64(seed), n)
+			})
+		}
+	}
+}
+
+// foundInOrder has listed hosts boot, lose power and be cut off from each other in an order of that seed, and sees that
+// they are one cluster when all is well again.
+func foundInOrder(t *testing.T, seed uint64, hosts int) {
+	w := newWorld(t, worldOptions{hosts: hosts, voters: hosts})
+	w.killed = true
+	var list []string
+	var asked []*testbed.Proxy // by these the others ask each host
+	for _, h := range w.hosts {
+		p := testbed.NewProxy(t, h.Options.Metrics)
+		asked, list = append(asked, p), append(list, h.Options.Name+"=http://"+p.Addr())
+	}
+	for _, h := range w.hosts {
+		h.set("bootstrap.expect", fmt.Sprint(hosts))
+		h.set("bootstrap.hosts", "["+strings.Join(list, ", ")+"]")
+	}
+	random := rand.New(rand.NewPCG(seed, uint64(hosts)))
+	w.start(w.hosts[random.IntN(hosts)])
+	for range 4 * hosts {
+		i := random.IntN(hosts)
+		h := w.hosts[i]
+		switch what := random.IntN(4); {
+		case what == 0:
+			asked[i].Set(testbed.Faults{Refuse: random.IntN(2) == 0, HoldResponses: random.IntN(3) == 0})
+		case what == 1 && h.running && random.IntN(2) == 0:
+			h.kill()
+		case what == 1 && h.running:
+			must(t, h.end())
+			h.running = false
+		case !h.running:
+			w.start(h)
+		}
+		<-time.After(time.Duration(random.IntN(700)) * time.Millisecond)
+	}
+	for i, h := range w.hosts {
+		asked[i].Set(testbed.Faults{})
+		if !h.running {
+			w.start(h)
+		}
+	}
+	w.within(2*formation, "all are voters", func() bool { return w.has(hosts, 0) })
+	w.verify(hosts, 0)
+	clusters := map[uint64]bool{}
+	for _, h := range w.hosts {
+		ctx, cancel := context.WithTimeout(context.Background(), bound)
+		members, err := h.etcd.MemberList(ctx)
+		cancel()
+		must(t, err)
+		clusters[members.Header.ClusterId] = true
+	}
+	if len(clusters) != 1 {
+		t.Errorf("there are %d clusters", len(clusters))
+	}
+}
