@@ -29,13 +29,23 @@ func threeVoters(t *testing.T, proxied bool) *world {
 func (h *host) die() {
 	h.w.t.Helper()
 	h.kill()
-	h.killEtcd()
+	if !h.etcdDies() {
+		h.w.t.Fatalf("no etcd ran on %s", h.Options.Name)
+	}
+	h.off = true
+	h.answers(false)
+}
+
+// etcdDies kills etcd on a host whose agent was killed, and tells whether there was one.
+func (h *host) etcdDies() bool {
+	h.w.t.Helper()
+	was, err := h.KillEtcd(h.w.t.Context())
+	must(h.w.t, err)
 	h.w.eventually("nothing runs on "+h.Options.Name, func() bool {
 		pid, err := h.EtcdPID(h.w.t.Context())
 		return err == nil && pid == 0
 	})
-	h.off = true
-	h.answers(false)
+	return was
 }
 
 func TestAVoterWhoseMachineDiesIsCalledDeadByTheOthersUntilItsAgentIsBack(t *testing.T) {

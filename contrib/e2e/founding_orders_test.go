@@ -39,7 +39,6 @@ func TestTheListedHostsMakeOneClusterInEveryOrderOfBootsCutsAndPowerLosses(t *te
 // they are one cluster when all is well again.
 func foundInOrder(t *testing.T, seed uint64, hosts int) {
 	w := newWorld(t, worldOptions{hosts: hosts, voters: hosts})
-	w.killed = true
 	var list []string
 	var asked []*testbed.Proxy // by these the others ask each host
 	for _, h := range w.hosts {
@@ -58,11 +57,11 @@ func foundInOrder(t *testing.T, seed uint64, hosts int) {
 		switch what := random.IntN(4); {
 		case what == 0:
 			asked[i].Set(testbed.Faults{Refuse: random.IntN(2) == 0, HoldResponses: random.IntN(3) == 0})
-		case what == 1 && h.running && random.IntN(2) == 0:
-			h.kill()
 		case what == 1 && h.running:
-			must(t, h.end())
-			h.running = false
+			h.kill()
+			if random.IntN(2) == 0 {
+				h.etcdDies()
+			}
 		case !h.running:
 			w.start(h)
 		}
