@@ -207,7 +207,7 @@ model-deep: ## larger scopes, each to its fixpoint or to 20 million states
 	GOMEMLIMIT=12GiB $(GO) run ./contrib/model -deep -states 20000000
 
 # Seeds take no other flags than hours; a story is told with SEED.
-SIM = $(GO) test -count=1 -timeout 60m -v -run 'Whatever|Seed' ./agent/sim -args -sim.hours=$(or $(HOURS),10000) $(if $(FROM),-sim.from=$(FROM))
+SIM = $(GO) test -count=1 -timeout 5h -v -run 'Whatever|Seed' ./agent/sim -args -sim.hours=$(or $(HOURS),10000) $(if $(FROM),-sim.from=$(FROM))
 
 sim: ## whole agents in virtual time: HOURS=10000 of cluster life with faults; SEED=42 tells one story
 ifdef SEED

@@ -84,7 +84,7 @@ func (s *sights) Sights() (all []network.Sight) {
 		}
 		sight := network.Sight{
 			Member: m.ID, Name: m.Name, Peer: way, Client: way, LookedAt: m.lookedAt, Missed: m.missed > 0,
-			Lost: m.missed >= lostAfter && m.lookedAt >= s.now()-3*s.every,
+			Lost: m.missed >= lostAfter && m.lookedAt >= s.now()-3*max(s.every, s.p.host.world.plan.timing().Interval),
 		}
 		if sight.Missed {
 			sight.MissedAt = m.missedAt
