@@ -69,7 +69,8 @@ func TestWhatThePagesHaveOneTypeBesideQuorumctlWorks(t *testing.T) {
 		case strings.HasPrefix(line, "etcdctl user add "): // it asks for the password, twice
 			typed = "(echo secret; sleep 1; echo secret) | " + typed
 		case strings.HasPrefix(line, "curl "): // which that host has not
-			shown, err := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(line, "/run/", h.root+"/run/", 1)).Output()
+			typed = strings.Replace(line, "/run/", h.root+"/run/", 1)
+			shown, err := exec.CommandContext(t.Context(), "sh", "-c", typed).Output()
 			if err != nil || !strings.Contains(string(shown), "quorumd_proxy_voter_used{") {
 				t.Errorf("%s: %v\n%s", line, err, shown)
 			}

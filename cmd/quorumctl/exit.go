@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/words"
 )
@@ -107,9 +109,9 @@ func misread(cmd *cobra.Command, err error) *failure {
 	} else if strings.Contains(text, " arg(s), ") {
 		text, hint = argumentOf(cmd), typedAs(cmd)
 	} else if value, _, is := strings.Cut(text, ": strconv."); is {
-		text = value + ": it is a number without a fraction"
+		text = value + ": it is not a whole number"
 	} else if value, _, is := strings.Cut(text, ": time: "); is {
-		text = value + ": it is a time such as 30s, 10m or 4h"
+		text = value + ": it is not a time such as 30s, 10m or 4h"
 	}
 	return &failure{code: exitUsage, message: "cannot read the command line: " + text, hint: hint}
 }
@@ -141,7 +143,7 @@ func onlySubcommands(cmd *cobra.Command, args []string) error {
 	}
 	hint := cmd.CommandPath() + " --help"
 	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
-		hint = "did you mean: " + cmd.CommandPath() + " " + names[0]
+		hint = "did you mean: " + cmd.CommandPath() + " " + cmp.Or(config.Nearest(args[0], names), names[0])
 	}
 	return usage(hint, "cannot read the command line: unknown command %q", args[0])
 }
