@@ -279,7 +279,7 @@ func (c *Client) unreachable(err error) *Error {
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		e.Code = CodeNotPermitted
-		e.Hint = "the socket or a folder above it is closed to you: run it as root"
+		e.Hint = "the socket or a directory above it is closed to you: run it as root, or as a member of its group"
 	}
 	return e
 }

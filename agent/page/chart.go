@@ -17,13 +17,20 @@ import (
 // logarithmic scale from lowest to highest. A minute without a measurement is a gap.
 type chart struct {
 	Width, Height int
-	Step          int       // the width of a minute
-	Grid          []float64 // heights of 1 ms, 10 ms, 100 ms, 1 s
-	Limit         float64   // its height; 0 when there is none
-	Max, Median   []string  // points, a line for each stretch without a gap
-	Hung          []int     // where minutes begin in which a write did not come back for a second and more
-	From          string    // how long ago the first minute was
+	Step          int // the width of a minute
+	Grid          []gridLine
+	Limit         float64  // its height; 0 when there is none
+	Max, Median   []string // points, a line for each stretch without a gap
+	Hung          []int    // where minutes begin in which a write did not come back for a second and more
+	From          string   // how long ago the first minute was
 	Text          string
+}
+
+// gridLine is drawn at a round latency.
+type gridLine struct {
+	At    float64 // its height
+	Share float64 // the same in hundredths of the drawing: what is written there is not stretched with it
+	Label string
 }
 
 const (
@@ -46,14 +53,15 @@ func chartOf(minutes []control.FsyncMinute, limit float64) *chart {
 	c := &chart{
 		Width: n * minuteWidth, Height: chartHeight, Step: minuteWidth,
 		From: words.Span(time.Duration(n) * time.Minute),
-		Text: "slowest (upper line) and middle write of each minute; lines at 1 ms, 10 ms, 100 ms and 1 s",
+		Text: "The slowest write of each minute (upper line) and the median (lower line)",
 	}
 	for _, at := range []float64{0.001, 0.01, 0.1, 1} {
-		c.Grid = append(c.Grid, height(at))
+		y := height(at)
+		c.Grid = append(c.Grid, gridLine{y, y / chartHeight * 100, words.Latency(at)})
 	}
 	if limit > 0 {
 		c.Limit = height(limit)
-		c.Text += "; dashed: the limit, " + words.Latency(limit)
+		c.Text += "; dashed: the limit of its p99, " + words.Latency(limit)
 	}
 	var maxima, medians []string
 	before := -1

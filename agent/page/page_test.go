@@ -10,11 +10,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -230,14 +233,14 @@ func TestOnlyACertificateThatSomebodyHasToIssueAnewIsPainted(t *testing.T) {
 		return rest[:strings.Index(rest, "</section>")]
 	}
 	if got := table(calm); strings.Contains(got, "warn") || strings.Contains(got, "bad") ||
-		!strings.Contains(got, "<td>333 days</td><td>2027-10-20</td>") {
+		!strings.Contains(got, "<td>333 days</td><td data-is=\"until\">2027-10-20</td>") {
 		t.Errorf("certificates that are good for months: %s", got)
 	}
 	_, due := get(t, seen{story(t, "slow"), nil}, http.MethodGet, "/")
 	got := table(due)
 	for _, want := range []string{
-		`<span class="bad">expired</span></td><td>2026-11-19</td>`,
-		`<span class="warn">19 days</span></td><td>2026-12-10</td>`,
+		`<span class="bad">expired</span></td><td data-is="until">2026-11-19</td>`,
+		`<span class="warn">19 days</span></td><td data-is="until">2026-12-10</td>`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is missing in %s", want, got)
@@ -311,4 +314,54 @@ func TestAClockThatWasSetDrawsNothing(t *testing.T) {
 	if _, got := get(t, seen{s, odd}, http.MethodGet, "/"); strings.Contains(got, "<svg") {
 		t.Error("drew a chart of a million hours")
 	}
+}
+
+// TestWhatIsWrittenStandsOutFromWhatIsBehindIt holds the colours against what the WCAG ask for of text (AA), 4.5 to 1.
+func TestWhatIsWrittenStandsOutFromWhatIsBehindIt(t *testing.T) {
+	t.Parallel()
+	style, err := os.ReadFile("page.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	light, dark, both := strings.Cut(string(style), "prefers-color-scheme: dark")
+	if !both {
+		t.Fatal("there are no colours for the dark")
+	}
+	for name, text := range map[string]string{"light": light, "dark": dark} {
+		colours := map[string]float64{}
+		for _, m := range regexp.MustCompile(`--(\w+): #([0-9a-f]{3,6});`).FindAllStringSubmatch(text, -1) {
+			colours[m[1]] = luminance(t, m[2])
+		}
+		for _, over := range []string{"text", "soft", "good", "warn", "bad", "line"} {
+			for _, under := range []string{"card", "back"} {
+				a, b := colours[over], colours[under]
+				if ratio := (max(a, b) + 0.05) / (min(a, b) + 0.05); ratio < 4.5 {
+					t.Errorf("%s: %s on %s has a contrast of %.2f", name, over, under, ratio)
+				}
+			}
+		}
+	}
+}
+
+// luminance is how bright a colour is for the WCAG: 0 for black, 1 for white.
+func luminance(t *testing.T, hex string) float64 {
+	t.Helper()
+	if len(hex) == 3 {
+		hex = string([]byte{hex[0], hex[0], hex[1], hex[1], hex[2], hex[2]})
+	}
+	sum := 0.0
+	for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
+		n, err := strconv.ParseUint(hex[2*i:2*i+2], 16, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := float64(n) / 255
+		if c <= 0.04045 {
+			c /= 12.92
+		} else {
+			c = math.Pow((c+0.055)/1.055, 2.4)
+		}
+		sum += weight * c
+	}
+	return sum
 }

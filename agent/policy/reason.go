@@ -111,6 +111,9 @@ type ReasonInfo struct {
 	Remedy  string // what the operator does; empty when there is nothing to do but wait
 }
 
+// OurUnit stands in remedies for the unit that runs etcd, whose name those fill in who know the configuration.
+const OurUnit = "UNIT (etcd.unit in quorumd.yaml)"
+
 // Reasons declares all reasons.
 func Reasons() []ReasonInfo {
 	return slices.Concat(clusterReasons(), hostReasons(), joinReasons(), memberReasons(), backupReasons())
@@ -198,14 +201,14 @@ func hostReasons() []ReasonInfo {
 			UnitNotKnown, "it is not known how the etcd unit is",
 			"if it goes on, see whether systemd answers quorumd: systemctl status, journalctl -u quorumd",
 		},
-		{UnitDisabled, "nothing starts etcd on this host after a boot", "systemctl enable, with the unit of etcd.unit"},
+		{UnitDisabled, "nothing starts etcd on this host after a boot", "systemctl enable " + OurUnit},
 		{
 			UnitBusy, "etcd runs on this host, but not as a member of this cluster",
-			"stop it, if it is not needed: systemctl disable --now, with the unit of etcd.unit",
+			"stop it, if it is not needed: systemctl disable --now " + OurUnit,
 		},
 		{
 			UnitStopped, "somebody has stopped etcd here, so it stays stopped",
-			"systemctl start, with the unit of etcd.unit, when it shall run again",
+			"when it is to run again: systemctl start " + OurUnit,
 		},
 		{
 			DataUnusable, "there is data that quorumd will not touch",

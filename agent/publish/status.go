@@ -6,6 +6,7 @@ package publish
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -59,7 +60,7 @@ func (p *Publisher) Picture() control.Status {
 	}
 	age := (p.opt.Now() - r.At).Seconds()
 	s.Role = control.Role(r.Decision.Role)
-	s.Next, s.Reasons = decisionStatus(r)
+	s.Next, s.Reasons = p.decisionStatus(r)
 	s.Health = p.healthStatus(r)
 	s.Backup = backupStatus(r)
 	if asked != nil {
@@ -89,6 +90,11 @@ func (p *Publisher) Picture() control.Status {
 // the age of what is shown is that of the turn before while one runs.
 const waits = 10
 
+// remedy is what the operator of this host does about a reason.
+func (p *Publisher) remedy(r *round.Round, code policy.ReasonCode) string {
+	return strings.ReplaceAll(policy.Remedy(r.View, code), policy.OurUnit, p.unitName())
+}
+
 func (p *Publisher) unitName() string {
 	if p.opt.Config.Etcd.Runner == "process" {
 		return "etcd"
@@ -96,7 +102,7 @@ func (p *Publisher) unitName() string {
 	return p.opt.Config.Etcd.Unit
 }
 
-func decisionStatus(r *round.Round) (control.Next, []control.Reason) {
+func (p *Publisher) decisionStatus(r *round.Round) (control.Next, []control.Reason) {
 	d := r.Decision
 	next := control.Next{Step: string(d.Step.Kind)}
 	if next.Step != "" {
@@ -108,7 +114,7 @@ func decisionStatus(r *round.Round) (control.Next, []control.Reason) {
 		reasons = append(reasons, control.Reason{
 			Caution: slices.Contains(cautions, reason),
 
-			Code: string(reason.Code), Text: reason.Text, Remedy: policy.Remedy(r.View, reason.Code),
+			Code: string(reason.Code), Text: reason.Text, Remedy: p.remedy(r, reason.Code),
 			Since: r.Wall.Add(-r.ReasonFor[reason.Code]), Progress: progressOf(r, reason),
 		})
 	}

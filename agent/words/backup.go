@@ -37,7 +37,10 @@ func drill(now time.Time, d control.Drill) []Line {
 		last = fmt.Sprintf("last proven restore %s ago: %s, %s, %s on %s", Span(now.Sub(*d.Proven)), d.Name,
 			Count(int(d.Keys), "key", "keys"), Latency(d.TookSeconds), d.Host)
 	}
-	lines := []Line{{{Text: last + After("; ", d.Next)}}}
+	var lines []Line
+	if d.Proven != nil || d.Next != "" {
+		lines = append(lines, Line{{Text: last + After("; ", d.Next)}})
+	}
 	return append(lines, inVain(now, "no restore was proven", d.Failed, d.FailedHost, d.Cause)...)
 }
 

@@ -4,7 +4,6 @@
 package words
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -32,14 +31,21 @@ func Way(from string, sees []control.Sight, to string) Word {
 		return Word{"not known", Plain}
 	}
 	s := sees[i]
+	well := func(port string) bool { return port == reached || port == "" } // what nobody knows yet is no fault
 	switch {
 	case s.Peer == reached && s.Client == reached:
 		return Word{"≤ " + Latency(s.RTTSeconds), Good}
+	case s.Peer == "" && s.Client == "":
+		return Word{"not known", Plain}
+	case s.Peer == "" && s.Client == reached:
+		return Word{"peer not known", Plain}
+	case s.Client == "" && s.Peer == reached:
+		return Word{"client not known", Plain}
 	case s.Peer == s.Client:
 		return Word{s.Peer, Bad}
-	case s.Client == reached || s.Client == "":
-		return Word{"peer " + cmp.Or(s.Peer, "not known"), Bad}
-	case s.Peer == reached || s.Peer == "":
+	case well(s.Client):
+		return Word{"peer " + s.Peer, Bad}
+	case well(s.Peer):
 		return Word{"client " + s.Client, Bad}
 	}
 	return Word{"peer " + s.Peer + ", client " + s.Client, Bad}

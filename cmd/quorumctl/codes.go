@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/catalog"
+	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/words"
 )
 
@@ -83,7 +84,11 @@ func (a *app) explainCode(name string) error {
 	list := codes()
 	i := slices.IndexFunc(list, func(c code) bool { return c.Code == strings.ToUpper(name) })
 	if i < 0 {
-		return usage("quorumctl codes lists all", "cannot explain %q: no such code", name)
+		hint := "quorumctl codes lists all"
+		if near := config.Nearest(strings.ToUpper(name), codeNames()); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		return usage(hint, "cannot explain %q: no such code", name)
 	}
 	return a.emit(list[i], func(p *page) { writeCode(p, list[i]) })
 }

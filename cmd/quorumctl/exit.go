@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/words"
 )
@@ -97,12 +99,41 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 	return f.code
 }
 
-// misread words an error that cobra itself finds.
+// misread words an error that cobra itself finds: what is missing by the name that the help has for it, and without
+// the words of the library that has tried to read a value.
 func misread(cmd *cobra.Command, err error) *failure {
-	return &failure{
-		code: exitUsage, message: "cannot read the command line: " + err.Error(),
-		hint: cmd.CommandPath() + " --help",
+	text, hint := err.Error(), cmd.CommandPath()+" --help"
+	if flags, is := strings.CutPrefix(text, "required flag(s) "); is {
+		flag, _, _ := strings.Cut(flags, " ")
+		text, hint = "--"+strings.Trim(flag, `",`)+" is missing", typedAs(cmd)
+	} else if strings.Contains(text, " arg(s), ") {
+		text, hint = argumentOf(cmd), typedAs(cmd)
+	} else if value, _, is := strings.Cut(text, ": strconv."); is {
+		text = value + ": it is not a whole number"
+	} else if value, _, is := strings.Cut(text, ": time: "); is {
+		text = value + ": it is not a time such as 30s, 10m or 4h"
 	}
+	return &failure{code: exitUsage, message: "cannot read the command line: " + text, hint: hint}
+}
+
+// typedAs gives the command as its help says that it is typed.
+func typedAs(cmd *cobra.Command) string { return cmd.Parent().CommandPath() + " " + cmd.Use }
+
+// argumentOf names the argument that a command lacks, or the first that it has no use for.
+func argumentOf(cmd *cobra.Command) string {
+	var names []string
+	for _, word := range strings.Fields(cmd.Use)[1:] {
+		if strings.HasPrefix(word, "-") {
+			break
+		}
+		names = append(names, strings.TrimSuffix(strings.Trim(word, "[]"), "..."))
+	}
+	if given := cmd.Flags().Args(); len(given) > len(names) {
+		return fmt.Sprintf("%q is one argument too many", given[len(names)])
+	} else if len(given) < len(names) {
+		return names[len(given)] + " is missing"
+	}
+	return "an argument is missing"
 }
 
 // onlySubcommands is for the arguments of a command that does nothing by itself.
@@ -112,7 +143,7 @@ func onlySubcommands(cmd *cobra.Command, args []string) error {
 	}
 	hint := cmd.CommandPath() + " --help"
 	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
-		hint = "did you mean: " + cmd.CommandPath() + " " + names[0]
+		hint = "did you mean: " + cmd.CommandPath() + " " + cmp.Or(config.Nearest(args[0], names), names[0])
 	}
 	return usage(hint, "cannot read the command line: unknown command %q", args[0])
 }

@@ -6,6 +6,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,6 +23,7 @@ type follower struct {
 	stands   string        // what happens to the wish when the waiting ends early; empty when there is none
 	hint     string        // what to do about it
 	lost     string        // why nothing is waited for any more that quorumd does not tell of
+	silent   string        // what to do about a quorumd that does not answer; empty while it does
 }
 
 // patience is how long a maintenance may be missing from the status before it counts as lost: the
@@ -57,13 +59,13 @@ func (f *follower) follow(ctx context.Context, now time.Time, see func(control.S
 		switch {
 		case err == nil:
 			now, seen = s.Time, see(s)
-			last = seen.says
+			last, f.silent = seen.says, ""
 		case bounded.Err() != nil || past(bounded): // cut off: what was seen before says more
 			return s, f.early(ctx.Err() != nil, last)
 		case !passing(err):
 			return s, cannot("wait "+f.goal, err)
 		default:
-			last = err.Error()
+			last = f.away(err)
 		}
 		if seen.over {
 			return s, f.progress.end()
@@ -121,6 +123,16 @@ func past(ctx context.Context) bool {
 	return bounded && !time.Now().Before(deadline)
 }
 
+// away says why quorumd did not answer, and keeps what to do about it: it stands in the place of a hint that needs one
+// that does.
+func (f *follower) away(err error) string {
+	if e, ok := errors.AsType[*control.Error](err); ok {
+		f.silent = e.Hint
+		return e.Message
+	}
+	return err.Error()
+}
+
 // early is the failure of a wait that was interrupted, or whose time is over.
 func (f *follower) early(interrupted bool, last string) error {
 	if err := f.progress.end(); err != nil {
@@ -128,12 +140,12 @@ func (f *follower) early(interrupted bool, last string) error {
 	}
 	if interrupted {
 		return &failure{
-			code: exitFault, hint: f.hint,
+			code: exitFault, hint: cmp.Or(f.silent, f.hint),
 			message: fmt.Sprintf("cannot wait %s: interrupted; %s", f.goal, cmp.Or(f.stands, last)),
 		}
 	}
 	return &failure{
-		code: exitTimeout, hint: f.hint,
+		code: exitTimeout, hint: cmp.Or(f.silent, f.hint),
 		message: fmt.Sprintf("cannot wait longer than %s %s: %s", f.most, f.goal, last+words.After("; ", f.stands)),
 	}
 }

@@ -108,7 +108,8 @@ func writeNetwork(p *page, doc networkDocument) {
 	}
 	p.table(t)
 	if well > 0 {
-		p.line("%s more, no members, reach every member: -o wide", words.Count(well, "host", "hosts"))
+		p.line("%s every member: -o wide shows them",
+			words.Count(well, "host without a member reaches", "hosts without a member reach"))
 	}
 	if asked == 0 {
 		p.line("no host has looked often enough yet, or all are of a version that does not look")

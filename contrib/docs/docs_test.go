@@ -193,6 +193,28 @@ func TestMakeKnowsWhatThePagesAskItFor(t *testing.T) {
 	}
 }
 
+// TestGoKnowsTheTestsThatThePagesName has those that a page offers as its proof.
+func TestGoKnowsTheTestsThatThePagesName(t *testing.T) {
+	t.Parallel()
+	named := regexp.MustCompile("`go test(?: -v)? -run (Test\\w+) \\./(\\S+)`")
+	n := 0
+	for name, text := range pages(t) {
+		for _, call := range named.FindAllStringSubmatch(text, -1) {
+			n++
+			files, err := filepath.Glob(filepath.Join(root, call[2], "*_test.go"))
+			if err != nil || !slices.ContainsFunc(files, func(file string) bool {
+				text, err := os.ReadFile(file)
+				return err == nil && strings.Contains(string(text), "\nfunc "+call[1])
+			}) {
+				t.Errorf("%s: %s: there is no such test", name, call[0])
+			}
+		}
+	}
+	if n < 2 {
+		t.Errorf("only %d calls of go test were found", n)
+	}
+}
+
 // TestTheManualPagesReferToEachOther looks at pages of quorumd's own, as in quorumd(8), and at their sections, as in
 // HOOKS in quorumd(8).
 func TestTheManualPagesReferToEachOther(t *testing.T) {
