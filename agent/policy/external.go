@@ -20,6 +20,12 @@ func (v View) runByOthers() Reason {
 		"stops it", cmp.Or(string(v.Unit.State), "unknown"))}
 }
 
+// MayBeAsked tells whether a host can ever be taken down for that work, as far as who runs its etcd decides it.
+func MayBeAsked(v View, w Work) bool {
+	_, listed := v.member()
+	return v.Self.Drives || !listed || !w.info().alone
+}
+
 // othersStop tells whether others may stop etcd for what was asked of this host. A restart and a command are all the
 // agent's own work.
 func (v View) othersStop() bool { return !v.Self.Drives && !v.Asked.Work.info().alone }

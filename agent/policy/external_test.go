@@ -32,6 +32,15 @@ func TestAHostWhoseEtcdOthersRunIsWatchedAndSaysSoOnce(t *testing.T) {
 		}, StepNone, MemberDown},
 	})
 	play(t, external(slowLeader), []scene{{"a leader that is not well steps aside", nil, StepGiveWay, ""}})
+	spare := external(spareView)()
+	for work, want := range map[Work]bool{
+		WorkMaintenance: true, WorkReboot: true, WorkRestart: false, WorkCommand: false,
+	} {
+		v := external(restingVoter)()
+		if MayBeAsked(v, work) != want || !MayBeAsked(restingVoter(), work) || !MayBeAsked(spare, work) {
+			t.Errorf("whether it may be asked for %s is wrong", work)
+		}
+	}
 	d := Decide(external(restingVoter)())
 	if list := d.Cautions(); len(list) != 1 || list[0].Code != EtcdExternal || EtcdExternal.Info().Remedy == "" {
 		t.Errorf("what is told beside is %v", list)

@@ -90,7 +90,7 @@ func (p *Publisher) Picture() control.Status {
 const waits = 10
 
 func (p *Publisher) unitName() string {
-	if p.opt.Config.Etcd.Runner == "process" {
+	if p.opt.Config.Etcd.Runner != "systemd" {
 		return "etcd"
 	}
 	return p.opt.Config.Etcd.Unit
