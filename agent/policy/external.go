@@ -26,6 +26,12 @@ func MayBeAsked(v View, w Work) bool {
 	return v.Self.Drives || !listed || !w.info().alone
 }
 
+// LentOut tells whether others stop this host's etcd for what was asked of it.
+func LentOut(v View) bool {
+	_, listed := v.member()
+	return listed && v.Asked != nil && v.othersStop() && !v.Asked.KeepRunning
+}
+
 // othersStop tells whether others may stop etcd for what was asked of this host. A restart and a command are all the
 // agent's own work.
 func (v View) othersStop() bool { return !v.Self.Drives && !v.Asked.Work.info().alone }

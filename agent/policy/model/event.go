@@ -522,7 +522,9 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	if found == fine {
 		found = w.judgeSelf(h, c.self)
 	}
-	w.noteHold(h, c.hold)
+	if !m.External { // there is no unit that a start guard could hold
+		w.noteHold(h, c.hold)
+	}
 	w.noteRequest(h, *c)
 	w.noteRemoval(c.removed)
 	a.noteSelf(c.self)
