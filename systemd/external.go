@@ -95,7 +95,7 @@ func (e *External) Status(ctx context.Context) (Status, error) {
 		}
 	}
 	if e.since != 0 {
-		st.Since = now - e.since
+		st.Since = max(now-e.since, 1) // 0 says that it is not known
 	}
 	return st, nil
 }
