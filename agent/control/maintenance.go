@@ -58,7 +58,7 @@ type Maintenance struct {
 	KeepRunning bool      `json:"keepRunning"`
 	External    bool      `json:"external"`
 	ByOthers    bool      `json:"byOthers,omitempty"` // others run etcd, and stop it once it is safe
-	Rollout     string    `json:"rollout,omitempty"` // the ID of the rollout that asked
+	Rollout     string    `json:"rollout,omitempty"`  // the ID of the rollout that asked
 	State       string    `json:"state"`
 }
 

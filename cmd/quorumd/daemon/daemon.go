@@ -128,6 +128,9 @@ func Run(ctx context.Context, opt Options) error {
 	if post != nil {
 		options.Founding = post
 	}
+	if conf.Cluster.Discovery.Any() {
+		options.Discovery = func() health.DiscoveryReading { return discoveryReading(parts.etcd.LastDiscovered()) }
+	}
 	a, err := agent.New(options)
 	if err != nil {
 		return err
