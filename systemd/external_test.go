@@ -95,8 +95,11 @@ func TestAServiceThatOthersRunIsSeenFromItsPorts(t *testing.T) {
 	if st := o.is(Active, ""); st.Since <= 0 {
 		t.Errorf("since when it runs again is not known: %+v", st)
 	}
-	for word, do := range map[string]func(context.Context) error{"stop": o.Stop, "start": o.Start, "restart": o.Restart} {
-		if err := do(t.Context()); !errors.Is(err, ErrNotPermitted) || !strings.Contains(err.Error(), "there is no start") {
+	for word, do := range map[string]func(context.Context) error{
+		"stop": o.Stop, "start": o.Start, "restart": o.Restart,
+	} {
+		err := do(t.Context())
+		if !errors.Is(err, ErrNotPermitted) || !strings.Contains(err.Error(), "there is no start") {
 			t.Errorf("%s: %v", word, err)
 		}
 	}

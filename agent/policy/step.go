@@ -83,7 +83,10 @@ func Steps() []StepInfo {
 		{Kind: StepAddLearner, Locked: true, Calls: member, Doing: "adding this host to the cluster as a learner"},
 		{Kind: StepWriteEnv, Drives: true, Calls: orders, Doing: "writing etcd's environment"},
 		{Kind: StepStartUnit, Drives: true, Calls: orders, Guard: HoldNot, Doing: "starting etcd"},
-		{Kind: StepStopUnit, Drives: true, Calls: orders, Doing: "stopping etcd, which is no member of the cluster any more"},
+		{
+			Kind: StepStopUnit, Drives: true, Calls: orders,
+			Doing: "stopping etcd, which is no member of the cluster any more",
+		},
 		{Kind: StepPromote, Locked: true, Calls: member, Doing: "promoting the learner to voter"},
 		{Kind: StepSetPhase, Locked: true, Calls: quick, Doing: "recording how far the operation is"},
 		{Kind: StepRollBack, Locked: true, Calls: quick, Doing: "giving the join up"},

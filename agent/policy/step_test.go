@@ -19,7 +19,10 @@ func declaredSteps() []StepInfo {
 		{Kind: StepAddLearner, Locked: true, Calls: 3, Doing: "adding this host to the cluster as a learner"},
 		{Kind: StepWriteEnv, Drives: true, Calls: 4, Doing: "writing etcd's environment"},
 		{Kind: StepStartUnit, Drives: true, Calls: 4, Guard: HoldNot, Doing: "starting etcd"},
-		{Kind: StepStopUnit, Drives: true, Calls: 4, Doing: "stopping etcd, which is no member of the cluster any more"},
+		{
+			Kind: StepStopUnit, Drives: true, Calls: 4,
+			Doing: "stopping etcd, which is no member of the cluster any more",
+		},
 		{Kind: StepPromote, Locked: true, Calls: 3, Doing: "promoting the learner to voter"},
 		{Kind: StepSetPhase, Locked: true, Calls: 2, Doing: "recording how far the operation is"},
 		{Kind: StepRollBack, Locked: true, Calls: 2, Doing: "giving the join up"},

@@ -45,9 +45,9 @@ func (k *kubelet) run(ctx context.Context) {
 		}
 		switch {
 		case runs && errors.Is(err, fs.ErrNotExist):
-			err = k.etcd.Terminate()
+			_ = k.etcd.Terminate() // it is tried again
 		case !runs && err == nil:
-			err = k.etcd.Restart(ctx)
+			_ = k.etcd.Restart(ctx) // likewise
 		}
 		select {
 		case <-ctx.Done():
@@ -141,7 +141,9 @@ func (k *kubelet) startPod(ctx context.Context, a authority, ip, initial string)
 		t.Fatal(err)
 	}
 	for _, name := range []string{"server", "peer", "healthcheck-client"} {
-		files, err := a.Issue(o.Name+"-"+name, testbed.CertOptions{IPs: []net.IP{net.ParseIP("127.0.0.1"), net.ParseIP(ip)}})
+		files, err := a.Issue(o.Name+"-"+name, testbed.CertOptions{
+			IPs: []net.IP{net.ParseIP("127.0.0.1"), net.ParseIP(ip)},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +171,9 @@ func (k *kubelet) startPod(ctx context.Context, a authority, ip, initial string)
 	}
 	config, err := health.ClientConfig()
 	if err == nil {
-		k.h.etcd, err = clientv3.New(clientv3.Config{Endpoints: []string{o.ClientURL}, TLS: config, Logger: zap.NewNop()})
+		k.h.etcd, err = clientv3.New(clientv3.Config{
+			Endpoints: []string{o.ClientURL}, TLS: config, Logger: zap.NewNop(),
+		})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +238,9 @@ func TestControlPlanesOfKubeadmAreTakenOverAndTakeTurnsWhileTheirKubeletsRunEtcd
 		return other.maintenance() != control.MaintenanceWaiting || k.runs()
 	})
 	h.over()
-	w.eventually("the agent says that others have to start etcd", func() bool { return h.waitsFor(policy.EtcdExternal) })
+	w.eventually("others have to start etcd, says the agent", func() bool {
+		return h.waitsFor(policy.EtcdExternal)
+	})
 	if k.runs() {
 		t.Fatal("etcd was started, and its manifest is aside")
 	}
