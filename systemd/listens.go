@@ -28,8 +28,8 @@ const (
 )
 
 // listens tells whether anybody on this host listens on one of the addresses. The kernel's list is asked first: a
-// server with TLS would write a line about every connection that comes and goes. An address that is on no list is dialled: a
-// container engine may pass it on. The error says that one neither took a connection nor refused it.
+// server with TLS would write a line about every connection that comes and goes. An address that is on no list is
+// dialled: a container engine may pass it on. The error says that one neither took a connection nor refused it.
 func listens(ctx context.Context, addresses []string) (bool, error) {
 	for _, list := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		f, err := os.Open(list)

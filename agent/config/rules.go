@@ -577,7 +577,8 @@ func warnings(c *Config) []string {
 			"cluster.allowUnsafeVersion is set: membership is managed with etcd versions that have known faults")
 	}
 	if c.Maintenance.AutoReboot && (c.Mode != ModeManage || c.Etcd.Runner == RunnerProcess) {
-		w = append(w, "maintenance.autoReboot does nothing here: it takes mode manage, and etcd as a systemd unit or run by others")
+		w = append(w, "maintenance.autoReboot does nothing here: it takes mode manage, "+
+			"and etcd as a systemd unit or run by others")
 	}
 	if c.Etcd.Runner == RunnerSystemd && within(c.Etcd.EnvironmentFile, c.Paths.State) {
 		w = append(w,

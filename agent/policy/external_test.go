@@ -73,10 +73,14 @@ func TestAHostWhoseEtcdOthersRunHasItsTurn(t *testing.T) {
 	play(t, external(askedView, unreadable), []scene{
 		{"it takes the lock", nil, StepTakeLock, ""},
 		{"also for a reboot", func(v *View) { v.Asked.Work = WorkReboot }, StepTakeLock, ""},
-		{"not while another voter is down", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, QuorumAtRisk},
+		{"not while another voter is down", func(v *View) {
+			v.Cluster.Members[1].Live = false
+		}, StepNone, QuorumAtRisk},
 		{"not for a restart", func(v *View) { v.Asked.Work = WorkRestart }, StepNone, EtcdExternal},
 		{"not for a command", func(v *View) { v.Asked.Work = WorkCommand }, StepNone, EtcdExternal},
-		{"not while nobody knows how its etcd is", func(v *View) { v.Unit.State = UnitUnknown }, StepNone, UnitNotKnown},
+		{"not while nobody knows how its etcd is", func(v *View) {
+			v.Unit.State = UnitUnknown
+		}, StepNone, UnitNotKnown},
 	})
 	play(t, external(turnView, unreadable), []scene{
 		{"it is safe to touch, and runs", nil, StepSetPhase, ""},

@@ -19,7 +19,8 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 	all := []ReasonCode{
 		AtRest, ModeObserve, Paused, StepStuck, ClusterUnreachable, NoQuorum, PermissionDenied, ClusterIDMismatch,
 		HostConflict, TargetMet, HealthUnknown, NotQualified, HealthBad, CommonCause, VersionUnknown,
-		VersionUnsafe, VersionIncompatible, ClockUnknown, ClockSkew, SpaceLow, SpaceNotKnown, UnitUnusable, EtcdExternal,
+		VersionUnsafe, VersionIncompatible, ClockUnknown, ClockSkew, SpaceLow, SpaceNotKnown, UnitUnusable,
+		EtcdExternal,
 		UnitNotKnown, UnitDisabled, UnitBusy, UnitStopped, DataUnusable, DataNotKnown, BackingOff, Ejected,
 		VoterNotLive, Settling, LearnerPresent, EvenVoters, OperationInFlight, LockHeld, NotMyTurn, LearnerBehind,
 		LearnerNotSteady, LearnerNotStarted, LearnerStalled, JoinTooLong, HealthLost, HostRebooted, Orphaned,
