@@ -80,7 +80,8 @@ func externalMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) { v.Self.Drives = v.Unit.State == policy.UnitActive }),
 		},
 		{
-			Name: "an etcd that others have stopped is started at the end", breach: stoppedStarted, scope: othersRun(0, 0),
+			Name: "an etcd that others have stopped is started at the end", breach: stoppedStarted,
+			scope: othersRun(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Over && v.Unit.State == policy.UnitInactive {
 					v.Self.Drives, v.Unit.State = true, policy.UnitFailed
