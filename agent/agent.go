@@ -65,6 +65,8 @@ type Options struct {
 	Snapshots operate.Snapshots
 	// EtcdVersion asks the local binary. It may hang with the disk.
 	EtcdVersion func(ctx context.Context) (string, error)
+	// Discovery gives the last answer to where the members are; nil where nobody is asked.
+	Discovery func() health.DiscoveryReading
 	// Certificates looks until when those are valid that connections to etcd hang on, in files and at these URLs; nil
 	// when nobody can.
 	Certificates func(ctx context.Context, urls []string) health.CertificateReading
@@ -153,6 +155,7 @@ func New(opt Options) (*Agent, error) {
 		Monotonic: opt.Monotonic, Wall: opt.Wall, Logger: opt.Logger,
 	}
 	looks.Certificates, looks.EtcdSettings = opt.Certificates, opt.EtcdSettings
+	looks.Discovery = opt.Discovery
 	if opt.Hooks != nil {
 		looks.Programs = opt.Hooks
 	}

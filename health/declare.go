@@ -127,7 +127,7 @@ func declarations(t Thresholds) []declaration {
 		declareEtcdFsync(),
 		declareEtcdCommit(), declareQuota(), declareAlarm(), declareSizeApart(),
 	}, declareDevices(), declareNetwork(), declareLinks(), []declaration{
-		declareLossy(), declareRetransmissions(),
+		declareLossy(), declareRetransmissions(), declareDiscovery(),
 	}, declarePlugins(t))
 }
 

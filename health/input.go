@@ -29,6 +29,8 @@ type Input struct {
 	Plugins []PluginReading
 	// Links is what the kernel told last of the interfaces that carry etcd's traffic; it may be as old.
 	Links LinkReading
+	// Discovery is the last answer to where the members are.
+	Discovery DiscoveryReading
 	// Network is who reaches whom, as far as the hosts have told.
 	Network NetworkReading
 

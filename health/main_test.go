@@ -41,21 +41,22 @@ const ms = time.Millisecond
 // bench is a judge under test and the machine it looks at. The machine is well unless told otherwise; its clock is a
 // number.
 type bench struct {
-	t       testing.TB
-	j       *Judge
-	limits  Thresholds
-	now     time.Duration
-	next    DiskReading // what the next look finds, samples aside
-	machine MachineReading
-	etcd    localEtcd
-	devices DevicesReading
-	plugins []PluginReading
-	network NetworkReading
-	links   LinkReading
-	pending []Sample
-	member  bool
-	verdict Verdict
-	changes []Change
+	t         testing.TB
+	j         *Judge
+	limits    Thresholds
+	now       time.Duration
+	next      DiskReading // what the next look finds, samples aside
+	machine   MachineReading
+	etcd      localEtcd
+	devices   DevicesReading
+	plugins   []PluginReading
+	network   NetworkReading
+	links     LinkReading
+	discovery DiscoveryReading
+	pending   []Sample
+	member    bool
+	verdict   Verdict
+	changes   []Change
 
 	hardware HardwareReading // what drives and sensors tell
 }
@@ -69,7 +70,7 @@ func newBench(t testing.TB, limits Thresholds) *bench {
 	b := &bench{t: t, j: j, limits: limits, now: time.Hour}
 	b.next = DiskReading{Alive: true, Free: 50 << 30, Total: 100 << 30, Inodes: 1000, InodesFree: 900}
 	b.machine, b.etcd, b.devices, b.hardware = wellMachine(), wellEtcd(), wellDevices(), wellHardware()
-	b.network, b.links = wellNetwork(), wellLinks()
+	b.network, b.links, b.discovery = wellNetwork(), wellLinks(), wellDiscovery()
 	return b
 }
 
@@ -131,10 +132,11 @@ func (b *bench) look() []Change {
 	b.machine.At, b.links.At = b.now, b.now
 	in := Input{
 		Now: b.now, Member: b.member, Disk: b.next, Machine: b.machine, Etcd: b.etcd.EtcdReading, Devices: b.devices,
-		Plugins:  b.plugins,
-		Hardware: b.hardware,
-		Network:  b.network,
-		Links:    b.links,
+		Plugins:   b.plugins,
+		Hardware:  b.hardware,
+		Network:   b.network,
+		Links:     b.links,
+		Discovery: b.discovery,
 	}
 	in.Disk.Samples, b.pending = b.pending, nil
 	v, changes := b.j.Observe(in)

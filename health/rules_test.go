@@ -28,7 +28,7 @@ func TestEveryRuleHoldsFromItsNumberOnAndNotBefore(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(hangEdges(), dataEdges(), runEdges(), latencyEdges(), spaceEdges(), cpuEdges(),
 		machineEdges(), processorEdges(), linkEdges(), etcdEdges(), deviceEdges(), driveEdges(), loggedEdges(),
-		timeEdges(), networkEdges())
+		timeEdges(), networkEdges(), discoveryEdges())
 	j, err := New(DefaultThresholds())
 	if err != nil {
 		t.Fatal(err)

@@ -161,6 +161,7 @@ func TestTheServicesAreHardened(t *testing.T) {
 	for _, unit := range []string{
 		"quorumd.service", "quorumd@.service", "quorumd-errand@.service",
 		"quorumd-helper@.service", "quorumd-smart.service", "quorumd-kernel-log.service", "quorumd-proxy.service",
+		"quorumd-proxy@.service",
 	} {
 		out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--no-pager", "--offline=true",
 			"--threshold=20", "systemd/"+unit).CombinedOutput()
@@ -177,7 +178,7 @@ func TestTheServicesEndBeforeTheyTakeTheHostsMemory(t *testing.T) {
 	t.Parallel()
 	for unit, most := range map[string]string{
 		"quorumd.service": "512M", "quorumd@.service": "512M",
-		"quorumd-errand@.service": "2G", "quorumd-proxy.service": "2G",
+		"quorumd-errand@.service": "2G", "quorumd-proxy.service": "2G", "quorumd-proxy@.service": "2G",
 	} {
 		if text := read(t, "systemd/"+unit); strings.Count(text, "\nMemoryMax="+most+"\n") != 1 {
 			t.Errorf("%s has no MemoryMax=%s", unit, most)
@@ -196,14 +197,16 @@ func TestTheInstanceDiffersFromTheServiceOnlyWhereItMust(t *testing.T) {
 		}
 		return out
 	}
-	one, many := lines("systemd/quorumd.service"), lines("systemd/quorumd@.service")
-	if len(one) != len(many) {
-		t.Fatalf("%d lines and %d", len(one), len(many))
-	}
 	may := regexp.MustCompile(`^(Description|ExecStart|StateDirectory|RuntimeDirectory)=.*%i`)
-	for i := range one {
-		if one[i] != many[i] && !may.MatchString(many[i]) {
-			t.Errorf("%q became %q", one[i], many[i])
+	for _, name := range []string{"quorumd", "quorumd-proxy"} {
+		one, many := lines("systemd/"+name+".service"), lines("systemd/"+name+"@.service")
+		if len(one) != len(many) {
+			t.Fatalf("%s: %d lines and %d", name, len(one), len(many))
+		}
+		for i := range one {
+			if one[i] != many[i] && !may.MatchString(many[i]) {
+				t.Errorf("%s: %q became %q", name, one[i], many[i])
+			}
 		}
 	}
 }

@@ -3,10 +3,11 @@
 
 // Package systemd starts, stops and watches the one service that an agent looks after.
 //
-// There are two implementations with the same methods. Service drives a systemd unit over D-Bus.
-// Process runs a plain child process, for development, containers and hosts without systemd.
+// There are three implementations with the same methods. Service drives a systemd unit over D-Bus.
+// Process runs a plain child process, for development, containers and hosts without systemd. External sees one that
+// others run, such as a kubelet, and has the operator's programs start and stop it, if there are any.
 //
-// What both promise:
+// What all promise:
 //
 //   - Start, Stop and Restart only queue the work and return within a few seconds. How it goes is
 //     seen through Status: State, Job and LastJob. Each may be repeated at any time.
@@ -99,6 +100,8 @@ type Status struct {
 	UnitFileState string
 	// Program is what a start runs first; empty if that is not known, and under Process.
 	Program string
+	// ByPrograms says of External that the operator's programs start and stop it.
+	ByPrograms bool
 }
 
 // NotAtBoot says whether nothing starts the unit after a boot, although it could be enabled.

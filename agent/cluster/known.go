@@ -14,8 +14,9 @@ const mostKnown = 128
 
 // known are the endpoints that were discovered beside those that are configured.
 type known struct {
-	all []string // that an answer ever had, those of the last one first
-	err error    // why there is no answer now
+	all  []string // that an answer ever had, those of the last one first
+	last int      // so many the last answer had
+	err  error    // why there is no answer now
 }
 
 // ErrNotDiscovered is why the endpoints are not known that are to be discovered.
@@ -29,6 +30,7 @@ func (c *Client) Discovered(endpoints []string, err error) {
 	if c.known.err = err; err != nil {
 		return
 	}
+	c.known.last = len(endpoints)
 	all := slices.Clone(endpoints)
 	for _, before := range c.known.all {
 		if !slices.Contains(all, before) {
@@ -36,6 +38,14 @@ func (c *Client) Discovered(endpoints []string, err error) {
 		}
 	}
 	c.known.all = all[:min(len(all), mostKnown)]
+}
+
+// LastDiscovered gives how many endpoints the last answer had that could be used, and why there is none now; asked says
+// that there was one, or should have been.
+func (c *Client) LastDiscovered() (n int, asked bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known.last, c.known.last > 0 || c.known.err != nil, c.known.err
 }
 
 // Known gives where a member may be: what is configured, and what was ever discovered. The error says that the list may

@@ -258,7 +258,8 @@ func TestEveryKeyIsTaken(t *testing.T) {
 		Warnings: []string{
 			"cluster.voters is 9: every write waits for five disks; 5 or 7 voters are faster and hardly less safe",
 			"cluster.allowUnsafeVersion is set: membership is managed with etcd versions that have known faults",
-			"maintenance.autoReboot does nothing here: it takes mode manage, and etcd as a systemd unit",
+			"maintenance.autoReboot does nothing here: it takes mode manage, " +
+				"and etcd as a systemd unit or run by others",
 		},
 	}
 	if diff := cmp.Diff(want, mustParse(t, everyKey)); diff != "" {

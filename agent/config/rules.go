@@ -576,8 +576,9 @@ func warnings(c *Config) []string {
 		w = append(w,
 			"cluster.allowUnsafeVersion is set: membership is managed with etcd versions that have known faults")
 	}
-	if c.Maintenance.AutoReboot && (c.Mode != ModeManage || c.Etcd.Runner != RunnerSystemd) {
-		w = append(w, "maintenance.autoReboot does nothing here: it takes mode manage, and etcd as a systemd unit")
+	if c.Maintenance.AutoReboot && (c.Mode != ModeManage || c.Etcd.Runner == RunnerProcess) {
+		w = append(w, "maintenance.autoReboot does nothing here: it takes mode manage, "+
+			"and etcd as a systemd unit or run by others")
 	}
 	if c.Etcd.Runner == RunnerSystemd && within(c.Etcd.EnvironmentFile, c.Paths.State) {
 		w = append(w,

@@ -183,13 +183,15 @@ type TLS struct {
 
 // Etcd describes the etcd member of this host.
 type Etcd struct {
-	// How etcd is run: as a systemd unit, or as a child process of quorumd (containers, development, demo).
-	Runner Runner `yaml:"runner" default:"systemd" oneOf:"systemd process"`
+	// How etcd is run: as a systemd unit; as a child process of quorumd (containers, development, demo); or by others,
+	// such as a kubelet: external. There quorumd sees from etcd's ports whether it runs, starts and stops it only if
+	// the programs start and stop lie in etcd.d beside the other hooks, and gives out turns.
+	Runner Runner `yaml:"runner" default:"systemd" oneOf:"systemd process external"`
 
 	// The systemd unit that runs etcd.
 	Unit string `yaml:"unit" default:"etcd.service" is:"unit"`
 
-	// The etcd program. The process runner starts it; both runners ask it for its version before a join.
+	// The etcd program. The process runner starts it; all runners ask it for its version before a join.
 	Binary string `yaml:"binary" default:"/usr/bin/etcd" is:"path"`
 
 	// Data directory of etcd. quorumd never deletes it; it is moved aside when a member has to start anew,
@@ -273,8 +275,9 @@ type Runner string
 
 // The runners.
 const (
-	RunnerSystemd Runner = "systemd" // a systemd unit, over D-Bus
-	RunnerProcess Runner = "process" // a child process of quorumd
+	RunnerSystemd  Runner = "systemd"  // a systemd unit, over D-Bus
+	RunnerProcess  Runner = "process"  // a child process of quorumd
+	RunnerExternal Runner = "external" // by others, such as a kubelet
 )
 
 // probeDir is the default of disk.probeDir: beside the directory that holds the WAL, because its file system is what

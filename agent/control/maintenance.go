@@ -57,7 +57,8 @@ type Maintenance struct {
 	Overdue     bool      `json:"overdue"`
 	KeepRunning bool      `json:"keepRunning"`
 	External    bool      `json:"external"`
-	Rollout     string    `json:"rollout,omitempty"` // the ID of the rollout that asked
+	ByOthers    bool      `json:"byOthers,omitempty"` // others run etcd, and stop it once it is safe
+	Rollout     string    `json:"rollout,omitempty"`  // the ID of the rollout that asked
 	State       string    `json:"state"`
 }
 

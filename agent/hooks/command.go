@@ -19,8 +19,8 @@ import (
 // A command is one program of commands.d that is run by its name while this host is down. The name may come from
 // another host. It names one of the programs that lie here, and can say no more.
 
-// commandDir holds the programs of commands.
-const commandDir = "commands.d"
+// namedDirs hold the programs of which one is run by its name.
+func namedDirs() map[string]string { return map[string]string{Command: "commands.d", Etcd: "etcd.d"} }
 
 // BeginWithin is how long after it was asked for a command may begin. After that it does not any more, so that whoever
 // asked for it knows.
@@ -39,13 +39,16 @@ func CheckName(name string) error {
 }
 
 // Find tells why the command of that name could not be run here; nil when it can. The error names the file.
-func (r *Runner) Find(name string) error { return find(r.dir, name) }
+func (r *Runner) Find(name string) error { return r.find(Command, name) }
+
+func (r *Runner) find(when, name string) error {
+	return find(filepath.Join(r.dir, namedDirs()[when]), name)
+}
 
 func find(dir, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
-	dir = filepath.Join(dir, commandDir)
 	path := filepath.Join(dir, name)
 	info, err := os.Lstat(dir)
 	if err == nil {

@@ -20,10 +20,10 @@ import (
 // program writes a program of commands.d, of some lines of shell.
 func (b *bench) program(name, script string) {
 	b.t.Helper()
-	if err := os.MkdirAll(filepath.Join(b.dir, commandDir), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(b.dir, namedDirs()[Command]), 0o755); err != nil {
 		b.t.Fatal(err)
 	}
-	path := filepath.Join(b.dir, commandDir, name)
+	path := filepath.Join(b.dir, namedDirs()[Command], name)
 	if err := os.WriteFile(path, []byte("#!/bin/sh\ncd "+b.dir+"\n"+script+"\n"), 0o755); err != nil {
 		b.t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestWhatIsNoCommandIsNeitherFoundNorRun(t *testing.T) {
 	b.program("open", `echo x >>ran`)
 	b.program("text", `echo x >>ran`)
 	for name, mode := range map[string]os.FileMode{"open": 0o777, "text": 0o644} {
-		if err := os.Chmod(filepath.Join(b.dir, commandDir, name), mode); err != nil {
+		if err := os.Chmod(filepath.Join(b.dir, namedDirs()[Command], name), mode); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,7 +141,7 @@ func TestWhatIsNoCommandIsNeitherFoundNorRun(t *testing.T) {
 			return err == nil && told.State == Failed
 		})
 	}
-	if err := os.Chmod(filepath.Join(b.dir, commandDir), 0o777); err != nil {
+	if err := os.Chmod(filepath.Join(b.dir, namedDirs()[Command]), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.runner.Find("upgrade"); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
@@ -188,7 +188,7 @@ func TestACommandIsNeitherALinkNorAnothersThanRoots(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.program("upgrade", `echo x >>ran`)
-	dir := filepath.Join(b.dir, commandDir)
+	dir := filepath.Join(b.dir, namedDirs()[Command])
 	if err := os.Symlink(filepath.Join(dir, "upgrade"), filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}

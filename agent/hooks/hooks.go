@@ -3,7 +3,7 @@
 
 // Package hooks runs the operator's own programs before this host is taken down and after it is back: those in the
 // directories before.d and after.d, one after the other in the order of their names; and, while it is down, the one of
-// commands.d that was asked for by its name.
+// commands.d that was asked for by its name. Where etcd is run by others, those of etcd.d start and stop it.
 //
 // There are two sides, which may be two users. A Runner is the agent's side: it has somebody note what is to be run and
 // start it, and looks how it goes. Main is the side that runs the programs: under systemd in a unit of its own, as
@@ -33,14 +33,15 @@ const (
 	Before  = "before"  // the host is taken down; it has its turn already
 	After   = "after"   // it is back, before its turn ends
 	Command = "command" // it is down: that one program runs for which it was taken down
+	Etcd    = "etcd"    // etcd is to start or to stop, where the operator's own programs do that
 )
 
 // Run is one line of hooks that is wanted.
 type Run struct {
-	When    string        // Before, After or Command
+	When    string        // Before, After, Command or Etcd
 	ID      string        // differs from that of every other run: what was asked since when, for example
-	Program string        // of Command: the name of the program
-	Until   time.Duration // of Command: it begins by then or never, since boot, with the time asleep
+	Program string        // of Command and Etcd: the name of the program
+	Until   time.Duration // of those: it begins by then or never, since boot, with the time asleep
 
 	// What the programs are told, in QUORUMD_WORK, QUORUMD_REASON and QUORUMD_BY.
 	Work, Reason, By string
@@ -68,11 +69,12 @@ type Result struct {
 // what editors and package managers leave behind are none; any other file must be a program, because one that was
 // forgotten to be made executable would not be missed before the day it matters.
 func list(dir, when, program string) ([]string, error) {
-	if when == Command {
+	if named, ok := namedDirs()[when]; ok {
+		dir = filepath.Join(dir, named)
 		if err := find(dir, program); err != nil {
 			return nil, err
 		}
-		return []string{filepath.Join(dir, commandDir, program)}, nil
+		return []string{filepath.Join(dir, program)}, nil
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, when+".d"))
 	if errors.Is(err, fs.ErrNotExist) {

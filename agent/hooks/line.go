@@ -33,7 +33,7 @@ const (
 
 // Line is the side that runs the programs.
 type Line struct {
-	Dir      string        // holds before.d, after.d and commands.d
+	Dir      string        // holds before.d, after.d, commands.d and etcd.d
 	Wanted   string        // where the agent notes what is to be run
 	Outcomes string        // where this side tells how it goes
 	Host     string        // this host's name, in QUORUMD_HOST
@@ -48,8 +48,8 @@ type Line struct {
 // Run runs what the agent wants to be run now, unless it was run already, and tells how it goes in the directory of
 // the outcomes. The error says that there is nothing to tell about, or that it cannot be told.
 func (l Line) Run(ctx context.Context, when string) error {
-	if when != Before && when != After && when != Command {
-		return fmt.Errorf("cannot run hooks %q: say before, after or command", when)
+	if _, named := namedDirs()[when]; when != Before && when != After && !named {
+		return fmt.Errorf("cannot run hooks %q: say before, after, command or etcd", when)
 	}
 	var w wanted
 	if err := read(wantedPath(l.Wanted, when), &w); err != nil {

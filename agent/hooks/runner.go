@@ -43,7 +43,7 @@ func (r *Runner) Start(ctx context.Context, run Run) error {
 		return err
 	}
 	cannot := "cannot run the hooks of " + run.When + ".d: "
-	if run.When == Command {
+	if _, named := namedDirs()[run.When]; named {
 		cannot = "cannot run the command " + run.Program + ": "
 	}
 	if err := r.launch(ctx, run); err != nil {
@@ -70,12 +70,12 @@ func (r *Runner) waited(id string) time.Duration {
 // State tells how a run goes. A run without programs is Done without having been started, and a command that could not
 // be run is Failed.
 func (r *Runner) State(_ context.Context, run Run) (Result, error) {
-	if run.When == Command {
+	if _, named := namedDirs()[run.When]; named {
 		now, err := r.told(run)
 		if err != nil || now.State != None {
 			return now, err
 		}
-		return couldRun(r.Find(run.Program), run), nil
+		return couldRun(r.find(run.When, run.Program), run), nil
 	}
 	programs, err := list(r.dir, run.When, "")
 	if err != nil {

@@ -110,7 +110,7 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 		Plugins: r.Plugins, Hardware: j.askHardware(ctx),
 		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Machine: j.machine(ctx),
 		Etcd:    j.local(ctx, r),
-		Network: j.network(r),
+		Network: j.network(r), Discovery: j.discovered(r),
 		Devices: j.below(ctx, r.Reading.Device), Links: j.linked(ctx),
 	})
 	j.sayAbsent(changes)
@@ -124,6 +124,18 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 	}
 	j.opt.Probe.SetBurst(!member && verdict.State != health.Failed && verdict.Figures.QualifyNeed > 0)
 	return verdict
+}
+
+// discovered gives the last answer to where the members are, beside how many there are.
+func (j *judge) discovered(r *round.Round) health.DiscoveryReading {
+	if j.opt.Discovery == nil {
+		return health.DiscoveryReading{}
+	}
+	d := j.opt.Discovery()
+	if r.Listed {
+		d.Members = len(r.Membership.Members)
+	}
+	return d
 }
 
 // sayAbsent says which checks have nothing to judge by, those together that have the same reason.

@@ -139,6 +139,8 @@ type Options struct {
 	Local    Local
 	Memory   Memory
 
+	// Discovery gives the last answer to where the members are; nil where nobody is asked.
+	Discovery func() health.DiscoveryReading
 	// Certificates looks at what connections to etcd hang on, in files and at these URLs; EtcdSettings at how the etcd
 	// with that process ID is set. They are nil when nobody can tell; they may hang.
 	Certificates func(ctx context.Context, urls []string) health.CertificateReading

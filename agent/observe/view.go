@@ -80,6 +80,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		Limits: b.limits, Target: policy.Target{Voters: c.Cluster.Voters, Standbys: c.Cluster.Standbys},
 		Self: policy.Self{
 			ID: c.Host.ID, Name: c.Host.Name, PeerURL: c.Etcd.PeerURL, Mode: policy.Mode(c.Mode),
+			Drives: c.Etcd.Runner != config.RunnerExternal || r.UnitErr == nil && r.Unit.ByPrograms,
 			Binary: c.Etcd.Binary, MemberID: r.Noted.Member, ClusterID: r.Noted.Cluster, StandbyID: r.Noted.Standby,
 		},
 		Failed: r.Did.Failed, Stuck: r.Did.Stuck, PromotionPending: r.Did.Promoted.Age(r.At) < c.Timing.LockTTL,

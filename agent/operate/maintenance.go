@@ -32,6 +32,10 @@ func (o *Operator) AskMaintenance(ctx context.Context, req control.MaintenanceRe
 	case req.Work == control.WorkRestart && req.KeepRunning:
 		return control.Maintenance{}, refuse(control.Wrong, control.CodeConflict,
 			cannot+"a restart that keeps etcd running is none", "leave one of the two out")
+	case !policy.MayBeAsked(r.View, policy.Work(req.Work)):
+		return control.Maintenance{}, refuse(control.Conflicts, string(policy.EtcdExternal),
+			cannot+"others run this host's etcd, and quorumd cannot stop it for a "+req.Work,
+			"quorumctl maintenance on gives the turn to whoever runs it; "+policy.EtcdExternal.Info().Remedy)
 	}
 	if asked, _ := o.opt.Files.Asked(); asked == nil && r.Op.Is(policy.KindCycle, o.opt.Config.Host.ID) {
 		return control.Maintenance{}, refuse(control.Conflicts, control.CodeConflict,

@@ -95,7 +95,7 @@ func TestASnapshotThatIsOldOrWasNotSavedIsTold(t *testing.T) {
 			BackupFailed: "on n4: no space left",
 		}},
 	} {
-		got := caution(View{Backup: c.backup}, nil)
+		got := caution(View{Self: Self{Drives: true}, Backup: c.backup}, nil)
 		if len(got) != len(c.want) {
 			t.Errorf("%s: %+v", name, got)
 		}

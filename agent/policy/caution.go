@@ -9,6 +9,7 @@ func cautions() []veto {
 	return []veto{
 		vetoTooOld(),
 		vetoUnitDisabled(),
+		vetoEtcdExternal(),
 		vetoLeaderSlow(),
 		vetoVoterSick(),
 		vetoSurplus(),

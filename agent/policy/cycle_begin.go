@@ -144,7 +144,11 @@ func strangerRuns(v View) (string, bool) {
 func neverStarted(m Member) bool { return m.Learner && m.Name == "" }
 
 func memberUnitUnusable(v View) (string, bool) {
-	if _, listed := v.member(); !listed || v.Asked.KeepRunning {
+	_, listed := v.member()
+	switch {
+	case !listed || v.Asked.KeepRunning:
+		return "", false
+	case v.othersStop() && v.Unit.State != UnitUnknown:
 		return "", false
 	}
 	return unitUnusable(v)

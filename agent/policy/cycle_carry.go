@@ -74,6 +74,7 @@ func takeDown(v View, m Member, listed bool) Decision {
 		return do(Step{Kind: StepEndOp, Outcome: UnitStopped, Why: stoppedText})
 	case v.Asked.Work == WorkRestart:
 		return startMember(v, m)
+	case !v.Self.Drives: // others have stopped it, and start it
 	case v.Asked.Work == WorkReboot: // it starts with the machine, if whoever has stopped it wants that
 	case !v.Asked.Stopped && v.Op.Phase == PhaseBegun:
 		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "it is down already"})
@@ -133,6 +134,9 @@ func bringBack(v View, m Member, listed bool) Decision {
 	case mayRun(v):
 		return wait(CommandRunning, "%s", v.Asked.Command.Text)
 	case !listed || keeps || untouched:
+	case !v.Self.Drives && !unitRuns(v):
+		return othersStart(v)
+	case !v.Self.Drives:
 	case v.Unit.State == UnitDeactivating: // it does not run again yet
 		return wait(Stopping, "etcd is stopping")
 	case v.Unit.State == UnitInactive && stoppedSince(v):

@@ -12,7 +12,10 @@ import (
 // toldBy is what the voter n1 sees of the voter n3, which is dead, beside a spare or standby n4.
 func toldBy(base func() View) View {
 	v := base()
-	v.Self = Self{ID: "n1", Name: "n1", PeerURL: peerPrefix + "n1", Mode: Manage, Etcd: v36(16), MemberID: 1}
+	v.Self = Self{
+		ID: "n1", Name: "n1", PeerURL: peerPrefix + "n1", Mode: Manage, Drives: true, Etcd: v36(16),
+		MemberID: 1,
+	}
 	v.Hosts[0].Own, v.Hosts[2].Own = true, false
 	return v
 }

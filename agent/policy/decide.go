@@ -57,6 +57,8 @@ func held(v View) Decision {
 	switch {
 	case v.Stuck != "":
 		return withhold(d, Reason{StepStuck, v.Stuck})
+	case d.Step.Kind.Info().Drives && !v.Self.Drives:
+		return withhold(d, v.runByOthers())
 	case v.Self.Mode != Manage:
 		return withhold(d, Reason{ModeObserve, "it would be: " + d.Step.String()})
 	case v.Recovery != nil && !v.Recovery.Late: // a person's word, where there is nobody to pause it
@@ -198,6 +200,9 @@ func ownUnit(v View) (Decision, bool) {
 	case UnitFailed:
 		return startAgain(v), true
 	case UnitInactive:
+		if !v.Self.Drives { // nobody knows how it has ended: its member that does not answer is told
+			return Decision{}, false
+		}
 		return stopped(v), true
 	case UnitActivating:
 		return wait(Starting, "etcd is starting"), true

@@ -37,7 +37,10 @@ func TestNoOtherHostTakesAStandbyBack(t *testing.T) {
 	t.Parallel()
 	play(t, func() View {
 		v := forgedView()
-		v.Self = Self{ID: "n1", Name: "n1", PeerURL: peerPrefix + "n1", Mode: Manage, Etcd: v36(16), MemberID: 1}
+		v.Self = Self{
+			ID: "n1", Name: "n1", PeerURL: peerPrefix + "n1", Mode: Manage, Drives: true, Etcd: v36(16),
+			MemberID: 1,
+		}
 		v.Data.MemberID, v.Op.OrphanedFor = 1, time.Hour
 		return v
 	}, []scene{

@@ -9,7 +9,7 @@ func TestAnEtcdIsHeldBackOnlyOnAHostWithoutAMember(t *testing.T) {
 	t.Parallel()
 	spare := func() View {
 		var v View
-		v.Self = Self{ID: "h2", PeerURL: "http://p2", Mode: Manage}
+		v.Self = Self{ID: "h2", PeerURL: "http://p2", Mode: Manage, Drives: true}
 		v.Cluster = Cluster{
 			Reachable: true, Listed: true, Fresh: true, ID: 7,
 			Members: []Member{{ID: 1, PeerURL: "http://p1"}},

@@ -315,7 +315,7 @@ func rollBack(v View) Decision {
 		}
 		return do(Step{Kind: StepRemoveLearner, MemberID: m.ID, Why: v.Op.Reason})
 	}
-	if r, holds := vetoed(v, vetoUnitUnusable); holds && v.Op.Host == v.Self.ID {
+	if r, holds := vetoed(v, vetoUnitUnusable); holds && v.Op.Host == v.Self.ID && (v.Self.Drives || unitRuns(v)) {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if v.Op.Host == v.Self.ID && unitRuns(v) {

@@ -46,6 +46,7 @@ func blanks() []blank {
 	return []blank{
 		{SpaceLow, SpaceNotKnown, func(v View) bool { return !v.Data.FreeKnown }},
 		{UnitUnusable, UnitNotKnown, func(v View) bool { return v.Unit.State == UnitUnknown }},
+		{UnitUnusable, EtcdExternal, func(v View) bool { return !v.Self.Drives }},
 		{DataUnusable, DataNotKnown, func(v View) bool { return v.Data.State == DataUnknown }},
 	}
 }
@@ -376,11 +377,14 @@ func spaceLow(v View) (string, bool) {
 	return "", false
 }
 
+// unitUnusable holds, too, where others run etcd: it is told then under a code of its own.
 func unitUnusable(v View) (string, bool) {
-	switch v.Unit.State {
-	case UnitUnknown:
+	switch {
+	case v.Unit.State == UnitUnknown:
 		return "the state of the unit is not known: " + v.Unit.Detail, true
-	case UnitMissing:
+	case !v.Self.Drives:
+		return v.runByOthers().Text, true
+	case v.Unit.State == UnitMissing:
 		return v.Unit.Detail, true
 	}
 	return "", false

@@ -80,6 +80,7 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 		"from nothing": {cautions(), []own{
 			{VersionUnsafe, true},
 			{UnitDisabled, true},
+			{EtcdExternal, true},
 			{LeaderSlow, true},
 			{VoterSick, false},
 			{VotersSurplus, false},

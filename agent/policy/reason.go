@@ -36,6 +36,7 @@ const (
 	SpaceLow            ReasonCode = "SPACE_LOW"
 	SpaceNotKnown       ReasonCode = "SPACE_UNKNOWN"
 	UnitUnusable        ReasonCode = "UNIT_UNUSABLE"
+	EtcdExternal        ReasonCode = "ETCD_EXTERNAL"
 	UnitNotKnown        ReasonCode = "UNIT_UNKNOWN"
 	UnitDisabled        ReasonCode = "UNIT_DISABLED"
 	UnitBusy            ReasonCode = "UNIT_BUSY"
@@ -197,6 +198,11 @@ func hostReasons() []ReasonInfo {
 			"if it goes on, see whether the file system of etcd.dataDir answers: df, journalctl -u quorumd",
 		},
 		{UnitUnusable, "the etcd unit cannot be used", "check etcd.unit, and that it is installed and not masked"},
+		{
+			EtcdExternal, "others run etcd on this host, and quorumd neither starts nor stops it",
+			"whoever runs it starts and stops it, when this host has its turn (quorumctl maintenance); for quorumd " +
+				"to have it done, lay the programs start and stop in /etc/quorumd/hooks/etcd.d",
+		},
 		{
 			UnitNotKnown, "it is not known how the etcd unit is",
 			"if it goes on, see whether systemd answers quorumd: systemctl status, journalctl -u quorumd",

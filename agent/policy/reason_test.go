@@ -20,6 +20,7 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 		AtRest, ModeObserve, Paused, StepStuck, ClusterUnreachable, NoQuorum, PermissionDenied, ClusterIDMismatch,
 		HostConflict, TargetMet, HealthUnknown, NotQualified, HealthBad, CommonCause, VersionUnknown,
 		VersionUnsafe, VersionIncompatible, ClockUnknown, ClockSkew, SpaceLow, SpaceNotKnown, UnitUnusable,
+		EtcdExternal,
 		UnitNotKnown, UnitDisabled, UnitBusy, UnitStopped, DataUnusable, DataNotKnown, BackingOff, Ejected,
 		VoterNotLive, Settling, LearnerPresent, EvenVoters, OperationInFlight, LockHeld, NotMyTurn, LearnerBehind,
 		LearnerNotSteady, LearnerNotStarted, LearnerStalled, JoinTooLong, HealthLost, HostRebooted, Orphaned,

@@ -73,7 +73,7 @@ func recovery(v View) (Decision, bool) {
 			"that it goes on in its place: stop etcd by hand on the hosts of the one that is to go", r.Old, r.New), true
 	case v.Data.State == DataUnknown:
 		return wait(DataNotKnown, "the data directory has not been looked at: %s", v.Data.Detail), true
-	case v.Unit.State == UnitUnknown || v.Unit.State == UnitMissing:
+	case v.Unit.State == UnitUnknown || v.Unit.State == UnitMissing || !v.Self.Drives:
 		return because(v, vetoUnitUnusable), true
 	case r.Survivor:
 		return surviveAlone(v), true

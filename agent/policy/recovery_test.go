@@ -34,7 +34,7 @@ type site struct {
 
 func (s site) view() View {
 	v := View{
-		Self: Self{ID: "a", Name: "a", PeerURL: "http://a", Mode: Manage}, Target: Target{Voters: 3},
+		Self: Self{ID: "a", Name: "a", PeerURL: "http://a", Mode: Manage, Drives: true}, Target: Target{Voters: 3},
 		Unit:      Unit{State: s.unit, SinceStart: Never, Ran: true},
 		Data:      Data{State: DataMember, ClusterID: s.data, MemberID: 7},
 		CopiedFor: Never,

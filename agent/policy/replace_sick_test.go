@@ -225,7 +225,10 @@ func TestAVoterHasASickOneRemovedThatIsOneTooMany(t *testing.T) {
 			agentGone(0, 1)(v)
 		}, StepNone, QuorumAtRisk},
 		{"nor by itself", func(v *View) {
-			v.Self = Self{ID: "n3", Name: "n3", PeerURL: peerPrefix + "n3", Mode: Manage, Etcd: v36(16), MemberID: 3}
+			v.Self = Self{
+				ID: "n3", Name: "n3", PeerURL: peerPrefix + "n3", Mode: Manage, Drives: true, Etcd: v36(16),
+				MemberID: 3,
+			}
 			v.Data.MemberID = 3
 		}, StepNone, VoterSick},
 	})
@@ -236,7 +239,10 @@ func TestTheReplacementOfASickVoterOfAnAgentThatIsGoneTakesBackALearnerAndNoVote
 	orphan := func(base func() View, phase OpPhase) func() View {
 		return func() View {
 			v := replacing(base, phase)()
-			v.Self = Self{ID: "n1", Name: "n1", PeerURL: peerPrefix + "n1", Mode: Manage, Etcd: v36(16), MemberID: 1}
+			v.Self = Self{
+				ID: "n1", Name: "n1", PeerURL: peerPrefix + "n1", Mode: Manage, Drives: true, Etcd: v36(16),
+				MemberID: 1,
+			}
 			v.Data.MemberID, v.Op.OrphanedFor, v.Op.WrittenFor = 1, time.Hour, time.Hour
 			v.Op.PeerURL, v.Op.MemberID = peerPrefix+"n4", 4
 			return v

@@ -321,7 +321,10 @@ func TestAReplacementThatIsGivenUpEndsWhenNothingCanLandAnyMore(t *testing.T) {
 func orphanOf(phase OpPhase) func() View {
 	return func() View {
 		v := replacing(standbyOfDead, phase)()
-		v.Self = Self{ID: "n1", Name: "n1", PeerURL: peerPrefix + "n1", Mode: Manage, Etcd: v36(16), MemberID: 1}
+		v.Self = Self{
+			ID: "n1", Name: "n1", PeerURL: peerPrefix + "n1", Mode: Manage, Drives: true, Etcd: v36(16),
+			MemberID: 1,
+		}
 		v.Data.MemberID, v.Lock, v.Op.OrphanedFor = 1, Lock{Known: true}, time.Hour
 		v.Hosts[0].Own, v.Hosts[2].Own = true, false
 		return v

@@ -28,7 +28,7 @@ func ready(name string, role Role) Host {
 
 func spareView() View {
 	return View{
-		Self:   Self{ID: "n3", Name: "n3", PeerURL: peerPrefix + "n3", Mode: Manage, Etcd: v36(16)},
+		Self:   Self{ID: "n3", Name: "n3", PeerURL: peerPrefix + "n3", Mode: Manage, Drives: true, Etcd: v36(16)},
 		Target: Target{Voters: 3, Standbys: 1},
 		Limits: Limits{
 			Settle: 6 * time.Second, Cooldown: time.Minute, PromoteStable: time.Minute, SteadyLag: 30 * time.Second,

@@ -14,7 +14,10 @@ import (
 // lostStandby is what voter n1 sees 6 min after the power of the standby n4 is lost, with a spare that stands ready.
 func lostStandby() View {
 	v := spareView()
-	v.Self = Self{ID: "n1", Name: "n1", PeerURL: peerPrefix + "n1", Mode: Manage, Etcd: v36(16), MemberID: 1}
+	v.Self = Self{
+		ID: "n1", Name: "n1", PeerURL: peerPrefix + "n1", Mode: Manage, Drives: true, Etcd: v36(16),
+		MemberID: 1,
+	}
 	v.Unit = Unit{State: UnitActive, EnvReady: true, SinceStart: time.Hour}
 	v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 1, Free: 100 << 30, FreeKnown: true}
 	v.Cluster.Fresh = true

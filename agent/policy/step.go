@@ -54,6 +54,8 @@ type StepInfo struct {
 	Locked bool
 	// Calls bounds the step: its context ends after the time that so many calls may take.
 	Calls int
+	// Drives: it starts or stops this host's etcd, or says how it starts.
+	Drives bool
 	// Guard is what the start guard is to be before it begins; a take-down says it by what it is for.
 	Guard Hold
 	Doing string // for people: "quorumd is …"
@@ -79,9 +81,12 @@ func Steps() []StepInfo {
 		{Kind: StepBeginJoin, Locked: true, Calls: quick, Doing: "recording the join"},
 		{Kind: StepMoveDataAside, Locked: true, Calls: quick, Doing: "moving the old data directory aside"},
 		{Kind: StepAddLearner, Locked: true, Calls: member, Doing: "adding this host to the cluster as a learner"},
-		{Kind: StepWriteEnv, Calls: orders, Doing: "writing etcd's environment"},
-		{Kind: StepStartUnit, Calls: orders, Guard: HoldNot, Doing: "starting etcd"},
-		{Kind: StepStopUnit, Calls: orders, Doing: "stopping etcd, which is no member of the cluster any more"},
+		{Kind: StepWriteEnv, Drives: true, Calls: orders, Doing: "writing etcd's environment"},
+		{Kind: StepStartUnit, Drives: true, Calls: orders, Guard: HoldNot, Doing: "starting etcd"},
+		{
+			Kind: StepStopUnit, Drives: true, Calls: orders,
+			Doing: "stopping etcd, which is no member of the cluster any more",
+		},
 		{Kind: StepPromote, Locked: true, Calls: member, Doing: "promoting the learner to voter"},
 		{Kind: StepSetPhase, Locked: true, Calls: quick, Doing: "recording how far the operation is"},
 		{Kind: StepRollBack, Locked: true, Calls: quick, Doing: "giving the join up"},
@@ -95,8 +100,8 @@ func Steps() []StepInfo {
 		{Kind: StepRunHooks, Locked: true, Calls: order, Doing: "running the hooks"},
 		{Kind: StepMoveLeader, Locked: true, Calls: member, Doing: "moving the leadership"},
 		{Kind: StepGiveWay, Calls: member, Doing: "handing the leadership over"},
-		{Kind: StepRestartUnit, Locked: true, Calls: order, Doing: "restarting etcd"},
-		{Kind: StepTakeDown, Locked: true, Calls: order, Doing: "stopping etcd"},
+		{Kind: StepRestartUnit, Drives: true, Locked: true, Calls: order, Doing: "restarting etcd"},
+		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: order, Doing: "stopping etcd"},
 		{Kind: StepReboot, Locked: true, Calls: quick, Doing: "rebooting the machine"},
 		{Kind: StepRunCommand, Locked: true, Calls: order, Doing: "running the command"},
 		{Kind: StepRecordAgain, Locked: true, Calls: quick, Doing: "recording again that this host is taken down"},
@@ -107,7 +112,7 @@ func Steps() []StepInfo {
 			Doing: "recording that this host takes the place of a voter",
 		},
 		{
-			Kind: StepStopForRecovery, Calls: orders, Guard: HoldBack,
+			Kind: StepStopForRecovery, Drives: true, Calls: orders, Guard: HoldBack,
 			Doing: "stopping etcd, for the recovery",
 		},
 		{Kind: StepCopyData, Calls: quick, Guard: HoldBack, Doing: "beginning to copy the survivor's data"},

@@ -17,6 +17,9 @@ func stopMember(v View, m Member) Decision {
 		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped {
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 		}
+		if d, decided := notSafe(v, m, r); decided {
+			return d
+		}
 		return Decision{Reasons: []Reason{r}}
 	}
 	if v.Op.Phase == PhaseBegun {
@@ -37,6 +40,9 @@ func stopMember(v View, m Member) Decision {
 		if d, decided := handOver(v); decided {
 			return d
 		}
+	}
+	if !v.Self.Drives {
+		return lentOut(v)
 	}
 	if v.Asked.Work == WorkRestart {
 		return do(Step{Kind: StepRestartUnit})

@@ -25,6 +25,7 @@ func vetoClockUnknown() veto        { return veto{ClockUnknown, true, clockUnkno
 func vetoClockSkew() veto           { return veto{ClockSkew, true, clockSkew} }
 func vetoSpaceLow() veto            { return veto{SpaceLow, true, spaceLow} }
 func vetoUnitUnusable() veto        { return veto{UnitUnusable, true, unitUnusable} }
+func vetoEtcdExternal() veto        { return veto{EtcdExternal, true, etcdExternal} }
 func vetoUnitBusy() veto            { return veto{UnitBusy, true, unitBusy} }
 func vetoDataUnusable() veto        { return veto{DataUnusable, true, dataUnusable} }
 func vetoEjected() veto             { return veto{Ejected, true, ejected} }

@@ -77,7 +77,10 @@ type Self struct {
 	Mode     Mode
 	Etcd     Version // of the binary that was asked; zero when unknown
 	Binary   string  // its path
-	Conflict string  // another host that claims our ID, name or peer URL; empty when there is none
+	// Drives tells that this agent may start and stop this host's etcd: itself, or through the operator's hook. Where
+	// it does not, others do, such as a kubelet.
+	Drives   bool
+	Conflict string // another host that claims our ID, name or peer URL; empty when there is none
 	// From its own disk: the member this host was last known to be, the cluster that this was in, and the learner as
 	// which it is a standby; 0 when there is none.
 	MemberID, ClusterID, StandbyID uint64

@@ -20,7 +20,9 @@ func (p *Publisher) Maintenance(r *round.Round, k *local.Request) control.Mainte
 	}
 	out.Until = k.Until()
 	out.Overdue = round.Overdue(out.Until, p.opt.Wall())
-	out.State = string(policy.StateOf(p.viewOf(r, k)))
+	v := p.viewOf(r, k)
+	out.State = string(policy.StateOf(v))
+	out.ByOthers = policy.LentOut(v)
 	return out
 }
 

@@ -96,7 +96,7 @@ func (p *Publisher) remedy(r *round.Round, code policy.ReasonCode) string {
 }
 
 func (p *Publisher) unitName() string {
-	if p.opt.Config.Etcd.Runner == "process" {
+	if p.opt.Config.Etcd.Runner != "systemd" {
 		return "etcd"
 	}
 	return p.opt.Config.Etcd.Unit

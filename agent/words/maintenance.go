@@ -23,6 +23,10 @@ func MaintenanceState(m control.Maintenance) Word {
 		switch {
 		case m.KeepRunning:
 			return Word{"safe to touch: no other host goes down, and etcd runs on", Good}
+		case m.ByOthers && m.Work == control.WorkReboot:
+			return Word{"safe to reboot: no other host goes down, and etcd goes down with the machine", Good}
+		case m.ByOthers:
+			return Word{"safe to touch: no other host goes down, and whoever runs etcd may stop it now", Good}
 		case m.Work == control.WorkReboot && m.External:
 			return Word{"safe to reboot: etcd is stopped", Good}
 		case m.Work == control.WorkReboot:

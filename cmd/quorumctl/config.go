@@ -150,7 +150,7 @@ func (v *verdictOnConfig) lookAsEtcd(ctx context.Context, c config.Config) (conf
 
 // keeper gives the user who shall have the key alone.
 func keeper(c config.Config, user, me string) string {
-	if user == "" && c.Etcd.Runner == config.RunnerSystemd {
+	if user == "" && c.Etcd.Runner != config.RunnerProcess {
 		return reach.DefaultUser
 	}
 	return cmp.Or(user, me)

@@ -250,8 +250,12 @@ func hostOf(c config.Config) diagnose.Host {
 	}
 	slices.Sort(h.Certificates)
 	h.Certificates = slices.DeleteFunc(slices.Compact(h.Certificates), func(path string) bool { return path == "" })
-	if c.Etcd.Runner == config.RunnerSystemd {
+	switch c.Etcd.Runner {
+	case config.RunnerSystemd:
 		h.Unit, h.LogFile = c.Etcd.Unit, ""
+	case config.RunnerExternal: // whoever runs it has its log
+		h.LogFile = ""
+	case config.RunnerProcess:
 	}
 	return h
 }

@@ -53,7 +53,7 @@ type Initial struct {
 
 // Hooks says which of the operator's programs are to run, and what they are told.
 type Hooks struct {
-	When    string        `json:"when"` // before, after or command
+	When    string        `json:"when"` // before, after, command or etcd
 	ID      string        `json:"id"`
 	Program string        `json:"program,omitempty"`
 	Until   time.Duration `json:"until,omitempty"`
@@ -149,12 +149,13 @@ func (i Initial) check() error {
 }
 
 func (h Hooks) check() error {
+	named := h.When == "command" || h.When == "etcd"
 	switch {
-	case h.When != "before" && h.When != "after" && h.When != "command":
-		return fmt.Errorf("%q is no time of hooks: before, after or command", cut(h.When))
+	case h.When != "before" && h.When != "after" && !named:
+		return fmt.Errorf("%q is no time of hooks: before, after, command or etcd", cut(h.When))
 	case len(h.ID) > maxRunID, !runID.MatchString(h.ID):
 		return fmt.Errorf("%q is no name of a run", cut(h.ID))
-	case (h.When == "command") != (h.Program != ""), h.Program != "" && !programName.MatchString(h.Program):
+	case named != (h.Program != ""), h.Program != "" && !programName.MatchString(h.Program):
 		return fmt.Errorf("%q is no name of a command: letters, digits, - and _, at most 64, and a letter or digit "+
 			"first", cut(h.Program))
 	case h.Until < 0:

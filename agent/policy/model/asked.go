@@ -70,6 +70,9 @@ func (m *machine) askEvent(w *world, k kind, i int, arg uint8) bool {
 		if arg == nothing || h.ask != nothing || int(w.asks) >= m.Asks {
 			return false
 		}
+		if m.External && (arg == restart || arg == command) { // it is refused
+			return false
+		}
 		h.ask = arg
 		w.cover(i)
 		w.asks++

@@ -51,6 +51,7 @@ const (
 	evOperatorStarts
 	evOver
 	evReboots
+	evOthersStop // others stop the etcd that they run, as its host is safe to touch
 
 	// What people ask for: a budget of its own.
 	evAsk       // arg: the work, from 1 on
@@ -276,6 +277,8 @@ func (w *world) possible(k kind, i int) bool {
 		return w.rm|w.opRemove == 0
 	case evReboots:
 		return h.ask == external
+	case evOthersStop:
+		return w.lent(i)
 	}
 	return true
 }
@@ -290,6 +293,8 @@ func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 		ok, found = m.timeEvent(w, e.kind, h, e.arg)
 	case e.kind <= evOperatorStarts:
 		ok, found = m.healEvent(w, e.kind, h)
+	case e.kind == evOthersStop:
+		ok, found = m.othersStop(w, h)
 	case e.kind == evAskRemove:
 		ok = m.askRemoval(w, h, e.arg)
 	case e.kind == evRemoveOver:
@@ -495,7 +500,10 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	if r == selfLast && c.step == choices[selfFirst].step && c.target == choices[selfFirst].target {
 		return false, fine // how it ranks decides nothing
 	}
-	if found = w.judgeDecision(h, *c, leads); found == fine && m.view == nil && s.reachable != 0 && !unread &&
+	if found = w.judgeDecision(h, *c, leads); found == fine && m.External {
+		found = w.judgeExternal(h, *c, leads)
+	}
+	if found == fine && m.view == nil && s.reachable != 0 && !unread &&
 		c.ready != w.ready(h) {
 		found = readyDiffers
 	}
@@ -514,7 +522,9 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	if found == fine {
 		found = w.judgeSelf(h, c.self)
 	}
-	w.noteHold(h, c.hold)
+	if !m.External { // there is no unit that a start guard could hold
+		w.noteHold(h, c.hold)
+	}
 	w.noteRequest(h, *c)
 	w.noteRemoval(c.removed)
 	a.noteSelf(c.self)

@@ -113,7 +113,8 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 		}
 	}
 	return policy.View{
-		Self: policy.Self{Name: foundingName(h), Mode: policy.Manage}, Data: policy.Data{State: policy.DataEmpty},
+		Self:      policy.Self{Name: foundingName(h), Mode: policy.Manage, Drives: true},
+		Data:      policy.Data{State: policy.DataEmpty},
 		Unit:      policy.Unit{State: policy.UnitInactive},
 		Bootstrap: policy.Bootstrap{Requested: me.requested, Done: me.done}, Founding: f,
 	}

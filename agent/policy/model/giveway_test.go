@@ -30,7 +30,7 @@ func newRing(states []health.State, leader int) *ring {
 func (r *ring) look() (to int, gives bool) {
 	me := hostName(r.leader)
 	v := policy.View{
-		Self:   policy.Self{ID: me, Name: me, PeerURL: me, Mode: policy.Manage, Etcd: etcdVersion()},
+		Self:   policy.Self{ID: me, Name: me, PeerURL: me, Mode: policy.Manage, Drives: true, Etcd: etcdVersion()},
 		Target: policy.Target{Voters: len(r.states)}, Limits: limits(), IdleFor: ages,
 		Unit:    policy.Unit{State: policy.UnitActive, Since: ages, Ran: true},
 		Data:    policy.Data{State: policy.DataMember, ClusterID: clusterID, MemberID: memberID(r.leader)},

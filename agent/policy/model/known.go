@@ -62,7 +62,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.ClockUnknown: compared, policy.ClockSkew: Explored, policy.SpaceLow: enoughSpace,
 		policy.SpaceNotKnown: enoughSpace,
 		policy.UnitUnusable:  usable, policy.UnitNotKnown: usable, policy.UnitDisabled: usable,
-		policy.UnitBusy: Explored, policy.UnitStopped: Explored,
+		policy.EtcdExternal: Explored, policy.UnitBusy: Explored, policy.UnitStopped: Explored,
 		policy.DataUnusable: readable, policy.DataNotKnown: readable, policy.BackingOff: Explored,
 		policy.Ejected:      Explored,
 		policy.VoterNotLive: Explored,

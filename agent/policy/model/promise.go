@@ -62,6 +62,8 @@ const (
 	startedEarly
 	startedMeanwhile
 	ranMeanwhile
+	drivenForOthers
+	joinsUnstartable
 	notRun
 	liveRemoved
 	removedAtRisk
@@ -163,6 +165,8 @@ func promises() map[breach]promise {
 		startedEarly:      {"P4", "an etcd that was stopped for maintenance runs again before it is over"},
 		startedMeanwhile:  {"P4", "an etcd is started while the command runs that it was stopped for"},
 		ranMeanwhile:      {"P2", "a command is run while the etcd of its host runs"},
+		drivenForOthers:   {"P4", "a step starts or stops an etcd that others run"},
+		joinsUnstartable:  {"P2", "a join is begun on a host whose etcd nobody there can start"},
 		notRun:            {"P8", "a cycle is said to have gone well, and its command has not done its work"},
 		liveRemoved:       {"P2", "a voter that answers is to be removed, and nobody has said that it may be"},
 		removedAtRisk: {

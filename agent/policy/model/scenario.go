@@ -59,7 +59,7 @@ func smallCycles() []Scenario {
 // Cycles are the scopes of hosts that are asked to be taken down, as deep as a minute on two cores allows.
 func Cycles() []Scenario {
 	three := policy.Target{Voters: 3}
-	return append(smallCycles(),
+	return append(append(smallCycles(), externals()...),
 		Scenario{
 			Name: "one host taken down, 2 faults", Hosts: 3, Voters: 3, Target: three, Asks: 1, Faults: AllFaults,
 			Budget: 2, Liveness: true, Long: true,

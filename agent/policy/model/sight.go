@@ -173,7 +173,7 @@ func (s *sight) view(target policy.Target, r rank) policy.View {
 	}
 	me := hostName(int(s.self))
 	v := policy.View{
-		Self:   policy.Self{ID: me, Name: me, PeerURL: me, Mode: policy.Manage, Etcd: etcdVersion()},
+		Self:   policy.Self{ID: me, Name: me, PeerURL: me, Mode: policy.Manage, Drives: true, Etcd: etcdVersion()},
 		Target: target,
 		Limits: limits(),
 		Unit: policy.Unit{

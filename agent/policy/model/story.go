@@ -179,6 +179,7 @@ func eventText() map[kind]string {
 		evWaits:            "the record of the operation stays as it is for long (%s)",
 		evOver:             "a person says that what was asked of %s is over",
 		evReboots:          "%s is rebooted, as was asked",
+		evOthersStop:       "others stop etcd on %s, which is safe to touch",
 		evAgentDies:        "fault: %s's agent dies",
 		evAgentPauses:      "fault: %s's agent is stopped (SIGSTOP)",
 		evEtcdDies:         "fault: etcd on %s dies",

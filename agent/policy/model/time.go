@@ -134,7 +134,11 @@ func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 		if h.down == 0 {
 			return false, fine
 		}
-		return true, w.boots(i)
+		found = w.boots(i)
+		if m.External && found == startedEarly { // whoever runs it has started it
+			found = fine
+		}
+		return true, found
 	case evLinkHeals:
 		return take(&h.cutOff, 1, 0), fine
 	case evMemberHeals:

@@ -28,6 +28,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/forward"
+	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/launch"
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/network"
@@ -80,17 +81,16 @@ func Run(ctx context.Context, opt Options) error {
 		return err
 	}
 	orders := ordersTo(opt)
-	parts, err := open(conf, children(opt.Config, opt.Errands), orders, log)
+	hookRunner, err := openHooks(conf, opt.Config, orders)
+	if err != nil {
+		return err
+	}
+	parts, err := open(conf, children(opt.Config, opt.Errands), orders, hookRunner, log)
 	if err != nil {
 		return err
 	}
 	defer parts.close()
 	parts.recovery.Fetch = fetchCommand(conf, opt.Config)
-
-	hookRunner, err := openHooks(conf, opt.Config, orders)
-	if err != nil {
-		return err
-	}
 
 	metrics, err := etcdmetrics.New(metricsURL(conf.Etcd), parts.etcd.TLS)
 	if err != nil {
@@ -127,6 +127,9 @@ func Run(ctx context.Context, opt Options) error {
 	}
 	if post != nil {
 		options.Founding = post
+	}
+	if conf.Cluster.Discovery.Any() {
+		options.Discovery = func() health.DiscoveryReading { return discoveryReading(parts.etcd.LastDiscovered()) }
 	}
 	a, err := agent.New(options)
 	if err != nil {
@@ -225,7 +228,9 @@ type unit interface {
 	Close() error
 }
 
-func open(conf config.Config, child []string, orders *steward.Client, log *slog.Logger) (p parts, err error) {
+func open(conf config.Config, child []string, orders *steward.Client, hooks *hooks.Runner,
+	log *slog.Logger,
+) (p parts, err error) {
 	defer func() {
 		if err != nil {
 			p.close()
@@ -241,7 +246,7 @@ func open(conf config.Config, child []string, orders *steward.Client, log *slog.
 	if p.blocks, err = disk.NewBlockDevices("/proc", "/sys"); err != nil {
 		return p, err
 	}
-	if p.unit, err = openUnit(conf, orders, log); err != nil {
+	if p.unit, err = openUnit(conf, orders, hooks, log); err != nil {
 		return p, err
 	}
 	if p.etcd, err = cluster.New(clusterOptions(conf, log)); err != nil {
@@ -295,8 +300,11 @@ func (p parts) close() {
 	}
 }
 
-func openUnit(conf config.Config, orders *steward.Client, log *slog.Logger) (unit, error) {
-	if conf.Etcd.Runner == config.RunnerSystemd {
+func openUnit(conf config.Config, orders *steward.Client, hooks *hooks.Runner, log *slog.Logger) (unit, error) {
+	switch conf.Etcd.Runner {
+	case config.RunnerExternal:
+		return openExternal(conf, orders, hooks)
+	case config.RunnerSystemd:
 		o := systemd.Options{Unit: conf.Etcd.Unit, EnvironmentFile: conf.Etcd.EnvironmentFile, Logger: log}
 		if orders != nil {
 			o.Orders = orders

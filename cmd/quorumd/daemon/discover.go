@@ -15,6 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/discovery"
 	"github.com/quorumd/quorumd/agent/plugins"
+	"github.com/quorumd/quorumd/health"
 )
 
 // discover keeps the client told where members may be, if the configuration names a place to look.
@@ -40,4 +41,13 @@ func sourceOf(d config.Discovery, scheme string) discovery.Source {
 	return discovery.Program(func(ctx context.Context) ([]byte, error) {
 		return plugins.Output(ctx, []string{self, plugins.Command}, d.Program, d.Timeout)
 	})
+}
+
+// discoveryReading gives the last answer as package health judges it.
+func discoveryReading(n int, asked bool, err error) health.DiscoveryReading {
+	d := health.DiscoveryReading{Asked: asked, Endpoints: n}
+	if err != nil {
+		d.Failed = err.Error()
+	}
+	return d
 }

@@ -25,10 +25,10 @@ const (
 	rebootProgram = "/usr/bin/needs-restarting"
 )
 
-// ownsMachine tells whether the agent may reboot this machine, and be asked before it goes down: it drives the
-// unit of the machine's own etcd. One that runs etcd as its child is one of many, in a container or on a desk.
+// ownsMachine tells whether the agent may reboot this machine, and be asked before it goes down: it looks after the
+// machine's own etcd. One that runs etcd as its child is one of many, in a container or on a desk.
 func ownsMachine(conf config.Config) bool {
-	return conf.Mode == config.ModeManage && conf.Etcd.Runner == config.RunnerSystemd
+	return conf.Mode == config.ModeManage && conf.Etcd.Runner != config.RunnerProcess
 }
 
 // machine gives the way to reboot this host, or nil.

@@ -89,7 +89,9 @@ func (s steering) do(ctx context.Context, o steward.Order) error {
 	if err != nil {
 		return fmt.Errorf("cannot carry out %q: %w", o.Word, err)
 	}
-	if conf.Etcd.Runner != config.RunnerSystemd {
+	mayDo := conf.Etcd.Runner == config.RunnerSystemd || conf.Etcd.Runner == config.RunnerExternal &&
+		(o.Word == steward.SetEnvironment || o.Word == steward.RunHooks) // others run it; it has no unit
+	if !mayDo {
 		return fmt.Errorf("cannot carry out %q: etcd.runner of %s is not systemd", o.Word, o.Agent)
 	}
 	switch o.Word {

@@ -1,0 +1,157 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// external is a host whose etcd others run.
+func external(base func() View, change ...func(v *View)) func() View {
+	return func() View {
+		v := base()
+		v.Self.Drives = false
+		for _, c := range change {
+			c(&v)
+		}
+		return v
+	}
+}
+
+func unreadable(v *View) { v.Data = Data{Detail: "permission denied"} }
+
+func TestAHostWhoseEtcdOthersRunIsWatchedAndSaysSoOnce(t *testing.T) {
+	t.Parallel()
+	play(t, external(restingVoter, unreadable), []scene{
+		{"it rests", nil, StepNone, AtRest},
+		{"its etcd is down", func(v *View) {
+			v.Unit.State, v.Cluster.Members[0].Live = UnitInactive, false
+		}, StepNone, MemberDown},
+	})
+	play(t, external(slowLeader), []scene{{"a leader that is not well steps aside", nil, StepGiveWay, ""}})
+	spare := external(spareView)()
+	for work, want := range map[Work]bool{
+		WorkMaintenance: true, WorkReboot: true, WorkRestart: false, WorkCommand: false,
+	} {
+		v := external(restingVoter)()
+		if MayBeAsked(v, work) != want || !MayBeAsked(restingVoter(), work) || !MayBeAsked(spare, work) {
+			t.Errorf("whether it may be asked for %s is wrong", work)
+		}
+	}
+	d := Decide(external(restingVoter)())
+	if list := d.Cautions(); len(list) != 1 || list[0].Code != EtcdExternal || EtcdExternal.Info().Remedy == "" {
+		t.Errorf("what is told beside is %v", list)
+	}
+	if list := Decide(restingVoter()).Cautions(); len(list) != 0 {
+		t.Errorf("what is told of one that this agent runs is %v", list)
+	}
+}
+
+func TestAHostWhoseEtcdNobodyHereCanStartJoinsNothing(t *testing.T) {
+	t.Parallel()
+	play(t, external(spareView), []scene{
+		{"it does not begin a join", nil, StepNone, EtcdExternal},
+		{"nor does its quorumd that only observes say that it would", func(v *View) {
+			v.Self.Mode = Observe
+		}, StepNone, EtcdExternal},
+		{"how its etcd is, is not known", func(v *View) { v.Unit.State = UnitUnknown }, StepNone, UnitNotKnown},
+	})
+	play(t, external(joinView), []scene{
+		{"a join that had begun waits", func(v *View) { v.Unit.State = UnitInactive }, StepNone, EtcdExternal},
+		{"and is rolled back to its end where etcd does not run", func(v *View) {
+			v.Op.Phase, v.Unit.State = PhaseRollback, UnitInactive
+			v.Cluster.Members = v.Cluster.Members[:2]
+		}, StepEndOp, ""},
+	})
+}
+
+func TestAHostWhoseEtcdOthersRunHasItsTurn(t *testing.T) {
+	t.Parallel()
+	play(t, external(askedView, unreadable), []scene{
+		{"it takes the lock", nil, StepTakeLock, ""},
+		{"also for a reboot", func(v *View) { v.Asked.Work = WorkReboot }, StepTakeLock, ""},
+		{"not while another voter is down", func(v *View) {
+			v.Cluster.Members[1].Live = false
+		}, StepNone, QuorumAtRisk},
+		{"not for a restart", func(v *View) { v.Asked.Work = WorkRestart }, StepNone, EtcdExternal},
+		{"not for a command", func(v *View) { v.Asked.Work = WorkCommand }, StepNone, EtcdExternal},
+		{"not while nobody knows how its etcd is", func(v *View) {
+			v.Unit.State = UnitUnknown
+		}, StepNone, UnitNotKnown},
+	})
+	play(t, external(turnView, unreadable), []scene{
+		{"it is safe to touch, and runs", nil, StepSetPhase, ""},
+		{"not before it has handed the leadership over", func(v *View) {
+			v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
+		}, StepMoveLeader, ""},
+		{"not before the others have told how they are", func(v *View) { v.Hosts[0].Answered = false }, StepNone,
+			VerdictAwaited},
+		{"somebody has stopped it before", func(v *View) { v.Unit.State = UnitInactive }, StepSetPhase, ""},
+	})
+	play(t, external(downView, unreadable, func(v *View) { v.Asked.Stopped = false }), []scene{
+		{"others have stopped it", nil, StepNone, InMaintenance},
+		{"it runs still", running(nil), StepNone, InMaintenance},
+		{"it runs still, and another voter falls", running(func(v *View) {
+			v.Cluster.Members[1].Live = false
+		}), StepSetPhase, ""},
+		{"it runs still, and was elected", running(func(v *View) {
+			v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
+		}), StepMoveLeader, ""},
+		{"it runs still, and the machine is to reboot", running(func(v *View) {
+			v.Asked.Work = WorkReboot
+		}), StepReboot, ""},
+		{"the work is over, and nobody has started it", func(v *View) { v.Asked.Over = true }, StepNone, EtcdExternal},
+		{"and for long", func(v *View) {
+			v.Asked.Over, v.Op.WrittenFor = true, time.Hour
+		}, StepNone, NotBack},
+		{"the work is over, and it runs again", running(func(v *View) { v.Asked.Over = true }), StepSetPhase, ""},
+	})
+	play(t, external(backView, unreadable), []scene{
+		{"it has served for long enough", nil, StepEndOp, ""},
+		{"it was stopped again", func(v *View) { v.Unit.State = UnitInactive }, StepNone, EtcdExternal},
+	})
+}
+
+// running is a host in its turn whose etcd others have not stopped.
+func running(change func(v *View)) func(v *View) {
+	return func(v *View) {
+		v.Unit.State, v.Cluster.Members[2] = UnitActive, voter(3, "n3")
+		v.Cluster.Members[2].Leader = false
+		if change != nil {
+			change(v)
+		}
+	}
+}
+
+func TestNoStepStartsOrStopsAnEtcdThatOthersRun(t *testing.T) {
+	t.Parallel()
+	bases := map[string]func() View{
+		"spare": spareView, "join": joinView, "resting": restingVoter, "asked": askedView, "turn": turnView,
+		"down": downView, "back": backView, "standby": standbyView,
+	}
+	states := []UnitState{
+		UnitUnknown, UnitMissing, UnitInactive, UnitActivating, UnitActive, UnitDeactivating, UnitFailed,
+	}
+	drives := 0
+	for name, base := range bases {
+		for _, state := range states {
+			for _, data := range []DataState{DataUnknown, DataEmpty, DataRemains, DataMember} {
+				v := base()
+				v.Unit.State, v.Data.State = state, data
+				if Decide(v).Step.Kind.Info().Drives {
+					drives++
+				}
+				v.Self.Drives = false
+				if d := Decide(v); d.Step.Kind.Info().Drives {
+					t.Errorf("%s, %q, %q: %s", name, state, data, d.Step)
+				}
+			}
+		}
+	}
+	if drives < 20 || !slices.ContainsFunc(Steps(), func(s StepInfo) bool { return s.Drives }) {
+		t.Errorf("only %d of these views lead to such a step where the agent runs etcd", drives)
+	}
+}

@@ -1,0 +1,122 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "github.com/quorumd/quorumd/agent/policy"
+
+// Where others run etcd, they start it whenever it is down, unless they work on it: evOperatorStarts. They stop it
+// where its host is safe to touch, by the record of its operation, and look at nothing else.
+
+// lent tells whether others may stop the etcd of a host: it is its turn, and it is said to be safe to touch.
+func (w *world) lent(i int) bool {
+	h := &w.hosts[i]
+	return w.cycles(i) && w.opPhase == phaseDown && h.unit == active && h.down == 0 && h.ask == maintenance
+}
+
+func (m *machine) othersStop(w *world, h int) (ok bool, found breach) {
+	if !m.External {
+		return false, fine
+	}
+	for i := range w.n {
+		if i != h && w.hosts[i].list == voter && !w.runs(i) && w.faults == 0 {
+			found = twoDown
+		}
+	}
+	w.hosts[h].unit = inactive
+	return true, found
+}
+
+// judgeExternal holds a decision against what others do: from when a host is safe to touch, they may stop its etcd.
+func (w *world) judgeExternal(h int, c choice, leads bool) breach {
+	a := &w.hosts[h]
+	runs := a.unit == starting || a.unit == active
+	switch c.step {
+	case startUnit, startAsIs, stopUnit, takeDown, takeDownHeld, restartUnit, writeEnv, writeNewEnv:
+		return drivenForOthers
+	case beginVoter, beginStandby, beginReplace, addLearner:
+		return joinsUnstartable
+	case setDown:
+		if runs && a.ask != keeping {
+			return w.judgeStop(h, leads)
+		}
+	case endCycle, endKeep:
+		if a.list == voter && a.ask != keeping && w.opPhase == phaseDown && !runs {
+			return endedEarly
+		}
+	}
+	return fine
+}
+
+// othersRun is a scope in which one of three voters is asked to be taken down whose etcd others run.
+func othersRun(n int, class Faults) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		asking(3, n, class)(sc)
+		sc.External = true
+	}
+}
+
+// externals are the scopes of hosts whose etcd others run.
+func externals() []Scenario {
+	three := policy.Target{Voters: 3}
+	return []Scenario{
+		{Name: "others run etcd, one host taken down", Hosts: 3, Voters: 3, Target: three, Asks: 1, External: true,
+			Liveness: true},
+		{Name: "others run etcd, one host taken down, a fault", Hosts: 3, Voters: 3, Target: three, Asks: 1,
+			Faults: AllFaults, Budget: 1, External: true, Liveness: true},
+	}
+}
+
+// externalMistakes are mistakes about an etcd that others run.
+func externalMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "a join is begun though nobody can start etcd", breach: joinsUnstartable,
+			scope: func(sc *Scenario) { sc.Hosts, sc.Voters, sc.External = 3, 2, true },
+			rules: seeing(func(v *policy.View) { v.Self.Drives = v.Op == nil }),
+		},
+		{
+			Name: "a stop step is issued on an etcd that others run", breach: drivenForOthers, scope: othersRun(0, 0),
+			rules: seeing(func(v *policy.View) { v.Self.Drives = v.Unit.State == policy.UnitActive }),
+		},
+		{
+			Name: "an etcd that others have stopped is started at the end", breach: stoppedStarted,
+			scope: othersRun(0, 0),
+			rules: seeing(func(v *policy.View) {
+				if v.Asked != nil && v.Asked.Over && v.Unit.State == policy.UnitInactive {
+					v.Self.Drives, v.Unit.State = true, policy.UnitFailed
+				}
+			}),
+		},
+		{
+			Name: "the operation ends though the etcd that others run is not back", breach: endedEarly,
+			scope: othersRun(0, 0),
+			rules: seeing(func(v *policy.View) {
+				if v.Asked == nil || !v.Asked.Over {
+					return
+				}
+				v.Unit.State = policy.UnitActive
+				ownMember(v, func(m *policy.Member) { m.Live, m.LiveFor, m.SteadyFor = true, ages, ages })
+			}),
+		},
+		{
+			Name: "a host is safe to touch before it has handed the leadership over", breach: leaderStopped,
+			scope: othersRun(0, 0),
+			rules: seeing(func(v *policy.View) { eachMember(v, func(m *policy.Member) { m.Leader = false }) }),
+		},
+		{
+			Name: "a host is safe to touch while another voter is down", breach: stopAtRisk,
+			scope: othersRun(1, EtcdCrash),
+			rules: seeing(func(v *policy.View) { eachMember(v, func(m *policy.Member) { m.Live = true }) }),
+		},
+		{
+			Name: "a machine is rebooted while another voter is down", breach: stopAtRisk,
+			scope: othersRun(1, EtcdCrash),
+			rules: seeing(func(v *policy.View) {
+				if v.Op != nil && v.Op.Phase == policy.PhaseDown {
+					eachMember(v, func(m *policy.Member) { m.Live = true })
+				}
+			}),
+		},
+	}
+}

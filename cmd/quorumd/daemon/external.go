@@ -1,0 +1,57 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"net"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/hooks"
+	"github.com/quorumd/quorumd/systemd"
+	"github.com/quorumd/quorumd/systemd/steward"
+)
+
+// settle is how long after its program etcd may take to open or close its ports: a kubelet looks at its manifests every
+// 20 s, and gives a pod 30 s to end.
+const settle = 90 * time.Second
+
+// openExternal sees an etcd that others run.
+func openExternal(conf config.Config, orders *steward.Client, runner *hooks.Runner) (unit, error) {
+	o := systemd.ExternalOptions{
+		Name: "etcd", Addresses: portsOf(conf.Etcd), Programs: etcdPrograms{hooks.EtcdPrograms{Runner: runner}},
+		Settle: settle, EnvironmentFile: conf.Etcd.EnvironmentFile,
+	}
+	if orders != nil {
+		o.Orders = orders
+	}
+	return systemd.NewExternal(o)
+}
+
+// portsOf gives where etcd listens while it runs. Its peers' port is none that a forwarder could hold.
+func portsOf(e config.Etcd) (all []string) {
+	for _, text := range []string{e.ListenPeerURL, e.ListenClientURL} {
+		u, err := url.Parse(text)
+		if err != nil {
+			continue // the configuration was checked
+		}
+		host := u.Hostname()
+		if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+			host = "localhost"
+		}
+		all = append(all, net.JoinHostPort(host, u.Port()))
+	}
+	return slices.Compact(all)
+}
+
+// etcdPrograms are the operator's, as package systemd knows them.
+type etcdPrograms struct{ hooks.EtcdPrograms }
+
+// Last gives what was run last, and how it goes.
+func (p etcdPrograms) Last() (systemd.ProgramRun, error) {
+	last, err := p.EtcdPrograms.Last()
+	return systemd.ProgramRun(last), err
+}

@@ -1,0 +1,282 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// kubelet runs etcd as the static pod of a host: while a manifest lies there. It has kubeadm's flags, paths and
+// certificates, below a directory of its own.
+type kubelet struct {
+	h        *host
+	etcd     *testbed.Member
+	manifest string
+}
+
+// run keeps etcd as the manifest wants it, until the context ends.
+func (k *kubelet) run(ctx context.Context) {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, err := os.Stat(k.manifest)
+		runs := true
+		select {
+		case <-k.etcd.Done():
+			runs = false
+		default:
+		}
+		switch {
+		case runs && errors.Is(err, fs.ErrNotExist):
+			_ = k.etcd.Terminate() // it is tried again
+		case !runs && err == nil:
+			_ = k.etcd.Restart(ctx) // likewise
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// aside moves the manifest aside, and back lays it where the kubelet looks.
+func (k *kubelet) aside() { k.move(k.manifest, k.manifest+".aside") }
+func (k *kubelet) back()  { k.move(k.manifest+".aside", k.manifest) }
+
+func (k *kubelet) move(from, to string) {
+	k.h.w.t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		k.h.w.t.Fatal(err)
+	}
+}
+
+func (k *kubelet) runs() bool {
+	select {
+	case <-k.etcd.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// stackedWorld is three control planes of kubeadm's, each with an etcd that its kubelet runs and an agent beside it.
+func stackedWorld(t *testing.T) (*world, []*kubelet) {
+	t.Helper()
+	a := newAuthority(t)
+	root := func(o *testbed.HostOptions) string { return o.Dir + ".root" }
+	ip := func(i int) string { return fmt.Sprintf("127.0.0.%d", 10+i) }
+	at := func(i int, url string) string { return strings.Replace(https(url), "127.0.0.1", ip(i), 1) }
+	w := newWorld(t, worldOptions{hosts: 3, voters: 3, each: func(i int, h *testbed.HostOptions) {
+		for n, url := range h.Endpoints {
+			if h.Endpoints[n] = https(url); i == 1 { // the list is shared by all
+				h.Endpoints[n] = at(n+1, url)
+			}
+		}
+		h.ClientURL, h.PeerURL = at(i, h.ClientURL), at(i, h.PeerURL)
+		h.ListenClientURL, h.ListenPeerURL = "", ""
+		pki := filepath.Join(root(h), "etc/kubernetes/pki/etcd")
+		agent := a.issue("quorumd-" + h.Name)
+		h.Set["cluster.tls"] = fmt.Sprintf("{ca: %s, cert: %s, key: %s}", agent.CA, agent.Cert, agent.Key)
+		h.Set["etcd.runner"], h.Set["etcd.binary"] = "external", filepath.Join(root(h), "usr/bin/etcd")
+		h.Set["etcd.dataDir"] = filepath.Join(root(h), "var/lib/etcd")
+		h.Set["etcd.metricsURL"] = "http://" + h.Metrics[:strings.LastIndex(h.Metrics, ":")] + ":" + spare(t)
+		h.Set["etcd.environment"] = fmt.Sprintf("{ETCD_CERT_FILE: %[1]s/server.crt, ETCD_KEY_FILE: %[1]s/server.key, "+
+			"ETCD_PEER_CERT_FILE: %[1]s/peer.crt, ETCD_PEER_KEY_FILE: %[1]s/peer.key}", pki)
+	}})
+	var initial []string
+	for _, h := range w.hosts {
+		initial = append(initial, h.Options.Name+"="+h.Options.PeerURL)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var kubelets []*kubelet
+	for i, h := range w.hosts {
+		k := &kubelet{h: h, manifest: filepath.Join(root(&h.Options), "etc/kubernetes/manifests/etcd.yaml")}
+		k.startPod(ctx, a, ip(i+1), strings.Join(initial, ","))
+		kubelets = append(kubelets, k)
+	}
+	done := make(chan struct{})
+	for _, k := range kubelets {
+		go func() { k.run(ctx); done <- struct{}{} }()
+	}
+	t.Cleanup(func() {
+		stop()
+		for _, k := range kubelets {
+			<-done
+			<-k.etcd.Done()
+		}
+	})
+	return w, kubelets
+}
+
+// spare gives a port that nobody listens on.
+func spare(t *testing.T) string { return fmt.Sprint(testbed.FreePorts(t, 1)[0]) }
+
+// startPod lays the certificates and the manifest where kubeadm does, and starts the pod.
+func (k *kubelet) startPod(ctx context.Context, a authority, ip, initial string) {
+	t, o := k.h.w.t, k.h.Options
+	t.Helper()
+	root := o.Dir + ".root"
+	pki, data := filepath.Join(root, "etc/kubernetes/pki/etcd"), filepath.Join(root, "var/lib/etcd")
+	err := errors.Join(os.MkdirAll(pki, 0o755), os.MkdirAll(filepath.Dir(data), 0o755), os.Mkdir(data, 0o700),
+		os.MkdirAll(filepath.Dir(k.manifest), 0o755), os.WriteFile(k.manifest, []byte("kind: Pod\n"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"server", "peer", "healthcheck-client"} {
+		files, err := a.Issue(o.Name+"-"+name, testbed.CertOptions{
+			IPs: []net.IP{net.ParseIP("127.0.0.1"), net.ParseIP(ip)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := func(end string) string { return filepath.Join(pki, name+end) }
+		put(t, testbed.CertFiles{CA: filepath.Join(pki, "ca.crt"), Cert: in(".crt"), Key: in(".key")}, files)
+	}
+	port := o.ClientURL[strings.LastIndex(o.ClientURL, ":"):]
+	k.etcd, err = testbed.StartMember(ctx, testbed.MemberOptions{
+		Binary: k.h.real, Name: o.Name, Dir: root, DataDir: data, ClientURL: o.ClientURL, PeerURL: o.PeerURL,
+		ListenClientURL: "https://127.0.0.1" + port + "," + o.ClientURL, InitialCluster: initial,
+		Extra: []string{
+			"--cert-file=" + pki + "/server.crt", "--key-file=" + pki + "/server.key",
+			"--trusted-ca-file=" + pki + "/ca.crt", "--client-cert-auth=true",
+			"--peer-cert-file=" + pki + "/peer.crt", "--peer-key-file=" + pki + "/peer.key",
+			"--peer-trusted-ca-file=" + pki + "/ca.crt", "--peer-client-cert-auth=true",
+			"--listen-metrics-urls=" + o.Set["etcd.metricsURL"], "--snapshot-count=10000",
+			"--experimental-initial-corrupt-check=true", "--experimental-watch-progress-notify-interval=5s",
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	health := testbed.CertFiles{
+		CA: pki + "/ca.crt", Cert: pki + "/healthcheck-client.crt", Key: pki + "/healthcheck-client.key",
+	}
+	config, err := health.ClientConfig()
+	if err == nil {
+		k.h.etcd, err = clientv3.New(clientv3.Config{
+			Endpoints: []string{o.ClientURL}, TLS: config, Logger: zap.NewNop(),
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := k.h.etcd
+	t.Cleanup(func() { _ = client.Close() }) // its process may be gone
+}
+
+// leads tells whether the host's etcd leads.
+func (h *host) leads() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	s, err := h.etcd.Status(ctx, h.Options.ClientURL)
+	return err == nil && s.Leader == s.Header.MemberId
+}
+
+func TestControlPlanesOfKubeadmAreTakenOverAndTakeTurnsWhileTheirKubeletsRunEtcd(t *testing.T) {
+	t.Parallel()
+	w, kubelets := stackedWorld(t)
+	w.start()
+	w.within(formation, "every agent has adopted its voter", func() bool {
+		for _, h := range w.hosts {
+			if h.role() != control.RoleVoter || !h.waitsFor(policy.AtRest) || !h.names(policy.EtcdExternal) {
+				return false
+			}
+		}
+		return true
+	})
+	leader := 0
+	w.eventually("one leads", func() bool {
+		for i, h := range w.hosts {
+			if h.leads() {
+				leader = i
+				return true
+			}
+		}
+		return false
+	})
+	k, h, other := kubelets[leader], w.hosts[leader], w.hosts[(leader+1)%3]
+
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	_, err := h.Client.AskMaintenance(ctx, control.MaintenanceRequest{Work: control.WorkRestart, Reason: "a test"})
+	if err == nil || !strings.Contains(err.Error(), "others run this host's etcd") {
+		t.Fatalf("a restart that nobody here can do was taken: %v", err)
+	}
+
+	h.ask(control.WorkMaintenance)
+	w.eventually("it is safe to touch, and another leads", func() bool {
+		return h.maintenance() == control.MaintenanceSafe && !h.leads()
+	})
+	if s, _ := h.status(); !k.runs() || !strings.Contains(s.Reasons[0].Text, "may stop it now") {
+		t.Fatalf("etcd runs: %t; %v", k.runs(), s.Reasons)
+	}
+	other.ask(control.WorkMaintenance)
+	k.aside()
+	w.eventually("the agent sees that etcd is down", func() bool {
+		s, ok := h.status()
+		return ok && s.Unit.State == "inactive" && h.waitsFor(policy.InMaintenance)
+	})
+	w.never(quiet, "the next one has its turn", func() bool {
+		return other.maintenance() != control.MaintenanceWaiting || k.runs()
+	})
+	h.over()
+	w.eventually("others have to start etcd, says the agent", func() bool {
+		return h.waitsFor(policy.EtcdExternal)
+	})
+	if k.runs() {
+		t.Fatal("etcd was started, and its manifest is aside")
+	}
+	k.back()
+	w.eventually("it is back", func() bool { return h.ended(policy.Cycled) })
+	w.eventually("the next one has its turn", func() bool { return other.maintenance() == control.MaintenanceSafe })
+	other.over()
+	w.eventually("which ends with an etcd that nobody has stopped", func() bool { return other.ended(policy.Cycled) })
+	if log, _ := os.ReadFile(k.etcd.LogPath()); strings.Contains(string(log), "rejected connection") {
+		t.Error("etcd's log tells of connections that came to nothing")
+	}
+}
+
+func TestTheOperatorsProgramsStopAndStartAnEtcdThatAKubeletRuns(t *testing.T) {
+	t.Parallel()
+	w, kubelets := stackedWorld(t)
+	h, k := w.hosts[1], kubelets[1]
+	dir := filepath.Join(h.Options.Dir, "hooks", "etcd.d")
+	h.Options.Set["maintenance.hooks"] = filepath.Dir(dir)
+	h.Options.Set["etcd.binary"] = h.real
+	err := errors.Join(os.MkdirAll(dir, 0o755), h.WriteConfig(),
+		os.WriteFile(filepath.Join(dir, "stop"), []byte("#!/bin/sh\nmv "+k.manifest+" "+k.manifest+".aside\n"), 0o755),
+		os.WriteFile(filepath.Join(dir, "start"), []byte("#!/bin/sh\nmv "+k.manifest+".aside "+k.manifest+"\n"), 0o755))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	w.within(formation, "the agent rests, and can run etcd", func() bool {
+		return h.role() == control.RoleVoter && h.waitsFor(policy.AtRest) && !h.names(policy.EtcdExternal)
+	})
+	h.ask(control.WorkMaintenance)
+	w.eventually("it is safe to touch, and down", func() bool {
+		return h.maintenance() == control.MaintenanceSafe && !k.runs()
+	})
+	h.over()
+	w.eventually("it is back", func() bool { return k.runs() && h.ended(policy.Cycled) })
+	h.ask(control.WorkRestart)
+	w.eventually("a restart is two programs", func() bool { return k.runs() && h.ended(policy.Cycled) })
+}

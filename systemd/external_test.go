@@ -1,0 +1,202 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package systemd
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// played are programs of which the test says how they go.
+type played struct {
+	missing error
+	last    ProgramRun
+	ran     []string
+}
+
+func (p *played) Ready() error              { return p.missing }
+func (p *played) Last() (ProgramRun, error) { return p.last, nil }
+
+func (p *played) Run(_ context.Context, word string) error {
+	now, err := clock(unix.CLOCK_BOOTTIME)
+	p.ran, p.last = append(p.ran, word), ProgramRun{Word: word, At: now, Running: true}
+	return err
+}
+
+// others is a service that others run: a listener of the test.
+type others struct {
+	t        *testing.T
+	address  string
+	listener net.Listener
+	*External
+	*played
+}
+
+func newOthers(t *testing.T, settle time.Duration) *others {
+	t.Helper()
+	o := &others{t: t, address: "127.0.0.1:0", played: &played{}}
+	o.up()
+	o.address = o.listener.Addr().String()
+	e, err := NewExternal(ExternalOptions{
+		Name: "etcd", Addresses: []string{o.address}, Programs: o.played, Settle: settle,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.External = e
+	t.Cleanup(func() { _ = o.listener.Close() })
+	return o
+}
+
+func (o *others) up() {
+	o.t.Helper()
+	l, err := net.Listen("tcp", o.address)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	o.listener = l
+}
+
+func (o *others) down() {
+	o.t.Helper()
+	if err := o.listener.Close(); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+func (o *others) is(state State, job string) Status {
+	o.t.Helper()
+	st, err := o.Status(o.t.Context())
+	if err != nil || st.State != state || st.Job != job || !st.Installed() {
+		o.t.Fatalf("the service is %+v, %v; want %s, job %q", st, err, state, job)
+	}
+	return st
+}
+
+func TestAServiceThatOthersRunIsSeenFromItsPorts(t *testing.T) {
+	t.Parallel()
+	o := newOthers(t, time.Hour)
+	o.missing = errors.New("there is no start")
+	if st := o.is(Active, ""); st.ByPrograms || st.Since != 0 {
+		t.Errorf("at first it is %+v", st)
+	}
+	o.down()
+	if st := o.is(Inactive, ""); st.Since < 0 {
+		t.Errorf("it is %+v", st)
+	}
+	o.up()
+	if st := o.is(Active, ""); st.Since <= 0 {
+		t.Errorf("since when it runs again is not known: %+v", st)
+	}
+	for word, do := range map[string]func(context.Context) error{
+		"stop": o.Stop, "start": o.Start, "restart": o.Restart,
+	} {
+		err := do(t.Context())
+		if !errors.Is(err, ErrNotPermitted) || !strings.Contains(err.Error(), "there is no start") {
+			t.Errorf("%s: %v", word, err)
+		}
+	}
+	if len(o.ran) > 0 {
+		t.Errorf("programs were run: %v", o.ran)
+	}
+}
+
+func TestProgramsStopAndStartAServiceThatOthersRun(t *testing.T) {
+	t.Parallel()
+	o := newOthers(t, time.Hour)
+	if st := o.is(Active, ""); !st.ByPrograms {
+		t.Error("it is not said that programs run it")
+	}
+	for range 2 { // the second time it is under way
+		if err := o.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.is(Active, "stop")
+	if err := o.Start(t.Context()); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("it was started while it is stopped: %v", err)
+	}
+	o.last.Running = false
+	o.is(Active, "stop") // its program has ended, and the service takes its time
+	o.down()
+	o.is(Inactive, "")
+	if err := o.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.is(Inactive, "start")
+	o.last.Running = false
+	o.up()
+	o.is(Active, "")
+	o.down()
+	o.is(Inactive, "") // somebody has stopped it since
+	if got := strings.Join(o.ran, " "); got != "stop start" {
+		t.Errorf("programs were run: %s", got)
+	}
+}
+
+func TestAProgramThatFailsIsToldAndTriedAgainLater(t *testing.T) {
+	t.Parallel()
+	o := newOthers(t, time.Hour)
+	now, err := clock(unix.CLOCK_BOOTTIME)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.last = ProgramRun{Word: "stop", At: now, Failed: "exit status 1"}
+	o.is(Active, "")
+	if err := o.Stop(t.Context()); err == nil || !strings.Contains(err.Error(), "run again in 10s: exit status 1") {
+		t.Errorf("a stop that has failed just now: %v", err)
+	}
+	o.last.At -= programRetry
+	if err := o.Stop(t.Context()); err != nil || len(o.ran) != 1 {
+		t.Errorf("it is not tried again: %v", err)
+	}
+	o.down()
+	o.last = ProgramRun{Word: "start", At: o.last.At, Failed: "exit status 2"}
+	if st := o.is(Failed, ""); !strings.Contains(st.Result, "exit status 2") {
+		t.Errorf("it is %+v", st)
+	}
+}
+
+func TestAStartAfterWhichNothingListensHasFailed(t *testing.T) {
+	t.Parallel()
+	o := newOthers(t, time.Nanosecond)
+	o.down()
+	if err := o.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.is(Inactive, "start")
+	o.last.Running = false
+	if st := o.is(Failed, ""); !strings.Contains(st.Result, "has not opened its ports") {
+		t.Errorf("it is %+v", st)
+	}
+	o.born = o.last.At + 1 // of an agent that was not there, it may have run meanwhile
+	o.is(Inactive, "")
+}
+
+func TestTheKernelsListTellsWhoListens(t *testing.T) {
+	t.Parallel()
+	const list = `  sl  local_address rem_address   st tx_queue
+   0: 0100007F:094B 00000000:0000 0A 00000000:00000000
+   1: 0200000A:094C 00000000:0000 01 00000000:00000000
+   2: 00000000:094D 00000000:0000 0A 00000000:00000000
+   3: 00000000000000000000000001000000:094E 00000000000000000000000000000000:0000 0A 0
+   4: 0000000000000000FFFF00000100007F:094F 00000000000000000000000000000000:0000 0A 0
+   5: nonsense
+   6: zz:094B : 0A
+`
+	for address, want := range map[string]bool{
+		"127.0.0.1:2379": true, "127.0.0.2:2379": false, "localhost:2379": true, "10.0.0.2:2380": false,
+		"192.0.2.1:2381": true, "[::1]:2382": true, "[::2]:2382": false, "127.0.0.1:2383": true, "no address": false,
+	} {
+		if got := listed(strings.NewReader(list), []string{address}); got != want {
+			t.Errorf("%s: %t", address, got)
+		}
+	}
+}
