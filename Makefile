@@ -116,7 +116,9 @@ NIGHTLY_LAB := TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHol
 	TestADeadFollowersPlaceIsTakenByASpareAndThenALeaders|TestAVoterThatSomebodyReachesIsNeverReplaced|$\
 	TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere|$\
 	TestADeadVoterOfAGigabyteIsReplacedByTheStandbyAsSoonAsOneOfNothing|$\
-	TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands
+	TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands|$\
+	TestANewcomerOnDebian13HasEtcdKnowItsUsersByTheirCertificates|$\
+	TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword
 
 # Of the tests with a slow disk: those that take longest.
 NIGHTLY_FAULTS := TestAFollowerWhoseDiskIsSlowGivesItsPlaceToASpare|$\

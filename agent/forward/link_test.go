@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
 // pair gives both ends of a connection.
@@ -30,32 +32,46 @@ func pair(t *testing.T) (here, there *net.TCPConn) {
 // TestWhoSaysThatItSendsNoMoreAndThenReadsNothingIsNotWaitedForLonger: the other way is full, and no read ends it.
 func TestWhoSaysThatItSendsNoMoreAndThenReadsNothingIsNotWaitedForLonger(t *testing.T) {
 	t.Parallel()
-	var spare chunks
+	loop, err := newLoop()
+	must(t, err)
 	client, clientFar := pair(t)
 	voter, voterFar := pair(t)
-	l := &link{client: client, voter: voter, spare: &spare}
-	var ways, sends sync.WaitGroup
-	ways.Go(func() { l.way(voter, client, bound) })
+	ended := make(chan struct{})
+	k, err := newLink(loop, client, voter, func() { close(ended) })
+	must(t, err)
+	var all sync.WaitGroup
+	all.Go(func() { must(t, loop.run()) })
+	must(t, loop.add(k))
 	must(t, clientFar.CloseWrite())
-	sends.Go(func() {
+	all.Go(func() {
 		for much := make([]byte, 1<<20); ; {
 			if _, err := voterFar.Write(much); err != nil {
 				return
 			}
 		}
 	})
-	ways.Go(func() { l.way(client, voter, 100*time.Millisecond) })
-	ended := make(chan struct{})
-	go func() { ways.Wait(); close(ended) }()
+	full := func() bool {
+		loop.mu.Lock()
+		defer loop.mu.Unlock()
+		if len(k.client.waiting) == 0 || loop.halves[k].IsZero() {
+			return false
+		}
+		if left := time.Until(loop.halves[k]); left > clientHalf || left < clientHalf/2 {
+			t.Errorf("it has %v left, of %v", left, clientHalf)
+		}
+		loop.halves[k] = time.Now()
+		return true
+	}
+	testbed.Eventually(t, bound, "the way to the client to be full", full)
+	loop.overdue()
 	select {
 	case <-ended:
 	case <-time.After(bound):
 		t.Error("it is carried for whom reads nothing")
-		l.close()
 	}
+	loop.close()
 	voterFar.Close()
-	sends.Wait()
-	<-ended
+	all.Wait()
 }
 
 // TestAnIdleVoterIsAskedThreeTimesWithinTheBoundOfSilence: Linux ends a connection with the first question after the
