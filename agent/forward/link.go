@@ -55,19 +55,23 @@ func (k *link) close() { k.loop.drop(k) }
 
 // end is one side of a link.
 type end struct {
-	fd      int
-	link    *link
-	other   *end
-	asked   uint32 // what its loop is told about it
-	waiting []byte // what it has not taken yet
-	said    bool   // that it sends no more
+	fd    int
+	link  *link
+	other *end
+
+	ready   bool         // it may have sent something
+	last    bool         // what it has sent is the last
+	said    bool         // that has been handed on
+	queued  bool         // it has a turn without being told of
+	waiting []byte       // what it has not taken yet
+	held    *[chunk]byte // where that lies
 }
 
 // newLink takes two connections out of Go's hands: it would wake somebody for each of their messages, too.
 func newLink(l *loop, client, voter *net.TCPConn, ended func()) (*link, error) {
 	k := &link{loop: l, ended: ended}
-	k.client = end{link: k, other: &k.voter, asked: unix.EPOLLIN, fd: -1}
-	k.voter = end{link: k, other: &k.client, asked: unix.EPOLLIN, fd: -1}
+	k.client = end{link: k, other: &k.voter, fd: -1}
+	k.voter = end{link: k, other: &k.client, fd: -1}
 	err := errors.Join(k.client.take(client), k.voter.take(voter))
 	if err != nil {
 		_, _ = unix.Close(k.client.fd), unix.Close(k.voter.fd) // what was not taken is no file

@@ -15,9 +15,13 @@ import (
 )
 
 const (
-	chunk = 32 << 10 // bytes that are carried at a time
-	batch = 128      // connections that are served before others may look at a link
+	chunk  = 32 << 10 // bytes that are carried at a time
+	chunks = 8        // that are carried of one connection before others have their turn
+	batch  = 128      // connections that are served before others may look at a link
 )
+
+// told is what the epoll tells of a connection: once, when it has become so.
+const told = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET
 
 // loop carries the bytes of all links in one goroutine. It has an epoll of its own, which tells who has sent something,
 // and that is an ordinary file to Go's poller: a goroutine for each way of each connection would cost a stack each, and
@@ -29,7 +33,9 @@ type loop struct {
 	mu     sync.Mutex
 	ends   map[int32]*end
 	halves map[*link]time.Time // of which one side sends no more, and when the other must have ended
-	buffer []byte              // what is on its way just now
+	buffer *[chunk]byte        // for what is on its way just now
+	spare  []*[chunk]byte      // some that nothing waits in any more
+	more   []*end              // of whom there may be more than they had a turn for
 	events []unix.EpollEvent
 	closed bool
 }
@@ -44,7 +50,7 @@ func newLoop() (*loop, error) {
 	}
 	l := &loop{
 		poll: os.NewFile(uintptr(fd), "epoll"), ends: map[int32]*end{}, halves: map[*link]time.Time{},
-		buffer: make([]byte, chunk), events: make([]unix.EpollEvent, batch),
+		buffer: new([chunk]byte), events: make([]unix.EpollEvent, batch),
 	}
 	if l.raw, err = l.poll.SyscallConn(); err != nil {
 		return nil, errors.Join(err, l.poll.Close())
@@ -78,96 +84,144 @@ func (l *loop) turn(fd int) bool {
 	if err != nil {
 		return errors.Is(err, unix.EINTR)
 	}
+	again := l.more
+	l.more = nil
 	for _, event := range l.events[:n] {
 		if e := l.ends[event.Fd]; e != nil { // else its link has ended in this turn
 			l.serve(e, event.Events)
 		}
 	}
-	return n > 0
+	for _, e := range again {
+		e.queued = false
+		if !e.link.over {
+			l.serve(e, 0)
+		}
+	}
+	return n > 0 || len(again) > 0
 }
 
 // serve does for one side of a link what it is ready for.
-func (l *loop) serve(e *end, ready uint32) {
+func (l *loop) serve(e *end, now uint32) {
+	e.ready = e.ready || now&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP) != 0
+	e.last = e.last || now&(unix.EPOLLRDHUP|unix.EPOLLHUP) != 0
 	var err error
-	switch {
-	case ready&unix.EPOLLOUT != 0 && len(e.waiting) > 0:
+	if now&unix.EPOLLERR != 0 {
+		err = unix.ECONNRESET
+	}
+	if err == nil && len(e.waiting) > 0 && now&unix.EPOLLOUT != 0 {
 		err = l.flush(e)
-	case ready&unix.EPOLLIN != 0 || ready != 0 && e.asked&unix.EPOLLIN != 0: // an error is what is read then
+	}
+	if err == nil {
 		err = l.carry(e)
-	default:
-		err = unix.ECONNRESET // nothing is asked of it, and it is gone
 	}
 	switch {
-	case err == nil || errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
-		if e.said && e.other.said {
-			l.end(e.link)
-		}
-	default:
+	case err != nil:
 		resets(e.link.client.fd)
+		l.end(e.link)
+	case e.said && e.other.said:
 		l.end(e.link)
 	}
 }
 
-// carry hands on what a side has sent. What the other does not take at once waits, and nothing more is read meanwhile.
+// carry hands on what a side has sent, while the other takes it. What that does not take waits, and nothing more is
+// read meanwhile.
 func (l *loop) carry(e *end) error {
-	n, err := unix.Read(e.fd, l.buffer)
-	if err != nil {
-		return err
-	}
-	if n == 0 {
-		return l.half(e)
-	}
 	to := e.other
-	sent, err := unix.Write(to.fd, l.buffer[:n])
-	if err != nil {
-		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
+	for range chunks {
+		if !e.ready || len(to.waiting) > 0 {
+			return nil
+		}
+		n, err := unix.Read(e.fd, l.buffer[:])
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN):
+			e.ready = false
+			return nil
+		case err != nil:
+			return err
+		case n == 0:
+			l.half(e)
+			return nil
+		}
+		// It is told when there is more. Only that it sends no more may have been told already.
+		e.ready = n == chunk || e.last
+		sent, err := send(to.fd, l.buffer[:n])
+		if err != nil {
 			return err
 		}
-		sent = 0
+		if sent < n {
+			to.held, to.waiting = l.buffer, l.buffer[sent:n]
+			l.buffer = l.take()
+		}
 	}
-	if sent == n {
-		return nil
+	if !e.queued {
+		e.queued, l.more = true, append(l.more, e)
 	}
-	to.waiting = append([]byte(nil), l.buffer[sent:n]...)
-	return errors.Join(l.ask(to, to.asked|unix.EPOLLOUT), l.ask(e, e.asked&^unix.EPOLLIN))
+	return nil
 }
 
-// flush hands on what has waited for a side to take it.
+// flush hands on what has waited for a side to take it, and then what more there is.
 func (l *loop) flush(e *end) error {
-	sent, err := unix.Write(e.fd, e.waiting)
+	sent, err := send(e.fd, e.waiting)
 	if err != nil {
 		return err
 	}
 	if e.waiting = e.waiting[sent:]; len(e.waiting) > 0 {
 		return nil
 	}
-	e.waiting = nil
-	return errors.Join(l.ask(e, e.asked&^unix.EPOLLOUT), l.ask(e.other, e.other.asked|unix.EPOLLIN))
+	l.give(e)
+	return l.carry(e.other)
+}
+
+// send sends as much as is taken at once. It is told when the rest may be tried.
+func send(fd int, data []byte) (sent int, err error) {
+	for sent < len(data) {
+		n, err := unix.Write(fd, data[sent:])
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EAGAIN):
+			return sent, nil
+		case err != nil:
+			return sent, err
+		default:
+			sent += n
+		}
+	}
+	return sent, nil
+}
+
+// take gives an empty buffer.
+func (l *loop) take() *[chunk]byte {
+	last := len(l.spare) - 1
+	if last < 0 {
+		return new([chunk]byte)
+	}
+	b := l.spare[last]
+	l.spare = l.spare[:last]
+	return b
+}
+
+// give takes back the buffer in which something waited for a side.
+func (l *loop) give(e *end) {
+	if e.held != nil && len(l.spare) < batch {
+		l.spare = append(l.spare, e.held)
+	}
+	e.held, e.waiting = nil, nil
 }
 
 // half hands on that a side sends no more. What then comes the other way has its bound.
-func (l *loop) half(e *end) error {
-	e.said = true
+func (l *loop) half(e *end) {
+	e.said, e.ready = true, false
 	bound := clientHalf
 	if e == &e.link.voter {
 		bound = voterHalf
 	}
-	if at, ok := l.halves[e.link]; !ok || time.Now().Add(bound).Before(at) {
-		l.halves[e.link] = time.Now().Add(bound)
+	until := time.Now().Add(bound)
+	if at, ok := l.halves[e.link]; !ok || until.Before(at) {
+		l.halves[e.link] = until
 	}
-	if err := unix.Shutdown(e.other.fd, unix.SHUT_WR); err != nil {
-		return err
-	}
-	return l.ask(e, e.asked&^unix.EPOLLIN)
-}
-
-// ask says what is to be told about a side.
-func (l *loop) ask(e *end, events uint32) (err error) {
-	e.asked = events
-	outer := l.raw.Control(func(fd uintptr) {
-		err = unix.EpollCtl(int(fd), unix.EPOLL_CTL_MOD, e.fd, &unix.EpollEvent{Events: events, Fd: int32(e.fd)})
-	})
-	return errors.Join(outer, err)
+	_ = unix.Shutdown(e.other.fd, unix.SHUT_WR) // one that is gone is told of
 }
 
 // add begins to carry between both sides of a link.
@@ -181,7 +235,7 @@ func (l *loop) add(k *link) error {
 		l.ends[int32(e.fd)] = e
 		var err error
 		outer := l.raw.Control(func(fd uintptr) {
-			err = unix.EpollCtl(int(fd), unix.EPOLL_CTL_ADD, e.fd, &unix.EpollEvent{Events: e.asked, Fd: int32(e.fd)})
+			err = unix.EpollCtl(int(fd), unix.EPOLL_CTL_ADD, e.fd, &unix.EpollEvent{Events: told, Fd: int32(e.fd)})
 		})
 		if err = errors.Join(outer, err); err != nil {
 			return err
@@ -206,6 +260,8 @@ func (l *loop) end(k *link) {
 	delete(l.ends, int32(k.client.fd))
 	delete(l.ends, int32(k.voter.fd))
 	delete(l.halves, k)
+	l.give(&k.client)
+	l.give(&k.voter)
 	_, _ = unix.Close(k.client.fd), unix.Close(k.voter.fd) // one that was lost needs no more
 	k.ended()
 }
