@@ -13,8 +13,8 @@
 //     own within Spread, and stays after all when the voter is wanted again by then. A client connects anew.
 //   - An end at once. When no voter takes a connection within the bound, the client's is reset: the port stays this
 //     process's, nobody else can take it, and the client sees an error now instead of a silence.
-//   - Bounded. Connections, the list, each attempt and each half that is left of a connection; one on which nothing moves
-//     has neither a buffer nor a goroutine.
+//   - Bounded. Connections, the list, each attempt and each half that is left of a connection. One on which nothing
+//     moves has neither a buffer nor a goroutine.
 package forward
 
 import (

@@ -4,6 +4,8 @@
 package forward
 
 import (
+	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -40,7 +42,11 @@ func TestWhoSaysThatItSendsNoMoreAndThenReadsNothingIsNotWaitedForLonger(t *test
 	k, err := newLink(loop, client, voter, func() { close(ended) })
 	must(t, err)
 	var all sync.WaitGroup
-	all.Go(func() { must(t, loop.run()) })
+	all.Go(func() {
+		if err := loop.run(); err != nil {
+			t.Error(err)
+		}
+	})
 	must(t, loop.add(k))
 	must(t, clientFar.CloseWrite())
 	all.Go(func() {
@@ -71,6 +77,56 @@ func TestWhoSaysThatItSendsNoMoreAndThenReadsNothingIsNotWaitedForLonger(t *test
 	}
 	loop.close()
 	voterFar.Close()
+	all.Wait()
+}
+
+// TestTheEndThatComesWithTheLastBytesIsHandedOn: both are there before anybody looks, and are told of once.
+func TestTheEndThatComesWithTheLastBytesIsHandedOn(t *testing.T) {
+	t.Parallel()
+	loop, err := newLoop()
+	must(t, err)
+	client, clientFar := pair(t)
+	voter, voterFar := pair(t)
+	k, err := newLink(loop, client, voter, func() {})
+	must(t, err)
+	_, err = clientFar.Write([]byte("the last"))
+	must(t, errors.Join(err, clientFar.CloseWrite(), loop.add(k)))
+	var all sync.WaitGroup
+	all.Go(func() {
+		if err := loop.run(); err != nil {
+			t.Error(err)
+		}
+	})
+	must(t, voterFar.SetReadDeadline(time.Now().Add(bound)))
+	if got, err := io.ReadAll(voterFar); err != nil || string(got) != "the last" {
+		t.Errorf("%q came, and %v", got, err)
+	}
+	loop.close()
+	all.Wait()
+}
+
+// TestWhoSaysLittleHasItsTurnBesideWhoSaysMuch has one connection on which the bytes never end.
+func TestWhoSaysLittleHasItsTurnBesideWhoSaysMuch(t *testing.T) {
+	t.Parallel()
+	a := serve(t, "n1")
+	f := run(t, func(o *Options) { o.Static = []string{a.Addr().String()} })
+	much, _ := f.client(t)
+	little, _ := f.client(t)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for piece := make([]byte, 1<<20); ; {
+			if _, err := much.Write(piece); err != nil {
+				return
+			}
+		}
+	})
+	all.Go(func() { _, _ = io.Copy(io.Discard, much) })
+	for range 100 {
+		if !echoes(little) {
+			t.Fatal("it is not carried")
+		}
+	}
+	much.Close()
 	all.Wait()
 }
 

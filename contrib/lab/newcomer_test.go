@@ -144,7 +144,7 @@ func (f *bareFleet) makesCluster() {
 	t.Helper()
 	commands, began := documented(t, newcomersPage, "n1#"), time.Now()
 	f.makeCluster()
-	t.Logf("three voters with TLS after %s, %d commands on the first host and %d on each other, %d with the certificates",
+	t.Logf("three voters with TLS after %s, %d commands on the first host, %d on each other, %d for the certificates",
 		time.Since(began).Round(time.Second), len(commands)-1+len(f.each)+len(f.once), len(commands)-2+len(f.each),
 		len(documented(t, newcomersPage, "you$")))
 	members := f.shell(f.Hosts[0], commands[5])
