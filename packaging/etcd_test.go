@@ -96,10 +96,15 @@ func setUpWithTLS(t *testing.T, root, kind, install string) {
 		"127.0.0.1 on lo", "/usr/bin/etcd, version 3.6.", "etcd.service, disabled", "written, and checked",
 		"→ systemctl enable etcd", "→ systemctl enable --now quorumd", "→ quorumctl bootstrap --yes")
 	h.expect("ls -l /etc/quorumd/tls", "-rw-r----- 1 root etcd", "-rw-r----- 1 root quorumd")
-	for user, key := range map[string]string{"etcd": "client.key", "quorumd": "server.key"} {
-		if out, err := h.try("setpriv --reuid " + user + " --regid " + user + " --clear-groups cat /etc/quorumd/tls/" +
-			key); err == nil {
-			t.Errorf("user %s reads %s: %.30s", user, key, out)
+	as := func(user string) string { // as its unit has it: no group of anybody else
+		return "setpriv --reuid " + user + " --regid $(id -g " + user + ") --clear-groups "
+	}
+	for user, its := range map[string]string{"etcd": "server.key peer.key", "quorumd": "client.key", "nobody": ""} {
+		for _, key := range []string{"server.key", "peer.key", "client.key"} {
+			_, err := h.try(as(user) + "cat /etc/quorumd/tls/" + key)
+			if mayRead := strings.Contains(its, key); (err == nil) != mayRead {
+				t.Errorf("user %s reads %s: %v, want %v", user, key, err == nil, mayRead)
+			}
 		}
 	}
 	// The disk of a test is nobody's choice: what follows is not about it.
