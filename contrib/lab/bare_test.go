@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -123,18 +124,14 @@ func (f *bareFleet) makeCluster() {
 		}
 		return nil
 	}))
-	f.eventually("the bootstrap is taken", func() bool {
+	f.within(f.limit(), "the bootstrap is taken", func() bool {
 		_, err := f.Hosts[0].Shell(f.t.Context(), commands[4])
 		return err == nil
 	})
 	_, err := f.Hosts[0].Shell(f.t.Context(), script(f.once))
 	f.check(err)
 	f.connect()
-	limit := 2 * bound
-	if f.shipped {
-		limit = 10 * bound
-	}
-	f.within(limit, "all hosts are voters", func() bool { return f.has(len(f.Hosts), 0) })
+	f.within(2*f.limit(), "all hosts are voters", func() bool { return f.has(len(f.Hosts), 0) })
 	for _, h := range f.Hosts {
 		f.shell(h, "quorumctl wait --for voter --timeout 2m")
 	}
@@ -143,6 +140,14 @@ func (f *bareFleet) makeCluster() {
 // carry carries a file from the operator's machine to a host.
 func (f *bareFleet) carry(h *lab.Host, file string) error {
 	return h.Copy(filepath.Join(f.you, file), "/root/"+filepath.Base(file))
+}
+
+// limit is how long something may take that quorumd waits for.
+func (f *bareFleet) limit() time.Duration {
+	if f.shipped {
+		return 5 * bound
+	}
+	return bound
 }
 
 // script is what somebody types who stops at the first mistake.

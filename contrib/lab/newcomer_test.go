@@ -81,10 +81,8 @@ func ofOtherReleases() map[lab.Release]string {
 	}
 }
 
-// TestANewcomerOnDebian13HasEtcdKnowItsUsersByTheirCertificates also tells how long it takes a newcomer.
 func TestANewcomerOnDebian13HasEtcdKnowItsUsersByTheirCertificates(t *testing.T) {
 	f := bareOf(t, lab.Debian13, 3)
-	f.shipped = true
 	f.once = documentedUnder(t, newcomersPage, "### By certificates", "n1#")
 	f.makesCluster()
 	f.isAuthenticated()
@@ -93,10 +91,12 @@ func TestANewcomerOnDebian13HasEtcdKnowItsUsersByTheirCertificates(t *testing.T)
 }
 
 // TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword: polkit there is too old for the package's rules, and nothing of
-// this needs them. Afterwards it is seen that it is the password which counts: the certificate names the same user.
+// this needs them. Afterwards it is seen that it is the password which counts: the certificate names the same user. It
+// also tells how long all takes a newcomer, with the times as shipped.
 func TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword(t *testing.T) {
 	const heading = "### By a password"
 	f := bareOf(t, lab.Debian11, 3)
+	f.shipped = true
 	own := documentedUnder(t, newcomersPage, heading, "you$")
 	passwords := func() {
 		for _, command := range own {
@@ -131,12 +131,12 @@ func TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword(t *testing.T) {
 		}
 		return n
 	}
-	f.eventually("every quorumd says that its password is not taken", func() bool { return denied() == 3 })
+	f.within(f.limit(), "every quorumd says that its password is not taken", func() bool { return denied() == 3 })
 	f.check(f.Each(func(h *lab.Host) error {
 		_, err := h.Shell(t.Context(), script(all[:1]))
 		return err
 	}))
-	f.eventually("every quorumd is let in with the new one", func() bool { return denied() == 0 })
+	f.within(f.limit(), "every quorumd is let in with the new one", func() bool { return denied() == 0 })
 	f.isAuthenticated()
 }
 
@@ -179,7 +179,7 @@ func (f *bareFleet) losesAllPower() {
 	}))
 	health := strings.Replace(documented(f.t, newcomersPage, "n1#")[5], "member list",
 		"endpoint health --cluster 2>&1", 1)
-	f.eventually("all are back with TLS", func() bool {
+	f.within(f.limit(), "all are back with TLS", func() bool {
 		said, err := f.Hosts[0].Shell(f.t.Context(), health)
 		return err == nil && strings.Count(said, " is healthy") == 3
 	})
@@ -197,8 +197,8 @@ func (f *bareFleet) isAuthenticated() {
 		f.t.Errorf("whose certificate names no user of etcd is told: %s", said)
 	}
 	leader := f.leader()
-	f.eventually(leader.Name+" has had its turn", func() bool {
-		_, err := leader.Shell(f.t.Context(), "quorumctl cycle --reason authentication --wait=1m")
+	f.within(f.limit(), leader.Name+" has had its turn", func() bool {
+		_, err := leader.Shell(f.t.Context(), "quorumctl cycle --reason authentication --wait=5m")
 		return err == nil
 	})
 }
