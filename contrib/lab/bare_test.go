@@ -31,8 +31,8 @@ type bareFleet struct {
 	you  string   // the directory in which the operator types
 	each []string // what is typed on each host beside what the page for newcomers says, before quorumd starts
 	once []string // and on the first, when its etcd runs
-	// shipped has quorumd wait as long as it does where nothing is set. How fast the disk is does not count even so: all
-	// hosts share one.
+	// shipped has quorumd wait as long as it does where nothing is set. How fast the disk is does not count even so:
+	// all hosts share one.
 	shipped bool
 }
 
