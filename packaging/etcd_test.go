@@ -68,33 +68,43 @@ func TestThePackagedEtcdRunsUnderSystemdOnlyWhenItIsToldTo(t *testing.T) {
 	}
 }
 
-// TestAHostWithTheEtcdPackageIsSetUpWithTLSInFiveCommands has one host of each release take the newcomer's path.
+// TestAHostWithTheEtcdPackageIsSetUpWithTLSInFiveCommands has one host of each release take the newcomer's path, and
+// one with rpm: a Debian on which rpm lays the files and runs the scriptlets, without what the packages depend on.
 func TestAHostWithTheEtcdPackageIsSetUpWithTLSInFiveCommands(t *testing.T) {
 	t.Parallel()
-	for _, root := range []string{bookworm, trixie} {
-		t.Run(root, func(t *testing.T) {
+	for name, c := range map[string]struct{ root, kind, install string }{
+		"Debian 12": {bookworm, "amd64.deb", "dpkg -i"},
+		"Debian 13": {trixie, "amd64.deb", "dpkg -i"},
+		"rpm":       {bookworm, "x86_64.rpm", "rpm -i --nodeps"},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			setUpWithTLS(t, root)
+			setUpWithTLS(t, c.root, c.kind, c.install)
 		})
 	}
 }
 
-func setUpWithTLS(t *testing.T, root string) {
+func setUpWithTLS(t *testing.T, root, kind, install string) {
 	t.Helper()
-	etcd, quorumd := built(t, "own", "amd64.deb"), built(t, "first", "amd64.deb")
-	h := bootDebian(t, root, etcd, quorumd)
-	h.run("mkdir -p /operator && dpkg -x /pk/" + filepath.Base(quorumd) + " /operator/x") // a machine of the operator's
+	etcd, quorumd, own := built(t, "own", kind), built(t, "first", kind), built(t, "first", "amd64.deb")
+	h := bootDebian(t, root, etcd, quorumd, own)
+	h.run("mkdir -p /operator && dpkg -x /pk/" + filepath.Base(own) + " /operator/x") // a machine of the operator's
 	h.run("cd /operator && x/usr/bin/quorumctl pki init && x/usr/bin/quorumctl pki host n1 127.0.0.1")
 
-	h.run("dpkg -i /pk/" + filepath.Base(etcd) + " /pk/" + filepath.Base(quorumd))
+	h.run(install + " /pk/" + filepath.Base(etcd) + " /pk/" + filepath.Base(quorumd))
 	h.expect("quorumctl init --name n1 --hosts n1=127.0.0.1 --tls /operator/quorumd-pki/n1.tar --mode manage",
 		"127.0.0.1 on lo", "/usr/bin/etcd, version 3.6.", "etcd.service, disabled", "written, and checked",
 		"→ systemctl enable etcd", "→ systemctl enable --now quorumd", "→ quorumctl bootstrap --yes")
 	h.expect("ls -l /etc/quorumd/tls", "-rw-r----- 1 root etcd", "-rw-r----- 1 root quorumd")
-	for user, key := range map[string]string{"etcd": "client.key", "quorumd": "server.key"} {
-		if out, err := h.try("setpriv --reuid " + user + " --regid " + user + " --clear-groups cat /etc/quorumd/tls/" +
-			key); err == nil {
-			t.Errorf("user %s reads %s: %.30s", user, key, out)
+	as := func(user string) string { // as its unit has it: no group of anybody else
+		return "setpriv --reuid " + user + " --regid $(id -g " + user + ") --clear-groups "
+	}
+	for user, its := range map[string]string{"etcd": "server.key peer.key", "quorumd": "client.key", "nobody": ""} {
+		for _, key := range []string{"server.key", "peer.key", "client.key"} {
+			_, err := h.try(as(user) + "cat /etc/quorumd/tls/" + key)
+			if mayRead := strings.Contains(its, key); (err == nil) != mayRead {
+				t.Errorf("user %s reads %s: %v, want %v", user, key, err == nil, mayRead)
+			}
 		}
 	}
 	// The disk of a test is nobody's choice: what follows is not about it.
@@ -139,12 +149,23 @@ func setUpWithTLS(t *testing.T, root string) {
 func TestTheEtcdPackageTakesThePlaceOfTheDistributionsAndLeavesItsData(t *testing.T) {
 	t.Parallel()
 	own := built(t, "own", "amd64.deb")
-	h := bootHost(t, etcdPackage(t), own)
+	h := bootHost(t, etcdPackage(t), own, built(t, "first", "amd64.deb"))
 	h.run("dpkg -i /pk/etcd-server_*.deb")
 	h.waitUntil(30*time.Second, "etcd has data", func() bool {
 		_, err := h.try("ls /var/lib/etcd/default/member")
 		return err == nil
 	})
+	quorumd := built(t, "first", "amd64.deb")
+	h.run("dpkg -i /pk/" + filepath.Base(quorumd))
+	h.expect("quorumctl init --name n1 --hosts n1=127.0.0.1 --dry-run",
+		"is older than membership can be managed with safely", "install the package quorumd-etcd")
+	h.configure(strings.ReplaceAll(config("manage"), "  allowUnsafeVersion: true\n", ""))
+	h.run("systemctl start quorumd")
+	h.waitUntil(30*time.Second, "quorumd names the package", func() bool {
+		said, _ := h.try("quorumctl explain")
+		return strings.Contains(said, "VERSION_UNSAFE") && strings.Contains(said, "package quorumd-etcd")
+	})
+	h.run("systemctl stop quorumd")
 	h.expect("dpkg -i /pk/"+filepath.Base(own), "will remove etcd-server in favour of quorumd-etcd")
 	if state := h.property("etcd", "ActiveState"); state != "inactive" {
 		t.Errorf("etcd is %s, where nobody has started it", state)

@@ -13,8 +13,8 @@
 //     own within Spread, and stays after all when the voter is wanted again by then. A client connects anew.
 //   - An end at once. When no voter takes a connection within the bound, the client's is reset: the port stays this
 //     process's, nobody else can take it, and the client sees an error now instead of a silence.
-//   - Bounded. Connections, the list, each attempt and each half that is left of a connection; no memory is held for a
-//     connection on which nothing moves but that of its two waits.
+//   - Bounded. Connections, the list, each attempt and each half that is left of a connection. One on which nothing
+//     moves has neither a buffer nor a goroutine.
 package forward
 
 import (
@@ -61,7 +61,7 @@ type Forwarder struct {
 	opt      Options
 	log      *slog.Logger
 	table    *table
-	spare    chunks
+	loop     *loop
 	list     *follower
 	agedTold bool // it was told that the list is old
 	listener net.Listener
@@ -103,17 +103,31 @@ func (f *Forwarder) Addr() net.Addr { return f.listener.Addr() }
 
 // Serve forwards until the context ends; then all connections are closed.
 func (f *Forwarder) Serve(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	asked := ctx
+	ctx, cancel := context.WithCancelCause(ctx)
 	defer f.links.Wait()
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = f.listener.Close() })
-	defer stop()
+	defer cancel(nil)
+	var err error
+	if f.loop, err = newLoop(); err != nil {
+		return errors.Join(err, f.listener.Close())
+	}
+	context.AfterFunc(ctx, func() {
+		_ = f.listener.Close()
+		f.loop.close()
+	})
+	f.links.Go(func() {
+		if err := f.loop.run(); err != nil {
+			cancel(fmt.Errorf("cannot carry any more: %w", err))
+		}
+	})
 	go f.followAll(ctx)
 	for {
 		conn, err := f.listener.Accept()
 		switch {
-		case ctx.Err() != nil:
+		case asked.Err() != nil:
 			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("cannot listen for clients any more: %w", err)
 		case err != nil: // the machine lacks something; the client waits in the queue of the listener
@@ -138,6 +152,13 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 // what the search has needed of memory is given back.
 func (f *Forwarder) forward(ctx context.Context, client *net.TCPConn) {
 	place, voter, err := f.connect(ctx)
+	var l *link
+	if err == nil {
+		l, err = newLink(f.loop, client, voter, func() {
+			f.table.remove(place, l)
+			f.table.leave()
+		})
+	}
 	if err != nil {
 		f.table.leave()
 		reset(client)
@@ -148,14 +169,10 @@ func (f *Forwarder) forward(ctx context.Context, client *net.TCPConn) {
 		})
 		return
 	}
-	l := &link{client: client, voter: voter, spare: &f.spare}
 	f.table.add(place, l)
-	stop := context.AfterFunc(ctx, l.close)
-	l.carry(&f.links, func() {
-		stop()
-		f.table.remove(place, l)
-		f.table.leave()
-	})
+	if err := f.loop.add(l); err != nil {
+		l.close()
+	}
 }
 
 // connect asks one voter after the other to take a connection.
@@ -196,6 +213,7 @@ func (f *Forwarder) followAll(ctx context.Context) {
 			return
 		case <-moves.C:
 			f.table.move()
+			f.loop.overdue()
 		case <-follows.C:
 			f.follow()
 			if f.opt.Changed != nil {

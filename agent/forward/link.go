@@ -4,9 +4,9 @@
 package forward
 
 import (
+	"errors"
+	"fmt"
 	"net"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -14,7 +14,6 @@ import (
 )
 
 const (
-	chunk = 32 << 10 // bytes that are carried at a time
 	// clientHalf is how long a client that has said that it sends no more may still be answered, and voterHalf how long
 	// one may take to read the end of what it was sent by a voter that is gone.
 	clientHalf = time.Minute
@@ -43,100 +42,65 @@ func boundSilence(_, _ string, conn syscall.RawConn) (err error) {
 	return err
 }
 
-// link is a client's connection, and that to the voter which it goes to.
+// link is a client's connection, and that to the voter which it goes to. A loop carries between them.
 type link struct {
-	client, voter *net.TCPConn
-	spare         *chunks
+	client, voter end
+	loop          *loop
+	ended         func() // is called once, when both are closed
+	over          bool
 }
 
-// close ends both, and what carries between them.
-func (l *link) close() {
-	_, _ = l.client.Close(), l.voter.Close() // what is closed already stays so
+// close ends both sides, if they have not ended.
+func (k *link) close() { k.loop.drop(k) }
+
+// end is one side of a link.
+type end struct {
+	fd    int
+	link  *link
+	other *end
+
+	ready   bool         // it may have sent something
+	last    bool         // what it has sent is the last
+	said    bool         // that has been handed on
+	queued  bool         // it has a turn without being told of
+	waiting []byte       // what it has not taken yet
+	held    *[chunk]byte // where that lies
 }
 
-// carry begins to carry bytes both ways. When both ways have ended, both connections are closed, and ended is called.
-func (l *link) carry(all *sync.WaitGroup, ended func()) {
-	var over atomic.Int32
-	begin := func(from, to *net.TCPConn, half time.Duration) {
-		all.Go(func() {
-			l.way(from, to, half)
-			if over.Add(1) == 2 {
-				l.close()
-				ended()
-			}
-		})
-	}
-	begin(l.voter, l.client, voterHalf)
-	begin(l.client, l.voter, clientHalf)
-}
-
-// way carries what from sends to the other. An orderly end is handed on, and what then comes the other way has its
-// bound; anything else ends both at once, for the client to see.
-func (l *link) way(from, to *net.TCPConn, half time.Duration) {
-	if err := l.spare.carry(from, to); err != nil {
-		_ = l.client.SetLinger(0) // it may be closed already
-		l.close()
-		return
-	}
-	_ = to.CloseWrite() // one that is closed already needs no word
-	until := time.Now().Add(half)
-	_, _ = to.SetReadDeadline(until), from.SetWriteDeadline(until) // from may read nothing any more, too
-}
-
-// chunks are the buffers of what is on its way: there are as many as there are connections with bytes under way, and
-// not as there are connections.
-type chunks struct{ pool sync.Pool }
-
-func (c *chunks) get() *[chunk]byte {
-	if b, ok := c.pool.Get().(*[chunk]byte); ok {
-		return b
-	}
-	return new([chunk]byte)
-}
-
-// carry copies until from says that it sends no more. A buffer is only held while there is something in it.
-func (c *chunks) carry(from, to *net.TCPConn) error {
-	raw, err := from.SyscallConn()
+// newLink takes two connections out of Go's hands: it would wake somebody for each of their messages, too.
+func newLink(l *loop, client, voter *net.TCPConn, ended func()) (*link, error) {
+	k := &link{loop: l, ended: ended}
+	k.client = end{link: k, other: &k.voter, fd: -1}
+	k.voter = end{link: k, other: &k.client, fd: -1}
+	err := errors.Join(k.client.take(client), k.voter.take(voter))
 	if err != nil {
-		return err
+		_, _ = unix.Close(k.client.fd), unix.Close(k.voter.fd) // what was not taken is no file
+		return nil, fmt.Errorf("cannot take over a connection: %w", err)
 	}
-	var buffer *[chunk]byte
-	var n int
-	var failed error
-	read := func(fd uintptr) bool {
-		buffer = c.get()
-		for {
-			n, failed = unix.Read(int(fd), buffer[:])
-			if failed != unix.EINTR {
-				break
-			}
-		}
-		if failed != nil {
-			c.pool.Put(buffer)
-			buffer, n = nil, 0
-		}
-		return failed != unix.EAGAIN
+	return k, nil
+}
+
+// take takes a connection, which is closed for Go.
+func (e *end) take(c *net.TCPConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return errors.Join(err, c.Close())
 	}
-	for {
-		if err := raw.Read(read); err != nil {
-			return err
+	outer := raw.Control(func(fd uintptr) {
+		var own int
+		if own, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0); err == nil {
+			e.fd = own
 		}
-		if failed != nil {
-			return failed
-		}
-		if n == 0 {
-			c.pool.Put(buffer)
-			return nil
-		}
-		_, err := to.Write(buffer[:n])
-		c.pool.Put(buffer)
-		if err != nil {
-			return err
-		}
-	}
+	})
+	return errors.Join(outer, err, c.Close())
 }
 
 // reset ends a connection so that the other side sees an error and no orderly end.
 func reset(c *net.TCPConn) {
 	_, _ = c.SetLinger(0), c.Close() // one that is gone already needs none
+}
+
+// resets has a connection end so when it is closed.
+func resets(fd int) {
+	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // as above
 }

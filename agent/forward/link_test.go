@@ -4,6 +4,8 @@
 package forward
 
 import (
+	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -11,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
 // pair gives both ends of a connection.
@@ -30,32 +34,100 @@ func pair(t *testing.T) (here, there *net.TCPConn) {
 // TestWhoSaysThatItSendsNoMoreAndThenReadsNothingIsNotWaitedForLonger: the other way is full, and no read ends it.
 func TestWhoSaysThatItSendsNoMoreAndThenReadsNothingIsNotWaitedForLonger(t *testing.T) {
 	t.Parallel()
-	var spare chunks
+	loop, err := newLoop()
+	must(t, err)
 	client, clientFar := pair(t)
 	voter, voterFar := pair(t)
-	l := &link{client: client, voter: voter, spare: &spare}
-	var ways, sends sync.WaitGroup
-	ways.Go(func() { l.way(voter, client, bound) })
+	ended := make(chan struct{})
+	k, err := newLink(loop, client, voter, func() { close(ended) })
+	must(t, err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		if err := loop.run(); err != nil {
+			t.Error(err)
+		}
+	})
+	must(t, loop.add(k))
 	must(t, clientFar.CloseWrite())
-	sends.Go(func() {
+	all.Go(func() {
 		for much := make([]byte, 1<<20); ; {
 			if _, err := voterFar.Write(much); err != nil {
 				return
 			}
 		}
 	})
-	ways.Go(func() { l.way(client, voter, 100*time.Millisecond) })
-	ended := make(chan struct{})
-	go func() { ways.Wait(); close(ended) }()
+	full := func() bool {
+		loop.mu.Lock()
+		defer loop.mu.Unlock()
+		if len(k.client.waiting) == 0 || loop.halves[k].IsZero() {
+			return false
+		}
+		if left := time.Until(loop.halves[k]); left > clientHalf || left < clientHalf/2 {
+			t.Errorf("it has %v left, of %v", left, clientHalf)
+		}
+		loop.halves[k] = time.Now()
+		return true
+	}
+	testbed.Eventually(t, bound, "the way to the client to be full", full)
+	loop.overdue()
 	select {
 	case <-ended:
 	case <-time.After(bound):
 		t.Error("it is carried for whom reads nothing")
-		l.close()
 	}
+	loop.close()
 	voterFar.Close()
-	sends.Wait()
-	<-ended
+	all.Wait()
+}
+
+// TestTheEndThatComesWithTheLastBytesIsHandedOn: both are there before anybody looks, and are told of once.
+func TestTheEndThatComesWithTheLastBytesIsHandedOn(t *testing.T) {
+	t.Parallel()
+	loop, err := newLoop()
+	must(t, err)
+	client, clientFar := pair(t)
+	voter, voterFar := pair(t)
+	k, err := newLink(loop, client, voter, func() {})
+	must(t, err)
+	_, err = clientFar.Write([]byte("the last"))
+	must(t, errors.Join(err, clientFar.CloseWrite(), loop.add(k)))
+	var all sync.WaitGroup
+	all.Go(func() {
+		if err := loop.run(); err != nil {
+			t.Error(err)
+		}
+	})
+	must(t, voterFar.SetReadDeadline(time.Now().Add(bound)))
+	if got, err := io.ReadAll(voterFar); err != nil || string(got) != "the last" {
+		t.Errorf("%q came, and %v", got, err)
+	}
+	loop.close()
+	all.Wait()
+}
+
+// TestWhoSaysLittleHasItsTurnBesideWhoSaysMuch has one connection on which the bytes never end.
+func TestWhoSaysLittleHasItsTurnBesideWhoSaysMuch(t *testing.T) {
+	t.Parallel()
+	a := serve(t, "n1")
+	f := run(t, func(o *Options) { o.Static = []string{a.Addr().String()} })
+	much, _ := f.client(t)
+	little, _ := f.client(t)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for piece := make([]byte, 1<<20); ; {
+			if _, err := much.Write(piece); err != nil {
+				return
+			}
+		}
+	})
+	all.Go(func() { _, _ = io.Copy(io.Discard, much) })
+	for range 100 {
+		if !echoes(little) {
+			t.Fatal("it is not carried")
+		}
+	}
+	much.Close()
+	all.Wait()
 }
 
 // TestAnIdleVoterIsAskedThreeTimesWithinTheBoundOfSilence: Linux ends a connection with the first question after the

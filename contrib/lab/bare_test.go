@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -27,15 +28,35 @@ const newcomersPage = "first-cluster.md"
 // machine.
 type bareFleet struct {
 	*fleet
-	you string // the directory in which the operator types
+	you  string   // the directory in which the operator types
+	each []string // what is typed on each host beside what the page for newcomers says, before quorumd starts
+	once []string // and on the first, when its etcd runs
+	// shipped has quorumd wait as long as it does where nothing is set. How fast the disk is does not count even so:
+	// all hosts share one.
+	shipped bool
 }
 
 // bare boots hosts without the distribution's etcd, with quorumd's packages at hand.
 func bare(t *testing.T, hosts int) *bareFleet {
 	t.Helper()
-	f := &bareFleet{&fleet{
-		Lab: up(t, lab.Options{Hosts: hosts}), t: t, etcds: map[*lab.Host]*clientv3.Client{}, data: testbed.DataDirs{},
-	}, filepath.Join(t.TempDir(), "you")}
+	return bareOf(t, lab.Debian12, hosts)
+}
+
+// bareOf is bare with hosts of a release.
+func bareOf(t *testing.T, release lab.Release, hosts int) *bareFleet {
+	t.Helper()
+	cache, err := cacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := release.Root(t.Context(), cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &bareFleet{fleet: &fleet{
+		Lab: up(t, lab.Options{Hosts: hosts, Root: root}), t: t, etcds: map[*lab.Host]*clientv3.Client{},
+		data: testbed.DataDirs{},
+	}, you: filepath.Join(t.TempDir(), "you")}
 	t.Cleanup(f.dump)
 	f.check(os.Mkdir(f.you, 0o700))
 	packages := []string{packageFile(t, "now")}
@@ -81,7 +102,7 @@ func (f *bareFleet) makeCluster() {
 	}
 	f.check(f.Each(func(h *lab.Host) error {
 		bundle := h.Name + ".tar"
-		if err := h.Copy(filepath.Join(f.you, "quorumd-pki", bundle), "/root/"+bundle); err != nil {
+		if err := f.carry(h, filepath.Join("quorumd-pki", bundle)); err != nil {
 			return err
 		}
 		for _, command := range commands[:4] {
@@ -93,22 +114,45 @@ func (f *bareFleet) makeCluster() {
 			}
 			if strings.HasPrefix(command, "quorumctl init") {
 				f.t.Logf("%s# %s\n%s", h.Name, command, said)
-				if err := loosely(f.t, h); err != nil {
+				if err := f.loosely(h); err != nil {
+					return err
+				}
+				if _, err := h.Shell(f.t.Context(), script(f.each)); err != nil {
 					return err
 				}
 			}
 		}
 		return nil
 	}))
-	f.eventually("the bootstrap is taken", func() bool {
+	f.within(f.limit(), "the bootstrap is taken", func() bool {
 		_, err := f.Hosts[0].Shell(f.t.Context(), commands[4])
 		return err == nil
 	})
+	_, err := f.Hosts[0].Shell(f.t.Context(), script(f.once))
+	f.check(err)
 	f.connect()
-	f.within(2*bound, "all hosts are voters", func() bool { return f.has(len(f.Hosts), 0) })
+	f.within(2*f.limit(), "all hosts are voters", func() bool { return f.has(len(f.Hosts), 0) })
 	for _, h := range f.Hosts {
 		f.shell(h, "quorumctl wait --for voter --timeout 2m")
 	}
+}
+
+// carry carries a file from the operator's machine to a host.
+func (f *bareFleet) carry(h *lab.Host, file string) error {
+	return h.Copy(filepath.Join(f.you, file), "/root/"+filepath.Base(file))
+}
+
+// limit is how long something may take that quorumd waits for.
+func (f *bareFleet) limit() time.Duration {
+	if f.shipped {
+		return 5 * bound
+	}
+	return bound
+}
+
+// script is what somebody types who stops at the first mistake.
+func script(lines []string) string {
+	return "set -e; cd /root\n" + strings.Join(lines, "\n")
 }
 
 // tls names the files with which a client enters the cluster.

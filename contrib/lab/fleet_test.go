@@ -343,7 +343,7 @@ func (f *fleet) leader() *lab.Host {
 	f.eventually("a leader is there", func() bool {
 		for _, h := range f.Hosts {
 			ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-			s, err := f.etcds[h].Status(ctx, h.ClientURL())
+			s, err := f.etcds[h].Status(ctx, f.etcds[h].Endpoints()[0])
 			cancel()
 			if err == nil && s.Leader == s.Header.MemberId {
 				leader = h

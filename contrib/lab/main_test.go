@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -43,7 +45,7 @@ func enter(m *testing.M) int {
 		return inLanes(cache)
 	}
 	if err == nil {
-		rootFS, err = lab.Root(context.Background(), cache)
+		rootFS, err = lab.Debian12.Root(context.Background(), cache)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -63,8 +65,30 @@ func makeReady(cache string) error {
 	if err := lab.Tools(context.Background()); err != nil {
 		return err
 	}
-	_, err := lab.Root(context.Background(), cache)
-	return err
+	if _, err := lab.Debian12.Root(context.Background(), cache); err != nil {
+		return err
+	}
+	for release, test := range ofOtherReleases() { // in the namespaces of the tests there is no network
+		if !played(test) {
+			continue
+		}
+		if _, err := release.Root(context.Background(), cache); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// played tells whether a test is among those that were asked for.
+func played(test string) bool {
+	run, _, _ := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
+	skip := flag.Lookup("test.skip").Value.String()
+	wanted, err := regexp.MatchString(run, test)
+	if err != nil || !wanted {
+		return false
+	}
+	left, err := regexp.MatchString("^("+skip+")$", test)
+	return err == nil && !left
 }
 
 func cacheDir() (string, error) {
@@ -75,7 +99,10 @@ func cacheDir() (string, error) {
 // up boots hosts, and ends them with the test.
 func up(t *testing.T, o lab.Options) *lab.Lab {
 	t.Helper()
-	o.Dir, o.Root = runDir, rootFS
+	o.Dir = runDir
+	if o.Root == "" {
+		o.Root = rootFS
+	}
 	l, err := lab.Up(t.Context(), o)
 	if l != nil {
 		t.Cleanup(func() {

@@ -14,13 +14,35 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/lab"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
 // documented gives the commands that a page of contrib/docs has somebody type, by the prompt before them, with the
-// addresses of the lab.
+// addresses of the lab. What follows "Later" is for a cluster that stands.
 func documented(t *testing.T, page, prompt string) []string {
+	t.Helper()
+	first, _, _ := strings.Cut(pageOf(t, page), "\n## Later\n")
+	return typed(first, prompt)
+}
+
+// documentedUnder gives those under one heading.
+func documentedUnder(t *testing.T, page, heading, prompt string) []string {
+	t.Helper()
+	_, rest, found := strings.Cut(pageOf(t, page), "\n"+heading+"\n")
+	if !found {
+		t.Fatalf("%s has no heading %q", page, heading)
+	}
+	text, _, _ := strings.Cut(rest, "\n#")
+	commands := typed(text, prompt)
+	if len(commands) == 0 {
+		t.Fatalf("%s has no commands under %q after %q", page, heading, prompt)
+	}
+	return commands
+}
+
+func pageOf(t *testing.T, page string) string {
 	t.Helper()
 	checkout, err := testbed.Root()
 	if err != nil {
@@ -30,9 +52,11 @@ func documented(t *testing.T, page, prompt string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var commands []string
-	first, _, _ := strings.Cut(string(text), "\n## Later\n") // what follows is for a cluster that stands
-	for line := range strings.Lines(first) {
+	return string(text)
+}
+
+func typed(text, prompt string) (commands []string) {
+	for line := range strings.Lines(text) {
 		if command, ok := strings.CutPrefix(strings.TrimSpace(line), prompt+" "); ok {
 			commands = append(commands, strings.ReplaceAll(command, "10.0.0.", "10.77.0."))
 		}
@@ -44,10 +68,87 @@ func documented(t *testing.T, page, prompt string) []string {
 // that the disk of the lab, which all hosts share, is judged loosely and the waits are short.
 func TestANewcomerMakesAClusterWithTLSOfThreeBareHosts(t *testing.T) {
 	f := bare(t, 3)
+	f.makesCluster()
+	t.Logf("quorumctl status on n1:\n%s", f.shell(f.Hosts[0], "quorumctl status"))
+	f.losesAllPower()
+}
+
+// ofOtherReleases are the tests with hosts of another release than all others.
+func ofOtherReleases() map[lab.Release]string {
+	return map[lab.Release]string{
+		lab.Debian13: "TestANewcomerOnDebian13HasEtcdKnowItsUsersByTheirCertificates",
+		lab.Debian11: "TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword",
+	}
+}
+
+func TestANewcomerOnDebian13HasEtcdKnowItsUsersByTheirCertificates(t *testing.T) {
+	f := bareOf(t, lab.Debian13, 3)
+	f.once = documentedUnder(t, newcomersPage, "### By certificates", "n1#")
+	f.makesCluster()
+	f.isAuthenticated()
+	f.losesAllPower()
+	f.isAuthenticated()
+}
+
+// TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword: polkit there is too old for the package's rules, and nothing of
+// this needs them. Afterwards it is seen that it is the password which counts: the certificate names the same user. It
+// also tells how long all takes a newcomer, with the times as shipped.
+func TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword(t *testing.T) {
+	const heading = "### By a password"
+	f := bareOf(t, lab.Debian11, 3)
+	f.shipped = true
+	own := documentedUnder(t, newcomersPage, heading, "you$")
+	passwords := func() {
+		for _, command := range own {
+			f.types(command)
+		}
+		f.check(f.Each(func(h *lab.Host) error { return f.carry(h, "etcd.password") }))
+	}
+	passwords()
+	all := documentedUnder(t, newcomersPage, heading, "n1#")
+	if len(all) != 4 || !strings.HasPrefix(all[0], "install ") || !strings.HasPrefix(all[2], "etcdctl user add ") {
+		t.Fatalf("the page has %q, where a file, a setting, a user and a change are expected", all)
+	}
+	f.each = all[:2]
+	for _, command := range documentedUnder(t, newcomersPage, "### By certificates", "n1#") {
+		if strings.HasPrefix(command, "etcdctl user add quorumd ") {
+			command = all[2]
+		}
+		f.once = append(f.once, command)
+	}
+	f.makesCluster()
+	f.isAuthenticated()
+	f.losesAllPower()
+	f.isAuthenticated()
+
+	passwords()
+	f.shell(f.Hosts[0], script([]string{f.once[0], all[3]}))
+	denied := func() (n int) {
+		for _, h := range f.Hosts {
+			if f.names(h, string(policy.PermissionDenied)) {
+				n++
+			}
+		}
+		return n
+	}
+	f.within(f.limit(), "every quorumd says that its password is not taken", func() bool { return denied() == 3 })
+	f.check(f.Each(func(h *lab.Host) error {
+		_, err := h.Shell(t.Context(), script(all[:1]))
+		return err
+	}))
+	f.within(f.limit(), "every quorumd is let in with the new one", func() bool { return denied() == 0 })
+	f.isAuthenticated()
+}
+
+// makesCluster makes a cluster of three voters with TLS, and looks at it as its clients do.
+func (f *bareFleet) makesCluster() {
+	t := f.t
+	t.Helper()
 	commands, began := documented(t, newcomersPage, "n1#"), time.Now()
 	f.makeCluster()
-	t.Logf("three voters with TLS after %s, %d commands on the first host and %d on each other",
-		time.Since(began).Round(time.Second), len(commands)-1, len(commands)-2)
+	t.Logf("three voters with TLS after %s, %d commands on the first host, %d on each other, %d for the certificates",
+		time.Since(began).Round(time.Second), len(commands)-1+len(f.each)+len(f.once), len(commands)-2+len(f.each),
+		len(documented(t, newcomersPage, "you$")))
 	members := f.shell(f.Hosts[0], commands[5])
 	if strings.Count(members, ", started, ") != 3 || strings.Count(members, "https://") != 6 {
 		t.Errorf("the members:\n%s", members)
@@ -62,34 +163,64 @@ func TestANewcomerMakesAClusterWithTLSOfThreeBareHosts(t *testing.T) {
 			t.Errorf("%s: %s", h.Name, said)
 		}
 	}
-	t.Logf("quorumctl status on n1:\n%s", f.shell(f.Hosts[0], "quorumctl status"))
+}
 
-	f.check(f.Each(func(h *lab.Host) error { // all lose power at once, and come back without anybody
-		if err := h.PowerLoss(t.Context()); err != nil {
+// losesAllPower takes the power of all hosts at once. They come back without anybody.
+func (f *bareFleet) losesAllPower() {
+	f.t.Helper()
+	f.check(f.Each(func(h *lab.Host) error {
+		if err := h.PowerLoss(f.t.Context()); err != nil {
 			return err
 		}
-		if err := h.PowerOn(t.Context()); err != nil {
+		if err := h.PowerOn(f.t.Context()); err != nil {
 			return err
 		}
-		return h.Booted(t.Context())
+		return h.Booted(f.t.Context())
 	}))
-	health := strings.Replace(commands[5], "member list", "endpoint health --cluster 2>&1", 1)
-	f.eventually("all are back with TLS", func() bool {
-		said, err := f.Hosts[0].Shell(t.Context(), health)
+	health := strings.Replace(documented(f.t, newcomersPage, "n1#")[5], "member list",
+		"endpoint health --cluster 2>&1", 1)
+	f.within(f.limit(), "all are back with TLS", func() bool {
+		said, err := f.Hosts[0].Shell(f.t.Context(), health)
 		return err == nil && strings.Count(said, " is healthy") == 3
 	})
 }
 
+// isAuthenticated sees that etcd lets a certificate in and lets its user do nothing, and that quorumd may do what it
+// has to: the host of the leader has its turn.
+func (f *bareFleet) isAuthenticated() {
+	f.t.Helper()
+	read := strings.Replace(documented(f.t, newcomersPage, "n1#")[5], "member list", "get a", 1)
+	f.shell(f.Hosts[0], read)
+	stranger := strings.NewReplacer("client.crt", "peer.crt", "client.key", "peer.key").Replace(read) + " 2>&1 || true"
+	if said := f.shell(f.Hosts[0], stranger); !strings.Contains(said, "permission denied") &&
+		!strings.Contains(said, "user name not found") {
+		f.t.Errorf("whose certificate names no user of etcd is told: %s", said)
+	}
+	leader := f.leader()
+	f.within(f.limit(), leader.Name+" has had its turn", func() bool {
+		_, err := leader.Shell(f.t.Context(), "quorumctl cycle --reason authentication --wait=5m")
+		return err == nil
+	})
+}
+
 // loosely adds how the lab judges its disk and how long it waits.
-func loosely(t *testing.T, h *lab.Host) error {
-	t.Helper()
+func (f *bareFleet) loosely(h *lab.Host) error {
+	settings := h.Settings()
+	if f.shipped {
+		delete(settings, "timing")
+		delete(settings["disk"], "qualifySamples")
+		delete(settings["disk"], "window")
+	}
 	for _, section := range []string{"disk", "timing"} {
-		text, err := json.Marshal(h.Settings()[section]) // JSON is YAML
+		if settings[section] == nil {
+			continue
+		}
+		text, err := json.Marshal(settings[section]) // JSON is YAML
 		if err != nil {
 			return err
 		}
 		add := fmt.Sprintf("echo '%s: %s' >>/etc/quorumd/quorumd.yaml", section, text)
-		if _, err := h.Shell(t.Context(), add); err != nil {
+		if _, err := h.Shell(f.t.Context(), add); err != nil {
 			return err
 		}
 	}

@@ -53,11 +53,25 @@ func Tools(ctx context.Context) error {
 	return nil
 }
 
-// suite is the Debian release of the hosts: the oldest that quorumd's packages are for.
-const suite = "bookworm"
+// Release is a Debian release that hosts can have.
+type Release string
+
+// The releases. Hosts have Debian 12 where nothing else is said: the oldest that quorumd's packages are for. In Debian
+// 11 polkit is too old for the rules of quorumd's package, and all else has to work.
+const (
+	Debian11 Release = "bullseye"
+	Debian12 Release = "bookworm"
+	Debian13 Release = "trixie"
+)
 
 // packages are on every host: what a minimal server has, and the distribution's etcd.
-const packages = "systemd,systemd-sysv,dbus,polkitd,etcd-server,etcd-client,iproute2,procps,less"
+func (r Release) packages() string {
+	polkit := "polkitd"
+	if r == Debian11 {
+		polkit = "policykit-1"
+	}
+	return "systemd,systemd-sysv,dbus," + polkit + ",etcd-server,etcd-client,iproute2,procps,less"
+}
 
 // customize makes the root file system fit for many hosts: each gets an identity of its own at its first boot, nothing
 // is fetched or tidied up in the background, and the journal outlives a boot. etcd is installed, and is not started
@@ -72,11 +86,11 @@ for unit in getty@.service console-getty.service apt-daily.timer apt-daily-upgra
   ln -sf /dev/null "etc/systemd/system/$unit"
 done`
 
-// Root gives the read-only root file system of all hosts. It is made when it is not in the cache yet: that takes half a
-// minute.
-func Root(ctx context.Context, cache string) (string, error) {
-	sum := sha256.Sum256([]byte(suite + "\n" + packages + "\n" + customize))
-	path := filepath.Join(cache, fmt.Sprintf("root-%s-%x", suite, sum[:4]))
+// Root gives the read-only root file system of all hosts of a release. It is made when it is not in the cache yet: that
+// takes half a minute.
+func (r Release) Root(ctx context.Context, cache string) (string, error) {
+	sum := sha256.Sum256([]byte(string(r) + "\n" + r.packages() + "\n" + customize))
+	path := filepath.Join(cache, fmt.Sprintf("root-%s-%x", r, sum[:4]))
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
@@ -88,8 +102,8 @@ func Root(ctx context.Context, cache string) (string, error) {
 		return "", err
 	}
 	hook := "sh -c '" + strings.ReplaceAll(customize, "'", `'\''`) + `' hook "$1"`
-	_, err := machine(ctx, "", "mmdebstrap", "--quiet", "--variant=minbase", "--include="+packages,
-		"--customize-hook="+hook, suite, temp)
+	_, err := machine(ctx, "", "mmdebstrap", "--quiet", "--variant=minbase", "--include="+r.packages(),
+		"--customize-hook="+hook, string(r), temp)
 	if err != nil {
 		return "", fmt.Errorf("cannot make the hosts' root file system: %w", err)
 	}

@@ -52,7 +52,10 @@ func (f files) pack(now time.Time) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return out.Bytes(), w.Close()
+	if err := w.Close(); err != nil { // it writes the end, without which tar(1) takes the last file for cut off
+		return nil, err
+	}
+	return out.Bytes(), nil
 }
 
 // readBundle reads a bundle that was carried here. One that others may read is refused: its keys may be known.

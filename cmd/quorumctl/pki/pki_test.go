@@ -415,6 +415,18 @@ func archive(t *testing.T, h tar.Header) []byte {
 	return out.Bytes()
 }
 
+func TestABundleIsAWholeArchive(t *testing.T) {
+	t.Parallel()
+	a, _ := authority(t)
+	data, err := os.ReadFile(bundle(t, a, "n1", "10.0.0.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end := make([]byte, 1024); len(data)%512 != 0 || !bytes.HasSuffix(data, end) {
+		t.Errorf("it has %d bytes, and two empty blocks at its end are expected", len(data))
+	}
+}
+
 func TestADirectoryThatOthersMayWriteToGetsNoKeys(t *testing.T) {
 	t.Parallel()
 	a, _ := authority(t)

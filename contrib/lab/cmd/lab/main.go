@@ -102,7 +102,7 @@ func (s settings) up(ctx context.Context) error {
 	if err := lab.Tools(ctx); err != nil {
 		return err
 	}
-	if _, err := lab.Root(ctx, s.dir); err != nil {
+	if _, err := lab.Debian12.Root(ctx, s.dir); err != nil {
 		return err
 	}
 	log, err := os.Create(filepath.Join(s.dir, logName))

@@ -30,7 +30,7 @@ func (s settings) serve(run string) int {
 }
 
 func (s settings) hostsAndCommands(ctx context.Context, run string) error {
-	root, err := lab.Root(ctx, s.dir)
+	root, err := lab.Debian12.Root(ctx, s.dir)
 	if err != nil {
 		return err
 	}
