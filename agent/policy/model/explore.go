@@ -71,7 +71,7 @@ type machine struct {
 	budget  int
 	inOrder bool             // hosts rank by number, as in a run to rest
 	boots   bool             // hosts that are down boot, as in a run to rest that is healed
-	mute    bool             // a sick voter does not come to answer, as in a run to rest in which it is too slow to for good
+	mute    bool             // a sick voter does not come to answer: a run to rest in which it is too slow for good
 	cache   map[sight]uint32 // what is decided for a sight: one of choices, of which there are few
 	choices []*[ranks]choice
 	numbers map[[ranks]choice]uint32

@@ -27,7 +27,7 @@ func blurs() []blur {
 	follows := func(s *sight) bool { return s.op != 0 && s.joins(int(s.self)) && s.hosts[s.self].list == learner }
 	settles := func(s *sight) bool { return take(&s.stable, 0, 1) || take(&s.stable, 1, 0) }
 	later := func(s *sight) bool {
-		return s.op != 0 && (s.opPhase == phaseAdded || s.opPhase == phaseRollback) && !(s.data == old && runs(s))
+		return s.op != 0 && (s.opPhase == phaseAdded || s.opPhase == phaseRollback) && (s.data != old || !runs(s))
 	}
 	return []blur{
 		{
