@@ -56,6 +56,8 @@ type HostRecord struct {
 	MemberID    string   `json:"memberID,omitempty"`
 	AgeSeconds  *float64 `json:"ageSeconds,omitempty"`
 	Waiting     string   `json:"waiting,omitempty"` // the code of the reason it waits for
+	// its place among those that are ready to vote, from 1 on: who goes first; absent of one that votes or is not ready
+	Rank int `json:"rank,omitempty"`
 	// how it reaches the other members; one that it has not looked at is not in it
 	Sees []Sight `json:"sees,omitempty"`
 }

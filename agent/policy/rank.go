@@ -58,6 +58,16 @@ func Next(v View, n int) []string {
 	return out
 }
 
+// Line gives the IDs of the hosts that are ready to vote, in the order in which they go when a place is free or a voter
+// is replaced. It is the same on every host that sees the same records.
+func Line(v View) []string {
+	var out []string
+	for _, h := range candidates(v, RoleVoter, selfReady(v)) {
+		out = append(out, h.ID)
+	}
+	return out
+}
+
 // askedEarlier orders hosts by when they were asked to be taken down. It is an order of turns and
 // decides nothing else, so the hosts' wall clocks are good enough.
 func askedEarlier(a, b Host) int {

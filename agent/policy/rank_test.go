@@ -149,3 +149,16 @@ func TestDistancesAreToldApartFromTwoMillisecondsOn(t *testing.T) {
 		t.Error("a distance that is not known is nearer than an hour")
 	}
 }
+
+func TestTheLineIsThatOfThoseWhoAreReadyToVoteBestFirst(t *testing.T) {
+	t.Parallel()
+	v := rankView()
+	v.Self.ID = "n1" // a voter, which is in no line
+	if got := Line(v); !slices.Equal(got, []string{"s1", "c1", "c2", "a1", "b1"}) {
+		t.Errorf("the line is %v", got)
+	}
+	v.Hosts[2].Waiting = NotQualified
+	if got := Line(v); !slices.Equal(got, []string{"s1", "c2", "a1", "b1"}) {
+		t.Errorf("one is not ready, and the line is %v", got)
+	}
+}

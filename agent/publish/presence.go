@@ -16,6 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent/beside"
+	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -152,9 +153,12 @@ func (p *presence) word(ctx context.Context, r *round.Round) {
 	p.renew(ctx)
 }
 
+// tellVerdict writes over the very record that this agent knows to stand there, and over no other: a word that takes
+// effect late must not stand where a newer one does, or a record that was written when reads came back.
 func (p *presence) tellVerdict(ctx context.Context, r *round.Round) {
 	ctx, cancel := context.WithTimeout(ctx, p.opt.Config.Timing.CallTimeout)
 	defer cancel()
+	p.heard(ctx)
 	own := p.written
 	p.verdict(&own, r)
 	if reflect.DeepEqual(own, p.written) {
@@ -166,8 +170,8 @@ func (p *presence) tellVerdict(ctx context.Context, r *round.Round) {
 		return
 	}
 	key := p.keys.Host(p.opt.Config.Host.ID)
-	answer, err := p.opt.Etcd.Txn(ctx, // what hangs on this lease is this agent's own
-		[]clientv3.Cmp{clientv3.Compare(clientv3.LeaseValue(key), "=", p.lease)},
+	answer, err := p.opt.Etcd.Txn(ctx,
+		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", p.writtenAt)},
 		clientv3.OpPut(key, string(value), clientv3.WithLease(p.lease)))
 	switch {
 	case err != nil: // it may take effect all the same, so what stands there is not known
@@ -175,6 +179,26 @@ func (p *presence) tellVerdict(ctx context.Context, r *round.Round) {
 		p.log.Debug("this host's verdict was told, and no answer came", "error", err)
 	case answer.Succeeded:
 		p.written, p.writtenAt = own, answer.Header.GetRevision()
+	}
+}
+
+// heard looks whether a word has taken effect that nobody has answered, in what this host's own member holds: that
+// needs nobody's agreement, and comes back behind every leader. An old picture shows an old revision, over which
+// nothing is written.
+func (p *presence) heard(ctx context.Context) {
+	if p.written.Health != "" {
+		return
+	}
+	key := p.keys.Host(p.opt.Config.Host.ID)
+	found, err := p.opt.Etcd.ReadAt(ctx, p.opt.Config.Etcd.ClientURL, cluster.Span{Start: key})
+	if err != nil || len(found.Pairs) != 1 {
+		return
+	}
+	pair := found.Pairs[0] // what hangs on this lease is this agent's own
+	if stands, err := record.Decode[record.Host](pair.Value); err == nil && pair.Lease == int64(p.lease) &&
+		pair.ModRevision > p.writtenAt {
+		stands.Version = 0 // as it is before it is encoded
+		p.written, p.writtenAt = stands, pair.ModRevision
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 // Etcd is what is asked of the cluster.
 type Etcd interface {
 	ReadLast(ctx context.Context, prefix string, limit int64) (cluster.Range, error)
+	ReadAt(ctx context.Context, endpoint string, spans ...cluster.Span) (cluster.Range, error)
 	Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op) (*clientv3.TxnResponse, error)
 	Leases
 }

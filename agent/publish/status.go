@@ -179,12 +179,13 @@ func (p *Publisher) clusterStatus(out control.Cluster, r *round.Round) control.C
 // hostsStatus lists the hosts whose presence stood in etcd when it was last read, age seconds ago.
 func hostsStatus(r *round.Round, age float64) []control.HostRecord {
 	var out []control.HostRecord
+	line := policy.Line(r.View)
 	for _, h := range r.Hosts {
 		host := control.HostRecord{
 			ID: h.ID, Name: h.Name, Domain: h.Domain, Role: control.Role(h.Role), Health: h.Health,
 			HealthText: h.HealthText,
 			P99Seconds: h.FsyncP99, Mode: h.Mode, Version: h.AgentVersion, AgeSeconds: &age, EtcdVersion: h.EtcdVersion,
-			Waiting: h.Waiting, Sees: sightsStatus(h.Sees),
+			Waiting: h.Waiting, Rank: slices.Index(line, h.ID) + 1, Sees: sightsStatus(h.Sees),
 		}
 		if h.MemberID != 0 {
 			host.MemberID = h.MemberID.String()

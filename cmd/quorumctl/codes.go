@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/catalog"
-	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/words"
 )
 
@@ -79,18 +78,14 @@ func (a *app) codesCommand() *cobra.Command {
 	}
 }
 
-// explainCode says what a code means. People copy codes from a log, where they may stand in lower case.
-func (a *app) explainCode(name string) error {
+// codeOf finds a code by its name. People copy codes from a log, where they may stand in lower case.
+func codeOf(name string) (code, bool) {
 	list := codes()
 	i := slices.IndexFunc(list, func(c code) bool { return c.Code == strings.ToUpper(name) })
 	if i < 0 {
-		hint := "quorumctl codes lists all"
-		if near := config.Nearest(strings.ToUpper(name), codeNames()); near != "" {
-			hint = "did you mean " + near + "?"
-		}
-		return usage(hint, "cannot explain %q: no such code", name)
+		return code{}, false
 	}
-	return a.emit(list[i], func(p *page) { writeCode(p, list[i]) })
+	return list[i], true
 }
 
 func writeCode(p *page, c code) {

@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,16 +26,18 @@ type explanation struct {
 
 func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "explain [CODE]",
+		Use:     "explain [CODE|HOST]",
 		GroupID: groupInspect,
-		Short:   "Say what this host will do next, or why it does not; or what a code means",
+		Short:   "Say what this host will do next, or why it does not; or what a code or a host says",
 		Long: "Say what this host will do next, or all reasons why it does not. With a code, such as NOT_MY_TURN,\n" +
-			"say what it means and what to do about it; quorumd is not asked then.",
+			"say what it means and what to do about it; quorumd is not asked then. With the name or the ID of a\n" +
+			"host, say what that one last told: its role, its place in the line of those who are ready to vote,\n" +
+			"and what it waits for.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(codeNames(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return a.explainCode(args[0])
+				return a.explainNamed(cmd, args[0])
 			}
 			s, err := a.status(cmd.Context(), "explain")
 			if err != nil {
@@ -43,6 +46,40 @@ func (a *app) explainCommand() *cobra.Command {
 			doc := explanation{s.APIVersion, s.Host, s.Role, s.Next, s.Reasons, s.Health}
 			return a.emit(doc, func(p *page) { writeExplanation(p, s) })
 		},
+	}
+}
+
+// explainNamed says what a code means, or what a host has told of itself. The agent is asked for the host alone.
+func (a *app) explainNamed(cmd *cobra.Command, name string) error {
+	if c, known := codeOf(name); known {
+		return a.emit(c, func(p *page) { writeCode(p, c) })
+	}
+	s, err := a.status(cmd.Context(), "explain")
+	i := slices.IndexFunc(s.Hosts, func(h control.HostRecord) bool { return h.Name == name || h.ID == name })
+	if err != nil || i < 0 {
+		return usage("quorumctl codes lists all codes, quorumctl status all hosts",
+			"cannot explain %q: it is no code, and no host that is known here", name)
+	}
+	return a.emit(s.Hosts[i], func(p *page) { writeHost(p, s, s.Hosts[i]) })
+}
+
+// writeHost says what a host has told of itself, as this one has last read it.
+func writeHost(p *page, s control.Status, h control.HostRecord) {
+	p.line("%s (%s): %s, %s", h.Name, h.ID, h.Role, words.Verdict(h.Health))
+	switch {
+	case h.Rank == 1:
+		p.line("It goes first when a place is free.")
+	case h.Rank > 1:
+		p.line("It is number %d in the line of those that are ready when a place is free.", h.Rank)
+	case h.Role != control.RoleVoter:
+		p.line("It is not in the line of those that are ready when a place is free.")
+	}
+	if c, known := codeOf(h.Waiting); known {
+		p.line("It waits:")
+		writeCode(p, c)
+	}
+	if h.AgeSeconds != nil {
+		p.line("%s has read that %s ago, as it told it.", s.Host.Name, words.Age(h.AgeSeconds))
 	}
 }
 

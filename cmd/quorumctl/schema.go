@@ -36,6 +36,7 @@ func documents() []document {
 		{"status", control.Status{}, []string{"status", "wait", "bootstrap"}},
 		{"explanation", explanation{}, []string{"explain"}},
 		{"code", code{}, []string{"explain CODE"}},
+		{"host", control.HostRecord{}, []string{"explain HOST"}},
 		{"codes", []code{}, []string{"codes"}},
 		{"health", control.Health{}, []string{"health"}},
 		{"finding", finding{}, []string{"health CODE"}},

@@ -20,7 +20,8 @@ import (
 func TestRowsAreChosenByNameByGroupAndBySize(t *testing.T) {
 	t.Parallel()
 	const joins = "join/empty join/100MB join/1GB "
-	const rest = "dead/standby dead/spare slow-leader/50ms slow-leader/200ms slow-leader/500ms slow-leader/900ms " +
+	const rest = "dead/standby dead/spare dead/standby-1GB dead/spare-1GB " +
+		"slow-leader/50ms slow-leader/200ms slow-leader/500ms slow-leader/900ms " +
 		"probe/10 probe/50 probe/300 snapshot/100MB snapshot/1GB busy proxy rest"
 	for _, c := range []struct{ rows, sizes, want string }{
 		{"", "", joins + "restart/3 restart/5 " + rest},
@@ -31,6 +32,7 @@ func TestRowsAreChosenByNameByGroupAndBySize(t *testing.T) {
 		{"", "5", joins + "restart/5 " + rest},
 		{"rest restart", "3", "restart/3 rest"},
 		{"dead slow-leader", "standby 900ms", "dead/standby slow-leader/900ms"},
+		{"dead/spare-1GB,slow-leader/50ms", "", "dead/spare-1GB slow-leader/50ms"},
 	} {
 		chosen, err := choose(rows(), c.rows, c.sizes)
 		if err != nil {
@@ -95,12 +97,29 @@ func TestABenchWithTooLittleRoomIsRefusedWithWhatIsFreeAndNeeded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.room([]row{{need: 1}, {need: 1 << 62}}); err == nil ||
+	if _, err := b.room([]row{{need: 1}, {need: 1 << 62}}); err == nil ||
 		!strings.Contains(err.Error(), "and 4294967296.0 GiB are needed") {
 		t.Errorf("got %v", err)
 	}
-	if err := b.room([]row{{need: 1}}); err != nil {
+	if _, err := b.room([]row{{need: 1}}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAllRoundsMayTakeAsLongAsTheirRowsMayUnlessALimitIsGiven(t *testing.T) {
+	t.Parallel()
+	b, err := benchIn(t, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.rounds = 5
+	for limit, want := range map[time.Duration]time.Duration{
+		0: 150 * time.Minute, time.Hour: time.Hour, 10 * time.Hour: 150 * time.Minute,
+	} {
+		b.limit = limit
+		if got, err := b.room([]row{{bound: 10 * time.Minute}, {bound: 20 * time.Minute}}); err != nil || got != want {
+			t.Errorf("with a limit of %v: %v, %v; want %v", limit, got, err, want)
+		}
 	}
 }
 

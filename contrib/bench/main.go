@@ -42,7 +42,7 @@ func main() {
 	flag.StringVar(&o.sizes, "sizes", "", "which sizes of the rows that have some, such as 100MB or 5; all when empty")
 	flag.IntVar(&o.rounds, "rounds", 1, "so often; the table then shows the median and the worst")
 	flag.BoolVar(&o.quick, "quick", false, "quorumd with the times of the demo instead of those it is shipped with")
-	flag.DurationVar(&o.limit, "limit", time.Hour, "how long all may take")
+	flag.DurationVar(&o.limit, "limit", 0, "how long all may take; as long as each row may, in every round, when 0")
 	flag.StringVar(&o.json, "json", "", "write the figures to this file as well")
 	flag.BoolVar(&o.list, "list", false, "only list the rows")
 	flag.BoolVar(&o.compare, "compare", false, "only compare two files that -json wrote: bench -compare OLD NEW")
@@ -85,7 +85,7 @@ func run(ctx context.Context, out io.Writer, o options, args []string) error {
 	}
 	if o.list {
 		for _, r := range chosen {
-			fmt.Fprintf(out, "%-12s %s\n", r.name, r.about)
+			fmt.Fprintf(out, "%-18s %s\n", r.name, r.about)
 		}
 		return nil
 	}
@@ -94,10 +94,11 @@ func run(ctx context.Context, out io.Writer, o options, args []string) error {
 		return err
 	}
 	defer func() { _ = b.lock.Close() }() // it is only held
-	if err := b.room(chosen); err != nil {
+	limit, err := b.room(chosen)
+	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.limit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	report := newReport(o)
 	if report.Etcd, err = b.version(ctx); err != nil {

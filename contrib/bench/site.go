@@ -85,24 +85,25 @@ func (b *bench) sweep() error {
 	return os.RemoveAll(b.sides())
 }
 
-// room says what the rows need, and refuses when that much is not free.
-func (b *bench) room(chosen []row) error {
+// room says what the rows need and how long all may take, and refuses when that much is not free.
+func (b *bench) room(chosen []row) (limit time.Duration, err error) {
 	var need uint64
-	var bound time.Duration
 	for _, r := range chosen {
-		need, bound = max(need, r.need), bound+r.bound
+		need, limit = max(need, r.need), limit+r.bound*time.Duration(b.rounds)
+	}
+	if b.limit > 0 {
+		limit = min(limit, b.limit)
 	}
 	free, err := freeBytes(b.dir)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	b.say("%d rows, each %d times: up to %s below %s, and up to %v", len(chosen), b.rounds, gib(need), b.dir,
-		min(b.limit, bound*time.Duration(b.rounds)))
+	b.say("%d rows, each %d times: up to %s below %s, and up to %v", len(chosen), b.rounds, gib(need), b.dir, limit)
 	if free < need {
-		return fmt.Errorf("cannot start: %s are free in %s, and %s are needed; choose smaller ones with ROWS and SIZES",
-			gib(free), b.dir, gib(need))
+		return 0, fmt.Errorf("cannot start: %s are free in %s, and %s are needed; choose smaller ones with ROWS and "+
+			"SIZES", gib(free), b.dir, gib(need))
 	}
-	return nil
+	return limit, nil
 }
 
 func freeBytes(dir string) (uint64, error) {

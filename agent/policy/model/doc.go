@@ -69,6 +69,10 @@
 // world everybody comes to be a voter again. What it takes for granted is that there are never enough old data for a
 // quorum beside those that the survivor has parted with: a majority that comes back whole is for people to keep off.
 //
+// What nothing can read any more, or tell apart, a world forgets (forget.go), each with the reason why that hides
+// nothing; and the policy is asked whether it decides alike. It is what brings a dead voter, its standby and a second
+// fault of every class to their fixpoint: 6 million worlds.
+//
 // Hosts are interchangeable. Where hosts rank alike it is left open who goes first, so that
 // worlds which differ only in which host is which are explored once.
 package model

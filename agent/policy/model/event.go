@@ -312,6 +312,7 @@ func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 	w.dropWrites(m.rules)
 	w.dropSteps(m.rules)
 	w.tidy()
+	m.forgetHolds(w)
 	if found = m.passed(found); found == fine {
 		found = m.passed(w.judgeState())
 	}

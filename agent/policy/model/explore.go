@@ -70,10 +70,12 @@ type machine struct {
 	rules
 	faults  Faults
 	budget  int
-	inOrder bool // hosts rank by number, as in a run to rest
-	boots   bool // hosts that are down boot, as in a run to rest that is healed
-	mute    bool // a sick voter does not come to answer, as in a run to rest in which it is too slow to for good
-	cache   map[sight]*[ranks]choice
+	inOrder bool             // hosts rank by number, as in a run to rest
+	boots   bool             // hosts that are down boot, as in a run to rest that is healed
+	mute    bool             // a sick voter does not come to answer: a run to rest in which it is too slow for good
+	cache   map[sight]uint32 // what is decided for a sight: one of choices, of which there are few
+	choices []*[ranks]choice
+	numbers map[[ranks]choice]uint32
 	rest    map[uint64]struct{} // worlds from which the agents come to rest as they shall
 	seen    *Result
 	scratch world
@@ -82,8 +84,8 @@ type machine struct {
 
 func newMachine(sc Scenario, r rules) *machine {
 	return &machine{
-		Scenario: sc, rules: r, faults: sc.Faults, budget: sc.Budget, cache: map[sight]*[ranks]choice{},
-		rest: map[uint64]struct{}{},
+		Scenario: sc, rules: r, faults: sc.Faults, budget: sc.Budget, cache: map[sight]uint32{},
+		numbers: map[[ranks]choice]uint32{}, rest: map[uint64]struct{}{},
 		seen: &Result{
 			Steps: map[policy.StepKind]bool{}, Reasons: map[policy.ReasonCode]bool{}, Phases: map[Phase]bool{},
 		},
@@ -92,8 +94,8 @@ func newMachine(sc Scenario, r rules) *machine {
 
 // decide asks the real policy, once for every sight and rank.
 func (m *machine) decide(s *sight) *[ranks]choice {
-	if c, ok := m.cache[*s]; ok {
-		return c
+	if n, ok := m.cache[*s]; ok {
+		return m.choices[n]
 	}
 	var all [ranks]choice
 	for r := range ranks {
@@ -123,8 +125,13 @@ func (m *machine) decide(s *sight) *[ranks]choice {
 		all[r] = s.choose(&v, d)
 		all[r].quiet = m.quiet(v, d)
 	}
-	m.cache[*s] = &all
-	return &all
+	n, ok := m.numbers[all]
+	if !ok {
+		n = uint32(len(m.choices))
+		m.numbers[all], m.choices = n, append(m.choices, &all)
+	}
+	m.cache[*s] = n
+	return m.choices[n]
 }
 
 // first is the world in which a scenario begins.

@@ -20,12 +20,12 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 		if w.joining(i) {
 			w.follows()
 		}
-	case evMissed:
-		return take(&w.probe, 1, 2), fine
+	case evMissed: // as long as it does not answer, nobody asks what it has applied: that is as good as later
+		return w.answers(int(w.opHost)) && take(&w.probe, 1, 2), fine
 	case evTriedOver:
 		h.tried = 0
 	case evSettled:
-		if w.stable != 0 {
+		if w.stable != 0 || w.settlesLater() {
 			return false, fine
 		}
 		w.stable = 1

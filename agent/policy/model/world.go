@@ -465,6 +465,7 @@ func (w *world) tidy() {
 			h.valid = 0
 		}
 		h.tidyCycle()
+		h.tidyUnit()
 		if h.phase == idle {
 			h.step, h.target, h.gone, h.fresh = 0, 0, 0, 0
 		}
@@ -484,8 +485,12 @@ func (w *world) tidy() {
 	if !awaited {
 		w.stall = 0
 	}
-	if w.op == 0 || w.opLeft|w.opCycle|w.opRemove != 0 || w.hosts[w.opHost].list != learner {
+	switch {
+	case w.op == 0 || w.opLeft|w.opCycle|w.opRemove != 0 || w.hosts[w.opHost].list != learner,
+		w.opPhase == phaseRollback: // it is taken back, wherever it is
 		w.moved, w.probe = 0, 0
+	case !w.answers(int(w.opHost)): // see evMissed
+		w.probe = min(w.probe, 1)
 	}
 	if w.lock < 0 {
 		w.ghost, w.opToken = 0, 0
@@ -498,6 +503,9 @@ func (w *world) tidy() {
 		w.opRestarted &= bit(w.anyNoted())
 	} else {
 		w.cool = 0
+	}
+	if w.settlesLater() {
+		w.stable = 0
 	}
 	w.tidyRemoval()
 	w.tidyReplacement()

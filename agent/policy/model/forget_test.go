@@ -1,0 +1,135 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// blur is something that two worlds are not told apart by, as a host sees it.
+type blur struct {
+	name string
+	// alter changes it in a sight, if the worlds forget it there.
+	alter func(s *sight) bool
+	// beyond changes the same where the worlds keep it: there it must decide something, or this test sees nothing.
+	beyond func(s *sight) bool
+}
+
+func blurs() []blur {
+	stopped := func(s *sight) bool { return take(&s.unit, failed, inactive) || take(&s.unit, inactive, failed) }
+	runs := func(s *sight) bool { return s.unit == starting || s.unit == active }
+	missed := func(s *sight) bool { return take(&s.probe, 1, 2) || take(&s.probe, 2, 1) }
+	follows := func(s *sight) bool { return s.op != 0 && s.joins(int(s.self)) && s.hosts[s.self].list == learner }
+	settles := func(s *sight) bool { return take(&s.stable, 0, 1) || take(&s.stable, 1, 0) }
+	later := func(s *sight) bool {
+		return s.op != 0 && (s.opPhase == phaseAdded || s.opPhase == phaseRollback) && (s.data != old || !runs(s))
+	}
+	return []blur{
+		{
+			"whether an etcd has ended or was stopped, whose data are no member's",
+			func(s *sight) bool { return s.data != current && s.known|s.ask == 0 && stopped(s) },
+			func(s *sight) bool { return s.data == current && stopped(s) },
+		},
+		{
+			"whether a learner that does not answer has missed a write",
+			func(s *sight) bool { return follows(s) && s.hosts[s.self].live == 0 && missed(s) },
+			func(s *sight) bool { return follows(s) && s.hosts[s.self].live != 0 && missed(s) },
+		},
+		{
+			"whether a learner follows that is taken back",
+			func(s *sight) bool {
+				s.moved = 1 - s.moved
+				return follows(s) && s.opPhase == phaseRollback
+			},
+			func(s *sight) bool {
+				s.moved = 1 - s.moved
+				return follows(s) && s.opPhase != phaseRollback
+			},
+		},
+		{
+			"whether the list has settled when nobody asks",
+			func(s *sight) bool { return s.reachable != 0 && later(s) && settles(s) },
+			func(s *sight) bool { return s.reachable != 0 && !later(s) && settles(s) },
+		},
+	}
+}
+
+// alike tells whether two decisions change the same, however they are explained.
+func alike(a, b *[ranks]choice) bool {
+	for r := range ranks {
+		x, y := a[r], b[r]
+		x.reason, x.why, y.reason, y.why = "", "", "", ""
+		if x != y {
+			return false
+		}
+	}
+	return true
+}
+
+func TestWhatWorldsForgetDecidesNothing(t *testing.T) {
+	t.Parallel()
+	forgot, decided := make([]int, len(blurs())), make([]int, len(blurs()))
+	second := func(sc Scenario, class Faults) Scenario {
+		sc.Faults, sc.Budget, sc.Liveness = class, 1, false
+		return sc
+	}
+	for _, sc := range []Scenario{
+		small()[2], smallCycles()[0], second(smallReplacements()[0], HostCrash|LateCall),
+		second(smallReplacements()[1], AllFaults), smallSickness()[2],
+	} {
+		x := newExplorer(sc, rules{}, 1)
+		if r := x.run(t.Context()); !r.Complete {
+			t.Fatal(r)
+		}
+		m := x.workers[0].machine
+		for _, s := range slices.Collect(maps.Keys(m.cache)) {
+			for i, b := range blurs() {
+				if other := s; b.alter(&other) {
+					forgot[i]++
+					if was, is := *m.decide(&s), *m.decide(&other); !alike(&was, &is) {
+						t.Fatalf("%s, %s: it decides\n%+v\nor\n%+v\n%s\n%+v", sc.Name, b.name, was, is, s.text(), s)
+					}
+				}
+				if other := s; b.beyond(&other) && !alike(m.decide(&s), m.decide(&other)) {
+					decided[i]++
+				}
+			}
+		}
+	}
+	for i, b := range blurs() {
+		t.Logf("%s: %d sights, and %d where it decides something", b.name, forgot[i], decided[i])
+		if forgot[i] == 0 || decided[i] == 0 {
+			t.Errorf("%s: forgotten in %d sights, decides something in %d others", b.name, forgot[i], decided[i])
+		}
+	}
+}
+
+func TestAHostThatCanStillGoDownKeepsItsStartGuard(t *testing.T) {
+	t.Parallel()
+	w := smallReplacements()[1].first()
+	w.hosts[3].data, w.hosts[3].held = old, 1
+	for _, c := range []struct {
+		what   string
+		faults Faults
+		spent  uint8
+		down   uint8
+		keeps  uint8
+	}{
+		{"a host may go down", HostCrash, 0, 0, 1},
+		{"no host may go down", AgentCrash, 0, 0, 0},
+		{"no other fault comes", HostCrash, 1, 0, 0},
+		{"it is down", HostCrash, 1, 1, 1},
+	} {
+		m := newMachine(Scenario{Hosts: 4, Target: policy.Target{Voters: 3}, Faults: c.faults, Budget: 1}, rules{})
+		after := w
+		after.faults, after.hosts[3].down = c.spent, c.down
+		if m.forgetHolds(&after); after.hosts[3].held != c.keeps {
+			t.Errorf("%s: it is kept: %d", c.what, after.hosts[3].held)
+		}
+	}
+}

@@ -1,0 +1,24 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+func TestAHostIsExplainedFromAnyOther(t *testing.T) {
+	t.Parallel()
+	d, age := scene(t, "joining"), 4.0
+	d.status.Hosts = []control.HostRecord{
+		{ID: "id-1", Name: "n1", Role: control.RoleVoter, Health: "OK", AgeSeconds: &age},
+		{ID: "id-4", Name: "n4", Role: control.RoleStandby, Health: "OK", Rank: 1, AgeSeconds: &age},
+		{ID: "id-5", Name: "n5", Role: control.RoleSpare, Health: "WARM", Rank: 2, AgeSeconds: &age},
+		{ID: "id-6", Name: "n6", Role: control.RoleSpare, Health: "SLOW", Waiting: "HEALTH_BAD", AgeSeconds: &age},
+	}
+	socket, _ := serving(t, d)
+	golden(t, "explain-host.golden", transcript(t, socket,
+		"explain n1", "explain n4", "explain id-5", "explain n6", "explain n7", "explain n5 -o json"))
+}
