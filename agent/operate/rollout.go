@@ -25,9 +25,9 @@ import (
 func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error) {
 	const cannot = "cannot start the rollout: "
 	if policy.Work(req.Work).RunsProgram() {
-		if why := o.unfitFor(ctx, req.Command); why != "" { // what is not even here is most likely a slip
-			return control.Rollout{}, refuse(control.Conflicts, control.CodeConflict, cannot+"on this host, "+why,
-				commandHint)
+		// what is not even here is most likely a slip
+		if err := refused(cannot, o.unfitFor(ctx, req.Command, "on this host, ")); err != nil {
+			return control.Rollout{}, err
 		}
 	}
 	found, seen, err := o.readRollout(ctx)
