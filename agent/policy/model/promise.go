@@ -62,6 +62,7 @@ const (
 	startedEarly
 	startedMeanwhile
 	ranMeanwhile
+	ranTwice
 	notRun
 	liveRemoved
 	removedAtRisk
@@ -83,6 +84,7 @@ const (
 	heldBack
 	leftLoose
 	turnUnnoted
+	cycleUnnoted
 	selfUnnoted
 	forgotten
 	targetMissed
@@ -163,6 +165,7 @@ func promises() map[breach]promise {
 		startedEarly:      {"P4", "an etcd that was stopped for maintenance runs again before it is over"},
 		startedMeanwhile:  {"P4", "an etcd is started while the command runs that it was stopped for"},
 		ranMeanwhile:      {"P2", "a command is run while the etcd of its host runs"},
+		ranTwice:          {"P8", "a command is run twice"},
 		notRun:            {"P8", "a cycle is said to have gone well, and its command has not done its work"},
 		liveRemoved:       {"P2", "a voter that answers is to be removed, and nobody has said that it may be"},
 		removedAtRisk: {
@@ -179,6 +182,7 @@ func promises() map[breach]promise {
 		heldBack:     {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
 		leftLoose:    {"P2", "the etcd of a host that is no member is left to start by itself at a boot"},
 		selfUnnoted:  {"P2", "a host does not note which member it is, or that it is none any more"},
+		cycleUnnoted: {"P1", "the record of a cycle is written, and its host's disk does not say so: it would do it again"},
 		turnUnnoted:  {"P1", "a host does not note that the operation is in flight that it was asked for"},
 		forgotten: {
 			"P1",
@@ -253,6 +257,9 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 	case rollBackLeft:
 		return w.judgeLetGo(h, c)
 	case runCommand:
+		if a.did != 0 {
+			return ranTwice
+		}
 		if a.unit != taken && a.unit != failed && a.unit != inactive {
 			return ranMeanwhile
 		}
@@ -336,6 +343,20 @@ func (w *world) judgeRequest(h int, c choice) breach {
 	case c.step == endCycle || c.step == endKeep: // with its operation
 	case a.ask != nothing && a.over == 0 && a.seen == 0 && reaches && cycles && note != policy.RequestSeen:
 		return turnUnnoted
+	}
+	return fine
+}
+
+// judgeNoted asks of a write that begins or ends the record of a cycle whether its host's disk says so: an agent that
+// dies right then has the next one do the work again.
+func (w *world) judgeNoted(h int, step uint8) breach {
+	a := &w.hosts[h]
+	switch {
+	case a.ask == nothing:
+	case step == beginCycle && a.begun == 0,
+		step == endCycle && (a.over == 0 || a.seen != 0),
+		step == endKeep && a.begun|a.seen != 0:
+		return cycleUnnoted
 	}
 	return fine
 }
