@@ -63,4 +63,6 @@ func (p Program) Fate() Hooks {
 	return p.Found
 }
 
-func (p Program) failed(text string) Hooks { return Hooks{State: HooksFailed, Text: p.Name + ": " + text} }
+func (p Program) failed(text string) Hooks {
+	return Hooks{State: HooksFailed, Text: p.Name + ": " + text}
+}

@@ -85,6 +85,7 @@ const (
 	leftLoose
 	turnUnnoted
 	cycleUnnoted
+	joinUncounted
 	selfUnnoted
 	forgotten
 	targetMissed
@@ -178,12 +179,13 @@ func promises() map[breach]promise {
 			"P1",
 			"what a host was asked to remove is forgotten before it is gone, over or was released, or while it runs",
 		},
-		removedAgain: {"P4", "a removal that a person has released is begun again"},
-		heldBack:     {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
-		leftLoose:    {"P2", "the etcd of a host that is no member is left to start by itself at a boot"},
-		selfUnnoted:  {"P2", "a host does not note which member it is, or that it is none any more"},
-		cycleUnnoted: {"P1", "the record of a cycle is written, and its host's disk does not say so: it would do it again"},
-		turnUnnoted:  {"P1", "a host does not note that the operation is in flight that it was asked for"},
+		removedAgain:  {"P4", "a removal that a person has released is begun again"},
+		heldBack:      {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
+		leftLoose:     {"P2", "the etcd of a host that is no member is left to start by itself at a boot"},
+		selfUnnoted:   {"P2", "a host does not note which member it is, or that it is none any more"},
+		joinUncounted: {"P8", "the end of a join is not counted as it went"},
+		cycleUnnoted:  {"P1", "the record of a cycle is written, and its host's disk does not say so: it would do it again"},
+		turnUnnoted:   {"P1", "a host does not note that the operation is in flight that it was asked for"},
 		forgotten: {
 			"P1",
 			"what was asked of a host is forgotten before it is over or was released, or while etcd is down for it",
@@ -296,17 +298,35 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		return w.judgeReplacement(h, c, leads)
 	case beginRemoval, setRemoving, removeMember, endRemoval:
 		if w.opReplace != 0 {
+			if c.step == setRemoving && w.rpGone == 0 && !c.repairs {
+				return ejectionForgotten
+			}
 			return w.judgeReplacement(h, c, leads)
 		}
 		return w.judgeRemoval(h, c)
 	case endJoined, endFailed:
-		return w.endsReplacement()
+		if found := w.endsReplacement(); found != fine || !w.joining(h) || w.countedRight(c) {
+			return found
+		}
+		return joinUncounted
 	case rollBackKeep, rollBackOwn:
 		if c.outcome == policy.HealthLost && a.fit == unknown {
 			return unknownEvicts
 		}
 	}
 	return fine
+}
+
+// countedRight tells whether the end of a host's own join counts as it went. A replacement of which etcd was not told may
+// count or not.
+func (w *world) countedRight(c choice) bool {
+	switch {
+	case c.step == endJoined:
+		return c.counts == policy.JoinWorked
+	case c.outcome == policy.Disowned:
+		return c.counts == policy.JoinUncounted
+	}
+	return c.counts == policy.JoinFailed || c.counts == policy.JoinUncounted && w.opReplace != 0 && w.opPhase == phaseBegun
 }
 
 // judgeHold asks of a decision whether what becomes of the start guard fits the host.
