@@ -24,7 +24,8 @@ func TestWhoIsTakenOutIsWrittenOnceForAMember(t *testing.T) {
 	write := func(counts bool, replaces record.MemberID) bool {
 		t.Helper()
 		op := record.Op{
-			Kind: policy.KindReplace, Host: "4", HostName: "n4", Phase: string(policy.PhaseRemoving), Replaces: replaces,
+			Kind: policy.KindReplace, Host: "4", HostName: "n4", Phase: string(policy.PhaseRemoving),
+			Replaces: replaces,
 		}
 		r.Op, r.Decision.Notes.Repair = &op, counts
 		also, err := a.repaired(r, op)

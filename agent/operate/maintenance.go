@@ -88,7 +88,7 @@ func (o *Operator) unfitFor(ctx context.Context, command, where string) *policy.
 	}
 	return &policy.Refusal{
 		Text: where + err.Error(),
-		Hint: "put the program into commands.d, beside the hooks, on every host, owned by root and writable by nobody " +
-			"else",
+		Hint: "put the program into commands.d, beside the hooks, on every host, owned by root and writable by " +
+			"nobody else",
 	}
 }

@@ -1,8 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operate does what operators ask for over the socket: it looks whether that may be, notes it on this host's
-// disk or in etcd, and wakes the loop. It decides nothing that the policy decides, and takes no step.
+// Package operate does what operators ask for over the socket: it has the policy say whether that may be, notes it on
+// this host's disk or in etcd, and wakes the loop. It decides nothing, and takes no step.
 //
 // It promises that what it refuses it has not begun, that a record is changed only if it is still the one that was
 // read, and that what a person has done to the cluster stands in the history. Everything here may be called by several

@@ -101,7 +101,8 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 			cannot+"this host is to go on with a snapshot, and its configuration names no place for any",
 			"set backup.store.directory or backup.store.s3, restart quorumd, and apply the plan again")
 	}
-	if err := onDisk(ctx, cannot, func() (*policy.Refusal, error) { return o.opt.Files.BeginRecovery(next) }); err != nil {
+	err = onDisk(ctx, cannot, func() (*policy.Refusal, error) { return o.opt.Files.BeginRecovery(next) })
+	if err != nil {
 		return control.Recovery{}, err
 	}
 	o.opt.Logger.Warn("by an operator", "code", "RECOVERY_APPLIED", "text", "plan "+plan.ID+" is applied by "+by)

@@ -67,7 +67,8 @@ func TestNoClusterIsMadeWhereThereIsASignOfOne(t *testing.T) {
 			func(v *View) { v.Cluster.Listed = true }, Conflicts, ClusterExists, "answers already",
 		},
 		"it has belonged to": {
-			func(v *View) { v.Bootstrap.Done, v.Cluster.ExpectedID = true, 10 }, Conflicts, ClusterExists, "to cluster a",
+			func(v *View) { v.Bootstrap.Done, v.Cluster.ExpectedID = true, 10 }, Conflicts, ClusterExists,
+			"to cluster a",
 		},
 		"it has seen one": {func(v *View) { v.Bootstrap.Seen = 11 }, Conflicts, ClusterExists, "seen cluster b"},
 		"it stands by another": {

@@ -29,8 +29,8 @@ func (p Program) Settled() (Hooks, bool) {
 	case p.Noted == HooksDone || p.Noted == HooksFailed:
 		return Hooks{State: p.Noted, Text: p.NotedText}, true
 	case started && p.OtherBoot:
-		return p.failed("the machine has rebooted since it was started, so nobody knows whether it has ended: see what " +
-			"it has done, it is not run again"), true
+		return p.failed("the machine has rebooted since it was started, so nobody knows whether it has ended: see " +
+			"what it has done, it is not run again"), true
 	case !p.Able:
 		return p.failed("this agent has no way to run it"), true
 	case !p.Begun && !started:

@@ -15,8 +15,8 @@ const (
 	JoinWorked             // those that failed before are forgotten
 )
 
-// noteJoin counts the end of an operation by which this host was to become a member. A replacement that has ended before
-// etcd was told of anything is no try, unless it has used up its time: it would begin again at once.
+// noteJoin counts the end of an operation by which this host was to become a member. A replacement that has ended
+// before etcd was told of anything is no try, unless it has used up its time: it would begin again at once.
 func noteJoin(v View, s Step) JoinNote {
 	op := v.Op
 	switch {
@@ -45,8 +45,8 @@ func JoinBackoff(failed int, base time.Duration) time.Duration {
 	return wait
 }
 
-// countsRepair tells whether a step is the one from which on etcd may be told that the member goes whose place this host
-// takes: with it is written that it does, once for a member, since the agent may die in between.
+// countsRepair tells whether a step is the one from which on etcd may be told that the member goes whose place this
+// host takes: with it is written that it does, once for a member, since the agent may die in between.
 func countsRepair(v View, s Step) bool {
 	return s.Kind == StepSetPhase && s.Phase == PhaseRemoving && v.Op.Replaces != 0 && v.Op.Phase != PhaseRemoving
 }

@@ -3,8 +3,8 @@
 
 package policy
 
-// AgainstRecovery says why no plan is to be put in force on this host, or gives nil. wants is the ID of the cluster that
-// its configuration wants; empty: any. Whether the plan fits what this host knows package recovery says.
+// AgainstRecovery says why no plan is to be put in force on this host, or gives nil. wants is the ID of the cluster
+// that its configuration wants; empty: any. Whether the plan fits what this host knows package recovery says.
 func AgainstRecovery(v View, wants string) *Refusal {
 	switch {
 	case v.Self.Mode != Manage:

@@ -64,37 +64,37 @@ func (s Standing) Finished(waives, rolls bool) (next Standing, withdrawn bool, r
 	return s, true, nil
 }
 
-// Unhurried: the machine does not go down after all, and it waits for its turn as any other.
+// Unhurried is the word that the machine does not go down after all, and it waits for its turn as any other.
 func (s Standing) Unhurried() Standing {
 	s.Hurried = false
 	return s
 }
 
-// Begins: its operation is about to be recorded, in this boot.
+// Begins notes that its operation is about to be recorded, in this boot.
 func (s Standing) Begins() Standing {
 	s.Begun, s.OtherBoot = true, false
 	return s
 }
 
-// Recorded: its operation is in etcd. One that is gone later was released.
+// Recorded notes that its operation is in etcd. One that is gone later was released.
 func (s Standing) Recorded() Standing {
 	s.Seen = true
 	return s
 }
 
-// StopsEtcd: etcd is about to be stopped for it.
+// StopsEtcd notes that etcd is about to be stopped for it. What becomes of the start guard then, guardOf says.
 func (s Standing) StopsEtcd() (next Standing, stands bool) {
 	s.Stopped = s.Stopped || !s.Said
 	return s, !s.Said
 }
 
-// EtcdStarted: etcd was started again.
+// EtcdStarted notes that etcd was started again.
 func (s Standing) EtcdStarted() Standing {
 	s.Stopped = false
 	return s
 }
 
-// StartsProgram: its program is about to be started, if it was not before.
+// StartsProgram notes that its program is about to be started, if it was not before.
 func (s Standing) StartsProgram() (next Standing, stands bool) {
 	if !s.Said && s.Ran == HooksNone {
 		s.Ran = HooksRunning
@@ -102,20 +102,21 @@ func (s Standing) StartsProgram() (next Standing, stands bool) {
 	return s, !s.Said
 }
 
-// ProgramEnded: its program is done, or has failed.
+// ProgramEnded notes that its program is done, or has failed.
 func (s Standing) ProgramEnded(how HookState) Standing {
 	s.Ran = how
 	return s
 }
 
-// OperationEnds: its operation is about to be ended, and it with that. A crash in between must not do it all again.
+// OperationEnds notes that its operation is about to be ended, and it with that. A crash in between must not do it all
+// again.
 func (s Standing) OperationEnds() Standing {
 	s.Seen, s.Said = false, true
 	return s
 }
 
-// GivenUp: its operation is about to be ended, and it waits for another. A crash in between must not look like a
-// release.
+// GivenUp notes that its operation is about to be ended, and that it waits for another. A crash in between must not
+// look like a release.
 func (s Standing) GivenUp() Standing {
 	s.Seen, s.Begun = false, false
 	return s

@@ -26,10 +26,12 @@ func TestAWishForTheSameRenewsWhatIsAskedAndAnyOtherIsRefused(t *testing.T) {
 		"the same, at once":              {wish: func(s *Standing) { s.Hurried = true }, hurried: true},
 		"the same, in no hurry any more": {stands: func(s *Standing) { s.Hurried = true }, hurried: true},
 		"another work": {
-			wish: func(s *Standing) { s.Work = WorkRestart }, says: "another reboot is asked for already, by alice: kernel",
+			wish: func(s *Standing) { s.Work = WorkRestart },
+			says: "another reboot is asked for already, by alice: kernel",
 		},
 		"another work, at once": {
-			wish: func(s *Standing) { s.Work, s.Hurried = WorkMaintenance, true }, says: "another reboot", hurried: true,
+			wish: func(s *Standing) { s.Work, s.Hurried = WorkMaintenance, true },
+			says: "another reboot", hurried: true,
 		},
 		"another work, at once, beside one that the machine must not go down for": {
 			stands: func(s *Standing) { s.Work = WorkRestart }, wish: func(s *Standing) { s.Hurried = true },
@@ -42,11 +44,13 @@ func TestAWishForTheSameRenewsWhatIsAskedAndAnyOtherIsRefused(t *testing.T) {
 			stands: func(s *Standing) { s.Said = true }, says: "of alice, is just coming to its end",
 		},
 		"what is over, at once": {
-			stands: func(s *Standing) { s.Said = true }, wish: func(s *Standing) { s.Hurried = true }, says: "coming to",
+			stands: func(s *Standing) { s.Said = true }, wish: func(s *Standing) { s.Hurried = true },
+			says: "coming to",
 		},
 		"a command that was started": {
 			stands: func(s *Standing) { s.Ran, s.Program = HooksRunning, "upgrade" },
-			wish:   func(s *Standing) { s.Program = "upgrade" }, says: "upgrade, asked for by alice, was started already",
+			wish:   func(s *Standing) { s.Program = "upgrade" },
+			says:   "upgrade, asked for by alice, was started already",
 		},
 	} {
 		stands, wish := wish(c.stands), wish(c.wish)

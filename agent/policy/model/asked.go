@@ -193,7 +193,8 @@ func (h *host) saidOver() {
 
 // program is what is known of the program of a command, once its operation has begun.
 func program(did uint8) policy.Program {
-	p := policy.Program{Name: "upgrade", Able: true, Begun: true, Found: policy.Hooks{State: policy.HooksDue, Text: "upgrade"}}
+	p := policy.Program{Name: "upgrade", Able: true, Begun: true}
+	p.Found = policy.Hooks{State: policy.HooksDue, Text: "upgrade"}
 	switch did {
 	case 0:
 		return p

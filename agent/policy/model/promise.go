@@ -184,7 +184,7 @@ func promises() map[breach]promise {
 		leftLoose:     {"P2", "the etcd of a host that is no member is left to start by itself at a boot"},
 		selfUnnoted:   {"P2", "a host does not note which member it is, or that it is none any more"},
 		joinUncounted: {"P8", "the end of a join is not counted as it went"},
-		cycleUnnoted:  {"P1", "the record of a cycle is written, and its host's disk does not say so: it would do it again"},
+		cycleUnnoted:  {"P1", "the record of a cycle is written, and its host's disk does not say so"},
 		turnUnnoted:   {"P1", "a host does not note that the operation is in flight that it was asked for"},
 		forgotten: {
 			"P1",
@@ -317,8 +317,8 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 	return fine
 }
 
-// countedRight tells whether the end of a host's own join counts as it went. A replacement of which etcd was not told may
-// count or not.
+// countedRight tells whether the end of a host's own join counts as it went. A replacement of which etcd was not told
+// may count or not.
 func (w *world) countedRight(c choice) bool {
 	switch {
 	case c.step == endJoined:
@@ -326,7 +326,8 @@ func (w *world) countedRight(c choice) bool {
 	case c.outcome == policy.Disowned:
 		return c.counts == policy.JoinUncounted
 	}
-	return c.counts == policy.JoinFailed || c.counts == policy.JoinUncounted && w.opReplace != 0 && w.opPhase == phaseBegun
+	untold := w.opReplace != 0 && w.opPhase == phaseBegun
+	return c.counts == policy.JoinFailed || c.counts == policy.JoinUncounted && untold
 }
 
 // judgeHold asks of a decision whether what becomes of the start guard fits the host.
