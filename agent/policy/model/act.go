@@ -273,7 +273,7 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 		w.orphan == 0:
 		found = adoptedEarly
 	}
-	if found == fine {
+	if found == fine && !late { // what was asked may be something else by then
 		found = w.judgeNoted(h, step)
 	}
 	own := w.joining(h)
