@@ -59,7 +59,7 @@ func house() []room {
 		{"gate", ""},
 		{"beside", ""},
 		{"config", "trigger disk"},
-		{"trigger", "control launch"},
+		{"trigger", "policy control launch"},
 		{"control", "hooks recovery"},
 		{"lock", "record"},
 		{"cluster", "launch"},

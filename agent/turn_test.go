@@ -11,7 +11,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -139,9 +138,7 @@ func TestAnOperationWhoseEarlyEndHasFailedIsNotedAgainAsItBegan(t *testing.T) {
 		files := f.hosts["v2"].agent.files
 		before, _ := files.Asked()
 		want := *before
-		must(t, files.MarkRequest(func(k *local.Request) {
-			k.Seen, k.BootID, k.Began, k.Clock, k.Cluster = false, "", time.Time{}, 0, 0
-		}))
+		must(t, files.OperationGivenUp())
 		f.pass(time.Minute)
 		got, _ := files.Asked()
 		if got == nil || !got.Seen || !got.Began.Equal(want.Began) || got.BootID != want.BootID ||

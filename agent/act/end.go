@@ -45,20 +45,12 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 			a.log.Error("cannot note on the disk that the removal has ended", "error", err)
 		}
 	}
-	if a.joined(r.Op, step.Outcome) {
-		if err := a.opt.Files.NoteJoin(step.Outcome != policy.Joined, a.opt.BootID, r.At); err != nil {
+	if n := r.Decision.Notes.Join; n != policy.JoinUncounted {
+		if err := a.opt.Files.NoteJoin(n == policy.JoinFailed, a.opt.BootID, r.At); err != nil {
 			a.log.Error("cannot note the failed join on the disk", "error", err)
 		}
 	}
 	return nil
-}
-
-// joined tells whether an operation was a try of this host to join, which counts as failed or not. A replacement that
-// has ended before etcd was told of anything is none, unless it has used up its time: it would begin again at once.
-func (a *Actor) joined(op *record.Op, outcome policy.ReasonCode) bool {
-	host := a.opt.Config.Host.ID
-	tried := policy.OpPhase(op.Phase) != policy.PhaseBegun || outcome == policy.JoinTooLong
-	return outcome != policy.Disowned && (op.Is(policy.KindJoin, host) || op.Is(policy.KindReplace, host) && tried)
 }
 
 // endText says how the operation has ended.

@@ -23,10 +23,11 @@ import (
 // bench is an actor beside a real etcd.
 type bench struct {
 	*Actor
-	t     *testing.T
-	store *cluster.Client
-	probe *hangingProbe
-	now   time.Duration // which only the test moves
+	t      *testing.T
+	store  *cluster.Client
+	probe  *hangingProbe
+	now    time.Duration   // which only the test moves
+	counts policy.JoinNote // what its policy says that the next step is to its tries to join
 }
 
 // hangingProbe tells that a write has been under way for that long.
@@ -82,7 +83,7 @@ func (b *bench) seen() *round.Round {
 func (b *bench) step(s policy.Step) (round.Completion, *round.Round) {
 	b.t.Helper()
 	r := b.seen()
-	r.Decision.Step = s
+	r.Decision.Step, r.Decision.Notes.Join = s, b.counts
 	done, ended := b.Act(b.t.Context(), r)
 	if !ended || done.On != r {
 		b.t.Fatalf("%s: %+v, %t", s.Kind, done, ended)
@@ -121,6 +122,7 @@ func TestAnOperationIsTakenFromItsLockToItsEnd(t *testing.T) {
 		r.Op.Reason != "HEALTH_LOST: slow" {
 		t.Errorf("it is rolled back as %+v", r.Op)
 	}
+	b.counts = policy.JoinFailed
 	done, r = b.must(policy.Step{Kind: policy.StepEndOp, Outcome: policy.HealthLost})
 	if r.Op != nil || !done.Unsaid || done.Ended == nil || done.Ended.Outcome != "HEALTH_LOST" {
 		t.Errorf("in etcd there is %+v, and it is told as %+v", r.Op, done)

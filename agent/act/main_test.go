@@ -48,7 +48,7 @@ func options(t *testing.T, disk local.Files) Options {
 // ask notes that a host is to be taken down.
 func ask(t *testing.T, opt Options, k *local.Request) {
 	t.Helper()
-	must(t, opt.Files.ChangeRequest(func(*local.Request) (*local.Request, *local.End) { return k, nil }))
+	must(t, opt.Files.TakeTurn(k))
 }
 
 // decided is a round that has decided on a step.

@@ -28,11 +28,10 @@ func (a *Actor) beginReplace(ctx context.Context, t *task) error {
 	return a.lock.Begin(ctx, op)
 }
 
-// repaired gives what is written with the record of a replacement of which etcd may be told from then on: one repair
-// more, and who is taken out by it. It counts once that member has left the list: it is written before, since the agent
-// may die in between; and once for a member, however often it is tried.
+// repaired gives what is written with the record of a replacement, where the policy counts it: one repair more, and who
+// is taken out by it. It counts once that member has left the list; and once for a member, however often it is tried.
 func (a *Actor) repaired(r *round.Round, op record.Op) ([]lock.Also, error) {
-	if op.Kind != policy.KindReplace || policy.OpPhase(op.Phase) != policy.PhaseRemoving || r.Op.Phase == op.Phase {
+	if !r.Decision.Notes.Repair {
 		return nil, nil
 	}
 	var all record.Repairs

@@ -34,7 +34,7 @@ func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Also {
 		others--
 	}
 	end := policy.RolloutAfter(policy.RolloutTurn{
-		Host: h.Name, Goes: next.State == record.RolloutRunning || next.State == record.RolloutPaused,
+		Host: h.Name, Goes: policy.RolloutState(next.State).Goes(),
 		Waiting: others, Wants: next.Etcd, Runs: r.Statuses[own.ID].Version, Member: own.ID != 0,
 	}, step)
 	switch {

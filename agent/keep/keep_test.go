@@ -258,7 +258,7 @@ func TestTheEndOfARequestIsNotNotedOfOneThatAPersonHasChangedMeanwhile(t *testin
 		seen := &local.Request{Work: policy.WorkMaintenance, Since: time.Unix(1, 0)}
 		now := *seen
 		now.For = time.Hour
-		must(t, b.files.ChangeRequest(func(*local.Request) (*local.Request, *local.End) { return &now, nil }))
+		must(t, b.files.TakeTurn(&now))
 		r := b.round()
 		r.Request = seen
 		r.Decision.Notes.Request = policy.RequestNote{Change: policy.RequestEnds, Code: policy.Withdrawn, Text: "x"}

@@ -6,12 +6,11 @@ package local
 import (
 	"path/filepath"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
-const (
-	failuresName = "join-failures.json"
-	maxBackoff   = time.Hour
-)
+const failuresName = "join-failures.json"
 
 // failuresFile counts joins that failed in a row.
 type failuresFile struct {
@@ -36,17 +35,12 @@ func (f *State) NoteJoin(failed bool, bootID string, now time.Duration) error {
 	return writeJSON(f.disk, filepath.Join(f.runtime, failuresName), next, false)
 }
 
-// Backoff gives how long to wait before the next join: base after the first failure, twice as
-// long after each further one, at most an hour.
+// Backoff gives how long to wait before the next join; base is for how long after the first that failed.
 func (f *State) Backoff(bootID string, now, base time.Duration) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.failures.Count == 0 || f.failures.BootID != bootID {
+	if f.failures.BootID != bootID || f.failures.Count == 0 {
 		return 0
 	}
-	wait := base
-	for range f.failures.Count - 1 {
-		wait = min(2*wait, maxBackoff)
-	}
-	return max(0, f.failures.Last+wait-now)
+	return max(0, f.failures.Last+policy.JoinBackoff(f.failures.Count, base)-now)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// What is noted of a request while it comes to its end, each by its own name. It was decided on a request that may have
-// been withdrawn since, and another asked for instead: what is for one request only takes that one, and steps are told
-// whether it stands.
+// What is noted of a request while it comes to its end: the transitions of policy.Standing, by their names. It was
+// decided on a request that may have been withdrawn since, and another asked for instead: what is for one request only
+// takes that one, and steps are told whether it stands.
 
 // Beginning is when and where the operation of a request begins.
 type Beginning struct {
@@ -25,8 +25,10 @@ type Beginning struct {
 // BeginOperation notes that the operation begins. It gives what is asked then; nil when nothing is.
 func (f *State) BeginOperation(b Beginning) (*Request, error) {
 	var asked *Request
-	err := f.MarkRequest(func(k *Request) {
-		k.BootID, k.Began, k.Clock, k.Cluster = b.BootID, b.At.UTC().Round(0), b.Clock, ID(b.Cluster)
+	b.At = b.At.UTC().Round(0)
+	err := f.markRequest(func(k *Request) {
+		k.becomes(k.Standing("").Begins())
+		k.begun(b)
 		value := *k
 		asked = &value
 	})
@@ -34,27 +36,25 @@ func (f *State) BeginOperation(b Beginning) (*Request, error) {
 }
 
 // OperationRecorded notes that the operation is in etcd: one that is gone later was released.
-func (f *State) OperationRecorded() error {
-	return f.MarkRequest(func(k *Request) { k.Seen = true })
-}
+func (f *State) OperationRecorded() error { return f.moves(policy.Standing.Recorded) }
 
 // OperationSeen notes that the operation of that request was seen in etcd, if exactly that is asked still. It says how
 // that began where the disk does not: its early end was noted, and has failed.
 func (f *State) OperationSeen(of *Request, b Beginning) error {
-	return f.MarkRequest(func(k *Request) {
+	return f.markRequest(func(k *Request) {
 		if *k != *of {
 			return
 		}
-		k.Seen = true
+		k.becomes(k.Standing("").Recorded())
 		if k.Began.IsZero() {
-			k.BootID, k.Began, k.Clock, k.Cluster = b.BootID, b.At, b.Clock, ID(b.Cluster)
+			k.begun(b)
 		}
 	})
 }
 
 // StandingEnds forgets that request, if exactly that is asked still: it has ended in that way.
 func (f *State) StandingEnds(of *Request, code policy.ReasonCode, text string, at time.Time) error {
-	return f.ChangeRequest(func(k *Request) (*Request, *End) {
+	return f.changeRequest(func(k *Request) (*Request, *End) {
 		if k == nil || *k != *of {
 			return k, nil
 		}
@@ -64,7 +64,7 @@ func (f *State) StandingEnds(of *Request, code policy.ReasonCode, text string, a
 
 // TakeTurn asks what a rollout asks of this host, if nothing is asked.
 func (f *State) TakeTurn(next *Request) error {
-	return f.ChangeRequest(func(k *Request) (*Request, *End) {
+	return f.changeRequest(func(k *Request) (*Request, *End) {
 		if k != nil {
 			return k, nil
 		}
@@ -74,28 +74,25 @@ func (f *State) TakeTurn(next *Request) error {
 
 // EtcdStopped notes, before it is done, that etcd is stopped for that request, if it stands.
 func (f *State) EtcdStopped(of *Request) (stands bool, err error) {
-	err = f.MarkRequest(func(k *Request) {
-		if stands = k.stands(of); stands {
-			k.Stopped = true
-		}
+	err = f.markRequest(func(k *Request) {
+		stands = k.begins(of, policy.Standing.StopsEtcd)
 	})
 	return stands, err
 }
 
 // EtcdStarted notes that etcd was started again.
-func (f *State) EtcdStarted() error {
-	return f.MarkRequest(func(k *Request) { k.Stopped = false })
-}
+func (f *State) EtcdStarted() error { return f.moves(policy.Standing.EtcdStarted) }
 
 // ProgramStarted notes, before it is done, that the program of that request is started, if the request stands: in which
 // boot, and when since that. One that was noted before keeps its time. It gives the run.
 func (f *State) ProgramStarted(of *Request, bootID string, at time.Duration) (run hooks.Run, stands bool, err error) {
-	err = f.MarkRequest(func(k *Request) {
-		if stands = k.stands(of); !stands {
+	err = f.markRequest(func(k *Request) {
+		before := k.Ran
+		if stands = k.begins(of, policy.Standing.StartsProgram); !stands {
 			return
 		}
-		if k.Ran == "" {
-			k.Ran, k.RanIn, k.RanAt = policy.HooksRunning, bootID, at
+		if k.Ran != before {
+			k.RanIn, k.RanAt = bootID, at
 		}
 		run = k.CommandRun()
 	})
@@ -104,26 +101,28 @@ func (f *State) ProgramStarted(of *Request, bootID string, at time.Duration) (ru
 
 // ProgramEnded notes how the program of that request went, also of one that is over.
 func (f *State) ProgramEnded(of *Request, how policy.HookState, text string) error {
-	return f.MarkRequest(func(k *Request) {
+	return f.markRequest(func(k *Request) {
 		if k.Since.Equal(of.Since) {
-			k.Ran, k.RanText = how, text
+			k.becomes(k.Standing("").ProgramEnded(how))
+			k.RanText = text
 		}
 	})
 }
 
 // OperationEnds notes, before it is done, that the operation ends, and with it what is asked: a crash in between must
 // not do it all again.
-func (f *State) OperationEnds() error {
-	return f.MarkRequest(func(k *Request) { k.Seen, k.Over = false, true })
-}
+func (f *State) OperationEnds() error { return f.moves(policy.Standing.OperationEnds) }
 
 // OperationGivenUp notes, before it is done, that the operation ends, and that what is asked waits for another: a crash
 // in between must not look like a release.
-func (f *State) OperationGivenUp() error {
-	return f.MarkRequest(func(k *Request) {
-		k.Seen, k.BootID, k.Began, k.Clock, k.Cluster = false, "", time.Time{}, 0, 0
-	})
-}
+func (f *State) OperationGivenUp() error { return f.moves(policy.Standing.GivenUp) }
 
-// stands tells whether this is still that request, and not over.
-func (k *Request) stands(of *Request) bool { return k.Since.Equal(of.Since) && !k.Over }
+// begins notes what is about to be done for that request, if this is still that one and stands.
+func (k *Request) begins(of *Request, transition func(policy.Standing) (policy.Standing, bool)) bool {
+	if !k.Since.Equal(of.Since) {
+		return false
+	}
+	next, stands := transition(k.Standing(""))
+	k.becomes(next)
+	return stands
+}

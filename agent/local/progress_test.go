@@ -16,7 +16,9 @@ func asked(t *testing.T, k *Request) *State {
 	dir := t.TempDir()
 	f, err := Open(HostFiles{}, dir+"/state", dir+"/run", nil)
 	must(t, err)
-	must(t, f.ChangeRequest(func(*Request) (*Request, *End) { return k, nil }))
+	if k != nil {
+		must(t, f.TakeTurn(k))
+	}
 	return f
 }
 

@@ -55,19 +55,27 @@ func (f *State) Recoveries() (*Recovery, *RecoveryEnd) {
 	return f.recovery.Recovery, f.recovery.Last
 }
 
-// BeginRecovery puts a plan in force. One that is stays, and is given as other; the same one is not begun again once it
+// inForce gives the plan as far as it is decided by beside another; nil when there is none.
+func (k *Recovery) inForce() *policy.Recovery {
+	if k == nil {
+		return nil
+	}
+	return &policy.Recovery{Plan: k.Plan, By: k.By}
+}
+
+// BeginRecovery puts a plan in force, unless another one is; the same one is not begun again once it
 // has ended well.
-func (f *State) BeginRecovery(plan Recovery) (other *Recovery, err error) {
+func (f *State) BeginRecovery(plan Recovery) (refused *policy.Refusal, err error) {
 	err = f.changeRecovery(func(file *Recoveries) {
+		refused = file.Recovery.inForce().AgainstPlan(plan.Plan)
 		switch {
-		case file.Recovery != nil && file.Recovery.Plan != plan.Plan:
-			other = file.Recovery
+		case refused != nil:
 		case file.Last != nil && file.Last.Plan == plan.Plan && file.Last.Code == policy.Recovered:
 		case file.Recovery == nil:
 			file.Recovery = &plan
 		}
 	})
-	return other, err
+	return refused, err
 }
 
 // Part notes, before this host parts with its data, that it does. A plan that was given up, or is another, is refused.
@@ -87,17 +95,19 @@ func (f *State) Part(plan string) error {
 }
 
 // GiveUp notes that the plan in force is to be given up, unless this host has begun to part with its data. It gives the
-// plan as it stands then, or nil when there is none.
-func (f *State) GiveUp(by string) (stands *Recovery, err error) {
+// plan as it stands then.
+func (f *State) GiveUp(by string) (stands *Recovery, refused *policy.Refusal, err error) {
 	err = f.changeRecovery(func(file *Recoveries) {
-		if k := file.Recovery; k != nil && !k.Parted && k.GivenUp == "" {
+		k := file.Recovery
+		refused = k.inForce().AgainstGivingUp(k != nil && k.Parted)
+		if refused == nil && k.GivenUp == "" {
 			given := *k
 			given.GivenUp = by
 			file.Recovery = &given
 		}
 		stands = file.Recovery
 	})
-	return stands, err
+	return stands, refused, err
 }
 
 // EndRecovery forgets that plan.

@@ -70,22 +70,29 @@ func (f *State) ChangeRemoval(change func(file *Removals)) error {
 	return nil
 }
 
-// AskRemoval makes k what this host is to remove, or renews what stands for the same member, and gives it as it stands.
-// Another one that is still in time, or whose operation runs, stays, and is given as other.
-func (f *State) AskRemoval(k Removal, runs bool) (stands Removal, other *Removal, err error) {
-	now := k.Since
+// At gives it as it is decided by, at that time.
+func (k *Removal) At(now time.Time) policy.Removal {
+	return policy.Removal{
+		MemberID: uint64(k.MemberID), Name: k.Name, By: k.By, Reason: k.Reason, Live: k.Live,
+		Over: !now.Before(k.Until), Begun: k.Begun,
+	}
+}
+
+// AskRemoval makes k what this host is to remove, or renews what stands for the same member, and gives it as it stands,
+// unless another one stands against it; runs: its operation is in flight.
+func (f *State) AskRemoval(k Removal, runs bool) (stands Removal, refused *policy.Refusal, err error) {
 	err = f.ChangeRemoval(func(file *Removals) {
-		switch before := file.Removal; {
-		case before == nil:
-		case before.MemberID == k.MemberID:
-			k.Since, k.Begun = before.Since, before.Begun
-		case now.Before(before.Until) || runs:
-			other = before
-			return
+		if before := file.Removal; before != nil {
+			if refused = before.At(k.Since).Against(uint64(k.MemberID), runs); refused != nil {
+				return
+			}
+			if before.MemberID == k.MemberID {
+				k.Since, k.Begun = before.Since, before.Begun
+			}
 		}
 		file.Removal = &k
 	})
-	return k, other, err
+	return k, refused, err
 }
 
 // MarkRemoval notes whether the operation of what was asked has begun, if it is still that.

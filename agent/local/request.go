@@ -23,7 +23,8 @@ type requestFile struct {
 	Last *End     `json:"last,omitempty"`
 }
 
-// Request is a wish to take this host down and bring it back.
+// Request is a wish to take this host down and bring it back, as it lies on the disk. What its flags mean, and what
+// becomes of them, stands in policy.Standing.
 type Request struct {
 	Work        policy.Work   `json:"work"`
 	Reason      string        `json:"reason"`
@@ -81,12 +82,28 @@ func (k *Request) Lasts(d time.Duration, now time.Time) {
 	}
 }
 
-// Standing gives what decides whether it is over, in that boot of the machine.
+// Standing gives what is decided by, in that boot of the machine.
 func (k *Request) Standing(bootID string) policy.Standing {
 	return policy.Standing{
-		Work: k.Work, External: k.External, Said: k.Over, Begun: k.BootID != "", Stopped: k.Stopped,
+		By: k.By, Reason: k.Reason, Work: k.Work, Program: k.Program,
+		KeepRunning: k.KeepRunning, External: k.External, Hurried: k.Hurried,
+		Said: k.Over, Waived: k.Waived, Begun: k.BootID != "", Seen: k.Seen, Stopped: k.Stopped, Ran: k.Ran,
 		OtherBoot: cmp.Or(k.BootID, k.AskedIn) != bootID,
 	}
+}
+
+// becomes takes over what a transition has made of how it stands.
+func (k *Request) becomes(s policy.Standing) {
+	k.Reason, k.Hurried, k.Over, k.Waived = s.Reason, s.Hurried, s.Said, s.Waived
+	k.Seen, k.Stopped, k.Ran = s.Seen, s.Stopped, s.Ran
+	if !s.Begun && k.BootID != "" {
+		k.begun(Beginning{})
+	}
+}
+
+// begun notes when and where its operation has begun, or that it has not.
+func (k *Request) begun(b Beginning) {
+	k.BootID, k.Began, k.Clock, k.Cluster = b.BootID, b.At, b.Clock, ID(b.Cluster)
 }
 
 // Asked gives what was asked of this host, or nil, and how the last such thing ended, or nil. The
@@ -97,9 +114,9 @@ func (f *State) Asked() (*Request, *End) {
 	return f.ask.Ask, f.ask.Last
 }
 
-// ChangeRequest writes what change makes of the request. change gets a copy, or nil when nothing is asked, and
+// changeRequest writes what change makes of the request. change gets a copy, or nil when nothing is asked, and
 // gives what is asked then; with end, nothing is, and that is how it ended.
-func (f *State) ChangeRequest(change func(k *Request) (next *Request, end *End)) error {
+func (f *State) changeRequest(change func(k *Request) (next *Request, end *End)) error {
 	defer f.turn()()
 	f.mu.Lock()
 	file := f.ask
@@ -136,7 +153,7 @@ func (k *Request) Ended(code policy.ReasonCode, text string, at time.Time) *End 
 
 // EndRequest forgets what was asked: it has ended in that way.
 func (f *State) EndRequest(code policy.ReasonCode, text string, at time.Time) error {
-	return f.ChangeRequest(func(k *Request) (*Request, *End) {
+	return f.changeRequest(func(k *Request) (*Request, *End) {
 		if k == nil {
 			return nil, nil
 		}
@@ -144,9 +161,14 @@ func (f *State) EndRequest(code policy.ReasonCode, text string, at time.Time) er
 	})
 }
 
-// MarkRequest changes what is asked, if anything is.
-func (f *State) MarkRequest(mark func(k *Request)) error {
-	return f.ChangeRequest(func(k *Request) (*Request, *End) {
+// moves notes a transition of what is asked, if anything is.
+func (f *State) moves(transition func(policy.Standing) policy.Standing) error {
+	return f.markRequest(func(k *Request) { k.becomes(transition(k.Standing(""))) })
+}
+
+// markRequest changes what is asked, if anything is.
+func (f *State) markRequest(mark func(k *Request)) error {
+	return f.changeRequest(func(k *Request) (*Request, *End) {
 		if k != nil {
 			mark(k)
 		}

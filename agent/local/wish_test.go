@@ -20,7 +20,10 @@ func newState(t *testing.T) *State {
 }
 
 func reboot() Wish {
-	return Wish{Work: policy.WorkReboot, Reason: "kernel", By: "root", For: time.Hour, At: time.Unix(1000, 0)}
+	return Wish{
+		Standing: policy.Standing{Work: policy.WorkReboot, Reason: "kernel", By: "root"}, For: time.Hour,
+		At: time.Unix(1000, 0),
+	}
 }
 
 func TestWhatIsWishedAgainIsRenewedAndKeepsItsPlaceInTheQueue(t *testing.T) {
@@ -29,10 +32,10 @@ func TestWhatIsWishedAgainIsRenewedAndKeepsItsPlaceInTheQueue(t *testing.T) {
 	for i, reason := range []string{"kernel", "firmware"} {
 		w := reboot()
 		w.Reason, w.For, w.At = reason, time.Duration(i+1)*time.Hour, w.At.Add(time.Duration(i)*time.Minute)
-		against, err := f.Ask(w)
+		refused, err := f.Ask(w)
 		must(t, err)
-		if against != nil {
-			t.Fatalf("%+v stands against it", against)
+		if refused != nil {
+			t.Fatalf("%+v stands against it", refused)
 		}
 	}
 	k, _ := f.Asked()
@@ -41,33 +44,18 @@ func TestWhatIsWishedAgainIsRenewedAndKeepsItsPlaceInTheQueue(t *testing.T) {
 	}
 }
 
-func TestWhatStandsAgainstAWishStaysAndIsGiven(t *testing.T) {
+func TestAWishThatIsRefusedLeavesWhatIsAskedAsItIs(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		stands func(*Request)
-		wish   func(*Wish)
-		same   bool
-	}{
-		"another work":        {func(*Request) {}, func(w *Wish) { w.Work = policy.WorkRestart }, false},
-		"another program":     {func(*Request) {}, func(w *Wish) { w.Program = "upgrade" }, false},
-		"etcd keeps running":  {func(*Request) {}, func(w *Wish) { w.KeepRunning = true }, false},
-		"by somebody else":    {func(*Request) {}, func(w *Wish) { w.External = true }, false},
-		"it is over":          {func(k *Request) { k.Over = true }, func(*Wish) {}, true},
-		"its command has run": {func(k *Request) { k.Ran = policy.HooksRunning }, func(*Wish) {}, true},
-	} {
-		f := newState(t)
-		_, err := f.Ask(reboot())
-		must(t, err)
-		must(t, f.MarkRequest(c.stands))
-		before, _ := f.Asked()
-		w := reboot()
-		w.Reason = "another"
-		c.wish(&w)
-		against, err := f.Ask(w)
-		must(t, err)
-		if now, _ := f.Asked(); against == nil || *now != *before || *against != *before || w.Same(against) != c.same {
-			t.Errorf("%s: %+v stands against it, and what is asked is %+v", name, against, now)
-		}
+	f := newState(t)
+	_, err := f.Ask(reboot())
+	must(t, err)
+	before, _ := f.Asked()
+	w := reboot()
+	w.Work, w.Reason, w.For = policy.WorkRestart, "another", time.Minute
+	refused, err := f.Ask(w)
+	must(t, err)
+	if now, _ := f.Asked(); refused == nil || *now != *before {
+		t.Errorf("%+v stands against it, and what is asked is %+v", refused, now)
 	}
 }
 
@@ -113,11 +101,12 @@ func TestAPersonsWordEndsWhatWaitsAndBringsBackWhatIsDown(t *testing.T) {
 		f := newState(t)
 		_, err := f.Ask(reboot())
 		must(t, err)
-		must(t, f.MarkRequest(c.stands))
+		must(t, f.markRequest(c.stands))
 		c.word.By, c.word.At = "root", time.Unix(2000, 0)
-		again, err := f.Finish(c.word)
+		refused, err := f.Finish(c.word)
 		must(t, err)
 		k, end := f.Asked()
+		again := refused != nil
 		switch {
 		case again != c.again || (k == nil) != c.gone:
 			t.Errorf("%s: again %t, what is asked is %+v", name, again, k)
@@ -127,8 +116,8 @@ func TestAPersonsWordEndsWhatWaitsAndBringsBackWhatIsDown(t *testing.T) {
 			t.Errorf("%s: what is asked is %+v, ended %+v", name, k, end)
 		}
 	}
-	if again, err := newState(t).Finish(Word{}); again || err != nil {
-		t.Errorf("nothing is asked: %t, %v", again, err)
+	if refused, err := newState(t).Finish(Word{}); refused != nil || err != nil {
+		t.Errorf("nothing is asked: %+v, %v", refused, err)
 	}
 }
 
@@ -140,25 +129,28 @@ func TestAnotherRemovalWaitsUntilTheFirstIsOutOfTimeAndDoesNotRun(t *testing.T) 
 	_, _, err := f.AskRemoval(first, false)
 	must(t, err)
 	must(t, f.MarkRemoval(&first, true))
-	ask := func(member record.MemberID, after time.Duration, runs bool) (Removal, *Removal) {
+	ask := func(member record.MemberID, after time.Duration, runs bool) (Removal, bool) {
 		t.Helper()
 		k := Removal{MemberID: member, Since: start.Add(after), Until: start.Add(after + time.Hour)}
-		stands, other, err := f.AskRemoval(k, runs)
+		stands, refused, err := f.AskRemoval(k, runs)
 		must(t, err)
-		return stands, other
+		return stands, refused != nil
 	}
-	if stands, other := ask(1, time.Minute, true); other != nil || !stands.Since.Equal(start) || !stands.Begun ||
+	if stands, refused := ask(1, time.Minute, true); refused || !stands.Since.Equal(start) || !stands.Begun ||
 		!stands.Until.Equal(start.Add(61*time.Minute)) {
-		t.Errorf("asked again it is %+v, against it %+v", stands, other)
+		t.Errorf("asked again it is %+v, refused: %t", stands, refused)
 	}
-	if _, other := ask(2, 2*time.Minute, false); other == nil || other.MemberID != 1 {
-		t.Errorf("while the first is in time there is against another: %+v", other)
+	if _, refused := ask(2, 2*time.Minute, false); !refused {
+		t.Error("while the first is in time another one takes its place")
 	}
-	if _, other := ask(2, 2*time.Hour, true); other == nil || other.MemberID != 1 {
-		t.Errorf("while the first runs there is against another: %+v", other)
+	if _, refused := ask(2, 2*time.Hour, true); !refused {
+		t.Error("while the first runs another one takes its place")
 	}
-	if stands, other := ask(2, 2*time.Hour, false); other != nil || stands.MemberID != 2 || stands.Begun {
-		t.Errorf("after that it is %+v, against it %+v", stands, other)
+	if k, _ := f.Removals(); k == nil || k.MemberID != 1 {
+		t.Errorf("what is asked is %+v", k)
+	}
+	if stands, refused := ask(2, 2*time.Hour, false); refused || stands.MemberID != 2 || stands.Begun {
+		t.Errorf("after that it is %+v, refused: %t", stands, refused)
 	}
 	if k, _ := f.Removals(); k == nil || k.MemberID != 2 {
 		t.Errorf("what is asked is %+v", k)

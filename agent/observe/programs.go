@@ -11,13 +11,12 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// askCommand looks how the program is doing that this host is taken down for. As long as the host waits for its turn
-// nobody looks: the disk on which the program lies may hang, and the loop with it.
+// askCommand looks how the program is doing that this host is taken down for, where that must be looked for.
 func (o *Observer) askCommand(ctx context.Context, r *round.Round) {
 	if r.Request == nil || !r.Request.Work.RunsProgram() {
 		return
 	}
-	if _, settled := o.view.unasked(r); !settled {
+	if _, settled := o.view.program(r).Settled(); !settled {
 		r.Programs.Command = o.askProgram(ctx, r.Request.CommandRun())
 	}
 }
@@ -80,66 +79,26 @@ func hooksView(found hooks.Result) policy.Hooks {
 	return out
 }
 
-// unasked gives how the program of a command is doing where nobody has to look for that.
-func (b *Builder) unasked(r *round.Round) (policy.Hooks, bool) {
-	k := r.Request
-	started := k.Ran == policy.HooksRunning
-	switch {
-	case k.Ran == policy.HooksDone || k.Ran == policy.HooksFailed:
-		return policy.Hooks{State: k.Ran, Text: k.RanText}, true
-	case started && k.RanIn != b.bootID:
-		return policy.Hooks{
-			State: policy.HooksFailed,
-			Text: k.Program +
-				": the machine has rebooted since it was started, so nobody knows whether it has ended: see what it " +
-				"has done, it is not run again",
-		}, true
-	case !b.programs:
-		return policy.Hooks{State: policy.HooksFailed, Text: k.Program + ": this agent has no way to run it"}, true
-	case k.BootID == "" && !started:
-		return policy.Hooks{State: policy.HooksDue, Text: k.Program}, true
-	}
-	return policy.Hooks{}, false
-}
-
 // command tells how the program is doing that this host is taken down for.
 func (b *Builder) command(r *round.Round) policy.Hooks {
-	k := r.Request
-	if k == nil || !k.Work.RunsProgram() {
+	if r.Request == nil || !r.Request.Work.RunsProgram() {
 		return policy.Hooks{}
 	}
-	if settled, ok := b.unasked(r); ok {
-		return settled
-	}
-	started := k.Ran == policy.HooksRunning
+	return b.program(r).Fate()
+}
+
+// program gives what is known of it.
+func (b *Builder) program(r *round.Round) policy.Program {
+	k, found := r.Request, r.Programs.Command
 	run := k.CommandRun()
-	found, err := r.Programs.Command.Value, r.Programs.Command.Err
-	switch {
-	// it was killed long ago, if it ever began
-	case err != nil && started && r.At > run.Until+b.config.Maintenance.CommandTimeout+hooks.EndWithin:
-		return policy.Hooks{
-			State: policy.HooksFailed,
-			Text:  k.Program + ": its time is over, and how it went cannot be told: " + err.Error(),
-		}
-	case err != nil && started: // it may well run
-		return policy.Hooks{State: policy.HooksRunning, Text: k.Program + ": " + err.Error()}
-	case err != nil:
-		return policy.Hooks{State: policy.HooksDue, Text: k.Program + ": " + err.Error()}
-	case found.State == hooks.None && started && r.At > run.Until:
-		return policy.Hooks{
-			State: policy.HooksFailed,
-			Text: k.Program +
-				": it was started and has not begun: look for the reason with \"journalctl -u 'quorumd*'\"",
-		}
-	case found.State == hooks.None && started:
-		return policy.Hooks{
-			State: policy.HooksStarting, Text: k.Program + ": it is being started",
-			Launched: b.launchedNow(r, run),
-		}
+	p := policy.Program{
+		Name: k.Program, Noted: k.Ran, NotedText: k.RanText, OtherBoot: k.RanIn != b.bootID, Able: b.programs,
+		Begun: k.BootID != "", Found: hooksView(found.Value), NotBegun: r.At > run.Until,
+		Killed:   r.At > run.Until+b.config.Maintenance.CommandTimeout+hooks.EndWithin,
+		Launched: b.launchedNow(r, run),
 	}
-	view := hooksView(found)
-	if view.State == policy.HooksRunning {
-		view.Text = k.Program + " runs"
+	if found.Err != nil {
+		p.Unseen = found.Err.Error()
 	}
-	return view
+	return p
 }

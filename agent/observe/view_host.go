@@ -139,9 +139,7 @@ func (b *Builder) asked(r *round.Round) *policy.Asked {
 		return nil
 	}
 	v := asked.Standing(b.bootID).Asked()
-	v.By, v.Reason, v.Program = asked.By, asked.Reason, asked.Program
-	v.KeepRunning, v.Hurried, v.Rollout = asked.KeepRunning, asked.Hurried, asked.Rollout
-	v.Seen, v.Waived = asked.Seen, asked.Waived
+	v.Rollout = asked.Rollout
 	v.Overdue, v.RebootFor = round.Overdue(asked.Until(), r.Wall), r.Did.Rebooted.Age(r.At)
 	v.Command = b.command(r)
 	v.Before, v.After = b.hooks(r, r.Programs.Before, hooks.Before), b.hooks(r, r.Programs.After, hooks.After)
@@ -186,14 +184,11 @@ func (b *Builder) takenOut(v *policy.View, r *round.Round) policy.TakenOut {
 
 // removal makes the view of what this host was asked to remove.
 func (b *Builder) removal(r *round.Round) *policy.Removal {
-	k := r.Removal
-	if k == nil {
+	if r.Removal == nil {
 		return nil
 	}
-	return &policy.Removal{
-		MemberID: uint64(k.MemberID), By: k.By, Reason: k.Reason, Live: k.Live,
-		Over: !r.Wall.Before(k.Until), Begun: k.Begun,
-	}
+	out := r.Removal.At(r.Wall)
+	return &out
 }
 
 // gaveWay makes the view of this host's leadership. What this process does not know of it counts from its first look; a

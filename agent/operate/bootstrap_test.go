@@ -104,25 +104,9 @@ func TestANewClusterIsMadeOnlyWhereThereIsNoSignOfOne(t *testing.T) {
 			func(v *policy.View) { v.Self.Mode = policy.Observe }, nil, control.Conflicts,
 			policy.ModeObserve,
 		},
-		"a cluster answers": {
-			func(v *policy.View) { v.Cluster.Listed = true }, nil, control.Conflicts,
-			policy.ClusterExists,
-		},
-		"it belonged to one": {
-			func(v *policy.View) { v.Bootstrap.Done = true }, nil, control.Conflicts,
-			policy.ClusterExists,
-		},
-		"it has seen one": {
-			func(v *policy.View) { v.Bootstrap.Seen = 7 }, nil, control.Conflicts,
-			policy.ClusterExists,
-		},
 		"its disk is not read yet": {
 			func(v *policy.View) { v.Data.State = policy.DataUnknown }, nil, control.NotNow,
 			policy.Starting,
-		},
-		"there is data": {
-			func(v *policy.View) { v.Data.State = policy.DataRemains }, nil, control.Conflicts,
-			policy.ClusterExists,
 		},
 		"something answers": {
 			func(*policy.View) {},

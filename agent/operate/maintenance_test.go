@@ -20,16 +20,21 @@ func TestWhatIsAskedForAgainstWhatStandsIsRefusedInItsOwnWords(t *testing.T) {
 		Work: control.WorkCommand, Command: "upgrade", Reason: "a test", For: time.Hour,
 	}
 	for name, c := range map[string]struct {
-		stands local.ProgramRun
-		over   bool
+		stands func(*local.State, *local.Request) error // what has become of it
 		ask    func(*control.MaintenanceRequest)
 		says   string
 	}{
 		"its command was started": {
-			stands: local.ProgramRun{Ran: policy.HooksDone}, ask: func(*control.MaintenanceRequest) {},
+			stands: func(f *local.State, k *local.Request) error {
+				return f.ProgramEnded(k, policy.HooksDone, "")
+			},
+			ask:  func(*control.MaintenanceRequest) {},
 			says: "was started already",
 		},
-		"it is over": {over: true, ask: func(*control.MaintenanceRequest) {}, says: "just coming to its end"},
+		"it is over": {
+			stands: func(f *local.State, _ *local.Request) error { return f.OperationEnds() },
+			ask:    func(*control.MaintenanceRequest) {}, says: "just coming to its end",
+		},
 		"it is another work": {
 			ask:  func(r *control.MaintenanceRequest) { r.Work, r.Command = control.WorkRestart, "" },
 			says: "another command is asked for already, by root: a test",
@@ -47,10 +52,13 @@ func TestWhatIsAskedForAgainstWhatStandsIsRefusedInItsOwnWords(t *testing.T) {
 		if _, err := h.AskMaintenance(t.Context(), command, "root"); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.files.MarkRequest(func(k *local.Request) { k.ProgramRun, k.Over = c.stands, c.over }); err != nil {
-			t.Fatal(err)
-		}
 		before, _ := h.files.Asked()
+		if c.stands != nil {
+			if err := c.stands(h.files, before); err != nil {
+				t.Fatal(err)
+			}
+			before, _ = h.files.Asked()
+		}
 		again := command
 		c.ask(&again)
 		_, err := h.AskMaintenance(t.Context(), again, "alice")

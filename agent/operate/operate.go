@@ -1,8 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operate does what operators ask for over the socket: it looks whether that may be, notes it on this host's
-// disk or in etcd, and wakes the loop. It decides nothing that the policy decides, and takes no step.
+// Package operate does what operators ask for over the socket: it has the policy say whether that may be, notes it on
+// this host's disk or in etcd, and wakes the loop. It decides nothing, and takes no step.
 //
 // It promises that what it refuses it has not begun, that a record is changed only if it is still the one that was
 // read, and that what a person has done to the cluster stands in the history. Everything here may be called by several
@@ -10,6 +10,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -126,6 +127,43 @@ const (
 
 func refuse(kind control.Kind, code, message, hint string) error {
 	return &control.Error{Kind: kind, Code: code, Message: message, Hint: hint}
+}
+
+// refused makes of a refusal of the policy what a person is told.
+func refused(cannot string, r *policy.Refusal) error {
+	if r == nil {
+		return nil
+	}
+	kind := control.Conflicts
+	switch r.Kind { //exhaustive:enforce
+	case policy.NotNow:
+		kind = control.NotNow
+	case policy.Wrong:
+		kind = control.Wrong
+	case policy.Conflicts:
+	}
+	return refuse(kind, cmp.Or(string(r.Code), control.CodeConflict), cannot+r.Text, r.Hint)
+}
+
+// current gives the last round; before there is one, nothing is known.
+func (o *Operator) current(cannot string) (*round.Round, error) {
+	if r := o.opt.Rounds.Current(); r != nil {
+		return r, nil
+	}
+	return nil, refuse(control.NotNow, codeNotYet, cannot+"quorumd has just started", "try again in a few seconds")
+}
+
+// onDisk notes something on this host's disk, which may hang, unless it is refused there.
+func onDisk(ctx context.Context, cannot string, note func() (*policy.Refusal, error)) error {
+	var against *policy.Refusal
+	err := local.Within(ctx, func() (err error) {
+		against, err = note()
+		return err
+	})
+	if err != nil {
+		return refuse(control.NotNow, codeNotYet, cannot+err.Error(), "see whether paths.state can be written")
+	}
+	return refused(cannot, against)
 }
 
 // refuseCall makes of an error of a call to etcd what a person is told: that etcd's users and roles forbid it is no

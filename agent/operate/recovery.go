@@ -26,12 +26,11 @@ type Data interface {
 // RecoveryFacts tells what this host knows.
 func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	const cannot = "cannot tell the facts: "
-	r := o.opt.Rounds.Current()
-	switch {
-	case r == nil:
-		return recovery.Facts{}, refuse(control.NotNow, codeNotYet, cannot+"quorumd has just started",
-			"try again in a few seconds")
-	case o.opt.Data == nil:
+	r, err := o.current(cannot)
+	if err != nil {
+		return recovery.Facts{}, err
+	}
+	if o.opt.Data == nil {
 		return recovery.Facts{}, errors.New(cannot + "this agent cannot reach etcd's files")
 	}
 	c := o.opt.Config
@@ -50,7 +49,6 @@ func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 			f.Lost = seen.Wall.UTC()
 		}
 	}
-	var err error
 	switch f.Log, err = o.opt.Data.Read(ctx); {
 	case errors.Is(err, recovery.ErrReading):
 		return f, refuse(control.NotNow, control.CodeReading, cannot+err.Error(), "ask again: it goes on meanwhile")
@@ -89,14 +87,9 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 	if err != nil {
 		return control.Recovery{}, err
 	}
-	if o.opt.Rounds.Current().View.Self.Mode != policy.Manage {
-		return control.Recovery{}, refuse(control.Conflicts, codeObserve, cannot+"quorumd only observes on this host",
-			"set mode: manage and restart quorumd")
-	}
-	if id := o.opt.Config.Cluster.ID; id != "" {
-		return control.Recovery{}, refuse(control.Conflicts, control.CodeConflict,
-			cannot+"the configuration wants the cluster with the ID "+id+", the recovered one has another",
-			"take cluster.id out of quorumd.yaml on every host, restart quorumd, and apply the plan again")
+	against := policy.AgainstRecovery(o.opt.Rounds.Current().View, o.opt.Config.Cluster.ID)
+	if err := refused(cannot, against); err != nil {
+		return control.Recovery{}, err
 	}
 	if text := plan.Refused(now, o.opt.Wall()); text != "" {
 		return control.Recovery{}, refuse(control.Conflicts, control.CodeConflict, cannot+text,
@@ -108,18 +101,9 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 			cannot+"this host is to go on with a snapshot, and its configuration names no place for any",
 			"set backup.store.directory or backup.store.s3, restart quorumd, and apply the plan again")
 	}
-	var other *local.Recovery
-	err = local.Within(ctx, func() (err error) {
-		other, err = o.opt.Files.BeginRecovery(next)
-		return err
-	})
-	switch {
-	case err != nil:
-		return control.Recovery{}, refuse(control.NotNow, codeNotYet, cannot+err.Error(),
-			"see whether paths.state can be written")
-	case other != nil:
-		return control.Recovery{}, refuse(control.Conflicts, control.CodeConflict,
-			cannot+"plan "+other.Plan+" is in force here already, by "+other.By, "quorumctl recover status")
+	err = onDisk(ctx, cannot, func() (*policy.Refusal, error) { return o.opt.Files.BeginRecovery(next) })
+	if err != nil {
+		return control.Recovery{}, err
 	}
 	o.opt.Logger.Warn("by an operator", "code", "RECOVERY_APPLIED", "text", "plan "+plan.ID+" is applied by "+by)
 	o.opt.Wake()
@@ -130,22 +114,12 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 func (o *Operator) GiveUpRecovery(ctx context.Context, by string) (control.Recovery, error) {
 	const cannot = "cannot give the plan up: "
 	var stands *local.Recovery
-	err := local.Within(ctx, func() (err error) {
-		stands, err = o.opt.Files.GiveUp(by)
-		return err
+	err := onDisk(ctx, cannot, func() (against *policy.Refusal, err error) {
+		stands, against, err = o.opt.Files.GiveUp(by)
+		return against, err
 	})
-	switch {
-	case err != nil:
-		return control.Recovery{}, refuse(control.NotNow, codeNotYet, cannot+err.Error(),
-			"see whether paths.state can be written")
-	case stands == nil:
-		return control.Recovery{}, refuse(control.Conflicts, control.CodeConflict,
-			cannot+"none is in force on this host", "quorumctl recover status")
-	case stands.GivenUp == "":
-		return control.Recovery{}, refuse(control.Conflicts, control.CodeConflict,
-			cannot+"this host has begun to part with its old data",
-			"let it come to its end: quorumctl recover status; the old data lie beside the new, see MAJORITY LOST in "+
-				"quorumctl(1)")
+	if err != nil {
+		return control.Recovery{}, err
 	}
 	if o.opt.Data != nil {
 		o.opt.Data.Abandon()

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -66,10 +65,9 @@ func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by
 // releaseStanding releases an operation that only its own host still tells of: somebody has deleted its record.
 func (o *Operator) releaseStanding(ctx context.Context, req control.ReleaseRequest, by string) error {
 	const cannot = "cannot release the operation: "
-	r := o.opt.Rounds.Current()
-	if r == nil {
-		return refuse(control.NotNow, codeNotYet, cannot+"quorumd has just started",
-			"try again in a few seconds")
+	r, err := o.current(cannot)
+	if err != nil {
+		return err
 	}
 	op, found := standing(r)
 	if !found {
@@ -119,8 +117,8 @@ func (o *Operator) stopFor(ctx context.Context, op record.Op, by string) ([]clie
 	if _, unread := errors.AsType[*unreadable](err); unread {
 		return nil, nil, nil // it goes on for nobody
 	}
-	if err != nil || found == nil || found.State != record.RolloutRunning || op.Kind != policy.KindCycle ||
-		!slices.Contains(found.Waiting(), op.Host) {
+	released := &policy.Op{Kind: op.Kind, Host: op.Host}
+	if err != nil || found == nil || !policy.RolloutState(found.State).ReleaseStops(released, found.Waiting()) {
 		return nil, nil, err
 	}
 	found.State, found.Text = record.RolloutStopped, "the operation of "+op.HostName+" was released by "+by
@@ -137,7 +135,7 @@ func (o *Operator) releaseUnreadable(ctx context.Context, u *unreadable, reason,
 	if _, is := errors.AsType[*unreadable](err); err != nil && !is {
 		return o.refuseRead("cannot release the operation: ", err)
 	}
-	if err == nil && found != nil && found.State == record.RolloutRunning {
+	if err == nil && found != nil && policy.RolloutState(found.State).ReleaseStops(nil, nil) {
 		found.State, found.Text = record.RolloutStopped,
 			"an operation whose record could not be read was released by "+by
 		value, err := record.Encode(*found)

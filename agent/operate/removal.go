@@ -22,21 +22,12 @@ import (
 // reason and time.
 func (o *Operator) RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error) {
 	cannot := "cannot remove " + req.Member + ": "
-	r := o.opt.Rounds.Current()
-	switch {
-	case r == nil:
-		return control.Removal{}, refuse(control.NotNow, codeNotYet, cannot+"quorumd has just started",
-			"try again in a few seconds")
-	case r.View.Self.Mode != policy.Manage:
-		return control.Removal{}, refuse(control.Conflicts, codeObserve, cannot+"quorumd only observes on this host",
-			"ask on a host whose mode is manage, or set it here and restart quorumd")
-	case !r.View.Cluster.Reachable || r.View.Cluster.Foreign():
-		return control.Removal{}, refuse(control.NotNow, codeUnreachable,
-			cannot+"the cluster cannot be reached from here", "quorumctl explain; without a quorum etcd removes nobody")
-	case r.View.Pause != nil:
-		return control.Removal{}, refuse(control.Conflicts, string(policy.Paused),
-			cannot+"the cluster is paused by "+r.View.Pause.By+": "+r.View.Pause.Reason,
-			"quorumctl resume, and ask again")
+	r, err := o.current(cannot)
+	if err != nil {
+		return control.Removal{}, err
+	}
+	if err := refused(cannot, policy.AgainstRemovals(r.View)); err != nil {
+		return control.Removal{}, err
 	}
 	m, err := o.removable(r, req, cannot)
 	if err != nil {
@@ -76,18 +67,11 @@ func (o *Operator) removable(r *round.Round, req control.RemovalRequest, cannot 
 	case len(found) > 1:
 		return policy.Member{}, refuse(control.Wrong, control.CodeBadRequest,
 			cannot+"several members are called that", "name one by its ID: the members are "+strings.Join(names, ", "))
-	case found[0].PeerURL == o.opt.Config.Etcd.PeerURL:
-		return policy.Member{}, refuse(control.Conflicts, control.CodeConflict, cannot+"it is this host's own member",
-			"ask on another host")
 	}
-	asked := policy.Removal{MemberID: found[0].ID, Live: req.Live}
-	if reason, holds := policy.AgainstRemoval(r.View, asked); holds {
-		return policy.Member{}, refuse(control.Conflicts, string(reason.Code), cannot+reason.Text,
-			strings.ReplaceAll(reason.Code.Info().Remedy, "remove NAME", "remove "+req.Member))
-	}
-	if reason, wants := policy.RemovalWants(r.View, asked); wants && !req.WithoutSnapshot {
-		return policy.Member{}, refuse(control.Conflicts, string(reason.Code), cannot+reason.Text,
-			"quorumctl snapshot save, and ask again; or --without-snapshot")
+	against := policy.AgainstRemoval(r.View, policy.Removal{MemberID: found[0].ID, Live: req.Live}, req.WithoutSnapshot)
+	if against != nil {
+		against.Hint = strings.ReplaceAll(against.Hint, "remove NAME", "remove "+req.Member)
+		return policy.Member{}, refused(cannot, against)
 	}
 	return found[0], nil
 }
@@ -102,20 +86,12 @@ func (o *Operator) askRemoval(ctx context.Context, r *round.Round, m policy.Memb
 		Since: now, Until: now.Add(req.For),
 	}
 	var stands local.Removal
-	var other *local.Removal
-	err := local.Within(ctx, func() (err error) {
-		stands, other, err = o.opt.Files.AskRemoval(next, r.Removes(o.opt.Config.Host.ID))
-		return err
+	err := onDisk(ctx, cannot, func() (against *policy.Refusal, err error) {
+		stands, against, err = o.opt.Files.AskRemoval(next, r.Removes(o.opt.Config.Host.ID))
+		return against, err
 	})
-	switch {
-	case err != nil:
-		return control.Removal{}, refuse(control.NotNow, codeNotYet, cannot+err.Error(),
-			"see whether paths.state can be written")
-	case other != nil:
-		return control.Removal{}, refuse(control.Conflicts, control.CodeConflict,
-			cannot+"the removal of "+other.Name+" ("+other.MemberID.String()+") is asked for here already, by "+
-				other.By,
-			"wait for it, or ask on another host")
+	if err != nil {
+		return control.Removal{}, err
 	}
 	o.note(ctx, "REMOVAL_ASKED", "the removal of member "+next.Name+" ("+next.MemberID.String()+") is asked for by "+by+
 		": "+req.Reason)

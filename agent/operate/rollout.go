@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -25,19 +24,20 @@ import (
 func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error) {
 	const cannot = "cannot start the rollout: "
 	if policy.Work(req.Work).RunsProgram() {
-		if why := o.unfitFor(ctx, req.Command); why != "" { // what is not even here is most likely a slip
-			return control.Rollout{}, refuse(control.Conflicts, control.CodeConflict, cannot+"on this host, "+why,
-				commandHint)
+		// what is not even here is most likely a slip
+		if err := refused(cannot, o.unfitFor(ctx, req.Command, "on this host, ")); err != nil {
+			return control.Rollout{}, err
 		}
 	}
 	found, seen, err := o.readRollout(ctx)
 	if err != nil {
 		return control.Rollout{}, o.refuseRead(cannot, err)
 	}
-	if found != nil && (found.State == record.RolloutRunning || found.State == record.RolloutPaused) {
-		return control.Rollout{}, refuse(control.Conflicts, control.CodeConflict,
-			cannot+"one of "+found.By+" is "+found.State+": "+found.Reason,
-			"quorumctl rollout status; quorumctl rollout abort ends it")
+	if found != nil {
+		against := policy.AgainstRollout(policy.RolloutState(found.State), found.By, found.Reason)
+		if err := refused(cannot, against); err != nil {
+			return control.Rollout{}, err
+		}
 	}
 	hosts, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: o.keys.Hosts(), End: o.keys.Lock()})
 	if err != nil {
@@ -79,53 +79,40 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	return publish.RolloutOf(rollout, nil), nil
 }
 
-// rolloutHosts gives the hosts of a new rollout: those that were named, or all that it concerns. A
-// member that runs the wanted version already is skipped.
+// rolloutHosts gives the hosts of a new rollout, of those that are present.
 func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest,
 	running map[record.MemberID]string,
 ) ([]record.RolloutHost, error) {
-	var out []record.RolloutHost
-	named := slices.Clone(req.Hosts)
+	const cannot = "cannot start the rollout: "
+	var present []policy.RolloutHost
 	for _, pair := range found.Pairs {
 		h, err := round.DecodeHost(pair, strings.TrimPrefix(pair.Key, prefix))
 		switch {
-		case err != nil && len(req.Hosts) > 0:
-			continue // if it is named, it is said below that it is not present
+		case err != nil && len(req.Hosts) > 0: // if it is named, it is said that it is not present
 		case err != nil: // all hosts are meant, and this is one
 			u := unreadable{
 				policy.Unreadable{Kind: policy.RecordHost, Key: pair.Key, Why: err.Error()},
 				pair.ModRevision,
 			}
-			return nil, refuse(control.Conflicts, codeUnreadable, "cannot start the rollout: "+u.Error(),
+			return nil, refuse(control.Conflicts, codeUnreadable, cannot+u.Error(),
 				u.Hint()+"; or name the other hosts: --hosts")
+		default:
+			present = append(present, policy.RolloutHost{
+				ID: h.ID, Name: h.Name, Manage: h.Mode == string(policy.Manage), Member: h.MemberID != 0,
+				Etcd: running[h.MemberID],
+			})
 		}
-		i := slices.IndexFunc(named, func(name string) bool { return name == h.Name || name == h.ID })
-		concerns := !policy.Work(req.Work).NeedsMember() || h.MemberID != 0
-		if i < 0 && (len(req.Hosts) > 0 || !concerns) {
-			continue
-		}
-		if i >= 0 {
-			named = slices.Delete(named, i, i+1)
-		}
-		if h.Mode != string(policy.Manage) {
-			return nil, refuse(control.Conflicts, control.CodeConflict,
-				"cannot start the rollout: quorumd on "+h.Name+" only observes",
-				"set mode: manage there, or name the other hosts: --hosts")
-		}
-		host := record.RolloutHost{ID: h.ID, Name: h.Name, State: record.HostWaiting}
-		if req.Version != "" && h.MemberID != 0 && running[h.MemberID] == req.Version {
-			host.State = record.HostSkipped
-		}
-		out = append(out, host)
 	}
-	if len(named) > 0 {
-		return nil, refuse(control.Wrong, control.CodeConflict,
-			"cannot start the rollout: no host is present that is called "+strings.Join(named, ", "),
-			"quorumctl status lists the hosts")
+	chosen, against := policy.RolloutHosts(present, req.Hosts, policy.Work(req.Work), req.Version)
+	if err := refused(cannot, against); err != nil {
+		return nil, err
 	}
-	if len(out) == 0 {
-		return nil, refuse(control.Conflicts, control.CodeConflict,
-			"cannot start the rollout: there is no host that it concerns", "quorumctl status lists the hosts")
+	out := make([]record.RolloutHost, len(chosen))
+	for i, h := range chosen {
+		out[i] = record.RolloutHost{ID: h.ID, Name: h.Name, State: record.HostWaiting}
+		if h.Skipped {
+			out[i].State = record.HostSkipped
+		}
 	}
 	return out, nil
 }
@@ -156,9 +143,9 @@ func (o *Operator) SetRollout(ctx context.Context, state, by string) (control.Ro
 			"quorumctl rollout start")
 	case found.State == state:
 		return publish.RolloutOf(*found, o.operation()), nil
-	case found.State == record.RolloutDone || found.State == record.RolloutAborted:
-		return control.Rollout{}, refuse(control.Conflicts, control.CodeConflict, cannot+"it is "+found.State,
-			"quorumctl rollout start starts another")
+	}
+	if err := refused(cannot, policy.RolloutState(found.State).AgainstChange()); err != nil {
+		return control.Rollout{}, err
 	}
 	found.State, found.Text = state, "by "+by
 	if state == record.RolloutRunning {

@@ -57,6 +57,40 @@ func bootstrap(v View) (Decision, bool) {
 	return bringUp(v), true
 }
 
+// AgainstBootstrap says why no new cluster is to be made of this host at a person's word, or gives nil: there is some
+// sign of a cluster, and "new" happens once. Its texts name where etcd's data lie, and where this host has noted which
+// cluster it has seen.
+func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
+	switch {
+	case v.Self.Mode != Manage:
+		return conflicts(ModeObserve, "quorumd only observes", "set mode: manage and restart quorumd")
+	case v.Cluster.Listed:
+		return conflicts(ClusterExists, "a cluster answers already",
+			"nothing is to do: this host joins it; see quorumctl explain")
+	case v.Bootstrap.Done:
+		return conflicts(ClusterExists, fmt.Sprintf("this host has belonged to cluster %x", v.Cluster.ExpectedID),
+			"bring that cluster back; an empty disk does not make a new one")
+	case v.Bootstrap.Seen != 0:
+		return conflicts(ClusterExists,
+			fmt.Sprintf("this host has seen cluster %x, which does not answer now", v.Bootstrap.Seen),
+			"bring that cluster back, and this host joins it; only if it is gone for good, remove "+seenPath+
+				" and restart quorumd")
+	case v.Founding.Attempt != "" && v.Founding.First != v.Self.Name:
+		return conflicts(ClusterExists,
+			"this host has told "+v.Founding.First+" that it stands by the cluster which that makes",
+			"see quorumctl explain for whom that waits; a host that stands by another makes none itself")
+	case v.Data.State == DataUnknown:
+		return &Refusal{
+			NotNow, Starting, "the data directory has not been looked at yet: " + v.Data.Detail,
+			"try again in a few seconds",
+		}
+	case v.Data.State != DataEmpty:
+		return conflicts(ClusterExists, "there is data in "+dataDir,
+			"start etcd on it, or move it away if nobody needs it")
+	}
+	return nil
+}
+
 // startLater waits between two starts of etcd. If the last one was refused, that is the reason, and not how etcd ended
 // before.
 func startLater(v View, format string, args ...any) Decision {

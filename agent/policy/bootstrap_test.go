@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/quorumd/quorumd/health"
@@ -49,5 +50,45 @@ func TestAnEmptyDiskNeverMeansANewCluster(t *testing.T) {
 	v.Cluster = Cluster{Error: "refused"}
 	if d := Decide(v); d.Step.Kind != StepNone {
 		t.Fatalf("step is %q without a request to bootstrap", d.Step.Kind)
+	}
+}
+
+func TestNoClusterIsMadeWhereThereIsASignOfOne(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(v *View)
+		kind   RefusalKind
+		code   ReasonCode
+		says   string // empty: it may be made
+	}{
+		"an empty host":    {func(*View) {}, 0, "", ""},
+		"it only observes": {func(v *View) { v.Self.Mode = Observe }, Conflicts, ModeObserve, "only observes"},
+		"a cluster answers": {
+			func(v *View) { v.Cluster.Listed = true }, Conflicts, ClusterExists, "answers already",
+		},
+		"it has belonged to": {
+			func(v *View) { v.Bootstrap.Done, v.Cluster.ExpectedID = true, 10 }, Conflicts, ClusterExists,
+			"to cluster a",
+		},
+		"it has seen one": {func(v *View) { v.Bootstrap.Seen = 11 }, Conflicts, ClusterExists, "seen cluster b"},
+		"it stands by another": {
+			func(v *View) { v.Founding.Attempt, v.Founding.First = "x", "n1" }, Conflicts, ClusterExists, "told n1",
+		},
+		"it stands by itself":  {func(v *View) { v.Founding.Attempt, v.Founding.First = "x", "n3" }, 0, "", ""},
+		"its disk is not read": {func(v *View) { v.Data.State = DataUnknown }, NotNow, Starting, "not been looked at"},
+		"there is data": {
+			func(v *View) { v.Data.State = DataRemains }, Conflicts, ClusterExists, "data in /data",
+		},
+	} {
+		v := View{Self: Self{Name: "n3", Mode: Manage}, Data: Data{State: DataEmpty}}
+		c.change(&v)
+		got := AgainstBootstrap(v, "/data", "/seen")
+		switch {
+		case (got == nil) != (c.says == ""):
+			t.Errorf("%s: %+v, want %q", name, got, c.says)
+		case got != nil && (got.Kind != c.kind || got.Code != c.code || !strings.Contains(got.Text, c.says) ||
+			strings.Contains(got.Hint, "/seen") != (v.Bootstrap.Seen != 0)):
+			t.Errorf("%s: %+v, want %q", name, got, c.says)
+		}
 	}
 }

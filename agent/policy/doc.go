@@ -20,6 +20,11 @@
 // Steps and reasons are declared as data, in step.go and reason.go. A Step is small: it starts
 // something within seconds, and the next Views show how it goes.
 //
+// What a person asks for goes through this package, too. A function that begins with Against says why it is refused,
+// and package operate tells that. A request to take a host down is a Standing: request_over.go says when it is over,
+// request_moves.go what becomes of it with every call and step, as when etcd is stopped for it, request.go when it is
+// forgotten, hold.go whether etcd may start by itself meanwhile. Package local writes all that to the disk.
+//
 // # What the model explores
 //
 // Package model explores Decide exhaustively, and what it covers binds whoever changes this package: every Step and

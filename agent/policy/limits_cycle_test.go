@@ -432,8 +432,9 @@ func TestARemovalGoesOnAtTheVeryLimits(t *testing.T) {
 	} {
 		v := removalView()
 		c.change(&v)
-		if r, holds := AgainstRemoval(v, c.removal); r.Code != c.want || holds != (c.want != "") {
-			t.Errorf("%s: %v, want %q", c.name, r, c.want)
+		r := AgainstRemoval(v, c.removal, false)
+		if (r == nil) != (c.want == "") || r != nil && (r.Code != c.want || r.Text == "" || r.Hint == "") {
+			t.Errorf("%s: %+v, want %q", c.name, r, c.want)
 		}
 	}
 }

@@ -14,4 +14,8 @@ type Notes struct {
 	Backup   BackupNote
 	Drill    DrillNote
 	Founding FoundingNote
+
+	// These go with the step, and are nothing without it.
+	Join   JoinNote
+	Repair bool // one repair more is written with it, and whose place is taken
 }

@@ -15,6 +15,7 @@ import (
 // own disk and ends by itself.
 type Removal struct {
 	MemberID   uint64
+	Name       string // of the member, for people
 	By, Reason string
 	Live       bool // also a voter that answers
 	Over       bool // its time is over: it does not begin any more
@@ -101,11 +102,50 @@ func removalVetoes() []veto {
 	}
 }
 
-// AgainstRemoval gives the reasons that a person who asks for a removal is told at once, since no waiting ends them:
-// the voter answers, or the others would have no quorum without it.
-func AgainstRemoval(v View, r Removal) (Reason, bool) {
+// AgainstRemovals says why this host is to be asked for no removal now, or gives nil.
+func AgainstRemovals(v View) *Refusal {
+	switch {
+	case v.Self.Mode != Manage:
+		return conflicts(ModeObserve, "quorumd only observes on this host",
+			"ask on a host whose mode is manage, or set it here and restart quorumd")
+	case !v.Cluster.Reachable || v.foreign():
+		return &Refusal{
+			NotNow, ClusterUnreachable, "the cluster cannot be reached from here",
+			"quorumctl explain; without a quorum etcd removes nobody",
+		}
+	case v.Pause != nil:
+		return conflicts(Paused, "the cluster is paused by "+v.Pause.By+": "+v.Pause.Reason,
+			"quorumctl resume, and ask again")
+	}
+	return nil
+}
+
+// AgainstRemoval says why this host is not to be asked for a removal, or gives nil. A person is told at once what no
+// waiting ends: it is this host's own member, the voter answers, or the others would have no quorum without it; and
+// that a snapshot is wanted first, unless it is to go bare.
+func AgainstRemoval(v View, r Removal, bare bool) *Refusal {
+	if m, _ := v.memberByID(r.MemberID); m.PeerURL == v.Self.PeerURL {
+		return conflicts("", "it is this host's own member", "ask on another host")
+	}
 	v.Removal = &r
-	return vetoed(v, vetoRemovesLive, vetoRemovalAtRisk)
+	if reason, holds := vetoed(v, vetoRemovesLive, vetoRemovalAtRisk); holds {
+		return conflicts(reason.Code, reason.Text, reason.Code.Info().Remedy)
+	}
+	if text, wants := removalWants(v, r); wants && !bare {
+		return conflicts(SnapshotFirst, text, "quorumctl snapshot save, and ask again; or --without-snapshot")
+	}
+	return nil
+}
+
+// Against says why a removal that stands makes no way for that of another member, or gives nil: only one that is out of
+// time, and whose operation is not in flight, does. Of the same member it is renewed.
+func (r Removal) Against(member uint64, runs bool) *Refusal {
+	if r.MemberID == member || r.Over && !runs {
+		return nil
+	}
+	return conflicts("",
+		fmt.Sprintf("the removal of %s (%x) is asked for here already, by %s", r.Name, r.MemberID, r.By),
+		"wait for it, or ask on another host")
 }
 
 func (v View) memberByID(id uint64) (Member, bool) {

@@ -5,6 +5,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -321,5 +322,60 @@ func TestARemovalWhoseOperationIsGoneDoesNotBeginAgain(t *testing.T) {
 	v.Removal.Begun = true
 	if d := Decide(v); d.Step.Kind != StepNone {
 		t.Errorf("it begins again: %+v", d)
+	}
+}
+
+func TestAHostIsAskedForARemovalOnlyWhereItCouldBegin(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(v *View)
+		member uint64
+		bare   bool
+		code   ReasonCode
+		says   string // empty: it may be
+	}{
+		"a voter that is gone":    {member: 9},
+		"on a host that observes": {func(v *View) { v.Self.Mode = Observe }, 9, false, ModeObserve, "only observes"},
+		"nobody answers": {
+			func(v *View) { v.Cluster.Reachable = false }, 9, false, ClusterUnreachable, "cannot be",
+		},
+		"another cluster answers": {
+			func(v *View) { v.Cluster.ExpectedID = 1 }, 9, false, ClusterUnreachable, "cannot be",
+		},
+		"while the cluster pauses": {
+			func(v *View) { v.Pause = &Pause{"bob", "a move"} }, 9, false, Paused, "by bob: a move",
+		},
+		"this host's own":           {func(v *View) { v.Self.PeerURL = peerPrefix + "v3" }, 9, false, "", "own member"},
+		"of which no snapshot is":   {liveAndStored, 9, false, SnapshotFirst, "no snapshot yet"},
+		"without one, as one wants": {liveAndStored, 9, true, "", ""},
+	} {
+		v := removalView()
+		if c.change != nil {
+			c.change(&v)
+		}
+		got := AgainstRemovals(v)
+		if got == nil {
+			got = AgainstRemoval(v, Removal{MemberID: c.member, Live: true}, c.bare)
+		}
+		if (got == nil) != (c.says == "") || got != nil && (got.Code != c.code || !strings.Contains(got.Text, c.says)) {
+			t.Errorf("%s: %+v, want %q", name, got, c.says)
+		}
+	}
+}
+
+func liveAndStored(v *View) { aliveAgain(v); v.Backup.Stored = true }
+
+func TestARemovalMakesWayForAnotherOnlyOutOfTimeAndAtRest(t *testing.T) {
+	t.Parallel()
+	for _, over := range []bool{false, true} {
+		for _, runs := range []bool{false, true} {
+			r := Removal{MemberID: 9, Over: over}
+			if r.Against(9, runs) != nil {
+				t.Errorf("asked again with over %t and runs %t it is refused", over, runs)
+			}
+			if got := r.Against(2, runs) == nil; got != (over && !runs) {
+				t.Errorf("with over %t and runs %t it makes way: %t", over, runs, got)
+			}
+		}
 	}
 }

@@ -47,19 +47,19 @@ func waitsForSnapshot(v View) bool {
 	return waits
 }
 
-// RemovalWants tells a person who asks for a voter to be removed that is well that no snapshot is of late. What is
+// removalWants tells a person who asks for a voter to be removed that is well that no snapshot is of late. What is
 // sick or lost goes without one, as that mends the cluster, and so does a learner.
-func RemovalWants(v View, r Removal) (Reason, bool) {
+func removalWants(v View, r Removal) (string, bool) {
 	m, _ := v.memberByID(r.MemberID)
 	h, _ := v.hostOf(m)
 	fresh := v.Backup.Saved && v.Backup.Age.Abs() <= freshFor
 	if !v.Backup.Stored || fresh || !r.Live || !m.Live || m.Learner || sick(h.Health) {
-		return Reason{}, false
+		return "", false
 	}
 	text := "there is no snapshot yet"
 	if v.Backup.Saved {
 		text = fmt.Sprintf("the newest snapshot is %s old, and it should be no older than %s",
 			v.Backup.Age.Round(time.Minute), freshFor)
 	}
-	return Reason{SnapshotFirst, text}, true
+	return text, true
 }

@@ -4,7 +4,8 @@
 // Package trigger asks for this host to be rebooted when its packages want that, at times that the operator allows.
 //
 // It promises:
-//   - It only asks: when it is this host's turn is for the agent to decide, as for everybody who asks.
+//   - It only asks: when it is this host's turn is for the agent to decide, as for everybody who asks. Whether it asks,
+//     too, the policy decides: see RebootSight there.
 //   - It asks in a window only, on no day of a blackout, and never against a veto. A wish whose turn has not come is
 //     taken back when its window ends, or when a veto appears.
 //   - Two automatic reboots of a host are at least a day apart, whatever its packages say.
@@ -12,18 +13,17 @@ package trigger
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 const (
 	// By is who has asked.
 	By = "trigger"
-	// apart is the least time between two boots, if the second is ours.
-	apart = 24 * time.Hour
 	// every is the time between two looks, and askEvery between two questions to the package manager.
 	every    = time.Minute
 	askEvery = 15 * time.Minute
@@ -37,40 +37,19 @@ type Settings struct {
 	Blackouts []Blackout
 }
 
-// Sight is what is seen in one moment.
-type Sight struct {
-	At       time.Time
-	Up       time.Duration // since the boot
-	Required string        // why a reboot is wanted; empty: it is not
-	Veto     string        // who is against it and why; empty: nobody
-}
-
-// Decide tells whether to ask for a reboot now, and if not, why not; with nothing to do the text is empty.
-func Decide(s Settings, now Sight) (ask bool, why string) {
-	if now.Required == "" {
-		return false, ""
-	}
-	if now.Veto != "" {
-		return false, "there is a veto: " + now.Veto
-	}
-	if now.Up < apart {
-		return false, fmt.Sprintf("the machine was booted %s ago; automatic reboots are at least a day apart",
-			now.Up.Round(time.Minute))
-	}
+// sight gives what they say of a time.
+func (s Settings) sight(at time.Time) (now policy.RebootSight) {
 	for _, b := range s.Blackouts {
-		if b.Contains(now.At) {
-			return false, "there is a blackout: " + b.String()
+		if b.Contains(at) {
+			now.Blackout = b.String()
+			break
 		}
 	}
-	for _, w := range s.Windows {
-		if w.Contains(now.At) {
-			return true, ""
-		}
+	now.Open = slices.ContainsFunc(s.Windows, func(w Window) bool { return w.Contains(at) })
+	if !now.Open {
+		now.Opens = opens(s.Windows, at)
 	}
-	if next := opens(s.Windows, now.At); !next.IsZero() {
-		return false, "the next window opens " + next.Format("Mon 2006-01-02 15:04 MST")
-	}
-	return false, "no window is open"
+	return now
 }
 
 // Host is what a Trigger needs of the agent.
@@ -113,18 +92,19 @@ func (t *Trigger) Run(ctx context.Context) {
 
 // look acts on what is seen now.
 func (t *Trigger) look(ctx context.Context) {
-	now := Sight{At: t.Wall(), Up: t.Up(), Required: t.require(ctx), Veto: t.Signs.Vetoed()}
-	ask, why := Decide(t.Settings, now)
-	m := t.Host.Status().Maintenance
-	switch {
-	case m != nil && m.By == By && !ask && m.State == control.MaintenanceWaiting:
+	now := t.Settings.sight(t.Wall())
+	now.Up, now.Required, now.Veto = t.Up(), t.require(ctx), t.Signs.Vetoed()
+	if m := t.Host.Status().Maintenance; m != nil {
+		now.Asked, now.Own, now.Waiting = true, m.By == By, m.State == control.MaintenanceWaiting
+	}
+	switch move, why := now.Move(); move { //exhaustive:enforce
+	case policy.RebootWithdraw:
 		if err := t.Host.EndMaintenance(ctx, By); err != nil {
 			t.tell(slog.LevelError, "a reboot that is not allowed any more is not withdrawn", err.Error())
 			return
 		}
 		t.tell(slog.LevelInfo, "the wish for a reboot is withdrawn: its turn did not come in time", why)
-	case m != nil: // it is on its way, or something else is
-	case ask:
+	case policy.RebootAsk:
 		_, err := t.Host.AskMaintenance(ctx, control.MaintenanceRequest{
 			Work: control.WorkReboot, Reason: now.Required,
 			For: within,
@@ -134,10 +114,11 @@ func (t *Trigger) look(ctx context.Context) {
 			return
 		}
 		t.tell(slog.LevelInfo, "asked for a reboot", now.Required)
-	case why != "":
+	case policy.RebootWait:
 		t.tell(slog.LevelInfo, "a reboot is required, and waits", why)
-	default:
+	case policy.RebootNone:
 		t.told = ""
+	case policy.RebootBeside:
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/launch"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // TestMain is the child that becomes a program too.
@@ -29,42 +30,30 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-func TestARebootIsAskedForOnlyWhenEverythingAllowsIt(t *testing.T) {
+func TestAWindowAndABlackoutAreSeenAsTheyAre(t *testing.T) {
 	t.Parallel()
 	blackout, err := ParseBlackout("2026-12-24 UTC")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Settings{Windows: []Window{window(t, "Mon..Fri 02:00-04:00 UTC")}, Blackouts: []Blackout{blackout}}
-	fit := Sight{At: at(t, "2026-11-23T02:30Z"), Up: 30 * 24 * time.Hour, Required: "linux-image"}
-	for what, c := range map[string]struct {
-		change func(*Sight, *Settings)
-		ask    bool
-		why    string
-	}{
-		"all is well":  {func(*Sight, *Settings) {}, true, ""},
-		"not required": {func(v *Sight, _ *Settings) { v.Required = "" }, false, ""},
-		"a veto": {func(v *Sight, _ *Settings) {
-			v.Veto = "backup: runs"
-		}, false, "there is a veto: backup: runs"},
-		"just booted": {func(v *Sight, _ *Settings) { v.Up = 23 * time.Hour }, false, "booted 23h0m0s ago"},
-		"not the hour": {func(v *Sight, _ *Settings) {
-			v.At = at(t, "2026-11-23T04:00Z")
-		}, false, "next window opens Tue 2026-11-24 02:00 UTC"},
-		"not the day": {func(v *Sight, _ *Settings) {
-			v.At = at(t, "2026-12-24T02:30Z")
-		}, false, "blackout: 2026-12-24 UTC"},
-		"no window": {func(_ *Sight, s *Settings) { s.Windows = nil }, false, "no window is open"},
-		"another window": {func(_ *Sight, s *Settings) {
-			s.Windows = append(s.Windows, window(t, "Sat 02:00-04:00 UTC"))
-		}, true, ""},
+	s := Settings{
+		Windows:   []Window{window(t, "Mon..Fri 02:00-04:00 UTC"), window(t, "Sat 02:00-04:00 UTC")},
+		Blackouts: []Blackout{blackout},
+	}
+	next := at(t, "2026-11-24T02:00Z").UTC()
+	for when, want := range map[string]policy.RebootSight{
+		"2026-11-23T02:30Z": {Open: true},
+		"2026-11-28T02:30Z": {Open: true},
+		"2026-11-23T04:00Z": {Opens: next},
+		"2026-12-24T02:30Z": {Open: true, Blackout: "2026-12-24 UTC"},
 	} {
-		now, settings := fit, s
-		c.change(&now, &settings)
-		if ask, why := Decide(settings, now); ask != c.ask || !strings.Contains(why, c.why) ||
-			(why == "") != (c.why == "") {
-			t.Errorf("%s: %v, %q", what, ask, why)
+		got := s.sight(at(t, when))
+		if got.Opens = got.Opens.UTC(); got != want {
+			t.Errorf("at %s it is %+v, want %+v", when, got, want)
 		}
+	}
+	if got := (Settings{}).sight(next); got != (policy.RebootSight{}) {
+		t.Errorf("without a window it is %+v", got)
 	}
 }
 

@@ -20,12 +20,13 @@ type rules struct {
 	noOpFence           bool // a write of the record is not bound to the record that was seen
 	takeUnfenced        bool // taking the lock is not bound to the record that was seen
 	releaseOpOnStart    bool // an agent that starts deletes the record that names its host
-	stopNotNoted        bool // that a take-down stops etcd is not noted on the disk
-	keptAlive           bool // a lease that nobody uses is kept alive as long as the process lives
-	renewedAside        bool // the lock of a loop that hangs is renewed beside it
-	removeBlindly       bool // what is removed is not looked up first
-	outAfterwards       bool // who is taken out is written down after the removal, and not before
-	lockByName          bool // an agent that starts believes a lock that bears its host's name
+	// noted changes what the disk says of a request after a transition, given how it stood before. It may be nil.
+	noted         func(before, after policy.Standing) policy.Standing
+	keptAlive     bool // a lease that nobody uses is kept alive as long as the process lives
+	renewedAside  bool // the lock of a loop that hangs is renewed beside it
+	removeBlindly bool // what is removed is not looked up first
+	outAfterwards bool // who is taken out is written down after the removal, and not before
+	lockByName    bool // an agent that starts believes a lock that bears its host's name
 }
 
 // act begins the step that an agent has decided on; a step that is done at once is finished.
@@ -73,12 +74,12 @@ func (m *machine) act(w *world, h int) breach {
 	case startUnit, startAsIs:
 		w.noteHold(h, guardOf(step))
 		w.starts(h)
-		a.stopped = 0
+		m.moves(a, a.standing().EtcdStarted())
 	case stopUnit:
 		return w.stop(h)
 	case runCommand:
-		if m.confirm(w, h) && a.did == 0 {
-			a.did = runs
+		if next, stands := a.standing().StartsProgram(); m.confirm(w, h) && stands {
+			m.moves(a, next)
 		}
 	case finishBootstrap:
 		a.request = 0
@@ -271,6 +272,9 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 	case (step == rollBackKeep || step == rollBackOwn || step == endRemoval) && int(w.opHost) != h && w.opLeft == 0 &&
 		w.orphan == 0:
 		found = adoptedEarly
+	}
+	if found == fine && !late { // what was asked may be something else by then
+		found = w.judgeNoted(h, step)
 	}
 	own := w.joining(h)
 	if begins(step) {

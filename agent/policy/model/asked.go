@@ -40,7 +40,8 @@ func workText(ask uint8) string {
 const (
 	runs     uint8 = iota + 1
 	ranWell        // it has done its work
-	ranBadly       // it has failed, or the machine has gone down meanwhile
+	ranBadly       // it has failed
+	lost           // the machine has gone down while it ran
 )
 
 // The values of begun.
@@ -80,10 +81,7 @@ func (m *machine) askEvent(w *world, k kind, i int, arg uint8) bool {
 		if h.ask == nothing || h.over != 0 {
 			return false
 		}
-		h.over = 1
-		if h.standing().Untouched() {
-			h.ask = nothing
-		}
+		h.saidOver()
 	case evReboots:
 		if h.ask != external || h.over != 0 || !w.cycles(i) || w.opPhase != phaseDown {
 			return false
@@ -94,15 +92,17 @@ func (m *machine) askEvent(w *world, k kind, i int, arg uint8) bool {
 }
 
 // noteRequest is what an agent writes of its decision about what was asked of its host.
-func (w *world) noteRequest(i int, c choice) {
+func (m *machine) noteRequest(w *world, i int, c choice) {
 	h := &w.hosts[i]
 	switch c.request {
 	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // the last two go with their step: see note
 	case policy.RequestSeen: // and what its record says of it, if it was asked for anew since that was written
-		h.seen = 1
-		if h.begun == 0 || h.begun == tooLate {
-			h.begun = begunBefore - w.opBoot
+		s := h.standing()
+		if !s.Begun {
+			s = s.Begins()
+			s.OtherBoot = w.opBoot == 0
 		}
+		m.moves(h, s.Recorded())
 	case policy.RequestEnds:
 		if c.loosens {
 			h.held = 0
@@ -165,12 +165,63 @@ func (w *world) isOver(i int) bool {
 	return s.Done() || s.TooLate()
 }
 
+// moves has the disk say what a transition has made of what was asked of a host.
+func (m *machine) moves(h *host, next policy.Standing) {
+	if m.noted != nil {
+		next = m.noted(h.standing(), next)
+	}
+	h.becomes(next)
+}
+
+func (h *host) becomes(next policy.Standing) {
+	h.over, h.stopped, h.seen = bit(next.Said), bit(next.Stopped), bit(next.Seen)
+	switch {
+	case next.Begun:
+		h.begun = begunNow + bit(next.OtherBoot)
+	case h.begun != tooLate:
+		h.begun = 0
+	}
+	if h.did == 0 && next.Ran == policy.HooksRunning {
+		h.did = runs
+	}
+}
+
+// saidOver is a person's word that what was asked is over.
+func (h *host) saidOver() {
+	next, withdrawn, _ := h.standing().Finished(false, false)
+	if h.becomes(next); withdrawn {
+		h.ask = nothing
+	}
+}
+
+// program is what is known of the program of a command, once its operation has begun.
+func program(did uint8) policy.Program {
+	p := policy.Program{Name: "upgrade", Able: true, Begun: true}
+	p.Found = policy.Hooks{State: policy.HooksDue, Text: "upgrade"}
+	switch did {
+	case 0:
+		return p
+	case runs:
+		p.Found.State = policy.HooksRunning
+	case ranWell:
+		p.Found.State = policy.HooksDone
+	case ranBadly:
+		p.Found.State = policy.HooksFailed
+	case lost:
+		p.OtherBoot = true
+	}
+	p.Noted = policy.HooksRunning
+	return p
+}
+
 // standing is what decides whether what was asked is over.
 func (c *cycling) standing() policy.Standing {
 	return policy.Standing{
 		Work: work(c.ask), External: c.ask == external, Said: c.over != 0, Stopped: c.stopped != 0,
 		Begun:     c.begun == begunNow || c.begun == begunBefore,
 		OtherBoot: c.begun == begunBefore || c.begun == tooLate,
+		Seen:      c.seen != 0, KeepRunning: c.ask == keeping, Hurried: c.ask == external, By: "root",
+		Reason: "testing", Program: [...]string{"", "upgrade"}[bit(c.ask == command)], Ran: program(c.did).Noted,
 	}
 }
 
@@ -182,7 +233,7 @@ func (w *world) askedIsOver() {
 	for i := range w.n {
 		switch h := &w.hosts[i]; h.ask {
 		case maintenance, keeping, external:
-			h.over = 1
+			h.saidOver()
 		}
 	}
 }
@@ -233,7 +284,7 @@ func (w *world) goesDown(i int) {
 	w.agentDies(i)
 	h.down, h.unit, h.backoff = 1, inactive, 0
 	if h.did == runs {
-		h.did = ranBadly
+		h.did = lost
 	}
 	switch {
 	case h.begun == begunNow:

@@ -28,8 +28,13 @@ func (m *machine) call(w *world, h int) breach {
 		return fine
 	}
 	a.phase = sent
-	if takesDown(a.step) && !m.stopNotNoted {
-		a.stopped = 1
+	if takesDown(a.step) {
+		next, stands := a.standing().StopsEtcd()
+		if !stands {
+			a.phase = idle
+			return fine
+		}
+		m.moves(a, next)
 	}
 	w.noteHold(h, guardOf(a.step))
 	if !w.owns(h) {
@@ -112,11 +117,11 @@ func (m *machine) note(w *world, h int) {
 	}
 	switch a.step {
 	case beginCycle:
-		a.begun = begunNow
-	case endKeep: // it shall not look like a release
-		a.begun, a.seen = 0, 0
+		m.moves(a, a.standing().Begins())
+	case endKeep:
+		m.moves(a, a.standing().GivenUp())
 	case endCycle:
-		a.over, a.seen = 1, 0
+		m.moves(a, a.standing().OperationEnds())
 	}
 }
 

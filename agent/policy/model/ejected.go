@@ -84,6 +84,18 @@ func ejectedMistakes() []Mistake {
 			scope: replacements(0, 0), rules: rules{outAfterwards: true},
 		},
 		{
+			Name: "who is taken out is not written down", breach: ejectionForgotten, scope: replacements(0, 0),
+			rules: rules{say: func(d *policy.Decision) { d.Notes.Repair = false }},
+		},
+		{
+			Name: "a join that has failed counts as none", breach: joinUncounted, scope: of(3, 2, 1, VerdictChange),
+			rules: rules{say: func(d *policy.Decision) {
+				if d.Notes.Join == policy.JoinFailed {
+					d.Notes.Join = policy.JoinUncounted
+				}
+			}},
+		},
+		{
 			Name: "who was taken out is said to be ready", breach: readyDiffers, scope: byStandby(0, 0),
 			rules: rules{say: func(d *policy.Decision) {
 				if d.Waiting == policy.Ejected {

@@ -356,8 +356,8 @@ func (w *world) dropSteps(r rules) {
 		if h.phase == decided {
 			locked := underLock(h.step)
 			bound := writesRecord(h.step) || h.step == takeLock
-			withdrawn := h.ask == nothing || h.over != 0
-			void = void || ((takesDown(h.step) || h.step == runCommand) && withdrawn) // its disk is asked once more
+			_, stands := h.standing().StopsEtcd() // its disk is asked once more
+			void = void || ((takesDown(h.step) || h.step == runCommand) && (h.ask == nothing || !stands))
 			void = void || (locked && !w.owns(i) && !r.noConfirm) ||
 				(bound && h.fresh|h.bare == 0 && !r.noOpFence && !r.takeUnfenced)
 		}
@@ -526,7 +526,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	if !m.External { // there is no unit that a start guard could hold
 		w.noteHold(h, c.hold)
 	}
-	w.noteRequest(h, *c)
+	m.noteRequest(w, h, *c)
 	w.noteRemoval(c.removed)
 	a.noteSelf(c.self)
 	if s.reachable != 0 && w.joining(h) {

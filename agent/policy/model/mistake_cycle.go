@@ -155,6 +155,16 @@ func commandMistakes() []Mistake {
 			}),
 		},
 		{
+			Name: "it is not seen that the machine has rebooted since a command was started", breach: ranTwice,
+			scope: asking(3, 1, HostCrash),
+			rules: seeing(func(v *policy.View) {
+				if p := program(lost); v.Asked != nil && v.Asked.Command == p.Fate() {
+					p.OtherBoot = false
+					v.Asked.Command = p.Fate()
+				}
+			}),
+		},
+		{
 			Name: "a command that has failed is taken for one that has done its work", breach: notRun,
 			scope: asking(3, 0, 0),
 			rules: state(policy.HooksFailed, policy.HooksDone),
@@ -212,6 +222,14 @@ func requesting(right, wrong policy.RequestChange) rules {
 	}}
 }
 
+// noting is a mistake about what the disk says of a request after a transition.
+func noting(change func(before, after *policy.Standing)) rules {
+	return rules{noted: func(before, after policy.Standing) policy.Standing {
+		change(&before, &after)
+		return after
+	}}
+}
+
 // takenForReleased is the mistake that a record which somebody has deleted is taken for one that a person has.
 func takenForReleased() rules {
 	return seeing(func(v *policy.View) {
@@ -259,6 +277,20 @@ func requestMistakes() []Mistake {
 			scope: lively(asking(3, 0, 0)), rules: requesting(policy.RequestEnding, policy.RequestRetried),
 		},
 		{
+			Name: "it is not noted that the operation begins", breach: cycleUnnoted, scope: asking(3, 0, 0),
+			rules: noting(func(before, after *policy.Standing) { after.Begun = before.Begun }),
+		},
+		{
+			Name: "it is not noted that the operation ends, and what was asked with it", breach: cycleUnnoted,
+			scope: asking(3, 0, 0),
+			rules: noting(func(before, after *policy.Standing) { after.Said = before.Said }),
+		},
+		{
+			Name: "it is not noted that an operation is given up", breach: cycleUnnoted,
+			scope: asking(3, 1, OperatorStop),
+			rules: noting(func(before, after *policy.Standing) { after.Begun = after.Begun || before.Begun }),
+		},
+		{
 			Name: "it is not noted that the operation is in flight", breach: turnUnnoted, scope: asking(3, 0, 0),
 			rules: requesting(policy.RequestSeen, policy.RequestStays),
 		},
@@ -287,7 +319,11 @@ func cyclingMistakes() []Mistake {
 		},
 		{
 			Name: "that etcd was stopped is not noted", breach: notBack, scope: lively(asking(3, 0, 0)),
-			rules: rules{stopNotNoted: true},
+			rules: noting(func(before, after *policy.Standing) { after.Stopped = after.Stopped && before.Stopped }),
+		},
+		{
+			Name: "that etcd was started is not noted", breach: notBack, scope: lively(asking(3, 1, AgentCrash)),
+			rules: noting(func(before, after *policy.Standing) { after.Stopped = after.Stopped || before.Stopped }),
 		},
 		{
 			Name: "the operation ends before the member serves", breach: endedEarly, scope: asking(3, 0, 0),

@@ -211,7 +211,7 @@ func givenUpMistakes() []Mistake {
 		{
 			Name: "a replacement of which etcd may have been told ends as if it were not", breach: removalForgotten,
 			scope: replacements(1, LateCall),
-			rules: seeing(func(v *policy.View) {
+			rules: after(seeing(func(v *policy.View) {
 				if inReplacement(v) && v.Op.Phase == policy.PhaseRemoving {
 					if dead := v.Cluster.Members; slices.ContainsFunc(dead, func(m policy.Member) bool {
 						return m.ID == v.Op.Replaces && m.Live
@@ -219,7 +219,7 @@ func givenUpMistakes() []Mistake {
 						v.Op.Phase = policy.PhaseBegun
 					}
 				}
-			}),
+			}), joinUncounted),
 		},
 		{
 			Name: "a replacement is adopted at once when its lock is gone", breach: adoptedEarly,

@@ -64,6 +64,7 @@ const (
 	ranMeanwhile
 	drivenForOthers
 	joinsUnstartable
+	ranTwice
 	notRun
 	liveRemoved
 	removedAtRisk
@@ -85,6 +86,8 @@ const (
 	heldBack
 	leftLoose
 	turnUnnoted
+	cycleUnnoted
+	joinUncounted
 	selfUnnoted
 	forgotten
 	targetMissed
@@ -167,6 +170,7 @@ func promises() map[breach]promise {
 		ranMeanwhile:      {"P2", "a command is run while the etcd of its host runs"},
 		drivenForOthers:   {"P4", "a step starts or stops an etcd that others run"},
 		joinsUnstartable:  {"P2", "a join is begun on a host whose etcd nobody there can start"},
+		ranTwice:          {"P8", "a command is run twice"},
 		notRun:            {"P8", "a cycle is said to have gone well, and its command has not done its work"},
 		liveRemoved:       {"P2", "a voter that answers is to be removed, and nobody has said that it may be"},
 		removedAtRisk: {
@@ -179,11 +183,13 @@ func promises() map[breach]promise {
 			"P1",
 			"what a host was asked to remove is forgotten before it is gone, over or was released, or while it runs",
 		},
-		removedAgain: {"P4", "a removal that a person has released is begun again"},
-		heldBack:     {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
-		leftLoose:    {"P2", "the etcd of a host that is no member is left to start by itself at a boot"},
-		selfUnnoted:  {"P2", "a host does not note which member it is, or that it is none any more"},
-		turnUnnoted:  {"P1", "a host does not note that the operation is in flight that it was asked for"},
+		removedAgain:  {"P4", "a removal that a person has released is begun again"},
+		heldBack:      {"P4", "etcd does not start after a boot, though nobody keeps it in maintenance"},
+		leftLoose:     {"P2", "the etcd of a host that is no member is left to start by itself at a boot"},
+		selfUnnoted:   {"P2", "a host does not note which member it is, or that it is none any more"},
+		joinUncounted: {"P8", "the end of a join is not counted as it went"},
+		cycleUnnoted:  {"P1", "the record of a cycle is written, and its host's disk does not say so"},
+		turnUnnoted:   {"P1", "a host does not note that the operation is in flight that it was asked for"},
 		forgotten: {
 			"P1",
 			"what was asked of a host is forgotten before it is over or was released, or while etcd is down for it",
@@ -257,6 +263,9 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 	case rollBackLeft:
 		return w.judgeLetGo(h, c)
 	case runCommand:
+		if a.did != 0 {
+			return ranTwice
+		}
 		if a.unit != taken && a.unit != failed && a.unit != inactive {
 			return ranMeanwhile
 		}
@@ -293,17 +302,36 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		return w.judgeReplacement(h, c, leads)
 	case beginRemoval, setRemoving, removeMember, endRemoval:
 		if w.opReplace != 0 {
+			if c.step == setRemoving && w.rpGone == 0 && !c.repairs {
+				return ejectionForgotten
+			}
 			return w.judgeReplacement(h, c, leads)
 		}
 		return w.judgeRemoval(h, c)
 	case endJoined, endFailed:
-		return w.endsReplacement()
+		if found := w.endsReplacement(); found != fine || !w.joining(h) || w.countedRight(c) {
+			return found
+		}
+		return joinUncounted
 	case rollBackKeep, rollBackOwn:
 		if c.outcome == policy.HealthLost && a.fit == unknown {
 			return unknownEvicts
 		}
 	}
 	return fine
+}
+
+// countedRight tells whether the end of a host's own join counts as it went. A replacement of which etcd was not told
+// may count or not.
+func (w *world) countedRight(c choice) bool {
+	switch {
+	case c.step == endJoined:
+		return c.counts == policy.JoinWorked
+	case c.outcome == policy.Disowned:
+		return c.counts == policy.JoinUncounted
+	}
+	untold := w.opReplace != 0 && w.opPhase == phaseBegun
+	return c.counts == policy.JoinFailed || c.counts == policy.JoinUncounted && untold
 }
 
 // judgeHold asks of a decision whether what becomes of the start guard fits the host.
@@ -340,6 +368,20 @@ func (w *world) judgeRequest(h int, c choice) breach {
 	case c.step == endCycle || c.step == endKeep: // with its operation
 	case a.ask != nothing && a.over == 0 && a.seen == 0 && reaches && cycles && note != policy.RequestSeen:
 		return turnUnnoted
+	}
+	return fine
+}
+
+// judgeNoted asks of a write that begins or ends the record of a cycle whether its host's disk says so: an agent that
+// dies right then has the next one do the work again.
+func (w *world) judgeNoted(h int, step uint8) breach {
+	a := &w.hosts[h]
+	switch {
+	case a.ask == nothing:
+	case step == beginCycle && a.begun == 0,
+		step == endCycle && (a.over == 0 || a.seen != 0),
+		step == endKeep && a.begun|a.seen != 0:
+		return cycleUnnoted
 	}
 	return fine
 }

@@ -15,14 +15,12 @@ func (s *sight) cycleView(v *policy.View) {
 		return
 	}
 	asked := s.standing().Asked()
-	asked.By, asked.Reason, asked.KeepRunning = "root", "testing", s.ask == keeping
-	asked.Hurried, asked.Seen = s.ask == external, s.seen != 0
 	asked.Overdue, asked.RebootFor = s.ownCycle() && s.opOld > 0, policy.Never
 	asked.Released = s.reachable&s.seen&s.freed != 0 && !s.ownCycle()
 	asked.Noted = s.reachable&s.seen&(1-s.freed) != 0 && !s.ownCycle()
 	v.Asked = &asked
 	if s.ask == command {
-		v.Asked.Program, v.Asked.Command = "upgrade", policy.Hooks{State: doing(s.did), Text: "upgrade"}
+		v.Asked.Command = program(s.did).Fate()
 	}
 	switch {
 	case s.tried == 0 || !s.ownCycle():
@@ -72,8 +70,4 @@ func work(ask uint8) policy.Work {
 		"", policy.WorkMaintenance, policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot,
 		policy.WorkReboot, policy.WorkCommand,
 	}[ask]
-}
-
-func doing(did uint8) policy.HookState {
-	return [...]policy.HookState{policy.HooksDue, policy.HooksRunning, policy.HooksDone, policy.HooksFailed}[did]
 }

@@ -120,6 +120,8 @@ type choice struct {
 	loosens bool // the start guard goes before it ends
 	removed bool // what was asked to be removed ends
 	self    policy.SelfNote
+	counts  policy.JoinNote
+	repairs bool              // it is written whose place is taken
 	ready   bool              // it would tell the others that it is ready
 	quiet   bool              // it would ask the members in every second turn only
 	reason  policy.ReasonCode // the first one
@@ -132,7 +134,7 @@ func (s *sight) choose(v *policy.View, d policy.Decision) choice {
 	c := choice{
 		ready: d.Waiting == "", outcome: d.Step.Outcome, hold: d.Notes.Hold, request: d.Notes.Request.Change,
 		loosens: d.Notes.Request.Guard == policy.HoldNot,
-		removed: d.Notes.Removal.Ends, self: d.Notes.Self,
+		removed: d.Notes.Removal.Ends, self: d.Notes.Self, counts: d.Notes.Join, repairs: d.Notes.Repair,
 	}
 	if len(d.Reasons) > 0 {
 		c.reason, c.why = d.Reasons[0].Code, d.Reasons[0].Text

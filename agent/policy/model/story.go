@@ -283,7 +283,7 @@ func (h *host) text() string {
 		{h.latePromote != 0, "late promotion"},
 		{h.lateRemove != 0, "late removal"},
 		{h.ask != nothing, "asked for " + workText(h.ask)},
-		{h.did != 0, [...]string{"", "which runs", "which has run", "which has failed"}[h.did]},
+		{h.did != 0, [...]string{"", "which runs", "which has run", "which has failed", "which was cut off"}[h.did]},
 		{h.over != 0, "over"},
 		{h.stopped != 0, "noted as stopped"},
 		{h.held != 0, "held"},

@@ -1,0 +1,40 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+// AgainstRecovery says why no plan is to be put in force on this host, or gives nil. wants is the ID of the cluster
+// that its configuration wants; empty: any. Whether the plan fits what this host knows package recovery says.
+func AgainstRecovery(v View, wants string) *Refusal {
+	switch {
+	case v.Self.Mode != Manage:
+		return conflicts(ModeObserve, "quorumd only observes on this host", "set mode: manage and restart quorumd")
+	case wants != "":
+		return conflicts("",
+			"the configuration wants the cluster with the ID "+wants+", the recovered one has another",
+			"take cluster.id out of quorumd.yaml on every host, restart quorumd, and apply the plan again")
+	}
+	return nil
+}
+
+// AgainstPlan says why another plan is not to be put in force beside that which is, or gives nil.
+func (r *Recovery) AgainstPlan(plan string) *Refusal {
+	if r == nil || r.Plan == plan {
+		return nil
+	}
+	return conflicts("", "plan "+r.Plan+" is in force here already, by "+r.By, "quorumctl recover status")
+}
+
+// AgainstGivingUp says why the plan is not to be given up, or gives nil: there is none, or this host has begun to part
+// with its data.
+func (r *Recovery) AgainstGivingUp(parted bool) *Refusal {
+	switch {
+	case r == nil:
+		return conflicts("", "none is in force on this host", "quorumctl recover status")
+	case parted:
+		return conflicts("", "this host has begun to part with its old data",
+			"let it come to its end: quorumctl recover status; the old data lie beside the new, see MAJORITY LOST in "+
+				"quorumctl(1)")
+	}
+	return nil
+}

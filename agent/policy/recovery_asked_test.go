@@ -1,0 +1,35 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestAPlanIsAppliedAndGivenUpOnlyWhereItMayBe(t *testing.T) {
+	t.Parallel()
+	v := View{Self: Self{Mode: Manage}}
+	stands := &Recovery{Plan: "x", By: "bob"}
+	for name, got := range map[string]*Refusal{
+		"":                   AgainstRecovery(v, ""),
+		"only observes":      AgainstRecovery(View{Self: Self{Mode: Observe}}, ""),
+		"the ID 7":           AgainstRecovery(v, "7"),
+		"plan x is in force": stands.AgainstPlan("y"),
+		"none is in force":   (*Recovery)(nil).AgainstGivingUp(false),
+		"begun to part":      stands.AgainstGivingUp(true),
+	} {
+		if (got == nil) != (name == "") || !strings.Contains(fmt.Sprint(got), name) {
+			t.Errorf("%q: %+v", name, got)
+		}
+	}
+	for _, r := range []*Refusal{
+		stands.AgainstPlan("x"), (*Recovery)(nil).AgainstPlan("x"), stands.AgainstGivingUp(false),
+	} {
+		if r != nil {
+			t.Errorf("%+v", r)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+// The transitions of a request, each by its own name. A step was decided on a request that may have been withdrawn
+// since: those that begin something tell whether it stands for that still.
+
+// AgainstAsking says why this host is not to be asked for what is wished, or gives nil. reboots tells whether its agent
+// can reboot the machine.
+func AgainstAsking(v View, asked bool, wish Standing, reboots bool) *Refusal {
+	switch {
+	case v.Self.Mode != Manage:
+		return conflicts(ModeObserve, "quorumd only observes",
+			"set mode: manage and restart quorumd; until then, take turns by hand")
+	case wish.Work == WorkReboot && !wish.External && !reboots:
+		return conflicts("", "quorumd has no way to reboot this machine",
+			"quorumctl maintenance on, and reboot by hand")
+	case wish.Work == WorkRestart && wish.KeepRunning:
+		return &Refusal{Wrong, "", "a restart that keeps etcd running is none", "leave one of the two out"}
+	case !MayBeAsked(v, wish.Work):
+		return conflicts(EtcdExternal,
+			"others run this host's etcd, and quorumd cannot stop it for a "+string(wish.Work),
+			"quorumctl maintenance on gives the turn to whoever runs it; "+EtcdExternal.Info().Remedy)
+	case !asked && v.owns(KindCycle):
+		return conflicts("", "the last one is just coming to its end", "try again in a few seconds")
+	}
+	return nil
+}
+
+// Renewed is a wish beside a request that stands. One for the same renews it. Any other is refused, and so is one for
+// what is over, or for a command that has been started: it runs once. That the machine goes down now is noted all the
+// same where the request allows for that.
+func (s Standing) Renewed(wish Standing) (Standing, *Refusal) {
+	same := s.Work == wish.Work && s.Program == wish.Program && s.KeepRunning == wish.KeepRunning &&
+		s.External == wish.External
+	if s.Said || !same {
+		s.Hurried = s.Hurried || wish.Hurried && s.OutlastsReboot()
+	}
+	switch {
+	case s.Said:
+		return s, conflicts("", "the last one, of "+s.By+", is just coming to its end",
+			"wait for it: quorumctl maintenance status")
+	case !same:
+		return s, conflicts("", "another "+string(s.Work)+" is asked for already, by "+s.By+": "+s.Reason,
+			"wait for it, or end it first: quorumctl maintenance off")
+	case s.Ran != HooksNone:
+		return s, conflicts("",
+			"the command "+s.Program+", asked for by "+s.By+", was started already, and is not run again",
+			"wait until the host is back, and ask again: quorumctl maintenance status")
+	}
+	s.Hurried, s.Reason = s.Hurried || wish.Hurried, wish.Reason
+	return s, nil
+}
+
+// Finished is a person's word that it is over: what nothing was done for is withdrawn, a host that is down is brought
+// back. waives: the programs have failed that run after it, and nobody waits for them. rolls: the rollout that runs
+// would ask for it again at once.
+func (s Standing) Finished(waives, rolls bool) (next Standing, withdrawn bool, refused *Refusal) {
+	switch {
+	case !s.Untouched():
+		s.Said, s.Waived = true, s.Waived || waives
+		return s, false, nil
+	case rolls:
+		return s, false, conflicts("", "its turn has not come, and the rollout that runs would ask for it again",
+			"quorumctl rollout pause, or quorumctl rollout abort")
+	}
+	return s, true, nil
+}
+
+// Unhurried is the word that the machine does not go down after all, and it waits for its turn as any other.
+func (s Standing) Unhurried() Standing {
+	s.Hurried = false
+	return s
+}
+
+// Begins notes that its operation is about to be recorded, in this boot.
+func (s Standing) Begins() Standing {
+	s.Begun, s.OtherBoot = true, false
+	return s
+}
+
+// Recorded notes that its operation is in etcd. One that is gone later was released.
+func (s Standing) Recorded() Standing {
+	s.Seen = true
+	return s
+}
+
+// StopsEtcd notes that etcd is about to be stopped for it. What becomes of the start guard then, guardOf says.
+func (s Standing) StopsEtcd() (next Standing, stands bool) {
+	s.Stopped = s.Stopped || !s.Said
+	return s, !s.Said
+}
+
+// EtcdStarted notes that etcd was started again.
+func (s Standing) EtcdStarted() Standing {
+	s.Stopped = false
+	return s
+}
+
+// StartsProgram notes that its program is about to be started, if it was not before.
+func (s Standing) StartsProgram() (next Standing, stands bool) {
+	if !s.Said && s.Ran == HooksNone {
+		s.Ran = HooksRunning
+	}
+	return s, !s.Said
+}
+
+// ProgramEnded notes that its program is done, or has failed.
+func (s Standing) ProgramEnded(how HookState) Standing {
+	s.Ran = how
+	return s
+}
+
+// OperationEnds notes that its operation is about to be ended, and it with that. A crash in between must not do it all
+// again.
+func (s Standing) OperationEnds() Standing {
+	s.Seen, s.Said = false, true
+	return s
+}
+
+// GivenUp notes that its operation is about to be ended, and that it waits for another. A crash in between must not
+// look like a release.
+func (s Standing) GivenUp() Standing {
+	s.Seen, s.Begun = false, false
+	return s
+}

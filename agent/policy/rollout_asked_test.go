@@ -1,0 +1,83 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestARolloutIsStartedChangedAndStoppedOnlyInTheStatesThatAllowForIt(t *testing.T) {
+	t.Parallel()
+	own := &Op{Kind: KindCycle, Host: "a"}
+	for state, want := range map[RolloutState]struct{ starts, changes, stops bool }{
+		RolloutRunning: {false, true, true},
+		RolloutPaused:  {false, true, false},
+		RolloutStopped: {true, true, false},
+		RolloutAborted: {true, false, false},
+		RolloutDone:    {true, false, false},
+	} {
+		starts, changes := AgainstRollout(state, "bob", "kernel") == nil, state.AgainstChange() == nil
+		if starts != want.starts || changes != want.changes {
+			t.Errorf("beside one that is %s another starts: %t; it is changed: %t", state, starts, changes)
+		}
+		if got := state.ReleaseStops(own, []string{"a"}); got != want.stops || state.ReleaseStops(nil, nil) != got {
+			t.Errorf("one that is %s stops with a release: %t", state, got)
+		}
+	}
+	if r := AgainstRollout(RolloutPaused, "bob", "kernel"); !strings.Contains(r.Text, "one of bob is paused: kernel") {
+		t.Errorf("%+v", r)
+	}
+	for _, op := range []*Op{{Kind: KindJoin, Host: "a"}, {Kind: KindCycle, Host: "b"}} {
+		if RolloutRunning.ReleaseStops(op, []string{"a"}) {
+			t.Errorf("it stops with a %s of %s, which is not in its turn", op.Kind, op.Host)
+		}
+	}
+}
+
+func TestARolloutIsForTheNamedHostsOrAllThatItConcerns(t *testing.T) {
+	t.Parallel()
+	all := []RolloutHost{
+		{ID: "1", Name: "a", Manage: true, Member: true, Etcd: "3.6.1"},
+		{ID: "2", Name: "b", Manage: true, Member: true, Etcd: "3.6.0"},
+		{ID: "3", Name: "spare", Manage: true, Etcd: "3.6.1"},
+	}
+	observes := slices.Concat(all, []RolloutHost{{ID: "4", Name: "d", Member: true}})
+	for name, c := range map[string]struct {
+		hosts   []RolloutHost
+		named   []string
+		work    Work
+		version string
+		want    string // the hosts, those in brackets skipped
+		says    string
+		kind    RefusalKind
+	}{
+		"a restart":            {hosts: all, work: WorkRestart, want: "a b"},
+		"a reboot":             {hosts: all, work: WorkReboot, want: "a b spare"},
+		"an upgrade":           {hosts: all, work: WorkCommand, version: "3.6.1", want: "(a) b spare"},
+		"named by name and ID": {hosts: all, named: []string{"spare", "1"}, work: WorkRestart, want: "a spare"},
+		"one that is not here": {
+			hosts: all, named: []string{"a", "x", "y"}, work: WorkReboot, says: "called x, y", kind: Wrong,
+		},
+		"one that observes": {hosts: observes, work: WorkReboot, says: "quorumd on d only observes"},
+		"all but that":      {hosts: observes, named: []string{"a"}, work: WorkReboot, want: "a"},
+		"only spares":       {hosts: all[2:], work: WorkRestart, says: "no host that it concerns"},
+	} {
+		got, refused := RolloutHosts(c.hosts, c.named, c.work, c.version)
+		var names []string
+		for _, h := range got {
+			if h.Skipped {
+				h.Name = "(" + h.Name + ")"
+			}
+			names = append(names, h.Name)
+		}
+		switch {
+		case strings.Join(names, " ") != c.want || (refused == nil) != (c.says == ""):
+			t.Errorf("%s: %v, %+v", name, names, refused)
+		case refused != nil && (refused.Kind != c.kind || !strings.Contains(refused.Text, c.says)):
+			t.Errorf("%s: %+v, want %q", name, refused, c.says)
+		}
+	}
+}
