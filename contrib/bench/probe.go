@@ -17,18 +17,30 @@ const (
 	probeFor   = time.Minute
 	probeEvery = 200 * time.Millisecond
 
+	// probeValue makes what etcd writes to its log for a key about as large as what the probe writes, which is what etcd's
+	// documentation tests a disk with, and smallValue is a key's that no more than counts.
+	probeValue = 2 << 10
+	smallValue = 64
+
 	etcdFsync  = "etcd_disk_wal_fsync_duration_seconds"
 	probeFsync = "quorumd_disk_fsync_duration_seconds"
 )
 
-// probes are rows for several loads: what a disk takes for an fsync depends on what else it is asked for.
+// probes are rows for several loads: what a disk takes for an fsync depends on what else it is asked for, and on how
+// much was written before it. Most small writes go to a block that is there already; a large one has the file system
+// commit its journal, too, and the disk flush twice.
 func probes() []row {
 	var all []row
-	for _, rate := range []int{10, 50, 300} {
+	for _, load := range []struct {
+		name        string
+		rate, value int
+	}{
+		{"10", 10, probeValue}, {"50", 50, probeValue}, {"300", 300, probeValue}, {"300-small", 300, smallValue},
+	} {
 		all = append(all, row{
-			name:    fmt.Sprintf("probe/%d", rate),
+			name:    "probe/" + load.name,
 			about:   "what the probe says of a disk, beside what etcd measures of its own log on it, at a load",
-			plainly: fmt.Sprintf("%s, under %d writes/s", etcdFsync, rate),
+			plainly: fmt.Sprintf("%s, under %d writes/s of %d bytes", etcdFsync, load.rate, load.value),
 			ours:    probeFsync + " of the lane \"wal\", in the same minute, every 200 ms",
 			figures: []figure{
 				{name: fsyncMean, unit: "ms", digits: 2, basis: true},
@@ -37,20 +49,22 @@ func probes() []row {
 				{name: fsyncs, basis: true},
 			},
 			need: gibibyte / 2, bound: 5 * time.Minute,
-			both: func(s *site) (plain, quorumd values, err error) { return probeBesideEtcd(s, rate) },
+			both: func(s *site) (plain, quorumd values, err error) { return probeBesideEtcd(s, load.rate, load.value) },
 		})
 	}
 	return all
 }
 
 // probeBesideEtcd has both measure the same disk in the same minute.
-func probeBesideEtcd(s *site, rate int) (plain, quorumd values, err error) {
+func probeBesideEtcd(s *site, rate, value int) (plain, quorumd values, err error) {
 	f, err := s.form(1, true, map[string]string{"disk.walInterval": probeEvery.String()})
 	if err != nil {
 		return nil, nil, err
 	}
 	o := f.hosts[0].Options
-	load, err := testbed.StartWriteLoad(s.ctx, testbed.LoadOptions{Endpoints: []string{o.ClientURL}, Rate: rate})
+	load, err := testbed.StartWriteLoad(s.ctx, testbed.LoadOptions{
+		Endpoints: []string{o.ClientURL}, Rate: rate, ValueSize: value,
+	})
 	if err != nil {
 		return nil, nil, err
 	}

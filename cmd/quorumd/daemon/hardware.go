@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/disk"
@@ -44,15 +45,21 @@ func peerHost(e config.Etcd) string {
 	return u.Hostname()
 }
 
-// carriers gives the reader of what carries the traffic of etcd's peers: interfaces, and the connections over them.
+// peersEvery is how often the kernel is asked of connections, for which it walks through all that it has. They are
+// judged over minutes.
+const peersEvery = 30 * time.Second
+
+// carriers gives the reader of what carries the traffic of etcd's peers: interfaces, and the connections over them. It
+// is for one caller at a time.
 func carriers(kernel *sensors.Reader, e config.Etcd) func(context.Context) health.LinkReading {
 	host, port := peerHost(e), peerPort(e)
+	peers := health.PeersReading{Absent: "etcd's peer URL names no port"}
 	return func(ctx context.Context) health.LinkReading {
 		r := kernel.Links(ctx, host)
-		r.Peers.Absent = "etcd's peer URL names no port"
-		if port > 0 {
-			r.Peers = kernel.Peers(port)
+		if port > 0 && (!peers.Known || disk.Monotonic()-peers.At >= peersEvery) {
+			peers = kernel.Peers(port)
 		}
+		r.Peers = peers
 		return r
 	}
 }
