@@ -116,7 +116,10 @@ NIGHTLY_LAB := TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHol
 	TestADeadFollowersPlaceIsTakenByASpareAndThenALeaders|TestAVoterThatSomebodyReachesIsNeverReplaced|$\
 	TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere|$\
 	TestADeadVoterOfAGigabyteIsReplacedByTheStandbyAsSoonAsOneOfNothing|$\
-	TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands
+	TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands|$\
+	TestAMajorityOfFiveThatIsLostComesBackByTheThreeDocumentedCommands|$\
+	TestASurvivorLosesItsPowerAgainAndAgainWhileItCarriesOutAPlan|$\
+	TestHostsThatAreAllShutDownAndStartedTenTimesAreACluster
 
 # Of the tests with a slow disk: those that take longest.
 NIGHTLY_FAULTS := TestAFollowerWhoseDiskIsSlowGivesItsPlaceToASpare|$\
