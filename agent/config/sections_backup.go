@@ -19,9 +19,9 @@ type Backup struct {
 	// Hours in which snapshots are taken, as in maintenance.windows. Empty: at any time.
 	Windows []string `yaml:"windows" default:"" is:"window"`
 
-	// How many bytes in a second at most are read, looked at and written while a snapshot is taken or verified: the same
-	// disk may be etcd's. Each is gone through five times, so that 1 GiB takes about 80 s at 64MiB. A restore drill is
-	// not held back.
+	// How many bytes in a second at most are read, looked at and written while a snapshot is taken or verified: the
+	// disk may be etcd's, too. Each is gone through five times, so that 1 GiB takes up to 80 s at 64MiB. A restore drill
+	// is not held back.
 	Rate Size `yaml:"rate" default:"64MiB"`
 
 	// Which snapshots quorumctl snapshot prune, and the schedule after each new one, leave where they are. The last one

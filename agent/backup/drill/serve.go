@@ -49,8 +49,8 @@ func serve(ctx context.Context, dir, program string, held *os.File, m backup.Man
 	version, err := ask(ctx, etcd, m, progress)
 	if died, is := errors.AsType[*deadError](err); is {
 		if killed(died.err) {
-			return "", fmt.Errorf("%w (%s): has quorumd's unit too little memory for a database of %d MB? systemctl edit "+
-				"quorumd on this host, and raise MemoryMax=", ErrKilled, program, m.Size/1e6)
+			return "", fmt.Errorf("%w (%s): has quorumd's unit too little memory for a database of %d MB? "+
+				"systemctl edit quorumd on this host, and raise MemoryMax=", ErrKilled, program, m.Size/1e6)
 		}
 		return "", fmt.Errorf("etcd (%s) has ended on it: %w: %s", program, died.err, etcd.LastWords())
 	}

@@ -31,7 +31,7 @@ const (
 func giveWay() {
 	runtime.GOMAXPROCS(1)
 	done := map[int]bool{}
-	for len(done) < mostThreads { // a thread that is new has it from the one that has made it, which may not have had it
+	for len(done) < mostThreads { // a new thread is like the one that has made it, which may not have been looked at
 		tasks, err := os.ReadDir("/proc/self/task")
 		before := len(done)
 		for _, task := range tasks {
