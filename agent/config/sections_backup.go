@@ -20,8 +20,8 @@ type Backup struct {
 	Windows []string `yaml:"windows" default:"" is:"window"`
 
 	// How many bytes in a second at most are read, looked at and written while a snapshot is taken or verified: the
-	// disk may be etcd's, too. Each is gone through five times, so that 1 GiB takes up to 80 s at 64MiB. A restore drill
-	// is not held back.
+	// disk may be etcd's, too. Each is gone through five times: 1 GiB takes up to 80 s at 64MiB. A restore drill is not
+	// held back.
 	Rate Size `yaml:"rate" default:"64MiB"`
 
 	// Which snapshots quorumctl snapshot prune, and the schedule after each new one, leave where they are. The last one

@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
-	"syscall"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -48,7 +46,7 @@ func serve(ctx context.Context, dir, program string, held *os.File, m backup.Man
 	defer cancel()
 	version, err := ask(ctx, etcd, m, progress)
 	if died, is := errors.AsType[*deadError](err); is {
-		if killed(died.err) {
+		if private.Killed(died.err) {
 			return "", fmt.Errorf("%w (%s): has quorumd's unit too little memory for a database of %d MB? "+
 				"systemctl edit quorumd on this host, and raise MemoryMax=", ErrKilled, program, m.Size/1e6)
 		}
@@ -78,16 +76,6 @@ func (e *deadError) Error() string { return e.err.Error() }
 
 // ErrKilled means that the etcd which was to serve a snapshot was killed, which says nothing of the snapshot.
 var ErrKilled = errors.New("the kernel, or somebody, has killed the etcd that was to serve it")
-
-// killed tells whether a process has ended so.
-func killed(ended error) bool {
-	exit, is := errors.AsType[*exec.ExitError](ended)
-	if !is {
-		return false
-	}
-	status, known := exit.Sys().(syscall.WaitStatus)
-	return known && status.Signaled() && status.Signal() == syscall.SIGKILL
-}
 
 // ask waits until etcd serves, and holds what it gives against the manifest.
 func ask(ctx context.Context, etcd *private.Etcd, m backup.Manifest, progress func(int64)) (string, error) {
