@@ -19,7 +19,7 @@ import (
 )
 
 func TestHostsThatAreAllShutDownInTheSameSecondAndStartedAtOnceAreACluster(t *testing.T) {
-	coldStarts(t, 2)
+	coldStarts(t, 1)
 }
 
 func TestHostsThatAreAllShutDownAndStartedTenTimesAreACluster(t *testing.T) { coldStarts(t, 10) }

@@ -51,7 +51,9 @@ func (f *bareFleet) planned(left, gone []*lab.Host) (apply string) {
 	var names, files, others []string
 	for _, h := range left {
 		names, files = append(names, h.Name), append(files, h.Name+".json")
-		f.eventually(h.Name+" sees no quorum", func() bool { return f.names(h, string(policy.NoQuorum)) })
+		f.eventually(h.Name+" sees no quorum, and says so in its facts", func() bool {
+			return f.names(h, string(policy.NoQuorum)) && !f.seesQuorum(h)
+		})
 	}
 	for _, h := range gone {
 		others = append(others, h.Name)
@@ -65,6 +67,14 @@ func (f *bareFleet) planned(left, gone []*lab.Host) (apply string) {
 		f.t.Logf("you$ %s\n%s", command, f.types(command))
 	}
 	return commands[2]
+}
+
+// seesQuorum tells whether a host's facts say so, as they may for some seconds after the loss.
+func (f *bareFleet) seesQuorum(h *lab.Host) bool {
+	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
+	defer cancel()
+	facts, err := control.Dial(h.Path("/run/quorumd/control.sock")).RecoveryFacts(ctx)
+	return err != nil || facts.Quorum
 }
 
 // recovered waits until a host has done its part of a plan.
