@@ -118,7 +118,10 @@ NIGHTLY_LAB := TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHol
 	TestADeadVoterOfAGigabyteIsReplacedByTheStandbyAsSoonAsOneOfNothing|$\
 	TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands|$\
 	TestANewcomerOnDebian13HasEtcdKnowItsUsersByTheirCertificates|$\
-	TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword
+	TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword|$\
+	TestAMajorityOfFiveThatIsLostComesBackByTheThreeDocumentedCommands|$\
+	TestASurvivorLosesItsPowerAgainAndAgainWhileItCarriesOutAPlan|$\
+	TestHostsThatAreAllShutDownAndStartedTenTimesAreACluster
 
 # Of the tests with a slow disk: those that take longest.
 NIGHTLY_FAULTS := TestAFollowerWhoseDiskIsSlowGivesItsPlaceToASpare|$\

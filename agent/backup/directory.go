@@ -175,8 +175,9 @@ func (d *Directory) write(ctx context.Context, name string, content io.Reader) e
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, whileWanted{ctx, content})
-	return errors.Join(err, f.Sync(), f.Close())
+	to := &behind{file: f, forget: true} // it is read back, and that from the disk
+	_, err = io.Copy(to, whileWanted{ctx, content})
+	return errors.Join(err, to.sync(), f.Close())
 }
 
 // sync makes names last.

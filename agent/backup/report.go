@@ -36,7 +36,7 @@ type Outcome struct {
 // report is one line that a child prints.
 type report struct {
 	Bytes   int64    `json:"bytes"`         // done so far
-	All     int64    `json:"all,omitempty"` // that are to be done, as far as is known
+	All     int64    `json:"all,omitempty"` // that are to be done, as far as is known; -1 when nobody can know
 	Error   string   `json:"error,omitempty"`
 	Outcome *Outcome `json:"outcome,omitempty"`
 }
@@ -53,7 +53,7 @@ func (m *Meter) Did(n int64) { m.done.Add(n) }
 // Remains notes how many are still to be done; with less than 0, that nobody knows.
 func (m *Meter) Remains(n int64) {
 	if n < 0 {
-		m.all.Store(0)
+		m.all.Store(-1)
 		return
 	}
 	m.all.Store(m.done.Load() + n)

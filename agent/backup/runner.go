@@ -54,7 +54,7 @@ type Job struct {
 	Started time.Time
 	Ended   time.Time // zero while it runs
 	Bytes   int64     // that were done so far, of reading and of writing
-	All     int64     // that are to be done, as far as is known; 0 while it is not
+	All     int64     // that are to be done, as far as is known; 0 while it is not, -1 when nobody can know
 	Err     error
 	Outcome Outcome
 }

@@ -52,7 +52,8 @@ func newSpool(o Options, size int64, from io.Reader, path string) (*spool, io.Re
 
 // fill reads a database to its end and holds it against the checksum at its end.
 func (s *spool) fill(ctx context.Context, r io.Reader, progress func(int64)) (err error) {
-	s.size, err = database.Receive(ctx, s.File, r, progress)
+	// It is read several times and then gone: the kernel may keep it.
+	s.size, err = database.Receive(ctx, &behind{file: s.File}, r, progress)
 	return err
 }
 

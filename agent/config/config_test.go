@@ -70,7 +70,7 @@ func TestTheShortestFileGetsEveryDefault(t *testing.T) {
 			Windows: []string{"daily 02:00-05:00"}, Veto: "/etc/quorumd/veto.d",
 		},
 		Repair:  Repair{PerDay: 2, CleanFor: 10 * time.Minute},
-		Backup:  Backup{Keep: BackupKeep{Count: 7, Age: 168 * time.Hour}},
+		Backup:  Backup{Rate: 64 << 20, Keep: BackupKeep{Count: 7, Age: 168 * time.Hour}},
 		Control: Control{Socket: "/run/quorumd/control.sock", Group: "quorumd-admin"},
 		Metrics: Metrics{Listen: ":9379"},
 		Paths:   Paths{State: "/var/lib/quorumd", Runtime: "/run/quorumd"},
@@ -162,6 +162,7 @@ maintenance:
 repair: {dead: 15m, sick: 20m, perDay: 3, cleanFor: 1h}
 backup:
   every: 6h
+  rate: 16MiB
   windows: [daily 20:00-06:00]
   keep: {count: 9, age: 48h}
   store:
@@ -239,7 +240,7 @@ func TestEveryKeyIsTaken(t *testing.T) {
 		},
 		Backup: Backup{
 			Every: Grace(6 * time.Hour), Windows: []string{"daily 20:00-06:00"},
-			Keep: BackupKeep{Count: 9, Age: 48 * time.Hour},
+			Rate: 16 << 20, Keep: BackupKeep{Count: 9, Age: 48 * time.Hour},
 			Store: BackupStore{S3: &S3{
 				Endpoint: "https://s3.example.com:9000", Bucket: "etcd", Prefix: "snapshots", Region: "eu-west-1",
 				CredentialsFile: "/etc/quorumd/s3", CA: "/etc/quorumd/s3.crt",

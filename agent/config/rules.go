@@ -224,6 +224,9 @@ func (d *decoder) repairRules(c *Config) []rule {
 	}}
 }
 
+// leastRate is far above what a job with snapshots must do in order not to be taken for one that hangs.
+const leastRate Size = 1 << 20
+
 // leastBackup is how long taking a snapshot of a large database may well take.
 const leastBackup = time.Minute
 
@@ -250,6 +253,10 @@ func (d *decoder) backupRules(b *Backup) []rule {
 		[]string{"backup.drill"},
 		b.Drill == 0 || time.Duration(b.Drill) >= leastBackup,
 		d.show("backup.drill", b.Drill) + " must be off, or at least " + formatDuration(leastBackup) + "; raise it",
+	}, {
+		[]string{"backup.rate"},
+		b.Rate >= leastRate,
+		d.show("backup.rate", b.Rate) + " is less than " + leastRate.String() + "; raise it",
 	}, {
 		[]string{"backup.drill", "backup.store.directory"},
 		b.Drill == 0 || b.Store.Directory != "" || b.Store.S3 != nil,

@@ -19,6 +19,11 @@ type Backup struct {
 	// Hours in which snapshots are taken, as in maintenance.windows. Empty: at any time.
 	Windows []string `yaml:"windows" default:"" is:"window"`
 
+	// How many bytes in a second at most are read, looked at and written while a snapshot is taken or verified: the
+	// disk may be etcd's, too. Each is gone through five times: 1 GiB takes up to 80 s at 64MiB. A restore drill is not
+	// held back.
+	Rate Size `yaml:"rate" default:"64MiB"`
+
 	// Which snapshots quorumctl snapshot prune, and the schedule after each new one, leave where they are. The last one
 	// that was verified always stays, and the last one that was proven to restore.
 	Keep BackupKeep `yaml:"keep"`

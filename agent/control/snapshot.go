@@ -50,6 +50,7 @@ type SnapshotJob struct {
 	Ended      *time.Time `json:"ended,omitempty"`
 	Bytes      int64      `json:"bytes"`              // done so far, of reading and of writing
 	Progress   *Progress  `json:"progress,omitempty"` // while it runs and knows how much there is to do
+	Serving    bool       `json:"serving,omitempty"`  // an etcd serves it: for how long nobody can tell, 10 min at most
 	Error      string     `json:"error,omitempty"`
 
 	Snapshots []Snapshot `json:"snapshots"` // all; the one that was saved, verified or proven; or the removed ones

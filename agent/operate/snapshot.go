@@ -171,7 +171,7 @@ func shownJob(j backup.Job) control.SnapshotJob {
 	}
 	if !j.Ended.IsZero() {
 		out.Ended = &j.Ended
-	} else if j.All > 0 {
+	} else if out.Serving = j.All < 0; j.All > 0 {
 		out.Progress = publish.BytesOf(j.Bytes, j.All)
 	}
 	if err := unprovable(j); err != nil {

@@ -122,13 +122,18 @@ func (e *Etcd) Stop(bound time.Duration) error {
 }
 
 // inOrder tells whether etcd has ended itself by the signal that it was sent, and not by another.
-func inOrder(err error) bool {
+func inOrder(err error) bool { return endedBy(err, syscall.SIGTERM) }
+
+// Killed tells of how it has ended whether the kernel, or somebody, has killed it.
+func Killed(ended error) bool { return endedBy(ended, syscall.SIGKILL) }
+
+func endedBy(err error, signal syscall.Signal) bool {
 	exit, is := errors.AsType[*exec.ExitError](err)
 	if !is {
 		return false
 	}
 	status, is := exit.Sys().(syscall.WaitStatus)
-	return is && status.Signaled() && status.Signal() == syscall.SIGTERM
+	return is && status.Signaled() && status.Signal() == signal
 }
 
 // LastWords gives the end of its log, for people; at most 600 bytes.

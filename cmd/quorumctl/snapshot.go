@@ -151,6 +151,9 @@ func jobText(j control.SnapshotJob) string {
 	if j.Progress != nil {
 		return "reading and writing"
 	}
+	if j.Serving {
+		return "an etcd serves it: how long nobody knows, 10m at most"
+	}
 	return words.Size(float64(j.Bytes)) + " read and written so far"
 }
 

@@ -153,15 +153,20 @@ func (s *site) formWith(
 	if err := f.rest(roles, formBound); err != nil || !shipped {
 		return f, err
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, endBound)
+	return f, f.shipped(roles)
+}
+
+// shipped has all hosts run with the times that quorumd is shipped with.
+func (f *fleet) shipped(roles map[control.Role]int) error {
+	ctx, cancel := context.WithTimeout(f.s.ctx, endBound)
 	defer cancel()
 	for i, h := range f.hosts {
 		h.Options.Shipped = true
 		if err := errors.Join(h.StopAgent(ctx), h.WriteConfig(), f.start(i)); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return f, f.rest(roles, restBound)
+	return f.rest(roles, restBound)
 }
 
 // rest waits until so many hosts have each role, and nobody has anything to do.

@@ -70,7 +70,7 @@ const (
 
 // rows are all that can be measured.
 func rows() []row {
-	return slices.Concat(joins(), restarts(), deads(), slowLeaders(), probes(), snapshots(), []row{
+	return slices.Concat(joins(), restarts(), deads(), slowLeaders(), probes(), snapshots(), recoveries(), []row{
 		busy(), proxies(),
 		{
 			name: "rest", about: "what an agent costs at rest, on a voter of three, scraped every 15 s",

@@ -17,7 +17,7 @@ import (
 
 const (
 	// snapshotTurns is how often the clients are watched alone and beside a snapshot, turn by turn.
-	snapshotTurns = 5
+	snapshotTurns = 3
 	// snapshotRate is what three voters are asked to write in a second.
 	snapshotRate  = 200
 	snapshotBound = 5 * time.Minute
@@ -25,39 +25,51 @@ const (
 	aloneFor = 12 * time.Second
 )
 
-// snapshots are rows for databases of several sizes.
+// snapshots are rows for databases of several sizes: with the standby on a machine of its own, as far as one machine
+// has two, and with all of them on one disk and the same processors.
 func snapshots() []row {
 	var all []row
-	for _, size := range []struct {
-		name      string
-		valueSize int
-		need      uint64
-	}{{"100MB", 9_100, 4 * gibibyte}, {"1GB", 91_000, 20 * gibibyte}} {
-		all = append(all, row{
-			name:    "snapshot/" + size.name,
-			about:   "a database of this size is saved from the standby of three voters, under 200 writes/s",
-			plainly: "the clients without a snapshot, turn by turn with the other side",
-			ours: "quorumctl snapshot save, into a directory; the memory is that of the agent that takes it and " +
-				"its child",
-			figures: []figure{
-				{name: writeTail, unit: "ms", digits: 2},
-				{name: writeMiddle, unit: "ms", digits: 2},
-				{name: tailRatio, unit: "×", digits: 3},
-				{name: allWrites, basis: true},
-				{name: ownMemory, unit: "MiB", digits: 1},
-				{name: taken, unit: "s", digits: 1, ours: true},
-			},
-			need: size.need, bound: 20 * time.Minute,
-			both: func(s *site) (plain, quorumd values, err error) { return snapshotsInTurns(s, size.valueSize) },
-		})
+	for _, where := range []struct {
+		group, about string
+		apart        bool
+	}{
+		{"snapshot", "the standby's disk is in memory, and the last processor is its own", true},
+		{"snapshot-beside", "all share one disk and all processors", false},
+	} {
+		for _, size := range []struct {
+			name      string
+			valueSize int
+			need      uint64
+		}{{"100MB", 9_100, 4 * gibibyte}, {"1GB", 91_000, 12 * gibibyte}} {
+			all = append(all, row{
+				name: where.group + "/" + size.name,
+				about: "a database of this size is saved from the standby of three voters, under 200 writes/s: " +
+					where.about,
+				plainly: "the clients without a snapshot, turn by turn with the other side",
+				ours: "quorumctl snapshot save, into a directory; the memory is that of the agent that takes it and " +
+					"its child; " + where.about,
+				figures: []figure{
+					{name: writeTail, unit: "ms", digits: 2},
+					{name: writeMiddle, unit: "ms", digits: 2},
+					{name: tailRatio, unit: "×", digits: 3},
+					{name: allWrites, basis: true},
+					{name: ownMemory, unit: "MiB", digits: 1},
+					{name: taken, unit: "s", digits: 1, ours: true},
+				},
+				need: size.need, bound: 20 * time.Minute,
+				both: func(s *site) (plain, quorumd values, err error) {
+					return snapshotsInTurns(s, size.valueSize, where.apart)
+				},
+			})
+		}
 	}
 	return all
 }
 
 // snapshotsInTurns watches the clients of three voters, and the agent of their standby, turn by turn while it takes a
 // snapshot and while it does not.
-func snapshotsInTurns(s *site, valueSize int) (plain, quorumd values, err error) {
-	f, err := s.withStandby()
+func snapshotsInTurns(s *site, valueSize int, apart bool) (plain, quorumd values, err error) {
+	f, standby, err := s.withStandby(apart)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -67,10 +79,6 @@ func snapshotsInTurns(s *site, valueSize int) (plain, quorumd values, err error)
 	}
 	defer client.Close()
 	if err := s.fill(client, valueSize); err != nil {
-		return nil, nil, err
-	}
-	standby, err := f.standby()
-	if err != nil {
 		return nil, nil, err
 	}
 	var voters []string
@@ -113,19 +121,61 @@ func snapshotsInTurns(s *site, valueSize int) (plain, quorumd values, err error)
 	return sides[0], sides[1], nil
 }
 
-// withStandby forms three voters with a standby, and a directory for snapshots that all hosts share.
-func (s *site) withStandby() (*fleet, error) {
-	store := filepath.Join(s.dir, "store")
-	if err := os.Mkdir(store, 0o700); err != nil {
-		return nil, err
+// withStandby forms three voters, and then has a fourth host become their standby. Apart it has a disk and a processor
+// of its own, and its snapshots lie on that disk; else all share a directory for them.
+func (s *site) withStandby(apart bool) (f *fleet, standby *testbed.Host, err error) {
+	if apart {
+		if err := s.elsewhere("n4"); err != nil {
+			return nil, nil, err
+		}
 	}
-	roles := map[control.Role]int{control.RoleVoter: 3, control.RoleStandby: 1}
-	return s.formWith(4, roles, !s.quick, func(_ int, o *testbed.HostOptions) error {
+	f, err = s.fleet(4, func(i int, o *testbed.HostOptions) error {
+		store := filepath.Join(s.dir, "store")
+		if i == 3 && apart {
+			store = filepath.Join(o.Dir, "store")
+		}
 		o.Set["cluster.voters"], o.Set["cluster.standbys"] = "3", "1"
 		o.Set["backup.store"] = fmt.Sprintf("{directory: %s}", store)
 		o.Set["backup.keep"] = "{count: 1, age: 0s}"
-		return nil
+		return os.MkdirAll(store, 0o700)
 	})
+	if err != nil {
+		return nil, nil, err
+	}
+	roles := map[control.Role]int{control.RoleVoter: 3, control.RoleStandby: 1}
+	if err := errors.Join(f.bootstrap(), f.start(1, 2)); err != nil {
+		return nil, nil, err
+	}
+	err = s.until("three voters to stand", formBound, func(ctx context.Context) bool {
+		for _, h := range f.hosts[:3] {
+			if status, err := f.status(ctx, h); err != nil || status.Role != control.RoleVoter {
+				return false
+			}
+		}
+		return true
+	})
+	if err := f.explain(err); err != nil {
+		return nil, nil, err
+	}
+	if err := f.start(3); err != nil {
+		return nil, nil, err
+	}
+	if err := f.rest(roles, formBound); err != nil {
+		return nil, nil, err
+	}
+	if !s.quick {
+		if err := f.shipped(roles); err != nil {
+			return nil, nil, err
+		}
+	}
+	standby, err = f.standby()
+	if err == nil && apart {
+		if standby != f.hosts[3] {
+			return nil, nil, errors.New("n4 is not the standby, and no other host is apart")
+		}
+		err = s.ownProcessor(standby)
+	}
+	return f, standby, err
 }
 
 // standby gives the host that holds the learner.

@@ -7,6 +7,7 @@ package lab_test
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -50,7 +51,9 @@ func (f *bareFleet) planned(left, gone []*lab.Host) (apply string) {
 	var names, files, others []string
 	for _, h := range left {
 		names, files = append(names, h.Name), append(files, h.Name+".json")
-		f.eventually(h.Name+" sees no quorum", func() bool { return f.names(h, string(policy.NoQuorum)) })
+		f.eventually(h.Name+" sees no quorum, and says so in its facts", func() bool {
+			return f.names(h, string(policy.NoQuorum)) && !f.seesQuorum(h)
+		})
 	}
 	for _, h := range gone {
 		others = append(others, h.Name)
@@ -64,6 +67,14 @@ func (f *bareFleet) planned(left, gone []*lab.Host) (apply string) {
 		f.t.Logf("you$ %s\n%s", command, f.types(command))
 	}
 	return commands[2]
+}
+
+// seesQuorum tells whether a host's facts say so, as they may for some seconds after the loss.
+func (f *bareFleet) seesQuorum(h *lab.Host) bool {
+	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
+	defer cancel()
+	facts, err := control.Dial(h.Path("/run/quorumd/control.sock")).RecoveryFacts(ctx)
+	return err != nil || facts.Quorum
 }
 
 // recovered waits until a host has done its part of a plan.
@@ -97,7 +108,7 @@ func (f *bareFleet) comesBackEmpty(hosts ...*lab.Host) {
 }
 
 // setAside gives the directories into which a host has moved old data.
-func (f *bareFleet) setAside(h *lab.Host) []string {
+func (f *fleet) setAside(h *lab.Host) []string {
 	f.t.Helper()
 	return strings.Fields(f.shell(h, "find /var/lib/etcd -type d -name 'member.quorumd-*'"))
 }
@@ -131,4 +142,85 @@ func TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands(t *test
 	f.comesBackEmpty(n2)
 	f.within(2*bound, "3 voters stand", func() bool { return f.has(3, 0) })
 	f.readsBack(n3, report)
+}
+
+func TestAMajorityOfFiveThatIsLostComesBackByTheThreeDocumentedCommands(t *testing.T) {
+	f := bare(t, 5)
+	f.makeCluster()
+	left, gone := f.Hosts[:2], f.Hosts[2:]
+	report := f.loseUnderWrites(gone...)
+	began := time.Now()
+	apply := f.planned(left, gone)
+	t.Logf("you$ %s\n%s", apply, f.types(apply))
+	var survivor *lab.Host
+	for _, h := range left {
+		f.recovered(h)
+		s, ok := f.status(h)
+		switch {
+		case ok && s.LastRecovery != nil && s.LastRecovery.Alone && survivor == nil:
+			survivor = h
+		case len(f.setAside(h)) == 0:
+			t.Errorf("%s does not go on alone, and has no old data set aside", h.Name)
+		}
+	}
+	if survivor == nil {
+		t.Fatal("no host goes on alone")
+	}
+	t.Logf("%s serves again %s after the first command", survivor.Name, time.Since(began).Round(time.Second))
+	f.readsBack(survivor, report)
+	if !f.has(1, 0) {
+		t.Errorf("the members are %v", f.roles())
+	}
+	f.comesBackEmpty(gone...)
+	f.within(4*bound, "5 voters stand", func() bool { return f.has(5, 0) })
+	for _, h := range f.Hosts {
+		f.readsBack(h, report)
+	}
+}
+
+// TestASurvivorLosesItsPowerAgainAndAgainWhileItCarriesOutAPlan switches it off at each step that can be told from
+// outside. Nobody types anything again.
+func TestASurvivorLosesItsPowerAgainAndAgainWhileItCarriesOutAPlan(t *testing.T) {
+	f := bare(t, 3)
+	f.makeCluster()
+	n1, gone := f.Hosts[0], f.Hosts[1:]
+	report := f.loseUnderWrites(gone...)
+	apply := f.planned(f.Hosts[:1], gone)
+	t.Logf("you$ %s\n%s", apply, f.types(apply))
+	data := "/var/lib/etcd/*/"
+	for _, moment := range []struct {
+		what string
+		now  func() bool
+	}{
+		{"it has taken the plan", func() bool { return true }},
+		{"its etcd is stopped", func() bool { s, ok := f.status(n1); return ok && s.Unit.State == "inactive" }},
+		{"the copy is begun", func() bool { return f.isThere(n1, data+"quorumd-recover-*") }},
+		{"its old data are aside", func() bool { return f.isThere(n1, data+"member.quorumd-*") }},
+		{"its etcd serves", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
+			defer cancel()
+			_, err := f.etcds[n1].Get(ctx, "/")
+			return err == nil
+		}},
+	} {
+		testbed.Eventually(t, bound, moment.what, moment.now)
+		f.check(n1.PowerLoss(t.Context()))
+		t.Logf("n1 loses its power when %s", moment.what)
+		f.check(n1.PowerOn(t.Context()))
+		f.check(n1.Booted(t.Context()))
+	}
+	f.recovered(n1)
+	f.readsBack(n1, report)
+	if aside := f.setAside(n1); len(aside) != 1 {
+		t.Errorf("old data are set aside as %v, want once", aside)
+	}
+	f.comesBackEmpty(gone...)
+	f.within(2*bound, "3 voters stand", func() bool { return f.has(3, 0) })
+	f.readsBack(gone[0], report)
+}
+
+// isThere tells whether a host has a file of such a name.
+func (f *bareFleet) isThere(h *lab.Host, pattern string) bool {
+	found, err := filepath.Glob(h.Path(pattern))
+	return err == nil && len(found) > 0
 }

@@ -238,6 +238,21 @@ func TestAnEtcdThatDoesNotServeTheSnapshotIsNamedWithItsLastWords(t *testing.T) 
 	}
 }
 
+// TestAnEtcdThatIsKilledSaysNothingAgainstTheSnapshot has one end as the kernel ends it where memory runs out.
+func TestAnEtcdThatIsKilledSaysNothingAgainstTheSnapshot(t *testing.T) {
+	t.Parallel()
+	cluster := testbed.StartCluster(t, 1, testbed.ClusterOptions{})
+	p := newPlace(t)
+	m := p.save(t, cluster.Client(t))
+	script := filepath.Join(t.TempDir(), "etcd")
+	must(t, os.WriteFile(script, []byte("#!/bin/sh\nkill -KILL $$\n"), 0o700)) //nolint:gosec // it is to be run
+	_, err := Run(t.Context(), p.store, m, script, p.o)
+	if !errors.Is(err, ErrKilled) || errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), "MemoryMax=") {
+		t.Errorf("%v", err)
+	}
+	p.empty(t)
+}
+
 func TestADrillThatIsKilledTakesItsEtcdAlongAndTheNextOneSweepsUp(t *testing.T) {
 	t.Parallel()
 	cluster := testbed.StartCluster(t, 1, testbed.ClusterOptions{})

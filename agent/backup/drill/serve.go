@@ -46,6 +46,10 @@ func serve(ctx context.Context, dir, program string, held *os.File, m backup.Man
 	defer cancel()
 	version, err := ask(ctx, etcd, m, progress)
 	if died, is := errors.AsType[*deadError](err); is {
+		if private.Killed(died.err) {
+			return "", fmt.Errorf("%w (%s): has quorumd's unit too little memory for a database of %d MB? "+
+				"systemctl edit quorumd on this host, and raise MemoryMax=", ErrKilled, program, m.Size/1e6)
+		}
 		return "", fmt.Errorf("etcd (%s) has ended on it: %w: %s", program, died.err, etcd.LastWords())
 	}
 	_ = etcd.Stop(stopBound) // it has said all that counts
@@ -69,6 +73,9 @@ func flags() []string {
 type deadError struct{ err error }
 
 func (e *deadError) Error() string { return e.err.Error() }
+
+// ErrKilled means that the etcd which was to serve a snapshot was killed, which says nothing of the snapshot.
+var ErrKilled = errors.New("the kernel, or somebody, has killed the etcd that was to serve it")
 
 // ask waits until etcd serves, and holds what it gives against the manifest.
 func ask(ctx context.Context, etcd *private.Etcd, m backup.Manifest, progress func(int64)) (string, error) {

@@ -73,6 +73,15 @@ func guardMistakes() []Mistake {
 			rules: guarding(policy.HoldBack, policy.HoldNot),
 		},
 		{
+			Name: "an etcd that starts for ever is not held back where it has no member", breach: leftLoose,
+			scope: of(3, 1, 1, AgentCrash),
+			rules: seeing(func(v *policy.View) {
+				if v.Unit.State == policy.UnitActivating && v.Op == nil {
+					v.Unit.State = policy.UnitActive
+				}
+			}),
+		},
+		{
 			Name: "a member is held back as a spare is", breach: heldBack,
 			rules: guarding(policy.HoldNot, policy.HoldBack),
 		},

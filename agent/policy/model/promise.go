@@ -337,14 +337,15 @@ func (w *world) countedRight(c choice) bool {
 // judgeHold asks of a decision whether what becomes of the start guard fits the host.
 func (w *world) judgeHold(h int, c choice) breach {
 	a, hold := &w.hosts[h], c.hold
-	down := a.unit == inactive || a.unit == failed || a.unit == taken
+	// One that starts for ever, as it does when its member was removed, is held back like one that is down.
+	idle := a.unit == inactive || a.unit == failed || a.unit == taken || a.unit == starting
 	switch {
 	case a.list != unlisted && a.data == current && hold == policy.HoldBack:
 		return heldBack
 	case a.list != unlisted && a.data == current && c.request == policy.RequestEnds && !c.loosens:
 		return heldBack // nobody knows after that whose guard it is
 	case a.list == unlisted && a.request == 0 && hold == policy.HoldNot,
-		a.list == unlisted && a.request|a.stopped == 0 && down && w.reaches(h) && !w.opHosts(h) &&
+		a.list == unlisted && a.request|a.stopped == 0 && idle && w.reaches(h) && !w.opHosts(h) &&
 			hold != policy.HoldBack:
 		return leftLoose
 	}

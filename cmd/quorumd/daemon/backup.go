@@ -38,14 +38,14 @@ func runBackup(args []string, stdout io.Writer) error {
 	if len(args) < 2 {
 		return errors.New("a configuration and a job are expected")
 	}
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 10) // a service may not: then it runs like the agent
 	debug.SetMemoryLimit(backupMemory)
 	signal.Ignore(syscall.SIGPIPE) // whoever has started it may be gone: it takes back what it was at, and ends
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if args[1] == fetchJob {
-		return runFetch(ctx, args[0], args[2:], stdout)
+		return runFetch(ctx, args[0], args[2:], stdout) // people wait for it, and etcd is down
 	}
+	giveWay()
 	return backup.Child(ctx, stdout, func(ctx context.Context, m *backup.Meter) (backup.Outcome, error) {
 		conf, err := config.Load(args[0])
 		if err != nil {
@@ -54,6 +54,9 @@ func runBackup(args []string, stdout io.Writer) error {
 		j, err := openJob(conf, m)
 		if err != nil {
 			return backup.Outcome{}, err
+		}
+		if args[1] == "save" || args[1] == "verify" {
+			j.options.Progress = atMost(ctx, conf.Backup.Rate, m.Did)
 		}
 		return j.do(ctx, args[1], args[2:])
 	})

@@ -1,0 +1,73 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// elsewhere puts all files of a host that is not made yet on another disk, in memory if there is room.
+func (s *site) elsewhere(name string) error {
+	dir, err := s.otherDisk(name)
+	if err != nil {
+		return err
+	}
+	// By its usual name an earlier run's is found as well.
+	return errors.Join(os.MkdirAll(dir, 0o755), os.Symlink(dir, filepath.Join(s.dir, name)))
+}
+
+// ownProcessor gives the last processor to a host alone, and all others to the bench and whatever it has started.
+func (s *site) ownProcessor(h *testbed.Host) error {
+	last := runtime.NumCPU() - 1
+	if last < 1 {
+		s.say("%s: there is one processor, which all share", s.row)
+		return nil
+	}
+	var own, others, all unix.CPUSet
+	own.Set(last)
+	for i := range last {
+		others.Set(i)
+		all.Set(i)
+	}
+	all.Set(last)
+	s.atEnd(func(context.Context) error { return pin(os.Getpid(), &all) })
+	etcd, err := h.EtcdPID(s.ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(pin(os.Getpid(), &others), pin(h.AgentPID(), &own), pin(etcd, &own))
+}
+
+// pin keeps a process and all below it on these processors, and what they start from now on.
+func pin(pid int, to *unix.CPUSet) error {
+	family, err := family(pid, 0)
+	if err != nil {
+		return err
+	}
+	for _, p := range family {
+		threads, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(p.PID), "task", "*"))
+		if err != nil {
+			return err
+		}
+		for _, thread := range threads {
+			id, err := strconv.Atoi(filepath.Base(thread))
+			if err != nil {
+				return err
+			}
+			if err := unix.SchedSetaffinity(id, to); err != nil && !errors.Is(err, unix.ESRCH) { // it may have ended
+				return os.NewSyscallError("sched_setaffinity", err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/recovery"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+const (
+	// factsBound is how long one answer with facts may take: a child reads the whole log.
+	factsBound   = 2 * time.Minute
+	recoverBound = 10 * time.Minute
+)
+
+// The figures of a recovery.
+const (
+	noticed     = "no quorum, noticed"
+	factsTaken  = "facts"
+	planMade    = "plan"
+	servesAlone = "from apply to serving alone"
+	wholeAgain  = "then to three voters"
+)
+
+// recoveries are rows for databases of several sizes.
+func recoveries() []row {
+	var all []row
+	for _, size := range []struct {
+		name      string
+		valueSize int
+		need      uint64
+	}{{"empty", 0, gibibyte}, {"100MB", 9_100, 2 * gibibyte}, {"1GB", 91_000, 6 * gibibyte}} {
+		all = append(all, row{
+			name: "recover/" + size.name,
+			about: "two of three voters with a database of this size are lost for good; the third one goes on, and " +
+				"two with empty disks join it",
+			plainly: "none: etcd's own way has no command for it",
+			ours:    "quorumctl recover facts, plan and apply",
+			figures: []figure{
+				{name: noticed, unit: "s", digits: 1, ours: true},
+				{name: factsTaken, unit: "s", digits: 1, ours: true},
+				{name: planMade, unit: "ms", digits: 1, ours: true},
+				{name: servesAlone, unit: "s", digits: 1, ours: true},
+				{name: wholeAgain, unit: "s", digits: 1, ours: true},
+			},
+			need: size.need, bound: 25 * time.Minute,
+			both: func(s *site) (plain, quorumd values, err error) {
+				quorumd, err = recovered(s, size.valueSize)
+				return nil, quorumd, err
+			},
+		})
+	}
+	return all
+}
+
+// recovered loses two hosts of three and brings the cluster back.
+func recovered(s *site, valueSize int) (values, error) {
+	three := map[control.Role]int{control.RoleVoter: 3}
+	f, err := s.formWith(3, three, !s.quick, func(i int, o *testbed.HostOptions) (err error) {
+		if i > 0 {
+			o.Disk, err = s.otherDisk(o.Name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	client, err := f.etcd(0)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	if err := s.fill(client, valueSize); err != nil {
+		return nil, err
+	}
+	left, lost, v := f.hosts[0], f.hosts[1:], values{}
+	if err := s.lose(lost); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	lap := func(figure string) {
+		v[figure], began = time.Since(began).Seconds(), time.Now()
+	}
+	if err := f.explain(s.until("the host that is left to see no quorum", recoverBound, func(ctx context.Context) bool {
+		status, err := f.status(ctx, left)
+		return err == nil && slices.ContainsFunc(status.Reasons, func(r control.Reason) bool {
+			return r.Code == string(policy.NoQuorum)
+		})
+	})); err != nil {
+		return nil, err
+	}
+	lap(noticed)
+	facts, err := s.facts(left)
+	if err != nil {
+		return nil, err
+	}
+	lap(factsTaken)
+	plan, err := recovery.NewPlan([]recovery.Facts{facts}, recovery.Wish{
+		Cluster: clusterName, Gone: []string{"n2", "n3"}, At: time.Now(), ID: "benchbenchbe", New: 0xabcdef0123,
+	})
+	if err != nil {
+		return nil, err
+	}
+	lap(planMade)
+	v[planMade] *= 1000
+	if err := s.carryOut(f, left, plan); err != nil {
+		return nil, err
+	}
+	lap(servesAlone)
+	if err := f.start(1, 2); err != nil {
+		return nil, err
+	}
+	err = f.rest(three, recoverBound)
+	lap(wholeAgain)
+	return v, err
+}
+
+// lose ends all that runs on hosts at once, and takes their data away.
+func (s *site) lose(hosts []*testbed.Host) error {
+	for _, h := range hosts {
+		_, killErr := h.KillEtcd(s.ctx)
+		if err := errors.Join(h.KillAgent(s.ctx), killErr); err != nil {
+			return err
+		}
+	}
+	for _, h := range hosts {
+		err := s.until("etcd of "+h.Options.Name+" to end", endBound, func(ctx context.Context) bool {
+			pid, err := h.EtcdPID(ctx)
+			return err == nil && pid == 0
+		})
+		if err := errors.Join(err, os.RemoveAll(h.DataDir())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// facts asks a host for its facts until it sees no quorum, as quorumctl recover facts does.
+func (s *site) facts(h *testbed.Host) (facts recovery.Facts, err error) {
+	waitErr := s.until("the facts of "+h.Options.Name, recoverBound, func(ctx context.Context) bool {
+		ctx, cancel := context.WithTimeout(ctx, factsBound)
+		defer cancel()
+		facts, err = h.Client.RecoveryFacts(ctx)
+		if err == nil && facts.Quorum {
+			err = errors.New("it sees a quorum")
+		}
+		return err == nil
+	})
+	return facts, errors.Join(waitErr, err)
+}
+
+// carryOut has a host do what a plan says, and waits for its end.
+func (s *site) carryOut(f *fleet, h *testbed.Host, plan recovery.Plan) error {
+	ctx, cancel := context.WithTimeout(s.ctx, factsBound)
+	defer cancel()
+	if _, err := h.Client.ApplyRecovery(ctx, plan); err != nil {
+		return err
+	}
+	code := ""
+	err := f.explain(s.until("the plan to be carried out", recoverBound, func(ctx context.Context) bool {
+		status, err := f.status(ctx, h)
+		if err != nil || status.Recovery != nil || status.LastRecovery == nil {
+			return false
+		}
+		code = status.LastRecovery.Code
+		return true
+	}))
+	if err == nil && code != string(policy.Recovered) {
+		err = fmt.Errorf("the plan has ended with %s", code)
+	}
+	return err
+}

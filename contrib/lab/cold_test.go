@@ -1,0 +1,90 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/contrib/lab"
+)
+
+func TestHostsThatAreAllShutDownInTheSameSecondAndStartedAtOnceAreACluster(t *testing.T) {
+	coldStarts(t, 1)
+}
+
+func TestHostsThatAreAllShutDownAndStartedTenTimesAreACluster(t *testing.T) { coldStarts(t, 10) }
+
+// coldStarts has a person type "poweroff" on all hosts in the same second, and switch all on at once. What was a
+// cluster is one again by itself: with the same members, the same data, and all that was ever written.
+func coldStarts(t *testing.T, times int) {
+	t.Helper()
+	f := standingFleet(t)
+	f.killed = true // an agent may go down between an operation's record and its line of history
+	before, aside := f.roles(), f.allAside()
+	for i := range times {
+		f.rest()
+		client, err := f.client()
+		f.check(err)
+		ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
+		_, err = client.Put(ctx, fmt.Sprintf("cold/%d", i), "x")
+		cancel()
+		f.check(err)
+
+		began := time.Now()
+		f.check(f.Each(func(h *lab.Host) error { return h.ShutDown(t.Context()) }))
+		off := time.Now()
+		f.check(f.Each(func(h *lab.Host) error { return h.PowerOn(t.Context()) }))
+		f.verify(3, 1)
+		t.Logf("time %d: all were off after %.0f s, and a cluster %.0f s later", i+1, off.Sub(began).Seconds(),
+			time.Since(off).Seconds())
+		if after := f.roles(); !maps.Equal(before, after) {
+			t.Fatalf("the members were %v, and are %v", before, after)
+		}
+		f.nothingIsLost(i + 1)
+	}
+	for _, h := range f.Hosts {
+		f.eventually(h.Name+" answers", func() bool { _, ok := f.status(h); return ok })
+		if s, _ := f.status(h); s.Recovery != nil || s.LastRecovery != nil {
+			t.Errorf("%s has recovered something: %+v, %+v", h.Name, s.Recovery, s.LastRecovery)
+		}
+	}
+	if now := f.allAside(); !slices.Equal(aside, now) {
+		t.Errorf("set aside was %v, and is %v", aside, now)
+	}
+}
+
+// nothingIsLost sees that what was written before each of so many cold starts is there.
+func (f *fleet) nothingIsLost(starts int) {
+	f.t.Helper()
+	client, err := f.client()
+	f.check(err)
+	ctx, cancel := context.WithTimeout(f.t.Context(), callTimeout)
+	defer cancel()
+	answer, err := client.Get(ctx, "cold/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	f.check(err)
+	if int(answer.Count) != starts {
+		f.t.Errorf("%d of %d keys are there", answer.Count, starts)
+	}
+}
+
+// allAside gives what all hosts have moved out of the way.
+func (f *fleet) allAside() []string {
+	f.t.Helper()
+	var all []string
+	for _, h := range f.Hosts {
+		for _, path := range f.setAside(h) {
+			all = append(all, h.Name+":"+path)
+		}
+	}
+	return all
+}
