@@ -91,9 +91,9 @@ type rolled struct {
 	noteFor uint8                // the Since of the rollout of which it is the turn
 	noteOld uint8                // the rollout's record is another by now
 
-	// Ghosts: the stretch of the rollout in which its work was last done, and that it is down for that.
-	turned uint8
-	low    uint8
+	// Ghosts: the stretch of the rollout in which its operation began, that in which its work was last done, and that it
+	// is down for that.
+	within, turned, low uint8
 }
 
 // rolling is a state of the walk.
@@ -111,6 +111,7 @@ type rolling struct {
 	op     uint8 // the host, and one more, that it is of
 	phase  uint8
 	token  uint8 // it has that of the lock as it is
+	boot   uint8 // its host has not rebooted
 	lock   uint8 // the host, and one more, that holds it
 	leader uint8
 	cool   uint8 // no operation has been in flight for long enough
@@ -179,7 +180,7 @@ func (w *rolling) tidy() {
 		}
 	}
 	if w.op == 0 {
-		w.phase, w.token, w.back = 0, 0, 0
+		w.phase, w.token, w.boot, w.back = 0, 0, 0, 0
 	} else {
 		w.cool = 0
 		if h := &w.hosts[w.op-1]; w.phase != phaseBack || h.unit != active {

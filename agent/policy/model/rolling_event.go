@@ -154,20 +154,22 @@ func (m *rollMachine) round(w *rolling, i int) (found rollBreach, d policy.Decis
 		return rollStray, d
 	}
 	h.step, h.arg, h.fresh, h.read = step, arg, 1, 1
-	h.rolls = bit(step == rollEnd && h.ask != nothing && w.waiting>>i&1 != 0)
+	h.rolls = bit(step == rollEnd && arg != rollOther && h.ask != nothing && w.waiting>>i&1 != 0)
 	return found, d
 }
 
 // write is a note that lands: on the disk where exactly that is asked still, in the record where it is the same still.
 func (m *rollMachine) write(w *rolling, i int) rollBreach {
 	h := &w.hosts[i]
-	switch same := h.request == h.on; {
+	is, was := h.request, h.on
+	is.freed, was.freed = 0, 0 // that lies in etcd
+	switch same := is == was; {
 	case h.note == policy.RequestTurn && h.ask == nothing:
 		h.request = request{cycling: cycling{ask: m.ask()}, since: h.noteFor}
 	case h.note == policy.RequestSeen && same:
 		h.seen = 1
 		if h.begun == 0 {
-			h.begun = begunNow
+			h.begun = begunBefore - w.boot
 		}
 	case h.note == policy.RequestEnds && same:
 		h.endRequest(h.code)
@@ -198,7 +200,7 @@ const (
 func (m *rollMachine) act(w *rolling, i int, cut uint8) (found rollBreach) {
 	h := &w.hosts[i]
 	step, arg := h.step, h.arg
-	may := w.reaches(i) && int(w.lock) == i+1 && h.belief != 0
+	may := w.reaches(i) && (int(w.lock) == i+1 && h.belief != 0 || m.unfenced)
 	same := h.fresh != 0
 	h.step = rollNone
 	switch step {
@@ -225,7 +227,7 @@ func (m *rollMachine) act(w *rolling, i int, cut uint8) (found rollBreach) {
 			w.leader = arg
 		}
 	case rollRestart, rollTakeDown, rollReboot:
-		if may || m.unfenced && w.reaches(i) {
+		if may {
 			found = m.stop(w, i, step, cut)
 		}
 	case rollStart:
@@ -251,12 +253,12 @@ func (m *rollMachine) begin(w *rolling, i int, step, cut uint8) {
 		if h.ask == nothing { // it was withdrawn in this moment
 			return
 		}
-		h.begun, h.restarted = begunNow, 0
+		h.begun, h.restarted, h.within = begunNow, 0, w.stretch
 	}
 	if cut == noted {
 		return
 	}
-	w.op, w.phase, w.token, h.freed = uint8(i+1), phaseBegun, 1, 0
+	w.op, w.phase, w.token, w.boot, h.freed = uint8(i+1), phaseBegun, 1, bit(h.begun == begunNow), 0
 	w.opWritten()
 	if cut == whole && step == rollBegin {
 		h.seen = 1
@@ -267,6 +269,9 @@ func (m *rollMachine) begin(w *rolling, i int, step, cut uint8) {
 func (m *rollMachine) stop(w *rolling, i int, step, cut uint8) (found rollBreach) {
 	h := &w.hosts[i]
 	if step == rollTakeDown {
+		if h.note != policy.RequestStays { // the same file, one write after the other
+			m.write(w, i)
+		}
 		if h.ask == nothing || h.over != 0 { // withdrawn in this moment
 			return 0
 		}
@@ -276,15 +281,15 @@ func (m *rollMachine) stop(w *rolling, i int, step, cut uint8) (found rollBreach
 		return 0
 	}
 	found = m.judgeStop(w, i, step)
-	h.low = 1
+	h.low = bit(i < rollVoters || w.owns(i)) // of a spare without a record nobody can know while it is off
 	switch step {
 	case rollReboot:
-		h.turned = w.stretch
-		h.goesDown()
+		h.turned = h.within
+		w.goesDown(i)
 	case rollTakeDown:
 		h.unit = taken
 	default:
-		h.unit, h.restarted, h.turned = starting, 1, w.stretch
+		h.unit, h.restarted, h.turned = starting, 1, h.within
 	}
 	return found
 }
@@ -298,7 +303,7 @@ func (m *rollMachine) end(w *rolling, i int, outcome uint8, same bool, cut uint8
 		if over {
 			h.over = 1
 		} else {
-			h.begun, h.restarted = 0, 0
+			h.begun = 0
 		}
 	}
 	if cut == noted || !same || h.rolls != 0 && h.read == 0 && !m.unread {
@@ -365,7 +370,8 @@ func (h *rolled) dies() {
 }
 
 // goesDown ends all that runs on a host.
-func (h *rolled) goesDown() {
+func (w *rolling) goesDown(i int) {
+	h := &w.hosts[i]
 	h.dies()
 	h.off = 1
 	if h.unit != inactive {
@@ -374,6 +380,14 @@ func (h *rolled) goesDown() {
 	if h.begun == begunNow {
 		h.begun = begunBefore
 	}
+	if w.owns(i) {
+		w.boot = 0
+	}
+}
+
+// serves is an etcd that has come up. Whoever looks takes it for started since then.
+func (h *rolled) serves() {
+	h.unit, h.low, h.restarted = active, 0, 1
 }
 
 // boots starts a host, with an etcd that starts by itself.

@@ -15,9 +15,10 @@ type rollRules struct {
 	say      func(d *policy.Decision) // what comes of that
 	after    func(t *policy.RolloutTurn, s *policy.Step)
 	ends     func(end *policy.RolloutEnd)
-	unfenced bool // operations begin, and hosts go down, whatever became of record and lock since the look
-	unread   bool // the rollout's record is written whatever it says by then
-	safe     bool // nobody asks whether it all ends well
+	unfenced bool       // operations begin, and hosts go down, whatever became of record and lock since the look
+	past     rollBreach // that is let pass, so that it is seen what follows from it
+	unread   bool       // the rollout's record is written whatever it says by then
+	safe     bool       // nobody asks whether it all ends well
 }
 
 // rollMachine explores a scope under rules.

@@ -52,7 +52,7 @@ func (m *rollMachine) judgeDecision(w *rolling, i int, d policy.Decision) rollBr
 		return rollSilent
 	case (takes || d.Step.Kind == policy.StepBeginCycle) && w.state != rollRuns:
 		return rollHalted
-	case takes && i == int(w.leader) && w.hosts[i].slow == 0 && m.othersFirst(w, i):
+	case m.past != rollLeaderFirst && takes && i == int(w.leader) && w.hosts[i].slow == 0 && m.othersFirst(w, i):
 		return rollLeaderFirst
 	}
 	return 0
@@ -76,7 +76,7 @@ func (m *rollMachine) judgeStop(w *rolling, i int, step uint8) rollBreach {
 			return rollAtOnce
 		}
 	}
-	if step != rollTakeDown && w.hosts[i].turned == w.stretch {
+	if step != rollTakeDown && w.hosts[i].turned == w.hosts[i].within {
 		return rollTwice
 	}
 	return 0
@@ -87,7 +87,7 @@ func (m *rollMachine) judgeEnd(w *rolling, i int, outcome uint8, end policy.Roll
 	h := &w.hosts[i]
 	worked := h.restarted != 0
 	if m.Work == policy.WorkReboot {
-		worked = h.begun == begunBefore
+		worked = w.boot == 0
 	}
 	switch {
 	case !end.HostDone:
@@ -121,6 +121,7 @@ func (m *rollMachine) comesToRest(start *rolling) bool {
 		}
 	}
 	if len(way) == rollPasses {
+
 		return false
 	}
 	for _, on := range way {
@@ -141,7 +142,7 @@ func (m *rollMachine) pass(w *rolling) {
 		}
 		h.dead, h.apart, h.slow = 0, 0, 0
 		if h.unit == starting {
-			h.unit, h.low = active, 0
+			h.serves()
 		}
 		if w.tidy(); h.note != policy.RequestStays {
 			m.write(w, i)

@@ -18,3 +18,29 @@ func TestThePolicyBreaksNoPromiseInARollout(t *testing.T) {
 		}
 	}
 }
+
+func TestEveryMistakeInARolloutIsCaughtWithThePromiseThatItBreaks(t *testing.T) {
+	t.Parallel()
+	broken := map[string]bool{}
+	for _, m := range RollMistakes() {
+		broken[m.Text] = true
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			switch r := m.Explore(t.Context()); {
+			case r.Breach == nil:
+				t.Errorf("%d states explored, complete: %t, and nothing found; want %s: %s", r.States, r.Complete,
+					m.Promise, m.Text)
+			case r.Breach.Text != m.Text:
+				t.Errorf("found %s: %s; want %s: %s\n%s", r.Breach.Promise, r.Breach.Text, m.Promise, m.Text,
+					r.Breach.Story)
+			default:
+				t.Logf("%s after %d states, depth %d", r.Breach.Promise, r.States, r.Depth)
+			}
+		})
+	}
+	for _, p := range rollPromises() {
+		if !broken[p.text] {
+			t.Errorf("no mistake breaks %s, %q: nothing shows that it can fail", p.name, p.text)
+		}
+	}
+}

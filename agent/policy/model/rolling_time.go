@@ -14,7 +14,7 @@ func (m *rollMachine) timePasses(w *rolling, i int, add rollAdder) {
 			add(to, 0, "%s", name+" "+what)
 		}
 	}
-	change("serves", h.unit == starting && h.off == 0, func(_ *rolling, h *rolled) { h.unit, h.low = active, 0 })
+	change("serves", h.unit == starting && h.off == 0, func(_ *rolling, h *rolled) { h.serves() })
 	change("is switched on", h.off != 0, func(to *rolling, _ *rolled) { m.boots(to, i) })
 	change("has its agent back", h.dead != 0 && h.off == 0, func(_ *rolling, h *rolled) { h.dead = 0 })
 	change("is reached again", h.apart != 0, func(_ *rolling, h *rolled) { h.apart = 0 })
@@ -42,15 +42,21 @@ func (m *rollMachine) goesWrong(w *rolling, i int, add rollAdder) {
 	}
 	up, runs := h.dead|h.off == 0, h.unit == active || h.unit == starting
 	fault("loses its agent", up, func(_ *rolling, h *rolled) { h.dies() })
-	fault("loses its power", h.off == 0, func(_ *rolling, h *rolled) { h.goesDown(); h.low = 0 })
+	fault("loses its power", h.off == 0, func(to *rolling, h *rolled) {
+		to.goesDown(i)
+		h.low = 0
+	})
 	fault("loses its etcd", runs, func(_ *rolling, h *rolled) { h.unit, h.low = failed, 0 })
 	fault("is cut off", h.apart == 0, func(_ *rolling, h *rolled) { h.apart = 1 })
 	fault("is slow", h.slow == 0 && i < rollVoters, func(_ *rolling, h *rolled) { h.slow = 1 })
 	fault("has another etcd than is wanted", h.stale == 0 && i < rollVoters, func(_ *rolling, h *rolled) { h.stale = 1 })
 	fault("is elected", runs && i < rollVoters && int(w.leader) != i && w.quorum() && h.unit == active,
 		func(to *rolling, _ *rolled) { to.leader = uint8(i) })
-	fault("has the record of its operation deleted", w.owns(i), func(to *rolling, _ *rolled) {
+	fault("has the record of its operation deleted", w.owns(i), func(to *rolling, h *rolled) {
 		to.op = 0
+		if i >= rollVoters {
+			h.low = 0
+		}
 		to.opWritten()
 	})
 	// Whoever has had its turn in that stretch knows it by the rollout's Since, which the next host's end changes: the

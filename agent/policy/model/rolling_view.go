@@ -50,7 +50,7 @@ func (r Roll) look(w *rolling, h int) rollSight {
 		s.op, s.opCycle, s.opHost, s.opPhase, s.opToken, s.back = 1, 1, w.op-1, w.phase, w.token, w.back
 	}
 	if w.owns(h) {
-		s.opBoot, s.opRestarted = bit(own.begun == begunNow), own.restarted&bit(own.unit == active)
+		s.opBoot, s.opRestarted = w.boot, own.restarted&bit(own.unit == active)
 	}
 	s.rests = bit(!w.called(h))
 	s.state, s.waiting, s.due = w.state, w.waiting, bit(own.had != w.since)
