@@ -106,7 +106,7 @@ func (w *world) noteRequest(i int, c choice) {
 		}
 		h.cycling = cycling{held: h.held}
 	default:
-		panic("the model knows no rollouts")
+		panic("rollouts are explored by a walk of their own")
 	}
 }
 

@@ -69,6 +69,13 @@
 // world everybody comes to be a voter again. What it takes for granted is that there are never enough old data for a
 // quorum beside those that the survivor has parted with: a majority that comes back whole is for people to keep off.
 //
+// A rollout is a walk of its own, too (rolling.go), over worlds in which nobody joins or leaves: the rollout's record
+// and that of the operation, the queue, and what each host's disk says of its turn, which is written beside the steps
+// and may be lost between them. Agents die between the disk and the record and between the record and the disk; people
+// pause, resume and abort, withdraw a host and release its operation; somebody deletes a record or writes the rollout
+// over. At most one host is down for it at a time, each at most once between two starts of the rollout; one that is
+// paused or over takes nobody down; the leader goes last; and it ends, or says why it stops.
+//
 // Hosts are interchangeable. Where hosts rank alike it is left open who goes first, so that
 // worlds which differ only in which host is which are explored once.
 package model

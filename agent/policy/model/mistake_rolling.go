@@ -35,7 +35,7 @@ const (
 
 // RollMistakes are the seeded mistakes.
 func RollMistakes() []RollMistake {
-	list := rollMistakes()
+	list := append(mistakesOfTurns(), mistakesOfEnds()...)
 	for i := range list {
 		p := rollPromises()[list[i].breach]
 		list[i].Promise, list[i].Text = p.name, p.text
@@ -43,7 +43,8 @@ func RollMistakes() []RollMistake {
 	return list
 }
 
-func rollMistakes() []RollMistake {
+// mistakesOfTurns are those about whose turn it is.
+func mistakesOfTurns() []RollMistake {
 	return []RollMistake{
 		{
 			Name: "a rollout that is paused goes on", breach: rollHalted, scope: rollWord,
@@ -96,6 +97,12 @@ func rollMistakes() []RollMistake {
 				}
 			}},
 		},
+	}
+}
+
+// mistakesOfEnds are those about what has been done, and how a rollout ends.
+func mistakesOfEnds() []RollMistake {
+	return []RollMistake{
 		{
 			Name: "a host does not know that it has had its turn", breach: rollTwice, scope: rollFault,
 			rules: seeingRollout(func(_ *policy.View, r *policy.Rollout) { r.Due = true }),

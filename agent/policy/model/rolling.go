@@ -27,18 +27,29 @@ type Roll struct {
 func Rolls() []Roll {
 	return []Roll{
 		{Name: "a rollout of restarts", Work: policy.WorkRestart},
-		{Name: "a rollout of restarts, people say something", Work: policy.WorkRestart, People: 1},
+		{Name: "a rollout of restarts, two words of people", Work: policy.WorkRestart, People: 2},
 		{Name: "a rollout of restarts, a fault", Work: policy.WorkRestart, Budget: 1},
-		{Name: "a rollout of reboots with a spare", Work: policy.WorkReboot, Spares: 1},
+		{Name: "a rollout of reboots with a spare, a word", Work: policy.WorkReboot, Spares: 1, People: 1},
 	}
 }
 
-// DeepRolls are larger ones.
+// LongRolls are those that take about a minute each.
+func LongRolls() []Roll {
+	return []Roll{
+		{Name: "a rollout of reboots with a spare, a fault", Work: policy.WorkReboot, Spares: 1, Budget: 1},
+		{Name: "a rollout of restarts, a fault, a word", Work: policy.WorkRestart, People: 1, Budget: 1},
+	}
+}
+
+// DeepRolls are larger ones, which need memory and time: each ends at its bound or at its fixpoint.
 func DeepRolls() []Roll {
 	return []Roll{
+		{
+			Name: "a rollout of reboots with a spare, a fault, a word", Work: policy.WorkReboot, Spares: 1, People: 1,
+			Budget: 1,
+		},
 		{Name: "a rollout of restarts, a fault, two words", Work: policy.WorkRestart, People: 2, Budget: 1},
 		{Name: "a rollout of restarts, 2 faults, a word", Work: policy.WorkRestart, People: 1, Budget: 2},
-		{Name: "a rollout of reboots with a spare, a fault, a word", Work: policy.WorkReboot, Spares: 1, People: 1, Budget: 1},
 	}
 }
 
@@ -91,8 +102,8 @@ type rolled struct {
 	noteFor uint8                // the Since of the rollout of which it is the turn
 	noteOld uint8                // the rollout's record is another by now
 
-	// Ghosts: the stretch of the rollout in which its operation began, that in which its work was last done, and that it
-	// is down for that.
+	// Ghosts: the stretch of the rollout in which its operation began, that in which its work was last done, and that
+	// it is down for that.
 	within, turned, low uint8
 }
 

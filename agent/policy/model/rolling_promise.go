@@ -121,7 +121,6 @@ func (m *rollMachine) comesToRest(start *rolling) bool {
 		}
 	}
 	if len(way) == rollPasses {
-
 		return false
 	}
 	for _, on := range way {

@@ -49,7 +49,9 @@ func (m *rollMachine) goesWrong(w *rolling, i int, add rollAdder) {
 	fault("loses its etcd", runs, func(_ *rolling, h *rolled) { h.unit, h.low = failed, 0 })
 	fault("is cut off", h.apart == 0, func(_ *rolling, h *rolled) { h.apart = 1 })
 	fault("is slow", h.slow == 0 && i < rollVoters, func(_ *rolling, h *rolled) { h.slow = 1 })
-	fault("has another etcd than is wanted", h.stale == 0 && i < rollVoters, func(_ *rolling, h *rolled) { h.stale = 1 })
+	fault("has another etcd than is wanted", h.stale == 0 && i < rollVoters, func(_ *rolling, h *rolled) {
+		h.stale = 1
+	})
 	fault("is elected", runs && i < rollVoters && int(w.leader) != i && w.quorum() && h.unit == active,
 		func(to *rolling, _ *rolled) { to.leader = uint8(i) })
 	fault("has the record of its operation deleted", w.owns(i), func(to *rolling, h *rolled) {
