@@ -18,6 +18,7 @@ func cycles() operation {
 		noun:   "cycle",
 		phases: []OpPhase{PhaseBegun, PhaseReady, PhaseDown, PhaseBack},
 		asks:   []OpPhase{PhaseReady},
+		down:   true,
 		carry:  ownCycle,
 	}
 }
