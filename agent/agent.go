@@ -306,7 +306,7 @@ func (a *Agent) round(ctx context.Context) bool {
 	a.observer.Done(r)
 	a.told.Show(r)
 	a.observer.Save(false)
-	first := r.Decision.Step.Kind.First()
+	first := r.Decision.Step.Kind.Info().Led
 	if !first {
 		a.told.Publish(ctx, r)
 	}

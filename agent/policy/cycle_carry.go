@@ -18,6 +18,7 @@ func cycles() operation {
 		noun:   "cycle",
 		phases: []OpPhase{PhaseBegun, PhaseReady, PhaseDown, PhaseBack},
 		asks:   []OpPhase{PhaseReady},
+		down:   true,
 		carry:  ownCycle,
 	}
 }
@@ -229,9 +230,12 @@ func wellAgain(v View) Decision {
 }
 
 // end ends the operation of a host whose etcd is where it shall be. A command that was to be run and has not done its
-// work is told, whatever else went well.
+// work is told, whatever else went well; so is a reboot that a person
+// has called off.
 func end(v View, outcome ReasonCode) Decision {
 	switch a := v.Asked; {
+	case a != nil && a.Ended && a.Work.info().rebootEnds && v.Op.SameBoot && outcome == Cycled:
+		return do(Step{Kind: StepEndOp, Outcome: Withdrawn, Why: "before the machine was rebooted"})
 	case a == nil || !a.Work.RunsProgram():
 	case a.Command.State == HooksFailed:
 		return do(Step{Kind: StepEndOp, Outcome: CommandFailed, Why: a.Command.Text})

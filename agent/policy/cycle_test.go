@@ -387,6 +387,12 @@ func TestAHostIsBackOnlyWhenItsMemberIsWellForAWhile(t *testing.T) {
 		{"something else was asked meanwhile", func(v *View) {
 			v.Asked = &Asked{Work: WorkReboot, RebootFor: Never}
 		}, StepEndOp, ""},
+		{"a reboot was called off before the machine went down", func(v *View) {
+			v.Asked = &Asked{Work: WorkReboot, RebootFor: Never, Ended: true, Over: true}
+		}, StepEndOp, ""},
+		{"a reboot was called off when the machine had rebooted", func(v *View) {
+			v.Asked, v.Op.SameBoot = &Asked{Work: WorkReboot, RebootFor: Never, Ended: true, Over: true}, false
+		}, StepEndOp, ""},
 		{"it was removed meanwhile", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
 		{"the lock is gone", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 	})

@@ -58,7 +58,7 @@ func (v View) abandoned(m Member) (since time.Duration, why string) {
 		return 0, "it answers this host"
 	case v.cannotRead(RecordOp) || v.cannotRead(RecordHost):
 		return 0, "a record in etcd cannot be read, which may be of its host"
-	case v.Op != nil && v.Op.Kind == KindCycle && (v.Op.MemberID == m.ID || v.Op.PeerURL == m.PeerURL):
+	case v.Op.info().down && (v.Op.MemberID == m.ID || v.Op.PeerURL == m.PeerURL):
 		return 0, "it is taken down in order"
 	}
 	since = m.AgentGoneFor

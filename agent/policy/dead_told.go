@@ -40,7 +40,7 @@ func DeadVoters(v View) []Dead {
 			}
 		}
 		slices.Sort(d.By)
-		if d.Held = v.deadHeld(m, d.In == 0); v.Op != nil && v.Op.Kind == KindReplace && v.Op.Replaces == m.ID {
+		if d.Held = v.deadHeld(m, d.In == 0); v.Op.takesPlaceOf(m) {
 			d.Held, d.Heir = "", v.Op.HostName
 		}
 		all = append(all, d)

@@ -45,7 +45,7 @@ func held(v View) Decision {
 	if d.Step.Kind == StepNone {
 		return d
 	}
-	if d.Step.Kind == StepGiveWay { // a pause holds it as well that only its own member has told of
+	if d.Step.Kind.Info().Led { // a pause holds it as well that only its own member has told of
 		v = v.leading()
 	}
 	switch {
@@ -64,9 +64,9 @@ func held(v View) Decision {
 		return withhold(d, Reason{ModeObserve, "it would be: " + d.Step.String()})
 	case v.Recovery != nil && !v.Recovery.Late: // a person's word, where there is nobody to pause it
 		return d
-	case v.Pause != nil && d.Step.Kind != StepReleaseLock && !comesBack(v, d.Step):
+	case v.Pause != nil && !d.Step.Kind.Info().Always && !comesBack(v, d.Step):
 		return withhold(d, Reason{Paused, fmt.Sprintf("by %s: %s", v.Pause.By, v.Pause.Reason)})
-	case v.holdsAll() && d.Step.Kind != StepReleaseLock && !comesBack(v, d.Step):
+	case v.holdsAll() && !d.Step.Kind.Info().Always && !comesBack(v, d.Step):
 		r, _ := v.unreadable()
 		return withhold(d, r)
 	// whatever it is to be started for: a join, too, may come in between

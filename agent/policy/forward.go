@@ -52,9 +52,9 @@ func leaves(v View, m Member) string {
 	}
 	h, present := v.hostOf(m)
 	switch {
-	case v.Op.Kind == KindRemove && v.Op.MemberID == m.ID, v.Op.Kind == KindReplace && v.Op.Replaces == m.ID:
+	case v.Op.takesOut(m):
 		return fmt.Sprintf("is taken out (%s)", v.Op.Kind)
-	case v.Op.Kind == KindCycle && present && h.ID == v.Op.Host && v.Op.Phase != PhaseBack:
+	case v.Op.info().down && present && h.ID == v.Op.Host && v.Op.Phase != PhaseBack:
 		return "is taken down"
 	}
 	return ""

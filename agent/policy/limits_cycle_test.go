@@ -174,6 +174,15 @@ func TestAHostInItsTurnGoesOnAtTheVeryLimits(t *testing.T) {
 		{"another host is in its turn without a record", begun(func(v *View) {
 			v.Hosts[1].Turn = true
 		}), StepEndOp, ""},
+		{"another host is in its turn without a record, and this one is ready", func(v *View) {
+			v.Hosts[1].Turn = true
+		}, StepSetPhase, ""},
+		{"another host is in its turn without a record, and this one is going down", func(v *View) {
+			v.Hosts[1].Turn, v.Asked.Stopped = true, true
+		}, StepNone, OperationInFlight},
+		{"two look sick, and this one is ready", func(v *View) {
+			v.Hosts[1].Health, v.Hosts[2].Health = health.Failed, health.Failed
+		}, StepNone, CommonCause},
 		{"two look sick", begun(func(v *View) {
 			v.Hosts[1].Health, v.Hosts[2].Health = health.Failed, health.Failed
 		}), StepEndOp, ""},

@@ -21,6 +21,10 @@ type operation struct {
 	orphan func(View) Decision
 	// joins tells whether its host becomes a member by it.
 	joins bool
+	// down tells whether it takes its host's member down in order, and brings it back.
+	down bool
+	// out gives the member that it takes out for good; nil where it takes out none.
+	out func(*Op) uint64
 	// asks are the phases in which every voter's host tells anew how it is, and what it sees.
 	asks []OpPhase
 	// ownerOnly tells whether nobody but its own host may touch it now, with its agent gone or not; nil where that
@@ -55,12 +59,27 @@ func Asks(kind string, phase OpPhase) bool {
 
 // joins tells whether its host becomes a member by it.
 func (op *Op) joins() bool {
+	return op.info().joins
+}
+
+// info gives the declaration of its kind; one of which nothing is true where there is no operation, or none that is
+// known.
+func (op *Op) info() operation {
 	if op == nil {
-		return false
+		return operation{}
 	}
 	o, _ := operationOf(op.Kind)
-	return o.joins
+	return o
 }
+
+// takesOut tells whether it takes that member out for good.
+func (op *Op) takesOut(m Member) bool {
+	out := op.info().out
+	return out != nil && out(op) == m.ID
+}
+
+// takesPlaceOf tells whether its host takes the place of that member.
+func (op *Op) takesPlaceOf(m Member) bool { return op.joins() && op.takesOut(m) }
 
 // owns tells whether the operation in flight is this host's, and of that kind.
 func (v View) owns(kind string) bool {

@@ -526,7 +526,8 @@ func selfReady(v View) bool { return roleOf(v) == RoleJoining || waiting(v) == "
 
 func evenVoters(v View) (string, bool) {
 	target, place := joinTarget(v)
-	if !place || target != RoleVoter || v.owns(KindReplace) { // what takes a place keeps the number
+	keeps := v.Op.joins() && v.Op.info().out != nil && v.Op.Host == v.Self.ID // what takes a place keeps the number
+	if !place || target != RoleVoter || keeps {
 		return "", false
 	}
 	voters, _ := v.Cluster.Counts()

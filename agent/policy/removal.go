@@ -229,6 +229,7 @@ func removals() operation {
 		kind:   KindRemove,
 		noun:   "removal",
 		phases: []OpPhase{PhaseBegun, PhaseRemoving},
+		out:    func(op *Op) uint64 { return op.MemberID },
 		carry: func(v View) Decision {
 			if d, decided := underLock(v, "to go on with the removal"); decided {
 				return d

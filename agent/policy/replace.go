@@ -120,7 +120,7 @@ func severalDown(v View) (string, bool) {
 // whose agent is gone keeps no sick one in its place: it may be the very host that votes in that place.
 func replaceAtRisk(v View) (string, bool) {
 	voters, down, proven, untold, why := 0, 0, 0, 0, ""
-	goes := func(m Member) bool { return v.isSick(m) || v.owns(KindReplace) && v.Op.Replaces == m.ID }
+	goes := func(m Member) bool { return v.isSick(m) || v.Op.takesPlaceOf(m) && v.Op.Host == v.Self.ID }
 	for m := range v.Cluster.voters() {
 		voters++
 		_, present := v.hostOf(m)
@@ -235,6 +235,7 @@ func replaces() operation {
 		phases: []OpPhase{PhaseBegun, PhaseRemoving, PhaseAdded, PhaseStarted, PhasePromoted, PhaseRollback},
 		asks:   []OpPhase{PhaseBegun, PhaseRemoving},
 		joins:  true,
+		out:    func(op *Op) uint64 { return op.Replaces },
 		carry:  carryReplace,
 		orphan: func(v View) Decision {
 			if v.Op.Token != v.Lock.Token {

@@ -68,11 +68,13 @@ func ends(code ReasonCode, text string) RequestNote {
 }
 
 // halted tells whether the rollout that asked for this host's turn, which has not come, does not go on: it is paused,
-// or over. The host is not taken down then, also while the end of what was asked is not on its disk yet. Another
-// cluster has other rollouts, and says nothing about it.
+// or over. The host is not taken down then, also while the end of what was asked is not on its disk yet. Its disk may
+// say that its operation begins, and etcd have no record of it: that turn has not come either. Another cluster has
+// other rollouts, and says nothing about it.
 func halted(v View) bool {
 	a := v.Asked
-	return a != nil && a.Unbegun && a.Rollout != "" && !v.foreign() &&
+	return a != nil && a.Rollout != "" && !v.foreign() &&
+		(a.Unbegun || !a.Seen && !a.Stopped && !v.owns(KindCycle)) &&
 		(v.Rollout == nil || v.Rollout.ID != a.Rollout || !v.Rollout.Runs)
 }
 

@@ -94,6 +94,22 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 		}, RequestNote{}},
 		{"its rollout has stopped after it began", func(v *View) {
 			rolling(v)
+			own(v)
+			began(v)
+			v.Rollout = nil
+		}, RequestNote{}},
+		{"its rollout has stopped before it had begun, though its disk says that it does", func(v *View) {
+			rolling(v)
+			v.Asked.Unbegun, v.Rollout = false, nil
+		}, haltedNote()},
+		{"its rollout has stopped, and its record was deleted", func(v *View) {
+			rolling(v)
+			began(v)
+			v.Asked.Noted, v.Rollout = true, nil
+		}, RequestNote{}},
+		{"its rollout has stopped, and etcd is down for it", func(v *View) {
+			rolling(v)
+			down(v)
 			v.Asked.Unbegun, v.Rollout = false, nil
 		}, RequestNote{}},
 	} {

@@ -54,7 +54,7 @@ func (v View) calledSick(m Member) (s Sick, why string) {
 		return s, "what its verdict rests on would let it join"
 	case !h.Manage:
 		return s, "its quorumd only observes"
-	case h.Turn, v.Op != nil && v.Op.Kind == KindCycle && v.Op.names(h, m):
+	case h.Turn, v.Op.info().down && v.Op.names(h, m):
 		return s, "it is in an operation"
 	}
 	witness, seen := v.witness(m, h)
@@ -128,7 +128,7 @@ func SickVoters(v View) []Sick {
 		if why != "" {
 			continue
 		}
-		if s.Held = v.sickHeld(m); v.Op != nil && v.Op.Kind == KindReplace && v.Op.Replaces == m.ID {
+		if s.Held = v.sickHeld(m); v.Op.takesPlaceOf(m) {
 			s.Held, s.Heir = "", v.Op.HostName
 		}
 		all = append(all, s)

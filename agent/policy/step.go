@@ -58,7 +58,12 @@ type StepInfo struct {
 	Drives bool
 	// Guard is what the start guard is to be before it begins; a take-down says it by what it is for.
 	Guard Hold
-	Doing string // for people: "quorumd is …"
+	// Led steps may be taken on the word of this host's own member alone, and before the round is published that has
+	// decided on them: what that writes would have to go through the slow leader first, and the step would be too late.
+	Led bool
+	// Always tells that neither a pause nor a record that cannot be read holds the step back.
+	Always bool
+	Doing  string // for people: "quorumd is …"
 }
 
 // A record is one call and one more to confirm; a change of membership lists the members before
@@ -77,7 +82,7 @@ const (
 func Steps() []StepInfo {
 	return []StepInfo{
 		{Kind: StepTakeLock, Calls: quick, Doing: "taking the lock"},
-		{Kind: StepReleaseLock, Calls: quick, Doing: "giving the lock back"},
+		{Kind: StepReleaseLock, Calls: quick, Always: true, Doing: "giving the lock back"},
 		{Kind: StepBeginJoin, Locked: true, Calls: quick, Doing: "recording the join"},
 		{Kind: StepMoveDataAside, Locked: true, Calls: quick, Doing: "moving the old data directory aside"},
 		{Kind: StepAddLearner, Locked: true, Calls: member, Doing: "adding this host to the cluster as a learner"},
@@ -99,7 +104,7 @@ func Steps() []StepInfo {
 		{Kind: StepBeginCycle, Locked: true, Calls: quick, Doing: "recording that this host is taken down"},
 		{Kind: StepRunHooks, Locked: true, Calls: order, Doing: "running the hooks"},
 		{Kind: StepMoveLeader, Locked: true, Calls: member, Doing: "moving the leadership"},
-		{Kind: StepGiveWay, Calls: member, Doing: "handing the leadership over"},
+		{Kind: StepGiveWay, Calls: member, Led: true, Doing: "handing the leadership over"},
 		{Kind: StepRestartUnit, Drives: true, Locked: true, Calls: order, Doing: "restarting etcd"},
 		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: order, Doing: "stopping etcd"},
 		{Kind: StepReboot, Locked: true, Calls: quick, Doing: "rebooting the machine"},
@@ -121,10 +126,6 @@ func Steps() []StepInfo {
 		{Kind: StepEndRecovery, Calls: orders, Doing: "ending the recovery on this host"},
 	}
 }
-
-// First tells whether a step is taken before the round is published that has decided on it: what that writes would have
-// to go through the slow leader first, and the step would be too late.
-func (k StepKind) First() bool { return k == StepGiveWay }
 
 // Info gives the declaration of a kind of step.
 func (k StepKind) Info() StepInfo {

@@ -13,7 +13,7 @@ import (
 func declaredSteps() []StepInfo {
 	return []StepInfo{
 		{Kind: StepTakeLock, Calls: 2, Doing: "taking the lock"},
-		{Kind: StepReleaseLock, Calls: 2, Doing: "giving the lock back"},
+		{Kind: StepReleaseLock, Calls: 2, Always: true, Doing: "giving the lock back"},
 		{Kind: StepBeginJoin, Locked: true, Calls: 2, Doing: "recording the join"},
 		{Kind: StepMoveDataAside, Locked: true, Calls: 2, Doing: "moving the old data directory aside"},
 		{Kind: StepAddLearner, Locked: true, Calls: 3, Doing: "adding this host to the cluster as a learner"},
@@ -32,7 +32,7 @@ func declaredSteps() []StepInfo {
 		{Kind: StepBeginCycle, Locked: true, Calls: 2, Doing: "recording that this host is taken down"},
 		{Kind: StepRunHooks, Locked: true, Calls: 3, Doing: "running the hooks"},
 		{Kind: StepMoveLeader, Locked: true, Calls: 3, Doing: "moving the leadership"},
-		{Kind: StepGiveWay, Calls: 3, Doing: "handing the leadership over"},
+		{Kind: StepGiveWay, Calls: 3, Led: true, Doing: "handing the leadership over"},
 		{Kind: StepRestartUnit, Drives: true, Locked: true, Calls: 3, Doing: "restarting etcd"},
 		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: 3, Doing: "stopping etcd"},
 		{Kind: StepReboot, Locked: true, Calls: 2, Doing: "rebooting the machine"},

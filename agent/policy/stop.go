@@ -17,6 +17,11 @@ func stopMember(v View, m Member) Decision {
 		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped {
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 		}
+		// Another one is in its turn that needs the lock to come to its end. An end from here, if it were not answered,
+		// could land after etcd is stopped; a step back first makes it void then.
+		if v.Op.Phase == PhaseReady && r.Code == OperationInFlight && !v.Asked.Stopped {
+			return do(Step{Kind: StepSetPhase, Phase: PhaseBegun, MemberID: m.ID, Why: r.Text})
+		}
 		if d, decided := notSafe(v, m, r); decided {
 			return d
 		}

@@ -71,7 +71,7 @@ type Connections struct {
 
 // Fresh tells whether all that the round's step was decided on was seen in that round.
 func (r *Round) Fresh() bool {
-	if r.Decision.Step.Kind == policy.StepGiveWay && r.Led != nil {
+	if r.Decision.Step.Kind.Info().Led && r.Led != nil {
 		return true
 	}
 	return r.EtcdAt == r.At && (!r.Reachable || (r.StatusesAt == r.At && r.HostsAt == r.At))

@@ -36,8 +36,12 @@ func main() {
 	lost := slices.DeleteFunc(ruins(*deep), func(sc model.Ruin) bool {
 		return !strings.Contains(sc.Name, *only)
 	})
+	rolling := slices.DeleteFunc(rolls(*deep, *short), func(sc model.Roll) bool {
+		return !strings.Contains(sc.Name, *only)
+	})
 	ok := run(ctx, os.Stdout, all, *deep || *most > 0, *most, *workers)
-	ok = runRuins(ctx, os.Stdout, lost, *most) && ok
+	ok = walk(ctx, os.Stdout, lost, model.ExploreRuin, *most) && ok
+	ok = walk(ctx, os.Stdout, rolling, model.ExploreRoll, *most) && ok
 	if *only == "" && !*deep {
 		ok = ok && mistakes(ctx, os.Stdout)
 	}
@@ -67,16 +71,30 @@ func ruins(deep bool) []model.Ruin {
 	return model.Ruins()
 }
 
-// mostRuins bounds the memory: all of these states stay in it, unpacked.
-const mostRuins = 4_000_000
+// rolls gives the rollouts that are explored.
+func rolls(deep, short bool) []model.Roll {
+	switch {
+	case deep:
+		return model.DeepRolls()
+	case short:
+		return model.Rolls()
+	}
+	return slices.Concat(model.Rolls(), model.LongRolls())
+}
 
-func runRuins(ctx context.Context, out io.Writer, scopes []model.Ruin, most int) bool {
+// mostWalked bounds the memory: all of these states stay in it, unpacked.
+const mostWalked = 4_000_000
+
+// walk explores small worlds of one kind, and gives whether all is as it should be.
+func walk[S any](ctx context.Context, out io.Writer, scopes []S,
+	explore func(ctx context.Context, sc S, most int) model.Result, most int,
+) bool {
 	ok := true
 	if most > 0 {
-		most = min(most, mostRuins)
+		most = min(most, mostWalked)
 	}
 	for _, sc := range scopes {
-		r := model.ExploreRuin(ctx, sc, most)
+		r := explore(ctx, sc, most)
 		fmt.Fprintln(out, r)
 		tell(out, r.Breach)
 		ok = ok && r.Breach == nil && (r.Complete || most > 0 && ctx.Err() == nil)
@@ -107,6 +125,9 @@ func mistakes(ctx context.Context, out io.Writer) bool {
 		ok = mistake(out, m.Name, m.Promise, m.Explore(ctx)) && ok
 	}
 	for _, m := range model.RuinMistakes() {
+		ok = mistake(out, m.Name, m.Promise, m.Explore(ctx)) && ok
+	}
+	for _, m := range model.RollMistakes() {
 		ok = mistake(out, m.Name, m.Promise, m.Explore(ctx)) && ok
 	}
 	return ok

@@ -336,7 +336,7 @@ func (w *world) put(h int, step uint8, gone bool) {
 		w.op, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, w.hosts[h].target, 1, phaseRollback, id, 1,
 			0
 		w.opStandby = w.hosts[w.opHost].named // it was one, and is lost
-	case beginCycle, beginAgain, setReady, setDown, setBack, endCycle, endKeep:
+	case beginCycle, beginAgain, setBegun, setReady, setDown, setBack, endCycle, endKeep:
 		w.putCycle(h, step)
 	case beginRemoval, setRemoving, endRemoval:
 		w.putRemoval(h, step)

@@ -109,7 +109,7 @@ func (m *machine) noteRequest(w *world, i int, c choice) {
 		}
 		h.cycling = cycling{held: h.held}
 	default:
-		panic("the model knows no rollouts")
+		panic("rollouts are explored by a walk of their own")
 	}
 }
 
@@ -157,7 +157,7 @@ func (w *world) noted(i int) bool {
 }
 
 // turn tells whether a host says that it is in its turn.
-func (h *host) turn() bool { return h.seen != 0 && h.freed == 0 }
+func (c *cycling) turn() bool { return c.seen != 0 && c.freed == 0 }
 
 // isOver tells whether nothing more is taken down for what was asked.
 func (w *world) isOver(i int) bool {

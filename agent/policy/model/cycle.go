@@ -136,6 +136,8 @@ func (w *world) putCycle(h int, step uint8) {
 		w.op, w.opCycle, w.opHost, w.opLeft, w.opPhase, w.opID, w.opStandby, w.opOld = 1, 1, uint8(h), 0, phaseBegun, 0,
 			0, 0
 		w.opBoot = bit(w.hosts[h].begun == begunNow)
+	case setBegun:
+		w.opPhase = phaseBegun
 	case setReady:
 		w.opPhase = phaseReady
 	case setDown:

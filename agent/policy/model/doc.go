@@ -73,6 +73,13 @@
 // nothing; and the policy is asked whether it decides alike. It is what brings a dead voter, its standby and a second
 // fault of every class to their fixpoint: 6 million worlds.
 //
+// A rollout is a walk of its own, too (rolling.go), over worlds in which nobody joins or leaves: the rollout's record
+// and that of the operation, the queue, and what each host's disk says of its turn, which is written beside the steps
+// and may be lost between them. Agents die between the disk and the record and between the record and the disk; people
+// pause, resume and abort, withdraw a host and release its operation; somebody deletes a record or writes the rollout
+// over. At most one host is down for it at a time, each at most once between two starts of the rollout; one that is
+// paused or over takes nobody down; the leader goes last; and it ends, or says why it stops.
+//
 // Hosts are interchangeable. Where hosts rank alike it is left open who goes first, so that
 // worlds which differ only in which host is which are explored once.
 package model

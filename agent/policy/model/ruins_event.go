@@ -43,16 +43,9 @@ func ruinStep(s policy.Step) (step uint8, known bool) {
 	return step, known
 }
 
-// next is a world that may follow, with what has happened.
-type next struct {
-	world ruins
-	what  string
-	found ruinBreach
-}
-
 // follow gives all worlds that may follow one.
-func (m *ruinMachine) follow(w *ruins) []next {
-	var all []next
+func (m *ruinMachine) follow(w *ruins) []next[ruins] {
+	var all []next[ruins]
 	add := func(to ruins, found ruinBreach, what string, args ...any) {
 		if to == *w && found == 0 {
 			return
@@ -61,7 +54,7 @@ func (m *ruinMachine) follow(w *ruins) []next {
 		if found == 0 {
 			found = m.judge(&to)
 		}
-		all = append(all, next{to, fmt.Sprintf(what, args...), found})
+		all = append(all, next[ruins]{to, fmt.Sprintf(what, args...), uint8(found)})
 	}
 	for i := range m.Voters {
 		m.agentActs(w, i, add)

@@ -5,10 +5,6 @@ package model
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
 )
@@ -64,13 +60,6 @@ func (m *ruinMachine) decide(o *outlook) policy.Decision {
 	return d
 }
 
-// from is how a world was found.
-type from struct {
-	world ruins
-	what  string
-	depth int
-}
-
 // ExploreRuin walks through all that may become of a cluster that has lost its majority. It ends with the fixpoint,
 // with the first breach, at so many states if most is not 0, or with its context.
 func ExploreRuin(ctx context.Context, sc Ruin, most int) Result {
@@ -78,52 +67,17 @@ func ExploreRuin(ctx context.Context, sc Ruin, most int) Result {
 }
 
 func (m *ruinMachine) explore(ctx context.Context, most int) Result {
-	began, first := time.Now(), m.first()
+	first := m.first()
 	m.settle(&first)
-	found := map[ruins]from{first: {}}
-	r := &m.result
-	done := func() Result {
-		r.States, r.Took = len(found), time.Since(began)
-		return *r
-	}
-	for list := []ruins{first}; len(list) > 0; list = list[1:] {
-		w := list[0]
-		if ctx.Err() != nil || most > 0 && len(found) >= most {
-			return done()
-		}
-		r.Depth = found[w].depth
-		if !m.safe && !m.comesToRest(&w) {
-			r.Breach = m.breach(found, w, "", neverBack)
-			return done()
-		}
-		for _, n := range m.follow(&w) {
-			r.Transitions++
-			if n.found != 0 {
-				r.Breach = m.breach(found, w, fmt.Sprintf("%s\n%s", n.what, m.text(&n.world)), n.found)
-				return done()
+	walk[ruins]{
+		first: first, follow: m.follow, text: m.text,
+		tell: func(b uint8) promise { return ruinPromises()[ruinBreach(b)] },
+		rests: func(w *ruins) uint8 {
+			if m.safe || m.comesToRest(w) {
+				return 0
 			}
-			if _, known := found[n.world]; !known {
-				found[n.world] = from{w, n.what, found[w].depth + 1}
-				list = append(list, n.world)
-			}
-		}
-	}
-	r.Complete = true
-	return done()
-}
-
-// breach tells how it came to one.
-func (m *ruinMachine) breach(found map[ruins]from, at ruins, last string, b ruinBreach) *Breach {
-	lines := []string{last}
-	for {
-		f := found[at]
-		lines = append(lines, fmt.Sprintf("%s\n%s", f.what, m.text(&at)))
-		if f.depth == 0 {
-			break
-		}
-		at = f.world
-	}
-	slices.Reverse(lines)
-	p := ruinPromises()[b]
-	return &Breach{Promise: p.name, Text: p.text, Story: strings.Join(lines, "\n")}
+			return uint8(neverBack)
+		},
+	}.explore(ctx, most, &m.result)
+	return m.result
 }

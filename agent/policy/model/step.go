@@ -54,6 +54,7 @@ const (
 	beginReplace
 	takeDownHeld // take-down, with the start guard
 	startAsIs    // start-unit that leaves the start guard, which only a mistake does
+	setBegun     // a host steps back, whose turn it was beside another's
 )
 
 // writesRecord tells the steps that are one fenced write of the operation record.
@@ -61,7 +62,7 @@ func writesRecord(step uint8) bool {
 	switch step {
 	case beginVoter, beginStandby, stamp, setAdded, setStarted, setPromoted, rollBackKeep, rollBackOwn, rollBackLeft,
 		endJoined, endFailed,
-		beginCycle, setReady, setDown, setBack, endCycle, endKeep, beginAgain,
+		beginCycle, setReady, setDown, setBack, setBegun, endCycle, endKeep, beginAgain,
 		beginRemoval, setRemoving, endRemoval, beginReplace:
 		return true
 	}
@@ -106,7 +107,7 @@ func kindOf(step uint8) policy.StepKind {
 		policy.StepRestartUnit, policy.StepTakeDown, policy.StepReboot, policy.StepEndOp, policy.StepEndOp,
 		policy.StepRunCommand, policy.StepRecordAgain,
 		policy.StepBeginRemoval, policy.StepSetPhase, policy.StepRemoveMember, policy.StepEndOp, policy.StepGiveWay,
-		policy.StepBeginReplace, policy.StepTakeDown, policy.StepStartUnit,
+		policy.StepBeginReplace, policy.StepTakeDown, policy.StepStartUnit, policy.StepSetPhase,
 	}[step]
 }
 
@@ -243,6 +244,8 @@ func setPhaseStep(v *policy.View, step policy.Step) uint8 {
 		return setStarted
 	case policy.PhasePromoted:
 		return setPromoted
+	case policy.PhaseBegun:
+		return setBegun
 	case policy.PhaseReady:
 		return setReady
 	case policy.PhaseDown:

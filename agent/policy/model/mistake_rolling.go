@@ -1,0 +1,166 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"context"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// RollMistake is a mistake that is put into the policy of rollouts, or into what carries it out. The walk must find it.
+type RollMistake struct {
+	Name    string
+	Promise string // that breaks, as Breach has it
+	Text    string
+	scope   int // in Rolls
+	breach  rollBreach
+	rules   rollRules
+}
+
+// Explore looks for the mistake in the smallest scope in which it shows.
+func (m RollMistake) Explore(ctx context.Context) Result {
+	r := m.rules
+	r.safe = m.breach != rollForEver
+	return newRollMachine(Rolls()[m.scope], r).explore(ctx, 0)
+}
+
+// The scopes in which mistakes show, beside the first.
+const (
+	rollWord = iota + 1
+	rollFault
+	rollSpare
+)
+
+// RollMistakes are the seeded mistakes.
+func RollMistakes() []RollMistake {
+	list := append(mistakesOfTurns(), mistakesOfEnds()...)
+	for i := range list {
+		p := rollPromises()[list[i].breach]
+		list[i].Promise, list[i].Text = p.name, p.text
+	}
+	return list
+}
+
+// mistakesOfTurns are those about whose turn it is.
+func mistakesOfTurns() []RollMistake {
+	return []RollMistake{
+		{
+			Name: "a rollout that is paused goes on", breach: rollHalted, scope: rollWord,
+			rules: seeingRollout(func(_ *policy.View, r *policy.Rollout) { r.Runs = true }),
+		},
+		{
+			Name: "what a rollout has asked stands when it is over", breach: rollHalted, scope: rollWord,
+			rules: rollRules{view: func(v *policy.View) {
+				if v.Asked != nil {
+					v.Asked.Rollout = ""
+				}
+			}},
+		},
+		{
+			Name: "the next host is asked while another one is", breach: rollLeaderFirst,
+			rules: seeingRollout(func(v *policy.View, r *policy.Rollout) {
+				for i := range v.Hosts {
+					v.Hosts[i].Wants = ""
+				}
+				r.Waiting = []string{v.Self.ID}
+			}),
+		},
+		{
+			Name: "nobody knows who leads", breach: rollLeaderFirst,
+			rules: rollRules{view: func(v *policy.View) {
+				for i := range v.Cluster.Members {
+					v.Cluster.Members[i].Leader = false
+				}
+			}},
+		},
+		{
+			Name: "operations begin, and hosts go down, without the lock", breach: rollAtOnce,
+			rules: rollRules{unfenced: true, past: rollLeaderFirst, view: func(v *policy.View) {
+				if v.Rollout != nil {
+					v.Rollout.Waiting = []string{v.Self.ID}
+				}
+				if v.Op != nil && v.Op.Host != v.Self.ID {
+					v.Op = nil
+				}
+				v.Lock.Held, v.Lock.Mine, v.Lock.Token, v.Lock.ValidFor = true, true, tokenNow, ages
+				v.IdleFor = ages
+				for i := range v.Hosts {
+					v.Hosts[i].Wants, v.Hosts[i].Turn = "", false
+				}
+				for i := range v.Cluster.Members {
+					v.Cluster.Members[i].Live, v.Cluster.Members[i].Leader = true, false
+				}
+				if v.Op != nil {
+					v.Op.Token = tokenNow
+				}
+			}},
+		},
+	}
+}
+
+// mistakesOfEnds are those about what has been done, and how a rollout ends.
+func mistakesOfEnds() []RollMistake {
+	return []RollMistake{
+		{
+			Name: "a host does not know that it has had its turn", breach: rollTwice, scope: rollFault,
+			rules: seeingRollout(func(_ *policy.View, r *policy.Rollout) { r.Due = true }),
+		},
+		{
+			Name: "a restart is not seen to have been done", breach: rollTwice,
+			rules: rollRules{view: func(v *policy.View) {
+				if v.Op != nil {
+					v.Op.Restarted = false
+				}
+			}},
+		},
+		{
+			Name: "who is withdrawn from a rollout counts as done", breach: rollEarly, scope: rollWord,
+			rules: rollRules{after: func(_ *policy.RolloutTurn, s *policy.Step) { s.Outcome = policy.Cycled }},
+		},
+		{
+			Name: "a rollout is over with its first host", breach: rollEarly,
+			rules: rollRules{after: func(t *policy.RolloutTurn, _ *policy.Step) { t.Waiting = 0 }},
+		},
+		{
+			Name: "nobody asks which etcd runs afterwards", breach: rollWrong, scope: rollFault,
+			rules: rollRules{after: func(t *policy.RolloutTurn, _ *policy.Step) { t.Wants = "" }},
+		},
+		{
+			Name: "the rollout's record is written whatever it says by then", breach: rollOverwritten, scope: rollWord,
+			rules: rollRules{unread: true},
+		},
+		{
+			Name: "a member of a rollout is removed", breach: rollStray,
+			rules: rollRules{say: func(d *policy.Decision) {
+				if d.Step.Kind == policy.StepRestartUnit {
+					d.Step.Kind = policy.StepRemoveMember
+				}
+			}},
+		},
+		{
+			Name: "the last host does not end the rollout", breach: rollForEver,
+			rules: rollRules{ends: func(end *policy.RolloutEnd) { end.Done = false }},
+		},
+		{
+			Name: "the queue calls nobody", breach: rollForEver, scope: rollSpare,
+			rules: rollRules{say: func(d *policy.Decision) { d.Notes.Queue.Queue.Down = nil }},
+		},
+		{
+			Name: "it is not said what a host waits for", breach: rollSilent,
+			rules: rollRules{say: func(d *policy.Decision) { d.Reasons = nil }},
+		},
+	}
+}
+
+// seeingRollout is a mistake in what the policy sees of a rollout.
+func seeingRollout(change func(v *policy.View, r *policy.Rollout)) rollRules {
+	return rollRules{view: func(v *policy.View) {
+		if v.Rollout != nil {
+			own := *v.Rollout
+			v.Rollout = &own
+			change(v, &own)
+		}
+	}}
+}

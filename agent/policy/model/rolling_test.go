@@ -1,0 +1,46 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "testing"
+
+func TestThePolicyBreaksNoPromiseInARollout(t *testing.T) {
+	t.Parallel()
+	for _, sc := range Rolls() {
+		r := ExploreRoll(t.Context(), sc, 0)
+		t.Log(r)
+		if r.Breach != nil {
+			t.Fatalf("%s: %s: %s\n%s", sc.Name, r.Breach.Promise, r.Breach.Text, r.Breach.Story)
+		}
+		if !r.Complete {
+			t.Errorf("%s: not explored to the end", sc.Name)
+		}
+	}
+}
+
+func TestEveryMistakeInARolloutIsCaughtWithThePromiseThatItBreaks(t *testing.T) {
+	t.Parallel()
+	broken := map[string]bool{}
+	for _, m := range RollMistakes() {
+		broken[m.Text] = true
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			switch r := m.Explore(t.Context()); {
+			case r.Breach == nil:
+				t.Errorf("%d states explored, complete: %t, and nothing found; want %s: %s", r.States, r.Complete,
+					m.Promise, m.Text)
+			case r.Breach.Text != m.Text:
+				t.Errorf("found %s: %s; want %s: %s\n%s", r.Breach.Promise, r.Breach.Text, m.Promise, m.Text,
+					r.Breach.Story)
+			default:
+				t.Logf("%s after %d states, depth %d", r.Breach.Promise, r.States, r.Depth)
+			}
+		})
+	}
+	for _, p := range rollPromises() {
+		if !broken[p.text] {
+			t.Errorf("no mistake breaks %s, %q: nothing shows that it can fail", p.name, p.text)
+		}
+	}
+}
