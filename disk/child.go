@@ -70,9 +70,8 @@ func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 
 // settleIn makes the process small, recognisable and resident.
 func settleIn(stderr io.Writer) {
-	// One thread probes and one watches it; a processor for each is enough.
-	// One thread runs at a time. It is given to the canary within microseconds when the other waits for the disk: with a
-	// second one idle, Go's runtime would look after that for as long as a write takes, and cost more than the probe.
+	// One thread runs at a time. It is given to the canary within microseconds when the other waits for the disk: with
+	// a second one idle, Go's runtime would look after that for as long as a write takes, and cost more than the probe.
 	runtime.GOMAXPROCS(1)
 	// Started through /proc/self/exe it would show up as "exe".
 	_ = os.WriteFile("/proc/self/comm", []byte("quorumd-probe"), 0)

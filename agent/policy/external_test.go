@@ -87,8 +87,10 @@ func TestAHostWhoseEtcdOthersRunHasItsTurn(t *testing.T) {
 		{"not before it has handed the leadership over", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
 		}, StepMoveLeader, ""},
-		{"not before the others have told how they are", func(v *View) { v.Hosts[0].Answered = false }, StepNone,
-			VerdictAwaited},
+		{
+			"not before the others have told how they are", func(v *View) { v.Hosts[0].Answered = false }, StepNone,
+			VerdictAwaited,
+		},
 		{"somebody has stopped it before", func(v *View) { v.Unit.State = UnitInactive }, StepSetPhase, ""},
 	})
 	play(t, external(downView, unreadable, func(v *View) { v.Asked.Stopped = false }), []scene{

@@ -17,8 +17,8 @@ const (
 	probeFor   = time.Minute
 	probeEvery = 200 * time.Millisecond
 
-	// probeValue makes what etcd writes to its log for a key about as large as what the probe writes, which is what etcd's
-	// documentation tests a disk with, and smallValue is a key's that no more than counts.
+	// probeValue makes what etcd writes to its log for a key about as large as what the probe writes, which is what
+	// etcd's documentation tests a disk with, and smallValue is a key's that no more than counts.
 	probeValue = 2 << 10
 	smallValue = 64
 

@@ -60,10 +60,14 @@ func othersRun(n int, class Faults) func(sc *Scenario) {
 func externals() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{
-		{Name: "others run etcd, one host taken down", Hosts: 3, Voters: 3, Target: three, Asks: 1, External: true,
-			Liveness: true},
-		{Name: "others run etcd, one host taken down, a fault", Hosts: 3, Voters: 3, Target: three, Asks: 1,
-			Faults: AllFaults, Budget: 1, External: true, Liveness: true},
+		{
+			Name: "others run etcd, one host taken down", Hosts: 3, Voters: 3, Target: three, Asks: 1, External: true,
+			Liveness: true,
+		},
+		{
+			Name: "others run etcd, one host taken down, a fault", Hosts: 3, Voters: 3, Target: three, Asks: 1,
+			Faults: AllFaults, Budget: 1, External: true, Liveness: true,
+		},
 	}
 }
 

@@ -128,9 +128,7 @@ func Run(ctx context.Context, opt Options) error {
 	if post != nil {
 		options.Founding = post
 	}
-	if conf.Cluster.Discovery.Any() {
-		options.Discovery = func() health.DiscoveryReading { return discoveryReading(parts.etcd.LastDiscovered()) }
-	}
+	options.Discovery = discovered(conf.Cluster, parts.etcd)
 	a, err := agent.New(options)
 	if err != nil {
 		return err

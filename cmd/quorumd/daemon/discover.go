@@ -43,6 +43,14 @@ func sourceOf(d config.Discovery, scheme string) discovery.Source {
 	})
 }
 
+// discovered gives the last answer to where the members are, for whom it is looked up; nil where nobody is asked.
+func discovered(c config.Cluster, client *cluster.Client) func() health.DiscoveryReading {
+	if !c.Discovery.Any() {
+		return nil
+	}
+	return func() health.DiscoveryReading { return discoveryReading(client.LastDiscovered()) }
+}
+
 // discoveryReading gives the last answer as package health judges it.
 func discoveryReading(n int, asked bool, err error) health.DiscoveryReading {
 	d := health.DiscoveryReading{Asked: asked, Endpoints: n}
