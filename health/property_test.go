@@ -25,6 +25,7 @@ type weather struct {
 	machine      MachineReading
 	devices      DevicesReading
 	links        LinkReading // counters say by how much they grow
+	discovery    DiscoveryReading
 	inodesFree   uint64
 	hardware     HardwareReading
 	restarts     bool // the agent restarts at the end
@@ -64,6 +65,10 @@ func someWeather(r *rand.Rand) weather {
 	w.hardware = someHardware(chance)
 	w.machine, w.devices, w.inodesFree = someMachine(chance), someDevices(chance), 900
 	w.links = someLinks(chance)
+	w.discovery = wellDiscovery()
+	if chance(85) { // it takes five minutes
+		w.discovery.Failed = "the name server does not answer"
+	}
 	if chance(10) {
 		w.inodesFree = 10
 	}
@@ -225,6 +230,7 @@ func (w *witness) live(r *rand.Rand, sky weather) {
 	w.machine, w.next.InodesFree = m, sky.inodesFree
 	w.hardware = sky.hardware
 	w.devices, w.links = sky.devices.grown(w.devices), sky.links.grown(w.links)
+	w.discovery = sky.discovery
 	w.etcd.weather(func(percent int) bool { return r.IntN(100) < percent })
 	w.network = networkAt(w.now, w.network)
 	if sky.errno != 0 {

@@ -14,7 +14,7 @@ import (
 func TestARemedyNamesTheUnitOfThisHost(t *testing.T) {
 	t.Parallel()
 	var c config.Config
-	c.Etcd.Unit = "etcd@events.service"
+	c.Etcd.Runner, c.Etcd.Unit = "systemd", "etcd@events.service"
 	p := &Publisher{opt: Options{Config: c}}
 	for code, want := range map[policy.ReasonCode]string{
 		policy.UnitStopped:  "when it is to run again: systemctl start etcd@events.service",

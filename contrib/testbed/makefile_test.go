@@ -34,7 +34,7 @@ func TestMakeSaysInOneSentenceWhichGoItNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if named := "Go is " + strings.TrimSuffix(need, ".0") + " or newer"; !strings.Contains(string(readme), named) {
+	if named := "Go " + strings.TrimSuffix(need, ".0") + " or newer"; !strings.Contains(string(readme), named) {
 		t.Errorf("README does not say %q", named)
 	}
 	says := func(found string) string { return "need Go ≥ " + need + ", found " + found + ": https://go.dev/dl" }
