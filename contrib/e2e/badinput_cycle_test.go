@@ -53,7 +53,7 @@ func TestWhatNobodyMayAskOfAHostIsRefusedWithWhatToDo(t *testing.T) {
 	}{
 		"no reason": {
 			n1, "maintenance on", exitUsage,
-			[]string{`"reason" not set`, "→ quorumctl maintenance on --help"},
+			[]string{"--reason is missing", "→ quorumctl maintenance on --reason TEXT"},
 		},
 		"a negative time": {
 			n1, "maintenance on --reason x --for -4h", exitUsage,

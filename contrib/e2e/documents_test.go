@@ -27,6 +27,7 @@ type typedCommand struct {
 func asTyped() []typedCommand {
 	return []typedCommand{
 		{line: `wait --for ready`},
+		{line: `wait --for voter --timeout 10m`},
 		{line: `status`},
 		{line: `explain`},
 		{line: `health`},
@@ -42,7 +43,7 @@ func asTyped() []typedCommand {
 		{line: `maintenance off`, host: 2},
 		{line: `maintenance on --reason "new disk in slot 2" --for 1h`, host: 2},
 		{line: `maintenance off`, host: 2},
-		{line: `maintenance on --keep-running --wait=30s --reason "kubeadm upgrade node"`, host: 1},
+		{line: `maintenance on --reason "kubeadm upgrade node"`, host: 1},
 		{line: `maintenance off`, host: 1},
 		{line: `cycle --reason "by hand"`, host: 2},
 		{line: `cycle --reason "etcd 3.6.16" -- sh -c 'echo installing; sleep 1'`},

@@ -234,6 +234,9 @@ func TestControlPlanesOfKubeadmAreTakenOverAndTakeTurnsWhileTheirKubeletsRunEtcd
 		s, ok := h.status()
 		return ok && s.Unit.State == "inactive" && h.waitsFor(policy.InMaintenance)
 	})
+	w.eventually("etcd has ended, and the next one waits", func() bool { // its ports close before it ends
+		return !k.runs() && other.maintenance() == control.MaintenanceWaiting
+	})
 	w.never(quiet, "the next one has its turn", func() bool {
 		return other.maintenance() != control.MaintenanceWaiting || k.runs()
 	})
