@@ -252,8 +252,10 @@ func TestControlPlanesOfKubeadmAreTakenOverAndTakeTurnsWhileTheirKubeletsRunEtcd
 	w.eventually("the next one has its turn", func() bool { return other.maintenance() == control.MaintenanceSafe })
 	other.over()
 	w.eventually("which ends with an etcd that nobody has stopped", func() bool { return other.ended(policy.Cycled) })
-	if log, _ := os.ReadFile(k.etcd.LogPath()); strings.Contains(string(log), "rejected connection") {
-		t.Error("etcd's log tells of connections that came to nothing")
+	// A call that is given up in the midst of its handshake leaves a line; to look at the ports, five times a second, none.
+	log, err := os.ReadFile(k.etcd.LogPath())
+	if n := strings.Count(string(log), "rejected connection"); err != nil || n > 3 {
+		t.Errorf("etcd's log tells of %d connections that came to nothing: %v", n, err)
 	}
 }
 
