@@ -252,7 +252,7 @@ func TestControlPlanesOfKubeadmAreTakenOverAndTakeTurnsWhileTheirKubeletsRunEtcd
 	w.eventually("the next one has its turn", func() bool { return other.maintenance() == control.MaintenanceSafe })
 	other.over()
 	w.eventually("which ends with an etcd that nobody has stopped", func() bool { return other.ended(policy.Cycled) })
-	// A call that is given up in the midst of its handshake leaves a line; a look at the ports, of which there are many, none.
+	// A call that is given up in the midst of its handshake leaves a line. The many looks at the ports leave none.
 	log, err := os.ReadFile(k.etcd.LogPath())
 	if n := strings.Count(string(log), "rejected connection"); err != nil || n > 3 {
 		t.Errorf("etcd's log tells of %d connections that came to nothing: %v", n, err)
