@@ -16,6 +16,7 @@ import (
 	"github.com/quorumd/quorumd/agent"
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/local"
@@ -104,6 +105,9 @@ func Mistakes() []Mistake {
 			parts: asking(func(c agent.Etcd, _ *process) agent.Etcd {
 				return &deaf{Etcd: c}
 			}),
+			trouble: unrecorded,
+			// Else the others wait for as long as its host is taken for present.
+			config: func(c *config.Config) { c.Timing.Cooldown = 0 },
 		},
 		{
 			Name: "a command that runs is taken for one that has ended", Promise: "P4",
@@ -207,14 +211,40 @@ func (w *welcoming) Read(ctx context.Context, spans ...cluster.Span) (cluster.Ra
 	return out, err
 }
 
-// deaf shows no host as one that is in its turn.
+// unrecorded has all voters asked for their maintenance. Then, again and again, the agent of the host whose turn it is
+// freezes for less than others take it for present, and somebody deletes the record of the operation and the lock: only
+// by what that host has said of itself do others know whose turn it is.
+func unrecorded(w *world) {
+	first := w.aVoter().host
+	w.askMaintenance(first, control.MaintenanceRequest{Work: control.WorkMaintenance, KeepRunning: true})
+	w.after(5*time.Minute, laneFaults, func() {
+		for _, m := range w.etcd.members {
+			if m.host != first {
+				w.askMaintenance(m.host, control.MaintenanceRequest{Work: control.WorkRestart})
+			}
+		}
+	})
+	for at := 10 * time.Minute; at < time.Hour; at += 5 * time.Minute {
+		w.after(at, laneFaults, func() {
+			if first.agent != nil {
+				w.freeze(first.agent, w.plan.timing().PresenceTTL, "")
+			}
+			w.intrude(clientv3.OpDelete(w.keys.Op()), clientv3.OpDelete(w.keys.Lock()))
+		})
+	}
+	w.after(2*time.Hour, laneFaults, func() { w.endMaintenance(first) })
+}
+
+// deaf shows no host as one that is in its turn, nor as one that waits for it: by either the others know.
 type deaf struct{ agent.Etcd }
 
 func (d *deaf) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {
 	out, err := d.Etcd.Read(ctx, spans...)
-	turn := regexp.MustCompile(`,"turn":"[^"]*"`)
+	turn, wants := regexp.MustCompile(`,"turn":"[^"]*"`), regexp.MustCompile(`,"wants":"[^"]*"`)
 	for i, pair := range out.Pairs {
-		out.Pairs[i].Value = turn.ReplaceAll(pair.Value, nil)
+		if turn.Match(pair.Value) {
+			out.Pairs[i].Value = wants.ReplaceAll(turn.ReplaceAll(pair.Value, nil), nil)
+		}
 	}
 	return out, err
 }
