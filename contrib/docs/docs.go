@@ -79,7 +79,7 @@ func Shell(text string) []string {
 			if typedLine.MatchString("    "+line) || tableRow.MatchString(line) {
 				continue
 			}
-			line, _, _ = strings.Cut(line, "  ") // what follows is said of it
+			line, _, _ = strings.Cut(line, "  #") // what follows is said of it
 			lines = append(lines, strings.TrimSpace(line))
 		}
 	}
