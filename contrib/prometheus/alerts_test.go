@@ -71,8 +71,8 @@ func TestEveryReasonRaisesAnAlertOrStandsInTheTableOfThoseThatDoNot(t *testing.T
 	for _, p := range health.Problems() {
 		code := string(p.Code)
 		if slices.Contains(left, code) != (silent[code] == 1) {
-			t.Errorf("QuorumdFinding leaves out %v, and %s stands %d times in the table of codes without an alert", left, code,
-				silent[code])
+			t.Errorf("QuorumdFinding leaves out %v, and %s stands %d times in the table of codes without an alert",
+				left, code, silent[code])
 		}
 		delete(silent, code)
 	}
