@@ -17,10 +17,11 @@ const (
 	discoveryWellFor = time.Minute
 )
 
-// DiscoveryReading is the last answer to where the members are. The zero value says that nobody is asked.
+// DiscoveryReading is the last answer to where the members are. The zero value says that nobody is asked, of which the
+// check says nothing.
 type DiscoveryReading struct {
-	// Asked says that cluster.discovery is set and that there was an answer, or none in time.
-	Asked bool
+	// Set says that cluster.discovery is, Asked that there was an answer, or none in time.
+	Set, Asked bool
 	// Failed says why there is no answer that could be used, without numbers that change.
 	Failed string
 	// Endpoints are so many as the last answer had that could be used, Members so many as etcd lists; 0 when not known.
@@ -31,6 +32,8 @@ type DiscoveryReading struct {
 // compared, but a list that is shorter than etcd's lacks some.
 func (d DiscoveryReading) wrong() string {
 	switch {
+	case !d.Set:
+		return ""
 	case d.Failed != "":
 		return d.Failed
 	case d.Endpoints < d.Members:
@@ -54,10 +57,10 @@ func declareDiscovery() declaration {
 		func(at *track) evidence {
 			return &listed{
 				spell: spell{code: DiscoveryFaulty, track: at, badFor: discoveryBadFor, wellFor: discoveryWellFor},
-				sick:  "there is no answer that names all members", well: "every member is named",
+				sick:  "there is no answer that names all members", well: "every member is named, or nobody is asked",
 				missing: func(in Input) string {
-					if !in.Discovery.Asked {
-						return "cluster.discovery is not set, or has not been asked yet"
+					if in.Discovery.Set && !in.Discovery.Asked {
+						return "cluster.discovery has not been asked yet"
 					}
 					return ""
 				},

@@ -8,7 +8,9 @@ import (
 	"time"
 )
 
-func wellDiscovery() DiscoveryReading { return DiscoveryReading{Asked: true, Endpoints: 3, Members: 3} }
+func wellDiscovery() DiscoveryReading {
+	return DiscoveryReading{Set: true, Asked: true, Endpoints: 3, Members: 3}
+}
 
 func discoveryEdges() []edge {
 	set := func(d DiscoveryReading, lasting time.Duration) func(*bench) {
@@ -25,7 +27,7 @@ func discoveryEdges() []edge {
 			then(set(wellDiscovery(), time.Minute), set(short, discoveryBadFor-time.Second)), set(short, time.Second),
 		},
 		{
-			"every member is named",
+			"every member is named, or nobody is asked",
 			then(set(short, time.Minute), set(wellDiscovery(), discoveryWellFor-time.Second)),
 			set(wellDiscovery(), time.Second),
 		},
@@ -35,10 +37,11 @@ func discoveryEdges() []edge {
 func TestAnAnswerThatFailsOrShrinksIsToldAndGatesNothing(t *testing.T) {
 	t.Parallel()
 	for want, d := range map[string]DiscoveryReading{
-		"it names 2 endpoints, and the cluster has 3 members": {Asked: true, Endpoints: 2, Members: 3},
-		"the look takes too long":                             {Asked: true, Failed: "the look takes too long"},
-		"":                                                    {Asked: true, Endpoints: 4, Members: 3},
+		"it names 2 endpoints, and the cluster has 3 members": {Endpoints: 2, Members: 3},
+		"the look takes too long":                             {Failed: "the look takes too long"},
+		"":                                                    {Endpoints: 4, Members: 3},
 	} {
+		d.Set, d.Asked = true, true
 		b := newBench(t, DefaultThresholds())
 		b.pass(time.Minute, ms)
 		b.discovery = d
@@ -50,6 +53,31 @@ func TestAnAnswerThatFailsOrShrinksIsToldAndGatesNothing(t *testing.T) {
 	for _, c := range Checks(DefaultThresholds()) {
 		if c.Name == "discovery" && c.Gates != Nothing {
 			t.Errorf("it gates %v", c.Gates)
+		}
+	}
+}
+
+func TestOfAHostThatAsksNobodyWhereTheMembersAreNothingIsSaid(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		d    DiscoveryReading
+		want string
+	}{
+		{DiscoveryReading{Members: 3}, ""},
+		{DiscoveryReading{Set: true, Members: 3}, "cluster.discovery has not been asked yet"},
+		{wellDiscovery(), ""},
+	} {
+		b := newBench(t, DefaultThresholds())
+		b.discovery = c.d
+		b.pass(2*discoveryBadFor, ms)
+		got := ""
+		for _, a := range b.verdict.NotAvailable {
+			if a.Check == "discovery" {
+				got = a.Why
+			}
+		}
+		if got != c.want || b.found(DiscoveryFaulty) != "" {
+			t.Errorf("of %+v it says %q and finds %q", c.d, got, b.found(DiscoveryFaulty))
 		}
 	}
 }

@@ -179,10 +179,8 @@ func hostsOf(s control.Status) (rows []hostRow, others string) {
 		return cmp.Or(cmp.Compare(rank(a, s.Host.ID), rank(b, s.Host.ID)), cmp.Compare(a.Name, b.Name))
 	})
 	left := map[string]int{}
-	claimed := map[string]bool{}
 	for i, h := range hosts {
 		m, isMember := members[h.MemberID]
-		claimed[h.MemberID] = true
 		if i >= mostRows {
 			left[words.Verdict(h.Health).Text]++
 			continue
@@ -193,14 +191,13 @@ func hostsOf(s control.Status) (rows []hostRow, others string) {
 			Seen: words.Age(h.AgeSeconds),
 		})
 	}
-	for _, m := range s.Cluster.Members[:min(len(s.Cluster.Members), mostRows)] {
-		if !claimed[m.ID] {
-			rows = append(rows, hostRow{
-				Name: cell(cmp.Or(m.Name, m.ID)), Etcd: cell(m.Version),
-				Role:   cellWord(words.RoleOf(control.HostRecord{Role: m.Role}, m, true)),
-				Health: words.Word{Text: "no agent", Tone: words.Warn},
-			})
-		}
+	silent := words.WithoutAgent(s)
+	for _, m := range silent[:min(len(silent), mostRows)] {
+		rows = append(rows, hostRow{
+			Name: cell(cmp.Or(m.Name, m.ID)), Etcd: cell(m.Version),
+			Role:   cellWord(words.RoleOf(control.HostRecord{Role: m.Role}, m, true)),
+			Health: words.Word{Text: "no agent", Tone: words.Warn},
+		})
 	}
 	return rows, othersOf(len(hosts)-mostRows, left)
 }

@@ -45,6 +45,15 @@ func Short(c control.Cluster) bool {
 	}))
 }
 
+// WithoutAgent gives the members whose host says nothing: its agent has never run, or is gone.
+func WithoutAgent(s control.Status) []control.Member {
+	claimed := map[string]bool{}
+	for _, h := range s.Hosts {
+		claimed[h.MemberID] = true
+	}
+	return slices.DeleteFunc(slices.Clone(s.Cluster.Members), func(m control.Member) bool { return claimed[m.ID] })
+}
+
 // Tolerance says how many voters may fail from here on.
 func Tolerance(c control.Cluster) Word {
 	switch {

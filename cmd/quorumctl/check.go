@@ -4,7 +4,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -77,6 +79,9 @@ func graded(s control.Status) (grade, string) {
 	case c.Voters < c.Target:
 		return gradeWarning, fmt.Sprintf("%d of %d voters%s", c.Voters, c.Target, first(s))
 	}
+	if names := agentless(s, late); len(names) > 0 {
+		return gradeWarning, "no agent runs beside the etcd of " + strings.Join(names, ", ")
+	}
 	for _, r := range s.Reasons {
 		if r.Caution {
 			return gradeWarning, r.Code + ": " + r.Text
@@ -91,6 +96,23 @@ func graded(s control.Status) (grade, string) {
 	}
 	return gradeOK, fmt.Sprintf("%s is a %s, health %s, %d of %d voters, %d may fail%s", s.Host.Name, s.Role, h.State,
 		c.Voters, c.Target, c.FailureTolerance, words.After(", muted: ", strings.Join(known, ", ")))
+}
+
+// agentless names the members whose agents are gone, but for the host whose turn it is. etcd there runs on, and nobody
+// looks at its disk, gives it a turn or speaks for it.
+func agentless(s control.Status, late bool) (names []string) {
+	if len(s.Hosts) == 0 {
+		return nil // who is there has not been read yet
+	}
+	for _, m := range words.WithoutAgent(s) {
+		name := cmp.Or(m.Name, m.ID)
+		inTurn := s.Op != nil && !late && (m.ID == s.Op.MemberID || name == s.Op.HostName)
+		if !inTurn && name != s.Host.Name { // which speaks here
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // first is the first reason why this host does no more, if there is one beside that nothing is to do.

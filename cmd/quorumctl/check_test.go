@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,6 +53,33 @@ func TestAVoterThatIsDownForItsMaintenanceIsNoAlarmUntilItIsLate(t *testing.T) {
 	if g, text := graded(s); g != gradeCritical {
 		t.Errorf("it is late: %s: %s", g, text)
 	}
+}
+
+func TestMembersWithoutAnAgentAreAWarningThatNamesThem(t *testing.T) {
+	t.Parallel()
+	s := scene(t, "steady").status
+	gone := func(names ...string) {
+		s.Hosts = slices.DeleteFunc(slices.Clone(s.Hosts), func(h control.HostRecord) bool {
+			return slices.Contains(names, h.Name)
+		})
+	}
+	says := func(want grade, text string) {
+		t.Helper()
+		if g, said := graded(s); g != want || !strings.Contains(said, text) {
+			t.Errorf("got %s: %s; want %s: %s", g, said, want, text)
+		}
+	}
+	says(gradeOK, "")
+	gone("n2")
+	says(gradeWarning, "no agent runs beside the etcd of n2")
+	s.Op = &control.Op{Kind: "cycle", HostName: "n2", Deadline: s.Time.Add(1)}
+	says(gradeOK, "")
+	gone("n3")
+	says(gradeWarning, "no agent runs beside the etcd of n3")
+	s.Op = nil
+	says(gradeWarning, "no agent runs beside the etcd of n2, n3")
+	s.Hosts = nil // nothing has been read yet
+	says(gradeOK, "")
 }
 
 func TestFiguresForAMonitoringSystemHaveNoExponentsAndNoLimitThatIsNotKnown(t *testing.T) {

@@ -45,7 +45,6 @@ func hostTable(p *page, s control.Status) table {
 	})
 	for _, h := range hosts {
 		m, isMember := members[h.MemberID]
-		delete(members, h.MemberID)
 		row := []word{{Text: h.Name}}
 		if p.wide {
 			row = append(row, cells(h.ID, h.Mode, h.Version, h.MemberID, words.Lag(m), words.Database(m),
@@ -55,10 +54,8 @@ func hostTable(p *page, s control.Status) table {
 			word{Text: words.P99(h, s)}, word{Text: h.EtcdVersion}, word{Text: words.Age(h.AgeSeconds)},
 			word{Text: h.Waiting})...)
 	}
-	for _, m := range s.Cluster.Members {
-		if _, unclaimed := members[m.ID]; unclaimed {
-			t.add(memberRow(p, m)...)
-		}
+	for _, m := range words.WithoutAgent(s) {
+		t.add(memberRow(p, m)...)
 	}
 	return t
 }

@@ -42,6 +42,10 @@ var (
 	// A command with a prompt or without, and perhaps with what it finds in its environment and where it lies.
 	typedLine = regexp.MustCompile(`(?m)^(?:    )?(?:[\w-]*[#$] )?(?:[A-Z_]+=\S+ )?(?:\S*/)?quorumctl ([a-z-].*)$`)
 	tableRow  = regexp.MustCompile(`    +\d`) // of measurements, which begins with what was measured
+	// What is typed into a shell that is no quorumctl alone: behind a prompt, or a program that is known.
+	shellLine = regexp.MustCompile(`(?m)^(?:    )?(?:(?:[\w-]*[#$] )(.+)|((?:curl|dpkg|etcdctl|install|journalctl|make|` +
+		`promtool|scp|sed|ssh|systemctl|systemd-analyze) .+))$`)
+	notTyped = regexp.MustCompile("^```(?:yaml|json)|^```sh\n#!") // files, and programs that are shown whole
 )
 
 // Blocks gives the blocks of code of a page, with what is typed and what was printed.
@@ -58,6 +62,25 @@ func Typed(text string) []string {
 			if !tableRow.MatchString(line[1]) {
 				lines = append(lines, line[1])
 			}
+		}
+	}
+	return lines
+}
+
+// Shell gives the other lines that are typed in the blocks of a page, without prompt and comment.
+func Shell(text string) []string {
+	var lines []string
+	for _, block := range Blocks(text) {
+		if notTyped.MatchString(block) {
+			continue
+		}
+		for _, found := range shellLine.FindAllStringSubmatch(block, -1) {
+			line := found[1] + found[2]
+			if typedLine.MatchString("    "+line) || tableRow.MatchString(line) {
+				continue
+			}
+			line, _, _ = strings.Cut(line, "  #") // what follows is said of it
+			lines = append(lines, strings.TrimSpace(line))
 		}
 	}
 	return lines

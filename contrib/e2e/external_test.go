@@ -10,7 +10,10 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +23,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/docs"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -57,15 +61,47 @@ func (k *kubelet) run(ctx context.Context) {
 	}
 }
 
-// aside moves the manifest aside, and back lays it where the kubelet looks.
-func (k *kubelet) aside() { k.move(k.manifest, k.manifest+".aside") }
-func (k *kubelet) back()  { k.move(k.manifest+".aside", k.manifest) }
+// aside moves the manifest aside, and back lays it where the kubelet looks, by the commands of the page.
+func (k *kubelet) aside() { k.types("mv /etc/kubernetes/manifests/etcd.yaml /root/") }
+func (k *kubelet) back()  { k.types("mv /root/etcd.yaml /etc/kubernetes/manifests/") }
 
-func (k *kubelet) move(from, to string) {
-	k.h.w.t.Helper()
-	if err := os.Rename(from, to); err != nil {
-		k.h.w.t.Fatal(err)
+// types runs a command that the page about Kubernetes has somebody type, below the host's own root.
+func (k *kubelet) types(command string) {
+	t := k.h.w.t
+	t.Helper()
+	if !slices.Contains(docs.Shell(kubernetesPage(t)), command) {
+		t.Fatalf("kubernetes.md does not have one type %s", command)
 	}
+	if out, err := exec.Command("sh", "-c", k.below(command)).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", command, err, out)
+	}
+}
+
+// below has a command mean files below the host's own root.
+func (k *kubelet) below(command string) string {
+	root := strings.TrimSuffix(k.manifest, "/etc/kubernetes/manifests/etcd.yaml")
+	return strings.ReplaceAll(command, " /", " "+root+"/")
+}
+
+// program gives the program that the page shows by the name.
+func (k *kubelet) program(name string) []byte {
+	t := k.h.w.t
+	t.Helper()
+	shown := regexp.MustCompile(`(?m)^    # cat /etc/quorumd/hooks/etcd\.d/` + name + `\n    (#!/bin/sh)\n    (.*)$`)
+	found := shown.FindStringSubmatch(kubernetesPage(t))
+	if found == nil {
+		t.Fatalf("kubernetes.md shows no program %s", name)
+	}
+	return []byte(found[1] + "\n" + k.below(found[2]) + "\n")
+}
+
+func kubernetesPage(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func (k *kubelet) runs() bool {
@@ -136,7 +172,8 @@ func (k *kubelet) startPod(ctx context.Context, a authority, ip, initial string)
 	root := o.Dir + ".root"
 	pki, data := filepath.Join(root, "etc/kubernetes/pki/etcd"), filepath.Join(root, "var/lib/etcd")
 	err := errors.Join(os.MkdirAll(pki, 0o755), os.MkdirAll(filepath.Dir(data), 0o755), os.Mkdir(data, 0o700),
-		os.MkdirAll(filepath.Dir(k.manifest), 0o755), os.WriteFile(k.manifest, []byte("kind: Pod\n"), 0o600))
+		os.MkdirAll(filepath.Dir(k.manifest), 0o755), os.Mkdir(filepath.Join(root, "root"), 0o700),
+		os.WriteFile(k.manifest, []byte("kind: Pod\n"), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,8 +304,8 @@ func TestTheOperatorsProgramsStopAndStartAnEtcdThatAKubeletRuns(t *testing.T) {
 	h.Options.Set["maintenance.hooks"] = filepath.Dir(dir)
 	h.Options.Set["etcd.binary"] = h.real
 	err := errors.Join(os.MkdirAll(dir, 0o755), h.WriteConfig(),
-		os.WriteFile(filepath.Join(dir, "stop"), []byte("#!/bin/sh\nmv "+k.manifest+" "+k.manifest+".aside\n"), 0o755),
-		os.WriteFile(filepath.Join(dir, "start"), []byte("#!/bin/sh\nmv "+k.manifest+".aside "+k.manifest+"\n"), 0o755))
+		os.WriteFile(filepath.Join(dir, "stop"), k.program("stop"), 0o755),
+		os.WriteFile(filepath.Join(dir, "start"), k.program("start"), 0o755))
 	if err != nil {
 		t.Fatal(err)
 	}

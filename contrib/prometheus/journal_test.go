@@ -28,8 +28,8 @@ const journalHead = `# Alerts, and what the journal says of them
 Each alert, the codes that it is raised for, and the ID of their messages in the systemd journal. The ID follows from
 the code, and never changes:
 
-    journalctl MESSAGE_ID=THE-ID            what was said, on that host
-    journalctl --catalog MESSAGE_ID=THE-ID  and with it what it means and what to do
+    journalctl MESSAGE_ID=THE-ID            # what was said, on that host
+    journalctl --catalog MESSAGE_ID=THE-ID  # and with it what it means and what to do
 
 ` + "`quorumctl explain CODE`" + ` says the same without the journal. An alert without a code is about an agent that says
 nothing, or about the whole cluster; its runbook says what to look at. ` + "`go test ./contrib/prometheus -update`" + `

@@ -53,7 +53,7 @@ func discovered(c config.Cluster, client *cluster.Client) func() health.Discover
 
 // discoveryReading gives the last answer as package health judges it.
 func discoveryReading(n int, asked bool, err error) health.DiscoveryReading {
-	d := health.DiscoveryReading{Asked: asked, Endpoints: n}
+	d := health.DiscoveryReading{Set: true, Asked: asked, Endpoints: n}
 	if err != nil {
 		d.Failed = err.Error()
 	}

@@ -1,0 +1,88 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build packages
+
+package packaging
+
+import (
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/catalog"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+func TestWhatThePagesHaveOneTypeBesideQuorumctlWorks(t *testing.T) {
+	t.Parallel()
+	h := bootHost(t, built(t, "own", "amd64.deb"), built(t, "first", "amd64.deb"))
+	page := text(t, "../contrib/docs/several-clusters.md")
+	events := regexp.MustCompile("(?ms)^```yaml\n# /etc/quorumd/events.yaml\n(.*?)^```$").FindStringSubmatch(page)
+	if events == nil {
+		t.Fatal("several-clusters.md shows no /etc/quorumd/events.yaml")
+	}
+	before := map[string]func(){
+		"systemctl enable --now quorumd": func() {
+			h.configure(config("observe") + "proxy: {listen: 127.0.0.1:23790}\n")
+			h.run("systemctl start etcd")
+		},
+		"install -D -m 0644 /usr/lib/systemd/system/etcd.service.d/10-quorumd.conf " +
+			"/etc/systemd/system/etcd@events.service.d/10-quorumd.conf": func() { // the operator's own unit
+			write(t, h.root+"/etc/systemd/system/etcd@.service",
+				"[Service]\nUser=etcd\nExecStart=/usr/bin/etcd --data-dir=/var/lib/etcd/%i\n")
+		},
+		"systemctl enable --now quorumd@events": func() {
+			write(t, h.root+"/etc/quorumd/events.yaml", events[1])
+			h.expect("quorumctl config check /etc/quorumd/events.yaml", "OK")
+		},
+	}
+	after := map[string]func(){
+		"systemctl enable --now quorumd": func() {
+			h.waitUntil(30*time.Second, "quorumd has looked", func() bool {
+				out, _ := h.try("quorumctl status")
+				return strings.Contains(out, "voter, leader")
+			})
+		},
+		"etcdctl user grant-role quorumd root": func() {
+			h.expect("etcdctl role get quorumd", "[/quorumd/prod/, /quorumd/prod0)")
+			h.expect("etcdctl user get quorumd", "Roles: quorumd root")
+		},
+		"systemctl enable --now quorumd@events": func() {
+			h.expect("systemctl cat etcd@events.service 2>&1 || cat /etc/systemd/system/etcd@events.service.d/*.conf",
+				"=-/var/lib/quorumd-etcd/events.env", "=!/var/lib/quorumd-etcd/events.hold")
+		},
+		"etcdctl del --prefix /quorumd/prod/": func() {
+			h.expect("etcdctl get --prefix --keys-only --write-out=json /quorumd/prod/ | grep -c '\"kvs\"' || :", "0")
+		},
+	}
+	for _, line := range typedOnAHost() {
+		if do := before[line]; do != nil {
+			do()
+		}
+		typed := strings.ReplaceAll(line, "THE-ID", catalog.ID(string(policy.AtRest)))
+		switch {
+		case strings.HasPrefix(line, "dpkg -i "):
+			typed = "cd /pk && " + typed
+		case strings.HasPrefix(line, "etcdctl user add "): // it asks for the password, twice
+			typed = "(echo secret; sleep 1; echo secret) | " + typed
+		case strings.HasPrefix(line, "curl "): // which that host has not
+			typed = strings.Replace(line, "/run/", h.root+"/run/", 1)
+			h.waitUntil(30*time.Second, "the forwarder names a voter", func() bool {
+				shown, err := exec.CommandContext(t.Context(), "sh", "-c", typed).Output()
+				return err == nil && strings.Contains(string(shown), "quorumd_proxy_voter_used{")
+			})
+			continue
+		case strings.HasPrefix(line, "journalctl "): // there may be nothing of that code yet
+			typed += " >/root/said 2>&1 || grep -q 'No entries' /root/said"
+		case strings.HasPrefix(line, "export "):
+			typed += "; quorumctl status"
+		}
+		h.run(typed)
+		if do := after[line]; do != nil {
+			do()
+		}
+	}
+}
