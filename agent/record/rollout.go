@@ -25,8 +25,8 @@ type Rollout struct {
 	Text    string    `json:"text,omitempty" bound:"text"` // why it is in that state
 	Started time.Time `json:"started"`
 	Since   time.Time `json:"since,omitzero"` // when it last began, went on, or had done with a host
-	// Resumed counts how often a person has let it go on. Nothing else raises it, and nothing lowers it: a host knows by
-	// it whether a record is older than its own turn.
+	// Resumed counts how often a person has let it go on, and nothing else does: a host knows by it whether a record is
+	// older than its own turn.
 	Resumed int           `json:"resumed,omitempty"`
 	Hosts   []RolloutHost `json:"hosts"`
 	Extra   Extra         `json:"-"`
