@@ -22,7 +22,7 @@ import (
 func house() []room {
 	return []room{
 		{"cmd/quorumctl", "cmd/quorumctl/diagnose cmd/quorumctl/pki cmd/quorumctl/qualify cmd/quorumctl/setup " +
-			"words reach catalog policy control config recovery record database disk systemd"},
+			"words reach catalog control config recovery record database disk systemd"},
 		{"cmd/quorumctl/setup", "policy config launch"},
 		{"cmd/quorumctl/qualify", "health/sensors disk health"},
 		{"cmd/quorumctl/pki", ""},

@@ -180,7 +180,8 @@ func (m machine) Reboot(context.Context) error {
 	h, w := m.p.host, m.p.host.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if e := w.promises.currentOp(); !w.promises.justIntruded() && (!e.Of(h.config.Host.ID) || e.Kind != policy.KindCycle) {
+	if e := w.promises.currentOp(); !w.promises.justIntruded() &&
+		(!e.Of(h.config.Host.ID) || e.Kind != policy.KindCycle) {
 		w.promises.breach("P1", h, "the machine is rebooted, and it is not its turn")
 	}
 	if h.unit.process && w.etcd.on(h) != nil {

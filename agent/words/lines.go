@@ -92,6 +92,9 @@ func Operation(op control.Op, now time.Time) Line {
 		took, patience(op, now), progress)
 }
 
+// TakenDown tells whether the operation in flight, if there is one, takes a host down in order and brings it back.
+func TakenDown(op *control.Op) bool { return op != nil && policy.TakesDown(op.Kind) }
+
 // Orphaned says something only when nobody drives the operation.
 func Orphaned(op control.Op) []Line {
 	if !op.Orphaned {
@@ -105,7 +108,7 @@ func asked(s control.Status) []Line {
 	var lines []Line
 	if m := s.Maintenance; m != nil {
 		why := " · by " + m.By + ": " + m.Reason
-		if s.Op != nil && policy.TakesDown(s.Op.Kind) && s.Op.Host == s.Host.ID {
+		if TakenDown(s.Op) && s.Op.Host == s.Host.ID {
 			why = "" // the line of the operation has said it
 		}
 		lines = append(lines, say("%s of %s: %s%s%s", Word{Work(m.Work, m.Command), Strong}, s.Host.Name,
