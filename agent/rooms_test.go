@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -54,7 +55,7 @@ func house() []room {
 		{"catalog", "policy health"},
 		{"reach", "config"},
 		{"page", "words control"},
-		{"words", "control"},
+		{"words", "policy control"},
 		{"fleetlock", "gate control"},
 		{"gate", ""},
 		{"beside", ""},
@@ -199,3 +200,44 @@ func shipped(t *testing.T, dir string) []string {
 	must(t, err)
 	return slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
 }
+
+// A kind of operation is named where its record is made; whoever wants to know what one does asks its declaration, so
+// that one more kind needs no hunt. The simulation judges the agent, and has lists of its own.
+func TestOnlyThePolicyAsksWhichKindAnOperationIs(t *testing.T) {
+	t.Parallel()
+	looked := 0
+	for _, r := range house() {
+		if r.name == "policy" || r.name == "policy/model" || r.name == "sim" {
+			continue
+		}
+		for _, file := range shipped(t, r.dir()) {
+			set := token.NewFileSet()
+			tree, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
+			must(t, err)
+			made := map[ast.Expr]bool{}
+			ast.Inspect(tree, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.KeyValueExpr:
+					if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Kind" {
+						made[n.Value] = true
+					}
+				case *ast.SelectorExpr:
+					from, _ := n.X.(*ast.Ident)
+					if from == nil || from.Name != "policy" || !slices.Contains(kindNames(), n.Sel.Name) {
+						break
+					}
+					if looked++; !made[n] {
+						t.Errorf("%s asks for %s by name: make what differs a field of its declaration",
+							set.Position(n.Pos()), n.Sel.Name)
+					}
+				}
+				return true
+			})
+		}
+	}
+	if looked == 0 {
+		t.Error("no kind of operation is made anywhere: are they called otherwise by now?")
+	}
+}
+
+func kindNames() []string { return []string{"KindJoin", "KindCycle", "KindRemove", "KindReplace"} }

@@ -85,11 +85,8 @@ func hooksOf(r *round.Round) hooks.Run {
 func (a *Actor) moveLeader(ctx context.Context, t *task) error {
 	r := t.on
 	m, ok := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
-	switch r.Op.Kind {
-	case policy.KindRemove:
-		m, ok = r.Membership.ByID(uint64(r.Op.MemberID))
-	case policy.KindReplace:
-		m, ok = r.Membership.ByID(uint64(r.Op.Replaces))
+	if out := r.View.Op.Out(); out != 0 {
+		m, ok = r.Membership.ByID(out)
 	}
 	if !ok || len(m.ClientURLs) == 0 {
 		return errors.New("cannot move the leadership: the member that leads has no client URL")

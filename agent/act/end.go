@@ -6,7 +6,6 @@ package act
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -19,7 +18,7 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 	key, line := a.opt.Line(r.Revision, record.Line{
 		Kind: "op", Code: string(step.Outcome), Text: text, Operation: r.Op.Kind, Outcome: string(step.Outcome),
 	})
-	cycled := r.Op.Is(policy.KindCycle, a.opt.Config.Host.ID)
+	cycled := r.TakesDown(a.opt.Config.Host.ID)
 	ended := r.Decision.Notes.Request.Change == policy.RequestEnding
 	if cycled { // first on disk
 		note := a.opt.Files.OperationGivenUp
@@ -56,14 +55,9 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 // endText says how the operation has ended.
 func endText(op *record.Op, step policy.Step) string {
 	meaning, why := step.Outcome.Info().Meaning, cmp.Or(step.Why, op.Reason)
-	text := fmt.Sprintf("%s of %s as %s has ended: %s", op.Kind, op.HostName, cmp.Or(op.Target, "member"), meaning)
-	switch op.Kind {
-	case policy.KindRemove:
-		text = fmt.Sprintf("removal of member %s (%s) by %s has ended: %s", op.Target, op.MemberID, op.HostName,
-			meaning)
-	case policy.KindCycle:
-		text = fmt.Sprintf("%s of %s for %s has ended: %s", op.Kind, op.HostName, op.Work, meaning)
-	}
+	text := policy.Title(policy.Titled{
+		Kind: op.Kind, HostName: op.HostName, Target: op.Target, Work: op.Work, Member: op.MemberID.String(),
+	}) + " has ended: " + meaning
 	if why != "" {
 		text += " (" + why + ")"
 	}

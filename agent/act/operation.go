@@ -20,7 +20,7 @@ func (a *Actor) releaseLock(ctx context.Context, _ *task) error { return a.lock.
 func (a *Actor) setPhase(ctx context.Context, t *task) error {
 	r, op := t.on, *t.on.Op
 	op.Phase, op.MemberID = string(t.step.Phase), record.MemberID(t.step.MemberID)
-	if op.Kind == policy.KindCycle && r.Request != nil {
+	if policy.TakesDown(op.Kind) && r.Request != nil {
 		op.Until = r.Request.Until()
 	}
 	also, err := a.repaired(r, op)

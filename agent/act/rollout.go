@@ -18,7 +18,7 @@ import (
 // end. A host that did not come back as it should stops the rollout.
 func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Also {
 	k := r.Request
-	if r.Rollout == nil || k == nil || !r.Op.Is(policy.KindCycle, a.opt.Config.Host.ID) ||
+	if r.Rollout == nil || k == nil || !r.TakesDown(a.opt.Config.Host.ID) ||
 		r.Rollout.ID != k.Rollout {
 		return nil
 	}

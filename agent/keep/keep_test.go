@@ -233,12 +233,12 @@ func TestAHostThatARolloutHasComeToAsksForItsTurnOnceAndLooksAgainAtOnce(t *test
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		r := b.round()
-		r.Rollout = &record.Rollout{ID: "x", Work: "reboot", Reason: "a test", By: "root", Since: time.Now().UTC()}
+		r.Rollout = &record.Rollout{ID: "x", Work: "reboot", Reason: "a test", By: "root", Resumed: 3}
 		r.Decision.Notes.Request.Change = policy.RequestTurn
 		b.keep(r)
 		k, _ := b.files.Asked()
 		if k == nil || k.Rollout != "x" || k.Work != policy.WorkReboot || k.AskedIn != "boot-1" || k.For <= 0 ||
-			!k.RolloutAt.Equal(r.Rollout.Since) || b.woken != 1 {
+			k.RolloutResumed != 3 || b.woken != 1 {
 			t.Fatalf("asked is %+v, and the loop was woken %d times", k, b.woken)
 		}
 		time.Sleep(noteEvery) //nolint:forbidigo // virtual time

@@ -62,7 +62,7 @@ func (k *Keeper) takeTurn(ctx context.Context, r *round.Round) {
 func requestOf(rollout record.Rollout, r *round.Round, bootID string) *local.Request {
 	return &local.Request{
 		Work: policy.Work(rollout.Work), Program: rollout.Command, Reason: rollout.Reason, By: rollout.By,
-		Rollout: rollout.ID, RolloutAt: rollout.Since,
+		Rollout: rollout.ID, RolloutResumed: rollout.Resumed,
 		Since: r.Wall.UTC(), AskedIn: bootID, For: control.DefaultMaintenance,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // asked opens own files and notes that something is asked, or nothing.
@@ -145,4 +146,21 @@ func TestATurnInARolloutIsTakenOnlyWhenNothingElseIsAsked(t *testing.T) {
 	must(t, f.TakeTurn(&first))
 	must(t, f.TakeTurn(&second))
 	is(t, f, first)
+}
+
+func TestAHostKnowsByHowOftenARolloutWasLetGoOnThatItsRecordIsOld(t *testing.T) {
+	t.Parallel()
+	end := (&Request{Rollout: "x", RolloutResumed: 2}).Ended(policy.Cycled, "", time.Unix(9, 0))
+	for resumed, want := range map[int]bool{0: true, 1: true, 2: true, 3: false} {
+		r := record.Rollout{ID: "x", Resumed: resumed, Since: time.Unix(int64(resumed), 0)}
+		if got := end.Had(r); got != want {
+			t.Errorf("a record that was let go on %d times, and its turn after 2: had: %t, want %t", resumed, got, want)
+		}
+	}
+	if end.Had(record.Rollout{ID: "y"}) {
+		t.Error("it counts for another rollout")
+	}
+	if end.Code = policy.Withdrawn; end.Had(record.Rollout{ID: "x"}) {
+		t.Error("one that was withdrawn counts")
+	}
 }

@@ -26,17 +26,17 @@ type requestFile struct {
 // Request is a wish to take this host down and bring it back, as it lies on the disk. What its flags mean, and what
 // becomes of them, stands in policy.Standing.
 type Request struct {
-	Work        policy.Work   `json:"work"`
-	Reason      string        `json:"reason"`
-	By          string        `json:"by"`
-	Since       time.Time     `json:"since"`
-	For         time.Duration `json:"for"` // after which it is overdue, once its operation has begun; 0: never
-	KeepRunning bool          `json:"keepRunning,omitempty"`
-	External    bool          `json:"external,omitempty"`
-	Hurried     bool          `json:"hurried,omitempty"` // the machine goes down within seconds, whatever is decided
-	Rollout     string        `json:"rollout,omitempty"`
-	RolloutAt   time.Time     `json:"rolloutAt,omitzero"` // the rollout's Since then
-	Program     string        `json:"program,omitempty"`  // of a command
+	Work           policy.Work   `json:"work"`
+	Reason         string        `json:"reason"`
+	By             string        `json:"by"`
+	Since          time.Time     `json:"since"`
+	For            time.Duration `json:"for"` // after which it is overdue, once its operation has begun; 0: never
+	KeepRunning    bool          `json:"keepRunning,omitempty"`
+	External       bool          `json:"external,omitempty"`
+	Hurried        bool          `json:"hurried,omitempty"` // the machine goes down within seconds, whatever is decided
+	Rollout        string        `json:"rollout,omitempty"`
+	RolloutResumed int           `json:"rolloutResumed,omitempty"` // how often that had been let go on then
+	Program        string        `json:"program,omitempty"`        // of a command
 	ProgramRun
 	Over    bool   `json:"over,omitempty"`    // a person has said so, or the operation is about to be ended
 	Waived  bool   `json:"waived,omitempty"`  // a person has said so although the hooks had failed that run after it
@@ -61,9 +61,9 @@ type End struct {
 	Code   policy.ReasonCode `json:"code"`
 	Text   string            `json:"text"`
 
-	// Rollout is the one that has asked for it, and RolloutSince how that stood then.
-	Rollout      string    `json:"rollout,omitempty"`
-	RolloutSince time.Time `json:"rolloutSince,omitzero"`
+	// Rollout is the one that has asked for it, and RolloutResumed how often that had been let go on then.
+	Rollout        string `json:"rollout,omitempty"`
+	RolloutResumed int    `json:"rolloutResumed,omitempty"`
 }
 
 // Until gives when it becomes overdue; zero for never, and while it waits for its turn, which may take as long as it
@@ -147,7 +147,7 @@ func (f *State) changeRequest(change func(k *Request) (next *Request, end *End))
 func (k *Request) Ended(code policy.ReasonCode, text string, at time.Time) *End {
 	return &End{
 		Work: k.Work, Reason: k.Reason, By: k.By, Since: k.Since, Ended: at, Code: code, Text: text,
-		Rollout: k.Rollout, RolloutSince: k.RolloutAt,
+		Rollout: k.Rollout, RolloutResumed: k.RolloutResumed,
 	}
 }
 
@@ -201,7 +201,8 @@ func (k *Request) HookRun(when string) hooks.Run {
 }
 
 // Had tells whether this host has had its turn in a rollout, and that this is not in the record: its end could not be
-// written, or somebody has written over it. A person who lets the rollout go on changes its Since.
+// written, or somebody has written an older record over it. Who lets the rollout go on, at a person's word, counts one
+// more, and then it has its turn again.
 func (e *End) Had(r record.Rollout) bool {
-	return e.Rollout == r.ID && e.Code == policy.Cycled && e.RolloutSince.Equal(r.Since)
+	return e.Rollout == r.ID && e.Code == policy.Cycled && e.RolloutResumed >= r.Resumed
 }

@@ -59,7 +59,7 @@ func (b *Builder) turn(v *policy.View, r *round.Round) {
 		return
 	}
 	id := b.config.Host.ID
-	own := r.Op.Is(policy.KindCycle, id)
+	own := r.TakesDown(id)
 	// also where it is not known: that was begun before agents knew of this
 	elsewhere := uint64(k.Cluster) != v.Cluster.ID
 	gone := k.Seen && (r.OpAt == 0 || r.Op != nil && r.Op.Host != id) // one that cannot be read may be this host's

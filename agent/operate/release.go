@@ -38,7 +38,7 @@ func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by
 	}
 	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(o.keys.Op()), "=", found.Pairs[0].ModRevision)}
 	then := []clientv3.Op{clientv3.OpDelete(o.keys.Op())}
-	if op.Kind == policy.KindCycle {
+	if policy.TakesDown(op.Kind) {
 		put, err := o.releaseOf(op, req, by)
 		if err != nil {
 			return refuse(control.Conflicts, control.CodeConflict, cannot+err.Error(), "give a shorter --reason")

@@ -150,6 +150,7 @@ func (o *Operator) SetRollout(ctx context.Context, state, by string) (control.Ro
 	found.State, found.Text = state, "by "+by
 	if state == record.RolloutRunning {
 		found.Since = o.opt.Wall().UTC()
+		found.Resumed++
 	}
 	if err := o.writeRollout(ctx, *found, seen, cannot); err != nil {
 		return control.Rollout{}, err

@@ -20,6 +20,9 @@ func cycles() operation {
 		asks:   []OpPhase{PhaseReady},
 		down:   true,
 		carry:  ownCycle,
+		title: func(t Titled) string {
+			return fmt.Sprintf("%s of %s for %s", t.Kind, t.HostName, t.Work)
+		},
 	}
 }
 

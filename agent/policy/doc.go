@@ -82,9 +82,8 @@
 // data left without the survivor's.
 //
 // Rollouts and the queue have a walk of their own, in which nobody joins or leaves. What that leaves out: hooks and
-// programs; hosts that were asked by people besides; calls that land after their agent has gone on; a rollout's record
-// that is written over with an old one while another host has its turn, after which a host that was done is taken down
-// once more; and a spare that is off while the record of its turn is deleted, of which nobody can know.
+// programs; hosts that were asked by people besides; calls that land after their agent has gone on; and a spare that is
+// off while the record of its turn is deleted, of which nobody can know.
 //
 // Constant: versions, space, qualification, unique names, one cluster, data that can be read, a voter's log that is
 // level once it serves, no hooks installed, and a finding that gates all that a finding can.

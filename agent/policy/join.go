@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -42,7 +43,12 @@ func joins() operation {
 		joins:  true,
 		carry:  carryJoin,
 		orphan: takeBack,
+		title:  joinTitle,
 	}
+}
+
+func joinTitle(t Titled) string {
+	return fmt.Sprintf("%s of %s as %s", t.Kind, t.HostName, cmp.Or(t.Target, "member"))
 }
 
 // carryJoin carries this host's join on, from whatever point it is seen at.

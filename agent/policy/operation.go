@@ -25,6 +25,8 @@ type operation struct {
 	down bool
 	// out gives the member that it takes out for good; nil where it takes out none.
 	out func(*Op) uint64
+	// title is what people are told it by once it has ended.
+	title func(Titled) string
 	// asks are the phases in which every voter's host tells anew how it is, and what it sees.
 	asks []OpPhase
 	// ownerOnly tells whether nobody but its own host may touch it now, with its agent gone or not; nil where that
@@ -42,6 +44,42 @@ func operationOf(kind string) (operation, bool) {
 		}
 	}
 	return operation{}, false
+}
+
+// TakesDown tells whether an operation of that kind takes its host's member down in order, and brings it back: it goes
+// by the request for maintenance that lies on that host's disk.
+func TakesDown(kind string) bool {
+	o, _ := operationOf(kind)
+	return o.down
+}
+
+// Removes tells whether an operation of that kind takes a member out and puts nobody in its place: it goes by the
+// request for a removal that lies on its host's disk.
+func Removes(kind string) bool {
+	o, _ := operationOf(kind)
+	return o.out != nil && !o.joins
+}
+
+// Out gives the member that an operation takes out for good; 0 where it takes out none, or there is no operation.
+func (op *Op) Out() uint64 {
+	if out := op.info().out; out != nil {
+		return out(op)
+	}
+	return 0
+}
+
+// Titled is what people know an operation by, as its record has it.
+type Titled struct {
+	Kind, HostName, Target, Work string
+	Member                       string // its ID
+}
+
+// Title names an operation for people, also one of a kind that is not known.
+func Title(t Titled) string {
+	if o, known := operationOf(t.Kind); known {
+		return o.title(t)
+	}
+	return joinTitle(t)
 }
 
 // Phases gives those that the record of a kind of operation may be in, in order; none for a kind that is not known.

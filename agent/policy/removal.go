@@ -230,6 +230,9 @@ func removals() operation {
 		noun:   "removal",
 		phases: []OpPhase{PhaseBegun, PhaseRemoving},
 		out:    func(op *Op) uint64 { return op.MemberID },
+		title: func(t Titled) string {
+			return fmt.Sprintf("removal of member %s (%s) by %s", t.Target, t.Member, t.HostName)
+		},
 		carry: func(v View) Decision {
 			if d, decided := underLock(v, "to go on with the removal"); decided {
 				return d

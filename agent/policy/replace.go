@@ -237,6 +237,7 @@ func replaces() operation {
 		joins:  true,
 		out:    func(op *Op) uint64 { return op.Replaces },
 		carry:  carryReplace,
+		title:  joinTitle,
 		orphan: func(v View) Decision {
 			if v.Op.Token != v.Lock.Token {
 				return takeBack(v)

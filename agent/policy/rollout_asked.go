@@ -82,5 +82,5 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 // ReleaseStops tells whether a rollout stops when a person releases an operation: the next host must not go as if the
 // one were back that was in its turn. op is nil where nobody can read whose operation it was.
 func (s RolloutState) ReleaseStops(op *Op, waiting []string) bool {
-	return s == RolloutRunning && (op == nil || op.Kind == KindCycle && slices.Contains(waiting, op.Host))
+	return s == RolloutRunning && (op == nil || op.info().down && slices.Contains(waiting, op.Host))
 }

@@ -85,7 +85,7 @@ func RolloutOf(r record.Rollout, op *record.Op) control.Rollout {
 	}
 	for _, h := range r.Hosts {
 		host := control.RolloutHost{ID: h.ID, Name: h.Name, State: h.State, Seconds: h.Seconds, TurnSeconds: h.Turn}
-		if h.State == record.HostWaiting && op.Is(policy.KindCycle, h.ID) {
+		if h.State == record.HostWaiting && op.Of(h.ID) && policy.TakesDown(op.Kind) {
 			host.State = control.RolloutHostCurrent
 		}
 		out.Hosts = append(out.Hosts, host)

@@ -134,8 +134,8 @@ type Op struct {
 	Extra   Extra  `json:"-"`
 }
 
-// Is tells whether it is of that kind and of that host; none is not.
-func (o *Op) Is(kind, host string) bool { return o != nil && o.Kind == kind && o.Host == host }
+// Of tells whether it is that host's; none is not.
+func (o *Op) Of(host string) bool { return o != nil && o.Host == host }
 
 // Pause stops every step of every host. It always has an end.
 type Pause struct {

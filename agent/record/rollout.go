@@ -4,6 +4,7 @@
 package record
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -12,18 +13,21 @@ import (
 // Rollout is one host after another wanting to be taken down for the same work. Each host reads from it
 // when its turn is, and writes that it is done in the transaction that ends its operation.
 type Rollout struct {
-	Version int           `json:"version"`
-	ID      string        `json:"id"`
-	Work    string        `json:"work"`              // restart, reboot or command
-	Command string        `json:"command,omitempty"` // the name of a program that lies on every host
-	Etcd    string        `json:"etcd,omitempty"`    // the version that etcd shall report afterwards; empty: any
-	Bare    bool          `json:"withoutSnapshot,omitempty"`
-	Reason  string        `json:"reason" bound:"text"`
-	By      string        `json:"by"`
-	State   string        `json:"state"`
-	Text    string        `json:"text,omitempty" bound:"text"` // why it is in that state
-	Started time.Time     `json:"started"`
-	Since   time.Time     `json:"since,omitzero"` // when it last began, went on, or had done with a host
+	Version int       `json:"version"`
+	ID      string    `json:"id"`
+	Work    string    `json:"work"`              // restart, reboot or command
+	Command string    `json:"command,omitempty"` // the name of a program that lies on every host
+	Etcd    string    `json:"etcd,omitempty"`    // the version that etcd shall report afterwards; empty: any
+	Bare    bool      `json:"withoutSnapshot,omitempty"`
+	Reason  string    `json:"reason" bound:"text"`
+	By      string    `json:"by"`
+	State   string    `json:"state"`
+	Text    string    `json:"text,omitempty" bound:"text"` // why it is in that state
+	Started time.Time `json:"started"`
+	Since   time.Time `json:"since,omitzero"` // when it last began, went on, or had done with a host
+	// Resumed counts how often a person has let it go on, and nothing else does: a host knows by it whether a record is
+	// older than its own turn.
+	Resumed int           `json:"resumed,omitempty"`
 	Hosts   []RolloutHost `json:"hosts"`
 	Extra   Extra         `json:"-"`
 }
@@ -71,6 +75,7 @@ func (r Rollout) Room() (most int, err error) {
 	largest := r
 	largest.Text, largest.State = strings.Repeat("x", maxText), RolloutStopped
 	largest.Since = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
+	largest.Resumed = math.MaxInt
 	largest.Hosts = slices.Clone(r.Hosts)
 	for i := range largest.Hosts {
 		h := &largest.Hosts[i]

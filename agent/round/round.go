@@ -92,7 +92,12 @@ func (r *Round) Turn() time.Time {
 
 // Removes tells whether the operation in flight is a removal by that host.
 func (r *Round) Removes(host string) bool {
-	return r.Op.Is(policy.KindRemove, host)
+	return r.Op.Of(host) && policy.Removes(r.Op.Kind)
+}
+
+// TakesDown tells whether the operation in flight takes that host down in order, and brings it back.
+func (r *Round) TakesDown(host string) bool {
+	return r.Op.Of(host) && policy.TakesDown(r.Op.Kind)
 }
 
 // Overdue tells whether that time is over; one that is zero never is.

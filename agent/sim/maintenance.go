@@ -180,7 +180,8 @@ func (m machine) Reboot(context.Context) error {
 	h, w := m.p.host, m.p.host.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if e := w.promises.currentOp(); !w.promises.justIntruded() && !e.Is(policy.KindCycle, h.config.Host.ID) {
+	if e := w.promises.currentOp(); !w.promises.justIntruded() &&
+		(!e.Of(h.config.Host.ID) || e.Kind != policy.KindCycle) {
 		w.promises.breach("P1", h, "the machine is rebooted, and it is not its turn")
 	}
 	if h.unit.process && w.etcd.on(h) != nil {
@@ -198,7 +199,7 @@ func (p *promises) takenDown(by *process, m *member) {
 	op := p.currentOp()
 	switch {
 	case p.justIntruded():
-	case !op.Is(policy.KindCycle, by.host.config.Host.ID):
+	case !op.Of(by.host.config.Host.ID) || op.Kind != policy.KindCycle:
 		p.breach("P2", by.host, "the etcd of a voter is stopped, and it is not its turn")
 		return
 	case p.lockOwner() != by:

@@ -122,7 +122,7 @@ func (p *promises) repairsLeft() int {
 // beforeReplacement judges the removal of a voter in whose place its remover wants to be, at the moment it is sent.
 func (p *promises) beforeReplacement(by *process, id uint64) {
 	w, m, op := p.w, p.w.etcd.find(id), p.currentOp()
-	if m == nil || m.learner || !op.Is(policy.KindReplace, by.host.config.Host.ID) || p.justIntruded() ||
+	if m == nil || m.learner || !op.Of(by.host.config.Host.ID) || op.Kind != policy.KindReplace || p.justIntruded() ||
 		w.now() < time.Duration(by.frozen.Load()) {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // Line is what stands in one line, from left to right.
@@ -76,25 +77,23 @@ func pause(p control.Pause, now time.Time) Line {
 		p.By, Stamp(p.Until), Span(p.Until.Sub(now)), p.Reason)
 }
 
-const (
-	removeOp = "remove" // the kind of the operation that takes a member out for good
-	cycleOp  = "cycle"  // and of the one that takes a host down and brings it back
-)
-
 // Operation says how far the operation in flight is.
 func Operation(op control.Op, now time.Time) Line {
 	took := Span(now.Sub(op.Started))
-	if op.Kind == removeOp {
+	if policy.Removes(op.Kind) {
 		return say("%s of member %s, by %s: %s for %s · by %s: %s", Word{op.Kind, Strong},
 			cmp.Or(op.Target, op.MemberID), op.HostName, op.Phase, took, op.By, op.Reason)
 	}
 	progress := After(" · ", op.Progress)
-	if progress == "" && op.Kind == cycleOp && op.Reason != "" {
+	if progress == "" && policy.TakesDown(op.Kind) && op.Reason != "" {
 		progress = " · by " + op.By + ": " + op.Reason
 	}
 	return say("%s of %s%s: %s for %s%s%s", Word{op.Kind, Strong}, op.HostName, After(" as ", op.Target), op.Phase,
 		took, patience(op, now), progress)
 }
+
+// TakenDown tells whether the operation in flight, if there is one, takes a host down in order and brings it back.
+func TakenDown(op *control.Op) bool { return op != nil && policy.TakesDown(op.Kind) }
 
 // Orphaned says something only when nobody drives the operation.
 func Orphaned(op control.Op) []Line {
@@ -109,7 +108,7 @@ func asked(s control.Status) []Line {
 	var lines []Line
 	if m := s.Maintenance; m != nil {
 		why := " · by " + m.By + ": " + m.Reason
-		if s.Op != nil && s.Op.Kind == cycleOp && s.Op.Host == s.Host.ID {
+		if TakenDown(s.Op) && s.Op.Host == s.Host.ID {
 			why = "" // the line of the operation has said it
 		}
 		lines = append(lines, say("%s of %s: %s%s%s", Word{Work(m.Work, m.Command), Strong}, s.Host.Name,

@@ -61,7 +61,7 @@ func graded(s control.Status) (grade, string) {
 	c, h := s.Cluster, s.Health
 	hung := s.Loop.AgeSeconds != nil && s.Loop.StuckAfterSeconds > 0 && *s.Loop.AgeSeconds > s.Loop.StuckAfterSeconds
 	late := s.Op != nil && !s.Op.Deadline.IsZero() && s.Time.After(s.Op.Deadline)
-	planned := s.Op != nil && s.Op.Kind == "cycle" && !late
+	planned := words.TakenDown(s.Op) && !late
 	switch {
 	case hung:
 		return gradeUnknown, fmt.Sprintf("quorumd has done nothing for %.0f s, limit %.0f s", *s.Loop.AgeSeconds,

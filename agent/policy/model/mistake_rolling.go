@@ -108,6 +108,10 @@ func mistakesOfEnds() []RollMistake {
 			rules: seeingRollout(func(_ *policy.View, r *policy.Rollout) { r.Due = true }),
 		},
 		{
+			Name: "every host's end counts as if the rollout had been let go on", breach: rollTwice, scope: rollFault,
+			rules: rollRules{counted: true},
+		},
+		{
 			Name: "a restart is not seen to have been done", breach: rollTwice,
 			rules: rollRules{view: func(v *policy.View) {
 				if v.Op != nil {

@@ -73,14 +73,14 @@ const (
 // request is what lies on a host's disk of what was asked of it.
 type request struct {
 	cycling
-	since     uint8 // how the rollout stood that has asked: its Since
+	resumed   uint8 // how often the rollout that has asked had been let go on then, and one more
 	restarted uint8 // etcd was started since its operation began
 }
 
 // rolled is a host.
 type rolled struct {
 	request
-	had   uint8 // how the rollout stood when the last request ended that had done its work; 0 for none
+	had   uint8 // the same, of the last request that has ended, if it had done its work; 0 for none
 	unit  uint8
 	dead  uint8 // its agent
 	off   uint8 // the host
@@ -99,7 +99,7 @@ type rolled struct {
 	note    policy.RequestChange // that is on its way to the disk, or to the rollout's record
 	code    uint8                // with which it ends: rollCycled or another
 	on      request              // as it was then
-	noteFor uint8                // the Since of the rollout of which it is the turn
+	noteFor uint8                // resumed, of the rollout of which it is the turn
 	noteOld uint8                // the rollout's record is another by now
 
 	// Ghosts: the stretch of the rollout in which its operation began, that in which its work was last done, and that
@@ -113,9 +113,8 @@ type rolling struct {
 
 	state   uint8 // of the rollout
 	waiting uint8 // hosts, a bit each
-	since   uint8 // counts what its Since does
+	resumed uint8 // how often its record says that it was started or let go on
 	stretch uint8 // counts how often it was started or let go on
-	last    uint8 // the host, and one more, that was written as done last, when nothing was since
 	down    [policy.DownLength]uint8
 	queued  uint8 // the host, and one more, that has written the queue
 
@@ -133,7 +132,7 @@ type rolling struct {
 
 // first is the world in which a rollout of all hosts has just been started.
 func (r Roll) first() (w rolling) {
-	w.state, w.waiting, w.since, w.stretch, w.cool = rollRuns, 1<<r.hosts()-1, 1, 1, 1
+	w.state, w.waiting, w.resumed, w.stretch, w.cool = rollRuns, 1<<r.hosts()-1, 1, 1, 1
 	for i := range rollVoters {
 		w.hosts[i].unit = active
 	}
@@ -216,7 +215,6 @@ func (w *rolling) tidy() {
 
 // rollWritten is a new record of the rollout.
 func (w *rolling) rollWritten() {
-	w.last = 0
 	for i := range w.hosts {
 		w.hosts[i].read, w.hosts[i].noteOld = 0, 1
 	}
@@ -231,8 +229,8 @@ func (w *rolling) opWritten() {
 
 // text shows a world in a story.
 func (r Roll) text(w *rolling) string {
-	all := []string{fmt.Sprintf("rollout %s, waits for %s, since %d",
-		[...]string{"none", "runs", "paused", "stopped", "aborted", "done"}[w.state], names(w.waiting), w.since)}
+	all := []string{fmt.Sprintf("rollout %s, waits for %s, resumed %d",
+		[...]string{"none", "runs", "paused", "stopped", "aborted", "done"}[w.state], names(w.waiting), w.resumed)}
 	if w.op != 0 {
 		all = append(all, fmt.Sprintf("operation of %s, %s", hostName(int(w.op)-1), opPhase(w.phase)))
 	}

@@ -146,7 +146,7 @@ func (m *rollMachine) round(w *rolling, i int) (found rollBreach, d policy.Decis
 	if c := d.Notes.Request.Change; h.note == policy.RequestStays {
 		switch c {
 		case policy.RequestSeen, policy.RequestEnds, policy.RequestTurn, policy.RequestAgain:
-			h.note, h.code, h.on, h.noteFor, h.noteOld = c, rollOutcome(d.Notes.Request.Code), h.request, w.since, 0
+			h.note, h.code, h.on, h.noteFor, h.noteOld = c, rollOutcome(d.Notes.Request.Code), h.request, w.resumed, 0
 		}
 	}
 	step, arg, known := rollStep(d.Step)
@@ -165,7 +165,7 @@ func (m *rollMachine) write(w *rolling, i int) rollBreach {
 	is.freed, was.freed = 0, 0 // that lies in etcd
 	switch same := is == was; {
 	case h.note == policy.RequestTurn && h.ask == nothing:
-		h.request = request{cycling: cycling{ask: m.ask()}, since: h.noteFor}
+		h.request = request{cycling: cycling{ask: m.ask()}, resumed: h.noteFor}
 	case h.note == policy.RequestSeen && same:
 		h.seen = 1
 		if h.begun == 0 {
@@ -183,7 +183,7 @@ func (m *rollMachine) write(w *rolling, i int) rollBreach {
 
 func (h *rolled) endRequest(code uint8) {
 	if h.had = 0; code == rollCycled {
-		h.had = h.since
+		h.had = h.resumed
 	}
 	h.request = request{}
 }
@@ -336,9 +336,9 @@ func (m *rollMachine) goOn(w *rolling, i int, outcome uint8, read bool) (found r
 	switch {
 	case end.HostDone:
 		w.waiting &^= 1 << i
-		w.since++
+		w.resumed += bit(m.counted)
 		w.rollWritten()
-		if w.last = uint8(i + 1); end.Done {
+		if end.Done {
 			w.state = rollDone
 		}
 	case end.Stopped != "":

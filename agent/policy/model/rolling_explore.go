@@ -18,6 +18,7 @@ type rollRules struct {
 	unfenced bool       // operations begin, and hosts go down, whatever became of record and lock since the look
 	past     rollBreach // that is let pass, so that it is seen what follows from it
 	unread   bool       // the rollout's record is written whatever it says by then
+	counted  bool       // a host's end counts as if people had let the rollout go on
 	safe     bool       // nobody asks whether it all ends well
 }
 

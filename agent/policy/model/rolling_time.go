@@ -3,7 +3,11 @@
 
 package model
 
-import "github.com/quorumd/quorumd/agent/policy"
+import (
+	"fmt"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
 
 // timePasses lets come to an end what only takes time, and heals.
 func (m *rollMachine) timePasses(w *rolling, i int, add rollAdder) {
@@ -61,26 +65,17 @@ func (m *rollMachine) goesWrong(w *rolling, i int, add rollAdder) {
 		}
 		to.opWritten()
 	})
-	// Whoever has had its turn in that stretch knows it by the rollout's Since, which the next host's end changes: the
-	// record is written over before another one is on its way.
-	fault("has the rollout written over as it was before it was done", int(w.last) == i+1 && !m.asked(w),
-		func(to *rolling, _ *rolled) {
-			to.state, to.waiting, to.since = rollRuns, to.waiting|1<<i, to.since-1
-			to.rollWritten()
-		})
+	// at any time, also while another one has its turn: by how often that was let go on, a host knows that it is old
+	for old := max(w.resumed, 2) - 1; old <= w.resumed; old++ {
+		fault(fmt.Sprintf("has the rollout written over as it was before it was done, resumed %d", old),
+			w.waiting>>i&1 == 0, func(to *rolling, _ *rolled) {
+				to.state, to.waiting, to.resumed = rollRuns, to.waiting|1<<i, old
+				to.rollWritten()
+			})
+	}
 	fault("has the queue deleted", i == 0 && w.queued != 0, func(to *rolling, _ *rolled) {
 		to.queued, to.down = 0, [policy.DownLength]uint8{}
 	})
-}
-
-// asked tells whether any host is asked for its turn, or about to be.
-func (m *rollMachine) asked(w *rolling) bool {
-	for i := range m.hosts() {
-		if h := &w.hosts[i]; h.ask != nothing || h.note != policy.RequestStays {
-			return true
-		}
-	}
-	return false
 }
 
 // peopleDo has people say something.
@@ -100,7 +95,7 @@ func (m *rollMachine) peopleDo(w *rolling, i int, add rollAdder) {
 		return func(to *rolling, _ *rolled) {
 			to.state = state
 			if state == rollRuns {
-				to.since++
+				to.resumed++
 				to.stretch++
 			}
 			to.rollWritten()

@@ -53,7 +53,7 @@ func (r Roll) look(w *rolling, h int) rollSight {
 		s.opBoot, s.opRestarted = w.boot, own.restarted&bit(own.unit == active)
 	}
 	s.rests = bit(!w.called(h))
-	s.state, s.waiting, s.due = w.state, w.waiting, bit(own.had != w.since)
+	s.state, s.waiting, s.due = w.state, w.waiting, bit(own.had < w.resumed)
 	s.leader, s.down, s.queued = w.leader, w.down, w.queued
 	return s
 }

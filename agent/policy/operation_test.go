@@ -1,0 +1,54 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestEveryKindOfOperationIsDeclaredInFull(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, o := range operations() {
+		if seen[o.kind] || o.kind == "" || o.noun == "" || o.carry == nil || o.title == nil || len(o.phases) == 0 ||
+			o.phases[0] != PhaseBegun {
+			t.Errorf("%q is declared twice or in part: %+v", o.kind, o)
+		}
+		seen[o.kind] = true
+		for _, p := range o.asks {
+			if !Asks(o.kind, p) || !slices.Contains(Phases(o.kind), p) {
+				t.Errorf("%s asks in %s, which is no phase of it", o.kind, p)
+			}
+		}
+	}
+}
+
+func TestWhatDiffersBetweenKindsOfOperationsIsAskedOfTheirDeclarations(t *testing.T) {
+	t.Parallel()
+	op := Op{MemberID: 7, Replaces: 8}
+	titled := Titled{HostName: "n1", Target: "n3", Work: "reboot", Member: "c0ffee"}
+	for kind, want := range map[string]struct {
+		takesDown, removes bool
+		out                uint64
+		title              string
+	}{
+		KindJoin:    {title: "join of n1 as n3"},
+		KindCycle:   {takesDown: true, title: "cycle of n1 for reboot"},
+		KindRemove:  {removes: true, out: 7, title: "removal of member n3 (c0ffee) by n1"},
+		KindReplace: {out: 8, title: "replace of n1 as n3"},
+		"later":     {title: "later of n1 as n3"},
+	} {
+		op.Kind, titled.Kind = kind, kind
+		if TakesDown(kind) != want.takesDown || Removes(kind) != want.removes || op.Out() != want.out ||
+			Title(titled) != want.title {
+			t.Errorf("%s: takes down %t, removes %t, takes out %d, is called %q; want %+v", kind, TakesDown(kind),
+				Removes(kind), op.Out(), Title(titled), want)
+		}
+	}
+	var none *Op
+	if none.Out() != 0 || Title(Titled{Kind: KindJoin, HostName: "n1"}) != "join of n1 as member" {
+		t.Error("no operation takes somebody out, or a target that is not named is called otherwise")
+	}
+}
