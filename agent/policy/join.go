@@ -150,8 +150,8 @@ func addLearner(v View) Decision {
 	if v.Data.State == DataMember || v.Data.State == DataRemains {
 		return moveAside(v)
 	}
-	if r, holds := vetoed(v, vetoHostConflict, vetoCorrupt, vetoNoSpace, vetoHealthUnknown, vetoNotQualified, vetoHealthBad, vetoCommonCause,
-		vetoVersionIncompatible, vetoClockSkew, vetoDataUnusable, vetoVoterNotLive, vetoLearnerPresent); holds {
+	if r, holds := vetoed(v, vetoHostConflict, vetoCorrupt, vetoNoSpace, vetoHealthUnknown, vetoNotQualified,
+		vetoHealthBad, vetoCommonCause, vetoVersionIncompatible, vetoClockSkew, vetoDataUnusable, vetoVoterNotLive, vetoLearnerPresent); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if left := v.Limits.Settle - v.Cluster.StableFor; left > 0 {
@@ -229,8 +229,8 @@ func (v View) votersMissing() bool {
 // promote makes the learner a voter, if all that may be against it is not the case at this
 // moment. etcd itself would promote a learner that is dead, or a tenth of the log behind.
 func promote(v View, m Member) Decision {
-	if r, holds := vetoed(v, vetoHostConflict, vetoCorrupt, vetoNoSpace, vetoHealthUnknown, vetoHealthBad, vetoVersionIncompatible,
-		vetoClockSkew, vetoCommonCause, vetoVoterNotLive, vetoEvenVoters); holds {
+	if r, holds := vetoed(v, vetoHostConflict, vetoCorrupt, vetoNoSpace, vetoHealthUnknown, vetoHealthBad,
+		vetoVersionIncompatible, vetoClockSkew, vetoCommonCause, vetoVoterNotLive, vetoEvenVoters); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if m.Errors {

@@ -17,7 +17,8 @@ type own struct {
 func TestEveryReasonIsDeclared(t *testing.T) {
 	t.Parallel()
 	all := []ReasonCode{
-		AtRest, EtcdCorrupt, EtcdNoSpace, ModeObserve, Paused, StepStuck, ClusterUnreachable, NoQuorum, PermissionDenied, ClusterIDMismatch,
+		EtcdCorrupt, EtcdNoSpace,
+		AtRest, ModeObserve, Paused, StepStuck, ClusterUnreachable, NoQuorum, PermissionDenied, ClusterIDMismatch,
 		HostConflict, TargetMet, HealthUnknown, NotQualified, HealthBad, CommonCause, VersionUnknown,
 		VersionUnsafe, VersionIncompatible, ClockUnknown, ClockSkew, SpaceLow, SpaceNotKnown, UnitUnusable,
 		EtcdExternal,

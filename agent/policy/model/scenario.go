@@ -65,6 +65,10 @@ func Cycles() []Scenario {
 	three := policy.Target{Voters: 3}
 	return append(slices.Concat(smallCycles(), externals(), alarms()),
 		Scenario{
+			Name: "members may differ while a dead one is replaced", Hosts: 4, Voters: 3, Target: three, Repair: true,
+			Faults: Alarm | HostCrash, Budget: 2, Corrupt: true, Liveness: true, Long: true,
+		},
+		Scenario{
 			Name: "one host taken down, 2 faults", Hosts: 3, Voters: 3, Target: three, Asks: 1, Faults: AllFaults,
 			Budget: 2, Liveness: true, Long: true,
 		},
