@@ -23,11 +23,15 @@ func TestAlarmsAreThoseThatAnyMemberNamesAndNothingElse(t *testing.T) {
 		"an alarm unheard": {[]string{"memberID:1 alarm:DANCE "}, true, true, ""},
 		"no space":         {[]string{"memberID:1 alarm:NOSPACE "}, true, false, "n1 has raised the alarm NOSPACE"},
 		"corrupt": {
-			[]string{"memberID:1 alarm:NOSPACE ", "memberID:17 alarm:CORRUPT "}, false, false,
+			[]string{"memberID:1 alarm:NOSPACE ", "memberID:17 alarm:CORRUPT "},
+			false, false,
 			"member 11 has raised the alarm CORRUPT, n1 has raised the alarm NOSPACE",
 		},
-		"of nobody": {[]string{strings.Repeat("9", 99) + "alarm:CORRUPT"}, false, true,
-			"a member has raised the alarm CORRUPT"},
+		"of nobody": {
+			[]string{strings.Repeat("9", 99) + "alarm:CORRUPT"},
+			false, true,
+			"a member has raised the alarm CORRUPT",
+		},
 	} {
 		r := &round.Round{}
 		r.Membership.Members = []cluster.Member{{ID: 1, Name: "n1"}}

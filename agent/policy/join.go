@@ -151,7 +151,8 @@ func addLearner(v View) Decision {
 		return moveAside(v)
 	}
 	if r, holds := vetoed(v, vetoHostConflict, vetoCorrupt, vetoNoSpace, vetoHealthUnknown, vetoNotQualified,
-		vetoHealthBad, vetoCommonCause, vetoVersionIncompatible, vetoClockSkew, vetoDataUnusable, vetoVoterNotLive, vetoLearnerPresent); holds {
+		vetoHealthBad, vetoCommonCause, vetoVersionIncompatible, vetoClockSkew, vetoDataUnusable, vetoVoterNotLive,
+		vetoLearnerPresent); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if left := v.Limits.Settle - v.Cluster.StableFor; left > 0 {

@@ -344,8 +344,8 @@ func replacesEarly(v View) (string, bool) {
 func removeDead(v View, dead Member) Decision {
 	// the others could not spare it now, or this host not take the place: that is waited for, not for long
 	if r, holds := vetoed(v, vetoCorrupt, vetoNoSpace, vetoReplaceAtRisk, vetoStandbyBehind,
-		vetoHealthUnknown, vetoNotQualified, vetoHealthBad, vetoVersionUnknown, vetoVersionIncompatible, vetoClockUnknown, vetoClockSkew, vetoUnitUnusable,
-		vetoDataUnusable, vetoLearnerPresent); holds {
+		vetoHealthUnknown, vetoNotQualified, vetoHealthBad, vetoVersionUnknown, vetoVersionIncompatible,
+		vetoClockUnknown, vetoClockSkew, vetoUnitUnusable, vetoDataUnusable, vetoLearnerPresent); holds {
 		return Decision{Reasons: []Reason{r}, Again: lookSoon}
 	}
 	return removeTold(v, dead)

@@ -21,8 +21,12 @@ func (m *machine) judgeAlarm(w *world, h int, c choice) breach {
 	switch c.step {
 	case beginVoter, beginStandby, beginReplace, addLearner, promote:
 		return begunInAlarm
-	case beginCycle, beginRemoval, rollBackLeft, removeMember:
-		if m.Corrupt && !(c.step == removeMember && w.opRemove != 0 && w.opReplace == 0) {
+	case beginCycle, beginRemoval, rollBackLeft:
+		if m.Corrupt {
+			return begunInAlarm
+		}
+	case removeMember: // a person's may be on its way
+		if m.Corrupt && w.opReplace != 0 {
 			return begunInAlarm
 		}
 	}
