@@ -159,6 +159,7 @@ func (b *Builder) members(v *policy.View, r *round.Round) {
 		}
 		v.Cluster.DBSize = max(v.Cluster.DBSize, uint64(max(0, s.DBSize)))
 	}
+	v.Cluster.Intact, v.Cluster.Roomy, v.Cluster.Alarms = alarmsOf(r)
 	head, listed := r.Statuses[leader]
 	headKnown := listed && head.Err == nil && head.Leader == leader
 	for _, m := range r.Membership.Members {

@@ -23,6 +23,8 @@ func concerns() []concern {
 		{"this host is to be taken down", cycle},
 		{"another host's operation is in flight", othersOperation},
 		{"etcd of this host's member runs", ownUnit},
+		{"members may differ", corruption},
+		{"etcd has no room", fullDatabase},
 		{"what was left over is taken away", leftover},
 		{"a standby is lost", letGo},
 		{"a voter is dead or sick", replace},

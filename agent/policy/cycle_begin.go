@@ -104,6 +104,7 @@ func cycle(v View) (Decision, bool) {
 func cycleVetoes() []veto {
 	return []veto{
 		vetoHostConflict(),
+		vetoCorrupt(),
 		vetoMemberUnitUnusable(),
 		vetoRestartOfStopped(),
 		vetoStrangerRuns(),

@@ -49,7 +49,7 @@ func DeadVoters(v View) []Dead {
 }
 
 // deadHeld says why nobody takes the place of a dead voter; empty when one may. Once its time is over, a host that
-// still waits for it to answer does not call it dead.
+// still waits for it to answer does not call it dead, or not for so long: an agent that starts anew counts anew.
 func (v View) deadHeld(m Member, over bool) string {
 	if why := v.repairHeld("repair.dead", v.Limits.DeadGrace); why != "" {
 		return why
@@ -104,7 +104,7 @@ func (v View) unready(dead Member, over bool, among func(Host) bool) string {
 		case h.Waiting == "" || h.Waiting == VoterNotLive && !over:
 			return ""
 		case h.Waiting == VoterNotLive:
-			why = append(why, h.Name+" does not call it dead")
+			why = append(why, h.Name+" has not called it dead for so long yet, as when its agent has just started")
 		default:
 			why = append(why, fmt.Sprintf("%s waits for %s", h.Name, h.Waiting))
 		}

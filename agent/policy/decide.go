@@ -65,7 +65,7 @@ func held(v View) Decision {
 	case v.Recovery != nil && !v.Recovery.Late: // a person's word, where there is nobody to pause it
 		return d
 	case v.Pause != nil && !d.Step.Kind.Info().Always && !comesBack(v, d.Step):
-		return withhold(d, Reason{Paused, fmt.Sprintf("by %s: %s", v.Pause.By, v.Pause.Reason)})
+		return withhold(d, paused(v.Pause))
 	case v.holdsAll() && !d.Step.Kind.Info().Always && !comesBack(v, d.Step):
 		r, _ := v.unreadable()
 		return withhold(d, r)

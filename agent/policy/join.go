@@ -156,12 +156,15 @@ func addLearner(v View) Decision {
 	if v.Data.State == DataMember || v.Data.State == DataRemains {
 		return moveAside(v)
 	}
-	if r, holds := vetoed(v, vetoHostConflict, vetoHealthUnknown, vetoNotQualified, vetoHealthBad, vetoCommonCause,
-		vetoVersionIncompatible, vetoClockSkew, vetoDataUnusable, vetoVoterNotLive, vetoLearnerPresent); holds {
+	if r, holds := vetoed(v, vetoHostConflict, vetoCorrupt, vetoNoSpace, vetoHealthUnknown, vetoNotQualified,
+		vetoHealthBad, vetoCommonCause, vetoVersionIncompatible, vetoClockSkew, vetoDataUnusable, vetoVoterNotLive,
+		vetoLearnerPresent); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
-	if v.Cluster.StableFor < v.Limits.Settle {
-		return wait(Settling, "the membership changed %s ago", v.Cluster.StableFor.Round(100*time.Millisecond))
+	if left := v.Limits.Settle - v.Cluster.StableFor; left > 0 {
+		d := wait(Settling, "the membership changed %s ago", v.Cluster.StableFor.Round(100*time.Millisecond))
+		d.Again = left // and not with the turn of the loop that comes after
+		return d
 	}
 	return do(Step{Kind: StepAddLearner})
 }
@@ -233,8 +236,8 @@ func (v View) votersMissing() bool {
 // promote makes the learner a voter, if all that may be against it is not the case at this
 // moment. etcd itself would promote a learner that is dead, or a tenth of the log behind.
 func promote(v View, m Member) Decision {
-	if r, holds := vetoed(v, vetoHostConflict, vetoHealthUnknown, vetoHealthBad, vetoVersionIncompatible,
-		vetoClockSkew, vetoCommonCause, vetoVoterNotLive, vetoEvenVoters); holds {
+	if r, holds := vetoed(v, vetoHostConflict, vetoCorrupt, vetoNoSpace, vetoHealthUnknown, vetoHealthBad,
+		vetoVersionIncompatible, vetoClockSkew, vetoCommonCause, vetoVoterNotLive, vetoEvenVoters); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if m.Errors {
@@ -356,7 +359,7 @@ func leftover(v View) (Decision, bool) {
 // dismiss lets a voter's agent begin the removal of a learner that nobody looks after, once that has lasted for as long
 // as a learner may stall: the first voter's, and where it does not, the next one's.
 func dismiss(v View, outcome ReasonCode, lost func(Member) (since time.Duration, why, errand string)) (Decision, bool) {
-	if v.Op != nil || !v.Cluster.Reachable || v.foreign() || v.Self.Conflict != "" {
+	if _, wrong := corrupt(v); wrong || v.Op != nil || !v.Cluster.Reachable || v.foreign() || v.Self.Conflict != "" {
 		return Decision{}, false
 	}
 	turn := voterTurn(v)

@@ -81,6 +81,8 @@ func vetoes() []veto {
 		vetoMaintenanceOverdue(),
 		vetoInMaintenance(),
 		vetoAwaitsTurn(),
+		vetoCorrupt(),
+		vetoNoSpace(),
 		// Own, although it is about others: a host that alone cannot reach a voter must not keep the
 		// next one waiting.
 		vetoVoterNotLive(),

@@ -22,6 +22,8 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 			{MaintenanceOverdue, true},
 			{InMaintenance, true},
 			{CycleQueued, true},
+			{EtcdCorrupt, false},
+			{EtcdNoSpace, false},
 			{VoterNotLive, true},
 			{TargetMet, false},
 			{VersionUnknown, true},
@@ -49,6 +51,7 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 		}},
 		"from being taken down": {cycleVetoes(), []own{
 			{HostConflict, true},
+			{EtcdCorrupt, false},
 			{UnitUnusable, true},
 			{UnitStopped, true},
 			{UnitBusy, true},
@@ -62,6 +65,7 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 		}},
 		"from removing a member": {removalVetoes(), []own{
 			{HostConflict, true},
+			{EtcdCorrupt, false},
 			{MemberLive, false},
 			{MemberLive, false},
 			{QuorumAtRisk, false},

@@ -15,6 +15,8 @@ type ReasonCode string
 // The reasons.
 const (
 	AtRest              ReasonCode = "AT_REST"
+	EtcdCorrupt         ReasonCode = "ETCD_CORRUPT"
+	EtcdNoSpace         ReasonCode = "ETCD_NO_SPACE"
 	ModeObserve         ReasonCode = "MODE_OBSERVE"
 	Paused              ReasonCode = "PAUSED"
 	StepStuck           ReasonCode = "STEP_STUCK"
@@ -128,6 +130,15 @@ func clusterReasons() []ReasonInfo {
 		{
 			ModeObserve, "the agent only says what it would do",
 			"set mode: manage in the configuration and restart quorumd",
+		},
+		{
+			EtcdCorrupt, "etcd has raised the alarm CORRUPT: data of members differ, and nothing changes who votes",
+			"see 'Data of members differ' in the runbook of QuorumdNeedsSomebody before etcdctl alarm disarm",
+		},
+		{
+			EtcdNoSpace, "etcd has raised the alarm NOSPACE: its database is at its quota, and it takes no writes",
+			"etcdctl compact REVISION, etcdctl defrag member by member, or a larger --quota-backend-bytes; then " +
+				"etcdctl alarm disarm",
 		},
 		{Paused, "somebody has paused the whole cluster", "quorumctl resume"},
 		{

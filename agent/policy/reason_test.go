@@ -17,6 +17,7 @@ type own struct {
 func TestEveryReasonIsDeclared(t *testing.T) {
 	t.Parallel()
 	all := []ReasonCode{
+		EtcdCorrupt, EtcdNoSpace,
 		AtRest, ModeObserve, Paused, StepStuck, ClusterUnreachable, NoQuorum, PermissionDenied, ClusterIDMismatch,
 		HostConflict, TargetMet, HealthUnknown, NotQualified, HealthBad, CommonCause, VersionUnknown,
 		VersionUnsafe, VersionIncompatible, ClockUnknown, ClockSkew, SpaceLow, SpaceNotKnown, UnitUnusable,

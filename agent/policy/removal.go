@@ -93,6 +93,7 @@ func lastAgainst(v View) string {
 func removalVetoes() []veto {
 	return []veto{
 		vetoHostConflict(),
+		vetoCorrupt(),
 		vetoRemovesLive(),
 		vetoRemovesEarly(),
 		vetoRemovalAtRisk(),

@@ -68,6 +68,8 @@ func repairVetoes() []veto {
 		vetoMaintenanceOverdue(),
 		vetoInMaintenance(),
 		vetoAwaitsTurn(),
+		vetoCorrupt(),
+		vetoNoSpace(),
 		vetoSeveralDown(),
 		vetoReplaceAtRisk(),
 	}
@@ -342,9 +344,9 @@ func replacesEarly(v View) (string, bool) {
 // recorded, and since etcd may be told.
 func removeDead(v View, dead Member) Decision {
 	// the others could not spare it now, or this host not take the place: that is waited for, not for long
-	if r, holds := vetoed(v, vetoReplaceAtRisk, vetoStandbyBehind, vetoHealthUnknown, vetoNotQualified, vetoHealthBad,
-		vetoVersionUnknown, vetoVersionIncompatible, vetoClockUnknown, vetoClockSkew, vetoUnitUnusable,
-		vetoDataUnusable, vetoLearnerPresent); holds {
+	if r, holds := vetoed(v, vetoCorrupt, vetoNoSpace, vetoReplaceAtRisk, vetoStandbyBehind,
+		vetoHealthUnknown, vetoNotQualified, vetoHealthBad, vetoVersionUnknown, vetoVersionIncompatible,
+		vetoClockUnknown, vetoClockSkew, vetoUnitUnusable, vetoDataUnusable, vetoLearnerPresent); holds {
 		return Decision{Reasons: []Reason{r}, Again: lookSoon}
 	}
 	return removeTold(v, dead)

@@ -141,7 +141,7 @@ func complete(v View, m, who Member) Decision {
 	case stays:
 		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: why})
 	}
-	if r, holds := vetoed(v, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable); holds {
+	if r, holds := vetoed(v, vetoCorrupt, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if best, found := bestVoter(v, who.PeerURL); found && who.Leader {

@@ -43,7 +43,7 @@ func spareView() View {
 		Health: Health{State: health.OK, Qualified: true, Text: "fsync p99 1 ms"},
 		Clock:  Clock{Known: true}, IdleFor: time.Hour,
 		Cluster: Cluster{
-			Reachable: true, ID: clusterID, StableFor: time.Hour, DBSize: 1 << 30,
+			Reachable: true, Intact: true, Roomy: true, ID: clusterID, StableFor: time.Hour, DBSize: 1 << 30,
 			Members: []Member{voter(1, "n1"), voter(2, "n2")},
 		},
 		Hosts: []Host{ready("n1", RoleVoter), ready("n2", RoleVoter), ready("n3", RoleSpare)},

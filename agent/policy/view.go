@@ -212,6 +212,9 @@ type Cluster struct {
 	StableFor  time.Duration // since the member list last changed
 	DBSize     uint64        // the largest database of a voter, bytes
 	Error      string        // for people, when it is not reachable
+	// Intact tells that no member which answered names the alarm CORRUPT, and Roomy that none names NOSPACE.
+	Intact, Roomy bool
+	Alarms        string // for people: who has raised which
 	// Led tells that this is the word of this host's own member, which leads: a voter is live that follows it. Nothing
 	// is decided on it but whether it gives way.
 	Led    bool

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -21,7 +22,12 @@ const (
 	// all.
 	deadFor      = 2 * time.Minute
 	quickDeadFor = 30 * time.Second
-	// replacedBound is how long a replacement may take after the grace: a copy and the promotion window.
+	// toldDead is how long it may take after the grace until all have told that a voter is dead, and told it anew.
+	toldDead = 15 * time.Second
+	// etcdPublishes is how long etcd 3.6 waits, before it serves anybody, for an answer to its first word of itself. A
+	// learner's is lost when it is said before the snapshot that it starts from has come.
+	etcdPublishes = 7 * time.Second
+	// replacedBound is when a replacement is given up.
 	replacedBound = 5 * time.Minute
 	// plainDeadFor is how long a cluster that nobody helps is watched: its writes go on or not within seconds.
 	plainDeadFor = 30 * time.Second
@@ -53,6 +59,7 @@ func deads() []row {
 					{name: machineGap, unit: "ms", basis: true},
 					{name: failedWrites},
 					{name: pastGrace, unit: "s", digits: 1, ours: true},
+					{name: pastAllowed, unit: "s", digits: 1, ours: true},
 					{name: votersLost},
 				},
 				need: size.need, bound: size.bound,
@@ -153,8 +160,23 @@ func agentDeath(s *site, ready control.Role, valueSize int) (values, error) {
 		return nil, err
 	}
 	v[pastGrace] = v[taken] - grace.Seconds()
+	c, err := config.Load(f.hosts[0].ConfigPath())
+	if err != nil {
+		return nil, err
+	}
+	v[pastAllowed] = allowed(c.Timing, ready).Seconds()
 	v[votersLost] = float64(3 - s.serving(f.hosts[0].Options.Endpoints))
 	return v, nil
+}
+
+// allowed is how long after the grace another host may take to vote, beside a copy, with these times: a standby is
+// promoted at once. A spare is added when the removal has settled, is seen to serve in the next turn of the loop, is
+// watched for as long as every learner is, and promoted in the turn after that.
+func allowed(t config.Timing, ready control.Role) time.Duration {
+	if ready == control.RoleStandby {
+		return toldDead
+	}
+	return toldDead + t.Settle + etcdPublishes + t.Interval + max(t.PromoteStable, t.SteadyLag) + t.Interval
 }
 
 // replaces waits until three members vote and answer, of which a host is none.

@@ -56,6 +56,7 @@ const (
 	tailRatio    = "of the plain p99"
 	fsyncs       = "fsyncs"
 	pastGrace    = "full strength, past the grace"
+	pastAllowed  = "of which may be, beside a copy"
 	votersLost   = "voters that do not serve at the end"
 	leadFor      = "a slow disk led for"
 	tailBefore   = "write p99 before"

@@ -83,6 +83,30 @@ func TestADeadFollowersPlaceIsTakenByTheStandbyAndItComesBackAsOne(t *testing.T)
 	w.within(2*formation, "n3 is back as a standby", func() bool { return w.has(3, 1) })
 	t.Logf("n3 was a standby %s after it had said so", time.Since(seen).Round(100*time.Millisecond))
 	w.verify(3, 1)
+	for _, h := range w.hosts {
+		w.eventually(h.Options.Name+" tells the whole repair, in its order", func() bool {
+			return inOrder(me().ctl(h, "history", "-n", "100").words(),
+				"n4 step begin-replace recording that this host takes the place of a voter as voter: in place of n3",
+				"n4 step remove-member removing a member for good: in place of n3",
+				"n4 step promote promoting the learner to voter",
+				"n4 op JOINED replace of n4 as voter has ended",
+				"n3 step move-data-aside moving the old data directory aside: it belongs to member",
+				"n3 op JOINED join of n3 as standby has ended",
+			)
+		})
+	}
+}
+
+// inOrder tells whether a text holds these, each behind the one before.
+func inOrder(text string, parts ...string) bool {
+	for _, part := range parts {
+		_, rest, found := strings.Cut(text, part)
+		if !found {
+			return false
+		}
+		text = rest
+	}
+	return true
 }
 
 func TestADeadLeadersPlaceIsTakenByASpareAndItComesBackAsOne(t *testing.T) {

@@ -48,6 +48,7 @@ const (
 	evSightHeals
 	evFitAgain
 	evOperatorResumes
+	evAlarmEnds
 	evOperatorStarts
 	evOver
 	evReboots
@@ -72,6 +73,7 @@ const (
 	evOperatorPauses
 	evOperatorReleases
 	evOperatorStops
+	evAlarm   // etcd raises the alarm that the scenario has
 	evForged  // somebody writes the record of a join that its host has not begun
 	evDeleted // somebody deletes the record of the operation
 	kinds
@@ -104,7 +106,8 @@ const (
 	OperatorRelease                    // an operator releases the operation
 	OperatorStop                       // an operator stops etcd
 	Forgery                            // somebody writes or deletes the record of an operation
-	AllFaults       = 1<<iota - 1
+	AllFaults              = 1<<iota - 1
+	Alarm           Faults = AllFaults + 1 // etcd raises an alarm: no class of all scopes
 )
 
 // class gives the class of faults that an event belongs to; 0 for none.
@@ -137,6 +140,8 @@ func (e event) class() Faults {
 		return OperatorRelease
 	case evOperatorStops:
 		return OperatorStop
+	case evAlarm:
+		return Alarm
 	case evForged, evDeleted:
 		return Forgery
 	}
@@ -147,7 +152,7 @@ func (e event) class() Faults {
 func (k kind) global() bool {
 	switch k {
 	case evMissed, evSettled, evCooled, evStalled, evOrphaned, evWaits, evServed, evTold, evLeaseOver,
-		evOperatorResumes,
+		evOperatorResumes, evAlarm, evAlarmEnds,
 		evTooLong, evOperatorPauses, evOperatorReleases, evDeleted, evRemoveOver:
 		return true
 	}
@@ -503,6 +508,9 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	}
 	if found = w.judgeDecision(h, *c, leads); found == fine && m.External {
 		found = w.judgeExternal(h, *c, leads)
+	}
+	if found == fine {
+		found = m.judgeAlarm(w, h, *c)
 	}
 	if found == fine && m.view == nil && s.reachable != 0 && !unread &&
 		c.ready != w.ready(h) {

@@ -29,6 +29,7 @@ type Scenario struct {
 	Repair    bool // dead voters are replaced
 	Sick      bool // sick voters are replaced
 	Tardy     bool // one that does not answer does not hang, but is too slow to
+	Corrupt   bool // the alarm of its worlds is CORRUPT; NOSPACE otherwise
 	External  bool // others run etcd, on every host, and stop it where that is safe
 	Founders  int  // so many hosts are asked to bootstrap, where there are no voters; 0 is one
 	// Liveness looks from every state whether the cluster comes to rest at its target.
@@ -107,6 +108,7 @@ func (m *machine) decide(s *sight) *[ranks]choice {
 			v.Limits.SickGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
 		}
 		v.Self.Drives = !m.External
+		m.raise(s, &v)
 		if m.view != nil {
 			m.view(&v)
 		}

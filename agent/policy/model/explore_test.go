@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestThePolicyBreaksNoPromiseInSmallScopes(t *testing.T) {
 	t.Parallel()
 	steps, reasons, phases := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}, map[Phase]bool{}
-	for _, sc := range slices.Concat(small(), smallCycles(), externals(), smallRemovals(),
+	for _, sc := range slices.Concat(small(), smallCycles(), externals(), alarms(), smallRemovals(),
 		smallReplacements(), smallSickness()) {
 		r := Explore(t.Context(), sc, 2)
 		t.Log(r)

@@ -53,7 +53,8 @@ func Steps() map[policy.StepKind]string {
 // Reasons says for every reason of the policy how it is modelled.
 func Reasons() map[policy.ReasonCode]string {
 	return map[policy.ReasonCode]string{
-		policy.AtRest: Explored, policy.ModeObserve: manages, policy.Paused: Explored, policy.StepStuck: comesBack,
+		policy.AtRest: Explored, policy.EtcdCorrupt: Explored, policy.EtcdNoSpace: Explored,
+		policy.ModeObserve: manages, policy.Paused: Explored, policy.StepStuck: comesBack,
 		policy.PermissionDenied: allowed, policy.StepFailed: Explored, policy.ClusterUnreachable: Explored,
 		policy.NoQuorum: Explored, policy.ClusterIDMismatch: oneCluster,
 		policy.HostConflict: noConflict, policy.TargetMet: Explored, policy.HealthUnknown: Explored,

@@ -71,6 +71,7 @@ func Mistakes() []Mistake {
 	list = append(list, slices.Concat(cycleMistakes(), cyclingMistakes(), guardMistakes())...)
 	list = append(list, requestMistakes()...)
 	list = append(list, externalMistakes()...)
+	list = append(list, alarmMistakes()...)
 	list = append(list, commandMistakes()...)
 	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), standbyMistakes(),
 		sickMistakes(), giveWayMistakes(), quietMistakes())...)

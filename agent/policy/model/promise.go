@@ -96,6 +96,7 @@ const (
 	noRest
 	removalStands
 	notReplaced
+	begunInAlarm
 )
 
 // promise says which promise of the design a breach breaks, and how.
@@ -196,6 +197,7 @@ func promises() map[breach]promise {
 		},
 		targetMissed:   {"liveness", "all faults are healed and time passes, and the target is not reached"},
 		notBack:        {"liveness", "all faults are healed, what was asked is over, and a host is not back"},
+		begunInAlarm:   {"P2", "in an alarm of etcd's a host joins, or a voter goes though members may differ"},
 		operationStuck: {"liveness", "time passes, voters live, and the operation is never freed"},
 		noRest:         {"liveness", "all faults have stopped, and the agents do not come to rest"},
 		removalStands:  {"liveness", "all faults are healed, the time of a removal is over, and it stands"},

@@ -76,6 +76,7 @@ func (m *machine) end(from *world, e ending) world {
 func (w *world) forget(late bool) {
 	w.faults = 0
 	w.pause = 0     // every pause ends
+	w.alarm = 0     // and so does every alarm
 	w.rmOver = w.rm // and what is asked
 	for i := range w.n {
 		h := &w.hosts[i]

@@ -3,7 +3,11 @@
 
 package model
 
-import "github.com/quorumd/quorumd/agent/policy"
+import (
+	"slices"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
 
 // small are the scopes that every test run explores.
 func small() []Scenario {
@@ -59,7 +63,11 @@ func smallCycles() []Scenario {
 // Cycles are the scopes of hosts that are asked to be taken down, as deep as a minute on two cores allows.
 func Cycles() []Scenario {
 	three := policy.Target{Voters: 3}
-	return append(append(smallCycles(), externals()...),
+	return append(slices.Concat(smallCycles(), externals(), alarms()),
+		Scenario{
+			Name: "members may differ while a dead one is replaced", Hosts: 4, Voters: 3, Target: three, Repair: true,
+			Faults: Alarm | HostCrash, Budget: 2, Corrupt: true, Liveness: true, Long: true,
+		},
 		Scenario{
 			Name: "one host taken down, 2 faults", Hosts: 3, Voters: 3, Target: three, Asks: 1, Faults: AllFaults,
 			Budget: 2, Liveness: true, Long: true,

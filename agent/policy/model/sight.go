@@ -33,6 +33,7 @@ type sight struct {
 	backoff    uint8
 	request    uint8
 	pause      uint8
+	alarm      uint8
 	stable     uint8
 	cool       uint8
 	stall      uint8
@@ -100,7 +101,7 @@ func (w *world) look(h int) sight {
 	if own.list == unlisted {
 		s.out = own.out
 	}
-	s.pause, s.stable, s.cool, s.stall = w.pause, w.stable, w.cool, w.stall
+	s.alarm, s.pause, s.stable, s.cool, s.stall = w.alarm, w.pause, w.stable, w.cool, w.stall
 	if w.joining(h) {
 		s.moved, s.probe = w.moved, w.probe
 	}
@@ -248,7 +249,7 @@ func (s *sight) dataView() policy.Data {
 func (s *sight) clusterView() policy.Cluster {
 	c := policy.Cluster{
 		Reachable: true, Listed: true, Fresh: true, ID: clusterID, ExpectedID: clusterID, StableFor: long(s.stable),
-		DBSize: 1 << 20,
+		DBSize: 1 << 20, Intact: true, Roomy: true,
 	}
 	led, voters := false, 0
 	for _, g := range s.hosts[:s.n] {

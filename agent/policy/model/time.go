@@ -152,6 +152,8 @@ func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 		h.fit = fit
 	case evOperatorResumes:
 		return w.quorum() && take(&w.pause, 1, 0), fine
+	case evAlarmEnds:
+		return take(&w.alarm, 1, 0), fine
 	case evOperatorStarts:
 		if (h.unit != inactive && h.unit != taken) || h.held != 0 || h.data != current || h.down != 0 {
 			return false, fine
@@ -217,6 +219,8 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 			return false
 		}
 		h.prog = behind
+	case evAlarm:
+		ok = w.quorum() && take(&w.alarm, 0, 1)
 	case evForged:
 		return w.forge(i)
 	case evDeleted:

@@ -133,6 +133,7 @@ type world struct {
 	hosts [maxHosts]host
 
 	pause  uint8
+	alarm  uint8 // the one of etcd's that the scenario has stands
 	stable uint8 // the last change of the member list is longer ago than the settle time
 	moved  uint8 // the joining learner has applied something since its agent last looked
 	probe  uint8 // the record was written since the learner last moved: 1 just now, 2 long enough ago
@@ -294,6 +295,7 @@ func unpackHost(v uint64) (h host) {
 func (w *world) packRest() uint64 {
 	var p packer
 	p.put(w.pause, 1)
+	p.put(w.alarm, 1)
 	p.put(w.stable, 1)
 	p.put(w.moved, 1)
 	p.put(w.probe, 2)
@@ -312,7 +314,7 @@ func (w *world) packRest() uint64 {
 	p.put(w.opBoot, 1)
 	p.put(w.opOld, 2)
 	p.put(w.orphan, 1)
-	p.put(w.faults, 4)
+	p.put(w.faults, 3)
 	p.put(w.second, 1)
 	p.put(w.opCycle, 1)
 	p.put(w.opRestarted, 1)
@@ -326,6 +328,7 @@ func (w *world) packRest() uint64 {
 func (w *world) unpackRest(v uint64) {
 	p := packer{v: v}
 	w.pause = p.get(1)
+	w.alarm = p.get(1)
 	w.stable = p.get(1)
 	w.moved = p.get(1)
 	w.probe = p.get(2)
@@ -344,7 +347,7 @@ func (w *world) unpackRest(v uint64) {
 	w.opBoot = p.get(1)
 	w.opOld = p.get(2)
 	w.orphan = p.get(1)
-	w.faults = p.get(4)
+	w.faults = p.get(3)
 	w.second = p.get(1)
 	w.opCycle = p.get(1)
 	w.opRestarted = p.get(1)

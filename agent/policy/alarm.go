@@ -1,0 +1,46 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import "fmt"
+
+// An alarm of etcd's stands in the cluster until a person ends it, and each member names all of them. Which member's
+// data is the wrong one an alarm does not prove, so that CORRUPT has nobody removed, and nobody copied from; and at
+// its quota etcd takes no record of what would be begun.
+
+func vetoCorrupt() veto { return veto{EtcdCorrupt, false, corrupt} }
+func vetoNoSpace() veto { return veto{EtcdNoSpace, false, noSpace} }
+
+func corrupt(v View) (string, bool) {
+	return fmt.Sprintf("%s: data of members differ, and which are right is not known; until the alarm is ended nobody "+
+			"joins, nobody is removed and no healthy voter is taken down", v.Cluster.Alarms),
+		v.Cluster.Reachable && !v.foreign() && !v.Cluster.Intact
+}
+
+func noSpace(v View) (string, bool) {
+	return fmt.Sprintf("%s: etcd takes no writes, its largest database is %d MiB and may be no larger than "+
+			"--quota-backend-bytes; until there is room and the alarm is ended nobody joins", v.Cluster.Alarms,
+			v.Cluster.DBSize>>20),
+		v.Cluster.Reachable && !v.foreign() && !v.Cluster.Roomy
+}
+
+// corruption has nothing begun while members may differ.
+func corruption(v View) (Decision, bool) { return alarmed(v, vetoCorrupt) }
+
+// fullDatabase has nothing begun that needs room.
+func fullDatabase(v View) (Decision, bool) { return alarmed(v, vetoNoSpace) }
+
+// alarmed waits for the end of an alarm. A pause goes before it, and is named first.
+func alarmed(v View, by func() veto) (Decision, bool) {
+	r, stands := by().reason(v)
+	if !stands {
+		return Decision{}, false
+	}
+	if p := v.Pause; p != nil {
+		return Decision{Reasons: []Reason{paused(p), r}}, true
+	}
+	return Decision{Reasons: []Reason{r}}, true
+}
+
+func paused(p *Pause) Reason { return Reason{Paused, fmt.Sprintf("by %s: %s", p.By, p.Reason)} }

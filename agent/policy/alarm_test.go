@@ -1,0 +1,67 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// differ has etcd raise CORRUPT, and full NOSPACE.
+func differ(v *View) { v.Cluster.Intact, v.Cluster.Alarms = false, "n2 has raised the alarm CORRUPT" }
+
+func full(v *View) { v.Cluster.Roomy, v.Cluster.Alarms = false, "n1 has raised the alarm NOSPACE" }
+
+func TestWhileAnAlarmOfEtcdsStandsNothingIsBegunThatItForbids(t *testing.T) {
+	t.Parallel()
+	play(t, spareView, []scene{
+		{"a host joins", nil, StepTakeLock, ""},
+		{"not while members may differ", differ, StepNone, EtcdCorrupt},
+		{"nor while etcd has no room", full, StepNone, EtcdNoSpace},
+		{"members that may differ are named first", func(v *View) { full(v); differ(v) }, StepNone, EtcdCorrupt},
+		{"a pause is named before", func(v *View) { full(v); v.Pause = &Pause{By: "ann"} }, StepNone, Paused},
+		{"a lock that is held for it is given back", func(v *View) {
+			full(v)
+			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: v.Limits.LockTTL, Token: 7}
+		}, StepReleaseLock, ""},
+		{"nothing is known of alarms where nobody answers", func(v *View) {
+			v.Cluster = Cluster{Error: "refused"}
+		}, StepNone, ClusterUnreachable},
+	})
+	play(t, deadView, []scene{
+		{"a dead voter is replaced", nil, StepTakeLock, ""},
+		{"not while members may differ", differ, StepNone, EtcdCorrupt},
+		{"nor while etcd has no room", full, StepNone, EtcdNoSpace},
+	})
+	play(t, askedView, []scene{
+		{"a voter is taken down", nil, StepTakeLock, ""},
+		{"not while members may differ", differ, StepNone, EtcdCorrupt},
+		{"but where etcd has no room: a larger quota needs a restart", full, StepTakeLock, ""},
+	})
+}
+
+func TestAJoinThatIsUnderWayWaitsForTheEndOfAnAlarm(t *testing.T) {
+	t.Parallel()
+	play(t, joinView, []scene{
+		{"the learner is promoted", nil, StepPromote, ""},
+		{"not while members may differ", differ, StepNone, EtcdCorrupt},
+		{"nor while etcd has no room", full, StepNone, EtcdNoSpace},
+	})
+}
+
+func TestAnAlarmIsToldOnAHostWithNothingToDoWithWhatEndsIt(t *testing.T) {
+	t.Parallel()
+	for code, change := range map[ReasonCode]func(*View){EtcdCorrupt: differ, EtcdNoSpace: full} {
+		v := deadView()
+		v.Limits.DeadGrace = 0
+		change(&v)
+		d := Decide(v)
+		i := slices.IndexFunc(d.Reasons, func(r Reason) bool { return r.Code == code })
+		if i != 0 || !strings.HasPrefix(d.Reasons[0].Text, v.Cluster.Alarms+": ") ||
+			!strings.Contains(d.Reasons[0].Text, "until") || code.Info().Remedy == "" {
+			t.Errorf("%s: %v", code, d.Reasons)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "github.com/quorumd/quorumd/agent/policy"
+
+// raise shows the alarm that stands.
+func (m *machine) raise(s *sight, v *policy.View) {
+	if s.alarm != 0 {
+		v.Cluster.Intact, v.Cluster.Roomy, v.Cluster.Alarms = !m.Corrupt, m.Corrupt, "A has raised an alarm"
+	}
+}
+
+// judgeAlarm holds a decision against the alarm that stands. What is on its way may be brought to its end, and a
+// learner may be taken back.
+func (m *machine) judgeAlarm(w *world, h int, c choice) breach {
+	if w.alarm == 0 || !w.reaches(h) {
+		return fine
+	}
+	switch c.step {
+	case beginVoter, beginStandby, beginReplace, addLearner, promote:
+		return begunInAlarm
+	case beginCycle, beginRemoval, rollBackLeft:
+		if m.Corrupt {
+			return begunInAlarm
+		}
+	case removeMember: // a person's may be on its way
+		if m.Corrupt && w.opReplace != 0 {
+			return begunInAlarm
+		}
+	}
+	return fine
+}
+
+// alarms are the scopes in which etcd raises an alarm, at any time.
+func alarms() []Scenario {
+	three := policy.Target{Voters: 3}
+	return []Scenario{
+		{
+			Name: "members may differ while one joins", Hosts: 3, Voters: 2, Target: three, Faults: Alarm, Budget: 1,
+			Corrupt: true, Liveness: true,
+		},
+		{
+			Name: "etcd has no room while one joins", Hosts: 3, Voters: 2, Target: three, Faults: Alarm, Budget: 1,
+			Liveness: true,
+		},
+		{
+			Name: "members may differ while one is taken down", Hosts: 3, Voters: 3, Target: three, Asks: 1,
+			Faults: Alarm, Budget: 1, Corrupt: true, Liveness: true,
+		},
+	}
+}
+
+// alarmMistakes are mistakes about alarms of etcd's.
+func alarmMistakes() []Mistake {
+	deaf := seeing(func(v *policy.View) { v.Cluster.Intact, v.Cluster.Roomy = true, true })
+	ofAnOp := seeing(func(v *policy.View) {
+		if v.Op != nil {
+			v.Cluster.Intact, v.Cluster.Roomy = true, true
+		}
+	})
+	join := func(corrupt bool) func(sc *Scenario) {
+		return func(sc *Scenario) {
+			sc.Hosts, sc.Voters, sc.Faults, sc.Budget, sc.Corrupt = 3, 2, Alarm, 1, corrupt
+			sc.Target = policy.Target{Voters: 3}
+		}
+	}
+	cycle := func(sc *Scenario) {
+		asking(3, 1, Alarm)(sc)
+		sc.Corrupt = true
+	}
+	heir := func(sc *Scenario) {
+		replacements(1, Alarm)(sc)
+		sc.Corrupt = true
+	}
+	return []Mistake{
+		{Name: "a join is begun though members may differ", breach: begunInAlarm, scope: join(true), rules: deaf},
+		{Name: "a join is begun though etcd has no room", breach: begunInAlarm, scope: join(false), rules: deaf},
+		{Name: "a join goes on though etcd has no room", breach: begunInAlarm, scope: join(false), rules: ofAnOp},
+		{
+			Name: "a healthy voter is taken down though members may differ", breach: begunInAlarm, scope: cycle,
+			rules: deaf,
+		},
+		{
+			Name: "a dead voter is removed though members may differ", breach: begunInAlarm, scope: heir,
+			rules: ofAnOp,
+		},
+	}
+}

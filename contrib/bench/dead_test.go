@@ -1,0 +1,29 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/control"
+)
+
+func TestWithTheTimesAsShippedADeadVotersPlaceIsTakenAtOnceOrWithinTheWindowOfAPromotion(t *testing.T) {
+	t.Parallel()
+	c, err := config.Parse("quorumd.yaml", config.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for role, want := range map[control.Role]time.Duration{
+		control.RoleStandby: 15 * time.Second,
+		// 15 s until all call it dead, 6 s to settle, 7 s of etcd's, 2 s to see it, 60 s of watching, 2 s to promote
+		control.RoleSpare: 92 * time.Second,
+	} {
+		if got := allowed(c.Timing, role); got != want {
+			t.Errorf("%s: %s, want %s", role, got, want)
+		}
+	}
+}
