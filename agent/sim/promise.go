@@ -288,8 +288,12 @@ func (p *promises) beforeChange(by *process, what string) {
 	if what == "add" {
 		p.clean(by)
 	}
-	p.margin(by, what)
-	if what == "promote" && op != nil && op.Kind == policy.KindReplace {
+	replaces := what == "promote" && op != nil && op.Kind == policy.KindReplace
+	p.margin(by, what, replaces)
+	if m := p.w.etcd.on(by.host); what == "promote" && m != nil && !m.learner {
+		return // its promotion has landed, and the answer was lost: it asks again, and changes nothing
+	}
+	if replaces {
 		p.besideSick(by, op)
 		return // a standby follows at once, and there are as many voters as before
 	}
@@ -357,13 +361,16 @@ func (p *promises) clockOff(h *host) time.Duration {
 
 // margin is the arithmetic of quorums, made anew: n voters need more than half of them, and a step
 // that nobody is forced to take is not taken while one of them has been down for longer than
-// anybody needs to notice it.
-func (p *promises) margin(by *process, what string) {
+// anybody needs to notice it. A host that takes a voter's place may vote while another one is dead, which is replaced
+// next: [promises.beforePromote] judges what that does to the quorum.
+func (p *promises) margin(by *process, what string, replaces bool) {
 	for _, m := range p.w.etcd.members {
 		if m.learner {
 			continue
 		}
-		if down := p.w.now() - m.downAt; m.downAt != 0 && down > p.stale() {
+		down := p.w.now() - m.downAt
+		dead := replaces && p.w.plan.Dead > 0 && down >= p.w.plan.Dead
+		if m.downAt != 0 && down > p.stale() && !dead {
 			p.breach("P2", by.host, fmt.Sprintf("%s is sent while voter %s has been down for %s", what, m.host.name,
 				down.Round(time.Second)))
 		}
