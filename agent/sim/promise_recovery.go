@@ -123,9 +123,10 @@ func (p *promises) moveByPlan(by *process) bool {
 	return true
 }
 
-// beforeCopy judges that a copy of the data is begun.
+// beforeCopy judges that a copy of the data is begun. Somebody may have started the etcd since the agent looked: it has
+// its database open, and the copy is refused.
 func (p *promises) beforeCopy(by *process) {
-	if by.host.unit.process {
+	if u := by.host.unit; u.process && p.w.now()-u.since > p.stale() {
 		p.breach("P3", by.host, "a copy is begun of data that an etcd has open")
 	}
 }

@@ -89,6 +89,10 @@ func (s *survivorData) Copy(work recovery.Work) {
 	turn := s.turn
 	s.state = recovery.Copy{Plan: work.Plan, Runs: true}
 	w.promises.beforeCopy(s.p)
+	if h.unit.process {
+		s.state = recovery.Copy{Plan: work.Plan, Error: "an etcd has it open; stop it first"}
+		return
+	}
 	takes := between(w.draw(90, uint64(h.index)), time.Second, 3*time.Minute)
 	if h.copy != nil && h.copy.whole && h.copy.work.Plan == work.Plan {
 		takes = time.Second
