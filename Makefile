@@ -161,7 +161,7 @@ test-faults: etcd build $(CACHE)/faultfs ## tests on a file system with faults (
 	$(TESTS) $(GOTEST) -count=1 -timeout 25m -tags faultfs -run 'Disk|Faultfs' -skip '$(NIGHTLY_FAULTS)' ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify ./agent/plugins
 	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags faultfs ./contrib/faults
 
-test-s3: etcd build $(CACHE)/s3/versitygw ## snapshots in a real S3 server, which takes minutes to build
+test-s3: etcd build $(CACHE)/s3/versitygw ## snapshots in a real S3 server, which takes minutes to build (needs root, for a small file system)
 	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags s3 ./agent/backup
 	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags 'long s3' -run 'FromS3' ./contrib/e2e
 
