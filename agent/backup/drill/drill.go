@@ -60,6 +60,9 @@ func run(ctx context.Context, store backup.Source, m backup.Manifest, etcd strin
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := roomy("/", m); err != nil {
+		return "", err
+	}
 	if err := os.MkdirAll(filepath.Join(dir, "member", "snap"), ownerAll); err != nil {
 		return "", err
 	}

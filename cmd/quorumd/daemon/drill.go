@@ -26,7 +26,7 @@ func (j job) drill(ctx context.Context, name string) (backup.Outcome, error) {
 		return backup.Outcome{}, err
 	}
 	served, err := drill.Run(ctx, j.store, m, j.conf.Etcd.Binary, j.options)
-	if errors.Is(err, backup.ErrNoIdentity) || errors.Is(err, drill.ErrKilled) {
+	if errors.Is(err, backup.ErrNoIdentity) || errors.Is(err, drill.ErrKilled) || errors.Is(err, drill.ErrNoMemory) {
 		return backup.Outcome{Unprovable: err.Error()}, nil
 	}
 	if err != nil {

@@ -1,0 +1,71 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package drill
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/backup"
+)
+
+func TestADrillIsRefusedWhereTheUnitsMemoryIsTooLittleForItsKeys(t *testing.T) {
+	t.Parallel()
+	unit := map[string]string{
+		"proc/self/cgroup": "0::/system.slice/quorumd.service\n",
+		"sys/fs/cgroup/system.slice/quorumd.service/memory.max":  "536870912\n",
+		"sys/fs/cgroup/system.slice/quorumd.service/memory.stat": "file 400000000\nanon 36870912\n",
+		"sys/fs/cgroup/system.slice/memory.max":                  "max\n",
+	}
+	for name, c := range map[string]struct {
+		change map[string]string
+		keys   int64
+		want   string // none: it is begun
+	}{
+		"as shipped, a few keys":      {nil, 400_000, ""},
+		"as shipped, a million":       {nil, 1_000_000, ""},
+		"as shipped, the most":        {nil, 1_618_834, ""},
+		"as shipped, one more":        {nil, 1_618_835, "its 1618835 keys takes about 500 MB, and 500 of the 536 MB"},
+		"as shipped, what nobody has": {nil, math.MaxInt64, "raise MemoryMax="},
+		"a slice with less": {map[string]string{
+			"sys/fs/cgroup/system.slice/memory.max":  "100000000",
+			"sys/fs/cgroup/system.slice/memory.stat": "anon 99000000",
+		}, 1, "and 1 of the 100 MB"},
+		"no limit": {map[string]string{
+			"sys/fs/cgroup/system.slice/quorumd.service/memory.max": "max",
+		}, math.MaxInt64, ""},
+		"the first version of control groups": {map[string]string{
+			"proc/self/cgroup": "4:memory:/quorumd\n3:cpu:/\n0::/\n",
+			"sys/fs/cgroup/memory/quorumd/memory.limit_in_bytes": "70000000",
+			"sys/fs/cgroup/memory/quorumd/memory.stat":           "cache 5\nrss 10000000\n",
+		}, 1, "and 60 of the 70 MB"},
+		"nothing is known":     {map[string]string{"proc/self/cgroup": ""}, math.MaxInt64, ""},
+		"what is known is odd": {map[string]string{"proc/self/cgroup": "0::/../../etc\n::\nx"}, math.MaxInt64, ""},
+		"a limit that is none": {map[string]string{
+			"sys/fs/cgroup/system.slice/quorumd.service/memory.max": "-5",
+		}, math.MaxInt64, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			for _, files := range []map[string]string{unit, c.change} {
+				for path, text := range files {
+					must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o700))
+					must(t, os.WriteFile(filepath.Join(root, path), []byte(text), 0o600))
+				}
+			}
+			err := roomy(root, backup.Manifest{Contents: backup.Contents{Keys: c.keys}})
+			switch {
+			case c.want == "" && err != nil, c.want != "" && !errors.Is(err, ErrNoMemory):
+				t.Errorf("%v", err)
+			case c.want != "" && !strings.Contains(err.Error(), c.want):
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
