@@ -29,8 +29,8 @@ func TestADrillIsRefusedWhereTheUnitsMemoryIsTooLittleForItsKeys(t *testing.T) {
 	}{
 		"as shipped, a few keys":      {nil, 400_000, ""},
 		"as shipped, a million":       {nil, 1_000_000, ""},
-		"as shipped, the most":        {nil, 1_618_834, ""},
-		"as shipped, one more":        {nil, 1_618_835, "its 1618835 keys takes about 500 MB, and 500 of the 536 MB"},
+		"as shipped, the most":        {nil, 1_463_490, ""},
+		"as shipped, one more":        {nil, 1_463_491, "its 1463491 keys takes about 500 MB, and 500 of the 536 MB"},
 		"as shipped, what nobody has": {nil, math.MaxInt64, "raise MemoryMax="},
 		"a slice with less": {map[string]string{
 			"sys/fs/cgroup/system.slice/memory.max":  "100000000",
@@ -40,10 +40,22 @@ func TestADrillIsRefusedWhereTheUnitsMemoryIsTooLittleForItsKeys(t *testing.T) {
 			"sys/fs/cgroup/system.slice/quorumd.service/memory.max": "max",
 		}, math.MaxInt64, ""},
 		"the first version of control groups": {map[string]string{
-			"proc/self/cgroup": "4:memory:/quorumd\n3:cpu:/\n0::/\n",
-			"sys/fs/cgroup/memory/quorumd/memory.limit_in_bytes": "70000000",
-			"sys/fs/cgroup/memory/quorumd/memory.stat":           "cache 5\nrss 10000000\n",
+			"proc/self/cgroup": "4:memory:/a/quorumd\n3:cpu:/\n0::/\n",
+			"sys/fs/cgroup/memory/a/quorumd/memory.limit_in_bytes": "70000000",
+			"sys/fs/cgroup/memory/a/quorumd/memory.stat":           "cache 5\nrss 5\ntotal_rss 10000000\n",
 		}, 1, "and 60 of the 70 MB"},
+		"the first version, and no limit": {map[string]string{
+			"proc/self/cgroup": "4:memory:/quorumd\n",
+			"sys/fs/cgroup/memory/quorumd/memory.limit_in_bytes": "9223372036854771712\n",
+			"sys/fs/cgroup/memory/quorumd/memory.stat":           "total_rss 10000000\n",
+		}, math.MaxInt64, ""},
+		"a namespace whose root is the unit": {map[string]string{
+			"proc/self/cgroup":         "0::/\n",
+			"sys/fs/cgroup/memory.max": "90000000", "sys/fs/cgroup/memory.stat": "anon 1000000\n",
+		}, 1, "and 89 of the 90 MB"},
+		"more is used than there is": {map[string]string{
+			"sys/fs/cgroup/system.slice/quorumd.service/memory.stat": "anon 9223372036854775807\n",
+		}, 1, "and 0 of the 536 MB"},
 		"nothing is known":     {map[string]string{"proc/self/cgroup": ""}, math.MaxInt64, ""},
 		"what is known is odd": {map[string]string{"proc/self/cgroup": "0::/../../etc\n::\nx"}, math.MaxInt64, ""},
 		"a limit that is none": {map[string]string{
