@@ -30,30 +30,39 @@ const (
 func (g grade) String() string { return [...]string{"OK", "WARNING", "CRITICAL", "UNKNOWN"}[g] }
 
 func (a *app) checkCommand() *cobra.Command {
-	return &cobra.Command{
+	// A monitoring system reads its line and knows no other code than those four, whatever is wrong.
+	told := func(g grade, text string) error {
+		fmt.Fprintf(a.out, "QUORUMD %s - %s\n", g, words.Clean(text))
+		if g != gradeOK {
+			return &failure{code: int(g)} // all is said
+		}
+		return nil
+	}
+	command := &cobra.Command{
 		Use:     "check",
 		GroupID: groupInspect,
 		Short:   "Tell a monitoring system of the Nagios kind how things are, by exit code and one line",
 		Long: "One line with the figures behind it, and the exit code of a Nagios plugin: 0 all is well, 1 WARNING,\n" +
 			"2 CRITICAL: writes fail, or would with the next failure, 3 quorumd cannot be asked.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.client().Status(cmd.Context())
-			var text string
-			g := gradeUnknown
-			if err != nil {
-				text = err.Error()
-			} else {
-				g, text = graded(s)
-				text = strings.ReplaceAll(text, "|", "/") + words.After(" | ", perfdata(s))
-			}
-			fmt.Fprintf(a.out, "QUORUMD %s - %s\n", g, words.Clean(text))
-			if g != gradeOK {
-				return &failure{code: int(g)} // all is said
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := cobra.NoArgs(cmd, args); err != nil {
+				return told(gradeUnknown, "cannot read the command line: "+err.Error())
 			}
 			return nil
 		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.client().Status(cmd.Context())
+			if err != nil {
+				return told(gradeUnknown, err.Error())
+			}
+			g, text := graded(s)
+			return told(g, strings.ReplaceAll(text, "|", "/")+words.After(" | ", perfdata(s)))
+		},
 	}
+	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return told(gradeUnknown, "cannot read the command line: "+err.Error())
+	})
+	return command
 }
 
 // graded says how bad things are, and by what.
