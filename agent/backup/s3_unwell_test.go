@@ -37,8 +37,9 @@ func TestAStoreWhoseClockIsAnotherRefusesAllAndTheErrorSaysWhatToDo(t *testing.T
 		must(t, err)
 		_, listed := s.List(t.Context())
 		for what, err := range map[string]error{
-			"a list": listed,
-			"a put":  s.Put(t.Context(), "one", strings.NewReader("x")), "a manifest": s.PutIfAbsent(t.Context(), "two", nil),
+			"a list":     listed,
+			"a put":      s.Put(t.Context(), "one", strings.NewReader("x")),
+			"a manifest": s.PutIfAbsent(t.Context(), "two", nil),
 		} {
 			const want = "the store's clock and this host's differ by too much (RequestTimeTooSkewed; it is 2000-01-01T"
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -78,7 +79,8 @@ func TestAStoreThatIsFullSaysSoAndKeepsWhatItHas(t *testing.T) {
 	must(t, fill.Close())
 	large := make([]byte, 9000)
 	for what, err := range map[string]error{
-		"a manifest": s.PutIfAbsent(t.Context(), "manifest", large), "a new text": s.Replace(t.Context(), "before", large),
+		"a manifest": s.PutIfAbsent(t.Context(), "manifest", large),
+		"a new text": s.Replace(t.Context(), "before", large),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", what, err)
@@ -131,7 +133,9 @@ func TestAStoreThatTakesNothingAnyMoreIsGivenUp(t *testing.T) {
 			if e.err == nil || !strings.Contains(e.err.Error(), want) {
 				t.Errorf("%v", e.err)
 			}
-			testbed.Eventually(t, time.Minute, "nothing to be left", func() bool { return len(objectsIn(t, objects)) == 0 })
+			testbed.Eventually(t, time.Minute, "nothing to be left", func() bool {
+				return len(objectsIn(t, objects)) == 0
+			})
 		})
 	}
 }

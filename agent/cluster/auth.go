@@ -36,6 +36,12 @@ func unknown(err error) bool {
 		isEtcd(err, rpctypes.ErrAuthOldRevision)
 }
 
+// wantsToken tells whether a call that was refused, and had that token, is to be made again with another. Without one
+// etcd takes whom the client certificate names, and denies what that one may not do.
+func wantsToken(err error, had string) bool {
+	return unknown(err) || had == "" && code(err) == codes.PermissionDenied
+}
+
 func isEtcd(err, want error) bool { return errors.Is(rpctypes.Error(err), want) }
 
 // maxPassword bounds a password file.

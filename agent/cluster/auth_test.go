@@ -26,9 +26,15 @@ const (
 // role root, too. Each has its name as password. A token of its lives for a second after it was used last.
 func withAuth(t *testing.T, version string) *testbed.Cluster {
 	t.Helper()
+	return withAuthOver(t, version, nil)
+}
+
+// withAuthOver does so with TLS, where that is given.
+func withAuthOver(t *testing.T, version string, tls *testbed.CertFiles) *testbed.Cluster {
+	t.Helper()
 	o := quick()
 	// a password costs a busy machine seconds otherwise
-	o.Version, o.Extra = version, []string{"--auth-token-ttl=1", "--bcrypt-cost=4"}
+	o.Version, o.Extra, o.TLS = version, []string{"--auth-token-ttl=1", "--bcrypt-cost=4"}, tls
 	c := testbed.StartCluster(t, 1, o)
 	client, ctx := c.Client(t), within(t)
 	readWrite := clientv3.PermissionType(clientv3.PermReadWrite)
@@ -157,6 +163,24 @@ func TestALearnerAnswersAlthoughItGivesNobodyAToken(t *testing.T) {
 		s := other.Statuses(t.Context(), []cluster.Member{added})[added.ID]
 		return s.Err == nil && s.Learner
 	})
+}
+
+func TestAUserWhoseCertificateNamesAnotherIsKnownByItsPassword(t *testing.T) {
+	t.Parallel()
+	ca := newCA(t)
+	server, err := ca.Issue("server", testbed.CertOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := login(t, "limited", withAuthOver(t, "v3.6", &server))
+	o.TLS = files(t)(ca.Issue("host-4711", testbed.CertOptions{}))
+	if _, err := connectWith(t, o).ReadLast(within(t), prefix, 1); err != nil {
+		t.Errorf("with its password: %v", err)
+	}
+	o.Login.PasswordFile = passwordFile(t, "another")
+	if _, err := connectWith(t, o).ReadLast(within(t), prefix, 1); !cluster.Denied(err) {
+		t.Errorf("with a wrong one: %v", err)
+	}
 }
 
 func TestAPasswordThatHasChangedIsUsedWithoutARestart(t *testing.T) {

@@ -286,7 +286,7 @@ func once[T any](ctx context.Context, c *Client, endpoint string,
 	defer cancel()
 	before := c.token.now()
 	value, err := call(ctx, conn)
-	if c.opt.Login.User != "" && unknown(err) { // so it has changed nothing
+	if c.opt.Login.User != "" && wantsToken(err, before) { // so it has changed nothing
 		if err = c.authenticate(ctx, before); err == nil {
 			value, err = call(ctx, conn)
 		}

@@ -41,7 +41,9 @@ func TestAQuorumdThatDoesNotAnswerIsUnknown(t *testing.T) {
 
 func TestACheckThatIsAskedForWhatItDoesNotKnowIsUnknown(t *testing.T) {
 	t.Parallel()
-	for word, want := range map[string]string{"--warning": "unknown flag: --warning", "disk": `unknown command "disk"`} {
+	for word, want := range map[string]string{
+		"--warning": "unknown flag: --warning", "disk": `unknown command "disk"`,
+	} {
 		r := quorumctl(t, "SOCKET", "check", word)
 		if r.code != 3 || !strings.HasPrefix(r.stdout, "QUORUMD UNKNOWN - cannot read the command line: "+want) ||
 			r.stderr != "" {

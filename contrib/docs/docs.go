@@ -43,8 +43,8 @@ var (
 	typedLine = regexp.MustCompile(`(?m)^(?:    )?(?:[\w-]*[#$] )?(?:[A-Z_]+=\S+ )?(?:\S*/)?quorumctl ([a-z-].*)$`)
 	tableRow  = regexp.MustCompile(`    +\d`) // of measurements, which begins with what was measured
 	// What is typed into a shell that is no quorumctl alone: behind a prompt, or a program that is known.
-	shellLine = regexp.MustCompile(`(?m)^(?:    )?(?:(?:[\w-]*[#$] )(.+)|((?:curl|dpkg|etcdctl|install|journalctl|make|` +
-		`promtool|scp|sed|ssh|systemctl|systemd-analyze) .+))$`)
+	shellLine = regexp.MustCompile(`(?m)^(?:    )?(?:(?:[\w-]*[#$] )(.+)|((?:curl|dpkg|etcdctl|install|journalctl|` +
+		`make|promtool|scp|sed|ssh|systemctl|systemd-analyze) .+))$`)
 	notTyped = regexp.MustCompile("^```(?:yaml|json)|^```sh\n#!") // files, and programs that are shown whole
 )
 
