@@ -212,8 +212,8 @@ func (w *welcoming) Read(ctx context.Context, spans ...cluster.Span) (cluster.Ra
 }
 
 // unrecorded has all voters asked for their maintenance. Then, again and again, the agent of the host whose turn it is
-// freezes for as long as others take it for present, and somebody deletes the record of the operation and the lock: only
-// by what that host has said of itself do others know whose turn it is.
+// freezes for as long as others take it for present, and somebody deletes the record of the operation and the lock:
+// only by what that host has said of itself do others know whose turn it is.
 func unrecorded(w *world) {
 	first := w.aVoter().host
 	w.askMaintenance(first, control.MaintenanceRequest{Work: control.WorkMaintenance, KeepRunning: true})
