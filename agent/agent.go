@@ -124,6 +124,7 @@ type Agent struct {
 	turned            time.Duration // when the last turn of the loop began, the rounds in between apart
 	rounds            uint64
 	last              policy.Decision
+	taken             policy.Step // by the last round, if it took one
 
 	wake  chan struct{}
 	hurry atomic.Bool   // somebody waits for a fresh picture of the cluster
@@ -277,7 +278,8 @@ func (a *Agent) Wake() {
 	}
 }
 
-// round is one turn of the loop. It tells whether a step was taken and has succeeded.
+// round is one turn of the loop. It tells whether to look again at once: a step has succeeded, and is another than the
+// last one.
 func (a *Agent) round(ctx context.Context) bool {
 	a.rounds++
 	a.begun.Store(a.rounds)
@@ -326,7 +328,16 @@ func (a *Agent) round(ctx context.Context) bool {
 	if a.opt.Rounded != nil {
 		a.opt.Rounded(r.Decision, r.Verdict)
 	}
-	return acted
+	return acted && !a.repeats(r.Decision.Step)
+}
+
+// repeats tells whether the step just taken is the one of the round before as well. Then it has changed nothing that
+// is seen, and is taken again at the usual pace: at once would be an etcd restarted without end, as fast as it can be.
+func (a *Agent) repeats(step policy.Step) bool {
+	step.Why = "" // may tell of times
+	repeats := step == a.taken
+	a.taken = step
+	return repeats
 }
 
 // stale tells whether a round has decided something on what was carried over: a step, or that it is not quiet any more.

@@ -30,10 +30,13 @@ type fleetHost struct {
 
 	mu     sync.Mutex
 	active bool
+	began  time.Duration // when its etcd was started
 	member uint64
 	files  map[string][]byte
 	hang   chan struct{} // writes of files wait until it is closed, if there is one
 	late   chan error    // stopping etcd comes back with what is sent here, if there is one
+	mute   bool          // its unit does not say since when it runs
+	starts int           // of its etcd
 	last   time.Duration // when the disk was last read
 	reads  int
 	slow   time.Duration // what a write takes, if that is too much
@@ -105,6 +108,9 @@ func (h *fleetHost) Status(context.Context) (systemd.Status, error) {
 	s := systemd.Status{LoadState: "loaded", State: systemd.Inactive}
 	if h.active {
 		s.State = systemd.Active
+		if !h.mute {
+			s.Since = max(h.f.now()-h.began, 1) // 0 says that it is not known
+		}
 	}
 	return s, nil
 }
@@ -113,7 +119,8 @@ func (h *fleetHost) Start(context.Context) error {
 	id := h.f.etcd.started(h.name, "http://"+h.name+":2380")
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.active, h.member = true, id
+	h.active, h.member, h.began = true, id, h.f.now()
+	h.starts++
 	return nil
 }
 

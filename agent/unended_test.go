@@ -55,6 +55,69 @@ func TestAHostWhoseTurnInARolloutIsNotInItsRecordIsNotTakenDownOnceMore(t *testi
 	})
 }
 
+func TestAnOldRecordOfARolloutTakesNoHostDownTwiceThatHadItsTurnAfterOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		key := record.KeysFor("test").Rollout()
+		req := control.RolloutRequest{Work: control.WorkRestart, Reason: "a test", Hosts: []string{"s0000", "v2"}}
+		_, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root")
+		must(t, err)
+		rollout := func() record.Rollout {
+			r, err := record.Decode[record.Rollout]([]byte(f.etcd.get(key)))
+			must(t, err)
+			return r
+		}
+		old := rollout()
+		f.until(20*time.Minute, "it is done", func() bool { return rollout().State == record.RolloutDone })
+		f.until(time.Minute, "it is noted", func() bool {
+			k, _ := f.hosts["v2"].agent.files.Asked()
+			return k == nil
+		})
+		for i := range old.Hosts { // the last one waits once more, and the record is of before the first was done
+			if old.Hosts[i].Name == "s0000" {
+				old.Hosts[i].State = record.HostDone
+			}
+		}
+		value, err := record.Encode(old)
+		must(t, err)
+		f.put(key, string(value))
+		f.until(time.Minute, "it is stopped", func() bool { return rollout().State == record.RolloutStopped })
+		if r := rollout(); !strings.Contains(r.Text, "v2 was taken down and is back") {
+			t.Errorf("it says %q", r.Text)
+		}
+	})
+}
+
+func TestAnEtcdWhoseRestartCannotBeSeenIsRestartedAtThePaceOfTheLoopAndNotFaster(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 0, usualPace())
+		defer f.close()
+		f.pass(time.Minute)
+		v2 := f.hosts["v2"]
+		v2.mu.Lock()
+		v2.mute = true
+		v2.mu.Unlock()
+		starts := func() int {
+			v2.mu.Lock()
+			defer v2.mu.Unlock()
+			return v2.starts
+		}
+		req := control.RolloutRequest{Work: control.WorkRestart, Reason: "a test", Hosts: []string{"v2"}}
+		_, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root")
+		must(t, err)
+		f.until(10*time.Minute, "it is restarted", func() bool { return starts() > 0 })
+		before := starts()
+		f.pass(time.Minute)
+		if most := int(time.Minute/v2.agent.opt.Config.Timing.Interval) + 1; starts()-before > most {
+			t.Errorf("etcd was started %d times in a minute, want at most %d", starts()-before, most)
+		}
+	})
+}
+
 func TestARolloutThatWouldOutgrowItsRecordIsNotStarted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
