@@ -111,7 +111,7 @@ type Reading struct {
 	Restarts uint64
 }
 
-// Usage is the space of the file system the probe lives on, in bytes.
+// Usage is the space of the file system the probe lives on, in bytes and inodes.
 type Usage struct {
 	Total uint64
 	Free  uint64 // to ordinary users, which leaves out what the file system reserves

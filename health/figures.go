@@ -15,9 +15,6 @@ type Figures struct {
 	// InFlight is the age of the operation under way, 0 if there is none, and InFlightOp its name.
 	InFlight   time.Duration
 	InFlightOp string
-	// Free and Total are bytes, UsageAge the age of both. With a Total of 0 they are not known.
-	Free, Total uint64
-	UsageAge    time.Duration
 	// Score is the slow score, from 1 to 100.
 	Score float64
 	// Contaminated is the percentage of the last minute's samples that say nothing about the disk because the processor

@@ -199,8 +199,8 @@ func (w *witness) mayBe() {
 	}
 	worst := OK
 	for _, f := range v.Findings {
-		if f.Gates != Nothing {
-			worst = Worst(worst, f.State)
+		if f.Gates != Nothing && f.State.WorseThan(worst) {
+			worst = f.State
 		}
 		if f.Text == "" || f.Remedy == "" || f.Since > w.now || f.Since < 0 {
 			w.t.Fatalf("the finding %+v is not complete", f)

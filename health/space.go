@@ -85,7 +85,3 @@ func (s *space) text() string {
 	}
 	return fmt.Sprintf("%s free, limit %s", showBytes(s.disk.Free), showBytes(s.minFree))
 }
-
-func (s *space) report(v *Verdict) {
-	v.Figures.Free, v.Figures.Total, v.Figures.UsageAge = s.disk.Free, s.disk.Total, s.disk.UsageAge
-}

@@ -4,7 +4,6 @@
 package health
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,11 +70,3 @@ func (s State) weight() int {
 
 // WorseThan tells whether s outweighs other. From the lightest: OK, UNKNOWN, WARM, QUALIFYING, SLOW, STALLED, FAILED.
 func (s State) WorseThan(other State) bool { return s.weight() > other.weight() }
-
-// Worst gives the one that outweighs the others, and Unknown for none at all.
-func Worst(states ...State) State {
-	if len(states) == 0 {
-		return Unknown
-	}
-	return slices.MaxFunc(states, func(a, b State) int { return cmp.Compare(a.weight(), b.weight()) })
-}

@@ -28,6 +28,3 @@ const APIVersion = "v1"
 
 // DefaultSocket is where quorumd listens unless its configuration says otherwise.
 const DefaultSocket = "/run/quorumd/control.sock"
-
-// DefaultGroup is the group whose members may change things, unless the configuration says otherwise.
-const DefaultGroup = "quorumd-admin"

@@ -24,6 +24,7 @@ const (
 	CodeBusy         = "BUSY"          // too many requests at once
 	CodeTimeout      = "TIMEOUT"       // no answer within the bound
 	CodeUnreachable  = "UNREACHABLE"   // the client cannot reach quorumd
+	CodeNotNoted     = "NOT_NOTED"     // this host's disk did not take it, or not in time: it may still be noted
 	CodeInternal     = "INTERNAL"      // a fault of quorumd
 )
 

@@ -87,7 +87,7 @@ type Reason struct {
 type Progress struct {
 	Now  float64 `json:"now"`
 	Goal float64 `json:"goal"` // it may change while it becomes known
-	Unit string  `json:"unit"` // entries, writes, samples, seconds or bytes
+	Unit string  `json:"unit"` // entries, writes, samples or bytes
 }
 
 // Units of a progress.
@@ -95,14 +95,13 @@ const (
 	UnitEntries = "entries"
 	UnitWrites  = "writes"
 	UnitSamples = "samples"
-	UnitSeconds = "seconds"
 	UnitBytes   = "bytes"
 )
 
 // Unit is the local etcd service.
 type Unit struct {
 	Name        string    `json:"name"`
-	Runner      string    `json:"runner"` // systemd or process
+	Runner      string    `json:"runner"` // systemd, process or external
 	State       string    `json:"state"`
 	Since       time.Time `json:"since,omitzero"`
 	Detail      string    `json:"detail,omitempty"`

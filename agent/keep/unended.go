@@ -21,12 +21,19 @@ func (k *Keeper) stopUnended(ctx context.Context, r *round.Round) {
 		" was taken down and is back, but its record did not say so: see who else writes there, then quorumctl " +
 		"rollout resume takes this host down once more"
 	value, err := record.Encode(next)
-	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, k.opt.Config.Timing.CallTimeout)
-		defer cancel()
-		key := k.keys.Rollout()
-		_, err = k.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.RolloutAt)},
-			clientv3.OpPut(key, string(value)))
+	if err != nil {
+		k.log.Error("cannot stop the rollout", "rollout", next.ID, "error", err)
+		return
 	}
-	k.log.Error("rollout stopped: "+next.Text, "rollout", next.ID, "error", err)
+	ctx, cancel := context.WithTimeout(ctx, k.opt.Config.Timing.CallTimeout)
+	defer cancel()
+	key := k.keys.Rollout()
+	answer, err := k.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.RolloutAt)},
+		clientv3.OpPut(key, string(value)))
+	switch {
+	case err != nil:
+		k.log.Error("cannot stop the rollout: the next round tries again", "rollout", next.ID, "error", err)
+	case answer.Succeeded: // otherwise somebody has changed it since, and the next round looks anew
+		k.log.Error("rollout stopped: "+next.Text, "rollout", next.ID)
+	}
 }

@@ -19,8 +19,8 @@ const holdName = "etcd.hold"
 
 // HoldText is what such a file says.
 const HoldText = `quorumd keeps etcd from starting by itself: this host holds no member of its
-cluster, or is in maintenance; 'quorumctl maintenance status' says which. quorumd removes
-this file when the host joins, or when its maintenance ends. To start etcd by hand all the
+cluster, or is in maintenance or under a plan of recovery; 'quorumctl status' says which. quorumd removes
+this file when the host joins, or when its maintenance or the recovery ends. To start etcd by hand all the
 same, remove it.
 `
 

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// What is noted of a request while it comes to its end: the transitions of policy.Standing, by their names. It was
+// What is noted of a request from the beginning of its operation to its end: transitions of policy.Standing. It was
 // decided on a request that may have been withdrawn since, and another asked for instead: what is for one request only
 // takes that one, and steps are told whether it stands.
 

@@ -16,12 +16,13 @@ import (
 )
 
 // State are the few things that an agent must know after a restart and that are not in etcd. What must survive a
-// reboot lies in the state directory: a request to bootstrap, to which cluster this host has ever belonged, which one
-// has answered it, and as whom it was present there. The rest lies in the runtime directory, a file system in memory:
-// it cannot hang, and a reboot clears it.
+// reboot lies in the state directory: what was asked of this host (bootstrap, maintenance, removal, recovery, mutes), to
+// which cluster it has ever belonged, which one has answered it and as whom it was present there, and whether etcd may
+// start by itself. The rest lies in the runtime directory, a file system in memory: it cannot hang, and a reboot clears
+// it.
 //
-// The state directory is read once at start and written only at an operator's word, when the host meets or enters a
-// cluster, and once after a boot; never in an ordinary round.
+// The state directory is read once at start, and written where one of these changes: a round in which nothing does
+// writes nothing.
 type State struct {
 	state, runtime string
 	disk           Files

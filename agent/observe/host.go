@@ -92,7 +92,7 @@ func (o *Observer) askClock(ctx context.Context, r *round.Round) {
 	r.Clock = found(&o.clock, r.At, oldest)
 }
 
-// judgeHealth judges what the probe has measured.
+// judgeHealth judges what the probe and all other sensors have measured, and reads which findings are muted.
 func (o *Observer) judgeHealth(ctx context.Context, r *round.Round) {
 	_, listed := r.Membership.ByPeerURL(o.opt.Config.Etcd.PeerURL)
 	// In doubt it is one: the disk of a member must not be written to in bursts.

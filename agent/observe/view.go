@@ -17,8 +17,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Builder makes the policy's view of what a round has found. It asks nobody: all that it remembers from round to
-// round is since when something has been as it is, and which learners were last known to be standbys.
+// Builder makes the policy's view of what a round has found. It asks nobody. From round to round it
+// remembers since when something has been as it is, and what hosts have last told of themselves: a host that falls
+// silent keeps its version, its failure domain and whether it is a standby.
 type Builder struct {
 	config           config.Config
 	bootID, instance string

@@ -37,7 +37,7 @@ func (o *Operator) Mute(ctx context.Context, req control.MuteRequest, by string)
 			fmt.Sprintf("%s%s: %d are muted already, and no more may be", cannot, code, local.MaxMutes),
 			"quorumctl health unmute ends one")
 	case err != nil:
-		return control.Mute{}, refuse(control.NotNow, codeNotYet, cannot+req.Code+": "+err.Error(),
+		return control.Mute{}, refuse(control.NotNow, control.CodeNotNoted, cannot+req.Code+": "+err.Error(),
 			"see whether paths.state can be written")
 	}
 	o.note(ctx, "MUTED", fmt.Sprintf("%s muted by %s for %s: %s", code, by, req.For, req.Reason))
@@ -56,7 +56,7 @@ func (o *Operator) Unmute(ctx context.Context, code, by string) error {
 	})
 	switch {
 	case err != nil:
-		return refuse(control.NotNow, codeNotYet, "cannot unmute "+code+": "+err.Error(),
+		return refuse(control.NotNow, control.CodeNotNoted, "cannot unmute "+code+": "+err.Error(),
 			"see whether paths.state can be written")
 	case !was:
 		return refuse(control.Conflicts, control.CodeNotMuted, "cannot unmute "+code+": it is not muted",

@@ -4,8 +4,9 @@
 // Package operate does what operators ask for over the socket: it has the policy say whether that may be, notes it on
 // this host's disk or in etcd, and wakes the loop. It decides nothing, and takes no step.
 //
-// It promises that what it refuses it has not begun, that a record is changed only if it is still the one that was
-// read, and that what a person has done to the cluster stands in the history. Everything here may be called by several
+// It promises that what the policy refuses is not begun, and that where this host's disk did not answer in time it says
+// that a request may still be noted; that a record is changed only if it is still the one that was read; and that what
+// a person has done to the cluster stands in the history. What is due by a schedule goes the same way. Everything here may be called by several
 // at once.
 package operate
 
@@ -161,7 +162,7 @@ func onDisk(ctx context.Context, cannot string, note func() (*policy.Refusal, er
 		return err
 	})
 	if err != nil {
-		return refuse(control.NotNow, codeNotYet, cannot+err.Error(), "see whether paths.state can be written")
+		return refuse(control.NotNow, control.CodeNotNoted, cannot+err.Error(), "see whether paths.state can be written")
 	}
 	return refused(cannot, against)
 }

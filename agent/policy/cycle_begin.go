@@ -35,7 +35,7 @@ type Asked struct {
 	Released    bool   // a person has released its operation: it takes no turn any more
 	// its operation stands by this host's disk, and etcd shows none, or another's: somebody has deleted its record
 	Noted    bool
-	Rebooted bool // the machine has rebooted since etcd was stopped for it
+	Rebooted bool // the machine has rebooted since its operation began
 	// RebootFor is since when this agent has asked for a reboot; Never when it has not.
 	RebootFor time.Duration
 	WaitedFor time.Duration // since this agent has known of it

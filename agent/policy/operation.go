@@ -9,7 +9,8 @@ import (
 )
 
 // operation declares a kind of operation. Whoever adds one declares it in a file of its own, lists it below, and lets
-// decide ask the part that begins it; its steps stand in step.go and in act's table, its reasons in reason.go.
+// concerns ask the part that begins it; its kind and phases stand in view.go, its steps in step.go and in act's table,
+// its reasons in reason.go. The model and the simulation must play it, see their docs.
 type operation struct {
 	kind   string
 	noun   string    // what it is called by people

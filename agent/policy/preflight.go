@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A veto is a condition that keeps a host from joining. check tells whether it holds, and gives the
+// A veto is a condition that keeps a host from something: to join, to go down, to take another's place. check tells whether it holds, and gives the
 // text of the reason.
 type veto struct {
 	code ReasonCode

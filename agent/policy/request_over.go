@@ -4,8 +4,9 @@
 package policy
 
 // Standing is a request to take a host down, as far as anything is decided by it: what was asked, and how far that is.
-// The agent makes it of what lies on the host's disk, the model of its world: both ask it whether the request is over,
-// and nobody else says so; and both have it changed by the transitions in request_moves.go alone.
+// The agent makes it of what lies on the host's disk, the model of its world: both ask it whether the request is over
+// before anything is decided, and have it changed by the transitions in request_moves.go alone. Whether the work of an
+// operation under way is done, `worked` reads from the operation itself.
 type Standing struct {
 	By, Reason  string
 	Work        Work

@@ -111,7 +111,7 @@ type Limits struct {
 	GiveWay      time.Duration // between two times that a leader which is not well hands over
 	ReturnStable time.Duration // a member that was taken down must have served again for so long
 	ReturnMax    time.Duration // one that has not come back for so long is reported
-	ClockOffset  time.Duration // a host whose clock is further off takes no step
+	ClockOffset  time.Duration // a host whose clock is further off joins not, and replaces nobody
 	AllowUnsafe  bool          // etcd below the safe floor is accepted
 	// DeadGrace is for how long a voter must have been dead before another takes its place; 0 when none does.
 	DeadGrace time.Duration
@@ -255,7 +255,7 @@ type Member struct {
 // Role is what a host is to the cluster.
 type Role string
 
-// The roles of DESIGN: a standby is a learner kept caught up, a spare is no member.
+// The roles: a standby is a learner kept caught up, a spare is no member.
 const (
 	RoleUnknown Role = "unknown"
 	RoleVoter   Role = "voter"
@@ -298,8 +298,8 @@ type Lock struct {
 	Token    int64
 }
 
-// OpPhase is how far an operation has come. It is written for people, but for rollback, which is
-// an intent that must survive a crash.
+// OpPhase is how far an operation has come, as its record says. What to do next is decided by it beside what is seen:
+// rollback is an intent that must survive a crash, down and back tell whether etcd was stopped in order.
 type OpPhase string
 
 // The phases of a join, in order, and the way back.
@@ -332,7 +332,7 @@ const KindCycle = "cycle"
 // was asked, not that of the member.
 const KindRemove = "remove"
 
-// KindReplace is the kind of operation that puts a host in the place of a voter that is dead: a join that names whom it
+// KindReplace is the kind of operation that puts a host in the place of a voter that is dead or sick: a join that names whom it
 // replaces. Its host is the one that joins.
 const KindReplace = "replace"
 

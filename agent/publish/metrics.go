@@ -47,7 +47,7 @@ func NewMetrics(probe Probe, now func() time.Duration) *Metrics {
 			NativeHistogramMinResetDuration: time.Hour,
 		}, []string{"lane"}),
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "quorumd_steps_total", Help: "Steps taken, by step and result.",
+			Name: "quorumd_steps_total", Help: "Steps taken or tried, by step and result.",
 		}, []string{"step", "result"}),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quorumd_refusals_total", Help: "How often the first reason for doing nothing has become this one.",

@@ -5,7 +5,8 @@
 // history, and whoever scrapes by metrics.
 //
 // It promises that nothing it does changes what is decided, that a record is written only over the one that was seen,
-// and that a line of the history that etcd does not take is stored later, once and in its place. The host's record and
+// and that a line of the history that etcd does not take is stored later, once and in its place: the newest 50 of them,
+// as long as the agent runs. The host's record and
 // the queue belong to the loop, which alone renews their lease; the rest is for everybody at once.
 package publish
 

@@ -21,8 +21,8 @@ type Did struct {
 
 	Promoted, Rebooted, Started Stamp             // when it last sent a promotion, asked for a reboot, started the unit
 	GaveWay                     Stamp             // when it last asked its member to hand the leadership over,
-	Copied                      Stamp             // when it last began to copy the survivor's data
 	GaveWayInRow                int               // and so many times in a row
+	Copied                      Stamp             // when it last began to copy the survivor's data
 	Launched                    Stamp             // what run of programs it last had started
 	Environment                 map[string]string // that it last wrote for the unit; nil: none. Nobody changes it
 }
