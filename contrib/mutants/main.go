@@ -34,7 +34,8 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "only mutants whose name this regular expression matches")
 	flag.IntVar(&o.every, "every", 1, "only every n-th mutant")
 	flag.IntVar(&o.workers, "workers", 2, "so many at once")
-	flag.DurationVar(&o.limit, "limit", 5*time.Minute, "tests that take longer than this have noticed")
+	flag.DurationVar(&o.limit, "limit", time.Minute,
+		"tests that take longer than this have noticed, and longer than ten times what they take on the source as it is")
 	flag.BoolVar(&o.list, "list", false, "only list the mutants")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -155,6 +156,7 @@ func readKnown(path string) (map[string]string, error) {
 // tally counts what became of the mutants.
 type tally struct {
 	tried, broken, killed, same int
+	endless                     int // of the killed: whose tests did not end in time
 	living                      []mutant
 }
 
@@ -192,8 +194,12 @@ func (s *tally) count(out io.Writer, m mutant, got outcome, err error, known map
 		fmt.Fprintf(out, "not tried: %s: %v\n", m, err)
 	case got == notCompiled:
 		s.broken++
-	case got == killed:
+	case got == killed || got == endless:
 		s.tried, s.killed = s.tried+1, s.killed+1
+		if got == endless {
+			s.endless++
+			fmt.Fprintf(out, "has no end: line %d: %s\n", m.line, m)
+		}
 		if same {
 			fmt.Fprintf(out, "killed, though listed as doing the same: %s\n", m)
 		}
@@ -208,8 +214,8 @@ func (s *tally) count(out io.Writer, m mutant, got outcome, err error, known map
 // tell prints the sum, and fails if too many live.
 func (s *tally) tell(out io.Writer) error {
 	real := s.tried - s.same
-	fmt.Fprintf(out, "%d mutants: %d killed, %d do the same, %d live; %d more do not compile\n",
-		s.tried, s.killed, s.same, len(s.living), s.broken)
+	fmt.Fprintf(out, "%d mutants: %d killed, %d of them by the end of their time, %d do the same, %d live; "+
+		"%d more do not compile\n", s.tried, s.killed, s.endless, s.same, len(s.living), s.broken)
 	if most := int(float64(real) * mostLiving); len(s.living) > most {
 		return fmt.Errorf("%d of %d mutants live, at most %d may: write the test that notices, or say in the list "+
 			"why it does the same",

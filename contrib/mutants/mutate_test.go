@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 const small = `package p
@@ -75,6 +76,16 @@ func TestAMutantNobodyNoticesIsToldOfAndANoticedOneIsNot(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "lives: line 6: p.go f: a < b && !ok → (a < b && !ok) && false") {
 		t.Errorf("a condition that never applies was not noticed:\n%s", &out)
+	}
+}
+
+func TestAMutantWhoseTestsDoNotEndIsToldApartFromOneThatTheyNotice(t *testing.T) {
+	t.Parallel()
+	dir := module(t, "for !f(0, 1, false) {\n\t}")
+	var out bytes.Buffer
+	_ = run(t.Context(), &out, options{dir: dir, tests: "./" + dir, workers: 2, limit: time.Second, only: "a < b && !ok →"})
+	if !strings.Contains(out.String(), "has no end: ") {
+		t.Errorf("nothing is said of a condition that never holds:\n%s", &out)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 type outcome int
@@ -22,6 +23,7 @@ type outcome int
 const (
 	lives outcome = iota
 	killed
+	endless // the tests did not end in time: killed, or the machine is busy
 	notCompiled
 )
 
@@ -38,7 +40,10 @@ type trial struct {
 }
 
 // binary holds the tests of one package, with all mutants.
-type binary struct{ path, dir string }
+type binary struct {
+	path, dir string
+	limit     time.Duration // how long they may take
+}
 
 func newTrial(o options, sources map[string][]byte) (*trial, error) {
 	dir, err := os.MkdirTemp("", "mutants-*")
@@ -85,7 +90,7 @@ func (t *trial) build(ctx context.Context, all []mutant) error {
 		if text, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("cannot build the tests of %s: %w:\n%s", tests, err, text)
 		}
-		t.tests = append(t.tests, binary{path, tests})
+		t.tests = append(t.tests, binary{path: path, dir: tests, limit: unchangedLimit})
 	}
 	return nil
 }
@@ -141,12 +146,18 @@ func writeOverlay(path string, replaced map[string]string) error {
 	return os.WriteFile(path, text, 0o600)
 }
 
-// unchanged runs all tests on the source as it is: mutants tell nothing where these fail.
+// unchangedLimit is how long the tests of a package may take on the source as it is.
+const unchangedLimit = 30 * time.Minute
+
+// unchanged runs all tests on the source as it is: mutants tell nothing where these fail. What they take bounds what
+// they may take on a mutant.
 func (t *trial) unchanged(ctx context.Context) error {
-	for _, tests := range t.tests {
-		if text, err := t.choose(ctx, tests, 0); err != nil {
+	for i := range t.tests {
+		tests, began := &t.tests[i], time.Now()
+		if text, err := t.choose(ctx, *tests, 0); err != nil {
 			return fmt.Errorf("the tests of %s fail on the source as it is:\n%s", tests.dir, text)
 		}
+		tests.limit = max(t.o.limit, 10*time.Since(began))
 	}
 	return nil
 }
@@ -161,8 +172,8 @@ func (t *trial) try(ctx context.Context, m mutant) (outcome, error) {
 		return t.alone(ctx, m)
 	}
 	for _, tests := range t.tests {
-		if _, err := t.choose(ctx, tests, number); err != nil {
-			return killed, ctx.Err()
+		if text, err := t.choose(ctx, tests, number); err != nil {
+			return ended(text), ctx.Err()
 		}
 	}
 	return lives, ctx.Err()
@@ -170,7 +181,7 @@ func (t *trial) try(ctx context.Context, m mutant) (outcome, error) {
 
 // choose runs the tests of one package on one mutant of those that the binary holds, or on none: 0.
 func (t *trial) choose(ctx context.Context, tests binary, number int) (string, error) {
-	cmd := exec.CommandContext(ctx, tests.path, "-test.failfast", "-test.timeout", t.o.limit.String())
+	cmd := exec.CommandContext(ctx, tests.path, "-test.failfast", "-test.timeout", tests.limit.String())
 	cmd.Dir = tests.dir
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", chosenBy, number))
 	return outputOf(cmd)
@@ -196,12 +207,20 @@ func (t *trial) alone(ctx context.Context, m mutant) (outcome, error) {
 	}
 	for _, tests := range t.tests {
 		cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-failfast", "-vet=off", "-timeout",
-			t.o.limit.String(), "-overlay", overlay, tests.dir)
-		if _, err := outputOf(cmd); err != nil {
-			return killed, ctx.Err()
+			tests.limit.String(), "-overlay", overlay, tests.dir)
+		if text, err := outputOf(cmd); err != nil {
+			return ended(text), ctx.Err()
 		}
 	}
 	return lives, ctx.Err()
+}
+
+// ended tells how tests that failed did.
+func ended(text string) outcome {
+	if strings.Contains(text, "panic: test timed out after") {
+		return endless
+	}
+	return killed
 }
 
 // outputOf runs tests. Its error is that they failed, or took too long.
