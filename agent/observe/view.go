@@ -234,7 +234,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			Spares: health.ParseGates(h.Spares), Qualified: h.Qualified, Manage: h.Mode == string(policy.Manage),
 			Waiting: policy.ReasonCode(h.Waiting),
 			P99:     writesTook(h.FsyncP99),
-			Wants:   policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: r.OpAt != 0 && h.Answers == r.OpAt,
+			Wants:   policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: b.answered(r, h),
 			Turn: !h.Turn.IsZero() && !r.Released.Frees(h.ID, h.Turn),
 			Own:  h.ID == b.config.Host.ID && b.ours(r, h.Instance),
 			Sees: b.sees(r, h), MemberLostFor: b.memberLost(r, h), Ails: b.ails(r, h, state),
@@ -242,6 +242,15 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 		})
 	}
 	return out
+}
+
+// answered tells whether a host has told how it is, and what it sees, since the record of the operation stands as it
+// does. This host tells nobody of its own operation: what it sees counts.
+func (b *Builder) answered(r *round.Round, h record.Host) bool {
+	if h.ID == b.config.Host.ID && r.Op.Of(h.ID) && policy.AsksWhoIsDead(r.Op.Kind) {
+		return r.AskedSince != 0 && r.AnswersNow()
+	}
+	return r.OpAt != 0 && h.Answers == r.OpAt
 }
 
 // ours tells whether a record is of this agent, or of the one before a reboot that could not take it back, as when the

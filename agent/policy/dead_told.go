@@ -20,6 +20,8 @@ type Dead struct {
 	// Held is why nothing will happen, for people; empty when something will.
 	Held string
 	Heir string // the host that is taking its place; empty when none is yet
+	// TooMany tells that one votes more than wanted: nobody comes in its place.
+	TooMany bool
 }
 
 // DeadVoters gives the voters that are dead, by what was seen last, and what becomes of each.
@@ -33,7 +35,7 @@ func DeadVoters(v View) []Dead {
 		if since == 0 {
 			continue
 		}
-		d := Dead{Member: m, For: since, In: max(0, v.Limits.DeadGrace-since)}
+		d := Dead{Member: m, For: since, In: max(0, v.Limits.DeadGrace-since), TooMany: v.oneTooMany()}
 		for voter := range v.Cluster.voters() {
 			if voter.Live {
 				d.By = append(d.By, voter.label())
@@ -57,6 +59,9 @@ func (v View) deadHeld(m Member, over bool) string {
 	if r, holds := vetoed(v, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable, vetoRepairsSpent,
 		vetoReplaceEven); holds {
 		return r.Text
+	}
+	if v.oneTooMany() { // another voter has it removed
+		return ""
 	}
 	for learner := range v.Cluster.learners() { // nobody but its own host
 		h, present := v.hostOf(learner)
@@ -122,12 +127,15 @@ const mostNamed = 3
 func (d Dead) Text(grace time.Duration) string {
 	text := fmt.Sprintf("%s has been dead for %s by the word of %s", d.Member.label(), d.For.Round(time.Second),
 		strings.Join(d.By, ", "))
-	return text + fate(d.Heir, d.Held, d.In, grace, fmt.Sprintf(" after %s", grace))
+	return text + fate(d.TooMany, d.Heir, d.Held, d.In, grace, fmt.Sprintf(" after %s", grace))
 }
 
 // fate says what becomes of a voter that is dead or sick: who takes its place, in how long, or why nobody does. after
-// says, for people, how long that takes where the time is over.
-func fate(heir, held string, in, grace time.Duration, after string) string {
+// says, for people, how long that takes where the time is over. Where one votes too many, nobody takes its place.
+func fate(tooMany bool, heir, held string, in, grace time.Duration, after string) string {
+	if tooMany {
+		return fateOfSurplus(heir, held, in, grace, after)
+	}
 	switch {
 	case heir != "":
 		return "; " + heir + " is taking its place"
@@ -141,6 +149,23 @@ func fate(heir, held string, in, grace time.Duration, after string) string {
 		return fmt.Sprintf("; another host takes its place in %s", in.Round(time.Second))
 	}
 	return "; another host is about to take its place"
+}
+
+func fateOfSurplus(heir, held string, in, grace time.Duration, after string) string {
+	const why = ": one votes too many"
+	switch {
+	case heir != "":
+		return "; " + heir + " has it removed" + why
+	case grace == 0:
+		return "; nobody removes it, because " + held
+	case held != "" && in > 0:
+		return fmt.Sprintf("; it may be removed in %s, but: %s", in.Round(time.Second), held)
+	case held != "":
+		return fmt.Sprintf("; it may be removed%s, but: %s", after, held)
+	case in > 0:
+		return fmt.Sprintf("; it is removed in %s%s", in.Round(time.Second), why)
+	}
+	return "; it is about to be removed" + why
 }
 
 // fates says of the voters that do not answer which of them are dead, and what becomes of them. Where dead voters are

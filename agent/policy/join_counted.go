@@ -21,6 +21,7 @@ func noteJoin(v View, s Step) JoinNote {
 	op := v.Op
 	switch {
 	case s.Kind != StepEndOp || !op.joins() || op.Host != v.Self.ID || s.Outcome == Disowned,
+		op.Kind == KindReplace && op.Target != RoleVoter, // nobody was to join
 		op.Replaces != 0 && op.Phase == PhaseBegun && s.Outcome != JoinTooLong:
 		return JoinUncounted
 	case s.Outcome == Joined:

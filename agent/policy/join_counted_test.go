@@ -31,7 +31,7 @@ func TestATryToJoinCountsAndNothingElse(t *testing.T) {
 		v := spareView()
 		v.Op = &Op{Kind: c.kind, Host: c.host, Phase: c.phase}
 		if c.kind == KindReplace {
-			v.Op.Replaces = 9
+			v.Op.Replaces, v.Op.Target = 9, RoleVoter
 		}
 		if got := noteJoin(v, Step{Kind: StepEndOp, Outcome: c.outcome}); got != c.want {
 			t.Errorf("%s counts as %d, want %d", c.name, got, c.want)

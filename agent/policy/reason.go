@@ -383,7 +383,7 @@ func memberReasons() []ReasonInfo {
 			MemberLive, "the voter that is to be removed answers, or has until just now",
 			"if it is to go all the same: quorumctl member remove NAME --live --reason '<why>'",
 		},
-		{Removed, "the member was removed, as a person asked", ""},
+		{Removed, "the member was removed, as a person asked or since one voted too many", ""},
 		{
 			VoterDead, "a voter is dead: no live voter's host reaches it, and quorumd does not answer there either",
 			"see to its machine; if it is gone for good: quorumctl member remove NAME --reason '<why>'. With " +

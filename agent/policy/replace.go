@@ -31,9 +31,17 @@ func replace(v View) (Decision, bool) {
 	switch {
 	case len(reasons) == 0 && v.Lock.Mine:
 		why := fmt.Sprintf("in place of %s, which has been %s", who.label(), who.why)
-		return do(Step{Kind: StepBeginReplace, Target: RoleVoter, MemberID: who.ID, Why: why}), true
+		step := Step{Kind: StepBeginReplace, Target: RoleVoter, MemberID: who.ID, Why: why}
+		if role == RoleVoter {
+			step.Target, step.Why = "", fmt.Sprintf("%s has been %s, and one votes too many", who.label(), who.why)
+		}
+		return do(step), true
 	case len(reasons) == 0:
-		return do(Step{Kind: StepTakeLock, Why: "to take the place of " + who.label() + ", which is " + who.is}), true
+		why := "to take the place of " + who.label() + ", which is " + who.is
+		if role == RoleVoter {
+			why = "to have " + who.label() + " removed, which is " + who.is
+		}
+		return do(Step{Kind: StepTakeLock, Why: why}), true
 	}
 	if d, decided := join(v); decided && d.Step.Kind != StepNone { // a sick one keeps nobody from a place that is free
 		d.Reasons = append(d.Reasons, reasons...)
@@ -228,8 +236,9 @@ func (v View) allDead() bool {
 }
 
 // replaces is the operation that puts a host in the place of a voter: it removes one that is dead, and joins; or joins
-// beside one that is sick, and removes it then. When its agent is gone, a voter's agent ends it, and takes back the
-// learner that was added for it; what begins after that does the rest.
+// beside one that is sick, and removes it then. Begun by a host that votes it names no role to come to, and removes one
+// that is one too many. When its agent is gone, a voter's agent ends it, and takes back the learner that was added for
+// it; what begins after that does the rest.
 func replaces() operation {
 	return operation{
 		kind:   KindReplace,
@@ -239,7 +248,7 @@ func replaces() operation {
 		joins:  true,
 		out:    func(op *Op) uint64 { return op.Replaces },
 		carry:  carryReplace,
-		title:  joinTitle,
+		title:  replaceTitle,
 		orphan: func(v View) Decision {
 			if v.Op.Token != v.Lock.Token {
 				return takeBack(v)
@@ -247,6 +256,13 @@ func replaces() operation {
 			return giveBack(v)
 		},
 	}
+}
+
+func replaceTitle(t Titled) string {
+	if t.Target == "" {
+		return "removal of a voter too many by " + t.HostName
+	}
+	return joinTitle(t)
 }
 
 // carryReplace carries this host's replacement on, from whatever point it is seen at.
@@ -259,7 +275,10 @@ func carryReplace(v View) Decision {
 	}
 	m, listed := v.member()
 	who, there := v.memberByID(v.Op.Replaces)
-	if there && listed && !m.Learner {
+	switch votes := listed && !m.Learner; {
+	case votes && v.Op.Target != RoleVoter:
+		return removeSurplus(v, who, there)
+	case votes && there:
 		return complete(v, m, who)
 	}
 	code, text := giveUp(v, m, listed)
@@ -355,9 +374,14 @@ func removeDead(v View, dead Member) Decision {
 // removeTold removes a voter once the hosts of all others have told anew what they see.
 func removeTold(v View, who Member) Decision {
 	asked := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
-	if ids, names := unheard(v, who.PeerURL); asked && len(ids) > 0 {
+	switch ids, names := unheard(v, who.PeerURL); {
+	case asked && len(ids) > 0:
 		d := wait(VerdictAwaited, "waiting for what %s see of %s", strings.Join(names, ", "), who.label())
 		d.Again, d.Behind = lookSoon, ids
+		return d
+	case asked && !v.looksAnew():
+		d := wait(VerdictAwaited, "this host looks at %s anew", who.label())
+		d.Again = lookSoon
 		return d
 	}
 	if v.Op.Phase != PhaseRemoving {
@@ -373,6 +397,9 @@ func giveBack(v View) Decision {
 	if left := v.Limits.LockTTL - v.Op.WrittenFor; there && left > 0 {
 		return wait(Settling, "etcd may have been told to remove %s, and does it within %s or not at all", dead.label(),
 			left.Round(100*time.Millisecond))
+	}
+	if v.Op.Target != RoleVoter { // nobody was to join
+		return do(Step{Kind: StepEndOp, Outcome: v.Op.rolledBack()})
 	}
 	for m := range v.Cluster.learners() {
 		if v.Op.concerns(v, m) && m.Standby {

@@ -20,10 +20,11 @@ type outgoing struct {
 	is, why string        // for people: in a word, and since when
 }
 
-// outgoing gives the first voter, dead ones before sick ones and then by member ID, whose place this host may take now.
+// outgoing gives the first voter, dead ones before sick ones and then by member ID, whose place this host may take now;
+// for one that votes already, who is one too many.
 func (v View) outgoing() (outgoing, bool) {
 	role := roleOf(v)
-	if m, found := v.dead(); found && role != RoleVoter {
+	if m, found := v.dead(); found && (role != RoleVoter || v.oneTooMany() && m.PeerURL != v.Self.PeerURL) {
 		since, _ := v.deadFor(m)
 		return outgoing{m, since - v.Limits.DeadGrace, "dead", "dead for " + since.Round(time.Second).String()}, true
 	}
@@ -41,10 +42,11 @@ func (v View) outgoing() (outgoing, bool) {
 	return outgoing{}, false
 }
 
-// oneTooMany tells whether a sick voter was to go when another had taken its place, and has not gone.
+// oneTooMany tells whether one voter more than wanted makes their number even: a dead or sick one is taken out, and
+// nobody needs to come in its place.
 func (v View) oneTooMany() bool {
 	voters, _ := v.Cluster.Counts()
-	return v.Limits.SickGrace > 0 && isOneTooMany(voters, v.Target.Voters)
+	return isOneTooMany(voters, v.Target.Voters)
 }
 
 // leaving counts the voter whose place this host takes, while it is there.
@@ -58,8 +60,8 @@ func (v View) leaving() int {
 	return 1
 }
 
-// completesVetoes declares what keeps a voter from having a sick one removed in whose place another host votes already,
-// in the order in which they are named.
+// completesVetoes declares what keeps a voter from having a dead or sick one removed that is one too many, in the order
+// in which they are named.
 func completesVetoes() []veto {
 	return append(repairVetoes(),
 		vetoRepairsUnreadable(),
@@ -127,7 +129,8 @@ func joinBeside(v View, m Member, listed bool) Decision {
 }
 
 // complete has the voter removed whose place this host has taken, after its leadership. It votes by then, so that one
-// is too many, whatever the other says of itself meanwhile; where that is not so nobody is removed.
+// is too many, whatever the other says of itself meanwhile; where that is not so nobody is removed. Nor is one that is
+// well again while another is not, which is the one too many then.
 func complete(v View, m, who Member) Decision {
 	if v.Op.Phase != PhaseRemoving {
 		if d := finishJoin(v, m); d.Step.Kind != StepEndOp || m.DownFor > v.Limits.LearnerStall {
@@ -135,12 +138,38 @@ func complete(v View, m, who Member) Decision {
 		}
 	}
 	why := "it votes, and " + who.label() + " does still"
-	switch stays := who.Learner || !v.oneTooMany() || v.Op.Elapsed > v.Limits.LearnerMax; {
+	other, worse := v.worse(who)
+	if worse {
+		why = who.label() + " is well again, and " + other.label() + " is not: that one goes"
+	}
+	stays := worse || who.Learner || !v.oneTooMany() || v.Limits.SickGrace == 0 || v.Op.Elapsed > v.Limits.LearnerMax
+	switch {
 	case stays && v.Op.Phase == PhaseRemoving: // etcd may have been told
 		return do(Step{Kind: StepRollBack, MemberID: v.Op.MemberID, Outcome: Joined, Why: why})
 	case stays:
 		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: why})
 	}
+	if text, holds := v.lossAtRisk(who.ID, false); holds && who.Live && !v.isSick(who) {
+		return wait(QuorumAtRisk, "%s", text)
+	}
+	return removeBeside(v, who)
+}
+
+// worse gives another voter that is dead or sick, while this one is neither.
+func (v View) worse(than Member) (Member, bool) {
+	if !than.Live || v.isSick(than) {
+		return Member{}, false
+	}
+	for m := range v.Cluster.voters() {
+		if m.ID != than.ID && (v.isDead(m) || v.isSick(m)) {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+// removeBeside has a voter removed by a host that votes, after its leadership.
+func removeBeside(v View, who Member) Decision {
 	if r, holds := vetoed(v, vetoCorrupt, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable); holds {
 		return Decision{Reasons: []Reason{r}}
 	}

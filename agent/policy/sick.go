@@ -38,6 +38,8 @@ type Sick struct {
 	// Held is why nothing will happen, for people; empty when something will.
 	Held string
 	Heir string // the host that is taking its place; empty when none is yet
+	// TooMany tells that one votes more than wanted: nobody comes in its place.
+	TooMany bool
 }
 
 // calledSick gives what makes a voter sick, by what was seen last, or why it is not.
@@ -128,6 +130,7 @@ func SickVoters(v View) []Sick {
 		if why != "" {
 			continue
 		}
+		s.TooMany = v.oneTooMany()
 		if s.Held = v.sickHeld(m); v.Op.takesPlaceOf(m) {
 			s.Held, s.Heir = "", v.Op.HostName
 		}
@@ -140,7 +143,7 @@ func SickVoters(v View) []Sick {
 func (s Sick) Text(grace time.Duration) string {
 	text := fmt.Sprintf("%s has been %s for %s by its own verdict, and %s", s.Member.label(), s.Verdict,
 		s.For.Round(time.Second), s.Witness)
-	return text + fate(s.Heir, s.Held, s.In, grace, "")
+	return text + fate(s.TooMany, s.Heir, s.Held, s.In, grace, "")
 }
 
 // sickHeld says why nobody takes the place of a sick voter, whatever the hosts that could are like; empty when one may.

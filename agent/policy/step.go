@@ -162,6 +162,9 @@ func (s Step) String() string {
 // Text says in a clause for people what the step does.
 func (s Step) Text() string {
 	text := s.Kind.Info().Doing
+	if s.Kind == StepBeginReplace && s.Target == "" {
+		text = "recording that a voter too many is removed"
+	}
 	if s.Phase != "" {
 		text += ": " + string(s.Phase)
 	}

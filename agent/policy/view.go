@@ -277,10 +277,12 @@ type Host struct {
 	Wants            Work          // what it was asked for; empty when it was not
 	AskedAt          int64         // when, in milliseconds of its own wall clock
 	Waiting          ReasonCode    // why it does not go next; empty when it is ready
-	Answered         bool          // its record was written after it had seen that of the operation as it stands
-	Turn             bool          // it is in its turn by its own disk, whatever etcd shows, and nobody has released it
-	Own              bool          // the record is the deciding host's, and its own agent has written it
-	Sees             []Sight       // the other members, of a host that is a member or that decides
+	// Answered: its record was written after it had seen that of the operation as it stands; of this host and its own
+	// replacement, it has looked since then.
+	Answered bool
+	Turn     bool    // it is in its turn by its own disk, whatever etcd shows, and nobody has released it
+	Own      bool    // the record is the deciding host's, and its own agent has written it
+	Sees     []Sight // the other members, of a host that is a member or that decides
 	// MemberLostFor is since when it has said that its own member can never come back; 0 when it does not.
 	MemberLostFor time.Duration
 	Ails          Ails         // what speaks against it

@@ -241,7 +241,7 @@ func (p *presence) record(r *round.Round) record.Host {
 	if b.Drill > 0 {
 		h.Drills = string(policy.CanDrill(v, h.Stores, len(b.EncryptTo) == 0 || b.IdentityFile != ""))
 	}
-	if h.Answers = p.written.Answers; p.asks(r) && answersNow(r) {
+	if h.Answers = p.written.Answers; p.asks(r) && r.AnswersNow() {
 		h.Answers = r.OpAt
 	}
 	if v.Self.Etcd.Known() {

@@ -94,17 +94,6 @@ func says(list, other []record.Sight) bool {
 	})
 }
 
-// answersNow tells whether what a round says of the member that is to be replaced was seen after somebody has asked.
-func answersNow(r *round.Round) bool {
-	if r.AskedSince == 0 || r.Op == nil {
-		return true
-	}
-	old := func(m network.Sight) bool {
-		return m.Member == uint64(r.Op.Replaces) && m.LookedAt != 0 && m.LookedAt <= r.AskedSince
-	}
-	return (!r.Connections.Known || r.Connections.At > r.AskedSince) && !slices.ContainsFunc(r.Sights, old)
-}
-
 // quantised gives the sights as they are published, and whether none is missing.
 func (s *sights) quantised(seen []network.Sight) (out []record.Sight, known bool) {
 	known = true

@@ -199,7 +199,7 @@ func TestWhoAsksWhoIsDeadIsAnsweredByLooksThatAreYounger(t *testing.T) {
 		r.AskedSince, r.Op = 50*time.Second, &record.Op{Kind: policy.KindReplace, Replaces: 3}
 		r.Sights[0].LookedAt, r.Sights[1].LookedAt = 51*time.Second, 52*time.Second
 		c.change(r)
-		if got := answersNow(r); got != c.answers {
+		if got := r.AnswersNow(); got != c.answers {
 			t.Errorf("%s: answered %t", name, got)
 		}
 	}

@@ -4,7 +4,10 @@
 package round
 
 import (
+	"slices"
+
 	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/network"
 )
 
 // Answers are what the members say, each for itself, while none has a quorum behind it.
@@ -27,4 +30,15 @@ func (r *Round) Answering() (n int) {
 		}
 	}
 	return n
+}
+
+// AnswersNow tells whether what the round says of the member that is to be replaced was seen after somebody has asked.
+func (r *Round) AnswersNow() bool {
+	if r.AskedSince == 0 || r.Op == nil {
+		return true
+	}
+	old := func(m network.Sight) bool {
+		return m.Member == uint64(r.Op.Replaces) && m.LookedAt != 0 && m.LookedAt <= r.AskedSince
+	}
+	return (!r.Connections.Known || r.Connections.At > r.AskedSince) && !slices.ContainsFunc(r.Sights, old)
 }

@@ -137,18 +137,30 @@ func (p *promises) beforeReplacement(by *process, id uint64) {
 	votes := w.etcd.on(by.host)
 	switch {
 	case votes != nil && !votes.learner:
-		p.completes(by, m)
+		p.completes(by, op, m)
 		p.commonCause(by, m)
 		return
 	case w.plan.Sick > 0 && p.notSick(m) == "": // it hangs, or is too slow to answer
-	case m.reachedAt != 0 && w.now()-m.reachedAt > p.stale():
-		p.breach("P2", by.host, "a voter is replaced that another voter reaches: "+m.host.name)
-	case w.now()-m.reachedTo < w.plan.Dead:
-		p.breach("P2", by.host, fmt.Sprintf("%s is replaced, which has been dead for %s of %s", m.host.name,
-			w.now()-m.reachedTo, w.plan.Dead))
+	default:
+		if why := p.notDead(m); why != "" {
+			p.breach("P2", by.host, why)
+		}
 	}
 	p.fitness(by)
 	p.commonCause(by, m)
+}
+
+// notDead tells why a voter is none whose place may be taken as that of a dead one; empty when it is.
+func (p *promises) notDead(m *member) string {
+	w := p.w
+	switch {
+	case m.reachedAt != 0 && w.now()-m.reachedAt > p.stale():
+		return "a voter is replaced that another voter reaches: " + m.host.name
+	case w.now()-m.reachedTo < w.plan.Dead:
+		return fmt.Sprintf("%s is replaced, which has been dead for %s of %s", m.host.name, w.now()-m.reachedTo,
+			w.plan.Dead)
+	}
+	return ""
 }
 
 // commonCause judges that a voter is replaced while another one is down, or sick and has told so.

@@ -181,15 +181,20 @@ func (p *promises) besideSick(by *process, op *record.Op) {
 	}
 }
 
-// completes judges that a voter has another one removed: one is too many, and it is sick, or was when this one came to
-// vote in its place.
-func (p *promises) completes(by *process, m *member) {
-	voters := len(p.w.etcd.voters())
-	if p.w.plan.Sick == 0 || voters%2 != 0 || voters <= p.w.plan.Voters {
+// completes judges that a voter has another one removed: one is too many, and it is dead or sick; or was sick when this
+// one came to vote in its place, by the operation that goes on.
+func (p *promises) completes(by *process, op *record.Op, m *member) {
+	voters, plan := len(p.w.etcd.voters()), p.w.plan
+	if plan.Sick == 0 && plan.Dead == 0 || voters%2 != 0 || voters <= plan.Voters {
 		p.breach("P2", by.host, "a voter takes the place of another one")
 		return
 	}
-	if why := p.notSick(m); why != "" && p.heirs[by.host] != m.id {
-		p.breach("P2", by.host, m.host.name+" is removed: "+why)
+	why := "sick voters stay"
+	if plan.Sick > 0 {
+		why = p.notSick(m)
 	}
+	if why == "" || op.Target != "" && p.heirs[by.host] == m.id || plan.Dead > 0 && p.notDead(m) == "" {
+		return
+	}
+	p.breach("P2", by.host, m.host.name+" is removed: "+why+"; "+p.notDead(m))
 }

@@ -204,6 +204,8 @@ func regressions() []regression {
 			"finds a learner that is cut off"},
 		{1973, "(a mistake of the simulation) an etcd that was stopped by hand before the maintenance of its host is " +
 			"started at the end of that"},
+		{181, "one of four voters is dead where three are wanted, there is no standby and no spare, and it stays"},
+		{404, "of six voters the one is removed that is well again, and not the one that is sick by then"},
 	}
 }
 

@@ -46,7 +46,7 @@ func callDead(v *policy.View, id uint64) {
 
 // replacementMistakes are mistakes about voters that are replaced.
 func replacementMistakes() []Mistake {
-	return slices.Concat(deadMistakes(), repairMistakes(), givenUpMistakes(), ejectedMistakes())
+	return slices.Concat(deadMistakes(), repairMistakes(), surplusMistakes(), givenUpMistakes(), ejectedMistakes())
 }
 
 // deadMistakes are mistakes about who is dead.
@@ -124,6 +124,68 @@ func deadMistakes() []Mistake {
 						callDead(v, m.ID)
 					}
 				})
+			}),
+		},
+	}
+}
+
+// ofFour is a scope in which one of four voters dies, of which three are wanted, and nobody could take its place; with
+// so many faults of these classes beside.
+func ofFour(n int, class Faults) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		replacements(n, class)(sc)
+		sc.Voters = 4
+	}
+}
+
+// surplusMistakes are mistakes about a dead voter that is one too many.
+func surplusMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name: "a dead voter that is one too many stays", breach: notReplaced, scope: lively(ofFour(0, 0)),
+			rules: seeing(func(v *policy.View) {
+				if v.Op == nil {
+					v.Limits.DeadGrace = 0
+				}
+			}),
+		},
+		{
+			Name: "a voter too many whose agent is gone is taken for dead", breach: liveReplaced,
+			scope: ofFour(0, AgentCrash),
+			rules: seeing(func(v *policy.View) {
+				for _, m := range v.Cluster.Members {
+					gone := !slices.ContainsFunc(v.Hosts, func(h policy.Host) bool { return h.PeerURL == m.PeerURL })
+					if gone {
+						callDead(v, m.ID)
+					}
+				}
+			}),
+		},
+		{
+			Name: "a dead voter that is one too many is removed though it is back", breach: liveReplaced,
+			scope: ofFour(0, 0),
+			rules: seeing(func(v *policy.View) {
+				if inReplacement(v) {
+					callDead(v, v.Op.Replaces)
+				}
+			}),
+		},
+		{
+			Name: "a dead voter that is one too many is removed on words of before", breach: replacedUntold,
+			scope: ofFour(0, 0),
+			rules: seeing(func(v *policy.View) {
+				for i := range v.Hosts {
+					v.Hosts[i].Answered = true
+				}
+			}),
+		},
+		{
+			Name: "a dead voter that is one too many is removed while another one is sick", breach: replacedInCommon,
+			scope: ofFour(1, VerdictChange),
+			rules: seeing(func(v *policy.View) {
+				for i := range v.Hosts {
+					v.Hosts[i].Health = health.OK
+				}
 			}),
 		},
 	}

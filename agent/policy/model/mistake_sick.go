@@ -162,7 +162,18 @@ func sickMistakes() []Mistake {
 		},
 		{
 			Name: "a voter whose agent is gone is taken for well when a sick one goes", breach: removedAtRisk,
-			scope: surplus(2), rules: whileItVotes(forThoseGone(health.OK)),
+			scope: surplus(2), rules: after(whileItVotes(forThoseGone(health.OK)), replacedUntold),
+		},
+		{
+			Name: "a voter that is well again is removed while another one is sick", breach: wellRemoved,
+			scope: sickness(1, 0),
+			rules: ofReplaced(func(v *policy.View, m *policy.Member, h *policy.Host) {
+				for i := range v.Hosts {
+					if h.Health == health.OK && m.Live {
+						v.Hosts[i].Health, v.Hosts[i].Ails = health.OK, policy.Ails{}
+					}
+				}
+			}),
 		},
 		{
 			Name: "a sick voter is never replaced", breach: notReplaced, scope: lively(sickness(0, 0)),

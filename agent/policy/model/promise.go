@@ -81,6 +81,7 @@ const (
 	standbyLetGo
 	standbyForNothing
 	wellReplaced
+	wellRemoved
 	removedBeforeJoin
 	leaderRemoved
 	heldBack
@@ -327,6 +328,8 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 // may count or not.
 func (w *world) countedRight(c choice) bool {
 	switch {
+	case w.opVotes != 0:
+		return c.counts == policy.JoinUncounted
 	case c.step == endJoined:
 		return c.counts == policy.JoinWorked
 	case c.outcome == policy.Disowned:

@@ -20,6 +20,7 @@ type replacing struct {
 	opReplace uint8 // the operation is one; opStandby then says that its host was a standby when it began
 	rpWho     uint8 // whose place is taken
 	rpGone    uint8 // that member has left the list
+	opVotes   uint8 // its host voted when it began: nobody joins
 	// every voter has told anew since the record was written; of one that is given up: what etcd was told lands no more
 	opTold uint8
 }
@@ -48,6 +49,13 @@ func (r *replacing) unpack(p *packer) {
 		r.dead, r.witness = (called-1)/witnesses+1, (called-1)%witnesses
 	}
 	r.opReplace, r.rpWho, r.rpGone, r.opTold = p.get(1), p.get(3), p.get(1), p.get(1)
+}
+
+// unpackVotes takes back what shares its place with the time since a cycle's host is back: the key is full.
+func (w *world) unpackVotes() {
+	if w.opReplace != 0 {
+		w.opVotes, w.back = w.back, 0
+	}
 }
 
 func (r *replacing) permute(place *[maxHosts]uint8) {
@@ -123,6 +131,7 @@ func (w *world) putReplacement(h int, gone bool) {
 	w.op, w.opReplace, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, 1, uint8(h), 0, phaseBegun, 0, 1, 0
 	// one that was added late, after it had decided, is none yet
 	w.opStandby, w.rpWho, w.rpGone = bit(a.list == learner && a.named != 0), a.target, bit(gone)
+	w.opVotes = bit(a.list == voter)
 }
 
 // calledDead tells whether a host, by all that it sees, must find that the one that is called dead is.
@@ -174,6 +183,9 @@ func (s *sight) replacementOp() *policy.Op {
 	if s.opStandby != 0 {
 		op.PeerURL = ""
 	}
+	if s.opVotes != 0 {
+		op.Target = ""
+	}
 	switch s.opPhase {
 	case phaseReady:
 		op.Phase = policy.PhaseRemoving
@@ -219,8 +231,8 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 		return removedUnasked
 	case (c.step == removeMember || c.step != beginReplace && w.opPhase == phaseBegun) && w.opTold == 0:
 		return replacedUntold
-	case c.step != beginReplace && w.hosts[h].list == voter:
-		if found := w.judgeCompletion(leads && c.step == removeMember); found != fine {
+	case w.hosts[h].list == voter:
+		if found := w.judgeCompletion(c, who, leads); found != fine {
 			return found
 		}
 		if known < majority(others) {
@@ -230,7 +242,7 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 		if c.step != beginReplace && (w.answers(who) || w.witness == tardy) {
 			return removedBeforeJoin
 		}
-	case w.answers(who) || w.present(who) || w.witness != 0 || int(w.dead) != who+1:
+	case !w.isDead(who):
 		return liveReplaced
 	}
 	switch {
@@ -245,6 +257,11 @@ func (w *world) judgeReplacement(h int, c choice, leads bool) breach {
 		return fine
 	}
 	return w.judgeStandsReady(h)
+}
+
+// isDead tells whether a voter is the one that is called dead, and it is.
+func (w *world) isDead(i int) bool {
+	return !w.answers(i) && !w.present(i) && w.witness == 0 && int(w.dead) == i+1
 }
 
 // judgeStandsReady asks whether a host could take a place now.
@@ -289,7 +306,7 @@ func (w *world) unreplaced(target policy.Target) bool {
 }
 
 // judgeRepaired says what is wrong with a world at rest in which nothing but the host of a dead voter is down.
-func (w *world) judgeRepaired(target policy.Target) breach {
+func (w *world) judgeRepaired(target policy.Target, repair bool) breach {
 	voters, _ := w.votes()
 	others, follows := 0, 0
 	for i := range w.n {
@@ -300,7 +317,7 @@ func (w *world) judgeRepaired(target policy.Target) breach {
 		others += int(bit(h.down == 0 && h.fit != slow))
 		follows += int(bit(h.list == learner && h.down == 0))
 	}
-	if voters > others && w.op == 0 && w.lock < 0 { // the one that could have has joined beside it
+	if voters > others && w.op == 0 && w.lock < 0 && !repair { // the one that could have has joined beside it
 		return fine
 	}
 	if voters != min(target.Voters, others) || w.op != 0 || w.lock >= 0 || !w.allServe() {
@@ -347,6 +364,10 @@ func smallReplacements() []Scenario {
 			Target: policy.Target{Voters: 3, Standbys: 1}, Repair: true, Faults: HostCrash, Budget: 1, Liveness: true,
 		},
 		{
+			Name: "a dead voter that is one too many", Hosts: 4, Voters: 4, Target: policy.Target{Voters: 3},
+			Repair: true, Faults: HostCrash, Budget: 1, Liveness: true,
+		},
+		{
 			Name: "a standby that falls behind", Hosts: 3, Voters: 1, Target: policy.Target{Voters: 1, Standbys: 1},
 			Repair: true, Faults: Slowness, Budget: 1, Liveness: true,
 		},
@@ -366,6 +387,14 @@ func Replacements() []Scenario {
 			Name: "a dead voter replaced by a standby, 2 faults", Hosts: 4, Voters: 3,
 			Target: policy.Target{Voters: 3, Standbys: 1}, Repair: true, Faults: AllFaults, Budget: 2, Liveness: true,
 			Long: true,
+		},
+		Scenario{
+			Name: "a dead voter that is one too many, a late call or crash", Hosts: 4, Voters: 4,
+			Target: policy.Target{Voters: 3}, Repair: true, Faults: late, Budget: 2, Liveness: true, Long: true,
+		},
+		Scenario{
+			Name: "a dead voter that is one too many, and a spare", Hosts: 5, Voters: 4,
+			Target: policy.Target{Voters: 3}, Repair: true, Faults: HostCrash, Budget: 1, Liveness: true,
 		},
 		Scenario{
 			Name: "a dead one of four voters replaced", Hosts: 5, Voters: 4, Target: policy.Target{Voters: 5},

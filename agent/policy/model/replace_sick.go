@@ -34,14 +34,23 @@ func (w *world) besideTardy() bool {
 	return serving == voters-1 && serving+1 >= majority(voters+1)
 }
 
-// judgeCompletion asks whether a host that votes may have the one removed in whose place it does: one is too many, and
-// that one leads no more.
-func (w *world) judgeCompletion(leads bool) breach {
+// judgeCompletion asks whether a host that votes may have another one removed: one is too many, and that one leads no
+// more. It is dead or sick, or was sick when this host came to vote in its place and no other is by now.
+func (w *world) judgeCompletion(c choice, who int, leads bool) breach {
 	switch voters, _ := w.votes(); {
 	case voters%2 == 1:
 		return replacedForNothing
-	case leads:
+	case leads && c.step == removeMember:
 		return leaderRemoved
+	case (c.step == beginReplace || w.opVotes != 0) && !w.isSick(who) && !w.isDead(who):
+		return liveReplaced
+	}
+	for i := range w.n {
+		g := &w.hosts[i]
+		sick := i != who && g.list == voter && g.fit == slow && w.present(i)
+		if sick && w.answers(who) && w.hosts[who].fit == fit {
+			return wellRemoved
+		}
 	}
 	return fine
 }
@@ -84,6 +93,9 @@ func sickPromises() map[breach]promise {
 		wellReplaced: {
 			"P2",
 			"a host votes in the place of one that not both its own verdict and another witness call sick",
+		},
+		wellRemoved: {
+			"P2", "a voter that is well is removed as one too many, though another one is sick",
 		},
 		removedBeforeJoin: {"P2", "a sick voter that answers is removed before another votes in its place"},
 		leaderRemoved:     {"P2", "a voter that leads is removed, and its leadership was not moved first"},

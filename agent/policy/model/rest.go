@@ -239,7 +239,7 @@ func (m *machine) judgeRest(w *world, e ending) breach {
 		return w.judgeSickGone(m.Target)
 	}
 	if e.stays {
-		return w.judgeRepaired(m.Target)
+		return w.judgeRepaired(m.Target, m.Repair)
 	}
 	voters, _ := w.votes()
 	want := min(m.Target.Voters, w.n)
@@ -255,8 +255,8 @@ func (m *machine) judgeRest(w *world, e ending) breach {
 			return notBack
 		}
 	}
-	if m.Sick && voters == want+1 && w.op == 0 && w.lock < 0 && w.allServe() && m.tellsSurplus(w) {
-		return fine // it was sick when another voted in its place, whose operation ended early: people are told
+	if (m.Sick || m.Voters > want) && voters == want+1 && w.op == 0 && w.lock < 0 && w.allServe() && m.tellsSurplus(w) {
+		return fine // all are well, as when one was sick while another voted in its place: people are told
 	}
 	switch {
 	case w.rm != 0:

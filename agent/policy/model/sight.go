@@ -312,7 +312,7 @@ func (s *sight) hostsView(r rank) []policy.Host {
 			h.Ails.HangsFor = h.Ails.For
 		}
 		if s.opReplace != 0 {
-			h.Answered = s.opTold != 0 && i != int(s.self)
+			h.Answered = s.opTold != 0 && (i != int(s.self) || s.opHost == s.self)
 		}
 		if g.ready == 0 {
 			h.Waiting = policy.HealthBad // or another reason of its own: which one decides nothing

@@ -318,7 +318,7 @@ func (w *world) packRest() uint64 {
 	p.put(w.second, 1)
 	p.put(w.opCycle, 1)
 	p.put(w.opRestarted, 1)
-	p.put(w.back, 1)
+	p.put(w.back|w.opVotes, 1) // the one is of cycles, the other of replacements
 	p.put(w.asks, 3)
 	w.removing.pack(&p)
 	w.replacing.pack(&p)
@@ -355,6 +355,7 @@ func (w *world) unpackRest(v uint64) {
 	w.asks = p.get(3)
 	w.removing.unpack(&p)
 	w.replacing.unpack(&p)
+	w.unpackVotes()
 }
 
 // pack gives the world's key as its hosts stand.
