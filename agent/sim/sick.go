@@ -4,10 +4,13 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 )
@@ -108,7 +111,7 @@ func (w *world) lostForGood() (n int) {
 }
 
 // sicknessByHand does what only a person can about sick voters: puts another disk in where quorumd has replaced as many
-// as it may, and takes one out where one is too many and all are well.
+// as it may, takes one out where one is too many and all are well, and releases the operation of one that is not back.
 func (w *world) sicknessByHand() {
 	if !w.healed || w.plan.Sick == 0 {
 		return
@@ -119,6 +122,7 @@ func (w *world) sicknessByHand() {
 			h.disk.become(diskFine)
 		}
 	}
+	w.releaseSick()
 	voters := w.etcd.voters()
 	surplus := len(voters) == w.plan.Voters+1 && w.promises.currentOp() == nil
 	ill := slices.ContainsFunc(voters, func(m *member) bool {
@@ -129,8 +133,23 @@ func (w *world) sicknessByHand() {
 	}
 }
 
-// byHandAfter is for how long people look at a voter too many before they take one out.
+// byHandAfter is for how long people look at a voter too many before they take one out, and at one that is not back.
 const byHandAfter = 20 * time.Minute
+
+// releaseSick releases the operation of a host that was taken down and whose disk is slow for good: it is never back,
+// and holds all others until a person says otherwise.
+func (w *world) releaseSick() {
+	op := w.promises.currentOp()
+	if op == nil || op.Kind != policy.KindCycle || op.Phase != string(policy.PhaseBack) ||
+		w.now()-w.promises.opSince <= byHandAfter {
+		return
+	}
+	if i := w.hostByID(op.Host); i >= 0 && w.hosts[i].disk.chronic {
+		w.operator(w.hosts[(i+1)%len(w.hosts)], func(ctx context.Context, p *process) {
+			_ = p.agent.ReleaseOp(ctx, control.ReleaseRequest{Reason: "its disk is slow for good"}, "an operator")
+		})
+	}
+}
 
 // fallsIll notes since when a host's own verdict has said that it harms the cluster.
 func (p *promises) fallsIll(h *host, state health.State) {
