@@ -40,6 +40,7 @@ func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 		Taken:  o.opt.Wall().UTC(),
 		Quorum: r.View.Cluster.Reachable || r.View.Cluster.Listed, Known: record.MemberID(r.Noted.Cluster),
 	}
+	f.Plans = plansTold(o.opt.Files.Recoveries())
 	if r.View.Self.Etcd.Known() {
 		f.Etcd = r.View.Self.Etcd.String()
 	}
@@ -57,6 +58,17 @@ func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 			"if the data of this host cannot be read they are no use for a recovery: say that it is gone (--gone)")
 	}
 	return f.Sealed(), nil
+}
+
+// plansTold gives the plan that is in force on this host, and the last one if it was not carried out to its end.
+func plansTold(stands *local.Recovery, last *local.RecoveryEnd) (all []recovery.PlanTold) {
+	if stands != nil {
+		all = append(all, recovery.PlanTold{ID: stands.Plan, Survivor: stands.Survivor, GivenUp: stands.GivenUp != ""})
+	}
+	if last != nil && last.Code != policy.Recovered {
+		all = append(all, recovery.PlanTold{ID: last.Plan, Survivor: last.Survivor, GivenUp: true})
+	}
+	return all
 }
 
 func membersOf(list cluster.Membership) []recovery.Member {

@@ -84,6 +84,15 @@ func recoveryDoubts() []recoveryDoubt {
 			"stop etcd on one of them (systemctl stop etcd) and take its facts anew",
 		},
 		{
+			"an earlier plan is in force", planInForce,
+			"go on with it; or give it up there (quorumctl recover give-up), and take its facts anew",
+		},
+		{
+			"an earlier plan may be carried out", planAbroad,
+			"start that host and give the plan up there (quorumctl recover give-up), and take its facts; or make sure " +
+				"that it never starts again as it is, and say so: --kept-off {}",
+		},
+		{
 			"a voter is missing", voterMissing, "take them there if the host can be reached, else make sure that it " +
 				"never comes back as it is, and say so: --gone {}",
 		},

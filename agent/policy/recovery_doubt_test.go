@@ -84,6 +84,17 @@ func doubted() map[string]struct{ raise, end func(l *left) } {
 			func(l *left) { l.all[0].InData, l.all[1].InData = nil, nil },
 			func(l *left) { l.all[1].InData = twoOfFive().all[1].InData },
 		},
+		"an earlier plan is in force": {
+			func(l *left) { l.all[1].Plans = []PlanTold{{ID: "p1", Survivor: "n2"}} },
+			func(l *left) { l.all[1].Plans[0].GivenUp = true },
+		},
+		"an earlier plan may be carried out": {
+			func(l *left) {
+				l.all[0].Plans = []PlanTold{{ID: "p1", Survivor: "n3", GivenUp: true}}
+				l.all[1].Plans = []PlanTold{{ID: "p1", Survivor: "n3"}, {ID: "p2", Survivor: "n1", GivenUp: true}}
+			},
+			func(l *left) { l.wish.KeptOff = []string{"n3"} },
+		},
 		"a voter is missing": {
 			func(l *left) { l.wish.Gone = []string{"n3", "n5"} },
 			func(l *left) { l.wish.Gone = append(l.wish.Gone, "n4") },
@@ -129,6 +140,15 @@ func TestADoubtSaysWhatEndsItWithTheNamesThatAreToBeTyped(t *testing.T) {
 	if got := PlanRecovery(l.all, l.wish); got.Doubt.String() != missing {
 		t.Errorf("%s", got.Doubt)
 	}
+	l.all[1].Plans = []PlanTold{{ID: "p1", Survivor: "n5"}}
+	l.wish.KeptOff = []string{"n4"}
+	const abroad = "n2 was told plan p1, by which n5 goes on alone, and nothing says that n5 has given it up: start " +
+		"that host and give the plan up there (quorumctl recover give-up), and take its facts; or make sure that it " +
+		"never starts again as it is, and say so: --kept-off n4,n5"
+	if got := PlanRecovery(l.all, l.wish); got.Doubt.String() != abroad {
+		t.Errorf("%s", got.Doubt)
+	}
+	l.all[1].Plans = nil
 	l.wish.Snapshot = true
 	const data = "n1 has the data of a voter, up to entry 200: plan without --from-snapshot, and less is lost; if " +
 		"these data are no use, name who is to go on with the snapshot: --survivor n1"

@@ -24,6 +24,13 @@ type Remains struct {
 	Commit       uint64 // the last entry of which it knows that it is committed
 	InData       []ListedMember
 	LastSeen     []ListedMember // as an etcd has last listed them to it
+	Plans        []PlanTold     // that it was told and has not carried out to the end
+}
+
+// PlanTold is an earlier plan that a host was told.
+type PlanTold struct {
+	ID, Survivor string // the host that goes on alone by it, by name
+	GivenUp      bool   // on the host that was told
 }
 
 // ListedMember is an entry of a member list that a host remembers.
@@ -38,6 +45,7 @@ type ListedMember struct {
 type RecoveryWish struct {
 	Cluster  string   // its name, as it was typed
 	Gone     []string // voters that never come back, by name or ID in hexadecimal
+	KeptOff  []string // survivors of earlier plans that never start again as they are, by name
 	Survivor string   // the host that is to go on alone, by name; empty for the most advanced
 	Snapshot bool     // with a snapshot, instead of data
 }

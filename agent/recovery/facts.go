@@ -70,7 +70,15 @@ type Facts struct {
 	Log      Log             `json:"log"`
 	Members  []Member        `json:"members,omitempty"` // as they were last listed
 	Known    record.MemberID `json:"knownClusterID,omitzero"`
+	Plans    []PlanTold      `json:"plans,omitempty"` // that this host was told and has not carried out to the end
 	Checksum string          `json:"checksum"`
+}
+
+// PlanTold is a plan that was applied on a host.
+type PlanTold struct {
+	ID       string `json:"id"`
+	Survivor string `json:"survivor"`          // its name
+	GivenUp  bool   `json:"givenUp,omitempty"` // on the host whose facts these are; else it is in force there
 }
 
 // Sealed gives the facts with their checksum.

@@ -52,6 +52,7 @@ func PlanID(id string) bool {
 type Wish struct {
 	Cluster  string   // its name, as it was typed
 	Gone     []string // voters that are gone for good, by name or ID
+	KeptOff  []string // survivors of earlier plans that never start again as they are, by name
 	Survivor string   // another host than the most advanced, by name; empty for that
 	At       time.Time
 	ID       string // of the plan
@@ -98,7 +99,7 @@ func clusterOf(all []Facts) record.MemberID {
 // NewPlan makes the plan, or says why there is none.
 func NewPlan(all []Facts, w Wish) (Plan, error) {
 	decided := policy.PlanRecovery(remainsOf(all, w.At), policy.RecoveryWish{
-		Cluster: w.Cluster, Gone: w.Gone, Survivor: w.Survivor, Snapshot: w.Snapshot != nil,
+		Cluster: w.Cluster, Gone: w.Gone, KeptOff: w.KeptOff, Survivor: w.Survivor, Snapshot: w.Snapshot != nil,
 	})
 	if decided.Doubt != nil {
 		return Plan{}, fmt.Errorf("cannot plan the recovery: %s", decided.Doubt)

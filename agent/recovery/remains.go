@@ -23,7 +23,16 @@ func (f Facts) remains(at time.Time) policy.Remains {
 		HostID: f.HostID, Host: f.Host, Cluster: f.Cluster, PeerURL: f.PeerURL, Age: at.Sub(f.Taken), Quorum: f.Quorum,
 		Empty: f.Log.Empty, ClusterID: uint64(f.Log.Cluster), MemberID: uint64(f.Log.Member), Term: f.Log.Term,
 		Index: f.Log.Index, Commit: f.Log.Commit, InData: listed(f.Log.Members), LastSeen: listed(f.Members),
+		Plans: told(f.Plans),
 	}
+}
+
+func told(all []PlanTold) []policy.PlanTold {
+	var out []policy.PlanTold
+	for _, p := range all {
+		out = append(out, policy.PlanTold{ID: p.ID, Survivor: p.Survivor, GivenUp: p.GivenUp})
+	}
+	return out
 }
 
 func listed(all []Member) []policy.ListedMember {

@@ -146,10 +146,20 @@ func (w *world) makePlan() {
 	for _, m := range recovery.Missing(all) {
 		wish.Gone = append(wish.Gone, cmp.Or(m.Name, m.ID.String()))
 	}
+	for _, h := range w.hosts {
+		if h.gone {
+			wish.KeptOff = append(wish.KeptOff, h.name)
+		}
+	}
 	plan, err := recovery.NewPlan(all, wish)
 	r.facts = nil
 	if err != nil {
 		w.happen(nil, happenedFault, 77, "%v", err)
+		for _, h := range w.hosts { // what is in force still was to be given up
+			if h.planInForce() != nil {
+				w.giveUpOn(h)
+			}
+		}
 		return
 	}
 	r.plan, r.applied, r.refused = &plan, map[int]bool{}, 0

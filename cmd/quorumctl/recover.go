@@ -87,7 +87,8 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 			"and propose the one whose log is the most advanced. The plan is written once the cluster's name was\n" +
 			"typed, or given with --cluster. Every voter of which there are no facts must be named with --gone:\n" +
 			"such a host must never come back as it is, since several of them could form the old cluster again\n" +
-			"beside the new one. Where no data are left a host goes on with a snapshot: --from-snapshot names\n" +
+			"beside the new one. So it is with a host that goes on alone by an earlier plan and has not given it up:\n" +
+			"no other plan is made, unless that host is named with --kept-off. Where no data are left a host goes on with a snapshot: --from-snapshot names\n" +
 			"one in the store of this host, newest for the newest, or a file that etcdctl snapshot save has\n" +
 			"written, with a / in its path, which lies on the host that goes on and is this one.",
 		Args: cobra.MinimumNArgs(1),
@@ -107,6 +108,8 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&wish.Cluster, "cluster", "", "the cluster's name, where nobody can be asked to type it")
 	flags.StringSliceVar(&wish.Gone, "gone", nil, "voters that never come back, by name or ID")
+	flags.StringSliceVar(&wish.KeptOff, "kept-off", nil,
+		"hosts that an earlier plan lets go on alone and that never start again as they are, by name")
 	flags.StringVar(&wish.Survivor, "survivor", "", "another host than the most advanced, by name")
 	flags.StringVar(&snapshot, "from-snapshot", "", "a snapshot to go on with, where no data are left")
 	flags.StringVar(&out, "out", "plan.json", "the file to write; it must not exist")

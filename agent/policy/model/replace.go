@@ -317,7 +317,8 @@ func (w *world) judgeRepaired(target policy.Target, repair bool) breach {
 		others += int(bit(h.down == 0 && h.fit != slow))
 		follows += int(bit(h.list == learner && h.down == 0))
 	}
-	if voters > others && w.op == 0 && w.lock < 0 && !repair { // the one that could have has joined beside it
+	joined := voters > others && w.op == 0 && w.lock < 0 // the one that could have taken its place has joined beside it
+	if joined && (!repair || voters <= target.Voters) {
 		return fine
 	}
 	if voters != min(target.Voters, others) || w.op != 0 || w.lock >= 0 || !w.allServe() {
