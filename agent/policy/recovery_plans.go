@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A plan that was applied somewhere is carried out there also when people have made another one meanwhile: the host that
-// goes on alone by it may be off, and come back. Then two clusters would serve.
+// A plan that was applied somewhere is carried out there also when people have made another one meanwhile: the host
+// that goes on alone by it may be off, and come back. Then two clusters would serve.
 
 // planInForce finds a host that goes on alone by a plan that was made before.
 func planInForce(all []Remains, _ RecoveryWish) (text, about string) {
@@ -29,10 +29,11 @@ func planAbroad(all []Remains, w RecoveryWish) (text, about string) {
 	for _, r := range all {
 		for _, p := range r.Plans {
 			known := slices.ContainsFunc(all, func(o Remains) bool { return o.Host == p.Survivor })
-			if !known && !slices.Contains(w.KeptOff, p.Survivor) {
-				return fmt.Sprintf("%s was told plan %s, by which %s goes on alone, and nothing says that %s has "+
-					"given it up", r.Host, p.ID, p.Survivor, p.Survivor), strings.Join(append(w.KeptOff, p.Survivor), ",")
+			if known || slices.Contains(w.KeptOff, p.Survivor) {
+				continue
 			}
+			return fmt.Sprintf("%s was told plan %s, by which %s goes on alone, and nothing says that %s has given it up",
+				r.Host, p.ID, p.Survivor, p.Survivor), strings.Join(append(slices.Clone(w.KeptOff), p.Survivor), ",")
 		}
 	}
 	return "", ""

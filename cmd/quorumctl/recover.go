@@ -87,10 +87,11 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 			"and propose the one whose log is the most advanced. The plan is written once the cluster's name was\n" +
 			"typed, or given with --cluster. Every voter of which there are no facts must be named with --gone:\n" +
 			"such a host must never come back as it is, since several of them could form the old cluster again\n" +
-			"beside the new one. So it is with a host that goes on alone by an earlier plan and has not given it up:\n" +
-			"no other plan is made, unless that host is named with --kept-off. Where no data are left a host goes on with a snapshot: --from-snapshot names\n" +
-			"one in the store of this host, newest for the newest, or a file that etcdctl snapshot save has\n" +
-			"written, with a / in its path, which lies on the host that goes on and is this one.",
+			"beside the new one. So it is with a host that goes on alone by an earlier plan and has not given it\n" +
+			"up: no other plan is made, unless that host is named with --kept-off. Where no data are left a host\n" +
+			"goes on with a snapshot: --from-snapshot names one in the store of this host, newest for the newest,\n" +
+			"or a file that etcdctl snapshot save has written, with a / in its path, which lies on the host that\n" +
+			"goes on and is this one.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			facts, err := readAllFacts(args)

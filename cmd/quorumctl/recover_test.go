@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// oneLeft writes the facts of the one host of three that is left, and gives the file.
-func oneLeft(t *testing.T) string {
+// oneLeft writes the facts of the one host of three that is left, with the plans that it was told, and gives the file.
+func oneLeft(t *testing.T, told ...recovery.PlanTold) string {
 	t.Helper()
 	f := recovery.Facts{
 		Version: recovery.Version, HostID: "host-n1", Host: "n1", Cluster: "prod", PeerURL: "http://n1",
@@ -24,6 +24,7 @@ func oneLeft(t *testing.T) string {
 		Log: recovery.Log{Cluster: 0xc1, Member: 1, Term: 3, Index: 100, Commit: 99, Members: []recovery.Member{
 			{ID: 1, Name: "n1"}, {ID: 2, Name: "n2"}, {ID: 3, Name: "n3"},
 		}},
+		Plans: told,
 	}
 	text, err := json.Marshal(f.Sealed())
 	if err != nil {
@@ -59,6 +60,25 @@ func TestAPlanIsNotWrittenWhereNobodyCanTypeTheName(t *testing.T) {
 		filepath.Join(t.TempDir(), "p"))
 	if r.code != exitUsage || !strings.Contains(r.stderr, "no plan was written") {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+func TestNoPlanIsMadeBesideOneThatItsSurvivorHasNotGivenUpButByAPersonsWord(t *testing.T) {
+	t.Parallel()
+	told := oneLeft(t, recovery.PlanTold{ID: "abcdefghijkl", Survivor: "n2", GivenUp: true})
+	plan := func(out string, more ...string) result {
+		args := []string{"recover", "plan", told, "--gone", "n2,n3", "--cluster", "prod", "--out", out}
+		return quorumctl(t, "/nowhere", append(args, more...)...)
+	}
+	out := filepath.Join(t.TempDir(), "plan.json")
+	r := plan(out)
+	for _, want := range []string{"n1 was told plan abcdefghijkl", "quorumctl recover give-up", "--kept-off n2"} {
+		if r.code != exitFault || !strings.Contains(r.stderr, want) {
+			t.Errorf("exit %d, and %q is not said: %s%s", r.code, want, r.stdout, r.stderr)
+		}
+	}
+	if r := plan(out, "--kept-off", "n2"); r.code != 0 {
+		t.Errorf("with a person's word: exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
 }
 

@@ -373,6 +373,7 @@ func TestAPlanIsGivenUpUntilTheHostPartsWithItsDataAndCanBeAppliedAgain(t *testi
 		return err == nil && pid != 0
 	})
 	me().ctl(n1, "recover", "give-up").is(t, "given up twice", 70, "none is in force")
+	me().ctl(n1, "recover", "facts").is(t, "the plan that was given up is told", 0, `"givenUp": true`)
 	n1.stopAt("after " + string(policy.StepPlaceCopy))
 	me().ctl(n1, "recover", "apply", file).is(t, "applied again", 0, "goes on alone")
 	n1.waitStopped()
