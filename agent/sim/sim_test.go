@@ -217,9 +217,15 @@ type regression struct {
 	found string
 }
 
+// lengthy are those whose stories take as long as all others do together: make sim tells them, which CI runs.
+func (r regression) lengthy() bool { return r.seed == 153 || r.seed == 404 }
+
 func TestSeedsThatOnceFoundSomethingFindNothingAnyMore(t *testing.T) {
 	t.Parallel()
 	for _, once := range regressions() {
+		if once.lengthy() && *hoursFlag < 100 {
+			continue
+		}
 		if r := run(t, Options{Seed: once.seed}); r.Breach != nil {
 			t.Errorf("seed %d, which once found that %s: %v", once.seed, once.found, r.Breach)
 		}
