@@ -264,3 +264,37 @@ func TestASpareThatPublishesNoWordsGoesByItsOwnLooks(t *testing.T) {
 		t.Errorf("it sees %+v", got)
 	}
 }
+
+func TestWhatThisHostSeesCountsInItsOwnReplacementOnceItHasLookedSinceTheRecord(t *testing.T) {
+	t.Parallel()
+	b := NewBuilder(hostConfig(), "boot-1", "i", false)
+	self := hostConfig().Host.ID
+	for name, c := range map[string]struct {
+		change func(r *round.Round, h *record.Host)
+		counts bool
+	}{
+		"it has looked since": {func(*round.Round, *record.Host) {}, true},
+		"it has not": {
+			func(r *round.Round, _ *record.Host) { r.Sights[0].LookedAt = time.Second }, false,
+		},
+		"it has only just seen the record": {func(r *round.Round, _ *record.Host) { r.AskedSince = 0 }, false},
+		"of another one's it tells others": {func(r *round.Round, _ *record.Host) { r.Op.Host = "other" }, false},
+		"as another host does": {
+			func(_ *round.Round, h *record.Host) { h.ID, h.Answers = "other", 41 }, true,
+		},
+		"which has told of a record before": {
+			func(_ *round.Round, h *record.Host) { h.ID, h.Answers = "other", 40 }, false,
+		},
+		"a cycle asks nobody who is dead": {
+			func(r *round.Round, _ *record.Host) { r.Op.Kind = policy.KindCycle }, false,
+		},
+	} {
+		r := &round.Round{AskedSince: time.Minute, Sights: []network.Sight{{Member: 3, LookedAt: time.Hour}}}
+		r.Op, r.OpAt = &record.Op{Kind: policy.KindReplace, Host: self, Replaces: 3}, 41
+		h := record.Host{ID: self}
+		c.change(r, &h)
+		if got := b.answered(r, h); got != c.counts {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
