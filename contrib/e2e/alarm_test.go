@@ -1,0 +1,112 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build long
+
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// alarms are those of etcd's, with what the hosts say while one stands.
+func alarms() map[pb.AlarmType]policy.ReasonCode {
+	return map[pb.AlarmType]policy.ReasonCode{
+		pb.AlarmType_NOSPACE: policy.EtcdNoSpace, pb.AlarmType_CORRUPT: policy.EtcdCorrupt,
+	}
+}
+
+// raise has n1's member raise an alarm, as its etcd does by itself, and gives what ends it as a person does.
+func (w *world) raise(alarm pb.AlarmType) (disarm func()) {
+	w.t.Helper()
+	n1 := w.hosts[0]
+	ctx := w.t.Context()
+	members := w.members()
+	i := slices.IndexFunc(members, func(m *pb.Member) bool { return m.Name == n1.Options.Name })
+	if i < 0 {
+		w.t.Fatalf("n1 is no member: %v", members)
+	}
+	_, err := pb.NewMaintenanceClient(n1.etcd.ActiveConnection()).Alarm(ctx, &pb.AlarmRequest{
+		Action: pb.AlarmRequest_ACTIVATE, Alarm: alarm, MemberID: members[i].ID,
+	})
+	must(w.t, err)
+	return func() {
+		w.t.Helper()
+		_, err := n1.etcd.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: members[i].ID, Alarm: alarm})
+		must(w.t, err)
+	}
+}
+
+// tells tells whether all these hosts give that reason, with who has raised the alarm.
+func tells(code policy.ReasonCode, alarm pb.AlarmType, hosts ...*host) bool {
+	return !slices.ContainsFunc(hosts, func(h *host) bool {
+		s, ok := h.status()
+		return !ok || !slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {
+			return r.Code == string(code) && strings.Contains(r.Text, "n1 has raised the alarm "+alarm.String())
+		})
+	})
+}
+
+// qualified tells whether the host has passed its qualifying run.
+func (h *host) qualified() bool {
+	s, ok := h.status()
+	return ok && s.Health.Qualified
+}
+
+func TestWhileAnAlarmStandsNobodyJoins(t *testing.T) {
+	t.Parallel()
+	for alarm, code := range alarms() {
+		t.Run(alarm.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: quickTimes()})
+			n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
+			w.start(n1)
+			w.bootstrap()
+			w.rolesAgree()
+			disarm := w.raise(alarm)
+			w.start(n2, n3)
+			w.eventually("the others are fit, and all say so", func() bool {
+				return n2.qualified() && n3.qualified() && tells(code, alarm, n1, n2, n3)
+			})
+			w.never(quiet, "a host joins", func() bool { return !w.has(1, 0) })
+			disarm()
+			w.eventually("the others join", func() bool { return w.has(3, 0) })
+			w.rolesAgree()
+		})
+	}
+}
+
+func TestWhileAnAlarmStandsNobodyIsPromoted(t *testing.T) {
+	t.Parallel()
+	for alarm, code := range alarms() {
+		t.Run(alarm.String(), func(t *testing.T) {
+			t.Parallel()
+			set := quickTimes()
+			set["timing.promoteStable"], set["timing.steadyLag"] = "5s", "3s"
+			set["timing.learnerMax"] = "120s"
+			w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: set})
+			n1, others := w.hosts[0], w.hosts[1:]
+			w.start()
+			w.bootstrap()
+			w.eventually("a learner serves", func() bool {
+				return w.has(1, 1) && slices.ContainsFunc(others, func(h *host) bool {
+					return h.waitsFor(policy.LearnerNotSteady)
+				})
+			})
+			disarm := w.raise(alarm)
+			w.eventually("all say so", func() bool { return tells(code, alarm, n1, others[0], others[1]) })
+			w.never(2*quiet, "the learner votes, or is taken out", func() bool { return !w.has(1, 1) })
+			disarm()
+			w.eventually("all vote", func() bool { return w.has(3, 0) })
+			w.rolesAgree()
+		})
+	}
+}
