@@ -27,12 +27,14 @@ func TestTheFactsTellOfThePlansThatAHostWasToldAndHasNotCarriedOut(t *testing.T)
 		last   *local.RecoveryEnd
 		want   []recovery.PlanTold
 	}{
-		"none":                       {nil, nil, nil},
-		"one is in force":            {&stands, nil, []recovery.PlanTold{{ID: "stands", Survivor: "n1"}}},
-		"it is about to be given up": {&leaving, nil, []recovery.PlanTold{{ID: "stands", Survivor: "n1", GivenUp: true}}},
-		"one was given up":           {nil, ended(policy.RecoveryGivenUp), []recovery.PlanTold{given}},
-		"the quorum was back":        {nil, ended(policy.QuorumBack), []recovery.PlanTold{given}},
-		"one was carried out":        {nil, ended(policy.Recovered), nil},
+		"none":            {nil, nil, nil},
+		"one is in force": {&stands, nil, []recovery.PlanTold{{ID: "stands", Survivor: "n1"}}},
+		"it is about to be given up": {
+			&leaving, nil, []recovery.PlanTold{{ID: "stands", Survivor: "n1", GivenUp: true}},
+		},
+		"one was given up":    {nil, ended(policy.RecoveryGivenUp), []recovery.PlanTold{given}},
+		"the quorum was back": {nil, ended(policy.QuorumBack), []recovery.PlanTold{given}},
+		"one was carried out": {nil, ended(policy.Recovered), nil},
 		"one after the other": {
 			&stands, ended(policy.RecoveryGivenUp), []recovery.PlanTold{{ID: "stands", Survivor: "n1"}, given},
 		},
