@@ -32,8 +32,8 @@ func planAbroad(all []Remains, w RecoveryWish) (text, about string) {
 			if known || slices.Contains(w.KeptOff, p.Survivor) {
 				continue
 			}
-			text = fmt.Sprintf("%s was told plan %s, by which %s goes on alone, and nothing says that %s has given it up",
-				r.Host, p.ID, p.Survivor, p.Survivor)
+			text = fmt.Sprintf("%s was told plan %s, by which %s goes on alone, and nothing says that %s has given it "+
+				"up", r.Host, p.ID, p.Survivor, p.Survivor)
 			return text, strings.Join(append(slices.Clone(w.KeptOff), p.Survivor), ",")
 		}
 	}

@@ -206,8 +206,8 @@ func regressions() []regression {
 			"started at the end of that"},
 		{181, "one of four voters is dead where three are wanted, there is no standby and no spare, and it stays"},
 		{
-			153, "(a mistake of the simulation) a host whose disk is slow for good is never back from its maintenance, " +
-				"and nobody releases it",
+			153, "(a mistake of the simulation) a host whose disk is slow for good is never back from its " +
+				"maintenance, and nobody releases it",
 		},
 		{1540, "a survivor that was off while people gave its plan up carries it out beside another one: two clusters"},
 		{404, "of six voters the one is removed that is well again, and not the one that is sick by then"},
