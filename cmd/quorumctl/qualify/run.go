@@ -63,7 +63,9 @@ type writers struct {
 
 // write has so many children write to the directory for so long, and takes their files away. Left names the
 // directories that it could not remove.
-func write(ctx context.Context, o Options, n int, said func(took time.Duration, text string)) (run Run, left []string, err error) {
+func write(ctx context.Context, o Options, n int, said func(took time.Duration, text string)) (run Run,
+	left []string, err error,
+) {
 	w := &writers{first: make([]bool, n), run: Run{Writers: n}}
 	defer func() { left = w.close() }()
 	for i := range n {
