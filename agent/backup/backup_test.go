@@ -490,7 +490,8 @@ func TestADirectoryThatCannotBeWrittenSaysWhatToDo(t *testing.T) {
 	for refused, want := range map[error]string{
 		syscall.EACCES: "permission denied: let the user that quorumd runs as write there: chown quorumd /srv/x",
 		syscall.EPERM:  "operation not permitted: let the user that quorumd runs as write there",
-		syscall.EROFS:  "read-only file system: mount it to be written to, and for the service add ReadWritePaths=/srv/x",
+		syscall.EROFS: "read-only file system: mount it to be written to, and for the service add " +
+			"ReadWritePaths=/srv/x",
 	} {
 		says("refused", closed(&os.PathError{Op: "openat", Path: "x", Err: refused}, "/srv/x"), want)
 	}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/disk"
 )
 
@@ -71,7 +72,8 @@ func (o Options) Check() error {
 		}
 	}
 	if o.For < ShortestRun || o.For > LongestRun {
-		return fmt.Errorf("a run of %s is out of range; take %s to %s", o.For, ShortestRun, LongestRun)
+		return fmt.Errorf("a run of %s is out of range; take %s to %s", span.Text(o.For),
+			span.Text(ShortestRun), span.Text(LongestRun))
 	}
 	return nil
 }
@@ -98,7 +100,7 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 			break // the next would hang too
 		}
 		if n == 1 && o.Fio {
-			o.say("fio", "for up to "+o.For.String(), o.rest(len(runs)-i, false))
+			o.say("fio", "for up to "+span.Text(o.For), o.rest(len(runs)-i, false))
 			r.askFio(ctx, o.For)
 		}
 		if n == 1 && r.meetNeighbours(o.Beside) && !o.Beside {
