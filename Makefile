@@ -158,7 +158,7 @@ test-matrix: etcd-all build ## join and promotion with etcd 3.4 (Debian's), 3.5,
 
 test-faults: etcd build $(CACHE)/faultfs ## tests on a file system with faults (needs root and /dev/fuse)
 	$(GO) test -C contrib/faultfs -count=1 -timeout 5m ./...
-	$(TESTS) $(GOTEST) -count=1 -timeout 25m -tags faultfs -run 'Disk|Faultfs' -skip '$(NIGHTLY_FAULTS)' ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify ./agent/plugins
+	$(TESTS) $(GOTEST) -count=1 -timeout 25m -tags faultfs -run 'Disk|Faultfs' -skip '$(NIGHTLY_FAULTS)' ./contrib/testbed ./contrib/e2e ./cmd/quorumctl/qualify ./agent/plugins ./agent/backup
 	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags faultfs ./contrib/faults
 
 test-s3: etcd build $(CACHE)/s3/versitygw ## snapshots in a real S3 server, which takes minutes to build (needs root, for a small file system)
@@ -180,7 +180,7 @@ $(CACHE)/vm/initrd: $(wildcard contrib/faults/vm/*)
 	contrib/faults/vm/build.sh $(CACHE)/vm
 
 test-alerts: $(PROMTOOL) $(AMTOOL) $(MIXIN) etcd build $(CACHE)/faultfs ## the alerts and the dashboard: against series, and on a real cluster with faults, Prometheus and Alertmanager; UPDATE=1 writes contrib/docs/alerts-played.md
-	cd contrib/prometheus && $(PROMTOOL) check rules quorumd.rules.yaml && $(PROMTOOL) test rules quorumd.rules.test.yaml
+	cd contrib/prometheus && $(PROMTOOL) check rules quorumd.rules.yaml && $(PROMTOOL) test rules quorumd.rules.test.yaml quorumd.rules.weeks.test.yaml
 	$(PROMTOOL) check rules $(MIXIN)
 	$(AMTOOL) check-config contrib/prometheus/alertmanager.yaml
 	$(TESTS) $(GOTEST) -count=1 -timeout 10m -tags 'prometheus faultfs' -run ARealPrometheus $(E2E) $(if $(UPDATE),-update)

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -454,13 +455,48 @@ func TestADirectoryThatOthersMayChangeIsRefused(t *testing.T) {
 			t.Errorf("%q is %s", cluster, d.path)
 		}
 	}
-	if _, err := OpenDirectory(filepath.Join(dir, "mount-that-is-missing"), "prod"); !errors.Is(err, os.ErrNotExist) {
+	missing := filepath.Join(dir, "mount-that-is-missing")
+	if _, err := OpenDirectory(missing, "prod"); !errors.Is(err, os.ErrNotExist) ||
+		!strings.Contains(err.Error(), "mount what belongs there, or make it: install -d -m 0700 -o quorumd "+missing) {
 		t.Errorf("%v", err)
 	}
 	elsewhere := t.TempDir()
 	must(t, os.Symlink(elsewhere, filepath.Join(dir, "prod")))
 	if _, err := OpenDirectory(dir, "prod"); err == nil {
 		t.Error("a link to elsewhere is followed")
+	}
+}
+
+// TestADirectoryThatCannotBeWrittenSaysWhatToDo has one that the kernel lets nobody write to, root neither.
+func TestADirectoryThatCannotBeWrittenSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	const kernels = "/sys"
+	says := func(what string, err error, want ...string) {
+		t.Helper()
+		for _, text := range want {
+			if err == nil || !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %v, want %q", what, err, text)
+			}
+		}
+	}
+	_, err := OpenDirectory(kernels, "prod")
+	says("a cluster's own is to be made", err, "cannot use the directory /sys: mkdirat prod: ", "/sys")
+	root, err := os.OpenRoot(kernels)
+	must(t, err)
+	d := &Directory{root: root, path: kernels, space: SpaceOf}
+	t.Cleanup(func() { d.Close() })
+	_, err = Save(t.Context(), d, streamOf(rawSnapshot(t)), options(t))
+	says("a snapshot is to be saved", err, "cannot save a snapshot: cannot write into /sys: ", ": ")
+	for refused, want := range map[error]string{
+		syscall.EACCES: "permission denied: let the user that quorumd runs as write there: chown quorumd /srv/x",
+		syscall.EPERM:  "operation not permitted: let the user that quorumd runs as write there",
+		syscall.EROFS: "read-only file system: mount it to be written to, and for the service add " +
+			"ReadWritePaths=/srv/x",
+	} {
+		says("refused", closed(&os.PathError{Op: "openat", Path: "x", Err: refused}, "/srv/x"), want)
+	}
+	if got := closed(syscall.ENOSPC, "/srv/x"); got != error(syscall.ENOSPC) {
+		t.Errorf("what is another error becomes %v", got)
 	}
 }
 

@@ -39,6 +39,9 @@ func OpenDirectory(dir, cluster string) (*Directory, error) {
 		return nil, cannot(fmt.Errorf("%q is no name", cluster))
 	}
 	top, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: mount what belongs there, or make it: install -d -m 0700 -o quorumd %s", err, dir)
+	}
 	if err != nil {
 		return nil, cannot(err)
 	}
@@ -47,7 +50,7 @@ func OpenDirectory(dir, cluster string) (*Directory, error) {
 		return nil, cannot(err)
 	}
 	if err := top.Mkdir(cluster, privateDir); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, cannot(err)
+		return nil, cannot(closed(err, dir))
 	}
 	root, err := top.OpenRoot(cluster)
 	if err != nil {
@@ -61,6 +64,18 @@ func OpenDirectory(dir, cluster string) (*Directory, error) {
 
 // Close ends the use of it.
 func (d *Directory) Close() error { return d.root.Close() }
+
+// closed adds to an error of who may not write into a directory what to do about it.
+func closed(err error, dir string) error {
+	switch {
+	case errors.Is(err, syscall.EROFS): // for the service all is so that its unit does not name
+		return fmt.Errorf("%w: mount it to be written to, and for the service add ReadWritePaths=%s in a drop-in "+
+			"(systemctl edit quorumd)", err, dir)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: let the user that quorumd runs as write there: chown quorumd %s", err, dir)
+	}
+	return err
+}
 
 // ours tells why others could change what lies in a directory.
 func ours(root *os.Root) error {
@@ -173,7 +188,7 @@ func (d *Directory) Replace(ctx context.Context, name string, content []byte) er
 func (d *Directory) write(ctx context.Context, name string, content io.Reader) error {
 	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, privateFile)
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot write into %s: %w", d.path, closed(err, d.path))
 	}
 	to := &behind{file: f, forget: true} // it is read back, and that from the disk
 	_, err = io.Copy(to, whileWanted{ctx, content})

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 // Command is the hidden command that does a job.
@@ -153,7 +155,7 @@ func (r *Runner) watch(ctx context.Context, cancel context.CancelCauseFunc, told
 		now := r.Job().Bytes
 		if now-before < leastProgress {
 			cancel(fmt.Errorf("the store or etcd does not answer: %d bytes in %s, and %d are the least", now-before,
-				r.Patience, leastProgress))
+				span.Text(r.Patience), leastProgress))
 		}
 		before = now
 	}

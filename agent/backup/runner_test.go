@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 // childOf gives what a child does that is asked for that kind of job.
 func childOf(kind string) func(context.Context, *Meter) (Outcome, error) {
 	return func(ctx context.Context, m *Meter) (Outcome, error) {
+		if args, is := strings.CutPrefix(kind, savesInto); is {
+			return saveAlone(ctx, strings.Split(args, "|"), m)
+		}
 		switch kind {
 		case "succeed":
 			m.Remains(7 << 20)
@@ -54,6 +57,22 @@ func childOf(kind string) func(context.Context, *Meter) (Outcome, error) {
 		<-make(chan struct{})
 		return Outcome{}, ctx.Err()
 	}
+}
+
+// savesInto begins the job that saves into a directory what lies in a file, by way of a spool.
+const savesInto = "save|"
+
+func saveAlone(ctx context.Context, args []string, m *Meter) (Outcome, error) {
+	raw, err := os.ReadFile(args[1])
+	if err != nil {
+		return Outcome{}, err
+	}
+	d, err := OpenDirectory(args[0], "prod")
+	if err != nil {
+		return Outcome{}, err
+	}
+	saved, err := Save(ctx, d, streamOf(raw), Options{Spool: args[2], Now: time.Now(), Progress: m.Did})
+	return Outcome{Snapshots: []Snapshot{{Manifest: saved}}}, errors.Join(err, d.Close())
 }
 
 func runner(patience time.Duration) *Runner {

@@ -71,6 +71,8 @@ type Sight struct {
 	Client string `json:"client,omitempty"`
 	// to connect, at most: it is rounded up. Absent when no connection was made
 	RTTSeconds float64 `json:"rttSeconds,omitempty"`
+	// Lost: neither port has taken a connection in the last looks. Said at once; the states wait for more looks.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // Lock says who may act on the cluster at this moment.

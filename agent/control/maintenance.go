@@ -116,7 +116,7 @@ func (b maintenanceBody) request() (MaintenanceRequest, error) {
 	if err != nil {
 		return MaintenanceRequest{}, err
 	}
-	d, err := span(b.For, what, bounds{MinMaintenance, MaxMaintenance, DefaultMaintenance, maintenanceForHint})
+	d, err := lasting(b.For, what, bounds{MinMaintenance, MaxMaintenance, DefaultMaintenance, maintenanceForHint})
 	if err != nil {
 		return MaintenanceRequest{}, err
 	}

@@ -72,7 +72,7 @@ func (b muteBody) request() (MuteRequest, error) {
 	if err != nil {
 		return MuteRequest{}, err
 	}
-	d, err := span(b.For, what, bounds{1, MaxMute, DefaultMute, muteForHint})
+	d, err := lasting(b.For, what, bounds{1, MaxMute, DefaultMute, muteForHint})
 	if err != nil {
 		return MuteRequest{}, err
 	}

@@ -89,7 +89,7 @@ func (b removalBody) request() (RemovalRequest, error) {
 	if err != nil {
 		return RemovalRequest{}, err
 	}
-	d, err := span(b.For, what, bounds{MinRemoval, MaxRemoval, DefaultRemoval, removalForHint})
+	d, err := lasting(b.For, what, bounds{MinRemoval, MaxRemoval, DefaultRemoval, removalForHint})
 	if err != nil {
 		return RemovalRequest{}, err
 	}

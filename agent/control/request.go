@@ -13,6 +13,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 // The bounds of a pause, and how long it lasts if nobody says.
@@ -64,7 +66,7 @@ func (b pauseBody) request() (PauseRequest, error) {
 	if err != nil {
 		return PauseRequest{}, err
 	}
-	d, err := span(b.For, "cannot pause", bounds{1, MaxPause, DefaultPause, pauseForHint})
+	d, err := lasting(b.For, "cannot pause", bounds{1, MaxPause, DefaultPause, pauseForHint})
 	if err != nil {
 		return PauseRequest{}, err
 	}
@@ -77,8 +79,8 @@ type bounds struct {
 	hint                   string // for who is out of them
 }
 
-// span reads how long something is meant to last.
-func span(text, what string, in bounds) (time.Duration, error) {
+// lasting reads how long something is meant to last.
+func lasting(text, what string, in bounds) (time.Duration, error) {
 	if text == "" {
 		return in.otherwise, nil
 	}
@@ -87,7 +89,7 @@ func span(text, what string, in bounds) (time.Duration, error) {
 		return 0, badRequest("write it as 90m or 4h", "%s: for: %q is not a duration", what, shorten(text))
 	}
 	if d < in.least || d > in.most {
-		return 0, badRequest(in.hint, "%s: for: %s is out of bounds", what, d)
+		return 0, badRequest(in.hint, "%s: for: %s is out of bounds", what, span.Text(d))
 	}
 	return d, nil
 }

@@ -20,6 +20,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 const (
@@ -115,7 +117,7 @@ func look(ctx context.Context, opt Options, pending chan answer) (answer, chan a
 	case got := <-pending:
 		return got, nil
 	default:
-		return answer{err: fmt.Errorf("the look has not ended within %s", opt.Timeout)}, pending
+		return answer{err: fmt.Errorf("the look has not ended within %s", span.Text(opt.Timeout))}, pending
 	}
 }
 

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 const (
@@ -144,7 +146,7 @@ func (l Line) one(ctx context.Context, program, when string, w wanted) string {
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Sprintf("it took longer than %s and was killed", limit)
+		return fmt.Sprintf("it took longer than %s and was killed", span.Text(limit))
 	case ctx.Err() != nil:
 		return "it was interrupted"
 	case errors.Is(err, exec.ErrWaitDelay), err == nil: // it is done; a child of its own still writes

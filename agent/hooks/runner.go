@@ -11,6 +11,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 // patience is how long a line of hooks that was started may take to begin.
@@ -52,7 +54,7 @@ func (r *Runner) Start(ctx context.Context, run Run) error {
 	if waited := r.waited(run.ID); waited > patience {
 		return fmt.Errorf(cannot+
 			"they were started and have not begun after %s: look for the reason with \"journalctl -u 'quorumd*'\"",
-			waited.Round(time.Second))
+			span.Seconds(waited))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 // A linearizable read waits for the disk of whoever leads. Where that is far too slow no read comes back in time, on
@@ -81,7 +82,7 @@ func listPatience(r *round.Round) int {
 // slowRead says what has become of a read through this host's own member, which leads.
 func (o *Observer) slowRead(err error) error {
 	return fmt.Errorf("this host's member leads, and a linearizable read through it takes longer than %s: %w",
-		o.opt.Config.Timing.CallTimeout, err)
+		span.Text(o.opt.Config.Timing.CallTimeout), err)
 }
 
 // led makes the view of what this host's own member has said, which leads; nil when it was not asked, or does not. Its

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/local"
+	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -40,7 +41,7 @@ func (o *Operator) Mute(ctx context.Context, req control.MuteRequest, by string)
 		return control.Mute{}, refuse(control.NotNow, control.CodeNotNoted, cannot+req.Code+": "+err.Error(),
 			"see whether paths.state can be written")
 	}
-	o.note(ctx, "MUTED", fmt.Sprintf("%s muted by %s for %s: %s", code, by, req.For, req.Reason))
+	o.note(ctx, "MUTED", fmt.Sprintf("%s muted by %s for %s: %s", code, by, span.Text(req.For), req.Reason))
 	o.opt.Wake()
 	return control.Mute{
 		Code: req.Code, State: m.State.String(), Reason: m.Reason, By: by, Since: m.Since, Until: m.Until,

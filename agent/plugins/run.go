@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorumd/quorumd/agent/launch"
+	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -82,7 +83,7 @@ func (p *program) execute(ctx context.Context, timeout time.Duration, late func(
 	refused, is := errors.AsType[launch.RefusedError](err)
 	switch state := cmd.ProcessState; {
 	case !inTime:
-		return 0, nil, fmt.Sprintf("it did not end within %s, and was killed", timeout)
+		return 0, nil, fmt.Sprintf("it did not end within %s, and was killed", span.Text(timeout))
 	case is:
 		return 0, nil, plain(string(refused))
 	case state == nil:

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 // ownMemberDown explains a member of this host that does not answer.
@@ -68,7 +70,7 @@ func voterDown(v View) (string, bool) {
 	}
 	voters, live := v.Cluster.Counts()
 	fates, _ := v.fates()
-	return fmt.Sprintf("%s, for %s: %d of %d voters are live, and %s%s", doNotAnswer(down), since.Round(time.Second),
+	return fmt.Sprintf("%s, for %s: %d of %d voters are live, and %s%s", doNotAnswer(down), span.Seconds(since),
 		live, voters, spareFailures(voters, live), fates), true
 }
 

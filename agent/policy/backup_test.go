@@ -28,7 +28,7 @@ func TestASnapshotIsTakenWhenItIsDueByTheHostItCostsLeast(t *testing.T) {
 		take   bool
 		text   string
 	}{
-		"not yet":             {func(*View) {}, false, "the next snapshot is due in 4h40m0s, by n4"},
+		"not yet":             {func(*View) {}, false, "the next snapshot is due in 4h40m, by n4"},
 		"due":                 {due, true, "the next snapshot is due, by n4"},
 		"the first":           {func(v *View) { v.Backup.Saved, v.Backup.Age = false, 0 }, true, "due, by n4"},
 		"off":                 {func(v *View) { due(v); v.Backup.Every = 0 }, false, ""},
@@ -45,7 +45,7 @@ func TestASnapshotIsTakenWhenItIsDueByTheHostItCostsLeast(t *testing.T) {
 		"failed just now": {func(v *View) {
 			due(v)
 			v.Backup.Failed = &BackupFailure{Age: time.Minute}
-		}, false, "due in 9m0s, by n4"},
+		}, false, "due in 9m, by n4"},
 		"failed a while ago": {func(v *View) {
 			due(v)
 			v.Backup.Failed = &BackupFailure{Age: 11 * time.Minute}
@@ -86,7 +86,7 @@ func TestASnapshotThatIsOldOrWasNotSavedIsTold(t *testing.T) {
 		"young": {Backup{Every: time.Hour, Saved: true, Age: 119 * time.Minute}, nil},
 		"off":   {Backup{Age: 1000 * time.Hour}, nil},
 		"old": {Backup{Every: time.Hour, Saved: true, Age: 190 * time.Minute}, map[ReasonCode]string{
-			BackupOld: "the newest snapshot is more than 3h0m0s old, and there should be one every 1h0m0s",
+			BackupOld: "the newest snapshot is more than 3h old, and there should be one every 1h",
 		}},
 		"none": {Backup{Every: time.Hour, Age: 2 * time.Hour}, map[ReasonCode]string{
 			BackupOld: "there is no snapshot",

@@ -5,8 +5,8 @@ package policy
 
 import (
 	"fmt"
-	"time"
 
+	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -203,15 +203,15 @@ func returned(v View, m Member) Decision {
 	case !steady(v, m):
 		why = fmt.Sprintf("it is %d entries behind the leader, at most %d", m.Lag, v.Limits.PromoteLag)
 	case m.SteadyFor < v.Limits.ReturnStable || m.LiveFor < v.Limits.ReturnStable:
-		why = fmt.Sprintf("it has served for %s of %s", min(m.LiveFor, m.SteadyFor).Round(time.Second),
-			v.Limits.ReturnStable)
+		why = fmt.Sprintf("it has served for %s of %s", span.Seconds(min(m.LiveFor, m.SteadyFor)),
+			span.Text(v.Limits.ReturnStable))
 	case sick(v.Health.State) && v.Health.gates(health.Maintenance):
 		why = v.Health.Text
 	default:
 		return wellAgain(v)
 	}
 	if v.Op.WrittenFor > v.Limits.ReturnMax {
-		return wait(NotBack, "for %s: %s", v.Op.WrittenFor.Round(time.Second), why)
+		return wait(NotBack, "for %s: %s", span.Seconds(v.Op.WrittenFor), why)
 	}
 	return wait(Returning, "%s", why)
 }

@@ -71,9 +71,9 @@ func TestAHostThatSettlesIsToldHowMuchOfWhatRemains(t *testing.T) {
 		want         string
 	}{
 		{25 * time.Second, time.Hour, "5s of the settle period of 30s remain"},
-		{time.Hour, 56800 * time.Millisecond, "3.2s of the cooldown of 1m0s remain"},
+		{time.Hour, 56800 * time.Millisecond, "3.2s of the cooldown of 1m remain"},
 		{time.Second, 58 * time.Second, "29s of the settle period of 30s remain"},
-		{25 * time.Second, 10 * time.Second, "50s of the cooldown of 1m0s remain"},
+		{25 * time.Second, 10 * time.Second, "50s of the cooldown of 1m remain"},
 		{time.Hour, time.Hour, ""},
 	} {
 		v := View{Limits: limits, Cluster: Cluster{StableFor: c.stable}, IdleFor: c.idle}

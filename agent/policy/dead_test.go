@@ -172,8 +172,8 @@ func besideDead() View {
 
 func TestADeadVoterIsNamedWithWhoSaysSoAndWhatHappensWhen(t *testing.T) {
 	t.Parallel()
-	const down = "voter n3 does not answer, for 11m0s: 2 of 3 voters are live, and no other can be lost; "
-	const dead = down + "n3 has been dead for 10m0s by the word of n1, n2; "
+	const down = "voter n3 does not answer, for 11m: 2 of 3 voters are live, and no other can be lost; "
+	const dead = down + "n3 has been dead for 10m by the word of n1, n2; "
 	for name, c := range map[string]struct {
 		change func(v *View)
 		code   ReasonCode
@@ -185,30 +185,30 @@ func TestADeadVoterIsNamedWithWhoSaysSoAndWhatHappensWhen(t *testing.T) {
 		},
 		"a spare waits for the grace": {
 			func(v *View) { v.Limits.DeadGrace = 12 * time.Minute }, VoterDead,
-			dead + "another host takes its place in 2m0s",
+			dead + "another host takes its place in 2m",
 		},
 		"the grace is over": {func(*View) {}, VoterDead, dead + "another host is about to take its place"},
 		"nobody could": {
 			func(v *View) { v.Hosts = v.Hosts[:2] }, VoterDead,
-			dead + "another host may take its place after 10m0s, but: there is no standby and no spare",
+			dead + "another host may take its place after 10m, but: there is no standby and no spare",
 		},
 		"the spare is not ready": {
 			func(v *View) { v.Hosts[2].Waiting, v.Limits.DeadGrace = HealthBad, 15*time.Minute }, VoterDead,
-			dead + "another host may take its place in 5m0s, but: no standby or spare is ready: n4 waits for " +
+			dead + "another host may take its place in 5m, but: no standby or spare is ready: n4 waits for " +
 				"HEALTH_BAD",
 		},
 		"the spare only observes": {
 			func(v *View) { v.Hosts[2].Manage = false }, VoterDead,
-			dead + "another host may take its place after 10m0s, but: no standby or spare is ready: n4 only observes",
+			dead + "another host may take its place after 10m, but: no standby or spare is ready: n4 only observes",
 		},
 		"enough were replaced": {
 			func(v *View) { v.Repairs = 2 }, VoterDead,
-			dead + "another host may take its place after 10m0s, but: 2 voters were replaced in the last 24 hours, " +
+			dead + "another host may take its place after 10m, but: 2 voters were replaced in the last 24 hours, " +
 				"the limit is 2",
 		},
 		"another voter is sick": {
 			func(v *View) { v.Hosts[1].Health = health.Slow }, VoterDead,
-			dead + "another host may take its place after 10m0s, but: 2 members look sick or dead at the same time, " +
+			dead + "another host may take its place after 10m, but: 2 members look sick or dead at the same time, " +
 				"and not all that stands in one failure domain",
 		},
 		"one voter reaches it": {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 // Dead is a voter that is dead by the word of all who must say so.
@@ -70,7 +72,7 @@ func (v View) deadHeld(m Member, over bool) string {
 			return learner.label() + " is a learner, and etcd allows one at a time"
 		case over && !v.caughtUp(learner):
 			return fmt.Sprintf("the standby %s has not been within %d entries of the leader for %s", learner.label(),
-				v.Limits.PromoteLag, v.Limits.SteadyLag)
+				v.Limits.PromoteLag, span.Text(v.Limits.SteadyLag))
 		}
 		return v.unready(m, over, func(other Host) bool { return other.ID == h.ID })
 	}
@@ -125,9 +127,9 @@ const mostNamed = 3
 
 // Text says it for people, with what happens when.
 func (d Dead) Text(grace time.Duration) string {
-	text := fmt.Sprintf("%s has been dead for %s by the word of %s", d.Member.label(), d.For.Round(time.Second),
+	text := fmt.Sprintf("%s has been dead for %s by the word of %s", d.Member.label(), span.Seconds(d.For),
 		strings.Join(d.By, ", "))
-	return text + fate(d.TooMany, d.Heir, d.Held, d.In, grace, fmt.Sprintf(" after %s", grace))
+	return text + fate(d.TooMany, d.Heir, d.Held, d.In, grace, fmt.Sprintf(" after %s", span.Text(grace)))
 }
 
 // fate says what becomes of a voter that is dead or sick: who takes its place, in how long, or why nobody does. after
@@ -142,11 +144,11 @@ func fate(tooMany bool, heir, held string, in, grace time.Duration, after string
 	case grace == 0:
 		return "; nobody takes its place, because " + held
 	case held != "" && in > 0:
-		return fmt.Sprintf("; another host may take its place in %s, but: %s", in.Round(time.Second), held)
+		return fmt.Sprintf("; another host may take its place in %s, but: %s", span.Seconds(in), held)
 	case held != "":
 		return fmt.Sprintf("; another host may take its place%s, but: %s", after, held)
 	case in > 0:
-		return fmt.Sprintf("; another host takes its place in %s", in.Round(time.Second))
+		return fmt.Sprintf("; another host takes its place in %s", span.Seconds(in))
 	}
 	return "; another host is about to take its place"
 }
@@ -159,11 +161,11 @@ func fateOfSurplus(heir, held string, in, grace time.Duration, after string) str
 	case grace == 0:
 		return "; nobody removes it, because " + held
 	case held != "" && in > 0:
-		return fmt.Sprintf("; it may be removed in %s, but: %s", in.Round(time.Second), held)
+		return fmt.Sprintf("; it may be removed in %s, but: %s", span.Seconds(in), held)
 	case held != "":
 		return fmt.Sprintf("; it may be removed%s, but: %s", after, held)
 	case in > 0:
-		return fmt.Sprintf("; it is removed in %s%s", in.Round(time.Second), why)
+		return fmt.Sprintf("; it is removed in %s%s", span.Seconds(in), why)
 	}
 	return "; it is about to be removed" + why
 }

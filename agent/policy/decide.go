@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 // Decide gives the next step, if there is one, the reasons why there is not more, and what the disk is to say.
@@ -250,7 +252,7 @@ func startAgain(v View) Decision {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if left := v.Limits.StartRetry - v.Unit.SinceStart; left > 0 {
-		return startLater(v, "etcd has failed; it is started again in %s", left.Round(100*time.Millisecond))
+		return startLater(v, "etcd has failed; it is started again in %s", span.Text(left.Round(100*time.Millisecond)))
 	}
 	return do(Step{Kind: StepStartUnit, Why: "it has failed: " + v.Unit.Detail})
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 // Drill is what is known of the restores that were proven: a snapshot that an etcd of its own has served.
@@ -91,7 +93,7 @@ func nextDrill(v View) DrillNote {
 	}
 	n := DrillNote{By: fit[0].Name, Due: v.drillDue()}
 	if n.Due > 0 {
-		n.Text = fmt.Sprintf("the next restore is proven in %s, by %s", n.Due.Round(time.Minute), n.By)
+		n.Text = fmt.Sprintf("the next restore is proven in %s, by %s", span.Text(n.Due.Round(time.Minute)), n.By)
 		return n
 	}
 	if keeps := v.keepsFromDrill(); keeps != "" {
@@ -163,9 +165,9 @@ func restoreUnproven(v View) (string, bool) {
 	}
 	last := "no restore was ever proven"
 	if d.Proven {
-		last = fmt.Sprintf("no restore was proven for more than %s", d.Age.Truncate(d.Every))
+		last = fmt.Sprintf("no restore was proven for more than %s", span.Text(d.Age.Truncate(d.Every)))
 	}
-	return fmt.Sprintf("%s, and there should be one every %s; %s", last, d.Every, noteDrill(v).Text), true
+	return fmt.Sprintf("%s, and there should be one every %s; %s", last, span.Text(d.Every), noteDrill(v).Text), true
 }
 
 // restoreFailed tells that the last drill did not prove its snapshot.

@@ -49,7 +49,7 @@ func TestARestoreIsProvenWhenItIsDueByTheBestHostWithoutAMember(t *testing.T) {
 		run    bool
 		text   string
 	}{
-		"not yet":                {func(*View) {}, false, "the next restore is proven in 14h0m0s, by n5"},
+		"not yet":                {func(*View) {}, false, "the next restore is proven in 14h, by n5"},
 		"due":                    {due, true, "to be proven now, by n5"},
 		"the first":              {func(v *View) { v.Backup.Drill.Proven = false }, true, "now, by n5"},
 		"off":                    {func(v *View) { due(v); v.Backup.Drill.Every = 0 }, false, ""},
@@ -72,7 +72,7 @@ func TestARestoreIsProvenWhenItIsDueByTheBestHostWithoutAMember(t *testing.T) {
 		"it observes":      {func(v *View) { due(v); spares(*v)[0].Manage = false }, false, "now, by n6"},
 		"failed there":     {failed("n5", 2*time.Hour), false, "now, by n6"},
 		"failed elsewhere": {failed("n6", 2*time.Hour), true, "now, by n5"},
-		"failed just now":  {failed("n6", time.Minute), false, "in 59m0s, by n5"},
+		"failed just now":  {failed("n6", time.Minute), false, "in 59m, by n5"},
 		"no key anywhere": {func(v *View) {
 			due(v)
 			spares(*v)[0].Drills, spares(*v)[1].Drills = DrillSealed, DrillSealed
@@ -139,7 +139,7 @@ func TestARestoreThatIsNotProvenIsTold(t *testing.T) {
 		"sealed for years": {func(v *View) { v.Backup.Drill.Age = 9999 * time.Hour; seal(v) }, "", ""},
 		"too late": {func(v *View) {
 			v.Backup.Drill.Age = 75 * time.Hour
-		}, RestoreUnproven, "no restore was proven for more than 72h0m0s, and there should be one every 24h0m0s"},
+		}, RestoreUnproven, "no restore was proven for more than 3d, and there should be one every 1d"},
 		"never": {func(v *View) {
 			v.Backup.Drill.Proven, v.Backup.Drill.Age = false, 72*time.Hour
 		}, RestoreUnproven, "no restore was ever proven"},

@@ -67,9 +67,9 @@ func TestTheTextOfAHostThatWasTakenOutSaysHowOftenAndForHowLongItWaits(t *testin
 	t.Parallel()
 	v := outView()
 	for times, want := range map[int]string{
-		1: "n3 was taken out once 14m0s ago: it joins when it has been well for 10m0s, 6m0s remain",
-		2: "n3 was taken out 2 times, last 14m0s ago: it joins when it has been well for 20m0s, 16m0s remain",
-		9: "n3 was taken out 9 times, last 14m0s ago: it joins when it has been well for 24h0m0s, 23h56m0s remain",
+		1: "n3 was taken out once 14m ago: it joins when it has been well for 10m, 6m remain",
+		2: "n3 was taken out 2 times, last 14m ago: it joins when it has been well for 20m, 16m remain",
+		9: "n3 was taken out 9 times, last 14m ago: it joins when it has been well for 1d, 23h56m remain",
 	} {
 		v.TakenOut.Times = times
 		if r := Decide(v).Reasons; len(r) == 0 || r[0].Text != want {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -206,7 +207,7 @@ func tooSoonAgain(v View) (string, bool) {
 	}
 	text := v.leads()
 	if to, found := betterVoter(v); found {
-		text += fmt.Sprintf("; it hands over to %s in %s", to.label(), left.Round(100*time.Millisecond))
+		text += fmt.Sprintf("; it hands over to %s in %s", to.label(), span.Text(left.Round(100*time.Millisecond)))
 	}
 	if v.Failed.Kind == StepGiveWay {
 		text += "; the last time etcd refused: " + v.Failed.Text
@@ -239,7 +240,7 @@ func (v View) notBetter(m Member) string {
 	}
 	if m.BehindFor >= v.Limits.Settle {
 		return fmt.Sprintf("has been %d entries or more behind for %s", v.Limits.PromoteLag,
-			m.BehindFor.Round(time.Second))
+			span.Seconds(m.BehindFor))
 	}
 	h, _ := v.hostOf(m)
 	down := v.Queue != nil && slices.Contains(v.Queue.Down, h.ID)

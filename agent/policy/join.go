@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -105,13 +106,13 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 		return HealthLost, v.Health.Text
 	case !listed && v.Op.Elapsed > v.Limits.LearnerStall:
 		return JoinTooLong, fmt.Sprintf("it could not be added for %s, the limit is %s",
-			v.Op.Elapsed.Round(time.Second), v.Limits.LearnerStall)
+			span.Seconds(v.Op.Elapsed), span.Text(v.Limits.LearnerStall))
 	case v.Op.Elapsed > v.Limits.LearnerMax:
-		return JoinTooLong, fmt.Sprintf("it has lasted %s, the limit is %s", v.Op.Elapsed.Round(time.Second),
-			v.Limits.LearnerMax)
+		return JoinTooLong, fmt.Sprintf("it has lasted %s, the limit is %s", span.Seconds(v.Op.Elapsed),
+			span.Text(v.Limits.LearnerMax))
 	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missed(v, m)):
-		return LearnerStalled, fmt.Sprintf("no progress for %s, the limit is %s", m.StalledFor.Round(time.Second),
-			v.Limits.LearnerStall)
+		return LearnerStalled, fmt.Sprintf("no progress for %s, the limit is %s", span.Seconds(m.StalledFor),
+			span.Text(v.Limits.LearnerStall))
 	}
 	return "", ""
 }
@@ -137,7 +138,7 @@ func follows(v View, m Member, then Step) Decision {
 		return do(then)
 	case v.Op.WrittenFor < m.StillFor:
 		return wait(LearnerNotSteady, "it has not followed a write of %s ago",
-			v.Op.WrittenFor.Round(100*time.Millisecond))
+			span.Text(v.Op.WrittenFor.Round(100*time.Millisecond)))
 	}
 	return do(Step{Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: m.ID, Why: "to see whether the learner follows"})
 }
@@ -162,7 +163,7 @@ func addLearner(v View) Decision {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if left := v.Limits.Settle - v.Cluster.StableFor; left > 0 {
-		d := wait(Settling, "the membership changed %s ago", v.Cluster.StableFor.Round(100*time.Millisecond))
+		d := wait(Settling, "the membership changed %s ago", span.Text(v.Cluster.StableFor.Round(100*time.Millisecond)))
 		d.Again = left // and not with the turn of the loop that comes after
 		return d
 	}
@@ -213,14 +214,15 @@ func followLearner(v View, m Member) Decision {
 	switch {
 	case m.Name == "" || !m.Live:
 		return wait(LearnerNotStarted, "etcd runs, but does not serve yet; %s without progress",
-			m.StalledFor.Round(time.Second))
+			span.Seconds(m.StalledFor))
 	case v.Op.Phase != PhaseStarted:
 		return do(Step{Kind: StepSetPhase, Phase: PhaseStarted, MemberID: m.ID})
 	case !steady(v, m):
 		return wait(LearnerBehind, "%d entries behind the leader, at most %d", m.Lag, v.Limits.PromoteLag)
 	case m.SteadyFor < v.Limits.SteadyLag || m.LiveFor < v.Limits.PromoteStable:
 		return wait(LearnerNotSteady, "caught up for %s of %s, up for %s of %s",
-			m.SteadyFor.Round(time.Second), v.Limits.SteadyLag, m.LiveFor.Round(time.Second), v.Limits.PromoteStable)
+			span.Seconds(m.SteadyFor), span.Text(v.Limits.SteadyLag), span.Seconds(m.LiveFor),
+			span.Text(v.Limits.PromoteStable))
 	case v.Op.Target != RoleVoter || !v.votersMissing():
 		return follows(v, m, Step{Kind: StepEndOp, Outcome: Joined, Why: "caught up, it stays a learner"})
 	}
@@ -245,7 +247,8 @@ func promote(v View, m Member) Decision {
 	}
 	// a standby takes the place of one that was removed just now
 	if v.Cluster.StableFor < v.Limits.Settle && !m.Standby {
-		return wait(Settling, "the membership changed %s ago", v.Cluster.StableFor.Round(100*time.Millisecond))
+		return wait(Settling, "the membership changed %s ago",
+			span.Text(v.Cluster.StableFor.Round(100*time.Millisecond)))
 	}
 	if v.Self.MemberID != m.ID { // with it, its etcd is started again even when the quorum is lost
 		return wait(LearnerNotSteady, "this host has not noted on its disk yet that it is member %x", m.ID)

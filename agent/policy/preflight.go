@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -363,7 +364,7 @@ func clockSkew(v View) (string, bool) {
 		side = "behind"
 	}
 	return fmt.Sprintf("this host's clock is %s %s the voters', the limit is %s",
-		v.Clock.Offset.Abs().Round(100*time.Millisecond), side, v.Limits.ClockOffset), true
+		span.Text(v.Clock.Offset.Abs().Round(100*time.Millisecond)), side, span.Text(v.Limits.ClockOffset)), true
 }
 
 func spaceLow(v View) (string, bool) {
@@ -418,7 +419,7 @@ func backingOff(v View) (string, bool) {
 	if v.Backoff <= 0 {
 		return "", false
 	}
-	return fmt.Sprintf("the next try is in %s", v.Backoff.Round(time.Second)), true
+	return fmt.Sprintf("the next try is in %s", span.Seconds(v.Backoff)), true
 }
 
 func stepStuck(v View) (string, bool) { return v.Stuck, v.Stuck != "" }
@@ -501,7 +502,7 @@ func settlingFor(v View) time.Duration {
 func settling(v View) (string, bool) {
 	if ended := v.Limits.Cooldown - v.IdleFor; ended > 0 && ended == settlingFor(v) {
 		return fmt.Sprintf("%s of the cooldown of %s remain",
-			ended.Round(100*time.Millisecond), v.Limits.Cooldown), true
+			span.Text(ended.Round(100*time.Millisecond)), span.Text(v.Limits.Cooldown)), true
 	}
 	return listUnsettled(v)
 }

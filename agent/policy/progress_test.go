@@ -29,12 +29,12 @@ func TestAReasonThatTellsOfACountGivesItAsNumbersToo(t *testing.T) {
 		},
 		"a learner was up for a moment": {
 			joinView, func(_ *View, m *Member) { m.LiveFor = 20 * time.Second }, LearnerNotSteady,
-			"caught up for 1h0m0s of 30s, up for 20s of 1m0s",
+			"caught up for 1h of 30s, up for 20s of 1m",
 			Count{20, 60, CountSeconds},
 		},
 		"a learner has caught up a moment ago": {
 			joinView, func(_ *View, m *Member) { m.SteadyFor = 3 * time.Second }, LearnerNotSteady,
-			"caught up for 3s of 30s, up for 1h0m0s of 1m0s",
+			"caught up for 3s of 30s, up for 1h of 1m",
 			Count{3, 30, CountSeconds},
 		},
 		"a member that comes back is behind": {

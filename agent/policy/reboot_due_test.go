@@ -23,7 +23,7 @@ func TestARebootIsAskedForOnlyWhenEverythingAllowsIt(t *testing.T) {
 		"a veto": {
 			func(s *RebootSight) { s.Veto = "backup: runs" }, RebootWait, "there is a veto: backup: runs",
 		},
-		"just booted": {func(s *RebootSight) { s.Up = 23 * time.Hour }, RebootWait, "booted 23h0m0s ago"},
+		"just booted": {func(s *RebootSight) { s.Up = 23 * time.Hour }, RebootWait, "booted 23h ago"},
 		"a day ago":   {func(s *RebootSight) { s.Up = 24 * time.Hour }, RebootAsk, ""},
 		"not the day": {func(s *RebootSight) { s.Blackout = "12-24" }, RebootWait, "blackout: 12-24"},
 		"not the hour": {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 // Bounds of what a plan is made of.
@@ -178,10 +180,11 @@ func otherData(all []Remains, _ RecoveryWish) (text, about string) {
 func factsTooOld(r Remains) string {
 	switch {
 	case r.Age > MaxFactsAge:
-		return fmt.Sprintf("the facts of %s are %s old, the limit is %s", r.Host, r.Age.Round(time.Second), MaxFactsAge)
+		return fmt.Sprintf("the facts of %s are %s old, the limit is %s", r.Host, span.Seconds(r.Age),
+			span.Text(MaxFactsAge))
 	case r.Age < -MaxClockAhead:
 		return fmt.Sprintf("the facts of %s are of a clock that is %s ahead, the limit is %s", r.Host,
-			(-r.Age).Round(time.Second), MaxClockAhead)
+			span.Seconds(-r.Age), span.Text(MaxClockAhead))
 	}
 	return ""
 }

@@ -6,6 +6,8 @@ package policy
 import (
 	"fmt"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 // MaxPlanAge is how long after it was made a plan is obeyed.
@@ -50,7 +52,7 @@ func planRefusals() []planRefusal {
 		}},
 		{"too old", func(p PlanShown) string {
 			return unless(p.Age <= MaxPlanAge && p.Age >= -MaxClockAhead, "it was made %s ago, the limit is %s",
-				p.Age.Round(time.Second), MaxPlanAge)
+				span.Seconds(p.Age), span.Text(MaxPlanAge))
 		}},
 		{"another host", func(p PlanShown) string {
 			return unless(p.Own.HostID == p.Now.HostID, "the facts are of %s (%s), this host is %s (%s)", p.Own.Host,

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -174,7 +175,7 @@ func removesEarly(v View) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("voter %s has not answered for %s; it is taken for gone after %s", m.label(),
-		m.DownFor.Round(100*time.Millisecond), v.Limits.LockTTL), true
+		span.Text(m.DownFor.Round(100*time.Millisecond)), span.Text(v.Limits.LockTTL)), true
 }
 
 // removalAtRisk tells whether the voters that are left would have no quorum of their own, or lose their spare failure
@@ -219,7 +220,7 @@ func listUnsettled(v View) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("%s of the settle period of %s remain",
-		left.Round(100*time.Millisecond), v.Limits.Settle), true
+		span.Text(left.Round(100*time.Millisecond)), span.Text(v.Limits.Settle)), true
 }
 
 // removals is the operation that takes a member out for good. The host that was asked carries it on. Another ends it

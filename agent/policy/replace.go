@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -174,7 +175,7 @@ func standbyBehind(v View) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("this host's learner has been within %d entries of the leader for %s, which must be %s",
-		v.Limits.PromoteLag, m.SteadyFor.Round(time.Second), v.Limits.SteadyLag), true
+		v.Limits.PromoteLag, span.Seconds(m.SteadyFor), span.Text(v.Limits.SteadyLag)), true
 }
 
 // caughtUp tells whether a learner has been where the leader is for long enough to be promoted at once.
@@ -317,7 +318,7 @@ func spared(v View) (ReasonCode, string) {
 	}
 	if v.Op.Elapsed > limit {
 		return JoinTooLong, fmt.Sprintf("the voter could not be removed for %s, the limit is %s",
-			v.Op.Elapsed.Round(time.Second), limit)
+			span.Seconds(v.Op.Elapsed), span.Text(limit))
 	}
 	list := []veto{vetoReplacesLive(), vetoReplacesEarly(), vetoSeveralDown(), vetoRepairsUnreadable()}
 	if v.Op.Phase != PhaseRemoving {
@@ -341,7 +342,7 @@ func replacesLive(v View) (string, bool) {
 	}
 	if s, well := v.sickFor(m); m.Live && v.Limits.SickGrace > 0 {
 		if well == "" {
-			well = fmt.Sprintf("its time has begun anew, %s remain", s.In.Round(time.Second))
+			well = fmt.Sprintf("its time has begun anew, %s remain", span.Seconds(s.In))
 		}
 		return m.label() + " is not sick: " + well, true
 	}
@@ -356,7 +357,8 @@ func replacesEarly(v View) (string, bool) {
 		return "", false
 	}
 	since, _ := v.deadFor(m)
-	return fmt.Sprintf("%s has been dead for %s of %s", m.label(), since.Round(time.Second), v.Limits.DeadGrace), true
+	return fmt.Sprintf("%s has been dead for %s of %s", m.label(), span.Seconds(since),
+		span.Text(v.Limits.DeadGrace)), true
 }
 
 // removeDead takes the dead voter out, once every live voter's host has told anew what it sees: since the operation was
@@ -396,7 +398,7 @@ func giveBack(v View) Decision {
 	dead, there := v.memberByID(v.Op.Replaces)
 	if left := v.Limits.LockTTL - v.Op.WrittenFor; there && left > 0 {
 		return wait(Settling, "etcd may have been told to remove %s, and does it within %s or not at all", dead.label(),
-			left.Round(100*time.Millisecond))
+			span.Text(left.Round(100*time.Millisecond)))
 	}
 	if v.Op.Target != RoleVoter { // nobody was to join
 		return do(Step{Kind: StepEndOp, Outcome: v.Op.rolledBack()})

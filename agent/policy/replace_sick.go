@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -26,7 +27,7 @@ func (v View) outgoing() (outgoing, bool) {
 	role := roleOf(v)
 	if m, found := v.dead(); found && (role != RoleVoter || v.oneTooMany() && m.PeerURL != v.Self.PeerURL) {
 		since, _ := v.deadFor(m)
-		return outgoing{m, since - v.Limits.DeadGrace, "dead", "dead for " + since.Round(time.Second).String()}, true
+		return outgoing{m, since - v.Limits.DeadGrace, "dead", "dead for " + span.Seconds(since)}, true
 	}
 	voters, _ := v.Cluster.Counts()
 	if role == RoleVoter && !v.oneTooMany() || role != RoleVoter && !mayJoinBeside(voters, v.Target.Voters) {
@@ -35,7 +36,7 @@ func (v View) outgoing() (outgoing, bool) {
 	for m := range v.Cluster.voters() {
 		if h, present := v.hostOf(m); present && m.PeerURL != v.Self.PeerURL && v.isSick(m) {
 			s, _ := v.sickFor(m)
-			why := fmt.Sprintf("%s for %s, and %s", s.Verdict, s.For.Round(time.Second), s.Witness)
+			why := fmt.Sprintf("%s for %s, and %s", s.Verdict, span.Seconds(s.For), s.Witness)
 			return outgoing{m, -v.verdictAwaits(h), "sick", why}, true
 		}
 	}

@@ -255,7 +255,7 @@ func TestAReplacementOfAVoterThatIsDeadTooShortlyDoesNotEndAsIfItAnswered(t *tes
 		v := replacing(deadView, phase)()
 		v.Hosts[1].Sees[0].For = time.Minute
 		code, text := spared(v)
-		if code != VoterDead || text != "n3 has been dead for 1m0s of 10m0s" {
+		if code != VoterDead || text != "n3 has been dead for 1m of 10m" {
 			t.Errorf("%s: it ends with %s: %s", phase, code, text)
 		}
 		v.Hosts[1].Sees[0].Lost = false

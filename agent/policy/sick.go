@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -92,14 +93,14 @@ func (v View) silent(m Member) bool {
 // witness gives what else speaks against a voter, and since when; the one that has for longest.
 func (v View) witness(m Member, h Host) (text string, since time.Duration) {
 	if v.silent(m) && m.DownFor > since {
-		text, since = "it answers no linearizable read, for "+m.DownFor.Round(time.Second).String(), m.DownFor
+		text, since = "it answers no linearizable read, for "+span.Seconds(m.DownFor), m.DownFor
 	}
 	if m.BehindFor > since {
 		text = fmt.Sprintf("it is %d entries behind the leader", m.Lag)
 		since = m.BehindFor
 	}
 	if h.Ails.FsyncFor > since {
-		text = fmt.Sprintf("99 of 100 syncs of its etcd's own log take up to %s", h.Ails.Fsync)
+		text = fmt.Sprintf("99 of 100 syncs of its etcd's own log take up to %s", span.Text(h.Ails.Fsync))
 		since = h.Ails.FsyncFor
 	}
 	return text, since
@@ -142,7 +143,7 @@ func SickVoters(v View) []Sick {
 // Text says it for people, with what happens when.
 func (s Sick) Text(grace time.Duration) string {
 	text := fmt.Sprintf("%s has been %s for %s by its own verdict, and %s", s.Member.label(), s.Verdict,
-		s.For.Round(time.Second), s.Witness)
+		span.Seconds(s.For), s.Witness)
 	return text + fate(s.TooMany, s.Heir, s.Held, s.In, grace, "")
 }
 

@@ -120,7 +120,7 @@ func TestAVoterIsSickByItsOwnVerdictAndAWitnessAndAsLongAsItsVerdictAsks(t *test
 
 func TestASickVoterIsNamedWithWhatSaysSoAndWhatHappensWhen(t *testing.T) {
 	t.Parallel()
-	const says = "n3 has been SLOW for 11m0s by its own verdict, and 99 of 100 syncs of its etcd's own log take up " +
+	const says = "n3 has been SLOW for 11m by its own verdict, and 99 of 100 syncs of its etcd's own log take up " +
 		"to 256ms; "
 	for name, c := range map[string]struct {
 		change func(v *View)
@@ -130,7 +130,7 @@ func TestASickVoterIsNamedWithWhatSaysSoAndWhatHappensWhen(t *testing.T) {
 			func(v *View) { v.Limits.SickGrace = 0 }, says + "nobody takes its place, because repair.sick is off",
 		},
 		"it waits for the grace": {
-			func(v *View) { v.Limits.SickGrace = 12 * time.Minute }, says + "another host takes its place in 1m0s",
+			func(v *View) { v.Limits.SickGrace = 12 * time.Minute }, says + "another host takes its place in 1m",
 		},
 		"the grace is over": {func(*View) {}, says + "another host is about to take its place"},
 		"nobody could": {
@@ -139,7 +139,7 @@ func TestASickVoterIsNamedWithWhatSaysSoAndWhatHappensWhen(t *testing.T) {
 		},
 		"nobody could yet": {
 			func(v *View) { v.Hosts, v.Limits.SickGrace = v.Hosts[:3], 12*time.Minute },
-			says + "another host may take its place in 1m0s, but: there is no standby and no spare",
+			says + "another host may take its place in 1m, but: there is no standby and no spare",
 		},
 		"another member is sick": {
 			func(v *View) { v.Hosts[1].Health = health.Slow },

@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 // freshFor is how old a snapshot may be when a rollout to another etcd version begins.
@@ -37,7 +39,7 @@ func snapshotFirst(v View) (string, bool) {
 	taker, _ := v.hostOf(from)
 	if f := v.Backup.Failed; f != nil {
 		return fmt.Sprintf("no snapshot was saved %s, on %s: %s; %s tries again in %s", before, f.Host, f.Text,
-			taker.Name, max(0, v.Backup.retry()).Round(time.Minute)), true
+			taker.Name, span.Text(max(0, v.Backup.retry()).Round(time.Minute))), true
 	}
 	return fmt.Sprintf("%s takes a snapshot %s", taker.Name, before), true
 }
@@ -59,7 +61,7 @@ func removalWants(v View, r Removal) (string, bool) {
 	text := "there is no snapshot yet"
 	if v.Backup.Saved {
 		text = fmt.Sprintf("the newest snapshot is %s old, and it should be no older than %s",
-			v.Backup.Age.Round(time.Minute), freshFor)
+			span.Text(v.Backup.Age.Round(time.Minute)), span.Text(freshFor))
 	}
 	return text, true
 }

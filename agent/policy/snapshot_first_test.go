@@ -45,7 +45,7 @@ func TestARolloutToAnotherEtcdWaitsForASnapshot(t *testing.T) {
 		"paused":             {func(v *View) { v.Rollout.Runs = false }, "", false},
 		"failed just now": {func(v *View) {
 			v.Backup.Failed = &BackupFailure{Host: "n4", Text: "no space", Age: time.Minute}
-		}, "no snapshot was saved before etcd on n4 becomes 3.7.3, on n4: no space; n4 tries again in 9m0s", false},
+		}, "no snapshot was saved before etcd on n4 becomes 3.7.3, on n4: no space; n4 tries again in 9m", false},
 		"failed a while ago, without schedule": {func(v *View) {
 			v.Backup.Every, v.Backup.Failed = 0, &BackupFailure{Host: "n4", Age: time.Hour}
 		}, "no snapshot was saved", true},
@@ -86,7 +86,7 @@ func TestAVoterThatIsWellIsRemovedAfterASnapshotAlone(t *testing.T) {
 		change func(*View, *Removal)
 		want   string
 	}{
-		"well":                        {func(*View, *Removal) {}, "the newest snapshot is 5h0m0s old"},
+		"well":                        {func(*View, *Removal) {}, "the newest snapshot is 5h old"},
 		"none at all":                 {func(v *View, _ *Removal) { v.Backup.Saved = false }, "there is no snapshot"},
 		"one of just now":             {func(v *View, _ *Removal) { v.Backup.Age = time.Minute }, ""},
 		"no place for any":            {func(v *View, _ *Removal) { v.Backup.Stored = false }, ""},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -39,15 +40,15 @@ func (v View) strayed(m Member) (since time.Duration, why string) {
 	switch {
 	case gone > 0:
 		return gone, fmt.Sprintf("no quorumd is on its host, and no voter's host has reached it for %s",
-			gone.Round(time.Second))
+			span.Seconds(gone))
 	case present && !h.Manage: // whoever looks after it does so by hand
 		return 0, ""
 	case sick(h.Health) && h.Ails.For > 0 && gates(h.Health, h.Spares, health.Joins) && mayChange(v.Cluster.Counts()):
 		return h.Ails.For, fmt.Sprintf("it has been %s for %s by its own verdict, and could take nobody's place",
-			h.Health, h.Ails.For.Round(time.Second))
+			h.Health, span.Seconds(h.Ails.For))
 	case m.Live && m.LagKnown && !steady(v, m) && stalled > 0:
 		return stalled, fmt.Sprintf("it is %d entries behind the leader, and has not got on for %s", m.Lag,
-			stalled.Round(time.Second))
+			span.Seconds(stalled))
 	}
 	return 0, ""
 }
@@ -90,10 +91,11 @@ func standbyLost(v View) (string, bool) {
 		text := fmt.Sprintf("%s, the standby: %s", m.label(), why)
 		switch left := v.Limits.LearnerStall - since; {
 		case v.strayHeld() != "":
-			return fmt.Sprintf("%s; it is let go after %s, but: %s", text, v.Limits.LearnerStall, v.strayHeld()), true
+			return fmt.Sprintf("%s; it is let go after %s, but: %s", text, span.Text(v.Limits.LearnerStall),
+				v.strayHeld()), true
 		case left > 0:
 			return fmt.Sprintf("%s; it is let go in %s, and another host takes its place", text,
-				left.Round(time.Second)), true
+				span.Seconds(left)), true
 		}
 		return text + "; it is about to be let go, and another host takes its place", true
 	}

@@ -161,14 +161,14 @@ func TestPeopleAreToldOfAStandbyThatIsLost(t *testing.T) {
 		change func(v *View)
 		want   string
 	}{
-		"in time": {func(v *View) { v.Hosts[0].Sees[0].For = 3 * time.Minute }, "it is let go in 2m0s, and another"},
-		"now":     {func(*View) {}, "no voter's host has reached it for 6m0s; it is about to be let go, and another"},
+		"in time": {func(v *View) { v.Hosts[0].Sees[0].For = 3 * time.Minute }, "it is let go in 2m, and another"},
+		"now":     {func(*View) {}, "no voter's host has reached it for 6m; it is about to be let go, and another"},
 		"not at all": {
-			func(v *View) { v.Hosts = v.Hosts[:3] }, "it is let go after 5m0s, but: no spare stands ready",
+			func(v *View) { v.Hosts = v.Hosts[:3] }, "it is let go after 5m, but: no spare stands ready",
 		},
 		"behind": {lags(5 * time.Minute), "n4, the standby: it is 5000 entries behind the leader, and has not got on"},
 		"hardly": {lags(time.Minute), ""},
-		"sick":   {ails(3 * time.Minute), "n4, the standby: it has been SLOW for 3m0s by its own verdict"},
+		"sick":   {ails(3 * time.Minute), "n4, the standby: it has been SLOW for 3m by its own verdict"},
 	} {
 		v := lostStandby()
 		c.change(&v)

@@ -5,7 +5,8 @@ package policy
 
 import (
 	"fmt"
-	"time"
+
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 // surplus tells people that more hosts vote than are wanted, and that nobody goes by itself: the voter in whose place
@@ -49,7 +50,7 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 	}
 	if v.Op.Elapsed > v.Limits.LearnerStall {
 		return JoinTooLong, fmt.Sprintf("the voter could not be removed for %s, the limit is %s",
-			v.Op.Elapsed.Round(time.Second), v.Limits.LearnerStall)
+			span.Seconds(v.Op.Elapsed), span.Text(v.Limits.LearnerStall))
 	}
 	if r, holds := vetoed(v, vetoReplacesLive, vetoReplacesEarly); holds {
 		return r.Code, r.Text

@@ -174,7 +174,7 @@ func TestTheRemovalOfAVoterTooManyIsNoJoin(t *testing.T) {
 
 func TestADeadVoterThatIsOneTooManyIsToldAsSuch(t *testing.T) {
 	t.Parallel()
-	const dead = "n3 has been dead for 10m0s by the word of n1, n2, n4; "
+	const dead = "n3 has been dead for 10m by the word of n1, n2, n4; "
 	const spent = "2 voters were replaced in the last 24 hours, the limit is 2"
 	for name, c := range map[string]struct {
 		change func(v *View)
@@ -185,7 +185,7 @@ func TestADeadVoterThatIsOneTooManyIsToldAsSuch(t *testing.T) {
 		},
 		"the grace is not over": {
 			func(v *View) { v.Limits.DeadGrace = 12 * time.Minute },
-			dead + "it is removed in 2m0s: one votes too many",
+			dead + "it is removed in 2m: one votes too many",
 		},
 		"it is": {func(*View) {}, dead + "it is about to be removed: one votes too many"},
 		"it is begun": {
@@ -193,9 +193,9 @@ func TestADeadVoterThatIsOneTooManyIsToldAsSuch(t *testing.T) {
 		},
 		"not so early": {
 			func(v *View) { v.Repairs, v.Limits.DeadGrace = 2, time.Hour },
-			dead + "it may be removed in 50m0s, but: " + spent,
+			dead + "it may be removed in 50m, but: " + spent,
 		},
-		"enough went": {func(v *View) { v.Repairs = 2 }, dead + "it may be removed after 10m0s, but: " + spent},
+		"enough went": {func(v *View) { v.Repairs = 2 }, dead + "it may be removed after 10m, but: " + spent},
 	} {
 		v := deadOfFour()
 		c.change(&v)

@@ -21,6 +21,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 const (
@@ -117,7 +119,7 @@ func (e *Etcd) Stop(bound time.Duration) error {
 		return err
 	case <-timer.C:
 		err := e.process.Kill()
-		return errors.Join(fmt.Errorf("etcd has not stopped within %s", bound), err, <-e.ended)
+		return errors.Join(fmt.Errorf("etcd has not stopped within %s", span.Text(bound)), err, <-e.ended)
 	}
 }
 

@@ -94,6 +94,19 @@ func says(list, other []record.Sight) bool {
 	})
 }
 
+// seenNow gives what this host sees at this moment, as it shows it itself.
+func seenNow(seen []network.Sight) []control.Sight {
+	var now sights
+	quantised, _ := now.quantised(seen)
+	out := sightsStatus(quantised)
+	for i := range out {
+		out[i].Lost = slices.ContainsFunc(seen, func(s network.Sight) bool {
+			return s.Lost && record.MemberID(s.Member).String() == out[i].MemberID
+		})
+	}
+	return out
+}
+
 // quantised gives the sights as they are published, and whether none is missing.
 func (s *sights) quantised(seen []network.Sight) (out []record.Sight, known bool) {
 	known = true
@@ -130,7 +143,9 @@ func named(s network.State) string {
 func sightsStatus(sees []record.Sight) []control.Sight {
 	var out []control.Sight
 	for _, s := range sees {
-		out = append(out, control.Sight{MemberID: s.Member.String(), Peer: s.Peer, Client: s.Client, RTTSeconds: s.RTT})
+		out = append(out, control.Sight{
+			MemberID: s.Member.String(), Peer: s.Peer, Client: s.Client, RTTSeconds: s.RTT, Lost: !s.Lost.IsZero(),
+		})
 	}
 	return out
 }

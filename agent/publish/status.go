@@ -203,9 +203,7 @@ func ownRow(hosts []control.HostRecord, id string, now *round.Round) {
 		if h.ID != id {
 			continue
 		}
-		var live sights
-		seen, _ := live.quantised(now.Sights)
-		h.Sees = sightsStatus(seen)
+		h.Sees = seenNow(now.Sights)
 		h.Health, h.HealthText = now.Verdict.State.String(), string(now.Verdict.Code)
 		if now.View.Cluster.Reachable { // else nothing newer is known
 			h.Role, h.Waiting = control.Role(now.Decision.Role), string(now.Decision.Waiting)

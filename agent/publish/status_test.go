@@ -6,9 +6,12 @@ package publish
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
@@ -39,5 +42,25 @@ func TestTheRowOfTheHostThatAnswersSaysWhatTheRestOfTheStatusSays(t *testing.T) 
 	ownRow(hosts, "1", r)
 	if h := hosts[0]; h.Role != control.RoleJoining || h.Health != "FAILED" {
 		t.Errorf("without a quorum its row says %+v, and not what was last known", h)
+	}
+}
+
+// TestWhoSaysThatAMemberIsLostShowsItSo has one whose ports were found to answer until a moment ago.
+func TestWhoSaysThatAMemberIsLostShowsItSo(t *testing.T) {
+	t.Parallel()
+	r := &round.Round{Sights: sight(network.Answers, time.Millisecond)}
+	other := record.Host{ID: "2", Sees: []record.Sight{{Member: 10, Peer: "answers", Client: "answers"}}}
+	shown := func() [2]bool {
+		hosts := []control.HostRecord{{ID: "1"}, {ID: "2", Sees: sightsStatus(other.Sees)}}
+		ownRow(hosts, "1", r)
+		return [2]bool{hosts[0].Sees[0].Lost, hosts[1].Sees[0].Lost}
+	}
+	if got := shown(); got != [2]bool{} {
+		t.Errorf("a member that answers is lost to %v", got)
+	}
+	r.Sights[0].Lost = true
+	other.Sees[0].Lost = time.Unix(1, 0)
+	if got := shown(); got != [2]bool{true, true} {
+		t.Errorf("a member that is lost is so to %v", got)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 // Command is the hidden command of a child that looks at a file with the eyes of another user. The program has to call
@@ -183,13 +184,13 @@ func run(ctx context.Context, c *exec.Cmd) ([]byte, error) {
 	defer stop()
 	answer, err := io.ReadAll(io.LimitReader(r, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("no answer within %v: a file hangs", lookTimeout)
+		return nil, fmt.Errorf("no answer within %v: a file hangs", span.Text(lookTimeout))
 	}
 	select {
 	case err = <-ended:
 		return answer, err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("no answer within %v: a file hangs", lookTimeout)
+		return nil, fmt.Errorf("no answer within %v: a file hangs", span.Text(lookTimeout))
 	}
 }
 

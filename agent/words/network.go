@@ -16,7 +16,7 @@ const reached = "answers" // a port that does
 func ReachesAll(sees []control.Sight, members []string) bool {
 	return !slices.ContainsFunc(members, func(id string) bool {
 		i := slices.IndexFunc(sees, func(s control.Sight) bool { return s.MemberID == id })
-		return i < 0 || sees[i].Peer != reached || sees[i].Client != reached
+		return i < 0 || sees[i].Lost || sees[i].Peer != reached || sees[i].Client != reached
 	})
 }
 
@@ -33,6 +33,8 @@ func Way(from string, sees []control.Sight, to string) Word {
 	s := sees[i]
 	well := func(port string) bool { return port == reached || port == "" } // what nobody knows yet is no fault
 	switch {
+	case s.Lost && well(s.Peer) && well(s.Client):
+		return Word{"lost", Bad} // nobody can say yet how
 	case s.Peer == reached && s.Client == reached:
 		return Word{"≤ " + Latency(s.RTTSeconds), Good}
 	case s.Peer == "" && s.Client == "":

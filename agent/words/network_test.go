@@ -32,3 +32,24 @@ func TestWhatNobodyKnowsOfAWayIsNoFaultOfIt(t *testing.T) {
 		}
 	}
 }
+
+func TestAMemberThatIsLostIsShownSoBeforeItsPortsAreSaidToBeOtherwise(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		peer, client string
+		want         words.Word
+	}{
+		{"answers", "answers", words.Word{Text: "lost", Tone: words.Bad}},
+		{"", "", words.Word{Text: "lost", Tone: words.Bad}},
+		{"refused", "refused", words.Word{Text: "refused", Tone: words.Bad}},
+		{"unreachable", "answers", words.Word{Text: "peer unreachable", Tone: words.Bad}},
+	} {
+		sees := []control.Sight{{MemberID: "b", Peer: c.peer, Client: c.client, RTTSeconds: 0.00025, Lost: true}}
+		if got := words.Way("a", sees, "b"); got != c.want {
+			t.Errorf("peer %q, client %q: %+v, want %+v", c.peer, c.client, got, c.want)
+		}
+		if words.ReachesAll(sees, []string{"b"}) {
+			t.Errorf("peer %q, client %q: it is said to be reached", c.peer, c.client)
+		}
+	}
+}

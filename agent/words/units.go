@@ -8,6 +8,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 // Latency shows seconds as people speak of disks: "0.25 ms", "41.3 ms", "1.5 s".
@@ -30,24 +32,8 @@ func Significant(x float64) string {
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
-// Span shows a duration in its two largest units: "45s", "4m20s", "3h12m", "2d4h".
-func Span(d time.Duration) string {
-	d = max(d, 0).Round(time.Second)
-	for _, u := range []struct {
-		large, small   time.Duration
-		nLarge, nSmall string
-	}{{24 * time.Hour, time.Hour, "d", "h"}, {time.Hour, time.Minute, "h", "m"}, {time.Minute, time.Second, "m", "s"}} {
-		if d < u.large {
-			continue
-		}
-		text := strconv.FormatInt(int64(d/u.large), 10) + u.nLarge
-		if rest := d % u.large / u.small; rest > 0 {
-			text += strconv.FormatInt(int64(rest), 10) + u.nSmall
-		}
-		return text
-	}
-	return strconv.FormatInt(int64(d/time.Second), 10) + "s"
-}
+// Span shows a duration in its two largest units, of seconds at least: "45s", "4m20s", "3h12m", "2d4h".
+func Span(d time.Duration) string { return span.Seconds(max(d, 0)) }
 
 // Age shows the age of an observation; "never" if there was none.
 func Age(seconds *float64) string {

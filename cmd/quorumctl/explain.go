@@ -34,7 +34,7 @@ func (a *app) explainCommand() *cobra.Command {
 			"host, say what that one last told: its role, its place in the line of those who are ready to vote,\n" +
 			"and what it waits for.",
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: cobra.FixedCompletions(codeNames(), cobra.ShellCompDirectiveNoFileComp),
+		ValidArgsFunction: a.completeCodeOrHost,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return a.explainNamed(cmd, args[0])

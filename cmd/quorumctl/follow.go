@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/agent/words"
 )
 
@@ -146,7 +147,8 @@ func (f *follower) early(interrupted bool, last string) error {
 	}
 	return &failure{
 		code: exitTimeout, hint: cmp.Or(f.silent, f.hint),
-		message: fmt.Sprintf("cannot wait longer than %s %s: %s", f.most, f.goal, last+words.After("; ", f.stands)),
+		message: fmt.Sprintf("cannot wait longer than %s %s: %s", span.Text(f.most), f.goal,
+			last+words.After("; ", f.stands)),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/agent/words"
 )
 
@@ -57,7 +58,8 @@ func (w *waiting) check(what string) error {
 		return usage("leave one of them out", "cannot %s: --wait and --no-wait contradict each other", what)
 	}
 	if w.most < 0 {
-		return usage("a time over 0, as in --wait=10m", "cannot %s: --wait %s is over before it begins", what, w.most)
+		return usage("a time over 0, as in --wait=10m", "cannot %s: --wait %s is over before it begins", what,
+			span.Text(w.most))
 	}
 	return nil
 }
@@ -67,8 +69,8 @@ func checkFor(what, command string, d time.Duration) error {
 	if d >= control.MinMaintenance && d <= control.MaxMaintenance {
 		return nil
 	}
-	return usage(command, "cannot %s: --for %s is out of bounds, it is %s to %s", what, d,
-		words.Span(control.MinMaintenance), shortDuration(control.MaxMaintenance))
+	return usage(command, "cannot %s: --for %s is out of bounds, it is %s to %s", what, span.Text(d),
+		span.Text(control.MinMaintenance), span.Text(control.MaxMaintenance))
 }
 
 // noTime is for the arguments of a command that takes none, where one may be a time for --wait.

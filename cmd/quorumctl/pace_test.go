@@ -174,3 +174,21 @@ func TestATerminalIsToldHowFarASnapshotIs(t *testing.T) {
 		})
 	}
 }
+
+func TestATerminalIsToldHowLongAnExaminationStillTakes(t *testing.T) {
+	t.Parallel()
+	master, terminal := openTerminal(t)
+	dir := t.TempDir()
+	code, out, seen := besideTerminal(t, master, terminal, "none", "qualify", dir, "--duration", "1s", "--writers", "2")
+	if code == exitUsage || !strings.HasPrefix(out, dir) {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	for _, want := range []string{
+		"  1 writer   about 2s left: 0 s of 1 s, ", "  2 writers  about 1s left: 0 s of 1 s, ",
+		"  2 writers  about 0s left: 1 s of 1 s, ",
+	} {
+		if !strings.Contains(seen, want) {
+			t.Errorf("%q is missing in %q", want, seen)
+		}
+	}
+}

@@ -118,6 +118,7 @@ func (a *app) pkiRenewCommand() *cobra.Command {
 	}
 	dir := authorityFlag(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "for every host")
+	cmd.ValidArgsFunction = completeCertified(dir)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if all == (len(args) > 0) {
 			return usage("quorumctl pki renew --help", "cannot renew certificates: give the name of a host, or --all")

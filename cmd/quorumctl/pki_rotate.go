@@ -43,6 +43,7 @@ func rotatingFlags(cmd *cobra.Command) *rotating {
 	cmd.Flags().StringSliceVar(&r.peers, "peers", nil,
 		"`HOST:PORT` of peer ports to ask for the members, if not 2380 of the hosts")
 	cmd.Flags().StringSliceVar(&r.without, "without", nil, "`hosts` that need not be seen, as one that has no etcd now")
+	completesBy(cmd, "without", completeWithout(r.dir))
 	return r
 }
 

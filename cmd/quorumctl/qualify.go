@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorumd/quorumd/agent/words"
 	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
@@ -65,8 +66,9 @@ func (a *app) qualify(ctx context.Context, o qualify.Options) (err error) {
 		return usage("quorumctl qualify --help", "cannot examine the machine: %v", err)
 	}
 	p := a.watchedOn(a.err)
-	o.Said = func(what, text string) {
-		_ = p.show(time.Now(), what, text, nil) // who does not see it misses nothing
+	o.Said = func(s qualify.Stage) {
+		text := "about " + words.Span(s.Left) + " left: " + s.Text
+		_ = p.show(time.Now(), s.What, text, nil) // who does not see it misses nothing
 	}
 	r, err := qualify.Examine(ctx, o)
 	_ = p.end()

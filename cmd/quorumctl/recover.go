@@ -114,6 +114,8 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 	flags.StringVar(&wish.Survivor, "survivor", "", "another host than the most advanced, by name")
 	flags.StringVar(&snapshot, "from-snapshot", "", "a snapshot to go on with, where no data are left")
 	flags.StringVar(&out, "out", "plan.json", "the file to write; it must not exist")
+	completesBy(cmd, "gone", completeGone)
+	completesBy(cmd, "survivor", completeSurvivor)
 	return cmd
 }
 

@@ -7,12 +7,12 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/recovery"
+	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/agent/words"
 )
 
@@ -100,7 +100,7 @@ func lostFor(f recovery.Facts) string {
 	case f.Lost.IsZero():
 		return "never seen"
 	}
-	return f.Taken.Sub(f.Lost).Round(time.Second).String()
+	return span.Seconds(f.Taken.Sub(f.Lost))
 }
 
 func bytesText(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }

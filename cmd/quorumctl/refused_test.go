@@ -37,7 +37,7 @@ func TestWhatStaysUntilSomebodyDoesSomethingIsInTheStatus(t *testing.T) {
 	d.status.Reasons = []control.Reason{
 		{Code: "AT_REST", Text: "nothing is to do"},
 		{Code: "UNIT_DISABLED", Text: "the unit is not enabled", Caution: true},
-		{Code: "SETTLING", Text: "2s of the cooldown of 1m0s remain"},
+		{Code: "SETTLING", Text: "2s of the cooldown of 1m remain"},
 	}
 	socket, _ := serving(t, d)
 	want := "  because AT_REST: nothing is to do (and 1 more reason: quorumctl explain)\n  caution UNIT_DISABLED: " +

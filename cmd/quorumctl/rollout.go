@@ -81,9 +81,7 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
 		panic(err) // the flag is not there: the program is wrong
 	}
-	if err := cmd.RegisterFlagCompletionFunc("hosts", a.completeHosts); err != nil {
-		panic(err) // likewise
-	}
+	completesBy(cmd, "hosts", a.completeHosts)
 	return cmd
 }
 
@@ -102,26 +100,6 @@ func rolloutWork(_ *cobra.Command, args []string) error {
 	}
 	return usage("quorumctl rollout start restart --reason '<why>'",
 		"cannot start the rollout: %q is not what it does: restart, reboot or command NAME", strings.Join(args, " "))
-}
-
-// completeHosts offers the hosts that are not in the list yet. A shell is not kept waiting.
-func (a *app) completeHosts(cmd *cobra.Command, _ []string,
-	begun string,
-) ([]cobra.Completion, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)
-	defer cancel()
-	s, err := a.client().Status(ctx)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	head := begun[:strings.LastIndex(begun, ",")+1]
-	var offers []cobra.Completion
-	for _, h := range s.Hosts {
-		if !strings.Contains(","+head, ","+h.Name+",") {
-			offers = append(offers, head+h.Name)
-		}
-	}
-	return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 func (a *app) rolloutStatusCommand() *cobra.Command {

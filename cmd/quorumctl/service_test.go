@@ -66,7 +66,38 @@ func TestTheShellIsHelpedToComplete(t *testing.T) {
 	}
 	socket, _ := serving(t, scene(t, "steady"))
 	golden(t, "complete-hosts.golden", transcript(t, socket,
-		"__complete rollout start restart --hosts ''", "__complete rollout start restart --hosts n1,n3,"))
+		"__complete rollout start restart --hosts ''", "__complete rollout start restart --hosts n1,n3,",
+		"__complete explain n1 ''"))
+	if r := quorumctl(t, socket, "__complete", "explain", ""); !strings.HasPrefix(r.stdout, "n1\nn2\nn3\nn4\n") ||
+		!strings.Contains(r.stdout, "\nNO_QUORUM\n") {
+		t.Errorf("explain offers\n%s", r.stdout)
+	}
+}
+
+func TestTheHostsOfFactsAndCertificatesAreCompletedWithoutQuorumd(t *testing.T) {
+	t.Parallel()
+	facts, authority := oneLeft(t), filepath.Join(t.TempDir(), "pki")
+	quorumctl(t, "SOCKET", "pki", "init", "--dir", authority)
+	for _, name := range []string{"n2", "n1"} {
+		quorumctl(t, "SOCKET", "pki", "host", name, "127.0.0.1", "--dir", authority)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"recover", "plan", facts, "--gone", ""}, "n2\nn3\n:"},
+		{[]string{"recover", "plan", facts, "--gone", "n2,"}, "n2,n3\n:"},
+		{[]string{"recover", "plan", facts, "/nowhere.json", "--survivor", ""}, "n1\n:"},
+		{[]string{"pki", "renew", "--dir", authority, ""}, "n1\nn2\n:"},
+		{[]string{"pki", "renew", "--dir", authority, "n1", ""}, ":"},
+		{[]string{"pki", "renew", "--dir", "/nowhere", ""}, ":"},
+		{[]string{"pki", "rotate", "next", "--dir", authority, "--without", "n1,"}, "n1,n2\n:"},
+	} {
+		if r := quorumctl(t, "/nowhere", append([]string{"__complete"}, c.args...)...); r.code != exitOK ||
+			!strings.HasPrefix(r.stdout, c.want) {
+			t.Errorf("%v offers\n%s%s", c.args, r.stdout, r.stderr)
+		}
+	}
 }
 
 func TestConfigCheck(t *testing.T) {

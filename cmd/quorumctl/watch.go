@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/agent/words"
 )
 
@@ -30,7 +31,8 @@ func (a *app) watch(ctx context.Context, command string, interval time.Duration,
 	show func(control.Status) (frame []byte, last bool, err error),
 ) (err error) {
 	if interval < 100*time.Millisecond {
-		return usage(command+" --watch --interval 1s", "cannot watch: an interval of %s is too short", interval)
+		return usage(command+" --watch --interval 1s", "cannot watch: an interval of %s is too short",
+			span.Text(interval))
 	}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

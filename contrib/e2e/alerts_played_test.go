@@ -9,7 +9,9 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +21,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -203,16 +206,28 @@ func TestARealPrometheusAndAlertmanagerRaiseWhatTheTableSays(t *testing.T) {
 // playTurns has an agent stopped, and a host taken down for longer than was said.
 func playTurns(t *testing.T) []*act {
 	t.Helper()
-	w := newWorld(t, worldOptions{hosts: 4, voters: 3})
+	checks := operatorsChecks(t)
+	w := newWorld(t, worldOptions{hosts: 4, voters: 3, each: func(i int, o *testbed.HostOptions) {
+		if i == 4 {
+			maps.Copy(o.Set, map[string]string{"checks.dir": checks, "checks.interval": "1s", "checks.timeout": "1s"})
+		}
+	}})
 	w.start(w.hosts[:3]...)
 	w.bootstrap()
 	w.within(formation, "3 voters stand", func() bool { return w.has(3, 0) && !w.busy() })
-	w.start(w.hosts[3])
-	w.rolesAgree()
-	o := newObserved(t, w)
-	o.calm()
-
 	spare := w.hosts[3]
+	w.start(spare)
+	w.rolesAgree()
+	w.eventually("a check of the operator's own finds fault", func() bool {
+		s, ok := spare.status()
+		return ok && slices.ContainsFunc(s.Health.Findings, func(f control.Finding) bool {
+			return f.Code == "PLUGIN_SMOKE"
+		})
+	})
+	me().ctl(spare, "health", "mute", "PLUGIN_SMOKE", "--reason", "known").is(t, "health mute", 0)
+	o := newObserved(t, w)
+	o.calm() // what is known to people is not told again
+
 	stopped := o.play(fault{
 		row: 1, name: "an agent is stopped", does: spare.stop,
 		told: []string{"QuorumdAgentAbsent " + spare.Options.Name},
@@ -237,6 +252,23 @@ func playTurns(t *testing.T) []*act {
 	})
 	overdue.mended(func() { me().ctl(voter, "maintenance", "off").is(t, "maintenance off", 0) })
 	return []*act{stopped, turn, overdue}
+}
+
+// operatorsChecks gives a directory with a check that is content and one that warns. Whoever may write on the way to a
+// check could have another one run, so it lies where root alone may.
+func operatorsChecks(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/run", "quorumd-checks-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	for name, program := range map[string]string{"raid": "/usr/bin/true", "smoke": "/usr/bin/false"} {
+		if err := os.Symlink(program, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // playLosses has a disk become slow, and the machine of a voter die.

@@ -47,14 +47,17 @@ func (h *host) facts() recovery.Facts {
 // plan makes a plan of the facts of these hosts.
 func (w *world) plan(gone []string, hosts ...*host) recovery.Plan {
 	w.t.Helper()
+	return w.planned(recovery.Wish{ID: "abcdefghijkl", New: 0xabcdef0123, Gone: gone}, hosts...)
+}
+
+func (w *world) planned(wish recovery.Wish, hosts ...*host) recovery.Plan {
+	w.t.Helper()
 	var all []recovery.Facts
 	for _, h := range hosts {
 		all = append(all, h.facts())
 	}
-	wish := recovery.Wish{
-		Cluster: clusterName, Gone: gone, At: time.Now(), ID: "abcdefghijkl", New: 0xabcdef0123,
-	}
-	if len(gone) > 0 {
+	wish.Cluster, wish.At = clusterName, time.Now()
+	if gone := wish.Gone; len(gone) > 0 {
 		if _, err := recovery.NewPlan(all, recovery.Wish{
 			Cluster: clusterName, At: time.Now(), ID: wish.ID, New: 1,
 		}); err == nil || !strings.Contains(err.Error(), "--gone "+strings.Join(gone, ",")) {
@@ -143,14 +146,21 @@ func TestALostMajorityIsBroughtBackWithAllThatTheSurvivorHas(t *testing.T) {
 	healthy := w.refusedWhileHealthy()
 	report := w.loaded(func() { w.lose(n2, n3) })
 	plan := w.plan([]string{"n2", "n3"}, n1)
+	second := w.planned(recovery.Wish{ID: "secondplan00", New: 0xabcdef0456, Gone: []string{"n2", "n3"}}, n1)
 	if text := n1.apply(healthy); !strings.Contains(text, "last log entry") {
 		t.Errorf("a plan of before: %q", text)
 	}
+	n1.stopAt("before " + string(policy.StepPlaceCopy))
 	for range 2 {
 		if text := n1.apply(plan); text != "" {
 			t.Fatal(text)
 		}
 	}
+	n1.waitStopped()
+	if text := n1.apply(second); !strings.Contains(text, "plan abcdefghijkl is in force here already, by ") {
+		t.Errorf("a second plan of the same facts, while the first is under way: %q", text)
+	}
+	n1.resume()
 	other := plan
 	other.ID = "zyxwvutsrqpo"
 	if text := n1.apply(other); text == "" {
@@ -160,6 +170,9 @@ func TestALostMajorityIsBroughtBackWithAllThatTheSurvivorHas(t *testing.T) {
 	w.readBack(n1, report)
 	if text := n1.apply(plan); text != "" {
 		t.Errorf("applied after its end: %s", text)
+	}
+	if text := n1.apply(second); !strings.Contains(text, "n1 sees a quorum") {
+		t.Errorf("the second plan, after the end of the first: %q", text)
 	}
 	if !w.has(1, 0) {
 		t.Errorf("the members are %v", w.members())

@@ -40,16 +40,17 @@ const (
 // Run restores the snapshot with that manifest into a throw-away data directory in the spool, has the etcd of that path
 // serve it, and gives that etcd's version. It takes as long as reading the snapshot and starting an etcd on it does.
 func Run(ctx context.Context, store backup.Source, m backup.Manifest, etcd string, o backup.Options) (string, error) {
-	version, err := run(ctx, store, m, etcd, o)
+	version, err := run(ctx, store, m, etcd, o, "/")
 	if err != nil {
 		return "", fmt.Errorf("cannot prove the snapshot %s: %w", m.Name, err)
 	}
 	return version, nil
 }
 
-func run(ctx context.Context, store backup.Source, m backup.Manifest, etcd string, o backup.Options) (version string,
-	err error,
-) {
+// run does it on a host whose control groups lie below root.
+func run(ctx context.Context, store backup.Source, m backup.Manifest, etcd string, o backup.Options,
+	root string,
+) (version string, err error) {
 	held, err := hold(o.Spool)
 	if err != nil {
 		return "", err
@@ -60,7 +61,7 @@ func run(ctx context.Context, store backup.Source, m backup.Manifest, etcd strin
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := roomy("/", m); err != nil {
+	if err := roomy(root, m); err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "member", "snap"), ownerAll); err != nil {

@@ -4,7 +4,9 @@
 package drill
 
 import (
+	"context"
 	"errors"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -80,4 +82,34 @@ func TestADrillIsRefusedWhereTheUnitsMemoryIsTooLittleForItsKeys(t *testing.T) {
 			}
 		})
 	}
+}
+
+// untouched is a store that nobody may ask.
+type untouched struct{ t *testing.T }
+
+func (s untouched) Get(_ context.Context, name string) (io.ReadCloser, error) {
+	s.t.Errorf("%s is fetched", name)
+	return nil, backup.ErrNoSnapshot
+}
+
+func (s untouched) List(context.Context) ([]backup.Object, error) {
+	s.t.Error("the store is listed")
+	return nil, nil
+}
+
+func TestADrillAsksForItsMemoryBeforeItFetchesTheSnapshot(t *testing.T) {
+	t.Parallel()
+	root, spool := t.TempDir(), t.TempDir()
+	for path, text := range map[string]string{
+		"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "90000000", "sys/fs/cgroup/memory.stat": "anon 1\n",
+	} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o700))
+		must(t, os.WriteFile(filepath.Join(root, path), []byte(text), 0o600))
+	}
+	m := backup.Manifest{Name: "one", Contents: backup.Contents{Keys: 1}}
+	_, err := run(t.Context(), untouched{t}, m, "/nowhere/etcd", backup.Options{Spool: spool}, root)
+	if !errors.Is(err, ErrNoMemory) {
+		t.Errorf("%v", err)
+	}
+	place{o: backup.Options{Spool: spool}}.empty(t)
 }

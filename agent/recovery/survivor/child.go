@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/recovery"
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 // Names of the hidden commands that run in the child.
@@ -167,7 +168,7 @@ func (f *Files) rebuild(ctx context.Context, made *recovery.Made, w recovery.Wor
 		return err
 	}
 	silent := time.AfterFunc(patience, func() {
-		cancel(fmt.Errorf("the store does not answer: nothing came for %s", patience))
+		cancel(fmt.Errorf("the store does not answer: nothing came for %s", span.Text(patience)))
 	})
 	err = f.runWork(ctx, made, RebuildCommand, w, flow{from, silent}, f.Etcd)
 	silent.Stop()

@@ -22,6 +22,8 @@ import (
 	"path"
 	"sync"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 // The bounds of a bundle.
@@ -93,7 +95,7 @@ func one(ctx context.Context, s Source, r *Redactor) File {
 	select {
 	case a = <-told:
 	case <-ctx.Done(): // a disk that hangs is not waited for
-		a.err = fmt.Errorf("no answer within %s", patience)
+		a.err = fmt.Errorf("no answer within %s", span.Text(patience))
 	}
 	f := File{Name: s.Name, Err: a.err}
 	if a.err != nil {

@@ -136,8 +136,11 @@ func (a *Authority) give(name string, names sans, bundle string, now time.Time) 
 }
 
 // Hosts gives those that have certificates, sorted.
-func (a *Authority) Hosts() ([]string, error) {
-	newest, err := records(a.dir)
+func (a *Authority) Hosts() ([]string, error) { return HostsIn(a.dir) }
+
+// HostsIn gives those that have certificates of the authority in a directory, which is only read.
+func HostsIn(dir string) ([]string, error) {
+	newest, err := records(dir)
 	if err != nil {
 		return nil, err
 	}

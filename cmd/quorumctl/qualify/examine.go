@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/disk"
 )
 
@@ -45,7 +46,14 @@ type Options struct {
 	// For is how long each run takes.
 	For time.Duration
 	// Said hears how far it is, often. Nil: nobody does.
-	Said func(what, text string)
+	Said func(Stage)
+}
+
+// Stage is how far an examination is: what it does, how far that is, and how long all that is to come takes, if nothing
+// cuts it short.
+type Stage struct {
+	What, Text string
+	Left       time.Duration
 }
 
 // Check tells whether a machine may be examined with the options.
@@ -64,7 +72,8 @@ func (o Options) Check() error {
 		}
 	}
 	if o.For < ShortestRun || o.For > LongestRun {
-		return fmt.Errorf("a run of %s is out of range; take %s to %s", o.For, ShortestRun, LongestRun)
+		return fmt.Errorf("a run of %s is out of range; take %s to %s", span.Text(o.For),
+			span.Text(ShortestRun), span.Text(LongestRun))
 	}
 	return nil
 }
@@ -75,11 +84,10 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 	if err := safeFor(os.Geteuid(), o.Dir); err != nil {
 		return r, err
 	}
-	for _, n := range slices.Compact(slices.Sorted(slices.Values(append([]int{1}, o.Writers...)))) {
-		run, left, err := write(ctx, o, n, func(text string) {
-			if o.Said != nil {
-				o.Said(plural(n), text)
-			}
+	runs := slices.Compact(slices.Sorted(slices.Values(append([]int{1}, o.Writers...))))
+	for i, n := range runs {
+		run, left, err := write(ctx, o, n, func(took time.Duration, text string) {
+			o.say(plural(n), text, o.rest(len(runs)-i, n == 1)-took)
 		})
 		if err != nil {
 			return r, leaving(err, left)
@@ -92,9 +100,7 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 			break // the next would hang too
 		}
 		if n == 1 && o.Fio {
-			if o.Said != nil {
-				o.Said("fio", "for up to "+o.For.String())
-			}
+			o.say("fio", "for up to "+span.Text(o.For), o.rest(len(runs)-i, false))
 			r.askFio(ctx, o.For)
 		}
 		if n == 1 && r.meetNeighbours(o.Beside) && !o.Beside {
@@ -111,6 +117,20 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 	r.judgeMachine(thisKernel())
 	r.Result = r.sum()
 	return r, nil
+}
+
+// rest is how long that many runs take, and fio if it is still to come.
+func (o Options) rest(runs int, fio bool) time.Duration {
+	if fio && o.Fio {
+		runs++
+	}
+	return time.Duration(runs) * o.For
+}
+
+func (o Options) say(what, text string, left time.Duration) {
+	if o.Said != nil {
+		o.Said(Stage{What: what, Text: text, Left: max(left, 0)})
+	}
 }
 
 // safeFor refuses to write as root where others could put a link in the way: into a directory of root's in which they

@@ -28,12 +28,19 @@ func TestARealDiskIsMeasuredAloneAndUnderSeveralWriters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	heard := map[string]bool{}
+	var left []time.Duration
 	r, err := Examine(t.Context(), Options{
 		Child: command(asChild), Dir: dir, Writers: []int{3, 1, 3}, Beside: true, For: ShortestRun,
-		Said: func(what, text string) { heard[what] = heard[what] || strings.Contains(text, "of 1 s") },
+		Said: func(s Stage) {
+			heard[s.What] = heard[s.What] || strings.Contains(s.Text, "of 1 s")
+			left = append(left, s.Left)
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if first, last := left[0], left[len(left)-1]; first != 2*ShortestRun || last != 0 {
+		t.Errorf("%s were left at the beginning, and %s at the end", first, last)
 	}
 	if len(r.Runs) != 2 || r.Runs[0].Writers != 1 || r.Runs[1].Writers != 3 || !heard["1 writer"] ||
 		!heard["3 writers"] {
@@ -92,7 +99,7 @@ func TestAnInterruptedExaminationLeavesNothingBehind(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	_, err := Examine(ctx, Options{
-		Child: command(asChild), Dir: dir, Writers: []int{1}, For: LongestRun, Said: func(_, _ string) { cancel() },
+		Child: command(asChild), Dir: dir, Writers: []int{1}, For: LongestRun, Said: func(Stage) { cancel() },
 	})
 	if err == nil || err.Error() != "cannot finish the examination: it was interrupted" {
 		t.Errorf("%v", err)

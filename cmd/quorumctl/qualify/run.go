@@ -63,7 +63,9 @@ type writers struct {
 
 // write has so many children write to the directory for so long, and takes their files away. Left names the
 // directories that it could not remove.
-func write(ctx context.Context, o Options, n int, said func(string)) (run Run, left []string, err error) {
+func write(ctx context.Context, o Options, n int, said func(took time.Duration, text string)) (run Run,
+	left []string, err error,
+) {
 	w := &writers{first: make([]bool, n), run: Run{Writers: n}}
 	defer func() { left = w.close() }()
 	for i := range n {
@@ -82,7 +84,9 @@ func write(ctx context.Context, o Options, n int, said func(string)) (run Run, l
 }
 
 // measure collects writes until the time is over, there are enough, or one hangs.
-func (w *writers) measure(ctx context.Context, length time.Duration, said func(string)) error {
+func (w *writers) measure(ctx context.Context, length time.Duration,
+	said func(took time.Duration, text string),
+) error {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	started := disk.Monotonic()
@@ -109,8 +113,9 @@ func (w *writers) measure(ctx context.Context, length time.Duration, said func(s
 			continue
 		}
 		w.end = now
-		said(fmt.Sprintf("%.0f s of %.0f s, %d writes", (now - w.begun).Seconds(), length.Seconds(), len(w.latencies)))
-		if now-w.begun >= length || len(w.latencies) >= mostWrites || hangs > longestWait {
+		took := now - w.begun
+		said(took, fmt.Sprintf("%.0f s of %.0f s, %d writes", took.Seconds(), length.Seconds(), len(w.latencies)))
+		if took >= length || len(w.latencies) >= mostWrites || hangs > longestWait {
 			return nil
 		}
 	}

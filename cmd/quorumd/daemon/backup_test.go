@@ -4,12 +4,14 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/backup"
+	"github.com/quorumd/quorumd/agent/backup/drill"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -52,5 +54,19 @@ func TestAPruneTellsOfEachSnapshotThatItHasRemoved(t *testing.T) {
 	}
 	if removed := told[true] - told[false]; removed != 2*deleted {
 		t.Errorf("the removal of two counts for %d bytes, and that of one shall for %d", removed, deleted)
+	}
+}
+
+func TestAHostThatCanProveNothingSaysNothingAgainstASnapshot(t *testing.T) {
+	t.Parallel()
+	for cause, unprovable := range map[error]bool{
+		drill.ErrNoMemory: true, drill.ErrKilled: true, backup.ErrNoIdentity: true,
+		backup.ErrDamaged: false, backup.ErrNoSnapshot: false, os.ErrPermission: false,
+	} {
+		err := fmt.Errorf("cannot prove the snapshot one: %w", cause)
+		out, failed := unproven(err)
+		if (out.Unprovable == err.Error()) != unprovable || errors.Is(failed, cause) == unprovable {
+			t.Errorf("%v: it is unprovable for %q, and it fails with %v", err, out.Unprovable, failed)
+		}
 	}
 }

@@ -26,11 +26,8 @@ func (j job) drill(ctx context.Context, name string) (backup.Outcome, error) {
 		return backup.Outcome{}, err
 	}
 	served, err := drill.Run(ctx, j.store, m, j.conf.Etcd.Binary, j.options)
-	if errors.Is(err, backup.ErrNoIdentity) || errors.Is(err, drill.ErrKilled) || errors.Is(err, drill.ErrNoMemory) {
-		return backup.Outcome{Unprovable: err.Error()}, nil
-	}
 	if err != nil {
-		return backup.Outcome{}, err
+		return unproven(err)
 	}
 	if err := backup.MarkProven(ctx, j.store, m); err != nil {
 		return backup.Outcome{}, err
@@ -39,6 +36,14 @@ func (j job) drill(ctx context.Context, name string) (backup.Outcome, error) {
 	return backup.Outcome{
 		Snapshots: []backup.Snapshot{{Manifest: m, VerifiedAt: now, ProvenAt: now}}, Served: served,
 	}, nil
+}
+
+// unproven tells what keeps this host from proving anything from what speaks against a snapshot.
+func unproven(err error) (backup.Outcome, error) {
+	if errors.Is(err, backup.ErrNoIdentity) || errors.Is(err, drill.ErrKilled) || errors.Is(err, drill.ErrNoMemory) {
+		return backup.Outcome{Unprovable: err.Error()}, nil
+	}
+	return backup.Outcome{}, err
 }
 
 // sweepDrill takes away what a drill has left that was killed with this host's agent.

@@ -1,0 +1,24 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package span
+
+import (
+	"testing"
+	"time"
+)
+
+func TestADurationIsShownInItsTwoLargestUnits(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	for d, want := range map[time.Duration]string{
+		0: "0s", 250 * time.Millisecond: "250ms", 3200 * time.Millisecond: "3.2s", 45 * time.Second: "45s",
+		time.Minute: "1m", 52 * time.Minute: "52m", 4*time.Minute + 20*time.Second: "4m20s", time.Hour: "1h",
+		time.Hour + 5*time.Minute + 59*time.Second: "1h5m", time.Hour + 59*time.Second: "1h", 23 * time.Hour: "23h",
+		day: "1d", 2*day + 4*time.Hour + time.Minute: "2d4h", 72 * time.Hour: "3d", -90 * time.Second: "-1m30s",
+	} {
+		if got := Text(d); got != want {
+			t.Errorf("%d is shown as %q, want %q", d, got, want)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/recovery"
+	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
+)
+
+// hostNames gives the hosts that this one knows; none where quorumd does not answer. A shell is not kept waiting.
+func (a *app) hostNames(ctx context.Context) []string {
+	bounded, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	s, err := a.client().Status(bounded)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, h := range s.Hosts {
+		names = append(names, h.Name)
+	}
+	return names
+}
+
+// completeHosts offers the hosts that are not in the list yet.
+func (a *app) completeHosts(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return listed(a.hostNames(cmd.Context()), begun)
+}
+
+// completeCodeOrHost offers what can be explained, the hosts first: there are fewer.
+func (a *app) completeCodeOrHost(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return append(a.hostNames(cmd.Context()), codeNames()...), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeGone offers the members that the files of facts on the line name, and of whose hosts there are none.
+func completeGone(_ *cobra.Command, files []string, begun string) ([]string, cobra.ShellCompDirective) {
+	facts := legible(files)
+	var gone []string
+	for _, f := range facts {
+		for _, m := range slices.Concat(f.Members, f.Log.Members) {
+			if m.Name != "" && !slices.Contains(gone, m.Name) && !slices.Contains(hostsOf(facts), m.Name) {
+				gone = append(gone, m.Name)
+			}
+		}
+	}
+	return listed(gone, begun)
+}
+
+// completeSurvivor offers the hosts of the files of facts on the line.
+func completeSurvivor(_ *cobra.Command, files []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return hostsOf(legible(files)), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeCertified offers the first argument: a host that has certificates of the authority in that directory.
+func completeCertified(dir *string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		names, _ := pki.HostsIn(*dir) // where it cannot be read there is nothing to offer
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeWithout offers such hosts for a list.
+func completeWithout(dir *string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		names, _ := pki.HostsIn(*dir) // likewise
+		return listed(names, begun)
+	}
+}
+
+// legible gives the facts of the files that can be read.
+func legible(files []string) []recovery.Facts {
+	var all []recovery.Facts
+	for _, name := range files {
+		if f, err := readFacts(name); err == nil {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+func hostsOf(facts []recovery.Facts) []string {
+	var names []string
+	for _, f := range facts {
+		names = append(names, f.Host)
+	}
+	return names
+}
+
+// listed offers names for a list with commas: those that are not in it yet.
+func listed(names []string, begun string) ([]string, cobra.ShellCompDirective) {
+	head := begun[:strings.LastIndex(begun, ",")+1]
+	var offers []string
+	for _, name := range names {
+		if !strings.Contains(","+head, ","+name+",") {
+			offers = append(offers, head+name)
+		}
+	}
+	return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// completesBy has the shell offer what a function gives for a flag.
+func completesBy(cmd *cobra.Command, flag string, offers cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, offers); err != nil {
+		panic(err) // the flag is not there: the program is wrong
+	}
+}
