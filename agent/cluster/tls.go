@@ -135,7 +135,7 @@ func (c *Client) Diagnose(ctx context.Context, endpoint string) error {
 	conf.ServerName = u.Hostname()
 	secured := tls.Client(conn, conf)
 	if err := secured.HandshakeContext(ctx); err != nil {
-		return whichSide(err)
+		return c.tls.ended(whichSide(err))
 	}
 	// With TLS 1.3 the server's refusal of our certificate arrives only after the handshake.
 	if err := secured.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
@@ -143,17 +143,35 @@ func (c *Client) Diagnose(ctx context.Context, endpoint string) error {
 	}
 	var one [1]byte
 	if _, err := secured.Read(one[:]); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		return whichSide(err)
+		return c.tls.ended(whichSide(err))
 	}
 	return nil
 }
+
+// ended adds to why an endpoint refuses this host that its certificate has expired.
+func (s *tlsSource) ended(err error) error {
+	remote, fromThere := errors.AsType[*net.OpError](err)
+	conf := s.config()
+	if !fromThere || remote.Op != remoteError || len(conf.Certificates) == 0 || conf.Certificates[0].Leaf == nil {
+		return err
+	}
+	leaf := conf.Certificates[0].Leaf
+	if !time.Now().After(leaf.NotAfter) {
+		return err
+	}
+	return fmt.Errorf("%w: %s (subject %.100s) expired on %s; renew it: quorumctl pki renew NAME, where your authority is",
+		err, s.files.Cert, leaf.Subject, leaf.NotAfter.UTC().Format(time.RFC3339))
+}
+
+// remoteError is how crypto/tls calls an alert of the other side.
+const remoteError = "remote error"
 
 // whichSide says whose certificate it is that a TLS error complains about, and where to look.
 func whichSide(err error) error {
 	remote, fromThere := errors.AsType[*net.OpError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
-	case fromThere && remote.Op == "remote error": // as crypto/tls calls an alert of the other side
+	case fromThere && remote.Op == remoteError:
 		return fmt.Errorf("TLS: it refuses this host's certificate: %w; see cluster.tls.cert", err)
 	case untrusted:
 		return fmt.Errorf("TLS: this host does not trust its certificate: %w; see cluster.tls.ca", err)

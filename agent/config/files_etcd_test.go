@@ -130,7 +130,7 @@ func TestACertificateOfEtcdThatHasExpiredIsNamedWithItsDate(t *testing.T) {
 	s.PeerCert, s.Cert = expired.Cert, "/nowhere"
 	problems := conf.EtcdDates()
 	if len(problems) != 1 || problems[0].Key != "etcd.tls.peerCert" ||
-		!strings.HasPrefix(problems[0].Message, expired.Cert+" expired on 20") {
+		!strings.HasPrefix(problems[0].Message, expired.Cert+" (subject CN=peer) expired on 20") {
 		t.Errorf("of an expired one and one that is missing: %v", problems)
 	}
 }
