@@ -148,20 +148,22 @@ func (c *Client) Diagnose(ctx context.Context, endpoint string) error {
 	return nil
 }
 
-// ended adds to why an endpoint refuses this host that its certificate has expired.
+// ended adds to why no connection comes about that this host's own certificate has expired.
 func (s *tlsSource) ended(err error) error {
-	remote, fromThere := errors.AsType[*net.OpError](err)
 	conf := s.config()
-	if !fromThere || remote.Op != remoteError || len(conf.Certificates) == 0 || conf.Certificates[0].Leaf == nil {
+	if len(conf.Certificates) == 0 || conf.Certificates[0].Leaf == nil {
 		return err
 	}
 	leaf := conf.Certificates[0].Leaf
 	if !time.Now().After(leaf.NotAfter) {
 		return err
 	}
-	return fmt.Errorf("%w: %s (subject %.100s) expired on %s; renew it: quorumctl pki renew NAME, where your authority is",
-		err, s.files.Cert, leaf.Subject, leaf.NotAfter.UTC().Format(time.RFC3339))
+	return fmt.Errorf("%w; this host's %s (subject %.100s) expired on %s; %s", err, s.files.Cert, leaf.Subject,
+		leaf.NotAfter.UTC().Format(time.RFC3339), renew)
 }
+
+// renew is the first command of who has the authority of quorumctl.
+const renew = "renew it: quorumctl pki renew NAME, where your authority is"
 
 // remoteError is how crypto/tls calls an alert of the other side.
 const remoteError = "remote error"
@@ -170,7 +172,11 @@ const remoteError = "remote error"
 func whichSide(err error) error {
 	remote, fromThere := errors.AsType[*net.OpError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
 	switch {
+	case isInvalid && invalid.Reason == x509.Expired && time.Now().After(invalid.Cert.NotAfter):
+		return fmt.Errorf("TLS: the certificate that it shows (subject %.100s) expired on %s; %s", invalid.Cert.Subject,
+			invalid.Cert.NotAfter.UTC().Format(time.RFC3339), renew)
 	case fromThere && remote.Op == remoteError:
 		return fmt.Errorf("TLS: it refuses this host's certificate: %w; see cluster.tls.cert", err)
 	case untrusted:

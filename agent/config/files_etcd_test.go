@@ -67,7 +67,7 @@ func TestTheFilesOfEtcdAreLookedAtBeforeItDoes(t *testing.T) {
 		"no section":        {func(c *Config, _ *EtcdTLS) { c.Etcd.TLS = nil }, nil},
 		"an expired one": {
 			func(_ *Config, s *EtcdTLS) { s.Cert, s.Key = expired.Cert, expired.Key },
-			[]string{"etcd.tls.cert: " + expired.Cert + " expired on"},
+			[]string{"etcd.tls.cert: " + expired.Cert + " (subject CN=y) expired on"},
 		},
 		"one for another host": {
 			func(_ *Config, s *EtcdTLS) { s.PeerCert, s.PeerKey = elsewhere.Cert, elsewhere.Key },

@@ -6,7 +6,15 @@
 package lab_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,6 +39,9 @@ type bareFleet struct {
 	you  string   // the directory in which the operator types
 	each []string // what is typed on each host beside what the page for newcomers says, before quorumd starts
 	once []string // and on the first, when its etcd runs
+	// named gives a host's quorumd a client certificate with another name than that of its bundle; nil: it keeps that.
+	named func(h *lab.Host) error
+	login string // before a command of etcdctl, where its certificate names no user of etcd
 	// shipped has quorumd wait as long as it does where nothing is set. How fast the disk is does not count even so:
 	// all hosts share one.
 	shipped bool
@@ -117,6 +128,11 @@ func (f *bareFleet) makeCluster() {
 				if err := f.loosely(h); err != nil {
 					return err
 				}
+				if f.named != nil {
+					if err := f.named(h); err != nil {
+						return err
+					}
+				}
 				if _, err := h.Shell(f.t.Context(), script(f.each)); err != nil {
 					return err
 				}
@@ -135,6 +151,40 @@ func (f *bareFleet) makeCluster() {
 	for _, h := range f.Hosts {
 		f.shell(h, "quorumctl wait --for voter --timeout 2m")
 	}
+}
+
+// issues gives a host's quorumd a client certificate that the operator's authority has issued to that name.
+func (f *bareFleet) issues(h *lab.Host, name string) error {
+	pki := filepath.Join(f.you, "quorumd-pki")
+	authority, err := tls.LoadX509KeyPair(filepath.Join(pki, "ca.crt"), filepath.Join(pki, "ca.key"))
+	if err != nil {
+		return err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, authority.Leaf, key.Public(), authority.PrivateKey)
+	if err != nil {
+		return err
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(h.Root(), "etc/quorumd/tls")
+	for file, block := range map[string]*pem.Block{ // both are there, and keep who may read them
+		"client.crt": {Type: "CERTIFICATE", Bytes: der}, "client.key": {Type: "PRIVATE KEY", Bytes: secret},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(block), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // carry carries a file from the operator's machine to a host.
