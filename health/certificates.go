@@ -63,8 +63,8 @@ func declareCertificates() declaration {
 		return Limit{Of: of, Unit: "days", Enter: enter, Leave: enter, Below: true}
 	}
 	const remedy = "issue it anew with 'quorumctl pki renew NAME', an authority with 'quorumctl pki rotate begin', " +
-		"where your authority is, and put it in its place: etcd and quorumd read certificates again without a restart, " +
-		"etcd its authorities when it starts"
+		"where your authority is, and put it in its place: etcd and quorumd read certificates again without a " +
+		"restart, etcd its authorities when it starts"
 	return declaration{
 		Check: Check{
 			Name: "certificates", Component: Etcd, Gates: Nothing,

@@ -73,8 +73,8 @@ func foundingOf(c config.Config, r *round.Round) policy.Founding {
 	}
 }
 
-// belongs gives the ID of the cluster that this host belongs to, 0 when it is not known: what is configured, or what this
-// host has noted.
+// belongs gives the ID of the cluster that this host belongs to, 0 when it is not known: what is configured, or what
+// this host has noted.
 func belongs(c config.Config, r *round.Round) uint64 {
 	id := r.Noted.Cluster
 	if want := c.Cluster.ID; want != "" {
