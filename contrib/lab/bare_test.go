@@ -111,6 +111,9 @@ func (f *bareFleet) makeCluster() {
 	for _, command := range own {
 		f.types(command)
 	}
+	if f.named != nil {
+		f.types(fmt.Sprintf("mkdir -m 0700 %[1]s && tar -xf quorumd-pki/%[2]s.tar -C %[1]s", f.unbundled(), f.Hosts[0].Name))
+	}
 	f.check(f.Each(func(h *lab.Host) error {
 		bundle := h.Name + ".tar"
 		if err := f.carry(h, filepath.Join("quorumd-pki", bundle)); err != nil {
@@ -152,6 +155,9 @@ func (f *bareFleet) makeCluster() {
 		f.shell(h, "quorumctl wait --for voter --timeout 2m")
 	}
 }
+
+// unbundled is a directory of the operator's with what the bundle of the first host holds.
+func (f *bareFleet) unbundled() string { return filepath.Join(f.you, "unbundled") }
 
 // issues gives a host's quorumd a client certificate that the operator's authority has issued to that name.
 func (f *bareFleet) issues(h *lab.Host, name string) error {
@@ -205,9 +211,13 @@ func script(lines []string) string {
 	return "set -e; cd /root\n" + strings.Join(lines, "\n")
 }
 
-// tls names the files with which a client enters the cluster.
+// tls names the files with which a client enters the cluster: those of quorumd on the first host, or, where they name no
+// user of etcd, those of its bundle, which do.
 func (f *bareFleet) tls() *testbed.CertFiles {
 	dir := filepath.Join(f.Hosts[0].Root(), "etc/quorumd/tls")
+	if f.named != nil {
+		dir = f.unbundled()
+	}
 	return &testbed.CertFiles{
 		CA: filepath.Join(dir, "ca.crt"), Cert: filepath.Join(dir, "client.crt"), Key: filepath.Join(dir, "client.key"),
 	}
