@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -62,6 +63,7 @@ func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 	options := forward.Options{
 		Listen: conf.Proxy.Listen, Static: addresses(conf.Cluster.Endpoints),
 		List: filepath.Join(conf.Paths.Runtime, forward.FileName), Most: most, Spread: proxySpread,
+		Loops:   runtime.GOMAXPROCS(0) - 1, // one is left for all else
 		Elapsed: sinceBoot, Logger: log, Changed: tellStatus(notifier, log),
 	}
 	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" {
