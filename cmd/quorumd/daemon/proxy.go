@@ -35,7 +35,7 @@ const (
 	// proxySpread is the time over which connections to a voter that is not to be used any more are closed.
 	proxySpread = 10 * time.Second
 	// spareFiles are those that a forwarder needs beside two for each connection.
-	spareFiles = 64
+	spareFiles = 96
 	// listEvery is how often the agent writes the list of voters though nothing has changed: who reads it takes a list
 	// that is not written for old.
 	listEvery = 30 * time.Second
