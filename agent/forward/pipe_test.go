@@ -5,6 +5,7 @@ package forward
 
 import (
 	"crypto/sha256"
+	"errors"
 	"hash"
 	"io"
 	"math/rand/v2"
@@ -12,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -40,12 +43,24 @@ func carry(t *testing.T) *carrying {
 	return c
 }
 
-func (c *carrying) link() (client, voter *net.TCPConn) {
+// link gives the far ends of a link on which the client has sent more than its voter takes, before anybody looks; send
+// sends it, beside the test.
+func (c *carrying) link(send func(client *net.TCPConn)) (client, voter *net.TCPConn) {
 	c.t.Helper()
 	near, client := pair(c.t)
 	far, voter := pair(c.t)
+	must(c.t, errors.Join(near.SetReadBuffer(1<<20), far.SetWriteBuffer(16<<10), voter.SetReadBuffer(32<<10)))
+	c.all.Go(func() { send(client) })
+	raw, err := near.SyscallConn()
+	must(c.t, err)
+	testbed.Eventually(c.t, bound, "much to be there", func() bool {
+		var there int
+		err := raw.Control(func(fd uintptr) { there, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+		return err == nil && there >= 5*chunk
+	})
 	k, err := newLink(c.loop, near, far, func() {})
 	must(c.t, err)
+	k.client.much = true // as after a chunk that was full
 	must(c.t, c.add(k))
 	return client, voter
 }
@@ -67,14 +82,12 @@ func (c *carrying) piped() (pipes, wait int) {
 func TestWhatIsMuchArrivesWholeAndInOrderHoweverManyDoNotTakeTheirs(t *testing.T) {
 	t.Parallel()
 	c := carry(t)
-	const size, links = 24 << 20, 2 * mostPipes
+	const size, links = 2 << 20, 2 * mostPipes
 	sums := make([]hash.Hash, links)
 	var voters []*net.TCPConn
-	var sent sync.WaitGroup
 	for i := range links {
-		client, voter := c.link()
-		voters, sums[i] = append(voters, voter), sha256.New()
-		sent.Go(func() {
+		sums[i] = sha256.New()
+		_, voter := c.link(func(client *net.TCPConn) {
 			random := rand.NewChaCha8([32]byte{byte(i)})
 			_, err := io.CopyN(io.MultiWriter(client, sums[i]), random, size)
 			if err == nil {
@@ -84,21 +97,22 @@ func TestWhatIsMuchArrivesWholeAndInOrderHoweverManyDoNotTakeTheirs(t *testing.T
 				t.Error(err)
 			}
 		})
+		voters = append(voters, voter)
 	}
 	testbed.Eventually(t, bound, "all pipes to be full", func() bool {
 		_, wait := c.piped()
 		return wait == mostPipes
 	})
-	got := make([]hash.Hash, links)
+	got, read := make([]hash.Hash, links), sync.WaitGroup{}
 	for i, voter := range voters {
 		got[i] = sha256.New()
-		sent.Go(func() {
+		read.Go(func() {
 			if n, err := io.Copy(got[i], voter); err != nil || n != size {
 				t.Errorf("%d bytes came: %v", n, err)
 			}
 		})
 	}
-	sent.Wait()
+	read.Wait()
 	for i := range links {
 		if string(got[i].Sum(nil)) != string(sums[i].Sum(nil)) {
 			t.Errorf("what came by link %d is not what was sent", i)
@@ -113,21 +127,20 @@ func TestWhatIsMuchArrivesWholeAndInOrderHoweverManyDoNotTakeTheirs(t *testing.T
 func TestAPipeInWhichSomethingIsLeftCarriesForNobodyElse(t *testing.T) {
 	t.Parallel()
 	c := carry(t)
-	client, voter := c.link()
-	c.all.Go(func() { _, _ = io.CopyN(client, rand.NewChaCha8([32]byte{1}), 64<<20) }) // until it is reset
+	_, voter := c.link(func(client *net.TCPConn) {
+		_, _ = io.CopyN(client, rand.NewChaCha8([32]byte{1}), 64<<20) // until it is reset
+	})
 	testbed.Eventually(t, bound, "a pipe to be full", func() bool { _, wait := c.piped(); return wait == 1 })
 	must(t, voter.SetLinger(0))
 	must(t, voter.Close())
 	testbed.Eventually(t, bound, "the pipe to be gone", func() bool { pipes, _ := c.piped(); return pipes == 0 })
 
-	client, voter = c.link()
 	const size = 1 << 20
-	c.all.Go(func() {
-		_, err := client.Write(make([]byte, size))
-		if err != nil {
+	_, voter = c.link(func(client *net.TCPConn) {
+		if _, err := client.Write(make([]byte, size)); err != nil {
 			t.Error(err)
 		}
-		_ = client.CloseWrite()
+		_ = client.CloseWrite() // who reads sees it
 	})
 	must(t, voter.SetReadDeadline(time.Now().Add(bound)))
 	all, err := io.ReadAll(voter)
