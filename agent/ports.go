@@ -21,6 +21,8 @@ import (
 
 // Membership reads and changes the member list of etcd.
 type Membership interface {
+	// Belongs says to which cluster this host belongs, so that another one's list is not taken for that one's.
+	Belongs(clusterID uint64)
 	Members(ctx context.Context) (cluster.Membership, error)
 	AddLearner(ctx context.Context, peerURL string) (cluster.Member, error)
 	Promote(ctx context.Context, id uint64, leaderURL string) error

@@ -20,11 +20,12 @@ const (
 
 // Certificate is one that a connection to or within etcd hangs on, as of a look.
 type Certificate struct {
-	Of    Holder
-	Name  string        // its file, or the host and port that shows it
-	Until time.Time     // its last moment
-	Left  time.Duration // until then
-	Life  time.Duration // from its first moment to its last
+	Of      Holder
+	Name    string        // its file, or the host and port that shows it
+	Subject string        // whom it names
+	Until   time.Time     // its last moment
+	Left    time.Duration // until then
+	Life    time.Duration // from its first moment to its last
 }
 
 // Holder is whose a certificate is.
@@ -61,13 +62,14 @@ func declareCertificates() declaration {
 	limit := func(of string, enter float64) Limit {
 		return Limit{Of: of, Unit: "days", Enter: enter, Leave: enter, Below: true}
 	}
-	const remedy = "issue it anew and put it in its place: etcd and quorumd read certificates again without a " +
-		"restart, certificate authorities when they start"
+	const remedy = "issue it anew with 'quorumctl pki renew NAME', an authority with 'quorumctl pki rotate begin', " +
+		"where your authority is, and put it in its place: etcd and quorumd read certificates again without a " +
+		"restart, etcd its authorities when it starts"
 	return declaration{
 		Check: Check{
 			Name: "certificates", Component: Etcd, Gates: Nothing,
-			Source: "cluster.tls, the files of etcd.environment that may be read, and what members show at their " +
-				"client URLs",
+			Source: "the files of cluster.tls, and those of etcd.tls and etcd.environment that may be read, and what " +
+				"members show at their client URLs",
 			Limits: []Limit{
 				limit("validity that is left, or a quarter of all", certificateEnds),
 				limit("validity that is left, or a tenth of all", certificateSoon),
@@ -196,19 +198,23 @@ const certificatesNamed = 3
 
 // String names it with its dates.
 func (c Certificate) String() string {
+	name := c.Name
+	if c.Subject != "" {
+		name += " (subject " + c.Subject + ")"
+	}
 	at := c.Until.UTC().Format("2006-01-02 15:04") + " UTC"
 	switch {
 	case c.Left <= 0:
-		return fmt.Sprintf("%s expired on %s", c.Name, at)
+		return fmt.Sprintf("%s expired on %s", name, at)
 	case c.Left > c.Life:
-		return fmt.Sprintf("%s is valid only from %s on", c.Name,
+		return fmt.Sprintf("%s is valid only from %s on", name,
 			c.Until.Add(-c.Life).UTC().Format("2006-01-02 15:04")+" UTC")
 	case c.Left < 2*time.Hour:
-		return fmt.Sprintf("%s expires on %s, in %.0f minutes", c.Name, at, c.Left.Minutes())
+		return fmt.Sprintf("%s expires on %s, in %.0f minutes", name, at, c.Left.Minutes())
 	case c.Left < 2*day:
-		return fmt.Sprintf("%s expires on %s, in %.0f hours", c.Name, at, c.Left.Hours())
+		return fmt.Sprintf("%s expires on %s, in %.0f hours", name, at, c.Left.Hours())
 	}
-	return fmt.Sprintf("%s expires on %s, in %.0f days", c.Name, at, c.Left.Hours()/24)
+	return fmt.Sprintf("%s expires on %s, in %.0f days", name, at, c.Left.Hours()/24)
 }
 
 func (c *certificates) ways() []rule {

@@ -98,6 +98,18 @@ func TestACertificateThatBeginsWithinTheSkewOfAClockIsValid(t *testing.T) {
 	}
 }
 
+func TestACertificateIsNamedWithItsSubject(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, DefaultThresholds())
+	b.etcd.Certificates = certificatesWith(-day)
+	b.etcd.Certificates.All[1].Subject = "CN=quorumd"
+	b.look()
+	const want = "192.0.2.1:2379 (subject CN=quorumd) expired on 2026-11-21 18:30 UTC"
+	if got := textOf(b.verdict, CertificateInvalid); got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+}
+
 func TestManyCertificatesAreNotAllNamed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())

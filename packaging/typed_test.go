@@ -73,6 +73,7 @@ func typedElsewhere() []elsewhere {
 			`sed -i 's|^etcd:|etcd:\n  user: quorumd\n  passwordFile: /etc/quorumd/etcd.password|' ` +
 				"/etc/quorumd/quorumd.yaml",
 			"etcdctl user add quorumd --interactive=false <etcd.password",
+			"export ETCDCTL_USER=quorumd:$(cat /etc/quorumd/etcd.password)",
 			"etcdctl user passwd quorumd --interactive=false <etcd.password",
 		}},
 		{"../contrib/lab/recover_test.go", `"majority-lost.md"`, []string{

@@ -70,6 +70,7 @@ type Client struct {
 	last   string   // the endpoint that answered last
 	failed failures
 	known  known
+	home   home
 	skips  skips
 	closed bool
 }
@@ -181,16 +182,24 @@ func dialOptions() []grpc.DialOption {
 	}
 }
 
-// endpoints lists whom to ask: the one that answered last, then those that have not failed, then
-// the others, the oldest failure first. So a caller whose time ends before all were asked comes to
-// the rest the next time.
+// endpoints lists whom to ask: the voters as last listed, or those of this host's cluster, or, before its ID is known,
+// whoever is.
 func (c *Client) endpoints() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list := slices.Clone(c.voters)
-	if len(list) == 0 {
-		list = c.knownLocked()
+	switch {
+	case len(c.voters) > 0:
+		return c.orderedLocked(c.voters)
+	case len(c.home.voters) > 0:
+		return c.orderedLocked(c.home.voters)
 	}
+	return c.orderedLocked(c.knownLocked())
+}
+
+// orderedLocked puts the one that answered last first, then those that have not failed, then the others, the oldest
+// failure first. So a caller whose time ends before all were asked comes to the rest the next time.
+func (c *Client) orderedLocked(endpoints []string) []string {
+	list := slices.Clone(endpoints)
 	turn := func(endpoint string) int {
 		if endpoint == c.last {
 			return -1
@@ -217,12 +226,15 @@ func (c *Client) note(endpoint string, answered bool) {
 	c.failed.at[endpoint] = c.failed.count
 }
 
-// setVoters remembers whom to ask from now on.
-func (c *Client) setVoters(urls []string) {
+// setVoters remembers whom to ask from now on, and whether they are of another cluster than this host's.
+func (c *Client) setVoters(urls []string, away bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.voters = urls
-	kept := c.knownLocked()
+	c.voters, c.home.away = urls, away
+	if !away && c.home.id != 0 {
+		c.home.voters = urls
+	}
+	kept := c.everLocked()
 	for url, conn := range c.conns {
 		if !slices.Contains(urls, url) && !slices.Contains(kept, url) {
 			_ = conn.Close() // a member that is gone
@@ -235,38 +247,55 @@ func (c *Client) setVoters(urls []string) {
 func (c *Client) forgetVoters() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.voters = nil
+	c.voters, c.home.away = nil, false
 }
 
 // ask makes a call that may be repeated: it goes from endpoint to endpoint until one answers.
 // An answer is a nil error or one that says that the server understood and refused.
 func ask[T any](ctx context.Context, c *Client, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
+	return askOf(ctx, c, c.endpoints(), call, func(T) bool { return true })
+}
+
+// askOf asks these endpoints until one gives an answer that is wanted. When none does, the first other one serves.
+func askOf[T any](ctx context.Context, c *Client, endpoints []string,
+	call func(context.Context, *clientv3.Client) (T, error), wanted func(T) bool,
+) (T, error) {
 	var errs []error
+	var other *T
 	var none T
-	for _, endpoint := range c.endpoints() {
+	for _, endpoint := range endpoints {
 		value, err := once(ctx, c, endpoint, call)
-		c.note(endpoint, err == nil || refused(err))
-		if err == nil {
+		c.note(endpoint, err == nil && wanted(value) || refused(err))
+		switch {
+		case err == nil && wanted(value):
 			return value, nil
-		}
-		if refused(err) {
+		case refused(err):
 			return none, err
+		case err == nil && other == nil:
+			other = &value
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s: %w", endpoint, err))
 		}
-		errs = append(errs, fmt.Errorf("%s: %w", endpoint, err))
 		if ctx.Err() != nil {
 			break
 		}
+	}
+	if other != nil {
+		return *other, nil
 	}
 	c.forgetVoters()
 	return none, fmt.Errorf("%w: %w", ErrUnreachable, together(errs...))
 }
 
-// tell makes a call that must not be repeated blindly: it asks the endpoint that answered last,
-// once.
+// tell makes a call that must not be repeated blindly: it asks the endpoint that answered last, once. Another cluster
+// than this host's is told nothing.
 func tell[T any](ctx context.Context, c *Client, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
+	var none T
 	list := c.endpoints()
-	if len(list) == 0 {
-		var none T
+	switch {
+	case c.isAway():
+		return none, ErrStranger
+	case len(list) == 0:
 		return none, ErrUnreachable
 	}
 	value, err := once(ctx, c, list[0], call)

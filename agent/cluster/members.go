@@ -52,11 +52,14 @@ func (m Membership) ByID(id uint64) (Member, bool) {
 	return m.Members[i], true
 }
 
-// Members reads the member list, linearizably, and asks the voters in it from now on.
+// Members reads the member list, linearizably, and asks the voters in it from now on. One of another cluster than this
+// host's is given only when nobody of this host's has answered; see Belongs.
 func (c *Client) Members(ctx context.Context) (Membership, error) {
-	answer, err := ask(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.MemberListResponse, error) {
+	answer, err := askOf(ctx, c, c.lists(), func(ctx context.Context,
+		conn *clientv3.Client,
+	) (*clientv3.MemberListResponse, error) {
 		return conn.MemberList(ctx)
-	})
+	}, func(answer *clientv3.MemberListResponse) bool { return !c.stranger(answer.Header.GetClusterId()) })
 	if err != nil {
 		return Membership{}, err
 	}
@@ -71,8 +74,17 @@ func (c *Client) Members(ctx context.Context) (Membership, error) {
 		}
 	}
 	slices.SortFunc(list.Members, func(a, b Member) int { return compare(a.ID, b.ID) })
-	c.setVoters(urls)
+	c.listed(list, urls)
 	return list, nil
+}
+
+// ours reads the member list of this host's cluster, to change it.
+func (c *Client) ours(ctx context.Context) (Membership, error) {
+	list, err := c.Members(ctx)
+	if err == nil && c.stranger(list.ClusterID) {
+		return Membership{}, ErrStranger
+	}
+	return list, err
 }
 
 func compare(a, b uint64) int {
@@ -167,7 +179,7 @@ func (c *Client) status(ctx context.Context, m Member) Status {
 
 // AddLearner adds a learner with that peer URL, or gives the one that is there already.
 func (c *Client) AddLearner(ctx context.Context, peerURL string) (Member, error) {
-	list, err := c.Members(ctx)
+	list, err := c.ours(ctx)
 	if err != nil {
 		return Member{}, err
 	}
@@ -177,7 +189,7 @@ func (c *Client) AddLearner(ctx context.Context, peerURL string) (Member, error)
 	_, addErr := tell(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.MemberAddResponse, error) {
 		return conn.MemberAddAsLearner(ctx, []string{peerURL})
 	})
-	list, err = c.Members(ctx)
+	list, err = c.ours(ctx)
 	if err != nil {
 		return Member{}, together(addErr, err)
 	}
@@ -199,7 +211,7 @@ func (c *Client) Promote(ctx context.Context, id uint64, leaderURL string) error
 	) (*clientv3.MemberPromoteResponse, error) {
 		return conn.MemberPromote(ctx, id)
 	})
-	list, err := c.Members(ctx)
+	list, err := c.ours(ctx)
 	if err != nil {
 		return together(promoteErr, err)
 	}
@@ -232,7 +244,7 @@ func (c *Client) MoveLeader(ctx context.Context, leaderURL string, to uint64) er
 // RemoveMember removes a member, whether it votes or not. One that is gone already is fine. etcd refuses to remove a
 // voter that it reaches when the others would have no quorum; whether it may go is for the caller to know.
 func (c *Client) RemoveMember(ctx context.Context, id uint64) error {
-	list, err := c.Members(ctx)
+	list, err := c.ours(ctx)
 	if err != nil {
 		return err
 	}
@@ -247,7 +259,7 @@ func (c *Client) RemoveMember(ctx context.Context, id uint64) error {
 // a voter between the look and the call is removed, unless the member that is asked sees that the
 // others could not spare it.
 func (c *Client) RemoveLearner(ctx context.Context, id uint64) error {
-	list, err := c.Members(ctx)
+	list, err := c.ours(ctx)
 	if err != nil {
 		return err
 	}
@@ -268,7 +280,7 @@ func (c *Client) remove(ctx context.Context, what string, id uint64) error {
 	) (*clientv3.MemberRemoveResponse, error) {
 		return conn.MemberRemove(ctx, id)
 	})
-	list, err := c.Members(ctx)
+	list, err := c.ours(ctx)
 	if err != nil {
 		return together(removeErr, err)
 	}

@@ -137,7 +137,7 @@ func (c *Client) Diagnose(ctx context.Context, endpoint string) error {
 	conf.ServerName = u.Hostname()
 	secured := tls.Client(conn, conf)
 	if err := secured.HandshakeContext(ctx); err != nil {
-		return whichSide(err)
+		return c.tls.ended(whichSide(err))
 	}
 	// With TLS 1.3 the server's refusal of our certificate arrives only after the handshake.
 	if err := secured.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
@@ -145,17 +145,41 @@ func (c *Client) Diagnose(ctx context.Context, endpoint string) error {
 	}
 	var one [1]byte
 	if _, err := secured.Read(one[:]); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		return whichSide(err)
+		return c.tls.ended(whichSide(err))
 	}
 	return nil
 }
+
+// ended adds to why no connection comes about that this host's own certificate has expired.
+func (s *tlsSource) ended(err error) error {
+	conf := s.config()
+	if len(conf.Certificates) == 0 || conf.Certificates[0].Leaf == nil {
+		return err
+	}
+	leaf := conf.Certificates[0].Leaf
+	if !time.Now().After(leaf.NotAfter) {
+		return err
+	}
+	return fmt.Errorf("%w; this host's %s (subject %.100s) expired on %s; %s", err, s.files.Cert, leaf.Subject,
+		leaf.NotAfter.UTC().Format(time.RFC3339), renew)
+}
+
+// renew is the first command of who has the authority of quorumctl.
+const renew = "renew it: quorumctl pki renew NAME, where your authority is"
+
+// remoteError is how crypto/tls calls an alert of the other side.
+const remoteError = "remote error"
 
 // whichSide says whose certificate it is that a TLS error complains about, and where to look.
 func whichSide(err error) error {
 	remote, fromThere := errors.AsType[*net.OpError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
 	switch {
-	case fromThere && remote.Op == "remote error": // as crypto/tls calls an alert of the other side
+	case isInvalid && invalid.Reason == x509.Expired && time.Now().After(invalid.Cert.NotAfter):
+		return fmt.Errorf("TLS: the certificate that it shows (subject %.100s) expired on %s; %s", invalid.Cert.Subject,
+			invalid.Cert.NotAfter.UTC().Format(time.RFC3339), renew)
+	case fromThere && remote.Op == remoteError:
 		return fmt.Errorf("TLS: it refuses this host's certificate: %w; see cluster.tls.cert", err)
 	case untrusted:
 		return fmt.Errorf("TLS: this host does not trust its certificate: %w; see cluster.tls.ca", err)

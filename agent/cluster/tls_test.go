@@ -197,6 +197,7 @@ func TestTheReasonWhyAMemberDoesNotAnswerIsNamed(t *testing.T) {
 	ca, other := newCA(t), newCA(t)
 	url := secured(t, ca)
 	good := files(t)(ca.Issue("client", testbed.CertOptions{}))
+	expired := files(t)(ca.Expired("expired"))
 	trustsAnother, without := good, good
 	trustsAnother.CA = other.File
 	without.Cert, without.Key = "", ""
@@ -220,8 +221,9 @@ func TestTheReasonWhyAMemberDoesNotAnswerIsNamed(t *testing.T) {
 				"by unknown authority",
 		},
 		"our certificate is expired": {
-			url, files(t)(ca.Expired("expired")),
-			"it refuses this host's certificate: remote error: tls: expired certificate; see cluster.tls.cert",
+			url, expired,
+			"it refuses this host's certificate: remote error: tls: expired certificate; see cluster.tls.cert; this " +
+				"host's " + expired.Cert + " (subject CN=expired) expired on 20",
 		},
 		"our certificate is unknown": {
 			url, files(t)(ca.WrongCA("unknown")),
@@ -233,8 +235,7 @@ func TestTheReasonWhyAMemberDoesNotAnswerIsNamed(t *testing.T) {
 		},
 		"the member's is expired": {
 			badMember(t, "late", ca.Expired), good,
-			"this host does not trust its certificate: tls: failed to verify certificate: x509: certificate has " +
-				"expired",
+			"TLS: the certificate that it shows (subject CN=late) expired on 20",
 		},
 		"the member's names another": {
 			badMember(t, "elsewhere", ca.WrongSAN), good,

@@ -21,6 +21,8 @@ type Problem struct {
 	Key     string `json:"key,omitempty"`    // path of the key, as in "timing.lockTTL"; empty when the file is no YAML
 	Message string `json:"message"`          // what is wrong and what to do
 	Source  string `json:"source,omitempty"` // the line's text, fit for printing
+	// Dated says that it is a certificate which is not valid now: another one in its place ends it, without a restart.
+	Dated bool `json:"dated,omitempty"`
 }
 
 // String gives "file:line: key: message", without the key when the message begins with it.
@@ -53,6 +55,18 @@ func (e Errors) Error() string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Dated parts those that end by themselves when a certificate is renewed from all others.
+func (e Errors) Dated() (dated, others Errors) {
+	for _, p := range e {
+		if p.Dated {
+			dated = append(dated, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return dated, others
 }
 
 // sorted puts problems into the order of the file.

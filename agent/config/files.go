@@ -4,6 +4,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -27,7 +28,7 @@ func (c Config) CheckFiles() error {
 	var errs Errors
 	add := func(key string, err error) {
 		if err != nil {
-			errs = append(errs, Problem{Key: key, Message: err.Error()})
+			errs = append(errs, c.problemOf(key, err))
 		}
 	}
 	if t := c.Cluster.TLS; t != nil {
@@ -180,13 +181,44 @@ func parseCertificates(path string, data []byte) ([]*x509.Certificate, error) {
 	return nil, fmt.Errorf("%s is not PEM (no BEGIN CERTIFICATE in it); convert it to PEM or correct the path", path)
 }
 
-func checkDates(path string, cert *x509.Certificate, now time.Time) error {
+// datesError says that a certificate is not valid now.
+type datesError struct {
+	path string
+	cert *x509.Certificate
+	now  time.Time
+}
+
+// Error names the file, the subject and the date.
+func (e *datesError) Error() string {
+	name := fmt.Sprintf("%s (subject %s)", e.path, excerpt(e.cert.Subject.String()))
+	if e.now.Before(e.cert.NotBefore) {
+		return name + " is valid only from " + e.cert.NotBefore.UTC().Format(time.RFC3339)
+	}
+	return name + " expired on " + e.cert.NotAfter.UTC().Format(time.RFC3339)
+}
+
+// remedy is the first command, on the machine that has the authority of quorumctl.
+func (e *datesError) remedy(host string) string {
 	switch {
-	case now.After(cert.NotAfter):
-		return fmt.Errorf("%s expired on %s; renew it", path, cert.NotAfter.UTC().Format(time.RFC3339))
-	case now.Before(cert.NotBefore):
-		return fmt.Errorf("%s is valid only from %s; check this machine's clock", path,
-			cert.NotBefore.UTC().Format(time.RFC3339))
+	case e.now.Before(e.cert.NotBefore):
+		return "check this machine's clock: timedatectl"
+	case e.cert.IsCA:
+		return "renew it: quorumctl pki rotate begin, where your authority is"
+	}
+	return "renew it: quorumctl pki renew " + cmp.Or(host, "NAME") + ", where your authority is"
+}
+
+// problemOf makes a problem of what is wrong with a file.
+func (c Config) problemOf(key string, err error) Problem {
+	if dates, ok := errors.AsType[*datesError](err); ok {
+		return Problem{Key: key, Message: dates.Error() + "; " + dates.remedy(c.Host.Name), Dated: true}
+	}
+	return Problem{Key: key, Message: err.Error()}
+}
+
+func checkDates(path string, cert *x509.Certificate, now time.Time) error {
+	if now.After(cert.NotAfter) || now.Before(cert.NotBefore) {
+		return &datesError{path, cert, now}
 	}
 	return nil
 }

@@ -21,15 +21,15 @@ func (c Config) CheckEtcdFiles() error {
 		return nil
 	}
 	clients := pairFiles{
-		what: "", url: "etcd.clientURL", host: hostOf(c.Etcd.ClientURL), ca: t.CA, cert: t.Cert, key: t.Key,
+		of: c, what: "", url: "etcd.clientURL", host: hostOf(c.Etcd.ClientURL), ca: t.CA, cert: t.Cert, key: t.Key,
 		uses: map[string]x509.ExtKeyUsage{"serverAuth": x509.ExtKeyUsageServerAuth},
 	}
 	if c.Cluster.TLS != nil {
 		clients.trust, clients.trustKey = c.Cluster.TLS.CA, "cluster.tls.ca"
 	}
 	peers := pairFiles{
-		what: "peer", url: "etcd.peerURL", host: hostOf(c.Etcd.PeerURL), ca: t.PeerCA, cert: t.PeerCert, key: t.PeerKey,
-		trust: t.PeerCA, trustKey: "etcd.tls.peerCA",
+		of: c, what: "peer", url: "etcd.peerURL", host: hostOf(c.Etcd.PeerURL),
+		ca: t.PeerCA, cert: t.PeerCert, key: t.PeerKey, trust: t.PeerCA, trustKey: "etcd.tls.peerCA",
 		uses: map[string]x509.ExtKeyUsage{
 			"serverAuth": x509.ExtKeyUsageServerAuth, "clientAuth": x509.ExtKeyUsageClientAuth,
 		},
@@ -61,7 +61,7 @@ func (c Config) EtcdDates() []Problem {
 			continue
 		}
 		if err := checkDates(f.path, certs[0], now); err != nil {
-			problems = append(problems, Problem{Key: f.key, Message: err.Error()})
+			problems = append(problems, c.problemOf(f.key, err))
 		}
 	}
 	return problems
@@ -69,6 +69,7 @@ func (c Config) EtcdDates() []Problem {
 
 // pairFiles are the files of one of etcd's two listeners.
 type pairFiles struct {
+	of            Config
 	what          string // the prefix of the keys
 	url, host     string // the key of the URL, and the host in it
 	ca, cert, key string
@@ -90,7 +91,7 @@ func (p pairFiles) problems(now time.Time) Errors {
 	var errs Errors
 	add := func(file string, err error) {
 		if err != nil {
-			errs = append(errs, Problem{Key: p.named(file), Message: err.Error()})
+			errs = append(errs, p.of.problemOf(p.named(file), err))
 		}
 	}
 	add("CA", e.checkAuthorities(p.ca, now))

@@ -67,7 +67,7 @@ func TestTheFilesOfEtcdAreLookedAtBeforeItDoes(t *testing.T) {
 		"no section":        {func(c *Config, _ *EtcdTLS) { c.Etcd.TLS = nil }, nil},
 		"an expired one": {
 			func(_ *Config, s *EtcdTLS) { s.Cert, s.Key = expired.Cert, expired.Key },
-			[]string{"etcd.tls.cert: " + expired.Cert + " expired on"},
+			[]string{"etcd.tls.cert: " + expired.Cert + " (subject CN=y) expired on"},
 		},
 		"one for another host": {
 			func(_ *Config, s *EtcdTLS) { s.PeerCert, s.PeerKey = elsewhere.Cert, elsewhere.Key },
@@ -130,7 +130,7 @@ func TestACertificateOfEtcdThatHasExpiredIsNamedWithItsDate(t *testing.T) {
 	s.PeerCert, s.Cert = expired.Cert, "/nowhere"
 	problems := conf.EtcdDates()
 	if len(problems) != 1 || problems[0].Key != "etcd.tls.peerCert" ||
-		!strings.HasPrefix(problems[0].Message, expired.Cert+" expired on 20") {
+		!strings.HasPrefix(problems[0].Message, expired.Cert+" (subject CN=peer) expired on 20") {
 		t.Errorf("of an expired one and one that is missing: %v", problems)
 	}
 }

@@ -36,6 +36,7 @@ const (
 	// agedAfter is when a list that the agent does not write anew counts as old. It writes each half a minute.
 	agedAfter  = 5 * time.Minute
 	followEach = time.Second
+	mostLoops  = 4
 	moveEach   = 250 * time.Millisecond
 	// moveAfter is how long a voter must be unwanted before the first connection to it is closed: one lost answer moves
 	// nobody.
@@ -50,6 +51,7 @@ type Options struct {
 	Kept    string   // path where the last list is kept for the next boot; empty: nowhere
 	Most    int      // connections at a time
 	Spread  time.Duration
+	Loops   int                  // threads that carry; at least one
 	Elapsed func() time.Duration // a clock that does not jump
 	Logger  *slog.Logger
 	// Changed is told in a line how things are, whenever that may have changed. It must not wait; nil: nobody is.
@@ -61,7 +63,7 @@ type Forwarder struct {
 	opt      Options
 	log      *slog.Logger
 	table    *table
-	loop     *loop
+	loops    []*loop
 	list     *follower
 	agedTold bool // it was told that the list is old
 	listener net.Listener
@@ -107,21 +109,15 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer f.links.Wait()
 	defer cancel(nil)
-	var err error
-	if f.loop, err = newLoop(); err != nil {
+	if err := f.startLoops(cancel); err != nil {
 		return errors.Join(err, f.listener.Close())
 	}
 	context.AfterFunc(ctx, func() {
 		_ = f.listener.Close()
-		f.loop.close()
-	})
-	f.links.Go(func() {
-		if err := f.loop.run(); err != nil {
-			cancel(fmt.Errorf("cannot carry any more: %w", err))
-		}
+		f.closeLoops()
 	})
 	go f.followAll(ctx)
-	for {
+	for turn := 0; ; turn++ {
 		conn, err := f.listener.Accept()
 		switch {
 		case asked.Err() != nil:
@@ -144,17 +140,42 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 			})
 			continue
 		}
-		f.links.Go(func() { f.forward(ctx, client) })
+		l := f.loops[turn%len(f.loops)]
+		f.links.Go(func() { f.forward(ctx, client, l) })
+	}
+}
+
+// startLoops has as many threads carry as there are processors for them.
+func (f *Forwarder) startLoops(cancel context.CancelCauseFunc) error {
+	for range max(1, min(f.opt.Loops, mostLoops)) {
+		l, err := newLoop()
+		if err != nil {
+			f.closeLoops()
+			return err
+		}
+		f.loops = append(f.loops, l)
+		f.links.Go(func() {
+			if err := l.run(); err != nil {
+				cancel(fmt.Errorf("cannot carry any more: %w", err))
+			}
+		})
+	}
+	return nil
+}
+
+func (f *Forwarder) closeLoops() {
+	for _, l := range f.loops {
+		l.close()
 	}
 }
 
 // forward finds a voter for a client, and has their bytes carried until one of them ends. It does not wait for that:
 // what the search has needed of memory is given back.
-func (f *Forwarder) forward(ctx context.Context, client *net.TCPConn) {
+func (f *Forwarder) forward(ctx context.Context, client *net.TCPConn, loop *loop) {
 	place, voter, err := f.connect(ctx)
 	var l *link
 	if err == nil {
-		l, err = newLink(f.loop, client, voter, func() {
+		l, err = newLink(loop, client, voter, func() {
 			f.table.remove(place, l)
 			f.table.leave()
 		})
@@ -170,7 +191,7 @@ func (f *Forwarder) forward(ctx context.Context, client *net.TCPConn) {
 		return
 	}
 	f.table.add(place, l)
-	if err := f.loop.add(l); err != nil {
+	if err := loop.add(l); err != nil {
 		l.close()
 	}
 }
@@ -213,7 +234,9 @@ func (f *Forwarder) followAll(ctx context.Context) {
 			return
 		case <-moves.C:
 			f.table.move()
-			f.loop.overdue()
+			for _, l := range f.loops {
+				l.overdue()
+			}
 		case <-follows.C:
 			f.follow()
 			if f.opt.Changed != nil {

@@ -60,12 +60,18 @@ type end struct {
 	other *end
 
 	ready   bool         // it may have sent something
+	much    bool         // what it sends fills a buffer at a time
 	last    bool         // what it has sent is the last
 	said    bool         // that has been handed on
 	queued  bool         // it has a turn without being told of
 	waiting []byte       // what it has not taken yet
 	held    *[chunk]byte // where that lies
+	piped   *pipe        // or where that lies in the kernel
+	serial  int32        // tells it from an earlier one of the same number
 }
+
+// full tells whether something waits for a side to take it.
+func (e *end) full() bool { return len(e.waiting) > 0 || e.piped != nil }
 
 // newLink takes two connections out of Go's hands: it would wake somebody for each of their messages, too.
 func newLink(l *loop, client, voter *net.TCPConn, ended func()) (*link, error) {

@@ -59,7 +59,7 @@ func TestWhoSaysThatItSendsNoMoreAndThenReadsNothingIsNotWaitedForLonger(t *test
 	full := func() bool {
 		loop.mu.Lock()
 		defer loop.mu.Unlock()
-		if len(k.client.waiting) == 0 || loop.halves[k].IsZero() {
+		if !k.client.full() || loop.halves[k].IsZero() {
 			return false
 		}
 		if left := time.Until(loop.halves[k]); left > clientHalf || left < clientHalf/2 {

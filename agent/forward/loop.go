@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,71 +23,79 @@ const (
 // told is what the epoll tells of a connection: once, when it has become so.
 const told = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET
 
-// loop carries the bytes of all links in one goroutine. It has an epoll of its own, which tells who has sent something,
-// and that is an ordinary file to Go's poller: a goroutine for each way of each connection would cost a stack each, and
-// for every message one more call to learn that there is no second one.
+// loop carries the bytes of many links in one thread, which waits for all of them in an epoll of its own: a goroutine
+// for each way of each connection would cost a stack each, and for every message one more call to learn that there is
+// no second one, and Go's poller between them a second wait.
 type loop struct {
-	poll *os.File
-	raw  syscall.RawConn
+	poll int // an epoll
+	wake int // a file in it, that ends the wait
 
-	mu     sync.Mutex
-	ends   map[int32]*end
-	halves map[*link]time.Time // of which one side sends no more, and when the other must have ended
-	buffer *[chunk]byte        // for what is on its way just now
-	spare  []*[chunk]byte      // some that nothing waits in any more
-	more   []*end              // of whom there may be more than they had a turn for
-	events []unix.EpollEvent
-	closed bool
+	mu       sync.Mutex
+	ends     map[int32]*end
+	halves   map[*link]time.Time // of which one side sends no more, and when the other must have ended
+	buffer   *[chunk]byte        // for what is on its way just now
+	spare    []*[chunk]byte      // some that nothing waits in any more
+	drained  *pipe               // for what is much
+	pipes    int                 // that there are
+	pipeless bool                // the kernel does not carry between these connections
+	more     []*end              // of whom there may be more than they had a turn for
+	serial   int32
+	closed   bool
 }
 
 func newLoop() (*loop, error) {
-	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("cannot wait for many connections: %w", err)
 	}
-	if err := unix.SetNonblock(fd, true); err != nil { // else Go's poller does not take it
-		return nil, errors.Join(err, unix.Close(fd))
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot wait for many connections: %w", err), unix.Close(poll))
 	}
 	l := &loop{
-		poll: os.NewFile(uintptr(fd), "epoll"), ends: map[int32]*end{}, halves: map[*link]time.Time{},
-		buffer: new([chunk]byte), events: make([]unix.EpollEvent, batch),
+		poll: poll, wake: wake, ends: map[int32]*end{}, halves: map[*link]time.Time{}, buffer: new([chunk]byte),
 	}
-	if l.raw, err = l.poll.SyscallConn(); err != nil {
-		return nil, errors.Join(err, l.poll.Close())
+	err = unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)})
+	if err != nil {
+		return nil, errors.Join(err, unix.Close(poll), unix.Close(wake))
 	}
 	return l, nil
 }
 
 // run carries until close.
 func (l *loop) run() error {
-	err := l.raw.Read(func(fd uintptr) bool {
-		for l.turn(int(fd)) {
+	runtime.LockOSThread() // it waits in the kernel, and is woken there
+	defer runtime.UnlockOSThread()
+	events := make([]unix.EpollEvent, batch)
+	busy := false
+	for {
+		patience := -1
+		if busy {
+			patience = 0
 		}
-		return false
-	})
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed { // that it reads from a closed file has no error of its own
-		return nil
+		n, err := unix.EpollWait(l.poll, events, patience)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		var closed bool
+		if busy, closed = l.turn(events[:max(n, 0)]); closed {
+			return errors.Join(unix.Close(l.poll), unix.Close(l.wake))
+		}
 	}
-	return err
 }
 
-// turn serves those that have something now, and tells whether there were any.
-func (l *loop) turn(fd int) bool {
+// turn serves those that have something now, and tells whether some have more, or whether it is over.
+func (l *loop) turn(events []unix.EpollEvent) (busy, closed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return false
-	}
-	n, err := unix.EpollWait(fd, l.events, 0)
-	if err != nil {
-		return errors.Is(err, unix.EINTR)
+		return false, true
 	}
 	again := l.more
 	l.more = nil
-	for _, event := range l.events[:n] {
-		if e := l.ends[event.Fd]; e != nil { // else its link has ended in this turn
+	for _, event := range events {
+		// else its link has ended, and the number may be another one's by now
+		if e := l.ends[event.Fd]; e != nil && e.serial == event.Pad {
 			l.serve(e, event.Events)
 		}
 	}
@@ -97,7 +105,7 @@ func (l *loop) turn(fd int) bool {
 			l.serve(e, 0)
 		}
 	}
-	return n > 0 || len(again) > 0
+	return len(l.more) > 0, false
 }
 
 // serve does for one side of a link what it is ready for.
@@ -108,7 +116,7 @@ func (l *loop) serve(e *end, now uint32) {
 	if now&unix.EPOLLERR != 0 {
 		err = unix.ECONNRESET
 	}
-	if err == nil && len(e.waiting) > 0 && now&unix.EPOLLOUT != 0 {
+	if err == nil && e.full() && now&unix.EPOLLOUT != 0 {
 		err = l.flush(e)
 	}
 	if err == nil {
@@ -128,8 +136,14 @@ func (l *loop) serve(e *end, now uint32) {
 func (l *loop) carry(e *end) error {
 	to := e.other
 	for range chunks {
-		if !e.ready || len(to.waiting) > 0 {
+		if !e.ready || to.full() {
 			return nil
+		}
+		if e.much {
+			if more, err := l.pour(e); !more || err != nil {
+				return err
+			}
+			continue
 		}
 		n, err := unix.Read(e.fd, l.buffer[:])
 		switch {
@@ -145,7 +159,7 @@ func (l *loop) carry(e *end) error {
 			return nil
 		}
 		// It is told when there is more. Only that it sends no more may have been told already.
-		e.ready = n == chunk || e.last
+		e.ready, e.much = n == chunk || e.last, n == chunk && !l.pipeless
 		sent, err := send(to.fd, l.buffer[:n])
 		if err != nil {
 			return err
@@ -163,6 +177,11 @@ func (l *loop) carry(e *end) error {
 
 // flush hands on what has waited for a side to take it, and then what more there is.
 func (l *loop) flush(e *end) error {
+	if p := e.piped; p != nil {
+		if err := p.empty(e.fd); err != nil || p.left > 0 {
+			return err
+		}
+	}
 	sent, err := send(e.fd, e.waiting)
 	if err != nil {
 		return err
@@ -202,12 +221,16 @@ func (l *loop) take() *[chunk]byte {
 	return b
 }
 
-// give takes back the buffer in which something waited for a side.
+// give takes back the buffer or the pipe in which something waited for a side.
 func (l *loop) give(e *end) {
 	if e.held != nil && len(l.spare) < batch {
 		l.spare = append(l.spare, e.held)
 	}
 	e.held, e.waiting = nil, nil
+	if e.piped != nil {
+		l.keep(e.piped)
+		e.piped = nil
+	}
 }
 
 // half hands on that a side sends no more. What then comes the other way has its bound.
@@ -232,12 +255,11 @@ func (l *loop) add(k *link) error {
 		return os.ErrClosed
 	}
 	for _, e := range []*end{&k.client, &k.voter} {
+		l.serial++
+		e.serial = l.serial
 		l.ends[int32(e.fd)] = e
-		var err error
-		outer := l.raw.Control(func(fd uintptr) {
-			err = unix.EpollCtl(int(fd), unix.EPOLL_CTL_ADD, e.fd, &unix.EpollEvent{Events: told, Fd: int32(e.fd)})
-		})
-		if err = errors.Join(outer, err); err != nil {
+		event := unix.EpollEvent{Events: told, Fd: int32(e.fd), Pad: e.serial}
+		if err := unix.EpollCtl(l.poll, unix.EPOLL_CTL_ADD, e.fd, &event); err != nil {
 			return err
 		}
 	}
@@ -282,10 +304,18 @@ func (l *loop) overdue() {
 // close ends all links, and run.
 func (l *loop) close() {
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
 	for _, e := range l.ends {
 		l.end(e.link)
 	}
+	if l.drained != nil {
+		l.drained.close()
+	}
 	l.closed = true
-	l.mu.Unlock()
-	_ = l.poll.Close() // nothing is left in it
+	var one [8]byte
+	one[0] = 1
+	_, _ = unix.Write(l.wake, one[:]) // it takes eight bytes, in whatever order
 }

@@ -55,6 +55,7 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 		r.Statuses, r.StatusesAt = old.Statuses, old.StatusesAt
 		r.Hosts, r.HostsAt = o.kept(old), old.HostsAt
 	}
+	o.opt.Etcd.Belongs(o.whose(r))
 	err := o.askMembers(ctx, r, want)
 	if err == nil {
 		r.Listed = true
@@ -87,6 +88,16 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 	}
 	o.pace.asked(r.At, look{etcd: true, members: r.Reachable && want.members, hosts: r.Reachable && want.hosts})
 	o.pace.attend(r.At, o.attentive(r))
+}
+
+// whose gives the cluster that this host belongs to; while nothing is noted of that, the one of the data that its etcd
+// serves.
+func (o *Observer) whose(r *round.Round) uint64 {
+	id := belongs(o.opt.Config, r)
+	if id == 0 && o.before != nil && o.before.Data.OK && stateOfUnit(r) == policy.UnitActive {
+		return o.before.Data.Value.ClusterID
+	}
+	return id
 }
 
 // kept gives the host records that are carried over.

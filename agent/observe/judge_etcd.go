@@ -138,8 +138,12 @@ func answer(all map[uint64]cluster.Status, id uint64) (cluster.Status, bool) {
 
 func known(value float64) health.Figure { return health.Figure{Value: value, Known: true} }
 
-// certificatesEvery is how often certificates are looked at.
-const certificatesEvery = 10 * time.Minute
+// certificatesEvery is how often certificates are looked at, and expiredEvery while one is not valid: somebody is
+// about to put another in its place.
+const (
+	certificatesEvery = 10 * time.Minute
+	expiredEvery      = 15 * time.Second
+)
 
 // certificates looks at those that connections to etcd hang on, beside the loop, and gives what was seen last. A host
 // with a member looks at what all members show; another one only at its own files.
@@ -151,8 +155,11 @@ func (j *judge) certificates(ctx context.Context, r *round.Round) health.Certifi
 		j.shows = urls
 		j.shown.Forget()
 	}
-	urls := j.shows
-	j.shown.Refresh(ctx, j.opt.Now, certificatesEvery, lookTimeout,
+	urls, every := j.shows, certificatesEvery
+	if last, _, _ := j.shown.Get(j.opt.Now(), certificatesEvery); slices.ContainsFunc(last.All, expired) {
+		every = expiredEvery
+	}
+	j.shown.Refresh(ctx, j.opt.Now, every, lookTimeout,
 		func(ctx context.Context) (health.CertificateReading, error) {
 			return j.opt.Certificates(ctx, urls), nil
 		})
@@ -163,6 +170,8 @@ func (j *judge) certificates(ctx context.Context, r *round.Round) health.Certifi
 	}
 	return seen
 }
+
+func expired(c health.Certificate) bool { return c.Left <= 0 }
 
 // membersURLs is where certificates are shown. While nobody can tell who is a member it is where it was.
 func (j *judge) membersURLs(r *round.Round) []string {

@@ -114,14 +114,18 @@ func TestEtcdIsAskedEverySecondWhileAMemberFallsSilentAndMoreSeldomOnceThatIsKno
 func TestCertificatesAreLookedAtAnewWhenThereAreOtherMembers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
+		began, left := time.Now(), time.Hour
 		var looked []int
 		j := &judge{opt: Options{
 			Config: config.Config{Etcd: config.Etcd{PeerURL: "https://n1:2380", ClientURL: "https://n1:2379"}},
 			Now:    func() time.Duration { return time.Since(began) + time.Hour },
 			Certificates: func(_ context.Context, urls []string) health.CertificateReading {
 				looked = append(looked, len(urls))
-				return health.CertificateReading{Known: true, All: make([]health.Certificate, len(urls))}
+				all := make([]health.Certificate, len(urls))
+				for i := range all {
+					all[i].Left = left
+				}
+				return health.CertificateReading{Known: true, All: all}
 			},
 		}}
 		own := cluster.Member{ID: 1, PeerURLs: []string{"https://n1:2380"}, ClientURLs: []string{"https://n1:2379"}}
@@ -140,6 +144,17 @@ func TestCertificatesAreLookedAtAnewWhenThereAreOtherMembers(t *testing.T) {
 		turn()
 		if seen := turn(); !slices.Equal(looked, []int{1, 2}) || len(seen.All) != 2 {
 			t.Errorf("looked at %v URLs, and seen is %+v", looked, seen)
+		}
+		left = 0
+		for range 20 {
+			turn()
+			time.Sleep(30 * time.Second) //nolint:forbidigo // virtual time
+		}
+		turn() // they have expired, and somebody is about to renew them
+		before := len(looked)
+		time.Sleep(expiredEvery) //nolint:forbidigo // virtual time
+		if turn(); len(looked) != before+1 {
+			t.Errorf("looked %d times within %s after one had expired, want once", len(looked)-before, expiredEvery)
 		}
 	})
 }

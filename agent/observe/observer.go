@@ -34,6 +34,8 @@ import (
 
 // Members tells who is a member.
 type Members interface {
+	// Belongs says to which cluster this host belongs; 0 when that is not known.
+	Belongs(clusterID uint64)
 	Members(ctx context.Context) (cluster.Membership, error)
 	Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status
 	// Answers gives what each says for itself, without anybody's agreement.
@@ -170,8 +172,9 @@ type Observer struct {
 	pace  pace
 	in    round.In // of the turn that runs
 
-	before  *round.Round // the turn that was published last
-	reached *round.Round // the last one in which the cluster was reachable
+	before  *round.Round       // the turn that was published last
+	reached *round.Round       // the last one in which a cluster was reachable
+	home    cluster.Membership // of this host's own cluster, as last listed
 
 	clock   beside.Look[time.Duration]
 	binary  beside.Look[string]
@@ -261,6 +264,9 @@ func (o *Observer) Done(r *round.Round) {
 	o.before = r
 	if r.Reachable {
 		o.reached = r
+		if !r.View.Cluster.Foreign() {
+			o.home = r.Membership
+		}
 	}
 }
 

@@ -47,10 +47,11 @@ func (o *Observer) askSurvivors(ctx context.Context, r *round.Round) error {
 	return errors.New(enumerate(runs, "answers", "answer") + "; " + enumerate(silent, "does not", "do not"))
 }
 
-// lastListed gives the members as they were last listed; before that, what may stand at the known endpoints.
+// lastListed gives the members of this host's cluster as they were last listed; before that, what may stand at the
+// known endpoints.
 func (o *Observer) lastListed() cluster.Membership {
-	if r := o.reached; r != nil {
-		return r.Membership
+	if len(o.home.Members) > 0 {
+		return o.home
 	}
 	var list cluster.Membership
 	endpoints, _ := o.opt.Etcd.Known() // what is known will do to ask

@@ -73,6 +73,16 @@ func foundingOf(c config.Config, r *round.Round) policy.Founding {
 	}
 }
 
+// belongs gives the ID of the cluster that this host belongs to, 0 when it is not known: what is configured, or what
+// this host has noted.
+func belongs(c config.Config, r *round.Round) uint64 {
+	id := r.Noted.Cluster
+	if want := c.Cluster.ID; want != "" {
+		_, _ = fmt.Sscanf(want, "%x", &id) // the configuration is checked
+	}
+	return id
+}
+
 // View makes the view of a round. It may be made twice in a round, and gives the same for the same facts. before is the
 // round before, if there was one.
 func (b *Builder) View(r, before *round.Round) policy.View {
@@ -113,10 +123,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 			b.since.bridge(cleanStretch, r.At-wellTurns*c.Timing.Interval, r.Number)
 		}
 	}
-	v.Cluster.ExpectedID = r.Noted.Cluster
-	if want := c.Cluster.ID; want != "" {
-		_, _ = fmt.Sscanf(want, "%x", &v.Cluster.ExpectedID) // the configuration is checked
-	}
+	v.Cluster.ExpectedID = belongs(c, r)
 	v.Recovery, v.CopiedFor = b.recovery(r), r.Did.Copied.Age(r.At)
 	v.Self.Conflict = policy.Conflict(v)
 	v.GaveWay = b.gaveWay(&v, r)

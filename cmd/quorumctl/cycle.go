@@ -41,7 +41,10 @@ func (a *app) cycleCommand() *cobra.Command {
 			"again. The command's exit code is kept. A command that fails does not keep the host down, unless\n" +
 			"--keep-down-on-failure is given; Ctrl-C goes to the command, and the host is brought back after it.\n" +
 			"With --command NAME quorumd runs the program of that name in /etc/quorumd/hooks/commands.d instead,\n" +
-			"as root, whatever becomes of this terminal.",
+			"as root, whatever becomes of this terminal.\n\n" +
+			"Where others run etcd (etcd.runner: external) and no programs lie in /etc/quorumd/hooks/etcd.d, a\n" +
+			"COMMAND runs while etcd still does, and has to stop and start it, as kubeadm does; the host is back\n" +
+			"when etcd takes part again. Without a COMMAND only --reboot is for such a host.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); len(args) > 0 && n != 0 {
 				return usage("quorumctl cycle -- "+strings.Join(args, " "),

@@ -97,8 +97,9 @@ func proxyCommand(code *int) *cobra.Command {
 	command := &cobra.Command{
 		Use: "proxy", Short: "forward this host's etcd clients to the voters", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			// One carries more than an etcd answers; more of them wake each other for every message.
-			runtime.GOMAXPROCS(1)
+			// Two threads carry where there are as many processors. One more is for all else: a thread that finds none
+			// free after a call to the kernel waits for one.
+			runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0)) + 1)
 			log := slog.New(systemd.LogHandler(os.Stderr, slog.LevelInfo, catalog.ID))
 			err := daemon.Proxy(command.Context(), config, log)
 			if err != nil {

@@ -6,7 +6,15 @@
 package lab_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,6 +39,9 @@ type bareFleet struct {
 	you  string   // the directory in which the operator types
 	each []string // what is typed on each host beside what the page for newcomers says, before quorumd starts
 	once []string // and on the first, when its etcd runs
+	// named gives a host's quorumd a client certificate with another name than that of its bundle; nil: it keeps that.
+	named func(h *lab.Host) error
+	login string // before a command of etcdctl, where its certificate names no user of etcd
 	// shipped has quorumd wait as long as it does where nothing is set. How fast the disk is does not count even so:
 	// all hosts share one.
 	shipped bool
@@ -100,6 +111,9 @@ func (f *bareFleet) makeCluster() {
 	for _, command := range own {
 		f.types(command)
 	}
+	if f.named != nil {
+		f.types(fmt.Sprintf("mkdir -m 0700 %[1]s && tar -xf quorumd-pki/%[2]s.tar -C %[1]s", f.unbundled(), f.Hosts[0].Name))
+	}
 	f.check(f.Each(func(h *lab.Host) error {
 		bundle := h.Name + ".tar"
 		if err := f.carry(h, filepath.Join("quorumd-pki", bundle)); err != nil {
@@ -116,6 +130,11 @@ func (f *bareFleet) makeCluster() {
 				f.t.Logf("%s# %s\n%s", h.Name, command, said)
 				if err := f.loosely(h); err != nil {
 					return err
+				}
+				if f.named != nil {
+					if err := f.named(h); err != nil {
+						return err
+					}
 				}
 				if _, err := h.Shell(f.t.Context(), script(f.each)); err != nil {
 					return err
@@ -137,6 +156,43 @@ func (f *bareFleet) makeCluster() {
 	}
 }
 
+// unbundled is a directory of the operator's with what the bundle of the first host holds.
+func (f *bareFleet) unbundled() string { return filepath.Join(f.you, "unbundled") }
+
+// issues gives a host's quorumd a client certificate that the operator's authority has issued to that name.
+func (f *bareFleet) issues(h *lab.Host, name string) error {
+	pki := filepath.Join(f.you, "quorumd-pki")
+	authority, err := tls.LoadX509KeyPair(filepath.Join(pki, "ca.crt"), filepath.Join(pki, "ca.key"))
+	if err != nil {
+		return err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, authority.Leaf, key.Public(), authority.PrivateKey)
+	if err != nil {
+		return err
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(h.Root(), "etc/quorumd/tls")
+	for file, block := range map[string]*pem.Block{ // both are there, and keep who may read them
+		"client.crt": {Type: "CERTIFICATE", Bytes: der}, "client.key": {Type: "PRIVATE KEY", Bytes: secret},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(block), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // carry carries a file from the operator's machine to a host.
 func (f *bareFleet) carry(h *lab.Host, file string) error {
 	return h.Copy(filepath.Join(f.you, file), "/root/"+filepath.Base(file))
@@ -155,9 +211,13 @@ func script(lines []string) string {
 	return "set -e; cd /root\n" + strings.Join(lines, "\n")
 }
 
-// tls names the files with which a client enters the cluster.
+// tls names the files with which a client enters the cluster: those of quorumd on the first host, or, where they name no
+// user of etcd, those of its bundle, which do.
 func (f *bareFleet) tls() *testbed.CertFiles {
 	dir := filepath.Join(f.Hosts[0].Root(), "etc/quorumd/tls")
+	if f.named != nil {
+		dir = f.unbundled()
+	}
 	return &testbed.CertFiles{
 		CA: filepath.Join(dir, "ca.crt"), Cert: filepath.Join(dir, "client.crt"), Key: filepath.Join(dir, "client.key"),
 	}

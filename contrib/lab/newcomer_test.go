@@ -91,12 +91,13 @@ func TestANewcomerOnDebian13HasEtcdKnowItsUsersByTheirCertificates(t *testing.T)
 }
 
 // TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword: polkit there is too old for the package's rules, and nothing of
-// this needs them. Afterwards it is seen that it is the password which counts: the certificate names the same user. It
-// also tells how long all takes a newcomer, with the times as shipped.
+// this needs them. The certificates of quorumd are named as no user of etcd is, so that it is the password which counts,
+// and that is seen at the end. It also tells how long all takes a newcomer, with the times as shipped.
 func TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword(t *testing.T) {
 	const heading = "### By a password"
 	f := bareOf(t, lab.Debian11, 3)
 	f.shipped = true
+	f.named = func(h *lab.Host) error { return f.issues(h, h.Name+".agents.example") }
 	own := documentedUnder(t, newcomersPage, heading, "you$")
 	passwords := func() {
 		for _, command := range own {
@@ -106,10 +107,11 @@ func TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword(t *testing.T) {
 	}
 	passwords()
 	all := documentedUnder(t, newcomersPage, heading, "n1#")
-	if len(all) != 4 || !strings.HasPrefix(all[0], "install ") || !strings.HasPrefix(all[2], "etcdctl user add ") {
-		t.Fatalf("the page has %q, where a file, a setting, a user and a change are expected", all)
+	if len(all) != 5 || !strings.HasPrefix(all[0], "install ") || !strings.HasPrefix(all[2], "etcdctl user add ") ||
+		!strings.HasPrefix(all[3], "export ETCDCTL_USER=") {
+		t.Fatalf("the page has %q, where a file, a setting, a user, a login and a change are expected", all)
 	}
-	f.each = all[:2]
+	f.each, f.login = all[:2], all[3]+"; "
 	for _, command := range documentedUnder(t, newcomersPage, "### By certificates", "n1#") {
 		if strings.HasPrefix(command, "etcdctl user add quorumd ") {
 			command = all[2]
@@ -122,7 +124,7 @@ func TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword(t *testing.T) {
 	f.isAuthenticated()
 
 	passwords()
-	f.shell(f.Hosts[0], script([]string{f.once[0], all[3]}))
+	f.shell(f.Hosts[0], script([]string{f.once[0], all[3], all[4]}))
 	denied := func() (n int) {
 		for _, h := range f.Hosts {
 			if f.names(h, string(policy.PermissionDenied)) {
@@ -149,7 +151,7 @@ func (f *bareFleet) makesCluster() {
 	t.Logf("three voters with TLS after %s, %d commands on the first host, %d on each other, %d for the certificates",
 		time.Since(began).Round(time.Second), len(commands)-1+len(f.each)+len(f.once), len(commands)-2+len(f.each),
 		len(documented(t, newcomersPage, "you$")))
-	members := f.shell(f.Hosts[0], commands[5])
+	members := f.shell(f.Hosts[0], f.login+commands[5])
 	if strings.Count(members, ", started, ") != 3 || strings.Count(members, "https://") != 6 {
 		t.Errorf("the members:\n%s", members)
 	}
@@ -180,7 +182,7 @@ func (f *bareFleet) losesAllPower() {
 	health := strings.Replace(documented(f.t, newcomersPage, "n1#")[5], "member list",
 		"endpoint health --cluster 2>&1", 1)
 	f.within(f.limit(), "all are back with TLS", func() bool {
-		said, err := f.Hosts[0].Shell(f.t.Context(), health)
+		said, err := f.Hosts[0].Shell(f.t.Context(), f.login+health)
 		return err == nil && strings.Count(said, " is healthy") == 3
 	})
 }
@@ -190,7 +192,7 @@ func (f *bareFleet) losesAllPower() {
 func (f *bareFleet) isAuthenticated() {
 	f.t.Helper()
 	read := strings.Replace(documented(f.t, newcomersPage, "n1#")[5], "member list", "get a", 1)
-	f.shell(f.Hosts[0], read)
+	f.shell(f.Hosts[0], f.login+read)
 	stranger := strings.NewReplacer("client.crt", "peer.crt", "client.key", "peer.key").Replace(read) + " 2>&1 || true"
 	if said := f.shell(f.Hosts[0], stranger); !strings.Contains(said, "permission denied") &&
 		!strings.Contains(said, "user name not found") {

@@ -18,8 +18,10 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/quorumd/quorumd/health"
 )
@@ -36,6 +38,7 @@ const (
 	mostBytes   = 1 << 20 // of a file
 	mostInFile  = 256     // certificates
 	mostMembers = 32      // that are asked in one look
+	mostSubject = 100     // characters of whom a certificate names
 )
 
 // Reader looks at certificates. Make it with [New].
@@ -78,8 +81,24 @@ func distinct(paths []string) []string {
 
 func named(of health.Holder, name string, c *x509.Certificate, now time.Time) health.Certificate {
 	return health.Certificate{
-		Of: of, Name: name, Until: c.NotAfter, Left: c.NotAfter.Sub(now), Life: c.NotAfter.Sub(c.NotBefore),
+		Of: of, Name: name, Subject: subject(c), Until: c.NotAfter, Left: c.NotAfter.Sub(now),
+		Life: c.NotAfter.Sub(c.NotBefore),
 	}
+}
+
+// subject says whom a certificate names, in a bounded number of characters that a terminal may show: it may be
+// anybody's.
+func subject(c *x509.Certificate) string {
+	text := []rune(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, c.Subject.String()))
+	if len(text) > mostSubject {
+		return string(text[:mostSubject]) + "…"
+	}
+	return string(text)
 }
 
 // first gives the one that ends first.

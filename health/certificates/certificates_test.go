@@ -11,11 +11,13 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +83,14 @@ func TestOfAChainTheFirstToEndCountsAndOfAuthoritiesTheLast(t *testing.T) {
 			!got.All[0].Until.Equal(at.Add(c.left)) || got.All[0].Life != c.left+day {
 			t.Errorf("%s: seen is %+v", what, got)
 		}
+	}
+}
+
+func TestACertificateThatNamesMoreThanATerminalMayBeShownIsNamedInPart(t *testing.T) {
+	t.Parallel()
+	c := &x509.Certificate{Subject: pkix.Name{CommonName: "n1\x1b[2J" + strings.Repeat("x", 200)}}
+	if got := subject(c); !strings.HasPrefix(got, "CN=n1?[2Jxx") || len([]rune(got)) != mostSubject+1 {
+		t.Errorf("it is named %q", got)
 	}
 }
 

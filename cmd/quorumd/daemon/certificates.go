@@ -11,7 +11,7 @@ import (
 // certificateFiles names the files of certificates that connections to etcd hang on. Those of etcd itself may be in its
 // unit, or not for this user to read.
 func certificateFiles(conf config.Config) certificates.Files {
-	env := conf.Etcd.Environment
+	env := conf.Environment("", "") // with what follows from etcd.tls
 	files := certificates.Files{
 		Chains: []string{
 			env["ETCD_CERT_FILE"], env["ETCD_CLIENT_CERT_FILE"], env["ETCD_PEER_CERT_FILE"],

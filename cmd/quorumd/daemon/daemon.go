@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -194,10 +195,11 @@ func loadConfig(path string, log *slog.Logger) (config.Config, error) {
 	for _, warning := range conf.Warnings {
 		log.Warn("configuration", "warning", warning)
 	}
-	if err := conf.CheckFiles(); err != nil {
+	dated, err := checkFiles(conf)
+	if err != nil {
 		return conf, err
 	}
-	for _, problem := range append(reach.OpenKey(conf, reach.Me()), conf.EtcdDates()...) {
+	for _, problem := range append(reach.OpenKey(conf, reach.Me()), dated...) {
 		log.Error("configuration", "problem", problem.String())
 	}
 	if conf.Host.ID == "" {
@@ -206,6 +208,23 @@ func loadConfig(path string, log *slog.Logger) (config.Config, error) {
 		}
 	}
 	return conf, nil
+}
+
+// checkFiles looks at the files that the configuration names. A certificate that is not valid now is told and keeps no
+// agent from its work: it goes on measuring and answering, and takes up the next one by itself, where one that ended
+// would stay down (78) until somebody comes.
+func checkFiles(conf config.Config) (dated []config.Problem, err error) {
+	problems, _ := errors.AsType[config.Errors](conf.CheckFiles())
+	dated, others := problems.Dated()
+	for _, of := range conf.EtcdDates() {
+		if !slices.Contains(dated, of) { // where etcd is of the same user
+			dated = append(dated, of)
+		}
+	}
+	if len(others) > 0 {
+		return nil, append(others, dated...)
+	}
+	return dated, nil
 }
 
 // parts are what an agent is made of.

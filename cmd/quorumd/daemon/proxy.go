@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,7 +35,7 @@ const (
 	// proxySpread is the time over which connections to a voter that is not to be used any more are closed.
 	proxySpread = 10 * time.Second
 	// spareFiles are those that a forwarder needs beside two for each connection.
-	spareFiles = 64
+	spareFiles = 96
 	// listEvery is how often the agent writes the list of voters though nothing has changed: who reads it takes a list
 	// that is not written for old.
 	listEvery = 30 * time.Second
@@ -62,6 +63,7 @@ func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 	options := forward.Options{
 		Listen: conf.Proxy.Listen, Static: addresses(conf.Cluster.Endpoints),
 		List: filepath.Join(conf.Paths.Runtime, forward.FileName), Most: most, Spread: proxySpread,
+		Loops:   runtime.GOMAXPROCS(0) - 1, // one is left for all else
 		Elapsed: sinceBoot, Logger: log, Changed: tellStatus(notifier, log),
 	}
 	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" {

@@ -1,0 +1,116 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// Discovery names a stranger's cluster while this host's is down: its list takes nothing of what is known, nothing is
+// written there, it is told once, and this host's is found again as soon as it is back, though no endpoint that is
+// configured or discovered leads to it.
+func TestAStrangersClusterTakesNothingOfWhatIsKnownOfOnesOwn(t *testing.T) {
+	t.Parallel()
+	ours, theirs := testbed.StartCluster(t, 1, quick()), testbed.StartCluster(t, 1, quick())
+	way := testbed.NewProxy(t, strings.TrimPrefix(ours.Endpoints()[0], "http://"))
+	var log bytes.Buffer
+	c, err := cluster.New(cluster.Options{
+		Endpoints: []string{"http://" + way.Addr()}, Discovers: true, CallTimeout: time.Second,
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	must(t, err)
+	defer c.Close()
+	own := members(t, c)
+	c.Belongs(own.ClusterID)
+	members(t, c)
+
+	way.Set(testbed.Cut()) // the way by which it was found first
+	c.Discovered(theirs.Endpoints(), nil)
+	must(t, ours.Members[0].Pause())
+	foreign := func() bool {
+		list, err := c.Members(within(t))
+		return err == nil && list.ClusterID != own.ClusterID
+	}
+	testbed.Eventually(t, bound, "only the stranger answers", foreign)
+	for range 2 {
+		if !foreign() {
+			t.Error("what the stranger says of itself is not given")
+		}
+	}
+	put := func() error {
+		_, err := c.Txn(within(t), nil, clientv3.OpPut("a", "b"))
+		return err
+	}
+	if err := put(); !errors.Is(err, cluster.ErrStranger) {
+		t.Errorf("the stranger is written to: %v", err)
+	}
+	if _, err := c.AddLearner(within(t), "http://127.0.0.9:2380"); !errors.Is(err, cluster.ErrStranger) {
+		t.Errorf("the stranger gets a member: %v", err)
+	}
+	if n := strings.Count(log.String(), "another cluster answers"); n != 1 {
+		t.Errorf("it was told %d times:\n%s", n, log.String())
+	}
+
+	must(t, ours.Members[0].Resume())
+	testbed.Eventually(t, bound, "ours is asked again", func() bool {
+		list, err := c.Members(within(t))
+		return err == nil && list.ClusterID == own.ClusterID
+	})
+	for range 5 {
+		if list := members(t, c); list.ClusterID != own.ClusterID {
+			t.Fatal("the stranger is asked while ours answers")
+		}
+	}
+	if err := put(); err != nil {
+		t.Error(err)
+	}
+	theirOwn, err := theirs.Members[0].Client()
+	must(t, err)
+	defer theirOwn.Close()
+	got, err := theirOwn.Get(within(t), "a")
+	if err != nil || len(got.Kvs) > 0 {
+		t.Errorf("the stranger holds %v, %v", got, err)
+	}
+}
+
+// Before a host knows whose it is, whoever answers is believed.
+func TestAHostThatKnowsNoClusterBelievesWhoAnswers(t *testing.T) {
+	t.Parallel()
+	etcd := testbed.StartCluster(t, 1, quick())
+	c := connect(t, etcd.Endpoints()...)
+	c.Belongs(0)
+	list := members(t, c)
+	if _, err := c.Txn(within(t), nil, clientv3.OpPut("a", "b")); err != nil {
+		t.Error(err)
+	}
+	c.Belongs(list.ClusterID + 1)
+	if other := members(t, c); other.ClusterID != list.ClusterID {
+		t.Errorf("the only cluster that answers is not given: %+v", other)
+	}
+	if _, err := c.Txn(within(t), nil, clientv3.OpPut("a", "b")); !errors.Is(err, cluster.ErrStranger) {
+		t.Errorf("it is written to: %v", err)
+	}
+	c.Belongs(list.ClusterID) // a recovery was noted
+	members(t, c)
+	if _, err := c.Txn(within(t), nil, clientv3.OpPut("a", "b")); err != nil {
+		t.Error(err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
