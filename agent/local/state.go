@@ -15,11 +15,10 @@ import (
 	"sync"
 )
 
-// State are the few things that an agent must know after a restart and that are not in etcd. What must survive a
-// reboot lies in the state directory: what was asked of this host (bootstrap, maintenance, removal, recovery, mutes), to
-// which cluster it has ever belonged, which one has answered it and as whom it was present there, and whether etcd may
-// start by itself. The rest lies in the runtime directory, a file system in memory: it cannot hang, and a reboot clears
-// it.
+// State are the few things that an agent must know after a restart and that are not in etcd. What must survive a reboot
+// lies in the state directory: what was asked of this host (bootstrap, maintenance, removal, recovery, mutes), to which
+// cluster it has ever belonged, which one has answered it and as whom it was present there, and whether etcd may start
+// by itself. The rest lies in the runtime directory, a file system in memory: it cannot hang, and a reboot clears it.
 //
 // The state directory is read once at start, and written where one of these changes: a round in which nothing does
 // writes nothing.

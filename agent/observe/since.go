@@ -12,9 +12,9 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// Since remembers when something was first seen to be as it is. It only measures: an agent that has just started begins at zero, which
-// makes every wait longer and none shorter. Only the clean stretch of a host that was taken out, which may be
-// a day, goes on from what is on its disk.
+// Since remembers when something was first seen to be as it is. It only measures: an agent that has just started begins
+// at zero, which makes every wait longer and none shorter. Only the clean stretch of a host that was taken out, which
+// may be a day, goes on from what is on its disk.
 type Since struct {
 	marks map[string]mark
 }

@@ -6,8 +6,8 @@
 //
 // It promises that what the policy refuses is not begun, and that where this host's disk did not answer in time it says
 // that a request may still be noted; that a record is changed only if it is still the one that was read; and that what
-// a person has done to the cluster stands in the history. What is due by a schedule goes the same way. Everything here may be called by several
-// at once.
+// a person has done to the cluster stands in the history. What is due by a schedule goes the same way. Everything here
+// may be called by several at once.
 package operate
 
 import (
@@ -162,7 +162,8 @@ func onDisk(ctx context.Context, cannot string, note func() (*policy.Refusal, er
 		return err
 	})
 	if err != nil {
-		return refuse(control.NotNow, control.CodeNotNoted, cannot+err.Error(), "see whether paths.state can be written")
+		return refuse(control.NotNow, control.CodeNotNoted, cannot+err.Error(),
+			"see whether paths.state can be written")
 	}
 	return refused(cannot, against)
 }

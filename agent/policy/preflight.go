@@ -12,8 +12,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A veto is a condition that keeps a host from something: to join, to go down, to take another's place. check tells whether it holds, and gives the
-// text of the reason.
+// A veto is a condition that keeps a host from something: to join, to go down, to take another's place. check tells
+// whether it holds, and gives the text of the reason.
 type veto struct {
 	code ReasonCode
 	// own vetoes are the host's own affair: while one holds, the host does not count as ready and

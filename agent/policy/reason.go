@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ReasonCode is the one word for why a host does not do more, or for what an operation has come to. It is the same in the CLI, the
-// log, the metric, the history and the API.
+// ReasonCode is the one word for why a host does not do more, or for what an operation has come to. It is the same in
+// the CLI, the log, the metric, the history and the API.
 type ReasonCode string
 
 // The reasons.

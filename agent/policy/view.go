@@ -334,8 +334,8 @@ const KindCycle = "cycle"
 // was asked, not that of the member.
 const KindRemove = "remove"
 
-// KindReplace is the kind of operation that puts a host in the place of a voter that is dead or sick: a join that names whom it
-// replaces. Its host is the one that joins.
+// KindReplace is the kind of operation that puts a host in the place of a voter that is dead or sick: a join that names
+// whom it replaces. Its host is the one that joins.
 const KindReplace = "replace"
 
 // Op is the operation in flight.

@@ -35,7 +35,7 @@ func main() {
 	flag.IntVar(&o.every, "every", 1, "only every n-th mutant")
 	flag.IntVar(&o.workers, "workers", 2, "so many at once")
 	flag.DurationVar(&o.limit, "limit", time.Minute,
-		"tests that take longer than this have noticed, and longer than ten times what they take on the source as it is")
+		"tests have noticed that take longer than this, and than ten times what they take on the source as it is")
 	flag.BoolVar(&o.list, "list", false, "only list the mutants")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -83,7 +83,9 @@ func TestAMutantWhoseTestsDoNotEndIsToldApartFromOneThatTheyNotice(t *testing.T)
 	t.Parallel()
 	dir := module(t, "for !f(0, 1, false) {\n\t}")
 	var out bytes.Buffer
-	_ = run(t.Context(), &out, options{dir: dir, tests: "./" + dir, workers: 2, limit: time.Second, only: "a < b && !ok →"})
+	_ = run(t.Context(), &out, options{
+		dir: dir, tests: "./" + dir, workers: 2, limit: time.Second, only: "a < b && !ok →",
+	})
 	if !strings.Contains(out.String(), "has no end: ") {
 		t.Errorf("nothing is said of a condition that never holds:\n%s", &out)
 	}
