@@ -156,3 +156,19 @@ func TestEveryTransitionChangesWhatItIsNamedForAndNothingElse(t *testing.T) {
 		t.Errorf("for what waits no program is started: %+v", s)
 	}
 }
+
+func TestThatTheProgramsAreNotWaitedForIsSaidOnceAndStands(t *testing.T) {
+	t.Parallel()
+	down := Standing{By: "alice", Work: WorkMaintenance, Begun: true, Stopped: true}
+	over, withdrawn, refused := down.Finished(false, false)
+	if !over.Said || over.Waived || withdrawn || refused != nil {
+		t.Fatalf("got %+v, withdrawn %v, refused %v", over, withdrawn, refused)
+	}
+	waived, _, _ := over.Finished(true, false)
+	if !waived.Said || !waived.Waived {
+		t.Errorf("a person waives the programs, and it stands as %+v", waived)
+	}
+	if again, _, _ := waived.Finished(false, false); !again.Waived {
+		t.Errorf("another word takes that back: %+v", again)
+	}
+}
