@@ -328,7 +328,11 @@ func (a *Agent) round(ctx context.Context) bool {
 	if a.opt.Rounded != nil {
 		a.opt.Rounded(r.Decision, r.Verdict)
 	}
-	return acted && !a.repeats(r.Decision.Step)
+	if !acted {
+		a.taken = policy.Step{}
+		return false
+	}
+	return !a.repeats(r.Decision.Step)
 }
 
 // repeats tells whether the step just taken is the one of the round before as well. Then it has changed nothing that

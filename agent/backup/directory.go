@@ -43,7 +43,7 @@ func OpenDirectory(dir, cluster string) (*Directory, error) {
 		err = fmt.Errorf("%w: mount what belongs there, or make it: install -d -m 0700 -o quorumd %s", err, dir)
 	}
 	if err != nil {
-		return nil, cannot(err)
+		return nil, cannot(closed(err, dir))
 	}
 	defer func() { _ = top.Close() }() // nothing was written through it
 	if err := ours(top); err != nil {

@@ -244,33 +244,40 @@ func (c *Client) setVoters(urls []string, away bool) {
 }
 
 // forgetVoters goes back to the endpoints that are configured or discovered, after none of the voters has answered.
+// Where they were another cluster's, nothing is changed before this host's own has listed its members.
 func (c *Client) forgetVoters() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.voters, c.home.away = nil, false
+	c.voters = nil
 }
 
 // ask makes a call that may be repeated: it goes from endpoint to endpoint until one answers.
 // An answer is a nil error or one that says that the server understood and refused.
 func ask[T any](ctx context.Context, c *Client, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
-	return askOf(ctx, c, c.endpoints(), call, func(T) bool { return true })
+	return askOf(ctx, c, c.endpoints(), call, nil)
 }
 
-// askOf asks these endpoints until one gives an answer that is wanted. When none does, the first other one serves.
+// askOf asks these endpoints until one gives an answer that is wanted. When none does, the first other one serves. With
+// nil any is wanted, and a refusal ends it; otherwise whoever refuses may be nobody of this host's cluster.
 func askOf[T any](ctx context.Context, c *Client, endpoints []string,
 	call func(context.Context, *clientv3.Client) (T, error), wanted func(T) bool,
 ) (T, error) {
 	var errs []error
 	var other *T
 	var none T
+	var refusal error
+	whoever := wanted == nil
 	for _, endpoint := range endpoints {
 		value, err := once(ctx, c, endpoint, call)
-		c.note(endpoint, err == nil && wanted(value) || refused(err))
+		good := err == nil && (whoever || wanted(value))
+		c.note(endpoint, good || whoever && refused(err))
 		switch {
-		case err == nil && wanted(value):
+		case good:
 			return value, nil
-		case refused(err):
+		case refused(err) && whoever:
 			return none, err
+		case refused(err):
+			refusal = cmp.Or(refusal, err)
 		case err == nil && other == nil:
 			other = &value
 		case err != nil:
@@ -282,6 +289,9 @@ func askOf[T any](ctx context.Context, c *Client, endpoints []string,
 	}
 	if other != nil {
 		return *other, nil
+	}
+	if refusal != nil {
+		return none, refusal
 	}
 	c.forgetVoters()
 	return none, fmt.Errorf("%w: %w", ErrUnreachable, together(errs...))

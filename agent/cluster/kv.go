@@ -56,8 +56,11 @@ func (c *Client) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64,
 }
 
 // KeepAliveOnce renews a lease, through whichever voter answers, and gives the seconds it has. A
-// lease that is gone is rpctypes.ErrLeaseNotFound.
+// lease that is gone is rpctypes.ErrLeaseNotFound. Another cluster than this host's is not asked.
 func (c *Client) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (int64, error) {
+	if c.isAway() {
+		return 0, ErrStranger
+	}
 	return ask(ctx, c, func(ctx context.Context, conn *clientv3.Client) (int64, error) {
 		return keepAlive(ctx, conn, id)
 	})
@@ -98,6 +101,9 @@ const farewell = 200 * time.Millisecond
 
 // Revoke ends a lease, through whichever voter answers.
 func (c *Client) Revoke(ctx context.Context, id clientv3.LeaseID) error {
+	if c.isAway() {
+		return ErrStranger
+	}
 	_, err := ask(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.LeaseRevokeResponse, error) {
 		return conn.Revoke(ctx, id)
 	})

@@ -58,6 +58,12 @@ func TestAStrangersClusterTakesNothingOfWhatIsKnownOfOnesOwn(t *testing.T) {
 	if _, err := c.AddLearner(within(t), "http://127.0.0.9:2380"); !errors.Is(err, cluster.ErrStranger) {
 		t.Errorf("the stranger gets a member: %v", err)
 	}
+	if _, err := c.KeepAliveOnce(within(t), 7); !errors.Is(err, cluster.ErrStranger) {
+		t.Errorf("the stranger is asked for a lease: %v", err)
+	}
+	if err := c.Revoke(within(t), 7); !errors.Is(err, cluster.ErrStranger) {
+		t.Errorf("the stranger is to end a lease: %v", err)
+	}
 	if n := strings.Count(log.String(), "another cluster answers"); n != 1 {
 		t.Errorf("it was told %d times:\n%s", n, log.String())
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -93,6 +94,9 @@ func (l *loop) turn(events []unix.EpollEvent) (busy, closed bool) {
 	}
 	again := l.more
 	l.more = nil
+	if len(again) > batch { // the rest in the next turn
+		again, l.more = again[:batch], slices.Clone(again[batch:])
+	}
 	for _, event := range events {
 		// else its link has ended, and the number may be another one's by now
 		if e := l.ends[event.Fd]; e != nil && e.serial == event.Pad {
@@ -251,7 +255,7 @@ func (l *loop) half(e *end) {
 func (l *loop) add(k *link) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	if l.closed || k.over { // its voter may have gone meanwhile, and its numbers be another link's
 		return os.ErrClosed
 	}
 	for _, e := range []*end{&k.client, &k.voter} {

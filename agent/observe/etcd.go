@@ -91,11 +91,12 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 }
 
 // whose gives the cluster that this host belongs to; while nothing is noted of that, the one of the data that its etcd
-// serves.
+// serves, if that cluster has answered: the etcd of a distribution may run there, on data of nobody's.
 func (o *Observer) whose(r *round.Round) uint64 {
 	id := belongs(o.opt.Config, r)
-	if id == 0 && o.before != nil && o.before.Data.OK && stateOfUnit(r) == policy.UnitActive {
-		return o.before.Data.Value.ClusterID
+	if id == 0 && o.before != nil && o.before.Data.OK && stateOfUnit(r) == policy.UnitActive &&
+		o.before.Data.Value.ClusterID == o.home.ClusterID {
+		return o.home.ClusterID
 	}
 	return id
 }

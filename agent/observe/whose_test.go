@@ -25,15 +25,19 @@ func TestAHostBelongsToTheClusterThatIsSetOrNotedOrWhoseDataItsEtcdServes(t *tes
 		noted  uint64
 		unit   systemd.Status
 		before *round.Round
+		listed uint64
 		want   uint64
 	}{
-		"nothing is known":               {"", 0, active, nil, 0},
-		"noted":                          {"", 5, active, of(6), 5},
-		"set":                            {"7", 5, active, of(6), 7},
-		"its etcd serves a cluster":      {"", 0, active, of(6), 6},
-		"the data of one lie there only": {"", 0, systemd.Status{LoadState: "loaded"}, of(6), 0},
+		"nothing is known":               {"", 0, active, nil, 0, 0},
+		"noted":                          {"", 5, active, of(6), 6, 5},
+		"set":                            {"7", 5, active, of(6), 6, 7},
+		"its etcd serves a cluster":      {"", 0, active, of(6), 6, 6},
+		"another one has answered":       {"", 0, active, of(6), 8, 0},
+		"none has answered":              {"", 0, active, of(6), 0, 0},
+		"the data of one lie there only": {"", 0, systemd.Status{LoadState: "loaded"}, of(6), 6, 0},
 	} {
 		o := &Observer{before: c.before, opt: Options{Config: config.Config{Cluster: config.Cluster{ID: c.set}}}}
+		o.home.ClusterID = c.listed
 		r := &round.Round{Unit: c.unit}
 		r.Noted.Cluster = c.noted
 		if got := o.whose(r); got != c.want {

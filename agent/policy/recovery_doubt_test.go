@@ -197,6 +197,10 @@ func TestAPlanIsRefusedForEveryDeclaredReason(t *testing.T) {
 		"another cluster's facts": func(p *PlanShown) { p.Own.Cluster = "other" },
 		"other data":              func(p *PlanShown) { p.Now.MemberID = 9 },
 		"another last entry":      func(p *PlanShown) { p.Now.Index++ },
+		"another plan since": func(p *PlanShown) {
+			p.ID, p.Own.Plans = "p3", []PlanTold{{ID: "p1", Survivor: "n3", GivenUp: true}}
+			p.Now.Plans = append([]PlanTold{{ID: "p3", Survivor: "n1"}, {ID: "p2", Survivor: "n3"}}, p.Own.Plans...)
+		},
 	}
 	shown := func() PlanShown {
 		l := twoOfFive()
@@ -219,5 +223,30 @@ func TestAPlanIsRefusedForEveryDeclaredReason(t *testing.T) {
 	}
 	if len(table) != len(planRefusals()) {
 		t.Errorf("%d rows for %d reasons", len(table), len(planRefusals()))
+	}
+}
+
+func TestFactsOfASurvivorThatAreOlderThanTheWordOfItsPlanDoNotShowThatItGaveItUp(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		older time.Duration // the survivor's facts
+		plans []PlanTold
+		doubt bool
+	}{
+		"younger, and it knows of no such plan": {-time.Second, nil, false},
+		"older, and it knows of no such plan":   {time.Minute, nil, true},
+		"older, and it gave the plan up": {
+			time.Minute, []PlanTold{{ID: "p1", Survivor: "n2", GivenUp: true}}, false,
+		},
+	} {
+		l := twoOfFive()
+		l.wish.Gone = []string{"n3", "n4", "n5"}
+		l.all[0].Age = time.Minute
+		l.all[0].Plans = []PlanTold{{ID: "p1", Survivor: "n2", GivenUp: true}}
+		l.all[1].Age, l.all[1].Plans = l.all[0].Age+c.older, c.plans
+		text, about := planAbroad(l.all, l.wish)
+		if (text != "") != c.doubt || c.doubt && about != "n2" {
+			t.Errorf("%s: %q about %q", name, text, about)
+		}
 	}
 }

@@ -5,6 +5,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/span"
@@ -15,6 +16,7 @@ const MaxPlanAge = 24 * time.Hour
 
 // PlanShown is a plan as it is shown to a host that is to obey it.
 type PlanShown struct {
+	ID      string
 	Cluster string        // its name
 	Age     time.Duration // negative where this host's clock is behind
 	Own     *Remains      // what it was made of, of this host; nil for nothing
@@ -70,6 +72,17 @@ func planRefusals() []planRefusal {
 			return unless(p.Own.Term == p.Now.Term && p.Own.Index == p.Now.Index,
 				"the last log entry is %d of term %d, in the facts it is %d of term %d", p.Now.Index, p.Now.Term,
 				p.Own.Index, p.Own.Term)
+		}},
+		// made of the same facts as this one, it may be carried out on another host
+		{"another plan since", func(p PlanShown) string {
+			for _, told := range p.Now.Plans {
+				before := slices.ContainsFunc(p.Own.Plans, func(t PlanTold) bool { return t.ID == told.ID })
+				if told.ID != p.ID && !before {
+					return fmt.Sprintf("since its facts were taken %s was told plan %s, by which %s goes on alone",
+						p.Now.Host, told.ID, told.Survivor)
+				}
+			}
+			return ""
 		}},
 	}
 }

@@ -28,8 +28,7 @@ func planInForce(all []Remains, _ RecoveryWish) (text, about string) {
 func planAbroad(all []Remains, w RecoveryWish) (text, about string) {
 	for _, r := range all {
 		for _, p := range r.Plans {
-			known := slices.ContainsFunc(all, func(o Remains) bool { return o.Host == p.Survivor })
-			if known || slices.Contains(w.KeptOff, p.Survivor) {
+			if gaveUp(all, r, p) || slices.Contains(w.KeptOff, p.Survivor) {
 				continue
 			}
 			text = fmt.Sprintf("%s was told plan %s, by which %s goes on alone, and nothing says that %s has given it "+
@@ -38,4 +37,14 @@ func planAbroad(all []Remains, w RecoveryWish) (text, about string) {
 		}
 	}
 	return "", ""
+}
+
+// gaveUp tells whether the facts of a plan's survivor show that it does not carry the plan out any more: they name it
+// as given up, or do not name it and are not older than those of the host that was told. Older ones may be of before
+// it was applied there.
+func gaveUp(all []Remains, r Remains, p PlanTold) bool {
+	return slices.ContainsFunc(all, func(o Remains) bool {
+		named := slices.ContainsFunc(o.Plans, func(q PlanTold) bool { return q.ID == p.ID })
+		return o.Host == p.Survivor && (named || o.Age <= r.Age)
+	})
 }

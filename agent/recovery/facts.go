@@ -19,7 +19,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -101,7 +104,21 @@ func ReadFacts(r io.Reader) (Facts, error) {
 	if f.Checksum != f.Sealed().Checksum {
 		return f, errors.New("cannot read the facts: the checksum does not fit, the file was changed")
 	}
+	if !fit(f.Plans) {
+		return f, errors.New("cannot read the facts: no quorumd tells of earlier plans like that, the file was changed")
+	}
 	return f, nil
+}
+
+// mostPlans is how many a host can tell of: the one in force and the last one.
+const mostPlans = 2
+
+// fit tells whether a host can have told of these plans.
+func fit(plans []PlanTold) bool {
+	return len(plans) <= mostPlans && !slices.ContainsFunc(plans, func(p PlanTold) bool {
+		strange := strings.ContainsFunc(p.Survivor, func(r rune) bool { return !unicode.IsPrint(r) || r == ',' })
+		return !PlanID(p.ID) || p.Survivor == "" || strange
+	})
 }
 
 // checksum is over the document as it is written, its own field empty.

@@ -168,7 +168,7 @@ func (p Plan) Of(hostID string) *Facts {
 
 // Refused tells why the host with these facts, which were taken just now, does not obey the plan; or nothing.
 func (p Plan) Refused(now Facts, at time.Time) string {
-	shown := policy.PlanShown{Cluster: p.Cluster, Age: at.Sub(p.Made), Now: now.remains(at)}
+	shown := policy.PlanShown{ID: p.ID, Cluster: p.Cluster, Age: at.Sub(p.Made), Now: now.remains(at)}
 	if own := p.Of(now.HostID); own != nil {
 		of := own.remains(at)
 		shown.Own = &of

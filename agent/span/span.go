@@ -6,6 +6,7 @@ package span
 
 import (
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -13,7 +14,7 @@ import (
 // "5m". Below a minute it shows all there is: whoever gives it rounds it.
 func Text(d time.Duration) string {
 	if d < 0 {
-		return "-" + Text(-d)
+		return "-" + Text(d.Abs()) // the least of all has no counterpart
 	}
 	for _, u := range []struct {
 		large, small   time.Duration
@@ -33,3 +34,15 @@ func Text(d time.Duration) string {
 
 // Seconds shows it in whole seconds.
 func Seconds(d time.Duration) string { return Text(d.Round(time.Second)) }
+
+// Typed shows it as a flag takes it, which knows no days: "168h", "1h30m".
+func Typed(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

@@ -4,6 +4,7 @@
 package span
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -16,9 +17,23 @@ func TestADurationIsShownInItsTwoLargestUnits(t *testing.T) {
 		time.Minute: "1m", 52 * time.Minute: "52m", 4*time.Minute + 20*time.Second: "4m20s", time.Hour: "1h",
 		time.Hour + 5*time.Minute + 59*time.Second: "1h5m", time.Hour + 59*time.Second: "1h", 23 * time.Hour: "23h",
 		day: "1d", 2*day + 4*time.Hour + time.Minute: "2d4h", 72 * time.Hour: "3d", -90 * time.Second: "-1m30s",
+		math.MinInt64: "-106751d23h",
 	} {
 		if got := Text(d); got != want {
 			t.Errorf("%d is shown as %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestADurationThatIsToBeTypedIsOneThatAFlagTakes(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "0s", time.Minute: "1m", 90 * time.Minute: "1h30m", 168 * time.Hour: "168h", 30 * time.Second: "30s",
+		time.Hour + time.Second: "1h0m1s", -4 * time.Hour: "-4h",
+	} {
+		got := Typed(d)
+		if again, err := time.ParseDuration(got); got != want || again != d || err != nil {
+			t.Errorf("%d is shown as %q, want %q; it is read as %d, %v", d, got, want, again, err)
 		}
 	}
 }

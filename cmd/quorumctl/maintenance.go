@@ -59,7 +59,7 @@ func (w *waiting) check(what string) error {
 	}
 	if w.most < 0 {
 		return usage("a time over 0, as in --wait=10m", "cannot %s: --wait %s is over before it begins", what,
-			span.Text(w.most))
+			span.Typed(w.most))
 	}
 	return nil
 }
@@ -69,8 +69,8 @@ func checkFor(what, command string, d time.Duration) error {
 	if d >= control.MinMaintenance && d <= control.MaxMaintenance {
 		return nil
 	}
-	return usage(command, "cannot %s: --for %s is out of bounds, it is %s to %s", what, span.Text(d),
-		span.Text(control.MinMaintenance), span.Text(control.MaxMaintenance))
+	return usage(command, "cannot %s: --for %s is out of bounds, it is %s to %s", what, span.Typed(d),
+		span.Typed(control.MinMaintenance), span.Typed(control.MaxMaintenance))
 }
 
 // noTime is for the arguments of a command that takes none, where one may be a time for --wait.

@@ -33,8 +33,8 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 			req.Member = args[0]
 			if req.For < control.MinRemoval || req.For > control.MaxRemoval {
 				return usage("quorumctl member remove "+req.Member+" --reason '<why>' --timeout 5m",
-					"cannot remove %s: --timeout %s is out of bounds, it is %s to %s", req.Member, span.Text(req.For),
-					span.Text(control.MinRemoval), span.Text(control.MaxRemoval))
+					"cannot remove %s: --timeout %s is out of bounds, it is %s to %s", req.Member, span.Typed(req.For),
+					span.Typed(control.MinRemoval), span.Typed(control.MaxRemoval))
 			}
 			return a.memberRemove(cmd.Context(), req, not)
 		},

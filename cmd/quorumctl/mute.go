@@ -26,8 +26,8 @@ func (a *app) muteCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if req.For <= 0 || req.For > control.MaxMute {
 				return usage("quorumctl health mute "+args[0]+" --reason '<why>' --for 4h",
-					"cannot mute: --for %s is out of bounds, it is over 0 and at most %s", span.Text(req.For),
-					span.Text(control.MaxMute))
+					"cannot mute: --for %s is out of bounds, it is over 0 and at most %s", span.Typed(req.For),
+					span.Typed(control.MaxMute))
 			}
 			all, err := a.client().Checks(cmd.Context())
 			if err != nil {

@@ -25,8 +25,8 @@ func (a *app) pauseCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if req.For <= 0 || req.For > control.MaxPause {
 				return usage("quorumctl pause --reason '<why>' --for 4h",
-					"cannot pause: --for %s is out of bounds, it is over 0 and at most %s", span.Text(req.For),
-					span.Text(control.MaxPause))
+					"cannot pause: --for %s is out of bounds, it is over 0 and at most %s", span.Typed(req.For),
+					span.Typed(control.MaxPause))
 			}
 			pause, err := a.client().Pause(cmd.Context(), req)
 			if err != nil {

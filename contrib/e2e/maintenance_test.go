@@ -6,6 +6,7 @@ package e2e
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,7 +42,13 @@ func (h *host) askFor(req control.MaintenanceRequest) {
 	h.w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	if _, err := h.Client.AskMaintenance(ctx, req); err != nil {
+	var err error
+	// One that was told as ended may still be on the disk for a moment, and says that one is to try again.
+	h.w.eventually("the last one has come to its end", func() bool {
+		_, err = h.Client.AskMaintenance(ctx, req)
+		return err == nil || !strings.Contains(err.Error(), "is just coming to its end")
+	})
+	if err != nil {
 		h.w.t.Fatalf("%s cannot be asked for a %s: %v", h.Options.Name, req.Work, err)
 	}
 }
