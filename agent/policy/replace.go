@@ -277,7 +277,7 @@ func carryReplace(v View) Decision {
 	m, listed := v.member()
 	who, there := v.memberByID(v.Op.Replaces)
 	switch votes := listed && !m.Learner; {
-	case votes && v.Op.Target != RoleVoter:
+	case v.Op.Target != RoleVoter: // nobody joins by it, also where this host votes no more
 		return removeSurplus(v, who, there)
 	case votes && there:
 		return complete(v, m, who)

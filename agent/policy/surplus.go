@@ -45,6 +45,12 @@ func removeSurplus(v View, who Member, there bool) Decision {
 
 // surplusStays tells why that voter is not removed, if there is a reason. It is looked for anew in every turn.
 func surplusStays(v View, who Member) (ReasonCode, string) {
+	if m, listed := v.member(); !listed || m.Learner {
+		return Disowned, "this host votes no more, and has nobody removed"
+	}
+	if v.Limits.DeadGrace == 0 && v.Limits.SickGrace == 0 {
+		return Disowned, "by its own configuration this host has nobody removed"
+	}
 	if who.Learner || !v.oneTooMany() {
 		return TargetMet, "no voter is one too many any more"
 	}

@@ -141,7 +141,13 @@ func TestADeadVoterTooManyIsRemovedByTheLastLookAlone(t *testing.T) {
 			{"not for ever", func(v *View) {
 				v.Hosts[1].Health, v.Op.Elapsed = health.Unknown, time.Hour
 			}, gone, ""},
+			{"dead ones stay by now", func(v *View) { v.Limits.DeadGrace = 0 }, gone, ""},
+			{"this host votes no more itself", func(v *View) { without(v, v.Self.MemberID) }, gone, ""},
 			{"it is gone", func(v *View) { without(v, 3) }, StepEndOp, ""},
+			{"it is gone, and so is this host", func(v *View) {
+				without(v, 3)
+				without(v, v.Self.MemberID)
+			}, StepEndOp, ""},
 		}
 	}
 	play(t, removingSurplus(PhaseBegun), scenes("all have told, and this host has looked", StepSetPhase, StepEndOp))

@@ -144,8 +144,13 @@ func (w *world) releaseSick() {
 		w.now()-w.promises.opSince <= byHandAfter {
 		return
 	}
-	if i := w.hostByID(op.Host); i >= 0 && w.hosts[i].disk.chronic {
-		w.operator(w.hosts[(i+1)%len(w.hosts)], func(ctx context.Context, p *process) {
+	i := w.hostByID(op.Host)
+	if i < 0 || !w.hosts[i].disk.chronic {
+		return
+	}
+	on := slices.IndexFunc(w.hosts, func(h *host) bool { return h != w.hosts[i] && h.powered && h.agent != nil })
+	if on >= 0 {
+		w.operator(w.hosts[on], func(ctx context.Context, p *process) {
 			_ = p.agent.ReleaseOp(ctx, control.ReleaseRequest{Reason: "its disk is slow for good"}, "an operator")
 		})
 	}
