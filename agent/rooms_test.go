@@ -59,7 +59,7 @@ func house() []room {
 		{"fleetlock", "gate control"},
 		{"gate", ""},
 		{"beside", ""},
-		{"config", "trigger disk"},
+		{"config", "span trigger disk"},
 		{"trigger", "policy control launch"},
 		{"control", "hooks recovery span"},
 		{"lock", "record span"},

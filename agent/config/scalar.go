@@ -133,18 +133,6 @@ func parseDuration(s string, zeroAllowed bool) (time.Duration, error) {
 	return value, nil
 }
 
-// formatDuration writes a duration without the zero parts that its String has: 5m, not 5m0s.
-func formatDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
 func parseSize(s string) (Size, error) {
 	digits := strings.TrimRightFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 	suffix := strings.TrimSpace(s[len(digits):])

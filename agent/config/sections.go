@@ -6,6 +6,8 @@ package config
 import (
 	"path/filepath"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/span"
 )
 
 // The comment of a field is what the default file says about the key, so it is written for the person who edits
@@ -476,7 +478,7 @@ func (g Grace) String() string {
 	if g == 0 {
 		return graceOff
 	}
-	return formatDuration(time.Duration(g))
+	return span.Typed(time.Duration(g))
 }
 
 const graceOff = "off"

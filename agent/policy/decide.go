@@ -6,7 +6,6 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/quorumd/quorumd/agent/span"
 )
@@ -252,7 +251,7 @@ func startAgain(v View) Decision {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if left := v.Limits.StartRetry - v.Unit.SinceStart; left > 0 {
-		return startLater(v, "etcd has failed; it is started again in %s", span.Text(left.Round(100*time.Millisecond)))
+		return startLater(v, "etcd has failed; it is started again in %s", span.Tenths(left))
 	}
 	return do(Step{Kind: StepStartUnit, Why: "it has failed: " + v.Unit.Detail})
 }

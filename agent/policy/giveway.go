@@ -207,7 +207,7 @@ func tooSoonAgain(v View) (string, bool) {
 	}
 	text := v.leads()
 	if to, found := betterVoter(v); found {
-		text += fmt.Sprintf("; it hands over to %s in %s", to.label(), span.Text(left.Round(100*time.Millisecond)))
+		text += fmt.Sprintf("; it hands over to %s in %s", to.label(), span.Tenths(left))
 	}
 	if v.Failed.Kind == StepGiveWay {
 		text += "; the last time etcd refused: " + v.Failed.Text

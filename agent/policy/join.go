@@ -138,7 +138,7 @@ func follows(v View, m Member, then Step) Decision {
 		return do(then)
 	case v.Op.WrittenFor < m.StillFor:
 		return wait(LearnerNotSteady, "it has not followed a write of %s ago",
-			span.Text(v.Op.WrittenFor.Round(100*time.Millisecond)))
+			span.Tenths(v.Op.WrittenFor))
 	}
 	return do(Step{Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: m.ID, Why: "to see whether the learner follows"})
 }
@@ -163,7 +163,7 @@ func addLearner(v View) Decision {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if left := v.Limits.Settle - v.Cluster.StableFor; left > 0 {
-		d := wait(Settling, "the membership changed %s ago", span.Text(v.Cluster.StableFor.Round(100*time.Millisecond)))
+		d := wait(Settling, "the membership changed %s ago", span.Tenths(v.Cluster.StableFor))
 		d.Again = left // and not with the turn of the loop that comes after
 		return d
 	}
@@ -248,7 +248,7 @@ func promote(v View, m Member) Decision {
 	// a standby takes the place of one that was removed just now
 	if v.Cluster.StableFor < v.Limits.Settle && !m.Standby {
 		return wait(Settling, "the membership changed %s ago",
-			span.Text(v.Cluster.StableFor.Round(100*time.Millisecond)))
+			span.Tenths(v.Cluster.StableFor))
 	}
 	if v.Self.MemberID != m.ID { // with it, its etcd is started again even when the quorum is lost
 		return wait(LearnerNotSteady, "this host has not noted on its disk yet that it is member %x", m.ID)

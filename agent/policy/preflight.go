@@ -364,7 +364,7 @@ func clockSkew(v View) (string, bool) {
 		side = "behind"
 	}
 	return fmt.Sprintf("this host's clock is %s %s the voters', the limit is %s",
-		span.Text(v.Clock.Offset.Abs().Round(100*time.Millisecond)), side, span.Text(v.Limits.ClockOffset)), true
+		span.Tenths(v.Clock.Offset.Abs()), side, span.Text(v.Limits.ClockOffset)), true
 }
 
 func spaceLow(v View) (string, bool) {
@@ -502,7 +502,7 @@ func settlingFor(v View) time.Duration {
 func settling(v View) (string, bool) {
 	if ended := v.Limits.Cooldown - v.IdleFor; ended > 0 && ended == settlingFor(v) {
 		return fmt.Sprintf("%s of the cooldown of %s remain",
-			span.Text(ended.Round(100*time.Millisecond)), span.Text(v.Limits.Cooldown)), true
+			span.Tenths(ended), span.Text(v.Limits.Cooldown)), true
 	}
 	return listUnsettled(v)
 }

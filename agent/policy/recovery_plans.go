@@ -44,7 +44,7 @@ func planAbroad(all []Remains, w RecoveryWish) (text, about string) {
 // it was applied there.
 func gaveUp(all []Remains, r Remains, p PlanTold) bool {
 	return slices.ContainsFunc(all, func(o Remains) bool {
-		named := slices.ContainsFunc(o.Plans, func(q PlanTold) bool { return q.ID == p.ID })
-		return o.Host == p.Survivor && (named || o.Age <= r.Age)
+		ended := slices.ContainsFunc(o.Plans, func(q PlanTold) bool { return q.ID == p.ID && q.GivenUp })
+		return o.Host == p.Survivor && (ended || o.Age <= r.Age)
 	})
 }

@@ -6,7 +6,6 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/health"
@@ -175,7 +174,7 @@ func removesEarly(v View) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("voter %s has not answered for %s; it is taken for gone after %s", m.label(),
-		span.Text(m.DownFor.Round(100*time.Millisecond)), span.Text(v.Limits.LockTTL)), true
+		span.Tenths(m.DownFor), span.Text(v.Limits.LockTTL)), true
 }
 
 // removalAtRisk tells whether the voters that are left would have no quorum of their own, or lose their spare failure
@@ -220,7 +219,7 @@ func listUnsettled(v View) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("%s of the settle period of %s remain",
-		span.Text(left.Round(100*time.Millisecond)), span.Text(v.Limits.Settle)), true
+		span.Tenths(left), span.Text(v.Limits.Settle)), true
 }
 
 // removals is the operation that takes a member out for good. The host that was asked carries it on. Another ends it

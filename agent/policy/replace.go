@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/quorumd/quorumd/agent/span"
 	"github.com/quorumd/quorumd/health"
@@ -398,7 +397,7 @@ func giveBack(v View) Decision {
 	dead, there := v.memberByID(v.Op.Replaces)
 	if left := v.Limits.LockTTL - v.Op.WrittenFor; there && left > 0 {
 		return wait(Settling, "etcd may have been told to remove %s, and does it within %s or not at all", dead.label(),
-			span.Text(left.Round(100*time.Millisecond)))
+			span.Tenths(left))
 	}
 	if v.Op.Target != RoleVoter { // nobody was to join
 		return do(Step{Kind: StepEndOp, Outcome: v.Op.rolledBack()})

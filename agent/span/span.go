@@ -35,7 +35,11 @@ func Text(d time.Duration) string {
 // Seconds shows it in whole seconds.
 func Seconds(d time.Duration) string { return Text(d.Round(time.Second)) }
 
-// Typed shows it as a flag takes it, which knows no days: "168h", "1h30m".
+// Tenths shows it in tenths of a second.
+func Tenths(d time.Duration) string { return Text(d.Round(100 * time.Millisecond)) }
+
+// Typed shows it as it is typed after a flag and written into the configuration, without the zero parts that its String
+// has: "168h", "1h30m".
 func Typed(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

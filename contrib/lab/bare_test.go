@@ -112,7 +112,8 @@ func (f *bareFleet) makeCluster() {
 		f.types(command)
 	}
 	if f.named != nil {
-		f.types(fmt.Sprintf("mkdir -m 0700 %[1]s && tar -xf quorumd-pki/%[2]s.tar -C %[1]s", f.unbundled(), f.Hosts[0].Name))
+		f.types(fmt.Sprintf("mkdir -m 0700 %[1]s && tar -xf quorumd-pki/%[2]s.tar -C %[1]s", f.unbundled(),
+			f.Hosts[0].Name))
 	}
 	f.check(f.Each(func(h *lab.Host) error {
 		bundle := h.Name + ".tar"
@@ -211,8 +212,8 @@ func script(lines []string) string {
 	return "set -e; cd /root\n" + strings.Join(lines, "\n")
 }
 
-// tls names the files with which a client enters the cluster: those of quorumd on the first host, or, where they name no
-// user of etcd, those of its bundle, which do.
+// tls names the files with which a client enters the cluster: those of quorumd on the first host, or, where they name
+// no user of etcd, those of its bundle, which do.
 func (f *bareFleet) tls() *testbed.CertFiles {
 	dir := filepath.Join(f.Hosts[0].Root(), "etc/quorumd/tls")
 	if f.named != nil {

@@ -91,8 +91,8 @@ func TestANewcomerOnDebian13HasEtcdKnowItsUsersByTheirCertificates(t *testing.T)
 }
 
 // TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword: polkit there is too old for the package's rules, and nothing of
-// this needs them. The certificates of quorumd are named as no user of etcd is, so that it is the password which counts,
-// and that is seen at the end. It also tells how long all takes a newcomer, with the times as shipped.
+// this needs them. The certificates of quorumd are named as no user of etcd is, so that it is the password which
+// counts, and that is seen at the end. It also tells how long all takes a newcomer, with the times as shipped.
 func TestANewcomerOnDebian11HasEtcdKnowQuorumdByAPassword(t *testing.T) {
 	const heading = "### By a password"
 	f := bareOf(t, lab.Debian11, 3)
