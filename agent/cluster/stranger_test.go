@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -111,6 +113,30 @@ func TestAHostThatKnowsNoClusterBelievesWhoAnswers(t *testing.T) {
 	members(t, c)
 	if _, err := c.Txn(within(t), nil, clientv3.OpPut("a", "b")); err != nil {
 		t.Error(err)
+	}
+}
+
+// Something else may answer at an address that was reused, and refuse whatever it is asked.
+func TestWhoRefusesToListItsMembersKeepsNobodyFromOnesOwnCluster(t *testing.T) {
+	t.Parallel()
+	etcd := testbed.StartCluster(t, 1, quick())
+	refuses := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	refuses.Config.Protocols = new(http.Protocols)
+	refuses.Config.Protocols.SetUnencryptedHTTP2(true)
+	refuses.Start()
+	defer refuses.Close()
+
+	alone := connect(t, refuses.URL)
+	if _, err := alone.Members(within(t)); !cluster.Denied(err) {
+		t.Fatalf("it does not refuse: %v", err)
+	}
+	c := connect(t, append([]string{refuses.URL}, etcd.Endpoints()...)...)
+	for range 3 {
+		if list := members(t, c); len(list.Members) != 1 {
+			t.Errorf("listed are %+v", list)
+		}
 	}
 }
 
