@@ -63,12 +63,16 @@ func (o *Operator) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 // plansTold gives the plan that is in force on this host, and the last one if it was not carried out to its end.
 func plansTold(stands *local.Recovery, last *local.RecoveryEnd) (all []recovery.PlanTold) {
 	if stands != nil {
-		all = append(all, recovery.PlanTold{ID: stands.Plan, Survivor: stands.Survivor, GivenUp: stands.GivenUp != ""})
+		all = append(all, planTold(*stands, stands.GivenUp != ""))
 	}
 	if last != nil && last.Code != policy.Recovered {
-		all = append(all, recovery.PlanTold{ID: last.Plan, Survivor: last.Survivor, GivenUp: true})
+		all = append(all, planTold(last.Recovery, true))
 	}
 	return all
+}
+
+func planTold(plan local.Recovery, givenUp bool) recovery.PlanTold {
+	return recovery.PlanTold{ID: plan.Plan, Survivor: plan.Survivor, GivenUp: givenUp, At: plan.Since.UTC()}
 }
 
 func membersOf(list cluster.Membership) []recovery.Member {

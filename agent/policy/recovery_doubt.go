@@ -91,8 +91,8 @@ func recoveryDoubts() []recoveryDoubt {
 		},
 		{
 			"an earlier plan may be carried out", planAbroad,
-			"start that host and give the plan up there (quorumctl recover give-up), and take its facts; or make " +
-				"sure that it never starts again as it is, and say so: --kept-off {}",
+			"start that host and give the plan up there (quorumctl recover give-up), and take its facts anew; or " +
+				"make sure that it never starts again as it is, and say so: --kept-off {}",
 		},
 		{
 			"a voter is missing", voterMissing, "take them there if the host can be reached, else make sure that it " +

@@ -91,7 +91,9 @@ func doubted() map[string]struct{ raise, end func(l *left) } {
 		"an earlier plan may be carried out": {
 			func(l *left) {
 				l.all[0].Plans = []PlanTold{{ID: "p1", Survivor: "n3", GivenUp: true}}
-				l.all[1].Plans = []PlanTold{{ID: "p1", Survivor: "n3"}, {ID: "p2", Survivor: "n1", GivenUp: true}}
+				l.all[1].Plans = []PlanTold{
+					{ID: "p1", Survivor: "n3"}, {ID: "p2", Survivor: "n1", GivenUp: true, Age: time.Hour},
+				}
 			},
 			func(l *left) { l.wish.KeptOff = []string{"n3"} },
 		},
@@ -143,8 +145,8 @@ func TestADoubtSaysWhatEndsItWithTheNamesThatAreToBeTyped(t *testing.T) {
 	l.all[1].Plans = []PlanTold{{ID: "p1", Survivor: "n5"}}
 	l.wish.KeptOff = []string{"n4"}
 	const abroad = "n2 was told plan p1, by which n5 goes on alone, and nothing says that n5 has given it up: start " +
-		"that host and give the plan up there (quorumctl recover give-up), and take its facts; or make sure that it " +
-		"never starts again as it is, and say so: --kept-off n4,n5"
+		"that host and give the plan up there (quorumctl recover give-up), and take its facts anew; or make sure that " +
+		"it never starts again as it is, and say so: --kept-off n4,n5"
 	if got := PlanRecovery(l.all, l.wish); got.Doubt.String() != abroad {
 		t.Errorf("%s", got.Doubt)
 	}
@@ -226,14 +228,15 @@ func TestAPlanIsRefusedForEveryDeclaredReason(t *testing.T) {
 	}
 }
 
-func TestFactsOfASurvivorThatAreOlderThanTheWordOfItsPlanDoNotShowThatItGaveItUp(t *testing.T) {
+func TestFactsOfASurvivorThatWereTakenBeforeItsPlanWasToldDoNotShowThatItGaveItUp(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		older time.Duration // the survivor's facts
+		older time.Duration // the survivor's facts than the word of the plan
 		plans []PlanTold
 		doubt bool
 	}{
 		"younger, and it knows of no such plan": {-time.Second, nil, false},
+		"as old, and it knows of no such plan":  {0, nil, true},
 		"older, and it knows of no such plan":   {time.Minute, nil, true},
 		"older, and it gave the plan up": {
 			time.Minute, []PlanTold{{ID: "p1", Survivor: "n2", GivenUp: true}}, false,
@@ -241,9 +244,9 @@ func TestFactsOfASurvivorThatAreOlderThanTheWordOfItsPlanDoNotShowThatItGaveItUp
 	} {
 		l := twoOfFive()
 		l.wish.Gone = []string{"n3", "n4", "n5"}
-		l.all[0].Age = time.Minute
-		l.all[0].Plans = []PlanTold{{ID: "p1", Survivor: "n2", GivenUp: true}}
-		l.all[1].Age, l.all[1].Plans = l.all[0].Age+c.older, c.plans
+		l.all[0].Age = 0 // its facts are taken last
+		l.all[0].Plans = []PlanTold{{ID: "p1", Survivor: "n2", GivenUp: true, Age: time.Minute}}
+		l.all[1].Age, l.all[1].Plans = l.all[0].Plans[0].Age+c.older, c.plans
 		text, about := planAbroad(l.all, l.wish)
 		if (text != "") != c.doubt || c.doubt && about != "n2" {
 			t.Errorf("%s: %q about %q", name, text, about)

@@ -28,7 +28,7 @@ func planInForce(all []Remains, _ RecoveryWish) (text, about string) {
 func planAbroad(all []Remains, w RecoveryWish) (text, about string) {
 	for _, r := range all {
 		for _, p := range r.Plans {
-			if gaveUp(all, r, p) || slices.Contains(w.KeptOff, p.Survivor) {
+			if gaveUp(all, p) || slices.Contains(w.KeptOff, p.Survivor) {
 				continue
 			}
 			text = fmt.Sprintf("%s was told plan %s, by which %s goes on alone, and nothing says that %s has given it "+
@@ -40,11 +40,11 @@ func planAbroad(all []Remains, w RecoveryWish) (text, about string) {
 }
 
 // gaveUp tells whether the facts of a plan's survivor show that it does not carry the plan out any more: they name it
-// as given up, or do not name it and are not older than those of the host that was told. Older ones may be of before
-// it was applied there.
-func gaveUp(all []Remains, r Remains, p PlanTold) bool {
+// as given up, or do not name it and were taken after another host was told. Older ones may be of before it was applied
+// there. A host tells of the last two plans only, so that an older one is not named though it was given up.
+func gaveUp(all []Remains, p PlanTold) bool {
 	return slices.ContainsFunc(all, func(o Remains) bool {
 		ended := slices.ContainsFunc(o.Plans, func(q PlanTold) bool { return q.ID == p.ID && q.GivenUp })
-		return o.Host == p.Survivor && (ended || o.Age <= r.Age)
+		return o.Host == p.Survivor && (ended || o.Age < p.Age)
 	})
 }

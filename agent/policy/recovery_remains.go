@@ -29,8 +29,9 @@ type Remains struct {
 
 // PlanTold is an earlier plan that a host was told.
 type PlanTold struct {
-	ID, Survivor string // the host that goes on alone by it, by name
-	GivenUp      bool   // on the host that was told
+	ID, Survivor string        // the host that goes on alone by it, by name
+	GivenUp      bool          // on the host that was told
+	Age          time.Duration // since the host was told
 }
 
 // ListedMember is an entry of a member list that a host remembers.

@@ -79,9 +79,10 @@ type Facts struct {
 
 // PlanTold is a plan that was applied on a host.
 type PlanTold struct {
-	ID       string `json:"id"`
-	Survivor string `json:"survivor"`          // its name
-	GivenUp  bool   `json:"givenUp,omitempty"` // on the host whose facts these are; else it is in force there
+	ID       string    `json:"id"`
+	Survivor string    `json:"survivor"`          // its name
+	GivenUp  bool      `json:"givenUp,omitempty"` // on the host whose facts these are; else it is in force there
+	At       time.Time `json:"at,omitzero"`       // when the host was told; zero from an older quorumd
 }
 
 // Sealed gives the facts with their checksum.
@@ -143,6 +144,9 @@ func decode(r io.Reader, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
+		if strings.Contains(err.Error(), "unknown field") { // encoding/json has no type for that
+			err = fmt.Errorf("%w: either it was changed, or a newer quorumd wrote it, whose quorumctl reads it", err)
+		}
 		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {

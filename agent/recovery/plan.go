@@ -34,6 +34,7 @@ type Plan struct {
 	Survivor string          `json:"survivor"` // host ID
 	Facts    []Facts         `json:"facts"`
 	Gone     []string        `json:"gone"`               // voters that are not coming back, by name or ID
+	KeptOff  []string        `json:"keptOff,omitempty"`  // survivors of earlier plans that people keep off, by name
 	Snapshot *Snapshot       `json:"snapshot,omitempty"` // with which the survivor goes on, instead of its data
 	Checksum string          `json:"checksum"`
 }
@@ -107,7 +108,8 @@ func NewPlan(all []Facts, w Wish) (Plan, error) {
 	host := all[decided.Survivor]
 	p := Plan{
 		Version: Version, ID: w.ID, Cluster: w.Cluster, Made: w.At.UTC(), Old: host.Log.Cluster, New: w.New,
-		Survivor: host.HostID, Facts: all, Gone: orEmpty(w.Gone), Snapshot: w.Snapshot,
+		Survivor: host.HostID, Facts: all, Gone: orEmpty(w.Gone), KeptOff: w.KeptOff,
+		Snapshot: w.Snapshot,
 	}
 	if w.Snapshot != nil {
 		p.Old = w.Snapshot.before(all)

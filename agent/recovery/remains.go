@@ -23,14 +23,19 @@ func (f Facts) remains(at time.Time) policy.Remains {
 		HostID: f.HostID, Host: f.Host, Cluster: f.Cluster, PeerURL: f.PeerURL, Age: at.Sub(f.Taken), Quorum: f.Quorum,
 		Empty: f.Log.Empty, ClusterID: uint64(f.Log.Cluster), MemberID: uint64(f.Log.Member), Term: f.Log.Term,
 		Index: f.Log.Index, Commit: f.Log.Commit, InData: listed(f.Log.Members), LastSeen: listed(f.Members),
-		Plans: told(f.Plans),
+		Plans: f.told(at),
 	}
 }
 
-func told(all []PlanTold) []policy.PlanTold {
+// told gives the earlier plans. An older quorumd does not say when it was told: before it told the facts.
+func (f Facts) told(at time.Time) []policy.PlanTold {
 	var out []policy.PlanTold
-	for _, p := range all {
-		out = append(out, policy.PlanTold{ID: p.ID, Survivor: p.Survivor, GivenUp: p.GivenUp})
+	for _, p := range f.Plans {
+		when := p.At
+		if when.IsZero() {
+			when = f.Taken
+		}
+		out = append(out, policy.PlanTold{ID: p.ID, Survivor: p.Survivor, GivenUp: p.GivenUp, Age: at.Sub(when)})
 	}
 	return out
 }

@@ -210,6 +210,10 @@ func regressions() []regression {
 				"maintenance, and nobody releases it",
 		},
 		{1540, "a survivor that was off while people gave its plan up carries it out beside another one: two clusters"},
+		{
+			94, "a survivor has given up two plans and tells of the last one only: no other plan is made, because " +
+				"its facts are a moment older than those of the host that was told the first one",
+		},
 		{404, "of six voters the one is removed that is well again, and not the one that is sick by then"},
 	}
 }

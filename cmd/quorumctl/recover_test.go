@@ -77,8 +77,14 @@ func TestNoPlanIsMadeBesideOneThatItsSurvivorHasNotGivenUpButByAPersonsWord(t *t
 			t.Errorf("exit %d, and %q is not said: %s%s", r.code, want, r.stdout, r.stderr)
 		}
 	}
-	if r := plan(out, "--kept-off", "n2"); r.code != 0 {
+	r = plan(out, "--kept-off", "n2")
+	if r.code != 0 || !strings.Contains(r.stdout, "By your word these never start again as they are") {
 		t.Errorf("with a person's word: exit %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	if text, err := os.ReadFile(out); err != nil || !strings.Contains(string(text), `"keptOff": [
+    "n2"
+  ]`) {
+		t.Errorf("that word does not stand in the plan (%v): %s", err, text)
 	}
 }
 

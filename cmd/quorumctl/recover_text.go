@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,6 +48,11 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 		if len(plan.Gone) > 0 {
 			p.line("%s", word{"Keep those off that are gone: several of them that come back and cannot reach this " +
 				"cluster form the old one again.", warn})
+		}
+		if len(plan.KeptOff) > 0 {
+			p.line("%s", word{"By your word these never start again as they are, each the survivor of an earlier " +
+				"plan: " +
+				strings.Join(plan.KeptOff, ", ") + ". Where one does, two clusters serve.", warn})
 		}
 	}
 	return a.write([]byte(p.String()))
