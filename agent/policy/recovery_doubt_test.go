@@ -145,8 +145,8 @@ func TestADoubtSaysWhatEndsItWithTheNamesThatAreToBeTyped(t *testing.T) {
 	l.all[1].Plans = []PlanTold{{ID: "p1", Survivor: "n5"}}
 	l.wish.KeptOff = []string{"n4"}
 	const abroad = "n2 was told plan p1, by which n5 goes on alone, and nothing says that n5 has given it up: start " +
-		"that host and give the plan up there (quorumctl recover give-up), and take its facts anew; or make sure that " +
-		"it never starts again as it is, and say so: --kept-off n4,n5"
+		"that host and give the plan up there (quorumctl recover give-up), and take its facts anew; or make sure " +
+		"that it never starts again as it is, and say so: --kept-off n4,n5"
 	if got := PlanRecovery(l.all, l.wish); got.Doubt.String() != abroad {
 		t.Errorf("%s", got.Doubt)
 	}

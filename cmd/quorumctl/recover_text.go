@@ -51,8 +51,7 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 		}
 		if len(plan.KeptOff) > 0 {
 			p.line("%s", word{"By your word these never start again as they are, each the survivor of an earlier " +
-				"plan: " +
-				strings.Join(plan.KeptOff, ", ") + ". Where one does, two clusters serve.", warn})
+				"plan: " + strings.Join(plan.KeptOff, ", ") + ". Where one does, two clusters serve.", warn})
 		}
 	}
 	return a.write([]byte(p.String()))
