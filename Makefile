@@ -33,7 +33,7 @@ $(error $(GO_MISSING))
 endif
 endif
 
-.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages etcd-package test-packages build test test-long test-root test-race test-matrix test-faults test-s3 fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo bench bench-compare lint etcd etcd-all clean FORCE
+.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages etcd-package test-packages build test test-more test-long test-root test-race test-matrix test-faults test-s3 fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo bench bench-compare lint etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,6 +100,17 @@ RACE_LARGE  := $(LONG_FLEETS)|TestTheNextInTheLineKeepsLookingAtAllOthers|TestHo
 	TestAFindingThatIsMutedIsToldAgainWhenItsTimeIsOver|TestAStepInALargeFleetIsDecidedOnWhatIsSoNow|$\
 	TestAScrapeIsCheapAndAsksNobodyAndIsNoLongerInALargeFleet|$\
 	TestThePageOfTenThousandHostsIsSmallAndShowsWhoNeedsSomebody
+# What takes a minute each on an idle machine, and would make a newcomer wait: CI has it in a step of its own.
+MORE        := TestThePolicyBreaksNoPromiseInSmallScopes|$\
+	TestEveryMistakeIsCaughtWithThePromiseThatItBreaks|TestWhatWorldsForgetDecidesNothing|$\
+	TestAnEventDoesToEtcdWhatItsOperationDoes|$\
+	TestAClusterThatHasLostItsMajorityIsBroughtBackByItsPlanAlone|$\
+	TestTheStoryOfALostMajorityIsTheSameWheneverItIsTold|TestAVoterThatComesAndGoesForAnHourIsReplacedOnceAtMost|$\
+	TestTwoVotersThatComeAndGoReplaceEachOtherEverMoreSeldom|$\
+	TestNoWeatherBreaksAPromise|TestContaminatedSamplesNeverBlameTheDisk|$\
+	TestAVoterThatIsCutOffAndServesIsNeverCalledDead|TestThreeVotersChangeToAnotherAuthorityUnderWrites|$\
+	TestControlPlanesOfKubeadmAreTakenOverAndTakeTurnsWhileTheirKubeletsRunEtcd|$\
+	TestTheOperatorsProgramsStopAndStartAnEtcdThatAKubeletRuns
 LONG_SIM    := TestEverySeededMistakeIsFound|TestSeedsThatOnceFoundSomethingFindNothingAnyMore
 TESTS_WITH   = $(shell grep -l '^//go:build $(1)$$' contrib/e2e/*.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\).*/\1/p' | paste -sd'|')
 # Without what test-matrix plays. No comment behind it: the space before that would be part of the last name.
@@ -130,8 +141,11 @@ NIGHTLY_FAULTS := TestAFollowerWhoseDiskIsSlowGivesItsPlaceToASpare|$\
 
 test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/
 	@# More packages at once than processors: many wait for an etcd, a timeout or a program, and not for a processor.
-	$(TESTS) $(GOTEST) -p 4 -timeout 15m -skip '$(LONG_FLEETS)|$(LONG_SIM)' $(UNIT)
-	$(TESTS) $(GOTEST) -timeout 15m $(E2E)
+	$(TESTS) $(GOTEST) -p 6 -timeout 15m -skip '$(LONG_FLEETS)|$(LONG_SIM)|$(MORE)' $(UNIT)
+	$(TESTS) $(GOTEST) -timeout 15m -skip '$(MORE)' $(E2E)
+
+test-more: etcd build ## what takes a minute each: scopes of the model, lost majorities, cuts, another authority, kubelets
+	$(TESTS) $(GOTEST) -p 1 -timeout 15m -run '^($(MORE))$$' ./agent/policy/model ./agent/sim ./health $(E2E)
 
 test-long: etcd build ## the rest of them: fleets of hundreds, agents struck at every step
 	$(TESTS) $(GOTEST) -timeout 20m -run '^($(LONG_FLEETS))$$' ./agent
