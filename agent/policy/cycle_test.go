@@ -225,6 +225,9 @@ func TestAtItsTurnAVoterHandsOverAndStops(t *testing.T) {
 		{"another voter has failed before anything was done", func(v *View) {
 			v.Cluster.Members[1].Live, v.Op.Phase = false, PhaseBegun
 		}, StepEndOp, ""},
+		{"another voter has failed just now", func(v *View) {
+			v.Cluster.Members[1].Live, v.Op.WrittenFor = false, v.Limits.HandOver
+		}, StepNone, QuorumAtRisk},
 		{"hooks are due", func(v *View) { v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksDue }, StepRunHooks, ""},
 		{"hooks were started just now", func(v *View) {
 			v.Op.Phase, v.Asked.Before = PhaseBegun, Hooks{State: HooksDue, Launched: true}
@@ -272,6 +275,25 @@ func TestAtItsTurnAVoterHandsOverAndStops(t *testing.T) {
 			v.Cluster.Members[1].Live, v.Op.Phase, v.Asked.Stopped = false, PhaseBegun, true
 		}, StepNone, QuorumAtRisk},
 	})
+}
+
+func TestATurnIsGivenBackWhenTheOthersCannotSpareTheHostForLong(t *testing.T) {
+	t.Parallel()
+	v := turnView()
+	v.Cluster.Members[1].Live, v.Op.WrittenFor = false, v.Limits.HandOver+time.Second
+	why := "voter n2 does not answer a linearizable read"
+	want := Step{Kind: StepSetPhase, Phase: PhaseBegun, MemberID: 3, Why: why}
+	if got := Decide(v).Step; got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	v.Op.Phase, v.Op.WrittenFor = PhaseBegun, 0
+	if got := Decide(v).Step; got != (Step{Kind: StepEndOp, Outcome: QuorumAtRisk, Why: why}) {
+		t.Errorf("then %+v", got)
+	}
+	v.Op.Phase, v.Asked.Stopped = PhaseReady, true
+	if got := Decide(v).Step; got.Kind == StepSetPhase {
+		t.Errorf("with an etcd that is noted as stopped: %+v", got)
+	}
 }
 
 func TestAHostThatIsDownStaysDownUntilTheWorkIsDone(t *testing.T) {

@@ -62,8 +62,8 @@ func (v View) deadHeld(m Member, over bool) string {
 		vetoReplaceEven); holds {
 		return r.Text
 	}
-	if v.oneTooMany() { // another voter has it removed
-		return ""
+	if v.oneTooMany() {
+		return v.noRemover()
 	}
 	for learner := range v.Cluster.learners() { // nobody but its own host
 		h, present := v.hostOf(learner)
@@ -77,6 +77,16 @@ func (v View) deadHeld(m Member, over bool) string {
 		return v.unready(m, over, func(other Host) bool { return other.ID == h.ID })
 	}
 	return v.unready(m, over, func(Host) bool { return true })
+}
+
+// noRemover says why no other voter's host has one removed that is dead and one too many; empty when one may.
+func (v View) noRemover() string {
+	for m := range v.Cluster.voters() {
+		if h, present := v.hostOf(m); m.Live && present && h.Manage {
+			return ""
+		}
+	}
+	return "no agent of a voter that answers manages, they only observe"
 }
 
 // repairHeld says why no voter is replaced now, whoever it is; empty when one may be. The setting is the one that gives

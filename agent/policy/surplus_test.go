@@ -194,6 +194,14 @@ func TestADeadVoterThatIsOneTooManyIsToldAsSuch(t *testing.T) {
 			dead + "it is removed in 2m: one votes too many",
 		},
 		"it is": {func(*View) {}, dead + "it is about to be removed: one votes too many"},
+		"all others observe": {
+			func(v *View) {
+				for i := range v.Hosts {
+					v.Hosts[i].Manage = false
+				}
+			},
+			dead + "it may be removed after 10m, but: no agent of a voter that answers manages, they only observe",
+		},
 		"it is begun": {
 			func(v *View) { *v = removingSurplus(PhaseBegun)() }, dead + "n1 has it removed: one votes too many",
 		},
