@@ -17,12 +17,12 @@ func stopMember(v View, m Member) Decision {
 		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped {
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 		}
-		// Another one is in its turn that needs the lock to come to its end; or the others cannot spare this host for so
-		// long that their words are old: what makes them more may be a join or a replacement, which wait for this turn.
-		// An end from here, if it were not answered, could land after etcd is stopped; a step back first makes it void
-		// then.
+		// Another one is in its turn that needs the lock to come to its end; or the others cannot spare this host for
+		// so long that their words are old: what makes them more may be a join or a replacement, which wait for this
+		// turn. An end from here, if it were not answered, could land after etcd is stopped; a step back first makes
+		// it void then.
 		inTheWay := r.Code == OperationInFlight || r.Code == QuorumAtRisk && v.Op.WrittenFor > v.Limits.HandOver
-		if v.Op.Phase == PhaseReady && inTheWay && !v.Asked.Stopped {
+		if v.Op.Phase != PhaseBegun && inTheWay && !v.Asked.Stopped && !mayRun(v) {
 			return do(Step{Kind: StepSetPhase, Phase: PhaseBegun, MemberID: m.ID, Why: r.Text})
 		}
 		if d, decided := notSafe(v, m, r); decided {

@@ -19,6 +19,12 @@ func replacements(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
+// replacementsBesideATurn is the same, and a host is asked to be taken down.
+func replacementsBesideATurn(sc *Scenario) {
+	replacements(0, 0)(sc)
+	sc.Asks = 1
+}
+
 // byStandby is the same with a standby.
 func byStandby(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
@@ -298,6 +304,15 @@ func givenUpMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) {
 				if inReplacement(v) {
 					v.Op.OrphanedFor = 0
+				}
+			}),
+		},
+		{
+			Name:   "a turn that the others cannot spare is kept, and a dead voter's replacement waits for it",
+			breach: notReplaced, scope: lively(replacementsBesideATurn),
+			rules: seeing(func(v *policy.View) {
+				if v.Op != nil && v.Op.Kind == policy.KindCycle {
+					v.Op.WrittenFor = 0
 				}
 			}),
 		},

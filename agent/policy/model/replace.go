@@ -285,8 +285,12 @@ func (w *world) endsReplacement() breach {
 }
 
 // unreplaced tells whether a world shows that a voter stays dead: nothing but its host is down, and another one could
-// have taken its place, by which as many vote as did.
+// have taken its place, by which as many vote as did. A host that is about to stop its etcd, or has, may cost the
+// quorum beside a dead one, and people bring it back.
 func (w *world) unreplaced(target policy.Target) bool {
+	if turn := &w.hosts[w.opHost]; w.opCycle != 0 && (turn.phase != idle || turn.stopped != 0) {
+		return false
+	}
 	voters, _ := w.votes()
 	dead, others := 0, 0
 	for i := range w.n {
@@ -388,6 +392,10 @@ func Replacements() []Scenario {
 			Name: "a dead voter replaced by a standby, 2 faults", Hosts: 4, Voters: 3,
 			Target: policy.Target{Voters: 3, Standbys: 1}, Repair: true, Faults: AllFaults, Budget: 2, Liveness: true,
 			Long: true,
+		},
+		Scenario{
+			Name: "a dead voter replaced, and one host taken down", Hosts: 4, Voters: 3,
+			Target: policy.Target{Voters: 3}, Repair: true, Asks: 1, Faults: HostCrash, Budget: 1, Liveness: true,
 		},
 		Scenario{
 			Name: "a dead voter that is one too many, a late call or crash", Hosts: 4, Voters: 4,

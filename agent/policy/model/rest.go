@@ -182,12 +182,17 @@ func hashOf(w *world, e ending) uint64 {
 	return h
 }
 
+// isTakenDown tells whether a host is down in its turn, or for what it was asked: only it and people end that, so that
+// it comes back in every run.
+func (w *world) isTakenDown(i int) bool { return w.cycles(i) || w.hosts[i].stopped != 0 }
+
 // pass gives everybody one turn, and tells whether anything has moved.
 func (m *machine) pass(w *world) bool {
 	before := w.pack()
 	for i := range w.n {
 		for _, k := range []kind{evUp, evLand, evHostBoots, evAct, evRound, evAct, evLand, evProgress} {
-			stays := k == evUp && (w.mayHang(i) || m.mute && w.isSick(i)) || k == evHostBoots && !m.boots
+			stays := k == evUp && (w.mayHang(i) || m.mute && w.isSick(i)) ||
+				k == evHostBoots && !m.boots && !w.isTakenDown(i)
 			if !w.possible(k, i) || stays {
 				continue
 			}
