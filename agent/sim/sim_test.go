@@ -215,8 +215,8 @@ func regressions() []regression {
 				"its facts are a moment older than those of the host that was told the first one",
 		},
 		{
-			434, "people remove members until two vote while one of them is about to be restarted, which the other cannot " +
-				"spare: nobody joins, because its turn is not over",
+			434, "people remove members until two vote while one of them is about to be restarted, which the other " +
+				"cannot spare: nobody joins, because its turn is not over",
 		},
 		{404, "of six voters the one is removed that is well again, and not the one that is sick by then"},
 	}
