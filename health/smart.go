@@ -5,6 +5,7 @@ package health
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -86,12 +87,16 @@ func eachDrive(at *track, code Code, sick, well string, look func(Drive) string)
 	}
 }
 
-// failing says what a drive has against itself.
+// failing says all that a drive has against itself.
 func failing(d Drive) string {
+	var said []string
 	for bit, what := range warnings() {
 		if d.Warnings&^warningHeat&(1<<bit) != 0 {
-			return fmt.Sprintf("%s (critical warning 0x%02x, limit 0)", what, d.Warnings)
+			said = append(said, what)
 		}
+	}
+	if len(said) > 0 {
+		return fmt.Sprintf("%s (critical warning 0x%02x, limit 0)", strings.Join(said, " and "), d.Warnings)
 	}
 	switch {
 	case d.Warnings&^warningHeat != 0:

@@ -136,6 +136,10 @@ func TestWhatIsWrongWithADriveIsNamedWithItsNumberAndLimit(t *testing.T) {
 			func(d *Drive) { d.Warnings, d.Failed = 8, true }, DriveFailing,
 			"nvme0 (S1): it is read-only (critical warning 0x08, limit 0)",
 		},
+		"it is unreliable, read-only and hot": {
+			func(d *Drive) { d.Warnings, d.Failed = 0x0e, true }, DriveFailing,
+			"nvme0 (S1): its reliability is degraded and it is read-only (critical warning 0x0e, limit 0)",
+		},
 		"its capacitor failed": {
 			func(d *Drive) { d.Warnings = 16 }, DriveFailing,
 			"nvme0 (S1): its capacitor has failed, and a loss of power loses writes (critical warning 0x10, limit 0)",
