@@ -226,6 +226,17 @@ func (c *Client) note(endpoint string, answered bool) {
 	c.failed.at[endpoint] = c.failed.count
 }
 
+// forgive remembers that an endpoint has answered, though not for this host's cluster: it goes before those that do not
+// answer at all, or a host that comes back to a cluster that was recovered meanwhile would spend its time on the dead.
+func (c *Client) forgive(endpoint string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.failed.at, endpoint)
+	if c.last == endpoint {
+		c.last = ""
+	}
+}
+
 // setVoters remembers whom to ask from now on, and whether they are of another cluster than this host's.
 func (c *Client) setVoters(urls []string, away bool) {
 	c.mu.Lock()
@@ -270,7 +281,14 @@ func askOf[T any](ctx context.Context, c *Client, endpoints []string,
 	for _, endpoint := range endpoints {
 		value, err := once(ctx, c, endpoint, call)
 		good := err == nil && (whoever || wanted(value))
-		c.note(endpoint, good || whoever && refused(err))
+		switch {
+		case good || whoever && refused(err):
+			c.note(endpoint, true)
+		case err == nil || refused(err):
+			c.forgive(endpoint)
+		default:
+			c.note(endpoint, false)
+		}
 		switch {
 		case good:
 			return value, nil

@@ -5,15 +5,20 @@ package cluster_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/contrib/testbed"
@@ -144,5 +149,52 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A host that was off while its cluster was recovered under another ID has nobody of its own left to ask. Members of the
+// recovered one that are dead, and what was named once, do not take the time from those that answer, or it would never
+// learn of the recovery.
+func TestWhoAnswersForAnotherClusterIsAskedBeforeWhoDoesNotAnswerAtAll(t *testing.T) {
+	t.Parallel()
+	const patience = 100 * time.Millisecond
+	answer, dead := []string{"http://127.0.0.1:1", "http://127.0.0.2:1"}, "http://127.0.0.3:1"
+	members := append(slices.Clone(answer), dead)
+	etcd := func(ctx context.Context, _ string, _, reply any, conn *grpc.ClientConn, _ grpc.UnaryInvoker,
+		_ ...grpc.CallOption,
+	) error {
+		if !slices.Contains(answer, "http://"+path.Base(conn.Target())) {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		switch reply := reply.(type) {
+		case *pb.MemberListResponse:
+			reply.Header = &pb.ResponseHeader{ClusterId: 2}
+			for i, url := range members {
+				reply.Members = append(reply.Members, &pb.Member{ID: uint64(i + 1), ClientURLs: []string{url}})
+			}
+		case *pb.RangeResponse:
+			reply.Header = &pb.ResponseHeader{ClusterId: 2}
+		}
+		return nil
+	}
+	c := connectWith(t, cluster.Options{
+		Endpoints:   append(answer, "http://127.0.0.4:1", dead, "http://127.0.0.5:1"),
+		CallTimeout: patience, Dial: []grpc.DialOption{grpc.WithChainUnaryInterceptor(etcd)},
+	})
+	c.Belongs(1)
+	for look := range 6 {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		_, err := c.Members(ctx)
+		cancel()
+		if err != nil {
+			t.Errorf("look %d: nobody lists members: %v", look, err)
+		}
+		ctx, cancel = context.WithTimeout(t.Context(), patience)
+		_, err = c.Read(ctx, cluster.Span{Start: "a"})
+		cancel()
+		if err != nil {
+			t.Errorf("look %d: the time of it is spent on a member that is dead: %v", look, err)
+		}
 	}
 }

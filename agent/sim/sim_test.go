@@ -218,6 +218,10 @@ func regressions() []regression {
 			434, "people remove members until two vote while one of them is about to be restarted, which the other " +
 				"cannot spare: nobody joins, because its turn is not over",
 		},
+		{
+			686, "a host was off while its cluster was recovered, and spends all its time on members of it that are " +
+				"dead: it never learns of the recovery",
+		},
 		{404, "of six voters the one is removed that is well again, and not the one that is sick by then"},
 	}
 }
