@@ -264,15 +264,19 @@ func startMember(v View, m Member) Decision {
 // taken is what is to be said and done about an etcd that this agent has stopped, on a host that does
 // not see its operation: no voter answers, or a person has released the record. With that, a reboot is over, which
 // quorumd would not ask for any more; not so a maintenance, in which a person may have their hands on the machine.
+// Where no voter answers, another one may have died when this one had just been stopped, and this one's vote is what
+// brings the quorum back: a machine that quorumd has not had rebooted goes on, and is rebooted when its turn allows it
+// again. Somebody else who reboots the machine was told that it is safe to do so.
 func taken(v View) Decision {
 	a := v.Asked
 	over := a.Over || a.Work.info().alone || a.Work.over(a.Ended, a.Rebooted || a.Released)
+	unasked := !v.Cluster.Reachable && a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.HandOver
 	switch {
 	case mayRun(v):
 		return wait(CommandRunning, "%s", a.Command.Text)
 	case stoppedAfterReboot(v):
 		return stopped(v)
-	case over:
+	case over, unasked:
 		return bringUp(v)
 	case a.Work == WorkReboot:
 		return wait(RebootAwaited, "etcd is stopped: %s", a.Reason)

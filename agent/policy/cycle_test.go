@@ -294,6 +294,19 @@ func TestATurnIsGivenBackWhenTheOthersCannotSpareTheHostForLong(t *testing.T) {
 	if got := Decide(v).Step; got.Kind == StepSetPhase {
 		t.Errorf("with an etcd that is noted as stopped: %+v", got)
 	}
+	v.Op.WrittenFor = v.Limits.HandOver + time.Second
+	for work, kind := range map[Work]StepKind{
+		WorkReboot: StepStartUnit, WorkCommand: StepStartUnit, WorkRestart: StepStartUnit, WorkMaintenance: StepNone,
+	} {
+		v.Asked.Work = work
+		if got := Decide(v).Step; got.Kind != kind {
+			t.Errorf("with an etcd that runs and is noted as stopped for %s: %+v", work, got)
+		}
+	}
+	v.Asked.Work, v.Asked.External = WorkReboot, true
+	if got := Decide(v).Step; got.Kind != StepNone {
+		t.Errorf("with an etcd that runs and is noted as stopped for a reboot by somebody else: %+v", got)
+	}
 }
 
 func TestAHostThatIsDownStaysDownUntilTheWorkIsDone(t *testing.T) {
@@ -348,8 +361,20 @@ func TestAHostThatIsDownStaysDownUntilTheWorkIsDone(t *testing.T) {
 		{"a reboot whose record was released", func(v *View) {
 			v.Asked.Work, v.Asked.Released, v.Op, v.Unit.Ran = WorkReboot, true, nil, true
 		}, StepStartUnit, ""},
-		{"a reboot whose record cannot be read", func(v *View) {
+		{"a reboot that nobody has asked for yet, and no voter answers any more", func(v *View) {
 			v.Asked.Work = WorkReboot
+			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
+		}, StepStartUnit, ""},
+		{"a reboot that was asked for just now, and no voter answers any more", func(v *View) {
+			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.HandOver
+			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
+		}, StepNone, RebootAwaited},
+		{"a reboot that was asked for and has not come, and no voter answers any more", func(v *View) {
+			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.HandOver+1
+			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
+		}, StepStartUnit, ""},
+		{"a reboot by somebody else, and no voter answers any more", func(v *View) {
+			v.Asked.Work, v.Asked.External = WorkReboot, true
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepNone, RebootAwaited},
 		{"a maintenance whose record was released", func(v *View) {

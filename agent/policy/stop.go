@@ -22,8 +22,12 @@ func stopMember(v View, m Member) Decision {
 		// turn. An end from here, if it were not answered, could land after etcd is stopped; a step back first makes
 		// it void then.
 		inTheWay := r.Code == OperationInFlight || r.Code == QuorumAtRisk && v.Op.WrittenFor > v.Limits.HandOver
-		if v.Op.Phase != PhaseBegun && inTheWay && !v.Asked.Stopped && !mayRun(v) {
+		switch {
+		case v.Op.Phase == PhaseBegun || !inTheWay || mayRun(v):
+		case !v.Asked.Stopped:
 			return do(Step{Kind: StepSetPhase, Phase: PhaseBegun, MemberID: m.ID, Why: r.Text})
+		case v.Unit.State == UnitActive && !v.Asked.Work.info().byWord && !v.Asked.External:
+			return do(Step{Kind: StepStartUnit, Why: "it runs already, and is noted as stopped still"})
 		}
 		if d, decided := notSafe(v, m, r); decided {
 			return d

@@ -141,6 +141,26 @@ func (w *world) workDone(i int) bool {
 
 func (c *cycling) forReboot() bool { return c.ask == rebooted || c.ask == external }
 
+// keptDown tells whether etcd has to stay down for what a host was taken down for until it is done. For what its agent
+// does by itself it does not where no voter answers, and nobody has asked for the reboot; nor when it runs already.
+func (w *world) keptDown(i int) bool {
+	h := &w.hosts[i]
+	switch h.ask {
+	case restart:
+		return false
+	case command:
+		return h.unit != active && w.cycles(i) && w.reaches(i)
+	case rebooted:
+		return h.unit != active && (w.reaches(i) || h.tried != 0)
+	}
+	return true
+}
+
+// awaitsPeople tells whether others than its agent go on with what a host is taken down for.
+func (c *cycling) awaitsPeople() bool {
+	return c.ask == maintenance || c.ask == keeping || c.ask == external
+}
+
 // ranAfterReboot tells whether an etcd that is down ran after the reboot that was asked for: it has started by itself
 // then, since it is held back for maintenance only. So it was a person who has stopped it.
 func (h *host) ranAfterReboot() bool {

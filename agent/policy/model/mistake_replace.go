@@ -317,6 +317,24 @@ func givenUpMistakes() []Mistake {
 			}),
 		},
 		{
+			Name:   "an etcd that was stopped for a reboot stays so when another voter dies",
+			breach: notReplaced, scope: lively(replacementsBesideATurn),
+			rules: seeing(func(v *policy.View) {
+				if v.Asked != nil && !v.Cluster.Reachable {
+					v.Asked.RebootFor = 0
+				}
+			}),
+		},
+		{
+			Name:   "an etcd that runs again in its turn, and is noted as stopped, keeps the turn",
+			breach: notReplaced, scope: lively(replacementsBesideATurn),
+			rules: seeing(func(v *policy.View) {
+				if v.Op != nil && v.Asked != nil && v.Asked.Stopped && v.Unit.State == policy.UnitActive {
+					v.Op.WrittenFor = 0
+				}
+			}),
+		},
+		{
 			Name: "what a replacement that is given up waits for never ends", breach: operationStuck,
 			scope: lively(replacements(1, AgentCrash)),
 			rules: seeing(func(v *policy.View) {

@@ -282,9 +282,7 @@ func (w *world) judgeDecision(h int, c choice, leads bool) breach {
 		if a.unit == inactive && a.data == current && (!w.joining(h) || a.list == voter) && a.request == 0 && !noted {
 			return stoppedStarted
 		}
-		// where it is not seen that it is due, etcd is not kept down for it
-		commandDue := a.ask == command && w.cycles(h) && w.reaches(h)
-		if a.stopped != 0 && a.ask != restart && (a.ask != command || commandDue) && !w.workDone(h) {
+		if a.stopped != 0 && w.keptDown(h) && !w.workDone(h) {
 			return startedEarly
 		}
 	case takeDown, takeDownHeld, restartUnit:

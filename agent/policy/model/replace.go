@@ -285,10 +285,11 @@ func (w *world) endsReplacement() breach {
 }
 
 // unreplaced tells whether a world shows that a voter stays dead: nothing but its host is down, and another one could
-// have taken its place, by which as many vote as did. A host that is about to stop its etcd, or has, may cost the
-// quorum beside a dead one, and people bring it back.
+// have taken its place, by which as many vote as did. A host that is about to stop its etcd for somebody else's work,
+// or has, may cost the quorum beside a dead one, and people bring it back; for any other work it starts its etcd again.
 func (w *world) unreplaced(target policy.Target) bool {
-	if turn := &w.hosts[w.opHost]; w.opCycle != 0 && (turn.phase != idle || turn.stopped != 0) {
+	turn := &w.hosts[w.opHost]
+	if w.opCycle != 0 && (turn.phase != idle || turn.stopped != 0) && turn.awaitsPeople() {
 		return false
 	}
 	voters, _ := w.votes()

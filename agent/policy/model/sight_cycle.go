@@ -23,6 +23,8 @@ func (s *sight) cycleView(v *policy.View) {
 		v.Asked.Command = program(s.did).Fate()
 	}
 	switch {
+	case s.tried != 0 && s.reachable == 0 && s.ask == rebooted: // what this host has asked for it knows by itself
+		v.Asked.RebootFor = 0
 	case s.tried == 0 || !s.ownCycle():
 	case s.opPhase == phaseDown:
 		v.Asked.RebootFor = 0
