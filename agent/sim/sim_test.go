@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -232,7 +233,9 @@ type regression struct {
 }
 
 // lengthy are those whose stories take as long as all others do together: make sim tells them, which CI runs.
-func (r regression) lengthy() bool { return r.seed == 153 || r.seed == 404 }
+func (r regression) lengthy() bool {
+	return slices.Contains([]uint64{153, 404, 434, 1000, 1785}, r.seed)
+}
 
 func TestSeedsThatOnceFoundSomethingFindNothingAnyMore(t *testing.T) {
 	t.Parallel()
