@@ -8,47 +8,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/quorumd/quorumd/health"
 )
-
-func TestAMuteHoldsUntilItsTimeOrUntilThingsGetWorse(t *testing.T) {
-	t.Parallel()
-	now := time.Unix(1e9, 0)
-	m := Mute{Code: health.MemoryLow, State: health.Warm, Since: now, Until: now.Add(time.Hour)}
-	m.Count = 1
-	found := func(state health.State, gates health.Gate) []health.Finding {
-		return []health.Finding{
-			{Code: health.DiskFsyncSlow, State: health.Slow, Gates: health.Everything},
-			{Code: health.MemoryLow, State: state, Gates: gates},
-		}
-	}
-	for name, c := range map[string]struct {
-		found []health.Finding
-		at    time.Duration
-		why   string
-	}{
-		"it is found as it was": {found(health.Warm, health.Nothing), 0, ""},
-		"it is not found":       {nil, time.Minute, ""},
-		"the last moment":       {found(health.Warm, health.Nothing), time.Hour - 1, ""},
-		"its time is over":      {nil, time.Hour, "its time is over"},
-		"it has become worse":   {found(health.Slow, health.Nothing), 0, "worse: SLOW, and was WARM"},
-		"as many are found":     {[]health.Finding{{Code: health.MemoryLow, State: health.Warm, Count: 1}}, 0, ""},
-		"more are found": {
-			[]health.Finding{{Code: health.MemoryLow, State: health.Warm, Count: 2}},
-			0,
-			"more is found: 2 of them, and it was 1",
-		},
-		"it gates something meantime": {found(health.Warm, health.Joins), 0, "it gates joins now"},
-	} {
-		if why := m.Over(c.found, now.Add(c.at)); why != c.why && (c.why == "" || !strings.Contains(why, c.why)) {
-			t.Errorf("%s: it is over because %q, want %q", name, why, c.why)
-		}
-	}
-}
 
 func TestMutesSurviveARestartAreBoundedAndEndForGood(t *testing.T) {
 	t.Parallel()
@@ -60,8 +24,8 @@ func TestMutesSurviveARestartAreBoundedAndEndForGood(t *testing.T) {
 		return f
 	}
 	now := time.Unix(1e9, 0).UTC()
-	mute := func(code string) Mute {
-		return Mute{Code: health.Code(code), State: health.Warm, By: "root", Since: now, Until: now.Add(time.Hour)}
+	mute := func(code string) health.Mute {
+		return health.Mute{Code: health.Code(code), State: health.Warm, By: "root", Since: now, Until: now.Add(time.Hour)}
 	}
 	f := open()
 	for i := range MaxMutes {

@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+
+	"github.com/quorumd/quorumd/health"
 )
 
 // State are the few things that an agent must know after a restart and that are not in etcd. What must survive a reboot
@@ -42,7 +44,7 @@ type State struct {
 	ask       requestFile
 	removal   Removals
 	recovery  Recoveries
-	mutes     []Mute // replaced, never changed
+	mutes     []health.Mute // replaced, never changed
 }
 
 // Open reads what lies in the two directories, which it makes if they are not there. Whether etcd is held back is kept

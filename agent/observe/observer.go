@@ -113,7 +113,7 @@ type Local interface {
 
 // Memos are what was noted that no operation hangs on.
 type Memos interface {
-	Mutes(found []health.Finding, now time.Time) (hold []local.Mute, over []local.MuteEnd)
+	Mutes(found []health.Finding, now time.Time) (hold []health.Mute, over []health.MuteEnd)
 	Noted(bootID string, now, base time.Duration) local.Noted
 	Recoveries() (*local.Recovery, *local.RecoveryEnd)
 }

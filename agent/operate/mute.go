@@ -19,7 +19,7 @@ import (
 func (o *Operator) Mute(ctx context.Context, req control.MuteRequest, by string) (control.Mute, error) {
 	const cannot = "cannot mute "
 	now, code := o.opt.Wall().UTC(), health.Code(req.Code)
-	m := local.Mute{Code: code, Reason: req.Reason, By: by, Since: now, Until: now.Add(req.For)}
+	m := health.Mute{Code: code, Reason: req.Reason, By: by, Since: now, Until: now.Add(req.For)}
 	check, known := o.checkOf(code)
 	switch {
 	case !known:

@@ -7,13 +7,12 @@ import (
 	"slices"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
 
 // muteStatus shows a mute.
-func muteStatus(m local.Mute) control.Mute {
+func muteStatus(m health.Mute) control.Mute {
 	return control.Mute{
 		Code: string(m.Code), State: m.State.String(), Reason: m.Reason, By: m.By, Since: m.Since, Until: m.Until,
 	}
@@ -29,7 +28,7 @@ func mutesStatus(r *round.Round) (all []control.Mute) {
 
 // muted tells whether a finding of a round is muted.
 func muted(r *round.Round, code health.Code) bool {
-	return slices.ContainsFunc(r.Mutes, func(m local.Mute) bool { return m.Code == code })
+	return slices.ContainsFunc(r.Mutes, func(m health.Mute) bool { return m.Code == code })
 }
 
 // tellMutes says which mutes have come to their end, each once.

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quorumd/quorumd/agent/control"
-	"github.com/quorumd/quorumd/agent/local"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
@@ -65,7 +64,7 @@ func TestWhatPluginsSayAndWhatIsMutedAreMetricsAndShown(t *testing.T) {
 		{Name: "ntp", Absent: "it was killed and does not end", Hung: true},
 		{Name: "new"},
 	}}
-	r.Mutes = []local.Mute{{Code: "PLUGIN_RAID", State: health.Slow, By: "root"}}
+	r.Mutes = []health.Mute{{Code: "PLUGIN_RAID", State: health.Slow, By: "root"}}
 	r.Verdict.Findings = []health.Finding{{Code: "PLUGIN_RAID"}, {Code: health.MemoryLow}}
 	r.Verdict.Checks = []health.Standing{{Check: "plugin raid", State: health.Slow, Code: "PLUGIN_RAID"}}
 	m.Round(r, 0)

@@ -14,6 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
 )
 
 // Publisher tells what every round has seen and decided. The loop shows it each round and publishes it; what was shown
@@ -29,7 +30,7 @@ type Publisher struct {
 	fsyncs   fsyncs
 	trimmed  time.Duration // when the history was last trimmed for the queue's keeper
 	last     policy.Decision
-	unmuted  []local.MuteEnd // that were told
+	unmuted  []health.MuteEnd // that were told
 
 	current atomic.Pointer[round.Round]
 	reached atomic.Pointer[round.Round] // the last one in which the cluster was reachable

@@ -38,8 +38,8 @@ type Round struct {
 	Removal     *local.Removal  // that this host was asked for
 	Recovery    *local.Recovery // the plan that is in force on this host
 	Copy        recovery.Copy   // of its data, for that
-	Mutes       []local.Mute    // those that hold
-	MutesOver   []local.MuteEnd
+	Mutes       []health.Mute   // those that hold
+	MutesOver   []health.MuteEnd
 	Probed      time.Duration // when it was judged, by the probe's clock
 	Bootstrap   *local.BootstrapRequest
 	Founding    []policy.FoundingAnswer // of the other hosts that are to make the cluster

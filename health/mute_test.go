@@ -1,0 +1,45 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAMuteHoldsUntilItsTimeOrUntilThingsGetWorse(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1e9, 0)
+	m := Mute{Code: MemoryLow, State: Warm, Since: now, Until: now.Add(time.Hour)}
+	m.Count = 1
+	found := func(state State, gates Gate) []Finding {
+		return []Finding{
+			{Code: DiskFsyncSlow, State: Slow, Gates: Everything},
+			{Code: MemoryLow, State: state, Gates: gates},
+		}
+	}
+	for name, c := range map[string]struct {
+		found []Finding
+		at    time.Duration
+		why   string
+	}{
+		"it is found as it was": {found(Warm, Nothing), 0, ""},
+		"it is not found":       {nil, time.Minute, ""},
+		"the last moment":       {found(Warm, Nothing), time.Hour - 1, ""},
+		"its time is over":      {nil, time.Hour, "its time is over"},
+		"it has become worse":   {found(Slow, Nothing), 0, "worse: SLOW, and was WARM"},
+		"as many are found":     {[]Finding{{Code: MemoryLow, State: Warm, Count: 1}}, 0, ""},
+		"more are found": {
+			[]Finding{{Code: MemoryLow, State: Warm, Count: 2}},
+			0,
+			"more is found: 2 of them, and it was 1",
+		},
+		"it gates something meantime": {found(Warm, Joins), 0, "it gates joins now"},
+	} {
+		if why := m.Over(c.found, now.Add(c.at)); why != c.why && (c.why == "" || !strings.Contains(why, c.why)) {
+			t.Errorf("%s: it is over because %q, want %q", name, why, c.why)
+		}
+	}
+}
