@@ -25,7 +25,9 @@ func TestMutesSurviveARestartAreBoundedAndEndForGood(t *testing.T) {
 	}
 	now := time.Unix(1e9, 0).UTC()
 	mute := func(code string) health.Mute {
-		return health.Mute{Code: health.Code(code), State: health.Warm, By: "root", Since: now, Until: now.Add(time.Hour)}
+		return health.Mute{
+			Code: health.Code(code), State: health.Warm, By: "root", Since: now, Until: now.Add(time.Hour),
+		}
 	}
 	f := open()
 	for i := range MaxMutes {
