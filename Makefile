@@ -279,8 +279,8 @@ LAB := $(CACHE)/lab
 LAB_PACKAGE = $(GO) run ./packaging/build -arch $$($(GO) env GOARCH) -format deb -nfpm $(NFPM) -md2man $(MD2MAN)
 LAB_COMMAND = bin/lab -dir $(LAB) -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE)/faultfs -deb $(LAB)/packages/now/*.deb
 
-lab: lab-packages etcd bin/quorumctl $(CACHE)/faultfs ## real hosts: join, power loss, partition, upgrade (needs root); RUN='Power' LANES=1 SHORT=1
-	$(GOTEST) -count=1 -timeout 60m -tags lab $(if $(RUN),-run '$(RUN)') $(if $(SHORT),-skip '$(NIGHTLY_LAB)') -v ./contrib/lab $(if $(LANES),-args -lab.lanes=$(LANES))
+lab: lab-packages etcd bin/quorumctl $(CACHE)/faultfs ## real hosts: join, power loss, partition, upgrade (needs root); RUN='Power' LANES=1 SHORT=1 ROUNDS=8
+	$(GOTEST) -count=1 -timeout 60m -tags lab $(if $(RUN),-run '$(RUN)') $(if $(SHORT),-skip '$(NIGHTLY_LAB)') -v ./contrib/lab -args $(if $(LANES),-lab.lanes=$(LANES)) $(if $(ROUNDS),-lab.rounds=$(ROUNDS))
 
 lab-restarts: lab-packages etcd $(CACHE)/faultfs ## writes while all is restarted and rebooted, ROUNDS=20 times; wants a quiet machine
 	$(GO) test -count=1 -timeout 90m -tags lab -run 'Rollout' -v ./contrib/lab -args -lab.lanes=1 -lab.rounds=$(or $(ROUNDS),20)

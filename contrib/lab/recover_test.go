@@ -113,9 +113,18 @@ func (f *fleet) setAside(h *lab.Host) []string {
 	return strings.Fields(f.shell(h, "find /var/lib/etcd -type d -name 'member.quorumd-*'"))
 }
 
+// With more rounds than one the cluster that came back loses its majority again.
 func TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands(t *testing.T) {
 	f := bare(t, 3)
 	f.makeCluster()
+	for range *rounds {
+		f.losesTwoOfThree()
+	}
+}
+
+func (f *bareFleet) losesTwoOfThree() {
+	t := f.t
+	t.Helper()
 	n1, n2, n3 := f.Hosts[0], f.Hosts[1], f.Hosts[2]
 	report := f.loseUnderWrites(n2, n3)
 	began := time.Now()
@@ -147,6 +156,14 @@ func TestAMajorityOfThreeThatIsLostComesBackByTheThreeDocumentedCommands(t *test
 func TestAMajorityOfFiveThatIsLostComesBackByTheThreeDocumentedCommands(t *testing.T) {
 	f := bare(t, 5)
 	f.makeCluster()
+	for range *rounds {
+		f.losesThreeOfFive()
+	}
+}
+
+func (f *bareFleet) losesThreeOfFive() {
+	t := f.t
+	t.Helper()
 	left, gone := f.Hosts[:2], f.Hosts[2:]
 	report := f.loseUnderWrites(gone...)
 	began := time.Now()

@@ -20,9 +20,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// rounds is how often all members are restarted, or rebooted, by a rollout. The other manners are there to compare, and
-// take a few rounds only.
-var rounds = flag.Int("lab.rounds", 1, "how often all members are restarted")
+// rounds is how often all members are restarted, or rebooted, by a rollout, or a majority is lost. The other manners
+// are there to compare, and take a few rounds only.
+var rounds = flag.Int("lab.rounds", 1, "how often all members are restarted, or a majority is lost")
 
 const (
 	// roundsToCompare is how many rounds tell how the other manners do.
