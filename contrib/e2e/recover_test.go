@@ -337,31 +337,36 @@ func TestARecoveryIsBroughtToItsEndByAnAgentThatWasKilledAnywhereInIt(t *testing
 	for _, when := range []string{"before ", "after "} {
 		t.Run(strings.TrimSpace(when)+" each step", func(t *testing.T) {
 			t.Parallel()
-			w := three(t)
-			n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
-			report := w.loaded(func() { w.lose(n2, n3) })
-			plan := w.plan([]string{"n2", "n3"}, n1)
-			steps := recoverySteps()
-			n1.stopAt(when + string(steps[0]))
-			if text := n1.apply(plan); text != "" {
-				t.Fatal(text)
-			}
-			for i, step := range steps {
-				n1.waitStopped()
-				n1.strike(when+string(step), agentOnly)
-				if i+1 < len(steps) {
-					n1.stopAt(when + string(steps[i+1]))
-				} else {
-					n1.resume()
-				}
-				w.start(n1)
-			}
-			n1.recovered()
-			w.readBack(n1, report)
-			w.start(n2, n3)
-			w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+			struckInRecovery(t, when, func(n1 *host, at string) { n1.strike(at, agentOnly) })
 		})
 	}
+}
+
+// struckInRecovery strikes the survivor before or after each of its steps, and sees that it comes to their end.
+func struckInRecovery(t *testing.T, when string, strike func(n1 *host, at string)) {
+	w := three(t)
+	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
+	report := w.loaded(func() { w.lose(n2, n3) })
+	plan := w.plan([]string{"n2", "n3"}, n1)
+	steps := recoverySteps()
+	n1.stopAt(when + string(steps[0]))
+	if text := n1.apply(plan); text != "" {
+		t.Fatal(text)
+	}
+	for i, step := range steps {
+		n1.waitStopped()
+		strike(n1, when+string(step))
+		if i+1 < len(steps) {
+			n1.stopAt(when + string(steps[i+1]))
+		} else {
+			n1.resume()
+		}
+		w.start(n1)
+	}
+	n1.recovered()
+	w.readBack(n1, report)
+	w.start(n2, n3)
+	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
 }
 
 func TestAPlanIsGivenUpUntilTheHostPartsWithItsDataAndCanBeAppliedAgain(t *testing.T) {
