@@ -55,6 +55,10 @@ const (
 	fewestDirect  = 100 // of the direct lane, whose p99 is told
 	stolenMuch    = 10  // percent
 	fewestTicks   = 1   // of all processors
+
+	// slowByItself is what a drive's flushes take that is slow whatever the processor does: what a drive has completed
+	// is told to the kernel by interrupts, which wait for no process.
+	slowByItself = 100 * time.Millisecond
 )
 
 // facts are what was measured while writes were slow.
@@ -67,7 +71,9 @@ type facts struct {
 	waited  float64       // percentage of the time in which a process waited for the processor
 	arrays  []Array
 	leaves  []work    // within the span,
-	lately  []work    // and between the last two looks at them, if the last was while the write hung
+	lately  []work    // and between the last two looks at them; if a write hangs, only if the last was meanwhile
+	unseen  bool      // a write hangs, and nobody has looked at the drives since: they will be
+	halted  string    // the device of the chain that somebody has suspended
 	etcd    Histogram // its own syncs within the span
 }
 
@@ -82,39 +88,47 @@ type work struct {
 	inFlight uint64
 }
 
-// attributions are tried in this order: what spoils a measurement comes before what is measured.
+// attributions are tried in this order: what spoils a measurement comes before what is measured. A write that a device
+// holds is none that waits for a processor.
 func attributions() []attribution {
 	declare := func(c Cause, when string, of func(facts) (string, bool)) attribution {
 		return attribution{Attribution{c, when}, of}
 	}
 	return []attribution{
-		declare(CauseProcessor, "a fifth or more of the last minute's samples was taken while the processor was short",
+		declare(CauseDevice, "a write hangs and a device of the device mapper is suspended", facts.suspended),
+		declare(CauseDevice, "a write hangs and a drive that has something in flight completes nothing, unless the host "+
+			"of a virtual machine gave 10 % or more of its processors' time to others", facts.hung),
+		declare(CauseProcessor, "a fifth or more of the last minute's samples was taken while the processor was short, "+
+			"unless the flushes of a drive took 100 ms or more by themselves",
 			func(f facts) (string, bool) {
 				return fmt.Sprintf("%.0f %% of the last minute's samples were taken while the processor was short",
-					f.starved), f.starved >= 20
+					f.starved), f.starved >= 20 && !f.slowDrive()
 			}),
 		declare(CauseProcessor, "the host of this virtual machine gave 10 % or more of its processors' time to others",
 			func(f facts) (string, bool) {
 				return fmt.Sprintf("the host of this virtual machine gave %.0f %% of its processors' time to others "+
 					"in the last minute", f.stolen), f.stolen >= stolenMuch
 			}),
-		declare(CauseProcessor, "for 80 % of the time or more a process waited for the processor (PSI)",
+		declare(CauseProcessor, "for 80 % of the time or more a process waited for the processor (PSI), unless the "+
+			"flushes of a drive took 100 ms or more by themselves",
 			func(f facts) (string, bool) {
 				return fmt.Sprintf("for %.0f %% of the last minute a process waited for the processor", f.waited),
-					f.waited >= waited
+					f.waited >= waited && !f.slowDrive()
 			}),
 		declare(CauseRAID, "an array is checked, repaired, filled or resynchronised", facts.rebuilding),
 		declare(CauseOthers, "a drive is busy for 80 % of the time with 16 MiB a second of writes or more",
 			facts.crowded),
 		declare(CauseFileSystem, "a write hangs and no drive has anything in flight", facts.held),
-		declare(CauseDevice, "a write hangs and a drive that has something in flight completes nothing", facts.hung),
 		declare(CauseDevice, "writes past the page cache are slow as well", facts.slowBeneath),
 		declare(CauseFileSystem, "writes past the page cache take less than half of the limit", facts.slowAbove),
 	}
 }
 
-// attribute gives the cause that the facts speak for, and why; none if they speak for none.
+// attribute gives the cause that the facts speak for, and why; none if they speak for none, or not yet.
 func attribute(f facts) (Cause, string) {
+	if f.unseen {
+		return "", ""
+	}
 	for _, a := range attributions() {
 		if text, holds := a.of(f); holds {
 			return a.Cause, text + f.asEtcdSees()
@@ -157,17 +171,26 @@ func (f facts) crowded() (string, bool) {
 
 func (f facts) held() (string, bool) {
 	idle := !slices.ContainsFunc(f.lately, func(w work) bool { return w.inFlight > 0 })
-	return "no drive under it has anything in flight", len(f.lately) > 0 && idle
+	return "no drive under it has anything in flight", f.stalled && len(f.lately) > 0 && idle
+}
+
+func (f facts) suspended() (string, bool) {
+	return f.halted + " is suspended, and whatever is written to it waits", f.stalled && f.halted != ""
 }
 
 func (f facts) hung() (string, bool) {
 	for _, w := range f.lately {
-		if w.inFlight > 0 && w.writes == 0 {
+		if f.stalled && w.inFlight > 0 && w.writes == 0 {
 			return fmt.Sprintf("%s has %d in flight and has completed no write for %s", w.name, w.inFlight,
-				show(w.span)), true
+				show(w.span)), f.stolen < stolenMuch
 		}
 	}
 	return "", false
+}
+
+// slowDrive tells whether a drive was so slow lately that it was not for want of a processor.
+func (f facts) slowDrive() bool {
+	return slices.ContainsFunc(f.lately, func(w work) bool { return w.flush >= slowByItself })
 }
 
 func (f facts) slowBeneath() (string, bool) {
@@ -266,14 +289,28 @@ func (w *circumstances) facts(v Figures, stalled bool) facts {
 	}
 	if n := len(w.devices); n > 1 {
 		f.leaves = worked(w.devices[0], w.devices[n-1])
-		if stalled && w.devices[n-1].At > w.now-v.InFlight {
+		if f.unseen = stalled && w.devices[n-1].At <= w.now-v.InFlight; !f.unseen {
 			f.lately = worked(w.devices[n-2], w.devices[n-1])
+			f.halted = halted(w.devices[n-1].Chain)
 		}
 	}
 	if n := len(w.etcds); n > 1 {
 		f.etcd, _ = w.etcds[n-1].WALFsync.Delta(w.etcds[0].WALFsync)
 	}
 	return f
+}
+
+// halted names the first device that somebody has suspended, as people do.
+func halted(chain []Device) string {
+	for _, d := range chain {
+		switch {
+		case d.Suspended && d.Label != "":
+			return d.Label + " (" + d.Name + ")"
+		case d.Suspended:
+			return d.Name
+		}
+	}
+	return ""
 }
 
 // worked gives what the drives did between two readings. One whose counters began anew is left out.
@@ -324,8 +361,9 @@ func (w *circumstances) etcdAlone(v Figures) (Cause, string) {
 	if len(wal) < fewestWrites || wal.over(v.Limit) > 1 {
 		return attribute(f)
 	}
-	for _, a := range attributions()[:5] { // which slow etcd, that writes more, before they slow the probe
-		if text, holds := a.of(f); holds {
+	for _, a := range attributions() { // which slow etcd, that writes more, before they slow the probe
+		before := slices.Contains([]Cause{CauseProcessor, CauseRAID, CauseOthers}, a.Cause)
+		if text, holds := a.of(f); holds && before {
 			return a.Cause, text + f.asEtcdSees()
 		}
 	}

@@ -135,39 +135,95 @@ func TestAStarvedProcessorAloneMakesNoDiskSlow(t *testing.T) {
 	}
 }
 
+// hanging is a machine on which a write hangs for a while. Each ten seconds the kernel tells what the drives do; the write
+// hangs from five seconds after that on.
+type hanging struct {
+	lasting          time.Duration
+	before, inFlight uint64  // at the drive, before and while the write hangs
+	suspended        bool    // the device at the top, while the write hangs
+	stolen, waited   float64 // percent, of the processors
+	starved          bool    // half of the samples before it were taken while the processor was short
+}
+
+func (h hanging) at(t *testing.T) *bench {
+	b := atWork(t)
+	writes := b.devices.Chain[1].Traffic.Writes
+	tell := func(inFlight uint64, suspended bool) {
+		b.devices.At, b.devices.Chain = b.now, slices.Clone(b.devices.Chain)
+		b.devices.Chain[0].Suspended, b.devices.Chain[0].Label = suspended, "vg0-etcd"
+		b.devices.Chain[1].Traffic.Writes, b.devices.Chain[1].Traffic.InFlight = writes, inFlight
+		b.devices.Chain[2].Traffic.Known = true
+	}
+	for range 20 {
+		if h.starved {
+			b.contaminated(LaneDirect, 300*ms)
+		}
+		b.working(time.Second, ms, ms, flushing(ms/2))
+	}
+	b.machine.ProcessorWaited = known(h.waited)
+	b.now += time.Second
+	tell(h.before, false)
+	b.each(5*time.Second, ms)
+	writes += 5
+	began := b.now
+	for i := range h.lasting / time.Second {
+		b.now += time.Second
+		b.machine.Processor.Of += 2 * h.stolen * 6 // of the last minute
+		b.machine.Processor.Among += 200
+		b.next.InFlight, b.next.InFlightOp = b.now-began, "wal write+sync"
+		if i%10 == 5 {
+			tell(h.inFlight, h.suspended)
+		}
+		b.look()
+	}
+	return b
+}
+
 func TestAWriteThatHangsIsBlamedOnTheDriveOnlyWhileTheDriveHoldsIt(t *testing.T) {
 	t.Parallel()
-	// Each ten seconds the kernel tells what the drives do; the write hangs from five seconds after that on.
-	hang := func(lasting time.Duration, before, inFlight uint64) *bench {
-		b := atWork(t)
-		writes := b.devices.Chain[1].Traffic.Writes
-		tell := func(inFlight uint64) {
-			b.devices.At, b.devices.Chain = b.now, slices.Clone(b.devices.Chain)
-			b.devices.Chain[1].Traffic.Writes, b.devices.Chain[1].Traffic.InFlight = writes, inFlight
-			b.devices.Chain[2].Traffic.Known = true
-		}
-		b.now += time.Second
-		tell(before)
-		b.each(5*time.Second, ms)
-		writes += 5
-		began := b.now
-		for i := range lasting / time.Second {
-			b.now += time.Second
-			b.next.InFlight, b.next.InFlightOp = b.now-began, "wal write+sync"
-			if i%10 == 5 {
-				tell(inFlight)
-			}
-			b.look()
-		}
-		return b
-	}
-	hang(25*time.Second, 0, 2).blames(DiskStalled, CauseDevice,
+	long := 25 * time.Second
+	hanging{lasting: long, inFlight: 2}.at(t).blames(DiskStalled, CauseDevice,
 		"sda has 2 in flight and has completed no write for 10 s")
-	hang(25*time.Second, 2, 0).blames(DiskStalled, CauseFileSystem, "no drive under it has anything in flight")
+	hanging{lasting: long, before: 2}.at(t).blames(DiskStalled, CauseFileSystem,
+		"no drive under it has anything in flight")
 	for _, before := range []uint64{0, 2} { // what the drive did before says nothing
-		hang(4*time.Second, before, 2).blames(DiskStalled, "")
+		hanging{lasting: 4 * time.Second, before: before, inFlight: 2}.at(t).blames(DiskStalled, "")
 	}
-	hang(9*time.Second, 0, 2).blames(DiskStalled, "") // what it had completed may have been before
+	// What it had completed may have been before.
+	hanging{lasting: 9 * time.Second, inFlight: 2}.at(t).blames(DiskStalled, "")
+}
+
+func TestAWriteThatADeviceHoldsIsBlamedOnItHoweverShortTheProcessorIs(t *testing.T) {
+	t.Parallel()
+	long := 25 * time.Second
+	h := hanging{lasting: long, inFlight: 2, starved: true, waited: 95}
+	h.at(t).blames(DiskStalled, CauseDevice, "sda has 2 in flight")
+	// It keeps writes back before they get to the drive.
+	h = hanging{lasting: long, suspended: true, starved: true, waited: 95, stolen: 50}
+	h.at(t).blames(DiskStalled, CauseDevice, "vg0-etcd (md0) is suspended")
+
+	// Nobody has looked at the drives since it hangs: the processor is not blamed before somebody did.
+	h = hanging{lasting: 4 * time.Second, inFlight: 2, starved: true, waited: 95}
+	h.at(t).blames(DiskStalled, "")
+	// And where no drive has it, it may well wait for a processor.
+	hanging{lasting: long, starved: true}.at(t).blames(DiskStalled, CauseProcessor, "the last minute's samples")
+	// A virtual machine whose host had no time for it has not seen what its drives have completed.
+	h = hanging{lasting: long, inFlight: 2, stolen: 50}
+	h.at(t).blames(DiskStalled, CauseProcessor, "gave", "processors' time to others")
+}
+
+func TestADriveThatIsVerySlowByItselfIsBlamedHoweverShortTheProcessorIs(t *testing.T) {
+	t.Parallel()
+	for flush, want := range map[time.Duration]Cause{38 * ms: CauseProcessor, 300 * ms: CauseDevice} {
+		b := atWork(t)
+		b.machine.ProcessorWaited = known(95)
+		for range 300 {
+			b.contaminated(LaneDirect, 300*ms)
+			b.working(time.Second, 42*ms, 40*ms, flushing(flush))
+		}
+		b.working(10*time.Second, 42*ms, 40*ms, flushing(flush))
+		b.blames(DiskFsyncWarm, want)
+	}
 }
 
 func TestWithoutTheDevicesFiguresTheProbeAloneTellsDeviceFromFileSystem(t *testing.T) {

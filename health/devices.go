@@ -25,6 +25,8 @@ type Device struct {
 	Kind  string   // "disk", "partition", "raid", "loop", "memory", "lvm", "crypt", "multipath", "dm"
 	Label string   // the name that people have given to a device of the device mapper
 	On    []string // the devices that it lies on; none for a leaf
+	// Suspended says that the device mapper keeps back whatever is written to it, because somebody told it to.
+	Suspended bool
 
 	// What follows is told of leaves.
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -108,12 +109,31 @@ func (r LinkReading) down() (all []string) {
 		})
 		switch {
 		case bad && !below:
-			all = append(all, l.Name+" has no link")
+			all = append(all, l.Name+" has no link"+r.withoutIt(l.Name))
 		case !bad && l.Apart:
 			all = append(all, l.Name+" is not in the same group as the other legs of its bond (LACP)")
 		}
 	}
 	return all
+}
+
+// withoutIt says what the interface above one without a link goes on with.
+func (r LinkReading) withoutIt(name string) string {
+	for _, above := range r.Links {
+		if above.Carrier.Value != 1 || !slices.Contains(above.On, name) {
+			continue
+		}
+		var left []string
+		for _, l := range r.Links {
+			if l.Name != name && l.Carrier.Value == 1 && slices.Contains(above.On, l.Name) {
+				left = append(left, l.Name)
+			}
+		}
+		if len(left) > 0 {
+			return ": " + above.Name + " goes on over " + strings.Join(left, ", ") + " alone"
+		}
+	}
+	return ""
 }
 
 // declareLinkSpeed declares the check of interfaces that are slower than they were.

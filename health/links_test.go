@@ -116,7 +116,7 @@ func TestALegOfABondWithoutALinkIsNamedAndNotTheBond(t *testing.T) {
 	b := linked(t)
 	b.links.Links[2].Carrier = known(0)
 	b.each(2*time.Minute, ms)
-	b.findsOnly(LinkDown, "eth1 has no link")
+	b.findsOnly(LinkDown, "eth1 has no link: bond0 goes on over eth0 alone")
 	for i := range b.links.Links {
 		b.links.Links[i].Carrier = known(0)
 	}

@@ -219,5 +219,5 @@ func TestLostPacketsAreNotToldBesideALinkThatIsDown(t *testing.T) {
 	b.network.sends(25, 500)
 	b.links.Links[2].Carrier = known(0)
 	b.each(2*time.Minute, ms)
-	b.findsOnly(LinkDown, "eth1 has no link")
+	b.findsOnly(LinkDown, "eth1 has no link: bond0 goes on over eth0 alone")
 }

@@ -36,7 +36,8 @@ const causesHead = `# LIKELY CAUSES
 
 When writes are slow, **quorumctl health** names the likely cause and what was measured that speaks for it. It decides
 nothing. The causes are tried in this order, and the first that holds is named. When etcd's own writes are slow and
-those of the probe are not, and none of the first five holds, the cause is **etcd** itself.
+those of the probe are not, only **processor**, **raid** and **other-writers** are tried, and else the cause is
+**etcd** itself.
 
 `
 

@@ -97,7 +97,7 @@ func describe(dir string) health.Device {
 	case strings.HasPrefix(d.Name, "ram") || strings.HasPrefix(d.Name, "zram"):
 		d.Kind = "memory"
 	case exists(dir, "dm"):
-		d.Kind, d.Label = "dm", attribute(dir, "dm/name")
+		d.Kind, d.Label, d.Suspended = "dm", attribute(dir, "dm/name"), attribute(dir, "dm/suspended") == "1"
 		made, _, _ := strings.Cut(attribute(dir, "dm/uuid"), "-") // by whom
 		switch made {
 		case "LVM":

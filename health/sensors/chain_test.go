@@ -91,6 +91,18 @@ func TestEveryDeviceBelowAVolumeIsFoundDownToItsDrives(t *testing.T) {
 	}
 }
 
+func TestAVolumeThatSomebodyHasSuspendedIsKnown(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{"1\n": true, "0\n": false, "": false} {
+		files := lvmOnRAID()
+		files["sys/devices/virtual/block/dm-0/dm/suspended"] = text
+		chain := linked(t, files).Devices(unix.Mkdev(252, 0)).Chain
+		if len(chain) == 0 || chain[0].Suspended != want {
+			t.Errorf("%q: the volume is %+v, want it suspended: %v", text, chain, want)
+		}
+	}
+}
+
 func TestADriveUnderBothHalvesOfAMirrorIsListedOnce(t *testing.T) {
 	t.Parallel()
 	files := lvmOnRAID()
