@@ -48,5 +48,4 @@ func TestDebiansOwnPluginsAreUnderstood(t *testing.T) {
 	if got := b.until(ctx, "wrong", told); got.Absent != "it says UNKNOWN" {
 		t.Errorf("one that is called wrongly says %+v", got)
 	}
-	b.settle(end)
 }
