@@ -152,8 +152,8 @@ test-long: etcd build ## the rest of them: fleets of hundreds, agents struck at 
 	$(GOTEST) -timeout 10m -tags long -run 'AWeekOf' ./health
 	$(TESTS) $(GOTEST) -timeout 25m -parallel 6 -tags long -run '^($(LONG_E2E))$$' -skip '$(NIGHTLY_LONG)' $(E2E)
 
-test-root: etcd build ## what only root can try: to be somebody else (needs root)
-	$(GOTEST) -count=1 -timeout 10m -tags root -run 'Stranger|Closed' ./contrib/e2e ./agent/reach ./systemd/steward
+test-root: etcd build ## what only root can try: to be somebody else (needs root, and Debian's monitoring-plugins-basic)
+	$(GOTEST) -count=1 -timeout 10m -tags root -run 'Stranger|Closed|Debian' ./contrib/e2e ./agent/reach ./agent/plugins ./systemd/steward
 
 test-race: etcd build ## the same under the race detector (needs a C compiler); SHORT=1 without simulation and clusters
 	@# Package health is pure judgement: it starts no goroutine, and takes four minutes under it.
@@ -186,7 +186,7 @@ fault-table: etcd build $(CACHE)/faultfs ## provoke every fault, and make contri
 	$(TESTS) QUORUMD_FAULT_ROWS=. $(GO) test -count=1 -timeout 45m -tags 'faultfs long' -run InTime -v ./contrib/faults
 	$(GO) test ./contrib/faults -update
 
-vm: build $(CACHE)/vm/initrd ## the faults that need a kernel of their own, in a virtual machine (needs root, Debian and qemu)
+vm: build $(CACHE)/faultfs $(CACHE)/vm/initrd ## the faults that need a kernel of their own, in a virtual machine (needs root, Debian and qemu)
 	$(TESTS) QUORUMD_FAULT_ROWS=. $(GO) test -count=1 -timeout 40m -tags vm -run Machine -v ./contrib/faults
 	$(GO) test ./contrib/faults -update
 

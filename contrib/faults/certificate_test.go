@@ -9,11 +9,17 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
+
+// pki is where the agent finds its certificates, on every machine the same: the table tells it.
+const pki = "/srv"
+
+func inPKI(file string) string { return filepath.Join(pki, filepath.Base(file)) }
 
 // TestHostFaultsAreFoundInTime has a certificate that has lived for most of its life.
 func TestHostFaultsAreFoundInTime(t *testing.T) {
@@ -35,8 +41,8 @@ func TestHostFaultsAreFoundInTime(t *testing.T) {
 	const nobody = "https://127.0.0.1:1" // listens there
 	h := start(t, testbed.MountFaultfs(t, memory(t)).Dir, map[string]string{
 		"cluster.endpoints": "[" + nobody + "]", "etcd.clientURL": nobody,
-		"cluster.tls": fmt.Sprintf("{ca: %s, cert: %s, key: %s}", files.CA, files.Cert, files.Key),
-	})
+		"cluster.tls": fmt.Sprintf("{ca: %s, cert: %s, key: %s}", inPKI(files.CA), inPKI(files.Cert), inPKI(files.Key)),
+	}, "unshare", "-m", "sh", "-c", `mount --bind "$0" `+pki+` && exec "$@"`, dir)
 	until(t, h, readyBound, "OK", "")
 
 	// It is looked at every ten minutes, and when an agent is started.

@@ -6,9 +6,6 @@
 package faults
 
 import (
-	"os"
-	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -165,22 +162,4 @@ func rests(t *testing.T, h *testbed.Host) {
 		since, before = time.Now(), now
 		return rare
 	})
-}
-
-// memory gives a directory that is as fast as memory: what is slow there is what a rule makes slow.
-func memory(t *testing.T) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "back")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256m"); err != nil {
-		t.Fatalf("cannot mount a tmpfs: %v; run this as root", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
 }

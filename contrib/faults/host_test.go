@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -218,4 +219,22 @@ func save(dir, name string, rows []Row) error {
 		return fmt.Errorf("cannot write the rows of %s: %w", name, err)
 	}
 	return os.WriteFile(rowsFile(dir, name), append(text, '\n'), 0o644)
+}
+
+// memory gives a directory that is as fast as memory: what is slow there is what a rule makes slow.
+func memory(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "back")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256m"); err != nil {
+		t.Fatalf("cannot mount a tmpfs: %v; run this as root", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }

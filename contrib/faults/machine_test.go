@@ -44,6 +44,8 @@ type machine struct {
 	said *bufio.Reader
 	qmp  string
 	dir  string // shown inside as /share
+	// flash is where the first drive keeps what is written to it: it is as slow as this is.
+	flash *testbed.Mount
 }
 
 // boot starts a machine, and ends it with the test.
@@ -58,7 +60,10 @@ func boot(t *testing.T) *machine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	m := &machine{t: t, qmp: filepath.Join(dir, "qmp"), dir: filepath.Join(dir, "share")}
+	m := &machine{
+		t: t, qmp: filepath.Join(dir, "qmp"), dir: filepath.Join(dir, "share"),
+		flash: testbed.MountFaultfs(t, memory(t)),
+	}
 	listener, err := net.Listen("unix", filepath.Join(dir, "port"))
 	if err = errors.Join(err, os.Mkdir(m.dir, 0o755)); err != nil {
 		t.Fatal(err)
@@ -73,14 +78,19 @@ func boot(t *testing.T) *machine {
 	args := []string{
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1536", "-display", "none",
 		"-no-user-config", "-nodefaults", "-no-reboot", "-kernel", filepath.Join(built, "vmlinuz"),
-		"-initrd", filepath.Join(built, "initrd"), "-append", "console=ttyS0 quiet panic=-1 mitigations=off nowatchdog",
+		"-initrd", filepath.Join(built, "initrd"), "-append",
+		"console=ttyS0 quiet panic=-1 psi=1 mitigations=off nowatchdog",
 		"-serial", "file:" + filepath.Join(dir, "serial"), "-qmp", "unix:" + m.qmp + ",server=on,wait=off",
 		"-device", "virtio-serial-pci", "-chardev", "socket,id=port,path=" + filepath.Join(dir, "port"),
 		"-device", "virtserialport,chardev=port,name=faults", "-device", "virtio-rng-pci",
 		"-virtfs", "local,path=" + m.dir + ",mount_tag=share,security_model=none",
 	}
+	fast := memory(t) // what is slow is what a fault makes slow
 	for i := range drives {
-		file := filepath.Join(dir, fmt.Sprintf("drive%d", i))
+		file := filepath.Join(fast, fmt.Sprintf("drive%d", i))
+		if i == 0 {
+			file = filepath.Join(m.flash.Dir, "drive0")
+		}
 		if err := errors.Join(os.WriteFile(file, nil, 0o644), os.Truncate(file, driveSize)); err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +218,7 @@ paths: {state: /run/%[1]s/state, runtime: /run/%[1]s/run}
 			m.t.Logf("the agent's log of %s:\n%s", name, log)
 		}
 	})
-	m.until(name, bootBound, "OK", "")
+	m.until(name, seen{"OK", "", bootBound}, "", "")
 }
 
 // end ends the agent, if there is one.
@@ -225,18 +235,20 @@ func (m *machine) shown(name string) (h control.Health) {
 	return h
 }
 
-// until waits for a verdict, and for a finding if one is named.
-func (m *machine) until(name string, bound time.Duration, verdict, code string) control.Health {
+// until waits for a verdict, for a finding if one is named, and for its cause and words if those are.
+func (m *machine) until(name string, wants seen, cause, text string) control.Health {
 	m.t.Helper()
 	var last control.Health
-	for end := time.Now().Add(bound); ; {
+	for end := time.Now().Add(wants.within); ; {
 		last = m.shown(name)
-		if _, found := finding(last, code); last.State == verdict && (found || code == "") {
+		f, found := finding(last, wants.code)
+		if last.State == wants.verdict && (found || wants.code == "") && (cause == "" || f.Cause == cause) &&
+			strings.Contains(f.Text, text) {
 			return last
 		}
 		if time.Now().After(end) {
-			m.t.Fatalf("%s: not %s for %q in %v: %s: %s; %+v", name, verdict, code, bound, last.State, last.Text,
-				last.Findings)
+			m.t.Fatalf("%s: not %+v, because of %q and with %q: %s: %s; %+v", name, wants, cause, text, last.State,
+				last.Text, last.Findings)
 		}
 	}
 }

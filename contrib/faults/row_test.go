@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/quorumd/quorumd/health"
@@ -68,6 +69,9 @@ func TestEveryRowNamesACodeThatThereIs(t *testing.T) {
 		for _, r := range rows {
 			if r.Fault == "" || r.How == "" || r.Seconds <= 0 || r.Verdict == "" {
 				t.Errorf("%s: a row lacks something: %+v", p.name, r)
+			}
+			if strings.Contains(r.Text+r.Cause, "/tmp/") {
+				t.Errorf("%s: %s: %q holds for one machine alone", p.name, r.Fault, r.Text+r.Cause)
 			}
 			if r.Code != "" && !slices.ContainsFunc(known, func(k health.Problem) bool {
 				return string(k.Code) == r.Code && k.State.String() == r.Finding

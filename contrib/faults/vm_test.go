@@ -19,11 +19,15 @@ type machineFault struct {
 	name, how string
 	disk      string // shell that makes the device for the data of a new host and prints its name; or the host goes on
 	warns     int    // the critical warnings that nvme0 shows from then on
+	slow      string // rule of contrib/faultfs for the file that is nvme0's flash, from then on
 	says      string // what smartctl prints instead of asking, from this fault to the next
 	unplugged string // the leg of the bond that loses its cable until the fault was found
 	first     string // shell that does no harm yet
 	begins    string // shell
+	ends      string // shell, when the fault was found
 	wants     seen
+	cause     string // that has to be named
+	text      string // that has to be shown
 }
 
 // The devices.
@@ -47,13 +51,26 @@ const askDrives = "mkdir -p /run/quorumd-smart && quorumd ask-drives"
 // readLog has the kernel's log looked through at once.
 const readLog = "mkdir -p /run/quorumd-kernel-log && quorumd read-kernel-log"
 
-// wornDrive is what smartctl 7.3 says of a drive that has been written to for longer than it was made for.
-func wornDrive(errors int) string {
+// recordedDrive is what smartctl 7.3 says of a drive, with the percentage of its spare blocks that are left, that of its
+// rated life which is used, and the errors of its medium.
+func recordedDrive(spare, used, errors int) string {
 	return fmt.Sprintf(`{"smartctl": {"version": [7, 3], "exit_status": 0}, "model_name": "EXAMPLE DC 960",
  "serial_number": "EX0001", "smart_status": {"passed": true, "nvme": {"value": 0}},
- "nvme_smart_health_information_log": {"critical_warning": 0, "temperature": 41, "available_spare": 72,
-  "available_spare_threshold": 10, "percentage_used": 103, "media_errors": %d, "num_err_log_entries": 900}}`, errors)
+ "nvme_smart_health_information_log": {"critical_warning": 0, "temperature": 41, "available_spare": %d,
+  "available_spare_threshold": 10, "percentage_used": %d, "media_errors": %d, "num_err_log_entries": 900}}`,
+		spare, used, errors)
 }
+
+// A process that may have 64 MiB wants more. The kernel has it wait for each page that it cannot take back.
+const (
+	group = "/sys/fs/cgroup/memory-hog"
+	hog   = "{ mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup; } && " +
+		"echo +memory >/sys/fs/cgroup/cgroup.subtree_control && mkdir -p " + group + " && " +
+		"echo 64M >" + group + "/memory.high && " +
+		"{ setsid sh -c 'echo $$ >" + group + "/cgroup.procs && exec tail /dev/zero' & } && " +
+		"sleep 1 && grep -q . " + group + "/cgroup.procs"
+	endOfHog = "echo 1 >" + group + "/cgroup.kill"
+)
 
 // says has smartctl print what a drive has said elsewhere, or ask again.
 func (m *machine) says(what string) {
@@ -85,12 +102,18 @@ func machineFaults() []machineFault {
 			wants:  seen{"OK", "DRIVE_HOT", 2 * seldom},
 		},
 		{
-			name: "a drive is worn out", how: "in place of smartctl, what it says of one with 103 % of its life used",
-			says: wornDrive(12), begins: askDrives, wants: seen{"OK", "DRIVE_WORN", seldom},
+			name: "a drive is worn out", how: "what smartctl says of one with 103 % of its life used",
+			says: recordedDrive(72, 103, 12), begins: askDrives, wants: seen{"OK", "DRIVE_WORN", seldom},
 		},
 		{
-			name: "then it counts errors of its medium", how: "the same with 3 errors more", says: wornDrive(15),
-			begins: askDrives, wants: seen{"OK", "DRIVE_ERRORS", seldom},
+			name: "then it counts errors of its medium", how: "the same with 3 errors more",
+			says: recordedDrive(72, 103, 15), begins: askDrives, wants: seen{"OK", "DRIVE_ERRORS", seldom},
+		},
+		{
+			name: "a drive has hardly any spare blocks left", how: "what smartctl says of one with 4 % " +
+				"of them, and 10 % as its own threshold",
+			says: recordedDrive(4, 60, 15), begins: askDrives, wants: seen{"OK", "DRIVE_WORN", seldom},
+			text: "spare blocks",
 		},
 		{
 			name: "an NVMe drive warns that it is unreliable and read-only",
@@ -106,6 +129,10 @@ func machineFaults() []machineFault {
 			begins: "tail /dev/zero || true", wants: seen{"OK", "PROCESSES_KILLED", seldom},
 		},
 		{
+			name: "all processes wait for memory", how: "a process that wants more than `memory.high` of its cgroup",
+			begins: hog, ends: endOfHog, wants: seen{"OK", "MEMORY_PRESSURE", seldom},
+		},
+		{
 			name: "a block that etcd does not use cannot be read",
 			how:  "`dmsetup load … error` at the end of the device; the log looked through at once", disk: onMapper,
 			first: readLog + "; sleep 70", // the agent has to see how many errors there were before
@@ -116,14 +143,14 @@ func machineFaults() []machineFault {
 			wants: seen{"OK", "KERNEL_LOG_ERRORS", seldom},
 		},
 		{
-			name: "every write to the device takes 300 ms", how: "`dm-delay`", disk: onMapper,
-			begins: remap + "delay /dev/nvme0n1 0 0 /dev/nvme0n1 0 300" + resumed,
-			wants:  seen{"WARM", "DISK_FSYNC_WARM", seldom},
+			name: "every flush of the drive takes 300 ms", how: "the drive itself: `fsync * delay=300ms` of " +
+				"contrib/faultfs, where the machine keeps what is written to it", disk: onMapper,
+			slow: "fsync * delay=300ms", wants: seen{"WARM", "DISK_FSYNC_WARM", seldom}, cause: "device",
 		},
 		{
 			name: "then the device does not answer", how: "`dmsetup suspend`",
 			begins: "dmsetup suspend --nolockfs sick",
-			wants:  seen{"STALLED", "DISK_STALLED", seldom},
+			wants:  seen{"STALLED", "DISK_STALLED", seldom}, cause: "device",
 		},
 		{
 			name: "then the device fails", how: "`dmsetup load … error`", begins: remap + "error" + resumed,
@@ -149,28 +176,52 @@ func TestMachineFaultsAreFoundInTime(t *testing.T) {
 	m := boot(t)
 	made := tableOf(t, "machine")
 	for i, f := range machineFaults() {
-		if f.disk != "" {
-			m.end("a")
-			m.try(all)
-			device := strings.TrimSpace(m.run(f.disk))
-			m.run("mkfs.ext4 -q -F -E nodiscard " + device +
-				" && mkdir -p /data && mount -o errors=remount-ro " + device + " /data")
-			m.agent("a", "/data")
-		}
-		if f.warns != 0 {
-			m.set("nvme0", "smart_critical_warning", f.warns)
-		}
-		m.says(f.says)
-		m.run("set -e; true; " + f.first)
-		began := time.Now()
-		if f.unplugged != "" {
-			m.plug(f.unplugged, false)
-		}
-		m.run("set -e; true; " + f.begins)
-		last := m.until("a", f.wants.within, f.wants.verdict, f.wants.code)
-		made.note(t, i, Row{Fault: f.name, How: f.how}, time.Since(began), last, f.wants.code)
-		if f.unplugged != "" {
-			m.plug(f.unplugged, true)
+		if !t.Run(f.name, func(t *testing.T) { f.happens(m.of(t), made, i) }) {
+			break // the next one may begin where this one ended
 		}
 	}
+}
+
+func (f machineFault) happens(m *machine, made *table, i int) {
+	m.t.Helper()
+	if f.disk != "" {
+		m.end("a")
+		m.try(all)
+		device := strings.TrimSpace(m.run(f.disk))
+		m.run("mkfs.ext4 -q -F -E nodiscard " + device +
+			" && mkdir -p /data && mount -o errors=remount-ro " + device + " /data")
+		m.agent("a", "/data")
+	}
+	if f.warns != 0 {
+		m.set("nvme0", "smart_critical_warning", f.warns)
+	}
+	m.says(f.says)
+	m.run("set -e; true; " + f.first)
+	began := time.Now()
+	if f.unplugged != "" {
+		m.plug(f.unplugged, false)
+	}
+	if f.slow != "" {
+		if err := m.flash.Rule(f.slow); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	m.run("set -e; true; " + f.begins)
+	last := m.until("a", f.wants, "", f.text)
+	took := time.Since(began)
+	if f.cause != "" { // which takes a look at the drives
+		last = m.until("a", f.wants, f.cause, f.text)
+	}
+	made.note(m.t, i, Row{Fault: f.name, How: f.how, Recorded: f.says != ""}, took, last, f.wants.code)
+	m.run("set -e; true; " + f.ends)
+	if f.unplugged != "" {
+		m.plug(f.unplugged, true)
+	}
+}
+
+// of is the machine for a part of the test.
+func (m *machine) of(t *testing.T) *machine {
+	part := *m
+	part.t = t
+	return &part
 }
