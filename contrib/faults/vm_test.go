@@ -186,6 +186,9 @@ func (f machineFault) happens(m *machine, made *table, i int) {
 	m.t.Helper()
 	if f.disk != "" {
 		m.end("a")
+		if err := m.flash.Clear(); err != nil {
+			m.t.Fatal(err)
+		}
 		m.try(all)
 		device := strings.TrimSpace(m.run(f.disk))
 		m.run("mkfs.ext4 -q -F -E nodiscard " + device +
