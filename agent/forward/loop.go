@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	chunk  = 32 << 10 // bytes that are carried at a time
-	chunks = 8        // that are carried of one connection before others have their turn
-	batch  = 128      // connections that are served before others may look at a link
+	chunk = 32 << 10 // bytes that are carried at a time
+	// turnBytes are carried of one connection before others have their turn, however they are carried.
+	turnBytes = 256 << 10
+	batch     = 128 // connections that are served before others may look at a link
 )
 
 // told is what the epoll tells of a connection: once, when it has become so.
@@ -139,14 +140,16 @@ func (l *loop) serve(e *end, now uint32) {
 // read meanwhile.
 func (l *loop) carry(e *end) error {
 	to := e.other
-	for range chunks {
+	for left := turnBytes; left > 0; {
 		if !e.ready || to.full() {
 			return nil
 		}
 		if e.much {
-			if more, err := l.pour(e); !more || err != nil {
+			n, more, err := l.pour(e, left)
+			if !more || err != nil {
 				return err
 			}
+			left -= n
 			continue
 		}
 		n, err := unix.Read(e.fd, l.buffer[:])
@@ -164,6 +167,7 @@ func (l *loop) carry(e *end) error {
 		}
 		// It is told when there is more. Only that it sends no more may have been told already.
 		e.ready, e.much = n == chunk || e.last, n == chunk && !l.pipeless
+		left -= n
 		sent, err := send(to.fd, l.buffer[:n])
 		if err != nil {
 			return err

@@ -37,9 +37,9 @@ func newPipe() *pipe {
 
 func (p *pipe) close() { _, _ = unix.Close(p.read), unix.Close(p.write) }
 
-// fill takes what a connection has sent; 0 when it has sent its last.
-func (p *pipe) fill(from int) (n int, err error) {
-	n, err = splice(from, p.write, pipeBytes)
+// fill takes of what a connection has sent; 0 when it has sent its last.
+func (p *pipe) fill(from, most int) (n int, err error) {
+	n, err = splice(from, p.write, most)
 	p.left += n
 	return n, err
 }
@@ -68,41 +68,41 @@ func splice(from, to, most int) (int, error) {
 	}
 }
 
-// pour carries what a side sends much of. It tells whether there may be more.
-func (l *loop) pour(e *end) (more bool, err error) {
+// pour carries what a side sends much of, at most so many bytes. It tells how many, and whether there may be more.
+func (l *loop) pour(e *end, most int) (n int, more bool, err error) {
 	p := l.pipe()
 	if p == nil {
 		e.much = false
-		return true, nil
+		return 0, true, nil
 	}
-	n, err := p.fill(e.fd)
+	n, err = p.fill(e.fd, min(most, pipeBytes))
 	switch {
 	case errors.Is(err, unix.EAGAIN):
 		e.ready = e.last
 		e.much = false
-		return e.last, nil
+		return 0, e.last, nil
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.EPERM), errors.Is(err, unix.ENOSYS):
 		// what splice cannot carry, or may not, goes through a buffer
 		l.pipeless, e.much = true, false
-		return true, nil
+		return 0, true, nil
 	case err != nil:
-		return false, err
+		return n, false, err
 	case n == 0:
 		l.half(e)
-		return false, nil
+		return n, false, nil
 	}
-	e.much = n >= littleBytes
+	e.much = n >= min(most, littleBytes)
 	if err := p.empty(e.other.fd); err != nil {
 		l.drained = nil // it is the link's no more, nor fit for another
 		p.close()
 		l.pipes--
-		return false, err
+		return n, false, err
 	}
 	if p.left > 0 {
 		e.other.piped, l.drained = p, nil
-		return false, nil
+		return n, false, nil
 	}
-	return true, nil
+	return n, true, nil
 }
 
 // pipe gives an empty one; nil when there is none.
