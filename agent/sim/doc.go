@@ -47,6 +47,8 @@
 //     when it takes its place; then there are two clusters, of which never both may serve.
 //   - People (fault.go, maintenance.go): they pause and resume, ask to bootstrap again, stop etcd, remove
 //     members, release operations, ask for maintenance, restarts, reboots, commands and rollouts, and take that back.
+//   - Etcds that others run (external.go), in stories of their own, which draw from nothing that another draws from:
+//     kubelets start them, people stop them where a host is said to be safe to touch, and no agent does either.
 //
 // What is left out: fleets so large that hosts rest (tests of package agent have them, also in virtual time: make
 // sim-fleet); hooks around a maintenance; the agent's own files never hang with the disk; all etcds are of one version;

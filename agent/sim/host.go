@@ -165,7 +165,7 @@ func (h *host) startAgent() {
 	p.end, p.survivor = cancel, &survivorData{p: p}
 	opt := agent.Options{
 		Config: h.config, Instance: fmt.Sprintf("%s-%d", h.name, h.boot), BootID: h.bootID(), Version: "sim",
-		Etcd: client, Unit: agentUnit{p, h.unit}, Probe: &probe{p: p, disk: h.disk, began: w.now(), read: w.now()},
+		Etcd: client, Unit: h.unitOf(p), Probe: &probe{p: p, disk: h.disk, began: w.now(), read: w.now()},
 		Data: agentData{p, h.data}, Recovery: p.survivor,
 		EtcdVersion: func(context.Context) (string, error) {
 			p.passBy(laneVersion)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -184,7 +185,10 @@ func (m machine) Reboot(context.Context) error {
 		(!e.Of(h.config.Host.ID) || e.Kind != policy.KindCycle) {
 		w.promises.breach("P1", h, "the machine is rebooted, and it is not its turn")
 	}
-	if h.unit.process && w.etcd.on(h) != nil {
+	switch {
+	case h.config.Etcd.Runner == config.RunnerExternal:
+		w.promises.spares(h, "a reboot stops")
+	case h.unit.process && w.etcd.on(h) != nil:
 		w.promises.breach("P2", h, "the machine is rebooted while the etcd of its member runs")
 	}
 	w.after(between(w.draw(40, uint64(h.index)), 100*time.Millisecond, 10*time.Second), laneFaults, func() {
