@@ -146,8 +146,8 @@ func (t *token) GetRequestMetadata(context.Context, ...string) (map[string]strin
 // RequireTransportSecurity tells that a token is also given where etcd is http, as a password is.
 func (t *token) RequireTransportSecurity() bool { return false }
 
-// authenticate gets another token than the one of before, unless somebody has just got one. Before a cluster has said
-// which it is, nobody can know: it says so to no user that it does not know. Then TLS alone vouches for whom it is told.
+// authenticate gets another token than the one of before, unless somebody has just got one. Before a cluster has
+// said which it is, which it says to no user that it does not know, TLS alone vouches for who is told the password.
 func (c *Client) authenticate(ctx context.Context, before string) error {
 	select {
 	case c.token.getting <- struct{}{}:

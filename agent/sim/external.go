@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// others run etcd on all hosts, as kubelets do: they start one whenever it is down, unless they work on it, and stop one
-// where its host is said to be safe to touch. They look at nothing else.
+// others run etcd on all hosts, as kubelets do: they start one whenever it is down, unless they work on it, and stop
+// one where its host is said to be safe to touch. They look at nothing else.
 type others struct {
 	w      *world
 	down   map[*host]time.Duration // until when one stays down that has crashed, or that they work on
@@ -105,8 +105,8 @@ func (o *others) mayWork(h *host) bool {
 func (p *promises) spares(h *host, what string) {
 	for _, o := range p.w.etcd.voters() {
 		if down := p.w.now() - o.downAt; o.host != h && o.downAt != 0 && down > p.stale() {
-			p.breach("P2", h, fmt.Sprintf("%s the etcd of a voter that is safe to touch while voter %s has been down for "+
-				"%s", what, o.host.name, down.Round(time.Second)))
+			p.breach("P2", h, fmt.Sprintf("%s the etcd of a voter that is safe to touch while voter %s has been down "+
+				"for %s", what, o.host.name, down.Round(time.Second)))
 		}
 	}
 }

@@ -62,7 +62,7 @@ func TestMistakesAboutAnEtcdThatOthersRunAreFound(t *testing.T) {
 		"an etcd that others run is": {Promise: "P4", parts: func(_ *process, opt *agent.Options) {
 			opt.Unit = takenForDriven{opt.Unit}
 		}},
-		"the etcd of a voter that is safe to touch while voter": {Promise: "P2", parts: func(_ *process, opt *agent.Options) {
+		"of a voter that is safe to touch while voter": {Promise: "P2", parts: func(_ *process, opt *agent.Options) {
 			opt.Etcd = &hopeful{Etcd: opt.Etcd}
 		}},
 	} {
