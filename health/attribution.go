@@ -96,10 +96,10 @@ func attributions() []attribution {
 	}
 	return []attribution{
 		declare(CauseDevice, "a write hangs and a device of the device mapper is suspended", facts.suspended),
-		declare(CauseDevice, "a write hangs and a drive that has something in flight completes nothing, unless the host "+
-			"of a virtual machine gave 10 % or more of its processors' time to others", facts.hung),
-		declare(CauseProcessor, "a fifth or more of the last minute's samples was taken while the processor was short, "+
-			"unless the flushes of a drive took 100 ms or more by themselves",
+		declare(CauseDevice, "a write hangs and a drive that has something in flight completes nothing, unless the "+
+			"host of a virtual machine gave 10 % or more of its processors' time to others", facts.hung),
+		declare(CauseProcessor, "a fifth or more of the last minute's samples was taken while the processor was "+
+			"short, unless the flushes of a drive took 100 ms or more by themselves",
 			func(f facts) (string, bool) {
 				return fmt.Sprintf("%.0f %% of the last minute's samples were taken while the processor was short",
 					f.starved), f.starved >= 20 && !f.slowDrive()

@@ -135,8 +135,8 @@ func TestAStarvedProcessorAloneMakesNoDiskSlow(t *testing.T) {
 	}
 }
 
-// hanging is a machine on which a write hangs for a while. Each ten seconds the kernel tells what the drives do; the write
-// hangs from five seconds after that on.
+// hanging is a machine on which a write hangs for a while. Each ten seconds the kernel tells what the drives do; the
+// write hangs from five seconds after that on.
 type hanging struct {
 	lasting          time.Duration
 	before, inFlight uint64  // at the drive, before and while the write hangs
