@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,12 +56,15 @@ func memoryLeft(root string) (left, limit int64, limited bool) {
 	for line := range strings.Lines(string(text)) {
 		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
 		kind, path, found := strings.Cut(rest, ":")
-		files := groupFiles{base: "sys/fs/cgroup", limit: "memory.max", used: "anon"}
+		files := groupFiles{base: "sys/fs/cgroup", limit: "memory.max", used: counted()}
 		switch {
 		case !found || !filepath.IsLocal("."+path+"/."):
 			continue
 		case kind == "memory": // the first version
-			files = groupFiles{base: "sys/fs/cgroup/memory", limit: "memory.limit_in_bytes", used: "total_rss"}
+			files = groupFiles{
+				base: "sys/fs/cgroup/memory", limit: "memory.limit_in_bytes",
+				used: []string{"total_rss", "total_shmem"},
+			}
 		case kind != "":
 			continue
 		}
@@ -78,7 +82,16 @@ func memoryLeft(root string) (left, limit int64, limited bool) {
 }
 
 // groupFiles is where a version of control groups has its limit, and what counts against it.
-type groupFiles struct{ base, limit, used string }
+type groupFiles struct {
+	base, limit string
+	used        []string // lines of memory.stat that are added up; the first is always there
+}
+
+// counted is what the kernel does not take back of what counts in the second version: memory of processes, files that
+// lie in memory, and what the kernel itself needs for them. Older kernels lack some of the lines.
+func counted() []string {
+	return []string{"anon", "shmem", "kernel_stack", "pagetables", "percpu", "sock", "vmalloc", "slab_unreclaimable"}
+}
 
 func (f groupFiles) read(dir string) (most, used int64, set bool) {
 	text, err := readProc(filepath.Join(dir, f.limit))
@@ -93,12 +106,18 @@ func (f groupFiles) read(dir string) (most, used int64, set bool) {
 		return 0, 0, false
 	}
 	for line := range strings.Lines(string(text)) {
-		if name, value, _ := strings.Cut(strings.TrimSpace(line), " "); name == f.used {
-			used, err = strconv.ParseInt(value, 10, 64)
-			return most, used, err == nil && used >= 0
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if !slices.Contains(f.used, name) {
+			continue
 		}
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || n < 0 {
+			return 0, 0, false
+		}
+		used += min(n, math.MaxInt64-used)
+		set = set || name == f.used[0]
 	}
-	return 0, 0, false
+	return most, used, set
 }
 
 func readProc(path string) ([]byte, error) {

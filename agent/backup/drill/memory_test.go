@@ -38,13 +38,25 @@ func TestADrillIsRefusedWhereTheUnitsMemoryIsTooLittleForItsKeys(t *testing.T) {
 			"sys/fs/cgroup/system.slice/memory.max":  "100000000",
 			"sys/fs/cgroup/system.slice/memory.stat": "anon 99000000",
 		}, 1, "and 1 of the 100 MB"},
+		"what lies in memory, and what the kernel needs": {map[string]string{
+			"sys/fs/cgroup/system.slice/quorumd.service/memory.stat": "anon 6870912\nfile 400000000\nkernel 9\n" +
+				"kernel_stack 1000000\npagetables 2000000\npercpu 500000\nsock 500000\nvmalloc 1000000\n" +
+				"shmem 20000000\nslab_reclaimable 90000000\nslab_unreclaimable 5000000\nslab 95000000\n",
+		}, 1_463_491, "and 500 of the 536 MB"},
+		"a line that is no number": {map[string]string{
+			"sys/fs/cgroup/system.slice/quorumd.service/memory.stat": "anon 530000000\nshmem x\n",
+		}, math.MaxInt64, ""},
+		"too much to be added up": {map[string]string{
+			"sys/fs/cgroup/system.slice/quorumd.service/memory.stat": "anon 9223372036854775807\nshmem 1\n",
+		}, 1, "and 0 of the 536 MB"},
 		"no limit": {map[string]string{
 			"sys/fs/cgroup/system.slice/quorumd.service/memory.max": "max",
 		}, math.MaxInt64, ""},
 		"the first version of control groups": {map[string]string{
 			"proc/self/cgroup": "4:memory:/a/quorumd\n3:cpu:/\n0::/\n",
 			"sys/fs/cgroup/memory/a/quorumd/memory.limit_in_bytes": "70000000",
-			"sys/fs/cgroup/memory/a/quorumd/memory.stat":           "cache 5\nrss 5\ntotal_rss 10000000\n",
+			"sys/fs/cgroup/memory/a/quorumd/memory.stat": "cache 5\nrss 5\ntotal_rss 9000000\n" +
+				"total_shmem 1000000\n",
 		}, 1, "and 60 of the 70 MB"},
 		"the first version, and no limit": {map[string]string{
 			"proc/self/cgroup": "4:memory:/quorumd\n",
