@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/contrib/lab"
@@ -23,6 +25,11 @@ import (
 // acknowledged it has applied itself, so that all of it has to be there in the end.
 func (f *bareFleet) loseUnderWrites(lost ...*lab.Host) testbed.LoadReport {
 	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
+	defer cancel()
+	// The keys have the same names in each round: those of an earlier one would hide what is lost.
+	_, err := f.etcds[f.Hosts[0]].Delete(ctx, "load/", clientv3.WithPrefix())
+	f.check(err)
 	load, err := testbed.StartWriteLoad(f.t.Context(), testbed.LoadOptions{
 		Endpoints: []string{f.url(f.Hosts[0])}, TLS: f.tls(), Rate: 100,
 	})
