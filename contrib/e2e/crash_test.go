@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -26,6 +27,8 @@ const (
 	agentOnly victim = "the agent"
 	etcdOnly  victim = "etcd"
 	both      victim = "the agent and etcd"
+	// all of a host is killed at once, as the loss of its power does: the agent with its errands, and etcd if it runs.
+	all victim = "all"
 )
 
 // following is the moment between two steps when the learner has caught up and is being watched. It is met by what the
@@ -127,6 +130,12 @@ func (h *host) arrive(at string) {
 func (h *host) strike(at string, what victim) {
 	h.w.t.Helper()
 	h.w.t.Logf("kill %s %s", what, at)
+	if what == all {
+		must(h.w.t, syscall.Kill(-h.AgentPID(), syscall.SIGKILL)) // its errands are of its process group
+		h.kill()
+		h.etcdDies()
+		return
+	}
 	if what != etcdOnly {
 		h.kill()
 	}
@@ -231,7 +240,7 @@ func TestAJoinWhoseAgentStaysDeadIsTakenBackByAVoter(t *testing.T) {
 
 func TestEveryStepOfAJoinIsStruck(t *testing.T) {
 	t.Parallel()
-	notOfAJoin := []policy.StepKind{
+	notOfAJoin := append(ofARecovery(),
 		policy.StepReleaseLock, policy.StepStopUnit, policy.StepRollBack, policy.StepRemoveLearner,
 		policy.StepFinishBootstrap,
 		policy.StepBeginCycle, policy.StepRunHooks, policy.StepMoveLeader, policy.StepRestartUnit, policy.StepTakeDown,
@@ -239,10 +248,7 @@ func TestEveryStepOfAJoinIsStruck(t *testing.T) {
 		policy.StepBeginRemoval, policy.StepRemoveMember, // see removal_test.go
 		policy.StepBeginReplace, // see replace_crash_test.go
 		policy.StepGiveWay,
-		// see recover_test.go
-		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepLayAside,
-		policy.StepEndRecovery,
-	}
+	)
 	for _, info := range policy.Steps() {
 		struck := slices.ContainsFunc(joinSteps(), func(s string) bool {
 			kind, _, _ := strings.Cut(s, "/")

@@ -389,7 +389,7 @@ func TestARolloutGoesOnAlthoughEveryAgentIsKilledInItsTurn(t *testing.T) {
 
 func TestEveryStepOfACycleIsStruck(t *testing.T) {
 	t.Parallel()
-	notOfACycle := []policy.StepKind{
+	notOfACycle := append(ofARecovery(),
 		policy.StepReleaseLock, policy.StepBeginJoin, policy.StepMoveDataAside, policy.StepAddLearner,
 		policy.StepWriteEnv, policy.StepStopUnit,
 		policy.StepPromote, policy.StepRollBack, policy.StepRemoveLearner, policy.StepFinishBootstrap,
@@ -398,10 +398,8 @@ func TestEveryStepOfACycleIsStruck(t *testing.T) {
 		policy.StepBeginRemoval, policy.StepRemoveMember, // see removal_test.go
 		policy.StepRecordAgain,  // see intruder_test.go
 		policy.StepBeginReplace, // see replace_crash_test.go
-		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepLayAside,
-		policy.StepEndRecovery, // see recover_test.go
-		policy.StepGiveWay,     // nobody goes on with it: see slow_leader_test.go
-	}
+		policy.StepGiveWay,      // nobody goes on with it: see slow_leader_test.go
+	)
 	for _, info := range policy.Steps() {
 		struck := slices.ContainsFunc(slices.Concat(cycleSteps(control.WorkMaintenance),
 			cycleSteps(control.WorkRestart)), func(s string) bool {

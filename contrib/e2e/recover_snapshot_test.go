@@ -150,34 +150,28 @@ func snapshotSteps() []policy.StepKind {
 
 func TestASnapshotIsBroughtBackByAnAgentThatWasKilledAnywhereInIt(t *testing.T) {
 	t.Parallel()
-	for _, when := range []string{"before ", "after "} {
-		t.Run(strings.TrimSpace(when)+" each step", func(t *testing.T) {
+	snapshotStruck(t, agentOnly)
+}
+
+func snapshotStruck(t *testing.T, what victim) {
+	for _, side := range sides() {
+		t.Run(strings.TrimSpace(side)+" each step", func(t *testing.T) {
 			t.Parallel()
 			from := "newest"
 			dir := t.TempDir()
 			must(t, os.Chmod(dir, 0o700))
 			w, _, before := savedAndLost(t, fmt.Sprintf("{directory: %s}", dir))
 			n1, plan := w.hosts[0], filepath.Join(w.dir, "plan.json")
-			if when == "after " {
+			if side == "after " {
 				from = filepath.Join(w.dir, keptFile)
 			}
 			args := append([]string{"recover", "plan"}, w.factsOf(w.hosts...)...)
 			me().ctl(n1, append(args, "--from-snapshot", from, "--out", plan, "--cluster", clusterName)...).is(t,
 				"the plan", 0, "Nothing was changed yet")
-			steps := snapshotSteps()
-			n1.stopAt(when + string(steps[0]))
-			me().ctl(n1, "recover", "apply", plan).is(t, "applied", 0, "goes on alone with the snapshot")
-			for i, step := range steps {
-				n1.waitStopped()
-				n1.strike(when+string(step), agentOnly)
-				if i+1 < len(steps) {
-					n1.stopAt(when + string(steps[i+1]))
-				} else {
-					n1.resume()
-				}
-				w.start(n1)
-			}
-			n1.recovered()
+			n1.struckInARecovery(what, side, snapshotSteps(), func() {
+				me().ctl(n1, "recover", "apply", plan).is(t, "applied", 0, "goes on alone with the snapshot")
+			})
+			w.within(formation, "n1 serves alone", func() bool { return w.has(1, 0) })
 			if got := w.loadKeys(n1); !maps.Equal(got, before) {
 				t.Errorf("%d keys are back, and %d were in the snapshot", len(got), len(before))
 			}

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -332,41 +333,79 @@ func recoverySteps() []policy.StepKind {
 	}
 }
 
+// asideSteps are those of a host that goes on with the survivor's data, in their order.
+func asideSteps() []policy.StepKind {
+	return []policy.StepKind{policy.StepStopForRecovery, policy.StepLayAside, policy.StepEndRecovery}
+}
+
+// ofARecovery are the steps that nothing but a recovery has: each of them is struck.
+func ofARecovery() []policy.StepKind {
+	return []policy.StepKind{
+		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepLayAside,
+		policy.StepEndRecovery,
+	}
+}
+
+func TestEveryStepOfARecoveryIsStruck(t *testing.T) {
+	t.Parallel()
+	struck := slices.Concat(recoverySteps(), asideSteps(), snapshotSteps())
+	for _, kind := range ofARecovery() {
+		if !slices.Contains(struck, kind) {
+			t.Errorf("%s is a step of a recovery, and nothing is struck before and after it", kind)
+		}
+	}
+}
+
+// sides are the two sides of a step, on which a host is struck. What strikes it before a step may take the place of
+// the step, as the end of etcd does; so each side has a recovery of its own.
+func sides() []string { return []string{"before ", "after "} }
+
+// struckInARecovery has a host obey a plan and strikes it on that side of each of these steps.
+func (h *host) struckInARecovery(what victim, side string, steps []policy.StepKind, apply func()) {
+	h.w.t.Helper()
+	h.stopAt(side + string(steps[0]))
+	apply()
+	for i, step := range steps {
+		h.waitStopped()
+		h.strike(side+string(step), what)
+		if i+1 < len(steps) {
+			h.stopAt(side + string(steps[i+1]))
+		} else {
+			h.resume()
+		}
+		h.w.start(h)
+	}
+	h.recovered()
+}
+
 func TestARecoveryIsBroughtToItsEndByAnAgentThatWasKilledAnywhereInIt(t *testing.T) {
 	t.Parallel()
-	for _, when := range []string{"before ", "after "} {
-		t.Run(strings.TrimSpace(when)+" each step", func(t *testing.T) {
+	survivorStruck(t, agentOnly)
+}
+
+func survivorStruck(t *testing.T, what victim) {
+	for _, side := range sides() {
+		t.Run(strings.TrimSpace(side)+" each step", func(t *testing.T) {
 			t.Parallel()
-			struckInRecovery(t, when, func(n1 *host, at string) { n1.strike(at, agentOnly) })
+			w := three(t)
+			n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
+			report := w.loaded(func() { w.lose(n2, n3) })
+			plan := w.plan([]string{"n2", "n3"}, n1)
+			n1.struckInARecovery(what, side, recoverySteps(), func() { n1.obeys(plan) })
+			w.within(formation, "n1 serves alone", func() bool { return w.has(1, 0) })
+			w.readBack(n1, report)
+			w.start(n2, n3)
+			w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
 		})
 	}
 }
 
-// struckInRecovery strikes the survivor before or after each of its steps, and sees that it comes to their end.
-func struckInRecovery(t *testing.T, when string, strike func(n1 *host, at string)) {
-	w := three(t)
-	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
-	report := w.loaded(func() { w.lose(n2, n3) })
-	plan := w.plan([]string{"n2", "n3"}, n1)
-	steps := recoverySteps()
-	n1.stopAt(when + string(steps[0]))
-	if text := n1.apply(plan); text != "" {
-		t.Fatal(text)
+// obeys has a host accept a plan.
+func (h *host) obeys(p recovery.Plan) {
+	h.w.t.Helper()
+	if text := h.apply(p); text != "" {
+		h.w.t.Fatal(text)
 	}
-	for i, step := range steps {
-		n1.waitStopped()
-		strike(n1, when+string(step))
-		if i+1 < len(steps) {
-			n1.stopAt(when + string(steps[i+1]))
-		} else {
-			n1.resume()
-		}
-		w.start(n1)
-	}
-	n1.recovered()
-	w.readBack(n1, report)
-	w.start(n2, n3)
-	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
 }
 
 func TestAPlanIsGivenUpUntilTheHostPartsWithItsDataAndCanBeAppliedAgain(t *testing.T) {
