@@ -386,13 +386,13 @@ func memberReasons() []ReasonInfo {
 		{Removed, "the member was removed, as a person asked or since one voted too many", ""},
 		{
 			VoterDead, "a voter is dead: no live voter's host reaches it, and quorumd does not answer there either",
-			"see to its machine; if it is gone for good: quorumctl member remove NAME --reason '<why>'. With " +
-				"repair.dead in quorumd.yaml another host takes the place of such a voter by itself",
+			"see to its machine; if it is gone for good: quorumctl member remove NAME --reason '<why>'. Where " +
+				"repair.dead is set in quorumd.yaml another host takes the place of such a voter by itself after that time",
 		},
 		{
 			VoterSick, "a voter's host is not well, by its own verdict and by what else is known of its member",
-			"quorumctl health on that host names what is wrong; mend it. With repair.sick in quorumd.yaml another " +
-				"host takes the place of such a voter by itself",
+			"quorumctl health on that host names what is wrong; mend it. Where repair.sick is set in quorumd.yaml " +
+				"another host takes the place of such a voter by itself after that time",
 		},
 		{
 			StandbyLost, "the standby is lost: nobody reaches it, it does not follow the leader, or it is sick",
