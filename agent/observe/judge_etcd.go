@@ -98,7 +98,7 @@ func metricsPace(r *round.Round, asked bool, last health.EtcdReading, looked boo
 	missed := func(s network.Sight) bool { return s.Missed }
 	lately := func(s network.Sight) bool { return s.Missed && r.At-s.MissedAt <= missedKnown }
 	switch {
-	case asked, slices.ContainsFunc(r.Sights, lately):
+	case asked, r.FellSilent, slices.ContainsFunc(r.Sights, lately):
 		return askedEvery
 	case looked && !last.HasLeader.Known, slices.ContainsFunc(r.Sights, missed):
 		return silentEvery

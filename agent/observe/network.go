@@ -37,7 +37,7 @@ func (o *Observer) lookAtNetwork(r *round.Round) {
 }
 
 // lookAgain has members looked at again whose last look is too old for somebody who waits: whoever has only just
-// stopped answering what this host asks its etcd, and every one when another host asks who is dead. Spares are too many
+// stopped answering what this host asks its etcd, in this round or the one before, and every one when another host asks who is dead. Spares are too many
 // for it.
 func (o *Observer) lookAgain(r *round.Round) {
 	if !o.pace.attends || o.before == nil {
@@ -46,8 +46,12 @@ func (o *Observer) lookAgain(r *round.Round) {
 	for _, s := range r.Sights {
 		since := r.AskedSince
 		for _, m := range o.before.View.Cluster.Members {
-			if m.ID == s.Member && !m.Live {
+			switch {
+			case m.ID != s.Member:
+			case !m.Live:
 				since = max(since, o.before.At-m.DownFor)
+			case r.StatusesAt == r.At && r.Statuses[m.ID].Err != nil:
+				since, r.FellSilent = r.At, true
 			}
 		}
 		if s.LookedAt < since {

@@ -94,8 +94,46 @@ func (v View) wordAwaited() time.Duration {
 	return 0
 }
 
-// fallsSilent is how long it takes until it is known of a voter that has just fallen silent whether it is dead.
+// fallsSilent is how long it takes until it is known of a voter that has just fallen silent whether it is dead, and,
+// once its time is over, until another host has recorded that it takes its place.
 const fallsSilent = 15 * time.Second
+
+// repairNears gives how soon a host that may replace a voter, or must say whether one is dead, looks again: at the
+// moment at which the time of a dead one is over; soon while it waits for what others say of one that has just fallen
+// silent, behind; and soon while the record of what follows is awaited. 0 when none of that is so.
+func (v View) repairNears() (soon time.Duration, behind []string) {
+	role := roleOf(v)
+	if role != RoleVoter && role != RoleStandby && role != RoleSpare || v.Op != nil || v.Pause != nil || v.Resting ||
+		v.Limits.DeadGrace == 0 || !v.Cluster.Reachable || v.foreign() {
+		return 0, nil
+	}
+	for m := range v.Cluster.voters() {
+		since, _ := v.calledDead(m)
+		left := v.Limits.DeadGrace - since
+		switch {
+		case m.Live:
+		case since == 0 && m.DownFor < fallsSilent && role != RoleVoter:
+			return lookSoon, v.untold(m)
+		case since > 0 && left > 0 && (soon == 0 || left < soon):
+			soon = left
+		case since > 0 && left <= 0 && left > -fallsSilent && role == RoleVoter:
+			return lookSoon, nil
+		}
+	}
+	return soon, nil
+}
+
+// untold gives the hosts of the live voters that do not say that a member is dead.
+func (v View) untold(m Member) (ids []string) {
+	for voter := range v.Cluster.voters() {
+		if h, present := v.hostOf(voter); voter.Live && present && !h.Own {
+			if _, why := v.word(voter, m); why != "" {
+				ids = append(ids, h.ID)
+			}
+		}
+	}
+	return ids
+}
 
 // words gives for how long all who must have said that a member is dead, and nobody else otherwise.
 func (v View) words(m Member) (since time.Duration, why string) {

@@ -259,6 +259,38 @@ func TestAVotersHostLooksAgainSoonWhileItsWordOnWhoIsDeadIsWaitedFor(t *testing.
 	}
 }
 
+func TestAHostLooksAgainWhenTheTimeOfADeadVoterIsOverAndSoonWhileItsHeirIsAwaited(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(v *View)
+		again  time.Duration
+		behind string
+	}{
+		"2 s remain": {func(v *View) { v.Limits.DeadGrace = 10*time.Minute + 2*time.Second }, 2 * time.Second, ""},
+		"it is over, and the heir's record is awaited": {func(*View) {}, lookSoon, ""},
+		"nobody has come for long":                     {func(v *View) { v.Limits.DeadGrace = 9 * time.Minute }, 0, ""},
+		"dead voters are not replaced":                 {func(v *View) { v.Limits.DeadGrace = 0 }, 0, ""},
+		"the cluster is paused":                        {func(v *View) { v.Pause = &Pause{} }, 0, ""},
+		"it has fallen silent just now, and n2 has not told yet, to a host that does not vote": {func(v *View) {
+			v.Self.PeerURL = peerPrefix + "n4"
+			v.Hosts[0].Own = false
+			v.Hosts[1].Sees = nil
+			v.Cluster.Members[2].DownFor = time.Second
+		}, lookSoon, "n2"},
+		"others are called before a spare": {func(v *View) {
+			v.Self.PeerURL, v.Resting, v.Looked = peerPrefix+"n4", true, true
+			v.Limits.DeadGrace += 2 * time.Second
+		}, 0, ""},
+	} {
+		v := besideDead()
+		c.change(&v)
+		again, behind := v.repairNears()
+		if again != c.again || strings.Join(behind, ",") != c.behind {
+			t.Errorf("%s: looks again in %s at %v, want %s at %q", name, again, behind, c.again, c.behind)
+		}
+	}
+}
+
 func TestADeadVoterWhoseHeirIsAtWorkSaysWhoThatIsAndAnotherOperationEndsFirst(t *testing.T) {
 	t.Parallel()
 	v := besideDead()

@@ -19,6 +19,9 @@ func Decide(v View) Decision {
 	if due := dueIn(v); due > 0 && v.Led != nil && (d.Again == 0 || due < d.Again) {
 		d.Again = due
 	}
+	if soon, behind := v.repairNears(); soon > 0 && d.Step.Kind == StepNone && (d.Again == 0 || soon < d.Again) {
+		d.Again, d.Behind = soon, behind
+	}
 	d.First = goesFirst(v, d)
 	request := noteRequest(v, d.Step)
 	hold := wantHold(v, request)

@@ -52,6 +52,7 @@ type Round struct {
 	Clock       Found[time.Duration]
 	Programs    Programs
 	EtcdFsync   time.Duration   // what 99 of 100 of etcd's own syncs took, where a healthy disk takes less; else 0
+	FellSilent  bool            // a member has not answered that has in the round before
 	SightEvery  time.Duration   // how often this host looks at a member
 	Sights      []network.Sight // of the members, from this host
 	Connections Connections     // that its etcd has to them
