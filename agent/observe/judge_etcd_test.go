@@ -106,6 +106,10 @@ func TestEtcdIsAskedEverySecondWhileAMemberFallsSilentAndMoreSeldomOnceThatIsKno
 	if got := metricsPace(&round.Round{}, true, health.EtcdReading{}, false); got != askedEvery {
 		t.Errorf("somebody asks: every %s", got)
 	}
+	fell := &round.Round{FellSilent: true}
+	if got := metricsPace(fell, false, health.EtcdReading{HasLeader: known(1)}, true); got != askedEvery {
+		t.Errorf("a member has not answered in this round: every %s", got)
+	}
 	if got := metricsPace(&round.Round{}, false, health.EtcdReading{}, true); got != silentEvery {
 		t.Errorf("etcd has told nothing: every %s", got)
 	}

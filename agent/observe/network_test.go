@@ -4,6 +4,7 @@
 package observe
 
 import (
+	"context"
 	"reflect"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
@@ -37,6 +39,35 @@ func TestAHostLooksAtAllMembersButItselfAndGoesOnWhenTheListIsNotRead(t *testing
 }
 
 // n1 looks itself; n2 and n3 say what they see; n4 is down and has no record; s1 is a spare.
+// asks is a network that notes whom it is to look at again.
+type asks map[uint64]time.Duration
+
+func (asks) Watch([]network.Member, time.Duration) {}
+
+func (asks) Sights() []network.Sight {
+	return []network.Sight{{Member: 1, LookedAt: 50}, {Member: 2, LookedAt: 50}, {Member: 3, LookedAt: 50}}
+}
+
+func (a asks) LookAgain(member uint64, since time.Duration) { a[member] = since }
+
+func TestAMemberIsLookedAtAgainInTheVeryRoundInWhichItFallsSilent(t *testing.T) {
+	t.Parallel()
+	a := asks{}
+	before := &round.Round{At: 90}
+	before.View.Cluster.Members = []policy.Member{{ID: 1, Live: true}, {ID: 2, DownFor: 20}, {ID: 3, Live: true}}
+	o := &Observer{opt: Options{Network: a}, before: before, pace: pace{attends: true}}
+	r := &round.Round{At: 100}
+	r.Statuses = map[uint64]cluster.Status{1: {}, 2: {Err: context.DeadlineExceeded}, 3: {Err: context.DeadlineExceeded}}
+	r.StatusesAt = 90
+	if o.lookAtNetwork(r); len(a) != 1 || a[2] != 70 || r.FellSilent {
+		t.Errorf("on what was seen a round ago: %v, fell silent %t", a, r.FellSilent)
+	}
+	r.StatusesAt = 100
+	if o.lookAtNetwork(r); len(a) != 2 || a[2] != 70 || a[3] != 100 || !r.FellSilent {
+		t.Errorf("looked again at %v, fell silent %t", a, r.FellSilent)
+	}
+}
+
 func TestWhoReachesWhomIsKnownOfHostsThatAreThereAndHaveAMember(t *testing.T) {
 	t.Parallel()
 	answers, none := network.Way{State: network.Answers, Sent: 20, Resent: 1}, network.Way{State: network.Unreachable}
