@@ -57,7 +57,8 @@ func TestAMemberIsLookedAtAgainInTheVeryRoundInWhichItFallsSilent(t *testing.T) 
 	before.View.Cluster.Members = []policy.Member{{ID: 1, Live: true}, {ID: 2, DownFor: 20}, {ID: 3, Live: true}}
 	o := &Observer{opt: Options{Network: a}, before: before, pace: pace{attends: true}}
 	r := &round.Round{At: 100}
-	r.Statuses = map[uint64]cluster.Status{1: {}, 2: {Err: context.DeadlineExceeded}, 3: {Err: context.DeadlineExceeded}}
+	silent := cluster.Status{Err: context.DeadlineExceeded}
+	r.Statuses = map[uint64]cluster.Status{1: {}, 2: silent, 3: silent}
 	r.StatusesAt = 90
 	if o.lookAtNetwork(r); len(a) != 1 || a[2] != 70 || r.FellSilent {
 		t.Errorf("on what was seen a round ago: %v, fell silent %t", a, r.FellSilent)
