@@ -37,8 +37,8 @@ func (o *Observer) lookAtNetwork(r *round.Round) {
 }
 
 // lookAgain has members looked at again whose last look is too old for somebody who waits: whoever has only just
-// stopped answering what this host asks its etcd, in this round or the one before, and every one when another host asks who is dead. Spares are too many
-// for it.
+// stopped answering what this host asks its etcd, in this round or the one before, and every one when another host asks
+// who is dead. Spares are too many for it.
 func (o *Observer) lookAgain(r *round.Round) {
 	if !o.pace.attends || o.before == nil {
 		return

@@ -387,8 +387,8 @@ func memberReasons() []ReasonInfo {
 		{
 			VoterDead, "a voter is dead: no live voter's host reaches it, and quorumd does not answer there either",
 			"see to its machine; if it is gone for good: quorumctl member remove NAME --reason '<why>'. Where " +
-				"repair.dead is set in quorumd.yaml another host takes the place of such a voter by itself after that " +
-				"time",
+				"repair.dead is set in quorumd.yaml another host takes the place of such a voter by itself after " +
+				"that time",
 		},
 		{
 			VoterSick, "a voter's host is not well, by its own verdict and by what else is known of its member",

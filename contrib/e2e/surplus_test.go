@@ -19,7 +19,8 @@ import (
 func fourVoters(t *testing.T) (w *world, voters []*host) {
 	t.Helper()
 	w = newWorld(t, worldOptions{
-		hosts: 5, voters: 5, set: map[string]string{"repair.dead": grace.String(), "repair.cleanFor": cleanFor.String()},
+		hosts: 5, voters: 5,
+		set: map[string]string{"repair.dead": grace.String(), "repair.cleanFor": cleanFor.String()},
 	})
 	w.start()
 	w.bootstrap()
