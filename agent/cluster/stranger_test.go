@@ -189,9 +189,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A host that was off while its cluster was recovered under another ID has nobody of its own left to ask. Members of the
-// recovered one that are dead, and what was named once, do not take the time from those that answer, or it would never
-// learn of the recovery.
+// A host that was off while its cluster was recovered under another ID has nobody of its own left to ask. Members of
+// the recovered one that are dead, and what was named once, do not take the time from those that answer, or it would
+// never learn of the recovery.
 func TestWhoAnswersForAnotherClusterIsAskedBeforeWhoDoesNotAnswerAtAll(t *testing.T) {
 	t.Parallel()
 	const patience = 100 * time.Millisecond

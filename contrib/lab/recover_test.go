@@ -84,12 +84,13 @@ func (f *bareFleet) seesQuorum(h *lab.Host) bool {
 	return err != nil || facts.Quorum
 }
 
-// recovered waits until a host has done its part of a plan.
-func (f *bareFleet) recovered(h *lab.Host) {
+// recovered waits until a host has done its part of a plan that was made since then.
+func (f *bareFleet) recovered(h *lab.Host, since time.Time) {
 	f.t.Helper()
 	f.eventually(h.Name+" has done its part of the plan", func() bool {
 		s, ok := f.status(h)
-		return ok && s.Recovery == nil && s.LastRecovery != nil && s.LastRecovery.Code == string(policy.Recovered)
+		return ok && s.Recovery == nil && s.LastRecovery != nil && s.LastRecovery.Ended.After(since) &&
+			s.LastRecovery.Code == string(policy.Recovered)
 	})
 }
 
@@ -137,7 +138,7 @@ func (f *bareFleet) losesTwoOfThree() {
 	began := time.Now()
 	apply := f.planned([]*lab.Host{n1}, []*lab.Host{n2, n3})
 	t.Logf("you$ %s\n%s", apply, f.types(apply))
-	f.recovered(n1)
+	f.recovered(n1, began)
 	t.Logf("n1 serves again %s after the first command\n%s", time.Since(began).Round(time.Second),
 		f.shell(n1, "quorumctl recover status"))
 	f.readsBack(n1, report)
@@ -178,7 +179,7 @@ func (f *bareFleet) losesThreeOfFive() {
 	t.Logf("you$ %s\n%s", apply, f.types(apply))
 	var survivor *lab.Host
 	for _, h := range left {
-		f.recovered(h)
+		f.recovered(h, began)
 		s, ok := f.status(h)
 		switch {
 		case ok && s.LastRecovery != nil && s.LastRecovery.Alone && survivor == nil:
@@ -208,7 +209,7 @@ func TestASurvivorLosesItsPowerAgainAndAgainWhileItCarriesOutAPlan(t *testing.T)
 	f := bare(t, 3)
 	f.makeCluster()
 	n1, gone := f.Hosts[0], f.Hosts[1:]
-	report := f.loseUnderWrites(gone...)
+	report, began := f.loseUnderWrites(gone...), time.Now()
 	apply := f.planned(f.Hosts[:1], gone)
 	t.Logf("you$ %s\n%s", apply, f.types(apply))
 	data := "/var/lib/etcd/*/"
@@ -233,7 +234,7 @@ func TestASurvivorLosesItsPowerAgainAndAgainWhileItCarriesOutAPlan(t *testing.T)
 		f.check(n1.PowerOn(t.Context()))
 		f.check(n1.Booted(t.Context()))
 	}
-	f.recovered(n1)
+	f.recovered(n1, began)
 	f.readsBack(n1, report)
 	if aside := f.setAside(n1); len(aside) != 1 {
 		t.Errorf("old data are set aside as %v, want once", aside)
