@@ -327,7 +327,7 @@ func memberReasons() []ReasonInfo {
 			QuorumAtRisk, "the other voters cannot spare this one",
 			"bring all other voters to answer and to health OK; see quorumctl status",
 		},
-		{LearnerUnsettled, "a learner is being filled", "wait; if that learner is gone for good: quorumctl member remove"},
+		{LearnerUnsettled, "a learner is being filled", "wait; if it is gone for good: quorumctl member remove"},
 		{CycleQueued, "another host is taken down first", ""},
 		{InMaintenance, "the host is in maintenance", "quorumctl maintenance off, when the work is done"},
 		{
