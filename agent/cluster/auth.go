@@ -146,8 +146,7 @@ func (t *token) GetRequestMetadata(context.Context, ...string) (map[string]strin
 // RequireTransportSecurity tells that a token is also given where etcd is http, as a password is.
 func (t *token) RequireTransportSecurity() bool { return false }
 
-// authenticate gets another token than the one of before, unless somebody has just got one. Before a cluster has
-// said which it is, which it says to no user that it does not know, TLS alone vouches for who is told the password.
+// authenticate gets another token than the one of before, unless somebody has just got one.
 func (c *Client) authenticate(ctx context.Context, before string) error {
 	select {
 	case c.token.getting <- struct{}{}:
@@ -160,7 +159,7 @@ func (c *Client) authenticate(ctx context.Context, before string) error {
 	}
 	user, password := c.login.now()
 	var errs []error
-	for _, endpoint := range c.confidants() {
+	for _, endpoint := range c.endpoints() {
 		conn, err := c.conn(endpoint)
 		if err != nil {
 			return err

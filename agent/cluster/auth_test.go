@@ -36,13 +36,6 @@ func withAuthOver(t *testing.T, version string, tls *testbed.CertFiles) *testbed
 	// a password costs a busy machine seconds otherwise
 	o.Version, o.Extra, o.TLS = version, []string{"--auth-token-ttl=1", "--bcrypt-cost=4"}, tls
 	c := testbed.StartCluster(t, 1, o)
-	authenticates(t, c)
-	return c
-}
-
-// authenticates has a cluster do so from now on.
-func authenticates(t *testing.T, c *testbed.Cluster) {
-	t.Helper()
 	client, ctx := c.Client(t), within(t)
 	readWrite := clientv3.PermissionType(clientv3.PermReadWrite)
 	for what, do := range []func() error{
@@ -65,6 +58,7 @@ func authenticates(t *testing.T, c *testbed.Cluster) {
 			t.Fatalf("step %d of the authentication: %v", what, err)
 		}
 	}
+	return c
 }
 
 // passwordFile holds a password as it is to lie there.

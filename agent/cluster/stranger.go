@@ -17,7 +17,6 @@ type home struct {
 	id     uint64          // 0: not known, and whoever answers is believed
 	voters []string        // client URLs of its voters, as it has listed them last
 	away   bool            // the last list was another cluster's: nothing is changed there
-	theirs []string        // client URLs that it listed
 	told   map[uint64]bool // clusters that were told of
 }
 
@@ -56,18 +55,6 @@ func (c *Client) everLocked() []string {
 	return all
 }
 
-// confidants gives who may be told a password: whoever is asked, and nobody whom another cluster has listed as its own.
-func (c *Client) confidants() []string {
-	if !c.isAway() {
-		return c.endpoints()
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.orderedLocked(slices.DeleteFunc(c.everLocked(), func(url string) bool {
-		return slices.Contains(c.home.theirs, url)
-	}))
-}
-
 // stranger tells whether an answer is of another cluster than this host's.
 func (c *Client) stranger(id uint64) bool {
 	c.mu.Lock()
@@ -90,7 +77,6 @@ func (c *Client) listed(list Membership, voters []string) {
 		return
 	}
 	c.mu.Lock()
-	c.home.theirs = voters
 	id, told := c.home.id, c.home.told[list.ClusterID]
 	if len(c.home.told) < mostTold {
 		c.home.told[list.ClusterID] = true

@@ -121,43 +121,6 @@ func TestAHostThatKnowsNoClusterBelievesWhoAnswers(t *testing.T) {
 	}
 }
 
-// The stranger has the same user with the same password, so it is seen whether it was told: it would let this host in.
-func TestAPasswordIsToldToNoClusterThatIsKnownToBeAnother(t *testing.T) {
-	t.Parallel()
-	ours, theirs := withAuth(t, "v3.6"), testbed.StartCluster(t, 1, quick())
-	way := testbed.NewProxy(t, strings.TrimPrefix(ours.Endpoints()[0], "http://"))
-	o := login(t, "limited", ours)
-	o.Endpoints, o.Discovers, o.CallTimeout = []string{"http://" + way.Addr()}, true, time.Second
-	c := connectWith(t, o)
-	own := members(t, c)
-	c.Belongs(own.ClusterID)
-	members(t, c)
-	must(t, ours.Members[0].Pause())
-	c.Discovered(theirs.Endpoints(), nil)
-	testbed.Eventually(t, bound, "only the stranger answers", func() bool {
-		list, err := c.Members(within(t))
-		return err == nil && list.ClusterID != own.ClusterID
-	})
-	authenticates(t, theirs)
-	read := func() error {
-		_, err := c.Read(within(t), cluster.Span{Start: prefix, End: "/quorumd/demo0"})
-		return err
-	}
-	for range 3 {
-		if err := read(); err == nil {
-			t.Fatal("the stranger lets this host in: it was told the password")
-		}
-		if _, err := c.Members(within(t)); err == nil {
-			t.Fatal("the stranger lists its members: it was told the password")
-		}
-	}
-	must(t, ours.Members[0].Resume())
-	testbed.Eventually(t, bound, "ours lets this host in", func() bool {
-		list, err := c.Members(within(t))
-		return err == nil && list.ClusterID == own.ClusterID && read() == nil
-	})
-}
-
 // Something else may answer at an address that was reused, and refuse whatever it is asked.
 func TestWhoRefusesToListItsMembersKeepsNobodyFromOnesOwnCluster(t *testing.T) {
 	t.Parallel()

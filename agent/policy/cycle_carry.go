@@ -270,7 +270,8 @@ func startMember(v View, m Member) Decision {
 func taken(v View) Decision {
 	a := v.Asked
 	over := a.Over || a.Work.info().alone || a.Work.over(a.Ended, a.Rebooted || a.Released)
-	unasked := !v.Cluster.Reachable && a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.HandOver
+	lost := !v.Cluster.Reachable && !v.Cluster.Denied
+	unasked := lost && a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.HandOver
 	switch {
 	case mayRun(v):
 		return wait(CommandRunning, "%s", a.Command.Text)

@@ -373,6 +373,10 @@ func TestAHostThatIsDownStaysDownUntilTheWorkIsDone(t *testing.T) {
 			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.HandOver+1
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepStartUnit, ""},
+		{"a reboot that nobody has asked for yet, and voters answer that this host may not read", func(v *View) {
+			v.Asked.Work = WorkReboot
+			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID, Denied: true}, Lock{}
+		}, StepNone, RebootAwaited},
 		{"a reboot by somebody else, and no voter answers any more", func(v *View) {
 			v.Asked.Work, v.Asked.External = WorkReboot, true
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}

@@ -26,7 +26,7 @@ func stopMember(v View, m Member) Decision {
 		case v.Op.Phase == PhaseBegun || !inTheWay || mayRun(v):
 		case !v.Asked.Stopped:
 			return do(Step{Kind: StepSetPhase, Phase: PhaseBegun, MemberID: m.ID, Why: r.Text})
-		case v.Unit.State == UnitActive && !v.Asked.Work.info().byWord && !v.Asked.External:
+		case v.Self.Drives && v.Unit.State == UnitActive && !v.Asked.Work.info().byWord && !v.Asked.External:
 			return do(Step{Kind: StepStartUnit, Why: "it runs already, and is noted as stopped still"})
 		}
 		if d, decided := notSafe(v, m, r); decided {
