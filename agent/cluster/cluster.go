@@ -226,9 +226,9 @@ func (c *Client) note(endpoint string, answered bool) {
 	c.failed.at[endpoint] = c.failed.count
 }
 
-// forgive remembers that an endpoint has answered at once, though not for this host's cluster: it goes before those that
-// do not answer at all, or a host that comes back to a cluster that was recovered meanwhile would spend its time on the
-// dead. One that takes its time goes behind, or it would take that of this host's own cluster.
+// forgive remembers that an endpoint has answered, though not for this host's cluster: it goes before those that do not
+// answer at all, or a host that comes back to a cluster that was recovered meanwhile would spend its time on the dead.
+// One that is cut off by the end of a look goes behind them, so that strangers that are slow do not take every look.
 func (c *Client) forgive(endpoint string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -280,14 +280,12 @@ func askOf[T any](ctx context.Context, c *Client, endpoints []string,
 	var refusal error
 	whoever := wanted == nil
 	for _, endpoint := range endpoints {
-		began := time.Now()
 		value, err := once(ctx, c, endpoint, call)
-		quick := time.Since(began) < c.opt.CallTimeout/4
 		good := err == nil && (whoever || wanted(value))
 		switch {
 		case good || whoever && refused(err):
 			c.note(endpoint, true)
-		case quick && (err == nil || refused(err)):
+		case err == nil || refused(err):
 			c.forgive(endpoint)
 		default:
 			c.note(endpoint, false)

@@ -38,7 +38,6 @@ func TestAHostLooksAtAllMembersButItselfAndGoesOnWhenTheListIsNotRead(t *testing
 	}
 }
 
-// n1 looks itself; n2 and n3 say what they see; n4 is down and has no record; s1 is a spare.
 // asks is a network that notes whom it is to look at again.
 type asks map[uint64]time.Duration
 
@@ -69,6 +68,7 @@ func TestAMemberIsLookedAtAgainInTheVeryRoundInWhichItFallsSilent(t *testing.T) 
 	}
 }
 
+// n1 looks itself; n2 and n3 say what they see; n4 is down and has no record; s1 is a spare.
 func TestWhoReachesWhomIsKnownOfHostsThatAreThereAndHaveAMember(t *testing.T) {
 	t.Parallel()
 	answers, none := network.Way{State: network.Answers, Sent: 20, Resent: 1}, network.Way{State: network.Unreachable}

@@ -20,7 +20,7 @@ func Decide(v View) Decision {
 		d.Again = due
 	}
 	if soon, behind := v.repairNears(); soon > 0 && d.Step.Kind == StepNone && (d.Again == 0 || soon < d.Again) {
-		d.Again, d.Behind = soon, behind
+		d.Again, d.Behind = soon, append(d.Behind, behind...)
 	}
 	d.First = goesFirst(v, d)
 	request := noteRequest(v, d.Step)

@@ -111,8 +111,8 @@ func (f groupFiles) read(dir string) (most, used int64, set bool) {
 			continue
 		}
 		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || n < 0 {
-			return 0, 0, false
+		if err != nil || n < 0 { // what the others say counts all the same
+			continue
 		}
 		used += min(n, math.MaxInt64-used)
 		set = set || name == f.used[0]

@@ -45,6 +45,9 @@ func TestADrillIsRefusedWhereTheUnitsMemoryIsTooLittleForItsKeys(t *testing.T) {
 		}, 1_463_491, "and 500 of the 536 MB"},
 		"a line that is no number": {map[string]string{
 			"sys/fs/cgroup/system.slice/quorumd.service/memory.stat": "anon 530000000\nshmem x\n",
+		}, math.MaxInt64, "and 6 of the 536 MB"},
+		"a first line that is no number": {map[string]string{
+			"sys/fs/cgroup/system.slice/quorumd.service/memory.stat": "anon x\nshmem 1\n",
 		}, math.MaxInt64, ""},
 		"too much to be added up": {map[string]string{
 			"sys/fs/cgroup/system.slice/quorumd.service/memory.stat": "anon 9223372036854775807\nshmem 1\n",
