@@ -7,6 +7,7 @@ package lab_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -55,6 +56,7 @@ func (f *bareFleet) planned(left, gone []*lab.Host) (apply string) {
 	if len(commands) != 3 {
 		f.t.Fatalf("the page has %d commands for who has ssh, want three: %q", len(commands), commands)
 	}
+	f.check(os.RemoveAll(filepath.Join(f.you, "plan.json"))) // of the round before: no plan is overwritten
 	var names, files, others []string
 	for _, h := range left {
 		names, files = append(names, h.Name), append(files, h.Name+".json")
