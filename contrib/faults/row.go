@@ -64,7 +64,7 @@ func load(dir, name string) ([]Row, error) {
 
 const intro = `# Faults, and what quorumd makes of them
 
-Made by ` + "`make fault-table` and `make vm`" + ` on one machine, by quorumd as it is built and with the limits that it comes with.
+Made by ` + "`make fault-table` and `make vm`" + ` on one machine, by quorumd as it is built and with its own limits.
 Each fault was provoked, and the time taken until ` + "`quorumctl health`" + ` showed it. *nothing* is what should be
 found: it was looked for as long as the row says. What advises only leaves the verdict as it is, which stands before it.
 `

@@ -51,8 +51,8 @@ const askDrives = "mkdir -p /run/quorumd-smart && quorumd ask-drives"
 // readLog has the kernel's log looked through at once.
 const readLog = "mkdir -p /run/quorumd-kernel-log && quorumd read-kernel-log"
 
-// recordedDrive is what smartctl 7.3 says of a drive, with the percentage of its spare blocks that are left, that of its
-// rated life which is used, and the errors of its medium.
+// recordedDrive is what smartctl 7.3 says of a drive, with the percentage of its spare blocks that are left, that of
+// its rated life which is used, and the errors of its medium.
 func recordedDrive(spare, used, errors int) string {
 	return fmt.Sprintf(`{"smartctl": {"version": [7, 3], "exit_status": 0}, "model_name": "EXAMPLE DC 960",
  "serial_number": "EX0001", "smart_status": {"passed": true, "nvme": {"value": 0}},
