@@ -309,6 +309,23 @@ func TestATurnIsGivenBackWhenTheOthersCannotSpareTheHostForLong(t *testing.T) {
 	}
 }
 
+func TestAnEtcdThatRunsAgainInItsTurnIsNotStoppedOnWordsOfBefore(t *testing.T) {
+	t.Parallel()
+	for work, kind := range map[Work]StepKind{
+		WorkReboot: StepSetPhase, WorkCommand: StepSetPhase, WorkMaintenance: StepTakeDown,
+	} {
+		v := turnView()
+		v.Asked.Work, v.Op.Phase = work, PhaseDown
+		for i := range v.Hosts {
+			v.Hosts[i].Answered = false
+		}
+		got := Decide(v).Step
+		if got.Kind != kind || kind == StepSetPhase && got.Phase != PhaseReady {
+			t.Errorf("for %s: %+v", work, got)
+		}
+	}
+}
+
 func TestAHostThatIsDownStaysDownUntilTheWorkIsDone(t *testing.T) {
 	t.Parallel()
 	play(t, downView, []scene{

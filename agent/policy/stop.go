@@ -64,10 +64,20 @@ func stopMember(v View, m Member) Decision {
 
 // hearOthers waits until every other voter's host has told how it is since this one was ready. Words that have grown
 // old meanwhile, in a pause or while something else was in the way, are asked for anew, which also starts the time of
-// the hand-over anew: it is not used up by the waiting. An etcd that somebody has started in the phase after is not
-// asked about, it was to be down; nor does a machine ask that goes down within seconds whatever it hears.
+// the hand-over anew: it is not used up by the waiting. An etcd that its agent has started in the phase after, because
+// no voter answered, is asked about anew: what is known of the others may be of before. One that a person has started
+// under a maintenance is not, it was to be down; nor does a machine ask that goes down within seconds whatever it hears.
 func hearOthers(v View, m Member) (Decision, bool) {
-	if v.Op.Phase != PhaseReady || m.Learner || v.Asked.Hurried {
+	if m.Learner || v.Asked.Hurried {
+		return Decision{}, false
+	}
+	own := v.Self.Drives && !v.Asked.External && !v.Asked.Work.info().byWord
+	if v.Op.Phase == PhaseDown && own && !mayRun(v) { // beside a program that runs it is stopped at once
+		return do(Step{
+			Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "etcd runs again: the others are asked anew",
+		}), true
+	}
+	if v.Op.Phase != PhaseReady {
 		return Decision{}, false
 	}
 	if ids, names := unheard(v, v.Self.PeerURL); len(ids) > 0 {
