@@ -66,7 +66,8 @@ func stopMember(v View, m Member) Decision {
 // old meanwhile, in a pause or while something else was in the way, are asked for anew, which also starts the time of
 // the hand-over anew: it is not used up by the waiting. An etcd that its agent has started in the phase after, because
 // no voter answered, is asked about anew: what is known of the others may be of before. One that a person has started
-// under a maintenance is not, it was to be down; nor does a machine ask that goes down within seconds whatever it hears.
+// under a maintenance is not, it was to be down; nor does a machine ask that goes down within seconds whatever it
+// hears.
 func hearOthers(v View, m Member) (Decision, bool) {
 	if m.Learner || v.Asked.Hurried {
 		return Decision{}, false
