@@ -202,8 +202,8 @@ func TestThePageOfTenThousandHostsIsSmallAndShowsWhoNeedsSomebody(t *testing.T) 
 		s.Hosts = append(s.Hosts, h)
 	}
 	const most = 50 * time.Millisecond
-	least, got := time.Hour, "" // of several: the machine is busy with other tests
-	for range 10 {
+	least, got := time.Hour, "" // of as many as it takes: the machine is busy with other tests
+	for end := time.Now().Add(20 * time.Second); least > most && time.Now().Before(end); {
 		began := time.Now()
 		_, got = get(t, seen{s, hour(s.Time)}, http.MethodGet, "/")
 		least = min(least, time.Since(began))
