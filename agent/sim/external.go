@@ -58,9 +58,9 @@ func takenByOthers(w *world, length time.Duration) (turns int) {
 func (o *others) trouble(h *host) {
 	w := o.w
 	switch drawn := w.draw(81) % 480; {
-	case drawn < 20 && !h.asked:
+	case drawn < 20 && !h.asked && !h.noted():
 		w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkMaintenance})
-	case drawn < 26 && !h.asked:
+	case drawn < 26 && !h.asked && !h.noted():
 		w.askMaintenance(h, control.MaintenanceRequest{Work: control.WorkReboot})
 		h.asked = false // it ends by itself
 	case drawn < 28 && h.unit.process && !o.works[h]:

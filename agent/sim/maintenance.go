@@ -156,11 +156,16 @@ func (w *world) endMaintenance(h *host) {
 	})
 }
 
+// noted tells whether a request to be taken down lies on the host's disk, and has not ended.
+func (h *host) noted() bool {
+	note, err := h.files.read(stateDir + "/maintenance.json")
+	return err == nil && bytes.Contains(note, []byte(`"ask":`))
+}
+
 // stillAsked says who is to be taken down still, or nothing.
 func (w *world) stillAsked() string {
 	for _, h := range w.hosts {
-		if note, err := h.files.read(stateDir + "/maintenance.json"); err == nil && !h.gone &&
-			bytes.Contains(note, []byte(`"ask":`)) {
+		if h.noted() && !h.gone {
 			return h.name + " was asked to be taken down, and that has not ended"
 		}
 	}
