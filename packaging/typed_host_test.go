@@ -106,7 +106,9 @@ func carriesMuch(h *host, listen string) {
 		"cmp - /root/direct")
 	const carried = (1 + 5) * 12 * 1_000_000
 	said := h.run("sed -n 's/^rchar: //p' /proc/" + h.property("quorumd-proxy", "MainPID") + "/io")
-	if read, err := strconv.Atoi(strings.TrimSpace(said)); err != nil || read > carried/4 {
+	read, err := strconv.Atoi(strings.TrimSpace(said))
+	if err != nil || read > carried/4 {
 		h.t.Errorf("of %d bytes the forwarder has read %q by itself", carried, said)
 	}
+	h.t.Logf("of %d bytes the forwarder has read %d by itself", carried, read)
 }
