@@ -107,7 +107,7 @@ func carriesMuch(h *host, listen string) {
 	const carried = (1 + 5) * 12 * 1_000_000
 	said := h.run("sed -n 's/^rchar: //p' /proc/" + h.property("quorumd-proxy", "MainPID") + "/io")
 	read, err := strconv.Atoi(strings.TrimSpace(said))
-	if err != nil || read > carried/4 {
+	if err != nil || read > carried/2 { // small pieces are copied; were splice refused, all would be
 		h.t.Errorf("of %d bytes the forwarder has read %q by itself", carried, said)
 	}
 	h.t.Logf("of %d bytes the forwarder has read %d by itself", carried, read)
