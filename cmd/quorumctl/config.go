@@ -16,6 +16,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/reach"
 	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/cmd/quorumctl/setup"
 )
 
 // defaultConfig is where the package puts the configuration.
@@ -120,6 +121,7 @@ func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) 
 		return err
 	}
 	problems = append(problems, ofEtcd...)
+	problems = append(problems, v.lookAtListeners(ctx, c)...)
 	if as == "" && user != "" {
 		v.Warnings = append(v.Warnings, reach.Hidden(c)...)
 	}
@@ -146,6 +148,28 @@ func (v *verdictOnConfig) lookAsEtcd(ctx context.Context, c config.Config) (conf
 		return nil, nil
 	}
 	return problems, err
+}
+
+// lookAtListeners looks whether the etcd that runs here leaves the forwarder its address: one that somebody has set
+// up by hand may listen on the loopback, too, and of the two the one that starts first keeps the other down.
+func (v *verdictOnConfig) lookAtListeners(ctx context.Context, c config.Config) config.Errors {
+	if c.Proxy.Listen == "" || c.Etcd.Runner != config.RunnerSystemd {
+		return nil
+	}
+	urls, err := setup.Listens(ctx, c.Etcd.Unit)
+	if err != nil {
+		v.Warnings = append(v.Warnings, "proxy.listen: "+c.Etcd.Unit+" runs, and where it listens cannot be told: "+
+			err.Error())
+	}
+	url := c.ProxyOn(urls)
+	if url == "" {
+		return nil
+	}
+	return config.Errors{{
+		Key: "proxy.listen",
+		Message: "proxy.listen (" + c.Proxy.Listen + ") and the etcd that runs here (" + c.Etcd.Unit + ", " + url +
+			") listen on the same address and port; give proxy.listen another port",
+	}}
 }
 
 // keeper gives the user who shall have the key alone.
