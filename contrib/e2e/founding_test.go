@@ -74,8 +74,8 @@ func TestAFirstHostThatHasLostItsDiskMakesNoSecondCluster(t *testing.T) {
 	})
 }
 
-// A listed host comes back with the data of some cluster: the others do not know whether that lives, and make none until
-// a person has looked.
+// A listed host comes back with the data of some cluster: the others do not know whether that lives, and make none
+// until a person has looked.
 func TestAListedHostThatReturnsWithDataKeepsTheOthersFromMakingACluster(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3})

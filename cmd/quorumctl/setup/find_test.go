@@ -124,7 +124,8 @@ func TestWhereARunningEtcdListensIsReadAsEtcdDoes(t *testing.T) {
 		{nil, []string{"--config-file=/etc/etcd.yml"}, "it is set by /etc/etcd.yml"},
 	} {
 		urls, err := listens(runs(t, c.variables, c.flags...))
-		if got := fmt.Sprint(urls); err == nil && got != c.want || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+		got := fmt.Sprint(urls)
+		if err == nil && got != c.want || err != nil && !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%q %q: %s %v, want %s", c.variables, c.flags, got, err, c.want)
 		}
 	}
