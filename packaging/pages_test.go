@@ -63,3 +63,14 @@ func TestThePageOfQuorumdKnowsEveryFlagAndFile(t *testing.T) {
 		}
 	}
 }
+
+// The forwarder is up before etcd and quorumd are, and stays when they go: its units are tied to no other.
+func TestTheForwarderWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	tie := regexp.MustCompile(`(?m)^(After|Requires|Requisite|Wants|BindsTo|PartOf|Conflicts|Upholds)=.*`)
+	for _, unit := range []string{"quorumd-proxy.service", "quorumd-proxy@.service"} {
+		if found := tie.FindAllString(text(t, "systemd/"+unit), -1); found != nil {
+			t.Errorf("%s has %q", unit, found)
+		}
+	}
+}

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,5 +68,42 @@ func TestAClusterIsFoundByWhatWasDiscoveredAlone(t *testing.T) {
 	c.Discovered([]string{member}, nil)
 	if _, err := c.Members(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// What was discovered is asked only where the certificate that it shows names it: a service record that lies, or names
+// a host otherwise than its certificate does, leads nobody anywhere, and nothing is told to who answers there.
+func TestWhatWasDiscoveredIsAskedOnlyWhereItsCertificateNamesIt(t *testing.T) {
+	t.Parallel()
+	ca, other := newCA(t), newCA(t)
+	serve := func(by *testbed.CA) (port string) {
+		t.Helper()
+		certs, err := by.Issue("etcd", testbed.CertOptions{IPs: []net.IP{net.IPv4(127, 0, 0, 1)}})
+		must(t, err)
+		o := quick()
+		o.TLS = &certs
+		_, port, _ = strings.Cut(testbed.StartCluster(t, 1, o).Endpoints()[0], "127.0.0.1:")
+		return port
+	}
+	own, stranger := serve(ca), serve(other)
+	c := connectWith(t, cluster.Options{
+		Endpoints: []string{strings.Replace(nobody(t), "http:", "https:", 1)}, Discovers: true,
+		TLS: files(t)(ca.Issue("client", testbed.CertOptions{})), CallTimeout: time.Second,
+	})
+	for target, says := range map[string]string{
+		"https://localhost:" + own:      "certificate is not valid for any names, but wanted to match localhost",
+		"https://127.0.0.1:" + stranger: "certificate signed by unknown authority",
+	} {
+		c.Discovered([]string{target}, nil)
+		if _, err := c.Members(within(t)); !errors.Is(err, cluster.ErrUnreachable) {
+			t.Errorf("%s lists members, or says %v", target, err)
+		}
+		if err := c.Diagnose(within(t), target); !contains(err, says) {
+			t.Errorf("of %s is said: %v, want %q", target, err, says)
+		}
+	}
+	c.Discovered([]string{"https://localhost:" + own, "https://127.0.0.1:" + own}, nil)
+	if list := members(t, c); len(list.Members) != 1 {
+		t.Errorf("the target that is in its certificate lists %+v", list)
 	}
 }

@@ -457,7 +457,7 @@ func (d *decoder) addressRules(c *Config) []rule {
 			})
 		}
 	}
-	return rules
+	return append(rules, d.externalRules(c)...)
 }
 
 // overlap says whether two listeners want the same address: equal ports, and equal hosts or one that stands for all.

@@ -9,13 +9,16 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/reach"
 	"github.com/quorumd/quorumd/agent/words"
+	"github.com/quorumd/quorumd/cmd/quorumctl/setup"
 )
 
 // defaultConfig is where the package puts the configuration.
@@ -120,6 +123,7 @@ func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) 
 		return err
 	}
 	problems = append(problems, ofEtcd...)
+	problems = append(problems, v.lookAtListeners(ctx, c)...)
 	if as == "" && user != "" {
 		v.Warnings = append(v.Warnings, reach.Hidden(c)...)
 	}
@@ -129,8 +133,9 @@ func (v *verdictOnConfig) look(ctx context.Context, c config.Config, as string) 
 	return nil
 }
 
-// lookAsEtcd looks at the files of etcd.tls with the eyes of the user that runs etcd's unit, where root asks. The files
-// of a plain process are looked at with the others.
+// lookAsEtcd looks at the files of etcd.tls with the eyes of the user that runs etcd's unit, where root asks, and with
+// its own where there is no such user, or another asks who may read them. The files of a plain process are looked at
+// with the others.
 func (v *verdictOnConfig) lookAsEtcd(ctx context.Context, c config.Config) (config.Errors, error) {
 	if c.Etcd.TLS == nil || c.Etcd.Runner != config.RunnerSystemd {
 		return nil, nil
@@ -138,14 +143,46 @@ func (v *verdictOnConfig) lookAsEtcd(ctx context.Context, c config.Config) (conf
 	user := reach.EtcdUser(ctx, c.Etcd.Unit)
 	if os.Geteuid() != 0 {
 		v.Warnings = append(v.Warnings, "etcd.tls: run this as root to see whether user "+user+" can read its files")
-		return nil, nil
+		if !mayRead(c.Etcd.TLS) {
+			return nil, nil
+		}
+		return asProblems(c.CheckEtcdFiles())
 	}
 	problems, err := reach.LookEtcd(ctx, c, user)
 	if errors.Is(err, reach.ErrNoUser) {
 		v.Warnings = append(v.Warnings, "etcd.tls: there is no user "+user+" to read its files: install etcd")
-		return nil, nil
+		return asProblems(c.CheckEtcdFiles())
 	}
 	return problems, err
+}
+
+// mayRead tells whether none of the files is closed to who asks.
+func mayRead(t *config.EtcdTLS) bool {
+	return !slices.ContainsFunc([]string{t.CA, t.Cert, t.Key, t.PeerCA, t.PeerCert, t.PeerKey}, func(path string) bool {
+		return errors.Is(unix.Access(path, unix.R_OK), fs.ErrPermission)
+	})
+}
+
+// lookAtListeners looks whether the etcd that runs here leaves the forwarder its address: one that somebody has set
+// up by hand may listen on the loopback, too, and of the two the one that starts first keeps the other down.
+func (v *verdictOnConfig) lookAtListeners(ctx context.Context, c config.Config) config.Errors {
+	if c.Proxy.Listen == "" || c.Etcd.Runner != config.RunnerSystemd {
+		return nil
+	}
+	urls, err := setup.Listens(ctx, c.Etcd.Unit)
+	if err != nil {
+		v.Warnings = append(v.Warnings, "proxy.listen: "+c.Etcd.Unit+" runs, and where it listens cannot be told: "+
+			err.Error())
+	}
+	url := c.ProxyOn(urls)
+	if url == "" {
+		return nil
+	}
+	return config.Errors{{
+		Key: "proxy.listen",
+		Message: "proxy.listen (" + c.Proxy.Listen + ") and the etcd that runs here (" + c.Etcd.Unit + ", " + url +
+			") listen on the same address and port; give proxy.listen another port",
+	}}
 }
 
 // keeper gives the user who shall have the key alone.

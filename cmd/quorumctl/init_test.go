@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/cmd/quorumctl/pki"
 	"github.com/quorumd/quorumd/cmd/quorumctl/setup"
 )
 
@@ -149,5 +151,39 @@ func TestTheServiceThatReadsTheFileIsTheOneThatIsToBeStarted(t *testing.T) {
 		if got := strings.Join(next(config.Config{}, setup.Found{}, file), "; "); got != want {
 			t.Errorf("%s: %q, want %q", file, got, want)
 		}
+	}
+}
+
+func TestInitWritesNothingForCertificatesOfAnotherHost(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	authority, tls, file := filepath.Join(dir, "pki"), filepath.Join(dir, "tls"), filepath.Join(dir, "quorumd.yaml")
+	if err := pki.Create(authority, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	a, err := pki.Open(authority, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := a.Host("n2", []string{"10.0.0.2"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pki.Install(bundle, pki.Place{Dir: tls, Etcd: -1, Quorumd: -1}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	typed := func(address string) []string {
+		return []string{
+			"init", "--name", "n1", "--hosts", "n1=" + address + ",n3=10.0.0.3", "--file", file, "--tls", tls,
+		}
+	}
+	r := quorumctl(t, "SOCKET", typed("10.0.0.9")...)
+	if _, err := os.Stat(file); err == nil || r.code != exitConfig ||
+		!strings.Contains(r.stderr, "is not good for 10.0.0.9, which etcd.clientURL names") ||
+		!strings.Contains(r.stderr, "is not good for 10.0.0.9, which etcd.peerURL names") {
+		t.Errorf("exit %d, %v\n%s%s", r.code, err, r.stdout, r.stderr)
+	}
+	if r := quorumctl(t, "SOCKET", typed("10.0.0.2")...); r.code != exitOK {
+		t.Errorf("at the address that they name: exit %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }

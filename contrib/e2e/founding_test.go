@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
 // expect has all hosts make the cluster by themselves.
@@ -71,4 +72,40 @@ func TestAFirstHostThatHasLostItsDiskMakesNoSecondCluster(t *testing.T) {
 	w.never(3*time.Second, "a cluster is made", func() bool {
 		return n1.role() == control.RoleVoter || n2.role() == control.RoleVoter || n3.role() == control.RoleVoter
 	})
+}
+
+// A listed host comes back with the data of some cluster: the others do not know whether that lives, and make none
+// until a person has looked.
+func TestAListedHostThatReturnsWithDataKeepsTheOthersFromMakingACluster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{hosts: 3, voters: 3})
+	w.expect()
+	n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
+	ports := testbed.FreePorts(t, 2)
+	before, err := testbed.StartMember(t.Context(), testbed.MemberOptions{
+		Binary: testbed.Etcd(t, testbed.Small), Name: "n3", Dir: t.TempDir(), DataDir: n3.DataDir(),
+		ClientURL: fmt.Sprintf("http://127.0.0.1:%d", ports[0]), PeerURL: fmt.Sprintf("http://127.0.0.1:%d", ports[1]),
+	})
+	must(t, err)
+	before.StopAfter(t)
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	must(t, before.WaitReady(ctx))
+	must(t, before.Terminate())
+	_ = before.Wait(ctx) // it was told to end
+
+	w.start()
+	w.eventually("n1 says who has data", func() bool {
+		return n1.says(policy.FoundingWaits, "n3 is not new: there is data in its data directory")
+	})
+	w.eventually("n2 stands by n1's attempt", func() bool {
+		return n2.says(policy.FoundingWaits, "this host stands by it")
+	})
+	w.never(3*time.Second, "a cluster is made", func() bool {
+		return n1.role() == control.RoleVoter || n2.role() == control.RoleVoter || n3.etcdPID() != 0
+	})
+	data := filepath.Join(n3.DataDir(), "member")
+	must(t, os.Rename(data, data+".quorumd-kept")) // a person knows that it is of a cluster that is no more
+	w.eventually("three voters", func() bool { return w.has(3, 0) })
+	w.verify(3, 0)
 }

@@ -4,6 +4,7 @@
 package setup
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,14 +78,11 @@ func TestAProgramThatDoesNotAnswerLikeEtcdIsSaidToBeNone(t *testing.T) {
 	}
 }
 
-// TestHowARunningEtcdIsSetIsRead has a process with etcd's flags and variables.
-func TestHowARunningEtcdIsSetIsRead(t *testing.T) {
-	t.Parallel()
-	c := exec.CommandContext(t.Context(), "sh", "-c", "echo; read x", "etcd", "--name", "other", "-data-dir=/data")
-	c.Env = []string{
-		"ETCD_NAME=not-this", "ETCD_ADVERTISE_CLIENT_URLS=http://127.0.0.1:2379,http://10.9.9.9:2379",
-		"ETCD_INITIAL_ADVERTISE_PEER_URLS=http://10.9.9.9:2380",
-	}
+// runs starts a process with such variables and flags, and gives its number.
+func runs(t *testing.T, variables []string, flags ...string) (pid string) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), "sh", append([]string{"-c", "echo; read x", "etcd"}, flags...)...)
+	c.Env = variables
 	in, err := c.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -96,16 +94,57 @@ func TestHowARunningEtcdIsSetIsRead(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := out.Read(make([]byte, 1)); err != nil { // before that the kernel may still show who has started it
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
 		in.Close()
 		_ = c.Wait() // the shell says that there was nothing to read
 	})
+	if _, err := out.Read(make([]byte, 1)); err != nil { // before that the kernel may still show who has started it
+		t.Fatal(err)
+	}
+	return strconv.Itoa(c.Process.Pid)
+}
+
+func TestWhereARunningEtcdListensIsReadAsEtcdDoes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		variables, flags []string
+		want             string // or a part of why it cannot be told
+	}{
+		{nil, nil, "[http://localhost:2379 http://localhost:2380]"},
+		{
+			[]string{"ETCD_LISTEN_CLIENT_URLS=http://10.0.0.1:2379, http://127.0.0.1:2379"},
+			[]string{"--listen-peer-urls", "http://10.0.0.1:2380", "--listen-metrics-urls=http://127.0.0.1:2381"},
+			"[http://10.0.0.1:2379 http://127.0.0.1:2379 http://10.0.0.1:2380 http://127.0.0.1:2381]",
+		},
+		{
+			[]string{"ETCD_LISTEN_CLIENT_URLS=http://10.0.0.1:2379"},
+			[]string{"--listen-client-urls=http://10.0.0.2:2379", "--listen-client-http-urls=http://127.0.0.1:2378"},
+			"[http://10.0.0.2:2379 http://127.0.0.1:2378 http://localhost:2380]",
+		},
+		{nil, []string{"--config-file=/etc/etcd.yml"}, "it is set by /etc/etcd.yml"},
+	} {
+		urls, err := listens(runs(t, c.variables, c.flags...))
+		got := fmt.Sprint(urls)
+		if err == nil && got != c.want || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%q %q: %s %v, want %s", c.variables, c.flags, got, err, c.want)
+		}
+	}
+	if urls, err := listens("../../etc"); err == nil {
+		t.Errorf("of no process: %q", urls)
+	}
+}
+
+// TestHowARunningEtcdIsSetIsRead has a process with etcd's flags and variables.
+func TestHowARunningEtcdIsSetIsRead(t *testing.T) {
+	t.Parallel()
+	pid := runs(t, []string{
+		"ETCD_NAME=not-this", "ETCD_ADVERTISE_CLIENT_URLS=http://127.0.0.1:2379,http://10.9.9.9:2379",
+		"ETCD_INITIAL_ADVERTISE_PEER_URLS=http://10.9.9.9:2380",
+	}, "--name", "other", "-data-dir=/data", "--cert-file=/pki/server.crt")
 	var f Found
-	f.findRunning(strconv.Itoa(c.Process.Pid))
-	if f.Running["name"] != "other" || f.Running["data-dir"] != "/data" || len(f.Running) != 4 {
+	f.findRunning(pid)
+	if f.Running["name"] != "other" || f.Running["data-dir"] != "/data" ||
+		f.Running["cert-file"] != "/pki/server.crt" || len(f.Running) != 5 {
 		t.Fatalf("%v %v", f.Running, f.Warnings)
 	}
 	text, err := answers().Text()

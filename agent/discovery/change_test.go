@@ -1,0 +1,80 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A name server changes its records while it is asked again and again: each change is told as it is, without a restart;
+// what lies, and what is empty, is told as the reason why there is no answer, and never as one.
+func TestServiceRecordsThatChangeAreToldAndThoseThatLieAreNone(t *testing.T) {
+	t.Parallel()
+	n := newNames(t)
+	n.says.Store(&[]target{{"n1.example.com.", 2379}, {"n2.example.com.", 2379}})
+	type answer struct {
+		endpoints []string
+		err       error
+	}
+	answers, stop, ended := make(chan answer), make(chan struct{}), make(chan struct{})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	source := SRV(n.resolver(), "example.com", "https")
+	go func() {
+		defer close(ended)
+		Run(ctx, Options{
+			Source: func(ctx context.Context) ([]string, error) {
+				found, err := source(ctx)
+				select {
+				case <-stop: // between two questions: one that is not answered is waited for
+					cancel()
+				default:
+				}
+				return found, err
+			},
+			Scheme: "https", Interval: time.Millisecond, Timeout: 20 * time.Second,
+			Logger: slog.New(slog.DiscardHandler),
+			Tell: func(endpoints []string, err error) {
+				select {
+				case answers <- answer{endpoints, err}:
+				case <-stop:
+				}
+			},
+		})
+	}()
+	t.Cleanup(func() { close(stop); <-ended; cancel() })
+	for _, c := range []struct {
+		what string
+		says []target
+		want string // the endpoints, or a part of why there are none
+	}{
+		{"as at first", nil, "[https://n1.example.com:2379 https://n2.example.com:2379]"},
+		{
+			"all others",
+			[]target{{"n3.example.com.", 2379}, {"n4.example.com.", 2380}},
+			"[https://n3.example.com:2379 https://n4.example.com:2380]",
+		},
+		{"none", []target{}, "no such host"},
+		{"fewer", []target{{"n4.example.com.", 2380}}, "[https://n4.example.com:2380]"},
+		{"no port", []target{{"n4.example.com.", 0}}, "is no URL"},
+		{"the first again", []target{{"n1.example.com.", 2379}}, "[https://n1.example.com:2379]"},
+	} {
+		if c.says != nil {
+			n.says.Store(&c.says)
+			<-answers // it may have been asked for before
+		}
+		got := <-answers
+		said := fmt.Sprint(got.endpoints)
+		if got.err != nil {
+			said = got.err.Error()
+		}
+		if !strings.Contains(said, c.want) || got.err != nil && got.endpoints != nil {
+			t.Errorf("%s: %s, want %s", c.what, said, c.want)
+		}
+	}
+}

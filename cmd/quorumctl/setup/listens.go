@@ -1,0 +1,49 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Listens gives the URLs on which the etcd of a unit listens, as it was started; none where none runs. The error says
+// that one runs, and why its URLs cannot be told.
+func Listens(ctx context.Context, unit string) ([]string, error) {
+	u := show(ctx, unit)
+	if u["ActiveState"] != "active" {
+		return nil, nil
+	}
+	return listens(u["MainPID"])
+}
+
+func listens(pid string) (urls []string, err error) {
+	line, err := readProc(pid, "cmdline")
+	environment, envErr := readProc(pid, "environ")
+	if err = errors.Join(err, envErr); err != nil {
+		return nil, fmt.Errorf("it cannot be read: %w; ask as root", err)
+	}
+	if file, ok := valueOf(line, environment, "config-file"); ok && file != "" { // etcd heeds nothing else then
+		return nil, fmt.Errorf("it is set by %s; look for listen-client-urls there", file)
+	}
+	for _, flag := range []struct{ name, otherwise string }{
+		{"listen-client-urls", "http://localhost:2379"},
+		{"listen-client-http-urls", ""},
+		{"listen-peer-urls", "http://localhost:2380"},
+		{"listen-metrics-urls", ""},
+	} {
+		value, ok := valueOf(line, environment, flag.name)
+		if !ok {
+			value = flag.otherwise
+		}
+		for url := range strings.SplitSeq(value, ",") {
+			if url = strings.TrimSpace(url); url != "" {
+				urls = append(urls, url)
+			}
+		}
+	}
+	return urls, nil
+}
