@@ -49,7 +49,7 @@ func faultfs(args ...string) *exec.Cmd {
 
 // start mounts a faultfs on temporary directories and takes it away after the test. It needs /dev/fuse, and root or
 // fusermount3.
-func start(t *testing.T) *mounted {
+func start(t *testing.T, more ...string) *mounted {
 	t.Helper()
 	dir := t.TempDir()
 	m := &mounted{
@@ -61,7 +61,7 @@ func start(t *testing.T) *mounted {
 			t.Fatal(err)
 		}
 	}
-	m.cmd = faultfs("-back", m.back, "-mnt", m.mnt, "-sock", m.sock)
+	m.cmd = faultfs(append([]string{"-back", m.back, "-mnt", m.mnt, "-sock", m.sock}, more...)...)
 	var stderr bytes.Buffer
 	m.cmd.Stderr = &stderr
 	stdout, err := m.cmd.StdoutPipe()
