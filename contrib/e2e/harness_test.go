@@ -43,6 +43,7 @@ type worldOptions struct {
 	standbys int
 	proxied  bool              // a testbed.Proxy stands in front of every client and peer URL
 	fronts   bool              // a front stands in front of every client URL
+	powered  bool              // who is killed as a whole loses what was not synced, too
 	set      map[string]string // of the configuration of every host, "section.key"
 	each     func(i int, o *testbed.HostOptions)
 }
@@ -68,6 +69,7 @@ type host struct {
 	etcd        *clientv3.Client  // of this host's etcd alone, past the proxy
 	running     bool              // its agent shall run
 	off         bool              // nothing runs, and nobody answers for it
+	disks       []*testbed.Mount  // when the world is powered: etcd's, and the one of the agent's own files
 	real        string            // the etcd that Options.Etcd leads to
 	files       testbed.CertFiles // of its client, where it has some
 }
@@ -98,6 +100,9 @@ func newWorld(t *testing.T, o worldOptions) *world {
 		h.Options.Endpoints = endpoints
 		if o.each != nil {
 			o.each(i+1, &h.Options)
+		}
+		if o.powered {
+			h.powered()
 		}
 		made, err := testbed.NewHost(h.Options)
 		if err != nil {
@@ -151,6 +156,31 @@ func (w *world) newHost(i int, ports []int, o worldOptions) *host {
 	w.t.Cleanup(func() { _ = etcd.Close() }) // its process is gone
 	h.etcd = etcd
 	return h
+}
+
+// powered puts the disk of a host's etcd and the one of its agent's own files on file systems that remember what is not
+// synced. They are two, as in production: a sync of one makes nothing durable on the other.
+func (h *host) powered() {
+	h.w.t.Helper()
+	for _, name := range []string{"disk", "state"} {
+		dir := filepath.Join(h.Options.Dir, name)
+		back := filepath.Join(h.w.dir, h.Options.Name+"-"+name)
+		must(h.w.t, errors.Join(os.MkdirAll(dir, 0o755), os.MkdirAll(back, 0o755)))
+		h.disks = append(h.disks, testbed.MountPowered(h.w.t, back, dir))
+	}
+}
+
+// cutPower takes away what was not synced of a host on which nothing runs any more, and what a boot forgets.
+func (h *host) cutPower() {
+	h.w.t.Helper()
+	for _, m := range h.disks {
+		lost, err := m.CutPower()
+		must(h.w.t, err)
+		h.w.t.Logf("%s of %s: %s", filepath.Base(m.Dir), h.Options.Name, lost)
+	}
+	if len(h.disks) > 0 {
+		must(h.w.t, os.RemoveAll(filepath.Join(h.Options.Dir, "run")))
+	}
 }
 
 // address gives the host and port of a URL.

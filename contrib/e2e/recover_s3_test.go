@@ -22,6 +22,6 @@ func s3Store(t *testing.T) string {
 
 func TestAClusterOfWhichEveryDiskIsLostIsBroughtBackFromS3(t *testing.T) {
 	t.Parallel()
-	w, saved, before := savedAndLost(t, s3Store(t))
+	w, saved, before := savedAndLost(t, s3Store(t), false)
 	w.backFromSnapshot(saved, before)
 }
