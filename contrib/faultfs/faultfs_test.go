@@ -323,6 +323,27 @@ func TestWhatEtcdNeedsOfAFileSystemWorks(t *testing.T) {
 	}
 }
 
+// As quorumd has its snapshots' databases on the disk.
+func TestAFileWithoutANameIsOpenedByWayOfItsDescriptor(t *testing.T) {
+	t.Parallel()
+	for _, flags := range [][]string{nil, {"-power"}} {
+		m := start(t, flags...)
+		f := m.open(t, "f", 0)
+		must(t, os.Remove(f.Name()))
+		_, err := f.WriteString("written")
+		must(t, err)
+		again, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), os.O_RDWR, 0)
+		must(t, err)
+		info, err := again.Stat()
+		must(t, err)
+		text, err := io.ReadAll(again)
+		if err != nil || string(text) != "written" || info.Size() != int64(len(text)) {
+			t.Errorf("%v: it holds %q of %d bytes, %v", flags, text, info.Size(), err)
+		}
+		must(t, again.Close())
+	}
+}
+
 func TestSIGTERMUnmountsThoughAFileIsOpenAndAnOperationHangs(t *testing.T) {
 	t.Parallel()
 	m := start(t)

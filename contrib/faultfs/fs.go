@@ -5,8 +5,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fs"
@@ -26,13 +28,14 @@ const openFlags = fuse.FOPEN_NOFLUSH
 // node is a file or directory. It passes everything through, after the rules.
 type node struct {
 	*fs.LoopbackNode
-	rules *ruleTable
-	power *power
+	rules    *ruleTable
+	power    *power
+	nameless atomic.Pointer[os.File] // the file itself, once its name is gone
 }
 
 // WrapChild makes the files below a node ours as well.
 func (n *node) WrapChild(_ context.Context, ops fs.InodeEmbedder) fs.InodeEmbedder {
-	return &node{ops.(*fs.LoopbackNode), n.rules, n.power}
+	return &node{LoopbackNode: ops.(*fs.LoopbackNode), rules: n.rules, power: n.power}
 }
 
 // at is where the data of a node lie, or those of one that is or will be in it.
@@ -48,6 +51,14 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 		return nil, 0, errno
 	}
 	fh, _, errno := n.LoopbackNode.Open(ctx, flags&^ownFlags)
+	if gone := n.nameless.Load(); errno == syscall.ENOENT && gone != nil {
+		path := fmt.Sprintf("/proc/self/fd/%d", gone.Fd())
+		again, err := os.OpenFile(path, int(flags&^(ownFlags|unix.O_APPEND|fuse.FMODE_EXEC)), 0)
+		if err != nil {
+			return nil, 0, fs.ToErrno(err)
+		}
+		fh, errno = fs.NewLoopbackFileFromOS(again), 0
+	}
 	if errno != 0 {
 		return nil, 0, errno
 	}

@@ -118,7 +118,7 @@ func mount(back, mnt string, rules *ruleTable, kept *power) (*fuse.Server, error
 		return nil, errors.New("cannot mount: not root, and no fusermount3; run as root, or install the package fuse3")
 	}
 	syscall.Umask(0) // the kernel has applied the caller's umask already
-	server, err := fs.Mount(mnt, &node{loopback.(*fs.LoopbackNode), rules, kept}, &fs.Options{
+	server, err := fs.Mount(mnt, &node{LoopbackNode: loopback.(*fs.LoopbackNode), rules: rules, power: kept}, &fs.Options{
 		NullPermissions: true,
 		MountOptions: fuse.MountOptions{
 			FsName: "faultfs", Name: "faultfs", Options: []string{"default_permissions"},

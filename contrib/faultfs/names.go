@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fs"
@@ -55,7 +56,46 @@ func (n *node) Link(ctx context.Context, target fs.InodeEmbedder, name string, o
 }
 
 func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
+	if child := n.GetChild(name); child != nil {
+		child.Operations().(*node).outlive(n.at(name))
+	}
 	return n.power.remove(n.at(name), func() syscall.Errno { return n.LoopbackNode.Unlink(ctx, name) })
+}
+
+// outlive opens a file whose name is about to go: who has it open may open it anew by way of /proc.
+func (n *node) outlive(path string) {
+	var stat unix.Stat_t
+	if err := unix.Lstat(path, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	if before := n.nameless.Swap(file); before != nil {
+		before.Close()
+	}
+}
+
+// OnForget ends that once nobody has it open.
+func (n *node) OnForget() {
+	if file := n.nameless.Swap(nil); file != nil {
+		file.Close()
+	}
+}
+
+func (n *node) Getattr(ctx context.Context, f fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	errno := n.LoopbackNode.Getattr(ctx, f, out)
+	file := n.nameless.Load()
+	if errno != syscall.ENOENT || file == nil {
+		return errno
+	}
+	var stat syscall.Stat_t
+	if err := syscall.Fstat(int(file.Fd()), &stat); err != nil {
+		return fs.ToErrno(err)
+	}
+	out.FromStat(&stat)
+	return 0
 }
 
 func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno {
