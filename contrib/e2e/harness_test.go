@@ -158,31 +158,6 @@ func (w *world) newHost(i int, ports []int, o worldOptions) *host {
 	return h
 }
 
-// powered puts the disk of a host's etcd and the one of its agent's own files on file systems that remember what is not
-// synced. They are two, as in production: a sync of one makes nothing durable on the other.
-func (h *host) powered() {
-	h.w.t.Helper()
-	for _, name := range []string{"disk", "state"} {
-		dir := filepath.Join(h.Options.Dir, name)
-		back := filepath.Join(h.w.dir, h.Options.Name+"-"+name)
-		must(h.w.t, errors.Join(os.MkdirAll(dir, 0o755), os.MkdirAll(back, 0o755)))
-		h.disks = append(h.disks, testbed.MountPowered(h.w.t, back, dir))
-	}
-}
-
-// cutPower takes away what was not synced of a host on which nothing runs any more, and what a boot forgets.
-func (h *host) cutPower() {
-	h.w.t.Helper()
-	for _, m := range h.disks {
-		lost, err := m.CutPower()
-		must(h.w.t, err)
-		h.w.t.Logf("%s of %s: %s", filepath.Base(m.Dir), h.Options.Name, lost)
-	}
-	if len(h.disks) > 0 {
-		must(h.w.t, os.RemoveAll(filepath.Join(h.Options.Dir, "run")))
-	}
-}
-
 // address gives the host and port of a URL.
 func address(url string) string {
 	_, after, _ := strings.Cut(url, "://")

@@ -12,8 +12,8 @@
 // fsync is fsync, fdatasync, fsync of a directory, and once for each O_SYNC or O_DSYNC write; write is also fallocate
 // and truncate; open is also create; read is what the page cache cannot answer; any is these four and nothing else. It
 // promises that what no rule names behaves as on the backing directory, that a rule is in force when its command
-// returns, and that an fsync is answered only after the backing file was synced. One thing differs from a disk: while an
-// fsync is held, the kernel holds back writes to the same file too.
+// returns, and that an fsync is answered only after the backing file was synced. One thing differs from a disk: while
+// an fsync is held, the kernel holds back writes to the same file too.
 //
 // With -power it remembers what was not synced, and cut takes all of that away: power.go says what that is. Nothing
 // works from then on; mount it anew, as a host does that boots.
@@ -118,7 +118,8 @@ func mount(back, mnt string, rules *ruleTable, kept *power) (*fuse.Server, error
 		return nil, errors.New("cannot mount: not root, and no fusermount3; run as root, or install the package fuse3")
 	}
 	syscall.Umask(0) // the kernel has applied the caller's umask already
-	server, err := fs.Mount(mnt, &node{LoopbackNode: loopback.(*fs.LoopbackNode), rules: rules, power: kept}, &fs.Options{
+	root := &node{LoopbackNode: loopback.(*fs.LoopbackNode), rules: rules, power: kept}
+	server, err := fs.Mount(mnt, root, &fs.Options{
 		NullPermissions: true,
 		MountOptions: fuse.MountOptions{
 			FsName: "faultfs", Name: "faultfs", Options: []string{"default_permissions"},

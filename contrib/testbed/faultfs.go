@@ -144,8 +144,8 @@ func (m *Mount) Clear() error {
 // Stats gives a line for each rule: "hits=3 waiting=1 rule fsync * hang".
 func (m *Mount) Stats() (string, error) { return m.command("stats") }
 
-// CutPower takes away what was not synced, and shows the rest anew, as after a boot. Nothing may have a file open there.
-// It gives how much that was.
+// CutPower takes away what was not synced, and shows the rest anew, as after a boot. Nothing may have a file open
+// there. It gives how much that was.
 func (m *Mount) CutPower() (string, error) {
 	lost, err := m.command("cut")
 	if err != nil {
