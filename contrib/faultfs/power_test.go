@@ -143,7 +143,8 @@ func TestWhatWasNotSyncedIsGoneWhenThePowerIsCut(t *testing.T) {
 				t.Errorf("left is %v, want %v", got, want)
 			}
 			m.stop(t)
-			if kept, err := filepath.Glob(filepath.Join(filepath.Dir(m.back), ".faultfs*")); err != nil || len(kept) > 0 {
+			kept, err := filepath.Glob(filepath.Join(filepath.Dir(m.back), ".faultfs*"))
+			if err != nil || len(kept) > 0 {
 				t.Errorf("what was removed is kept for good: %v, %v", kept, err)
 			}
 		})
