@@ -69,7 +69,7 @@ type host struct {
 	etcd        *clientv3.Client  // of this host's etcd alone, past the proxy
 	running     bool              // its agent shall run
 	off         bool              // nothing runs, and nobody answers for it
-	disks       []*testbed.Mount  // when the world is powered: etcd's, and the one of the agent's own files
+	disks       []*testbed.Mount  // when the world is powered
 	real        string            // the etcd that Options.Etcd leads to
 	files       testbed.CertFiles // of its client, where it has some
 }

@@ -95,8 +95,8 @@ func (w *world) lose(hosts ...*host) {
 			w.t.Fatal(err)
 		}
 		maps.DeleteFunc(w.data, func(_, path string) bool { return strings.HasPrefix(path, h.Options.Dir) })
-		if err := os.RemoveAll(filepath.Join(h.Options.Dir, "disk", "etcd")); err != nil {
-			w.t.Fatal(err)
+		for _, disk := range []string{"disk", "wal"} {
+			must(w.t, os.RemoveAll(filepath.Join(h.Options.Dir, disk, "etcd")))
 		}
 	}
 }
@@ -387,7 +387,11 @@ func survivorStruck(t *testing.T, what victim) {
 	for _, side := range sides() {
 		t.Run(strings.TrimSpace(side)+" each step", func(t *testing.T) {
 			t.Parallel()
-			w := allVoters(t, worldOptions{hosts: 3, voters: 3, powered: what == power})
+			o := worldOptions{hosts: 3, voters: 3, powered: what == power}
+			if o.powered && side == "after " { // one of the two
+				o.each = func(_ int, h *testbed.HostOptions) { logApart(h) }
+			}
+			w := allVoters(t, o)
 			n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 			report := w.loaded(func() { w.lose(n2, n3) })
 			plan := w.plan([]string{"n2", "n3"}, n1)
