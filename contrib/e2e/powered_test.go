@@ -11,9 +11,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// powered puts the disk of a host's etcd, the one of its log where that lies apart, and the one of its agent's own files
-// on file systems that remember what is not synced. They are several, as in production: a sync of one makes nothing
-// durable on another.
+// powered puts the disk of a host's etcd, the one of its log where that lies apart, and the one of its agent's own
+// files on file systems that remember what is not synced. They are several, as in production: a sync of one makes
+// nothing durable on another.
 func (h *host) powered() {
 	h.w.t.Helper()
 	for _, name := range []string{"disk", "wal", "state"} {
