@@ -22,6 +22,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/quorumd/quorumd/agent/database"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -318,6 +319,17 @@ func TestWhatIsDamagedIsNeverGivenBackAsWhole(t *testing.T) {
 		if err := Verify(t.Context(), d, m, o); !errors.Is(err, ErrNoSnapshot) {
 			t.Errorf("removed: %v", err)
 		}
+	}
+}
+
+func TestADatabaseThatThisHostCannotOpenIsNotCalledDamaged(t *testing.T) {
+	t.Parallel()
+	file, err := os.CreateTemp(t.TempDir(), "")
+	must(t, err)
+	must(t, file.Close())
+	_, err = database.Inspect(t.Context(), file, func(int64) {})
+	if err == nil || errors.Is(err, ErrDamaged) {
+		t.Errorf("got %v", err)
 	}
 }
 

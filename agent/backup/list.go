@@ -4,6 +4,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -87,9 +88,11 @@ func fetch(ctx context.Context, store Source, m Manifest, o Options, path string
 
 // Listing is what a store holds.
 type Listing struct {
-	Snapshots []Snapshot // the newest first: by revision, and by time where that is the same
-	Strays    []Object   // data without a manifest, manifests without data, and what was never written to its end
-	Unread    []Unread   // manifests that cannot be read
+	// The newest first, by revision, and by time where that is the same. A cluster that was made anew begins with small
+	// revisions: those of the cluster that took the last one come first.
+	Snapshots []Snapshot
+	Strays    []Object // data without a manifest, manifests without data, and what was never written to its end
+	Unread    []Unread // manifests that cannot be read
 }
 
 // Unread is a manifest that cannot be read.
@@ -141,18 +144,26 @@ func List(ctx context.Context, store Source, progress func(int64)) (Listing, err
 			l.Strays = append(l.Strays, o)
 		}
 	}
-	slices.SortFunc(l.Snapshots, newer)
+	sortNewest(l.Snapshots, func(s Snapshot) time.Time { return there[s.ManifestName()] })
 	return l, nil
 }
 
-func newer(a, b Snapshot) int {
-	if a.Revision != b.Revision {
-		if a.Revision > b.Revision {
-			return -1
+// sortNewest orders them as Listing has them. A host whose clock is ahead takes none later than the store has it.
+func sortNewest(all []Snapshot, stored func(Snapshot) time.Time) {
+	last := map[string]time.Time{} // that was taken of a cluster
+	for _, s := range all {
+		at := s.TakenAt
+		if had := stored(s); had.Before(at) {
+			at = had
 		}
-		return 1
+		if at.After(last[s.ClusterID]) {
+			last[s.ClusterID] = at
+		}
 	}
-	return b.TakenAt.Compare(a.TakenAt)
+	slices.SortFunc(all, func(a, b Snapshot) int {
+		return cmp.Or(last[b.ClusterID].Compare(last[a.ClusterID]), cmp.Compare(a.ClusterID, b.ClusterID),
+			cmp.Compare(b.Revision, a.Revision), b.TakenAt.Compare(a.TakenAt))
+	})
 }
 
 // Remove takes a snapshot away: its manifest first, so that none stands without its data for long.

@@ -223,6 +223,11 @@ func TestAnUploadTakesLittleMemory(t *testing.T) {
 	}
 }
 
+func TestALargeDatabaseIsSavedInAnS3StoreInLittleMemory(t *testing.T) {
+	address, _ := testbed.StartS3(t)
+	savesInLittleMemory(t, s3To(t, address, testbed.S3SecretKey))
+}
+
 func TestCredentialsThatOthersMayReadAreRefused(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "credentials")

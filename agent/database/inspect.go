@@ -51,11 +51,13 @@ func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c Conten
 			c, err = Contents{}, fmt.Errorf("%w: cannot read the database: %v", ErrDamaged, caught)
 		}
 	}()
+	again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd())) // it may have no name any more
+	if err != nil {
+		return Contents{}, fmt.Errorf("cannot open the database: %w", err) // which says nothing against it
+	}
 	db, err := bbolt.Open(file.Name(), 0, &bbolt.Options{
 		ReadOnly: true,
-		OpenFile: func(string, int, os.FileMode) (*os.File, error) {
-			return os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd())) // it may have no name any more
-		},
+		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return again, nil }, // and closes it
 	})
 	if err != nil {
 		return Contents{}, fmt.Errorf("%w: cannot open the database: %w", ErrDamaged, err)

@@ -119,7 +119,7 @@ func lockDatabase(dataDir string) (*os.File, error) {
 // MoveAside renames what lies in the data directory, and the WAL directory if it is another one,
 // to names that end in the time and do not exist yet. It gives the new names. The data directory
 // itself stays where it is: its parent may belong to somebody else. It is refused while an etcd has
-// the database open.
+// the database open. Once it returns without an error, a loss of power does not bring the old names back.
 func MoveAside(dataDir, walDir string, now time.Time) ([]string, error) {
 	db, err := lockDatabase(dataDir)
 	if err != nil {
@@ -130,10 +130,12 @@ func MoveAside(dataDir, walDir string, now time.Time) ([]string, error) {
 	}
 	stamp := ".quorumd-" + now.UTC().Format("20060102T150405.000Z")
 	var moved []string
+	var above []string // where names have changed, now or in a try before this one
 	for _, dir := range []string{filepath.Join(dataDir, "member"), walDir} {
 		if dir == "" || strings.HasPrefix(dir, filepath.Join(dataDir, "member")+string(filepath.Separator)) {
 			continue
 		}
+		above = append(above, filepath.Dir(dir))
 		target := dir + stamp
 		if _, err := os.Lstat(target); !errors.Is(err, fs.ErrNotExist) {
 			return moved, fmt.Errorf("cannot move %s aside: %s exists", dir, target)
@@ -147,5 +149,22 @@ func MoveAside(dataDir, walDir string, now time.Time) ([]string, error) {
 		}
 		moved = append(moved, target)
 	}
+	for _, dir := range above {
+		if err := syncDir(dir); err != nil {
+			return moved, fmt.Errorf("cannot move %s aside for good: %w", dataDir, err)
+		}
+	}
 	return moved, nil
+}
+
+// syncDir makes the names in a directory durable; one that is not there has none.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -29,6 +29,8 @@ const (
 	both      victim = "the agent and etcd"
 	// all of a host is killed at once, as the loss of its power does: the agent with its errands, and etcd if it runs.
 	all victim = "all"
+	// power is all of it, and what it has written and not synced is lost.
+	power victim = "all, without what was not synced,"
 )
 
 // following is the moment between two steps when the learner has caught up and is being watched. It is met by what the
@@ -130,10 +132,11 @@ func (h *host) arrive(at string) {
 func (h *host) strike(at string, what victim) {
 	h.w.t.Helper()
 	h.w.t.Logf("kill %s %s", what, at)
-	if what == all {
+	if what == all || what == power {
 		must(h.w.t, syscall.Kill(-h.AgentPID(), syscall.SIGKILL)) // its errands are of its process group
 		h.kill()
 		h.etcdDies()
+		h.cutPower()
 		return
 	}
 	if what != etcdOnly {

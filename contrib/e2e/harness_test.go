@@ -43,6 +43,7 @@ type worldOptions struct {
 	standbys int
 	proxied  bool              // a testbed.Proxy stands in front of every client and peer URL
 	fronts   bool              // a front stands in front of every client URL
+	powered  bool              // who is killed as a whole loses what was not synced, too
 	set      map[string]string // of the configuration of every host, "section.key"
 	each     func(i int, o *testbed.HostOptions)
 }
@@ -68,6 +69,7 @@ type host struct {
 	etcd        *clientv3.Client  // of this host's etcd alone, past the proxy
 	running     bool              // its agent shall run
 	off         bool              // nothing runs, and nobody answers for it
+	disks       []*testbed.Mount  // when the world is powered
 	real        string            // the etcd that Options.Etcd leads to
 	files       testbed.CertFiles // of its client, where it has some
 }
@@ -98,6 +100,9 @@ func newWorld(t *testing.T, o worldOptions) *world {
 		h.Options.Endpoints = endpoints
 		if o.each != nil {
 			o.each(i+1, &h.Options)
+		}
+		if o.powered {
+			h.powered()
 		}
 		made, err := testbed.NewHost(h.Options)
 		if err != nil {

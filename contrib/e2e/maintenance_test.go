@@ -18,10 +18,16 @@ import (
 // three makes a world of three voters that are well, with nothing in flight.
 func three(t *testing.T) *world {
 	t.Helper()
-	w := newWorld(t, worldOptions{hosts: 3, voters: 3})
+	return allVoters(t, worldOptions{hosts: 3, voters: 3})
+}
+
+// allVoters makes a world and has all of its hosts become voters.
+func allVoters(t *testing.T, o worldOptions) *world {
+	t.Helper()
+	w := newWorld(t, o)
 	w.start(w.hosts...)
 	w.bootstrap()
-	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.within(time.Duration(o.hosts-1)*formation, "all are voters", func() bool { return w.has(o.hosts, 0) })
 	w.rolesAgree()
 	return w
 }

@@ -6,9 +6,17 @@
 package e2e
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/quorumd/quorumd/agent/backup"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -22,6 +30,77 @@ func s3Store(t *testing.T) string {
 
 func TestAClusterOfWhichEveryDiskIsLostIsBroughtBackFromS3(t *testing.T) {
 	t.Parallel()
-	w, saved, before := savedAndLost(t, s3Store(t))
+	secret := []byte(testbed.S3SecretKey)
+	sawArguments := watchArguments(t, secret)
+	w, saved, before := savedAndLost(t, s3Store(t), false)
 	w.backFromSnapshot(saved, before)
+	sawArguments()
+	w.nowhereWritten(secret)
+}
+
+// watchArguments looks at the arguments of all processes until its answer is called, which fails the test if a secret
+// was among them, or if no job with snapshots was seen.
+func watchArguments(t *testing.T, secret []byte) (ended func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	var jobs int
+	var told string
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for tick := time.NewTicker(5 * time.Millisecond); ctx.Err() == nil; <-tick.C {
+			all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+			for _, path := range all {
+				line, _ := os.ReadFile(path) // it may be gone
+				if bytes.Contains(line, []byte("\x00"+backup.Command+"\x00")) {
+					jobs++
+				}
+				if bytes.Contains(line, secret) {
+					told = string(line)
+				}
+			}
+		}
+	}()
+	return func() {
+		t.Helper()
+		cancel()
+		<-done
+		if jobs == 0 || told != "" {
+			t.Errorf("jobs were seen %d times, and the secret among %q", jobs, told)
+		}
+	}
+}
+
+// nowhereWritten sees that a secret stands in no file of any host: not in a log, in what is noted on the disk, or in
+// what lies in etcd's database, as the records for others do. Only the file of the operator's has it, which is not
+// there.
+func (w *world) nowhereWritten(secret []byte) {
+	w.t.Helper()
+	read, lines := 0, 0
+	err := filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !d.Type().IsRegular() {
+			return nil // a file that lives for a moment
+		}
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if bytes.Contains(text, secret) {
+			w.t.Errorf("%s has the secret", path)
+		}
+		if filepath.Ext(path) == ".log" {
+			lines += bytes.Count(text, []byte("\n"))
+		}
+		read++
+		return err
+	})
+	must(w.t, err)
+	w.t.Logf("%d files without the secret, %d lines of logs among them", read, lines)
+	if lines < 100 {
+		w.t.Errorf("the logs have %d lines", lines)
+	}
 }

@@ -24,13 +24,11 @@ import (
 
 // savedAndLost runs three voters with that store, writes, takes a snapshot, writes more, and loses every disk: etcd's
 // data and all that the agents have noted. It gives the snapshot and what was written before it.
-func savedAndLost(t *testing.T, store string) (*world, control.Snapshot, map[string]string) {
+func savedAndLost(t *testing.T, store string, powered bool) (*world, control.Snapshot, map[string]string) {
 	t.Helper()
-	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: map[string]string{"backup.store": store}})
-	w.start()
-	w.bootstrap()
-	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
-	w.rolesAgree()
+	w := allVoters(t, worldOptions{
+		hosts: 3, voters: 3, set: map[string]string{"backup.store": store}, powered: powered,
+	})
 	n1 := w.hosts[0]
 	for i := range 100 {
 		_, err := n1.etcd.Put(t.Context(), fmt.Sprintf("load/%d", i), fmt.Sprint(i*i))
@@ -69,8 +67,12 @@ func (w *world) loseAll() {
 	w.t.Helper()
 	w.lose(w.hosts...)
 	for _, h := range w.hosts {
-		for _, dir := range []string{"state", "run"} {
-			must(w.t, os.RemoveAll(filepath.Join(h.Options.Dir, dir)))
+		for _, dir := range []string{"state", "run"} { // of which the first may be a file system of its own
+			all, err := filepath.Glob(filepath.Join(h.Options.Dir, dir, "*"))
+			must(w.t, err)
+			for _, path := range all {
+				must(w.t, os.RemoveAll(path))
+			}
 		}
 	}
 }
@@ -107,7 +109,7 @@ func TestAClusterOfWhichEveryDiskIsLostHasEveryKeyOfItsSnapshot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o700))
-	w, saved, before := savedAndLost(t, fmt.Sprintf("{directory: %s}", dir))
+	w, saved, before := savedAndLost(t, fmt.Sprintf("{directory: %s}", dir), false)
 	w.backFromSnapshot(saved, before)
 }
 
@@ -160,7 +162,7 @@ func snapshotStruck(t *testing.T, what victim) {
 			from := "newest"
 			dir := t.TempDir()
 			must(t, os.Chmod(dir, 0o700))
-			w, _, before := savedAndLost(t, fmt.Sprintf("{directory: %s}", dir))
+			w, _, before := savedAndLost(t, fmt.Sprintf("{directory: %s}", dir), what == power)
 			n1, plan := w.hosts[0], filepath.Join(w.dir, "plan.json")
 			if side == "after " {
 				from = filepath.Join(w.dir, keptFile)
@@ -183,7 +185,7 @@ func TestASnapshotThatIsDamagedIsNotUsedUntilTheStoreIsMended(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o700))
-	w, saved, before := savedAndLost(t, fmt.Sprintf("{directory: %s}", dir))
+	w, saved, before := savedAndLost(t, fmt.Sprintf("{directory: %s}", dir), false)
 	n1, plan := w.hosts[0], filepath.Join(w.dir, "plan.json")
 	args := append([]string{"recover", "plan"}, w.factsOf(w.hosts...)...)
 	args = append(args, "--from-snapshot", saved.Name, "--out", plan, "--cluster", clusterName)

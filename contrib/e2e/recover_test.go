@@ -95,8 +95,8 @@ func (w *world) lose(hosts ...*host) {
 			w.t.Fatal(err)
 		}
 		maps.DeleteFunc(w.data, func(_, path string) bool { return strings.HasPrefix(path, h.Options.Dir) })
-		if err := os.RemoveAll(filepath.Join(h.Options.Dir, "disk", "etcd")); err != nil {
-			w.t.Fatal(err)
+		for _, disk := range []string{"disk", "wal"} {
+			must(w.t, os.RemoveAll(filepath.Join(h.Options.Dir, disk, "etcd")))
 		}
 	}
 }
@@ -387,7 +387,11 @@ func survivorStruck(t *testing.T, what victim) {
 	for _, side := range sides() {
 		t.Run(strings.TrimSpace(side)+" each step", func(t *testing.T) {
 			t.Parallel()
-			w := three(t)
+			o := worldOptions{hosts: 3, voters: 3, powered: what == power}
+			if o.powered && side == "after " { // one of the two
+				o.each = func(_ int, h *testbed.HostOptions) { logApart(h) }
+			}
+			w := allVoters(t, o)
 			n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 			report := w.loaded(func() { w.lose(n2, n3) })
 			plan := w.plan([]string{"n2", "n3"}, n1)
@@ -398,6 +402,26 @@ func survivorStruck(t *testing.T, what victim) {
 			w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
 		})
 	}
+}
+
+// asideStruck strikes the one of two hosts left of five that goes on with the data of the other.
+func asideStruck(t *testing.T, what victim, side string) {
+	w := allVoters(t, worldOptions{hosts: 5, voters: 5, powered: what == power})
+	survivor, other := w.hosts[0], w.hosts[1]
+	report := w.loaded(func() { w.lose(w.hosts[2:]...) })
+	plan := w.plan([]string{"n3", "n4", "n5"}, survivor, other)
+	if plan.Survivor != "host-"+survivor.Options.Name {
+		survivor, other = other, survivor
+	}
+	other.struckInARecovery(what, side, asideSteps(), func() {
+		other.obeys(plan)
+		survivor.obeys(plan)
+	})
+	survivor.recovered()
+	w.readBack(survivor, report)
+	w.start(w.hosts[2:]...)
+	w.within(3*formation, "5 voters stand", func() bool { return w.has(5, 0) })
+	w.checkData()
 }
 
 // obeys has a host accept a plan.

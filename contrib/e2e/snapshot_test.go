@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -121,6 +122,23 @@ func TestASnapshotIsTakenOfTheStandbyAndListedAndVerifiedAndPruned(t *testing.T)
 		t.Errorf("into a directory of everybody: %q", refused.Error)
 	}
 	w.eventually("nobody is taking one", func() bool { return w.absent(w.keys().Saving()) })
+	w.oneSavesAtATime()
+}
+
+// oneSavesAtATime has a host beside these take a snapshot, and sees that none of these does so meanwhile.
+func (w *world) oneSavesAtATime() {
+	w.t.Helper()
+	saving, err := record.Encode(record.Saving{Host: "n9", Since: time.Now()})
+	must(w.t, err)
+	_, err = w.hosts[0].etcd.Put(w.t.Context(), w.keys().Saving(), string(saving))
+	must(w.t, err)
+	for _, h := range w.hosts {
+		_, err := h.Client.StartSnapshot(w.t.Context(), control.SnapshotRequest{Do: control.SnapshotSave})
+		refused, is := errors.AsType[*control.Error](err)
+		if !is || refused.Code != control.CodeSnapshotRunning || !strings.Contains(refused.Error(), "n9 is taking one") {
+			w.t.Errorf("%s, while another host takes one: %v", h.Options.Name, err)
+		}
+	}
 }
 
 // backup gives the record of how the last snapshots went.

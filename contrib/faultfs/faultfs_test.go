@@ -49,7 +49,7 @@ func faultfs(args ...string) *exec.Cmd {
 
 // start mounts a faultfs on temporary directories and takes it away after the test. It needs /dev/fuse, and root or
 // fusermount3.
-func start(t *testing.T) *mounted {
+func start(t *testing.T, more ...string) *mounted {
 	t.Helper()
 	dir := t.TempDir()
 	m := &mounted{
@@ -61,7 +61,7 @@ func start(t *testing.T) *mounted {
 			t.Fatal(err)
 		}
 	}
-	m.cmd = faultfs("-back", m.back, "-mnt", m.mnt, "-sock", m.sock)
+	m.cmd = faultfs(append([]string{"-back", m.back, "-mnt", m.mnt, "-sock", m.sock}, more...)...)
 	var stderr bytes.Buffer
 	m.cmd.Stderr = &stderr
 	stdout, err := m.cmd.StdoutPipe()
@@ -320,6 +320,27 @@ func TestWhatEtcdNeedsOfAFileSystemWorks(t *testing.T) {
 	back, err := os.ReadFile(filepath.Join(m.back, "db"))
 	if err != nil || len(back) != 1<<20 || string(back[4096:4103]) != "written" {
 		t.Errorf("the backing file has %d bytes, %v", len(back), err)
+	}
+}
+
+// As quorumd has its snapshots' databases on the disk.
+func TestAFileWithoutANameIsOpenedByWayOfItsDescriptor(t *testing.T) {
+	t.Parallel()
+	for _, flags := range [][]string{nil, {"-power"}} {
+		m := start(t, flags...)
+		f := m.open(t, "f", 0)
+		must(t, os.Remove(f.Name()))
+		_, err := f.WriteString("written")
+		must(t, err)
+		again, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), os.O_RDWR, 0)
+		must(t, err)
+		info, err := again.Stat()
+		must(t, err)
+		text, err := io.ReadAll(again)
+		if err != nil || string(text) != "written" || info.Size() != int64(len(text)) {
+			t.Errorf("%v: it holds %q of %d bytes, %v", flags, text, info.Size(), err)
+		}
+		must(t, again.Close())
 	}
 }
 

@@ -5,7 +5,10 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fs"
@@ -25,12 +28,19 @@ const openFlags = fuse.FOPEN_NOFLUSH
 // node is a file or directory. It passes everything through, after the rules.
 type node struct {
 	*fs.LoopbackNode
-	rules *ruleTable
+	rules    *ruleTable
+	power    *power
+	nameless atomic.Pointer[os.File] // the file itself, once its name is gone
 }
 
 // WrapChild makes the files below a node ours as well.
 func (n *node) WrapChild(_ context.Context, ops fs.InodeEmbedder) fs.InodeEmbedder {
-	return &node{ops.(*fs.LoopbackNode), n.rules}
+	return &node{LoopbackNode: ops.(*fs.LoopbackNode), rules: n.rules, power: n.power}
+}
+
+// at is where the data of a node lie, or those of one that is or will be in it.
+func (n *node) at(name string) string {
+	return filepath.Join(n.LoopbackNode.RootData.Path, n.Path(n.Root()), name)
 }
 
 // apply uses the name the file has now: etcd renames its log files while they are open.
@@ -41,6 +51,14 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 		return nil, 0, errno
 	}
 	fh, _, errno := n.LoopbackNode.Open(ctx, flags&^ownFlags)
+	if gone := n.nameless.Load(); errno == syscall.ENOENT && gone != nil {
+		path := fmt.Sprintf("/proc/self/fd/%d", gone.Fd())
+		again, err := os.OpenFile(path, int(flags&^(ownFlags|unix.O_APPEND|fuse.FMODE_EXEC)), 0)
+		if err != nil {
+			return nil, 0, fs.ToErrno(err)
+		}
+		fh, errno = fs.NewLoopbackFileFromOS(again), 0
+	}
 	if errno != 0 {
 		return nil, 0, errno
 	}
@@ -53,7 +71,12 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 	if errno := n.rules.apply("open", filepath.Join(n.Path(n.Root()), name)); errno != 0 {
 		return nil, nil, 0, errno
 	}
-	inode, fh, _, errno := n.LoopbackNode.Create(ctx, name, flags&^ownFlags, mode, out)
+	var inode *fs.Inode
+	var fh fs.FileHandle
+	errno := n.power.make(n.at(name), func() (errno syscall.Errno) {
+		inode, fh, _, errno = n.LoopbackNode.Create(ctx, name, flags&^ownFlags, mode, out)
+		return errno
+	})
 	if errno != 0 {
 		return nil, nil, 0, errno
 	}
@@ -73,7 +96,21 @@ func (n *node) Setattr(ctx context.Context, fh fs.FileHandle, in *fuse.SetAttrIn
 			return errno
 		}
 	}
-	return n.LoopbackNode.Setattr(ctx, fh, in, out)
+	size, truncates := in.GetSize()
+	set := func() syscall.Errno { return n.LoopbackNode.Setattr(ctx, fh, in, out) }
+	if !truncates || n.power == nil {
+		return set()
+	}
+	if open, ok := fh.(*file); ok {
+		fd, _ := open.LoopbackFile.PassthroughFd()
+		return n.power.write(fd, int64(size), wholeFile, set) //nolint:gosec // a length that a file can have
+	}
+	f, err := os.OpenFile(n.at(""), os.O_RDWR, 0)
+	if err != nil {
+		return errno(err)
+	}
+	defer f.Close()                                                // it was only looked at
+	return n.power.write(int(f.Fd()), int64(size), wholeFile, set) //nolint:gosec // as above
 }
 
 func (n *node) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
@@ -101,7 +138,9 @@ func (d *dir) Fsyncdir(ctx context.Context, flags uint32) syscall.Errno {
 	if errno := d.node.apply("fsync"); errno != 0 {
 		return errno
 	}
-	return d.dirHandle.Fsyncdir(ctx, flags)
+	return d.node.power.sync(func() (uint64, error) { return inode(d.node.at("")) }, func() syscall.Errno {
+		return d.dirHandle.Fsyncdir(ctx, flags)
+	})
 }
 
 // file is an open file. The methods it does not have here are LoopbackFile's.
@@ -124,18 +163,31 @@ func (f *file) Write(ctx context.Context, data []byte, off int64) (uint32, sysca
 	return f.Writev(ctx, [][]byte{data}, off)
 }
 
-func (f *file) Writev(ctx context.Context, data [][]byte, off int64) (uint32, syscall.Errno) {
+func (f *file) Writev(ctx context.Context, data [][]byte, off int64) (written uint32, errno syscall.Errno) {
 	if errno := f.node.apply("write"); errno != 0 {
 		return 0, errno
 	}
-	return f.LoopbackFile.Writev(ctx, data, off)
+	var length int64
+	for _, part := range data {
+		length += int64(len(part))
+	}
+	fd, _ := f.LoopbackFile.PassthroughFd()
+	errno = f.node.power.write(fd, off, length, func() (errno syscall.Errno) {
+		written, errno = f.LoopbackFile.Writev(ctx, data, off)
+		return errno
+	})
+	return written, errno
 }
 
 func (f *file) Allocate(ctx context.Context, off, size uint64, mode uint32) syscall.Errno {
 	if errno := f.node.apply("write"); errno != 0 {
 		return errno
 	}
-	return f.LoopbackFile.Allocate(ctx, off, size, mode)
+	fd, _ := f.LoopbackFile.PassthroughFd()
+	//nolint:gosec // a length that a file can have
+	return f.node.power.write(fd, int64(off), int64(size), func() syscall.Errno {
+		return f.LoopbackFile.Allocate(ctx, off, size, mode)
+	})
 }
 
 func (f *file) Fsync(_ context.Context, flags uint32) syscall.Errno {
@@ -143,8 +195,14 @@ func (f *file) Fsync(_ context.Context, flags uint32) syscall.Errno {
 		return errno
 	}
 	fd, _ := f.LoopbackFile.PassthroughFd()
-	if flags&1 != 0 { // FUSE_FSYNC_FDATASYNC in linux/fuse.h
-		return fs.ToErrno(unix.Fdatasync(fd))
-	}
-	return fs.ToErrno(unix.Fsync(fd))
+	return f.node.power.sync(func() (uint64, error) {
+		var stat unix.Stat_t
+		err := unix.Fstat(fd, &stat)
+		return stat.Ino, err
+	}, func() syscall.Errno {
+		if flags&1 != 0 { // FUSE_FSYNC_FDATASYNC in linux/fuse.h
+			return fs.ToErrno(unix.Fdatasync(fd))
+		}
+		return fs.ToErrno(unix.Fsync(fd))
+	})
 }

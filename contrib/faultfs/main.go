@@ -7,12 +7,16 @@
 //	faultfs -sock PATH -c "rule fsync * delay=20ms"   every fsync takes 20 ms longer
 //	faultfs -sock PATH -c "rule any *.wal hang"       nothing moves on these files until clear
 //	faultfs -sock PATH -c clear                       or stats: how often each rule was applied
+//	faultfs -sock PATH -c cut                         what was not synced is lost (if mounted with -power, once)
 //
 // fsync is fsync, fdatasync, fsync of a directory, and once for each O_SYNC or O_DSYNC write; write is also fallocate
 // and truncate; open is also create; read is what the page cache cannot answer; any is these four and nothing else. It
 // promises that what no rule names behaves as on the backing directory, that a rule is in force when its command
-// returns, and that an fsync is answered only after the backing file was synced. It plays no power cuts. One thing
-// differs from a disk: while an fsync is held, the kernel holds back writes to the same file too.
+// returns, and that an fsync is answered only after the backing file was synced. One thing differs from a disk: while
+// an fsync is held, the kernel holds back writes to the same file too.
+//
+// With -power it remembers what was not synced, and cut takes all of that away: power.go says what that is. Nothing
+// works from then on; mount it anew, as a host does that boots.
 package main
 
 import (
@@ -41,6 +45,7 @@ func main() {
 	back := flag.String("back", "", "directory that holds the data")
 	mnt := flag.String("mnt", "", "directory to show it in")
 	sock := flag.String("sock", "", "control socket")
+	remember := flag.Bool("power", false, "remember what is not synced, so that the power can be cut")
 	command := flag.String("c", "", "send one command to the control socket and exit")
 	flag.Parse()
 	var err error
@@ -50,7 +55,7 @@ func main() {
 		reply, err = send(*sock, *command)
 		fmt.Print(reply)
 	case *sock != "" && *back != "" && *mnt != "":
-		err = serve(*back, *mnt, *sock)
+		err = serve(*back, *mnt, *sock, *remember)
 	default:
 		flag.Usage()
 		os.Exit(64) // EX_USAGE
@@ -62,7 +67,7 @@ func main() {
 }
 
 // serve returns once the mount is gone: by a signal, or because someone unmounted it.
-func serve(back, mnt, sock string) error {
+func serve(back, mnt, sock string, remember bool) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	listener, err := net.Listen("unix", sock)
@@ -71,8 +76,20 @@ func serve(back, mnt, sock string) error {
 	}
 	defer listener.Close()
 	rules := &ruleTable{}
-	go answer(listener, rules)
-	server, err := mount(back, mnt, rules)
+	var kept *power
+	if remember {
+		if kept, err = newPower(back); err != nil {
+			return fmt.Errorf("cannot remember what is not synced: %w", err)
+		}
+		defer func() { err = errors.Join(err, kept.close()) }()
+	}
+	go answer(listener, func(line string) (string, error) {
+		if strings.TrimSpace(line) == "cut" {
+			return kept.cut()
+		}
+		return rules.command(line)
+	})
+	server, err := mount(back, mnt, rules, kept)
 	if err != nil {
 		return err
 	}
@@ -88,7 +105,7 @@ func serve(back, mnt, sock string) error {
 	}
 }
 
-func mount(back, mnt string, rules *ruleTable) (*fuse.Server, error) {
+func mount(back, mnt string, rules *ruleTable, kept *power) (*fuse.Server, error) {
 	loopback, err := fs.NewLoopbackRoot(back)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the directory %s: %w", back, err)
@@ -101,7 +118,8 @@ func mount(back, mnt string, rules *ruleTable) (*fuse.Server, error) {
 		return nil, errors.New("cannot mount: not root, and no fusermount3; run as root, or install the package fuse3")
 	}
 	syscall.Umask(0) // the kernel has applied the caller's umask already
-	server, err := fs.Mount(mnt, &node{loopback.(*fs.LoopbackNode), rules}, &fs.Options{
+	root := &node{LoopbackNode: loopback.(*fs.LoopbackNode), rules: rules, power: kept}
+	server, err := fs.Mount(mnt, root, &fs.Options{
 		NullPermissions: true,
 		MountOptions: fuse.MountOptions{
 			FsName: "faultfs", Name: "faultfs", Options: []string{"default_permissions"},
@@ -124,7 +142,7 @@ func unmount(mnt string) error {
 }
 
 // answer serves one command for each connection until the listener is closed.
-func answer(listener net.Listener, rules *ruleTable) {
+func answer(listener net.Listener, command func(line string) (string, error)) {
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -132,7 +150,7 @@ func answer(listener net.Listener, rules *ruleTable) {
 		}
 		_ = conn.SetDeadline(time.Now().Add(controlTimeout))
 		line, _ := bufio.NewReader(conn).ReadString('\n')
-		reply, err := rules.command(line)
+		reply, err := command(line)
 		if err != nil {
 			reply = "error: " + err.Error()
 		}

@@ -28,6 +28,7 @@ type Mount struct {
 	Dir  string // where they are shown, slow or broken as the rules say
 	sock string
 	proc *process
+	args []string // how it is started
 }
 
 // FaultfsUsable says why this machine cannot mount a faultfs, or nil when it can: it needs /dev/fuse, and root or
@@ -54,17 +55,39 @@ func MountFaultfs(t testing.TB, back string) *Mount {
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.unmountAfter(t)
+	return m
+}
+
+// MountPowered shows back in dir, both of which exist, until the test ends, and remembers what is not synced: CutPower
+// takes it away.
+func MountPowered(t testing.TB, back, dir string) *Mount {
+	t.Helper()
+	binary, err := FaultfsBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := startFaultfs(binary, back, dir, "-power")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.unmountAfter(t)
+	return m
+}
+
+func (m *Mount) unmountAfter(t testing.TB) {
 	t.Cleanup(func() {
 		if err := m.Unmount(); err != nil {
 			t.Error(err)
 		}
 	})
-	return m
 }
 
 // StartFaultfs shows back in dir, both of which exist, and returns when it is mounted. It is unmounted by Unmount, or
 // when we die.
-func StartFaultfs(binary, back, dir string) (*Mount, error) {
+func StartFaultfs(binary, back, dir string) (*Mount, error) { return startFaultfs(binary, back, dir) }
+
+func startFaultfs(binary, back, dir string, more ...string) (*Mount, error) {
 	if err := FaultfsUsable(); err != nil {
 		return nil, err
 	}
@@ -73,21 +96,22 @@ func StartFaultfs(binary, back, dir string) (*Mount, error) {
 		return nil, fmt.Errorf("cannot start faultfs: %w", err)
 	}
 	m := &Mount{Back: back, Dir: dir, sock: filepath.Join(sockDir, "control")}
-	if err := m.start(binary); err != nil {
+	m.args = append([]string{binary, "-back", m.Back, "-mnt", m.Dir, "-sock", m.sock}, more...)
+	if err := m.start(); err != nil {
 		os.RemoveAll(sockDir)
 		return nil, err
 	}
 	return m, nil
 }
 
-func (m *Mount) start(binary string) error {
+func (m *Mount) start() error {
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("cannot start faultfs: %w", err)
 	}
 	defer reader.Close()
 	var stderr bytes.Buffer
-	cmd := exec.Command(binary, "-back", m.Back, "-mnt", m.Dir, "-sock", m.sock)
+	cmd := exec.Command(m.args[0], m.args[1:]...)
 	cmd.Stdout, cmd.Stderr = writer, &stderr
 	m.proc, err = startProcess(cmd, syscall.SIGTERM)
 	writer.Close()
@@ -119,6 +143,19 @@ func (m *Mount) Clear() error {
 
 // Stats gives a line for each rule: "hits=3 waiting=1 rule fsync * hang".
 func (m *Mount) Stats() (string, error) { return m.command("stats") }
+
+// CutPower takes away what was not synced, and shows the rest anew, as after a boot. Nothing may have a file open
+// there. It gives how much that was.
+func (m *Mount) CutPower() (string, error) {
+	lost, err := m.command("cut")
+	if err != nil {
+		return "", err
+	}
+	if err := m.terminate(); err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(lost), m.start()
+}
 
 // command speaks to the socket itself. Running the program for it could hang: a fork waits for files that hang.
 func (m *Mount) command(line string) (string, error) {

@@ -1,0 +1,41 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// powered puts the disk of a host's etcd, the one of its log where that lies apart, and the one of its agent's own
+// files on file systems that remember what is not synced. They are several, as in production: a sync of one makes
+// nothing durable on another.
+func (h *host) powered() {
+	h.w.t.Helper()
+	for _, name := range []string{"disk", "wal", "state"} {
+		dir := filepath.Join(h.Options.Dir, name)
+		back := filepath.Join(h.w.dir, h.Options.Name+"-"+name)
+		must(h.w.t, errors.Join(os.MkdirAll(dir, 0o755), os.MkdirAll(back, 0o755)))
+		h.disks = append(h.disks, testbed.MountPowered(h.w.t, back, dir))
+	}
+}
+
+// logApart has a host's etcd write its log on a disk of its own.
+func logApart(o *testbed.HostOptions) { o.Set["etcd.walDir"] = filepath.Join(o.Dir, "wal", "etcd") }
+
+// cutPower takes away what was not synced of a host on which nothing runs any more, and what a boot forgets.
+func (h *host) cutPower() {
+	h.w.t.Helper()
+	for _, m := range h.disks {
+		lost, err := m.CutPower()
+		must(h.w.t, err)
+		h.w.t.Logf("%s of %s: %s", filepath.Base(m.Dir), h.Options.Name, lost)
+	}
+	if len(h.disks) > 0 {
+		must(h.w.t, os.RemoveAll(filepath.Join(h.Options.Dir, "run")))
+	}
+}

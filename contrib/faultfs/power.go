@@ -1,0 +1,281 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// power remembers how to undo what was done since it was last synced, and undoes all of it when the power is cut: the
+// worst that a file system may do that writes a journal in order, as XFS does.
+//
+//   - The bytes and the length of a file are those of its last sync.
+//   - What was made, renamed and removed is undone from the end on, up to the last change of what was synced since: a
+//     sync of a file makes its name durable, and that of a directory the names in it, with all that was done before
+//     in the whole file system.
+//
+// Owners, modes, times and attributes stay as they were set. A nil power remembers nothing.
+type power struct {
+	mu    sync.Mutex
+	keep  string // holds, by another name, what was removed; on the file system of the data
+	kept  int
+	names []change // of directories, in their order
+	files map[uint64]*unsynced
+	off   bool
+}
+
+// change is one change of names.
+type change struct {
+	touched []uint64     // inodes, whose sync makes it durable
+	undo    func() error // puts things back as they were before it
+	forget  func() error // is called when it is durable; may be nil
+}
+
+// unsynced is a file and what it held before each write since its last sync.
+type unsynced struct {
+	file *os.File
+	old  []extent
+}
+
+// wholeFile is longer than any file.
+const wholeFile = 1 << 62
+
+// extent is what lay there, and how long the file was.
+type extent struct {
+	at   int64
+	data []byte
+	size int64
+}
+
+func newPower(back string) (*power, error) {
+	keep, err := os.MkdirTemp(filepath.Dir(back), ".faultfs-removed-")
+	return &power{keep: keep, files: map[uint64]*unsynced{}}, err
+}
+
+func (p *power) close() error {
+	if p == nil {
+		return nil
+	}
+	return os.RemoveAll(p.keep)
+}
+
+// do carries out what changes names, and remembers how it is undone. It fails once the power is off.
+func (p *power) do(prepare func() (change, error), act func() syscall.Errno) syscall.Errno {
+	if p == nil {
+		return act()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.off {
+		return syscall.EIO
+	}
+	c, err := prepare()
+	if err != nil {
+		return errno(err)
+	}
+	done := act()
+	if done == 0 {
+		p.names = append(p.names, c)
+	} else if c.forget != nil {
+		_ = c.forget() // nothing came of it
+	}
+	return done
+}
+
+// make is for what gives a path to something new.
+func (p *power) make(path string, act func() syscall.Errno) syscall.Errno {
+	if _, err := os.Lstat(path); p == nil || err == nil {
+		return act() // it is opened, or refused
+	}
+	touched := make([]uint64, 2)
+	return p.do(func() (_ change, err error) {
+		touched[0], err = inode(filepath.Dir(path))
+		return change{touched: touched, undo: func() error { return os.Remove(path) }}, err
+	}, func() syscall.Errno {
+		done := act()
+		if done == 0 {
+			touched[1], _ = inode(path) // it is there: it was just made
+		}
+		return done
+	})
+}
+
+// remove is for what takes a path away.
+func (p *power) remove(path string, act func() syscall.Errno) syscall.Errno {
+	return p.do(func() (change, error) { return p.put(path) }, act)
+}
+
+// put keeps what has that path, so that it can be brought back.
+func (p *power) put(path string) (change, error) {
+	above, err := inode(filepath.Dir(path))
+	if err != nil {
+		return change{}, err
+	}
+	c := change{touched: []uint64{above}}
+	var stat unix.Stat_t
+	if err := unix.Lstat(path, &stat); err != nil {
+		return c, err
+	}
+	if stat.Mode&unix.S_IFMT == unix.S_IFDIR { // an empty one
+		c.undo = func() error {
+			return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, fs.FileMode(stat.Mode&0o7777)),
+				os.Lchown(path, int(stat.Uid), int(stat.Gid)))
+		}
+		return c, nil
+	}
+	p.kept++
+	kept := filepath.Join(p.keep, fmt.Sprint(p.kept))
+	c.undo = func() error { return os.Rename(kept, path) }
+	c.forget = func() error { return os.Remove(kept) }
+	return c, os.Link(path, kept)
+}
+
+// rename is for a new name, in the place of what has it now.
+func (p *power) rename(from, to string, act func() syscall.Errno) syscall.Errno {
+	return p.do(func() (change, error) {
+		own, err := inode(from)
+		left, err2 := inode(filepath.Dir(from))
+		into, err3 := inode(filepath.Dir(to))
+		if err := errors.Join(err, err2, err3); err != nil {
+			return change{}, err
+		}
+		c := change{touched: []uint64{own, left, into}, undo: func() error { return os.Rename(to, from) }}
+		if there, err := inode(to); err != nil || there == own {
+			return c, nil
+		}
+		replaced, err := p.put(to)
+		back := c.undo
+		c.undo = func() error { return errors.Join(back(), replaced.undo()) }
+		c.forget = replaced.forget
+		return c, err
+	}, act)
+}
+
+// write is for what changes length bytes of a file from there on, or its length.
+func (p *power) write(fd int, at, length int64, act func() syscall.Errno) syscall.Errno {
+	if p == nil {
+		return act()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.off {
+		return syscall.EIO
+	}
+	if err := p.remember(fd, at, length); err != nil {
+		return errno(err)
+	}
+	return act()
+}
+
+func (p *power) remember(fd int, at, length int64) error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return err
+	}
+	of := p.files[stat.Ino]
+	if of == nil {
+		file, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_RDWR, 0) // it stays, whoever closes fd
+		if err != nil {
+			return err
+		}
+		of = &unsynced{file: file}
+		p.files[stat.Ino] = of
+	}
+	old := extent{at: at, size: stat.Size}
+	if there := min(length, stat.Size-at); there > 0 {
+		old.data = make([]byte, there)
+		if _, err := of.file.ReadAt(old.data, at); err != nil {
+			return err
+		}
+	}
+	of.old = append(of.old, old)
+	return nil
+}
+
+// sync is for what makes a file or directory durable.
+func (p *power) sync(own func() (uint64, error), act func() syscall.Errno) syscall.Errno {
+	if p == nil {
+		return act()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.off {
+		return syscall.EIO
+	}
+	synced, err := own()
+	if err != nil {
+		return errno(err)
+	}
+	if done := act(); done != 0 {
+		return done
+	}
+	if of := p.files[synced]; of != nil {
+		delete(p.files, synced)
+		err = of.file.Close()
+	}
+	for i, c := range slices.Backward(p.names) {
+		if !slices.Contains(c.touched, synced) {
+			continue
+		}
+		for _, durable := range p.names[:i+1] {
+			if durable.forget != nil {
+				err = errors.Join(err, durable.forget())
+			}
+		}
+		p.names = slices.Clone(p.names[i+1:])
+		break
+	}
+	return errno(err)
+}
+
+// cut undoes all that was not synced, and fails whatever comes after it. It gives what to print.
+func (p *power) cut() (string, error) {
+	if p == nil {
+		return "", errors.New("cannot cut the power: it was not mounted with -power")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.off = true
+	said := fmt.Sprintf("undone: %d names, %d files\n", len(p.names), len(p.files))
+	var err error
+	for _, of := range p.files {
+		for _, old := range slices.Backward(of.old) {
+			_, wrong := of.file.WriteAt(old.data, old.at)
+			err = errors.Join(err, wrong, of.file.Truncate(old.size))
+		}
+		err = errors.Join(err, of.file.Close())
+	}
+	for _, c := range slices.Backward(p.names) {
+		err = errors.Join(err, c.undo())
+	}
+	p.files, p.names = nil, nil
+	return said, err
+}
+
+func inode(path string) (uint64, error) {
+	var stat unix.Stat_t
+	err := unix.Lstat(path, &stat)
+	return stat.Ino, err
+}
+
+// errno gives what a program is told.
+func errno(err error) syscall.Errno {
+	var known syscall.Errno
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &known):
+		return known
+	}
+	return syscall.EIO
+}
