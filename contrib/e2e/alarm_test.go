@@ -6,6 +6,7 @@
 package e2e
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // alarms are those of etcd's, with what the hosts say while one stands.
@@ -146,6 +148,19 @@ func TestWhileAnAlarmStandsNobodyIsPromoted(t *testing.T) {
 	}
 }
 
+// answered tells whether a host has answered the operation that is in flight.
+func (w *world) answered(h *host) bool {
+	ctx, cancel := context.WithTimeout(w.t.Context(), callTimeout)
+	defer cancel()
+	op, err := h.etcd.Get(ctx, w.keys().Op())
+	if err != nil || len(op.Kvs) == 0 {
+		return false
+	}
+	value, _ := w.get(w.keys().Host("host-" + h.Options.Name))
+	r, err := record.Decode[record.Host]([]byte(value))
+	return err == nil && r.Answers == op.Kvs[0].ModRevision
+}
+
 // TestWhileAnAlarmStandsNoDeadVoterIsRemoved raises it at the last moment: who takes the place has recorded that etcd
 // may be told, and etcd would remove a member all the same.
 func TestWhileAnAlarmStandsNoDeadVoterIsRemoved(t *testing.T) {
@@ -158,6 +173,9 @@ func TestWhileAnAlarmStandsNoDeadVoterIsRemoved(t *testing.T) {
 			n4.stopAt("after set-phase/removing")
 			n3.die()
 			w.within(grace+bound, "n4 is about to have n3 removed", n4.stopped)
+			w.eventually("the others have told anew what they see of it", func() bool {
+				return w.answered(n1) && w.answered(n2)
+			})
 			disarm := w.raise(alarm)
 			n4.resume()
 			w.eventually("all say so", func() bool { return tells(code, alarm, n1, n2, n4) })
