@@ -70,7 +70,8 @@ func (w *world) linearizable(registers *testbed.Registers) {
 	}
 }
 
-// full tells whether three members vote, each of which answers, beside a standby at most, and no operation is in flight.
+// full tells whether three members vote, each of which answers, beside a standby at most, and no operation is in
+// flight.
 func (w *world) full() bool {
 	voters := 0
 	for _, h := range w.hosts {
