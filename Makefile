@@ -119,7 +119,8 @@ NIGHTLY_E2E  = $(call TESTS_WITH,nightly)
 # Of the long ones: what takes minutes, and whose like is played with fewer hosts or a follower in its place.
 NIGHTLY_LONG := TestAJoinWhoseAgentStaysDeadIsTakenBackByAVoter|TestADeadVoterThatIsBackBeforeItsRemovalStays|$\
 	TestALostMajorityOfFiveLeavesTwoOfWhichOneLaysItsDataAside|$\
-	TestADeadLeadersPlaceIsTakenByASpareAndItComesBackAsOne|TestEachHostTellsTheOthersWhomItReaches
+	TestADeadLeadersPlaceIsTakenByASpareAndItComesBackAsOne|TestEachHostTellsTheOthersWhomItReaches|$\
+	TestWhileAnAlarmStandsNoDeadVoterIsRemoved
 # Of the lab: what takes longest, and strikes where other tests of it strike less hard.
 NIGHTLY_LAB := TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHoldsNobodyUpForGood|$\
 	TestAHostThatIsLostInMaintenanceHoldsTheOthersUntilAPersonReleasesIt|TestARolloutOverFiveVotersFailsNoWrite|$\
@@ -137,7 +138,8 @@ NIGHTLY_LAB := TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHol
 # Of the tests with a slow disk: those that take longest.
 NIGHTLY_FAULTS := TestAFollowerWhoseDiskIsSlowGivesItsPlaceToASpare|$\
 	TestAVoterWhoseDiskIsSlowIsRemovedThoughTheAgentOfItsHeirIsGone|TestAVoterTooManyIsToldWhoseDiskIsWellAgain|$\
-	TestALeaderWhoseDiskIsAlmostStuckLeadsNoMore
+	TestALeaderWhoseDiskIsAlmostStuckLeadsNoMore|$\
+	TestWhateverHappensInTheMidstOfTheRepairOfASlowDiskFullStrengthComesBack
 
 test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/
 	@# More packages at once than processors: many wait for an etcd, a timeout or a program, and not for a processor.
@@ -239,8 +241,8 @@ sim-fleet: ## what a fleet asks of etcd at rest and when a place becomes free: S
 	GOGC=50 $(GO) test -count=1 -timeout 3h -run AFleetAsksEtcdForLittle -v ./agent -args -fleet.spares=$(or $(SPARES),2000)
 
 nightly: model-deep etcd build $(CACHE)/faultfs ## what is too long for every change: large scopes, 10,000 simulated hours, every mutant, the whole lab
-	$(TESTS) $(GO) test -count=1 -timeout 35m -parallel 6 -tags 'long nightly' -run '^($(NIGHTLY_E2E)|$(NIGHTLY_LONG))$$' $(E2E)
-	$(TESTS) $(GO) test -count=1 -timeout 30m -tags faultfs -run '^($(NIGHTLY_FAULTS))$$' $(E2E)
+	$(TESTS) $(GO) test -count=1 -timeout 60m -parallel 6 -tags 'long nightly' -run '^($(NIGHTLY_E2E)|$(NIGHTLY_LONG))$$' $(E2E)
+	$(TESTS) $(GO) test -count=1 -timeout 60m -tags faultfs -run '^($(NIGHTLY_FAULTS))$$' $(E2E)
 	$(TESTS) $(GO) test -count=1 -timeout 15m -tags 'long faultfs' -run UnsyncedWritesWereLost $(E2E)
 	$(MAKE) test-long
 	$(MAKE) test-race

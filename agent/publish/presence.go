@@ -131,7 +131,10 @@ func (p *presence) write(ctx context.Context, own record.Host, seen int64) error
 		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", seen)},
 		clientv3.OpPut(key, string(value), clientv3.WithLease(p.lease)))
 	if err != nil {
-		p.lease = 0 // perhaps it is the lease that is gone
+		// Where etcd has no room, or answers nothing, what stands is still this host's, and is kept.
+		if errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound) {
+			p.lease = 0
+		}
 		return err
 	}
 	if answer.Succeeded {

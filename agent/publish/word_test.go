@@ -5,10 +5,12 @@ package publish
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent/cluster"
@@ -22,12 +24,16 @@ import (
 // the test says so.
 type slowToAnswer struct {
 	Etcd
-	slow bool
-	late []func() error
+	slow    bool
+	late    []func() error
+	refuses error // what is written, if it is not nil
 }
 
 func (s *slowToAnswer) Txn(ctx context.Context, conditions []clientv3.Cmp, then ...clientv3.Op,
 ) (*clientv3.TxnResponse, error) {
+	if s.refuses != nil {
+		return nil, s.refuses
+	}
 	if !s.slow {
 		return s.Etcd.Txn(ctx, conditions, then...)
 	}
@@ -119,6 +125,24 @@ func (s *speaker) expect(what string, state health.State, answers int64) {
 	if h, _ := s.stands(); h.Health != state.String() || h.Answers != answers {
 		s.t.Errorf("%s: it stands that the host is %s and answers %d, want %s and %d", what, h.Health, h.Answers,
 			state, answers)
+	}
+}
+
+// While etcd's alarm NOSPACE stands nothing can be written, and no lease be granted: a host whose agent then forgot its
+// own would count as one without an agent as soon as that has run out.
+func TestAHostStaysPresentWhoseRecordEtcdHasNoRoomFor(t *testing.T) {
+	t.Parallel()
+	for refused, keeps := range map[error]bool{
+		rpctypes.ErrNoSpace: true, rpctypes.ErrCorrupt: true, context.DeadlineExceeded: true,
+		rpctypes.ErrLeaseNotFound: false, rpctypes.ErrGRPCLeaseNotFound: false,
+	} {
+		s := newSpeaker(t)
+		s.etcd.refuses = refused
+		_, seen := s.stands()
+		err := s.write(t.Context(), record.Host{ID: "n1", Health: "SLOW"}, seen)
+		if !errors.Is(err, refused) || (s.lease != 0) != keeps {
+			t.Errorf("%v: the error is %v, and the lease is %x", refused, err, s.lease)
+		}
 	}
 }
 

@@ -539,6 +539,12 @@ func (w *world) is(h *host) (listed, learner bool) {
 	return false, false
 }
 
+// isVoter tells whether a host is a voter.
+func (w *world) isVoter(h *host) bool {
+	listed, learner := w.is(h)
+	return listed && !learner
+}
+
 // dump shows how the world stands.
 func (w *world) dump() {
 	for _, m := range w.members() {

@@ -221,9 +221,3 @@ func (w *world) ending(h *host) policy.ReasonCode {
 	}
 	return ""
 }
-
-// isVoter tells whether a host is a voter.
-func (w *world) isVoter(h *host) bool {
-	listed, learner := w.is(h)
-	return listed && !learner
-}

@@ -49,7 +49,7 @@ func TestAVoterWhoseDiskIsSlowIsRemovedThoughTheAgentOfItsHeirIsGone(t *testing.
 // TestAVoterTooManyIsToldWhoseDiskIsWellAgain has it recover before the record of the replacement is ended.
 func TestAVoterTooManyIsToldWhoseDiskIsWellAgain(t *testing.T) {
 	t.Parallel()
-	s := newSickWorldWith(t, 0, map[string]string{"timing.orphanGrace": "150s"})
+	s := newSickWorldWith(t, worldOptions{set: map[string]string{"timing.orphanGrace": "150s"}})
 	s.losesHeir()
 	clearRules(t, s.disk)
 	n1, n4 := s.hosts[0], s.hosts[3]

@@ -1,0 +1,44 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestEveryHostGivesTheSamePlacesInTheLine has three spares wait for a place, and asks each host of each.
+func TestEveryHostGivesTheSamePlacesInTheLine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{hosts: 4, voters: 1, set: quickTimes()})
+	w.start()
+	w.bootstrap()
+	ranks := func(by *host) (all string) {
+		for _, h := range w.hosts[1:] {
+			told := me().ctl(by, "explain", h.Options.Name).said
+			for line := range strings.Lines(told) {
+				if strings.HasPrefix(line, "It ") {
+					all += h.Options.Name + ": " + line
+				}
+			}
+		}
+		return all
+	}
+	const first, second, third = "It goes first when", "It is number 2 in the line", "It is number 3 in the line"
+	w.eventually("all give the same three places", func() bool {
+		want := ranks(w.hosts[0])
+		for _, place := range []string{first, second, third} {
+			if strings.Count(want, place) != 1 {
+				return false
+			}
+		}
+		for _, by := range w.hosts[1:] {
+			if ranks(by) != want {
+				return false
+			}
+		}
+		return true
+	})
+	t.Log(ranks(w.hosts[3]))
+}

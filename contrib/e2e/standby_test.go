@@ -1,0 +1,41 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build nightly
+
+package e2e
+
+import (
+	"testing"
+
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// TestAStandbyWhoseMachineDiesIsLetGoAndASpareTakesItsPlace has clients read and write meanwhile.
+func TestAStandbyWhoseMachineDiesIsLetGoAndASpareTakesItsPlace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{hosts: 5, standbys: 1})
+	n4, n5 := w.hosts[3], w.hosts[4]
+	w.start(w.hosts[:3]...)
+	w.bootstrap()
+	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.start(n4)
+	w.within(2*formation, "n4 is the standby", func() bool { return w.has(3, 1) })
+	w.start(n5)
+	w.rolesAgree()
+	registers, err := testbed.StartRegisters(t.Context(), w.listening())
+	must(t, err)
+	defer registers.Close()
+	n4.die()
+	w.within(2*bound, "n5 is the standby in the place of n4", func() bool {
+		_, learner := w.is(n5)
+		return learner && w.has(3, 1)
+	})
+	w.start(n4)
+	w.rolesAgree()
+	w.verify(3, 1)
+	if listed, _ := w.is(n4); listed {
+		t.Error("n4 is a member again")
+	}
+	w.linearizable(registers)
+}
