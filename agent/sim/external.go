@@ -34,20 +34,20 @@ func takenByOthers(w *world, length time.Duration) (turns int) {
 		h.startAgent()
 	}
 	w.mu.Unlock()
-	const toEnd = 2 * time.Hour // what was asked for then
+	const toEnd = 2 * time.Hour // what was asked for then, and what they have to start
 	for end := w.now() + length; w.now() < end+toEnd; {
 		w.wait(w.moment(lookEvery, laneFaults))
 		w.mu.Lock()
 		if w.now() < end {
 			o.trouble(w.hosts[w.draw(80)%uint64(len(w.hosts))])
 		}
-		asked := false
+		busy := false
 		for _, h := range w.hosts {
 			o.look(h)
-			asked = asked || h.asked || o.works[h]
+			busy = busy || h.asked || o.works[h] || !h.unit.process // nobody else starts it
 		}
 		w.mu.Unlock()
-		if w.now() >= end && !asked {
+		if w.now() >= end && !busy {
 			break
 		}
 	}
