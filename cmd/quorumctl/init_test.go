@@ -4,7 +4,9 @@
 package main
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -154,6 +156,7 @@ func TestTheServiceThatReadsTheFileIsTheOneThatIsToBeStarted(t *testing.T) {
 	}
 }
 
+// TestInitWritesNothingForCertificatesOfAnotherHost has an etcd whose user is not there, whoever is on this machine.
 func TestInitWritesNothingForCertificatesOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -172,18 +175,22 @@ func TestInitWritesNothingForCertificatesOfAnotherHost(t *testing.T) {
 	if _, err := pki.Install(bundle, pki.Place{Dir: tls, Etcd: -1, Quorumd: -1}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	typed := func(address string) []string {
-		return []string{
-			"init", "--name", "n1", "--hosts", "n1=" + address + ",n3=10.0.0.3", "--file", file, "--tls", tls,
-		}
+	const systemctl = "#!/bin/sh\necho LoadState=loaded\necho User=quorumd-none\n"
+	if err := os.WriteFile(filepath.Join(dir, "systemctl"), []byte(systemctl), 0o755); err != nil {
+		t.Fatal(err)
 	}
-	r := quorumctl(t, "SOCKET", typed("10.0.0.9")...)
-	if _, err := os.Stat(file); err == nil || r.code != exitConfig ||
-		!strings.Contains(r.stderr, "is not good for 10.0.0.9, which etcd.clientURL names") ||
-		!strings.Contains(r.stderr, "is not good for 10.0.0.9, which etcd.peerURL names") {
-		t.Errorf("exit %d, %v\n%s%s", r.code, err, r.stdout, r.stderr)
+	initAt := func(address string) (string, error) {
+		hosts := "n1=" + address + ",n3=10.0.0.3"
+		return asProgram(t, "PATH="+dir, "init", "--name", "n1", "--hosts", hosts, "--file", file, "--tls", tls)
 	}
-	if r := quorumctl(t, "SOCKET", typed("10.0.0.2")...); r.code != exitOK {
-		t.Errorf("at the address that they name: exit %d\n%s%s", r.code, r.stdout, r.stderr)
+	out, err := initAt("10.0.0.9")
+	exit, _ := errors.AsType[*exec.ExitError](err)
+	if _, err := os.Stat(file); err == nil || exit == nil || exit.ExitCode() != exitConfig ||
+		!strings.Contains(out, "is not good for 10.0.0.9, which etcd.clientURL names") ||
+		!strings.Contains(out, "is not good for 10.0.0.9, which etcd.peerURL names") {
+		t.Errorf("%v, and of the file %v: %s", exit, err, out)
+	}
+	if out, err := initAt("10.0.0.2"); err != nil {
+		t.Errorf("at the address that they name: %v: %s", err, out)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
 // alarms are those of etcd's, with what the hosts say while one stands.
@@ -71,10 +72,11 @@ func (w *world) tryNothing(span time.Duration, hosts ...*host) {
 func (w *world) tried(hosts []*host) (n float64) {
 	w.t.Helper()
 	for _, h := range hosts {
-		text, ok := h.fetch("/metrics")
-		if !ok {
-			w.t.Fatalf("the agent of %s does not answer", h.Options.Name)
-		}
+		var text string
+		testbed.Eventually(w.t, bound, h.Options.Name+" tells of its steps", func() (told bool) {
+			text, told = h.fetch("/metrics")
+			return told
+		})
 		for line := range strings.Lines(text) {
 			if strings.HasPrefix(line, "quorumd_steps_total{") {
 				count, err := strconv.ParseFloat(line[strings.LastIndex(line, " ")+1:len(line)-1], 64)

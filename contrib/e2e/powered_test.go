@@ -27,6 +27,16 @@ func (h *host) powered() {
 // logApart has a host's etcd write its log on a disk of its own.
 func logApart(o *testbed.HostOptions) { o.Set["etcd.walDir"] = filepath.Join(o.Dir, "wal", "etcd") }
 
+// syncDisks makes the names on a host's disks durable.
+func (h *host) syncDisks() {
+	h.w.t.Helper()
+	for _, m := range h.disks {
+		dir, err := os.Open(m.Dir)
+		must(h.w.t, err)
+		must(h.w.t, errors.Join(dir.Sync(), dir.Close()))
+	}
+}
+
 // cutPower takes away what was not synced of a host on which nothing runs any more, and what a boot forgets.
 func (h *host) cutPower() {
 	h.w.t.Helper()

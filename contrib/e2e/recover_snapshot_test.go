@@ -74,6 +74,7 @@ func (w *world) loseAll() {
 				must(w.t, os.RemoveAll(path))
 			}
 		}
+		h.syncDisks()
 	}
 }
 

@@ -98,6 +98,7 @@ func (w *world) lose(hosts ...*host) {
 		for _, disk := range []string{"disk", "wal"} {
 			must(w.t, os.RemoveAll(filepath.Join(h.Options.Dir, disk, "etcd")))
 		}
+		h.syncDisks()
 	}
 }
 

@@ -78,11 +78,11 @@ func TestAProgramThatDoesNotAnswerLikeEtcdIsSaidToBeNone(t *testing.T) {
 	}
 }
 
-// runs starts a process with such variables and flags, and gives its number.
-func runs(t *testing.T, variables []string, flags ...string) (pid string) {
+// runs starts a process that is called so, with such variables and flags, and gives its number.
+func runs(t *testing.T, name string, variables []string, flags ...string) (pid string) {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), "sh", append([]string{"-c", "echo; read x", "etcd"}, flags...)...)
-	c.Env = variables
+	c := exec.CommandContext(t.Context(), "sh", append([]string{"-c", "echo; read x", name}, flags...)...)
+	c.Args[0], c.Env = name, variables
 	in, err := c.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -121,9 +121,13 @@ func TestWhereARunningEtcdListensIsReadAsEtcdDoes(t *testing.T) {
 			[]string{"--listen-client-urls=http://10.0.0.2:2379", "--listen-client-http-urls=http://127.0.0.1:2378"},
 			"[http://10.0.0.2:2379 http://127.0.0.1:2378 http://localhost:2380]",
 		},
+		{
+			[]string{"ETCD_LISTEN_CLIENT_URLS=", "ETCD_CONFIG_FILE="}, nil,
+			"[http://localhost:2379 http://localhost:2380]",
+		},
 		{nil, []string{"--config-file=/etc/etcd.yml"}, "it is set by /etc/etcd.yml"},
 	} {
-		urls, err := listens(runs(t, c.variables, c.flags...))
+		urls, err := listens(runs(t, "etcd", c.variables, c.flags...))
 		got := fmt.Sprint(urls)
 		if err == nil && got != c.want || err != nil && !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%q %q: %s %v, want %s", c.variables, c.flags, got, err, c.want)
@@ -132,12 +136,16 @@ func TestWhereARunningEtcdListensIsReadAsEtcdDoes(t *testing.T) {
 	if urls, err := listens("../../etc"); err == nil {
 		t.Errorf("of no process: %q", urls)
 	}
+	if urls, err := listens(runs(t, "docker", nil, "run", "etcd")); err == nil ||
+		!strings.HasPrefix(err.Error(), "the unit's process is docker, and no etcd") {
+		t.Errorf("of another program: %q, %v", urls, err)
+	}
 }
 
 // TestHowARunningEtcdIsSetIsRead has a process with etcd's flags and variables.
 func TestHowARunningEtcdIsSetIsRead(t *testing.T) {
 	t.Parallel()
-	pid := runs(t, []string{
+	pid := runs(t, "etcd", []string{
 		"ETCD_NAME=not-this", "ETCD_ADVERTISE_CLIENT_URLS=http://127.0.0.1:2379,http://10.9.9.9:2379",
 		"ETCD_INITIAL_ADVERTISE_PEER_URLS=http://10.9.9.9:2380",
 	}, "--name", "other", "-data-dir=/data", "--cert-file=/pki/server.crt")

@@ -4,9 +4,11 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 )
 
@@ -29,17 +31,18 @@ func listens(pid string) (urls []string, err error) {
 	if file, ok := valueOf(line, environment, "config-file"); ok && file != "" { // etcd heeds nothing else then
 		return nil, fmt.Errorf("it is set by %s; look for listen-client-urls there", file)
 	}
+	// Another program, such as that of a container or a script, starts it with what is not seen here.
+	if program := filepath.Base(line[0]); program != "etcd" {
+		return nil, fmt.Errorf("the unit's process is %s, and no etcd; look how that starts it", program)
+	}
 	for _, flag := range []struct{ name, otherwise string }{
 		{"listen-client-urls", "http://localhost:2379"},
 		{"listen-client-http-urls", ""},
 		{"listen-peer-urls", "http://localhost:2380"},
 		{"listen-metrics-urls", ""},
 	} {
-		value, ok := valueOf(line, environment, flag.name)
-		if !ok {
-			value = flag.otherwise
-		}
-		for url := range strings.SplitSeq(value, ",") {
+		value, _ := valueOf(line, environment, flag.name)
+		for url := range strings.SplitSeq(cmp.Or(value, flag.otherwise), ",") { // to etcd an empty variable is none
 			if url = strings.TrimSpace(url); url != "" {
 				urls = append(urls, url)
 			}
