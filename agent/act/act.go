@@ -23,6 +23,8 @@ import (
 	"log/slog"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/local"
@@ -234,7 +236,7 @@ func (a *Actor) finished(t *task, err error) round.Completion {
 
 // fail remembers the step that failed last, for people.
 func (a *Actor) fail(kind policy.StepKind, err error) {
-	a.did.Failed = policy.Failed{Kind: kind, Text: err.Error()}
+	a.did.Failed = policy.Failed{Kind: kind, Text: err.Error(), Full: errors.Is(err, rpctypes.ErrNoSpace)}
 	if cluster.Denied(err) {
 		a.did.Failed.Denied, a.did.Failed.Text = true, cluster.DeniedText(err, a.opt.Etcd.Who(), a.keys.Prefix())
 	}

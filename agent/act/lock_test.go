@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/local"
@@ -24,6 +26,7 @@ import (
 type bench struct {
 	*Actor
 	t      *testing.T
+	member *testbed.Member
 	store  *cluster.Client
 	probe  *hangingProbe
 	now    time.Duration   // which only the test moves
@@ -44,7 +47,7 @@ func newBench(t *testing.T) *bench {
 	})
 	must(t, err)
 	t.Cleanup(func() { _ = store.Close() })
-	b := &bench{t: t, store: store, probe: &hangingProbe{}, now: testNow}
+	b := &bench{t: t, member: member, store: store, probe: &hangingProbe{}, now: testNow}
 	opt := options(t, local.HostFiles{})
 	opt.Etcd, opt.Probe = store, b.probe
 	opt.Now = func() time.Duration { return b.now }
@@ -140,6 +143,34 @@ func TestAnOperationIsTakenFromItsLockToItsEnd(t *testing.T) {
 	}
 	if _, r = b.must(policy.Step{Kind: policy.StepReleaseLock}); r.LockAt != 0 || b.Did().Token != 0 {
 		t.Errorf("the lock lies at %d, and it is handed out as %+v", r.LockAt, b.Did())
+	}
+}
+
+func TestAStepThatEtcdRefusesForWantOfRoomIsKnownByThat(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.must(policy.Step{Kind: policy.StepTakeLock})
+	b.must(policy.Step{Kind: policy.StepBeginJoin, Target: policy.RoleVoter})
+	client, err := b.member.Client()
+	must(t, err)
+	defer client.Close()
+	_, err = pb.NewMaintenanceClient(client.ActiveConnection()).Alarm(t.Context(), &pb.AlarmRequest{
+		Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE, MemberID: 1,
+	})
+	must(t, err)
+	for _, s := range []policy.Step{
+		{Kind: policy.StepSetPhase, Phase: policy.PhaseAdded},
+		{Kind: policy.StepRollBack, Outcome: policy.JoinTooLong},
+		{Kind: policy.StepEndOp, Outcome: policy.JoinTooLong},
+	} {
+		done, _ := b.step(s)
+		if f := b.Did().Failed; done.Err == nil || !f.Full || f.Kind != s.Kind || f.Text != "its database is full" {
+			t.Errorf("%s: %v; it is handed out as %+v", s.Kind, done.Err, f)
+		}
+	}
+	b.must(policy.Step{Kind: policy.StepReleaseLock}) // no alarm keeps a lock
+	if done, _ := b.step(policy.Step{Kind: policy.StepTakeLock}); !b.Did().Failed.Full {
+		t.Errorf("the lock: %v; it is handed out as %+v", done.Err, b.Did().Failed)
 	}
 }
 

@@ -25,6 +25,15 @@ func noSpace(v View) (string, bool) {
 		v.Cluster.Reachable && !v.foreign() && !v.Cluster.Roomy
 }
 
+// refusedAsFull tells why a step that writes was refused. What is in flight goes before an alarm, and tries its steps
+// while it stands; the members may not have told of it yet.
+func refusedAsFull(v View) Reason {
+	if r, stands := vetoNoSpace().reason(v); stands {
+		return r
+	}
+	return Reason{EtcdNoSpace, v.Failed.Text}
+}
+
 // corruption has nothing begun while members may differ.
 func corruption(v View) (Decision, bool) { return alarmed(v, vetoCorrupt) }
 

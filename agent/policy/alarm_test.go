@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // differ has etcd raise CORRUPT, and full NOSPACE.
@@ -63,5 +64,36 @@ func TestAnAlarmIsToldOnAHostWithNothingToDoWithWhatEndsIt(t *testing.T) {
 			!strings.Contains(d.Reasons[0].Text, "until") || code.Info().Remedy == "" {
 			t.Errorf("%s: %v", code, d.Reasons)
 		}
+	}
+}
+
+// What is in flight goes before an alarm: its steps that write are tried in every turn, and etcd refuses them.
+func TestAStepThatEtcdRefusesForWantOfRoomIsToldWithWhatEndsTheAlarm(t *testing.T) {
+	t.Parallel()
+	replaces := func() View {
+		v := joinView()
+		v.Limits.DeadGrace = time.Minute
+		v.Op.Kind, v.Op.Replaces, v.Op.Elapsed = KindReplace, 2, v.Limits.LearnerMax+time.Minute
+		return v
+	}
+	for name, told := range map[string]bool{"the members tell of it": true, "they have not yet": false} {
+		v := replaces()
+		v.Failed = Failed{Kind: StepRollBack, Text: "its database is full", Full: true}
+		want := v.Failed.Text
+		if told {
+			full(&v)
+			want = v.Cluster.Alarms + ": etcd takes no writes"
+		}
+		d := Decide(v)
+		if d.Step.Kind != StepRollBack || len(d.Reasons) != 2 || d.Reasons[0].Code != EtcdNoSpace ||
+			!strings.HasPrefix(d.Reasons[0].Text, want) || d.Reasons[1] != (Reason{StepFailed, v.Failed.Text}) {
+			t.Errorf("%s: the step is %s, for %v", name, d.Step, d.Reasons)
+		}
+	}
+	v := replaces()
+	full(&v)
+	v.Failed = Failed{Kind: StepRollBack, Text: "no answer in time"}
+	if d := Decide(v); len(d.Reasons) != 1 || d.Reasons[0].Code != StepFailed {
+		t.Errorf("one that failed for another reason is told as %v", d.Reasons)
 	}
 }

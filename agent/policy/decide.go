@@ -56,6 +56,8 @@ func held(v View) Decision {
 	case v.Failed.Kind != d.Step.Kind:
 	case v.Failed.Denied:
 		d.Reasons = append(d.Reasons, Reason{PermissionDenied, v.Failed.Text})
+	case v.Failed.Full:
+		d.Reasons = append(d.Reasons, refusedAsFull(v), Reason{StepFailed, v.Failed.Text})
 	default:
 		d.Reasons = append(d.Reasons, Reason{StepFailed, v.Failed.Text})
 	}

@@ -59,6 +59,7 @@ type Failed struct {
 	Kind   StepKind
 	Text   string
 	Denied bool // etcd's users and roles forbid it
+	Full   bool // etcd takes no writes: its database is at its quota
 }
 
 // Mode says what an agent may do.

@@ -5,6 +5,7 @@ package publish
 
 import (
 	"context"
+	"strings"
 
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -35,6 +36,9 @@ func (j *Journal) Completed(ctx context.Context, now *round.Round, c round.Compl
 	}
 	e := Entry{Kind: "step", Code: string(c.Step.Kind), Outcome: record.StepOK, Text: c.Step.Text()}
 	if c.Err != nil {
+		if j.failsAgain(c.Step, c.Err) {
+			return
+		}
 		e.Outcome, e.Text = record.StepError, record.FailedStep+e.Text+": "+c.Err.Error()
 	}
 	if now.EtcdAt == now.At && now.View.Cluster.Reachable && !now.View.Cluster.Foreign() {
@@ -42,4 +46,18 @@ func (j *Journal) Completed(ctx context.Context, now *round.Round, c round.Compl
 		return
 	}
 	j.Note(0, e)
+}
+
+// failsAgain tells whether the last line of this host says that this step has failed, and in the same way. Why it is
+// taken may tell of times, and be another text in every turn: it would drive all else out of the history.
+func (j *Journal) failsAgain(step policy.Step, err error) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.lines) == 0 {
+		return false
+	}
+	step.Why = ""
+	last := j.lines[len(j.lines)-1]
+	return last.Kind == "step" && last.Code == string(step.Kind) && last.Outcome == record.StepError &&
+		strings.HasPrefix(last.Text, record.FailedStep+step.Text()) && strings.HasSuffix(last.Text, ": "+err.Error())
 }

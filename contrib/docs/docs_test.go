@@ -248,6 +248,30 @@ func TestTheManualPagesReferToEachOther(t *testing.T) {
 	}
 }
 
+// TestWhatIsShownOfAFailureIsShownInFullByItsPage has what stands in more than one place stand there alike: the page
+// holds what a run has printed.
+func TestWhatIsShownOfAFailureIsShownInFullByItsPage(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	for _, c := range []struct{ in, section, page string }{
+		{"packaging/man/quorumd.8.md", "# WHEN A MACHINE DIES", "contrib/docs/when-a-machine-dies.md"},
+		{"packaging/man/quorumd.8.md", "# WHEN A DISK IS SLOW", "contrib/docs/when-a-disk-is-slow.md"},
+		{"README.md", "### When a disk is slow", "contrib/docs/when-a-disk-is-slow.md"},
+	} {
+		_, after, found := strings.Cut(all[c.in], "\n"+c.section+"\n")
+		section, _, _ := strings.Cut(after, "\n#")
+		shown := docs.Blocks(section)
+		if !found || len(shown) == 0 {
+			t.Errorf("%s shows nothing in %s", c.in, c.section)
+		}
+		for _, block := range shown {
+			if !strings.Contains(all[c.page], block) {
+				t.Errorf("%s shows in %s what %s does not:\n%s", c.in, c.section, c.page, block)
+			}
+		}
+	}
+}
+
 func TestALineIsReadAsAShellReadsIt(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{

@@ -24,7 +24,7 @@ import (
 )
 
 // TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere has seven hosts, of which two stand in one
-// rack.
+// rack; two others stand where nobody knows, and in two racks after that.
 func TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere(t *testing.T) {
 	f := newFleet(t, lab.Options{Hosts: 7})
 	f.killed = true
@@ -48,17 +48,22 @@ func TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere(t *
 	before := f.roles()
 
 	apart := f.Hosts[1:3]
-	f.check(f.powerLoss(apart))
-	f.within(grace+bound, "nobody takes the place of two in two racks, and that is told", func() bool {
-		return f.waitsFor(f.Hosts[5], "COMMON_CAUSE", "2 members look sick or dead at the same time")
-	})
-	t.Logf("quorumctl explain on n6:\n%s", f.shell(f.Hosts[5], "quorumctl explain"))
-	f.never(10*time.Second, "anything begins", func() bool { return f.op() != nil })
-	f.check(f.powerOn(apart))
-	f.rest()
-	f.verify(5, 0)
-	if now := f.roles(); !maps.Equal(before, now) {
-		t.Errorf("the members were %v, and are %v", before, now)
+	for _, domains := range [][]string{{"", ""}, {"rack-n2", "rack-n3"}} {
+		for i, h := range apart {
+			f.moves(h, domains[i], five)
+		}
+		f.check(f.powerLoss(apart))
+		f.within(grace+bound, fmt.Sprintf("nobody takes the place of two in %q, as is told", domains), func() bool {
+			return f.waitsFor(f.Hosts[5], "COMMON_CAUSE", "2 members look sick or dead at the same time")
+		})
+		t.Logf("quorumctl explain on n6:\n%s", f.shell(f.Hosts[5], "quorumctl explain"))
+		f.never(10*time.Second, "anything begins", func() bool { return f.op() != nil })
+		f.check(f.powerOn(apart))
+		f.rest()
+		f.verify(5, 0)
+		if now := f.roles(); !maps.Equal(before, now) {
+			t.Errorf("the members were %v, and are %v", before, now)
+		}
 	}
 
 	together := f.Hosts[3:5]
@@ -82,6 +87,26 @@ func TestTwoDeadOfFiveAreReplacedWhereTheyShareAFailureDomainAndNotElsewhere(t *
 	})
 	f.verify(5, 0)
 	f.checkHeld()
+}
+
+// moves restarts the agent of a host that stands in another failure domain from now on, or in none that is known, and
+// waits until all are told.
+func (f *fleet) moves(h *lab.Host, domain string, change func(lab.Settings)) {
+	f.t.Helper()
+	s := h.Settings()
+	change(s)
+	s["host"]["domain"] = domain
+	f.check(h.Configure("manage", s))
+	f.shell(h, "systemctl restart quorumd")
+	f.eventually(fmt.Sprintf("all know that %s stands in %q", h.Name, domain), func() bool {
+		return !slices.ContainsFunc(f.Hosts, func(o *lab.Host) bool {
+			s, ok := f.status(o)
+			return !ok || !slices.ContainsFunc(s.Hosts, func(r control.HostRecord) bool {
+				return r.Name == h.Name && r.Domain == domain
+			})
+		})
+	})
+	f.rest()
 }
 
 func (f *fleet) powerLoss(hosts []*lab.Host) error {

@@ -1,0 +1,72 @@
+//go:build lab
+
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lab_test
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/contrib/lab"
+)
+
+// TestAMinorityWithOldWordsOfADeadVoterRemovesNobody has a follower lose power, and all call it dead. Before its time
+// is over the other follower, the standby and the spare are cut off from the leader: in their etcds those words stay.
+// The dead one comes back on the leader's side, where the same is said of the other follower until the cut heals.
+func TestAMinorityWithOldWordsOfADeadVoterRemovesNobody(t *testing.T) {
+	f := standingFleet(t)
+	f.repair(func(lab.Settings) {})
+	f.rest()
+	before, acts, ctx := f.roles(), f.acts(), t.Context()
+	leader, dead := f.leader(), f.follower(nil)
+	other := f.follower(dead)
+	minority := slices.DeleteFunc(slices.Clone(f.Hosts), func(h *lab.Host) bool { return h == leader || h == dead })
+	f.check(dead.PowerLoss(ctx))
+	f.eventually("the hosts of both other voters call "+dead.Name+" dead", func() bool {
+		return f.names(leader, "VOTER_DEAD") && f.names(other, "VOTER_DEAD")
+	})
+	told := time.Now()
+	if op := f.op(); op != nil {
+		t.Fatalf("its time is over already: %+v", op)
+	}
+	f.check(f.all(minority, func(h *lab.Host) error {
+		return errors.Join(f.Cut(ctx, h, leader), f.Cut(ctx, leader, h), f.Cut(ctx, h, dead), f.Cut(ctx, dead, h))
+	}))
+	tried := f.tried(minority)
+	f.check(dead.PowerOn(ctx))
+	f.eventually("the leader and "+dead.Name+", which is back, take writes", f.writes)
+	f.eventually("they call "+other.Name+" dead now", func() bool {
+		return f.names(leader, "VOTER_DEAD") && f.names(dead, "VOTER_DEAD")
+	})
+	f.never(time.Until(told.Add(2*grace+promptly)), "somebody acts", func() bool {
+		return f.op() != nil || !maps.Equal(tried, f.tried(minority))
+	})
+	f.check(f.Heal(ctx))
+	f.rest()
+	f.verify(3, 1)
+	if now := f.roles(); !maps.Equal(before, now) {
+		t.Errorf("the members were %v, and are %v", before, now)
+	}
+	if now := f.acts(); !slices.Equal(acts, now) {
+		t.Errorf("these steps were taken: %v", now[len(acts):])
+	}
+}
+
+// tried counts the steps that the agents of hosts have taken or tried.
+func (f *fleet) tried(hosts []*lab.Host) map[string]uint64 {
+	f.t.Helper()
+	n := map[string]uint64{}
+	for _, h := range hosts {
+		s, ok := f.status(h)
+		if !ok {
+			f.t.Fatalf("the agent of %s does not answer", h.Name)
+		}
+		n[h.Name] = s.Loop.Steps
+	}
+	return n
+}
