@@ -164,7 +164,7 @@ func TestAStepThatEtcdRefusesForWantOfRoomIsKnownByThat(t *testing.T) {
 		{Kind: policy.StepEndOp, Outcome: policy.JoinTooLong},
 	} {
 		done, _ := b.step(s)
-		if f := b.Did().Failed; done.Err == nil || !f.Full || f.Kind != s.Kind || f.Text != "its database is full" {
+		if f := b.Did().Failed; done.Err == nil || !f.Full || f.Kind != s.Kind || f.Text != done.Err.Error() {
 			t.Errorf("%s: %v; it is handed out as %+v", s.Kind, done.Err, f)
 		}
 	}

@@ -78,7 +78,7 @@ func TestAStepThatEtcdRefusesForWantOfRoomIsToldWithWhatEndsTheAlarm(t *testing.
 	}
 	for name, told := range map[string]bool{"the members tell of it": true, "they have not yet": false} {
 		v := replaces()
-		v.Failed = Failed{Kind: StepRollBack, Text: "its database is full", Full: true}
+		v.Failed = Failed{Kind: StepRollBack, Text: "cannot write the record: its database is full", Full: true}
 		want := v.Failed.Text
 		if told {
 			full(&v)
