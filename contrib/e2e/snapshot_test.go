@@ -135,7 +135,8 @@ func (w *world) oneSavesAtATime() {
 	for _, h := range w.hosts {
 		_, err := h.Client.StartSnapshot(w.t.Context(), control.SnapshotRequest{Do: control.SnapshotSave})
 		refused, is := errors.AsType[*control.Error](err)
-		if !is || refused.Code != control.CodeSnapshotRunning || !strings.Contains(refused.Error(), "n9 is taking one") {
+		if !is || refused.Code != control.CodeSnapshotRunning ||
+			!strings.Contains(refused.Error(), "n9 is taking one") {
 			w.t.Errorf("%s, while another host takes one: %v", h.Options.Name, err)
 		}
 	}

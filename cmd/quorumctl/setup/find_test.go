@@ -122,7 +122,8 @@ func TestWhereARunningEtcdListensIsReadAsEtcdDoes(t *testing.T) {
 			"[http://10.0.0.2:2379 http://127.0.0.1:2378 http://localhost:2380]",
 		},
 		{
-			[]string{"ETCD_LISTEN_CLIENT_URLS=", "ETCD_CONFIG_FILE="}, nil,
+			[]string{"ETCD_LISTEN_CLIENT_URLS=", "ETCD_CONFIG_FILE="},
+			nil,
 			"[http://localhost:2379 http://localhost:2380]",
 		},
 		{nil, []string{"--config-file=/etc/etcd.yml"}, "it is set by /etc/etcd.yml"},
