@@ -6,6 +6,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/quorumd/quorumd/agent/policy"
@@ -21,15 +22,17 @@ type founder struct {
 	attempt   string
 	requested bool                 // it makes a cluster
 	done      bool                 // it has belonged to one
+	data      bool                 // there is data of one in its etcd's directory
 	heard     [foundingHosts]uint8 // numbers of words; 0: it has not been asked
 	pending   policy.FoundingNote  // decided, and not on the disk yet
 }
 
 // foundingWorld is one moment. What a host has heard stays as old as it may: that is worse than the bounded window.
 type foundingWorld struct {
-	hosts             [foundingHosts]founder
-	attempts, losses  int
-	changes, clusters int
+	hosts            [foundingHosts]founder
+	attempts, losses int
+	changes, forgets int
+	clusters         int
 }
 
 // foundingScope bounds what happens, and has a mistake to be found.
@@ -37,6 +40,8 @@ type foundingScope struct {
 	lists           [2][]int // of hosts
 	begin           [foundingHosts]int
 	losses, changes int
+	forgets         int   // times that what quorumd has noted is lost, as when it is installed anew; etcd's data stay
+	before          []int // hosts that return with data of another cluster, which nobody joins
 	mistake         string
 	words           *[]policy.FoundingAnswer // that were ever said, by number
 	known           map[standing]foundingMind
@@ -112,9 +117,13 @@ func (s foundingScope) view(w *foundingWorld, h int) policy.View {
 			f.Others[i].Attempt, f.Others[i].PromisedList = f.Attempt, f.List
 		}
 	}
+	data := policy.Data{State: policy.DataEmpty}
+	if me.data && !strings.HasPrefix(s.mistake, "data are not looked at") {
+		data.State = policy.DataMember
+	}
 	return policy.View{
 		Self:      policy.Self{Name: foundingName(h), Mode: policy.Manage, Drives: true},
-		Data:      policy.Data{State: policy.DataEmpty},
+		Data:      data,
 		Unit:      policy.Unit{State: policy.UnitInactive},
 		Bootstrap: policy.Bootstrap{Requested: me.requested, Done: me.done}, Founding: f,
 	}
@@ -139,19 +148,42 @@ func (s foundingScope) next(w foundingWorld) []foundingWorld {
 			lost.hosts[h] = founder{list: w.hosts[h].list}
 			all = append(all, lost)
 		}
+		if w.forgets < s.forgets {
+			forgot := restarted
+			forgot.forgets++
+			forgot.hosts[h] = founder{list: w.hosts[h].list, data: w.hosts[h].data}
+			all = append(all, forgot)
+		}
 		if w.changes < s.changes {
 			changed := restarted
 			changed.changes++
 			changed.hosts[h].list = 1 - w.hosts[h].list
 			all = append(all, changed)
 		}
-		if w.hosts[h].requested || w.clusters > 0 && w.hosts[h].attempt != "" {
+		if w.hosts[h].requested && !w.hosts[h].data {
+			started := w
+			if s.forgets > 0 {
+				started.clusters = w.standing() + 1
+			}
+			started.hosts[h].data = true
+			all = append(all, started)
+		}
+		made := w.clusters > 0 && (s.forgets == 0 || w.standing() > 0)
+		if w.hosts[h].requested && w.hosts[h].data || made && w.hosts[h].attempt != "" {
 			joined := w
-			joined.hosts[h].requested, joined.hosts[h].done = false, true
+			joined.hosts[h].requested, joined.hosts[h].done, joined.hosts[h].data = false, true, true
 			all = append(all, joined)
 		}
 	}
 	return all
+}
+
+// standing gives 1 where there is a cluster: one of which somebody has data.
+func (w *foundingWorld) standing() int {
+	if slices.ContainsFunc(w.hosts[:], func(h founder) bool { return h.data }) {
+		return 1
+	}
+	return 0
 }
 
 // heard has a host ask another: the first asks all, and the others the first.
@@ -190,7 +222,9 @@ func (s foundingScope) land(w foundingWorld, h int) foundingWorld {
 	switch list := fmt.Sprint("list ", me.list); {
 	case note.Start && !me.requested && !me.done:
 		me.requested = true
-		w.clusters++
+		if s.forgets == 0 {
+			w.clusters++
+		}
 	case note.Begin && free:
 		w.attempts++
 		me.promised, me.attempt = list, fmt.Sprint(w.attempts)
@@ -207,6 +241,9 @@ func (s foundingScope) explore() (most, moments int) {
 	s.words = new([]policy.FoundingAnswer)
 	for h, list := range s.begin {
 		first.hosts[h].list = list
+	}
+	for _, h := range s.before {
+		first.hosts[h].data = true
 	}
 	seen, open := map[foundingWorld]bool{first: true}, []foundingWorld{first}
 	for len(open) > 0 && most < 2 {
@@ -232,9 +269,22 @@ func torn() foundingScope {
 	return foundingScope{lists: [2][]int{{0, 2}, {1, 2}}, begin: [foundingHosts]int{1: 1}, changes: 2}
 }
 
+// returning has hosts of which quorumd has forgotten all, and etcd has not; in earlier, one comes from another cluster.
+// A cluster of which no data are left is none there.
+func returning() foundingScope {
+	return foundingScope{lists: [2][]int{{0, 1, 2}, {0, 1, 2}}, losses: 1, forgets: 2}
+}
+
+func earlier(host int) foundingScope {
+	return foundingScope{lists: [2][]int{{0, 1, 2}, {0, 1, 2}}, losses: 1, forgets: 1, before: []int{host}}
+}
+
 func TestTheListedHostsMakeOneClusterAtMostInEveryOrderOfEvents(t *testing.T) {
 	t.Parallel()
-	for name, s := range map[string]foundingScope{"disks are lost": lossy(), "two lists": torn()} {
+	for name, s := range map[string]foundingScope{
+		"disks are lost": lossy(), "two lists": torn(), "hosts return with data": returning(),
+		"the first one has data of another cluster": earlier(0), "the last one has": earlier(2),
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			most, moments := s.explore()
@@ -252,6 +302,7 @@ func TestAMistakeInMakingAClusterIsFound(t *testing.T) {
 		"one who is silent is not waited for": lossy(), "an earlier attempt is as good": lossy(),
 		"a promise is written over": lossy(), "everybody is the first": lossy(),
 		"it is told before it is on the disk": lossy(), "any promise will do": torn(),
+		"data are not looked at": earlier(2), "data are not looked at, where all notes are lost": returning(),
 	} {
 		t.Run(mistake, func(t *testing.T) {
 			t.Parallel()
