@@ -1,0 +1,135 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build faultfs
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/forward"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// TestClientsLeaveAVoterWhoseDiskIsSlowAndComeBackWhenItIsWell has nothing but the disk of a follower change: its etcd
+// runs on, votes and answers. The probe of its own agent finds the disk slow, the agent of another host tells that
+// host's forwarder, which runs as a process of its own.
+func TestClientsLeaveAVoterWhoseDiskIsSlowAndComeBackWhenItIsWell(t *testing.T) {
+	t.Parallel()
+	var disk *testbed.Mount
+	listen := fmt.Sprintf("127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
+	set := map[string]string{
+		"timing.callTimeout": "2500ms", "timing.lockTTL": "15s", "disk.directInterval": "1s", "disk.walInterval": "1s",
+	}
+	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: set, each: func(i int, o *testbed.HostOptions) {
+		switch i {
+		case 1:
+			o.Set["proxy.listen"] = listen
+		case 3:
+			disk = faulty(t, o, map[string]string{
+				"disk.fsyncLeave": "200ms", "disk.fsyncWarm": "250ms", "disk.fsyncSlow": "400ms", "disk.stall": "10s",
+			})
+		}
+	}})
+	t.Cleanup(func() { clearRules(t, disk) })
+	n1, n3 := w.hosts[0], w.hosts[2]
+	w.start()
+	w.bootstrap()
+	w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+	w.rolesAgree()
+	w.lead(n1)
+	w.eventually("n3 is well", func() bool { s, ok := n3.status(); return ok && s.Health.State == "OK" })
+	w.eventually("n1 lists three voters", func() bool { return w.listed(n1, 3) })
+	said := proxyProcess(t, n1.ConfigPath(), listen)
+
+	id, pid := memberID(t, address(n3.Options.ClientURL)), n3.etcdPID()
+	mine, others := w.through(listen, id, 3)
+	rule(t, disk, "fsync * delay="+slowFsync.String())
+	began := time.Now()
+	w.eventually("the probe finds n3's disk slow", func() bool { return n3.finds("SLOW", "DISK_FSYNC_SLOW") })
+	w.eventually("n1 lists it as SLOW, and the others alone to use", func() bool {
+		voters := n1.told()
+		return len(voters) == 3 && !slices.ContainsFunc(voters, func(v forward.Voter) bool {
+			return v.Use == (v.Name == "n3") || v.Name == "n3" && v.Why != "is SLOW"
+		})
+	})
+	listed := time.Since(began)
+	w.eventually("the forwarder says so", func() bool {
+		return strings.Contains(said.String(), "n3 is not used: it is SLOW")
+	})
+	for range 9 { // it has the fewest connections: by their number they would go there
+		if got := w.connected(listen); got.member == id {
+			t.Error("a new client goes to the voter that is SLOW")
+		}
+	}
+	for i, p := range mine {
+		w.eventually("its connections to have left it", p.ended)
+		if mine[i] = w.connected(listen); mine[i].member == id {
+			t.Error("a client that has left goes there again")
+		}
+	}
+	t.Logf("%.1f s after each write to n3's disk took %v longer, n3 was listed as SLOW; after %.1f s nobody was there",
+		listed.Seconds(), slowFsync, time.Since(began).Seconds())
+	for _, p := range slices.Concat(mine, others) {
+		if p.ended() || !p.asks() {
+			t.Errorf("a connection to another voter has broken: %v", p.err())
+		}
+	}
+	if !w.isVoter(n3) || n3.etcdPID() != pid || memberID(t, address(n3.Options.ClientURL)) != id || !n3.writes() {
+		t.Error("n3's etcd has not stayed as it was: this shows something else")
+	}
+
+	clearRules(t, disk)
+	began = time.Now()
+	w.eventually("n1 lists n3 to use again", func() bool { return w.listed(n1, 3) })
+	w.eventually("new clients go to n3 again", func() bool { return w.connected(listen).member == id })
+	t.Logf("%.1f s after n3's disk was well, new clients went there", time.Since(began).Seconds())
+	if s, ok := n3.status(); !ok || s.Health.State == "SLOW" || s.Health.State == "UNKNOWN" {
+		t.Errorf("n3 is %s meanwhile", s.Health.State)
+	}
+	for _, p := range slices.Concat(mine, others) {
+		if p.ended() || !p.asks() {
+			t.Errorf("a connection has broken because a voter came back: %v", p.err())
+		}
+	}
+}
+
+// connected is a new client, whose connection lasts as long as the test, or its voter.
+func (w *world) connected(listen string) *proxyClient {
+	w.t.Helper()
+	p, err := connectThrough(listen, false)
+	must(w.t, err)
+	w.t.Cleanup(p.close)
+	return p
+}
+
+// through connects clients until so many are at this member, and gives those, and the others.
+func (w *world) through(listen, member string, n int) (mine, others []*proxyClient) {
+	w.t.Helper()
+	w.eventually("so many clients are at that voter", func() bool {
+		if p := w.connected(listen); p.member == member {
+			mine = append(mine, p)
+		} else {
+			others = append(others, p)
+		}
+		return len(mine) == n
+	})
+	return mine, others
+}
+
+// told gives what the host's agent tells its forwarder.
+func (h *host) told() []forward.Voter {
+	h.w.t.Helper()
+	text, err := os.ReadFile(filepath.Join(h.Options.Dir, "run", forward.FileName))
+	must(h.w.t, err)
+	list, err := forward.Parse(text)
+	must(h.w.t, err)
+	return list.Voters
+}
