@@ -15,8 +15,9 @@ import (
 	"syscall"
 )
 
-// SRV asks DNS for the service records that etcd's own clients ask for: _etcd-client-ssl._tcp below the domain, or
-// _etcd-client._tcp without TLS. The targets are what the certificates must name.
+// SRV asks DNS for the service records that etcd's own clients ask for (etcdctl --discovery-srv):
+// _etcd-client-ssl._tcp below the domain, or _etcd-client._tcp without TLS. It asks the resolver itself, and not etcd's
+// package, whose look has no deadline. The targets are what the certificates must name.
 func SRV(resolver *net.Resolver, domain, scheme string) Source {
 	service := "etcd-client"
 	if scheme == "https" {

@@ -22,14 +22,16 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/reach"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/agent/words"
 )
 
 func TestMain(m *testing.M) {
-	child := len(os.Args) > 1 && os.Args[1] == probeCommand
+	child := len(os.Args) > 1 && (os.Args[1] == probeCommand || os.Args[1] == reach.Command)
 	if child || os.Getenv("QUORUMCTL_TEST_MAIN") != "" { // as the program itself, for what only a process can show
 		main()
+		os.Exit(exitOK)
 	}
 	os.Setenv("TERM", "xterm") // whatever the tests are run on: their terminals are their own
 	flag.Bool("update", false, "rewrite the golden files")

@@ -200,7 +200,7 @@ func ask(ctx context.Context, name string, args ...string) ([]byte, error) {
 func (f *Found) findRunning(pid string) {
 	flags := []string{
 		"name", "data-dir", "advertise-client-urls", "initial-advertise-peer-urls", "cert-file", "peer-cert-file",
-		"trusted-ca-file",
+		"trusted-ca-file", "peer-trusted-ca-file",
 	}
 	line, err := readProc(pid, "cmdline")
 	if err != nil {
@@ -250,15 +250,22 @@ func readProc(pid, name string) ([]string, error) {
 }
 
 // Differs tells in which of its settings an etcd that runs already is not as the configuration says: quorumd would not
-// take it for this host's member, or not find its data.
+// take it for this host's member, not find its data, or give it other certificates when it starts it the next time.
 func (f Found) Differs(c config.Config) []string {
-	var said []string
-	for _, s := range []struct{ flag, key, wanted string }{
+	type setting struct{ flag, key, wanted string }
+	settings := []setting{
 		{"name", "host.name", c.Host.Name},
 		{"data-dir", "etcd.dataDir", c.Etcd.DataDir},
 		{"advertise-client-urls", "etcd.clientURL", c.Etcd.ClientURL},
 		{"initial-advertise-peer-urls", "etcd.peerURL", c.Etcd.PeerURL},
-	} {
+	}
+	if t := c.Etcd.TLS; t != nil { // without it the URLs differ already
+		settings = append(settings, setting{"cert-file", "etcd.tls.cert", t.Cert},
+			setting{"trusted-ca-file", "etcd.tls.ca", t.CA}, setting{"peer-cert-file", "etcd.tls.peerCert", t.PeerCert},
+			setting{"peer-trusted-ca-file", "etcd.tls.peerCA", t.PeerCA})
+	}
+	var said []string
+	for _, s := range settings {
 		if value, ok := f.Running[s.flag]; ok && !slices.Contains(strings.Split(value, ","), s.wanted) {
 			said = append(said,
 				fmt.Sprintf("the etcd that runs here has --%s=%s, and %s is %s", s.flag, value, s.key, s.wanted))
