@@ -28,8 +28,9 @@
 // mean; its evidence, which reads an [Input], has the rules, and says what was measured. The rules are the ways between
 // its states with their conditions in words and numbers. Kills is the shortest example. Put what it reads into Input.
 // Combining, hiding, hysteresis, snapshots, findings, changes and the metric of each finding come with it, and so do
-// the golden lists, which `go test ./health ./agent/catalog -update` writes. What reads it stands in package sensors,
-// or in a room of its own below health; its line for operators in quorumd-checks(7).
+// the golden lists, which `go test ./health ./agent/catalog ./contrib/prometheus -update` writes, quorumd-checks(7)
+// among them. What reads it stands in package sensors, or in a room of its own below health. The tests' machines say
+// where a figure is missing in them: wellMachine, someMachine and machineEdges here, kernel in sensors.
 //
 // Only a check that etcd's safety hangs on is vital, and UNKNOWN without data. Any other is optional: while it cannot
 // be read it is not available and counts for nothing, unless what it found last was SLOW or worse. That is so for ever,

@@ -37,6 +37,14 @@ type operation struct {
 
 func operations() []operation { return []operation{joins(), cycles(), removals(), replaces()} }
 
+// Kinds gives the kinds of operations that there are.
+func Kinds() (all []string) {
+	for _, o := range operations() {
+		all = append(all, o.kind)
+	}
+	return all
+}
+
 // operationOf gives the declaration of a kind.
 func operationOf(kind string) (operation, bool) {
 	for _, o := range operations() {

@@ -29,7 +29,7 @@ func TestWhatDiffersBetweenKindsOfOperationsIsAskedOfTheirDeclarations(t *testin
 	t.Parallel()
 	op := Op{MemberID: 7, Replaces: 8}
 	titled := Titled{HostName: "n1", Target: "n3", Work: "reboot", Member: "c0ffee"}
-	for kind, want := range map[string]struct {
+	differs := map[string]struct {
 		takesDown, removes bool
 		out                uint64
 		title              string
@@ -39,7 +39,13 @@ func TestWhatDiffersBetweenKindsOfOperationsIsAskedOfTheirDeclarations(t *testin
 		KindRemove:  {removes: true, out: 7, title: "removal of member n3 (c0ffee) by n1"},
 		KindReplace: {out: 8, title: "replace of n1 as n3"},
 		"later":     {title: "later of n1 as n3"},
-	} {
+	}
+	for _, kind := range Kinds() {
+		if _, is := differs[kind]; !is {
+			t.Errorf("what is told of a kind of operation is not held for %q", kind)
+		}
+	}
+	for kind, want := range differs {
 		op.Kind, titled.Kind = kind, kind
 		if TakesDown(kind) != want.takesDown || Removes(kind) != want.removes || op.Out() != want.out ||
 			Title(titled) != want.title {

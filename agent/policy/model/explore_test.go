@@ -33,7 +33,7 @@ func TestThePolicyBreaksNoPromiseInSmallScopes(t *testing.T) {
 		maps.Copy(phases, r.Phases)
 	}
 	declared := map[Phase]bool{}
-	for _, kind := range []string{policy.KindJoin, policy.KindCycle, policy.KindRemove, policy.KindReplace} {
+	for _, kind := range policy.Kinds() {
 		for _, phase := range policy.Phases(kind) {
 			declared[Phase{kind, phase}] = true
 		}
