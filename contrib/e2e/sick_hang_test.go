@@ -95,3 +95,38 @@ func TestAVoterWhoseDiskFailsGivesItsPlaceToTheStandbyAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestAVoterWhoseDiskFailsNoMoreBeforeItsRemovalStays has its etcd come back. By its verdict the disk has failed still,
+// and nothing else says so any more.
+func TestAVoterWhoseDiskFailsNoMoreBeforeItsRemovalStays(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"after begin-replace", "before remove-member"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			s := newSickWorldWith(t, worldOptions{standbys: 1, set: map[string]string{"repair.sick": neverForSlow}})
+			n3, n4 := s.hosts[2], s.hosts[3]
+			before := s.id(n3)
+			s.lead(s.hosts[0])
+			s.watched()
+			n4.stopAt(at)
+			rule(t, s.disk, "fsync * err=EIO")
+			s.eventually(n4.Options.Name+" stands still "+at, n4.stopped)
+			clearRules(t, s.disk)
+			s.eventually("n3 answers", func() bool { return s.leader(n3) != 0 })
+			if at == "after begin-replace" {
+				n4.resume()
+			} else { // its last look was before; what it does next is looked at once more
+				n4.kill()
+				n4.resume()
+				s.start(n4)
+			}
+			s.verify(3, 1)
+			s.never(3*quiet, "n3 is another member, or trusted again", func() bool {
+				return s.id(n3) != before || !s.isVoter(n3) || !n3.finds("FAILED", "DISK_FAILED")
+			})
+			s.show("status")
+			s.show("history")
+			s.keepsWrites()
+		})
+	}
+}
