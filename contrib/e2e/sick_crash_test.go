@@ -43,7 +43,7 @@ func TestWhateverHappensInTheMidstOfTheRepairOfASlowDiskFullStrengthComesBack(t 
 	}
 }
 
-// TestWhateverHappensInTheMidstOfTheRepairOfADiskThatFailsFullStrengthComesBack is the same where the voter that is sick
+// TestWhateverHappensInTheMidstOfTheRepairOfADiskThatFailsFullStrengthComesBack is the same where the sick voter
 // does not answer, and is removed first. One that works again before that stays.
 func TestWhateverHappensInTheMidstOfTheRepairOfADiskThatFailsFullStrengthComesBack(t *testing.T) {
 	t.Parallel()

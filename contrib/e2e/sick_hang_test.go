@@ -13,11 +13,11 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// A voter whose disk hangs or fails answers no linearizable read: it is removed first, as a dead one is, and repair.dead
-// has no part in it.
+// A voter whose disk hangs or fails answers no linearizable read: it is removed first, as a dead one is. Its agent
+// answers, so that it is never dead, and repair.dead, which is off here, has no part in it.
 
 const (
-	// neverForSlow is a grace that no test lasts: whoever gives way sooner does so because its disk hangs or has failed.
+	// neverForSlow is a grace that no test lasts: who gives way sooner does so because its disk hangs or has failed.
 	neverForSlow = "1h"
 	// hangsFor is how long a disk must have hung by the verdict until its voter gives way.
 	hangsFor = time.Minute
@@ -75,8 +75,8 @@ func TestAFollowerWhoseDiskHangsGivesItsPlaceToASpareAfterAMinute(t *testing.T) 
 	s.mended()
 }
 
-// TestAVoterWhoseDiskFailsGivesItsPlaceToTheStandbyAtOnce has etcd end, as it does when it cannot write its log, and end
-// again whenever it is started.
+// TestAVoterWhoseDiskFailsGivesItsPlaceToTheStandbyAtOnce has etcd end, as it does when it cannot write its log,
+// and end again whenever it is started.
 func TestAVoterWhoseDiskFailsGivesItsPlaceToTheStandbyAtOnce(t *testing.T) {
 	t.Parallel()
 	for what, leads := range map[string]int{"a follower": 0, "the leader": 2} {

@@ -100,8 +100,8 @@ func History(ctx context.Context, client *clientv3.Client, keys record.Keys) ([]
 }
 
 // CheckHistory sees that what people are shown tells of one operation after the other. A learner that another host lets
-// go begins with what ends a join elsewhere. An agent that is killed may not come to write that it has begun; the end is
-// written with the deed.
+// go begins with what ends a join elsewhere. An agent that is killed may not come to write that it has begun; the end
+// is written with the deed.
 func CheckHistory(lines []record.Line, killed bool) []error {
 	var wrong []error
 	began := ""
