@@ -48,7 +48,13 @@ func TestWhateverHappensInTheMidstOfTheRepairOfASlowDiskFullStrengthComesBack(t 
 func TestWhateverHappensInTheMidstOfTheRepairOfADiskThatFailsFullStrengthComesBack(t *testing.T) {
 	t.Parallel()
 	dies := further{
-		"the failing one's machine dies", func(w *world) { w.hosts[2].die() }, func(w *world) { w.start(w.hosts[2]) },
+		"the failing one's machine dies", func(w *world) {
+			n3 := w.hosts[2]
+			n3.kill()
+			n3.etcdDies() // unless it has ended already
+			n3.off = true
+			n3.answers(false)
+		}, func(w *world) { w.start(w.hosts[2]) },
 	}
 	for _, step := range []string{"begin-replace", "set-phase/removing", "remove-member", "add-learner", "promote"} {
 		for _, also := range append(furthers(dies), further{what: "the disk works again"}) {
