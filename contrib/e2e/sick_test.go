@@ -194,8 +194,8 @@ type watch struct {
 // watchMembers asks one host's etcd all the time.
 func (s *sickWorld) watchMembers(by *host) *watch {
 	ctx, cancel := context.WithCancel(s.t.Context())
-	s.t.Cleanup(cancel)
 	w := &watch{cancel: cancel, stopped: make(chan struct{})}
+	s.t.Cleanup(func() { w.stop() })
 	sick := s.hosts[2]
 	go func() {
 		defer close(w.stopped)
