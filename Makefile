@@ -139,7 +139,10 @@ NIGHTLY_LAB := TestAHostLosesPowerAtEveryPhaseOfAJoin|TestAJoinerThatIsCutOffHol
 # Of the tests with a slow disk: those that take longest.
 NIGHTLY_FAULTS := TestAFollowerWhoseDiskIsSlowGivesItsPlaceToASpare|$\
 	TestAVoterWhoseDiskIsSlowIsRemovedThoughTheAgentOfItsHeirIsGone|TestAVoterTooManyIsToldWhoseDiskIsWellAgain|$\
-	TestALeaderWhoseDiskIsAlmostStuckLeadsNoMore|$\
+	TestAFollowerWhoseDiskHangsGivesItsPlaceToASpareAfterAMinute|$\
+	TestAVoterWhoseDiskFailsGivesItsPlaceToTheStandbyAtOnce|TestAVoterWhoseDiskFailsNoMoreBeforeItsRemovalStays|$\
+	TestWhateverHappensInTheMidstOfTheRepairOfADiskThatFailsFullStrengthComesBack|$\
+	TestAStandbyWhoseDiskIsSickIsLetGoAndASpareTakesItsPlace|TestALeaderWhoseDiskIsAlmostStuckLeadsNoMore|$\
 	TestWhateverHappensInTheMidstOfTheRepairOfASlowDiskFullStrengthComesBack
 
 test: etcd build ## the tests that need only Go, with real etcd 3.6 as plain processes; in 1 GB of disk below .cache/

@@ -73,8 +73,8 @@ func newSickWorldWith(t *testing.T, o worldOptions) *sickWorld {
 	return s
 }
 
-// sicken makes n3's disk slow, with a writer at work.
-func (s *sickWorld) sicken() {
+// watched puts clients to work, and remembers all that they see and who is a member.
+func (s *sickWorld) watched() {
 	s.t.Helper()
 	s.load = s.writes(20)
 	registers, err := testbed.StartRegisters(s.t.Context(), s.listening())
@@ -84,12 +84,24 @@ func (s *sickWorld) sicken() {
 	s.t.Cleanup(registers.Close)
 	s.registers = registers
 	s.watch = s.watchMembers(s.hosts[1])
+}
+
+// sicken makes n3's disk slow, with clients at work.
+func (s *sickWorld) sicken() {
+	s.t.Helper()
+	s.watched()
 	rule(s.t, s.disk, "fsync * delay="+sickFsync.String())
-	s.eventually("n1 calls n3 sick, by its verdict and by what its etcd has counted", func() bool {
+	s.called("SLOW", "99 of 100 syncs of its etcd's own log take up to")
+}
+
+// called waits until n1 calls n3 sick by its verdict and by a witness.
+func (s *sickWorld) called(verdict, witness string) {
+	s.t.Helper()
+	s.eventually("n1 calls n3 sick: it is "+verdict+", and "+witness, func() bool {
 		now, ok := s.hosts[0].status()
 		return ok && slices.ContainsFunc(now.Reasons, func(r control.Reason) bool {
-			return r.Code == string(policy.VoterSick) && strings.Contains(r.Text, "SLOW") &&
-				strings.Contains(r.Text, "99 of 100 syncs of its etcd's own log take up to")
+			return r.Code == string(policy.VoterSick) && strings.Contains(r.Text, verdict) &&
+				strings.Contains(r.Text, witness)
 		})
 	})
 	s.show("status")
@@ -146,8 +158,9 @@ func (s *sickWorld) ordered(want ...policy.StepKind) {
 	}
 }
 
-// keepsWrites checks that every write that was acknowledged is there, and that all that clients saw has an order.
-func (s *sickWorld) keepsWrites() {
+// keepsWrites checks that every write that was acknowledged is there, and that all that clients saw has an order. It
+// gives the longest time in which none was.
+func (s *sickWorld) keepsWrites() (gap time.Duration) {
 	s.t.Helper()
 	report := s.load.Stop()
 	s.t.Logf("%d writes, %d failed, longest gap %d ms", report.Acked, report.Failed, report.LongestGap.Milliseconds())
@@ -167,6 +180,7 @@ func (s *sickWorld) keepsWrites() {
 			s.t.Errorf("%s was acknowledged, and is lost", write.Key)
 		}
 	}
+	return report.LongestGap
 }
 
 // watch remembers who was a member, from one change to the next.
@@ -180,8 +194,8 @@ type watch struct {
 // watchMembers asks one host's etcd all the time.
 func (s *sickWorld) watchMembers(by *host) *watch {
 	ctx, cancel := context.WithCancel(s.t.Context())
-	s.t.Cleanup(cancel)
 	w := &watch{cancel: cancel, stopped: make(chan struct{})}
+	s.t.Cleanup(func() { w.stop() })
 	sick := s.hosts[2]
 	go func() {
 		defer close(w.stopped)

@@ -99,14 +99,16 @@ func History(ctx context.Context, client *clientv3.Client, keys record.Keys) ([]
 	return lines, nil
 }
 
-// CheckHistory sees that what people are shown tells of one operation after the other. An agent that is killed may not
-// come to write that it has begun; the end is written with the deed.
+// CheckHistory sees that what people are shown tells of one operation after the other. A learner that another host lets
+// go begins with what ends a join elsewhere. An agent that is killed may not come to write that it has begun; the end
+// is written with the deed.
 func CheckHistory(lines []record.Line, killed bool) []error {
 	var wrong []error
 	began := ""
 	for _, l := range lines {
 		begins := l.Kind == "step" && (l.Code == string(policy.StepBeginJoin) ||
-			l.Code == string(policy.StepBeginCycle) || l.Code == string(policy.StepBeginReplace))
+			l.Code == string(policy.StepBeginCycle) || l.Code == string(policy.StepBeginReplace) ||
+			began == "" && l.Code == string(policy.StepRollBack))
 		switch {
 		case begins && l.Outcome == record.StepError:
 			killed = true // perhaps it has begun all the same, and nobody was told

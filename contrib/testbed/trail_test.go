@@ -90,6 +90,12 @@ func TestAHistoryOfJoinsThatOverlapIsFound(t *testing.T) {
 	expectWrong(t, CheckHistory([]record.Line{end("a")}, false), "a ended an operation that has not begun")
 	expectWrong(t, CheckHistory([]record.Line{end("a")}, true))
 	expectWrong(t, CheckHistory([]record.Line{begin("a")}, true), "the operation of a has not ended")
+	letGo := record.Line{
+		Name: "a", Kind: "step", Code: string(policy.StepRollBack), Text: "giving the join up: it has been SLOW for 5m",
+	}
+	expectWrong(t, CheckHistory([]record.Line{letGo, end("the standby b"), begin("c"), letGo, end("c")}, false))
+	expectWrong(t, CheckHistory([]record.Line{letGo, begin("c"), end("c")}, false),
+		"c began an operation while that of a went on")
 	down := record.Line{
 		Name: "a", Kind: "step", Code: string(policy.StepBeginCycle),
 		Text: "recording that this host is taken down: restart: new version",

@@ -1,0 +1,132 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build faultfs
+
+package e2e
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+// A voter whose disk hangs or fails answers no linearizable read: it is removed first, as a dead one is. Its agent
+// answers, so that it is never dead, and repair.dead, which is off here, has no part in it.
+
+const (
+	// neverForSlow is a grace that no test lasts: who gives way sooner does so because its disk hangs or has failed.
+	neverForSlow = "1h"
+	// hangsFor is how long a disk must have hung by the verdict until its voter gives way.
+	hangsFor = time.Minute
+	// gapBound is how long clients may have no write acknowledged, on a busy machine.
+	gapBound = 10 * time.Second
+)
+
+// removedFirst waits until n4 votes in n3's place, which was removed before that. A standby votes so soon after it that
+// nobody may see the two voters between.
+func (s *sickWorld) removedFirst() {
+	s.t.Helper()
+	n3 := s.hosts[2]
+	s.eventually("n4 votes, and n3 does not", func() bool {
+		n3.answersPromptly() // its agent never waits for the disk
+		listed, _ := s.is(n3)
+		return !listed && s.has(3, 0) && !s.busy()
+	})
+	s.show("status")
+	s.show("history")
+	seen, led := s.watch.stop()
+	if s.t.Logf("the members were %q", seen); led || slices.Contains(seen, "n1 n2 n3 n4") {
+		s.t.Errorf("the members were %q; that n3 led until it was removed is %v", seen, led)
+	}
+	s.ordered(policy.StepBeginReplace, policy.StepRemoveMember, policy.StepPromote)
+}
+
+// mended ends what is wrong with n3's disk, and checks that nothing is left over and that clients could write all the
+// while.
+func (s *sickWorld) mended() {
+	s.t.Helper()
+	clearRules(s.t, s.disk)
+	s.eventually("n3's etcd is stopped", func() bool { return s.hosts[2].etcdPID() == 0 })
+	s.rolesAgree()
+	if gap := s.keepsWrites(); gap > gapBound {
+		s.t.Errorf("no write was acknowledged for %v", gap)
+	}
+	s.verify(3, 0)
+}
+
+func TestAFollowerWhoseDiskHangsGivesItsPlaceToASpareAfterAMinute(t *testing.T) {
+	t.Parallel()
+	s := newSickWorldWith(t, worldOptions{set: map[string]string{"repair.sick": neverForSlow, "disk.fail": "1h"}})
+	n3 := s.hosts[2]
+	s.lead(s.hosts[0])
+	s.watched()
+	began := time.Now()
+	rule(t, s.disk, "fsync * hang")
+	s.called("STALLED", "it answers no linearizable read")
+	s.within(hangsFor+bound, "n3 is removed", func() bool { listed, _ := s.is(n3); return s.has(2, 0) && !listed })
+	took := time.Since(began)
+	if t.Logf("n3 was removed after %.1f s", took.Seconds()); took < hangsFor {
+		t.Errorf("n3 was removed when its disk had hung for %v", took)
+	}
+	s.removedFirst()
+	s.mended()
+}
+
+// TestAVoterWhoseDiskFailsGivesItsPlaceToTheStandbyAtOnce has etcd end, as it does when it cannot write its log,
+// and end again whenever it is started.
+func TestAVoterWhoseDiskFailsGivesItsPlaceToTheStandbyAtOnce(t *testing.T) {
+	t.Parallel()
+	for what, leads := range map[string]int{"a follower": 0, "the leader": 2} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := newSickWorldWith(t, worldOptions{standbys: 1, set: map[string]string{"repair.sick": neverForSlow}})
+			s.lead(s.hosts[leads])
+			s.watched()
+			began := time.Now()
+			rule(t, s.disk, "fsync * err=EIO")
+			s.called("FAILED", "it answers no linearizable read")
+			s.removedFirst()
+			t.Logf("full strength %.1f s after the disk began to fail", time.Since(began).Seconds())
+			s.mended()
+			s.never(quiet, "n3 is trusted again without anybody's word", func() bool { return !s.has(3, 0) })
+		})
+	}
+}
+
+// TestAVoterWhoseDiskFailsNoMoreBeforeItsRemovalStays has its etcd come back. By its verdict the disk has failed still,
+// and nothing else says so any more.
+func TestAVoterWhoseDiskFailsNoMoreBeforeItsRemovalStays(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"after begin-replace", "before remove-member"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			s := newSickWorldWith(t, worldOptions{standbys: 1, set: map[string]string{"repair.sick": neverForSlow}})
+			n3, n4 := s.hosts[2], s.hosts[3]
+			before := s.id(n3)
+			s.lead(s.hosts[0])
+			s.watched()
+			n4.stopAt(at)
+			rule(t, s.disk, "fsync * err=EIO")
+			s.eventually(n4.Options.Name+" stands still "+at, n4.stopped)
+			clearRules(t, s.disk)
+			s.eventually("n3 answers", func() bool { return s.leader(n3) != 0 })
+			if at == "after begin-replace" {
+				n4.resume()
+			} else { // its last look was before; what it does next is looked at once more
+				n4.kill()
+				n4.resume()
+				s.start(n4)
+			}
+			s.verify(3, 1)
+			s.never(3*quiet, "n3 is another member, or trusted again", func() bool {
+				return s.id(n3) != before || !s.isVoter(n3) || !n3.finds("FAILED", "DISK_FAILED")
+			})
+			s.show("status")
+			s.show("history")
+			s.keepsWrites()
+		})
+	}
+}

@@ -1,0 +1,81 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build faultfs
+
+package e2e
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// strayFor is for how long a standby must have been sick until it is let go.
+const strayFor = 30 * time.Second
+
+// TestAStandbyWhoseDiskIsSickIsLetGoAndASpareTakesItsPlace has clients read and write meanwhile.
+func TestAStandbyWhoseDiskIsSickIsLetGoAndASpareTakesItsPlace(t *testing.T) {
+	t.Parallel()
+	for what, fault := range map[string]string{
+		"it is slow": "fsync * delay=" + sickFsync.String(), "it hangs": "fsync * hang", "it fails": "fsync * err=EIO",
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			var disk *testbed.Mount
+			w := newWorld(t, worldOptions{
+				hosts: 5, standbys: 1, set: map[string]string{
+					"timing.learnerStall": strayFor.String(), "disk.directInterval": "1s", "disk.walInterval": "1s",
+				}, each: func(i int, o *testbed.HostOptions) {
+					if i == 4 {
+						disk = faulty(t, o, map[string]string{
+							"disk.fsyncLeave": "200ms", "disk.fsyncWarm": "250ms", "disk.fsyncSlow": "400ms",
+							"disk.stall": "10s",
+						})
+					}
+				},
+			})
+			t.Cleanup(func() { clearRules(t, disk) })
+			n1, n4, n5 := w.hosts[0], w.hosts[3], w.hosts[4]
+			w.start(w.hosts[:3]...)
+			w.bootstrap()
+			w.within(2*formation, "3 voters stand", func() bool { return w.has(3, 0) })
+			w.start(n4)
+			w.within(2*formation, "n4 is the standby", func() bool { return w.has(3, 1) })
+			w.start(n5)
+			w.eventually("n5 stands ready", n5.healthy)
+			w.rolesAgree()
+			registers, err := testbed.StartRegisters(t.Context(), w.listening())
+			must(t, err)
+			defer registers.Close()
+			began := time.Now()
+			rule(t, disk, fault)
+			w.eventually("n1 says what becomes of the standby", func() bool { return n1.names(policy.StandbyLost) })
+			t.Logf("n1# quorumctl status\n%s", me().ctl(n1, "status").said)
+			w.within(strayFor+2*bound, "n5 is the standby in the place of n4", func() bool {
+				n4.answersPromptly()
+				_, learner := w.is(n5)
+				return learner && w.has(3, 1) && !w.busy()
+			})
+			t.Logf("%.1f s until then", time.Since(began).Seconds())
+			w.eventually("the history tells why", func() bool {
+				lines, err := w.history()
+				return err == nil && slices.ContainsFunc(lines, func(l record.Line) bool {
+					return l.Kind == "op" && l.Code == string(policy.StandbyLost)
+				})
+			})
+			clearRules(t, disk)
+			w.eventually("n4's etcd is stopped", func() bool { return n4.etcdPID() == 0 })
+			w.rolesAgree()
+			w.linearizable(registers)
+			w.verify(3, 1)
+			if listed, _ := w.is(n4); listed {
+				t.Error("n4 is a member again")
+			}
+		})
+	}
+}
