@@ -116,6 +116,13 @@ func TestEveryStateOfAPeerIsNamed(t *testing.T) {
 			t.Parallel()
 			var r Report
 			r.meetPeers(t.Context(), []string{c.address})
+			for range 4 { // on a busy machine a handshake may take longer than a heartbeat, which goes before what follows
+				if !strings.Contains(r.Findings[0].Text, "longer than etcd's heartbeat") {
+					break
+				}
+				r = Report{}
+				r.meetPeers(t.Context(), []string{c.address})
+			}
 			p, f := r.Peers[0], r.Findings[0]
 			if p.Address != c.address || p.Tries == 0 || f.Name != "network to "+c.address || f.Result != c.result ||
 				!strings.Contains(f.Text, c.text) {
