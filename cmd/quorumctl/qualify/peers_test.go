@@ -116,7 +116,7 @@ func TestEveryStateOfAPeerIsNamed(t *testing.T) {
 			t.Parallel()
 			var r Report
 			r.meetPeers(t.Context(), []string{c.address})
-			for range 4 { // on a busy machine a handshake may take longer than a heartbeat, which goes before what follows
+			for range 4 { // on a busy machine a handshake may take longer than a heartbeat
 				if !strings.Contains(r.Findings[0].Text, "longer than etcd's heartbeat") {
 					break
 				}
