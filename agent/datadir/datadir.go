@@ -150,15 +150,15 @@ func MoveAside(dataDir, walDir string, now time.Time) ([]string, error) {
 		moved = append(moved, target)
 	}
 	for _, dir := range above {
-		if err := syncDir(dir); err != nil {
+		if err := SyncDir(dir); err != nil {
 			return moved, fmt.Errorf("cannot move %s aside for good: %w", dataDir, err)
 		}
 	}
 	return moved, nil
 }
 
-// syncDir makes the names in a directory durable; one that is not there has none.
-func syncDir(path string) error {
+// SyncDir makes the names in a directory durable; one that is not there has none.
+func SyncDir(path string) error {
 	dir, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -69,27 +69,37 @@ func (p *power) close() error {
 	return os.RemoveAll(p.keep)
 }
 
-// do carries out what changes names, and remembers how it is undone. It fails once the power is off.
-func (p *power) do(prepare func() (change, error), act func() syscall.Errno) syscall.Errno {
-	if p == nil {
-		return act()
-	}
+// on carries out what is prepared before, with nothing else in between. It fails once the power is off.
+func (p *power) on(prepare func() error, act func() syscall.Errno) syscall.Errno {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.off {
 		return syscall.EIO
 	}
-	c, err := prepare()
-	if err != nil {
+	if err := prepare(); err != nil {
 		return errno(err)
 	}
-	done := act()
-	if done == 0 {
-		p.names = append(p.names, c)
-	} else if c.forget != nil {
-		_ = c.forget() // nothing came of it
+	return act()
+}
+
+// do carries out what changes names, and remembers how it is undone.
+func (p *power) do(prepare func() (change, error), act func() syscall.Errno) syscall.Errno {
+	if p == nil {
+		return act()
 	}
-	return done
+	var c change
+	return p.on(func() (err error) {
+		c, err = prepare()
+		return err
+	}, func() syscall.Errno {
+		done := act()
+		if done == 0 {
+			p.names = append(p.names, c)
+		} else if c.forget != nil {
+			_ = c.forget() // nothing came of it
+		}
+		return done
+	})
 }
 
 // make is for what gives a path to something new.
@@ -166,15 +176,7 @@ func (p *power) write(fd int, at, length int64, act func() syscall.Errno) syscal
 	if p == nil {
 		return act()
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.off {
-		return syscall.EIO
-	}
-	if err := p.remember(fd, at, length); err != nil {
-		return errno(err)
-	}
-	return act()
+	return p.on(func() error { return p.remember(fd, at, length) }, act)
 }
 
 func (p *power) remember(fd int, at, length int64) error {
@@ -207,18 +209,20 @@ func (p *power) sync(own func() (uint64, error), act func() syscall.Errno) sysca
 	if p == nil {
 		return act()
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.off {
-		return syscall.EIO
-	}
-	synced, err := own()
-	if err != nil {
-		return errno(err)
-	}
-	if done := act(); done != 0 {
-		return done
-	}
+	var synced uint64
+	return p.on(func() (err error) {
+		synced, err = own()
+		return err
+	}, func() syscall.Errno {
+		if done := act(); done != 0 {
+			return done
+		}
+		return errno(p.durable(synced))
+	})
+}
+
+// durable forgets how to undo what the sync of that file or directory has made durable.
+func (p *power) durable(synced uint64) (err error) {
 	if of := p.files[synced]; of != nil {
 		delete(p.files, synced)
 		err = of.file.Close()
@@ -235,7 +239,7 @@ func (p *power) sync(own func() (uint64, error), act func() syscall.Errno) sysca
 		p.names = slices.Clone(p.names[i+1:])
 		break
 	}
-	return errno(err)
+	return err
 }
 
 // cut undoes all that was not synced, and fails whatever comes after it. It gives what to print.

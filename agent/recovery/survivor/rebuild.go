@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorumd/quorumd/agent/database"
+	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
@@ -277,23 +278,12 @@ func writeMade(c Place, made recovery.Made) error {
 		return err
 	}
 	for _, dir := range []string{c.log(), c.snap(), c.member()} {
-		if err := syncDir(dir); err != nil {
+		if err := datadir.SyncDir(dir); err != nil {
 			return err
 		}
 	}
 	if err := os.Rename(path+".new", path); err != nil {
 		return err
 	}
-	return syncDir(c.DataDir)
-}
-
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return datadir.SyncDir(c.DataDir)
 }

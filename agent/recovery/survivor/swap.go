@@ -50,17 +50,17 @@ func Swap(p Place, w recovery.Work, now time.Time) ([]string, error) {
 	if !exists(p.member()) || !exists(p.log()) {
 		return moved, errors.New("cannot put the copy in place: a part of it is gone")
 	}
-	return moved, syncDir(p.DataDir)
+	return moved, datadir.SyncDir(p.DataDir)
 }
 
 // placeLog puts a log in place that lies apart, perhaps on another file system. It tells the next try how far this one
 // was: it is not there before the old data is aside, and the rest is not there before it.
 func placeLog(p, c Place) error {
-	if err := syncDir(p.DataDir); err != nil {
+	if err := datadir.SyncDir(p.DataDir); err != nil {
 		return err
 	}
 	if err := os.Rename(c.log(), p.log()); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(p.log()))
+	return datadir.SyncDir(filepath.Dir(p.log()))
 }
