@@ -12,6 +12,7 @@ func cautions() []veto {
 		vetoEtcdExternal(),
 		vetoLeaderSlow(),
 		vetoVoterSick(),
+		vetoVoterSuspect(),
 		vetoSurplus(),
 		vetoStandbyLost(),
 		vetoBackupFailed(),

@@ -87,6 +87,7 @@ func TestWhatKeepsAHostBackIsAskedInThisOrder(t *testing.T) {
 			{EtcdExternal, true},
 			{LeaderSlow, true},
 			{VoterSick, false},
+			{VoterSuspect, false},
 			{VotersSurplus, false},
 			{StandbyLost, false},
 			{BackupFailed, false},

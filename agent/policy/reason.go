@@ -92,6 +92,7 @@ const (
 	RepairsSpent        ReasonCode = "REPAIRS_SPENT"
 	VoterDead           ReasonCode = "VOTER_DEAD"
 	VoterSick           ReasonCode = "VOTER_SICK"
+	VoterSuspect        ReasonCode = "VOTER_SUSPECT"
 	StandbyLost         ReasonCode = "STANDBY_LOST"
 	BackupOld           ReasonCode = "BACKUP_OLD"
 	BackupFailed        ReasonCode = "BACKUP_FAILED"
@@ -391,6 +392,11 @@ func memberReasons() []ReasonInfo {
 			VoterSick, "a voter's host is not well, by its own verdict and by what else is known of its member",
 			"quorumctl health on that host names what is wrong; mend it. Where repair.sick is set in quorumd.yaml " +
 				"another host takes the place of such a voter by itself after that time",
+		},
+		{
+			VoterSuspect, "a voter's host is not well by its own verdict, and nothing else is known that bears it out",
+			"quorumctl health on that host names what is wrong; mend it. If the member does harm all the same: " +
+				"quorumctl member remove NAME --live --reason '<why>'",
 		},
 		{
 			StandbyLost, "the standby is lost: nobody reaches it, it does not follow the leader, or it is sick",

@@ -29,6 +29,7 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 		LearnerUnsettled, CycleQueued, InMaintenance, MaintenanceOverdue, RebootAwaited, VerdictAwaited,
 		LeaderStays, LeaderSlow, HookRunning, HookFailed, CommandRunning, CommandFailed, Stopping, Returning, NotBack,
 		Cycled, Withdrawn, RecordUnreadable, MemberLive, Removed, RepairsSpent, VoterDead, VoterSick,
+		VoterSuspect,
 		StandbyLost, VotersSurplus, Recovering, Recovered, RecoveryGivenUp, QuorumBack, BackupOld, BackupFailed,
 		RestoreUnproven, RestoreFailed, SnapshotFirst, FoundingWaits,
 	}

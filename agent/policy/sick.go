@@ -28,6 +28,9 @@ type Ails struct {
 // sickStall is after how long a voter may be replaced whose disk hangs, whatever the grace of one that is slow.
 const sickStall = time.Minute
 
+// unwitnessed is why a voter is not sick that is so by its own verdict alone.
+const unwitnessed = "nothing but its own verdict says so"
+
 // Sick is a voter that is sick by its own verdict and by a witness.
 type Sick struct {
 	Member  Member
@@ -62,7 +65,7 @@ func (v View) calledSick(m Member) (s Sick, why string) {
 	}
 	witness, seen := v.witness(m, h)
 	if witness == "" {
-		return s, "nothing but its own verdict says so"
+		return s, unwitnessed
 	}
 	s = Sick{Member: m, Verdict: h.Health, For: h.Ails.For, Witness: witness}
 	if v.Limits.SickGrace > 0 {
@@ -172,6 +175,24 @@ func voterSick(v View) (string, bool) {
 	var all []string
 	for _, s := range SickVoters(v) {
 		all = append(all, s.Text(v.Limits.SickGrace))
+	}
+	return strings.Join(all[:min(len(all), mostNamed)], "; "), len(all) > 0
+}
+
+// voterSuspect is what people are told of voters whose own verdict has stood for long enough, where nothing else bears
+// it out: nobody takes their place, and that must not look like an oversight.
+func voterSuspect(v View) (string, bool) {
+	if !v.Cluster.Reachable || v.foreign() || v.Limits.SickGrace == 0 {
+		return "", false
+	}
+	var all []string
+	for m := range v.Cluster.voters() {
+		h, _ := v.hostOf(m)
+		if _, why := v.calledSick(m); why == unwitnessed && v.verdictAwaits(h) <= 0 {
+			all = append(all, fmt.Sprintf("%s has been %s for %s by its own verdict alone; nobody takes its place before "+
+				"its etcd counts slow syncs, too, or it is more than %d entries behind the leader", m.label(), h.Health,
+				span.Seconds(h.Ails.For), v.Limits.PromoteLag))
+		}
 	}
 	return strings.Join(all[:min(len(all), mostNamed)], "; "), len(all) > 0
 }

@@ -183,3 +183,40 @@ func TestASickVoterIsNamedWithWhatSaysSoAndWhatHappensWhen(t *testing.T) {
 		t.Errorf("at rest it is not what counts: %v", d.Reasons)
 	}
 }
+
+func TestAVoterThatIsSickByItsOwnVerdictAloneIsNamedWithWhatWouldEndThat(t *testing.T) {
+	t.Parallel()
+	const says = "n3 has been SLOW for 11m by its own verdict alone; nobody takes its place before its etcd counts " +
+		"slow syncs, too, or it is more than 500 entries behind the leader"
+	for name, c := range map[string]struct {
+		change func(v *View)
+		text   string
+	}{
+		"its own verdict is all": {func(*View) {}, says},
+		"it is broken just now": {
+			func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails.For = health.Failed, time.Second },
+			strings.Replace(says, "SLOW for 11m", "FAILED for 1s", 1),
+		},
+		"not for so long":             {func(v *View) { v.Hosts[2].Ails.For = 9 * time.Minute }, ""},
+		"its etcd says so, too":       {func(v *View) { v.Hosts[2].Ails.FsyncFor = time.Second }, ""},
+		"nobody replaces sick ones":   {func(v *View) { v.Limits.SickGrace = 0 }, ""},
+		"it is well":                  {func(v *View) { v.Hosts[2].Health, v.Hosts[2].Ails = health.OK, Ails{} }, ""},
+		"it is another cluster":       {func(v *View) { v.Cluster.ExpectedID = v.Cluster.ID + 1 }, ""},
+		"no quorum is seen":           {func(v *View) { v.Cluster.Reachable = false }, ""},
+		"its finding would let it be": {func(v *View) { v.Hosts[2].Spares = health.Joins }, ""},
+	} {
+		v := besideSick()
+		v.Limits.PromoteLag = 500
+		v.Hosts[2].Ails.FsyncFor = 0
+		c.change(&v)
+		told := ""
+		for _, r := range Decide(v).Reasons {
+			if r.Code == VoterSuspect {
+				told = r.Text
+			}
+		}
+		if told != c.text {
+			t.Errorf("%s: %q\nwant %q", name, told, c.text)
+		}
+	}
+}

@@ -94,10 +94,10 @@ func Steps() []StepInfo {
 		},
 		{Kind: StepPromote, Locked: true, Calls: member, Doing: "promoting the learner to voter"},
 		{Kind: StepSetPhase, Locked: true, Calls: quick, Doing: "recording how far the operation is"},
-		{Kind: StepRollBack, Locked: true, Calls: quick, Doing: "giving the join up"},
+		{Kind: StepRollBack, Locked: true, Calls: quick, Doing: "recording what is given up"},
 		{
 			Kind: StepRemoveLearner, Locked: true, Calls: member,
-			Doing: "removing the learner of a join that was given up",
+			Doing: "removing the learner that was given up",
 		},
 		{Kind: StepEndOp, Locked: true, Calls: quick, Doing: "ending the operation"},
 		{Kind: StepFinishBootstrap, Calls: quick, Doing: "recording that the cluster exists"},

@@ -68,6 +68,7 @@ func vetoGaveWay() veto             { return veto{LeaderSlow, true, tooSoonAgain
 func vetoStandbyLost() veto         { return veto{StandbyLost, false, standbyLost} }
 func vetoLeaderSlow() veto          { return veto{LeaderSlow, true, leaderSlowText} }
 func vetoVoterSick() veto           { return veto{VoterSick, false, voterSick} }
+func vetoVoterSuspect() veto        { return veto{VoterSuspect, false, voterSuspect} }
 func vetoBackupOld() veto           { return veto{BackupOld, false, backupOld} }
 func vetoBackupFailed() veto        { return veto{BackupFailed, false, backupFailed} }
 func vetoRestoreUnproven() veto     { return veto{RestoreUnproven, false, restoreUnproven} }
