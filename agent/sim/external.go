@@ -75,17 +75,11 @@ func (o *others) trouble(h *host) {
 // look is what others do to one etcd.
 func (o *others) look(h *host) {
 	w := o.w
+	if o.mayWork(h) {
+		o.workIfSafe(h)
+	}
 	switch {
-	case !h.powered:
-	case o.mayWork(h):
-		o.worked++
-		o.works[h] = true
-		o.down[h] = w.now() + between(w.draw(84), time.Minute, 10*time.Minute)
-		if h.unit.process { // else it has crashed, and is not started before the work is over
-			w.promises.spares(h, "others stop")
-			h.unit.stop()
-		}
-	case w.now() < o.down[h]:
+	case !h.powered || w.now() < o.down[h]:
 	case o.works[h] && h.unit.ready():
 		delete(o.works, h)
 		w.endMaintenance(h)
@@ -94,7 +88,28 @@ func (o *others) look(h *host) {
 	}
 }
 
-// mayWork tells whether the host is said to be safe to touch. Where its agent does not answer, nothing is said.
+// workIfSafe has others ask a host's agent, as quorumctl does, and begin their work where it says that the host is safe
+// to touch. An agent that has just started, or that sees no quorum, does not say so, whatever the record tells.
+func (o *others) workIfSafe(h *host) {
+	w := o.w
+	w.operator(h, func(_ context.Context, p *process) {
+		m := p.agent.Picture().Maintenance
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if m == nil || m.State != control.MaintenanceSafe || h.agent != p || !h.powered || !o.mayWork(h) {
+			return
+		}
+		o.worked++
+		o.works[h] = true
+		o.down[h] = w.now() + between(w.draw(84), time.Minute, 10*time.Minute)
+		if h.unit.process { // else it has crashed, and is not started before the work is over
+			w.promises.spares(h, "others stop")
+			h.unit.stop()
+		}
+	})
+}
+
+// mayWork tells whether it is worth asking: it is the host's turn, by the record.
 func (o *others) mayWork(h *host) bool {
 	op := o.w.promises.currentOp()
 	return h.handsOn && !o.works[h] && h.agent != nil && op.Of(h.config.Host.ID) && op.Kind == policy.KindCycle &&
