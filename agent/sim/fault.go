@@ -474,6 +474,7 @@ func (w *world) removeMember(h *host) {
 	}
 	if e.remove(e.leader, m.id) == nil {
 		e.applyRemove(m.id)
+		w.promises.byHand = w.now()
 	}
 }
 
