@@ -224,8 +224,8 @@ func regressions() []regression {
 				"dead: it never learns of the recovery",
 		},
 		{
-			1249, "(a mistake of the simulation) a learner is added a second after a person has removed a member, by an " +
-				"agent that had looked a second before that",
+			1249, "(a mistake of the simulation) a learner is added a second after a person has removed a member, by " +
+				"an agent that had looked a second before that",
 		},
 		{404, "of six voters the one is removed that is well again, and not the one that is sick by then"},
 	}
